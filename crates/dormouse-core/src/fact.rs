@@ -1,0 +1,109 @@
+//! Facts: what an operation decided, complete enough to be applied again without deciding anything.
+//!
+//! The disk backend writes them to its journal; replay feeds them to the same `apply` that made
+//! them effective in the first place. A fact never needs a look-up: it names the place a job left,
+//! the place it entered and every field that changed.
+
+use bytes::Bytes;
+
+use crate::job::{Job, JobId, Progress};
+use crate::place::Place;
+use crate::topic::{Pause, Settings, TopicName, TopicNo};
+
+/// Where a job went.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Whereto {
+    /// To a consumer. Times are not kept: after a restart every lease has its full ttr again.
+    Leased {
+        /// The lease's length.
+        ttr_ms: u64,
+        /// It belongs to a session, so it does not outlive the process.
+        session: bool,
+    },
+    /// To this place, waiting or dead.
+    Rest(Place),
+    /// Gone, but its key stays taken until this place's due time.
+    Hold(Place),
+    /// Gone.
+    Gone,
+}
+
+/// One durable change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fact {
+    /// A job was put, or put again over one that rested (a replace).
+    Put {
+        /// The job, whole.
+        job: Job,
+        /// Where it rests.
+        at: Place,
+        /// The place the replaced job, or the hold on its key, left.
+        left: Option<Place>,
+        /// The leased job that lost its key to this one.
+        key_loser: Option<JobId>,
+    },
+    /// A job moved.
+    Move {
+        /// Which.
+        id: JobId,
+        /// Its topic.
+        topic: TopicNo,
+        /// The place it left; `None` = it was leased.
+        left: Option<Place>,
+        /// Where it went.
+        to: Whereto,
+        /// Its progress afterwards, whole.
+        progress: Progress,
+        /// Its key, only where `to` is a hold: a hold is known by its key alone.
+        key: Option<Bytes>,
+    },
+    /// All resting jobs and holds of a topic went.
+    Purged {
+        /// Which topic.
+        topic: TopicNo,
+    },
+    /// A topic came to life.
+    TopicBorn {
+        /// Its number.
+        topic: TopicNo,
+        /// Its name.
+        name: TopicName,
+    },
+    /// A topic vanished: no job, no setting, no consumer. Holds that are over go with it.
+    TopicGone {
+        /// Its number.
+        topic: TopicNo,
+    },
+    /// A topic's settings changed.
+    TopicSet {
+        /// Its number.
+        topic: TopicNo,
+        /// All settings.
+        settings: Settings,
+    },
+    /// A topic was paused or resumed.
+    TopicPaused {
+        /// Its number.
+        topic: TopicNo,
+        /// `None` = resumed.
+        pause: Option<Pause>,
+    },
+    /// A lock was granted, re-entered, renewed or partly released.
+    LockHeld {
+        /// Its name.
+        name: Bytes,
+        /// Who holds it.
+        owner: Bytes,
+        /// The grant's fencing number.
+        fence: u64,
+        /// How often the owner must release it.
+        depth: u32,
+        /// How long it lasts from now.
+        ttl_ms: u64,
+    },
+    /// A lock became free.
+    LockFreed {
+        /// Its name.
+        name: Bytes,
+    },
+}

@@ -1,0 +1,203 @@
+//! A job: what the producer gave (content, never changed but by a replace) and what happened to it
+//! since (state, complete in every fact that changes it).
+//!
+//! ```text
+//!                 put (delay, at)                       put (now)
+//!                      |                                   |
+//!                      v              due                  v
+//!                  delayed  - - - - - - - - - - - - ->   ready  <------------- revive, kick
+//!                      ^                                   |  ^                     |
+//!                      |                           reserve |  | expiry, release     |
+//!                      |  nack (backoff)                   v  |                     |
+//!                      +-------------------------------  leased                     |
+//!                                                          |  |                     |
+//!                                               ack: gone <+  +-> kill, attempts -> dead
+//!
+//!      cancel: gone, from every state. Becoming due is not an event: nothing moves.
+//! ```
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::backoff::Backoff;
+use crate::error::Error;
+
+/// A job's number, given by the server, unique in the installation, growing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct JobId(pub u64);
+
+impl fmt::Display for JobId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl FromStr for JobId {
+    type Err = Error;
+    fn from_str(text: &str) -> Result<JobId, Error> {
+        text.parse().map(JobId).map_err(|_| {
+            Error::invalid(format!("id {text:?} is not a number; send the id that put answered"))
+        })
+    }
+}
+
+/// Proof of one hold of one job: `<id>.<fence>`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Token {
+    /// The job.
+    pub id: JobId,
+    /// Grows with every reserve of the job, also across crashes.
+    pub fence: u64,
+}
+
+impl fmt::Display for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.id.0, self.fence)
+    }
+}
+
+impl FromStr for Token {
+    type Err = Error;
+    fn from_str(text: &str) -> Result<Token, Error> {
+        let parsed = text.split_once('.').and_then(|(id, fence)| {
+            Some(Token { id: JobId(id.parse().ok()?), fence: fence.parse().ok()? })
+        });
+        parsed.ok_or_else(|| {
+            let shown: String = text.chars().take(64).collect();
+            Error::invalid(format!(
+                "token {shown:?} is not of the form <id>.<fence>; send it as reserve gave it"
+            ))
+        })
+    }
+}
+
+/// The four states of a job; an acked or cancelled job is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum State {
+    /// Waits for its due time.
+    Delayed,
+    /// Due, waits for a reserve.
+    Ready,
+    /// Taken by a consumer.
+    Leased,
+    /// Out of attempts or killed; waits for a revive.
+    Dead,
+}
+
+impl State {
+    /// The word for this state on every surface.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            State::Delayed => "delayed",
+            State::Ready => "ready",
+            State::Leased => "leased",
+            State::Dead => "dead",
+        }
+    }
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// How a body came in, so that it can go out the same way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BodyKind {
+    /// Opaque bytes.
+    #[default]
+    Bytes,
+    /// UTF-8 text.
+    Text,
+    /// A JSON document.
+    Json,
+}
+
+/// What the producer gave.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Content {
+    /// The producer's own id for the job.
+    pub key: Option<Bytes>,
+    /// Small string map, kept and handed out.
+    pub headers: Option<Arc<Vec<(String, String)>>>,
+    /// The work.
+    pub body: Bytes,
+    /// How the body came in.
+    pub body_kind: BodyKind,
+    /// How long a lease lasts unless extended.
+    pub ttr_ms: u64,
+    /// Reserves before the job is dead; 0 = no limit.
+    pub attempts_max: u32,
+    /// Wait after a failed attempt; `None` = the built-in default.
+    pub backoff: Option<Arc<Backoff>>,
+    /// How long the key stays taken after the ack.
+    pub key_ttl_ms: u64,
+    /// When it was put, wall clock.
+    pub put_at: u64,
+}
+
+impl Content {
+    /// What the job costs against byte limits: body, key and headers.
+    pub fn bytes(&self) -> u64 {
+        let headers = self.headers.as_ref().map_or(0, |headers| {
+            headers.iter().map(|(name, value)| name.len() + value.len()).sum()
+        });
+        (self.body.len() + self.key.as_ref().map_or(0, Bytes::len) + headers) as u64
+    }
+}
+
+/// What happened to the job since it was put.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Lower is first; a nack or release may change it.
+    pub priority: u32,
+    /// The fence of the newest lease; 0 = never leased.
+    pub fence: u64,
+    /// The newest lease ran out and nobody took the job since: its token is still good.
+    pub lapsed: bool,
+    /// The key has passed to a newer job.
+    pub key_lost: bool,
+    /// Attempts spent or in course, since the put, replace or revive.
+    pub attempts: u32,
+    /// Reserves ever.
+    pub reserves: u32,
+    /// Leases that ran out.
+    pub expiries: u32,
+    /// Releases and nacks.
+    pub releases: u32,
+    /// Times it became dead.
+    pub kills: u32,
+    /// Kicks, revives and run-nows.
+    pub kicks: u32,
+    /// What `Content::bytes` gives, known here so that counting needs no content.
+    pub bytes: u32,
+    /// The last failure's text.
+    pub error: Option<Bytes>,
+}
+
+/// A job with all that is known of it, except where it rests.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Job {
+    /// Its number.
+    pub id: JobId,
+    /// What the producer gave.
+    pub content: Content,
+    /// What happened since.
+    pub progress: Progress,
+}
+
+impl Job {
+    /// The key, unless it has passed to a newer job.
+    pub fn key(&self) -> Option<&Bytes> {
+        if self.progress.key_lost { None } else { self.content.key.as_ref() }
+    }
+
+    /// Whether another failure makes the job dead.
+    pub fn attempts_spent(&self) -> bool {
+        self.content.attempts_max != 0 && self.progress.attempts >= self.content.attempts_max
+    }
+}

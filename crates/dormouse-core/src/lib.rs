@@ -1,0 +1,19 @@
+//! The words and the rules of Dormouse, a durable delay queue.
+//!
+//! This crate is pure: no clock, no I/O, no threads, no async; `now` is an argument. Reading order:
+//! the nouns (`time`, `job`, `topic`, `place`), then `fact`, then `machine` and `op/`.
+
+pub mod backoff;
+pub mod error;
+pub mod fact;
+pub mod job;
+pub mod limits;
+pub mod place;
+pub mod time;
+pub mod topic;
+
+/// Maps and sets keyed by ids and names; the hash is seeded per process, so iteration order is
+/// random: never let it reach an answer or a fact.
+pub type Map<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
+/// See [`Map`].
+pub type Set<K> = std::collections::HashSet<K, foldhash::fast::RandomState>;

@@ -1,0 +1,59 @@
+//! Every bound there is, in one place. docs/limits.md lists them for users.
+
+/// Bytes of a topic name, at least 1.
+pub const TOPIC_BYTES_MAX: usize = 200;
+/// Bytes of a body.
+pub const BODY_BYTES_MAX: usize = 1 << 20;
+/// Bytes of a key, at least 1.
+pub const KEY_BYTES_MAX: usize = 256;
+/// Bytes of all header names and values of a job.
+pub const HEADERS_BYTES_MAX: usize = 4 << 10;
+/// Bytes kept of an error text; what is longer is cut.
+pub const ERROR_BYTES_MAX: usize = 1 << 10;
+/// Items of one batch.
+pub const BATCH_MAX: usize = 4_096;
+/// Jobs or topics of one page.
+pub const PAGE_MAX: usize = 1_000;
+/// Topics one reserve may name.
+pub const RESERVE_TOPICS_MAX: usize = 1_000;
+/// Jobs one reserve may ask for.
+pub const RESERVE_MAX: usize = BATCH_MAX;
+/// Longest wait of a reserve or lock.
+pub const WAIT_MS_MAX: u64 = 60_000;
+/// Bytes of one reserve's reply.
+pub const REPLY_BYTES_MAX: u64 = 16 << 20;
+/// Leases at once.
+pub const LEASED_JOBS_MAX: usize = 1_000_000;
+/// Bytes of all leased jobs.
+pub const LEASED_BYTES_MAX: u64 = 256 << 20;
+/// Reserves and locks waiting at once.
+pub const WAITERS_MAX: usize = 100_000;
+/// Longest delay: 100 years.
+pub const DELAY_MS_MAX: u64 = 100 * 366 * 24 * 3_600 * 1_000;
+/// Latest absolute time, ms since the epoch: the year 3000 and a little.
+pub const AT_MS_MAX: u64 = 33_000_000_000_000;
+/// Longest ttr, key_ttl, dead_ttl, lock ttl and pause: 100 years, as for delays.
+pub const TTL_MS_MAX: u64 = DELAY_MS_MAX;
+/// Shortest ttr and lock ttl.
+pub const TTR_MS_MIN: u64 = 1;
+/// Entries of a backoff list.
+pub const BACKOFF_LIST_MAX: usize = 64;
+/// Steps of a forecast.
+pub const FORECAST_STEPS_MAX: usize = 1_000;
+/// Bytes of a lock's name and of its owner.
+pub const LOCK_NAME_BYTES_MAX: usize = 200;
+/// Locks held at once.
+pub const LOCKS_MAX: usize = 1_000_000;
+/// Topics alive at once.
+pub const TOPICS_MAX: usize = 10_000_000;
+/// Requests waiting for the engine, in bytes of their bodies; beyond it submit answers `busy`.
+pub const INBOX_BYTES_MAX: usize = 64 << 20;
+/// Requests waiting for the engine, in number.
+pub const INBOX_REQUESTS_MAX: usize = 100_000;
+
+/// Priority unless given; lower is first.
+pub const PRIORITY_DEFAULT: u32 = 1_024;
+/// Lease time unless given.
+pub const TTR_MS_DEFAULT: u64 = 60_000;
+/// Attempts unless given.
+pub const ATTEMPTS_MAX_DEFAULT: u32 = 16;

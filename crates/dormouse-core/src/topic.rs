@@ -1,0 +1,89 @@
+//! A topic: a named line of jobs with its settings and counts.
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use crate::backoff::Backoff;
+use crate::error::Error;
+use crate::limits::TOPIC_BYTES_MAX;
+
+/// A topic's number within a store: given at its birth, never given again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TopicNo(pub u32);
+
+/// A topic's name: 1-200 bytes of `A-Za-z0-9-+/;.$_():`, not starting with `-`. Cheap to clone.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TopicName(Arc<str>);
+
+impl TopicName {
+    /// Checks a name.
+    pub fn new(name: &str) -> Result<TopicName, Error> {
+        if name.is_empty() || name.len() > TOPIC_BYTES_MAX {
+            return Err(Error::invalid(format!(
+                "topic has {} bytes; give it 1 to {TOPIC_BYTES_MAX}",
+                name.len()
+            )));
+        }
+        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-+/;.$_():".contains(&byte);
+        if name.starts_with('-') || !name.bytes().all(allowed) {
+            return Err(Error::invalid(format!(
+                "topic {name:?} may hold A-Z a-z 0-9 - + / ; . $ _ ( ) : only and not start with -"
+            )));
+        }
+        Ok(TopicName(Arc::from(name)))
+    }
+
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for TopicName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for TopicName {
+    type Err = Error;
+    fn from_str(name: &str) -> Result<TopicName, Error> {
+        TopicName::new(name)
+    }
+}
+
+impl Borrow<str> for TopicName {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+/// What a topic's owner may set; `None` = the built-in default, or no limit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// Lease time of jobs put without one.
+    pub ttr_ms: Option<u64>,
+    /// Attempts of jobs put without a number.
+    pub attempts_max: Option<u32>,
+    /// Backoff of jobs put without one.
+    pub backoff: Option<Arc<Backoff>>,
+    /// Most jobs in any state; a put beyond answers `full`.
+    pub jobs_max: Option<u64>,
+    /// Most bytes of bodies, keys and headers; a put beyond answers `full`.
+    pub bytes_max: Option<u64>,
+    /// Dead jobs older than this are removed.
+    pub dead_ttl_ms: Option<u64>,
+    /// Most dead jobs; the oldest are removed.
+    pub dead_max: Option<u64>,
+}
+
+/// Until when reserve gives nothing from a topic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pause {
+    /// Until resumed.
+    Open,
+    /// Until this steady instant.
+    Until(u64),
+}
