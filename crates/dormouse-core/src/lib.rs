@@ -6,6 +6,7 @@
 pub mod backoff;
 pub mod error;
 pub mod fact;
+pub mod image;
 pub mod job;
 pub mod limits;
 pub mod place;

@@ -1,3 +1,9 @@
 //! The disk backend of Dormouse: the machine of dormouse-core over a journal and sorted runs.
 
+pub mod codec;
+pub mod damage;
 pub mod disk;
+pub mod journal;
+pub mod lock;
+pub mod manifest;
+pub mod run;

@@ -1,0 +1,3 @@
+//! What proves Dormouse: simulated disk, models, conformance suite, rigs.
+
+pub mod sim;
