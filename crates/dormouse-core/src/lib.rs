@@ -3,14 +3,19 @@
 //! This crate is pure: no clock, no I/O, no threads, no async; `now` is an argument. Reading order:
 //! the nouns (`time`, `job`, `topic`, `place`), then `fact`, then `machine` and `op/`.
 
+pub mod backend;
 pub mod backoff;
+pub mod command;
 pub mod error;
 pub mod fact;
 pub mod image;
 pub mod job;
 pub mod limits;
+pub mod machine;
+pub mod op;
 pub mod place;
 pub mod time;
+pub mod timeline;
 pub mod topic;
 
 /// Maps and sets keyed by ids and names; the hash is seeded per process, so iteration order is

@@ -1,0 +1,47 @@
+//! The seam above the rules: whole operations in, answers out.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::command::{Command, Reply};
+use crate::error::Error;
+
+/// Names one request until it is answered; unique in the process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticket(pub u64);
+
+impl Ticket {
+    /// A ticket nobody has.
+    pub fn next() -> Ticket {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        Ticket(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// What a request came to.
+pub type Answer = Result<Reply, Error>;
+
+/// One operation and the name its answer will carry.
+#[derive(Debug)]
+pub struct Request {
+    /// Tags the answer.
+    pub ticket: Ticket,
+    /// What to do.
+    pub command: Command,
+}
+
+/// Where answers go. Called from the backend's threads, so it must be quick and never block.
+pub trait Sink: Send + Sync {
+    /// Takes some answers of this sink's requests: those that became final together.
+    fn deliver(&self, answers: &mut Vec<(Ticket, Answer)>);
+}
+
+/// An implementation of all operations.
+///
+/// A batch is applied in order, without other batches in between. Each request is answered exactly
+/// once; a mutation after it is durable, a waiting reserve when it has jobs, when its wait is over
+/// or when it is withdrawn (`Command::Withdraw`).
+pub trait Backend: Send + Sync {
+    /// Hands over a batch. `busy` or `unavailable` means that nothing of it was taken.
+    fn submit(&self, batch: Vec<Request>, sink: Arc<dyn Sink>) -> Result<(), Error>;
+}

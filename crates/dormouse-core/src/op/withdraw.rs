@@ -1,0 +1,1 @@
+//! withdraw: answer a waiting reserve or lock now, with nothing.

@@ -1,0 +1,89 @@
+//! The seam below the rules: where waiting jobs, dead jobs and key holds rest.
+//!
+//! The machine decides, a timeline keeps. In memory it is a map; on disk it is a memtable and
+//! sorted runs. A timeline knows places and jobs, never tokens, attempts or settings.
+
+pub mod memory;
+
+use crate::error::Error;
+use crate::job::{Job, JobId};
+use crate::place::{Class, Place};
+use crate::time::Now;
+use crate::topic::TopicNo;
+
+/// The batch that put a job, as the store counts them; a job can be handed out only once its put
+/// is durable. 0 = durable already.
+pub type Born = u64;
+
+/// A resting job and where it rests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resting {
+    /// Where.
+    pub place: Place,
+    /// The job; of a hold only id and key.
+    pub job: Job,
+    /// The batch that put it.
+    pub born: Born,
+}
+
+/// What a topic has to offer now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// This one is to be taken next: smallest priority, then longest overdue, then smallest id.
+    Due(Place),
+    /// Nothing is due; the earliest could be in so many ms (a lower bound, at least 1).
+    In(u64),
+    /// What is due was put by a batch that is not durable yet; ask again after the next sync.
+    Blocked,
+    /// Nothing waits here.
+    Empty,
+}
+
+/// Where waiting jobs rest.
+///
+/// A place given to `take` must be the one that `next` or `oldest` just answered: taking consumes
+/// at the head of a lane. Everything that leaves from elsewhere leaves by `depart`.
+pub trait Timeline {
+    /// A job comes to rest. Its place is free.
+    fn arrive(&mut self, place: Place, job: Job, born: Born);
+
+    /// The job that rests at this place, wherever in its lane that is, leaves.
+    fn depart(&mut self, place: Place);
+
+    /// Replay: something left this place, possibly long before what is known here began. Gives the
+    /// job if this replay brought it; else a stub that is completed after the replay.
+    fn depart_replayed(&mut self, place: Place) -> Job;
+
+    /// What the topic has to offer.
+    fn next(&mut self, topic: TopicNo, now: Now) -> Result<Next, Error>;
+
+    /// The first of a lane, due or not, durable or not.
+    fn oldest(&mut self, topic: TopicNo, class: Class) -> Result<Option<Place>, Error>;
+
+    /// Takes the job at the head of a lane.
+    fn take(&mut self, place: Place) -> Result<Resting, Error>;
+
+    /// The resting job of this id; holds do not count.
+    fn find(&mut self, id: JobId) -> Result<Option<Resting>, Error>;
+
+    /// The resting job, or else the hold, that has this key. A hold may be past its end.
+    fn find_key(&mut self, topic: TopicNo, key: &[u8]) -> Result<Option<Resting>, Error>;
+
+    /// Everything that rests in the topic goes, holds too.
+    fn purge(&mut self, topic: TopicNo);
+
+    /// Classes of waiting jobs in the topic, ascending. May name classes that are empty by now.
+    fn classes(&mut self, topic: TopicNo) -> Result<Vec<Class>, Error>;
+
+    /// How many rest in the lane with `due_at <= until`, at a cost independent of how many.
+    fn count(&mut self, topic: TopicNo, class: Class, until: u64) -> Result<u64, Error>;
+
+    /// Up to `limit` jobs of the lane with `(due_at, id) >= from`, in order.
+    fn page(
+        &mut self,
+        topic: TopicNo,
+        class: Class,
+        from: (u64, JobId),
+        limit: usize,
+    ) -> Result<Vec<Resting>, Error>;
+}
