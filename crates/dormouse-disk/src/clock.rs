@@ -1,0 +1,243 @@
+//! The only place that reads a clock.
+//!
+//! A `TimeSource` gives raw readings; `SteadyClock` makes of them the two clocks the rules know.
+//! Steady advances only with CLOCK_BOOTTIME (which also counts suspend). It is saved with every
+//! batch; on the same boot it goes on from there by boottime, on another boot by the wall time
+//! that passed, never backwards. So a stepped wall clock neither moves a relative delay nor fires
+//! one early.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use dormouse_core::time::Now;
+use rustix::time::{ClockId, clock_gettime};
+
+/// What the machine's clocks show, rounded down to ms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// Time since boot, suspend included.
+    pub boottime_ms: u64,
+    /// Time since the Unix epoch.
+    pub wall_ms: u64,
+    /// Part of the present millisecond has passed.
+    pub fraction: bool,
+}
+
+/// Where time comes from.
+pub trait TimeSource: Send + Sync {
+    /// The present instant.
+    fn read(&self) -> Reading;
+
+    /// Names the boot that `boottime_ms` counts from.
+    fn boot_id(&self) -> [u8; 16];
+
+    /// Registers what to call when time was moved by hand. Real time moves by itself.
+    fn on_change(&self, wake: Arc<dyn Fn() + Send + Sync>);
+}
+
+/// The clocks of this computer.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemClock;
+
+impl TimeSource for SystemClock {
+    fn read(&self) -> Reading {
+        let boot = clock_gettime(ClockId::Boottime);
+        let wall = clock_gettime(ClockId::Realtime);
+        Reading {
+            boottime_ms: to_ms(boot.tv_sec, boot.tv_nsec),
+            wall_ms: to_ms(wall.tv_sec, wall.tv_nsec),
+            // The two clocks tick out of phase, so one of them practically always shows a part.
+            fraction: true,
+        }
+    }
+
+    fn boot_id(&self) -> [u8; 16] {
+        // Without /proc every start counts as a new boot: the wall clock then carries on.
+        let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+        let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
+        u128::from_str_radix(&digits, 16).unwrap_or(0).to_be_bytes()
+    }
+
+    fn on_change(&self, _wake: Arc<dyn Fn() + Send + Sync>) {}
+}
+
+/// Milliseconds of a time since boot or epoch; a clock set before 1970 counts as 1970.
+fn to_ms(seconds: i64, nanos: i64) -> u64 {
+    let seconds = u64::try_from(seconds).unwrap_or(0);
+    seconds.saturating_mul(1_000).saturating_add(u64::try_from(nanos).unwrap_or(0) / 1_000_000)
+}
+
+/// A clock that stands still until it is told to move, for tests.
+///
+/// ```
+/// # use dormouse_disk::clock::{TimeSource, VirtualClock};
+/// # use std::time::Duration;
+/// let clock = VirtualClock::new();
+/// let before = clock.read().wall_ms;
+/// clock.advance(Duration::from_secs(1800));
+/// assert_eq!(clock.read().wall_ms, before + 1_800_000);
+/// ```
+#[derive(Clone)]
+pub struct VirtualClock(Arc<Mutex<Virtual>>);
+
+struct Virtual {
+    reading: Reading,
+    boot: u128,
+    wakes: Vec<Arc<dyn Fn() + Send + Sync>>,
+}
+
+impl VirtualClock {
+    /// Starts at 2026-01-01T00:00:00Z.
+    pub fn new() -> VirtualClock {
+        let reading = Reading { boottime_ms: 0, wall_ms: 1_767_225_600_000, fraction: false };
+        VirtualClock(Arc::new(Mutex::new(Virtual { reading, boot: 1, wakes: Vec::new() })))
+    }
+
+    /// Time passes.
+    pub fn advance(&self, by: Duration) {
+        let by_ms = u64::try_from(by.as_millis()).unwrap_or(u64::MAX);
+        self.change(|time| {
+            time.reading.boottime_ms += by_ms;
+            time.reading.wall_ms += by_ms;
+        });
+    }
+
+    /// Somebody sets the wall clock forward (or back) although no time passed.
+    pub fn step_wall_ms(&self, by_ms: i64) {
+        self.change(|time| {
+            time.reading.wall_ms = time.reading.wall_ms.saturating_add_signed(by_ms);
+        });
+    }
+
+    /// The computer starts again after being off for some time.
+    pub fn reboot(&self, off: Duration) {
+        let off_ms = u64::try_from(off.as_millis()).unwrap_or(u64::MAX);
+        self.change(|time| {
+            time.reading.boottime_ms = 0;
+            time.reading.wall_ms += off_ms;
+            time.boot += 1;
+        });
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Virtual)) {
+        let wakes = {
+            let mut time = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            change(&mut time);
+            time.wakes.clone()
+        };
+        // Outside the lock: a woken thread reads the clock at once.
+        wakes.iter().for_each(|wake| wake());
+    }
+}
+
+impl Default for VirtualClock {
+    fn default() -> VirtualClock {
+        VirtualClock::new()
+    }
+}
+
+impl fmt::Debug for VirtualClock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("VirtualClock").field(&self.read()).finish()
+    }
+}
+
+impl TimeSource for VirtualClock {
+    fn read(&self) -> Reading {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).reading
+    }
+
+    fn boot_id(&self) -> [u8; 16] {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).boot.to_be_bytes()
+    }
+
+    fn on_change(&self, wake: Arc<dyn Fn() + Send + Sync>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).wakes.push(wake);
+    }
+}
+
+/// A saved instant from which the steady clock can go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Saved {
+    /// The boot in which it was saved.
+    pub boot_id: [u8; 16],
+    /// Time since that boot.
+    pub boottime_ms: u64,
+    /// The steady clock then.
+    pub steady_ms: u64,
+    /// The wall clock then.
+    pub wall_ms: u64,
+}
+
+/// Makes the two clocks of the rules from raw readings.
+#[derive(Clone, Copy, Debug)]
+pub struct SteadyClock {
+    boottime_ms: u64,
+    steady_ms: u64,
+}
+
+impl SteadyClock {
+    /// A new store: steady begins as the wall clock.
+    pub fn begin(reading: Reading) -> SteadyClock {
+        SteadyClock { boottime_ms: reading.boottime_ms, steady_ms: reading.wall_ms }
+    }
+
+    /// A store that was open before.
+    pub fn resume(saved: Saved, boot_id: [u8; 16], reading: Reading) -> SteadyClock {
+        let same_boot = saved.boot_id == boot_id && saved.boot_id != [0; 16];
+        let passed_ms = if same_boot && reading.boottime_ms >= saved.boottime_ms {
+            reading.boottime_ms - saved.boottime_ms
+        } else {
+            reading.wall_ms.saturating_sub(saved.wall_ms)
+        };
+        let steady_ms = saved.steady_ms.saturating_add(passed_ms);
+        SteadyClock { boottime_ms: reading.boottime_ms, steady_ms }
+    }
+
+    /// Both clocks at a reading.
+    pub fn now(&self, reading: Reading) -> Now {
+        let passed_ms = reading.boottime_ms.saturating_sub(self.boottime_ms);
+        Now {
+            steady_ms: self.steady_ms.saturating_add(passed_ms),
+            wall_ms: reading.wall_ms,
+            fraction: reading.fraction,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn saved() -> Saved {
+        Saved { boot_id: [1; 16], boottime_ms: 500, steady_ms: 10_000, wall_ms: 10_000 }
+    }
+
+    #[test]
+    fn same_boot_goes_on_by_boottime() {
+        let reading = Reading { boottime_ms: 800, wall_ms: 3_600_000, fraction: false };
+        let clock = SteadyClock::resume(saved(), [1; 16], reading);
+        assert_eq!(clock.now(reading).steady_ms, 10_300);
+    }
+
+    #[test]
+    fn other_boot_goes_on_by_wall_time_and_never_back() {
+        let later = Reading { boottime_ms: 5, wall_ms: 12_000, fraction: false };
+        assert_eq!(SteadyClock::resume(saved(), [2; 16], later).now(later).steady_ms, 12_000);
+        let earlier = Reading { boottime_ms: 5, wall_ms: 7_000, fraction: false };
+        assert_eq!(SteadyClock::resume(saved(), [2; 16], earlier).now(earlier).steady_ms, 10_000);
+    }
+
+    #[test]
+    fn a_stepped_wall_clock_moves_no_steady_time() {
+        let clock = VirtualClock::new();
+        let steady = SteadyClock::begin(clock.read());
+        let before = steady.now(clock.read());
+        clock.step_wall_ms(3_600_000);
+        assert_eq!(steady.now(clock.read()).steady_ms, before.steady_ms);
+        clock.step_wall_ms(-7_200_000);
+        clock.advance(Duration::from_millis(7));
+        assert_eq!(steady.now(clock.read()).steady_ms, before.steady_ms + 7);
+    }
+}
