@@ -1,0 +1,272 @@
+//! Facts: one byte of kind, then the fields.
+//!
+//! ```text
+//! 1 put           flags (0x01 left, 0x02 key loser), at: place, [left: place], [loser id], payload
+//! 2 move          flags, id, topic, [left], [to], progress, [key]; flags: 0x03 whereto
+//!                 (0 gone, 1 leased, 2 rest, 3 hold), 0x04 left, 0x08 left is a whole place,
+//!                 0x10 key lost, 0x20 key, 0x40 session, 0x80 to is a whole place;
+//!                 left and to: class and due_at, or a whole place; to if leased: ttr_ms
+//! 3 purged        topic
+//! 4 topic born    topic, name
+//! 5 topic gone    topic
+//! 6 topic set     topic, settings
+//! 7 topic paused  topic, pause
+//! 8 lock held     name, owner, fence, depth, ttl_ms
+//! 9 lock freed    name
+//! ```
+
+use bytes::Bytes;
+use dormouse_core::fact::{Fact, Whereto};
+use dormouse_core::job::{JobId, Progress};
+use dormouse_core::place::Place;
+use dormouse_core::topic::{TopicName, TopicNo};
+
+use super::payload::{decode_payload, encode_payload};
+use super::place::{decode_place, decode_spot, encode_place, encode_spot};
+use super::progress;
+use super::raw::{Reader, put_bytes, put_varint};
+use super::topic::{decode_pause, decode_settings, encode_pause, encode_settings};
+
+/// The highest number that a fact's kind can ever have; other records begin above it.
+pub(crate) const FACT_KIND_MAX: u8 = 31;
+
+const PUT: u8 = 1;
+const MOVE: u8 = 2;
+const PURGED: u8 = 3;
+const TOPIC_BORN: u8 = 4;
+const TOPIC_GONE: u8 = 5;
+const TOPIC_SET: u8 = 6;
+const TOPIC_PAUSED: u8 = 7;
+const LOCK_HELD: u8 = 8;
+const LOCK_FREED: u8 = 9;
+
+const PUT_LEFT: u8 = 0x01;
+const PUT_LOSER: u8 = 0x02;
+
+const WHERETO: u8 = 0x03;
+const TO_GONE: u8 = 0;
+const TO_LEASED: u8 = 1;
+const TO_REST: u8 = 2;
+const TO_HOLD: u8 = 3;
+const LEFT: u8 = 0x04;
+const LEFT_WHOLE: u8 = 0x08;
+const KEY_LOST: u8 = 0x10;
+const KEY: u8 = 0x20;
+const SESSION: u8 = 0x40;
+const TO_WHOLE: u8 = 0x80;
+
+/// A put as it stands in a journal, its job not yet decoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PutParts<'a> {
+    /// Where the job rests; its id is the job's.
+    pub at: Place,
+    /// The place the replaced job, or the hold on its key, left.
+    pub left: Option<Place>,
+    /// The leased job that lost its key to this one.
+    pub key_loser: Option<JobId>,
+    /// The job, as [`encode_payload`] wrote it.
+    pub payload: &'a [u8],
+}
+
+/// Appends a put whose job is already encoded.
+#[inline]
+pub fn encode_put(
+    at: &Place,
+    left: Option<&Place>,
+    key_loser: Option<JobId>,
+    payload: &[u8],
+    out: &mut Vec<u8>,
+) {
+    let left_flag = if left.is_some() { PUT_LEFT } else { 0 };
+    let loser_flag = if key_loser.is_some() { PUT_LOSER } else { 0 };
+    out.extend_from_slice(&[PUT, left_flag | loser_flag]);
+    encode_place(at, out);
+    if let Some(left) = left {
+        encode_place(left, out);
+    }
+    if let Some(JobId(loser)) = key_loser {
+        put_varint(loser, out);
+    }
+    put_bytes(payload, out);
+}
+
+/// Reads a put without decoding its job; `None` also if the next record is no put.
+#[inline]
+pub fn decode_put<'a>(reader: &mut Reader<'a>) -> Option<PutParts<'a>> {
+    let [kind, flags] = reader.array()?;
+    if kind != PUT || flags & !(PUT_LEFT | PUT_LOSER) != 0 {
+        return None;
+    }
+    let at = decode_place(reader)?;
+    let left = if flags & PUT_LEFT != 0 { Some(decode_place(reader)?) } else { None };
+    let key_loser = if flags & PUT_LOSER != 0 { Some(JobId(reader.varint()?)) } else { None };
+    Some(PutParts { at, left, key_loser, payload: reader.bytes()? })
+}
+
+/// Appends a fact.
+pub fn encode_fact(fact: &Fact, out: &mut Vec<u8>) {
+    let kind_and_topic = |kind: u8, topic: TopicNo, out: &mut Vec<u8>| {
+        out.push(kind);
+        put_varint(u64::from(topic.0), out);
+    };
+    match fact {
+        Fact::Put { job, at, left, key_loser } => {
+            let mut payload = Vec::new();
+            encode_payload(job, &mut payload);
+            encode_put(at, left.as_ref(), *key_loser, &payload, out);
+        }
+        Fact::Move { id, topic, left, to, progress, key } => {
+            let header = MoveHeader { id: *id, topic: *topic };
+            encode_move(&header, left.as_ref(), to, progress, key.as_ref(), out);
+        }
+        Fact::Purged { topic } => kind_and_topic(PURGED, *topic, out),
+        Fact::TopicBorn { topic, name } => {
+            kind_and_topic(TOPIC_BORN, *topic, out);
+            put_bytes(name.as_str().as_bytes(), out);
+        }
+        Fact::TopicGone { topic } => kind_and_topic(TOPIC_GONE, *topic, out),
+        Fact::TopicSet { topic, settings } => {
+            kind_and_topic(TOPIC_SET, *topic, out);
+            encode_settings(settings, out);
+        }
+        Fact::TopicPaused { topic, pause } => {
+            kind_and_topic(TOPIC_PAUSED, *topic, out);
+            encode_pause(*pause, out);
+        }
+        Fact::LockHeld { name, owner, fence, depth, ttl_ms } => {
+            out.push(LOCK_HELD);
+            put_bytes(name, out);
+            put_bytes(owner, out);
+            put_varint(*fence, out);
+            put_varint(u64::from(*depth), out);
+            put_varint(*ttl_ms, out);
+        }
+        Fact::LockFreed { name } => {
+            out.push(LOCK_FREED);
+            put_bytes(name, out);
+        }
+    }
+}
+
+/// Reads one fact.
+pub fn decode_fact(reader: &mut Reader<'_>) -> Option<Fact> {
+    if reader.peek()? == PUT {
+        let PutParts { at, left, key_loser, payload } = decode_put(reader)?;
+        return Some(Fact::Put { job: decode_payload(at.id, payload)?, at, left, key_loser });
+    }
+    let kind = reader.byte()?;
+    let topic_no = |reader: &mut Reader<'_>| reader.varint_u32().map(TopicNo);
+    Some(match kind {
+        MOVE => decode_move(reader)?,
+        PURGED => Fact::Purged { topic: topic_no(reader)? },
+        TOPIC_BORN => {
+            Fact::TopicBorn { topic: topic_no(reader)?, name: TopicName::new(reader.text()?).ok()? }
+        }
+        TOPIC_GONE => Fact::TopicGone { topic: topic_no(reader)? },
+        TOPIC_SET => {
+            Fact::TopicSet { topic: topic_no(reader)?, settings: decode_settings(reader)? }
+        }
+        TOPIC_PAUSED => {
+            Fact::TopicPaused { topic: topic_no(reader)?, pause: decode_pause(reader)? }
+        }
+        LOCK_HELD => Fact::LockHeld {
+            name: Bytes::copy_from_slice(reader.bytes()?),
+            owner: Bytes::copy_from_slice(reader.bytes()?),
+            fence: reader.varint()?,
+            depth: reader.varint_u32()?,
+            ttl_ms: reader.varint()?,
+        },
+        LOCK_FREED => Fact::LockFreed { name: Bytes::copy_from_slice(reader.bytes()?) },
+        _ => return None,
+    })
+}
+
+/// What the places of a move usually share with it.
+struct MoveHeader {
+    id: JobId,
+    topic: TopicNo,
+}
+
+impl MoveHeader {
+    fn shares(&self, place: &Place) -> bool {
+        place.id == self.id && place.topic == self.topic
+    }
+
+    fn encode_place(&self, place: &Place, out: &mut Vec<u8>) {
+        if self.shares(place) { encode_spot(place, out) } else { encode_place(place, out) }
+    }
+
+    fn decode_place(&self, whole: bool, reader: &mut Reader<'_>) -> Option<Place> {
+        if whole { decode_place(reader) } else { decode_spot(self.topic, self.id, reader) }
+    }
+}
+
+fn encode_move(
+    header: &MoveHeader,
+    left: Option<&Place>,
+    to: &Whereto,
+    progress: &Progress,
+    key: Option<&Bytes>,
+    out: &mut Vec<u8>,
+) {
+    let whole = |place: &Place, flag: u8| if header.shares(place) { 0 } else { flag };
+    let to_flags = match to {
+        Whereto::Gone => TO_GONE,
+        Whereto::Leased { session, .. } => TO_LEASED | if *session { SESSION } else { 0 },
+        Whereto::Rest(place) => TO_REST | whole(place, TO_WHOLE),
+        Whereto::Hold(place) => TO_HOLD | whole(place, TO_WHOLE),
+    };
+    let left_flags = left.map_or(0, |left| LEFT | whole(left, LEFT_WHOLE));
+    let key_lost_flag = if progress.key_lost { KEY_LOST } else { 0 };
+    let key_flag = if key.is_some() { KEY } else { 0 };
+    out.extend_from_slice(&[MOVE, to_flags | left_flags | key_lost_flag | key_flag]);
+    put_varint(header.id.0, out);
+    put_varint(u64::from(header.topic.0), out);
+    if let Some(left) = left {
+        header.encode_place(left, out);
+    }
+    match to {
+        Whereto::Gone => {}
+        Whereto::Leased { ttr_ms, .. } => put_varint(*ttr_ms, out),
+        Whereto::Rest(place) | Whereto::Hold(place) => header.encode_place(place, out),
+    }
+    progress::encode_progress(progress, progress::flags(progress, 0), out);
+    if let Some(key) = key {
+        put_bytes(key, out);
+    }
+}
+
+fn decode_move(reader: &mut Reader<'_>) -> Option<Fact> {
+    let flags = reader.byte()?;
+    if !move_flags_fit(flags) {
+        return None;
+    }
+    let header = MoveHeader { id: JobId(reader.varint()?), topic: TopicNo(reader.varint_u32()?) };
+    let left = match flags & LEFT {
+        0 => None,
+        _ => Some(header.decode_place(flags & LEFT_WHOLE != 0, reader)?),
+    };
+    let to_whole = flags & TO_WHOLE != 0;
+    let to = match flags & WHERETO {
+        TO_GONE => Whereto::Gone,
+        TO_LEASED => Whereto::Leased { ttr_ms: reader.varint()?, session: flags & SESSION != 0 },
+        TO_REST => Whereto::Rest(header.decode_place(to_whole, reader)?),
+        _ => Whereto::Hold(header.decode_place(to_whole, reader)?),
+    };
+    let (mut progress, _) = progress::decode_progress(reader)?;
+    progress.key_lost = flags & KEY_LOST != 0;
+    let key = match flags & KEY {
+        0 => None,
+        _ => Some(Bytes::copy_from_slice(reader.bytes()?)),
+    };
+    Some(Fact::Move { id: header.id, topic: header.topic, left, to, progress, key })
+}
+
+/// Whether the flags make sense together: a bit without the one it belongs to is not ours.
+fn move_flags_fit(flags: u8) -> bool {
+    let rests = flags & WHERETO == TO_REST || flags & WHERETO == TO_HOLD;
+    let leased = flags & WHERETO == TO_LEASED;
+    (flags & SESSION == 0 || leased)
+        && (flags & TO_WHOLE == 0 || rests)
+        && (flags & LEFT_WHOLE == 0 || flags & LEFT != 0)
+}
