@@ -28,6 +28,59 @@ pub enum Whereto {
     Gone,
 }
 
+/// Why a job moved. Running totals are counted by it, in a replay as they were live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// A consumer took it.
+    Reserve,
+    /// A lease that had run out was prolonged before anybody else took the job.
+    Extend,
+    /// The work is done.
+    Ack,
+    /// The attempt failed.
+    Nack,
+    /// Given back unspent.
+    Release,
+    /// The lease ran out.
+    Expiry,
+    /// Made dead on request.
+    Kill,
+    /// Removed on request.
+    Cancel,
+    /// Its due time was moved: reschedule, run now, kick.
+    Reschedule,
+    /// Back from dead.
+    Revive,
+    /// Removed because too many were dead, or for too long.
+    Trim,
+}
+
+impl Cause {
+    const ALL: [Cause; 11] = [
+        Cause::Reserve,
+        Cause::Extend,
+        Cause::Ack,
+        Cause::Nack,
+        Cause::Release,
+        Cause::Expiry,
+        Cause::Kill,
+        Cause::Cancel,
+        Cause::Reschedule,
+        Cause::Revive,
+        Cause::Trim,
+    ];
+
+    /// The number that stands for this cause in files.
+    pub fn to_u8(self) -> u8 {
+        self as u8
+    }
+
+    /// The cause a file's number stands for, unless it is none.
+    pub fn from_u8(number: u8) -> Option<Cause> {
+        Cause::ALL.get(usize::from(number)).copied()
+    }
+}
+
 /// One durable change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fact {
@@ -39,6 +92,8 @@ pub enum Fact {
         at: Place,
         /// The place the replaced job, or the hold on its key, left.
         left: Option<Place>,
+        /// What the replaced job counted against byte limits; 0 without one.
+        left_bytes: u32,
         /// The leased job that lost its key to this one.
         key_loser: Option<JobId>,
     },
@@ -56,6 +111,8 @@ pub enum Fact {
         progress: Progress,
         /// Its key, only where `to` is a hold: a hold is known by its key alone.
         key: Option<Bytes>,
+        /// Why.
+        cause: Cause,
     },
     /// All resting jobs and holds of a topic went.
     Purged {

@@ -88,4 +88,6 @@ pub struct MachineImage {
     pub next_topic: u32,
     /// The boot epoch, high bits of every fence.
     pub epoch: u32,
+    /// Running totals of the topics that have vanished; they hold no job.
+    pub gone: Counts,
 }
