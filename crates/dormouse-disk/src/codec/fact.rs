@@ -1,8 +1,9 @@
 //! Facts: one byte of kind, then the fields.
 //!
 //! ```text
-//! 1 put           flags (0x01 left, 0x02 key loser), at: place, [left: place], [loser id], payload
-//! 2 move          flags, id, topic, [left], [to], progress, [key]; flags: 0x03 whereto
+//! 1 put           flags (0x01 left, 0x02 key loser), at: place, [left: place, left_bytes],
+//!                 [loser id], payload
+//! 2 move          flags, cause, id, topic, [left], [to], progress, [key]; flags: 0x03 whereto
 //!                 (0 gone, 1 leased, 2 rest, 3 hold), 0x04 left, 0x08 left is a whole place,
 //!                 0x10 key lost, 0x20 key, 0x40 session, 0x80 to is a whole place;
 //!                 left and to: class and due_at, or a whole place; to if leased: ttr_ms
@@ -16,7 +17,7 @@
 //! ```
 
 use bytes::Bytes;
-use dormouse_core::fact::{Fact, Whereto};
+use dormouse_core::fact::{Cause, Fact, Whereto};
 use dormouse_core::job::{JobId, Progress};
 use dormouse_core::place::Place;
 use dormouse_core::topic::{TopicName, TopicNo};
@@ -62,17 +63,20 @@ pub struct PutParts<'a> {
     pub at: Place,
     /// The place the replaced job, or the hold on its key, left.
     pub left: Option<Place>,
+    /// What the replaced job counted against byte limits; 0 without one.
+    pub left_bytes: u32,
     /// The leased job that lost its key to this one.
     pub key_loser: Option<JobId>,
     /// The job, as [`encode_payload`] wrote it.
     pub payload: &'a [u8],
 }
 
-/// Appends a put whose job is already encoded.
+/// Appends a put whose job is already encoded. `left_bytes` counts only with a place left.
 #[inline]
 pub fn encode_put(
     at: &Place,
     left: Option<&Place>,
+    left_bytes: u32,
     key_loser: Option<JobId>,
     payload: &[u8],
     out: &mut Vec<u8>,
@@ -83,6 +87,7 @@ pub fn encode_put(
     encode_place(at, out);
     if let Some(left) = left {
         encode_place(left, out);
+        put_varint(u64::from(left_bytes), out);
     }
     if let Some(JobId(loser)) = key_loser {
         put_varint(loser, out);
@@ -98,9 +103,12 @@ pub fn decode_put<'a>(reader: &mut Reader<'a>) -> Option<PutParts<'a>> {
         return None;
     }
     let at = decode_place(reader)?;
-    let left = if flags & PUT_LEFT != 0 { Some(decode_place(reader)?) } else { None };
+    let (left, left_bytes) = match flags & PUT_LEFT {
+        0 => (None, 0),
+        _ => (Some(decode_place(reader)?), reader.varint_u32()?),
+    };
     let key_loser = if flags & PUT_LOSER != 0 { Some(JobId(reader.varint()?)) } else { None };
-    Some(PutParts { at, left, key_loser, payload: reader.bytes()? })
+    Some(PutParts { at, left, left_bytes, key_loser, payload: reader.bytes()? })
 }
 
 /// Appends a fact.
@@ -110,13 +118,13 @@ pub fn encode_fact(fact: &Fact, out: &mut Vec<u8>) {
         put_varint(u64::from(topic.0), out);
     };
     match fact {
-        Fact::Put { job, at, left, key_loser } => {
+        Fact::Put { job, at, left, left_bytes, key_loser } => {
             let mut payload = Vec::new();
             encode_payload(job, &mut payload);
-            encode_put(at, left.as_ref(), *key_loser, &payload, out);
+            encode_put(at, left.as_ref(), *left_bytes, *key_loser, &payload, out);
         }
-        Fact::Move { id, topic, left, to, progress, key } => {
-            let header = MoveHeader { id: *id, topic: *topic };
+        Fact::Move { id, topic, left, to, progress, key, cause } => {
+            let header = MoveHeader { id: *id, topic: *topic, cause: *cause };
             encode_move(&header, left.as_ref(), to, progress, key.as_ref(), out);
         }
         Fact::Purged { topic } => kind_and_topic(PURGED, *topic, out),
@@ -151,8 +159,9 @@ pub fn encode_fact(fact: &Fact, out: &mut Vec<u8>) {
 /// Reads one fact.
 pub fn decode_fact(reader: &mut Reader<'_>) -> Option<Fact> {
     if reader.peek()? == PUT {
-        let PutParts { at, left, key_loser, payload } = decode_put(reader)?;
-        return Some(Fact::Put { job: decode_payload(at.id, payload)?, at, left, key_loser });
+        let PutParts { at, left, left_bytes, key_loser, payload } = decode_put(reader)?;
+        let job = decode_payload(at.id, payload)?;
+        return Some(Fact::Put { job, at, left, left_bytes, key_loser });
     }
     let kind = reader.byte()?;
     let topic_no = |reader: &mut Reader<'_>| reader.varint_u32().map(TopicNo);
@@ -181,10 +190,11 @@ pub fn decode_fact(reader: &mut Reader<'_>) -> Option<Fact> {
     })
 }
 
-/// What the places of a move usually share with it.
+/// What a move begins with; its places usually share id and topic with it.
 struct MoveHeader {
     id: JobId,
     topic: TopicNo,
+    cause: Cause,
 }
 
 impl MoveHeader {
@@ -219,7 +229,8 @@ fn encode_move(
     let left_flags = left.map_or(0, |left| LEFT | whole(left, LEFT_WHOLE));
     let key_lost_flag = if progress.key_lost { KEY_LOST } else { 0 };
     let key_flag = if key.is_some() { KEY } else { 0 };
-    out.extend_from_slice(&[MOVE, to_flags | left_flags | key_lost_flag | key_flag]);
+    let flags = to_flags | left_flags | key_lost_flag | key_flag;
+    out.extend_from_slice(&[MOVE, flags, header.cause.to_u8()]);
     put_varint(header.id.0, out);
     put_varint(u64::from(header.topic.0), out);
     if let Some(left) = left {
@@ -237,11 +248,15 @@ fn encode_move(
 }
 
 fn decode_move(reader: &mut Reader<'_>) -> Option<Fact> {
-    let flags = reader.byte()?;
+    let [flags, cause] = reader.array()?;
     if !move_flags_fit(flags) {
         return None;
     }
-    let header = MoveHeader { id: JobId(reader.varint()?), topic: TopicNo(reader.varint_u32()?) };
+    let header = MoveHeader {
+        cause: Cause::from_u8(cause)?,
+        id: JobId(reader.varint()?),
+        topic: TopicNo(reader.varint_u32()?),
+    };
     let left = match flags & LEFT {
         0 => None,
         _ => Some(header.decode_place(flags & LEFT_WHOLE != 0, reader)?),
@@ -259,7 +274,8 @@ fn decode_move(reader: &mut Reader<'_>) -> Option<Fact> {
         0 => None,
         _ => Some(Bytes::copy_from_slice(reader.bytes()?)),
     };
-    Some(Fact::Move { id: header.id, topic: header.topic, left, to, progress, key })
+    let MoveHeader { id, topic, cause } = header;
+    Some(Fact::Move { id, topic, left, to, progress, key, cause })
 }
 
 /// Whether the flags make sense together: a bit without the one it belongs to is not ours.

@@ -22,6 +22,7 @@ mod topic;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use fact::FACT_KIND_MAX;
 pub use fact::{PutParts, decode_fact, decode_put, encode_fact, encode_put};
 pub use payload::{decode_payload, encode_payload, payload_key};
 pub use place::{decode_place, encode_place};

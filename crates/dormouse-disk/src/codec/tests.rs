@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use dormouse_core::backoff::Backoff;
-use dormouse_core::fact::{Fact, Whereto};
+use dormouse_core::fact::{Cause, Fact, Whereto};
 use dormouse_core::job::{BodyKind, Content, Job, JobId, Progress};
 use dormouse_core::place::{Class, Place};
 use dormouse_core::time::Clock;
@@ -118,7 +118,8 @@ fn movement() -> impl Strategy<Value = Fact> {
         place().prop_map(Whereto::Hold),
     ];
     let places = (place(), option::of(place()), to, any::<bool>());
-    (places, progress(), option::of(bytes(20))).prop_map(|(places, progress, key)| {
+    let cause = (0..11u8).prop_map(|number| Cause::from_u8(number).unwrap());
+    (places, progress(), option::of(bytes(20)), cause).prop_map(|(places, progress, key, cause)| {
         let (own, mut left, mut to, shared) = places;
         let share = |place: &mut Place| (place.topic, place.id) = (own.topic, own.id);
         if shared {
@@ -127,7 +128,7 @@ fn movement() -> impl Strategy<Value = Fact> {
                 share(place);
             }
         }
-        Fact::Move { id: own.id, topic: own.topic, left, to, progress, key }
+        Fact::Move { id: own.id, topic: own.topic, left, to, progress, key, cause }
     })
 }
 
@@ -148,10 +149,13 @@ fn fact() -> impl Strategy<Value = Fact> {
         });
     let pause = option::of(prop_oneof![Just(Pause::Open), number().prop_map(Pause::Until)]);
     let lock = (bytes(20), bytes(20), number(), number_u32(), number());
-    let put = (job(), place(), option::of(place()), option::of(number().prop_map(JobId)));
+    let left = option::of((place(), number_u32()));
+    let put = (job(), place(), left, option::of(number().prop_map(JobId)));
     prop_oneof![
         put.prop_map(|(job, at, left, key_loser)| {
-            Fact::Put { at: Place { id: job.id, ..at }, job, left, key_loser }
+            let left_bytes = left.map_or(0, |(_, bytes)| bytes);
+            let (at, left) = (Place { id: job.id, ..at }, left.map(|(place, _)| place));
+            Fact::Put { at, job, left, left_bytes, key_loser }
         }),
         movement(),
         topic().prop_map(|topic| Fact::Purged { topic }),
@@ -296,15 +300,15 @@ fn common_records_are_small() {
         due_at: 1_790_000_060_000,
         id: job.id,
     };
-    let put = Fact::Put { job: job.clone(), at, left: None, key_loser: None };
+    let put = Fact::Put { job: job.clone(), at, left: None, left_bytes: 0, key_loser: None };
     assert_eq!(encoded_fact(&put).len() - payload.len(), 18);
 
     job.progress = Progress { fence: 77 << 32 | 5, attempts: 1, reserves: 1, ..job.progress };
-    let moved = |left, to| {
-        let progress = job.progress.clone();
-        encoded_fact(&Fact::Move { id: job.id, topic: at.topic, left, to, progress, key: None })
+    let moved = |left, to, cause| {
+        let (progress, topic) = (job.progress.clone(), at.topic);
+        encoded_fact(&Fact::Move { id: job.id, topic, left, to, progress, key: None, cause })
     };
     let leased = Whereto::Leased { ttr_ms: 60_000, session: false };
-    assert_eq!(moved(Some(at), leased).len(), 30);
-    assert_eq!(moved(None, Whereto::Gone).len(), 19);
+    assert_eq!(moved(Some(at), leased, Cause::Reserve).len(), 31);
+    assert_eq!(moved(None, Whereto::Gone, Cause::Ack).len(), 20);
 }

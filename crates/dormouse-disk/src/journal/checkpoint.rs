@@ -1,0 +1,195 @@
+//! The pieces of a checkpoint as bytes.
+
+use bytes::Bytes;
+use dormouse_core::image::{Counts, LeaseImage, LockImage, MachineImage, TopicImage};
+use dormouse_core::job::JobId;
+use dormouse_core::place::Class;
+use dormouse_core::topic::{TopicName, TopicNo};
+
+use crate::codec::{
+    Reader, decode_pause, decode_payload, decode_settings, encode_pause, encode_payload,
+    encode_settings, put_bytes, put_varint,
+};
+
+/// What a checkpoint begins with: the numbers that exist once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CheckpointHead {
+    /// The machine's numbers.
+    pub machine: MachineImage,
+    /// The operating system's boot, by which CLOCK_BOOTTIME is comparable or not.
+    pub boot_id: [u8; 16],
+    /// CLOCK_BOOTTIME at the checkpoint.
+    pub boottime_ms: u64,
+    /// The steady clock at the checkpoint.
+    pub steady_ms: u64,
+    /// The wall clock at the checkpoint.
+    pub wall_ms: u64,
+    /// The number, and age, of the next run.
+    pub next_run: u64,
+}
+
+/// How far the sources of one class are consumed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FrontierImage {
+    /// The topic.
+    pub topic: TopicNo,
+    /// The class; `None` = every class of the topic, which was purged.
+    pub class: Option<Class>,
+    /// Sources up to this age have everything before (due_at, id) consumed.
+    pub steps: Vec<(u64, u64, JobId)>,
+}
+
+impl CheckpointHead {
+    pub(super) fn encode(&self, out: &mut Vec<u8>) {
+        put_varint(self.machine.next_id, out);
+        put_varint(u64::from(self.machine.next_topic), out);
+        put_varint(u64::from(self.machine.epoch), out);
+        encode_counts(&self.machine.gone, out);
+        out.extend_from_slice(&self.boot_id);
+        put_varint(self.boottime_ms, out);
+        put_varint(self.steady_ms, out);
+        put_varint(self.wall_ms, out);
+        put_varint(self.next_run, out);
+    }
+
+    pub(super) fn decode(reader: &mut Reader<'_>) -> Option<CheckpointHead> {
+        Some(CheckpointHead {
+            machine: MachineImage {
+                next_id: reader.varint()?,
+                next_topic: reader.varint_u32()?,
+                epoch: reader.varint_u32()?,
+                gone: decode_counts(reader)?,
+            },
+            boot_id: reader.array()?,
+            boottime_ms: reader.varint()?,
+            steady_ms: reader.varint()?,
+            wall_ms: reader.varint()?,
+            next_run: reader.varint()?,
+        })
+    }
+}
+
+impl FrontierImage {
+    pub(super) fn encode(&self, out: &mut Vec<u8>) {
+        put_varint(u64::from(self.topic.0), out);
+        // Zero is free for "every class": a class is written as its number plus one.
+        put_varint(self.class.map_or(0, |class| class.to_u64() + 1), out);
+        put_varint(self.steps.len() as u64, out);
+        for (age, due_at, id) in &self.steps {
+            put_varint(*age, out);
+            put_varint(*due_at, out);
+            put_varint(id.0, out);
+        }
+    }
+
+    pub(super) fn decode(reader: &mut Reader<'_>) -> Option<FrontierImage> {
+        let topic = TopicNo(reader.varint_u32()?);
+        let class = match reader.varint()? {
+            0 => None,
+            number => Some(Class::from_u64(number - 1)?),
+        };
+        // A step takes at least three bytes in the file.
+        let count = reader.count(3)?;
+        let mut steps = Vec::with_capacity(count);
+        for _ in 0..count {
+            steps.push((reader.varint()?, reader.varint()?, JobId(reader.varint()?)));
+        }
+        Some(FrontierImage { topic, class, steps })
+    }
+}
+
+pub(super) fn encode_topic(image: &TopicImage, out: &mut Vec<u8>) {
+    put_varint(u64::from(image.topic.0), out);
+    put_bytes(image.name.as_str().as_bytes(), out);
+    encode_settings(&image.settings, out);
+    encode_pause(image.pause, out);
+    put_varint(image.holds_until, out);
+    encode_counts(&image.counts, out);
+}
+
+pub(super) fn decode_topic(reader: &mut Reader<'_>) -> Option<TopicImage> {
+    Some(TopicImage {
+        topic: TopicNo(reader.varint_u32()?),
+        name: TopicName::new(reader.text()?).ok()?,
+        settings: decode_settings(reader)?,
+        pause: decode_pause(reader)?,
+        holds_until: reader.varint()?,
+        counts: decode_counts(reader)?,
+    })
+}
+
+fn encode_counts(counts: &Counts, out: &mut Vec<u8>) {
+    let numbers = [
+        counts.waiting,
+        counts.leased,
+        counts.dead,
+        counts.bytes,
+        counts.puts,
+        counts.reserves,
+        counts.acks,
+        counts.nacks,
+        counts.expiries,
+        counts.releases,
+        counts.kills,
+        counts.cancels,
+    ];
+    numbers.into_iter().for_each(|number| put_varint(number, out));
+}
+
+fn decode_counts(reader: &mut Reader<'_>) -> Option<Counts> {
+    Some(Counts {
+        waiting: reader.varint()?,
+        leased: reader.varint()?,
+        dead: reader.varint()?,
+        bytes: reader.varint()?,
+        puts: reader.varint()?,
+        reserves: reader.varint()?,
+        acks: reader.varint()?,
+        nacks: reader.varint()?,
+        expiries: reader.varint()?,
+        releases: reader.varint()?,
+        kills: reader.varint()?,
+        cancels: reader.varint()?,
+    })
+}
+
+pub(super) fn encode_lease(image: &LeaseImage, out: &mut Vec<u8>) {
+    put_varint(u64::from(image.topic.0), out);
+    put_varint(image.ttr_ms, out);
+    out.push(u8::from(image.session));
+    put_varint(image.job.id.0, out);
+    let mut payload = Vec::new();
+    encode_payload(&image.job, &mut payload);
+    put_bytes(&payload, out);
+}
+
+pub(super) fn decode_lease(reader: &mut Reader<'_>) -> Option<LeaseImage> {
+    let topic = TopicNo(reader.varint_u32()?);
+    let ttr_ms = reader.varint()?;
+    let session = match reader.byte()? {
+        0 => false,
+        1 => true,
+        _ => return None,
+    };
+    let id = JobId(reader.varint()?);
+    let job = decode_payload(id, reader.bytes()?)?;
+    Some(LeaseImage { topic, job, ttr_ms, session })
+}
+
+pub(super) fn encode_lock(image: &LockImage, out: &mut Vec<u8>) {
+    put_bytes(&image.name, out);
+    put_bytes(&image.owner, out);
+    put_varint(image.fence, out);
+    put_varint(u64::from(image.depth), out);
+    put_varint(image.ttl_ms, out);
+}
+
+pub(super) fn decode_lock(reader: &mut Reader<'_>) -> Option<LockImage> {
+    Some(LockImage {
+        name: Bytes::copy_from_slice(reader.bytes()?),
+        owner: Bytes::copy_from_slice(reader.bytes()?),
+        fence: reader.varint()?,
+        depth: reader.varint_u32()?,
+        ttl_ms: reader.varint()?,
+    })
+}
