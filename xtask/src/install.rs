@@ -1,0 +1,167 @@
+//! Installs the Debian packages that tests need, so that one command tests a fresh clone.
+
+use std::path::Path;
+use std::process::Stdio;
+
+use crate::step::Invocation;
+
+/// A program the tests start, and the Debian package that brings it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Package {
+    pub(crate) program: &'static str,
+    pub(crate) package: &'static str,
+}
+
+/// What the tests of this repository need besides Rust.
+pub(crate) const NEEDED: &[Package] = &[];
+
+/// How this process may install packages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Privilege {
+    Root,
+    /// sudo without a password: nobody is there to type one.
+    Sudo,
+    None,
+}
+
+/// Makes sure that every program is there; with `dry_run` only prints what it would do.
+pub(crate) fn ensure(needed: &[Package], dry_run: bool) -> Result<(), String> {
+    let missing = missing(needed, is_on_path);
+    if missing.is_empty() {
+        println!("install: nothing is missing");
+        return Ok(());
+    }
+    for invocation in plan(&missing, is_on_path("apt-get"), privilege())? {
+        println!("install: {invocation}");
+        if !dry_run {
+            invocation.run(Path::new(".")).map_err(|reason| {
+                format!("`{invocation}` failed ({reason}); {}", by_hand(&missing))
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// The packages whose program is absent, each once.
+fn missing(needed: &[Package], is_there: impl Fn(&str) -> bool) -> Vec<&'static str> {
+    let mut packages: Vec<&'static str> = Vec::new();
+    for Package { program, package } in needed {
+        if !is_there(program) && !packages.contains(package) {
+            packages.push(package);
+        }
+    }
+    packages
+}
+
+/// The commands that install these packages.
+fn plan(
+    packages: &[&str],
+    has_apt_get: bool,
+    privilege: Privilege,
+) -> Result<Vec<Invocation>, String> {
+    if !has_apt_get {
+        return Err(format!("there is no apt-get here; {}", by_hand(packages)));
+    }
+    let prefix: &[&str] = match privilege {
+        Privilege::Root => &["env"],
+        Privilege::Sudo => &["sudo", "-n", "env"],
+        Privilege::None => {
+            return Err(format!("neither root nor sudo can be used; {}", by_hand(packages)));
+        }
+    };
+    // sudo drops the environment, so it is set behind it.
+    let apt_get = |words: &[&str]| {
+        let prefix = prefix.iter().chain(&["DEBIAN_FRONTEND=noninteractive", "apt-get", "-q"]);
+        Invocation::new(prefix.chain(words).copied())
+    };
+    let install: Vec<&str> =
+        ["install", "-y", "--no-install-recommends"].iter().chain(packages).copied().collect();
+    Ok(vec![apt_get(&["update"]), apt_get(&install)])
+}
+
+fn by_hand(packages: &[&str]) -> String {
+    format!("the tests need these Debian packages, please install them: {}", packages.join(" "))
+}
+
+fn privilege() -> Privilege {
+    let here = Path::new(".");
+    let user = Invocation::new(["id", "-u"]).command(here).output();
+    if user.is_ok_and(|output| output.stdout.trim_ascii() == b"0") {
+        return Privilege::Root;
+    }
+    let mut sudo = Invocation::new(["sudo", "-n", "true"]).command(here);
+    sudo.stdout(Stdio::null()).stderr(Stdio::null());
+    match sudo.status() {
+        Ok(status) if status.success() => Privilege::Sudo,
+        _ => Privilege::None,
+    }
+}
+
+fn is_on_path(program: &str) -> bool {
+    // Servers lie in sbin, which is not always on the path of a user.
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let system = ["/usr/local/sbin", "/usr/sbin", "/sbin"].map(std::path::PathBuf::from);
+    std::env::split_paths(&path).chain(system).any(|directory| directory.join(program).is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REDIS: Package = Package { program: "redis-server", package: "redis-server" };
+    const REDIS_CLI: Package = Package { program: "redis-cli", package: "redis-tools" };
+    const BENCHMARK: Package = Package { program: "redis-benchmark", package: "redis-tools" };
+
+    fn shown(privilege: Privilege) -> Vec<String> {
+        let plan = plan(&["redis-server", "redis-tools"], true, privilege).unwrap();
+        plan.iter().map(Invocation::to_string).collect()
+    }
+
+    #[test]
+    fn only_absent_packages_are_wanted_and_each_once() {
+        let needed = [REDIS, REDIS_CLI, BENCHMARK];
+        assert_eq!(missing(&needed, |_| false), ["redis-server", "redis-tools"]);
+        assert_eq!(missing(&needed, |program| program == "redis-server"), ["redis-tools"]);
+        assert!(missing(&needed, |_| true).is_empty());
+    }
+
+    #[test]
+    fn root_and_sudo_install_without_questions() {
+        assert_eq!(
+            shown(Privilege::Root),
+            [
+                "env DEBIAN_FRONTEND=noninteractive apt-get -q update",
+                "env DEBIAN_FRONTEND=noninteractive apt-get -q install -y \
+                 --no-install-recommends redis-server redis-tools",
+            ]
+        );
+        assert!(shown(Privilege::Sudo).iter().all(|line| line.starts_with("sudo -n env ")));
+    }
+
+    #[test]
+    fn without_a_way_to_install_the_packages_are_named() {
+        for outcome in [
+            plan(&["redis-server"], true, Privilege::None),
+            plan(&["redis-server"], false, Privilege::Root),
+        ] {
+            let message = outcome.unwrap_err();
+            assert!(message.contains("redis-server"), "{message}");
+        }
+    }
+
+    #[test]
+    fn present_programs_need_nothing() {
+        let shell = Package { program: "sh", package: "dash" };
+        assert_eq!(ensure(&[shell], false), Ok(()));
+        assert_eq!(ensure(&[], true), Ok(()));
+    }
+
+    #[test]
+    fn a_dry_run_changes_nothing() {
+        let absent = Package { program: "dormouse-no-such-program", package: "dormouse-nothing" };
+        match ensure(&[absent], true) {
+            Ok(()) => {}
+            Err(message) => assert!(message.contains("dormouse-nothing"), "{message}"),
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! The commands that test and guard this repository: `cargo xtask help` lists them.
+//!
+//! Only the standard library is used, so that the first command of a fresh clone starts within
+//! a second or two.
+
+#![allow(clippy::print_stdout, reason = "a command-line tool speaks on stdout")]
+
+mod install;
+mod soak;
+mod step;
+mod test;
+mod tidy;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const HELP: &str = "\
+cargo xtask <command>
+
+  test [-p PACKAGE] [--no-nextest]  everything a change must pass, in order:
+                                    tidy, fmt, clippy, tests, doc tests, docs
+  tidy                              only the checks of text and layout
+  soak [--minutes N]                the long campaigns, N minutes each (default 10)
+  install [--dry-run]               the Debian packages the tests need
+  help                              this text
+";
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let outcome = parse(&words).and_then(|task| run(&repository_root(), &task));
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("xtask: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// What was asked for on the command line.
+#[derive(Debug, PartialEq, Eq)]
+enum Task {
+    Test(test::Options),
+    Tidy,
+    Soak { minutes: u64 },
+    Install { dry_run: bool },
+    Help,
+}
+
+fn run(root: &Path, task: &Task) -> Result<(), String> {
+    match task {
+        Task::Test(options) => test::run(root, options),
+        Task::Tidy => tidy::run(root),
+        Task::Soak { minutes } => soak::run(root, *minutes),
+        Task::Install { dry_run } => install::ensure(install::NEEDED, *dry_run),
+        Task::Help => {
+            print!("{HELP}");
+            Ok(())
+        }
+    }
+}
+
+fn parse(words: &[String]) -> Result<Task, String> {
+    let Some((command, rest)) = words.split_first() else {
+        return Ok(Task::Help);
+    };
+    let mut rest = rest.iter().map(String::as_str);
+    let task = match command.as_str() {
+        "test" => {
+            let mut options = test::Options { package: None, nextest: true };
+            while let Some(word) = rest.next() {
+                match word {
+                    "-p" | "--package" => {
+                        let name = rest.next().ok_or("-p wants the name of a package")?;
+                        options.package = Some(name.to_owned());
+                    }
+                    "--no-nextest" => options.nextest = false,
+                    other => return Err(unknown(other)),
+                }
+            }
+            Task::Test(options)
+        }
+        "tidy" => Task::Tidy,
+        "soak" => Task::Soak { minutes: parse_minutes(&mut rest)? },
+        "install" => match rest.next() {
+            None => Task::Install { dry_run: false },
+            Some("--dry-run") => Task::Install { dry_run: true },
+            Some(other) => return Err(unknown(other)),
+        },
+        "help" | "--help" | "-h" => Task::Help,
+        other => return Err(unknown(other)),
+    };
+    match rest.next() {
+        Some(extra) => Err(unknown(extra)),
+        None => Ok(task),
+    }
+}
+
+fn parse_minutes<'a>(rest: &mut impl Iterator<Item = &'a str>) -> Result<u64, String> {
+    match rest.next() {
+        None => Ok(soak::MINUTES_DEFAULT),
+        Some("--minutes") => {
+            let minutes = rest.next().and_then(|word| word.parse().ok());
+            minutes
+                .filter(|minutes| (1..=soak::MINUTES_MAX).contains(minutes))
+                .ok_or(format!("--minutes wants a number from 1 to {}", soak::MINUTES_MAX))
+        }
+        Some(other) => Err(unknown(other)),
+    }
+}
+
+fn unknown(word: &str) -> String {
+    format!("`{word}` is not understood here; `cargo xtask help` lists the commands")
+}
+
+/// Cargo tells where this package lies; the repository is its parent.
+fn repository_root() -> PathBuf {
+    let manifest = std::env::var_os("CARGO_MANIFEST_DIR");
+    let manifest =
+        manifest.map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
+    manifest.parent().map_or_else(|| PathBuf::from("."), Path::to_path_buf)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(line: &str, expect: Result<Task, &str>) {
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        match (parse(&words), expect) {
+            (Ok(task), Ok(expected)) => assert_eq!(task, expected, "{line}"),
+            (Err(text), Err(part)) => assert!(text.contains(part), "{line}: {text}"),
+            (got, expected) => panic!("{line}: {got:?}, expected {expected:?}"),
+        }
+    }
+
+    #[test]
+    fn commands_are_understood() {
+        check("", Ok(Task::Help));
+        check("help", Ok(Task::Help));
+        check("tidy", Ok(Task::Tidy));
+        check("test", Ok(Task::Test(test::Options { package: None, nextest: true })));
+        check(
+            "test -p xtask --no-nextest",
+            Ok(Task::Test(test::Options { package: Some("xtask".into()), nextest: false })),
+        );
+        check("soak", Ok(Task::Soak { minutes: soak::MINUTES_DEFAULT }));
+        check("soak --minutes 3", Ok(Task::Soak { minutes: 3 }));
+        check("install --dry-run", Ok(Task::Install { dry_run: true }));
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        check("tets", Err("`tets`"));
+        check("tidy now", Err("`now`"));
+        check("test -p", Err("name of a package"));
+        check("soak --minutes none", Err("--minutes"));
+        check("soak --minutes 0", Err("--minutes"));
+        check("install everything", Err("`everything`"));
+    }
+}
