@@ -54,5 +54,5 @@ pub use header::{BatchHeader, HEADER_BYTES};
 pub use plan::{Plan, Stretch, Torn, plan};
 pub use record::Record;
 pub use segment::{segment_name, segment_number, segments};
-pub use verify::{Verified, verify};
+pub use verify::{Verified, holds_changes, verify};
 pub use writer::SegmentWriter;

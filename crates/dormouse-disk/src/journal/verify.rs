@@ -1,6 +1,9 @@
 //! Reads a whole journal for nothing but to see that it can be read.
 
 use super::plan::{Torn, plan};
+use super::record::Record;
+use super::window::{Batch, Window};
+use crate::codec::Reader;
 use crate::damage::Damage;
 use crate::disk::Disk;
 
@@ -35,4 +38,33 @@ pub fn verify(disk: &dyn Disk, first_segment: u64) -> Result<Verified, Damage> {
         bytes: plan.stretches.iter().map(|one| one.bytes).sum(),
         torn: plan.torn,
     })
+}
+
+/// Whether a segment holds anything that somebody may have been answered for: more than the
+/// checkpoint that a first start writes before its manifest.
+pub fn holds_changes(disk: &dyn Disk, segment: u64) -> Result<bool, Damage> {
+    let mut window = Window::open(disk, segment)?;
+    let mut from = 0;
+    while let Some(header) = window.next_header(from)? {
+        from = header.offset + 1;
+        if let Batch::Good(header) = window.batch(header.offset)? {
+            if has_changes(window.records(&header)?) {
+                return Ok(true);
+            }
+            from = header.end();
+        }
+    }
+    Ok(false)
+}
+
+fn has_changes(records: &[u8]) -> bool {
+    let mut reader = Reader::new(records);
+    while !reader.is_empty() {
+        match Record::decode(&mut reader) {
+            // What cannot be read may be a change.
+            None | Some(Record::Fact(_) | Record::Boot(_) | Record::Seal) => return true,
+            Some(_) => {}
+        }
+    }
+    false
 }
