@@ -50,7 +50,8 @@ fn cargo_steps(
         Some(name) => Invocation::new(["cargo", "fmt", "--package", name, "--check"]),
     };
     let tests = if nextest {
-        cargo(&["nextest", "run"], &["--no-tests=pass"])
+        // A single package may have no tests yet.
+        cargo(&["nextest", "run"], package.map_or(&[], |_| &["--no-tests=pass"]))
     } else {
         // The same targets as nextest takes: the doc tests are a step of their own.
         cargo(&["test", "--no-fail-fast", "--tests", "--examples"], &[])
@@ -90,7 +91,7 @@ mod tests {
             [
                 "fmt: cargo fmt --all --check",
                 "clippy: cargo clippy --all-targets --workspace --locked -- -D warnings",
-                "test: cargo nextest run --workspace --locked --no-tests=pass",
+                "test: cargo nextest run --workspace --locked",
                 "doctest: cargo test --doc --workspace --locked",
                 "doc: RUSTDOCFLAGS='-D warnings' cargo doc --no-deps --workspace --locked",
             ]
