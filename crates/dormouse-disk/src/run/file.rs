@@ -1,0 +1,157 @@
+//! Files with what errors about them must say, and frames in them.
+
+use std::io;
+use std::sync::Arc;
+
+use crate::damage::Damage;
+use crate::disk::{Disk, File};
+
+use super::format::{CRC_BYTES, checksum};
+
+/// Bytes gathered before they are written.
+const WRITE_BYTES: usize = 512 << 10;
+
+/// A file that is read.
+pub(super) struct Source {
+    file: Arc<dyn File>,
+    name: String,
+    no: u64,
+}
+
+impl Source {
+    /// Opens a file of the run `no`.
+    pub(super) fn open(disk: &Arc<dyn Disk>, name: &str, no: u64) -> Result<Source, Damage> {
+        let file = disk.open(name).map_err(|error| Damage::io(name, error))?;
+        Ok(Source { file, name: name.to_owned(), no })
+    }
+
+    /// The same file, now known to be of the run `no`.
+    pub(super) fn of_run(self, no: u64) -> Source {
+        Source { no, ..self }
+    }
+
+    /// The number of the run this file belongs to.
+    pub(super) fn no(&self) -> u64 {
+        self.no
+    }
+
+    /// The file's name.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The file's length.
+    pub(super) fn len(&self) -> Result<u64, Damage> {
+        self.file.len().map_err(|error| Damage::io(&self.name, error))
+    }
+
+    /// Bytes that do not fit.
+    pub(super) fn corrupt(&self, offset: u64, what: &str) -> Damage {
+        Damage::corrupt(&self.name, offset, what)
+    }
+
+    /// Fills `into` from `offset`.
+    pub(super) fn read_into(&self, offset: u64, into: &mut [u8]) -> Result<(), Damage> {
+        self.file.read_at(offset, into).map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => self.corrupt(offset, "the file ends too early"),
+            _ => Damage::io(&self.name, error),
+        })
+    }
+
+    /// Reads bytes. The caller has bounded `len` by what can be there.
+    pub(super) fn read(&self, offset: u64, len: usize) -> Result<Vec<u8>, Damage> {
+        let mut bytes = vec![0; len];
+        self.read_into(offset, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Reads one frame, checksum included and checked.
+    pub(super) fn read_frame(&self, offset: u64, len: usize) -> Result<Vec<u8>, Damage> {
+        let frame = self.read(offset, len)?;
+        self.check_frame(offset, &frame)?;
+        Ok(frame)
+    }
+
+    /// Whether a frame is what was written here.
+    pub(super) fn check_frame(&self, offset: u64, frame: &[u8]) -> Result<(), Damage> {
+        let stored = frame.split_first_chunk::<CRC_BYTES>();
+        match stored {
+            Some((crc, bytes))
+                if u32::from_le_bytes(*crc) == checksum(self.no, offset, &[bytes]) =>
+            {
+                Ok(())
+            }
+            _ => Err(self.corrupt(offset, "the checksum does not fit")),
+        }
+    }
+}
+
+/// A new file that is written from its beginning to its end.
+pub(super) struct Out {
+    file: Arc<dyn File>,
+    name: String,
+    no: u64,
+    /// Bytes before the buffer.
+    written: u64,
+    buffer: Vec<u8>,
+}
+
+impl Out {
+    /// Makes a file of the run `no`.
+    pub(super) fn create(disk: &Arc<dyn Disk>, name: &str, no: u64) -> Result<Out, Damage> {
+        let file = disk.create(name).map_err(|error| Damage::io(name, error))?;
+        Ok(Out { file, name: name.to_owned(), no, written: 0, buffer: Vec::new() })
+    }
+
+    /// The file's name.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The number of the run this file belongs to.
+    pub(super) fn no(&self) -> u64 {
+        self.no
+    }
+
+    /// Where the next byte goes.
+    pub(super) fn position(&self) -> u64 {
+        self.written + self.buffer.len() as u64
+    }
+
+    /// Appends bytes.
+    pub(super) fn append(&mut self, bytes: &[u8]) -> Result<(), Damage> {
+        self.buffer.extend_from_slice(bytes);
+        if self.buffer.len() >= WRITE_BYTES { self.flush() } else { Ok(()) }
+    }
+
+    /// Appends a frame of these parts; gives its length.
+    pub(super) fn append_frame(&mut self, parts: &[&[u8]]) -> Result<usize, Damage> {
+        let start = self.buffer.len();
+        let crc = checksum(self.no, self.position(), parts);
+        self.buffer.extend_from_slice(&crc.to_le_bytes());
+        for part in parts {
+            self.buffer.extend_from_slice(part);
+        }
+        let len = self.buffer.len() - start;
+        if self.buffer.len() >= WRITE_BYTES {
+            self.flush()?;
+        }
+        Ok(len)
+    }
+
+    /// Hands everything to the file.
+    pub(super) fn flush(&mut self) -> Result<(), Damage> {
+        self.file
+            .write_at(self.written, &self.buffer)
+            .map_err(|error| Damage::io(&self.name, error))?;
+        self.written = self.position();
+        self.buffer.clear();
+        Ok(())
+    }
+
+    /// Makes everything durable.
+    pub(super) fn sync(&mut self) -> Result<(), Damage> {
+        self.flush()?;
+        self.file.sync().map_err(|error| Damage::io(&self.name, error))
+    }
+}

@@ -1,0 +1,264 @@
+//! Reading a run.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use dormouse_core::job::JobId;
+use dormouse_core::place::{Class, Place};
+use dormouse_core::topic::TopicNo;
+
+use crate::damage::Damage;
+use crate::disk::Disk;
+
+use super::block::{BLOCK_BYTES_MAX, Block};
+use super::cache::BlockCache;
+use super::file::Source;
+use super::filter::Filter;
+use super::format::{self, Footer, Layout};
+use super::record::{BlockRecord, IdRecord, KeyRecord, LaneRecord, lane_of};
+use super::table::Table;
+use super::{Entry, Loc, RunMeta};
+
+/// An open run. Several threads may read it at once, each with its own [`BlockCache`].
+pub struct Run {
+    pub(super) source: Arc<Source>,
+    pub(super) meta: RunMeta,
+    pub(super) layout: Layout,
+    pub(super) blocks: Table<BlockRecord>,
+    pub(super) lanes: Table<LaneRecord>,
+    pub(super) ids: Table<IdRecord>,
+    pub(super) keys: Table<KeyRecord>,
+    pub(super) filter: Filter,
+}
+
+impl Run {
+    /// Opens a run: reads header, footer, fences and filter.
+    pub fn open(disk: &Arc<dyn Disk>, file_name: &str) -> Result<Run, Damage> {
+        let source = Source::open(disk, file_name, 0)?;
+        let bytes = source.len()?;
+        if bytes < format::HEADER_BYTES + format::FOOTER_BYTES {
+            return Err(source.corrupt(bytes, "the file is too short for a run"));
+        }
+        let header = source.read(0, format::HEADER_BYTES as usize)?;
+        let (no, age) = format::read_header(file_name, &header)?;
+        let source = Arc::new(source.of_run(no));
+        let footer = Footer::read(&source, bytes, age)?;
+        // With every section within the file, no number of the footer can ask for more memory than
+        // the file has bytes.
+        let layout = Layout::of(&footer)
+            .filter(|layout| layout.footer == bytes - format::FOOTER_BYTES)
+            .ok_or_else(|| {
+                source.corrupt(bytes - format::FOOTER_BYTES, "the sections do not fill the file")
+            })?;
+        let meta = footer.meta;
+        Ok(Run {
+            blocks: Table::open(&source, layout.blocks, footer.blocks)?,
+            lanes: Table::open(&source, layout.lanes, meta.lanes)?,
+            ids: Table::open(&source, layout.ids, meta.entries)?,
+            keys: Table::open(&source, layout.keys, meta.keyed)?,
+            filter: Filter::open(&source, layout.filter, footer.filter_lines)?,
+            source,
+            meta,
+            layout,
+        })
+    }
+
+    /// What is known of the run.
+    pub fn meta(&self) -> &RunMeta {
+        &self.meta
+    }
+
+    /// The classes a topic has entries of, ascending.
+    pub fn classes(&self, topic: TopicNo) -> Result<Vec<Class>, Damage> {
+        let mut classes = Vec::new();
+        let Some(lowest) = Class::from_u64(0) else { return Ok(classes) };
+        let mut lanes = self.lanes.from(&(topic, lowest))?;
+        while let Some(record) = lanes.next()?
+            && record.lane.0 == topic
+        {
+            classes.push(record.lane.1);
+        }
+        Ok(classes)
+    }
+
+    /// Whether the lane has an entry.
+    pub fn has_lane(&self, topic: TopicNo, class: Class) -> Result<bool, Damage> {
+        let floor = self.lanes.floor(&(topic, class))?;
+        Ok(floor.is_some_and(|(_, record)| record.lane == (topic, class)))
+    }
+
+    /// The first entry of a lane that is not before `from`.
+    pub fn seek(
+        &self,
+        cache: &mut BlockCache,
+        topic: TopicNo,
+        class: Class,
+        from: (u64, JobId),
+    ) -> Result<Option<Loc>, Damage> {
+        let bound = Place { topic, class, due_at: from.0, id: from.1 };
+        let Some((loc, after)) = self.lower_bound(cache, &bound)? else { return Ok(None) };
+        let head = cache.get(self, loc.block)?.heads().get(usize::from(loc.index));
+        match head {
+            Some(head) => Ok((lane_of(&head.place) == (topic, class)).then_some(loc)),
+            // All of this block is below the bound, so the next one begins with what is not.
+            None => self.first_of(cache, after, (topic, class)),
+        }
+    }
+
+    /// The following entry of the same lane.
+    #[inline]
+    pub fn next(&self, cache: &mut BlockCache, loc: Loc) -> Result<Option<Loc>, Damage> {
+        let heads = cache.get(self, loc.block)?.heads();
+        let index = usize::from(loc.index);
+        let Some(head) = heads.get(index) else { return Err(self.no_entry(loc)) };
+        let lane = lane_of(&head.place);
+        match heads.get(index + 1) {
+            Some(next) => {
+                let next_loc = Loc { block: loc.block, index: loc.index + 1 };
+                Ok((lane_of(&next.place) == lane).then_some(next_loc))
+            }
+            None => self.first_of(cache, u64::from(loc.block) + 1, lane),
+        }
+    }
+
+    /// The entry at a location this run gave.
+    #[inline]
+    pub fn entry(&self, cache: &mut BlockCache, loc: Loc) -> Result<Entry, Damage> {
+        let entry = cache.get(self, loc.block)?.entry(usize::from(loc.index));
+        entry.ok_or_else(|| self.no_entry(loc))
+    }
+
+    /// All mentions of an id: of jobs and tombstones, or of key holds.
+    pub fn by_id(&self, id: JobId, holds: bool) -> Result<Vec<Loc>, Damage> {
+        let mut found = Vec::new();
+        if id.0 < self.meta.min_id || id.0 > self.meta.max_id {
+            return Ok(found);
+        }
+        let mut ids = self.ids.from(&id.0)?;
+        while let Some(record) = ids.next()?
+            && record.id == id
+        {
+            if record.hold == holds {
+                found.push(record.loc);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Whether the run may have a key of this hash ([`super::key_hash`]); `false` is certain.
+    #[inline]
+    pub fn may_have_key(&self, key_hash: u64) -> bool {
+        self.filter.may_have(key_hash)
+    }
+
+    /// The jobs (`false`) and holds (`true`) whose key may be the one of this hash.
+    pub fn by_key(&self, key_hash: u64) -> Result<Vec<(JobId, bool)>, Damage> {
+        let mut found = Vec::new();
+        if !self.may_have_key(key_hash) {
+            return Ok(found);
+        }
+        let mut keys = self.keys.from(&key_hash)?;
+        while let Some(record) = keys.next()?
+            && record.hash == key_hash
+        {
+            found.push((record.id, record.hold));
+        }
+        Ok(found)
+    }
+
+    /// The weight of a lane's entries before `below`. Reads one block at most.
+    pub fn rank(
+        &self,
+        cache: &mut BlockCache,
+        topic: TopicNo,
+        class: Class,
+        below: (u64, JobId),
+    ) -> Result<i64, Damage> {
+        let bound = Place { topic, class, due_at: below.0, id: below.1 };
+        let Some((block_no, record)) = self.blocks.floor(&bound)? else { return Ok(0) };
+        let lane = (topic, class);
+        let before = if lane_of(&record.first) == lane { record.weight } else { 0 };
+        if record.first == bound {
+            return Ok(before);
+        }
+        let block = cache.get(self, self.block_no(block_no)?)?;
+        let end = block.lower_bound(&bound);
+        let below = block.heads().get(..end).unwrap_or(&[]);
+        let in_lane = below.iter().rev().take_while(|head| lane_of(&head.place) == lane);
+        Ok(before + in_lane.map(|head| i64::from(head.weight)).sum::<i64>())
+    }
+
+    /// Reads and decodes a block, past every cache.
+    pub(super) fn read_block(&self, no: u32) -> Result<Block, Damage> {
+        if u64::from(no) >= self.blocks.len() {
+            return Err(self.no_entry(Loc { block: no, index: 0 }));
+        }
+        let record = self.blocks.get(u64::from(no))?;
+        self.check_location(&record)?;
+        let bytes = self.source.read(record.offset, record.len as usize)?;
+        self.decode(&record, Bytes::from(bytes))
+    }
+
+    /// The block of this record from its bytes.
+    pub(super) fn decode(&self, record: &BlockRecord, bytes: Bytes) -> Result<Block, Damage> {
+        self.source.check_frame(record.offset, &bytes)?;
+        Block::decode(bytes)
+            .filter(|block| block.heads().first().is_some_and(|head| head.place == record.first))
+            .ok_or_else(|| self.source.corrupt(record.offset, "the block is malformed"))
+    }
+
+    /// Whether a record points to a block that can be.
+    pub(super) fn check_location(&self, record: &BlockRecord) -> Result<(), Damage> {
+        let end = record.offset.checked_add(u64::from(record.len));
+        if record.len as usize > BLOCK_BYTES_MAX || end.is_none_or(|end| end > self.layout.blocks) {
+            return Err(self.source.corrupt(record.offset, "no block can be here"));
+        }
+        Ok(())
+    }
+
+    /// Where a place is or would be in its block (the index may be one past the last), and the
+    /// number of the block after that one. `None` if the run is empty.
+    fn lower_bound(
+        &self,
+        cache: &mut BlockCache,
+        bound: &Place,
+    ) -> Result<Option<(Loc, u64)>, Damage> {
+        if self.blocks.len() == 0 {
+            return Ok(None);
+        }
+        let block_no = self.blocks.floor(bound)?.map_or(0, |(no, _)| no);
+        let block = self.block_no(block_no)?;
+        let index = cache.get(self, block)?.lower_bound(bound);
+        // A block has fewer than 2^15 entries.
+        Ok(Some((Loc { block, index: index as u16 }, block_no + 1)))
+    }
+
+    /// The first entry of a block, if there is such a block and it begins with this lane.
+    fn first_of(
+        &self,
+        cache: &mut BlockCache,
+        block_no: u64,
+        lane: (TopicNo, Class),
+    ) -> Result<Option<Loc>, Damage> {
+        if block_no >= self.blocks.len() {
+            return Ok(None);
+        }
+        let block = self.block_no(block_no)?;
+        let first = cache.get(self, block)?.heads().first();
+        let same_lane = first.is_some_and(|head| lane_of(&head.place) == lane);
+        Ok(same_lane.then_some(Loc { block, index: 0 }))
+    }
+
+    fn block_no(&self, no: u64) -> Result<u32, Damage> {
+        u32::try_from(no)
+            .map_err(|_| self.source.corrupt(self.layout.blocks, "there are too many blocks"))
+    }
+
+    fn no_entry(&self, loc: Loc) -> Damage {
+        let Loc { block, index } = loc;
+        self.source.corrupt(
+            self.layout.blocks,
+            &format!("an index names entry {index} of block {block}, which is not there"),
+        )
+    }
+}
