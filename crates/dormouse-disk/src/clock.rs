@@ -20,8 +20,8 @@ pub struct Reading {
     pub boottime_ms: u64,
     /// Time since the Unix epoch.
     pub wall_ms: u64,
-    /// Part of the present millisecond has passed.
-    pub fraction: bool,
+    /// How far into the present millisecond of `boottime_ms` it is.
+    pub into_ms_us: u32,
 }
 
 /// Where time comes from.
@@ -34,6 +34,12 @@ pub trait TimeSource: Send + Sync {
 
     /// Registers what to call when time was moved by hand. Real time moves by itself.
     fn on_change(&self, wake: Arc<dyn Fn() + Send + Sync>);
+
+    /// Whether a jump of time means that this process stood still (SIGSTOP, a paused VM), so that
+    /// commands which waited meanwhile count as given before it.
+    fn jumps_are_pauses(&self) -> bool {
+        true
+    }
 }
 
 /// The clocks of this computer.
@@ -47,8 +53,7 @@ impl TimeSource for SystemClock {
         Reading {
             boottime_ms: to_ms(boot.tv_sec, boot.tv_nsec),
             wall_ms: to_ms(wall.tv_sec, wall.tv_nsec),
-            // The two clocks tick out of phase, so one of them practically always shows a part.
-            fraction: true,
+            into_ms_us: u32::try_from(boot.tv_nsec % 1_000_000 / 1_000).unwrap_or(0),
         }
     }
 
@@ -90,7 +95,7 @@ struct Virtual {
 impl VirtualClock {
     /// Starts at 2026-01-01T00:00:00Z.
     pub fn new() -> VirtualClock {
-        let reading = Reading { boottime_ms: 0, wall_ms: 1_767_225_600_000, fraction: false };
+        let reading = Reading { boottime_ms: 0, wall_ms: 1_767_225_600_000, into_ms_us: 0 };
         VirtualClock(Arc::new(Mutex::new(Virtual { reading, boot: 1, wakes: Vec::new() })))
     }
 
@@ -155,6 +160,10 @@ impl TimeSource for VirtualClock {
     fn on_change(&self, wake: Arc<dyn Fn() + Send + Sync>) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).wakes.push(wake);
     }
+
+    fn jumps_are_pauses(&self) -> bool {
+        false
+    }
 }
 
 /// A saved instant from which the steady clock can go on.
@@ -201,7 +210,8 @@ impl SteadyClock {
         Now {
             steady_ms: self.steady_ms.saturating_add(passed_ms),
             wall_ms: reading.wall_ms,
-            fraction: reading.fraction,
+            // The two clocks tick out of phase, so real time practically always shows a part.
+            fraction: reading.into_ms_us > 0,
         }
     }
 }
@@ -216,16 +226,16 @@ mod tests {
 
     #[test]
     fn same_boot_goes_on_by_boottime() {
-        let reading = Reading { boottime_ms: 800, wall_ms: 3_600_000, fraction: false };
+        let reading = Reading { boottime_ms: 800, wall_ms: 3_600_000, into_ms_us: 0 };
         let clock = SteadyClock::resume(saved(), [1; 16], reading);
         assert_eq!(clock.now(reading).steady_ms, 10_300);
     }
 
     #[test]
     fn other_boot_goes_on_by_wall_time_and_never_back() {
-        let later = Reading { boottime_ms: 5, wall_ms: 12_000, fraction: false };
+        let later = Reading { boottime_ms: 5, wall_ms: 12_000, into_ms_us: 0 };
         assert_eq!(SteadyClock::resume(saved(), [2; 16], later).now(later).steady_ms, 12_000);
-        let earlier = Reading { boottime_ms: 5, wall_ms: 7_000, fraction: false };
+        let earlier = Reading { boottime_ms: 5, wall_ms: 7_000, into_ms_us: 0 };
         assert_eq!(SteadyClock::resume(saved(), [2; 16], earlier).now(earlier).steady_ms, 10_000);
     }
 

@@ -98,6 +98,26 @@ impl FrontierImage {
     }
 }
 
+/// How much of a run, or run-to-be, is consumed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RunUse {
+    /// The run's number.
+    pub no: u64,
+    /// Entries consumed, at least.
+    pub consumed: u64,
+}
+
+impl RunUse {
+    pub(super) fn encode(&self, out: &mut Vec<u8>) {
+        put_varint(self.no, out);
+        put_varint(self.consumed, out);
+    }
+
+    pub(super) fn decode(reader: &mut Reader<'_>) -> Option<RunUse> {
+        Some(RunUse { no: reader.varint()?, consumed: reader.varint()? })
+    }
+}
+
 pub(super) fn encode_topic(image: &TopicImage, out: &mut Vec<u8>) {
     put_varint(u64::from(image.topic.0), out);
     put_bytes(image.name.as_str().as_bytes(), out);

@@ -49,7 +49,7 @@ mod tests;
 
 pub use batch::{BatchBuilder, SealedBatch};
 pub use boot::Boot;
-pub use checkpoint::{CheckpointHead, FrontierImage};
+pub use checkpoint::{CheckpointHead, FrontierImage, RunUse};
 pub use header::{BatchHeader, HEADER_BYTES};
 pub use plan::{Plan, Stretch, Torn, plan};
 pub use record::Record;

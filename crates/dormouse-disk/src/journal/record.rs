@@ -5,7 +5,7 @@ use dormouse_core::image::{LeaseImage, LockImage, TopicImage};
 
 use super::boot::Boot;
 use super::checkpoint::{
-    CheckpointHead, FrontierImage, decode_lease, decode_lock, decode_topic, encode_lease,
+    CheckpointHead, FrontierImage, RunUse, decode_lease, decode_lock, decode_topic, encode_lease,
     encode_lock, encode_topic,
 };
 use crate::codec::{FACT_KIND_MAX, Reader, decode_fact, encode_fact};
@@ -18,6 +18,7 @@ const LOCK: u8 = 36;
 const FRONTIER: u8 = 37;
 const CHECKPOINT_END: u8 = 38;
 const SEAL: u8 = 39;
+const RUN_USE: u8 = 40;
 
 /// One entry of the journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +37,8 @@ pub enum Record {
     Lock(LockImage),
     /// Cursors that moved.
     Frontier(FrontierImage),
+    /// How much of a run is consumed.
+    RunUse(RunUse),
     /// The checkpoint is complete.
     CheckpointEnd,
     /// A clean stop; nothing follows.
@@ -56,6 +59,7 @@ impl Record {
             Record::Lease(image) => encode_lease(image, out),
             Record::Lock(image) => encode_lock(image, out),
             Record::Frontier(image) => image.encode(out),
+            Record::RunUse(image) => image.encode(out),
             Record::Fact(_) | Record::CheckpointEnd | Record::Seal => {}
         }
     }
@@ -72,6 +76,7 @@ impl Record {
             LEASE => Record::Lease(decode_lease(reader)?),
             LOCK => Record::Lock(decode_lock(reader)?),
             FRONTIER => Record::Frontier(FrontierImage::decode(reader)?),
+            RUN_USE => Record::RunUse(RunUse::decode(reader)?),
             CHECKPOINT_END => Record::CheckpointEnd,
             SEAL => Record::Seal,
             _ => return None,
@@ -88,6 +93,7 @@ impl Record {
             Record::Lease(_) => LEASE,
             Record::Lock(_) => LOCK,
             Record::Frontier(_) => FRONTIER,
+            Record::RunUse(_) => RUN_USE,
             Record::CheckpointEnd => CHECKPOINT_END,
             Record::Seal => SEAL,
         }

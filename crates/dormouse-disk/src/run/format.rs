@@ -53,8 +53,7 @@
 //!               offset 8, length 4: of the block in the file
 //! lanes   31 B  topic 4, class 5 = key
 //!               block 4, index 2: its first entry;  entries 8;  weight 8, signed: of all of them
-//! ids     14 B  id 8 = key;  index in the block 2, with bit 15 set for a key hold;  block 4
-//!               (sorted by id, block, index and flag)
+//! ids     14 B  id 8 = key;  block 4;  index in the block 2, with bit 15 set for a key hold
 //! keys    16 B  hash 8 = key, with bit 0 set for a key hold;  id 8
 //! ```
 //! A key's hash is XXH3-64 of the key, bit 0 cleared; its seed is the low 64 bits of the topic number

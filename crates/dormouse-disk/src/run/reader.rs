@@ -138,8 +138,8 @@ impl Run {
         while let Some(record) = ids.next()?
             && record.id == id
         {
-            if record.hold == holds {
-                found.push(record.loc);
+            if record.is_hold() == holds {
+                found.push(record.loc());
             }
         }
         Ok(found)
@@ -159,9 +159,9 @@ impl Run {
         }
         let mut keys = self.keys.from(&key_hash)?;
         while let Some(record) = keys.next()?
-            && record.hash == key_hash
+            && record.hash() == key_hash
         {
-            found.push((record.id, record.hold));
+            found.push((record.id, record.is_hold()));
         }
         Ok(found)
     }

@@ -42,46 +42,68 @@ pub(super) struct LaneRecord {
     pub(super) weight: i64,
 }
 
-/// Where an id is mentioned.
+/// Where an id is mentioned. 16 bytes in memory, because a million of them wait to be sorted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct IdRecord {
     pub(super) id: JobId,
-    pub(super) loc: Loc,
-    pub(super) hold: bool,
+    block: u32,
+    flagged_index: u16,
 }
 
-/// Which job a key belongs to, or may belong to: the hash is not the key.
+/// Which job a key belongs to, or may belong to: the hash is not the key. 16 bytes, as above.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct KeyRecord {
-    /// As [`super::key_hash`] gives it.
-    pub(super) hash: u64,
+    flagged_hash: u64,
     pub(super) id: JobId,
-    pub(super) hold: bool,
 }
 
 /// The bit of an index in a block that says "key hold".
-const HOLD_BIT: u16 = 1 << 15;
+const INDEX_HOLD: u16 = 1 << 15;
+/// The bit of a hash that says "key hold".
+const HASH_HOLD: u64 = 1;
 
 impl IdRecord {
-    fn flagged_index(&self) -> u16 {
-        self.loc.index | if self.hold { HOLD_BIT } else { 0 }
+    /// A mention of `id`.
+    pub(super) fn new(id: JobId, loc: Loc, hold: bool) -> IdRecord {
+        let flag = if hold { INDEX_HOLD } else { 0 };
+        IdRecord { id, block: loc.block, flagged_index: loc.index | flag }
+    }
+
+    /// Where.
+    pub(super) fn loc(&self) -> Loc {
+        Loc { block: self.block, index: self.flagged_index & !INDEX_HOLD }
+    }
+
+    /// Whether a key hold mentions it.
+    pub(super) fn is_hold(&self) -> bool {
+        self.flagged_index & INDEX_HOLD != 0
     }
 
     /// One number that sorts as the record does: comparing it is what sorting is fast by.
     fn rank(&self) -> u128 {
-        u128::from(self.id.0) << 48
-            | u128::from(self.loc.block) << 16
-            | u128::from(self.flagged_index())
+        let loc = u128::from(self.block) << 16 | u128::from(self.flagged_index);
+        u128::from(self.id.0) << 48 | loc
     }
 }
 
 impl KeyRecord {
-    fn flagged_hash(&self) -> u64 {
-        self.hash | u64::from(self.hold)
+    /// `id` has a key of this hash, as [`super::key_hash`] gives it.
+    pub(super) fn new(hash: u64, id: JobId, hold: bool) -> KeyRecord {
+        KeyRecord { flagged_hash: hash | if hold { HASH_HOLD } else { 0 }, id }
+    }
+
+    /// The key's hash.
+    pub(super) fn hash(&self) -> u64 {
+        self.flagged_hash & !HASH_HOLD
+    }
+
+    /// Whether a key hold has it.
+    pub(super) fn is_hold(&self) -> bool {
+        self.flagged_hash & HASH_HOLD != 0
     }
 
     fn rank(&self) -> u128 {
-        u128::from(self.flagged_hash()) << 64 | u128::from(self.id.0)
+        u128::from(self.flagged_hash) << 64 | u128::from(self.id.0)
     }
 }
 
@@ -209,16 +231,17 @@ impl Fixed for IdRecord {
     const WIDTH: usize = 14;
 
     fn put(&self, out: &mut Vec<u8>) {
-        self.id.0.put(out);
-        out.extend_from_slice(&self.flagged_index().to_le_bytes());
-        out.extend_from_slice(&self.loc.block.to_le_bytes());
+        let mut bytes = [0; Self::WIDTH];
+        bytes[..8].copy_from_slice(&self.id.0.to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.block.to_le_bytes());
+        bytes[12..].copy_from_slice(&self.flagged_index.to_le_bytes());
+        out.extend_from_slice(&bytes);
     }
 
     fn get(reader: &mut Reader<'_>) -> Option<IdRecord> {
         let id = JobId(reader.fixed_u64()?);
-        let index = u16::from_le_bytes(reader.array()?);
-        let loc = Loc { block: reader.fixed_u32()?, index: index & !HOLD_BIT };
-        Some(IdRecord { id, loc, hold: index & HOLD_BIT != 0 })
+        let block = reader.fixed_u32()?;
+        Some(IdRecord { id, block, flagged_index: u16::from_le_bytes(reader.array()?) })
     }
 }
 
@@ -234,13 +257,13 @@ impl Fixed for KeyRecord {
     const WIDTH: usize = 16;
 
     fn put(&self, out: &mut Vec<u8>) {
-        self.flagged_hash().put(out);
+        self.flagged_hash.put(out);
         self.id.0.put(out);
     }
 
     fn get(reader: &mut Reader<'_>) -> Option<KeyRecord> {
-        let hash = reader.fixed_u64()?;
-        Some(KeyRecord { hash: hash & !1, id: JobId(reader.fixed_u64()?), hold: hash & 1 == 1 })
+        let flagged_hash = reader.fixed_u64()?;
+        Some(KeyRecord { flagged_hash, id: JobId(reader.fixed_u64()?) })
     }
 }
 
@@ -248,6 +271,6 @@ impl Record for KeyRecord {
     type Key = u64;
 
     fn key(&self) -> u64 {
-        self.flagged_hash()
+        self.flagged_hash
     }
 }

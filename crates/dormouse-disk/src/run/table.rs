@@ -179,7 +179,7 @@ mod tests {
         (0..3_000 + chance.below(2_000) as u32)
             .map(|block| {
                 id += chance.below(3) * chance.below(2);
-                IdRecord { id: JobId(id), loc: Loc { block, index: 0 }, hold: false }
+                IdRecord::new(JobId(id), Loc { block, index: 0 }, false)
             })
             .collect()
     }

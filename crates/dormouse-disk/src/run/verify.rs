@@ -130,9 +130,9 @@ impl<'a> Check<'a> {
         self.previous = Some(place);
         self.count_in_lane(loc, head)?;
         let hold = place.class == Class::HOLD;
-        self.ids.add(&IdRecord { id: place.id, loc, hold }, &mut self.scratch);
+        self.ids.add(&IdRecord::new(place.id, loc, hold), &mut self.scratch);
         if let Some(key) = payload.and_then(payload_key) {
-            let record = KeyRecord { hash: key_hash(place.topic, key), id: place.id, hold };
+            let record = KeyRecord::new(key_hash(place.topic, key), place.id, hold);
             self.keys.add(&record, &mut self.scratch);
             self.meta.keyed += 1;
         }
@@ -172,7 +172,7 @@ impl<'a> Check<'a> {
         self.expect(self.meta == run.meta, "the footer does not fit the entries")?;
         let ids = run.sum_table(&run.ids, run.layout.ids, |_| true)?;
         self.expect(ids == self.ids, "the ids table does not fit the entries")?;
-        let in_filter = |record: &KeyRecord| run.filter.may_have(record.hash);
+        let in_filter = |record: &KeyRecord| run.filter.may_have(record.hash());
         let keys = run.sum_table(&run.keys, run.layout.keys, in_filter)?;
         self.expect(keys == self.keys, "the keys table does not fit the entries")
     }

@@ -164,10 +164,10 @@ impl RunWriter {
 
     fn index(&mut self, place: &Place, payload: Option<&[u8]>, loc: Loc) -> Result<(), Damage> {
         let hold = place.class == Class::HOLD;
-        self.ids.push(IdRecord { id: place.id, loc, hold })?;
+        self.ids.push(IdRecord::new(place.id, loc, hold))?;
         if let Some(key) = payload.and_then(payload_key) {
             let hash = key_hash(place.topic, key);
-            self.keys.push(KeyRecord { hash, id: place.id, hold })?;
+            self.keys.push(KeyRecord::new(hash, place.id, hold))?;
         }
         Ok(())
     }
@@ -226,7 +226,7 @@ fn write_filter(
         let source = Arc::new(Source::open(disk, out.name(), out.no())?);
         let mut keys = Pages::<KeyRecord>::new(source, keys_at, keyed).cursor(SCAN_PAGES);
         while let Some(key) = keys.next()? {
-            filter.add(out, key.hash)?;
+            filter.add(out, key.hash())?;
         }
     }
     filter.finish(out)

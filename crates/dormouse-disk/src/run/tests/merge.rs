@@ -109,13 +109,14 @@ fn a_merge_stops_when_told() {
     let shape = Shape { entries: 5_000, topics: 4, due: 1 << 20, ids: 1 << 20, body_max: 90 };
     let disk = MemDisk::shared();
     let runs = write_runs(&disk, &[random_model(&mut chance, shape)]);
-    let mut writer = RunWriter::create(&disk, "out", 77, 9).unwrap();
+    let mut writer = RunWriter::create_with(&disk, "out", 77, 9, SMALL_CHUNKS).unwrap();
     let looks = Cell::new(0);
     let go_on = || {
         looks.set(looks.get() + 1);
         looks.get() < 3
     };
     assert!(!merge(&runs, &|_, _, _| Some((0, JobId(0))), &mut writer, &go_on).unwrap());
+    assert!(disk.list().unwrap().contains(&"out.spill-ids".to_owned()));
     drop(writer);
     disk.remove("out").unwrap();
     assert_eq!(disk.list().unwrap(), ["run-0"]);

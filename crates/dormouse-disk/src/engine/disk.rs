@@ -1,0 +1,178 @@
+//! The engine over a disk store: batches to the sync thread, tasks to the workers.
+
+use std::sync::Arc;
+
+use dormouse_core::backend::Ticket;
+use dormouse_core::command::Command;
+use dormouse_core::error::Error;
+use dormouse_core::time::Now;
+
+use super::answers::Outgoing;
+use super::inbox::Inbox;
+use super::sync::{Parcel, SyncThread};
+use super::turn::{Keeper, Route};
+use super::worker::Worker;
+use super::{Event, Options};
+use crate::clock::{Reading, SteadyClock};
+use crate::disk::Disk;
+use crate::store::{Done, OpenError, Opened, Store};
+
+/// Batches on their way to the disk; what comes while all are, becomes one batch.
+const IN_FLIGHT_MAX: u64 = 2;
+/// An open batch beyond this lets requests wait.
+const BATCH_BYTES_MAX: usize = 8 << 20;
+
+pub(super) struct DiskKeeper {
+    store: Store,
+    clock: SteadyClock,
+    sync: SyncThread,
+    flush: Worker,
+    merge: Worker,
+    /// The last batch known to be as durable as promised.
+    durable: u64,
+    /// What goes to the sync thread next.
+    parcel: Parcel,
+}
+
+impl DiskKeeper {
+    pub(super) fn open(
+        disk: Arc<dyn Disk>,
+        options: &Options,
+        inbox: &Arc<Inbox>,
+    ) -> Result<DiskKeeper, OpenError> {
+        let (boot_id, reading) = (options.clock.boot_id(), options.clock.read());
+        let Opened { store, writer, clock } =
+            Store::open(Arc::clone(&disk), options.sizes, boot_id, reading)?;
+        let durable = store.last_sealed();
+        let sync = SyncThread::start(
+            Arc::clone(&disk),
+            writer,
+            durable,
+            options.durability,
+            Arc::clone(inbox),
+        );
+        Ok(DiskKeeper {
+            store,
+            clock,
+            sync,
+            flush: Worker::start("dormouse-flush", Arc::clone(&disk), Arc::clone(inbox)),
+            merge: Worker::start("dormouse-merge", disk, Arc::clone(inbox)),
+            durable,
+            parcel: Parcel::default(),
+        })
+    }
+
+    fn route(&mut self, route: &mut Route<'_>) {
+        for (ticket, answer, when) in self.store.answers() {
+            route(ticket, answer, when);
+        }
+    }
+
+    fn hand_over(&mut self, in_flight: u64) {
+        if self.parcel.batches.is_empty() && in_flight == 0 {
+            // Nothing to wait for: reads of a quiet store need no other thread.
+            self.parcel.answers.deliver();
+        } else if !self.parcel.batches.is_empty() || !self.parcel.answers.is_empty() {
+            self.sync.send(std::mem::take(&mut self.parcel));
+        }
+    }
+
+    fn run_tasks(&mut self) {
+        while let Some(task) = self.store.flush_task() {
+            self.flush.run(task);
+        }
+        if let Some(task) = self.store.merge_task() {
+            self.merge.run(task);
+        }
+    }
+}
+
+impl Keeper for DiskKeeper {
+    fn now(&self, reading: Reading) -> Now {
+        self.clock.now(reading)
+    }
+
+    fn step(
+        &mut self,
+        now: Now,
+        ticket: Ticket,
+        command: Command,
+        route: &mut Route<'_>,
+    ) -> Result<(), Error> {
+        self.store.step(now, ticket, command)?;
+        self.route(route);
+        Ok(())
+    }
+
+    fn tick(&mut self, now: Now, route: &mut Route<'_>) -> Result<(), Error> {
+        self.store.tick(now)?;
+        self.route(route);
+        Ok(())
+    }
+
+    fn next_wake(&self, now: Now) -> Option<u64> {
+        self.store.next_wake(now)
+    }
+
+    fn event(&mut self, event: Event) -> Result<(), Error> {
+        match event {
+            Event::Durable { batch, buffers } => {
+                self.durable = self.durable.max(batch);
+                self.store.set_durable(self.durable);
+                buffers.into_iter().for_each(|buffer| self.store.recycle(buffer));
+            }
+            Event::Synced { batch } => self.store.set_synced(batch),
+            Event::Task(done) => {
+                if matches!(done, Done::Removed) {
+                    self.store.check_space();
+                }
+                self.store.finish(done);
+            }
+            Event::Failed(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    fn end_turn(&mut self, now: Now, waiting: &mut Outgoing) -> Result<(), Error> {
+        let in_flight = self.store.last_sealed() - self.durable;
+        let freezes = self.store.wants_freeze();
+        if in_flight < IN_FLIGHT_MAX || freezes {
+            self.parcel.batches.extend(self.store.seal(now));
+            self.parcel.answers.append(waiting);
+        }
+        if freezes {
+            self.parcel.batches.push(self.store.freeze(now)?);
+            self.store.check_space();
+        }
+        self.hand_over(in_flight);
+        self.run_tasks();
+        Ok(())
+    }
+
+    fn is_crowded(&self) -> bool {
+        self.store.batch_bytes() > BATCH_BYTES_MAX || self.store.is_stalled()
+    }
+
+    fn close(&mut self, now: Now, waiting: &mut Outgoing) -> Result<(), Error> {
+        self.store.push_seal();
+        self.parcel.batches.extend(self.store.seal(now));
+        self.parcel.answers.append(waiting);
+        self.hand_over(1);
+        self.sync.stop();
+        self.store.stop_merge();
+        self.flush.stop();
+        self.merge.stop();
+        Ok(())
+    }
+}
+
+impl Drop for DiskKeeper {
+    fn drop(&mut self) {
+        // After a failure the threads end without a seal; what they were doing is not waited for
+        // longer than it takes.
+        self.sync.stop();
+        self.store.stop_merge();
+        self.flush.stop();
+        self.merge.stop();
+    }
+}

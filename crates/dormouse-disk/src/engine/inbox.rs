@@ -1,0 +1,143 @@
+//! Where requests and the other threads' reports wait for the engine thread: bounded, taken whole.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use dormouse_core::backend::{Request, Sink};
+use dormouse_core::command::Command;
+use dormouse_core::error::{Code, Error};
+use dormouse_core::limits::{INBOX_BYTES_MAX, INBOX_REQUESTS_MAX};
+
+use super::Event;
+
+/// A batch as it was submitted.
+pub(super) struct Submission {
+    pub(super) requests: Vec<Request>,
+    pub(super) sink: Arc<dyn Sink>,
+}
+
+/// What the engine takes at once.
+#[derive(Default)]
+pub(super) struct Mail {
+    pub(super) submissions: Vec<Submission>,
+    pub(super) events: Vec<Event>,
+    pub(super) closing: bool,
+}
+
+#[derive(Default)]
+struct State {
+    mail: Mail,
+    requests: usize,
+    bytes: usize,
+    /// Time was moved by hand.
+    nudged: bool,
+    /// Why nothing is taken any more.
+    stopped: Option<Error>,
+}
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Inbox {
+    state: Mutex<State>,
+    arrived: Condvar,
+}
+
+impl Inbox {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // No code that can panic runs under this lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a batch, unless too much waits already.
+    pub(super) fn submit(&self, submission: Submission) -> Result<(), Error> {
+        let bytes: usize = submission.requests.iter().map(|request| weigh(&request.command)).sum();
+        let mut state = self.lock();
+        if let Some(error) = &state.stopped {
+            return Err(error.clone());
+        }
+        let requests = state.requests + submission.requests.len();
+        let crowded = state.requests > 0
+            && (requests > INBOX_REQUESTS_MAX || state.bytes + bytes > INBOX_BYTES_MAX);
+        if crowded {
+            return Err(Error::new(
+                Code::Busy,
+                format!(
+                    "{} requests of {} bytes wait already, the limits are {INBOX_REQUESTS_MAX} \
+                     and {INBOX_BYTES_MAX}; try again in a moment",
+                    state.requests, state.bytes
+                ),
+            ));
+        }
+        state.requests = requests;
+        state.bytes += bytes;
+        state.mail.submissions.push(submission);
+        drop(state);
+        self.arrived.notify_one();
+        Ok(())
+    }
+
+    /// Another thread reports.
+    pub(super) fn report(&self, event: Event) {
+        self.lock().mail.events.push(event);
+        self.arrived.notify_one();
+    }
+
+    /// Time was moved by hand: look again.
+    pub(super) fn nudge(&self) {
+        self.lock().nudged = true;
+        self.arrived.notify_one();
+    }
+
+    /// The engine shall finish and end.
+    pub(super) fn close(&self) {
+        self.lock().mail.closing = true;
+        self.arrived.notify_one();
+    }
+
+    /// Takes nothing from now on; gives what waits.
+    pub(super) fn stop(&self, why: Error) -> Vec<Submission> {
+        let mut state = self.lock();
+        state.stopped = Some(why);
+        std::mem::take(&mut state.mail.submissions)
+    }
+
+    /// Waits until there is mail, or for so long. While `events_only`, requests stay where they
+    /// are.
+    pub(super) fn wait(&self, timeout: Option<Duration>, events_only: bool) -> Mail {
+        let mut state = self.lock();
+        let is_quiet = |state: &mut State| {
+            let requests = !events_only && !state.mail.submissions.is_empty();
+            !(requests || !state.mail.events.is_empty() || state.mail.closing || state.nudged)
+        };
+        state = match timeout {
+            Some(timeout) => {
+                let waited = self.arrived.wait_timeout_while(state, timeout, is_quiet);
+                waited.unwrap_or_else(PoisonError::into_inner).0
+            }
+            None => {
+                self.arrived.wait_while(state, is_quiet).unwrap_or_else(PoisonError::into_inner)
+            }
+        };
+        state.nudged = false;
+        let mut mail = Mail {
+            submissions: Vec::new(),
+            events: std::mem::take(&mut state.mail.events),
+            closing: state.mail.closing,
+        };
+        if !events_only {
+            mail.submissions = std::mem::take(&mut state.mail.submissions);
+            state.requests = 0;
+            state.bytes = 0;
+        }
+        mail
+    }
+}
+
+/// What a waiting command costs in memory beyond a little.
+fn weigh(command: &Command) -> usize {
+    match command {
+        Command::Put(puts) => puts.iter().map(|put| put.body.len() + 256).sum(),
+        Command::Ack(tokens) => 64 + 16 * tokens.len(),
+        _ => 256,
+    }
+}

@@ -1,0 +1,162 @@
+//! The engine: one thread that owns the rules and the store, others that write, sync and merge.
+//!
+//! ```text
+//!  callers --submit--> inbox --> engine thread --sealed batch--> sync thread --> answers
+//!                        ^   step, tick |    ^                        |
+//!                        |              |    +------- synced ---------+
+//!                        +--- done -----+--> flush thread, merge thread
+//! ```
+//! The engine applies batch N+1 while the sync thread writes and syncs batch N: what arrives
+//! during a sync becomes the next batch. Answers to mutations leave after their batch is synced,
+//! answers to reserve and extend at once. The first failed write or sync stops everything.
+
+mod answers;
+mod disk;
+mod inbox;
+mod memory;
+mod sync;
+mod turn;
+mod worker;
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use dormouse_core::backend::{Backend, Request, Sink};
+use dormouse_core::error::Error;
+
+use crate::clock::{SystemClock, TimeSource};
+use crate::disk::Disk;
+use crate::lock::{DirLock, open_dir};
+use crate::store::{Done, OpenError, Sizes};
+use inbox::{Inbox, Submission};
+
+/// What an answered mutation survives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// Kill, crash of the operating system, power cut.
+    #[default]
+    Synced,
+    /// Kill; a crash of the operating system loses at most what was answered in the last `ms`.
+    Relaxed {
+        /// Longest time between two syncs.
+        ms: u64,
+    },
+}
+
+/// How to open an engine.
+#[derive(Clone)]
+pub struct Options {
+    /// What an answer means.
+    pub durability: Durability,
+    /// Where time comes from.
+    pub clock: Arc<dyn TimeSource>,
+    /// Sizes of the store.
+    pub sizes: Sizes,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            durability: Durability::Synced,
+            clock: Arc::new(SystemClock),
+            sizes: Sizes::default(),
+        }
+    }
+}
+
+/// What other threads tell the engine thread.
+enum Event {
+    /// Batches up to this one are written (and, unless relaxed, synced); buffers to use again.
+    Durable { batch: u64, buffers: Vec<Vec<u8>> },
+    /// Batches up to this one are synced.
+    Synced { batch: u64 },
+    /// A task ended.
+    Task(Done),
+    /// Something failed: the store stops.
+    Failed(Error),
+}
+
+/// A handle to a running engine; cheap to clone. Dropping the last one closes it.
+#[derive(Clone)]
+pub struct Engine {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    inbox: Arc<Inbox>,
+    thread: Mutex<Option<JoinHandle<Result<(), Error>>>>,
+    /// Gives the directory back once the threads are gone.
+    lock: Mutex<Option<DirLock>>,
+}
+
+impl Engine {
+    /// Opens the store in a directory, which is made if it is missing.
+    pub fn open(dir: &Path, options: Options) -> Result<Engine, OpenError> {
+        let (disk, lock) = open_dir(dir)?;
+        let engine = Engine::open_on(Arc::new(disk), options)?;
+        *engine.shared.lock.lock().unwrap_or_else(PoisonError::into_inner) = Some(lock);
+        Ok(engine)
+    }
+
+    /// Opens the store on any disk.
+    pub fn open_on(disk: Arc<dyn Disk>, options: Options) -> Result<Engine, OpenError> {
+        let inbox = Arc::new(Inbox::default());
+        let keeper = disk::DiskKeeper::open(disk, &options, &inbox)?;
+        Ok(Engine::start(inbox, keeper, options.clock))
+    }
+
+    /// An engine that keeps everything in memory.
+    pub fn memory(options: Options) -> Engine {
+        let keeper = memory::MemoryKeeper::new(options.clock.as_ref());
+        Engine::start(Arc::new(Inbox::default()), keeper, options.clock)
+    }
+
+    fn start(
+        inbox: Arc<Inbox>,
+        keeper: impl turn::Keeper + 'static,
+        clock: Arc<dyn TimeSource>,
+    ) -> Engine {
+        let nudged = Arc::downgrade(&inbox);
+        clock.on_change(Arc::new(move || {
+            if let Some(inbox) = nudged.upgrade() {
+                inbox.nudge();
+            }
+        }));
+        let mail = Arc::clone(&inbox);
+        let run = move || turn::Turns::new(mail, keeper, clock).run();
+        let thread = worker::spawn("dormouse-engine", run);
+        let shared = Shared { inbox, thread: Mutex::new(Some(thread)), lock: Mutex::new(None) };
+        Engine { shared: Arc::new(shared) }
+    }
+
+    /// Finishes what is in flight, syncs, seals and ends. Later requests get `unavailable`. The
+    /// answer is the first failure the store had, if any.
+    pub fn close(&self) -> Result<(), Error> {
+        self.shared.close()
+    }
+}
+
+impl Backend for Engine {
+    fn submit(&self, batch: Vec<Request>, sink: Arc<dyn Sink>) -> Result<(), Error> {
+        self.shared.inbox.submit(Submission { requests: batch, sink })
+    }
+}
+
+impl Shared {
+    fn close(&self) -> Result<(), Error> {
+        self.inbox.close();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(thread) = thread else { return Ok(()) };
+        let ended = thread.join().unwrap_or_else(|_| Err(worker::panicked()));
+        self.lock.lock().unwrap_or_else(PoisonError::into_inner).take();
+        ended
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // A failure was told to everybody who asked for something; here nobody listens any more.
+        let _ = self.close();
+    }
+}

@@ -1,0 +1,163 @@
+//! The sync thread: writes sealed batches, syncs once for all that waited, lets answers go.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use dormouse_core::error::Error;
+
+use super::answers::Outgoing;
+use super::inbox::Inbox;
+use super::worker::spawn;
+use super::{Durability, Event};
+use crate::damage::Damage;
+use crate::disk::Disk;
+use crate::journal::SegmentWriter;
+use crate::store::Sealed;
+
+/// One hand-over: batches to write, and the answers that wait for them and all before.
+#[derive(Default)]
+pub(super) struct Parcel {
+    pub(super) batches: Vec<Sealed>,
+    pub(super) answers: Outgoing,
+}
+
+/// The engine's side of the sync thread.
+pub(super) struct SyncThread {
+    parcels: Option<Sender<Parcel>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl SyncThread {
+    pub(super) fn start(
+        disk: Arc<dyn Disk>,
+        writer: SegmentWriter,
+        synced: u64,
+        durability: Durability,
+        inbox: Arc<Inbox>,
+    ) -> SyncThread {
+        let (parcels, waiting) = channel();
+        let sync = Sync { disk, writer, written: synced, synced, durability, inbox, failed: None };
+        let thread = spawn("dormouse-sync", move || sync.run(&waiting));
+        SyncThread { parcels: Some(parcels), thread: Some(thread) }
+    }
+
+    pub(super) fn send(&self, parcel: Parcel) {
+        if let Some(parcels) = &self.parcels {
+            // The thread ends only after this sender is dropped.
+            let _ = parcels.send(parcel);
+        }
+    }
+
+    /// Writes and syncs everything handed over, and ends.
+    pub(super) fn stop(&mut self) {
+        self.parcels.take();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Sync {
+    disk: Arc<dyn Disk>,
+    writer: SegmentWriter,
+    /// The last batch written, and the last one synced.
+    written: u64,
+    synced: u64,
+    durability: Durability,
+    inbox: Arc<Inbox>,
+    failed: Option<Error>,
+}
+
+impl Sync {
+    fn run(mut self, waiting: &Receiver<Parcel>) {
+        while let Some(parcel) = self.next(waiting) {
+            let mut parcels = vec![parcel];
+            parcels.extend(waiting.try_iter());
+            self.handle(parcels);
+        }
+        if self.failed.is_none()
+            && let Err(damage) = self.sync()
+        {
+            self.fail(damage);
+        }
+    }
+
+    /// The next parcel; relaxed, what was written is synced when nothing came for so long.
+    fn next(&mut self, waiting: &Receiver<Parcel>) -> Option<Parcel> {
+        while let Durability::Relaxed { ms } = self.durability
+            && self.synced < self.written
+            && self.failed.is_none()
+        {
+            match waiting.recv_timeout(Duration::from_millis(ms)) {
+                Ok(parcel) => return Some(parcel),
+                Err(RecvTimeoutError::Disconnected) => return None,
+                Err(RecvTimeoutError::Timeout) => {
+                    if let Err(damage) = self.sync() {
+                        self.fail(damage);
+                    }
+                }
+            }
+        }
+        waiting.recv().ok()
+    }
+
+    fn handle(&mut self, mut parcels: Vec<Parcel>) {
+        let mut answers = Outgoing::default();
+        let mut batches = Vec::new();
+        for parcel in &mut parcels {
+            answers.append(&mut parcel.answers);
+            batches.append(&mut parcel.batches);
+        }
+        if self.failed.is_none()
+            && let Err(damage) = self.make_durable(batches)
+        {
+            self.fail(damage);
+        }
+        match &self.failed {
+            // After the first failure nothing is answered ok, ever.
+            Some(error) => answers.fail(error),
+            None => answers.deliver(),
+        }
+    }
+
+    fn make_durable(&mut self, batches: Vec<Sealed>) -> Result<(), Damage> {
+        let mut buffers = Vec::with_capacity(batches.len());
+        for mut sealed in batches {
+            if sealed.segment != self.writer.segment() {
+                // A checkpoint must not become durable before what it builds on.
+                self.sync()?;
+                self.writer = SegmentWriter::create(self.disk.as_ref(), sealed.segment)?;
+            }
+            let now = sealed.now;
+            self.writer.write(&mut sealed.batch, self.synced, now.steady_ms, now.wall_ms)?;
+            self.written = sealed.batch.number;
+            buffers.push(sealed.batch.into_bytes());
+        }
+        if self.durability == Durability::Synced {
+            self.sync()?;
+        }
+        self.inbox.report(Event::Durable { batch: self.written, buffers });
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<(), Damage> {
+        if self.synced < self.written {
+            self.writer.sync()?;
+            self.synced = self.written;
+            self.inbox.report(Event::Synced { batch: self.synced });
+        }
+        Ok(())
+    }
+
+    fn fail(&mut self, damage: Damage) {
+        let text = format!(
+            "the journal could not be written, so the store has stopped: {damage}; what was \
+             answered is safe, open the queue again after mending the disk"
+        );
+        let error = Error::unavailable(text);
+        self.failed = Some(error.clone());
+        self.inbox.report(Event::Failed(error));
+    }
+}

@@ -1,0 +1,176 @@
+//! The engine thread: take what waits, apply it, do what is due, hand over what must be written.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use dormouse_core::backend::{Answer, Ticket};
+use dormouse_core::command::Command;
+use dormouse_core::error::Error;
+use dormouse_core::machine::When;
+use dormouse_core::time::Now;
+
+use super::Event;
+use super::answers::{Outgoing, Parked};
+use super::inbox::{Inbox, Mail, Submission};
+use crate::clock::{Reading, TimeSource};
+
+/// The longest sleep: a wall clock that is set forward is noticed by then.
+const SLEEP_MAX: Duration = Duration::from_secs(1);
+/// A gap between two turns beyond this means that the process stood still.
+const PAUSE_MS: u64 = 2_000;
+/// After a pause, so long are commands applied as of before it, then leases expire.
+const DRAIN: Duration = Duration::from_millis(50);
+
+/// Where an answer goes, and when.
+pub(super) type Route<'r> = dyn FnMut(Ticket, Answer, When) + 'r;
+
+/// What keeps the jobs: the memory or the disk store.
+pub(super) trait Keeper: Send {
+    /// The two clocks at a reading.
+    fn now(&self, reading: Reading) -> Now;
+    /// Applies a command.
+    fn step(
+        &mut self,
+        now: Now,
+        ticket: Ticket,
+        command: Command,
+        route: &mut Route<'_>,
+    ) -> Result<(), Error>;
+    /// Does what is due.
+    fn tick(&mut self, now: Now, route: &mut Route<'_>) -> Result<(), Error>;
+    /// How long until `tick` is needed.
+    fn next_wake(&self, now: Now) -> Option<u64>;
+    /// Another thread reported.
+    fn event(&mut self, _event: Event) -> Result<(), Error> {
+        Ok(())
+    }
+    /// Takes the answers that wait and sees that they leave when they may.
+    fn end_turn(&mut self, now: Now, waiting: &mut Outgoing) -> Result<(), Error>;
+    /// So much waits to be written that no request should be taken now.
+    fn is_crowded(&self) -> bool {
+        false
+    }
+    /// Finishes everything.
+    fn close(&mut self, now: Now, waiting: &mut Outgoing) -> Result<(), Error>;
+}
+
+/// The engine thread's state.
+pub(super) struct Turns<K> {
+    inbox: Arc<Inbox>,
+    keeper: K,
+    clock: Arc<dyn TimeSource>,
+    parked: Parked,
+    /// Answers that may leave at once.
+    prompt: Outgoing,
+    /// Answers that wait for the open batch.
+    waiting: Outgoing,
+    /// The time of the last turn.
+    last: Now,
+}
+
+impl<K: Keeper> Turns<K> {
+    pub(super) fn new(inbox: Arc<Inbox>, keeper: K, clock: Arc<dyn TimeSource>) -> Turns<K> {
+        let last = keeper.now(clock.read());
+        let (prompt, waiting) = (Outgoing::default(), Outgoing::default());
+        Turns { inbox, keeper, clock, parked: Parked::default(), prompt, waiting, last }
+    }
+
+    /// Runs until closed, or until the first failure; then every request gets the reason.
+    pub(super) fn run(mut self) -> Result<(), Error> {
+        let ended = self.turns();
+        let reason = match &ended {
+            Ok(()) => Error::unavailable("the queue is closed; open it again to go on"),
+            Err(error) => error.clone(),
+        };
+        for submission in self.inbox.stop(reason.clone()) {
+            self.refuse(submission, &reason);
+        }
+        self.prompt.fail(&reason);
+        self.waiting.fail(&reason);
+        self.parked.fail(&reason);
+        ended
+    }
+
+    fn turns(&mut self) -> Result<(), Error> {
+        loop {
+            let mail = self.inbox.wait(Some(self.sleep()), self.keeper.is_crowded());
+            let closing = mail.closing;
+            self.turn(mail)?;
+            if closing {
+                return self.keeper.close(self.last, &mut self.waiting);
+            }
+        }
+    }
+
+    fn turn(&mut self, mail: Mail) -> Result<(), Error> {
+        for event in mail.events {
+            self.keeper.event(event)?;
+        }
+        let mut now = self.keeper.now(self.clock.read());
+        let gap_ms = now.steady_ms.saturating_sub(self.last.steady_ms);
+        if gap_ms > PAUSE_MS && self.clock.jumps_are_pauses() {
+            // Who answered in time must not lose its lease because this process stood still.
+            let before = self.last;
+            self.apply(before, mail.submissions)?;
+            let late = self.inbox.wait(Some(DRAIN), false);
+            self.apply(before, late.submissions)?;
+            for event in late.events {
+                self.keeper.event(event)?;
+            }
+            now = self.keeper.now(self.clock.read());
+        } else {
+            self.apply(now, mail.submissions)?;
+        }
+        self.last = now;
+        let Turns { keeper, parked, prompt, waiting, .. } = self;
+        keeper.tick(now, &mut |ticket, answer, when| {
+            if let Some(sink) = parked.remove(ticket) {
+                let outgoing = if when == When::Prompt { &mut *prompt } else { &mut *waiting };
+                outgoing.push(&sink, ticket, answer);
+            }
+        })?;
+        self.prompt.deliver();
+        self.keeper.end_turn(now, &mut self.waiting)
+    }
+
+    fn apply(&mut self, now: Now, submissions: Vec<Submission>) -> Result<(), Error> {
+        for Submission { requests, sink } in submissions {
+            for request in requests {
+                let asked = request.ticket;
+                let mut answered = false;
+                let Turns { keeper, parked, prompt, waiting, .. } = self;
+                let stepped =
+                    keeper.step(now, asked, request.command, &mut |ticket, answer, when| {
+                        let outgoing =
+                            if when == When::Prompt { &mut *prompt } else { &mut *waiting };
+                        if ticket == asked {
+                            answered = true;
+                            outgoing.push(&sink, ticket, answer);
+                        } else if let Some(sink) = parked.remove(ticket) {
+                            outgoing.push(&sink, ticket, answer);
+                        }
+                    });
+                if !answered {
+                    self.parked.insert(asked, Arc::clone(&sink));
+                }
+                stepped?;
+            }
+        }
+        Ok(())
+    }
+
+    fn refuse(&mut self, submission: Submission, reason: &Error) {
+        for request in submission.requests {
+            self.waiting.push(&submission.sink, request.ticket, Err(reason.clone()));
+        }
+    }
+
+    /// Sleeps to the next instant that matters, to the microsecond.
+    fn sleep(&self) -> Duration {
+        let reading = self.clock.read();
+        let now = self.keeper.now(reading);
+        let Some(wake_ms) = self.keeper.next_wake(now) else { return SLEEP_MAX };
+        let wake = Duration::from_millis(wake_ms);
+        wake.saturating_sub(Duration::from_micros(u64::from(reading.into_ms_us))).min(SLEEP_MAX)
+    }
+}

@@ -1,0 +1,62 @@
+//! Threads that do tasks, all of one shape: wait for a task, do it, report.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+use std::thread::{Builder, JoinHandle};
+
+use dormouse_core::error::Error;
+
+use super::Event;
+use super::inbox::Inbox;
+use crate::disk::Disk;
+use crate::store::Task;
+use crate::timeline::stopped;
+
+/// A thread that runs tasks one after another.
+pub(super) struct Worker {
+    tasks: Option<Sender<Task>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Worker {
+    pub(super) fn start(name: &str, disk: Arc<dyn Disk>, inbox: Arc<Inbox>) -> Worker {
+        let (tasks, waiting) = channel::<Task>();
+        let work = move || {
+            for task in waiting {
+                inbox.report(match task.run(&disk) {
+                    Ok(done) => Event::Task(done),
+                    Err(damage) => Event::Failed(stopped(damage)),
+                });
+            }
+        };
+        Worker { tasks: Some(tasks), thread: Some(spawn(name, work)) }
+    }
+
+    /// Hands over a task.
+    pub(super) fn run(&self, task: Task) {
+        if let Some(tasks) = &self.tasks {
+            // The thread ends only after this sender is dropped.
+            let _ = tasks.send(task);
+        }
+    }
+
+    /// Waits for the task under way and ends the thread.
+    pub(super) fn stop(&mut self) {
+        self.tasks.take();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Starts a thread; a system that cannot is beyond help.
+pub(super) fn spawn<R: Send + 'static>(
+    name: &str,
+    run: impl FnOnce() -> R + Send + 'static,
+) -> JoinHandle<R> {
+    Builder::new().name(name.to_owned()).spawn(run).expect("the system cannot start a thread")
+}
+
+pub(super) fn panicked() -> Error {
+    Error::unavailable("the engine thread panicked; this is a bug, please report it")
+}

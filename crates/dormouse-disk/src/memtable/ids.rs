@@ -1,0 +1,75 @@
+//! Which places of a memtable mention an id.
+//!
+//! New jobs get consecutive ids, so most of them are found by position in a plain vector; only
+//! jobs older than the table need a map. A job born in this table has at most one entry here:
+//! where it left nothing remains, because no older source knows it.
+
+use dormouse_core::Map;
+use dormouse_core::job::JobId;
+use dormouse_core::place::{Class, Place};
+use dormouse_core::topic::TopicNo;
+
+#[derive(Clone, Copy, Debug)]
+struct Lite {
+    topic: TopicNo,
+    class: Option<Class>,
+    due_at: u64,
+}
+
+const VACANT: Lite = Lite { topic: TopicNo(0), class: None, due_at: 0 };
+
+/// The places of each id.
+#[derive(Debug, Default)]
+pub(crate) struct Ids {
+    /// The first id that is found by position.
+    base: u64,
+    recent: Vec<Lite>,
+    older: Map<JobId, Vec<Place>>,
+}
+
+impl Ids {
+    /// Notes that an entry of this id is at this place.
+    pub(crate) fn insert(&mut self, place: Place) {
+        if self.recent.is_empty() && self.older.is_empty() {
+            self.base = place.id.0;
+        }
+        let lite = Lite { topic: place.topic, class: Some(place.class), due_at: place.due_at };
+        let index = place.id.0.wrapping_sub(self.base) as usize;
+        if index == self.recent.len() && place.id.0 >= self.base {
+            self.recent.push(lite);
+            return;
+        }
+        match self.recent.get_mut(index) {
+            Some(slot) if slot.class.is_none() => *slot = lite,
+            _ => self.older.entry(place.id).or_default().push(place),
+        }
+    }
+
+    /// Notes that the entry at this place is gone.
+    pub(crate) fn remove(&mut self, place: Place) {
+        let index = place.id.0.wrapping_sub(self.base) as usize;
+        if let Some(slot) = self.recent.get_mut(index)
+            && slot.topic == place.topic
+            && slot.class == Some(place.class)
+            && slot.due_at == place.due_at
+        {
+            *slot = VACANT;
+            return;
+        }
+        if let Some(places) = self.older.get_mut(&place.id) {
+            places.retain(|other| *other != place);
+            if places.is_empty() {
+                self.older.remove(&place.id);
+            }
+        }
+    }
+
+    /// All places of this id.
+    pub(crate) fn places(&self, id: JobId) -> impl Iterator<Item = Place> + '_ {
+        let index = id.0.wrapping_sub(self.base) as usize;
+        let recent = self.recent.get(index).and_then(|lite| {
+            Some(Place { topic: lite.topic, class: lite.class?, due_at: lite.due_at, id })
+        });
+        recent.into_iter().chain(self.older.get(&id).into_iter().flatten().copied())
+    }
+}

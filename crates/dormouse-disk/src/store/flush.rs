@@ -1,0 +1,200 @@
+//! Flush: the memtable becomes a run, and the journal before it may go.
+//!
+//! In one step, with no record between, the journal starts a new segment whose first batch is the
+//! checkpoint, and the memtable freezes. A task writes it as a run; then, once the checkpoint is
+//! synced, a task writes the manifest that names the new first segment and lists the runs *as they
+//! were at the checkpoint*; then the run takes the frozen memtable's place.
+
+use std::sync::Arc;
+
+use dormouse_core::place::Class;
+use dormouse_core::time::Now;
+use dormouse_core::timeline::Timeline;
+
+use super::{Done, FLUSHES_MAX, Sealed, Store, Task};
+use crate::journal::segment_name;
+use crate::manifest::{Manifest, RunRef, run_name};
+use crate::memtable::Memtable;
+use crate::run::Run;
+use crate::timeline::{Frozen, OpenRun};
+
+/// Holds that are over are consumed at a flush, at most so many per topic.
+const HOLDS_SWEPT_MAX: usize = 4_096;
+
+/// A flush under way.
+#[derive(Debug)]
+pub(super) struct Flush {
+    /// The run-to-be; `None` = the memtable was empty.
+    run: Option<RunRef>,
+    table: Option<Arc<Memtable>>,
+    /// The run, once it is written.
+    written: Option<Arc<Run>>,
+    /// The checkpoint's batch and segment.
+    batch: u64,
+    segment: u64,
+    /// Runs not fully consumed at the checkpoint, and the runs-to-be of older flushes.
+    runs: Vec<RunRef>,
+}
+
+impl Store {
+    /// Whether it is time to freeze the memtable.
+    pub fn wants_freeze(&self) -> bool {
+        let full = self.machine.timeline().sources.mem.bytes() >= self.sizes.memtable_bytes
+            || self.journal_bytes >= self.sizes.segment_bytes;
+        let merged = self.merge.as_ref().is_some_and(|merge| merge.is_ready());
+        self.flushes.len() < FLUSHES_MAX && (full || (merged && self.flushes.is_empty()))
+    }
+
+    /// Flushing lags so far behind that new work must wait.
+    pub fn is_stalled(&self) -> bool {
+        self.flushes.len() >= FLUSHES_MAX
+            && self.machine.timeline().sources.mem.bytes() >= 2 * self.sizes.memtable_bytes
+    }
+
+    /// Freezes the memtable. The open batch must have been sealed; the checkpoint is returned.
+    pub fn freeze(&mut self, now: Now) -> Result<Sealed, dormouse_core::error::Error> {
+        self.swap_in_merge();
+        self.sweep_holds(now)?;
+        self.segment += 1;
+        self.journal_bytes = 0;
+        // The run-to-be is named in its own checkpoint, so that a cursor on it has a name.
+        let no = self.next_run;
+        self.next_run += 1;
+        let checkpoint_batch = self.batch;
+        self.push_checkpoint(now);
+        let batch = self.seal_records();
+        let sources = &self.machine.timeline().sources;
+        let older = sources.frozen.iter().map(|frozen| RunRef { no: frozen.no, age: frozen.age });
+        let mut runs: Vec<RunRef> =
+            sources.runs.iter().filter(|open| !open.is_done()).map(run_ref).collect();
+        runs.extend(older);
+        let table = self.freeze_memtable(no);
+        self.flushes.push_back(Flush {
+            run: table.is_some().then_some(RunRef { no, age: no }),
+            table,
+            written: None,
+            batch: checkpoint_batch,
+            segment: self.segment,
+            runs,
+        });
+        Ok(Sealed { batch, segment: self.segment, now })
+    }
+
+    /// The memtable becomes a source that no longer changes, unless it is empty.
+    fn freeze_memtable(&mut self, no: u64) -> Option<Arc<Memtable>> {
+        self.machine.timeline_mut().change_sources(|sources| {
+            let table = Arc::new(std::mem::take(&mut sources.mem));
+            if table.len() == 0 {
+                return None;
+            }
+            let frozen = Frozen { table: Arc::clone(&table), no, age: no, consumed: 0 };
+            sources.frozen.push(frozen);
+            Some(table)
+        })
+    }
+
+    /// Holds that are over only take room; those of topics in use are consumed here. It needs no
+    /// record: a hold that is over is free whether it was consumed or not.
+    fn sweep_holds(&mut self, now: Now) -> Result<(), dormouse_core::error::Error> {
+        let timeline = self.machine.timeline_mut();
+        for topic in timeline.sources.mem.topics_with(Class::HOLD) {
+            for _ in 0..HOLDS_SWEPT_MAX {
+                match timeline.oldest(topic, Class::HOLD)? {
+                    Some(place) if place.due_at <= now.steady_ms => timeline.take(place)?,
+                    _ => break,
+                };
+            }
+        }
+        Ok(())
+    }
+
+    /// The next task of the flush line, one at a time.
+    pub fn flush_task(&mut self) -> Option<Task> {
+        if self.flush_busy {
+            return None;
+        }
+        let task = self.next_flush_task()?;
+        self.flush_busy = true;
+        Some(task)
+    }
+
+    fn next_flush_task(&mut self) -> Option<Task> {
+        let unwritten =
+            self.flushes.iter().find(|flush| flush.table.is_some() && flush.written.is_none());
+        // The manifest of an older flush goes first: it frees journal and memory.
+        if let Some(flush) = self.flushes.front()
+            && (flush.table.is_none() || flush.written.is_some())
+            && flush.batch <= self.synced
+        {
+            let mut runs: Vec<RunRef> = flush.runs.clone();
+            runs.extend(flush.run);
+            let manifest = Manifest { first_segment: flush.segment, runs, ..self.manifest.clone() };
+            return Some(Task::Manifest(manifest));
+        }
+        if let Some(Flush { run: Some(run), table: Some(table), .. }) = unwritten {
+            return Some(Task::Flush { run: *run, table: Arc::clone(table) });
+        }
+        let names = std::mem::take(&mut self.removable);
+        (!names.is_empty()).then_some(Task::Remove(names))
+    }
+
+    /// Takes over what a task of the flush line did.
+    pub(super) fn finish_flush_task(&mut self, done: Done) {
+        match done {
+            Done::Flushed { run } => {
+                let no = run.meta().no;
+                let flush = self.flushes.iter_mut().find(|f| f.run.is_some_and(|run| run.no == no));
+                if let Some(flush) = flush {
+                    flush.written = Some(run);
+                }
+                self.flush_busy = false;
+            }
+            Done::Manifest(manifest) => {
+                self.flush_busy = false;
+                self.install(manifest);
+            }
+            Done::Removed => self.flush_busy = false,
+            Done::Merged { .. } => {}
+        }
+    }
+
+    /// The manifest is durable: the run takes the frozen memtable's place, older files may go.
+    fn install(&mut self, manifest: Manifest) {
+        let before = std::mem::replace(&mut self.manifest, manifest);
+        let Some(flush) = self.flushes.pop_front() else { return };
+        if let Some(run) = flush.written {
+            self.machine.timeline_mut().change_sources(|sources| {
+                let frozen = sources.frozen.remove(0);
+                sources.runs.push(OpenRun { run, consumed: frozen.consumed, merging: false });
+            });
+        }
+        let removed: Vec<u64> = self.drop_unlisted_runs(&before);
+        self.removable.extend(removed.into_iter().map(run_name));
+        let segments = before.first_segment..self.manifest.first_segment;
+        self.removable.extend(segments.map(segment_name));
+    }
+
+    /// Runs that no manifest, present or to come, lists any more.
+    fn drop_unlisted_runs(&mut self, before: &Manifest) -> Vec<u64> {
+        let listed = |no: u64| {
+            let pending = self.flushes.iter().flat_map(|flush| &flush.runs);
+            self.manifest.runs.iter().chain(pending).any(|run| run.no == no)
+        };
+        let merging = |no: u64| self.merge.as_ref().is_some_and(|merge| merge.names(no));
+        let gone: Vec<u64> = before
+            .runs
+            .iter()
+            .map(|run| run.no)
+            .filter(|no| !listed(*no) && !merging(*no))
+            .collect();
+        self.machine.timeline_mut().change_sources(|sources| {
+            sources.runs.retain(|open| !gone.contains(&open.no()));
+            gone.iter().for_each(|no| sources.cache.forget(*no));
+        });
+        gone
+    }
+}
+
+pub(super) fn run_ref(open: &OpenRun) -> RunRef {
+    RunRef { no: open.no(), age: open.age() }
+}

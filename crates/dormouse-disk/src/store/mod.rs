@@ -1,0 +1,196 @@
+//! The store: the machine over a disk timeline, its journal and its background work, without a
+//! thread of its own.
+//!
+//! A driver feeds it commands and time, takes sealed batches to write, tells it what was synced,
+//! and runs the tasks it asks for, on any thread, in any order the store allows. The engine drives
+//! it with threads; tests drive it step by step and crash it between any two calls.
+//!
+//! Invariants:
+//! - Batch numbers have no gap; a batch is sealed once and written in order.
+//! - An answer that waits leaves only after its batch (and all before) is as durable as promised.
+//! - A manifest is written only after the checkpoint it builds on is synced, manifests in the
+//!   order of their checkpoints, and a run's file is removed only after a durable manifest that
+//!   does not list it.
+
+mod checkpoint;
+mod flush;
+mod merge;
+mod recover;
+mod task;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use dormouse_core::backend::{Answer, Ticket};
+use dormouse_core::command::Command;
+use dormouse_core::error::{Code, Error};
+use dormouse_core::machine::{Machine, Output, When};
+use dormouse_core::time::Now;
+
+use crate::disk::Disk;
+use crate::journal::{BatchBuilder, SealedBatch};
+use crate::manifest::Manifest;
+use crate::timeline::DiskTimeline;
+use flush::Flush;
+use merge::Merge;
+pub use recover::{OpenError, Opened};
+pub use task::{Done, Task};
+
+/// Sizes that shape the store; the defaults are for production, small ones for tests.
+#[derive(Clone, Copy, Debug)]
+pub struct Sizes {
+    /// A memtable is frozen at about this size.
+    pub memtable_bytes: usize,
+    /// A memtable is also frozen when the journal since the last checkpoint has this size.
+    pub segment_bytes: u64,
+    /// Neighbouring runs of one tier are merged when there are so many.
+    pub merge_runs: usize,
+}
+
+impl Default for Sizes {
+    fn default() -> Sizes {
+        Sizes { memtable_bytes: 48 << 20, segment_bytes: 96 << 20, merge_runs: 24 }
+    }
+}
+
+/// At most so many memtables are being written.
+const FLUSHES_MAX: usize = 2;
+
+/// A batch to be written.
+#[derive(Debug)]
+pub struct Sealed {
+    /// What to write.
+    pub batch: SealedBatch,
+    /// The segment it belongs to; a new number means a new segment.
+    pub segment: u64,
+    /// The time it is stamped with.
+    pub now: Now,
+}
+
+/// See the module.
+pub struct Store {
+    disk: Arc<dyn Disk>,
+    sizes: Sizes,
+    machine: Machine<DiskTimeline>,
+    out: Output,
+    builder: BatchBuilder,
+    /// The number of the batch that is being filled.
+    batch: u64,
+    segment: u64,
+    /// Bytes of batches since the last checkpoint.
+    journal_bytes: u64,
+    /// Batches up to this one are synced.
+    synced: u64,
+    flushes: VecDeque<Flush>,
+    merge: Option<Merge>,
+    /// What the newest durable manifest says.
+    manifest: Manifest,
+    /// The next run's number, and age.
+    next_run: u64,
+    /// Files that no durable manifest names any more.
+    removable: Vec<String>,
+    /// A flush task is out.
+    flush_busy: bool,
+    boot: crate::clock::Saved,
+}
+
+impl Store {
+    /// Applies one command.
+    pub fn step(&mut self, now: Now, ticket: Ticket, command: Command) -> Result<(), Error> {
+        self.machine.step(now, ticket, command, &mut self.out)?;
+        self.collect();
+        Ok(())
+    }
+
+    /// Does what time and syncs made possible.
+    pub fn tick(&mut self, now: Now) -> Result<(), Error> {
+        self.machine.tick(now, &mut self.out)?;
+        self.collect();
+        Ok(())
+    }
+
+    /// How long until `tick` is needed; `None` = until something happens.
+    pub fn next_wake(&self, now: Now) -> Option<u64> {
+        self.machine.next_wake(now)
+    }
+
+    fn collect(&mut self) {
+        for fact in self.out.facts.drain(..) {
+            self.builder.push_fact(&fact);
+        }
+    }
+
+    /// Answers since the last call. One that waits belongs to the batch that is open now.
+    pub fn answers(&mut self) -> std::vec::Drain<'_, (Ticket, Answer, When)> {
+        self.out.answers.drain(..)
+    }
+
+    /// Bytes of the open batch.
+    pub fn batch_bytes(&self) -> usize {
+        self.builder.len()
+    }
+
+    /// Closes the open batch, if there is something in it.
+    pub fn seal(&mut self, now: Now) -> Option<Sealed> {
+        if self.builder.is_empty() {
+            return None;
+        }
+        let batch = self.seal_records();
+        Some(Sealed { batch, segment: self.segment, now })
+    }
+
+    fn seal_records(&mut self) -> SealedBatch {
+        let batch = self.builder.seal(self.batch);
+        self.journal_bytes += batch.len() as u64;
+        self.batch += 1;
+        self.machine.set_born(self.batch);
+        batch
+    }
+
+    /// A buffer that was written may be filled again.
+    pub fn recycle(&mut self, bytes: Vec<u8>) {
+        self.builder.recycle(bytes);
+    }
+
+    /// Batches up to this one are as durable as promised: their puts may be handed out.
+    pub fn set_durable(&mut self, batch: u64) {
+        self.machine.timeline_mut().set_durable(batch);
+        self.machine.synced();
+    }
+
+    /// Batches up to this one are synced.
+    pub fn set_synced(&mut self, batch: u64) {
+        self.synced = self.synced.max(batch);
+    }
+
+    /// The last batch that was sealed.
+    pub fn last_sealed(&self) -> u64 {
+        self.batch - 1
+    }
+
+    /// Refuses puts while the disk is short of space; all else goes on.
+    pub fn check_space(&mut self) {
+        let needed = 2 * self.sizes.memtable_bytes as u64 + self.sizes.segment_bytes;
+        // An unknown amount is taken for enough: a write that fails stops the store anyway.
+        let free = self.disk.free_bytes().unwrap_or(u64::MAX);
+        self.machine.set_full((free < needed).then(|| {
+            Error::new(
+                Code::Full,
+                format!(
+                    "the disk has {free} bytes free, put needs {needed}; free some space or \
+                     consume jobs (ack, cancel and reserve still work)"
+                ),
+            )
+        }));
+    }
+
+    /// The rules and their tables, for questions.
+    pub fn machine(&self) -> &Machine<DiskTimeline> {
+        &self.machine
+    }
+
+    /// The last words before a clean stop.
+    pub fn push_seal(&mut self) {
+        self.builder.push(&crate::journal::Record::Seal);
+    }
+}

@@ -1,0 +1,313 @@
+//! Start: from nothing, or from manifest, checkpoint and the batches after it.
+//!
+//! Replay decides nothing and reads no run: every departure subtracts 1 at the place left, every
+//! arrival adds 1 at the place entered, and departures from places that rest in runs become
+//! tombstones in the memtable by themselves. Before its first batch a start syncs every segment it
+//! read: what a killed process left in the page cache must not be built on unsynced.
+
+use std::sync::Arc;
+
+use dormouse_core::Map;
+use dormouse_core::error::Error;
+use dormouse_core::job::JobId;
+use dormouse_core::machine::{Machine, Output};
+use dormouse_core::time::Now;
+
+use super::{Sizes, Store};
+use crate::clock::{Reading, Saved, SteadyClock};
+use crate::damage::Damage;
+use crate::disk::Disk;
+use crate::frontier::Frontiers;
+use crate::journal::{
+    BatchBuilder, BatchHeader, Boot, Plan, Record, SegmentWriter, plan, segment_number,
+};
+use crate::manifest::{self, Manifest, RunRef, run_number};
+use crate::run::Run;
+use crate::timeline::{DiskTimeline, OpenRun, Sources, is_stub};
+
+/// Why a store could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The directory cannot be used.
+    #[error(transparent)]
+    Dir(#[from] crate::lock::DirError),
+    /// A file is damaged, of a newer format, or cannot be read or written. Nothing was deleted.
+    #[error("{0} (nothing was changed; restore a backup, or ask `verify` for the whole picture)")]
+    Damage(#[from] Damage),
+    /// The files contradict each other.
+    #[error(transparent)]
+    Store(#[from] Error),
+}
+
+/// A store that is ready, the writer of its journal, and its clock.
+pub struct Opened {
+    /// The store.
+    pub store: Store,
+    /// Where its batches go.
+    pub writer: SegmentWriter,
+    /// What makes its `now`.
+    pub clock: SteadyClock,
+}
+
+/// What replay gathers besides the machine.
+struct Replayed {
+    saved: Saved,
+    next_run: u64,
+    epoch: u32,
+}
+
+impl Store {
+    /// Opens the store in a directory, or makes one there.
+    pub fn open(
+        disk: Arc<dyn Disk>,
+        sizes: Sizes,
+        boot_id: [u8; 16],
+        reading: Reading,
+    ) -> Result<Opened, OpenError> {
+        match manifest::read(disk.as_ref())? {
+            None => Store::create(disk, sizes, boot_id, reading),
+            Some(manifest) => Store::recover(disk, sizes, boot_id, reading, manifest),
+        }
+    }
+
+    fn create(
+        disk: Arc<dyn Disk>,
+        sizes: Sizes,
+        boot_id: [u8; 16],
+        reading: Reading,
+    ) -> Result<Opened, OpenError> {
+        remove_unlisted(
+            disk.as_ref(),
+            &Manifest { first_segment: u64::MAX, ..Manifest::default() },
+        )?;
+        let clock = SteadyClock::begin(reading);
+        let now = clock.now(reading);
+        let timeline = DiskTimeline::new(Sources::new(Vec::new(), Frontiers::default()));
+        let mut store =
+            Store::new(disk, sizes, Machine::new(timeline), saved(boot_id, reading, now));
+        store.manifest = Manifest {
+            store_id: store_id(boot_id, reading),
+            created_ms: reading.wall_ms,
+            first_segment: 1,
+            runs: Vec::new(),
+        };
+        store.segment = 1;
+        store.push_checkpoint(now);
+        let writer = store.write_first_batch(now)?;
+        manifest::write(store.disk.as_ref(), &store.manifest)?;
+        Ok(Opened { store, writer, clock })
+    }
+
+    fn recover(
+        disk: Arc<dyn Disk>,
+        sizes: Sizes,
+        boot_id: [u8; 16],
+        reading: Reading,
+        manifest: Manifest,
+    ) -> Result<Opened, OpenError> {
+        let plan = plan(disk.as_ref(), manifest.first_segment)?;
+        plan.sync_read_segments(disk.as_ref())?;
+        let runs = open_runs(&disk, &manifest.runs)?;
+        let sources = Sources::new(runs, Frontiers::default());
+        let mut machine = Machine::new(DiskTimeline::new(sources));
+        let replayed = replay(disk.as_ref(), &plan, &mut machine)?;
+        complete_stubs(&mut machine)?;
+        remove_unlisted(disk.as_ref(), &manifest)?;
+
+        let clock = SteadyClock::resume(replayed.saved, boot_id, reading);
+        let now = clock.now(reading);
+        machine.set_epoch(replayed.epoch + 1);
+        let mut store = Store::new(disk, sizes, machine, saved(boot_id, reading, now));
+        store.next_run = next_run(replayed.next_run, &manifest.runs);
+        store.manifest = manifest;
+        store.segment = plan.next_segment;
+        store.batch = plan.last.number + 1;
+        store.push_boot(plan.last.number, now)?;
+        let writer = store.write_first_batch(now)?;
+        Ok(Opened { store, writer, clock })
+    }
+
+    fn new(
+        disk: Arc<dyn Disk>,
+        sizes: Sizes,
+        machine: Machine<DiskTimeline>,
+        boot: Saved,
+    ) -> Store {
+        Store {
+            disk,
+            sizes,
+            machine,
+            out: Output::default(),
+            builder: BatchBuilder::new(),
+            batch: 1,
+            segment: 1,
+            journal_bytes: 0,
+            synced: 0,
+            flushes: Default::default(),
+            merge: None,
+            manifest: Manifest::default(),
+            next_run: 1,
+            removable: Vec::new(),
+            flush_busy: false,
+            boot,
+        }
+    }
+
+    /// The first records of a start: its epoch, the batch it builds on, and what a restart ends.
+    fn push_boot(&mut self, last_batch: u64, now: Now) -> Result<(), Error> {
+        self.builder.push(&Record::Boot(Boot {
+            epoch: self.machine.epoch(),
+            last_batch,
+            boot_id: self.boot.boot_id,
+            boottime_ms: self.boot.boottime_ms,
+            steady_ms: self.boot.steady_ms,
+            wall_ms: self.boot.wall_ms,
+        }));
+        self.machine.recovered(now, &mut self.out)?;
+        self.collect();
+        Ok(())
+    }
+
+    /// No answer leaves before the first batch, which carries the new epoch, is synced.
+    fn write_first_batch(&mut self, now: Now) -> Result<SegmentWriter, Damage> {
+        let mut writer = SegmentWriter::create(self.disk.as_ref(), self.segment)?;
+        let mut batch = self.seal_records();
+        let synced_before = batch.number - 1;
+        writer.write(&mut batch, synced_before, now.steady_ms, now.wall_ms)?;
+        writer.sync()?;
+        self.recycle(batch.into_bytes());
+        self.set_synced(self.last_sealed());
+        self.set_durable(self.last_sealed());
+        self.check_space();
+        Ok(writer)
+    }
+}
+
+fn saved(boot_id: [u8; 16], reading: Reading, now: Now) -> Saved {
+    Saved {
+        boot_id,
+        boottime_ms: reading.boottime_ms,
+        steady_ms: now.steady_ms,
+        wall_ms: now.wall_ms,
+    }
+}
+
+/// Two stores made at different times or on different boots have different ids.
+fn store_id(boot_id: [u8; 16], reading: Reading) -> [u8; 16] {
+    let time = u128::from(reading.wall_ms) << 64 | u128::from(reading.boottime_ms);
+    (u128::from_be_bytes(boot_id) ^ time.rotate_left(17)).to_be_bytes()
+}
+
+fn open_runs(disk: &Arc<dyn Disk>, runs: &[RunRef]) -> Result<Vec<OpenRun>, Damage> {
+    let open = |run: &RunRef| {
+        let opened = Run::open(disk, &run.name())?;
+        let meta = opened.meta();
+        if (meta.no, meta.age) != (run.no, run.age) {
+            let what = format!("it is run {} of age {}", meta.no, meta.age);
+            return Err(Damage::corrupt(&run.name(), 0, what));
+        }
+        Ok(OpenRun { run: Arc::new(opened), consumed: 0, merging: false })
+    };
+    runs.iter().map(open).collect()
+}
+
+/// Feeds the machine the checkpoint of the first segment and the facts after it.
+fn replay(
+    disk: &dyn Disk,
+    plan: &Plan,
+    machine: &mut Machine<DiskTimeline>,
+) -> Result<Replayed, Damage> {
+    let none = Saved { boot_id: [0; 16], boottime_ms: 0, steady_ms: 0, wall_ms: 0 };
+    let mut replayed = Replayed { saved: none, next_run: 1, epoch: 1 };
+    // Checkpoints met later change nothing: all that is in them is known already.
+    let mut first = None;
+    let mut consumed: Map<u64, u64> = Map::default();
+    plan.replay(disk, &mut |header: &BatchHeader, record: Record| {
+        let in_first = *first.get_or_insert(header.number) == header.number;
+        match record {
+            Record::Fact(fact) => machine.replay(fact),
+            Record::Boot(boot) => {
+                replayed.epoch = replayed.epoch.max(boot.epoch);
+                replayed.saved = Saved {
+                    boot_id: boot.boot_id,
+                    boottime_ms: boot.boottime_ms,
+                    steady_ms: boot.steady_ms,
+                    wall_ms: boot.wall_ms,
+                };
+            }
+            Record::Checkpoint(head) if in_first => {
+                machine.restore_machine(head.machine);
+                replayed.epoch = replayed.epoch.max(head.machine.epoch);
+                replayed.next_run = head.next_run;
+                replayed.saved = Saved {
+                    boot_id: head.boot_id,
+                    boottime_ms: head.boottime_ms,
+                    steady_ms: head.steady_ms,
+                    wall_ms: head.wall_ms,
+                };
+            }
+            Record::Topic(image) if in_first => machine.restore_topic(image),
+            Record::Lease(image) if in_first => machine.restore_lease(image),
+            Record::Lock(image) if in_first => machine.restore_lock(image),
+            Record::Frontier(image) if in_first => {
+                machine.timeline_mut().sources.frontiers.restore(&image);
+            }
+            Record::RunUse(used) if in_first => {
+                consumed.insert(used.no, used.consumed);
+            }
+            _ => {}
+        }
+        Ok(())
+    })?;
+    for open in &mut machine.timeline_mut().sources.runs {
+        open.consumed = consumed.get(&open.no()).copied().unwrap_or(0);
+    }
+    advance(&mut replayed.saved, &plan.last);
+    Ok(replayed)
+}
+
+/// The newest batch knows the clocks best.
+fn advance(saved: &mut Saved, last: &BatchHeader) {
+    let passed_ms = last.steady_ms.saturating_sub(saved.steady_ms);
+    saved.boottime_ms += passed_ms;
+    saved.steady_ms += passed_ms;
+    saved.wall_ms = last.wall_ms;
+}
+
+/// Jobs that replay knew only by the place they left get their content from the runs.
+fn complete_stubs(machine: &mut Machine<DiskTimeline>) -> Result<(), Error> {
+    let stubs: Vec<JobId> =
+        machine.leased_mut().filter(|job| is_stub(job)).map(|job| job.id).collect();
+    let mut contents = Map::default();
+    for id in stubs {
+        contents.insert(id, machine.timeline_mut().stub_content(id)?);
+    }
+    for job in machine.leased_mut() {
+        if let Some(content) = contents.remove(&job.id) {
+            job.content = content;
+        }
+    }
+    machine.timeline_mut().complete_stubs()
+}
+
+/// Numbers of runs are never given again, also those of flushes and merges that were cut short.
+fn next_run(from_checkpoint: u64, runs: &[RunRef]) -> u64 {
+    runs.iter().map(|run| run.no + 1).max().unwrap_or(0).max(from_checkpoint)
+}
+
+/// Removes our files that the manifest does not name: what a crash cut short left behind.
+fn remove_unlisted(disk: &dyn Disk, manifest: &Manifest) -> Result<(), Damage> {
+    let failed = |source| Damage::io("data directory", source);
+    for name in disk.list().map_err(failed)? {
+        let is_old_segment =
+            segment_number(&name).is_some_and(|segment| segment < manifest.first_segment);
+        let is_other_run =
+            run_number(&name).is_some_and(|no| manifest.runs.iter().all(|run| run.no != no));
+        // Temporary files of runs and their spills begin with the run's name.
+        let is_temporary = name.starts_with("run-") && name.contains(".dmr.");
+        if is_old_segment || is_other_run || is_temporary {
+            disk.remove(&name).map_err(|source| Damage::io(&name, source))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,158 @@
+//! Background work: self-contained, so that it can run on any thread.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::Store;
+use crate::damage::Damage;
+use crate::disk::Disk;
+use crate::frontier::Frontiers;
+use crate::manifest::{self, Manifest, RunRef, run_name};
+use crate::memtable::Memtable;
+use crate::run::{Run, RunWriter, merge};
+
+/// Work to be done outside the store.
+pub enum Task {
+    /// Write a frozen memtable as a run.
+    Flush {
+        /// The run-to-be.
+        run: RunRef,
+        /// What to write.
+        #[doc(hidden)]
+        table: Arc<Memtable>,
+    },
+    /// Make this the manifest.
+    Manifest(Manifest),
+    /// Remove files.
+    Remove(Vec<String>),
+    /// Merge neighbouring runs.
+    #[doc(hidden)]
+    Merge {
+        /// The output-to-be.
+        run: RunRef,
+        /// Oldest first.
+        inputs: Vec<Arc<Run>>,
+        /// What was consumed when the merge began.
+        frontiers: Box<Frontiers>,
+        /// Set to stop early.
+        stop: Arc<AtomicBool>,
+    },
+}
+
+/// What a task did.
+pub enum Done {
+    /// The run is durable.
+    Flushed {
+        /// Open for reading.
+        run: Arc<Run>,
+    },
+    /// The manifest is durable.
+    Manifest(Manifest),
+    /// The files are gone.
+    Removed,
+    /// The merge ended; without a run it was given up.
+    Merged {
+        /// Open for reading.
+        run: Option<Arc<Run>>,
+    },
+}
+
+impl Task {
+    /// Whether this is a merge, which may take long.
+    pub fn is_merge(&self) -> bool {
+        matches!(self, Task::Merge { .. })
+    }
+
+    /// Does the work. An error stops the store.
+    pub fn run(self, disk: &Arc<dyn Disk>) -> Result<Done, Damage> {
+        match self {
+            Task::Flush { run, table } => {
+                let mut writer = RunWriter::create(disk, &temporary(run), run.no, run.age)?;
+                for (place, weight, payload) in table.iter() {
+                    writer.push(place, weight, payload)?;
+                }
+                writer.finish()?;
+                Ok(Done::Flushed { run: publish(disk, run)? })
+            }
+            Task::Manifest(manifest) => {
+                manifest::write(disk.as_ref(), &manifest)?;
+                Ok(Done::Manifest(manifest))
+            }
+            Task::Remove(names) => {
+                for name in names {
+                    remove(disk, &name)?;
+                }
+                Ok(Done::Removed)
+            }
+            Task::Merge { run, inputs, frontiers, stop } => {
+                let merged = merge_runs(disk, run, &inputs, &frontiers, &stop);
+                Ok(Done::Merged { run: give_up_if_full(disk, run, merged)? })
+            }
+        }
+    }
+}
+
+fn merge_runs(
+    disk: &Arc<dyn Disk>,
+    run: RunRef,
+    inputs: &[Arc<Run>],
+    frontiers: &Frontiers,
+    stop: &AtomicBool,
+) -> Result<Option<Arc<Run>>, Damage> {
+    let mut writer = RunWriter::create(disk, &temporary(run), run.no, run.age)?;
+    let unread_from = |topic, class, age| frontiers.bound(topic, class, age);
+    let go_on = || !stop.load(Ordering::Relaxed);
+    if !merge(inputs, &unread_from, &mut writer, &go_on)? {
+        drop(writer);
+        remove(disk, &temporary(run))?;
+        return Ok(None);
+    }
+    writer.finish()?;
+    publish(disk, run).map(Some)
+}
+
+/// A merge is a convenience: without room it is given up and nothing is lost.
+fn give_up_if_full(
+    disk: &Arc<dyn Disk>,
+    run: RunRef,
+    merged: Result<Option<Arc<Run>>, Damage>,
+) -> Result<Option<Arc<Run>>, Damage> {
+    match merged {
+        Err(Damage::Io { source, .. }) if source.kind() == std::io::ErrorKind::StorageFull => {
+            remove(disk, &temporary(run))?;
+            Ok(None)
+        }
+        other => other,
+    }
+}
+
+fn temporary(run: RunRef) -> String {
+    format!("{}.tmp", run_name(run.no))
+}
+
+/// A run that is synced gets its name, durably.
+fn publish(disk: &Arc<dyn Disk>, run: RunRef) -> Result<Arc<Run>, Damage> {
+    let name = run_name(run.no);
+    disk.rename(&temporary(run), &name).map_err(|source| Damage::io(&name, source))?;
+    disk.sync_dir().map_err(|source| Damage::io(&name, source))?;
+    Ok(Arc::new(Run::open(disk, &name)?))
+}
+
+fn remove(disk: &Arc<dyn Disk>, name: &str) -> Result<(), Damage> {
+    match disk.remove(name) {
+        Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+            Err(Damage::io(name, source))
+        }
+        _ => Ok(()),
+    }
+}
+
+impl Store {
+    /// Takes over what a task did.
+    pub fn finish(&mut self, done: Done) {
+        match done {
+            Done::Merged { run } => self.finish_merge(run),
+            other => self.finish_flush_task(other),
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Finding a job by id or key: newest source first, the newest mention decides.
+
+use dormouse_core::error::Error;
+use dormouse_core::job::JobId;
+use dormouse_core::place::{Class, Place};
+use dormouse_core::timeline::Resting;
+use dormouse_core::topic::TopicNo;
+
+use super::sources::Sources;
+use super::stopped;
+use crate::run::key_hash;
+
+/// What one source says of an id.
+enum Mention {
+    /// Nothing.
+    None,
+    /// It was here once: whatever older sources say is past.
+    Past,
+    /// It rests here.
+    Rests(Box<Resting>),
+}
+
+impl Sources {
+    /// The resting job (or the hold) of an id.
+    pub(crate) fn find(&mut self, id: JobId, hold: bool) -> Result<Option<Resting>, Error> {
+        match self.find_in_mem(id, hold) {
+            Mention::None => {}
+            Mention::Past => return Ok(None),
+            Mention::Rests(resting) => return Ok(Some(*resting)),
+        }
+        for index in (0..self.frozen.len()).rev() {
+            match self.find_in_frozen(index, id, hold) {
+                Mention::None => {}
+                Mention::Past => return Ok(None),
+                Mention::Rests(resting) => return Ok(Some(*resting)),
+            }
+        }
+        for index in (0..self.runs.len()).rev() {
+            match self.find_in_run(index, id, hold)? {
+                Mention::None => {}
+                Mention::Past => return Ok(None),
+                Mention::Rests(resting) => return Ok(Some(*resting)),
+            }
+        }
+        Ok(None)
+    }
+
+    fn find_in_mem(&self, id: JobId, hold: bool) -> Mention {
+        let mut mention = Mention::None;
+        for place in self.mem.places(id).filter(|place| is_of(place, hold)) {
+            mention = Mention::Past;
+            if let (Some(job), Some(slot)) = (self.mem.job(place), self.mem.get(place)) {
+                return Mention::Rests(Box::new(Resting { place, job, born: slot.born }));
+            }
+        }
+        mention
+    }
+
+    fn find_in_frozen(&self, index: usize, id: JobId, hold: bool) -> Mention {
+        let frozen = &self.frozen[index];
+        let mut mention = Mention::None;
+        for place in frozen.table.places(id).filter(|place| is_of(place, hold)) {
+            mention = Mention::Past;
+            if !self.frontiers.is_unread(&place, frozen.age) {
+                continue;
+            }
+            if let (Some(job), Some(slot)) = (frozen.table.job(place), frozen.table.get(place)) {
+                return Mention::Rests(Box::new(Resting { place, job, born: slot.born }));
+            }
+        }
+        mention
+    }
+
+    fn find_in_run(&mut self, index: usize, id: JobId, hold: bool) -> Result<Mention, Error> {
+        let open = &self.runs[index];
+        let mut mention = Mention::None;
+        for loc in open.run.by_id(&mut self.cache, id, hold).map_err(stopped)? {
+            mention = Mention::Past;
+            let entry = open.run.entry(&mut self.cache, loc).map_err(stopped)?;
+            let unread = self.frontiers.is_unread(&entry.place, open.age());
+            if let (true, Some(payload)) = (unread, entry.payload) {
+                let job = self.decode(&self.runs[index], id, &payload)?;
+                return Ok(Mention::Rests(Box::new(Resting { place: entry.place, job, born: 0 })));
+            }
+        }
+        Ok(mention)
+    }
+
+    /// The resting job, or else the hold, that has this key.
+    ///
+    /// An index names ids that had the key once; only a job that rests and still carries the key
+    /// counts. At most one does, so the search may go on past stale names.
+    pub(crate) fn find_key(
+        &mut self,
+        topic: TopicNo,
+        key: &[u8],
+    ) -> Result<Option<Resting>, Error> {
+        let hash = key_hash(topic, key);
+        let mut held = None;
+        for source in 0..=self.frozen.len() + self.runs.len() {
+            for (id, hold) in self.key_ids(source, hash)? {
+                let Some(resting) = self.find(id, hold)? else { continue };
+                let carries = resting.job.key().is_some_and(|other| other.as_ref() == key);
+                if !carries || resting.place.topic != topic {
+                    continue;
+                }
+                if !hold {
+                    return Ok(Some(resting));
+                }
+                // Of several the one that lasts longest keeps the key.
+                held = match held {
+                    Some(other) if later(&other, &resting) => Some(other),
+                    _ => Some(resting),
+                };
+            }
+        }
+        Ok(held)
+    }
+
+    /// Ids that a source's index has for a key; sources counted from the newest.
+    fn key_ids(&self, source: usize, hash: u64) -> Result<Vec<(JobId, bool)>, Error> {
+        if source == 0 {
+            return Ok(self.mem.by_key(hash).to_vec());
+        }
+        let source = source - 1;
+        if let Some(index) = self.frozen.len().checked_sub(source + 1) {
+            return Ok(self.frozen[index].table.by_key(hash).to_vec());
+        }
+        let index = self.runs.len() - 1 - (source - self.frozen.len());
+        let run = &self.runs[index].run;
+        if run.may_have_key(hash) { run.by_key(hash).map_err(stopped) } else { Ok(Vec::new()) }
+    }
+}
+
+fn is_of(place: &Place, hold: bool) -> bool {
+    (place.class == Class::HOLD) == hold
+}
+
+fn later(one: &Resting, other: &Resting) -> bool {
+    one.place.due_at >= other.place.due_at
+}

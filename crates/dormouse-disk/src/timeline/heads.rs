@@ -1,0 +1,328 @@
+//! Heads of lanes: what each source has to offer first, and which lane is looked at when.
+//!
+//! Per topic, classes are either *due* (worth a look now) or *later* (not before an instant). The
+//! instants are lower bounds: a head that left otherwise only makes one look come for nothing. So
+//! asking a topic costs its due classes, not all its classes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use dormouse_core::Map;
+use dormouse_core::error::Error;
+use dormouse_core::place::{Class, Place};
+use dormouse_core::time::{Clock, Now};
+use dormouse_core::timeline::{Born, Next, Resting};
+use dormouse_core::topic::TopicNo;
+
+use super::sources::Sources;
+use super::stopped;
+use crate::memtable::Key;
+use crate::run::Loc;
+
+/// The first unread entry of a lane in a run.
+#[derive(Clone, Copy, Debug)]
+struct RunHead {
+    key: Key,
+    loc: Loc,
+    is_job: bool,
+}
+
+/// The first unread entry of a lane in each immutable source, in the order of `Sources`.
+#[derive(Debug)]
+struct Lane {
+    frozen: Vec<Option<Key>>,
+    runs: Vec<Option<RunHead>>,
+}
+
+/// Which source speaks for a place.
+#[derive(Clone, Copy, Debug)]
+enum Speaker {
+    Mem,
+    Frozen(usize),
+    Run(usize),
+}
+
+/// The job at the head of a lane.
+#[derive(Clone, Copy, Debug)]
+struct Head {
+    place: Place,
+    speaker: Speaker,
+    born: Born,
+}
+
+/// What is known of a topic's lanes.
+#[derive(Debug)]
+pub(super) struct TopicHeads {
+    lanes: BTreeMap<Class, Lane>,
+    due: BTreeSet<Class>,
+    later_steady: BTreeSet<(u64, Class)>,
+    later_wall: BTreeSet<(u64, Class)>,
+    /// The instant under which a class stands in one of the two sets.
+    postponed: Map<Class, u64>,
+}
+
+impl TopicHeads {
+    /// A topic with these classes, none of them looked at yet.
+    pub(super) fn new(classes: &[Class]) -> TopicHeads {
+        TopicHeads {
+            lanes: BTreeMap::new(),
+            due: classes.iter().copied().filter(|class| class.is_waiting()).collect(),
+            later_steady: BTreeSet::new(),
+            later_wall: BTreeSet::new(),
+            postponed: Map::default(),
+        }
+    }
+
+    /// Something came to rest in a class: it may be the new head.
+    pub(super) fn arrived(&mut self, class: Class) {
+        if class.is_waiting() {
+            self.due.insert(class);
+        }
+    }
+
+    /// See `Timeline::next`.
+    pub(super) fn next(
+        &mut self,
+        sources: &mut Sources,
+        topic: TopicNo,
+        now: Now,
+        durable: u64,
+    ) -> Result<Next, Error> {
+        self.promote(now);
+        let mut best: Option<Place> = None;
+        let mut blocked = false;
+        let mut from = None;
+        // Classes ascend by priority; the two clocks of one priority compete by lateness.
+        while let Some(class) = next_class(&self.due, from) {
+            from = Some(class);
+            if best.is_some_and(|best| best.class.priority() != class.priority()) {
+                break;
+            }
+            let Some(head) = self.head(sources, topic, class)? else {
+                self.due.remove(&class);
+                continue;
+            };
+            if !head.place.is_due(now) {
+                self.postpone(head.place);
+            } else if head.born > durable {
+                // Nothing of this lane may overtake it, or the bound would pass it unread.
+                blocked = true;
+            } else if best.is_none_or(|best| is_longer_overdue(&head.place, &best, now)) {
+                best = Some(head.place);
+            }
+        }
+        Ok(match best {
+            Some(place) => Next::Due(place),
+            None if blocked => Next::Blocked,
+            None => self.soonest(now),
+        })
+    }
+
+    /// The first of a lane, due or not.
+    pub(super) fn oldest(
+        &mut self,
+        sources: &mut Sources,
+        topic: TopicNo,
+        class: Class,
+    ) -> Result<Option<Place>, Error> {
+        Ok(self.head(sources, topic, class)?.map(|head| head.place))
+    }
+
+    /// Consumes the head of a lane in all sources that have it.
+    pub(super) fn take(
+        &mut self,
+        sources: &mut Sources,
+        place: Place,
+    ) -> Result<Option<Resting>, Error> {
+        let Some(head) = self.head(sources, place.topic, place.class)? else { return Ok(None) };
+        if head.place != place {
+            return Ok(None);
+        }
+        let job = match head.speaker {
+            Speaker::Mem => sources.mem.job(place),
+            Speaker::Frozen(index) => sources.frozen[index].table.job(place),
+            Speaker::Run(index) => {
+                let lane = self.lanes.get(&place.class).and_then(|lane| lane.runs[index]);
+                let Some(run_head) = lane else { return Ok(None) };
+                let open = &sources.runs[index];
+                let entry = open.run.entry(&mut sources.cache, run_head.loc).map_err(stopped)?;
+                let Some(payload) = entry.payload else { return Ok(None) };
+                Some(sources.decode(&sources.runs[index], place.id, &payload)?)
+            }
+        };
+        if let Some(lane) = self.lanes.get_mut(&place.class) {
+            lane.pop(sources, place)?;
+        }
+        Ok(job.map(|job| Resting { place, job, born: head.born }))
+    }
+
+    /// The job at the head of a lane; tombstones before it are consumed on the way.
+    fn head(
+        &mut self,
+        sources: &mut Sources,
+        topic: TopicNo,
+        class: Class,
+    ) -> Result<Option<Head>, Error> {
+        let lane = match self.lanes.entry(class) {
+            std::collections::btree_map::Entry::Occupied(lane) => lane.into_mut(),
+            std::collections::btree_map::Entry::Vacant(room) => {
+                room.insert(Lane::load(sources, topic, class)?)
+            }
+        };
+        loop {
+            match lane.first(sources, topic, class) {
+                None => return Ok(None),
+                Some((place, Some((speaker, born)))) => {
+                    return Ok(Some(Head { place, speaker, born }));
+                }
+                Some((place, None)) => lane.pop(sources, place)?,
+            }
+        }
+    }
+
+    /// Classes whose instant has come are worth a look.
+    fn promote(&mut self, now: Now) {
+        for (later, clock) in
+            [(&mut self.later_steady, Clock::Steady), (&mut self.later_wall, Clock::Wall)]
+        {
+            while let Some((due_at, class)) = later.first().copied()
+                && due_at <= now.on(clock)
+            {
+                later.pop_first();
+                self.due.insert(class);
+            }
+        }
+    }
+
+    fn postpone(&mut self, head: Place) {
+        self.due.remove(&head.class);
+        let later = match head.class.clock() {
+            Clock::Steady => &mut self.later_steady,
+            Clock::Wall => &mut self.later_wall,
+        };
+        if let Some(before) = self.postponed.insert(head.class, head.due_at) {
+            later.remove(&(before, head.class));
+        }
+        later.insert((head.due_at, head.class));
+    }
+
+    fn soonest(&self, now: Now) -> Next {
+        let steady = self.later_steady.first().map(|(at, _)| now.until_ms(Clock::Steady, *at));
+        let wall = self.later_wall.first().map(|(at, _)| now.until_ms(Clock::Wall, *at));
+        match [steady, wall].into_iter().flatten().min() {
+            Some(wait_ms) => Next::In(wait_ms.max(1)),
+            None => Next::Empty,
+        }
+    }
+}
+
+fn next_class(due: &BTreeSet<Class>, after: Option<Class>) -> Option<Class> {
+    use std::ops::Bound::{Excluded, Unbounded};
+    match after {
+        None => due.first().copied(),
+        Some(after) => due.range((Excluded(after), Unbounded)).next().copied(),
+    }
+}
+
+/// Whether a job goes before another of the same priority.
+fn is_longer_overdue(place: &Place, than: &Place, now: Now) -> bool {
+    let overdue_ms = |place: &Place| now.overdue_ms(place.class.clock(), place.due_at);
+    (overdue_ms(than), place.id) < (overdue_ms(place), than.id)
+}
+
+impl Lane {
+    fn load(sources: &mut Sources, topic: TopicNo, class: Class) -> Result<Lane, Error> {
+        let frozen = (0..sources.frozen.len()).map(|i| sources.frozen_head(i, topic, class));
+        let mut lane = Lane { frozen: frozen.collect(), runs: Vec::new() };
+        for open in &sources.runs {
+            let head = match sources.frontiers.bound(topic, class, open.age()) {
+                None => None,
+                Some(bound) => {
+                    let cache = &mut sources.cache;
+                    let loc = open.run.seek(cache, topic, class, bound).map_err(stopped)?;
+                    loc.map(|loc| run_head(open, cache, loc)).transpose()?
+                }
+            };
+            lane.runs.push(head);
+        }
+        Ok(lane)
+    }
+
+    /// The first place over all sources, and who speaks for it; no speaker = a tombstone does.
+    fn first(
+        &self,
+        sources: &Sources,
+        topic: TopicNo,
+        class: Class,
+    ) -> Option<(Place, Option<(Speaker, Born)>)> {
+        let mem = sources.mem.first(topic, class, (0, dormouse_core::job::JobId(0)));
+        let mut first: Option<Key> = mem.map(|(place, _)| (place.due_at, place.id));
+        for key in self.frozen.iter().flatten() {
+            first = Some(first.map_or(*key, |first| first.min(*key)));
+        }
+        for head in self.runs.iter().flatten() {
+            first = Some(first.map_or(head.key, |first| first.min(head.key)));
+        }
+        let key = first?;
+        let place = Place { topic, class, due_at: key.0, id: key.1 };
+        if let Some((at, slot)) = mem
+            && at == place
+        {
+            return Some((place, slot.is_job().then_some((Speaker::Mem, slot.born))));
+        }
+        for (index, _) in self.frozen.iter().enumerate().rev().filter(|(_, k)| **k == Some(key)) {
+            let slot = sources.frozen[index].table.get(place)?;
+            return Some((place, slot.is_job().then_some((Speaker::Frozen(index), slot.born))));
+        }
+        let speaks = |head: &&RunHead| head.key == key;
+        let mut runs = self.runs.iter().enumerate().rev();
+        let (index, head) =
+            runs.find_map(|(index, head)| head.as_ref().filter(speaks).map(|head| (index, head)))?;
+        Some((place, head.is_job.then_some((Speaker::Run(index), 0))))
+    }
+
+    /// Consumes a place in every source that has it first.
+    fn pop(&mut self, sources: &mut Sources, place: Place) -> Result<(), Error> {
+        let key = (place.due_at, place.id);
+        if sources.mem.get(place).is_some() {
+            sources.mem.pop(place);
+        }
+        let mut popped = false;
+        for (index, head) in self.frozen.iter_mut().enumerate().filter(|(_, k)| **k == Some(key)) {
+            let frozen = &mut sources.frozen[index];
+            frozen.consumed += 1;
+            let after = frozen.table.after(place.topic, place.class, key);
+            *head = after.map(|(place, _)| (place.due_at, place.id));
+            popped = true;
+        }
+        let mut merging = true;
+        // Newest first: of the runs being merged only the newest's entry outlives the merge, and
+        // surely only if it is a job.
+        for (index, head) in self.runs.iter_mut().enumerate().rev() {
+            let Some(run_head_now) = head.filter(|head| head.key == key) else { continue };
+            let open = &mut sources.runs[index];
+            open.consumed += 1;
+            if merging && open.merging {
+                sources.merge_consumed += u64::from(run_head_now.is_job);
+                merging = false;
+            }
+            let after = open.run.next(&mut sources.cache, run_head_now.loc).map_err(stopped)?;
+            *head = after.map(|loc| run_head(open, &mut sources.cache, loc)).transpose()?;
+            popped = true;
+        }
+        if popped {
+            let newest = sources.newest_age();
+            sources.frontiers.raise(&place, newest);
+        }
+        Ok(())
+    }
+}
+
+fn run_head(
+    open: &super::sources::OpenRun,
+    cache: &mut crate::run::BlockCache,
+    loc: Loc,
+) -> Result<RunHead, Error> {
+    let entry = open.run.entry(cache, loc).map_err(stopped)?;
+    let key = (entry.place.due_at, entry.place.id);
+    Ok(RunHead { key, loc, is_job: entry.payload.is_some() })
+}

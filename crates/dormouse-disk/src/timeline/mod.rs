@@ -1,0 +1,180 @@
+//! The disk timeline: a memtable, frozen memtables and runs, read as one sorted whole.
+//!
+//! Each is a *source*. Rule 1: everything below a source's bound (see `frontier`) is consumed,
+//! everything from it on is not. A job leaves otherwise than at the head of its lane only by a
+//! tombstone in the memtable. Of equal places in several sources the newest speaks, and they are
+//! consumed together.
+
+mod find;
+mod heads;
+mod page;
+mod sources;
+
+use dormouse_core::Map;
+use dormouse_core::error::Error;
+use dormouse_core::job::{Content, Job, JobId};
+use dormouse_core::place::{Class, Place};
+use dormouse_core::time::Now;
+use dormouse_core::timeline::{Born, Next, Resting, Timeline};
+use dormouse_core::topic::TopicNo;
+
+use crate::damage::Damage;
+use heads::TopicHeads;
+pub(crate) use sources::{Frozen, OpenRun, Sources};
+
+/// Topics whose heads are kept; beyond it all are dropped and read again when asked for.
+const HEADS_MAX: usize = 20_000;
+
+/// Where waiting jobs rest on disk.
+#[derive(Debug)]
+pub(crate) struct DiskTimeline {
+    pub(crate) sources: Sources,
+    /// Heads of lanes of topics that were asked for since the sources last changed.
+    heads: Map<TopicNo, TopicHeads>,
+    /// Puts up to this batch may be handed out.
+    durable: u64,
+    /// Replay only: jobs whose content is still in a run, at the place they left first.
+    stubs: Map<JobId, Place>,
+}
+
+impl DiskTimeline {
+    pub(crate) fn new(sources: Sources) -> DiskTimeline {
+        DiskTimeline { sources, heads: Map::default(), durable: 0, stubs: Map::default() }
+    }
+
+    /// Puts up to this batch are as durable as was promised.
+    pub(crate) fn set_durable(&mut self, batch: u64) {
+        self.durable = batch;
+    }
+
+    /// Changes the list of sources; positions in it are known nowhere else.
+    pub(crate) fn change_sources<R>(&mut self, change: impl FnOnce(&mut Sources) -> R) -> R {
+        self.heads.clear();
+        change(&mut self.sources)
+    }
+
+    fn load_heads(&mut self, topic: TopicNo) -> Result<(), Error> {
+        if self.heads.contains_key(&topic) {
+            return Ok(());
+        }
+        if self.heads.len() >= HEADS_MAX {
+            self.heads.clear();
+        }
+        let classes = self.sources.classes(topic)?;
+        self.heads.insert(topic, TopicHeads::new(&classes));
+        Ok(())
+    }
+
+    /// After a replay: the content of a leased job that replay knew only by the place it left.
+    pub(crate) fn stub_content(&mut self, id: JobId) -> Result<Content, Error> {
+        let left = self.stubs.get(&id).copied();
+        let left = left.ok_or_else(|| Error::unavailable(format!("job {id} came from nowhere")))?;
+        self.sources.content_at(left)
+    }
+
+    /// After a replay: completes resting jobs that replay knew only by the place they left.
+    pub(crate) fn complete_stubs(&mut self) -> Result<(), Error> {
+        for (id, left) in std::mem::take(&mut self.stubs) {
+            let places: Vec<Place> = self.sources.mem.places(id).collect();
+            for place in places.into_iter().filter(|place| place.class != Class::HOLD) {
+                if let Some(mut job) = self.sources.mem.job(place)
+                    && is_stub(&job)
+                {
+                    job.content = self.sources.content_at(left)?;
+                    self.sources.mem.rewrite(place, &job);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A job that replay met without its content. A real job has a ttr of at least 1 ms.
+pub(crate) fn is_stub(job: &Job) -> bool {
+    job.content.ttr_ms == 0
+}
+
+/// A run that cannot be read stops the store.
+pub(crate) fn stopped(damage: Damage) -> Error {
+    Error::unavailable(format!("the store cannot read its files: {damage}"))
+}
+
+impl Timeline for DiskTimeline {
+    fn arrive(&mut self, place: Place, job: Job, born: Born) {
+        self.sources.mem.arrive(place, &job, born);
+        if let Some(heads) = self.heads.get_mut(&place.topic) {
+            heads.arrived(place.class);
+        }
+    }
+
+    fn depart(&mut self, place: Place) {
+        self.sources.mem.depart(place);
+    }
+
+    fn depart_replayed(&mut self, place: Place) -> Job {
+        let job = self.sources.mem.job(place).unwrap_or_else(|| {
+            self.stubs.insert(place.id, place);
+            Job { id: place.id, ..Job::default() }
+        });
+        self.sources.mem.depart(place);
+        job
+    }
+
+    fn next(&mut self, topic: TopicNo, now: Now) -> Result<Next, Error> {
+        self.load_heads(topic)?;
+        match self.heads.get_mut(&topic) {
+            Some(heads) => heads.next(&mut self.sources, topic, now, self.durable),
+            None => Ok(Next::Empty),
+        }
+    }
+
+    fn oldest(&mut self, topic: TopicNo, class: Class) -> Result<Option<Place>, Error> {
+        self.load_heads(topic)?;
+        match self.heads.get_mut(&topic) {
+            Some(heads) => heads.oldest(&mut self.sources, topic, class),
+            None => Ok(None),
+        }
+    }
+
+    fn take(&mut self, place: Place) -> Result<Resting, Error> {
+        self.load_heads(place.topic)?;
+        let taken = match self.heads.get_mut(&place.topic) {
+            Some(heads) => heads.take(&mut self.sources, place)?,
+            None => None,
+        };
+        taken.ok_or_else(|| Error::unavailable(format!("no job at {place:?}: this is a bug")))
+    }
+
+    fn find(&mut self, id: JobId) -> Result<Option<Resting>, Error> {
+        self.sources.find(id, false)
+    }
+
+    fn find_key(&mut self, topic: TopicNo, key: &[u8]) -> Result<Option<Resting>, Error> {
+        self.sources.find_key(topic, key)
+    }
+
+    fn purge(&mut self, topic: TopicNo) {
+        self.sources.purge(topic);
+        self.heads.remove(&topic);
+    }
+
+    fn classes(&mut self, topic: TopicNo) -> Result<Vec<Class>, Error> {
+        let mut classes = self.sources.classes(topic)?;
+        classes.retain(|class| class.is_waiting());
+        Ok(classes)
+    }
+
+    fn count(&mut self, topic: TopicNo, class: Class, until: u64) -> Result<u64, Error> {
+        self.sources.count(topic, class, until)
+    }
+
+    fn page(
+        &mut self,
+        topic: TopicNo,
+        class: Class,
+        from: (u64, JobId),
+        limit: usize,
+    ) -> Result<Vec<Resting>, Error> {
+        self.sources.page(topic, class, from, limit)
+    }
+}

@@ -1,0 +1,106 @@
+//! Reading a lane in order without consuming it.
+
+use dormouse_core::error::Error;
+use dormouse_core::job::JobId;
+use dormouse_core::place::{Class, Place};
+use dormouse_core::timeline::Resting;
+use dormouse_core::topic::TopicNo;
+
+use super::sources::Sources;
+use super::stopped;
+use crate::memtable::Key;
+use crate::run::Loc;
+
+/// Where the reading stands in each source.
+struct Reading {
+    mem: Option<Key>,
+    frozen: Vec<Option<Key>>,
+    runs: Vec<Option<(Key, Loc)>>,
+}
+
+impl Sources {
+    /// Up to `limit` jobs of a lane at or after `from`, in order.
+    pub(crate) fn page(
+        &mut self,
+        topic: TopicNo,
+        class: Class,
+        from: Key,
+        limit: usize,
+    ) -> Result<Vec<Resting>, Error> {
+        let mut reading = self.start_reading(topic, class, from)?;
+        let mut jobs = Vec::new();
+        while jobs.len() < limit {
+            let runs = reading.runs.iter().flatten().map(|(key, _)| key);
+            let keys = reading.mem.iter().chain(reading.frozen.iter().flatten()).chain(runs);
+            let Some(key) = keys.min().copied() else { break };
+            let place = Place { topic, class, due_at: key.0, id: key.1 };
+            jobs.extend(self.read_past(&mut reading, place)?);
+        }
+        Ok(jobs)
+    }
+
+    fn start_reading(&mut self, topic: TopicNo, class: Class, from: Key) -> Result<Reading, Error> {
+        let mem = self.mem.first(topic, class, from).map(|(place, _)| key_of(&place));
+        let mut reading = Reading { mem, frozen: Vec::new(), runs: Vec::new() };
+        for frozen in &self.frozen {
+            let bound = self.frontiers.bound(topic, class, frozen.age);
+            let first = bound.and_then(|bound| frozen.table.first(topic, class, bound.max(from)));
+            reading.frozen.push(first.map(|(place, _)| key_of(&place)));
+        }
+        for open in &self.runs {
+            let mut head = None;
+            if let Some(bound) = self.frontiers.bound(topic, class, open.age()) {
+                let start = bound.max(from);
+                let loc = open.run.seek(&mut self.cache, topic, class, start).map_err(stopped)?;
+                if let Some(loc) = loc {
+                    let entry = open.run.entry(&mut self.cache, loc).map_err(stopped)?;
+                    head = Some((key_of(&entry.place), loc));
+                }
+            }
+            reading.runs.push(head);
+        }
+        Ok(reading)
+    }
+
+    /// What rests at the place that is first everywhere, read past in all sources.
+    fn read_past(&mut self, reading: &mut Reading, place: Place) -> Result<Option<Resting>, Error> {
+        let key = key_of(&place);
+        let (topic, class) = (place.topic, place.class);
+        // Oldest first, so that what the newest says stays.
+        let mut job = None;
+        let mut born = 0;
+        for (index, head) in reading.runs.iter_mut().enumerate() {
+            let Some((_, loc)) = head.filter(|(at, _)| *at == key) else { continue };
+            let open = &self.runs[index];
+            let entry = open.run.entry(&mut self.cache, loc).map_err(stopped)?;
+            *head = match open.run.next(&mut self.cache, loc).map_err(stopped)? {
+                Some(loc) => {
+                    let entry = open.run.entry(&mut self.cache, loc).map_err(stopped)?;
+                    Some((key_of(&entry.place), loc))
+                }
+                None => None,
+            };
+            job = match entry.payload {
+                Some(payload) => Some(self.decode(&self.runs[index], place.id, &payload)?),
+                None => None,
+            };
+        }
+        for (index, head) in reading.frozen.iter_mut().enumerate().filter(|(_, h)| **h == Some(key))
+        {
+            let table = &self.frozen[index].table;
+            *head = table.after(topic, class, key).map(|(place, _)| key_of(&place));
+            job = table.job(place);
+            born = table.get(place).map_or(0, |slot| slot.born);
+        }
+        if reading.mem == Some(key) {
+            reading.mem = self.mem.after(topic, class, key).map(|(place, _)| key_of(&place));
+            job = self.mem.job(place);
+            born = self.mem.get(place).map_or(0, |slot| slot.born);
+        }
+        Ok(job.map(|job| Resting { place, job, born }))
+    }
+}
+
+fn key_of(place: &Place) -> Key {
+    (place.due_at, JobId(place.id.0))
+}

@@ -1,0 +1,189 @@
+//! The sources and what is asked of all of them together.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use dormouse_core::error::Error;
+use dormouse_core::job::{Content, Job, JobId};
+use dormouse_core::place::{Class, Place};
+use dormouse_core::topic::TopicNo;
+
+use super::stopped;
+use crate::codec::decode_payload;
+use crate::damage::Damage;
+use crate::frontier::Frontiers;
+use crate::memtable::{Key, Memtable};
+use crate::run::{BlockCache, Run};
+
+/// Bytes of decoded run blocks kept for the next look.
+const CACHE_BYTES: usize = 24 << 20;
+
+/// A memtable that is being written as a run.
+#[derive(Debug)]
+pub(crate) struct Frozen {
+    pub(crate) table: Arc<Memtable>,
+    /// The run-to-be.
+    pub(crate) no: u64,
+    pub(crate) age: u64,
+    /// Entries consumed since it was frozen.
+    pub(crate) consumed: u64,
+}
+
+/// A run in use.
+#[derive(Debug)]
+pub(crate) struct OpenRun {
+    pub(crate) run: Arc<Run>,
+    /// Entries consumed; fewer than in truth after a purge, so it only ever delays a clean-up.
+    pub(crate) consumed: u64,
+    /// It is being merged.
+    pub(crate) merging: bool,
+}
+
+impl OpenRun {
+    pub(crate) fn age(&self) -> u64 {
+        self.run.meta().age
+    }
+
+    pub(crate) fn no(&self) -> u64 {
+        self.run.meta().no
+    }
+
+    /// Every entry is consumed.
+    pub(crate) fn is_done(&self) -> bool {
+        self.consumed >= self.run.meta().entries
+    }
+}
+
+/// All sources; lists are oldest first.
+#[derive(Debug)]
+pub(crate) struct Sources {
+    pub(crate) mem: Memtable,
+    pub(crate) frozen: Vec<Frozen>,
+    pub(crate) runs: Vec<OpenRun>,
+    pub(crate) frontiers: Frontiers,
+    pub(crate) cache: BlockCache,
+    /// Entries of the merge under way that were consumed since it began.
+    pub(crate) merge_consumed: u64,
+}
+
+impl Sources {
+    pub(crate) fn new(runs: Vec<OpenRun>, frontiers: Frontiers) -> Sources {
+        Sources {
+            mem: Memtable::default(),
+            frozen: Vec::new(),
+            runs,
+            frontiers,
+            cache: BlockCache::new(CACHE_BYTES),
+            merge_consumed: 0,
+        }
+    }
+
+    /// The age of the newest source that no longer changes; 0 = there is none.
+    pub(crate) fn newest_age(&self) -> u64 {
+        let frozen = self.frozen.last().map(|frozen| frozen.age);
+        frozen.or_else(|| self.runs.last().map(OpenRun::age)).unwrap_or(0)
+    }
+
+    /// The age of the oldest source that no longer changes.
+    pub(crate) fn oldest_age(&self) -> u64 {
+        let run = self.runs.first().map(OpenRun::age);
+        run.or_else(|| self.frozen.first().map(|frozen| frozen.age)).unwrap_or(u64::MAX)
+    }
+
+    /// Classes of a topic in any source, ascending; some may be consumed by now.
+    pub(crate) fn classes(&self, topic: TopicNo) -> Result<Vec<Class>, Error> {
+        let mut classes: Vec<Class> = self.mem.classes(topic).collect();
+        for frozen in &self.frozen {
+            classes.extend(frozen.table.classes(topic));
+        }
+        for open in &self.runs {
+            classes.extend(open.run.classes(topic).map_err(stopped)?);
+        }
+        classes.sort_unstable();
+        classes.dedup();
+        Ok(classes)
+    }
+
+    /// These runs are being merged from now on.
+    pub(crate) fn begin_merge(&mut self, chosen: Range<usize>) {
+        self.merge_consumed = 0;
+        for open in self.runs.get_mut(chosen).into_iter().flatten() {
+            open.merging = true;
+        }
+    }
+
+    /// The merge is over; gives how many of its entries were consumed meanwhile, at least.
+    pub(crate) fn end_merge(&mut self) -> u64 {
+        self.runs.iter_mut().for_each(|open| open.merging = false);
+        std::mem::take(&mut self.merge_consumed)
+    }
+
+    /// Everything of a topic is consumed.
+    pub(crate) fn purge(&mut self, topic: TopicNo) {
+        self.mem.purge(topic);
+        let newest = self.newest_age();
+        if newest > 0 {
+            self.frontiers.purge(topic, newest);
+        }
+    }
+
+    /// How many rest in a lane with `due_at <= until`: weights are ranks in every source.
+    pub(crate) fn count(&mut self, topic: TopicNo, class: Class, until: u64) -> Result<u64, Error> {
+        let mut weight = self.mem.rank(topic, class, until);
+        for frozen in &self.frozen {
+            if let Some(bound) = self.frontiers.bound(topic, class, frozen.age) {
+                weight += frozen.table.weigh(topic, class, bound, until);
+            }
+        }
+        for open in &self.runs {
+            let Some(bound) = self.frontiers.bound(topic, class, open.age()) else { continue };
+            // Nothing below the bound counts, also where the question ends before it.
+            let below =
+                until.checked_add(1).map_or((u64::MAX, JobId(u64::MAX)), |due| (due, JobId(0)));
+            let run = &open.run;
+            let upto =
+                run.rank(&mut self.cache, topic, class, below.max(bound)).map_err(stopped)?;
+            let consumed = if bound == (0, JobId(0)) {
+                0
+            } else {
+                run.rank(&mut self.cache, topic, class, bound).map_err(stopped)?
+            };
+            weight += upto - consumed;
+        }
+        debug_assert!(weight >= 0, "lane {topic:?} {class:?} weighs {weight}");
+        Ok(u64::try_from(weight).unwrap_or(0))
+    }
+
+    /// The content of the job that left this place, also before the bound: the newest run decides.
+    pub(crate) fn content_at(&mut self, left: Place) -> Result<Content, Error> {
+        let key = (left.due_at, left.id);
+        for open in self.runs.iter().rev() {
+            let found = open.run.seek(&mut self.cache, left.topic, left.class, key);
+            let Some(loc) = found.map_err(stopped)? else { continue };
+            let entry = open.run.entry(&mut self.cache, loc).map_err(stopped)?;
+            if entry.place != left {
+                continue;
+            }
+            if let Some(payload) = entry.payload {
+                return Ok(self.decode(open, left.id, &payload)?.content);
+            }
+        }
+        Err(Error::unavailable(format!("no run has the body of job {} any more", left.id)))
+    }
+
+    /// A run's encoded job.
+    pub(crate) fn decode(&self, open: &OpenRun, id: JobId, payload: &[u8]) -> Result<Job, Error> {
+        decode_payload(id, payload).ok_or_else(|| {
+            let what = format!("the entry of job {id} cannot be decoded");
+            stopped(Damage::corrupt(&format!("run {}", open.no()), 0, what))
+        })
+    }
+
+    /// The first unread entry of a lane in a frozen memtable.
+    pub(crate) fn frozen_head(&self, index: usize, topic: TopicNo, class: Class) -> Option<Key> {
+        let frozen = &self.frozen[index];
+        let bound = self.frontiers.bound(topic, class, frozen.age)?;
+        let (place, _) = frozen.table.first(topic, class, bound)?;
+        Some((place.due_at, place.id))
+    }
+}
