@@ -34,6 +34,24 @@ pub struct Counts {
     pub cancels: u64,
 }
 
+impl Counts {
+    /// Adds another topic's counts to these.
+    pub fn add(&mut self, other: &Counts) {
+        self.waiting += other.waiting;
+        self.leased += other.leased;
+        self.dead += other.dead;
+        self.bytes += other.bytes;
+        self.puts += other.puts;
+        self.reserves += other.reserves;
+        self.acks += other.acks;
+        self.nacks += other.nacks;
+        self.expiries += other.expiries;
+        self.releases += other.releases;
+        self.kills += other.kills;
+        self.cancels += other.cancels;
+    }
+}
+
 /// A topic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopicImage {

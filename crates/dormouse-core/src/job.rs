@@ -179,6 +179,15 @@ pub struct Progress {
     pub error: Option<Bytes>,
 }
 
+impl Progress {
+    /// The attempt in course is given back unspent.
+    pub(crate) fn release(&mut self) {
+        self.attempts = self.attempts.saturating_sub(1);
+        self.releases = self.releases.saturating_add(1);
+        self.lapsed = false;
+    }
+}
+
 /// A job with all that is known of it, except where it rests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Job {

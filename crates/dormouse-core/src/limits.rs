@@ -46,6 +46,11 @@ pub const LOCK_NAME_BYTES_MAX: usize = 200;
 pub const LOCKS_MAX: usize = 1_000_000;
 /// Topics alive at once.
 pub const TOPICS_MAX: usize = 10_000_000;
+/// How long a topic stays after it became empty, unset and unwatched. Nobody sees it any more, but
+/// one that is filled and emptied all the time is not born each time.
+pub const TOPIC_LINGER_MS: u64 = 1_000;
+/// Things one tick does before others get their turn.
+pub const TICK_MAX: usize = 4_096;
 /// Requests waiting for the engine, in bytes of their bodies; beyond it submit answers `busy`.
 pub const INBOX_BYTES_MAX: usize = 64 << 20;
 /// Requests waiting for the engine, in number.

@@ -1,5 +1,7 @@
 //! Where a waiting job rests: topic, class, due time, id. Everything that is sorted is sorted so.
 
+use std::cmp::Reverse;
+
 use crate::job::JobId;
 use crate::time::{Clock, Now};
 use crate::topic::TopicNo;
@@ -66,5 +68,26 @@ impl Place {
     /// Whether a job resting here is ready.
     pub fn is_due(&self, now: Now) -> bool {
         self.class.is_waiting() && self.due_at <= now.on(self.class.clock())
+    }
+
+    /// How long a job resting here has been ready; zero if it is not.
+    pub fn overdue_ms(&self, now: Now) -> u64 {
+        if self.class.is_waiting() { now.overdue_ms(self.class.clock(), self.due_at) } else { 0 }
+    }
+
+    /// How its due time reads on the calendar now.
+    pub fn due_wall_ms(&self, now: Now) -> u64 {
+        now.to_wall(self.class.clock(), self.due_at)
+    }
+
+    /// Whether reserve gives a ready job resting here before one resting there: smaller priority,
+    /// then longer overdue, then smaller id.
+    pub fn given_before(&self, other: &Place, now: Now) -> bool {
+        self.rank(now) < other.rank(now)
+    }
+
+    /// What reserve sorts ready jobs by, smallest first.
+    pub(crate) fn rank(&self, now: Now) -> (u32, Reverse<u64>, JobId) {
+        (self.class.priority(), Reverse(self.overdue_ms(now)), self.id)
     }
 }

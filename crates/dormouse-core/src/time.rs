@@ -51,6 +51,17 @@ impl Now {
         }
     }
 
+    /// The instant of `clock` that reads so on the calendar now; the inverse of `to_wall`.
+    pub fn instant_of(self, clock: Clock, wall_ms: u64) -> u64 {
+        match clock {
+            Clock::Wall => wall_ms,
+            Clock::Steady if wall_ms >= self.wall_ms => {
+                self.steady_ms.saturating_add(wall_ms - self.wall_ms)
+            }
+            Clock::Steady => self.steady_ms.saturating_sub(self.wall_ms - wall_ms),
+        }
+    }
+
     /// How long an instant of `clock` has been past; zero if it is still to come.
     pub fn overdue_ms(self, clock: Clock, at_ms: u64) -> u64 {
         self.on(clock).saturating_sub(at_ms)

@@ -1,7 +1,52 @@
 //! The rules over a timeline: commands and time in, facts and answers out.
+//!
+//! An operation (`op/<verb>.rs`) decides a fact; `apply` alone makes it effective, live and in a
+//! replay. The machine keeps what is small: topics, leases, waiters, sessions, locks. Jobs that
+//! wait rest in the timeline.
+
+/// The value, or the error as an answer of the rule in course.
+macro_rules! granted {
+    ($result:expr) => {
+        match $result {
+            Ok(value) => value,
+            Err(error) => return Ok(Err(error)),
+        }
+    };
+}
+pub(crate) use granted;
+
+mod apply;
+mod dead;
+mod image;
+mod lease;
+mod locate;
+mod locks;
+mod sessions;
+mod tick;
+mod topics;
+mod waiters;
 
 use crate::backend::{Answer, Ticket};
+use crate::command::{Command, Reply};
+use crate::error::Error;
 use crate::fact::Fact;
+use crate::image::Counts;
+use crate::limits::TICK_MAX;
+use crate::time::Now;
+use crate::timeline::{Born, Timeline};
+
+pub(crate) use apply::Origin;
+pub(crate) use lease::{Lease, bury};
+pub(crate) use locate::{Hold, Located, Taker, lease_lost, no_job};
+pub(crate) use locks::{HeldLock, shown};
+pub(crate) use waiters::{Parked, ReserveTerms};
+
+use dead::DeadQueue;
+use lease::Leases;
+use locks::Locks;
+use sessions::Sessions;
+use topics::Topics;
+use waiters::Waiters;
 
 /// When an answer may leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,4 +64,187 @@ pub struct Output {
     pub facts: Vec<Fact>,
     /// To be delivered.
     pub answers: Vec<(Ticket, Answer, When)>,
+}
+
+/// The outcome of a rule: the outer error is the timeline's and stops the store, the inner one is
+/// an answer.
+pub(crate) type Ruled<R> = Result<Result<R, Error>, Error>;
+
+/// The rules of the queue over a timeline.
+#[derive(Debug)]
+pub struct Machine<T> {
+    pub(crate) timeline: T,
+    pub(crate) topics: Topics,
+    pub(crate) leases: Leases,
+    pub(crate) waiters: Waiters,
+    pub(crate) sessions: Sessions,
+    pub(crate) locks: Locks,
+    pub(crate) dead: DeadQueue,
+    /// Totals over all topics, the vanished ones too.
+    pub(crate) totals: Counts,
+    pub(crate) next_id: u64,
+    pub(crate) full: Option<Error>,
+    born: Born,
+    epoch: u32,
+    fences_given: u64,
+    /// The last tick left work undone.
+    unfinished: bool,
+    /// Wall minus steady when waiters last looked at the clocks; a step of the wall clock shows in
+    /// it.
+    wall_offset_ms: Option<i128>,
+}
+
+/// Bits of a fence below the boot epoch: a trillion grants per boot.
+const FENCE_COUNTER_BITS: u32 = 40;
+
+impl<T: Timeline> Machine<T> {
+    /// An empty machine: first id 1, first topic 1, epoch 1.
+    pub fn new(timeline: T) -> Machine<T> {
+        Machine {
+            timeline,
+            topics: Topics::default(),
+            leases: Leases::default(),
+            waiters: Waiters::default(),
+            sessions: Sessions::default(),
+            locks: Locks::default(),
+            dead: DeadQueue::default(),
+            totals: Counts::default(),
+            next_id: 1,
+            full: None,
+            born: 0,
+            epoch: 1,
+            fences_given: 0,
+            unfinished: false,
+            wall_offset_ms: None,
+        }
+    }
+
+    /// Where the waiting jobs rest.
+    pub fn timeline(&self) -> &T {
+        &self.timeline
+    }
+
+    /// Where the waiting jobs rest.
+    pub fn timeline_mut(&mut self) -> &mut T {
+        &mut self.timeline
+    }
+
+    /// The boot epoch, high bits of every fence.
+    pub fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
+    /// Raises the boot epoch; a lower one is ignored, because a fence is never given twice.
+    pub fn set_epoch(&mut self, epoch: u32) {
+        if epoch > self.epoch {
+            self.epoch = epoch;
+            self.fences_given = 0;
+        }
+    }
+
+    /// From now on jobs are put by this batch; 0 = what is put is durable already.
+    pub fn set_born(&mut self, born: Born) {
+        self.born = born;
+    }
+
+    /// While there is an error here, puts that would create or replace a job are refused with it.
+    pub fn set_full(&mut self, full: Option<Error>) {
+        self.full = full;
+    }
+
+    /// Counts over all topics, the running totals of vanished ones included.
+    pub fn totals(&self) -> Counts {
+        self.totals
+    }
+
+    /// Topics alive.
+    pub fn topics_alive(&self) -> usize {
+        self.topics.len()
+    }
+
+    /// Bytes of all leased jobs.
+    pub fn leased_bytes(&self) -> u64 {
+        self.leases.bytes()
+    }
+
+    /// Reserves and locks that wait.
+    pub fn waiting_requests(&self) -> usize {
+        self.waiters.len()
+    }
+
+    /// Locks held.
+    pub fn locks_held(&self) -> usize {
+        self.locks.len()
+    }
+
+    /// Sessions open.
+    pub fn sessions_open(&self) -> usize {
+        self.sessions.len()
+    }
+
+    pub(crate) fn next_fence(&mut self) -> u64 {
+        self.fences_given += 1;
+        u64::from(self.epoch) << FENCE_COUNTER_BITS | self.fences_given
+    }
+
+    /// Replay: this fence has been given.
+    fn note_fence(&mut self, fence: u64) {
+        let epoch = u32::try_from(fence >> FENCE_COUNTER_BITS).unwrap_or(u32::MAX);
+        self.set_epoch(epoch);
+        if epoch == self.epoch {
+            let counter = fence & ((1 << FENCE_COUNTER_BITS) - 1);
+            self.fences_given = self.fences_given.max(counter);
+        }
+    }
+
+    /// Does one operation. An error is the timeline's, after which the store must stop; errors of
+    /// the request are answers.
+    pub fn step(
+        &mut self,
+        now: Now,
+        ticket: Ticket,
+        command: Command,
+        out: &mut Output,
+    ) -> Result<(), Error> {
+        // What ran out before this command came has run out for it, whenever the next tick is.
+        self.expire_leases(now, &mut { TICK_MAX }, out)?;
+        self.expire_locks(now, &mut { TICK_MAX }, out);
+        let answer = match command {
+            // These may wait, or need not wait for the disk: they answer for themselves.
+            Command::Reserve(reserve) => return self.reserve(now, ticket, &reserve, out),
+            Command::ReserveId(reserve) => return self.reserve_id(now, ticket, reserve, out),
+            Command::Extend(extends) => return self.extend(now, ticket, &extends, out),
+            Command::Lock(lock) => {
+                self.lock(now, ticket, lock, out);
+                return Ok(());
+            }
+            Command::Put(puts) => self.put(now, puts, out)?,
+            Command::Ack(tokens) => self.ack(now, &tokens, out)?,
+            Command::Nack(nacks) => self.nack(now, nacks, out)?,
+            Command::Release(releases) => self.release(now, &releases, out)?,
+            Command::Kill(kills) => self.kill(now, kills, out)?,
+            Command::Cancel(cancels) => self.cancel(now, &cancels, out)?,
+            Command::Reschedule(moves) => self.reschedule(now, &moves, out)?,
+            Command::Revive(targets) => self.revive(now, &targets, out)?,
+            Command::ReviveTopic(revive) => self.revive_topic(now, &revive, out)?,
+            Command::Kick(kick) => self.kick(now, &kick, out)?,
+            Command::Get(targets) => self.get(now, &targets)?,
+            Command::Peek(peek) => self.peek(now, &peek)?,
+            Command::List(list) => self.list(now, &list)?,
+            Command::Topics(page) => self.topics_page(now, &page)?,
+            Command::SetTopic(set) => self.set_topic(set, out),
+            Command::Stats(stats) => self.stats(now, &stats)?,
+            Command::Pause(pause) => self.pause(now, &pause, out),
+            Command::Resume(topic) => self.resume(&topic, out),
+            Command::Purge(topic) => self.purge(&topic, out),
+            Command::Forecast(forecast) => self.forecast(now, &forecast)?,
+            Command::OpenSession => Ok(Reply::Session(self.sessions.open())),
+            Command::CloseSession(session) => self.close_session(now, session, out)?,
+            Command::RenewLock(renew) => self.renew_lock(now, &renew, out),
+            Command::Unlock(unlock) => self.unlock(now, &unlock, out),
+            Command::Withdraw(ticket) => self.withdraw(ticket, out),
+        };
+        out.answers.push((ticket, answer, When::Durable));
+        Ok(())
+    }
 }

@@ -1,5 +1,15 @@
 //! ack: the work is done, the job goes.
 
+use crate::command::Reply;
+use crate::fact::{Cause, Fact, Whereto};
+use crate::job::{Job, Progress, Token};
+use crate::machine::{Hold, Machine, Origin, Output, Ruled, granted, lease_lost};
+use crate::op::check;
+use crate::place::{Class, Place};
+use crate::time::Now;
+use crate::timeline::Timeline;
+use crate::topic::TopicNo;
+
 /// What ack, nack, release or kill came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
@@ -9,4 +19,67 @@ pub enum Ended {
     Dead,
     /// The job is not there (any more): acking twice is harmless.
     Gone,
+}
+
+/// How a lease ends: what ack, nack, release and kill decide once the token is good.
+pub(crate) struct Ending {
+    pub(crate) to: Whereto,
+    pub(crate) progress: Progress,
+    pub(crate) cause: Cause,
+}
+
+impl<T: Timeline> Machine<T> {
+    pub(crate) fn ack(&mut self, now: Now, tokens: &[Token], out: &mut Output) -> Ruled<Reply> {
+        granted!(check::batch(tokens.len()));
+        let mut replies = Vec::with_capacity(tokens.len());
+        for &token in tokens {
+            let ended = self.end_hold(now, token, out, |job, topic| {
+                let progress = job.progress.clone();
+                let to = match job.key() {
+                    Some(_) if job.content.key_ttl_ms > 0 => {
+                        let due_at = now.after(job.content.key_ttl_ms);
+                        Whereto::Hold(Place { topic, class: Class::HOLD, due_at, id: job.id })
+                    }
+                    _ => Whereto::Gone,
+                };
+                Ending { to, progress, cause: Cause::Ack }
+            })?;
+            replies.push(ended);
+        }
+        Ok(Ok(Reply::Ended(replies)))
+    }
+
+    /// Ends the hold that this token proves, be its lease still on or run out.
+    pub(crate) fn end_hold(
+        &mut self,
+        now: Now,
+        token: Token,
+        out: &mut Output,
+        decide: impl FnOnce(&Job, TopicNo) -> Ending,
+    ) -> Ruled<Ended> {
+        let (ending, key, topic, left, origin) = match self.hold(token)? {
+            Hold::Gone => return Ok(Ok(Ended::Gone)),
+            Hold::Lost => return Ok(Err(lease_lost(token))),
+            Hold::Leased => {
+                let Some(lease) = self.leases.get(token.id) else { return Ok(Ok(Ended::Gone)) };
+                let ending = decide(&lease.job, lease.topic);
+                (ending, lease.job.key().cloned(), lease.topic, None, Origin::Live)
+            }
+            Hold::Lapsed(resting) => {
+                let place = resting.place;
+                let ending = decide(&resting.job, place.topic);
+                let key = resting.job.key().cloned();
+                (ending, key, place.topic, Some(place), Origin::Found(resting))
+            }
+        };
+        let Ending { to, progress, cause } = ending;
+        let key = key.filter(|_| matches!(to, Whereto::Hold(_)));
+        let died = matches!(to, Whereto::Rest(place) if place.class == Class::DEAD);
+        let fact = Fact::Move { id: token.id, topic, left, to, progress, key, cause };
+        self.commit(fact, origin, out);
+        if died {
+            self.trim_dead(topic, now, &mut 2, out)?;
+        }
+        Ok(Ok(if died && cause != Cause::Kill { Ended::Dead } else { Ended::Done }))
+    }
 }

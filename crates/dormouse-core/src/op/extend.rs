@@ -1,6 +1,14 @@
 //! extend: prolong a lease from now on.
 
+use crate::backend::Ticket;
+use crate::command::Reply;
+use crate::error::Error;
+use crate::fact::{Cause, Fact, Whereto};
 use crate::job::Token;
+use crate::machine::{Hold, Machine, Origin, Output, Ruled, When, granted, lease_lost};
+use crate::op::check;
+use crate::time::{Clock, Now};
+use crate::timeline::{Resting, Timeline};
 
 /// Prolong a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,4 +24,65 @@ pub struct Extend {
 pub struct Extended {
     /// When it now runs out, wall ms.
     pub expires_at: u64,
+}
+
+impl<T: Timeline> Machine<T> {
+    pub(crate) fn extend(
+        &mut self,
+        now: Now,
+        ticket: Ticket,
+        extends: &[Extend],
+        out: &mut Output,
+    ) -> Result<(), Error> {
+        let answer = match check::batch(extends.len()) {
+            Err(error) => Err(error),
+            Ok(()) => {
+                let mut replies = Vec::with_capacity(extends.len());
+                for extend in extends {
+                    replies.push(self.extend_one(now, extend, out)?);
+                }
+                Ok(Reply::Extended(replies))
+            }
+        };
+        out.answers.push((ticket, answer, When::Prompt));
+        Ok(())
+    }
+
+    fn extend_one(&mut self, now: Now, extend: &Extend, out: &mut Output) -> Ruled<Extended> {
+        let asked_ms = granted!(check::ttr(extend.ttr_ms));
+        let token = extend.token;
+        match self.hold(token)? {
+            Hold::Gone => {
+                return Ok(Err(Error::not_found(format!(
+                    "job {} is not there; it was acked or cancelled, drop the work",
+                    token.id
+                ))));
+            }
+            Hold::Lost => return Ok(Err(lease_lost(token))),
+            Hold::Leased => {}
+            Hold::Lapsed(resting) => self.take_back(resting, out),
+        }
+        let Some(lease) = self.leases.get(token.id) else { return Ok(Err(lease_lost(token))) };
+        let expires_at = now.after(asked_ms.unwrap_or(lease.ttr_ms));
+        self.begin_lease(token.id, expires_at, lease.session);
+        Ok(Ok(Extended { expires_at: now.to_wall(Clock::Steady, expires_at) }))
+    }
+
+    /// A lease that ran out goes on, because nobody has taken the job since: same fence, same
+    /// attempt. It belongs to no session: the one it had may be closed.
+    fn take_back(&mut self, resting: Resting, out: &mut Output) {
+        let (place, ttr_ms) = (resting.place, resting.job.content.ttr_ms);
+        let mut progress = resting.job.progress.clone();
+        progress.lapsed = false;
+        let fact = Fact::Move {
+            id: place.id,
+            topic: place.topic,
+            left: Some(place),
+            to: Whereto::Leased { ttr_ms, session: false },
+            progress,
+            key: None,
+            cause: Cause::Extend,
+        };
+        self.commit(fact, Origin::Found(resting), out);
+    }
 }

@@ -1,6 +1,11 @@
 //! get: look at a job without leasing it.
 
+use crate::command::Reply;
 use crate::job::{Job, State};
+use crate::machine::{Located, Machine, Ruled, granted, no_job};
+use crate::op::{Target, check};
+use crate::time::Now;
+use crate::timeline::Timeline;
 use crate::topic::TopicName;
 
 /// A job as it is now.
@@ -14,4 +19,23 @@ pub struct JobView {
     pub due_at: u64,
     /// All that is known of it.
     pub job: Job,
+}
+
+impl<T: Timeline> Machine<T> {
+    pub(crate) fn get(&mut self, now: Now, targets: &[Target]) -> Ruled<Reply> {
+        granted!(check::batch(targets.len()));
+        let mut views = Vec::with_capacity(targets.len());
+        for target in targets {
+            views.push(self.get_one(now, target)?);
+        }
+        Ok(Ok(Reply::Views(views)))
+    }
+
+    fn get_one(&mut self, now: Now, target: &Target) -> Ruled<JobView> {
+        let view = match granted!(self.locate(now, target)?) {
+            Located::Leased(id) => self.view_leased(id, now),
+            Located::Resting(resting) => self.view_resting(resting, now),
+        };
+        Ok(view.ok_or_else(|| no_job(target)))
+    }
 }

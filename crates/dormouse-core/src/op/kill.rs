@@ -2,8 +2,15 @@
 
 use bytes::Bytes;
 
-use crate::job::Token;
-use crate::op::Target;
+use crate::command::Reply;
+use crate::error::Error;
+use crate::fact::{Cause, Fact, Whereto};
+use crate::job::{JobId, Progress, State, Token};
+use crate::machine::{Located, Machine, Origin, Output, Ruled, bury, granted};
+use crate::op::ack::Ending;
+use crate::op::{Ended, Target, check};
+use crate::time::Now;
+use crate::timeline::Timeline;
 
 /// Which job to kill.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,4 +30,73 @@ pub struct Kill {
     pub error: Option<Bytes>,
     /// From now on this priority.
     pub priority: Option<u32>,
+}
+
+impl<T: Timeline> Machine<T> {
+    pub(crate) fn kill(&mut self, now: Now, kills: Vec<Kill>, out: &mut Output) -> Ruled<Reply> {
+        granted!(check::batch(kills.len()));
+        let mut replies = Vec::with_capacity(kills.len());
+        for kill in kills {
+            let Kill { target, error, priority } = kill;
+            let mark = |progress: &mut Progress| {
+                progress.priority = priority.unwrap_or(progress.priority);
+                if let Some(text) = error {
+                    progress.error = Some(check::error_text(text));
+                }
+            };
+            replies.push(match target {
+                KillTarget::Token(token) => self.kill_held(now, token, mark, out)?,
+                KillTarget::Resting(target) => self.kill_resting(now, &target, mark, out)?,
+            });
+        }
+        Ok(Ok(Reply::Ended(replies)))
+    }
+
+    fn kill_held(
+        &mut self,
+        now: Now,
+        token: Token,
+        mark: impl FnOnce(&mut Progress),
+        out: &mut Output,
+    ) -> Ruled<Ended> {
+        self.end_hold(now, token, out, |job, topic| {
+            let mut progress = job.progress.clone();
+            mark(&mut progress);
+            let place = bury(topic, job.id, now, &mut progress);
+            Ending { to: Whereto::Rest(place), progress, cause: Cause::Kill }
+        })
+    }
+
+    fn kill_resting(
+        &mut self,
+        now: Now,
+        target: &Target,
+        mark: impl FnOnce(&mut Progress),
+        out: &mut Output,
+    ) -> Ruled<Ended> {
+        let resting = match granted!(self.locate(now, target)?) {
+            Located::Leased(id) => return Ok(Err(cannot_kill(id, State::Leased))),
+            Located::Resting(resting) if resting.place.state(now) == State::Dead => {
+                return Ok(Err(cannot_kill(resting.job.id, State::Dead)));
+            }
+            Located::Resting(resting) => resting,
+        };
+        let (id, left) = (resting.job.id, resting.place);
+        let mut progress = resting.job.progress.clone();
+        mark(&mut progress);
+        let to = Whereto::Rest(bury(left.topic, id, now, &mut progress));
+        let (topic, cause) = (left.topic, Cause::Kill);
+        let fact = Fact::Move { id, topic, left: Some(left), to, progress, key: None, cause };
+        self.commit(fact, Origin::Found(resting), out);
+        self.trim_dead(topic, now, &mut 2, out)?;
+        Ok(Ok(Ended::Done))
+    }
+}
+
+fn cannot_kill(id: JobId, state: State) -> Error {
+    let fix = match state {
+        State::Leased => "kill it with its token, or cancel it",
+        _ => "there is nothing to kill",
+    };
+    Error::conflict(id, state, format!("job {id} is {state}; {fix}"))
 }

@@ -1,10 +1,18 @@
 //! list: a page of jobs of a state.
 
-use crate::job::State;
+use crate::command::Reply;
+use crate::error::Error;
+use crate::job::{JobId, State};
+use crate::limits::PAGE_MAX;
+use crate::machine::{Machine, Ruled, granted};
 use crate::op::JobView;
-use crate::topic::TopicName;
+use crate::place::Class;
+use crate::time::Now;
+use crate::timeline::{Resting, Timeline};
+use crate::topic::{TopicName, TopicNo};
 
-/// A page of jobs: waiting ones by priority, then due time; dead ones by age; leased ones by id.
+/// A page of jobs: waiting ones by priority, then clock, then due time; dead ones by age; leased
+/// ones by id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct List {
     /// Where.
@@ -24,4 +32,150 @@ pub struct Page {
     pub jobs: Vec<JobView>,
     /// Where the next page begins; `None` = this was the last.
     pub cursor: Option<String>,
+}
+
+/// Where a page begins: the class (none for leased jobs), due time and id of its first job.
+#[derive(Clone, Copy)]
+struct Cursor {
+    class: Option<Class>,
+    due_at: u64,
+    id: JobId,
+}
+
+impl Cursor {
+    fn write(self) -> String {
+        match self.class {
+            Some(class) => format!("{:x}.{:x}.{:x}", class.to_u64(), self.due_at, self.id.0),
+            None => format!("{:x}", self.id.0),
+        }
+    }
+
+    fn read(text: &str) -> Option<Cursor> {
+        let number = |part: &str| u64::from_str_radix(part, 16).ok();
+        let mut parts = text.split('.');
+        match (parts.next(), parts.next(), parts.next(), parts.next()) {
+            (Some(id), None, None, None) => {
+                Some(Cursor { class: None, due_at: 0, id: JobId(number(id)?) })
+            }
+            (Some(class), Some(due_at), Some(id), None) => Some(Cursor {
+                class: Some(Class::from_u64(number(class)?)?),
+                due_at: number(due_at)?,
+                id: JobId(number(id)?),
+            }),
+            _ => None,
+        }
+    }
+
+    /// The cursor of a request, if it is one of a list of this state.
+    fn of(list: &List) -> Result<Option<Cursor>, Error> {
+        let Some(text) = &list.cursor else { return Ok(None) };
+        let fits = |cursor: &Cursor| match (list.state, cursor.class) {
+            (State::Leased, class) => class.is_none(),
+            (State::Dead, class) => class == Some(Class::DEAD),
+            (State::Delayed | State::Ready, class) => class.is_some_and(Class::is_waiting),
+        };
+        Cursor::read(text).filter(fits).map(Some).ok_or_else(|| {
+            let shown: String = text.chars().take(64).collect();
+            Error::invalid(format!(
+                "cursor {shown:?} is none of a list of {} jobs; send it as the last page gave it",
+                list.state
+            ))
+        })
+    }
+}
+
+impl<T: Timeline> Machine<T> {
+    pub(crate) fn list(&mut self, now: Now, list: &List) -> Ruled<Reply> {
+        granted!(check_limit(list.limit));
+        let cursor = granted!(Cursor::of(list));
+        let Some(topic) = self.topics.find(&list.topic) else {
+            return Ok(Ok(Reply::Page(Page { jobs: Vec::new(), cursor: None })));
+        };
+        let page = match list.state {
+            State::Leased => self.list_leased(now, topic, cursor, list.limit),
+            state => self.list_resting(now, topic, state, cursor, list.limit)?,
+        };
+        Ok(Ok(Reply::Page(page)))
+    }
+
+    fn list_leased(&self, now: Now, topic: TopicNo, cursor: Option<Cursor>, limit: usize) -> Page {
+        let from = cursor.map_or(JobId(0), |cursor| cursor.id);
+        let value = self.topics.get(topic);
+        let mut ids = value.into_iter().flat_map(|value| value.leased.range(from..)).copied();
+        let jobs = ids.by_ref().take(limit).filter_map(|id| self.view_leased(id, now)).collect();
+        let next = ids.next().map(|id| Cursor { class: None, due_at: 0, id }.write());
+        Page { jobs, cursor: next }
+    }
+
+    fn list_resting(
+        &mut self,
+        now: Now,
+        topic: TopicNo,
+        state: State,
+        cursor: Option<Cursor>,
+        limit: usize,
+    ) -> Result<Page, Error> {
+        let classes = match state {
+            State::Dead => vec![Class::DEAD],
+            _ => self.timeline.classes(topic)?,
+        };
+        let mut found = Vec::new();
+        for class in classes {
+            let from = match cursor {
+                Some(cursor) if cursor.class > Some(class) => continue,
+                Some(cursor) if cursor.class == Some(class) => (cursor.due_at, cursor.id),
+                _ => (0, JobId(0)),
+            };
+            // One more than asked for tells where the next page begins.
+            let wanted = limit + 1 - found.len();
+            found.extend(self.page_of_state(now, topic, class, state, from, wanted)?);
+            if found.len() > limit {
+                break;
+            }
+        }
+        let next = (found.len() > limit).then(|| found.pop()).flatten().map(|resting| {
+            let place = resting.place;
+            Cursor { class: Some(place.class), due_at: place.due_at, id: place.id }.write()
+        });
+        let view = |resting| self.view_resting(resting, now);
+        Ok(Page { jobs: found.into_iter().filter_map(view).collect(), cursor: next })
+    }
+
+    fn page_of_state(
+        &mut self,
+        now: Now,
+        topic: TopicNo,
+        class: Class,
+        state: State,
+        from: (u64, JobId),
+        wanted: usize,
+    ) -> Result<Vec<Resting>, Error> {
+        let present = now.on(class.clock());
+        match state {
+            State::Ready => {
+                // Counting first keeps a lane of delayed jobs from being read for nothing.
+                let ready = self.timeline.count(topic, class, present)?;
+                let wanted = wanted.min(usize::try_from(ready).unwrap_or(usize::MAX));
+                if wanted == 0 {
+                    return Ok(Vec::new());
+                }
+                let mut page = self.timeline.page(topic, class, from, wanted)?;
+                page.retain(|resting| resting.place.due_at <= present);
+                Ok(page)
+            }
+            State::Delayed => {
+                let from = from.max((present.saturating_add(1), JobId(0)));
+                self.timeline.page(topic, class, from, wanted)
+            }
+            State::Dead | State::Leased => self.timeline.page(topic, class, from, wanted),
+        }
+    }
+}
+
+/// Pages are bounded.
+pub(crate) fn check_limit(limit: usize) -> Result<(), Error> {
+    if (1..=PAGE_MAX).contains(&limit) {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("limit is {limit}; give 1 to {PAGE_MAX} and page on by cursor")))
 }

@@ -3,6 +3,15 @@
 
 use bytes::Bytes;
 
+use crate::backend::{Answer, Ticket};
+use crate::command::Reply;
+use crate::error::{Code, Error};
+use crate::limits::{LOCKS_MAX, TTL_MS_MAX, TTR_MS_MIN, WAIT_MS_MAX};
+use crate::machine::{HeldLock, Machine, Output, Parked, When, shown};
+use crate::op::check;
+use crate::time::Now;
+use crate::timeline::Timeline;
+
 /// Take a lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lock {
@@ -45,4 +54,86 @@ pub struct LockReply {
     pub expires_at: u64,
     /// How often the owner must give it back.
     pub depth: u32,
+}
+
+impl<T: Timeline> Machine<T> {
+    /// Answers at once, or lets the request wait.
+    pub(crate) fn lock(&mut self, now: Now, ticket: Ticket, lock: Lock, out: &mut Output) {
+        if let Some(answer) = self.try_lock(now, ticket, lock, out).transpose() {
+            out.answers.push((ticket, answer.map(Reply::Lock), When::Durable));
+        }
+    }
+
+    fn try_lock(
+        &mut self,
+        now: Now,
+        ticket: Ticket,
+        lock: Lock,
+        out: &mut Output,
+    ) -> Result<Option<LockReply>, Error> {
+        let Lock { name, owner, ttl_ms, wait_ms } = lock;
+        check::lock_names(&name, &owner)?;
+        let ttl_ms = check::span("ttl", ttl_ms, TTR_MS_MIN, TTL_MS_MAX)?;
+        let wait_ms = check::span("wait", wait_ms, 0, WAIT_MS_MAX)?;
+        let Some(held) = self.locks.get(&name) else {
+            if self.locks.len() >= LOCKS_MAX {
+                return Err(Error::new(
+                    Code::Busy,
+                    format!("{LOCKS_MAX} locks are held, the limit; try again when some are free"),
+                ));
+            }
+            self.grant_lock(now, ticket, name, owner, ttl_ms, out);
+            return Ok(None);
+        };
+        if held.owner == owner {
+            let mut again = held.clone();
+            again.depth = again.depth.saturating_add(1);
+            again.ttl_ms = ttl_ms;
+            // Taking it again must not shorten it for whoever took it first.
+            again.expires_at = again.expires_at.max(now.after(ttl_ms));
+            return Ok(Some(self.hold_lock(now, name, again, out)));
+        }
+        if wait_ms == 0 {
+            return Err(self.locked(&name));
+        }
+        if self.waiters.is_full() {
+            return Err(self.too_many_wait());
+        }
+        self.waiters.park(ticket, now.after(wait_ms), Parked::Lock { name, owner, ttl_ms });
+        Ok(None)
+    }
+
+    pub(crate) fn renew_lock(&mut self, now: Now, renew: &RenewLock, out: &mut Output) -> Answer {
+        check::lock_names(&renew.name, &renew.owner)?;
+        let ttl_ms = renew.ttl_ms.map(|ms| check::span("ttl", ms, TTR_MS_MIN, TTL_MS_MAX));
+        let ttl_ms = ttl_ms.transpose()?;
+        let mut lock = self.own_lock(&renew.name, &renew.owner)?;
+        lock.ttl_ms = ttl_ms.unwrap_or(lock.ttl_ms);
+        lock.expires_at = now.after(lock.ttl_ms);
+        Ok(Reply::Lock(self.hold_lock(now, renew.name.clone(), lock, out)))
+    }
+
+    pub(crate) fn unlock(&mut self, now: Now, unlock: &Unlock, out: &mut Output) -> Answer {
+        check::lock_names(&unlock.name, &unlock.owner)?;
+        let mut lock = self.own_lock(&unlock.name, &unlock.owner)?;
+        if lock.depth > 1 {
+            lock.depth -= 1;
+            self.hold_lock(now, unlock.name.clone(), lock, out);
+            return Ok(Reply::Unlocked(false));
+        }
+        self.free_lock(now, unlock.name.clone(), out);
+        Ok(Reply::Unlocked(true))
+    }
+
+    /// The lock as this owner holds it.
+    fn own_lock(&self, name: &Bytes, owner: &Bytes) -> Result<HeldLock, Error> {
+        match self.locks.get(name) {
+            None => Err(Error::not_found(format!(
+                "lock {:?} is free; it ran out or was given back, take it again",
+                shown(name)
+            ))),
+            Some(held) if held.owner != *owner => Err(self.locked(name)),
+            Some(held) => Ok(held.clone()),
+        }
+    }
 }

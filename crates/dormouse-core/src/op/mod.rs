@@ -2,6 +2,7 @@
 
 mod ack;
 mod cancel;
+pub(crate) mod check;
 mod extend;
 mod forecast;
 mod get;

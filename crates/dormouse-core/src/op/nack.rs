@@ -2,7 +2,17 @@
 
 use bytes::Bytes;
 
-use crate::job::Token;
+use crate::backoff::Backoff;
+use crate::command::Reply;
+use crate::fact::{Cause, Whereto};
+use crate::job::{Job, Token};
+use crate::machine::{Machine, Output, Ruled, bury, granted};
+use crate::op::ack::Ending;
+use crate::op::{Ended, check};
+use crate::place::{Class, Place};
+use crate::time::{Clock, Now};
+use crate::timeline::Timeline;
+use crate::topic::TopicNo;
 
 /// Give back after a failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,4 +25,43 @@ pub struct Nack {
     pub priority: Option<u32>,
     /// What went wrong; kept with the job.
     pub error: Option<Bytes>,
+}
+
+impl<T: Timeline> Machine<T> {
+    pub(crate) fn nack(&mut self, now: Now, nacks: Vec<Nack>, out: &mut Output) -> Ruled<Reply> {
+        granted!(check::batch(nacks.len()));
+        let mut replies = Vec::with_capacity(nacks.len());
+        for nack in nacks {
+            replies.push(self.nack_one(now, nack, out)?);
+        }
+        Ok(Ok(Reply::Ended(replies)))
+    }
+
+    fn nack_one(&mut self, now: Now, nack: Nack, out: &mut Output) -> Ruled<Ended> {
+        let delay_ms = granted!(check::delay(nack.delay_ms));
+        let token = nack.token;
+        self.end_hold(now, token, out, |job, topic| nack.ending(job, topic, now, delay_ms))
+    }
+}
+
+impl Nack {
+    fn ending(self, job: &Job, topic: TopicNo, now: Now, delay_ms: Option<u64>) -> Ending {
+        let id = job.id;
+        let mut progress = job.progress.clone();
+        progress.lapsed = false;
+        progress.releases = progress.releases.saturating_add(1);
+        progress.priority = self.priority.unwrap_or(progress.priority);
+        if let Some(text) = self.error {
+            progress.error = Some(check::error_text(text));
+        }
+        let place = if job.attempts_spent() {
+            bury(topic, id, now, &mut progress)
+        } else {
+            let backoff = job.content.backoff.as_deref().unwrap_or(&Backoff::DEFAULT);
+            let delay_ms = delay_ms.unwrap_or_else(|| backoff.delay_ms(id, progress.attempts));
+            let class = Class::waiting(progress.priority, Clock::Steady);
+            Place { topic, class, due_at: now.after(delay_ms), id }
+        };
+        Ending { to: Whereto::Rest(place), progress, cause: Cause::Nack }
+    }
 }

@@ -1,6 +1,14 @@
 //! pause and resume: stop reserve on a topic, nothing else. Survives a restart.
 
-use crate::topic::TopicName;
+use crate::backend::Answer;
+use crate::command::Reply;
+use crate::fact::Fact;
+use crate::limits::TTL_MS_MAX;
+use crate::machine::{Machine, Origin, Output};
+use crate::op::check;
+use crate::time::Now;
+use crate::timeline::Timeline;
+use crate::topic::{Pause, TopicName};
 
 /// Stop reserve on a topic.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -9,4 +17,25 @@ pub struct PauseTopic {
     pub topic: TopicName,
     /// For so long; `None` = until resumed.
     pub for_ms: Option<i64>,
+}
+
+impl<T: Timeline> Machine<T> {
+    pub(crate) fn pause(&mut self, now: Now, pause: &PauseTopic, out: &mut Output) -> Answer {
+        let until = match pause.for_ms {
+            None => Pause::Open,
+            Some(ms) => Pause::Until(now.after(check::span("pause", ms, 0, TTL_MS_MAX)?)),
+        };
+        let topic = self.topic_or_birth(&pause.topic, out)?;
+        self.commit(Fact::TopicPaused { topic, pause: Some(until) }, Origin::Live, out);
+        Ok(Reply::Done)
+    }
+
+    pub(crate) fn resume(&mut self, name: &TopicName, out: &mut Output) -> Answer {
+        if let Some(topic) = self.topics.find(name)
+            && self.topics.get(topic).is_some_and(|value| value.pause.is_some())
+        {
+            self.commit(Fact::TopicPaused { topic, pause: None }, Origin::Live, out);
+        }
+        Ok(Reply::Done)
+    }
 }

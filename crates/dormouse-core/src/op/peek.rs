@@ -1,7 +1,13 @@
 //! peek: the next job of a state, without leasing it.
 
-use crate::job::State;
-use crate::topic::TopicName;
+use crate::command::Reply;
+use crate::error::Error;
+use crate::job::{JobId, State};
+use crate::machine::{Machine, Ruled};
+use crate::place::{Class, Place};
+use crate::time::Now;
+use crate::timeline::{Resting, Timeline};
+use crate::topic::{TopicName, TopicNo};
 
 /// Look at the next job of a state: ready as reserve would give it, delayed by due time, dead by
 /// age, leased by expiry.
@@ -11,4 +17,71 @@ pub struct Peek {
     pub topic: TopicName,
     /// Which state.
     pub state: State,
+}
+
+impl<T: Timeline> Machine<T> {
+    pub(crate) fn peek(&mut self, now: Now, peek: &Peek) -> Ruled<Reply> {
+        let Some(topic) = self.topics.find(&peek.topic) else { return Ok(Ok(Reply::View(None))) };
+        let resting = match peek.state {
+            State::Leased => {
+                let first = self.first_to_expire(topic);
+                return Ok(Ok(Reply::View(first.and_then(|id| self.view_leased(id, now)))));
+            }
+            State::Ready => match self.next_ready(topic, now)? {
+                Some(place) => self.resting_at(place)?,
+                None => None,
+            },
+            State::Delayed => self.next_delayed(topic, now)?,
+            State::Dead => match self.timeline.oldest(topic, Class::DEAD)? {
+                Some(place) => self.resting_at(place)?,
+                None => None,
+            },
+        };
+        Ok(Ok(Reply::View(resting.and_then(|resting| self.view_resting(resting, now)))))
+    }
+
+    fn resting_at(&mut self, place: Place) -> Result<Option<Resting>, Error> {
+        let from = (place.due_at, place.id);
+        Ok(self.timeline.page(place.topic, place.class, from, 1)?.pop())
+    }
+
+    /// What reserve would give next, were it not paused and all puts durable.
+    pub(crate) fn next_ready(&mut self, topic: TopicNo, now: Now) -> Result<Option<Place>, Error> {
+        let mut best = None::<Place>;
+        for class in self.timeline.classes(topic)? {
+            if best.is_some_and(|best| best.class.priority() < class.priority()) {
+                break;
+            }
+            if let Some(head) = self.timeline.oldest(topic, class)?
+                && head.is_due(now)
+                && best.is_none_or(|best| head.given_before(&best, now))
+            {
+                best = Some(head);
+            }
+        }
+        Ok(best)
+    }
+
+    fn next_delayed(&mut self, topic: TopicNo, now: Now) -> Result<Option<Resting>, Error> {
+        let mut best = None::<Resting>;
+        for class in self.timeline.classes(topic)? {
+            let from = (now.on(class.clock()).saturating_add(1), JobId(0));
+            let first = self.timeline.page(topic, class, from, 1)?.pop();
+            let rank = |resting: &Resting| (resting.place.due_wall_ms(now), resting.place.id);
+            best = best.into_iter().chain(first).min_by_key(rank);
+        }
+        Ok(best)
+    }
+
+    /// The lease of a topic that runs out first.
+    fn first_to_expire(&self, topic: TopicNo) -> Option<JobId> {
+        let ids = &self.topics.get(topic)?.leased;
+        let of_topic = |id: &JobId| self.leases.get(*id).is_some_and(|lease| lease.topic == topic);
+        // Of a topic with few of all leases look at those; with many, one stands soon in line.
+        if ids.len().saturating_mul(ids.len()) < self.leases.len() {
+            let ends = |id: &JobId| (self.leases.get(*id).map_or(0, |lease| lease.expires_at), *id);
+            return ids.iter().copied().min_by_key(ends);
+        }
+        self.leases.by_expiry().find(of_topic)
+    }
 }

@@ -5,8 +5,17 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::backoff::Backoff;
-use crate::job::{BodyKind, JobId, State};
-use crate::topic::TopicName;
+use crate::command::Reply;
+use crate::error::{Code, Error};
+use crate::fact::Fact;
+use crate::job::{BodyKind, Content, Job, JobId, Progress, State};
+use crate::limits::{ATTEMPTS_MAX_DEFAULT, PRIORITY_DEFAULT, TTL_MS_MAX, TTR_MS_DEFAULT};
+use crate::machine::{Machine, Origin, Output, Ruled, Taker, granted};
+use crate::op::check;
+use crate::place::{Class, Place};
+use crate::time::{Clock, Now};
+use crate::timeline::{Resting, Timeline};
+use crate::topic::{Settings, TopicName, TopicNo};
 
 /// What to do when the key is taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,6 +83,42 @@ impl Put {
             headers: None,
         }
     }
+
+    /// Checks all limits; gives when the job is due.
+    fn check(&self, now: Now) -> Result<(Clock, u64), Error> {
+        check::body(&self.body)?;
+        check::ttr(self.ttr_ms)?;
+        check::optional_backoff(self.backoff.as_ref())?;
+        if let Some(key) = &self.key {
+            check::key(key)?;
+        }
+        if let Some(ms) = self.key_ttl_ms {
+            check::span("key_ttl", ms, 0, TTL_MS_MAX)?;
+        }
+        if let Some(headers) = &self.headers {
+            check::headers(headers)?;
+        }
+        check::due(now, self.delay_ms, self.at_ms)
+    }
+
+    /// The job's content; what is not given is the topic's default.
+    fn content(self, settings: Option<&Settings>, now: Now) -> Content {
+        // Spans were checked to be positive.
+        let ms = |ms: i64| u64::try_from(ms).unwrap_or(0);
+        let ttr_ms = self.ttr_ms.map(ms).or(settings.and_then(|s| s.ttr_ms));
+        let attempts_max = self.attempts_max.or(settings.and_then(|s| s.attempts_max));
+        Content {
+            key: self.key,
+            headers: self.headers.filter(|headers| !headers.is_empty()),
+            body: self.body,
+            body_kind: self.body_kind,
+            ttr_ms: ttr_ms.unwrap_or(TTR_MS_DEFAULT),
+            attempts_max: attempts_max.unwrap_or(ATTEMPTS_MAX_DEFAULT),
+            backoff: self.backoff.or_else(|| settings.and_then(|s| s.backoff.clone())),
+            key_ttl_ms: self.key_ttl_ms.map_or(0, ms),
+            put_at: now.wall_ms,
+        }
+    }
 }
 
 /// What a put came to.
@@ -99,4 +144,165 @@ pub struct PutReply {
     /// When it is due, wall ms; of a hold, when the key becomes free; of a leased job, when the
     /// lease expires.
     pub due_at: u64,
+}
+
+/// What becomes of a put, its key considered.
+enum Fate {
+    /// A new job. The hold on its key leaves its place, or a leased job loses the key to it.
+    Create { left: Option<Place>, key_loser: Option<JobId> },
+    /// This one gets the new content.
+    Replace(Resting),
+    /// All stays as it is.
+    Keep(PutReply),
+}
+
+impl<T: Timeline> Machine<T> {
+    pub(crate) fn put(&mut self, now: Now, puts: Vec<Put>, out: &mut Output) -> Ruled<Reply> {
+        granted!(check::batch(puts.len()));
+        let mut replies = Vec::with_capacity(puts.len());
+        for put in puts {
+            replies.push(self.put_one(now, put, out)?);
+        }
+        Ok(Ok(Reply::Put(replies)))
+    }
+
+    fn put_one(&mut self, now: Now, put: Put, out: &mut Output) -> Ruled<PutReply> {
+        let (clock, due_at) = granted!(put.check(now));
+        let known = self.topics.find(&put.topic);
+        let taker = match (known, &put.key) {
+            (Some(topic), Some(key)) => self.taker(now, topic, key)?,
+            _ => Taker::Nobody(None),
+        };
+        let due_wall_ms = now.to_wall(clock, due_at);
+        let fate = granted!(self.fate(now, put.on_conflict, due_wall_ms, taker));
+        let (id, outcome, left, key_loser, old) = match fate {
+            Fate::Keep(reply) => return Ok(Ok(reply)),
+            Fate::Create { left, key_loser } => {
+                (JobId(self.next_id), PutOutcome::Created, left, key_loser, None)
+            }
+            Fate::Replace(old) => {
+                (old.job.id, PutOutcome::Replaced, Some(old.place), None, Some(old.job.progress))
+            }
+        };
+        let settings = known.and_then(|topic| self.topics.get(topic)).map(|topic| &topic.settings);
+        let priority = put.priority.unwrap_or(PRIORITY_DEFAULT);
+        let name = put.topic.clone();
+        let content = put.content(settings, now);
+        let bytes = u32::try_from(content.bytes()).unwrap_or(u32::MAX);
+        let left_bytes = old.as_ref().map_or(0, |old| old.bytes);
+        granted!(self.check_room(known, u64::from(old.is_none()), left_bytes, bytes));
+        let topic = match known {
+            Some(topic) => topic,
+            None => granted!(self.topic_or_birth(&name, out)),
+        };
+        // A replaced job starts afresh, but a token of its old life must never be good again.
+        let fence = old.map_or(0, |old| old.fence);
+        let progress = Progress { priority, fence, bytes, ..Progress::default() };
+        let at = Place { topic, class: Class::waiting(priority, clock), due_at, id };
+        let job = Job { id, content, progress };
+        self.commit(Fact::Put { job, at, left, left_bytes, key_loser }, Origin::Live, out);
+        Ok(Ok(PutReply { id, outcome, state: Some(at.state(now)), due_at: due_wall_ms }))
+    }
+
+    /// The table of DESIGN: what a put on a key comes to, by the state of who has it.
+    fn fate(
+        &self,
+        now: Now,
+        on_conflict: OnConflict,
+        due_wall_ms: u64,
+        taker: Taker,
+    ) -> Result<Fate, Error> {
+        use OnConflict::{Earliest, Keep, Latest, Reject, Replace};
+        let create = |left, key_loser| Ok(Fate::Create { left, key_loser });
+        let keep = |id, state, due_at| {
+            Ok(Fate::Keep(PutReply { id, outcome: PutOutcome::Duplicate, state, due_at }))
+        };
+        match taker {
+            Taker::Nobody(over) => create(over, None),
+            Taker::Leased(id) => match on_conflict {
+                Keep => keep(id, Some(State::Leased), self.lease_end_wall_ms(id, now)),
+                Reject => Err(key_taken(id, State::Leased)),
+                Replace | Earliest | Latest => create(None, Some(id)),
+            },
+            Taker::Held(place) => match on_conflict {
+                Keep | Earliest | Latest => keep(place.id, None, place.due_wall_ms(now)),
+                Reject => Err(key_held(place.id)),
+                Replace => create(Some(place), None),
+            },
+            Taker::Resting(resting) => {
+                let (state, due_at) = (resting.place.state(now), resting.place.due_wall_ms(now));
+                let replaces = match on_conflict {
+                    Reject => return Err(key_taken(resting.job.id, state)),
+                    Keep => false,
+                    Replace => true,
+                    Earliest => state == State::Dead || due_wall_ms < due_at,
+                    Latest => state == State::Dead || due_wall_ms > due_at,
+                };
+                if replaces {
+                    Ok(Fate::Replace(resting))
+                } else {
+                    keep(resting.job.id, Some(state), due_at)
+                }
+            }
+        }
+    }
+
+    /// Whether the store and the topic have room for these jobs and bytes.
+    fn check_room(
+        &self,
+        topic: Option<TopicNo>,
+        more_jobs: u64,
+        left_bytes: u32,
+        bytes: u32,
+    ) -> Result<(), Error> {
+        if let Some(full) = &self.full {
+            return Err(full.clone());
+        }
+        let Some(topic) = topic.and_then(|topic| self.topics.get(topic)) else { return Ok(()) };
+        if let Some(max) = topic.settings.jobs_max
+            && topic.jobs() + more_jobs > max.max(topic.jobs())
+        {
+            return Err(Error::new(
+                Code::Full,
+                format!(
+                    "topic {} has {} jobs, its jobs_max is {max}; try again when some are done, \
+                     or raise it",
+                    topic.name,
+                    topic.jobs()
+                ),
+            ));
+        }
+        let after = (topic.counts.bytes + u64::from(bytes)).saturating_sub(left_bytes.into());
+        if let Some(max) = topic.settings.bytes_max
+            && after > max.max(topic.counts.bytes)
+        {
+            return Err(Error::new(
+                Code::Full,
+                format!(
+                    "topic {} has {} bytes and would have {after}, its bytes_max is {max}; try \
+                     again when some jobs are done, or raise it",
+                    topic.name, topic.counts.bytes
+                ),
+            ));
+        }
+        Ok(())
+    }
+}
+
+fn key_taken(id: JobId, state: State) -> Error {
+    Error::conflict(
+        id,
+        state,
+        format!("the key is taken by job {id}, which is {state}; give another key or on_conflict"),
+    )
+}
+
+fn key_held(id: JobId) -> Error {
+    Error::new(
+        Code::Conflict,
+        format!(
+            "the key is kept taken after the ack of job {id} (key_ttl); wait, give another key, \
+             or on_conflict replace"
+        ),
+    )
 }

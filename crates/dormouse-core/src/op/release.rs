@@ -1,6 +1,14 @@
 //! release: give back unspent, as a worker does that shuts down.
 
+use crate::command::Reply;
+use crate::fact::{Cause, Whereto};
 use crate::job::Token;
+use crate::machine::{Machine, Output, Ruled, granted};
+use crate::op::ack::Ending;
+use crate::op::{Ended, check};
+use crate::place::{Class, Place};
+use crate::time::{Clock, Now};
+use crate::timeline::Timeline;
 
 /// Give back without spending the attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,4 +19,37 @@ pub struct Release {
     pub delay_ms: Option<i64>,
     /// From now on this priority.
     pub priority: Option<u32>,
+}
+
+impl<T: Timeline> Machine<T> {
+    pub(crate) fn release(
+        &mut self,
+        now: Now,
+        releases: &[Release],
+        out: &mut Output,
+    ) -> Ruled<Reply> {
+        granted!(check::batch(releases.len()));
+        let mut replies = Vec::with_capacity(releases.len());
+        for release in releases {
+            replies.push(self.release_one(now, release, out)?);
+        }
+        Ok(Ok(Reply::Ended(replies)))
+    }
+
+    pub(crate) fn release_one(
+        &mut self,
+        now: Now,
+        release: &Release,
+        out: &mut Output,
+    ) -> Ruled<Ended> {
+        let delay_ms = granted!(check::delay(release.delay_ms)).unwrap_or(0);
+        self.end_hold(now, release.token, out, |job, topic| {
+            let mut progress = job.progress.clone();
+            progress.release();
+            progress.priority = release.priority.unwrap_or(progress.priority);
+            let class = Class::waiting(progress.priority, Clock::Steady);
+            let place = Place { topic, class, due_at: now.after(delay_ms), id: job.id };
+            Ending { to: Whereto::Rest(place), progress, cause: Cause::Release }
+        })
+    }
 }

@@ -1,6 +1,14 @@
 //! reschedule: move the due time of a delayed or ready job; run now is a reschedule to now.
 
-use crate::op::Target;
+use crate::command::Reply;
+use crate::error::Error;
+use crate::fact::{Cause, Fact, Whereto};
+use crate::job::{JobId, State};
+use crate::machine::{Located, Machine, Origin, Output, Ruled, granted};
+use crate::op::{Changed, Target, check};
+use crate::place::{Class, Place};
+use crate::time::{Clock, Now};
+use crate::timeline::{Resting, Timeline};
 
 /// Move a job's due time: `delay_ms` or `at_ms`, or neither = now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,4 +19,70 @@ pub struct Reschedule {
     pub delay_ms: Option<i64>,
     /// Due at this time, ms since the epoch.
     pub at_ms: Option<i64>,
+}
+
+impl<T: Timeline> Machine<T> {
+    pub(crate) fn reschedule(
+        &mut self,
+        now: Now,
+        moves: &[Reschedule],
+        out: &mut Output,
+    ) -> Ruled<Reply> {
+        granted!(check::batch(moves.len()));
+        let mut replies = Vec::with_capacity(moves.len());
+        for item in moves {
+            replies.push(self.reschedule_one(now, item, out)?);
+        }
+        Ok(Ok(Reply::Changed(replies)))
+    }
+
+    fn reschedule_one(&mut self, now: Now, item: &Reschedule, out: &mut Output) -> Ruled<Changed> {
+        let due = granted!(check::due(now, item.delay_ms, item.at_ms));
+        let resting = match granted!(self.locate(now, &item.target)?) {
+            Located::Leased(id) => return Ok(Err(cannot_move(id, State::Leased))),
+            Located::Resting(resting) if resting.place.state(now) == State::Dead => {
+                return Ok(Err(cannot_move(resting.job.id, State::Dead)));
+            }
+            Located::Resting(resting) => resting,
+        };
+        let (id, was) = (resting.job.id, resting.place.state(now));
+        let run_now = item.delay_ms.is_none() && item.at_ms.is_none();
+        let place = self.move_resting(resting, due, run_now, out);
+        Ok(Ok(Changed { id, was, due_at: place.due_wall_ms(now) }))
+    }
+
+    /// Moves a waiting job to another due time; a token whose lease ran out is good no more.
+    pub(crate) fn move_resting(
+        &mut self,
+        resting: Resting,
+        (clock, due_at): (Clock, u64),
+        kicked: bool,
+        out: &mut Output,
+    ) -> Place {
+        let (id, left) = (resting.job.id, resting.place);
+        let mut progress = resting.job.progress.clone();
+        progress.lapsed = false;
+        progress.kicks = progress.kicks.saturating_add(u32::from(kicked));
+        let class = Class::waiting(progress.priority, clock);
+        let place = Place { topic: left.topic, class, due_at, id };
+        let fact = Fact::Move {
+            id,
+            topic: left.topic,
+            left: Some(left),
+            to: Whereto::Rest(place),
+            progress,
+            key: None,
+            cause: Cause::Reschedule,
+        };
+        self.commit(fact, Origin::Found(resting), out);
+        place
+    }
+}
+
+fn cannot_move(id: JobId, state: State) -> Error {
+    let fix = match state {
+        State::Leased => "extend, release or nack it with its token",
+        _ => "revive it",
+    };
+    Error::conflict(id, state, format!("job {id} is {state} and has no due time to move; {fix}"))
 }

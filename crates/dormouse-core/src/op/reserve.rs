@@ -1,12 +1,26 @@
 //! reserve: take jobs that are due.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::Set;
+use crate::backend::Ticket;
+use crate::command::Reply;
+use crate::error::Error;
+use crate::fact::{Cause, Fact, Whereto};
 use crate::job::{BodyKind, JobId, Token};
-use crate::op::SessionId;
-use crate::topic::TopicName;
+use crate::limits::{
+    BODY_BYTES_MAX, HEADERS_BYTES_MAX, KEY_BYTES_MAX, REPLY_BYTES_MAX, RESERVE_MAX,
+    RESERVE_TOPICS_MAX, TICK_MAX, WAIT_MS_MAX,
+};
+use crate::machine::{Machine, Origin, Output, ReserveTerms, Ruled, When};
+use crate::op::{SessionId, check};
+use crate::time::{Clock, Now};
+use crate::timeline::{Next, Resting, Timeline};
+use crate::topic::{TopicName, TopicNo};
 
 /// Take up to `max` jobs of these topics; wait if there is none.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,4 +68,161 @@ pub struct LeasedJob {
     pub body: Bytes,
     /// How the body came in.
     pub body_kind: BodyKind,
+}
+
+/// Bytes of the largest job there can be: a reply stops where one more might not fit.
+const JOB_BYTES_MAX: u64 = (BODY_BYTES_MAX + KEY_BYTES_MAX + HEADERS_BYTES_MAX) as u64;
+
+impl<T: Timeline> Machine<T> {
+    /// Answers at once, or lets the request wait.
+    pub(crate) fn reserve(
+        &mut self,
+        now: Now,
+        ticket: Ticket,
+        reserve: &Reserve,
+        out: &mut Output,
+    ) -> Result<(), Error> {
+        let answer = match self.check_reserve(reserve) {
+            Ok((terms, wait_ms)) => {
+                let names = distinct(&reserve.topics);
+                // Who waits already has come first.
+                if names.iter().any(|name| self.waiters.is_watched(name)) {
+                    self.serve_waiters(now, &mut { TICK_MAX }, out)?;
+                }
+                let topics: Vec<_> =
+                    names.iter().filter_map(|name| self.topics.find(name)).collect();
+                match self.reserve_now(now, &topics, terms, out)? {
+                    Ok(jobs) if jobs.is_empty() && wait_ms > 0 => {
+                        if !self.waiters.is_full() {
+                            self.park_reserve(ticket, now.after(wait_ms), &names, terms);
+                            return Ok(());
+                        }
+                        Err(self.too_many_wait())
+                    }
+                    given => given.map(Reply::Jobs),
+                }
+            }
+            Err(error) => Err(error),
+        };
+        out.answers.push((ticket, answer, When::Prompt));
+        Ok(())
+    }
+
+    fn check_reserve(&self, reserve: &Reserve) -> Result<(ReserveTerms, u64), Error> {
+        if !(1..=RESERVE_TOPICS_MAX).contains(&reserve.topics.len()) {
+            return Err(Error::invalid(format!(
+                "reserve names {} topics; name 1 to {RESERVE_TOPICS_MAX}",
+                reserve.topics.len()
+            )));
+        }
+        if !(1..=RESERVE_MAX).contains(&reserve.max) {
+            return Err(Error::invalid(format!(
+                "max is {} jobs; give 1 to {RESERVE_MAX}",
+                reserve.max
+            )));
+        }
+        let wait_ms = check::span("wait", reserve.wait_ms, 0, WAIT_MS_MAX)?;
+        let ttr_ms = check::ttr(reserve.ttr_ms)?;
+        self.check_session(reserve.session)?;
+        Ok((ReserveTerms { max: reserve.max, ttr_ms, session: reserve.session }, wait_ms))
+    }
+
+    pub(crate) fn check_session(&self, session: Option<SessionId>) -> Result<(), Error> {
+        match session {
+            Some(session) if !self.sessions.is_open(session) => Err(Error::not_found(format!(
+                "session {} is not open; open one and name that",
+                session.0
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Leases what is due in these topics: by priority, then longest overdue, then id.
+    pub(crate) fn reserve_now(
+        &mut self,
+        now: Now,
+        topics: &[TopicNo],
+        terms: ReserveTerms,
+        out: &mut Output,
+    ) -> Ruled<Vec<LeasedJob>> {
+        let mut heads = BinaryHeap::with_capacity(topics.len());
+        for &topic in topics {
+            if let Next::Due(place) = self.offer(topic, now)? {
+                heads.push(Reverse((place.rank(now), place)));
+            }
+        }
+        let (mut jobs, mut bytes) = (Vec::new(), 0);
+        while let Some(Reverse((_, place))) = heads.pop() {
+            if self.leases.is_full() {
+                if jobs.is_empty() {
+                    return Ok(Err(self.leases_full()));
+                }
+                break;
+            }
+            let resting = self.timeline.take(place)?;
+            bytes += u64::from(resting.job.progress.bytes);
+            jobs.extend(self.grant(now, resting, true, terms, out));
+            if jobs.len() >= terms.max || bytes + JOB_BYTES_MAX > REPLY_BYTES_MAX {
+                break;
+            }
+            if let Next::Due(place) = self.offer(place.topic, now)? {
+                heads.push(Reverse((place.rank(now), place)));
+            }
+        }
+        Ok(Ok(jobs))
+    }
+
+    /// Leases a resting job. `taken` says that it has left the timeline already.
+    pub(crate) fn grant(
+        &mut self,
+        now: Now,
+        resting: Resting,
+        taken: bool,
+        terms: ReserveTerms,
+        out: &mut Output,
+    ) -> Option<LeasedJob> {
+        let (place, job) = (resting.place, &resting.job);
+        let ttr_ms = terms.ttr_ms.unwrap_or(job.content.ttr_ms);
+        let expires_at = now.after(ttr_ms);
+        let mut progress = job.progress.clone();
+        progress.fence = self.next_fence();
+        progress.lapsed = false;
+        progress.attempts = progress.attempts.saturating_add(1);
+        progress.reserves = progress.reserves.saturating_add(1);
+        let leased = LeasedJob {
+            topic: self.topics.get(place.topic)?.name.clone(),
+            id: job.id,
+            key: job.key().cloned(),
+            token: Token { id: job.id, fence: progress.fence },
+            attempt: progress.attempts,
+            due_at: place.due_wall_ms(now),
+            put_at: job.content.put_at,
+            late_ms: place.overdue_ms(now),
+            expires_at: now.to_wall(Clock::Steady, expires_at),
+            ttr_ms,
+            priority: progress.priority,
+            headers: job.content.headers.clone(),
+            body: job.content.body.clone(),
+            body_kind: job.content.body_kind,
+        };
+        let fact = Fact::Move {
+            id: place.id,
+            topic: place.topic,
+            left: Some(place),
+            to: Whereto::Leased { ttr_ms, session: terms.session.is_some() },
+            progress,
+            key: None,
+            cause: Cause::Reserve,
+        };
+        let origin = if taken { Origin::Taken(resting) } else { Origin::Found(resting) };
+        self.commit(fact, origin, out);
+        self.begin_lease(place.id, expires_at, terms.session);
+        Some(leased)
+    }
+}
+
+/// The names without repetitions, in their order.
+fn distinct(names: &[TopicName]) -> Vec<TopicName> {
+    let mut seen = Set::default();
+    names.iter().filter(|name| names.len() == 1 || seen.insert(*name)).cloned().collect()
 }

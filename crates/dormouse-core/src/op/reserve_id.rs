@@ -1,7 +1,13 @@
 //! reserve_id: take a given waiting or dead job now, whatever its due time.
 
-use crate::job::JobId;
-use crate::op::SessionId;
+use crate::backend::Ticket;
+use crate::command::Reply;
+use crate::error::Error;
+use crate::job::{JobId, State};
+use crate::machine::{Located, Machine, Output, ReserveTerms, Ruled, When, granted, no_job};
+use crate::op::{LeasedJob, SessionId, Target, check};
+use crate::time::Now;
+use crate::timeline::Timeline;
 
 /// Take this job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,4 +18,47 @@ pub struct ReserveId {
     pub ttr_ms: Option<i64>,
     /// The lease ends with this session.
     pub session: Option<SessionId>,
+}
+
+impl<T: Timeline> Machine<T> {
+    /// Takes one job, paused topic or not: who names a job means it.
+    pub(crate) fn reserve_id(
+        &mut self,
+        now: Now,
+        ticket: Ticket,
+        reserve: ReserveId,
+        out: &mut Output,
+    ) -> Result<(), Error> {
+        // `take_by_id` overrides this where the job's put may not be durable yet.
+        let mut when = When::Prompt;
+        let answer = self.take_by_id(now, reserve, &mut when, out)?;
+        let answer = answer.map(|job| Reply::Jobs(vec![job]));
+        out.answers.push((ticket, answer, when));
+        Ok(())
+    }
+
+    fn take_by_id(
+        &mut self,
+        now: Now,
+        reserve: ReserveId,
+        when: &mut When,
+        out: &mut Output,
+    ) -> Ruled<LeasedJob> {
+        let ttr_ms = granted!(check::ttr(reserve.ttr_ms));
+        granted!(self.check_session(reserve.session));
+        let id = reserve.id;
+        let target = Target::Id(id);
+        let Located::Resting(resting) = granted!(self.locate(now, &target)?) else {
+            let text = format!("job {id} is leased; wait until its lease ends, or cancel it");
+            return Ok(Err(Error::conflict(id, State::Leased, text)));
+        };
+        if self.leases.is_full() {
+            return Ok(Err(self.leases_full()));
+        }
+        if resting.born != 0 {
+            *when = When::Durable;
+        }
+        let terms = ReserveTerms { max: 1, ttr_ms, session: reserve.session };
+        Ok(self.grant(now, resting, false, terms, out).ok_or_else(|| no_job(&target)))
+    }
 }

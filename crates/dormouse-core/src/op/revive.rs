@@ -1,5 +1,15 @@
 //! revive: dead to ready, with a fresh attempt budget.
 
+use crate::command::Reply;
+use crate::error::Error;
+use crate::fact::{Cause, Fact, Whereto};
+use crate::job::State;
+use crate::limits::BATCH_MAX;
+use crate::machine::{Located, Machine, Origin, Output, Ruled, granted};
+use crate::op::{Changed, Target, check};
+use crate::place::{Class, Place};
+use crate::time::{Clock, Now};
+use crate::timeline::{Resting, Timeline};
 use crate::topic::TopicName;
 
 /// Revive the oldest dead jobs of a topic, at most `limits::BATCH_MAX` per call.
@@ -9,4 +19,77 @@ pub struct ReviveTopic {
     pub topic: TopicName,
     /// How many.
     pub max: usize,
+}
+
+impl<T: Timeline> Machine<T> {
+    pub(crate) fn revive(
+        &mut self,
+        now: Now,
+        targets: &[Target],
+        out: &mut Output,
+    ) -> Ruled<Reply> {
+        granted!(check::batch(targets.len()));
+        let mut replies = Vec::with_capacity(targets.len());
+        for target in targets {
+            replies.push(self.revive_one(now, target, out)?);
+        }
+        Ok(Ok(Reply::Changed(replies)))
+    }
+
+    fn revive_one(&mut self, now: Now, target: &Target, out: &mut Output) -> Ruled<Changed> {
+        let located = granted!(self.locate(now, target)?);
+        let state = located.state(now);
+        match located {
+            Located::Resting(resting) if state == State::Dead => {
+                let id = resting.job.id;
+                self.revive_dead(now, resting, false, out);
+                Ok(Ok(Changed { id, was: State::Dead, due_at: now.wall_ms }))
+            }
+            other => {
+                let id = other.id();
+                let text = format!("job {id} is {state}, not dead; there is nothing to revive");
+                Ok(Err(Error::conflict(id, state, text)))
+            }
+        }
+    }
+
+    /// Revives from the head of the dead, so that no look-up is needed.
+    pub(crate) fn revive_topic(
+        &mut self,
+        now: Now,
+        revive: &ReviveTopic,
+        out: &mut Output,
+    ) -> Ruled<Reply> {
+        let mut count = 0;
+        if let Some(topic) = self.topics.find(&revive.topic) {
+            while count < revive.max.min(BATCH_MAX)
+                && let Some(place) = self.timeline.oldest(topic, Class::DEAD)?
+            {
+                let resting = self.timeline.take(place)?;
+                self.revive_dead(now, resting, true, out);
+                count += 1;
+            }
+        }
+        Ok(Ok(Reply::Count(count as u64)))
+    }
+
+    fn revive_dead(&mut self, now: Now, resting: Resting, taken: bool, out: &mut Output) {
+        let (id, left) = (resting.job.id, resting.place);
+        let mut progress = resting.job.progress.clone();
+        progress.attempts = 0;
+        progress.kicks = progress.kicks.saturating_add(1);
+        let class = Class::waiting(progress.priority, Clock::Steady);
+        let place = Place { topic: left.topic, class, due_at: now.steady_ms, id };
+        let fact = Fact::Move {
+            id,
+            topic: left.topic,
+            left: Some(left),
+            to: Whereto::Rest(place),
+            progress,
+            key: None,
+            cause: Cause::Revive,
+        };
+        let origin = if taken { Origin::Taken(resting) } else { Origin::Found(resting) };
+        self.commit(fact, origin, out);
+    }
 }

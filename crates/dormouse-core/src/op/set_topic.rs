@@ -1,5 +1,13 @@
 //! set_topic: change a topic's settings, all at once.
 
+use crate::backend::Answer;
+use crate::command::Reply;
+use crate::error::Error;
+use crate::fact::Fact;
+use crate::limits::{TTL_MS_MAX, TTR_MS_MIN};
+use crate::machine::{Machine, Origin, Output};
+use crate::op::check;
+use crate::timeline::Timeline;
 use crate::topic::{Settings, TopicName};
 
 /// Replace a topic's settings.
@@ -9,4 +17,35 @@ pub struct SetTopic {
     pub topic: TopicName,
     /// All settings; an empty one unsets everything.
     pub settings: Settings,
+}
+
+impl<T: Timeline> Machine<T> {
+    pub(crate) fn set_topic(&mut self, set: SetTopic, out: &mut Output) -> Answer {
+        check_settings(&set.settings)?;
+        let settings = set.settings;
+        let known = self.topics.find(&set.topic).and_then(|topic| self.topics.get(topic));
+        let unchanged = match known {
+            Some(value) => value.settings == settings,
+            None => settings == Settings::default(),
+        };
+        if unchanged {
+            return Ok(Reply::Done);
+        }
+        let topic = self.topic_or_birth(&set.topic, out)?;
+        self.commit(Fact::TopicSet { topic, settings }, Origin::Live, out);
+        self.plan_trim(topic);
+        Ok(Reply::Done)
+    }
+}
+
+fn check_settings(settings: &Settings) -> Result<(), Error> {
+    let span = |field, value_ms: Option<u64>, min_ms| match value_ms {
+        None => Ok(()),
+        Some(ms) => {
+            check::span(field, i64::try_from(ms).unwrap_or(i64::MAX), min_ms, TTL_MS_MAX).map(drop)
+        }
+    };
+    span("ttr", settings.ttr_ms, TTR_MS_MIN)?;
+    span("dead_ttl", settings.dead_ttl_ms, 0)?;
+    check::optional_backoff(settings.backoff.as_ref())
 }

@@ -1,7 +1,13 @@
 //! stats: counts of a topic or of all, at a cost independent of the backlog.
 
+use crate::command::Reply;
+use crate::error::Error;
 use crate::image::Counts;
-use crate::topic::{Settings, TopicName};
+use crate::limits::{PAGE_MAX, PRIORITY_DEFAULT};
+use crate::machine::{Machine, Ruled};
+use crate::time::Now;
+use crate::timeline::Timeline;
+use crate::topic::{Settings, TopicName, TopicNo};
 
 /// Ask for counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,4 +39,68 @@ pub struct TopicStats {
     pub topics: u64,
     /// Locks held, in the totals only.
     pub locks: u64,
+}
+
+impl<T: Timeline> Machine<T> {
+    pub(crate) fn stats(&mut self, now: Now, stats: &Stats) -> Ruled<Reply> {
+        let Some(name) = &stats.topic else {
+            return Ok(Ok(Reply::Stats(self.total_stats(now)?)));
+        };
+        if let Some(topic) = self.topics.find_visible(name, now) {
+            return Ok(Ok(Reply::Stats(self.topic_stats(now, topic)?)));
+        }
+        let waiters = self.waiters.on(name) as u64;
+        if waiters == 0 {
+            let text = format!("topic {name} is not there; it has no job, setting or consumer");
+            return Ok(Err(Error::not_found(text)));
+        }
+        // Somebody waits for its first job.
+        Ok(Ok(Reply::Stats(TopicStats { waiters, topics: 1, ..TopicStats::default() })))
+    }
+
+    pub(crate) fn topic_stats(&mut self, now: Now, topic: TopicNo) -> Result<TopicStats, Error> {
+        let Some(value) = self.topics.get(topic) else { return Ok(TopicStats::default()) };
+        let mut stats = TopicStats {
+            counts: value.counts,
+            waiters: self.waiters.on(&value.name) as u64,
+            paused: value.paused(now),
+            settings: value.settings.clone(),
+            topics: 1,
+            ..TopicStats::default()
+        };
+        self.count_ready(now, topic, &mut stats)?;
+        stats.delayed = stats.counts.waiting.saturating_sub(stats.ready);
+        let next = self.next_ready(topic, now)?;
+        stats.oldest_ready_ms = next.map(|place| place.overdue_ms(now));
+        Ok(stats)
+    }
+
+    /// With more topics than a page, ready is not added up: that would cost too much.
+    fn total_stats(&mut self, now: Now) -> Result<TopicStats, Error> {
+        let mut stats = TopicStats {
+            counts: self.totals,
+            waiters: self.waiters.len() as u64,
+            topics: self.topics.len() as u64,
+            locks: self.locks.len() as u64,
+            ..TopicStats::default()
+        };
+        if self.topics.len() <= PAGE_MAX {
+            for topic in self.topics.numbers() {
+                self.count_ready(now, topic, &mut stats)?;
+            }
+            stats.delayed = stats.counts.waiting.saturating_sub(stats.ready);
+        }
+        Ok(stats)
+    }
+
+    fn count_ready(&mut self, now: Now, topic: TopicNo, to: &mut TopicStats) -> Result<(), Error> {
+        for class in self.timeline.classes(topic)? {
+            let ready = self.timeline.count(topic, class, now.on(class.clock()))?;
+            to.ready += ready;
+            if class.priority() < PRIORITY_DEFAULT {
+                to.urgent += ready;
+            }
+        }
+        Ok(())
+    }
 }

@@ -1,7 +1,12 @@
 //! topics: a page of topic names.
 
+use crate::command::Reply;
+use crate::machine::{Machine, Ruled, granted};
 use crate::op::TopicStats;
-use crate::topic::TopicName;
+use crate::op::list::check_limit;
+use crate::time::Now;
+use crate::timeline::Timeline;
+use crate::topic::{TopicName, TopicNo};
 
 /// A page of topics in the order of their names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,4 +24,24 @@ pub struct TopicsPage {
     pub topics: Vec<(TopicName, TopicStats)>,
     /// There are more.
     pub more: bool,
+}
+
+impl<T: Timeline> Machine<T> {
+    pub(crate) fn topics_page(&mut self, now: Now, page: &Topics) -> Ruled<Reply> {
+        granted!(check_limit(page.limit));
+        let visible =
+            |topic: &TopicNo| self.topics.get(*topic).is_some_and(|value| !value.is_vanished(now));
+        let after = self.topics.after(page.after.as_ref()).filter(visible);
+        let mut found: Vec<_> = after.take(page.limit + 1).collect();
+        let more = found.len() > page.limit;
+        found.truncate(page.limit);
+        let mut topics = Vec::with_capacity(found.len());
+        for topic in found {
+            let Some(name) = self.topics.get(topic).map(|value| value.name.clone()) else {
+                continue;
+            };
+            topics.push((name, self.topic_stats(now, topic)?));
+        }
+        Ok(Ok(Reply::Topics(TopicsPage { topics, more })))
+    }
 }

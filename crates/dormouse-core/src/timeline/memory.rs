@@ -1,1 +1,243 @@
-//! The timeline in memory: a map.
+//! The timeline in memory: maps, and nothing clever, because every other timeline is compared
+//! with it.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use bytes::Bytes;
+
+use super::{Born, Next, Resting, Timeline};
+use crate::Map;
+use crate::error::Error;
+use crate::job::{Job, JobId};
+use crate::place::{Class, Place};
+use crate::time::{Clock, Now};
+use crate::topic::TopicNo;
+
+/// Within a lane jobs lie by due time, then id.
+type Spot = (u64, JobId);
+
+/// One topic's jobs of one class.
+#[derive(Clone, Debug, Default)]
+struct Lane {
+    jobs: BTreeMap<Spot, (Job, Born)>,
+    /// How many jobs have `due_at <= counted_until`. Asking for another instant moves it over the
+    /// jobs in between, so as time goes by each job is passed once.
+    counted: u64,
+    counted_until: u64,
+}
+
+impl Lane {
+    fn insert(&mut self, spot: Spot, job: Job, born: Born) {
+        if self.jobs.insert(spot, (job, born)).is_none() && spot.0 <= self.counted_until {
+            self.counted += 1;
+        }
+    }
+
+    fn remove(&mut self, spot: Spot) -> Option<(Job, Born)> {
+        let found = self.jobs.remove(&spot)?;
+        if spot.0 <= self.counted_until {
+            self.counted -= 1;
+        }
+        Some(found)
+    }
+
+    fn count(&mut self, until: u64) -> u64 {
+        let past = |due_at: u64| Bound::Excluded((due_at, JobId(u64::MAX)));
+        let (low, high) = (until.min(self.counted_until), until.max(self.counted_until));
+        let between =
+            if low == high { 0 } else { self.jobs.range((past(low), past(high))).count() };
+        if until > self.counted_until {
+            self.counted += between as u64;
+        } else {
+            self.counted -= between as u64;
+        }
+        self.counted_until = until;
+        self.counted
+    }
+}
+
+/// Waiting jobs, dead jobs and key holds in memory.
+#[derive(Clone, Debug, Default)]
+pub struct MemoryTimeline {
+    /// A lane that is empty is not here.
+    lanes: BTreeMap<(TopicNo, Class), Lane>,
+    places: Map<JobId, Place>,
+    /// Where the job or hold rests that has the key.
+    keys: Map<(TopicNo, Bytes), Place>,
+    synced: Born,
+}
+
+impl MemoryTimeline {
+    /// With nothing in it.
+    pub fn new() -> MemoryTimeline {
+        MemoryTimeline::default()
+    }
+
+    /// Puts up to this batch are durable: their jobs may be handed out.
+    pub fn set_synced(&mut self, batch: Born) {
+        self.synced = batch;
+    }
+
+    /// Everything that rests here, holds too, in the order of places.
+    pub fn iter(&self) -> impl Iterator<Item = (Place, &Job)> {
+        self.lanes.iter().flat_map(|(&(topic, class), lane)| {
+            lane.jobs
+                .iter()
+                .map(move |(&(due_at, id), (job, _))| (Place { topic, class, due_at, id }, job))
+        })
+    }
+
+    fn remove(&mut self, place: Place) -> Option<(Job, Born)> {
+        let lane = self.lanes.get_mut(&(place.topic, place.class))?;
+        let (job, born) = lane.remove((place.due_at, place.id))?;
+        if lane.jobs.is_empty() {
+            self.lanes.remove(&(place.topic, place.class));
+        }
+        self.forget(place, &job);
+        Some((job, born))
+    }
+
+    /// Takes a job that has left its lane out of the look-up maps.
+    fn forget(&mut self, place: Place, job: &Job) {
+        if place.class != Class::HOLD {
+            self.places.remove(&place.id);
+        }
+        if let Some(key) = job.key() {
+            let key = (place.topic, key.clone());
+            if self.keys.get(&key) == Some(&place) {
+                self.keys.remove(&key);
+            }
+        }
+    }
+
+    fn at(&self, place: Place) -> Option<Resting> {
+        let lane = self.lanes.get(&(place.topic, place.class))?;
+        let (job, born) = lane.jobs.get(&(place.due_at, place.id))?;
+        Some(Resting { place, job: job.clone(), born: *born })
+    }
+
+    /// Holds that are over only cost memory.
+    fn sweep_holds(&mut self, topic: TopicNo, now: Now) {
+        while let Some(place) = self.head(topic, Class::HOLD)
+            && place.due_at <= now.steady_ms
+        {
+            self.remove(place);
+        }
+    }
+
+    fn head(&self, topic: TopicNo, class: Class) -> Option<Place> {
+        let (&(due_at, id), _) = self.lanes.get(&(topic, class))?.jobs.first_key_value()?;
+        Some(Place { topic, class, due_at, id })
+    }
+
+    fn waiting_lanes(&self, topic: TopicNo) -> impl Iterator<Item = (Class, &Lane)> {
+        let first = (topic, Class::waiting(0, Clock::Steady));
+        self.lanes.range(first..(topic, Class::DEAD)).map(|(&(_, class), lane)| (class, lane))
+    }
+}
+
+impl Timeline for MemoryTimeline {
+    fn arrive(&mut self, place: Place, job: Job, born: Born) {
+        if place.class != Class::HOLD {
+            self.places.insert(place.id, place);
+        }
+        if let Some(key) = job.key() {
+            self.keys.insert((place.topic, key.clone()), place);
+        }
+        let lane = self.lanes.entry((place.topic, place.class)).or_default();
+        lane.insert((place.due_at, place.id), job, born);
+    }
+
+    fn depart(&mut self, place: Place) {
+        self.remove(place);
+    }
+
+    fn depart_replayed(&mut self, place: Place) -> Job {
+        let found = self.remove(place);
+        found.map_or_else(|| Job { id: place.id, ..Job::default() }, |(job, _)| job)
+    }
+
+    fn next(&mut self, topic: TopicNo, now: Now) -> Result<Next, Error> {
+        self.sweep_holds(topic, now);
+        let (mut best, mut earliest_ms, mut blocked) = (None::<Place>, None::<u64>, false);
+        for (class, lane) in self.waiting_lanes(topic) {
+            if best.is_some_and(|best| best.class.priority() < class.priority()) {
+                break;
+            }
+            let Some((&(due_at, id), (_, born))) = lane.jobs.first_key_value() else { continue };
+            let place = Place { topic, class, due_at, id };
+            if !place.is_due(now) {
+                let until_ms = now.until_ms(class.clock(), due_at);
+                earliest_ms = Some(earliest_ms.map_or(until_ms, |ms| ms.min(until_ms)));
+            } else if *born > self.synced {
+                // Behind an unsynced head nothing of its lane is given: order is kept.
+                blocked = true;
+            } else if best.is_none_or(|best| place.given_before(&best, now)) {
+                best = Some(place);
+            }
+        }
+        Ok(match (best, earliest_ms) {
+            (Some(place), _) => Next::Due(place),
+            (None, _) if blocked => Next::Blocked,
+            (None, Some(ms)) => Next::In(ms.max(1)),
+            (None, None) => Next::Empty,
+        })
+    }
+
+    fn oldest(&mut self, topic: TopicNo, class: Class) -> Result<Option<Place>, Error> {
+        Ok(self.head(topic, class))
+    }
+
+    fn take(&mut self, place: Place) -> Result<Resting, Error> {
+        let taken = self.remove(place);
+        let (job, born) = taken.ok_or_else(|| {
+            Error::unavailable(format!("job {} is not where it was seen to rest", place.id))
+        })?;
+        Ok(Resting { place, job, born })
+    }
+
+    fn find(&mut self, id: JobId) -> Result<Option<Resting>, Error> {
+        Ok(self.places.get(&id).and_then(|&place| self.at(place)))
+    }
+
+    fn find_key(&mut self, topic: TopicNo, key: &[u8]) -> Result<Option<Resting>, Error> {
+        let place = self.keys.get(&(topic, Bytes::copy_from_slice(key))).copied();
+        Ok(place.and_then(|place| self.at(place)))
+    }
+
+    fn purge(&mut self, topic: TopicNo) {
+        let lanes = (topic, Class::waiting(0, Clock::Steady))..=(topic, Class::HOLD);
+        let keys: Vec<_> = self.lanes.range(lanes).map(|(&key, _)| key).collect();
+        for key in keys {
+            let lane = self.lanes.remove(&key).unwrap_or_default();
+            for ((due_at, id), (job, _)) in lane.jobs {
+                self.forget(Place { topic, class: key.1, due_at, id }, &job);
+            }
+        }
+    }
+
+    fn classes(&mut self, topic: TopicNo) -> Result<Vec<Class>, Error> {
+        Ok(self.waiting_lanes(topic).map(|(class, _)| class).collect())
+    }
+
+    fn count(&mut self, topic: TopicNo, class: Class, until: u64) -> Result<u64, Error> {
+        Ok(self.lanes.get_mut(&(topic, class)).map_or(0, |lane| lane.count(until)))
+    }
+
+    fn page(
+        &mut self,
+        topic: TopicNo,
+        class: Class,
+        from: (u64, JobId),
+        limit: usize,
+    ) -> Result<Vec<Resting>, Error> {
+        let Some(lane) = self.lanes.get(&(topic, class)) else { return Ok(Vec::new()) };
+        let resting = |(&(due_at, id), (job, born)): (&Spot, &(Job, Born))| Resting {
+            place: Place { topic, class, due_at, id },
+            job: job.clone(),
+            born: *born,
+        };
+        Ok(lane.jobs.range(from..).take(limit).map(resting).collect())
+    }
+}

@@ -1,0 +1,224 @@
+//! The one place where facts become effective, live and in a replay.
+
+use super::topics::Topic;
+use super::{Lease, Machine, Output};
+use crate::fact::{Cause, Fact, Whereto};
+use crate::image::Counts;
+use crate::job::{Content, Job, JobId, Progress};
+use crate::place::{Class, Place};
+use crate::timeline::{Born, Resting, Timeline};
+use crate::topic::TopicNo;
+
+/// What the one who decided a fact has in hand.
+#[derive(Debug)]
+pub(crate) enum Origin {
+    /// Nothing: the fact comes from the journal.
+    Replay,
+    /// Nothing, or a job that is leased.
+    Live,
+    /// A resting job that the timeline has let go at the head of its lane.
+    Taken(Resting),
+    /// A resting job that still rests.
+    Found(Resting),
+}
+
+impl<T: Timeline> Machine<T> {
+    /// Applies a fact from the journal: decides nothing, reads nothing.
+    #[expect(clippy::needless_pass_by_value, reason = "a replayed fact is of no further use")]
+    pub fn replay(&mut self, fact: Fact) {
+        self.apply(&fact, Origin::Replay);
+    }
+
+    /// Makes a decision effective and hands it out to be made durable.
+    pub(crate) fn commit(&mut self, fact: Fact, origin: Origin, out: &mut Output) {
+        self.apply(&fact, origin);
+        out.facts.push(fact);
+    }
+
+    fn apply(&mut self, fact: &Fact, origin: Origin) {
+        match fact {
+            Fact::Put { .. } => self.apply_put(fact, &origin),
+            Fact::Move { .. } => self.apply_move(fact, origin),
+            Fact::Purged { topic } => self.apply_purged(*topic),
+            Fact::TopicBorn { topic, name } => {
+                let mut value = Topic::new(name.clone());
+                value.watch = self.waiters.link(name, *topic);
+                self.topics.insert(*topic, value);
+            }
+            Fact::TopicGone { topic } => self.apply_gone(*topic),
+            Fact::TopicSet { topic, settings } => {
+                if let Some(value) = self.topics.get_mut(*topic) {
+                    value.settings = settings.clone();
+                }
+                self.topics.note_unused(*topic);
+            }
+            Fact::TopicPaused { topic, pause } => {
+                if let Some(value) = self.topics.get_mut(*topic) {
+                    value.pause = *pause;
+                    self.waiters.look_at(value.watch);
+                }
+                self.topics.note_unused(*topic);
+            }
+            Fact::LockHeld { name, owner, fence, depth, ttl_ms } => {
+                self.note_fence(*fence);
+                self.locks.hold(name, owner, *fence, *depth, *ttl_ms);
+            }
+            Fact::LockFreed { name } => self.locks.free(name),
+        }
+    }
+
+    fn apply_put(&mut self, fact: &Fact, origin: &Origin) {
+        let Fact::Put { job, at, left, left_bytes, key_loser } = fact else { return };
+        let replay = matches!(origin, Origin::Replay);
+        if let Some(loser) = key_loser {
+            self.leases.lose_key(*loser);
+        }
+        if let Some(place) = left {
+            if replay {
+                self.timeline.depart_replayed(*place);
+            } else {
+                self.timeline.depart(*place);
+            }
+        }
+        let born = if replay { 0 } else { self.born };
+        self.timeline.arrive(*at, job.clone(), born);
+        self.next_id = self.next_id.max(job.id.0.saturating_add(1));
+        let watch = self.count(at.topic, |counts| {
+            counts.puts += 1;
+            if let Some(place) = left {
+                leave(counts, place.class);
+            }
+            counts.waiting += 1;
+            counts.bytes += u64::from(job.progress.bytes);
+            counts.bytes = counts.bytes.saturating_sub(u64::from(*left_bytes));
+        });
+        self.waiters.look_at(watch);
+    }
+
+    fn apply_move(&mut self, fact: &Fact, origin: Origin) {
+        let Fact::Move { id, topic, left, to, progress, key, cause } = fact else { return };
+        if matches!(origin, Origin::Replay) {
+            self.note_fence(progress.fence);
+        }
+        let (mut job, born) = self.lift(*id, *left, origin);
+        let watch = self.count(*topic, |counts| count_move(counts, *left, to, progress, *cause));
+        match to {
+            Whereto::Leased { ttr_ms, session } => {
+                job.progress = progress.clone();
+                let lease = Lease::new(*topic, job, born, *ttr_ms, *session);
+                self.insert_lease(lease);
+            }
+            Whereto::Rest(place) => {
+                job.progress = progress.clone();
+                self.timeline.arrive(*place, job, born);
+                if place.class.is_waiting() {
+                    self.waiters.look_at(watch);
+                }
+            }
+            Whereto::Hold(place) => {
+                let content = Content { key: key.clone(), ..Content::default() };
+                let hold = Job { id: *id, content, progress: Progress::default() };
+                self.timeline.arrive(*place, hold, born);
+                if let Some(value) = self.topics.get_mut(*topic) {
+                    value.holds_until = value.holds_until.max(place.due_at);
+                }
+                self.topics.note_unused(*topic);
+            }
+            Whereto::Gone => self.topics.note_unused(*topic),
+        }
+    }
+
+    /// The job a move is about, out of where it was.
+    fn lift(&mut self, id: JobId, left: Option<Place>, origin: Origin) -> (Job, Born) {
+        match (left, origin) {
+            (None, _) => match self.remove_lease(id) {
+                Some(lease) => (lease.job, lease.born),
+                None => (Job { id, ..Job::default() }, 0),
+            },
+            (Some(_), Origin::Taken(resting)) => (resting.job, resting.born),
+            (Some(place), Origin::Found(resting)) => {
+                self.timeline.depart(place);
+                (resting.job, resting.born)
+            }
+            (Some(place), Origin::Replay | Origin::Live) => {
+                (self.timeline.depart_replayed(place), 0)
+            }
+        }
+    }
+
+    fn apply_purged(&mut self, topic: TopicNo) {
+        self.timeline.purge(topic);
+        let Some(value) = self.topics.get_mut(topic) else { return };
+        let gone_bytes = value.counts.bytes.saturating_sub(value.leased_bytes);
+        let (waiting, dead) = (value.counts.waiting, value.counts.dead);
+        value.holds_until = 0;
+        self.count(topic, |counts| {
+            counts.waiting -= waiting;
+            counts.dead -= dead;
+            counts.bytes -= gone_bytes;
+        });
+        self.topics.note_unused(topic);
+    }
+
+    fn apply_gone(&mut self, topic: TopicNo) {
+        if let Some(value) = self.topics.remove(topic) {
+            self.topics.gone.add(&value.counts);
+        }
+        // Holds that are over may still rest there.
+        self.timeline.purge(topic);
+    }
+
+    /// Changes the counts of a topic and the totals alike. Gives the topic's watch.
+    fn count(
+        &mut self,
+        topic: TopicNo,
+        change: impl Fn(&mut Counts),
+    ) -> Option<super::waiters::WatchNo> {
+        let value = self.topics.get_mut(topic)?;
+        change(&mut value.counts);
+        change(&mut self.totals);
+        value.watch
+    }
+}
+
+/// A resting job, or a hold, is no longer counted where it was.
+fn leave(counts: &mut Counts, class: Class) {
+    if class.is_waiting() {
+        counts.waiting = counts.waiting.saturating_sub(1);
+    } else if class == Class::DEAD {
+        counts.dead = counts.dead.saturating_sub(1);
+    }
+}
+
+fn count_move(
+    counts: &mut Counts,
+    left: Option<Place>,
+    to: &Whereto,
+    progress: &Progress,
+    cause: Cause,
+) {
+    match left {
+        None => counts.leased = counts.leased.saturating_sub(1),
+        Some(place) => leave(counts, place.class),
+    }
+    match to {
+        Whereto::Leased { .. } => counts.leased += 1,
+        Whereto::Rest(place) if place.class == Class::DEAD => {
+            counts.dead += 1;
+            counts.kills += 1;
+        }
+        Whereto::Rest(_) => counts.waiting += 1,
+        Whereto::Hold(_) | Whereto::Gone => {
+            counts.bytes = counts.bytes.saturating_sub(u64::from(progress.bytes));
+        }
+    }
+    match cause {
+        Cause::Reserve => counts.reserves += 1,
+        Cause::Ack => counts.acks += 1,
+        Cause::Nack => counts.nacks += 1,
+        Cause::Release => counts.releases += 1,
+        Cause::Expiry => counts.expiries += 1,
+        Cause::Cancel => counts.cancels += 1,
+        Cause::Extend | Cause::Kill | Cause::Reschedule | Cause::Revive | Cause::Trim => {}
+    }
+}

@@ -1,0 +1,126 @@
+//! Pieces for a checkpoint, and the way back from them.
+
+use super::topics::Topic;
+use super::{Lease, Machine, Output};
+use crate::error::Error;
+use crate::fact::{Cause, Whereto};
+use crate::image::{LeaseImage, LockImage, MachineImage, TopicImage};
+use crate::job::Job;
+use crate::place::{Class, Place};
+use crate::time::{Clock, Now};
+use crate::timeline::Timeline;
+
+impl<T: Timeline> Machine<T> {
+    /// The machine's numbers.
+    pub fn machine_image(&self) -> MachineImage {
+        MachineImage {
+            next_id: self.next_id,
+            next_topic: self.topics.next_no,
+            epoch: self.epoch,
+            gone: self.topics.gone,
+        }
+    }
+
+    /// All topics, by number.
+    pub fn topic_images(&self) -> impl Iterator<Item = TopicImage> {
+        self.topics.numbers().into_iter().filter_map(|topic| {
+            let value = self.topics.get(topic)?;
+            Some(TopicImage {
+                topic,
+                name: value.name.clone(),
+                settings: value.settings.clone(),
+                pause: value.pause,
+                holds_until: value.holds_until,
+                counts: value.counts,
+            })
+        })
+    }
+
+    /// All leased jobs, by id.
+    pub fn lease_images(&self) -> impl Iterator<Item = LeaseImage> {
+        self.leases.ids().into_iter().filter_map(|id| {
+            let lease = self.leases.get(id)?;
+            Some(LeaseImage {
+                topic: lease.topic,
+                job: lease.job.clone(),
+                ttr_ms: lease.ttr_ms,
+                session: lease.of_session,
+            })
+        })
+    }
+
+    /// All locks held, by name.
+    pub fn lock_images(&self) -> impl Iterator<Item = LockImage> {
+        self.locks.names().into_iter().filter_map(|name| {
+            let lock = self.locks.get(&name)?.clone();
+            let (owner, fence, depth, ttl_ms) = (lock.owner, lock.fence, lock.depth, lock.ttl_ms);
+            Some(LockImage { name, owner, fence, depth, ttl_ms })
+        })
+    }
+
+    /// Takes the numbers of a checkpoint over. First of all, into an empty machine.
+    pub fn restore_machine(&mut self, image: MachineImage) {
+        self.next_id = self.next_id.max(image.next_id);
+        self.topics.next_no = self.topics.next_no.max(image.next_topic);
+        self.topics.gone = image.gone;
+        self.totals.add(&image.gone);
+        self.set_epoch(image.epoch);
+    }
+
+    /// Takes a topic of a checkpoint over. Before its leases.
+    pub fn restore_topic(&mut self, image: TopicImage) {
+        self.totals.add(&image.counts);
+        let mut value = Topic::new(image.name);
+        value.settings = image.settings;
+        value.pause = image.pause;
+        value.holds_until = image.holds_until;
+        value.counts = image.counts;
+        self.topics.insert(image.topic, value);
+    }
+
+    /// Takes a leased job of a checkpoint over; its topic's counts know it already.
+    pub fn restore_lease(&mut self, image: LeaseImage) {
+        self.note_fence(image.job.progress.fence);
+        self.insert_lease(Lease::new(image.topic, image.job, 0, image.ttr_ms, image.session));
+    }
+
+    /// Takes a lock of a checkpoint over.
+    pub fn restore_lock(&mut self, image: LockImage) {
+        self.note_fence(image.fence);
+        let LockImage { name, owner, fence, depth, ttl_ms } = image;
+        self.locks.hold(&name, &owner, fence, depth, ttl_ms);
+    }
+
+    /// The leased jobs, so that recovery can complete those of which a replay knew only the id.
+    pub fn leased_mut(&mut self) -> impl Iterator<Item = &mut Job> {
+        self.leases.jobs_mut()
+    }
+
+    /// The replay is over: leases and locks last their full time from now, those of sessions are
+    /// released, and topics nothing speaks for vanish.
+    pub fn recovered(&mut self, now: Now, out: &mut Output) -> Result<(), Error> {
+        self.leases.index_keys();
+        for id in self.leases.ids() {
+            let Some(lease) = self.leases.get(id) else { continue };
+            if lease.of_session {
+                let (topic, mut progress) = (lease.topic, lease.job.progress.clone());
+                progress.release();
+                let class = Class::waiting(progress.priority, Clock::Steady);
+                let place = Place { topic, class, due_at: now.steady_ms, id };
+                self.end_lease(topic, id, Whereto::Rest(place), progress, Cause::Release, out);
+            } else {
+                let expires_at = now.after(lease.ttr_ms);
+                self.begin_lease(id, expires_at, None);
+            }
+        }
+        for name in self.locks.names() {
+            let ttl_ms = self.locks.get(&name).map_or(0, |lock| lock.ttl_ms);
+            self.locks.set_expiry(&name, now.after(ttl_ms));
+        }
+        for topic in self.topics.numbers() {
+            self.plan_trim(topic);
+            self.vanish_if_unused(topic, now, out);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,237 @@
+//! Leased jobs: they are resident, whole, until they end.
+
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+
+use super::{Machine, Origin, Output};
+use crate::Map;
+use crate::error::{Code, Error};
+use crate::fact::{Cause, Fact, Whereto};
+use crate::job::{Job, JobId, Progress};
+use crate::limits::{LEASED_BYTES_MAX, LEASED_JOBS_MAX};
+use crate::op::SessionId;
+use crate::place::{Class, Place};
+use crate::time::{Clock, Now};
+use crate::timeline::{Born, Timeline};
+use crate::topic::TopicNo;
+
+/// A job in a consumer's hands.
+#[derive(Debug)]
+pub(crate) struct Lease {
+    pub(crate) topic: TopicNo,
+    pub(crate) job: Job,
+    /// The batch that put the job: it may come back before that batch is durable.
+    pub(crate) born: Born,
+    pub(crate) ttr_ms: u64,
+    /// It belongs to a session, of this process or (in a replay) of one that has ended.
+    pub(crate) of_session: bool,
+    pub(crate) session: Option<SessionId>,
+    /// Steady; `u64::MAX` until `begin_lease`.
+    pub(crate) expires_at: u64,
+}
+
+impl Lease {
+    pub(crate) fn new(
+        topic: TopicNo,
+        job: Job,
+        born: Born,
+        ttr_ms: u64,
+        of_session: bool,
+    ) -> Lease {
+        Lease { topic, job, born, ttr_ms, of_session, session: None, expires_at: u64::MAX }
+    }
+}
+
+/// All leased jobs.
+#[derive(Debug, Default)]
+pub(crate) struct Leases {
+    jobs: Map<JobId, Lease>,
+    /// By the steady instant they run out.
+    expiries: BTreeSet<(u64, JobId)>,
+    /// Keys of leased jobs that have not passed to newer ones.
+    keys: Map<(TopicNo, Bytes), JobId>,
+    bytes: u64,
+}
+
+impl Leases {
+    pub(crate) fn get(&self, id: JobId) -> Option<&Lease> {
+        self.jobs.get(&id)
+    }
+
+    pub(crate) fn by_key(&self, topic: TopicNo, key: &Bytes) -> Option<JobId> {
+        if self.keys.is_empty() {
+            return None;
+        }
+        self.keys.get(&(topic, key.clone())).copied()
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// No further job can be leased before others end.
+    pub(crate) fn is_full(&self) -> bool {
+        self.jobs.len() >= LEASED_JOBS_MAX || self.bytes >= LEASED_BYTES_MAX
+    }
+
+    pub(crate) fn next_expiry(&self) -> Option<u64> {
+        self.expiries.first().map(|&(at, _)| at)
+    }
+
+    pub(crate) fn by_expiry(&self) -> impl Iterator<Item = JobId> {
+        self.expiries.iter().map(|&(_, id)| id)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.jobs.len()
+    }
+
+    /// All ids, ascending.
+    pub(crate) fn ids(&self) -> Vec<JobId> {
+        let mut ids: Vec<_> = self.jobs.keys().copied().collect();
+        ids.sort_unstable();
+        ids
+    }
+
+    pub(crate) fn jobs_mut(&mut self) -> impl Iterator<Item = &mut Job> {
+        self.jobs.values_mut().map(|lease| &mut lease.job)
+    }
+
+    /// The job's key has passed to a newer job.
+    pub(crate) fn lose_key(&mut self, id: JobId) {
+        let Some(lease) = self.jobs.get_mut(&id) else { return };
+        if let Some(key) = lease.job.key() {
+            self.keys.remove(&(lease.topic, key.clone()));
+        }
+        lease.job.progress.key_lost = true;
+    }
+
+    /// Replayed jobs may have learnt their keys only afterwards.
+    pub(crate) fn index_keys(&mut self) {
+        self.keys.clear();
+        for (id, lease) in &self.jobs {
+            if let Some(key) = lease.job.key() {
+                self.keys.insert((lease.topic, key.clone()), *id);
+            }
+        }
+    }
+}
+
+impl<T: Timeline> Machine<T> {
+    /// Applies: a job is leased. It runs out only once `begin_lease` says when.
+    pub(crate) fn insert_lease(&mut self, lease: Lease) {
+        let id = lease.job.id;
+        let bytes = u64::from(lease.job.progress.bytes);
+        if let Some(topic) = self.topics.get_mut(lease.topic) {
+            topic.leased.insert(id);
+            topic.leased_bytes += bytes;
+        }
+        if let Some(key) = lease.job.key() {
+            self.leases.keys.insert((lease.topic, key.clone()), id);
+        }
+        self.leases.bytes += bytes;
+        self.leases.jobs.insert(id, lease);
+    }
+
+    /// Applies: a leased job is leased no more.
+    pub(crate) fn remove_lease(&mut self, id: JobId) -> Option<Lease> {
+        let lease = self.leases.jobs.remove(&id)?;
+        let bytes = u64::from(lease.job.progress.bytes);
+        self.leases.bytes = self.leases.bytes.saturating_sub(bytes);
+        self.leases.expiries.remove(&(lease.expires_at, id));
+        if let Some(topic) = self.topics.get_mut(lease.topic) {
+            topic.leased.remove(&id);
+            topic.leased_bytes = topic.leased_bytes.saturating_sub(bytes);
+        }
+        if let Some(key) = lease.job.key() {
+            self.leases.keys.remove(&(lease.topic, key.clone()));
+        }
+        if let Some(session) = lease.session {
+            self.sessions.drop_lease(session, id);
+        }
+        Some(lease)
+    }
+
+    /// Says until when a lease lasts and whose it is.
+    pub(crate) fn begin_lease(&mut self, id: JobId, expires_at: u64, session: Option<SessionId>) {
+        let Some(lease) = self.leases.jobs.get_mut(&id) else { return };
+        self.leases.expiries.remove(&(lease.expires_at, id));
+        self.leases.expiries.insert((expires_at, id));
+        lease.expires_at = expires_at;
+        lease.session = session;
+        if let Some(session) = session {
+            self.sessions.add_lease(session, id);
+        }
+    }
+
+    /// Returns the jobs whose lease ran out. Their tokens stay good until somebody takes them.
+    pub(crate) fn expire_leases(
+        &mut self,
+        now: Now,
+        budget: &mut usize,
+        out: &mut Output,
+    ) -> Result<(), Error> {
+        while let Some(&(at, id)) = self.leases.expiries.first()
+            && at <= now.steady_ms
+            && *budget > 0
+        {
+            *budget -= 1;
+            self.expire(now, id, out)?;
+        }
+        Ok(())
+    }
+
+    fn expire(&mut self, now: Now, id: JobId, out: &mut Output) -> Result<(), Error> {
+        let Some(lease) = self.leases.get(id) else { return Ok(()) };
+        let (topic, expires_at) = (lease.topic, lease.expires_at);
+        let spent = lease.job.attempts_spent();
+        let mut progress = lease.job.progress.clone();
+        progress.expiries = progress.expiries.saturating_add(1);
+        let place = if spent {
+            progress.lapsed = false;
+            progress.error = Some(Bytes::from_static(b"lease expired"));
+            bury(topic, id, now, &mut progress)
+        } else {
+            progress.lapsed = true;
+            let class = Class::waiting(progress.priority, Clock::Steady);
+            Place { topic, class, due_at: expires_at, id }
+        };
+        self.end_lease(topic, id, Whereto::Rest(place), progress, Cause::Expiry, out);
+        if spent { self.trim_dead(topic, now, &mut 2, out) } else { Ok(()) }
+    }
+
+    /// Decides that a leased job goes somewhere else.
+    pub(crate) fn end_lease(
+        &mut self,
+        topic: TopicNo,
+        id: JobId,
+        to: Whereto,
+        progress: Progress,
+        cause: Cause,
+        out: &mut Output,
+    ) {
+        let fact = Fact::Move { id, topic, left: None, to, progress, key: None, cause };
+        self.commit(fact, Origin::Live, out);
+    }
+
+    /// The answer to a reserve that can give nothing because too much is leased.
+    pub(crate) fn leases_full(&self) -> Error {
+        Error::new(
+            Code::Busy,
+            format!(
+                "{} jobs of {} bytes are leased, the limit is {LEASED_JOBS_MAX} jobs or \
+                 {LEASED_BYTES_MAX} bytes; ack some and try again",
+                self.leases.len(),
+                self.leases.bytes()
+            ),
+        )
+    }
+}
+
+/// The place of a job that dies now; its progress learns of it.
+pub(crate) fn bury(topic: TopicNo, id: JobId, now: Now, progress: &mut Progress) -> Place {
+    progress.kills = progress.kills.saturating_add(1);
+    progress.lapsed = false;
+    Place { topic, class: Class::DEAD, due_at: now.steady_ms, id }
+}

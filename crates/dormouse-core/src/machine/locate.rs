@@ -1,0 +1,179 @@
+//! Finding a job: by id, by key, by token.
+
+use bytes::Bytes;
+
+use super::{Machine, Ruled};
+use crate::error::{Code, Error};
+use crate::job::{Job, JobId, State, Token};
+use crate::op::{JobView, Target};
+use crate::place::{Class, Place};
+use crate::time::{Clock, Now};
+use crate::timeline::{Resting, Timeline};
+use crate::topic::{TopicName, TopicNo};
+
+/// Where a job is.
+#[derive(Debug)]
+pub(crate) enum Located {
+    /// In the lease table.
+    Leased(JobId),
+    /// In the timeline.
+    Resting(Resting),
+}
+
+impl Located {
+    pub(crate) fn id(&self) -> JobId {
+        match self {
+            Located::Leased(id) => *id,
+            Located::Resting(resting) => resting.job.id,
+        }
+    }
+
+    pub(crate) fn state(&self, now: Now) -> State {
+        match self {
+            Located::Leased(_) => State::Leased,
+            Located::Resting(resting) => resting.place.state(now),
+        }
+    }
+}
+
+/// Who has a key.
+#[derive(Debug)]
+pub(crate) enum Taker {
+    /// Nobody. A hold that is over may still rest at this place and leaves with the next put.
+    Nobody(Option<Place>),
+    /// A leased job.
+    Leased(JobId),
+    /// A waiting or dead job.
+    Resting(Resting),
+    /// Nobody any more, but the key is kept taken.
+    Held(Place),
+}
+
+/// Whether a token is good.
+#[derive(Debug)]
+pub(crate) enum Hold {
+    /// Its lease goes on.
+    Leased,
+    /// Its lease ran out, but nobody has taken the job since.
+    Lapsed(Resting),
+    /// The job is there, but not in this hand.
+    Lost,
+    /// The job is not there.
+    Gone,
+}
+
+impl Place {
+    /// The state of a job that rests here.
+    pub(crate) fn state(&self, now: Now) -> State {
+        match self {
+            place if place.class == Class::DEAD => State::Dead,
+            place if place.is_due(now) => State::Ready,
+            _ => State::Delayed,
+        }
+    }
+}
+
+impl<T: Timeline> Machine<T> {
+    /// The job of this id or key, or `not_found`.
+    pub(crate) fn locate(&mut self, now: Now, target: &Target) -> Ruled<Located> {
+        let found = match target {
+            Target::Id(id) => self.locate_id(*id)?,
+            Target::Key { topic, key } => self.locate_key(now, topic, key)?,
+        };
+        Ok(found.ok_or_else(|| no_job(target)))
+    }
+
+    fn locate_id(&mut self, id: JobId) -> Result<Option<Located>, Error> {
+        if self.leases.get(id).is_some() {
+            return Ok(Some(Located::Leased(id)));
+        }
+        Ok(self.timeline.find(id)?.map(Located::Resting))
+    }
+
+    fn locate_key(
+        &mut self,
+        now: Now,
+        topic: &TopicName,
+        key: &Bytes,
+    ) -> Result<Option<Located>, Error> {
+        let Some(topic) = self.topics.find(topic) else { return Ok(None) };
+        Ok(match self.taker(now, topic, key)? {
+            Taker::Leased(id) => Some(Located::Leased(id)),
+            Taker::Resting(resting) => Some(Located::Resting(resting)),
+            Taker::Nobody(_) | Taker::Held(_) => None,
+        })
+    }
+
+    /// Who has this key.
+    pub(crate) fn taker(&mut self, now: Now, topic: TopicNo, key: &Bytes) -> Result<Taker, Error> {
+        if let Some(id) = self.leases.by_key(topic, key) {
+            return Ok(Taker::Leased(id));
+        }
+        Ok(match self.timeline.find_key(topic, key)? {
+            None => Taker::Nobody(None),
+            Some(resting) if resting.place.class != Class::HOLD => Taker::Resting(resting),
+            Some(hold) if hold.place.due_at <= now.steady_ms => Taker::Nobody(Some(hold.place)),
+            Some(hold) => Taker::Held(hold.place),
+        })
+    }
+
+    /// Whether this token is good.
+    pub(crate) fn hold(&mut self, token: Token) -> Result<Hold, Error> {
+        if let Some(lease) = self.leases.get(token.id) {
+            let good = lease.job.progress.fence == token.fence;
+            return Ok(if good { Hold::Leased } else { Hold::Lost });
+        }
+        Ok(match self.timeline.find(token.id)? {
+            None => Hold::Gone,
+            Some(resting) => {
+                let progress = &resting.job.progress;
+                if progress.lapsed && progress.fence == token.fence {
+                    Hold::Lapsed(resting)
+                } else {
+                    Hold::Lost
+                }
+            }
+        })
+    }
+
+    /// When a leased job's lease runs out, wall ms.
+    pub(crate) fn lease_end_wall_ms(&self, id: JobId, now: Now) -> u64 {
+        let expires_at = self.leases.get(id).map_or(0, |lease| lease.expires_at);
+        now.to_wall(Clock::Steady, expires_at)
+    }
+
+    pub(crate) fn view_resting(&self, resting: Resting, now: Now) -> Option<JobView> {
+        let topic = self.topics.get(resting.place.topic)?.name.clone();
+        let (state, due_at) = (resting.place.state(now), resting.place.due_wall_ms(now));
+        Some(JobView { topic, state, due_at, job: resting.job })
+    }
+
+    pub(crate) fn view_leased(&self, id: JobId, now: Now) -> Option<JobView> {
+        let lease = self.leases.get(id)?;
+        let topic = self.topics.get(lease.topic)?.name.clone();
+        let job: Job = lease.job.clone();
+        Some(JobView { topic, state: State::Leased, due_at: self.lease_end_wall_ms(id, now), job })
+    }
+}
+
+/// The answer about a job that is not there.
+pub(crate) fn no_job(target: &Target) -> Error {
+    Error::not_found(match target {
+        Target::Id(id) => format!("job {id} is not there; it was acked, cancelled or never put"),
+        Target::Key { topic, key } => {
+            let key = String::from_utf8_lossy(key);
+            format!("no job of topic {topic} has key {key:?}; it was acked, cancelled or never put")
+        }
+    })
+}
+
+/// The answer to a token that is no longer good.
+pub(crate) fn lease_lost(token: Token) -> Error {
+    Error::new(
+        Code::LeaseLost,
+        format!(
+            "token {token} is no longer good: its lease ended and the job went on without it; \
+             drop the work and reserve again"
+        ),
+    )
+}

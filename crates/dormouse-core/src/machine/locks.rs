@@ -1,0 +1,161 @@
+//! The table of locks that are held.
+
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+
+use super::{Machine, Origin, Output, Parked, When};
+use crate::Map;
+use crate::backend::Ticket;
+use crate::command::Reply;
+use crate::error::{Code, Error};
+use crate::fact::Fact;
+use crate::op::LockReply;
+use crate::time::{Clock, Now};
+use crate::timeline::Timeline;
+
+/// A lock that is held.
+#[derive(Clone, Debug)]
+pub(crate) struct HeldLock {
+    pub(crate) owner: Bytes,
+    pub(crate) fence: u64,
+    pub(crate) depth: u32,
+    pub(crate) ttl_ms: u64,
+    /// Steady; `u64::MAX` until it is said.
+    pub(crate) expires_at: u64,
+}
+
+/// All locks that are held.
+#[derive(Debug, Default)]
+pub(crate) struct Locks {
+    held: Map<Bytes, HeldLock>,
+    expiries: BTreeSet<(u64, Bytes)>,
+}
+
+impl Locks {
+    pub(crate) fn len(&self) -> usize {
+        self.held.len()
+    }
+
+    pub(crate) fn get(&self, name: &Bytes) -> Option<&HeldLock> {
+        self.held.get(name)
+    }
+
+    /// All names, in order.
+    pub(crate) fn names(&self) -> Vec<Bytes> {
+        let mut names: Vec<_> = self.held.keys().cloned().collect();
+        names.sort_unstable();
+        names
+    }
+
+    pub(crate) fn next_expiry(&self) -> Option<u64> {
+        self.expiries.first().map(|(at, _)| *at)
+    }
+
+    /// Applies: a lock is held so from now on.
+    pub(crate) fn hold(
+        &mut self,
+        name: &Bytes,
+        owner: &Bytes,
+        fence: u64,
+        depth: u32,
+        ttl_ms: u64,
+    ) {
+        let expires_at = self.held.get(name).map_or(u64::MAX, |lock| lock.expires_at);
+        let lock = HeldLock { owner: owner.clone(), fence, depth, ttl_ms, expires_at };
+        self.held.insert(name.clone(), lock);
+    }
+
+    /// Applies: a lock is free.
+    pub(crate) fn free(&mut self, name: &Bytes) {
+        if let Some(lock) = self.held.remove(name) {
+            self.expiries.remove(&(lock.expires_at, name.clone()));
+        }
+    }
+
+    /// Says until when a lock is held.
+    pub(crate) fn set_expiry(&mut self, name: &Bytes, expires_at: u64) {
+        let Some(lock) = self.held.get_mut(name) else { return };
+        self.expiries.remove(&(lock.expires_at, name.clone()));
+        lock.expires_at = expires_at;
+        self.expiries.insert((expires_at, name.clone()));
+    }
+}
+
+impl<T: Timeline> Machine<T> {
+    /// Frees the locks that ran out; the next in line get them.
+    pub(crate) fn expire_locks(&mut self, now: Now, budget: &mut usize, out: &mut Output) {
+        while let Some((at, name)) = self.locks.expiries.first()
+            && *at <= now.steady_ms
+            && *budget > 0
+        {
+            *budget -= 1;
+            let name = name.clone();
+            self.free_lock(now, name, out);
+        }
+    }
+
+    /// Frees a lock; the first who waits for it gets it.
+    pub(crate) fn free_lock(&mut self, now: Now, name: Bytes, out: &mut Output) {
+        let next = self.waiters.locks.get(&name).and_then(|waiters| waiters.first().copied());
+        self.commit(Fact::LockFreed { name }, Origin::Live, out);
+        if let Some((ticket, Parked::Lock { name, owner, ttl_ms })) =
+            next.and_then(|next| self.unpark(next))
+        {
+            self.grant_lock(now, ticket, name, owner, ttl_ms, out);
+        }
+    }
+
+    /// Gives a free lock away.
+    pub(crate) fn grant_lock(
+        &mut self,
+        now: Now,
+        ticket: Ticket,
+        name: Bytes,
+        owner: Bytes,
+        ttl_ms: u64,
+        out: &mut Output,
+    ) {
+        let fence = self.next_fence();
+        let reply = self.hold_lock(
+            now,
+            name,
+            HeldLock { owner, fence, depth: 1, ttl_ms, expires_at: now.after(ttl_ms) },
+            out,
+        );
+        out.answers.push((ticket, Ok(Reply::Lock(reply)), When::Durable));
+    }
+
+    /// Decides that a lock is held so from now on.
+    pub(crate) fn hold_lock(
+        &mut self,
+        now: Now,
+        name: Bytes,
+        lock: HeldLock,
+        out: &mut Output,
+    ) -> LockReply {
+        let HeldLock { owner, fence, depth, ttl_ms, expires_at } = lock;
+        let fact = Fact::LockHeld { name: name.clone(), owner, fence, depth, ttl_ms };
+        self.commit(fact, Origin::Live, out);
+        self.locks.set_expiry(&name, expires_at);
+        LockReply { fence, expires_at: now.to_wall(Clock::Steady, expires_at), depth }
+    }
+
+    /// The answer to a request about a lock that somebody else holds.
+    pub(crate) fn locked(&self, name: &Bytes) -> Error {
+        let owner = self.locks.get(name).map_or_else(Bytes::new, |lock| lock.owner.clone());
+        let (name, owner) = (shown(name), shown(&owner));
+        Error::new(
+            Code::Conflict,
+            format!(
+                "lock {name:?} is held by {owner:?}; only that owner may renew or release it, \
+                     others can wait for it"
+            ),
+        )
+    }
+}
+
+/// Names are bytes; people read text.
+pub(crate) fn shown(name: &[u8]) -> String {
+    String::from_utf8_lossy(name).into_owned()
+}

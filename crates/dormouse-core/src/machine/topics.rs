@@ -1,0 +1,239 @@
+//! The topics alive: numbers, names, settings, counts, and when an empty one may vanish.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+
+use super::{Machine, Origin, Output};
+use crate::Map;
+use crate::error::{Code, Error};
+use crate::fact::Fact;
+use crate::image::Counts;
+use crate::job::JobId;
+use crate::limits::{TOPIC_LINGER_MS, TOPICS_MAX};
+use crate::machine::waiters::WatchNo;
+use crate::time::Now;
+use crate::timeline::Timeline;
+use crate::topic::{Pause, Settings, TopicName, TopicNo};
+
+/// One topic.
+#[derive(Debug)]
+pub(crate) struct Topic {
+    pub(crate) name: TopicName,
+    pub(crate) settings: Settings,
+    pub(crate) pause: Option<Pause>,
+    /// When the last hold on one of its keys ends, steady.
+    pub(crate) holds_until: u64,
+    pub(crate) counts: Counts,
+    /// Its leased jobs, for lists.
+    pub(crate) leased: BTreeSet<JobId>,
+    pub(crate) leased_bytes: u64,
+    /// Reserves wait on it.
+    pub(crate) watch: Option<WatchNo>,
+    /// It is on its way to being looked at for vanishing.
+    idle: bool,
+}
+
+impl Topic {
+    pub(crate) fn new(name: TopicName) -> Topic {
+        Topic {
+            name,
+            settings: Settings::default(),
+            pause: None,
+            holds_until: 0,
+            counts: Counts::default(),
+            leased: BTreeSet::new(),
+            leased_bytes: 0,
+            watch: None,
+            idle: false,
+        }
+    }
+
+    /// Jobs in any state.
+    pub(crate) fn jobs(&self) -> u64 {
+        self.counts.waiting + self.counts.leased + self.counts.dead
+    }
+
+    /// How long reserve gives nothing from it; `Some(None)` = until resumed.
+    pub(crate) fn paused(&self, now: Now) -> Option<Option<u64>> {
+        match self.pause? {
+            Pause::Open => Some(None),
+            Pause::Until(until) if until > now.steady_ms => Some(Some(until - now.steady_ms)),
+            Pause::Until(_) => None,
+        }
+    }
+
+    /// From which steady instant on nothing speaks for the topic; `None` = something does for good.
+    fn unused_from(&self) -> Option<u64> {
+        let pause_ends = match self.pause {
+            None => 0,
+            Some(Pause::Until(until)) => until,
+            Some(Pause::Open) => return None,
+        };
+        let used = self.jobs() > 0 || self.watch.is_some() || self.settings != Settings::default();
+        (!used).then_some(self.holds_until.max(pause_ends))
+    }
+
+    /// It has vanished for everybody who asks, though its number may linger.
+    pub(crate) fn is_vanished(&self, now: Now) -> bool {
+        self.unused_from().is_some_and(|from| from <= now.steady_ms)
+    }
+}
+
+/// All topics alive.
+#[derive(Debug)]
+pub(crate) struct Topics {
+    by_no: Map<TopicNo, Topic>,
+    by_name: Map<TopicName, TopicNo>,
+    in_order: BTreeMap<TopicName, TopicNo>,
+    /// The name looked up last: batches mostly name one topic.
+    last: Option<(TopicName, TopicNo)>,
+    pub(crate) next_no: u32,
+    /// Running totals of the topics that have vanished.
+    pub(crate) gone: Counts,
+    /// Became unused since the last tick.
+    emptied: Vec<TopicNo>,
+    /// When to look whether they are still unused.
+    idle: BTreeSet<(u64, TopicNo)>,
+}
+
+impl Default for Topics {
+    fn default() -> Topics {
+        Topics {
+            by_no: Map::default(),
+            by_name: Map::default(),
+            in_order: BTreeMap::new(),
+            last: None,
+            next_no: 1,
+            gone: Counts::default(),
+            emptied: Vec::new(),
+            idle: BTreeSet::new(),
+        }
+    }
+}
+
+impl Topics {
+    pub(crate) fn len(&self) -> usize {
+        self.by_no.len()
+    }
+
+    pub(crate) fn get(&self, topic: TopicNo) -> Option<&Topic> {
+        self.by_no.get(&topic)
+    }
+
+    pub(crate) fn get_mut(&mut self, topic: TopicNo) -> Option<&mut Topic> {
+        self.by_no.get_mut(&topic)
+    }
+
+    /// The number of this name.
+    pub(crate) fn find(&mut self, name: &TopicName) -> Option<TopicNo> {
+        if let Some((last, topic)) = &self.last
+            && last == name
+        {
+            return Some(*topic);
+        }
+        let topic = *self.by_name.get(name)?;
+        self.last = Some((name.clone(), topic));
+        Some(topic)
+    }
+
+    /// The number of this name, if anybody can see the topic.
+    pub(crate) fn find_visible(&mut self, name: &TopicName, now: Now) -> Option<TopicNo> {
+        self.find(name).filter(|&topic| self.get(topic).is_some_and(|t| !t.is_vanished(now)))
+    }
+
+    pub(crate) fn insert(&mut self, topic: TopicNo, value: Topic) {
+        self.next_no = self.next_no.max(topic.0.saturating_add(1));
+        self.by_name.insert(value.name.clone(), topic);
+        self.in_order.insert(value.name.clone(), topic);
+        self.by_no.insert(topic, value);
+    }
+
+    pub(crate) fn remove(&mut self, topic: TopicNo) -> Option<Topic> {
+        let value = self.by_no.remove(&topic)?;
+        self.by_name.remove(&value.name);
+        self.in_order.remove(&value.name);
+        self.last = None;
+        Some(value)
+    }
+
+    /// Topics in the order of their names, those after the given one.
+    pub(crate) fn after(&self, name: Option<&TopicName>) -> impl Iterator<Item = TopicNo> {
+        let from = name.map_or(Bound::Unbounded, Bound::Excluded);
+        self.in_order.range::<TopicName, _>((from, Bound::Unbounded)).map(|(_, &topic)| topic)
+    }
+
+    /// All numbers, ascending.
+    pub(crate) fn numbers(&self) -> Vec<TopicNo> {
+        let mut numbers: Vec<_> = self.by_no.keys().copied().collect();
+        numbers.sort_unstable();
+        numbers
+    }
+
+    /// Something that spoke for the topic went.
+    pub(crate) fn note_unused(&mut self, topic: TopicNo) {
+        if let Some(value) = self.by_no.get_mut(&topic)
+            && !value.idle
+            && value.unused_from().is_some()
+        {
+            value.idle = true;
+            self.emptied.push(topic);
+        }
+    }
+
+    /// When topics must be looked at for vanishing.
+    pub(crate) fn next_idle(&self) -> Option<u64> {
+        if self.emptied.is_empty() { self.idle.first().map(|&(at, _)| at) } else { Some(0) }
+    }
+}
+
+impl<T: Timeline> Machine<T> {
+    /// The topic of this name, brought to life if need be.
+    pub(crate) fn topic_or_birth(
+        &mut self,
+        name: &TopicName,
+        out: &mut Output,
+    ) -> Result<TopicNo, Error> {
+        if let Some(topic) = self.topics.find(name) {
+            return Ok(topic);
+        }
+        if self.topics.len() >= TOPICS_MAX {
+            return Err(Error::new(
+                Code::Full,
+                format!("topic {name} would be one more than {TOPICS_MAX}; empty or unset others"),
+            ));
+        }
+        let topic = TopicNo(self.topics.next_no);
+        self.commit(Fact::TopicBorn { topic, name: name.clone() }, Origin::Live, out);
+        Ok(topic)
+    }
+
+    /// Lets topics vanish that have been unused for a while.
+    pub(crate) fn let_topics_vanish(&mut self, now: Now, budget: &mut usize, out: &mut Output) {
+        for topic in std::mem::take(&mut self.topics.emptied) {
+            let at = now.steady_ms.saturating_add(TOPIC_LINGER_MS);
+            self.topics.idle.insert((at, topic));
+        }
+        while let Some(&(at, topic)) = self.topics.idle.first()
+            && at <= now.steady_ms
+            && *budget > 0
+        {
+            *budget -= 1;
+            self.topics.idle.pop_first();
+            self.vanish_if_unused(topic, now, out);
+        }
+    }
+
+    pub(crate) fn vanish_if_unused(&mut self, topic: TopicNo, now: Now, out: &mut Output) {
+        let Some(value) = self.topics.by_no.get_mut(&topic) else { return };
+        match value.unused_from() {
+            Some(from) if from <= now.steady_ms => {
+                self.commit(Fact::TopicGone { topic }, Origin::Live, out);
+            }
+            Some(from) => {
+                value.idle = true;
+                self.topics.idle.insert((from, topic));
+            }
+            None => value.idle = false,
+        }
+    }
+}

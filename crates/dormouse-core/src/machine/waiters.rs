@@ -1,0 +1,402 @@
+//! Requests that wait: reserves for a job, locks for their turn.
+//!
+//! A reserve waits by watching its topics, by name: it creates none. A watched topic is looked at
+//! when its next instant has come or when something happened to it, never otherwise, so what
+//! waits costs nothing.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use bytes::Bytes;
+
+use super::{Machine, Output, When};
+use crate::Map;
+use crate::backend::Ticket;
+use crate::command::Reply;
+use crate::error::{Code, Error};
+use crate::limits::WAITERS_MAX;
+use crate::op::SessionId;
+use crate::time::Now;
+use crate::timeline::{Next, Timeline};
+use crate::topic::{TopicName, TopicNo};
+
+/// Waiting requests are numbered in the order they came; the first is served first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct WaiterNo(u64);
+
+/// Names a watch on a topic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct WatchNo(u64);
+
+/// What a reserve asks for, besides topics.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReserveTerms {
+    pub(crate) max: usize,
+    pub(crate) ttr_ms: Option<u64>,
+    pub(crate) session: Option<SessionId>,
+}
+
+/// A request that waits.
+#[derive(Debug)]
+pub(crate) enum Parked {
+    Reserve { terms: ReserveTerms, watches: Vec<WatchNo> },
+    Lock { name: Bytes, owner: Bytes, ttl_ms: u64 },
+}
+
+#[derive(Debug)]
+struct Waiter {
+    ticket: Ticket,
+    until: u64,
+    parked: Parked,
+}
+
+/// A topic that reserves wait on.
+#[derive(Debug)]
+struct Watch {
+    name: TopicName,
+    topic: Option<TopicNo>,
+    waiters: BTreeSet<WaiterNo>,
+    /// When to look again, steady.
+    at: Option<u64>,
+    dirty: bool,
+}
+
+/// All requests that wait.
+#[derive(Debug, Default)]
+pub(crate) struct Waiters {
+    numbers: u64,
+    waiting: BTreeMap<WaiterNo, Waiter>,
+    by_ticket: Map<Ticket, WaiterNo>,
+    ends: BTreeSet<(u64, WaiterNo)>,
+    watches: Map<WatchNo, Watch>,
+    by_name: Map<TopicName, WatchNo>,
+    looks: BTreeSet<(u64, WatchNo)>,
+    /// Something happened to these.
+    dirty: VecDeque<WatchNo>,
+    /// What is due there is not durable yet.
+    blocked: Vec<WatchNo>,
+    /// Locks by name, their waiters in order.
+    pub(crate) locks: Map<Bytes, BTreeSet<WaiterNo>>,
+}
+
+impl Waiters {
+    pub(crate) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.waiting.len() >= WAITERS_MAX
+    }
+
+    fn number(&mut self) -> u64 {
+        self.numbers += 1;
+        self.numbers
+    }
+
+    /// A request begins to wait.
+    pub(crate) fn park(&mut self, ticket: Ticket, until: u64, parked: Parked) -> WaiterNo {
+        let no = WaiterNo(self.number());
+        match &parked {
+            Parked::Reserve { watches, .. } => {
+                for watch in watches {
+                    if let Some(watch) = self.watches.get_mut(watch) {
+                        watch.waiters.insert(no);
+                    }
+                }
+            }
+            Parked::Lock { name, .. } => {
+                self.locks.entry(name.clone()).or_default().insert(no);
+            }
+        }
+        self.by_ticket.insert(ticket, no);
+        self.ends.insert((until, no));
+        self.waiting.insert(no, Waiter { ticket, until, parked });
+        no
+    }
+
+    /// The watch on this name, new if need be.
+    pub(crate) fn watch(&mut self, name: &TopicName, topic: Option<TopicNo>) -> WatchNo {
+        if let Some(&watch) = self.by_name.get(name) {
+            return watch;
+        }
+        // Nobody has looked at it for this watch, so nobody knows when to look next.
+        let no = WatchNo(self.number());
+        let waiters = BTreeSet::new();
+        let watch = Watch { name: name.clone(), topic, waiters, at: None, dirty: false };
+        self.watches.insert(no, watch);
+        self.by_name.insert(name.clone(), no);
+        self.look_at(Some(no));
+        no
+    }
+
+    /// A topic of this name has come to life: the watch on it, if there is one.
+    pub(crate) fn link(&mut self, name: &TopicName, topic: TopicNo) -> Option<WatchNo> {
+        let no = *self.by_name.get(name)?;
+        self.watches.get_mut(&no)?.topic = Some(topic);
+        Some(no)
+    }
+
+    /// Something happened to a topic: if it is watched, the next tick looks at it.
+    pub(crate) fn look_at(&mut self, watch: Option<WatchNo>) {
+        let Some(no) = watch else { return };
+        if let Some(watch) = self.watches.get_mut(&no)
+            && !watch.dirty
+        {
+            watch.dirty = true;
+            self.dirty.push_back(no);
+        }
+    }
+
+    /// How many reserves wait on this name.
+    pub(crate) fn on(&self, name: &TopicName) -> usize {
+        let watch = self.by_name.get(name).and_then(|no| self.watches.get(no));
+        watch.map_or(0, |watch| watch.waiters.len())
+    }
+
+    pub(crate) fn is_watched(&self, topic: &TopicName) -> bool {
+        !self.by_name.is_empty() && self.by_name.contains_key(topic)
+    }
+
+    /// Every watch with an instant is looked at: the wall clock was stepped.
+    fn look_at_all(&mut self) {
+        for (_, no) in std::mem::take(&mut self.looks) {
+            if let Some(watch) = self.watches.get_mut(&no) {
+                watch.at = None;
+            }
+            self.look_at(Some(no));
+        }
+    }
+
+    /// Those whose instant has come are looked at.
+    fn look_at_due(&mut self, now: Now) {
+        while let Some(&(at, no)) = self.looks.first()
+            && at <= now.steady_ms
+        {
+            self.looks.pop_first();
+            if let Some(watch) = self.watches.get_mut(&no) {
+                watch.at = None;
+            }
+            self.look_at(Some(no));
+        }
+    }
+
+    fn plan(&mut self, no: WatchNo, at: Option<u64>) {
+        let Some(watch) = self.watches.get_mut(&no) else { return };
+        if let Some(before) = std::mem::replace(&mut watch.at, at) {
+            self.looks.remove(&(before, no));
+        }
+        if let Some(at) = at {
+            self.looks.insert((at, no));
+        }
+    }
+
+    pub(crate) fn synced(&mut self) {
+        for no in std::mem::take(&mut self.blocked) {
+            self.look_at(Some(no));
+        }
+    }
+
+    /// When a tick has something to do here.
+    pub(crate) fn next(&self) -> Option<u64> {
+        if !self.dirty.is_empty() {
+            return Some(0);
+        }
+        let look = self.looks.first().map(|&(at, _)| at);
+        let end = self.ends.first().map(|&(at, _)| at);
+        look.into_iter().chain(end).min()
+    }
+
+    pub(crate) fn by_ticket(&self, ticket: Ticket) -> Option<WaiterNo> {
+        self.by_ticket.get(&ticket).copied()
+    }
+}
+
+impl<T: Timeline> Machine<T> {
+    /// A reserve begins to wait on these topics.
+    pub(crate) fn park_reserve(
+        &mut self,
+        ticket: Ticket,
+        until: u64,
+        names: &[TopicName],
+        terms: ReserveTerms,
+    ) {
+        let mut watches = Vec::with_capacity(names.len());
+        for name in names {
+            let topic = self.topics.find(name);
+            let watch = self.waiters.watch(name, topic);
+            if let Some(value) = topic.and_then(|topic| self.topics.get_mut(topic)) {
+                value.watch = Some(watch);
+            }
+            watches.push(watch);
+        }
+        let no = self.waiters.park(ticket, until, Parked::Reserve { terms, watches });
+        if let Some(session) = terms.session {
+            self.sessions.add_waiter(session, no);
+        }
+    }
+
+    /// A request waits no more.
+    pub(crate) fn unpark(&mut self, no: WaiterNo) -> Option<(Ticket, Parked)> {
+        let waiter = self.waiters.waiting.remove(&no)?;
+        self.waiters.by_ticket.remove(&waiter.ticket);
+        self.waiters.ends.remove(&(waiter.until, no));
+        match &waiter.parked {
+            Parked::Reserve { terms, watches } => {
+                if let Some(session) = terms.session {
+                    self.sessions.drop_waiter(session, no);
+                }
+                for &watch in watches {
+                    self.unwatch(watch, no);
+                }
+            }
+            Parked::Lock { name, .. } => {
+                if let Some(waiters) = self.waiters.locks.get_mut(name) {
+                    waiters.remove(&no);
+                    if waiters.is_empty() {
+                        self.waiters.locks.remove(name);
+                    }
+                }
+            }
+        }
+        Some((waiter.ticket, waiter.parked))
+    }
+
+    fn unwatch(&mut self, no: WatchNo, waiter: WaiterNo) {
+        let Some(watch) = self.waiters.watches.get_mut(&no) else { return };
+        watch.waiters.remove(&waiter);
+        if !watch.waiters.is_empty() {
+            return;
+        }
+        self.waiters.plan(no, None);
+        let Some(watch) = self.waiters.watches.remove(&no) else { return };
+        self.waiters.by_name.remove(&watch.name);
+        if let Some(topic) = watch.topic
+            && let Some(value) = self.topics.get_mut(topic)
+        {
+            value.watch = None;
+            self.topics.note_unused(topic);
+        }
+    }
+
+    /// Gives what is due to those who wait for it, first come, first served.
+    pub(crate) fn serve_waiters(
+        &mut self,
+        now: Now,
+        budget: &mut usize,
+        out: &mut Output,
+    ) -> Result<(), Error> {
+        self.notice_wall_step(now);
+        self.waiters.look_at_due(now);
+        while *budget > 0
+            && let Some(no) = self.waiters.dirty.pop_front()
+        {
+            *budget -= 1;
+            if let Some(watch) = self.waiters.watches.get_mut(&no) {
+                watch.dirty = false;
+                self.serve_watch(no, now, budget, out)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn serve_watch(
+        &mut self,
+        no: WatchNo,
+        now: Now,
+        budget: &mut usize,
+        out: &mut Output,
+    ) -> Result<(), Error> {
+        while let Some(watch) = self.waiters.watches.get(&no)
+            && let (Some(topic), Some(&first)) = (watch.topic, watch.waiters.first())
+        {
+            let again_in = match self.offer(topic, now)? {
+                Next::Due(_) if *budget == 0 => {
+                    self.waiters.look_at(Some(no));
+                    return Ok(());
+                }
+                Next::Due(_) => {
+                    self.serve_first(first, now, budget, out)?;
+                    continue;
+                }
+                Next::In(ms) => Some(now.steady_ms.saturating_add(ms)),
+                Next::Blocked => {
+                    self.waiters.blocked.push(no);
+                    None
+                }
+                Next::Empty => None,
+            };
+            self.waiters.plan(no, again_in);
+            return Ok(());
+        }
+        Ok(())
+    }
+
+    fn serve_first(
+        &mut self,
+        no: WaiterNo,
+        now: Now,
+        budget: &mut usize,
+        out: &mut Output,
+    ) -> Result<(), Error> {
+        let Some(waiter) = self.waiters.waiting.get(&no) else { return Ok(()) };
+        let Parked::Reserve { terms, watches } = &waiter.parked else { return Ok(()) };
+        let (terms, watches) = (*terms, watches.clone());
+        let watch_topic = |watch| self.waiters.watches.get(watch).and_then(|watch| watch.topic);
+        let topics: Vec<TopicNo> = watches.iter().filter_map(watch_topic).collect();
+        let answer = self.reserve_now(now, &topics, terms, out)?;
+        if let Ok(jobs) = &answer {
+            *budget = budget.saturating_sub(jobs.len());
+        }
+        if let Some((ticket, _)) = self.unpark(no) {
+            out.answers.push((ticket, answer.map(Reply::Jobs), When::Prompt));
+        }
+        Ok(())
+    }
+
+    /// Waits that are over are answered with nothing.
+    pub(crate) fn end_waits(&mut self, now: Now, budget: &mut usize, out: &mut Output) {
+        while let Some(&(until, no)) = self.waiters.ends.first()
+            && until <= now.steady_ms
+            && *budget > 0
+        {
+            *budget -= 1;
+            self.answer_with_nothing(no, out);
+        }
+    }
+
+    pub(crate) fn answer_with_nothing(&mut self, no: WaiterNo, out: &mut Output) {
+        let Some((ticket, parked)) = self.unpark(no) else { return };
+        let (answer, when) = match parked {
+            Parked::Reserve { .. } => (Ok(Reply::Jobs(Vec::new())), When::Prompt),
+            Parked::Lock { name, .. } => (Err(self.locked(&name)), When::Durable),
+        };
+        out.answers.push((ticket, answer, when));
+    }
+
+    /// The answer to a request that wants to wait when too many do.
+    pub(crate) fn too_many_wait(&self) -> Error {
+        Error::new(
+            Code::Busy,
+            format!("{WAITERS_MAX} requests wait already, the limit; ask without wait or later"),
+        )
+    }
+
+    /// What a topic has to offer, its pause considered.
+    pub(crate) fn offer(&mut self, topic: TopicNo, now: Now) -> Result<Next, Error> {
+        match self.topics.get(topic).and_then(|value| value.paused(now)) {
+            Some(None) => Ok(Next::Empty),
+            Some(Some(ms)) => Ok(Next::In(ms)),
+            None => self.timeline.next(topic, now),
+        }
+    }
+
+    /// Jobs due by the calendar come due earlier when the wall clock is set forward.
+    fn notice_wall_step(&mut self, now: Now) {
+        let offset_ms = i128::from(now.wall_ms) - i128::from(now.steady_ms);
+        let before = *self.wall_offset_ms.get_or_insert(offset_ms);
+        // Both clocks are rounded down, so they can differ by one without a step.
+        if before.abs_diff(offset_ms) > 1 {
+            self.wall_offset_ms = Some(offset_ms);
+            self.waiters.look_at_all();
+        }
+    }
+}

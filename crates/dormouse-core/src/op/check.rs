@@ -1,0 +1,140 @@
+//! Checks that several operations share. Each text names the field, its value, the limit and the
+//! fix.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::backoff::Backoff;
+use crate::error::{Code, Error};
+use crate::limits::{
+    AT_MS_MAX, BACKOFF_LIST_MAX, BATCH_MAX, BODY_BYTES_MAX, DELAY_MS_MAX, ERROR_BYTES_MAX,
+    HEADERS_BYTES_MAX, KEY_BYTES_MAX, LOCK_NAME_BYTES_MAX, TTL_MS_MAX, TTR_MS_MIN,
+};
+use crate::time::{Clock, Now};
+
+/// A span of time within its limits.
+pub(crate) fn span(field: &str, value_ms: i64, min_ms: u64, max_ms: u64) -> Result<u64, Error> {
+    match u64::try_from(value_ms) {
+        Ok(ms) if (min_ms..=max_ms).contains(&ms) => Ok(ms),
+        _ => Err(Error::invalid(format!("{field} is {value_ms} ms; give {min_ms} to {max_ms} ms"))),
+    }
+}
+
+pub(crate) fn ttr(value_ms: Option<i64>) -> Result<Option<u64>, Error> {
+    value_ms.map(|ms| span("ttr", ms, TTR_MS_MIN, TTL_MS_MAX)).transpose()
+}
+
+pub(crate) fn delay(value_ms: Option<i64>) -> Result<Option<u64>, Error> {
+    value_ms.map(|ms| span("delay", ms, 0, DELAY_MS_MAX)).transpose()
+}
+
+/// When a job is due that asks for this delay or this time: neither means now.
+pub(crate) fn due(
+    now: Now,
+    delay_ms: Option<i64>,
+    at_ms: Option<i64>,
+) -> Result<(Clock, u64), Error> {
+    match (delay_ms, at_ms) {
+        (None, None) => Ok((Clock::Steady, now.steady_ms)),
+        (Some(ms), None) => Ok((Clock::Steady, now.after(span("delay", ms, 0, DELAY_MS_MAX)?))),
+        (None, Some(ms)) => Ok((Clock::Wall, span("at", ms, 0, AT_MS_MAX)?)),
+        (Some(delay_ms), Some(at_ms)) => Err(Error::invalid(format!(
+            "delay ({delay_ms} ms) and at ({at_ms} ms) are both given; give one of them or neither"
+        ))),
+    }
+}
+
+/// The items of one request.
+pub(crate) fn batch(items: usize) -> Result<(), Error> {
+    if items <= BATCH_MAX {
+        return Ok(());
+    }
+    Err(Error::invalid(format!(
+        "the batch has {items} items; send at most {BATCH_MAX} at once and the rest after"
+    )))
+}
+
+pub(crate) fn body(body: &Bytes) -> Result<(), Error> {
+    if body.len() <= BODY_BYTES_MAX {
+        return Ok(());
+    }
+    Err(Error::new(
+        Code::TooLarge,
+        format!(
+            "body has {} bytes; give at most {BODY_BYTES_MAX} and keep more elsewhere",
+            body.len()
+        ),
+    ))
+}
+
+pub(crate) fn key(key: &Bytes) -> Result<(), Error> {
+    named_bytes("key", key, KEY_BYTES_MAX)
+}
+
+pub(crate) fn lock_names(name: &Bytes, owner: &Bytes) -> Result<(), Error> {
+    named_bytes("lock name", name, LOCK_NAME_BYTES_MAX)?;
+    named_bytes("lock owner", owner, LOCK_NAME_BYTES_MAX)
+}
+
+fn named_bytes(field: &str, value: &Bytes, max: usize) -> Result<(), Error> {
+    if (1..=max).contains(&value.len()) {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("{field} has {} bytes; give 1 to {max}", value.len())))
+}
+
+pub(crate) fn headers(headers: &[(String, String)]) -> Result<(), Error> {
+    if headers.iter().any(|(name, _)| name.is_empty()) {
+        return Err(Error::invalid("headers has an empty name; give each header a name"));
+    }
+    let bytes: usize = headers.iter().map(|(name, value)| name.len() + value.len()).sum();
+    if bytes <= HEADERS_BYTES_MAX {
+        return Ok(());
+    }
+    Err(Error::invalid(format!(
+        "headers has {bytes} bytes of names and values; give at most {HEADERS_BYTES_MAX}, the \
+         rest in the body"
+    )))
+}
+
+pub(crate) fn backoff(backoff: &Backoff) -> Result<(), Error> {
+    let wait = |field: &str, ms: u64| {
+        span(field, i64::try_from(ms).unwrap_or(i64::MAX), 0, DELAY_MS_MAX).map(drop)
+    };
+    match backoff {
+        Backoff::Fixed { delay_ms } => wait("backoff delay", *delay_ms),
+        Backoff::Exponential { factor: 0, .. } => {
+            Err(Error::invalid("backoff factor is 0; give at least 1"))
+        }
+        Backoff::Exponential { base_ms, cap_ms, .. } => {
+            wait("backoff base", *base_ms)?;
+            wait("backoff cap", *cap_ms)
+        }
+        Backoff::List { delays_ms } if (1..=BACKOFF_LIST_MAX).contains(&delays_ms.len()) => {
+            delays_ms.iter().try_for_each(|&ms| wait("backoff list entry", ms))
+        }
+        Backoff::List { delays_ms } => Err(Error::invalid(format!(
+            "backoff list has {} entries; give 1 to {BACKOFF_LIST_MAX}, the last one repeats",
+            delays_ms.len()
+        ))),
+    }
+}
+
+pub(crate) fn optional_backoff(value: Option<&Arc<Backoff>>) -> Result<(), Error> {
+    value.map_or(Ok(()), |value| backoff(value))
+}
+
+/// An error text as it is kept: cut to its limit, between characters.
+pub(crate) fn error_text(text: Bytes) -> Bytes {
+    if text.len() <= ERROR_BYTES_MAX {
+        return text;
+    }
+    let is_inside_char = |byte: &u8| byte & 0xc0 == 0x80;
+    let mut end = ERROR_BYTES_MAX;
+    while end > ERROR_BYTES_MAX - 4 && text.get(end).is_some_and(is_inside_char) {
+        end -= 1;
+    }
+    // A copy, because a slice would keep the whole text in memory.
+    Bytes::copy_from_slice(text.get(..end).unwrap_or_default())
+}
