@@ -69,7 +69,7 @@ impl RunRef {
 
 /// The file name of a run.
 pub fn run_name(no: u64) -> String {
-    format!("{RUN_PREFIX}{no:0width$}{RUN_SUFFIX}", width = RUN_DIGITS)
+    format!("{RUN_PREFIX}{no:0RUN_DIGITS$}{RUN_SUFFIX}")
 }
 
 /// The number of the run that has this file name, if it is one.

@@ -81,7 +81,9 @@ pub fn plan(disk: &dyn Disk, first_segment: u64) -> Result<Plan, Damage> {
 
 impl Plan {
     /// Makes durable all that was read, names included: what a killed process left in the page
-    /// cache must not be built on while a power cut could still take it away.
+    /// cache must not be built on while a power cut could still take it away. A start calls it
+    /// before it writes or removes anything, because the manifest's name, too, may be in the cache
+    /// only.
     pub fn sync_read_segments(&self, disk: &dyn Disk) -> Result<(), Damage> {
         for segment in &self.segments_read {
             let name = segment_name(*segment);
@@ -109,12 +111,9 @@ impl Planner {
                     self.read_batch(window, &header)?;
                     offset = header.end();
                 }
-                Batch::Bad(what, header) => {
+                Batch::Bad(what) => {
                     self.damage(&window.name, offset, what)?;
-                    if let Some(header) = header {
-                        self.check_claim(window, &header)?;
-                    }
-                    return self.read_claims(window, offset + 1);
+                    return self.read_claims(window, offset);
                 }
             }
         }
@@ -185,17 +184,22 @@ impl Planner {
         Ok(())
     }
 
-    /// Notes where the good batches end. Later damage at the head of another segment moves the
-    /// place, not the number: the torn end of a segment is known already when the segment that was
-    /// built on it turns out to be damaged.
+    /// Notes where the good batches end.
+    ///
+    /// Later damage at the head of another segment moves the place, not the number: the harmless
+    /// torn end of a segment is known already when the one that was built on it proves damaged.
     fn damage(&mut self, file: &str, offset: u64, what: &str) -> Result<(), Damage> {
         let Some(last) = &self.last else {
             return Err(checkpoint_missing(file, what));
         };
-        if self.torn.is_none() || offset == 0 {
-            let batch = last.number + 1;
-            self.torn = Some(Torn { batch, file: file.to_owned(), offset, what: what.to_owned() });
-        }
+        let what = match &self.torn {
+            None => what.to_owned(),
+            Some(_) if offset > 0 => return Ok(()),
+            Some(before) => {
+                format!("{what}; {} has damage at byte {} too", before.file, before.offset)
+            }
+        };
+        self.torn = Some(Torn { batch: last.number + 1, file: file.to_owned(), offset, what });
         Ok(())
     }
 
@@ -206,7 +210,7 @@ impl Planner {
             // What lies within a whole batch is a body, whatever it looks like.
             from = match window.batch(header.offset)? {
                 Batch::Good(_) => header.end(),
-                Batch::Bad(..) => header.offset + 1,
+                Batch::Bad(_) => header.offset + 1,
             };
         }
         Ok(())

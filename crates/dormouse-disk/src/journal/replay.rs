@@ -28,7 +28,7 @@ fn replay_stretch(disk: &dyn Disk, stretch: &Stretch, visit: Visit<'_>) -> Resul
         // Checked again: what was good when the plan was made may have gone bad since.
         let header = match window.batch(offset)? {
             Batch::Good(header) => header,
-            Batch::Bad(what, _) => return Err(Damage::corrupt(&window.name, offset, what)),
+            Batch::Bad(what) => return Err(Damage::corrupt(&window.name, offset, what)),
         };
         replay_batch(&mut window, &header, visit)?;
         offset = header.end();

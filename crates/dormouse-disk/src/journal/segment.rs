@@ -10,7 +10,7 @@ const DIGITS: usize = 20;
 
 /// The file name of a segment.
 pub fn segment_name(segment: u64) -> String {
-    format!("{PREFIX}{segment:0width$}{SUFFIX}", width = DIGITS)
+    format!("{PREFIX}{segment:0DIGITS$}{SUFFIX}")
 }
 
 /// The number of the segment that has this file name, if it is one.

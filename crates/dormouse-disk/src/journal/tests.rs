@@ -240,7 +240,7 @@ fn a_record_that_cannot_be_read_is_corruption_at_its_byte() {
     writer.write(&mut batch, 0, 0, 0).unwrap();
     match replayed(&disk, 1) {
         Err(Damage::Corrupt { offset, .. }) => {
-            assert_eq!(offset as usize, HEADER_BYTES + good_bytes)
+            assert_eq!(offset as usize, HEADER_BYTES + good_bytes);
         }
         other => panic!("{other:?}"),
     }

@@ -24,8 +24,8 @@ pub(super) struct Window {
 /// What stands at an offset.
 pub(super) enum Batch {
     Good(BatchHeader),
-    /// The reason why it cannot be used, and the header if that at least is whole.
-    Bad(&'static str, Option<BatchHeader>),
+    /// The reason why it cannot be used.
+    Bad(&'static str),
 }
 
 impl Window {
@@ -40,13 +40,13 @@ impl Window {
     pub(super) fn batch(&mut self, offset: u64) -> Result<Batch, Damage> {
         let header = match self.header(offset)? {
             Ok(header) => header,
-            Err(what) => return Ok(Batch::Bad(what, None)),
+            Err(what) => return Ok(Batch::Bad(what)),
         };
         if header.end() > self.len {
-            return Ok(Batch::Bad("the file ends within a batch", Some(header)));
+            return Ok(Batch::Bad("the file ends within a batch"));
         }
         if crc32c::crc32c(self.records(&header)?) != header.records_crc {
-            return Ok(Batch::Bad("the checksum of the records does not fit", Some(header)));
+            return Ok(Batch::Bad("the checksum of the records does not fit"));
         }
         Ok(Batch::Good(header))
     }
