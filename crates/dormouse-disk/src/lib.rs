@@ -12,4 +12,4 @@ pub mod manifest;
 mod memtable;
 pub mod run;
 pub mod store;
-mod timeline;
+pub mod timeline;

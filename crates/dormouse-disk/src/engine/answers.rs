@@ -6,10 +6,13 @@ use dormouse_core::Map;
 use dormouse_core::backend::{Answer, Sink, Ticket};
 use dormouse_core::error::Error;
 
+/// A sink and what it gets.
+type Group = (Arc<dyn Sink>, Vec<(Ticket, Answer)>);
+
 /// Answers grouped by sink, in order.
 #[derive(Default)]
 pub(super) struct Outgoing {
-    groups: Vec<(Arc<dyn Sink>, Vec<(Ticket, Answer)>)>,
+    groups: Vec<Group>,
 }
 
 impl Outgoing {

@@ -10,6 +10,9 @@ use super::format::{CRC_BYTES, checksum};
 
 /// Bytes gathered before they are written.
 const WRITE_BYTES: usize = 512 << 10;
+/// Bytes of a lasting file between two syncs. Gigabytes that wait for one sync at the end would make
+/// the journal's syncs wait behind them.
+const SYNC_BYTES: u64 = 10000 << 20;
 
 /// A file that is read.
 pub(super) struct Source {
@@ -93,14 +96,26 @@ pub(super) struct Out {
     no: u64,
     /// Bytes before the buffer.
     written: u64,
+    /// Bytes known to be durable; `None` if nobody will ask, because the file will not last.
+    synced: Option<u64>,
     buffer: Vec<u8>,
 }
 
 impl Out {
-    /// Makes a file of the run `no`.
+    /// Makes a file of the run `no` that will last.
     pub(super) fn create(disk: &Arc<dyn Disk>, name: &str, no: u64) -> Result<Out, Damage> {
+        Ok(Out { synced: Some(0), ..Out::create_temporary(disk, name, no)? })
+    }
+
+    /// Makes a file of the run `no` that will be gone before it matters whether it is durable.
+    pub(super) fn create_temporary(
+        disk: &Arc<dyn Disk>,
+        name: &str,
+        no: u64,
+    ) -> Result<Out, Damage> {
         let file = disk.create(name).map_err(|error| Damage::io(name, error))?;
-        Ok(Out { file, name: name.to_owned(), no, written: 0, buffer: Vec::new() })
+        let name = name.to_owned();
+        Ok(Out { file, name, no, written: 0, synced: None, buffer: Vec::new() })
     }
 
     /// The file's name.
@@ -146,12 +161,20 @@ impl Out {
             .map_err(|error| Damage::io(&self.name, error))?;
         self.written = self.position();
         self.buffer.clear();
-        Ok(())
+        match self.synced {
+            Some(synced) if self.written - synced >= SYNC_BYTES => self.sync_written(),
+            _ => Ok(()),
+        }
     }
 
     /// Makes everything durable.
     pub(super) fn sync(&mut self) -> Result<(), Damage> {
         self.flush()?;
+        self.sync_written()
+    }
+
+    fn sync_written(&mut self) -> Result<(), Damage> {
+        self.synced = Some(self.written);
         self.file.sync().map_err(|error| Damage::io(&self.name, error))
     }
 }

@@ -99,7 +99,7 @@ impl<R: Fixed + Ord> Sorter<R> {
 
 impl Spill {
     fn create(disk: &Arc<dyn Disk>, name: &str, no: u64) -> Result<Spill, Damage> {
-        let out = Out::create(disk, name, no)?;
+        let out = Out::create_temporary(disk, name, no)?;
         Ok(Spill { disk: Arc::clone(disk), out, chunks: Vec::new() })
     }
 }

@@ -11,6 +11,7 @@ use dormouse_core::place::Class;
 use dormouse_core::time::Now;
 use dormouse_core::timeline::Timeline;
 
+use super::task::Work;
 use super::{Done, FLUSHES_MAX, Sealed, Store, Task};
 use crate::journal::segment_name;
 use crate::manifest::{Manifest, RunRef, run_name};
@@ -22,7 +23,6 @@ use crate::timeline::{Frozen, OpenRun};
 const HOLDS_SWEPT_MAX: usize = 4_096;
 
 /// A flush under way.
-#[derive(Debug)]
 pub(super) struct Flush {
     /// The run-to-be; `None` = the memtable was empty.
     run: Option<RunRef>,
@@ -129,13 +129,13 @@ impl Store {
             let mut runs: Vec<RunRef> = flush.runs.clone();
             runs.extend(flush.run);
             let manifest = Manifest { first_segment: flush.segment, runs, ..self.manifest.clone() };
-            return Some(Task::Manifest(manifest));
+            return Some(Task(Work::Manifest(manifest)));
         }
         if let Some(Flush { run: Some(run), table: Some(table), .. }) = unwritten {
-            return Some(Task::Flush { run: *run, table: Arc::clone(table) });
+            return Some(Task(Work::Flush { run: *run, table: Arc::clone(table) }));
         }
         let names = std::mem::take(&mut self.removable);
-        (!names.is_empty()).then_some(Task::Remove(names))
+        (!names.is_empty()).then_some(Task(Work::Remove(names)))
     }
 
     /// Takes over what a task of the flush line did.

@@ -8,6 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::task::Work;
 use super::{Store, Task};
 use crate::manifest::RunRef;
 use crate::run::Run;
@@ -17,7 +18,6 @@ use crate::timeline::OpenRun;
 const RUNS_MAX: usize = 64;
 
 /// A merge under way.
-#[derive(Debug)]
 pub(super) struct Merge {
     run: RunRef,
     inputs: Vec<u64>,
@@ -76,7 +76,7 @@ impl Store {
             output: None,
             stop: Arc::clone(&stop),
         });
-        Some(Task::Merge { run, inputs, frontiers, stop })
+        Some(Task(Work::Merge { run, inputs, frontiers, stop }))
     }
 
     /// Runs that a merge could take now.

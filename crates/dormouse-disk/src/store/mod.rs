@@ -185,8 +185,8 @@ impl Store {
     }
 
     /// The rules and their tables, for questions.
-    pub fn machine(&self) -> &Machine<DiskTimeline> {
-        &self.machine
+    pub fn machine(&mut self) -> &mut Machine<DiskTimeline> {
+        &mut self.machine
     }
 
     /// The last words before a clean stop.

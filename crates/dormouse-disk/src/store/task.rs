@@ -12,13 +12,14 @@ use crate::memtable::Memtable;
 use crate::run::{Run, RunWriter, merge};
 
 /// Work to be done outside the store.
-pub enum Task {
+pub struct Task(pub(super) Work);
+
+pub(super) enum Work {
     /// Write a frozen memtable as a run.
     Flush {
         /// The run-to-be.
         run: RunRef,
         /// What to write.
-        #[doc(hidden)]
         table: Arc<Memtable>,
     },
     /// Make this the manifest.
@@ -26,7 +27,6 @@ pub enum Task {
     /// Remove files.
     Remove(Vec<String>),
     /// Merge neighbouring runs.
-    #[doc(hidden)]
     Merge {
         /// The output-to-be.
         run: RunRef,
@@ -60,13 +60,13 @@ pub enum Done {
 impl Task {
     /// Whether this is a merge, which may take long.
     pub fn is_merge(&self) -> bool {
-        matches!(self, Task::Merge { .. })
+        matches!(self.0, Work::Merge { .. })
     }
 
     /// Does the work. An error stops the store.
     pub fn run(self, disk: &Arc<dyn Disk>) -> Result<Done, Damage> {
-        match self {
-            Task::Flush { run, table } => {
+        match self.0 {
+            Work::Flush { run, table } => {
                 let mut writer = RunWriter::create(disk, &temporary(run), run.no, run.age)?;
                 for (place, weight, payload) in table.iter() {
                     writer.push(place, weight, payload)?;
@@ -74,17 +74,17 @@ impl Task {
                 writer.finish()?;
                 Ok(Done::Flushed { run: publish(disk, run)? })
             }
-            Task::Manifest(manifest) => {
+            Work::Manifest(manifest) => {
                 manifest::write(disk.as_ref(), &manifest)?;
                 Ok(Done::Manifest(manifest))
             }
-            Task::Remove(names) => {
+            Work::Remove(names) => {
                 for name in names {
                     remove(disk, &name)?;
                 }
                 Ok(Done::Removed)
             }
-            Task::Merge { run, inputs, frontiers, stop } => {
+            Work::Merge { run, inputs, frontiers, stop } => {
                 let merged = merge_runs(disk, run, &inputs, &frontiers, &stop);
                 Ok(Done::Merged { run: give_up_if_full(disk, run, merged)? })
             }

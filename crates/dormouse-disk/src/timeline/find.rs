@@ -74,7 +74,7 @@ impl Sources {
     fn find_in_run(&mut self, index: usize, id: JobId, hold: bool) -> Result<Mention, Error> {
         let open = &self.runs[index];
         let mut mention = Mention::None;
-        for loc in open.run.by_id(&mut self.cache, id, hold).map_err(stopped)? {
+        for loc in open.run.by_id(id, hold).map_err(stopped)? {
             mention = Mention::Past;
             let entry = open.run.entry(&mut self.cache, loc).map_err(stopped)?;
             let unread = self.frontiers.is_unread(&entry.place, open.age());

@@ -269,7 +269,7 @@ impl Lane {
         {
             return Some((place, slot.is_job().then_some((Speaker::Mem, slot.born))));
         }
-        for (index, _) in self.frozen.iter().enumerate().rev().filter(|(_, k)| **k == Some(key)) {
+        if let Some(index) = self.frozen.iter().rposition(|head| *head == Some(key)) {
             let slot = sources.frozen[index].table.get(place)?;
             return Some((place, slot.is_job().then_some((Speaker::Frozen(index), slot.born))));
         }

@@ -26,8 +26,7 @@ pub(crate) use sources::{Frozen, OpenRun, Sources};
 const HEADS_MAX: usize = 20_000;
 
 /// Where waiting jobs rest on disk.
-#[derive(Debug)]
-pub(crate) struct DiskTimeline {
+pub struct DiskTimeline {
     pub(crate) sources: Sources,
     /// Heads of lanes of topics that were asked for since the sources last changed.
     heads: Map<TopicNo, TopicHeads>,

@@ -19,7 +19,6 @@ use crate::run::{BlockCache, Run};
 const CACHE_BYTES: usize = 24 << 20;
 
 /// A memtable that is being written as a run.
-#[derive(Debug)]
 pub(crate) struct Frozen {
     pub(crate) table: Arc<Memtable>,
     /// The run-to-be.
@@ -30,7 +29,6 @@ pub(crate) struct Frozen {
 }
 
 /// A run in use.
-#[derive(Debug)]
 pub(crate) struct OpenRun {
     pub(crate) run: Arc<Run>,
     /// Entries consumed; fewer than in truth after a purge, so it only ever delays a clean-up.
@@ -55,7 +53,6 @@ impl OpenRun {
 }
 
 /// All sources; lists are oldest first.
-#[derive(Debug)]
 pub(crate) struct Sources {
     pub(crate) mem: Memtable,
     pub(crate) frozen: Vec<Frozen>,
