@@ -25,7 +25,7 @@ use dormouse_core::topic::{TopicName, TopicNo};
 use super::payload::{decode_payload, encode_payload};
 use super::place::{decode_place, decode_spot, encode_place, encode_spot};
 use super::progress;
-use super::raw::{Reader, put_bytes, put_varint};
+use super::raw::{Reader, put_bytes, put_sized, put_varint};
 use super::topic::{decode_pause, decode_settings, encode_pause, encode_settings};
 
 /// The highest number that a fact's kind can ever have; other records begin above it.
@@ -81,6 +81,18 @@ pub fn encode_put(
     payload: &[u8],
     out: &mut Vec<u8>,
 ) {
+    encode_put_head(at, left, left_bytes, key_loser, out);
+    put_bytes(payload, out);
+}
+
+#[inline]
+fn encode_put_head(
+    at: &Place,
+    left: Option<&Place>,
+    left_bytes: u32,
+    key_loser: Option<JobId>,
+    out: &mut Vec<u8>,
+) {
     let left_flag = if left.is_some() { PUT_LEFT } else { 0 };
     let loser_flag = if key_loser.is_some() { PUT_LOSER } else { 0 };
     out.extend_from_slice(&[PUT, left_flag | loser_flag]);
@@ -92,7 +104,6 @@ pub fn encode_put(
     if let Some(JobId(loser)) = key_loser {
         put_varint(loser, out);
     }
-    put_bytes(payload, out);
 }
 
 /// Reads a put without decoding its job; `None` also if the next record is no put.
@@ -119,9 +130,8 @@ pub fn encode_fact(fact: &Fact, out: &mut Vec<u8>) {
     };
     match fact {
         Fact::Put { job, at, left, left_bytes, key_loser } => {
-            let mut payload = Vec::new();
-            encode_payload(job, &mut payload);
-            encode_put(at, left.as_ref(), *left_bytes, *key_loser, &payload, out);
+            encode_put_head(at, left.as_ref(), *left_bytes, *key_loser, out);
+            put_sized(out, |out| encode_payload(job, out));
         }
         Fact::Move { id, topic, left, to, progress, key, cause } => {
             let header = MoveHeader { id: *id, topic: *topic, cause: *cause };

@@ -26,5 +26,5 @@ pub(crate) use fact::FACT_KIND_MAX;
 pub use fact::{PutParts, decode_fact, decode_put, encode_fact, encode_put};
 pub use payload::{decode_payload, encode_payload, payload_key};
 pub use place::{decode_place, encode_place};
-pub use raw::{Reader, put_bytes, put_varint, put_zigzag};
+pub use raw::{Reader, put_bytes, put_sized, put_varint, put_zigzag};
 pub use topic::{decode_pause, decode_settings, encode_pause, encode_settings};

@@ -35,6 +35,18 @@ pub fn put_bytes(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(bytes);
 }
 
+/// Appends what `write` appends as a byte string with its length in front, without a buffer.
+#[inline]
+pub fn put_sized(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+    let start = out.len();
+    write(out);
+    let end = out.len();
+    // The length is known only now: it is written behind and turned to the front.
+    put_varint((end - start) as u64, out);
+    let length_bytes = out.len() - end;
+    out[start..].rotate_right(length_bytes);
+}
+
 /// Reads from the front of a slice; every method gives `None` if what is there does not fit.
 #[derive(Clone, Debug)]
 pub struct Reader<'a> {

@@ -206,6 +206,16 @@ proptest! {
     }
 
     #[test]
+    fn a_put_is_the_same_from_a_job_and_from_its_payload(fact in fact()) {
+        if let Fact::Put { job, at, left, left_bytes, key_loser } = &fact {
+            let mut bytes = Vec::new();
+            let payload = encoded_job(job);
+            encode_put(at, left.as_ref(), *left_bytes, *key_loser, &payload, &mut bytes);
+            prop_assert_eq!(bytes, encoded_fact(&fact));
+        }
+    }
+
+    #[test]
     fn short_facts_are_refused(fact in fact()) {
         let bytes = encoded_fact(&fact);
         for len in 0..bytes.len() {

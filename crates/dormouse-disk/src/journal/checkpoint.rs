@@ -8,7 +8,7 @@ use dormouse_core::topic::{TopicName, TopicNo};
 
 use crate::codec::{
     Reader, decode_pause, decode_payload, decode_settings, encode_pause, encode_payload,
-    encode_settings, put_bytes, put_varint,
+    encode_settings, put_bytes, put_sized, put_varint,
 };
 
 /// What a checkpoint begins with: the numbers that exist once.
@@ -178,9 +178,7 @@ pub(super) fn encode_lease(image: &LeaseImage, out: &mut Vec<u8>) {
     put_varint(image.ttr_ms, out);
     out.push(u8::from(image.session));
     put_varint(image.job.id.0, out);
-    let mut payload = Vec::new();
-    encode_payload(&image.job, &mut payload);
-    put_bytes(&payload, out);
+    put_sized(out, |out| encode_payload(&image.job, out));
 }
 
 pub(super) fn decode_lease(reader: &mut Reader<'_>) -> Option<LeaseImage> {

@@ -10,7 +10,7 @@ use dormouse_core::time::Clock;
 use dormouse_core::topic::{Pause, Settings, TopicName, TopicNo};
 
 use super::*;
-use crate::codec::encode_payload;
+use crate::codec::{Reader, encode_payload};
 use crate::damage::Damage;
 use crate::disk::{Disk, RealDisk};
 
@@ -81,6 +81,7 @@ fn every_kind() -> Vec<Record> {
             steps: vec![(1, 2, JobId(3)), (u64::MAX, u64::MAX, JobId(u64::MAX))],
         }),
         Record::Frontier(FrontierImage { topic: TopicNo(2), class: None, steps: vec![] }),
+        Record::RunUse(RunUse { no: 3, consumed: 1 << 40 }),
         Record::CheckpointEnd,
         Record::Fact(Fact::Put {
             job: job(),
@@ -129,10 +130,21 @@ fn every_record_comes_back() {
     assert!(plan.sealed);
     assert_eq!(plan.torn, None);
     assert_eq!((plan.last.number, plan.next_segment), (records.len() as u64, 5));
-    assert_eq!((plan.last.steady_ms, plan.last.wall_ms), (21, 31));
+    assert_eq!((plan.last.steady_ms, plan.last.wall_ms), (22, 32));
     assert_eq!(plan.segments_read, [4]);
     plan.sync_read_segments(&disk).unwrap();
     assert_eq!(verify(&disk, 4).unwrap().records, records.len() as u64);
+}
+
+#[test]
+fn short_records_are_refused() {
+    for record in every_kind() {
+        let mut bytes = Vec::new();
+        record.encode(&mut bytes);
+        for len in 0..bytes.len() {
+            assert_eq!(Record::decode(&mut Reader::new(&bytes[..len])), None, "{record:?} {len}");
+        }
+    }
 }
 
 #[test]
