@@ -1,7 +1,7 @@
 //! A run: an immutable file of entries sorted by place, written once by a flush or a merge, then
 //! only read.
 //!
-//! What a run says is [`format`]'s layout; how it is read is [`Run`]. A *lane* is one (topic, class):
+//! The layout of the file is in format.rs; [`Run`] reads it. A *lane* is one (topic, class):
 //! reading always happens within a lane, from a bound (due_at, id) on.
 //!
 //! In memory an open run costs its fences (one key per 4 KiB of index) and its key filter (12 bits

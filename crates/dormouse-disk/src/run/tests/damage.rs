@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::super::format::{FOOTER_BYTES, HEADER_BYTES, checksum};
 use super::super::page::PAGE_BYTES;
+use super::super::record::BlockRecord;
 use super::*;
 use crate::damage::Damage;
 
@@ -236,4 +237,36 @@ fn a_block_in_the_wrong_place_is_noticed() {
     let mut mixed = bytes.clone();
     mixed[range(second.offset)].copy_from_slice(&file_bytes(&disk, "other")[range(second.offset)]);
     assert!(is_noticed(&mixed, &model));
+}
+
+#[test]
+fn a_page_in_the_wrong_place_is_noticed() {
+    let place = |id| Place { topic: TopicNo(1), class: Class::DEAD, due_at: 1, id: JobId(id) };
+    let model: Model = (0..1_000).map(|id| (place(id), (-1, None))).collect();
+    let disk = MemDisk::shared();
+    write_model(&disk, "run", 3, &model, SMALL_CHUNKS);
+    let first = open(&disk, "run").layout.ids as usize;
+    let mut bytes = file_bytes(&disk, "run");
+    bytes.copy_within(first + PAGE_BYTES..first + 2 * PAGE_BYTES, first);
+    let run = open(&disk_with("run", &bytes), "run");
+    assert!(run.ids.get(0).is_err());
+    assert!(run.ids.get(292).is_ok());
+}
+
+#[test]
+fn a_block_beyond_measure_is_not_read() {
+    let place = |id| Place { topic: TopicNo(1), class: Class::DEAD, due_at: 1, id: JobId(id) };
+    let model: Model =
+        (0..5).map(|id| (place(id), (1, Some(payload(None, vec![1; 1 << 20]))))).collect();
+    let disk = MemDisk::shared();
+    write_model(&disk, "run", 3, &model, SMALL_CHUNKS);
+    let run = open(&disk, "run");
+    let record = run.blocks.get(0).unwrap();
+    assert!(run.check_location(&record).is_ok());
+    // It would be within the file.
+    let forged = BlockRecord { len: 5 << 20, ..record };
+    assert!(u64::from(forged.len) < run.layout.blocks);
+    assert!(run.check_location(&forged).is_err());
+    let forged = BlockRecord { offset: u64::MAX, ..record };
+    assert!(run.check_location(&forged).is_err());
 }
