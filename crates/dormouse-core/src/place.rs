@@ -14,6 +14,8 @@ use crate::topic::TopicNo;
 pub struct Class(u64);
 
 impl Class {
+    /// The class that sorts first.
+    pub const FIRST: Class = Class(0);
     /// Dead jobs, by the steady time of their death; never due.
     pub const DEAD: Class = Class(1 << 33);
     /// Keys kept taken after an ack, by the steady time of their end.

@@ -1,15 +1,26 @@
 //! Room for encoded jobs: appended, never moved, dropped as a whole with the memtable.
 
-/// Where a stored piece lies.
+/// Where a stored piece lies, in eight bytes: millions of these are held.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
-    chunk: u32,
-    start: u32,
+    /// The chunk in the high bits, the start within it in the low ones.
+    at: u32,
     len: u32,
 }
 
-/// Chunks are large enough to make allocation rare and small enough to grow smoothly.
-const CHUNK_BYTES: usize = 1 << 20;
+impl Span {
+    /// Nothing.
+    pub(crate) const EMPTY: Span = Span { at: 0, len: 0 };
+
+    pub(crate) fn is_empty(self) -> bool {
+        self.len == 0
+    }
+}
+
+/// Chunks are large enough to make allocation rare and small enough to grow smoothly; a piece that
+/// is larger has a chunk of its own. All pieces start below this.
+const CHUNK_BYTES: usize = 1 << START_BITS;
+const START_BITS: u32 = 20;
 
 /// Append-only byte store.
 #[derive(Debug, Default)]
@@ -21,7 +32,10 @@ pub(crate) struct Arena {
 impl Arena {
     /// Stores what `write` appends, which is at most a few bytes longer than `about`.
     pub(crate) fn store(&mut self, about: usize, write: impl FnOnce(&mut Vec<u8>)) -> Span {
-        let fits = self.chunks.last().is_some_and(|last| last.capacity() - last.len() >= about);
+        let fits = self
+            .chunks
+            .last()
+            .is_some_and(|last| last.len() < CHUNK_BYTES && last.capacity() - last.len() >= about);
         if !fits {
             self.chunks.push(Vec::with_capacity(CHUNK_BYTES.max(about)));
         }
@@ -31,14 +45,14 @@ impl Arena {
         write(chunk);
         let len = chunk.len() - start;
         self.bytes += len;
-        // A chunk holds one job of about 1 MiB or many that end below 1 MiB: u32 is ample.
-        Span { chunk: index as u32, start: start as u32, len: len as u32 }
+        // 4,096 chunks are 4 GiB: a memtable is frozen, or stops taking, long before.
+        Span { at: (index as u32) << START_BITS | start as u32, len: len as u32 }
     }
 
     /// What was stored.
     pub(crate) fn get(&self, span: Span) -> &[u8] {
-        let start = span.start as usize;
-        &self.chunks[span.chunk as usize][start..start + span.len as usize]
+        let start = (span.at & (CHUNK_BYTES as u32 - 1)) as usize;
+        &self.chunks[(span.at >> START_BITS) as usize][start..start + span.len as usize]
     }
 
     /// Bytes stored, also of jobs that have left since.

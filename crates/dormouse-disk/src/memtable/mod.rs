@@ -6,6 +6,7 @@
 
 mod arena;
 mod ids;
+mod packed;
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -20,6 +21,7 @@ use crate::codec::{decode_payload, encode_payload, payload_key};
 use crate::run::key_hash;
 use arena::{Arena, Span};
 use ids::Ids;
+use packed::Packed;
 
 /// A position within a lane.
 pub(crate) type Key = (u64, JobId);
@@ -27,16 +29,18 @@ pub(crate) type Key = (u64, JobId);
 /// What a memtable knows of one place.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slot {
-    pub(crate) weight: i8,
-    /// The encoded job; `None` = a tombstone.
-    job: Option<Span>,
-    /// The batch that put the job.
-    pub(crate) born: Born,
+    /// The encoded job; an empty one is a tombstone.
+    job: Span,
+    /// The batch that put the job, counted from the table's `born_base`; 0 = durable already.
+    born: u32,
+    weight: i8,
 }
 
 impl Slot {
+    const TOMBSTONE: Slot = Slot { job: Span::EMPTY, born: 0, weight: -1 };
+
     pub(crate) fn is_job(&self) -> bool {
-        self.job.is_some()
+        !self.job.is_empty()
     }
 }
 
@@ -52,11 +56,15 @@ struct LaneCount {
 /// Entries by place.
 #[derive(Debug, Default)]
 pub(crate) struct Memtable {
-    entries: BTreeMap<Place, Slot>,
+    entries: BTreeMap<Packed, Slot>,
     lanes: BTreeMap<(TopicNo, Class), LaneCount>,
     ids: Ids,
     keys: Map<u64, Vec<(JobId, bool)>>,
     arena: Arena,
+    /// Births are counted from here, to need only four bytes each.
+    born_base: Born,
+    /// Jobs that arrived since the journal last asked, in order.
+    arrivals: Vec<(Place, Span)>,
 }
 
 impl Memtable {
@@ -68,30 +76,64 @@ impl Memtable {
             let hash = key_hash(place.topic, key);
             self.keys.entry(hash).or_default().push((job.id, place.class == Class::HOLD));
         }
+        let born = self.shorten(born);
         let mut entered = false;
-        let slot = self.entries.entry(place).or_insert_with(|| {
+        let slot = self.entries.entry(Packed::of(&place)).or_insert_with(|| {
             entered = true;
-            Slot { weight: 0, job: None, born: 0 }
+            Slot { weight: 0, ..Slot::TOMBSTONE }
         });
-        debug_assert!(slot.job.is_none(), "two jobs at {place:?}");
-        *slot = Slot { weight: slot.weight + 1, job: Some(span), born };
+        debug_assert!(!slot.is_job(), "two jobs at {place:?}");
+        *slot = Slot { weight: slot.weight + 1, job: span, born };
+        self.arrivals.push((place, span));
         self.count(place, 1, isize::from(entered));
         if entered {
             self.ids.insert(place);
         }
     }
 
+    fn shorten(&mut self, born: Born) -> u32 {
+        if born == 0 {
+            return 0;
+        }
+        if self.born_base == 0 {
+            self.born_base = born - 1;
+        }
+        // A table that saw four billion batches would have been frozen long before.
+        u32::try_from(born - self.born_base).unwrap_or(u32::MAX)
+    }
+
+    /// The batch that put the job of a slot.
+    pub(crate) fn born(&self, slot: &Slot) -> Born {
+        if slot.born == 0 { 0 } else { self.born_base + u64::from(slot.born) }
+    }
+
+    /// The encoded jobs that arrived since the last call, in order.
+    pub(crate) fn take_arrivals(&mut self) -> Vec<(Place, Span)> {
+        std::mem::take(&mut self.arrivals)
+    }
+
+    /// Gives the list back, so that its room is used again.
+    pub(crate) fn return_arrivals(&mut self, mut arrivals: Vec<(Place, Span)>) {
+        arrivals.clear();
+        self.arrivals = arrivals;
+    }
+
+    /// An encoded job.
+    pub(crate) fn encoded(&self, span: Span) -> &[u8] {
+        self.arena.get(span)
+    }
+
     /// A job leaves its place otherwise than at the head of its lane.
     pub(crate) fn depart(&mut self, place: Place) {
         self.forget_key(place);
-        match self.entries.get_mut(&place) {
+        match self.entries.get_mut(&Packed::of(&place)) {
             Some(slot) if slot.weight == 1 => self.drop_entry(place),
             Some(slot) => {
-                *slot = Slot { weight: slot.weight - 1, job: None, born: 0 };
+                *slot = Slot { weight: slot.weight - 1, ..Slot::TOMBSTONE };
                 self.count(place, -1, 0);
             }
             None => {
-                self.entries.insert(place, Slot { weight: -1, job: None, born: 0 });
+                self.entries.insert(Packed::of(&place), Slot::TOMBSTONE);
                 self.ids.insert(place);
                 self.count(place, -1, 1);
             }
@@ -105,7 +147,7 @@ impl Memtable {
     }
 
     fn drop_entry(&mut self, place: Place) {
-        if let Some(slot) = self.entries.remove(&place) {
+        if let Some(slot) = self.entries.remove(&Packed::of(&place)) {
             self.ids.remove(place);
             self.count(place, -i64::from(slot.weight), -1);
         }
@@ -137,40 +179,39 @@ impl Memtable {
 
     /// Everything of a topic goes.
     pub(crate) fn purge(&mut self, topic: TopicNo) {
-        let places: Vec<Place> = self.of_topic(topic).map(|(place, _)| *place).collect();
+        let places: Vec<Place> = self.of_topic(topic).collect();
         for place in places {
             self.pop(place);
         }
     }
 
-    fn of_topic(&self, topic: TopicNo) -> impl Iterator<Item = (&Place, &Slot)> {
-        let first =
-            start_of(topic, Class::waiting(0, dormouse_core::time::Clock::Steady), (0, JobId(0)));
-        self.entries.range(first..).take_while(move |(place, _)| place.topic == topic)
+    fn of_topic(&self, topic: TopicNo) -> impl Iterator<Item = Place> {
+        let first = Packed::new(topic, Class::FIRST, 0, JobId(0));
+        let places = self.entries.range(first..).map(|(packed, _)| packed.place());
+        places.take_while(move |place| place.topic == topic)
     }
 
     /// The first entry of a lane at or after `from`.
     pub(crate) fn first(&self, topic: TopicNo, class: Class, from: Key) -> Option<(Place, Slot)> {
-        let mut rest = self.entries.range(start_of(topic, class, from)..);
-        let (place, slot) = rest.next()?;
-        (place.topic == topic && place.class == class).then_some((*place, *slot))
+        let from = Packed::new(topic, class, from.0, from.1);
+        in_lane(self.entries.range(from..).next(), topic, class)
     }
 
     /// The first entry of a lane after `key`.
     pub(crate) fn after(&self, topic: TopicNo, class: Class, key: Key) -> Option<(Place, Slot)> {
-        let from = (Bound::Excluded(start_of(topic, class, key)), Bound::Unbounded);
-        let (place, slot) = self.entries.range(from).next()?;
-        (place.topic == topic && place.class == class).then_some((*place, *slot))
+        let after = Bound::Excluded(Packed::new(topic, class, key.0, key.1));
+        in_lane(self.entries.range((after, Bound::Unbounded)).next(), topic, class)
     }
 
     /// The entry at a place.
     pub(crate) fn get(&self, place: Place) -> Option<Slot> {
-        self.entries.get(&place).copied()
+        self.entries.get(&Packed::of(&place)).copied()
     }
 
     /// The encoded job at a place.
     pub(crate) fn payload(&self, place: Place) -> Option<&[u8]> {
-        self.entries.get(&place)?.job.map(|span| self.arena.get(span))
+        let slot = self.entries.get(&Packed::of(&place))?;
+        slot.is_job().then(|| self.arena.get(slot.job))
     }
 
     /// The job at a place.
@@ -183,8 +224,8 @@ impl Memtable {
     pub(crate) fn rewrite(&mut self, place: Place, job: &Job) {
         let about = job.content.bytes() as usize + 256;
         let span = self.arena.store(about, |out| encode_payload(job, out));
-        if let Some(slot) = self.entries.get_mut(&place) {
-            slot.job = Some(span);
+        if let Some(slot) = self.entries.get_mut(&Packed::of(&place)) {
+            slot.job = span;
         }
         if let Some(key) = job.key() {
             let ids = self.keys.entry(key_hash(place.topic, key)).or_default();
@@ -204,7 +245,7 @@ impl Memtable {
 
     /// Classes of a topic that have entries here, ascending.
     pub(crate) fn classes(&self, topic: TopicNo) -> impl Iterator<Item = Class> + '_ {
-        let first = (topic, Class::waiting(0, dormouse_core::time::Clock::Steady));
+        let first = (topic, Class::FIRST);
         self.lanes
             .range(first..)
             .map(|(lane, _)| *lane)
@@ -223,10 +264,9 @@ impl Memtable {
         let (low, high) = (lane.until.min(until), lane.until.max(until));
         let sign = if until >= lane.until { 1 } else { -1 };
         if low < high {
-            let start = start_of(topic, class, (low + 1, JobId(0)));
-            let end = start_of(topic, class, (high, JobId(u64::MAX)));
-            let between: i64 =
-                self.entries.range(start..=end).map(|(_, slot)| i64::from(slot.weight)).sum();
+            let start = Packed::new(topic, class, low + 1, JobId(0));
+            let end = Packed::new(topic, class, high, JobId(u64::MAX));
+            let between = sum(self.entries.range(start..=end));
             lane.weight += sign * between;
             lane.until = until;
         }
@@ -235,18 +275,16 @@ impl Memtable {
 
     /// The weight of a lane's entries within two bounds, counted one by one.
     pub(crate) fn weigh(&self, topic: TopicNo, class: Class, from: Key, until: u64) -> i64 {
-        let start = start_of(topic, class, from);
-        let end = start_of(topic, class, (until, JobId(u64::MAX)));
-        if start > end {
-            return 0;
-        }
-        self.entries.range(start..=end).map(|(_, slot)| i64::from(slot.weight)).sum()
+        let start = Packed::new(topic, class, from.0, from.1);
+        let end = Packed::new(topic, class, until, JobId(u64::MAX));
+        if start > end { 0 } else { sum(self.entries.range(start..=end)) }
     }
 
     /// All entries in order.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Place, i32, Option<&[u8]>)> {
-        self.entries.iter().map(|(place, slot)| {
-            (place, i32::from(slot.weight), slot.job.map(|span| self.arena.get(span)))
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Place, i32, Option<&[u8]>)> {
+        self.entries.iter().map(|(packed, slot)| {
+            let payload = slot.is_job().then(|| self.arena.get(slot.job));
+            (packed.place(), i32::from(slot.weight), payload)
         })
     }
 
@@ -257,11 +295,17 @@ impl Memtable {
 
     /// About how much memory it takes.
     pub(crate) fn bytes(&self) -> usize {
-        // An entry costs its node in the tree (about 75 bytes at the usual fill) and its id slot.
-        self.arena.bytes() + self.entries.len() * 100
+        // An entry costs its node in the tree (about 55 bytes at the usual fill) and its id slot.
+        self.arena.bytes() + self.entries.len() * 80
     }
 }
 
-fn start_of(topic: TopicNo, class: Class, key: Key) -> Place {
-    Place { topic, class, due_at: key.0, id: key.1 }
+fn in_lane(entry: Option<(&Packed, &Slot)>, topic: TopicNo, class: Class) -> Option<(Place, Slot)> {
+    let (packed, slot) = entry?;
+    let place = packed.place();
+    (place.topic == topic && place.class == class).then_some((place, *slot))
+}
+
+fn sum<'a>(entries: impl Iterator<Item = (&'a Packed, &'a Slot)>) -> i64 {
+    entries.map(|(_, slot)| i64::from(slot.weight)).sum()
 }

@@ -131,7 +131,7 @@ fn weigh(open: &OpenRun) -> Weight {
 fn choose(runs: &[Weight], fan: usize, tier_bytes: u64) -> Option<Range<usize>> {
     let mostly_consumed = |run: &Weight| {
         run.consumed < run.entries
-            && run.consumed.saturating_mul(4) >= run.entries.saturating_mul(3)
+            && run.consumed.saturating_mul(8) >= run.entries.saturating_mul(7)
     };
     if let Some(index) = runs.iter().position(mostly_consumed) {
         return Some(index..index + 1);
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn a_mostly_consumed_run_is_rewritten() {
-        assert_eq!(choose(&[run(100, 10), run(100, 80)], 16, 100), Some(1..2));
+        assert_eq!(choose(&[run(100, 10), run(100, 90)], 16, 100), Some(1..2));
         // One that is consumed whole is simply dropped by the next manifest.
         assert_eq!(choose(&[run(100, 100)], 16, 100), None);
     }

@@ -24,6 +24,7 @@ use std::sync::Arc;
 use dormouse_core::backend::{Answer, Ticket};
 use dormouse_core::command::Command;
 use dormouse_core::error::{Code, Error};
+use dormouse_core::fact::Fact;
 use dormouse_core::machine::{Machine, Output, When};
 use dormouse_core::time::Now;
 
@@ -114,10 +115,26 @@ impl Store {
         self.machine.next_wake(now)
     }
 
+    /// Facts go to the open batch. What a put brought is encoded already, in the memtable.
     fn collect(&mut self) {
+        let mem = &mut self.machine.timeline_mut().sources.mem;
+        let arrivals = mem.take_arrivals();
+        let mut arrived = arrivals.iter();
         for fact in self.out.facts.drain(..) {
-            self.builder.push_fact(&fact);
+            let Fact::Put { at, left, left_bytes, key_loser, .. } = &fact else {
+                self.builder.push_fact(&fact);
+                continue;
+            };
+            // Facts and arrivals are in the same order; other facts bring arrivals too.
+            match arrived.find(|(place, _)| place == at) {
+                Some((_, span)) => {
+                    let encoded = mem.encoded(*span);
+                    self.builder.push_put(at, left.as_ref(), *left_bytes, *key_loser, encoded);
+                }
+                None => self.builder.push_fact(&fact),
+            }
         }
+        mem.return_arrivals(arrivals);
     }
 
     /// Answers since the last call. One that waits belongs to the batch that is open now.

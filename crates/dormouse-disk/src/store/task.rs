@@ -69,7 +69,7 @@ impl Task {
             Work::Flush { run, table } => {
                 let mut writer = RunWriter::create(disk, &temporary(run), run.no, run.age)?;
                 for (place, weight, payload) in table.iter() {
-                    writer.push(place, weight, payload)?;
+                    writer.push(&place, weight, payload)?;
                 }
                 writer.finish()?;
                 Ok(Done::Flushed { run: publish(disk, run)? })

@@ -50,7 +50,8 @@ impl Sources {
         for place in self.mem.places(id).filter(|place| is_of(place, hold)) {
             mention = Mention::Past;
             if let (Some(job), Some(slot)) = (self.mem.job(place), self.mem.get(place)) {
-                return Mention::Rests(Box::new(Resting { place, job, born: slot.born }));
+                let born = self.mem.born(&slot);
+                return Mention::Rests(Box::new(Resting { place, job, born }));
             }
         }
         mention
@@ -65,7 +66,8 @@ impl Sources {
                 continue;
             }
             if let (Some(job), Some(slot)) = (frozen.table.job(place), frozen.table.get(place)) {
-                return Mention::Rests(Box::new(Resting { place, job, born: slot.born }));
+                let born = frozen.table.born(&slot);
+                return Mention::Rests(Box::new(Resting { place, job, born }));
             }
         }
         mention

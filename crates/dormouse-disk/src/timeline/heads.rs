@@ -267,11 +267,13 @@ impl Lane {
         if let Some((at, slot)) = mem
             && at == place
         {
-            return Some((place, slot.is_job().then_some((Speaker::Mem, slot.born))));
+            return Some((place, slot.is_job().then_some((Speaker::Mem, sources.mem.born(&slot)))));
         }
         if let Some(index) = self.frozen.iter().rposition(|head| *head == Some(key)) {
-            let slot = sources.frozen[index].table.get(place)?;
-            return Some((place, slot.is_job().then_some((Speaker::Frozen(index), slot.born))));
+            let table = &sources.frozen[index].table;
+            let slot = table.get(place)?;
+            let speaks = (Speaker::Frozen(index), table.born(&slot));
+            return Some((place, slot.is_job().then_some(speaks)));
         }
         let speaks = |head: &&RunHead| head.key == key;
         let mut runs = self.runs.iter().enumerate().rev();

@@ -90,12 +90,12 @@ impl Sources {
             let table = &self.frozen[index].table;
             *head = table.after(topic, class, key).map(|(place, _)| key_of(&place));
             job = table.job(place);
-            born = table.get(place).map_or(0, |slot| slot.born);
+            born = table.get(place).map_or(0, |slot| table.born(&slot));
         }
         if reading.mem == Some(key) {
             reading.mem = self.mem.after(topic, class, key).map(|(place, _)| key_of(&place));
             job = self.mem.job(place);
-            born = self.mem.get(place).map_or(0, |slot| slot.born);
+            born = self.mem.get(place).map_or(0, |slot| self.mem.born(&slot));
         }
         Ok(job.map(|job| Resting { place, job, born }))
     }
