@@ -117,6 +117,7 @@ impl<T: Timeline> Machine<T> {
             let ttl_ms = self.locks.get(&name).map_or(0, |lock| lock.ttl_ms);
             self.locks.set_expiry(&name, now.after(ttl_ms));
         }
+        self.topics.clear_idle();
         for topic in self.topics.numbers() {
             self.plan_trim(topic);
             self.vanish_if_unused(topic, now, out);

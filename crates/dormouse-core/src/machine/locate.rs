@@ -13,6 +13,7 @@ use crate::topic::{TopicName, TopicNo};
 
 /// Where a job is.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "lives no longer than a call")]
 pub(crate) enum Located {
     /// In the lease table.
     Leased(JobId),
@@ -51,6 +52,7 @@ pub(crate) enum Taker {
 
 /// Whether a token is good.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "lives no longer than a call")]
 pub(crate) enum Hold {
     /// Its lease goes on.
     Leased,

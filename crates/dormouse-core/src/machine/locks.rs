@@ -119,7 +119,7 @@ impl<T: Timeline> Machine<T> {
         let fence = self.next_fence();
         let reply = self.hold_lock(
             now,
-            name,
+            &name,
             HeldLock { owner, fence, depth: 1, ttl_ms, expires_at: now.after(ttl_ms) },
             out,
         );
@@ -130,14 +130,14 @@ impl<T: Timeline> Machine<T> {
     pub(crate) fn hold_lock(
         &mut self,
         now: Now,
-        name: Bytes,
+        name: &Bytes,
         lock: HeldLock,
         out: &mut Output,
     ) -> LockReply {
         let HeldLock { owner, fence, depth, ttl_ms, expires_at } = lock;
         let fact = Fact::LockHeld { name: name.clone(), owner, fence, depth, ttl_ms };
         self.commit(fact, Origin::Live, out);
-        self.locks.set_expiry(&name, expires_at);
+        self.locks.set_expiry(name, expires_at);
         LockReply { fence, expires_at: now.to_wall(Clock::Steady, expires_at), depth }
     }
 

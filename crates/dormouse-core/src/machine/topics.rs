@@ -29,8 +29,16 @@ pub(crate) struct Topic {
     pub(crate) leased_bytes: u64,
     /// Reserves wait on it.
     pub(crate) watch: Option<WatchNo>,
-    /// It is on its way to being looked at for vanishing.
-    idle: bool,
+    idle: Idle,
+}
+
+/// Whether a topic is on its way to being looked at for vanishing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Idle {
+    No,
+    Planned,
+    /// It was used and became unused again since that was planned.
+    Renewed,
 }
 
 impl Topic {
@@ -44,7 +52,7 @@ impl Topic {
             leased: BTreeSet::new(),
             leased_bytes: 0,
             watch: None,
-            idle: false,
+            idle: Idle::No,
         }
     }
 
@@ -171,13 +179,22 @@ impl Topics {
 
     /// Something that spoke for the topic went.
     pub(crate) fn note_unused(&mut self, topic: TopicNo) {
-        if let Some(value) = self.by_no.get_mut(&topic)
-            && !value.idle
-            && value.unused_from().is_some()
-        {
-            value.idle = true;
-            self.emptied.push(topic);
+        let Some(value) = self.by_no.get_mut(&topic) else { return };
+        if value.unused_from().is_none() {
+            return;
         }
+        if value.idle == Idle::No {
+            value.idle = Idle::Planned;
+            self.emptied.push(topic);
+        } else {
+            value.idle = Idle::Renewed;
+        }
+    }
+
+    /// Forgets when to look at topics for vanishing: all are about to be looked at.
+    pub(crate) fn clear_idle(&mut self) {
+        self.emptied.clear();
+        self.idle.clear();
     }
 
     /// When topics must be looked at for vanishing.
@@ -209,9 +226,9 @@ impl<T: Timeline> Machine<T> {
 
     /// Lets topics vanish that have been unused for a while.
     pub(crate) fn let_topics_vanish(&mut self, now: Now, budget: &mut usize, out: &mut Output) {
+        let later = now.steady_ms.saturating_add(TOPIC_LINGER_MS);
         for topic in std::mem::take(&mut self.topics.emptied) {
-            let at = now.steady_ms.saturating_add(TOPIC_LINGER_MS);
-            self.topics.idle.insert((at, topic));
+            self.topics.idle.insert((later, topic));
         }
         while let Some(&(at, topic)) = self.topics.idle.first()
             && at <= now.steady_ms
@@ -219,10 +236,17 @@ impl<T: Timeline> Machine<T> {
         {
             *budget -= 1;
             self.topics.idle.pop_first();
-            self.vanish_if_unused(topic, now, out);
+            match self.topics.by_no.get_mut(&topic) {
+                Some(value) if value.idle == Idle::Renewed => {
+                    value.idle = Idle::Planned;
+                    self.topics.idle.insert((later, topic));
+                }
+                _ => self.vanish_if_unused(topic, now, out),
+            }
         }
     }
 
+    /// Lets a topic vanish, plans to look again when its last hold or its pause ends, or lets it be.
     pub(crate) fn vanish_if_unused(&mut self, topic: TopicNo, now: Now, out: &mut Output) {
         let Some(value) = self.topics.by_no.get_mut(&topic) else { return };
         match value.unused_from() {
@@ -230,10 +254,10 @@ impl<T: Timeline> Machine<T> {
                 self.commit(Fact::TopicGone { topic }, Origin::Live, out);
             }
             Some(from) => {
-                value.idle = true;
+                value.idle = Idle::Planned;
                 self.topics.idle.insert((from, topic));
             }
-            None => value.idle = false,
+            None => value.idle = Idle::No,
         }
     }
 }

@@ -91,7 +91,7 @@ impl<T: Timeline> Machine<T> {
             again.ttl_ms = ttl_ms;
             // Taking it again must not shorten it for whoever took it first.
             again.expires_at = again.expires_at.max(now.after(ttl_ms));
-            return Ok(Some(self.hold_lock(now, name, again, out)));
+            return Ok(Some(self.hold_lock(now, &name, again, out)));
         }
         if wait_ms == 0 {
             return Err(self.locked(&name));
@@ -110,7 +110,7 @@ impl<T: Timeline> Machine<T> {
         let mut lock = self.own_lock(&renew.name, &renew.owner)?;
         lock.ttl_ms = ttl_ms.unwrap_or(lock.ttl_ms);
         lock.expires_at = now.after(lock.ttl_ms);
-        Ok(Reply::Lock(self.hold_lock(now, renew.name.clone(), lock, out)))
+        Ok(Reply::Lock(self.hold_lock(now, &renew.name, lock, out)))
     }
 
     pub(crate) fn unlock(&mut self, now: Now, unlock: &Unlock, out: &mut Output) -> Answer {
@@ -118,7 +118,7 @@ impl<T: Timeline> Machine<T> {
         let mut lock = self.own_lock(&unlock.name, &unlock.owner)?;
         if lock.depth > 1 {
             lock.depth -= 1;
-            self.hold_lock(now, unlock.name.clone(), lock, out);
+            self.hold_lock(now, &unlock.name, lock, out);
             return Ok(Reply::Unlocked(false));
         }
         self.free_lock(now, unlock.name.clone(), out);

@@ -1,0 +1,275 @@
+//! Leases and tokens: ack, nack, release, extend, expiry.
+
+use std::sync::Arc;
+
+use dormouse_core::backoff::Backoff;
+use dormouse_core::command::{Command, Reply};
+use dormouse_core::error::Code;
+use dormouse_core::job::{State, Token};
+use dormouse_core::limits::ERROR_BYTES_MAX;
+use dormouse_core::op::*;
+
+use crate::support::*;
+
+#[test]
+fn an_acked_job_is_gone_and_acking_twice_is_harmless() {
+    let mut rig = Rig::new();
+    rig.put_now("t");
+    let lease = rig.take("t");
+    assert_eq!(rig.ack(lease.token), Ok(Ended::Done));
+    assert_eq!(rig.ack(lease.token), Ok(Ended::Gone));
+    assert_eq!(rig.nack(lease.token), Ok(Ended::Gone));
+    assert_eq!(rig.release(lease.token), Ok(Ended::Gone));
+    assert_eq!(code(rig.extend(lease.token, None)), Code::NotFound);
+}
+
+#[test]
+fn a_lease_that_ran_out_keeps_its_token_until_somebody_takes_the_job() {
+    let mut rig = Rig::new();
+    let id = rig.put_now("t");
+    let lease = rig.take("t");
+    rig.pass(59_999);
+    assert_eq!(rig.state(id), Some(State::Leased));
+    rig.pass(1);
+    let view = rig.view(Target::Id(id)).unwrap();
+    assert_eq!((view.state, view.due_at), (State::Ready, WALL_0 + 60_000));
+    assert_eq!((view.job.progress.expiries, view.job.progress.attempts), (1, 1));
+    assert_eq!(rig.ack(lease.token), Ok(Ended::Done));
+    assert_eq!(rig.ack(lease.token), Ok(Ended::Gone));
+}
+
+#[test]
+fn a_token_is_lost_when_the_job_is_taken_again() {
+    let mut rig = Rig::new();
+    rig.put_now("t");
+    let first = rig.take("t");
+    rig.pass(60_000);
+    let second = rig.take("t");
+    assert_eq!(second.attempt, 2);
+    assert_eq!(code(rig.ack(first.token)), Code::LeaseLost);
+    assert_eq!(code(rig.extend(first.token, None)), Code::LeaseLost);
+    assert_eq!(rig.ack(second.token), Ok(Ended::Done));
+}
+
+/// Whatever ends a lease on purpose, or moves the job after it ran out, makes the token bad.
+#[test]
+fn a_token_is_good_no_more_after_the_job_went_on() {
+    type End = fn(&mut Rig, Token);
+    let ends: [(&str, End); 8] = [
+        ("nack", |rig, token| assert!(rig.nack(token).is_ok())),
+        ("release", |rig, token| assert!(rig.release(token).is_ok())),
+        ("kill", |rig, token| assert!(rig.kill(KillTarget::Token(token)).is_ok())),
+        ("expiry, run now", |rig, token| {
+            rig.pass(60_000);
+            rig.run_now(Target::Id(token.id)).unwrap();
+        }),
+        ("expiry, kill", |rig, token| {
+            rig.pass(60_000);
+            rig.kill(KillTarget::Resting(Target::Id(token.id))).unwrap();
+        }),
+        ("expiry, nack", |rig, token| {
+            rig.pass(60_000);
+            rig.nack(token).unwrap();
+        }),
+        ("expiry, release", |rig, token| {
+            rig.pass(60_000);
+            rig.release(token).unwrap();
+        }),
+        ("reserve_id by another", |rig, token| {
+            rig.pass(60_000);
+            let again = ReserveId { id: token.id, ttr_ms: None, session: None };
+            assert_eq!(jobs(rig.run(Command::ReserveId(again))).len(), 1);
+        }),
+    ];
+    for (how, end) in ends {
+        let mut rig = Rig::new();
+        rig.put_now("t");
+        let token = rig.take("t").token;
+        end(&mut rig, token);
+        assert_eq!(code(rig.ack(token)), Code::LeaseLost, "{how}");
+        assert_eq!(code(rig.extend(token, None)), Code::LeaseLost, "{how}");
+    }
+}
+
+#[test]
+fn a_good_late_token_does_all_a_token_does() {
+    let late = || {
+        let mut rig = Rig::new();
+        rig.put_now("t");
+        let token = rig.take("t").token;
+        rig.pass(60_000);
+        (rig, token)
+    };
+    let (mut rig, token) = late();
+    rig.nack(token).unwrap();
+    assert_eq!(rig.state(token.id), Some(State::Delayed));
+    let (mut rig, token) = late();
+    rig.release(token).unwrap();
+    assert_eq!(rig.view(Target::Id(token.id)).unwrap().job.progress.attempts, 0);
+    let (mut rig, token) = late();
+    assert_eq!(rig.kill(KillTarget::Token(token)), Ok(Ended::Done));
+    assert_eq!(rig.state(token.id), Some(State::Dead));
+    let (mut rig, token) = late();
+    assert_eq!(rig.extend(token, Some(1_000)), Ok(WALL_0 + 61_000));
+    let view = rig.view(Target::Id(token.id)).unwrap();
+    assert_eq!((view.state, view.job.progress.attempts), (State::Leased, 1));
+    assert_eq!(view.job.progress.fence, token.fence);
+    assert!(rig.reserve(&["t"], 1).is_empty());
+    assert_eq!(rig.ack(token), Ok(Ended::Done));
+}
+
+#[test]
+fn what_ran_out_before_a_command_has_run_out_for_it() {
+    let mut rig = Rig::new();
+    rig.put(Put { attempts_max: Some(1), ..Put::new(topic("t"), "") });
+    let lease = rig.take("t");
+    // No tick in between.
+    rig.now.steady_ms += 60_000;
+    assert_eq!(code(rig.ack(lease.token)), Code::LeaseLost);
+    assert_eq!(rig.state(lease.id), Some(State::Dead));
+}
+
+#[test]
+fn a_lease_that_begins_within_a_millisecond_is_rounded_up() {
+    let mut rig = Rig::new();
+    rig.put_now("t");
+    rig.now.fraction = true;
+    let lease = rig.take("t");
+    assert_eq!(lease.expires_at, WALL_0 + 60_001);
+    rig.pass(60_000);
+    assert_eq!(rig.state(lease.id), Some(State::Leased));
+    rig.pass(1);
+    assert_eq!(rig.state(lease.id), Some(State::Ready));
+}
+
+#[test]
+fn nack_waits_for_the_backoff_and_counts() {
+    let mut rig = Rig::new();
+    let backoff = Backoff::Exponential { base_ms: 1_000, factor: 10, cap_ms: 50_000 };
+    let put = Put { backoff: Some(Arc::new(backoff.clone())), ..Put::new(topic("t"), "") };
+    let id = rig.put(put);
+    for attempt in 1..=4 {
+        let lease = rig.take("t");
+        assert_eq!(lease.attempt, attempt);
+        assert_eq!(rig.nack(lease.token), Ok(Ended::Done));
+        let delay_ms = backoff.delay_ms(id, attempt);
+        let full_ms = (1_000 * 10_u64.pow(attempt - 1)).min(50_000);
+        assert!((full_ms / 2..=full_ms).contains(&delay_ms), "{delay_ms} of {full_ms}");
+        rig.pass(delay_ms - 1);
+        assert!(rig.reserve(&["t"], 1).is_empty());
+        rig.pass(1);
+    }
+    let counts = rig.stats("t").unwrap().counts;
+    assert_eq!((counts.nacks, counts.reserves, counts.releases), (4, 4, 0));
+}
+
+#[test]
+fn a_list_backoff_repeats_its_last_wait() {
+    let list = Backoff::List { delays_ms: vec![100, 200] };
+    let id = dormouse_core::job::JobId(9);
+    for (attempt, full_ms) in [(1, 100), (2, 200), (3, 200), (u32::MAX, 200)] {
+        let delay_ms = list.delay_ms(id, attempt);
+        assert!((full_ms / 2..=full_ms).contains(&delay_ms));
+    }
+    let huge = Backoff::Exponential { base_ms: u64::MAX, factor: u32::MAX, cap_ms: 1_000 };
+    assert!(huge.delay_ms(id, u32::MAX) <= 1_000);
+}
+
+#[test]
+fn the_last_attempt_makes_a_job_dead_with_its_error() {
+    let mut rig = Rig::new();
+    let put = Put { attempts_max: Some(2), ..Put::new(topic("t"), "") };
+    let id = rig.put(put);
+    let lease = rig.take("t");
+    rig.pass(60_000);
+    assert_eq!(rig.state(id), Some(State::Ready));
+    let again = rig.take("t");
+    assert_ne!(lease.token, again.token);
+    let nack = Nack {
+        token: again.token,
+        delay_ms: Some(0),
+        priority: Some(3),
+        error: Some(bytes("no route")),
+    };
+    let answer = rig.run(Command::Nack(vec![nack]));
+    assert_eq!(answer, Ok(Reply::Ended(vec![Ok(Ended::Dead)])));
+    let view = rig.view(Target::Id(id)).unwrap();
+    let progress = view.job.progress;
+    assert_eq!((view.state, view.due_at), (State::Dead, WALL_0 + 60_000));
+    assert_eq!(progress.error, Some(bytes("no route")));
+    assert_eq!((progress.kills, progress.expiries, progress.reserves), (1, 1, 2));
+    assert_eq!(progress.priority, 3);
+}
+
+#[test]
+fn expiry_of_the_last_attempt_says_so() {
+    let mut rig = Rig::new();
+    let id = rig.put(Put { attempts_max: Some(1), ..Put::new(topic("t"), "") });
+    let lease = rig.take("t");
+    rig.pass(60_000);
+    let view = rig.view(Target::Id(id)).unwrap();
+    assert_eq!(view.state, State::Dead);
+    assert_eq!(view.job.progress.error, Some(bytes("lease expired")));
+    assert_eq!(code(rig.ack(lease.token)), Code::LeaseLost);
+    let counts = rig.stats("t").unwrap().counts;
+    assert_eq!((counts.expiries, counts.kills, counts.dead), (1, 1, 1));
+}
+
+#[test]
+fn release_gives_back_unspent() {
+    let mut rig = Rig::new();
+    let id = rig.put(Put { attempts_max: Some(1), ..Put::new(topic("t"), "") });
+    for _ in 0..3 {
+        let lease = rig.take("t");
+        assert_eq!(lease.attempt, 1);
+        assert_eq!(rig.release(lease.token), Ok(Ended::Done));
+    }
+    let lease = rig.take("t");
+    let release = Release { token: lease.token, delay_ms: Some(500), priority: Some(1) };
+    rig.run(Command::Release(vec![release])).unwrap();
+    let view = rig.view(Target::Id(id)).unwrap();
+    assert_eq!((view.state, view.due_at), (State::Delayed, WALL_0 + 500));
+    assert_eq!((view.job.progress.priority, view.job.progress.releases), (1, 4));
+}
+
+#[test]
+fn extend_prolongs_from_now_without_a_new_token() {
+    let mut rig = Rig::new();
+    rig.put_now("t");
+    let lease = rig.take("t");
+    rig.pass(50_000);
+    assert_eq!(rig.extend(lease.token, None), Ok(WALL_0 + 110_000));
+    rig.pass(59_999);
+    assert_eq!(rig.state(lease.id), Some(State::Leased));
+    assert_eq!(rig.extend(lease.token, Some(10)), Ok(WALL_0 + 110_009));
+    rig.pass(10);
+    assert_eq!(rig.state(lease.id), Some(State::Ready));
+}
+
+#[test]
+fn long_error_texts_are_cut_between_characters() {
+    let mut rig = Rig::new();
+    let id = rig.put_now("t");
+    let lease = rig.take("t");
+    let text = "ä".repeat(ERROR_BYTES_MAX);
+    let error = Some(bytes(&format!("x{text}")));
+    let nack = Nack { token: lease.token, delay_ms: None, priority: None, error };
+    rig.run(Command::Nack(vec![nack])).unwrap();
+    let kept = rig.view(Target::Id(id)).unwrap().job.progress.error.unwrap();
+    assert_eq!(kept.len(), ERROR_BYTES_MAX - 1);
+    assert!(std::str::from_utf8(&kept).is_ok());
+}
+
+#[test]
+fn fences_only_grow_also_over_epochs() {
+    let mut rig = Rig::new();
+    rig.put_now("t");
+    let first = rig.take("t");
+    rig.release(first.token).unwrap();
+    rig.machine.set_epoch(2);
+    let second = rig.take("t");
+    assert!(second.token.fence > first.token.fence);
+    assert_eq!(second.token.fence >> 40, 2);
+    rig.machine.set_epoch(1);
+    assert_eq!(rig.machine.epoch(), 2);
+}

@@ -1,0 +1,148 @@
+//! Limits: checked before anything is stored, with a text that helps.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use dormouse_core::backoff::Backoff;
+use dormouse_core::command::Command;
+use dormouse_core::error::{Code, Error};
+use dormouse_core::job::{JobId, State, Token};
+use dormouse_core::limits::*;
+use dormouse_core::op::*;
+use dormouse_core::topic::Settings;
+
+use crate::support::*;
+
+/// The error, which must name all of these.
+fn says(error: &Error, code: Code, words: &[&str]) {
+    assert_eq!(error.code, code, "{error}");
+    for word in words {
+        assert!(error.text.contains(word), "{error} does not say {word}");
+    }
+}
+
+#[test]
+fn every_limit_of_put_names_field_value_limit_and_fix() {
+    let base = || Put::new(topic("t"), "");
+    let days_100y = DELAY_MS_MAX as i64;
+    let far = (AT_MS_MAX + 1) as i64;
+    let big = Bytes::from(vec![0; BODY_BYTES_MAX + 1]);
+    let headers = |name: &str, value: &str| Some(Arc::new(vec![(name.into(), value.into())]));
+    let list = |delays_ms| Some(Arc::new(Backoff::List { delays_ms }));
+    let factor_0 = Backoff::Exponential { base_ms: 1, factor: 0, cap_ms: 1 };
+    let cases: Vec<(Put, Code, &[&str])> = vec![
+        (Put { delay_ms: Some(-1), ..base() }, Code::Invalid, &["delay", "-1", "give 0 to"]),
+        (Put { delay_ms: Some(days_100y + 1), ..base() }, Code::Invalid, &["delay", "3162240000"]),
+        (Put { at_ms: Some(-5), ..base() }, Code::Invalid, &["at", "-5"]),
+        (Put { at_ms: Some(far), ..base() }, Code::Invalid, &["at", "33000000000001"]),
+        (Put { at_ms: Some(1), delay_ms: Some(1), ..base() }, Code::Invalid, &["both", "one of"]),
+        (Put { ttr_ms: Some(0), ..base() }, Code::Invalid, &["ttr", "0 ms", "give 1 to"]),
+        (Put { key_ttl_ms: Some(-1), ..base() }, Code::Invalid, &["key_ttl", "-1"]),
+        (Put { key: Some(Bytes::new()), ..base() }, Code::Invalid, &["key", "0 bytes", "256"]),
+        (
+            Put { key: Some(Bytes::from(vec![1; 257])), ..base() },
+            Code::Invalid,
+            &["key", "257", "256"],
+        ),
+        (Put { headers: headers("", "x"), ..base() }, Code::Invalid, &["headers", "name"]),
+        (
+            Put { headers: headers("n", &"x".repeat(4_096)), ..base() },
+            Code::Invalid,
+            &["headers", "4097", "4096"],
+        ),
+        (Put { body: big, ..base() }, Code::TooLarge, &["body", "1048577", "1048576"]),
+        (Put { backoff: list(vec![]), ..base() }, Code::Invalid, &["backoff", "0 entries", "64"]),
+        (Put { backoff: list(vec![1; 65]), ..base() }, Code::Invalid, &["backoff", "65", "64"]),
+        (Put { backoff: list(vec![u64::MAX]), ..base() }, Code::Invalid, &["backoff list entry"]),
+        (Put { backoff: Some(Arc::new(factor_0)), ..base() }, Code::Invalid, &["factor", "1"]),
+    ];
+    let mut rig = Rig::new();
+    for (put, code, words) in cases {
+        says(&rig.try_put(put).unwrap_err(), code, words);
+    }
+    assert!(rig.facts.is_empty(), "nothing was stored");
+    rig.put(Put { delay_ms: Some(days_100y), ..base() });
+    rig.put(Put { key: Some(Bytes::from(vec![1; 256])), ..base() });
+    rig.put(Put { headers: headers("n", &"x".repeat(4_095)), ..base() });
+    rig.put(Put { body: Bytes::from(vec![0; BODY_BYTES_MAX]), ..base() });
+}
+
+#[test]
+fn a_batch_too_long_is_refused_as_a_whole() {
+    let mut rig = Rig::new();
+    let puts = vec![Put::new(topic("t"), ""); BATCH_MAX + 1];
+    says(&rig.run(Command::Put(puts)).unwrap_err(), Code::Invalid, &["4097", "4096"]);
+    let token = Token { id: JobId(1), fence: 1 };
+    let tokens = vec![token; BATCH_MAX + 1];
+    assert_eq!(code(rig.run(Command::Ack(tokens))), Code::Invalid);
+    let extends = vec![Extend { token, ttr_ms: None }; BATCH_MAX + 1];
+    assert_eq!(code(rig.run(Command::Extend(extends))), Code::Invalid);
+    assert!(rig.facts.is_empty());
+}
+
+#[test]
+fn reserve_has_limits() {
+    let mut rig = Rig::new();
+    let mut refused = |reserve: Reserve, words: &[&str]| {
+        says(&rig.run(Command::Reserve(reserve)).unwrap_err(), Code::Invalid, words);
+    };
+    refused(reserve(&[], 1, 0), &["0 topics", "1 to 1000"]);
+    refused(reserve(&["t"; RESERVE_TOPICS_MAX + 1], 1, 0), &["1001 topics"]);
+    refused(reserve(&["t"], 0, 0), &["max", "0", "4096"]);
+    refused(reserve(&["t"], 4_097, 0), &["max", "4097"]);
+    refused(reserve(&["t"], 1, 60_001), &["wait", "60001", "60000"]);
+    refused(reserve(&["t"], 1, -1), &["wait", "-1"]);
+    refused(Reserve { ttr_ms: Some(0), ..reserve(&["t"], 1, 0) }, &["ttr"]);
+    let unknown = Reserve { session: Some(SessionId(9)), ..reserve(&["t"], 1, 0) };
+    says(&rig.run(Command::Reserve(unknown)).unwrap_err(), Code::NotFound, &["session 9"]);
+}
+
+#[test]
+fn the_rest_has_limits_too() {
+    let mut rig = Rig::new();
+    let mut refused = |command: Command, words: &[&str]| {
+        says(&rig.run(command).unwrap_err(), Code::Invalid, words);
+    };
+    let list = |limit, cursor: Option<&str>, state| {
+        let cursor = cursor.map(str::to_owned);
+        Command::List(List { topic: topic("t"), state, cursor, limit })
+    };
+    refused(list(0, None, State::Ready), &["limit", "0", "1000"]);
+    refused(list(1_001, None, State::Ready), &["limit", "1001"]);
+    for cursor in ["", "x", "1.2", "1.2.3.4", "-1", "ffffffffffffffff.0.0", "200000000.0.1"] {
+        refused(list(1, Some(cursor), State::Ready), &["cursor"]);
+    }
+    refused(list(1, Some("1.2.3"), State::Leased), &["cursor", "leased"]);
+    refused(list(1, Some("1.2.3"), State::Dead), &["cursor", "dead"]);
+    let forecast = |from_ms, to_ms, step_ms| {
+        Command::Forecast(Forecast { topic: topic("t"), from_ms, to_ms, step_ms })
+    };
+    refused(forecast(0, 1_001, 1), &["1001 steps", "1000"]);
+    refused(forecast(0, 10, 0), &["step"]);
+    refused(forecast(10, 10, 1), &["from < to"]);
+    let set = |settings| Command::SetTopic(SetTopic { topic: topic("t"), settings });
+    refused(set(Settings { ttr_ms: Some(0), ..Settings::default() }), &["ttr"]);
+    refused(set(Settings { dead_ttl_ms: Some(u64::MAX), ..Settings::default() }), &["dead_ttl"]);
+    refused(Command::Pause(PauseTopic { topic: topic("t"), for_ms: Some(-1) }), &["pause", "-1"]);
+    refused(Command::Topics(Topics { after: None, limit: 0 }), &["limit"]);
+    assert!(rig.facts.is_empty());
+}
+
+#[test]
+fn too_much_leased_is_busy_and_goes_on_after_an_ack() {
+    let mut rig = Rig::new();
+    let body = Bytes::from(vec![0; BODY_BYTES_MAX]);
+    let full = LEASED_BYTES_MAX as usize / BODY_BYTES_MAX;
+    let mut taken = Vec::new();
+    for _ in 0..=full {
+        rig.put(Put::new(topic("t"), body.clone()));
+    }
+    while taken.len() < full {
+        taken.append(&mut rig.reserve(&["t"], full - taken.len()));
+    }
+    let error = rig.run(Command::Reserve(reserve(&["t"], 1, 1_000))).unwrap_err();
+    says(&error, Code::Busy, &["256 jobs", "268435456"]);
+    assert!(rig.reserve(&["none"], 1).is_empty());
+    rig.ack(taken[0].token).unwrap();
+    assert_eq!(rig.reserve(&["t"], 1).len(), 1);
+}

@@ -1,0 +1,17 @@
+//! The rules, verb by verb, over the timeline in memory.
+
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+mod dead;
+mod lease;
+mod limits;
+mod locks;
+mod look;
+mod put;
+mod random;
+mod replay;
+mod reserve;
+mod sessions;
+mod support;
+mod topics;
+mod waiters;
