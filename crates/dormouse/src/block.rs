@@ -1,0 +1,57 @@
+//! Waits for a future by blocking the thread: what gives every operation its `wait`.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+
+/// A thread's place to sleep. Not `thread::park`, whose single token other code may use up.
+#[derive(Default)]
+struct Bed {
+    woken: Mutex<bool>,
+    bell: Condvar,
+}
+
+impl Bed {
+    fn sleep(&self) {
+        let mut woken = self.woken.lock().unwrap_or_else(PoisonError::into_inner);
+        while !*woken {
+            woken = self.bell.wait(woken).unwrap_or_else(PoisonError::into_inner);
+        }
+        *woken = false;
+    }
+}
+
+impl Wake for Bed {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        *self.woken.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.bell.notify_one();
+    }
+}
+
+thread_local! {
+    // One per thread and not per wait: a blocking call allocates nothing more than an async one.
+    static BED: (Arc<Bed>, Waker) = {
+        let bed = Arc::<Bed>::default();
+        let waker = Waker::from(bed.clone());
+        (bed, waker)
+    };
+}
+
+/// Polls until it is ready, sleeping in between.
+pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
+    let mut future = pin!(future);
+    BED.with(|(bed, waker)| {
+        let mut cx = Context::from_waker(waker);
+        loop {
+            match future.as_mut().poll(&mut cx) {
+                Poll::Ready(output) => return output,
+                Poll::Pending => bed.sleep(),
+            }
+        }
+    })
+}

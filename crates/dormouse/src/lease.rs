@@ -1,0 +1,161 @@
+//! ack, nack, release, extend, kill: what becomes of a job in hand, by its token.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use dormouse_core::command::Command;
+use dormouse_core::job::{JobId, Token};
+use dormouse_core::op::{self, Ended, Extended, KillTarget, Target};
+
+use crate::call::Call;
+use crate::change::by_key;
+use crate::queue::Queue;
+use crate::reply::{self, Items};
+use crate::time::span_ms;
+use crate::undo::release;
+
+impl Queue {
+    /// Done: the job goes. A job that is gone already answers `Gone`: acking twice is harmless.
+    pub fn ack(&self, token: Token) -> Call<Token, Ended> {
+        Call::new(self, Ok(token), |queue, token| queue.call(Command::Ack(vec![token]), reply::end))
+    }
+
+    /// Acks many; answers per token, in order.
+    pub fn ack_many(
+        &self,
+        tokens: impl IntoIterator<Item = Token>,
+    ) -> Call<Vec<Token>, Items<Ended>> {
+        Call::new(self, Ok(tokens.into_iter().collect()), |queue, tokens| {
+            queue.call(Command::Ack(tokens), reply::ends)
+        })
+    }
+
+    /// Failed: the job waits for its backoff and comes again, or is dead if that was its last
+    /// attempt.
+    ///
+    /// ```
+    /// # use dormouse::{Queue, Reserved};
+    /// # use std::time::Duration;
+    /// # async fn f(queue: Queue, job: Reserved) -> Result<(), dormouse::Error> {
+    /// queue.nack(job.token()).delay(Duration::from_secs(5)).error("mail server is away").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn nack(&self, token: Token) -> Call<op::Nack, Ended> {
+        let options = op::Nack { token, delay_ms: None, priority: None, error: None };
+        Call::new(self, Ok(options), |queue, nack| {
+            queue.call(Command::Nack(vec![nack]), reply::end)
+        })
+    }
+
+    /// Nacks many; answers per item, in order.
+    pub fn nack_many(&self, items: Vec<op::Nack>) -> Call<Vec<op::Nack>, Items<Ended>> {
+        Call::new(self, Ok(items), |queue, items| queue.call(Command::Nack(items), reply::ends))
+    }
+
+    /// Not tried: the job is ready again with no attempt spent.
+    pub fn release(&self, token: Token) -> Call<op::Release, Ended> {
+        Call::new(self, Ok(release(token)), |queue, release| {
+            queue.call(Command::Release(vec![release]), reply::end)
+        })
+    }
+
+    /// Releases many; answers per token, in order.
+    pub fn release_many(
+        &self,
+        tokens: impl IntoIterator<Item = Token>,
+    ) -> Call<Vec<op::Release>, Items<Ended>> {
+        Call::new(self, Ok(tokens.into_iter().map(release).collect()), |queue, items| {
+            queue.call(Command::Release(items), reply::ends)
+        })
+    }
+
+    /// More time: the lease runs from now for its own length or a given one.
+    pub fn extend(&self, token: Token) -> Call<op::Extend, Extended> {
+        Call::new(self, Ok(op::Extend { token, ttr_ms: None }), |queue, extend| {
+            queue.call(Command::Extend(vec![extend]), reply::extension)
+        })
+    }
+
+    /// Extends many by their own lengths; answers per token, in order.
+    pub fn extend_many(
+        &self,
+        tokens: impl IntoIterator<Item = Token>,
+    ) -> Call<Vec<op::Extend>, Items<Extended>> {
+        let items = tokens.into_iter().map(|token| op::Extend { token, ttr_ms: None }).collect();
+        Call::new(self, Ok(items), |queue, items| {
+            queue.call(Command::Extend(items), reply::extensions)
+        })
+    }
+
+    /// Never again: the job in hand is dead until somebody revives it.
+    pub fn kill(&self, token: Token) -> Call<op::Kill, Ended> {
+        self.kill_target(Ok(KillTarget::Token(token)))
+    }
+
+    /// Makes a delayed or ready job dead.
+    pub fn kill_id(&self, id: JobId) -> Call<op::Kill, Ended> {
+        self.kill_target(Ok(KillTarget::Resting(Target::Id(id))))
+    }
+
+    /// Makes the delayed or ready job of this key dead.
+    pub fn kill_key(&self, topic: &str, key: impl AsRef<[u8]>) -> Call<op::Kill, Ended> {
+        self.kill_target(by_key(topic, key.as_ref()).map(KillTarget::Resting))
+    }
+
+    fn kill_target(
+        &self,
+        target: Result<KillTarget, dormouse_core::error::Error>,
+    ) -> Call<op::Kill, Ended> {
+        let options = target.map(|target| op::Kill { target, error: None, priority: None });
+        Call::new(self, options, |queue, kill| queue.call(Command::Kill(vec![kill]), reply::end))
+    }
+}
+
+impl Call<op::Nack, Ended> {
+    /// Wait so long instead of the job's backoff.
+    pub fn delay(self, delay: Duration) -> Self {
+        self.set(|nack| nack.delay_ms = Some(span_ms(delay)))
+    }
+
+    /// From now on this priority.
+    pub fn priority(self, priority: u32) -> Self {
+        self.set(|nack| nack.priority = Some(priority))
+    }
+
+    /// What went wrong; kept with the job and shown with it. A long text is cut.
+    pub fn error(self, text: impl Into<String>) -> Self {
+        self.set(|nack| nack.error = Some(Bytes::from(text.into())))
+    }
+}
+
+impl Call<op::Release, Ended> {
+    /// Ready after this delay instead of now.
+    pub fn delay(self, delay: Duration) -> Self {
+        self.set(|release| release.delay_ms = Some(span_ms(delay)))
+    }
+
+    /// From now on this priority.
+    pub fn priority(self, priority: u32) -> Self {
+        self.set(|release| release.priority = Some(priority))
+    }
+}
+
+impl Call<op::Extend, Extended> {
+    /// So long from now instead of the lease's own length.
+    pub fn ttr(self, ttr: Duration) -> Self {
+        self.set(|extend| extend.ttr_ms = Some(span_ms(ttr)))
+    }
+}
+
+impl Call<op::Kill, Ended> {
+    /// Why; kept with the job and shown with it. A long text is cut.
+    pub fn error(self, text: impl Into<String>) -> Self {
+        self.set(|kill| kill.error = Some(Bytes::from(text.into())))
+    }
+
+    /// From now on this priority.
+    pub fn priority(self, priority: u32) -> Self {
+        self.set(|kill| kill.priority = Some(priority))
+    }
+}

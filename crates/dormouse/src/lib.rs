@@ -1,0 +1,145 @@
+//! Dormouse is a durable delay queue: put a job now, get it at its time.
+//!
+//! Cancel an unpaid order after 30 minutes, send the reminder on 1 January at 09:00, try again with
+//! backoff, freeze the shop after 30 days. Jobs rest in files of the process itself, millions of
+//! them at a memory cost that does not grow, and wake on the millisecond; an answered operation
+//! survives a power cut.
+//!
+//! ```
+//! use dormouse::{Code, Queue, VirtualClock};
+//! use std::time::Duration;
+//!
+//! # fn main() -> Result<(), dormouse::Error> {
+//! // `Queue::open("data")?` in production; in a test, memory and a clock that is moved by hand.
+//! let clock = VirtualClock::new();
+//! let queue = Queue::builder().clock(clock.clone()).memory();
+//!
+//! // Two orders are placed: look at them in half an hour.
+//! let half_an_hour = Duration::from_secs(30 * 60);
+//! for number in ["41", "42"] {
+//!     queue.put("orders", number).key(number).delay(half_an_hour).wait()?;
+//! }
+//!
+//! // Order 41 is paid: nothing to look at any more.
+//! queue.cancel_key("orders", "41").wait()?;
+//!
+//! // Half an hour later order 42 is due, not a millisecond early.
+//! assert!(queue.reserve("orders").wait()?.is_empty());
+//! clock.advance(half_an_hour);
+//! for job in queue.reserve("orders").max(10).wait()? {
+//!     assert_eq!(job.text()?, "42");
+//!     // Cancel the order here. If this process dies before the ack, the job comes again.
+//!     job.ack().wait()?;
+//! }
+//!
+//! // Paid a second too late: the answer is exact.
+//! let error = queue.cancel_key("orders", "42").wait().unwrap_err();
+//! assert_eq!(error.code, Code::NotFound);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Bird's eye
+//!
+//! - [`Queue`] is the handle; [`Queue::open`] a directory, or [`Queue::memory`].
+//! - Every operation can be awaited on any runtime, waited for by a thread (`.wait()`), or started
+//!   now and read later (`.send()`, which gives a [`Pending`]). The library itself needs no
+//!   runtime.
+//! - [`Queue::put`] adds a job to a topic. [`Queue::reserve`] takes jobs that are due, and waits
+//!   for them if told to; a [`Reserved`] job is yours for its ttr ("time to run"), then comes
+//!   again. Its token is fenced: whoever was late can do no harm.
+//! - [`Worker`] does the consumer's work: handlers, concurrency, renewal of leases, retries,
+//!   graceful stop.
+//! - Wrong input is an [`Error`] with a stable [`Code`] and a text that says what was wrong, the
+//!   limit and the fix; nothing is stored then. Batches answer per item.
+//! - [`VirtualClock`] makes a month pass in a test.
+//!
+//! Instants in answers are ms since 1970 UTC where they are plain numbers.
+//!
+//! # A worker
+//!
+//! ```
+//! use dormouse::{Job, Outcome, Queue, Worker};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), dormouse::Error> {
+//! let queue = Queue::memory();
+//! queue.put_json("mails", &("you@example.org", "hello")).await?;
+//!
+//! let worker = Worker::new(&queue).concurrency(8);
+//! let stopper = worker.stopper();
+//! let worker = worker.handle("mails", move |job: Job| {
+//!     let stopper = stopper.clone();
+//!     async move {
+//!         let Ok((to, text)) = job.json::<(String, String)>() else {
+//!             return Ok(Outcome::kill("not a mail")); // never again
+//!         };
+//!         send(&to, &text).await?; // an error nacks: again after the backoff
+//!         stopper.stop();
+//!         Ok::<_, std::io::Error>(Outcome::Done)
+//!     }
+//! });
+//! let tally = worker.run().await?;
+//! assert_eq!(tally.done, 1);
+//! # async fn send(_: &str, _: &str) -> std::io::Result<()> { Ok(()) }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Features
+//!
+//! Both are on by default: `json` (bodies by serde) and `worker` ([`Worker`], with tokio).
+
+mod block;
+mod body;
+mod call;
+mod change;
+mod later;
+mod lease;
+mod lock;
+mod look;
+mod open;
+mod pending;
+mod put;
+mod queue;
+mod reply;
+mod reserve;
+mod reserved;
+mod session;
+mod slot;
+mod time;
+mod topic;
+mod undo;
+#[cfg(feature = "worker")]
+mod worker;
+
+/// The words and the rules below this library: commands, replies, limits.
+pub use dormouse_core as core;
+
+pub use body::Body;
+pub use call::Call;
+pub use lock::{Acquire, Acquiring, Lock, Renewal};
+pub use look::Walk;
+pub use open::Builder;
+pub use pending::Pending;
+pub use put::Put;
+pub use queue::Queue;
+pub use reply::Items;
+pub use reserve::{FromJobs, Reserve, Reserving};
+pub use reserved::Reserved;
+pub use session::Session;
+#[cfg(feature = "worker")]
+pub use worker::{IntoOutcome, Job, Outcome, Stopper, Tally, Worker};
+
+pub use dormouse_core::backend::Backend;
+pub use dormouse_core::backoff::Backoff;
+pub use dormouse_core::error::{Code, Error};
+pub use dormouse_core::job::{BodyKind, JobId, State, Token};
+pub use dormouse_core::op::{
+    Changed, Ended, Extended, JobView, LockReply, OnConflict, Page, PutOutcome, PutReply,
+    SessionId, Target, TopicStats, TopicsPage,
+};
+pub use dormouse_core::topic::{Settings, TopicName};
+pub use dormouse_disk::clock::VirtualClock;
+pub use dormouse_disk::engine::Durability;
+pub use dormouse_disk::store::OpenError;

@@ -1,0 +1,93 @@
+//! Opening a queue: in memory or in a directory.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use dormouse_disk::clock::VirtualClock;
+use dormouse_disk::engine::{Durability, Engine, Options};
+use dormouse_disk::store::OpenError;
+
+use crate::queue::Queue;
+
+impl Queue {
+    /// Opens the store in this directory, or begins one, with the default durability: an answered
+    /// operation survives a power cut.
+    ///
+    /// One process at a time; a second one is refused.
+    ///
+    /// ```
+    /// # use dormouse::Queue;
+    /// # let dir = tempfile::tempdir()?;
+    /// # let dir = dir.path();
+    /// let queue = Queue::open(dir)?;
+    /// queue.put("orders", "42").wait()?;
+    /// queue.close()?;
+    ///
+    /// let queue = Queue::open(dir)?;
+    /// assert_eq!(queue.reserve("orders").wait()?.len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn open(dir: impl AsRef<Path>) -> Result<Queue, OpenError> {
+        Queue::builder().open(dir)
+    }
+
+    /// A queue without files: the same rules, gone with the process.
+    pub fn memory() -> Queue {
+        Queue::builder().memory()
+    }
+
+    /// Chooses durability or a clock before opening.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+}
+
+/// How to open a queue.
+///
+/// ```
+/// # use dormouse::{Durability, Queue, VirtualClock};
+/// let clock = VirtualClock::new();
+/// let queue =
+///     Queue::builder().durability(Durability::Relaxed { ms: 20 }).clock(clock.clone()).memory();
+/// # drop(queue);
+/// ```
+#[derive(Default)]
+#[must_use = "nothing is opened until open or memory"]
+pub struct Builder {
+    options: Options,
+    clock: Option<VirtualClock>,
+}
+
+impl Builder {
+    /// What an answer promises: survival of a power cut (`Synced`, the default), or of the process
+    /// alone and of all but the last few milliseconds of the rest (`Relaxed`).
+    pub fn durability(mut self, durability: Durability) -> Builder {
+        self.options.durability = durability;
+        self
+    }
+
+    /// Takes the time from a clock that stands still until it is told to move: delays, leases and
+    /// waits can then be tested without waiting.
+    pub fn clock(mut self, clock: VirtualClock) -> Builder {
+        self.options.clock = Arc::new(clock.clone());
+        self.clock = Some(clock);
+        self
+    }
+
+    /// Opens the store in this directory, or begins one.
+    pub fn open(self, dir: impl AsRef<Path>) -> Result<Queue, OpenError> {
+        let engine = Engine::open(dir.as_ref(), self.options)?;
+        Ok(Queue::from_engine(engine, self.clock))
+    }
+
+    /// A queue without files.
+    pub fn memory(self) -> Queue {
+        Queue::from_engine(Engine::memory(self.options), self.clock)
+    }
+}
+
+impl std::fmt::Debug for Builder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Builder").field("clock", &self.clock).finish_non_exhaustive()
+    }
+}

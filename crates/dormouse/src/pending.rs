@@ -1,0 +1,153 @@
+//! An operation under way: a future on any runtime, or something to wait for.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use dormouse_core::backend::Ticket;
+use dormouse_core::command::{Command, Reply};
+use dormouse_core::error::Error;
+
+use crate::block::block_on;
+use crate::queue::Queue;
+use crate::slot::Slot;
+use crate::undo::Undo;
+
+/// An operation that has been sent and is not answered yet.
+///
+/// It is a future that needs no runtime of its own: await it anywhere, or block the thread with
+/// [`wait`](Pending::wait). The operation is already on its way, so dropping a `Pending` gives up
+/// the answer and not the operation. The exception is an answer that would leave something in
+/// nobody's hands (a leased job, a session, a lock): that is given back.
+///
+/// ```
+/// # use dormouse::Queue;
+/// let queue = Queue::memory();
+/// // Both puts travel together; the answers are read afterwards.
+/// let first = queue.put("mails", "one").send();
+/// let second = queue.put("mails", "two").send();
+/// assert!(first.wait()?.id < second.wait()?.id);
+/// # Ok::<(), dormouse::Error>(())
+/// ```
+#[must_use = "the operation is under way, but only its answer says whether it was done"]
+pub struct Pending<T> {
+    state: State<T>,
+    read: Option<Read<T>>,
+    /// Set while an unread answer would leave something behind.
+    claim: Option<Claim>,
+}
+
+enum State<T> {
+    /// Decided without being sent.
+    Settled(Result<T, Error>),
+    Sent(Arc<Slot>),
+    Answered,
+}
+
+/// Who may give back what an unread answer brings.
+struct Claim {
+    queue: Queue,
+    ticket: Ticket,
+    undo: Undo,
+}
+
+/// Makes the caller's value of the backend's reply.
+pub(crate) enum Read<T> {
+    /// Needs nothing but the reply: the usual case, without an allocation.
+    Plain(fn(Reply) -> Result<T, Error>),
+    /// Needs to remember something.
+    With(Box<dyn FnOnce(Reply) -> Result<T, Error> + Send>),
+}
+
+impl<T> Pending<T> {
+    pub(crate) fn settled(result: Result<T, Error>) -> Pending<T> {
+        Pending { state: State::Settled(result), read: None, claim: None }
+    }
+
+    pub(crate) fn refused(error: Error) -> Pending<T> {
+        Pending::settled(Err(error))
+    }
+
+    pub(crate) fn send(queue: &Queue, command: Command, read: Read<T>) -> Pending<T> {
+        let slot = Arc::new(Slot::default());
+        match queue.submit(Ticket::next(), command, slot.clone()) {
+            Ok(()) => Pending { state: State::Sent(slot), read: Some(read), claim: None },
+            Err(error) => Pending::refused(error),
+        }
+    }
+
+    /// As `send`, for an answer that must not get lost: if nobody reads it, it is undone.
+    pub(crate) fn claim(queue: &Queue, command: Command, undo: Undo, read: Read<T>) -> Pending<T> {
+        let (ticket, slot) = (Ticket::next(), Arc::new(Slot::default()));
+        match queue.submit(ticket, command, slot.clone()) {
+            Ok(()) => {
+                let claim = Some(Claim { queue: queue.clone(), ticket, undo });
+                Pending { state: State::Sent(slot), read: Some(read), claim }
+            }
+            Err(error) => Pending::refused(error),
+        }
+    }
+
+    /// Blocks the thread until the answer is there. Not for use inside an async task, whose thread
+    /// it would hold up: await there.
+    pub fn wait(self) -> Result<T, Error> {
+        block_on(self)
+    }
+}
+
+impl<T> Future for Pending<T> {
+    type Output = Result<T, Error>;
+
+    /// # Panics
+    ///
+    /// When polled again after it was ready.
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T, Error>> {
+        let this = self.get_mut();
+        if let State::Sent(slot) = &this.state {
+            let Poll::Ready(answer) = slot.poll(cx) else { return Poll::Pending };
+            this.state = State::Answered;
+            this.claim = None;
+            return Poll::Ready(match (answer, this.read.take()) {
+                (Ok(reply), Some(Read::Plain(read))) => read(reply),
+                (Ok(reply), Some(Read::With(read))) => read(reply),
+                (Err(error), _) => Err(error),
+                // Only `settled` has nothing to read with, and it is never in the state `Sent`.
+                (Ok(_), None) => unreachable!("a sent operation knows how to read its reply"),
+            });
+        }
+        match std::mem::replace(&mut this.state, State::Answered) {
+            State::Settled(result) => Poll::Ready(result),
+            _ => panic!("a Pending was polled after it had given its answer"),
+        }
+    }
+}
+
+// Nothing in it is pinned: values are moved out, the closure in `Read` is called.
+impl<T> Unpin for Pending<T> {}
+
+impl<T> Drop for Pending<T> {
+    fn drop(&mut self) {
+        let (State::Sent(slot), Some(claim)) = (&self.state, self.claim.take()) else { return };
+        let Claim { queue, ticket, undo } = claim;
+        match slot.abandon(&queue, undo) {
+            // It waits, or its answer is on the way: the slot gives back what still comes.
+            Ok(()) => queue.forget(Command::Withdraw(ticket)),
+            // It was already answered.
+            Err(Some(command)) => queue.forget(command),
+            Err(None) => {}
+        }
+    }
+}
+
+impl<T> fmt::Debug for Pending<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = match self.state {
+            State::Settled(_) => "settled",
+            State::Sent(_) => "sent",
+            State::Answered => "answered",
+        };
+        f.debug_tuple("Pending").field(&format_args!("{state}")).finish()
+    }
+}

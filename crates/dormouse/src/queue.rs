@@ -1,0 +1,117 @@
+//! The handle: everything begins here.
+
+use std::fmt;
+use std::sync::Arc;
+
+use dormouse_core::backend::{Backend, Request, Sink, Ticket};
+use dormouse_core::command::{Command, Reply};
+use dormouse_core::error::{Code, Error};
+use dormouse_disk::clock::VirtualClock;
+use dormouse_disk::engine::Engine;
+
+use crate::call::Call;
+use crate::later;
+use crate::pending::{Pending, Read};
+use crate::slot::Discard;
+
+/// A delay queue: put a job now, get it at its time.
+///
+/// Cheap to clone, and every clone is the same queue; share it between threads and tasks as you
+/// like. The last clone that is dropped closes the store, and waits for that, as
+/// [`close`](Queue::close) does.
+///
+/// Each operation is a small value that does nothing until it is awaited (on any runtime), waited
+/// for with `.wait()` (blocks the thread) or started with `.send()` (gives a [`Pending`]).
+#[derive(Clone)]
+pub struct Queue(Arc<Inner>);
+
+struct Inner {
+    backend: Arc<dyn Backend>,
+    /// Set if this queue opened the engine, so that it can close it.
+    engine: Option<Engine>,
+    /// Set if time is moved by hand.
+    clock: Option<VirtualClock>,
+}
+
+impl Queue {
+    /// A queue over any backend, such as one shared with a server in the same process.
+    ///
+    /// Closing such a queue does not close the backend: it belongs to whoever made it.
+    pub fn from_backend(backend: Arc<dyn Backend>) -> Queue {
+        Queue(Arc::new(Inner { backend, engine: None, clock: None }))
+    }
+
+    pub(crate) fn from_engine(engine: Engine, clock: Option<VirtualClock>) -> Queue {
+        Queue(Arc::new(Inner { backend: Arc::new(engine.clone()), engine: Some(engine), clock }))
+    }
+
+    /// The backend, for those who want to speak to it in its own words.
+    pub fn backend(&self) -> Arc<dyn Backend> {
+        self.0.backend.clone()
+    }
+
+    /// Closes the store: what is in flight is finished, everything is synced, waiting reserves end.
+    ///
+    /// Blocks until that is done. Later operations, also those of other clones, answer
+    /// `unavailable`. A second close does nothing.
+    pub fn close(&self) -> Result<(), Error> {
+        self.0.engine.as_ref().map_or(Ok(()), Engine::close)
+    }
+
+    /// Any operation in the words of the rules: batches of every kind, and whatever has no method
+    /// of its own. Unlike the methods it gives nothing back when its future is dropped.
+    ///
+    /// ```
+    /// # use dormouse::Queue;
+    /// # use dormouse::core::command::{Command, Reply};
+    /// let queue = Queue::memory();
+    /// let reply = queue.execute(Command::OpenSession).wait()?;
+    /// assert!(matches!(reply, Reply::Session(_)));
+    /// # Ok::<(), dormouse::Error>(())
+    /// ```
+    pub fn execute(&self, command: Command) -> Call<Command, Reply> {
+        Call::new(self, Ok(command), |queue, command| queue.call(command, Ok))
+    }
+
+    /// The clock that is moved by hand, if there is one.
+    #[cfg(feature = "worker")]
+    pub(crate) fn clock(&self) -> Option<&VirtualClock> {
+        self.0.clock.as_ref()
+    }
+
+    pub(crate) fn call<T>(
+        &self,
+        command: Command,
+        read: fn(Reply) -> Result<T, Error>,
+    ) -> Pending<T> {
+        Pending::send(self, command, Read::Plain(read))
+    }
+
+    pub(crate) fn submit(
+        &self,
+        ticket: Ticket,
+        command: Command,
+        sink: Arc<dyn Sink>,
+    ) -> Result<(), Error> {
+        self.0.backend.submit(vec![Request { ticket, command }], sink)
+    }
+
+    pub(crate) fn submit_unread(&self, command: Command) -> Result<(), Error> {
+        self.submit(Ticket::next(), command, Arc::new(Discard))
+    }
+
+    /// Sends what must be done although nobody waits for it, as destructors need.
+    pub(crate) fn forget(&self, command: Command) {
+        match self.submit_unread(command.clone()) {
+            Err(error) if error.code == Code::Busy => later::submit(self.clone(), Some(command)),
+            // Done, or the store has stopped, which ends leases, sessions and waits by itself.
+            _ => {}
+        }
+    }
+}
+
+impl fmt::Debug for Queue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Queue").field("clock", &self.0.clock).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,270 @@
+//! reserve: take jobs that are due, and wait for them.
+
+use std::fmt;
+use std::future::{Future, IntoFuture};
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use dormouse_core::command::Command;
+use dormouse_core::error::Error;
+use dormouse_core::job::JobId;
+use dormouse_core::limits::WAIT_MS_MAX;
+use dormouse_core::op::{self, LeasedJob};
+use dormouse_core::topic::TopicName;
+
+use crate::block::block_on;
+use crate::call::Call;
+use crate::pending::{Pending, Read};
+use crate::queue::Queue;
+use crate::reply;
+use crate::reserved::Reserved;
+use crate::session::Session;
+use crate::time::span_ms;
+use crate::undo::Undo;
+
+impl Queue {
+    /// Takes jobs that are due: one unless [`max`](Reserve::max) says more, and none if there is
+    /// none, unless [`wait_for`](Reserve::wait_for) says to wait.
+    ///
+    /// ```
+    /// # use dormouse::Queue;
+    /// # use std::time::Duration;
+    /// # async fn f(queue: Queue) -> Result<(), dormouse::Error> {
+    /// for job in queue.reserve("orders").max(10).wait_for(Duration::from_secs(20)).await? {
+    ///     println!("order {:?}", job.text()?);
+    ///     job.ack().await?;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn reserve(&self, topic: &str) -> Reserve {
+        self.reserve_any([topic])
+    }
+
+    /// Takes jobs of several topics: by priority, then the longest overdue first.
+    pub fn reserve_any<'a>(&self, topics: impl IntoIterator<Item = &'a str>) -> Reserve {
+        Reserve::new(self, topics.into_iter().map(TopicName::new).collect())
+    }
+
+    /// Takes one job, or none.
+    pub fn reserve_one(&self, topic: &str) -> Reserve<Option<Reserved>> {
+        Reserve::new(self, TopicName::new(topic).map(|topic| vec![topic]))
+    }
+
+    /// Takes this job now, delayed or ready or dead, whatever its due time.
+    pub fn reserve_id(&self, id: JobId) -> Call<op::ReserveId, Reserved> {
+        let options = op::ReserveId { id, ttr_ms: None, session: None };
+        Call::new(self, Ok(options), |queue, options| {
+            let owner = queue.clone();
+            let read = move |reply| Reserved::from_jobs(reply::jobs(reply)?, &owner);
+            let read = Read::With(Box::new(read));
+            Pending::claim(queue, Command::ReserveId(options), Undo::Release, read)
+        })
+    }
+}
+
+impl Call<op::ReserveId, Reserved> {
+    /// Lease time instead of the job's own.
+    pub fn ttr(self, ttr: Duration) -> Self {
+        self.set(|options| options.ttr_ms = Some(span_ms(ttr)))
+    }
+
+    /// The lease ends with this session.
+    pub fn session(self, session: &Session) -> Self {
+        self.set(|options| options.session = Some(session.id()))
+    }
+}
+
+/// A reserve that is described and not sent yet: await it, or block with [`wait`](Reserve::wait).
+///
+/// The future may be dropped at any time, as `select!` or a timeout does: a reserve that still
+/// waits is withdrawn, and jobs that were already on their way are given back with no attempt
+/// spent. No job is lost and none is held.
+#[derive(Clone)]
+#[must_use = "nothing is sent until it is awaited or waited for"]
+pub struct Reserve<T = Vec<Reserved>> {
+    queue: Queue,
+    options: Result<op::Reserve, Error>,
+    wait_ms: u64,
+    gives: PhantomData<fn() -> T>,
+}
+
+impl<T: FromJobs> Reserve<T> {
+    fn new(queue: &Queue, topics: Result<Vec<TopicName>, Error>) -> Reserve<T> {
+        let options = topics.map(|topics| op::Reserve {
+            topics,
+            max: 1,
+            wait_ms: 0,
+            ttr_ms: None,
+            session: None,
+        });
+        Reserve { queue: queue.clone(), options, wait_ms: 0, gives: PhantomData }
+    }
+
+    /// From this topic too.
+    pub fn and(mut self, topic: &str) -> Reserve<T> {
+        match TopicName::new(topic) {
+            Ok(topic) => self.set(|options| options.topics.push(topic)),
+            Err(error) => {
+                self.options = self.options.and(Err(error));
+                self
+            }
+        }
+    }
+
+    /// How long to wait for the first job; it answers as soon as it has one. `Duration::MAX`
+    /// waits without end. By the queue's clock: a virtual clock must be moved for it to pass.
+    pub fn wait_for(mut self, wait: Duration) -> Reserve<T> {
+        // Never negative: it comes from a Duration.
+        self.wait_ms = span_ms(wait).unsigned_abs();
+        self
+    }
+
+    /// Lease time instead of each job's own.
+    pub fn ttr(self, ttr: Duration) -> Reserve<T> {
+        self.set(|options| options.ttr_ms = Some(span_ms(ttr)))
+    }
+
+    /// The leases end with this session.
+    pub fn session(self, session: &Session) -> Reserve<T> {
+        self.set(|options| options.session = Some(session.id()))
+    }
+
+    /// Sends it and blocks the thread until it is answered.
+    pub fn wait(self) -> Result<T, Error> {
+        block_on(self.into_future())
+    }
+
+    fn set(mut self, change: impl FnOnce(&mut op::Reserve)) -> Reserve<T> {
+        if let Ok(options) = &mut self.options {
+            change(options);
+        }
+        self
+    }
+}
+
+impl Reserve {
+    /// The most jobs to take at once; 1 unless given.
+    pub fn max(self, max: usize) -> Reserve {
+        self.set(|options| options.max = max)
+    }
+}
+
+impl<T: FromJobs> IntoFuture for Reserve<T> {
+    type Output = Result<T, Error>;
+    type IntoFuture = Reserving<T>;
+
+    fn into_future(self) -> Reserving<T> {
+        let state = match self.options {
+            Ok(options) => State::Next(options),
+            Err(error) => State::Refused(error),
+        };
+        Reserving { queue: self.queue, state, wait_ms: self.wait_ms, gives: PhantomData }
+    }
+}
+
+impl<T> fmt::Debug for Reserve<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let options = (&self.options, self.wait_ms);
+        f.debug_tuple("Reserve").field(&options.0).field(&options.1).finish()
+    }
+}
+
+/// A reserve under way; sent when it is first polled, withdrawn when it is dropped.
+///
+/// A wait beyond the backend's longest is cut into several: the next begins when one ends with
+/// nothing, so no clock is needed to know how much is left.
+#[must_use = "nothing is sent until it is polled"]
+pub struct Reserving<T = Vec<Reserved>> {
+    queue: Queue,
+    state: State,
+    /// How much of the wait has not been sent yet.
+    wait_ms: u64,
+    gives: PhantomData<fn() -> T>,
+}
+
+enum State {
+    Refused(Error),
+    /// To be sent.
+    Next(op::Reserve),
+    /// Sent; what to send next if it brings nothing and there is still time.
+    Sent(Pending<Vec<LeasedJob>>, Option<op::Reserve>),
+    Answered,
+}
+
+impl<T: FromJobs> Reserving<T> {
+    fn send(&mut self, mut options: op::Reserve) {
+        let wait_ms = self.wait_ms.min(WAIT_MS_MAX);
+        self.wait_ms -= wait_ms;
+        let next = (self.wait_ms > 0).then(|| options.clone());
+        options.wait_ms = i64::try_from(wait_ms).unwrap_or(i64::MAX);
+        let command = Command::Reserve(options);
+        let read = Read::Plain(reply::jobs);
+        self.state = State::Sent(Pending::claim(&self.queue, command, Undo::Release, read), next);
+    }
+}
+
+impl<T: FromJobs> Future for Reserving<T> {
+    type Output = Result<T, Error>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T, Error>> {
+        let this = self.get_mut();
+        loop {
+            if let State::Sent(pending, next) = &mut this.state {
+                let jobs = ready!(Pin::new(pending).poll(cx));
+                match (jobs, next.take()) {
+                    (Ok(jobs), Some(options)) if jobs.is_empty() => this.send(options),
+                    (jobs, _) => {
+                        this.state = State::Answered;
+                        return Poll::Ready(jobs.and_then(|jobs| T::from_jobs(jobs, &this.queue)));
+                    }
+                }
+                continue;
+            }
+            match std::mem::replace(&mut this.state, State::Answered) {
+                State::Next(options) => this.send(options),
+                State::Refused(error) => return Poll::Ready(Err(error)),
+                _ => panic!("a Reserving was polled after it had given its answer"),
+            }
+        }
+    }
+}
+
+impl<T> fmt::Debug for Reserving<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reserving").field("wait_ms", &self.wait_ms).finish_non_exhaustive()
+    }
+}
+
+/// What a reserve can give: all its jobs, or at most one.
+pub trait FromJobs: Sized + sealed::Sealed {
+    #[doc(hidden)]
+    fn from_jobs(jobs: Vec<LeasedJob>, queue: &Queue) -> Result<Self, Error>;
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for Vec<super::Reserved> {}
+    impl Sealed for Option<super::Reserved> {}
+    impl Sealed for super::Reserved {}
+}
+
+impl FromJobs for Vec<Reserved> {
+    fn from_jobs(jobs: Vec<LeasedJob>, queue: &Queue) -> Result<Vec<Reserved>, Error> {
+        Ok(jobs.into_iter().map(|job| Reserved::new(queue, job)).collect())
+    }
+}
+
+impl FromJobs for Option<Reserved> {
+    fn from_jobs(mut jobs: Vec<LeasedJob>, queue: &Queue) -> Result<Option<Reserved>, Error> {
+        Ok(jobs.pop().map(|job| Reserved::new(queue, job)))
+    }
+}
+
+impl FromJobs for Reserved {
+    fn from_jobs(mut jobs: Vec<LeasedJob>, queue: &Queue) -> Result<Reserved, Error> {
+        jobs.pop().map(|job| Reserved::new(queue, job)).ok_or_else(reply::stray)
+    }
+}

@@ -1,0 +1,179 @@
+//! A job in a consumer's hands.
+
+use std::fmt;
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use dormouse_core::error::Error;
+use dormouse_core::job::{BodyKind, JobId, Token};
+use dormouse_core::op::{self, Ended, Extended, LeasedJob};
+
+use crate::call::Call;
+use crate::queue::Queue;
+use crate::time::instant;
+#[cfg(feature = "worker")]
+use {crate::undo::release, dormouse_core::command::Command};
+
+/// A job that reserve gave: yours until its lease runs out.
+///
+/// Say what became of it: [`ack`](Reserved::ack) (done), [`nack`](Reserved::nack) (failed, try
+/// again), [`release`](Reserved::release) (not tried), [`kill`](Reserved::kill) (never try again).
+/// Dropped without a word it comes back when the lease runs out, one attempt poorer.
+///
+/// A lease that ran out is not lost at once: the token stays good until somebody else takes the
+/// job. After that, every word answers `lease_lost` and changes nothing.
+#[derive(Clone)]
+pub struct Reserved {
+    job: LeasedJob,
+    queue: Queue,
+}
+
+impl Reserved {
+    pub(crate) fn new(queue: &Queue, job: LeasedJob) -> Reserved {
+        Reserved { job, queue: queue.clone() }
+    }
+
+    /// Where it comes from.
+    pub fn topic(&self) -> &str {
+        self.job.topic.as_str()
+    }
+
+    /// Its number.
+    pub fn id(&self) -> JobId {
+        self.job.id
+    }
+
+    /// The producer's own id for it.
+    pub fn key(&self) -> Option<&[u8]> {
+        self.job.key.as_deref()
+    }
+
+    /// Proof of this hold; it can be sent elsewhere and used with [`Queue::ack`] and the others.
+    /// Its fence grows with every hold of the job: what the job changes can refuse an older one.
+    pub fn token(&self) -> Token {
+        self.job.token
+    }
+
+    /// Which attempt this is, from 1.
+    pub fn attempt(&self) -> u32 {
+        self.job.attempt
+    }
+
+    /// When it was due.
+    pub fn due_at(&self) -> SystemTime {
+        instant(self.job.due_at)
+    }
+
+    /// When it was put.
+    pub fn put_at(&self) -> SystemTime {
+        instant(self.job.put_at)
+    }
+
+    /// When the lease runs out, as it was at the reserve; an extend answers the new instant.
+    pub fn expires_at(&self) -> SystemTime {
+        instant(self.job.expires_at)
+    }
+
+    /// The lease's length.
+    pub fn ttr(&self) -> Duration {
+        Duration::from_millis(self.job.ttr_ms)
+    }
+
+    /// How long after its due time it was handed out.
+    pub fn late(&self) -> Duration {
+        Duration::from_millis(self.job.late_ms)
+    }
+
+    /// Lower is first.
+    pub fn priority(&self) -> u32 {
+        self.job.priority
+    }
+
+    /// The headers in the order they were given.
+    pub fn headers(&self) -> &[(String, String)] {
+        self.job.headers.as_ref().map_or(&[], |headers| headers.as_slice())
+    }
+
+    /// The first header of this name.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let mut headers = self.headers().iter();
+        headers.find(|(own, _)| own == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The work.
+    pub fn body(&self) -> &Bytes {
+        &self.job.body
+    }
+
+    /// How the body came in.
+    pub fn body_kind(&self) -> BodyKind {
+        self.job.body_kind
+    }
+
+    /// The body as text; `invalid` if it is not UTF-8.
+    pub fn text(&self) -> Result<&str, Error> {
+        std::str::from_utf8(&self.job.body).map_err(|error| {
+            Error::invalid(format!("body of job {} is no text: {error}", self.id()))
+        })
+    }
+
+    /// The body read as JSON; `invalid` with the reason if it is not what `T` expects.
+    ///
+    /// ```
+    /// # use dormouse::Queue;
+    /// let queue = Queue::memory();
+    /// queue.put_json("sums", &(1, 2)).wait()?;
+    /// let job = queue.reserve_one("sums").wait()?.expect("it is due");
+    /// let (a, b): (u32, u32) = job.json()?;
+    /// assert_eq!(a + b, 3);
+    /// # Ok::<(), dormouse::Error>(())
+    /// ```
+    #[cfg(feature = "json")]
+    pub fn json<'a, T: serde::Deserialize<'a>>(&'a self) -> Result<T, Error> {
+        serde_json::from_slice(&self.job.body).map_err(|error| {
+            Error::invalid(format!("body of job {} is not the JSON expected: {error}", self.id()))
+        })
+    }
+
+    /// All of it, as the rules know it.
+    pub fn as_leased(&self) -> &LeasedJob {
+        &self.job
+    }
+
+    /// Done: the job goes.
+    pub fn ack(&self) -> Call<Token, Ended> {
+        self.queue.ack(self.token())
+    }
+
+    /// Failed: the job comes again after its backoff, or is dead if that was its last attempt.
+    pub fn nack(&self) -> Call<op::Nack, Ended> {
+        self.queue.nack(self.token())
+    }
+
+    /// Not tried: the job is ready again with no attempt spent.
+    pub fn release(&self) -> Call<op::Release, Ended> {
+        self.queue.release(self.token())
+    }
+
+    /// More time: the lease runs its length again from now.
+    pub fn extend(&self) -> Call<op::Extend, Extended> {
+        self.queue.extend(self.token())
+    }
+
+    /// Gives it back without waiting for the answer.
+    #[cfg(feature = "worker")]
+    pub(crate) fn forget(&self) {
+        self.queue.forget(Command::Release(vec![release(self.token())]));
+    }
+
+    /// Never again: the job is dead until somebody revives it.
+    pub fn kill(&self) -> Call<op::Kill, Ended> {
+        self.queue.kill(self.token())
+    }
+}
+
+impl fmt::Debug for Reserved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Reserved").field(&self.job).finish()
+    }
+}

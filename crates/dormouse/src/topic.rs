@@ -1,0 +1,163 @@
+//! Topics as a whole: settings, counts, pause, purge, kick, revive, forecast.
+
+use std::time::{Duration, SystemTime};
+
+use dormouse_core::command::Command;
+use dormouse_core::error::Error;
+use dormouse_core::limits::{BATCH_MAX, PAGE_MAX};
+use dormouse_core::op::{self, TopicStats, TopicsPage};
+use dormouse_core::topic::{Settings, TopicName};
+
+use crate::call::Call;
+use crate::pending::Pending;
+use crate::queue::Queue;
+use crate::reply;
+use crate::time::{span_ms, wall_ms};
+
+impl Queue {
+    /// A page of topics and their counts, in the order of their names.
+    pub fn topics(&self) -> Call<op::Topics, TopicsPage> {
+        let options = op::Topics { after: None, limit: PAGE_MAX };
+        Call::new(self, Ok(options), |queue, topics| {
+            queue.call(Command::Topics(topics), reply::topics)
+        })
+    }
+
+    /// Replaces a topic's settings, all at once; empty settings unset everything.
+    ///
+    /// ```
+    /// # use dormouse::{Queue, Settings};
+    /// let queue = Queue::memory();
+    /// let settings = Settings { attempts_max: Some(3), ..Settings::default() };
+    /// queue.set_topic("mails", settings.clone()).wait()?;
+    /// assert_eq!(queue.stats("mails").wait()?.settings, settings);
+    /// # Ok::<(), dormouse::Error>(())
+    /// ```
+    pub fn set_topic(&self, topic: &str, settings: Settings) -> Call<op::SetTopic, ()> {
+        let options = TopicName::new(topic).map(|topic| op::SetTopic { topic, settings });
+        Call::new(self, options, |queue, set| queue.call(Command::SetTopic(set), reply::done))
+    }
+
+    /// Counts of a topic, exact and at a cost independent of the backlog.
+    pub fn stats(&self, topic: &str) -> Call<op::Stats, TopicStats> {
+        let options = TopicName::new(topic).map(|topic| op::Stats { topic: Some(topic) });
+        Call::new(self, options, send_stats)
+    }
+
+    /// Counts of all topics together.
+    pub fn stats_all(&self) -> Call<op::Stats, TopicStats> {
+        Call::new(self, Ok(op::Stats { topic: None }), send_stats)
+    }
+
+    /// Stops reserve on a topic and nothing else, until [`resume`](Queue::resume) or for a given
+    /// [`span`](Call::span). Survives a restart.
+    pub fn pause(&self, topic: &str) -> Call<op::PauseTopic, ()> {
+        let options = TopicName::new(topic).map(|topic| op::PauseTopic { topic, for_ms: None });
+        Call::new(self, options, |queue, pause| queue.call(Command::Pause(pause), reply::done))
+    }
+
+    /// Undoes a pause.
+    pub fn resume(&self, topic: &str) -> Call<TopicName, ()> {
+        Call::new(self, TopicName::new(topic), |queue, topic| {
+            queue.call(Command::Resume(topic), reply::done)
+        })
+    }
+
+    /// Removes all delayed, ready and dead jobs of a topic and frees their keys; leased jobs stay.
+    /// Answers how many went.
+    pub fn purge(&self, topic: &str) -> Call<TopicName, u64> {
+        Call::new(self, TopicName::new(topic), |queue, topic| {
+            queue.call(Command::Purge(topic), reply::count)
+        })
+    }
+
+    /// Makes up to `max` delayed jobs of a topic ready now, the earliest first; answers how many.
+    pub fn kick(&self, topic: &str, max: usize) -> Call<op::Kick, u64> {
+        let options = TopicName::new(topic).map(|topic| op::Kick { topic, max });
+        Call::new(self, options, |queue, kick| queue.call(Command::Kick(kick), reply::count))
+    }
+
+    /// Makes up to `max` dead jobs of a topic ready now, the oldest first; answers how many.
+    pub fn revive_topic(&self, topic: &str, max: usize) -> Call<op::ReviveTopic, u64> {
+        let options = TopicName::new(topic).map(|topic| op::ReviveTopic { topic, max });
+        Call::new(self, options, send_revive_topic)
+    }
+
+    /// Makes all dead jobs of a topic ready now, in as many batches as it takes; answers how many.
+    pub async fn revive_all(&self, topic: &str) -> Result<u64, Error> {
+        let mut revived = 0;
+        loop {
+            let count = self.revive_topic(topic, BATCH_MAX).await?;
+            revived += count;
+            // Less than was asked for: no dead one was left.
+            if count < BATCH_MAX as u64 {
+                return Ok(revived);
+            }
+        }
+    }
+
+    /// As [`revive_all`](Queue::revive_all), blocking the thread.
+    pub fn revive_all_wait(&self, topic: &str) -> Result<u64, Error> {
+        crate::block::block_on(self.revive_all(topic))
+    }
+
+    /// How many jobs come due in each `step` between two instants.
+    ///
+    /// ```
+    /// # use dormouse::{Queue, VirtualClock};
+    /// # use std::time::{Duration, UNIX_EPOCH};
+    /// # let clock = VirtualClock::new();
+    /// # let queue = Queue::builder().clock(clock.clone()).memory();
+    /// # let now = UNIX_EPOCH + Duration::from_millis(1_767_225_600_000);
+    /// let minute = Duration::from_secs(60);
+    /// queue.put("mails", "").at(now + minute + minute / 2).wait()?;
+    /// assert_eq!(queue.forecast("mails", now, now + 3 * minute, minute).wait()?, [0, 1, 0]);
+    /// # Ok::<(), dormouse::Error>(())
+    /// ```
+    pub fn forecast(
+        &self,
+        topic: &str,
+        from: SystemTime,
+        to: SystemTime,
+        step: Duration,
+    ) -> Call<op::Forecast, Vec<u64>> {
+        // Instants before 1970 are as good as 1970: no job is due there.
+        let unsigned = |ms: i64| u64::try_from(ms).unwrap_or(0);
+        let options = TopicName::new(topic).map(|topic| op::Forecast {
+            topic,
+            from_ms: unsigned(wall_ms(from)),
+            to_ms: unsigned(wall_ms(to)),
+            step_ms: unsigned(span_ms(step)),
+        });
+        Call::new(self, options, |queue, forecast| {
+            queue.call(Command::Forecast(forecast), reply::forecast)
+        })
+    }
+}
+
+fn send_stats(queue: &Queue, stats: op::Stats) -> Pending<TopicStats> {
+    queue.call(Command::Stats(stats), reply::stats)
+}
+
+fn send_revive_topic(queue: &Queue, revive: op::ReviveTopic) -> Pending<u64> {
+    queue.call(Command::ReviveTopic(revive), reply::count)
+}
+
+impl Call<op::Topics, TopicsPage> {
+    /// Begins after this name, such as the last of the page before.
+    pub fn after(self, topic: TopicName) -> Self {
+        self.set(|topics| topics.after = Some(topic))
+    }
+
+    /// How many at most; as many as a page may hold unless given.
+    pub fn limit(self, limit: usize) -> Self {
+        self.set(|topics| topics.limit = limit)
+    }
+}
+
+impl Call<op::PauseTopic, ()> {
+    /// For so long, instead of until it is resumed.
+    pub fn span(self, span: Duration) -> Self {
+        self.set(|pause| pause.for_ms = Some(span_ms(span)))
+    }
+}

@@ -1,0 +1,150 @@
+//! One job from its reserve to its end: run the handler, keep the lease, say what became of it.
+
+use std::any::Any;
+use std::convert::Infallible;
+use std::time::Duration;
+
+use dormouse_core::error::{Code, Error};
+use dormouse_core::limits::DELAY_MS_MAX;
+use dormouse_core::op::Ended;
+use tokio::sync::watch;
+use tokio::task::{JoinError, JoinHandle};
+
+use super::job::Job;
+use super::outcome::Outcome;
+use super::pulse::Pulse;
+use super::tally::End;
+
+/// How long a handler that is told to end may take to do so.
+const ABORT_MS: u64 = 100;
+/// Between two tries when the backend is busy.
+const BUSY_MS: u64 = 20;
+
+/// Waits for the handler while renewing the lease, then settles the job.
+///
+/// `hurry` turns true when the worker will not wait any longer.
+pub(crate) async fn attend(
+    job: Job,
+    mut run: JoinHandle<Outcome>,
+    pulse: Pulse,
+    mut hurry: watch::Receiver<bool>,
+) -> End {
+    let mut hand = Hand { job: &job, run: run.abort_handle(), settled: false };
+    let result = tokio::select! {
+        result = &mut run => Some(result),
+        never = renew(&job, &pulse) => match never {},
+        _ = hurry.wait_for(|hurry| *hurry) => None,
+    };
+    let (outcome, panicked) = match result {
+        Some(result) => judge(result),
+        None => give_up(&job, &mut run).await,
+    };
+    let end = settle(&job, outcome).await;
+    hand.settled = true;
+    match end {
+        End::Failed | End::Dead if panicked => End::Panicked,
+        end => end,
+    }
+}
+
+/// A job that this process is answerable for. Dropped in mid-course, as when the worker's own
+/// future is dropped, it stops the handler and gives the job back unspent.
+struct Hand<'a> {
+    job: &'a Job,
+    run: tokio::task::AbortHandle,
+    settled: bool,
+}
+
+impl Drop for Hand<'_> {
+    fn drop(&mut self) {
+        if !self.settled {
+            self.job.lose();
+            self.run.abort();
+            self.job.forget();
+        }
+    }
+}
+
+/// Prolongs the lease at a third of its length, so that two renewals may fail before it runs out.
+/// Never ends: a lost lease is told to the handler, whose work is still waited for.
+async fn renew(job: &Job, pulse: &Pulse) -> Infallible {
+    let third = (job.ttr() / 3).max(Duration::from_millis(1));
+    loop {
+        pulse.sleep(third).await;
+        match job.extend().await {
+            Err(error) if matches!(error.code, Code::LeaseLost | Code::NotFound) => break,
+            // Renewed; or busy, and then there is time for another try.
+            _ => {}
+        }
+    }
+    job.lose();
+    std::future::pending().await
+}
+
+/// Tells the handler to end. One that ends in this moment by itself is taken at its word; one
+/// that cannot be stopped, because it blocks its thread, is left alone with a job that is lost.
+async fn give_up(job: &Job, run: &mut JoinHandle<Outcome>) -> (Outcome, bool) {
+    job.lose();
+    run.abort();
+    match tokio::time::timeout(Duration::from_millis(ABORT_MS), run).await {
+        Ok(Err(stopped)) if stopped.is_cancelled() => (Outcome::release(), false),
+        Ok(result) => judge(result),
+        Err(_) => (Outcome::release(), false),
+    }
+}
+
+fn judge(result: Result<Outcome, JoinError>) -> (Outcome, bool) {
+    match result {
+        Ok(outcome) => (outcome, false),
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => (Outcome::failed(format_args!("panic: {}", panic_text(&*panic))), true),
+            // Its runtime shuts down: not the job's fault.
+            Err(_) => (Outcome::release(), false),
+        },
+    }
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("without a text")
+}
+
+/// Says what became of the job, again while the backend is busy.
+async fn settle(job: &Job, outcome: Outcome) -> End {
+    loop {
+        match say(job, &outcome).await {
+            Ok(Ended::Dead) => return End::Dead,
+            Ok(Ended::Gone) => return End::Lost,
+            Ok(Ended::Done) => {
+                return match outcome {
+                    Outcome::Done => End::Done,
+                    Outcome::Failed { .. } => End::Failed,
+                    Outcome::Kill { .. } => End::Dead,
+                    Outcome::Release { .. } => End::Released,
+                };
+            }
+            Err(error) if error.code == Code::Busy => {
+                tokio::time::sleep(Duration::from_millis(BUSY_MS)).await;
+            }
+            // Taken over by somebody else, or the store has stopped: there is nothing to say.
+            Err(_) => return End::Lost,
+        }
+    }
+}
+
+async fn say(job: &Job, outcome: &Outcome) -> Result<Ended, Error> {
+    let bounded = |delay: Duration| delay.min(Duration::from_millis(DELAY_MS_MAX));
+    match outcome {
+        Outcome::Done => job.ack().await,
+        Outcome::Kill { error } => job.kill().error(error).await,
+        Outcome::Failed { error, delay: None } => job.nack().error(error).await,
+        Outcome::Failed { error, delay: Some(delay) } => {
+            job.nack().error(error).delay(bounded(*delay)).await
+        }
+        Outcome::Release { delay: None } => job.release().await,
+        Outcome::Release { delay: Some(delay) } => job.release().delay(bounded(*delay)).await,
+    }
+}

@@ -1,0 +1,290 @@
+//! A worker: takes jobs as they come due and hands them to functions.
+
+mod attend;
+mod crew;
+mod job;
+mod outcome;
+mod pulse;
+mod tally;
+
+use std::fmt;
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::time::Duration;
+
+use dormouse_core::error::{Code, Error};
+use dormouse_core::topic::TopicName;
+use tokio::sync::watch;
+
+use crate::queue::Queue;
+use crate::reserved::Reserved;
+use crew::{Crew, Line, Offer, Start};
+use pulse::Pulse;
+
+pub use job::Job;
+pub use outcome::{IntoOutcome, Outcome};
+pub use tally::Tally;
+
+const CONCURRENCY: usize = 10;
+const GRACE: Duration = Duration::from_secs(30);
+/// Between two tries when the backend is busy.
+const BUSY: Duration = Duration::from_millis(50);
+
+/// Takes jobs as they come due and hands them to handlers.
+///
+/// - A handler that returns `Ok` (or nothing) acks its job; `Err` nacks it with the error's text,
+///   and so does a panic. An [`Outcome`] says the rest: kill, release, nack with a delay.
+/// - The lease is renewed at a third of its length for as long as the handler runs. If it is lost
+///   all the same (the job was cancelled, or the process stood still for too long) the handler is
+///   told through [`Job::lost`].
+/// - Asked to stop, it takes no more jobs, waits for its handlers for the
+///   [grace](Worker::grace), and gives back what is not ready then, with no attempt spent. If the
+///   future of [`run`](Worker::run) is dropped instead, all its jobs are given back at once.
+///
+/// It needs a tokio runtime with its time driver, or [`run_blocking`](Worker::run_blocking).
+///
+/// With a virtual clock jobs come due and leases are renewed as the clock is moved, while the
+/// grace and the handlers' own sleeps stay real. Move it in steps of less than a third of the ttr
+/// and let the renewal happen in between: a leap beyond the whole ttr is to a worker what standing
+/// still for so long would be, and its leases run out.
+///
+/// ```
+/// # use dormouse::{Job, Queue, Worker};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), dormouse::Error> {
+/// let queue = Queue::memory();
+/// queue.put("mails", "to: you").wait()?;
+///
+/// let worker = Worker::new(&queue);
+/// let stop = worker.stopper();
+/// let worker = worker.concurrency(4).handle("mails", move |job: Job| {
+///     let stop = stop.clone();
+///     async move {
+///         println!("sending {:?}", job.text()?);
+///         stop.stop();
+///         Ok::<_, dormouse::Error>(())
+///     }
+/// });
+/// assert_eq!(worker.run().await?.done, 1);
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "a worker does nothing until it runs"]
+pub struct Worker {
+    queue: Queue,
+    lines: Vec<Line>,
+    concurrency: usize,
+    limits: Vec<(String, usize)>,
+    grace: Duration,
+    stop: watch::Sender<bool>,
+}
+
+impl Worker {
+    /// A worker without handlers yet.
+    pub fn new(queue: &Queue) -> Worker {
+        Worker {
+            queue: queue.clone(),
+            lines: Vec::new(),
+            concurrency: CONCURRENCY,
+            limits: Vec::new(),
+            grace: GRACE,
+            stop: watch::Sender::new(false),
+        }
+    }
+
+    /// Hands the jobs of a topic to an async function.
+    pub fn handle<F, R>(self, topic: &str, handler: F) -> Worker
+    where
+        F: Fn(Job) -> R + Send + Sync + 'static,
+        R: Future<Output: IntoOutcome> + Send + 'static,
+    {
+        let handler = Arc::new(handler);
+        let start = move |job: Job| {
+            let handler = handler.clone();
+            // The handler is called inside the task: a panic of its first steps counts too.
+            tokio::spawn(async move { handler(job).await.into_outcome() })
+        };
+        self.line(topic, Arc::new(start))
+    }
+
+    /// Hands the jobs of a topic to a function that may block; each runs on a thread of tokio's
+    /// pool for such things. It cannot be stopped from outside: let a long one look at
+    /// [`Job::is_lost`] now and then.
+    pub fn handle_blocking<F, R>(self, topic: &str, handler: F) -> Worker
+    where
+        F: Fn(Job) -> R + Send + Sync + 'static,
+        R: IntoOutcome,
+    {
+        let handler = Arc::new(handler);
+        let start = move |job: Job| {
+            let handler = handler.clone();
+            tokio::task::spawn_blocking(move || handler(job).into_outcome())
+        };
+        self.line(topic, Arc::new(start))
+    }
+
+    fn line(mut self, topic: &str, start: Start) -> Worker {
+        self.lines.push(Line { topic: topic.to_owned(), start, concurrency: usize::MAX });
+        self
+    }
+
+    /// How many jobs may be at work at once, over all topics; 10 unless given.
+    pub fn concurrency(mut self, concurrency: usize) -> Worker {
+        self.concurrency = concurrency;
+        self
+    }
+
+    /// How many jobs of this topic may be at work at once; no limit of its own unless given.
+    pub fn topic_concurrency(mut self, topic: &str, concurrency: usize) -> Worker {
+        self.limits.push((topic.to_owned(), concurrency));
+        self
+    }
+
+    /// How long to wait for handlers when asked to stop; 30 s unless given.
+    pub fn grace(mut self, grace: Duration) -> Worker {
+        self.grace = grace;
+        self
+    }
+
+    /// Stops the worker from elsewhere, a handler for example.
+    pub fn stopper(&self) -> Stopper {
+        Stopper(self.stop.clone())
+    }
+
+    /// Works until it is [stopped](Worker::stopper); an error means that it could not go on.
+    pub async fn run(self) -> Result<Tally, Error> {
+        self.run_until(std::future::pending()).await
+    }
+
+    /// Works until `shutdown` is ready, or it is [stopped](Worker::stopper).
+    pub async fn run_until(self, shutdown: impl Future<Output = ()>) -> Result<Tally, Error> {
+        let lines = self.checked_lines()?;
+        let mut crew = Crew::new(lines, self.concurrency, Pulse::of(&self.queue));
+        let mut stop = self.stop.subscribe();
+        let mut shutdown = pin!(shutdown);
+        let mut hunt: Option<Hunt> = None;
+        let result = loop {
+            let offer = crew.offer();
+            // A topic with a new free place must be asked too; a reserve that waits is withdrawn.
+            if hunt.as_ref().is_none_or(|hunt| hunt.offer.topics != offer.topics) {
+                hunt = Hunt::begin(&self.queue, offer);
+            }
+            tokio::select! {
+                biased;
+                () = &mut shutdown => break Ok(()),
+                _ = stop.wait_for(|stop| *stop) => break Ok(()),
+                () = crew.one_ended(), if !crew.is_idle() => {}
+                jobs = Hunt::catch(&mut hunt) => match jobs {
+                    Ok(jobs) => jobs.into_iter().for_each(|job| crew.start(job)),
+                    Err(error) => break Err(error),
+                },
+            }
+        };
+        drop(hunt);
+        let tally = crew.leave(self.grace).await;
+        result.map(|()| tally)
+    }
+
+    /// Works on a runtime of its own, blocking the thread, until it is
+    /// [stopped](Worker::stopper). For programs without a runtime; their handlers are best given
+    /// with [`handle_blocking`](Worker::handle_blocking).
+    ///
+    /// # Panics
+    ///
+    /// When called inside an async task.
+    pub fn run_blocking(self) -> Result<Tally, Error> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+        let runtime = runtime.map_err(|error| {
+            Error::unavailable(format!("the worker's runtime could not be started: {error}"))
+        })?;
+        let result = runtime.block_on(self.run());
+        // A blocking handler that outlived the grace must not hold up the caller.
+        runtime.shutdown_background();
+        result
+    }
+
+    fn checked_lines(&self) -> Result<Vec<Line>, Error> {
+        let mut lines: Vec<Line> = Vec::new();
+        for line in &self.lines {
+            TopicName::new(&line.topic)?;
+            if lines.iter().any(|other| other.topic == line.topic) {
+                let text = format!("topic {:?} has two handlers; give it one", line.topic);
+                return Err(Error::invalid(text));
+            }
+            lines.push(line.clone());
+        }
+        for (topic, concurrency) in &self.limits {
+            let Some(line) = lines.iter_mut().find(|line| line.topic == *topic) else {
+                let text = format!("topic {topic:?} has a concurrency but no handler");
+                return Err(Error::invalid(text));
+            };
+            line.concurrency = *concurrency;
+        }
+        let idle = self.concurrency == 0 || lines.iter().all(|line| line.concurrency == 0);
+        if idle {
+            return Err(Error::invalid(
+                "the worker could never take a job; give it a handler and a concurrency of 1 or more",
+            ));
+        }
+        Ok(lines)
+    }
+}
+
+impl fmt::Debug for Worker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let topics: Vec<&str> = self.lines.iter().map(|line| line.topic.as_str()).collect();
+        f.debug_struct("Worker")
+            .field("topics", &topics)
+            .field("concurrency", &self.concurrency)
+            .field("grace", &self.grace)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Stops a [`Worker`]; clones stop the same one.
+#[derive(Clone, Debug)]
+pub struct Stopper(watch::Sender<bool>);
+
+impl Stopper {
+    /// Asks the worker to stop; it goes on with the jobs in hand for its grace.
+    pub fn stop(&self) {
+        self.0.send_replace(true);
+    }
+}
+
+/// A reserve that waits for as many jobs as there are free places.
+struct Hunt {
+    offer: Offer,
+    reserve: Pin<Box<dyn Future<Output = Result<Vec<Reserved>, Error>> + Send>>,
+}
+
+impl Hunt {
+    /// `None` if every place is taken.
+    fn begin(queue: &Queue, offer: Offer) -> Option<Hunt> {
+        if offer.topics.is_empty() {
+            return None;
+        }
+        let reserve = queue
+            .reserve_any(offer.topics.iter().map(String::as_str))
+            .max(offer.max)
+            .wait_for(Duration::MAX);
+        let patient = async move {
+            loop {
+                match reserve.clone().await {
+                    Err(error) if error.code == Code::Busy => tokio::time::sleep(BUSY).await,
+                    result => return result,
+                }
+            }
+        };
+        Some(Hunt { offer, reserve: Box::pin(patient) })
+    }
+
+    /// The jobs, when there are some; ends the hunt. Without a hunt it never ends.
+    async fn catch(hunt: &mut Option<Hunt>) -> Result<Vec<Reserved>, Error> {
+        let Some(under_way) = hunt else { return std::future::pending().await };
+        let jobs = (&mut under_way.reserve).await;
+        *hunt = None;
+        jobs
+    }
+}

@@ -1,0 +1,66 @@
+//! When to renew: by real time, or by a clock that is moved by hand.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use dormouse_disk::clock::{TimeSource, VirtualClock};
+use tokio::sync::Notify;
+
+use crate::queue::Queue;
+use crate::time::span_ms;
+
+/// The queue's own time, for sleeping.
+#[derive(Clone)]
+pub(crate) enum Pulse {
+    Real,
+    Virtual { clock: VirtualClock, moved: Arc<Notify> },
+}
+
+impl Pulse {
+    /// Once per worker: a clock keeps what it is to wake as long as it lives.
+    pub(crate) fn of(queue: &Queue) -> Pulse {
+        let Some(clock) = queue.clock().cloned() else { return Pulse::Real };
+        let moved = Arc::new(Notify::new());
+        let ring = moved.clone();
+        clock.on_change(Arc::new(move || ring.notify_waiters()));
+        Pulse::Virtual { clock, moved }
+    }
+
+    /// Sleeps for so long by the queue's clock.
+    pub(crate) async fn sleep(&self, span: Duration) {
+        let Pulse::Virtual { clock, moved } = self else { return tokio::time::sleep(span).await };
+        let from_ms = clock.read().boottime_ms;
+        let until_ms = from_ms.saturating_add(span_ms(span).unsigned_abs());
+        loop {
+            // Made before the clock is read, so that no move in between is missed.
+            let moved = moved.notified();
+            let now_ms = clock.read().boottime_ms;
+            // Below the start: the virtual computer was started anew.
+            if now_ms >= until_ms || now_ms < from_ms {
+                return;
+            }
+            moved.await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn virtual_sleep_ends_when_the_clock_was_moved_far_enough() {
+        let clock = VirtualClock::new();
+        let pulse = Pulse::Virtual { clock: clock.clone(), moved: Arc::default() };
+        let Pulse::Virtual { moved, .. } = pulse.clone() else { unreachable!() };
+        clock.on_change(Arc::new(move || moved.notify_waiters()));
+
+        let asleep = tokio::spawn(async move { pulse.sleep(Duration::from_secs(20)).await });
+        tokio::task::yield_now().await;
+        clock.advance(Duration::from_secs(19));
+        tokio::task::yield_now().await;
+        assert!(!asleep.is_finished());
+        clock.advance(Duration::from_secs(1));
+        asleep.await.unwrap();
+    }
+}

@@ -1,0 +1,43 @@
+//! What became of a worker's jobs.
+
+/// How one job ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    Done,
+    Failed,
+    Panicked,
+    Dead,
+    Released,
+    Lost,
+}
+
+/// What became of the jobs a worker took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Tally {
+    /// Acked.
+    pub done: u64,
+    /// Nacked, to be tried again.
+    pub failed: u64,
+    /// Their handler panicked; nacked too.
+    pub panicked: u64,
+    /// Killed, or failed on their last attempt.
+    pub dead: u64,
+    /// Given back unspent.
+    pub released: u64,
+    /// Cancelled or taken over meanwhile, or the store had stopped: nothing could be said of them.
+    pub lost: u64,
+}
+
+impl Tally {
+    pub(crate) fn count(&mut self, end: End) {
+        *match end {
+            End::Done => &mut self.done,
+            End::Failed => &mut self.failed,
+            End::Panicked => &mut self.panicked,
+            End::Dead => &mut self.dead,
+            End::Released => &mut self.released,
+            End::Lost => &mut self.lost,
+        } += 1;
+    }
+}

@@ -1,0 +1,22 @@
+//! The library as its users meet it.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
+
+mod body;
+mod cancelled;
+mod change;
+mod clock;
+mod examples;
+mod fake;
+mod lease;
+mod lock;
+mod look;
+mod open;
+mod pending;
+mod put;
+mod reserve;
+mod session;
+mod topic;
+mod util;
+mod worker;
+mod worker_stop;
