@@ -1,0 +1,66 @@
+//! Measures the engine of Dormouse. Progress goes to stderr, one line of JSON to stdout.
+//!
+//! The parent process orchestrates; every phase runs in a process of its own (this program,
+//! started again), so that its peak memory is its own and the filling one can be killed.
+
+mod cache;
+mod cancel;
+mod child;
+mod client;
+mod drain;
+mod fill;
+mod herd;
+mod idle;
+mod keyed;
+mod late;
+mod latency;
+mod pace;
+mod plan;
+mod progress;
+mod raw;
+mod reopen;
+mod report;
+mod rng;
+mod rss;
+mod run;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Anything that makes the figures worthless ends the run.
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
+
+#[derive(Parser)]
+#[command(about = "Measures Dormouse; prints one line of JSON on stdout, progress on stderr")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// The engine in this process, without a server
+    Engine(plan::Plan),
+    /// One phase, for the parent process
+    #[command(hide = true)]
+    Phase {
+        /// What to do, as JSON
+        task: String,
+    },
+}
+
+fn main() -> ExitCode {
+    let done = match Cli::parse().command {
+        Command::Engine(plan) => run::engine(plan),
+        Command::Phase { task } => child::run(&task),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            progress::clear();
+            eprintln!("dormouse-bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
