@@ -53,6 +53,9 @@ struct LaneCount {
     weight: i64,
 }
 
+/// How much older than the first birth a table sees another may be.
+const BIRTHS_BELOW: Born = 1 << 31;
+
 /// Entries by place.
 #[derive(Debug, Default)]
 pub(crate) struct Memtable {
@@ -96,10 +99,12 @@ impl Memtable {
             return 0;
         }
         if self.born_base == 0 {
-            self.born_base = born - 1;
+            // A job born long before this table may come back to it, so there is room below too.
+            self.born_base = born.saturating_sub(BIRTHS_BELOW).max(1) - 1;
         }
-        // A table that saw four billion batches would have been frozen long before.
-        u32::try_from(born - self.born_base).unwrap_or(u32::MAX)
+        // What is two billion batches old is durable, and a table that saw two billion would have
+        // been frozen long before.
+        u32::try_from(born.saturating_sub(self.born_base)).unwrap_or(u32::MAX)
     }
 
     /// The batch that put the job of a slot.

@@ -5,6 +5,7 @@
 //! synced, a task writes the manifest that names the new first segment and lists the runs *as they
 //! were at the checkpoint*; then the run takes the frozen memtable's place.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use dormouse_core::place::Class;
@@ -143,6 +144,7 @@ impl Store {
         match done {
             Done::Flushed { run } => {
                 let no = run.meta().no;
+                self.run_files.insert(no);
                 let flush = self.flushes.iter_mut().find(|f| f.run.is_some_and(|run| run.no == no));
                 if let Some(flush) = flush {
                     flush.written = Some(run);
@@ -160,7 +162,8 @@ impl Store {
 
     /// The manifest is durable: the run takes the frozen memtable's place, older files may go.
     fn install(&mut self, manifest: Manifest) {
-        let before = std::mem::replace(&mut self.manifest, manifest);
+        let segments = self.manifest.first_segment..manifest.first_segment;
+        self.manifest = manifest;
         let Some(flush) = self.flushes.pop_front() else { return };
         if let Some(run) = flush.written {
             self.machine.timeline_mut().change_sources(|sources| {
@@ -168,25 +171,23 @@ impl Store {
                 sources.runs.push(OpenRun { run, consumed: frozen.consumed, merging: false });
             });
         }
-        let removed: Vec<u64> = self.drop_unlisted_runs(&before);
+        let removed: Vec<u64> = self.drop_unlisted_runs();
         self.removable.extend(removed.into_iter().map(run_name));
-        let segments = before.first_segment..self.manifest.first_segment;
         self.removable.extend(segments.map(segment_name));
     }
 
-    /// Runs that no manifest, present or to come, lists any more.
-    fn drop_unlisted_runs(&mut self, before: &Manifest) -> Vec<u64> {
-        let listed = |no: u64| {
-            let pending = self.flushes.iter().flat_map(|flush| &flush.runs);
-            self.manifest.runs.iter().chain(pending).any(|run| run.no == no)
-        };
+    /// Runs that no manifest, present or to come, lists any more. Not only those that the last one
+    /// listed: an output can be consumed whole before any lists it, an input while it is merged.
+    fn drop_unlisted_runs(&mut self) -> Vec<u64> {
+        let pending = self.flushes.iter().flat_map(|flush| flush.runs.iter().chain(&flush.run));
+        let mut listed: BTreeSet<u64> = pending.map(|run| run.no).collect();
+        listed.extend(self.manifest.runs.iter().map(|run| run.no));
         let merging = |no: u64| self.merge.as_ref().is_some_and(|merge| merge.names(no));
-        let gone: Vec<u64> = before
-            .runs
-            .iter()
-            .map(|run| run.no)
-            .filter(|no| !listed(*no) && !merging(*no))
-            .collect();
+        let is_gone = |no: &u64| !listed.contains(no) && !merging(*no);
+        let gone: Vec<u64> = self.run_files.iter().copied().filter(is_gone).collect();
+        gone.iter().for_each(|no| {
+            self.run_files.remove(no);
+        });
         self.machine.timeline_mut().change_sources(|sources| {
             sources.runs.retain(|open| !gone.contains(&open.no()));
             gone.iter().for_each(|no| sources.cache.forget(*no));

@@ -95,7 +95,10 @@ impl Store {
 
     pub(super) fn finish_merge(&mut self, run: Option<Arc<Run>>) {
         match (&mut self.merge, run) {
-            (Some(merge), Some(run)) => merge.output = Some(run),
+            (Some(merge), Some(run)) => {
+                self.run_files.insert(run.meta().no);
+                merge.output = Some(run);
+            }
             _ => {
                 self.merge = None;
                 self.machine.timeline_mut().sources.end_merge();

@@ -18,7 +18,7 @@ mod merge;
 mod recover;
 mod task;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use dormouse_core::backend::{Answer, Ticket};
@@ -34,6 +34,7 @@ use crate::manifest::Manifest;
 use crate::timeline::DiskTimeline;
 use flush::Flush;
 use merge::Merge;
+pub(crate) use recover::open_run;
 pub use recover::{OpenError, Opened};
 pub use task::{Done, Task};
 
@@ -88,6 +89,8 @@ pub struct Store {
     manifest: Manifest,
     /// The next run's number, and age.
     next_run: u64,
+    /// Runs whose files are there and have not been given up.
+    run_files: BTreeSet<u64>,
     /// Files that no durable manifest names any more.
     removable: Vec<String>,
     /// A flush task is out.

@@ -5,6 +5,7 @@
 //! tombstones in the memtable by themselves. Before its first batch a start syncs every segment it
 //! read: what a killed process left in the page cache must not be built on unsynced.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use dormouse_core::Map;
@@ -119,6 +120,7 @@ impl Store {
         machine.set_epoch(replayed.epoch + 1);
         let mut store = Store::new(disk, sizes, machine, saved(boot_id, reading, now));
         store.next_run = next_run(replayed.next_run, &manifest.runs);
+        store.run_files = manifest.runs.iter().map(|run| run.no).collect();
         store.manifest = manifest;
         store.segment = plan.next_segment;
         store.batch = plan.last.number + 1;
@@ -147,6 +149,7 @@ impl Store {
             merge: None,
             manifest: Manifest::default(),
             next_run: 1,
+            run_files: BTreeSet::new(),
             removable: Vec::new(),
             flush_busy: false,
             boot,
