@@ -1,3 +1,5 @@
 //! What proves Dormouse: simulated disk, models, conformance suite, rigs.
 
+pub mod history;
+pub mod model;
 pub mod sim;

@@ -1,4 +1,11 @@
-//! Simulation: a disk that loses, tears and fails.
+//! Simulation: a disk that loses, tears and fails, and a store driven over it one action at a time.
 
 pub mod disk;
+pub mod driver;
+pub mod minimise;
+pub mod op;
 pub mod rng;
+pub mod world;
+
+mod asking;
+mod restart;
