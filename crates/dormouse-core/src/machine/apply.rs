@@ -153,9 +153,9 @@ impl<T: Timeline> Machine<T> {
         let (waiting, dead) = (value.counts.waiting, value.counts.dead);
         value.holds_until = 0;
         self.count(topic, |counts| {
-            counts.waiting -= waiting;
-            counts.dead -= dead;
-            counts.bytes -= gone_bytes;
+            counts.waiting = counts.waiting.saturating_sub(waiting);
+            counts.dead = counts.dead.saturating_sub(dead);
+            counts.bytes = counts.bytes.saturating_sub(gone_bytes);
         });
         self.topics.note_unused(topic);
     }

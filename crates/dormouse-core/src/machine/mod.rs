@@ -21,6 +21,7 @@ mod image;
 mod lease;
 mod locate;
 mod locks;
+mod serve;
 mod sessions;
 mod tick;
 mod topics;
@@ -94,7 +95,7 @@ pub struct Machine<T> {
     wall_offset_ms: Option<i128>,
 }
 
-/// Bits of a fence below the boot epoch: a trillion grants per boot.
+/// Bits of a fence below the boot epoch: a trillion grants per boot, 16 million boots.
 const FENCE_COUNTER_BITS: u32 = 40;
 
 impl<T: Timeline> Machine<T> {

@@ -16,7 +16,7 @@ use crate::error::{Code, Error};
 use crate::limits::WAITERS_MAX;
 use crate::op::SessionId;
 use crate::time::Now;
-use crate::timeline::{Next, Timeline};
+use crate::timeline::Timeline;
 use crate::topic::{TopicName, TopicNo};
 
 /// Waiting requests are numbered in the order they came; the first is served first.
@@ -43,37 +43,37 @@ pub(crate) enum Parked {
 }
 
 #[derive(Debug)]
-struct Waiter {
+pub(super) struct Waiter {
     ticket: Ticket,
     until: u64,
-    parked: Parked,
+    pub(super) parked: Parked,
 }
 
 /// A topic that reserves wait on.
 #[derive(Debug)]
-struct Watch {
+pub(super) struct Watch {
     name: TopicName,
-    topic: Option<TopicNo>,
-    waiters: BTreeSet<WaiterNo>,
+    pub(super) topic: Option<TopicNo>,
+    pub(super) waiters: BTreeSet<WaiterNo>,
     /// When to look again, steady.
     at: Option<u64>,
-    dirty: bool,
+    pub(super) dirty: bool,
 }
 
 /// All requests that wait.
 #[derive(Debug, Default)]
 pub(crate) struct Waiters {
     numbers: u64,
-    waiting: BTreeMap<WaiterNo, Waiter>,
+    pub(super) waiting: BTreeMap<WaiterNo, Waiter>,
     by_ticket: Map<Ticket, WaiterNo>,
     ends: BTreeSet<(u64, WaiterNo)>,
-    watches: Map<WatchNo, Watch>,
+    pub(super) watches: Map<WatchNo, Watch>,
     by_name: Map<TopicName, WatchNo>,
     looks: BTreeSet<(u64, WatchNo)>,
     /// Something happened to these.
-    dirty: VecDeque<WatchNo>,
+    pub(super) dirty: VecDeque<WatchNo>,
     /// What is due there is not durable yet.
-    blocked: Vec<WatchNo>,
+    pub(super) blocked: Vec<WatchNo>,
     /// Locks by name, their waiters in order.
     pub(crate) locks: Map<Bytes, BTreeSet<WaiterNo>>,
 }
@@ -157,7 +157,7 @@ impl Waiters {
     }
 
     /// Every watch with an instant is looked at: the wall clock was stepped.
-    fn look_at_all(&mut self) {
+    pub(super) fn look_at_all(&mut self) {
         for (_, no) in std::mem::take(&mut self.looks) {
             if let Some(watch) = self.watches.get_mut(&no) {
                 watch.at = None;
@@ -167,7 +167,7 @@ impl Waiters {
     }
 
     /// Those whose instant has come are looked at.
-    fn look_at_due(&mut self, now: Now) {
+    pub(super) fn look_at_due(&mut self, now: Now) {
         while let Some(&(at, no)) = self.looks.first()
             && at <= now.steady_ms
         {
@@ -179,7 +179,7 @@ impl Waiters {
         }
     }
 
-    fn plan(&mut self, no: WatchNo, at: Option<u64>) {
+    pub(super) fn plan(&mut self, no: WatchNo, at: Option<u64>) {
         let Some(watch) = self.watches.get_mut(&no) else { return };
         if let Some(before) = std::mem::replace(&mut watch.at, at) {
             self.looks.remove(&(before, no));
@@ -277,81 +277,6 @@ impl<T: Timeline> Machine<T> {
         }
     }
 
-    /// Gives what is due to those who wait for it, first come, first served.
-    pub(crate) fn serve_waiters(
-        &mut self,
-        now: Now,
-        budget: &mut usize,
-        out: &mut Output,
-    ) -> Result<(), Error> {
-        self.notice_wall_step(now);
-        self.waiters.look_at_due(now);
-        while *budget > 0
-            && let Some(no) = self.waiters.dirty.pop_front()
-        {
-            *budget -= 1;
-            if let Some(watch) = self.waiters.watches.get_mut(&no) {
-                watch.dirty = false;
-                self.serve_watch(no, now, budget, out)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn serve_watch(
-        &mut self,
-        no: WatchNo,
-        now: Now,
-        budget: &mut usize,
-        out: &mut Output,
-    ) -> Result<(), Error> {
-        while let Some(watch) = self.waiters.watches.get(&no)
-            && let (Some(topic), Some(&first)) = (watch.topic, watch.waiters.first())
-        {
-            let again_in = match self.offer(topic, now)? {
-                Next::Due(_) if *budget == 0 => {
-                    self.waiters.look_at(Some(no));
-                    return Ok(());
-                }
-                Next::Due(_) => {
-                    self.serve_first(first, now, budget, out)?;
-                    continue;
-                }
-                Next::In(ms) => Some(now.steady_ms.saturating_add(ms)),
-                Next::Blocked => {
-                    self.waiters.blocked.push(no);
-                    None
-                }
-                Next::Empty => None,
-            };
-            self.waiters.plan(no, again_in);
-            return Ok(());
-        }
-        Ok(())
-    }
-
-    fn serve_first(
-        &mut self,
-        no: WaiterNo,
-        now: Now,
-        budget: &mut usize,
-        out: &mut Output,
-    ) -> Result<(), Error> {
-        let Some(waiter) = self.waiters.waiting.get(&no) else { return Ok(()) };
-        let Parked::Reserve { terms, watches } = &waiter.parked else { return Ok(()) };
-        let (terms, watches) = (*terms, watches.clone());
-        let watch_topic = |watch| self.waiters.watches.get(watch).and_then(|watch| watch.topic);
-        let topics: Vec<TopicNo> = watches.iter().filter_map(watch_topic).collect();
-        let answer = self.reserve_now(now, &topics, terms, out)?;
-        if let Ok(jobs) = &answer {
-            *budget = budget.saturating_sub(jobs.len());
-        }
-        if let Some((ticket, _)) = self.unpark(no) {
-            out.answers.push((ticket, answer.map(Reply::Jobs), When::Prompt));
-        }
-        Ok(())
-    }
-
     /// Waits that are over are answered with nothing.
     pub(crate) fn end_waits(&mut self, now: Now, budget: &mut usize, out: &mut Output) {
         while let Some(&(until, no)) = self.waiters.ends.first()
@@ -378,25 +303,5 @@ impl<T: Timeline> Machine<T> {
             Code::Busy,
             format!("{WAITERS_MAX} requests wait already, the limit; ask without wait or later"),
         )
-    }
-
-    /// What a topic has to offer, its pause considered.
-    pub(crate) fn offer(&mut self, topic: TopicNo, now: Now) -> Result<Next, Error> {
-        match self.topics.get(topic).and_then(|value| value.paused(now)) {
-            Some(None) => Ok(Next::Empty),
-            Some(Some(ms)) => Ok(Next::In(ms)),
-            None => self.timeline.next(topic, now),
-        }
-    }
-
-    /// Jobs due by the calendar come due earlier when the wall clock is set forward.
-    fn notice_wall_step(&mut self, now: Now) {
-        let offset_ms = i128::from(now.wall_ms) - i128::from(now.steady_ms);
-        let before = *self.wall_offset_ms.get_or_insert(offset_ms);
-        // Both clocks are rounded down, so they can differ by one without a step.
-        if before.abs_diff(offset_ms) > 1 {
-            self.wall_offset_ms = Some(offset_ms);
-            self.waiters.look_at_all();
-        }
     }
 }

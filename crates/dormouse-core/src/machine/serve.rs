@@ -1,0 +1,106 @@
+//! Serving reserves that wait: what comes due goes to who came first.
+
+use super::waiters::{WaiterNo, WatchNo};
+use super::{Machine, Output, Parked, When};
+use crate::command::Reply;
+use crate::error::Error;
+use crate::time::Now;
+use crate::timeline::{Next, Timeline};
+use crate::topic::TopicNo;
+
+impl<T: Timeline> Machine<T> {
+    /// Gives what is due to those who wait for it, first come, first served.
+    pub(crate) fn serve_waiters(
+        &mut self,
+        now: Now,
+        budget: &mut usize,
+        out: &mut Output,
+    ) -> Result<(), Error> {
+        self.notice_wall_step(now);
+        self.waiters.look_at_due(now);
+        while *budget > 0
+            && let Some(no) = self.waiters.dirty.pop_front()
+        {
+            *budget -= 1;
+            if let Some(watch) = self.waiters.watches.get_mut(&no) {
+                watch.dirty = false;
+                self.serve_watch(no, now, budget, out)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn serve_watch(
+        &mut self,
+        no: WatchNo,
+        now: Now,
+        budget: &mut usize,
+        out: &mut Output,
+    ) -> Result<(), Error> {
+        while let Some(watch) = self.waiters.watches.get(&no)
+            && let (Some(topic), Some(&first)) = (watch.topic, watch.waiters.first())
+        {
+            let again_in = match self.offer(topic, now)? {
+                Next::Due(_) if *budget == 0 => {
+                    self.waiters.look_at(Some(no));
+                    return Ok(());
+                }
+                Next::Due(_) => {
+                    self.serve_first(first, now, budget, out)?;
+                    continue;
+                }
+                Next::In(ms) => Some(now.steady_ms.saturating_add(ms)),
+                Next::Blocked => {
+                    self.waiters.blocked.push(no);
+                    None
+                }
+                Next::Empty => None,
+            };
+            self.waiters.plan(no, again_in);
+            return Ok(());
+        }
+        Ok(())
+    }
+
+    fn serve_first(
+        &mut self,
+        no: WaiterNo,
+        now: Now,
+        budget: &mut usize,
+        out: &mut Output,
+    ) -> Result<(), Error> {
+        let Some(waiter) = self.waiters.waiting.get(&no) else { return Ok(()) };
+        let Parked::Reserve { terms, watches } = &waiter.parked else { return Ok(()) };
+        let (terms, watches) = (*terms, watches.clone());
+        let watch_topic = |watch| self.waiters.watches.get(watch).and_then(|watch| watch.topic);
+        let topics: Vec<TopicNo> = watches.iter().filter_map(watch_topic).collect();
+        let answer = self.reserve_now(now, &topics, terms, out)?;
+        if let Ok(jobs) = &answer {
+            *budget = budget.saturating_sub(jobs.len());
+        }
+        if let Some((ticket, _)) = self.unpark(no) {
+            out.answers.push((ticket, answer.map(Reply::Jobs), When::Prompt));
+        }
+        Ok(())
+    }
+
+    /// What a topic has to offer, its pause considered.
+    pub(crate) fn offer(&mut self, topic: TopicNo, now: Now) -> Result<Next, Error> {
+        match self.topics.get(topic).and_then(|value| value.paused(now)) {
+            Some(None) => Ok(Next::Empty),
+            Some(Some(ms)) => Ok(Next::In(ms)),
+            None => self.timeline.next(topic, now),
+        }
+    }
+
+    /// Jobs due by the calendar come due earlier when the wall clock is set forward.
+    fn notice_wall_step(&mut self, now: Now) {
+        let offset_ms = i128::from(now.wall_ms) - i128::from(now.steady_ms);
+        let before = *self.wall_offset_ms.get_or_insert(offset_ms);
+        // Both clocks are rounded down, so they can differ by one without a step.
+        if before.abs_diff(offset_ms) > 1 {
+            self.wall_offset_ms = Some(offset_ms);
+            self.waiters.look_at_all();
+        }
+    }
+}
