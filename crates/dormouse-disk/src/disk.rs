@@ -36,6 +36,9 @@ pub trait File: Send + Sync {
     fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()>;
     /// Makes what was written durable (fdatasync).
     fn sync(&self) -> io::Result<()>;
+    /// Lets the next read come from the drive. After a failed sync the page cache shows bytes that
+    /// no later sync will write; who must know what is durable syncs, forgets, then reads.
+    fn forget_cached(&self) -> io::Result<()>;
     /// The file's length.
     fn len(&self) -> io::Result<u64>;
     /// Whether the file has no bytes.
@@ -112,6 +115,11 @@ impl File for fs::File {
 
     fn sync(&self) -> io::Result<()> {
         self.sync_data()
+    }
+
+    fn forget_cached(&self) -> io::Result<()> {
+        rustix::fs::fadvise(self, 0, None, rustix::fs::Advice::DontNeed)?;
+        Ok(())
     }
 
     fn len(&self) -> io::Result<u64> {

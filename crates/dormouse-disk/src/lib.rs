@@ -13,3 +13,4 @@ mod memtable;
 pub mod run;
 pub mod store;
 pub mod timeline;
+pub mod verify;

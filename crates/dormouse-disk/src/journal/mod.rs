@@ -51,7 +51,7 @@ pub use batch::{BatchBuilder, SealedBatch};
 pub use boot::Boot;
 pub use checkpoint::{CheckpointHead, FrontierImage, RunUse};
 pub use header::{BatchHeader, HEADER_BYTES};
-pub use plan::{Plan, Stretch, Torn, plan};
+pub use plan::{Plan, Stretch, Torn, plan, settle};
 pub use record::Record;
 pub use segment::{segment_name, segment_number, segments};
 pub use verify::{Verified, holds_changes, verify};

@@ -79,19 +79,19 @@ pub fn plan(disk: &dyn Disk, first_segment: u64) -> Result<Plan, Damage> {
     })
 }
 
-impl Plan {
-    /// Makes durable all that was read, names included: what a killed process left in the page
-    /// cache must not be built on while a power cut could still take it away. A start calls it
-    /// before it writes or removes anything, because the manifest's name, too, may be in the cache
-    /// only.
-    pub fn sync_read_segments(&self, disk: &dyn Disk) -> Result<(), Damage> {
-        for segment in &self.segments_read {
-            let name = segment_name(*segment);
-            let synced = disk.open(&name).and_then(|file| file.sync());
-            synced.map_err(|source| Damage::io(&name, source))?;
-        }
-        disk.sync_dir().map_err(|source| Damage::io("data directory", source))
+/// Makes the segments what the drive has of them, before they are read: what a killed process left
+/// in the page cache becomes durable, so that no power cut can take away what this start builds on;
+/// and what an earlier sync failed to write is no longer shown. Names, too, may be in the cache only.
+pub fn settle(disk: &dyn Disk, first_segment: u64) -> Result<(), Damage> {
+    for segment in segments(disk)?.into_iter().filter(|no| *no >= first_segment) {
+        let name = segment_name(segment);
+        let settled = disk.open(&name).and_then(|file| {
+            file.sync()?;
+            file.forget_cached()
+        });
+        settled.map_err(|source| Damage::io(&name, source))?;
     }
+    disk.sync_dir().map_err(|source| Damage::io("data directory", source))
 }
 
 #[derive(Default)]

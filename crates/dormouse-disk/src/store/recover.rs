@@ -2,8 +2,8 @@
 //!
 //! Replay decides nothing and reads no run: every departure subtracts 1 at the place left, every
 //! arrival adds 1 at the place entered, and departures from places that rest in runs become
-//! tombstones in the memtable by themselves. Before its first batch a start syncs every segment it
-//! read: what a killed process left in the page cache must not be built on unsynced.
+//! tombstones in the memtable by themselves. Before it reads them a start syncs the segments: what a
+//! killed process left in the page cache must not be built on unsynced.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::damage::Damage;
 use crate::disk::Disk;
 use crate::frontier::Frontiers;
 use crate::journal::{
-    BatchBuilder, BatchHeader, Boot, Plan, Record, SegmentWriter, plan, segment_number,
+    BatchBuilder, BatchHeader, Boot, Plan, Record, SegmentWriter, plan, segment_number, settle,
 };
 use crate::manifest::{self, Manifest, RunRef, run_number};
 use crate::run::Run;
@@ -106,8 +106,8 @@ impl Store {
         reading: Reading,
         manifest: Manifest,
     ) -> Result<Opened, OpenError> {
+        settle(disk.as_ref(), manifest.first_segment)?;
         let plan = plan(disk.as_ref(), manifest.first_segment)?;
-        plan.sync_read_segments(disk.as_ref())?;
         let runs = open_runs(&disk, &manifest.runs)?;
         let sources = Sources::new(runs, Frontiers::default());
         let mut machine = Machine::new(DiskTimeline::new(sources));
@@ -203,15 +203,21 @@ fn store_id(boot_id: [u8; 16], reading: Reading) -> [u8; 16] {
 
 fn open_runs(disk: &Arc<dyn Disk>, runs: &[RunRef]) -> Result<Vec<OpenRun>, Damage> {
     let open = |run: &RunRef| {
-        let opened = Run::open(disk, &run.name())?;
-        let meta = opened.meta();
-        if (meta.no, meta.age) != (run.no, run.age) {
-            let what = format!("it is run {} of age {}", meta.no, meta.age);
-            return Err(Damage::corrupt(&run.name(), 0, what));
-        }
-        Ok(OpenRun { run: Arc::new(opened), consumed: 0, merging: false })
+        let run = Arc::new(open_run(disk, run)?);
+        Ok(OpenRun { run, consumed: 0, merging: false })
     };
     runs.iter().map(open).collect()
+}
+
+/// Opens the run that the manifest names.
+pub(crate) fn open_run(disk: &Arc<dyn Disk>, run: &RunRef) -> Result<Run, Damage> {
+    let opened = Run::open(disk, &run.name())?;
+    let meta = opened.meta();
+    if (meta.no, meta.age) != (run.no, run.age) {
+        let what = format!("it is run {} of age {}", meta.no, meta.age);
+        return Err(Damage::corrupt(&run.name(), 0, what));
+    }
+    Ok(opened)
 }
 
 /// Feeds the machine the checkpoint of the first segment and the facts after it.

@@ -87,6 +87,10 @@ impl File for SimFile {
         self.mounted.state()?.sync(self.node)
     }
 
+    fn forget_cached(&self) -> io::Result<()> {
+        self.mounted.state()?.forget_cached(self.node)
+    }
+
     fn len(&self) -> io::Result<u64> {
         Ok(self.mounted.state()?.node(self.node)?.cached.len() as u64)
     }

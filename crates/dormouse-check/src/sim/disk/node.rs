@@ -38,6 +38,16 @@ impl Node {
         }
     }
 
+    /// The length stays: the file system knows it, only the pages are read again.
+    pub(super) fn forget_cached(&mut self) {
+        let len = self.cached.len();
+        self.cached.clone_from(&self.durable);
+        self.cached.resize(len, 0);
+        for write in &self.pending {
+            copy_into(&mut self.cached, write.offset, &write.data);
+        }
+    }
+
     pub(super) fn flip(&mut self, offset: usize, mask: u8) -> bool {
         let Some(byte) = self.cached.get_mut(offset) else {
             return false;

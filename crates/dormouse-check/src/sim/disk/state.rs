@@ -134,6 +134,15 @@ impl State {
         failed.map_or(Ok(()), Err)
     }
 
+    /// What is still to be written stays; what a failed sync gave up is no longer shown.
+    pub(super) fn forget_cached(&mut self, node: NodeNo) -> io::Result<()> {
+        self.node(node)?;
+        if let Some(node) = self.nodes.get_mut(&node) {
+            node.forget_cached();
+        }
+        Ok(())
+    }
+
     pub(super) fn put_file(&mut self, name: &str, content: &[u8]) {
         let no = self.add_node(name);
         if let Some(node) = self.nodes.get_mut(&no) {

@@ -99,6 +99,10 @@ impl File for MemFile {
         Ok(())
     }
 
+    fn forget_cached(&self) -> io::Result<()> {
+        Ok(())
+    }
+
     fn len(&self) -> io::Result<u64> {
         Ok(self.0.lock().unwrap().len() as u64)
     }
