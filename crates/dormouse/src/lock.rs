@@ -45,11 +45,12 @@ impl Queue {
     }
 }
 
-/// A lock that is asked for: await it, or block with [`wait`](Acquire::wait).
+/// A lock that is asked for: await it, or block with [`wait`](Acquire::wait), or start it with
+/// [`send`](Acquire::send).
 ///
 /// Dropped before it is answered it is withdrawn; a lock granted in that instant is given back.
 #[derive(Clone, Debug)]
-#[must_use = "nothing is sent until it is awaited or waited for"]
+#[must_use = "nothing is sent until it is awaited, waited for or sent"]
 pub struct Acquire {
     queue: Queue,
     options: op::Lock,
@@ -62,6 +63,14 @@ impl Acquire {
         // Never negative: it comes from a Duration.
         self.wait_ms = span_ms(wait).unsigned_abs();
         self
+    }
+
+    /// Sends it now; the lock is taken when the future is awaited, and given back when it is
+    /// dropped.
+    pub fn send(self) -> Acquiring {
+        let mut acquiring = self.into_future();
+        acquiring.sent = Some(acquiring.submit());
+        acquiring
     }
 
     /// Sends it and blocks the thread until it is answered.
@@ -80,11 +89,11 @@ impl IntoFuture for Acquire {
     }
 }
 
-/// A lock being acquired; sent when it is first polled, withdrawn when it is dropped.
+/// A lock being acquired; sent when it is first polled at the latest, withdrawn when it is dropped.
 ///
 /// A wait beyond the backend's longest is cut into several.
 #[derive(Debug)]
-#[must_use = "nothing is sent until it is polled"]
+#[must_use = "a lock that is asked for is withdrawn when it is dropped"]
 pub struct Acquiring {
     queue: Queue,
     options: op::Lock,
@@ -94,7 +103,7 @@ pub struct Acquiring {
 }
 
 impl Acquiring {
-    fn send(&mut self) -> Pending<LockReply> {
+    fn submit(&mut self) -> Pending<LockReply> {
         let wait_ms = self.wait_ms.min(WAIT_MS_MAX);
         self.wait_ms -= wait_ms;
         self.options.wait_ms = i64::try_from(wait_ms).unwrap_or(i64::MAX);
@@ -114,7 +123,7 @@ impl Future for Acquiring {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<Lock, Error>> {
         let this = self.get_mut();
         loop {
-            let mut pending = this.sent.take().unwrap_or_else(|| this.send());
+            let mut pending = this.sent.take().unwrap_or_else(|| this.submit());
             let Poll::Ready(result) = Pin::new(&mut pending).poll(cx) else {
                 this.sent = Some(pending);
                 return Poll::Pending;

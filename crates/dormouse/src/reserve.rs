@@ -77,13 +77,14 @@ impl Call<op::ReserveId, Reserved> {
     }
 }
 
-/// A reserve that is described and not sent yet: await it, or block with [`wait`](Reserve::wait).
+/// A reserve that is described and not sent yet: await it, or block with [`wait`](Reserve::wait),
+/// or start it with [`send`](Reserve::send).
 ///
 /// The future may be dropped at any time, as `select!` or a timeout does: a reserve that still
 /// waits is withdrawn, and jobs that were already on their way are given back with no attempt
 /// spent. No job is lost and none is held.
 #[derive(Clone)]
-#[must_use = "nothing is sent until it is awaited or waited for"]
+#[must_use = "nothing is sent until it is awaited, waited for or sent"]
 pub struct Reserve<T = Vec<Reserved>> {
     queue: Queue,
     options: Result<op::Reserve, Error>,
@@ -132,6 +133,14 @@ impl<T: FromJobs> Reserve<T> {
         self.set(|options| options.session = Some(session.id()))
     }
 
+    /// Sends it now; what comes is taken when the future is awaited, and given back when it is
+    /// dropped.
+    pub fn send(self) -> Reserving<T> {
+        let mut reserving = self.into_future();
+        reserving.begin();
+        reserving
+    }
+
     /// Sends it and blocks the thread until it is answered.
     pub fn wait(self) -> Result<T, Error> {
         block_on(self.into_future())
@@ -172,11 +181,11 @@ impl<T> fmt::Debug for Reserve<T> {
     }
 }
 
-/// A reserve under way; sent when it is first polled, withdrawn when it is dropped.
+/// A reserve under way; sent when it is first polled at the latest, withdrawn when it is dropped.
 ///
 /// A wait beyond the backend's longest is cut into several: the next begins when one ends with
 /// nothing, so no clock is needed to know how much is left.
-#[must_use = "nothing is sent until it is polled"]
+#[must_use = "a reserve is withdrawn when it is dropped"]
 pub struct Reserving<T = Vec<Reserved>> {
     queue: Queue,
     state: State,
@@ -195,7 +204,14 @@ enum State {
 }
 
 impl<T: FromJobs> Reserving<T> {
-    fn send(&mut self, mut options: op::Reserve) {
+    fn begin(&mut self) {
+        match std::mem::replace(&mut self.state, State::Answered) {
+            State::Next(options) => self.submit(options),
+            other => self.state = other,
+        }
+    }
+
+    fn submit(&mut self, mut options: op::Reserve) {
         let wait_ms = self.wait_ms.min(WAIT_MS_MAX);
         self.wait_ms -= wait_ms;
         let next = (self.wait_ms > 0).then(|| options.clone());
@@ -215,7 +231,7 @@ impl<T: FromJobs> Future for Reserving<T> {
             if let State::Sent(pending, next) = &mut this.state {
                 let jobs = ready!(Pin::new(pending).poll(cx));
                 match (jobs, next.take()) {
-                    (Ok(jobs), Some(options)) if jobs.is_empty() => this.send(options),
+                    (Ok(jobs), Some(options)) if jobs.is_empty() => this.submit(options),
                     (jobs, _) => {
                         this.state = State::Answered;
                         return Poll::Ready(jobs.and_then(|jobs| T::from_jobs(jobs, &this.queue)));
@@ -224,7 +240,7 @@ impl<T: FromJobs> Future for Reserving<T> {
                 continue;
             }
             match std::mem::replace(&mut this.state, State::Answered) {
-                State::Next(options) => this.send(options),
+                State::Next(options) => this.submit(options),
                 State::Refused(error) => return Poll::Ready(Err(error)),
                 _ => panic!("a Reserving was polled after it had given its answer"),
             }

@@ -2,6 +2,7 @@
 
 mod attend;
 mod crew;
+mod hunt;
 mod job;
 mod outcome;
 mod pulse;
@@ -9,17 +10,17 @@ mod tally;
 
 use std::fmt;
 use std::future::Future;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use dormouse_core::error::{Code, Error};
+use dormouse_core::error::Error;
 use dormouse_core::topic::TopicName;
 use tokio::sync::watch;
 
 use crate::queue::Queue;
-use crate::reserved::Reserved;
-use crew::{Crew, Line, Offer, Start};
+use crew::{Crew, Line, Start};
+use hunt::Hunt;
 use pulse::Pulse;
 
 pub use job::Job;
@@ -28,8 +29,6 @@ pub use tally::Tally;
 
 const CONCURRENCY: usize = 10;
 const GRACE: Duration = Duration::from_secs(30);
-/// Between two tries when the backend is busy.
-const BUSY: Duration = Duration::from_millis(50);
 
 /// Takes jobs as they come due and hands them to handlers.
 ///
@@ -167,7 +166,7 @@ impl Worker {
         let result = loop {
             let offer = crew.offer();
             // A topic with a new free place must be asked too; a reserve that waits is withdrawn.
-            if hunt.as_ref().is_none_or(|hunt| hunt.offer.topics != offer.topics) {
+            if hunt.as_ref().is_none_or(|hunt| hunt.misses(&offer)) {
                 hunt = Hunt::begin(&self.queue, offer);
             }
             tokio::select! {
@@ -224,7 +223,7 @@ impl Worker {
         let idle = self.concurrency == 0 || lines.iter().all(|line| line.concurrency == 0);
         if idle {
             return Err(Error::invalid(
-                "the worker could never take a job; give it a handler and a concurrency of 1 or more",
+                "the worker could never take a job; give it a handler and a concurrency above 0",
             ));
         }
         Ok(lines)
@@ -250,41 +249,5 @@ impl Stopper {
     /// Asks the worker to stop; it goes on with the jobs in hand for its grace.
     pub fn stop(&self) {
         self.0.send_replace(true);
-    }
-}
-
-/// A reserve that waits for as many jobs as there are free places.
-struct Hunt {
-    offer: Offer,
-    reserve: Pin<Box<dyn Future<Output = Result<Vec<Reserved>, Error>> + Send>>,
-}
-
-impl Hunt {
-    /// `None` if every place is taken.
-    fn begin(queue: &Queue, offer: Offer) -> Option<Hunt> {
-        if offer.topics.is_empty() {
-            return None;
-        }
-        let reserve = queue
-            .reserve_any(offer.topics.iter().map(String::as_str))
-            .max(offer.max)
-            .wait_for(Duration::MAX);
-        let patient = async move {
-            loop {
-                match reserve.clone().await {
-                    Err(error) if error.code == Code::Busy => tokio::time::sleep(BUSY).await,
-                    result => return result,
-                }
-            }
-        };
-        Some(Hunt { offer, reserve: Box::pin(patient) })
-    }
-
-    /// The jobs, when there are some; ends the hunt. Without a hunt it never ends.
-    async fn catch(hunt: &mut Option<Hunt>) -> Result<Vec<Reserved>, Error> {
-        let Some(under_way) = hunt else { return std::future::pending().await };
-        let jobs = (&mut under_way.reserve).await;
-        *hunt = None;
-        jobs
     }
 }

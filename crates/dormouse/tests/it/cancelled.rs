@@ -123,11 +123,20 @@ fn a_withdrawn_reserve_leaves_no_waiter_and_takes_no_job() {
     assert_eq!(queue.get(id).wait().unwrap().state, State::Ready);
 }
 
-/// Drops the reserve at every stage of its answer: the job is there for the next one, unspent.
 #[test]
 fn dropped_in_the_very_moment_of_the_answer() {
-    let queue = Queue::memory();
-    for round in 0..1_000_u64 {
+    drop_at_every_stage(&Queue::memory(), 1_000);
+}
+
+#[test]
+fn dropped_in_the_very_moment_of_the_answer_on_disk() {
+    let dir = tempfile::tempdir().unwrap();
+    drop_at_every_stage(&Queue::open(dir.path()).unwrap(), 200);
+}
+
+/// Drops the reserve at every stage of its answer: the job is there for the next one, unspent.
+fn drop_at_every_stage(queue: &Queue, rounds: u64) {
+    for round in 0..rounds {
         let mut reserving = queue.reserve("t").wait_for(LONG).into_future();
         assert!(poll_once(&mut reserving).is_pending());
         let producer = {
@@ -135,7 +144,7 @@ fn dropped_in_the_very_moment_of_the_answer() {
             thread::spawn(move || queue.put("t", "b").wait().unwrap())
         };
         if round % 2 == 0 {
-            thread::sleep(Duration::from_micros(round / 4));
+            thread::sleep(Duration::from_micros(round * 250 / rounds));
         }
         drop(reserving);
         let id = producer.join().unwrap().id;

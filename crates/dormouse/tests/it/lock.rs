@@ -40,9 +40,20 @@ fn dropping_gives_it_to_the_next_who_waits() {
         let queue = queue.clone();
         thread::spawn(move || queue.lock("l", "b", LONG).wait_for(LONG).wait().unwrap().fence())
     };
+    eventually("it waits", || queue.stats_all().wait().unwrap().waiters == 1);
     drop(first);
     assert!(waiting.join().unwrap() > 0);
     eventually("it is free again", || queue.stats_all().wait().unwrap().locks == 0);
+}
+
+#[test]
+fn a_lock_may_be_asked_for_before_it_is_awaited() {
+    let queue = Queue::memory();
+    let mine = queue.lock("l", "me", LONG).send();
+    let mine = block_on(mine).unwrap();
+    drop(queue.lock("l", "you", LONG).wait_for(LONG).send());
+    assert_eq!(mine.unlock().wait(), Ok(true));
+    eventually("the other has withdrawn", || queue.stats_all().wait().unwrap().locks == 0);
 }
 
 #[test]

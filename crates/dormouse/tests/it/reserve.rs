@@ -116,6 +116,19 @@ fn a_piece_that_brings_jobs_is_the_last() {
 }
 
 #[test]
+fn a_reserve_may_be_sent_before_it_is_awaited() {
+    let (queue, fake) = Fake::queue();
+    let mut reserving = queue.reserve("t").send();
+    let asked = fake.next();
+    assert!(matches!(asked.command, Command::Reserve(_)));
+    asked.answer(Ok(one_job(1)));
+    assert!(poll_once(&mut reserving).is_ready());
+    fake.assert_quiet();
+    let mut refused = queue.reserve("no topic").send();
+    assert!(poll_once(&mut refused).is_ready());
+}
+
+#[test]
 fn a_given_ttr_is_the_length_of_the_lease() {
     let (queue, clock) = virtual_queue();
     queue.put("t", "b").wait().unwrap();

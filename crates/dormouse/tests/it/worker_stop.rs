@@ -109,6 +109,21 @@ async fn a_dropped_run_gives_everything_back() {
 }
 
 #[tokio::test]
+async fn jobs_given_back_are_ready_after_a_restart() {
+    let dir = tempfile::tempdir().unwrap();
+    let queue = Queue::open(dir.path()).unwrap();
+    queue.put("t", "b").ttr(LONG).await.unwrap();
+    let run = tokio::spawn(stuck(&queue).run());
+    all_taken(&queue, 1).await;
+    run.abort();
+    assert!(run.await.unwrap_err().is_cancelled());
+    soon("it is back", async || queue.stats("t").await.unwrap().ready == 1).await;
+    queue.close().unwrap();
+    drop(queue);
+    assert_unspent(&Queue::open(dir.path()).unwrap(), 1).await;
+}
+
+#[tokio::test]
 async fn a_closed_store_ends_the_worker() {
     let queue = Queue::memory();
     let run = tokio::spawn(Worker::new(&queue).handle("t", |_: Job| async {}).run());
