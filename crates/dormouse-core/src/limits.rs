@@ -49,6 +49,8 @@ pub const TOPICS_MAX: usize = 10_000_000;
 /// How long a topic stays after it became empty, unset and unwatched. Nobody sees it any more, but
 /// one that is filled and emptied all the time is not born each time.
 pub const TOPIC_LINGER_MS: u64 = 1_000;
+/// How long a key hold that is over may still rest; it is free all the same.
+pub const HOLD_SWEEP_MS: u64 = 10_000;
 /// Things one tick does before others get their turn.
 pub const TICK_MAX: usize = 4_096;
 /// Requests waiting for the engine, in bytes of their bodies; beyond it submit answers `busy`.

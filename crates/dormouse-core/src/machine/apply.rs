@@ -122,6 +122,7 @@ impl<T: Timeline> Machine<T> {
                 if let Some(value) = self.topics.get_mut(*topic) {
                     value.holds_until = value.holds_until.max(place.due_at);
                 }
+                self.plan_sweep(*topic, place.due_at);
                 self.topics.note_unused(*topic);
             }
             Whereto::Gone => self.topics.note_unused(*topic),

@@ -1,7 +1,5 @@
 //! Dead jobs that go: too many of a topic, or dead for too long.
 
-use std::collections::BTreeSet;
-
 use super::{Machine, Origin, Output};
 use crate::error::Error;
 use crate::fact::{Cause, Fact, Whereto};
@@ -10,50 +8,13 @@ use crate::time::Now;
 use crate::timeline::Timeline;
 use crate::topic::TopicNo;
 
-/// When the oldest dead job of a topic is to be looked at.
-#[derive(Debug, Default)]
-pub(crate) struct DeadQueue {
-    looks: BTreeSet<(u64, TopicNo)>,
-    /// The same by topic: one look at a time is enough.
-    planned: crate::Map<TopicNo, u64>,
-}
-
-impl DeadQueue {
-    pub(crate) fn next(&self) -> Option<u64> {
-        self.looks.first().map(|&(at, _)| at)
-    }
-
-    /// Look at the topic at this instant, or before if that is planned already.
-    fn plan(&mut self, topic: TopicNo, at: u64) {
-        match self.planned.get(&topic) {
-            Some(&before) if before <= at => return,
-            Some(&after) => {
-                self.looks.remove(&(after, topic));
-            }
-            None => {}
-        }
-        self.planned.insert(topic, at);
-        self.looks.insert((at, topic));
-    }
-
-    fn pop_due(&mut self, now: Now) -> Option<TopicNo> {
-        let &(at, topic) = self.looks.first()?;
-        if at > now.steady_ms {
-            return None;
-        }
-        self.looks.pop_first();
-        self.planned.remove(&topic);
-        Some(topic)
-    }
-}
-
 impl<T: Timeline> Machine<T> {
     /// The settings changed, or are news after a start: look at once.
     pub(crate) fn plan_trim(&mut self, topic: TopicNo) {
         let Some(value) = self.topics.get(topic) else { return };
         let limited = value.settings.dead_ttl_ms.is_some() || value.settings.dead_max.is_some();
         if limited && value.counts.dead > 0 {
-            self.dead.plan(topic, 0);
+            self.dead_looks.plan(topic, 0);
         }
     }
 
@@ -65,7 +26,7 @@ impl<T: Timeline> Machine<T> {
         out: &mut Output,
     ) -> Result<(), Error> {
         while *budget > 0
-            && let Some(topic) = self.dead.pop_due(now)
+            && let Some(topic) = self.dead_looks.pop_due(now)
         {
             *budget -= 1;
             self.trim_dead(topic, now, budget, out)?;
@@ -93,12 +54,12 @@ impl<T: Timeline> Machine<T> {
             let ends_at = ttl_ms.map(|ttl_ms| oldest.due_at.saturating_add(ttl_ms));
             if !over && ends_at.is_none_or(|at| at > now.steady_ms) {
                 if let Some(at) = ends_at {
-                    self.dead.plan(topic, at);
+                    self.dead_looks.plan(topic, at);
                 }
                 return Ok(());
             }
             if *budget == 0 {
-                self.dead.plan(topic, 0);
+                self.dead_looks.plan(topic, 0);
                 return Ok(());
             }
             *budget -= 1;

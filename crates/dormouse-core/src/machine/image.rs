@@ -1,5 +1,6 @@
 //! Pieces for a checkpoint, and the way back from them.
 
+use super::looks::Looks;
 use super::topics::Topic;
 use super::{Lease, Machine, Output};
 use crate::error::Error;
@@ -117,9 +118,14 @@ impl<T: Timeline> Machine<T> {
             let ttl_ms = self.locks.get(&name).map_or(0, |lock| lock.ttl_ms);
             self.locks.set_expiry(&name, now.after(ttl_ms));
         }
+        // What the replay planned on the way may be obsolete.
         self.topics.clear_idle();
+        self.hold_looks = Looks::default();
         for topic in self.topics.numbers() {
             self.plan_trim(topic);
+            if self.topics.get(topic).is_some_and(|value| value.holds_until > 0) {
+                self.hold_looks.plan(topic, 0);
+            }
             self.vanish_if_unused(topic, now, out);
         }
         Ok(())

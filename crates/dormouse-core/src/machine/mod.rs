@@ -17,10 +17,12 @@ pub(crate) use granted;
 
 mod apply;
 mod dead;
+mod holds;
 mod image;
 mod lease;
 mod locate;
 mod locks;
+mod looks;
 mod serve;
 mod sessions;
 mod tick;
@@ -42,9 +44,9 @@ pub(crate) use locate::{Hold, Located, Taker, lease_lost, no_job};
 pub(crate) use locks::{HeldLock, shown};
 pub(crate) use waiters::{Parked, ReserveTerms};
 
-use dead::DeadQueue;
 use lease::Leases;
 use locks::Locks;
+use looks::Looks;
 use sessions::Sessions;
 use topics::Topics;
 use waiters::Waiters;
@@ -80,7 +82,10 @@ pub struct Machine<T> {
     pub(crate) waiters: Waiters,
     pub(crate) sessions: Sessions,
     pub(crate) locks: Locks,
-    pub(crate) dead: DeadQueue,
+    /// When the oldest dead job of a topic may have to go.
+    dead_looks: Looks,
+    /// When the oldest hold of a topic may be over.
+    hold_looks: Looks,
     /// Totals over all topics, the vanished ones too.
     pub(crate) totals: Counts,
     pub(crate) next_id: u64,
@@ -108,7 +113,8 @@ impl<T: Timeline> Machine<T> {
             waiters: Waiters::default(),
             sessions: Sessions::default(),
             locks: Locks::default(),
-            dead: DeadQueue::default(),
+            dead_looks: Looks::default(),
+            hold_looks: Looks::default(),
             totals: Counts::default(),
             next_id: 1,
             full: None,

@@ -17,6 +17,7 @@ impl<T: Timeline> Machine<T> {
         // A wait that is over is answered with nothing only after it was looked at once more.
         self.end_waits(now, budget, out);
         self.trim_all_dead(now, budget, out)?;
+        self.sweep_holds(now, budget)?;
         self.let_topics_vanish(now, budget, out);
         self.unfinished = *budget == 0;
         Ok(())
@@ -36,7 +37,8 @@ impl<T: Timeline> Machine<T> {
             self.leases.next_expiry(),
             self.locks.next_expiry(),
             self.waiters.next(),
-            self.dead.next(),
+            self.dead_looks.next(),
+            self.hold_looks.next(),
             self.topics.next_idle(),
         ];
         let next = instants.into_iter().flatten().min()?;

@@ -117,15 +117,6 @@ impl MemoryTimeline {
         Some(Resting { place, job: job.clone(), born: *born })
     }
 
-    /// Holds that are over only cost memory.
-    fn sweep_holds(&mut self, topic: TopicNo, now: Now) {
-        while let Some(place) = self.head(topic, Class::HOLD)
-            && place.due_at <= now.steady_ms
-        {
-            self.remove(place);
-        }
-    }
-
     fn head(&self, topic: TopicNo, class: Class) -> Option<Place> {
         let (&(due_at, id), _) = self.lanes.get(&(topic, class))?.jobs.first_key_value()?;
         Some(Place { topic, class, due_at, id })
@@ -159,7 +150,6 @@ impl Timeline for MemoryTimeline {
     }
 
     fn next(&mut self, topic: TopicNo, now: Now) -> Result<Next, Error> {
-        self.sweep_holds(topic, now);
         let (mut best, mut earliest_ms, mut blocked) = (None::<Place>, None::<u64>, false);
         for (class, lane) in self.waiting_lanes(topic) {
             if best.is_some_and(|best| best.class.priority() < class.priority()) {

@@ -41,8 +41,8 @@ pub enum Next {
 
 /// Where waiting jobs rest.
 ///
-/// A place given to `take` must be the one that `next` or `oldest` just answered: taking consumes
-/// at the head of a lane. Everything that leaves from elsewhere leaves by `depart`.
+/// A place given to `take` must be the one that `next` or `oldest` last answered for its lane:
+/// taking consumes at the head. Everything that leaves from elsewhere leaves by `depart`.
 pub trait Timeline {
     /// A job comes to rest. Its place is free.
     fn arrive(&mut self, place: Place, job: Job, born: Born);
@@ -57,10 +57,11 @@ pub trait Timeline {
     /// What the topic has to offer.
     fn next(&mut self, topic: TopicNo, now: Now) -> Result<Next, Error>;
 
-    /// The first of a lane, due or not, durable or not.
+    /// The first of a lane, due or not, durable or not. The lane may be one of dead jobs or holds.
     fn oldest(&mut self, topic: TopicNo, class: Class) -> Result<Option<Place>, Error>;
 
-    /// Takes the job at the head of a lane.
+    /// Takes the job, or the hold, at the head of a lane. A hold that is over is taken without a
+    /// fact: a replay may find it again.
     fn take(&mut self, place: Place) -> Result<Resting, Error>;
 
     /// The resting job of this id; holds do not count.

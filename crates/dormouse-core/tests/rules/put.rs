@@ -217,6 +217,23 @@ fn a_key_is_held_from_the_ack_until_its_time_is_over() {
 }
 
 #[test]
+fn holds_that_are_over_do_not_pile_up() {
+    let mut rig = Rig::new();
+    rig.put_in("t", 1_000_000);
+    for n in 0..50 {
+        let key = Some(bytes(&n.to_string()));
+        rig.put(Put { key, key_ttl_ms: Some(100), ..Put::new(topic("t"), "") });
+        let lease = rig.take("t");
+        rig.ack(lease.token).unwrap();
+        rig.pass(1_000);
+    }
+    assert!(rig.machine.timeline().iter().count() < 15);
+    rig.pass(10_000);
+    assert_eq!(rig.machine.timeline().iter().count(), 1);
+    assert_eq!(rig.machine.next_wake(rig.now), None);
+}
+
+#[test]
 fn cancel_and_purge_free_the_key_at_once() {
     let (mut rig, _) = owned(Owner::Leased);
     rig.cancel(by_key("t", "k")).unwrap();
