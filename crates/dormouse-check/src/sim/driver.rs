@@ -107,6 +107,8 @@ pub struct Driver {
     merged: bool,
     /// Memtables frozen whose manifest is not durable.
     pub flushes: usize,
+    /// Something failed: what was written may be gone, even from the cache.
+    pub failed: bool,
 }
 
 impl Driver {
@@ -131,6 +133,7 @@ impl Driver {
             merging: false,
             merged: false,
             flushes: 0,
+            failed: false,
         })
     }
 
@@ -222,7 +225,10 @@ impl Driver {
                 None => return Ok(false),
                 Some(task) => Work::Taken(task),
             },
-            Work::Taken(task) => Work::Done(self.check(task.run(&self.mounted))?),
+            Work::Taken(task) => {
+                let ran = task.run(&self.mounted);
+                Work::Done(self.check(ran)?)
+            }
             Work::Done(done) => {
                 self.flushes -= usize::from(matches!(done, Done::Manifest(_)));
                 self.store.finish(done);
@@ -257,7 +263,10 @@ impl Driver {
     pub fn merge_action(&mut self) -> Result<bool, Trouble> {
         self.merge = match std::mem::replace(&mut self.merge, Work::None) {
             Work::None => return Ok(false),
-            Work::Taken(task) => Work::Done(self.check(task.run(&self.mounted))?),
+            Work::Taken(task) => {
+                let ran = task.run(&self.mounted);
+                Work::Done(self.check(ran)?)
+            }
             Work::Done(done) => {
                 let given_up = matches!(done, Done::Merged { run: None });
                 (self.merging, self.merged) = (!given_up, !given_up);
@@ -276,7 +285,8 @@ impl Driver {
             && matches!(self.flush, Work::None)
     }
 
-    fn check<T, E: std::fmt::Display>(&self, result: Result<T, E>) -> Result<T, Trouble> {
+    fn check<T, E: std::fmt::Display>(&mut self, result: Result<T, E>) -> Result<T, Trouble> {
+        self.failed |= result.is_err();
         result.map_err(|error| {
             if self.disk.is_off() { Trouble::Off } else { Trouble::Bug(error.to_string()) }
         })

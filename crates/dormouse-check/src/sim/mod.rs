@@ -5,6 +5,7 @@ pub mod driver;
 pub mod minimise;
 pub mod op;
 pub mod rng;
+pub mod script;
 pub mod world;
 
 mod asking;

@@ -26,10 +26,8 @@ impl World {
             CrashMode::Sectors => "power cut, sectors torn",
         });
         let steady_before = self.now().steady_ms;
-        let mut at_least = self.driver.written;
-        if mode != CrashMode::Kill {
-            at_least = self.driver.synced;
-        }
+        let is_cached = mode == CrashMode::Kill && !self.driver.failed;
+        let mut at_least = if is_cached { self.driver.written } else { self.driver.synced };
         self.disk.crash(mode, rng);
         if let Some(off_ms) = reboot {
             self.time.reboot(off_ms);

@@ -73,6 +73,16 @@ impl World {
         self.driver.now(self.time)
     }
 
+    /// The disk, to let it fail.
+    pub fn disk(&self) -> &SimDisk {
+        &self.disk
+    }
+
+    /// The time, to move it.
+    pub fn time(&mut self) -> &mut SimTime {
+        &mut self.time
+    }
+
     /// Lets one thing happen, and if the power went off by it, crashes and starts again.
     pub fn run(&mut self, op: &Op) -> Result<(), String> {
         match self.act(op) {
@@ -85,7 +95,8 @@ impl World {
         }
     }
 
-    fn act(&mut self, op: &Op) -> Result<(), Trouble> {
+    /// Lets one thing happen.
+    pub fn act(&mut self, op: &Op) -> Result<(), Trouble> {
         let [a, b, ..] = op.args;
         let now = self.now();
         match op.kind {
