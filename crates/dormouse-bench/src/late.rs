@@ -33,6 +33,9 @@ pub(crate) struct LateFigures {
     pub(crate) late_p99_us: u64,
     pub(crate) late_max_us: u64,
     pub(crate) early_count: u64,
+    /// How late a thread of the same process wakes that only sleeps, at the same time: what the
+    /// computer itself adds.
+    pub(crate) sleep_p99_us: u64,
     pub(crate) rss_late_mib: f64,
 }
 
@@ -45,15 +48,18 @@ pub(crate) fn run(task: &Task) -> Result<()> {
         let noise = Noise::new(plan.body, plan.seed + 2);
         thread::spawn(move || produce(&client, &topic, noise, schedule))
     };
+    let sleeper = thread::spawn(move || sleep_only(schedule));
     let mut consumer = Consumer::new(Client::new(&engine), topic);
     consumer.consume(JOBS, "late")?;
     producer.join().map_err(|_| "the producer panicked")??;
+    let mut sleeps = sleeper.join().map_err(|_| "the sleeper panicked")?;
     let mut late = consumer.late;
     child::tell(&LateFigures {
         late_p50_us: late.percentile(50),
         late_p99_us: late.percentile(99),
         late_max_us: late.percentile(100),
         early_count: consumer.early,
+        sleep_p99_us: sleeps.percentile(99),
         rss_late_mib: rss::peak_mib()?,
     })?;
     if consumer.early > 0 {
@@ -81,6 +87,16 @@ fn produce(client: &Client, topic: &TopicName, mut noise: Noise, schedule: Sched
         answered += check_put(&client.receive()?)?;
     }
     Ok(())
+}
+
+/// Sleeps to each millisecond in which jobs are due.
+fn sleep_only(schedule: Schedule) -> Latencies {
+    let mut times = Latencies::default();
+    for ms in LEAD_MS..LEAD_MS + TIME_MS {
+        sleep_until(schedule.instant(ms));
+        times.add(schedule.instant(ms).elapsed());
+    }
+    times
 }
 
 pub(crate) fn check_put(answer: &Answered) -> Result<u64> {
