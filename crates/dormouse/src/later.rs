@@ -11,13 +11,27 @@ use dormouse_core::error::Code;
 
 use crate::queue::Queue;
 
-/// After so long a lease has run out by itself or the backend is beyond help.
-const TRIES_MAX: u32 = 300;
-const PAUSE_MS_MAX: u64 = 200;
+/// Between two tries when the backend is busy.
+const PAUSE: Duration = Duration::from_millis(10);
+/// A minute of tries: by then most leases have run out by themselves.
+const TRIES_MAX: u32 = 6_000;
 
 struct Chore {
     queue: Queue,
     command: Option<Command>,
+    tries: u32,
+}
+
+impl Chore {
+    /// Whether it must be tried again.
+    fn is_undone(&mut self) -> bool {
+        let Some(command) = &self.command else { return false };
+        self.tries += 1;
+        match self.queue.submit_unread(command.clone()) {
+            Err(error) => error.code == Code::Busy && self.tries < TRIES_MAX,
+            Ok(()) => false,
+        }
+    }
 }
 
 /// Sends a command, again while the backend is `busy`, and then lets go of the queue.
@@ -28,31 +42,26 @@ pub(crate) fn submit(queue: Queue, command: Option<Command>) {
         let thread = thread::Builder::new().name("dormouse-later".into());
         thread.spawn(move || work(&receiver)).ok().map(|_| sender)
     });
+    let mut chore = Chore { queue, command, tries: 0 };
     match chores {
         // The receiver lives as long as the process.
-        Some(chores) => drop(chores.send(Chore { queue, command })),
+        Some(chores) => drop(chores.send(chore)),
         // No thread to be had: once, from here, is better than not at all.
-        None => drop(command.map(|command| queue.submit_unread(command))),
+        None => drop(chore.is_undone()),
     }
 }
 
 fn work(chores: &Receiver<Chore>) {
-    while let Ok(Chore { queue, command }) = chores.recv() {
-        if let Some(command) = command {
-            persist(&queue, &command);
+    let mut undone: Vec<Chore> = Vec::new();
+    loop {
+        if undone.is_empty() {
+            let Ok(chore) = chores.recv() else { return };
+            undone.push(chore);
+        } else {
+            thread::sleep(PAUSE);
         }
-    }
-}
-
-fn persist(queue: &Queue, command: &Command) {
-    let mut pause_ms = 1;
-    for _ in 0..TRIES_MAX {
-        match queue.submit_unread(command.clone()) {
-            Err(error) if error.code == Code::Busy => {
-                thread::sleep(Duration::from_millis(pause_ms));
-                pause_ms = (pause_ms * 2).min(PAUSE_MS_MAX);
-            }
-            _ => return,
-        }
+        // All of them at each round: one busy queue must not hold up the others.
+        undone.extend(chores.try_iter());
+        undone.retain_mut(Chore::is_undone);
     }
 }

@@ -46,7 +46,8 @@ const GRACE: Duration = Duration::from_secs(30);
 /// With a virtual clock jobs come due and leases are renewed as the clock is moved, while the
 /// grace and the handlers' own sleeps stay real. Move it in steps of less than a third of the ttr
 /// and let the renewal happen in between: a leap beyond the whole ttr is to a worker what standing
-/// still for so long would be, and its leases run out.
+/// still for so long would be, and its leases run out. A queue made with
+/// [`Queue::from_backend`] is taken to follow real time.
 ///
 /// ```
 /// # use dormouse::{Job, Queue, Worker};
