@@ -15,6 +15,7 @@ use super::worker::Worker;
 use super::{Event, Options};
 use crate::clock::{Reading, SteadyClock};
 use crate::disk::Disk;
+use crate::lock::DirLock;
 use crate::store::{Done, OpenError, Opened, Store};
 
 /// Batches on their way to the disk; what comes while all are, becomes one batch.
@@ -32,11 +33,14 @@ pub(super) struct DiskKeeper {
     durable: u64,
     /// What goes to the sync thread next.
     parcel: Parcel,
+    /// The directory is given back after the threads, which are stopped on drop, are gone.
+    _lock: Option<DirLock>,
 }
 
 impl DiskKeeper {
     pub(super) fn open(
         disk: Arc<dyn Disk>,
+        lock: Option<DirLock>,
         options: &Options,
         inbox: &Arc<Inbox>,
     ) -> Result<DiskKeeper, OpenError> {
@@ -59,6 +63,7 @@ impl DiskKeeper {
             merge: Worker::start("dormouse-merge", disk, Arc::clone(inbox)),
             durable,
             parcel: Parcel::default(),
+            _lock: lock,
         })
     }
 

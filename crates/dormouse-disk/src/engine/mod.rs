@@ -28,7 +28,9 @@ use dormouse_core::error::Error;
 use crate::clock::{SystemClock, TimeSource};
 use crate::disk::Disk;
 use crate::lock::{DirLock, open_dir};
-use crate::store::{Done, OpenError, Sizes};
+pub use crate::store::{OpenError, Sizes};
+
+use crate::store::Done;
 use inbox::{Inbox, Submission};
 
 /// What an answered mutation survives.
@@ -86,23 +88,27 @@ pub struct Engine {
 struct Shared {
     inbox: Arc<Inbox>,
     thread: Mutex<Option<JoinHandle<Result<(), Error>>>>,
-    /// Gives the directory back once the threads are gone.
-    lock: Mutex<Option<DirLock>>,
 }
 
 impl Engine {
     /// Opens the store in a directory, which is made if it is missing.
     pub fn open(dir: &Path, options: Options) -> Result<Engine, OpenError> {
         let (disk, lock) = open_dir(dir)?;
-        let engine = Engine::open_on(Arc::new(disk), options)?;
-        *engine.shared.lock.lock().unwrap_or_else(PoisonError::into_inner) = Some(lock);
-        Ok(engine)
+        Engine::open_locked(Arc::new(disk), Some(lock), options)
     }
 
     /// Opens the store on any disk.
     pub fn open_on(disk: Arc<dyn Disk>, options: Options) -> Result<Engine, OpenError> {
+        Engine::open_locked(disk, None, options)
+    }
+
+    fn open_locked(
+        disk: Arc<dyn Disk>,
+        lock: Option<DirLock>,
+        options: Options,
+    ) -> Result<Engine, OpenError> {
         let inbox = Arc::new(Inbox::default());
-        let keeper = disk::DiskKeeper::open(disk, &options, &inbox)?;
+        let keeper = disk::DiskKeeper::open(disk, lock, &options, &inbox)?;
         Ok(Engine::start(inbox, keeper, options.clock))
     }
 
@@ -126,8 +132,7 @@ impl Engine {
         let mail = Arc::clone(&inbox);
         let run = move || turn::Turns::new(mail, keeper, clock).run();
         let thread = worker::spawn("dormouse-engine", run);
-        let shared = Shared { inbox, thread: Mutex::new(Some(thread)), lock: Mutex::new(None) };
-        Engine { shared: Arc::new(shared) }
+        Engine { shared: Arc::new(Shared { inbox, thread: Mutex::new(Some(thread)) }) }
     }
 
     /// Finishes what is in flight, syncs, seals and ends. Later requests get `unavailable`. The
@@ -146,11 +151,15 @@ impl Backend for Engine {
 impl Shared {
     fn close(&self) -> Result<(), Error> {
         self.inbox.close();
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(thread) = thread else { return Ok(()) };
-        let ended = thread.join().unwrap_or_else(|_| Err(worker::panicked()));
-        self.lock.lock().unwrap_or_else(PoisonError::into_inner).take();
-        ended
+        if worker::is_own_thread() {
+            // A sink dropped the last handle, or closes, on a thread that would wait for itself.
+            // It ends by itself, and gives the directory back then.
+            return Ok(());
+        }
+        // The lock is kept: whoever closes meanwhile returns when it is closed.
+        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(thread) = thread.take() else { return Ok(()) };
+        thread.join().unwrap_or_else(|_| Err(worker::panicked()))
     }
 }
 

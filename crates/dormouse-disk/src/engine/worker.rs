@@ -1,5 +1,6 @@
 //! Threads that do tasks, all of one shape: wait for a task, do it, report.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::{Builder, JoinHandle};
@@ -49,11 +50,24 @@ impl Worker {
     }
 }
 
+thread_local! {
+    static OWN: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether the calling thread belongs to an engine.
+pub(super) fn is_own_thread() -> bool {
+    OWN.get()
+}
+
 /// Starts a thread; a system that cannot is beyond help.
 pub(super) fn spawn<R: Send + 'static>(
     name: &str,
     run: impl FnOnce() -> R + Send + 'static,
 ) -> JoinHandle<R> {
+    let run = move || {
+        OWN.set(true);
+        run()
+    };
     Builder::new().name(name.to_owned()).spawn(run).expect("the system cannot start a thread")
 }
 
