@@ -1,31 +1,266 @@
-//! Follows each job through the answers about it.
+//! Follows each job through the answers about it. What a crash took away is unwound by going
+//! through the remembered answers again.
 
+use dormouse_core::Map;
 use dormouse_core::backend::{Answer, Ticket};
-use dormouse_core::command::Command;
-use dormouse_core::time::Now;
+use dormouse_core::command::{Command, Reply};
+use dormouse_core::job::{JobId, Token};
+use dormouse_core::op::{
+    Cancel, Ended, Extend, KillTarget, LeasedJob, Nack, Put, PutOutcome, Release, SessionId,
+};
+use dormouse_core::time::{Clock, Now};
 
-/// See the module.
+use super::job::{Due, Known};
+
+/// An answer, or a start, and the batch that made it last.
+#[derive(Clone, Debug)]
+enum Event {
+    Answer { batch: u64, now: Now, asked: Command, answer: Answer },
+    Start { batch: u64, now: Now },
+}
+
+/// See the module. P1 never early, P3 nothing invented, P4 one valid lease, P5 stale is refused,
+/// P6 ack is final, P7 cancel is final, P8 attempts are counted.
 #[derive(Debug, Default)]
-pub struct Checker {}
+pub struct Checker {
+    events: Vec<Event>,
+    waiting: Map<Ticket, Command>,
+    jobs: Map<JobId, Known>,
+    /// Fences outlive what a crash took away: answers to reserve do not wait.
+    fences: Map<JobId, u64>,
+}
 
 impl Checker {
-    /// A command was given while this batch was open.
-    pub fn asked(&mut self, _ticket: Ticket, _command: &Command, _batch: u64) {}
+    /// A command was given.
+    pub fn asked(&mut self, ticket: Ticket, command: &Command) {
+        self.waiting.insert(ticket, command.clone());
+    }
 
-    /// It was answered.
+    /// It was answered, while this batch was open.
     pub fn answered(
         &mut self,
-        _now: Now,
-        _ticket: Ticket,
-        _answer: &Answer,
-        _batch: u64,
+        now: Now,
+        ticket: Ticket,
+        answer: &Answer,
+        batch: u64,
     ) -> Result<(), String> {
+        let Some(asked) = self.waiting.remove(&ticket) else {
+            return Err(format!("{ticket:?} is answered twice: {answer:?}"));
+        };
+        if let Ok(Reply::Jobs(jobs)) = answer {
+            for job in jobs {
+                let newest = self.fences.entry(job.id).or_default();
+                if job.token.fence <= *newest {
+                    return Err(format!("token {} after fence {newest}", job.token));
+                }
+                *newest = job.token.fence;
+            }
+        }
+        self.follow(now, &asked, answer)?;
+        self.events.push(Event::Answer { batch, now, asked, answer: answer.clone() });
         Ok(())
     }
 
     /// A crash: what later batches said never happened.
-    pub fn lost_after(&mut self, _batch: u64) {}
+    pub fn lost_after(&mut self, batch: u64) {
+        self.waiting.clear();
+        self.jobs.clear();
+        let of = |event: &Event| match event {
+            Event::Answer { batch, .. } | Event::Start { batch, .. } => *batch,
+        };
+        let mut events = std::mem::take(&mut self.events);
+        events.retain(|event| of(event) <= batch);
+        for event in &events {
+            match event {
+                // It was checked when it came.
+                Event::Answer { now, asked, answer, .. } => {
+                    let _ = self.follow(*now, asked, answer);
+                }
+                Event::Start { now, .. } => self.start(*now),
+            }
+        }
+        self.events = events;
+    }
 
-    /// A start.
-    pub fn restarted(&mut self, _now: Now, _batch: u64) {}
+    /// A start, whose first batch this is.
+    pub fn restarted(&mut self, now: Now, batch: u64) {
+        self.start(now);
+        self.events.push(Event::Start { batch, now });
+    }
+
+    /// Leases go on with a fresh full ttr; those of sessions are released.
+    fn start(&mut self, now: Now) {
+        for job in self.jobs.values_mut() {
+            job.restarted(now);
+        }
+    }
+
+    fn follow(&mut self, now: Now, asked: &Command, answer: &Answer) -> Result<(), String> {
+        let Ok(reply) = answer else { return Ok(()) };
+        match (asked, reply) {
+            (Command::Put(puts), Reply::Put(replies)) => {
+                for (put, reply) in puts.iter().zip(replies) {
+                    if let Ok(reply) = reply {
+                        self.put(now, put, reply.id, reply.outcome)?;
+                    }
+                }
+            }
+            (Command::Reserve(reserve), Reply::Jobs(jobs)) => {
+                for job in jobs {
+                    self.leased(now, job, reserve.session, true)?;
+                }
+            }
+            (Command::ReserveId(reserve), Reply::Jobs(jobs)) => {
+                for job in jobs {
+                    self.leased(now, job, reserve.session, false)?;
+                }
+            }
+            (Command::Extend(extends), Reply::Extended(replies)) => {
+                for (Extend { token, ttr_ms }, reply) in extends.iter().zip(replies) {
+                    if reply.is_ok() {
+                        self.held(now, *token)?.extended(now, *ttr_ms);
+                    }
+                }
+            }
+            (Command::CloseSession(session), _) => self.closed(now, *session),
+            (Command::Purge(topic), _) => {
+                self.jobs.values_mut().for_each(|job| job.purged(now, topic));
+            }
+            _ => self.follow_endings(now, asked, reply)?,
+        }
+        Ok(())
+    }
+
+    fn follow_endings(&mut self, now: Now, asked: &Command, reply: &Reply) -> Result<(), String> {
+        match (asked, reply) {
+            (Command::Ack(tokens), Reply::Ended(ends)) => {
+                for (token, end) in tokens.iter().zip(ends) {
+                    if *end == Ok(Ended::Done) {
+                        self.held(now, *token)?.gone = Some("acked");
+                    }
+                }
+            }
+            (Command::Nack(nacks), Reply::Ended(ends)) => {
+                for (Nack { token, delay_ms, .. }, end) in nacks.iter().zip(ends) {
+                    if matches!(end, Ok(Ended::Done | Ended::Dead)) {
+                        let due = Due::after(now, delay_ms.unwrap_or(0));
+                        self.held(now, *token)?.ended(due, false);
+                    }
+                }
+            }
+            (Command::Release(releases), Reply::Ended(ends)) => {
+                for (Release { token, delay_ms, .. }, end) in releases.iter().zip(ends) {
+                    if *end == Ok(Ended::Done) {
+                        let due = Due::after(now, delay_ms.unwrap_or(0));
+                        self.held(now, *token)?.ended(due, true);
+                    }
+                }
+            }
+            (Command::Kill(kills), Reply::Ended(ends)) => {
+                for (kill, end) in kills.iter().zip(ends) {
+                    if let (KillTarget::Token(token), Ok(Ended::Done)) = (&kill.target, end) {
+                        self.held(now, *token)?.ended(Due::NEVER, false);
+                    }
+                }
+            }
+            (Command::Cancel(cancels), Reply::Changed(changes)) => {
+                for (Cancel { .. }, change) in cancels.iter().zip(changes) {
+                    if let Ok(change) = change {
+                        self.live(change.id)?.gone = Some("cancelled");
+                    }
+                }
+            }
+            (Command::Reschedule(moves), Reply::Changed(changes)) => {
+                for (to, change) in moves.iter().zip(changes) {
+                    if let Ok(change) = change {
+                        let job = self.live(change.id)?;
+                        job.moved(Due::of(now, to.delay_ms, to.at_ms));
+                    }
+                }
+            }
+            (Command::Revive(_), Reply::Changed(changes)) => {
+                for change in changes.iter().flatten() {
+                    self.live(change.id)?.revived(now);
+                }
+            }
+            (Command::ReviveTopic(asked), _) => {
+                // Which ones is not said.
+                self.jobs.values_mut().for_each(|job| job.perhaps_moved(now, &asked.topic, true));
+            }
+            (Command::Kick(asked), _) => {
+                self.jobs.values_mut().for_each(|job| job.perhaps_moved(now, &asked.topic, false));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, now: Now, put: &Put, id: JobId, outcome: PutOutcome) -> Result<(), String> {
+        let due = Due::of(now, put.delay_ms, put.at_ms);
+        match outcome {
+            PutOutcome::Created => {
+                if self.jobs.contains_key(&id) {
+                    return Err(format!("id {id} is given twice"));
+                }
+                self.jobs.insert(id, Known::new(put, due));
+            }
+            PutOutcome::Replaced => self.live(id)?.replaced(put, due),
+            PutOutcome::Duplicate => {}
+        }
+        Ok(())
+    }
+
+    fn leased(
+        &mut self,
+        now: Now,
+        given: &LeasedJob,
+        session: Option<SessionId>,
+        by_due: bool,
+    ) -> Result<(), String> {
+        let job = self.live(given.id)?;
+        if by_due {
+            job.check_due(now).map_err(|why| format!("job {} at {now:?}: {why}", given.id))?;
+        }
+        job.leased(now, given, session, by_due)
+            .map_err(|why| format!("job {} at {now:?}: {why}", given.id))
+    }
+
+    fn closed(&mut self, now: Now, session: SessionId) {
+        self.jobs.values_mut().for_each(|job| job.session_closed(now, session));
+    }
+
+    /// A job that was put and is not gone.
+    fn live(&mut self, id: JobId) -> Result<&mut Known, String> {
+        let job = self.jobs.get_mut(&id).ok_or_else(|| format!("job {id} was never put"))?;
+        match job.gone {
+            Some(how) => Err(format!("job {id} is back, but it was {how}")),
+            None => Ok(job),
+        }
+    }
+
+    /// The job whose newest, unspent token this is.
+    fn held(&mut self, now: Now, token: Token) -> Result<&mut Known, String> {
+        let job = self.live(token.id)?;
+        if job.token == Some(token.fence) {
+            return Ok(job);
+        }
+        Err(format!("token {token} is taken at {now:?}, but {:?} is the good one", job.token))
+    }
+}
+
+impl Due {
+    /// When a put or reschedule lets the job come due.
+    pub(super) fn of(now: Now, delay_ms: Option<i64>, at_ms: Option<i64>) -> Due {
+        match at_ms {
+            Some(at_ms) => Due { clock: Clock::Wall, at: u64::try_from(at_ms).unwrap_or(0) },
+            None => Due::after(now, delay_ms.unwrap_or(0)),
+        }
+    }
+
+    /// So long from now, to be safe from the end of the present millisecond on if one has begun.
+    pub(super) fn after(now: Now, delay_ms: i64) -> Due {
+        let delay_ms = u64::try_from(delay_ms).unwrap_or(0);
+        let begun = u64::from(now.fraction && delay_ms > 0);
+        Due { clock: Clock::Steady, at: now.steady_ms.saturating_add(delay_ms + begun) }
+    }
 }

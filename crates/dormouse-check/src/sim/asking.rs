@@ -127,7 +127,7 @@ impl Seen {
                 let wait = op.kind == Kind::ReserveWait;
                 let topics = match a % 4 {
                     0 => TOPICS.iter().zip(0..).map(|(_, i)| topic(i)).collect(),
-                    1 => vec![topic(b), topic(b + 1)],
+                    1 => vec![topic(b), topic(b.wrapping_add(1))],
                     _ => vec![topic(b)],
                 };
                 Command::Reserve(Reserve {

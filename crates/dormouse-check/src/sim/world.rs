@@ -153,7 +153,7 @@ impl World {
         let have = self.driver.step(now, ticket, command.clone())?;
         let stepped = self.oracle.step(now, ticket, command.clone());
         stepped.map_err(|error| Trouble::Bug(error.to_string()))?;
-        self.checker.asked(ticket, &command, self.sealed + 1);
+        self.checker.asked(ticket, &command);
         self.take_answers(now, have, facts, prompt_is_safe)?;
         if matches!(command, Command::Reserve(_) | Command::Lock(_)) {
             self.seen.tickets.push(ticket);

@@ -1,0 +1,192 @@
+//! What the answers so far say about one job.
+
+use bytes::Bytes;
+use dormouse_core::op::{LeasedJob, Put, SessionId};
+use dormouse_core::time::{Clock, Now};
+use dormouse_core::topic::TopicName;
+
+/// From when on a job may be handed out.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Due {
+    pub(super) clock: Clock,
+    pub(super) at: u64,
+}
+
+impl Due {
+    /// Not before somebody moves it.
+    pub(super) const NEVER: Due = Due { clock: Clock::Steady, at: u64::MAX };
+}
+
+/// A lease that nobody has ended.
+#[derive(Clone, Copy, Debug)]
+struct Lease {
+    expires_at: u64,
+    ttr_ms: u64,
+    session: Option<SessionId>,
+    /// It is known when it runs out. After a start it is not: perhaps it had, perhaps it goes on.
+    sure: bool,
+}
+
+impl Lease {
+    fn may_go_on(&self, now: Now) -> bool {
+        !self.sure || self.expires_at > now.steady_ms
+    }
+}
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub(super) struct Known {
+    topic: TopicName,
+    body: Bytes,
+    attempts_max: Option<u32>,
+    due: Due,
+    attempts: u32,
+    /// Who names a dead job gets it, attempts spent or not: so often beyond the limit.
+    named: u32,
+    /// The attempts are not known any more: something unnamed moved the job.
+    attempts_unsure: bool,
+    /// The fence of the token that is good.
+    pub(super) token: Option<u64>,
+    lease: Option<Lease>,
+    /// Why it must never come back.
+    pub(super) gone: Option<&'static str>,
+}
+
+impl Known {
+    pub(super) fn new(put: &Put, due: Due) -> Known {
+        Known {
+            topic: put.topic.clone(),
+            body: put.body.clone(),
+            attempts_max: put.attempts_max,
+            due,
+            attempts: 0,
+            named: 0,
+            attempts_unsure: false,
+            token: None,
+            lease: None,
+            gone: None,
+        }
+    }
+
+    pub(super) fn replaced(&mut self, put: &Put, due: Due) {
+        *self = Known::new(put, due);
+    }
+
+    /// Never early.
+    pub(super) fn check_due(&self, now: Now) -> Result<(), String> {
+        if now.on(self.due.clock) < self.due.at {
+            return Err(format!("early, it is due at {:?}", self.due));
+        }
+        Ok(())
+    }
+
+    pub(super) fn leased(
+        &mut self,
+        now: Now,
+        given: &LeasedJob,
+        session: Option<SessionId>,
+        by_due: bool,
+    ) -> Result<(), String> {
+        if let Some(lease) = self.lease
+            && lease.sure
+            && lease.expires_at > now.steady_ms
+        {
+            return Err(format!("given twice, {lease:?} goes on"));
+        }
+        if given.body != self.body || given.topic != self.topic {
+            return Err(format!("{:?} was put, {:?} comes", self.body, given.body));
+        }
+        self.attempts += 1;
+        if !self.attempts_unsure && given.attempt != self.attempts {
+            return Err(format!("attempt {} is called {}", self.attempts, given.attempt));
+        }
+        self.attempts = given.attempt;
+        self.attempts_unsure = false;
+        self.named += u32::from(!by_due);
+        let max = self.attempts_max.filter(|max| *max > 0).map(|max| max + self.named);
+        if max.is_some_and(|max| given.attempt > max) {
+            return Err(format!("attempt {} of {max:?}", given.attempt));
+        }
+        self.token = Some(given.token.fence);
+        let expires_at = now.after(given.ttr_ms);
+        self.lease = Some(Lease { expires_at, ttr_ms: given.ttr_ms, session, sure: true });
+        // Ready again when the lease runs out, not before.
+        self.due = Due { clock: Clock::Steady, at: expires_at };
+        Ok(())
+    }
+
+    pub(super) fn extended(&mut self, now: Now, ttr_ms: Option<i64>) {
+        let Some(lease) = &mut self.lease else { return };
+        let goes_on = lease.sure && lease.expires_at > now.steady_ms;
+        if !goes_on {
+            // One that ran out goes on as a lease of nobody, with the job's own length.
+            lease.session = None;
+        }
+        let asked_ms = ttr_ms.and_then(|ms| u64::try_from(ms).ok());
+        let known_ms = asked_ms.or(goes_on.then_some(lease.ttr_ms));
+        lease.expires_at = now.after(known_ms.unwrap_or(0));
+        lease.sure = known_ms.is_some();
+        self.due = Due { clock: Clock::Steady, at: lease.expires_at };
+    }
+
+    /// Given back: by nack or kill the attempt is spent, by release not.
+    pub(super) fn ended(&mut self, due: Due, unspent: bool) {
+        self.attempts = self.attempts.saturating_sub(u32::from(unspent));
+        self.moved(due);
+    }
+
+    /// A resting job was moved; a token that was good is not any more.
+    pub(super) fn moved(&mut self, due: Due) {
+        (self.token, self.lease, self.due) = (None, None, due);
+    }
+
+    pub(super) fn revived(&mut self, now: Now) {
+        (self.attempts, self.named) = (0, 0);
+        self.moved(Due::after(now, 0));
+    }
+
+    /// Perhaps this was one of some: dead ones that were revived, delayed ones that were kicked.
+    pub(super) fn perhaps_moved(&mut self, now: Now, topic: &TopicName, revived: bool) {
+        if self.topic != *topic || self.is_surely_leased(now) {
+            return;
+        }
+        self.attempts_unsure |= revived;
+        if now.on(self.due.clock) < self.due.at {
+            self.due = Due::after(now, 0);
+        }
+    }
+
+    /// What rests goes; what is leased stays.
+    pub(super) fn purged(&mut self, now: Now, topic: &TopicName) {
+        if self.topic == *topic && self.lease.is_none_or(|lease| !lease.may_go_on(now)) {
+            self.gone = Some("purged");
+        }
+    }
+
+    pub(super) fn session_closed(&mut self, now: Now, session: SessionId) {
+        if let Some(lease) = self.lease
+            && lease.session == Some(session)
+            && lease.expires_at > now.steady_ms
+        {
+            self.ended(Due::after(now, 0), true);
+        }
+    }
+
+    /// Leases of sessions are released, the others go on, unless they had run out before.
+    pub(super) fn restarted(&mut self, now: Now) {
+        let Some(lease) = &mut self.lease else { return };
+        if lease.session.is_some() {
+            self.attempts_unsure = true;
+            self.lease = None;
+            self.due = Due::after(now, 0);
+        } else {
+            // An extension is not kept: what goes on is the lease's own length, from now.
+            lease.sure = false;
+            self.due.at = self.due.at.min(now.steady_ms);
+        }
+    }
+
+    fn is_surely_leased(&self, now: Now) -> bool {
+        self.lease.is_some_and(|lease| lease.sure && lease.expires_at > now.steady_ms)
+    }
+}
