@@ -146,7 +146,7 @@ impl Keeper for DiskKeeper {
             self.parcel.answers.append(waiting);
         }
         if freezes {
-            self.parcel.batches.push(self.store.freeze(now)?);
+            self.parcel.batches.push(self.store.freeze(now));
             self.store.check_space();
         }
         self.hand_over(in_flight);

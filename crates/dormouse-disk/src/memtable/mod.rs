@@ -258,11 +258,6 @@ impl Memtable {
             .map(|lane| lane.1)
     }
 
-    /// Topics that have entries of a class, ascending.
-    pub(crate) fn topics_with(&self, class: Class) -> Vec<TopicNo> {
-        self.lanes.keys().filter(|lane| lane.1 == class).map(|lane| lane.0).collect()
-    }
-
     /// The weight of a lane's entries with `due_at <= until`.
     pub(crate) fn rank(&mut self, topic: TopicNo, class: Class, until: u64) -> i64 {
         let Some(lane) = self.lanes.get_mut(&(topic, class)) else { return 0 };

@@ -8,9 +8,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use dormouse_core::place::Class;
 use dormouse_core::time::Now;
-use dormouse_core::timeline::Timeline;
 
 use super::task::Work;
 use super::{Done, FLUSHES_MAX, Sealed, Store, Task};
@@ -19,9 +17,6 @@ use crate::manifest::{Manifest, RunRef, run_name};
 use crate::memtable::Memtable;
 use crate::run::Run;
 use crate::timeline::{Frozen, OpenRun};
-
-/// Holds that are over are consumed at a flush, at most so many per topic.
-const HOLDS_SWEPT_MAX: usize = 4_096;
 
 /// A flush under way.
 pub(super) struct Flush {
@@ -53,9 +48,8 @@ impl Store {
     }
 
     /// Freezes the memtable. The open batch must have been sealed; the checkpoint is returned.
-    pub fn freeze(&mut self, now: Now) -> Result<Sealed, dormouse_core::error::Error> {
+    pub fn freeze(&mut self, now: Now) -> Sealed {
         self.swap_in_merge();
-        self.sweep_holds(now)?;
         self.segment += 1;
         self.journal_bytes = 0;
         // The run-to-be is named in its own checkpoint, so that a cursor on it has a name.
@@ -78,7 +72,7 @@ impl Store {
             segment: self.segment,
             runs,
         });
-        Ok(Sealed { batch, segment: self.segment, now })
+        Sealed { batch, segment: self.segment, now }
     }
 
     /// The memtable becomes a source that no longer changes, unless it is empty.
@@ -92,21 +86,6 @@ impl Store {
             sources.frozen.push(frozen);
             Some(table)
         })
-    }
-
-    /// Holds that are over only take room; those of topics in use are consumed here. It needs no
-    /// record: a hold that is over is free whether it was consumed or not.
-    fn sweep_holds(&mut self, now: Now) -> Result<(), dormouse_core::error::Error> {
-        let timeline = self.machine.timeline_mut();
-        for topic in timeline.sources.mem.topics_with(Class::HOLD) {
-            for _ in 0..HOLDS_SWEPT_MAX {
-                match timeline.oldest(topic, Class::HOLD)? {
-                    Some(place) if place.due_at <= now.steady_ms => timeline.take(place)?,
-                    _ => break,
-                };
-            }
-        }
-        Ok(())
     }
 
     /// The next task of the flush line, one at a time.
