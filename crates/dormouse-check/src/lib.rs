@@ -1,5 +1,7 @@
 //! What proves Dormouse: simulated disk, models, conformance suite, rigs.
 
+pub mod conformance;
 pub mod history;
 pub mod model;
+pub mod rig;
 pub mod sim;

@@ -1,0 +1,83 @@
+//! Whoever waits gets each job when it is due: no job is forgotten, none needs a second look.
+
+use super::prelude::*;
+use crate::sim::rng::Rng;
+
+cases! { liveness:
+    one_consumer_gets_each_job_at_its_instant
+    many_consumers_get_everything
+    retries_come_back_to_who_waits
+    due_during_a_stop_is_given_after_it
+    a_job_due_in_a_year_among_many_due_soon
+}
+
+fn one_consumer_gets_each_job_at_its_instant(s: &mut Subject) {
+    let mut rng = Rng::new(12);
+    let start = s.now();
+    let mut dues: Vec<u64> = (0..200).map(|_| rng.below(50_000)).collect();
+    let names = ["a", "b", "c"];
+    s.put_many(dues.iter().enumerate().map(|(n, &due)| delayed(names[n % 3], due as i64)));
+    s.maybe_reopen();
+    dues.sort_unstable();
+    for due in dues {
+        let reserve = Reserve { topics: names.map(topic).into(), ..wait_for("a", 60_000) };
+        let pending = s.send(Command::Reserve(reserve));
+        s.advance(start + due - s.now());
+        let Ok(Reply::Jobs(jobs)) = pending.wait() else { panic!("no jobs") };
+        assert_eq!(jobs.len(), 1);
+        assert_eq!((jobs[0].due_at, jobs[0].late_ms), (start + due, 0));
+        assert_eq!(s.ack(jobs[0].token), Ok(Ended::Done));
+    }
+    assert_eq!(s.total_stats().expect("totals").counts.waiting, 0);
+}
+
+fn many_consumers_get_everything(s: &mut Subject) {
+    let waiting: Vec<_> = (0..20).map(|_| s.park(wait_for("mail", 60_000))).collect();
+    let ids = s.put_many((0..20).map(|n| delayed("mail", 100 * (n % 4))));
+    for _ in 0..4 {
+        s.advance(100);
+    }
+    let mut given: Vec<_> = waiting.into_iter().map(|waiting| waiting.job().id).collect();
+    given.sort_unstable();
+    assert_eq!(given, ids);
+}
+
+fn retries_come_back_to_who_waits(s: &mut Subject) {
+    let id = s.put(Put { attempts_max: Some(8), ..job("mail") });
+    for attempt in 1..=8 {
+        let pending = s.send(Command::Reserve(wait_for("mail", 60_000)));
+        if attempt > 1 {
+            s.advance(Backoff::DEFAULT.delay_ms(id, attempt - 1));
+        }
+        let Ok(Reply::Jobs(jobs)) = pending.wait() else { panic!("no jobs") };
+        assert_eq!((jobs[0].attempt, jobs[0].late_ms), (attempt, 0));
+        s.nack(failed(jobs[0].token)).expect("a nack");
+    }
+    assert_eq!(s.state(id), State::Dead);
+}
+
+fn due_during_a_stop_is_given_after_it(s: &mut Subject) {
+    let id = s.put(delayed("mail", 1_000));
+    s.advance(1_000);
+    s.reopen();
+    s.advance(500);
+    let lease = s.reserve_one("mail");
+    assert_eq!((lease.id, lease.late_ms), (id, 500));
+}
+
+fn a_job_due_in_a_year_among_many_due_soon(s: &mut Subject) {
+    const YEAR_MS: u64 = 31_536_000_000;
+    let far = s.put(delayed("mail", YEAR_MS as i64));
+    s.put_many((0..MANY).map(|n| delayed("mail", n as i64)));
+    s.maybe_reopen();
+    s.advance(MANY as u64);
+    let tokens: Vec<_> =
+        s.reserve("mail", limits::RESERVE_MAX).iter().map(|job| job.token).collect();
+    assert_eq!(tokens.len(), MANY);
+    s.ask(Command::Ack(tokens)).expect("acks");
+    s.maybe_reopen();
+    s.advance(YEAR_MS - MANY as u64 - 1_000);
+    let waiting = s.park(wait_for("mail", 60_000));
+    s.advance(1_000);
+    assert_eq!(waiting.job().id, far);
+}

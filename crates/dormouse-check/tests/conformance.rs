@@ -1,0 +1,87 @@
+//! Every case of the conformance suite over every subject, one test each:
+//! `put::keep_answers_the_existing_job::disk_churned`.
+
+use dormouse_check::conformance::{Subject, directory, run};
+
+macro_rules! over_every_subject {
+    ($verb:ident: $($case:ident)+) => {
+        mod $verb {
+            $(mod $case {
+                use super::super::{Subject, run};
+
+                #[test]
+                fn memory() {
+                    run(stringify!($verb), stringify!($case), &mut Subject::memory());
+                }
+
+                #[test]
+                fn disk() {
+                    run(stringify!($verb), stringify!($case), &mut Subject::disk());
+                }
+
+                #[test]
+                fn disk_reopened() {
+                    run(stringify!($verb), stringify!($case), &mut Subject::disk_reopened());
+                }
+
+                #[test]
+                fn disk_churned() {
+                    run(stringify!($verb), stringify!($case), &mut Subject::disk_churned());
+                }
+            })+
+        }
+    };
+}
+
+dormouse_check::ack!(over_every_subject);
+dormouse_check::cancel!(over_every_subject);
+dormouse_check::check!(over_every_subject);
+dormouse_check::extend!(over_every_subject);
+dormouse_check::forecast!(over_every_subject);
+dormouse_check::get!(over_every_subject);
+dormouse_check::kick!(over_every_subject);
+dormouse_check::kill!(over_every_subject);
+dormouse_check::list!(over_every_subject);
+dormouse_check::liveness!(over_every_subject);
+dormouse_check::lock!(over_every_subject);
+dormouse_check::nack!(over_every_subject);
+dormouse_check::pause!(over_every_subject);
+dormouse_check::peek!(over_every_subject);
+dormouse_check::purge!(over_every_subject);
+dormouse_check::put!(over_every_subject);
+dormouse_check::put_limits!(over_every_subject);
+dormouse_check::put_on_key!(over_every_subject);
+dormouse_check::release!(over_every_subject);
+dormouse_check::reschedule!(over_every_subject);
+dormouse_check::reserve!(over_every_subject);
+dormouse_check::reserve_id!(over_every_subject);
+dormouse_check::reserve_wait!(over_every_subject);
+dormouse_check::revive!(over_every_subject);
+dormouse_check::session!(over_every_subject);
+dormouse_check::set_topic!(over_every_subject);
+dormouse_check::stats!(over_every_subject);
+dormouse_check::topics!(over_every_subject);
+dormouse_check::withdraw!(over_every_subject);
+
+macro_rules! in_a_directory {
+    ($($case:ident)+) => {
+        mod bad_directory {
+            $(#[test]
+            fn $case() {
+                let dir = tempfile::tempdir().expect("a temporary directory");
+                super::directory::$case(dir.path());
+            })+
+        }
+    };
+}
+
+in_a_directory! {
+    in_use_by_another_engine
+    closed_is_unavailable
+    not_a_directory
+    not_writable
+    a_newer_format
+    a_damaged_manifest
+    a_lost_manifest
+    strange_files_stay
+}
