@@ -3,5 +3,4 @@
 pub mod conformance;
 pub mod history;
 pub mod model;
-pub mod rig;
 pub mod sim;
