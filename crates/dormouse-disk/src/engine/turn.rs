@@ -1,5 +1,6 @@
 //! The engine thread: take what waits, apply it, do what is due, hand over what must be written.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -64,6 +65,8 @@ pub(super) struct Turns<K> {
     prompt: Outgoing,
     /// Answers that wait for the open batch.
     waiting: Outgoing,
+    /// Taken from the inbox, not yet applied: if the store stops, they are answered all the same.
+    taken: VecDeque<Submission>,
     /// The time of the last turn.
     last: Now,
 }
@@ -72,7 +75,8 @@ impl<K: Keeper> Turns<K> {
     pub(super) fn new(inbox: Arc<Inbox>, keeper: K, clock: Arc<dyn TimeSource>) -> Turns<K> {
         let last = keeper.now(clock.read());
         let (prompt, waiting) = (Outgoing::default(), Outgoing::default());
-        Turns { inbox, keeper, clock, parked: Parked::default(), prompt, waiting, last }
+        let (parked, taken) = (Parked::default(), VecDeque::new());
+        Turns { inbox, keeper, clock, parked, prompt, waiting, taken, last }
     }
 
     /// Runs until closed, or until the first failure; then every request gets the reason.
@@ -82,7 +86,8 @@ impl<K: Keeper> Turns<K> {
             Ok(()) => Error::unavailable("the queue is closed; open it again to go on"),
             Err(error) => error.clone(),
         };
-        for submission in self.inbox.stop(reason.clone()) {
+        self.taken.extend(self.inbox.stop(reason.clone()));
+        for submission in std::mem::take(&mut self.taken) {
             self.refuse(submission, &reason);
         }
         self.prompt.fail(&reason);
@@ -103,6 +108,7 @@ impl<K: Keeper> Turns<K> {
     }
 
     fn turn(&mut self, mail: Mail) -> Result<(), Error> {
+        self.taken.extend(mail.submissions);
         for event in mail.events {
             self.keeper.event(event)?;
         }
@@ -111,15 +117,16 @@ impl<K: Keeper> Turns<K> {
         if gap_ms > PAUSE_MS && self.clock.jumps_are_pauses() {
             // Who answered in time must not lose its lease because this process stood still.
             let before = self.last;
-            self.apply(before, mail.submissions)?;
+            self.apply(before)?;
             let late = self.inbox.wait(Some(DRAIN), false);
-            self.apply(before, late.submissions)?;
+            self.taken.extend(late.submissions);
+            self.apply(before)?;
             for event in late.events {
                 self.keeper.event(event)?;
             }
             now = self.keeper.now(self.clock.read());
         } else {
-            self.apply(now, mail.submissions)?;
+            self.apply(now)?;
         }
         self.last = now;
         let Turns { keeper, parked, prompt, waiting, .. } = self;
@@ -133,9 +140,10 @@ impl<K: Keeper> Turns<K> {
         self.keeper.end_turn(now, &mut self.waiting)
     }
 
-    fn apply(&mut self, now: Now, submissions: Vec<Submission>) -> Result<(), Error> {
-        for Submission { requests, sink } in submissions {
-            for request in requests {
+    fn apply(&mut self, now: Now) -> Result<(), Error> {
+        while let Some(Submission { requests, sink }) = self.taken.pop_front() {
+            let mut requests = requests.into_iter();
+            while let Some(request) = requests.next() {
                 let asked = request.ticket;
                 let mut answered = false;
                 let Turns { keeper, parked, prompt, waiting, .. } = self;
@@ -153,7 +161,10 @@ impl<K: Keeper> Turns<K> {
                 if !answered {
                     self.parked.insert(asked, Arc::clone(&sink));
                 }
-                stepped?;
+                if let Err(error) = stepped {
+                    self.taken.push_front(Submission { requests: requests.collect(), sink });
+                    return Err(error);
+                }
             }
         }
         Ok(())
