@@ -3,4 +3,5 @@
 pub mod conformance;
 pub mod history;
 pub mod model;
+pub mod rig;
 pub mod sim;

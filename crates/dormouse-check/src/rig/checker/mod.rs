@@ -1,0 +1,85 @@
+//! Checks a history: what was asked and told over many processes that were all killed.
+//!
+//! The calls of different threads overlap, and a call without an answer may or may not have
+//! happened; so a rule speaks only where every order of events would break it. Line numbers order
+//! events: what was told on an earlier line was over before what was asked on a later one.
+//!
+//! | property | where |
+//! |---|---|
+//! | P1 never early | `times` |
+//! | P2 never lost, P6 ack is final, P7 cancel is final, P11 nothing comes back | `lives` |
+//! | P3 nothing invented | `bodies` |
+//! | P4 one valid lease, P5 stale is refused, P8 bounded attempts | `leases` |
+//! | P9 one job per key | `keys` |
+//! | P14 books balance | `lives` |
+
+mod bodies;
+mod index;
+mod keys;
+mod leases;
+mod lives;
+mod times;
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use super::event::Event;
+use index::Index;
+
+/// Events of all processes, in their order.
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    rounds: Vec<Vec<Event>>,
+}
+
+/// What a good campaign did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Processes, the last one not killed.
+    pub rounds: usize,
+    /// Calls made.
+    pub calls: usize,
+    /// Calls whose answer the kill cut off.
+    pub unanswered: usize,
+    /// Jobs that were seen.
+    pub jobs: usize,
+    /// Deliveries.
+    pub takes: usize,
+}
+
+impl History {
+    /// What one more process told.
+    pub fn add_round(&mut self, events: Vec<Event>) {
+        self.rounds.push(events);
+    }
+
+    /// All properties over all jobs and keys.
+    pub fn check(&self) -> Result<Summary, String> {
+        let index = Index::new(&self.rounds)?;
+        bodies::check(&index)?;
+        lives::check(&index)?;
+        leases::check(&index)?;
+        keys::check(&index)?;
+        times::check(&index)?;
+        Ok(Summary {
+            rounds: self.rounds.len(),
+            calls: index.calls.len(),
+            unanswered: index.calls.iter().filter(|call| call.told.is_none()).count(),
+            jobs: index.jobs.len(),
+            takes: index.jobs.values().map(|job| job.takes.len()).sum(),
+        })
+    }
+
+    /// Keeps the events for a look.
+    pub fn write(&self, path: &Path) -> io::Result<()> {
+        let mut file = io::BufWriter::new(std::fs::File::create(path)?);
+        for event in self.rounds.iter().flatten() {
+            serde_json::to_writer(&mut file, event)?;
+            file.write_all(b"\n")?;
+        }
+        file.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests;

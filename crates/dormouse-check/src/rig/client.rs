@@ -1,0 +1,96 @@
+//! The child's connection to its engine, and the pipe to its parent.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use dormouse_core::backend::{self, Backend, Request, Sink, Ticket};
+use dormouse_core::command::{Command, Reply};
+use dormouse_core::error::Error;
+use dormouse_disk::engine::Engine;
+
+use super::event::Event;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The wall clock.
+pub fn wall_us() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// Lines to the parent, in the order in which things happened.
+pub struct Log(Mutex<File>);
+
+impl Log {
+    /// To stdout, without a buffer: what is told must not be lost with the process.
+    pub fn new() -> io::Result<Log> {
+        let stdout = io::stdout().as_fd().try_clone_to_owned()?;
+        Ok(Log(Mutex::new(File::from(stdout))))
+    }
+
+    /// Tells events, in one write.
+    pub fn tell(&self, events: &[Event]) -> io::Result<()> {
+        let mut lines = Vec::new();
+        for event in events {
+            serde_json::to_writer(&mut lines, event)?;
+            lines.push(b'\n');
+        }
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).write_all(&lines)
+    }
+}
+
+struct Mailbox(Sender<(Ticket, backend::Answer)>);
+
+impl Sink for Mailbox {
+    fn deliver(&self, answers: &mut Vec<(Ticket, backend::Answer)>) {
+        for answer in answers.drain(..) {
+            // The client is gone: so is its interest.
+            let _ = self.0.send(answer);
+        }
+    }
+}
+
+/// One thread's connection.
+pub struct Client {
+    engine: Engine,
+    sink: Arc<Mailbox>,
+    answers: Receiver<(Ticket, backend::Answer)>,
+}
+
+impl Client {
+    /// A connection of its own.
+    pub fn new(engine: &Engine) -> Client {
+        let (sender, answers) = channel();
+        Client { engine: engine.clone(), sink: Arc::new(Mailbox(sender)), answers }
+    }
+
+    /// Makes calls as one batch and waits for all answers, in the order of the calls.
+    pub fn call(&self, commands: Vec<Command>) -> Result<Vec<Result<Reply, Error>>, Error> {
+        let requests: Vec<Request> = commands
+            .into_iter()
+            .map(|command| Request { ticket: Ticket::next(), command })
+            .collect();
+        let tickets: Vec<Ticket> = requests.iter().map(|request| request.ticket).collect();
+        self.engine.submit(requests, Arc::clone(&self.sink) as Arc<dyn Sink>)?;
+        let mut answers: Vec<Option<backend::Answer>> = tickets.iter().map(|_| None).collect();
+        for _ in &tickets {
+            let received = self.answers.recv_timeout(PATIENCE);
+            let (ticket, answer) =
+                received.map_err(|_| Error::unavailable("no answer within a minute"))?;
+            if let Some(at) = tickets.iter().position(|waiting| *waiting == ticket) {
+                answers[at] = Some(answer);
+            }
+        }
+        let twice = || Err(Error::unavailable("a call was answered twice, another one not at all"));
+        Ok(answers.into_iter().map(|answer| answer.unwrap_or_else(twice)).collect())
+    }
+
+    /// Makes one call.
+    pub fn call_one(&self, command: Command) -> Result<Reply, Error> {
+        self.call(vec![command])?.pop().unwrap_or_else(|| Err(Error::unavailable("no answer")))
+    }
+}
