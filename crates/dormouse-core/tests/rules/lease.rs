@@ -113,7 +113,7 @@ fn a_good_late_token_does_all_a_token_does() {
     assert_eq!(rig.extend(token, Some(1_000)), Ok(WALL_0 + 61_000));
     let view = rig.view(Target::Id(token.id)).unwrap();
     assert_eq!((view.state, view.job.progress.attempts), (State::Leased, 1));
-    assert_eq!(view.job.progress.fence, token.fence);
+    assert_eq!((view.job.progress.fence, view.job.progress.lapsed), (token.fence, false));
     assert!(rig.reserve(&["t"], 1).is_empty());
     assert_eq!(rig.ack(token), Ok(Ended::Done));
 }
@@ -127,6 +127,17 @@ fn what_ran_out_before_a_command_has_run_out_for_it() {
     rig.now.steady_ms += 60_000;
     assert_eq!(code(rig.ack(lease.token)), Code::LeaseLost);
     assert_eq!(rig.state(lease.id), Some(State::Dead));
+}
+
+#[test]
+fn a_job_is_ready_from_the_instant_its_lease_ran_out_even_if_noticed_later() {
+    let mut rig = Rig::new();
+    let id = rig.put_now("t");
+    rig.take("t");
+    rig.now.steady_ms += 60_500;
+    rig.now.wall_ms += 60_500;
+    assert_eq!(rig.view(Target::Id(id)).unwrap().due_at, WALL_0 + 60_000);
+    assert_eq!(rig.take("t").late_ms, 500);
 }
 
 #[test]

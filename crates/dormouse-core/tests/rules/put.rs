@@ -161,6 +161,15 @@ fn check_cell(mode: OnConflict, owner: Owner, earlier: bool) {
 }
 
 #[test]
+fn the_same_due_time_is_neither_earlier_nor_later() {
+    for mode in [Earliest, Latest] {
+        let (mut rig, _) = owned(Owner::Delayed);
+        let reply = rig.try_put(Put { on_conflict: mode, ..keyed(500) }).unwrap();
+        assert_eq!(reply.outcome, PutOutcome::Duplicate);
+    }
+}
+
+#[test]
 fn a_leased_job_that_lost_its_key_goes_on_without_it() {
     let (mut rig, lease) = owned(Owner::Leased);
     let newer = rig.put(Put { on_conflict: Replace, ..keyed(500) });
@@ -240,6 +249,7 @@ fn cancel_and_purge_free_the_key_at_once() {
     assert_eq!(rig.try_put(keyed(0)).unwrap().outcome, PutOutcome::Created);
     let (mut rig, _) = owned(Owner::Held);
     assert_eq!(rig.run(Command::Purge(topic("t"))), Ok(Reply::Count(0)));
+    assert!(rig.stats("t").is_err(), "no hold keeps it alive");
     assert_eq!(rig.try_put(keyed(0)).unwrap().outcome, PutOutcome::Created);
 }
 

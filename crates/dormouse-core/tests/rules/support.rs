@@ -1,6 +1,6 @@
 //! A machine over the timeline in memory, with a clock the test moves.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use dormouse_core::backend::{Answer, Ticket};
@@ -55,6 +55,7 @@ impl Rig {
             assert!(self.answers.insert(ticket, answer).is_none(), "{ticket:?} answered twice");
         }
         books_balance(&self.machine);
+        keys_are_unique(&self.machine);
     }
 
     /// Submits a command that may wait, without a tick.
@@ -260,4 +261,17 @@ pub(crate) fn books_balance(machine: &Machine<MemoryTimeline>) {
     }
     assert!(found.is_empty(), "jobs of topics that are not there: {found:?}");
     assert_eq!(machine.totals(), totals);
+}
+
+/// No two jobs have the same key, and none has one that is held.
+fn keys_are_unique(machine: &Machine<MemoryTimeline>) {
+    let mut seen = BTreeSet::new();
+    let leases: Vec<_> = machine.lease_images().collect();
+    let leased = leases.iter().map(|lease| (lease.topic, &lease.job));
+    let resting = machine.timeline().iter().map(|(place, job)| (place.topic, job));
+    for (topic, job) in leased.chain(resting) {
+        if let Some(key) = job.key() {
+            assert!(seen.insert((topic, key.clone())), "{key:?} of {topic:?} is there twice");
+        }
+    }
 }
