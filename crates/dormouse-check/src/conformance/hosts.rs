@@ -170,8 +170,46 @@ impl Host for DiskHost {
 mod tests {
     use dormouse_core::command::Reply;
     use dormouse_core::op::Stats;
+    use dormouse_disk::clock::Reading;
 
+    use super::super::prelude::{delayed, job};
     use super::*;
+
+    /// Always in the middle of a millisecond, as real time is.
+    struct Between(VirtualClock);
+
+    impl TimeSource for Between {
+        fn read(&self) -> Reading {
+            Reading { into_ms_us: 500, ..self.0.read() }
+        }
+
+        fn boot_id(&self) -> [u8; 16] {
+            self.0.boot_id()
+        }
+
+        fn on_change(&self, wake: Arc<dyn Fn() + Send + Sync>) {
+            self.0.on_change(wake);
+        }
+
+        fn jumps_are_pauses(&self) -> bool {
+            false
+        }
+    }
+
+    #[test]
+    fn due_is_rounded_up_and_now_down() {
+        let clock = VirtualClock::new();
+        let between = Arc::new(Between(clock.clone()));
+        let engine = Engine::memory(Options { clock: between, ..Options::default() });
+        let subject = Subject::new(MemoryHost { engine, clock });
+        subject.put(delayed("mail", 5));
+        subject.advance(5);
+        assert_eq!(subject.reserve("mail", 1), [], "by its whole milliseconds it would be early");
+        subject.advance(1);
+        assert_eq!(subject.reserve("mail", 1).len(), 1);
+        subject.put(job("mail"));
+        assert_eq!(subject.reserve("mail", 1).len(), 1, "no delay is none");
+    }
 
     #[test]
     fn churn_makes_runs_and_takes_its_jobs_away() {

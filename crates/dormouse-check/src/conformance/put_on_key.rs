@@ -247,10 +247,20 @@ fn earliest_and_latest_of_a_leased_job_pass_the_key_on(s: &mut Subject) {
 }
 
 fn earliest_and_latest_of_a_dead_job_replace(s: &mut Subject) {
-    for on_conflict in [Earliest, Latest] {
+    // Whether the new due time is before its death or after it.
+    for (on_conflict, offset_ms, state) in [
+        (Earliest, 10_000, State::Delayed),
+        (Latest, 10_000, State::Delayed),
+        (Earliest, -10_000, State::Ready),
+        (Latest, -10_000, State::Ready),
+    ] {
         let (id, _) = in_state(s, State::Dead);
-        let put = again(s, on_conflict).expect("a put");
-        assert_eq!((put.id, put.outcome, put.state), (id, Replaced, Some(State::Delayed)));
+        let at_ms = Some(s.now() as i64 + offset_ms);
+        let put = s.try_put(Put { on_conflict, at_ms, ..keyed("mail", "k") }).expect("a put");
+        assert_eq!((put.id, put.outcome, put.state), (id, Replaced, Some(state)));
+        assert_eq!(Some(put.due_at as i64), at_ms);
+        s.maybe_reopen();
+        assert_eq!(s.state(id), state);
         clear(s);
     }
 }

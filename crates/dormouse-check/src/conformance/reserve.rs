@@ -14,6 +14,7 @@ cases! { reserve:
     a_leased_job_is_not_given_again
     a_ttr_of_its_own
     leases_run_out_at_their_instant
+    leases_noticed_late_ran_out_at_their_instant
     an_expired_lease_spends_the_attempt
     attempts_spent_by_expiry_make_it_dead
     fences_only_grow
@@ -154,6 +155,16 @@ fn leases_run_out_at_their_instant(s: &mut Subject) {
     s.maybe_reopen();
     let again = s.reserve_one("mail");
     assert_eq!((again.due_at, again.late_ms, again.attempt), (expires_at, 50, 2));
+}
+
+fn leases_noticed_late_ran_out_at_their_instant(s: &mut Subject) {
+    let id = s.put(Put { ttr_ms: Some(1_000), ..job("mail") });
+    let expires_at = s.reserve_one("mail").expires_at;
+    s.advance(1_700);
+    assert_eq!(s.view(id).due_at, expires_at);
+    s.maybe_reopen();
+    let again = s.reserve_one("mail");
+    assert_eq!((again.due_at, again.late_ms), (expires_at, 700));
 }
 
 fn an_expired_lease_spends_the_attempt(s: &mut Subject) {
