@@ -40,6 +40,8 @@ impl Campaign {
             for round in 0..self.rounds {
                 history.add_round(self.kill_one(round, &mut rng)?);
             }
+            // What went wrong before says more than a drain that does not end.
+            history.check_killed()?;
             history.add_round(self.drain()?);
             history.check()
         })();

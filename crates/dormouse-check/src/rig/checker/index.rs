@@ -82,13 +82,14 @@ pub(super) struct Index {
     pub(super) key_cancels: BTreeMap<(String, String), Vec<usize>>,
     pub(super) reserves: Vec<usize>,
     pub(super) dumps: Vec<Dump>,
-    /// The drain, whose clock is ahead.
-    pub(super) last_round: usize,
+    /// The drain, whose clock is ahead; beyond the last one if there was none yet.
+    pub(super) drain_round: usize,
 }
 
 impl Index {
-    pub(super) fn new(rounds: &[Vec<Event>]) -> Result<Index, String> {
-        let mut index = Index { last_round: rounds.len().saturating_sub(1), ..Index::default() };
+    pub(super) fn new(rounds: &[Vec<Event>], drained: bool) -> Result<Index, String> {
+        let drain_round = rounds.len() - usize::from(drained && !rounds.is_empty());
+        let mut index = Index { drain_round, ..Index::default() };
         let mut line = 0;
         for (round, events) in rounds.iter().enumerate() {
             let mut open = BTreeMap::new();

@@ -48,7 +48,7 @@ fn check_free(index: &Index, id: u64, later: &Call) -> Result<(), String> {
     let only_ack = if ends.len() == 1 { ends.first().filter(acked) } else { None };
     // Its hold began when the ack was applied, after it was asked.
     if let Some(ack) = only_ack.filter(|_| held)
-        && later.round < index.last_round
+        && later.round < index.drain_round
         && told.us < ack.asked.us + HOLD_MS as u64 * 1_000
     {
         return Err(format!("job {id} was acked and holds it, yet a put made another job"));

@@ -51,7 +51,7 @@ fn check_overlap(index: &Index, id: u64, job: &Job) -> Result<(), String> {
         for b in &job.takes {
             let follows = b.round == a.round && b.job.fence > a.job.fence;
             // In the drain, time is ahead of the one that is told.
-            if !follows || b.told.us >= on_until_us || a.round == index.last_round {
+            if !follows || b.told.us >= on_until_us || a.round == index.drain_round {
                 continue;
             }
             let ended = token_calls(index, job).any(|(verb, fence, _, call)| {
@@ -145,7 +145,8 @@ fn check_attempts(index: &Index, id: u64, job: &Job) -> Result<(), String> {
         let (attempt, max) = (take.job.attempt, put.attempts_max);
         return Err(format!("P8: job {id} had attempt {attempt} of {max}"));
     }
-    let takes: Vec<&Take> = job.takes.iter().filter(|take| take.round < index.last_round).collect();
+    let takes: Vec<&Take> =
+        job.takes.iter().filter(|take| take.round < index.drain_round).collect();
     let rounds = match (takes.first(), takes.last()) {
         (Some(first), Some(last)) => last.round - first.round,
         _ => 0,

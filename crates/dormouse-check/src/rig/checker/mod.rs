@@ -53,14 +53,24 @@ impl History {
         self.rounds.push(events);
     }
 
-    /// All properties over all jobs and keys.
+    /// All properties over all jobs and keys; the last process was the drain.
     pub fn check(&self) -> Result<Summary, String> {
-        let index = Index::new(&self.rounds)?;
-        bodies::check(&index)?;
-        lives::check(&index)?;
-        leases::check(&index)?;
-        keys::check(&index)?;
-        times::check(&index)?;
+        let index = Index::new(&self.rounds, true)?;
+        lives::check_drained(&index)?;
+        self.check_index(&index)
+    }
+
+    /// The same before the drain.
+    pub fn check_killed(&self) -> Result<Summary, String> {
+        self.check_index(&Index::new(&self.rounds, false)?)
+    }
+
+    fn check_index(&self, index: &Index) -> Result<Summary, String> {
+        bodies::check(index)?;
+        lives::check(index)?;
+        leases::check(index)?;
+        keys::check(index)?;
+        times::check(index)?;
         Ok(Summary {
             rounds: self.rounds.len(),
             calls: index.calls.len(),

@@ -55,7 +55,9 @@ impl Story {
 
     /// Ends with a drain that found nothing.
     fn check(&mut self) -> Result<Summary, String> {
-        self.killed().dump(&[]).killed();
+        self.killed();
+        self.history.check_killed()?;
+        self.dump(&[]).killed();
         self.history.check()
     }
 

@@ -11,7 +11,7 @@ pub(super) fn check(index: &Index) -> Result<(), String> {
         if index.put_of(job).is_none_or(|put| put.key.is_some()) {
             continue;
         }
-        for take in job.takes.iter().filter(|take| take.round < index.last_round) {
+        for take in job.takes.iter().filter(|take| take.round < index.drain_round) {
             if let Some(due_us) = due_us(index, job, take)
                 && take.told.us + TOLERANCE_US < due_us
             {
