@@ -1,14 +1,17 @@
 //! Follows each job through the answers about it. What a crash took away is unwound by going
 //! through the remembered answers again.
 
+use bytes::Bytes;
 use dormouse_core::Map;
 use dormouse_core::backend::{Answer, Ticket};
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::job::{JobId, Token};
 use dormouse_core::op::{
-    Cancel, Ended, Extend, KillTarget, LeasedJob, Nack, Put, PutOutcome, Release, SessionId,
+    Cancel, Ended, Extend, KillTarget, LeasedJob, Nack, OnConflict, Put, PutOutcome, PutReply,
+    Release, SessionId,
 };
 use dormouse_core::time::{Clock, Now};
+use dormouse_core::topic::TopicName;
 
 use super::job::{Due, Known};
 
@@ -20,20 +23,37 @@ enum Event {
 }
 
 /// See the module. P1 never early, P3 nothing invented, P4 one valid lease, P5 stale is refused,
-/// P6 ack is final, P7 cancel is final, P8 attempts are counted.
+/// P6 ack is final, P7 cancel is final, P8 attempts are counted, P9 a key is held so long and no longer;
+/// and nothing is given before its put is durable.
 #[derive(Debug, Default)]
 pub struct Checker {
     events: Vec<Event>,
     waiting: Map<Ticket, Command>,
     jobs: Map<JobId, Known>,
+    /// Who has, or had last, each key.
+    keys: Map<(TopicName, Bytes), KeyUse>,
     /// Fences outlive what a crash took away: answers to reserve do not wait.
     fences: Map<JobId, u64>,
+    /// Puts up to this batch are as durable as promised.
+    durable: u64,
+}
+
+/// The last job that took a key, and until when the key is kept after its ack.
+#[derive(Clone, Copy, Debug)]
+struct KeyUse {
+    id: JobId,
+    held_until: Option<u64>,
 }
 
 impl Checker {
     /// A command was given.
     pub fn asked(&mut self, ticket: Ticket, command: &Command) {
         self.waiting.insert(ticket, command.clone());
+    }
+
+    /// Batches up to this one are as durable as promised.
+    pub fn set_durable(&mut self, batch: u64) {
+        self.durable = batch;
     }
 
     /// It was answered, while this batch was open.
@@ -56,7 +76,7 @@ impl Checker {
                 *newest = job.token.fence;
             }
         }
-        self.follow(now, &asked, answer)?;
+        self.follow(now, &asked, answer, batch)?;
         self.events.push(Event::Answer { batch, now, asked, answer: answer.clone() });
         Ok(())
     }
@@ -65,6 +85,7 @@ impl Checker {
     pub fn lost_after(&mut self, batch: u64) {
         self.waiting.clear();
         self.jobs.clear();
+        self.keys.clear();
         let of = |event: &Event| match event {
             Event::Answer { batch, .. } | Event::Start { batch, .. } => *batch,
         };
@@ -73,8 +94,8 @@ impl Checker {
         for event in &events {
             match event {
                 // It was checked when it came.
-                Event::Answer { now, asked, answer, .. } => {
-                    let _ = self.follow(*now, asked, answer);
+                Event::Answer { now, asked, answer, batch } => {
+                    let _ = self.follow(*now, asked, answer, *batch);
                 }
                 Event::Start { now, .. } => self.start(*now),
             }
@@ -95,13 +116,19 @@ impl Checker {
         }
     }
 
-    fn follow(&mut self, now: Now, asked: &Command, answer: &Answer) -> Result<(), String> {
+    fn follow(
+        &mut self,
+        now: Now,
+        asked: &Command,
+        answer: &Answer,
+        batch: u64,
+    ) -> Result<(), String> {
         let Ok(reply) = answer else { return Ok(()) };
         match (asked, reply) {
             (Command::Put(puts), Reply::Put(replies)) => {
                 for (put, reply) in puts.iter().zip(replies) {
                     if let Ok(reply) = reply {
-                        self.put(now, put, reply.id, reply.outcome)?;
+                        self.put(now, put, reply, batch)?;
                     }
                 }
             }
@@ -125,6 +152,10 @@ impl Checker {
             (Command::CloseSession(session), _) => self.closed(now, *session),
             (Command::Purge(topic), _) => {
                 self.jobs.values_mut().for_each(|job| job.purged(now, topic));
+                // A leased job stays and keeps its key.
+                let jobs = &self.jobs;
+                let stays = |id: &JobId| jobs.get(id).is_some_and(|job| job.gone.is_none());
+                self.keys.retain(|(of, _), used| of != topic || stays(&used.id));
             }
             _ => self.follow_endings(now, asked, reply)?,
         }
@@ -136,7 +167,7 @@ impl Checker {
             (Command::Ack(tokens), Reply::Ended(ends)) => {
                 for (token, end) in tokens.iter().zip(ends) {
                     if *end == Ok(Ended::Done) {
-                        self.held(now, *token)?.gone = Some("acked");
+                        self.acked(now, *token)?;
                     }
                 }
             }
@@ -195,17 +226,44 @@ impl Checker {
         Ok(())
     }
 
-    fn put(&mut self, now: Now, put: &Put, id: JobId, outcome: PutOutcome) -> Result<(), String> {
-        let due = Due::of(now, put.delay_ms, put.at_ms);
-        match outcome {
+    fn put(&mut self, now: Now, put: &Put, reply: &PutReply, batch: u64) -> Result<(), String> {
+        let (id, due) = (reply.id, Due::of(now, put.delay_ms, put.at_ms));
+        let key = put.key.clone().map(|key| (put.topic.clone(), key));
+        let used = key.as_ref().and_then(|key| self.keys.get(key)).copied();
+        let is_held = used.and_then(|used| used.held_until).is_some_and(|at| at > now.steady_ms);
+        match reply.outcome {
             PutOutcome::Created => {
+                if is_held && put.on_conflict != OnConflict::Replace {
+                    return Err(format!("{key:?} is held, yet job {id} takes it: {used:?}"));
+                }
                 if self.jobs.contains_key(&id) {
                     return Err(format!("id {id} is given twice"));
                 }
-                self.jobs.insert(id, Known::new(put, due));
+                self.jobs.insert(id, Known::new(put, due, batch));
+                if let Some(key) = key {
+                    self.keys.insert(key, KeyUse { id, held_until: None });
+                }
             }
-            PutOutcome::Replaced => self.live(id)?.replaced(put, due),
+            PutOutcome::Replaced => self.live(id)?.replaced(put, due, batch),
+            // Without a state it is the hold that stands in the way.
+            PutOutcome::Duplicate if reply.state.is_none() && !is_held => {
+                return Err(format!("{key:?} is free at {now:?}, yet it is called held: {used:?}"));
+            }
             PutOutcome::Duplicate => {}
+        }
+        Ok(())
+    }
+
+    fn acked(&mut self, now: Now, token: Token) -> Result<(), String> {
+        let job = self.held(now, token)?;
+        job.gone = Some("acked");
+        let Some((key, ttl_ms)) = job.key() else { return Ok(()) };
+        // If a newer job has taken the key, nothing is held.
+        if let Some(used) = self.keys.get_mut(&key)
+            && used.id == token.id
+            && ttl_ms > 0
+        {
+            used.held_until = Some(now.after(ttl_ms));
         }
         Ok(())
     }
@@ -217,7 +275,12 @@ impl Checker {
         session: Option<SessionId>,
         by_due: bool,
     ) -> Result<(), String> {
+        let durable = self.durable;
         let job = self.live(given.id)?;
+        if by_due && job.put_batch > durable {
+            let batch = job.put_batch;
+            return Err(format!("job {} is given at {durable}, its put is {batch}", given.id));
+        }
         if by_due {
             job.check_due(now).map_err(|why| format!("job {} at {now:?}: {why}", given.id))?;
         }

@@ -39,6 +39,10 @@ pub(super) struct Known {
     topic: TopicName,
     body: Bytes,
     attempts_max: Option<u32>,
+    key: Option<Bytes>,
+    key_ttl_ms: u64,
+    /// The batch that put it, or put it again.
+    pub(super) put_batch: u64,
     due: Due,
     attempts: u32,
     /// Who names a dead job gets it, attempts spent or not: so often beyond the limit.
@@ -53,11 +57,14 @@ pub(super) struct Known {
 }
 
 impl Known {
-    pub(super) fn new(put: &Put, due: Due) -> Known {
+    pub(super) fn new(put: &Put, due: Due, put_batch: u64) -> Known {
         Known {
             topic: put.topic.clone(),
             body: put.body.clone(),
             attempts_max: put.attempts_max,
+            key: put.key.clone(),
+            key_ttl_ms: put.key_ttl_ms.and_then(|ms| u64::try_from(ms).ok()).unwrap_or(0),
+            put_batch,
             due,
             attempts: 0,
             named: 0,
@@ -68,8 +75,13 @@ impl Known {
         }
     }
 
-    pub(super) fn replaced(&mut self, put: &Put, due: Due) {
-        *self = Known::new(put, due);
+    pub(super) fn replaced(&mut self, put: &Put, due: Due, put_batch: u64) {
+        *self = Known::new(put, due, put_batch);
+    }
+
+    /// Its key, and how long that is kept after the ack.
+    pub(super) fn key(&self) -> Option<((TopicName, Bytes), u64)> {
+        Some(((self.topic.clone(), self.key.clone()?), self.key_ttl_ms))
     }
 
     /// Never early.

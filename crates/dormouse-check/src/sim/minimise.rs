@@ -47,7 +47,10 @@ pub fn run(ops: &[Op], relaxed: bool, thorough: bool) -> Result<Tally, Failure> 
 
 /// Takes ops out as long as it still fails, whatever the reason.
 pub fn minimise(ops: &[Op], relaxed: bool) -> (Vec<Op>, Option<Failure>) {
-    let Err(mut failure) = run(ops, relaxed, true) else { return (ops.to_vec(), None) };
+    // Looking at everything all the time finds most failures early, and hides a few: what is asked
+    // for what comes next consumes the tombstones before it.
+    let thorough = run(ops, relaxed, true).is_err();
+    let Err(mut failure) = run(ops, relaxed, thorough) else { return (ops.to_vec(), None) };
     let mut ops = ops[..=failure.at].to_vec();
     let mut size = ops.len().div_ceil(2);
     while size > 0 {
@@ -55,7 +58,7 @@ pub fn minimise(ops: &[Op], relaxed: bool) -> (Vec<Op>, Option<Failure>) {
         while at < ops.len() {
             let mut fewer = ops.clone();
             fewer.drain(at..(at + size).min(ops.len()));
-            match run(&fewer, relaxed, true) {
+            match run(&fewer, relaxed, thorough) {
                 Err(smaller) => {
                     fewer.truncate(smaller.at + 1);
                     (ops, failure) = (fewer, smaller);

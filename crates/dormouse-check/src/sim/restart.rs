@@ -102,6 +102,7 @@ impl World {
             let have = driver.store.last_sealed();
             return Err(format!("the store is at batch {have}, its journal at {}", self.sealed));
         }
+        self.checker.set_durable(self.sealed);
         self.driver = driver;
         self.seen.sessions.clear();
         self.seen.tickets.clear();

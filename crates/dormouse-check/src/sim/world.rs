@@ -249,6 +249,7 @@ impl World {
     pub(super) fn report(&mut self) {
         let reported = self.driver.report(self.relaxed);
         self.oracle.synced(reported);
+        self.checker.set_durable(reported);
     }
 
     pub(super) fn commit(&mut self) -> Result<(), Trouble> {
