@@ -12,6 +12,7 @@ use dormouse_core::time::Now;
 use dormouse_core::timeline::memory::MemoryTimeline;
 
 /// What a checkpoint says, and the jobs that rested then.
+#[derive(Clone)]
 struct Snapshot {
     batch: u64,
     machine: MachineImage,
@@ -46,6 +47,15 @@ impl Oracle {
         oracle.checkpoint(1, 1);
         oracle.synced(1);
         oracle
+    }
+
+    /// Another one with the same memory, to be put back to a batch by [`Oracle::recover`].
+    pub fn fork(&self) -> Oracle {
+        Oracle {
+            batches: self.batches.clone(),
+            checkpoints: self.checkpoints.clone(),
+            ..Oracle::new()
+        }
     }
 
     /// Applies a command.

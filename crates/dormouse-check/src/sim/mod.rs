@@ -2,6 +2,7 @@
 
 pub mod disk;
 pub mod driver;
+pub mod judge;
 pub mod minimise;
 pub mod op;
 pub mod rng;

@@ -110,7 +110,7 @@ impl World {
     }
 
     /// The starts in the journal whose epoch is higher than this, in order.
-    fn starts_after(
+    pub(super) fn starts_after(
         &self,
         first_segment: u64,
         epoch: u32,

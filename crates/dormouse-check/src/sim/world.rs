@@ -345,11 +345,7 @@ impl World {
     /// Compares everything.
     pub fn check(&mut self, with_next: bool) -> Result<(), String> {
         let now = self.now();
-        let known = Known {
-            ids: self.seen.ids.clone(),
-            keys: KEYS.iter().map(|key| key.as_bytes().to_vec()).collect(),
-            priorities: PRIORITIES.to_vec(),
-        };
+        let known = self.known();
         if self.disk.is_off() {
             return Ok(());
         }
@@ -358,6 +354,14 @@ impl World {
             compare_next(&mut self.driver.store, &mut self.oracle, now)?;
         }
         Ok(())
+    }
+
+    pub(super) fn known(&self) -> Known {
+        Known {
+            ids: self.seen.ids.clone(),
+            keys: KEYS.iter().map(|key| key.as_bytes().to_vec()).collect(),
+            priorities: PRIORITIES.to_vec(),
+        }
     }
 
     /// Every id ever seen.
