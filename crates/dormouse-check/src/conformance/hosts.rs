@@ -135,8 +135,17 @@ impl Host for DiskHost {
         true
     }
 
-    fn reopen(&mut self) -> bool {
+    fn reopen(&mut self, off_ms: u64) -> bool {
         self.engine.close().expect("the store ends well");
+        self.advance(off_ms);
+        self.engine = open(self.dir.path(), &self.clock, self.sizes);
+        true
+    }
+
+    fn reboot(&mut self, wall_ms: i64) -> bool {
+        self.engine.close().expect("the store ends well");
+        self.clock.reboot(Duration::ZERO);
+        self.clock.step_wall_ms(wall_ms);
         self.engine = open(self.dir.path(), &self.clock, self.sizes);
         true
     }
@@ -224,7 +233,7 @@ mod tests {
         client.ask(Command::Put(vec![put; 100])).unwrap();
         host.churn();
         assert!(runs(&host) > 0, "or the suite sees memtables only");
-        host.reopen();
+        host.reopen(0);
         assert!(runs(&host) > 0);
         let stats = Stats { topic: None };
         let Ok(Reply::Stats(stats)) = Client::new(host.backend()).ask(Command::Stats(stats)) else {

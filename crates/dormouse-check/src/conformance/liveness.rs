@@ -8,6 +8,8 @@ cases! { liveness:
     many_consumers_get_everything
     retries_come_back_to_who_waits
     due_during_a_stop_is_given_after_it
+    time_goes_on_while_the_computer_is_off
+    a_wall_clock_set_back_while_off_fires_nothing_early
     a_job_due_in_a_year_among_many_due_soon
 }
 
@@ -58,11 +60,43 @@ fn retries_come_back_to_who_waits(s: &mut Subject) {
 
 fn due_during_a_stop_is_given_after_it(s: &mut Subject) {
     let id = s.put(delayed("mail", 1_000));
-    s.advance(1_000);
-    s.reopen();
-    s.advance(500);
-    let lease = s.reserve_one("mail");
-    assert_eq!((lease.id, lease.late_ms), (id, 500));
+    let fixed = s.put(Put { at_ms: Some(s.now() as i64 + 1_200), ..job("mail") });
+    if !s.reopen_after(1_500) {
+        return;
+    }
+    let given: Vec<_> = s.reserve("mail", 2).iter().map(|job| (job.id, job.late_ms)).collect();
+    assert_eq!(given, [(id, 500), (fixed, 300)]);
+}
+
+fn time_goes_on_while_the_computer_is_off(s: &mut Subject) {
+    s.advance(7_000);
+    let id = s.put(delayed("mail", 60_000));
+    s.put(Put { key_ttl_ms: Some(60_000), ..keyed("sms", "k") });
+    let token = s.reserve_one("sms").token;
+    s.ack(token).expect("an ack");
+    s.pause("mail", Some(50_000));
+    if !s.reboot(59_999) {
+        return;
+    }
+    assert_eq!(s.stats("mail").paused, None);
+    assert_eq!(s.reserve("mail", 1), [], "not early");
+    let kept = s.try_put(keyed("sms", "k")).expect("a duplicate");
+    assert_eq!(kept.outcome, PutOutcome::Duplicate);
+    s.advance(1);
+    assert_eq!(s.reserve_one("mail").id, id);
+    assert_eq!(s.try_put(keyed("sms", "k")).expect("a put").outcome, PutOutcome::Created);
+}
+
+fn a_wall_clock_set_back_while_off_fires_nothing_early(s: &mut Subject) {
+    let id = s.put(delayed("mail", 60_000));
+    if !s.reboot(-3_600_000) {
+        return;
+    }
+    // How long it was off nobody knows: less than no time is taken for none.
+    s.advance(59_999);
+    assert_eq!(s.reserve("mail", 1), []);
+    s.advance(1);
+    assert_eq!(s.reserve_one("mail").id, id);
 }
 
 fn a_job_due_in_a_year_among_many_due_soon(s: &mut Subject) {

@@ -15,6 +15,7 @@ cases! { put_on_key:
     replace_revokes_a_token_whose_lease_ran_out
     replace_of_a_leased_job_passes_the_key_on
     a_job_that_lost_its_key_holds_nothing
+    a_job_that_lost_its_key_never_gets_it_back
     replace_of_a_dead_job_revives_it
     replace_of_a_hold_is_a_new_job
     earliest_moves_only_forward
@@ -178,6 +179,19 @@ fn a_job_that_lost_its_key_holds_nothing(s: &mut Subject) {
     s.cancel(by_id(new)).expect("a cancel");
     s.maybe_reopen();
     assert_eq!(again(s, Keep).expect("a put").outcome, Created);
+}
+
+fn a_job_that_lost_its_key_never_gets_it_back(s: &mut Subject) {
+    let (old, _) = in_state(s, State::Ready);
+    let token = s.reserve_one("mail").token;
+    let new = again(s, Replace).expect("a put").id;
+    s.release(give_back(token)).expect("a release");
+    s.maybe_reopen();
+    s.cancel(by_key("mail", "k")).expect("a cancel of the new job");
+    s.maybe_reopen();
+    assert!(s.is_gone(new) && s.state(old) == State::Ready);
+    refused(s.cancel(by_key("mail", "k")), Code::NotFound, &["k"]);
+    assert_eq!(again(s, Reject).expect("the key is free").outcome, Created);
 }
 
 fn replace_of_a_dead_job_revives_it(s: &mut Subject) {

@@ -21,8 +21,15 @@ pub trait Host: Send {
     /// Sets the calendar although no time passes. False = this backend has one clock only.
     fn step_wall_ms(&self, by_ms: i64) -> bool;
 
-    /// Ends the backend and starts it again on what it stored. False = it stores nothing.
-    fn reopen(&mut self) -> bool {
+    /// Ends the backend and, after it was off for so long, starts it again on what it stored.
+    /// False = it stores nothing.
+    fn reopen(&mut self, _off_ms: u64) -> bool {
+        false
+    }
+
+    /// The same with a restart of the computer: only its calendar, moved by so much, tells how
+    /// long it was off.
+    fn reboot(&mut self, _wall_ms: i64) -> bool {
         false
     }
 
@@ -70,10 +77,20 @@ impl Subject {
 
     /// Ends the backend and starts it again. False = it would forget everything, so it goes on.
     pub fn reopen(&mut self) -> bool {
-        let reopened = self.host.reopen();
-        if reopened {
-            self.client = Client::new(self.host.backend());
-        }
+        self.reopen_after(0)
+    }
+
+    /// The same, off for so long.
+    pub fn reopen_after(&mut self, off_ms: u64) -> bool {
+        let reopened = self.host.reopen(off_ms);
+        self.client = Client::new(self.host.backend());
+        reopened
+    }
+
+    /// See [`Host::reboot`].
+    pub fn reboot(&mut self, wall_ms: i64) -> bool {
+        let reopened = self.host.reboot(wall_ms);
+        self.client = Client::new(self.host.backend());
         reopened
     }
 
