@@ -143,3 +143,8 @@ pub use dormouse_core::topic::{Settings, TopicName};
 pub use dormouse_disk::clock::VirtualClock;
 pub use dormouse_disk::engine::Durability;
 pub use dormouse_disk::store::OpenError;
+
+/// The README's examples, run as doc tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
