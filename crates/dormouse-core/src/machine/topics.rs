@@ -124,6 +124,14 @@ impl Topics {
         self.by_no.len()
     }
 
+    /// How many have not vanished for who asks. All that have are waiting to be looked at.
+    pub(crate) fn visible(&self, now: Now) -> usize {
+        let idle = self.idle.iter().map(|(_, topic)| topic).chain(&self.emptied);
+        let vanished =
+            idle.filter(|topic| self.by_no.get(topic).is_some_and(|t| t.is_vanished(now)));
+        self.by_no.len() - vanished.count()
+    }
+
     pub(crate) fn get(&self, topic: TopicNo) -> Option<&Topic> {
         self.by_no.get(&topic)
     }

@@ -80,7 +80,7 @@ impl<T: Timeline> Machine<T> {
         let mut stats = TopicStats {
             counts: self.totals,
             waiters: self.waiters.len() as u64,
-            topics: self.topics.len() as u64,
+            topics: self.topics.visible(now) as u64,
             locks: self.locks.len() as u64,
             ..TopicStats::default()
         };
