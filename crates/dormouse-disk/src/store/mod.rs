@@ -24,7 +24,7 @@ use std::sync::Arc;
 use dormouse_core::backend::{Answer, Ticket};
 use dormouse_core::command::Command;
 use dormouse_core::error::{Code, Error};
-use dormouse_core::fact::Fact;
+use dormouse_core::fact::{Fact, Whereto};
 use dormouse_core::machine::{Machine, Output, When};
 use dormouse_core::time::Now;
 
@@ -124,17 +124,17 @@ impl Store {
         let arrivals = mem.take_arrivals();
         let mut arrived = arrivals.iter();
         for fact in self.out.facts.drain(..) {
-            let Fact::Put { at, left, left_bytes, key_loser, .. } = &fact else {
-                self.builder.push_fact(&fact);
-                continue;
-            };
-            // Facts and arrivals are in the same order; other facts bring arrivals too.
-            match arrived.find(|(place, _)| place == at) {
-                Some((_, span)) => {
+            // Facts and arrivals are in the same order. A place says nothing: a job may come to rest
+            // where another fact of this step just left it.
+            let arrival = if brings_arrival(&fact) { arrived.next() } else { None };
+            match (&fact, arrival) {
+                (Fact::Put { at, left, left_bytes, key_loser, .. }, Some((place, span)))
+                    if place == at =>
+                {
                     let encoded = mem.encoded(*span);
                     self.builder.push_put(at, left.as_ref(), *left_bytes, *key_loser, encoded);
                 }
-                None => self.builder.push_fact(&fact),
+                _ => self.builder.push_fact(&fact),
             }
         }
         mem.return_arrivals(arrivals);
@@ -212,5 +212,14 @@ impl Store {
     /// The last words before a clean stop.
     pub fn push_seal(&mut self) {
         self.builder.push(&crate::journal::Record::Seal);
+    }
+}
+
+/// Whether applying this fact lets something come to rest.
+fn brings_arrival(fact: &Fact) -> bool {
+    match fact {
+        Fact::Put { .. } => true,
+        Fact::Move { to, .. } => matches!(to, Whereto::Rest(_) | Whereto::Hold(_)),
+        _ => false,
     }
 }

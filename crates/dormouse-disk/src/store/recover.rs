@@ -113,6 +113,8 @@ impl Store {
         let mut machine = Machine::new(DiskTimeline::new(sources));
         let replayed = replay(disk.as_ref(), &plan, &mut machine)?;
         complete_stubs(&mut machine)?;
+        // What the replay brought is in the journal already.
+        drop(machine.timeline_mut().sources.mem.take_arrivals());
         remove_unlisted(disk.as_ref(), &manifest)?;
 
         let clock = SteadyClock::resume(replayed.saved, boot_id, reading);
