@@ -141,13 +141,21 @@ impl World {
         Ok(())
     }
 
-    /// Gives a command to both and compares.
-    pub(super) fn do_command(
-        &mut self,
-        now: Now,
-        ticket: Ticket,
-        command: Command,
-    ) -> Result<(), Trouble> {
+    /// Gives a command to both, ticks and compares.
+    pub fn command(&mut self, command: Command) -> Result<(), String> {
+        self.tickets += 1;
+        let (now, ticket) = (self.now(), Ticket(self.tickets));
+        let done = self.do_command(now, ticket, command).and_then(|()| self.tick(now));
+        done.map_err(|trouble| format!("{trouble:?}"))?;
+        self.check(false)
+    }
+
+    /// Tokens that were given, in order.
+    pub fn tokens(&self) -> &[dormouse_core::job::Token] {
+        &self.seen.tokens
+    }
+
+    fn do_command(&mut self, now: Now, ticket: Ticket, command: Command) -> Result<(), Trouble> {
         let prompt_is_safe = self.may_be_prompt(&command);
         let facts = self.oracle.open_facts().len();
         let have = self.driver.step(now, ticket, command.clone())?;
