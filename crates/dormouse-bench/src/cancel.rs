@@ -146,10 +146,11 @@ impl<'t> Cancels<'t> {
 }
 
 fn check(id: u64, reply: &Reply) -> Result<()> {
-    match reply {
-        Reply::Changed(items) if matches!(items.as_slice(), [Ok(changed)] if changed.id.0 == id) => {
-            Ok(())
-        }
-        other => Err(unexpected(&format!("cancel of job {id}"), other)),
+    if let Reply::Changed(items) = reply
+        && let [Ok(changed)] = items.as_slice()
+        && changed.id.0 == id
+    {
+        return Ok(());
     }
+    Err(unexpected(&format!("cancel of job {id}"), reply))
 }
