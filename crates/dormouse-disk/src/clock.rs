@@ -22,6 +22,8 @@ pub struct Reading {
     pub wall_ms: u64,
     /// How far into the present millisecond of `boottime_ms` it is.
     pub into_ms_us: u32,
+    /// The same of `wall_ms`: the two clocks tick out of phase.
+    pub wall_into_ms_us: u32,
 }
 
 /// Where time comes from.
@@ -53,7 +55,8 @@ impl TimeSource for SystemClock {
         Reading {
             boottime_ms: to_ms(boot.tv_sec, boot.tv_nsec),
             wall_ms: to_ms(wall.tv_sec, wall.tv_nsec),
-            into_ms_us: u32::try_from(boot.tv_nsec % 1_000_000 / 1_000).unwrap_or(0),
+            into_ms_us: into_ms_us(boot.tv_nsec),
+            wall_into_ms_us: into_ms_us(wall.tv_nsec),
         }
     }
 
@@ -71,6 +74,10 @@ impl TimeSource for SystemClock {
 fn to_ms(seconds: i64, nanos: i64) -> u64 {
     let seconds = u64::try_from(seconds).unwrap_or(0);
     seconds.saturating_mul(1_000).saturating_add(u64::try_from(nanos).unwrap_or(0) / 1_000_000)
+}
+
+fn into_ms_us(nanos: i64) -> u32 {
+    u32::try_from(nanos % 1_000_000 / 1_000).unwrap_or(0)
 }
 
 /// A clock that stands still until it is told to move, for tests.
@@ -95,7 +102,12 @@ struct Virtual {
 impl VirtualClock {
     /// Starts at 2026-01-01T00:00:00Z.
     pub fn new() -> VirtualClock {
-        let reading = Reading { boottime_ms: 0, wall_ms: 1_767_225_600_000, into_ms_us: 0 };
+        let reading = Reading {
+            boottime_ms: 0,
+            wall_ms: 1_767_225_600_000,
+            into_ms_us: 0,
+            wall_into_ms_us: 0,
+        };
         VirtualClock(Arc::new(Mutex::new(Virtual { reading, boot: 1, wakes: Vec::new() })))
     }
 
@@ -210,8 +222,7 @@ impl SteadyClock {
         Now {
             steady_ms: self.steady_ms.saturating_add(passed_ms),
             wall_ms: reading.wall_ms,
-            // The two clocks tick out of phase, so real time practically always shows a part.
-            fraction: reading.into_ms_us > 0,
+            fraction: reading.into_ms_us > 0 || reading.wall_into_ms_us > 0,
         }
     }
 }
@@ -226,16 +237,17 @@ mod tests {
 
     #[test]
     fn same_boot_goes_on_by_boottime() {
-        let reading = Reading { boottime_ms: 800, wall_ms: 3_600_000, into_ms_us: 0 };
+        let reading =
+            Reading { boottime_ms: 800, wall_ms: 3_600_000, into_ms_us: 0, wall_into_ms_us: 0 };
         let clock = SteadyClock::resume(saved(), [1; 16], reading);
         assert_eq!(clock.now(reading).steady_ms, 10_300);
     }
 
     #[test]
     fn other_boot_goes_on_by_wall_time_and_never_back() {
-        let later = Reading { boottime_ms: 5, wall_ms: 12_000, into_ms_us: 0 };
+        let later = Reading { boottime_ms: 5, wall_ms: 12_000, into_ms_us: 0, wall_into_ms_us: 0 };
         assert_eq!(SteadyClock::resume(saved(), [2; 16], later).now(later).steady_ms, 12_000);
-        let earlier = Reading { boottime_ms: 5, wall_ms: 7_000, into_ms_us: 0 };
+        let earlier = Reading { boottime_ms: 5, wall_ms: 7_000, into_ms_us: 0, wall_into_ms_us: 0 };
         assert_eq!(SteadyClock::resume(saved(), [2; 16], earlier).now(earlier).steady_ms, 10_000);
     }
 

@@ -37,7 +37,8 @@ pub struct SimTime {
 impl SimTime {
     /// Early on a day long ago: small numbers are easier to read.
     pub fn new() -> SimTime {
-        let reading = Reading { boottime_ms: 500, wall_ms: 100_000, into_ms_us: 0 };
+        let reading =
+            Reading { boottime_ms: 500, wall_ms: 100_000, into_ms_us: 0, wall_into_ms_us: 0 };
         SimTime { reading, boot: 1 }
     }
 
@@ -60,6 +61,7 @@ impl SimTime {
             boottime_ms: 3,
             wall_ms: self.reading.wall_ms + off_ms,
             into_ms_us: self.reading.into_ms_us,
+            wall_into_ms_us: 0,
         };
         self.boot += 1;
     }

@@ -176,12 +176,14 @@ impl<K: Keeper> Turns<K> {
         }
     }
 
-    /// Sleeps to the next instant that matters, to the microsecond.
+    /// Sleeps to the next instant that matters, to the microsecond. Which clock it is on is not
+    /// known here: waking a little before costs another short sleep, after would be late.
     fn sleep(&self) -> Duration {
         let reading = self.clock.read();
         let now = self.keeper.now(reading);
         let Some(wake_ms) = self.keeper.next_wake(now) else { return SLEEP_MAX };
         let wake = Duration::from_millis(wake_ms);
-        wake.saturating_sub(Duration::from_micros(u64::from(reading.into_ms_us))).min(SLEEP_MAX)
+        let passed_us = reading.into_ms_us.max(reading.wall_into_ms_us);
+        wake.saturating_sub(Duration::from_micros(u64::from(passed_us))).min(SLEEP_MAX)
     }
 }
