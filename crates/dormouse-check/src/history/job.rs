@@ -163,7 +163,8 @@ impl Known {
             return;
         }
         self.attempts_unsure |= revived;
-        if now.on(self.due.clock) < self.due.at {
+        // A ready job is not kicked, but one that was ready before it died is revived.
+        if revived || now.on(self.due.clock) < self.due.at {
             self.due = Due::after(now, 0);
         }
     }

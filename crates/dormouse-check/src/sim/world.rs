@@ -7,8 +7,10 @@ use dormouse_core::command::{Command, Reply};
 use dormouse_core::fact::{Fact, Whereto};
 use dormouse_core::job::JobId;
 use dormouse_core::machine::When;
+use dormouse_core::op::Reserve;
 use dormouse_core::time::Now;
 use dormouse_core::timeline::Timeline;
+use dormouse_core::topic::TopicName;
 use dormouse_disk::store::Sizes;
 
 use super::asking::{KEYS, PRIORITIES, Seen};
@@ -41,6 +43,8 @@ pub struct World {
     pub(super) relaxed: bool,
     fences: BTreeSet<u64>,
     tickets: u64,
+    /// What the last one who began to wait waits for.
+    watched: Option<TopicName>,
     /// What happened.
     pub tally: Tally,
 }
@@ -61,6 +65,7 @@ impl World {
             relaxed,
             fences: BTreeSet::new(),
             tickets: 0,
+            watched: None,
             tally: Tally::new(),
         })
     }
@@ -101,7 +106,7 @@ impl World {
         let now = self.now();
         match op.kind {
             Kind::Tick => self.tick(now)?,
-            Kind::Advance => self.time.advance(u64::from(1 + a % 6), b % 4 == 0),
+            Kind::Advance => self.advance(a, b),
             Kind::AdvanceFar => self.time.advance(u64::from(900 + a % 400), b % 4 == 0),
             Kind::StepWall => self.time.step_wall(step_ms(a)),
             Kind::Seal => self.seal(),
@@ -130,8 +135,18 @@ impl World {
         Ok(())
     }
 
+    /// A little, or to the very instant at which something ends: there things meet.
+    fn advance(&mut self, a: u16, b: u16) {
+        let wake_ms = self.oracle.machine.next_wake(self.now());
+        let wake_ms = wake_ms.filter(|ms| a % 3 == 0 && (1..=60).contains(ms));
+        self.time.advance(wake_ms.unwrap_or(u64::from(1 + a / 4 % 6)), b % 4 == 0);
+    }
+
     fn ask(&mut self, op: &Op, now: Now) -> Result<(), Trouble> {
-        let Some(command) = self.seen.command(op, now) else { return Ok(()) };
+        let Some(mut command) = self.seen.command(op, now) else { return Ok(()) };
+        if let Command::Reserve(reserve) = &mut command {
+            self.wait_in_line(reserve);
+        }
         self.tickets += 1;
         let ticket = Ticket(self.tickets);
         self.do_command(now, ticket, command)?;
@@ -139,6 +154,20 @@ impl World {
             self.tick(now)?;
         }
         Ok(())
+    }
+
+    /// In which order topics are looked at for those who wait depends on lower bounds that each
+    /// timeline chooses for itself. So while somebody waits, others wait for the same topic only.
+    fn wait_in_line(&mut self, reserve: &mut Reserve) {
+        if reserve.wait_ms == 0 {
+            return;
+        }
+        match &self.watched {
+            Some(topic) if self.oracle.machine.waiting_requests() > 0 => {
+                reserve.topics = vec![topic.clone()];
+            }
+            _ => self.watched = reserve.topics.first().cloned(),
+        }
     }
 
     /// Gives a command to both, ticks and compares.
