@@ -10,7 +10,7 @@ use dormouse_core::op::{
     Cancel, Ended, Extend, KillTarget, LeasedJob, Nack, OnConflict, Put, PutOutcome, PutReply,
     Release, SessionId,
 };
-use dormouse_core::time::{Clock, Now};
+use dormouse_core::time::Now;
 use dormouse_core::topic::TopicName;
 
 use super::job::{Due, Known};
@@ -18,7 +18,7 @@ use super::job::{Due, Known};
 /// An answer, or a start, and the batch that made it last.
 #[derive(Clone, Debug)]
 enum Event {
-    Answer { batch: u64, now: Now, asked: Command, answer: Answer },
+    Answer { batch: u64, now: Now, asked: Box<Command>, answer: Box<Answer> },
     Start { batch: u64, now: Now },
 }
 
@@ -77,7 +77,8 @@ impl Checker {
             }
         }
         self.follow(now, &asked, answer, batch)?;
-        self.events.push(Event::Answer { batch, now, asked, answer: answer.clone() });
+        let (asked, answer) = (Box::new(asked), Box::new(answer.clone()));
+        self.events.push(Event::Answer { batch, now, asked, answer });
         Ok(())
     }
 
@@ -308,22 +309,5 @@ impl Checker {
             return Ok(job);
         }
         Err(format!("token {token} is taken at {now:?}, but {:?} is the good one", job.token))
-    }
-}
-
-impl Due {
-    /// When a put or reschedule lets the job come due.
-    pub(super) fn of(now: Now, delay_ms: Option<i64>, at_ms: Option<i64>) -> Due {
-        match at_ms {
-            Some(at_ms) => Due { clock: Clock::Wall, at: u64::try_from(at_ms).unwrap_or(0) },
-            None => Due::after(now, delay_ms.unwrap_or(0)),
-        }
-    }
-
-    /// So long from now, to be safe from the end of the present millisecond on if one has begun.
-    pub(super) fn after(now: Now, delay_ms: i64) -> Due {
-        let delay_ms = u64::try_from(delay_ms).unwrap_or(0);
-        let begun = u64::from(now.fraction && delay_ms > 0);
-        Due { clock: Clock::Steady, at: now.steady_ms.saturating_add(delay_ms + begun) }
     }
 }

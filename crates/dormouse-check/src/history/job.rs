@@ -15,6 +15,21 @@ pub(super) struct Due {
 impl Due {
     /// Not before somebody moves it.
     pub(super) const NEVER: Due = Due { clock: Clock::Steady, at: u64::MAX };
+
+    /// When a put or reschedule lets the job come due.
+    pub(super) fn of(now: Now, delay_ms: Option<i64>, at_ms: Option<i64>) -> Due {
+        match at_ms {
+            Some(at_ms) => Due { clock: Clock::Wall, at: u64::try_from(at_ms).unwrap_or(0) },
+            None => Due::after(now, delay_ms.unwrap_or(0)),
+        }
+    }
+
+    /// So long from now, to be safe from the end of the present millisecond on if one has begun.
+    pub(super) fn after(now: Now, delay_ms: i64) -> Due {
+        let delay_ms = u64::try_from(delay_ms).unwrap_or(0);
+        let begun = u64::from(now.fraction && delay_ms > 0);
+        Due { clock: Clock::Steady, at: now.steady_ms.saturating_add(delay_ms + begun) }
+    }
 }
 
 /// A lease that nobody has ended.

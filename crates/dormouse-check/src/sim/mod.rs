@@ -10,4 +10,5 @@ pub mod script;
 pub mod world;
 
 mod asking;
+mod both;
 mod restart;
