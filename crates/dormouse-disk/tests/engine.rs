@@ -1,4 +1,5 @@
 //! The engine's threads: how they end, and that a failure reaches everybody.
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};

@@ -27,15 +27,26 @@ pub(crate) struct Ids {
     older: Map<JobId, Vec<Place>>,
 }
 
+/// So many ids may be missing in a row; real ones have no gaps.
+const GAP_MAX: usize = 1 << 16;
+
 impl Ids {
+    /// No job at all has this id or a greater one yet.
+    pub(crate) fn new(next_id: u64) -> Ids {
+        Ids { base: next_id, ..Ids::default() }
+    }
+
+    /// Whether no entry of this table has mentioned the id, because the job is that new.
+    pub(crate) fn is_new(&self, id: JobId) -> bool {
+        id.0 >= self.base + self.recent.len() as u64
+    }
+
     /// Notes that an entry of this id is at this place.
     pub(crate) fn insert(&mut self, place: Place) {
-        if self.recent.is_empty() && self.older.is_empty() {
-            self.base = place.id.0;
-        }
         let lite = Lite { topic: place.topic, class: Some(place.class), due_at: place.due_at };
         let index = place.id.0.wrapping_sub(self.base) as usize;
-        if index == self.recent.len() && place.id.0 >= self.base {
+        if self.is_new(place.id) && index - self.recent.len() <= GAP_MAX {
+            self.recent.resize(index, VACANT);
             self.recent.push(lite);
             return;
         }

@@ -5,6 +5,7 @@
 //! source. No look-up decides it, so replay, which reads no run, comes to the same table.
 
 mod arena;
+mod entries;
 mod ids;
 mod packed;
 
@@ -20,6 +21,7 @@ use dormouse_core::topic::TopicNo;
 use crate::codec::{decode_payload, encode_payload, payload_key};
 use crate::run::key_hash;
 use arena::{Arena, Span};
+use entries::Entries;
 use ids::Ids;
 use packed::Packed;
 
@@ -53,16 +55,21 @@ struct LaneCount {
     weight: i64,
 }
 
+/// An id that has a key, and whether it is a hold.
+type Named = (JobId, bool);
+
 /// How much older than the first birth a table sees another may be.
 const BIRTHS_BELOW: Born = 1 << 31;
 
 /// Entries by place.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Memtable {
-    entries: BTreeMap<Packed, Slot>,
+    entries: Entries,
     lanes: BTreeMap<(TopicNo, Class), LaneCount>,
     ids: Ids,
-    keys: Map<u64, Vec<(JobId, bool)>>,
+    keys: Map<u64, Named>,
+    /// Where several have one hash: a hold that is over and the next job of its key, mostly.
+    more_keys: Vec<(u64, Named)>,
     arena: Arena,
     /// Births are counted from here, to need only four bytes each.
     born_base: Born,
@@ -71,26 +78,55 @@ pub(crate) struct Memtable {
 }
 
 impl Memtable {
+    /// An empty table, when `next_id` is the next new job's. Its memory is for about `bytes`.
+    pub(crate) fn new(bytes: usize, next_id: u64) -> Memtable {
+        // Of the usual size the tree takes 16,384 entries: what the cache holds. Tests have less.
+        let tree_max = (bytes / 3_072).clamp(2, 1 << 14);
+        Memtable {
+            entries: Entries::new(tree_max),
+            lanes: BTreeMap::new(),
+            ids: Ids::new(next_id),
+            keys: Map::default(),
+            more_keys: Vec::new(),
+            arena: Arena::default(),
+            born_base: 0,
+            arrivals: Vec::new(),
+        }
+    }
+
     /// A job comes to rest.
     pub(crate) fn arrive(&mut self, place: Place, job: &Job, born: Born) {
         let about = job.content.bytes() as usize + 256;
         let span = self.arena.store(about, |out| encode_payload(job, out));
-        if let Some(key) = job.key() {
-            let hash = key_hash(place.topic, key);
-            self.keys.entry(hash).or_default().push((job.id, place.class == Class::HOLD));
-        }
+        self.note_key(place, job);
         let born = self.shorten(born);
-        let mut entered = false;
-        let slot = self.entries.entry(Packed::of(&place)).or_insert_with(|| {
-            entered = true;
-            Slot { weight: 0, ..Slot::TOMBSTONE }
-        });
-        debug_assert!(!slot.is_job(), "two jobs at {place:?}");
-        *slot = Slot { weight: slot.weight + 1, job: span, born };
         self.arrivals.push((place, span));
-        self.count(place, 1, isize::from(entered));
-        if entered {
-            self.ids.insert(place);
+        let packed = Packed::of(&place);
+        // A new job has no entry to look for, and most jobs are new.
+        let known = if self.ids.is_new(place.id) { None } else { self.entries.get_mut(&packed) };
+        match known {
+            Some(slot) => {
+                debug_assert!(!slot.is_job(), "two jobs at {place:?}");
+                *slot = Slot { weight: slot.weight + 1, job: span, born };
+                self.count(place, 1, 0);
+            }
+            None => {
+                self.entries.insert(packed, Slot { weight: 1, job: span, born });
+                self.ids.insert(place);
+                self.count(place, 1, 1);
+            }
+        }
+    }
+
+    /// A job can be found by its key.
+    fn note_key(&mut self, place: Place, job: &Job) {
+        let Some(key) = job.key() else { return };
+        let named = (job.id, place.class == Class::HOLD);
+        let hash = key_hash(place.topic, key);
+        if let Some(before) = self.keys.insert(hash, named)
+            && before != named
+        {
+            self.more_keys.push((hash, before));
         }
     }
 
@@ -162,12 +198,14 @@ impl Memtable {
     fn forget_key(&mut self, place: Place) {
         let hash = self.payload(place).and_then(payload_key).map(|key| key_hash(place.topic, key));
         let Some(hash) = hash else { return };
-        if let Some(ids) = self.keys.get_mut(&hash) {
-            let gone = (place.id, place.class == Class::HOLD);
-            ids.retain(|other| *other != gone);
-            if ids.is_empty() {
-                self.keys.remove(&hash);
-            }
+        let gone = (hash, (place.id, place.class == Class::HOLD));
+        if self.keys.get(&hash) != Some(&gone.1) {
+            self.more_keys.retain(|named| *named != gone);
+            return;
+        }
+        self.keys.remove(&hash);
+        if let Some(index) = self.more_keys.iter().position(|named| named.0 == hash) {
+            self.keys.insert(hash, self.more_keys.swap_remove(index).1);
         }
     }
 
@@ -192,20 +230,20 @@ impl Memtable {
 
     fn of_topic(&self, topic: TopicNo) -> impl Iterator<Item = Place> {
         let first = Packed::new(topic, Class::FIRST, 0, JobId(0));
-        let places = self.entries.range(first..).map(|(packed, _)| packed.place());
-        places.take_while(move |place| place.topic == topic)
+        let last = Packed::new(topic, Class::HOLD, u64::MAX, JobId(u64::MAX));
+        self.entries.within(first, last).map(|(packed, _)| packed.place())
     }
 
     /// The first entry of a lane at or after `from`.
     pub(crate) fn first(&self, topic: TopicNo, class: Class, from: Key) -> Option<(Place, Slot)> {
         let from = Packed::new(topic, class, from.0, from.1);
-        in_lane(self.entries.range(from..).next(), topic, class)
+        in_lane(self.entries.first(Bound::Included(from)), topic, class)
     }
 
     /// The first entry of a lane after `key`.
     pub(crate) fn after(&self, topic: TopicNo, class: Class, key: Key) -> Option<(Place, Slot)> {
-        let after = Bound::Excluded(Packed::new(topic, class, key.0, key.1));
-        in_lane(self.entries.range((after, Bound::Unbounded)).next(), topic, class)
+        let after = Packed::new(topic, class, key.0, key.1);
+        in_lane(self.entries.first(Bound::Excluded(after)), topic, class)
     }
 
     /// The entry at a place.
@@ -232,10 +270,7 @@ impl Memtable {
         if let Some(slot) = self.entries.get_mut(&Packed::of(&place)) {
             slot.job = span;
         }
-        if let Some(key) = job.key() {
-            let ids = self.keys.entry(key_hash(place.topic, key)).or_default();
-            ids.push((place.id, place.class == Class::HOLD));
-        }
+        self.note_key(place, job);
     }
 
     /// All places that mention an id.
@@ -244,8 +279,10 @@ impl Memtable {
     }
 
     /// Ids of jobs and holds whose key has this hash.
-    pub(crate) fn by_key(&self, hash: u64) -> &[(JobId, bool)] {
-        self.keys.get(&hash).map_or(&[], Vec::as_slice)
+    pub(crate) fn by_key(&self, hash: u64) -> Vec<(JobId, bool)> {
+        let Some(named) = self.keys.get(&hash) else { return Vec::new() };
+        let more = self.more_keys.iter().filter(|named| named.0 == hash).map(|named| named.1);
+        std::iter::once(*named).chain(more).collect()
     }
 
     /// Classes of a topic that have entries here, ascending.
@@ -266,7 +303,7 @@ impl Memtable {
         if low < high {
             let start = Packed::new(topic, class, low + 1, JobId(0));
             let end = Packed::new(topic, class, high, JobId(u64::MAX));
-            let between = sum(self.entries.range(start..=end));
+            let between = sum(self.entries.within(start, end));
             lane.weight += sign * between;
             lane.until = until;
         }
@@ -277,7 +314,7 @@ impl Memtable {
     pub(crate) fn weigh(&self, topic: TopicNo, class: Class, from: Key, until: u64) -> i64 {
         let start = Packed::new(topic, class, from.0, from.1);
         let end = Packed::new(topic, class, until, JobId(u64::MAX));
-        if start > end { 0 } else { sum(self.entries.range(start..=end)) }
+        if start > end { 0 } else { sum(self.entries.within(start, end)) }
     }
 
     /// All entries in order.
@@ -300,12 +337,12 @@ impl Memtable {
     }
 }
 
-fn in_lane(entry: Option<(&Packed, &Slot)>, topic: TopicNo, class: Class) -> Option<(Place, Slot)> {
+fn in_lane(entry: Option<(Packed, Slot)>, topic: TopicNo, class: Class) -> Option<(Place, Slot)> {
     let (packed, slot) = entry?;
     let place = packed.place();
-    (place.topic == topic && place.class == class).then_some((place, *slot))
+    (place.topic == topic && place.class == class).then_some((place, slot))
 }
 
-fn sum<'a>(entries: impl Iterator<Item = (&'a Packed, &'a Slot)>) -> i64 {
+fn sum(entries: impl Iterator<Item = (Packed, Slot)>) -> i64 {
     entries.map(|(_, slot)| i64::from(slot.weight)).sum()
 }

@@ -77,8 +77,10 @@ impl Store {
 
     /// The memtable becomes a source that no longer changes, unless it is empty.
     fn freeze_memtable(&mut self, no: u64) -> Option<Arc<Memtable>> {
+        let next_id = self.machine.machine_image().next_id;
+        let empty = Memtable::new(self.sizes.memtable_bytes, next_id);
         self.machine.timeline_mut().change_sources(|sources| {
-            let table = Arc::new(std::mem::take(&mut sources.mem));
+            let table = Arc::new(std::mem::replace(&mut sources.mem, empty));
             if table.len() == 0 {
                 return None;
             }

@@ -23,6 +23,7 @@ use crate::journal::{
     BatchBuilder, BatchHeader, Boot, Plan, Record, SegmentWriter, plan, segment_number, settle,
 };
 use crate::manifest::{self, Manifest, RunRef, run_number};
+use crate::memtable::Memtable;
 use crate::run::Run;
 use crate::timeline::{DiskTimeline, OpenRun, Sources, is_stub};
 
@@ -83,7 +84,8 @@ impl Store {
         )?;
         let clock = SteadyClock::begin(reading);
         let now = clock.now(reading);
-        let timeline = DiskTimeline::new(Sources::new(Vec::new(), Frontiers::default()));
+        let mem = Memtable::new(sizes.memtable_bytes, 1);
+        let timeline = DiskTimeline::new(Sources::new(mem, Vec::new(), Frontiers::default()));
         let mut store =
             Store::new(disk, sizes, Machine::new(timeline), saved(boot_id, reading, now));
         store.manifest = Manifest {
@@ -109,9 +111,11 @@ impl Store {
         settle(disk.as_ref(), manifest.first_segment)?;
         let plan = plan(disk.as_ref(), manifest.first_segment)?;
         let runs = open_runs(&disk, &manifest.runs)?;
-        let sources = Sources::new(runs, Frontiers::default());
+        // The checkpoint, which replay meets first, knows the next id.
+        let mem = Memtable::new(sizes.memtable_bytes, 1);
+        let sources = Sources::new(mem, runs, Frontiers::default());
         let mut machine = Machine::new(DiskTimeline::new(sources));
-        let replayed = replay(disk.as_ref(), &plan, &mut machine)?;
+        let replayed = replay(disk.as_ref(), &plan, sizes, &mut machine)?;
         complete_stubs(&mut machine)?;
         // What the replay brought is in the journal already.
         drop(machine.timeline_mut().sources.mem.take_arrivals());
@@ -226,6 +230,7 @@ pub(crate) fn open_run(disk: &Arc<dyn Disk>, run: &RunRef) -> Result<Run, Damage
 fn replay(
     disk: &dyn Disk,
     plan: &Plan,
+    sizes: Sizes,
     machine: &mut Machine<DiskTimeline>,
 ) -> Result<Replayed, Damage> {
     let none = Saved { boot_id: [0; 16], boottime_ms: 0, steady_ms: 0, wall_ms: 0 };
@@ -248,6 +253,8 @@ fn replay(
             }
             Record::Checkpoint(head) if in_first => {
                 machine.restore_machine(head.machine);
+                machine.timeline_mut().sources.mem =
+                    Memtable::new(sizes.memtable_bytes, head.machine.next_id);
                 replayed.epoch = replayed.epoch.max(head.machine.epoch);
                 replayed.next_run = head.next_run;
                 replayed.saved = Saved {

@@ -122,11 +122,11 @@ impl Sources {
     /// Ids that a source's index has for a key; sources counted from the newest.
     fn key_ids(&self, source: usize, hash: u64) -> Result<Vec<(JobId, bool)>, Error> {
         if source == 0 {
-            return Ok(self.mem.by_key(hash).to_vec());
+            return Ok(self.mem.by_key(hash));
         }
         let source = source - 1;
         if let Some(index) = self.frozen.len().checked_sub(source + 1) {
-            return Ok(self.frozen[index].table.by_key(hash).to_vec());
+            return Ok(self.frozen[index].table.by_key(hash));
         }
         let index = self.runs.len() - 1 - (source - self.frozen.len());
         let run = &self.runs[index].run;

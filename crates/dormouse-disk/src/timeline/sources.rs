@@ -64,9 +64,9 @@ pub(crate) struct Sources {
 }
 
 impl Sources {
-    pub(crate) fn new(runs: Vec<OpenRun>, frontiers: Frontiers) -> Sources {
+    pub(crate) fn new(mem: Memtable, runs: Vec<OpenRun>, frontiers: Frontiers) -> Sources {
         Sources {
-            mem: Memtable::default(),
+            mem,
             frozen: Vec::new(),
             runs,
             frontiers,

@@ -1,0 +1,256 @@
+//! The sorted entries of a memtable: a small tree for what is new, sorted chunks for the rest.
+//!
+//! Most entries are put once and read once, by the flush. One tree over all of them misses the
+//! cache at every insert, so only the newest few thousand live in a tree; when it is full it
+//! becomes a sorted chunk, and chunks of about one size become one. Entries of a chunk are changed
+//! in place; a removed one leaves a pointer to the next that is alive.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::Slot;
+use super::packed::Packed;
+
+/// Chunks of up to so many times the tree's size are merged: a merge stays below a millisecond.
+const MERGED_MAX: usize = 4;
+
+/// A sorted map of places.
+#[derive(Debug)]
+pub(crate) struct Entries {
+    tree: BTreeMap<Packed, Slot>,
+    tree_max: usize,
+    chunks: Vec<Chunk>,
+    len: usize,
+}
+
+#[derive(Debug)]
+struct Chunk {
+    entries: Vec<(Packed, Slot)>,
+    /// From each position the first at or after it that may be alive; empty = all are alive.
+    /// Shortened by whoever walks it, which any number of readers may do at once.
+    alive: Vec<AtomicU32>,
+}
+
+impl Entries {
+    /// An empty map whose tree takes so many entries.
+    pub(crate) fn new(tree_max: usize) -> Entries {
+        Entries { tree: BTreeMap::new(), tree_max, chunks: Vec::new(), len: 0 }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(crate) fn get(&self, at: &Packed) -> Option<&Slot> {
+        self.tree.get(at).or_else(|| self.chunks.iter().find_map(|chunk| chunk.get(at)))
+    }
+
+    pub(crate) fn get_mut(&mut self, at: &Packed) -> Option<&mut Slot> {
+        if let Some(slot) = self.tree.get_mut(at) {
+            return Some(slot);
+        }
+        self.chunks.iter_mut().find_map(|chunk| {
+            let position = chunk.position(at)?;
+            Some(&mut chunk.entries[position].1)
+        })
+    }
+
+    /// Adds an entry at a place that has none.
+    pub(crate) fn insert(&mut self, at: Packed, slot: Slot) {
+        debug_assert!(self.get(&at).is_none(), "an entry is there already");
+        if self.tree.len() >= self.tree_max {
+            self.add_chunk();
+        }
+        self.tree.insert(at, slot);
+        self.len += 1;
+    }
+
+    pub(crate) fn remove(&mut self, at: &Packed) -> Option<Slot> {
+        let removed = match self.tree.remove(at) {
+            Some(slot) => Some(slot),
+            None => self.chunks.iter_mut().find_map(|chunk| chunk.remove(at)),
+        };
+        self.len -= usize::from(removed.is_some());
+        removed
+    }
+
+    /// The first entry from here on.
+    pub(crate) fn first(&self, from: Bound<Packed>) -> Option<(Packed, Slot)> {
+        let tree = self.tree.range((from, Bound::Unbounded)).next().map(|(at, slot)| (*at, *slot));
+        let chunks = self.chunks.iter().filter_map(|chunk| chunk.first(from));
+        tree.into_iter().chain(chunks).min_by_key(|(at, _)| *at)
+    }
+
+    /// All entries within these bounds, in no order.
+    pub(crate) fn within(
+        &self,
+        from: Packed,
+        to: Packed,
+    ) -> impl Iterator<Item = (Packed, Slot)> + '_ {
+        let tree = self.tree.range(from..=to).map(|(at, slot)| (*at, *slot));
+        let chunks = self.chunks.iter().flat_map(move |chunk| {
+            let start = chunk.entries.partition_point(|entry| entry.0 < from);
+            chunk.walk(start).take_while(move |(at, _)| *at <= to)
+        });
+        tree.chain(chunks)
+    }
+
+    /// All entries in order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Packed, Slot)> + '_ {
+        let mut tree = self.tree.iter().map(|(at, slot)| (*at, *slot)).peekable();
+        let mut chunks: Vec<_> = self.chunks.iter().map(|chunk| chunk.walk(0).peekable()).collect();
+        std::iter::from_fn(move || {
+            let first_tree = tree.peek().map(|entry| entry.0);
+            let firsts = chunks.iter_mut().enumerate();
+            let chunk = firsts.filter_map(|(i, c)| Some((c.peek()?.0, i))).min();
+            match (first_tree, chunk) {
+                (Some(at), Some((other, _))) if at < other => tree.next(),
+                (_, Some((_, index))) => chunks[index].next(),
+                (_, None) => tree.next(),
+            }
+        })
+    }
+
+    /// The tree becomes a chunk; chunks of about its size become one with it.
+    fn add_chunk(&mut self) {
+        let mut entries: Vec<_> = std::mem::take(&mut self.tree).into_iter().collect();
+        let merged_max = MERGED_MAX * self.tree_max;
+        while let Some(last) = self.chunks.last()
+            && last.entries.len() <= entries.len()
+            && last.entries.len() + entries.len() <= merged_max
+        {
+            entries = merge(last, entries);
+            self.chunks.pop();
+        }
+        self.chunks.push(Chunk { entries, alive: Vec::new() });
+    }
+}
+
+fn merge(older: &Chunk, newer: Vec<(Packed, Slot)>) -> Vec<(Packed, Slot)> {
+    let mut merged = Vec::with_capacity(older.entries.len() + newer.len());
+    let mut older = older.walk(0).peekable();
+    for entry in newer {
+        while let Some(before) = older.next_if(|before| before.0 < entry.0) {
+            merged.push(before);
+        }
+        merged.push(entry);
+    }
+    merged.extend(older);
+    merged
+}
+
+impl Chunk {
+    /// Where a place is, if its entry is alive.
+    fn position(&self, at: &Packed) -> Option<usize> {
+        let position = self.entries.binary_search_by(|entry| entry.0.cmp(at)).ok()?;
+        (self.alive_from(position) == position).then_some(position)
+    }
+
+    fn get(&self, at: &Packed) -> Option<&Slot> {
+        self.position(at).map(|position| &self.entries[position].1)
+    }
+
+    fn remove(&mut self, at: &Packed) -> Option<Slot> {
+        let position = self.position(at)?;
+        if self.alive.is_empty() {
+            self.alive = (0..=self.entries.len() as u32).map(AtomicU32::new).collect();
+        }
+        self.alive[position].store(position as u32 + 1, Ordering::Relaxed);
+        Some(self.entries[position].1)
+    }
+
+    fn first(&self, from: Bound<Packed>) -> Option<(Packed, Slot)> {
+        let start = self.entries.partition_point(|entry| match from {
+            Bound::Included(from) => entry.0 < from,
+            Bound::Excluded(from) => entry.0 <= from,
+            Bound::Unbounded => false,
+        });
+        self.entries.get(self.alive_from(start)).copied()
+    }
+
+    /// Everything alive from a position on.
+    fn walk(&self, from: usize) -> impl Iterator<Item = (Packed, Slot)> + '_ {
+        let mut position = from;
+        std::iter::from_fn(move || {
+            position = self.alive_from(position) + 1;
+            self.entries.get(position - 1).copied()
+        })
+    }
+
+    /// The first position from here on that is alive; the chunk's length if there is none.
+    fn alive_from(&self, from: usize) -> usize {
+        let next = |position: usize| match self.alive.get(position) {
+            Some(next) => next.load(Ordering::Relaxed) as usize,
+            None => position.min(self.entries.len()),
+        };
+        let mut alive = next(from);
+        while next(alive) != alive {
+            alive = next(alive);
+        }
+        // Everybody who comes this way again goes straight there.
+        let mut position = from;
+        while position < alive {
+            let after = next(position);
+            self.alive[position].store(alive as u32, Ordering::Relaxed);
+            position = after;
+        }
+        alive
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use dormouse_core::job::JobId;
+    use dormouse_core::place::Class;
+    use dormouse_core::topic::TopicNo;
+
+    use super::*;
+
+    fn at(due_at: u64) -> Packed {
+        Packed::new(TopicNo(1), Class::FIRST, due_at, JobId(due_at))
+    }
+
+    /// Random inserts, removes and reads against a plain map.
+    #[test]
+    fn entries_are_as_a_plain_map_has_them() {
+        for seed in 1..200_u64 {
+            let mut state = seed;
+            let mut random = |below: u64| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(99);
+                (state >> 33) % below
+            };
+            let mut entries = Entries::new(1 + seed as usize % 7);
+            let mut plain = BTreeMap::new();
+            for step in 0..300 {
+                let place = at(random(120));
+                match (plain.remove(&place), random(3)) {
+                    (None, 1..) => {
+                        let slot = Slot { born: step, ..Slot::TOMBSTONE };
+                        entries.insert(place, slot);
+                        plain.insert(place, step);
+                    }
+                    (None, _) => assert!(entries.remove(&place).is_none(), "seed {seed}"),
+                    (Some(born), 1..) => {
+                        let removed = entries.remove(&place).map(|slot| slot.born);
+                        assert_eq!(removed, Some(born), "seed {seed} step {step}");
+                    }
+                    (Some(_), _) => {
+                        entries.get_mut(&place).unwrap().born = step;
+                        plain.insert(place, step);
+                    }
+                }
+                let (low, high) = (at(random(60)), at(60 + random(60)));
+                let found = entries.first(Bound::Excluded(low)).map(|(at, slot)| (at, slot.born));
+                let wanted = plain.range((Bound::Excluded(low), Bound::Unbounded)).next();
+                assert_eq!(found, wanted.map(|(at, born)| (*at, *born)), "seed {seed} step {step}");
+                let mut within: Vec<_> = entries.within(low, high).map(|entry| entry.0).collect();
+                within.sort_unstable();
+                assert!(within.iter().eq(plain.range(low..=high).map(|entry| entry.0)));
+            }
+            assert_eq!(entries.len(), plain.len());
+            let all: Vec<_> = entries.iter().map(|(at, slot)| (at, slot.born)).collect();
+            assert!(all.into_iter().eq(plain), "seed {seed}");
+        }
+    }
+}
