@@ -15,8 +15,9 @@ use super::rng::Rng;
 use crate::history::Checker;
 use crate::model::{Known, Oracle, compare, compare_next};
 
-/// Sizes at which the store does nothing by itself: the history decides.
-pub const SIZES: Sizes = Sizes { memtable_bytes: 1 << 30, segment_bytes: 1 << 30, merge_runs: 3 };
+/// The history decides when to freeze and merge; small sizes only let every structure be used that
+/// a large store would use (a memtable's tree then takes three entries).
+pub const SIZES: Sizes = Sizes { memtable_bytes: 9_216, segment_bytes: 1 << 30, merge_runs: 3 };
 
 /// How often something happened, to know what a campaign has covered.
 pub type Tally = BTreeMap<&'static str, u64>;
