@@ -14,8 +14,9 @@ use super::file::{Out, Source};
 use super::page::{Fixed, PageWriter, Pages};
 use super::table::SCAN_PAGES;
 
-/// Bits of filter per key. 12 give about one false answer in 150, which costs a page read.
-const BITS_PER_KEY: u64 = 12;
+/// Bits of filter per key. 16 give about one false answer in 1,000, which costs a page read; a put
+/// with a key asks every run.
+const BITS_PER_KEY: u64 = 16;
 const LINE_BITS: u64 = 512;
 /// Bits a hash sets in its line.
 const PROBES: u32 = 6;
@@ -41,8 +42,10 @@ impl Line {
         }
     }
 
+    /// All bits are looked at: a branch on each would be guessed wrong half the time, and a wrong
+    /// guess keeps the processor from fetching the lines of other runs meanwhile.
     fn may_have(&self, hash: u64) -> bool {
-        Line::bits(hash).all(|(word, bit)| self.0[word] & bit != 0)
+        Line::bits(hash).fold(true, |all, (word, bit)| all & (self.0[word] & bit != 0))
     }
 }
 
@@ -122,6 +125,12 @@ impl Filter {
             filter.lines.push(line);
         }
         Ok(filter)
+    }
+
+    /// Fetches the line of a hash into the cache; what it gives means nothing.
+    pub(super) fn touch(&self, hash: u64) -> u64 {
+        let line = line_of(hash, self.lines.len() as u64);
+        self.lines.get(line as usize).map_or(0, |line| line.0[0])
     }
 
     /// Whether a hash may have been added; `false` is certain.

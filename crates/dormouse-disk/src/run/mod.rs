@@ -4,7 +4,7 @@
 //! The layout of the file is in format.rs; [`Run`] reads it. A *lane* is one (topic, class):
 //! reading always happens within a lane, from a bound (due_at, id) on.
 //!
-//! In memory an open run costs its fences (one key per 4 KiB of index) and its key filter (12 bits
+//! In memory an open run costs its fences (one key per 4 KiB of index) and its key filter (16 bits
 //! per entry with a key); everything else stays in the file until it is asked for.
 
 mod block;

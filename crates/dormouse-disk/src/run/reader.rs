@@ -145,6 +145,11 @@ impl Run {
         Ok(found)
     }
 
+    /// Fetches what `may_have_key` will look at; asking many runs, first touch all.
+    pub fn touch_key(&self, key_hash: u64) -> u64 {
+        self.filter.touch(key_hash)
+    }
+
     /// Whether the run may have a key of this hash ([`super::key_hash`]); `false` is certain.
     #[inline]
     pub fn may_have_key(&self, key_hash: u64) -> bool {
