@@ -11,7 +11,7 @@ use super::answers::Outgoing;
 use super::inbox::Inbox;
 use super::sync::{Parcel, SyncThread};
 use super::turn::{Keeper, Route};
-use super::worker::Worker;
+use super::worker::{Priority, Worker};
 use super::{Event, Options};
 use crate::clock::{Reading, SteadyClock};
 use crate::disk::Disk;
@@ -59,8 +59,13 @@ impl DiskKeeper {
             store,
             clock,
             sync,
-            flush: Worker::start("dormouse-flush", Arc::clone(&disk), Arc::clone(inbox)),
-            merge: Worker::start("dormouse-merge", disk, Arc::clone(inbox)),
+            flush: Worker::start(
+                "dormouse-flush",
+                Priority::Usual,
+                Arc::clone(&disk),
+                Arc::clone(inbox),
+            ),
+            merge: Worker::start("dormouse-merge", Priority::Idle, disk, Arc::clone(inbox)),
             durable,
             parcel: Parcel::default(),
             _lock: lock,

@@ -6,12 +6,26 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::{Builder, JoinHandle};
 
 use dormouse_core::error::Error;
+use rustix::process::setpriority_process;
+use rustix::thread::gettid;
 
 use super::Event;
 use super::inbox::Inbox;
 use crate::disk::Disk;
 use crate::store::Task;
 use crate::timeline::stopped;
+
+/// How much a thread may get in the way of others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Priority {
+    /// As any other: somebody waits for it.
+    Usual,
+    /// Only what nobody else needs: a merge that comes later does no harm, a late job does.
+    Idle,
+}
+
+/// The greatest niceness there is.
+const LEAST_URGENT: i32 = 19;
 
 /// A thread that runs tasks one after another.
 pub(super) struct Worker {
@@ -20,9 +34,18 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    pub(super) fn start(name: &str, disk: Arc<dyn Disk>, inbox: Arc<Inbox>) -> Worker {
+    pub(super) fn start(
+        name: &str,
+        priority: Priority,
+        disk: Arc<dyn Disk>,
+        inbox: Arc<Inbox>,
+    ) -> Worker {
         let (tasks, waiting) = channel::<Task>();
         let work = move || {
+            if priority == Priority::Idle {
+                // A system that does not allow it only makes merges less polite.
+                let _ = setpriority_process(Some(gettid()), LEAST_URGENT);
+            }
             for task in waiting {
                 inbox.report(match task.run(&disk) {
                     Ok(done) => Event::Task(done),
