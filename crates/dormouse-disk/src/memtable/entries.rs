@@ -13,7 +13,7 @@ use super::Slot;
 use super::packed::Packed;
 
 /// Chunks of up to so many times the tree's size are merged: a merge stays below a millisecond.
-const MERGED_MAX: usize = 4;
+const MERGED_MAX: usize = 16;
 
 /// A sorted map of places.
 #[derive(Debug)]

@@ -80,8 +80,8 @@ pub(crate) struct Memtable {
 impl Memtable {
     /// An empty table, when `next_id` is the next new job's. Its memory is for about `bytes`.
     pub(crate) fn new(bytes: usize, next_id: u64) -> Memtable {
-        // Of the usual size the tree takes 16,384 entries: what the cache holds. Tests have less.
-        let tree_max = (bytes / 3_072).clamp(2, 1 << 14);
+        // Of the usual size the tree takes 4,096 entries: what the cache holds. Tests have less.
+        let tree_max = (bytes / 12_288).clamp(2, 1 << 12);
         Memtable {
             entries: Entries::new(tree_max),
             lanes: BTreeMap::new(),
