@@ -60,7 +60,11 @@ struct Client {
 
 impl Client {
     fn open(disk: &SimDisk, durability: Durability) -> Option<Client> {
-        let options = Options { durability, clock: Arc::new(VirtualClock::new()), sizes: SIZES };
+        Client::open_sized(disk, durability, SIZES)
+    }
+
+    fn open_sized(disk: &SimDisk, durability: Durability, sizes: Sizes) -> Option<Client> {
+        let options = Options { durability, clock: Arc::new(VirtualClock::new()), sizes };
         let engine = Engine::open_on(Arc::new(disk.mount()), options).ok()?;
         let (sender, answers) = channel();
         let sink = Arc::new(Answers(Mutex::new(sender)));
@@ -236,4 +240,24 @@ fn relaxed_answers_survive_a_kill() {
         drop(client);
         check(&disk, &jobs).unwrap();
     }
+}
+
+/// Puts that never cease must not put off the sync that relaxed promises.
+#[test]
+fn relaxed_syncs_also_under_constant_load() {
+    let disk = SimDisk::new();
+    // So large that no new segment brings a sync of its own.
+    let relaxed = Durability::Relaxed { ms: 1 };
+    let mut client = Client::open_sized(&disk, relaxed, Sizes::default()).unwrap();
+    let begun = std::time::Instant::now();
+    while begun.elapsed() < Duration::from_millis(100) {
+        let put = Put::new(TopicName::new("busy").unwrap(), "body");
+        assert!(matches!(client.ask(Command::Put(vec![put])), Ok(Reply::Put(_))));
+    }
+    disk.crash(CrashMode::LoseUnsynced, &mut Rng::new(1));
+    let mut client = Client::open(&disk, Durability::Synced).unwrap();
+    let topics = vec![TopicName::new("busy").unwrap()];
+    let reserve = Reserve { topics, max: 10, wait_ms: 0, ttr_ms: None, session: None };
+    let Ok(Reply::Jobs(jobs)) = client.ask(Command::Reserve(reserve)) else { panic!() };
+    assert_eq!(jobs.len(), 10, "nothing was synced in 100 ms");
 }

@@ -178,6 +178,21 @@ impl TimeSource for VirtualClock {
     }
 }
 
+/// An instant of this process by which something must be done.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Deadline(std::time::Instant);
+
+impl Deadline {
+    pub(crate) fn after(span: Duration) -> Deadline {
+        Deadline(std::time::Instant::now() + span)
+    }
+
+    /// How long until then; zero once it is past.
+    pub(crate) fn left(self) -> Duration {
+        self.0.saturating_duration_since(std::time::Instant::now())
+    }
+}
+
 /// A saved instant from which the steady clock can go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Saved {

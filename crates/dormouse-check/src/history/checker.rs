@@ -23,8 +23,8 @@ enum Event {
 }
 
 /// See the module. P1 never early, P3 nothing invented, P4 one valid lease, P5 stale is refused,
-/// P6 ack is final, P7 cancel is final, P8 attempts are counted, P9 a key is held so long and no longer;
-/// and nothing is given before its put is durable.
+/// P6 ack is final, P7 cancel is final, P8 attempts are counted, P9 a key is held so long and no
+/// longer; and nothing is given before its put is durable.
 #[derive(Debug, Default)]
 pub struct Checker {
     events: Vec<Event>,

@@ -123,21 +123,7 @@ impl Seen {
                 let args = |i: u16| op.args.map(|arg| arg.rotate_left(u32::from(5 * i)));
                 Command::Put((0..several).map(|i| self.put(args(i), now)).collect())
             }
-            Kind::Reserve | Kind::ReserveWait => {
-                let wait = op.kind == Kind::ReserveWait;
-                let topics = match a % 4 {
-                    0 => TOPICS.iter().zip(0..).map(|(_, i)| topic(i)).collect(),
-                    1 => vec![topic(b), topic(b.wrapping_add(1))],
-                    _ => vec![topic(b)],
-                };
-                Command::Reserve(Reserve {
-                    topics,
-                    max: usize::from(1 + c % 4),
-                    wait_ms: if wait { i64::from(1 + c / 4 % 30) } else { 0 },
-                    ttr_ms: (c / 128 % 2 == 0).then(|| i64::from(1 + c / 256 % 20)),
-                    session: session(self),
-                })
-            }
+            Kind::Reserve | Kind::ReserveWait => self.reserve(op),
             Kind::ReserveId => {
                 let ttr_ms = Some(i64::from(1 + c % 20));
                 Command::ReserveId(ReserveId { id: self.id(b)?, ttr_ms, session: session(self) })
@@ -186,6 +172,33 @@ impl Seen {
                 Command::Reschedule(vec![Reschedule { target, delay_ms, at_ms }])
             }
             Kind::Revive => Command::Revive(vec![self.target(op)?]),
+            Kind::Look => self.look(op, now)?,
+            _ => return self.command_on_topic(op),
+        })
+    }
+
+    fn reserve(&self, op: &Op) -> Command {
+        let [a, b, c, d, _] = op.args;
+        let wait = op.kind == Kind::ReserveWait;
+        let topics = match a % 4 {
+            0 => TOPICS.iter().zip(0..).map(|(_, i)| topic(i)).collect(),
+            1 => vec![topic(b), topic(b.wrapping_add(1))],
+            _ => vec![topic(b)],
+        };
+        Command::Reserve(Reserve {
+            topics,
+            max: usize::from(1 + c % 4),
+            wait_ms: if wait { i64::from(1 + c / 4 % 30) } else { 0 },
+            ttr_ms: (c / 128 % 2 == 0).then(|| i64::from(1 + c / 256 % 20)),
+            session: if d % 3 == 0 { pick_recent(&self.sessions, d) } else { None },
+        })
+    }
+
+    /// Commands that name no job.
+    fn command_on_topic(&self, op: &Op) -> Option<Command> {
+        let [a, b, c, d, _] = op.args;
+        let owner = || Bytes::from_static([b"x".as_slice(), b"y"][usize::from(b % 2)]);
+        Some(match op.kind {
             Kind::ReviveTopic => {
                 Command::ReviveTopic(ReviveTopic { topic: topic(a), max: usize::from(b % 4) })
             }
@@ -203,21 +216,17 @@ impl Seen {
             Kind::CloseSession => Command::CloseSession(pick_recent(&self.sessions, a)?),
             Kind::Lock => Command::Lock(Lock {
                 name: key(a),
-                owner: Bytes::from_static([b"x".as_slice(), b"y"][usize::from(b % 2)]),
+                owner: owner(),
                 ttl_ms: i64::from(1 + c % 50),
                 wait_ms: if d % 2 == 0 { 0 } else { i64::from(d % 20) },
             }),
             Kind::RenewLock => Command::RenewLock(RenewLock {
                 name: key(a),
-                owner: Bytes::from_static([b"x".as_slice(), b"y"][usize::from(b % 2)]),
+                owner: owner(),
                 ttl_ms: (c % 2 == 0).then(|| i64::from(1 + c % 50)),
             }),
-            Kind::Unlock => Command::Unlock(Unlock {
-                name: key(a),
-                owner: Bytes::from_static([b"x".as_slice(), b"y"][usize::from(b % 2)]),
-            }),
+            Kind::Unlock => Command::Unlock(Unlock { name: key(a), owner: owner() }),
             Kind::Withdraw => Command::Withdraw(pick_recent(&self.tickets, a)?),
-            Kind::Look => self.look(op, now)?,
             _ => return None,
         })
     }

@@ -254,7 +254,7 @@ impl<T: Timeline> Machine<T> {
         }
     }
 
-    /// Lets a topic vanish, plans to look again when its last hold or its pause ends, or lets it be.
+    /// Lets a topic vanish, or plans to look again when its last hold or its pause ends.
     pub(crate) fn vanish_if_unused(&mut self, topic: TopicNo, now: Now, out: &mut Output) {
         let Some(value) = self.topics.by_no.get_mut(&topic) else { return };
         match value.unused_from() {

@@ -11,6 +11,7 @@ use super::answers::Outgoing;
 use super::inbox::Inbox;
 use super::worker::spawn;
 use super::{Durability, Event};
+use crate::clock::Deadline;
 use crate::damage::Damage;
 use crate::disk::Disk;
 use crate::journal::SegmentWriter;
@@ -38,7 +39,16 @@ impl SyncThread {
         inbox: Arc<Inbox>,
     ) -> SyncThread {
         let (parcels, waiting) = channel();
-        let sync = Sync { disk, writer, written: synced, synced, durability, inbox, failed: None };
+        let sync = Sync {
+            disk,
+            writer,
+            written: synced,
+            synced,
+            due: None,
+            durability,
+            inbox,
+            failed: None,
+        };
         let thread = spawn("dormouse-sync", move || sync.run(&waiting));
         SyncThread { parcels: Some(parcels), thread: Some(thread) }
     }
@@ -65,6 +75,8 @@ struct Sync {
     /// The last batch written, and the last one synced.
     written: u64,
     synced: u64,
+    /// Relaxed: when what is written must be synced at the latest.
+    due: Option<Deadline>,
     durability: Durability,
     inbox: Arc<Inbox>,
     failed: Option<Error>,
@@ -77,30 +89,27 @@ impl Sync {
             parcels.extend(waiting.try_iter());
             self.handle(parcels);
         }
-        if self.failed.is_none()
-            && let Err(damage) = self.sync()
-        {
-            self.fail(damage);
+        if self.failed.is_none() {
+            self.sync_or_fail();
         }
     }
 
-    /// The next parcel; relaxed, what was written is synced when nothing came for so long.
+    /// The next parcel; what was written is synced meanwhile when its time has come.
     fn next(&mut self, waiting: &Receiver<Parcel>) -> Option<Parcel> {
-        while let Durability::Relaxed { ms } = self.durability
-            && self.synced < self.written
-            && self.failed.is_none()
-        {
-            match waiting.recv_timeout(Duration::from_millis(ms)) {
+        while let Some(due) = self.due {
+            match waiting.recv_timeout(due.left()) {
                 Ok(parcel) => return Some(parcel),
                 Err(RecvTimeoutError::Disconnected) => return None,
-                Err(RecvTimeoutError::Timeout) => {
-                    if let Err(damage) = self.sync() {
-                        self.fail(damage);
-                    }
-                }
+                Err(RecvTimeoutError::Timeout) => self.sync_or_fail(),
             }
         }
         waiting.recv().ok()
+    }
+
+    fn sync_or_fail(&mut self) {
+        if let Err(damage) = self.sync() {
+            self.fail(&damage);
+        }
     }
 
     fn handle(&mut self, mut parcels: Vec<Parcel>) {
@@ -113,7 +122,7 @@ impl Sync {
         if self.failed.is_none()
             && let Err(damage) = self.make_durable(batches)
         {
-            self.fail(damage);
+            self.fail(&damage);
         }
         match &self.failed {
             // After the first failure nothing is answered ok, ever.
@@ -135,14 +144,25 @@ impl Sync {
             self.written = sealed.batch.number;
             buffers.push(sealed.batch.into_bytes());
         }
-        if self.durability == Durability::Synced {
-            self.sync()?;
+        match self.durability {
+            Durability::Synced => self.sync()?,
+            Durability::Relaxed { ms } => self.sync_in(Duration::from_millis(ms))?,
         }
         self.inbox.report(Event::Durable { batch: self.written, buffers });
         Ok(())
     }
 
+    /// Syncs at most so long after the first write that was not synced, also if writes never cease.
+    fn sync_in(&mut self, span: Duration) -> Result<(), Damage> {
+        if self.synced == self.written {
+            return Ok(());
+        }
+        let due = *self.due.get_or_insert_with(|| Deadline::after(span));
+        if due.left().is_zero() { self.sync() } else { Ok(()) }
+    }
+
     fn sync(&mut self) -> Result<(), Damage> {
+        self.due = None;
         if self.synced < self.written {
             self.writer.sync()?;
             self.synced = self.written;
@@ -151,7 +171,8 @@ impl Sync {
         Ok(())
     }
 
-    fn fail(&mut self, damage: Damage) {
+    fn fail(&mut self, damage: &Damage) {
+        self.due = None;
         let text = format!(
             "the journal could not be written, so the store has stopped: {damage}; what was \
              answered is safe, open the queue again after mending the disk"

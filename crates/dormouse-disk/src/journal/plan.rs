@@ -81,7 +81,7 @@ pub fn plan(disk: &dyn Disk, first_segment: u64) -> Result<Plan, Damage> {
 
 /// Makes the segments what the drive has of them, before they are read: what a killed process left
 /// in the page cache becomes durable, so that no power cut can take away what this start builds on;
-/// and what an earlier sync failed to write is no longer shown. Names, too, may be in the cache only.
+/// what an earlier sync failed to write is no longer shown. Names may be in the cache only, too.
 pub fn settle(disk: &dyn Disk, first_segment: u64) -> Result<(), Damage> {
     for segment in segments(disk)?.into_iter().filter(|no| *no >= first_segment) {
         let name = segment_name(segment);

@@ -1,7 +1,7 @@
 //! Data blocks: entries encoded against their predecessors, decoded all at once.
 //!
-//! Places, weights and lengths stand before the payloads, so decoding a block walks a thousand bytes
-//! and not all sixteen thousand.
+//! Places, weights and lengths stand before the payloads, so decoding a block walks a thousand
+//! bytes and not all sixteen thousand.
 
 use bytes::Bytes;
 use dormouse_core::job::JobId;

@@ -18,8 +18,8 @@ type BlockKey = (u64, u32);
 
 /// A cache of decoded blocks.
 ///
-/// Blocks leave by the clock rule: the hand goes round, spares what was asked for since it last came
-/// by, and drops the first that was not. A drain asks for each block once and so drops its own.
+/// Blocks leave by the clock rule: the hand goes round, spares what was asked for since it last
+/// came by, and drops the first that was not. A drain asks for each block once: it drops its own.
 pub struct BlockCache {
     bytes_max: usize,
     bytes: usize,

@@ -10,8 +10,8 @@ use super::format::{CRC_BYTES, checksum};
 
 /// Bytes gathered before they are written.
 const WRITE_BYTES: usize = 512 << 10;
-/// Bytes of a lasting file between two syncs. Gigabytes that wait for one sync at the end would make
-/// the journal's syncs wait behind them.
+/// Bytes of a lasting file between two syncs. Gigabytes that wait for one sync at the end would
+/// make the journal's syncs wait behind them.
 const SYNC_BYTES: u64 = 8 << 20;
 
 /// A file that is read.

@@ -1,7 +1,7 @@
 //! The key filter: says without reading that a run does not have a key.
 //!
-//! A Bloom filter in lines of one cache line each. The line is chosen by the hash's *upper* bits, so
-//! that hashes in ascending order fill the lines in ascending order: a filter of any size is
+//! A Bloom filter in lines of one cache line each. The line is chosen by the hash's *upper* bits,
+//! so that hashes in ascending order fill the lines in ascending order: a filter of any size is
 //! written along the sorted keys table, holding one line in memory.
 
 use std::sync::Arc;

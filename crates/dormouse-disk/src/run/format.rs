@@ -5,9 +5,9 @@
 //! 32 B     data_bytes    ------------------ in this order, no gaps -----------------    112 B
 //! ```
 //!
-//! **Frame.** Header (from byte 8), blocks, pages and footer are frames: a CRC32C (u32), then bytes.
-//! The checksum covers the run number (u64), the frame's offset in the file (u64) and the bytes
-//! after the checksum, so that a frame in the wrong place or of another run is never taken.
+//! **Frame.** Header (from byte 8), blocks, pages and footer are frames: a CRC32C (u32), then
+//! bytes. The checksum covers the run number (u64), the frame's offset in the file (u64) and the
+//! bytes after the checksum, so that a frame in the wrong place or of another run is never taken.
 //!
 //! **Header** (never changes in later formats):
 //! ```text
@@ -40,9 +40,9 @@
 //! ```
 //! The first entry of a block gives its lane; so does the first of a lane.
 //!
-//! **Page.** Tables and filter are fixed-width records in pages of 4096 bytes: CRC32C, as many whole
-//! records as fit, zeros. The last page ends after its last record. How many records there are says
-//! the footer.
+//! **Page.** Tables and filter are fixed-width records in pages of 4096 bytes: CRC32C, as many
+//! whole records as fit, zeros. The last page ends after its last record. How many records
+//! there are says the footer.
 //!
 //! **Table**: the pages of its records, sorted; then the pages of its fences, which are the keys of
 //! the first records of every n-th page, n = 1 for up to 1,048,576 pages, else the smallest with
@@ -56,12 +56,13 @@
 //! ids     14 B  id 8 = key;  block 4;  index in the block 2, with bit 15 set for a key hold
 //! keys    16 B  hash 8 = key, with bit 0 set for a key hold;  id 8
 //! ```
-//! A key's hash is XXH3-64 of the key, bit 0 cleared; its seed is the low 64 bits of the topic number
-//! times 0x9e3779b97f4a7c15.
+//! A key's hash is XXH3-64 of the key, bit 0 cleared; its seed is the low 64 bits of the topic
+//! number times 0x9e3779b97f4a7c15.
 //!
 //! **Filter**: lines of 64 bytes (8 numbers of 8 bytes). A hash belongs to the line
 //! `(hash * lines) >> 64` and sets six bits of its 512: with `m = hash * 0x9e3779b97f4a7c15` (the
-//! low 64 bits) the bits `m >> 10 + 9 * k & 511`, k = 0 to 5; bit b is bit `b % 64` of number `b / 64`.
+//! low 64 bits) the bits `m >> 10 + 9 * k & 511`, k = 0 to 5; bit b is bit `b % 64` of number
+//! `b / 64`.
 //!
 //! **Footer** (the last 12 bytes never change in later formats):
 //! ```text

@@ -21,7 +21,7 @@ const ENTRIES_PER_LOOK: u32 = 256;
 /// `None` if all of it is consumed.
 pub type UnreadFrom<'a> = dyn Fn(TopicNo, Class, u64) -> Option<(u64, JobId)> + 'a;
 
-/// Copies what is unread of `inputs`, oldest first, to `writer`. Gives `false` if `go_on` stopped it.
+/// Copies what is unread of `inputs`, oldest first, to `writer`. `false` = `go_on` stopped it.
 ///
 /// `unread_from` is asked once per lane and run, lanes ascending within a run; blocks of consumed
 /// lanes are not read. Of equal places the newest input's entry stays with the sum of the weights;

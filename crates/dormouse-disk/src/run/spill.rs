@@ -1,5 +1,5 @@
-//! Sorts more records than memory may hold: in chunks, which go to a temporary file as soon as there
-//! is a second one, and are merged when all have come.
+//! Sorts more records than memory may hold: in chunks, which go to a temporary file as soon as
+//! there is a second one, and are merged when all have come.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

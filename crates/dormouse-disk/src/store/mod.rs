@@ -124,8 +124,8 @@ impl Store {
         let arrivals = mem.take_arrivals();
         let mut arrived = arrivals.iter();
         for fact in self.out.facts.drain(..) {
-            // Facts and arrivals are in the same order. A place says nothing: a job may come to rest
-            // where another fact of this step just left it.
+            // Facts and arrivals are in the same order. A place says nothing: a job may come to
+            // rest where another fact of this step just left it.
             let arrival = if brings_arrival(&fact) { arrived.next() } else { None };
             match (&fact, arrival) {
                 (Fact::Put { at, left, left_bytes, key_loser, .. }, Some((place, span)))

@@ -2,8 +2,8 @@
 //!
 //! Replay decides nothing and reads no run: every departure subtracts 1 at the place left, every
 //! arrival adds 1 at the place entered, and departures from places that rest in runs become
-//! tombstones in the memtable by themselves. Before it reads them a start syncs the segments: what a
-//! killed process left in the page cache must not be built on unsynced.
+//! tombstones in the memtable by themselves. Before it reads them a start syncs the segments: what
+//! a killed process left in the page cache must not be built on unsynced.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
