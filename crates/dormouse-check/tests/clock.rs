@@ -8,11 +8,12 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use dormouse_check::sim::disk::SimDisk;
+use dormouse_check::sim::disk::{CrashMode, SimDisk};
+use dormouse_check::sim::rng::Rng;
 use dormouse_core::backend::{Answer, Backend, Request, Sink, Ticket};
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::job::Token;
-use dormouse_core::op::{Ended, LeasedJob, Put, Reserve};
+use dormouse_core::op::{Ended, LeasedJob, Put, Reserve, Stats};
 use dormouse_core::topic::TopicName;
 use dormouse_disk::clock::{TimeSource, VirtualClock};
 use dormouse_disk::engine::{Engine, Options};
@@ -160,6 +161,27 @@ fn on_another_boot_the_time_off_counts_by_the_wall_clock_and_never_backwards() {
     assert_eq!(queue.reserve(), None, "a clock that went back made it early");
     queue.advance(1);
     assert!(queue.reserve().is_some(), "a clock that went back made it late");
+}
+
+/// The step itself is written down: else a power cut would make time of it.
+#[test]
+fn a_step_before_a_power_cut_does_not_count_as_time() {
+    for step_ms in STEPS {
+        let mut queue = Queue::new();
+        queue.put(Some(2 * HOUR_MS), None);
+        queue.clock.step_wall_ms(step_ms);
+        // Answered after all that was written before it, the step included.
+        queue.send(Command::Stats(Stats { topic: None }));
+        assert!(queue.answer().is_ok());
+        queue.disk.crash(CrashMode::LoseUnsynced, &mut Rng::new(1));
+        queue.engine.take();
+        queue.clock.reboot(Duration::from_millis(HOUR_MS as u64));
+        queue.open();
+        queue.advance(HOUR_MS as u64 - 1);
+        assert_eq!(queue.reserve(), None, "early after a step of {step_ms} ms");
+        queue.advance(1);
+        assert!(queue.reserve().is_some(), "late after a step of {step_ms} ms");
+    }
 }
 
 #[test]

@@ -19,6 +19,7 @@ const FRONTIER: u8 = 37;
 const CHECKPOINT_END: u8 = 38;
 const SEAL: u8 = 39;
 const RUN_USE: u8 = 40;
+const CLOCK_STEP: u8 = 41;
 
 /// One entry of the journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +44,8 @@ pub enum Record {
     CheckpointEnd,
     /// A clean stop; nothing follows.
     Seal,
+    /// Somebody set the wall clock; the batch's header has both clocks since.
+    ClockStep,
 }
 
 impl Record {
@@ -60,7 +63,7 @@ impl Record {
             Record::Lock(image) => encode_lock(image, out),
             Record::Frontier(image) => image.encode(out),
             Record::RunUse(image) => image.encode(out),
-            Record::Fact(_) | Record::CheckpointEnd | Record::Seal => {}
+            Record::Fact(_) | Record::CheckpointEnd | Record::Seal | Record::ClockStep => {}
         }
     }
 
@@ -79,6 +82,7 @@ impl Record {
             RUN_USE => Record::RunUse(RunUse::decode(reader)?),
             CHECKPOINT_END => Record::CheckpointEnd,
             SEAL => Record::Seal,
+            CLOCK_STEP => Record::ClockStep,
             _ => return None,
         })
     }
@@ -96,6 +100,7 @@ impl Record {
             Record::RunUse(_) => RUN_USE,
             Record::CheckpointEnd => CHECKPOINT_END,
             Record::Seal => SEAL,
+            Record::ClockStep => CLOCK_STEP,
         }
     }
 }

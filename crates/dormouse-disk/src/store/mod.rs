@@ -29,7 +29,7 @@ use dormouse_core::machine::{Machine, Output, When};
 use dormouse_core::time::Now;
 
 use crate::disk::Disk;
-use crate::journal::{BatchBuilder, SealedBatch};
+use crate::journal::{BatchBuilder, Record, SealedBatch};
 use crate::manifest::Manifest;
 use crate::timeline::DiskTimeline;
 use flush::Flush;
@@ -54,6 +54,10 @@ impl Default for Sizes {
         Sizes { memtable_bytes: 56 << 20, segment_bytes: 96 << 20, merge_runs: 16 }
     }
 }
+
+/// The wall clock was set if it moved so far against the steady one; slewing adds up to it in half
+/// an hour at most, which makes a batch now and then.
+const CLOCK_STEP_MS: u64 = 1_000;
 
 /// At most so many memtables are being written.
 const FLUSHES_MAX: usize = 2;
@@ -96,6 +100,12 @@ pub struct Store {
     /// A flush task is out.
     flush_busy: bool,
     boot: crate::clock::Saved,
+    /// How far the wall clock was ahead of the steady one in the newest record of it.
+    wall_ahead_ms: i64,
+}
+
+fn wall_ahead_ms(now: Now) -> i64 {
+    now.wall_ms.wrapping_sub(now.steady_ms) as i64
 }
 
 impl Store {
@@ -108,9 +118,19 @@ impl Store {
 
     /// Does what time and syncs made possible.
     pub fn tick(&mut self, now: Now) -> Result<(), Error> {
+        self.note_clock_step(now);
         self.machine.tick(now, &mut self.out)?;
         self.collect();
         Ok(())
+    }
+
+    /// A wall clock that was set must be on disk: after a power cut the steady clock goes on by the
+    /// wall time that passed since the last batch, and a step would count as time.
+    fn note_clock_step(&mut self, now: Now) {
+        if self.wall_ahead_ms.abs_diff(wall_ahead_ms(now)) > CLOCK_STEP_MS {
+            self.wall_ahead_ms = wall_ahead_ms(now);
+            self.builder.push(&Record::ClockStep);
+        }
     }
 
     /// How long until `tick` is needed; `None` = until something happens.
@@ -211,7 +231,7 @@ impl Store {
 
     /// The last words before a clean stop.
     pub fn push_seal(&mut self) {
-        self.builder.push(&crate::journal::Record::Seal);
+        self.builder.push(&Record::Seal);
     }
 }
 

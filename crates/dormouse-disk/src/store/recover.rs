@@ -158,6 +158,7 @@ impl Store {
             run_files: BTreeSet::new(),
             removable: Vec::new(),
             flush_busy: false,
+            wall_ahead_ms: boot.wall_ms.wrapping_sub(boot.steady_ms) as i64,
             boot,
         }
     }
