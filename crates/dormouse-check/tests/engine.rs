@@ -17,12 +17,12 @@ use dormouse_check::sim::driver::{Driver, SimTime};
 use dormouse_check::sim::rng::Rng;
 use dormouse_core::backend::{Answer, Backend, Request, Sink, Ticket};
 use dormouse_core::command::{Command, Reply};
-use dormouse_core::error::Error;
+use dormouse_core::error::{Code, Error};
 use dormouse_core::job::{JobId, Token};
 use dormouse_core::op::{Cancel, Ended, Put, Reserve, Target};
 use dormouse_core::timeline::Timeline;
 use dormouse_core::topic::TopicName;
-use dormouse_disk::clock::VirtualClock;
+use dormouse_disk::clock::{Reading, TimeSource, VirtualClock};
 use dormouse_disk::engine::{Durability, Engine, Options};
 use dormouse_disk::store::Sizes;
 
@@ -260,4 +260,76 @@ fn relaxed_syncs_also_under_constant_load() {
     let reserve = Reserve { topics, max: 10, wait_ms: 0, ttr_ms: None, session: None };
     let Ok(Reply::Jobs(jobs)) = client.ask(Command::Reserve(reserve)) else { panic!() };
     assert_eq!(jobs.len(), 10, "nothing was synced in 100 ms");
+}
+
+/// A clock that can leap as it does for a process that stood still.
+struct Paused(VirtualClock);
+
+impl TimeSource for Paused {
+    fn read(&self) -> Reading {
+        self.0.read()
+    }
+
+    fn boot_id(&self) -> [u8; 16] {
+        self.0.boot_id()
+    }
+
+    /// Nobody is woken: the process stands still.
+    fn on_change(&self, _wake: Arc<dyn Fn() + Send + Sync>) {}
+}
+
+/// After a pause an ack that waited is in time, and a delay asked for meanwhile is not early.
+#[test]
+fn a_pause_spends_no_lease_and_shortens_no_delay() {
+    let clock = VirtualClock::new();
+    let options = Options { clock: Arc::new(Paused(clock.clone())), ..Options::default() };
+    let (sender, answers) = channel();
+    let sink = Arc::new(Answers(Mutex::new(sender)));
+    let engine = Engine::open_on(Arc::new(SimDisk::new().mount()), options).unwrap();
+    let (jobs, tokens) = (BTreeMap::new(), Vec::new());
+    let mut client = Client { engine, sink, answers, jobs, tokens, stopped: None };
+    let topic = TopicName::new("t").unwrap();
+    let reserve = |max| {
+        let topics = vec![topic.clone()];
+        Command::Reserve(Reserve { topics, max, wait_ms: 0, ttr_ms: None, session: None })
+    };
+    let mut once = Put::new(topic.clone(), "once");
+    once.attempts_max = Some(1);
+    assert!(client.ask(Command::Put(vec![once])).is_ok());
+    let Ok(Reply::Jobs(jobs)) = client.ask(reserve(1)) else { panic!() };
+
+    clock.advance(Duration::from_secs(3_600));
+    let mut later = Put::new(topic.clone(), "later");
+    later.delay_ms = Some(1_800_000);
+    let (put, ack) = (Command::Put(vec![later]), Command::Ack(vec![jobs[0].token]));
+    let requests = [put, ack].map(|command| Request { ticket: Ticket::next(), command });
+    client.engine.submit(requests.into(), client.sink.clone()).unwrap();
+    let answers: Vec<Answer> = (0..2).map(|_| client.answers.recv().unwrap()).collect();
+    let acked = Ok(Reply::Ended(vec![Ok(Ended::Done)]));
+    assert!(answers.contains(&acked), "the lease ran out while the process stood still");
+    let Ok(Reply::Jobs(jobs)) = client.ask(reserve(1)) else { panic!() };
+    assert!(jobs.is_empty(), "half an hour counted from before the pause");
+}
+
+/// Puts are refused while the disk is nearly full and taken again when it is not.
+#[test]
+fn full_ends_when_there_is_space_again() {
+    let disk = SimDisk::new();
+    let clock = VirtualClock::new();
+    let options = Options { clock: Arc::new(clock.clone()), ..Options::default() };
+    disk.set_free_bytes(1 << 20);
+    let (sender, answers) = channel();
+    let sink = Arc::new(Answers(Mutex::new(sender)));
+    let engine = Engine::open_on(Arc::new(disk.mount()), options).unwrap();
+    let (jobs, tokens) = (BTreeMap::new(), Vec::new());
+    let mut client = Client { engine, sink, answers, jobs, tokens, stopped: None };
+    let put = || Command::Put(vec![Put::new(TopicName::new("t").unwrap(), "body")]);
+    let Ok(Reply::Put(refused)) = client.ask(put()) else { panic!() };
+    assert_eq!(refused[0].as_ref().unwrap_err().code, Code::Full);
+    disk.set_free_bytes(1 << 40);
+    clock.advance(Duration::from_secs(2));
+    // The first one may come before the look at the disk; that look comes with it at the latest.
+    let _ = client.ask(put());
+    let Ok(Reply::Put(taken)) = client.ask(put()) else { panic!() };
+    assert!(taken[0].is_ok(), "{taken:?}");
 }

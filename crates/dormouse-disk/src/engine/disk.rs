@@ -168,11 +168,11 @@ impl Keeper for DiskKeeper {
         self.parcel.batches.extend(self.store.seal(now));
         self.parcel.answers.append(waiting);
         self.hand_over(1);
-        self.sync.stop();
+        let failed = self.sync.stop();
         self.store.stop_merge();
         self.flush.stop();
         self.merge.stop();
-        Ok(())
+        failed.map_or(Ok(()), Err)
     }
 }
 

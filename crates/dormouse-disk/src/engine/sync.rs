@@ -1,5 +1,6 @@
 //! The sync thread: writes sealed batches, syncs once for all that waited, lets answers go.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
@@ -9,7 +10,7 @@ use dormouse_core::error::Error;
 
 use super::answers::Outgoing;
 use super::inbox::Inbox;
-use super::worker::spawn;
+use super::worker::{panicked, spawn};
 use super::{Durability, Event};
 use crate::clock::Deadline;
 use crate::damage::Damage;
@@ -27,7 +28,7 @@ pub(super) struct Parcel {
 /// The engine's side of the sync thread.
 pub(super) struct SyncThread {
     parcels: Option<Sender<Parcel>>,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<JoinHandle<Option<Error>>>,
 }
 
 impl SyncThread {
@@ -60,12 +61,10 @@ impl SyncThread {
         }
     }
 
-    /// Writes and syncs everything handed over, and ends.
-    pub(super) fn stop(&mut self) {
+    /// Writes and syncs everything handed over, and ends; gives the first failure it had.
+    pub(super) fn stop(&mut self) -> Option<Error> {
         self.parcels.take();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        self.thread.take()?.join().unwrap_or_else(|_| Some(panicked()))
     }
 }
 
@@ -83,15 +82,19 @@ struct Sync {
 }
 
 impl Sync {
-    fn run(mut self, waiting: &Receiver<Parcel>) {
+    fn run(mut self, waiting: &Receiver<Parcel>) -> Option<Error> {
         while let Some(parcel) = self.next(waiting) {
             let mut parcels = vec![parcel];
             parcels.extend(waiting.try_iter());
-            self.handle(parcels);
+            // Sinks are other people's code: one that panics must not leave everybody waiting.
+            if catch_unwind(AssertUnwindSafe(|| self.handle(parcels))).is_err() {
+                self.stop_with(panicked());
+            }
         }
         if self.failed.is_none() {
             self.sync_or_fail();
         }
+        self.failed
     }
 
     /// The next parcel; what was written is synced meanwhile when its time has come.
@@ -172,12 +175,15 @@ impl Sync {
     }
 
     fn fail(&mut self, damage: &Damage) {
-        self.due = None;
         let text = format!(
             "the journal could not be written, so the store has stopped: {damage}; what was \
              answered is safe, open the queue again after mending the disk"
         );
-        let error = Error::unavailable(text);
+        self.stop_with(Error::unavailable(text));
+    }
+
+    fn stop_with(&mut self, error: Error) {
+        self.due = None;
         self.failed = Some(error.clone());
         self.inbox.report(Event::Failed(error));
     }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use dormouse_core::backend::{Answer, Ticket};
+use dormouse_core::backend::{Answer, Request, Ticket};
 use dormouse_core::command::Command;
 use dormouse_core::error::Error;
 use dormouse_core::machine::When;
@@ -13,7 +13,7 @@ use dormouse_core::time::Now;
 use super::Event;
 use super::answers::{Outgoing, Parked};
 use super::inbox::{Inbox, Mail, Submission};
-use crate::clock::{Reading, TimeSource};
+use crate::clock::{Deadline, Reading, TimeSource};
 
 /// The longest sleep: a wall clock that is set forward is noticed by then.
 const SLEEP_MAX: Duration = Duration::from_secs(1);
@@ -115,19 +115,10 @@ impl<K: Keeper> Turns<K> {
         let mut now = self.keeper.now(self.clock.read());
         let gap_ms = now.steady_ms.saturating_sub(self.last.steady_ms);
         if gap_ms > PAUSE_MS && self.clock.jumps_are_pauses() {
-            // Who answered in time must not lose its lease because this process stood still.
-            let before = self.last;
-            self.apply(before)?;
-            let late = self.inbox.wait(Some(DRAIN), false);
-            self.taken.extend(late.submissions);
-            self.apply(before)?;
-            for event in late.events {
-                self.keeper.event(event)?;
-            }
+            self.drain_pause()?;
             now = self.keeper.now(self.clock.read());
-        } else {
-            self.apply(now)?;
         }
+        self.apply(now)?;
         self.last = now;
         let Turns { keeper, parked, prompt, waiting, .. } = self;
         keeper.tick(now, &mut |ticket, answer, when| {
@@ -138,6 +129,31 @@ impl<K: Keeper> Turns<K> {
         })?;
         self.prompt.deliver();
         self.keeper.end_turn(now, &mut self.waiting)
+    }
+
+    /// This process stood still. Who had done its work in time must not lose its lease for that:
+    /// for a moment acks and kills are taken, as of before the pause. All else waits, because a
+    /// delay or a lease counted from before it would end early.
+    fn drain_pause(&mut self) -> Result<(), Error> {
+        let before = self.last;
+        let end = Deadline::after(DRAIN);
+        loop {
+            let (ends, others) = std::mem::take(&mut self.taken).into_iter().map(split).unzip();
+            self.taken = ends;
+            let applied = self.apply(before);
+            let mut others: VecDeque<Submission> = others;
+            self.taken.append(&mut others);
+            applied?;
+            if end.left().is_zero() {
+                return Ok(());
+            }
+            let late = self.inbox.wait(Some(end.left()), false);
+            // What came before stays before; its acks and kills are done already.
+            self.taken.extend(late.submissions);
+            for event in late.events {
+                self.keeper.event(event)?;
+            }
+        }
     }
 
     fn apply(&mut self, now: Now) -> Result<(), Error> {
@@ -186,4 +202,12 @@ impl<K: Keeper> Turns<K> {
         let passed_us = reading.into_ms_us.max(reading.wall_into_ms_us);
         wake.saturating_sub(Duration::from_micros(u64::from(passed_us))).min(SLEEP_MAX)
     }
+}
+
+/// Parts a submission into what ends leases and starts nothing, and the rest.
+fn split(submission: Submission) -> (Submission, Submission) {
+    let Submission { requests, sink } = submission;
+    let ends = |request: &Request| matches!(request.command, Command::Ack(_) | Command::Kill(_));
+    let (ends, others) = requests.into_iter().partition(ends);
+    (Submission { requests: ends, sink: Arc::clone(&sink) }, Submission { requests: others, sink })
 }

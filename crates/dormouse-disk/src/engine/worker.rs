@@ -1,6 +1,7 @@
 //! Threads that do tasks, all of one shape: wait for a task, do it, report.
 
 use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::{Builder, JoinHandle};
@@ -47,9 +48,11 @@ impl Worker {
                 let _ = setpriority_process(Some(gettid()), LEAST_URGENT);
             }
             for task in waiting {
-                inbox.report(match task.run(&disk) {
-                    Ok(done) => Event::Task(done),
-                    Err(damage) => Event::Failed(stopped(damage)),
+                let ran = catch_unwind(AssertUnwindSafe(|| task.run(&disk)));
+                inbox.report(match ran {
+                    Ok(Ok(done)) => Event::Task(done),
+                    Ok(Err(damage)) => Event::Failed(stopped(damage)),
+                    Err(_) => Event::Failed(panicked()),
                 });
             }
         };
@@ -95,5 +98,7 @@ pub(super) fn spawn<R: Send + 'static>(
 }
 
 pub(super) fn panicked() -> Error {
-    Error::unavailable("the engine thread panicked; this is a bug, please report it")
+    Error::unavailable(
+        "a thread of the engine panicked; if it was not a sink of yours, please report it",
+    )
 }

@@ -36,7 +36,7 @@ impl Store {
     /// Whether it is time to freeze the memtable.
     pub fn wants_freeze(&self) -> bool {
         let full = self.machine.timeline().sources.mem.bytes() >= self.sizes.memtable_bytes
-            || self.journal_bytes >= self.sizes.segment_bytes;
+            || self.journal_bytes >= self.sizes.segment_bytes.max(self.checkpoint_bytes);
         let merged = self.merge.as_ref().is_some_and(|merge| merge.is_ready());
         self.flushes.len() < FLUSHES_MAX && (full || (merged && self.flushes.is_empty()))
     }
@@ -51,13 +51,14 @@ impl Store {
     pub fn freeze(&mut self, now: Now) -> Sealed {
         self.swap_in_merge();
         self.segment += 1;
-        self.journal_bytes = 0;
         // The run-to-be is named in its own checkpoint, so that a cursor on it has a name.
         let no = self.next_run;
         self.next_run += 1;
         let checkpoint_batch = self.batch;
         self.push_checkpoint(now);
         let batch = self.seal_records();
+        // A checkpoint that is larger than a segment must not call for the next one.
+        (self.checkpoint_bytes, self.journal_bytes) = (batch.len() as u64, 0);
         let sources = &self.machine.timeline().sources;
         let older = sources.frozen.iter().map(|frozen| RunRef { no: frozen.no, age: frozen.age });
         let mut runs: Vec<RunRef> =
@@ -77,9 +78,10 @@ impl Store {
 
     /// The memtable becomes a source that no longer changes, unless it is empty.
     fn freeze_memtable(&mut self, no: u64) -> Option<Arc<Memtable>> {
-        let next_id = self.machine.machine_image().next_id;
-        let empty = Memtable::new(self.sizes.memtable_bytes, next_id);
+        let image = self.machine.machine_image();
+        let empty = Memtable::new(self.sizes.memtable_bytes, image.next_id);
         self.machine.timeline_mut().change_sources(|sources| {
+            sources.topics_frozen = image.next_topic;
             let table = Arc::new(std::mem::replace(&mut sources.mem, empty));
             if table.len() == 0 {
                 return None;

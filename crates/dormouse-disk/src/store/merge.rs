@@ -56,6 +56,11 @@ impl Store {
             sources.runs.iter().take_while(|open| durable(open)).map(weigh).collect();
         let tier_bytes = self.sizes.memtable_bytes as u64;
         let chosen = choose(&weights, self.sizes.merge_runs, tier_bytes)?;
+        // Merges stop first: they must never take the room that the journal needs.
+        let output_max: u64 = weights[chosen.clone()].iter().map(|run| run.bytes).sum();
+        if self.space_free() < output_max.saturating_add(self.space_needed()) {
+            return None;
+        }
         self.begin_merge(chosen)
     }
 
@@ -130,7 +135,8 @@ fn weigh(open: &OpenRun) -> Weight {
 }
 
 /// Which neighbours to merge: a run that is mostly consumed is rewritten alone; `fan` neighbours of
-/// one size class become one of the next; too many runs lose their lightest stretch.
+/// the smallest size class, or twice as many of another, become one of the next; too many runs lose
+/// their lightest stretch.
 fn choose(runs: &[Weight], fan: usize, tier_bytes: u64) -> Option<Range<usize>> {
     let mostly_consumed = |run: &Weight| {
         run.consumed < run.entries
@@ -154,7 +160,9 @@ fn choose(runs: &[Weight], fan: usize, tier_bytes: u64) -> Option<Range<usize>> 
         if tier(&runs[end - 1]) != tier(&runs[start]) {
             start = end - 1;
         }
-        if end - start == fan {
+        // Large runs are rewritten reluctantly: that costs more than reading a few more of them.
+        let enough = if tier(&runs[start]) == 0 { fan } else { 2 * fan };
+        if end - start == enough {
             return Some(start..end);
         }
     }

@@ -59,6 +59,9 @@ impl Default for Sizes {
 /// an hour at most, which makes a batch now and then.
 const CLOCK_STEP_MS: u64 = 1_000;
 
+/// While puts are refused for want of space, it is looked at so often whether there is some again.
+const SPACE_CHECK_MS: u64 = 1_000;
+
 /// At most so many memtables are being written.
 const FLUSHES_MAX: usize = 2;
 
@@ -83,8 +86,9 @@ pub struct Store {
     /// The number of the batch that is being filled.
     batch: u64,
     segment: u64,
-    /// Bytes of batches since the last checkpoint.
+    /// Bytes of batches since the last checkpoint, and of the checkpoint itself.
     journal_bytes: u64,
+    checkpoint_bytes: u64,
     /// Batches up to this one are synced.
     synced: u64,
     flushes: VecDeque<Flush>,
@@ -100,6 +104,8 @@ pub struct Store {
     /// A flush task is out.
     flush_busy: bool,
     boot: crate::clock::Saved,
+    /// While puts are refused for want of space: when that was last looked at.
+    space_checked_at: Option<u64>,
     /// How far the wall clock was ahead of the steady one in the newest record of it.
     wall_ahead_ms: i64,
 }
@@ -119,6 +125,10 @@ impl Store {
     /// Does what time and syncs made possible.
     pub fn tick(&mut self, now: Now) -> Result<(), Error> {
         self.note_clock_step(now);
+        if self.space_checked_at.is_some_and(|at| now.steady_ms >= at + SPACE_CHECK_MS) {
+            self.check_space();
+            self.space_checked_at = self.space_checked_at.map(|_| now.steady_ms);
+        }
         self.machine.tick(now, &mut self.out)?;
         self.collect();
         Ok(())
@@ -210,9 +220,8 @@ impl Store {
 
     /// Refuses puts while the disk is short of space; all else goes on.
     pub fn check_space(&mut self) {
-        let needed = 2 * self.sizes.memtable_bytes as u64 + self.sizes.segment_bytes;
-        // An unknown amount is taken for enough: a write that fails stops the store anyway.
-        let free = self.disk.free_bytes().unwrap_or(u64::MAX);
+        let (needed, free) = (self.space_needed(), self.space_free());
+        self.space_checked_at = (free < needed).then_some(0);
         self.machine.set_full((free < needed).then(|| {
             Error::new(
                 Code::Full,
@@ -222,6 +231,16 @@ impl Store {
                 ),
             )
         }));
+    }
+
+    /// Room for what is in memory and for what is still answered while puts are refused.
+    fn space_needed(&self) -> u64 {
+        2 * self.sizes.memtable_bytes as u64 + self.sizes.segment_bytes
+    }
+
+    fn space_free(&self) -> u64 {
+        // An unknown amount is taken for enough: a write that fails stops the store anyway.
+        self.disk.free_bytes().unwrap_or(u64::MAX)
     }
 
     /// The rules and their tables, for questions.

@@ -150,6 +150,8 @@ impl Store {
             batch: 1,
             segment: 1,
             journal_bytes: 0,
+            checkpoint_bytes: 0,
+            space_checked_at: None,
             synced: 0,
             flushes: Default::default(),
             merge: None,
@@ -254,8 +256,9 @@ fn replay(
             }
             Record::Checkpoint(head) if in_first => {
                 machine.restore_machine(head.machine);
-                machine.timeline_mut().sources.mem =
-                    Memtable::new(sizes.memtable_bytes, head.machine.next_id);
+                let sources = &mut machine.timeline_mut().sources;
+                sources.mem = Memtable::new(sizes.memtable_bytes, head.machine.next_id);
+                sources.topics_frozen = head.machine.next_topic;
                 replayed.epoch = replayed.epoch.max(head.machine.epoch);
                 replayed.next_run = head.next_run;
                 replayed.saved = Saved {

@@ -141,12 +141,17 @@ fn give_up_if_full(
     merged: Result<Option<Arc<Run>>, Damage>,
 ) -> Result<Option<Arc<Run>>, Damage> {
     match merged {
-        Err(Damage::Io { source, .. }) if source.kind() == std::io::ErrorKind::StorageFull => {
+        Err(Damage::Io { source, .. }) if is_full(&source) => {
             remove(disk, &temporary(run))?;
             Ok(None)
         }
         other => other,
     }
+}
+
+fn is_full(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded)
 }
 
 fn temporary(run: RunRef) -> String {

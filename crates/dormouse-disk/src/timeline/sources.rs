@@ -59,6 +59,8 @@ pub(crate) struct Sources {
     pub(crate) runs: Vec<OpenRun>,
     pub(crate) frontiers: Frontiers,
     pub(crate) cache: BlockCache,
+    /// Topics from this number on are too young to be in a source that no longer changes.
+    pub(crate) topics_frozen: u32,
     /// Entries of the merge under way that were consumed since it began.
     pub(crate) merge_consumed: u64,
 }
@@ -71,6 +73,7 @@ impl Sources {
             runs,
             frontiers,
             cache: BlockCache::new(CACHE_BYTES),
+            topics_frozen: 1,
             merge_consumed: 0,
         }
     }
@@ -119,7 +122,8 @@ impl Sources {
     pub(crate) fn purge(&mut self, topic: TopicNo) {
         self.mem.purge(topic);
         let newest = self.newest_age();
-        if newest > 0 {
+        // Topics come and go by the million: most live and vanish within one memtable.
+        if newest > 0 && topic.0 < self.topics_frozen {
             self.frontiers.purge(topic, newest);
         }
     }
