@@ -58,6 +58,13 @@ fn cargo_test(copy: &Path, test: &str) -> Command {
     command
 }
 
+/// Code that moved away from under the patch would leave a bank that nobody can run.
+#[test]
+fn the_plants_still_apply() {
+    let patch = root().join("crates/dormouse-check/bugbank/plants.patch");
+    run(Command::new("git").current_dir(root()).args(["apply", "--check"]).arg(patch));
+}
+
 #[test]
 #[ignore = "builds a copy of the sources and takes ten minutes"]
 fn every_planted_bug_is_caught() {

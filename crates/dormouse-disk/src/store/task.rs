@@ -58,11 +58,6 @@ pub enum Done {
 }
 
 impl Task {
-    /// Whether this is a merge, which may take long.
-    pub fn is_merge(&self) -> bool {
-        matches!(self.0, Work::Merge { .. })
-    }
-
     /// Does the work. An error stops the store.
     pub fn run(self, disk: &Arc<dyn Disk>) -> Result<Done, Damage> {
         match self.0 {
