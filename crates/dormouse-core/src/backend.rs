@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::command::{Command, Reply};
 use crate::error::Error;
+use crate::event::Watcher;
+use crate::meter::Meter;
 
 /// Names one request until it is answered; unique in the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -44,4 +46,14 @@ pub trait Sink: Send + Sync {
 pub trait Backend: Send + Sync {
     /// Hands over a batch. `busy` or `unavailable` means that nothing of it was taken.
     fn submit(&self, batch: Vec<Request>, sink: Arc<dyn Sink>) -> Result<(), Error>;
+
+    /// What the backend measures of itself, now. Cheap enough to be asked every second.
+    fn meters(&self) -> Vec<Meter> {
+        Vec::new()
+    }
+
+    /// From now on this one, and no other, is told what happens; `None` = nobody is. Events reach it
+    /// in order, each after it is as durable as promised and not after its answer. What was under
+    /// way when it came or went may be told or not.
+    fn watch(&self, _watcher: Option<Arc<dyn Watcher>>) {}
 }

@@ -1,0 +1,95 @@
+//! Events: what happened to jobs and topics, for whoever watches. They are made of facts, and told
+//! only once those are as durable as promised.
+
+use crate::job::JobId;
+use crate::topic::TopicName;
+
+/// What happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum EventKind {
+    /// A job was put.
+    Put,
+    /// A resting job got new content by a put with its key.
+    Replaced,
+    /// A consumer took the job.
+    Reserved,
+    /// A lease that had run out was taken up again. Extending one that goes on is no event.
+    Extended,
+    /// Done; the job is gone.
+    Acked,
+    /// The attempt failed; the job waits for the next.
+    Nacked,
+    /// Given back unspent.
+    Released,
+    /// The lease ran out; the job waits for the next attempt.
+    Expired,
+    /// Made dead on request.
+    Killed,
+    /// Dead because its attempts are spent. Told instead of `Nacked` or `Expired`.
+    Died,
+    /// Removed on request.
+    Cancelled,
+    /// Its due time was moved: reschedule, run now, kick.
+    Rescheduled,
+    /// Back from dead.
+    Revived,
+    /// A dead job was removed because too many were dead, or for too long.
+    Trimmed,
+    /// All resting jobs of a topic were removed; there is no event for each.
+    Purged,
+    /// Reserve gives nothing from the topic any more.
+    Paused,
+    /// Reserve gives jobs of the topic again, on request. A pause that ends by itself is no event.
+    Resumed,
+    /// A topic's settings changed.
+    TopicSet,
+}
+
+impl EventKind {
+    /// The kind's word on every surface.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            EventKind::Put => "put",
+            EventKind::Replaced => "replaced",
+            EventKind::Reserved => "reserved",
+            EventKind::Extended => "extended",
+            EventKind::Acked => "acked",
+            EventKind::Nacked => "nacked",
+            EventKind::Released => "released",
+            EventKind::Expired => "expired",
+            EventKind::Killed => "killed",
+            EventKind::Died => "died",
+            EventKind::Cancelled => "cancelled",
+            EventKind::Rescheduled => "rescheduled",
+            EventKind::Revived => "revived",
+            EventKind::Trimmed => "trimmed",
+            EventKind::Purged => "purged",
+            EventKind::Paused => "paused",
+            EventKind::Resumed => "resumed",
+            EventKind::TopicSet => "topic_set",
+        }
+    }
+}
+
+/// One thing that happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// What.
+    pub kind: EventKind,
+    /// Where.
+    pub topic: TopicName,
+    /// To which job; `None` = to the topic.
+    pub id: Option<JobId>,
+    /// When, wall ms.
+    pub at_ms: u64,
+    /// When the job is due (a dead one: when it died), wall ms; `None` = it does not rest.
+    pub due_at: Option<u64>,
+    /// Attempts spent or in course; 0 for a topic.
+    pub attempt: u32,
+}
+
+/// Who watches. Called from the backend's threads, so it must be quick and never block.
+pub trait Watcher: Send + Sync {
+    /// Takes some events, in the order they happened. What is left in the list is dropped.
+    fn observe(&self, events: &mut Vec<Event>);
+}

@@ -1,0 +1,31 @@
+//! Meters: what a backend measures of itself, for whoever exports it.
+
+/// One measured thing.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Meter {
+    /// Its name, in the words of the Prometheus exposition format but without a prefix.
+    pub name: &'static str,
+    /// What it says, a sentence without its full stop.
+    pub help: &'static str,
+    /// What it stands at.
+    pub value: MeterValue,
+}
+
+/// What a meter stands at. Times are in seconds.
+#[derive(Clone, Debug, PartialEq)]
+pub enum MeterValue {
+    /// Only grows while the process lives.
+    Counter(u64),
+    /// Goes up and down.
+    Gauge(u64),
+    /// How often a value fell where.
+    Histogram {
+        /// Upper ends of the buckets, ascending, inclusive.
+        bounds: &'static [f64],
+        /// How many fell into each bucket, not those before it; one more than bounds, for what was
+        /// greater than all of them.
+        counts: Vec<u64>,
+        /// The sum of all values.
+        sum: f64,
+    },
+}
