@@ -11,6 +11,10 @@ use crate::job::{JobId, State};
 pub enum Code {
     /// The request is malformed or beyond a limit.
     Invalid,
+    /// No access token, or one that is not known.
+    Unauthorized,
+    /// The access token does not allow this.
+    Forbidden,
     /// No such job, topic or lock.
     NotFound,
     /// The job is in a state, or the key is taken, so that the request cannot be done.
@@ -34,6 +38,8 @@ impl Code {
     pub fn as_str(self) -> &'static str {
         match self {
             Code::Invalid => "invalid",
+            Code::Unauthorized => "unauthorized",
+            Code::Forbidden => "forbidden",
             Code::NotFound => "not_found",
             Code::Conflict => "conflict",
             Code::LeaseLost => "lease_lost",

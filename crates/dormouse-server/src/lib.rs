@@ -1,0 +1,1 @@
+//! Any [`Backend`](dormouse_core::backend::Backend) behind HTTP.
