@@ -53,7 +53,7 @@ pub trait Backend: Send + Sync {
     }
 
     /// From now on this one, and no other, is told what happens; `None` = nobody is. Events reach it
-    /// in order, each after it is as durable as promised and not after its answer. What was under
-    /// way when it came or went may be told or not.
+    /// in order, each after it is as durable as promised, and before answers that wait for that.
+    /// What was under way when it came or went may be told or not.
     fn watch(&self, _watcher: Option<Arc<dyn Watcher>>) {}
 }

@@ -193,6 +193,20 @@ impl Deadline {
     }
 }
 
+/// Measures how long something of this process takes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stopwatch(std::time::Instant);
+
+impl Stopwatch {
+    pub(crate) fn start() -> Stopwatch {
+        Stopwatch(std::time::Instant::now())
+    }
+
+    pub(crate) fn passed(self) -> Duration {
+        self.0.elapsed()
+    }
+}
+
 /// A saved instant from which the steady clock can go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Saved {

@@ -169,6 +169,11 @@ impl<T: Timeline> Machine<T> {
         self.topics.len()
     }
 
+    /// Jobs in the hands of consumers.
+    pub fn leased_jobs(&self) -> usize {
+        self.leases.len()
+    }
+
     /// Bytes of all leased jobs.
     pub fn leased_bytes(&self) -> u64 {
         self.leases.bytes()

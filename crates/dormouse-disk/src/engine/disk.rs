@@ -9,6 +9,7 @@ use dormouse_core::time::Now;
 
 use super::answers::Outgoing;
 use super::inbox::Inbox;
+use super::meters::{DiskMeters, RuleMeters};
 use super::sync::{Parcel, SyncThread};
 use super::turn::{Keeper, Route};
 use super::worker::{Priority, Worker};
@@ -27,6 +28,7 @@ pub(super) struct DiskKeeper {
     store: Store,
     clock: SteadyClock,
     sync: SyncThread,
+    meters: Arc<DiskMeters>,
     flush: Worker,
     merge: Worker,
     /// The last batch known to be as durable as promised.
@@ -48,17 +50,22 @@ impl DiskKeeper {
         let Opened { store, writer, clock } =
             Store::open(Arc::clone(&disk), options.sizes, boot_id, reading)?;
         let durable = store.last_sealed();
+        let meters = Arc::new(DiskMeters::new());
+        meters.note_runs(&store);
+        meters.note_growth(&store);
         let sync = SyncThread::start(
             Arc::clone(&disk),
             writer,
             durable,
             options.durability,
             Arc::clone(inbox),
+            Arc::clone(&meters),
         );
         Ok(DiskKeeper {
             store,
             clock,
             sync,
+            meters,
             flush: Worker::start(
                 "dormouse-flush",
                 Priority::Usual,
@@ -70,6 +77,10 @@ impl DiskKeeper {
             parcel: Parcel::default(),
             _lock: lock,
         })
+    }
+
+    pub(super) fn meters(&self) -> Arc<DiskMeters> {
+        Arc::clone(&self.meters)
     }
 
     fn route(&mut self, route: &mut Route<'_>) {
@@ -124,6 +135,10 @@ impl Keeper for DiskKeeper {
         self.store.next_wake(now)
     }
 
+    fn note(&self, meters: &RuleMeters) {
+        meters.note(self.store.rules());
+    }
+
     fn event(&mut self, event: Event) -> Result<(), Error> {
         match event {
             Event::Durable { batch, buffers } => {
@@ -136,7 +151,9 @@ impl Keeper for DiskKeeper {
                 if matches!(done, Done::Removed) {
                     self.store.check_space();
                 }
+                self.meters.note_done(&done);
                 self.store.finish(done);
+                self.meters.note_runs(&self.store);
             }
             Event::Failed(error) => return Err(error),
         }
@@ -154,6 +171,7 @@ impl Keeper for DiskKeeper {
             self.parcel.batches.push(self.store.freeze(now));
             self.store.check_space();
         }
+        self.meters.note_growth(&self.store);
         self.hand_over(in_flight);
         self.run_tasks();
         Ok(())

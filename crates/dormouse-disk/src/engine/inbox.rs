@@ -76,6 +76,11 @@ impl Inbox {
         Ok(())
     }
 
+    /// How many requests wait.
+    pub(super) fn requests(&self) -> usize {
+        self.lock().requests
+    }
+
     /// Another thread reports.
     pub(super) fn report(&self, event: Event) {
         self.lock().mail.events.push(event);

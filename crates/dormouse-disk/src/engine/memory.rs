@@ -8,6 +8,7 @@ use dormouse_core::time::Now;
 use dormouse_core::timeline::memory::MemoryTimeline;
 
 use super::answers::Outgoing;
+use super::meters::RuleMeters;
 use super::turn::{Keeper, Route};
 use crate::clock::{Reading, SteadyClock, TimeSource};
 
@@ -59,6 +60,10 @@ impl Keeper for MemoryKeeper {
 
     fn next_wake(&self, now: Now) -> Option<u64> {
         self.machine.next_wake(now)
+    }
+
+    fn note(&self, meters: &RuleMeters) {
+        meters.note(&self.machine);
     }
 
     fn end_turn(&mut self, _now: Now, waiting: &mut Outgoing) -> Result<(), Error> {

@@ -14,6 +14,7 @@ mod answers;
 mod disk;
 mod inbox;
 mod memory;
+mod meters;
 mod sync;
 mod turn;
 mod worker;
@@ -24,6 +25,7 @@ use std::thread::JoinHandle;
 
 use dormouse_core::backend::{Backend, Request, Sink};
 use dormouse_core::error::Error;
+use dormouse_core::meter::Meter;
 
 use crate::clock::{SystemClock, TimeSource};
 use crate::disk::Disk;
@@ -32,6 +34,7 @@ pub use crate::store::{OpenError, Sizes};
 
 use crate::store::Done;
 use inbox::{Inbox, Submission};
+use meters::{DiskMeters, RuleMeters};
 
 /// What an answered mutation survives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -87,6 +90,9 @@ pub struct Engine {
 
 struct Shared {
     inbox: Arc<Inbox>,
+    rule_meters: Arc<RuleMeters>,
+    /// Only with files.
+    disk_meters: Option<Arc<DiskMeters>>,
     thread: Mutex<Option<JoinHandle<Result<(), Error>>>>,
 }
 
@@ -109,19 +115,21 @@ impl Engine {
     ) -> Result<Engine, OpenError> {
         let inbox = Arc::new(Inbox::default());
         let keeper = disk::DiskKeeper::open(disk, lock, &options, &inbox)?;
-        Ok(Engine::start(inbox, keeper, options.clock))
+        let meters = keeper.meters();
+        Ok(Engine::start(inbox, keeper, options.clock, Some(meters)))
     }
 
     /// An engine that keeps everything in memory.
     pub fn memory(options: Options) -> Engine {
         let keeper = memory::MemoryKeeper::new(options.clock.as_ref());
-        Engine::start(Arc::new(Inbox::default()), keeper, options.clock)
+        Engine::start(Arc::new(Inbox::default()), keeper, options.clock, None)
     }
 
     fn start(
         inbox: Arc<Inbox>,
         keeper: impl turn::Keeper + 'static,
         clock: Arc<dyn TimeSource>,
+        disk_meters: Option<Arc<DiskMeters>>,
     ) -> Engine {
         let nudged = Arc::downgrade(&inbox);
         clock.on_change(Arc::new(move || {
@@ -130,9 +138,11 @@ impl Engine {
             }
         }));
         let mail = Arc::clone(&inbox);
-        let run = move || turn::Turns::new(mail, keeper, clock).run();
-        let thread = worker::spawn("dormouse-engine", run);
-        Engine { shared: Arc::new(Shared { inbox, thread: Mutex::new(Some(thread)) }) }
+        let rule_meters = Arc::new(RuleMeters::default());
+        let measured = Arc::clone(&rule_meters);
+        let run = move || turn::Turns::new(mail, keeper, clock, measured).run();
+        let thread = Mutex::new(Some(worker::spawn("dormouse-engine", run)));
+        Engine { shared: Arc::new(Shared { inbox, rule_meters, disk_meters, thread }) }
     }
 
     /// Finishes what is in flight, syncs, seals and ends. Later requests get `unavailable`. The
@@ -145,6 +155,13 @@ impl Engine {
 impl Backend for Engine {
     fn submit(&self, batch: Vec<Request>, sink: Arc<dyn Sink>) -> Result<(), Error> {
         self.shared.inbox.submit(Submission { requests: batch, sink })
+    }
+
+    fn meters(&self) -> Vec<Meter> {
+        let mut meters = vec![meters::inbox_requests(self.shared.inbox.requests())];
+        meters.extend(self.shared.rule_meters.read());
+        meters.extend(self.shared.disk_meters.iter().flat_map(|meters| meters.read()));
+        meters
     }
 }
 

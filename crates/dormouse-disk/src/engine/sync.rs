@@ -10,9 +10,10 @@ use dormouse_core::error::Error;
 
 use super::answers::Outgoing;
 use super::inbox::Inbox;
+use super::meters::DiskMeters;
 use super::worker::{panicked, spawn};
 use super::{Durability, Event};
-use crate::clock::Deadline;
+use crate::clock::{Deadline, Stopwatch};
 use crate::damage::Damage;
 use crate::disk::Disk;
 use crate::journal::SegmentWriter;
@@ -38,6 +39,7 @@ impl SyncThread {
         synced: u64,
         durability: Durability,
         inbox: Arc<Inbox>,
+        meters: Arc<DiskMeters>,
     ) -> SyncThread {
         let (parcels, waiting) = channel();
         let sync = Sync {
@@ -48,6 +50,7 @@ impl SyncThread {
             due: None,
             durability,
             inbox,
+            meters,
             failed: None,
         };
         let thread = spawn("dormouse-sync", move || sync.run(&waiting));
@@ -78,6 +81,7 @@ struct Sync {
     due: Option<Deadline>,
     durability: Durability,
     inbox: Arc<Inbox>,
+    meters: Arc<DiskMeters>,
     failed: Option<Error>,
 }
 
@@ -145,6 +149,7 @@ impl Sync {
             let now = sealed.now;
             self.writer.write(&mut sealed.batch, self.synced, now.steady_ms, now.wall_ms)?;
             self.written = sealed.batch.number;
+            self.meters.note_batch(&sealed.batch);
             buffers.push(sealed.batch.into_bytes());
         }
         match self.durability {
@@ -167,7 +172,9 @@ impl Sync {
     fn sync(&mut self) -> Result<(), Damage> {
         self.due = None;
         if self.synced < self.written {
+            let watch = Stopwatch::start();
             self.writer.sync()?;
+            self.meters.note_sync(watch.passed());
             self.synced = self.written;
             self.inbox.report(Event::Synced { batch: self.synced });
         }

@@ -13,6 +13,7 @@ use dormouse_core::time::Now;
 use super::Event;
 use super::answers::{Outgoing, Parked};
 use super::inbox::{Inbox, Mail, Submission};
+use super::meters::RuleMeters;
 use crate::clock::{Deadline, Reading, TimeSource};
 
 /// The longest sleep: a wall clock that is set forward is noticed by then.
@@ -41,6 +42,8 @@ pub(super) trait Keeper: Send {
     fn tick(&mut self, now: Now, route: &mut Route<'_>) -> Result<(), Error>;
     /// How long until `tick` is needed.
     fn next_wake(&self, now: Now) -> Option<u64>;
+    /// Tells what the rules hold.
+    fn note(&self, meters: &RuleMeters);
     /// Another thread reported.
     fn event(&mut self, _event: Event) -> Result<(), Error> {
         Ok(())
@@ -69,14 +72,20 @@ pub(super) struct Turns<K> {
     taken: VecDeque<Submission>,
     /// The time of the last turn.
     last: Now,
+    meters: Arc<RuleMeters>,
 }
 
 impl<K: Keeper> Turns<K> {
-    pub(super) fn new(inbox: Arc<Inbox>, keeper: K, clock: Arc<dyn TimeSource>) -> Turns<K> {
+    pub(super) fn new(
+        inbox: Arc<Inbox>,
+        keeper: K,
+        clock: Arc<dyn TimeSource>,
+        meters: Arc<RuleMeters>,
+    ) -> Turns<K> {
         let last = keeper.now(clock.read());
         let (prompt, waiting) = (Outgoing::default(), Outgoing::default());
         let (parked, taken) = (Parked::default(), VecDeque::new());
-        Turns { inbox, keeper, clock, parked, prompt, waiting, taken, last }
+        Turns { inbox, keeper, clock, parked, prompt, waiting, taken, last, meters }
     }
 
     /// Runs until closed, or until the first failure; then every request gets the reason.
@@ -127,6 +136,7 @@ impl<K: Keeper> Turns<K> {
                 outgoing.push(&sink, ticket, answer);
             }
         })?;
+        self.keeper.note(&self.meters);
         self.prompt.deliver();
         self.keeper.end_turn(now, &mut self.waiting)
     }

@@ -18,6 +18,7 @@ const SPARE_BYTES_MAX: usize = 8 << 20;
 #[derive(Debug)]
 pub struct BatchBuilder {
     bytes: Vec<u8>,
+    records: u64,
     spare: Vec<Vec<u8>>,
 }
 
@@ -26,6 +27,8 @@ pub struct BatchBuilder {
 pub struct SealedBatch {
     /// Its number.
     pub number: u64,
+    /// How many records it has.
+    pub records: u64,
     /// Room for the header, then the records.
     pub(super) bytes: Vec<u8>,
 }
@@ -39,16 +42,18 @@ impl Default for BatchBuilder {
 impl BatchBuilder {
     /// Begins with nothing.
     pub fn new() -> BatchBuilder {
-        BatchBuilder { bytes: vec![0; HEADER_BYTES], spare: Vec::new() }
+        BatchBuilder { bytes: vec![0; HEADER_BYTES], records: 0, spare: Vec::new() }
     }
 
     /// Adds a record.
     pub fn push(&mut self, record: &Record) {
+        self.records += 1;
         record.encode(&mut self.bytes);
     }
 
     /// Adds a fact.
     pub fn push_fact(&mut self, fact: &Fact) {
+        self.records += 1;
         encode_fact(fact, &mut self.bytes);
     }
 
@@ -61,6 +66,7 @@ impl BatchBuilder {
         key_loser: Option<JobId>,
         payload: &[u8],
     ) {
+        self.records += 1;
         encode_put(at, left, left_bytes, key_loser, payload, &mut self.bytes);
     }
 
@@ -79,7 +85,8 @@ impl BatchBuilder {
         let mut next = self.spare.pop().unwrap_or_default();
         next.clear();
         next.resize(HEADER_BYTES, 0);
-        SealedBatch { number, bytes: std::mem::replace(&mut self.bytes, next) }
+        let bytes = std::mem::replace(&mut self.bytes, next);
+        SealedBatch { number, records: std::mem::take(&mut self.records), bytes }
     }
 
     /// Takes back the buffer of a batch that was written.

@@ -146,6 +146,7 @@ impl Store {
     /// The manifest is durable: the run takes the frozen memtable's place, older files may go.
     fn install(&mut self, manifest: Manifest) {
         let segments = self.manifest.first_segment..manifest.first_segment;
+        self.segments.retain(|segment, _| *segment >= manifest.first_segment);
         self.manifest = manifest;
         let Some(flush) = self.flushes.pop_front() else { return };
         if let Some(run) = flush.written {

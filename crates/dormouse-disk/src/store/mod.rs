@@ -18,7 +18,7 @@ mod merge;
 mod recover;
 mod task;
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use dormouse_core::backend::{Answer, Ticket};
@@ -89,6 +89,8 @@ pub struct Store {
     /// Bytes of batches since the last checkpoint, and of the checkpoint itself.
     journal_bytes: u64,
     checkpoint_bytes: u64,
+    /// Bytes of every segment that the manifest still needs.
+    segments: BTreeMap<u64, u64>,
     /// Batches up to this one are synced.
     synced: u64,
     flushes: VecDeque<Flush>,
@@ -192,6 +194,7 @@ impl Store {
     fn seal_records(&mut self) -> SealedBatch {
         let batch = self.builder.seal(self.batch);
         self.journal_bytes += batch.len() as u64;
+        *self.segments.entry(self.segment).or_default() += batch.len() as u64;
         self.batch += 1;
         self.machine.set_born(self.batch);
         batch
@@ -216,6 +219,24 @@ impl Store {
     /// The last batch that was sealed.
     pub fn last_sealed(&self) -> u64 {
         self.batch - 1
+    }
+
+    /// Bytes of the journal, as far as a start would read it.
+    pub fn journal_bytes(&self) -> u64 {
+        self.segments.values().sum()
+    }
+
+    /// Bytes of the memtable and of those that are being written.
+    pub fn memtable_bytes(&self) -> u64 {
+        let sources = &self.machine.timeline().sources;
+        let frozen: usize = sources.frozen.iter().map(|frozen| frozen.table.bytes()).sum();
+        (sources.mem.bytes() + frozen) as u64
+    }
+
+    /// How many runs are in use, and their bytes.
+    pub fn runs(&self) -> (u64, u64) {
+        let runs = &self.machine.timeline().sources.runs;
+        (runs.len() as u64, runs.iter().map(|open| open.run.meta().bytes).sum())
     }
 
     /// Refuses puts while the disk is short of space; all else goes on.
@@ -244,6 +265,11 @@ impl Store {
     }
 
     /// The rules and their tables, for questions.
+    pub fn rules(&self) -> &Machine<DiskTimeline> {
+        &self.machine
+    }
+
+    /// The rules and their tables, for questions that read runs.
     pub fn machine(&mut self) -> &mut Machine<DiskTimeline> {
         &mut self.machine
     }

@@ -5,7 +5,7 @@
 //! tombstones in the memtable by themselves. Before it reads them a start syncs the segments: what
 //! a killed process left in the page cache must not be built on unsynced.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use dormouse_core::Map;
@@ -129,6 +129,7 @@ impl Store {
         store.run_files = manifest.runs.iter().map(|run| run.no).collect();
         store.manifest = manifest;
         store.segment = plan.next_segment;
+        store.segments = plan.stretches.iter().map(|part| (part.segment, part.bytes)).collect();
         store.batch = plan.last.number + 1;
         store.push_boot(plan.last.number, now)?;
         let writer = store.write_first_batch(now)?;
@@ -151,6 +152,7 @@ impl Store {
             segment: 1,
             journal_bytes: 0,
             checkpoint_bytes: 0,
+            segments: BTreeMap::new(),
             space_checked_at: None,
             synced: 0,
             flushes: Default::default(),
