@@ -52,7 +52,7 @@ pub trait Backend: Send + Sync {
         Vec::new()
     }
 
-    /// From now on this one, and no other, is told what happens; `None` = nobody is. Events reach it
+    /// From now on this one, and no other, is told what happens; `None` = nobody is. Events come
     /// in order, each after it is as durable as promised, and before answers that wait for that.
     /// What was under way when it came or went may be told or not.
     fn watch(&self, _watcher: Option<Arc<dyn Watcher>>) {}

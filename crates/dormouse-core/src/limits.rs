@@ -64,3 +64,34 @@ pub const PRIORITY_DEFAULT: u32 = 1_024;
 pub const TTR_MS_DEFAULT: u64 = 60_000;
 /// Attempts unless given.
 pub const ATTEMPTS_MAX_DEFAULT: u32 = 16;
+
+// Of the server.
+
+/// Bytes of one HTTP request's body: a batch of puts.
+pub const HTTP_BODY_BYTES_MAX: usize = 16 << 20;
+/// Bytes of one HTTP request's line and headers.
+pub const HTTP_HEAD_BYTES_MAX: usize = 32 << 10;
+/// Headers of one HTTP request.
+pub const HTTP_HEADERS_MAX: usize = 100;
+/// Bytes of all request bodies that are in the server's hands; beyond it `busy`.
+pub const HTTP_BODIES_BYTES_MAX: usize = 64 << 20;
+/// Bytes of all answers that clients have not read yet; beyond it `busy`.
+pub const HTTP_ANSWERS_BYTES_MAX: usize = 64 << 20;
+/// Time for a request's line and headers, from their first byte on.
+pub const HTTP_HEAD_MS_MAX: u64 = 10_000;
+/// Time a connection may be silent between requests; before the first one, `HTTP_HEAD_MS_MAX`.
+pub const HTTP_IDLE_MS_MAX: u64 = 75_000;
+/// Time for a request's body, besides what its size gives it.
+pub const HTTP_BODY_MS_MAX: u64 = 10_000;
+/// The slowest a large body may come.
+pub const HTTP_BODY_BYTES_PER_S_MIN: u64 = 16 << 10;
+/// Time in which a client must take at least a byte of its answer.
+pub const HTTP_STALL_MS_MAX: u64 = 20_000;
+/// Connections at once, unless configured.
+pub const CONNECTIONS_MAX_DEFAULT: usize = 10_000;
+/// Events kept for clients that come back.
+pub const EVENTS_KEPT: usize = 16_384;
+/// Clients that follow the events at once.
+pub const EVENT_STREAMS_MAX: usize = 100;
+/// Topics with figures of their own in the metrics; the others are added up.
+pub const METRICS_TOPICS_MAX: usize = 200;

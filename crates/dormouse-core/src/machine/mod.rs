@@ -25,6 +25,7 @@ mod locks;
 mod looks;
 mod serve;
 mod sessions;
+mod tell;
 mod tick;
 mod topics;
 mod waiters;

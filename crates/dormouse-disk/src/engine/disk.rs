@@ -12,8 +12,9 @@ use super::inbox::Inbox;
 use super::meters::{DiskMeters, RuleMeters};
 use super::sync::{Parcel, SyncThread};
 use super::turn::{Keeper, Route};
+use super::watch::Watch;
 use super::worker::{Priority, Worker};
-use super::{Event, Options};
+use super::{Options, Report};
 use crate::clock::{Reading, SteadyClock};
 use crate::disk::Disk;
 use crate::lock::DirLock;
@@ -29,6 +30,7 @@ pub(super) struct DiskKeeper {
     clock: SteadyClock,
     sync: SyncThread,
     meters: Arc<DiskMeters>,
+    watch: Arc<Watch>,
     flush: Worker,
     merge: Worker,
     /// The last batch known to be as durable as promised.
@@ -45,6 +47,7 @@ impl DiskKeeper {
         lock: Option<DirLock>,
         options: &Options,
         inbox: &Arc<Inbox>,
+        watch: &Arc<Watch>,
     ) -> Result<DiskKeeper, OpenError> {
         let (boot_id, reading) = (options.clock.boot_id(), options.clock.read());
         let Opened { store, writer, clock } =
@@ -60,12 +63,14 @@ impl DiskKeeper {
             options.durability,
             Arc::clone(inbox),
             Arc::clone(&meters),
+            Arc::clone(watch),
         );
         Ok(DiskKeeper {
             store,
             clock,
             sync,
             meters,
+            watch: Arc::clone(watch),
             flush: Worker::start(
                 "dormouse-flush",
                 Priority::Usual,
@@ -87,6 +92,13 @@ impl DiskKeeper {
         for (ticket, answer, when) in self.store.answers() {
             route(ticket, answer, when);
         }
+    }
+
+    /// The open batch goes out next, and with it what waits for it.
+    fn seal(&mut self, now: Now, waiting: &mut Outgoing) {
+        self.parcel.batches.extend(self.store.seal(now));
+        self.parcel.events.append(&mut self.store.take_events());
+        self.parcel.answers.append(waiting);
     }
 
     fn hand_over(&mut self, in_flight: u64) {
@@ -120,12 +132,14 @@ impl Keeper for DiskKeeper {
         command: Command,
         route: &mut Route<'_>,
     ) -> Result<(), Error> {
+        self.store.set_watched(self.watch.is_on());
         self.store.step(now, ticket, command)?;
         self.route(route);
         Ok(())
     }
 
     fn tick(&mut self, now: Now, route: &mut Route<'_>) -> Result<(), Error> {
+        self.store.set_watched(self.watch.is_on());
         self.store.tick(now)?;
         self.route(route);
         Ok(())
@@ -139,15 +153,15 @@ impl Keeper for DiskKeeper {
         meters.note(self.store.rules());
     }
 
-    fn event(&mut self, event: Event) -> Result<(), Error> {
-        match event {
-            Event::Durable { batch, buffers } => {
+    fn report(&mut self, report: Report) -> Result<(), Error> {
+        match report {
+            Report::Durable { batch, buffers } => {
                 self.durable = self.durable.max(batch);
                 self.store.set_durable(self.durable);
                 buffers.into_iter().for_each(|buffer| self.store.recycle(buffer));
             }
-            Event::Synced { batch } => self.store.set_synced(batch),
-            Event::Task(done) => {
+            Report::Synced { batch } => self.store.set_synced(batch),
+            Report::Task(done) => {
                 if matches!(done, Done::Removed) {
                     self.store.check_space();
                 }
@@ -155,7 +169,7 @@ impl Keeper for DiskKeeper {
                 self.store.finish(done);
                 self.meters.note_runs(&self.store);
             }
-            Event::Failed(error) => return Err(error),
+            Report::Failed(error) => return Err(error),
         }
         Ok(())
     }
@@ -164,8 +178,7 @@ impl Keeper for DiskKeeper {
         let in_flight = self.store.last_sealed() - self.durable;
         let freezes = self.store.wants_freeze();
         if in_flight < IN_FLIGHT_MAX || freezes {
-            self.parcel.batches.extend(self.store.seal(now));
-            self.parcel.answers.append(waiting);
+            self.seal(now, waiting);
         }
         if freezes {
             self.parcel.batches.push(self.store.freeze(now));
@@ -183,8 +196,7 @@ impl Keeper for DiskKeeper {
 
     fn close(&mut self, now: Now, waiting: &mut Outgoing) -> Result<(), Error> {
         self.store.push_seal();
-        self.parcel.batches.extend(self.store.seal(now));
-        self.parcel.answers.append(waiting);
+        self.seal(now, waiting);
         self.hand_over(1);
         let failed = self.sync.stop();
         self.store.stop_merge();

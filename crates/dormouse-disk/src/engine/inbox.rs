@@ -8,7 +8,7 @@ use dormouse_core::command::Command;
 use dormouse_core::error::{Code, Error};
 use dormouse_core::limits::{INBOX_BYTES_MAX, INBOX_REQUESTS_MAX};
 
-use super::Event;
+use super::Report;
 
 /// A batch as it was submitted.
 pub(super) struct Submission {
@@ -20,7 +20,7 @@ pub(super) struct Submission {
 #[derive(Default)]
 pub(super) struct Mail {
     pub(super) submissions: Vec<Submission>,
-    pub(super) events: Vec<Event>,
+    pub(super) reports: Vec<Report>,
     pub(super) closing: bool,
 }
 
@@ -82,8 +82,8 @@ impl Inbox {
     }
 
     /// Another thread reports.
-    pub(super) fn report(&self, event: Event) {
-        self.lock().mail.events.push(event);
+    pub(super) fn report(&self, report: Report) {
+        self.lock().mail.reports.push(report);
         self.arrived.notify_one();
     }
 
@@ -106,13 +106,13 @@ impl Inbox {
         std::mem::take(&mut state.mail.submissions)
     }
 
-    /// Waits until there is mail, or for so long. While `events_only`, requests stay where they
+    /// Waits until there is mail, or for so long. While `reports_only`, requests stay where they
     /// are.
-    pub(super) fn wait(&self, timeout: Option<Duration>, events_only: bool) -> Mail {
+    pub(super) fn wait(&self, timeout: Option<Duration>, reports_only: bool) -> Mail {
         let mut state = self.lock();
         let is_quiet = |state: &mut State| {
-            let requests = !events_only && !state.mail.submissions.is_empty();
-            !(requests || !state.mail.events.is_empty() || state.mail.closing || state.nudged)
+            let requests = !reports_only && !state.mail.submissions.is_empty();
+            !(requests || !state.mail.reports.is_empty() || state.mail.closing || state.nudged)
         };
         state = match timeout {
             Some(timeout) => {
@@ -126,10 +126,10 @@ impl Inbox {
         state.nudged = false;
         let mut mail = Mail {
             submissions: Vec::new(),
-            events: std::mem::take(&mut state.mail.events),
+            reports: std::mem::take(&mut state.mail.reports),
             closing: state.mail.closing,
         };
-        if !events_only {
+        if !reports_only {
             mail.submissions = std::mem::take(&mut state.mail.submissions);
             state.requests = 0;
             state.bytes = 0;

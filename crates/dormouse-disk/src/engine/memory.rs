@@ -1,8 +1,11 @@
 //! The engine without files: the same rules, the same loop, nothing to wait for.
 
+use std::sync::Arc;
+
 use dormouse_core::backend::Ticket;
 use dormouse_core::command::Command;
 use dormouse_core::error::Error;
+use dormouse_core::event::Event;
 use dormouse_core::machine::{Machine, Output};
 use dormouse_core::time::Now;
 use dormouse_core::timeline::memory::MemoryTimeline;
@@ -10,24 +13,32 @@ use dormouse_core::timeline::memory::MemoryTimeline;
 use super::answers::Outgoing;
 use super::meters::RuleMeters;
 use super::turn::{Keeper, Route};
+use super::watch::Watch;
 use crate::clock::{Reading, SteadyClock, TimeSource};
 
 pub(super) struct MemoryKeeper {
     machine: Machine<MemoryTimeline>,
     out: Output,
+    watch: Arc<Watch>,
+    events: Vec<Event>,
     clock: SteadyClock,
 }
 
 impl MemoryKeeper {
-    pub(super) fn new(clock: &dyn TimeSource) -> MemoryKeeper {
+    pub(super) fn new(clock: &dyn TimeSource, watch: Arc<Watch>) -> MemoryKeeper {
         MemoryKeeper {
             machine: Machine::new(MemoryTimeline::default()),
             out: Output::default(),
+            watch,
+            events: Vec::new(),
             clock: SteadyClock::begin(clock.read()),
         }
     }
 
-    fn route(&mut self, route: &mut Route<'_>) {
+    fn route(&mut self, now: Now, route: &mut Route<'_>) {
+        if self.watch.is_on() {
+            self.machine.tell(now, &self.out.facts, &mut self.events);
+        }
         self.out.facts.clear();
         for (ticket, answer, when) in self.out.answers.drain(..) {
             route(ticket, answer, when);
@@ -48,13 +59,13 @@ impl Keeper for MemoryKeeper {
         route: &mut Route<'_>,
     ) -> Result<(), Error> {
         self.machine.step(now, ticket, command, &mut self.out)?;
-        self.route(route);
+        self.route(now, route);
         Ok(())
     }
 
     fn tick(&mut self, now: Now, route: &mut Route<'_>) -> Result<(), Error> {
         self.machine.tick(now, &mut self.out)?;
-        self.route(route);
+        self.route(now, route);
         Ok(())
     }
 
@@ -67,11 +78,13 @@ impl Keeper for MemoryKeeper {
     }
 
     fn end_turn(&mut self, _now: Now, waiting: &mut Outgoing) -> Result<(), Error> {
+        self.watch.tell(&mut self.events);
         waiting.deliver();
         Ok(())
     }
 
     fn close(&mut self, _now: Now, waiting: &mut Outgoing) -> Result<(), Error> {
+        self.watch.tell(&mut self.events);
         waiting.deliver();
         Ok(())
     }

@@ -17,6 +17,7 @@ mod memory;
 mod meters;
 mod sync;
 mod turn;
+mod watch;
 mod worker;
 
 use std::path::Path;
@@ -25,6 +26,7 @@ use std::thread::JoinHandle;
 
 use dormouse_core::backend::{Backend, Request, Sink};
 use dormouse_core::error::Error;
+use dormouse_core::event::Watcher;
 use dormouse_core::meter::Meter;
 
 use crate::clock::{SystemClock, TimeSource};
@@ -35,6 +37,7 @@ pub use crate::store::{OpenError, Sizes};
 use crate::store::Done;
 use inbox::{Inbox, Submission};
 use meters::{DiskMeters, RuleMeters};
+use watch::Watch;
 
 /// What an answered mutation survives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,7 +74,7 @@ impl Default for Options {
 }
 
 /// What other threads tell the engine thread.
-enum Event {
+enum Report {
     /// Batches up to this one are written (and, unless relaxed, synced); buffers to use again.
     Durable { batch: u64, buffers: Vec<Vec<u8>> },
     /// Batches up to this one are synced.
@@ -90,6 +93,7 @@ pub struct Engine {
 
 struct Shared {
     inbox: Arc<Inbox>,
+    watch: Arc<Watch>,
     rule_meters: Arc<RuleMeters>,
     /// Only with files.
     disk_meters: Option<Arc<DiskMeters>>,
@@ -113,22 +117,24 @@ impl Engine {
         lock: Option<DirLock>,
         options: Options,
     ) -> Result<Engine, OpenError> {
-        let inbox = Arc::new(Inbox::default());
-        let keeper = disk::DiskKeeper::open(disk, lock, &options, &inbox)?;
+        let (inbox, watch) = (Arc::new(Inbox::default()), Arc::new(Watch::default()));
+        let keeper = disk::DiskKeeper::open(disk, lock, &options, &inbox, &watch)?;
         let meters = keeper.meters();
-        Ok(Engine::start(inbox, keeper, options.clock, Some(meters)))
+        Ok(Engine::start(inbox, keeper, options.clock, watch, Some(meters)))
     }
 
     /// An engine that keeps everything in memory.
     pub fn memory(options: Options) -> Engine {
-        let keeper = memory::MemoryKeeper::new(options.clock.as_ref());
-        Engine::start(Arc::new(Inbox::default()), keeper, options.clock, None)
+        let watch = Arc::new(Watch::default());
+        let keeper = memory::MemoryKeeper::new(options.clock.as_ref(), Arc::clone(&watch));
+        Engine::start(Arc::new(Inbox::default()), keeper, options.clock, watch, None)
     }
 
     fn start(
         inbox: Arc<Inbox>,
         keeper: impl turn::Keeper + 'static,
         clock: Arc<dyn TimeSource>,
+        watch: Arc<Watch>,
         disk_meters: Option<Arc<DiskMeters>>,
     ) -> Engine {
         let nudged = Arc::downgrade(&inbox);
@@ -142,7 +148,7 @@ impl Engine {
         let measured = Arc::clone(&rule_meters);
         let run = move || turn::Turns::new(mail, keeper, clock, measured).run();
         let thread = Mutex::new(Some(worker::spawn("dormouse-engine", run)));
-        Engine { shared: Arc::new(Shared { inbox, rule_meters, disk_meters, thread }) }
+        Engine { shared: Arc::new(Shared { inbox, watch, rule_meters, disk_meters, thread }) }
     }
 
     /// Finishes what is in flight, syncs, seals and ends. Later requests get `unavailable`. The
@@ -155,6 +161,10 @@ impl Engine {
 impl Backend for Engine {
     fn submit(&self, batch: Vec<Request>, sink: Arc<dyn Sink>) -> Result<(), Error> {
         self.shared.inbox.submit(Submission { requests: batch, sink })
+    }
+
+    fn watch(&self, watcher: Option<Arc<dyn Watcher>>) {
+        self.shared.watch.set(watcher);
     }
 
     fn meters(&self) -> Vec<Meter> {

@@ -7,22 +7,25 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use dormouse_core::error::Error;
+use dormouse_core::event::Event;
 
 use super::answers::Outgoing;
 use super::inbox::Inbox;
 use super::meters::DiskMeters;
+use super::watch::Watch;
 use super::worker::{panicked, spawn};
-use super::{Durability, Event};
+use super::{Durability, Report};
 use crate::clock::{Deadline, Stopwatch};
 use crate::damage::Damage;
 use crate::disk::Disk;
 use crate::journal::SegmentWriter;
 use crate::store::Sealed;
 
-/// One hand-over: batches to write, and the answers that wait for them and all before.
+/// One hand-over: batches to write, and the events and answers that wait for them and all before.
 #[derive(Default)]
 pub(super) struct Parcel {
     pub(super) batches: Vec<Sealed>,
+    pub(super) events: Vec<Event>,
     pub(super) answers: Outgoing,
 }
 
@@ -40,6 +43,7 @@ impl SyncThread {
         durability: Durability,
         inbox: Arc<Inbox>,
         meters: Arc<DiskMeters>,
+        watch: Arc<Watch>,
     ) -> SyncThread {
         let (parcels, waiting) = channel();
         let sync = Sync {
@@ -51,6 +55,7 @@ impl SyncThread {
             durability,
             inbox,
             meters,
+            watch,
             failed: None,
         };
         let thread = spawn("dormouse-sync", move || sync.run(&waiting));
@@ -82,6 +87,7 @@ struct Sync {
     durability: Durability,
     inbox: Arc<Inbox>,
     meters: Arc<DiskMeters>,
+    watch: Arc<Watch>,
     failed: Option<Error>,
 }
 
@@ -121,10 +127,11 @@ impl Sync {
 
     fn handle(&mut self, mut parcels: Vec<Parcel>) {
         let mut answers = Outgoing::default();
-        let mut batches = Vec::new();
+        let (mut batches, mut events) = (Vec::new(), Vec::new());
         for parcel in &mut parcels {
             answers.append(&mut parcel.answers);
             batches.append(&mut parcel.batches);
+            events.append(&mut parcel.events);
         }
         if self.failed.is_none()
             && let Err(damage) = self.make_durable(batches)
@@ -132,9 +139,12 @@ impl Sync {
             self.fail(&damage);
         }
         match &self.failed {
-            // After the first failure nothing is answered ok, ever.
+            // After the first failure nothing is answered ok or told, ever.
             Some(error) => answers.fail(error),
-            None => answers.deliver(),
+            None => {
+                self.watch.tell(&mut events);
+                answers.deliver();
+            }
         }
     }
 
@@ -156,7 +166,7 @@ impl Sync {
             Durability::Synced => self.sync()?,
             Durability::Relaxed { ms } => self.sync_in(Duration::from_millis(ms))?,
         }
-        self.inbox.report(Event::Durable { batch: self.written, buffers });
+        self.inbox.report(Report::Durable { batch: self.written, buffers });
         Ok(())
     }
 
@@ -176,7 +186,7 @@ impl Sync {
             self.writer.sync()?;
             self.meters.note_sync(watch.passed());
             self.synced = self.written;
-            self.inbox.report(Event::Synced { batch: self.synced });
+            self.inbox.report(Report::Synced { batch: self.synced });
         }
         Ok(())
     }
@@ -192,6 +202,6 @@ impl Sync {
     fn stop_with(&mut self, error: Error) {
         self.due = None;
         self.failed = Some(error.clone());
-        self.inbox.report(Event::Failed(error));
+        self.inbox.report(Report::Failed(error));
     }
 }

@@ -10,7 +10,7 @@ use dormouse_core::error::Error;
 use dormouse_core::machine::When;
 use dormouse_core::time::Now;
 
-use super::Event;
+use super::Report;
 use super::answers::{Outgoing, Parked};
 use super::inbox::{Inbox, Mail, Submission};
 use super::meters::RuleMeters;
@@ -45,7 +45,7 @@ pub(super) trait Keeper: Send {
     /// Tells what the rules hold.
     fn note(&self, meters: &RuleMeters);
     /// Another thread reported.
-    fn event(&mut self, _event: Event) -> Result<(), Error> {
+    fn report(&mut self, _report: Report) -> Result<(), Error> {
         Ok(())
     }
     /// Takes the answers that wait and sees that they leave when they may.
@@ -118,8 +118,8 @@ impl<K: Keeper> Turns<K> {
 
     fn turn(&mut self, mail: Mail) -> Result<(), Error> {
         self.taken.extend(mail.submissions);
-        for event in mail.events {
-            self.keeper.event(event)?;
+        for report in mail.reports {
+            self.keeper.report(report)?;
         }
         let mut now = self.keeper.now(self.clock.read());
         let gap_ms = now.steady_ms.saturating_sub(self.last.steady_ms);
@@ -160,8 +160,8 @@ impl<K: Keeper> Turns<K> {
             let late = self.inbox.wait(Some(end.left()), false);
             // What came before stays before; its acks and kills are done already.
             self.taken.extend(late.submissions);
-            for event in late.events {
-                self.keeper.event(event)?;
+            for report in late.reports {
+                self.keeper.report(report)?;
             }
         }
     }

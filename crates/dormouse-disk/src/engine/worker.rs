@@ -10,7 +10,7 @@ use dormouse_core::error::Error;
 use rustix::process::setpriority_process;
 use rustix::thread::gettid;
 
-use super::Event;
+use super::Report;
 use super::inbox::Inbox;
 use crate::disk::Disk;
 use crate::store::Task;
@@ -50,9 +50,9 @@ impl Worker {
             for task in waiting {
                 let ran = catch_unwind(AssertUnwindSafe(|| task.run(&disk)));
                 inbox.report(match ran {
-                    Ok(Ok(done)) => Event::Task(done),
-                    Ok(Err(damage)) => Event::Failed(stopped(damage)),
-                    Err(_) => Event::Failed(panicked()),
+                    Ok(Ok(done)) => Report::Task(done),
+                    Ok(Err(damage)) => Report::Failed(stopped(damage)),
+                    Err(_) => Report::Failed(panicked()),
                 });
             }
         };

@@ -24,6 +24,7 @@ use std::sync::Arc;
 use dormouse_core::backend::{Answer, Ticket};
 use dormouse_core::command::Command;
 use dormouse_core::error::{Code, Error};
+use dormouse_core::event::Event;
 use dormouse_core::fact::{Fact, Whereto};
 use dormouse_core::machine::{Machine, Output, When};
 use dormouse_core::time::Now;
@@ -82,6 +83,9 @@ pub struct Store {
     sizes: Sizes,
     machine: Machine<DiskTimeline>,
     out: Output,
+    /// Whether facts become events, and those since the last call of `take_events`.
+    watched: bool,
+    events: Vec<Event>,
     builder: BatchBuilder,
     /// The number of the batch that is being filled.
     batch: u64,
@@ -120,7 +124,7 @@ impl Store {
     /// Applies one command.
     pub fn step(&mut self, now: Now, ticket: Ticket, command: Command) -> Result<(), Error> {
         self.machine.step(now, ticket, command, &mut self.out)?;
-        self.collect();
+        self.collect(now);
         Ok(())
     }
 
@@ -132,7 +136,7 @@ impl Store {
             self.space_checked_at = self.space_checked_at.map(|_| now.steady_ms);
         }
         self.machine.tick(now, &mut self.out)?;
-        self.collect();
+        self.collect(now);
         Ok(())
     }
 
@@ -151,7 +155,10 @@ impl Store {
     }
 
     /// Facts go to the open batch. What a put brought is encoded already, in the memtable.
-    fn collect(&mut self) {
+    fn collect(&mut self, now: Now) {
+        if self.watched {
+            self.machine.tell(now, &self.out.facts, &mut self.events);
+        }
         let mem = &mut self.machine.timeline_mut().sources.mem;
         let arrivals = mem.take_arrivals();
         let mut arrived = arrivals.iter();
@@ -175,6 +182,17 @@ impl Store {
     /// Answers since the last call. One that waits belongs to the batch that is open now.
     pub fn answers(&mut self) -> std::vec::Drain<'_, (Ticket, Answer, When)> {
         self.out.answers.drain(..)
+    }
+
+    /// From now on facts become events, or no longer do.
+    pub fn set_watched(&mut self, watched: bool) {
+        self.watched = watched;
+    }
+
+    /// Events since the last call. They belong to the batch that is open now, and may be told when
+    /// it is as durable as promised.
+    pub fn take_events(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.events)
     }
 
     /// Bytes of the open batch.

@@ -147,6 +147,8 @@ impl Store {
             sizes,
             machine,
             out: Output::default(),
+            watched: false,
+            events: Vec::new(),
             builder: BatchBuilder::new(),
             batch: 1,
             segment: 1,
@@ -178,7 +180,7 @@ impl Store {
             wall_ms: self.boot.wall_ms,
         }));
         self.machine.recovered(now, &mut self.out)?;
-        self.collect();
+        self.collect(now);
         Ok(())
     }
 

@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 #![allow(dead_code, reason = "not every test needs everything")]
 
+pub(crate) mod gate;
+
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -14,7 +16,7 @@ use dormouse_core::topic::TopicName;
 use dormouse_disk::engine::Engine;
 
 /// Long enough for any machine; a test that waits so long has failed.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Passes answers on.
 struct Answers(Mutex<Sender<Answer>>);
@@ -28,37 +30,37 @@ impl Sink for Answers {
 }
 
 /// A sink, and what arrives there.
-pub fn sink() -> (Arc<dyn Sink>, Receiver<Answer>) {
+pub(crate) fn sink() -> (Arc<dyn Sink>, Receiver<Answer>) {
     let (answers, arrived) = channel();
     (Arc::new(Answers(Mutex::new(answers))), arrived)
 }
 
-pub fn request(command: Command) -> Request {
+pub(crate) fn request(command: Command) -> Request {
     Request { ticket: Ticket::next(), command }
 }
 
 /// One request, one answer.
-pub fn call(engine: &dyn Backend, command: Command) -> Answer {
+pub(crate) fn call(engine: &dyn Backend, command: Command) -> Answer {
     let (sink, arrived) = sink();
     engine.submit(vec![request(command)], sink)?;
     arrived.recv_timeout(PATIENCE).expect("no answer")
 }
 
-pub fn topic(name: &str) -> TopicName {
+pub(crate) fn topic(name: &str) -> TopicName {
     TopicName::new(name).unwrap()
 }
 
-pub fn reserve_of(name: &str, max: usize) -> Command {
+pub(crate) fn reserve_of(name: &str, max: usize) -> Command {
     let topics = vec![topic(name)];
     Command::Reserve(Reserve { topics, max, wait_ms: 0, ttr_ms: None, session: None })
 }
 
-pub fn put_one(engine: &Engine, put: Put) -> JobId {
+pub(crate) fn put_one(engine: &Engine, put: Put) -> JobId {
     let Ok(Reply::Put(replies)) = call(engine, Command::Put(vec![put])) else { panic!("no put") };
     replies[0].as_ref().unwrap().id
 }
 
-pub fn reserve(engine: &Engine, name: &str, max: usize) -> Vec<LeasedJob> {
+pub(crate) fn reserve(engine: &Engine, name: &str, max: usize) -> Vec<LeasedJob> {
     let Ok(Reply::Jobs(jobs)) = call(engine, reserve_of(name, max)) else { panic!("no jobs") };
     jobs
 }
