@@ -1,1 +1,3 @@
 //! Any [`Backend`](dormouse_core::backend::Backend) behind HTTP.
+
+pub mod access;

@@ -1,0 +1,160 @@
+//! The table: every verb, every kind of scope, allowed and forbidden.
+
+use super::*;
+
+fn entry(name: &str, token: &str, scopes: &[&str]) -> TokenEntry {
+    let scopes = scopes.iter().map(|scope| scope.parse().unwrap()).collect();
+    TokenEntry { name: name.to_owned(), hash: hash_token(token), scopes }
+}
+
+fn granted(scopes: &[&str]) -> Grant {
+    let access = Access::new(vec![entry("it", "secret", scopes)]).unwrap();
+    access.grant(Some("secret")).unwrap()
+}
+
+const PRODUCER: &str = "put get cancel reschedule";
+const CONSUMER: &str = "reserve ack nack release extend kill get";
+const VIEWER: &str = "get list stats forecast events metrics";
+const OPERATOR: &str = "get list stats forecast events metrics \
+    set_topic pause resume purge revive kick kill cancel reschedule";
+const ADMIN: &str = "put reserve ack nack release extend kill cancel reschedule get list stats \
+    forecast set_topic pause resume purge revive kick lock events metrics backup";
+
+#[test]
+fn every_verb_on_every_kind_of_scope() {
+    // The verbs of a scope, and what they are spelled out.
+    let mut sets = vec![
+        ("*", ADMIN),
+        ("admin", ADMIN),
+        ("producer", PRODUCER),
+        ("consumer", CONSUMER),
+        ("viewer", VIEWER),
+        ("operator", OPERATOR),
+        ("put,ack", "put ack"),
+        ("lock, viewer", "lock get list stats forecast events metrics"),
+    ];
+    sets.extend(Verb::ALL.map(|verb| (verb.as_str(), verb.as_str())));
+    // The topics of a scope, some topics, and whether each is among them.
+    type Cases<'a> = &'a [(&'a str, bool)];
+    let places: [(&str, bool, Cases<'_>); 4] = [
+        ("*", true, &[("orders", true), ("orders.eu", true), ("", true), ("a:b", true)]),
+        ("orders", false, &[("orders", true), ("orders.eu", false), ("order", false), ("", false)]),
+        (
+            "orders.*",
+            false,
+            &[("orders.", true), ("orders.eu", true), ("orders", false), ("Orders.eu", false)],
+        ),
+        ("a:b*", false, &[("a:b", true), ("a:bc", true), ("a", false), ("a:", false)]),
+    ];
+    for (words, spelled) in sets {
+        for (topics, all, cases) in &places {
+            let scope = format!("{words}:{topics}");
+            let grant = granted(&[&scope]);
+            for verb in Verb::ALL {
+                let listed = spelled.split_whitespace().any(|word| word == verb.as_str());
+                assert_eq!(grant.may_somewhere(verb), listed, "{scope} {verb}");
+                assert_eq!(grant.covers_all(verb), listed && *all, "{scope} {verb}");
+                assert_eq!(grant.check_verb(verb).is_ok(), listed && *all, "{scope} {verb}");
+                for (topic, inside) in *cases {
+                    let allowed = grant.check(verb, topic).is_ok();
+                    assert_eq!(allowed, listed && *inside, "{scope} {verb} {topic}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn scopes_of_one_token_add_up_but_do_not_mix() {
+    let grant = granted(&["producer:in.*", "consumer:out", "stats:*"]);
+    let check = |verb, topic, allowed| {
+        assert_eq!(grant.check(verb, topic).is_ok(), allowed, "{verb} {topic}");
+    };
+    check(Verb::Put, "in.a", true);
+    check(Verb::Put, "out", false);
+    check(Verb::Reserve, "out", true);
+    check(Verb::Reserve, "in.a", false);
+    check(Verb::Get, "in.a", true);
+    check(Verb::Get, "out", true);
+    check(Verb::Get, "other", false);
+    check(Verb::Stats, "other", true);
+    assert!(grant.covers_all(Verb::Stats));
+    assert!(!grant.covers_all(Verb::Get));
+    assert!(!grant.may_somewhere(Verb::Purge));
+}
+
+#[test]
+fn open_lets_everybody_do_everything() {
+    let access = Access::open();
+    assert!(access.is_open());
+    for bearer in [None, Some("anything")] {
+        let grant = access.grant(bearer).unwrap();
+        assert!(Verb::ALL.into_iter().all(|verb| grant.check(verb, "x").is_ok()));
+        assert!(Verb::ALL.into_iter().all(|verb| grant.check_verb(verb).is_ok()));
+    }
+}
+
+#[test]
+fn only_a_known_token_is_granted_something() {
+    let tokens = vec![entry("one", "s1", &["put:*"]), entry("two", "s2", &["ack:*"])];
+    let access = Access::new(tokens).unwrap();
+    assert!(!access.is_open());
+    for bearer in [None, Some(""), Some("s"), Some("s1 "), Some("S1"), Some("one")] {
+        assert_eq!(access.grant(bearer).unwrap_err().code, Code::Unauthorized, "{bearer:?}");
+    }
+    assert_eq!(access.grant(Some("s1")).unwrap().name(), "one");
+    assert_eq!(access.grant(Some("s2")).unwrap().name(), "two");
+    // The hash is no token.
+    let shown: String = hash_token("s1").iter().map(|byte| format!("{byte:02x}")).collect();
+    assert!(access.grant(Some(&shown)).is_err());
+}
+
+#[test]
+fn what_is_forbidden_says_what_is_allowed() {
+    let grant = granted(&["producer:orders.*", "stats:*"]);
+    let check = |result: Result<(), Error>, text: &str| {
+        let error = result.unwrap_err();
+        assert_eq!(error.code, Code::Forbidden);
+        assert_eq!(error.text, text);
+    };
+    let allows = "it allows `producer:orders.*`, `stats:*`";
+    let text = format!("token `it` does not allow `purge` on topic `orders.eu`; {allows}");
+    check(grant.check(Verb::Purge, "orders.eu"), &text);
+    let text = format!("token `it` does not allow `lock` on lock `l`; {allows}");
+    check(grant.check(Verb::Lock, "l"), &text);
+    let text = format!("token `it` does not allow `backup` on all topics; {allows}");
+    check(grant.check_verb(Verb::Backup), &text);
+}
+
+#[test]
+fn a_table_that_cannot_be_is_refused() {
+    let check = |tokens: Vec<TokenEntry>, expected| {
+        assert_eq!(Access::new(tokens).unwrap_err(), expected);
+    };
+    let all = &["*:*"];
+    check(vec![], AccessError::NoToken);
+    check(vec![entry("", "x", all)], AccessError::NoName);
+    check(vec![entry("a", "x", &[])], AccessError::NoScopes("a".to_owned()));
+    let same = vec![entry("a", "x", all), entry("a", "y", all)];
+    check(same, AccessError::SameName("a".to_owned()));
+    let same = vec![entry("a", "x", all), entry("b", "x", all)];
+    check(same, AccessError::SameToken("a".to_owned(), "b".to_owned()));
+}
+
+#[test]
+fn a_replaced_table_counts_in_every_clone() {
+    let access = Access::open();
+    let clone = access.clone();
+    let old = clone.grant(None).unwrap();
+    access.replace(&Access::new(vec![entry("a", "x", &["put:*"])]).unwrap());
+    assert!(!clone.is_open());
+    assert!(clone.grant(None).is_err());
+    assert_eq!(clone.grant(Some("x")).unwrap().name(), "a");
+    assert!(old.check(Verb::Purge, "x").is_ok());
+}
+
+#[test]
+fn a_hash_is_sha_256() {
+    let shown: String = hash_token("abc").iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(shown, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+}
