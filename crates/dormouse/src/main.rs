@@ -1,3 +1,7 @@
 //! The binary: server and command line of the Dormouse delay queue.
 
-fn main() {}
+mod cli;
+
+fn main() -> std::process::ExitCode {
+    cli::main()
+}

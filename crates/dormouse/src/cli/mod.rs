@@ -1,0 +1,142 @@
+//! The command line: one file per subcommand, and the roles they share.
+
+mod client;
+mod exit;
+mod health;
+mod output;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use client::Client;
+use exit::Failure;
+use output::Output;
+
+/// Dormouse, a durable delay queue: put a job now, get it at its time.
+#[derive(Parser)]
+#[command(name = "dormouse", version, max_term_width = 100, after_help = AFTER_HELP)]
+struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Command,
+}
+
+const AFTER_HELP: &str = "\
+Data goes to stdout, everything else to stderr.
+
+Exit codes:
+  0  done
+  1  error
+  2  wrong usage
+  3  not found; also a reserve that got no job
+  4  conflict: a taken key, a held lock, a lease that is lost, a job in another state
+  5  the server cannot be reached, or did not answer
+  6  busy, full or unavailable: try again later
+
+Examples:
+  dormouse serve --data ./dormouse-data
+  dormouse put orders '{\"order\": 42}' --json --delay 30m --key 42
+  dormouse work orders -- ./cancel-order.sh";
+
+/// What every subcommand that talks to a server needs.
+#[derive(clap::Args)]
+pub(crate) struct Global {
+    /// Where the server is
+    #[arg(
+        long,
+        global = true,
+        env = "DORMOUSE_URL",
+        value_name = "URL",
+        default_value = "http://127.0.0.1:7788",
+        help_heading = "Server"
+    )]
+    pub(crate) url: String,
+    /// The token that the server asks for
+    #[arg(
+        long,
+        global = true,
+        env = "DORMOUSE_TOKEN",
+        hide_env_values = true,
+        value_name = "TOKEN",
+        help_heading = "Server"
+    )]
+    pub(crate) token: Option<String>,
+    /// Read the token from this file; goes before --token
+    #[arg(
+        long,
+        global = true,
+        env = "DORMOUSE_TOKEN_FILE",
+        value_name = "FILE",
+        help_heading = "Server"
+    )]
+    pub(crate) token_file: Option<std::path::PathBuf>,
+    /// How to print data: json is what the server answered
+    #[arg(
+        short,
+        long,
+        global = true,
+        value_name = "FORMAT",
+        default_value = "table",
+        help_heading = "Output"
+    )]
+    pub(crate) output: Output,
+}
+
+impl Global {
+    /// A client of the server that the options name.
+    pub(crate) fn client(&self) -> Result<Client, Failure> {
+        Client::new(self)
+    }
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Health(health::Args),
+}
+
+impl Command {
+    async fn run(self, global: &Global) -> Result<(), Failure> {
+        match self {
+            Self::Health(args) => args.run(global).await,
+        }
+    }
+
+    /// Whether it needs more than the one thread that waits for answers.
+    fn is_threaded(&self) -> bool {
+        false
+    }
+}
+
+/// Reads the arguments, runs the subcommand, says what failed.
+pub(crate) fn main() -> ExitCode {
+    let Cli { global, command } = Cli::parse();
+    let mut builder = if command.is_threaded() {
+        tokio::runtime::Builder::new_multi_thread()
+    } else {
+        tokio::runtime::Builder::new_current_thread()
+    };
+    let runtime = match builder.enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return Failure::new(format!("cannot start: {error}")).report(),
+    };
+    let result = runtime.block_on(command.run(&global));
+    // A read of stdin that nobody waits for any more must not keep the process.
+    runtime.shutdown_background();
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tree_of_arguments_is_sound() {
+        use clap::CommandFactory as _;
+        Cli::command().debug_assert();
+    }
+}
