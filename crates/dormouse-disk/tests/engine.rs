@@ -106,3 +106,81 @@ fn closing_answers_what_waits() {
     let answer = arrived.recv_timeout(PATIENCE).unwrap();
     assert_eq!(answer.unwrap_err().code, Code::Unavailable);
 }
+
+/// Panics with the first answer.
+struct Bomb;
+
+impl Sink for Bomb {
+    fn deliver(&self, _answers: &mut Vec<(Ticket, Answer)>) {
+        panic!("a sink of the test panics");
+    }
+}
+
+fn both(test: impl Fn(Engine)) {
+    let dir = tempfile::tempdir().unwrap();
+    test(Engine::memory(Options::default()));
+    test(Engine::open(dir.path(), Options::default()).unwrap());
+}
+
+fn wait_for_a_job() -> Request {
+    let reserve =
+        Reserve { topics: vec![topic()], max: 1, wait_ms: 60_000, ttr_ms: None, session: None };
+    Request { ticket: Ticket::next(), command: Command::Reserve(reserve) }
+}
+
+#[test]
+fn a_sink_that_panics_leaves_nobody_waiting() {
+    both(|engine| {
+        let (sink, arrived) = holder(None);
+        // Two wait, the second behind a reserve whose answer is a panic on the engine thread.
+        engine.submit(vec![wait_for_a_job()], sink.clone()).unwrap();
+        let other = TopicName::new("other").unwrap();
+        let bad = Reserve { topics: vec![other], max: 1, wait_ms: 0, ttr_ms: None, session: None };
+        let bad = Request { ticket: Ticket::next(), command: Command::Reserve(bad) };
+        engine.submit(vec![bad], Arc::new(Bomb)).unwrap();
+        for _ in 0..2 {
+            if engine.submit(vec![wait_for_a_job()], sink.clone()).is_ok() {
+                let answer = arrived.recv_timeout(PATIENCE).unwrap();
+                assert_eq!(answer.unwrap_err().code, Code::Unavailable);
+            }
+        }
+        let error = engine.wait_stopped().unwrap_err();
+        assert_eq!(error.code, Code::Unavailable);
+        assert!(error.text.contains("panicked"), "{error}");
+        assert_eq!(engine.close().unwrap_err(), error, "everybody is told the same");
+    });
+}
+
+#[test]
+fn a_panic_at_a_durable_answer_leaves_nobody_waiting() {
+    both(|engine| {
+        let (sink, arrived) = holder(None);
+        engine.submit(put(), Arc::new(Bomb)).unwrap();
+        let others = (0..10).filter(|_| engine.submit(put(), sink.clone()).is_ok()).count();
+        for _ in 0..others {
+            // Taken before or after: it has an answer.
+            let _ = arrived.recv_timeout(PATIENCE).unwrap();
+        }
+        assert!(engine.wait_stopped().unwrap_err().text.contains("panicked"));
+    });
+}
+
+#[test]
+fn all_who_wait_for_the_end_are_told() {
+    both(|engine| {
+        let (told, ends) = channel();
+        let waiting: Vec<_> = (0..3)
+            .map(|_| {
+                let (engine, told) = (engine.clone(), told.clone());
+                std::thread::spawn(move || told.send(engine.wait_stopped()).unwrap())
+            })
+            .collect();
+        assert!(ends.recv_timeout(Duration::from_millis(50)).is_err(), "nothing has ended");
+        assert!(call(&engine, put().remove(0).command).is_ok(), "waiting closes nothing");
+        engine.close().unwrap();
+        for thread in waiting {
+            assert_eq!(ends.recv_timeout(PATIENCE), Ok(Ok(())));
+            thread.join().unwrap();
+        }
+    });
+}

@@ -1,5 +1,7 @@
 //! Answers on their way to the sinks that asked.
 
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use dormouse_core::Map;
@@ -12,14 +14,14 @@ type Group = (Arc<dyn Sink>, Vec<(Ticket, Answer)>);
 /// Answers grouped by sink, in order.
 #[derive(Default)]
 pub(super) struct Outgoing {
-    groups: Vec<Group>,
+    groups: VecDeque<Group>,
 }
 
 impl Outgoing {
     pub(super) fn push(&mut self, sink: &Arc<dyn Sink>, ticket: Ticket, answer: Answer) {
-        match self.groups.last_mut() {
+        match self.groups.back_mut() {
             Some((last, answers)) if Arc::ptr_eq(last, sink) => answers.push((ticket, answer)),
-            _ => self.groups.push((Arc::clone(sink), vec![(ticket, answer)])),
+            _ => self.groups.push_back((Arc::clone(sink), vec![(ticket, answer)])),
         }
     }
 
@@ -27,9 +29,9 @@ impl Outgoing {
         self.groups.is_empty()
     }
 
-    /// Gives every sink its answers.
+    /// Gives every sink its answers. If one panics, those after it are still here.
     pub(super) fn deliver(&mut self) {
-        for (sink, mut answers) in self.groups.drain(..) {
+        while let Some((sink, mut answers)) = self.groups.pop_front() {
             sink.deliver(&mut answers);
         }
     }
@@ -39,7 +41,8 @@ impl Outgoing {
         for (_, answers) in &mut self.groups {
             answers.iter_mut().for_each(|(_, answer)| *answer = Err(error.clone()));
         }
-        self.deliver();
+        // Sinks are other people's code: one that panics must not keep the reason from the others.
+        while catch_unwind(AssertUnwindSafe(|| self.deliver())).is_err() {}
     }
 
     pub(super) fn append(&mut self, other: &mut Outgoing) {
@@ -68,6 +71,6 @@ impl Parked {
         for (ticket, sink) in self.sinks.drain() {
             outgoing.push(&sink, ticket, Err(error.clone()));
         }
-        outgoing.deliver();
+        outgoing.fail(error);
     }
 }

@@ -194,6 +194,10 @@ impl Keeper for DiskKeeper {
         self.store.batch_bytes() > BATCH_BYTES_MAX || self.store.is_stalled()
     }
 
+    fn fail(&mut self, why: &Error) {
+        self.parcel.answers.fail(why);
+    }
+
     fn close(&mut self, now: Now, waiting: &mut Outgoing) -> Result<(), Error> {
         self.store.push_seal();
         self.seal(now, waiting);

@@ -12,6 +12,7 @@
 
 mod answers;
 mod disk;
+mod ended;
 mod inbox;
 mod memory;
 mod meters;
@@ -20,9 +21,9 @@ mod turn;
 mod watch;
 mod worker;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::Arc;
 
 use dormouse_core::backend::{Backend, Request, Sink};
 use dormouse_core::error::Error;
@@ -35,6 +36,7 @@ use crate::lock::{DirLock, open_dir};
 pub use crate::store::{OpenError, Sizes};
 
 use crate::store::Done;
+use ended::Ended;
 use inbox::{Inbox, Submission};
 use meters::{DiskMeters, RuleMeters};
 use watch::Watch;
@@ -97,7 +99,7 @@ struct Shared {
     rule_meters: Arc<RuleMeters>,
     /// Only with files.
     disk_meters: Option<Arc<DiskMeters>>,
-    thread: Mutex<Option<JoinHandle<Result<(), Error>>>>,
+    ended: Arc<Ended>,
 }
 
 impl Engine {
@@ -146,15 +148,32 @@ impl Engine {
         let mail = Arc::clone(&inbox);
         let rule_meters = Arc::new(RuleMeters::default());
         let measured = Arc::clone(&rule_meters);
-        let run = move || turn::Turns::new(mail, keeper, clock, measured).run();
-        let thread = Mutex::new(Some(worker::spawn("dormouse-engine", run)));
-        Engine { shared: Arc::new(Shared { inbox, watch, rule_meters, disk_meters, thread }) }
+        let ended = Arc::new(Ended::default());
+        let told = Arc::clone(&ended);
+        let run = AssertUnwindSafe(move || turn::Turns::new(mail, keeper, clock, measured).run());
+        worker::spawn("dormouse-engine", move || {
+            let how = catch_unwind(run).unwrap_or_else(|_| Err(worker::panicked()));
+            // All is given back, the directory too, before those who wait are told.
+            told.set(how);
+        });
+        Engine { shared: Arc::new(Shared { inbox, watch, rule_meters, disk_meters, ended }) }
     }
 
     /// Finishes what is in flight, syncs, seals and ends. Later requests get `unavailable`. The
     /// answer is the first failure the store had, if any.
     pub fn close(&self) -> Result<(), Error> {
         self.shared.close()
+    }
+
+    /// Waits until the engine has ended, by a failure or because somebody closed it; closes nothing.
+    /// The answer is the first failure the store had, if any.
+    pub fn wait_stopped(&self) -> Result<(), Error> {
+        if worker::is_own_thread() {
+            return Err(Error::invalid(
+                "a thread of an engine cannot wait for its end; wait on one of your own",
+            ));
+        }
+        self.shared.ended.wait()
     }
 }
 
@@ -183,10 +202,7 @@ impl Shared {
             // It ends by itself, and gives the directory back then.
             return Ok(());
         }
-        // The lock is kept: whoever closes meanwhile returns when it is closed.
-        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(thread) = thread.take() else { return Ok(()) };
-        thread.join().unwrap_or_else(|_| Err(worker::panicked()))
+        self.ended.wait()
     }
 }
 

@@ -56,6 +56,7 @@ impl SyncThread {
             inbox,
             meters,
             watch,
+            answers: Outgoing::default(),
             failed: None,
         };
         let thread = spawn("dormouse-sync", move || sync.run(&waiting));
@@ -88,6 +89,8 @@ struct Sync {
     inbox: Arc<Inbox>,
     meters: Arc<DiskMeters>,
     watch: Arc<Watch>,
+    /// Answers of the parcels in hand.
+    answers: Outgoing,
     failed: Option<Error>,
 }
 
@@ -99,6 +102,7 @@ impl Sync {
             // Sinks are other people's code: one that panics must not leave everybody waiting.
             if catch_unwind(AssertUnwindSafe(|| self.handle(parcels))).is_err() {
                 self.stop_with(panicked());
+                self.answers.fail(&panicked());
             }
         }
         if self.failed.is_none() {
@@ -126,10 +130,9 @@ impl Sync {
     }
 
     fn handle(&mut self, mut parcels: Vec<Parcel>) {
-        let mut answers = Outgoing::default();
         let (mut batches, mut events) = (Vec::new(), Vec::new());
         for parcel in &mut parcels {
-            answers.append(&mut parcel.answers);
+            self.answers.append(&mut parcel.answers);
             batches.append(&mut parcel.batches);
             events.append(&mut parcel.events);
         }
@@ -140,10 +143,10 @@ impl Sync {
         }
         match &self.failed {
             // After the first failure nothing is answered ok or told, ever.
-            Some(error) => answers.fail(error),
+            Some(error) => self.answers.fail(error),
             None => {
                 self.watch.tell(&mut events);
-                answers.deliver();
+                self.answers.deliver();
             }
         }
     }

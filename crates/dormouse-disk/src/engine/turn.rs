@@ -1,10 +1,11 @@
 //! The engine thread: take what waits, apply it, do what is due, hand over what must be written.
 
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use dormouse_core::backend::{Answer, Request, Ticket};
+use dormouse_core::backend::{Answer, Request, Sink, Ticket};
 use dormouse_core::command::Command;
 use dormouse_core::error::Error;
 use dormouse_core::machine::When;
@@ -14,6 +15,7 @@ use super::Report;
 use super::answers::{Outgoing, Parked};
 use super::inbox::{Inbox, Mail, Submission};
 use super::meters::RuleMeters;
+use super::worker::panicked;
 use crate::clock::{Deadline, Reading, TimeSource};
 
 /// The longest sleep: a wall clock that is set forward is noticed by then.
@@ -54,6 +56,8 @@ pub(super) trait Keeper: Send {
     fn is_crowded(&self) -> bool {
         false
     }
+    /// It goes no further: what has not left gets this answer.
+    fn fail(&mut self, _why: &Error) {}
     /// Finishes everything.
     fn close(&mut self, now: Now, waiting: &mut Outgoing) -> Result<(), Error>;
 }
@@ -70,9 +74,19 @@ pub(super) struct Turns<K> {
     waiting: Outgoing,
     /// Taken from the inbox, not yet applied: if the store stops, they are answered all the same.
     taken: VecDeque<Submission>,
+    /// The submission that is being applied; likewise.
+    current: Option<Current>,
     /// The time of the last turn.
     last: Now,
     meters: Arc<RuleMeters>,
+}
+
+/// What is left of a submission while it is applied.
+struct Current {
+    requests: std::vec::IntoIter<Request>,
+    sink: Arc<dyn Sink>,
+    /// The request in hand, until it is answered or parked.
+    asked: Option<Ticket>,
 }
 
 impl<K: Keeper> Turns<K> {
@@ -84,21 +98,26 @@ impl<K: Keeper> Turns<K> {
     ) -> Turns<K> {
         let last = keeper.now(clock.read());
         let (prompt, waiting) = (Outgoing::default(), Outgoing::default());
-        let (parked, taken) = (Parked::default(), VecDeque::new());
-        Turns { inbox, keeper, clock, parked, prompt, waiting, taken, last, meters }
+        let (parked, taken, current) = (Parked::default(), VecDeque::new(), None);
+        Turns { inbox, keeper, clock, parked, prompt, waiting, taken, current, last, meters }
     }
 
     /// Runs until closed, or until the first failure; then every request gets the reason.
     pub(super) fn run(mut self) -> Result<(), Error> {
-        let ended = self.turns();
+        // Sinks are other people's code, and rules may have bugs: a panic must not leave everybody
+        // waiting.
+        let turns = catch_unwind(AssertUnwindSafe(|| self.turns()));
+        let ended = turns.unwrap_or_else(|_| Err(panicked()));
         let reason = match &ended {
             Ok(()) => Error::unavailable("the queue is closed; open it again to go on"),
             Err(error) => error.clone(),
         };
+        self.drop_current(&reason);
         self.taken.extend(self.inbox.stop(reason.clone()));
         for submission in std::mem::take(&mut self.taken) {
             self.refuse(submission, &reason);
         }
+        self.keeper.fail(&reason);
         self.prompt.fail(&reason);
         self.waiting.fail(&reason);
         self.parked.fail(&reason);
@@ -168,32 +187,43 @@ impl<K: Keeper> Turns<K> {
 
     fn apply(&mut self, now: Now) -> Result<(), Error> {
         while let Some(Submission { requests, sink }) = self.taken.pop_front() {
-            let mut requests = requests.into_iter();
-            while let Some(request) = requests.next() {
-                let asked = request.ticket;
-                let mut answered = false;
-                let Turns { keeper, parked, prompt, waiting, .. } = self;
-                let stepped =
-                    keeper.step(now, asked, request.command, &mut |ticket, answer, when| {
-                        let outgoing =
-                            if when == When::Prompt { &mut *prompt } else { &mut *waiting };
-                        if ticket == asked {
-                            answered = true;
-                            outgoing.push(&sink, ticket, answer);
-                        } else if let Some(sink) = parked.remove(ticket) {
-                            outgoing.push(&sink, ticket, answer);
-                        }
-                    });
-                if !answered {
-                    self.parked.insert(asked, Arc::clone(&sink));
+            self.current = Some(Current { requests: requests.into_iter(), sink, asked: None });
+            self.apply_current(now)?;
+            self.current = None;
+        }
+        Ok(())
+    }
+
+    fn apply_current(&mut self, now: Now) -> Result<(), Error> {
+        let Turns { keeper, parked, prompt, waiting, current: Some(current), .. } = self else {
+            return Ok(());
+        };
+        let Current { requests, sink, asked } = current;
+        for Request { ticket, command } in requests {
+            *asked = Some(ticket);
+            keeper.step(now, ticket, command, &mut |ticket, answer, when| {
+                let outgoing = if when == When::Prompt { &mut *prompt } else { &mut *waiting };
+                if *asked == Some(ticket) {
+                    *asked = None;
+                    outgoing.push(sink, ticket, answer);
+                } else if let Some(sink) = parked.remove(ticket) {
+                    outgoing.push(&sink, ticket, answer);
                 }
-                if let Err(error) = stepped {
-                    self.taken.push_front(Submission { requests: requests.collect(), sink });
-                    return Err(error);
-                }
+            })?;
+            if let Some(ticket) = asked.take() {
+                parked.insert(ticket, Arc::clone(sink));
             }
         }
         Ok(())
+    }
+
+    /// The store stopped in the midst of a submission.
+    fn drop_current(&mut self, reason: &Error) {
+        let Some(Current { requests, sink, asked }) = self.current.take() else { return };
+        if let Some(ticket) = asked {
+            self.waiting.push(&sink, ticket, Err(reason.clone()));
+        }
+        self.refuse(Submission { requests: requests.collect(), sink }, reason);
     }
 
     fn refuse(&mut self, submission: Submission, reason: &Error) {
