@@ -53,10 +53,12 @@ pub const TOPIC_LINGER_MS: u64 = 1_000;
 pub const HOLD_SWEEP_MS: u64 = 10_000;
 /// Things one tick does before others get their turn.
 pub const TICK_MAX: usize = 4_096;
-/// Requests waiting for the engine, in bytes of their bodies; beyond it submit answers `busy`.
+/// Requests waiting for the engine, in bytes; beyond it batches with a put get `busy`.
 pub const INBOX_BYTES_MAX: usize = 64 << 20;
 /// Requests waiting for the engine, in number.
 pub const INBOX_REQUESTS_MAX: usize = 100_000;
+/// Batches without a put are taken up to so many times as much: they take work away.
+pub const INBOX_RELIEF: usize = 2;
 
 /// Priority unless given; lower is first.
 pub const PRIORITY_DEFAULT: u32 = 1_024;

@@ -6,9 +6,10 @@ use std::time::Duration;
 use dormouse_core::backend::{Request, Sink};
 use dormouse_core::command::Command;
 use dormouse_core::error::{Code, Error};
-use dormouse_core::limits::{INBOX_BYTES_MAX, INBOX_REQUESTS_MAX};
+use dormouse_core::limits::{INBOX_BYTES_MAX, INBOX_RELIEF, INBOX_REQUESTS_MAX};
 
 use super::Report;
+use super::weigh::weigh;
 
 /// A batch as it was submitted.
 pub(super) struct Submission {
@@ -51,22 +52,19 @@ impl Inbox {
     /// Takes a batch, unless too much waits already.
     pub(super) fn submit(&self, submission: Submission) -> Result<(), Error> {
         let bytes: usize = submission.requests.iter().map(|request| weigh(&request.command)).sum();
+        let is_put = |request: &Request| matches!(request.command, Command::Put(_));
+        // What takes work away must get through when what brings it does not.
+        let share = if submission.requests.iter().any(is_put) { 1 } else { INBOX_RELIEF };
         let mut state = self.lock();
         if let Some(error) = &state.stopped {
             return Err(error.clone());
         }
         let requests = state.requests + submission.requests.len();
-        let crowded = state.requests > 0
-            && (requests > INBOX_REQUESTS_MAX || state.bytes + bytes > INBOX_BYTES_MAX);
-        if crowded {
-            return Err(Error::new(
-                Code::Busy,
-                format!(
-                    "{} requests of {} bytes wait already, the limits are {INBOX_REQUESTS_MAX} \
-                     and {INBOX_BYTES_MAX}; try again in a moment",
-                    state.requests, state.bytes
-                ),
-            ));
+        let over = |share| {
+            requests > share * INBOX_REQUESTS_MAX || state.bytes + bytes > share * INBOX_BYTES_MAX
+        };
+        if state.requests > 0 && over(share) {
+            return Err(busy(state.requests, state.bytes, share));
         }
         state.requests = requests;
         state.bytes += bytes;
@@ -138,11 +136,13 @@ impl Inbox {
     }
 }
 
-/// What a waiting command costs in memory beyond a little.
-fn weigh(command: &Command) -> usize {
-    match command {
-        Command::Put(puts) => puts.iter().map(|put| put.body.len() + 256).sum(),
-        Command::Ack(tokens) => 64 + 16 * tokens.len(),
-        _ => 256,
-    }
+fn busy(requests: usize, bytes: usize, share: usize) -> Error {
+    let (requests_max, bytes_max) = (share * INBOX_REQUESTS_MAX, share * INBOX_BYTES_MAX);
+    Error::new(
+        Code::Busy,
+        format!(
+            "{requests} requests of {bytes} bytes wait already, the limits are {requests_max} and \
+             {bytes_max}; try again in a moment"
+        ),
+    )
 }

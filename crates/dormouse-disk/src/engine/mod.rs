@@ -19,6 +19,7 @@ mod meters;
 mod sync;
 mod turn;
 mod watch;
+mod weigh;
 mod worker;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -165,8 +166,8 @@ impl Engine {
         self.shared.close()
     }
 
-    /// Waits until the engine has ended, by a failure or because somebody closed it; closes nothing.
-    /// The answer is the first failure the store had, if any.
+    /// Waits until the engine has ended, by a failure or because somebody closed it; does not close
+    /// it. The answer is the first failure the store had, if any.
     pub fn wait_stopped(&self) -> Result<(), Error> {
         if worker::is_own_thread() {
             return Err(Error::invalid(

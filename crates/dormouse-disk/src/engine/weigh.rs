@@ -1,0 +1,96 @@
+//! What a waiting command costs in memory, about. Nothing in it has been checked against its limit
+//! yet, so every part that a caller can make long counts.
+
+use bytes::Bytes;
+use dormouse_core::command::Command;
+use dormouse_core::op::{Kill, KillTarget, Put, Target};
+
+/// What any command or item of one takes besides what it points to.
+const ITEM_BYTES: usize = 64;
+/// The same of a put.
+const PUT_BYTES: usize = 256;
+
+pub(super) fn weigh(command: &Command) -> usize {
+    let items = match command {
+        Command::Put(puts) => puts.iter().map(weigh_put).sum(),
+        Command::Reserve(reserve) => reserve.topics.len() * ITEM_BYTES,
+        Command::Ack(tokens) => size_of_val(tokens.as_slice()),
+        Command::Nack(nacks) => {
+            nacks.iter().map(|nack| ITEM_BYTES + length(nack.error.as_ref())).sum()
+        }
+        Command::Release(releases) => releases.len() * ITEM_BYTES,
+        Command::Extend(extends) => extends.len() * ITEM_BYTES,
+        Command::Kill(kills) => kills.iter().map(weigh_kill).sum(),
+        Command::Cancel(cancels) => cancels.iter().map(|cancel| weigh_target(&cancel.target)).sum(),
+        Command::Reschedule(moves) => moves.iter().map(|due| weigh_target(&due.target)).sum(),
+        Command::Revive(targets) | Command::Get(targets) => targets.iter().map(weigh_target).sum(),
+        Command::List(list) => list.cursor.as_ref().map_or(0, String::len),
+        Command::Lock(lock) => lock.name.len() + lock.owner.len(),
+        Command::RenewLock(renew) => renew.name.len() + renew.owner.len(),
+        Command::Unlock(unlock) => unlock.name.len() + unlock.owner.len(),
+        _ => 0,
+    };
+    ITEM_BYTES + items
+}
+
+fn weigh_put(put: &Put) -> usize {
+    let headers = put.headers.as_ref().map_or(0, |headers| {
+        headers.iter().map(|(name, value)| ITEM_BYTES + name.len() + value.len()).sum()
+    });
+    PUT_BYTES + put.body.len() + length(put.key.as_ref()) + headers
+}
+
+fn weigh_kill(kill: &Kill) -> usize {
+    let target = match &kill.target {
+        KillTarget::Token(_) => ITEM_BYTES,
+        KillTarget::Resting(target) => weigh_target(target),
+    };
+    target + length(kill.error.as_ref())
+}
+
+fn weigh_target(target: &Target) -> usize {
+    match target {
+        Target::Id(_) => ITEM_BYTES,
+        Target::Key { key, .. } => ITEM_BYTES + key.len(),
+    }
+}
+
+fn length(bytes: Option<&Bytes>) -> usize {
+    bytes.map_or(0, Bytes::len)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use dormouse_core::job::{JobId, Token};
+    use dormouse_core::op::Nack;
+    use dormouse_core::topic::TopicName;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(command: &Command, least: usize) {
+        let bytes = weigh(command);
+        assert!((least..least + 1_000).contains(&bytes), "{bytes} for {least}");
+    }
+
+    #[test]
+    fn all_that_can_be_long_counts() {
+        let long = || Some(Bytes::from(vec![b'x'; 10_000]));
+        let topic = TopicName::new("t").expect("a name");
+        let token = Token { id: JobId(1), fence: 1 };
+        let put = Put::new(topic.clone(), vec![0; 10_000]);
+        check(&Command::Put(vec![put.clone()]), 10_000);
+        check(&Command::Put(vec![Put { key: long(), ..put.clone() }]), 20_000);
+        let headers = Some(Arc::new(vec![("n".repeat(5_000), "v".repeat(5_000))]));
+        check(&Command::Put(vec![Put { headers, ..put }]), 20_000);
+        check(&Command::Ack(vec![token; 1_000]), 16_000);
+        let nack = Nack { token, delay_ms: None, priority: None, error: long() };
+        check(&Command::Nack(vec![nack]), 10_000);
+        let target = Target::Key { topic, key: Bytes::from(vec![b'x'; 10_000]) };
+        check(&Command::Get(vec![target.clone()]), 10_000);
+        let kill = Kill { target: KillTarget::Resting(target), error: long(), priority: None };
+        check(&Command::Kill(vec![kill]), 20_000);
+    }
+}
