@@ -1,3 +1,18 @@
 //! Any [`Backend`](dormouse_core::backend::Backend) behind HTTP.
+//!
+//! ```text
+//!   accept loop -> wire (patience) -> hyper -> guard (Host, Origin) -> route/<verb>.rs
+//!        -> caller (who may) -> form (JSON) -> desk -> Backend
+//! ```
+//! Protocols know no rules: they read a request, ask the backend, and write the answer.
 
 pub mod access;
+mod backup;
+mod desk;
+mod http;
+mod metrics;
+mod server;
+
+pub use backup::{Backup, MakeBackup};
+pub use http::openapi;
+pub use server::{Options, Server, StartError};

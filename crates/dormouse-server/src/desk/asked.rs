@@ -1,0 +1,155 @@
+//! Commands under way, awaited together.
+
+use std::future::Future;
+use std::mem;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use dormouse_core::backend::{Answer, Request, Sink, Ticket};
+use dormouse_core::command::Command;
+use dormouse_core::error::Error;
+use dormouse_core::op::Unlock;
+
+use super::Desk;
+use super::custody::{give_back, undo};
+
+/// A batch that was sent. Dropping it withdraws what waits and gives back what was granted.
+#[must_use = "the answers tell what happened"]
+pub struct Asked {
+    desk: Desk,
+    slot: Arc<Slot>,
+    withdrawn: bool,
+}
+
+struct Slot {
+    desk: Desk,
+    state: Mutex<State>,
+}
+
+struct State {
+    items: Vec<Item>,
+    missing: usize,
+    waker: Option<Waker>,
+    /// Nobody will read the answers.
+    abandoned: bool,
+}
+
+struct Item {
+    ticket: Ticket,
+    /// It may wait in the backend.
+    waits: bool,
+    /// How to give back a lock that was granted.
+    unlock: Option<Unlock>,
+    answer: Option<Answer>,
+}
+
+impl Asked {
+    pub(super) fn send(desk: &Desk, commands: Vec<Command>) -> Result<Asked, Error> {
+        let items: Vec<Item> = commands.iter().map(Item::new).collect();
+        let tickets = items.iter().map(|item| item.ticket);
+        let requests =
+            tickets.zip(commands).map(|(ticket, command)| Request { ticket, command }).collect();
+        let state = State { missing: items.len(), items, waker: None, abandoned: false };
+        let slot = Arc::new(Slot { desk: desk.clone(), state: Mutex::new(state) });
+        desk.backend.submit(requests, Arc::clone(&slot) as Arc<dyn Sink>)?;
+        Ok(Asked { desk: desk.clone(), slot, withdrawn: false })
+    }
+
+    /// Answers what waits with nothing; the answers still have to be awaited.
+    pub(super) fn withdraw(&mut self) {
+        if mem::replace(&mut self.withdrawn, true) {
+            return;
+        }
+        let waiting = self.slot.lock().waiting();
+        give_back(&self.desk, waiting);
+    }
+}
+
+impl Future for Asked {
+    type Output = Vec<Answer>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Vec<Answer>> {
+        let mut state = self.slot.lock();
+        if state.missing > 0 {
+            state.waker = Some(cx.waker().clone());
+            return Poll::Pending;
+        }
+        let items = mem::take(&mut state.items);
+        Poll::Ready(items.into_iter().filter_map(|item| item.answer).collect())
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        let mut state = self.slot.lock();
+        state.abandoned = true;
+        let mut commands = if self.withdrawn { Vec::new() } else { state.waiting() };
+        commands.extend(state.items.iter_mut().filter_map(Item::undo));
+        drop(state);
+        give_back(&self.desk, commands);
+    }
+}
+
+impl Slot {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing panics while it is held.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn waiting(&self) -> Vec<Command> {
+        let unanswered = self.items.iter().filter(|item| item.waits && item.answer.is_none());
+        unanswered.map(|item| Command::Withdraw(item.ticket)).collect()
+    }
+}
+
+impl Item {
+    fn new(command: &Command) -> Item {
+        let unlock = match command {
+            Command::Lock(lock) => {
+                Some(Unlock { name: lock.name.clone(), owner: lock.owner.clone() })
+            }
+            _ => None,
+        };
+        let waits = match command {
+            Command::Reserve(reserve) => reserve.wait_ms > 0,
+            Command::Lock(lock) => lock.wait_ms > 0,
+            _ => false,
+        };
+        Item { ticket: Ticket::next(), waits, unlock, answer: None }
+    }
+
+    /// What gives back the grant that nobody will read.
+    fn undo(&mut self) -> Option<Command> {
+        let reply = self.answer.take()?.ok()?;
+        undo(&reply, self.unlock.take())
+    }
+}
+
+impl Sink for Slot {
+    fn deliver(&self, answers: &mut Vec<(Ticket, Answer)>) {
+        let mut state = self.lock();
+        let mut refused = Vec::new();
+        for (ticket, answer) in answers.drain(..) {
+            let state = &mut *state;
+            let Some(item) = state.items.iter_mut().find(|item| item.ticket == ticket) else {
+                continue;
+            };
+            if item.answer.is_none() {
+                state.missing -= 1;
+            }
+            item.answer = Some(answer);
+            if state.abandoned {
+                refused.extend(item.undo());
+            }
+        }
+        let waker = if state.missing == 0 { state.waker.take() } else { None };
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        give_back(&self.desk, refused);
+    }
+}

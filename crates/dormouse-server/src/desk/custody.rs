@@ -1,0 +1,87 @@
+//! What was granted and has not reached its client yet.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use dormouse_core::backend::{Answer, Request, Sink, Ticket};
+use dormouse_core::command::{Command, Reply};
+use dormouse_core::error::Code;
+use dormouse_core::op::{Release, Unlock};
+
+use super::Desk;
+
+/// How long to wait before a backend that is busy is asked again.
+const BUSY: Duration = Duration::from_millis(10);
+
+/// Leases or a lock on their way to a client: given back when dropped, unless handed over.
+#[must_use = "dropping it gives the leases back"]
+pub struct Custody {
+    desk: Desk,
+    undo: Option<Command>,
+}
+
+impl Custody {
+    /// Takes charge of what this reply grants; nothing, if it grants nothing.
+    pub fn of(desk: &Desk, reply: &Reply, unlock: Option<Unlock>) -> Custody {
+        Custody { desk: desk.clone(), undo: undo(reply, unlock) }
+    }
+
+    /// The client has it now.
+    pub fn hand_over(mut self) {
+        self.undo = None;
+    }
+
+    /// Whether there is anything to give back.
+    pub fn is_empty(&self) -> bool {
+        self.undo.is_none()
+    }
+}
+
+impl Drop for Custody {
+    fn drop(&mut self) {
+        give_back(&self.desk, self.undo.take().into_iter().collect());
+    }
+}
+
+/// The command that takes back what a reply granted.
+pub(super) fn undo(reply: &Reply, unlock: Option<Unlock>) -> Option<Command> {
+    match reply {
+        Reply::Jobs(jobs) if !jobs.is_empty() => {
+            let unspent =
+                jobs.iter().map(|job| Release { token: job.token, delay_ms: None, priority: None });
+            Some(Command::Release(unspent.collect()))
+        }
+        Reply::Lock(_) => unlock.map(Command::Unlock),
+        _ => None,
+    }
+}
+
+/// Sends commands whose answers interest nobody. Called from drops and from the backend's own
+/// threads, so it only plans: a task of the runtime does it, again and again while it is busy.
+pub(super) fn give_back(desk: &Desk, commands: Vec<Command>) {
+    if commands.is_empty() {
+        return;
+    }
+    let backend = Arc::clone(&desk.backend);
+    desk.runtime.spawn(async move {
+        loop {
+            let requests = commands
+                .iter()
+                .map(|command| Request { ticket: Ticket::next(), command: command.clone() })
+                .collect();
+            match backend.submit(requests, Arc::new(Discard)) {
+                Err(error) if error.code == Code::Busy => tokio::time::sleep(BUSY).await,
+                // A store that has stopped forgets its leases by itself.
+                _ => return,
+            }
+        }
+    });
+}
+
+struct Discard;
+
+impl Sink for Discard {
+    fn deliver(&self, answers: &mut Vec<(Ticket, Answer)>) {
+        answers.clear();
+    }
+}

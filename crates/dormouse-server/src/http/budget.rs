@@ -1,0 +1,72 @@
+//! Bytes that all requests together may hold: one client may be large, all at once may not.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use dormouse_core::error::{Code, Error};
+
+/// A number of bytes shared by all connections. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Budget {
+    used: Arc<AtomicUsize>,
+    max: usize,
+    what: &'static str,
+}
+
+/// Bytes taken from a budget until dropped.
+pub(crate) struct Held {
+    budget: Budget,
+    bytes: usize,
+}
+
+impl Budget {
+    pub(crate) fn new(max: usize, what: &'static str) -> Budget {
+        Budget { used: Arc::default(), max, what }
+    }
+
+    /// Nothing yet; grows with `Held::grow`.
+    pub(crate) fn hold(&self) -> Held {
+        Held { budget: self.clone(), bytes: 0 }
+    }
+}
+
+impl Held {
+    /// Takes so many bytes more, or says that there are too many.
+    pub(crate) fn grow(&mut self, bytes: usize) -> Result<(), Error> {
+        let Budget { used, max, what } = &self.budget;
+        // Only a count: it orders nothing else.
+        let before = used.fetch_add(bytes, Ordering::Relaxed);
+        self.bytes += bytes;
+        if before.saturating_add(bytes) <= *max {
+            return Ok(());
+        }
+        Err(Error::new(
+            Code::Busy,
+            format!("{before} bytes of {what} are held already, the limit is {max}; try again"),
+        ))
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.budget.used.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_dropped_can_be_had_again() {
+        let budget = Budget::new(10, "bodies");
+        let mut first = budget.hold();
+        first.grow(8).unwrap();
+        let mut second = budget.hold();
+        assert_eq!(second.grow(3).unwrap_err().code, Code::Busy);
+        drop(second);
+        first.grow(2).unwrap();
+        drop(first);
+        budget.hold().grow(10).unwrap();
+    }
+}

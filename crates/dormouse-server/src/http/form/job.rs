@@ -1,0 +1,203 @@
+//! A job coming out: leased, or only looked at.
+
+use std::fmt;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use dormouse_core::job::{JobId, Token};
+use dormouse_core::op::{JobView, LeasedJob};
+use serde::{Serialize, Serializer};
+use utoipa::ToSchema;
+
+use super::BodyOut;
+use super::backoff::BackoffOut;
+use crate::http::time::At;
+
+/// An id: a string, because JSON numbers end at 2^53 in many languages.
+#[derive(Clone, Copy, ToSchema)]
+#[schema(value_type = String)]
+pub(crate) struct IdOut(pub(crate) JobId);
+
+impl Serialize for IdOut {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
+    }
+}
+
+/// A token: `<id>.<fence>`.
+#[derive(Clone, Copy, ToSchema)]
+#[schema(value_type = String)]
+pub(crate) struct TokenOut(pub(crate) Token);
+
+impl Serialize for TokenOut {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
+    }
+}
+
+/// A key: text, or base64 if it is none.
+#[derive(Default, Serialize, ToSchema)]
+pub(crate) struct KeyOut<'a> {
+    /// The producer's own id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<&'a str>,
+    /// The same, if it is not text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key_base64: Option<String>,
+}
+
+impl<'a> KeyOut<'a> {
+    pub(crate) fn new(key: Option<&'a Bytes>) -> KeyOut<'a> {
+        match key.map(|key| (key, std::str::from_utf8(key))) {
+            None => KeyOut::default(),
+            Some((_, Ok(text))) => KeyOut { key: Some(text), key_base64: None },
+            Some((key, Err(_))) => KeyOut { key: None, key_base64: Some(STANDARD.encode(key)) },
+        }
+    }
+}
+
+/// Headers as an object.
+pub(crate) struct HeadersOut<'a>(&'a [(String, String)]);
+
+impl Serialize for HeadersOut<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+    }
+}
+
+/// The headers of a job, if it has some.
+pub(crate) fn headers_out(headers: Option<&Arc<Vec<(String, String)>>>) -> Option<HeadersOut<'_>> {
+    headers.map(|headers| HeadersOut(headers))
+}
+
+/// A job in the client's hands.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct LeasedOut<'a> {
+    topic: &'a str,
+    id: IdOut,
+    #[serde(flatten)]
+    key: KeyOut<'a>,
+    /// Proof of this lease.
+    token: TokenOut,
+    /// The first is 1.
+    attempt: u32,
+    due_at: At,
+    put_at: At,
+    /// How long after its due time it was given.
+    late_ms: u64,
+    /// When the lease ends unless extended.
+    expires_at: At,
+    ttr_ms: u64,
+    priority: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<std::collections::BTreeMap<String, String>>)]
+    headers: Option<HeadersOut<'a>>,
+    #[serde(flatten)]
+    body: BodyOut<'a>,
+}
+
+impl<'a> From<&'a LeasedJob> for LeasedOut<'a> {
+    fn from(job: &'a LeasedJob) -> LeasedOut<'a> {
+        LeasedOut {
+            topic: job.topic.as_str(),
+            id: IdOut(job.id),
+            key: KeyOut::new(job.key.as_ref()),
+            token: TokenOut(job.token),
+            attempt: job.attempt,
+            due_at: At(job.due_at),
+            put_at: At(job.put_at),
+            late_ms: job.late_ms,
+            expires_at: At(job.expires_at),
+            ttr_ms: job.ttr_ms,
+            priority: job.priority,
+            headers: headers_out(job.headers.as_ref()),
+            body: BodyOut::new(job.body_kind, &job.body),
+        }
+    }
+}
+
+/// A job that was looked at.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct JobOut<'a> {
+    topic: &'a str,
+    id: IdOut,
+    #[serde(flatten)]
+    key: KeyOut<'a>,
+    /// `delayed`, `ready`, `leased` or `dead`.
+    #[schema(value_type = String)]
+    state: &'static str,
+    /// When it is due; of a leased job, when its lease ends; of a dead one, when it died.
+    due_at: At,
+    put_at: At,
+    priority: u32,
+    ttr_ms: u64,
+    attempts: u32,
+    attempts_max: u32,
+    key_ttl_ms: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    backoff: Option<BackoffOut>,
+    reserves: u32,
+    expiries: u32,
+    releases: u32,
+    kills: u32,
+    kicks: u32,
+    /// The last failure's text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    error: Option<Lossy<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<std::collections::BTreeMap<String, String>>)]
+    headers: Option<HeadersOut<'a>>,
+    #[serde(flatten)]
+    body: BodyOut<'a>,
+}
+
+/// Text that may hold other bytes: shown, not kept.
+pub(crate) struct Lossy<'a>(&'a [u8]);
+
+impl fmt::Display for Lossy<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&String::from_utf8_lossy(self.0))
+    }
+}
+
+impl Serialize for Lossy<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'a> JobOut<'a> {
+    /// The job, with its body or without.
+    pub(crate) fn new(view: &'a JobView, with_body: bool) -> JobOut<'a> {
+        let (content, progress) = (&view.job.content, &view.job.progress);
+        let body = match with_body {
+            true => BodyOut::new(content.body_kind, &content.body),
+            false => BodyOut::default(),
+        };
+        JobOut {
+            topic: view.topic.as_str(),
+            id: IdOut(view.job.id),
+            key: KeyOut::new(view.job.key()),
+            state: view.state.as_str(),
+            due_at: At(view.due_at),
+            put_at: At(content.put_at),
+            priority: progress.priority,
+            ttr_ms: content.ttr_ms,
+            attempts: progress.attempts,
+            attempts_max: content.attempts_max,
+            key_ttl_ms: content.key_ttl_ms,
+            backoff: content.backoff.as_deref().map(BackoffOut::from),
+            reserves: progress.reserves,
+            expiries: progress.expiries,
+            releases: progress.releases,
+            kills: progress.kills,
+            kicks: progress.kicks,
+            error: progress.error.as_deref().map(Lossy),
+            headers: headers_out(content.headers.as_ref()),
+            body,
+        }
+    }
+}

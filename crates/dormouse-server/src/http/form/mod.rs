@@ -1,0 +1,17 @@
+//! The JSON shapes of requests and answers.
+
+mod backoff;
+mod body;
+mod item;
+mod job;
+mod put;
+mod reserve;
+mod topic;
+
+pub(crate) use backoff::{BackoffForm, parse_backoff};
+pub(crate) use body::BodyOut;
+pub(crate) use item::{Failed, Results, status_of_list};
+pub(crate) use job::{IdOut, JobOut, KeyOut, LeasedOut, TokenOut, headers_out};
+pub(crate) use put::{OnConflictForm, PutForm, PutOut};
+pub(crate) use reserve::{JobsOut, ReserveForm, ReserveTopicForm};
+pub(crate) use topic::{SettingsForm, TopicOut};

@@ -1,0 +1,185 @@
+//! put: a job going in, and what became of it.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use dormouse_core::job::BodyKind;
+use dormouse_core::op::{OnConflict, Put, PutOutcome, PutReply};
+use dormouse_core::topic::TopicName;
+use hyper::StatusCode;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+use super::{BackoffForm, IdOut};
+use crate::http::time::{At, InstantMs, SpanMs};
+
+/// A job to put.
+#[derive(Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PutForm<'a> {
+    /// The work, as any JSON value; or `text`, or `base64`.
+    #[serde(borrow, default, deserialize_with = "present")]
+    #[schema(value_type = Option<serde_json::Value>)]
+    pub(crate) body: Option<&'a RawValue>,
+    /// The work, as a string.
+    #[serde(borrow)]
+    pub(crate) text: Option<Cow<'a, str>>,
+    /// The work, as bytes in base64.
+    #[serde(borrow)]
+    pub(crate) base64: Option<Cow<'a, str>>,
+    /// Due so long from now.
+    pub(crate) delay: Option<SpanMs>,
+    /// Due then.
+    pub(crate) at: Option<InstantMs>,
+    /// Your own id, unique in the topic while the job lives.
+    pub(crate) key: Option<String>,
+    /// What to do if the key is taken.
+    pub(crate) on_conflict: Option<OnConflictForm>,
+    /// The key stays taken so long after the ack.
+    pub(crate) key_ttl: Option<SpanMs>,
+    /// Lower is first.
+    pub(crate) priority: Option<u32>,
+    /// How long a lease lasts.
+    pub(crate) ttr: Option<SpanMs>,
+    /// Then the job is dead; 0 = no limit.
+    pub(crate) attempts_max: Option<u32>,
+    /// The wait after a failed attempt.
+    pub(crate) backoff: Option<BackoffForm>,
+    /// Handed out with the job.
+    pub(crate) headers: Option<BTreeMap<String, String>>,
+}
+
+/// A `null` body is a body; an absent one is not.
+fn present<'de: 'a, 'a, D: Deserializer<'de>>(from: D) -> Result<Option<&'a RawValue>, D::Error> {
+    <&'a RawValue>::deserialize(from).map(Some)
+}
+
+/// What to do if the key is taken.
+#[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum OnConflictForm {
+    /// The existing job stays.
+    Keep,
+    /// An error.
+    Reject,
+    /// The new content takes its place.
+    Replace,
+    /// Replace if the new due time is earlier.
+    Earliest,
+    /// Replace if the new due time is later.
+    Latest,
+}
+
+impl OnConflictForm {
+    pub(crate) fn parse(text: &str) -> Result<OnConflictForm, String> {
+        Ok(match text {
+            "keep" => OnConflictForm::Keep,
+            "reject" => OnConflictForm::Reject,
+            "replace" => OnConflictForm::Replace,
+            "earliest" => OnConflictForm::Earliest,
+            "latest" => OnConflictForm::Latest,
+            _ => return Err(format!("{text:?}; give keep, reject, replace, earliest or latest")),
+        })
+    }
+}
+
+impl From<OnConflictForm> for OnConflict {
+    fn from(form: OnConflictForm) -> OnConflict {
+        match form {
+            OnConflictForm::Keep => OnConflict::Keep,
+            OnConflictForm::Reject => OnConflict::Reject,
+            OnConflictForm::Replace => OnConflict::Replace,
+            OnConflictForm::Earliest => OnConflict::Earliest,
+            OnConflictForm::Latest => OnConflict::Latest,
+        }
+    }
+}
+
+impl PutForm<'_> {
+    /// The put this form asks for. `source` is the request it was read from: a body that makes up
+    /// most of it is not copied, a small one is, so that it does not keep the rest alive.
+    pub(crate) fn into_put(self, topic: TopicName, source: &Bytes) -> Result<Put, String> {
+        let (body, body_kind) = match (self.body, self.text, self.base64) {
+            (None, None, None) => (Bytes::new(), BodyKind::Bytes),
+            (Some(json), None, None) => (share(source, json.get()), BodyKind::Json),
+            (None, Some(Cow::Borrowed(text)), None) => (share(source, text), BodyKind::Text),
+            (None, Some(Cow::Owned(text)), None) => (Bytes::from(text), BodyKind::Text),
+            (None, None, Some(text)) => {
+                let bytes = STANDARD.decode(text.as_bytes()).map_err(|error| {
+                    format!("base64 cannot be read: {error}; send standard base64 with padding")
+                })?;
+                (Bytes::from(bytes), BodyKind::Bytes)
+            }
+            _ => return Err("body, text and base64 exclude each other; give one of them".into()),
+        };
+        let headers = self.headers.filter(|headers| !headers.is_empty());
+        Ok(Put {
+            body_kind,
+            delay_ms: self.delay.map(|span| span.0),
+            at_ms: self.at.map(|instant| instant.0),
+            priority: self.priority,
+            ttr_ms: self.ttr.map(|span| span.0),
+            attempts_max: self.attempts_max,
+            backoff: self.backoff.map(BackoffForm::into_backoff),
+            key: self.key.map(Bytes::from),
+            on_conflict: self.on_conflict.map_or(OnConflict::Keep, OnConflict::from),
+            key_ttl_ms: self.key_ttl.map(|span| span.0),
+            headers: headers.map(|headers| Arc::new(headers.into_iter().collect())),
+            ..Put::new(topic, body)
+        })
+    }
+}
+
+fn share(source: &Bytes, part: &str) -> Bytes {
+    if part.len() * 2 >= source.len() {
+        source.slice_ref(part.as_bytes())
+    } else {
+        Bytes::copy_from_slice(part.as_bytes())
+    }
+}
+
+/// What became of a put.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct PutOut {
+    /// The job's id, or that of the job that has the key.
+    id: IdOut,
+    /// `created`, `duplicate` or `replaced`.
+    #[schema(value_type = String)]
+    code: &'static str,
+    /// Its state; absent if only the key is held.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    state: Option<&'static str>,
+    /// When it is due.
+    due_at: At,
+    /// The key was taken, and nothing was put.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    duplicate: bool,
+}
+
+impl PutOut {
+    pub(crate) fn status(&self) -> StatusCode {
+        if self.code == "created" { StatusCode::CREATED } else { StatusCode::OK }
+    }
+}
+
+impl From<PutReply> for PutOut {
+    fn from(reply: PutReply) -> PutOut {
+        PutOut {
+            id: IdOut(reply.id),
+            code: match reply.outcome {
+                PutOutcome::Created => "created",
+                PutOutcome::Duplicate => "duplicate",
+                PutOutcome::Replaced => "replaced",
+            },
+            state: reply.state.map(|state| state.as_str()),
+            due_at: At(reply.due_at),
+            duplicate: reply.outcome == PutOutcome::Duplicate,
+        }
+    }
+}

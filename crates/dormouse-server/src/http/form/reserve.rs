@@ -1,0 +1,70 @@
+//! reserve: what to take, and what was given.
+
+use dormouse_core::op::{LeasedJob, Reserve};
+use dormouse_core::topic::TopicName;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::LeasedOut;
+use crate::http::problem::Problem;
+use crate::http::time::SpanMs;
+
+/// Take jobs of the topic in the path.
+#[derive(Clone, Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ReserveTopicForm {
+    /// At most so many jobs.
+    #[schema(default = 1)]
+    max: Option<usize>,
+    /// Wait so long for the first one.
+    wait: Option<SpanMs>,
+    /// The leases' length; else each job's own.
+    ttr: Option<SpanMs>,
+}
+
+/// Take jobs of several topics.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ReserveForm {
+    /// From these topics.
+    topics: Vec<String>,
+    /// At most so many jobs.
+    #[schema(default = 1)]
+    max: Option<usize>,
+    /// Wait so long for the first one.
+    wait: Option<SpanMs>,
+    /// The leases' length; else each job's own.
+    ttr: Option<SpanMs>,
+}
+
+impl ReserveTopicForm {
+    pub(crate) fn into_reserve(self, topics: Vec<TopicName>) -> Reserve {
+        Reserve {
+            topics,
+            max: self.max.unwrap_or(1),
+            wait_ms: self.wait.map_or(0, |wait| wait.0),
+            ttr_ms: self.ttr.map(|ttr| ttr.0),
+            session: None,
+        }
+    }
+}
+
+impl ReserveForm {
+    pub(crate) fn into_reserve(self) -> Result<Reserve, Problem> {
+        let topics: Result<_, _> = self.topics.iter().map(|name| TopicName::new(name)).collect();
+        let rest = ReserveTopicForm { max: self.max, wait: self.wait, ttr: self.ttr };
+        Ok(rest.into_reserve(topics?))
+    }
+}
+
+/// Jobs in the client's hands.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct JobsOut<'a> {
+    jobs: Vec<LeasedOut<'a>>,
+}
+
+impl<'a> JobsOut<'a> {
+    pub(crate) fn new(jobs: &'a [LeasedJob]) -> JobsOut<'a> {
+        JobsOut { jobs: jobs.iter().map(LeasedOut::from).collect() }
+    }
+}

@@ -1,0 +1,162 @@
+//! A topic: its settings, going in and coming out, and its counts.
+
+use dormouse_core::op::TopicStats;
+use dormouse_core::topic::Settings;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::BackoffForm;
+use super::backoff::BackoffOut;
+use crate::http::time::SpanMs;
+
+/// All settings of a topic; what is absent has its default again.
+#[derive(Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SettingsForm {
+    /// Lease time of jobs put without one.
+    ttr: Option<SpanMs>,
+    /// Attempts of jobs put without a number.
+    attempts_max: Option<u32>,
+    /// Backoff of jobs put without one.
+    backoff: Option<BackoffForm>,
+    /// Most jobs in any state; a put beyond answers `full`.
+    jobs_max: Option<u64>,
+    /// Most bytes; a put beyond answers `full`.
+    bytes_max: Option<u64>,
+    /// Dead jobs older than this are removed.
+    dead_ttl: Option<SpanMs>,
+    /// Most dead jobs; the oldest are removed.
+    dead_max: Option<u64>,
+}
+
+impl From<SettingsForm> for Settings {
+    fn from(form: SettingsForm) -> Settings {
+        // A span below zero becomes one beyond every limit, and is refused as such.
+        let ms = |span: SpanMs| u64::try_from(span.0).unwrap_or(u64::MAX);
+        Settings {
+            ttr_ms: form.ttr.map(ms),
+            attempts_max: form.attempts_max,
+            backoff: form.backoff.map(BackoffForm::into_backoff),
+            jobs_max: form.jobs_max,
+            bytes_max: form.bytes_max,
+            dead_ttl_ms: form.dead_ttl.map(ms),
+            dead_max: form.dead_max,
+        }
+    }
+}
+
+/// What was set.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct SettingsOut {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ttr_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attempts_max: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    backoff: Option<BackoffOut>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    jobs_max: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes_max: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dead_ttl_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dead_max: Option<u64>,
+}
+
+impl From<&Settings> for SettingsOut {
+    fn from(settings: &Settings) -> SettingsOut {
+        SettingsOut {
+            ttr_ms: settings.ttr_ms,
+            attempts_max: settings.attempts_max,
+            backoff: settings.backoff.as_deref().map(BackoffOut::from),
+            jobs_max: settings.jobs_max,
+            bytes_max: settings.bytes_max,
+            dead_ttl_ms: settings.dead_ttl_ms,
+            dead_max: settings.dead_max,
+        }
+    }
+}
+
+/// What happened to a topic's jobs since it came to life.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct TotalsOut {
+    puts: u64,
+    reserves: u64,
+    acks: u64,
+    nacks: u64,
+    releases: u64,
+    expiries: u64,
+    /// Jobs that became dead.
+    kills: u64,
+    cancels: u64,
+}
+
+/// A topic, or all of them together.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct TopicOut<'a> {
+    /// Absent in the totals.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    topic: Option<&'a str>,
+    delayed: u64,
+    ready: u64,
+    /// Ready, with a priority below 1024.
+    urgent: u64,
+    leased: u64,
+    dead: u64,
+    /// Bytes of bodies, keys and headers.
+    bytes: u64,
+    /// Reserves that wait.
+    waiters: u64,
+    /// How long the job that comes next has been ready.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    oldest_ready_ms: Option<u64>,
+    paused: bool,
+    /// How long still, unless until resumed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    paused_ms: Option<u64>,
+    /// Absent in the totals.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    settings: Option<SettingsOut>,
+    /// Topics alive, in the totals.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    topics: Option<u64>,
+    /// Locks held, in the totals.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    locks: Option<u64>,
+    totals: TotalsOut,
+}
+
+impl<'a> TopicOut<'a> {
+    /// One topic, or the totals without a name.
+    pub(crate) fn new(topic: Option<&'a str>, stats: &TopicStats) -> TopicOut<'a> {
+        let counts = &stats.counts;
+        let is_total = topic.is_none();
+        TopicOut {
+            topic,
+            delayed: stats.delayed,
+            ready: stats.ready,
+            urgent: stats.urgent,
+            leased: counts.leased,
+            dead: counts.dead,
+            bytes: counts.bytes,
+            waiters: stats.waiters,
+            oldest_ready_ms: stats.oldest_ready_ms,
+            paused: stats.paused.is_some(),
+            paused_ms: stats.paused.flatten(),
+            settings: (!is_total).then(|| SettingsOut::from(&stats.settings)),
+            topics: is_total.then_some(stats.topics),
+            locks: is_total.then_some(stats.locks),
+            totals: TotalsOut {
+                puts: counts.puts,
+                reserves: counts.reserves,
+                acks: counts.acks,
+                nacks: counts.nacks,
+                releases: counts.releases,
+                expiries: counts.expiries,
+                kills: counts.kills,
+                cancels: counts.cancels,
+            },
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! The accept loop: bounded connections, each with its own socket watch, one way to stop.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::response::{IntoResponse, Response};
+use dormouse_core::limits::{HTTP_HEAD_BYTES_MAX, HTTP_HEADERS_MAX};
+use hyper::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, mpsc, watch};
+use tower::ServiceExt;
+
+use super::App;
+use super::outgoing::send_off;
+use super::wire::{Line, Wire};
+
+/// How long to wait after the system has no room for another connection.
+const NO_ROOM: Duration = Duration::from_millis(50);
+/// What a client beyond the limit is told; it has not been read, so it may not see it.
+const CROWDED: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\
+    Retry-After: 1\r\nConnection: close\r\n\r\n";
+
+/// Everything that serves one address.
+#[derive(Clone)]
+pub(crate) struct Listening {
+    pub(crate) app: App,
+    pub(crate) router: Router,
+    pub(crate) room: Arc<Semaphore>,
+    /// True: finish what is under way and close.
+    pub(crate) stopping: watch::Receiver<bool>,
+    /// True: close now.
+    pub(crate) aborting: watch::Receiver<bool>,
+    /// Dropped by the last connection.
+    pub(crate) alive: mpsc::Sender<()>,
+}
+
+impl Listening {
+    /// Accepts until told to stop.
+    pub(crate) async fn run(self, listener: TcpListener) {
+        let mut stopping = self.stopping.clone();
+        loop {
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                _ = stopping.wait_for(|&stopping| stopping) => return,
+            };
+            match accepted {
+                Ok((socket, peer)) => self.admit(socket, peer),
+                Err(error) => {
+                    // Out of descriptors, or a client that left already: others still matter.
+                    tracing::debug!(%error, "accept failed");
+                    tokio::time::sleep(NO_ROOM).await;
+                }
+            }
+        }
+    }
+
+    fn admit(&self, socket: TcpStream, peer: SocketAddr) {
+        let Ok(place) = Arc::clone(&self.room).try_acquire_owned() else {
+            tracing::debug!(%peer, "too many connections");
+            let _ = socket.try_write(CROWDED);
+            return;
+        };
+        // Answers are whole messages: waiting for more to send would only delay them.
+        let _ = socket.set_nodelay(true);
+        let listening = self.clone();
+        tokio::spawn(async move {
+            listening.converse(socket).await;
+            drop(place);
+        });
+    }
+
+    #[cfg(feature = "tls")]
+    async fn converse(self, socket: TcpStream) {
+        let Some(tls) = self.app.tls.clone() else { return self.serve(socket).await };
+        if let Some(stream) = tls.accept(socket).await {
+            self.serve(stream).await;
+        }
+    }
+
+    #[cfg(not(feature = "tls"))]
+    async fn converse(self, socket: TcpStream) {
+        self.serve(socket).await;
+    }
+
+    async fn serve<S: AsyncRead + AsyncWrite + Unpin>(self, socket: S) {
+        let line = Line::new();
+        let wire = Wire::new(socket, Arc::clone(&line));
+        let (app, router) = (self.app.clone(), self.router.clone());
+        let service = service_fn(move |request: Request<Incoming>| {
+            let (app, router, line) = (app.clone(), router.clone(), Arc::clone(&line));
+            async move {
+                line.begin_serving();
+                let response = respond(&app, router, request).await;
+                Ok::<_, Infallible>(send_off(&app, line, response))
+            }
+        });
+        let connection = http1::Builder::new()
+            .max_buf_size(HTTP_HEAD_BYTES_MAX)
+            .max_headers(HTTP_HEADERS_MAX)
+            .serve_connection(TokioIo::new(wire), service);
+        tokio::pin!(connection);
+        let (mut stopping, mut aborting) = (self.stopping.clone(), self.aborting.clone());
+        let mut graceful = false;
+        loop {
+            tokio::select! {
+                ended = connection.as_mut() => {
+                    if let Err(error) = ended {
+                        tracing::debug!(%error, "a connection ended");
+                    }
+                    return;
+                }
+                _ = stopping.wait_for(|&stopping| stopping), if !graceful => {
+                    graceful = true;
+                    connection.as_mut().graceful_shutdown();
+                }
+                _ = aborting.wait_for(|&aborting| aborting) => return,
+            }
+        }
+    }
+}
+
+async fn respond(app: &App, router: Router, request: Request<Incoming>) -> Response {
+    if let Err(problem) = app.guard.check(request.headers()) {
+        return problem.into_response();
+    }
+    match router.oneshot(request.map(Body::new)).await {
+        Ok(response) => response,
+        Err(never) => match never {},
+    }
+}

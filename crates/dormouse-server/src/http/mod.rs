@@ -1,0 +1,65 @@
+//! HTTP/JSON: docs/http.md is its contract.
+
+mod api;
+mod budget;
+mod caller;
+mod form;
+mod guard;
+mod listen;
+mod outgoing;
+mod params;
+mod path;
+mod payload;
+mod problem;
+mod reply;
+mod route;
+mod time;
+mod wire;
+
+use std::sync::Arc;
+
+use dormouse_core::limits::{HTTP_ANSWERS_BYTES_MAX, HTTP_BODIES_BYTES_MAX};
+
+use crate::access::Access;
+use crate::backup::MakeBackup;
+use crate::desk::Desk;
+use crate::metrics::Metrics;
+use budget::Budget;
+use guard::Guard;
+
+pub use api::openapi;
+pub(crate) use guard::Guard as HostGuard;
+pub(crate) use listen::Listening;
+pub(crate) use route::router;
+
+/// What every request may use. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct App {
+    pub(crate) desk: Desk,
+    pub(crate) access: Access,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) backup: Option<Arc<MakeBackup>>,
+    guard: Arc<Guard>,
+    bodies: Budget,
+    answers: Budget,
+}
+
+impl App {
+    pub(crate) fn new(
+        desk: Desk,
+        access: Access,
+        metrics: Arc<Metrics>,
+        backup: Option<Arc<MakeBackup>>,
+        guard: Guard,
+    ) -> App {
+        App {
+            desk,
+            access,
+            metrics,
+            backup,
+            guard: Arc::new(guard),
+            bodies: Budget::new(HTTP_BODIES_BYTES_MAX, "requests"),
+            answers: Budget::new(HTTP_ANSWERS_BYTES_MAX, "answers"),
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! A request's body, read within its bounds: bytes, rate, and the memory of all of them.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{FromRequest, Request};
+use bytes::{Bytes, BytesMut};
+use dormouse_core::error::{Code, Error};
+use dormouse_core::limits::{HTTP_BODY_BYTES_MAX, HTTP_BODY_BYTES_PER_S_MIN, HTTP_BODY_MS_MAX};
+use http_body_util::BodyExt;
+use hyper::StatusCode;
+use serde::de::DeserializeOwned;
+
+use super::App;
+use super::budget::Held;
+use super::problem::Problem;
+
+/// The whole body of a request.
+pub(crate) struct Payload {
+    pub(crate) bytes: Bytes,
+    _held: Held,
+}
+
+impl FromRequest<App> for Payload {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, app: &App) -> Result<Payload, Problem> {
+        let mut held = app.bodies.hold();
+        let bytes = read(request.into_body(), &mut held).await?;
+        Ok(Payload { bytes, _held: held })
+    }
+}
+
+impl Payload {
+    /// As JSON; nothing at all stands for an empty object.
+    pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T, Problem> {
+        let text: &[u8] = if self.bytes.is_empty() { b"{}" } else { &self.bytes };
+        serde_json::from_slice(text).map_err(|error| malformed(&error))
+    }
+}
+
+/// JSON that cannot be read as what this call takes.
+pub(crate) fn malformed(error: &serde_json::Error) -> Problem {
+    Problem::malformed(format!("the body cannot be read: {error}; docs/http.md has the fields"))
+}
+
+async fn read(mut body: Body, held: &mut Held) -> Result<Bytes, Problem> {
+    let size = http_body::Body::size_hint(&body);
+    if size.lower() > HTTP_BODY_BYTES_MAX as u64 {
+        return Err(too_large(size.lower()));
+    }
+    let mut first: Option<Bytes> = None;
+    let mut rest = BytesMut::new();
+    // Every byte that comes gives the next ones a little more time.
+    let patience = tokio::time::sleep(Duration::from_millis(HTTP_BODY_MS_MAX));
+    tokio::pin!(patience);
+    loop {
+        let frame = tokio::select! {
+            biased;
+            frame = body.frame() => frame,
+            () = &mut patience => return Err(too_slow()),
+        };
+        let Some(frame) = frame else { break };
+        let frame = frame.map_err(|error| {
+            Problem::malformed(format!("the body ended before its time: {error}; send it again"))
+        })?;
+        let Ok(data) = frame.into_data() else { continue };
+        held.grow(data.len())?;
+        let total = first.as_ref().map_or(0, Bytes::len) + rest.len() + data.len();
+        if total > HTTP_BODY_BYTES_MAX {
+            return Err(too_large(total as u64));
+        }
+        let earned = Duration::from_millis(data.len() as u64 * 1_000 / HTTP_BODY_BYTES_PER_S_MIN);
+        let deadline = patience.deadline() + earned;
+        patience.as_mut().reset(deadline);
+        if first.is_none() {
+            first = Some(data);
+        } else {
+            rest.extend_from_slice(&data);
+        }
+    }
+    Ok(join(first.unwrap_or_default(), rest))
+}
+
+/// Most bodies come in one piece and are not copied.
+fn join(first: Bytes, rest: BytesMut) -> Bytes {
+    if rest.is_empty() {
+        return first;
+    }
+    let mut whole = BytesMut::with_capacity(first.len() + rest.len());
+    whole.extend_from_slice(&first);
+    whole.extend_from_slice(&rest);
+    whole.freeze()
+}
+
+fn too_large(bytes: u64) -> Problem {
+    Problem::from(Error::new(
+        Code::TooLarge,
+        format!(
+            "the request has {bytes} bytes; send at most {HTTP_BODY_BYTES_MAX} at once and the \
+             rest after"
+        ),
+    ))
+}
+
+fn too_slow() -> Problem {
+    Problem::new(
+        StatusCode::REQUEST_TIMEOUT,
+        "timeout",
+        format!(
+            "the body came too slowly; send it within {} s and at {HTTP_BODY_BYTES_PER_S_MIN} \
+             bytes a second at least",
+            HTTP_BODY_MS_MAX / 1_000
+        ),
+    )
+}

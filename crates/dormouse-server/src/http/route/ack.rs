@@ -1,0 +1,84 @@
+//! ack: the work is done; may carry the next reserve, so that a worker needs one round trip.
+
+use axum::extract::State;
+use dormouse_core::command::{Command, Reply};
+use hyper::StatusCode;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::ending::{EndedItem, EndedOut, Tokens, end, items_of, results_of};
+use super::reserve::{check_reserve, jobs_of};
+use crate::access::Verb;
+use crate::desk::{Custody, unexpected};
+use crate::http::App;
+use crate::http::api::Problems;
+use crate::http::caller::Caller;
+use crate::http::form::{JobsOut, ReserveForm, Results};
+use crate::http::params::Params;
+use crate::http::payload::Payload;
+use crate::http::reply::{Outcome, carrying, json};
+
+/// Done.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AckForm {
+    /// One lease.
+    token: Option<String>,
+    /// Or many.
+    tokens: Option<Vec<String>>,
+    /// Then take the next jobs.
+    reserve: Option<ReserveForm>,
+}
+
+/// The answer: one lease, many, or many and the next jobs.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "describes the answer")]
+pub(crate) enum AckOut {
+    /// To `token`.
+    One(EndedOut),
+    /// To `tokens`.
+    Many(Results<EndedItem>),
+}
+
+/// What became of the leases, and the next jobs.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct AckAndReserved<'a> {
+    results: Vec<EndedItem>,
+    #[serde(flatten)]
+    jobs: JobsOut<'a>,
+}
+
+/// End leases: the work is done, the jobs go.
+#[utoipa::path(
+    post,
+    path = "/v1/ack",
+    tag = "leases",
+    request_body = AckForm,
+    responses((status = 200, description = "What became of it", body = AckOut), Problems)
+)]
+pub(super) async fn ack(
+    State(app): State<App>,
+    caller: Caller,
+    params: Params,
+    payload: Payload,
+) -> Outcome {
+    params.finish()?;
+    let form: AckForm = payload.json()?;
+    drop(payload);
+    let tokens = Tokens::read(form.token.as_deref(), form.tokens.as_deref())?;
+    tokens.check(&app, &caller, Verb::Ack).await?;
+    let Some(reserve) = form.reserve else {
+        return end(&app, &tokens, Command::Ack(tokens.tokens.clone())).await;
+    };
+    let reserve = reserve.into_reserve()?;
+    check_reserve(&caller, &reserve)?;
+    let commands = vec![Command::Ack(tokens.tokens.clone()), Command::Reserve(reserve)];
+    let mut answers = app.desk.wait(app.desk.send(commands)?).await.into_iter();
+    let mut next = || answers.next().unwrap_or_else(|| Err(unexpected(&Reply::Done)));
+    let (acked, reserved) = (next(), next()?);
+    let custody = Custody::of(&app.desk, &reserved, None);
+    let (results, _) = results_of(&tokens.tokens, items_of(acked?)?);
+    let jobs = JobsOut::new(jobs_of(&app, &reserved)?);
+    Ok(carrying(json(StatusCode::OK, &AckAndReserved { results, jobs }), custody))
+}

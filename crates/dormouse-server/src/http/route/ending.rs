@@ -1,0 +1,133 @@
+//! What ack, nack, release, extend and kill share: one token or many in, a code for each out.
+
+use axum::response::Response;
+use dormouse_core::command::{Command, Reply};
+use dormouse_core::error::Error;
+use dormouse_core::job::Token;
+use dormouse_core::op::Ended;
+use hyper::StatusCode;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::access::Verb;
+use crate::desk::unexpected;
+use crate::http::App;
+use crate::http::caller::Caller;
+use crate::http::form::{Failed, Results, TokenOut, status_of_list};
+use crate::http::problem::{Problem, status_of};
+use crate::http::reply::{Outcome, json};
+use crate::http::time::At;
+
+/// The tokens of a request, and whether they came as a list.
+pub(super) struct Tokens {
+    pub(super) tokens: Vec<Token>,
+    is_list: bool,
+}
+
+impl Tokens {
+    /// From the fields `token` and `tokens`, of which one must be there.
+    pub(super) fn read(token: Option<&str>, tokens: Option<&[String]>) -> Result<Tokens, Problem> {
+        match (token, tokens) {
+            (Some(token), None) => Ok(Tokens { tokens: vec![token.parse()?], is_list: false }),
+            (None, Some(tokens)) => {
+                let tokens = tokens.iter().map(|token| token.parse()).collect::<Result<_, _>>()?;
+                Ok(Tokens { tokens, is_list: true })
+            }
+            _ => Err(Problem::malformed("give either token or tokens")),
+        }
+    }
+
+    /// May the caller do this with them?
+    pub(super) async fn check(&self, app: &App, caller: &Caller, verb: Verb) -> Result<(), Error> {
+        caller.check_jobs(app, verb, self.tokens.iter().map(|token| token.id)).await
+    }
+}
+
+/// What became of one lease.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct EndedOut {
+    token: TokenOut,
+    /// `done`, `dead` or `gone`.
+    #[schema(value_type = String)]
+    code: &'static str,
+    /// When the lease ends now; after an extend.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires_at: Option<At>,
+}
+
+/// One lease that was not found as it should be.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct EndedFailed {
+    token: TokenOut,
+    #[serde(flatten)]
+    failed: Failed,
+}
+
+/// One of several.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+pub(crate) enum EndedItem {
+    /// Done.
+    Done(EndedOut),
+    /// Not done.
+    Failed(EndedFailed),
+}
+
+/// The outcome of one item: its code, and when the lease ends now.
+type Item = Result<(&'static str, Option<u64>), Error>;
+
+/// The items of a reply.
+pub(super) fn items_of(reply: Reply) -> Result<Vec<Item>, Error> {
+    let ended = |ended| match ended {
+        Ended::Done => "done",
+        Ended::Dead => "dead",
+        Ended::Gone => "gone",
+    };
+    match reply {
+        Reply::Ended(items) => {
+            Ok(items.into_iter().map(|item| item.map(|item| (ended(item), None))).collect())
+        }
+        Reply::Extended(items) => Ok(items
+            .into_iter()
+            .map(|item| item.map(|item| ("done", Some(item.expires_at))))
+            .collect()),
+        other => Err(unexpected(&other)),
+    }
+}
+
+/// The items as they go out, with their statuses.
+pub(super) fn results_of(tokens: &[Token], items: Vec<Item>) -> (Vec<EndedItem>, Vec<StatusCode>) {
+    let items = tokens.iter().zip(items).map(|(&token, item)| {
+        let token = TokenOut(token);
+        match item {
+            Ok((code, expires_at)) => {
+                let out = EndedOut { token, code, expires_at: expires_at.map(At) };
+                (EndedItem::Done(out), StatusCode::OK)
+            }
+            Err(error) => {
+                let status = status_of(error.code);
+                (EndedItem::Failed(EndedFailed { token, failed: Failed::from(error) }), status)
+            }
+        }
+    });
+    items.unzip()
+}
+
+/// Sends the command and answers for its tokens.
+pub(super) async fn end(app: &App, tokens: &Tokens, command: Command) -> Outcome {
+    let items = items_of(app.desk.ask(command).await?)?;
+    if tokens.is_list { Ok(many(&tokens.tokens, items)) } else { one(&tokens.tokens, items) }
+}
+
+fn many(tokens: &[Token], items: Vec<Item>) -> Response {
+    let (results, statuses) = results_of(tokens, items);
+    json(status_of_list(&statuses), &Results { results })
+}
+
+fn one(tokens: &[Token], items: Vec<Item>) -> Outcome {
+    let item = items.into_iter().next().unwrap_or_else(|| Err(unexpected(&Reply::Done)));
+    let (code, expires_at) = item?;
+    let token = *tokens.first().ok_or_else(|| unexpected(&Reply::Done))?;
+    let out = EndedOut { token: TokenOut(token), code, expires_at: expires_at.map(At) };
+    Ok(json(StatusCode::OK, &out))
+}

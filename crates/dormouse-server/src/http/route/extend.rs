@@ -1,0 +1,66 @@
+//! extend: prolong leases.
+
+use axum::extract::State;
+use dormouse_core::command::Command;
+use dormouse_core::job::Token;
+use dormouse_core::op::Extend;
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use super::ending::{EndedItem, EndedOut, Tokens, end};
+use crate::access::Verb;
+use crate::http::App;
+use crate::http::api::Problems;
+use crate::http::caller::Caller;
+use crate::http::form::Results;
+use crate::http::params::Params;
+use crate::http::payload::Payload;
+use crate::http::reply::Outcome;
+use crate::http::time::SpanMs;
+
+/// Prolong.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ExtendForm {
+    /// One lease.
+    token: Option<String>,
+    /// Or many.
+    tokens: Option<Vec<String>>,
+    /// Ends so long from now; else after the lease's own ttr.
+    ttr: Option<SpanMs>,
+}
+
+/// The answer: one lease, or many.
+#[derive(serde::Serialize, ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "describes the answer")]
+pub(crate) enum ExtendOut {
+    /// To `token`.
+    One(EndedOut),
+    /// To `tokens`.
+    Many(Results<EndedItem>),
+}
+
+/// Prolong leases.
+#[utoipa::path(
+    post,
+    path = "/v1/extend",
+    tag = "leases",
+    request_body = ExtendForm,
+    responses((status = 200, description = "What became of it", body = ExtendOut), Problems)
+)]
+pub(super) async fn extend(
+    State(app): State<App>,
+    caller: Caller,
+    params: Params,
+    payload: Payload,
+) -> Outcome {
+    params.finish()?;
+    let form: ExtendForm = payload.json()?;
+    let tokens = Tokens::read(form.token.as_deref(), form.tokens.as_deref())?;
+    tokens.check(&app, &caller, Verb::Extend).await?;
+    let ttr_ms = form.ttr.map(|ttr| ttr.0);
+    let extend = |token: &Token| Extend { token: *token, ttr_ms };
+    let command = Command::Extend(tokens.tokens.iter().map(extend).collect());
+    end(&app, &tokens, command).await
+}

@@ -1,0 +1,76 @@
+//! nack: the attempt failed.
+
+use axum::extract::State;
+use bytes::Bytes;
+use dormouse_core::command::Command;
+use dormouse_core::job::Token;
+use dormouse_core::op::Nack;
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use super::ending::{EndedItem, EndedOut, Tokens, end};
+use crate::access::Verb;
+use crate::http::App;
+use crate::http::api::Problems;
+use crate::http::caller::Caller;
+use crate::http::form::Results;
+use crate::http::params::Params;
+use crate::http::payload::Payload;
+use crate::http::reply::Outcome;
+use crate::http::time::SpanMs;
+
+/// Failed; try again.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NackForm {
+    /// One lease.
+    token: Option<String>,
+    /// Or many.
+    tokens: Option<Vec<String>>,
+    /// Due again so long from now; else by the job's backoff.
+    delay: Option<SpanMs>,
+    /// A new priority.
+    priority: Option<u32>,
+    /// Kept with the job.
+    error: Option<String>,
+}
+
+/// The answer: one lease, or many.
+#[derive(serde::Serialize, ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "describes the answer")]
+pub(crate) enum NackOut {
+    /// To `token`.
+    One(EndedOut),
+    /// To `tokens`.
+    Many(Results<EndedItem>),
+}
+
+/// End leases: the attempt failed, try again later.
+#[utoipa::path(
+    post,
+    path = "/v1/nack",
+    tag = "leases",
+    request_body = NackForm,
+    responses((status = 200, description = "What became of it", body = NackOut), Problems)
+)]
+pub(super) async fn nack(
+    State(app): State<App>,
+    caller: Caller,
+    params: Params,
+    payload: Payload,
+) -> Outcome {
+    params.finish()?;
+    let form: NackForm = payload.json()?;
+    let tokens = Tokens::read(form.token.as_deref(), form.tokens.as_deref())?;
+    tokens.check(&app, &caller, Verb::Nack).await?;
+    let error = form.error.map(Bytes::from);
+    let nack = |token: &Token| Nack {
+        token: *token,
+        delay_ms: form.delay.map(|delay| delay.0),
+        priority: form.priority,
+        error: error.clone(),
+    };
+    let command = Command::Nack(tokens.tokens.iter().map(nack).collect());
+    end(&app, &tokens, command).await
+}

@@ -1,0 +1,198 @@
+//! put: an object, an array, NDJSON, or a raw body with its options in the query.
+
+use axum::extract::State;
+use bytes::Bytes;
+use dormouse_core::command::{Command, Reply};
+use dormouse_core::error::Error;
+use dormouse_core::job::BodyKind;
+use dormouse_core::limits::BATCH_MAX;
+use dormouse_core::op::{Put, PutReply};
+use dormouse_core::topic::TopicName;
+use hyper::HeaderMap;
+use hyper::header::CONTENT_TYPE;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::access::Verb;
+use crate::desk::unexpected;
+use crate::http::App;
+use crate::http::api::Problems;
+use crate::http::caller::Caller;
+use crate::http::form::{
+    Failed, OnConflictForm, PutForm, PutOut, Results, parse_backoff, status_of_list,
+};
+use crate::http::params::Params;
+use crate::http::path::InTopic;
+use crate::http::payload::{Payload, malformed};
+use crate::http::problem::{Problem, status_of};
+use crate::http::reply::{Outcome, json};
+
+/// One of several puts.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+pub(crate) enum PutItem {
+    /// Done.
+    Done(PutOut),
+    /// Not done.
+    Failed(Failed),
+}
+
+/// The puts of a request, and whether they came as a list.
+struct Puts {
+    puts: Vec<Put>,
+    is_list: bool,
+}
+
+/// Add jobs to a topic.
+#[utoipa::path(
+    post,
+    path = "/v1/topics/{topic}/jobs",
+    tag = "jobs",
+    params(("topic" = String, Path, description = "The topic")),
+    request_body(content(
+        (PutForm<'static> = "application/json"),
+        (String = "application/x-ndjson"),
+        (Vec<u8> = "application/octet-stream"),
+    )),
+    responses(
+        (status = 201, description = "Created", body = PutOut),
+        (status = 200, description = "A key that was taken; or the results of a list",
+            body = PutItem),
+        Problems
+    )
+)]
+pub(super) async fn put(
+    State(app): State<App>,
+    caller: Caller,
+    InTopic(topic): InTopic,
+    headers: HeaderMap,
+    params: Params,
+    payload: Payload,
+) -> Outcome {
+    caller.check(Verb::Put, topic.as_str())?;
+    let Puts { puts, is_list } = read(topic, &headers, params, &payload.bytes)?;
+    let replies = match app.desk.ask(Command::Put(puts)).await? {
+        Reply::Put(replies) => replies,
+        other => return Err(unexpected(&other).into()),
+    };
+    if is_list { Ok(list(replies)) } else { one(replies) }
+}
+
+fn one(replies: Vec<Result<PutReply, Error>>) -> Outcome {
+    let reply = replies.into_iter().next().ok_or_else(|| unexpected(&Reply::Done))??;
+    let out = PutOut::from(reply);
+    Ok(json(out.status(), &out))
+}
+
+fn list(replies: Vec<Result<PutReply, Error>>) -> axum::response::Response {
+    let mut statuses = Vec::with_capacity(replies.len());
+    let results = replies.into_iter().map(|reply| match reply {
+        Ok(reply) => {
+            let out = PutOut::from(reply);
+            statuses.push(out.status());
+            PutItem::Done(out)
+        }
+        Err(error) => {
+            statuses.push(status_of(error.code));
+            PutItem::Failed(Failed::from(error))
+        }
+    });
+    let results = Results { results: results.collect() };
+    json(status_of_list(&statuses), &results)
+}
+
+fn read(
+    topic: TopicName,
+    headers: &HeaderMap,
+    params: Params,
+    source: &Bytes,
+) -> Result<Puts, Problem> {
+    let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    match kind.as_str() {
+        "application/json" => {
+            params.finish()?;
+            read_json(topic, source)
+        }
+        "application/x-ndjson" | "application/ndjson" | "application/jsonl" => {
+            params.finish()?;
+            read_lines(topic, source)
+        }
+        other => {
+            let kind = if other.starts_with("text/") { BodyKind::Text } else { BodyKind::Bytes };
+            read_raw(topic, params, source, kind)
+        }
+    }
+}
+
+fn read_json(topic: TopicName, source: &Bytes) -> Result<Puts, Problem> {
+    let first = source.iter().find(|byte| !byte.is_ascii_whitespace());
+    if first == Some(&b'[') {
+        let forms: Vec<PutForm<'_>> =
+            serde_json::from_slice(source).map_err(|error| malformed(&error))?;
+        let puts = forms.into_iter().map(|form| form.into_put(topic.clone(), source));
+        let puts = puts.collect::<Result<_, _>>().map_err(Problem::malformed)?;
+        return Ok(Puts { puts, is_list: true });
+    }
+    let form: PutForm<'_> = serde_json::from_slice(source).map_err(|error| malformed(&error))?;
+    let put = form.into_put(topic, source).map_err(Problem::malformed)?;
+    Ok(Puts { puts: vec![put], is_list: false })
+}
+
+fn read_lines(topic: TopicName, source: &Bytes) -> Result<Puts, Problem> {
+    let mut puts = Vec::new();
+    for (number, line) in source.split(|&byte| byte == b'\n').enumerate() {
+        if line.iter().all(u8::is_ascii_whitespace) {
+            continue;
+        }
+        if puts.len() == BATCH_MAX {
+            let text = format!(
+                "there are more than {BATCH_MAX} lines; send at most that many at once and the \
+                 rest after"
+            );
+            return Err(Error::invalid(text).into());
+        }
+        let at_line = |reason: String| Problem::malformed(format!("line {}: {reason}", number + 1));
+        let form: PutForm<'_> =
+            serde_json::from_slice(line).map_err(|error| at_line(error.to_string()))?;
+        puts.push(form.into_put(topic.clone(), source).map_err(at_line)?);
+    }
+    Ok(Puts { puts, is_list: true })
+}
+
+fn read_raw(
+    topic: TopicName,
+    mut params: Params,
+    source: &Bytes,
+    body_kind: BodyKind,
+) -> Result<Puts, Problem> {
+    if body_kind == BodyKind::Text && std::str::from_utf8(source).is_err() {
+        return Err(Problem::malformed(
+            "the body is said to be text and is not UTF-8; send it as application/octet-stream",
+        ));
+    }
+    let backoff = params.text("backoff").map(|text| parse_backoff(&text)).transpose();
+    let on_conflict = params.text("on_conflict").map(|text| OnConflictForm::parse(&text));
+    let wrong = |name: &str, reason: String| Problem::malformed(format!("{name} is {reason}"));
+    let headers = params.prefixed("header.");
+    let put = Put {
+        body_kind,
+        delay_ms: params.span("delay")?,
+        at_ms: params.instant("at")?,
+        priority: params.parsed("priority", "a number below 2^32")?,
+        ttr_ms: params.span("ttr")?,
+        attempts_max: params.parsed("attempts_max", "a number below 2^32")?,
+        backoff: backoff.map_err(Problem::malformed)?.map(|form| form.into_backoff()),
+        key: params.text("key").map(Bytes::from),
+        on_conflict: on_conflict
+            .transpose()
+            .map_err(|reason| wrong("on_conflict", reason))?
+            .map(Into::into)
+            .unwrap_or_default(),
+        key_ttl_ms: params.span("key_ttl")?,
+        headers: (!headers.is_empty()).then(|| std::sync::Arc::new(headers)),
+        ..Put::new(topic, source.clone())
+    };
+    params.finish()?;
+    Ok(Puts { puts: vec![put], is_list: false })
+}

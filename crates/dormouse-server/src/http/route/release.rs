@@ -1,0 +1,71 @@
+//! release: give back unspent.
+
+use axum::extract::State;
+use dormouse_core::command::Command;
+use dormouse_core::job::Token;
+use dormouse_core::op::Release;
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use super::ending::{EndedItem, EndedOut, Tokens, end};
+use crate::access::Verb;
+use crate::http::App;
+use crate::http::api::Problems;
+use crate::http::caller::Caller;
+use crate::http::form::Results;
+use crate::http::params::Params;
+use crate::http::payload::Payload;
+use crate::http::reply::Outcome;
+use crate::http::time::SpanMs;
+
+/// Given back.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ReleaseForm {
+    /// One lease.
+    token: Option<String>,
+    /// Or many.
+    tokens: Option<Vec<String>>,
+    /// Due again so long from now; else at once.
+    delay: Option<SpanMs>,
+    /// A new priority.
+    priority: Option<u32>,
+}
+
+/// The answer: one lease, or many.
+#[derive(serde::Serialize, ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "describes the answer")]
+pub(crate) enum ReleaseOut {
+    /// To `token`.
+    One(EndedOut),
+    /// To `tokens`.
+    Many(Results<EndedItem>),
+}
+
+/// End leases: give the jobs back, the attempt not spent.
+#[utoipa::path(
+    post,
+    path = "/v1/release",
+    tag = "leases",
+    request_body = ReleaseForm,
+    responses((status = 200, description = "What became of it", body = ReleaseOut), Problems)
+)]
+pub(super) async fn release(
+    State(app): State<App>,
+    caller: Caller,
+    params: Params,
+    payload: Payload,
+) -> Outcome {
+    params.finish()?;
+    let form: ReleaseForm = payload.json()?;
+    let tokens = Tokens::read(form.token.as_deref(), form.tokens.as_deref())?;
+    tokens.check(&app, &caller, Verb::Release).await?;
+    let release = |token: &Token| Release {
+        token: *token,
+        delay_ms: form.delay.map(|delay| delay.0),
+        priority: form.priority,
+    };
+    let command = Command::Release(tokens.tokens.iter().map(release).collect());
+    end(&app, &tokens, command).await
+}

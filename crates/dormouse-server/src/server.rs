@@ -1,0 +1,115 @@
+//! A running server: its addresses, and how it stops.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use dormouse_core::backend::Backend;
+use dormouse_core::limits::CONNECTIONS_MAX_DEFAULT;
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, mpsc, watch};
+
+use crate::access::Access;
+use crate::backup::MakeBackup;
+use crate::desk::Desk;
+use crate::http::{self, App, HostGuard, Listening};
+use crate::metrics::Metrics;
+
+/// How to serve.
+pub struct Options {
+    /// Where HTTP listens; `None` = nowhere.
+    pub http: Option<SocketAddr>,
+    /// Who may do what.
+    pub access: Access,
+    /// Names accepted in the `Host` header besides loopback and the bound address.
+    pub hosts: Vec<String>,
+    /// Connections at once.
+    pub connections_max: usize,
+    /// How to make a backup, where that is possible.
+    pub backup: Option<Box<MakeBackup>>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            http: None,
+            access: Access::open(),
+            hosts: Vec::new(),
+            connections_max: CONNECTIONS_MAX_DEFAULT,
+            backup: None,
+        }
+    }
+}
+
+/// Why a server did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The address cannot be listened on.
+    #[error("cannot listen on {addr}: {source}; choose another address, or end what listens there")]
+    Listen {
+        /// Which.
+        addr: SocketAddr,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+/// A server that runs until it is stopped.
+pub struct Server {
+    http: Option<SocketAddr>,
+    stopping: watch::Sender<bool>,
+    aborting: watch::Sender<bool>,
+    /// Closed when the last connection has ended.
+    ended: mpsc::Receiver<()>,
+}
+
+impl Server {
+    /// Listens, and serves this backend.
+    pub async fn start(backend: Arc<dyn Backend>, options: Options) -> Result<Server, StartError> {
+        let (stopping, stops) = watch::channel(false);
+        let (aborting, aborts) = watch::channel(false);
+        let (alive, ended) = mpsc::channel(1);
+        let desk = Desk::new(backend, stops.clone());
+        let backup = options.backup.map(Arc::from);
+        let mut http = None;
+        if let Some(addr) = options.http {
+            let listener = listen(addr).await?;
+            let bound = listener.local_addr().unwrap_or(addr);
+            let any_host = !options.access.is_open() || !bound.ip().is_loopback();
+            let guard = HostGuard::new(&options.hosts, &bound.ip().to_string(), any_host);
+            let metrics = Arc::new(Metrics::default());
+            let app = App::new(desk, options.access, metrics, backup, guard);
+            let listening = Listening {
+                router: http::router(app.clone()),
+                app,
+                room: Arc::new(Semaphore::new(options.connections_max)),
+                stopping: stops,
+                aborting: aborts,
+                alive,
+            };
+            tokio::spawn(listening.run(listener));
+            http = Some(bound);
+        }
+        Ok(Server { http, stopping, aborting, ended })
+    }
+
+    /// Where HTTP listens.
+    pub fn http_addr(&self) -> Option<SocketAddr> {
+        self.http
+    }
+
+    /// Stops: accepts nothing more, answers what waits with nothing, finishes what is under way.
+    /// What is not finished after `drain` is cut off; its leases are given back.
+    pub async fn stop(mut self, drain: Duration) {
+        // Nobody listens any more if all connections have ended already.
+        let _ = self.stopping.send(true);
+        if tokio::time::timeout(drain, self.ended.recv()).await.is_err() {
+            let _ = self.aborting.send(true);
+            let _ = self.ended.recv().await;
+        }
+    }
+}
+
+async fn listen(addr: SocketAddr) -> Result<TcpListener, StartError> {
+    TcpListener::bind(addr).await.map_err(|source| StartError::Listen { addr, source })
+}
