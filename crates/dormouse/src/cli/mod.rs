@@ -1,5 +1,6 @@
 //! The command line: one file per subcommand, and the roles they share.
 
+mod bench;
 mod client;
 mod exit;
 mod health;
@@ -93,12 +94,14 @@ impl Global {
 
 #[derive(Subcommand)]
 enum Command {
+    Bench(bench::Args),
     Health(health::Args),
 }
 
 impl Command {
     async fn run(self, global: &Global) -> Result<(), Failure> {
         match self {
+            Self::Bench(args) => args.run(global).await,
             Self::Health(args) => args.run(global).await,
         }
     }

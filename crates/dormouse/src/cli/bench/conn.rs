@@ -2,64 +2,14 @@
 
 use std::io;
 
-use hyper::Uri;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::head::{self, Head};
+use crate::cli::client::Route;
+use crate::cli::exit::Failure;
 
 const BUFFER_LEN: usize = 16 * 1024;
-
-/// The server, and what every request to it begins with.
-#[derive(Clone, Debug)]
-pub(super) struct Target {
-    /// As `host:port`, for the connection and for the `Host` header.
-    authority: String,
-    /// What comes before `/v1`.
-    prefix: String,
-    authorization: String,
-}
-
-impl Target {
-    pub(super) fn new(url: &str, token: Option<&str>) -> Result<Target, String> {
-        let uri: Uri = url.parse().map_err(|error| format!("{url} is not a URL: {error}"))?;
-        if uri.scheme_str() != Some("http") {
-            return Err(format!("{url}: the benchmark speaks only plain http://"));
-        }
-        let authority = uri.authority().ok_or_else(|| format!("{url} has no host"))?;
-        let authorization = match token {
-            Some(token) if token.bytes().all(|byte| byte.is_ascii_graphic()) => {
-                format!("Authorization: Bearer {token}\r\n")
-            }
-            Some(_) => return Err("a token has only visible ASCII characters".to_owned()),
-            None => String::new(),
-        };
-        Ok(Target {
-            authority: format!("{}:{}", authority.host(), authority.port_u16().unwrap_or(80)),
-            prefix: uri.path().trim_end_matches('/').to_owned(),
-            authorization,
-        })
-    }
-
-    /// The head of a request up to and without its content headers.
-    pub(super) fn head(&self, method: &str, path: &str) -> String {
-        let Target { authority, prefix, authorization } = self;
-        format!("{method} {prefix}{path} HTTP/1.1\r\nHost: {authority}\r\n{authorization}")
-    }
-
-    /// So many connections, all open.
-    pub(super) async fn connect(&self, count: usize) -> Result<Vec<Conn>, String> {
-        let mut conns = Vec::with_capacity(count);
-        for _ in 0..count {
-            let mut conn = Conn::new(self);
-            conn.open().await.map_err(|error| {
-                format!("cannot connect to {}: {error}; is the server running?", self.authority)
-            })?;
-            conns.push(conn);
-        }
-        Ok(conns)
-    }
-}
 
 /// An answer, in the buffer of its connection.
 #[derive(Debug)]
@@ -77,21 +27,36 @@ impl Answer<'_> {
 /// A connection that opens again by itself after it broke.
 #[derive(Debug)]
 pub(super) struct Conn {
-    authority: String,
+    address: (String, u16),
     stream: Option<TcpStream>,
     buffer: Vec<u8>,
 }
 
 impl Conn {
-    fn new(target: &Target) -> Conn {
-        let authority = target.authority.clone();
-        Conn { authority, stream: None, buffer: vec![0; BUFFER_LEN] }
+    fn new(route: &Route) -> Conn {
+        let address = (route.host.clone(), route.port);
+        Conn { address, stream: None, buffer: vec![0; BUFFER_LEN] }
     }
 
-    async fn open(&mut self) -> io::Result<&mut TcpStream> {
-        let stream = TcpStream::connect(&self.authority).await?;
+    /// So many connections, all open.
+    pub(super) async fn open_all(route: &Route, count: usize) -> Result<Vec<Conn>, Failure> {
+        let mut conns = Vec::with_capacity(count);
+        for _ in 0..count {
+            let mut conn = Conn::new(route);
+            conn.open().await.map_err(|error| {
+                let (host, port) = (&route.host, route.port);
+                Failure::unreachable(format!("cannot connect to {host} port {port}: {error}"))
+            })?;
+            conns.push(conn);
+        }
+        Ok(conns)
+    }
+
+    async fn open(&mut self) -> io::Result<()> {
+        let stream = TcpStream::connect((self.address.0.as_str(), self.address.1)).await?;
         stream.set_nodelay(true)?;
-        Ok(self.stream.insert(stream))
+        self.stream = Some(stream);
+        Ok(())
     }
 
     /// Sends a request and waits for its answer. Dropped before that, the connection is of no use
@@ -140,27 +105,6 @@ mod tests {
 
     use super::*;
 
-    fn check(url: &str, token: Option<&str>, expected: Result<&str, &str>) {
-        match (Target::new(url, token), expected) {
-            (Ok(target), Ok(expected)) => assert_eq!(target.head("GET", "/v1/stats"), expected),
-            (Err(error), Err(expected)) => assert!(error.contains(expected), "{error}"),
-            (other, _) => panic!("{url}: {other:?}"),
-        }
-    }
-
-    #[test]
-    fn a_request_begins_with_its_target() {
-        let plain = "GET /v1/stats HTTP/1.1\r\nHost: localhost:7788\r\n";
-        check("http://localhost:7788", None, Ok(plain));
-        check("http://localhost:7788/", None, Ok(plain));
-        let full = "GET /q/v1/stats HTTP/1.1\r\nHost: [::1]:80\r\nAuthorization: Bearer s3\r\n";
-        check("http://[::1]/q", Some("s3"), Ok(full));
-        check("https://localhost", None, Err("only plain http://"));
-        check("localhost", None, Err("only plain http://"));
-        check("http://a b", None, Err("not a URL"));
-        check("http://a", Some("x\r\nHost: y"), Err("visible ASCII"));
-    }
-
     /// A server that reads each request of four bytes and answers with the next list of pieces.
     async fn serve(listener: TcpListener, answers: Vec<Vec<Vec<u8>>>) {
         let (mut stream, _) = listener.accept().await.unwrap();
@@ -183,10 +127,10 @@ mod tests {
 
     async fn pair(answers: Vec<Vec<Vec<u8>>>) -> Conn {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
+        let port = listener.local_addr().unwrap().port();
         tokio::spawn(serve(listener, answers));
-        let conns = Target::new(&url, None).unwrap().connect(1).await;
-        conns.unwrap().pop().unwrap()
+        let address = ("127.0.0.1".to_owned(), port);
+        Conn { address, stream: None, buffer: vec![0; BUFFER_LEN] }
     }
 
     #[test]

@@ -8,6 +8,7 @@ use super::load::{Done, Load, odd_item};
 use super::plan::Plan;
 use super::request::{JSON, Request};
 use super::{ndjson, scan};
+use crate::cli::exit::Failure;
 
 /// Jobs per reserve, and so per ack.
 pub(super) const RESERVE_MAX: u64 = 100;
@@ -22,20 +23,20 @@ pub(super) struct Consumed {
     pub(super) together: Done,
 }
 
-pub(super) async fn run(plan: &Plan) -> Result<Consumed, String> {
+pub(super) async fn run(plan: &Plan) -> Result<Consumed, Failure> {
     let topic = &plan.topics.ready;
     let needed = (plan.time.as_secs_f64() * READY_PER_S) as u64;
     let mut ready = plan.ready(topic).await?;
     if ready < needed {
         let filled = ndjson::fill(plan, needed - ready).await?;
         if let Some(first) = filled.trouble.first {
-            return Err(format!("cannot fill {topic}: {first}"));
+            return Err(Failure::new(format!("cannot fill {topic}: {first}")));
         }
         ready = plan.ready(topic).await?;
     }
     let conns = plan.connect(plan.connections).await?;
     let reserve = plan.reserve_request(topic, &format!("{{\"max\":{RESERVE_MAX}}}"));
-    let ack = AckRequest::new(plan, Some(topic));
+    let ack = AckRequest::new(plan, topic);
     // Half of the jobs each, so that both ways find the same.
     let load = Load::start("consume", plan.time, ready / 2, &plan.stop);
     let work = |_, conn| apart(conn, Arc::clone(&load), reserve.clone(), ack.clone());
@@ -120,8 +121,8 @@ pub(super) struct AckRequest {
 
 impl AckRequest {
     /// With the topic from which it may reserve the next jobs.
-    pub(super) fn new(plan: &Plan, topic: Option<&str>) -> AckRequest {
-        let request = Request::post(&plan.target, "/v1/ack", JSON);
+    pub(super) fn new(plan: &Plan, topic: &str) -> AckRequest {
+        let request = Request::post(&plan.route, "/v1/ack", JSON);
         let topics = serde_json::json!({"topics": [topic], "max": RESERVE_MAX});
         AckRequest { request, reserve: format!(",\"reserve\":{topics}"), count: 0 }
     }

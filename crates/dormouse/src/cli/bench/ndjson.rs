@@ -9,16 +9,17 @@ use super::load::{Done, Load, odd_item};
 use super::plan::Plan;
 use super::request::{NDJSON, PutRequest};
 use super::scan;
+use crate::cli::exit::Failure;
 
 /// A fill that takes longer is given up.
 const FILL_TIME: Duration = Duration::from_secs(120);
 
-pub(super) async fn run(plan: &Plan) -> Result<Done, String> {
+pub(super) async fn run(plan: &Plan) -> Result<Done, Failure> {
     load(plan, "ndjson", plan.time, u64::MAX).await
 }
 
 /// Puts so many jobs, for another phase.
-pub(super) async fn fill(plan: &Plan, jobs: u64) -> Result<Done, String> {
+pub(super) async fn fill(plan: &Plan, jobs: u64) -> Result<Done, Failure> {
     load(plan, "fill", FILL_TIME, jobs).await
 }
 
@@ -27,7 +28,7 @@ async fn load(
     name: &'static str,
     time: Duration,
     jobs_max: u64,
-) -> Result<Done, String> {
+) -> Result<Done, Failure> {
     let conns = plan.connect(plan.connections).await?;
     let load = Load::start(name, time, jobs_max, &plan.stop);
     let work = |index, conn| {

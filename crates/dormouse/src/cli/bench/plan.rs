@@ -1,20 +1,25 @@
-//! What the phases are to do, and the small requests that are not measured.
+//! What the phases are to do, and the requests that are not measured.
 
 use std::ops::Range;
 use std::time::Duration;
 
-use super::conn::{Conn, Target};
-use super::load::{Stop, problem};
-use super::request::{Noise, PutRequest, Request, Rng};
+use serde_json::Value;
+
+use super::conn::Conn;
+use super::load::Stop;
+use super::request::{JSON, Noise, PutRequest, Request, Rng};
+use crate::cli::client::{self, Client, Route};
+use crate::cli::exit::Failure;
 
 /// What the phases have in common.
 pub(super) struct Plan {
-    pub(super) target: Target,
+    pub(super) client: Client,
+    pub(super) route: Route,
     pub(super) connections: usize,
     pub(super) time: Duration,
     pub(super) body_len: usize,
     pub(super) batch: usize,
-    pub(super) rate: u32,
+    pub(super) rate: usize,
     pub(super) topics: Topics,
     pub(super) noise: Noise,
     pub(super) stop: Stop,
@@ -39,14 +44,6 @@ impl Topics {
     }
 }
 
-/// A request that is not measured, and its answer.
-pub(super) enum Asked {
-    /// The document, or null if it is none.
-    Yes(serde_json::Value),
-    /// 404
-    Nothing,
-}
-
 impl Plan {
     /// The request that puts jobs into a topic, for one connection.
     pub(super) fn put_request(
@@ -56,7 +53,7 @@ impl Plan {
         delays_ms: Range<u64>,
         index: usize,
     ) -> PutRequest {
-        let request = Request::post(&self.target, &topic_path(topic, "/jobs"), content_type);
+        let request = Request::post(&self.route, &topic_path(topic, "/jobs"), content_type);
         let rng = Rng::new(index as u64);
         PutRequest::new(request, self.body_len, delays_ms, (self.noise.clone(), rng))
     }
@@ -64,61 +61,32 @@ impl Plan {
     /// The request that reserves from a topic.
     pub(super) fn reserve_request(&self, topic: &str, fields: &str) -> Request {
         let path = topic_path(topic, "/reserve");
-        Request::post(&self.target, &path, super::request::JSON).with_body(fields)
+        Request::post(&self.route, &path, JSON).with_body(fields)
     }
 
-    pub(super) async fn connect(&self, count: usize) -> Result<Vec<Conn>, String> {
-        self.target.connect(count).await
+    pub(super) async fn connect(&self, count: usize) -> Result<Vec<Conn>, Failure> {
+        Conn::open_all(&self.route, count).await
     }
 
     /// How many jobs of a topic are ready.
-    pub(super) async fn ready(&self, topic: &str) -> Result<u64, String> {
-        match self.ask("GET", topic).await? {
-            Asked::Yes(topic) => Ok(topic["ready"].as_u64().unwrap_or(0)),
-            Asked::Nothing => Ok(0),
+    pub(super) async fn ready(&self, topic: &str) -> Result<u64, Failure> {
+        let request = client::Request::get(topic_path(topic, ""));
+        match self.client.call(request).await {
+            Ok(reply) => Ok(reply.parse::<Value>()?["ready"].as_u64().unwrap_or(0)),
+            Err(failure) if failure.code() == Some("not_found") => Ok(0),
+            Err(failure) => Err(failure),
         }
     }
 
     /// Removes all jobs of a topic.
-    pub(super) async fn purge(&self, topic: &str) -> Result<(), String> {
-        self.ask("DELETE", topic).await.map(|_| ())
-    }
-
-    async fn ask(&self, method: &str, topic: &str) -> Result<Asked, String> {
-        let request = self.target.head(method, &topic_path(topic, "")) + "\r\n";
-        let mut conns = self.connect(1).await?;
-        let conn = conns.first_mut().ok_or("no connection")?;
-        let answer = conn.call(request.as_bytes()).await.map_err(|error| error.to_string())?;
-        match answer.status {
-            404 => Ok(Asked::Nothing),
-            _ if answer.is_success() => {
-                Ok(Asked::Yes(serde_json::from_slice(answer.body).unwrap_or_default()))
-            }
-            _ => Err(problem(&answer)),
+    pub(super) async fn purge(&self, topic: &str) -> Result<(), Failure> {
+        match self.client.call(client::Request::delete(topic_path(topic, ""))).await {
+            Err(failure) if failure.code() != Some("not_found") => Err(failure),
+            _ => Ok(()),
         }
     }
 }
 
-/// The path of a topic, whatever is in its name.
 fn topic_path(topic: &str, rest: &str) -> String {
-    let mut path = String::from("/v1/topics/");
-    for byte in topic.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            path.push(char::from(byte));
-        } else {
-            path.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    path + rest
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn topics_are_encoded_in_paths() {
-        assert_eq!(topic_path("bench-put", "/jobs"), "/v1/topics/bench-put/jobs");
-        assert_eq!(topic_path("a/b ä", ""), "/v1/topics/a%2Fb%20%C3%A4");
-    }
+    format!("/v1/topics/{}{rest}", client::encode(topic))
 }

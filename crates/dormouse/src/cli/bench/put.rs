@@ -8,12 +8,13 @@ use super::conn::Conn;
 use super::load::{Done, Load};
 use super::plan::Plan;
 use super::request::{JSON, PutRequest};
+use crate::cli::exit::Failure;
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 /// Due uniformly over 30 days, but not while the benchmark runs.
 const DELAYS_MS: Range<u64> = 10 * 60 * 1_000..30 * DAY_MS;
 
-pub(super) async fn run(plan: &Plan) -> Result<Done, String> {
+pub(super) async fn run(plan: &Plan) -> Result<Done, Failure> {
     let conns = plan.connect(plan.connections).await?;
     let load = Load::start("put", plan.time, u64::MAX, &plan.stop);
     let work = |index, conn| {

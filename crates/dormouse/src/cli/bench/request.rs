@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::conn::Target;
+use crate::cli::client::Route;
 
 pub(super) const JSON: &str = "application/json";
 pub(super) const NDJSON: &str = "application/x-ndjson";
@@ -28,9 +28,9 @@ pub(super) struct Request {
 }
 
 impl Request {
-    pub(super) fn post(target: &Target, path: &str, content_type: &str) -> Request {
-        let mut head = target.head("POST", path);
-        head.push_str(&format!("Content-Type: {content_type}\r\nContent-Length: "));
+    pub(super) fn post(route: &Route, path: &str, content_type: &str) -> Request {
+        let mut head = route.head("POST", path);
+        head.push_str(&format!("content-type: {content_type}\r\ncontent-length: "));
         let length_at = head.len();
         head.push_str(&format!("{:NUMBER_LEN$}\r\n\r\n", 0));
         Request { body_at: head.len(), bytes: head.into_bytes(), length_at }
@@ -184,16 +184,20 @@ impl PutRequest {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::Global;
+    use crate::cli::output::Output;
 
-    fn target() -> Target {
-        Target::new("http://localhost:7788", None).unwrap()
+    fn route() -> Route {
+        let url = "http://localhost:7788".to_owned();
+        let global = Global { url, token: None, token_file: None, output: Output::Json };
+        global.client().unwrap().route().unwrap()
     }
 
     /// Head and body, after looking at the length.
     fn parts(request: &[u8]) -> (String, String) {
         let text = String::from_utf8(request.to_vec()).unwrap();
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
-        let length = head.rsplit_once("Content-Length: ").unwrap().1.trim_start();
+        let length = head.rsplit_once("content-length: ").unwrap().1.trim_start();
         assert_eq!(length, body.len().to_string());
         (head.to_owned(), body.to_owned())
     }
@@ -212,9 +216,9 @@ mod tests {
 
     #[test]
     fn a_request_knows_its_length() {
-        let mut request = Request::post(&target(), "/v1/ack", JSON).with_body("{\"token\":\"1\"}");
+        let mut request = Request::post(&route(), "/v1/ack", JSON).with_body("{\"token\":\"1\"}");
         let (head, body) = parts(request.bytes());
-        assert!(head.starts_with("POST /v1/ack HTTP/1.1\r\nHost: localhost:7788\r\n"), "{head}");
+        assert!(head.starts_with("POST /v1/ack HTTP/1.1\r\nhost: localhost:7788\r\n"), "{head}");
         assert_eq!(body, "{\"token\":\"1\"}");
         request.clear();
         request.push(b"[]");
@@ -228,7 +232,7 @@ mod tests {
     }
 
     fn put(body_len: usize, delays_ms: Range<u64>) -> PutRequest {
-        let request = Request::post(&target(), "/v1/topics/a/jobs", NDJSON);
+        let request = Request::post(&route(), "/v1/topics/a/jobs", NDJSON);
         PutRequest::new(request, body_len, delays_ms, (Noise::new(1), Rng::new(2)))
     }
 

@@ -31,7 +31,7 @@ impl Finder {
         let last = self.text.len() - 1;
         let mut at = from;
         while let Some(&byte) = bytes.get(at + last) {
-            if byte == self.text[last] && &bytes[at..at + last] == &self.text[..last] {
+            if byte == self.text[last] && bytes[at..at + last] == self.text[..last] {
                 return Some(at);
             }
             at += usize::from(self.skip[usize::from(byte)]);

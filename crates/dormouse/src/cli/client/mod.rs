@@ -3,6 +3,7 @@
 mod connection;
 mod reply;
 mod request;
+mod route;
 mod url;
 
 use std::future::Future;
@@ -21,6 +22,7 @@ use super::exit::Failure;
 use connection::Connection;
 pub(crate) use reply::Reply;
 pub(crate) use request::{Request, encode};
+pub(crate) use route::Route;
 use url::Url;
 
 /// How long a reply may take beyond what the request itself waits.
