@@ -15,4 +15,6 @@ mod server;
 
 pub use backup::{Backup, MakeBackup};
 pub use http::openapi;
+#[cfg(feature = "tls")]
+pub use http::{Tls, TlsError, TlsFiles};
 pub use server::{Options, Server, StartError};

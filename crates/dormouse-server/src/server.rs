@@ -27,6 +27,9 @@ pub struct Options {
     pub connections_max: usize,
     /// How to make a backup, where that is possible.
     pub backup: Option<Box<MakeBackup>>,
+    /// The certificate, if HTTP is HTTPS.
+    #[cfg(feature = "tls")]
+    pub tls: Option<crate::Tls>,
 }
 
 impl Default for Options {
@@ -37,6 +40,8 @@ impl Default for Options {
             hosts: Vec::new(),
             connections_max: CONNECTIONS_MAX_DEFAULT,
             backup: None,
+            #[cfg(feature = "tls")]
+            tls: None,
         }
     }
 }
@@ -79,6 +84,8 @@ impl Server {
             let guard = HostGuard::new(&options.hosts, &bound.ip().to_string(), any_host);
             let metrics = Arc::new(Metrics::default());
             let app = App::new(desk, options.access, metrics, backup, guard);
+            #[cfg(feature = "tls")]
+            let app = app.with_tls(options.tls);
             let listening = Listening {
                 router: http::router(app.clone()),
                 app,

@@ -14,6 +14,8 @@ mod problem;
 mod reply;
 mod route;
 mod time;
+#[cfg(feature = "tls")]
+mod tls;
 mod wire;
 
 use std::sync::Arc;
@@ -31,6 +33,8 @@ pub use api::openapi;
 pub(crate) use guard::Guard as HostGuard;
 pub(crate) use listen::Listening;
 pub(crate) use route::router;
+#[cfg(feature = "tls")]
+pub use tls::{Tls, TlsError, TlsFiles};
 
 /// What every request may use. Cheap to clone.
 #[derive(Clone)]
@@ -39,6 +43,8 @@ pub(crate) struct App {
     pub(crate) access: Access,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) backup: Option<Arc<MakeBackup>>,
+    #[cfg(feature = "tls")]
+    pub(crate) tls: Option<Tls>,
     guard: Arc<Guard>,
     bodies: Budget,
     answers: Budget,
@@ -57,9 +63,17 @@ impl App {
             access,
             metrics,
             backup,
+            #[cfg(feature = "tls")]
+            tls: None,
             guard: Arc::new(guard),
             bodies: Budget::new(HTTP_BODIES_BYTES_MAX, "requests"),
             answers: Budget::new(HTTP_ANSWERS_BYTES_MAX, "answers"),
         }
+    }
+
+    /// Speaks HTTPS, if there is a certificate.
+    #[cfg(feature = "tls")]
+    pub(crate) fn with_tls(self, tls: Option<Tls>) -> App {
+        App { tls, ..self }
     }
 }

@@ -1,0 +1,88 @@
+//! TLS: certificates from files, read again on demand, and a handshake that must not last.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use dormouse_core::limits::HTTP_HEAD_MS_MAX;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::crypto::ring::default_provider;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::server::TlsStream;
+
+/// Where certificate and key are.
+#[derive(Clone, Debug)]
+pub struct TlsFiles {
+    /// The certificate chain, PEM.
+    pub cert: PathBuf,
+    /// Its private key, PEM.
+    pub key: PathBuf,
+}
+
+/// Why the files cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("{path}: {reason}; give a PEM file with {what}")]
+pub struct TlsError {
+    path: String,
+    reason: String,
+    what: &'static str,
+}
+
+/// Makes TLS connections of TCP connections. Clones share the certificate.
+#[derive(Clone)]
+pub struct Tls {
+    files: TlsFiles,
+    config: Arc<RwLock<Arc<ServerConfig>>>,
+}
+
+impl Tls {
+    /// Reads the files.
+    pub fn load(files: TlsFiles) -> Result<Tls, TlsError> {
+        let config = Arc::new(RwLock::new(read(&files)?));
+        Ok(Tls { files, config })
+    }
+
+    /// Reads the files again; connections that are open go on with the old ones. After an error
+    /// nothing has changed.
+    pub fn reload(&self) -> Result<(), TlsError> {
+        let config = read(&self.files)?;
+        *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
+        Ok(())
+    }
+
+    /// The handshake; `None` if it fails or takes too long.
+    pub(super) async fn accept(&self, socket: TcpStream) -> Option<TlsStream<TcpStream>> {
+        let config = Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner));
+        let handshake = TlsAcceptor::from(config).accept(socket);
+        match tokio::time::timeout(Duration::from_millis(HTTP_HEAD_MS_MAX), handshake).await {
+            Ok(Ok(stream)) => Some(stream),
+            Ok(Err(error)) => {
+                tracing::debug!(%error, "a TLS handshake failed");
+                None
+            }
+            Err(_) => None,
+        }
+    }
+}
+
+fn read(files: &TlsFiles) -> Result<Arc<ServerConfig>, TlsError> {
+    let chain = CertificateDer::pem_file_iter(&files.cert)
+        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+        .map_err(|error| wrong(&files.cert, &error, "a certificate chain"))?;
+    let key = PrivateKeyDer::from_pem_file(&files.key)
+        .map_err(|error| wrong(&files.key, &error, "a private key"))?;
+    let config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| wrong(&files.cert, &error, "a certificate chain"))?
+        .with_no_client_auth()
+        .with_single_cert(chain, key)
+        .map_err(|error| wrong(&files.cert, &error, "the certificate of that key"))?;
+    Ok(Arc::new(config))
+}
+
+fn wrong(path: &Path, reason: &dyn std::fmt::Display, what: &'static str) -> TlsError {
+    TlsError { path: path.display().to_string(), reason: reason.to_string(), what }
+}
