@@ -20,7 +20,7 @@ pub const RESERVE_TOPICS_MAX: usize = 1_000;
 pub const RESERVE_MAX: usize = BATCH_MAX;
 /// Longest wait of a reserve or lock.
 pub const WAIT_MS_MAX: u64 = 60_000;
-/// Bytes of one reserve's reply.
+/// Bytes of one reply to reserve, list or get.
 pub const REPLY_BYTES_MAX: u64 = 16 << 20;
 /// Leases at once.
 pub const LEASED_JOBS_MAX: usize = 1_000_000;

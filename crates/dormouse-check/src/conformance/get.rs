@@ -10,6 +10,7 @@ cases! { get:
     a_leased_job_shows_its_lease
     any_of_many
     a_batch_answers_per_item
+    a_reply_is_bounded_in_bytes
 }
 
 fn every_state_with_its_time(s: &mut Subject) {
@@ -85,4 +86,16 @@ fn a_batch_answers_per_item(s: &mut Subject) {
     let Ok(Reply::Views(views)) = s.ask(Command::Get(items)) else { panic!("no answers") };
     let seen: Vec<_> = views.into_iter().map(|v| v.map(|v| v.job.id).map_err(|e| e.code)).collect();
     assert_eq!(seen, [Err(Code::NotFound), Ok(id), Ok(id)]);
+}
+
+fn a_reply_is_bounded_in_bytes(s: &mut Subject) {
+    let body = bytes::Bytes::from(vec![b'x'; limits::BODY_BYTES_MAX]);
+    let large: Vec<JobId> = (0..18).map(|_| s.put(Put::new(topic("mail"), body.clone()))).collect();
+    s.maybe_reopen();
+    let targets = large.iter().map(|&id| by_id(id)).collect();
+    let Ok(Reply::Views(views)) = s.ask(Command::Get(targets)) else { panic!("no views") };
+    assert!(views[..16].iter().all(Result::is_ok));
+    for view in views.into_iter().skip(16) {
+        refused(view, Code::TooLarge, &["16777216", "another batch"]);
+    }
 }

@@ -16,6 +16,8 @@ cases! { list:
     a_foreign_cursor_is_invalid
     limit_out_of_range
     changes_nothing
+    a_page_is_bounded_in_bytes
+    large_jobs_of_every_state_are_listed_once
 }
 
 fn waiting_jobs_by_priority_then_due(s: &mut Subject) {
@@ -160,4 +162,59 @@ fn changes_nothing(s: &mut Subject) {
     s.list_ids("mail", State::Ready, 2);
     assert_eq!(s.stats("mail"), before);
     assert_eq!(s.reserve("mail", 10).len(), 4);
+}
+
+/// Jobs so large that few of them fill a reply, and one that is small.
+fn put_large(s: &Subject, count: usize, delay_ms: i64) -> Vec<JobId> {
+    let body = bytes::Bytes::from(vec![b'x'; limits::BODY_BYTES_MAX]);
+    let large = || Put { body: body.clone(), ..delayed("mail", delay_ms) };
+    // One at a time: a batch of them is more than some backend takes at once.
+    let mut ids: Vec<JobId> = (0..count).map(|_| s.put(large())).collect();
+    ids.push(s.put(delayed("mail", delay_ms)));
+    ids
+}
+
+fn size_of(page: &Page) -> u64 {
+    page.jobs.iter().map(|view| view.job.content.body.len() as u64).sum()
+}
+
+fn a_page_is_bounded_in_bytes(s: &mut Subject) {
+    let ids = put_large(s, 34, 1_000);
+    s.maybe_reopen();
+    let (mut listed, mut cursor, mut pages) = (Vec::new(), None, 0);
+    loop {
+        let page = s.list("mail", State::Delayed, cursor, limits::PAGE_MAX);
+        assert!(size_of(&page) <= limits::REPLY_BYTES_MAX, "{} bytes", size_of(&page));
+        assert!(!page.jobs.is_empty());
+        listed.extend(page.jobs.iter().map(|view| view.job.id));
+        pages += 1;
+        cursor = page.cursor;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    assert_eq!((listed, pages), (ids, 3), "16 of 1 MiB fit");
+    // What fits exactly is the last page.
+    let cursor = s.list("mail", State::Delayed, None, 18).cursor;
+    let second = s.list("mail", State::Delayed, cursor, 16);
+    assert_eq!((second.jobs.len(), second.cursor.is_some()), (16, true));
+    let third = s.list("mail", State::Delayed, second.cursor, limits::PAGE_MAX);
+    assert_eq!((third.jobs.len(), third.cursor), (3, None));
+}
+
+fn large_jobs_of_every_state_are_listed_once(s: &mut Subject) {
+    let ids = put_large(s, 18, 0);
+    s.maybe_reopen();
+    assert_eq!(s.list_ids("mail", State::Ready, limits::PAGE_MAX), ids);
+    assert_eq!(s.reserve("mail", 18).len() + s.reserve("mail", 18).len(), ids.len());
+    s.maybe_reopen();
+    let page = s.list("mail", State::Leased, None, limits::PAGE_MAX);
+    assert_eq!((page.jobs.len(), page.cursor.is_some()), (16, true));
+    assert_eq!(s.list_ids("mail", State::Leased, limits::PAGE_MAX), ids);
+    for view in s.list_ids("mail", State::Leased, 2) {
+        let token = Token { id: view, fence: s.view(view).job.progress.fence };
+        s.kill(kill_held(token)).expect("a kill");
+    }
+    s.maybe_reopen();
+    assert_eq!(s.list_ids("mail", State::Dead, limits::PAGE_MAX), ids);
 }

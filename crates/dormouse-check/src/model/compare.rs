@@ -4,7 +4,7 @@ use dormouse_core::error::Error;
 use dormouse_core::job::JobId;
 use dormouse_core::place::Class;
 use dormouse_core::time::{Clock, Now};
-use dormouse_core::timeline::{Next, Resting, Timeline};
+use dormouse_core::timeline::{Next, Resting, Room, Timeline};
 use dormouse_core::topic::TopicNo;
 use dormouse_disk::store::Store;
 
@@ -96,10 +96,16 @@ fn compare_lane(
 ) -> Result<(), String> {
     let first = (0, JobId(0));
     let lane = || format!("lane {topic:?} {class:?}");
-    let mut want =
-        oracle.machine.timeline_mut().page(topic, class, first, usize::MAX).map_err(text)?;
-    let mut have =
-        store.machine().timeline_mut().page(topic, class, first, usize::MAX).map_err(text)?;
+    let mut want = oracle
+        .machine
+        .timeline_mut()
+        .page(topic, class, first, Room::jobs(usize::MAX))
+        .map_err(text)?;
+    let mut have = store
+        .machine()
+        .timeline_mut()
+        .page(topic, class, first, Room::jobs(usize::MAX))
+        .map_err(text)?;
     if class == Class::HOLD {
         have.retain(|resting| !is_over(resting, now));
         want.retain(|resting| !is_over(resting, now));
@@ -125,7 +131,8 @@ fn compare_lane(
     // From the middle on, as a cursor would.
     if let Some(middle) = want.get(want.len() / 2) {
         let from = (middle.place.due_at, middle.place.id);
-        let have = store.machine().timeline_mut().page(topic, class, from, 2).map_err(text)?;
+        let have =
+            store.machine().timeline_mut().page(topic, class, from, Room::jobs(2)).map_err(text)?;
         let want: Vec<_> = want[want.len() / 2..].iter().take(2).map(|r| r.place).collect();
         same(&format!("page of {} from {from:?}", lane()), places(&have), want)?;
     }

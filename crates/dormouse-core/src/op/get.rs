@@ -1,7 +1,9 @@
 //! get: look at a job without leasing it.
 
 use crate::command::Reply;
+use crate::error::{Code, Error};
 use crate::job::{Job, State};
+use crate::limits::REPLY_BYTES_MAX;
 use crate::machine::{Located, Machine, Ruled, granted, no_job};
 use crate::op::{Target, check};
 use crate::time::Now;
@@ -25,8 +27,10 @@ impl<T: Timeline> Machine<T> {
     pub(crate) fn get(&mut self, now: Now, targets: &[Target]) -> Ruled<Reply> {
         granted!(check::batch(targets.len()));
         let mut views = Vec::with_capacity(targets.len());
+        let mut left = REPLY_BYTES_MAX;
         for target in targets {
-            views.push(self.get_one(now, target)?);
+            let view = self.get_one(now, target)?;
+            views.push(view.and_then(|view| fit(view, &mut left)));
         }
         Ok(Ok(Reply::Views(views)))
     }
@@ -37,5 +41,23 @@ impl<T: Timeline> Machine<T> {
             Located::Resting(resting) => self.view_resting(resting, now),
         };
         Ok(view.ok_or_else(|| no_job(target)))
+    }
+}
+
+/// A reply is bounded: a job that does not fit any more must be asked for again.
+fn fit(view: JobView, left: &mut u64) -> Result<JobView, Error> {
+    match left.checked_sub(u64::from(view.job.progress.bytes)) {
+        Some(less) => {
+            *left = less;
+            Ok(view)
+        }
+        None => Err(Error::new(
+            Code::TooLarge,
+            format!(
+                "job {} does not fit into this reply of at most {REPLY_BYTES_MAX} bytes; ask for \
+                 it in another batch",
+                view.job.id
+            ),
+        )),
     }
 }

@@ -10,7 +10,7 @@ use crate::limits::BATCH_MAX;
 use crate::machine::{Machine, Output, Ruled};
 use crate::place::Class;
 use crate::time::{Clock, Now};
-use crate::timeline::{Resting, Timeline};
+use crate::timeline::{Resting, Room, Timeline};
 use crate::topic::{TopicName, TopicNo};
 
 /// Make delayed jobs ready, at most `limits::BATCH_MAX` per call.
@@ -22,8 +22,8 @@ pub struct Kick {
     pub max: usize,
 }
 
-/// Jobs read ahead per lane.
-const PAGE: usize = 64;
+/// Jobs and bytes read ahead per lane.
+const PAGE: Room = Room { jobs: 64, bytes: 64 << 10 };
 
 /// The delayed jobs of one lane, read page by page.
 struct Lane {
@@ -71,13 +71,10 @@ impl<T: Timeline> Machine<T> {
         if lane.read.is_empty()
             && let Some(from) = lane.from.take()
         {
-            let limit = wanted.min(PAGE);
-            lane.read = self.timeline.page(topic, lane.class, from, limit)?.into();
-            lane.from = lane
-                .read
-                .back()
-                .filter(|_| lane.read.len() == limit)
-                .map(|last| (last.place.due_at, JobId(last.place.id.0.saturating_add(1))));
+            let room = Room { jobs: wanted.min(PAGE.jobs), ..PAGE };
+            lane.read = self.timeline.page(topic, lane.class, from, room)?.into();
+            let after = |last: &Resting| (last.place.due_at, JobId(last.place.id.0 + 1));
+            lane.from = lane.read.back().map(after);
         }
         if let Some(first) = lane.read.front() {
             heads.push(Reverse((first.place.due_wall_ms(now), first.place.id, index)));

@@ -3,12 +3,12 @@
 use crate::command::Reply;
 use crate::error::Error;
 use crate::job::{JobId, State};
-use crate::limits::PAGE_MAX;
+use crate::limits::{PAGE_MAX, REPLY_BYTES_MAX};
 use crate::machine::{Machine, Ruled, granted};
 use crate::op::JobView;
 use crate::place::Class;
 use crate::time::Now;
-use crate::timeline::{Resting, Timeline};
+use crate::timeline::{Resting, Room, Timeline};
 use crate::topic::{TopicName, TopicNo};
 
 /// A page of jobs: waiting ones by priority, then clock, then due time; dead ones by age; leased
@@ -21,7 +21,7 @@ pub struct List {
     pub state: State,
     /// Where the last page ended.
     pub cursor: Option<String>,
-    /// How many at most.
+    /// How many at most; fewer are given where more would be too large a reply.
     pub limit: usize,
 }
 
@@ -84,6 +84,24 @@ impl Cursor {
     }
 }
 
+/// What was found for a page: one job more than it may have tells where the next one begins.
+struct Found<J> {
+    jobs: Vec<J>,
+    room: Room,
+}
+
+impl<J> Found<J> {
+    fn new(limit: usize) -> Found<J> {
+        let room = Room { jobs: limit + 1, bytes: REPLY_BYTES_MAX };
+        Found { jobs: Vec::new(), room }
+    }
+
+    /// Takes the one too many out, if there is one.
+    fn cut(&mut self) -> Option<J> {
+        if self.room.is_left() { None } else { self.jobs.pop() }
+    }
+}
+
 impl<T: Timeline> Machine<T> {
     pub(crate) fn list(&mut self, now: Now, list: &List) -> Ruled<Reply> {
         granted!(check_limit(list.limit));
@@ -101,10 +119,17 @@ impl<T: Timeline> Machine<T> {
     fn list_leased(&self, now: Now, topic: TopicNo, cursor: Option<Cursor>, limit: usize) -> Page {
         let from = cursor.map_or(JobId(0), |cursor| cursor.id);
         let value = self.topics.get(topic);
-        let mut ids = value.into_iter().flat_map(|value| value.leased.range(from..)).copied();
-        let jobs = ids.by_ref().take(limit).filter_map(|id| self.view_leased(id, now)).collect();
-        let next = ids.next().map(|id| Cursor { class: None, due_at: 0, id }.write());
-        Page { jobs, cursor: next }
+        let ids = value.into_iter().flat_map(|value| value.leased.range(from..)).copied();
+        let mut found = Found::new(limit);
+        for view in ids.filter_map(|id| self.view_leased(id, now)) {
+            if !found.room.is_left() {
+                break;
+            }
+            found.room.take(&view.job);
+            found.jobs.push(view);
+        }
+        let next = found.cut().map(|view| Cursor { class: None, due_at: 0, id: view.job.id });
+        Page { jobs: found.jobs, cursor: next.map(Cursor::write) }
     }
 
     fn list_resting(
@@ -119,26 +144,27 @@ impl<T: Timeline> Machine<T> {
             State::Dead => vec![Class::DEAD],
             _ => self.timeline.classes(topic)?,
         };
-        let mut found = Vec::new();
+        let mut found = Found::new(limit);
         for class in classes {
             let from = match cursor {
                 Some(cursor) if cursor.class > Some(class) => continue,
                 Some(cursor) if cursor.class == Some(class) => (cursor.due_at, cursor.id),
                 _ => (0, JobId(0)),
             };
-            // One more than asked for tells where the next page begins.
-            let wanted = limit + 1 - found.len();
-            found.extend(self.page_of_state(now, topic, class, state, from, wanted)?);
-            if found.len() > limit {
+            for resting in self.page_of_state(now, topic, class, state, from, found.room)? {
+                found.room.take(&resting.job);
+                found.jobs.push(resting);
+            }
+            if !found.room.is_left() {
                 break;
             }
         }
-        let next = (found.len() > limit).then(|| found.pop()).flatten().map(|resting| {
+        let next = found.cut().map(|resting: Resting| {
             let place = resting.place;
             Cursor { class: Some(place.class), due_at: place.due_at, id: place.id }.write()
         });
         let view = |resting| self.view_resting(resting, now);
-        Ok(Page { jobs: found.into_iter().filter_map(view).collect(), cursor: next })
+        Ok(Page { jobs: found.jobs.into_iter().filter_map(view).collect(), cursor: next })
     }
 
     fn page_of_state(
@@ -148,26 +174,27 @@ impl<T: Timeline> Machine<T> {
         class: Class,
         state: State,
         from: (u64, JobId),
-        wanted: usize,
+        room: Room,
     ) -> Result<Vec<Resting>, Error> {
         let present = now.on(class.clock());
         match state {
             State::Ready => {
                 // Counting first keeps a lane of delayed jobs from being read for nothing.
                 let ready = self.timeline.count(topic, class, present)?;
-                let wanted = wanted.min(usize::try_from(ready).unwrap_or(usize::MAX));
-                if wanted == 0 {
+                let jobs = room.jobs.min(usize::try_from(ready).unwrap_or(usize::MAX));
+                if jobs == 0 {
                     return Ok(Vec::new());
                 }
-                let mut page = self.timeline.page(topic, class, from, wanted)?;
+                let room = Room { jobs, ..room };
+                let mut page = self.timeline.page(topic, class, from, room)?;
                 page.retain(|resting| resting.place.due_at <= present);
                 Ok(page)
             }
             State::Delayed => {
                 let from = from.max((present.saturating_add(1), JobId(0)));
-                self.timeline.page(topic, class, from, wanted)
+                self.timeline.page(topic, class, from, room)
             }
-            State::Dead | State::Leased => self.timeline.page(topic, class, from, wanted),
+            State::Dead | State::Leased => self.timeline.page(topic, class, from, room),
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::job::{JobId, State};
 use crate::machine::{Machine, Ruled};
 use crate::place::{Class, Place};
 use crate::time::Now;
-use crate::timeline::{Resting, Timeline};
+use crate::timeline::{Resting, Room, Timeline};
 use crate::topic::{TopicName, TopicNo};
 
 /// Look at the next job of a state: ready as reserve would give it, delayed by due time, dead by
@@ -42,7 +42,7 @@ impl<T: Timeline> Machine<T> {
 
     fn resting_at(&mut self, place: Place) -> Result<Option<Resting>, Error> {
         let from = (place.due_at, place.id);
-        Ok(self.timeline.page(place.topic, place.class, from, 1)?.pop())
+        Ok(self.timeline.page(place.topic, place.class, from, Room::jobs(1))?.pop())
     }
 
     /// What reserve would give next, were it not paused and all puts durable.
@@ -66,7 +66,7 @@ impl<T: Timeline> Machine<T> {
         let mut best = None::<Resting>;
         for class in self.timeline.classes(topic)? {
             let from = (now.on(class.clock()).saturating_add(1), JobId(0));
-            let first = self.timeline.page(topic, class, from, 1)?.pop();
+            let first = self.timeline.page(topic, class, from, Room::jobs(1))?.pop();
             let rank = |resting: &Resting| (resting.place.due_wall_ms(now), resting.place.id);
             best = best.into_iter().chain(first).min_by_key(rank);
         }

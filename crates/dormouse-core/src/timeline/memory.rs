@@ -6,7 +6,7 @@ use std::ops::Bound;
 
 use bytes::Bytes;
 
-use super::{Born, Next, Resting, Timeline};
+use super::{Born, Next, Resting, Room, Timeline};
 use crate::Map;
 use crate::error::Error;
 use crate::job::{Job, JobId};
@@ -220,14 +220,18 @@ impl Timeline for MemoryTimeline {
         topic: TopicNo,
         class: Class,
         from: (u64, JobId),
-        limit: usize,
+        mut room: Room,
     ) -> Result<Vec<Resting>, Error> {
         let Some(lane) = self.lanes.get(&(topic, class)) else { return Ok(Vec::new()) };
-        let resting = |(&(due_at, id), (job, born)): (&Spot, &(Job, Born))| Resting {
-            place: Place { topic, class, due_at, id },
-            job: job.clone(),
-            born: *born,
-        };
-        Ok(lane.jobs.range(from..).take(limit).map(resting).collect())
+        let mut page = Vec::new();
+        for (&(due_at, id), (job, born)) in lane.jobs.range(from..) {
+            if !room.is_left() {
+                break;
+            }
+            room.take(job);
+            let place = Place { topic, class, due_at, id };
+            page.push(Resting { place, job: job.clone(), born: *born });
+        }
+        Ok(page)
     }
 }

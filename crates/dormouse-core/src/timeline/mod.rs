@@ -39,6 +39,34 @@ pub enum Next {
     Empty,
 }
 
+/// How much is read at once.
+#[derive(Clone, Copy, Debug)]
+pub struct Room {
+    /// How many jobs.
+    pub jobs: usize,
+    /// Bytes of their bodies, keys and headers; the job that exceeds them is the last.
+    pub bytes: u64,
+}
+
+impl Room {
+    /// So many jobs, however large.
+    pub fn jobs(jobs: usize) -> Room {
+        Room { jobs, bytes: u64::MAX }
+    }
+
+    /// Whether another job is to be read.
+    pub fn is_left(&self) -> bool {
+        self.jobs > 0
+    }
+
+    /// This one was read.
+    pub fn take(&mut self, job: &Job) {
+        let left = self.bytes.checked_sub(u64::from(job.progress.bytes));
+        self.bytes = left.unwrap_or(0);
+        self.jobs = if left.is_some() { self.jobs.saturating_sub(1) } else { 0 };
+    }
+}
+
 /// Where waiting jobs rest.
 ///
 /// A place given to `take` must be the one that `next` or `oldest` last answered for its lane:
@@ -79,12 +107,13 @@ pub trait Timeline {
     /// How many rest in the lane with `due_at <= until`, at a cost independent of how many.
     fn count(&mut self, topic: TopicNo, class: Class, until: u64) -> Result<u64, Error>;
 
-    /// Up to `limit` jobs of the lane with `(due_at, id) >= from`, in order.
+    /// Jobs of the lane with `(due_at, id) >= from`, in order, no more than there is room for. The
+    /// last one may be the first that no longer fits.
     fn page(
         &mut self,
         topic: TopicNo,
         class: Class,
         from: (u64, JobId),
-        limit: usize,
+        room: Room,
     ) -> Result<Vec<Resting>, Error>;
 }

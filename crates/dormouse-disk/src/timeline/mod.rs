@@ -15,7 +15,7 @@ use dormouse_core::error::Error;
 use dormouse_core::job::{Content, Job, JobId};
 use dormouse_core::place::{Class, Place};
 use dormouse_core::time::Now;
-use dormouse_core::timeline::{Born, Next, Resting, Timeline};
+use dormouse_core::timeline::{Born, Next, Resting, Room, Timeline};
 use dormouse_core::topic::TopicNo;
 
 use crate::damage::Damage;
@@ -172,8 +172,8 @@ impl Timeline for DiskTimeline {
         topic: TopicNo,
         class: Class,
         from: (u64, JobId),
-        limit: usize,
+        room: Room,
     ) -> Result<Vec<Resting>, Error> {
-        self.sources.page(topic, class, from, limit)
+        self.sources.page(topic, class, from, room)
     }
 }

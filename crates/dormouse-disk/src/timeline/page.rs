@@ -3,7 +3,7 @@
 use dormouse_core::error::Error;
 use dormouse_core::job::JobId;
 use dormouse_core::place::{Class, Place};
-use dormouse_core::timeline::Resting;
+use dormouse_core::timeline::{Resting, Room};
 use dormouse_core::topic::TopicNo;
 
 use super::sources::Sources;
@@ -19,22 +19,25 @@ struct Reading {
 }
 
 impl Sources {
-    /// Up to `limit` jobs of a lane at or after `from`, in order.
+    /// Jobs of a lane at or after `from`, in order, as many as there is room for.
     pub(crate) fn page(
         &mut self,
         topic: TopicNo,
         class: Class,
         from: Key,
-        limit: usize,
+        mut room: Room,
     ) -> Result<Vec<Resting>, Error> {
         let mut reading = self.start_reading(topic, class, from)?;
         let mut jobs = Vec::new();
-        while jobs.len() < limit {
+        while room.is_left() {
             let runs = reading.runs.iter().flatten().map(|(key, _)| key);
             let keys = reading.mem.iter().chain(reading.frozen.iter().flatten()).chain(runs);
             let Some(key) = keys.min().copied() else { break };
             let place = Place { topic, class, due_at: key.0, id: key.1 };
-            jobs.extend(self.read_past(&mut reading, place)?);
+            if let Some(resting) = self.read_past(&mut reading, place)? {
+                room.take(&resting.job);
+                jobs.push(resting);
+            }
         }
         Ok(jobs)
     }
