@@ -24,6 +24,23 @@ impl Budget {
         Budget { used: Arc::default(), max, what }
     }
 
+    /// Whether so many bytes more would fit now. Asked before something large is made; what is made
+    /// is held then.
+    pub(crate) fn room_for(&self, bytes: usize) -> Result<(), Error> {
+        self.judge(self.used.load(Ordering::Relaxed), bytes)
+    }
+
+    fn judge(&self, before: usize, bytes: usize) -> Result<(), Error> {
+        let Budget { max, what, .. } = self;
+        if before.saturating_add(bytes) <= *max {
+            return Ok(());
+        }
+        Err(Error::new(
+            Code::Busy,
+            format!("{before} bytes of {what} are held already, the limit is {max}; try again"),
+        ))
+    }
+
     /// Nothing yet; grows with `Held::grow`.
     pub(crate) fn hold(&self) -> Held {
         Held { budget: self.clone(), bytes: 0 }
@@ -33,17 +50,10 @@ impl Budget {
 impl Held {
     /// Takes so many bytes more, or says that there are too many.
     pub(crate) fn grow(&mut self, bytes: usize) -> Result<(), Error> {
-        let Budget { used, max, what } = &self.budget;
         // Only a count: it orders nothing else.
-        let before = used.fetch_add(bytes, Ordering::Relaxed);
+        let before = self.budget.used.fetch_add(bytes, Ordering::Relaxed);
         self.bytes += bytes;
-        if before.saturating_add(bytes) <= *max {
-            return Ok(());
-        }
-        Err(Error::new(
-            Code::Busy,
-            format!("{before} bytes of {what} are held already, the limit is {max}; try again"),
-        ))
+        self.budget.judge(before, bytes)
     }
 }
 
@@ -65,6 +75,8 @@ mod tests {
         let mut second = budget.hold();
         assert_eq!(second.grow(3).unwrap_err().code, Code::Busy);
         drop(second);
+        assert_eq!(budget.room_for(3).unwrap_err().code, Code::Busy);
+        budget.room_for(2).unwrap();
         first.grow(2).unwrap();
         drop(first);
         budget.hold().grow(10).unwrap();

@@ -20,7 +20,8 @@ mod wire;
 
 use std::sync::Arc;
 
-use dormouse_core::limits::{HTTP_ANSWERS_BYTES_MAX, HTTP_BODIES_BYTES_MAX};
+use dormouse_core::limits::{HTTP_ANSWERS_BYTES_MAX, HTTP_BODIES_BYTES_MAX, HTTP_PAGES_MAX};
+use tokio::sync::Semaphore;
 
 use crate::access::Access;
 use crate::backup::MakeBackup;
@@ -48,6 +49,8 @@ pub(crate) struct App {
     guard: Arc<Guard>,
     bodies: Budget,
     answers: Budget,
+    /// Large pages being read and written at once.
+    pages: Arc<Semaphore>,
 }
 
 impl App {
@@ -68,6 +71,7 @@ impl App {
             guard: Arc::new(guard),
             bodies: Budget::new(HTTP_BODIES_BYTES_MAX, "requests"),
             answers: Budget::new(HTTP_ANSWERS_BYTES_MAX, "answers"),
+            pages: Arc::new(Semaphore::new(HTTP_PAGES_MAX)),
         }
     }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::ending::{EndedItem, EndedOut, Tokens, end, items_of, results_of};
-use super::reserve::{check_reserve, jobs_of};
+use super::reserve::{bytes_of, check_reserve, jobs_of};
 use crate::access::Verb;
 use crate::desk::{Custody, unexpected};
 use crate::http::App;
@@ -79,6 +79,8 @@ pub(super) async fn ack(
     let (acked, reserved) = (next(), next()?);
     let custody = Custody::of(&app.desk, &reserved, None);
     let (results, _) = results_of(&tokens.tokens, items_of(acked?)?);
-    let jobs = JobsOut::new(jobs_of(&app, &reserved)?);
+    let jobs = jobs_of(&app, &reserved)?;
+    app.answers.room_for(bytes_of(jobs))?;
+    let jobs = JobsOut::new(jobs);
     Ok(carrying(json(StatusCode::OK, &AckAndReserved { results, jobs }), custody))
 }

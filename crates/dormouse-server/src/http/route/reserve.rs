@@ -78,6 +78,7 @@ async fn take(app: &App, reserve: Reserve) -> Outcome {
 pub(super) fn answer_jobs(app: &App, reply: &Reply) -> Outcome {
     let custody = Custody::of(&app.desk, reply, None);
     let jobs = jobs_of(app, reply)?;
+    app.answers.room_for(bytes_of(jobs))?;
     Ok(carrying(json(StatusCode::OK, &JobsOut::new(jobs)), custody))
 }
 
@@ -93,4 +94,9 @@ pub(super) fn jobs_of<'r>(
         }
         other => Err(unexpected(other)),
     }
+}
+
+/// About what the jobs take as JSON.
+pub(super) fn bytes_of(jobs: &[LeasedJob]) -> usize {
+    jobs.iter().map(|job| job.body.len() + 512).sum()
 }
