@@ -77,6 +77,12 @@ impl Failure {
         Failure { status, code: None, text: None }
     }
 
+    /// The same, said about something.
+    pub(crate) fn about(self, what: &str) -> Failure {
+        let text = self.text.map(|text| format!("{what}: {text}"));
+        Failure { text, ..self }
+    }
+
     /// The server's error code.
     pub(crate) fn code(&self) -> Option<&str> {
         self.code.as_deref()

@@ -1,10 +1,43 @@
 //! The command line: one file per subcommand, and the roles they share.
 
+mod ack;
+mod backup;
+mod cancel;
+mod change;
 mod bench;
 mod client;
+mod completions;
+mod count;
+mod dead;
 mod exit;
+mod extend;
+mod forecast;
+mod get;
 mod health;
+mod job;
+mod kick;
+mod kill;
+mod ls;
+mod nack;
+mod ndjson;
 mod output;
+mod pages;
+mod pause;
+mod purge;
+mod put;
+mod release;
+mod reschedule;
+mod reserve;
+mod resume;
+mod revive;
+mod run;
+mod span;
+mod stats;
+mod tokens;
+mod topic;
+mod topics;
+mod verify;
+mod which;
 
 use std::process::ExitCode;
 
@@ -95,6 +128,31 @@ impl Global {
 #[derive(Subcommand)]
 enum Command {
     Bench(bench::Args),
+    Put(put::Args),
+    Reserve(reserve::Args),
+    Ack(ack::Args),
+    Nack(nack::Args),
+    Release(release::Args),
+    Extend(extend::Args),
+    Kill(kill::Args),
+    Cancel(cancel::Args),
+    Reschedule(reschedule::Args),
+    Run(run::Args),
+    Get(get::Args),
+    Ls(ls::Args),
+    Topics(topics::Args),
+    Topic(topic::Args),
+    Pause(pause::Args),
+    Resume(resume::Args),
+    Dead(dead::Args),
+    Revive(revive::Args),
+    Kick(kick::Args),
+    Purge(purge::Args),
+    Stats(stats::Args),
+    Forecast(forecast::Args),
+    Backup(backup::Args),
+    Verify(verify::Args),
+    Completions(completions::Args),
     Health(health::Args),
 }
 
@@ -102,6 +160,31 @@ impl Command {
     async fn run(self, global: &Global) -> Result<(), Failure> {
         match self {
             Self::Bench(args) => args.run(global).await,
+            Self::Put(args) => args.run(global).await,
+            Self::Reserve(args) => args.run(global).await,
+            Self::Ack(args) => args.run(global).await,
+            Self::Nack(args) => args.run(global).await,
+            Self::Release(args) => args.run(global).await,
+            Self::Extend(args) => args.run(global).await,
+            Self::Kill(args) => args.run(global).await,
+            Self::Cancel(args) => args.run(global).await,
+            Self::Reschedule(args) => args.run(global).await,
+            Self::Run(args) => args.run(global).await,
+            Self::Get(args) => args.run(global).await,
+            Self::Ls(args) => args.run(global).await,
+            Self::Topics(args) => args.run(global).await,
+            Self::Topic(args) => args.run(global).await,
+            Self::Pause(args) => args.run(global).await,
+            Self::Resume(args) => args.run(global).await,
+            Self::Dead(args) => args.run(global).await,
+            Self::Revive(args) => args.run(global).await,
+            Self::Kick(args) => args.run(global).await,
+            Self::Purge(args) => args.run(global).await,
+            Self::Stats(args) => args.run(global).await,
+            Self::Forecast(args) => args.run(global).await,
+            Self::Backup(args) => args.run(global).await,
+            Self::Verify(args) => args.run(global),
+            Self::Completions(args) => args.run(),
             Self::Health(args) => args.run(global).await,
         }
     }

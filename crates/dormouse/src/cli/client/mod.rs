@@ -21,7 +21,7 @@ use super::Global;
 use super::exit::Failure;
 use connection::Connection;
 pub(crate) use reply::Reply;
-pub(crate) use request::{Request, encode};
+pub(crate) use request::{Request, encode, fields};
 pub(crate) use route::Route;
 use url::Url;
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use hyper::Method;
 use serde::Serialize;
+use serde_json::{Map, Value};
 
 /// A request, before it is known to which server.
 #[derive(Clone, Debug)]
@@ -64,6 +65,12 @@ impl Request {
     pub(crate) fn waiting(self, wait: Duration) -> Request {
         Request { wait, ..self }
     }
+}
+
+/// The fields of a JSON object that are given.
+pub(crate) fn fields<const N: usize>(given: [(&str, Option<Value>); N]) -> Map<String, Value> {
+    let some = |(name, value): (&str, Option<Value>)| Some((name.to_owned(), value?));
+    given.into_iter().filter_map(some).collect()
 }
 
 /// Percent-encodes a segment of a path, or a value of a query.
