@@ -7,6 +7,7 @@ mod change;
 mod bench;
 mod client;
 mod completions;
+mod config;
 mod count;
 mod dead;
 mod exit;
@@ -31,6 +32,7 @@ mod reserve;
 mod resume;
 mod revive;
 mod run;
+mod serve;
 mod span;
 mod stats;
 mod tokens;
@@ -127,6 +129,7 @@ impl Global {
 
 #[derive(Subcommand)]
 enum Command {
+    Serve(serve::Args),
     Bench(bench::Args),
     Put(put::Args),
     Reserve(reserve::Args),
@@ -154,11 +157,13 @@ enum Command {
     Verify(verify::Args),
     Completions(completions::Args),
     Health(health::Args),
+    Config(config::Args),
 }
 
 impl Command {
     async fn run(self, global: &Global) -> Result<(), Failure> {
         match self {
+            Self::Serve(args) => args.run().await,
             Self::Bench(args) => args.run(global).await,
             Self::Put(args) => args.run(global).await,
             Self::Reserve(args) => args.run(global).await,
@@ -186,12 +191,13 @@ impl Command {
             Self::Verify(args) => args.run(global),
             Self::Completions(args) => args.run(),
             Self::Health(args) => args.run(global).await,
+            Self::Config(args) => args.run(global),
         }
     }
 
     /// Whether it needs more than the one thread that waits for answers.
     fn is_threaded(&self) -> bool {
-        false
+        matches!(self, Self::Serve(_))
     }
 }
 

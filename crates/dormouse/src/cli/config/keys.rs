@@ -1,0 +1,284 @@
+//! The table of options: each is a key of the file, a flag and an environment variable.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+use dormouse_disk::engine::Durability;
+use tracing::level_filters::LevelFilter;
+
+use super::raw::{Raw, one_of};
+use super::settings::{BackendKind, CONNECTIONS_MAX, DRAIN_MS_MAX, RELAXED_MS_MAX, Settings};
+
+/// One option.
+pub(super) struct Key {
+    /// In a file; a dot stands before what is inside a table.
+    pub(super) name: &'static str,
+    /// The name with hyphens.
+    pub(super) flag: &'static str,
+    /// What its value is called in the help.
+    pub(super) value: &'static str,
+    /// One line for the help.
+    pub(super) about: &'static str,
+    /// More lines for the example.
+    pub(super) more: &'static [&'static str],
+    /// Reads it.
+    pub(super) set: fn(&mut Settings, &Raw) -> Result<(), String>,
+    /// As in a file; empty if it is not set.
+    pub(super) show: fn(&Settings) -> String,
+}
+
+impl Key {
+    pub(super) fn env(&self) -> String {
+        format!("DORMOUSE_{}", self.name.replace('.', "_").to_uppercase())
+    }
+
+    pub(super) fn is_switch(&self) -> bool {
+        self.value.is_empty()
+    }
+}
+
+pub(super) const KEYS: &[Key] = &[
+    Key {
+        name: "data",
+        flag: "data",
+        value: "DIR",
+        about: "Where the disk backend keeps its files; made if it is missing",
+        more: &["A path is relative to where dormouse was started."],
+        set: |settings, raw| raw.text().map(|text| settings.data = text.into()),
+        show: |settings| quoted(&settings.data.to_string_lossy()),
+    },
+    Key {
+        name: "http",
+        flag: "http",
+        value: "ADDR",
+        about: "Where HTTP is served: IP:PORT, or off; port 0 takes a free one",
+        more: &["Without a token only loopback addresses are accepted; see insecure."],
+        set: |settings, raw| address(raw.text()?).map(|value| settings.http = value),
+        show: |settings| quoted(&settings.http.map_or("off".to_owned(), |http| http.to_string())),
+    },
+    Key {
+        name: "durability",
+        flag: "durability",
+        value: "MODE",
+        about: "What an answer survives: synced (a power cut) or relaxed=MS",
+        more: &[
+            "relaxed=MS syncs every MS ms, 1 to 60000: a killed process loses nothing, a power",
+            "cut what was answered since.",
+        ],
+        set: |settings, raw| durability(raw.text()?).map(|value| settings.durability = value),
+        show: |settings| {
+            quoted(&match settings.durability {
+                Durability::Synced => "synced".to_owned(),
+                Durability::Relaxed { ms } => format!("relaxed={ms}"),
+            })
+        },
+    },
+    Key {
+        name: "backend",
+        flag: "backend",
+        value: "KIND",
+        about: "Where jobs are kept: disk, or memory (gone with the process)",
+        more: &[],
+        set: |settings, raw| backend(raw.text()?).map(|value| settings.backend = value),
+        show: |settings| {
+            quoted(match settings.backend {
+                BackendKind::Disk => "disk",
+                BackendKind::Memory => "memory",
+            })
+        },
+    },
+    Key {
+        name: "insecure",
+        flag: "insecure",
+        value: "",
+        about: "Serve other addresses than loopback without any token",
+        more: &["Everybody who reaches the address may then do everything."],
+        set: |settings, raw| raw.bool().map(|value| settings.insecure = value),
+        show: |settings| settings.insecure.to_string(),
+    },
+    Key {
+        name: "hosts",
+        flag: "hosts",
+        value: "NAMES",
+        about: "Names accepted in the Host header, besides loopback names and the address",
+        more: &[
+            "Set it to the names under which clients reach this server; others are refused, so",
+            "that no web page can talk to it through a name of its own.",
+        ],
+        set: |settings, raw| raw.list().map(|names| settings.hosts = names),
+        show: |settings| {
+            let names: Vec<String> = settings.hosts.iter().map(|host| quoted(host)).collect();
+            format!("[{}]", names.join(", "))
+        },
+    },
+    Key {
+        name: "connections_max",
+        flag: "connections-max",
+        value: "N",
+        about: "Connections at once; each needs a file descriptor",
+        more: &[],
+        set: |settings, raw| {
+            // Bounded far below what any usize holds.
+            let number = raw.number(1, CONNECTIONS_MAX)?;
+            settings.connections_max = number as usize;
+            Ok(())
+        },
+        show: |settings| settings.connections_max.to_string(),
+    },
+    Key {
+        name: "drain",
+        flag: "drain",
+        value: "SPAN",
+        about: "How long a stop waits for requests that are under way, at most 1h",
+        more: &[],
+        set: |settings, raw| raw.span(DRAIN_MS_MAX).map(|span| settings.drain = span),
+        show: |settings| match settings.drain.subsec_millis() {
+            0 => quoted(&format!("{}s", settings.drain.as_secs())),
+            _ => quoted(&format!("{}ms", settings.drain.as_millis())),
+        },
+    },
+    Key {
+        name: "log",
+        flag: "log",
+        value: "LEVEL",
+        about: "What is logged to stderr: error, warn, info or debug",
+        more: &[],
+        set: |settings, raw| one_of(raw.text()?, LEVELS).map(|level| settings.log = level),
+        show: |settings| quoted(&settings.log.to_string()),
+    },
+    Key {
+        name: "tls.cert",
+        flag: "tls-cert",
+        value: "FILE",
+        about: "Serve HTTPS: the certificate chain, PEM",
+        more: &[],
+        set: |settings, raw| raw.text().map(|text| settings.tls_cert = Some(text.into())),
+        show: |settings| path(settings.tls_cert.as_ref()),
+    },
+    Key {
+        name: "tls.key",
+        flag: "tls-key",
+        value: "FILE",
+        about: "Serve HTTPS: the private key, PEM",
+        more: &[],
+        set: |settings, raw| raw.text().map(|text| settings.tls_key = Some(text.into())),
+        show: |settings| path(settings.tls_key.as_ref()),
+    },
+];
+
+const LEVELS: &[(&str, LevelFilter)] = &[
+    ("error", LevelFilter::ERROR),
+    ("warn", LevelFilter::WARN),
+    ("info", LevelFilter::INFO),
+    ("debug", LevelFilter::DEBUG),
+];
+
+/// A text as TOML has it.
+pub(super) fn quoted(text: &str) -> String {
+    toml::Value::String(text.to_owned()).to_string()
+}
+
+fn path(path: Option<&PathBuf>) -> String {
+    path.map(|path| quoted(&path.to_string_lossy())).unwrap_or_default()
+}
+
+fn address(text: &str) -> Result<Option<SocketAddr>, String> {
+    if text == "off" {
+        return Ok(None);
+    }
+    if let Some(port) = text.strip_prefix("localhost:").and_then(|port| port.parse().ok()) {
+        return Ok(Some(SocketAddr::from((Ipv4Addr::LOCALHOST, port))));
+    }
+    text.parse().map(Some).map_err(|_| {
+        format!("`{text}` is not an address; write IP:PORT, as in 127.0.0.1:7788, or off")
+    })
+}
+
+fn durability(text: &str) -> Result<Durability, String> {
+    if text == "synced" {
+        return Ok(Durability::Synced);
+    }
+    let bounds = format!("write synced, or relaxed=MS with 1 to {RELAXED_MS_MAX} ms");
+    let Some(ms) = text.strip_prefix("relaxed=") else {
+        return Err(format!("`{text}` is no durability; {bounds}"));
+    };
+    match ms.parse() {
+        Ok(ms) if (1..=RELAXED_MS_MAX).contains(&ms) => Ok(Durability::Relaxed { ms }),
+        _ => Err(format!("`{text}` is out of bounds; {bounds}")),
+    }
+}
+
+fn backend(text: &str) -> Result<BackendKind, String> {
+    if text == "redis" {
+        return Err("the redis backend comes with a later version; take disk or memory".to_owned());
+    }
+    one_of(text, &[("disk", BackendKind::Disk), ("memory", BackendKind::Memory)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sets one key; gives what it shows then, or the error.
+    fn set(name: &str, value: &str) -> Result<String, String> {
+        let key = KEYS.iter().find(|key| key.name == name).unwrap();
+        let mut settings = Settings::default();
+        (key.set)(&mut settings, &Raw::Loose(value.to_owned()))?;
+        Ok((key.show)(&settings))
+    }
+
+    #[test]
+    fn good_values_are_shown_as_a_file_has_them() {
+        let check = |name: &str, value: &str, shown: &str| {
+            assert_eq!(set(name, value).as_deref(), Ok(shown), "{name}");
+        };
+        check("data", "/var/lib/x", "\"/var/lib/x\"");
+        check("http", "0.0.0.0:80", "\"0.0.0.0:80\"");
+        check("http", "[::1]:0", "\"[::1]:0\"");
+        check("http", "localhost:7", "\"127.0.0.1:7\"");
+        check("http", "off", "\"off\"");
+        check("durability", "synced", "\"synced\"");
+        check("durability", "relaxed=60000", "\"relaxed=60000\"");
+        check("backend", "memory", "\"memory\"");
+        check("insecure", "true", "true");
+        check("hosts", "a.example,b", "[\"a.example\", \"b\"]");
+        check("connections_max", "1", "1");
+        check("drain", "1m", "\"60s\"");
+        check("drain", "1500", "\"1500ms\"");
+        check("log", "debug", "\"debug\"");
+        check("tls.cert", "c.pem", "\"c.pem\"");
+        check("tls.key", "k.pem", "\"k.pem\"");
+    }
+
+    #[test]
+    fn bad_values_say_what_would_be_good() {
+        let check = |name: &str, value: &str, part: &str| {
+            let error = set(name, value).unwrap_err();
+            assert!(error.contains(part), "{name}: {error}");
+        };
+        check("data", " ", "is empty");
+        check("http", "7788", "write IP:PORT");
+        check("http", "example.org:7788", "write IP:PORT");
+        check("http", "localhost:99999", "write IP:PORT");
+        check("durability", "relaxed", "relaxed=MS");
+        check("durability", "relaxed=0", "1 to 60000");
+        check("durability", "relaxed=60001", "1 to 60000");
+        check("durability", "relaxed=-1", "1 to 60000");
+        check("backend", "redis", "later version");
+        check("backend", "dsik", "did you mean `disk`?");
+        check("insecure", "maybe", "neither true nor false");
+        check("connections_max", "0", "from 1 to");
+        check("connections_max", "many", "from 1 to");
+        check("drain", "2h", "at most 3600s");
+        check("log", "verbose", "error, warn, info, debug");
+    }
+
+    #[test]
+    fn names_of_flags_and_variables_follow_from_the_key() {
+        for key in KEYS {
+            assert_eq!(key.flag, key.name.replace(['.', '_'], "-"));
+            let env = format!("DORMOUSE_{}", key.flag.replace('-', "_").to_uppercase());
+            assert_eq!(key.env(), env);
+        }
+    }
+}

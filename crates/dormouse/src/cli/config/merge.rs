@@ -1,0 +1,323 @@
+//! Flags over environment over file over defaults, and where each value came from.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use dormouse_server::access::Access;
+
+use super::ConfigError;
+use super::file::{self, Contents};
+use super::flags::Flags;
+use super::keys::{KEYS, Key};
+use super::raw::{Raw, nearest};
+use super::settings::Settings;
+
+/// The variable that names the file.
+pub(super) const CONFIG_ENV: &str = "DORMOUSE_CONFIG";
+const ENV_PREFIX: &str = "DORMOUSE_";
+
+/// Where a value came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    Default,
+    File { path: PathBuf, line: usize },
+    Env(String),
+    Flag(String),
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Source::Default => f.write_str("default"),
+            Source::File { path, line } => write!(f, "{}:{line}", path.display()),
+            Source::Env(name) | Source::Flag(name) => f.write_str(name),
+        }
+    }
+}
+
+/// One value for people to read.
+pub(crate) struct Shown {
+    pub(crate) name: String,
+    /// As in a file; without secrets.
+    pub(crate) value: String,
+    pub(crate) source: Source,
+}
+
+/// What is in force.
+#[derive(Debug)]
+pub(crate) struct Config {
+    pub(crate) settings: Settings,
+    sources: BTreeMap<&'static str, Source>,
+    /// Of the tokens, in their order.
+    token_sources: Vec<Source>,
+    /// What is no error, but probably one.
+    warnings: Vec<String>,
+}
+
+impl Config {
+    /// Reads all layers of this process.
+    pub(crate) fn load(flags: &Flags) -> Result<Config, ConfigError> {
+        let lossy = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
+        let env: Vec<(String, String)> =
+            std::env::vars_os().map(|(name, value)| (lossy(name), lossy(value))).collect();
+        Config::merge(flags, &env)
+    }
+
+    pub(super) fn merge(flags: &Flags, env: &[(String, String)]) -> Result<Config, ConfigError> {
+        let find = |name: &str| {
+            let found = env.iter().find(|(known, value)| known == name && !value.is_empty());
+            found.map(|(_, value)| value.as_str())
+        };
+        let mut config = Config {
+            settings: Settings::default(),
+            sources: BTreeMap::new(),
+            token_sources: Vec::new(),
+            warnings: suspects(env),
+        };
+        let named = flags.config().or_else(|| find(CONFIG_ENV).map(PathBuf::from));
+        if let Some(path) = named {
+            config.apply_file(&path, file::load(&path)?)?;
+        }
+        for key in KEYS {
+            if let Some(value) = find(&key.env()) {
+                config.apply(key, &Raw::Loose(value.to_owned()), Source::Env(key.env()))?;
+            }
+        }
+        for key in KEYS {
+            if let Some(value) = flags.value(key) {
+                let source = Source::Flag(format!("--{}", key.flag));
+                config.apply(key, &Raw::Loose(value), source)?;
+            }
+        }
+        config.settings.verify().map_err(ConfigError)?;
+        config.access()?;
+        Ok(config)
+    }
+
+    fn apply_file(&mut self, path: &Path, contents: Contents) -> Result<(), ConfigError> {
+        let source = |line: usize| Source::File { path: path.to_owned(), line };
+        for (name, raw, line) in contents.values {
+            if let Some(key) = KEYS.iter().find(|key| key.name == name) {
+                self.apply(key, &raw, source(line))?;
+            }
+        }
+        for (token, line) in contents.tokens {
+            self.settings.tokens.push(token);
+            self.token_sources.push(source(line));
+        }
+        Ok(())
+    }
+
+    fn apply(&mut self, key: &Key, raw: &Raw, source: Source) -> Result<(), ConfigError> {
+        (key.set)(&mut self.settings, raw).map_err(|error| match &source {
+            Source::File { .. } => ConfigError(format!("{source}: `{}`: {error}", key.name)),
+            _ => ConfigError(format!("{source}: {error}")),
+        })?;
+        self.sources.insert(key.name, source);
+        Ok(())
+    }
+
+    /// The table of tokens.
+    pub(crate) fn access(&self) -> Result<Access, ConfigError> {
+        if self.settings.tokens.is_empty() {
+            return Ok(Access::open());
+        }
+        let tokens = self.settings.tokens.clone();
+        Access::new(tokens).map_err(|error| ConfigError(error.to_string()))
+    }
+
+    /// Every value that is set, with its source.
+    pub(crate) fn shown(&self) -> Vec<Shown> {
+        let keys = KEYS.iter().map(|key| Shown {
+            name: key.name.to_owned(),
+            value: (key.show)(&self.settings),
+            source: self.sources.get(key.name).cloned().unwrap_or(Source::Default),
+        });
+        let tokens = self.settings.tokens.iter().zip(&self.token_sources);
+        let tokens = tokens.map(|(token, source)| {
+            let scopes: Vec<String> = token.scopes.iter().map(ToString::to_string).collect();
+            Shown {
+                name: format!("tokens.{}", token.name),
+                value: format!("(secret) {}", scopes.join(" ")),
+                source: source.clone(),
+            }
+        });
+        keys.filter(|shown| !shown.value.is_empty()).chain(tokens).collect()
+    }
+
+    /// Keys, without the tokens, that have another value there.
+    pub(crate) fn differences(&self, other: &Config) -> Vec<&'static str> {
+        let differs = |key: &&Key| (key.show)(&self.settings) != (key.show)(&other.settings);
+        KEYS.iter().filter(differs).map(|key| key.name).collect()
+    }
+
+    /// What is allowed and still deserves a word.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        let mut warnings = self.warnings.clone();
+        warnings.extend(self.settings.warnings());
+        warnings
+    }
+}
+
+/// Variables that look like ours and are not. The command line has others, and so may whoever
+/// starts us, so they are no errors.
+fn suspects(env: &[(String, String)]) -> Vec<String> {
+    let known: Vec<String> = KEYS.iter().map(Key::env).collect();
+    let mut warnings = Vec::new();
+    for (name, _) in env {
+        let Some(short) = name.strip_prefix(ENV_PREFIX) else { continue };
+        let shorts = KEYS.iter().map(|key| key.name);
+        if known.contains(name) || name == CONFIG_ENV {
+            continue;
+        }
+        if let Some(meant) =
+            KEYS.iter().find(|key| Some(key.name) == nearest(short, shorts.clone()))
+        {
+            let meant = meant.env();
+            warnings.push(format!("{name} in the environment means nothing; {meant}?"));
+        }
+    }
+    warnings
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    fn file(text: &str) -> tempfile::NamedTempFile {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+        file
+    }
+
+    fn env(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    fn source_of(config: &Config, name: &str) -> String {
+        let shown = config.shown();
+        shown.iter().find(|shown| shown.name == name).unwrap().source.to_string()
+    }
+
+    #[test]
+    fn nearer_layers_win() {
+        let file = file("data = \"/file\"\nconnections_max = 7\ndrain = \"1s\"\n");
+        let path = file.path().to_str().unwrap();
+        let flags = Flags::of(&["--config", path, "--data", "/flag"]);
+        let env = env(&[("DORMOUSE_DATA", "/env"), ("DORMOUSE_CONNECTIONS_MAX", "8")]);
+        let config = Config::merge(&flags, &env).unwrap();
+        assert_eq!(config.settings.data, Path::new("/flag"));
+        assert_eq!(config.settings.connections_max, 8);
+        assert_eq!(config.settings.drain.as_secs(), 1);
+        assert_eq!(source_of(&config, "data"), "--data");
+        assert_eq!(source_of(&config, "connections_max"), "DORMOUSE_CONNECTIONS_MAX");
+        assert_eq!(source_of(&config, "drain"), format!("{path}:3"));
+        assert_eq!(source_of(&config, "log"), "default");
+    }
+
+    #[test]
+    fn the_environment_can_name_the_file_and_empty_means_unset() {
+        let first = file("connections_max = 7\n");
+        let second = file("connections_max = 8\n");
+        let path = first.path().to_str().unwrap();
+        let env = env(&[("DORMOUSE_CONFIG", path), ("DORMOUSE_CONNECTIONS_MAX", "")]);
+        let config = Config::merge(&Flags::of(&[]), &env).unwrap();
+        assert_eq!(config.settings.connections_max, 7);
+        let flags = Flags::of(&["--config", second.path().to_str().unwrap()]);
+        assert_eq!(Config::merge(&flags, &env).unwrap().settings.connections_max, 8);
+    }
+
+    #[test]
+    fn a_mistake_names_its_layer_also_where_another_wins() {
+        let bad = file("\nconnections_max = \"7\"\n");
+        let path = bad.path().to_str().unwrap();
+        let check = |flags: &[&str], pairs: &[(&str, &str)], expected: &str| {
+            let error = Config::merge(&Flags::of(flags), &env(pairs)).unwrap_err();
+            assert_eq!(error.to_string(), expected);
+        };
+        check(
+            &["--config", path, "--connections-max", "9"],
+            &[],
+            &format!("{path}:2: `connections_max`: wants a number, and this is a text"),
+        );
+        let text = "`fast` is no durability; write synced, or relaxed=MS with 1 to 60000 ms";
+        check(&["--durability", "fast"], &[], &format!("--durability: {text}"));
+        check(&[], &[("DORMOUSE_DURABILITY", "fast")], &format!("DORMOUSE_DURABILITY: {text}"));
+        check(
+            &["--config", "/nowhere/x.toml"],
+            &[],
+            "cannot read /nowhere/x.toml: No such file or directory (os error 2)",
+        );
+    }
+
+    #[test]
+    fn without_tokens_only_loopback_is_served() {
+        let check = |flags: &[&str], allowed: bool| {
+            let result = Config::merge(&Flags::of(flags), &[]);
+            assert_eq!(result.is_ok(), allowed, "{flags:?}");
+            if let Err(error) = result {
+                for fix in ["dormouse config token", "127.0.0.1", "--insecure"] {
+                    assert!(error.to_string().contains(fix), "{error}");
+                }
+            }
+        };
+        check(&["--http", "127.0.0.1:1"], true);
+        check(&["--http", "127.9.9.9:1"], true);
+        check(&["--http", "[::1]:1"], true);
+        check(&["--http", "[::ffff:127.0.0.1]:1"], true);
+        check(&["--http", "0.0.0.0:1"], false);
+        check(&["--http", "[::]:1"], false);
+        check(&["--http", "192.0.2.1:1"], false);
+        check(&["--http", "0.0.0.0:1", "--insecure"], true);
+        check(&["--http", "0.0.0.0:1", "--insecure=false"], false);
+        let hash = "00".repeat(32);
+        let tokens =
+            format!("[[tokens]]\nname = \"a\"\ntoken_sha256 = \"{hash}\"\nscopes = [\"put:*\"]\n");
+        let file = file(&tokens);
+        check(&["--config", file.path().to_str().unwrap(), "--http", "0.0.0.0:1"], true);
+    }
+
+    #[test]
+    fn half_of_tls_is_refused() {
+        for flag in ["--tls-cert", "--tls-key"] {
+            let error = Config::merge(&Flags::of(&[flag, "x"]), &[]).unwrap_err().to_string();
+            assert!(error.contains("is set and"), "{error}");
+        }
+        let both = Flags::of(&["--tls-cert", "/nowhere/c", "--tls-key", "/nowhere/k"]);
+        let error = Config::merge(&both, &[]).unwrap_err().to_string();
+        let expected = if cfg!(feature = "tls") { "cannot read" } else { "--features tls" };
+        assert!(error.contains(expected), "{error}");
+    }
+
+    #[test]
+    fn http_off_leaves_nothing_to_serve() {
+        let error = Config::merge(&Flags::of(&["--http", "off"]), &[]).unwrap_err();
+        assert!(error.to_string().contains("no other protocol"), "{error}");
+    }
+
+    #[test]
+    fn secrets_are_not_shown() {
+        let hash = "ab".repeat(32);
+        let file = file(&format!(
+            "[[tokens]]\nname = \"ci\"\ntoken_sha256 = \"{hash}\"\nscopes = [\"put:*\", \"ack:a\"]"
+        ));
+        let flags = Flags::of(&["--config", file.path().to_str().unwrap()]);
+        let config = Config::merge(&flags, &[]).unwrap();
+        let shown = config.shown();
+        let token = shown.iter().find(|shown| shown.name == "tokens.ci").unwrap();
+        assert_eq!(token.value, "(secret) put:* ack:a");
+        assert_eq!(token.source.to_string(), format!("{}:1", file.path().display()));
+        assert!(shown.iter().all(|shown| !shown.value.contains(&hash)));
+    }
+
+    #[test]
+    fn a_variable_that_is_nearly_ours_is_mentioned() {
+        let pairs = env(&[("DORMOUSE_DURABILTY", "x"), ("DORMOUSE_URL", "x"), ("PATH", "x")]);
+        let warnings = Config::merge(&Flags::of(&[]), &pairs).unwrap().warnings();
+        let text = "DORMOUSE_DURABILTY in the environment means nothing; DORMOUSE_DURABILITY?";
+        assert_eq!(warnings, [text]);
+    }
+}

@@ -1,0 +1,141 @@
+//! What can be set, with its types and defaults.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use dormouse_disk::engine::Durability;
+use dormouse_server::access::TokenEntry;
+use tracing::level_filters::LevelFilter;
+
+/// Port of the HTTP interface unless set.
+pub(crate) const HTTP_PORT: u16 = 7788;
+/// Longest time between two syncs that `relaxed` may ask for.
+pub(super) const RELAXED_MS_MAX: u64 = 60_000;
+/// Connections at once, at most.
+pub(super) const CONNECTIONS_MAX: u64 = 1_000_000;
+/// Longest span a stop may take.
+pub(super) const DRAIN_MS_MAX: u64 = 3_600_000;
+
+/// Everything that can be set for a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Settings {
+    /// Where the disk backend keeps its files.
+    pub(crate) data: PathBuf,
+    /// Where HTTP is served; `None` = off.
+    pub(crate) http: Option<SocketAddr>,
+    /// What an answered mutation survives.
+    pub(crate) durability: Durability,
+    /// Where jobs are kept.
+    pub(crate) backend: BackendKind,
+    /// Other addresses than loopback without a token.
+    pub(crate) insecure: bool,
+    /// Names in the Host header that are accepted besides loopback names and the bound address.
+    pub(crate) hosts: Vec<String>,
+    /// Connections at once.
+    pub(crate) connections_max: usize,
+    /// How long a stop waits for requests.
+    pub(crate) drain: Duration,
+    /// What is logged.
+    pub(crate) log: LevelFilter,
+    /// PEM file of the certificate chain.
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// PEM file of the private key.
+    pub(crate) tls_key: Option<PathBuf>,
+    /// Who may do what; none = everybody may do everything.
+    pub(crate) tokens: Vec<TokenEntry>,
+}
+
+/// Where jobs are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BackendKind {
+    /// In files.
+    Disk,
+    /// In memory, gone with the process.
+    Memory,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            data: PathBuf::from("./dormouse-data"),
+            http: Some(SocketAddr::from(([127, 0, 0, 1], HTTP_PORT))),
+            durability: Durability::Synced,
+            backend: BackendKind::Disk,
+            insecure: false,
+            hosts: Vec::new(),
+            connections_max: 10_000,
+            drain: Duration::from_secs(10),
+            log: LevelFilter::INFO,
+            tls_cert: None,
+            tls_key: None,
+            tokens: Vec::new(),
+        }
+    }
+}
+
+impl Settings {
+    /// What contradicts itself, or is dangerous; the text says how to mend it.
+    pub(super) fn verify(&self) -> Result<(), String> {
+        self.verify_address()?;
+        self.verify_tls()
+    }
+
+    /// Who reaches an address without tokens may do everything there.
+    fn verify_address(&self) -> Result<(), String> {
+        let Some(addr) = self.http else {
+            return Err("`http` is off, and there is no other protocol to serve; \
+                        give an address, as in http = \"127.0.0.1:7788\""
+                .to_owned());
+        };
+        if addr.ip().to_canonical().is_loopback() || !self.tokens.is_empty() || self.insecure {
+            return Ok(());
+        }
+        Err(format!(
+            "`http` is {addr}, which others can reach, and no token is configured: everybody \
+             could do everything. Make a token with `dormouse config token` and put it into the \
+             configuration file, or serve on 127.0.0.1 only, or accept the risk with --insecure"
+        ))
+    }
+
+    fn verify_tls(&self) -> Result<(), String> {
+        match (&self.tls_cert, &self.tls_key) {
+            (None, None) => Ok(()),
+            (Some(_), None) => Err("`tls.cert` is set and `tls.key` is not".to_owned()),
+            (None, Some(_)) => Err("`tls.key` is set and `tls.cert` is not".to_owned()),
+            (Some(_), Some(_)) if cfg!(not(feature = "tls")) => {
+                Err("`tls.cert` and `tls.key` are set, but this dormouse was built without TLS; \
+                     build it with `--features tls`, or let a proxy do TLS"
+                    .to_owned())
+            }
+            (Some(cert), Some(key)) => {
+                for (name, path) in [("tls.cert", cert), ("tls.key", key)] {
+                    std::fs::File::open(path).map_err(|error| {
+                        format!("`{name}`: cannot read {}: {error}", path.display())
+                    })?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// What is allowed and still deserves a word.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        let Some(addr) = self.http else { return Vec::new() };
+        let mut warnings = Vec::new();
+        if !addr.ip().to_canonical().is_loopback() {
+            if self.tokens.is_empty() {
+                let text = "insecure: everybody who reaches this server may do everything";
+                warnings.push(text.to_owned());
+            } else if self.tls_cert.is_none() {
+                let text = "tokens travel unencrypted; set tls.cert and tls.key, or put a proxy \
+                            that does TLS in front";
+                warnings.push(text.to_owned());
+            }
+        }
+        if self.backend == BackendKind::Memory {
+            warnings.push("backend memory: all jobs are gone when this process ends".to_owned());
+        }
+        warnings
+    }
+}
