@@ -10,6 +10,7 @@ const CLOCK_READS: &[&str] = &["SystemTime::now", "Instant::now", "clock_gettime
 /// choose it. Tests and benchmarks may always.
 const CLOCK_READERS: &[(&str, &str)] = &[
     ("crates/dormouse-disk/src/clock.rs", "the one place the engine takes its time from"),
+    ("crates/dormouse-server/src/http/clock.rs", "defaults that mean now: of forecasts, of names"),
     ("crates/dormouse-server/src/http/wire.rs", "closes connections that are slow"),
     ("crates/dormouse/", "a worker renews leases on its own side of the door"),
     ("crates/dormouse-bench/", "measures"),

@@ -16,7 +16,7 @@ use super::custody::{give_back, undo};
 
 /// A batch that was sent. Dropping it withdraws what waits and gives back what was granted.
 #[must_use = "the answers tell what happened"]
-pub struct Asked {
+pub(crate) struct Asked {
     desk: Desk,
     slot: Arc<Slot>,
     withdrawn: bool,

@@ -15,24 +15,24 @@ const BUSY: Duration = Duration::from_millis(10);
 
 /// Leases or a lock on their way to a client: given back when dropped, unless handed over.
 #[must_use = "dropping it gives the leases back"]
-pub struct Custody {
+pub(crate) struct Custody {
     desk: Desk,
     undo: Option<Command>,
 }
 
 impl Custody {
     /// Takes charge of what this reply grants; nothing, if it grants nothing.
-    pub fn of(desk: &Desk, reply: &Reply, unlock: Option<Unlock>) -> Custody {
+    pub(crate) fn of(desk: &Desk, reply: &Reply, unlock: Option<Unlock>) -> Custody {
         Custody { desk: desk.clone(), undo: undo(reply, unlock) }
     }
 
     /// The client has it now.
-    pub fn hand_over(mut self) {
+    pub(crate) fn hand_over(mut self) {
         self.undo = None;
     }
 
     /// Whether there is anything to give back.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.undo.is_none()
     }
 }

@@ -13,12 +13,12 @@ use dormouse_core::command::{Command, Reply};
 use dormouse_core::error::Error;
 use tokio::sync::watch;
 
-pub use asked::Asked;
-pub use custody::Custody;
+pub(crate) use asked::Asked;
+pub(crate) use custody::Custody;
 
 /// The door to a backend. Cheap to clone.
 #[derive(Clone)]
-pub struct Desk {
+pub(crate) struct Desk {
     backend: Arc<dyn Backend>,
     stopping: watch::Receiver<bool>,
     runtime: tokio::runtime::Handle,
@@ -27,29 +27,29 @@ pub struct Desk {
 impl Desk {
     /// A desk before this backend. When `stopping` turns true, waiting requests are answered with
     /// nothing. Must be called within a tokio runtime.
-    pub fn new(backend: Arc<dyn Backend>, stopping: watch::Receiver<bool>) -> Desk {
+    pub(crate) fn new(backend: Arc<dyn Backend>, stopping: watch::Receiver<bool>) -> Desk {
         Desk { backend, stopping, runtime: tokio::runtime::Handle::current() }
     }
 
     /// Sends commands as one batch.
-    pub fn send(&self, commands: Vec<Command>) -> Result<Asked, Error> {
+    pub(crate) fn send(&self, commands: Vec<Command>) -> Result<Asked, Error> {
         Asked::send(self, commands)
     }
 
     /// Sends one command and waits for its answer.
-    pub async fn ask(&self, command: Command) -> Answer {
+    pub(crate) async fn ask(&self, command: Command) -> Answer {
         let mut answers = self.send(vec![command])?.await;
         answers.pop().unwrap_or_else(|| Err(lost()))
     }
 
     /// As `ask`, for a command that may wait: a stop of the server ends the wait.
-    pub async fn ask_waiting(&self, command: Command) -> Answer {
+    pub(crate) async fn ask_waiting(&self, command: Command) -> Answer {
         let mut answers = self.wait(self.send(vec![command])?).await;
         answers.pop().unwrap_or_else(|| Err(lost()))
     }
 
     /// Waits for answers; a stop of the server withdraws what waits.
-    pub async fn wait(&self, mut asked: Asked) -> Vec<Answer> {
+    pub(crate) async fn wait(&self, mut asked: Asked) -> Vec<Answer> {
         let mut stopping = self.stopping.clone();
         tokio::select! {
             biased;
@@ -61,18 +61,18 @@ impl Desk {
     }
 
     /// Whether the server is going down.
-    pub fn is_stopping(&self) -> bool {
+    pub(crate) fn is_stopping(&self) -> bool {
         *self.stopping.borrow()
     }
 
     /// Resolves when the server goes down.
-    pub async fn stopping(&self) {
+    pub(crate) async fn stopping(&self) {
         // An error means that the server is gone already.
         let _ = self.stopping.clone().wait_for(|&stopping| stopping).await;
     }
 
     /// The backend itself.
-    pub fn backend(&self) -> &Arc<dyn Backend> {
+    pub(crate) fn backend(&self) -> &Arc<dyn Backend> {
         &self.backend
     }
 }
@@ -83,6 +83,6 @@ fn lost() -> Error {
 }
 
 /// The reply was of another kind than the command asks for.
-pub fn unexpected(reply: &Reply) -> Error {
+pub(crate) fn unexpected(reply: &Reply) -> Error {
     Error::unavailable(format!("the backend answered with something else: {reply:?}"))
 }

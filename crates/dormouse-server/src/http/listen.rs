@@ -40,6 +40,7 @@ pub(crate) struct Listening {
     /// True: close now.
     pub(crate) aborting: watch::Receiver<bool>,
     /// Dropped by the last connection.
+    #[expect(dead_code, reason = "its drop tells the server")]
     pub(crate) alive: mpsc::Sender<()>,
 }
 

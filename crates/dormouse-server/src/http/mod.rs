@@ -3,6 +3,7 @@
 mod api;
 mod budget;
 mod caller;
+mod clock;
 mod form;
 mod guard;
 mod listen;

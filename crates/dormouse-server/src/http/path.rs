@@ -6,6 +6,7 @@ use dormouse_core::job::JobId;
 use dormouse_core::op::Target;
 use dormouse_core::topic::TopicName;
 use hyper::http::request::Parts;
+use utoipa::IntoParams;
 
 use super::problem::Problem;
 
@@ -17,6 +18,9 @@ pub(crate) struct InName(pub(crate) String);
 
 /// `{id}`, or `{topic}` and `{key}`.
 pub(crate) struct InJob(pub(crate) Target);
+
+/// `{id}` alone.
+pub(crate) struct InId(pub(crate) JobId);
 
 async fn params<S: Send + Sync>(parts: &mut Parts, state: &S) -> Result<RawPathParams, Problem> {
     RawPathParams::from_request_parts(parts, state).await.map_err(|_| {
@@ -58,4 +62,66 @@ impl<S: Send + Sync> FromRequestParts<S> for InJob {
         let key = Bytes::copy_from_slice(find(&params, "key").unwrap_or_default().as_bytes());
         Ok(InJob(Target::Key { topic, key }))
     }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for InId {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<InId, Problem> {
+        let params = params(parts, state).await?;
+        Ok(InId(find(&params, "id").unwrap_or_default().parse()?))
+    }
+}
+
+/// `{topic}`, described.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+#[expect(dead_code, reason = "describes the path")]
+pub(crate) struct TopicPath {
+    /// The topic, percent-encoded.
+    #[param(
+        min_length = 1,
+        max_length = 200,
+        pattern = "^[A-Za-z0-9+/;.$_():][A-Za-z0-9+/;.$_():-]*$",
+        example = "orders"
+    )]
+    topic: String,
+}
+
+/// `{id}`, described.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+#[expect(dead_code, reason = "describes the path")]
+pub(crate) struct IdPath {
+    /// The id that put answered.
+    #[param(pattern = "^[0-9]{1,20}$", example = "1")]
+    id: String,
+}
+
+/// `{topic}` and `{key}`, described.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+#[expect(dead_code, reason = "describes the path")]
+pub(crate) struct KeyPath {
+    /// The topic, percent-encoded.
+    #[param(
+        min_length = 1,
+        max_length = 200,
+        pattern = "^[A-Za-z0-9+/;.$_():][A-Za-z0-9+/;.$_():-]*$",
+        example = "orders"
+    )]
+    topic: String,
+    /// The key, percent-encoded; at most 256 bytes.
+    #[param(min_length = 1, max_length = 256, example = "42")]
+    key: String,
+}
+
+/// `{name}`, described.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+#[expect(dead_code, reason = "describes the path")]
+pub(crate) struct NamePath {
+    /// The lock's name, percent-encoded; at most 200 bytes.
+    #[param(min_length = 1, max_length = 200, example = "nightly")]
+    name: String,
 }

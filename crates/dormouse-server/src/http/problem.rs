@@ -2,39 +2,50 @@
 
 use axum::response::{IntoResponse, Response};
 use dormouse_core::error::{Code, Error};
+use dormouse_core::job::{JobId, State};
 use hyper::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use hyper::{HeaderMap, StatusCode};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::form::{IdOut, StateOut};
 use super::reply::to_json;
 
-/// Why a request was not done. Programs look at `code`, people at `detail`.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+/// Why a request was not done.
+#[derive(Clone, Debug)]
 pub(crate) struct Problem {
+    status: StatusCode,
+    code: &'static str,
+    detail: String,
+    retryable: bool,
+    job: Option<(JobId, State)>,
+}
+
+/// Why a request was not done. Programs look at `code`, people at `detail`.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Problem)]
+pub(crate) struct ProblemOut<'a> {
     /// `urn:dormouse:` and the code.
     #[serde(rename = "type")]
-    #[schema(value_type = String)]
     kind: String,
     /// The code in words.
-    #[schema(value_type = String)]
     title: String,
     /// The HTTP status.
     status: u16,
     /// The stable code.
-    #[schema(value_type = String)]
-    code: &'static str,
+    code: &'a str,
     /// What was wrong, the limit, and the fix.
-    detail: String,
+    detail: &'a str,
     /// Whether the same request can succeed later.
     retryable: bool,
     /// The job in the way.
     #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<String>,
+    #[schema(nullable = false)]
+    id: Option<IdOut>,
     /// Its state.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
-    state: Option<&'static str>,
+    #[schema(nullable = false)]
+    state: Option<StateOut>,
 }
 
 impl Problem {
@@ -44,16 +55,7 @@ impl Problem {
         code: &'static str,
         detail: impl Into<String>,
     ) -> Problem {
-        Problem {
-            kind: format!("urn:dormouse:{code}"),
-            title: code.replace('_', " "),
-            status: status.as_u16(),
-            code,
-            detail: detail.into(),
-            retryable: false,
-            id: None,
-            state: None,
-        }
+        Problem { status, code, detail: detail.into(), retryable: false, job: None }
     }
 
     /// A request that cannot be read.
@@ -62,7 +64,20 @@ impl Problem {
     }
 
     pub(crate) fn status(&self) -> StatusCode {
-        StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+        self.status
+    }
+
+    fn out(&self) -> ProblemOut<'_> {
+        ProblemOut {
+            kind: format!("urn:dormouse:{}", self.code),
+            title: self.code.replace('_', " "),
+            status: self.status.as_u16(),
+            code: self.code,
+            detail: &self.detail,
+            retryable: self.retryable,
+            id: self.job.map(|(id, _)| IdOut(id)),
+            state: self.job.map(|(_, state)| StateOut::from(state)),
+        }
     }
 }
 
@@ -85,8 +100,7 @@ impl From<Error> for Problem {
     fn from(error: Error) -> Problem {
         Problem {
             retryable: error.code.is_retryable(),
-            id: error.job.map(|(id, _)| id.to_string()),
-            state: error.job.map(|(_, state)| state.as_str()),
+            job: error.job,
             ..Problem::new(status_of(error.code), error.code.as_str(), error.text)
         }
     }
@@ -94,7 +108,7 @@ impl From<Error> for Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let status = self.status();
+        let status = self.status;
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if self.retryable {
@@ -103,6 +117,6 @@ impl IntoResponse for Problem {
         if status == StatusCode::UNAUTHORIZED {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
-        (status, headers, to_json(&self)).into_response()
+        (status, headers, to_json(&self.out())).into_response()
     }
 }

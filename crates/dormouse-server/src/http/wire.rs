@@ -48,6 +48,7 @@ struct LineState {
 /// What an answer holds until the socket has taken it.
 pub(crate) struct Leaving {
     pub(crate) custody: Option<Custody>,
+    #[expect(dead_code, reason = "its drop gives the bytes back")]
     pub(crate) held: Option<Held>,
     /// Nothing of this answer follows.
     pub(crate) last: bool,

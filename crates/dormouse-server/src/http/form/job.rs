@@ -6,7 +6,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use dormouse_core::job::{JobId, Token};
+use dormouse_core::job::{JobId, State, Token};
 use dormouse_core::op::{JobView, LeasedJob};
 use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
@@ -23,6 +23,32 @@ pub(crate) struct IdOut(pub(crate) JobId);
 impl Serialize for IdOut {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(&self.0)
+    }
+}
+
+/// The four states of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = State)]
+pub(crate) enum StateOut {
+    /// Waits for its due time.
+    Delayed,
+    /// Due.
+    Ready,
+    /// In a worker's hands.
+    Leased,
+    /// Failed for good; waits for a revive.
+    Dead,
+}
+
+impl From<State> for StateOut {
+    fn from(state: State) -> StateOut {
+        match state {
+            State::Delayed => StateOut::Delayed,
+            State::Ready => StateOut::Ready,
+            State::Leased => StateOut::Leased,
+            State::Dead => StateOut::Dead,
+        }
     }
 }
 
@@ -125,9 +151,7 @@ pub(crate) struct JobOut<'a> {
     id: IdOut,
     #[serde(flatten)]
     key: KeyOut<'a>,
-    /// `delayed`, `ready`, `leased` or `dead`.
-    #[schema(value_type = String)]
-    state: &'static str,
+    state: StateOut,
     /// When it is due; of a leased job, when its lease ends; of a dead one, when it died.
     due_at: At,
     put_at: At,
@@ -181,7 +205,7 @@ impl<'a> JobOut<'a> {
             topic: view.topic.as_str(),
             id: IdOut(view.job.id),
             key: KeyOut::new(view.job.key()),
-            state: view.state.as_str(),
+            state: StateOut::from(view.state),
             due_at: At(view.due_at),
             put_at: At(content.put_at),
             priority: progress.priority,

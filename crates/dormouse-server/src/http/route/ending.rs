@@ -43,13 +43,33 @@ impl Tokens {
     }
 }
 
+/// How it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum EndedCode {
+    /// As asked.
+    Done,
+    /// The last attempt is spent: the job is dead.
+    Dead,
+    /// The job is not there any more.
+    Gone,
+}
+
+impl From<Ended> for EndedCode {
+    fn from(ended: Ended) -> EndedCode {
+        match ended {
+            Ended::Done => EndedCode::Done,
+            Ended::Dead => EndedCode::Dead,
+            Ended::Gone => EndedCode::Gone,
+        }
+    }
+}
+
 /// What became of one lease.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct EndedOut {
     token: TokenOut,
-    /// `done`, `dead` or `gone`.
-    #[schema(value_type = String)]
-    code: &'static str,
+    code: EndedCode,
     /// When the lease ends now; after an extend.
     #[serde(skip_serializing_if = "Option::is_none")]
     expires_at: Option<At>,
@@ -74,22 +94,17 @@ pub(crate) enum EndedItem {
 }
 
 /// The outcome of one item: its code, and when the lease ends now.
-type Item = Result<(&'static str, Option<u64>), Error>;
+type Item = Result<(EndedCode, Option<u64>), Error>;
 
 /// The items of a reply.
 pub(super) fn items_of(reply: Reply) -> Result<Vec<Item>, Error> {
-    let ended = |ended| match ended {
-        Ended::Done => "done",
-        Ended::Dead => "dead",
-        Ended::Gone => "gone",
-    };
     match reply {
         Reply::Ended(items) => {
-            Ok(items.into_iter().map(|item| item.map(|item| (ended(item), None))).collect())
+            Ok(items.into_iter().map(|item| item.map(|item| (item.into(), None))).collect())
         }
         Reply::Extended(items) => Ok(items
             .into_iter()
-            .map(|item| item.map(|item| ("done", Some(item.expires_at))))
+            .map(|item| item.map(|item| (EndedCode::Done, Some(item.expires_at))))
             .collect()),
         other => Err(unexpected(&other)),
     }

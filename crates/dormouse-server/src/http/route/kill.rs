@@ -2,21 +2,24 @@
 
 use axum::extract::State;
 use bytes::Bytes;
-use dormouse_core::command::Command;
+use dormouse_core::command::{Command, Reply};
 use dormouse_core::job::Token;
-use dormouse_core::op::{Kill, KillTarget};
-use serde::Deserialize;
+use dormouse_core::op::{Ended, Kill, KillTarget, Target};
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::ending::{EndedItem, EndedOut, Tokens, end};
+use super::change::only;
+use super::ending::{EndedCode, EndedItem, EndedOut, Tokens, end};
 use crate::access::Verb;
+use crate::desk::unexpected;
 use crate::http::App;
-use crate::http::api::Problems;
+use crate::http::api::{InTheWay, Missing, Problems, Sent};
 use crate::http::caller::Caller;
-use crate::http::form::Results;
+use crate::http::form::{IdOut, Results};
 use crate::http::params::Params;
+use crate::http::path::{IdPath, InJob, KeyPath};
 use crate::http::payload::Payload;
-use crate::http::reply::Outcome;
+use crate::http::reply::{Outcome, ok};
 
 /// To dead.
 #[derive(Deserialize, ToSchema)]
@@ -33,7 +36,7 @@ pub(crate) struct KillForm {
 }
 
 /// The answer: one lease, or many.
-#[derive(serde::Serialize, ToSchema)]
+#[derive(Serialize, ToSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "describes the answer")]
 pub(crate) enum KillOut {
@@ -69,4 +72,94 @@ pub(super) async fn kill(
     };
     let command = Command::Kill(tokens.tokens.iter().map(kill).collect());
     end(&app, &tokens, command).await
+}
+
+/// To dead, a job that no worker has.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct KillJobForm {
+    /// Kept with the job.
+    error: Option<String>,
+    /// A new priority.
+    priority: Option<u32>,
+}
+
+/// What became of a job.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct KilledOut {
+    /// Absent if the job was named by its key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    id: Option<IdOut>,
+    code: EndedCode,
+}
+
+/// Make a waiting job dead.
+#[utoipa::path(
+    post,
+    path = "/v1/jobs/{id}/kill",
+    tag = "jobs",
+    params(IdPath),
+    request_body = Option<KillJobForm>,
+    responses(
+        (status = 200, description = "It is dead", body = KilledOut),
+        Problems, Missing, InTheWay, Sent
+    )
+)]
+pub(super) async fn kill_job(
+    State(app): State<App>,
+    caller: Caller,
+    InJob(target): InJob,
+    params: Params,
+    payload: Payload,
+) -> Outcome {
+    kill_resting(&app, &caller, target, params, payload).await
+}
+
+/// Make the waiting job that has a key dead.
+#[utoipa::path(
+    post,
+    path = "/v1/topics/{topic}/keys/{key}/kill",
+    tag = "jobs",
+    params(KeyPath),
+    request_body = Option<KillJobForm>,
+    responses(
+        (status = 200, description = "It is dead", body = KilledOut),
+        Problems, Missing, InTheWay, Sent
+    )
+)]
+pub(super) async fn kill_key(
+    State(app): State<App>,
+    caller: Caller,
+    InJob(target): InJob,
+    params: Params,
+    payload: Payload,
+) -> Outcome {
+    kill_resting(&app, &caller, target, params, payload).await
+}
+
+async fn kill_resting(
+    app: &App,
+    caller: &Caller,
+    target: Target,
+    params: Params,
+    payload: Payload,
+) -> Outcome {
+    caller.check_target(app, Verb::Kill, &target).await?;
+    params.finish()?;
+    let form: KillJobForm = payload.json()?;
+    let id = match &target {
+        Target::Id(id) => Some(IdOut(*id)),
+        Target::Key { .. } => None,
+    };
+    let kill = Kill {
+        target: KillTarget::Resting(target),
+        error: form.error.map(Bytes::from),
+        priority: form.priority,
+    };
+    let ended: Ended = match app.desk.ask(Command::Kill(vec![kill])).await? {
+        Reply::Ended(items) => only(items)?,
+        other => return Err(unexpected(&other).into()),
+    };
+    ok(&KilledOut { id, code: EndedCode::from(ended) })
 }

@@ -1,13 +1,35 @@
 //! One file per verb: how its request is read and its answer written. The rules are the backend's.
 
 mod ack;
+mod backup;
+mod cancel;
+mod change;
+mod describe;
 mod ending;
 mod extend;
+mod forecast;
+mod get;
+mod health;
+mod kick;
 mod kill;
+mod list;
+mod lock;
+mod many;
 mod nack;
+mod pause;
+mod purge;
 mod put;
 mod release;
+mod reschedule;
 mod reserve;
+mod reserve_id;
+mod resume;
+mod revive;
+mod run;
+mod set_topic;
+mod stats;
+mod topic;
+mod topics;
 
 use axum::Router;
 use hyper::StatusCode;
@@ -19,15 +41,59 @@ use super::problem::Problem;
 
 /// All paths, with their description.
 pub(super) fn routes_with_api() -> OpenApiRouter<App> {
+    jobs().merge(leases()).merge(topics()).merge(locks()).merge(server())
+}
+
+fn jobs() -> OpenApiRouter<App> {
     OpenApiRouter::new()
-        .routes(routes!(put::put))
+        .routes(routes!(put::put, list::list))
+        .routes(routes!(get::get_job, cancel::cancel_job, reschedule::reschedule_job))
+        .routes(routes!(get::get_key, cancel::cancel_key, reschedule::reschedule_key))
+        .routes(routes!(run::run_job))
+        .routes(routes!(run::run_key))
+        .routes(routes!(revive::revive_job))
+        .routes(routes!(revive::revive_key))
+        .routes(routes!(kill::kill_job))
+        .routes(routes!(kill::kill_key))
+}
+
+fn leases() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
         .routes(routes!(reserve::reserve_topic))
         .routes(routes!(reserve::reserve))
+        .routes(routes!(reserve_id::reserve_id))
         .routes(routes!(ack::ack))
         .routes(routes!(nack::nack))
         .routes(routes!(release::release))
         .routes(routes!(extend::extend))
         .routes(routes!(kill::kill))
+}
+
+fn topics() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(topics::topics))
+        .routes(routes!(topic::topic, set_topic::set_topic, purge::purge))
+        .routes(routes!(forecast::forecast))
+        .routes(routes!(pause::pause))
+        .routes(routes!(resume::resume))
+        .routes(routes!(revive::revive_topic))
+        .routes(routes!(kick::kick))
+        .routes(routes!(stats::stats))
+}
+
+fn locks() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(lock::acquire))
+        .routes(routes!(lock::renew))
+        .routes(routes!(lock::unlock))
+}
+
+fn server() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(health::livez))
+        .routes(routes!(health::readyz))
+        .routes(routes!(describe::describe))
+        .routes(routes!(backup::backup))
 }
 
 /// All paths.

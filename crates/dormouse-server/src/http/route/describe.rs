@@ -1,0 +1,29 @@
+//! describe: this API, for machines.
+
+use std::sync::LazyLock;
+
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use hyper::header::{CONTENT_TYPE, HeaderValue};
+
+use crate::http::api::{Guarded, openapi};
+use crate::http::reply::to_json;
+
+static DOCUMENT: LazyLock<Bytes> = LazyLock::new(|| to_json(&openapi()));
+
+/// This API as an OpenAPI 3.1 document.
+#[utoipa::path(
+    get,
+    path = "/openapi.json",
+    tag = "server",
+    security(()),
+    responses(
+        (status = 200, description = "The document", body = Object,
+            content_type = "application/json"),
+        Guarded
+    )
+)]
+pub(super) async fn describe() -> Response {
+    let kind = HeaderValue::from_static("application/json");
+    ([(CONTENT_TYPE, kind)], DOCUMENT.clone()).into_response()
+}

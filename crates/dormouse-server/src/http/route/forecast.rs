@@ -1,0 +1,86 @@
+//! forecast: jobs coming due per step of time.
+
+use axum::extract::State;
+use dormouse_core::command::{Command, Reply};
+use dormouse_core::error::Error;
+use dormouse_core::limits::AT_MS_MAX;
+use dormouse_core::op::Forecast;
+use serde::Serialize;
+use utoipa::{IntoParams, ToSchema};
+
+use crate::access::Verb;
+use crate::desk::unexpected;
+use crate::http::App;
+use crate::http::api::Problems;
+use crate::http::caller::Caller;
+use crate::http::clock::wall_ms;
+use crate::http::params::Params;
+use crate::http::path::{InTopic, TopicPath};
+use crate::http::reply::{Outcome, ok};
+use crate::http::time::{At, InstantMs, SpanMs};
+
+const HOUR_MS: u64 = 3_600_000;
+const DAY_MS: u64 = 24 * HOUR_MS;
+
+/// Which time, in which steps.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "describes the query")]
+pub(crate) struct ForecastQuery {
+    /// Begin of the first step; else now.
+    #[param(inline)]
+    from: Option<InstantMs>,
+    /// End of the last step; else a day later.
+    #[param(inline)]
+    to: Option<InstantMs>,
+    /// Length of a step; else an hour. At most 1,000 steps.
+    #[param(inline)]
+    step: Option<SpanMs>,
+}
+
+/// Jobs coming due.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct ForecastOut {
+    from: At,
+    to: At,
+    step_ms: u64,
+    /// One number per step; the last step may be shorter.
+    counts: Vec<u64>,
+}
+
+/// Count the jobs of a topic that come due in each step of time.
+#[utoipa::path(
+    get,
+    path = "/v1/topics/{topic}/forecast",
+    tag = "topics",
+    params(TopicPath, ForecastQuery),
+    responses((status = 200, description = "Jobs per step", body = ForecastOut), Problems)
+)]
+pub(super) async fn forecast(
+    State(app): State<App>,
+    caller: Caller,
+    InTopic(topic): InTopic,
+    mut params: Params,
+) -> Outcome {
+    caller.check(Verb::Forecast, topic.as_str())?;
+    let (from, to) = (params.instant("from")?, params.instant("to")?);
+    let step = params.span("step")?;
+    params.finish()?;
+    let from_ms = from.map_or_else(|| Ok(wall_ms()), |ms| within("from", ms))?;
+    let to_ms = to.map_or(Ok(from_ms.saturating_add(DAY_MS)), |ms| within("to", ms))?;
+    let step_ms = step.map_or(Ok(HOUR_MS), |ms| within("step", ms))?;
+    let asked = Forecast { topic, from_ms, to_ms, step_ms };
+    match app.desk.ask(Command::Forecast(asked)).await? {
+        Reply::Forecast(counts) => {
+            ok(&ForecastOut { from: At(from_ms), to: At(to_ms), step_ms, counts })
+        }
+        other => Err(unexpected(&other).into()),
+    }
+}
+
+fn within(field: &str, ms: i64) -> Result<u64, Error> {
+    u64::try_from(ms)
+        .ok()
+        .filter(|&ms| ms <= AT_MS_MAX)
+        .ok_or_else(|| Error::invalid(format!("{field} is {ms} ms; give 0 to {AT_MS_MAX} ms")))
+}

@@ -1,0 +1,39 @@
+//! kick: delayed jobs of a topic to ready.
+
+use axum::extract::State;
+use dormouse_core::command::Command;
+use dormouse_core::op::Kick;
+
+use super::many::{CountOut, MaxForm, do_many};
+use crate::access::Verb;
+use crate::http::App;
+use crate::http::api::{Problems, Sent};
+use crate::http::caller::Caller;
+use crate::http::params::Params;
+use crate::http::path::{InTopic, TopicPath};
+use crate::http::payload::Payload;
+use crate::http::reply::Outcome;
+
+/// Make delayed jobs of a topic ready, the earliest first.
+#[utoipa::path(
+    post,
+    path = "/v1/topics/{topic}/kick",
+    tag = "topics",
+    params(TopicPath),
+    request_body = Option<MaxForm>,
+    responses((status = 200, description = "How many", body = CountOut), Problems, Sent)
+)]
+pub(super) async fn kick(
+    State(app): State<App>,
+    caller: Caller,
+    InTopic(topic): InTopic,
+    params: Params,
+    payload: Payload,
+) -> Outcome {
+    caller.check(Verb::Kick, topic.as_str())?;
+    params.finish()?;
+    let form: MaxForm = payload.json()?;
+    drop(payload);
+    let command = |max| Command::Kick(Kick { topic: topic.clone(), max });
+    do_many(&app, &topic, form, |stats| stats.delayed, command).await
+}

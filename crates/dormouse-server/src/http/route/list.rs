@@ -1,0 +1,90 @@
+//! list: a page of jobs of a state.
+
+use axum::extract::State;
+use dormouse_core::command::{Command, Reply};
+use dormouse_core::op::{JobView, List};
+use serde::Serialize;
+use utoipa::{IntoParams, ToSchema};
+
+use super::change::parse_state;
+use crate::access::Verb;
+use crate::desk::unexpected;
+use crate::http::App;
+use crate::http::api::Problems;
+use crate::http::caller::Caller;
+use crate::http::form::{JobOut, StateOut};
+use crate::http::params::Params;
+use crate::http::path::{InTopic, TopicPath};
+use crate::http::problem::Problem;
+use crate::http::reply::{Outcome, ok};
+
+/// Items of a page unless a number is given.
+pub(super) const LIMIT_DEFAULT: usize = 100;
+
+/// Which jobs.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "describes the query")]
+pub(crate) struct ListQuery {
+    /// Jobs of this state.
+    #[param(inline)]
+    state: StateOut,
+    /// Where the last page ended.
+    cursor: Option<String>,
+    /// At most so many.
+    #[param(minimum = 1, maximum = 1000, default = 100)]
+    limit: Option<u32>,
+    /// With their bodies?
+    #[param(default = true)]
+    bodies: Option<bool>,
+}
+
+/// A page of jobs.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct PageOut<'a> {
+    jobs: Vec<JobOut<'a>>,
+    /// Where the next page begins; absent at the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    cursor: Option<&'a str>,
+}
+
+/// Look at a page of jobs.
+#[utoipa::path(
+    get,
+    path = "/v1/topics/{topic}/jobs",
+    tag = "topics",
+    params(TopicPath, ListQuery),
+    responses((status = 200, description = "A page", body = PageOut<'static>), Problems)
+)]
+pub(super) async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    InTopic(topic): InTopic,
+    mut params: Params,
+) -> Outcome {
+    caller.check(Verb::List, topic.as_str())?;
+    let wanted = || Problem::malformed("give state=delayed, ready, leased or dead");
+    let state = params.text("state").as_deref().and_then(parse_state);
+    let cursor = params.text("cursor");
+    let limit = params.parsed("limit", "a number")?.unwrap_or(LIMIT_DEFAULT);
+    let bodies = params.flag("bodies")?.unwrap_or(true);
+    params.finish()?;
+    let list = List { topic, state: state.ok_or_else(wanted)?, cursor, limit };
+    // Pages may be large, and many may ask at once: they take turns.
+    let _turn = app.pages.acquire().await;
+    match app.desk.ask(Command::List(list)).await? {
+        Reply::Page(page) => {
+            app.answers.room_for(bytes_of(&page.jobs, bodies))?;
+            let jobs = page.jobs.iter().map(|view| JobOut::new(view, bodies)).collect();
+            ok(&PageOut { jobs, cursor: page.cursor.as_deref() })
+        }
+        other => Err(unexpected(&other).into()),
+    }
+}
+
+/// About what the jobs take as JSON.
+fn bytes_of(jobs: &[JobView], bodies: bool) -> usize {
+    let body = |view: &JobView| if bodies { view.job.content.body.len() } else { 0 };
+    jobs.iter().map(|view| body(view) + 512).sum()
+}

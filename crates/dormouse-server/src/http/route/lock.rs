@@ -1,0 +1,198 @@
+//! Locks: acquire, renew, release. A lock's name stands where a topic does.
+
+use axum::extract::State;
+use bytes::Bytes;
+use dormouse_core::command::{Command, Reply};
+use dormouse_core::op::{Lock, LockReply, RenewLock, Unlock};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::access::Verb;
+use crate::desk::{Custody, unexpected};
+use crate::http::App;
+use crate::http::api::{InTheWay, Missing, Problems, Sent};
+use crate::http::caller::Caller;
+use crate::http::params::Params;
+use crate::http::path::{InName, NamePath};
+use crate::http::payload::Payload;
+use crate::http::reply::{Outcome, carrying, json, ok};
+use crate::http::time::{At, SpanMs};
+
+/// How long a lock lasts unless told.
+const TTL_MS_DEFAULT: i64 = 30_000;
+
+/// Take a lock.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AcquireForm {
+    /// Who asks; the same owner may take it again.
+    #[schema(min_length = 1, max_length = 200)]
+    owner: String,
+    /// How long it lasts unless renewed; 30 s if not given.
+    ttl: Option<SpanMs>,
+    /// Wait so long for it, up to 60 s.
+    wait: Option<SpanMs>,
+}
+
+/// Prolong a lock.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RenewForm {
+    /// Who holds it.
+    #[schema(min_length = 1, max_length = 200)]
+    owner: String,
+    /// So long from now; else as it was acquired.
+    ttl: Option<SpanMs>,
+}
+
+/// Give a lock back.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct UnlockForm {
+    /// Who holds it.
+    #[schema(min_length = 1, max_length = 200)]
+    owner: String,
+}
+
+/// A lock that is held.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct LockOut {
+    /// Grows with every grant; hand it to what the lock protects.
+    #[schema(pattern = "^[0-9]+$")]
+    fence: String,
+    /// When it runs out unless renewed.
+    expires_at: At,
+    /// How often its owner must release it.
+    depth: u32,
+}
+
+impl From<&LockReply> for LockOut {
+    fn from(reply: &LockReply) -> LockOut {
+        LockOut {
+            fence: reply.fence.to_string(),
+            expires_at: At(reply.expires_at),
+            depth: reply.depth,
+        }
+    }
+}
+
+/// Whether a lock is free.
+#[derive(Clone, Copy, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum UnlockedCode {
+    /// Free now.
+    Free,
+    /// An outer acquire of the same owner still holds it.
+    Held,
+}
+
+/// What became of a lock that was given back.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct UnlockedOut {
+    code: UnlockedCode,
+}
+
+/// Take a lock, or wait for it.
+#[utoipa::path(
+    post,
+    path = "/v1/locks/{name}/acquire",
+    tag = "locks",
+    params(NamePath),
+    request_body = AcquireForm,
+    responses(
+        (status = 200, description = "It is the owner's", body = LockOut),
+        Problems, InTheWay, Sent
+    )
+)]
+pub(super) async fn acquire(
+    State(app): State<App>,
+    caller: Caller,
+    InName(name): InName,
+    params: Params,
+    payload: Payload,
+) -> Outcome {
+    caller.check(Verb::Lock, &name)?;
+    params.finish()?;
+    let form: AcquireForm = payload.json()?;
+    drop(payload);
+    let (name, owner) = (Bytes::from(name), Bytes::from(form.owner));
+    let unlock = Unlock { name: name.clone(), owner: owner.clone() };
+    let lock = Lock {
+        name,
+        owner,
+        ttl_ms: form.ttl.map_or(TTL_MS_DEFAULT, |ttl| ttl.0),
+        wait_ms: form.wait.map_or(0, |wait| wait.0),
+    };
+    let reply = app.desk.ask_waiting(Command::Lock(lock)).await?;
+    let custody = Custody::of(&app.desk, &reply, Some(unlock));
+    match &reply {
+        Reply::Lock(held) => {
+            Ok(carrying(json(hyper::StatusCode::OK, &LockOut::from(held)), custody))
+        }
+        other => Err(unexpected(other).into()),
+    }
+}
+
+/// Prolong a lock.
+#[utoipa::path(
+    post,
+    path = "/v1/locks/{name}/renew",
+    tag = "locks",
+    params(NamePath),
+    request_body = RenewForm,
+    responses(
+        (status = 200, description = "It is the owner's", body = LockOut),
+        Problems, Missing, InTheWay, Sent
+    )
+)]
+pub(super) async fn renew(
+    State(app): State<App>,
+    caller: Caller,
+    InName(name): InName,
+    params: Params,
+    payload: Payload,
+) -> Outcome {
+    caller.check(Verb::Lock, &name)?;
+    params.finish()?;
+    let form: RenewForm = payload.json()?;
+    let renew = RenewLock {
+        name: Bytes::from(name),
+        owner: Bytes::from(form.owner),
+        ttl_ms: form.ttl.map(|ttl| ttl.0),
+    };
+    match app.desk.ask(Command::RenewLock(renew)).await? {
+        Reply::Lock(held) => ok(&LockOut::from(&held)),
+        other => Err(unexpected(&other).into()),
+    }
+}
+
+/// Give a lock back, once per time it was taken.
+#[utoipa::path(
+    post,
+    path = "/v1/locks/{name}/release",
+    tag = "locks",
+    operation_id = "release_lock",
+    params(NamePath),
+    request_body = UnlockForm,
+    responses(
+        (status = 200, description = "Given back", body = UnlockedOut),
+        Problems, Missing, InTheWay, Sent
+    )
+)]
+pub(super) async fn unlock(
+    State(app): State<App>,
+    caller: Caller,
+    InName(name): InName,
+    params: Params,
+    payload: Payload,
+) -> Outcome {
+    caller.check(Verb::Lock, &name)?;
+    params.finish()?;
+    let form: UnlockForm = payload.json()?;
+    let unlock = Unlock { name: Bytes::from(name), owner: Bytes::from(form.owner) };
+    match app.desk.ask(Command::Unlock(unlock)).await? {
+        Reply::Unlocked(true) => ok(&UnlockedOut { code: UnlockedCode::Free }),
+        Reply::Unlocked(false) => ok(&UnlockedOut { code: UnlockedCode::Held }),
+        other => Err(unexpected(&other).into()),
+    }
+}

@@ -1,0 +1,67 @@
+//! pause: stop handing out a topic's jobs.
+
+use axum::extract::State;
+use dormouse_core::command::{Command, Reply};
+use dormouse_core::op::PauseTopic;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::access::Verb;
+use crate::desk::unexpected;
+use crate::http::App;
+use crate::http::api::{Problems, Sent};
+use crate::http::caller::Caller;
+use crate::http::params::Params;
+use crate::http::path::{InTopic, TopicPath};
+use crate::http::payload::Payload;
+use crate::http::reply::{Outcome, ok};
+use crate::http::time::SpanMs;
+
+/// For how long.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PauseForm {
+    /// So long; else until resumed.
+    #[serde(rename = "for")]
+    span: Option<SpanMs>,
+}
+
+/// Whether a topic is paused.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct PausedOut<'a> {
+    pub(crate) topic: &'a str,
+    pub(crate) paused: bool,
+    /// For so long, unless until resumed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub(crate) paused_ms: Option<i64>,
+}
+
+/// Stop handing out a topic's jobs; everything else goes on.
+#[utoipa::path(
+    post,
+    path = "/v1/topics/{topic}/pause",
+    tag = "topics",
+    params(TopicPath),
+    request_body = Option<PauseForm>,
+    responses(
+        (status = 200, description = "Paused", body = PausedOut<'static>),
+        Problems, Sent
+    )
+)]
+pub(super) async fn pause(
+    State(app): State<App>,
+    caller: Caller,
+    InTopic(topic): InTopic,
+    params: Params,
+    payload: Payload,
+) -> Outcome {
+    caller.check(Verb::Pause, topic.as_str())?;
+    params.finish()?;
+    let form: PauseForm = payload.json()?;
+    let for_ms = form.span.map(|span| span.0);
+    match app.desk.ask(Command::Pause(PauseTopic { topic: topic.clone(), for_ms })).await? {
+        Reply::Done => ok(&PausedOut { topic: topic.as_str(), paused: true, paused_ms: for_ms }),
+        other => Err(unexpected(&other).into()),
+    }
+}

@@ -1,0 +1,33 @@
+//! purge: remove all jobs of a topic that are not leased.
+
+use axum::extract::State;
+use dormouse_core::command::Command;
+
+use super::many::{CountOut, count_of};
+use crate::access::Verb;
+use crate::http::App;
+use crate::http::api::Problems;
+use crate::http::caller::Caller;
+use crate::http::params::Params;
+use crate::http::path::{InTopic, TopicPath};
+use crate::http::reply::{Outcome, ok};
+
+/// Remove all jobs of a topic that are not leased.
+#[utoipa::path(
+    delete,
+    path = "/v1/topics/{topic}",
+    tag = "topics",
+    params(TopicPath),
+    responses((status = 200, description = "How many", body = CountOut), Problems)
+)]
+pub(super) async fn purge(
+    State(app): State<App>,
+    caller: Caller,
+    InTopic(topic): InTopic,
+    params: Params,
+) -> Outcome {
+    caller.check(Verb::Purge, topic.as_str())?;
+    params.finish()?;
+    let count = count_of(&app.desk.ask(Command::Purge(topic)).await?)?;
+    ok(&CountOut { count })
+}

@@ -1,0 +1,92 @@
+//! reschedule: move one job's due time.
+
+use axum::extract::State;
+use dormouse_core::command::Command;
+use dormouse_core::op::{Reschedule, Target};
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use super::change::{ChangedCode, ChangedOut, change};
+use crate::access::Verb;
+use crate::http::App;
+use crate::http::api::{InTheWay, Missing, Problems, Sent};
+use crate::http::caller::Caller;
+use crate::http::params::Params;
+use crate::http::path::{IdPath, InJob, KeyPath};
+use crate::http::payload::Payload;
+use crate::http::problem::Problem;
+use crate::http::reply::Outcome;
+use crate::http::time::{InstantMs, SpanMs};
+
+/// When it is due instead: one of the two.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RescheduleForm {
+    /// So long from now.
+    delay: Option<SpanMs>,
+    /// Then.
+    at: Option<InstantMs>,
+}
+
+/// Give a job another due time.
+#[utoipa::path(
+    patch,
+    path = "/v1/jobs/{id}",
+    tag = "jobs",
+    params(IdPath),
+    request_body = RescheduleForm,
+    responses(
+        (status = 200, description = "It was moved", body = ChangedOut),
+        Problems, Missing, InTheWay, Sent
+    )
+)]
+pub(super) async fn reschedule_job(
+    State(app): State<App>,
+    caller: Caller,
+    InJob(target): InJob,
+    params: Params,
+    payload: Payload,
+) -> Outcome {
+    reschedule(&app, &caller, target, params, payload).await
+}
+
+/// Give the job that has a key another due time.
+#[utoipa::path(
+    patch,
+    path = "/v1/topics/{topic}/keys/{key}",
+    tag = "jobs",
+    params(KeyPath),
+    request_body = RescheduleForm,
+    responses(
+        (status = 200, description = "It was moved", body = ChangedOut),
+        Problems, Missing, InTheWay, Sent
+    )
+)]
+pub(super) async fn reschedule_key(
+    State(app): State<App>,
+    caller: Caller,
+    InJob(target): InJob,
+    params: Params,
+    payload: Payload,
+) -> Outcome {
+    reschedule(&app, &caller, target, params, payload).await
+}
+
+async fn reschedule(
+    app: &App,
+    caller: &Caller,
+    target: Target,
+    params: Params,
+    payload: Payload,
+) -> Outcome {
+    caller.check_target(app, Verb::Reschedule, &target).await?;
+    params.finish()?;
+    let form: RescheduleForm = payload.json()?;
+    let (delay_ms, at_ms) = match (form.delay, form.at) {
+        (Some(delay), None) => (Some(delay.0), None),
+        (None, Some(at)) => (None, Some(at.0)),
+        _ => return Err(Problem::malformed("give either delay or at; /run makes it due now")),
+    };
+    let command = Command::Reschedule(vec![Reschedule { target, delay_ms, at_ms }]);
+    change(app, ChangedCode::Rescheduled, command).await
+}

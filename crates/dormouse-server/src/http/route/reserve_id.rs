@@ -1,0 +1,54 @@
+//! reserve_id: take a given job now, whatever its due time.
+
+use axum::extract::State;
+use dormouse_core::command::Command;
+use dormouse_core::op::{ReserveId, Target};
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use super::reserve::answer_jobs;
+use crate::access::Verb;
+use crate::http::App;
+use crate::http::api::{InTheWay, Missing, Problems, Sent};
+use crate::http::caller::Caller;
+use crate::http::form::JobsOut;
+use crate::http::params::Params;
+use crate::http::path::{IdPath, InId};
+use crate::http::payload::Payload;
+use crate::http::reply::Outcome;
+use crate::http::time::SpanMs;
+
+/// Take the job in the path.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ReserveIdForm {
+    /// The lease's length; else the job's own.
+    ttr: Option<SpanMs>,
+}
+
+/// Take a given job now, waiting or dead.
+#[utoipa::path(
+    post,
+    path = "/v1/jobs/{id}/reserve",
+    tag = "leases",
+    params(IdPath),
+    request_body = Option<ReserveIdForm>,
+    responses(
+        (status = 200, description = "The job", body = JobsOut<'static>),
+        Problems, Missing, InTheWay, Sent
+    )
+)]
+pub(super) async fn reserve_id(
+    State(app): State<App>,
+    caller: Caller,
+    InId(id): InId,
+    params: Params,
+    payload: Payload,
+) -> Outcome {
+    caller.check_target(&app, Verb::Reserve, &Target::Id(id)).await?;
+    params.finish()?;
+    let form: ReserveIdForm = payload.json()?;
+    let reserve = ReserveId { id, ttr_ms: form.ttr.map(|ttr| ttr.0), session: None };
+    let reply = app.desk.ask(Command::ReserveId(reserve)).await?;
+    answer_jobs(&app, &reply)
+}

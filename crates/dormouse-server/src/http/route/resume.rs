@@ -1,0 +1,44 @@
+//! resume: hand out a topic's jobs again.
+
+use axum::extract::State;
+use dormouse_core::command::{Command, Reply};
+
+use super::pause::PausedOut;
+use crate::access::Verb;
+use crate::desk::unexpected;
+use crate::http::App;
+use crate::http::api::{Problems, Sent};
+use crate::http::caller::Caller;
+use crate::http::form::NoFields;
+use crate::http::params::Params;
+use crate::http::path::{InTopic, TopicPath};
+use crate::http::payload::Payload;
+use crate::http::reply::{Outcome, ok};
+
+/// Hand out a topic's jobs again.
+#[utoipa::path(
+    post,
+    path = "/v1/topics/{topic}/resume",
+    tag = "topics",
+    params(TopicPath),
+    request_body = Option<NoFields>,
+    responses(
+        (status = 200, description = "Not paused", body = PausedOut<'static>),
+        Problems, Sent
+    )
+)]
+pub(super) async fn resume(
+    State(app): State<App>,
+    caller: Caller,
+    InTopic(topic): InTopic,
+    params: Params,
+    payload: Payload,
+) -> Outcome {
+    caller.check(Verb::Resume, topic.as_str())?;
+    params.finish()?;
+    let NoFields {} = payload.json()?;
+    match app.desk.ask(Command::Resume(topic.clone())).await? {
+        Reply::Done => ok(&PausedOut { topic: topic.as_str(), paused: false, paused_ms: None }),
+        other => Err(unexpected(&other).into()),
+    }
+}

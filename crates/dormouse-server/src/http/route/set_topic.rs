@@ -1,0 +1,56 @@
+//! set_topic: all settings of a topic at once.
+
+use axum::extract::State;
+use dormouse_core::command::{Command, Reply};
+use dormouse_core::op::SetTopic;
+use dormouse_core::topic::Settings;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::access::Verb;
+use crate::desk::unexpected;
+use crate::http::App;
+use crate::http::api::{Problems, Sent};
+use crate::http::caller::Caller;
+use crate::http::form::{SettingsForm, SettingsOut};
+use crate::http::params::Params;
+use crate::http::path::{InTopic, TopicPath};
+use crate::http::payload::Payload;
+use crate::http::reply::{Outcome, ok};
+
+/// A topic's settings as they are now.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct SetTopicOut<'a> {
+    topic: &'a str,
+    settings: SettingsOut,
+}
+
+/// Set all settings of a topic; what is absent has its default again.
+#[utoipa::path(
+    put,
+    path = "/v1/topics/{topic}",
+    tag = "topics",
+    params(TopicPath),
+    request_body = Option<SettingsForm>,
+    responses(
+        (status = 200, description = "As it is now", body = SetTopicOut<'static>),
+        Problems, Sent
+    )
+)]
+pub(super) async fn set_topic(
+    State(app): State<App>,
+    caller: Caller,
+    InTopic(topic): InTopic,
+    params: Params,
+    payload: Payload,
+) -> Outcome {
+    caller.check(Verb::SetTopic, topic.as_str())?;
+    params.finish()?;
+    let settings = Settings::from(payload.json::<SettingsForm>()?);
+    let out = SettingsOut::from(&settings);
+    let set = SetTopic { topic: topic.clone(), settings };
+    match app.desk.ask(Command::SetTopic(set)).await? {
+        Reply::Done => ok(&SetTopicOut { topic: topic.as_str(), settings: out }),
+        other => Err(unexpected(&other).into()),
+    }
+}

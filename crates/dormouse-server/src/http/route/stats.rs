@@ -1,0 +1,30 @@
+//! stats: all topics together.
+
+use axum::extract::State;
+use dormouse_core::command::{Command, Reply};
+use dormouse_core::op::Stats;
+
+use crate::access::Verb;
+use crate::desk::unexpected;
+use crate::http::App;
+use crate::http::api::Problems;
+use crate::http::caller::Caller;
+use crate::http::form::TopicOut;
+use crate::http::params::Params;
+use crate::http::reply::{Outcome, ok};
+
+/// Look at all topics together.
+#[utoipa::path(
+    get,
+    path = "/v1/stats",
+    tag = "topics",
+    responses((status = 200, description = "The totals", body = TopicOut<'static>), Problems)
+)]
+pub(super) async fn stats(State(app): State<App>, caller: Caller, params: Params) -> Outcome {
+    caller.check_verb(Verb::Stats)?;
+    params.finish()?;
+    match app.desk.ask(Command::Stats(Stats { topic: None })).await? {
+        Reply::Stats(stats) => ok(&TopicOut::new(None, &stats)),
+        other => Err(unexpected(&other).into()),
+    }
+}

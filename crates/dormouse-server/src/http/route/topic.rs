@@ -1,0 +1,40 @@
+//! topic: one topic's counts and settings.
+
+use axum::extract::State;
+use dormouse_core::command::{Command, Reply};
+use dormouse_core::op::Stats;
+
+use crate::access::Verb;
+use crate::desk::unexpected;
+use crate::http::App;
+use crate::http::api::{Missing, Problems};
+use crate::http::caller::Caller;
+use crate::http::form::TopicOut;
+use crate::http::params::Params;
+use crate::http::path::{InTopic, TopicPath};
+use crate::http::reply::{Outcome, ok};
+
+/// Look at a topic.
+#[utoipa::path(
+    get,
+    path = "/v1/topics/{topic}",
+    tag = "topics",
+    params(TopicPath),
+    responses(
+        (status = 200, description = "The topic", body = TopicOut<'static>),
+        Problems, Missing
+    )
+)]
+pub(super) async fn topic(
+    State(app): State<App>,
+    caller: Caller,
+    InTopic(topic): InTopic,
+    params: Params,
+) -> Outcome {
+    caller.check(Verb::Stats, topic.as_str())?;
+    params.finish()?;
+    match app.desk.ask(Command::Stats(Stats { topic: Some(topic.clone()) })).await? {
+        Reply::Stats(stats) => ok(&TopicOut::new(Some(topic.as_str()), &stats)),
+        other => Err(unexpected(&other).into()),
+    }
+}
