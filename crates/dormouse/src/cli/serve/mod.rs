@@ -55,13 +55,13 @@ enum End {
 
 impl Args {
     pub(crate) async fn run(self) -> Result<(), Failure> {
+        let mut signals = Signals::catch()
+            .map_err(|error| Failure::new(format!("cannot catch signals: {error}")))?;
         let config = Config::load(&self.flags)?;
         log::start(config.settings.log);
         log::effective(&config);
         let reload = Reload::new(self.flags, config)?;
         files::make_room(reload.settings().connections_max);
-        let mut signals = Signals::catch()
-            .map_err(|error| Failure::new(format!("cannot catch signals: {error}")))?;
         let engine = tokio::select! {
             engine = open(reload.settings()) => engine?,
             signal = signals.stop() => {
@@ -124,7 +124,7 @@ fn announce(server: &Server, settings: &Settings) {
     if let Some(addr) = server.http_addr() {
         let written = writeln!(stdout, "http listening on {scheme}://{addr}");
         if let Err(error) = written.and_then(|()| stdout.flush()) {
-            tracing::warn!("http listening on {scheme}://{addr}, but stdout is closed: {error}");
+            tracing::warn!("http listening on {scheme}://{addr}; cannot write to stdout: {error}");
         }
     }
 }

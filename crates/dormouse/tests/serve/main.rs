@@ -1,0 +1,11 @@
+//! `dormouse serve` and `dormouse config`, as processes.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
+
+mod config;
+mod process;
+mod refuse;
+mod start;
+mod stop;
+mod store;
+mod tokens;

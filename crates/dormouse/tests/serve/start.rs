@@ -1,0 +1,74 @@
+//! How it starts, and what it says then.
+
+use std::os::unix::net::UnixDatagram;
+
+use rustix::process::Signal;
+
+use crate::process::{PATIENCE, Process, Server, clean, command};
+
+#[test]
+fn it_tells_its_address_when_it_is_ready() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("deep/data");
+    let server = Server::start(&["--data", data.to_str().unwrap()]);
+    assert!(server.addr.ip().is_loopback());
+    let put = server.post("/v1/topics/a/jobs", "{\"body\": 1}");
+    assert_eq!(put.status, 201, "{put:?}");
+    let ended = server.stop();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    // Scripts read stdout: the one line was all.
+    assert_eq!(ended.stdout, "");
+    assert!(ended.stderr.contains(&format!("data = \"{}\" (--data)", data.display())));
+    assert!(!ended.stderr.contains("durability ="), "what is usual is not mentioned");
+}
+
+#[test]
+fn options_come_from_the_environment_too() {
+    let mut command = command(&["serve"]);
+    command.env("DORMOUSE_BACKEND", "memory").env("DORMOUSE_HTTP", "127.0.0.1:0");
+    let ended = Server::ready(command).stop();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.stderr.contains("backend = \"memory\" (DORMOUSE_BACKEND)"), "{ended:?}");
+    assert!(ended.stderr.contains("all jobs are gone"), "{ended:?}");
+}
+
+#[test]
+fn others_are_served_if_that_is_wanted() {
+    let ended = {
+        let args = ["serve", "--backend", "memory", "--http", "0.0.0.0:0", "--insecure"];
+        Server::ready(command(&args)).stop()
+    };
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.stderr.contains("everybody who reaches this server"), "{ended:?}");
+}
+
+#[test]
+fn the_service_manager_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("notify");
+    let socket = UnixDatagram::bind(&path).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    let told = || {
+        let mut buffer = [0; 64];
+        let length = socket.recv(&mut buffer).unwrap();
+        String::from_utf8_lossy(&buffer[..length]).into_owned()
+    };
+    let mut command = command(&["serve", "--backend", "memory", "--http", "127.0.0.1:0"]);
+    command.env("NOTIFY_SOCKET", &path);
+    let server = Server::ready(command);
+    assert_eq!(told(), "READY=1");
+    assert_eq!(server.stop().code, Some(0));
+    assert_eq!(told(), "STOPPING=1");
+}
+
+#[test]
+fn a_stdout_that_takes_nothing_does_not_keep_it_from_serving() {
+    let script = "exec \"$0\" serve --backend memory --http 127.0.0.1:0 > /dev/full";
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", script, env!("CARGO_BIN_EXE_dormouse")]);
+    let process = Process::start(clean(shell, &[]));
+    process.wait_for("cannot write to stdout");
+    process.signal(Signal::TERM);
+    let ended = process.wait();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+}

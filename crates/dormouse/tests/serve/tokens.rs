@@ -1,0 +1,64 @@
+//! Tokens from the configuration to the answer.
+
+use rustix::process::Signal;
+
+use crate::process::{Server, request, run};
+
+/// A new token, and its table.
+fn token(name: &str, scope: &str) -> (String, String) {
+    let ended = run(&["config", "token", "--name", name, "--scope", scope]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let (token, table) = ended.stdout.split_once("\n\n").unwrap();
+    (token.to_owned(), format!("{table}\n"))
+}
+
+fn put(server: &Server, topic: &str, token: Option<&str>) -> u16 {
+    let bearer = token.map(|token| format!("Bearer {token}"));
+    let headers: Vec<(&str, &str)> =
+        bearer.iter().map(|bearer| ("Authorization", bearer.as_str())).collect();
+    request(server.addr, "POST", &format!("/v1/topics/{topic}/jobs"), &headers, "{}").status
+}
+
+#[test]
+fn only_who_shows_a_token_may_do_what_it_allows() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("dormouse.toml");
+    let (shop, table) = token("shop", "producer:orders.*");
+    std::fs::write(&path, &table).unwrap();
+    let args = ["--backend", "memory", "--config", path.to_str().unwrap()];
+    let server = Server::start(&args);
+    assert_eq!(put(&server, "orders.eu", Some(&shop)), 201);
+    assert_eq!(put(&server, "mails", Some(&shop)), 403);
+    assert_eq!(put(&server, "orders.eu", None), 401);
+    assert_eq!(put(&server, "orders.eu", Some("wrong")), 401);
+
+    // Another one takes its place while the server runs.
+    let (mail, table) = token("mail", "put:mails");
+    std::fs::write(&path, &table).unwrap();
+    server.process.signal(Signal::HUP);
+    server.process.wait_for("tokens are read again: 1");
+    assert_eq!(put(&server, "mails", Some(&mail)), 201);
+    assert_eq!(put(&server, "orders.eu", Some(&shop)), 401);
+
+    // A mistake changes nothing.
+    std::fs::write(&path, "[[tokens]]\nnmae = \"x\"\n").unwrap();
+    server.process.signal(Signal::HUP);
+    server.process.wait_for("nothing was read again");
+    assert_eq!(put(&server, "mails", Some(&mail)), 201);
+
+    let ended = server.stop();
+    assert_eq!(ended.code, Some(0));
+    for secret in [&shop, &mail] {
+        assert!(!ended.stderr.contains(secret.as_str()), "{ended:?}");
+    }
+}
+
+#[test]
+fn with_tokens_others_may_be_served() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("dormouse.toml");
+    std::fs::write(&path, token("a", "*:*").1).unwrap();
+    let args = ["--backend", "memory", "--http", "0.0.0.0:0", "--config", path.to_str().unwrap()];
+    let server = Server::ready(crate::process::command(&[&["serve"], &args[..]].concat()));
+    assert_eq!(server.stop().code, Some(0));
+}
