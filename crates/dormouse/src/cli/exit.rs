@@ -63,6 +63,11 @@ impl Failure {
         Failure { status: exit as u8, code: None, text: Some(text.into()) }
     }
 
+    /// An error with the exit code of something else.
+    pub(crate) fn with_status(status: u8, text: impl Into<String>) -> Failure {
+        Failure { status, code: None, text: Some(text.into()) }
+    }
+
     /// What the server said.
     pub(crate) fn of_server(code: &str, detail: &str) -> Failure {
         Failure {
@@ -94,6 +99,7 @@ impl Failure {
     }
 
     /// The exit code.
+    #[cfg(test)]
     pub(crate) fn status(&self) -> u8 {
         self.status
     }

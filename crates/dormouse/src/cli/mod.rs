@@ -2,9 +2,10 @@
 
 mod ack;
 mod backup;
+mod bench;
 mod cancel;
 mod change;
-mod bench;
+mod child;
 mod client;
 mod completions;
 mod config;
@@ -18,6 +19,7 @@ mod health;
 mod job;
 mod kick;
 mod kill;
+mod lock;
 mod ls;
 mod nack;
 mod ndjson;
@@ -33,13 +35,16 @@ mod resume;
 mod revive;
 mod run;
 mod serve;
+mod signals;
 mod span;
 mod stats;
+mod tail;
 mod tokens;
 mod topic;
 mod topics;
 mod verify;
 mod which;
+mod work;
 
 use std::process::ExitCode;
 
@@ -153,6 +158,9 @@ enum Command {
     Purge(purge::Args),
     Stats(stats::Args),
     Forecast(forecast::Args),
+    Tail(tail::Args),
+    Work(work::Args),
+    Lock(lock::Args),
     Backup(backup::Args),
     Verify(verify::Args),
     Completions(completions::Args),
@@ -187,6 +195,9 @@ impl Command {
             Self::Purge(args) => args.run(global).await,
             Self::Stats(args) => args.run(global).await,
             Self::Forecast(args) => args.run(global).await,
+            Self::Tail(args) => args.run(global).await,
+            Self::Work(args) => args.run(global).await,
+            Self::Lock(args) => args.run(global).await,
             Self::Backup(args) => args.run(global).await,
             Self::Verify(args) => args.run(global),
             Self::Completions(args) => args.run(),

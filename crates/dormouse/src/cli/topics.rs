@@ -53,8 +53,8 @@ impl Args {
         if global.output == Output::Json {
             return print_json(&topics, after.as_deref());
         }
-        let parse = |raw: &Box<RawValue>| serde_json::from_str::<Topic>(raw.get());
-        let topics = topics.iter().map(parse).collect::<Result<Vec<_>, _>>();
+        let parse = |raw: &RawValue| serde_json::from_str::<Topic>(raw.get());
+        let topics = topics.iter().map(|raw| parse(raw)).collect::<Result<Vec<_>, _>>();
         let topics = topics.map_err(|error| Failure::new(format!("a topic: {error}")))?;
         output::print(table(&topics).as_bytes())?;
         if let Some(after) = after {
