@@ -1,0 +1,40 @@
+# syntax=docker/dockerfile:1
+
+# The Dormouse server.
+#
+#   docker build -t dormouse .
+#   docker run -v dormouse:/var/lib/dormouse -v ./dormouse.toml:/etc/dormouse.toml:ro \
+#     -e DORMOUSE_CONFIG=/etc/dormouse.toml -p 7788:7788 dormouse
+#
+# Inside a container the server must listen on all addresses, so it wants a token:
+# `dormouse config token` makes one and its lines for dormouse.toml. To try it out without one, keep
+# it to this machine: -e DORMOUSE_INSECURE=true -p 127.0.0.1:7788:7788
+
+FROM rust:1-slim-bookworm AS build
+WORKDIR /src
+COPY . .
+RUN --mount=type=cache,target=/usr/local/cargo/registry \
+    --mount=type=cache,target=/src/target \
+    cargo build --release --locked -p dormouse --features tls \
+    && cp target/release/dormouse /dormouse \
+    && mkdir /data
+
+FROM gcr.io/distroless/cc-debian12:nonroot
+LABEL org.opencontainers.image.title="dormouse" \
+      org.opencontainers.image.description="A durable delay queue: put a job now, get it at its time" \
+      org.opencontainers.image.source="https://github.com/dormouse-queue/dormouse" \
+      org.opencontainers.image.licenses="MIT OR Apache-2.0"
+COPY --from=build /dormouse /usr/bin/dormouse
+# A new volume takes over the owner of what it covers.
+COPY --from=build --chown=nonroot:nonroot /data /var/lib/dormouse
+USER nonroot:nonroot
+VOLUME /var/lib/dormouse
+ENV DORMOUSE_DATA=/var/lib/dormouse \
+    DORMOUSE_HTTP=0.0.0.0:7788
+EXPOSE 7788
+# It has drained after `drain`, 10s, and `docker stop` kills after 10s: use `docker stop -t 30`.
+STOPSIGNAL SIGTERM
+# With TLS, set DORMOUSE_URL to a name that the certificate has.
+HEALTHCHECK --interval=10s --timeout=5s --start-period=60s CMD ["/usr/bin/dormouse", "health"]
+ENTRYPOINT ["/usr/bin/dormouse"]
+CMD ["serve"]
