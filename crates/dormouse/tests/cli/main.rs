@@ -1,1 +1,5 @@
 //! The command line, against a server of canned answers and against the real one.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
+
+mod bench;

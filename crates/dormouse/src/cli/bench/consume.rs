@@ -32,7 +32,7 @@ pub(super) async fn run(plan: &Plan) -> Result<Consumed, Failure> {
         if let Some(first) = filled.trouble.first {
             return Err(Failure::new(format!("cannot fill {topic}: {first}")));
         }
-        ready = plan.ready(topic).await?;
+        ready += filled.jobs;
     }
     let conns = plan.connect(plan.connections).await?;
     let reserve = plan.reserve_request(topic, &format!("{{\"max\":{RESERVE_MAX}}}"));

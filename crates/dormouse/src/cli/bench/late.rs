@@ -73,14 +73,15 @@ pub(super) async fn run(plan: &Plan) -> Result<LateFigures, Failure> {
             }
         }
     };
-    let done = late.load.run(conns, work).await;
+    let mut done = late.load.run(conns, work).await;
+    // The rate is that of the puts: the last jobs come due after them.
+    done.seconds = done.seconds.min(plan.time.as_secs_f64());
     let mut server = late.server.lock().unwrap_or_else(PoisonError::into_inner);
-    let stopped = *plan.stop.borrow();
     let missing = late.put.load(Ordering::Relaxed).saturating_sub(done.jobs);
     Ok(LateFigures {
         server: server.spread(),
         early: late.early.load(Ordering::Relaxed),
-        missing: if stopped { 0 } else { missing },
+        missing: if late.load.is_stopped() { 0 } else { missing },
         done,
     })
 }
@@ -164,7 +165,8 @@ impl Late {
 
     fn end_if_all_came(&self) {
         let put = self.put.load(Ordering::Relaxed);
-        if self.producing.load(Ordering::Relaxed) == 0 && self.load.jobs() >= put {
+        let all_came = self.load.jobs() >= put || self.load.is_stopped();
+        if self.producing.load(Ordering::Relaxed) == 0 && all_came {
             self.over.send_replace(true);
         }
     }

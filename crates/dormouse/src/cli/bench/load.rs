@@ -98,7 +98,12 @@ impl Load {
 
     /// Whether another request is to be sent.
     pub(super) fn goes_on(&self) -> bool {
-        clock::now() < self.until && self.jobs() < self.jobs_max && !*self.stop.borrow()
+        clock::now() < self.until && self.jobs() < self.jobs_max && !self.is_stopped()
+    }
+
+    /// Whether the user wants no more.
+    pub(super) fn is_stopped(&self) -> bool {
+        *self.stop.borrow()
     }
 
     /// The jobs so far.
