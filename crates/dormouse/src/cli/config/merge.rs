@@ -288,7 +288,7 @@ mod tests {
         }
         let both = Flags::of(&["--tls-cert", "/nowhere/c", "--tls-key", "/nowhere/k"]);
         let error = Config::merge(&both, &[]).unwrap_err().to_string();
-        let expected = if cfg!(feature = "tls") { "cannot read" } else { "--features tls" };
+        let expected = if cfg!(feature = "tls") { "give a PEM file" } else { "--features tls" };
         assert!(error.contains(expected), "{error}");
     }
 

@@ -1,7 +1,7 @@
 //! What can be set, with its types and defaults.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use dormouse_disk::engine::Durability;
@@ -103,19 +103,7 @@ impl Settings {
             (None, None) => Ok(()),
             (Some(_), None) => Err("`tls.cert` is set and `tls.key` is not".to_owned()),
             (None, Some(_)) => Err("`tls.key` is set and `tls.cert` is not".to_owned()),
-            (Some(_), Some(_)) if cfg!(not(feature = "tls")) => {
-                Err("`tls.cert` and `tls.key` are set, but this dormouse was built without TLS; \
-                     build it with `--features tls`, or let a proxy do TLS"
-                    .to_owned())
-            }
-            (Some(cert), Some(key)) => {
-                for (name, path) in [("tls.cert", cert), ("tls.key", key)] {
-                    std::fs::File::open(path).map_err(|error| {
-                        format!("`{name}`: cannot read {}: {error}", path.display())
-                    })?;
-                }
-                Ok(())
-            }
+            (Some(cert), Some(key)) => verify_certificate(cert, key),
         }
     }
 
@@ -138,4 +126,19 @@ impl Settings {
         }
         warnings
     }
+}
+
+/// Whether the files hold what they should, and belong together.
+#[cfg(feature = "tls")]
+fn verify_certificate(cert: &Path, key: &Path) -> Result<(), String> {
+    let files = dormouse_server::TlsFiles { cert: cert.to_owned(), key: key.to_owned() };
+    let loaded = dormouse_server::Tls::load(files);
+    loaded.map(|_| ()).map_err(|error| format!("`tls.cert` and `tls.key`: {error}"))
+}
+
+#[cfg(not(feature = "tls"))]
+fn verify_certificate(_cert: &Path, _key: &Path) -> Result<(), String> {
+    Err("`tls.cert` and `tls.key` are set, but this dormouse was built without TLS; build it with \
+         `--features tls`, or let a proxy do TLS"
+        .to_owned())
 }
