@@ -9,6 +9,7 @@
 pub mod access;
 mod backup;
 mod desk;
+mod events;
 mod http;
 mod metrics;
 mod server;

@@ -174,10 +174,14 @@ impl Grant {
 
     /// Whether this may be done on this topic (for `Lock`: with the lock of this name).
     pub fn check(&self, verb: Verb, topic: &str) -> Result<(), Error> {
-        let allowed = self.covers_all(verb)
-            || self.inner.scopes.iter().any(|scope| scope.allows(verb, topic));
         let what = if verb == Verb::Lock { "lock" } else { "topic" };
-        allowed.then_some(()).ok_or_else(|| self.forbidden(verb, &format!("{what} `{topic}`")))
+        let forbidden = || self.forbidden(verb, &format!("{what} `{topic}`"));
+        self.allows(verb, topic).then_some(()).ok_or_else(forbidden)
+    }
+
+    /// As `check`, where a no is not worth a text.
+    pub fn allows(&self, verb: Verb, topic: &str) -> bool {
+        self.covers_all(verb) || self.inner.scopes.iter().any(|scope| scope.allows(verb, topic))
     }
 
     /// Whether this may be done without naming a topic, or over all of them: only if it may be

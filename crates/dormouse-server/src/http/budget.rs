@@ -41,6 +41,11 @@ impl Budget {
         ))
     }
 
+    /// What is held now.
+    pub(crate) fn used(&self) -> usize {
+        self.used.load(Ordering::Relaxed)
+    }
+
     /// Nothing yet; grows with `Held::grow`.
     pub(crate) fn hold(&self) -> Held {
         Held { budget: self.clone(), bytes: 0 }

@@ -67,14 +67,18 @@ impl Listening {
     fn admit(&self, socket: TcpStream, peer: SocketAddr) {
         let Ok(place) = Arc::clone(&self.room).try_acquire_owned() else {
             tracing::debug!(%peer, "too many connections");
+            self.app.metrics.refused();
             let _ = socket.try_write(CROWDED);
             return;
         };
         // Answers are whole messages: waiting for more to send would only delay them.
         let _ = socket.set_nodelay(true);
         let listening = self.clone();
+        let metrics = Arc::clone(&self.app.metrics);
+        metrics.connected();
         tokio::spawn(async move {
             listening.converse(socket).await;
+            metrics.disconnected();
             drop(place);
         });
     }
@@ -131,6 +135,7 @@ impl Listening {
 
 async fn respond(app: &App, router: Router, request: Request<Incoming>) -> Response {
     if let Err(problem) = app.guard.check(request.headers()) {
+        app.metrics.answered(None, request.method(), problem.status(), Duration::ZERO);
         return problem.into_response();
     }
     match router.oneshot(request.map(Body::new)).await {

@@ -7,6 +7,7 @@ mod clock;
 mod form;
 mod guard;
 mod listen;
+mod measure;
 mod outgoing;
 mod params;
 mod path;
@@ -14,7 +15,7 @@ mod payload;
 mod problem;
 mod reply;
 mod route;
-mod time;
+pub(crate) mod time;
 #[cfg(feature = "tls")]
 mod tls;
 mod wire;
@@ -27,6 +28,7 @@ use tokio::sync::Semaphore;
 use crate::access::Access;
 use crate::backup::MakeBackup;
 use crate::desk::Desk;
+use crate::events::Events;
 use crate::metrics::Metrics;
 use budget::Budget;
 use guard::Guard;
@@ -44,6 +46,7 @@ pub(crate) struct App {
     pub(crate) desk: Desk,
     pub(crate) access: Access,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) events: Events,
     pub(crate) backup: Option<Arc<MakeBackup>>,
     #[cfg(feature = "tls")]
     pub(crate) tls: Option<Tls>,
@@ -63,6 +66,7 @@ impl App {
         guard: Guard,
     ) -> App {
         App {
+            events: Events::new(desk.clone()),
             desk,
             access,
             metrics,

@@ -1,12 +1,145 @@
-//! What the server measures.
+//! What the server measures, and the page that tells it.
+//!
+//! Counting is a few atomics. Asking is done at most once a second, whoever asks how often: the
+//! page is made once and shared.
 
-use dormouse_core::op::LeasedJob;
+mod histogram;
+mod lateness;
+mod page;
+mod process;
+mod stopwatch;
+mod topics;
+mod traffic;
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use bytes::Bytes;
+use dormouse_core::error::{Code, Error};
+use dormouse_core::op::{LeasedJob, PutReply};
+use hyper::{Method, StatusCode};
+use tokio::sync::Mutex;
+
+use crate::desk::Desk;
+use lateness::Lateness;
+use page::Page;
+use process::Process;
+pub(crate) use stopwatch::Stopwatch;
+use topics::Others;
+use traffic::Traffic;
+
+/// The label of topics that have no figures of their own.
+const OTHER: &str = "_other";
+/// How long a page is good for.
+const FRESH: Duration = Duration::from_secs(1);
 
 /// Figures of this server.
 #[derive(Default)]
-pub(crate) struct Metrics {}
+pub(crate) struct Metrics {
+    lateness: Lateness,
+    traffic: Traffic,
+    full: AtomicU64,
+    shelf: Mutex<Shelf>,
+}
+
+/// The page made last.
+#[derive(Default)]
+struct Shelf {
+    others: Others,
+    page: Option<(Stopwatch, Bytes)>,
+}
+
+/// What stands where, in the parts of the server that know it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Levels {
+    /// Bytes of request bodies in the server's hands.
+    pub(crate) bodies_bytes: usize,
+    /// Bytes of answers that clients have not taken yet.
+    pub(crate) answers_bytes: usize,
+    /// Clients that follow the events.
+    pub(crate) event_streams: usize,
+    /// Events that came too fast for a client.
+    pub(crate) events_lost: u64,
+}
 
 impl Metrics {
     /// These jobs were handed out.
-    pub(crate) fn handed_out(&self, _jobs: &[LeasedJob]) {}
+    pub(crate) fn handed_out(&self, jobs: &[LeasedJob]) {
+        self.lateness.note(jobs);
+    }
+
+    /// This came of puts.
+    pub(crate) fn put(&self, replies: &[Result<PutReply, Error>]) {
+        let is_full = |reply: &&Result<PutReply, Error>| {
+            reply.as_ref().is_err_and(|error| error.code == Code::Full)
+        };
+        let full = replies.iter().filter(is_full).count();
+        if full > 0 {
+            self.full.fetch_add(full as u64, Relaxed);
+        }
+    }
+
+    /// A connection was accepted.
+    pub(crate) fn connected(&self) {
+        self.traffic.connected();
+    }
+
+    /// A connection that was accepted has ended.
+    pub(crate) fn disconnected(&self) {
+        self.traffic.disconnected();
+    }
+
+    /// A connection was refused because there are too many.
+    pub(crate) fn refused(&self) {
+        self.traffic.refused();
+    }
+
+    /// A request was answered; `route` is the template of its path, if one took it.
+    pub(crate) fn answered(
+        &self,
+        route: Option<&str>,
+        method: &Method,
+        status: StatusCode,
+        took: Duration,
+    ) {
+        self.traffic.answered(route, method, status, took);
+    }
+
+    /// Everything as OpenMetrics text, at most a second old.
+    pub(crate) async fn page(&self, desk: &Desk, levels: Levels) -> Result<Bytes, Error> {
+        // Who comes while a page is made waits for it.
+        let mut shelf = self.shelf.lock().await;
+        if let Some((made, page)) = &shelf.page
+            && made.elapsed() < FRESH
+        {
+            return Ok(page.clone());
+        }
+        let made = Stopwatch::start();
+        let text = self.make(desk, levels, &mut shelf.others).await?;
+        shelf.page = Some((made, text.clone()));
+        Ok(text)
+    }
+
+    async fn make(&self, desk: &Desk, levels: Levels, others: &mut Others) -> Result<Bytes, Error> {
+        let process = tokio::task::spawn_blocking(Process::read).await.unwrap_or_default();
+        // A store that has stopped is when the rest is wanted most.
+        let gathered = topics::gather(desk).await.ok();
+        let told_of_others = gathered.as_ref().and_then(|gathered| others.update(gathered));
+        if let Some(gathered) = gathered.as_ref().filter(|gathered| gathered.complete) {
+            self.lateness.forget_vanished(|name| {
+                gathered.shown.binary_search_by(|(shown, _)| shown.cmp(name)).is_ok()
+            });
+        }
+        let page = Page {
+            gathered,
+            others: told_of_others,
+            lateness: self.lateness.draw(),
+            meters: desk.backend().meters(),
+            seen: self.traffic.seen(),
+            full: self.full.load(Relaxed),
+            levels,
+            process,
+        };
+        page.text()
+    }
 }

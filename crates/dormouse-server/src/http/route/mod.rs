@@ -6,6 +6,7 @@ mod cancel;
 mod change;
 mod describe;
 mod ending;
+mod events;
 mod extend;
 mod forecast;
 mod get;
@@ -15,6 +16,7 @@ mod kill;
 mod list;
 mod lock;
 mod many;
+mod metrics;
 mod nack;
 mod pause;
 mod purge;
@@ -37,6 +39,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::App;
+use super::measure::measure;
 use super::problem::Problem;
 
 /// All paths, with their description.
@@ -67,6 +70,8 @@ fn leases() -> OpenApiRouter<App> {
         .routes(routes!(release::release))
         .routes(routes!(extend::extend))
         .routes(routes!(kill::kill))
+        .routes(routes!(events::events))
+        .routes(routes!(metrics::metrics))
 }
 
 fn topics() -> OpenApiRouter<App> {
@@ -99,7 +104,11 @@ fn server() -> OpenApiRouter<App> {
 /// All paths.
 pub(crate) fn router(app: App) -> Router {
     let (router, _) = routes_with_api().split_for_parts();
-    router.fallback(no_path).method_not_allowed_fallback(no_method).with_state(app)
+    router
+        .fallback(no_path)
+        .method_not_allowed_fallback(no_method)
+        .layer(axum::middleware::from_fn_with_state(app.clone(), measure))
+        .with_state(app)
 }
 
 async fn no_path() -> Problem {

@@ -75,6 +75,7 @@ pub(super) async fn put(
         Reply::Put(replies) => replies,
         other => return Err(unexpected(&other).into()),
     };
+    app.metrics.put(&replies);
     if is_list { Ok(list(replies)) } else { one(replies) }
 }
 

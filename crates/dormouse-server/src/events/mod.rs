@@ -1,0 +1,140 @@
+//! Events for clients that follow them: one ring for all, watched only while somebody follows.
+
+mod feed;
+mod ring;
+
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use dormouse_core::error::{Code, Error};
+use dormouse_core::event::Watcher;
+use dormouse_core::limits::EVENT_STREAMS_MAX;
+use tokio::sync::watch;
+
+use crate::desk::Desk;
+pub(crate) use feed::{Feed, Filter, From};
+use ring::Ring;
+
+/// How long events are kept after the last client left: it may come back for them.
+const LINGER: Duration = Duration::from_secs(60);
+
+/// The events of a backend. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Events {
+    hub: Arc<Hub>,
+}
+
+struct Hub {
+    desk: Desk,
+    /// There while the backend is watched.
+    ring: Mutex<Option<Arc<Ring>>>,
+    /// Clients that follow.
+    streams: watch::Sender<usize>,
+    /// What came too fast for them.
+    lost: AtomicU64,
+}
+
+/// A client's place: while it has one, the backend is watched.
+struct Seat {
+    hub: Arc<Hub>,
+    ring: Arc<Ring>,
+}
+
+impl Events {
+    pub(crate) fn new(desk: Desk) -> Events {
+        let (ring, lost) = (Mutex::default(), AtomicU64::default());
+        Events { hub: Arc::new(Hub { desk, ring, streams: watch::Sender::new(0), lost }) }
+    }
+
+    /// Follows the events: those after `from` that pass the filter. Must be called within a tokio
+    /// runtime.
+    pub(crate) fn follow(&self, from: From, filter: Filter) -> Result<Feed, Error> {
+        Ok(Feed::new(self.seat()?, from, filter))
+    }
+
+    /// Clients that follow.
+    pub(crate) fn streams(&self) -> usize {
+        *self.hub.streams.borrow()
+    }
+
+    /// Events that came too fast for a client.
+    pub(crate) fn lost(&self) -> u64 {
+        self.hub.lost.load(Ordering::Relaxed)
+    }
+
+    fn seat(&self) -> Result<Seat, Error> {
+        let hub = &self.hub;
+        let mut ring = hub.lock();
+        if hub.desk.is_stopping() {
+            return Err(Error::unavailable("the server is stopping; try again"));
+        }
+        if self.streams() >= EVENT_STREAMS_MAX {
+            let text = format!("{EVENT_STREAMS_MAX} clients follow the events already; try again");
+            return Err(Error::new(Code::Busy, text));
+        }
+        let ring = ring.get_or_insert_with(|| {
+            let ring = Arc::new(Ring::new(new_id()));
+            hub.desk.backend().watch(Some(Arc::clone(&ring) as Arc<dyn Watcher>));
+            tokio::spawn(Arc::clone(hub).keep());
+            ring
+        });
+        let ring = Arc::clone(ring);
+        hub.streams.send_modify(|streams| *streams += 1);
+        Ok(Seat { hub: Arc::clone(hub), ring })
+    }
+}
+
+impl Hub {
+    fn lock(&self) -> MutexGuard<'_, Option<Arc<Ring>>> {
+        // Nothing panics while it is held.
+        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets the backend be watched until nobody has followed for a while, or the server stops.
+    async fn keep(self: Arc<Hub>) {
+        tokio::select! {
+            () = self.linger() => {}
+            () = self.desk.stopping() => {
+                self.end(true);
+            }
+        }
+    }
+
+    async fn linger(&self) {
+        let mut streams = self.streams.subscribe();
+        loop {
+            // The sender is in the hub, so these end only as they should.
+            let _ = streams.wait_for(|&streams| streams == 0).await;
+            let back = tokio::time::timeout(LINGER, streams.wait_for(|&streams| streams > 0)).await;
+            if back.is_err() && self.end(false) {
+                return;
+            }
+        }
+    }
+
+    /// Nobody is told any more; unless somebody has just come.
+    fn end(&self, by_force: bool) -> bool {
+        let mut ring = self.lock();
+        if *self.streams.borrow() > 0 && !by_force {
+            return false;
+        }
+        self.desk.backend().watch(None);
+        *ring = None;
+        true
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.hub.streams.send_modify(|streams| *streams -= 1);
+    }
+}
+
+/// An id that no ring had before, in this process or another: hash keys are random.
+fn new_id() -> u32 {
+    let random = RandomState::new().hash_one(0_u8);
+    (random >> 32) as u32
+}

@@ -1,0 +1,119 @@
+//! events: what happens to jobs, as it happens.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::response::IntoResponse;
+use bytes::Bytes;
+use dormouse_core::topic::TopicName;
+use http_body::Frame;
+use hyper::HeaderMap;
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
+
+use crate::access::Verb;
+use crate::events::{Feed, Filter, From};
+use crate::http::App;
+use crate::http::api::Problems;
+use crate::http::caller::Caller;
+use crate::http::params::Params;
+use crate::http::problem::Problem;
+use crate::http::reply::Outcome;
+
+const LAST_EVENT_ID: &str = "last-event-id";
+
+/// Follow what happens, as server-sent events. Without `topic` all that the token allows.
+#[utoipa::path(
+    get,
+    path = "/v1/events",
+    tag = "server",
+    params(
+        ("topic" = Option<String>, Query, description = "Only of this topic"),
+        ("prefix" = Option<String>, Query, description = "Only of topics that begin so"),
+        ("after" = Option<String>, Query, description = "Resume after the event of this id"),
+        ("Last-Event-ID" = Option<String>, Header, description = "The same; it goes before")
+    ),
+    responses(
+        (status = 200, description = "A stream without end", body = String,
+            content_type = "text/event-stream"),
+        Problems
+    )
+)]
+pub(super) async fn events(
+    State(app): State<App>,
+    caller: Caller,
+    headers: HeaderMap,
+    mut params: Params,
+) -> Outcome {
+    let topic = params.text("topic").map(|name| TopicName::new(&name)).transpose()?;
+    let prefix = params.text("prefix");
+    let from = read_from(&headers, params.text("after").as_deref())?;
+    params.finish()?;
+    match &topic {
+        Some(topic) => caller.check(Verb::Events, topic.as_str())?,
+        // The stream leaves out what is not theirs.
+        None if caller.grant().may_somewhere(Verb::Events) => {}
+        None => caller.check_verb(Verb::Events)?,
+    }
+    let filter = Filter { grant: caller.grant().clone(), topic, prefix };
+    let feed = app.events.follow(from, filter)?;
+    let headers = [
+        (CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
+        (CACHE_CONTROL, HeaderValue::from_static("no-store")),
+        // What nginx waits for otherwise: a buffer full of events.
+        (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
+    ];
+    Ok((headers, Body::new(FeedBody::new(feed))).into_response())
+}
+
+/// A browser sends the header when it comes back, with the query it had at first.
+fn read_from(headers: &HeaderMap, after: Option<&str>) -> Result<From, Problem> {
+    let header = headers.get(LAST_EVENT_ID).filter(|value| !value.is_empty());
+    if let Some(value) = header {
+        // It cannot be told what is wrong with it: it would only stay away.
+        let mark = value.to_str().ok().and_then(|text| text.parse().ok());
+        return Ok(mark.map_or(From::Unknown, From::Mark));
+    }
+    let Some(after) = after.filter(|text| !text.is_empty()) else { return Ok(From::Now) };
+    after.parse().map(From::Mark).map_err(|()| {
+        Problem::malformed(format!("after is {after:?}; give the id of an event, as 18c2f0a1-42"))
+    })
+}
+
+type Step = Pin<Box<dyn Future<Output = Option<(Bytes, Feed)>> + Send>>;
+
+/// A body that goes on with its feed when hyper has room for more, and holds nothing else.
+struct FeedBody {
+    next: Option<Step>,
+}
+
+impl FeedBody {
+    fn new(feed: Feed) -> FeedBody {
+        FeedBody { next: Some(Box::pin(step(feed))) }
+    }
+}
+
+async fn step(mut feed: Feed) -> Option<(Bytes, Feed)> {
+    let piece = feed.next().await?;
+    Some((piece, feed))
+}
+
+impl http_body::Body for FeedBody {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        let Some(next) = &mut self.next else { return Poll::Ready(None) };
+        let Some((piece, feed)) = ready!(next.as_mut().poll(cx)) else {
+            self.next = None;
+            return Poll::Ready(None);
+        };
+        self.next = Some(Box::pin(step(feed)));
+        Poll::Ready(Some(Ok(Frame::data(piece))))
+    }
+}

@@ -1,0 +1,41 @@
+//! metrics: what the server measures, for whoever collects it.
+
+use axum::extract::State;
+use axum::response::IntoResponse;
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+
+use crate::access::Verb;
+use crate::http::App;
+use crate::http::api::Problems;
+use crate::http::caller::Caller;
+use crate::http::params::Params;
+use crate::http::reply::Outcome;
+use crate::metrics::Levels;
+
+const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// What the server measures, as OpenMetrics text. It is at most a second old.
+#[utoipa::path(
+    get,
+    path = "/metrics",
+    tag = "server",
+    responses(
+        (status = 200, description = "OpenMetrics text", body = String,
+            content_type = "application/openmetrics-text"),
+        Problems
+    )
+)]
+pub(super) async fn metrics(State(app): State<App>, caller: Caller, params: Params) -> Outcome {
+    params.finish()?;
+    caller.check_verb(Verb::Metrics)?;
+    let levels = Levels {
+        bodies_bytes: app.bodies.used(),
+        answers_bytes: app.answers.used(),
+        event_streams: app.events.streams(),
+        events_lost: app.events.lost(),
+    };
+    let page = app.metrics.page(&app.desk, levels).await?;
+    let kind = HeaderValue::from_static(OPENMETRICS);
+    let cache = HeaderValue::from_static("no-store");
+    Ok(([(CONTENT_TYPE, kind), (CACHE_CONTROL, cache)], page).into_response())
+}

@@ -1,0 +1,72 @@
+//! How often a value fell where: whole numbers in, seconds out, nothing but atomics in between.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Buckets of any histogram, the one without an end included.
+const BUCKETS_MAX: usize = 16;
+
+/// A histogram of times.
+pub(super) struct Histogram {
+    /// Upper ends, ascending, inclusive.
+    bounds: &'static [u64],
+    /// How many of the unit make a second.
+    per_second: f64,
+    counts: [AtomicU64; BUCKETS_MAX],
+    sum: AtomicU64,
+}
+
+/// What a histogram showed at some moment.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Drawn {
+    /// Upper ends in seconds, and how many fell between this one and the one before.
+    pub(super) buckets: Vec<(f64, u64)>,
+    /// All of them.
+    pub(super) count: u64,
+    /// The sum in seconds.
+    pub(super) sum: f64,
+}
+
+impl Histogram {
+    pub(super) fn new(bounds: &'static [u64], per_second: u32) -> Histogram {
+        debug_assert!(bounds.len() < BUCKETS_MAX);
+        let counts = [const { AtomicU64::new(0) }; BUCKETS_MAX];
+        Histogram { bounds, per_second: f64::from(per_second), counts, sum: AtomicU64::new(0) }
+    }
+
+    /// Counts these values: as many writes to shared memory as buckets are hit.
+    pub(super) fn note(&self, values: impl Iterator<Item = u64>) {
+        let mut hits = [0_u64; BUCKETS_MAX];
+        let mut sum = 0_u64;
+        for value in values {
+            let bucket = self.bounds.partition_point(|&bound| bound < value);
+            hits[bucket.min(BUCKETS_MAX - 1)] += 1;
+            sum = sum.saturating_add(value);
+        }
+        for (count, hits) in self.counts.iter().zip(hits).filter(|(_, hits)| *hits > 0) {
+            count.fetch_add(hits, Relaxed);
+        }
+        self.sum.fetch_add(sum, Relaxed);
+    }
+
+    pub(super) fn draw(&self) -> Drawn {
+        let ends = self.bounds.iter().map(|&bound| bound as f64 / self.per_second);
+        let ends = ends.chain([f64::INFINITY]);
+        let counts = self.counts.iter().map(|count| count.load(Relaxed));
+        let buckets: Vec<(f64, u64)> = ends.zip(counts).collect();
+        let count = buckets.iter().map(|(_, count)| count).sum();
+        Drawn { buckets, count, sum: self.sum.load(Relaxed) as f64 / self.per_second }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_falls_into_the_first_bucket_that_holds_it() {
+        let histogram = Histogram::new(&[1, 2, 1_000], 1_000);
+        histogram.note([0, 1, 2, 3, 1_000, 1_001].into_iter());
+        let buckets = vec![(0.001, 2), (0.002, 1), (1.0, 2), (f64::INFINITY, 1)];
+        assert_eq!(histogram.draw(), Drawn { buckets, count: 6, sum: 2.007 });
+    }
+}

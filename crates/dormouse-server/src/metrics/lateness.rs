@@ -1,0 +1,118 @@
+//! How late jobs are handed out, per topic.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use dormouse_core::limits::METRICS_TOPICS_MAX;
+use dormouse_core::op::LeasedJob;
+use dormouse_core::topic::TopicName;
+
+use super::OTHER;
+use super::histogram::{Drawn, Histogram};
+
+/// Upper ends in ms.
+const BOUNDS_MS: &[u64] =
+    &[1, 2, 5, 10, 25, 50, 100, 250, 500, 1_000, 5_000, 30_000, 300_000, 3_600_000];
+
+/// A histogram for each of the first topics, and one for the others.
+pub(super) struct Lateness {
+    topics: RwLock<HashMap<TopicName, Arc<Histogram>>>,
+    others: Arc<Histogram>,
+}
+
+impl Default for Lateness {
+    fn default() -> Lateness {
+        Lateness { topics: RwLock::default(), others: Arc::new(new_histogram()) }
+    }
+}
+
+fn new_histogram() -> Histogram {
+    Histogram::new(BOUNDS_MS, 1_000)
+}
+
+impl Lateness {
+    /// These jobs were handed out. Neighbours of one topic cost one lookup.
+    pub(super) fn note(&self, jobs: &[LeasedJob]) {
+        for same in jobs.chunk_by(|one, next| one.topic == next.topic) {
+            if let Some(first) = same.first() {
+                self.of(&first.topic).note(same.iter().map(|job| job.late_ms));
+            }
+        }
+    }
+
+    fn of(&self, topic: &TopicName) -> Arc<Histogram> {
+        let topics = self.topics.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = topics.get(topic) {
+            return Arc::clone(found);
+        }
+        let full = topics.len() >= METRICS_TOPICS_MAX;
+        drop(topics);
+        if full || topic.as_str() == OTHER {
+            return Arc::clone(&self.others);
+        }
+        let mut topics = self.topics.write().unwrap_or_else(PoisonError::into_inner);
+        if topics.len() >= METRICS_TOPICS_MAX && !topics.contains_key(topic) {
+            return Arc::clone(&self.others);
+        }
+        Arc::clone(topics.entry(topic.clone()).or_insert_with(|| Arc::new(new_histogram())))
+    }
+
+    /// Short of places, topics that are no more give theirs back.
+    pub(super) fn forget_vanished(&self, alive: impl Fn(&TopicName) -> bool) {
+        let mut topics = self.topics.write().unwrap_or_else(PoisonError::into_inner);
+        if topics.len() >= METRICS_TOPICS_MAX {
+            topics.retain(|topic, _| alive(topic));
+        }
+    }
+
+    /// All of them in the order of their names, the others last.
+    pub(super) fn draw(&self) -> Vec<(String, Drawn)> {
+        let topics = self.topics.read().unwrap_or_else(PoisonError::into_inner);
+        let drawn = topics.iter().map(|(topic, late)| (topic.to_string(), late.draw()));
+        let mut drawn: Vec<(String, Drawn)> = drawn.collect();
+        drop(topics);
+        drawn.sort_by(|(one, _), (other, _)| one.cmp(other));
+        let others = self.others.draw();
+        if others.count > 0 {
+            drawn.push((OTHER.to_owned(), others));
+        }
+        drawn
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn note(lateness: &Lateness, topic: &str) {
+        lateness.of(&TopicName::new(topic).unwrap()).note([1].into_iter());
+    }
+
+    #[test]
+    fn topics_beyond_the_limit_share_one() {
+        let lateness = Lateness::default();
+        note(&lateness, OTHER);
+        for number in 0..METRICS_TOPICS_MAX + 5 {
+            note(&lateness, &format!("t{number}"));
+        }
+        let drawn = lateness.draw();
+        assert_eq!(drawn.len(), METRICS_TOPICS_MAX + 1);
+        let (name, others) = drawn.last().unwrap();
+        assert_eq!((name.as_str(), others.count), (OTHER, 6));
+    }
+
+    #[test]
+    fn vanished_topics_give_their_places_back_when_there_is_no_other() {
+        let lateness = Lateness::default();
+        note(&lateness, "t0");
+        lateness.forget_vanished(|_| false);
+        assert_eq!(lateness.draw().len(), 1, "there are places still");
+        for number in 1..METRICS_TOPICS_MAX {
+            note(&lateness, &format!("t{number}"));
+        }
+        lateness.forget_vanished(|topic| topic.as_str() == "t7");
+        note(&lateness, "new");
+        let names: Vec<String> = lateness.draw().into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["new", "t7"]);
+    }
+}

@@ -1,0 +1,248 @@
+//! The page: what was measured, as OpenMetrics text.
+
+use std::fmt;
+
+use bytes::Bytes;
+use dormouse_core::error::Error;
+use dormouse_core::meter::{Meter, MeterValue};
+use dormouse_core::op::TopicStats;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, MetricEncoder, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::exemplar::Exemplar;
+use prometheus_client::registry::Registry;
+
+use super::histogram::Drawn;
+use super::process::Process;
+use super::topics::{COUNTERS, Gathered, states, tells_apart};
+use super::traffic::Seen;
+use super::{Levels, OTHER};
+
+/// Everything there is to tell.
+#[derive(Debug)]
+pub(super) struct Page {
+    /// `None` = the backend did not say.
+    pub(super) gathered: Option<Gathered>,
+    pub(super) others: Option<[u64; COUNTERS.len()]>,
+    pub(super) lateness: Vec<(String, Drawn)>,
+    pub(super) meters: Vec<Meter>,
+    pub(super) seen: Seen,
+    pub(super) full: u64,
+    pub(super) levels: Levels,
+    pub(super) process: Process,
+}
+
+impl Page {
+    /// As text.
+    pub(super) fn text(self) -> Result<Bytes, Error> {
+        let mut registry = Registry::default();
+        registry.register_collector(Box::new(self));
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &registry)
+            .map_err(|_| Error::unavailable("the metrics cannot be written; ask again"))?;
+        Ok(Bytes::from(text))
+    }
+}
+
+impl Collector for Page {
+    fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let mut out = Out(encoder);
+        out.gauge("dormouse_up", "Whether the store answers", u64::from(self.gathered.is_some()))?;
+        if let Some(gathered) = &self.gathered {
+            write_topics(&mut out, gathered, self.others.as_ref())?;
+            write_totals(&mut out, &gathered.total)?;
+        }
+        write_lateness(&mut out, &self.lateness)?;
+        for meter in &self.meters {
+            write_meter(&mut out, meter)?;
+        }
+        write_traffic(&mut out, &self.seen)?;
+        self.write_server(&mut out)?;
+        write_process(&mut out, &self.process)
+    }
+}
+
+/// Writes one family after the other.
+struct Out<'a>(DescriptorEncoder<'a>);
+
+impl Out<'_> {
+    fn family<'s>(
+        &'s mut self,
+        name: &'s str,
+        help: &str,
+        kind: MetricType,
+    ) -> Result<MetricEncoder<'s>, fmt::Error> {
+        self.0.encode_descriptor(name, &format!("{help}."), None, kind)
+    }
+
+    fn gauge(&mut self, name: &str, help: &str, value: u64) -> fmt::Result {
+        self.family(name, help, MetricType::Gauge)?.encode_gauge(&value)
+    }
+
+    fn counter(&mut self, name: &str, help: &str, value: u64) -> fmt::Result {
+        count(&mut self.family(name, help, MetricType::Counter)?, value)
+    }
+}
+
+const NO_EXEMPLAR: Option<&Exemplar<NoLabelSet, f64>> = None;
+
+fn count(encoder: &mut MetricEncoder<'_>, value: u64) -> fmt::Result {
+    encoder.encode_counter(&value, NO_EXEMPLAR)
+}
+
+fn histogram(encoder: &mut MetricEncoder<'_>, drawn: &Drawn) -> fmt::Result {
+    encoder.encode_histogram::<NoLabelSet>(drawn.sum, drawn.count, &drawn.buckets, None)
+}
+
+fn of_topic(topic: &str) -> impl EncodeLabelSet {
+    [("topic", topic.to_owned())]
+}
+
+fn write_topics(
+    out: &mut Out<'_>,
+    gathered: &Gathered,
+    others: Option<&[u64; COUNTERS.len()]>,
+) -> fmt::Result {
+    let told_apart = tells_apart(&gathered.total);
+    let rest = (!gathered.complete).then(|| gathered.rest());
+    let shown = gathered.shown.iter().map(|(name, stats)| (name.as_str(), stats));
+
+    let mut jobs = out.family("dormouse_jobs", "Jobs of a topic by state", MetricType::Gauge)?;
+    let each = shown.clone().map(|(name, stats)| (name, stats, true));
+    for (name, stats, told_apart) in each.chain(rest.iter().map(|r| (OTHER, r, told_apart))) {
+        for (state, value) in states(stats, told_apart) {
+            let labels = [("topic", name), ("state", state)];
+            jobs.encode_family(&labels)?.encode_gauge(&value)?;
+        }
+    }
+    let help = "Bytes of a topic's jobs: bodies, keys and headers";
+    let mut bytes = out.family("dormouse_job_bytes", help, MetricType::Gauge)?;
+    for (name, stats) in shown.clone().chain(rest.iter().map(|rest| (OTHER, rest))) {
+        bytes.encode_family(&of_topic(name))?.encode_gauge(&stats.counts.bytes)?;
+    }
+    for (index, (name, help, value)) in COUNTERS.iter().enumerate() {
+        let (name, help) = (format!("dormouse_{name}"), format!("{help}, of a topic"));
+        let mut family = out.family(&name, &help, MetricType::Counter)?;
+        for (topic, stats) in shown.clone() {
+            count(&mut family.encode_family(&of_topic(topic))?, value(&stats.counts))?;
+        }
+        if let Some(others) = others {
+            count(&mut family.encode_family(&of_topic(OTHER))?, others[index])?;
+        }
+    }
+    type GaugeOf = (&'static str, &'static str, fn(&TopicStats) -> Option<f64>);
+    let gauges: [GaugeOf; 3] = [
+        (
+            "dormouse_oldest_ready_seconds",
+            "How long the job that a reserve would give next has been ready; absent if none is",
+            |stats| stats.oldest_ready_ms.map(|ms| ms as f64 / 1_000.0),
+        ),
+        ("dormouse_paused", "Whether the topic is paused", |stats| {
+            Some(f64::from(u8::from(stats.paused.is_some())))
+        }),
+        ("dormouse_waiters", "Reserves that wait on the topic", |stats| Some(stats.waiters as f64)),
+    ];
+    for (name, help, value) in gauges {
+        let mut family = out.family(name, help, MetricType::Gauge)?;
+        for (topic, stats) in shown.clone() {
+            if let Some(value) = value(stats) {
+                family.encode_family(&of_topic(topic))?.encode_gauge(&value)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn write_totals(out: &mut Out<'_>, total: &TopicStats) -> fmt::Result {
+    let help = "Jobs of all topics by state";
+    let mut jobs = out.family("dormouse_all_jobs", help, MetricType::Gauge)?;
+    for (state, value) in states(total, tells_apart(total)) {
+        jobs.encode_family(&[("state", state)])?.encode_gauge(&value)?;
+    }
+    out.gauge("dormouse_all_job_bytes", "Bytes of all jobs", total.counts.bytes)?;
+    for (name, help, value) in COUNTERS {
+        let help = format!("{help}, of all topics that are and were");
+        out.counter(&format!("dormouse_all_{name}"), &help, value(&total.counts))?;
+    }
+    out.gauge("dormouse_all_waiters", "Reserves and locks that wait", total.waiters)
+}
+
+fn write_lateness(out: &mut Out<'_>, lateness: &[(String, Drawn)]) -> fmt::Result {
+    let help = "How long after their due time jobs were handed out";
+    let mut family = out.family("dormouse_lateness_seconds", help, MetricType::Histogram)?;
+    for (topic, drawn) in lateness {
+        histogram(&mut family.encode_family(&of_topic(topic))?, drawn)?;
+    }
+    Ok(())
+}
+
+fn write_meter(out: &mut Out<'_>, meter: &Meter) -> fmt::Result {
+    // The encoder gives counters their ending.
+    let name = format!("dormouse_{}", meter.name);
+    match &meter.value {
+        MeterValue::Counter(value) => {
+            out.counter(name.strip_suffix("_total").unwrap_or(&name), meter.help, *value)
+        }
+        MeterValue::Gauge(value) => out.gauge(&name, meter.help, *value),
+        MeterValue::Histogram { bounds, counts, sum } => {
+            let ends = bounds.iter().copied().chain([f64::INFINITY]);
+            let buckets = ends.zip(counts.iter().copied()).collect();
+            let drawn = Drawn { buckets, count: counts.iter().sum(), sum: *sum };
+            histogram(&mut out.family(&name, meter.help, MetricType::Histogram)?, &drawn)
+        }
+    }
+}
+
+fn write_traffic(out: &mut Out<'_>, seen: &Seen) -> fmt::Result {
+    out.gauge("dormouse_http_connections", "Connections open", seen.open)?;
+    out.counter("dormouse_http_connections_accepted", "Connections accepted", seen.accepted)?;
+    let help = "Connections refused because there were too many";
+    out.counter("dormouse_http_connections_refused", help, seen.refused)?;
+    let help = "Requests answered, by the template of their path";
+    let mut family = out.family("dormouse_http_requests", help, MetricType::Counter)?;
+    for (route, method, status, value) in &seen.requests {
+        let labels = [("route", route.as_str()), ("method", method), ("status", status)];
+        count(&mut family.encode_family(&labels)?, *value)?;
+    }
+    let help = "How long requests took until their answer was ready; those that may wait apart";
+    let name = "dormouse_http_request_seconds";
+    let mut family = out.family(name, help, MetricType::Histogram)?;
+    for (may_wait, drawn) in [("false", &seen.prompt), ("true", &seen.waiting)] {
+        histogram(&mut family.encode_family(&[("may_wait", may_wait)])?, drawn)?;
+    }
+    Ok(())
+}
+
+impl Page {
+    fn write_server(&self, out: &mut Out<'_>) -> fmt::Result {
+        let levels = &self.levels;
+        let help = "Puts refused because a topic or the disk is full";
+        out.counter("dormouse_puts_full", help, self.full)?;
+        let help = "Bytes of request bodies in the server's hands";
+        out.gauge("dormouse_http_bodies_bytes", help, levels.bodies_bytes as u64)?;
+        let help = "Bytes of answers that clients have not taken yet";
+        out.gauge("dormouse_http_answers_bytes", help, levels.answers_bytes as u64)?;
+        let help = "Clients that follow the events";
+        out.gauge("dormouse_event_streams", help, levels.event_streams as u64)?;
+        let help = "Events that came too fast for a client that followed them";
+        out.counter("dormouse_events_lost", help, levels.events_lost)?;
+        let mut build = out.family("dormouse_build", "What runs here", MetricType::Info)?;
+        build.encode_info(&[("version", env!("CARGO_PKG_VERSION"))])
+    }
+}
+
+/// By the names that every exporter has for them.
+fn write_process(out: &mut Out<'_>, process: &Process) -> fmt::Result {
+    if let Some(bytes) = process.resident_bytes {
+        out.gauge("process_resident_memory_bytes", "Memory in use", bytes)?;
+    }
+    if let Some(fds) = process.fds {
+        out.gauge("process_open_fds", "Open file descriptors", fds)?;
+    }
+    if let Some(start_s) = process.start_s {
+        let help = "When the process started, in seconds since 1970";
+        let mut family = out.family("process_start_time_seconds", help, MetricType::Gauge)?;
+        family.encode_gauge(&start_s)?;
+    }
+    Ok(())
+}

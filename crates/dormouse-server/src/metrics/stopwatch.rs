@@ -1,0 +1,21 @@
+//! How long things take. The only place where measuring reads a clock.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// Runs from its start on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stopwatch(Instant);
+
+impl Stopwatch {
+    /// Starts now.
+    pub(crate) fn start() -> Stopwatch {
+        Stopwatch(Instant::now())
+    }
+
+    /// The time since.
+    pub(crate) fn elapsed(self) -> Duration {
+        self.0.elapsed()
+    }
+}
