@@ -196,3 +196,66 @@ fn write_event(text: &mut Vec<u8>, id: &str, event: &Event) {
     let _ = serde_json::to_writer(&mut *text, &out);
     text.extend_from_slice(b"\n\n");
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use dormouse_core::backend::{Backend, Request, Sink};
+    use dormouse_core::error::Error;
+    use dormouse_core::limits::{EVENTS_KEPT, TOPIC_BYTES_MAX};
+
+    use super::super::Events;
+    use super::super::ring::tests::put;
+    use super::*;
+    use crate::access::Access;
+    use crate::desk::Desk;
+
+    struct Idle;
+
+    impl Backend for Idle {
+        fn submit(&self, _: Vec<Request>, _: Arc<dyn Sink>) -> Result<(), Error> {
+            Ok(())
+        }
+    }
+
+    fn follow(events: &Events) -> Feed {
+        let grant = Access::open().grant(None).unwrap();
+        events.follow(From::Now, Filter { grant, topic: None, prefix: None }).unwrap()
+    }
+
+    #[test]
+    fn a_mark_is_read_back() {
+        let mark = Mark { ring: 0x18c2_f0a1, number: 42 };
+        assert_eq!(mark.to_string(), "18c2f0a1-42");
+        assert_eq!("18c2f0a1-42".parse(), Ok(mark));
+        for text in ["", "-", "1", "1-", "-1", "x-1", "1-x", "1-1-1", "100000000-1"] {
+            assert_eq!(text.parse::<Mark>(), Err(()), "{text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_slow_client_is_told_what_it_lost_and_goes_on() {
+        let (stop, stopping) = watch::channel(false);
+        let events = Events::new(Desk::new(Arc::new(Idle), stopping));
+        let mut feed = follow(&events);
+        let ring = Arc::clone(&feed.seat.ring);
+        let text = |piece: Option<Bytes>| String::from_utf8(piece.unwrap().to_vec()).unwrap();
+        assert!(text(feed.next().await).starts_with(": dormouse\n"));
+        let topic = "t".repeat(TOPIC_BYTES_MAX);
+        let kept = EVENTS_KEPT as u64;
+        put(&ring, &topic, u64::MAX / 2, kept + 3);
+        let mut told = 0;
+        while told < kept {
+            let piece = text(feed.next().await);
+            assert!(piece.len() <= 64 << 10, "{} bytes at once", piece.len());
+            assert_eq!(piece.contains("event: lost\ndata: {\"count\":3}\n\n"), told == 0);
+            told += piece.matches("event: put\n").count() as u64;
+        }
+        assert_eq!((told, events.lost()), (kept, 3));
+        // Even though there is more to tell.
+        put(&ring, &topic, 1, 1);
+        stop.send(true).unwrap();
+        assert_eq!(feed.next().await, None);
+    }
+}

@@ -74,12 +74,10 @@ impl Listening {
         // Answers are whole messages: waiting for more to send would only delay them.
         let _ = socket.set_nodelay(true);
         let listening = self.clone();
-        let metrics = Arc::clone(&self.app.metrics);
-        metrics.connected();
+        let connected = self.app.metrics.connect();
         tokio::spawn(async move {
             listening.converse(socket).await;
-            metrics.disconnected();
-            drop(place);
+            drop((connected, place));
         });
     }
 

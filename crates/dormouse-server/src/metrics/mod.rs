@@ -11,6 +11,7 @@ mod stopwatch;
 mod topics;
 mod traffic;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -32,6 +33,8 @@ use traffic::Traffic;
 const OTHER: &str = "_other";
 /// How long a page is good for.
 const FRESH: Duration = Duration::from_secs(1);
+/// How long to wait for the backend: less than a collector waits for the page.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Figures of this server.
 #[derive(Default)]
@@ -62,6 +65,15 @@ pub(crate) struct Levels {
     pub(crate) events_lost: u64,
 }
 
+/// A connection that is open.
+pub(crate) struct Connected(Arc<Metrics>);
+
+impl Drop for Connected {
+    fn drop(&mut self) {
+        self.0.traffic.disconnected();
+    }
+}
+
 impl Metrics {
     /// These jobs were handed out.
     pub(crate) fn handed_out(&self, jobs: &[LeasedJob]) {
@@ -79,14 +91,10 @@ impl Metrics {
         }
     }
 
-    /// A connection was accepted.
-    pub(crate) fn connected(&self) {
+    /// A connection was accepted; it lasts as long as what this gives.
+    pub(crate) fn connect(self: &Arc<Metrics>) -> Connected {
         self.traffic.connected();
-    }
-
-    /// A connection that was accepted has ended.
-    pub(crate) fn disconnected(&self) {
-        self.traffic.disconnected();
+        Connected(Arc::clone(self))
     }
 
     /// A connection was refused because there are too many.
@@ -122,8 +130,12 @@ impl Metrics {
 
     async fn make(&self, desk: &Desk, levels: Levels, others: &mut Others) -> Result<Bytes, Error> {
         let process = tokio::task::spawn_blocking(Process::read).await.unwrap_or_default();
-        // A store that has stopped is when the rest is wanted most.
-        let gathered = topics::gather(desk).await.ok();
+        // A store that has stopped or hangs is when the rest is wanted most.
+        let (gathered, up) = match tokio::time::timeout(PATIENCE, topics::gather(desk)).await {
+            Ok(Ok(gathered)) => (Some(gathered), true),
+            Ok(Err(error)) => (None, error.code == Code::Busy),
+            Err(_) => (None, false),
+        };
         let told_of_others = gathered.as_ref().and_then(|gathered| others.update(gathered));
         if let Some(gathered) = gathered.as_ref().filter(|gathered| gathered.complete) {
             self.lateness.forget_vanished(|name| {
@@ -131,6 +143,7 @@ impl Metrics {
             });
         }
         let page = Page {
+            up,
             gathered,
             others: told_of_others,
             lateness: self.lateness.draw(),

@@ -21,6 +21,8 @@ use super::{Levels, OTHER};
 /// Everything there is to tell.
 #[derive(Debug)]
 pub(super) struct Page {
+    /// The backend answers, if only that it is busy.
+    pub(super) up: bool,
     /// `None` = the backend did not say.
     pub(super) gathered: Option<Gathered>,
     pub(super) others: Option<[u64; COUNTERS.len()]>,
@@ -47,7 +49,7 @@ impl Page {
 impl Collector for Page {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let mut out = Out(encoder);
-        out.gauge("dormouse_up", "Whether the store answers", u64::from(self.gathered.is_some()))?;
+        out.gauge("dormouse_up", "Whether the store answers", u64::from(self.up))?;
         if let Some(gathered) = &self.gathered {
             write_topics(&mut out, gathered, self.others.as_ref())?;
             write_totals(&mut out, &gathered.total)?;

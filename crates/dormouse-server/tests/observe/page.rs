@@ -1,0 +1,66 @@
+//! A page of metrics, read as a collector would.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Values by name and labels, as they stand there.
+pub(crate) struct Page {
+    values: BTreeMap<String, f64>,
+    text: String,
+}
+
+impl Page {
+    /// Reads a page and refuses what a collector would refuse.
+    pub(crate) fn parse(text: &str) -> Page {
+        let body = text.strip_suffix("# EOF\n").expect("the page has its end");
+        let mut values = BTreeMap::new();
+        let mut families = BTreeSet::new();
+        let mut family = String::new();
+        for line in body.lines() {
+            if let Some(help) = line.strip_prefix("# HELP ") {
+                assert!(help.ends_with('.'), "{line}");
+                continue;
+            }
+            if let Some(kind) = line.strip_prefix("# TYPE ") {
+                family = kind.split(' ').next().unwrap().to_owned();
+                assert!(families.insert(family.clone()), "{family} is there twice");
+                let is_ours = family.starts_with("dormouse_") || family.starts_with("process_");
+                assert!(is_ours, "{line}");
+                continue;
+            }
+            let (series, value) = line.rsplit_once(' ').unwrap();
+            assert!(series.starts_with(&family), "{line} in {family}");
+            let before = values.insert(series.to_owned(), value.parse().unwrap());
+            assert!(before.is_none(), "{series} is there twice");
+        }
+        Page { values, text: text.to_owned() }
+    }
+
+    /// The value of a series, written as on the page.
+    pub(crate) fn get(&self, series: &str) -> Option<f64> {
+        self.values.get(series).copied()
+    }
+
+    /// These series have these values.
+    pub(crate) fn check(&self, expected: &[(&str, f64)]) {
+        for (series, value) in expected {
+            assert_eq!(self.get(series), Some(*value), "{series} in\n{}", self.text);
+        }
+    }
+
+    /// All values of a label in a family.
+    pub(crate) fn labels(&self, family: &str, label: &str) -> BTreeSet<String> {
+        let start = format!("{family}{{");
+        let series = self.values.keys().filter(|series| series.starts_with(&start));
+        let value = |series: &String| {
+            let (_, rest) = series.split_once(&format!("{label}=\""))?;
+            Some(rest.split_once('"')?.0.to_owned())
+        };
+        series.filter_map(value).collect()
+    }
+
+    /// The sum over all series of a family.
+    pub(crate) fn sum(&self, family: &str) -> f64 {
+        let start = format!("{family}{{");
+        self.values.iter().filter(|(series, _)| series.starts_with(&start)).map(|(_, v)| v).sum()
+    }
+}

@@ -1,0 +1,160 @@
+//! A server in this process over an engine in memory, whose time the test moves.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use dormouse_core::backend::{Answer, Backend, Request, Sink, Ticket};
+use dormouse_core::command::{Command, Reply};
+use dormouse_core::error::Error;
+use dormouse_core::event::Watcher;
+use dormouse_core::meter::Meter;
+use dormouse_core::op::Put;
+use dormouse_core::topic::TopicName;
+use dormouse_disk::clock::VirtualClock;
+use dormouse_disk::engine::{Engine, Options as EngineOptions};
+use dormouse_server::access::{Access, TokenEntry, hash_token};
+use dormouse_server::{Options, Server};
+use tokio::sync::mpsc;
+
+use crate::client::{self, Answered};
+use crate::page::Page;
+
+/// A server and what is behind it.
+pub(crate) struct Rig {
+    pub(crate) addr: SocketAddr,
+    pub(crate) clock: VirtualClock,
+    pub(crate) backend: Arc<Spied>,
+    pub(crate) server: Server,
+}
+
+/// The engine, and a list of the times when somebody began or ceased to watch.
+pub(crate) struct Spied {
+    engine: Engine,
+    watched: Mutex<Vec<bool>>,
+}
+
+impl Backend for Spied {
+    fn submit(&self, batch: Vec<Request>, sink: Arc<dyn Sink>) -> Result<(), Error> {
+        self.engine.submit(batch, sink)
+    }
+
+    fn meters(&self) -> Vec<Meter> {
+        self.engine.meters()
+    }
+
+    fn watch(&self, watcher: Option<Arc<dyn Watcher>>) {
+        self.watched.lock().unwrap().push(watcher.is_some());
+        self.engine.watch(watcher);
+    }
+}
+
+struct Mailbox(mpsc::UnboundedSender<Answer>);
+
+impl Sink for Mailbox {
+    fn deliver(&self, answers: &mut Vec<(Ticket, Answer)>) {
+        for (_, answer) in answers.drain(..) {
+            let _ = self.0.send(answer);
+        }
+    }
+}
+
+impl Spied {
+    /// Beginnings and ends of watching so far.
+    pub(crate) fn watched(&self) -> Vec<bool> {
+        self.watched.lock().unwrap().clone()
+    }
+
+    /// The store stops.
+    pub(crate) fn close(&self) {
+        self.engine.close().unwrap();
+    }
+
+    /// What this comes to, without the server.
+    pub(crate) async fn ask(&self, command: Command) -> Reply {
+        let (sender, mut answers) = mpsc::unbounded_channel();
+        let request = Request { ticket: Ticket::next(), command };
+        self.submit(vec![request], Arc::new(Mailbox(sender))).unwrap();
+        answers.recv().await.unwrap().unwrap()
+    }
+
+    /// Puts a job each into these topics.
+    pub(crate) async fn put(&self, topics: impl Iterator<Item = String>) {
+        let puts = topics.map(|name| Put::new(topic(&name), "x")).collect();
+        match self.ask(Command::Put(puts)).await {
+            Reply::Put(replies) => assert!(replies.iter().all(Result::is_ok)),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+pub(crate) fn topic(name: &str) -> TopicName {
+    TopicName::new(name).unwrap()
+}
+
+impl Rig {
+    /// Everybody may do everything.
+    pub(crate) async fn start() -> Rig {
+        Rig::start_with(Access::open()).await
+    }
+
+    /// Only a token called and spelled `name` may do what its scope says.
+    pub(crate) async fn start_with_tokens(tokens: &[(&str, &str)]) -> Rig {
+        let entries = tokens.iter().map(|(name, scope)| TokenEntry {
+            name: (*name).to_owned(),
+            hash: hash_token(name),
+            scopes: vec![scope.parse().unwrap()],
+        });
+        Rig::start_with(Access::new(entries.collect()).unwrap()).await
+    }
+
+    async fn start_with(access: Access) -> Rig {
+        Rig::start_options(Options { access, ..Options::default() }).await
+    }
+
+    /// As these options say, on any free port.
+    pub(crate) async fn start_options(options: Options) -> Rig {
+        let clock = VirtualClock::new();
+        let time = Arc::new(clock.clone());
+        let engine = Engine::memory(EngineOptions { clock: time, ..EngineOptions::default() });
+        let backend = Arc::new(Spied { engine, watched: Mutex::default() });
+        let http = Some("127.0.0.1:0".parse().unwrap());
+        let options = Options { http, ..options };
+        let server = Server::start(Arc::clone(&backend) as Arc<dyn Backend>, options).await;
+        let server = server.unwrap();
+        Rig { addr: server.http_addr().unwrap(), clock, backend, server }
+    }
+
+    /// Sends JSON; the answer must be a success.
+    pub(crate) async fn post(&self, path: &str, body: &str) -> serde_json::Value {
+        let answered = client::request(self.addr, "POST", path, &[], body).await;
+        assert!(answered.status < 300, "{path}: {answered:?}");
+        serde_json::from_str(&answered.body).unwrap()
+    }
+
+    pub(crate) async fn get(&self, path: &str, headers: &[(&str, &str)]) -> Answered {
+        client::request(self.addr, "GET", path, headers, "").await
+    }
+
+    /// Takes one job of a topic; its token.
+    pub(crate) async fn reserve(&self, topic: &str) -> String {
+        let answer = self.post(&format!("/v1/topics/{topic}/reserve"), "{}").await;
+        answer["jobs"][0]["token"].as_str().unwrap().to_owned()
+    }
+
+    /// What the server measures, now.
+    pub(crate) async fn metrics(&self) -> Page {
+        // A page that was made before is too old after a second.
+        pass(Duration::from_secs(1)).await;
+        let answered = self.get("/metrics", &[]).await;
+        assert_eq!(answered.status, 200, "{answered:?}");
+        Page::parse(&answered.body)
+    }
+}
+
+/// Lets the server's own time pass; the engine has the virtual clock.
+pub(crate) async fn pass(time: Duration) {
+    tokio::time::pause();
+    tokio::time::advance(time).await;
+    tokio::time::resume();
+}

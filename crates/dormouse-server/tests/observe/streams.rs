@@ -1,0 +1,119 @@
+//! The life of a stream: how it is kept up, how many there may be, how it ends.
+
+use std::time::{Duration, Instant};
+
+use dormouse_core::limits::{EVENT_STREAMS_MAX, HTTP_STALL_MS_MAX};
+
+use crate::client::Stream;
+use crate::rig::{Rig, pass};
+
+/// Until this holds; checked as often as others let it.
+async fn until(mut holds: impl AsyncFnMut() -> bool) {
+    // The computer's own time: that of the runtime is moved meanwhile.
+    let started = Instant::now();
+    while !holds().await {
+        assert!(started.elapsed() < Duration::from_secs(60), "it takes too long");
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn a_silent_stream_is_kept_up() {
+    let rig = Rig::start().await;
+    let mut stream = Stream::open(rig.addr, "?topic=mails", &[]).await;
+    assert_eq!(stream.next().await.unwrap().number(), 0);
+    rig.backend.put(["orders".to_owned()].into_iter()).await;
+    // Far longer than a connection may be idle.
+    for _ in 0..10 {
+        pass(Duration::from_secs(15)).await;
+        let beat = stream.next().await.unwrap();
+        assert_eq!((beat.comment.as_deref(), beat.event.as_str()), (Some(""), ""));
+        assert_eq!(beat.number(), 1, "others' events count as seen");
+    }
+    rig.backend.put(["mails".to_owned()].into_iter()).await;
+    assert_eq!(stream.events(1).await[0].number(), 2);
+}
+
+#[tokio::test]
+async fn a_stop_ends_streams_at_once() {
+    let rig = Rig::start().await;
+    let mut idle = Stream::open(rig.addr, "?topic=b", &[]).await;
+    let mut busy = Stream::open(rig.addr, "", &[]).await;
+    rig.backend.put(["a".to_owned()].into_iter()).await;
+    busy.events(1).await;
+    let started = Instant::now();
+    rig.server.stop(Duration::from_secs(60)).await;
+    assert!(started.elapsed() < Duration::from_secs(30), "it did not wait for the streams");
+    assert!(idle.next().await.is_some(), "the opening");
+    assert_eq!(idle.next().await, None);
+    assert_eq!(busy.next().await, None);
+    until(async || rig.backend.watched() == [true, false]).await;
+}
+
+#[tokio::test]
+async fn the_backend_is_watched_while_somebody_follows() {
+    let rig = Rig::start().await;
+    assert!(rig.backend.watched().is_empty());
+    let mut stream = Stream::open(rig.addr, "", &[]).await;
+    let start = stream.next().await.unwrap().id;
+    assert_eq!(rig.backend.watched(), [true]);
+    let other = Stream::open(rig.addr, "", &[]).await;
+    drop(stream);
+    pass(Duration::from_secs(600)).await;
+    assert_eq!(rig.backend.watched(), [true], "one is still there");
+    drop(other);
+    streams_are(&rig, 0.0).await;
+    // It comes back in time, and leaves again.
+    pass(Duration::from_secs(50)).await;
+    let mut back = Stream::open(rig.addr, "", &[("Last-Event-ID", &start)]).await;
+    assert_eq!(back.next().await.unwrap().event, "");
+    pass(Duration::from_secs(50)).await;
+    drop(back);
+    streams_are(&rig, 0.0).await;
+    assert_eq!(rig.backend.watched(), [true]);
+    pass(Duration::from_secs(60)).await;
+    until(async || rig.backend.watched() == [true, false]).await;
+    // What happens now is told to nobody, and a client that comes back is told so.
+    rig.backend.put(["a".to_owned()].into_iter()).await;
+    let mut late = Stream::open(rig.addr, "", &[("Last-Event-ID", &start)]).await;
+    assert_eq!(late.next().await.unwrap().event, "lost");
+    assert_eq!(rig.backend.watched(), [true, false, true]);
+}
+
+async fn streams_are(rig: &Rig, count: f64) {
+    until(async || rig.metrics().await.get("dormouse_event_streams") == Some(count)).await;
+}
+
+#[tokio::test]
+async fn there_are_so_many_and_no_more() {
+    let rig = Rig::start().await;
+    let mut streams = Vec::new();
+    for _ in 0..EVENT_STREAMS_MAX {
+        streams.push(Stream::open(rig.addr, "", &[]).await);
+    }
+    let refused = rig.get("/v1/events", &[]).await;
+    assert_eq!(refused.status, 503);
+    assert!(refused.head.contains("retry-after"), "{}", refused.head);
+    assert!(refused.body.contains("\"busy\""), "{}", refused.body);
+    rig.metrics().await.check(&[("dormouse_event_streams", EVENT_STREAMS_MAX as f64)]);
+    streams.pop();
+    streams_are(&rig, EVENT_STREAMS_MAX as f64 - 1.0).await;
+    Stream::open(rig.addr, "", &[]).await;
+}
+
+#[tokio::test]
+async fn a_client_that_never_reads_is_cut_off() {
+    let rig = Rig::start().await;
+    let stream = Stream::open(rig.addr, "", &[]).await;
+    // More than all buffers between here and there.
+    for _ in 0..32 {
+        rig.backend.put((0..4_096).map(|_| "a".to_owned())).await;
+    }
+    // The time of a client that does not read begins when the socket takes no more.
+    until(async || {
+        pass(Duration::from_millis(HTTP_STALL_MS_MAX)).await;
+        rig.metrics().await.get("dormouse_event_streams") == Some(0.0)
+    })
+    .await;
+    drop(stream);
+}
