@@ -8,7 +8,7 @@ use hyper::{HeaderMap, StatusCode};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::form::{IdOut, StateOut};
+use super::form::{CodeOut, IdOut, StateOut};
 use super::reply::to_json;
 
 /// Why a request was not done.
@@ -31,9 +31,10 @@ pub(crate) struct ProblemOut<'a> {
     /// The code in words.
     title: String,
     /// The HTTP status.
+    #[schema(minimum = 400, maximum = 599)]
     status: u16,
     /// The stable code.
-    code: &'a str,
+    code: CodeOut,
     /// What was wrong, the limit, and the fix.
     detail: &'a str,
     /// Whether the same request can succeed later.
@@ -72,7 +73,7 @@ impl Problem {
             kind: format!("urn:dormouse:{}", self.code),
             title: self.code.replace('_', " "),
             status: self.status.as_u16(),
-            code: self.code,
+            code: CodeOut(self.code),
             detail: &self.detail,
             retryable: self.retryable,
             id: self.job.map(|(id, _)| IdOut(id)),

@@ -6,6 +6,7 @@ use std::fmt;
 use jiff::{Span, SpanRelativeTo, Timestamp};
 use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
+use serde_json::Value;
 
 /// A span going in: "30m", "PT30M" or ms. What is finer than a ms is rounded up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,12 +109,18 @@ impl<'de> Deserialize<'de> for InstantMs {
 }
 
 macro_rules! schema {
-    ($type:ty, $name:literal, [$($kind:ident),+], $format:expr, $text:literal) => {
+    ($type:ty, $name:literal, [$($kind:ident),+], $format:expr, $text:literal, $examples:expr) => {
         impl utoipa::PartialSchema for $type {
             fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
                 use utoipa::openapi::schema::{ObjectBuilder, SchemaType, Type};
+                let kinds = [$(Type::$kind),+];
+                let kind = match kinds.as_slice() {
+                    [only] => SchemaType::new(only.clone()),
+                    several => SchemaType::from_iter(several.iter().cloned()),
+                };
                 ObjectBuilder::new()
-                    .schema_type(SchemaType::from_iter([$(Type::$kind),+]))
+                    .schema_type(kind)
+                    .examples($examples)
                     .format($format)
                     .description(Some($text))
                     .into()
@@ -128,14 +135,29 @@ macro_rules! schema {
     };
 }
 
-schema!(SpanMs, "Span", [String, Integer], None, "\"30m\", \"1h 30m\", \"30d\", \"PT30M\", or ms");
-schema!(InstantMs, "Instant", [String, Integer], None, "RFC 3339, or ms since 1970 UTC");
+schema!(
+    SpanMs,
+    "Span",
+    [String, Integer],
+    None,
+    "\"30m\", \"1h 30m\", \"30d\", \"PT30M\", or ms",
+    [Value::from("30m"), Value::from(1_500)]
+);
+schema!(
+    InstantMs,
+    "Instant",
+    [String, Integer],
+    None,
+    "RFC 3339, or ms since 1970 UTC",
+    [Value::from("2027-01-01T09:00:00+01:00"), Value::from(1_798_790_400_000_i64)]
+);
 schema!(
     At,
     "At",
     [String],
     Some(utoipa::openapi::SchemaFormat::KnownFormat(utoipa::openapi::KnownFormat::DateTime)),
-    "RFC 3339, UTC, with ms"
+    "RFC 3339, UTC, with ms",
+    ["2027-01-01T08:00:00.000Z"]
 );
 
 #[cfg(test)]

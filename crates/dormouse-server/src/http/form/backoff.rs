@@ -11,6 +11,7 @@ use crate::http::time::{SpanMs, parse_span};
 /// How long a job waits after a failed attempt.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
+#[schema(as = Backoff)]
 pub(crate) enum BackoffForm {
     /// Always the same wait.
     Fixed(SpanMs),
@@ -23,6 +24,7 @@ pub(crate) enum BackoffForm {
 /// See [`BackoffForm`].
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = Exponential)]
 pub(crate) struct ExponentialForm {
     base: SpanMs,
     #[serde(default = "two")]
@@ -85,6 +87,7 @@ fn wrong(text: &str) -> String {
 /// A backoff coming out, in ms.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = BackoffMs)]
 pub(crate) enum BackoffOut {
     /// Always the same wait.
     Fixed(u64),

@@ -10,6 +10,7 @@ use utoipa::ToSchema;
 
 /// Exactly one of the three; none in a list without bodies.
 #[derive(Default, Serialize, ToSchema)]
+#[schema(as = Body)]
 pub(crate) struct BodyOut<'a> {
     /// A JSON value.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -17,9 +18,11 @@ pub(crate) struct BodyOut<'a> {
     body: Option<&'a RawValue>,
     /// A string.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     text: Option<&'a str>,
     /// Bytes that are not text.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     base64: Option<String>,
 }
 

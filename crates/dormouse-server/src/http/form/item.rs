@@ -5,41 +5,38 @@ use hyper::StatusCode;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::{CodeOut, IdOut, StateOut};
+
 /// An item that was not done.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = FailedItem)]
 pub(crate) struct Failed {
     /// The stable code.
-    #[schema(value_type = String)]
-    code: &'static str,
+    code: CodeOut,
     /// What was wrong, the limit, and the fix.
     detail: String,
     /// Whether the same item can succeed later.
     retryable: bool,
     /// The job in the way.
     #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<String>,
+    #[schema(nullable = false)]
+    id: Option<IdOut>,
     /// Its state.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
-    state: Option<&'static str>,
+    #[schema(nullable = false)]
+    state: Option<StateOut>,
 }
 
 impl From<Error> for Failed {
     fn from(error: Error) -> Failed {
         Failed {
-            code: error.code.as_str(),
+            code: CodeOut(error.code.as_str()),
             retryable: error.code.is_retryable(),
-            id: error.job.map(|(id, _)| id.to_string()),
-            state: error.job.map(|(_, state)| state.as_str()),
+            id: error.job.map(|(id, _)| IdOut(id)),
+            state: error.job.map(|(_, state)| StateOut::from(state)),
             detail: error.text.into_owned(),
         }
     }
-}
-
-/// One per item, in the order they were sent.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct Results<T> {
-    pub(crate) results: Vec<T>,
 }
 
 /// The status of a list: that of its only item, else 200.

@@ -17,7 +17,7 @@ use crate::http::time::At;
 
 /// An id: a string, because JSON numbers end at 2^53 in many languages.
 #[derive(Clone, Copy, ToSchema)]
-#[schema(value_type = String)]
+#[schema(as = Id, value_type = String, pattern = "^[0-9]{1,20}$", example = "1")]
 pub(crate) struct IdOut(pub(crate) JobId);
 
 impl Serialize for IdOut {
@@ -54,7 +54,12 @@ impl From<State> for StateOut {
 
 /// A token: `<id>.<fence>`.
 #[derive(Clone, Copy, ToSchema)]
-#[schema(value_type = String)]
+#[schema(
+    as = Token,
+    value_type = String,
+    pattern = "^[0-9]{1,20}[.][0-9]{1,20}$",
+    example = "1.4294967297"
+)]
 pub(crate) struct TokenOut(pub(crate) Token);
 
 impl Serialize for TokenOut {
@@ -65,12 +70,15 @@ impl Serialize for TokenOut {
 
 /// A key: text, or base64 if it is none.
 #[derive(Default, Serialize, ToSchema)]
+#[schema(as = Key)]
 pub(crate) struct KeyOut<'a> {
     /// The producer's own id.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     key: Option<&'a str>,
     /// The same, if it is not text.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     key_base64: Option<String>,
 }
 
@@ -100,6 +108,7 @@ pub(crate) fn headers_out(headers: Option<&Arc<Vec<(String, String)>>>) -> Optio
 
 /// A job in the client's hands.
 #[derive(Serialize, ToSchema)]
+#[schema(as = LeasedJob)]
 pub(crate) struct LeasedOut<'a> {
     topic: &'a str,
     id: IdOut,
@@ -118,7 +127,7 @@ pub(crate) struct LeasedOut<'a> {
     ttr_ms: u64,
     priority: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<std::collections::BTreeMap<String, String>>)]
+    #[schema(value_type = Option<std::collections::BTreeMap<String, String>>, nullable = false)]
     headers: Option<HeadersOut<'a>>,
     #[serde(flatten)]
     body: BodyOut<'a>,
@@ -146,6 +155,7 @@ impl<'a> From<&'a LeasedJob> for LeasedOut<'a> {
 
 /// A job that was looked at.
 #[derive(Serialize, ToSchema)]
+#[schema(as = Job)]
 pub(crate) struct JobOut<'a> {
     topic: &'a str,
     id: IdOut,
@@ -161,6 +171,7 @@ pub(crate) struct JobOut<'a> {
     attempts_max: u32,
     key_ttl_ms: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     backoff: Option<BackoffOut>,
     reserves: u32,
     expiries: u32,
@@ -169,10 +180,10 @@ pub(crate) struct JobOut<'a> {
     kicks: u32,
     /// The last failure's text.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<String>, nullable = false)]
     error: Option<Lossy<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<std::collections::BTreeMap<String, String>>)]
+    #[schema(value_type = Option<std::collections::BTreeMap<String, String>>, nullable = false)]
     headers: Option<HeadersOut<'a>>,
     #[serde(flatten)]
     body: BodyOut<'a>,

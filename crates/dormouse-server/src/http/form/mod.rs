@@ -2,6 +2,7 @@
 
 mod backoff;
 mod body;
+mod code;
 mod item;
 mod job;
 mod none;
@@ -11,9 +12,10 @@ mod topic;
 
 pub(crate) use backoff::{BackoffForm, parse_backoff};
 pub(crate) use body::BodyOut;
-pub(crate) use item::{Failed, Results, status_of_list};
+pub(crate) use code::CodeOut;
+pub(crate) use item::{Failed, status_of_list};
 pub(crate) use job::{IdOut, JobOut, LeasedOut, StateOut, TokenOut};
 pub(crate) use none::NoFields;
-pub(crate) use put::{OnConflictForm, PutForm, PutOut};
+pub(crate) use put::{OnConflictForm, PutAnswer, PutForm, PutItem, PutOut, PutResults};
 pub(crate) use reserve::{JobsOut, ReserveForm, ReserveTopicForm};
-pub(crate) use topic::{SettingsForm, SettingsOut, TopicOut};
+pub(crate) use topic::{SettingsForm, SettingsOut, StatsOut, TopicOut};

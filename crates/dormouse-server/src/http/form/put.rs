@@ -15,12 +15,13 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use super::{BackoffForm, IdOut};
+use super::{BackoffForm, Failed, IdOut, StateOut};
 use crate::http::time::{At, InstantMs, SpanMs};
 
 /// A job to put.
 #[derive(Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = NewJob)]
 pub(crate) struct PutForm<'a> {
     /// The work, as any JSON value; or `text`, or `base64`.
     #[serde(borrow, default, deserialize_with = "present")]
@@ -37,16 +38,19 @@ pub(crate) struct PutForm<'a> {
     /// Due then.
     pub(crate) at: Option<InstantMs>,
     /// Your own id, unique in the topic while the job lives.
+    #[schema(min_length = 1, max_length = 256)]
     pub(crate) key: Option<String>,
     /// What to do if the key is taken.
     pub(crate) on_conflict: Option<OnConflictForm>,
     /// The key stays taken so long after the ack.
     pub(crate) key_ttl: Option<SpanMs>,
     /// Lower is first.
+    #[schema(default = 1024, minimum = 0, maximum = 4294967295u32)]
     pub(crate) priority: Option<u32>,
     /// How long a lease lasts.
     pub(crate) ttr: Option<SpanMs>,
     /// Then the job is dead; 0 = no limit.
+    #[schema(default = 16, minimum = 0, maximum = 4294967295u32)]
     pub(crate) attempts_max: Option<u32>,
     /// The wait after a failed attempt.
     pub(crate) backoff: Option<BackoffForm>,
@@ -62,6 +66,7 @@ fn present<'de: 'a, 'a, D: Deserializer<'de>>(from: D) -> Result<Option<&'a RawV
 /// What to do if the key is taken.
 #[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = OnConflict)]
 pub(crate) enum OnConflictForm {
     /// The existing job stays.
     Keep,
@@ -143,18 +148,29 @@ fn share(source: &Bytes, part: &str) -> Bytes {
     }
 }
 
+/// How a put ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum PutCode {
+    /// There is a new job.
+    Created,
+    /// The key was taken, and nothing was put.
+    Duplicate,
+    /// The job that has the key has this content now.
+    Replaced,
+}
+
 /// What became of a put.
 #[derive(Serialize, ToSchema)]
+#[schema(as = PutResult)]
 pub(crate) struct PutOut {
     /// The job's id, or that of the job that has the key.
     id: IdOut,
-    /// `created`, `duplicate` or `replaced`.
-    #[schema(value_type = String)]
-    code: &'static str,
+    code: PutCode,
     /// Its state; absent if only the key is held.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
-    state: Option<&'static str>,
+    #[schema(nullable = false)]
+    state: Option<StateOut>,
     /// When it is due.
     due_at: At,
     /// The key was taken, and nothing was put.
@@ -164,7 +180,7 @@ pub(crate) struct PutOut {
 
 impl PutOut {
     pub(crate) fn status(&self) -> StatusCode {
-        if self.code == "created" { StatusCode::CREATED } else { StatusCode::OK }
+        if self.code == PutCode::Created { StatusCode::CREATED } else { StatusCode::OK }
     }
 }
 
@@ -173,13 +189,40 @@ impl From<PutReply> for PutOut {
         PutOut {
             id: IdOut(reply.id),
             code: match reply.outcome {
-                PutOutcome::Created => "created",
-                PutOutcome::Duplicate => "duplicate",
-                PutOutcome::Replaced => "replaced",
+                PutOutcome::Created => PutCode::Created,
+                PutOutcome::Duplicate => PutCode::Duplicate,
+                PutOutcome::Replaced => PutCode::Replaced,
             },
-            state: reply.state.map(|state| state.as_str()),
+            state: reply.state.map(StateOut::from),
             due_at: At(reply.due_at),
             duplicate: reply.outcome == PutOutcome::Duplicate,
         }
     }
+}
+
+/// One of several puts.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+pub(crate) enum PutItem {
+    /// Done.
+    Done(PutOut),
+    /// Not done.
+    Failed(Failed),
+}
+
+/// What became of several puts, in the order they were sent.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct PutResults {
+    pub(crate) results: Vec<PutItem>,
+}
+
+/// To one job, or to a list.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "describes the answer")]
+pub(crate) enum PutAnswer {
+    /// To an object or a raw body.
+    One(PutOut),
+    /// To an array or NDJSON.
+    Many(PutResults),
 }

@@ -12,11 +12,12 @@ use crate::http::time::SpanMs;
 /// Take jobs of the topic in the path.
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = ReserveTopic)]
 pub(crate) struct ReserveTopicForm {
     /// At most so many jobs.
-    #[schema(default = 1)]
+    #[schema(default = 1, minimum = 1, maximum = 4096)]
     max: Option<usize>,
-    /// Wait so long for the first one.
+    /// Wait so long for the first one, up to 60 s.
     wait: Option<SpanMs>,
     /// The leases' length; else each job's own.
     ttr: Option<SpanMs>,
@@ -25,13 +26,15 @@ pub(crate) struct ReserveTopicForm {
 /// Take jobs of several topics.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = Reserve)]
 pub(crate) struct ReserveForm {
     /// From these topics.
+    #[schema(min_items = 1, max_items = 1000)]
     topics: Vec<String>,
     /// At most so many jobs.
-    #[schema(default = 1)]
+    #[schema(default = 1, minimum = 1, maximum = 4096)]
     max: Option<usize>,
-    /// Wait so long for the first one.
+    /// Wait so long for the first one, up to 60 s.
     wait: Option<SpanMs>,
     /// The leases' length; else each job's own.
     ttr: Option<SpanMs>,
@@ -59,6 +62,7 @@ impl ReserveForm {
 
 /// Jobs in the client's hands.
 #[derive(Serialize, ToSchema)]
+#[schema(as = LeasedJobs)]
 pub(crate) struct JobsOut<'a> {
     jobs: Vec<LeasedOut<'a>>,
 }

@@ -12,6 +12,7 @@ use crate::http::time::SpanMs;
 /// All settings of a topic; what is absent has its default again.
 #[derive(Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = NewSettings)]
 pub(crate) struct SettingsForm {
     /// Lease time of jobs put without one.
     ttr: Option<SpanMs>,
@@ -47,20 +48,28 @@ impl From<SettingsForm> for Settings {
 
 /// What was set.
 #[derive(Serialize, ToSchema)]
+#[schema(as = Settings)]
 pub(crate) struct SettingsOut {
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     ttr_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     attempts_max: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     backoff: Option<BackoffOut>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     jobs_max: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     bytes_max: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     dead_ttl_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     dead_max: Option<u64>,
 }
 
@@ -80,6 +89,7 @@ impl From<&Settings> for SettingsOut {
 
 /// What happened to a topic's jobs since it came to life.
 #[derive(Serialize, ToSchema)]
+#[schema(as = Totals)]
 pub(crate) struct TotalsOut {
     puts: u64,
     reserves: u64,
@@ -92,12 +102,10 @@ pub(crate) struct TotalsOut {
     cancels: u64,
 }
 
-/// A topic, or all of them together.
+/// Jobs, counted.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct TopicOut<'a> {
-    /// Absent in the totals.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    topic: Option<&'a str>,
+#[schema(as = Counts)]
+pub(crate) struct CountsOut {
     delayed: u64,
     ready: u64,
     /// Ready, with a priority below 1024.
@@ -108,32 +116,13 @@ pub(crate) struct TopicOut<'a> {
     bytes: u64,
     /// Reserves that wait.
     waiters: u64,
-    /// How long the job that comes next has been ready.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    oldest_ready_ms: Option<u64>,
-    paused: bool,
-    /// How long still, unless until resumed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    paused_ms: Option<u64>,
-    /// Absent in the totals.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    settings: Option<SettingsOut>,
-    /// Topics alive, in the totals.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    topics: Option<u64>,
-    /// Locks held, in the totals.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    locks: Option<u64>,
     totals: TotalsOut,
 }
 
-impl<'a> TopicOut<'a> {
-    /// One topic, or the totals without a name.
-    pub(crate) fn new(topic: Option<&'a str>, stats: &TopicStats) -> TopicOut<'a> {
+impl From<&TopicStats> for CountsOut {
+    fn from(stats: &TopicStats) -> CountsOut {
         let counts = &stats.counts;
-        let is_total = topic.is_none();
-        TopicOut {
-            topic,
+        CountsOut {
             delayed: stats.delayed,
             ready: stats.ready,
             urgent: stats.urgent,
@@ -141,12 +130,6 @@ impl<'a> TopicOut<'a> {
             dead: counts.dead,
             bytes: counts.bytes,
             waiters: stats.waiters,
-            oldest_ready_ms: stats.oldest_ready_ms,
-            paused: stats.paused.is_some(),
-            paused_ms: stats.paused.flatten(),
-            settings: (!is_total).then(|| SettingsOut::from(&stats.settings)),
-            topics: is_total.then_some(stats.topics),
-            locks: is_total.then_some(stats.locks),
             totals: TotalsOut {
                 puts: counts.puts,
                 reserves: counts.reserves,
@@ -158,5 +141,55 @@ impl<'a> TopicOut<'a> {
                 cancels: counts.cancels,
             },
         }
+    }
+}
+
+/// One topic.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Topic)]
+pub(crate) struct TopicOut<'a> {
+    topic: &'a str,
+    #[serde(flatten)]
+    counts: CountsOut,
+    /// How long the job that comes next has been ready.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    oldest_ready_ms: Option<u64>,
+    paused: bool,
+    /// How long still, unless until resumed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    paused_ms: Option<u64>,
+    settings: SettingsOut,
+}
+
+impl<'a> TopicOut<'a> {
+    pub(crate) fn new(topic: &'a str, stats: &TopicStats) -> TopicOut<'a> {
+        TopicOut {
+            topic,
+            counts: CountsOut::from(stats),
+            oldest_ready_ms: stats.oldest_ready_ms,
+            paused: stats.paused.is_some(),
+            paused_ms: stats.paused.flatten(),
+            settings: SettingsOut::from(&stats.settings),
+        }
+    }
+}
+
+/// All topics together.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Stats)]
+pub(crate) struct StatsOut {
+    /// Topics alive.
+    topics: u64,
+    /// Locks held.
+    locks: u64,
+    #[serde(flatten)]
+    counts: CountsOut,
+}
+
+impl From<&TopicStats> for StatsOut {
+    fn from(stats: &TopicStats) -> StatsOut {
+        StatsOut { topics: stats.topics, locks: stats.locks, counts: CountsOut::from(stats) }
     }
 }

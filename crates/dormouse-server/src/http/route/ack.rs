@@ -11,9 +11,9 @@ use super::reserve::{bytes_of, check_reserve, jobs_of};
 use crate::access::Verb;
 use crate::desk::{Custody, unexpected};
 use crate::http::App;
-use crate::http::api::Problems;
+use crate::http::api::{EndProblems, Problems, Sent};
 use crate::http::caller::Caller;
-use crate::http::form::{JobsOut, ReserveForm, Results};
+use crate::http::form::{LeasedOut, ReserveForm};
 use crate::http::params::Params;
 use crate::http::payload::Payload;
 use crate::http::reply::{Outcome, carrying, json};
@@ -21,32 +21,35 @@ use crate::http::reply::{Outcome, carrying, json};
 /// Done.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = Ack)]
 pub(crate) struct AckForm {
     /// One lease.
     token: Option<String>,
     /// Or many.
+    #[schema(max_items = 4096)]
     tokens: Option<Vec<String>>,
     /// Then take the next jobs.
     reserve: Option<ReserveForm>,
 }
 
-/// The answer: one lease, many, or many and the next jobs.
+/// To `token`; or to `tokens`, and with `reserve`.
 #[derive(Serialize, ToSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "describes the answer")]
-pub(crate) enum AckOut {
+pub(crate) enum AckAnswer {
     /// To `token`.
     One(EndedOut),
-    /// To `tokens`.
-    Many(Results<EndedItem>),
+    /// To `tokens`, and with `reserve`.
+    Many(AckResults<'static>),
 }
 
-/// What became of the leases, and the next jobs.
+/// What became of several leases, and the next jobs.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct AckAndReserved<'a> {
+pub(crate) struct AckResults<'a> {
     results: Vec<EndedItem>,
-    #[serde(flatten)]
-    jobs: JobsOut<'a>,
+    /// Only with `reserve`.
+    #[schema(required = false)]
+    jobs: Vec<LeasedOut<'a>>,
 }
 
 /// End leases: the work is done, the jobs go.
@@ -55,7 +58,10 @@ pub(crate) struct AckAndReserved<'a> {
     path = "/v1/ack",
     tag = "leases",
     request_body = AckForm,
-    responses((status = 200, description = "What became of it", body = AckOut), Problems)
+    responses(
+        (status = 200, description = "What became of it", body = AckAnswer),
+        Problems, Sent, EndProblems
+    )
 )]
 pub(super) async fn ack(
     State(app): State<App>,
@@ -81,6 +87,6 @@ pub(super) async fn ack(
     let (results, _) = results_of(&tokens.tokens, items_of(acked?)?);
     let jobs = jobs_of(&app, &reserved)?;
     app.answers.room_for(bytes_of(jobs))?;
-    let jobs = JobsOut::new(jobs);
-    Ok(carrying(json(StatusCode::OK, &AckAndReserved { results, jobs }), custody))
+    let jobs = jobs.iter().map(LeasedOut::from).collect();
+    Ok(carrying(json(StatusCode::OK, &AckResults { results, jobs }), custody))
 }

@@ -23,6 +23,7 @@ const NAME_BYTES_MAX: usize = 100;
 /// What to call it.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = NewBackup)]
 pub(crate) struct BackupForm {
     /// Names the directory; `backup-` and the time if not given.
     #[schema(min_length = 1, max_length = 100, pattern = "^[A-Za-z0-9_][A-Za-z0-9._-]*$")]
@@ -31,6 +32,7 @@ pub(crate) struct BackupForm {
 
 /// A backup that was made.
 #[derive(Serialize, ToSchema)]
+#[schema(as = Backup)]
 pub(crate) struct BackupOut {
     name: String,
     /// Where it lies on the server.

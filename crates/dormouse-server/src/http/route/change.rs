@@ -27,6 +27,7 @@ pub(crate) enum ChangedCode {
 
 /// What became of a job.
 #[derive(Serialize, ToSchema)]
+#[schema(as = Changed)]
 pub(crate) struct ChangedOut {
     id: IdOut,
     code: ChangedCode,

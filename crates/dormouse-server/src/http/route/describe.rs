@@ -16,6 +16,7 @@ static DOCUMENT: LazyLock<Bytes> = LazyLock::new(|| to_json(&openapi()));
     get,
     path = "/openapi.json",
     tag = "server",
+    operation_id = "openapi",
     security(()),
     responses(
         (status = 200, description = "The document", body = Object,

@@ -13,7 +13,7 @@ use crate::access::Verb;
 use crate::desk::unexpected;
 use crate::http::App;
 use crate::http::caller::Caller;
-use crate::http::form::{Failed, Results, TokenOut, status_of_list};
+use crate::http::form::{Failed, TokenOut, status_of_list};
 use crate::http::problem::{Problem, status_of};
 use crate::http::reply::{Outcome, json};
 use crate::http::time::At;
@@ -67,11 +67,13 @@ impl From<Ended> for EndedCode {
 
 /// What became of one lease.
 #[derive(Serialize, ToSchema)]
+#[schema(as = Ended)]
 pub(crate) struct EndedOut {
     token: TokenOut,
     code: EndedCode,
     /// When the lease ends now; after an extend.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     expires_at: Option<At>,
 }
 
@@ -91,6 +93,23 @@ pub(crate) enum EndedItem {
     Done(EndedOut),
     /// Not done.
     Failed(EndedFailed),
+}
+
+/// What became of several leases, in the order they were sent.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct EndedResults {
+    results: Vec<EndedItem>,
+}
+
+/// To `token`, or to `tokens`.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "describes the answer")]
+pub(crate) enum EndedAnswer {
+    /// To `token`.
+    One(EndedOut),
+    /// To `tokens`.
+    Many(EndedResults),
 }
 
 /// The outcome of one item: its code, and when the lease ends now.
@@ -136,7 +155,7 @@ pub(super) async fn end(app: &App, tokens: &Tokens, command: Command) -> Outcome
 
 fn many(tokens: &[Token], items: Vec<Item>) -> Response {
     let (results, statuses) = results_of(tokens, items);
-    json(status_of_list(&statuses), &Results { results })
+    json(status_of_list(&statuses), &EndedResults { results })
 }
 
 fn one(tokens: &[Token], items: Vec<Item>) -> Outcome {

@@ -7,12 +7,11 @@ use dormouse_core::op::Extend;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::ending::{EndedItem, EndedOut, Tokens, end};
+use super::ending::{EndedAnswer, Tokens, end};
 use crate::access::Verb;
 use crate::http::App;
-use crate::http::api::Problems;
+use crate::http::api::{ExtendProblems, Problems, Sent};
 use crate::http::caller::Caller;
-use crate::http::form::Results;
 use crate::http::params::Params;
 use crate::http::payload::Payload;
 use crate::http::reply::Outcome;
@@ -21,24 +20,15 @@ use crate::http::time::SpanMs;
 /// Prolong.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = Extend)]
 pub(crate) struct ExtendForm {
     /// One lease.
     token: Option<String>,
     /// Or many.
+    #[schema(max_items = 4096)]
     tokens: Option<Vec<String>>,
     /// Ends so long from now; else after the lease's own ttr.
     ttr: Option<SpanMs>,
-}
-
-/// The answer: one lease, or many.
-#[derive(serde::Serialize, ToSchema)]
-#[serde(untagged)]
-#[expect(dead_code, reason = "describes the answer")]
-pub(crate) enum ExtendOut {
-    /// To `token`.
-    One(EndedOut),
-    /// To `tokens`.
-    Many(Results<EndedItem>),
 }
 
 /// Prolong leases.
@@ -47,7 +37,10 @@ pub(crate) enum ExtendOut {
     path = "/v1/extend",
     tag = "leases",
     request_body = ExtendForm,
-    responses((status = 200, description = "What became of it", body = ExtendOut), Problems)
+    responses(
+        (status = 200, description = "What became of it", body = EndedAnswer),
+        Problems, Sent, ExtendProblems
+    )
 )]
 pub(super) async fn extend(
     State(app): State<App>,

@@ -40,6 +40,7 @@ pub(crate) struct ForecastQuery {
 
 /// Jobs coming due.
 #[derive(Serialize, ToSchema)]
+#[schema(as = Forecast)]
 pub(crate) struct ForecastOut {
     from: At,
     to: At,

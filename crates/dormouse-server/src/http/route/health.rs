@@ -17,6 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// All is well.
 #[derive(Serialize, ToSchema)]
+#[schema(as = Health)]
 pub(crate) struct HealthOut {
     code: HealthCode,
 }

@@ -19,6 +19,7 @@ use crate::http::reply::Outcome;
     post,
     path = "/v1/topics/{topic}/kick",
     tag = "topics",
+    operation_id = "kick_topic",
     params(TopicPath),
     request_body = Option<MaxForm>,
     responses((status = 200, description = "How many", body = CountOut), Problems, Sent)

@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::change::only;
-use super::ending::{EndedCode, EndedItem, EndedOut, Tokens, end};
+use super::ending::{EndedAnswer, EndedCode, Tokens, end};
 use crate::access::Verb;
 use crate::desk::unexpected;
 use crate::http::App;
-use crate::http::api::{InTheWay, Missing, Problems, Sent};
+use crate::http::api::{EndProblems, InTheWay, Missing, Problems, Sent};
 use crate::http::caller::Caller;
-use crate::http::form::{IdOut, Results};
+use crate::http::form::IdOut;
 use crate::http::params::Params;
 use crate::http::path::{IdPath, InJob, KeyPath};
 use crate::http::payload::Payload;
@@ -24,26 +24,18 @@ use crate::http::reply::{Outcome, ok};
 /// To dead.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = Kill)]
 pub(crate) struct KillForm {
     /// One lease.
     token: Option<String>,
     /// Or many.
+    #[schema(max_items = 4096)]
     tokens: Option<Vec<String>>,
     /// Kept with the job.
     error: Option<String>,
     /// A new priority.
+    #[schema(minimum = 0, maximum = 4294967295u32)]
     priority: Option<u32>,
-}
-
-/// The answer: one lease, or many.
-#[derive(Serialize, ToSchema)]
-#[serde(untagged)]
-#[expect(dead_code, reason = "describes the answer")]
-pub(crate) enum KillOut {
-    /// To `token`.
-    One(EndedOut),
-    /// To `tokens`.
-    Many(Results<EndedItem>),
 }
 
 /// End leases: the jobs are dead, no attempt follows.
@@ -52,7 +44,10 @@ pub(crate) enum KillOut {
     path = "/v1/kill",
     tag = "leases",
     request_body = KillForm,
-    responses((status = 200, description = "What became of it", body = KillOut), Problems)
+    responses(
+        (status = 200, description = "What became of it", body = EndedAnswer),
+        Problems, Sent, EndProblems
+    )
 )]
 pub(super) async fn kill(
     State(app): State<App>,
@@ -77,15 +72,18 @@ pub(super) async fn kill(
 /// To dead, a job that no worker has.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = KillJob)]
 pub(crate) struct KillJobForm {
     /// Kept with the job.
     error: Option<String>,
     /// A new priority.
+    #[schema(minimum = 0, maximum = 4294967295u32)]
     priority: Option<u32>,
 }
 
 /// What became of a job.
 #[derive(Serialize, ToSchema)]
+#[schema(as = Killed)]
 pub(crate) struct KilledOut {
     /// Absent if the job was named by its key.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -41,6 +41,7 @@ pub(crate) struct ListQuery {
 
 /// A page of jobs.
 #[derive(Serialize, ToSchema)]
+#[schema(as = JobsPage)]
 pub(crate) struct PageOut<'a> {
     jobs: Vec<JobOut<'a>>,
     /// Where the next page begins; absent at the end.
@@ -54,6 +55,7 @@ pub(crate) struct PageOut<'a> {
     get,
     path = "/v1/topics/{topic}/jobs",
     tag = "topics",
+    operation_id = "list_jobs",
     params(TopicPath, ListQuery),
     responses((status = 200, description = "A page", body = PageOut<'static>), Problems)
 )]

@@ -24,6 +24,7 @@ const TTL_MS_DEFAULT: i64 = 30_000;
 /// Take a lock.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = AcquireLock)]
 pub(crate) struct AcquireForm {
     /// Who asks; the same owner may take it again.
     #[schema(min_length = 1, max_length = 200)]
@@ -37,6 +38,7 @@ pub(crate) struct AcquireForm {
 /// Prolong a lock.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = RenewLock)]
 pub(crate) struct RenewForm {
     /// Who holds it.
     #[schema(min_length = 1, max_length = 200)]
@@ -48,6 +50,7 @@ pub(crate) struct RenewForm {
 /// Give a lock back.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = ReleaseLock)]
 pub(crate) struct UnlockForm {
     /// Who holds it.
     #[schema(min_length = 1, max_length = 200)]
@@ -56,6 +59,7 @@ pub(crate) struct UnlockForm {
 
 /// A lock that is held.
 #[derive(Serialize, ToSchema)]
+#[schema(as = Lock)]
 pub(crate) struct LockOut {
     /// Grows with every grant; hand it to what the lock protects.
     #[schema(pattern = "^[0-9]+$")]
@@ -79,6 +83,7 @@ impl From<&LockReply> for LockOut {
 /// Whether a lock is free.
 #[derive(Clone, Copy, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = ReleasedLockCode)]
 pub(crate) enum UnlockedCode {
     /// Free now.
     Free,
@@ -88,6 +93,7 @@ pub(crate) enum UnlockedCode {
 
 /// What became of a lock that was given back.
 #[derive(Serialize, ToSchema)]
+#[schema(as = ReleasedLock)]
 pub(crate) struct UnlockedOut {
     code: UnlockedCode,
 }
@@ -97,6 +103,7 @@ pub(crate) struct UnlockedOut {
     post,
     path = "/v1/locks/{name}/acquire",
     tag = "locks",
+    operation_id = "acquire_lock",
     params(NamePath),
     request_body = AcquireForm,
     responses(
@@ -138,6 +145,7 @@ pub(super) async fn acquire(
     post,
     path = "/v1/locks/{name}/renew",
     tag = "locks",
+    operation_id = "renew_lock",
     params(NamePath),
     request_body = RenewForm,
     responses(

@@ -16,6 +16,7 @@ use crate::http::reply::{Outcome, ok};
 /// How many.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = Max)]
 pub(crate) struct MaxForm {
     /// At most so many; else all there are.
     max: Option<u64>,
@@ -23,6 +24,7 @@ pub(crate) struct MaxForm {
 
 /// How many jobs it were.
 #[derive(Serialize, ToSchema)]
+#[schema(as = Count)]
 pub(crate) struct CountOut {
     pub(crate) count: u64,
 }

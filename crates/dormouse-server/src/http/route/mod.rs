@@ -38,6 +38,8 @@ use hyper::StatusCode;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+pub(super) use ending::EndedResults;
+
 use super::App;
 use super::measure::measure;
 use super::problem::Problem;

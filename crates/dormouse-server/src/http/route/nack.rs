@@ -8,12 +8,11 @@ use dormouse_core::op::Nack;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::ending::{EndedItem, EndedOut, Tokens, end};
+use super::ending::{EndedAnswer, Tokens, end};
 use crate::access::Verb;
 use crate::http::App;
-use crate::http::api::Problems;
+use crate::http::api::{EndProblems, Problems, Sent};
 use crate::http::caller::Caller;
-use crate::http::form::Results;
 use crate::http::params::Params;
 use crate::http::payload::Payload;
 use crate::http::reply::Outcome;
@@ -22,28 +21,20 @@ use crate::http::time::SpanMs;
 /// Failed; try again.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = Nack)]
 pub(crate) struct NackForm {
     /// One lease.
     token: Option<String>,
     /// Or many.
+    #[schema(max_items = 4096)]
     tokens: Option<Vec<String>>,
     /// Due again so long from now; else by the job's backoff.
     delay: Option<SpanMs>,
     /// A new priority.
+    #[schema(minimum = 0, maximum = 4294967295u32)]
     priority: Option<u32>,
     /// Kept with the job.
     error: Option<String>,
-}
-
-/// The answer: one lease, or many.
-#[derive(serde::Serialize, ToSchema)]
-#[serde(untagged)]
-#[expect(dead_code, reason = "describes the answer")]
-pub(crate) enum NackOut {
-    /// To `token`.
-    One(EndedOut),
-    /// To `tokens`.
-    Many(Results<EndedItem>),
 }
 
 /// End leases: the attempt failed, try again later.
@@ -52,7 +43,10 @@ pub(crate) enum NackOut {
     path = "/v1/nack",
     tag = "leases",
     request_body = NackForm,
-    responses((status = 200, description = "What became of it", body = NackOut), Problems)
+    responses(
+        (status = 200, description = "What became of it", body = EndedAnswer),
+        Problems, Sent, EndProblems
+    )
 )]
 pub(super) async fn nack(
     State(app): State<App>,

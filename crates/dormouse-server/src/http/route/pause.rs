@@ -20,6 +20,7 @@ use crate::http::time::SpanMs;
 /// For how long.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = Pause)]
 pub(crate) struct PauseForm {
     /// So long; else until resumed.
     #[serde(rename = "for")]
@@ -28,6 +29,7 @@ pub(crate) struct PauseForm {
 
 /// Whether a topic is paused.
 #[derive(Serialize, ToSchema)]
+#[schema(as = Paused)]
 pub(crate) struct PausedOut<'a> {
     pub(crate) topic: &'a str,
     pub(crate) paused: bool,
@@ -42,6 +44,7 @@ pub(crate) struct PausedOut<'a> {
     post,
     path = "/v1/topics/{topic}/pause",
     tag = "topics",
+    operation_id = "pause_topic",
     params(TopicPath),
     request_body = Option<PauseForm>,
     responses(

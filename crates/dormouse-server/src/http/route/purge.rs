@@ -17,6 +17,7 @@ use crate::http::reply::{Outcome, ok};
     delete,
     path = "/v1/topics/{topic}",
     tag = "topics",
+    operation_id = "purge_topic",
     params(TopicPath),
     responses((status = 200, description = "How many", body = CountOut), Problems)
 )]

@@ -1,5 +1,7 @@
 //! put: an object, an array, NDJSON, or a raw body with its options in the query.
 
+use std::borrow::Cow;
+
 use axum::extract::State;
 use bytes::Bytes;
 use dormouse_core::command::{Command, Reply};
@@ -10,31 +12,86 @@ use dormouse_core::op::{Put, PutReply};
 use dormouse_core::topic::TopicName;
 use hyper::HeaderMap;
 use hyper::header::CONTENT_TYPE;
-use serde::Serialize;
-use utoipa::ToSchema;
+use utoipa::openapi::schema::{ArrayBuilder, OneOfBuilder, Schema};
+use utoipa::openapi::{Ref, RefOr};
+use utoipa::{IntoParams, PartialSchema, ToSchema};
 
 use crate::access::Verb;
 use crate::desk::unexpected;
 use crate::http::App;
-use crate::http::api::Problems;
+use crate::http::api::{Problems, PutProblems, Sent};
 use crate::http::caller::Caller;
 use crate::http::form::{
-    Failed, OnConflictForm, PutForm, PutOut, Results, parse_backoff, status_of_list,
+    Failed, OnConflictForm, PutAnswer, PutForm, PutItem, PutOut, PutResults, parse_backoff,
+    status_of_list,
 };
 use crate::http::params::Params;
-use crate::http::path::InTopic;
+use crate::http::path::{InTopic, TopicPath};
 use crate::http::payload::{Payload, malformed};
 use crate::http::problem::{Problem, status_of};
 use crate::http::reply::{Outcome, json};
+use crate::http::time::{InstantMs, SpanMs};
 
-/// One of several puts.
-#[derive(Serialize, ToSchema)]
-#[serde(untagged)]
-pub(crate) enum PutItem {
-    /// Done.
-    Done(PutOut),
-    /// Not done.
-    Failed(Failed),
+/// One job, or many; a description only.
+pub(crate) struct PutForms;
+
+impl PartialSchema for PutForms {
+    fn schema() -> RefOr<Schema> {
+        let form = Ref::from_schema_name(PutForm::name());
+        let many = ArrayBuilder::new().items(form.clone()).max_items(Some(BATCH_MAX));
+        OneOfBuilder::new().item(form).item(many).description(Some("One job, or many")).into()
+    }
+}
+
+impl ToSchema for PutForms {
+    fn name() -> Cow<'static, str> {
+        Cow::Borrowed("NewJobs")
+    }
+
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        schemas.push((PutForm::name().into_owned(), PutForm::schema()));
+        PutForm::schemas(schemas);
+    }
+}
+
+/// Bytes that are a body as they are.
+#[derive(ToSchema)]
+#[schema(as = RawBody, value_type = String, format = Binary)]
+#[expect(dead_code, reason = "describes the request")]
+pub(crate) struct RawBody(Bytes);
+
+/// The options of a raw body.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "describes the query")]
+pub(crate) struct PutQuery {
+    /// Of a raw body: due so long from now.
+    #[param(inline)]
+    delay: Option<SpanMs>,
+    /// Of a raw body: due then.
+    #[param(inline)]
+    at: Option<InstantMs>,
+    /// Of a raw body: your own id, unique in the topic while the job lives.
+    #[param(min_length = 1, max_length = 256)]
+    key: Option<String>,
+    /// Of a raw body: what to do if the key is taken.
+    #[param(inline)]
+    on_conflict: Option<OnConflictForm>,
+    /// Of a raw body: the key stays taken so long after the ack.
+    #[param(inline)]
+    key_ttl: Option<SpanMs>,
+    /// Of a raw body: lower is first.
+    #[param(minimum = 0, maximum = 4294967295u32)]
+    priority: Option<u32>,
+    /// Of a raw body: how long a lease lasts.
+    #[param(inline)]
+    ttr: Option<SpanMs>,
+    /// Of a raw body: then the job is dead; 0 = no limit.
+    #[param(minimum = 0, maximum = 4294967295u32)]
+    attempts_max: Option<u32>,
+    /// Of a raw body: `fixed:10s`, `exponential:1s:2:10m` or `list:1s,5s`.
+    #[param(pattern = "^(fixed|exponential|list):", example = "fixed:10s")]
+    backoff: Option<String>,
 }
 
 /// The puts of a request, and whether they came as a list.
@@ -44,21 +101,26 @@ struct Puts {
 }
 
 /// Add jobs to a topic.
+///
+/// JSON: an object is one job, an array is many. NDJSON: one object per line. Any other content
+/// type: the request's body is the job's body, and its options are query parameters, headers as
+/// `header.name=value`.
 #[utoipa::path(
     post,
     path = "/v1/topics/{topic}/jobs",
     tag = "jobs",
-    params(("topic" = String, Path, description = "The topic")),
+    params(TopicPath, PutQuery),
     request_body(content(
-        (PutForm<'static> = "application/json"),
+        (PutForms = "application/json"),
         (String = "application/x-ndjson"),
-        (Vec<u8> = "application/octet-stream"),
+        (String = "text/plain"),
+        (RawBody = "application/octet-stream"),
     )),
     responses(
-        (status = 201, description = "Created", body = PutOut),
+        (status = 201, description = "Created; or the results of a list of one", body = PutAnswer),
         (status = 200, description = "A key that was taken; or the results of a list",
-            body = PutItem),
-        Problems
+            body = PutAnswer),
+        Problems, Sent, PutProblems
     )
 )]
 pub(super) async fn put(
@@ -98,7 +160,7 @@ fn list(replies: Vec<Result<PutReply, Error>>) -> axum::response::Response {
             PutItem::Failed(Failed::from(error))
         }
     });
-    let results = Results { results: results.collect() };
+    let results = PutResults { results: results.collect() };
     json(status_of_list(&statuses), &results)
 }
 

@@ -7,12 +7,11 @@ use dormouse_core::op::Release;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::ending::{EndedItem, EndedOut, Tokens, end};
+use super::ending::{EndedAnswer, Tokens, end};
 use crate::access::Verb;
 use crate::http::App;
-use crate::http::api::Problems;
+use crate::http::api::{EndProblems, Problems, Sent};
 use crate::http::caller::Caller;
-use crate::http::form::Results;
 use crate::http::params::Params;
 use crate::http::payload::Payload;
 use crate::http::reply::Outcome;
@@ -21,26 +20,18 @@ use crate::http::time::SpanMs;
 /// Given back.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = Release)]
 pub(crate) struct ReleaseForm {
     /// One lease.
     token: Option<String>,
     /// Or many.
+    #[schema(max_items = 4096)]
     tokens: Option<Vec<String>>,
     /// Due again so long from now; else at once.
     delay: Option<SpanMs>,
     /// A new priority.
+    #[schema(minimum = 0, maximum = 4294967295u32)]
     priority: Option<u32>,
-}
-
-/// The answer: one lease, or many.
-#[derive(serde::Serialize, ToSchema)]
-#[serde(untagged)]
-#[expect(dead_code, reason = "describes the answer")]
-pub(crate) enum ReleaseOut {
-    /// To `token`.
-    One(EndedOut),
-    /// To `tokens`.
-    Many(Results<EndedItem>),
 }
 
 /// End leases: give the jobs back, the attempt not spent.
@@ -49,7 +40,10 @@ pub(crate) enum ReleaseOut {
     path = "/v1/release",
     tag = "leases",
     request_body = ReleaseForm,
-    responses((status = 200, description = "What became of it", body = ReleaseOut), Problems)
+    responses(
+        (status = 200, description = "What became of it", body = EndedAnswer),
+        Problems, Sent, EndProblems
+    )
 )]
 pub(super) async fn release(
     State(app): State<App>,

@@ -21,6 +21,7 @@ use crate::http::time::{InstantMs, SpanMs};
 /// When it is due instead: one of the two.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = Reschedule)]
 pub(crate) struct RescheduleForm {
     /// So long from now.
     delay: Option<SpanMs>,

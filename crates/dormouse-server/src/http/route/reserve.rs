@@ -8,11 +8,11 @@ use hyper::StatusCode;
 use crate::access::Verb;
 use crate::desk::{Custody, unexpected};
 use crate::http::App;
-use crate::http::api::Problems;
+use crate::http::api::{Problems, Sent};
 use crate::http::caller::Caller;
 use crate::http::form::{JobsOut, ReserveForm, ReserveTopicForm};
 use crate::http::params::Params;
-use crate::http::path::InTopic;
+use crate::http::path::{InTopic, TopicPath};
 use crate::http::payload::Payload;
 use crate::http::reply::{Outcome, carrying, json};
 
@@ -21,9 +21,12 @@ use crate::http::reply::{Outcome, carrying, json};
     post,
     path = "/v1/topics/{topic}/reserve",
     tag = "leases",
-    params(("topic" = String, Path, description = "The topic")),
-    request_body(content = Option<ReserveTopicForm>),
-    responses((status = 200, description = "Jobs, or none", body = JobsOut<'static>), Problems)
+    params(TopicPath),
+    request_body = Option<ReserveTopicForm>,
+    responses(
+        (status = 200, description = "Jobs, or none", body = JobsOut<'static>),
+        Problems, Sent
+    )
 )]
 pub(super) async fn reserve_topic(
     State(app): State<App>,
@@ -45,7 +48,10 @@ pub(super) async fn reserve_topic(
     path = "/v1/reserve",
     tag = "leases",
     request_body = ReserveForm,
-    responses((status = 200, description = "Jobs, or none", body = JobsOut<'static>), Problems)
+    responses(
+        (status = 200, description = "Jobs, or none", body = JobsOut<'static>),
+        Problems, Sent
+    )
 )]
 pub(super) async fn reserve(
     State(app): State<App>,

@@ -21,6 +21,7 @@ use crate::http::time::SpanMs;
 /// Take the job in the path.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = ReserveJob)]
 pub(crate) struct ReserveIdForm {
     /// The lease's length; else the job's own.
     ttr: Option<SpanMs>,

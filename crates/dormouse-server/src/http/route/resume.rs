@@ -20,6 +20,7 @@ use crate::http::reply::{Outcome, ok};
     post,
     path = "/v1/topics/{topic}/resume",
     tag = "topics",
+    operation_id = "resume_topic",
     params(TopicPath),
     request_body = Option<NoFields>,
     responses(

@@ -20,6 +20,7 @@ use crate::http::reply::{Outcome, ok};
 
 /// A topic's settings as they are now.
 #[derive(Serialize, ToSchema)]
+#[schema(as = TopicSettings)]
 pub(crate) struct SetTopicOut<'a> {
     topic: &'a str,
     settings: SettingsOut,

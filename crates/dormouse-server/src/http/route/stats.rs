@@ -9,7 +9,7 @@ use crate::desk::unexpected;
 use crate::http::App;
 use crate::http::api::Problems;
 use crate::http::caller::Caller;
-use crate::http::form::TopicOut;
+use crate::http::form::StatsOut;
 use crate::http::params::Params;
 use crate::http::reply::{Outcome, ok};
 
@@ -18,13 +18,13 @@ use crate::http::reply::{Outcome, ok};
     get,
     path = "/v1/stats",
     tag = "topics",
-    responses((status = 200, description = "The totals", body = TopicOut<'static>), Problems)
+    responses((status = 200, description = "The totals", body = StatsOut), Problems)
 )]
 pub(super) async fn stats(State(app): State<App>, caller: Caller, params: Params) -> Outcome {
     caller.check_verb(Verb::Stats)?;
     params.finish()?;
     match app.desk.ask(Command::Stats(Stats { topic: None })).await? {
-        Reply::Stats(stats) => ok(&TopicOut::new(None, &stats)),
+        Reply::Stats(stats) => ok(&StatsOut::from(&stats)),
         other => Err(unexpected(&other).into()),
     }
 }

@@ -19,6 +19,7 @@ use crate::http::reply::{Outcome, ok};
     get,
     path = "/v1/topics/{topic}",
     tag = "topics",
+    operation_id = "get_topic",
     params(TopicPath),
     responses(
         (status = 200, description = "The topic", body = TopicOut<'static>),
@@ -34,7 +35,7 @@ pub(super) async fn topic(
     caller.check(Verb::Stats, topic.as_str())?;
     params.finish()?;
     match app.desk.ask(Command::Stats(Stats { topic: Some(topic.clone()) })).await? {
-        Reply::Stats(stats) => ok(&TopicOut::new(Some(topic.as_str()), &stats)),
+        Reply::Stats(stats) => ok(&TopicOut::new(topic.as_str(), &stats)),
         other => Err(unexpected(&other).into()),
     }
 }

@@ -33,6 +33,7 @@ pub(crate) struct TopicsQuery {
 
 /// A page of topics.
 #[derive(Serialize, ToSchema)]
+#[schema(as = TopicsPage)]
 pub(crate) struct TopicsOut<'a> {
     topics: Vec<TopicOut<'a>>,
     /// Where the next page begins, for `after`; absent at the end.
@@ -46,6 +47,7 @@ pub(crate) struct TopicsOut<'a> {
     get,
     path = "/v1/topics",
     tag = "topics",
+    operation_id = "list_topics",
     params(TopicsQuery),
     responses((status = 200, description = "A page", body = TopicsOut<'static>), Problems)
 )]
@@ -63,7 +65,7 @@ pub(super) async fn topics(State(app): State<App>, caller: Caller, mut params: P
         page_for(&app, caller.grant(), wanted).await?
     };
     let last = page.topics.last().map(|(name, _)| name.as_str());
-    let topics = page.topics.iter().map(|(name, stats)| TopicOut::new(Some(name.as_str()), stats));
+    let topics = page.topics.iter().map(|(name, stats)| TopicOut::new(name.as_str(), stats));
     ok(&TopicsOut { topics: topics.collect(), next: last.filter(|_| page.more) })
 }
 

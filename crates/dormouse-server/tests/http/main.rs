@@ -1,0 +1,9 @@
+//! The HTTP API from outside: a server in this process, a socket, and time that stands still.
+
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+mod client;
+mod openapi;
+mod put;
+mod rig;
+mod schema;
