@@ -210,8 +210,9 @@ fn read_lines(topic: TopicName, source: &Bytes) -> Result<Puts, Problem> {
         }
         if puts.len() == BATCH_MAX {
             let text = format!(
-                "there are more than {BATCH_MAX} lines; send at most that many at once and the \
-                 rest after"
+                "the batch has {} lines or more; send at most {BATCH_MAX} at once and the rest \
+                 after",
+                BATCH_MAX + 1
             );
             return Err(Error::invalid(text).into());
         }
@@ -236,6 +237,7 @@ fn read_raw(
     }
     let backoff = params.text("backoff").map(|text| parse_backoff(&text)).transpose();
     let on_conflict = params.text("on_conflict").map(|text| OnConflictForm::parse(&text));
+    let in_backoff = |reason| Problem::malformed(format!("backoff: {reason}"));
     let wrong = |name: &str, reason: String| Problem::malformed(format!("{name} is {reason}"));
     let headers = params.prefixed("header.");
     let put = Put {
@@ -245,7 +247,7 @@ fn read_raw(
         priority: params.parsed("priority", "a number below 2^32")?,
         ttr_ms: params.span("ttr")?,
         attempts_max: params.parsed("attempts_max", "a number below 2^32")?,
-        backoff: backoff.map_err(Problem::malformed)?.map(|form| form.into_backoff()),
+        backoff: backoff.map_err(in_backoff)?.map(|form| form.into_backoff()),
         key: params.text("key").map(Bytes::from),
         on_conflict: on_conflict
             .transpose()

@@ -83,11 +83,10 @@ async fn reschedule(
     caller.check_target(app, Verb::Reschedule, &target).await?;
     params.finish()?;
     let form: RescheduleForm = payload.json()?;
-    let (delay_ms, at_ms) = match (form.delay, form.at) {
-        (Some(delay), None) => (Some(delay.0), None),
-        (None, Some(at)) => (None, Some(at.0)),
-        _ => return Err(Problem::malformed("give either delay or at; /run makes it due now")),
-    };
+    let (delay_ms, at_ms) = (form.delay.map(|delay| delay.0), form.at.map(|at| at.0));
+    if delay_ms.is_none() && at_ms.is_none() {
+        return Err(Problem::malformed("give either delay or at; /run makes it due now"));
+    }
     let command = Command::Reschedule(vec![Reschedule { target, delay_ms, at_ms }]);
     change(app, ChangedCode::Rescheduled, command).await
 }
