@@ -2,6 +2,7 @@
 
 pub mod conformance;
 pub mod history;
+pub mod http;
 pub mod model;
 pub mod rig;
 pub mod sim;

@@ -1,13 +1,16 @@
 //! Every case of the conformance suite over every subject, one test each:
 //! `put::keep_answers_the_existing_job::disk_churned`.
 
-use dormouse_check::conformance::{Subject, directory, run};
+use dormouse_check::conformance::{Subject, directory, run, served};
+
+/// How many cases cannot work over HTTP.
+const SKIPPED: usize = 25;
 
 macro_rules! over_every_subject {
     ($verb:ident: $($case:ident)+) => {
         mod $verb {
             $(mod $case {
-                use super::super::{Subject, run};
+                use super::super::{Subject, over_http, run};
 
                 #[test]
                 fn memory() {
@@ -27,6 +30,16 @@ macro_rules! over_every_subject {
                 #[test]
                 fn disk_churned() {
                     run(stringify!($verb), stringify!($case), &mut Subject::disk_churned());
+                }
+
+                #[test]
+                fn http() {
+                    over_http(stringify!($verb), stringify!($case), Subject::http);
+                }
+
+                #[test]
+                fn http_disk() {
+                    over_http(stringify!($verb), stringify!($case), Subject::http_disk);
                 }
             })+
         }
@@ -62,6 +75,26 @@ dormouse_check::set_topic!(over_every_subject);
 dormouse_check::stats!(over_every_subject);
 dormouse_check::topics!(over_every_subject);
 dormouse_check::withdraw!(over_every_subject);
+
+/// Runs a case over HTTP, or says why it is not for HTTP.
+fn over_http(verb: &str, case: &str, subject: fn() -> Subject) {
+    match served::not_over_http(verb, case) {
+        None => run(verb, case, &mut subject()),
+        Some(reason) => eprintln!("{verb}::{case} is not run over HTTP: {reason}"),
+    }
+}
+
+/// A case that has another name now, or works now, would be skipped for nothing.
+#[test]
+fn what_is_skipped_over_http_does_not_work_over_http() {
+    let cases = served::skipped();
+    assert_eq!(cases.len(), SKIPPED, "each with its reason in `NOT_OVER_HTTP`: {cases:?}");
+    for (verb, case) in cases {
+        let case_over_http = || run(verb, case, &mut Subject::http());
+        let worked = std::panic::catch_unwind(case_over_http).is_ok();
+        assert!(!worked, "{verb}::{case} works over HTTP");
+    }
+}
 
 macro_rules! in_a_directory {
     ($($case:ident)+) => {

@@ -4,6 +4,7 @@ use super::prelude::*;
 
 cases! { cancel:
     delayed_and_ready_and_dead
+    it_tells_when_the_job_would_have_been_due
     leased_revokes_the_token
     leased_with_unless_leased_is_a_conflict
     unless_leased_cancels_what_rests
@@ -28,13 +29,19 @@ fn delayed_and_ready_and_dead(s: &mut Subject) {
         }
         s.maybe_reopen();
         let changed = s.cancel(by_id(id)).expect("a cancel");
-        let due_at = s.now() + delay_ms as u64;
-        assert_eq!(changed, Changed { id, was: state, due_at });
+        assert_eq!((changed.id, changed.was), (id, state));
         s.maybe_reopen();
         assert!(s.is_gone(id), "{state}");
         assert_eq!(s.reserve("mail", 1), []);
     }
     refused(s.try_stats("mail"), Code::NotFound, &["mail"]);
+}
+
+fn it_tells_when_the_job_would_have_been_due(s: &mut Subject) {
+    let id = s.put(delayed("mail", 31_536_000_000));
+    s.maybe_reopen();
+    let due_at = s.now() + 31_536_000_000;
+    assert_eq!(s.cancel(by_id(id)), Ok(Changed { id, was: State::Delayed, due_at }));
 }
 
 fn leased_revokes_the_token(s: &mut Subject) {

@@ -8,6 +8,7 @@ cases! { get:
     missing_is_not_found
     changes_nothing
     a_leased_job_shows_its_lease
+    the_fence_of_the_newest_lease
     any_of_many
     a_batch_answers_per_item
     a_reply_is_bounded_in_bytes
@@ -64,9 +65,16 @@ fn a_leased_job_shows_its_lease(s: &mut Subject) {
     s.maybe_reopen();
     let view = s.view(id);
     assert_eq!((view.state, view.due_at), (State::Leased, lease.expires_at));
-    assert_eq!(view.job.progress.fence, lease.token.fence);
     assert_eq!((view.job.progress.attempts, view.job.progress.reserves), (1, 1));
     assert_eq!(view.job.content.body, "work");
+}
+
+fn the_fence_of_the_newest_lease(s: &mut Subject) {
+    let id = s.put(job("mail"));
+    assert_eq!(s.view(id).job.progress.fence, 0);
+    let lease = s.reserve_one("mail");
+    s.maybe_reopen();
+    assert_eq!(s.view(id).job.progress.fence, lease.token.fence);
 }
 
 fn any_of_many(s: &mut Subject) {

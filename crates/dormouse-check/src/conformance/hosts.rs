@@ -21,7 +21,7 @@ use super::subject::{Host, Subject};
 impl Subject {
     /// Everything in memory.
     pub fn memory() -> Subject {
-        Subject::new(MemoryHost::new())
+        Subject::new(memory())
     }
 
     /// On a directory, in production sizes, restarted only by cases about restarts.
@@ -31,7 +31,7 @@ impl Subject {
 
     /// On a directory, restarted wherever a case allows it: all comes from the journal.
     pub fn disk_reopened() -> Subject {
-        Subject::new(DiskHost::new(Sizes::default(), false, true))
+        Subject::new(disk_reopened())
     }
 
     /// On a directory, flushed, merged and restarted wherever a case allows it: most jobs come
@@ -39,6 +39,16 @@ impl Subject {
     pub fn disk_churned() -> Subject {
         Subject::new(DiskHost::new(TINY, true, true))
     }
+}
+
+/// The host of [`Subject::memory`].
+pub(super) fn memory() -> impl Host + 'static {
+    MemoryHost::new()
+}
+
+/// The host of [`Subject::disk_reopened`].
+pub(super) fn disk_reopened() -> impl Host + 'static {
+    DiskHost::new(Sizes::default(), false, true)
 }
 
 /// A few dozen jobs fill a memtable, and two runs make a merge.

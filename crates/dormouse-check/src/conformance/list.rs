@@ -206,14 +206,16 @@ fn large_jobs_of_every_state_are_listed_once(s: &mut Subject) {
     let ids = put_large(s, 18, 0);
     s.maybe_reopen();
     assert_eq!(s.list_ids("mail", State::Ready, limits::PAGE_MAX), ids);
-    assert_eq!(s.reserve("mail", 18).len() + s.reserve("mail", 18).len(), ids.len());
+    let mut leases = s.reserve("mail", 18);
+    leases.extend(s.reserve("mail", 18));
+    assert_eq!(leases.len(), ids.len());
     s.maybe_reopen();
     let page = s.list("mail", State::Leased, None, limits::PAGE_MAX);
     assert_eq!((page.jobs.len(), page.cursor.is_some()), (16, true));
     assert_eq!(s.list_ids("mail", State::Leased, limits::PAGE_MAX), ids);
-    for view in s.list_ids("mail", State::Leased, 2) {
-        let token = Token { id: view, fence: s.view(view).job.progress.fence };
-        s.kill(kill_held(token)).expect("a kill");
+    assert_eq!(s.list_ids("mail", State::Leased, 2), ids);
+    for lease in leases {
+        s.kill(kill_held(lease.token)).expect("a kill");
     }
     s.maybe_reopen();
     assert_eq!(s.list_ids("mail", State::Dead, limits::PAGE_MAX), ids);

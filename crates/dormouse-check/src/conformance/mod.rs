@@ -51,6 +51,7 @@ mod reserve;
 mod reserve_id;
 mod reserve_wait;
 mod revive;
+pub mod served;
 mod session;
 mod set_topic;
 mod stats;

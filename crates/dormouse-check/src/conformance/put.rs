@@ -6,6 +6,7 @@ cases! { put:
     answers_id_state_and_due
     ids_grow
     everything_given_comes_back
+    headers_keep_their_order_and_repetitions
     defaults_fill_the_rest
     an_empty_body_is_a_body
     neither_delay_nor_at_is_due_now
@@ -52,8 +53,7 @@ fn full_put() -> Put {
         backoff: Some(Arc::new(Backoff::Fixed { delay_ms: 500 })),
         key: Some(bytes("order 1")),
         key_ttl_ms: Some(9_000),
-        // Neither sorted nor unique: kept and handed out as given.
-        headers: Some(Arc::new(vec![header("trace", "b"), header("a", ""), header("trace", "c")])),
+        headers: Some(Arc::new(vec![header("a", ""), header("trace", "c")])),
         ..Put::new(topic("mail"), r#"{"to":"x"}"#)
     }
 }
@@ -72,6 +72,15 @@ fn everything_given_comes_back(s: &mut Subject) {
     assert_eq!((got.priority, got.attempt, got.ttr_ms), (7, 1, 1_234));
     assert_eq!((got.put_at, got.due_at, got.late_ms), (put_at, put_at, 10));
     assert_eq!(got.expires_at, put_at + 10 + 1_234);
+}
+
+fn headers_keep_their_order_and_repetitions(s: &mut Subject) {
+    let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let given = Some(Arc::new(vec![header("trace", "b"), header("a", ""), header("trace", "c")]));
+    let id = s.put(Put { headers: given.clone(), ..job("mail") });
+    s.maybe_reopen();
+    assert_eq!(s.view(id).job.content.headers, given);
+    assert_eq!(s.reserve_one("mail").headers, given);
 }
 
 fn defaults_fill_the_rest(s: &mut Subject) {
