@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use dormouse_core::backend::Backend;
 use dormouse_core::command::Command;
 use dormouse_core::job::JobId;
 use dormouse_core::limits::METRICS_TOPICS_MAX;
 use dormouse_core::op::{Cancel, PauseTopic, SetTopic, Target};
 use dormouse_core::topic::Settings;
+use dormouse_disk::engine::{Engine, Options as EngineOptions};
 use dormouse_server::Options;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -147,6 +149,17 @@ async fn topics_have_figures_of_their_own_up_to_a_limit() {
 }
 
 #[tokio::test]
+async fn a_topic_called_as_the_others_is_one_of_them() {
+    let rig = Rig::start().await;
+    rig.backend.put(["_other", "a"].into_iter().map(str::to_owned)).await;
+    rig.metrics().await.check(&[
+        ("dormouse_jobs{topic=\"_other\",state=\"ready\"}", 1.0),
+        ("dormouse_puts_total{topic=\"_other\"}", 1.0),
+        ("dormouse_puts_total{topic=\"a\"}", 1.0),
+    ]);
+}
+
+#[tokio::test]
 async fn others_by_state_are_exact_up_to_a_page_of_topics() {
     let rig = Rig::start().await;
     rig.backend.put((0..300).map(|number| format!("t{number:04}"))).await;
@@ -257,4 +270,17 @@ async fn connections_beyond_the_limit_are_counted() {
         ("dormouse_http_connections_accepted_total", 1.0),
         ("dormouse_http_connections_refused_total", 1.0),
     ]);
+}
+
+#[tokio::test]
+async fn the_documentation_names_all_of_it() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/operations.md");
+    let documentation = std::fs::read_to_string(path).unwrap();
+    let mut names = Rig::start().await.metrics().await.families;
+    let dir = tempfile::tempdir().unwrap();
+    let on_disk = Engine::open(dir.path(), EngineOptions::default()).unwrap();
+    names.extend(on_disk.meters().iter().map(|meter| format!("dormouse_{}", meter.name)));
+    for name in names {
+        assert!(documentation.contains(&format!("`{name}`")), "{name} is not in {path}");
+    }
 }

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Values by name and labels, as they stand there.
 pub(crate) struct Page {
+    /// Names of what is measured, as a query would have them.
+    pub(crate) families: BTreeSet<String>,
     values: BTreeMap<String, f64>,
     text: String,
 }
@@ -13,7 +15,7 @@ impl Page {
     pub(crate) fn parse(text: &str) -> Page {
         let body = text.strip_suffix("# EOF\n").expect("the page has its end");
         let mut values = BTreeMap::new();
-        let mut families = BTreeSet::new();
+        let (mut families, mut names) = (BTreeSet::new(), BTreeSet::new());
         let mut family = String::new();
         for line in body.lines() {
             if let Some(help) = line.strip_prefix("# HELP ") {
@@ -21,7 +23,13 @@ impl Page {
                 continue;
             }
             if let Some(kind) = line.strip_prefix("# TYPE ") {
-                family = kind.split(' ').next().unwrap().to_owned();
+                let (name, kind) = kind.split_once(' ').unwrap();
+                family = name.to_owned();
+                names.insert(match kind {
+                    "counter" => format!("{name}_total"),
+                    "info" => format!("{name}_info"),
+                    _ => family.clone(),
+                });
                 assert!(families.insert(family.clone()), "{family} is there twice");
                 let is_ours = family.starts_with("dormouse_") || family.starts_with("process_");
                 assert!(is_ours, "{line}");
@@ -32,7 +40,7 @@ impl Page {
             let before = values.insert(series.to_owned(), value.parse().unwrap());
             assert!(before.is_none(), "{series} is there twice");
         }
-        Page { values, text: text.to_owned() }
+        Page { families: names, values, text: text.to_owned() }
     }
 
     /// The value of a series, written as on the page.
