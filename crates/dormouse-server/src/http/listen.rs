@@ -21,6 +21,7 @@ use tower::ServiceExt;
 
 use super::App;
 use super::outgoing::send_off;
+use super::peer::Peer;
 use super::wire::{Line, Wire};
 
 /// How long to wait after the system has no room for another connection.
@@ -94,7 +95,7 @@ impl Listening {
         self.serve(socket).await;
     }
 
-    async fn serve<S: AsyncRead + AsyncWrite + Unpin>(self, socket: S) {
+    async fn serve<S: AsyncRead + AsyncWrite + Peer + Unpin>(self, socket: S) {
         let line = Line::new();
         let wire = Wire::new(socket, Arc::clone(&line));
         let (app, router) = (self.app.clone(), self.router.clone());

@@ -12,6 +12,7 @@ mod outgoing;
 mod params;
 mod path;
 mod payload;
+mod peer;
 mod problem;
 mod reply;
 mod route;

@@ -15,6 +15,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
 use super::budget::Held;
+use super::peer::Peer;
 use crate::desk::Custody;
 
 const HEAD: Duration = Duration::from_millis(HTTP_HEAD_MS_MAX);
@@ -70,16 +71,18 @@ impl Line {
         self.lock().leaving.push(leaving);
     }
 
-    /// Everything given to hyper is in the socket.
-    fn flushed(&self) {
+    /// Everything given to hyper is in the socket. What it carried is the client's now, if there
+    /// still is one; else it is given back.
+    fn flushed(&self, has_left: impl FnOnce() -> bool) {
         let mut state = self.lock();
         if state.leaving.iter().any(|leaving| leaving.last) {
             state.phase = Phase::Idle;
         }
-        for leaving in state.leaving.drain(..) {
-            if let Some(custody) = leaving.custody {
-                custody.hand_over();
-            }
+        let left = std::mem::take(&mut state.leaving);
+        drop(state);
+        let mut carried = left.into_iter().filter_map(|leaving| leaving.custody).peekable();
+        if carried.peek().is_some() && !has_left() {
+            carried.for_each(Custody::hand_over);
         }
     }
 
@@ -200,7 +203,7 @@ impl<S: AsyncWrite + Unpin> Wire<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Wire<S> {
+impl<S: AsyncWrite + Peer + Unpin> AsyncWrite for Wire<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -230,7 +233,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Wire<S> {
                 self.stall = None;
                 // hyper flushes only after it has written everything it was given.
                 if result.is_ok() {
-                    self.line.flushed();
+                    self.line.flushed(|| self.socket.has_left());
                 }
                 Poll::Ready(result)
             }

@@ -2,8 +2,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
+mod access;
 mod client;
+mod job;
+mod lease;
+mod leave;
+mod lock;
 mod openapi;
 mod put;
 mod rig;
 mod schema;
+mod server;
+mod topic;

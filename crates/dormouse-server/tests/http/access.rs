@@ -1,0 +1,128 @@
+//! Who may do what, over every route there is.
+
+use serde_json::{Value, json};
+
+use crate::rig::Rig;
+
+const OPEN: [&str; 3] = ["/livez", "/readyz", "/openapi.json"];
+
+/// Every method and path of the document.
+fn routes() -> Vec<(String, String)> {
+    let document = serde_json::to_value(dormouse_server::openapi()).unwrap();
+    let paths = document["paths"].as_object().unwrap();
+    let all = paths.iter().flat_map(|(path, item)| {
+        item.as_object().unwrap().keys().map(|method| (method.to_uppercase(), path.clone()))
+    });
+    all.collect()
+}
+
+#[tokio::test]
+async fn without_a_token_only_health_and_the_document_are_given() {
+    let rig = Rig::with_tokens(&[("secret", &["*:*"])]).await;
+    let routes = routes();
+    assert!(routes.len() > 40);
+    for (method, path) in routes {
+        let target = path.replace("{topic}", "t").replace("{key}", "k").replace("{name}", "n");
+        let target = target.replace("{id}", "1");
+        for header in ["", "Bearer wrong", "Basic secret", "secret"] {
+            let mut client = rig.client().await;
+            if !header.is_empty() {
+                client = client.with("authorization", header);
+            }
+            let answer = client.request(&method, &target, "", b"").await;
+            if OPEN.contains(&path.as_str()) {
+                assert_eq!(answer.status, 200, "{method} {path}");
+            } else {
+                assert_eq!(answer.header("www-authenticate"), Some("Bearer"), "{method} {path}");
+                answer.problem(401, "unauthorized");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_token_of_another_prefix_gets_nothing_of_a_topic() {
+    let rig = Rig::with_tokens(&[("all", &["*:*"]), ("other", &["*:other.*"])]).await;
+    let mut all = rig.client_of("all").await;
+    all.post("/v1/topics/t/jobs", json!({"key": "k"})).await.expect(201);
+    let leased = all.post("/v1/topics/t/jobs", json!({})).await.expect(201);
+    let leased = format!("/v1/jobs/{}/reserve", leased["id"].as_str().unwrap());
+    let leased = all.post(&leased, json!({})).await.ok();
+    let token = &leased["jobs"][0]["token"];
+    for (method, path) in routes() {
+        let is_lock = path.starts_with("/v1/locks/");
+        if !path.contains("{topic}") && !path.contains("{id}") && !is_lock {
+            continue;
+        }
+        let target = path.replace("{topic}", "t").replace("{key}", "k").replace("{name}", "n");
+        let target = target.replace("{id}", "1");
+        let mut client = rig.client_of("other").await;
+        client.request(&method, &target, "", b"").await.problem(403, "forbidden");
+    }
+    let mut other = rig.client_of("other").await;
+    for verb in ["ack", "nack", "release", "extend", "kill"] {
+        let answer = other.post(&format!("/v1/{verb}"), json!({"token": token})).await;
+        answer.problem(403, "forbidden");
+    }
+    let form = json!({"tokens": [], "reserve": {"topics": ["other.a", "t"]}});
+    other.post("/v1/ack", form).await.problem(403, "forbidden");
+    let form = json!({"topics": ["other.a", "t"]});
+    other.post("/v1/reserve", form).await.problem(403, "forbidden");
+    other.get("/v1/stats").await.problem(403, "forbidden");
+    other.post("/v1/backups", json!({})).await.problem(403, "forbidden");
+    // Nothing of it happened.
+    let topic = all.get("/v1/topics/t").await.ok();
+    assert_eq!((&topic["ready"], &topic["leased"]), (&json!(1), &json!(1)));
+    assert_eq!(topic["paused"], false);
+    // What is theirs they may.
+    let put = other.post("/v1/topics/other.x/jobs", json!({})).await.expect(201);
+    let job = format!("/v1/jobs/{}", put["id"].as_str().unwrap());
+    other.get(&job).await.ok();
+    other.delete(&job).await.ok();
+    other.get("/v1/jobs/99").await.problem(404, "not_found");
+    other.post("/v1/locks/other.l/acquire", json!({"owner": "me"})).await.ok();
+}
+
+#[tokio::test]
+async fn a_verb_is_needed_for_each_call() {
+    let rig =
+        Rig::with_tokens(&[("producer", &["producer:*"]), ("consumer", &["consumer:*"])]).await;
+    let mut producer = rig.client_of("producer").await;
+    let mut consumer = rig.client_of("consumer").await;
+    producer.post("/v1/topics/t/jobs", json!({})).await.expect(201);
+    producer.post("/v1/topics/t/reserve", json!({})).await.problem(403, "forbidden");
+    consumer.post("/v1/topics/t/jobs", json!({})).await.problem(403, "forbidden");
+    let job = consumer.post("/v1/topics/t/reserve", json!({})).await.ok();
+    let form = json!({"token": job["jobs"][0]["token"]});
+    producer.post("/v1/ack", form.clone()).await.problem(403, "forbidden");
+    consumer.post("/v1/ack", form).await.ok();
+    for mut client in [producer, consumer] {
+        client.get("/v1/topics").await.problem(403, "forbidden");
+        client.delete("/v1/topics/t").await.problem(403, "forbidden");
+    }
+}
+
+#[tokio::test]
+async fn topics_of_others_are_not_shown() {
+    let rig = Rig::with_tokens(&[("all", &["*:*"]), ("some", &["viewer:m.*", "viewer:z"])]).await;
+    let mut all = rig.client_of("all").await;
+    for topic in ["a", "b", "m.1", "m.2", "m.3", "n", "o", "z"] {
+        all.post(&format!("/v1/topics/{topic}/jobs"), json!({})).await.expect(201);
+    }
+    let mut some = rig.client_of("some").await;
+    for limit in 1..6 {
+        let mut seen = Vec::new();
+        let mut after = String::new();
+        loop {
+            let page = some.get(&format!("/v1/topics?limit={limit}{after}")).await.ok();
+            let topics = page["topics"].as_array().unwrap();
+            assert!(topics.len() <= limit);
+            seen.extend(topics.iter().map(|topic| topic["topic"].as_str().unwrap().to_owned()));
+            let Some(Value::String(next)) = page.get("next") else { break };
+            assert_eq!(topics.len(), limit);
+            after = format!("&after={next}");
+        }
+        assert_eq!(seen, ["m.1", "m.2", "m.3", "z"], "limit {limit}");
+    }
+    some.get("/v1/topics?limit=1001").await.problem(422, "invalid");
+}

@@ -1,0 +1,112 @@
+//! Clients that leave: nothing stays in nobody's hands.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::client::Client;
+use crate::rig::Rig;
+
+const WAIT: &str = r#"{"wait": "60s"}"#;
+
+/// A client that waits for a job.
+async fn poll(rig: &Rig, topic: &str) -> Client {
+    let mut client = rig.client().await;
+    let path = format!("/v1/topics/{topic}/reserve");
+    client.send("POST", &path, "application/json", WAIT.as_bytes()).await;
+    client
+}
+
+#[tokio::test]
+async fn a_long_poll_is_answered_by_a_later_put() {
+    let rig = Rig::new().await;
+    let mut waiting = poll(&rig, "t").await;
+    rig.await_waiters("t", 1).await;
+    rig.client().await.post("/v1/topics/t/jobs", json!({"text": "hi"})).await.expect(201);
+    let given = waiting.receive(true).await.unwrap().ok();
+    assert_eq!(given["jobs"][0]["text"], "hi");
+    let form = json!({"token": given["jobs"][0]["token"]});
+    rig.client().await.post("/v1/ack", form).await.ok();
+    // Or by time: with nothing.
+    rig.client().await.post("/v1/topics/t/jobs", json!({"delay": "1h"})).await.expect(201);
+    let mut waiting = poll(&rig, "t").await;
+    rig.await_waiters("t", 1).await;
+    rig.advance(30);
+    rig.await_waiters("t", 1).await;
+    rig.advance(30);
+    assert_eq!(waiting.receive(true).await.unwrap().ok(), json!({"jobs": []}));
+}
+
+#[tokio::test]
+async fn who_leaves_takes_no_job_along() {
+    let rig = Rig::new().await;
+    let waiting = poll(&rig, "t").await;
+    rig.await_waiters("t", 1).await;
+    drop(waiting);
+    rig.await_waiters("t", 0).await;
+    let mut client = rig.client().await;
+    client.post("/v1/topics/t/jobs", json!({})).await.expect(201);
+    let given = client.post("/v1/topics/t/reserve", json!({})).await.ok();
+    assert_eq!(given["jobs"][0]["attempt"], 1);
+}
+
+/// The client has closed its side before the job comes due, and the server learns both at once.
+#[tokio::test]
+async fn who_leaves_when_a_job_comes_due_loses_nothing() {
+    let rig = Rig::new().await;
+    let mut client = rig.client().await;
+    for round in 0..200 {
+        client.post("/v1/topics/t/jobs", json!({"delay": "1s"})).await.expect(201);
+        let leaving = poll(&rig, "t").await;
+        rig.await_waiters("t", 1).await;
+        drop(leaving);
+        for _ in 0..round % 5 {
+            tokio::task::yield_now().await;
+        }
+        rig.advance(1);
+        let next =
+            client.request("POST", "/v1/topics/t/reserve", "application/json", WAIT.as_bytes());
+        let next = tokio::time::timeout(Duration::from_secs(10), next).await;
+        let given = next.expect("the job is lost").ok();
+        assert_eq!(given["jobs"][0]["attempt"], 1, "round {round}: {given}");
+        client.post("/v1/ack", json!({"token": given["jobs"][0]["token"]})).await.ok();
+    }
+}
+
+/// Likewise with locks.
+#[tokio::test]
+async fn who_leaves_takes_no_lock_along() {
+    let rig = Rig::new().await;
+    let mut client = rig.client().await;
+    for _ in 0..20 {
+        client.post("/v1/locks/l/acquire", json!({"owner": "a", "ttl": "1h"})).await.ok();
+        let mut leaving = rig.client().await;
+        let body = json!({"owner": "b", "ttl": "1h", "wait": "60s"}).to_string();
+        leaving.send("POST", "/v1/locks/l/acquire", "application/json", body.as_bytes()).await;
+        // It waits in the backend, which counts only reserves by topic.
+        while client.get("/v1/stats").await.ok()["waiters"] != 1 {}
+        drop(leaving);
+        client.post("/v1/locks/l/release", json!({"owner": "a"})).await.ok();
+        let next = json!({"owner": "c", "ttl": "1h", "wait": "60s"});
+        let next = client.post("/v1/locks/l/acquire", next);
+        let next = tokio::time::timeout(Duration::from_secs(10), next).await;
+        next.expect("the lock is lost").ok();
+        client.post("/v1/locks/l/release", json!({"owner": "c"})).await.ok();
+    }
+}
+
+#[tokio::test]
+async fn stop_answers_long_polls_with_nothing() {
+    let rig = Rig::new().await;
+    let mut waiting = poll(&rig, "t").await;
+    let mut idle = rig.client().await;
+    idle.get("/livez").await.ok();
+    rig.await_waiters("t", 1).await;
+    let stop = tokio::spawn(rig.server.stop(Duration::from_secs(10)));
+    let answer = waiting.receive(true).await.unwrap();
+    assert_eq!(answer.ok(), json!({"jobs": []}));
+    assert!(waiting.is_closed().await);
+    assert!(idle.is_closed().await);
+    stop.await.unwrap();
+    assert!(tokio::net::TcpStream::connect(rig.addr).await.is_err());
+}

@@ -1,0 +1,148 @@
+//! The server itself: health, backups, hosts, paths and methods.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use dormouse_core::error::Error;
+use dormouse_server::{Backup, Options};
+use serde_json::json;
+
+use crate::rig::Rig;
+
+#[tokio::test]
+async fn health_follows_the_store() {
+    let rig = Rig::new().await;
+    let mut client = rig.client().await;
+    assert_eq!(client.get("/livez").await.ok(), json!({"code": "ok"}));
+    assert_eq!(client.get("/readyz").await.ok(), json!({"code": "ok"}));
+    rig.engine.close().unwrap();
+    assert_eq!(client.get("/livez").await.ok(), json!({"code": "ok"}));
+    let problem = client.get("/readyz").await.problem(503, "unavailable");
+    assert_eq!(problem["retryable"], true);
+    client.get("/v1/stats").await.problem(503, "unavailable");
+    client.post("/v1/topics/t/jobs", json!({})).await.problem(503, "unavailable");
+}
+
+#[tokio::test]
+async fn a_store_on_disk_keeps_its_jobs() {
+    let rig = Rig::on_disk(Options::default()).await;
+    let mut client = rig.client().await;
+    client
+        .post("/v1/topics/t/jobs", json!({"key": "k", "delay": "1s", "body": 1}))
+        .await
+        .expect(201);
+    rig.advance(1);
+    let job = client.post("/v1/topics/t/reserve", json!({})).await.ok();
+    let form = json!({"token": job["jobs"][0]["token"]});
+    assert_eq!(client.post("/v1/ack", form).await.ok()["code"], "done");
+    client.post("/v1/topics/t/jobs", json!({"key": "k2", "delay": "1h"})).await.expect(201);
+    let dir = rig.dir.unwrap();
+    rig.server.stop(std::time::Duration::from_secs(10)).await;
+    rig.engine.close().unwrap();
+    drop(rig.engine);
+    let engine = dormouse_disk::engine::Engine::open(
+        dir.path(),
+        dormouse_disk::engine::Options {
+            clock: Arc::new(rig.clock.clone()),
+            ..dormouse_disk::engine::Options::default()
+        },
+    );
+    let http = Some(std::net::SocketAddr::from(([127, 0, 0, 1], 0)));
+    let options = Options { http, ..Options::default() };
+    let server = dormouse_server::Server::start(Arc::new(engine.unwrap()), options).await.unwrap();
+    let mut client = crate::client::Client::connect(server.http_addr().unwrap()).await;
+    assert_eq!(client.get("/v1/topics/t/keys/k2").await.ok()["state"], "delayed");
+    client.get("/v1/topics/t/keys/k").await.problem(404, "not_found");
+}
+
+#[tokio::test]
+async fn backups_are_made_by_name() {
+    let rig = Rig::new().await;
+    let mut client = rig.client().await;
+    let problem = client.post("/v1/backups", json!({"name": "monday"})).await;
+    let problem = problem.problem(422, "invalid");
+    assert_eq!(problem["detail"], "this backend has no files to back up");
+    let made = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&made);
+    let make = move |name: &str| {
+        if name == "full" {
+            return Err(Error::unavailable("no room on the disk"));
+        }
+        count.fetch_add(1, Ordering::SeqCst);
+        Ok(Backup { path: format!("/data/backups/{name}").into(), files: 3, bytes: 42 })
+    };
+    let rig = Rig::with(Options { backup: Some(Box::new(make)), ..Options::default() }).await;
+    let mut client = rig.client().await;
+    let backup = client.post("/v1/backups", json!({"name": "monday"})).await.ok();
+    let expected =
+        json!({"name": "monday", "path": "/data/backups/monday", "files": 3, "bytes": 42});
+    assert_eq!(backup, expected);
+    let backup = client.request("POST", "/v1/backups", "", b"").await.ok();
+    let name = backup["name"].as_str().unwrap();
+    assert!(
+        name.starts_with("backup-20") && name.len() == "backup-20270101T080000Z".len(),
+        "{name}"
+    );
+    client.post("/v1/backups", json!({"name": "full"})).await.problem(503, "unavailable");
+    for name in ["", "..", "../x", "/etc", "a b"] {
+        client.post("/v1/backups", json!({"name": name})).await.problem(422, "invalid");
+    }
+    client.post("/v1/backups", json!({"nmae": "x"})).await.problem(400, "invalid");
+    assert_eq!(made.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn only_own_hosts_are_answered() {
+    let options = Options { hosts: vec!["queue.example".into()], ..Options::default() };
+    let rig = Rig::with(options).await;
+    for host in ["localhost", "127.0.0.1:7788", "[::1]", "queue.example:80"] {
+        rig.client().await.with("host", host).get("/v1/stats").await.ok();
+    }
+    for path in ["/v1/stats", "/livez", "/openapi.json"] {
+        let mut client = rig.client().await.with("host", "evil.example");
+        client.get(path).await.problem(421, "misdirected");
+        let mut client = rig.client().await.with("origin", "https://evil.example");
+        client.get(path).await.problem(403, "forbidden");
+    }
+    rig.client().await.with("origin", "http://localhost:3000").get("/v1/stats").await.ok();
+}
+
+#[tokio::test]
+async fn wrong_paths_and_methods_are_told() {
+    let rig = Rig::new().await;
+    let mut client = rig.client().await;
+    for path in ["/", "/v1", "/v1/jobs", "/v1/topics/a/b/jobs", "/v1/jobs/1/", "/v2/stats"] {
+        client.get(path).await.problem(404, "not_found");
+    }
+    for (method, path, allowed) in [
+        ("GET", "/v1/ack", "POST"),
+        ("PUT", "/v1/jobs/1", "GET,HEAD,DELETE,PATCH"),
+        ("POST", "/v1/topics/t", "GET,HEAD,PUT,DELETE"),
+        ("DELETE", "/livez", "GET,HEAD"),
+        ("OPTIONS", "/v1/stats", "GET,HEAD"),
+        ("TRACE", "/v1/topics/t/jobs", "GET,HEAD,POST"),
+    ] {
+        let answer = client.request(method, path, "", b"").await;
+        let mut given: Vec<_> = answer.header("allow").unwrap().split(',').collect();
+        let mut allowed: Vec<_> = allowed.split(',').collect();
+        given.sort_unstable();
+        allowed.sort_unstable();
+        assert_eq!(given, allowed, "{method} {path}");
+        answer.problem(405, "not_allowed");
+    }
+    assert_eq!(client.request("HEAD", "/v1/stats", "", b"").await.status, 200);
+    client.get("/v1/topics/%FF").await.problem(400, "invalid");
+}
+
+#[tokio::test]
+async fn a_connection_serves_many_requests_in_order() {
+    let rig = Rig::new().await;
+    let mut client = rig.client().await;
+    for _ in 0..3 {
+        client.send("POST", "/v1/topics/t/jobs", "application/json", b"{}").await;
+    }
+    for id in 1..=3 {
+        let answer = client.receive(true).await.unwrap();
+        assert_eq!(answer.expect(201)["id"], id.to_string());
+    }
+}
