@@ -48,7 +48,8 @@ mod work;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::parser::ValueSource;
+use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use client::Client;
 use exit::Failure;
@@ -80,6 +81,11 @@ Examples:
   dormouse serve --data ./dormouse-data
   dormouse put orders '{\"order\": 42}' --json --delay 30m --key 42
   dormouse work orders -- ./cancel-order.sh";
+
+const CONFIG_HELP: &str = "\
+Examples:
+  dormouse config example > dormouse.toml
+  dormouse config check --config dormouse.toml";
 
 /// What every subcommand that talks to a server needs.
 #[derive(clap::Args)]
@@ -135,7 +141,6 @@ impl Global {
 #[derive(Subcommand)]
 enum Command {
     Serve(serve::Args),
-    Bench(bench::Args),
     Put(put::Args),
     Reserve(reserve::Args),
     Ack(ack::Args),
@@ -163,9 +168,11 @@ enum Command {
     Lock(lock::Args),
     Backup(backup::Args),
     Verify(verify::Args),
-    Completions(completions::Args),
     Health(health::Args),
+    Bench(bench::Args),
+    #[command(after_help = CONFIG_HELP)]
     Config(config::Args),
+    Completions(completions::Args),
 }
 
 impl Command {
@@ -214,7 +221,14 @@ impl Command {
 
 /// Reads the arguments, runs the subcommand, says what failed.
 pub(crate) fn main() -> ExitCode {
-    let Cli { global, command } = Cli::parse();
+    let matches = Cli::command().get_matches();
+    let Cli { global, command } = match Cli::from_arg_matches(&matches) {
+        Ok(cli) => cli,
+        Err(error) => error.exit(),
+    };
+    if let Err(failure) = check_place(&matches) {
+        return failure.report();
+    }
     let mut builder = if command.is_threaded() {
         tokio::runtime::Builder::new_multi_thread()
     } else {
@@ -233,13 +247,28 @@ pub(crate) fn main() -> ExitCode {
     }
 }
 
+/// Refuses options that mean nothing to `serve`: one who gives it a token believes that the
+/// server asks for it from then on.
+fn check_place(matches: &ArgMatches) -> Result<(), Failure> {
+    if matches.subcommand_name() != Some("serve") {
+        return Ok(());
+    }
+    for name in ["url", "token", "token_file"] {
+        if matches.value_source(name) == Some(ValueSource::CommandLine) {
+            let option = name.replace('_', "-");
+            let text = format!("--{option} is for commands that talk to a server, not for serve");
+            return Err(Failure::usage(format!("{text}; see `dormouse config example`")));
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn the_tree_of_arguments_is_sound() {
-        use clap::CommandFactory as _;
         Cli::command().debug_assert();
     }
 }

@@ -59,31 +59,50 @@ pub(super) async fn put(global: &Global, path: &str, source: Box<dyn Read>) -> R
     Err(Failure::with(Exit::Error, format!("{} of the lines failed", tally.failed.len())))
 }
 
-async fn send(client: &Client, path: &str, batch: Batch, tally: &mut Tally) -> Result<(), Failure> {
-    let first = batch.numbers[0];
-    let request =
-        Request::post(path).header("content-type", "application/x-ndjson").body(batch.text);
+/// Sends a batch. The server takes none of it if a line makes no sense; such a line is left out
+/// and the rest sent again.
+async fn send(
+    client: &Client,
+    path: &str,
+    mut batch: Batch,
+    tally: &mut Tally,
+) -> Result<(), Failure> {
     let mut pause = BUSY_PAUSE;
     let mut tries = 1;
-    let reply = loop {
-        match client.call(request.clone()).await {
-            Err(failure) if failure.code() == Some("busy") && tries < BUSY_TRIES_MAX => {
-                tokio::time::sleep(pause).await;
-                pause *= 2;
-                tries += 1;
+    while !batch.numbers.is_empty() {
+        let request = Request::post(path)
+            .header("content-type", "application/x-ndjson")
+            .body(batch.lines.join(&b'\n'));
+        let failure = match client.call(request).await {
+            Ok(reply) => {
+                let results: Results = reply.parse()?;
+                for (number, outcome) in batch.numbers.into_iter().zip(results.results) {
+                    tally.count(number, outcome);
+                }
+                return Ok(());
             }
-            Err(failure) => {
-                let last = batch.numbers.last().copied().unwrap_or(first);
-                return Err(failure.about(&format!("lines {first} to {last}")));
-            }
-            Ok(reply) => break reply,
+            Err(failure) => failure,
+        };
+        if failure.code() == Some("busy") && tries < BUSY_TRIES_MAX {
+            tokio::time::sleep(pause).await;
+            pause *= 2;
+            tries += 1;
+        } else if let Some((index, detail)) = blamed(&failure, batch.lines.len()) {
+            batch.lines.remove(index);
+            tally.count(batch.numbers.remove(index), Outcome::invalid(detail));
+        } else {
+            let (first, last) = (batch.numbers[0], batch.numbers[batch.numbers.len() - 1]);
+            return Err(failure.about(&format!("lines {first} to {last}")));
         }
-    };
-    let results: Results = reply.parse()?;
-    for (number, outcome) in batch.numbers.into_iter().zip(results.results) {
-        tally.count(number, outcome);
     }
     Ok(())
+}
+
+/// The line of a batch that the server could not read, and what is wrong with it.
+fn blamed(failure: &Failure, count: usize) -> Option<(usize, &str)> {
+    let (number, detail) = failure.text().strip_prefix("invalid: line ")?.split_once(": ")?;
+    let index = number.parse::<usize>().ok()?.checked_sub(1)?;
+    (index < count).then_some((index, detail))
 }
 
 impl Tally {
@@ -112,13 +131,17 @@ impl Tally {
             let text = format!("{created} created, {duplicate} duplicate, {replaced} replaced");
             return output::print_line(&format!("{text}, {failed} failed"));
         }
-        let failure = |(line, outcome): &(u64, Outcome)| json!({"line": line, "code": outcome.code, "detail": outcome.detail, "id": outcome.id});
+        let mut failures = Vec::new();
+        for (line, one) in &self.failed {
+            let (code, detail, id) = (&one.code, &one.detail, &one.id);
+            failures.push(json!({"line": line, "code": code, "detail": detail, "id": id}));
+        }
         let summary = json!({
             "created": self.created,
             "duplicate": self.duplicate,
             "replaced": self.replaced,
             "failed": failed,
-            "failures": self.failed.iter().map(failure).collect::<Vec<_>>(),
+            "failures": failures,
         });
         output::print_line(&summary.to_string())
     }
@@ -127,7 +150,7 @@ impl Tally {
 /// Some lines, and which they are.
 #[derive(Default)]
 struct Batch {
-    text: Vec<u8>,
+    lines: Vec<Vec<u8>>,
     numbers: Vec<u64>,
 }
 
@@ -140,7 +163,8 @@ impl<R: Read> Lines<R> {
     /// The next lines that are not empty; none at the end.
     fn batch(&mut self) -> Result<Batch, Failure> {
         let mut batch = Batch::default();
-        while batch.numbers.len() < BATCH_JOBS_MAX && batch.text.len() < BATCH_BYTES_MAX {
+        let mut bytes = 0;
+        while batch.numbers.len() < BATCH_JOBS_MAX && bytes < BATCH_BYTES_MAX {
             let mut line = Vec::new();
             let mut source = (&mut self.source).take(LINE_BYTES_MAX as u64);
             let length = source
@@ -156,8 +180,8 @@ impl<R: Read> Lines<R> {
             }
             let line = line.trim_ascii();
             if !line.is_empty() {
-                batch.text.extend_from_slice(line);
-                batch.text.push(b'\n');
+                bytes += line.len() + 1;
+                batch.lines.push(line.to_vec());
                 batch.numbers.push(self.number);
             }
         }
@@ -175,8 +199,20 @@ mod tests {
         let mut lines = Lines { source: BufReader::new(text), number: 0 };
         let batch = lines.batch().unwrap();
         assert_eq!(batch.numbers, [1, 3, 4]);
-        assert_eq!(batch.text, b"{}\n{\"a\":1}\n{}\n");
+        assert_eq!(batch.lines.join(&b'\n'), b"{}\n{\"a\":1}\n{}");
         assert!(lines.batch().unwrap().numbers.is_empty());
+    }
+
+    #[test]
+    fn the_line_to_blame_is_found() {
+        let check = |code: &str, detail: &str, expected: Option<(usize, &str)>| {
+            assert_eq!(blamed(&Failure::of_server(code, detail), 3), expected, "{detail}");
+        };
+        check("invalid", "line 3: unknown field: x", Some((2, "unknown field: x")));
+        check("invalid", "line 4: not of this batch", None);
+        check("invalid", "line 0: no line", None);
+        check("full", "line 1: no", None);
+        check("invalid", "the topic", None);
     }
 
     #[test]

@@ -99,7 +99,10 @@ async fn follow(
         };
         let Some(bytes) = frame.data_ref() else { continue };
         for event in parser.feed(bytes)? {
-            print(global, &event)?;
+            // One without a name and data only says where the stream is.
+            if !event.name.is_empty() || !event.data.is_empty() {
+                print(global, &event)?;
+            }
             if !event.id.is_empty() {
                 *last_id = Some(event.id);
             }

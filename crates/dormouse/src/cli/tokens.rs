@@ -42,6 +42,13 @@ struct Results {
 }
 
 impl Outcome {
+    /// Something that makes no sense.
+    pub(crate) fn invalid(detail: &str) -> Outcome {
+        let (code, detail) = ("invalid".to_owned(), Some(detail.to_owned()));
+        let retryable = Some(false);
+        Outcome { id: None, token: None, code, detail, expires_at: None, retryable }
+    }
+
     /// Only what failed says whether to try again.
     pub(crate) fn is_failure(&self) -> bool {
         self.retryable.is_some()

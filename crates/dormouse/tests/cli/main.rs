@@ -3,3 +3,14 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
 mod bench;
+mod exit;
+mod fake;
+mod job;
+mod lease;
+mod lock;
+mod misc;
+mod put;
+mod real;
+mod topic;
+mod util;
+mod work;

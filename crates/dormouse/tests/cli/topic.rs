@@ -1,0 +1,93 @@
+//! Topics and their settings.
+
+use serde_json::{Value, json};
+
+use crate::fake::{Fake, ok, problem};
+use crate::util::run;
+
+const TOPIC: &str = r#"{"topic":"a","delayed":1,"ready":2,"urgent":0,"leased":3,"dead":4,"bytes":5,
+"waiters":6,"oldest_ready_ms":7,"paused":true,"paused_ms":1000,
+"settings":{"ttr_ms":60000,"attempts_max":16,"backoff":{"fixed":1000},"jobs_max":null},
+"totals":{"puts":9}}"#;
+
+#[test]
+fn topics_are_listed_to_the_end() {
+    let fake = Fake::start(|seen| match seen.path.contains("after=a") {
+        false => ok(&format!(r#"{{"topics":[{TOPIC}],"next":"a"}}"#)),
+        true => ok(r#"{"topics":[{"topic":"b","delayed":0,"ready":0,"leased":0,"dead":0}]}"#),
+    });
+    let done = run(&fake.url, &["topics"]).exits(0);
+    assert_eq!(done.stdout.lines().count(), 3, "{}", done.stdout);
+    assert!(done.stdout.contains("paused"));
+    let done = run(&fake.url, &["topics", "-o", "json"]).exits(0);
+    let document: Value = serde_json::from_str(&done.stdout).unwrap();
+    assert_eq!(document["topics"][1]["topic"], "b");
+}
+
+#[test]
+fn a_topic_is_shown_with_its_settings() {
+    let fake = Fake::always(200, TOPIC);
+    let done = run(&fake.url, &["topic", "show", "a"]).exits(0);
+    for line in ["settings.ttr_ms         60000", "totals.puts             9"] {
+        assert!(done.stdout.lines().any(|found| found == line), "{line}: {}", done.stdout);
+    }
+}
+
+#[test]
+fn what_is_not_set_stays() {
+    let fake = Fake::always(200, TOPIC);
+    run(&fake.url, &["topic", "set", "a", "--ttr", "5m", "--dead-ttl", "30d"]).exits(0);
+    let put = fake.seen().pop().unwrap();
+    assert_eq!(put.line(), "PUT /v1/topics/a");
+    let expected = json!({"ttr": 300_000, "attempts_max": 16, "backoff": {"fixed": 1000},
+                          "dead_ttl": 2_592_000_000_u64});
+    assert_eq!(put.json(), expected);
+
+    let fake = Fake::always(200, TOPIC);
+    run(&fake.url, &["topic", "set", "a", "--jobs-max", "9", "--reset"]).exits(0);
+    assert_eq!(fake.only().json(), json!({"jobs_max": 9}));
+
+    let fake = Fake::start(|seen| match seen.method.as_str() {
+        "GET" => problem(404, "not_found"),
+        _ => ok(TOPIC),
+    });
+    run(&fake.url, &["topic", "set", "new", "--dead-max", "9"]).exits(0);
+    assert_eq!(fake.seen().pop().unwrap().json(), json!({"dead_max": 9}));
+}
+
+#[test]
+fn pause_resume_and_kick() {
+    let check = |args: &[&str], path: &str, body: Value, stdout: &str| {
+        let fake = Fake::always(200, r#"{"count":2}"#);
+        let done = run(&fake.url, args).exits(0);
+        assert_eq!((fake.only().path.as_str(), fake.only().json()), (path, body));
+        assert_eq!(done.stdout, stdout);
+    };
+    let minutes = json!({"for": 600_000});
+    check(&["pause", "a", "--for", "10m"], "/v1/topics/a/pause", minutes, "paused\n");
+    check(&["pause", "a"], "/v1/topics/a/pause", json!({}), "paused\n");
+    check(&["resume", "a"], "/v1/topics/a/resume", Value::Null, "resumed\n");
+    check(&["kick", "a", "--all"], "/v1/topics/a/kick", json!({}), "2 kicked\n");
+    check(&["kick", "a", "--max", "5"], "/v1/topics/a/kick", json!({"max": 5}), "2 kicked\n");
+    check(&["revive", "a", "--all"], "/v1/topics/a/revive", json!({}), "2 revived\n");
+}
+
+#[test]
+fn a_forecast_is_a_chart() {
+    let answer = r#"{"from":"2027-01-01T08:00:00.000Z","to":"2027-01-01T10:00:00.000Z",
+                     "step_ms":3600000,"counts":[2,1]}"#;
+    let fake = Fake::always(200, answer);
+    let args = ["forecast", "a", "--from", "2027-01-01T09:00:00+01:00", "--step", "1h"];
+    let done = run(&fake.url, &args).exits(0);
+    let path = "/v1/topics/a/forecast?from=2027-01-01T08%3A00%3A00Z&step=3600000";
+    assert_eq!(fake.only().path, path);
+    let last = done.stdout.lines().last().unwrap();
+    assert_eq!(last, format!("2027-01-01T09:00:00.000Z     1  {}", "#".repeat(25)));
+}
+
+#[test]
+fn stats_are_pairs() {
+    let fake = Fake::always(200, TOPIC);
+    let done = run(&fake.url, &["stats"]).exits(0);
+    assert!(done.stdout.contains("delayed                 1\n"), "{}", done.stdout);
+}
