@@ -116,8 +116,9 @@ fn decode(text: &str) -> Result<String, Problem> {
         match byte {
             b'+' => bytes.push(b' '),
             b'%' => {
-                let hex = after.get(..2).and_then(|hex| std::str::from_utf8(hex).ok());
-                let decoded = hex.and_then(|hex| u8::from_str_radix(hex, 16).ok());
+                let digit = |at: usize| char::from(*after.get(at)?).to_digit(16);
+                let decoded = digit(0).zip(digit(1)).map(|(high, low)| high * 16 + low);
+                let decoded = decoded.and_then(|byte| u8::try_from(byte).ok());
                 let Some(decoded) = decoded else { return Err(badly_encoded()) };
                 bytes.push(decoded);
                 rest = after.get(2..).unwrap_or_default();
