@@ -13,7 +13,12 @@ pub(crate) struct Package {
 }
 
 /// What the tests of this repository need besides Rust.
-pub(crate) const NEEDED: &[Package] = &[];
+pub(crate) const NEEDED: &[Package] = &[
+    // The README's examples.
+    Package { program: "curl", package: "curl" },
+    // schemathesis, from PyPI.
+    Package { program: "pip3", package: "python3-pip" },
+];
 
 /// How this process may install packages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,6 +6,7 @@
 #![allow(clippy::print_stdout, reason = "a command-line tool speaks on stdout")]
 
 mod install;
+mod schemathesis;
 mod soak;
 mod step;
 mod test;
@@ -20,6 +21,7 @@ cargo xtask <command>
   test [-p PACKAGE] [--no-nextest]  everything a change must pass, in order:
                                     tidy, fmt, clippy, tests, doc tests, docs
   tidy                              only the checks of text and layout
+  schemathesis [--examples N]       random requests by the OpenAPI document (default 20 each)
   soak [--minutes N]                the long campaigns, N minutes each (default 10)
   install [--dry-run]               the Debian packages the tests need
   help                              this text
@@ -42,6 +44,7 @@ fn main() -> ExitCode {
 enum Task {
     Test(test::Options),
     Tidy,
+    Schemathesis { examples: u64 },
     Soak { minutes: u64 },
     Install { dry_run: bool },
     Help,
@@ -51,6 +54,7 @@ fn run(root: &Path, task: &Task) -> Result<(), String> {
     match task {
         Task::Test(options) => test::run(root, options),
         Task::Tidy => tidy::run(root),
+        Task::Schemathesis { examples } => schemathesis::run(root, *examples),
         Task::Soak { minutes } => soak::run(root, *minutes),
         Task::Install { dry_run } => install::ensure(install::NEEDED, *dry_run),
         Task::Help => {
@@ -81,7 +85,14 @@ fn parse(words: &[String]) -> Result<Task, String> {
             Task::Test(options)
         }
         "tidy" => Task::Tidy,
-        "soak" => Task::Soak { minutes: parse_minutes(&mut rest)? },
+        "schemathesis" => {
+            let (default, max) = (schemathesis::EXAMPLES_DEFAULT, schemathesis::EXAMPLES_MAX);
+            Task::Schemathesis { examples: parse_number(&mut rest, "--examples", default, max)? }
+        }
+        "soak" => {
+            let (default, max) = (soak::MINUTES_DEFAULT, soak::MINUTES_MAX);
+            Task::Soak { minutes: parse_number(&mut rest, "--minutes", default, max)? }
+        }
         "install" => match rest.next() {
             None => Task::Install { dry_run: false },
             Some("--dry-run") => Task::Install { dry_run: true },
@@ -96,14 +107,20 @@ fn parse(words: &[String]) -> Result<Task, String> {
     }
 }
 
-fn parse_minutes<'a>(rest: &mut impl Iterator<Item = &'a str>) -> Result<u64, String> {
+/// The one number a command takes, or its default.
+fn parse_number<'a>(
+    rest: &mut impl Iterator<Item = &'a str>,
+    option: &str,
+    default: u64,
+    max: u64,
+) -> Result<u64, String> {
     match rest.next() {
-        None => Ok(soak::MINUTES_DEFAULT),
-        Some("--minutes") => {
-            let minutes = rest.next().and_then(|word| word.parse().ok());
-            minutes
-                .filter(|minutes| (1..=soak::MINUTES_MAX).contains(minutes))
-                .ok_or(format!("--minutes wants a number from 1 to {}", soak::MINUTES_MAX))
+        None => Ok(default),
+        Some(word) if word == option => {
+            let number = rest.next().and_then(|word| word.parse().ok());
+            number
+                .filter(|number| (1..=max).contains(number))
+                .ok_or(format!("{option} wants a number from 1 to {max}"))
         }
         Some(other) => Err(unknown(other)),
     }
@@ -146,6 +163,9 @@ mod tests {
         );
         check("soak", Ok(Task::Soak { minutes: soak::MINUTES_DEFAULT }));
         check("soak --minutes 3", Ok(Task::Soak { minutes: 3 }));
+        let examples = schemathesis::EXAMPLES_DEFAULT;
+        check("schemathesis", Ok(Task::Schemathesis { examples }));
+        check("schemathesis --examples 7", Ok(Task::Schemathesis { examples: 7 }));
         check("install --dry-run", Ok(Task::Install { dry_run: true }));
     }
 

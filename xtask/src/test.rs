@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use crate::install;
 use crate::step::{Invocation, Step, run_all};
 use crate::tidy;
+use crate::{install, schemathesis};
 
 /// How to run the tests.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,13 +19,17 @@ pub(crate) struct Options {
 pub(crate) fn run(root: &Path, options: &Options) -> Result<(), String> {
     let nextest = options.nextest && nextest_is_installed(root);
     let mut steps = vec![Step::new("tidy", "cargo xtask tidy", || tidy::run(root))];
-    if !install::NEEDED.is_empty() {
-        steps.push(Step::new("install", "cargo xtask install", || {
-            install::ensure(install::NEEDED, false)
-        }));
-    }
+    steps.push(Step::new("install", "cargo xtask install", || {
+        install::ensure(install::NEEDED, false)
+    }));
     for (name, invocation) in cargo_steps(root, options.package.as_deref(), nextest) {
         steps.push(Step::command(name, root, invocation));
+    }
+    if options.package.is_none() {
+        let examples = schemathesis::EXAMPLES_DEFAULT;
+        steps.push(Step::new("schemathesis", "cargo xtask schemathesis", move || {
+            schemathesis::run(root, examples)
+        }));
     }
     run_all("test", &steps)
 }
