@@ -119,6 +119,15 @@ pub(crate) struct Global {
         help_heading = "Server"
     )]
     pub(crate) token_file: Option<std::path::PathBuf>,
+    /// Trust the certificates in this file, not those that the system trusts
+    #[arg(
+        long,
+        global = true,
+        env = "DORMOUSE_CA_FILE",
+        value_name = "FILE",
+        help_heading = "Server"
+    )]
+    pub(crate) ca_file: Option<std::path::PathBuf>,
     /// How to print data: json is what the server answered
     #[arg(
         short,
@@ -253,7 +262,7 @@ fn check_place(matches: &ArgMatches) -> Result<(), Failure> {
     if matches.subcommand_name() != Some("serve") {
         return Ok(());
     }
-    for name in ["url", "token", "token_file"] {
+    for name in ["url", "token", "token_file", "ca_file"] {
         if matches.value_source(name) == Some(ValueSource::CommandLine) {
             let option = name.replace('_', "-");
             let text = format!("--{option} is for commands that talk to a server, not for serve");

@@ -189,7 +189,8 @@ mod tests {
 
     fn route() -> Route {
         let url = "http://localhost:7788".to_owned();
-        let global = Global { url, token: None, token_file: None, output: Output::Json };
+        let global =
+            Global { url, token: None, token_file: None, ca_file: None, output: Output::Json };
         global.client().unwrap().route().unwrap()
     }
 

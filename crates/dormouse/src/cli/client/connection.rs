@@ -11,6 +11,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+use super::tls::Connector;
 use super::url::Url;
 use crate::cli::exit::Failure;
 
@@ -30,8 +31,8 @@ pub(super) struct Lost {
 }
 
 impl Connection {
-    pub(super) async fn open(url: &Url) -> Result<Connection, Failure> {
-        match timeout(CONNECT_MAX, connect(url)).await {
+    pub(super) async fn open(url: &Url, tls: Option<&Connector>) -> Result<Connection, Failure> {
+        match timeout(CONNECT_MAX, connect(url, tls)).await {
             Ok(connection) => connection,
             Err(_) => {
                 let limit_s = CONNECT_MAX.as_secs();
@@ -63,7 +64,7 @@ impl Connection {
     }
 }
 
-async fn connect(url: &Url) -> Result<Connection, Failure> {
+async fn connect(url: &Url, tls: Option<&Connector>) -> Result<Connection, Failure> {
     let failed = |error: &dyn std::fmt::Display| {
         Failure::unreachable(format!("cannot reach {url}: {error}; is the server running?"))
     };
@@ -71,11 +72,14 @@ async fn connect(url: &Url) -> Result<Connection, Failure> {
         TcpStream::connect((url.host.as_str(), url.port)).await.map_err(|error| failed(&error))?;
     stream.set_nodelay(true).map_err(|error| failed(&error))?;
     let socket = stream.as_fd().try_clone_to_owned().map_err(|error| failed(&error))?.into();
-    if url.is_tls {
-        let text = format!("{url}: this dormouse was built without tls; use http, or a build with");
-        return Err(Failure::usage(format!("{text} the feature tls")));
-    }
-    let sender = handshake(stream).await.map_err(|error| failed(&error))?;
+    let sender = match tls {
+        Some(tls) => {
+            let stream = tls.connect(&url.host, stream).await.map_err(|error| failed(&error))?;
+            handshake(stream).await
+        }
+        None => handshake(stream).await,
+    };
+    let sender = sender.map_err(|error| failed(&error))?;
     Ok(Connection { sender, socket })
 }
 

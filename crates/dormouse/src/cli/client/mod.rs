@@ -4,6 +4,7 @@ mod connection;
 mod reply;
 mod request;
 mod route;
+mod tls;
 mod url;
 
 use std::future::Future;
@@ -23,6 +24,7 @@ use connection::Connection;
 pub(crate) use reply::Reply;
 pub(crate) use request::{Request, encode, fields};
 pub(crate) use route::Route;
+use tls::Connector;
 use url::Url;
 
 /// How long a reply may take beyond what the request itself waits.
@@ -37,6 +39,8 @@ const WITHDRAW_MAX: Duration = Duration::from_secs(2);
 /// A client of one server.
 pub(crate) struct Client {
     url: Url,
+    /// For an address that wants HTTPS.
+    tls: Option<Connector>,
     authorization: Option<HeaderValue>,
     idle: Mutex<Vec<Connection>>,
 }
@@ -52,7 +56,12 @@ impl Client {
                 Some(value)
             }
         };
-        Ok(Client { url: Url::parse(&global.url)?, authorization, idle: Mutex::default() })
+        let url = Url::parse(&global.url)?;
+        let tls = match url.is_tls {
+            true => Some(Connector::new(global.ca_file.as_deref())?),
+            false => None,
+        };
+        Ok(Client { url, tls, authorization, idle: Mutex::default() })
     }
 
     /// Sends a request; an answer that is not a success is a failure.
@@ -133,7 +142,7 @@ impl Client {
             Ok(response) => response,
             Err(lost) => {
                 let Some(unsent) = lost.unsent else { return Err(self.broken(&lost.error)) };
-                *connection = Connection::open(&self.url).await?;
+                *connection = Connection::open(&self.url, self.tls.as_ref()).await?;
                 connection.send(unsent).await.map_err(|lost| self.broken(&lost.error))?
             }
         };
@@ -155,7 +164,7 @@ impl Client {
                 return Ok(idle);
             }
         }
-        Connection::open(&self.url).await
+        Connection::open(&self.url, self.tls.as_ref()).await
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<Connection>> {

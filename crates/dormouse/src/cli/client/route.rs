@@ -47,7 +47,13 @@ mod tests {
 
     fn route(url: &str, token: Option<&str>) -> Result<Route, Failure> {
         let token = token.map(str::to_owned);
-        let global = Global { url: url.into(), token, token_file: None, output: Output::Table };
+        let global = Global {
+            url: url.into(),
+            token,
+            token_file: None,
+            ca_file: None,
+            output: Output::Table,
+        };
         global.client()?.route()
     }
 
