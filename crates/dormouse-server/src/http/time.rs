@@ -109,7 +109,8 @@ impl<'de> Deserialize<'de> for InstantMs {
 }
 
 macro_rules! schema {
-    ($type:ty, $name:literal, [$($kind:ident),+], $format:expr, $text:literal, $examples:expr) => {
+    ($type:ty, $name:literal, [$($kind:ident),+], $format:expr, $text:literal, $minimum:expr,
+        $pattern:expr, $examples:expr) => {
         impl utoipa::PartialSchema for $type {
             fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
                 use utoipa::openapi::schema::{ObjectBuilder, SchemaType, Type};
@@ -121,6 +122,8 @@ macro_rules! schema {
                 ObjectBuilder::new()
                     .schema_type(kind)
                     .examples($examples)
+                    .minimum($minimum)
+                    .pattern($pattern)
                     .format($format)
                     .description(Some($text))
                     .into()
@@ -141,6 +144,8 @@ schema!(
     [String, Integer],
     None,
     "\"30m\", \"1h 30m\", \"30d\", \"PT30M\", or ms",
+    Some(0),
+    Some("^[0-9P]"),
     [Value::from("30m"), Value::from(1_500)]
 );
 schema!(
@@ -149,6 +154,8 @@ schema!(
     [String, Integer],
     None,
     "RFC 3339, or ms since 1970 UTC",
+    Some(0),
+    Some("^[0-9]"),
     [Value::from("2027-01-01T09:00:00+01:00"), Value::from(1_798_790_400_000_i64)]
 );
 schema!(
@@ -157,6 +164,8 @@ schema!(
     [String],
     Some(utoipa::openapi::SchemaFormat::KnownFormat(utoipa::openapi::KnownFormat::DateTime)),
     "RFC 3339, UTC, with ms",
+    None::<i32>,
+    None::<String>,
     ["2027-01-01T08:00:00.000Z"]
 );
 

@@ -73,6 +73,35 @@ async fn who_leaves_when_a_job_comes_due_loses_nothing() {
     }
 }
 
+/// Whether the answer was on its way or not: at the latest the end of the lease brings it back.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_outlives_its_client_whenever_that_leaves() {
+    let rig = Rig::new().await;
+    let mut client = rig.client().await;
+    for round in 0..100 {
+        let form = json!({"delay": "1s", "ttr": "1s"});
+        client.post("/v1/topics/t/jobs", form).await.expect(201);
+        let leaving = poll(&rig, "t").await;
+        rig.await_waiters("t", 1).await;
+        let gone = tokio::spawn(async move {
+            for _ in 0..round % 10 {
+                tokio::task::yield_now().await;
+            }
+            drop(leaving);
+        });
+        rig.advance(1);
+        gone.await.unwrap();
+        rig.advance(1);
+        let next =
+            client.request("POST", "/v1/topics/t/reserve", "application/json", WAIT.as_bytes());
+        let next = tokio::time::timeout(Duration::from_secs(10), next).await;
+        let given = next.expect("the job is lost").ok();
+        let attempt = given["jobs"][0]["attempt"].as_u64().unwrap();
+        assert!((1..=2).contains(&attempt), "round {round}: {given}");
+        client.post("/v1/ack", json!({"token": given["jobs"][0]["token"]})).await.ok();
+    }
+}
+
 /// Likewise with locks.
 #[tokio::test]
 async fn who_leaves_takes_no_lock_along() {

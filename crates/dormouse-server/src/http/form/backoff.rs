@@ -28,7 +28,7 @@ pub(crate) enum BackoffForm {
 pub(crate) struct ExponentialForm {
     base: SpanMs,
     #[serde(default = "two")]
-    #[schema(default = 2)]
+    #[schema(default = 2, minimum = 1, maximum = 4294967295u32)]
     factor: u32,
     cap: SpanMs,
 }

@@ -18,4 +18,4 @@ pub(crate) use job::{IdOut, JobOut, LeasedOut, StateOut, TokenOut};
 pub(crate) use none::NoFields;
 pub(crate) use put::{OnConflictForm, PutAnswer, PutForm, PutItem, PutOut, PutResults};
 pub(crate) use reserve::{JobsOut, ReserveForm, ReserveTopicForm};
-pub(crate) use topic::{SettingsForm, SettingsOut, StatsOut, TopicOut};
+pub(crate) use topic::{SettingsForm, SettingsOut, StatsOut, TopicOut, TopicText};

@@ -5,7 +5,7 @@ use dormouse_core::topic::TopicName;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::LeasedOut;
+use super::{LeasedOut, TopicText};
 use crate::http::problem::Problem;
 use crate::http::time::SpanMs;
 
@@ -29,7 +29,7 @@ pub(crate) struct ReserveTopicForm {
 #[schema(as = Reserve)]
 pub(crate) struct ReserveForm {
     /// From these topics.
-    #[schema(min_items = 1, max_items = 1000)]
+    #[schema(value_type = Vec<TopicText>, min_items = 1, max_items = 1000)]
     topics: Vec<String>,
     /// At most so many jobs.
     #[schema(default = 1, minimum = 1, maximum = 4096)]

@@ -9,6 +9,18 @@ use super::BackoffForm;
 use super::backoff::BackoffOut;
 use crate::http::time::SpanMs;
 
+/// A topic's name; a description only.
+#[derive(ToSchema)]
+#[schema(
+    as = TopicName,
+    value_type = String,
+    min_length = 1,
+    max_length = 200,
+    pattern = "^[A-Za-z0-9+/;.$_():][A-Za-z0-9+/;.$_():-]*$"
+)]
+#[expect(dead_code, reason = "describes the name")]
+pub(crate) struct TopicText(String);
+
 /// All settings of a topic; what is absent has its default again.
 #[derive(Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -17,6 +29,7 @@ pub(crate) struct SettingsForm {
     /// Lease time of jobs put without one.
     ttr: Option<SpanMs>,
     /// Attempts of jobs put without a number.
+    #[schema(minimum = 0, maximum = 4294967295u32)]
     attempts_max: Option<u32>,
     /// Backoff of jobs put without one.
     backoff: Option<BackoffForm>,

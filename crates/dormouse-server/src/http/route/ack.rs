@@ -13,7 +13,7 @@ use crate::desk::{Custody, unexpected};
 use crate::http::App;
 use crate::http::api::{EndProblems, Problems, Sent};
 use crate::http::caller::Caller;
-use crate::http::form::{LeasedOut, ReserveForm};
+use crate::http::form::{LeasedOut, ReserveForm, TokenOut};
 use crate::http::params::Params;
 use crate::http::payload::Payload;
 use crate::http::reply::{Outcome, carrying, json};
@@ -24,9 +24,10 @@ use crate::http::reply::{Outcome, carrying, json};
 #[schema(as = Ack)]
 pub(crate) struct AckForm {
     /// One lease.
+    #[schema(value_type = Option<TokenOut>)]
     token: Option<String>,
     /// Or many.
-    #[schema(max_items = 4096)]
+    #[schema(value_type = Option<Vec<TokenOut>>, max_items = 4096)]
     tokens: Option<Vec<String>>,
     /// Then take the next jobs.
     reserve: Option<ReserveForm>,

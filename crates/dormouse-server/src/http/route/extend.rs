@@ -12,6 +12,7 @@ use crate::access::Verb;
 use crate::http::App;
 use crate::http::api::{ExtendProblems, Problems, Sent};
 use crate::http::caller::Caller;
+use crate::http::form::TokenOut;
 use crate::http::params::Params;
 use crate::http::payload::Payload;
 use crate::http::reply::Outcome;
@@ -23,9 +24,10 @@ use crate::http::time::SpanMs;
 #[schema(as = Extend)]
 pub(crate) struct ExtendForm {
     /// One lease.
+    #[schema(value_type = Option<TokenOut>)]
     token: Option<String>,
     /// Or many.
-    #[schema(max_items = 4096)]
+    #[schema(value_type = Option<Vec<TokenOut>>, max_items = 4096)]
     tokens: Option<Vec<String>>,
     /// Ends so long from now; else after the lease's own ttr.
     ttr: Option<SpanMs>,

@@ -15,7 +15,7 @@ use crate::desk::unexpected;
 use crate::http::App;
 use crate::http::api::{EndProblems, InTheWay, Missing, Problems, Sent};
 use crate::http::caller::Caller;
-use crate::http::form::IdOut;
+use crate::http::form::{IdOut, TokenOut};
 use crate::http::params::Params;
 use crate::http::path::{IdPath, InJob, KeyPath};
 use crate::http::payload::Payload;
@@ -27,9 +27,10 @@ use crate::http::reply::{Outcome, ok};
 #[schema(as = Kill)]
 pub(crate) struct KillForm {
     /// One lease.
+    #[schema(value_type = Option<TokenOut>)]
     token: Option<String>,
     /// Or many.
-    #[schema(max_items = 4096)]
+    #[schema(value_type = Option<Vec<TokenOut>>, max_items = 4096)]
     tokens: Option<Vec<String>>,
     /// Kept with the job.
     error: Option<String>,

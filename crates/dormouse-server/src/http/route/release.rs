@@ -12,6 +12,7 @@ use crate::access::Verb;
 use crate::http::App;
 use crate::http::api::{EndProblems, Problems, Sent};
 use crate::http::caller::Caller;
+use crate::http::form::TokenOut;
 use crate::http::params::Params;
 use crate::http::payload::Payload;
 use crate::http::reply::Outcome;
@@ -23,9 +24,10 @@ use crate::http::time::SpanMs;
 #[schema(as = Release)]
 pub(crate) struct ReleaseForm {
     /// One lease.
+    #[schema(value_type = Option<TokenOut>)]
     token: Option<String>,
     /// Or many.
-    #[schema(max_items = 4096)]
+    #[schema(value_type = Option<Vec<TokenOut>>, max_items = 4096)]
     tokens: Option<Vec<String>>,
     /// Due again so long from now; else at once.
     delay: Option<SpanMs>,
