@@ -4,11 +4,15 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 use tokio::net::TcpStream;
 
-/// A socket that can tell whether its other end has closed it.
+/// A socket that knows what became of its other end. The system is asked, because what the runtime
+/// heard last may be old.
 pub(crate) trait Peer {
-    /// Asks the system now, because what the runtime heard last may be old: a client that left
-    /// just before its answer came is told from one that waits only so.
+    /// It has closed. Asked before something is sent: afterwards it may have read it and closed.
     fn has_left(&self) -> bool;
+
+    /// It has thrown away what was sent: its system answers so for a socket that nobody reads any
+    /// more. Who reads everything and closes does not cause that.
+    fn has_refused(&self) -> bool;
 }
 
 impl Peer for TcpStream {
@@ -20,6 +24,10 @@ impl Peer for TcpStream {
             Err(_) => true,
         }
     }
+
+    fn has_refused(&self) -> bool {
+        !matches!(self.take_error(), Ok(None))
+    }
 }
 
 #[cfg(feature = "tls")]
@@ -27,5 +35,9 @@ impl Peer for tokio_rustls::server::TlsStream<TcpStream> {
     /// Sees a connection that broke, not one that was closed in good order: that is a message.
     fn has_left(&self) -> bool {
         self.get_ref().0.has_left()
+    }
+
+    fn has_refused(&self) -> bool {
+        self.get_ref().0.has_refused()
     }
 }

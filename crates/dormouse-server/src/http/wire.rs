@@ -71,9 +71,14 @@ impl Line {
         self.lock().leaving.push(leaving);
     }
 
-    /// Everything given to hyper is in the socket. What it carried is the client's now, if there
-    /// still is one; else it is given back.
-    fn flushed(&self, has_left: impl FnOnce() -> bool) {
+    /// Whether leases or a lock wait for the socket to take them.
+    fn carries(&self) -> bool {
+        self.lock().leaving.iter().any(|leaving| leaving.custody.is_some())
+    }
+
+    /// Everything given to hyper is in the socket. What it carried is the client's now, unless the
+    /// client refused it; then it is given back.
+    fn flushed(&self, has_refused: impl FnOnce() -> bool) {
         let mut state = self.lock();
         if state.leaving.iter().any(|leaving| leaving.last) {
             state.phase = Phase::Idle;
@@ -81,7 +86,7 @@ impl Line {
         let left = std::mem::take(&mut state.leaving);
         drop(state);
         let mut carried = left.into_iter().filter_map(|leaving| leaving.custody).peekable();
-        if carried.peek().is_some() && !has_left() {
+        if carried.peek().is_some() && !has_refused() {
             carried.for_each(Custody::hand_over);
         }
     }
@@ -187,7 +192,15 @@ impl<S> Wire<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> Wire<S> {
+impl<S: AsyncWrite + Peer + Unpin> Wire<S> {
+    /// A client that closed before it can have read all of an answer does not get its leases.
+    fn before_write(&self) -> io::Result<()> {
+        if self.line.carries() && self.socket.has_left() {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        Ok(())
+    }
+
     fn after_write(
         &mut self,
         cx: &mut Context<'_>,
@@ -209,6 +222,7 @@ impl<S: AsyncWrite + Peer + Unpin> AsyncWrite for Wire<S> {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
+        self.before_write()?;
         let written = Pin::new(&mut self.socket).poll_write(cx, buf);
         self.after_write(cx, written)
     }
@@ -218,6 +232,7 @@ impl<S: AsyncWrite + Peer + Unpin> AsyncWrite for Wire<S> {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        self.before_write()?;
         let written = Pin::new(&mut self.socket).poll_write_vectored(cx, bufs);
         self.after_write(cx, written)
     }
@@ -233,7 +248,7 @@ impl<S: AsyncWrite + Peer + Unpin> AsyncWrite for Wire<S> {
                 self.stall = None;
                 // hyper flushes only after it has written everything it was given.
                 if result.is_ok() {
-                    self.line.flushed(|| self.socket.has_left());
+                    self.line.flushed(|| self.socket.has_refused());
                 }
                 Poll::Ready(result)
             }

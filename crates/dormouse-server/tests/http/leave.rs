@@ -102,6 +102,21 @@ async fn a_job_outlives_its_client_whenever_that_leaves() {
     }
 }
 
+/// The opposite: who reads the answer and closes at once, as curl does, keeps the lease.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn who_leaves_with_a_job_keeps_it() {
+    let rig = Rig::new().await;
+    let mut client = rig.client().await;
+    for round in 0..300 {
+        client.post("/v1/topics/t/jobs", json!({})).await.expect(201);
+        let mut leaving = rig.client().await;
+        let given = leaving.post("/v1/topics/t/reserve", json!({})).await.ok();
+        drop(leaving);
+        let acked = client.post("/v1/ack", json!({"token": given["jobs"][0]["token"]})).await.ok();
+        assert_eq!(acked["code"], "done", "round {round}");
+    }
+}
+
 /// Likewise with locks.
 #[tokio::test]
 async fn who_leaves_takes_no_lock_along() {
