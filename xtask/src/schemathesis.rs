@@ -16,7 +16,7 @@ const ENDLESS: &str = "/v1/events";
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\
     response_headers_conformance,response_schema_conformance,allow_header_conformance";
 
-/// A topic's own limit can be set to 0 through the API, and then a put is rightly answered with 507.
+/// A topic's own limit can be set to 0 through the API; then a put is rightly answered with 507.
 const CONFIG: &str = "[checks.not_a_server_error]\n\
     expected-statuses = ['1xx', '2xx', '3xx', '4xx', '507']\n";
 

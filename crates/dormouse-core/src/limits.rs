@@ -80,7 +80,7 @@ pub const HTTP_BODIES_BYTES_MAX: usize = 64 << 20;
 /// Bytes of all answers that clients have not read yet; beyond it `busy`.
 pub const HTTP_ANSWERS_BYTES_MAX: usize = 48 << 20;
 /// Pages of jobs that are read from the store and written as JSON at once; others wait.
-pub const HTTP_PAGES_MAX: usize = 2;
+pub const HTTP_PAGES_MAX: usize = 1;
 /// Time for a request's line and headers, from their first byte on.
 pub const HTTP_HEAD_MS_MAX: u64 = 10_000;
 /// Time a connection may be silent between requests; before the first one, `HTTP_HEAD_MS_MAX`.

@@ -1,0 +1,89 @@
+//! The server in a memory cgroup of 256 MiB, where the machine lets us make one.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+const MEMORY: &str = "268435456";
+
+/// A running `dormouse serve`.
+pub(crate) struct Server {
+    child: Child,
+    addr: SocketAddr,
+    cage: Option<PathBuf>,
+    _data: tempfile::TempDir,
+}
+
+impl Server {
+    pub(crate) fn start() -> Server {
+        let data = tempfile::tempdir().unwrap();
+        let cage = make_cage();
+        let mut command = Command::new("sh");
+        // The process joins before it becomes the server, so that every byte counts.
+        let join = cage
+            .as_ref()
+            .map_or(String::new(), |cage| format!("echo $$ > {}/cgroup.procs && ", cage.display()));
+        command
+            .arg("-c")
+            .arg(format!("{join}ulimit -n 8192; exec \"$0\" \"$@\""))
+            .arg(env!("CARGO_BIN_EXE_dormouse"))
+            .args(["serve", "--http", "127.0.0.1:0", "--data"])
+            .arg(data.path().join("data"))
+            .stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let addr = line.trim().rsplit_once("http://").expect(&line).1.parse().unwrap();
+        Server { child, addr, cage, _data: data }
+    }
+
+    pub(crate) fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// The most memory it ever had.
+    pub(crate) fn rss_max(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() << 10
+    }
+
+    pub(crate) fn cage(&self) -> String {
+        self.cage.as_ref().map_or("none, not allowed".into(), |cage| cage.display().to_string())
+    }
+
+    pub(crate) fn stop(mut self) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        let status = self.child.wait().unwrap();
+        assert!(status.success(), "{status}");
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if let Some(cage) = &self.cage {
+            let _ = fs::remove_dir(cage);
+        }
+    }
+}
+
+/// Version 1 or 2 of cgroups; `None` if neither lets us.
+fn make_cage() -> Option<PathBuf> {
+    let name = format!("dormouse-abuse-{}", std::process::id());
+    let trees =
+        [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")];
+    trees.iter().find_map(|(tree, limit)| {
+        let cage = PathBuf::from(tree).join(&name);
+        fs::create_dir(&cage).ok()?;
+        if fs::write(cage.join(limit), MEMORY).is_ok() {
+            return Some(cage);
+        }
+        let _ = fs::remove_dir(&cage);
+        None
+    })
+}

@@ -1,0 +1,30 @@
+//! A client as it should be: put, reserve, ack, and how long each answer took.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use crate::wire::{Conn, post};
+
+/// p99, the slowest, and how many.
+pub(crate) async fn measure(addr: SocketAddr, time: Duration) -> (Duration, Duration, usize) {
+    let mut conn = Conn::open(addr).await;
+    let mut took = Vec::new();
+    let started = Instant::now();
+    while started.elapsed() < time {
+        let mut timed = async |request: Vec<u8>, expected: u16| {
+            let asked = Instant::now();
+            let (status, text) = conn.ask(&request).await;
+            took.push(asked.elapsed());
+            assert_eq!(status, expected, "{text}");
+            text
+        };
+        timed(post("/v1/topics/normal/jobs", r#"{"text": "hello"}"#), 201).await;
+        let jobs = timed(post("/v1/topics/normal/reserve", "{}"), 200).await;
+        let token = jobs.split(r#""token":""#).nth(1).and_then(|rest| rest.split('"').next());
+        let token = token.unwrap_or_else(|| panic!("no job: {jobs}"));
+        timed(post("/v1/ack", &format!(r#"{{"token": "{token}"}}"#)), 200).await;
+    }
+    took.sort_unstable();
+    let p99 = took[took.len() * 99 / 100];
+    (p99, *took.last().unwrap(), took.len())
+}
