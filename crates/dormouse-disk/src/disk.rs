@@ -20,7 +20,7 @@ pub trait Disk: Send + Sync {
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
     /// Removes a file. Readers that have it open may go on.
     fn remove(&self, name: &str) -> io::Result<()>;
-    /// All names, in no order.
+    /// The names of all files, in no order.
     fn list(&self) -> io::Result<Vec<String>>;
     /// Makes creates, renames and removes durable.
     fn sync_dir(&self) -> io::Result<()>;
@@ -86,8 +86,12 @@ impl Disk for RealDisk {
     fn list(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in fs::read_dir(&self.dir)? {
-            // A name that is not UTF-8 is not one of ours.
-            if let Ok(name) = entry?.file_name().into_string() {
+            let entry = entry?;
+            // What is in a directory is not ours (it may be a backup), nor is a name that is not
+            // UTF-8.
+            if let Ok(name) = entry.file_name().into_string()
+                && !entry.file_type()?.is_dir()
+            {
                 names.push(name);
             }
         }

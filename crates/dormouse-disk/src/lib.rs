@@ -1,5 +1,6 @@
 //! The disk backend of Dormouse: the machine of dormouse-core over a journal and sorted runs.
 
+pub mod backup;
 pub mod clock;
 pub mod codec;
 pub mod damage;

@@ -169,6 +169,7 @@ impl Keeper for DiskKeeper {
                 self.store.finish(done);
                 self.meters.note_runs(&self.store);
             }
+            Report::Backup(wanted) => self.store.want_backup(wanted),
             Report::Failed(error) => return Err(error),
         }
         Ok(())

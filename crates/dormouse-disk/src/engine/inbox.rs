@@ -85,6 +85,18 @@ impl Inbox {
         self.arrived.notify_one();
     }
 
+    /// Somebody outside wants something other than an operation.
+    pub(super) fn ask(&self, report: Report) -> Result<(), Error> {
+        let mut state = self.lock();
+        if let Some(error) = &state.stopped {
+            return Err(error.clone());
+        }
+        state.mail.reports.push(report);
+        drop(state);
+        self.arrived.notify_one();
+        Ok(())
+    }
+
     /// Time was moved by hand: look again.
     pub(super) fn nudge(&self) {
         self.lock().nudged = true;
@@ -101,6 +113,8 @@ impl Inbox {
     pub(super) fn stop(&self, why: Error) -> Vec<Submission> {
         let mut state = self.lock();
         state.stopped = Some(why);
+        // Who waits for one of them learns that nobody will answer.
+        state.mail.reports.clear();
         std::mem::take(&mut state.mail.submissions)
     }
 

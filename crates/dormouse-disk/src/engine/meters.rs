@@ -143,7 +143,7 @@ impl DiskMeters {
         match done {
             Done::Flushed { .. } => self.flushes.fetch_add(1, Relaxed),
             Done::Merged { run: Some(_) } => self.merges.fetch_add(1, Relaxed),
-            Done::Manifest(_) | Done::Removed | Done::Merged { run: None } => 0,
+            Done::Manifest(_) | Done::Removed | Done::Backup | Done::Merged { run: None } => 0,
         };
     }
 

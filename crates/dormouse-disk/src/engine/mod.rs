@@ -23,7 +23,7 @@ mod weigh;
 mod worker;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use dormouse_core::backend::{Backend, Request, Sink};
@@ -31,12 +31,13 @@ use dormouse_core::error::Error;
 use dormouse_core::event::Watcher;
 use dormouse_core::meter::Meter;
 
+use crate::backup::{self, BackupReport};
 use crate::clock::{SystemClock, TimeSource};
 use crate::disk::Disk;
 use crate::lock::{DirLock, open_dir};
 pub use crate::store::{OpenError, Sizes};
 
-use crate::store::Done;
+use crate::store::{Done, Wanted};
 use ended::Ended;
 use inbox::{Inbox, Submission};
 use meters::{DiskMeters, RuleMeters};
@@ -84,6 +85,8 @@ enum Report {
     Synced { batch: u64 },
     /// A task ended.
     Task(Done),
+    /// Somebody wants a backup.
+    Backup(Wanted),
     /// Something failed: the store stops.
     Failed(Error),
 }
@@ -100,6 +103,8 @@ struct Shared {
     rule_meters: Arc<RuleMeters>,
     /// Only with files.
     disk_meters: Option<Arc<DiskMeters>>,
+    /// Only on a directory.
+    dir: Option<PathBuf>,
     ended: Arc<Ended>,
 }
 
@@ -107,7 +112,9 @@ impl Engine {
     /// Opens the store in a directory, which is made if it is missing.
     pub fn open(dir: &Path, options: Options) -> Result<Engine, OpenError> {
         let (disk, lock) = open_dir(dir)?;
-        Engine::open_locked(Arc::new(disk), Some(lock), options)
+        // Who changes the working directory must not move the backups' source.
+        let dir = std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned());
+        Engine::open_locked(Arc::new(disk), Some((dir, lock)), options)
     }
 
     /// Opens the store on any disk.
@@ -117,13 +124,14 @@ impl Engine {
 
     fn open_locked(
         disk: Arc<dyn Disk>,
-        lock: Option<DirLock>,
+        place: Option<(PathBuf, DirLock)>,
         options: Options,
     ) -> Result<Engine, OpenError> {
         let (inbox, watch) = (Arc::new(Inbox::default()), Arc::new(Watch::default()));
+        let (dir, lock) = place.unzip();
         let keeper = disk::DiskKeeper::open(disk, lock, &options, &inbox, &watch)?;
         let meters = keeper.meters();
-        Ok(Engine::start(inbox, keeper, options.clock, watch, Some(meters)))
+        Ok(Engine::start(inbox, keeper, options.clock, watch, Some((meters, dir))))
     }
 
     /// An engine that keeps everything in memory.
@@ -138,7 +146,7 @@ impl Engine {
         keeper: impl turn::Keeper + 'static,
         clock: Arc<dyn TimeSource>,
         watch: Arc<Watch>,
-        disk_meters: Option<Arc<DiskMeters>>,
+        files: Option<(Arc<DiskMeters>, Option<PathBuf>)>,
     ) -> Engine {
         let nudged = Arc::downgrade(&inbox);
         clock.on_change(Arc::new(move || {
@@ -157,7 +165,9 @@ impl Engine {
             // All is given back, the directory too, before those who wait are told.
             told.set(how);
         });
-        Engine { shared: Arc::new(Shared { inbox, watch, rule_meters, disk_meters, ended }) }
+        let (disk_meters, dir) = files.unzip();
+        let dir = dir.flatten();
+        Engine { shared: Arc::new(Shared { inbox, watch, rule_meters, disk_meters, dir, ended }) }
     }
 
     /// Finishes what is in flight, syncs, seals and ends. Later requests get `unavailable`. The
@@ -175,6 +185,26 @@ impl Engine {
             ));
         }
         self.shared.ended.wait()
+    }
+}
+
+impl Engine {
+    /// Makes a backup of the store, which goes on meanwhile, in a directory that is missing or
+    /// empty: a store of its own that holds everything answered before this call. Blocks until it
+    /// is durable. A backup that fails leaves nothing behind and stops nothing.
+    pub fn backup(&self, target: &Path) -> Result<BackupReport, Error> {
+        if worker::is_own_thread() {
+            return Err(Error::invalid(
+                "a thread of an engine cannot wait for a backup; ask on one of your own",
+            ));
+        }
+        let Some(dir) = &self.shared.dir else {
+            return Err(Error::invalid(
+                "this engine has no directory, so there is nothing to back up; open one on a \
+                 directory",
+            ));
+        };
+        backup::backup(dir, target, |wanted| self.shared.inbox.ask(Report::Backup(wanted)))
     }
 }
 

@@ -10,8 +10,9 @@ use std::sync::Arc;
 
 use dormouse_core::time::Now;
 
+use super::backup::AsOf;
 use super::task::Work;
-use super::{Done, FLUSHES_MAX, Sealed, Store, Task};
+use super::{Done, FLUSHES_MAX, Sealed, Store, Task, Wanted};
 use crate::journal::segment_name;
 use crate::manifest::{Manifest, RunRef, run_name};
 use crate::memtable::Memtable;
@@ -30,6 +31,9 @@ pub(super) struct Flush {
     segment: u64,
     /// Runs not fully consumed at the checkpoint, and the runs-to-be of older flushes.
     runs: Vec<RunRef>,
+    /// Who wants a backup as of this checkpoint, and what it holds.
+    backups: Vec<Wanted>,
+    as_of: AsOf,
 }
 
 impl Store {
@@ -38,7 +42,8 @@ impl Store {
         let full = self.machine.timeline().sources.mem.bytes() >= self.sizes.memtable_bytes
             || self.journal_bytes >= self.sizes.segment_bytes.max(self.checkpoint_bytes);
         let merged = self.merge.as_ref().is_some_and(|merge| merge.is_ready());
-        self.flushes.len() < FLUSHES_MAX && (full || (merged && self.flushes.is_empty()))
+        let wanted = full || !self.backups_wanted.is_empty();
+        self.flushes.len() < FLUSHES_MAX && (wanted || (merged && self.flushes.is_empty()))
     }
 
     /// Flushing lags so far behind that new work must wait.
@@ -72,6 +77,8 @@ impl Store {
             batch: checkpoint_batch,
             segment: self.segment,
             runs,
+            backups: std::mem::take(&mut self.backups_wanted),
+            as_of: self.as_of(now),
         });
         Sealed { batch, segment: self.segment, now }
     }
@@ -103,6 +110,10 @@ impl Store {
     }
 
     fn next_flush_task(&mut self) -> Option<Task> {
+        // Before the next manifest lets files go that this one lists.
+        if let Some(pin) = self.backups_due.pop_front() {
+            return Some(Task(Work::Backup(pin)));
+        }
         let unwritten =
             self.flushes.iter().find(|flush| flush.table.is_some() && flush.written.is_none());
         // The manifest of an older flush goes first: it frees journal and memory.
@@ -138,7 +149,7 @@ impl Store {
                 self.flush_busy = false;
                 self.install(manifest);
             }
-            Done::Removed => self.flush_busy = false,
+            Done::Removed | Done::Backup => self.flush_busy = false,
             Done::Merged { .. } => {}
         }
     }
@@ -149,6 +160,7 @@ impl Store {
         self.segments.retain(|segment, _| *segment >= manifest.first_segment);
         self.manifest = manifest;
         let Some(flush) = self.flushes.pop_front() else { return };
+        self.plan_backups(flush.backups, flush.as_of);
         if let Some(run) = flush.written {
             self.machine.timeline_mut().change_sources(|sources| {
                 let frozen = sources.frozen.remove(0);

@@ -12,6 +12,7 @@
 //!   order of their checkpoints, and a run's file is removed only after a durable manifest that
 //!   does not list it.
 
+mod backup;
 mod checkpoint;
 mod flush;
 mod merge;
@@ -33,6 +34,9 @@ use crate::disk::Disk;
 use crate::journal::{BatchBuilder, Record, SealedBatch};
 use crate::manifest::Manifest;
 use crate::timeline::DiskTimeline;
+#[cfg(test)]
+pub(crate) use backup::AsOf;
+pub(crate) use backup::{Pinned, Wanted};
 use flush::Flush;
 use merge::Merge;
 pub(crate) use recover::open_run;
@@ -107,6 +111,9 @@ pub struct Store {
     run_files: BTreeSet<u64>,
     /// Files that no durable manifest names any more.
     removable: Vec<String>,
+    /// Backups that wait for the next freeze, and those whose manifest is durable.
+    backups_wanted: Vec<Wanted>,
+    backups_due: VecDeque<backup::Pin>,
     /// A flush task is out.
     flush_busy: bool,
     boot: crate::clock::Saved,

@@ -163,6 +163,8 @@ impl Store {
             next_run: 1,
             run_files: BTreeSet::new(),
             removable: Vec::new(),
+            backups_wanted: Vec::new(),
+            backups_due: Default::default(),
             flush_busy: false,
             wall_ahead_ms: boot.wall_ms.wrapping_sub(boot.steady_ms) as i64,
             boot,

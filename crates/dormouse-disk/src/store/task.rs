@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::Store;
+use super::backup::Pin;
 use crate::damage::Damage;
 use crate::disk::Disk;
 use crate::frontier::Frontiers;
@@ -26,6 +27,8 @@ pub(super) enum Work {
     Manifest(Manifest),
     /// Remove files.
     Remove(Vec<String>),
+    /// Keep the files of a backup from vanishing.
+    Backup(Pin),
     /// Merge neighbouring runs.
     Merge {
         /// The output-to-be.
@@ -50,6 +53,8 @@ pub enum Done {
     Manifest(Manifest),
     /// The files are gone.
     Removed,
+    /// Who asked for the backup has been told.
+    Backup,
     /// The merge ended; without a run it was given up.
     Merged {
         /// Open for reading.
@@ -76,6 +81,10 @@ impl Task {
                     remove(disk, &name)?;
                 }
                 Ok(Done::Removed)
+            }
+            Work::Backup(pin) => {
+                pin.run();
+                Ok(Done::Backup)
             }
             Work::Merge { run, inputs, frontiers, stop } => {
                 let merged = merge_runs(disk, run, &inputs, &frontiers, &stop);

@@ -1,0 +1,162 @@
+//! The store's part of a backup: to have the files of one manifest there, all at once, and to keep
+//! them from vanishing while the rest is done elsewhere.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::PathBuf;
+use std::sync::mpsc::Sender;
+
+use dormouse_core::time::Now;
+
+use super::Store;
+use crate::journal::segment_name;
+use crate::manifest::Manifest;
+
+/// A backup that somebody waits for.
+pub(crate) struct Wanted {
+    /// The data directory.
+    pub(crate) source: PathBuf,
+    /// Where hard links go; it exists and is empty.
+    pub(crate) into: PathBuf,
+    /// Who waits; dropped unanswered if the store stops before.
+    pub(crate) reply: Sender<io::Result<Pinned>>,
+}
+
+/// What a checkpoint holds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AsOf {
+    /// The bytes of its batch, the first of its segment.
+    pub(crate) checkpoint_bytes: u64,
+    pub(crate) jobs: u64,
+    pub(crate) wall_ms: u64,
+}
+
+/// Files that can no longer vanish.
+pub(crate) struct Pinned {
+    pub(crate) manifest: Manifest,
+    pub(crate) as_of: AsOf,
+    /// The segment that begins with the checkpoint. It still grows.
+    pub(crate) segment: File,
+    /// Bytes of every run that is linked.
+    pub(crate) linked: Vec<u64>,
+    /// Runs that could not be linked, to be copied.
+    pub(crate) unlinked: Vec<(String, File)>,
+}
+
+/// Work for the flush line.
+pub(super) struct Pin {
+    wanted: Wanted,
+    manifest: Manifest,
+    as_of: AsOf,
+}
+
+impl Store {
+    /// The next freeze is for this one too, and comes at once.
+    pub(crate) fn want_backup(&mut self, wanted: Wanted) {
+        self.backups_wanted.push(wanted);
+    }
+
+    /// What the checkpoint that was just sealed holds.
+    pub(super) fn as_of(&self, now: Now) -> AsOf {
+        let totals = self.machine.totals();
+        AsOf {
+            checkpoint_bytes: self.checkpoint_bytes,
+            jobs: totals.waiting + totals.leased + totals.dead,
+            wall_ms: now.wall_ms,
+        }
+    }
+
+    /// The manifest is durable: these are next on the flush line.
+    pub(super) fn plan_backups(&mut self, backups: Vec<Wanted>, as_of: AsOf) {
+        let manifest = &self.manifest;
+        let pins = backups.into_iter().map(|wanted| {
+            let manifest = manifest.clone();
+            Pin { wanted, manifest, as_of }
+        });
+        self.backups_due.extend(pins);
+    }
+}
+
+impl Pin {
+    /// Tells who waits how it went; a backup that fails concerns nobody else.
+    pub(super) fn run(self) {
+        let Pin { wanted: Wanted { source, into, reply }, manifest, as_of } = self;
+        let pin = || {
+            let segment = File::open(source.join(segment_name(manifest.first_segment)))?;
+            let (mut linked, mut unlinked) = (Vec::new(), Vec::new());
+            for run in &manifest.runs {
+                let (name, from) = (run.name(), source.join(run.name()));
+                match fs::hard_link(&from, into.join(&name)) {
+                    Ok(()) => linked.push(fs::metadata(&from)?.len()),
+                    // Another file system, or one without links.
+                    Err(_) => unlinked.push((name, File::open(from)?)),
+                }
+            }
+            Ok(Pinned { manifest, as_of, segment, linked, unlinked })
+        };
+        // Who asked may have gone.
+        let _ = reply.send(pin());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::mpsc::channel;
+
+    use dormouse_core::backend::Ticket;
+    use dormouse_core::command::Command;
+    use dormouse_core::op::Put;
+    use dormouse_core::topic::TopicName;
+
+    use super::*;
+    use crate::clock::{TimeSource, VirtualClock};
+    use crate::disk::{Disk, RealDisk};
+    use crate::journal::SegmentWriter;
+    use crate::store::{Opened, Sealed, Sizes};
+
+    fn write(disk: &dyn Disk, store: &mut Store, writer: &mut SegmentWriter, sealed: Sealed) {
+        let Sealed { mut batch, segment, now } = sealed;
+        if segment != writer.segment() {
+            *writer = SegmentWriter::create(disk, segment).unwrap();
+        }
+        let before = batch.number - 1;
+        writer.write(&mut batch, before, now.steady_ms, now.wall_ms).unwrap();
+        writer.sync().unwrap();
+        store.set_synced(batch.number);
+        store.set_durable(batch.number);
+    }
+
+    /// Two flushes stand in line; the second one's manifest lets go what the first one's lists.
+    #[test]
+    fn files_are_pinned_before_the_next_manifest() {
+        let dir = tempfile::tempdir().unwrap();
+        let into = tempfile::tempdir().unwrap();
+        let disk: Arc<dyn Disk> = Arc::new(RealDisk::open(dir.path()).unwrap());
+        let reading = VirtualClock::new().read();
+        let opened = Store::open(Arc::clone(&disk), Sizes::default(), [1; 16], reading).unwrap();
+        let Opened { mut store, mut writer, clock } = opened;
+        let now = clock.now(reading);
+        let (reply, pinned) = channel();
+        let (source, target) = (dir.path().to_owned(), into.path().to_owned());
+        store.want_backup(Wanted { source, into: target, reply });
+        for _ in 0..2 {
+            let put = Put::new(TopicName::new("t").unwrap(), "body");
+            store.step(now, Ticket::next(), Command::Put(vec![put])).unwrap();
+            let sealed = store.seal(now).unwrap();
+            write(disk.as_ref(), &mut store, &mut writer, sealed);
+            let sealed = store.freeze(now);
+            write(disk.as_ref(), &mut store, &mut writer, sealed);
+        }
+        assert!(!store.wants_freeze(), "it was asked for once");
+        while let Some(task) = store.flush_task() {
+            let done = task.run(&disk).unwrap();
+            store.finish(done);
+        }
+        let pinned = pinned.recv().unwrap().unwrap();
+        assert_eq!((pinned.manifest.runs.len(), pinned.linked.len()), (1, 1));
+        assert_eq!(pinned.as_of.jobs, 1, "as of the first freeze");
+        assert!(!dir.path().join(segment_name(pinned.manifest.first_segment)).exists());
+        assert_eq!(fs::read_dir(into.path()).unwrap().count(), 1);
+    }
+}
