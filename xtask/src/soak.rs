@@ -1,8 +1,9 @@
 //! `cargo xtask soak`: the long campaigns.
 //!
-//! A campaign is a test of dormouse-check that is `#[ignore]`d and has `soak` in its name. It
-//! reads from the environment variable `DORMOUSE_SOAK_SECONDS` how long to go on, and prints the
-//! seed of a failure, which `DORMOUSE_SEED` repeats.
+//! A campaign is a test of dormouse-check, or of dormouse if it needs the binary, that is
+//! `#[ignore]`d and has `soak` in its name. It reads from the environment variable
+//! `DORMOUSE_SOAK_SECONDS` how long to go on, and prints the seed of a failure, which
+//! `DORMOUSE_SEED` repeats.
 
 use std::path::Path;
 use std::thread;
@@ -23,7 +24,7 @@ pub(crate) fn run(root: &Path, minutes: u64) -> Result<(), String> {
     println!("soak: building the campaigns");
     let campaigns = list(root)?;
     if campaigns.is_empty() {
-        return Err("soak: dormouse-check has no ignored test with `soak` in its name".to_owned());
+        return Err("soak: there is no ignored test with `soak` in its name".to_owned());
     }
     println!("soak: {} campaigns of {minutes} min each:", campaigns.len());
     for name in &campaigns {
@@ -35,15 +36,15 @@ pub(crate) fn run(root: &Path, minutes: u64) -> Result<(), String> {
 }
 
 fn campaign_command(minutes: u64) -> Invocation {
-    let words = "cargo test --release --locked --package dormouse-check --no-fail-fast --tests \
-                 -- --ignored --nocapture soak";
+    let words = "cargo test --release --locked --package dormouse-check --package dormouse --tests \
+                 --no-fail-fast -- --ignored --nocapture soak";
     Invocation::new(words.split_whitespace())
         .with_env("DORMOUSE_SOAK_SECONDS", (minutes * 60).to_string())
 }
 
 /// Builds, and gives the names of the campaigns.
 fn list(root: &Path) -> Result<Vec<String>, String> {
-    let words = "cargo test --release --locked --package dormouse-check --tests \
+    let words = "cargo test --release --locked --package dormouse-check --package dormouse --tests \
                  -- --ignored --list soak";
     let invocation = Invocation::new(words.split_whitespace());
     let mut command = invocation.command(root);

@@ -33,7 +33,8 @@ pub(super) struct TopicIn {
     bytes: u64,
     waiters: u64,
     oldest_ready_ms: Option<u64>,
-    paused: bool,
+    /// Absent in the totals.
+    paused: Option<bool>,
     paused_ms: Option<u64>,
     settings: Option<SettingsIn>,
     topics: Option<u64>,
@@ -112,7 +113,7 @@ impl TopicIn {
             counts,
             waiters: self.waiters,
             oldest_ready_ms: self.oldest_ready_ms,
-            paused: self.paused.then_some(self.paused_ms),
+            paused: self.paused.unwrap_or_default().then_some(self.paused_ms),
             settings: self.settings.map(SettingsIn::settings).unwrap_or_default(),
             topics: self.topics.unwrap_or(1),
             locks: self.locks.unwrap_or_default(),

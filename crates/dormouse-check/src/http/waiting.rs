@@ -75,12 +75,13 @@ impl Waiting {
         let (waiting, pool, over) = (Arc::clone(self), Arc::clone(pool), Arc::clone(&is_over));
         thread::spawn(move || {
             let response = connection.exchange(&call).map_err(|error| broken(&error));
-            if response.is_ok() {
-                pool.give_back(connection);
-            }
+            let is_whole = response.is_ok();
             let answer = read(response);
             over.store(true, Ordering::Release);
-            waiting.end(ticket, |_| answer);
+            // Who withdraws closes the socket: then it is not for the next one.
+            if waiting.end(ticket, |_| answer) && is_whole {
+                pool.give_back(connection);
+            }
         });
         if let (Some(witness), Some(came)) = (&self.witness, came) {
             witness.wait_for_arrival(came, || is_over.load(Ordering::Acquire));
@@ -104,12 +105,14 @@ impl Waiting {
         }
     }
 
-    fn end(&self, ticket: Ticket, answer: impl FnOnce(&Entry) -> Answer) {
-        let Some(entry) = self.lock().remove(&ticket) else { return };
+    /// False = it had ended before.
+    fn end(&self, ticket: Ticket, answer: impl FnOnce(&Entry) -> Answer) -> bool {
+        let Some(entry) = self.lock().remove(&ticket) else { return false };
         entry.sink.deliver(&mut vec![(ticket, answer(&entry))]);
         if let Some(witness) = &self.witness {
             witness.close();
         }
+        true
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Ticket, Entry>> {

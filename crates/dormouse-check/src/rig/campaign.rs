@@ -13,9 +13,9 @@ use super::child::{Task, Then};
 use super::event::Event;
 use crate::sim::rng::Rng;
 
-const SIGKILL: i32 = 9;
+pub(super) const SIGKILL: i32 = 9;
 /// No store of this size takes so long to open, and none to drain.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What to do.
 #[derive(Clone, Debug)]
@@ -45,14 +45,7 @@ impl Campaign {
             history.add_round(self.drain()?);
             history.check()
         })();
-        done.map_err(|text| {
-            let path = self.dir.with_extension("history.jsonl");
-            let kept = history.write(&path).map_or_else(
-                |error| format!("the history could not be kept: {error}"),
-                |()| format!("history: {}, directory: {}", path.display(), self.dir.display()),
-            );
-            format!("{text}\n{kept}\nDORMOUSE_SEED={} repeats the calls", self.seed)
-        })
+        done.map_err(|text| keep(&history, &self.dir, self.seed, &text))
     }
 
     /// Starts a process and kills it: at work, or while it opens the store, or just after.
@@ -78,6 +71,16 @@ impl Campaign {
     fn task(&self, round: u64, then: Then) -> Task {
         Task { dir: self.dir.clone(), seed: self.seed, round, then }
     }
+}
+
+/// Keeps the history of a campaign that went wrong; what to tell about it.
+pub(super) fn keep(history: &History, dir: &Path, seed: u64, text: &str) -> String {
+    let path = dir.with_extension("history.jsonl");
+    let kept = history.write(&path).map_or_else(
+        |error| format!("the history could not be kept: {error}"),
+        |()| format!("history: {}, directory: {}", path.display(), dir.display()),
+    );
+    format!("{text}\n{kept}\nDORMOUSE_SEED={seed} repeats the calls")
 }
 
 /// A child and what it tells.

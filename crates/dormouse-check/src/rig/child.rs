@@ -5,16 +5,18 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
 
+use dormouse_core::backend::Backend;
 use dormouse_core::error::Error;
 use dormouse_disk::clock::{Reading, SystemClock, TimeSource};
 use dormouse_disk::engine::{Engine, Options};
 use dormouse_disk::store::Sizes;
 use serde::{Deserialize, Serialize};
 
-use super::client::Log;
+use super::client::{Client, Log};
 use super::dump::{drain, dump};
 use super::event::Event;
-use super::load::{Shared, Teller, Worker};
+use super::load::{Shared, Style, Worker};
+use super::teller::Teller;
 
 /// Flushes and merges all the time.
 const SIZES: Sizes = Sizes { memtable_bytes: 48 << 10, segment_bytes: 96 << 10, merge_runs: 3 };
@@ -53,7 +55,7 @@ pub fn run(task: &Task) -> i32 {
         let _ = std::io::stdin().read(&mut [0]);
         std::process::exit(3);
     });
-    let Ok(log) = Log::new() else { return 4 };
+    let Ok(log) = Log::pipe() else { return 4 };
     match work(task, &log) {
         Ok(()) => 0,
         Err(text) => {
@@ -73,27 +75,29 @@ fn work(task: &Task, log: &Log) -> Result<(), String> {
     };
     let options = Options { clock, sizes: SIZES, ..Options::default() };
     let engine = Engine::open(&task.dir, options).map_err(|error| error.to_string())?;
-    let found = dump(&engine).map_err(shown)?;
+    let backend: Arc<dyn Backend> = Arc::new(engine.clone());
+    let found = dump(&backend).map_err(shown)?;
     let ids = match &found {
         Event::Dump { jobs, .. } => jobs.iter().map(|job| job.id).collect(),
         _ => Vec::new(),
     };
     tell(found)?;
     match task.then {
-        Then::Load => load(task, &engine, log, ids),
+        Then::Load => load(task, &backend, log, ids),
         Then::Wait => loop {
             thread::park();
         },
         Then::Drain => {
-            drain(&engine, log).map_err(shown)?;
-            tell(dump(&engine).map_err(shown)?)?;
+            let (teller, client) = (Teller::new(&backend, log, 0), Client::new(&backend));
+            drain(teller, &client, false).map_err(shown)?;
+            tell(dump(&backend).map_err(shown)?)?;
             tell(Event::Drained)?;
             engine.close().map_err(shown)
         }
     }
 }
 
-fn load(task: &Task, engine: &Engine, log: &Log, ids: Vec<u64>) -> Result<(), String> {
+fn load(task: &Task, backend: &Arc<dyn Backend>, log: &Log, ids: Vec<u64>) -> Result<(), String> {
     let shared = Arc::new(Shared::new(ids));
     thread::scope(|scope| {
         let workers: Vec<_> = (1..=THREADS)
@@ -101,8 +105,9 @@ fn load(task: &Task, engine: &Engine, log: &Log, ids: Vec<u64>) -> Result<(), St
                 let shared = Arc::clone(&shared);
                 let unique = task.round * 16 + thread;
                 scope.spawn(move || {
-                    let teller = Teller::new(engine, log, thread);
-                    let ended = Worker::new(teller, task.seed, unique, shared).run();
+                    let teller = Teller::new(backend, log, thread);
+                    let style = Style::Batches;
+                    let ended = Worker::new(teller, task.seed, unique, shared, style).run();
                     if let Err(error) = ended {
                         // The other threads would wait for ever.
                         let _ = log.tell(&[Event::Failed(error.to_string())]);

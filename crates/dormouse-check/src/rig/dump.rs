@@ -1,26 +1,28 @@
 //! All jobs of a store, and the drain that accounts for each.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use dormouse_core::backend::Backend;
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::error::Error;
 use dormouse_core::job::State;
 use dormouse_core::limits::PAGE_MAX;
-use dormouse_core::op::{JobView, List, ReviveTopic, Stats};
+use dormouse_core::op::{JobView, Kick, List, ReviveTopic, Stats};
 use dormouse_core::topic::TopicName;
-use dormouse_disk::engine::Engine;
 
 use super::body::number_of;
-use super::client::{Client, Log};
+use super::client::Client;
 use super::event::{Ask, Dumped, Event, Verb};
-use super::load::{TOPICS, Teller};
+use super::load::TOPICS;
+use super::teller::Teller;
 
 /// The order matters: a lease that runs out between two pages is then found twice, not missed.
 const STATES: [State; 4] = [State::Leased, State::Delayed, State::Ready, State::Dead];
 
 /// Lists all jobs and reads the counts.
-pub fn dump(engine: &Engine) -> Result<Event, Error> {
-    let client = Client::new(engine);
+pub fn dump(backend: &Arc<dyn Backend>) -> Result<Event, Error> {
+    let client = Client::new(backend);
     let mut jobs = BTreeMap::new();
     let mut pages = vec![Command::Stats(Stats { topic: None })];
     for topic in TOPICS {
@@ -28,7 +30,8 @@ pub fn dump(engine: &Engine) -> Result<Event, Error> {
             pages.push(list(topic, state, None)?);
         }
     }
-    // The first pages and the counts are of one instant, because a batch is applied as one.
+    // The first pages and the counts are of one instant where a batch is applied as one. Else
+    // nobody removes anything meanwhile, so that the sum is sure.
     let (mut counts, mut is_first) = ([0; 3], true);
     while !pages.is_empty() {
         let asked = std::mem::take(&mut pages);
@@ -73,13 +76,15 @@ fn dumped(view: &JobView) -> Dumped {
     }
 }
 
-/// Takes and acks everything, the dead as well, until nothing is left.
-pub fn drain(engine: &Engine, log: &Log) -> Result<(), Error> {
-    let mut teller = Teller::new(engine, log, 0);
-    let client = Client::new(engine);
+/// Takes and acks everything, the dead as well, until nothing is left. `kicks` = those that are not
+/// due are made so; else the clock is ahead.
+pub fn drain(mut teller: Teller<'_>, client: &Client, kicks: bool) -> Result<(), Error> {
     loop {
         for topic in TOPICS {
             let (topic, max) = (TopicName::new(topic)?, 1_000);
+            if kicks {
+                client.call_one(Command::Kick(Kick { topic: topic.clone(), max }))?;
+            }
             client.call_one(Command::ReviveTopic(ReviveTopic { topic, max }))?;
         }
         let taken = teller.reserve(1_000, 100)?;

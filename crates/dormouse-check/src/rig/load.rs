@@ -3,20 +3,11 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bytes::Bytes;
-use dormouse_core::backoff::Backoff;
-use dormouse_core::command::{Command, Reply};
-use dormouse_core::error::{Code, Error};
-use dormouse_core::job::{JobId, Token};
-use dormouse_core::op::{
-    Cancel, Ended, Extend, LeasedJob, Nack, Put, PutOutcome, Release, Reschedule, Reserve, Target,
-};
-use dormouse_core::topic::TopicName;
-use dormouse_disk::engine::Engine;
+use dormouse_core::error::Error;
 
-use super::body::{body, number_of};
-use super::client::{Client, Log, wall_us};
-use super::event::{Answer, Ask, Event, Mode, PutAsk, Taken, Verb};
+use super::client::wall_us;
+use super::event::{Answer, Ask, Mode, PutAsk, Verb};
+use super::teller::Teller;
 use crate::sim::rng::Rng;
 
 /// All topics there are.
@@ -24,10 +15,27 @@ pub const TOPICS: [&str; 2] = ["red", "blue"];
 /// So many jobs at most, so that each can be listed.
 const JOBS_MAX: i64 = 2_000;
 const CALLS_PER_BATCH: u64 = 6;
+const PUTS_PER_LIST: u64 = 20;
+const ACKS_PER_LIST: usize = 8;
+/// A reserve that waits long waits so long at most.
+const LONG_WAIT_MS: u64 = 400;
 /// Keys of each kind.
 const KEYS: u64 = 12;
 /// After its ack, a key of the kind `hold` stays taken so long.
 pub const HOLD_MS: i64 = 400;
+
+/// How calls are put together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// Several commands in one batch, of one item each.
+    Batches,
+    /// One command at a time, some of many items; reserves that wait long. `leaves` = some of
+    /// them are left before their answer.
+    Lists {
+        /// See above.
+        leaves: bool,
+    },
+}
 
 /// What the threads of a process know together.
 #[derive(Default)]
@@ -61,48 +69,6 @@ impl Shared {
     }
 }
 
-/// Makes calls and tells them.
-pub struct Teller<'l> {
-    client: Client,
-    log: &'l Log,
-    next_call: u64,
-}
-
-impl<'l> Teller<'l> {
-    /// Calls of different threads have different names.
-    pub fn new(engine: &Engine, log: &'l Log, thread: u64) -> Teller<'l> {
-        Teller { client: Client::new(engine), log, next_call: thread << 32 }
-    }
-
-    /// Tells, calls, tells.
-    pub fn call(&mut self, asks: Vec<Ask>) -> Result<Vec<Answer>, Error> {
-        let first = self.next_call;
-        self.next_call += asks.len() as u64;
-        let commands: Vec<Command> = asks.iter().map(command).collect::<Result<_, _>>()?;
-        let at_us = wall_us();
-        let asked = asks.into_iter().zip(first..);
-        self.tell(asked.map(|(ask, call)| Event::Asked { call, at_us, ask }).collect())?;
-        let replies = self.client.call(commands)?;
-        let at_us = wall_us();
-        let answers: Vec<Answer> = replies.into_iter().map(answer).collect::<Result<_, _>>()?;
-        let told = answers.iter().cloned().zip(first..);
-        self.tell(told.map(|(answer, call)| Event::Told { call, at_us, answer }).collect())?;
-        Ok(answers)
-    }
-
-    /// Takes jobs.
-    pub fn reserve(&mut self, max: usize, wait_ms: i64) -> Result<Vec<Taken>, Error> {
-        match self.call(vec![Ask::Reserve { max, wait_ms }])?.pop() {
-            Some(Answer::Jobs(jobs)) => Ok(jobs),
-            other => Err(Error::unavailable(format!("reserve answered {other:?}"))),
-        }
-    }
-
-    fn tell(&self, events: Vec<Event>) -> Result<(), Error> {
-        self.log.tell(&events).map_err(|error| Error::unavailable(error.to_string()))
-    }
-}
-
 /// One thread of the load.
 pub struct Worker<'l> {
     teller: Teller<'l>,
@@ -113,27 +79,50 @@ pub struct Worker<'l> {
     /// Tokens that were used; some of them are good still.
     used: Vec<(u64, u64)>,
     next_number: u64,
+    style: Style,
 }
 
 impl<'l> Worker<'l> {
     /// `thread` is unique over all processes of a campaign.
-    pub fn new(teller: Teller<'l>, seed: u64, thread: u64, shared: Arc<Shared>) -> Worker<'l> {
+    pub fn new(
+        teller: Teller<'l>,
+        seed: u64,
+        thread: u64,
+        shared: Arc<Shared>,
+        style: Style,
+    ) -> Worker<'l> {
         let rng = Rng::new(seed ^ (thread << 20));
-        let next_number = thread << 32;
-        Worker { teller, rng, shared, held: Vec::new(), used: Vec::new(), next_number }
+        let (held, used, next_number) = (Vec::new(), Vec::new(), thread << 32);
+        Worker { teller, rng, shared, held, used, next_number, style }
     }
 
     /// Works until the process is killed or something fails.
     pub fn run(&mut self) -> Result<(), Error> {
         loop {
+            let left = match self.style {
+                Style::Lists { leaves: true } if self.rng.chance(10) => {
+                    let (max, wait_ms) = (4, LONG_WAIT_MS as i64);
+                    Some(self.teller.begin(Ask::Reserve { max, wait_ms })?)
+                }
+                _ => None,
+            };
             let asks = self.batch();
             let answers = self.teller.call(asks.clone())?;
             for (ask, answer) in asks.iter().zip(&answers) {
-                self.shared.note(answer, ask);
-                if let Answer::Jobs(jobs) = answer {
-                    self.held.extend(jobs.iter().map(|job| (job.id, job.fence)));
-                }
+                self.note(ask, answer);
             }
+            if let Some(begun) = left
+                && let Some((ask, answer)) = self.teller.leave(begun)?
+            {
+                self.note(&ask, &answer);
+            }
+        }
+    }
+
+    fn note(&mut self, ask: &Ask, answer: &Answer) {
+        self.shared.note(answer, ask);
+        if let Answer::Jobs(jobs) = answer {
+            self.held.extend(jobs.iter().map(|job| (job.id, job.fence)));
         }
     }
 
@@ -142,12 +131,43 @@ impl<'l> Worker<'l> {
         if self.rng.chance(30) {
             return vec![self.reserve()];
         }
-        let count = 1 + self.rng.below(CALLS_PER_BATCH);
-        (0..count).map(|_| self.choose()).collect()
+        match self.style {
+            Style::Batches => {
+                let count = 1 + self.rng.below(CALLS_PER_BATCH);
+                (0..count).map(|_| self.choose()).collect()
+            }
+            Style::Lists { .. } => match self.rng.below(100) {
+                0..10 if self.has_room() => self.puts(),
+                10..25 if !self.held.is_empty() => self.acks(),
+                _ => vec![self.choose()],
+            },
+        }
+    }
+
+    /// Many into one topic.
+    fn puts(&mut self) -> Vec<Ask> {
+        let (topic, count) = (self.topic(), 2 + self.rng.below(PUTS_PER_LIST));
+        let put = |_| match self.put() {
+            Ask::Put(put) => Ask::Put(PutAsk { topic: topic.clone(), ..put }),
+            other => other,
+        };
+        (0..count).map(put).collect()
+    }
+
+    fn acks(&mut self) -> Vec<Ask> {
+        let count = self.held.len().min(ACKS_PER_LIST);
+        let tokens = self.held.split_off(self.held.len() - count);
+        self.used.extend(&tokens);
+        let ack = |token| Ask::Token { verb: Verb::Ack, token, forged: false, delay_ms: None };
+        tokens.into_iter().map(ack).collect()
+    }
+
+    fn has_room(&self) -> bool {
+        self.shared.jobs.load(Ordering::Relaxed) < JOBS_MAX
     }
 
     fn choose(&mut self) -> Ask {
-        let room = self.shared.jobs.load(Ordering::Relaxed) < JOBS_MAX;
+        let room = self.has_room();
         match self.rng.below(100) {
             0..50 if room => self.put(),
             0..58 => self.reserve(),
@@ -163,7 +183,12 @@ impl<'l> Worker<'l> {
     }
 
     fn reserve(&mut self) -> Ask {
-        let wait_ms = if self.rng.chance(20) { 5 } else { 0 };
+        let long = matches!(self.style, Style::Lists { .. }) && self.rng.chance(10);
+        let wait_ms = match self.rng.chance(20) {
+            _ if long => self.rng.below(LONG_WAIT_MS) as i64,
+            true => 5,
+            false => 0,
+        };
         Ask::Reserve { max: 1 + self.rng.below(8) as usize, wait_ms }
     }
 
@@ -261,107 +286,5 @@ impl<'l> Worker<'l> {
             attempts_max: if self.rng.chance(50) { 3 } else { 16 },
             priority: 1_000 + self.rng.below(3) as u32,
         })
-    }
-}
-
-/// A call as a command.
-fn command(ask: &Ask) -> Result<Command, Error> {
-    Ok(match ask {
-        Ask::Put(put) => Command::Put(vec![Put {
-            key: put.key.clone().map(Bytes::from),
-            on_conflict: put.mode.on_conflict(),
-            key_ttl_ms: Some(put.key_ttl_ms),
-            delay_ms: put.delay_ms,
-            at_ms: put.at_ms,
-            ttr_ms: Some(put.ttr_ms),
-            attempts_max: Some(put.attempts_max),
-            priority: Some(put.priority),
-            backoff: Some(Arc::new(Backoff::Fixed { delay_ms: 50 })),
-            ..Put::new(TopicName::new(&put.topic)?, body(put.number))
-        }]),
-        Ask::Reserve { max, wait_ms } => {
-            let topics =
-                TOPICS.iter().map(|name| TopicName::new(name)).collect::<Result<_, _>>()?;
-            let (max, wait_ms) = (*max, *wait_ms);
-            Command::Reserve(Reserve { topics, max, wait_ms, ttr_ms: None, session: None })
-        }
-        Ask::Token { verb, token: (id, fence), delay_ms, .. } => {
-            let (token, delay_ms) = (Token { id: JobId(*id), fence: *fence }, *delay_ms);
-            match verb {
-                Verb::Ack => Command::Ack(vec![token]),
-                Verb::Nack => {
-                    let error = Some(Bytes::from_static(b"rig"));
-                    Command::Nack(vec![Nack { token, delay_ms, priority: None, error }])
-                }
-                Verb::Release => {
-                    Command::Release(vec![Release { token, delay_ms: None, priority: None }])
-                }
-                Verb::Extend => Command::Extend(vec![Extend { token, ttr_ms: None }]),
-            }
-        }
-        Ask::CancelId(id) => cancel(Target::Id(JobId(*id))),
-        Ask::CancelKey { topic, key } => {
-            cancel(Target::Key { topic: TopicName::new(topic)?, key: Bytes::from(key.clone()) })
-        }
-        Ask::Reschedule { id, delay_ms } => Command::Reschedule(vec![Reschedule {
-            target: Target::Id(JobId(*id)),
-            delay_ms: Some(*delay_ms),
-            at_ms: None,
-        }]),
-    })
-}
-
-fn cancel(target: Target) -> Command {
-    Command::Cancel(vec![Cancel { target, unless_leased: false }])
-}
-
-/// An answer as it is told. A store that stopped is an error.
-fn answer(reply: Result<Reply, Error>) -> Result<Answer, Error> {
-    let refused = |error: Error| match error.code {
-        Code::Unavailable | Code::Invalid => Err(error),
-        code => Ok(Answer::Refused(code.as_str().to_owned())),
-    };
-    let reply = match reply {
-        Ok(reply) => reply,
-        Err(error) => return refused(error),
-    };
-    let answer = match reply {
-        Reply::Put(mut items) => items.pop().map(|item| {
-            item.map(|put| match put.outcome {
-                PutOutcome::Created => Answer::Created(put.id.0),
-                PutOutcome::Duplicate => Answer::Duplicate(put.id.0),
-                PutOutcome::Replaced => Answer::Replaced(put.id.0),
-            })
-        }),
-        Reply::Jobs(jobs) => Some(Ok(Answer::Jobs(jobs.iter().map(taken).collect()))),
-        Reply::Ended(mut items) => items.pop().map(|item| {
-            item.map(|ended| match ended {
-                Ended::Done => Answer::Done,
-                Ended::Dead => Answer::Dead,
-                Ended::Gone => Answer::Gone,
-            })
-        }),
-        Reply::Extended(mut items) => items.pop().map(|item| item.map(|_| Answer::Done)),
-        Reply::Changed(mut items) => {
-            items.pop().map(|item| item.map(|changed| Answer::Changed(changed.id.0)))
-        }
-        other => return Err(Error::unavailable(format!("a call was answered with {other:?}"))),
-    };
-    match answer {
-        Some(Ok(answer)) => Ok(answer),
-        Some(Err(error)) => refused(error),
-        None => Err(Error::unavailable("a call was answered with nothing")),
-    }
-}
-
-fn taken(job: &LeasedJob) -> Taken {
-    Taken {
-        id: job.id.0,
-        fence: job.token.fence,
-        attempt: job.attempt,
-        ttr_ms: job.ttr_ms,
-        topic: job.topic.as_str().to_owned(),
-        key: job.key.as_ref().map(|key| String::from_utf8_lossy(key).into_owned()),
-        number: number_of(&job.body),
     }
 }

@@ -1,5 +1,6 @@
 //! Rigs of real processes: a child works on a real directory and tells what it asks and what it is
-//! told; the parent kills it, starts the next one, and checks the whole history.
+//! told; the parent kills it, starts the next one, and checks the whole history. Or the child is
+//! the server, and the parent asks it over HTTP.
 
 pub mod body;
 pub mod campaign;
@@ -9,3 +10,5 @@ pub mod client;
 pub mod dump;
 pub mod event;
 pub mod load;
+pub mod served;
+pub mod teller;
