@@ -225,3 +225,16 @@ fn events_are_told_as_they_happen() {
     tail.kill().unwrap();
     tail.wait().unwrap();
 }
+
+#[test]
+fn a_backup_is_sound() {
+    let server = Server::start();
+    server.run("put orders x").exits(0);
+    let out = server.run("backup monday").exits(0);
+    let path = out.stdout.trim().to_owned();
+    let out = run("", &["verify", &path]).exits(0);
+    assert!(out.stdout.contains("sound    yes"), "{}", out.stdout);
+    let data = server.dir.path().join("data").to_str().unwrap().to_owned();
+    let out = run("", &["verify", &data]).exits(1);
+    assert!(out.stderr.contains("in use"), "{}", out.stderr);
+}
