@@ -14,6 +14,8 @@ pub const ERROR_BYTES_MAX: usize = 1 << 10;
 pub const BATCH_MAX: usize = 4_096;
 /// Jobs or topics of one page.
 pub const PAGE_MAX: usize = 1_000;
+/// Topics up to which the totals tell delayed from ready: each costs a look into every run.
+pub const STATS_TOPICS_MAX: usize = 100;
 /// Topics one reserve may name.
 pub const RESERVE_TOPICS_MAX: usize = 1_000;
 /// Jobs one reserve may ask for.

@@ -3,7 +3,7 @@
 use crate::command::Reply;
 use crate::error::Error;
 use crate::image::Counts;
-use crate::limits::{PAGE_MAX, PRIORITY_DEFAULT};
+use crate::limits::{PRIORITY_DEFAULT, STATS_TOPICS_MAX};
 use crate::machine::{Machine, Ruled};
 use crate::time::Now;
 use crate::timeline::Timeline;
@@ -75,7 +75,8 @@ impl<T: Timeline> Machine<T> {
         Ok(stats)
     }
 
-    /// With more topics than a page, ready is not added up: that would cost too much.
+    /// With many topics ready is not added up, that would cost too much: then only
+    /// `counts.waiting` tells of waiting jobs.
     fn total_stats(&mut self, now: Now) -> Result<TopicStats, Error> {
         let mut stats = TopicStats {
             counts: self.totals,
@@ -84,7 +85,7 @@ impl<T: Timeline> Machine<T> {
             locks: self.locks.len() as u64,
             ..TopicStats::default()
         };
-        if self.topics.len() <= PAGE_MAX {
+        if self.topics.len() <= STATS_TOPICS_MAX {
             for topic in self.topics.numbers() {
                 self.count_ready(now, topic, &mut stats)?;
             }

@@ -53,15 +53,15 @@ async fn a_topic_counts_its_jobs() {
         "expiries": 0, "kills": 1, "cancels": 0});
     assert_eq!(
         topic,
-        json!({"topic": "a/b", "delayed": 1, "ready": 1, "urgent": 1, "leased": 1, "dead": 1,
-            "bytes": 3, "waiters": 0, "oldest_ready_ms": 5_000, "paused": false, "settings": {},
+        json!({"topic": "a/b", "waiting": 2, "delayed": 1, "ready": 1, "urgent": 1, "leased": 1,
+            "dead": 1, "bytes": 3, "waiters": 0, "oldest_ready_ms": 5_000, "paused": false, "settings": {},
             "totals": totals})
     );
     let stats = client.get("/v1/stats").await.ok();
     assert_eq!(
         stats,
-        json!({"topics": 1, "locks": 0, "delayed": 1, "ready": 1, "urgent": 1, "leased": 1,
-            "dead": 1, "bytes": 3, "waiters": 0, "totals": totals})
+        json!({"topics": 1, "locks": 0, "waiting": 2, "delayed": 1, "ready": 1, "urgent": 1,
+            "leased": 1, "dead": 1, "bytes": 3, "waiters": 0, "totals": totals})
     );
     client.get("/v1/stats?topic=a").await.problem(400, "invalid");
 }

@@ -119,10 +119,19 @@ pub(crate) struct TotalsOut {
 #[derive(Serialize, ToSchema)]
 #[schema(as = Counts)]
 pub(crate) struct CountsOut {
-    delayed: u64,
-    ready: u64,
+    /// Delayed and ready.
+    waiting: u64,
+    /// Absent, with ready and urgent, from the totals of more than 100 topics.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    delayed: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    ready: Option<u64>,
     /// Ready, with a priority below 1024.
-    urgent: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    urgent: Option<u64>,
     leased: u64,
     dead: u64,
     /// Bytes of bodies, keys and headers.
@@ -135,10 +144,12 @@ pub(crate) struct CountsOut {
 impl From<&TopicStats> for CountsOut {
     fn from(stats: &TopicStats) -> CountsOut {
         let counts = &stats.counts;
+        let told_apart = stats.delayed + stats.ready == counts.waiting;
         CountsOut {
-            delayed: stats.delayed,
-            ready: stats.ready,
-            urgent: stats.urgent,
+            waiting: counts.waiting,
+            delayed: told_apart.then_some(stats.delayed),
+            ready: told_apart.then_some(stats.ready),
+            urgent: told_apart.then_some(stats.urgent),
             leased: counts.leased,
             dead: counts.dead,
             bytes: counts.bytes,
