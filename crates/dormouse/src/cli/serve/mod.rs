@@ -1,5 +1,6 @@
 //! `dormouse serve`: the store and the server of it, from start to stop.
 
+mod backup;
 mod files;
 mod log;
 mod notify;
@@ -13,7 +14,7 @@ use std::time::Duration;
 
 use dormouse_core::error::Error;
 use dormouse_disk::engine::{Engine, Options as EngineOptions};
-use dormouse_server::{Backup, MakeBackup, Options, Server};
+use dormouse_server::{Options, Server};
 use tokio::sync::oneshot;
 
 use super::config::{BackendKind, Config, Flags, Settings};
@@ -24,8 +25,6 @@ use signals::{Caught, Signal, Signals};
 
 /// How long requests get when the store has stopped: they can only be told so.
 const FAILED_DRAIN_MAX: Duration = Duration::from_secs(1);
-/// Where backups go, in the data directory.
-const BACKUPS: &str = "backups";
 
 /// Serve a queue until a signal ends it
 #[derive(clap::Args)]
@@ -104,19 +103,6 @@ async fn open(settings: &Settings) -> Result<Engine, Failure> {
     }
 }
 
-/// How the server makes a backup: below the data directory, so that runs can be linked.
-fn backup_of(engine: &Engine, settings: &Settings) -> Option<Box<MakeBackup>> {
-    if settings.backend == BackendKind::Memory {
-        return None;
-    }
-    let (engine, backups) = (engine.clone(), settings.data.join(BACKUPS));
-    Some(Box::new(move |name| {
-        let path = std::path::absolute(backups.join(name)).unwrap_or_else(|_| backups.join(name));
-        let made = engine.backup(&path)?;
-        Ok(Backup { path, files: made.files, bytes: made.bytes })
-    }))
-}
-
 async fn start(engine: &Engine, reload: &Reload) -> Result<Server, Failure> {
     let settings = reload.settings();
     let options = Options {
@@ -124,7 +110,7 @@ async fn start(engine: &Engine, reload: &Reload) -> Result<Server, Failure> {
         access: reload.access(),
         hosts: settings.hosts.clone(),
         connections_max: settings.connections_max,
-        backup: backup_of(engine, settings),
+        backup: backup::maker(engine, settings),
         #[cfg(feature = "tls")]
         tls: reload.certificate().tls(),
     };
