@@ -1,8 +1,9 @@
 //! Runs every shell block of the README, in order, and compares what it prints.
 //!
 //! A `sh` block is run by bash; the `text` block after it, if there is one, is what it must print,
-//! except for numbers and the width of columns, and with `[..]` for anything. The server is started by the block that says so, on a port that is
-//! free, and every later block means that one.
+//! except for numbers and the width of columns, and with `[..]` for anything. The server is
+//! started by the block that says so, on a port that is free, and every later block means that
+//! one.
 
 use std::fs;
 use std::io::{BufRead, BufReader};

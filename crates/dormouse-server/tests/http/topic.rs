@@ -54,8 +54,8 @@ async fn a_topic_counts_its_jobs() {
     assert_eq!(
         topic,
         json!({"topic": "a/b", "waiting": 2, "delayed": 1, "ready": 1, "urgent": 1, "leased": 1,
-            "dead": 1, "bytes": 3, "waiters": 0, "oldest_ready_ms": 5_000, "paused": false, "settings": {},
-            "totals": totals})
+            "dead": 1, "bytes": 3, "waiters": 0, "oldest_ready_ms": 5_000, "paused": false,
+            "settings": {}, "totals": totals})
     );
     let stats = client.get("/v1/stats").await.ok();
     assert_eq!(
