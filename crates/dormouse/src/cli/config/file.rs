@@ -11,7 +11,7 @@ use super::raw::{Raw, suggestion};
 use super::tokens;
 
 /// Names at the top of a file that are no keys of their own.
-const TABLES: [&str; 2] = ["tls", "tokens"];
+const TABLES: [&str; 3] = ["store", "tls", "tokens"];
 
 /// What a file sets.
 #[derive(Debug, Default, PartialEq)]
@@ -55,16 +55,18 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<Contents, ConfigError> {
     for (name, value) in table.get_ref() {
         let at = name.span().start;
         match (name.get_ref().as_ref(), value.get_ref()) {
-            ("tls", DeValue::Table(table)) => {
+            (outer @ ("store" | "tls"), DeValue::Table(table)) => {
                 for (name, value) in table {
-                    let full = format!("tls.{}", name.get_ref());
+                    let full = format!("{outer}.{}", name.get_ref());
                     read(&mut contents, &text, &full, name.span().start, value.get_ref())?;
                 }
             }
             ("tokens", DeValue::Array(items)) => {
                 contents.tokens = tokens::read(&text, items)?;
             }
-            ("tls", _) => return Err(text.error(at, "`tls` wants a table: [tls]")),
+            (name @ ("store" | "tls"), _) => {
+                return Err(text.error(at, &format!("`{name}` wants a table: [{name}]")));
+            }
             ("tokens", _) => return Err(text.error(at, "`tokens` wants tables: [[tokens]]")),
             (name, value) => read(&mut contents, &text, name, at, value)?,
         }
@@ -131,6 +133,7 @@ mod tests {
         check("[token]\nname = 1", "x.toml:1: unknown key `token`; did you mean `tokens`?");
         check("xyzzy = 1", "x.toml:1: unknown key `xyzzy`");
         check("tls = 1", "x.toml:1: `tls` wants a table: [tls]");
+        check("store = 1", "x.toml:1: `store` wants a table: [store]");
         check("[tokens]\nname = \"a\"", "x.toml:1: `tokens` wants tables: [[tokens]]");
     }
 

@@ -50,6 +50,7 @@ fn arg(key: &Key) -> Arg {
     };
     let help = format!("{} [env: {}]{default}", key.about, key.env());
     let arg = Arg::new(key.name).long(key.flag).help(help).help_heading(HEADING);
+    let arg = arg.hide(key.is_hidden());
     if key.is_switch() {
         let arg = arg.num_args(0..=1).require_equals(true).default_missing_value("true");
         arg.value_name("BOOL").hide_possible_values(true)

@@ -7,7 +7,9 @@ use dormouse_disk::engine::Durability;
 use tracing::level_filters::LevelFilter;
 
 use super::raw::{Raw, one_of};
-use super::settings::{BackendKind, CONNECTIONS_MAX, DRAIN_MS_MAX, RELAXED_MS_MAX, Settings};
+use super::settings::{
+    BackendKind, CONNECTIONS_MAX, DRAIN_MS_MAX, RELAXED_MS_MAX, STORE_BYTES, Settings,
+};
 
 /// One option.
 pub(super) struct Key {
@@ -30,6 +32,11 @@ pub(super) struct Key {
 impl Key {
     pub(super) fn env(&self) -> String {
         format!("DORMOUSE_{}", self.name.replace('.', "_").to_uppercase())
+    }
+
+    /// It has one good value, so that help and example would only tempt people to change it.
+    pub(super) fn is_hidden(&self) -> bool {
+        self.name.starts_with("store.")
     }
 
     pub(super) fn is_switch(&self) -> bool {
@@ -164,6 +171,24 @@ pub(super) const KEYS: &[Key] = &[
         set: |settings, raw| raw.text().map(|text| settings.tls_key = Some(text.into())),
         show: |settings| path(settings.tls_key.as_ref()),
     },
+    Key {
+        name: "store.memtable_bytes",
+        flag: "store-memtable-bytes",
+        value: "N",
+        about: "Jobs kept in memory before they become a run; for tests of the store",
+        more: &[],
+        set: |settings, raw| store_bytes(raw).map(|bytes| settings.memtable_bytes = Some(bytes)),
+        show: |settings| shown(settings.memtable_bytes),
+    },
+    Key {
+        name: "store.segment_bytes",
+        flag: "store-segment-bytes",
+        value: "N",
+        about: "Journal written before a new segment begins; for tests of the store",
+        more: &[],
+        set: |settings, raw| store_bytes(raw).map(|bytes| settings.segment_bytes = Some(bytes)),
+        show: |settings| shown(settings.segment_bytes),
+    },
 ];
 
 const LEVELS: &[(&str, LevelFilter)] = &[
@@ -180,6 +205,15 @@ pub(super) fn quoted(text: &str) -> String {
 
 fn path(path: Option<&PathBuf>) -> String {
     path.map(|path| quoted(&path.to_string_lossy())).unwrap_or_default()
+}
+
+fn store_bytes(raw: &Raw) -> Result<u64, String> {
+    let (min, max) = STORE_BYTES;
+    raw.number(min, max)
+}
+
+fn shown(bytes: Option<u64>) -> String {
+    bytes.map(|bytes| bytes.to_string()).unwrap_or_default()
 }
 
 fn address(text: &str) -> Result<Option<SocketAddr>, String> {
@@ -248,6 +282,8 @@ mod tests {
         check("log", "debug", "\"debug\"");
         check("tls.cert", "c.pem", "\"c.pem\"");
         check("tls.key", "k.pem", "\"k.pem\"");
+        check("store.memtable_bytes", "65536", "65536");
+        check("store.segment_bytes", "65536", "65536");
     }
 
     #[test]
@@ -270,6 +306,7 @@ mod tests {
         check("connections_max", "0", "from 1 to");
         check("connections_max", "many", "from 1 to");
         check("drain", "2h", "at most 3600s");
+        check("store.memtable_bytes", "1", "from 16384 to");
         check("log", "verbose", "error, warn, info, debug");
     }
 

@@ -14,6 +14,8 @@ pub(crate) const HTTP_PORT: u16 = 7788;
 pub(super) const RELAXED_MS_MAX: u64 = 60_000;
 /// Connections at once, at most.
 pub(super) const CONNECTIONS_MAX: u64 = 1_000_000;
+/// Smallest and largest memtable and segment of a store.
+pub(super) const STORE_BYTES: (u64, u64) = (16 << 10, 1 << 30);
 /// Longest span a stop may take.
 pub(super) const DRAIN_MS_MAX: u64 = 3_600_000;
 
@@ -42,6 +44,10 @@ pub(crate) struct Settings {
     pub(crate) tls_cert: Option<PathBuf>,
     /// PEM file of the private key.
     pub(crate) tls_key: Option<PathBuf>,
+    /// Sizes that shape the store, where they are not the usual ones.
+    pub(crate) memtable_bytes: Option<u64>,
+    /// See above.
+    pub(crate) segment_bytes: Option<u64>,
     /// Who may do what; none = everybody may do everything.
     pub(crate) tokens: Vec<TokenEntry>,
 }
@@ -69,6 +75,8 @@ impl Default for Settings {
             log: LevelFilter::INFO,
             tls_cert: None,
             tls_key: None,
+            memtable_bytes: None,
+            segment_bytes: None,
             tokens: Vec::new(),
         }
     }

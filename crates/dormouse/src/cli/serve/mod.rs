@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use dormouse_core::error::Error;
 use dormouse_disk::engine::{Engine, Options as EngineOptions};
+use dormouse_disk::store::Sizes;
 use dormouse_server::{Options, Server};
 use tokio::sync::oneshot;
 
@@ -91,7 +92,11 @@ impl Args {
 
 /// Opens the store. It may have to read a lot, so other things go on meanwhile.
 async fn open(settings: &Settings) -> Result<Engine, Failure> {
-    let options = EngineOptions { durability: settings.durability, ..EngineOptions::default() };
+    let options = EngineOptions {
+        durability: settings.durability,
+        sizes: sizes(settings),
+        ..EngineOptions::default()
+    };
     if settings.backend == BackendKind::Memory {
         return Ok(Engine::memory(options));
     }
@@ -100,6 +105,17 @@ async fn open(settings: &Settings) -> Result<Engine, Failure> {
     match opening.await {
         Ok(opened) => opened.map_err(|error| Failure::new(error.to_string())),
         Err(error) => Err(Failure::new(format!("opening the store: {error}"))),
+    }
+}
+
+/// The usual sizes of a store, unless somebody wants to see it at work.
+fn sizes(settings: &Settings) -> Sizes {
+    let usual = Sizes::default();
+    let memtable_bytes = settings.memtable_bytes.and_then(|bytes| usize::try_from(bytes).ok());
+    Sizes {
+        memtable_bytes: memtable_bytes.unwrap_or(usual.memtable_bytes),
+        segment_bytes: settings.segment_bytes.unwrap_or(usual.segment_bytes),
+        ..usual
     }
 }
 
