@@ -25,9 +25,11 @@ pub(super) struct TopicsIn {
 #[serde(deny_unknown_fields)]
 pub(super) struct TopicIn {
     topic: Option<String>,
-    delayed: u64,
-    ready: u64,
-    urgent: u64,
+    waiting: u64,
+    /// Absent, with the two that follow, from the totals of many topics.
+    delayed: Option<u64>,
+    ready: Option<u64>,
+    urgent: Option<u64>,
     leased: u64,
     dead: u64,
     bytes: u64,
@@ -93,7 +95,7 @@ impl TopicIn {
     pub(super) fn stats(self) -> (Option<String>, TopicStats) {
         let totals = self.totals;
         let counts = Counts {
-            waiting: self.delayed + self.ready,
+            waiting: self.waiting,
             leased: self.leased,
             dead: self.dead,
             bytes: self.bytes,
@@ -107,9 +109,9 @@ impl TopicIn {
             cancels: totals.cancels,
         };
         let stats = TopicStats {
-            delayed: self.delayed,
-            ready: self.ready,
-            urgent: self.urgent,
+            delayed: self.delayed.unwrap_or_default(),
+            ready: self.ready.unwrap_or_default(),
+            urgent: self.urgent.unwrap_or_default(),
             counts,
             waiters: self.waiters,
             oldest_ready_ms: self.oldest_ready_ms,
