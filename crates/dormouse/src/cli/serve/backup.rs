@@ -8,7 +8,7 @@ use dormouse_server::{Backup, MakeBackup};
 
 use crate::cli::config::{BackendKind, Settings};
 
-/// Where they lie.
+/// Where they lie: on the store's own file system, so that runs can be linked.
 const BACKUPS_DIR: &str = "backups";
 
 /// What makes backups of this store, if it has files.
