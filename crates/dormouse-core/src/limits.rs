@@ -77,8 +77,14 @@ pub const HTTP_BODY_BYTES_MAX: usize = 16 << 20;
 pub const HTTP_HEAD_BYTES_MAX: usize = 32 << 10;
 /// Headers of one HTTP request.
 pub const HTTP_HEADERS_MAX: usize = 100;
-/// Bytes of all request bodies that are in the server's hands; beyond it `busy`.
+/// Bytes of all larger request bodies that are in the server's hands; beyond it `busy`.
 pub const HTTP_BODIES_BYTES_MAX: usize = 64 << 20;
+/// Bytes up to which a request body counts as small.
+pub const HTTP_SMALL_BYTES_MAX: usize = 64 << 10;
+/// Bytes of all small request bodies, so that uploads are not in the way of acks.
+pub const HTTP_SMALL_BODIES_BYTES_MAX: usize = 32 << 20;
+/// How deep a JSON body may be nested.
+pub const JSON_DEPTH_MAX: usize = 64;
 /// Bytes of all answers that clients have not read yet; beyond it `busy`.
 pub const HTTP_ANSWERS_BYTES_MAX: usize = 48 << 20;
 /// Pages of jobs that are read from the store and written as JSON at once; others wait.

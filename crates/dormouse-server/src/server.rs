@@ -15,6 +15,9 @@ use crate::desk::Desk;
 use crate::http::{self, App, HostGuard, Listening};
 use crate::metrics::Metrics;
 
+/// How long a stop waits for leases to go back to a store that is busy.
+const GIVE_BACK_MAX: Duration = Duration::from_secs(1);
+
 /// How to serve.
 pub struct Options {
     /// Where HTTP listens; `None` = nowhere.
@@ -61,6 +64,7 @@ pub enum StartError {
 
 /// A server that runs until it is stopped.
 pub struct Server {
+    desk: Desk,
     http: Option<SocketAddr>,
     stopping: watch::Sender<bool>,
     aborting: watch::Sender<bool>,
@@ -75,6 +79,7 @@ impl Server {
         let (aborting, aborts) = watch::channel(false);
         let (alive, ended) = mpsc::channel(1);
         let desk = Desk::new(backend, stops.clone());
+        let kept = desk.clone();
         let backup = options.backup.map(Arc::from);
         let mut http = None;
         if let Some(addr) = options.http {
@@ -97,7 +102,7 @@ impl Server {
             tokio::spawn(listening.run(listener));
             http = Some(bound);
         }
-        Ok(Server { http, stopping, aborting, ended })
+        Ok(Server { desk: kept, http, stopping, aborting, ended })
     }
 
     /// Where HTTP listens.
@@ -114,6 +119,8 @@ impl Server {
             let _ = self.aborting.send(true);
             let _ = self.ended.recv().await;
         }
+        // What was cut off is given back before the store is closed.
+        let _ = tokio::time::timeout(GIVE_BACK_MAX, self.desk.given_back()).await;
     }
 }
 

@@ -128,9 +128,10 @@ impl Access {
         let unauthorized = |text: &'static str| Error::new(Code::Unauthorized, text);
         self.read(|table| match (table, bearer) {
             (Table::Open(grant), _) => Ok(grant.clone()),
-            (Table::Tokens(_), None) => {
-                Err(unauthorized("this server wants an access token, and none was shown"))
-            }
+            (Table::Tokens(_), None) => Err(unauthorized(
+                "this server wants an access token, and none was shown; send it as \
+                     `Authorization: Bearer TOKEN`",
+            )),
             (Table::Tokens(grants), Some(token)) => {
                 grants.get(&hash_token(token)).cloned().ok_or_else(|| {
                     unauthorized("the access token is not known here; it may have been replaced")

@@ -63,6 +63,8 @@ pub(super) fn give_back(desk: &Desk, commands: Vec<Command>) {
         return;
     }
     let backend = Arc::clone(&desk.backend);
+    let going_back = Arc::clone(&desk.going_back);
+    going_back.send_modify(|count| *count += 1);
     desk.runtime.spawn(async move {
         loop {
             let requests = commands
@@ -71,10 +73,11 @@ pub(super) fn give_back(desk: &Desk, commands: Vec<Command>) {
                 .collect();
             match backend.submit(requests, Arc::new(Discard)) {
                 Err(error) if error.code == Code::Busy => tokio::time::sleep(BUSY).await,
-                // A store that has stopped forgets its leases by itself.
-                _ => return,
+                // Taken; or the store has stopped, and leases run out after its next start.
+                _ => break,
             }
         }
+        going_back.send_modify(|count| *count -= 1);
     });
 }
 

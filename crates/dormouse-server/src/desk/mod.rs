@@ -22,13 +22,16 @@ pub(crate) struct Desk {
     backend: Arc<dyn Backend>,
     stopping: watch::Receiver<bool>,
     runtime: tokio::runtime::Handle,
+    /// Gifts that go back just now: a stop waits for them.
+    going_back: Arc<watch::Sender<usize>>,
 }
 
 impl Desk {
     /// A desk before this backend. When `stopping` turns true, waiting requests are answered with
     /// nothing. Must be called within a tokio runtime.
     pub(crate) fn new(backend: Arc<dyn Backend>, stopping: watch::Receiver<bool>) -> Desk {
-        Desk { backend, stopping, runtime: tokio::runtime::Handle::current() }
+        let going_back = Arc::new(watch::Sender::new(0));
+        Desk { backend, stopping, runtime: tokio::runtime::Handle::current(), going_back }
     }
 
     /// Sends commands as one batch.
@@ -58,6 +61,12 @@ impl Desk {
         }
         asked.withdraw();
         asked.await
+    }
+
+    /// Resolves when everything that was to be given back is in the backend's hands.
+    pub(crate) async fn given_back(&self) {
+        // The sender is ours, so it is there.
+        let _ = self.going_back.subscribe().wait_for(|&count| count == 0).await;
     }
 
     /// Whether the server is going down.

@@ -77,6 +77,10 @@ problems! {
         "408": "The request came too slowly",
         "413": "Beyond the size limit",
     }
+    /// Of calls whose answer may be large.
+    Large {
+        "413": "Beyond the size limit; ask for less at once",
+    }
     /// Of calls about something that must be there.
     Missing {
         "404": "No such job, topic or lock",

@@ -35,6 +35,10 @@ impl Budget {
         if before.saturating_add(bytes) <= *max {
             return Ok(());
         }
+        if bytes > *max {
+            let text = format!("{bytes} bytes of {what} at once; the limit is {max}, ask for less");
+            return Err(Error::new(Code::TooLarge, text));
+        }
         Err(Error::new(
             Code::Busy,
             format!("{before} bytes of {what} are held already, the limit is {max}; try again"),
@@ -46,6 +50,11 @@ impl Budget {
         self.used.load(Ordering::Relaxed)
     }
 
+    /// How many bytes would fit now.
+    pub(crate) fn left(&self) -> usize {
+        self.max.saturating_sub(self.used.load(Ordering::Relaxed))
+    }
+
     /// Nothing yet; grows with `Held::grow`.
     pub(crate) fn hold(&self) -> Held {
         Held { budget: self.clone(), bytes: 0 }
@@ -55,10 +64,15 @@ impl Budget {
 impl Held {
     /// Takes so many bytes more, or says that there are too many.
     pub(crate) fn grow(&mut self, bytes: usize) -> Result<(), Error> {
-        // Only a count: it orders nothing else.
-        let before = self.budget.used.fetch_add(bytes, Ordering::Relaxed);
-        self.bytes += bytes;
+        let before = self.take(bytes);
         self.budget.judge(before, bytes)
+    }
+
+    /// Takes so many bytes more, there may be too many; gives how many there were before.
+    pub(crate) fn take(&mut self, bytes: usize) -> usize {
+        self.bytes += bytes;
+        // Only a count: it orders nothing else.
+        self.budget.used.fetch_add(bytes, Ordering::Relaxed)
     }
 }
 
@@ -81,6 +95,8 @@ mod tests {
         assert_eq!(second.grow(3).unwrap_err().code, Code::Busy);
         drop(second);
         assert_eq!(budget.room_for(3).unwrap_err().code, Code::Busy);
+        assert_eq!(budget.room_for(11).unwrap_err().code, Code::TooLarge);
+        assert_eq!(budget.left(), 2);
         budget.room_for(2).unwrap();
         first.grow(2).unwrap();
         drop(first);

@@ -1,8 +1,10 @@
 //! Who calls, and whether they may.
 
+use std::collections::BTreeSet;
+
 use axum::extract::FromRequestParts;
 use dormouse_core::command::{Command, Reply};
-use dormouse_core::error::Error;
+use dormouse_core::error::{Code, Error};
 use dormouse_core::job::JobId;
 use dormouse_core::op::Target;
 use hyper::header::AUTHORIZATION;
@@ -47,28 +49,41 @@ impl Caller {
         &self.grant
     }
 
-    /// May they do this with these jobs, whose topics only the backend knows? An id is never used
-    /// again, so what is found now stays true; a job that is not there is nobody's.
+    /// May they do this with these jobs, whose topics only the backend knows? Gives those that are
+    /// not there: they may come to be before the next command, in a topic nobody asked about, so
+    /// who is limited to some topics must not name them again.
     pub(crate) async fn check_jobs(
         &self,
         app: &App,
         verb: Verb,
         ids: impl Iterator<Item = JobId>,
-    ) -> Result<(), Error> {
+    ) -> Result<BTreeSet<JobId>, Error> {
+        let mut absent = BTreeSet::new();
         if self.grant.covers_all(verb) {
-            return Ok(());
+            return Ok(absent);
         }
         if !self.grant.may_somewhere(verb) {
-            return self.grant.check_verb(verb);
+            return self.grant.check_verb(verb).map(|()| absent);
         }
-        let targets = ids.map(Target::Id).collect();
-        match app.desk.ask(Command::Get(targets)).await? {
-            Reply::Views(views) => {
-                let found = views.iter().flatten();
-                found.into_iter().try_for_each(|view| self.check(verb, view.topic.as_str()))
+        let mut unknown: Vec<JobId> = ids.collect();
+        while !unknown.is_empty() {
+            let targets = unknown.iter().copied().map(Target::Id).collect();
+            let Reply::Views(views) = app.desk.ask(Command::Get(targets)).await? else {
+                return Err(unexpected(&Reply::Done));
+            };
+            let mut later = Vec::new();
+            for (id, view) in unknown.into_iter().zip(views) {
+                match view {
+                    Ok(view) => self.check(verb, view.topic.as_str())?,
+                    Err(error) if error.code == Code::NotFound => drop(absent.insert(id)),
+                    // It did not fit into this reply: the next one begins with it.
+                    Err(error) if error.code == Code::TooLarge => later.push(id),
+                    Err(error) => return Err(error),
+                }
             }
-            other => Err(unexpected(&other)),
+            unknown = later;
         }
+        Ok(absent)
     }
 
     /// May they do this with this job?
@@ -80,7 +95,13 @@ impl Caller {
     ) -> Result<(), Error> {
         match target {
             Target::Key { topic, .. } => self.check(verb, topic.as_str()),
-            Target::Id(id) => self.check_jobs(app, verb, std::iter::once(*id)).await,
+            Target::Id(id) => {
+                let absent = self.check_jobs(app, verb, std::iter::once(*id)).await?;
+                if absent.is_empty() {
+                    return Ok(());
+                }
+                Err(Error::not_found(format!("job {id} is not there; it is done, or never was")))
+            }
         }
     }
 }

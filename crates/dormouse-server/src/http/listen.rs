@@ -9,10 +9,10 @@ use axum::Router;
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use dormouse_core::limits::{HTTP_HEAD_BYTES_MAX, HTTP_HEADERS_MAX};
-use hyper::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
+use hyper::{Method, Request};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
@@ -22,7 +22,7 @@ use tower::ServiceExt;
 use super::App;
 use super::outgoing::send_off;
 use super::peer::Peer;
-use super::wire::{Line, Wire};
+use super::wire::{Line, Patience, Wire};
 
 /// How long to wait after the system has no room for another connection.
 const NO_ROOM: Duration = Duration::from_millis(50);
@@ -98,13 +98,15 @@ impl Listening {
     async fn serve<S: AsyncRead + AsyncWrite + Peer + Unpin>(self, socket: S) {
         let line = Line::new();
         let wire = Wire::new(socket, Arc::clone(&line));
+        let mut patience = Patience::new(Arc::clone(&line));
         let (app, router) = (self.app.clone(), self.router.clone());
         let service = service_fn(move |request: Request<Incoming>| {
             let (app, router, line) = (app.clone(), router.clone(), Arc::clone(&line));
             async move {
-                line.begin_serving();
+                let number = line.begin_serving();
+                let is_head = request.method() == Method::HEAD;
                 let response = respond(&app, router, request).await;
-                Ok::<_, Infallible>(send_off(&app, line, response))
+                Ok::<_, Infallible>(send_off(&app, line, number, is_head, response))
             }
         });
         let connection = http1::Builder::new()
@@ -116,10 +118,15 @@ impl Listening {
         let mut graceful = false;
         loop {
             tokio::select! {
+                biased;
                 ended = connection.as_mut() => {
                     if let Err(error) = ended {
                         tracing::debug!(%error, "a connection ended");
                     }
+                    return;
+                }
+                () = patience.run_out() => {
+                    tracing::debug!("a client was silent for too long");
                     return;
                 }
                 _ = stopping.wait_for(|&stopping| stopping), if !graceful => {

@@ -23,7 +23,9 @@ mod wire;
 
 use std::sync::Arc;
 
-use dormouse_core::limits::{HTTP_ANSWERS_BYTES_MAX, HTTP_BODIES_BYTES_MAX, HTTP_PAGES_MAX};
+use dormouse_core::limits::{
+    HTTP_ANSWERS_BYTES_MAX, HTTP_BODIES_BYTES_MAX, HTTP_PAGES_MAX, HTTP_SMALL_BODIES_BYTES_MAX,
+};
 use tokio::sync::Semaphore;
 
 use crate::access::Access;
@@ -53,6 +55,7 @@ pub(crate) struct App {
     pub(crate) tls: Option<Tls>,
     guard: Arc<Guard>,
     bodies: Budget,
+    small_bodies: Budget,
     answers: Budget,
     /// Large pages being read and written at once.
     pages: Arc<Semaphore>,
@@ -75,7 +78,8 @@ impl App {
             #[cfg(feature = "tls")]
             tls: None,
             guard: Arc::new(guard),
-            bodies: Budget::new(HTTP_BODIES_BYTES_MAX, "requests"),
+            bodies: Budget::new(HTTP_BODIES_BYTES_MAX, "large requests"),
+            small_bodies: Budget::new(HTTP_SMALL_BODIES_BYTES_MAX, "small requests"),
             answers: Budget::new(HTTP_ANSWERS_BYTES_MAX, "answers"),
             pages: Arc::new(Semaphore::new(HTTP_PAGES_MAX)),
         }

@@ -5,43 +5,41 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use axum::body::Body;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 
 use super::App;
-use super::problem::Problem;
 use super::reply::unload;
 use super::wire::{Leaving, Line};
-
-/// Answers up to this size are never refused: they say what has been done.
-const SMALL: usize = 64 << 10;
 
 /// A body that tells its connection when hyper takes it.
 pub(crate) struct Outgoing {
     body: Body,
     line: Arc<Line>,
+    request: u64,
     leaving: Option<Leaving>,
 }
 
-/// Prepares an answer for its way out.
-pub(super) fn send_off(app: &App, line: Arc<Line>, mut response: Response) -> Response<Outgoing> {
+/// Prepares the answer to a request for its way out. It is counted and never refused here: it may
+/// tell of something that was done. What can be large is asked for its size before it is made.
+pub(super) fn send_off(
+    app: &App,
+    line: Arc<Line>,
+    request: u64,
+    is_head: bool,
+    mut response: Response,
+) -> Response<Outgoing> {
     let custody = unload(&mut response);
     let size = usize::try_from(response.body().size_hint().lower()).unwrap_or(usize::MAX);
     let mut held = app.answers.hold();
-    if let Err(error) = held.grow(size)
-        && size > SMALL
-    {
-        // What it carried goes back with the custody.
-        drop((held, custody));
-        return send_off(app, line, Problem::from(error).into_response());
+    held.take(size);
+    if is_head || response.body().is_end_stream() {
+        // hyper does not look into such a body; the connection is idle after it all the same.
+        line.leave(Leaving { custody: None, held: None, last_of: Some(request) });
     }
-    let leaving = Some(Leaving { custody, held: Some(held), last: false });
-    if size == 0 && response.body().is_end_stream() {
-        // hyper does not look into an empty body; the connection is idle after it all the same.
-        line.leave(Leaving { custody: None, held: None, last: true });
-    }
-    response.map(|body| Outgoing { body, line, leaving })
+    let leaving = Some(Leaving { custody, held: Some(held), last_of: None });
+    response.map(|body| Outgoing { body, line, request, leaving })
 }
 
 impl HttpBody for Outgoing {
@@ -54,11 +52,12 @@ impl HttpBody for Outgoing {
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let frame = Pin::new(&mut self.body).poll_frame(cx);
         if let Poll::Ready(frame) = &frame {
-            let last = frame.is_none() || self.body.is_end_stream();
+            let is_last = frame.is_none() || self.body.is_end_stream();
+            let last_of = is_last.then_some(self.request);
             let leaving = self.leaving.take();
-            if leaving.is_some() || last {
-                let nothing = Leaving { custody: None, held: None, last };
-                self.line.leave(Leaving { last, ..leaving.unwrap_or(nothing) });
+            if leaving.is_some() || is_last {
+                let nothing = Leaving { custody: None, held: None, last_of };
+                self.line.leave(Leaving { last_of, ..leaving.unwrap_or(nothing) });
             }
         }
         frame

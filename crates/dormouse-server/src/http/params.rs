@@ -90,7 +90,10 @@ impl Params {
 
     /// An instant in ms since 1970.
     pub(crate) fn instant(&mut self, name: &'static str) -> Result<Option<i64>, Problem> {
-        let Some(text) = self.text(name) else { return Ok(None) };
+        // A plus that was not encoded reads as a space; no instant has one.
+        let Some(text) = self.text(name).map(|text| text.replace(' ', "+")) else {
+            return Ok(None);
+        };
         parse_instant(&text)
             .map(Some)
             .map_err(|reason| Problem::malformed(format!("{name}: {reason}")))

@@ -6,7 +6,9 @@ use axum::body::Body;
 use axum::extract::{FromRequest, Request};
 use bytes::{Bytes, BytesMut};
 use dormouse_core::error::{Code, Error};
-use dormouse_core::limits::{HTTP_BODY_BYTES_MAX, HTTP_BODY_BYTES_PER_S_MIN, HTTP_BODY_MS_MAX};
+use dormouse_core::limits::{
+    HTTP_BODY_BYTES_MAX, HTTP_BODY_BYTES_PER_S_MIN, HTTP_BODY_MS_MAX, HTTP_SMALL_BYTES_MAX,
+};
 use http_body_util::BodyExt;
 use hyper::StatusCode;
 use serde::de::DeserializeOwned;
@@ -25,8 +27,8 @@ impl FromRequest<App> for Payload {
     type Rejection = Problem;
 
     async fn from_request(request: Request, app: &App) -> Result<Payload, Problem> {
-        let mut held = app.bodies.hold();
-        let bytes = read(request.into_body(), &mut held).await?;
+        let mut held = app.small_bodies.hold();
+        let bytes = read(request.into_body(), app, &mut held).await?;
         Ok(Payload { bytes, _held: held })
     }
 }
@@ -35,6 +37,7 @@ impl Payload {
     /// As JSON; nothing at all stands for an empty object.
     pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T, Problem> {
         let text: &[u8] = if self.bytes.is_empty() { b"{}" } else { &self.bytes };
+        check_object(text).map_err(Problem::malformed)?;
         serde_json::from_slice(text).map_err(|error| malformed(&error))
     }
 }
@@ -44,7 +47,15 @@ pub(crate) fn malformed(error: &serde_json::Error) -> Problem {
     Problem::malformed(format!("the body cannot be read: {error}; docs/http.md has the fields"))
 }
 
-async fn read(mut body: Body, held: &mut Held) -> Result<Bytes, Problem> {
+/// serde would take a list for an object, field by field: nobody means that.
+pub(crate) fn check_object(json: &[u8]) -> Result<(), &'static str> {
+    match json.iter().find(|byte| !byte.is_ascii_whitespace()) {
+        Some(b'[') => Err("this is a list; send an object"),
+        _ => Ok(()),
+    }
+}
+
+async fn read(mut body: Body, app: &App, held: &mut Held) -> Result<Bytes, Problem> {
     let size = http_body::Body::size_hint(&body);
     if size.lower() > HTTP_BODY_BYTES_MAX as u64 {
         return Err(too_large(size.lower()));
@@ -65,10 +76,18 @@ async fn read(mut body: Body, held: &mut Held) -> Result<Bytes, Problem> {
             Problem::malformed(format!("the body ended before its time: {error}; send it again"))
         })?;
         let Ok(data) = frame.into_data() else { continue };
-        held.grow(data.len())?;
         let total = first.as_ref().map_or(0, Bytes::len) + rest.len() + data.len();
         if total > HTTP_BODY_BYTES_MAX {
             return Err(too_large(total as u64));
+        }
+        let is_first_large =
+            total > HTTP_SMALL_BYTES_MAX && total - data.len() <= HTTP_SMALL_BYTES_MAX;
+        if is_first_large {
+            // Uploads must not be in the way of acks.
+            *held = app.bodies.hold();
+            held.grow(total)?;
+        } else {
+            held.grow(data.len())?;
         }
         let earned = Duration::from_millis(data.len() as u64 * 1_000 / HTTP_BODY_BYTES_PER_S_MIN);
         let deadline = patience.deadline() + earned;

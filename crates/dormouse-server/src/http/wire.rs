@@ -1,7 +1,7 @@
 //! The socket under a connection: closes clients that are slow, and knows when an answer left.
 //!
 //! hyper reads and writes through here. In every phase in which the client has to do something it
-//! has a deadline; a deadline that passes is an I/O error, which ends the connection.
+//! has a deadline; one that passes ends the connection.
 
 use std::future::Future;
 use std::io;
@@ -25,9 +25,7 @@ const STALL: Duration = Duration::from_millis(HTTP_STALL_MS_MAX);
 /// Where a connection is in its conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// No byte of the first request yet.
-    New,
-    /// Between requests.
+    /// Between requests, or before the first one.
     Idle,
     /// In a request's line or headers.
     Head,
@@ -42,6 +40,10 @@ pub(crate) struct Line {
 
 struct LineState {
     phase: Phase,
+    /// When the client must have done what the phase asks of it.
+    deadline: Option<Instant>,
+    /// Requests that were begun.
+    requests: u64,
     /// Answers given to hyper that the socket has not taken whole.
     leaving: Vec<Leaving>,
 }
@@ -51,19 +53,24 @@ pub(crate) struct Leaving {
     pub(crate) custody: Option<Custody>,
     #[expect(dead_code, reason = "its drop gives the bytes back")]
     pub(crate) held: Option<Held>,
-    /// Nothing of this answer follows.
-    pub(crate) last: bool,
+    /// The request whose answer ends here.
+    pub(crate) last_of: Option<u64>,
 }
 
 impl Line {
     pub(crate) fn new() -> Arc<Line> {
-        let state = LineState { phase: Phase::New, leaving: Vec::new() };
+        // Who connects has something to say: the first request has no time to idle before.
+        let deadline = Some(Instant::now() + HEAD);
+        let state = LineState { phase: Phase::Idle, deadline, requests: 0, leaving: Vec::new() };
         Arc::new(Line { state: Mutex::new(state) })
     }
 
-    /// A request's head is complete.
-    pub(crate) fn begin_serving(&self) {
-        self.lock().phase = Phase::Serving;
+    /// A request's head is complete; gives the request's number.
+    pub(crate) fn begin_serving(&self) -> u64 {
+        let mut state = self.lock();
+        (state.phase, state.deadline) = (Phase::Serving, None);
+        state.requests += 1;
+        state.requests
     }
 
     /// hyper took this answer's bytes; the next flush means that the socket took them.
@@ -80,8 +87,12 @@ impl Line {
     /// client refused it; then it is given back.
     fn flushed(&self, has_refused: impl FnOnce() -> bool) {
         let mut state = self.lock();
-        if state.leaving.iter().any(|leaving| leaving.last) {
-            state.phase = Phase::Idle;
+        if state.leaving.is_empty() {
+            return;
+        }
+        // The next request of a pipeline may be served already.
+        if state.leaving.iter().any(|leaving| leaving.last_of == Some(state.requests)) {
+            (state.phase, state.deadline) = (Phase::Idle, Some(Instant::now() + IDLE));
         }
         let left = std::mem::take(&mut state.leaving);
         drop(state);
@@ -91,17 +102,16 @@ impl Line {
         }
     }
 
-    /// Bytes came in.
-    fn received(&self) -> Phase {
+    /// Bytes came in: the first ones of a head start its time.
+    fn received(&self) {
         let mut state = self.lock();
-        if matches!(state.phase, Phase::New | Phase::Idle) {
-            state.phase = Phase::Head;
+        if state.phase == Phase::Idle {
+            (state.phase, state.deadline) = (Phase::Head, Some(Instant::now() + HEAD));
         }
-        state.phase
     }
 
-    fn phase(&self) -> Phase {
-        self.lock().phase
+    fn deadline(&self) -> Option<Instant> {
+        self.lock().deadline
     }
 
     fn lock(&self) -> MutexGuard<'_, LineState> {
@@ -110,41 +120,52 @@ impl Line {
     }
 }
 
-/// A socket with patience of known length.
+/// How long the client is waited for. Polled beside the connection, in the same task, after it: so
+/// it sees every change of the deadline, whichever side of the socket hyper looks at.
+pub(crate) struct Patience {
+    line: Arc<Line>,
+    timer: Pin<Box<Sleep>>,
+}
+
+impl Patience {
+    pub(crate) fn new(line: Arc<Line>) -> Patience {
+        Patience { line, timer: Box::pin(tokio::time::sleep(HEAD)) }
+    }
+
+    /// Resolves when a deadline has passed.
+    pub(crate) async fn run_out(&mut self) {
+        std::future::poll_fn(|cx| self.poll(cx)).await;
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            let Some(deadline) = self.line.deadline() else { return Poll::Pending };
+            // A timer that is early costs a look; one that is late costs the deadline.
+            if deadline < self.timer.deadline() || self.timer.is_elapsed() {
+                self.timer.as_mut().reset(deadline);
+            }
+            match self.timer.as_mut().poll(cx) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(()) if Instant::now() >= deadline => return Poll::Ready(()),
+                Poll::Ready(()) => {}
+            }
+        }
+    }
+}
+
+/// The socket: its reads and writes are noted on the line.
 pub(crate) struct Wire<S> {
     socket: S,
     line: Arc<Line>,
-    timer: Pin<Box<Sleep>>,
-    /// The phase the timer was set for; `None` = it is not running.
-    timed: Option<Phase>,
     stall: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> Wire<S> {
     pub(crate) fn new(socket: S, line: Arc<Line>) -> Wire<S> {
-        let timer = Box::pin(tokio::time::sleep(HEAD));
-        Wire { socket, line, timer, timed: Some(Phase::New), stall: None }
+        Wire { socket, line, stall: None }
     }
 
-    /// The client is waited for: not for ever.
-    fn poll_patience(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let phase = self.line.phase();
-        let patience = match phase {
-            Phase::Serving => {
-                self.timed = None;
-                return Poll::Pending;
-            }
-            Phase::New | Phase::Head => HEAD,
-            Phase::Idle => IDLE,
-        };
-        if self.timed != Some(phase) {
-            self.timed = Some(phase);
-            self.timer.as_mut().reset(Instant::now() + patience);
-        }
-        self.timer.as_mut().poll(cx).map(|()| Err(timed_out("the client was silent for too long")))
-    }
-
-    /// The client does not read: not for ever either.
+    /// The client does not read: not for ever.
     fn poll_stall<T>(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
         let stall = self.stall.get_or_insert_with(|| Box::pin(tokio::time::sleep(STALL)));
         stall.as_mut().poll(cx).map(|()| Err(timed_out("the client does not read its answer")))
@@ -162,33 +183,11 @@ impl<S: AsyncRead + Unpin> AsyncRead for Wire<S> {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
-        match Pin::new(&mut self.socket).poll_read(cx, buf) {
-            Poll::Pending => self.poll_patience(cx),
-            Poll::Ready(result) => {
-                if buf.filled().len() > before && self.line.received() != Phase::Serving {
-                    // The head goes on: its time began with its first byte.
-                    return match self.timed {
-                        Some(Phase::Head) => self.out_of_time(cx).unwrap_or(Poll::Ready(result)),
-                        _ => {
-                            self.timed = Some(Phase::Head);
-                            self.timer.as_mut().reset(Instant::now() + HEAD);
-                            Poll::Ready(result)
-                        }
-                    };
-                }
-                Poll::Ready(result)
-            }
+        let read = Pin::new(&mut self.socket).poll_read(cx, buf);
+        if buf.filled().len() > before {
+            self.line.received();
         }
-    }
-}
-
-impl<S> Wire<S> {
-    /// A head that dribbles in always has bytes ready; its time passes all the same.
-    fn out_of_time(&mut self, cx: &mut Context<'_>) -> Option<Poll<io::Result<()>>> {
-        match self.timer.as_mut().poll(cx) {
-            Poll::Ready(()) => Some(Poll::Ready(Err(timed_out("the request came too slowly")))),
-            Poll::Pending => None,
-        }
+        read
     }
 }
 
@@ -260,5 +259,55 @@ impl<S: AsyncWrite + Peer + Unpin> AsyncWrite for Wire<S> {
             Poll::Pending => self.poll_stall(cx),
             ready => ready,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn is_out(patience: &mut Patience) -> bool {
+        // A deadline that has passed is noticed at the next look.
+        tokio::time::timeout(Duration::from_millis(1), patience.run_out()).await.is_ok()
+    }
+
+    fn answered(line: &Line, request: u64) {
+        line.leave(Leaving { custody: None, held: None, last_of: Some(request) });
+        line.flushed(|| false);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn every_phase_has_its_time() {
+        let line = Line::new();
+        let mut patience = Patience::new(Arc::clone(&line));
+        assert!(!is_out(&mut patience).await);
+        line.received();
+        tokio::time::advance(HEAD / 2).await;
+        line.received();
+        assert!(!is_out(&mut patience).await);
+        let first = line.begin_serving();
+        tokio::time::advance(10 * IDLE).await;
+        assert!(!is_out(&mut patience).await, "a request may take its time");
+        answered(&line, first);
+        tokio::time::advance(IDLE - Duration::from_secs(1)).await;
+        assert!(!is_out(&mut patience).await);
+        line.received();
+        tokio::time::advance(HEAD / 2).await;
+        assert!(!is_out(&mut patience).await, "a head has its own time");
+        tokio::time::advance(HEAD).await;
+        assert!(is_out(&mut patience).await, "and no more");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn silence_ends_a_connection() {
+        let line = Line::new();
+        let mut patience = Patience::new(Arc::clone(&line));
+        let (first, second) = (line.begin_serving(), line.begin_serving());
+        answered(&line, first);
+        tokio::time::advance(2 * IDLE).await;
+        assert!(!is_out(&mut patience).await, "the second of a pipeline is served");
+        answered(&line, second);
+        tokio::time::advance(IDLE).await;
+        assert!(is_out(&mut patience).await);
     }
 }

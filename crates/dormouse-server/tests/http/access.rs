@@ -126,3 +126,29 @@ async fn topics_of_others_are_not_shown() {
     }
     some.get("/v1/topics?limit=1001").await.problem(422, "invalid");
 }
+
+/// Jobs that do not fit into the look-up of their topics are looked up all the same.
+#[tokio::test]
+async fn a_foreign_token_behind_large_jobs_is_refused() {
+    let rig = Rig::with_tokens(&[("all", &["*:*"]), ("mine", &["*:mine"])]).await;
+    let mut all = rig.client_of("all").await;
+    all.post("/v1/topics/secret/jobs", json!({})).await.expect(201);
+    let leased = all.post("/v1/topics/secret/reserve", json!({})).await.ok();
+    let foreign = leased["jobs"][0]["token"].clone();
+    let mut mine = rig.client_of("mine").await;
+    let mut tokens = Vec::new();
+    for _ in 0..17 {
+        let large = json!({"text": "x".repeat(1_000_000)});
+        let put = mine.post("/v1/topics/mine/jobs", large).await.expect(201);
+        tokens.push(json!(format!("{}.1", put["id"].as_str().unwrap())));
+    }
+    tokens.push(foreign.clone());
+    mine.post("/v1/ack", json!({"tokens": tokens})).await.problem(403, "forbidden");
+    let acked = all.post("/v1/ack", json!({"token": foreign})).await.ok();
+    assert_eq!(acked["code"], "done");
+    // A job that is not there is answered without asking for it again.
+    mine.get("/v1/jobs/999").await.problem(404, "not_found");
+    let gone = mine.post("/v1/ack", json!({"tokens": ["999.1", "1000.1"]})).await.ok();
+    assert_eq!(gone["results"][0], json!({"token": "999.1", "code": "gone"}));
+    mine.post("/v1/extend", json!({"token": "999.1"})).await.problem(404, "not_found");
+}

@@ -207,3 +207,37 @@ async fn a_given_job_is_taken_whatever_its_time() {
     client.post("/v1/jobs/x/reserve", json!({})).await.problem(422, "invalid");
     client.post("/v1/jobs/1/reserve", json!({"max": 1})).await.problem(400, "invalid");
 }
+
+/// Zero bytes take six times their size as JSON: what does not fit goes back.
+#[tokio::test]
+async fn jobs_for_which_there_is_no_room_stay_ready() {
+    let rig = Rig::new().await;
+    let mut client = rig.client().await;
+    let zeros = vec![0; 1 << 20];
+    for _ in 0..12 {
+        let path = "/v1/topics/t/jobs";
+        client.request("POST", path, "application/octet-stream", &zeros).await.expect(201);
+    }
+    let given = client.post("/v1/topics/t/reserve", json!({"max": 12})).await.ok();
+    let given = given["jobs"].as_array().unwrap().len();
+    assert!((1..12).contains(&given), "{given} jobs were given");
+    let left = 12 - given;
+    let mut next = rig.client().await;
+    let given = next.post("/v1/topics/t/reserve", json!({"max": left, "wait": "10s"})).await.ok();
+    assert!(given["jobs"].as_array().unwrap().iter().all(|job| job["attempt"] == 1));
+    client.get("/v1/topics/t/jobs?state=leased").await.problem(413, "too_large");
+    client.get("/v1/topics/t/jobs?state=leased&bodies=false").await.ok();
+}
+
+#[tokio::test]
+async fn acks_are_answered_though_their_reserve_was_refused() {
+    let rig = Rig::new().await;
+    let mut client = rig.client().await;
+    client.post("/v1/topics/t/jobs", json!({})).await.expect(201);
+    let given = client.post("/v1/topics/t/reserve", json!({})).await.ok();
+    let token = &given["jobs"][0]["token"];
+    let reserve = json!({"topics": ["t"], "max": 5_000});
+    let acked = client.post("/v1/ack", json!({"tokens": [token], "reserve": reserve})).await.ok();
+    assert_eq!(acked["results"][0]["code"], "done");
+    assert_eq!(acked["reserve_failed"]["code"], "invalid");
+}

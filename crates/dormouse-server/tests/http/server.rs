@@ -146,3 +146,36 @@ async fn a_connection_serves_many_requests_in_order() {
         assert_eq!(answer.expect(201)["id"], id.to_string());
     }
 }
+
+/// Uploads that take their time are not in the way of small requests.
+#[tokio::test]
+async fn uploads_leave_room_for_acks() {
+    let rig = Rig::new().await;
+    let mut uploads = Vec::new();
+    for _ in 0..4 {
+        let mut upload = rig.client().await;
+        let head = "POST /v1/topics/t/jobs HTTP/1.1\r\nHost: localhost\r\n\
+                    Content-Length: 16777216\r\n\r\n";
+        upload.send_raw(head.as_bytes()).await;
+        upload.send_raw(&vec![b'x'; (16 << 20) - 1]).await;
+        uploads.push(upload);
+    }
+    let mut client = rig.client().await;
+    let acked = client.post("/v1/ack", json!({"token": "1.1"})).await.ok();
+    assert_eq!(acked["code"], "gone");
+}
+
+#[tokio::test]
+async fn lists_do_not_stand_for_objects() {
+    let rig = Rig::new().await;
+    let mut client = rig.client().await;
+    client.post("/v1/topics/t/reserve", json!([5, 0, 60_000])).await.problem(400, "invalid");
+    let problem = client.post("/v1/topics/t/jobs", json!([{}, [1]])).await.problem(400, "invalid");
+    assert!(problem["detail"].as_str().unwrap().starts_with("item 2: "), "{problem}");
+    // What curl -d sends: its options would be lost.
+    let form = "application/x-www-form-urlencoded";
+    let put = br#"{"delay": "30m"}"#;
+    let answer = client.request("POST", "/v1/topics/t/jobs", form, put).await;
+    answer.problem(400, "invalid");
+    client.request("POST", "/v1/topics/t/jobs", form, b"plain").await.expect(201);
+}

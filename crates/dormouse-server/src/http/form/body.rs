@@ -40,3 +40,17 @@ impl<'a> BodyOut<'a> {
         }
     }
 }
+
+/// What a body takes as JSON, at most: a control character takes six bytes.
+pub(crate) fn body_json_bytes(kind: BodyKind, bytes: &Bytes) -> usize {
+    if kind == BodyKind::Json {
+        return bytes.len();
+    }
+    let escapes = bytes.iter().map(|byte| match byte {
+        b'"' | b'\\' => 1,
+        0..0x20 => 5,
+        _ => 0,
+    });
+    // As base64, if it is no text, it takes a third more.
+    (bytes.len() + escapes.sum::<usize>()).max(bytes.len().div_ceil(3) * 4)
+}

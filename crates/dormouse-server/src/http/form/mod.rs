@@ -2,6 +2,7 @@
 
 mod backoff;
 mod body;
+mod bounded;
 mod code;
 mod item;
 mod job;
@@ -11,7 +12,8 @@ mod reserve;
 mod topic;
 
 pub(crate) use backoff::{BackoffForm, parse_backoff};
-pub(crate) use body::BodyOut;
+pub(crate) use body::{BodyOut, body_json_bytes};
+pub(crate) use bounded::Bounded;
 pub(crate) use code::CodeOut;
 pub(crate) use item::{Failed, status_of_list};
 pub(crate) use job::{IdOut, JobOut, LeasedOut, StateOut, TokenOut};

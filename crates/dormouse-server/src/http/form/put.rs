@@ -8,6 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use dormouse_core::job::BodyKind;
+use dormouse_core::limits::JSON_DEPTH_MAX;
 use dormouse_core::op::{OnConflict, Put, PutOutcome, PutReply};
 use dormouse_core::topic::TopicName;
 use hyper::StatusCode;
@@ -111,7 +112,10 @@ impl PutForm<'_> {
     pub(crate) fn into_put(self, topic: TopicName, source: &Bytes) -> Result<Put, String> {
         let (body, body_kind) = match (self.body, self.text, self.base64) {
             (None, None, None) => (Bytes::new(), BodyKind::Bytes),
-            (Some(json), None, None) => (share(source, json.get()), BodyKind::Json),
+            (Some(json), None, None) => {
+                check_depth(json.get())?;
+                (share(source, json.get()), BodyKind::Json)
+            }
             (None, Some(Cow::Borrowed(text)), None) => (share(source, text), BodyKind::Text),
             (None, Some(Cow::Owned(text)), None) => (Bytes::from(text), BodyKind::Text),
             (None, None, Some(text)) => {
@@ -138,6 +142,27 @@ impl PutForm<'_> {
             ..Put::new(topic, body)
         })
     }
+}
+
+/// Clients that read the job refuse what is nested deeper than their own limit.
+fn check_depth(json: &str) -> Result<(), String> {
+    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
+    for byte in json.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = in_string,
+            b'"' => in_string = !in_string,
+            b'[' | b'{' if !in_string => depth += 1,
+            b']' | b'}' if !in_string => depth -= 1,
+            _ => {}
+        }
+        if depth > JSON_DEPTH_MAX {
+            return Err(format!(
+                "body is nested deeper than {JSON_DEPTH_MAX}; send it as text, or flatter"
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn share(source: &Bytes, part: &str) -> Bytes {
@@ -225,4 +250,18 @@ pub(crate) enum PutAnswer {
     One(PutOut),
     /// To an array or NDJSON.
     Many(PutResults),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn depth_is_bounded_outside_of_strings() {
+        let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        check_depth(&nested(JSON_DEPTH_MAX)).unwrap();
+        assert!(check_depth(&nested(JSON_DEPTH_MAX + 1)).is_err());
+        check_depth(&format!("\"\\\"{}\"", "[".repeat(1_000))).unwrap();
+        check_depth(&"[1],".repeat(1_000)).unwrap();
+    }
 }

@@ -1,11 +1,12 @@
 //! reserve: what to take, and what was given.
 
+use dormouse_core::limits::RESERVE_TOPICS_MAX;
 use dormouse_core::op::{LeasedJob, Reserve};
 use dormouse_core::topic::TopicName;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{LeasedOut, TopicText};
+use super::{Bounded, LeasedOut, TopicText};
 use crate::http::problem::Problem;
 use crate::http::time::SpanMs;
 
@@ -30,7 +31,7 @@ pub(crate) struct ReserveTopicForm {
 pub(crate) struct ReserveForm {
     /// From these topics.
     #[schema(value_type = Vec<TopicText>, min_items = 1, max_items = 1000)]
-    topics: Vec<String>,
+    topics: Bounded<String, RESERVE_TOPICS_MAX>,
     /// At most so many jobs.
     #[schema(default = 1, minimum = 1, maximum = 4096)]
     max: Option<usize>,
@@ -54,7 +55,7 @@ impl ReserveTopicForm {
 
 impl ReserveForm {
     pub(crate) fn into_reserve(self) -> Result<Reserve, Problem> {
-        let topics: Result<_, _> = self.topics.iter().map(|name| TopicName::new(name)).collect();
+        let topics: Result<_, _> = self.topics.0.iter().map(|name| TopicName::new(name)).collect();
         let rest = ReserveTopicForm { max: self.max, wait: self.wait, ttr: self.ttr };
         Ok(rest.into_reserve(topics?))
     }

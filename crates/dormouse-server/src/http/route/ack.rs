@@ -2,18 +2,19 @@
 
 use axum::extract::State;
 use dormouse_core::command::{Command, Reply};
+use dormouse_core::limits::BATCH_MAX;
 use hyper::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::ending::{EndedItem, EndedOut, Tokens, end, items_of, results_of};
-use super::reserve::{bytes_of, check_reserve, jobs_of};
+use super::reserve::{check_reserve, fitting};
 use crate::access::Verb;
-use crate::desk::{Custody, unexpected};
+use crate::desk::unexpected;
 use crate::http::App;
 use crate::http::api::{EndProblems, Problems, Sent};
 use crate::http::caller::Caller;
-use crate::http::form::{LeasedOut, ReserveForm, TokenOut};
+use crate::http::form::{Bounded, Failed, LeasedOut, ReserveForm, TokenOut};
 use crate::http::params::Params;
 use crate::http::payload::Payload;
 use crate::http::reply::{Outcome, carrying, json};
@@ -28,7 +29,7 @@ pub(crate) struct AckForm {
     token: Option<String>,
     /// Or many.
     #[schema(value_type = Option<Vec<TokenOut>>, max_items = 4096)]
-    tokens: Option<Vec<String>>,
+    tokens: Option<Bounded<String, BATCH_MAX>>,
     /// Then take the next jobs.
     reserve: Option<ReserveForm>,
 }
@@ -51,6 +52,10 @@ pub(crate) struct AckResults<'a> {
     /// Only with `reserve`.
     #[schema(required = false)]
     jobs: Vec<LeasedOut<'a>>,
+    /// Why there is no job, if the reserve was refused: the acks are done all the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    reserve_failed: Option<Failed>,
 }
 
 /// End leases: the work is done, the jobs go.
@@ -73,21 +78,27 @@ pub(super) async fn ack(
     params.finish()?;
     let form: AckForm = payload.json()?;
     drop(payload);
-    let tokens = Tokens::read(form.token.as_deref(), form.tokens.as_deref())?;
-    tokens.check(&app, &caller, Verb::Ack).await?;
+    let tokens = Tokens::read(form.token.as_deref(), form.tokens.as_ref())?;
+    let granted = tokens.granted(&app, &caller, Verb::Ack).await?;
     let Some(reserve) = form.reserve else {
-        return end(&app, &tokens, Command::Ack(tokens.tokens.clone())).await;
+        return end(&app, &tokens, Command::Ack(granted)).await;
     };
     let reserve = reserve.into_reserve()?;
     check_reserve(&caller, &reserve)?;
-    let commands = vec![Command::Ack(tokens.tokens.clone()), Command::Reserve(reserve)];
+    let commands = vec![Command::Ack(granted), Command::Reserve(reserve)];
     let mut answers = app.desk.wait(app.desk.send(commands)?).await.into_iter();
     let mut next = || answers.next().unwrap_or_else(|| Err(unexpected(&Reply::Done)));
-    let (acked, reserved) = (next(), next()?);
-    let custody = Custody::of(&app.desk, &reserved, None);
-    let (results, _) = results_of(&tokens.tokens, items_of(acked?)?);
-    let jobs = jobs_of(&app, &reserved)?;
-    app.answers.room_for(bytes_of(jobs))?;
+    let (acked, reserved) = (next(), next());
+    // The acks are done, whatever became of the reserve.
+    let (jobs, custody, reserve_failed) = match reserved.and_then(|reply| fitting(&app, reply)) {
+        Ok((jobs, custody)) => (jobs, Some(custody), None),
+        Err(error) => (Vec::new(), None, Some(Failed::from(error))),
+    };
+    let (results, _) = results_of(&tokens, items_of(acked?)?);
     let jobs = jobs.iter().map(LeasedOut::from).collect();
-    Ok(carrying(json(StatusCode::OK, &AckResults { results, jobs }), custody))
+    let answer = json(StatusCode::OK, &AckResults { results, jobs, reserve_failed });
+    Ok(match custody {
+        Some(custody) => carrying(answer, custody),
+        None => answer,
+    })
 }

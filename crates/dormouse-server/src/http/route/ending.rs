@@ -3,7 +3,8 @@
 use axum::response::Response;
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::error::Error;
-use dormouse_core::job::Token;
+use dormouse_core::job::{JobId, Token};
+use dormouse_core::limits::BATCH_MAX;
 use dormouse_core::op::Ended;
 use hyper::StatusCode;
 use serde::Serialize;
@@ -13,23 +14,29 @@ use crate::access::Verb;
 use crate::desk::unexpected;
 use crate::http::App;
 use crate::http::caller::Caller;
-use crate::http::form::{Failed, TokenOut, status_of_list};
+use crate::http::form::{Bounded, Failed, TokenOut, status_of_list};
 use crate::http::problem::{Problem, status_of};
 use crate::http::reply::{Outcome, json};
 use crate::http::time::At;
 
 /// The tokens of a request, and whether they came as a list.
 pub(super) struct Tokens {
-    pub(super) tokens: Vec<Token>,
+    tokens: Vec<Token>,
     is_list: bool,
 }
 
+/// A token of no job: ids begin at 1.
+const NOBODYS: Token = Token { id: JobId(0), fence: 0 };
+
 impl Tokens {
     /// From the fields `token` and `tokens`, of which one must be there.
-    pub(super) fn read(token: Option<&str>, tokens: Option<&[String]>) -> Result<Tokens, Problem> {
+    pub(super) fn read(
+        token: Option<&str>,
+        tokens: Option<&Bounded<String, BATCH_MAX>>,
+    ) -> Result<Tokens, Problem> {
         match (token, tokens) {
             (Some(token), None) => Ok(Tokens { tokens: vec![token.parse()?], is_list: false }),
-            (None, Some(tokens)) => {
+            (None, Some(Bounded(tokens))) => {
                 let tokens = tokens.iter().map(|token| token.parse()).collect::<Result<_, _>>()?;
                 Ok(Tokens { tokens, is_list: true })
             }
@@ -37,9 +44,17 @@ impl Tokens {
         }
     }
 
-    /// May the caller do this with them?
-    pub(super) async fn check(&self, app: &App, caller: &Caller, verb: Verb) -> Result<(), Error> {
-        caller.check_jobs(app, verb, self.tokens.iter().map(|token| token.id)).await
+    /// The tokens to send, if the caller may do this with them.
+    pub(super) async fn granted(
+        &self,
+        app: &App,
+        caller: &Caller,
+        verb: Verb,
+    ) -> Result<Vec<Token>, Error> {
+        let ids = self.tokens.iter().map(|token| token.id);
+        let absent = caller.check_jobs(app, verb, ids).await?;
+        let sent = |token: &Token| if absent.contains(&token.id) { NOBODYS } else { *token };
+        Ok(self.tokens.iter().map(sent).collect())
     }
 }
 
@@ -130,8 +145,8 @@ pub(super) fn items_of(reply: Reply) -> Result<Vec<Item>, Error> {
 }
 
 /// The items as they go out, with their statuses.
-pub(super) fn results_of(tokens: &[Token], items: Vec<Item>) -> (Vec<EndedItem>, Vec<StatusCode>) {
-    let items = tokens.iter().zip(items).map(|(&token, item)| {
+pub(super) fn results_of(tokens: &Tokens, items: Vec<Item>) -> (Vec<EndedItem>, Vec<StatusCode>) {
+    let items = tokens.tokens.iter().zip(items).map(|(&token, item)| {
         let token = TokenOut(token);
         match item {
             Ok((code, expires_at)) => {
@@ -150,18 +165,18 @@ pub(super) fn results_of(tokens: &[Token], items: Vec<Item>) -> (Vec<EndedItem>,
 /// Sends the command and answers for its tokens.
 pub(super) async fn end(app: &App, tokens: &Tokens, command: Command) -> Outcome {
     let items = items_of(app.desk.ask(command).await?)?;
-    if tokens.is_list { Ok(many(&tokens.tokens, items)) } else { one(&tokens.tokens, items) }
+    if tokens.is_list { Ok(many(tokens, items)) } else { one(tokens, items) }
 }
 
-fn many(tokens: &[Token], items: Vec<Item>) -> Response {
+fn many(tokens: &Tokens, items: Vec<Item>) -> Response {
     let (results, statuses) = results_of(tokens, items);
     json(status_of_list(&statuses), &EndedResults { results })
 }
 
-fn one(tokens: &[Token], items: Vec<Item>) -> Outcome {
+fn one(tokens: &Tokens, items: Vec<Item>) -> Outcome {
     let item = items.into_iter().next().unwrap_or_else(|| Err(unexpected(&Reply::Done)));
     let (code, expires_at) = item?;
-    let token = *tokens.first().ok_or_else(|| unexpected(&Reply::Done))?;
+    let token = *tokens.tokens.first().ok_or_else(|| unexpected(&Reply::Done))?;
     let out = EndedOut { token: TokenOut(token), code, expires_at: expires_at.map(At) };
     Ok(json(StatusCode::OK, &out))
 }

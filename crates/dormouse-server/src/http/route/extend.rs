@@ -3,6 +3,7 @@
 use axum::extract::State;
 use dormouse_core::command::Command;
 use dormouse_core::job::Token;
+use dormouse_core::limits::BATCH_MAX;
 use dormouse_core::op::Extend;
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -12,7 +13,7 @@ use crate::access::Verb;
 use crate::http::App;
 use crate::http::api::{ExtendProblems, Problems, Sent};
 use crate::http::caller::Caller;
-use crate::http::form::TokenOut;
+use crate::http::form::{Bounded, TokenOut};
 use crate::http::params::Params;
 use crate::http::payload::Payload;
 use crate::http::reply::Outcome;
@@ -28,7 +29,7 @@ pub(crate) struct ExtendForm {
     token: Option<String>,
     /// Or many.
     #[schema(value_type = Option<Vec<TokenOut>>, max_items = 4096)]
-    tokens: Option<Vec<String>>,
+    tokens: Option<Bounded<String, BATCH_MAX>>,
     /// Ends so long from now; else after the lease's own ttr.
     ttr: Option<SpanMs>,
 }
@@ -52,10 +53,10 @@ pub(super) async fn extend(
 ) -> Outcome {
     params.finish()?;
     let form: ExtendForm = payload.json()?;
-    let tokens = Tokens::read(form.token.as_deref(), form.tokens.as_deref())?;
-    tokens.check(&app, &caller, Verb::Extend).await?;
+    let tokens = Tokens::read(form.token.as_deref(), form.tokens.as_ref())?;
+    let granted = tokens.granted(&app, &caller, Verb::Extend).await?;
     let ttr_ms = form.ttr.map(|ttr| ttr.0);
     let extend = |token: &Token| Extend { token: *token, ttr_ms };
-    let command = Command::Extend(tokens.tokens.iter().map(extend).collect());
+    let command = Command::Extend(granted.iter().map(extend).collect());
     end(&app, &tokens, command).await
 }

@@ -4,6 +4,7 @@ use axum::extract::State;
 use bytes::Bytes;
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::job::Token;
+use dormouse_core::limits::BATCH_MAX;
 use dormouse_core::op::{Ended, Kill, KillTarget, Target};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -15,7 +16,7 @@ use crate::desk::unexpected;
 use crate::http::App;
 use crate::http::api::{EndProblems, InTheWay, Missing, Problems, Sent};
 use crate::http::caller::Caller;
-use crate::http::form::{IdOut, TokenOut};
+use crate::http::form::{Bounded, IdOut, TokenOut};
 use crate::http::params::Params;
 use crate::http::path::{IdPath, InJob, KeyPath};
 use crate::http::payload::Payload;
@@ -31,7 +32,7 @@ pub(crate) struct KillForm {
     token: Option<String>,
     /// Or many.
     #[schema(value_type = Option<Vec<TokenOut>>, max_items = 4096)]
-    tokens: Option<Vec<String>>,
+    tokens: Option<Bounded<String, BATCH_MAX>>,
     /// Kept with the job.
     error: Option<String>,
     /// A new priority.
@@ -58,15 +59,15 @@ pub(super) async fn kill(
 ) -> Outcome {
     params.finish()?;
     let form: KillForm = payload.json()?;
-    let tokens = Tokens::read(form.token.as_deref(), form.tokens.as_deref())?;
-    tokens.check(&app, &caller, Verb::Kill).await?;
+    let tokens = Tokens::read(form.token.as_deref(), form.tokens.as_ref())?;
+    let granted = tokens.granted(&app, &caller, Verb::Kill).await?;
     let error = form.error.map(Bytes::from);
     let kill = |token: &Token| Kill {
         target: KillTarget::Token(*token),
         error: error.clone(),
         priority: form.priority,
     };
-    let command = Command::Kill(tokens.tokens.iter().map(kill).collect());
+    let command = Command::Kill(granted.iter().map(kill).collect());
     end(&app, &tokens, command).await
 }
 

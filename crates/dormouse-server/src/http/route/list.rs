@@ -2,17 +2,19 @@
 
 use axum::extract::State;
 use dormouse_core::command::{Command, Reply};
+use dormouse_core::job::Content;
 use dormouse_core::op::{JobView, List};
 use serde::Serialize;
 use utoipa::{IntoParams, ToSchema};
 
 use super::change::parse_state;
+use super::reserve::JOB_BYTES;
 use crate::access::Verb;
 use crate::desk::unexpected;
 use crate::http::App;
-use crate::http::api::Problems;
+use crate::http::api::{Large, Problems};
 use crate::http::caller::Caller;
-use crate::http::form::{JobOut, StateOut};
+use crate::http::form::{JobOut, StateOut, body_json_bytes};
 use crate::http::params::Params;
 use crate::http::path::{InTopic, TopicPath};
 use crate::http::problem::Problem;
@@ -57,7 +59,7 @@ pub(crate) struct PageOut<'a> {
     tag = "topics",
     operation_id = "list_jobs",
     params(TopicPath, ListQuery),
-    responses((status = 200, description = "A page", body = PageOut<'static>), Problems)
+    responses((status = 200, description = "A page", body = PageOut<'static>), Problems, Large)
 )]
 pub(super) async fn list(
     State(app): State<App>,
@@ -87,6 +89,7 @@ pub(super) async fn list(
 
 /// About what the jobs take as JSON.
 fn bytes_of(jobs: &[JobView], bodies: bool) -> usize {
-    let body = |view: &JobView| if bodies { view.job.content.body.len() } else { 0 };
-    jobs.iter().map(|view| body(view) + 512).sum()
+    let body = |content: &Content| body_json_bytes(content.body_kind, &content.body);
+    let bytes = |view: &JobView| if bodies { body(&view.job.content) } else { 0 };
+    jobs.iter().map(|view| bytes(view) + JOB_BYTES).sum()
 }

@@ -4,6 +4,7 @@ use axum::extract::State;
 use bytes::Bytes;
 use dormouse_core::command::Command;
 use dormouse_core::job::Token;
+use dormouse_core::limits::BATCH_MAX;
 use dormouse_core::op::Nack;
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -13,7 +14,7 @@ use crate::access::Verb;
 use crate::http::App;
 use crate::http::api::{EndProblems, Problems, Sent};
 use crate::http::caller::Caller;
-use crate::http::form::TokenOut;
+use crate::http::form::{Bounded, TokenOut};
 use crate::http::params::Params;
 use crate::http::payload::Payload;
 use crate::http::reply::Outcome;
@@ -29,7 +30,7 @@ pub(crate) struct NackForm {
     token: Option<String>,
     /// Or many.
     #[schema(value_type = Option<Vec<TokenOut>>, max_items = 4096)]
-    tokens: Option<Vec<String>>,
+    tokens: Option<Bounded<String, BATCH_MAX>>,
     /// Due again so long from now; else by the job's backoff.
     delay: Option<SpanMs>,
     /// A new priority.
@@ -58,8 +59,8 @@ pub(super) async fn nack(
 ) -> Outcome {
     params.finish()?;
     let form: NackForm = payload.json()?;
-    let tokens = Tokens::read(form.token.as_deref(), form.tokens.as_deref())?;
-    tokens.check(&app, &caller, Verb::Nack).await?;
+    let tokens = Tokens::read(form.token.as_deref(), form.tokens.as_ref())?;
+    let granted = tokens.granted(&app, &caller, Verb::Nack).await?;
     let error = form.error.map(Bytes::from);
     let nack = |token: &Token| Nack {
         token: *token,
@@ -67,6 +68,6 @@ pub(super) async fn nack(
         priority: form.priority,
         error: error.clone(),
     };
-    let command = Command::Nack(tokens.tokens.iter().map(nack).collect());
+    let command = Command::Nack(granted.iter().map(nack).collect());
     end(&app, &tokens, command).await
 }

@@ -12,6 +12,7 @@ use dormouse_core::op::{Put, PutReply};
 use dormouse_core::topic::TopicName;
 use hyper::HeaderMap;
 use hyper::header::CONTENT_TYPE;
+use serde_json::value::RawValue;
 use utoipa::openapi::schema::{ArrayBuilder, OneOfBuilder, Schema};
 use utoipa::openapi::{Ref, RefOr};
 use utoipa::{IntoParams, PartialSchema, ToSchema};
@@ -22,12 +23,12 @@ use crate::http::App;
 use crate::http::api::{Problems, PutProblems, Sent};
 use crate::http::caller::Caller;
 use crate::http::form::{
-    Failed, OnConflictForm, PutAnswer, PutForm, PutItem, PutOut, PutResults, parse_backoff,
-    status_of_list,
+    Bounded, Failed, OnConflictForm, PutAnswer, PutForm, PutItem, PutOut, PutResults,
+    parse_backoff, status_of_list,
 };
 use crate::http::params::Params;
 use crate::http::path::{InTopic, TopicPath};
-use crate::http::payload::{Payload, malformed};
+use crate::http::payload::{Payload, check_object, malformed};
 use crate::http::problem::{Problem, status_of};
 use crate::http::reply::{Outcome, json};
 use crate::http::time::{InstantMs, SpanMs};
@@ -181,6 +182,10 @@ fn read(
             params.finish()?;
             read_lines(topic, source)
         }
+        "application/x-www-form-urlencoded" if looks_like_json(source) => Err(Problem::malformed(
+            "this is JSON, but its content type says otherwise: send it with `content-type: \
+                 application/json` (curl --json), or as text/plain if it is the job's body",
+        )),
         other => {
             let kind = if other.starts_with("text/") { BodyKind::Text } else { BodyKind::Bytes };
             read_raw(topic, params, source, kind)
@@ -188,18 +193,34 @@ fn read(
     }
 }
 
+/// What curl -d sends without a content type; with options in it, they would be lost silently.
+fn looks_like_json(source: &[u8]) -> bool {
+    let first = source.iter().find(|byte| !byte.is_ascii_whitespace());
+    matches!(first, Some(b'{' | b'['))
+}
+
 fn read_json(topic: TopicName, source: &Bytes) -> Result<Puts, Problem> {
     let first = source.iter().find(|byte| !byte.is_ascii_whitespace());
     if first == Some(&b'[') {
-        let forms: Vec<PutForm<'_>> =
+        let items: Bounded<&RawValue, BATCH_MAX> =
             serde_json::from_slice(source).map_err(|error| malformed(&error))?;
-        let puts = forms.into_iter().map(|form| form.into_put(topic.clone(), source));
-        let puts = puts.collect::<Result<_, _>>().map_err(Problem::malformed)?;
+        let puts = items.0.iter().enumerate().map(|(index, item)| {
+            read_one(&topic, item.get().as_bytes(), source)
+                .map_err(|reason| Problem::malformed(format!("item {}: {reason}", index + 1)))
+        });
+        let puts = puts.collect::<Result<_, _>>()?;
         return Ok(Puts { puts, is_list: true });
     }
-    let form: PutForm<'_> = serde_json::from_slice(source).map_err(|error| malformed(&error))?;
-    let put = form.into_put(topic, source).map_err(Problem::malformed)?;
+    let put = read_one(&topic, source, source).map_err(Problem::malformed)?;
     Ok(Puts { puts: vec![put], is_list: false })
+}
+
+/// One put object; the error says why it is none.
+fn read_one(topic: &TopicName, json: &[u8], source: &Bytes) -> Result<Put, String> {
+    check_object(json)?;
+    let form: PutForm<'_> = serde_json::from_slice(json)
+        .map_err(|error| format!("it cannot be read: {error}; docs/http.md has the fields"))?;
+    form.into_put(topic.clone(), source)
 }
 
 fn read_lines(topic: TopicName, source: &Bytes) -> Result<Puts, Problem> {
@@ -217,9 +238,7 @@ fn read_lines(topic: TopicName, source: &Bytes) -> Result<Puts, Problem> {
             return Err(Error::invalid(text).into());
         }
         let at_line = |reason: String| Problem::malformed(format!("line {}: {reason}", number + 1));
-        let form: PutForm<'_> =
-            serde_json::from_slice(line).map_err(|error| at_line(error.to_string()))?;
-        puts.push(form.into_put(topic.clone(), source).map_err(at_line)?);
+        puts.push(read_one(&topic, line, source).map_err(at_line)?);
     }
     Ok(Puts { puts, is_list: true })
 }

@@ -3,6 +3,7 @@
 use axum::extract::State;
 use dormouse_core::command::Command;
 use dormouse_core::job::Token;
+use dormouse_core::limits::BATCH_MAX;
 use dormouse_core::op::Release;
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -12,7 +13,7 @@ use crate::access::Verb;
 use crate::http::App;
 use crate::http::api::{EndProblems, Problems, Sent};
 use crate::http::caller::Caller;
-use crate::http::form::TokenOut;
+use crate::http::form::{Bounded, TokenOut};
 use crate::http::params::Params;
 use crate::http::payload::Payload;
 use crate::http::reply::Outcome;
@@ -28,7 +29,7 @@ pub(crate) struct ReleaseForm {
     token: Option<String>,
     /// Or many.
     #[schema(value_type = Option<Vec<TokenOut>>, max_items = 4096)]
-    tokens: Option<Vec<String>>,
+    tokens: Option<Bounded<String, BATCH_MAX>>,
     /// Due again so long from now; else at once.
     delay: Option<SpanMs>,
     /// A new priority.
@@ -55,13 +56,13 @@ pub(super) async fn release(
 ) -> Outcome {
     params.finish()?;
     let form: ReleaseForm = payload.json()?;
-    let tokens = Tokens::read(form.token.as_deref(), form.tokens.as_deref())?;
-    tokens.check(&app, &caller, Verb::Release).await?;
+    let tokens = Tokens::read(form.token.as_deref(), form.tokens.as_ref())?;
+    let granted = tokens.granted(&app, &caller, Verb::Release).await?;
     let release = |token: &Token| Release {
         token: *token,
         delay_ms: form.delay.map(|delay| delay.0),
         priority: form.priority,
     };
-    let command = Command::Release(tokens.tokens.iter().map(release).collect());
+    let command = Command::Release(granted.iter().map(release).collect());
     end(&app, &tokens, command).await
 }

@@ -2,6 +2,7 @@
 
 use axum::extract::State;
 use dormouse_core::command::{Command, Reply};
+use dormouse_core::error::{Code, Error};
 use dormouse_core::op::{LeasedJob, Reserve};
 use hyper::StatusCode;
 
@@ -10,11 +11,14 @@ use crate::desk::{Custody, unexpected};
 use crate::http::App;
 use crate::http::api::{Problems, Sent};
 use crate::http::caller::Caller;
-use crate::http::form::{JobsOut, ReserveForm, ReserveTopicForm};
+use crate::http::form::{JobsOut, ReserveForm, ReserveTopicForm, body_json_bytes};
 use crate::http::params::Params;
 use crate::http::path::{InTopic, TopicPath};
 use crate::http::payload::Payload;
 use crate::http::reply::{Outcome, carrying, json};
+
+/// What a job takes as JSON besides its body, about.
+pub(super) const JOB_BYTES: usize = 512;
 
 /// Take jobs of one topic.
 #[utoipa::path(
@@ -68,41 +72,45 @@ pub(super) async fn reserve(
 }
 
 /// May they take from all of these?
-pub(super) fn check_reserve(
-    caller: &Caller,
-    reserve: &Reserve,
-) -> Result<(), dormouse_core::error::Error> {
+pub(super) fn check_reserve(caller: &Caller, reserve: &Reserve) -> Result<(), Error> {
     reserve.topics.iter().try_for_each(|topic| caller.check(Verb::Reserve, topic.as_str()))
 }
 
 async fn take(app: &App, reserve: Reserve) -> Outcome {
     let reply = app.desk.ask_waiting(Command::Reserve(reserve)).await?;
-    answer_jobs(app, &reply)
+    answer_jobs(app, reply)
 }
 
 /// Jobs that are given back if they never reach the client.
-pub(super) fn answer_jobs(app: &App, reply: &Reply) -> Outcome {
-    let custody = Custody::of(&app.desk, reply, None);
-    let jobs = jobs_of(app, reply)?;
-    app.answers.room_for(bytes_of(jobs))?;
-    Ok(carrying(json(StatusCode::OK, &JobsOut::new(jobs)), custody))
+pub(super) fn answer_jobs(app: &App, reply: Reply) -> Outcome {
+    let (jobs, custody) = fitting(app, reply)?;
+    Ok(carrying(json(StatusCode::OK, &JobsOut::new(&jobs)), custody))
 }
 
-/// The jobs of a reply, counted as handed out.
-pub(super) fn jobs_of<'r>(
-    app: &App,
-    reply: &'r Reply,
-) -> Result<&'r [LeasedJob], dormouse_core::error::Error> {
-    match reply {
-        Reply::Jobs(jobs) => {
-            app.metrics.handed_out(jobs);
-            Ok(jobs)
+/// The jobs of a reply for which there is room, counted as handed out; the others go back.
+pub(super) fn fitting(app: &App, reply: Reply) -> Result<(Vec<LeasedJob>, Custody), Error> {
+    let Reply::Jobs(mut jobs) = reply else { return Err(unexpected(&reply)) };
+    let mut left = app.answers.left();
+    let fit = jobs.iter().take_while(|job| {
+        let bytes = body_json_bytes(job.body_kind, &job.body) + JOB_BYTES;
+        let fits = bytes <= left;
+        left = left.saturating_sub(bytes);
+        fits
+    });
+    let fit = fit.count();
+    if fit < jobs.len() {
+        // Dropped at once: they are ready again.
+        drop(Custody::of(&app.desk, &Reply::Jobs(jobs.split_off(fit)), None));
+        if jobs.is_empty() {
+            let text = "clients have too many answers to read; the job is ready again, try again";
+            return Err(Error::new(Code::Busy, text));
         }
-        other => Err(unexpected(other)),
     }
-}
-
-/// About what the jobs take as JSON.
-pub(super) fn bytes_of(jobs: &[LeasedJob]) -> usize {
-    jobs.iter().map(|job| job.body.len() + 512).sum()
+    app.metrics.handed_out(&jobs);
+    let reply = Reply::Jobs(jobs);
+    let custody = Custody::of(&app.desk, &reply, None);
+    match reply {
+        Reply::Jobs(jobs) => Ok((jobs, custody)),
+        other => Err(unexpected(&other)),
+    }
 }

@@ -51,5 +51,5 @@ pub(super) async fn reserve_id(
     let form: ReserveIdForm = payload.json()?;
     let reserve = ReserveId { id, ttr_ms: form.ttr.map(|ttr| ttr.0), session: None };
     let reply = app.desk.ask(Command::ReserveId(reserve)).await?;
-    answer_jobs(&app, &reply)
+    answer_jobs(&app, reply)
 }
