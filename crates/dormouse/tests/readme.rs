@@ -5,6 +5,8 @@
 //! started by the block that says so, on a port that is free, and every later block means that
 //! one.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};

@@ -23,14 +23,14 @@ const LINE_BYTES_MAX: usize = 1 << 20;
 
 /// Follow what happens to jobs, as it happens
 ///
-/// With -o json each event is one line: {\"id\": ..., \"event\": ..., \"data\": {...}}. A stream
-/// that breaks off is taken up again where it was.
+/// With -o json each event is one line: {"id": ..., "event": ..., "data": {...}}. A stream that
+/// breaks off is taken up again where it was.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   dormouse tail
   dormouse tail orders
-  dormouse -o json tail orders | jq 'select(.event == \"dead\")'")]
+  dormouse -o json tail orders | jq 'select(.event == \"died\")'")]
 pub(crate) struct Args {
     /// Only this topic
     topic: Option<String>,

@@ -25,9 +25,14 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) fn run(self, global: &Global) -> Result<(), Failure> {
         // Opening would make it, and nothing is always sound.
-        if !self.dir.join(MANIFEST_NAME).exists() {
-            let text = format!("{}: there is no {MANIFEST_NAME} in it", self.dir.display());
-            return Err(Failure::with(Exit::NotFound, format!("{text}, so no store")));
+        if let Err(error) = std::fs::metadata(self.dir.join(MANIFEST_NAME)) {
+            let dir = self.dir.display();
+            if error.kind() != std::io::ErrorKind::NotFound {
+                let text = format!("{dir} cannot be read: {error}; run it as the server's user");
+                return Err(Failure::new(text));
+            }
+            let text = format!("{dir}: there is no {MANIFEST_NAME} in it, so no store");
+            return Err(Failure::with(Exit::NotFound, text));
         }
         let report = verify_dir(&self.dir).map_err(|error| Failure::new(error.to_string()))?;
         match global.output {

@@ -1,6 +1,8 @@
 //! Hostile clients against the real binary: thousands of slow ones, one thousand that wait, some
 //! that never read. A normal client must not notice, and memory must stay bounded.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 mod cage;
 mod deaf;
 mod dribble;
