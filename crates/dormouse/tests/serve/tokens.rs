@@ -62,3 +62,22 @@ fn with_tokens_others_may_be_served() {
     let server = Server::ready(crate::process::command(&[&["serve"], &args[..]].concat()));
     assert_eq!(server.stop().code, Some(0));
 }
+
+#[test]
+fn tokens_do_not_vanish_while_the_server_runs() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("dormouse.toml");
+    let (shop, table) = token("shop", "producer:*");
+    std::fs::write(&path, format!("http = \"0.0.0.0:0\"\n{table}")).unwrap();
+    let args = ["serve", "--backend", "memory", "--config", path.to_str().unwrap()];
+    let server = Server::ready(crate::process::command(&args));
+    assert_eq!(put(&server, "mails", None), 401);
+
+    // Right for a server on that address; this one listens on another.
+    std::fs::write(&path, "http = \"127.0.0.1:0\"\n").unwrap();
+    server.process.signal(Signal::HUP);
+    server.process.wait_for("restart to serve without tokens");
+    assert_eq!(put(&server, "mails", None), 401);
+    assert_eq!(put(&server, "mails", Some(&shop)), 201);
+    assert_eq!(server.stop().code, Some(0));
+}

@@ -45,6 +45,15 @@ impl Reload {
                 return;
             }
         };
+        // The file was verified with its own address, which is not the one that is served: without
+        // tokens, who reaches that one might be anybody.
+        if access.is_open() && !self.access.is_open() {
+            tracing::error!(
+                "SIGHUP: nothing was read again: no token is configured any more, and that would \
+                 let everybody in; restart to serve without tokens"
+            );
+            return;
+        }
         self.access.replace(&access);
         tracing::info!("SIGHUP: tokens are read again: {}", config.settings.tokens.len());
         self.certificate.reload();
