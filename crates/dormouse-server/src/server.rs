@@ -85,8 +85,7 @@ impl Server {
         if let Some(addr) = options.http {
             let listener = listen(addr).await?;
             let bound = listener.local_addr().unwrap_or(addr);
-            let any_host = !options.access.is_open() || !bound.ip().is_loopback();
-            let guard = HostGuard::new(&options.hosts, &bound.ip().to_string(), any_host);
+            let guard = HostGuard::new(options.access.clone(), &options.hosts, bound.ip());
             let metrics = Arc::new(Metrics::default());
             let app = App::new(desk, options.access, metrics, backup, guard);
             #[cfg(feature = "tls")]

@@ -1,36 +1,39 @@
 //! Host and Origin: a page in a browser must not reach this server behind its user's back.
 //!
-//! Without tokens everybody who can connect may do everything, and a browser on this machine can
-//! connect. So the `Host` must be a name this server goes by (a rebound DNS name is not), and an
-//! `Origin`, which only browsers send, must be one of them too. With tokens a foreign page has
-//! none to send, and the host may be anything unless `hosts` is configured.
+//! Without tokens everybody who can connect may do everything, and a browser of somebody who can
+//! connect can, too. So the `Host` must be nothing that a foreign page can make lead here: a name
+//! this server goes by, an address, or a name without a dot, but no other one of the DNS. An
+//! `Origin`, which only browsers send, must be this very host or a name this server goes by. With
+//! tokens a foreign page has none to send, and the host may be anything unless `hosts` is
+//! configured.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use hyper::StatusCode;
 use hyper::header::{HOST, HeaderMap, HeaderValue, ORIGIN};
 
 use super::problem::Problem;
-
-const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+use crate::access::Access;
 
 /// Which hosts are answered.
 pub(crate) struct Guard {
+    /// Tokens may come while the server runs.
+    access: Access,
     names: Vec<String>,
-    any_host: bool,
+    bound: IpAddr,
 }
 
 impl Guard {
-    /// `names`: configured ones; `bound`: the address listened on; `any_host`: whether names that
-    /// are not known are let in as long as nobody configured any.
-    pub(crate) fn new(names: &[String], bound: &str, any_host: bool) -> Guard {
-        let any_host = any_host && names.is_empty();
-        let known = LOOPBACK.into_iter().chain([bound]).map(str::to_owned);
-        let names = known.chain(names.iter().map(|name| name.to_ascii_lowercase())).collect();
-        Guard { names, any_host }
+    /// `names`: configured ones; `bound`: the address listened on.
+    pub(crate) fn new(access: Access, names: &[String], bound: IpAddr) -> Guard {
+        Guard { access, names: names.to_vec(), bound: bound.to_canonical() }
     }
 
     pub(crate) fn check(&self, headers: &HeaderMap) -> Result<(), Problem> {
         let host = headers.get(HOST).map(text).unwrap_or_default();
-        if !self.any_host && !self.knows(host) {
+        let is_open = self.access.is_open();
+        let any_host = !is_open && self.names.is_empty();
+        if !any_host && !self.knows(host) && !(is_open && is_no_dns_name(host)) {
             return Err(Problem::new(
                 StatusCode::MISDIRECTED_REQUEST,
                 "misdirected",
@@ -42,7 +45,7 @@ impl Guard {
         }
         let Some(origin) = headers.get(ORIGIN).map(text) else { return Ok(()) };
         let authority = origin.split_once("://").map_or(origin, |(_, authority)| authority);
-        if authority.eq_ignore_ascii_case(host) || (self.knows(authority) && !self.any_host) {
+        if authority.eq_ignore_ascii_case(host) || (self.knows(authority) && !any_host) {
             return Ok(());
         }
         Err(Problem::new(
@@ -57,12 +60,37 @@ impl Guard {
 
     /// Whether a host, with or without a port, is one of ours.
     fn knows(&self, host: &str) -> bool {
-        let name = match host.rsplit_once(':') {
-            Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
-            _ => host,
-        };
-        self.names.iter().any(|known| known.eq_ignore_ascii_case(name))
+        let name = without_port(host);
+        let is_ours = |ip: IpAddr| ip.is_loopback() || ip == self.bound;
+        name.eq_ignore_ascii_case("localhost")
+            || address(name).is_some_and(is_ours)
+            || self.names.iter().any(|known| known.eq_ignore_ascii_case(name))
     }
+}
+
+/// Whether a host is an address, or a name without a dot: nobody can make such a name in the DNS
+/// and have it lead here.
+fn is_no_dns_name(host: &str) -> bool {
+    let name = without_port(host);
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    address(name).is_some() || (!name.is_empty() && name.bytes().all(is_plain))
+}
+
+fn without_port(host: &str) -> &str {
+    match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    }
+}
+
+/// The address that a host is; those of IPv6 have brackets.
+fn address(name: &str) -> Option<IpAddr> {
+    let in_brackets = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    let address = match in_brackets {
+        Some(inside) => inside.parse::<Ipv6Addr>().ok().map(IpAddr::V6),
+        None => name.parse::<Ipv4Addr>().ok().map(IpAddr::V4),
+    };
+    address.as_ref().map(IpAddr::to_canonical)
 }
 
 fn text(value: &HeaderValue) -> &str {
@@ -72,6 +100,18 @@ fn text(value: &HeaderValue) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::access::{TokenEntry, hash_token};
+
+    fn tokens() -> Access {
+        let scopes = vec!["*:*".parse().unwrap()];
+        let entry = TokenEntry { name: "a".into(), hash: hash_token("a"), scopes };
+        Access::new(vec![entry]).unwrap()
+    }
+
+    fn guard(access: &Access, names: &[&str], bound: &str) -> Guard {
+        let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+        Guard::new(access.clone(), &names, bound.parse().unwrap())
+    }
 
     fn check(guard: &Guard, host: &str, origin: Option<&str>) -> Result<(), u16> {
         let mut headers = HeaderMap::new();
@@ -82,40 +122,69 @@ mod tests {
         guard.check(&headers).map_err(|problem| problem.status().as_u16())
     }
 
+    fn check_hosts(guard: &Guard, answered: &[&str], refused: &[&str]) {
+        for host in answered {
+            assert_eq!(check(guard, host, None), Ok(()), "{host}");
+        }
+        for host in refused {
+            assert_eq!(check(guard, host, None), Err(421), "{host}");
+        }
+    }
+
+    const OWN: [&str; 5] = ["localhost", "LOCALHOST:7788", "127.0.0.1:1", "[::1]:7788", "[::1]"];
+
     #[test]
     fn only_own_names_are_answered() {
-        let guard = Guard::new(&["Queue.Example".into()], "192.0.2.7", false);
-        for host in [
-            "localhost",
-            "LOCALHOST:7788",
-            "127.0.0.1:1",
-            "[::1]:7788",
-            "[::1]",
-            "192.0.2.7:80",
-            "queue.example",
-        ] {
-            assert_eq!(check(&guard, host, None), Ok(()), "{host}");
+        let guard = guard(&tokens(), &["Queue.Example"], "192.0.2.7");
+        check_hosts(&guard, &OWN, &["evil.example", "192.0.2.8", "queue", "", "?"]);
+        check_hosts(&guard, &["192.0.2.7:80", "queue.example"], &[]);
+    }
+
+    #[test]
+    fn without_tokens_no_other_dns_name_is_answered() {
+        let evil =
+            ["evil.example", "localhost.evil.example", "127.0.0.1.evil:80", "evil.", "", "?"];
+        for bound in ["127.0.0.1", "::ffff:127.0.0.1", "0.0.0.0", "::", "192.0.2.7"] {
+            let guard = guard(&Access::open(), &["Queue.Example"], bound);
+            check_hosts(&guard, &OWN, &evil);
+            check_hosts(&guard, &["192.0.2.7:80", "[fd00::1]:80", "queue:1", "queue.example"], &[]);
         }
-        for host in ["evil.example", "localhost.evil.example", "127.0.0.1.evil:80", "", "?"] {
-            assert_eq!(check(&guard, host, None), Err(421), "{host}");
-        }
+    }
+
+    #[test]
+    fn an_address_is_known_in_every_spelling() {
+        let guard = guard(&tokens(), &["queue.example"], "fd00::1");
+        check_hosts(&guard, &["[fd00::1]:7788", "[fd00:0::1]"], &["[fd00::2]:7788", "fd00::1"]);
+        let guard = self::guard(&tokens(), &["queue.example"], "::ffff:192.0.2.7");
+        check_hosts(&guard, &["192.0.2.7", "[::ffff:192.0.2.7]:80"], &["192.0.2.8"]);
     }
 
     #[test]
     fn a_foreign_page_is_refused() {
-        let guard = Guard::new(&[], "127.0.0.1", false);
+        let guard = guard(&Access::open(), &[], "0.0.0.0");
         assert_eq!(check(&guard, "localhost:7788", Some("http://localhost:7788")), Ok(()));
-        assert_eq!(check(&guard, "localhost:7788", Some("https://evil.example")), Err(403));
-        assert_eq!(check(&guard, "localhost:7788", Some("null")), Err(403));
+        assert_eq!(check(&guard, "queue:7788", Some("http://queue:7788")), Ok(()));
+        for origin in ["https://evil.example", "http://192.0.2.7", "http://evil", "null"] {
+            assert_eq!(check(&guard, "localhost:7788", Some(origin)), Err(403), "{origin}");
+        }
     }
 
     #[test]
     fn with_tokens_any_host_is_let_in_until_some_are_configured() {
-        let guard = Guard::new(&[], "0.0.0.0", true);
+        let guard = guard(&tokens(), &[], "0.0.0.0");
         assert_eq!(check(&guard, "queue.internal", None), Ok(()));
         assert_eq!(check(&guard, "queue.internal", Some("http://queue.internal")), Ok(()));
         assert_eq!(check(&guard, "queue.internal", Some("http://evil.example")), Err(403));
-        let guard = Guard::new(&["queue.internal".into()], "0.0.0.0", true);
+        let guard = self::guard(&tokens(), &["queue.internal"], "0.0.0.0");
         assert_eq!(check(&guard, "other.internal", None), Err(421));
+    }
+
+    #[test]
+    fn tokens_that_come_later_count() {
+        let access = Access::open();
+        let guard = guard(&access, &[], "127.0.0.1");
+        assert_eq!(check(&guard, "queue.internal", None), Err(421));
+        access.replace(&tokens());
+        assert_eq!(check(&guard, "queue.internal", None), Ok(()));
     }
 }
