@@ -33,7 +33,8 @@ impl Guard {
         let host = headers.get(HOST).map(text).unwrap_or_default();
         let is_open = self.access.is_open();
         let any_host = !is_open && self.names.is_empty();
-        if !any_host && !self.knows(host) && !(is_open && is_no_dns_name(host)) {
+        let is_answered = any_host || self.knows(host) || (is_open && is_no_dns_name(host));
+        if !is_answered {
             return Err(Problem::new(
                 StatusCode::MISDIRECTED_REQUEST,
                 "misdirected",
