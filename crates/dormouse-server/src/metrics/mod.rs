@@ -122,9 +122,10 @@ impl Metrics {
         {
             return Ok(page.clone());
         }
-        let made = Stopwatch::start();
         let text = self.make(desk, levels, &mut shelf.others).await?;
-        shelf.page = Some((made, text.clone()));
+        // From now on: a store that hangs takes longer than a page is good for, and who has waited
+        // for that must not wait for the next one.
+        shelf.page = Some((Stopwatch::start(), text.clone()));
         Ok(text)
     }
 
@@ -154,5 +155,39 @@ impl Metrics {
             process,
         };
         page.text()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use dormouse_core::backend::{Backend, Request, Sink};
+    use tokio::sync::watch;
+
+    use super::*;
+
+    /// Never answers.
+    struct Hung;
+
+    impl Backend for Hung {
+        fn submit(&self, _: Vec<Request>, _: Arc<dyn Sink>) -> Result<(), Error> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_while_the_store_hangs_waits_once() {
+        let desk = Desk::new(Arc::new(Hung), watch::channel(false).1);
+        let metrics = Metrics::default();
+        let levels = Levels { bodies_bytes: 0, answers_bytes: 0, event_streams: 0, events_lost: 0 };
+        let begun = Stopwatch::start();
+        let (first, second, third) = tokio::join!(
+            metrics.page(&desk, levels),
+            metrics.page(&desk, levels),
+            metrics.page(&desk, levels)
+        );
+        assert!(begun.elapsed() < 2 * PATIENCE, "{:?}", begun.elapsed());
+        let first = first.unwrap();
+        assert_eq!(first, second.unwrap());
+        assert_eq!(first, third.unwrap());
     }
 }
