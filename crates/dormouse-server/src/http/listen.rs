@@ -85,7 +85,12 @@ impl Listening {
     #[cfg(feature = "tls")]
     async fn converse(self, socket: TcpStream) {
         let Some(tls) = self.app.tls.clone() else { return self.serve(socket).await };
-        if let Some(stream) = tls.accept(socket).await {
+        let mut aborting = self.aborting.clone();
+        let accepted = tokio::select! {
+            accepted = tls.accept(socket) => accepted,
+            _ = aborting.wait_for(|&aborting| aborting) => None,
+        };
+        if let Some(stream) = accepted {
             self.serve(stream).await;
         }
     }

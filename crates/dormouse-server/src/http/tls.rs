@@ -86,3 +86,40 @@ fn read(files: &TlsFiles) -> Result<Arc<ServerConfig>, TlsError> {
 fn wrong(path: &Path, reason: &dyn std::fmt::Display, what: &'static str) -> TlsError {
     TlsError { path: path.display().to_string(), reason: reason.to_string(), what }
 }
+
+#[cfg(test)]
+mod tests {
+    use dormouse_disk::engine::{Engine, Options as EngineOptions};
+    use tokio::time::{Instant, sleep};
+    use tokio_rustls::rustls::server::ResolvesServerCertUsingSni;
+
+    use super::*;
+    use crate::{Options, Server};
+
+    /// Without a certificate, which is enough for clients that say nothing.
+    fn bare() -> Tls {
+        let config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::new(ResolvesServerCertUsingSni::new()));
+        let files = TlsFiles { cert: PathBuf::new(), key: PathBuf::new() };
+        Tls { files, config: Arc::new(RwLock::new(Arc::new(config))) }
+    }
+
+    #[tokio::test]
+    async fn a_stop_cuts_off_a_handshake() {
+        let http = Some("127.0.0.1:0".parse().unwrap());
+        let options = Options { http, tls: Some(bare()), ..Options::default() };
+        let backend = Arc::new(Engine::memory(EngineOptions::default()));
+        let server = Server::start(backend, options).await.unwrap();
+        let silent = TcpStream::connect(server.http_addr().unwrap()).await.unwrap();
+        sleep(Duration::from_millis(100)).await;
+        let (begun, drain) = (Instant::now(), Duration::from_millis(100));
+        server.stop(drain).await;
+        // It was waited for, and not for as long as a handshake may take.
+        let took = begun.elapsed();
+        assert!(drain <= took && took < Duration::from_millis(HTTP_HEAD_MS_MAX / 2), "{took:?}");
+        drop(silent);
+    }
+}
