@@ -77,6 +77,8 @@ pub const HTTP_BODY_BYTES_MAX: usize = 16 << 20;
 pub const HTTP_HEAD_BYTES_MAX: usize = 32 << 10;
 /// Headers of one HTTP request.
 pub const HTTP_HEADERS_MAX: usize = 100;
+/// Parameters of one HTTP request's query.
+pub const HTTP_PARAMS_MAX: usize = 200;
 /// Bytes of all larger request bodies that are in the server's hands; beyond it `busy`.
 pub const HTTP_BODIES_BYTES_MAX: usize = 64 << 20;
 /// Bytes up to which a request body counts as small.

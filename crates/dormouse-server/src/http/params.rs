@@ -3,6 +3,7 @@
 use std::str::FromStr;
 
 use axum::extract::FromRequestParts;
+use dormouse_core::limits::HTTP_PARAMS_MAX;
 use hyper::http::request::Parts;
 
 use super::problem::Problem;
@@ -26,6 +27,11 @@ impl Params {
     pub(crate) fn parse(query: &str) -> Result<Params, Problem> {
         let mut pairs: Vec<(String, String)> = Vec::new();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            if pairs.len() == HTTP_PARAMS_MAX {
+                return Err(Problem::malformed(format!(
+                    "the query has more than {HTTP_PARAMS_MAX} parameters; give fewer"
+                )));
+            }
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let (name, value) = (decode(name)?, decode(value)?);
             if pairs.iter().any(|(known, _)| *known == name) {
@@ -156,6 +162,9 @@ mod tests {
         for query in ["a=%", "a=%4", "a=%zz", "a=%ff", "a=1&a=2", "a=%+1"] {
             assert!(Params::parse(query).is_err(), "{query}");
         }
+        let many = |count: usize| (0..count).map(|at| format!("p{at}=&")).collect::<String>();
+        assert!(Params::parse(&many(HTTP_PARAMS_MAX)).is_ok());
+        assert!(Params::parse(&many(HTTP_PARAMS_MAX + 1)).is_err());
         assert!(Params::parse("dealy=1").unwrap().finish().is_err());
         let mut params = Params::parse("limit=ten&flag=yes").unwrap();
         assert!(params.parsed::<u32>("limit", "a number").is_err());
