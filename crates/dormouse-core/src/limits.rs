@@ -89,7 +89,7 @@ pub const HTTP_SMALL_BODIES_BYTES_MAX: usize = 32 << 20;
 pub const JSON_DEPTH_MAX: usize = 64;
 /// Bytes of all answers that clients have not read yet; beyond it `busy`.
 pub const HTTP_ANSWERS_BYTES_MAX: usize = 48 << 20;
-/// Pages of jobs that are read from the store and written as JSON at once; others wait.
+/// Pages of jobs or topics that are read from the store and written as JSON at once; others wait.
 pub const HTTP_PAGES_MAX: usize = 1;
 /// Time for a request's line and headers, from their first byte on.
 pub const HTTP_HEAD_MS_MAX: u64 = 10_000;

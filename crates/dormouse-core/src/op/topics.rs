@@ -1,6 +1,7 @@
 //! topics: a page of topic names.
 
 use crate::command::Reply;
+use crate::error::Error;
 use crate::machine::{Machine, Ruled, granted};
 use crate::op::TopicStats;
 use crate::op::list::check_limit;
@@ -17,6 +18,13 @@ pub struct Topics {
     pub limit: usize,
 }
 
+impl Topics {
+    /// Whether the limit is one that a page may have.
+    pub fn check(&self) -> Result<(), Error> {
+        check_limit(self.limit)
+    }
+}
+
 /// A page of topics.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopicsPage {
@@ -28,7 +36,7 @@ pub struct TopicsPage {
 
 impl<T: Timeline> Machine<T> {
     pub(crate) fn topics_page(&mut self, now: Now, page: &Topics) -> Ruled<Reply> {
-        granted!(check_limit(page.limit));
+        granted!(page.check());
         let visible =
             |topic: &TopicNo| self.topics.get(*topic).is_some_and(|value| !value.is_vanished(now));
         let after = self.topics.after(page.after.as_ref()).filter(visible);

@@ -12,6 +12,7 @@ use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use dormouse_core::error::{Code, Error};
+use dormouse_core::topic::TopicName;
 use sha2::{Digest, Sha256};
 
 pub use scope::{Scope, ScopeError};
@@ -199,6 +200,14 @@ impl Grant {
     /// Whether this may be done on some topic: what is forbidden everywhere need not be looked at.
     pub fn may_somewhere(&self, verb: Verb) -> bool {
         self.inner.somewhere.has(verb)
+    }
+
+    /// Where topics on which this may be done go on behind a place in the order of names, which is
+    /// a name or nothing: there, or at the name this gives; `None` = nowhere.
+    pub(crate) fn goes_on<'a>(&'a self, verb: Verb, after: &'a str) -> Option<&'a str> {
+        let places = self.inner.scopes.iter().filter_map(|scope| scope.goes_on(verb, after));
+        // What cannot be a topic's name is not the beginning of one either.
+        places.filter(|place| *place == after || TopicName::new(place).is_ok()).min()
     }
 
     fn forbidden(&self, verb: Verb, place: &str) -> Error {

@@ -91,6 +91,21 @@ impl Scope {
             }
     }
 
+    /// Where what this allows goes on behind a place in the order of names: there if that is in the
+    /// midst of it, or at a name that is still to come.
+    pub(super) fn goes_on<'a>(&'a self, verb: Verb, after: &'a str) -> Option<&'a str> {
+        if !self.verbs.has(verb) {
+            return None;
+        }
+        match &self.topics {
+            Topics::All => Some(after),
+            Topics::Prefix(prefix) if after.starts_with(prefix.as_str()) => Some(after),
+            Topics::Prefix(first) | Topics::One(first) => {
+                (first.as_str() > after).then_some(first.as_str())
+            }
+        }
+    }
+
     pub(super) fn verbs(&self) -> Verbs {
         self.verbs
     }

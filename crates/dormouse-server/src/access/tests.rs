@@ -158,3 +158,19 @@ fn a_hash_is_sha_256() {
     let shown: String = hash_token("abc").iter().map(|byte| format!("{byte:02x}")).collect();
     assert_eq!(shown, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }
+
+#[test]
+fn what_is_allowed_goes_on_at_the_next_scope() {
+    let grant = granted(&["list:m.*", "list:c", "put:a*", "list:-*", "list:n o*"]);
+    let check = |after: &str, expected: Option<&str>| {
+        assert_eq!(grant.goes_on(Verb::List, after), expected, "{after}");
+    };
+    check("", Some("c"));
+    check("bz", Some("c"));
+    check("c", Some("m."));
+    check("m", Some("m."));
+    check("m.", Some("m."));
+    check("m.7", Some("m.7"));
+    check("m/", None);
+    assert_eq!(granted(&["list:*"]).goes_on(Verb::List, ""), Some(""));
+}
