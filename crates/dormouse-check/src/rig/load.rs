@@ -15,6 +15,8 @@ pub const TOPICS: [&str; 2] = ["red", "blue"];
 /// So many jobs at most, so that each can be listed.
 const JOBS_MAX: i64 = 2_000;
 const CALLS_PER_BATCH: u64 = 6;
+/// Tokens that are good to be misused.
+const USED_RECENTLY: usize = 6;
 const PUTS_PER_LIST: u64 = 20;
 const ACKS_PER_LIST: usize = 8;
 /// A reserve that waits long waits so long at most.
@@ -212,12 +214,15 @@ impl<'l> Worker<'l> {
         Ask::Token { verb: Verb::Extend, token, forged: false, delay_ms: None }
     }
 
-    /// A token that was used, or one that never was.
+    /// A token that was used, or one that never was. Jobs do not live long: only what is held, or
+    /// was used just now, is likely to be of one that is still there to be harmed.
     fn misuse(&mut self) -> Ask {
-        let Some(&(id, fence)) = self.rng.pick(&self.used) else { return self.reserve() };
+        let forged = self.rng.chance(50);
+        let recent = &self.used[self.used.len().saturating_sub(USED_RECENTLY)..];
+        let tokens = if forged && !self.held.is_empty() { &self.held } else { recent };
+        let Some(&(id, fence)) = self.rng.pick(tokens) else { return self.reserve() };
         let verbs = [Verb::Ack, Verb::Nack, Verb::Release, Verb::Extend];
         let verb = verbs[self.rng.below(4) as usize];
-        let forged = self.rng.chance(30);
         let token = if forged { (id, fence + 1_000_000_000) } else { (id, fence) };
         Ask::Token { verb, token, forged, delay_ms: (verb == Verb::Nack).then_some(20) }
     }
