@@ -8,8 +8,9 @@ use crate::process::{Server, request, run};
 fn token(name: &str, scope: &str) -> (String, String) {
     let ended = run(&["config", "token", "--name", name, "--scope", scope]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    let (token, table) = ended.stdout.split_once("\n\n").unwrap();
-    (token.to_owned(), format!("{table}\n"))
+    let token = ended.stderr.split_once("once: ").unwrap().1.lines().next().unwrap().to_owned();
+    assert!(!ended.stdout.contains(&token));
+    (token, format!("{}\n", ended.stdout))
 }
 
 fn put(server: &Server, topic: &str, token: Option<&str>) -> u16 {

@@ -16,11 +16,12 @@ const PREFIX: &str = "dormouse_";
 /// Make a new token for the configuration file
 #[derive(clap::Args)]
 #[command(after_help = "\
-The token is shown this once; the server keeps its hash only. Give it to clients as
-DORMOUSE_TOKEN, or in the header `Authorization: Bearer <token>`.
+The token is shown this once, on stderr; what goes to stdout is for the configuration file, and
+has its hash only. Give the token to clients as DORMOUSE_TOKEN, or in the header
+`Authorization: Bearer <token>`.
 
 Examples:
-  dormouse config token --name shop --scope 'producer:orders.*'
+  dormouse config token --name shop --scope 'producer:orders.*' >> dormouse.toml
   dormouse config token --name ops --scope 'operator:*' --scope 'lock:*'")]
 pub(crate) struct Args {
     /// Who has it
@@ -40,8 +41,9 @@ impl Args {
             let pair = serde_json::json!({ "token": token, "config": stanza });
             return output::print_line(&pair.to_string());
         }
-        output::say("the token, shown this once, and the table for the configuration file:");
-        output::print(format!("{token}\n\n{stanza}").as_bytes())
+        // Only the table goes to stdout: `>> dormouse.toml` must not write the secret down.
+        output::say(&format!("the token, shown this once: {token}"));
+        output::print(format!("\n{stanza}").as_bytes())
     }
 
     fn stanza(&self, token: &str) -> String {
