@@ -1,9 +1,9 @@
 //! kill -9 on a real process with real files, again and again: what was answered stays answered.
 
 use std::path::PathBuf;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use dormouse_check::rig::campaign::Campaign;
+use dormouse_check::rig::seed::{seed, soak};
 
 const ROUNDS: u64 = 30;
 
@@ -21,16 +21,6 @@ fn run(seed: u64, rounds: u64) {
     std::fs::remove_dir_all(dir).expect("the directory goes");
 }
 
-fn seed() -> u64 {
-    match std::env::var("DORMOUSE_SEED") {
-        Ok(seed) => seed.parse().expect("DORMOUSE_SEED is a number"),
-        Err(_) => {
-            let now = SystemTime::now().duration_since(UNIX_EPOCH);
-            now.map_or(1, |since| since.subsec_nanos().into())
-        }
-    }
-}
-
 #[test]
 fn kill_nine_loses_nothing() {
     run(seed(), ROUNDS);
@@ -39,11 +29,5 @@ fn kill_nine_loses_nothing() {
 #[test]
 #[ignore = "a campaign: cargo xtask soak"]
 fn soak_kill_nine() {
-    let seconds = std::env::var("DORMOUSE_SOAK_SECONDS").map_or(60, |text| text.parse().unwrap());
-    let started = Instant::now();
-    let mut seed = seed();
-    while started.elapsed() < Duration::from_secs(seconds) {
-        run(seed, 2 * ROUNDS);
-        seed += 1;
-    }
+    soak(|seed| run(seed, 2 * ROUNDS));
 }

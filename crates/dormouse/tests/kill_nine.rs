@@ -1,8 +1,8 @@
 //! kill -9 on `dormouse serve`, again and again: what was answered over HTTP stays answered.
 
 use std::path::PathBuf;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use dormouse_check::rig::seed::{seed, soak};
 use dormouse_check::rig::served::ServedCampaign;
 
 const ROUNDS: u64 = 12;
@@ -26,16 +26,6 @@ fn run(seed: u64, rounds: u64) {
     std::fs::remove_dir_all(dir).expect("the directory goes");
 }
 
-fn seed() -> u64 {
-    match std::env::var("DORMOUSE_SEED") {
-        Ok(seed) => seed.parse().expect("DORMOUSE_SEED is a number"),
-        Err(_) => {
-            let now = SystemTime::now().duration_since(UNIX_EPOCH);
-            now.map_or(1, |since| since.subsec_nanos().into())
-        }
-    }
-}
-
 #[test]
 fn kill_nine_loses_nothing() {
     run(seed(), ROUNDS);
@@ -44,11 +34,5 @@ fn kill_nine_loses_nothing() {
 #[test]
 #[ignore = "a campaign: cargo xtask soak"]
 fn soak_kill_nine_serve() {
-    let seconds = std::env::var("DORMOUSE_SOAK_SECONDS").map_or(60, |text| text.parse().unwrap());
-    let started = Instant::now();
-    let mut seed = seed();
-    while started.elapsed() < Duration::from_secs(seconds) {
-        run(seed, SOAK_ROUNDS);
-        seed += 1;
-    }
+    soak(|seed| run(seed, SOAK_ROUNDS));
 }

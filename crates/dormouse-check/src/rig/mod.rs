@@ -10,5 +10,6 @@ pub mod client;
 pub mod dump;
 pub mod event;
 pub mod load;
+pub mod seed;
 pub mod served;
 pub mod teller;
