@@ -1,12 +1,12 @@
 //! How it stops.
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use crate::process::{Server, connect, read_reply};
+use crate::process::{Server, connect, read_reply, request};
 
 #[test]
 fn what_was_answered_is_there_after_a_restart() {
@@ -41,7 +41,7 @@ fn who_waits_is_answered_when_it_stops() {
     );
     socket.write_all(head.as_bytes()).unwrap();
     socket.write_all(body.as_bytes()).unwrap();
-    std::thread::sleep(Duration::from_millis(500));
+    while !request(server.addr, "GET", "/v1/stats", &[], "").body.contains(r#""waiters":1"#) {}
     let start = Instant::now();
     assert_eq!(server.stop().code, Some(0));
     assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
@@ -53,11 +53,15 @@ fn who_waits_is_answered_when_it_stops() {
 fn begin_request(server: &Server) -> TcpStream {
     let mut socket = connect(server.addr);
     let head = format!(
-        "POST /v1/topics/a/jobs HTTP/1.1\r\nHost: {}\r\nContent-Length: 100\r\n\r\n{{",
+        "POST /v1/topics/a/jobs HTTP/1.1\r\nHost: {}\r\nContent-Length: 100\r\n\
+         Expect: 100-continue\r\n\r\n{{",
         server.addr
     );
     socket.write_all(head.as_bytes()).unwrap();
-    std::thread::sleep(Duration::from_millis(500));
+    // It asks for the rest: so it is at work on the request.
+    let mut asked = [0; 12];
+    socket.read_exact(&mut asked).unwrap();
+    assert_eq!(&asked, b"HTTP/1.1 100");
     socket
 }
 
