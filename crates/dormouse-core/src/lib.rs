@@ -16,6 +16,7 @@ pub mod machine;
 pub mod meter;
 pub mod op;
 pub mod place;
+pub mod refusal;
 pub mod time;
 pub mod timeline;
 pub mod topic;

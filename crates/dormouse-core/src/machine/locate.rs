@@ -3,10 +3,11 @@
 use bytes::Bytes;
 
 use super::{Machine, Ruled};
-use crate::error::{Code, Error};
+use crate::error::Error;
 use crate::job::{Job, JobId, State, Token};
 use crate::op::{JobView, Target};
 use crate::place::{Class, Place};
+use crate::refusal::no_job;
 use crate::time::{Clock, Now};
 use crate::timeline::{Resting, Timeline};
 use crate::topic::{TopicName, TopicNo};
@@ -156,26 +157,4 @@ impl<T: Timeline> Machine<T> {
         let job: Job = lease.job.clone();
         Some(JobView { topic, state: State::Leased, due_at: self.lease_end_wall_ms(id, now), job })
     }
-}
-
-/// The answer about a job that is not there.
-pub(crate) fn no_job(target: &Target) -> Error {
-    Error::not_found(match target {
-        Target::Id(id) => format!("job {id} is not there; it was acked, cancelled or never put"),
-        Target::Key { topic, key } => {
-            let key = String::from_utf8_lossy(key);
-            format!("no job of topic {topic} has key {key:?}; it was acked, cancelled or never put")
-        }
-    })
-}
-
-/// The answer to a token that is no longer good.
-pub(crate) fn lease_lost(token: Token) -> Error {
-    Error::new(
-        Code::LeaseLost,
-        format!(
-            "token {token} is no longer good: its lease ended and the job went on without it; \
-             drop the work and reserve again"
-        ),
-    )
 }

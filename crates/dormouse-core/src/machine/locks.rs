@@ -8,9 +8,10 @@ use super::{Machine, Origin, Output, Parked, When};
 use crate::Map;
 use crate::backend::Ticket;
 use crate::command::Reply;
-use crate::error::{Code, Error};
+use crate::error::Error;
 use crate::fact::Fact;
 use crate::op::LockReply;
+use crate::refusal::lock_held;
 use crate::time::{Clock, Now};
 use crate::timeline::Timeline;
 
@@ -144,18 +145,6 @@ impl<T: Timeline> Machine<T> {
     /// The answer to a request about a lock that somebody else holds.
     pub(crate) fn locked(&self, name: &Bytes) -> Error {
         let owner = self.locks.get(name).map_or_else(Bytes::new, |lock| lock.owner.clone());
-        let (name, owner) = (shown(name), shown(&owner));
-        Error::new(
-            Code::Conflict,
-            format!(
-                "lock {name:?} is held by {owner:?}; only that owner may renew or release it, \
-                     others can wait for it"
-            ),
-        )
+        lock_held(name, &owner)
     }
-}
-
-/// Names are bytes; people read text.
-pub(crate) fn shown(name: &[u8]) -> String {
-    String::from_utf8_lossy(name).into_owned()
 }

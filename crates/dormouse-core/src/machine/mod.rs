@@ -41,8 +41,8 @@ use crate::timeline::{Born, Timeline};
 
 pub(crate) use apply::Origin;
 pub(crate) use lease::{Lease, bury};
-pub(crate) use locate::{Hold, Located, Taker, lease_lost, no_job};
-pub(crate) use locks::{HeldLock, shown};
+pub(crate) use locate::{Hold, Located, Taker};
+pub(crate) use locks::HeldLock;
 pub(crate) use waiters::{Parked, ReserveTerms};
 
 use lease::Leases;

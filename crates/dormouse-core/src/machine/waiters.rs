@@ -12,7 +12,6 @@ use super::{Machine, Output, When};
 use crate::Map;
 use crate::backend::Ticket;
 use crate::command::Reply;
-use crate::error::{Code, Error};
 use crate::limits::WAITERS_MAX;
 use crate::op::SessionId;
 use crate::time::Now;
@@ -295,13 +294,5 @@ impl<T: Timeline> Machine<T> {
             Parked::Lock { name, .. } => (Err(self.locked(&name)), When::Durable),
         };
         out.answers.push((ticket, answer, when));
-    }
-
-    /// The answer to a request that wants to wait when too many do.
-    pub(crate) fn too_many_wait(&self) -> Error {
-        Error::new(
-            Code::Busy,
-            format!("{WAITERS_MAX} requests wait already, the limit; ask without wait or later"),
-        )
     }
 }

@@ -3,9 +3,10 @@
 use crate::command::Reply;
 use crate::fact::{Cause, Fact, Whereto};
 use crate::job::{Job, Progress, Token};
-use crate::machine::{Hold, Machine, Origin, Output, Ruled, granted, lease_lost};
+use crate::machine::{Hold, Machine, Origin, Output, Ruled, granted};
 use crate::op::check;
 use crate::place::{Class, Place};
+use crate::refusal::lease_lost;
 use crate::time::Now;
 use crate::timeline::Timeline;
 use crate::topic::TopicNo;

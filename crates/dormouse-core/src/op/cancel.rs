@@ -3,11 +3,11 @@
 use bytes::Bytes;
 
 use crate::command::Reply;
-use crate::error::Error;
 use crate::fact::{Cause, Fact, Whereto};
 use crate::job::{JobId, State};
 use crate::machine::{Located, Machine, Origin, Output, Ruled, granted};
 use crate::op::check;
+use crate::refusal::cancel_leased;
 use crate::time::Now;
 use crate::timeline::Timeline;
 use crate::topic::TopicName;
@@ -64,11 +64,7 @@ impl<T: Timeline> Machine<T> {
     fn cancel_one(&mut self, now: Now, cancel: &Cancel, out: &mut Output) -> Ruled<Changed> {
         let (changed, topic, left, progress, origin) =
             match granted!(self.locate(now, &cancel.target)?) {
-                Located::Leased(id) if cancel.unless_leased => {
-                    let text =
-                        format!("job {id} is leased; cancel it without unless_leased, or wait");
-                    return Ok(Err(Error::conflict(id, State::Leased, text)));
-                }
+                Located::Leased(id) if cancel.unless_leased => return Ok(Err(cancel_leased(id))),
                 Located::Leased(id) => {
                     let due_at = self.lease_end_wall_ms(id, now);
                     let (topic, progress) = self

@@ -14,27 +14,25 @@ use crate::limits::{
 use crate::time::{Clock, Now};
 
 /// A span of time within its limits.
-pub(crate) fn span(field: &str, value_ms: i64, min_ms: u64, max_ms: u64) -> Result<u64, Error> {
+pub fn span(field: &str, value_ms: i64, min_ms: u64, max_ms: u64) -> Result<u64, Error> {
     match u64::try_from(value_ms) {
         Ok(ms) if (min_ms..=max_ms).contains(&ms) => Ok(ms),
         _ => Err(Error::invalid(format!("{field} is {value_ms} ms; give {min_ms} to {max_ms} ms"))),
     }
 }
 
-pub(crate) fn ttr(value_ms: Option<i64>) -> Result<Option<u64>, Error> {
+/// A lease time within its limits.
+pub fn ttr(value_ms: Option<i64>) -> Result<Option<u64>, Error> {
     value_ms.map(|ms| span("ttr", ms, TTR_MS_MIN, TTL_MS_MAX)).transpose()
 }
 
-pub(crate) fn delay(value_ms: Option<i64>) -> Result<Option<u64>, Error> {
+/// A delay within its limits.
+pub fn delay(value_ms: Option<i64>) -> Result<Option<u64>, Error> {
     value_ms.map(|ms| span("delay", ms, 0, DELAY_MS_MAX)).transpose()
 }
 
 /// When a job is due that asks for this delay or this time: neither means now.
-pub(crate) fn due(
-    now: Now,
-    delay_ms: Option<i64>,
-    at_ms: Option<i64>,
-) -> Result<(Clock, u64), Error> {
+pub fn due(now: Now, delay_ms: Option<i64>, at_ms: Option<i64>) -> Result<(Clock, u64), Error> {
     match (delay_ms, at_ms) {
         (None, None) => Ok((Clock::Steady, now.steady_ms)),
         (Some(ms), None) => Ok((Clock::Steady, now.after(span("delay", ms, 0, DELAY_MS_MAX)?))),
@@ -46,7 +44,7 @@ pub(crate) fn due(
 }
 
 /// The items of one request.
-pub(crate) fn batch(items: usize) -> Result<(), Error> {
+pub fn batch(items: usize) -> Result<(), Error> {
     if items <= BATCH_MAX {
         return Ok(());
     }
@@ -55,7 +53,8 @@ pub(crate) fn batch(items: usize) -> Result<(), Error> {
     )))
 }
 
-pub(crate) fn body(body: &Bytes) -> Result<(), Error> {
+/// A body within its limit.
+pub fn body(body: &Bytes) -> Result<(), Error> {
     if body.len() <= BODY_BYTES_MAX {
         return Ok(());
     }
@@ -68,11 +67,13 @@ pub(crate) fn body(body: &Bytes) -> Result<(), Error> {
     ))
 }
 
-pub(crate) fn key(key: &Bytes) -> Result<(), Error> {
+/// A key within its limits.
+pub fn key(key: &Bytes) -> Result<(), Error> {
     named_bytes("key", key, KEY_BYTES_MAX)
 }
 
-pub(crate) fn lock_names(name: &Bytes, owner: &Bytes) -> Result<(), Error> {
+/// A lock's name and owner within their limits.
+pub fn lock_names(name: &Bytes, owner: &Bytes) -> Result<(), Error> {
     named_bytes("lock name", name, LOCK_NAME_BYTES_MAX)?;
     named_bytes("lock owner", owner, LOCK_NAME_BYTES_MAX)
 }
@@ -84,7 +85,8 @@ fn named_bytes(field: &str, value: &Bytes, max: usize) -> Result<(), Error> {
     Err(Error::invalid(format!("{field} has {} bytes; give 1 to {max}", value.len())))
 }
 
-pub(crate) fn headers(headers: &[(String, String)]) -> Result<(), Error> {
+/// Headers within their limit, each with a name.
+pub fn headers(headers: &[(String, String)]) -> Result<(), Error> {
     if headers.iter().any(|(name, _)| name.is_empty()) {
         return Err(Error::invalid("headers has an empty name; give each header a name"));
     }
@@ -98,7 +100,8 @@ pub(crate) fn headers(headers: &[(String, String)]) -> Result<(), Error> {
     )))
 }
 
-pub(crate) fn backoff(backoff: &Backoff) -> Result<(), Error> {
+/// A backoff within its limits.
+pub fn backoff(backoff: &Backoff) -> Result<(), Error> {
     let wait = |field: &str, ms: u64| {
         span(field, i64::try_from(ms).unwrap_or(i64::MAX), 0, DELAY_MS_MAX).map(drop)
     };
@@ -121,12 +124,13 @@ pub(crate) fn backoff(backoff: &Backoff) -> Result<(), Error> {
     }
 }
 
-pub(crate) fn optional_backoff(value: Option<&Arc<Backoff>>) -> Result<(), Error> {
+/// A backoff within its limits, if there is one.
+pub fn optional_backoff(value: Option<&Arc<Backoff>>) -> Result<(), Error> {
     value.map_or(Ok(()), |value| backoff(value))
 }
 
 /// An error text as it is kept: cut to its limit, between characters.
-pub(crate) fn error_text(text: Bytes) -> Bytes {
+pub fn error_text(text: Bytes) -> Bytes {
     if text.len() <= ERROR_BYTES_MAX {
         return text;
     }

@@ -5,8 +5,9 @@ use crate::command::Reply;
 use crate::error::Error;
 use crate::fact::{Cause, Fact, Whereto};
 use crate::job::Token;
-use crate::machine::{Hold, Machine, Origin, Output, Ruled, When, granted, lease_lost};
+use crate::machine::{Hold, Machine, Origin, Output, Ruled, When, granted};
 use crate::op::check;
+use crate::refusal::{lease_lost, nothing_to_extend};
 use crate::time::{Clock, Now};
 use crate::timeline::{Resting, Timeline};
 
@@ -52,12 +53,7 @@ impl<T: Timeline> Machine<T> {
         let asked_ms = granted!(check::ttr(extend.ttr_ms));
         let token = extend.token;
         match self.hold(token)? {
-            Hold::Gone => {
-                return Ok(Err(Error::not_found(format!(
-                    "job {} is not there; it was acked or cancelled, drop the work",
-                    token.id
-                ))));
-            }
+            Hold::Gone => return Ok(Err(nothing_to_extend(token.id))),
             Hold::Lost => return Ok(Err(lease_lost(token))),
             Hold::Leased => {}
             Hold::Lapsed(resting) => self.take_back(resting, out),

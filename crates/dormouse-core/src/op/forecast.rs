@@ -49,7 +49,7 @@ impl<T: Timeline> Machine<T> {
 
 impl Forecast {
     /// How many steps it has; the last one may be shorter.
-    fn steps(&self) -> Result<usize, Error> {
+    pub fn steps(&self) -> Result<usize, Error> {
         if self.step_ms == 0 || self.to_ms <= self.from_ms {
             return Err(Error::invalid(format!(
                 "forecast from {} to {} in steps of {} ms has no step; give from < to and a step \

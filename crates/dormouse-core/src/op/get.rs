@@ -1,11 +1,12 @@
 //! get: look at a job without leasing it.
 
 use crate::command::Reply;
-use crate::error::{Code, Error};
+use crate::error::Error;
 use crate::job::{Job, State};
 use crate::limits::REPLY_BYTES_MAX;
-use crate::machine::{Located, Machine, Ruled, granted, no_job};
+use crate::machine::{Located, Machine, Ruled, granted};
 use crate::op::{Target, check};
+use crate::refusal::{does_not_fit, no_job};
 use crate::time::Now;
 use crate::timeline::Timeline;
 use crate::topic::TopicName;
@@ -51,13 +52,6 @@ fn fit(view: JobView, left: &mut u64) -> Result<JobView, Error> {
             *left = less;
             Ok(view)
         }
-        None => Err(Error::new(
-            Code::TooLarge,
-            format!(
-                "job {} does not fit into this reply of at most {REPLY_BYTES_MAX} bytes; ask for \
-                 it in another batch",
-                view.job.id
-            ),
-        )),
+        None => Err(does_not_fit(view.job.id)),
     }
 }

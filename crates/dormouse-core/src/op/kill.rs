@@ -3,12 +3,12 @@
 use bytes::Bytes;
 
 use crate::command::Reply;
-use crate::error::Error;
 use crate::fact::{Cause, Fact, Whereto};
-use crate::job::{JobId, Progress, State, Token};
+use crate::job::{Progress, State, Token};
 use crate::machine::{Located, Machine, Origin, Output, Ruled, bury, granted};
 use crate::op::ack::Ending;
 use crate::op::{Ended, Target, check};
+use crate::refusal::cannot_kill;
 use crate::time::Now;
 use crate::timeline::Timeline;
 
@@ -91,12 +91,4 @@ impl<T: Timeline> Machine<T> {
         self.trim_dead(topic, now, &mut 2, out)?;
         Ok(Ok(Ended::Done))
     }
-}
-
-fn cannot_kill(id: JobId, state: State) -> Error {
-    let fix = match state {
-        State::Leased => "kill it with its token, or cancel it",
-        _ => "there is nothing to kill",
-    };
-    Error::conflict(id, state, format!("job {id} is {state}; {fix}"))
 }

@@ -7,6 +7,7 @@ use crate::limits::{PAGE_MAX, REPLY_BYTES_MAX};
 use crate::machine::{Machine, Ruled, granted};
 use crate::op::JobView;
 use crate::place::Class;
+use crate::refusal::foreign_cursor;
 use crate::time::Now;
 use crate::timeline::{Resting, Room, Timeline};
 use crate::topic::{TopicName, TopicNo};
@@ -74,13 +75,8 @@ impl Cursor {
             (State::Dead, class) => class == Some(Class::DEAD),
             (State::Delayed | State::Ready, class) => class.is_some_and(Class::is_waiting),
         };
-        Cursor::read(text).filter(fits).map(Some).ok_or_else(|| {
-            let shown: String = text.chars().take(64).collect();
-            Error::invalid(format!(
-                "cursor {shown:?} is none of a list of {} jobs; send it as the last page gave it",
-                list.state
-            ))
-        })
+        let cursor = Cursor::read(text).filter(fits);
+        cursor.map(Some).ok_or_else(|| foreign_cursor(text, list.state))
     }
 }
 
@@ -200,7 +196,7 @@ impl<T: Timeline> Machine<T> {
 }
 
 /// Pages are bounded.
-pub(crate) fn check_limit(limit: usize) -> Result<(), Error> {
+pub fn check_limit(limit: usize) -> Result<(), Error> {
     if (1..=PAGE_MAX).contains(&limit) {
         return Ok(());
     }

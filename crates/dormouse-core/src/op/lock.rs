@@ -5,10 +5,11 @@ use bytes::Bytes;
 
 use crate::backend::{Answer, Ticket};
 use crate::command::Reply;
-use crate::error::{Code, Error};
+use crate::error::Error;
 use crate::limits::{LOCKS_MAX, TTL_MS_MAX, TTR_MS_MIN, WAIT_MS_MAX};
-use crate::machine::{HeldLock, Machine, Output, Parked, When, shown};
+use crate::machine::{HeldLock, Machine, Output, Parked, When};
 use crate::op::check;
+use crate::refusal::{lock_free, too_many_locks, too_many_wait};
 use crate::time::Now;
 use crate::timeline::Timeline;
 
@@ -45,6 +46,30 @@ pub struct Unlock {
     pub owner: Bytes,
 }
 
+impl Lock {
+    /// Checks all limits; gives ttl and wait.
+    pub fn check(&self) -> Result<(u64, u64), Error> {
+        check::lock_names(&self.name, &self.owner)?;
+        let ttl_ms = check::span("ttl", self.ttl_ms, TTR_MS_MIN, TTL_MS_MAX)?;
+        Ok((ttl_ms, check::span("wait", self.wait_ms, 0, WAIT_MS_MAX)?))
+    }
+}
+
+impl RenewLock {
+    /// Checks all limits; gives the ttl.
+    pub fn check(&self) -> Result<Option<u64>, Error> {
+        check::lock_names(&self.name, &self.owner)?;
+        self.ttl_ms.map(|ms| check::span("ttl", ms, TTR_MS_MIN, TTL_MS_MAX)).transpose()
+    }
+}
+
+impl Unlock {
+    /// Checks all limits.
+    pub fn check(&self) -> Result<(), Error> {
+        check::lock_names(&self.name, &self.owner)
+    }
+}
+
 /// A lock that is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LockReply {
@@ -71,16 +96,11 @@ impl<T: Timeline> Machine<T> {
         lock: Lock,
         out: &mut Output,
     ) -> Result<Option<LockReply>, Error> {
-        let Lock { name, owner, ttl_ms, wait_ms } = lock;
-        check::lock_names(&name, &owner)?;
-        let ttl_ms = check::span("ttl", ttl_ms, TTR_MS_MIN, TTL_MS_MAX)?;
-        let wait_ms = check::span("wait", wait_ms, 0, WAIT_MS_MAX)?;
+        let (ttl_ms, wait_ms) = lock.check()?;
+        let Lock { name, owner, .. } = lock;
         let Some(held) = self.locks.get(&name) else {
             if self.locks.len() >= LOCKS_MAX {
-                return Err(Error::new(
-                    Code::Busy,
-                    format!("{LOCKS_MAX} locks are held, the limit; try again when some are free"),
-                ));
+                return Err(too_many_locks());
             }
             self.grant_lock(now, ticket, name, owner, ttl_ms, out);
             return Ok(None);
@@ -97,16 +117,14 @@ impl<T: Timeline> Machine<T> {
             return Err(self.locked(&name));
         }
         if self.waiters.is_full() {
-            return Err(self.too_many_wait());
+            return Err(too_many_wait());
         }
         self.waiters.park(ticket, now.after(wait_ms), Parked::Lock { name, owner, ttl_ms });
         Ok(None)
     }
 
     pub(crate) fn renew_lock(&mut self, now: Now, renew: &RenewLock, out: &mut Output) -> Answer {
-        check::lock_names(&renew.name, &renew.owner)?;
-        let ttl_ms = renew.ttl_ms.map(|ms| check::span("ttl", ms, TTR_MS_MIN, TTL_MS_MAX));
-        let ttl_ms = ttl_ms.transpose()?;
+        let ttl_ms = renew.check()?;
         let mut lock = self.own_lock(&renew.name, &renew.owner)?;
         lock.ttl_ms = ttl_ms.unwrap_or(lock.ttl_ms);
         lock.expires_at = now.after(lock.ttl_ms);
@@ -114,7 +132,7 @@ impl<T: Timeline> Machine<T> {
     }
 
     pub(crate) fn unlock(&mut self, now: Now, unlock: &Unlock, out: &mut Output) -> Answer {
-        check::lock_names(&unlock.name, &unlock.owner)?;
+        unlock.check()?;
         let mut lock = self.own_lock(&unlock.name, &unlock.owner)?;
         if lock.depth > 1 {
             lock.depth -= 1;
@@ -128,10 +146,7 @@ impl<T: Timeline> Machine<T> {
     /// The lock as this owner holds it.
     fn own_lock(&self, name: &Bytes, owner: &Bytes) -> Result<HeldLock, Error> {
         match self.locks.get(name) {
-            None => Err(Error::not_found(format!(
-                "lock {:?} is free; it ran out or was given back, take it again",
-                shown(name)
-            ))),
+            None => Err(lock_free(name)),
             Some(held) if held.owner != *owner => Err(self.locked(name)),
             Some(held) => Ok(held.clone()),
         }

@@ -2,7 +2,7 @@
 
 mod ack;
 mod cancel;
-pub(crate) mod check;
+pub mod check;
 mod extend;
 mod forecast;
 mod get;
@@ -33,7 +33,7 @@ pub use forecast::Forecast;
 pub use get::JobView;
 pub use kick::Kick;
 pub use kill::{Kill, KillTarget};
-pub use list::{List, Page};
+pub use list::{List, Page, check_limit};
 pub use lock::{Lock, LockReply, RenewLock, Unlock};
 pub use nack::Nack;
 pub use pause::PauseTopic;

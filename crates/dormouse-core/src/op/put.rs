@@ -6,13 +6,14 @@ use bytes::Bytes;
 
 use crate::backoff::Backoff;
 use crate::command::Reply;
-use crate::error::{Code, Error};
+use crate::error::Error;
 use crate::fact::Fact;
 use crate::job::{BodyKind, Content, Job, JobId, Progress, State};
 use crate::limits::{ATTEMPTS_MAX_DEFAULT, PRIORITY_DEFAULT, TTL_MS_MAX, TTR_MS_DEFAULT};
 use crate::machine::{Machine, Origin, Output, Ruled, Taker, granted};
 use crate::op::check;
 use crate::place::{Class, Place};
+use crate::refusal::{bytes_full, jobs_full, key_held, key_taken};
 use crate::time::{Clock, Now};
 use crate::timeline::{Resting, Timeline};
 use crate::topic::{Settings, TopicName, TopicNo};
@@ -85,7 +86,7 @@ impl Put {
     }
 
     /// Checks all limits; gives when the job is due.
-    fn check(&self, now: Now) -> Result<(Clock, u64), Error> {
+    pub fn check(&self, now: Now) -> Result<(Clock, u64), Error> {
         check::body(&self.body)?;
         check::ttr(self.ttr_ms)?;
         check::optional_backoff(self.backoff.as_ref())?;
@@ -102,7 +103,7 @@ impl Put {
     }
 
     /// The job's content; what is not given is the topic's default.
-    fn content(self, settings: Option<&Settings>, now: Now) -> Content {
+    pub fn content(self, settings: Option<&Settings>, now: Now) -> Content {
         // Spans were checked to be positive.
         let ms = |ms: i64| u64::try_from(ms).unwrap_or(0);
         let ttr_ms = self.ttr_ms.map(ms).or(settings.and_then(|s| s.ttr_ms));
@@ -262,47 +263,14 @@ impl<T: Timeline> Machine<T> {
         if let Some(max) = topic.settings.jobs_max
             && topic.jobs() + more_jobs > max.max(topic.jobs())
         {
-            return Err(Error::new(
-                Code::Full,
-                format!(
-                    "topic {} has {} jobs, its jobs_max is {max}; try again when some are done, \
-                     or raise it",
-                    topic.name,
-                    topic.jobs()
-                ),
-            ));
+            return Err(jobs_full(&topic.name, topic.jobs(), max));
         }
         let after = (topic.counts.bytes + u64::from(bytes)).saturating_sub(left_bytes.into());
         if let Some(max) = topic.settings.bytes_max
             && after > max.max(topic.counts.bytes)
         {
-            return Err(Error::new(
-                Code::Full,
-                format!(
-                    "topic {} has {} bytes and would have {after}, its bytes_max is {max}; try \
-                     again when some jobs are done, or raise it",
-                    topic.name, topic.counts.bytes
-                ),
-            ));
+            return Err(bytes_full(&topic.name, topic.counts.bytes, after, max));
         }
         Ok(())
     }
-}
-
-fn key_taken(id: JobId, state: State) -> Error {
-    Error::conflict(
-        id,
-        state,
-        format!("the key is taken by job {id}, which is {state}; give another key or on_conflict"),
-    )
-}
-
-fn key_held(id: JobId) -> Error {
-    Error::new(
-        Code::Conflict,
-        format!(
-            "the key is kept taken after the ack of job {id} (key_ttl); wait, give another key, \
-             or on_conflict replace"
-        ),
-    )
 }

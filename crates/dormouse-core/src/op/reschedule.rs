@@ -1,12 +1,12 @@
 //! reschedule: move the due time of a delayed or ready job; run now is a reschedule to now.
 
 use crate::command::Reply;
-use crate::error::Error;
 use crate::fact::{Cause, Fact, Whereto};
-use crate::job::{JobId, State};
+use crate::job::State;
 use crate::machine::{Located, Machine, Origin, Output, Ruled, granted};
 use crate::op::{Changed, Target, check};
 use crate::place::{Class, Place};
+use crate::refusal::cannot_move;
 use crate::time::{Clock, Now};
 use crate::timeline::{Resting, Timeline};
 
@@ -77,12 +77,4 @@ impl<T: Timeline> Machine<T> {
         self.commit(fact, Origin::Found(resting), out);
         place
     }
-}
-
-fn cannot_move(id: JobId, state: State) -> Error {
-    let fix = match state {
-        State::Leased => "extend, release or nack it with its token",
-        _ => "revive it",
-    };
-    Error::conflict(id, state, format!("job {id} is {state} and has no due time to move; {fix}"))
 }

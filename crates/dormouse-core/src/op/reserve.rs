@@ -18,6 +18,7 @@ use crate::limits::{
 };
 use crate::machine::{Machine, Origin, Output, ReserveTerms, Ruled, When};
 use crate::op::{SessionId, check};
+use crate::refusal::{no_session, too_many_wait};
 use crate::time::{Clock, Now};
 use crate::timeline::{Next, Resting, Timeline};
 use crate::topic::{TopicName, TopicNo};
@@ -35,6 +36,33 @@ pub struct Reserve {
     pub ttr_ms: Option<i64>,
     /// The leases end with this session.
     pub session: Option<SessionId>,
+}
+
+impl Reserve {
+    /// Checks all limits; gives ttr and wait.
+    pub fn check(&self) -> Result<(Option<u64>, u64), Error> {
+        if !(1..=RESERVE_TOPICS_MAX).contains(&self.topics.len()) {
+            return Err(Error::invalid(format!(
+                "reserve names {} topics; name 1 to {RESERVE_TOPICS_MAX}",
+                self.topics.len()
+            )));
+        }
+        if !(1..=RESERVE_MAX).contains(&self.max) {
+            return Err(Error::invalid(format!(
+                "max is {} jobs; give 1 to {RESERVE_MAX}",
+                self.max
+            )));
+        }
+        let wait_ms = check::span("wait", self.wait_ms, 0, WAIT_MS_MAX)?;
+        Ok((check::ttr(self.ttr_ms)?, wait_ms))
+    }
+
+    /// The topics without repetitions, in their order.
+    pub fn distinct_topics(&self) -> Vec<TopicName> {
+        let mut seen = Set::default();
+        let names = self.topics.iter();
+        names.filter(|name| self.topics.len() == 1 || seen.insert(*name)).cloned().collect()
+    }
 }
 
 /// A job in a consumer's hands.
@@ -84,7 +112,7 @@ impl<T: Timeline> Machine<T> {
     ) -> Result<(), Error> {
         let answer = match self.check_reserve(reserve) {
             Ok((terms, wait_ms)) => {
-                let names = distinct(&reserve.topics);
+                let names = reserve.distinct_topics();
                 // Who waits already has come first.
                 if names.iter().any(|name| self.waiters.is_watched(name)) {
                     self.serve_waiters(now, &mut { TICK_MAX }, out)?;
@@ -97,7 +125,7 @@ impl<T: Timeline> Machine<T> {
                             self.park_reserve(ticket, now.after(wait_ms), &names, terms);
                             return Ok(());
                         }
-                        Err(self.too_many_wait())
+                        Err(too_many_wait())
                     }
                     given => given.map(Reply::Jobs),
                 }
@@ -109,30 +137,14 @@ impl<T: Timeline> Machine<T> {
     }
 
     fn check_reserve(&self, reserve: &Reserve) -> Result<(ReserveTerms, u64), Error> {
-        if !(1..=RESERVE_TOPICS_MAX).contains(&reserve.topics.len()) {
-            return Err(Error::invalid(format!(
-                "reserve names {} topics; name 1 to {RESERVE_TOPICS_MAX}",
-                reserve.topics.len()
-            )));
-        }
-        if !(1..=RESERVE_MAX).contains(&reserve.max) {
-            return Err(Error::invalid(format!(
-                "max is {} jobs; give 1 to {RESERVE_MAX}",
-                reserve.max
-            )));
-        }
-        let wait_ms = check::span("wait", reserve.wait_ms, 0, WAIT_MS_MAX)?;
-        let ttr_ms = check::ttr(reserve.ttr_ms)?;
+        let (ttr_ms, wait_ms) = reserve.check()?;
         self.check_session(reserve.session)?;
         Ok((ReserveTerms { max: reserve.max, ttr_ms, session: reserve.session }, wait_ms))
     }
 
     pub(crate) fn check_session(&self, session: Option<SessionId>) -> Result<(), Error> {
         match session {
-            Some(session) if !self.sessions.is_open(session) => Err(Error::not_found(format!(
-                "session {} is not open; open one and name that",
-                session.0
-            ))),
+            Some(session) if !self.sessions.is_open(session) => Err(no_session(session)),
             _ => Ok(()),
         }
     }
@@ -219,10 +231,4 @@ impl<T: Timeline> Machine<T> {
         self.begin_lease(place.id, expires_at, terms.session);
         Some(leased)
     }
-}
-
-/// The names without repetitions, in their order.
-fn distinct(names: &[TopicName]) -> Vec<TopicName> {
-    let mut seen = Set::default();
-    names.iter().filter(|name| names.len() == 1 || seen.insert(*name)).cloned().collect()
 }

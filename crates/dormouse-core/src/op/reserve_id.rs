@@ -3,9 +3,10 @@
 use crate::backend::Ticket;
 use crate::command::Reply;
 use crate::error::Error;
-use crate::job::{JobId, State};
-use crate::machine::{Located, Machine, Output, ReserveTerms, Ruled, When, granted, no_job};
+use crate::job::JobId;
+use crate::machine::{Located, Machine, Output, ReserveTerms, Ruled, When, granted};
 use crate::op::{LeasedJob, SessionId, Target, check};
+use crate::refusal::{no_job, reserve_leased};
 use crate::time::Now;
 use crate::timeline::Timeline;
 
@@ -49,8 +50,7 @@ impl<T: Timeline> Machine<T> {
         let id = reserve.id;
         let target = Target::Id(id);
         let Located::Resting(resting) = granted!(self.locate(now, &target)?) else {
-            let text = format!("job {id} is leased; wait until its lease ends, or cancel it");
-            return Ok(Err(Error::conflict(id, State::Leased, text)));
+            return Ok(Err(reserve_leased(id)));
         };
         if self.leases.is_full() {
             return Ok(Err(self.leases_full()));

@@ -1,13 +1,13 @@
 //! revive: dead to ready, with a fresh attempt budget.
 
 use crate::command::Reply;
-use crate::error::Error;
 use crate::fact::{Cause, Fact, Whereto};
 use crate::job::State;
 use crate::limits::BATCH_MAX;
 use crate::machine::{Located, Machine, Origin, Output, Ruled, granted};
 use crate::op::{Changed, Target, check};
 use crate::place::{Class, Place};
+use crate::refusal::not_dead;
 use crate::time::{Clock, Now};
 use crate::timeline::{Resting, Timeline};
 use crate::topic::TopicName;
@@ -45,11 +45,7 @@ impl<T: Timeline> Machine<T> {
                 self.revive_dead(now, resting, false, out);
                 Ok(Ok(Changed { id, was: State::Dead, due_at: now.wall_ms }))
             }
-            other => {
-                let id = other.id();
-                let text = format!("job {id} is {state}, not dead; there is nothing to revive");
-                Ok(Err(Error::conflict(id, state, text)))
-            }
+            other => Ok(Err(not_dead(other.id(), state))),
         }
     }
 

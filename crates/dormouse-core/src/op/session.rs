@@ -1,10 +1,10 @@
 //! Sessions: a connection or process whose leases end with it.
 
 use crate::command::Reply;
-use crate::error::Error;
 use crate::job::Token;
 use crate::machine::{Machine, Output, Ruled};
 use crate::op::Release;
+use crate::refusal::session_closed;
 use crate::time::Now;
 use crate::timeline::Timeline;
 
@@ -21,8 +21,7 @@ impl<T: Timeline> Machine<T> {
         out: &mut Output,
     ) -> Ruled<Reply> {
         let Some(closed) = self.sessions.close(session) else {
-            let text = format!("session {} is not open; it was closed before", session.0);
-            return Ok(Err(Error::not_found(text)));
+            return Ok(Err(session_closed(session)));
         };
         for waiter in closed.waiters {
             self.answer_with_nothing(waiter, out);

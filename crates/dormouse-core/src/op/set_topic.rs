@@ -19,9 +19,26 @@ pub struct SetTopic {
     pub settings: Settings,
 }
 
+impl SetTopic {
+    /// Checks all limits.
+    pub fn check(&self) -> Result<(), Error> {
+        let settings = &self.settings;
+        let span = |field, value_ms: Option<u64>, min_ms| match value_ms {
+            None => Ok(()),
+            Some(ms) => {
+                let ms = i64::try_from(ms).unwrap_or(i64::MAX);
+                check::span(field, ms, min_ms, TTL_MS_MAX).map(drop)
+            }
+        };
+        span("ttr", settings.ttr_ms, TTR_MS_MIN)?;
+        span("dead_ttl", settings.dead_ttl_ms, 0)?;
+        check::optional_backoff(settings.backoff.as_ref())
+    }
+}
+
 impl<T: Timeline> Machine<T> {
     pub(crate) fn set_topic(&mut self, set: SetTopic, out: &mut Output) -> Answer {
-        check_settings(&set.settings)?;
+        set.check()?;
         let settings = set.settings;
         let known = self.topics.find(&set.topic).and_then(|topic| self.topics.get(topic));
         let unchanged = match known {
@@ -36,16 +53,4 @@ impl<T: Timeline> Machine<T> {
         self.plan_trim(topic);
         Ok(Reply::Done)
     }
-}
-
-fn check_settings(settings: &Settings) -> Result<(), Error> {
-    let span = |field, value_ms: Option<u64>, min_ms| match value_ms {
-        None => Ok(()),
-        Some(ms) => {
-            check::span(field, i64::try_from(ms).unwrap_or(i64::MAX), min_ms, TTL_MS_MAX).map(drop)
-        }
-    };
-    span("ttr", settings.ttr_ms, TTR_MS_MIN)?;
-    span("dead_ttl", settings.dead_ttl_ms, 0)?;
-    check::optional_backoff(settings.backoff.as_ref())
 }

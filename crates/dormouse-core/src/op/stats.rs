@@ -5,6 +5,7 @@ use crate::error::Error;
 use crate::image::Counts;
 use crate::limits::{PRIORITY_DEFAULT, STATS_TOPICS_MAX};
 use crate::machine::{Machine, Ruled};
+use crate::refusal::no_topic;
 use crate::time::Now;
 use crate::timeline::Timeline;
 use crate::topic::{Settings, TopicName, TopicNo};
@@ -51,8 +52,7 @@ impl<T: Timeline> Machine<T> {
         }
         let waiters = self.waiters.on(name) as u64;
         if waiters == 0 {
-            let text = format!("topic {name} is not there; it has no job, setting or consumer");
-            return Ok(Err(Error::not_found(text)));
+            return Ok(Err(no_topic(name)));
         }
         // Somebody waits for its first job.
         Ok(Ok(Reply::Stats(TopicStats { waiters, topics: 1, ..TopicStats::default() })))

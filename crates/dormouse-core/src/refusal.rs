@@ -1,0 +1,183 @@
+//! The answers that refuse, in words that are the same on every backend. Each says what was wrong
+//! and the way out.
+
+use crate::error::{Code, Error};
+use crate::job::{JobId, State, Token};
+use crate::limits::{LOCKS_MAX, REPLY_BYTES_MAX, WAITERS_MAX};
+use crate::op::{SessionId, Target};
+use crate::topic::TopicName;
+
+/// About a job that is not there.
+pub fn no_job(target: &Target) -> Error {
+    Error::not_found(match target {
+        Target::Id(id) => format!("job {id} is not there; it was acked, cancelled or never put"),
+        Target::Key { topic, key } => {
+            let key = String::from_utf8_lossy(key);
+            format!("no job of topic {topic} has key {key:?}; it was acked, cancelled or never put")
+        }
+    })
+}
+
+/// About a topic that is not there.
+pub fn no_topic(name: &TopicName) -> Error {
+    Error::not_found(format!("topic {name} is not there; it has no job, setting or consumer"))
+}
+
+/// To a token that is no longer good.
+pub fn lease_lost(token: Token) -> Error {
+    Error::new(
+        Code::LeaseLost,
+        format!(
+            "token {token} is no longer good: its lease ended and the job went on without it; \
+             drop the work and reserve again"
+        ),
+    )
+}
+
+/// To an extend of a job that is gone.
+pub fn nothing_to_extend(id: JobId) -> Error {
+    Error::not_found(format!("job {id} is not there; it was acked or cancelled, drop the work"))
+}
+
+/// To a put whose key a job has.
+pub fn key_taken(id: JobId, state: State) -> Error {
+    Error::conflict(
+        id,
+        state,
+        format!("the key is taken by job {id}, which is {state}; give another key or on_conflict"),
+    )
+}
+
+/// To a put whose key is held after an ack.
+pub fn key_held(id: JobId) -> Error {
+    Error::new(
+        Code::Conflict,
+        format!(
+            "the key is kept taken after the ack of job {id} (key_ttl); wait, give another key, \
+             or on_conflict replace"
+        ),
+    )
+}
+
+/// To a put into a topic that has all the jobs it may have.
+pub fn jobs_full(topic: &TopicName, jobs: u64, max: u64) -> Error {
+    Error::new(
+        Code::Full,
+        format!(
+            "topic {topic} has {jobs} jobs, its jobs_max is {max}; try again when some are done, \
+             or raise it"
+        ),
+    )
+}
+
+/// To a put into a topic that would have more bytes than it may have.
+pub fn bytes_full(topic: &TopicName, bytes: u64, after: u64, max: u64) -> Error {
+    Error::new(
+        Code::Full,
+        format!(
+            "topic {topic} has {bytes} bytes and would have {after}, its bytes_max is {max}; try \
+             again when some jobs are done, or raise it"
+        ),
+    )
+}
+
+/// To a cancel that must not revoke a lease.
+pub fn cancel_leased(id: JobId) -> Error {
+    let text = format!("job {id} is leased; cancel it without unless_leased, or wait");
+    Error::conflict(id, State::Leased, text)
+}
+
+/// To a reserve of one job that somebody has.
+pub fn reserve_leased(id: JobId) -> Error {
+    let text = format!("job {id} is leased; wait until its lease ends, or cancel it");
+    Error::conflict(id, State::Leased, text)
+}
+
+/// To a kill of a job in this state.
+pub fn cannot_kill(id: JobId, state: State) -> Error {
+    let fix = match state {
+        State::Leased => "kill it with its token, or cancel it",
+        _ => "there is nothing to kill",
+    };
+    Error::conflict(id, state, format!("job {id} is {state}; {fix}"))
+}
+
+/// To a reschedule of a job in this state.
+pub fn cannot_move(id: JobId, state: State) -> Error {
+    let fix = match state {
+        State::Leased => "extend, release or nack it with its token",
+        _ => "revive it",
+    };
+    Error::conflict(id, state, format!("job {id} is {state} and has no due time to move; {fix}"))
+}
+
+/// To a revive of a job that is not dead.
+pub fn not_dead(id: JobId, state: State) -> Error {
+    let text = format!("job {id} is {state}, not dead; there is nothing to revive");
+    Error::conflict(id, state, text)
+}
+
+/// To a get of a job for which the reply has no room any more.
+pub fn does_not_fit(id: JobId) -> Error {
+    Error::new(
+        Code::TooLarge,
+        format!(
+            "job {id} does not fit into this reply of at most {REPLY_BYTES_MAX} bytes; ask for it \
+             in another batch"
+        ),
+    )
+}
+
+/// To a cursor that no list of this state gave.
+pub fn foreign_cursor(text: &str, state: State) -> Error {
+    let shown: String = text.chars().take(64).collect();
+    Error::invalid(format!(
+        "cursor {shown:?} is none of a list of {state} jobs; send it as the last page gave it"
+    ))
+}
+
+/// To a reserve in a session that is not open.
+pub fn no_session(session: SessionId) -> Error {
+    Error::not_found(format!("session {} is not open; open one and name that", session.0))
+}
+
+/// To the second end of a session.
+pub fn session_closed(session: SessionId) -> Error {
+    Error::not_found(format!("session {} is not open; it was closed before", session.0))
+}
+
+/// About a lock that nobody holds.
+pub fn lock_free(name: &[u8]) -> Error {
+    Error::not_found(format!(
+        "lock {:?} is free; it ran out or was given back, take it again",
+        String::from_utf8_lossy(name)
+    ))
+}
+
+/// About a lock that somebody else holds.
+pub fn lock_held(name: &[u8], owner: &[u8]) -> Error {
+    let (name, owner) = (String::from_utf8_lossy(name), String::from_utf8_lossy(owner));
+    Error::new(
+        Code::Conflict,
+        format!(
+            "lock {name:?} is held by {owner:?}; only that owner may renew or release it, others \
+             can wait for it"
+        ),
+    )
+}
+
+/// To one lock too many.
+pub fn too_many_locks() -> Error {
+    Error::new(
+        Code::Busy,
+        format!("{LOCKS_MAX} locks are held, the limit; try again when some are free"),
+    )
+}
+
+/// To a request that wants to wait when too many do.
+pub fn too_many_wait() -> Error {
+    Error::new(
+        Code::Busy,
+        format!("{WAITERS_MAX} requests wait already, the limit; ask without wait or later"),
+    )
+}
