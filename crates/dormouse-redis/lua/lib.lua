@@ -1,0 +1,327 @@
+-- The common part of every script on a partition: its keys, its clock, its books.
+--
+-- KEYS  1 s  hash   n (last number given), v (version of g), g (settings and priorities, for
+--                   servers), u (paused until), w (earliest instant that waiting servers know of),
+--                   e (no lease ends before), c (counters), r<server> (its last request and answer)
+--       2 j  hash   id -> record
+--       3 f  hash   id -> progress, of jobs that have one: taken, kicked or killed at least once
+--       4 d  zset   id -> when it died
+--       5 k  hash   key -> id of the job that has it, or held it when it was acked
+--       6 h  zset   key -> until when it is held after the ack
+--       7.. zsets   id -> score, one per priority in use, ascending
+--
+-- ARGV  1 server, 2 number of the request, 3 version known, 4 now ('' = Redis' own clock),
+--       5 g to be stored ('' = none), 6 priorities of KEYS 7.. (u32 each), 7 priorities to be given
+--       up (u32 each; their keys are the last of KEYS), 8 the partition's shard (3 bytes),
+--       9 dead_ttl, 10 dead_max ('' = none), 11 channel, then verb, number of arguments, arguments
+--
+-- Scores: milliseconds in the zone of the job. A waiting job is visible when its time has come, a
+-- leased one when its lease ran out; whoever is leased for the last time is dead then.
+--
+-- Numbers go to Redis as Lua numbers: integers below 2^53 survive, but not by way of tostring.
+
+local ZONE = 35184372088832 -- 2^45: ends in the year 3084
+local NEVER = ZONE - 1
+local SWEEP = 64 -- things put in order by one script besides its work
+
+local S, J, F, D, K, H = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local call, pcall_redis = redis.call, redis.pcall
+local pack, unpack_struct = struct.pack, struct.unpack
+local sub, concat, floor, min, max = string.sub, table.concat, math.floor, math.min, math.max
+local band = bit.band
+
+local SHARD = ARGV[8]
+local PRIORITIES, Z = {}, {}
+for i = 1, #ARGV[6] / 4 do
+    local priority = unpack_struct('>I4', ARGV[6], i * 4 - 3)
+    PRIORITIES[i] = priority
+    Z[priority] = KEYS[6 + i]
+end
+
+local verbs = {}
+local state = {} -- fields of s: as they are, then as they become
+local changed = {} -- fields of s to be written
+local records, recorded = {}, {} -- records to be answered, and whose they are
+local counters -- unpacked on first use
+local publish = false
+
+-- The clock, asked once and only if somebody wants to know.
+local now_ms, fraction
+local function now()
+    if not now_ms then
+        if ARGV[4] ~= '' then
+            now_ms, fraction = tonumber(ARGV[4]), 0
+        else
+            local time = call('TIME')
+            local micros = tonumber(time[2])
+            now_ms = tonumber(time[1]) * 1000 + floor(micros / 1000)
+            fraction = micros % 1000 > 0 and 1 or 0
+        end
+    end
+    return now_ms
+end
+
+-- So long from now, rounded up; zero means at once.
+local function after(delay_ms)
+    local at = now() + delay_ms
+    return delay_ms > 0 and at + fraction or at
+end
+
+local function set(field, value)
+    state[field] = value
+    changed[field] = true
+end
+
+-- Counters: puts, reserves, acks, nacks, expiries, releases, kills, cancels, bytes.
+local PUTS, RESERVES, ACKS, NACKS, EXPIRIES, RELEASES, KILLS, CANCELS, BYTES = 1, 2, 3, 4, 5, 6, 7, 8, 9
+local COUNTERS = '>ddddddddd'
+local function counted()
+    if not counters then
+        if state.c then
+            counters = { unpack_struct(COUNTERS, state.c) }
+        else
+            counters = { 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+        end
+    end
+    return counters
+end
+local function count(which, by)
+    local all = counted()
+    all[which] = all[which] + by
+    changed.c = true
+end
+
+-- A job becomes visible at this instant: who waits must not sleep beyond it.
+local function wake(at)
+    local known = tonumber(state.w)
+    if known and at < known then
+        set('w', at)
+        publish = true
+    end
+end
+
+-- A lease ends at this instant.
+local function note_expiry(at)
+    local known = tonumber(state.e)
+    if not known or at < known then
+        set('e', at)
+    end
+end
+
+-- Progress: what happened to a job since it was put.
+local HELD, KEY_LOST, KEYED, LAST = 1, 2, 4, 8 -- flags
+local PROGRESS = '>I8I4I4I4I4I4I4I4I4I6B'
+local PROGRESS_BYTES = 47
+local function read_progress(text)
+    local p = {}
+    p.fence, p.attempts, p.priority, p.reserves, p.expiries, p.releases, p.kills, p.kicks, p.bytes, p.ttr, p.flags =
+        unpack_struct(PROGRESS, text)
+    p.error = sub(text, PROGRESS_BYTES + 1)
+    return p
+end
+local function write_progress(p)
+    return pack(PROGRESS, p.fence, p.attempts, p.priority, p.reserves, p.expiries, p.releases, p.kills,
+        p.kicks, p.bytes, p.ttr, p.flags) .. p.error
+end
+local function with(flags, flag)
+    return band(flags, flag) ~= 0 and flags or flags + flag
+end
+local function without(flags, flag)
+    return band(flags, flag) ~= 0 and flags - flag or flags
+end
+
+-- The head of a record: put_at I6, bytes I4, flags I2, then what the flags say: attempts_max I4,
+-- ttr I6, priority I4, key_ttl I6, key I2 + bytes, backoff I2 + bytes; then what only servers read.
+local HAS_KEY, HAS_ATTEMPTS, HAS_TTR, HAS_PRIORITY, HAS_KEY_TTL, HAS_BACKOFF = 1, 2, 4, 8, 16, 32
+local function read_head(record)
+    local r = { attempts_max = 16, ttr = 60000, priority = 1024, key_ttl = 0 }
+    r.put_at, r.bytes, r.flags = unpack_struct('>I6I4I2', record)
+    local at, flags = 13, r.flags
+    if band(flags, HAS_ATTEMPTS) ~= 0 then
+        r.attempts_max = unpack_struct('>I4', record, at)
+        at = at + 4
+    end
+    if band(flags, HAS_TTR) ~= 0 then
+        r.ttr = unpack_struct('>I6', record, at)
+        at = at + 6
+    end
+    if band(flags, HAS_PRIORITY) ~= 0 then
+        r.priority = unpack_struct('>I4', record, at)
+        at = at + 4
+    end
+    if band(flags, HAS_KEY_TTL) ~= 0 then
+        r.key_ttl = unpack_struct('>I6', record, at)
+        at = at + 6
+    end
+    if band(flags, HAS_KEY) ~= 0 then
+        local length = unpack_struct('>I2', record, at)
+        r.key = sub(record, at + 2, at + 1 + length)
+        at = at + 2 + length
+    end
+    if band(flags, HAS_BACKOFF) ~= 0 then
+        local length = unpack_struct('>I2', record, at)
+        r.backoff = sub(record, at + 2, at + 1 + length)
+    end
+    return r
+end
+
+-- The progress of a job that has none yet.
+local function fresh_progress(head)
+    local flags = head.key and KEYED or 0
+    return { fence = 0, attempts = 0, priority = head.priority, reserves = 0, expiries = 0, releases = 0,
+        kills = 0, kicks = 0, bytes = head.bytes, ttr = head.ttr, flags = flags, error = '' }
+end
+
+-- A job is no more: its record, its progress, its key. It has left its zset already.
+local function forget(id, head, p)
+    call('HDEL', J, id)
+    if p then
+        call('HDEL', F, id)
+    end
+    if head.key and not (p and band(p.flags, KEY_LOST) ~= 0) then
+        if call('HGET', K, head.key) == id then
+            call('HDEL', K, head.key)
+        end
+    end
+    count(BYTES, -head.bytes)
+end
+
+-- Removes the oldest dead that the settings do not keep, up to so many.
+local function trim_dead(budget)
+    local ttl, most = tonumber(ARGV[9]), tonumber(ARGV[10])
+    if not ttl and not most then
+        return
+    end
+    while budget > 0 do
+        local oldest = call('ZRANGE', D, 0, 0, 'WITHSCORES')
+        local id = oldest[1]
+        if not id then
+            return
+        end
+        local over = most and call('ZCARD', D) > most
+        if not over and not (ttl and tonumber(oldest[2]) + ttl <= now()) then
+            return
+        end
+        call('ZREM', D, id)
+        local record, progress = call('HGET', J, id), call('HGET', F, id)
+        if record then
+            forget(id, read_head(record), progress and read_progress(progress))
+        end
+        budget = budget - 1
+    end
+end
+
+-- To dead, out of the zset of this priority. `at` is when it died.
+local function bury(id, p, priority, at)
+    call('ZREM', Z[priority], id)
+    call('ZADD', D, at, id)
+    p.kills = p.kills + 1
+    p.flags = without(without(p.flags, HELD), LAST)
+    call('HSET', F, id, write_progress(p))
+    count(KILLS, 1)
+    trim_dead(2)
+end
+
+-- A lease that was the last one ran out: the job is dead since then.
+local function bury_expired(id, p, priority, expired_at)
+    p.expiries = p.expiries + 1
+    p.error = 'lease expired'
+    count(EXPIRIES, 1)
+    bury(id, p, priority, expired_at)
+end
+
+-- Where a job is: nil, or its record, head, progress (nil = none yet), priority and score, with
+-- `where` one of waiting, lapsed, leased, dead. Whoever died unnoticed is buried by the way.
+local function locate(id)
+    local record = call('HGET', J, id)
+    if not record then
+        return nil
+    end
+    local found = { id = id, record = record, head = read_head(record) }
+    local progress = call('HGET', F, id)
+    found.p = progress and read_progress(progress)
+    found.priority = found.p and found.p.priority or found.head.priority
+    local zset = Z[found.priority]
+    local score = zset and tonumber(call('ZSCORE', zset, id) or nil)
+    if not score then
+        found.where, found.at = 'dead', tonumber(call('ZSCORE', D, id) or nil)
+        return found.at and found or nil
+    end
+    local zone = floor(score / ZONE)
+    found.at = score - zone * ZONE
+    if zone == 0 then
+        found.where = 'waiting'
+    elseif found.at > now() then
+        found.where = 'leased'
+    elseif zone == 1 then
+        found.where = 'lapsed'
+    else
+        bury_expired(id, found.p, found.priority, found.at)
+        if not call('ZSCORE', D, id) then
+            return nil -- trimmed at once
+        end
+        found.where = 'dead'
+    end
+    return found
+end
+
+-- The state that others see: delayed 0, ready 1, leased 2, dead 3.
+local function state_of(found)
+    if found.where == 'dead' then
+        return 3
+    elseif found.where == 'leased' then
+        return 2
+    end
+    return found.at <= now() and 1 or 0
+end
+
+-- Whether the token of this fence is good for the located job.
+local function holds(found, fence)
+    local p = found.p
+    return p and p.fence == fence and band(p.flags, HELD) ~= 0 and found.where ~= 'dead'
+end
+
+-- A hold whose time is over is free whether it still rests or not; here it goes.
+local function sweep_holds(budget)
+    local over = call('ZRANGE', H, '-inf', now(), 'BYSCORE', 'LIMIT', 0, budget)
+    for _, key in ipairs(over) do
+        call('ZREM', H, key)
+        local id = call('HGET', K, key)
+        if id and call('HEXISTS', J, id) == 0 then
+            call('HDEL', K, key)
+        end
+    end
+end
+
+-- Brings to order what time alone has changed: last leases that ran out, dead that are too old,
+-- holds that are over. For verbs that count or list; true = there may be more to do.
+local function sweep()
+    local left = SWEEP
+    for _, priority in ipairs(PRIORITIES) do
+        local over = call('ZRANGE', Z[priority], 2 * ZONE, 2 * ZONE + now(), 'BYSCORE', 'LIMIT', 0, left,
+            'WITHSCORES')
+        for i = 1, #over, 2 do
+            local id, at = over[i], tonumber(over[i + 1]) - 2 * ZONE
+            local progress = call('HGET', F, id)
+            if progress then
+                bury_expired(id, read_progress(progress), priority, at)
+            else
+                call('ZREM', Z[priority], id)
+            end
+            left = left - 1
+        end
+        if left <= 0 then
+            return true
+        end
+    end
+    trim_dead(SWEEP)
+    sweep_holds(SWEEP)
+    return false
+end
+
+-- What a request with this record and progress looks like to a server that reads it: appended to
+-- the answer's records.
+local function show(id, record)
+    records[#records + 1] = record
+    recorded[#recorded + 1] = id
+end

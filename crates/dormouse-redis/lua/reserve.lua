@@ -1,0 +1,197 @@
+-- reserve: most jobs, ttr ('' = each job's own), most bytes of records, bound ('' or priority I4,
+-- due I6, id c8: only what is given before that), waits ('1' = who asks will wait for the rest).
+-- Answers: paused until I6 (0 = not), lease end I6 (none ends before; 0 = none), number of jobs I2,
+-- per job: id c8, fence I8, attempt I4, due I6, expires_at I6, ttr I6, priority I4, flags B;
+-- number of heads B, per priority looked at: priority I4, due I6 (0 = none), id c8.
+
+-- Bytes of the largest job there can be: an answer stops where one more might not fit.
+local JOB_BYTES_MAX = 1048576 + 4096 + 256
+
+-- A fence is greater than all before it, also after a failover that lost the last ones, as long as
+-- the clock of the new primary is not behind.
+local function next_fence(last)
+    return max(last + 1, now() * 2048)
+end
+
+-- Those of a priority that are visible, in order, and the first that is not yet.
+local function visible(priority, most)
+    local waiting = call('ZRANGE', Z[priority], 0, NEVER, 'BYSCORE', 'LIMIT', 0, most + 1, 'WITHSCORES')
+    local lapsed = {}
+    local first_end = tonumber(state.e)
+    if first_end and first_end <= now() then
+        lapsed = call('ZRANGE', Z[priority], ZONE, ZONE + now(), 'BYSCORE', 'LIMIT', 0, most, 'WITHSCORES')
+    end
+    local list, next_due, next_id = {}, nil, nil
+    local i, j = 1, 1
+    while #list < most do
+        local a, b = waiting[i], lapsed[j]
+        local a_due, b_due = a and tonumber(waiting[i + 1]), b and tonumber(lapsed[j + 1]) - ZONE
+        if a and a_due > now() then
+            a = nil
+        end
+        if not a and not b then
+            break
+        elseif a and (not b or a_due < b_due or a_due == b_due and a < b) then
+            list[#list + 1] = { id = a, due = a_due }
+            i = i + 2
+        else
+            list[#list + 1] = { id = b, due = b_due, lapsed = true }
+            j = j + 2
+        end
+    end
+    next_due, next_id = tonumber(waiting[i + 1]), waiting[i]
+    if lapsed[j] then
+        local due = tonumber(lapsed[j + 1]) - ZONE
+        if not next_due or due < next_due or due == next_due and lapsed[j] < next_id then
+            next_due, next_id = due, lapsed[j]
+        end
+    end
+    return list, next_due, next_id, #lapsed
+end
+
+-- Whether a job is given before the bound.
+local function before(priority, job, bound)
+    if not bound then
+        return true
+    elseif priority ~= bound.priority then
+        return priority < bound.priority
+    elseif job.due ~= bound.due then
+        return job.due < bound.due
+    end
+    return job.id < bound.id
+end
+
+-- Leases one job: what is to be written goes to the lists. Nil = there is no such job.
+local function grant(job, priority, record, progress, ttr, scores, taken)
+    if not record then
+        call('ZREM', Z[priority], job.id)
+        return nil
+    end
+    local head = read_head(record)
+    local p = progress and read_progress(progress) or fresh_progress(head)
+    p.priority = priority
+    p.fence = next_fence(p.fence)
+    p.attempts = p.attempts + 1
+    p.reserves = p.reserves + 1
+    p.ttr = ttr or head.ttr
+    if job.lapsed then
+        p.expiries = p.expiries + 1
+        count(EXPIRIES, 1)
+    end
+    local last = head.attempts_max ~= 0 and p.attempts >= head.attempts_max
+    p.flags = with(p.flags, HELD)
+    p.flags = last and with(p.flags, LAST) or without(p.flags, LAST)
+    local expires_at = after(p.ttr)
+    if not last then
+        note_expiry(expires_at)
+        wake(expires_at)
+    end
+    scores[#scores + 1] = (last and 2 or 1) * ZONE + expires_at
+    scores[#scores + 1] = job.id
+    taken[#taken + 1] = job.id
+    taken[#taken + 1] = write_progress(p)
+    show(job.id, record)
+    return pack('>c8I8I4I6I6I6I4B', job.id, p.fence, p.attempts, job.due, expires_at, p.ttr, priority,
+        p.flags), head.bytes
+end
+
+-- Leases from one priority: what is given, how much is left to give.
+local function take(priority, list, left, ttr, room, given)
+    local ids = {}
+    for i = 1, #list do
+        ids[i] = list[i].id
+    end
+    local found, progress = call('HMGET', J, unpack(ids)), call('HMGET', F, unpack(ids))
+    local scores, taken, i = {}, {}, 0
+    while i < #list and left > 0 and room > 0 do
+        i = i + 1
+        local text, bytes = grant(list[i], priority, found[i], progress[i], ttr, scores, taken)
+        if text then
+            given[#given + 1] = text
+            left = left - 1
+            room = room - bytes
+        end
+    end
+    if #scores > 0 then
+        call('ZADD', Z[priority], unpack(scores))
+        call('HSET', F, unpack(taken))
+    end
+    return left, room, i
+end
+
+-- The earliest end of a lease, looked up.
+local function find_lease_end()
+    local first
+    for _, priority in ipairs(PRIORITIES) do
+        local head = call('ZRANGE', Z[priority], ZONE, 2 * ZONE - 1, 'BYSCORE', 'LIMIT', 0, 1, 'WITHSCORES')
+        if head[1] then
+            local at = tonumber(head[2]) - ZONE
+            first = first and min(first, at) or at
+        end
+    end
+    set('e', first or NEVER)
+end
+
+verbs.reserve = function(at)
+    local left, ttr, room = tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
+    local bound
+    if ARGV[at + 3] ~= '' then
+        bound = {}
+        bound.priority, bound.due, bound.id = unpack_struct('>I4I6c8', ARGV[at + 3])
+    end
+    room = room - JOB_BYTES_MAX
+    local paused = tonumber(state.u or 0)
+    if paused <= now() then
+        paused = 0
+    end
+    local given, heads, lapsed, next_at = {}, {}, 0, nil
+    if paused == 0 then
+        for _, priority in ipairs(PRIORITIES) do
+            if left <= 0 or room <= 0 then
+                break
+            end
+            local list, due, id, seen = visible(priority, left)
+            local wanted, beyond = {}, false
+            for i = 1, #list do
+                if not before(priority, list[i], bound) then
+                    due, id = list[i].due, list[i].id
+                    beyond = true
+                    break
+                end
+                wanted[i] = list[i]
+            end
+            lapsed = lapsed + seen
+            if #wanted > 0 then
+                local passed
+                left, room, passed = take(priority, wanted, left, ttr, room, given)
+                if passed < #wanted then
+                    due, id = wanted[passed + 1].due, wanted[passed + 1].id
+                end
+            end
+            heads[#heads + 1] = pack('>I4I6c8', priority, due or 0, id or '\0\0\0\0\0\0\0\0')
+            if due then
+                next_at = next_at and min(next_at, due) or due
+            end
+            if beyond then
+                break
+            end
+        end
+    end
+    -- A bound for the ends of leases that is past, though no lease has ended, is too low.
+    local lease_end = tonumber(state.e)
+    if paused == 0 and lease_end and lease_end <= now() and lapsed == 0 and left > 0 and room > 0 then
+        find_lease_end()
+        lease_end = state.e
+    end
+    if #given > 0 then
+        count(RESERVES, #given)
+    end
+    if ARGV[at + 4] == '1' then
+        local sleep = paused > 0 and paused or min(next_at or NEVER, lease_end or NEVER)
+        if tonumber(state.w) ~= sleep then
+            set('w', sleep)
+        end
+    end
+    return pack('>I6I6I2', min(paused, NEVER), min(lease_end or 0, NEVER), #given) .. concat(given)
+        .. pack('>B', #heads) .. concat(heads), #given > 0
+end

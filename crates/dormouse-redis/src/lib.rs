@@ -1,0 +1,1 @@
+//! Dormouse on Redis and Redis Cluster.
