@@ -4,5 +4,6 @@ pub mod conformance;
 pub mod history;
 pub mod http;
 pub mod model;
+pub mod redis;
 pub mod rig;
 pub mod sim;

@@ -1,0 +1,129 @@
+//! A process that ends with this one, also if this one is killed.
+//!
+//! A death signal is bound to the thread that started the child, and a thread of a test ends
+//! early. A shell that reads from a pipe of this process is bound to the process: at the end of
+//! the pipe it kills what it started.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+/// `$0` is the log, the arguments are the program. Lines of the input are names of signals.
+///
+/// The shell waits for the child only at the end, so until then its id is nobody else's.
+const SCRIPT: &str = r#"
+"$@" </dev/null >>"$0" 2>&1 &
+echo $!
+while read -r signal; do kill -s "$signal" $!; echo $?; done
+kill -s CONT $! 2>/dev/null
+kill -s KILL $! 2>/dev/null
+wait
+"#;
+
+/// A running child and its guard.
+#[derive(Debug)]
+pub(super) struct Supervised {
+    guard: Child,
+    /// Its end is the end of the child.
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+    pid: u32,
+}
+
+impl Supervised {
+    pub(super) fn start(words: &[String], log: &Path) -> Supervised {
+        let mut guard = Command::new("sh")
+            .args(["-c", SCRIPT])
+            .arg(log)
+            .args(words)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            // A Ctrl-C for the tests must not end the guard before its child.
+            .process_group(0)
+            .spawn()
+            .expect("a shell");
+        let input = guard.stdin.take();
+        let output = BufReader::new(guard.stdout.take().expect("the output was asked for"));
+        let mut supervised = Supervised { guard, input, output, pid: 0 };
+        supervised.pid = supervised.line().parse().expect("the shell tells the process id");
+        supervised
+    }
+
+    pub(super) fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Sends a signal by its short name.
+    pub(super) fn signal(&mut self, name: &str) {
+        let input = self.input.as_mut().expect("the guard reads until the end");
+        writeln!(input, "{name}").expect("the guard reads");
+        assert_eq!(self.line(), "0", "SIG{name} to {}", self.pid);
+    }
+
+    /// kill -9, and waits until it is gone.
+    pub(super) fn kill(mut self) {
+        self.end();
+    }
+
+    /// Whether it has not ended by itself.
+    pub(super) fn is_running(&self) -> bool {
+        // The state comes after the name, which ends with the last bracket.
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid)).unwrap_or_default();
+        stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.output.read_line(&mut line).expect("the guard answers");
+        line.trim_end().to_owned()
+    }
+
+    fn end(&mut self) {
+        drop(self.input.take());
+        // The second time there is nothing to wait for.
+        let _ = self.guard.wait();
+    }
+}
+
+impl Drop for Supervised {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sleeper() -> Supervised {
+        let words = ["sleep", "1000"].map(str::to_owned);
+        Supervised::start(&words, Path::new("/dev/null"))
+    }
+
+    fn is_there(pid: u32) -> bool {
+        Path::new(&format!("/proc/{pid}")).exists()
+    }
+
+    #[test]
+    fn a_child_that_is_stopped_ends_with_its_guard_too() {
+        let mut child = sleeper();
+        let pid = child.pid();
+        assert!(child.is_running());
+        child.signal("STOP");
+        drop(child);
+        assert!(!is_there(pid));
+    }
+
+    #[test]
+    fn a_child_that_ended_by_itself_is_seen() {
+        let mut child = sleeper();
+        child.signal("TERM");
+        super::super::wait::until("its end", std::time::Duration::from_secs(10), || {
+            if child.is_running() { Err("it runs".to_owned()) } else { Ok(()) }
+        });
+        assert!(is_there(child.pid()), "its number is kept until the guard is gone");
+    }
+}
