@@ -4,15 +4,20 @@
 //! shares nothing with the crate under test, and reaches a server also when its network is cut.
 //! Whatever it starts ends with this process, even if this process is killed.
 
+mod cluster;
 mod config;
 mod info;
 mod ports;
 pub mod reply;
 mod server;
+mod slot_move;
 mod supervise;
+mod view;
 mod wait;
 
+pub use cluster::{NODE_TIMEOUT, RedisCluster, SLOTS};
 pub use config::{Append, RedisConfig};
 pub use info::SlowCall;
 pub use reply::Reply;
 pub use server::RedisServer;
+pub use slot_move::SlotMove;

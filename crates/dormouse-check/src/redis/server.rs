@@ -1,6 +1,5 @@
 //! A real `redis-server` in a directory of its own.
 
-use std::fmt::Write as _;
 use std::fs;
 use std::io;
 use std::os::unix::fs::symlink;
@@ -33,7 +32,7 @@ pub struct RedisServer {
 impl RedisServer {
     /// Starts one on a free port and waits until it serves.
     pub fn start(config: RedisConfig) -> RedisServer {
-        let mut failures = String::new();
+        let mut failure = String::new();
         for _ in 0..TRIES {
             let dir = tempfile::Builder::new().prefix("dormouse-redis-").tempdir();
             let dir = dir.expect("a temporary directory");
@@ -41,15 +40,21 @@ impl RedisServer {
             let mut server = RedisServer { config: config.clone(), process: None, port, dir };
             match server.run() {
                 Ok(()) => return server,
-                Err(reason) => writeln!(failures, "{reason}").expect("a string takes everything"),
+                Err(reason) if reason.contains("Address already in use") => failure = reason,
+                Err(reason) => panic!("redis-server does not start: {reason}"),
             }
         }
-        panic!("redis-server does not start:\n{failures}");
+        panic!("redis-server finds no port: {failure}");
     }
 
     /// `redis://host:port`.
     pub fn url(&self) -> String {
         format!("redis://{}", self.address())
+    }
+
+    /// The address it listens on, without its port.
+    pub fn host(&self) -> String {
+        self.config.address.to_string()
     }
 
     /// `host:port`.
