@@ -38,6 +38,21 @@ for i = 1, #ARGV[6] / 4 do
     Z[priority] = KEYS[6 + i]
 end
 
+-- The number of a job in its partition.
+local function number_of(id)
+    return (unpack_struct('>I5', id, 4))
+end
+
+-- Whether one id is smaller. `<` on strings would follow the locale that Redis was started in.
+local function is_before(a, b)
+    local a_shard, a_number = unpack_struct('>I3I5', a)
+    local b_shard, b_number = unpack_struct('>I3I5', b)
+    if a_shard ~= b_shard then
+        return a_shard < b_shard
+    end
+    return a_number < b_number
+end
+
 local verbs = {}
 local state = {} -- fields of s: as they are, then as they become
 local changed = {} -- fields of s to be written
@@ -186,21 +201,21 @@ local function forget(id, head, p)
     count(BYTES, -head.bytes)
 end
 
--- Removes the oldest dead that the settings do not keep, up to so many.
+-- Removes the oldest dead that the settings do not keep, up to so many; true = there may be more.
 local function trim_dead(budget)
     local ttl, most = tonumber(ARGV[9]), tonumber(ARGV[10])
     if not ttl and not most then
-        return
+        return false
     end
     while budget > 0 do
         local oldest = call('ZRANGE', D, 0, 0, 'WITHSCORES')
         local id = oldest[1]
         if not id then
-            return
+            return false
         end
         local over = most and call('ZCARD', D) > most
         if not over and not (ttl and tonumber(oldest[2]) + ttl <= now()) then
-            return
+            return false
         end
         call('ZREM', D, id)
         local record, progress = call('HGET', J, id), call('HGET', F, id)
@@ -209,6 +224,7 @@ local function trim_dead(budget)
         end
         budget = budget - 1
     end
+    return true
 end
 
 -- To dead, out of the zset of this priority. `at` is when it died.
@@ -314,9 +330,8 @@ local function sweep()
             return true
         end
     end
-    trim_dead(SWEEP)
     sweep_holds(SWEEP)
-    return false
+    return trim_dead(SWEEP)
 end
 
 -- What a request with this record and progress looks like to a server that reads it: appended to

@@ -31,7 +31,7 @@ local function visible(priority, most)
         end
         if not a and not b then
             break
-        elseif a and (not b or a_due < b_due or a_due == b_due and a < b) then
+        elseif a and (not b or a_due < b_due or a_due == b_due and is_before(a, b)) then
             list[#list + 1] = { id = a, due = a_due }
             i = i + 2
         else
@@ -42,7 +42,7 @@ local function visible(priority, most)
     next_due, next_id = tonumber(waiting[i + 1]), waiting[i]
     if lapsed[j] then
         local due = tonumber(lapsed[j + 1]) - ZONE
-        if not next_due or due < next_due or due == next_due and lapsed[j] < next_id then
+        if not next_due or due < next_due or due == next_due and is_before(lapsed[j], next_id) then
             next_due, next_id = due, lapsed[j]
         end
     end
@@ -58,7 +58,7 @@ local function before(priority, job, bound)
     elseif job.due ~= bound.due then
         return job.due < bound.due
     end
-    return job.id < bound.id
+    return is_before(job.id, bound.id)
 end
 
 -- Leases one job: what is to be written goes to the lists. Nil = there is no such job.

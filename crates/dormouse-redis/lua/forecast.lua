@@ -1,0 +1,35 @@
+-- forecast: from I6, step I6, to I6. How many waiting jobs come due in each step of [from, to).
+-- Answers: number of steps I2, each I8. It does as many steps as fit into a script, at least one;
+-- whoever asked goes on after them.
+
+-- Counts of one script.
+local COUNTS_MAX = 3000
+
+verbs.forecast = function(at)
+    local from, step, to = unpack_struct('>I6I6I6', ARGV[at])
+    local lanes = {}
+    for _, priority in ipairs(PRIORITIES) do
+        local zset = Z[priority]
+        if call('ZCOUNT', zset, from, min(to - 1, NEVER)) > 0 then
+            lanes[#lanes + 1] = { zset = zset, zone = 0, last = NEVER }
+        end
+        -- A job whose lease ran out is due since then.
+        if from <= now() and call('ZCOUNT', zset, ZONE + from, ZONE + min(to - 1, now())) > 0 then
+            lanes[#lanes + 1] = { zset = zset, zone = ZONE, last = now() }
+        end
+    end
+    local most = max(floor(COUNTS_MAX / max(#lanes, 1)), 1)
+    local steps, begin = {}, from
+    while begin < to and #steps < most do
+        local finish, sum = min(begin + step, to), 0
+        for _, lane in ipairs(lanes) do
+            local last = min(finish - 1, lane.last)
+            if begin <= last then
+                sum = sum + call('ZCOUNT', lane.zset, lane.zone + begin, lane.zone + last)
+            end
+        end
+        steps[#steps + 1] = pack('>I8', sum)
+        begin = finish
+    end
+    return pack('>I2', #steps) .. concat(steps), false
+end

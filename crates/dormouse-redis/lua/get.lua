@@ -1,0 +1,27 @@
+-- get: most bytes of jobs, then a target per item.
+-- Answers per item: found B (0 missing, 1 found, 2 does not fit). Found: state B, at I6 (due, died, or
+-- the lease's end), lapsed B, id c8, progress I2 + bytes (none = nothing happened yet), and a record.
+-- Does not fit: id c8.
+
+-- A job as get, peek and list answer it.
+local function view(id, record, progress, seen, at, lapsed)
+    show(id, record)
+    return pack('>BBI6Bc8I2', 1, seen, at, lapsed and 1 or 0, id, #progress) .. progress
+end
+
+verbs.get = function(at, arguments)
+    local room, answers = tonumber(ARGV[at]), {}
+    for i = at + 1, at + arguments - 1 do
+        local found = find_target(ARGV[i])
+        if not found then
+            answers[#answers + 1] = '\0'
+        elseif found.head.bytes > room then
+            answers[#answers + 1] = pack('>Bc8', 2, found.id)
+        else
+            room = room - found.head.bytes
+            answers[#answers + 1] = view(found.id, found.record, found.p and write_progress(found.p) or '',
+                state_of(found), found.at, found.where == 'lapsed')
+        end
+    end
+    return concat(answers), false
+end

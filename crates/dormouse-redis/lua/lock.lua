@@ -1,0 +1,114 @@
+-- Locks, on partitions of their own with keys of the same shape: j name -> lock (fence I8, depth I4,
+-- ttl I6, owner), d name -> when it runs out, n in s the greatest fence given there.
+--
+-- lock: name, owner, ttl, most locks, waits ('1' = who asks will wait).
+-- renew: name, owner, ttl ('' = as granted). unlock: name, owner.
+-- All answer: outcome B (0 done, 2 free: nothing to renew or unlock, 3 somebody else holds it, 6 too
+-- many locks), fence I8, expires_at I6, depth I4 (unlock: what is left, 0 = free), owner I2 + bytes.
+-- locks: no arguments. Answers how many are held I8.
+
+do
+    local TOO_MANY = 6
+
+    -- The lock of this name, unless it is free or ran out.
+    local function held_lock(name)
+        local expires_at = tonumber(call('ZSCORE', D, name) or nil)
+        local text = expires_at and expires_at > now() and call('HGET', J, name)
+        if not text then
+            return nil
+        end
+        local lock = { name = name, expires_at = expires_at, owner = sub(text, 19) }
+        lock.fence, lock.depth, lock.ttl = unpack_struct('>I8I4I6', text)
+        return lock
+    end
+
+    local function write_lock(lock)
+        call('HSET', J, lock.name, pack('>I8I4I6', lock.fence, lock.depth, lock.ttl) .. lock.owner)
+        call('ZADD', D, lock.expires_at, lock.name)
+    end
+
+    local function free_lock(name)
+        call('HDEL', J, name)
+        call('ZREM', D, name)
+    end
+
+    local function answer(outcome, lock)
+        if not lock then
+            return pack('>BI8I6I4I2', outcome, 0, 0, 0, 0)
+        end
+        return pack('>BI8I6I4I2', outcome, lock.fence, lock.expires_at, lock.depth, #lock.owner) .. lock.owner
+    end
+
+    -- Whether so many are held. Those that ran out do not count.
+    local function is_full(most)
+        return call('ZCARD', D) >= most and call('ZCOUNT', D, string.format('(%.0f', now()), '+inf') >= most
+    end
+
+    verbs.lock = function(at)
+        local name, owner, ttl, most = ARGV[at], ARGV[at + 1], tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
+        for _, over in ipairs(call('ZRANGE', D, '-inf', now(), 'BYSCORE', 'LIMIT', 0, 16)) do
+            free_lock(over)
+        end
+        local lock = held_lock(name)
+        if not lock then
+            if is_full(most) then
+                return answer(TOO_MANY), false
+            end
+            local fence = next_fence(tonumber(state.n or 0))
+            lock = { name = name, owner = owner, fence = fence, depth = 1, ttl = ttl, expires_at = after(ttl) }
+            set('n', fence)
+        elseif lock.owner == owner then
+            lock.depth = lock.depth + 1
+            lock.ttl = ttl
+            -- Taking it again must not shorten it for whoever took it first.
+            lock.expires_at = max(lock.expires_at, after(ttl))
+        else
+            -- Servers wait for different locks, each until the end of its own: as long as the last of
+            -- them sleeps, a lock that is given back must be told.
+            if ARGV[at + 4] == '1' and lock.expires_at > tonumber(state.w or 0) then
+                set('w', lock.expires_at)
+            end
+            return answer(LOST, lock), false
+        end
+        write_lock(lock)
+        return answer(DONE, lock), true
+    end
+
+    verbs.renew = function(at)
+        local lock = held_lock(ARGV[at])
+        if not lock then
+            return answer(GONE), false
+        elseif lock.owner ~= ARGV[at + 1] then
+            return answer(LOST, lock), false
+        end
+        lock.ttl = tonumber(ARGV[at + 2]) or lock.ttl
+        local before_ms = lock.expires_at
+        lock.expires_at = after(lock.ttl)
+        if lock.expires_at < before_ms then
+            wake(lock.expires_at)
+        end
+        write_lock(lock)
+        return answer(DONE, lock), true
+    end
+
+    verbs.unlock = function(at)
+        local lock = held_lock(ARGV[at])
+        if not lock then
+            return answer(GONE), false
+        elseif lock.owner ~= ARGV[at + 1] then
+            return answer(LOST, lock), false
+        end
+        lock.depth = lock.depth - 1
+        if lock.depth > 0 then
+            write_lock(lock)
+        else
+            free_lock(lock.name)
+            wake(now())
+        end
+        return answer(DONE, lock), true
+    end
+
+    verbs.locks = function()
+        return pack('>I8', call('ZCOUNT', D, string.format('(%.0f', now()), '+inf')), false
+    end
+end

@@ -1,0 +1,21 @@
+-- pause: '' = resume, 'i' = until resumed, else for so many ms from now. A later pause replaces an
+-- earlier one. Answers nothing.
+
+verbs.pause = function(at)
+    local paused = tonumber(state.u or 0)
+    if ARGV[at] == '' then
+        if paused == 0 then
+            return '', false
+        end
+        set('u', 0)
+        wake(now())
+        return '', true
+    end
+    local until_ms = ARGV[at] == 'i' and NEVER or min(after(tonumber(ARGV[at])), NEVER - 1)
+    set('u', until_ms)
+    if paused > now() then
+        -- Who waits sleeps until the end of the earlier pause.
+        wake(until_ms)
+    end
+    return '', true
+end

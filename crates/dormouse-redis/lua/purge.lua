@@ -1,0 +1,202 @@
+-- purge: '' or what the answer before gave to go on with. Removes what rests: delayed, ready and dead
+-- jobs, and holds; leased jobs stay, with their keys.
+-- Answers: removed I8, more B, then what to go on with.
+--
+-- Everything goes at once by UNLINK, which costs nothing per job, and the leased are written back. That
+-- needs them to be few. Else the resting go one by one, 128 at a time, those that were put before the
+-- purge began; whoever is moved meanwhile may stay.
+
+do
+    local LEASED_MAX, LEASED_BYTES_MAX = 1000, 8388608
+    local LOOKED_AT_MAX, REMOVED_MAX = 512, 128
+
+    -- The leased of a priority: their ids and scores.
+    local function each_leased(priority, visit)
+        for zone = ZONE, 2 * ZONE, ZONE do
+            local list = call('ZRANGE', Z[priority], zone + now() + 1, zone + NEVER, 'BYSCORE', 'WITHSCORES')
+            for i = 1, #list, 2 do
+                visit(list[i], tonumber(list[i + 1]))
+            end
+        end
+    end
+
+    -- How many are leased, are run out, and are run out for the last time.
+    local function count_leases()
+        local leased, lapsed, spent = 0, 0, 0
+        for _, priority in ipairs(PRIORITIES) do
+            local zset = Z[priority]
+            local beyond = call('ZCOUNT', zset, ZONE, '+inf')
+            if beyond > 0 then
+                local run_out = call('ZCOUNT', zset, ZONE, ZONE + now())
+                local dying = call('ZCOUNT', zset, 2 * ZONE, 2 * ZONE + now())
+                leased = leased + beyond - run_out - dying
+                lapsed, spent = lapsed + run_out, spent + dying
+            end
+        end
+        return leased, lapsed, spent
+    end
+
+    -- What must be written back, or nil if that is too much.
+    local function save_leased()
+        local jobs, progresses, keys, scores, bytes = {}, {}, {}, {}, 0
+        for _, priority in ipairs(PRIORITIES) do
+            local placed = {}
+            each_leased(priority, function(id, score)
+                local progress = bytes <= LEASED_BYTES_MAX and call('HGET', F, id)
+                if progress then
+                    local p = read_progress(progress)
+                    bytes = bytes + p.bytes
+                    if bytes > LEASED_BYTES_MAX then
+                        return
+                    end
+                    local record = call('HGET', J, id)
+                    local key = band(p.flags, KEYED) ~= 0 and band(p.flags, KEY_LOST) == 0
+                        and read_head(record).key
+                    if key then
+                        keys[#keys + 1] = key
+                        keys[#keys + 1] = id
+                    end
+                    jobs[#jobs + 1] = id
+                    jobs[#jobs + 1] = record
+                    progresses[#progresses + 1] = id
+                    progresses[#progresses + 1] = progress
+                    placed[#placed + 1] = score
+                    placed[#placed + 1] = id
+                end
+            end)
+            if bytes > LEASED_BYTES_MAX then
+                return nil
+            end
+            scores[priority] = placed
+        end
+        return jobs, progresses, keys, scores, bytes
+    end
+
+    local function write(command, key, pairs_of_it)
+        if #pairs_of_it > 0 then
+            call(command, key, unpack(pairs_of_it))
+        end
+    end
+
+    local function purge_at_once(lapsed, spent)
+        local jobs, progresses, keys, scores, bytes = save_leased()
+        if not jobs then
+            return nil
+        end
+        local removed = call('HLEN', J) - #jobs / 2
+        call('UNLINK', J, F, D, K, H)
+        for _, priority in ipairs(PRIORITIES) do
+            call('UNLINK', Z[priority])
+            write('ZADD', Z[priority], scores[priority])
+        end
+        write('HSET', J, jobs)
+        write('HSET', F, progresses)
+        write('HSET', K, keys)
+        count(BYTES, bytes - counted()[BYTES])
+        count(EXPIRIES, lapsed + spent)
+        count(KILLS, spent)
+        return removed
+    end
+
+    -- Removes holds from the first `skipped` on whose jobs were put before n; how many to skip then.
+    local function purge_holds(n, skipped)
+        local held = call('ZRANGE', H, skipped, skipped + REMOVED_MAX - 1)
+        for _, key in ipairs(held) do
+            local id = call('HGET', K, key)
+            if id and number_of(id) > n then
+                skipped = skipped + 1
+            else
+                call('ZREM', H, key)
+                if id and call('HEXISTS', J, id) == 0 then
+                    call('HDEL', K, key)
+                end
+            end
+        end
+        return #held == REMOVED_MAX, skipped
+    end
+
+    -- A resting job goes; gives the bytes that were read for it.
+    local function purge_one(job)
+        local id, lane = job.id, job.lane
+        call('ZREM', lane.zset, id)
+        local record, progress = call('HGET', J, id), call('HGET', F, id)
+        if not record then
+            return 0
+        end
+        if lane.zone > 0 then
+            count(EXPIRIES, 1)
+        end
+        if lane.zone > ZONE then
+            count(KILLS, 1)
+        end
+        forget(id, read_head(record), progress and read_progress(progress))
+        return #record
+    end
+
+    -- All lanes of resting jobs in the order in which they are purged.
+    local function resting_lanes()
+        local lanes = { { zset = D, priority = -1, zone = 0, first = 0, last = NEVER } }
+        for _, priority in ipairs(PRIORITIES) do
+            for zone = 0, 2 * ZONE, ZONE do
+                lanes[#lanes + 1] = { zset = Z[priority], priority = priority, zone = zone, first = zone,
+                    last = zone + (zone == 0 and NEVER or now()) }
+            end
+        end
+        return lanes
+    end
+
+    -- How far it has come: the highest number n that may go, priority + 1 and zone of the lane, the
+    -- next instant (holds: how many to skip) and id in it.
+    local PLACE = '>I5I5BI6c8'
+    local HOLDS = 4294967297 -- comes after all priorities
+    local FIRST_ID = SHARD .. '\0\0\0\0\0'
+
+    local function purge_some(place)
+        local n, rank, zone, at, id = unpack_struct(PLACE, place)
+        local removed, looked, bytes = 0, 0, 0
+        if rank < HOLDS then
+            for _, lane in ipairs(resting_lanes()) do
+                local lane_rank, lane_zone = lane.priority + 1, lane.zone / ZONE
+                if lane_rank > rank or lane_rank == rank and lane_zone >= zone then
+                    if lane_rank ~= rank or lane_zone ~= zone then
+                        rank, zone, at, id = lane_rank, lane_zone, 0, FIRST_ID
+                    end
+                    for _, job in ipairs(merged({ lane }, at, id, LOOKED_AT_MAX - looked)) do
+                        if removed >= REMOVED_MAX or bytes > RECORD_BYTES_MAX then
+                            return removed, pack(PLACE, n, rank, zone, job.at, job.id)
+                        end
+                        looked = looked + 1
+                        at, id = job.at, SHARD .. pack('>I5', number_of(job.id) + 1)
+                        if number_of(job.id) <= n then
+                            bytes = bytes + purge_one(job)
+                            removed = removed + 1
+                        end
+                    end
+                    if looked >= LOOKED_AT_MAX then
+                        return removed, pack(PLACE, n, rank, zone, at, id)
+                    end
+                end
+            end
+            at = 0
+        end
+        local more, skipped = purge_holds(n, at)
+        return removed, more and pack(PLACE, n, HOLDS, 0, skipped, FIRST_ID) or nil
+    end
+
+    verbs.purge = function(at)
+        local place = ARGV[at]
+        if place == '' then
+            if call('EXISTS', J, H) == 0 then
+                return pack('>I8B', 0, 0), false
+            end
+            local leased, lapsed, spent = count_leases()
+            local removed = leased <= LEASED_MAX and purge_at_once(lapsed, spent)
+            if removed then
+                return pack('>I8B', removed, 0), true
+            end
+            place = pack(PLACE, tonumber(state.n or 0), 0, 0, 0, FIRST_ID)
+        end
+        local removed, rest = purge_some(place)
+        return pack('>I8B', removed, rest and 1 or 0) .. (rest or ''), true
+    end
+end

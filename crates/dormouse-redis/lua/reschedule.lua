@@ -1,0 +1,41 @@
+-- reschedule: per item: target, then clock B (0 delay, 1 at, 2 run now), delay or at I6.
+-- Answers per item: outcome B (0 done, 2 missing, 4 conflict), id c8, was B, due I6.
+
+verbs.reschedule = function(at, arguments)
+    local answers, wrote = {}, false
+    for i = at, at + arguments - 1, 2 do
+        local clock, due = unpack_struct('>BI6', ARGV[i + 1])
+        local found = find_target(ARGV[i])
+        local text
+        if not found then
+            text = nothing_moved()
+        elseif found.where == 'leased' or found.where == 'dead' then
+            text = moved(CONFLICT, found.id, state_of(found), found.at)
+        else
+            if clock == 0 then
+                due = after(due)
+            elseif clock == 2 then
+                due = now()
+            end
+            text = moved(DONE, found.id, state_of(found), due)
+            local p = found.p
+            if clock == 2 then
+                p = p or fresh_progress(found.head)
+                p.kicks = p.kicks + 1
+            end
+            if found.where == 'lapsed' then
+                -- The token that was still good is so no more.
+                note_lapse(found)
+                p.flags = without(p.flags, HELD)
+            end
+            if clock == 2 or found.where == 'lapsed' then
+                call('HSET', F, found.id, write_progress(p))
+            end
+            call('ZADD', Z[found.priority], due, found.id)
+            wake(due)
+            wrote = true
+        end
+        answers[#answers + 1] = text
+    end
+    return concat(answers), wrote
+end

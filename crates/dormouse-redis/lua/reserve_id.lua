@@ -1,0 +1,27 @@
+-- reserve_id: id c8, ttr ('' = the job's own). Takes a waiting or dead job, due or not, paused or not.
+-- Answers: outcome B (0 done, 2 missing, 4 conflict, 5 unknown priority), state B that it was in,
+-- priority I4; if done, the job as one of reserve's answer.
+
+verbs.reserve_id = function(at)
+    local found = find_target('i' .. ARGV[at])
+    if not found then
+        return pack('>BBI4', GONE, 255, 0), false
+    end
+    local seen, priority = state_of(found), found.priority
+    if found.where == 'leased' then
+        return pack('>BBI4', CONFLICT, seen, priority), false
+    elseif not Z[priority] then
+        return pack('>BBI4', UNKNOWN_PRIORITY, seen, priority), false
+    end
+    local job = { id = found.id, due = found.at, lapsed = found.where == 'lapsed' }
+    local scores, taken = {}, {}
+    local text = grant(job, priority, found.record, found.p and write_progress(found.p),
+        tonumber(ARGV[at + 1]), scores, taken)
+    if found.where == 'dead' then
+        call('ZREM', D, found.id)
+    end
+    call('ZADD', Z[priority], unpack(scores))
+    call('HSET', F, unpack(taken))
+    count(RESERVES, 1)
+    return pack('>BBI4', DONE, seen, priority) .. text, true
+end

@@ -1,0 +1,45 @@
+-- stats: no arguments. Counts at the cost of a few ZCOUNT per priority, whatever the number of jobs.
+-- Answers I8 each: delayed, ready, urgent (ready, priority below 1024), leased, dead, holds, the nine
+-- counters, jobs; then the due time I6 of what reserve would give next, with B before it (0 = nothing),
+-- paused until I6 (0 = not), more B (there was more to bring to order than one script does), how many
+-- priorities are empty B, and each of them I4.
+--
+-- What time alone has done is counted whether somebody has noticed it or not.
+
+verbs.stats = function()
+    local more = sweep()
+    local delayed, ready, urgent, leased, dead = 0, 0, 0, 0, call('ZCARD', D)
+    local lapsed, spent, empty = 0, 0, {}
+    for _, priority in ipairs(PRIORITIES) do
+        local zset = Z[priority]
+        local all = call('ZCARD', zset)
+        if all == 0 then
+            empty[#empty + 1] = pack('>I4', priority)
+        else
+            local waiting = call('ZCOUNT', zset, 0, NEVER)
+            local due = call('ZCOUNT', zset, 0, now())
+            local run_out, dying = 0, 0
+            if all > waiting then
+                run_out = call('ZCOUNT', zset, ZONE, ZONE + now())
+                dying = call('ZCOUNT', zset, 2 * ZONE, 2 * ZONE + now())
+            end
+            delayed = delayed + waiting - due
+            ready = ready + due + run_out
+            if priority < 1024 then
+                urgent = urgent + due + run_out
+            end
+            leased = leased + all - waiting - run_out - dying
+            lapsed, spent = lapsed + run_out, spent + dying
+        end
+    end
+    local holds_now = call('ZCOUNT', H, string.format('(%.0f', now()), '+inf')
+    local totals = { unpack(counted()) }
+    totals[EXPIRIES] = totals[EXPIRIES] + lapsed + spent
+    totals[KILLS] = totals[KILLS] + spent
+    local first = ready > 0 and next_of(1)
+    local paused = tonumber(state.u or 0)
+    return pack('>I8I8I8I8I8I8', delayed, ready, urgent, leased, dead + spent, holds_now)
+        .. pack('>I8I8I8I8I8I8I8I8I8', unpack(totals)) .. pack('>I8', call('HLEN', J))
+        .. pack('>BI6I6BB', first and 1 or 0, first and first.at or 0, paused > now() and paused or 0,
+            more and 1 or 0, #empty) .. concat(empty), false
+end
