@@ -1,1 +1,3 @@
 //! Dormouse on Redis and Redis Cluster.
+
+mod link;

@@ -1,0 +1,21 @@
+-- Tries every command our scripts use, each harmless by itself.
+-- KEYS: a hash, a sorted set. ARGV: a channel.
+-- Returns nothing, or the name of the first command that failed and what Redis said.
+local hash, zset, channel = KEYS[1], KEYS[2], ARGV[1]
+local trials = {
+  {'TIME'},
+  {'HSET', hash, 'check', '1'}, {'HGET', hash, 'check'}, {'HMGET', hash, 'check'},
+  {'HSETNX', hash, 'check', '1'}, {'HINCRBY', hash, 'check', '1'}, {'HLEN', hash},
+  {'HEXISTS', hash, 'check'}, {'HDEL', hash, 'check'},
+  {'ZADD', zset, '1', 'check'}, {'ZSCORE', zset, 'check'}, {'ZMSCORE', zset, 'check'},
+  {'ZCARD', zset}, {'ZCOUNT', zset, '0', '1'}, {'ZRANGE', zset, '0', '0'}, {'ZREM', zset, 'check'},
+  {'DEL', hash, zset},
+  {'SPUBLISH', channel, ''},
+}
+for _, trial in ipairs(trials) do
+  local reply = redis.pcall(unpack(trial))
+  if type(reply) == 'table' and reply.err then
+    return {trial[1], reply.err}
+  end
+end
+return {}

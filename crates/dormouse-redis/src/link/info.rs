@@ -1,0 +1,67 @@
+//! What INFO says.
+
+use std::collections::HashMap;
+
+use redis::{FromRedisValue, RedisError};
+
+use super::node::Node;
+
+/// The fields of INFO, all sections together.
+pub(super) struct Info {
+    fields: HashMap<String, String>,
+}
+
+impl Info {
+    /// Asks a node.
+    pub(super) async fn of(node: &Node) -> Result<Info, RedisError> {
+        let reply = node.ask(&redis::cmd("INFO")).await?;
+        Ok(Info::parse(&String::from_redis_value(reply)?))
+    }
+
+    /// `name:value` lines, sections begin with `#`.
+    pub(super) fn parse(text: &str) -> Info {
+        let fields = text.lines().filter_map(|line| line.trim_end().split_once(':'));
+        let owned = fields.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        Info { fields: owned.collect() }
+    }
+
+    /// A field, empty if there is none.
+    pub(super) fn text(&self, name: &str) -> &str {
+        self.fields.get(name).map_or("", String::as_str)
+    }
+
+    /// A field that is a number, 0 if it is none.
+    pub(super) fn number(&self, name: &str) -> u64 {
+        self.text(name).parse().unwrap_or_default()
+    }
+
+    /// Whether a field is 1.
+    pub(super) fn is_set(&self, name: &str) -> bool {
+        self.text(name) == "1"
+    }
+
+    /// Major and minor number of the version of Redis, or of the one this is compatible with.
+    pub(super) fn version(&self) -> Option<(u32, u32)> {
+        let mut numbers = self.text("redis_version").split('.').map(|number| number.parse().ok());
+        Some((numbers.next()??, numbers.next()??))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_read() {
+        let info = Info::parse(
+            "# Server\r\nredis_version:7.0.15\r\n\r\n# Cluster\r\ncluster_enabled:1\r\n\
+             maxmemory:1024\r\nexecutable:/a:b\r\n",
+        );
+        assert_eq!(info.version(), Some((7, 0)));
+        assert!(info.is_set("cluster_enabled"));
+        assert_eq!(info.number("maxmemory"), 1024);
+        assert_eq!(info.text("executable"), "/a:b");
+        assert_eq!((info.text("nothing"), info.number("nothing")), ("", 0));
+        assert_eq!(Info::parse("redis_version:x").version(), None);
+    }
+}

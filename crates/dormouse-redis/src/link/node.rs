@@ -1,0 +1,123 @@
+//! One node: its connections, and how a call is put to it.
+
+use std::sync::Arc;
+
+use redis::{Cmd, Pipeline, RedisError, ServerError, Value};
+
+use super::clock;
+use super::convoy::Convoy;
+use super::meters::Meters;
+use super::opener::Opener;
+use super::script::{Call, Landed, Script};
+use super::seeds::Address;
+use super::verdict::Verdict;
+use super::wire::Wire;
+
+/// A node of a cluster, or the stand-alone server.
+pub(super) struct Node {
+    pub(super) address: Address,
+    calls: Arc<Wire>,
+    convoy: Convoy,
+}
+
+impl Node {
+    /// A node that nothing has been asked yet; connections open on demand.
+    pub(super) fn new(address: Address, opener: &Arc<Opener>, meters: &Arc<Meters>) -> Node {
+        let wire = || Arc::new(Wire::new(address.clone(), Arc::clone(opener), Arc::clone(meters)));
+        let convoy = Convoy::new(wire(), opener.patience.wait_ms);
+        Node { calls: wire(), convoy, address }
+    }
+
+    /// Puts a call to this node, once.
+    pub(super) async fn send(&self, call: &Call, is_asking: bool) -> Result<Landed, Verdict> {
+        let commands = Commands { is_asking, script: call.command() };
+        match call.replicas {
+            0 => self.send_plain(&commands).await,
+            replicas => self.convoy.send(commands, replicas).await,
+        }
+    }
+
+    async fn send_plain(&self, commands: &Commands) -> Result<Landed, Verdict> {
+        let mut pipeline = Pipeline::new();
+        commands.add_to(&mut pipeline);
+        let sent_at = clock::now();
+        let mut replies = exchange(&self.calls, &pipeline).await?;
+        let value = replies.pop().ok_or(Verdict::Again { reconnect: true })?;
+        let value = checked(value).map_err(|error| Verdict::of_reply(&error))?;
+        Ok(Landed { value, sent_at, landed_at: clock::now(), replicas: u64::MAX })
+    }
+
+    /// Teaches this node a script.
+    pub(super) async fn load(&self, script: &Script) -> Result<(), Verdict> {
+        let mut pipeline = Pipeline::new();
+        pipeline.add_command(script.load_command());
+        let replies = exchange(&self.calls, &pipeline).await?;
+        for reply in replies {
+            checked(reply).map_err(|error| Verdict::of_reply(&error))?;
+        }
+        Ok(())
+    }
+
+    /// Asks anything else of this node; an error reply is an error here.
+    pub(super) async fn ask(&self, command: &Cmd) -> Result<Value, RedisError> {
+        let mut line = self.calls.line().await?;
+        match line.connection.send_packed_command(command).await {
+            Ok(value) => value.extract_error(),
+            Err(error) => {
+                self.calls.discard(&line);
+                Err(error)
+            }
+        }
+    }
+
+    /// A node that keeps silent gets a new connection for what comes next.
+    pub(super) fn distrust(&self) {
+        self.calls.close();
+    }
+}
+
+/// A script on its way, with leave to run it in a slot that is still being brought over.
+pub(super) struct Commands {
+    is_asking: bool,
+    script: Cmd,
+}
+
+impl Commands {
+    /// Adds them in order; they go out in one write, so nothing comes between.
+    pub(super) fn add_to(&self, pipeline: &mut Pipeline) {
+        if self.is_asking {
+            pipeline.cmd("ASKING");
+        }
+        pipeline.add_command(self.script.clone());
+    }
+
+    /// How many replies they get; the last is that of the script.
+    pub(super) fn replies(&self) -> usize {
+        1 + usize::from(self.is_asking)
+    }
+}
+
+/// Sends commands in one write and takes all replies, errors among them. A connection that failed
+/// is given up.
+pub(super) async fn exchange(wire: &Arc<Wire>, pipeline: &Pipeline) -> Result<Vec<Value>, Verdict> {
+    let mut line = wire.line().await.map_err(|error| Verdict::of_failure(&error))?;
+    match line.connection.send_packed_commands(pipeline, 0, pipeline.len()).await {
+        Ok(replies) if replies.len() == pipeline.len() => Ok(replies),
+        Ok(_) => {
+            wire.discard(&line);
+            Err(Verdict::Again { reconnect: true })
+        }
+        Err(error) => {
+            wire.discard(&line);
+            Err(Verdict::of_failure(&error))
+        }
+    }
+}
+
+/// A reply, unless it is an error.
+pub(super) fn checked(value: Value) -> Result<Value, ServerError> {
+    match value {
+        Value::ServerError(error) => Err(error),
+        value => Ok(value),
+    }
+}

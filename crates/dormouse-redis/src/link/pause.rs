@@ -1,0 +1,56 @@
+//! Waiting before something is tried again.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::time::Duration;
+
+const FIRST_MS: u64 = 10;
+const LONGEST_MS: u64 = 200;
+
+/// Pauses that grow, each with a random part: callers that failed together come back apart.
+#[derive(Debug)]
+pub(super) struct Pause {
+    next_ms: u64,
+}
+
+impl Pause {
+    /// Starts with the shortest.
+    pub(super) fn new() -> Pause {
+        Pause { next_ms: FIRST_MS }
+    }
+
+    /// The next pause: between half of its length and all of it.
+    pub(super) fn next(&mut self) -> Duration {
+        let whole_ms = self.next_ms;
+        self.next_ms = (whole_ms * 2).min(LONGEST_MS);
+        Duration::from_millis(whole_ms / 2 + random() % (whole_ms / 2 + 1))
+    }
+
+    /// It went well: the next trouble is a new one.
+    pub(super) fn reset(&mut self) {
+        self.next_ms = FIRST_MS;
+    }
+}
+
+/// The hasher's random keys are random enough, and need no crate.
+fn random() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_to_the_longest_and_start_anew() {
+        let mut pause = Pause::new();
+        let first = pause.next();
+        assert!((5..=10).contains(&first.as_millis()), "{first:?}");
+        for _ in 0..10 {
+            pause.next();
+        }
+        let late = pause.next();
+        assert!((100..=200).contains(&late.as_millis()), "{late:?}");
+        pause.reset();
+        assert!(pause.next().as_millis() <= 10);
+    }
+}

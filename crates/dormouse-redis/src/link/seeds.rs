@@ -1,0 +1,200 @@
+//! The URL: where Redis is, and how to be let in.
+
+use std::fmt;
+
+use dormouse_core::error::Error;
+use redis::io::tcp::TcpSettings;
+use redis::{
+    ConnectionAddr, ConnectionInfo, IntoConnectionInfo, ProtocolVersion, RedisConnectionInfo,
+};
+
+const FORM: &str = "redis://[user[:password]@]host[:port][,host[:port]...][/db]";
+
+/// Where a node listens.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Address {
+    /// A name, or an IP address without brackets.
+    pub(crate) host: String,
+    /// Its TCP port.
+    pub(crate) port: u16,
+}
+
+impl Address {
+    /// Reads `host:port` as nodes write it, IPv6 without brackets. A node that does not know its
+    /// own name leaves it out or writes `?`: then it is the host that was asked.
+    pub(super) fn parse(text: &str, asked: &Address) -> Option<Address> {
+        let (host, port) = text.rsplit_once(':')?;
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        let host = if host.is_empty() || host == "?" { &asked.host } else { host };
+        Some(Address { host: host.to_owned(), port: port.parse().ok()? })
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.host.contains(':') {
+            true => write!(f, "[{}]:{}", self.host, self.port),
+            false => write!(f, "{}:{}", self.host, self.port),
+        }
+    }
+}
+
+/// What the URL says.
+pub(crate) struct Seeds {
+    /// The nodes it names, at least one.
+    pub(super) addresses: Vec<Address>,
+    /// The number of the database; a cluster has only 0.
+    pub(super) db: i64,
+    login: RedisConnectionInfo,
+    is_tls: bool,
+}
+
+impl Seeds {
+    /// Reads a URL. No error repeats any part of it: there may be a password in each.
+    pub(super) fn parse(url: &str) -> Result<Seeds, Error> {
+        let (scheme, rest) = url.split_once("://").ok_or_else(|| unreadable("it has no `://`"))?;
+        let is_tls = is_tls(scheme)?;
+        // The last `@`: a password may have one that was not encoded.
+        let (login, places) = match rest.rsplit_once('@') {
+            Some((login, places)) => (format!("{login}@"), places),
+            None => (String::new(), rest),
+        };
+        if login.contains("://") || places.contains(['?', '#']) {
+            return Err(unreadable("it has more than one scheme, or options after the hosts"));
+        }
+        let (hosts, db) = match places.split_once('/') {
+            Some((hosts, db)) => (hosts, format!("/{db}")),
+            None => (places, String::new()),
+        };
+        let infos: Result<Vec<ConnectionInfo>, Error> = hosts
+            .split(',')
+            // Always the plain scheme: whether TLS is compiled in was looked at above.
+            .map(|host| format!("redis://{login}{host}{db}").into_connection_info())
+            .map(|info| info.map_err(|error| unreadable(&error.to_string())))
+            .collect();
+        Seeds::from_infos(&infos?, is_tls)
+    }
+
+    fn from_infos(infos: &[ConnectionInfo], is_tls: bool) -> Result<Seeds, Error> {
+        let address = |info: &ConnectionInfo| match info.addr() {
+            ConnectionAddr::Tcp(host, port) => Some(Address { host: host.clone(), port: *port }),
+            _ => None,
+        };
+        let addresses: Vec<Address> = infos.iter().filter_map(address).collect();
+        let first = infos.first().ok_or_else(|| unreadable("it names no host"))?;
+        let login = first.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
+        Ok(Seeds { addresses, db: login.db(), login, is_tls })
+    }
+
+    /// How to connect to any node: all are taken to be alike but for their address.
+    pub(super) fn connection_info(&self, address: &Address) -> Result<ConnectionInfo, Error> {
+        let (host, port) = (address.host.clone(), address.port);
+        let place = match self.is_tls {
+            true => ConnectionAddr::TcpTls { host, port, insecure: false, tls_params: None },
+            false => ConnectionAddr::Tcp(host, port),
+        };
+        let info = place.into_connection_info().map_err(|error| unreadable(&error.to_string()))?;
+        // Small requests must not wait for one another in the kernel.
+        let tcp = TcpSettings::default().set_nodelay(true);
+        Ok(info.set_redis_settings(self.login.clone()).set_tcp_settings(tcp))
+    }
+
+    /// Whether the URL has a password.
+    pub(super) fn has_password(&self) -> bool {
+        self.login.password().is_some()
+    }
+
+    /// A text that may have been made by somebody who knows the password.
+    pub(super) fn without_password(&self, text: &str) -> String {
+        match self.login.password() {
+            Some(password) if !password.is_empty() => text.replace(password, "***"),
+            _ => text.to_owned(),
+        }
+    }
+}
+
+fn is_tls(scheme: &str) -> Result<bool, Error> {
+    match scheme {
+        "redis" => Ok(false),
+        "rediss" if cfg!(feature = "tls") => Ok(true),
+        "rediss" => Err(Error::invalid(
+            "rediss:// needs TLS, and this build has none: build with the feature `tls`, \
+             or use redis://",
+        )),
+        _ => Err(unreadable("its scheme is not redis:// or rediss://")),
+    }
+}
+
+fn unreadable(what: &str) -> Error {
+    Error::invalid(format!(
+        "the URL of Redis cannot be read ({what}); it looks like {FORM}, with : / ? # @ , in a \
+         password percent-encoded"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hosts(url: &str) -> Vec<String> {
+        Seeds::parse(url).unwrap().addresses.iter().map(Address::to_string).collect()
+    }
+
+    #[test]
+    fn urls_name_one_or_more_nodes() {
+        assert_eq!(hosts("redis://localhost"), ["localhost:6379"]);
+        assert_eq!(hosts("redis://h:7000/3"), ["h:7000"]);
+        assert_eq!(hosts("redis://u:p@a:1,b:2,[::1]:3"), ["a:1", "b:2", "[::1]:3"]);
+        assert_eq!(Seeds::parse("redis://h/3").unwrap().db, 3);
+    }
+
+    #[test]
+    fn passwords_are_decoded() {
+        for (url, user, password) in [
+            ("redis://:p%40ss%2F%3A@h", None, Some("p@ss/:")),
+            ("redis://u:p@h", Some("u"), Some("p")),
+            ("redis://u:p,q@r@h,i", Some("u"), Some("p,q@r")),
+            ("redis://h", None, None),
+        ] {
+            let seeds = Seeds::parse(url).unwrap();
+            assert_eq!(seeds.login.username(), user, "{url}");
+            assert_eq!(seeds.login.password(), password, "{url}");
+        }
+    }
+
+    #[test]
+    fn errors_keep_the_password() {
+        for url in [
+            "secret",
+            "http://u:secret@h",
+            "redis://u:secret@h:port",
+            "redis://u:secret@h/db",
+            "redis://u:secret@h?protocol=resp2",
+            "redis://u:secret@a,redis://u:secret@b",
+            "redis://u:sec/ret@h",
+            "redis://",
+        ] {
+            let error = Seeds::parse(url).map(|_| ()).unwrap_err();
+            assert!(!error.to_string().contains("secret"), "{url}: {error}");
+            assert!(error.text.contains("redis://[user"), "{url}: {error}");
+        }
+    }
+
+    #[test]
+    #[cfg(not(feature = "tls"))]
+    fn tls_is_refused_without_the_feature() {
+        let error = Seeds::parse("rediss://h").map(|_| ()).unwrap_err();
+        assert!(error.text.contains("feature `tls`"), "{error}");
+    }
+
+    #[test]
+    fn nodes_write_addresses_in_their_own_way() {
+        let asked = Address { host: "asked".into(), port: 1 };
+        let parsed = |text| Address::parse(text, &asked).map(|address| address.to_string());
+        assert_eq!(parsed("10.0.0.1:7000").as_deref(), Some("10.0.0.1:7000"));
+        assert_eq!(parsed(":7000").as_deref(), Some("asked:7000"));
+        assert_eq!(parsed("?:7000").as_deref(), Some("asked:7000"));
+        assert_eq!(parsed("::1:7000").as_deref(), Some("[::1]:7000"));
+        assert_eq!(parsed("host"), None);
+    }
+}

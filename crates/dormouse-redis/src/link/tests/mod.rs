@@ -1,0 +1,4 @@
+//! The link against real servers: killed, frozen, restarted, and moved about.
+
+mod alone;
+mod rig;
