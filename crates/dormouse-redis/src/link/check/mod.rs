@@ -46,7 +46,6 @@ pub(super) async fn check(
     let is_cluster = info.is_set("cluster_enabled");
     let net = Net::new(Arc::clone(&opener), meters, Arc::clone(&first), is_cluster);
     if is_cluster {
-        check_database(&opener)?;
         lay_out(&net, &first).await?;
     } else {
         check_lone(&opener, &first, &info)?;
@@ -69,16 +68,6 @@ async fn contact(opener: &Arc<Opener>, meters: &Arc<Meters>) -> Result<(Arc<Node
         }
     }
     Err(failure.unwrap_or_else(|| Error::invalid("the URL of Redis names no host")))
-}
-
-fn check_database(opener: &Opener) -> Result<(), Error> {
-    match opener.seeds.db {
-        0 => Ok(()),
-        db => Err(Error::invalid(format!(
-            "the URL names database {db}, but this is a cluster, which has only database 0: \
-             leave it out"
-        ))),
-    }
 }
 
 fn check_lone(opener: &Opener, node: &Node, info: &Info) -> Result<(), Error> {

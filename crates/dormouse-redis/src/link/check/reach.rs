@@ -36,8 +36,20 @@ pub(super) fn failure(opener: &Opener, address: &Address, what: &str, error: &Re
              needed"
         )),
         (_, "LOADING") => loading(address),
+        (_, "ERR") if opener.seeds.db != 0 && is_about_database(details) => {
+            Error::invalid(format!(
+                "Redis at {address} has no database {} for us ({details}): a cluster has only 0, a \
+             server as many as its setting `databases` says",
+                opener.seeds.db
+            ))
+        }
         _ => unreachable(opener, address, error),
     }
+}
+
+/// What SELECT may answer: redis-rs passes on only the text.
+fn is_about_database(details: &str) -> bool {
+    details.contains("SELECT") || details.contains("DB index")
 }
 
 fn unreachable(opener: &Opener, address: &Address, error: &RedisError) -> Error {
