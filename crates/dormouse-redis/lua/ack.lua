@@ -12,6 +12,19 @@ local function is_spent(id, p)
     return not score or score - 2 * ZONE <= now()
 end
 
+-- Counts those of a priority whose leases had run out; only if any lease can have.
+local function count_lapsed(priority, members)
+    local first_end = tonumber(state.e)
+    if not first_end or first_end > now() then
+        return
+    end
+    for _, score in ipairs(call('ZMSCORE', Z[priority], unpack(members))) do
+        if tonumber(score) <= ZONE + now() then
+            count(EXPIRIES, 1)
+        end
+    end
+end
+
 -- The key of a job that is acked: free, or held.
 local function settle_key(id)
     local record = call('HGET', J, id)
@@ -60,6 +73,7 @@ verbs.ack = function(at)
     end
     if #gone > 0 then
         for priority, members in pairs(leaving) do
+            count_lapsed(priority, members)
             call('ZREM', Z[priority], unpack(members))
         end
         call('HDEL', J, unpack(gone))

@@ -16,13 +16,22 @@ if fields[1] and unpack_struct('>I8', fields[1]) == number then
     return answer
 end
 
+if fields[1] and unpack_struct('>I8', fields[1]) > number then
+    -- A connection that was given up delivers what was sent again, and done, long ago.
+    return { 'late' }
+end
+
 if (fields[2] or '0') ~= ARGV[3] then
     return { 'stale', fields[2] or '0', call('HGET', S, 'g') or '' }
 end
 
 state.n, state.u, state.w, state.e, state.c = fields[3], fields[4], fields[5], fields[6], fields[7]
 
+-- A priority is given up only if nobody has it: who is not in its zset may be dead.
 local dropped = #ARGV[7] / 4
+if dropped > 0 and call('EXISTS', D) == 1 then
+    return { 'busy' }
+end
 for i = #KEYS - dropped + 1, #KEYS do
     if call('EXISTS', KEYS[i]) == 1 then
         return { 'busy' }
@@ -32,8 +41,9 @@ end
 local answers, at, writes = {}, 12, false
 while ARGV[at] do
     local verb, arguments = ARGV[at], tonumber(ARGV[at + 1])
+    local shown = #records
     local answer, wrote = verbs[verb](at + 2, arguments)
-    answers[#answers + 1] = pack('>I4', #answer) .. answer
+    answers[#answers + 1] = pack('>I4I4', #answer, #records - shown) .. answer
     writes = writes or wrote
     at = at + 2 + arguments
 end

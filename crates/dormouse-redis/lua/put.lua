@@ -120,6 +120,9 @@ verbs.put = function(at, arguments)
                 local id
                 if outcome then
                     id = found.id
+                    if found.where == 'lapsed' then
+                        count(EXPIRIES, 1)
+                    end
                     if found.where == 'dead' then
                         call('ZREM', D, id)
                     else

@@ -1,3 +1,22 @@
-//! Dormouse on Redis and Redis Cluster.
+//! Dormouse on Redis and Redis Cluster: any number of servers on one installation, none of them
+//! special. Every operation is one bounded script on the keys of one partition; see `lua/`.
+//!
+//! Reading order: `lua/lib.lua` (what lies where), `partition` (one script at a time), `desk` and
+//! `run` (which partitions a command concerns), `link` (the way to the right node and back).
 
+mod backend;
+mod clock;
+mod desk;
+mod fault;
+mod inbox;
+mod keys;
+mod limits;
 mod link;
+mod partition;
+mod run;
+mod script;
+mod verb;
+mod wire;
+
+pub use backend::{Level, Options, RedisBackend};
+pub use clock::ManualClock;

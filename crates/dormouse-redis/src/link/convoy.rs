@@ -75,9 +75,8 @@ async fn travel(wire: &Arc<Wire>, wait_ms: u64, convoy: &mut Vec<Member>) {
     }
     let replicas = convoy.iter().map(|member| member.replicas).max().unwrap_or_default();
     pipeline.cmd("WAIT").arg(replicas).arg(wait_ms);
-    let sent_at = clock::now();
     match exchange(wire, &pipeline).await {
-        Ok(replies) => answer_all(convoy, replies, sent_at),
+        Ok((replies, sent_at)) => answer_all(convoy, replies, sent_at),
         Err(verdict) => {
             for member in convoy.drain(..) {
                 // A caller who went away needs no answer.

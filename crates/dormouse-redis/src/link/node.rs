@@ -1,6 +1,7 @@
 //! One node: its connections, and how a call is put to it.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use redis::{Cmd, Pipeline, RedisError, ServerError, Value};
 
@@ -40,8 +41,7 @@ impl Node {
     async fn send_plain(&self, commands: &Commands) -> Result<Landed, Verdict> {
         let mut pipeline = Pipeline::new();
         commands.add_to(&mut pipeline);
-        let sent_at = clock::now();
-        let mut replies = exchange(&self.calls, &pipeline).await?;
+        let (mut replies, sent_at) = exchange(&self.calls, &pipeline).await?;
         let value = replies.pop().ok_or(Verdict::Again { reconnect: true })?;
         let value = checked(value).map_err(|error| Verdict::of_reply(&error))?;
         Ok(Landed { value, sent_at, landed_at: clock::now(), replicas: u64::MAX })
@@ -51,7 +51,7 @@ impl Node {
     pub(super) async fn load(&self, script: &Script) -> Result<(), Verdict> {
         let mut pipeline = Pipeline::new();
         pipeline.add_command(script.load_command());
-        let replies = exchange(&self.calls, &pipeline).await?;
+        let (replies, _) = exchange(&self.calls, &pipeline).await?;
         for reply in replies {
             checked(reply).map_err(|error| Verdict::of_reply(&error))?;
         }
@@ -97,12 +97,16 @@ impl Commands {
     }
 }
 
-/// Sends commands in one write and takes all replies, errors among them. A connection that failed
-/// is given up.
-pub(super) async fn exchange(wire: &Arc<Wire>, pipeline: &Pipeline) -> Result<Vec<Value>, Verdict> {
+/// Sends commands in one write and takes all replies, errors among them, and when they were sent.
+/// A connection that failed is given up.
+pub(super) async fn exchange(
+    wire: &Arc<Wire>,
+    pipeline: &Pipeline,
+) -> Result<(Vec<Value>, Instant), Verdict> {
     let mut line = wire.line().await.map_err(|error| Verdict::of_failure(&error))?;
+    let sent_at = clock::now();
     match line.connection.send_packed_commands(pipeline, 0, pipeline.len()).await {
-        Ok(replies) if replies.len() == pipeline.len() => Ok(replies),
+        Ok(replies) if replies.len() == pipeline.len() => Ok((replies, sent_at)),
         Ok(_) => {
             wire.discard(&line);
             Err(Verdict::Again { reconnect: true })

@@ -1,0 +1,187 @@
+//! The backend: a thread with the desk, and the door to it.
+
+use std::rc::Rc;
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+use dormouse_core::backend::{Backend, Request, Sink};
+use dormouse_core::error::Error;
+use dormouse_core::meter::{Meter, MeterValue};
+use tokio::runtime::Builder;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::LocalSet;
+
+use crate::clock::{Clock, ManualClock};
+use crate::desk::{Delivery, Desk, Shared};
+use crate::inbox::Inbox;
+use crate::limits::{CLUSTER_PARTITIONS, PARTITIONS_MAX};
+use crate::link::Link;
+
+/// When a change is answered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Level {
+    /// The primary has it: what Redis' own settings keep, survives.
+    #[default]
+    Applied,
+    /// So many replicas have it too; otherwise the answer is `unconfirmed`.
+    Replicated(u32),
+}
+
+/// How to use a Redis.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// When a change is answered.
+    pub level: Level,
+    /// Partitions of a topic that is new; `None` = 1 on a single server, 8 on a cluster.
+    pub partitions: Option<u16>,
+    /// Another clock than Redis' own, for tests.
+    pub clock: Option<ManualClock>,
+}
+
+/// The operations of Dormouse on a Redis.
+pub struct RedisBackend {
+    inbox: Arc<Inbox>,
+    door: Mutex<Option<mpsc::UnboundedSender<Delivery>>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    link: Link,
+    warnings: Vec<String>,
+}
+
+impl RedisBackend {
+    /// Connects to `redis://`, `rediss://`, or several nodes of a cluster separated by commas, and
+    /// refuses an installation that would lose jobs.
+    pub fn open(url: &str, options: Options) -> Result<RedisBackend, Error> {
+        if let Some(partitions) = options.partitions
+            && !(1..=PARTITIONS_MAX).contains(&partitions)
+        {
+            return Err(Error::invalid(format!(
+                "partitions is {partitions}; give 1 to {PARTITIONS_MAX}"
+            )));
+        }
+        let (door, deliveries) = mpsc::unbounded_channel();
+        let (opened, is_open) = oneshot::channel();
+        let url = url.to_owned();
+        let work = move || serve(&url, options, deliveries, opened);
+        let thread = std::thread::Builder::new().name("dormouse-redis".to_owned()).spawn(work);
+        let thread =
+            thread.map_err(|error| Error::unavailable(format!("no thread can start: {error}")))?;
+        let gone = |_| Err(Error::unavailable("the thread of the Redis backend has ended"));
+        let (link, warnings) = is_open.blocking_recv().unwrap_or_else(gone)?;
+        Ok(RedisBackend {
+            inbox: Arc::default(),
+            door: Mutex::new(Some(door)),
+            thread: Mutex::new(Some(thread)),
+            link,
+            warnings,
+        })
+    }
+
+    /// What weakens the promise on this installation, for people to read.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// Takes no more requests. What is under way is dropped after this.
+    pub fn close(&self) {
+        let door = self.door.lock().map(|mut door| door.take());
+        drop(door);
+        if let Ok(mut thread) = self.thread.lock()
+            && let Some(thread) = thread.take()
+        {
+            // It panics only if there is a bug, and then there is nothing to wait for.
+            let _ended = thread.join();
+        }
+    }
+}
+
+impl Drop for RedisBackend {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+type Opened = Result<(Link, Vec<String>), Error>;
+
+/// The life of the thread.
+fn serve(
+    url: &str,
+    options: Options,
+    deliveries: mpsc::UnboundedReceiver<Delivery>,
+    opened: oneshot::Sender<Opened>,
+) {
+    let runtime = match Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            let error = Error::unavailable(format!("no runtime can start: {error}"));
+            let _unheard = opened.send(Err(error));
+            return;
+        }
+    };
+    let local = LocalSet::new();
+    local.block_on(&runtime, async move {
+        let replicas = match options.level {
+            Level::Applied => 0,
+            Level::Replicated(replicas) => replicas,
+        };
+        let (tell, hints) = mpsc::unbounded_channel();
+        let (link, findings) = match Link::open(url, replicas, tell).await {
+            Ok(open) => open,
+            Err(error) => {
+                let _unheard = opened.send(Err(error));
+                return;
+            }
+        };
+        let usual = if link.is_cluster() { CLUSTER_PARTITIONS } else { 1 };
+        let partitions = options.partitions.unwrap_or(usual);
+        let shared = Shared::new(link.clone(), Clock::new(options.clock), replicas, seed());
+        let desk = Desk::new(shared, partitions);
+        if opened.send(Ok((link, findings.warnings))).is_ok() {
+            Rc::clone(&desk).run(deliveries, hints).await;
+        }
+    });
+}
+
+/// Different in every process and for every backend.
+fn seed() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    RandomState::new().hash_one(std::process::id())
+}
+
+impl Backend for RedisBackend {
+    fn submit(&self, batch: Vec<Request>, sink: Arc<dyn Sink>) -> Result<(), Error> {
+        let admission = self.inbox.admit(&batch)?;
+        let closed = || Error::unavailable("the backend has been closed");
+        let door = self.door.lock().map_err(|_| closed())?;
+        let door = door.as_ref().ok_or_else(closed)?;
+        door.send(Delivery { batch, sink, admission }).map_err(|_| closed())
+    }
+
+    fn meters(&self) -> Vec<Meter> {
+        use std::sync::atomic::Ordering::Relaxed;
+        let counter = |name, help, value| Meter { name, help, value: MeterValue::Counter(value) };
+        let meters = self.link.meters();
+        vec![
+            counter("redis_calls_total", "Scripts sent to Redis", meters.calls.load(Relaxed)),
+            counter(
+                "redis_retries_total",
+                "Scripts sent again because an answer was lost or a node was not ready",
+                meters.retries.load(Relaxed),
+            ),
+            counter(
+                "redis_redirections_total",
+                "Scripts that the cluster sent to another node",
+                meters.redirections.load(Relaxed),
+            ),
+            counter(
+                "redis_reconnects_total",
+                "Connections to Redis that were made again",
+                meters.reconnects.load(Relaxed),
+            ),
+            Meter {
+                name: "inbox_requests",
+                help: "Requests under way to Redis",
+                value: MeterValue::Gauge(self.inbox.requests() as u64),
+            },
+        ]
+    }
+}

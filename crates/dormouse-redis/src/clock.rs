@@ -1,0 +1,89 @@
+//! Redis' clock, as seen from here: what scripts said, carried on by our own steady clock.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::watch;
+
+/// A clock for tests: it stands still until it is moved.
+#[derive(Clone, Debug)]
+pub struct ManualClock(Arc<watch::Sender<u64>>);
+
+impl ManualClock {
+    /// A clock that shows this many ms since the epoch.
+    pub fn new(now_ms: u64) -> ManualClock {
+        ManualClock(Arc::new(watch::Sender::new(now_ms)))
+    }
+
+    /// What it shows.
+    pub fn now_ms(&self) -> u64 {
+        *self.0.borrow()
+    }
+
+    /// Time passes.
+    pub fn advance(&self, ms: u64) {
+        self.0.send_modify(|now_ms| *now_ms += ms);
+    }
+
+    async fn until(&self, at_ms: u64) {
+        let mut changes = self.0.subscribe();
+        // The sender lives as long as this clock, so there is no error to come.
+        let _reached = changes.wait_for(|&now_ms| now_ms >= at_ms).await;
+    }
+}
+
+/// The clock of the backend.
+#[derive(Debug)]
+pub(crate) enum Clock {
+    /// Redis' own: what it showed at one of our instants.
+    Redis(Cell<Option<(Instant, u64)>>),
+    /// A test's; scripts are told.
+    Manual(ManualClock),
+}
+
+impl Clock {
+    pub(crate) fn new(manual: Option<ManualClock>) -> Clock {
+        manual.map_or_else(|| Clock::Redis(Cell::new(None)), Clock::Manual)
+    }
+
+    /// What scripts are to take for the present; `None` = what Redis has.
+    pub(crate) fn told(&self) -> Option<u64> {
+        match self {
+            Clock::Redis(_) => None,
+            Clock::Manual(clock) => Some(clock.now_ms()),
+        }
+    }
+
+    /// A script that ran between these instants saw this time.
+    pub(crate) fn learn(&self, now_ms: u64, landed_at: Instant) {
+        if let Clock::Redis(seen) = self
+            && now_ms > 0
+        {
+            seen.set(Some((landed_at, now_ms)));
+        }
+    }
+
+    /// The present by Redis' clock; never ahead of it but by a drift of seconds per day.
+    pub(crate) fn now_ms(&self) -> u64 {
+        match self {
+            Clock::Redis(seen) => seen.get().map_or(0, |(at, now_ms)| {
+                now_ms + u64::try_from(at.elapsed().as_millis()).unwrap_or(u64::MAX)
+            }),
+            Clock::Manual(clock) => clock.now_ms(),
+        }
+    }
+
+    /// Ends when that instant has come by Redis' clock.
+    pub(crate) async fn until(&self, at_ms: u64) {
+        match self {
+            Clock::Redis(seen) => {
+                let Some((at, now_ms)) = seen.get() else { return };
+                // Beyond a year nothing is waited for: a look comes sooner.
+                let wait = Duration::from_millis(at_ms.saturating_sub(now_ms).min(1 << 35));
+                tokio::time::sleep_until((at + wait).into()).await;
+            }
+            Clock::Manual(clock) => clock.until(at_ms).await,
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! A batch: what it names is looked up first, then its commands start in their order.
+
+use std::collections::HashSet;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use dormouse_core::backend::{Request, Sink};
+use dormouse_core::command::Command;
+use dormouse_core::error::Error;
+use dormouse_core::job::JobId;
+use dormouse_core::op::{KillTarget, Put, Target};
+use dormouse_core::topic::TopicName;
+use tokio::task::spawn_local;
+
+use super::{Delivery, Desk};
+use crate::inbox::Admission;
+use crate::partition::BatchNo;
+use crate::run;
+use crate::verb::put::shard_of;
+
+/// What a batch names.
+#[derive(Default)]
+struct Named {
+    /// Get a place in the register.
+    give: HashSet<TopicName>,
+    /// Are looked up.
+    find: HashSet<TopicName>,
+    shards: HashSet<u32>,
+}
+
+impl Named {
+    fn id(&mut self, id: JobId) {
+        self.shards.insert(shard_of(id));
+    }
+
+    fn target(&mut self, target: &Target) {
+        match target {
+            Target::Id(id) => self.id(*id),
+            Target::Key { topic, .. } => {
+                self.find.insert(topic.clone());
+            }
+        }
+    }
+
+    fn topic(&mut self, name: &TopicName) {
+        self.find.insert(name.clone());
+    }
+
+    fn command(&mut self, command: &Command) {
+        match command {
+            Command::Put(puts) => {
+                // A put that is refused brings no topic to life.
+                let good = puts.iter().filter(|put| run::is_good(put));
+                self.give.extend(good.map(|put: &Put| put.topic.clone()));
+            }
+            Command::Reserve(reserve) if reserve.wait_ms > 0 && reserve.check().is_ok() => {
+                // Who waits must know where to listen.
+                self.give.extend(reserve.topics.iter().cloned());
+            }
+            Command::Reserve(reserve) => self.find.extend(reserve.topics.iter().cloned()),
+            Command::ReserveId(reserve) => self.id(reserve.id),
+            Command::Ack(tokens) => tokens.iter().for_each(|token| self.id(token.id)),
+            Command::Nack(nacks) => nacks.iter().for_each(|nack| self.id(nack.token.id)),
+            Command::Release(all) => all.iter().for_each(|release| self.id(release.token.id)),
+            Command::Extend(all) => all.iter().for_each(|extend| self.id(extend.token.id)),
+            Command::Kill(kills) => kills.iter().for_each(|kill| match &kill.target {
+                KillTarget::Token(token) => self.id(token.id),
+                KillTarget::Resting(target) => self.target(target),
+            }),
+            Command::Cancel(all) => all.iter().for_each(|cancel| self.target(&cancel.target)),
+            Command::Reschedule(all) => all.iter().for_each(|item| self.target(&item.target)),
+            Command::Revive(targets) | Command::Get(targets) => {
+                targets.iter().for_each(|target| self.target(target));
+            }
+            Command::ReviveTopic(revive) => self.topic(&revive.topic),
+            Command::Kick(kick) => self.topic(&kick.topic),
+            Command::Peek(peek) => self.topic(&peek.topic),
+            Command::List(list) => self.topic(&list.topic),
+            Command::Stats(stats) => stats.topic.iter().for_each(|topic| self.topic(topic)),
+            Command::Forecast(forecast) => self.topic(&forecast.topic),
+            Command::Resume(topic) | Command::Purge(topic) => self.topic(topic),
+            Command::SetTopic(set) if set.check().is_ok() => {
+                self.give.insert(set.topic.clone());
+            }
+            Command::Pause(pause) if run::pause_ms(pause).is_ok() => {
+                self.give.insert(pause.topic.clone());
+            }
+            Command::SetTopic(_)
+            | Command::Pause(_)
+            | Command::Topics(_)
+            | Command::OpenSession
+            | Command::CloseSession(_)
+            | Command::Lock(_)
+            | Command::RenewLock(_)
+            | Command::Unlock(_)
+            | Command::Withdraw(_) => {}
+        }
+    }
+
+    /// Whether all of it is known already.
+    fn is_known(&self, desk: &Desk) -> bool {
+        let topics = desk.topics.borrow();
+        let shards = desk.shards.borrow();
+        self.give.iter().chain(&self.find).all(|name| topics.contains_key(name))
+            && self.shards.iter().all(|shard| shards.contains_key(shard))
+    }
+
+    async fn look_up(self, desk: &Desk) -> Result<(), Error> {
+        for name in &self.give {
+            desk.give(name).await?;
+        }
+        for name in &self.find {
+            desk.find(name).await?;
+        }
+        for shard in self.shards {
+            desk.find_shard(shard).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether a command asks more than one partition one after the other, so that what came before it
+/// in its batch must be done, and what comes after must wait.
+fn is_barrier(command: &Command) -> bool {
+    match command {
+        Command::Put(_)
+        | Command::Ack(_)
+        | Command::Nack(_)
+        | Command::Release(_)
+        | Command::Extend(_)
+        | Command::Kill(_)
+        | Command::Cancel(_)
+        | Command::Reschedule(_)
+        | Command::Revive(_)
+        | Command::Get(_)
+        | Command::ReserveId(_)
+        | Command::OpenSession
+        | Command::Withdraw(_)
+        | Command::Lock(_)
+        | Command::RenewLock(_)
+        | Command::Unlock(_) => false,
+        Command::Reserve(reserve) => reserve.topics.len() > 1,
+        _ => true,
+    }
+}
+
+/// Whether its answer may be long in coming.
+fn may_wait(command: &Command) -> bool {
+    match command {
+        Command::Reserve(reserve) => reserve.wait_ms > 0,
+        Command::Lock(lock) => lock.wait_ms > 0,
+        _ => false,
+    }
+}
+
+impl Desk {
+    /// Starts a batch, at once if it can.
+    pub(super) fn take(self: &Rc<Desk>, delivery: Delivery) {
+        let Delivery { batch, sink, admission } = delivery;
+        let mut named = Named::default();
+        batch.iter().for_each(|request| named.command(&request.command));
+        let no = self.shared.next_batch();
+        let admission = Rc::new(admission);
+        let simple = !batch.iter().any(|request| is_barrier(&request.command));
+        if batch.len() == 1 || simple {
+            if named.is_known(self) {
+                for request in batch {
+                    self.start(no, request, &sink, &admission);
+                }
+                return;
+            }
+        }
+        let desk = Rc::clone(self);
+        spawn_local(async move { desk.work(no, named, batch, sink, admission).await });
+    }
+
+    async fn work(
+        self: Rc<Desk>,
+        no: BatchNo,
+        named: Named,
+        batch: Vec<Request>,
+        sink: Arc<dyn Sink>,
+        admission: Rc<Admission>,
+    ) {
+        if let Err(error) = named.look_up(&self).await {
+            for request in batch {
+                self.deliver(Arc::clone(&sink), request.ticket, Err(error.clone()));
+            }
+            return;
+        }
+        let mut running = Vec::new();
+        for request in batch {
+            let (barrier, waits) = (is_barrier(&request.command), may_wait(&request.command));
+            if barrier {
+                for handle in running.drain(..) {
+                    // It ends when its answer is out; it does not panic.
+                    let _ended = handle.await;
+                }
+            }
+            let handle = self.start(no, request, &sink, &admission);
+            if barrier && !waits {
+                let _ended = handle.await;
+            } else if !waits {
+                running.push(handle);
+            }
+        }
+    }
+
+    fn start(
+        self: &Rc<Desk>,
+        no: BatchNo,
+        request: Request,
+        sink: &Arc<dyn Sink>,
+        admission: &Rc<Admission>,
+    ) -> tokio::task::JoinHandle<()> {
+        let (desk, sink) = (Rc::clone(self), Arc::clone(sink));
+        let admission = (!may_wait(&request.command)).then(|| Rc::clone(admission));
+        spawn_local(async move {
+            let Request { ticket, command } = request;
+            let answer = run::run(&desk, no, ticket, command).await;
+            desk.deliver(sink, ticket, answer);
+            drop(admission);
+        })
+    }
+}

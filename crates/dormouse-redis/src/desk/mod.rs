@@ -1,0 +1,256 @@
+//! The desk: requests come in, go to their partitions, and are answered. All of it runs on one
+//! thread, so nothing here is locked.
+
+mod batch;
+mod outbox;
+mod register;
+pub(crate) mod sessions;
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use dormouse_core::backend::{Request, Sink, Ticket};
+use dormouse_core::error::Error;
+use dormouse_core::job::JobId;
+use dormouse_core::topic::TopicName;
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use crate::clock::Clock;
+use crate::inbox::Admission;
+use crate::keys;
+use crate::link::{Hint, Link};
+use crate::partition::demand::Demand;
+use crate::partition::{BatchNo, Partition};
+use crate::script::Scripts;
+use crate::verb::put::shard_of;
+use outbox::Outbox;
+use sessions::Sessions;
+
+/// A batch on its way to the desk.
+pub(crate) struct Delivery {
+    pub(crate) batch: Vec<Request>,
+    pub(crate) sink: Arc<dyn Sink>,
+    /// What it counts for while it is under way.
+    pub(crate) admission: Admission,
+}
+
+/// What all partitions share.
+pub(crate) struct Shared {
+    pub(crate) link: Link,
+    pub(crate) clock: Clock,
+    pub(crate) scripts: Scripts,
+    /// This server's name in the books of partitions.
+    pub(crate) server: Bytes,
+    /// Requests of this server have greater numbers than those of any life before.
+    pub(crate) first_number: u64,
+    /// How many replicas must have a change before it is answered.
+    pub(crate) replicas: u32,
+    batches: Cell<BatchNo>,
+    random: Cell<u64>,
+}
+
+impl Shared {
+    pub(crate) fn new(link: Link, clock: Clock, replicas: u32, seed: u64) -> Shared {
+        let wall_us = std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .map_or(0, |since| u64::try_from(since.as_micros()).unwrap_or(0));
+        Shared {
+            link,
+            clock,
+            scripts: Scripts::new(),
+            server: Bytes::from(format!("{seed:016x}")),
+            first_number: wall_us,
+            replicas,
+            batches: Cell::new(0),
+            random: Cell::new(seed | 1),
+        }
+    }
+
+    pub(crate) fn next_batch(&self) -> BatchNo {
+        self.batches.set(self.batches.get() + 1);
+        self.batches.get()
+    }
+
+    /// A number below `end`, so that servers do not march in step.
+    pub(crate) fn jitter(&self, end: u64) -> u64 {
+        let mut x = self.random.get();
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        self.random.set(x);
+        x % end.max(1)
+    }
+}
+
+/// A topic, as this server sees it.
+pub(crate) struct Topic {
+    pub(crate) name: TopicName,
+    pub(crate) partitions: Vec<Rc<Partition>>,
+    next: Cell<usize>,
+}
+
+impl Topic {
+    /// Where the job with this key goes; without a key, to one after the other.
+    pub(crate) fn partition_for(&self, key: Option<&Bytes>) -> Option<&Rc<Partition>> {
+        let count = self.partitions.len().max(1);
+        let index = match key {
+            Some(key) => usize::from(redis_hash(key)) % count,
+            None => {
+                self.next.set(self.next.get().wrapping_add(1));
+                self.next.get() % count
+            }
+        };
+        self.partitions.get(index)
+    }
+}
+
+/// Which partition a key belongs to must never change, so the hash is the one that clusters use.
+fn redis_hash(key: &[u8]) -> u16 {
+    crate::link::slot_of(key)
+}
+
+/// The desk.
+pub(crate) struct Desk {
+    pub(crate) shared: Rc<Shared>,
+    /// How many a new topic gets.
+    pub(crate) partitions: u16,
+    topics: RefCell<HashMap<TopicName, Rc<Topic>>>,
+    shards: RefCell<HashMap<u32, (TopicName, usize)>>,
+    locks: RefCell<HashMap<u16, Rc<Partition>>>,
+    pub(crate) sessions: RefCell<Sessions>,
+    /// Reserves and locks that wait, to be withdrawn.
+    pub(crate) waiting: RefCell<HashMap<Ticket, Rc<Demand>>>,
+    channels: RefCell<HashMap<Bytes, Rc<Partition>>>,
+    demands: Cell<u64>,
+    outbox: Rc<Outbox>,
+}
+
+impl Desk {
+    pub(crate) fn new(shared: Shared, partitions: u16) -> Rc<Desk> {
+        Rc::new(Desk {
+            shared: Rc::new(shared),
+            partitions,
+            topics: RefCell::default(),
+            shards: RefCell::default(),
+            locks: RefCell::default(),
+            sessions: RefCell::default(),
+            waiting: RefCell::default(),
+            channels: RefCell::default(),
+            demands: Cell::new(0),
+            outbox: Outbox::start(),
+        })
+    }
+
+    /// Works until nobody can ask any more and all is answered.
+    pub(crate) async fn run(
+        self: Rc<Desk>,
+        mut inbox: UnboundedReceiver<Delivery>,
+        mut hints: UnboundedReceiver<Hint>,
+    ) {
+        loop {
+            tokio::select! {
+                delivery = inbox.recv() => match delivery {
+                    Some(delivery) => self.take(delivery),
+                    None => break,
+                },
+                Some(hint) = hints.recv() => self.heed(hint),
+            }
+        }
+        self.outbox.flush();
+    }
+
+    fn heed(&self, hint: Hint) {
+        match hint {
+            Hint::Message { channel, payload } => {
+                if let Some(partition) = self.channels.borrow().get(&channel) {
+                    let at_ms = crate::wire::Reader::new(&payload).u64().unwrap_or(0);
+                    partition.hint(at_ms);
+                }
+            }
+            Hint::Lost | Hint::Restored => {
+                for partition in self.channels.borrow().values() {
+                    partition.look_now();
+                    partition.changed.notify_waiters();
+                }
+            }
+        }
+    }
+
+    /// Demands are served in the order they came.
+    pub(crate) fn next_demand(&self) -> u64 {
+        self.demands.set(self.demands.get() + 1);
+        self.demands.get()
+    }
+
+    /// A topic that is known here.
+    pub(crate) fn known(&self, name: &TopicName) -> Option<Rc<Topic>> {
+        self.topics.borrow().get(name).cloned()
+    }
+
+    /// All topics that are known here.
+    pub(crate) fn all_known(&self) -> Vec<Rc<Topic>> {
+        self.topics.borrow().values().cloned().collect()
+    }
+
+    /// The topic that the register has at this place.
+    fn learn(&self, name: &TopicName, first_shard: u32, partitions: u16) -> Rc<Topic> {
+        if let Some(topic) = self.known(name) {
+            return topic;
+        }
+        let mut all = Vec::with_capacity(usize::from(partitions));
+        for index in 0..partitions {
+            let tag = keys::topic_tag(name.as_str(), index);
+            let shard = first_shard + u32::from(index);
+            let place = (u64::from(index), u64::from(partitions));
+            let partition = Partition::start(&self.shared, Some(name.clone()), tag, shard, place);
+            let channel = partition.channel.clone();
+            self.channels.borrow_mut().insert(channel, Rc::clone(&partition));
+            self.shards.borrow_mut().insert(shard, (name.clone(), usize::from(index)));
+            all.push(partition);
+        }
+        let topic = Topic { name: name.clone(), partitions: all, next: Cell::new(0) };
+        let topic = Rc::new(topic);
+        self.topics.borrow_mut().insert(name.clone(), Rc::clone(&topic));
+        topic
+    }
+
+    /// Where a job of this id is, if its shard is known here.
+    pub(crate) fn partition_of(&self, id: JobId) -> Option<Rc<Partition>> {
+        let shards = self.shards.borrow();
+        let (name, index) = shards.get(&shard_of(id))?;
+        self.known(name)?.partitions.get(*index).cloned()
+    }
+
+    /// The partition of locks that this name belongs to.
+    pub(crate) fn lock_partition(&self, name: &[u8]) -> Rc<Partition> {
+        let index = redis_hash(name) % self.partitions.max(1);
+        self.lock_partition_at(index)
+    }
+
+    /// A partition of locks.
+    pub(crate) fn lock_partition_at(&self, index: u16) -> Rc<Partition> {
+        if let Some(partition) = self.locks.borrow().get(&index) {
+            return Rc::clone(partition);
+        }
+        let tag = keys::lock_tag(index);
+        let place = (u64::from(index), u64::from(self.partitions));
+        let partition = Partition::start(&self.shared, None, tag, 0, place);
+        let channel = partition.channel.clone();
+        self.channels.borrow_mut().insert(channel, Rc::clone(&partition));
+        self.locks.borrow_mut().insert(index, Rc::clone(&partition));
+        partition
+    }
+
+    /// An answer on its way out.
+    pub(crate) fn deliver(
+        &self,
+        sink: Arc<dyn Sink>,
+        ticket: Ticket,
+        answer: Result<dormouse_core::command::Reply, Error>,
+    ) {
+        self.outbox.push(sink, ticket, answer);
+    }
+}

@@ -1,0 +1,39 @@
+//! The names of all keys: a small fixed set under one hash tag per partition, none per job.
+
+use bytes::Bytes;
+
+/// What every key begins with.
+pub(crate) const PREFIX: &str = "dormouse:";
+
+/// The tag of a topic's partition. Topic names hold no braces, so nobody can steer slots.
+pub(crate) fn topic_tag(topic: &str, partition: u16) -> String {
+    format!("{topic}/{partition}")
+}
+
+/// The tag of a partition of locks; no topic begins with `-`.
+pub(crate) fn lock_tag(partition: u16) -> String {
+    format!("-lock/{partition}")
+}
+
+/// The tag of the register of topics.
+pub(crate) const REGISTER_TAG: &str = "-topics";
+
+/// A key of the partition with this tag.
+pub(crate) fn key(tag: &str, name: &str) -> Bytes {
+    Bytes::from(format!("{PREFIX}{{{tag}}}:{name}"))
+}
+
+/// The fixed keys of a partition, in the order of KEYS.
+pub(crate) fn fixed(tag: &str) -> [Bytes; 6] {
+    ["s", "j", "f", "d", "k", "h"].map(|name| key(tag, name))
+}
+
+/// The zset of a priority.
+pub(crate) fn priority(tag: &str, priority: u32) -> Bytes {
+    key(tag, &format!("z{priority}"))
+}
+
+/// The channel on which a partition tells of an earlier instant.
+pub(crate) fn channel(tag: &str) -> Bytes {
+    key(tag, "w")
+}

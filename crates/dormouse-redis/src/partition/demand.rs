@@ -1,0 +1,120 @@
+//! A reserve that wants jobs now or waits for them.
+
+use std::cell::{Cell, RefCell};
+use std::rc::{Rc, Weak};
+
+use dormouse_core::error::Error;
+use dormouse_core::op::LeasedJob;
+use tokio::sync::Notify;
+
+use super::Partition;
+
+/// A reserve on one or several partitions. At most one of them looks for it at a time, so it never
+/// gets more than it wants.
+pub(crate) struct Demand {
+    /// In the order they came.
+    pub(crate) no: u64,
+    /// Most jobs to take.
+    pub(crate) max: usize,
+    pub(crate) ttr_ms: Option<u64>,
+    /// It waits; otherwise the first look is the last.
+    pub(crate) waits: bool,
+    /// A look for it is under way.
+    claimed: Cell<bool>,
+    /// Another partition would have looked meanwhile.
+    missed: Cell<bool>,
+    /// The partitions in whose lines it stands.
+    lines: RefCell<Vec<Weak<Partition>>>,
+    over: Cell<bool>,
+    outcome: RefCell<Result<Vec<LeasedJob>, Error>>,
+    changed: Notify,
+}
+
+impl Demand {
+    pub(crate) fn new(no: u64, max: usize, ttr_ms: Option<u64>, waits: bool) -> Demand {
+        Demand {
+            no,
+            max,
+            ttr_ms,
+            waits,
+            claimed: Cell::new(false),
+            missed: Cell::new(false),
+            lines: RefCell::default(),
+            over: Cell::new(false),
+            outcome: RefCell::new(Ok(Vec::new())),
+            changed: Notify::new(),
+        }
+    }
+
+    /// It stands in these lines from now on.
+    pub(crate) fn line_up(self: &Rc<Demand>, partitions: &[Rc<Partition>]) {
+        *self.lines.borrow_mut() = partitions.iter().map(Rc::downgrade).collect();
+        for partition in partitions {
+            partition.demand(self);
+        }
+    }
+
+    /// A partition looks for it, if no other does.
+    pub(crate) fn claim(&self) -> bool {
+        if self.over.get() {
+            return false;
+        }
+        let claimed = self.claimed.replace(true);
+        self.missed.set(self.missed.get() || claimed);
+        !claimed
+    }
+
+    /// The look is over: those who could not look meanwhile may.
+    fn unclaim(&self) {
+        self.claimed.set(false);
+        self.changed.notify_one();
+        if self.missed.replace(false) && !self.over.get() {
+            let lines = self.lines.borrow();
+            lines.iter().filter_map(Weak::upgrade).for_each(|partition| partition.look_now());
+        }
+    }
+
+    /// The look is over; true = it wants no more.
+    pub(crate) fn settle(&self, jobs: Vec<LeasedJob>) -> bool {
+        if !jobs.is_empty() || !self.waits {
+            *self.outcome.borrow_mut() = Ok(jobs);
+            self.end();
+        }
+        self.unclaim();
+        self.over.get()
+    }
+
+    /// The look came to nothing at all; who does not wait is told.
+    pub(crate) fn fail(&self, error: &Error) {
+        if !self.waits && !self.over.get() {
+            *self.outcome.borrow_mut() = Err(error.clone());
+            self.end();
+        }
+        self.unclaim();
+    }
+
+    /// It wants nothing any more: answered, withdrawn or out of time.
+    pub(crate) fn end(&self) {
+        self.over.set(true);
+        self.changed.notify_one();
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.over.get()
+    }
+
+    /// Ends when no look for it is under way.
+    pub(crate) async fn unclaimed(&self) {
+        while self.claimed.get() {
+            self.changed.notified().await;
+        }
+    }
+
+    /// Ends when it wants no more; what it got.
+    pub(crate) async fn ended(&self) -> Result<Vec<LeasedJob>, Error> {
+        while !self.over.get() {
+            self.changed.notified().await;
+        }
+        self.outcome.replace(Ok(Vec::new()))
+    }
+}

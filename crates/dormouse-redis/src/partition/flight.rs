@@ -1,0 +1,193 @@
+//! A flight: the asks that go to a partition in one script, and the script's arguments.
+
+use std::rc::Rc;
+
+use bytes::Bytes;
+use dormouse_core::error::Error;
+
+use super::Partition;
+use super::ask::{Ask, Weight};
+use super::demand::Demand;
+use crate::keys;
+use crate::limits::PRIORITIES_MAX;
+use crate::link::Call;
+use crate::verb::put::Limits;
+use crate::verb::reserve::Look;
+use crate::verb::{ack, extend, nack, put, reserve};
+use crate::wire::config::Config;
+use crate::wire::{Op, Writer};
+
+/// Demands that one look serves.
+pub(crate) struct Claim {
+    pub(crate) demands: Vec<Rc<Demand>>,
+    pub(crate) look: Look,
+}
+
+/// Asks of one kind become one operation, in this order.
+#[derive(Default)]
+pub(crate) struct Flight {
+    /// Sorted by phase; asks of one phase that are merged lie side by side.
+    pub(crate) asks: Vec<Ask>,
+    pub(crate) claims: Vec<Claim>,
+    pub(crate) weight: Weight,
+}
+
+/// A flight in words of the script.
+#[derive(Debug)]
+pub(crate) struct Encoded {
+    pub(crate) call: Call,
+    /// The configuration after it, if it changes.
+    pub(crate) config: Option<Config>,
+}
+
+impl Flight {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.asks.is_empty() && self.claims.is_empty()
+    }
+
+    pub(crate) fn is_change(&self) -> bool {
+        self.asks.iter().any(Ask::is_change)
+    }
+
+    /// Asks that become one operation: neighbours of one phase, except those that are read by who
+    /// asked.
+    pub(crate) fn groups(&self) -> impl Iterator<Item = &[Ask]> {
+        self.asks.chunk_by(|a, b| a.phase() == b.phase() && a.phase() < 5)
+    }
+
+    /// The operations, one per group and claim.
+    fn ops(&self, config: &Config, limits: Limits) -> Vec<Op> {
+        let mut ops = Vec::with_capacity(self.asks.len() + self.claims.len());
+        for group in self.groups() {
+            match group.first() {
+                None | Some(Ask::Configure { .. }) => {}
+                Some(Ask::Put { .. }) => {
+                    let puts = group.iter().flat_map(|ask| match ask {
+                        Ask::Put { puts, .. } => &puts[..],
+                        _ => &[],
+                    });
+                    ops.push(put::op(puts, &config.settings, limits));
+                }
+                Some(Ask::Ack { .. }) => {
+                    let tokens = group.iter().flat_map(|ask| match ask {
+                        Ask::Ack { tokens, .. } => &tokens[..],
+                        _ => &[],
+                    });
+                    ops.push(ack::op(tokens.copied()));
+                }
+                Some(Ask::End { spends, .. }) => {
+                    let endings = group.iter().flat_map(|ask| match ask {
+                        Ask::End { endings, .. } => &endings[..],
+                        _ => &[],
+                    });
+                    ops.push(nack::op(if *spends { "nack" } else { "release" }, endings));
+                }
+                Some(Ask::Extend { .. }) => {
+                    let leases = group.iter().flat_map(|ask| match ask {
+                        Ask::Extend { leases, .. } => &leases[..],
+                        _ => &[],
+                    });
+                    ops.push(extend::op(leases));
+                }
+                Some(Ask::Take { look, .. }) => ops.push(reserve::op(*look)),
+                Some(Ask::Other { op, .. }) => ops.push(op.clone()),
+            }
+        }
+        ops.extend(self.claims.iter().map(|claim| reserve::op(claim.look)));
+        ops
+    }
+
+    /// The configuration that this flight needs, if it is not the present one. Priorities that
+    /// nobody has any more make room.
+    fn wanted_config(&self, partition: &Partition) -> Option<(Config, Vec<u32>)> {
+        let present = partition.config.borrow();
+        let mut wanted = present.clone();
+        for ask in &self.asks {
+            if let Ask::Configure { settings, .. } = ask {
+                wanted.settings = settings.clone();
+            }
+            for priority in ask.priorities() {
+                if let Err(index) = wanted.priorities.binary_search(&priority) {
+                    wanted.priorities.insert(index, priority);
+                }
+            }
+        }
+        if wanted == *present {
+            return None;
+        }
+        let mut dropped = Vec::new();
+        if wanted.priorities.len() > PRIORITIES_MAX {
+            let heads = partition.heads.borrow();
+            let is_old = |priority: &u32| present.priorities.binary_search(priority).is_ok();
+            dropped = present.priorities.clone();
+            dropped.retain(|&priority| heads.is_empty(priority));
+            wanted.priorities.retain(|priority| !dropped.contains(priority) || !is_old(priority));
+        }
+        wanted.version += 1;
+        Some((wanted, dropped))
+    }
+
+    /// The call of this flight, or why there cannot be one.
+    pub(crate) fn encode(&self, partition: &Partition, number: u64) -> Result<Encoded, Error> {
+        let present = partition.config.borrow().clone();
+        let (config, dropped) = match self.wanted_config(partition) {
+            None => (None, Vec::new()),
+            Some((config, dropped)) => (Some(config), dropped),
+        };
+        let using = config.as_ref().unwrap_or(&present);
+        if using.priorities.len() > PRIORITIES_MAX {
+            return Err(Error::invalid(format!(
+                "the topic would have {} priorities in use; on Redis use at most {PRIORITIES_MAX}",
+                using.priorities.len()
+            )));
+        }
+        let mut keys = partition.keys.to_vec();
+        let in_order = using.priorities.iter().chain(&dropped);
+        keys.extend(in_order.map(|&priority| keys::priority(&partition.tag, priority)));
+        let text = |number: u64| Bytes::from(number.to_string());
+        let optional = |number: Option<u64>| number.map_or_else(Bytes::new, text);
+        let mut args = vec![
+            partition.shared.server.clone(),
+            text(number),
+            text(present.version),
+            optional(partition.shared.clock.told()),
+            config.as_ref().map_or_else(Bytes::new, Config::encode),
+            packed(&using.priorities),
+            packed(&dropped),
+            partition.shard.clone(),
+            optional(using.settings.dead_ttl_ms),
+            optional(partition.share(using.settings.dead_max)),
+            partition.channel.clone(),
+        ];
+        let limits = Limits {
+            jobs_max: partition.share(using.settings.jobs_max),
+            bytes_max: partition.share(using.settings.bytes_max),
+        };
+        for op in self.ops(using, limits) {
+            args.push(Bytes::from_static(op.verb.as_bytes()));
+            args.push(text(op.args.len() as u64));
+            args.extend(op.args);
+        }
+        let puts = matches!(self.asks.first(), Some(Ask::Put { .. }));
+        let scripts = &partition.shared.scripts;
+        let script = if puts { &scripts.put } else { &scripts.relief };
+        let replicas = if self.is_change() { partition.shared.replicas } else { 0 };
+        let call = Call { slot: partition.slot, script: script.clone(), keys, args, replicas };
+        Ok(Encoded { call, config })
+    }
+
+    /// Everybody on board is answered with this error.
+    pub(crate) fn fail(&mut self, error: &Error) {
+        for ask in self.asks.drain(..) {
+            ask.fail(error.clone());
+        }
+    }
+}
+
+fn packed(priorities: &[u32]) -> Bytes {
+    let mut to = Writer::default();
+    for &priority in priorities {
+        to.u32(priority);
+    }
+    to.take()
+}

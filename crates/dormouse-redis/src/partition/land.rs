@@ -1,0 +1,293 @@
+//! What a script answered goes to who asked.
+
+use bytes::Bytes;
+use dormouse_core::error::{Code, Error};
+use dormouse_core::job::{JobId, State};
+use dormouse_core::op::{LeasedJob, PutReply};
+use redis::Value;
+
+use super::ask::{Ask, Raw};
+use super::flight::{Claim, Flight};
+use super::Partition;
+use crate::link::Landed;
+use crate::verb::nack::Ending;
+use crate::verb::reserve::Seen;
+use crate::verb::{ack, extend, nack, put, reserve};
+use crate::wire::config::Config;
+use crate::wire::{Reader, Records, strange};
+
+/// What a script answered.
+enum Answer {
+    Done { now_ms: u64, answers: Bytes, records: Vec<Bytes> },
+    /// Another server changed the configuration.
+    Stale(Config),
+    /// A priority to be given up is in use again.
+    Busy,
+}
+
+impl Partition {
+    /// Hands the answers out. False = nothing was done, the flight must go again.
+    pub(super) fn land(
+        &self,
+        flight: &mut Flight,
+        landed: Landed,
+        config: Option<Config>,
+    ) -> Result<bool, Error> {
+        let (now_ms, answers, records) = match parse(landed.value)? {
+            Answer::Stale(config) => {
+                *self.config.borrow_mut() = config;
+                return Ok(false);
+            }
+            Answer::Busy => {
+                self.heads.borrow_mut().forget();
+                return Ok(false);
+            }
+            Answer::Done { now_ms, answers, records } => (now_ms, answers, records),
+        };
+        self.shared.clock.learn(now_ms, landed.landed_at);
+        if let Some(config) = config {
+            *self.config.borrow_mut() = config;
+        }
+        let confirmed = landed.replicas >= u64::from(self.shared.replicas);
+        let mut landing = Landing {
+            partition: self,
+            now_ms: self.shared.clock.told().unwrap_or(now_ms),
+            answers,
+            records: records.into_iter(),
+            confirmed,
+        };
+        landing.hand_out(flight)?;
+        Ok(true)
+    }
+}
+
+fn parse(value: Value) -> Result<Answer, Error> {
+    let Value::Array(items) = value else { return Err(strange("it is no list")) };
+    let mut items = items.into_iter();
+    let word = bytes(items.next())?;
+    match &word[..] {
+        b"done" => {
+            let now_ms = number(items.next())?;
+            let answers = bytes(items.next())?;
+            let records = items.map(|item| bytes(Some(item))).collect::<Result<_, _>>()?;
+            Ok(Answer::Done { now_ms, answers, records })
+        }
+        b"stale" => {
+            let version = bytes(items.next())?;
+            let version = std::str::from_utf8(&version).ok().and_then(|text| text.parse().ok());
+            let version = version.ok_or_else(|| strange("a version is no number"))?;
+            Config::decode(version, &bytes(items.next())?).map(Answer::Stale)
+        }
+        b"busy" => Ok(Answer::Busy),
+        _ => Err(strange("it is neither done nor stale")),
+    }
+}
+
+fn bytes(value: Option<Value>) -> Result<Bytes, Error> {
+    match value {
+        Some(Value::BulkString(bytes)) => Ok(Bytes::from(bytes)),
+        Some(Value::SimpleString(text)) => Ok(Bytes::from(text)),
+        Some(Value::Nil) => Ok(Bytes::new()),
+        _ => Err(strange("a text is missing")),
+    }
+}
+
+fn number(value: Option<Value>) -> Result<u64, Error> {
+    match value {
+        Some(Value::Int(number)) => Ok(u64::try_from(number).unwrap_or(0)),
+        _ => Err(strange("a number is missing")),
+    }
+}
+
+/// A flight on its way out of the machine.
+struct Landing<'a> {
+    partition: &'a Partition,
+    now_ms: u64,
+    /// What is not handed out yet.
+    answers: Bytes,
+    records: std::vec::IntoIter<Bytes>,
+    /// As many replicas have it as promised.
+    confirmed: bool,
+}
+
+impl Landing<'_> {
+    fn hand_out(&mut self, flight: &mut Flight) -> Result<(), Error> {
+        // Asks leave one by one, so that an answer that makes no sense fails only the rest.
+        let groups: Vec<usize> = flight.groups().map(<[Ask]>::len).collect();
+        for length in groups {
+            let group: Vec<Ask> = flight.asks.drain(..length).collect();
+            self.hand_out_group(group)?;
+        }
+        for claim in std::mem::take(&mut flight.claims) {
+            let seen = self.seen();
+            self.give(claim, seen);
+        }
+        Ok(())
+    }
+
+    /// The answer of the next operation, and the records it handed out.
+    fn answer(&mut self) -> Result<(Bytes, Records), Error> {
+        let mut from = Reader::new(&self.answers);
+        let (length, records) = (from.u32()? as usize, from.u32()? as usize);
+        let text = self.answers.slice_ref(from.bytes(length)?);
+        self.answers = self.answers.slice_ref(from.rest());
+        Ok((text, Records::new(self.records.by_ref().take(records).collect())))
+    }
+
+    fn hand_out_group(&mut self, group: Vec<Ask>) -> Result<(), Error> {
+        if matches!(group.first(), Some(Ask::Configure { .. })) {
+            for ask in group {
+                self.hand_out_ask(ask, &mut Reader::new(&[]), &Bytes::new(), Records::none());
+            }
+            return Ok(());
+        }
+        match self.answer() {
+            Ok((text, records)) => {
+                let (mut from, mut records) = (Reader::new(&text), Some(records));
+                for ask in group {
+                    let records = records.take().unwrap_or_else(Records::none);
+                    self.hand_out_ask(ask, &mut from, &text, records);
+                }
+                Ok(())
+            }
+            Err(error) => {
+                group.into_iter().for_each(|ask| ask.fail(error.clone()));
+                Err(error)
+            }
+        }
+    }
+
+    fn hand_out_ask(
+        &mut self,
+        ask: Ask,
+        from: &mut Reader<'_>,
+        text: &Bytes,
+        mut records: Records,
+    ) {
+        // Who asked may have gone: then nobody wants to know.
+        let _unheard = match ask {
+            Ask::Put { puts, to } => {
+                let partition = self.partition;
+                let settings = partition.config.borrow().settings.clone();
+                let read = |put| self.put_reply(put, from, &settings);
+                to.send(puts.iter().map(read).collect()).is_err()
+            }
+            Ask::Ack { tokens, to } => {
+                let read = |&token| Ok(self.confirm(ack::read(from, token)?, token.id));
+                to.send(tokens.iter().map(read).collect()).is_err()
+            }
+            Ask::End { endings, to, .. } => {
+                self.partition.heads.borrow_mut().forget();
+                let read = |ending: &Ending| {
+                    let came = nack::read(from, ending.token)?;
+                    Ok(self.confirm(came.ended, ending.token.id))
+                };
+                to.send(endings.iter().map(read).collect()).is_err()
+            }
+            Ask::Extend { leases, to } => {
+                let read = |&(token, _): &(_, _)| extend::read(from, token);
+                to.send(leases.iter().map(read).collect()).is_err()
+            }
+            Ask::Take { to, .. } => {
+                let seen = self.read_look(from, &mut records);
+                if let Err(Ok(seen)) = to.send(seen) {
+                    self.give_back(&seen.jobs);
+                }
+                false
+            }
+            Ask::Other { to, effect, .. } => {
+                if effect != super::Effect::Look {
+                    self.partition.heads.borrow_mut().forget();
+                }
+                if effect == super::Effect::Change && !self.confirmed {
+                    to.send(Err(unconfirmed(None))).is_err()
+                } else {
+                    let raw = Raw { answer: text.clone(), records, now_ms: self.now_ms };
+                    to.send(Ok(raw)).is_err()
+                }
+            }
+            Ask::Configure { to, .. } => {
+                let outcome = if self.confirmed { Ok(()) } else { Err(unconfirmed(None)) };
+                to.send(outcome).is_err()
+            }
+        };
+    }
+
+    fn put_reply(
+        &self,
+        put: &dormouse_core::op::Put,
+        from: &mut Reader<'_>,
+        settings: &dormouse_core::topic::Settings,
+    ) -> Result<Result<PutReply, Error>, Error> {
+        let topic = &put.topic;
+        let reply = put::read(from, topic, put::content_bytes(put), settings)?;
+        if let Ok(reply) = &reply
+            && matches!(reply.state, Some(State::Delayed | State::Ready))
+        {
+            let mut heads = self.partition.heads.borrow_mut();
+            heads.lower(put::priority(put), reply.due_at, reply.id);
+        }
+        Ok(reply.and_then(|reply| if self.confirmed { Ok(reply) } else { Err(unconfirmed(Some(reply.id))) }))
+    }
+
+    fn confirm<T>(&self, outcome: Result<T, Error>, id: JobId) -> Result<T, Error> {
+        match outcome {
+            Ok(_) if !self.confirmed => Err(unconfirmed(Some(id))),
+            outcome => outcome,
+        }
+    }
+
+    fn seen(&mut self) -> Result<Seen, Error> {
+        let (text, mut records) = self.answer()?;
+        self.read_look(&mut Reader::new(&text), &mut records)
+    }
+
+    fn read_look(
+        &self,
+        from: &mut Reader<'_>,
+        records: &mut Records,
+    ) -> Result<Seen, Error> {
+        let partition = self.partition;
+        let Some(topic) = &partition.topic else { return Err(strange("locks are not reserved")) };
+        let seen = reserve::read(from, records, topic, self.now_ms)?;
+        partition.heads.borrow_mut().learn(&seen);
+        Ok(seen)
+    }
+
+    /// Jobs go to those who demanded them, first come, first served.
+    fn give(&self, claim: Claim, seen: Result<Seen, Error>) {
+        let mut jobs = match seen {
+            Ok(seen) => seen.jobs.into_iter(),
+            Err(error) => {
+                for demand in claim.demands {
+                    demand.fail(&error);
+                }
+                return;
+            }
+        };
+        for demand in claim.demands {
+            if demand.is_over() {
+                continue;
+            }
+            let share: Vec<_> = jobs.by_ref().take(demand.max).collect();
+            if demand.settle(share) {
+                self.partition.undemand(demand.no);
+            }
+        }
+        let left: Vec<_> = jobs.collect();
+        self.give_back(&left);
+    }
+
+    fn give_back(&self, jobs: &[LeasedJob]) {
+        let tokens: Vec<_> = jobs.iter().map(|job| job.token).collect();
+        self.partition.give_back(&tokens);
+    }
+}
+
+/// It happened, but fewer replicas than promised have it.
+fn unconfirmed(id: Option<JobId>) -> Error {
+    let text = "it happened, but not as many replicas as promised said in time that they have it: \
+                it may be lost with the primary; look before you send it again";
+    let job = id.map(|id| (id, State::Ready));
+    Error { code: Code::Unconfirmed, text: text.into(), job }
+}

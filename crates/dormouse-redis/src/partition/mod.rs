@@ -1,0 +1,409 @@
+//! One partition of a topic: its line of asks, what is known of it, and the one script that is
+//! under way to it at a time.
+//!
+//! Invariants
+//! 1. At most one script of this server is under way to a partition. It has a number greater than
+//!    all before it, and is sent again with that number until it is answered.
+//! 2. Asks of one batch are done in their order; those of different batches in any.
+//! 3. While a demand waits, a look comes at the latest when something becomes visible as far as
+//!    this server knows, when a hint says so, and every few seconds.
+
+mod ask;
+pub(crate) mod demand;
+mod flight;
+mod heads;
+mod land;
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use dormouse_core::error::{Code, Error};
+use dormouse_core::job::Token;
+use dormouse_core::topic::TopicName;
+use tokio::sync::{Notify, oneshot};
+use tokio::time::{sleep, sleep_until, timeout};
+
+pub(crate) use ask::{Ask, Each, Effect, FLIGHT_JOBS_MAX, Raw, To};
+pub(crate) use heads::Heads;
+
+use crate::desk::Shared;
+use crate::keys;
+use crate::link::slot_of;
+use crate::verb::nack::Ending;
+use crate::verb::reserve::Look;
+use crate::wire::config::Config;
+use demand::Demand;
+use flight::{Claim, Flight};
+
+/// The batch an ask came with.
+pub(crate) type BatchNo = u64;
+
+/// How long who asks is kept waiting for a Redis that does not answer.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+/// A waiting demand is looked after at least this often, less a jitter.
+const RECHECK: Duration = Duration::from_secs(5);
+/// How long a channel is listened to after the last demand.
+const LINGER: Duration = Duration::from_secs(10);
+
+struct Queued {
+    batch: BatchNo,
+    ask: Ask,
+    since: Instant,
+}
+
+/// A partition, as this server sees it.
+pub(crate) struct Partition {
+    pub(crate) shared: Rc<Shared>,
+    /// `None` = it holds locks.
+    pub(crate) topic: Option<TopicName>,
+    pub(crate) tag: String,
+    pub(crate) slot: u16,
+    /// Its number, three bytes.
+    pub(crate) shard: Bytes,
+    pub(crate) keys: [Bytes; 6],
+    pub(crate) channel: Bytes,
+    /// Which of how many it is.
+    place: (u64, u64),
+    pub(crate) config: RefCell<Config>,
+    pub(crate) heads: RefCell<Heads>,
+    queue: RefCell<VecDeque<Queued>>,
+    demands: RefCell<BTreeMap<u64, Rc<Demand>>>,
+    /// Demands must be looked after now.
+    look: Cell<bool>,
+    /// Somebody said that something becomes visible then.
+    hinted: Cell<Option<u64>>,
+    number: Cell<u64>,
+    subscription: Cell<Subscription>,
+    last_look: Cell<Instant>,
+    news: Notify,
+    /// For whoever waits for a change that no demand stands for: locks.
+    pub(crate) changed: Notify,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Subscription {
+    None,
+    Asked,
+    Confirmed,
+}
+
+impl Partition {
+    /// A partition with its task.
+    pub(crate) fn start(
+        shared: &Rc<Shared>,
+        topic: Option<TopicName>,
+        tag: String,
+        shard: u32,
+        place: (u64, u64),
+    ) -> Rc<Partition> {
+        let [_, high, mid, low] = shard.to_be_bytes();
+        let partition = Rc::new(Partition {
+            topic,
+            slot: slot_of(tag.as_bytes()),
+            shard: Bytes::copy_from_slice(&[high, mid, low]),
+            keys: keys::fixed(&tag),
+            channel: keys::channel(&tag),
+            tag,
+            place,
+            config: RefCell::default(),
+            heads: RefCell::default(),
+            queue: RefCell::default(),
+            demands: RefCell::default(),
+            look: Cell::new(false),
+            hinted: Cell::new(None),
+            number: Cell::new(shared.first_number),
+            subscription: Cell::new(Subscription::None),
+            last_look: Cell::new(Instant::now()),
+            news: Notify::new(),
+            changed: Notify::new(),
+            shared: Rc::clone(shared),
+        });
+        let task = Rc::clone(&partition);
+        tokio::task::spawn_local(async move { task.run().await });
+        partition
+    }
+
+    /// This partition's share of a limit of the topic.
+    pub(crate) fn share(&self, max: Option<u64>) -> Option<u64> {
+        let (index, of) = self.place;
+        max.map(|max| max / of + u64::from(index < max % of))
+    }
+
+    /// Puts an ask in line.
+    pub(crate) fn ask(&self, batch: BatchNo, ask: Ask) {
+        self.queue.borrow_mut().push_back(Queued { batch, ask, since: Instant::now() });
+        self.news.notify_one();
+    }
+
+    /// Leases that nobody wants any more are given back unspent.
+    pub(crate) fn give_back(&self, tokens: &[Token]) {
+        if tokens.is_empty() {
+            return;
+        }
+        let ending = |&token| Ending { token, delay_ms: None, priority: None, error: None };
+        let endings = tokens.iter().map(ending).collect();
+        // Nobody waits for the answer.
+        let (to, _) = oneshot::channel();
+        self.ask(self.shared.next_batch(), Ask::End { spends: false, endings, to });
+    }
+
+    /// A demand stands in line; it is looked after at once.
+    pub(crate) fn demand(&self, demand: &Rc<Demand>) {
+        self.demands.borrow_mut().insert(demand.no, Rc::clone(demand));
+        self.look_now();
+    }
+
+    /// A demand wants nothing from here any more.
+    pub(crate) fn undemand(&self, no: u64) {
+        self.demands.borrow_mut().remove(&no);
+    }
+
+    /// Reserves that wait here.
+    pub(crate) fn waiters(&self) -> usize {
+        self.demands.borrow().values().filter(|demand| demand.waits).count()
+    }
+
+    /// Something may be visible.
+    pub(crate) fn look_now(&self) {
+        self.look.set(true);
+        self.news.notify_one();
+    }
+
+    /// Somebody said that something becomes visible then.
+    pub(crate) fn hint(&self, at_ms: u64) {
+        let earlier = self.hinted.get().is_none_or(|hinted| at_ms < hinted);
+        if earlier {
+            self.hinted.set(Some(at_ms));
+        }
+        self.news.notify_one();
+        self.changed.notify_waiters();
+    }
+
+    /// Listens to the channel. Whoever begins to wait must look once more after that.
+    pub(crate) async fn listen(&self) {
+        if self.subscription.get() == Subscription::None {
+            self.shared.link.subscribe(self.slot, self.channel.clone());
+            self.subscription.set(Subscription::Asked);
+        }
+        if self.subscription.get() == Subscription::Asked {
+            self.shared.link.subscribed(&self.channel).await;
+            self.subscription.set(Subscription::Confirmed);
+            self.look_now();
+        }
+    }
+
+    async fn run(&self) {
+        loop {
+            self.rest().await;
+            // Who else is ready gets on board.
+            tokio::task::yield_now().await;
+            loop {
+                let flight = self.board();
+                if flight.is_empty() {
+                    break;
+                }
+                self.fly(flight).await;
+            }
+        }
+    }
+
+    /// Ends when there is something to do.
+    async fn rest(&self) {
+        if !self.queue.borrow().is_empty() || self.look.get() {
+            return;
+        }
+        if self.demands.borrow().is_empty() {
+            let unused = async {
+                sleep(LINGER).await;
+                if self.subscription.replace(Subscription::None) != Subscription::None {
+                    self.shared.link.unsubscribe(&self.channel);
+                }
+                std::future::pending().await
+            };
+            tokio::select! {
+                () = self.news.notified() => {}
+                () = unused => {}
+            }
+            return;
+        }
+        let next = self.heads.borrow().next().into_iter().chain(self.hinted.get()).min();
+        let jitter = Duration::from_millis(self.shared.jitter(1_000));
+        let recheck = self.last_look.get() + RECHECK - jitter;
+        tokio::select! {
+            () = self.news.notified() => {}
+            () = self.shared.clock.until(next.unwrap_or(u64::MAX)), if next.is_some() => {
+                self.look.set(true);
+            }
+            () = sleep_until(recheck.into()) => self.look.set(true),
+        }
+    }
+
+    /// Who goes with the next flight: those at the front, as long as the order within a batch is
+    /// kept, and the demands if there is reason to look.
+    fn board(&self) -> Flight {
+        let mut flight = Flight::default();
+        let mut phases: HashMap<BatchNo, u8> = HashMap::new();
+        let mut held: HashSet<BatchNo> = HashSet::new();
+        let mut queue = self.queue.borrow_mut();
+        let mut left = VecDeque::new();
+        while let Some(queued) = queue.pop_front() {
+            let Queued { batch, ask, .. } = &queued;
+            let fits = flight.weight.has_room(ask.weight());
+            let in_order = phases.get(batch).is_none_or(|&phase| phase <= ask.phase());
+            if held.contains(batch) || !fits || !in_order {
+                held.insert(*batch);
+                left.push_back(queued);
+                if !fits {
+                    break;
+                }
+                continue;
+            }
+            phases.insert(*batch, ask.phase());
+            flight.weight.add(ask.weight());
+            if ask.may_make_visible() {
+                self.look.set(true);
+            }
+            flight.asks.push(queued.ask);
+        }
+        left.append(&mut queue);
+        *queue = left;
+        flight.asks.sort_by_key(Ask::phase);
+        if self.look.get() {
+            self.claim(&mut flight);
+        }
+        flight
+    }
+
+    /// Adds looks for the demands, first come, first served.
+    fn claim(&self, flight: &mut Flight) {
+        self.look.set(false);
+        let mut demands = self.demands.borrow_mut();
+        demands.retain(|_, demand| !demand.is_over());
+        let mut room = FLIGHT_JOBS_MAX.saturating_sub(flight.weight.jobs).max(1);
+        for demand in demands.values() {
+            if room == 0 {
+                self.look.set(true);
+                break;
+            }
+            if !demand.claim() {
+                continue;
+            }
+            let max = demand.max.min(room);
+            room -= max;
+            match flight.claims.last_mut() {
+                Some(claim) if claim.look.ttr_ms == demand.ttr_ms => {
+                    claim.look.max += max;
+                    claim.look.waits |= demand.waits;
+                    claim.demands.push(Rc::clone(demand));
+                }
+                _ => {
+                    let ttr_ms = demand.ttr_ms;
+                    let look = Look { max, ttr_ms, bound: None, waits: demand.waits };
+                    flight.claims.push(Claim { demands: vec![Rc::clone(demand)], look });
+                }
+            }
+        }
+        if !flight.claims.is_empty() {
+            self.hinted.set(None);
+            self.last_look.set(Instant::now());
+        }
+    }
+
+    /// Sends a flight until it has landed.
+    async fn fly(&self, mut flight: Flight) {
+        let number = self.number.get() + 1;
+        self.number.set(number);
+        loop {
+            let encoded = match flight.encode(self, number) {
+                Ok(encoded) => encoded,
+                Err(error) => return self.crash(flight, &error),
+            };
+            let mut call = std::pin::pin!(self.shared.link.call(&encoded.call));
+            let landed = match timeout(PATIENCE, &mut call).await {
+                Ok(landed) => landed,
+                Err(_) => {
+                    self.lose_patience(&mut flight);
+                    self.go_on(call.as_mut()).await
+                }
+            };
+            match landed {
+                Err(error) => return self.crash(flight, &error.into()),
+                Ok(landed) => match self.land(&mut flight, landed, encoded.config) {
+                    Ok(true) => return,
+                    Ok(false) => {}
+                    Err(error) => return self.crash(flight, &error),
+                },
+            }
+        }
+    }
+
+    /// Waits on for a flight nobody waits for any more; who comes meanwhile is told after a while.
+    async fn go_on<F: Future>(&self, mut call: std::pin::Pin<&mut F>) -> F::Output {
+        loop {
+            match timeout(Duration::from_secs(1), call.as_mut()).await {
+                Ok(landed) => return landed,
+                Err(_) => self.turn_away(),
+            }
+        }
+    }
+
+    /// Those who waited too long in line are answered.
+    fn turn_away(&self) {
+        let late = |queued: &Queued| queued.since.elapsed() >= PATIENCE;
+        let mut queue = self.queue.borrow_mut();
+        while queue.front().is_some_and(late) {
+            if let Some(queued) = queue.pop_front() {
+                queued.ask.fail(silent());
+            }
+        }
+        drop(queue);
+        for demand in self.demands.borrow().values() {
+            if !demand.waits {
+                demand.fail(&silent());
+            }
+        }
+    }
+
+    /// Those on board are told that it may or may not have happened.
+    fn lose_patience(&self, flight: &mut Flight) {
+        for ask in flight.asks.drain(..) {
+            let error = if ask.is_change() { unconfirmed() } else { silent() };
+            ask.fail(error);
+        }
+        for claim in &flight.claims {
+            for demand in &claim.demands {
+                demand.fail(&silent());
+            }
+        }
+        self.turn_away();
+    }
+
+    /// The flight cannot land.
+    fn crash(&self, mut flight: Flight, error: &Error) {
+        flight.fail(error);
+        for demand in flight.claims.iter().flat_map(|claim| &claim.demands) {
+            demand.fail(error);
+        }
+    }
+}
+
+pub(crate) fn silent() -> Error {
+    Error::unavailable(format!(
+        "Redis has not answered for {} s; it is asked again and again, so try later",
+        PATIENCE.as_secs()
+    ))
+}
+
+fn unconfirmed() -> Error {
+    Error::new(
+        Code::Unconfirmed,
+        format!(
+            "Redis has not answered for {} s: the change may or may not have happened, or happen \
+             yet; look before you send it again",
+            PATIENCE.as_secs()
+        ),
+    )
+}

@@ -1,0 +1,139 @@
+//! Commands: which partitions they concern, and how the answers become one.
+
+mod end;
+mod put;
+mod reserve;
+
+use std::rc::Rc;
+
+use dormouse_core::backend::{Answer, Ticket};
+use dormouse_core::command::{Command, Reply};
+use dormouse_core::error::Error;
+use dormouse_core::limits::TTL_MS_MAX;
+use dormouse_core::op::{PauseTopic, check};
+
+use crate::desk::Desk;
+use crate::partition::{Ask, BatchNo, Partition, To};
+
+pub(crate) use put::is_good;
+
+/// Does one command.
+pub(crate) async fn run(
+    desk: &Rc<Desk>,
+    batch: BatchNo,
+    ticket: Ticket,
+    command: Command,
+) -> Answer {
+    match command {
+        Command::Put(puts) => put::put(desk, batch, puts).await,
+        Command::Reserve(reserve) => reserve::reserve(desk, batch, ticket, reserve).await,
+        Command::Ack(tokens) => end::ack(desk, batch, tokens).await,
+        Command::Nack(nacks) => end::nack(desk, batch, nacks).await,
+        Command::Release(releases) => end::release(desk, batch, releases).await,
+        Command::Extend(extends) => end::extend(desk, batch, extends).await,
+        _ => Err(Error::unavailable("not yet")),
+    }
+}
+
+/// How long a pause lasts; `None` = until resumed.
+pub(crate) fn pause_ms(pause: &PauseTopic) -> Result<Option<u64>, Error> {
+    pause.for_ms.map(|ms| check::span("pause", ms, 0, TTL_MS_MAX)).transpose()
+}
+
+/// Asks a partition.
+pub(crate) async fn ask<T>(
+    partition: &Partition,
+    batch: BatchNo,
+    ask: impl FnOnce(To<T>) -> Ask,
+) -> Result<T, Error> {
+    enqueue(partition, batch, ask).await
+}
+
+/// Puts an ask in line now; what it gives is to be awaited.
+pub(crate) fn enqueue<T, A: FnOnce(To<T>) -> Ask>(
+    partition: &Partition,
+    batch: BatchNo,
+    ask: A,
+) -> impl Future<Output = Result<T, Error>> + use<T, A> {
+    let (to, from) = tokio::sync::oneshot::channel();
+    partition.ask(batch, ask(to));
+    async move {
+        from.await.unwrap_or_else(|_| Err(Error::unavailable("the backend has been closed")))
+    }
+}
+
+/// Items that go to their partitions and come back in their order.
+pub(crate) struct Scatter<I> {
+    /// By partition: which items, and those.
+    groups: Vec<(Rc<Partition>, Vec<usize>, Vec<I>)>,
+}
+
+impl<I> Scatter<I> {
+    pub(crate) fn new() -> Scatter<I> {
+        Scatter { groups: Vec::new() }
+    }
+
+    /// An item for a partition; asks are kept to `most` items.
+    pub(crate) fn add(&mut self, partition: &Rc<Partition>, index: usize, item: I, most: usize) {
+        let open = self.groups.iter_mut().rev().find(|(to, _, items)| {
+            Rc::ptr_eq(to, partition) && items.len() < most
+        });
+        match open {
+            Some((_, indexes, items)) => {
+                indexes.push(index);
+                items.push(item);
+            }
+            None => self.groups.push((Rc::clone(partition), vec![index], vec![item])),
+        }
+    }
+
+    /// Asks all partitions; what came of each item goes to its place.
+    pub(crate) async fn gather<T>(
+        self,
+        batch: BatchNo,
+        to: &mut [Option<Result<T, Error>>],
+        ask: impl Fn(Vec<I>, To<Vec<Result<T, Error>>>) -> Ask,
+    ) {
+        let mut under_way = Vec::with_capacity(self.groups.len());
+        for (partition, indexes, items) in self.groups {
+            under_way.push((indexes, enqueue(&partition, batch, |to| ask(items, to))));
+        }
+        for (indexes, answer) in under_way {
+            match answer.await {
+                Ok(results) => {
+                    for (index, result) in indexes.into_iter().zip(results) {
+                        if let Some(place) = to.get_mut(index) {
+                            *place = Some(result);
+                        }
+                    }
+                }
+                Err(error) => {
+                    for index in indexes {
+                        if let Some(place) = to.get_mut(index) {
+                            *place = Some(Err(error.clone()));
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// All places are filled; one that is not would be a bug, and is an error.
+pub(crate) fn all<T>(places: Vec<Option<Result<T, Error>>>) -> Vec<Result<T, Error>> {
+    let missing = || Err(Error::unavailable("Redis gave no answer to this item"));
+    places.into_iter().map(|place| place.unwrap_or_else(missing)).collect()
+}
+
+/// So many empty places.
+pub(crate) fn places<T>(count: usize) -> Vec<Option<Result<T, Error>>> {
+    (0..count).map(|_| None).collect()
+}
+
+/// The whole request is in order.
+pub(crate) fn reply<T>(
+    places: Vec<Option<Result<T, Error>>>,
+    reply: impl FnOnce(Vec<Result<T, Error>>) -> Reply,
+) -> Answer {
+    Ok(reply(all(places)))
+}

@@ -1,0 +1,46 @@
+//! put: keyed jobs go to the partition of their key, others to one after the other.
+
+use std::rc::Rc;
+
+use dormouse_core::backend::Answer;
+use dormouse_core::command::Reply;
+use dormouse_core::error::Error;
+use dormouse_core::op::{Put, check};
+use dormouse_core::time::Now;
+
+use super::{Scatter, places, reply};
+use crate::desk::Desk;
+use crate::partition::{Ask, BatchNo, FLIGHT_JOBS_MAX};
+
+/// Redis' clock says when a job is due; for checks any will do.
+const ANY_TIME: Now = Now { steady_ms: 0, wall_ms: 0, fraction: false };
+
+/// Whether a put is within all limits.
+pub(crate) fn is_good(put: &Put) -> bool {
+    put.check(ANY_TIME).is_ok()
+}
+
+pub(super) async fn put(desk: &Rc<Desk>, batch: BatchNo, puts: Vec<Put>) -> Answer {
+    check::batch(puts.len())?;
+    let mut replies = places(puts.len());
+    let mut scatter = Scatter::new();
+    for (index, put) in puts.into_iter().enumerate() {
+        let refused = put.check(ANY_TIME).err();
+        let topic = desk.known(&put.topic);
+        match (refused, topic.as_ref().and_then(|topic| topic.partition_for(put.key.as_ref()))) {
+            (None, Some(partition)) => scatter.add(partition, index, put, FLIGHT_JOBS_MAX / 2),
+            (Some(error), _) => fill(&mut replies, index, error),
+            (None, None) => {
+                fill(&mut replies, index, Error::unavailable("the topic has no partition"));
+            }
+        }
+    }
+    scatter.gather(batch, &mut replies, |puts, to| Ask::Put { puts, to }).await;
+    reply(replies, Reply::Put)
+}
+
+pub(super) fn fill<T>(replies: &mut [Option<Result<T, Error>>], index: usize, error: Error) {
+    if let Some(place) = replies.get_mut(index) {
+        *place = Some(Err(error));
+    }
+}

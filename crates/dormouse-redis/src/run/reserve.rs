@@ -1,0 +1,213 @@
+//! reserve: from one partition by standing in its line; from several one after the other, those
+//! first that are known to have what is to be given next.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use dormouse_core::backend::{Answer, Ticket};
+use dormouse_core::command::Reply;
+use dormouse_core::error::Error;
+use dormouse_core::limits::WAITERS_MAX;
+use dormouse_core::op::{LeasedJob, Reserve, SessionId};
+use dormouse_core::refusal::{no_session, too_many_wait};
+
+use super::ask;
+use crate::desk::Desk;
+use crate::partition::demand::Demand;
+use crate::partition::{Ask, BatchNo, FLIGHT_JOBS_MAX, Partition};
+use crate::verb::reserve::{Look, Rank};
+
+pub(super) async fn reserve(
+    desk: &Rc<Desk>,
+    batch: BatchNo,
+    ticket: Ticket,
+    reserve: Reserve,
+) -> Answer {
+    let (ttr_ms, wait_ms) = reserve.check()?;
+    if let Some(session) = reserve.session
+        && !desk.sessions.borrow().is_open(session)
+    {
+        return Err(no_session(session));
+    }
+    let topics = reserve.distinct_topics();
+    let known = topics.iter().filter_map(|name| desk.known(name));
+    let partitions: Vec<_> = known.flat_map(|topic| topic.partitions.clone()).collect();
+    if partitions.is_empty() {
+        return Ok(Reply::Jobs(Vec::new()));
+    }
+    let demand = Demand::new(desk.next_demand(), reserve.max, ttr_ms, wait_ms > 0);
+    let wait = Wait { desk, ticket, wait_ms, session: reserve.session, demand: Rc::new(demand) };
+    let jobs = wait.reserve(batch, &partitions).await?;
+    let jobs = wait.keep_in_session(jobs);
+    Ok(Reply::Jobs(jobs))
+}
+
+/// A reserve in course.
+struct Wait<'a> {
+    desk: &'a Rc<Desk>,
+    ticket: Ticket,
+    wait_ms: u64,
+    session: Option<SessionId>,
+    demand: Rc<Demand>,
+}
+
+impl Wait<'_> {
+    async fn reserve(
+        &self,
+        batch: BatchNo,
+        partitions: &[Rc<Partition>],
+    ) -> Result<Vec<LeasedJob>, Error> {
+        let one_look = partitions.len() == 1 && self.demand.max <= FLIGHT_JOBS_MAX;
+        if !one_look {
+            let jobs = self.collect(batch, partitions).await?;
+            if !jobs.is_empty() || self.wait_ms == 0 {
+                return Ok(jobs);
+            }
+        }
+        if self.wait_ms > 0 && self.desk.waiting.borrow().len() >= WAITERS_MAX {
+            return Err(too_many_wait());
+        }
+        self.park(partitions).await
+    }
+
+    /// Takes from several partitions in order, as far as is known: whichever has the next job is
+    /// asked, but only for what comes before the next job of all others. Nothing is answered only
+    /// after all were asked.
+    async fn collect(
+        &self,
+        batch: BatchNo,
+        partitions: &[Rc<Partition>],
+    ) -> Result<Vec<LeasedJob>, Error> {
+        let (mut jobs, mut asked) = (Vec::new(), vec![false; partitions.len()]);
+        while jobs.len() < self.demand.max {
+            let Some((index, bound)) = self.next(partitions, &asked, jobs.is_empty()) else { break };
+            let Some(partition) = partitions.get(index) else { break };
+            let max = (self.demand.max - jobs.len()).min(FLIGHT_JOBS_MAX);
+            let look = Look { max, ttr_ms: self.demand.ttr_ms, bound, waits: false };
+            let seen = match ask(partition, batch, |to| Ask::Take { look, to }).await {
+                Ok(seen) => seen,
+                Err(error) if jobs.is_empty() => return Err(error),
+                Err(_) => break,
+            };
+            if let Some(asked) = asked.get_mut(index) {
+                // Where a bound held something back there may be more.
+                *asked = bound.is_none() || seen.jobs.is_empty();
+            }
+            jobs.extend(seen.jobs);
+        }
+        Ok(jobs)
+    }
+
+    /// Whom to ask next, and for what comes before what.
+    fn next(
+        &self,
+        partitions: &[Rc<Partition>],
+        asked: &[bool],
+        nothing_yet: bool,
+    ) -> Option<(usize, Option<Rank>)> {
+        let now_ms = self.desk.shared.clock.now_ms();
+        let mut ranks: Vec<(Rank, usize)> = Vec::new();
+        for (index, partition) in partitions.iter().enumerate() {
+            if let Some(rank) = partition.heads.borrow().first(now_ms) {
+                ranks.push((rank, index));
+            }
+        }
+        ranks.sort_unstable();
+        let done = |index: usize| asked.get(index).copied().unwrap_or(true);
+        if let Some(&(_, index)) = ranks.iter().find(|(_, index)| !done(*index)) {
+            let others = ranks.iter().filter(|(_, other)| *other != index && !done(*other));
+            return Some((index, others.map(|(rank, _)| *rank).min()));
+        }
+        // Others may have put something where nothing is known to be.
+        let unasked = (0..partitions.len()).find(|&index| !done(index))?;
+        nothing_yet.then_some((unasked, None))
+    }
+
+    /// Stands in line until there is a job or the wait is over.
+    async fn park(&self, partitions: &[Rc<Partition>]) -> Result<Vec<LeasedJob>, Error> {
+        let demand = &self.demand;
+        demand.line_up(partitions);
+        let _leave = Leave { wait: self, partitions };
+        if self.wait_ms == 0 {
+            return demand.ended().await;
+        }
+        self.desk.waiting.borrow_mut().insert(self.ticket, Rc::clone(demand));
+        if let Some(session) = self.session {
+            self.desk.sessions.borrow_mut().add_demand(session, demand);
+        }
+        let over = self.wait_is_over();
+        let listen = async {
+            for partition in partitions {
+                partition.listen().await;
+            }
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            biased;
+            jobs = demand.ended() => return jobs,
+            () = over => {}
+            () = listen => {}
+        }
+        self.last_look(partitions).await
+    }
+
+    /// A job that is due as the wait ends is given.
+    async fn last_look(&self, partitions: &[Rc<Partition>]) -> Result<Vec<LeasedJob>, Error> {
+        let demand = &self.demand;
+        demand.unclaimed().await;
+        if demand.is_over() {
+            return demand.ended().await;
+        }
+        demand.end();
+        let _nothing = demand.ended().await;
+        self.collect(self.desk.shared.next_batch(), partitions).await
+    }
+
+    async fn wait_is_over(&self) {
+        let clock = &self.desk.shared.clock;
+        match clock.told() {
+            Some(now_ms) => clock.until(now_ms + self.wait_ms).await,
+            None => tokio::time::sleep(Duration::from_millis(self.wait_ms)).await,
+        }
+    }
+
+    /// Leases of a session that ended meanwhile are given back.
+    fn keep_in_session(&self, mut jobs: Vec<LeasedJob>) -> Vec<LeasedJob> {
+        let Some(session) = self.session else { return jobs };
+        let mut sessions = self.desk.sessions.borrow_mut();
+        let mut lost = Vec::new();
+        jobs.retain(|job| {
+            let kept = sessions.add(session, job.token);
+            if !kept {
+                lost.push(job.token);
+            }
+            kept
+        });
+        drop(sessions);
+        for token in lost {
+            if let Some(partition) = self.desk.partition_of(token.id) {
+                partition.give_back(&[token]);
+            }
+        }
+        jobs
+    }
+}
+
+/// Whatever ends the wait, the demand leaves all lines.
+struct Leave<'a, 'b> {
+    wait: &'a Wait<'b>,
+    partitions: &'a [Rc<Partition>],
+}
+
+impl Drop for Leave<'_, '_> {
+    fn drop(&mut self) {
+        for partition in self.partitions {
+            partition.undemand(self.wait.demand.no);
+        }
+        self.wait.desk.waiting.borrow_mut().remove(&self.wait.ticket);
+        if let Some(session) = self.wait.session {
+            let no = self.wait.demand.no;
+            self.wait.desk.sessions.borrow_mut().drop_demand(session, no);
+        }
+    }
+}

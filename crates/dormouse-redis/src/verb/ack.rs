@@ -1,0 +1,32 @@
+//! ack, in words of the script.
+
+use dormouse_core::error::Error;
+use dormouse_core::job::Token;
+use dormouse_core::op::Ended;
+use dormouse_core::refusal::lease_lost;
+
+use crate::wire::{Op, Reader, Writer, strange};
+
+pub(crate) fn op(tokens: impl Iterator<Item = Token>) -> Op {
+    let mut to = Writer::default();
+    for token in tokens {
+        to.id(token.id).u64(token.fence);
+    }
+    Op::new("ack", vec![to.take()])
+}
+
+/// What became of the lease that this token proves.
+pub(crate) fn read(answer: &mut Reader<'_>, token: Token) -> Result<Result<Ended, Error>, Error> {
+    ended(answer.u8()?, token)
+}
+
+/// The outcome that ack, nack, release and kill share.
+pub(crate) fn ended(outcome: u8, token: Token) -> Result<Result<Ended, Error>, Error> {
+    Ok(match outcome {
+        0 => Ok(Ended::Done),
+        1 => Ok(Ended::Dead),
+        2 => Ok(Ended::Gone),
+        3 => Err(lease_lost(token)),
+        _ => return Err(strange("a lease has no such end")),
+    })
+}

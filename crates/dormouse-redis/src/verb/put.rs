@@ -1,0 +1,130 @@
+//! put, in words of the script.
+
+use bytes::Bytes;
+use dormouse_core::error::Error;
+use dormouse_core::job::{JobId, State};
+use dormouse_core::limits::PRIORITY_DEFAULT;
+use dormouse_core::op::{OnConflict, Put, PutOutcome, PutReply};
+use dormouse_core::refusal::{bytes_full, jobs_full, key_held, key_taken};
+use dormouse_core::time::Now;
+use dormouse_core::topic::{Settings, TopicName};
+
+use crate::fault::no_memory;
+use crate::wire::{Op, Reader, Writer, record, strange};
+
+/// Redis stores put_at itself, so the content needs no clock.
+const NO_TIME: Now = Now { steady_ms: 0, wall_ms: 0, fraction: false };
+
+/// The limits of a partition: its share of the topic's.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Limits {
+    pub(crate) jobs_max: Option<u64>,
+    pub(crate) bytes_max: Option<u64>,
+}
+
+/// More than any topic has, and still exact in a script.
+const NO_LIMIT: u64 = 1 << 52;
+
+pub(crate) fn op<'a>(
+    puts: impl Iterator<Item = &'a Put>,
+    settings: &Settings,
+    limits: Limits,
+) -> Op {
+    let mut args = Vec::new();
+    let mut to = Writer::default();
+    if limits.jobs_max.is_some() || limits.bytes_max.is_some() {
+        let share = |max: Option<u64>| max.unwrap_or(NO_LIMIT).min(NO_LIMIT);
+        to.u64(share(limits.jobs_max)).u64(share(limits.bytes_max));
+    }
+    args.push(to.take());
+    for put in puts {
+        let ms = |ms: i64| u64::try_from(ms).unwrap_or(0);
+        let (clock, value_ms) = match (put.delay_ms, put.at_ms) {
+            (_, Some(at_ms)) => (1, ms(at_ms)),
+            (delay_ms, None) => (0, delay_ms.map_or(0, ms)),
+        };
+        let priority = priority(put);
+        to.u8(clock).u48(value_ms).u32(priority).u8(mode(put.on_conflict));
+        args.push(to.take());
+        args.push(put.key.clone().unwrap_or_default());
+        args.push(record::encode(&put.clone().content(Some(settings), NO_TIME), priority));
+    }
+    Op::new("put", args)
+}
+
+fn mode(on_conflict: OnConflict) -> u8 {
+    match on_conflict {
+        OnConflict::Keep => 0,
+        OnConflict::Reject => 1,
+        OnConflict::Replace => 2,
+        OnConflict::Earliest => 3,
+        OnConflict::Latest => 4,
+    }
+}
+
+/// What a put came to. `bytes` are the job's own.
+pub(crate) fn read(
+    answer: &mut Reader<'_>,
+    topic: &TopicName,
+    bytes: u64,
+    settings: &Settings,
+) -> Result<Result<PutReply, Error>, Error> {
+    let (outcome, seen) = (answer.u8()?, answer.u8()?);
+    let (id, due_at) = (answer.id()?, answer.u48()?);
+    let reply = |outcome| -> Result<PutReply, Error> {
+        Ok(PutReply { id, outcome, state: state(seen)?, due_at })
+    };
+    Ok(match outcome {
+        0 => Ok(reply(PutOutcome::Created)?),
+        1 | 7 => Ok(reply(PutOutcome::Duplicate)?),
+        2 => Ok(PutReply { id, outcome: PutOutcome::Replaced, state: state(seen)?, due_at }),
+        3 => Err(key_taken(id, state(seen)?.unwrap_or(State::Ready))),
+        4 => Err(jobs_full(topic, due_at, settings.jobs_max.unwrap_or(0))),
+        5 => {
+            let max = settings.bytes_max.unwrap_or(0);
+            Err(bytes_full(topic, due_at, due_at.saturating_add(bytes), max))
+        }
+        6 => Err(no_memory()),
+        8 => Err(key_held(id)),
+        _ => return Err(strange("a put came to nothing known")),
+    })
+}
+
+/// The state of this number; 255 is none.
+pub(crate) fn state(number: u8) -> Result<Option<State>, Error> {
+    Ok(Some(match number {
+        0 => State::Delayed,
+        1 => State::Ready,
+        2 => State::Leased,
+        3 => State::Dead,
+        255 => return Ok(None),
+        _ => return Err(strange("a job has no such state")),
+    }))
+}
+
+/// What the job costs against byte limits: body, key and headers.
+pub(crate) fn content_bytes(put: &Put) -> u64 {
+    let headers = put.headers.as_ref().map_or(0, |headers| {
+        headers.iter().map(|(name, value)| name.len() + value.len()).sum()
+    });
+    (put.body.len() + put.key.as_ref().map_or(0, Bytes::len) + headers) as u64
+}
+
+/// What counts for the limit of a flight: the bytes that it carries.
+pub(crate) fn weight(put: &Put) -> usize {
+    put.body.len() + 512
+}
+
+/// The priority it asks for.
+pub(crate) fn priority(put: &Put) -> u32 {
+    put.priority.unwrap_or(PRIORITY_DEFAULT)
+}
+
+/// Shards are the high bits of an id.
+pub(crate) const SHARD_SHIFT: u32 = 40;
+
+/// The shard an id belongs to.
+pub(crate) fn shard_of(id: JobId) -> u32 {
+    // 24 bits are left.
+    (id.0 >> SHARD_SHIFT) as u32
+}

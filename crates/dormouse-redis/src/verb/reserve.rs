@@ -1,0 +1,110 @@
+//! reserve, in words of the script.
+
+use bytes::Bytes;
+use dormouse_core::error::Error;
+use dormouse_core::job::{JobId, Token};
+use dormouse_core::limits::REPLY_BYTES_MAX;
+use dormouse_core::op::LeasedJob;
+use dormouse_core::topic::TopicName;
+
+use crate::wire::progress::KEY_LOST;
+use crate::wire::{Op, Reader, Records, Writer, record};
+
+/// An instant that never comes: the end of a zone of scores.
+pub(crate) const NEVER: u64 = (1 << 45) - 1;
+
+/// What reserve sorts visible jobs by, smallest first: priority, due time, id.
+pub(crate) type Rank = (u32, u64, JobId);
+
+/// A look for jobs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Look {
+    pub(crate) max: usize,
+    pub(crate) ttr_ms: Option<u64>,
+    /// Give only what comes before this one.
+    pub(crate) bound: Option<Rank>,
+    /// Whoever gets less than `max` waits for more.
+    pub(crate) waits: bool,
+}
+
+pub(crate) fn op(look: Look) -> Op {
+    let text = |number: u64| Bytes::from(number.to_string());
+    let bound = look.bound.map_or_else(Bytes::new, |(priority, due_at, id)| {
+        Writer::default().u32(priority).u48(due_at).id(id).take()
+    });
+    let args = vec![
+        text(look.max as u64),
+        look.ttr_ms.map_or_else(Bytes::new, text),
+        text(REPLY_BYTES_MAX),
+        bound,
+        Bytes::from_static(if look.waits { b"1" } else { b"" }),
+    ];
+    Op::new("reserve", args)
+}
+
+/// What a look came to.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    pub(crate) jobs: Vec<LeasedJob>,
+    /// Reserve gives nothing until then; 0 = it gives.
+    pub(crate) paused_until: u64,
+    /// No lease ends before; `None` = none ends.
+    pub(crate) lease_end: Option<u64>,
+    /// The first job of each priority that was looked at; `None` = there is none.
+    pub(crate) heads: Vec<(u32, Option<(u64, JobId)>)>,
+}
+
+/// Reads the answer; jobs whose record went while an answer was lost are left out.
+pub(crate) fn read(
+    answer: &mut Reader<'_>,
+    records: &mut Records,
+    topic: &TopicName,
+    now_ms: u64,
+) -> Result<Seen, Error> {
+    let paused_until = answer.u48()?;
+    let lease_end = Some(answer.u48()?).filter(|&at| at > 0 && at < NEVER);
+    let count = answer.u16()?;
+    let mut jobs = Vec::with_capacity(usize::from(count));
+    for _ in 0..count {
+        jobs.extend(read_job(answer, &records.next()?, topic, now_ms)?);
+    }
+    let count = answer.u8()?;
+    let mut heads = Vec::with_capacity(usize::from(count));
+    for _ in 0..count {
+        let (priority, due_at, id) = (answer.u32()?, answer.u48()?, answer.id()?);
+        heads.push((priority, (id != JobId(0)).then_some((due_at, id))));
+    }
+    Ok(Seen { jobs, paused_until, lease_end, heads })
+}
+
+/// One leased job; `None` = its record is there no more.
+pub(crate) fn read_job(
+    answer: &mut Reader<'_>,
+    text: &Bytes,
+    topic: &TopicName,
+    now_ms: u64,
+) -> Result<Option<LeasedJob>, Error> {
+    let (id, fence, attempt) = (answer.id()?, answer.u64()?, answer.u32()?);
+    let (due_at, expires_at, ttr_ms) = (answer.u48()?, answer.u48()?, answer.u48()?);
+    let (priority, flags) = (answer.u32()?, answer.u8()?);
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let (content, _) = record::decode(text)?;
+    Ok(Some(LeasedJob {
+        topic: topic.clone(),
+        id,
+        key: content.key.filter(|_| flags & KEY_LOST == 0),
+        token: Token { id, fence },
+        attempt,
+        due_at,
+        put_at: content.put_at,
+        late_ms: now_ms.saturating_sub(due_at),
+        expires_at,
+        ttr_ms,
+        priority,
+        headers: content.headers,
+        body: content.body,
+        body_kind: content.body_kind,
+    }))
+}

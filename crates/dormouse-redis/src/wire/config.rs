@@ -1,0 +1,73 @@
+//! What servers agree on about a partition: the topic's settings and the priorities in use. It is
+//! kept in field `g` of `s`, with its version in `v`; every script checks the version.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use dormouse_core::error::Error;
+use dormouse_core::topic::Settings;
+
+use super::record::{decode_backoff, encode_backoff};
+use super::{Reader, Writer};
+
+/// A partition's configuration in one version.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Config {
+    pub(crate) version: u64,
+    /// In use, ascending.
+    pub(crate) priorities: Vec<u32>,
+    /// Of the topic; limits are those of the whole topic.
+    pub(crate) settings: Settings,
+}
+
+impl Config {
+    pub(crate) fn encode(&self) -> Bytes {
+        let mut to = Writer::default();
+        to.u16(u16::try_from(self.priorities.len()).unwrap_or(u16::MAX));
+        for &priority in &self.priorities {
+            to.u32(priority);
+        }
+        let settings = &self.settings;
+        for value in [
+            settings.ttr_ms,
+            settings.attempts_max.map(u64::from),
+            settings.jobs_max,
+            settings.bytes_max,
+            settings.dead_ttl_ms,
+            settings.dead_max,
+        ] {
+            to.u8(u8::from(value.is_some())).u64(value.unwrap_or(0));
+        }
+        let backoff = settings.backoff.as_deref().map(encode_backoff).unwrap_or_default();
+        to.short_bytes(&backoff).take()
+    }
+
+    /// The configuration of this version; an empty text is the one nobody has written yet.
+    pub(crate) fn decode(version: u64, text: &[u8]) -> Result<Config, Error> {
+        if text.is_empty() {
+            return Ok(Config { version, ..Config::default() });
+        }
+        let mut from = Reader::new(text);
+        let count = from.u16()?;
+        let priorities = (0..count).map(|_| from.u32()).collect::<Result<_, _>>()?;
+        let mut value = || -> Result<Option<u64>, Error> {
+            let given = from.u8()? == 1;
+            let value = from.u64()?;
+            Ok(given.then_some(value))
+        };
+        let mut settings = Settings {
+            ttr_ms: value()?,
+            attempts_max: value()?.map(|value| u32::try_from(value).unwrap_or(u32::MAX)),
+            jobs_max: value()?,
+            bytes_max: value()?,
+            dead_ttl_ms: value()?,
+            dead_max: value()?,
+            backoff: None,
+        };
+        let backoff = from.short_bytes()?;
+        if !backoff.is_empty() {
+            settings.backoff = Some(Arc::new(decode_backoff(backoff)?));
+        }
+        Ok(Config { version, priorities, settings })
+    }
+}

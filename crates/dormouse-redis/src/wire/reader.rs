@@ -1,0 +1,66 @@
+//! Reading what a script packed.
+
+use dormouse_core::error::Error;
+use dormouse_core::job::JobId;
+
+use super::strange;
+
+/// Reads numbers and bytes one after the other.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Reader<'a> {
+        Reader(bytes)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// What has not been read.
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        self.0
+    }
+
+    pub(crate) fn bytes(&mut self, count: usize) -> Result<&'a [u8], Error> {
+        let (taken, rest) =
+            self.0.split_at_checked(count).ok_or_else(|| strange("it is cut short"))?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    fn number(&mut self, bytes: usize) -> Result<u64, Error> {
+        Ok(self.bytes(bytes)?.iter().fold(0, |number, &byte| number << 8 | u64::from(byte)))
+    }
+
+    pub(crate) fn u8(&mut self) -> Result<u8, Error> {
+        Ok(self.number(1)? as u8)
+    }
+
+    pub(crate) fn u16(&mut self) -> Result<u16, Error> {
+        Ok(self.number(2)? as u16)
+    }
+
+    pub(crate) fn u32(&mut self) -> Result<u32, Error> {
+        Ok(self.number(4)? as u32)
+    }
+
+    pub(crate) fn u48(&mut self) -> Result<u64, Error> {
+        self.number(6)
+    }
+
+    pub(crate) fn u64(&mut self) -> Result<u64, Error> {
+        self.number(8)
+    }
+
+    pub(crate) fn id(&mut self) -> Result<JobId, Error> {
+        Ok(JobId(self.number(8)?))
+    }
+
+    /// Bytes with their length before them.
+    pub(crate) fn short_bytes(&mut self) -> Result<&'a [u8], Error> {
+        let length = self.u16()?;
+        self.bytes(usize::from(length))
+    }
+}
