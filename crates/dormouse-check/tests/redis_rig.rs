@@ -1,9 +1,15 @@
 //! The rig of real Redis servers does what its tests rely on.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use dormouse_check::redis::{Append, NODE_TIMEOUT, RedisCluster, RedisConfig, RedisServer, Reply};
+use dormouse_check::redis::{
+    Append, IsolatedCluster, NODE_TIMEOUT, RedisCluster, RedisConfig, RedisServer, Reply, Spot,
+};
 
 fn is_process(pid: u32) -> bool {
     Path::new(&format!("/proc/{pid}")).exists()
@@ -166,4 +172,166 @@ fn a_real_process_cluster_answers_ask_then_moved_while_a_slot_moves() {
     assert_eq!(cluster.primary_of(slot), to);
     assert_eq!(cluster.move_slot(slot, to, from, Duration::from_millis(1)), 3);
     assert_eq!(cluster.command_on(from, &["GET", keys[0]]).text(), keys[0]);
+}
+
+/// Whether a server answers a client in the network of a spot.
+fn answers(net: &IsolatedCluster, from: Spot, node: usize) -> bool {
+    let address = net.cluster().nodes()[node].address().parse().expect("an address");
+    let patience = Duration::from_millis(300);
+    net.run_in(from, || std::net::TcpStream::connect_timeout(&address, patience).is_ok())
+}
+
+#[test]
+fn a_real_process_partition_separates_a_primary_and_its_client_from_the_rest() {
+    let Some(mut net) = IsolatedCluster::start(2) else { return };
+    let (near, far) = (Spot::Client(0), Spot::Client(1));
+    let slot = net.cluster().slot_of("k");
+    let primary = net.cluster().primary_of(slot);
+    let replica = net.cluster().replica_of(primary);
+    let all = [near, far, Spot::Host, Spot::Node(replica)];
+    assert!(all.iter().all(|from| answers(&net, *from, primary)));
+
+    net.cut(&[Spot::Node(primary), near]);
+    assert_eq!(all.map(|from| answers(&net, from, primary)), [true, false, false, false]);
+    assert_eq!(all.map(|from| answers(&net, from, replica)), [false, true, true, true]);
+    // The old primary takes a write that nobody else will know.
+    assert_eq!(net.cluster().command_on(primary, &["SET", "k", "lost"]).text(), "OK");
+    let took = net.cluster().await_failover(slot);
+    eprintln!("redis_rig: failover of a primary that is cut off in {took:?}");
+    assert_eq!(net.cluster().primary_of(slot), replica);
+    let refused = net.cluster().command_on(primary, &["SET", "k", "late"]);
+    assert!(refused.error().is_some_and(|text| text.starts_with("CLUSTERDOWN")), "{refused:?}");
+    assert_eq!(net.cluster().command_on(replica, &["SET", "k", "kept"]).text(), "OK");
+
+    net.heal();
+    net.cluster().await_whole();
+    assert!(all.iter().all(|from| answers(&net, *from, primary)));
+    assert_eq!(net.cluster().replica_of(replica), primary);
+    assert_eq!(net.cluster().command_on(replica, &["GET", "k"]).text(), "kept");
+}
+
+#[test]
+fn a_real_process_in_a_clients_place_is_reached_while_it_is_cut_off() {
+    let Some(mut net) = IsolatedCluster::start(1) else { return };
+    net.cut(&[Spot::Client(0)]);
+    let listener = net.run_in(Spot::Client(0), || std::net::TcpListener::bind("0.0.0.0:0"));
+    let port = listener.as_ref().unwrap().local_addr().unwrap().port();
+    std::net::TcpStream::connect((net.near_address(0), port)).unwrap();
+    assert!(!answers(&net, Spot::Client(0), 0));
+
+    let output = net.command_in(Spot::Client(0), "ip").args(["-o", "link"]).output().unwrap();
+    let links = String::from_utf8(output.stdout).unwrap();
+    assert!(links.contains("eth0") && links.contains("near"), "{links}");
+}
+
+/// Set for a test that is to be killed by another one.
+const VICTIM: &str = "DORMOUSE_REDIS_RIG_VICTIM";
+
+/// What must not be left behind.
+#[derive(Debug)]
+struct Traces {
+    pids: Vec<u32>,
+    /// Network links, directories.
+    paths: Vec<PathBuf>,
+    /// Network namespaces.
+    networks: BTreeSet<PathBuf>,
+}
+
+impl Traces {
+    fn of(server: &RedisServer, net: Option<&IsolatedCluster>) -> Traces {
+        let servers = net.map(|net| net.cluster().nodes()).unwrap_or_default();
+        let cables = net.map(IsolatedCluster::cables).unwrap_or_default();
+        let cables = cables.iter().map(|cable| Path::new("/sys/class/net").join(cable));
+        let dirs = servers.iter().chain([server]).map(|server| server.dir().to_owned());
+        let held = net.map(IsolatedCluster::processes).unwrap_or_default();
+        Traces {
+            paths: cables.chain(dirs).collect(),
+            networks: held.iter().filter_map(|pid| network_of(&pid.to_string())).collect(),
+            pids: held.into_iter().chain([server.pid()]).collect(),
+        }
+    }
+
+    /// Panics if they are not all there.
+    fn check_present(&self) {
+        assert!(self.pids.iter().all(|pid| is_process(*pid)), "{self:?}");
+        assert!(self.paths.iter().all(|path| path.exists()), "{self:?}");
+    }
+
+    fn is_gone(&self) -> bool {
+        !self.pids.iter().any(|pid| is_process(*pid)) && !self.paths.iter().any(|p| p.exists())
+    }
+
+    /// Whether no process is in the networks any more: then the kernel takes them down.
+    fn is_left(&self) -> bool {
+        let processes = fs::read_dir("/proc").expect("there are processes").flatten();
+        let networks = processes.filter_map(|p| network_of(&p.file_name().to_string_lossy()));
+        networks.collect::<BTreeSet<_>>().is_disjoint(&self.networks)
+    }
+}
+
+fn network_of(pid: &str) -> Option<PathBuf> {
+    fs::read_link(format!("/proc/{pid}/ns/net")).ok()
+}
+
+#[test]
+fn a_real_process_network_leaves_nothing_behind() {
+    let Some(mut net) = IsolatedCluster::start(1) else { return };
+    net.cut(&[Spot::Node(0), Spot::Client(0)]);
+    let server = RedisServer::start(RedisConfig::default());
+    let traces = Traces::of(&server, Some(&net));
+    assert_eq!(traces.networks.len(), 8, "six nodes, a client, the switch: {traces:?}");
+    assert_eq!(net.cables().len(), 2, "this machine's and the client's: {traces:?}");
+    traces.check_present();
+    drop((net, server));
+    // At once, not some time later: the next test may get the same addresses.
+    assert!(traces.is_gone() && traces.is_left(), "{traces:?}");
+}
+
+/// Not a test by itself: tells what it started, and waits.
+#[test]
+fn a_real_process_waits_to_be_killed() {
+    if std::env::var_os(VICTIM).is_none() {
+        return;
+    }
+    let mut server = RedisServer::start(RedisConfig::default());
+    server.freeze();
+    let net = IsolatedCluster::start(1);
+    let Traces { pids, paths, networks } = Traces::of(&server, net.as_ref());
+    // Lines of their own: the harness may have begun one.
+    println!();
+    pids.iter().for_each(|pid| println!("pid {pid}"));
+    paths.iter().for_each(|path| println!("path {}", path.display()));
+    networks.iter().for_each(|network| println!("network {}", network.display()));
+    println!("told");
+    loop {
+        std::thread::park();
+    }
+}
+
+#[test]
+fn a_real_process_that_is_killed_leaves_nothing_behind() {
+    let mut victim = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "a_real_process_waits_to_be_killed", "--nocapture"])
+        .env(VICTIM, "1")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(victim.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let lines: Vec<String> = lines.take_while(|line| line != "told").collect();
+    let told = |kind| lines.iter().filter_map(move |line| line.strip_prefix(kind));
+    let traces = Traces {
+        pids: told("pid ").map(|pid| pid.parse().unwrap()).collect(),
+        paths: told("path ").map(PathBuf::from).collect(),
+        networks: told("network ").map(PathBuf::from).collect(),
+    };
+    assert!(!traces.pids.is_empty());
+    traces.check_present();
+
+    victim.kill().unwrap();
+    victim.wait().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !traces.is_gone() || !traces.is_left() {
+        assert!(Instant::now() < deadline, "something is left behind: {traces:?}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }

@@ -7,6 +7,8 @@
 mod cluster;
 mod config;
 mod info;
+mod isolated;
+mod network;
 mod ports;
 pub mod reply;
 mod server;
@@ -18,6 +20,7 @@ mod wait;
 pub use cluster::{NODE_TIMEOUT, RedisCluster, SLOTS};
 pub use config::{Append, RedisConfig};
 pub use info::SlowCall;
+pub use isolated::{IsolatedCluster, Spot};
 pub use reply::Reply;
 pub use server::RedisServer;
 pub use slot_move::SlotMove;

@@ -150,8 +150,9 @@ impl RedisServer {
         let text = self.config.lines(self.port(), self.dir(), &self.socket());
         fs::write(&config, text).map_err(|error| format!("{}: {error}", config.display()))?;
         let words = self.words(&config)?;
-        let process = self.process.insert(Supervised::start(&words, &self.dir.path().join("log")));
-        let (socket, pid) = (self.dir.path().join("socket"), process.pid());
+        let (socket, dir) = (self.socket(), self.dir.path());
+        let process = Supervised::start(&words, &self.log_path(), Some(dir));
+        let pid = process.pid();
         let is_serving = until("redis-server", PATIENCE, || match ask(&socket, &["PING"]) {
             // While it loads its file it answers with an error.
             Ok(reply) if reply.error().is_none() => Ok(true),
@@ -159,9 +160,10 @@ impl RedisServer {
             _ => Ok(false),
         });
         if is_serving {
+            self.process = Some(process);
             return Ok(());
         }
-        self.process = None;
+        process.kill();
         Err(self.log())
     }
 

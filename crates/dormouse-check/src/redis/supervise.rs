@@ -10,16 +10,28 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// `$0` is the log, the arguments are the program. Lines of the input are names of signals.
+/// `$0` is the log, `$1` a directory that goes with the child, the rest is the program. Lines of
+/// the input are names of signals, or `keep`: the directory is to stay.
 ///
-/// The shell waits for the child only at the end, so until then its id is nobody else's.
+/// The shell waits for the child only at the end, so until then its id is nobody else's. When this
+/// process ends while the child is stopped, the kernel hangs up on both of them: the shell must
+/// not end by that.
 const SCRIPT: &str = r#"
+trap '' HUP
+dir=$1
+shift
 "$@" </dev/null >>"$0" 2>&1 &
 echo $!
-while read -r signal; do kill -s "$signal" $!; echo $?; done
-kill -s CONT $! 2>/dev/null
-kill -s KILL $! 2>/dev/null
+while read -r word; do
+  case $word in
+    keep) dir= ;;
+    *) kill -s "$word" $! ;;
+  esac
+  echo $?
+done
+kill -s KILL $!
 wait
+[ -z "$dir" ] || rm -rf "$dir"
 "#;
 
 /// A running child and its guard.
@@ -33,10 +45,13 @@ pub(super) struct Supervised {
 }
 
 impl Supervised {
-    pub(super) fn start(words: &[String], log: &Path) -> Supervised {
+    /// Starts a program; what it prints goes to `log`. The directory is removed after it, unless
+    /// it is killed by [`kill`](Self::kill).
+    pub(super) fn start(words: &[String], log: &Path, dir: Option<&Path>) -> Supervised {
         let mut guard = Command::new("sh")
             .args(["-c", SCRIPT])
             .arg(log)
+            .arg(dir.unwrap_or(Path::new("")))
             .args(words)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -58,14 +73,12 @@ impl Supervised {
 
     /// Sends a signal by its short name.
     pub(super) fn signal(&mut self, name: &str) {
-        let input = self.input.as_mut().expect("the guard reads until the end");
-        writeln!(input, "{name}").expect("the guard reads");
-        assert_eq!(self.line(), "0", "SIG{name} to {}", self.pid);
+        self.tell(name);
     }
 
-    /// kill -9, and waits until it is gone.
+    /// kill -9, and waits until it is gone; its directory stays.
     pub(super) fn kill(mut self) {
-        self.end();
+        self.tell("keep");
     }
 
     /// Whether it has not ended by itself.
@@ -81,16 +94,18 @@ impl Supervised {
         line.trim_end().to_owned()
     }
 
-    fn end(&mut self) {
-        drop(self.input.take());
-        // The second time there is nothing to wait for.
-        let _ = self.guard.wait();
+    fn tell(&mut self, word: &str) {
+        let input = self.input.as_mut().expect("the guard reads until the end");
+        writeln!(input, "{word}").expect("the guard reads");
+        assert_eq!(self.line(), "0", "{word} for process {}", self.pid);
     }
 }
 
 impl Drop for Supervised {
     fn drop(&mut self) {
-        self.end();
+        drop(self.input.take());
+        // Nothing can be done about a guard that is gone.
+        let _ = self.guard.wait();
     }
 }
 
@@ -98,9 +113,9 @@ impl Drop for Supervised {
 mod tests {
     use super::*;
 
-    fn sleeper() -> Supervised {
+    fn sleeper(dir: Option<&Path>) -> Supervised {
         let words = ["sleep", "1000"].map(str::to_owned);
-        Supervised::start(&words, Path::new("/dev/null"))
+        Supervised::start(&words, Path::new("/dev/null"), dir)
     }
 
     fn is_there(pid: u32) -> bool {
@@ -109,7 +124,7 @@ mod tests {
 
     #[test]
     fn a_child_that_is_stopped_ends_with_its_guard_too() {
-        let mut child = sleeper();
+        let mut child = sleeper(None);
         let pid = child.pid();
         assert!(child.is_running());
         child.signal("STOP");
@@ -119,11 +134,20 @@ mod tests {
 
     #[test]
     fn a_child_that_ended_by_itself_is_seen() {
-        let mut child = sleeper();
+        let mut child = sleeper(None);
         child.signal("TERM");
         super::super::wait::until("its end", std::time::Duration::from_secs(10), || {
             if child.is_running() { Err("it runs".to_owned()) } else { Ok(()) }
         });
         assert!(is_there(child.pid()), "its number is kept until the guard is gone");
+    }
+
+    #[test]
+    fn a_directory_goes_with_its_child_but_not_by_a_kill() {
+        let dir = tempfile::tempdir().unwrap();
+        sleeper(Some(dir.path())).kill();
+        assert!(dir.path().is_dir());
+        drop(sleeper(Some(dir.path())));
+        assert!(!dir.path().exists());
     }
 }
