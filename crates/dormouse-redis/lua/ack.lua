@@ -1,8 +1,6 @@
 -- ack: tokens (id c8, fence I8 each) in one argument.
 -- Answers per token: outcome B (0 done, 2 gone, 3 lost).
 
-local DONE, DIED, GONE, LOST = 0, 1, 2, 3
-
 -- Whether a job that was leased for the last time is dead by now.
 local function is_spent(id, p)
     if band(p.flags, LAST) == 0 then

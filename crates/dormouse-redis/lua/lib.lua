@@ -53,6 +53,19 @@ local function is_before(a, b)
     return a_number < b_number
 end
 
+-- The verbs of this flight. Others are not defined: every script runs from its first line, and making
+-- the functions of all verbs takes longer than what most flights do.
+local wanted, rare = {}, false
+do
+    local often = { put = true, reserve = true, ack = true, nack = true, release = true, extend = true }
+    local at = 12
+    while ARGV[at] do
+        wanted[ARGV[at]] = true
+        rare = rare or not often[ARGV[at]]
+        at = at + 2 + tonumber(ARGV[at + 1])
+    end
+end
+
 local verbs = {}
 local state = {} -- fields of s: as they are, then as they become
 local changed = {} -- fields of s to be written
@@ -333,6 +346,10 @@ local function sweep()
     sweep_holds(SWEEP)
     return trim_dead(SWEEP)
 end
+
+-- What becomes of a token or target, and what may be given with it.
+local DONE, DIED, GONE, LOST = 0, 1, 2, 3
+local GIVEN_DELAY, GIVEN_PRIORITY, GIVEN_ERROR = 1, 2, 4
 
 -- What a request with this record and progress looks like to a server that reads it: appended to
 -- the answer's records.

@@ -2,8 +2,6 @@
 -- priority I4; then the error. Answers per token: outcome B (0 done, 1 died, 2 gone, 3 lost),
 -- due I6 (died: when), attempts I4.
 
-local GIVEN_DELAY, GIVEN_PRIORITY, GIVEN_ERROR = 1, 2, 4
-
 local function end_lease(at, spends)
     local id, fence, given, delay, priority = unpack_struct('>c8I8BI6I4', ARGV[at])
     local found = locate(id)

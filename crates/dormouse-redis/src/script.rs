@@ -5,15 +5,39 @@ use std::sync::Arc;
 
 use crate::link::Script;
 
-/// In this order: a file uses what those before it define.
+/// In this order: a file uses what those before it define. Verbs are defined only in flights that
+/// have them, see `wanted` in lib.lua.
 const FILES: &[&str] = &[
     include_str!("../lua/lib.lua"),
+    "if wanted.put then\n",
     include_str!("../lua/put.lua"),
-    include_str!("../lua/reserve.lua"),
+    "end\nif wanted.ack then\n",
     include_str!("../lua/ack.lua"),
+    "end\nif wanted.nack or wanted.release then\n",
     include_str!("../lua/backoff.lua"),
     include_str!("../lua/nack.lua"),
+    "end\nif wanted.extend then\n",
     include_str!("../lua/extend.lua"),
+    "end\nif wanted.reserve or rare then\n",
+    include_str!("../lua/reserve.lua"),
+    "if rare then\n",
+    include_str!("../lua/target.lua"),
+    include_str!("../lua/lanes.lua"),
+    include_str!("../lua/cancel.lua"),
+    include_str!("../lua/reschedule.lua"),
+    include_str!("../lua/kill.lua"),
+    include_str!("../lua/revive.lua"),
+    include_str!("../lua/kick.lua"),
+    include_str!("../lua/reserve_id.lua"),
+    include_str!("../lua/get.lua"),
+    include_str!("../lua/peek.lua"),
+    include_str!("../lua/list.lua"),
+    include_str!("../lua/stats.lua"),
+    include_str!("../lua/forecast.lua"),
+    include_str!("../lua/purge.lua"),
+    include_str!("../lua/pause.lua"),
+    include_str!("../lua/lock.lua"),
+    "end\nend\n",
     include_str!("../lua/main.lua"),
 ];
 

@@ -9,8 +9,8 @@ use super::ack::ended;
 use crate::wire::{Op, Reader, Writer};
 
 const GIVEN_DELAY: u8 = 1;
-const GIVEN_PRIORITY: u8 = 2;
-const GIVEN_ERROR: u8 = 4;
+pub(super) const GIVEN_PRIORITY: u8 = 2;
+pub(super) const GIVEN_ERROR: u8 = 4;
 
 /// How a lease is to end, checked.
 #[derive(Clone, Debug)]

@@ -1,0 +1,23 @@
+//! cancel, in words of the script.
+
+use bytes::Bytes;
+use dormouse_core::error::Error;
+use dormouse_core::op::{Cancel, Changed, Target};
+use dormouse_core::refusal::cancel_leased;
+
+use super::target;
+use crate::wire::{Op, Reader};
+
+pub(crate) fn op<'a>(cancels: impl Iterator<Item = &'a Cancel>) -> Op {
+    let unless_leased = |given| Bytes::from_static(if given { b"1" } else { b"" });
+    let args =
+        cancels.flat_map(|item| [target::arg(&item.target), unless_leased(item.unless_leased)]);
+    Op::new("cancel", args.collect())
+}
+
+pub(crate) fn read(
+    answer: &mut Reader<'_>,
+    target: &Target,
+) -> Result<Result<Changed, Error>, Error> {
+    target::changed(answer, target, |id, _| cancel_leased(id))
+}

@@ -1,0 +1,15 @@
+//! pause and resume, in words of the script. Their answers say nothing.
+
+use bytes::Bytes;
+
+use crate::wire::Op;
+
+/// For so long, or until resumed.
+pub(crate) fn op(for_ms: Option<u64>) -> Op {
+    let until = for_ms.map_or_else(|| Bytes::from_static(b"i"), |ms| Bytes::from(ms.to_string()));
+    Op::new("pause", vec![until])
+}
+
+pub(crate) fn op_resume() -> Op {
+    Op::new("pause", vec![Bytes::new()])
+}

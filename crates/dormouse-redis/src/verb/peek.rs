@@ -1,0 +1,22 @@
+//! peek, in words of the script.
+
+use dormouse_core::error::Error;
+use dormouse_core::job::State;
+use dormouse_core::op::JobView;
+use dormouse_core::topic::TopicName;
+
+use super::get::read_view;
+use super::target::state_number;
+use crate::wire::{Op, Reader, Records, Writer};
+
+pub(crate) fn op(state: State) -> Op {
+    Op::new("peek", vec![Writer::default().u8(state_number(state)).take()])
+}
+
+pub(crate) fn read(
+    answer: &mut Reader<'_>,
+    records: &mut Records,
+    topic: &TopicName,
+) -> Result<Option<JobView>, Error> {
+    read_view(answer, records, topic)?.transpose()
+}

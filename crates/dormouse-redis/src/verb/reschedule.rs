@@ -1,0 +1,29 @@
+//! reschedule, in words of the script.
+
+use dormouse_core::error::Error;
+use dormouse_core::op::{Changed, Reschedule, Target};
+use dormouse_core::refusal::cannot_move;
+
+use super::target;
+use crate::wire::{Op, Reader, Writer};
+
+/// The items are checked.
+pub(crate) fn op<'a>(moves: impl Iterator<Item = &'a Reschedule>) -> Op {
+    let due = |item: &Reschedule| {
+        let (clock, value_ms) = match (item.delay_ms, item.at_ms) {
+            (_, Some(at_ms)) => (1, at_ms),
+            (Some(delay_ms), None) => (0, delay_ms),
+            (None, None) => (2, 0),
+        };
+        Writer::default().u8(clock).u48(u64::try_from(value_ms).unwrap_or(0)).take()
+    };
+    let args = moves.flat_map(|item| [target::arg(&item.target), due(item)]);
+    Op::new("reschedule", args.collect())
+}
+
+pub(crate) fn read(
+    answer: &mut Reader<'_>,
+    target: &Target,
+) -> Result<Result<Changed, Error>, Error> {
+    target::changed(answer, target, cannot_move)
+}
