@@ -28,7 +28,7 @@ struct Member {
 
 /// The way to a node for calls that wait for its replicas.
 pub(super) struct Convoy {
-    wire: Arc<Wire>,
+    pub(super) wire: Arc<Wire>,
     wait_ms: u64,
     /// The task that leads the convoys begins with the first call, and ends with this.
     members: OnceLock<mpsc::UnboundedSender<Member>>,
@@ -43,7 +43,7 @@ impl Convoy {
     pub(super) async fn send(&self, commands: Commands, replicas: u32) -> Result<Landed, Verdict> {
         let (answer, answered) = oneshot::channel();
         let members = self.members.get_or_init(|| self.start());
-        let unsent = Verdict::Again { reconnect: true };
+        let unsent = Verdict::Again;
         if members.send(Member { commands, replicas, answer }).is_err() {
             return Err(unsent);
         }
@@ -104,7 +104,7 @@ fn answer_all(convoy: &mut Vec<Member>, mut replies: Vec<Value>, sent_at: Instan
 
 /// The script's own error first: if it did not run, what WAIT said is about others.
 fn landed(reply: Option<Value>, waited: &Result<u64, Verdict>) -> Result<(Value, u64), Verdict> {
-    let reply = reply.ok_or(Verdict::Again { reconnect: true })?;
+    let reply = reply.ok_or(Verdict::Again)?;
     let value = checked(reply).map_err(|error| Verdict::of_reply(&error))?;
     Ok((value, waited.clone()?))
 }
@@ -113,6 +113,6 @@ fn count_of(reply: Option<Value>) -> Result<u64, Verdict> {
     match reply.map(checked) {
         Some(Ok(Value::Int(count))) => Ok(u64::try_from(count).unwrap_or_default()),
         Some(Err(error)) => Err(Verdict::of_reply(&error)),
-        _ => Err(Verdict::Again { reconnect: true }),
+        _ => Err(Verdict::Again),
     }
 }

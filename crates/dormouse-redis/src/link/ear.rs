@@ -87,7 +87,8 @@ pub(super) async fn hear(hall: Hall, address: Address) {
     }
 }
 
-/// Passes messages on at once, and everything else to the ear.
+/// Passes messages on at once, and to the ear what is not a reply to it: of thousands of
+/// confirmations each would make it look at everything again.
 fn listener(
     hints: mpsc::UnboundedSender<Hint>,
     tell: mpsc::UnboundedSender<PushInfo>,
@@ -99,6 +100,7 @@ fn listener(
             };
             hints.send(Hint::Message { channel, payload }).map_err(|_| ())
         }
+        (PushKind::SSubscribe, _) => Ok(()),
         _ => tell.send(push).map_err(|_| ()),
     }
 }
@@ -140,7 +142,7 @@ impl Ear<'_> {
                 Err(Broken) => return,
             };
             let is_well = tokio::select! {
-                push = pushes.recv() => push.is_some_and(|push| self.take(&push)),
+                is_well = self.watch(&mut pushes) => is_well,
                 changed = changes.changed() => changed.is_ok(),
                 changed = map.changed() => changed.is_ok(),
                 () = sleep(wait) => self.ping().await,
@@ -227,18 +229,21 @@ impl Ear<'_> {
         if is_mine || matches!(reply, Value::ServerError(_)) { Ok(()) } else { Err(Broken) }
     }
 
-    /// False if the connection is of no more use.
-    fn take(&mut self, push: &PushInfo) -> bool {
-        match (&push.kind, push.data.first().and_then(bytes_of)) {
-            (PushKind::Disconnection, _) => false,
-            (PushKind::SUnsubscribe, Some(channel)) if self.subscribed.remove(&channel) => {
-                // Unasked: the slot has moved. Nothing was under way, so no reply was displaced.
-                self.hall.lose(Some(&HashSet::from([channel])), self.address);
-                self.hall.net.refresh_soon();
-                true
+    /// Ends when there is something to do: true if channels were lost, false if the connection was.
+    async fn watch(&mut self, pushes: &mut mpsc::UnboundedReceiver<PushInfo>) -> bool {
+        while let Some(push) = pushes.recv().await {
+            match (&push.kind, push.data.first().and_then(bytes_of)) {
+                (PushKind::Disconnection, _) => return false,
+                (PushKind::SUnsubscribe, Some(channel)) if self.subscribed.remove(&channel) => {
+                    // Unasked: the slot has moved. Nothing was under way, so no reply was displaced.
+                    self.hall.lose(Some(&HashSet::from([channel])), self.address);
+                    self.hall.net.refresh_soon();
+                    return true;
+                }
+                _ => {}
             }
-            _ => true,
         }
+        false
     }
 
     async fn ping(&mut self) -> bool {

@@ -167,7 +167,7 @@ impl Journey<'_> {
         let asked = self.asked.take();
         let is_asking = asked.is_some();
         let Some(node) = asked.or_else(|| self.net.owner(self.call.slot)) else {
-            return Err((None, Verdict::Again { reconnect: false }));
+            return Err((None, Verdict::Again));
         };
         match self.send(&node, is_asking).await {
             Ok(landed) => Ok(landed),
@@ -215,7 +215,10 @@ impl Journey<'_> {
             }
             (Verdict::Elsewhere, _) => Ok(()),
             (Verdict::Fatal(error), _) => Err(error),
-            _ => {
+            (verdict, node) => {
+                if let (Verdict::Demoted, Some(node)) = (verdict, node) {
+                    node.distrust();
+                }
                 self.rest().await;
                 Ok(())
             }

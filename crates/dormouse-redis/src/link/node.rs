@@ -42,7 +42,7 @@ impl Node {
         let mut pipeline = Pipeline::new();
         commands.add_to(&mut pipeline);
         let (mut replies, sent_at) = exchange(&self.calls, &pipeline).await?;
-        let value = replies.pop().ok_or(Verdict::Again { reconnect: true })?;
+        let value = replies.pop().ok_or(Verdict::Again)?;
         let value = checked(value).map_err(|error| Verdict::of_reply(&error))?;
         Ok(Landed { value, sent_at, landed_at: clock::now(), replicas: u64::MAX })
     }
@@ -70,9 +70,10 @@ impl Node {
         }
     }
 
-    /// A node that keeps silent gets a new connection for what comes next.
+    /// A node that keeps silent, or is not what it was, gets new connections for what comes next.
     pub(super) fn distrust(&self) {
         self.calls.close();
+        self.convoy.wire.close();
     }
 }
 
@@ -109,7 +110,7 @@ pub(super) async fn exchange(
         Ok(replies) if replies.len() == pipeline.len() => Ok((replies, sent_at)),
         Ok(_) => {
             wire.discard(&line);
-            Err(Verdict::Again { reconnect: true })
+            Err(Verdict::Again)
         }
         Err(error) => {
             wire.discard(&line);

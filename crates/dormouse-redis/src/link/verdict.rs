@@ -27,11 +27,11 @@ pub(super) enum Verdict {
     Moved(String),
     /// Another node has these keys, for this once.
     Ask(String),
-    /// Send again after a pause; on a new connection if this one cannot be trusted.
-    Again {
-        /// Whether to give up the connection.
-        reconnect: bool,
-    },
+    /// Send again after a pause.
+    Again,
+    /// The node is no longer a primary: send again after a pause, on a new connection, as the name
+    /// of a stand-alone server may lead elsewhere by now.
+    Demoted,
     /// The map says that the slot has gone elsewhere: send again at once.
     Elsewhere,
     /// No use.
@@ -48,10 +48,9 @@ impl Verdict {
             "ASK" => Verdict::redirected(details, Verdict::Ask),
             // UNBLOCKED: the node stopped being a primary while WAIT waited.
             "TRYAGAIN" | "CLUSTERDOWN" | "LOADING" | "MASTERDOWN" | "BUSY" | "UNBLOCKED" => {
-                Verdict::Again { reconnect: false }
+                Verdict::Again
             }
-            // A stand-alone server was demoted; its name may lead elsewhere by now.
-            "READONLY" => Verdict::Again { reconnect: true },
+            "READONLY" => Verdict::Demoted,
             "NOAUTH" | "WRONGPASS" | "NOPERM" => Verdict::Fatal(LinkError::refused(error)),
             code => Verdict::Fatal(LinkError::Script {
                 code: code.to_owned(),
@@ -66,7 +65,7 @@ impl Verdict {
             (ErrorKind::AuthenticationFailed, _) | (_, Some("NOAUTH" | "WRONGPASS" | "NOPERM")) => {
                 Verdict::Fatal(LinkError::Refused(error.to_string()))
             }
-            _ => Verdict::Again { reconnect: true },
+            _ => Verdict::Again,
         }
     }
 
@@ -74,7 +73,7 @@ impl Verdict {
     fn redirected(details: &str, make: fn(String) -> Verdict) -> Verdict {
         match details.split_ascii_whitespace().nth(1) {
             Some(place) => make(place.to_owned()),
-            None => Verdict::Again { reconnect: true },
+            None => Verdict::Again,
         }
     }
 }
@@ -112,10 +111,10 @@ mod tests {
             "BUSY Redis is busy running a script.",
             "UNBLOCKED force unblock from blocking operation",
         ] {
-            assert_eq!(verdict(line), Verdict::Again { reconnect: false }, "{line}");
+            assert_eq!(verdict(line), Verdict::Again, "{line}");
         }
         let readonly = "READONLY You can't write against a read only replica.";
-        assert_eq!(verdict(readonly), Verdict::Again { reconnect: true });
+        assert_eq!(verdict(readonly), Verdict::Demoted);
         assert_eq!(verdict("NOSCRIPT No matching script."), Verdict::Load);
     }
 

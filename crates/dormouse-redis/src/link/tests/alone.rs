@@ -134,6 +134,24 @@ async fn many_callers_of_a_dead_node_are_one_to_it() {
 }
 
 #[tokio::test]
+async fn a_call_waits_for_a_demoted_server_to_come_back() {
+    let server = Server::start(&[]).await;
+    let (link, ..) = link_to(&server.url()).await;
+    let script = counting();
+    run(&link, &call(&script, "t", "a")).await;
+    server.ask("REPLICAOF 127.0.0.1 1").await;
+    for replicas in [0, 1] {
+        let call = Call { replicas, ..call(&script, "t", "b") };
+        let tried = link.call(&call);
+        let tried = tokio::time::timeout(Duration::from_millis(300), tried).await;
+        assert!(tried.is_err(), "{tried:?}");
+    }
+    assert!(link.meters().reconnects.load(Ordering::Relaxed) > 0, "on new connections");
+    server.ask("REPLICAOF NO ONE").await;
+    assert_eq!(run(&link, &call(&script, "t", "b")).await, 2);
+}
+
+#[tokio::test]
 async fn errors_of_scripts_are_passed_on() {
     let server = Server::start(&[]).await;
     let (link, ..) = link_to(&server.url()).await;

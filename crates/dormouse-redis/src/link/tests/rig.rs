@@ -102,7 +102,10 @@ impl Drop for Server {
 
 async fn try_ask(port: u16, words: &str) -> redis::RedisResult<Value> {
     let client = redis::Client::open(format!("redis://127.0.0.1:{port}"))?;
-    let mut connection = client.get_multiplexed_async_connection().await?;
+    let config = redis::AsyncConnectionConfig::new()
+        .set_connection_timeout(Some(DEADLINE))
+        .set_response_timeout(Some(DEADLINE));
+    let mut connection = client.get_multiplexed_async_connection_with_config(&config).await?;
     let mut words = words.split_ascii_whitespace();
     let mut command = redis::cmd(words.next().unwrap());
     words.for_each(|word| {
