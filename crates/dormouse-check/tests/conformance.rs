@@ -33,6 +33,11 @@ macro_rules! over_every_subject {
                 }
 
                 #[test]
+                fn redis() {
+                    run(stringify!($verb), stringify!($case), &mut Subject::redis());
+                }
+
+                #[test]
                 fn http() {
                     over_http(stringify!($verb), stringify!($case), Subject::http);
                 }

@@ -3,7 +3,7 @@
 -- whoever asked goes on after them.
 
 -- Counts of one script.
-local COUNTS_MAX = 3000
+local COUNTS_MAX = 1000
 
 verbs.forecast = function(at)
     local from, step, to = unpack_struct('>I6I6I6', ARGV[at])

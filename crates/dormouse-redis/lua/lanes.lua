@@ -40,6 +40,7 @@ do
         local score = tonumber(lane.read[lane.index + 1])
         lane.id = score and score <= lane.last and lane.read[lane.index] or nil
         lane.at = score and score - lane.zone
+        lane.number = lane.id and number_of(lane.id)
     end
 
     -- The first `most` of these lanes together from (at, id) on, by instant, then id: each with
@@ -60,7 +61,7 @@ do
             local best = 1
             for i = 2, #open do
                 local a, b = open[i], open[best]
-                if a.at < b.at or a.at == b.at and is_before(a.id, b.id) then
+                if a.at < b.at or a.at == b.at and a.number < b.number then
                     best = i
                 end
             end

@@ -6,6 +6,7 @@
 -- All answer: outcome B (0 done, 2 free: nothing to renew or unlock, 3 somebody else holds it, 6 too
 -- many locks), fence I8, expires_at I6, depth I4 (unlock: what is left, 0 = free), owner I2 + bytes.
 -- locks: no arguments. Answers how many are held I8.
+-- holder: name. Answers who holds it; nothing = nobody.
 
 do
     local TOO_MANY = 6
@@ -55,7 +56,8 @@ do
                 return answer(TOO_MANY), false
             end
             local fence = next_fence(tonumber(state.n or 0))
-            lock = { name = name, owner = owner, fence = fence, depth = 1, ttl = ttl, expires_at = after(ttl) }
+            lock = { name = name, owner = owner, fence = fence, depth = 1, ttl = ttl }
+            lock.expires_at = after(ttl)
             set('n', fence)
         elseif lock.owner == owner then
             lock.depth = lock.depth + 1
@@ -106,6 +108,11 @@ do
             wake(now())
         end
         return answer(DONE, lock), true
+    end
+
+    verbs.holder = function(at)
+        local lock = held_lock(ARGV[at])
+        return lock and lock.owner or '', false
     end
 
     verbs.locks = function()

@@ -7,17 +7,26 @@
 -- purge began; whoever is moved meanwhile may stay.
 
 do
-    local LEASED_MAX, LEASED_BYTES_MAX = 1000, 8388608
-    local LOOKED_AT_MAX, REMOVED_MAX = 512, 128
+    local LEASED_MAX, LEASED_BYTES_MAX = 500, 4194304
+    local LOOKED_AT_MAX, REMOVED_MAX = 256, 128
 
-    -- The leased of a priority: their ids and scores.
-    local function each_leased(priority, visit)
-        for zone = ZONE, 2 * ZONE, ZONE do
-            local list = call('ZRANGE', Z[priority], zone + now() + 1, zone + NEVER, 'BYSCORE', 'WITHSCORES')
-            for i = 1, #list, 2 do
-                visit(list[i], tonumber(list[i + 1]))
+    -- The leased of all priorities: their ids, and per priority their scores for ZADD.
+    local function find_leased()
+        local ids, scores = {}, {}
+        for _, priority in ipairs(PRIORITIES) do
+            local placed = {}
+            for zone = ZONE, 2 * ZONE, ZONE do
+                local first = zone + now() + 1
+                local list = call('ZRANGE', Z[priority], first, zone + NEVER, 'BYSCORE', 'WITHSCORES')
+                for i = 1, #list, 2 do
+                    ids[#ids + 1] = list[i]
+                    placed[#placed + 1] = list[i + 1]
+                    placed[#placed + 1] = list[i]
+                end
             end
+            scores[priority] = placed
         end
+        return ids, scores
     end
 
     -- How many are leased, are run out, and are run out for the last time.
@@ -36,61 +45,50 @@ do
         return leased, lapsed, spent
     end
 
-    -- What must be written back, or nil if that is too much.
-    local function save_leased()
-        local jobs, progresses, keys, scores, bytes = {}, {}, {}, {}, 0
-        for _, priority in ipairs(PRIORITIES) do
-            local placed = {}
-            each_leased(priority, function(id, score)
-                local progress = bytes <= LEASED_BYTES_MAX and call('HGET', F, id)
-                if progress then
-                    local p = read_progress(progress)
-                    bytes = bytes + p.bytes
-                    if bytes > LEASED_BYTES_MAX then
-                        return
-                    end
-                    local record = call('HGET', J, id)
-                    local key = band(p.flags, KEYED) ~= 0 and band(p.flags, KEY_LOST) == 0
-                        and read_head(record).key
-                    if key then
-                        keys[#keys + 1] = key
-                        keys[#keys + 1] = id
-                    end
-                    jobs[#jobs + 1] = id
-                    jobs[#jobs + 1] = record
-                    progresses[#progresses + 1] = id
-                    progresses[#progresses + 1] = progress
-                    placed[#placed + 1] = score
-                    placed[#placed + 1] = id
-                end
-            end)
-            if bytes > LEASED_BYTES_MAX then
-                return nil
-            end
-            scores[priority] = placed
+    -- Ids and values in turn, as HSET wants them.
+    local function interleaved(ids, values)
+        local list = {}
+        for i = 1, #ids do
+            list[2 * i - 1] = ids[i]
+            list[2 * i] = values[i]
         end
-        return jobs, progresses, keys, scores, bytes
+        return list
     end
 
-    local function write(command, key, pairs_of_it)
-        if #pairs_of_it > 0 then
-            call(command, key, unpack(pairs_of_it))
+    local function write(command, key, list)
+        if #list > 0 then
+            call(command, key, unpack(list))
         end
     end
 
+    -- How many went; nil = the leased are too large to be written back.
     local function purge_at_once(lapsed, spent)
-        local jobs, progresses, keys, scores, bytes = save_leased()
-        if not jobs then
+        local ids, scores = find_leased()
+        local progress = #ids > 0 and call('HMGET', F, unpack(ids)) or {}
+        local bytes, keyed = 0, {}
+        for i = 1, #ids do
+            local p = read_progress(progress[i])
+            bytes = bytes + p.bytes
+            keyed[i] = band(p.flags, KEYED) ~= 0 and band(p.flags, KEY_LOST) == 0
+        end
+        if bytes > LEASED_BYTES_MAX then
             return nil
         end
-        local removed = call('HLEN', J) - #jobs / 2
+        local found, keys = #ids > 0 and call('HMGET', J, unpack(ids)) or {}, {}
+        for i = 1, #ids do
+            if keyed[i] then
+                keys[#keys + 1] = read_head(found[i]).key
+                keys[#keys + 1] = ids[i]
+            end
+        end
+        local removed = call('HLEN', J) - #ids
         call('UNLINK', J, F, D, K, H)
         for _, priority in ipairs(PRIORITIES) do
             call('UNLINK', Z[priority])
             write('ZADD', Z[priority], scores[priority])
         end
-        write('HSET', J, jobs)
-        write('HSET', F, progresses)
+        write('HSET', J, interleaved(ids, found))
+        write('HSET', F, interleaved(ids, progress))
         write('HSET', K, keys)
         count(BYTES, bytes - counted()[BYTES])
         count(EXPIRIES, lapsed + spent)

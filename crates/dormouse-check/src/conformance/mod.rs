@@ -45,6 +45,7 @@ mod purge;
 mod put;
 mod put_limits;
 mod put_on_key;
+pub mod redis;
 mod release;
 mod reschedule;
 mod reserve;

@@ -7,7 +7,7 @@ mod register;
 pub(crate) mod sessions;
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -123,6 +123,8 @@ pub(crate) struct Desk {
     pub(crate) sessions: RefCell<Sessions>,
     /// Reserves and locks that wait, to be withdrawn.
     pub(crate) waiting: RefCell<HashMap<Ticket, Rc<Demand>>>,
+    /// Who waits for a lock here, in the order they came.
+    pub(crate) lock_lines: RefCell<HashMap<Bytes, BTreeSet<u64>>>,
     channels: RefCell<HashMap<Bytes, Rc<Partition>>>,
     demands: Cell<u64>,
     outbox: Rc<Outbox>,
@@ -138,6 +140,7 @@ impl Desk {
             locks: RefCell::default(),
             sessions: RefCell::default(),
             waiting: RefCell::default(),
+            lock_lines: RefCell::default(),
             channels: RefCell::default(),
             demands: Cell::new(0),
             outbox: Outbox::start(),
@@ -188,11 +191,6 @@ impl Desk {
     /// A topic that is known here.
     pub(crate) fn known(&self, name: &TopicName) -> Option<Rc<Topic>> {
         self.topics.borrow().get(name).cloned()
-    }
-
-    /// All topics that are known here.
-    pub(crate) fn all_known(&self) -> Vec<Rc<Topic>> {
-        self.topics.borrow().values().cloned().collect()
     }
 
     /// The topic that the register has at this place.

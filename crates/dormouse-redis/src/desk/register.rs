@@ -21,7 +21,8 @@ impl Desk {
         if let Some(topic) = self.known(name) {
             return Ok(Some(topic));
         }
-        let args = vec![Bytes::from_static(b"find"), Bytes::copy_from_slice(name.as_str().as_bytes())];
+        let args =
+            vec![Bytes::from_static(b"find"), Bytes::copy_from_slice(name.as_str().as_bytes())];
         let place = self.ask_register(args, false).await?;
         self.placed(name, &place)
     }
@@ -69,7 +70,8 @@ impl Desk {
         limit: usize,
     ) -> Result<Vec<TopicName>, Error> {
         let from = after.map_or_else(|| "-".to_owned(), |name| format!("({name}"));
-        let args = vec![Bytes::from_static(b"page"), Bytes::from(from), Bytes::from(limit.to_string())];
+        let args =
+            vec![Bytes::from_static(b"page"), Bytes::from(from), Bytes::from(limit.to_string())];
         let Value::Array(names) = self.ask_register(args, false).await? else {
             return Err(strange("the register gave no page"));
         };

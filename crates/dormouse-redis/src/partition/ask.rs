@@ -30,15 +30,39 @@ pub(crate) struct Raw {
 /// One question to a partition; its items are checked.
 #[derive(Debug)]
 pub(crate) enum Ask {
-    Put { puts: Vec<Put>, to: To<Each<PutReply>> },
-    Ack { tokens: Vec<Token>, to: To<Each<Ended>> },
+    Put {
+        puts: Vec<Put>,
+        to: To<Each<PutReply>>,
+    },
+    Ack {
+        tokens: Vec<Token>,
+        to: To<Each<Ended>>,
+    },
     /// nack (`spends`) or release.
-    End { spends: bool, endings: Vec<Ending>, to: To<Each<Ended>> },
-    Extend { leases: Vec<Longer>, to: To<Each<Extended>> },
-    Take { look: Look, to: To<Seen> },
-    Other { op: Op, effect: Effect, priorities: Vec<u32>, to: To<Raw> },
+    End {
+        spends: bool,
+        endings: Vec<Ending>,
+        to: To<Each<Ended>>,
+    },
+    Extend {
+        leases: Vec<Longer>,
+        to: To<Each<Extended>>,
+    },
+    Take {
+        look: Look,
+        to: To<Seen>,
+    },
+    Other {
+        op: Op,
+        effect: Effect,
+        priorities: Vec<u32>,
+        to: To<Raw>,
+    },
     /// The topic's settings are these from now on.
-    Configure { settings: Settings, to: To<()> },
+    Configure {
+        settings: Settings,
+        to: To<()>,
+    },
 }
 
 /// What an operation may change.
@@ -111,7 +135,9 @@ impl Ask {
         match self {
             Ask::Put { .. } | Ask::End { .. } => true,
             Ask::Other { effect, .. } => *effect == Effect::Change,
-            Ask::Ack { .. } | Ask::Extend { .. } | Ask::Take { .. } | Ask::Configure { .. } => false,
+            Ask::Ack { .. } | Ask::Extend { .. } | Ask::Take { .. } | Ask::Configure { .. } => {
+                false
+            }
         }
     }
 

@@ -6,9 +6,9 @@ use dormouse_core::job::{JobId, State};
 use dormouse_core::op::{LeasedJob, PutReply};
 use redis::Value;
 
+use super::Partition;
 use super::ask::{Ask, Raw};
 use super::flight::{Claim, Flight};
-use super::Partition;
 use crate::link::Landed;
 use crate::verb::nack::Ending;
 use crate::verb::reserve::Seen;
@@ -18,7 +18,11 @@ use crate::wire::{Reader, Records, strange};
 
 /// What a script answered.
 enum Answer {
-    Done { now_ms: u64, answers: Bytes, records: Vec<Bytes> },
+    Done {
+        now_ms: u64,
+        answers: Bytes,
+        records: Vec<Bytes>,
+    },
     /// Another server changed the configuration.
     Stale(Config),
     /// A priority to be given up is in use again.
@@ -227,7 +231,9 @@ impl Landing<'_> {
             let mut heads = self.partition.heads.borrow_mut();
             heads.lower(put::priority(put), reply.due_at, reply.id);
         }
-        Ok(reply.and_then(|reply| if self.confirmed { Ok(reply) } else { Err(unconfirmed(Some(reply.id))) }))
+        Ok(reply.and_then(|reply| {
+            if self.confirmed { Ok(reply) } else { Err(unconfirmed(Some(reply.id))) }
+        }))
     }
 
     fn confirm<T>(&self, outcome: Result<T, Error>, id: JobId) -> Result<T, Error> {
@@ -242,11 +248,7 @@ impl Landing<'_> {
         self.read_look(&mut Reader::new(&text), &mut records)
     }
 
-    fn read_look(
-        &self,
-        from: &mut Reader<'_>,
-        records: &mut Records,
-    ) -> Result<Seen, Error> {
+    fn read_look(&self, from: &mut Reader<'_>, records: &mut Records) -> Result<Seen, Error> {
         let partition = self.partition;
         let Some(topic) = &partition.topic else { return Err(strange("locks are not reserved")) };
         let seen = reserve::read(from, records, topic, self.now_ms)?;

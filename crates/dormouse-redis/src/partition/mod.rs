@@ -26,7 +26,7 @@ use dormouse_core::topic::TopicName;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{sleep, sleep_until, timeout};
 
-pub(crate) use ask::{Ask, Each, Effect, FLIGHT_JOBS_MAX, Raw, To};
+pub(crate) use ask::{Ask, Effect, FLIGHT_JOBS_MAX, Raw, To};
 pub(crate) use heads::Heads;
 
 use crate::desk::Shared;

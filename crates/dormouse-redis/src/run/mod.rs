@@ -1,8 +1,14 @@
 //! Commands: which partitions they concern, and how the answers become one.
 
+mod change;
 mod end;
+mod lock;
+mod look;
 mod put;
 mod reserve;
+mod session;
+mod stats;
+mod topic;
 
 use std::rc::Rc;
 
@@ -11,9 +17,11 @@ use dormouse_core::command::{Command, Reply};
 use dormouse_core::error::Error;
 use dormouse_core::limits::TTL_MS_MAX;
 use dormouse_core::op::{PauseTopic, check};
+use dormouse_core::topic::TopicName;
 
 use crate::desk::Desk;
-use crate::partition::{Ask, BatchNo, Partition, To};
+use crate::partition::{Ask, BatchNo, Effect, Partition, Raw, To};
+use crate::wire::{Op, Reader, Records, strange};
 
 pub(crate) use put::is_good;
 
@@ -31,7 +39,29 @@ pub(crate) async fn run(
         Command::Nack(nacks) => end::nack(desk, batch, nacks).await,
         Command::Release(releases) => end::release(desk, batch, releases).await,
         Command::Extend(extends) => end::extend(desk, batch, extends).await,
-        _ => Err(Error::unavailable("not yet")),
+        Command::ReserveId(reserve) => change::reserve_id(desk, batch, reserve).await,
+        Command::Kill(kills) => change::kill(desk, batch, kills).await,
+        Command::Cancel(cancels) => change::cancel(desk, batch, cancels).await,
+        Command::Reschedule(moves) => change::reschedule(desk, batch, moves).await,
+        Command::Revive(targets) => change::revive(desk, batch, targets).await,
+        Command::Get(targets) => change::get(desk, batch, targets).await,
+        Command::ReviveTopic(revive) => topic::revive(desk, batch, &revive).await,
+        Command::Kick(kick) => topic::kick(desk, batch, &kick).await,
+        Command::Purge(name) => topic::purge(desk, batch, &name).await,
+        Command::SetTopic(set) => topic::set(desk, batch, set).await,
+        Command::Pause(pause) => topic::pause(desk, batch, &pause).await,
+        Command::Resume(name) => topic::resume(desk, batch, &name).await,
+        Command::Peek(peek) => look::peek(desk, batch, &peek).await,
+        Command::List(list) => look::list(desk, batch, &list).await,
+        Command::Forecast(forecast) => look::forecast(desk, batch, &forecast).await,
+        Command::Topics(page) => stats::topics(desk, batch, &page).await,
+        Command::Stats(stats) => stats::stats(desk, batch, &stats).await,
+        Command::OpenSession => Ok(session::open(desk)),
+        Command::CloseSession(session) => session::close(desk, batch, session).await,
+        Command::Lock(lock) => lock::lock(desk, batch, ticket, lock).await,
+        Command::RenewLock(renew) => lock::renew(desk, batch, &renew).await,
+        Command::Unlock(unlock) => lock::unlock(desk, batch, &unlock).await,
+        Command::Withdraw(ticket) => Ok(session::withdraw(desk, ticket)),
     }
 }
 
@@ -57,8 +87,30 @@ pub(crate) fn enqueue<T, A: FnOnce(To<T>) -> Ask>(
 ) -> impl Future<Output = Result<T, Error>> + use<T, A> {
     let (to, from) = tokio::sync::oneshot::channel();
     partition.ask(batch, ask(to));
-    async move {
-        from.await.unwrap_or_else(|_| Err(Error::unavailable("the backend has been closed")))
+    async move { from.await.unwrap_or_else(|_| Err(Error::unavailable("the backend has been closed"))) }
+}
+
+/// Asks a partition what only who asks can read.
+pub(crate) async fn ask_other(
+    partition: &Partition,
+    batch: BatchNo,
+    effect: Effect,
+    op: Op,
+) -> Result<Raw, Error> {
+    enqueue(partition, batch, |to| Ask::Other { op, effect, priorities: Vec::new(), to }).await
+}
+
+/// How items become an operation.
+pub(crate) struct Asked<O, P> {
+    pub(crate) effect: Effect,
+    pub(crate) op: O,
+    pub(crate) priorities: P,
+}
+
+impl<I, O: Fn(&[I]) -> Op> Asked<O, fn(&[I]) -> Vec<u32>> {
+    /// Items that bring no priority with them.
+    pub(crate) fn new(effect: Effect, op: O) -> Self {
+        Asked { effect, op, priorities: |_| Vec::new() }
     }
 }
 
@@ -75,9 +127,11 @@ impl<I> Scatter<I> {
 
     /// An item for a partition; asks are kept to `most` items.
     pub(crate) fn add(&mut self, partition: &Rc<Partition>, index: usize, item: I, most: usize) {
-        let open = self.groups.iter_mut().rev().find(|(to, _, items)| {
-            Rc::ptr_eq(to, partition) && items.len() < most
-        });
+        let open = self
+            .groups
+            .iter_mut()
+            .rev()
+            .find(|(to, _, items)| Rc::ptr_eq(to, partition) && items.len() < most);
         match open {
             Some((_, indexes, items)) => {
                 indexes.push(index);
@@ -113,6 +167,46 @@ impl<I> Scatter<I> {
                             *place = Some(Err(error.clone()));
                         }
                     }
+                }
+            }
+        }
+    }
+}
+
+impl<I> Scatter<I> {
+    /// The same by an operation that is read here, item by item.
+    pub(crate) async fn gather_other<T, O, P, R>(
+        self,
+        batch: BatchNo,
+        to: &mut [Option<Result<T, Error>>],
+        asked: Asked<O, P>,
+        read: R,
+    ) where
+        O: Fn(&[I]) -> Op,
+        P: Fn(&[I]) -> Vec<u32>,
+        R: Fn(&mut Reader<'_>, &mut Records, &TopicName, &I) -> Result<Result<T, Error>, Error>,
+    {
+        let mut under_way = Vec::with_capacity(self.groups.len());
+        for (partition, indexes, items) in self.groups {
+            let (op, priorities) = ((asked.op)(&items), (asked.priorities)(&items));
+            let effect = asked.effect;
+            let ask = move |to| Ask::Other { op, effect, priorities, to };
+            let answer = enqueue(&partition, batch, ask);
+            under_way.push((partition, indexes, items, answer));
+        }
+        for (partition, indexes, items, answer) in under_way {
+            let answer = answer.await;
+            let text = answer.as_ref().map(|raw| raw.answer.clone()).unwrap_or_default();
+            let mut from = Reader::new(&text);
+            let mut answer = answer.map(|raw| raw.records);
+            for (index, item) in indexes.into_iter().zip(items) {
+                let result = match (&mut answer, &partition.topic) {
+                    (Ok(records), Some(topic)) => read(&mut from, records, topic, &item),
+                    (Ok(_), None) => Err(strange("locks are no jobs")),
+                    (Err(error), _) => Err(error.clone()),
+                };
+                if let Some(place) = to.get_mut(index) {
+                    *place = Some(result.and_then(|result| result));
                 }
             }
         }

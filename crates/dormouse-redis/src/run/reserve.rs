@@ -80,7 +80,9 @@ impl Wait<'_> {
     ) -> Result<Vec<LeasedJob>, Error> {
         let (mut jobs, mut asked) = (Vec::new(), vec![false; partitions.len()]);
         while jobs.len() < self.demand.max {
-            let Some((index, bound)) = self.next(partitions, &asked, jobs.is_empty()) else { break };
+            let Some((index, bound)) = self.next(partitions, &asked, jobs.is_empty()) else {
+                break;
+            };
             let Some(partition) = partitions.get(index) else { break };
             let max = (self.demand.max - jobs.len()).min(FLIGHT_JOBS_MAX);
             let look = Look { max, ttr_ms: self.demand.ttr_ms, bound, waits: false };

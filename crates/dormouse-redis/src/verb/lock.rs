@@ -53,6 +53,16 @@ pub(crate) fn read(answer: &mut Reader<'_>) -> Result<Came, Error> {
     })
 }
 
+/// Who holds it.
+pub(crate) fn op_holder(name: &Bytes) -> Op {
+    Op::new("holder", vec![name.clone()])
+}
+
+/// Who holds it; nobody has an empty name.
+pub(crate) fn read_holder(answer: &Reader<'_>) -> Bytes {
+    Bytes::copy_from_slice(answer.rest())
+}
+
 /// How many are held.
 pub(crate) fn op_count() -> Op {
     Op::new("locks", Vec::new())

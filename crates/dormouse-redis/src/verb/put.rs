@@ -104,9 +104,10 @@ pub(crate) fn state(number: u8) -> Result<Option<State>, Error> {
 
 /// What the job costs against byte limits: body, key and headers.
 pub(crate) fn content_bytes(put: &Put) -> u64 {
-    let headers = put.headers.as_ref().map_or(0, |headers| {
-        headers.iter().map(|(name, value)| name.len() + value.len()).sum()
-    });
+    let headers = put
+        .headers
+        .as_ref()
+        .map_or(0, |headers| headers.iter().map(|(name, value)| name.len() + value.len()).sum());
     (put.body.len() + put.key.as_ref().map_or(0, Bytes::len) + headers) as u64
 }
 

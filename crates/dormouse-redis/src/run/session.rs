@@ -1,0 +1,41 @@
+//! Sessions and withdrawals: what this server alone knows of.
+
+use std::rc::Rc;
+
+use dormouse_core::backend::{Answer, Ticket};
+use dormouse_core::command::Reply;
+use dormouse_core::op::{Release, SessionId};
+use dormouse_core::refusal::session_closed;
+
+use super::end;
+use crate::desk::Desk;
+use crate::partition::BatchNo;
+
+pub(super) fn open(desk: &Desk) -> Reply {
+    Reply::Session(desk.sessions.borrow_mut().open())
+}
+
+/// Its waiting reserves are answered with nothing, its leases released unspent.
+pub(super) async fn close(desk: &Rc<Desk>, batch: BatchNo, session: SessionId) -> Answer {
+    let closed = desk.sessions.borrow_mut().close(session);
+    let closed = closed.ok_or_else(|| session_closed(session))?;
+    for demand in closed.demands.values() {
+        demand.end();
+    }
+    let mut tokens: Vec<_> = closed.leases.into_values().collect();
+    tokens.sort_unstable();
+    for tokens in tokens.chunks(dormouse_core::limits::BATCH_MAX) {
+        let release = |&token| Release { token, delay_ms: None, priority: None };
+        // Those that ended before are left alone, and the rest runs out by itself at worst.
+        end::release(desk, batch, tokens.iter().map(release).collect()).await?;
+    }
+    Ok(Reply::Done)
+}
+
+/// A ticket nobody waits with is as good as withdrawn: its answer is on its way.
+pub(super) fn withdraw(desk: &Desk, ticket: Ticket) -> Reply {
+    if let Some(demand) = desk.waiting.borrow().get(&ticket) {
+        demand.end();
+    }
+    Reply::Done
+}
