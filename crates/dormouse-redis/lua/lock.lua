@@ -1,5 +1,5 @@
 -- Locks, on partitions of their own with keys of the same shape: j name -> lock (fence I8, depth I4,
--- ttl I6, owner), d name -> when it runs out, n in s the greatest fence given there.
+-- ttl I6, owner), d name -> when it runs out.
 --
 -- lock: name, owner, ttl, most locks, waits ('1' = who asks will wait).
 -- renew: name, owner, ttl ('' = as granted). unlock: name, owner.
@@ -55,10 +55,8 @@ do
             if is_full(most) then
                 return answer(TOO_MANY), false
             end
-            local fence = next_fence(tonumber(state.n or 0))
-            lock = { name = name, owner = owner, fence = fence, depth = 1, ttl = ttl }
+            lock = { name = name, owner = owner, fence = next_fence(), depth = 1, ttl = ttl }
             lock.expires_at = after(ttl)
-            set('n', fence)
         elseif lock.owner == owner then
             lock.depth = lock.depth + 1
             lock.ttl = ttl
