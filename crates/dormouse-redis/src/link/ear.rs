@@ -235,7 +235,7 @@ impl Ear<'_> {
             match (&push.kind, push.data.first().and_then(bytes_of)) {
                 (PushKind::Disconnection, _) => return false,
                 (PushKind::SUnsubscribe, Some(channel)) if self.subscribed.remove(&channel) => {
-                    // Unasked: the slot has moved. Nothing was under way, so no reply was displaced.
+                    // Unasked: the slot has moved. Nothing was under way, so no reply is displaced.
                     self.hall.lose(Some(&HashSet::from([channel])), self.address);
                     self.hall.net.refresh_soon();
                     return true;

@@ -5,11 +5,10 @@ local hash, zset, channel = KEYS[1], KEYS[2], ARGV[1]
 local trials = {
   {'TIME'},
   {'HSET', hash, 'check', '1'}, {'HGET', hash, 'check'}, {'HMGET', hash, 'check'},
-  {'HSETNX', hash, 'check', '1'}, {'HINCRBY', hash, 'check', '1'}, {'HLEN', hash},
-  {'HEXISTS', hash, 'check'}, {'HDEL', hash, 'check'},
+  {'HEXISTS', hash, 'check'}, {'HLEN', hash}, {'HKEYS', hash}, {'HDEL', hash, 'check'},
   {'ZADD', zset, '1', 'check'}, {'ZSCORE', zset, 'check'}, {'ZMSCORE', zset, 'check'},
   {'ZCARD', zset}, {'ZCOUNT', zset, '0', '1'}, {'ZRANGE', zset, '0', '0'}, {'ZREM', zset, 'check'},
-  {'DEL', hash, zset},
+  {'EXISTS', hash}, {'UNLINK', hash, zset},
   {'SPUBLISH', channel, ''},
 }
 for _, trial in ipairs(trials) do

@@ -108,3 +108,29 @@ fn call_of(tag: &str) -> Call {
         replicas: 0,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The commands that a script names.
+    fn commands_of(source: &str) -> Vec<&str> {
+        let after = source.split("call('").skip(1);
+        after.filter_map(|rest| rest.split('\'').next()).collect()
+    }
+
+    #[test]
+    fn every_command_of_our_scripts_is_tried() {
+        let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/lua");
+        let mut tried = 0;
+        for file in std::fs::read_dir(directory).unwrap() {
+            let path = file.unwrap().path();
+            let source = std::fs::read_to_string(&path).unwrap();
+            for command in commands_of(&source) {
+                assert!(TRIAL.contains(&format!("{{'{command}'")), "{command} of {path:?}");
+                tried += 1;
+            }
+        }
+        assert!(tried > 0, "no scripts in {directory}");
+    }
+}

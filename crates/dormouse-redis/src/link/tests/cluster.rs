@@ -7,6 +7,8 @@ use redis::FromRedisValue;
 
 use super::ears::{check_heard, subscribe};
 use super::rig::{Server, call, counting, free_port, hint, link_to, run, until};
+use crate::link::map::{Range, ranges};
+use crate::link::seeds::Address;
 use crate::link::{Call, Hint, Link, slot_of};
 
 /// Primaries with all slots between them.
@@ -35,7 +37,6 @@ impl Cluster {
         let options = ["--cluster-enabled", "yes", "--cluster-node-timeout", "1000"];
         let node = Server::start(&[&options[..], &["--cluster-port", &bus]].concat()).await;
         self.ids.push(node.ask_text("CLUSTER MYID").await);
-        // Until they have met, the port of the bus is known only here.
         self.nodes.push(node);
         self.nodes.last().unwrap()
     }
@@ -94,6 +95,12 @@ impl Cluster {
         let set = format!("CLUSTER SETSLOT {slot} NODE {}", self.ids[to]);
         self.nodes[to].ask(&set).await;
         self.nodes[from].ask(&set).await;
+        // A node that has not heard of this move would give the next one the same epoch, and then
+        // the nodes do not agree which of the two was later.
+        for node in &self.nodes {
+            let there = self.nodes[to].port;
+            until("all nodes know", async || owner_seen_by(node, slot).await == there).await;
+        }
     }
 
     async fn move_slot(&self, slot: u16, from: usize, to: usize) {
@@ -108,6 +115,14 @@ impl Cluster {
         let is_there = |tag: &String| usize::from(slot_of(tag.as_bytes())) / share == node;
         (0..).map(|n| format!("t{n}")).find(is_there).unwrap()
     }
+}
+
+/// The port of the primary of a slot, as this node has it.
+async fn owner_seen_by(node: &Server, slot: u16) -> u16 {
+    let asked = Address { host: "127.0.0.1".into(), port: node.port };
+    let ranges = ranges(&node.ask("CLUSTER SLOTS").await, &asked).unwrap();
+    let has_it = |range: &&Range| (range.first..=range.last).contains(&slot);
+    ranges.iter().find(has_it).map(|range| range.primary.port).unwrap_or_default()
 }
 
 fn redirections(link: &Link) -> u64 {
