@@ -1,7 +1,7 @@
 //! Every case of the conformance suite over every subject, one test each:
 //! `put::keep_answers_the_existing_job::disk_churned`.
 
-use dormouse_check::conformance::{Subject, directory, run, served};
+use dormouse_check::conformance::{Subject, directory, redis, run, served};
 
 /// How many cases cannot work over HTTP.
 const SKIPPED: usize = 25;
@@ -10,7 +10,7 @@ macro_rules! over_every_subject {
     ($verb:ident: $($case:ident)+) => {
         mod $verb {
             $(mod $case {
-                use super::super::{Subject, over_http, run};
+                use super::super::{Subject, on_redis, over_http, run};
 
                 #[test]
                 fn memory() {
@@ -34,7 +34,12 @@ macro_rules! over_every_subject {
 
                 #[test]
                 fn redis() {
-                    run(stringify!($verb), stringify!($case), &mut Subject::redis());
+                    on_redis(stringify!($verb), stringify!($case), Subject::redis);
+                }
+
+                #[test]
+                fn redis_reopened() {
+                    on_redis(stringify!($verb), stringify!($case), Subject::redis_reopened);
                 }
 
                 #[test]
@@ -80,6 +85,14 @@ dormouse_check::set_topic!(over_every_subject);
 dormouse_check::stats!(over_every_subject);
 dormouse_check::topics!(over_every_subject);
 dormouse_check::withdraw!(over_every_subject);
+
+/// Runs a case on Redis, or says why it is not for Redis.
+fn on_redis(verb: &str, case: &str, subject: fn() -> Subject) {
+    match redis::not_on_redis(verb, case) {
+        None => run(verb, case, &mut subject()),
+        Some(reason) => eprintln!("{verb}::{case} is not run on Redis: {reason}"),
+    }
+}
 
 /// Runs a case over HTTP, or says why it is not for HTTP.
 fn over_http(verb: &str, case: &str, subject: fn() -> Subject) {

@@ -2,7 +2,8 @@
 --
 -- KEYS  1 s  hash   n (last number given), v (version of g), g (settings and priorities, for
 --                   servers), u (paused until), w (earliest instant that waiting servers know of),
---                   e (no lease ends before), c (counters), r<server> (its last request and answer)
+--                   e (no lease ends before), q (last fence given), c (counters), r<server> (its last
+--                   request and answer)
 --       2 j  hash   id -> record
 --       3 f  hash   id -> progress, of jobs that have one: taken, kicked or killed at least once
 --       4 d  zset   id -> when it died

@@ -1,7 +1,7 @@
 -- Recognises a repeated request, does the verbs in their order, closes the books.
 
 local server = 'r' .. ARGV[1]
-local fields = call('HMGET', S, server, 'v', 'n', 'u', 'w', 'e', 'c')
+local fields = call('HMGET', S, server, 'v', 'n', 'u', 'w', 'e', 'c', 'q')
 local number = tonumber(ARGV[2])
 
 if fields[1] and unpack_struct('>I8', fields[1]) == number then
@@ -25,7 +25,8 @@ if (fields[2] or '0') ~= ARGV[3] then
     return { 'stale', fields[2] or '0', call('HGET', S, 'g') or '' }
 end
 
-state.n, state.u, state.w, state.e, state.c = fields[3], fields[4], fields[5], fields[6], fields[7]
+state.n, state.u, state.w, state.e, state.c, state.q =
+    fields[3], fields[4], fields[5], fields[6], fields[7], fields[8]
 
 -- A priority is given up only if nobody has it: who is not in its zset may be dead.
 local dropped = #ARGV[7] / 4

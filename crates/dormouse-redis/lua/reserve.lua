@@ -7,10 +7,12 @@
 -- Bytes of the largest job there can be: an answer stops where one more might not fit.
 local JOB_BYTES_MAX = 1048576 + 4096 + 256
 
--- A fence is greater than all before it, also after a failover that lost the last ones, as long as
--- the clock of the new primary is not behind.
-local function next_fence(last)
-    return max(last + 1, now() * 2048)
+-- A fence is greater than all that the partition gave before it, also after a failover that lost the
+-- last ones, as long as the clock of the new primary is not behind.
+local function next_fence()
+    local fence = max(tonumber(state.q or 0) + 1, now() * 2048)
+    set('q', fence)
+    return fence
 end
 
 -- Those of a priority that are visible, in order, and the first that is not yet.
@@ -70,7 +72,7 @@ local function grant(job, priority, record, progress, ttr, scores, taken)
     local head = read_head(record)
     local p = progress and read_progress(progress) or fresh_progress(head)
     p.priority = priority
-    p.fence = next_fence(p.fence)
+    p.fence = next_fence()
     p.attempts = p.attempts + 1
     p.reserves = p.reserves + 1
     p.ttr = ttr or head.ttr

@@ -21,8 +21,8 @@ pub(crate) struct Demand {
     pub(crate) waits: bool,
     /// A look for it is under way.
     claimed: Cell<bool>,
-    /// Another partition would have looked meanwhile.
-    missed: Cell<bool>,
+    /// Partitions that would have looked meanwhile, by their tags.
+    missed: RefCell<Vec<String>>,
     /// The partitions in whose lines it stands.
     lines: RefCell<Vec<Weak<Partition>>>,
     over: Cell<bool>,
@@ -38,7 +38,7 @@ impl Demand {
             ttr_ms,
             waits,
             claimed: Cell::new(false),
-            missed: Cell::new(false),
+            missed: RefCell::default(),
             lines: RefCell::default(),
             over: Cell::new(false),
             outcome: RefCell::new(Ok(Vec::new())),
@@ -54,13 +54,15 @@ impl Demand {
         }
     }
 
-    /// A partition looks for it, if no other does.
-    pub(crate) fn claim(&self) -> bool {
+    /// The partition of this tag looks for it, if no other does.
+    pub(crate) fn claim(&self, tag: &str) -> bool {
         if self.over.get() {
             return false;
         }
         let claimed = self.claimed.replace(true);
-        self.missed.set(self.missed.get() || claimed);
+        if claimed {
+            self.missed.borrow_mut().push(tag.to_owned());
+        }
         !claimed
     }
 
@@ -68,9 +70,14 @@ impl Demand {
     fn unclaim(&self) {
         self.claimed.set(false);
         self.changed.notify_one();
-        if self.missed.replace(false) && !self.over.get() {
-            let lines = self.lines.borrow();
-            lines.iter().filter_map(Weak::upgrade).for_each(|partition| partition.look_now());
+        let missed = self.missed.take();
+        if self.over.get() || missed.is_empty() {
+            return;
+        }
+        for partition in self.lines.borrow().iter().filter_map(Weak::upgrade) {
+            if missed.contains(&partition.tag) {
+                partition.look_now();
+            }
         }
     }
 

@@ -288,7 +288,7 @@ impl Partition {
                 self.look.set(true);
                 break;
             }
-            if !demand.claim() {
+            if !demand.claim(&self.tag) {
                 continue;
             }
             let max = demand.max.min(room);

@@ -7,6 +7,7 @@ use std::time::Duration;
 use dormouse_core::backend::{Answer, Ticket};
 use dormouse_core::command::Reply;
 use dormouse_core::error::Error;
+use dormouse_core::job::Token;
 use dormouse_core::limits::WAITERS_MAX;
 use dormouse_core::op::{LeasedJob, Reserve, SessionId};
 use dormouse_core::refusal::{no_session, too_many_wait};
@@ -42,6 +43,18 @@ pub(super) async fn reserve(
     Ok(Reply::Jobs(jobs))
 }
 
+/// What a reserve knows of a partition that it asks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Known {
+    Unasked,
+    /// It gave all that was asked for.
+    Asked,
+    /// It has nothing that comes before this one.
+    NothingBefore(Rank),
+    /// It has nothing.
+    Empty,
+}
+
 /// A reserve in course.
 struct Wait<'a> {
     desk: &'a Rc<Desk>,
@@ -57,17 +70,37 @@ impl Wait<'_> {
         batch: BatchNo,
         partitions: &[Rc<Partition>],
     ) -> Result<Vec<LeasedJob>, Error> {
+        if self.wait_ms > 0 {
+            if self.desk.waiting.borrow().len() >= WAITERS_MAX {
+                return Err(too_many_wait());
+            }
+            self.desk.waiting.borrow_mut().insert(self.ticket, Rc::clone(&self.demand));
+            if let Some(session) = self.session {
+                self.desk.sessions.borrow_mut().add_demand(session, &self.demand);
+            }
+        }
+        let _leave = Leave { wait: self, partitions };
         let one_look = partitions.len() == 1 && self.demand.max <= FLIGHT_JOBS_MAX;
         if !one_look {
             let jobs = self.collect(batch, partitions).await?;
+            if self.demand.is_over() {
+                // It was withdrawn meanwhile.
+                self.give_back(jobs.iter().map(|job| job.token));
+                return Ok(Vec::new());
+            }
             if !jobs.is_empty() || self.wait_ms == 0 {
                 return Ok(jobs);
             }
         }
-        if self.wait_ms > 0 && self.desk.waiting.borrow().len() >= WAITERS_MAX {
-            return Err(too_many_wait());
-        }
         self.park(partitions).await
+    }
+
+    fn give_back(&self, tokens: impl Iterator<Item = Token>) {
+        for token in tokens {
+            if let Some(partition) = self.desk.partition_of(token.id) {
+                partition.give_back(&[token]);
+            }
+        }
     }
 
     /// Takes from several partitions in order, as far as is known: whichever has the next job is
@@ -78,9 +111,10 @@ impl Wait<'_> {
         batch: BatchNo,
         partitions: &[Rc<Partition>],
     ) -> Result<Vec<LeasedJob>, Error> {
-        let (mut jobs, mut asked) = (Vec::new(), vec![false; partitions.len()]);
+        let mut jobs = Vec::new();
+        let mut known = vec![Known::Unasked; partitions.len()];
         while jobs.len() < self.demand.max {
-            let Some((index, bound)) = self.next(partitions, &asked, jobs.is_empty()) else {
+            let Some((index, bound)) = self.next(partitions, &known, jobs.is_empty()) else {
                 break;
             };
             let Some(partition) = partitions.get(index) else { break };
@@ -91,9 +125,12 @@ impl Wait<'_> {
                 Err(error) if jobs.is_empty() => return Err(error),
                 Err(_) => break,
             };
-            if let Some(asked) = asked.get_mut(index) {
-                // Where a bound held something back there may be more.
-                *asked = bound.is_none() || seen.jobs.is_empty();
+            if let Some(known) = known.get_mut(index) {
+                *known = match bound {
+                    _ if seen.jobs.len() == max => Known::Asked,
+                    Some(bound) => Known::NothingBefore(bound),
+                    None => Known::Empty,
+                };
             }
             jobs.extend(seen.jobs);
         }
@@ -104,24 +141,26 @@ impl Wait<'_> {
     fn next(
         &self,
         partitions: &[Rc<Partition>],
-        asked: &[bool],
+        known: &[Known],
         nothing_yet: bool,
     ) -> Option<(usize, Option<Rank>)> {
         let now_ms = self.desk.shared.clock.now_ms();
-        let mut ranks: Vec<(Rank, usize)> = Vec::new();
-        for (index, partition) in partitions.iter().enumerate() {
-            if let Some(rank) = partition.heads.borrow().first(now_ms) {
-                ranks.push((rank, index));
+        let mut ranks: Vec<(Rank, bool, usize)> = Vec::new();
+        for (index, (partition, known)) in partitions.iter().zip(known).enumerate() {
+            let Some(rank) = partition.heads.borrow().first(now_ms) else { continue };
+            match known {
+                Known::Empty => {}
+                // Of two with the same bound, the one that was not asked for it goes first.
+                Known::NothingBefore(bound) => ranks.push((rank.max(*bound), true, index)),
+                Known::Unasked | Known::Asked => ranks.push((rank, false, index)),
             }
         }
         ranks.sort_unstable();
-        let done = |index: usize| asked.get(index).copied().unwrap_or(true);
-        if let Some(&(_, index)) = ranks.iter().find(|(_, index)| !done(*index)) {
-            let others = ranks.iter().filter(|(_, other)| *other != index && !done(*other));
-            return Some((index, others.map(|(rank, _)| *rank).min()));
+        if let Some(&(_, _, index)) = ranks.first() {
+            return Some((index, ranks.get(1).map(|&(rank, ..)| rank)));
         }
         // Others may have put something where nothing is known to be.
-        let unasked = (0..partitions.len()).find(|&index| !done(index))?;
+        let unasked = known.iter().position(|known| *known == Known::Unasked)?;
         nothing_yet.then_some((unasked, None))
     }
 
@@ -129,13 +168,8 @@ impl Wait<'_> {
     async fn park(&self, partitions: &[Rc<Partition>]) -> Result<Vec<LeasedJob>, Error> {
         let demand = &self.demand;
         demand.line_up(partitions);
-        let _leave = Leave { wait: self, partitions };
         if self.wait_ms == 0 {
             return demand.ended().await;
-        }
-        self.desk.waiting.borrow_mut().insert(self.ticket, Rc::clone(demand));
-        if let Some(session) = self.session {
-            self.desk.sessions.borrow_mut().add_demand(session, demand);
         }
         let over = self.wait_is_over();
         let listen = async {
@@ -186,11 +220,7 @@ impl Wait<'_> {
             kept
         });
         drop(sessions);
-        for token in lost {
-            if let Some(partition) = self.desk.partition_of(token.id) {
-                partition.give_back(&[token]);
-            }
-        }
+        self.give_back(lost.into_iter());
         jobs
     }
 }

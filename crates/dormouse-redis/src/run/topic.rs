@@ -43,11 +43,12 @@ async fn portions(
     let mut left = max.min(BATCH_MAX);
     for partition in partitions {
         while left > 0 {
-            let op = op(left.min(FLIGHT_JOBS_MAX));
-            let raw = ask_other(partition, batch, Effect::Change, op).await?;
+            let asked = left.min(FLIGHT_JOBS_MAX);
+            let raw = ask_other(partition, batch, Effect::Change, op(asked)).await?;
             let portion = read(&mut Reader::new(&raw.answer))?;
-            left = left.saturating_sub(usize::try_from(portion.count).unwrap_or(usize::MAX));
-            if !portion.more {
+            let done = usize::try_from(portion.count).unwrap_or(usize::MAX);
+            left = left.saturating_sub(done);
+            if done < asked && !portion.more {
                 break;
             }
         }

@@ -141,11 +141,9 @@ pub(crate) fn decode_backoff(bytes: &[u8]) -> Result<Backoff, Error> {
     let mut from = Reader::new(bytes);
     Ok(match from.u8()? {
         0 => Backoff::Fixed { delay_ms: from.u48()? },
-        1 => Backoff::Exponential {
-            base_ms: from.u48()?,
-            factor: from.u32()?,
-            cap_ms: from.u48()?,
-        },
+        1 => {
+            Backoff::Exponential { base_ms: from.u48()?, factor: from.u32()?, cap_ms: from.u48()? }
+        }
         2 => {
             let count = from.u8()?;
             let delays: Result<_, _> = (0..count).map(|_| from.u48()).collect();
