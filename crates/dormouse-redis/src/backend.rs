@@ -81,7 +81,7 @@ impl RedisBackend {
         &self.warnings
     }
 
-    /// Takes no more requests. What is under way is dropped after this.
+    /// Finishes what is under way and takes no more requests; waiting ones are answered.
     pub fn close(&self) {
         let door = self.door.lock().map(|mut door| door.take());
         drop(door);

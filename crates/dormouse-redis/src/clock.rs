@@ -33,6 +33,9 @@ impl ManualClock {
     }
 }
 
+/// Who wakes a little early asks for nothing, and again, and again.
+const MARGIN: Duration = Duration::from_micros(300);
+
 /// The clock of the backend.
 #[derive(Debug)]
 pub(crate) enum Clock {
@@ -56,11 +59,12 @@ impl Clock {
     }
 
     /// A script that ran between these instants saw this time.
-    pub(crate) fn learn(&self, now_ms: u64, landed_at: Instant) {
+    pub(crate) fn learn(&self, now_ms: u64, sent_at: Instant, landed_at: Instant) {
         if let Clock::Redis(seen) = self
             && now_ms > 0
         {
-            seen.set(Some((landed_at, now_ms)));
+            // Most likely it ran in the middle.
+            seen.set(Some((sent_at + (landed_at - sent_at) / 2, now_ms)));
         }
     }
 
@@ -81,7 +85,7 @@ impl Clock {
                 let Some((at, now_ms)) = seen.get() else { return };
                 // Beyond a year nothing is waited for: a look comes sooner.
                 let wait = Duration::from_millis(at_ms.saturating_sub(now_ms).min(1 << 35));
-                tokio::time::sleep_until((at + wait).into()).await;
+                tokio::time::sleep_until((at + wait + MARGIN).into()).await;
             }
             Clock::Manual(clock) => clock.until(at_ms).await,
         }

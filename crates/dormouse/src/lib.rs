@@ -88,7 +88,8 @@
 //!
 //! # Features
 //!
-//! Both are on by default: `json` (bodies by serde) and `worker` ([`Worker`], with tokio).
+//! On by default: `json` (bodies by serde), `worker` ([`Worker`], with tokio), and `server` (the
+//! binary, which brings `redis`). Without it, `redis` alone gives [`Queue::redis`].
 
 mod block;
 mod body;
@@ -143,6 +144,8 @@ pub use dormouse_core::topic::{Settings, TopicName};
 pub use dormouse_disk::clock::VirtualClock;
 pub use dormouse_disk::engine::Durability;
 pub use dormouse_disk::store::OpenError;
+#[cfg(feature = "redis")]
+pub use dormouse_redis::{Level, Options as RedisOptions};
 
 /// The README's examples, run as doc tests.
 #[cfg(doctest)]

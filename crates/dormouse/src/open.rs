@@ -36,6 +36,32 @@ impl Queue {
         Queue::builder().memory()
     }
 
+    /// Jobs in a Redis or Redis Cluster, shared with all others who open it: the same operations
+    /// and rules, by Redis' clock.
+    ///
+    /// `redis://[user:password@]host:port`, `rediss://` with the feature `tls`, several nodes of a
+    /// cluster with commas between. An installation that would lose jobs is refused.
+    ///
+    /// ```no_run
+    /// # use dormouse::Queue;
+    /// let queue = Queue::redis("redis://127.0.0.1:6379")?;
+    /// queue.put("orders", "42").wait()?;
+    /// # Ok::<(), dormouse::Error>(())
+    /// ```
+    #[cfg(feature = "redis")]
+    pub fn redis(url: &str) -> Result<Queue, dormouse_core::error::Error> {
+        Queue::redis_with(url, dormouse_redis::Options::default())
+    }
+
+    /// The same, with a level of durability and a number of partitions.
+    #[cfg(feature = "redis")]
+    pub fn redis_with(
+        url: &str,
+        options: dormouse_redis::Options,
+    ) -> Result<Queue, dormouse_core::error::Error> {
+        dormouse_redis::RedisBackend::open(url, options).map(Queue::from_redis)
+    }
+
     /// Chooses durability or a clock before opening.
     pub fn builder() -> Builder {
         Builder::default()

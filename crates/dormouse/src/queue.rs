@@ -27,10 +27,19 @@ pub struct Queue(Arc<Inner>);
 
 struct Inner {
     backend: Arc<dyn Backend>,
-    /// Set if this queue opened the engine, so that it can close it.
-    engine: Option<Engine>,
+    /// What this queue opened, so that it can close it.
+    opened: Opened,
     /// Set if time is moved by hand.
     clock: Option<VirtualClock>,
+}
+
+/// What closing a queue closes.
+enum Opened {
+    /// The backend belongs to somebody else.
+    Nothing,
+    Engine(Engine),
+    #[cfg(feature = "redis")]
+    Redis(Arc<dormouse_redis::RedisBackend>),
 }
 
 impl Queue {
@@ -38,11 +47,19 @@ impl Queue {
     ///
     /// Closing such a queue does not close the backend: it belongs to whoever made it.
     pub fn from_backend(backend: Arc<dyn Backend>) -> Queue {
-        Queue(Arc::new(Inner { backend, engine: None, clock: None }))
+        Queue(Arc::new(Inner { backend, opened: Opened::Nothing, clock: None }))
     }
 
     pub(crate) fn from_engine(engine: Engine, clock: Option<VirtualClock>) -> Queue {
-        Queue(Arc::new(Inner { backend: Arc::new(engine.clone()), engine: Some(engine), clock }))
+        let backend = Arc::new(engine.clone());
+        Queue(Arc::new(Inner { backend, opened: Opened::Engine(engine), clock }))
+    }
+
+    #[cfg(feature = "redis")]
+    pub(crate) fn from_redis(backend: dormouse_redis::RedisBackend) -> Queue {
+        let backend = Arc::new(backend);
+        let opened = Opened::Redis(Arc::clone(&backend));
+        Queue(Arc::new(Inner { backend, opened, clock: None }))
     }
 
     /// The backend, for those who want to speak to it in its own words.
@@ -55,7 +72,15 @@ impl Queue {
     /// Blocks until that is done. Later operations, also those of other clones, answer
     /// `unavailable`. A second close does nothing.
     pub fn close(&self) -> Result<(), Error> {
-        self.0.engine.as_ref().map_or(Ok(()), Engine::close)
+        match &self.0.opened {
+            Opened::Nothing => Ok(()),
+            Opened::Engine(engine) => engine.close(),
+            #[cfg(feature = "redis")]
+            Opened::Redis(backend) => {
+                backend.close();
+                Ok(())
+            }
+        }
     }
 
     /// Any operation in the words of the rules: batches of every kind, and whatever has no method

@@ -162,16 +162,18 @@ impl Desk {
         let no = self.shared.next_batch();
         let admission = Rc::new(admission);
         let simple = !batch.iter().any(|request| is_barrier(&request.command));
-        if batch.len() == 1 || simple {
-            if named.is_known(self) {
-                for request in batch {
-                    self.start(no, request, &sink, &admission);
-                }
-                return;
+        if (batch.len() == 1 || simple) && named.is_known(self) {
+            for request in batch {
+                self.start(no, request, &sink, &admission);
             }
+            return;
         }
         let desk = Rc::clone(self);
-        spawn_local(async move { desk.work(no, named, batch, sink, admission).await });
+        let busy = self.busy();
+        spawn_local(async move {
+            desk.work(no, named, batch, sink, admission).await;
+            drop(busy);
+        });
     }
 
     async fn work(
@@ -215,11 +217,12 @@ impl Desk {
     ) -> tokio::task::JoinHandle<()> {
         let (desk, sink) = (Rc::clone(self), Arc::clone(sink));
         let admission = (!may_wait(&request.command)).then(|| Rc::clone(admission));
+        let busy = self.busy();
         spawn_local(async move {
             let Request { ticket, command } = request;
             let answer = run::run(&desk, no, ticket, command).await;
             desk.deliver(sink, ticket, answer);
-            drop(admission);
+            drop((admission, busy));
         })
     }
 }

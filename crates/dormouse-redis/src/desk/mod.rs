@@ -10,6 +10,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use dormouse_core::backend::{Request, Sink, Ticket};
@@ -17,13 +18,14 @@ use dormouse_core::error::Error;
 use dormouse_core::job::JobId;
 use dormouse_core::topic::TopicName;
 use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::time::{Instant, sleep};
 
 use crate::clock::Clock;
 use crate::inbox::Admission;
 use crate::keys;
 use crate::link::{Hint, Link};
 use crate::partition::demand::Demand;
-use crate::partition::{BatchNo, Partition};
+use crate::partition::{BatchNo, PATIENCE, Partition};
 use crate::script::Scripts;
 use crate::verb::put::shard_of;
 use outbox::Outbox;
@@ -128,6 +130,8 @@ pub(crate) struct Desk {
     channels: RefCell<HashMap<Bytes, Rc<Partition>>>,
     demands: Cell<u64>,
     outbox: Rc<Outbox>,
+    /// Held by every request that is under way.
+    busy: Rc<()>,
 }
 
 impl Desk {
@@ -144,6 +148,7 @@ impl Desk {
             channels: RefCell::default(),
             demands: Cell::new(0),
             outbox: Outbox::start(),
+            busy: Rc::new(()),
         })
     }
 
@@ -162,7 +167,29 @@ impl Desk {
                 Some(hint) = hints.recv() => self.heed(hint),
             }
         }
+        self.finish(&mut hints).await;
+    }
+
+    /// Who waits is answered with nothing; who does not is answered, at the latest when patience
+    /// ends.
+    async fn finish(&self, hints: &mut UnboundedReceiver<Hint>) {
+        for demand in self.waiting.borrow().values() {
+            demand.end();
+        }
+        let last = Instant::now() + PATIENCE + Duration::from_secs(2);
+        while Rc::strong_count(&self.busy) > 1 && Instant::now() < last {
+            // A poll of a few ms, once in the life of a backend.
+            sleep(Duration::from_millis(2)).await;
+            while let Ok(hint) = hints.try_recv() {
+                self.heed(hint);
+            }
+        }
         self.outbox.flush();
+    }
+
+    /// To be held while a request is under way.
+    fn busy(&self) -> Rc<()> {
+        Rc::clone(&self.busy)
     }
 
     fn heed(&self, hint: Hint) {

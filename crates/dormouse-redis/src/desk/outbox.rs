@@ -7,10 +7,12 @@ use std::sync::Arc;
 use dormouse_core::backend::{Answer, Sink, Ticket};
 use tokio::sync::Notify;
 
+type Addressed = (Arc<dyn Sink>, Ticket, Answer);
+
 /// Answers that have not been delivered.
 #[derive(Default)]
 pub(super) struct Outbox {
-    answers: RefCell<Vec<(Arc<dyn Sink>, Ticket, Answer)>>,
+    answers: RefCell<Vec<Addressed>>,
     news: Notify,
 }
 

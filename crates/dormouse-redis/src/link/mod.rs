@@ -4,8 +4,6 @@
 //! Every call concerns one slot, and every script recognises a call that it has answered before. So
 //! there is one cure for nearly all trouble: send it again, to wherever the slot is now.
 
-#![allow(dead_code, unused_imports, reason = "the backend that uses it is being written")]
-
 mod check;
 mod clock;
 mod convoy;

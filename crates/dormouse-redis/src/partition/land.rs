@@ -48,7 +48,7 @@ impl Partition {
             }
             Answer::Done { now_ms, answers, records } => (now_ms, answers, records),
         };
-        self.shared.clock.learn(now_ms, landed.landed_at);
+        self.shared.clock.learn(now_ms, landed.sent_at, landed.landed_at);
         if let Some(config) = config {
             *self.config.borrow_mut() = config;
         }
@@ -183,8 +183,7 @@ impl Landing<'_> {
             Ask::End { endings, to, .. } => {
                 self.partition.heads.borrow_mut().forget();
                 let read = |ending: &Ending| {
-                    let came = nack::read(from, ending.token)?;
-                    Ok(self.confirm(came.ended, ending.token.id))
+                    Ok(self.confirm(nack::read(from, ending.token)?, ending.token.id))
                 };
                 to.send(endings.iter().map(read).collect()).is_err()
             }

@@ -221,7 +221,7 @@ impl Partition {
                 if self.subscription.replace(Subscription::None) != Subscription::None {
                     self.shared.link.unsubscribe(&self.channel);
                 }
-                std::future::pending().await
+                std::future::pending::<()>().await;
             };
             tokio::select! {
                 () = self.news.notified() => {}

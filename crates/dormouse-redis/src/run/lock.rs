@@ -73,10 +73,11 @@ pub(super) async fn lock(desk: &Rc<Desk>, batch: BatchNo, ticket: Ticket, lock: 
     }
     // One last time: it may have become free this moment.
     let first = desk.lock_lines.borrow().get(&lock.name).and_then(|line| line.first().copied());
-    if !waiting.is_over() && first == Some(no) {
-        if let came @ Came::Done(_) = try_once(false).await? {
-            return reply(came, &lock.name);
-        }
+    if !waiting.is_over()
+        && first == Some(no)
+        && let came @ Came::Done(_) = try_once(false).await?
+    {
+        return reply(came, &lock.name);
     }
     let owner = holder(&partition, batch, &lock).await?;
     Err(lock_held(&lock.name, &owner))

@@ -38,15 +38,11 @@ pub(crate) fn op<'a>(verb: &'static str, endings: impl Iterator<Item = &'a Endin
     Op::new(verb, args)
 }
 
-/// What became of a lease: how it ended, when the job is due, its attempts.
-#[derive(Debug)]
-pub(crate) struct Came {
-    pub(crate) ended: Result<Ended, Error>,
-    pub(crate) due_at: u64,
-    pub(crate) attempts: u32,
-}
-
-pub(crate) fn read(answer: &mut Reader<'_>, token: Token) -> Result<Came, Error> {
+/// What became of the lease that this token proves.
+pub(crate) fn read(answer: &mut Reader<'_>, token: Token) -> Result<Result<Ended, Error>, Error> {
     let ended = ended(answer.u8()?, token)?;
-    Ok(Came { ended, due_at: answer.u48()?, attempts: answer.u32()? })
+    // When the job is due and its attempts are for whoever wants to tell of it.
+    answer.u48()?;
+    answer.u32()?;
+    Ok(ended)
 }

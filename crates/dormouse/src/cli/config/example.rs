@@ -14,6 +14,12 @@ const HEAD: &str = "\
 ";
 
 const TAIL: &str = "
+# For backend = \"redis\". Without partitions a topic has 1 on a single server, 8 on a cluster.
+#[redis]
+#url = \"redis://127.0.0.1:6379\"
+#level = \"applied\"
+#partitions = 8
+
 # HTTPS. The files are read again on SIGHUP.
 #[tls]
 #cert = \"/etc/dormouse/cert.pem\"

@@ -11,7 +11,7 @@ use super::raw::{Raw, suggestion};
 use super::tokens;
 
 /// Names at the top of a file that are no keys of their own.
-const TABLES: [&str; 3] = ["store", "tls", "tokens"];
+const TABLES: [&str; 4] = ["redis", "store", "tls", "tokens"];
 
 /// What a file sets.
 #[derive(Debug, Default, PartialEq)]
@@ -55,7 +55,7 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<Contents, ConfigError> {
     for (name, value) in table.get_ref() {
         let at = name.span().start;
         match (name.get_ref().as_ref(), value.get_ref()) {
-            (outer @ ("store" | "tls"), DeValue::Table(table)) => {
+            (outer @ ("redis" | "store" | "tls"), DeValue::Table(table)) => {
                 for (name, value) in table {
                     let full = format!("{outer}.{}", name.get_ref());
                     read(&mut contents, &text, &full, name.span().start, value.get_ref())?;
@@ -64,7 +64,7 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<Contents, ConfigError> {
             ("tokens", DeValue::Array(items)) => {
                 contents.tokens = tokens::read(&text, items)?;
             }
-            (name @ ("store" | "tls"), _) => {
+            (name @ ("redis" | "store" | "tls"), _) => {
                 return Err(text.error(at, &format!("`{name}` wants a table: [{name}]")));
             }
             ("tokens", _) => return Err(text.error(at, "`tokens` wants tables: [[tokens]]")),

@@ -4,11 +4,13 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use dormouse_disk::engine::Durability;
+use dormouse_redis::Level;
 use tracing::level_filters::LevelFilter;
 
 use super::raw::{Raw, one_of};
 use super::settings::{
-    BackendKind, CONNECTIONS_MAX, DRAIN_MS_MAX, RELAXED_MS_MAX, STORE_BYTES, Settings,
+    BackendKind, CONNECTIONS_MAX, DRAIN_MS_MAX, REDIS_PARTITIONS_MAX, REDIS_REPLICAS_MAX,
+    RELAXED_MS_MAX, STORE_BYTES, Settings,
 };
 
 /// One option.
@@ -84,13 +86,14 @@ pub(super) const KEYS: &[Key] = &[
         name: "backend",
         flag: "backend",
         value: "KIND",
-        about: "Where jobs are kept: disk, or memory (gone with the process)",
-        more: &[],
+        about: "Where jobs are kept: disk, redis, or memory (gone with the process)",
+        more: &["For redis see the table [redis] below."],
         set: |settings, raw| backend(raw.text()?).map(|value| settings.backend = value),
         show: |settings| {
             quoted(match settings.backend {
                 BackendKind::Disk => "disk",
                 BackendKind::Memory => "memory",
+                BackendKind::Redis => "redis",
             })
         },
     },
@@ -172,6 +175,42 @@ pub(super) const KEYS: &[Key] = &[
         show: |settings| path(settings.tls_key.as_ref()),
     },
     Key {
+        name: "redis.url",
+        flag: "redis-url",
+        value: "URL",
+        about: "Redis for --backend redis: redis://[user:password@]host:port, or rediss://",
+        more: &["Nodes of a cluster with commas between them."],
+        set: |settings, raw| raw.text().map(|text| settings.redis_url = Some(text.to_owned())),
+        show: |settings| settings.redis_url.as_deref().map(without_password).unwrap_or_default(),
+    },
+    Key {
+        name: "redis.level",
+        flag: "redis-level",
+        value: "LEVEL",
+        about: "What an answer survives on Redis: applied (the default) or replicated=N",
+        more: &["replicated=N waits until N replicas have it, else the answer is unconfirmed."],
+        set: |settings, raw| level(raw.text()?).map(|value| settings.redis_level = Some(value)),
+        show: |settings| match settings.redis_level {
+            None => String::new(),
+            Some(Level::Applied) => quoted("applied"),
+            Some(Level::Replicated(replicas)) => quoted(&format!("replicated={replicas}")),
+        },
+    },
+    Key {
+        name: "redis.partitions",
+        flag: "redis-partitions",
+        value: "N",
+        about: "Partitions of new topics on Redis; 1 on a single server, 8 on a cluster",
+        more: &["The topics that are there keep what they have."],
+        set: |settings, raw| {
+            // Bounded far below what any u16 holds.
+            let number = raw.number(1, REDIS_PARTITIONS_MAX)?;
+            settings.redis_partitions = Some(number as u16);
+            Ok(())
+        },
+        show: |settings| shown(settings.redis_partitions.map(u64::from)),
+    },
+    Key {
         name: "store.memtable_bytes",
         flag: "store-memtable-bytes",
         value: "N",
@@ -243,10 +282,42 @@ fn durability(text: &str) -> Result<Durability, String> {
 }
 
 fn backend(text: &str) -> Result<BackendKind, String> {
-    if text == "redis" {
-        return Err("the redis backend comes with a later version; take disk or memory".to_owned());
+    let kinds = [
+        ("disk", BackendKind::Disk),
+        ("memory", BackendKind::Memory),
+        ("redis", BackendKind::Redis),
+    ];
+    one_of(text, &kinds)
+}
+
+fn level(text: &str) -> Result<Level, String> {
+    if text == "applied" {
+        return Ok(Level::Applied);
     }
-    one_of(text, &[("disk", BackendKind::Disk), ("memory", BackendKind::Memory)])
+    let replicas = text.strip_prefix("replicated=").and_then(|number| number.parse().ok());
+    match replicas {
+        Some(replicas) if (1..=REDIS_REPLICAS_MAX).contains(&replicas) => {
+            Ok(Level::Replicated(replicas))
+        }
+        _ => Err(format!(
+            "`{text}` is no level; write applied, or replicated=N with 1 to {REDIS_REPLICAS_MAX}"
+        )),
+    }
+}
+
+/// A URL for people to read.
+fn without_password(url: &str) -> String {
+    let hide = |part: &str| match part.rsplit_once('@') {
+        Some((before, host)) => {
+            let scheme = before.split_once("://").map_or("", |(scheme, _)| scheme);
+            let user = before.rsplit_once("://").map_or(before, |(_, user)| user);
+            let user = user.split(':').next().unwrap_or_default();
+            let scheme = if scheme.is_empty() { String::new() } else { format!("{scheme}://") };
+            format!("{scheme}{user}:(secret)@{host}")
+        }
+        None => part.to_owned(),
+    };
+    quoted(&url.split(',').map(hide).collect::<Vec<_>>().join(","))
 }
 
 #[cfg(test)]
@@ -274,6 +345,13 @@ mod tests {
         check("durability", "synced", "\"synced\"");
         check("durability", "relaxed=60000", "\"relaxed=60000\"");
         check("backend", "memory", "\"memory\"");
+        check("backend", "redis", "\"redis\"");
+        check("redis.url", "redis://h:1,h:2", "\"redis://h:1,h:2\"");
+        check("redis.url", "rediss://u:p%40@h:1/2", "\"rediss://u:(secret)@h:1/2\"");
+        check("redis.url", "redis://:p@h", "\"redis://:(secret)@h\"");
+        check("redis.level", "applied", "\"applied\"");
+        check("redis.level", "replicated=2", "\"replicated=2\"");
+        check("redis.partitions", "16", "16");
         check("insecure", "true", "true");
         check("hosts", "a.example,b", "[\"a.example\", \"b\"]");
         check("connections_max", "1", "1");
@@ -300,7 +378,9 @@ mod tests {
         check("durability", "relaxed=0", "1 to 60000");
         check("durability", "relaxed=60001", "1 to 60000");
         check("durability", "relaxed=-1", "1 to 60000");
-        check("backend", "redis", "later version");
+        check("redis.level", "replicated", "replicated=N");
+        check("redis.level", "replicated=0", "1 to 16");
+        check("redis.partitions", "257", "from 1 to 256");
         check("backend", "dsik", "did you mean `disk`?");
         check("insecure", "maybe", "neither true nor false");
         check("connections_max", "0", "from 1 to");

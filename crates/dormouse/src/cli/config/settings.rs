@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use dormouse_disk::engine::Durability;
+use dormouse_redis::Level;
 use dormouse_server::access::TokenEntry;
 use tracing::level_filters::LevelFilter;
 
@@ -16,6 +17,10 @@ pub(super) const RELAXED_MS_MAX: u64 = 60_000;
 pub(super) const CONNECTIONS_MAX: u64 = 1_000_000;
 /// Smallest and largest memtable and segment of a store.
 pub(super) const STORE_BYTES: (u64, u64) = (16 << 10, 1 << 30);
+/// Replicas that a level may ask for.
+pub(super) const REDIS_REPLICAS_MAX: u32 = 16;
+/// Partitions a topic may have.
+pub(super) const REDIS_PARTITIONS_MAX: u64 = 256;
 /// Longest span a stop may take.
 pub(super) const DRAIN_MS_MAX: u64 = 3_600_000;
 
@@ -30,6 +35,12 @@ pub(crate) struct Settings {
     pub(crate) durability: Durability,
     /// Where jobs are kept.
     pub(crate) backend: BackendKind,
+    /// Where Redis is.
+    pub(crate) redis_url: Option<String>,
+    /// What an answered mutation survives on Redis.
+    pub(crate) redis_level: Option<Level>,
+    /// Partitions of new topics on Redis.
+    pub(crate) redis_partitions: Option<u16>,
     /// Other addresses than loopback without a token.
     pub(crate) insecure: bool,
     /// Names in the Host header that are accepted besides loopback names and the bound address.
@@ -59,6 +70,8 @@ pub(crate) enum BackendKind {
     Disk,
     /// In memory, gone with the process.
     Memory,
+    /// In a Redis or Redis Cluster, shared with other servers.
+    Redis,
 }
 
 impl Default for Settings {
@@ -68,6 +81,9 @@ impl Default for Settings {
             http: Some(SocketAddr::from(([127, 0, 0, 1], HTTP_PORT))),
             durability: Durability::Synced,
             backend: BackendKind::Disk,
+            redis_url: None,
+            redis_level: None,
+            redis_partitions: None,
             insecure: false,
             hosts: Vec::new(),
             connections_max: 10_000,
@@ -86,6 +102,7 @@ impl Settings {
     /// What contradicts itself, or is dangerous; the text says how to mend it.
     pub(super) fn verify(&self) -> Result<(), String> {
         self.verify_address()?;
+        self.verify_redis()?;
         self.verify_tls()
     }
 
@@ -104,6 +121,26 @@ impl Settings {
              could do everything. Make a token with `dormouse config token` and put it into the \
              configuration file, or serve on 127.0.0.1 only, or accept the risk with --insecure"
         ))
+    }
+
+    fn verify_redis(&self) -> Result<(), String> {
+        let is_redis = self.backend == BackendKind::Redis;
+        if is_redis && self.redis_url.is_none() {
+            return Err("`backend` is redis and `redis.url` is not set; give it, as in \
+                        --redis-url redis://127.0.0.1:6379"
+                .to_owned());
+        }
+        let set = [
+            ("redis.url", self.redis_url.is_some()),
+            ("redis.level", self.redis_level.is_some()),
+            ("redis.partitions", self.redis_partitions.is_some()),
+        ];
+        match set.iter().find(|(_, is_set)| *is_set) {
+            Some((name, _)) if !is_redis => Err(format!(
+                "`{name}` is set, but jobs are not kept in Redis; say so with --backend redis"
+            )),
+            _ => Ok(()),
+        }
     }
 
     fn verify_tls(&self) -> Result<(), String> {
