@@ -19,7 +19,7 @@ impl From<LinkError> for Error {
 pub(crate) fn no_memory() -> Error {
     Error::new(
         Code::Full,
-        "Redis is at its maxmemory; everything but put goes on, so try again when jobs are done, or \
-         raise it",
+        "Redis is at its maxmemory; everything but put goes on, so try again when jobs are done, \
+         or raise it",
     )
 }

@@ -15,6 +15,8 @@ mod link;
 mod partition;
 mod run;
 mod script;
+#[cfg(test)]
+mod testing;
 mod verb;
 mod wire;
 

@@ -76,18 +76,19 @@ pub(crate) async fn ask<T>(
     batch: BatchNo,
     ask: impl FnOnce(To<T>) -> Ask,
 ) -> Result<T, Error> {
-    enqueue(partition, batch, ask).await
+    line_up(partition, batch, ask).await
 }
 
 /// Puts an ask in line now; what it gives is to be awaited.
-pub(crate) fn enqueue<T, A: FnOnce(To<T>) -> Ask>(
+pub(crate) fn line_up<T, A: FnOnce(To<T>) -> Ask>(
     partition: &Partition,
     batch: BatchNo,
     ask: A,
 ) -> impl Future<Output = Result<T, Error>> + use<T, A> {
     let (to, from) = tokio::sync::oneshot::channel();
     partition.ask(batch, ask(to));
-    async move { from.await.unwrap_or_else(|_| Err(Error::unavailable("the backend has been closed"))) }
+    let closed = |_| Err(Error::unavailable("the backend has been closed"));
+    async move { from.await.unwrap_or_else(closed) }
 }
 
 /// Asks a partition what only who asks can read.
@@ -97,7 +98,7 @@ pub(crate) async fn ask_other(
     effect: Effect,
     op: Op,
 ) -> Result<Raw, Error> {
-    enqueue(partition, batch, |to| Ask::Other { op, effect, priorities: Vec::new(), to }).await
+    line_up(partition, batch, |to| Ask::Other { op, effect, priorities: Vec::new(), to }).await
 }
 
 /// How items become an operation.
@@ -150,7 +151,7 @@ impl<I> Scatter<I> {
     ) {
         let mut under_way = Vec::with_capacity(self.groups.len());
         for (partition, indexes, items) in self.groups {
-            under_way.push((indexes, enqueue(&partition, batch, |to| ask(items, to))));
+            under_way.push((indexes, line_up(&partition, batch, |to| ask(items, to))));
         }
         for (indexes, answer) in under_way {
             match answer.await {
@@ -191,7 +192,7 @@ impl<I> Scatter<I> {
             let (op, priorities) = ((asked.op)(&items), (asked.priorities)(&items));
             let effect = asked.effect;
             let ask = move |to| Ask::Other { op, effect, priorities, to };
-            let answer = enqueue(&partition, batch, ask);
+            let answer = line_up(&partition, batch, ask);
             under_way.push((partition, indexes, items, answer));
         }
         for (partition, indexes, items, answer) in under_way {

@@ -10,7 +10,7 @@ use dormouse_core::op::{Stats, TopicStats, Topics, TopicsPage};
 use dormouse_core::refusal::no_topic;
 use dormouse_core::topic::{Settings, TopicName};
 
-use super::{ask_other, enqueue};
+use super::{ask_other, line_up};
 use crate::desk::{Desk, Topic};
 use crate::partition::{Ask, BatchNo, Effect};
 use crate::verb::reserve::NEVER;
@@ -37,7 +37,7 @@ async fn count(batch: BatchNo, topic: &Topic) -> Result<Counted, Error> {
     for partition in &topic.partitions {
         let ask =
             |to| Ask::Other { op: stats::op(), effect: Effect::Look, priorities: Vec::new(), to };
-        under_way.push(enqueue(partition, batch, ask));
+        under_way.push(line_up(partition, batch, ask));
     }
     let mut sum = TopicStats { topics: 1, ..TopicStats::default() };
     let mut is_there = false;

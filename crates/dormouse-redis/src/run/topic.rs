@@ -10,7 +10,7 @@ use dormouse_core::limits::BATCH_MAX;
 use dormouse_core::op::{Kick, PauseTopic, ReviveTopic, SetTopic};
 use dormouse_core::topic::TopicName;
 
-use super::{ask, ask_other, enqueue, pause_ms};
+use super::{ask, ask_other, line_up, pause_ms};
 use crate::desk::Desk;
 use crate::partition::{Ask, BatchNo, Effect, FLIGHT_JOBS_MAX, Partition};
 use crate::verb::kick::{self, Portion};
@@ -80,7 +80,7 @@ pub(super) async fn set(desk: &Rc<Desk>, batch: BatchNo, set: SetTopic) -> Answe
     let mut under_way = Vec::new();
     for partition in partitions(desk, &set.topic) {
         let settings = set.settings.clone();
-        let answer = enqueue(&partition, batch, |to| Ask::Configure { settings, to });
+        let answer = line_up(&partition, batch, |to| Ask::Configure { settings, to });
         under_way.push((partition, answer));
     }
     for (partition, answer) in under_way {

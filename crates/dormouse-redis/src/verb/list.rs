@@ -10,8 +10,8 @@ use super::get::read_view;
 use super::target::state_number;
 use crate::wire::{Op, Reader, Records, Writer, strange};
 
-/// Where a page begins: waiting jobs by priority, due time and id, dead ones by death and id, leased
-/// ones by the end of the lease and id, both with priority 0.
+/// Where a page begins: waiting jobs by priority, due time and id, dead ones by death and id,
+/// leased ones by the end of the lease and id, both with priority 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Cursor {
     pub(crate) priority: u32,

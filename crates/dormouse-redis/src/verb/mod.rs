@@ -1,8 +1,6 @@
 //! One file per verb of the scripts: how it is asked and how its answer is read.
 
 pub(crate) mod ack;
-#[cfg(test)]
-mod backoff;
 pub(crate) mod cancel;
 pub(crate) mod extend;
 pub(crate) mod forecast;
@@ -22,3 +20,5 @@ pub(crate) mod reserve_id;
 pub(crate) mod revive;
 pub(crate) mod stats;
 pub(crate) mod target;
+#[cfg(test)]
+mod tests;

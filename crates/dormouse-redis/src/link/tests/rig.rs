@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::TcpListener;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -14,6 +14,7 @@ use tempfile::TempDir;
 use tokio::sync::mpsc;
 
 use crate::link::{Call, Findings, Hint, Link, Patience, Script, slot_of};
+use crate::testing::redis_server;
 
 /// Long enough for a loaded machine; nothing waits so long when all is well.
 pub(super) const DEADLINE: Duration = Duration::from_secs(20);
@@ -115,12 +116,12 @@ async fn try_ask(port: u16, words: &str) -> redis::RedisResult<Value> {
 }
 
 fn spawn(port: u16, options: &[String], directory: &Path) -> Child {
-    let mut command = Command::new("redis-server");
+    let mut command = redis_server();
     command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""]);
     command.args(options).current_dir(directory);
     let log = std::fs::File::create(directory.join("log")).unwrap();
     command.stdin(Stdio::null()).stdout(log).stderr(Stdio::null());
-    command.spawn().expect("redis-server is not in PATH: install Redis 7.0 or newer")
+    command.spawn().expect("no redis-check-rdb in PATH: `cargo xtask install` brings it")
 }
 
 /// Waits for the first answer, be it an error; false if the process ended.

@@ -1,6 +1,6 @@
 //! backoff.lua against the rule in Rust: the same millisecond for every job, attempt and backoff.
 
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use dormouse_core::backoff::Backoff;
@@ -8,6 +8,7 @@ use dormouse_core::job::JobId;
 use dormouse_core::limits::DELAY_MS_MAX;
 use tempfile::TempDir;
 
+use crate::testing::redis_server;
 use crate::wire::record::encode_backoff;
 
 /// What lib.lua defines of all this, then one answer per three arguments: id, attempt, backoff.
@@ -18,7 +19,8 @@ const AFTER: &str = "
 local answers = {}
 for i = 1, #ARGV, 3 do
     local backoff = ARGV[i + 2] ~= '' and ARGV[i + 2] or nil
-    answers[#answers + 1] = string.format('%.0f', backoff_ms(ARGV[i], tonumber(ARGV[i + 1]), backoff))
+    local wait_ms = backoff_ms(ARGV[i], tonumber(ARGV[i + 1]), backoff)
+    answers[#answers + 1] = string.format('%.0f', wait_ms)
 end
 return answers
 ";
@@ -32,11 +34,11 @@ struct Server {
 impl Server {
     fn start() -> Server {
         let directory = tempfile::tempdir().expect("a directory");
-        let mut command = Command::new("redis-server");
+        let mut command = redis_server();
         command.args(["--port", "0", "--unixsocket", "socket", "--save", ""]);
         command.current_dir(directory.path()).stdin(Stdio::null()).stdout(Stdio::null());
         let child =
-            command.spawn().expect("redis-server is not in PATH: install Redis 7.0 or newer");
+            command.spawn().expect("no redis-check-rdb in PATH: `cargo xtask install` brings it");
         Server { child, directory }
     }
 
@@ -105,7 +107,7 @@ impl Random {
 fn the_script_waits_as_long_as_every_other_backend() {
     let server = Server::start();
     let mut connection = server.connect();
-    let source = [BEFORE, include_str!("../../lua/backoff.lua"), AFTER].concat();
+    let source = [BEFORE, include_str!("../../../lua/backoff.lua"), AFTER].concat();
     let mut random = Random(1);
     for _ in 0..20 {
         let cases: Vec<_> = (0..1_000)

@@ -1,0 +1,3 @@
+//! What only a real server can tell of the scripts.
+
+mod backoff;
