@@ -34,17 +34,21 @@ impl Sink for Mailbox {
     }
 }
 
-/// One thread's connection to an engine.
+/// One thread's connection to a backend.
 pub(crate) struct Client {
-    engine: Engine,
+    backend: Arc<dyn Backend>,
     sink: Arc<Mailbox>,
     answers: Receiver<(Ticket, Answer, Instant)>,
 }
 
 impl Client {
     pub(crate) fn new(engine: &Engine) -> Client {
+        Client::over(Arc::new(engine.clone()))
+    }
+
+    pub(crate) fn over(backend: Arc<dyn Backend>) -> Client {
         let (sender, answers) = channel();
-        Client { engine: engine.clone(), sink: Arc::new(Mailbox(sender)), answers }
+        Client { backend, sink: Arc::new(Mailbox(sender)), answers }
     }
 
     /// Sends one command.
@@ -54,7 +58,7 @@ impl Client {
         Ok(ticket)
     }
 
-    /// Sends two commands that the engine applies together.
+    /// Sends two commands that the backend applies together.
     pub(crate) fn send_both(&self, first: Command, second: Command) -> Result<(Ticket, Ticket)> {
         let tickets = (Ticket::next(), Ticket::next());
         self.submit(vec![
@@ -65,13 +69,13 @@ impl Client {
     }
 
     fn submit(&self, requests: Vec<Request>) -> Result<()> {
-        Ok(self.engine.submit(requests, Arc::clone(&self.sink) as Arc<dyn Sink>)?)
+        Ok(self.backend.submit(requests, Arc::clone(&self.sink) as Arc<dyn Sink>)?)
     }
 
     /// The next answer.
     pub(crate) fn receive(&self) -> Result<Answered> {
         let received = self.answers.recv_timeout(PATIENCE);
-        opened(received.map_err(|_| format!("the engine gave no answer within {PATIENCE:?}"))?)
+        opened(received.map_err(|_| format!("the backend gave no answer within {PATIENCE:?}"))?)
     }
 
     /// The next answer, if it is there already.
@@ -86,7 +90,7 @@ impl Client {
         if answered.ticket == ticket {
             Ok(answered.reply)
         } else {
-            Err("the engine answered something that was not asked".into())
+            Err("the backend answered something that was not asked".into())
         }
     }
 

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::Result;
 use crate::child::{self, Task};
 use crate::client::{Client, reserve, unexpected};
-use crate::late::{Consumer, check_put};
+use crate::late::{Consumer, RESERVE_MAX, check_put};
 use crate::latency::Latencies;
 use crate::pace::{Schedule, sleep_until, wall_us};
 use crate::plan::{Noise, Plan};
@@ -64,7 +64,7 @@ pub(crate) fn run(task: &Task) -> Result<()> {
         let noise = Noise::new(plan.body, plan.seed + 4);
         thread::spawn(move || produce(&client, &topic, noise, schedule))
     };
-    let mut consumer = Consumer::new(Client::new(&engine), other);
+    let mut consumer = Consumer::new(Client::new(&engine), other, RESERVE_MAX);
     sleep_until(schedule.instant(0));
     consumer.consume(TIME_MS, "herd, the other topic")?;
     let mut puts = producer.join().map_err(|_| "the producer panicked")??;

@@ -24,7 +24,7 @@ const TIME_MS: u64 = 10_000;
 const JOBS: u64 = PER_MS * TIME_MS;
 /// A job is put so long before it is due.
 const LEAD_MS: u64 = 1_000;
-const RESERVE_MAX: usize = 256;
+pub(crate) const RESERVE_MAX: usize = 256;
 const WAIT_MS: i64 = 10_000;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -49,7 +49,7 @@ pub(crate) fn run(task: &Task) -> Result<()> {
         thread::spawn(move || produce(&client, &topic, noise, schedule))
     };
     let sleeper = thread::spawn(move || sleep_only(schedule));
-    let mut consumer = Consumer::new(Client::new(&engine), topic);
+    let mut consumer = Consumer::new(Client::new(&engine), topic, RESERVE_MAX);
     consumer.consume(JOBS, "late")?;
     producer.join().map_err(|_| "the producer panicked")??;
     let mut sleeps = sleeper.join().map_err(|_| "the sleeper panicked")?;
@@ -110,14 +110,16 @@ pub(crate) fn check_put(answer: &Answered) -> Result<u64> {
 pub(crate) struct Consumer {
     client: Client,
     topic: TopicName,
+    /// Jobs per reserve.
+    max: usize,
     pub(crate) late: Latencies,
     pub(crate) early: u64,
     acked: u64,
 }
 
 impl Consumer {
-    pub(crate) fn new(client: Client, topic: TopicName) -> Consumer {
-        Consumer { client, topic, late: Latencies::default(), early: 0, acked: 0 }
+    pub(crate) fn new(client: Client, topic: TopicName, max: usize) -> Consumer {
+        Consumer { client, topic, max, late: Latencies::default(), early: 0, acked: 0 }
     }
 
     pub(crate) fn consume(&mut self, jobs: u64, phase: &'static str) -> Result<()> {
@@ -159,6 +161,6 @@ impl Consumer {
     }
 
     fn reserve(&self) -> Command {
-        reserve(vec![self.topic.clone()], RESERVE_MAX, WAIT_MS)
+        reserve(vec![self.topic.clone()], self.max, WAIT_MS)
     }
 }

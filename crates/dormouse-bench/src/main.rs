@@ -1,6 +1,6 @@
-//! Measures the engine of Dormouse. Progress goes to stderr, one line of JSON to stdout.
+//! Measures Dormouse. Progress goes to stderr, one line of JSON to stdout.
 //!
-//! The parent process orchestrates; every phase runs in a process of its own (this program,
+//! Of the engine, the parent process orchestrates; every phase runs in a process of its own (this program,
 //! started again), so that its peak memory is its own and the filling one can be killed.
 
 mod cache;
@@ -18,6 +18,7 @@ mod pace;
 mod plan;
 mod progress;
 mod raw;
+mod redis;
 mod reopen;
 mod report;
 mod rng;
@@ -42,6 +43,8 @@ struct Cli {
 enum Command {
     /// The engine in this process, without a server
     Engine(plan::Plan),
+    /// The backend on a Redis that is started for it, against plain scripts
+    Redis(redis::RedisPlan),
     /// One phase, for the parent process
     #[command(hide = true)]
     Phase {
@@ -53,6 +56,7 @@ enum Command {
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Engine(plan) => run::engine(plan),
+        Command::Redis(plan) => redis::run(&plan),
         Command::Phase { task } => child::run(&task),
     };
     match done {

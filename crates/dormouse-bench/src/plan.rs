@@ -141,7 +141,7 @@ pub(crate) struct Shuffled {
 }
 
 impl Shuffled {
-    fn new(count: u64, seed: u64) -> Shuffled {
+    pub(crate) fn new(count: u64, seed: u64) -> Shuffled {
         let mut rng = Rng::new(seed ^ 0x5348_5546);
         let start = rng.below(count);
         let mut step = count / 3 + rng.below(count / 3);

@@ -94,7 +94,7 @@ impl Report {
 }
 
 /// Three digits after the point, none for what is large: more would be noise.
-fn round(value: &mut serde_json::Value) {
+pub(crate) fn round(value: &mut serde_json::Value) {
     let Some(number) = value.as_f64().filter(|_| value.is_f64()) else { return };
     *value = if number.abs() >= 1_000.0 {
         serde_json::Value::from(number.round() as i64)

@@ -1,0 +1,171 @@
+//! Whether any verb takes long on a topic with very many jobs: the slowest script of each.
+
+use dormouse_core::command::{Command, Reply};
+use dormouse_core::job::{JobId, State};
+use dormouse_core::op::{Cancel, Forecast, Kick, List, Peek, Reschedule, ReserveId, Stats, Target};
+use serde_json::{Map, Value};
+
+use super::memory::Backlog;
+use super::rig::{Rig, SCRIPT_MICROS_MAX};
+use super::seeds::wall_ms;
+use super::{Findings, RedisPlan};
+use crate::client::{Client, unexpected};
+use crate::plan::{SPREAD_MS, Shuffled};
+use crate::{Result, progress};
+
+const PAGE: usize = 1_000;
+const PAGES: usize = 20;
+const BATCH: u64 = 1_000;
+
+/// Verbs on a backlog: of each the slowest script, and how many were over the bar.
+struct Trial<'a> {
+    rig: &'a Rig,
+    client: Client,
+    backlog: &'a Backlog,
+    shuffled: Shuffled,
+    /// So many jobs of the shuffled order were chosen.
+    chosen: u64,
+    slowest: Vec<(&'static str, u64, usize)>,
+}
+
+/// All verbs on the backlog; purge is the last.
+pub(super) fn run(
+    rig: &Rig,
+    plan: &RedisPlan,
+    backlog: &Backlog,
+    found: &mut Findings,
+) -> Result<()> {
+    looks(rig, plan, backlog, "30 days", found)?;
+    let mut trial = Trial::new(rig, plan, backlog);
+    let topic = || backlog.topic.clone();
+    let batch = trial.random_ids(BATCH);
+    let cancel = |&id: &JobId| Cancel { target: Target::Id(id), unless_leased: false };
+    trial.ask("cancel", [Command::Cancel(batch.iter().map(cancel).collect())])?;
+    let batch = trial.random_ids(BATCH);
+    let later = |&id: &JobId| Reschedule {
+        target: Target::Id(id),
+        delay_ms: Some(SPREAD_MS.cast_signed()),
+        at_ms: None,
+    };
+    trial.ask("reschedule", [Command::Reschedule(batch.iter().map(later).collect())])?;
+    let ids = trial.random_ids(BATCH / 10).into_iter();
+    let take = |id| Command::ReserveId(ReserveId { id, ttr_ms: None, session: None });
+    trial.ask("reserve_id", ids.map(take))?;
+    trial.ask("kick", [Command::Kick(Kick { topic: topic(), max: 10_000 })])?;
+    let list = List { topic: topic(), state: State::Ready, cursor: None, limit: PAGE };
+    trial.ask("list ready", [Command::List(list)])?;
+    trial.ask("purge", [Command::Purge(topic())])?;
+    trial.tell("30 days, changes", found);
+    Ok(())
+}
+
+/// Verbs that change nothing.
+pub(super) fn looks(
+    rig: &Rig,
+    plan: &RedisPlan,
+    backlog: &Backlog,
+    what: &str,
+    found: &mut Findings,
+) -> Result<()> {
+    progress::note(&format!("verbs: {} jobs over {what}", backlog.ids.len()));
+    let mut trial = Trial::new(rig, plan, backlog);
+    let topic = || backlog.topic.clone();
+    trial.ask("stats", [Command::Stats(Stats { topic: Some(topic()) })])?;
+    let states = [State::Delayed, State::Ready, State::Leased, State::Dead];
+    trial.ask("peek", states.map(|state| Command::Peek(Peek { topic: topic(), state })))?;
+    for state in states {
+        trial.list(state)?;
+    }
+    let batch = trial.random_ids(BATCH);
+    trial.ask("get", [Command::Get(batch.into_iter().map(Target::Id).collect())])?;
+    let (from_ms, step_ms) = (wall_ms(), SPREAD_MS / 999);
+    let forecast = Forecast { topic: topic(), from_ms, to_ms: from_ms + 999 * step_ms, step_ms };
+    trial.ask("forecast", [Command::Forecast(forecast)])?;
+    trial.tell(what, found);
+    Ok(())
+}
+
+impl<'a> Trial<'a> {
+    fn new(rig: &'a Rig, plan: &RedisPlan, backlog: &'a Backlog) -> Trial<'a> {
+        let shuffled = Shuffled::new(backlog.ids.len() as u64, plan.seed);
+        let client = rig.client();
+        Trial { rig, client, backlog, shuffled, chosen: 0, slowest: Vec::new() }
+    }
+
+    /// Jobs of the whole backlog that were not chosen before.
+    fn random_ids(&mut self, count: u64) -> Vec<JobId> {
+        let numbers = self.chosen..self.chosen + count;
+        self.chosen = numbers.end;
+        let job = |number| usize::try_from(self.shuffled.at(number)).ok();
+        let id = |number| self.backlog.ids.get(job(number)?).copied();
+        numbers.filter_map(id).collect()
+    }
+
+    fn ask(
+        &mut self,
+        verb: &'static str,
+        commands: impl IntoIterator<Item = Command>,
+    ) -> Result<()> {
+        self.rig.server.reset_stats();
+        for command in commands {
+            self.client.call(command)?;
+        }
+        self.note(verb);
+        Ok(())
+    }
+
+    /// The first pages of a state.
+    fn list(&mut self, state: State) -> Result<()> {
+        self.rig.server.reset_stats();
+        let mut cursor = None;
+        for _ in 0..PAGES {
+            let list = List { topic: self.backlog.topic.clone(), state, cursor, limit: PAGE };
+            match self.client.call(Command::List(list))? {
+                Reply::Page(page) => cursor = page.cursor,
+                other => return Err(unexpected("list", &other)),
+            }
+            if cursor.is_none() {
+                break;
+            }
+        }
+        self.note(match state {
+            State::Delayed => "list delayed",
+            State::Ready => "list ready",
+            State::Leased => "list leased",
+            State::Dead => "list dead",
+        });
+        Ok(())
+    }
+
+    fn note(&mut self, verb: &'static str) {
+        let slow = self.rig.slow_scripts();
+        let over = slow.iter().filter(|script| script.micros > SCRIPT_MICROS_MAX).count();
+        self.slowest.push((verb, slow.first().map_or(0, |script| script.micros), over));
+    }
+
+    /// One line of all verbs.
+    fn tell(self, what: &str, found: &mut Findings) {
+        let slowest = self.slowest.iter().map(|&(_, micros, _)| micros).max().unwrap_or(0);
+        let over: usize = self.slowest.iter().map(|&(.., over)| over).sum();
+        let verbs: Vec<String> = self
+            .slowest
+            .iter()
+            .map(|&(verb, micros, _)| match micros {
+                0 => format!("{verb} < 1000"),
+                micros => format!("{verb} {micros}"),
+            })
+            .collect();
+        let more = format!("{over} over 5 ms; {}", verbs.join(", "));
+        let measure = format!("{} jobs ({what}): slowest script, us", self.backlog.ids.len());
+        found.table.at_most(&measure, SCRIPT_MICROS_MAX as f64, slowest as f64, &more);
+        let figures: Map<String, Value> = self
+            .slowest
+            .iter()
+            .map(|&(verb, micros, _)| {
+                let name = format!("slowest_{}_{}_us", what.replace([' ', ','], "_"), verb);
+                (name.replace(' ', "_"), Value::from(micros))
+            })
+            .collect();
+        found.figures.extend(figures);
+    }
+}
