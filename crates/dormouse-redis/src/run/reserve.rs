@@ -49,8 +49,8 @@ enum Known {
     Unasked,
     /// It gave all that was asked for.
     Asked,
-    /// It has nothing that comes before this one.
-    NothingBefore(Rank),
+    /// This is its next.
+    Next(Rank),
     /// It has nothing.
     Empty,
 }
@@ -126,9 +126,11 @@ impl Wait<'_> {
                 Err(_) => break,
             };
             if let Some(known) = known.get_mut(index) {
-                *known = match bound {
+                // What it said just now is exact: a bound that it may be before, as that of a
+                // lease that ended, would have it asked for ever for what comes before others.
+                *known = match seen.next(self.desk.shared.clock.now_ms()) {
                     _ if seen.jobs.len() == max => Known::Asked,
-                    Some(bound) => Known::NothingBefore(bound),
+                    Some(next) => Known::Next(next),
                     None => Known::Empty,
                 };
             }
@@ -145,19 +147,18 @@ impl Wait<'_> {
         nothing_yet: bool,
     ) -> Option<(usize, Option<Rank>)> {
         let now_ms = self.desk.shared.clock.now_ms();
-        let mut ranks: Vec<(Rank, bool, usize)> = Vec::new();
+        let mut ranks: Vec<(Rank, usize)> = Vec::new();
         for (index, (partition, known)) in partitions.iter().zip(known).enumerate() {
-            let Some(rank) = partition.heads.borrow().first(now_ms) else { continue };
-            match known {
-                Known::Empty => {}
-                // Of two with the same bound, the one that was not asked for it goes first.
-                Known::NothingBefore(bound) => ranks.push((rank.max(*bound), true, index)),
-                Known::Unasked | Known::Asked => ranks.push((rank, false, index)),
-            }
+            let rank = match known {
+                Known::Empty => None,
+                Known::Next(rank) => Some(*rank),
+                Known::Unasked | Known::Asked => partition.heads.borrow().first(now_ms),
+            };
+            ranks.extend(rank.map(|rank| (rank, index)));
         }
         ranks.sort_unstable();
-        if let Some(&(_, _, index)) = ranks.first() {
-            return Some((index, ranks.get(1).map(|&(rank, ..)| rank)));
+        if let Some(&(_, index)) = ranks.first() {
+            return Some((index, ranks.get(1).map(|&(rank, _)| rank)));
         }
         // Others may have put something where nothing is known to be.
         let unasked = known.iter().position(|known| *known == Known::Unasked)?;

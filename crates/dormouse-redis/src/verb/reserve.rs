@@ -54,6 +54,16 @@ pub(crate) struct Seen {
     pub(crate) heads: Vec<(u32, Option<(u64, JobId)>)>,
 }
 
+impl Seen {
+    /// What would be given next; `None` = nothing that is visible was seen.
+    pub(crate) fn next(&self, now_ms: u64) -> Option<Rank> {
+        self.heads.iter().find_map(|&(priority, head)| {
+            let (due_at, id) = head.filter(|&(due_at, _)| due_at <= now_ms)?;
+            Some((priority, due_at, id))
+        })
+    }
+}
+
 /// Reads the answer; jobs whose record went while an answer was lost are left out.
 pub(crate) fn read(
     answer: &mut Reader<'_>,
