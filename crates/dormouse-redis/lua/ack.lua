@@ -1,5 +1,5 @@
 -- ack: tokens (id c8, fence I8 each) in one argument.
--- Answers per token: outcome B (0 done, 2 gone, 3 lost).
+-- Answers per token: outcome B (0 done, 2 gone, 3 lost), attempts I4.
 
 -- Whether a job that was leased for the last time is dead by now.
 local function is_spent(id, p)
@@ -67,7 +67,7 @@ verbs.ack = function(at)
             members[#members + 1] = id
             count(BYTES, -p.bytes)
         end
-        answers[i] = pack('>B', outcome)
+        answers[i] = pack('>BI4', outcome, p and p.attempts or 0)
     end
     if #gone > 0 then
         for priority, members in pairs(leaving) do

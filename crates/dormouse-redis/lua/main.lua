@@ -8,6 +8,9 @@ if fields[1] and unpack_struct('>I8', fields[1]) == number then
     -- It came before and was done; only the answer was lost. Records are read again: they are too
     -- large to be kept twice.
     local kept = fields[1]
+    -- Written once more, so that whoever waits for replicas on this connection waits for the first
+    -- time too.
+    pcall_redis('HSET', S, server, kept)
     local ids = unpack_struct('>I4', kept, 17)
     local answer = { 'done', unpack_struct('>I8', kept, 9), sub(kept, 21 + ids) }
     for at = 21, 20 + ids, 8 do

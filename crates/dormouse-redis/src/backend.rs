@@ -6,6 +6,7 @@ use std::thread::JoinHandle;
 
 use dormouse_core::backend::{Backend, Request, Sink};
 use dormouse_core::error::Error;
+use dormouse_core::event::Watcher;
 use dormouse_core::meter::{Meter, MeterValue};
 use tokio::runtime::Builder;
 use tokio::sync::{mpsc, oneshot};
@@ -16,6 +17,7 @@ use crate::desk::{Delivery, Desk, Shared};
 use crate::inbox::Inbox;
 use crate::limits::{CLUSTER_PARTITIONS, PARTITIONS_MAX};
 use crate::link::Link;
+use crate::tell::Teller;
 
 /// When a change is answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,6 +46,7 @@ pub struct RedisBackend {
     door: Mutex<Option<mpsc::UnboundedSender<Delivery>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
     link: Link,
+    teller: Arc<Teller>,
     warnings: Vec<String>,
 }
 
@@ -61,7 +64,9 @@ impl RedisBackend {
         let (door, deliveries) = mpsc::unbounded_channel();
         let (opened, is_open) = oneshot::channel();
         let url = url.to_owned();
-        let work = move || serve(&url, options, deliveries, opened);
+        let teller = Arc::new(Teller::default());
+        let told = Arc::clone(&teller);
+        let work = move || serve(&url, options, told, deliveries, opened);
         let thread = std::thread::Builder::new().name("dormouse-redis".to_owned()).spawn(work);
         let thread =
             thread.map_err(|error| Error::unavailable(format!("no thread can start: {error}")))?;
@@ -72,6 +77,7 @@ impl RedisBackend {
             door: Mutex::new(Some(door)),
             thread: Mutex::new(Some(thread)),
             link,
+            teller,
             warnings,
         })
     }
@@ -106,6 +112,7 @@ type Opened = Result<(Link, Vec<String>), Error>;
 fn serve(
     url: &str,
     options: Options,
+    teller: Arc<Teller>,
     deliveries: mpsc::UnboundedReceiver<Delivery>,
     opened: oneshot::Sender<Opened>,
 ) {
@@ -133,7 +140,7 @@ fn serve(
         };
         let usual = if link.is_cluster() { CLUSTER_PARTITIONS } else { 1 };
         let partitions = options.partitions.unwrap_or(usual);
-        let shared = Shared::new(link.clone(), Clock::new(options.clock), replicas, seed());
+        let shared = Shared::new(link.clone(), Clock::new(options.clock), teller, replicas, seed());
         let desk = Desk::new(shared, partitions);
         if opened.send(Ok((link, findings.warnings))).is_ok() {
             Rc::clone(&desk).run(deliveries, hints).await;
@@ -154,6 +161,10 @@ impl Backend for RedisBackend {
         let door = self.door.lock().map_err(|_| closed())?;
         let door = door.as_ref().ok_or_else(closed)?;
         door.send(Delivery { batch, sink, admission }).map_err(|_| closed())
+    }
+
+    fn watch(&self, watcher: Option<Arc<dyn Watcher>>) {
+        self.teller.set(watcher);
     }
 
     fn meters(&self) -> Vec<Meter> {

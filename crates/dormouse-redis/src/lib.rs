@@ -15,6 +15,7 @@ mod link;
 mod partition;
 mod run;
 mod script;
+mod tell;
 #[cfg(test)]
 mod testing;
 mod verb;

@@ -27,6 +27,7 @@ use crate::link::{Hint, Link};
 use crate::partition::demand::Demand;
 use crate::partition::{BatchNo, PATIENCE, Partition};
 use crate::script::Scripts;
+use crate::tell::Teller;
 use crate::verb::put::shard_of;
 use outbox::Outbox;
 use sessions::Sessions;
@@ -44,6 +45,7 @@ pub(crate) struct Shared {
     pub(crate) link: Link,
     pub(crate) clock: Clock,
     pub(crate) scripts: Scripts,
+    pub(crate) teller: Arc<Teller>,
     /// This server's name in the books of partitions.
     pub(crate) server: Bytes,
     /// Requests of this server have greater numbers than those of any life before.
@@ -55,7 +57,13 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(link: Link, clock: Clock, replicas: u32, seed: u64) -> Shared {
+    pub(crate) fn new(
+        link: Link,
+        clock: Clock,
+        teller: Arc<Teller>,
+        replicas: u32,
+        seed: u64,
+    ) -> Shared {
         let wall_us = std::time::SystemTime::now()
             .duration_since(std::time::UNIX_EPOCH)
             .map_or(0, |since| u64::try_from(since.as_micros()).unwrap_or(0));
@@ -63,6 +71,7 @@ impl Shared {
             link,
             clock,
             scripts: Scripts::new(),
+            teller,
             server: Bytes::from(format!("{seed:016x}")),
             first_number: wall_us,
             replicas,
@@ -89,7 +98,6 @@ impl Shared {
 
 /// A topic, as this server sees it.
 pub(crate) struct Topic {
-    pub(crate) name: TopicName,
     pub(crate) partitions: Vec<Rc<Partition>>,
     next: Cell<usize>,
 }
@@ -236,7 +244,7 @@ impl Desk {
             self.shards.borrow_mut().insert(shard, (name.clone(), usize::from(index)));
             all.push(partition);
         }
-        let topic = Topic { name: name.clone(), partitions: all, next: Cell::new(0) };
+        let topic = Topic { partitions: all, next: Cell::new(0) };
         let topic = Rc::new(topic);
         self.topics.borrow_mut().insert(name.clone(), Rc::clone(&topic));
         topic

@@ -60,8 +60,9 @@ impl Demand {
             return false;
         }
         let claimed = self.claimed.replace(true);
-        if claimed {
-            self.missed.borrow_mut().push(tag.to_owned());
+        let mut missed = self.missed.borrow_mut();
+        if claimed && !missed.iter().any(|other| other == tag) {
+            missed.push(tag.to_owned());
         }
         !claimed
     }

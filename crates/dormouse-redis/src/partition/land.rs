@@ -2,14 +2,17 @@
 
 use bytes::Bytes;
 use dormouse_core::error::{Code, Error};
-use dormouse_core::job::{JobId, State};
-use dormouse_core::op::{LeasedJob, PutReply};
+use dormouse_core::event::EventKind;
+use dormouse_core::job::{JobId, State, Token};
+use dormouse_core::op::{Ended, LeasedJob, PutOutcome, PutReply};
 use redis::Value;
 
 use super::Partition;
 use super::ask::{Ask, Raw};
 use super::flight::{Claim, Flight};
 use crate::link::Landed;
+use crate::tell::What;
+use crate::verb::ack::Came;
 use crate::verb::nack::Ending;
 use crate::verb::reserve::Seen;
 use crate::verb::{ack, extend, nack, put, reserve};
@@ -177,13 +180,14 @@ impl Landing<'_> {
                 to.send(puts.iter().map(read).collect()).is_err()
             }
             Ask::Ack { tokens, to } => {
-                let read = |&token| Ok(self.confirm(ack::read(from, token)?, token.id));
+                let read = |&token| self.ended(EventKind::Acked, ack::read(from, token)?, token);
                 to.send(tokens.iter().map(read).collect()).is_err()
             }
-            Ask::End { endings, to, .. } => {
+            Ask::End { spends, endings, to } => {
                 self.partition.heads.borrow_mut().forget();
+                let kind = if spends { EventKind::Nacked } else { EventKind::Released };
                 let read = |ending: &Ending| {
-                    Ok(self.confirm(nack::read(from, ending.token)?, ending.token.id))
+                    self.ended(kind, nack::read(from, ending.token)?, ending.token)
                 };
                 to.send(endings.iter().map(read).collect()).is_err()
             }
@@ -229,16 +233,46 @@ impl Landing<'_> {
         {
             let mut heads = self.partition.heads.borrow_mut();
             heads.lower(put::priority(put), reply.due_at, reply.id);
+            let kind = match reply.outcome {
+                PutOutcome::Created => Some(EventKind::Put),
+                PutOutcome::Replaced => Some(EventKind::Replaced),
+                PutOutcome::Duplicate => None,
+            };
+            let (id, due_at) = (Some(reply.id), Some(reply.due_at));
+            self.tell(|| kind.map(|kind| What { kind, id, due_at, attempt: 0 }));
         }
         Ok(reply.and_then(|reply| {
             if self.confirmed { Ok(reply) } else { Err(unconfirmed(Some(reply.id))) }
         }))
     }
 
-    fn confirm<T>(&self, outcome: Result<T, Error>, id: JobId) -> Result<T, Error> {
-        match outcome {
-            Ok(_) if !self.confirmed => Err(unconfirmed(Some(id))),
-            outcome => outcome,
+    /// Tells how a lease ended; without enough replicas it is not certain.
+    fn ended(
+        &self,
+        kind: EventKind,
+        came: Came,
+        token: Token,
+    ) -> Result<Result<Ended, Error>, Error> {
+        let Came { ended, due_at, attempts } = came;
+        let kind = if ended == Ok(Ended::Dead) { EventKind::Died } else { kind };
+        if matches!(ended, Ok(Ended::Done | Ended::Dead)) {
+            let due_at = (due_at > 0).then_some(due_at);
+            self.tell(|| [What { kind, id: Some(token.id), due_at, attempt: attempts }]);
+        }
+        match ended {
+            Ok(_) if !self.confirmed => Ok(Err(unconfirmed(Some(token.id)))),
+            ended => Ok(ended),
+        }
+    }
+
+    /// Tells what happened, if anybody wants to know and it is certain.
+    fn tell<E: IntoIterator<Item = What>>(&self, events: impl FnOnce() -> E) {
+        let teller = &self.partition.shared.teller;
+        if let Some(topic) = &self.partition.topic
+            && self.confirmed
+            && teller.is_watched()
+        {
+            teller.tell(topic, self.now_ms, events());
         }
     }
 
@@ -252,6 +286,13 @@ impl Landing<'_> {
         let Some(topic) = &partition.topic else { return Err(strange("locks are not reserved")) };
         let seen = reserve::read(from, records, topic, self.now_ms)?;
         partition.heads.borrow_mut().learn(&seen);
+        let reserved = |job: &LeasedJob| What {
+            kind: EventKind::Reserved,
+            id: Some(job.id),
+            due_at: None,
+            attempt: job.attempt,
+        };
+        self.tell(|| seen.jobs.iter().map(reserved));
         Ok(seen)
     }
 

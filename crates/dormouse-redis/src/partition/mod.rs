@@ -73,6 +73,8 @@ pub(crate) struct Partition {
     demands: RefCell<BTreeMap<u64, Rc<Demand>>>,
     /// Demands must be looked after now.
     look: Cell<bool>,
+    /// Another partition looks for all demands: it tells when it is done.
+    blocked: Cell<bool>,
     /// Somebody said that something becomes visible then.
     hinted: Cell<Option<u64>>,
     number: Cell<u64>,
@@ -113,6 +115,7 @@ impl Partition {
             queue: RefCell::default(),
             demands: RefCell::default(),
             look: Cell::new(false),
+            blocked: Cell::new(false),
             hinted: Cell::new(None),
             number: Cell::new(shared.first_number),
             subscription: Cell::new(Subscription::None),
@@ -230,6 +233,7 @@ impl Partition {
             return;
         }
         let next = self.heads.borrow().next().into_iter().chain(self.hinted.get()).min();
+        let next = next.filter(|_| !self.blocked.get());
         let jitter = Duration::from_millis(self.shared.jitter(1_000));
         let recheck = self.last_look.get() + RECHECK - jitter;
         tokio::select! {
@@ -248,14 +252,14 @@ impl Partition {
         let mut phases: HashMap<BatchNo, u8> = HashMap::new();
         let mut held: HashSet<BatchNo> = HashSet::new();
         let mut queue = self.queue.borrow_mut();
-        let mut left = VecDeque::new();
+        let mut left = Vec::new();
         while let Some(queued) = queue.pop_front() {
             let Queued { batch, ask, .. } = &queued;
             let fits = flight.weight.has_room(ask.weight());
             let in_order = phases.get(batch).is_none_or(|&phase| phase <= ask.phase());
             if held.contains(batch) || !fits || !in_order {
                 held.insert(*batch);
-                left.push_back(queued);
+                left.push(queued);
                 if !fits {
                     break;
                 }
@@ -268,8 +272,9 @@ impl Partition {
             }
             flight.asks.push(queued.ask);
         }
-        left.append(&mut queue);
-        *queue = left;
+        for queued in left.into_iter().rev() {
+            queue.push_front(queued);
+        }
         flight.asks.sort_by_key(Ask::phase);
         if self.look.get() {
             self.claim(&mut flight);
@@ -280,6 +285,7 @@ impl Partition {
     /// Adds looks for the demands, first come, first served.
     fn claim(&self, flight: &mut Flight) {
         self.look.set(false);
+        self.blocked.set(false);
         let mut demands = self.demands.borrow_mut();
         demands.retain(|_, demand| !demand.is_over());
         let mut room = FLIGHT_JOBS_MAX.saturating_sub(flight.weight.jobs).max(1);
@@ -289,6 +295,7 @@ impl Partition {
                 break;
             }
             if !demand.claim(&self.tag) {
+                self.blocked.set(flight.claims.is_empty());
                 continue;
             }
             let max = demand.max.min(room);
@@ -307,6 +314,7 @@ impl Partition {
             }
         }
         if !flight.claims.is_empty() {
+            self.blocked.set(false);
             self.hinted.set(None);
             self.last_look.set(Instant::now());
         }

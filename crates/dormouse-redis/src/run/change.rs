@@ -4,8 +4,12 @@ use std::rc::Rc;
 
 use dormouse_core::backend::Answer;
 use dormouse_core::command::Reply;
+use dormouse_core::error::Error;
+use dormouse_core::event::EventKind;
 use dormouse_core::limits::REPLY_BYTES_MAX;
-use dormouse_core::op::{Cancel, Ended, Kill, KillTarget, Reschedule, ReserveId, Target, check};
+use dormouse_core::op::{
+    Cancel, Changed, Ended, Kill, KillTarget, Reschedule, ReserveId, Target, check,
+};
 use dormouse_core::refusal::{does_not_fit, no_job, no_session};
 use dormouse_core::time::Now;
 
@@ -13,6 +17,7 @@ use super::put::fill;
 use super::{Asked, Scatter, ask_other, places, reply};
 use crate::desk::Desk;
 use crate::partition::{BatchNo, Effect, Partition};
+use crate::tell::What;
 use crate::verb::{cancel, get, kill, reschedule, reserve_id, revive};
 
 /// Items that a script does at once: each is a handful of commands.
@@ -45,6 +50,7 @@ pub(super) async fn cancel(desk: &Rc<Desk>, batch: BatchNo, cancels: Vec<Cancel>
         cancel::read(from, &item.target)
     });
     read.await;
+    tell(desk, EventKind::Cancelled, &replies);
     reply(replies, Reply::Changed)
 }
 
@@ -65,6 +71,7 @@ pub(super) async fn reschedule(desk: &Rc<Desk>, batch: BatchNo, moves: Vec<Resch
         reschedule::read(from, &item.target)
     });
     read.await;
+    tell(desk, EventKind::Rescheduled, &replies);
     reply(replies, Reply::Changed)
 }
 
@@ -82,6 +89,7 @@ pub(super) async fn revive(desk: &Rc<Desk>, batch: BatchNo, targets: Vec<Target>
     let read = scatter
         .gather_other(batch, &mut replies, asked, |from, _, _, target| revive::read(from, target));
     read.await;
+    tell(desk, EventKind::Revived, &replies);
     reply(replies, Reply::Changed)
 }
 
@@ -89,6 +97,7 @@ pub(super) async fn kill(desk: &Rc<Desk>, batch: BatchNo, kills: Vec<Kill>) -> A
     check::batch(kills.len())?;
     let mut replies = places(kills.len());
     let mut scatter = Scatter::new();
+    let targets: Vec<KillTarget> = kills.iter().map(|kill| kill.target.clone()).collect();
     for (index, mut item) in kills.into_iter().enumerate() {
         item.error = item.error.map(check::error_text);
         let partition = match &item.target {
@@ -114,6 +123,7 @@ pub(super) async fn kill(desk: &Rc<Desk>, batch: BatchNo, kills: Vec<Kill>) -> A
         kill::read(from, &item.target)
     });
     read.await;
+    tell_killed(desk, &targets, &replies);
     reply(replies, Reply::Ended)
 }
 
@@ -143,6 +153,44 @@ pub(super) async fn get(desk: &Rc<Desk>, batch: BatchNo, targets: Vec<Target>) -
     reply(replies, Reply::Views)
 }
 
+/// Tells of jobs that were killed; of those named by key nobody here knows the id.
+fn tell_killed(desk: &Desk, targets: &[KillTarget], replies: &[Option<Result<Ended, Error>>]) {
+    let shared = &desk.shared;
+    if !shared.teller.is_watched() {
+        return;
+    }
+    for (target, reply) in targets.iter().zip(replies) {
+        let id = match target {
+            KillTarget::Token(token) => token.id,
+            KillTarget::Resting(Target::Id(id)) => *id,
+            KillTarget::Resting(Target::Key { .. }) => continue,
+        };
+        let topic = desk.partition_of(id).and_then(|partition| partition.topic.clone());
+        if let (Some(topic), Some(Ok(Ended::Done))) = (topic, reply) {
+            let kind = EventKind::Killed;
+            let what = What { kind, id: Some(id), due_at: None, attempt: 0 };
+            shared.teller.tell(&topic, shared.clock.now_ms(), [what]);
+        }
+    }
+}
+
+/// Tells of jobs that were changed.
+fn tell(desk: &Desk, kind: EventKind, replies: &[Option<Result<Changed, Error>>]) {
+    let shared = &desk.shared;
+    if !shared.teller.is_watched() {
+        return;
+    }
+    for changed in replies.iter().flatten().flatten() {
+        let Some(partition) = desk.partition_of(changed.id) else { continue };
+        if let Some(topic) = &partition.topic {
+            // What is cancelled is due no more.
+            let due_at = (kind != EventKind::Cancelled).then_some(changed.due_at);
+            let what = What { kind, id: Some(changed.id), due_at, attempt: 0 };
+            shared.teller.tell(topic, shared.clock.now_ms(), [what]);
+        }
+    }
+}
+
 pub(super) async fn reserve_id(desk: &Rc<Desk>, batch: BatchNo, reserve: ReserveId) -> Answer {
     let ttr_ms = check::ttr(reserve.ttr_ms)?;
     if let Some(session) = reserve.session
@@ -162,6 +210,11 @@ pub(super) async fn reserve_id(desk: &Rc<Desk>, batch: BatchNo, reserve: Reserve
     {
         partition.give_back(&[job.token]);
         return Err(no_session(session));
+    }
+    if desk.shared.teller.is_watched() {
+        let (kind, id) = (EventKind::Reserved, Some(job.id));
+        let what = What { kind, id, due_at: None, attempt: job.attempt };
+        desk.shared.teller.tell(&topic, raw.now_ms, [what]);
     }
     Ok(Reply::Jobs(vec![job]))
 }

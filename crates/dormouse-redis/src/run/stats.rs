@@ -31,26 +31,51 @@ pub(super) async fn stats(desk: &Rc<Desk>, batch: BatchNo, stats: &Stats) -> Ans
     if counted.is_there { Ok(Reply::Stats(counted.stats)) } else { Err(no_topic(name)) }
 }
 
-/// Asks all partitions of a topic at once.
-async fn count(batch: BatchNo, topic: &Topic) -> Result<Counted, Error> {
+/// Asks all partitions of a topic at once; what it gives is to be awaited.
+fn count(
+    batch: BatchNo,
+    topic: &Rc<Topic>,
+) -> impl Future<Output = Result<Counted, Error>> + use<> {
     let mut under_way = Vec::with_capacity(topic.partitions.len());
     for partition in &topic.partitions {
         let ask =
             |to| Ask::Other { op: stats::op(), effect: Effect::Look, priorities: Vec::new(), to };
         under_way.push(line_up(partition, batch, ask));
     }
-    let mut sum = TopicStats { topics: 1, ..TopicStats::default() };
-    let mut is_there = false;
-    for (partition, answer) in topic.partitions.iter().zip(under_way) {
-        let raw = answer.await?;
-        let sums = stats::read(&mut Reader::new(&raw.answer))?;
-        sum.waiters = sum.waiters.max(partition.waiters() as u64);
-        sum.settings = partition.config.borrow().settings.clone();
-        is_there |= sums.jobs > 0 || sums.holds > 0 || sums.paused_until > 0;
-        add(&mut sum, &sums, raw.now_ms);
+    let topic = Rc::clone(topic);
+    async move {
+        let mut sum = TopicStats { topics: 1, ..TopicStats::default() };
+        let mut is_there = false;
+        for (partition, answer) in topic.partitions.iter().zip(under_way) {
+            let raw = answer.await?;
+            let sums = stats::read(&mut Reader::new(&raw.answer))?;
+            sum.waiters = sum.waiters.max(partition.waiters() as u64);
+            sum.settings = partition.config.borrow().settings.clone();
+            is_there |= sums.jobs > 0 || sums.holds > 0 || sums.paused_until > 0;
+            add(&mut sum, &sums, raw.now_ms);
+        }
+        is_there |= sum.waiters > 0 || sum.settings != Settings::default();
+        Ok(Counted { stats: sum, is_there })
     }
-    is_there |= sum.waiters > 0 || sum.settings != Settings::default();
-    Ok(Counted { stats: sum, is_there })
+}
+
+/// Asks for many topics at once.
+async fn count_all(
+    desk: &Rc<Desk>,
+    batch: BatchNo,
+    names: &[TopicName],
+) -> Result<Vec<(TopicName, Counted)>, Error> {
+    let mut under_way = Vec::with_capacity(names.len());
+    for name in names {
+        if let Some(topic) = desk.find(name).await? {
+            under_way.push((name.clone(), count(batch, &topic)));
+        }
+    }
+    let mut all = Vec::with_capacity(under_way.len());
+    for (name, counted) in under_way {
+        all.push((name, counted.await?));
+    }
+    Ok(all)
 }
 
 fn add(sum: &mut TopicStats, sums: &Sums, now_ms: u64) {
@@ -72,9 +97,8 @@ async fn totals(desk: &Rc<Desk>, batch: BatchNo) -> Result<TopicStats, Error> {
     let mut after: Option<TopicName> = None;
     loop {
         let names = desk.page(after.as_ref(), PAGE_MAX).await?;
-        for name in &names {
-            let Some(topic) = desk.find(name).await? else { continue };
-            let Counted { stats, is_there } = count(batch, &topic).await?;
+        for counted in count_all(desk, batch, &names).await? {
+            let (_, Counted { stats, is_there }) = counted;
             total.topics += u64::from(is_there);
             total.delayed += stats.delayed;
             total.ready += stats.ready;
@@ -102,20 +126,18 @@ pub(super) async fn topics(desk: &Rc<Desk>, batch: BatchNo, page: &Topics) -> An
     let mut found = Vec::new();
     let mut after = page.after.clone();
     loop {
-        let names = desk.page(after.as_ref(), PAGE_MAX).await?;
-        for name in &names {
-            let Some(topic) = desk.find(name).await? else { continue };
-            let counted = count(batch, &topic).await?;
+        let names = desk.page(after.as_ref(), page.limit + 1).await?;
+        for (name, counted) in count_all(desk, batch, &names).await? {
             if !counted.is_there {
                 continue;
             }
             if found.len() == page.limit {
                 return Ok(Reply::Topics(TopicsPage { topics: found, more: true }));
             }
-            found.push((topic.name.clone(), counted.stats));
+            found.push((name, counted.stats));
         }
         after = match names.last() {
-            Some(last) if names.len() == PAGE_MAX => Some(last.clone()),
+            Some(last) if names.len() > page.limit => Some(last.clone()),
             _ => return Ok(Reply::Topics(TopicsPage { topics: found, more: false })),
         };
     }

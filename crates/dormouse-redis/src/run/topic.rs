@@ -6,6 +6,7 @@ use bytes::Bytes;
 use dormouse_core::backend::Answer;
 use dormouse_core::command::Reply;
 use dormouse_core::error::Error;
+use dormouse_core::event::EventKind;
 use dormouse_core::limits::BATCH_MAX;
 use dormouse_core::op::{Kick, PauseTopic, ReviveTopic, SetTopic};
 use dormouse_core::topic::TopicName;
@@ -13,6 +14,7 @@ use dormouse_core::topic::TopicName;
 use super::{ask, ask_other, line_up, pause_ms};
 use crate::desk::Desk;
 use crate::partition::{Ask, BatchNo, Effect, FLIGHT_JOBS_MAX, Partition};
+use crate::tell::What;
 use crate::verb::kick::{self, Portion};
 use crate::verb::{pause, purge, revive, stats};
 use crate::wire::{Op, Reader};
@@ -71,6 +73,9 @@ pub(super) async fn purge(desk: &Rc<Desk>, batch: BatchNo, name: &TopicName) -> 
             }
         }
     }
+    if removed > 0 {
+        tell(desk, name, EventKind::Purged);
+    }
     Ok(Reply::Count(removed))
 }
 
@@ -92,16 +97,21 @@ pub(super) async fn set(desk: &Rc<Desk>, batch: BatchNo, set: SetTopic) -> Answe
             }
         }
     }
+    tell(desk, &set.topic, EventKind::TopicSet);
     Ok(Reply::Done)
 }
 
 pub(super) async fn pause(desk: &Rc<Desk>, batch: BatchNo, pause: &PauseTopic) -> Answer {
     let for_ms = pause_ms(pause)?;
-    everywhere(desk, batch, &pause.topic, || pause::op(for_ms)).await
+    everywhere(desk, batch, &pause.topic, || pause::op(for_ms)).await?;
+    tell(desk, &pause.topic, EventKind::Paused);
+    Ok(Reply::Done)
 }
 
 pub(super) async fn resume(desk: &Rc<Desk>, batch: BatchNo, name: &TopicName) -> Answer {
-    everywhere(desk, batch, name, pause::op_resume).await
+    everywhere(desk, batch, name, pause::op_resume).await?;
+    tell(desk, name, EventKind::Resumed);
+    Ok(Reply::Done)
 }
 
 async fn everywhere(
@@ -109,10 +119,19 @@ async fn everywhere(
     batch: BatchNo,
     name: &TopicName,
     op: impl Fn() -> Op,
-) -> Answer {
+) -> Result<(), Error> {
     for partition in partitions(desk, name) {
         let (op, effect, priorities) = (op(), Effect::Change, Vec::new());
         ask(&partition, batch, |to| Ask::Other { op, effect, priorities, to }).await?;
     }
-    Ok(Reply::Done)
+    Ok(())
+}
+
+/// Tells of a topic.
+fn tell(desk: &Desk, topic: &TopicName, kind: EventKind) {
+    let shared = &desk.shared;
+    if shared.teller.is_watched() {
+        let what = What { kind, id: None, due_at: None, attempt: 0 };
+        shared.teller.tell(topic, shared.clock.now_ms(), [what]);
+    }
 }

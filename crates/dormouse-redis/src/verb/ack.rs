@@ -16,8 +16,17 @@ pub(crate) fn op(tokens: impl Iterator<Item = Token>) -> Op {
 }
 
 /// What became of the lease that this token proves.
-pub(crate) fn read(answer: &mut Reader<'_>, token: Token) -> Result<Result<Ended, Error>, Error> {
-    ended(answer.u8()?, token)
+pub(crate) fn read(answer: &mut Reader<'_>, token: Token) -> Result<Came, Error> {
+    let ended = ended(answer.u8()?, token)?;
+    Ok(Came { ended, due_at: 0, attempts: answer.u32()? })
+}
+
+/// What became of a lease: how it ended, when the job is due if it is there, its attempts.
+#[derive(Debug)]
+pub(crate) struct Came {
+    pub(crate) ended: Result<Ended, Error>,
+    pub(crate) due_at: u64,
+    pub(crate) attempts: u32,
 }
 
 /// The outcome that ack, nack, release and kill share.

@@ -3,9 +3,8 @@
 use bytes::Bytes;
 use dormouse_core::error::Error;
 use dormouse_core::job::Token;
-use dormouse_core::op::Ended;
 
-use super::ack::ended;
+use super::ack::{Came, ended};
 use crate::wire::{Op, Reader, Writer};
 
 const GIVEN_DELAY: u8 = 1;
@@ -39,10 +38,7 @@ pub(crate) fn op<'a>(verb: &'static str, endings: impl Iterator<Item = &'a Endin
 }
 
 /// What became of the lease that this token proves.
-pub(crate) fn read(answer: &mut Reader<'_>, token: Token) -> Result<Result<Ended, Error>, Error> {
+pub(crate) fn read(answer: &mut Reader<'_>, token: Token) -> Result<Came, Error> {
     let ended = ended(answer.u8()?, token)?;
-    // When the job is due and its attempts are for whoever wants to tell of it.
-    answer.u48()?;
-    answer.u32()?;
-    Ok(ended)
+    Ok(Came { ended, due_at: answer.u48()?, attempts: answer.u32()? })
 }
