@@ -5,5 +5,6 @@ pub mod history;
 pub mod http;
 pub mod model;
 pub mod redis;
+pub mod redis_rig;
 pub mod rig;
 pub mod sim;

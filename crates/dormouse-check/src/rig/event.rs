@@ -171,6 +171,8 @@ pub enum Answer {
     Changed(u64),
     /// An error, by its code.
     Refused(String),
+    /// It may or may not have happened, or happen yet.
+    Unknown,
 }
 
 /// A job in a consumer's hands.

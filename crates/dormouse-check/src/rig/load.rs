@@ -1,6 +1,6 @@
 //! The load: several threads put, take, end, cancel and move jobs, and tell everything.
 
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use dormouse_core::error::Error;
@@ -100,7 +100,12 @@ impl<'l> Worker<'l> {
 
     /// Works until the process is killed or something fails.
     pub fn run(&mut self) -> Result<(), Error> {
-        loop {
+        self.run_until(&AtomicBool::new(false))
+    }
+
+    /// The same, or until it is told to stop.
+    pub fn run_until(&mut self, stop: &AtomicBool) -> Result<(), Error> {
+        while !stop.load(Ordering::Relaxed) {
             let left = match self.style {
                 Style::Lists { leaves: true } if self.rng.chance(10) => {
                     let (max, wait_ms) = (4, LONG_WAIT_MS as i64);
@@ -119,6 +124,7 @@ impl<'l> Worker<'l> {
                 self.note(&ask, &answer);
             }
         }
+        Ok(())
     }
 
     fn note(&mut self, ask: &Ask, answer: &Answer) {

@@ -27,18 +27,24 @@ pub struct Teller<'l> {
     log: &'l Log,
     next_call: u64,
     lists: bool,
+    patient: bool,
 }
 
 impl<'l> Teller<'l> {
     /// Calls of different threads have different names.
     pub fn new(backend: &Arc<dyn Backend>, log: &'l Log, thread: u64) -> Teller<'l> {
         let (client, aside) = (Client::new(backend), Client::new(backend));
-        Teller { client, aside, log, next_call: thread << 32, lists: false }
+        Teller { client, aside, log, next_call: thread << 32, lists: false, patient: false }
     }
 
     /// Calls of one kind become one command of many items.
     pub fn in_lists(self) -> Teller<'l> {
         Teller { lists: true, ..self }
+    }
+
+    /// A store that is away for a while is no failure: what was asked meanwhile is unknown.
+    pub fn patient(self) -> Teller<'l> {
+        Teller { patient: true, ..self }
     }
 
     /// Tells, calls, tells.
@@ -48,14 +54,21 @@ impl<'l> Teller<'l> {
         self.next_call += asked_for as u64;
         let commands = asks.iter().map(command).collect::<Result<_, _>>()?;
         let commands = if self.lists { listed(commands) } else { commands };
+        let items: Vec<usize> = commands.iter().map(items).collect();
         let at_us = wall_us();
         let asked = asks.into_iter().zip(first..);
         self.tell(asked.map(|(ask, call)| Event::Asked { call, at_us, ask }).collect())?;
-        let replies = self.client.call(commands)?;
+        let replies = match self.client.call(commands) {
+            // Nothing was taken in.
+            Err(error) if self.patient && error.code == Code::Busy => {
+                items.iter().map(|_| Err(error.clone())).collect()
+            }
+            replies => replies?,
+        };
         let at_us = wall_us();
         let mut answers = Vec::with_capacity(asked_for);
-        for reply in replies {
-            answers.extend(self::answers(reply)?);
+        for (reply, items) in replies.into_iter().zip(items) {
+            answers.extend(self.answers(reply, items)?);
         }
         if answers.len() != asked_for {
             return Err(Error::unavailable(format!("{asked_for} calls, answers: {answers:?}")));
@@ -86,13 +99,49 @@ impl<'l> Teller<'l> {
     /// anything otherwise nobody knows, and nothing is told.
     pub fn leave(&mut self, begun: Begun) -> Result<Option<(Ask, Answer)>, Error> {
         let Begun { call, ticket, ask } = begun;
-        let mut answers = answers(self.aside.leave(ticket)?)?;
+        let mut answers = self.answers(self.aside.leave(ticket)?, 1)?;
         let Some(answer @ Answer::Jobs(_)) = answers.pop() else { return Ok(None) };
         if answer == Answer::Jobs(Vec::new()) {
             return Ok(None);
         }
         self.tell(vec![Event::Told { call, at_us: wall_us(), answer: answer.clone() }])?;
         Ok(Some((ask, answer)))
+    }
+
+    /// The answers to a command, as they are told. A store that stopped is an error, and so is a
+    /// call of which nobody knows whether it was done, unless this one is patient.
+    fn answers(&self, reply: Result<Reply, Error>, items: usize) -> Result<Vec<Answer>, Error> {
+        match reply {
+            Ok(Reply::Put(items)) => self.each(items, put),
+            Ok(Reply::Jobs(jobs)) => Ok(vec![Answer::Jobs(jobs.iter().map(taken).collect())]),
+            Ok(Reply::Ended(items)) => self.each(items, ended),
+            Ok(Reply::Extended(items)) => self.each(items, |_| Answer::Done),
+            Ok(Reply::Changed(items)) => {
+                self.each(items, |changed: Changed| Answer::Changed(changed.id.0))
+            }
+            Ok(other) => Err(Error::unavailable(format!("a call was answered with {other:?}"))),
+            Err(error) => Ok(vec![self.failed(error)?; items]),
+        }
+    }
+
+    fn each<T>(
+        &self,
+        items: Vec<Result<T, Error>>,
+        good: impl Fn(T) -> Answer,
+    ) -> Result<Vec<Answer>, Error> {
+        let told = |item: Result<T, Error>| match item {
+            Ok(item) => Ok(good(item)),
+            Err(error) => self.failed(error),
+        };
+        items.into_iter().map(told).collect()
+    }
+
+    fn failed(&self, error: Error) -> Result<Answer, Error> {
+        match error.code {
+            Code::Unavailable | Code::Unconfirmed if self.patient => Ok(Answer::Unknown),
+            Code::Unavailable | Code::Unconfirmed | Code::Invalid => Err(error),
+            code => Ok(Answer::Refused(code.as_str().to_owned())),
+        }
     }
 
     fn tell(&self, events: Vec<Event>) -> Result<(), Error> {
@@ -175,32 +224,12 @@ fn cancel(target: Target) -> Command {
     Command::Cancel(vec![Cancel { target, unless_leased: false }])
 }
 
-/// The answers to a command, as they are told. A store that stopped is an error, and so is a call
-/// of which nobody knows whether it was done.
-fn answers(reply: Result<Reply, Error>) -> Result<Vec<Answer>, Error> {
-    match reply {
-        Ok(Reply::Put(items)) => items.into_iter().map(|item| told(item, put)).collect(),
-        Ok(Reply::Jobs(jobs)) => Ok(vec![Answer::Jobs(jobs.iter().map(taken).collect())]),
-        Ok(Reply::Ended(items)) => items.into_iter().map(|item| told(item, ended)).collect(),
-        Ok(Reply::Extended(items)) => {
-            items.into_iter().map(|item| told(item, |_| Answer::Done)).collect()
-        }
-        Ok(Reply::Changed(items)) => {
-            let changed = |changed: Changed| Answer::Changed(changed.id.0);
-            items.into_iter().map(|item| told(item, changed)).collect()
-        }
-        Ok(other) => Err(Error::unavailable(format!("a call was answered with {other:?}"))),
-        Err(error) => told(Err(error), |()| Answer::Done).map(|answer| vec![answer]),
-    }
-}
-
-fn told<T>(item: Result<T, Error>, good: impl Fn(T) -> Answer) -> Result<Answer, Error> {
-    match item {
-        Ok(item) => Ok(good(item)),
-        Err(error) => match error.code {
-            Code::Unavailable | Code::Unconfirmed | Code::Invalid => Err(error),
-            code => Ok(Answer::Refused(code.as_str().to_owned())),
-        },
+/// How many answers a command gets.
+fn items(command: &Command) -> usize {
+    match command {
+        Command::Put(items) => items.len(),
+        Command::Ack(items) => items.len(),
+        _ => 1,
     }
 }
 

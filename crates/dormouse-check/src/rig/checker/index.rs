@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::Store;
 use crate::rig::event::{Answer, Ask, Dumped, Event, PutAsk, Taken, Verb};
 
 /// When something was asked or told: its line in the whole history, and the wall clock.
@@ -84,12 +85,17 @@ pub(super) struct Index {
     pub(super) dumps: Vec<Dump>,
     /// The drain, whose clock is ahead; beyond the last one if there was none yet.
     pub(super) drain_round: usize,
+    store: Store,
 }
 
 impl Index {
-    pub(super) fn new(rounds: &[Vec<Event>], drained: bool) -> Result<Index, String> {
+    pub(super) fn new(
+        rounds: &[Vec<Event>],
+        store: &Store,
+        drained: bool,
+    ) -> Result<Index, String> {
         let drain_round = rounds.len() - usize::from(drained && !rounds.is_empty());
-        let mut index = Index { drain_round, ..Index::default() };
+        let mut index = Index { drain_round, store: store.clone(), ..Index::default() };
         let mut line = 0;
         for (round, events) in rounds.iter().enumerate() {
             let mut open = BTreeMap::new();
@@ -128,6 +134,9 @@ impl Index {
             }
             Event::Told { call, at_us, answer } => {
                 let at = open.remove(call).ok_or("an answer to no call")?;
+                if *answer == Answer::Unknown {
+                    return Ok(());
+                }
                 self.calls[at].told = Some((Mark { line, us: *at_us }, answer.clone()));
             }
         }
@@ -154,7 +163,12 @@ impl Index {
                     for job in taken {
                         let (round, asked, told) = (call.round, call.asked, *told);
                         let take = Take { job: job.clone(), round, asked, told };
-                        let known = self.job_seen(job.id, told.line);
+                        // While the store is shaken, it may be of a put that will be lost.
+                        let known = if self.is_shaken(told.us) {
+                            self.jobs.entry(job.id).or_default()
+                        } else {
+                            self.job_seen(job.id, told.line)
+                        };
                         known.number = known.number.or(job.number);
                         known.takes.push(take);
                     }
@@ -178,6 +192,16 @@ impl Index {
         let job = self.jobs.entry(id).or_default();
         job.seen = Some(job.seen.map_or(line, |seen| seen.min(line)));
         job
+    }
+
+    /// What was under way in one round may happen in the other, and leases of one hold in it.
+    pub(super) fn is_one_life(&self, round: usize, other: usize) -> bool {
+        self.store.lasting || round == other
+    }
+
+    /// A lease that was given then may have been lost.
+    pub(super) fn is_shaken(&self, us: u64) -> bool {
+        self.store.shaken_us.iter().any(|(from, to)| (*from..=*to).contains(&us))
     }
 
     pub(super) fn call(&self, at: usize) -> &Call {

@@ -46,10 +46,10 @@ fn check_fences(_index: &Index, id: u64, job: &Job) -> Result<(), String> {
 
 /// Nobody gets a job whose lease is still on.
 fn check_overlap(index: &Index, id: u64, job: &Job) -> Result<(), String> {
-    for a in &job.takes {
+    for a in job.takes.iter().filter(|take| !index.is_shaken(take.told.us)) {
         let on_until_us = a.asked.us + a.job.ttr_ms * 1_000;
         for b in &job.takes {
-            let follows = b.round == a.round && b.job.fence > a.job.fence;
+            let follows = index.is_one_life(a.round, b.round) && b.job.fence > a.job.fence;
             // In the drain, time is ahead of the one that is told.
             if !follows || b.told.us >= on_until_us || a.round == index.drain_round {
                 continue;
@@ -70,8 +70,10 @@ fn check_stale(index: &Index, id: u64, job: &Job) -> Result<(), String> {
     for (verb, fence, forged, call) in token_calls(index, job).filter(|(.., call)| succeeded(call))
     {
         let asked = call.asked.line;
-        let taken_again =
-            job.takes.iter().any(|take| take.job.fence > fence && take.told.line < asked);
+        let taken_again = job.takes.iter().any(|take| {
+            let after = take.job.fence > fence && take.told.line < asked;
+            after && !index.is_shaken(take.told.us)
+        });
         let used_up = token_calls(index, job).any(|(other, its_fence, _, before)| {
             let ends = its_fence == fence && other != Verb::Extend && succeeded(before);
             ends && before.told_before(asked)
@@ -99,7 +101,10 @@ fn check_good(index: &Index, id: u64, job: &Job) -> Result<(), String> {
         let Some((told, answer)) = &call.told else { continue };
         let lost = matches!(answer, Answer::Refused(code) if code == "lease_lost");
         let took = job.takes.iter().find(|take| take.job.fence == fence);
-        let Some(take) = took.filter(|take| take.round == call.round) else { continue };
+        let held = |take: &&Take| {
+            index.is_one_life(take.round, call.round) && !index.is_shaken(take.told.us)
+        };
+        let Some(take) = took.filter(held) else { continue };
         // The last lease that runs out makes the job dead.
         let over = take.job.attempt == put.attempts_max
             && told.us >= take.asked.us + take.job.ttr_ms * 1_000;
@@ -133,7 +138,8 @@ fn may_have_ended(index: &Index, job: &Job, take: &Take, line: usize, this: &Cal
     let moved = job.reschedules.iter().any(|at| before(index.call(*at)));
     // A reserve that was cut off by the kill may have taken it.
     let unanswered = index.reserves.iter().map(|at| index.call(*at)).any(|reserve| {
-        reserve.round == take.round && reserve.told.is_none() && reserve.asked.line < line
+        let may_take = reserve.told.is_none() && reserve.asked.line < line;
+        may_take && index.is_one_life(reserve.round, take.round)
     });
     used || taken_again || removed || moved || unanswered
 }
@@ -147,14 +153,16 @@ fn check_attempts(index: &Index, id: u64, job: &Job) -> Result<(), String> {
     }
     let takes: Vec<&Take> =
         job.takes.iter().filter(|take| take.round < index.drain_round).collect();
-    let rounds = match (takes.first(), takes.last()) {
-        (Some(first), Some(last)) => last.round - first.round,
-        _ => 0,
+    let lost = match (takes.first(), takes.last()) {
+        (Some(first), Some(last)) if !index.is_one_life(first.round, last.round) => {
+            last.round - first.round
+        }
+        _ => takes.iter().filter(|take| index.is_shaken(take.told.us)).count(),
     };
     let releases = token_calls(index, job)
         .filter(|(verb, _, _, call)| *verb == Verb::Release && !call.changed_nothing())
         .count();
-    let most = put.attempts_max as usize + rounds + releases;
+    let most = put.attempts_max as usize + lost + releases;
     if takes.len() > most {
         return Err(format!("P8: job {id} was handed out {} times, not {most}", takes.len()));
     }

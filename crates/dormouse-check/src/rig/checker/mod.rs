@@ -30,6 +30,16 @@ use index::Index;
 #[derive(Clone, Debug, Default)]
 pub struct History {
     rounds: Vec<Vec<Event>>,
+    store: Store,
+}
+
+/// What the store is, besides durable.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Store {
+    /// It outlives who asks: what was asked in a round may happen in a later one, and leases go on.
+    lasting: bool,
+    /// From when to when, by the wall clock, leases that were given may have been lost.
+    shaken_us: Vec<(u64, u64)>,
 }
 
 /// What a good campaign did.
@@ -39,7 +49,7 @@ pub struct Summary {
     pub rounds: usize,
     /// Calls made.
     pub calls: usize,
-    /// Calls whose answer the kill cut off.
+    /// Calls whose answer a fault cut off.
     pub unanswered: usize,
     /// Jobs that were seen.
     pub jobs: usize,
@@ -48,6 +58,17 @@ pub struct Summary {
 }
 
 impl History {
+    /// Of a store that is not killed with those who ask.
+    pub fn lasting() -> History {
+        History { store: Store { lasting: true, ..Store::default() }, ..History::default() }
+    }
+
+    /// Between these instants of the wall clock the store lost what it had not confirmed: leases,
+    /// and jobs whose put was answered with `unconfirmed`.
+    pub fn shaken(&mut self, from_us: u64, to_us: u64) {
+        self.store.shaken_us.push((from_us, to_us));
+    }
+
     /// What one more process told.
     pub fn add_round(&mut self, events: Vec<Event>) {
         self.rounds.push(events);
@@ -55,14 +76,14 @@ impl History {
 
     /// All properties over all jobs and keys; the last process was the drain.
     pub fn check(&self) -> Result<Summary, String> {
-        let index = Index::new(&self.rounds, true)?;
+        let index = Index::new(&self.rounds, &self.store, true)?;
         lives::check_drained(&index)?;
         self.check_index(&index)
     }
 
     /// The same before the drain.
     pub fn check_killed(&self) -> Result<Summary, String> {
-        self.check_index(&Index::new(&self.rounds, false)?)
+        self.check_index(&Index::new(&self.rounds, &self.store, false)?)
     }
 
     fn check_index(&self, index: &Index) -> Result<Summary, String> {

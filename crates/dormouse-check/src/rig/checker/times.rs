@@ -48,7 +48,8 @@ fn due_us(index: &Index, job: &Job, take: &Take) -> Option<u64> {
             _ => None,
         });
     let (call, delay_ms) = nack.filter(|(call, _)| call.told.is_some())?;
-    let follows = take.job.attempt == previous.job.attempt + 1 && take.round == previous.round;
+    let follows = take.job.attempt == previous.job.attempt + 1
+        && index.is_one_life(take.round, previous.round);
     let known = follows && !moved(call.asked.line);
     known.then_some(call.asked.us + delay_ms as u64 * 1_000)
 }
