@@ -144,6 +144,13 @@ fn is_barrier(command: &Command) -> bool {
     }
 }
 
+/// Where the part of a batch begins in which there are only reserves. One before it must be done
+/// before what comes after: reserves are the last to be done in their flight.
+fn last_reserves(batch: &[Request]) -> usize {
+    let other = |request: &Request| !matches!(request.command, Command::Reserve(_));
+    batch.iter().rposition(other).map_or(0, |index| index + 1)
+}
+
 /// Whether its answer may be long in coming.
 fn may_wait(command: &Command) -> bool {
     match command {
@@ -161,7 +168,9 @@ impl Desk {
         batch.iter().for_each(|request| named.command(&request.command));
         let no = self.shared.next_batch();
         let admission = Rc::new(admission);
-        let simple = !batch.iter().any(|request| is_barrier(&request.command));
+        let early = &batch[..last_reserves(&batch)];
+        let simple = !batch.iter().any(|request| is_barrier(&request.command))
+            && !early.iter().any(|request| matches!(request.command, Command::Reserve(_)));
         if (batch.len() == 1 || simple) && named.is_known(self) {
             for request in batch {
                 self.start(no, request, &sink, &admission);
@@ -191,8 +200,11 @@ impl Desk {
             return;
         }
         let mut running = Vec::new();
-        for request in batch {
+        let last_reserves = last_reserves(&batch);
+        for (index, request) in batch.into_iter().enumerate() {
+            let is_reserve = matches!(request.command, Command::Reserve(_));
             let (barrier, waits) = (is_barrier(&request.command), may_wait(&request.command));
+            let ends_first = barrier || is_reserve && index < last_reserves;
             if barrier {
                 for handle in running.drain(..) {
                     // It ends when its answer is out; it does not panic.
@@ -200,7 +212,7 @@ impl Desk {
                 }
             }
             let handle = self.start(no, request, &sink, &admission);
-            if barrier && !waits {
+            if ends_first && !waits {
                 let _ended = handle.await;
             } else if !waits {
                 running.push(handle);
