@@ -58,7 +58,7 @@ end
 -- the functions of all verbs takes longer than what most flights do.
 local wanted, rare = {}, false
 do
-    local often = { put = true, reserve = true, ack = true, nack = true, release = true, extend = true }
+    local often = { put_plain = true, put = true, reserve = true, ack = true, nack = true, release = true, extend = true }
     local at = 12
     while ARGV[at] do
         wanted[ARGV[at]] = true
@@ -260,6 +260,17 @@ local function bury_expired(id, p, priority, expired_at)
     bury(id, p, priority, expired_at)
 end
 
+local sweep
+
+-- When a dead job died, or nil if the settings do not keep it: whether it still rests depends on who
+-- looked at the dead last.
+local function died_at(id)
+    if ARGV[9] ~= '' or ARGV[10] ~= '' then
+        sweep()
+    end
+    return tonumber(call('ZSCORE', D, id) or nil)
+end
+
 -- Where a job is: nil, or its record, head, progress (nil = none yet), priority and score, with
 -- `where` one of waiting, lapsed, leased, dead. Whoever died unnoticed is buried by the way.
 local function locate(id)
@@ -274,7 +285,7 @@ local function locate(id)
     local zset = Z[found.priority]
     local score = zset and tonumber(call('ZSCORE', zset, id) or nil)
     if not score then
-        found.where, found.at = 'dead', tonumber(call('ZSCORE', D, id) or nil)
+        found.where, found.at = 'dead', died_at(id)
         return found.at and found or nil
     end
     local zone = floor(score / ZONE)
@@ -287,7 +298,7 @@ local function locate(id)
         found.where = 'lapsed'
     else
         bury_expired(id, found.p, found.priority, found.at)
-        if not call('ZSCORE', D, id) then
+        if not died_at(id) then
             return nil -- trimmed at once
         end
         found.where = 'dead'
@@ -325,7 +336,7 @@ end
 
 -- Brings to order what time alone has changed: last leases that ran out, dead that are too old,
 -- holds that are over. For verbs that count or list; true = there may be more to do.
-local function sweep()
+function sweep()
     local left = SWEEP
     for _, priority in ipairs(PRIORITIES) do
         local over = call('ZRANGE', Z[priority], 2 * ZONE, 2 * ZONE + now(), 'BYSCORE', 'LIMIT', 0, left,

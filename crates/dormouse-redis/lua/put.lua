@@ -63,10 +63,17 @@ verbs.put = function(at, arguments)
     if ARGV[at] ~= '' then
         jobs_max, bytes_max = unpack_struct('>I8I8', ARGV[at])
     end
+    local memory -- nil = not asked yet
+    if jobs_max and (ARGV[9] ~= '' or ARGV[10] ~= '') then
+        -- The dead that the settings do not keep take no room.
+        memory = not out_of_memory()
+        if memory then
+            sweep()
+        end
+    end
     local answers, created, placed = {}, {}, {}
     local n, jobs = tonumber(state.n or 0), jobs_max and call('HLEN', J)
     local stamp = pack('>I6', now())
-    local memory -- nil = not asked yet
 
     -- Puts without a key are gathered and written by few commands.
     local function flush()
