@@ -160,16 +160,20 @@ impl Ask {
         }
     }
 
-    /// It is answered with this error.
-    pub(crate) fn fail(self, error: Error) {
-        // Who asked may have gone.
-        let _unheard = match self {
-            Ask::Put { to, .. } => to.send(Err(error)).is_err(),
-            Ask::Ack { to, .. } | Ask::End { to, .. } => to.send(Err(error)).is_err(),
-            Ask::Extend { to, .. } => to.send(Err(error)).is_err(),
-            Ask::Take { to, .. } => to.send(Err(error)).is_err(),
-            Ask::Other { to, .. } => to.send(Err(error)).is_err(),
-            Ask::Configure { to, .. } => to.send(Err(error)).is_err(),
-        };
+    /// It is answered with this error; what comes of it nobody learns.
+    pub(crate) fn fail(&mut self, error: Error) {
+        fn send<T>(to: &mut To<T>, error: Error) {
+            let (nobody, _) = oneshot::channel();
+            // Who asked may have gone.
+            let _unheard = std::mem::replace(to, nobody).send(Err(error));
+        }
+        match self {
+            Ask::Put { to, .. } => send(to, error),
+            Ask::Ack { to, .. } | Ask::End { to, .. } => send(to, error),
+            Ask::Extend { to, .. } => send(to, error),
+            Ask::Take { to, .. } => send(to, error),
+            Ask::Other { to, .. } => send(to, error),
+            Ask::Configure { to, .. } => send(to, error),
+        }
     }
 }

@@ -17,7 +17,7 @@ pub(crate) struct Demand {
     /// Most jobs to take.
     pub(crate) max: usize,
     pub(crate) ttr_ms: Option<u64>,
-    /// It waits; otherwise the first look is the last.
+    /// It waits; otherwise it ends when all its partitions have looked.
     pub(crate) waits: bool,
     /// A look for it is under way.
     claimed: Cell<bool>,
@@ -25,6 +25,8 @@ pub(crate) struct Demand {
     missed: RefCell<Vec<String>>,
     /// The partitions in whose lines it stands.
     lines: RefCell<Vec<Weak<Partition>>>,
+    /// Those that have looked in vain, by their tags.
+    looked: RefCell<Vec<String>>,
     over: Cell<bool>,
     outcome: RefCell<Result<Vec<LeasedJob>, Error>>,
     changed: Notify,
@@ -40,13 +42,14 @@ impl Demand {
             claimed: Cell::new(false),
             missed: RefCell::default(),
             lines: RefCell::default(),
+            looked: RefCell::default(),
             over: Cell::new(false),
             outcome: RefCell::new(Ok(Vec::new())),
             changed: Notify::new(),
         }
     }
 
-    /// It stands in these lines from now on.
+    /// It stands in these lines from now on; the first is the first to look.
     pub(crate) fn line_up(self: &Rc<Demand>, partitions: &[Rc<Partition>]) {
         *self.lines.borrow_mut() = partitions.iter().map(Rc::downgrade).collect();
         for partition in partitions {
@@ -83,13 +86,27 @@ impl Demand {
     }
 
     /// The look is over; true = it wants no more.
-    pub(crate) fn settle(&self, jobs: Vec<LeasedJob>) -> bool {
-        if !jobs.is_empty() || !self.waits {
+    pub(crate) fn settle(&self, tag: &str, jobs: Vec<LeasedJob>) -> bool {
+        if !jobs.is_empty() || !self.waits && self.all_looked(tag) {
             *self.outcome.borrow_mut() = Ok(jobs);
             self.end();
         }
         self.unclaim();
         self.over.get()
+    }
+
+    /// Whether a look of this partition is of any use.
+    pub(crate) fn wants_look(&self, tag: &str) -> bool {
+        self.waits || !self.looked.borrow().iter().any(|other| other == tag)
+    }
+
+    /// One more has looked in vain; true = that was the last.
+    fn all_looked(&self, tag: &str) -> bool {
+        let mut looked = self.looked.borrow_mut();
+        if !looked.iter().any(|other| other == tag) {
+            looked.push(tag.to_owned());
+        }
+        looked.len() >= self.lines.borrow().len()
     }
 
     /// The look came to nothing at all; who does not wait is told.

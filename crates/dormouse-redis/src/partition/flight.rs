@@ -178,7 +178,7 @@ impl Flight {
 
     /// Everybody on board is answered with this error.
     pub(crate) fn fail(&mut self, error: &Error) {
-        for ask in self.asks.drain(..) {
+        for ask in &mut self.asks {
             ask.fail(error.clone());
         }
     }

@@ -158,7 +158,7 @@ impl Landing<'_> {
                 Ok(())
             }
             Err(error) => {
-                group.into_iter().for_each(|ask| ask.fail(error.clone()));
+                group.into_iter().for_each(|mut ask| ask.fail(error.clone()));
                 Err(error)
             }
         }
@@ -299,7 +299,13 @@ impl Landing<'_> {
     /// Jobs go to those who demanded them, first come, first served.
     fn give(&self, claim: Claim, seen: Result<Seen, Error>) {
         let mut jobs = match seen {
-            Ok(seen) => seen.jobs.into_iter(),
+            Ok(seen) => {
+                if seen.jobs.len() >= claim.look.max {
+                    // There may be more, for those who could not go along.
+                    self.partition.look_now();
+                }
+                seen.jobs.into_iter()
+            }
             Err(error) => {
                 for demand in claim.demands {
                     demand.fail(&error);
@@ -312,7 +318,7 @@ impl Landing<'_> {
                 continue;
             }
             let share: Vec<_> = jobs.by_ref().take(demand.max).collect();
-            if demand.settle(share) {
+            if demand.settle(&self.partition.tag, share) {
                 self.partition.undemand(demand.no);
             }
         }

@@ -289,9 +289,17 @@ impl Partition {
         let mut demands = self.demands.borrow_mut();
         demands.retain(|_, demand| !demand.is_over());
         let mut room = FLIGHT_JOBS_MAX.saturating_sub(flight.weight.jobs).max(1);
+        // Who is claimed here cannot be served elsewhere meanwhile, so each takes its share.
+        let mut share = demands.len().div_ceil(usize::try_from(self.place.1).unwrap_or(1));
         for demand in demands.values() {
-            if room == 0 {
-                self.look.set(true);
+            if !demand.wants_look(&self.tag) {
+                continue;
+            }
+            if room == 0 || share == 0 {
+                // Who waits gets its turn when those before it are served.
+                if !demand.waits {
+                    self.look.set(true);
+                }
                 break;
             }
             if !demand.claim(&self.tag) {
@@ -300,6 +308,7 @@ impl Partition {
             }
             let max = demand.max.min(room);
             room -= max;
+            share -= 1;
             match flight.claims.last_mut() {
                 Some(claim) if claim.look.ttr_ms == demand.ttr_ms => {
                     claim.look.max += max;
@@ -363,7 +372,7 @@ impl Partition {
         let late = |queued: &Queued| queued.since.elapsed() >= PATIENCE;
         let mut queue = self.queue.borrow_mut();
         while queue.front().is_some_and(late) {
-            if let Some(queued) = queue.pop_front() {
+            if let Some(mut queued) = queue.pop_front() {
                 queued.ask.fail(silent());
             }
         }
@@ -377,12 +386,13 @@ impl Partition {
 
     /// Those on board are told that it may or may not have happened.
     fn lose_patience(&self, flight: &mut Flight) {
-        for ask in flight.asks.drain(..) {
+        for ask in &mut flight.asks {
             let error = if ask.is_change() { unconfirmed() } else { silent() };
             ask.fail(error);
         }
-        for claim in &flight.claims {
-            for demand in &claim.demands {
+        // Those who wait go on: the flight still looks for them.
+        for demand in flight.claims.iter().flat_map(|claim| &claim.demands) {
+            if !demand.waits {
                 demand.fail(&silent());
             }
         }

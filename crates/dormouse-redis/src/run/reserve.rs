@@ -11,6 +11,7 @@ use dormouse_core::job::Token;
 use dormouse_core::limits::WAITERS_MAX;
 use dormouse_core::op::{LeasedJob, Reserve, SessionId};
 use dormouse_core::refusal::{no_session, too_many_wait};
+use dormouse_core::topic::TopicName;
 
 use super::ask;
 use crate::desk::Desk;
@@ -41,6 +42,10 @@ pub(super) async fn reserve(
     let jobs = wait.reserve(batch, &partitions).await?;
     let jobs = wait.keep_in_session(jobs);
     Ok(Reply::Jobs(jobs))
+}
+
+fn first_topic(partitions: &[Rc<Partition>]) -> Option<TopicName> {
+    partitions.first().and_then(|partition| partition.topic.clone())
 }
 
 /// What a reserve knows of a partition that it asks.
@@ -80,8 +85,9 @@ impl Wait<'_> {
             }
         }
         let _leave = Leave { wait: self, partitions };
-        let one_look = partitions.len() == 1 && self.demand.max <= FLIGHT_JOBS_MAX;
-        if !one_look {
+        let one_topic =
+            partitions.iter().all(|partition| partition.topic == first_topic(partitions));
+        if !one_topic || self.demand.max > FLIGHT_JOBS_MAX {
             let jobs = self.collect(batch, partitions).await?;
             if self.demand.is_over() {
                 // It was withdrawn meanwhile.
@@ -165,10 +171,22 @@ impl Wait<'_> {
         nothing_yet.then_some((unasked, None))
     }
 
+    /// Those first that are known to have what comes first; the others take turns.
+    fn in_order(&self, partitions: &[Rc<Partition>]) -> Vec<Rc<Partition>> {
+        let (now_ms, count) = (self.desk.shared.clock.now_ms(), partitions.len().max(1));
+        let turn = usize::try_from(self.demand.no).unwrap_or(0) % count;
+        let mut ranked: Vec<_> = partitions.iter().enumerate().collect();
+        ranked.sort_by_cached_key(|(index, partition)| {
+            let rank = partition.heads.borrow().first(now_ms);
+            (rank.is_none(), rank, (index + turn) % count)
+        });
+        ranked.into_iter().map(|(_, partition)| Rc::clone(partition)).collect()
+    }
+
     /// Stands in line until there is a job or the wait is over.
     async fn park(&self, partitions: &[Rc<Partition>]) -> Result<Vec<LeasedJob>, Error> {
         let demand = &self.demand;
-        demand.line_up(partitions);
+        demand.line_up(&self.in_order(partitions));
         if self.wait_ms == 0 {
             return demand.ended().await;
         }
