@@ -64,17 +64,18 @@ pub(super) async fn lock(desk: &Rc<Desk>, batch: BatchNo, ticket: Ticket, lock: 
     desk.lock_lines.borrow_mut().entry(lock.name.clone()).or_default().insert(no);
     let _leave = Leave { desk, ticket, name: &lock.name, no };
     let wait = Wait { desk, batch, partition: &partition, lock: &lock, ttl_ms, most, no };
-    let over = wait_is_over(desk, wait_ms);
-    tokio::select! {
-        biased;
-        came = wait.granted() => return reply(came?, &lock.name),
-        _ = waiting.ended() => {}
-        () = over => {}
+    let end = async {
+        tokio::select! {
+            _ = waiting.ended() => {}
+            () = wait_is_over(desk, wait_ms) => {}
+        }
+    };
+    if let Some(came) = wait.granted(end).await? {
+        return reply(came, &lock.name);
     }
     // One last time: it may have become free this moment.
-    let first = desk.lock_lines.borrow().get(&lock.name).and_then(|line| line.first().copied());
     if !waiting.is_over()
-        && first == Some(no)
+        && wait.is_first()
         && let came @ Came::Done(_) = try_once(false).await?
     {
         return reply(came, &lock.name);
@@ -115,9 +116,15 @@ struct Wait<'a> {
 }
 
 impl Wait<'_> {
-    /// Ends when the lock is had. Only the first in line asks.
-    async fn granted(&self) -> Result<Came, Error> {
-        self.partition.listen().await;
+    /// Ends when the lock is had, or with nothing at the end. Only the first in line asks, and
+    /// waits for what it asked: an answer that nobody hears would be a lock that nobody has.
+    async fn granted(&self, end: impl Future<Output = ()>) -> Result<Option<Came>, Error> {
+        tokio::pin!(end);
+        tokio::select! {
+            biased;
+            () = self.partition.listen() => {}
+            () = &mut end => return Ok(None),
+        }
         loop {
             let changed = self.partition.changed.notified();
             tokio::pin!(changed);
@@ -128,10 +135,11 @@ impl Wait<'_> {
                 let op = lock::op(&self.lock.name, &self.lock.owner, self.ttl_ms, self.most, true);
                 match ask(self.partition, self.batch, op).await? {
                     Came::Held { expires_at, .. } => ends_at = Some(expires_at),
-                    came => return Ok(came),
+                    came => return Ok(Some(came)),
                 }
             }
             tokio::select! {
+                () = &mut end => return Ok(None),
                 () = changed => {}
                 () = self.desk.shared.clock.until(ends_at.unwrap_or(0)), if ends_at.is_some() => {}
                 () = tokio::time::sleep(RECHECK) => {}
