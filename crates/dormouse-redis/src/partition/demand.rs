@@ -25,8 +25,8 @@ pub(crate) struct Demand {
     missed: RefCell<Vec<String>>,
     /// The partitions in whose lines it stands.
     lines: RefCell<Vec<Weak<Partition>>>,
-    /// Those that have looked in vain, by their tags.
-    looked: RefCell<Vec<String>>,
+    /// Those that have looked in vain, by their tags, and for which reason.
+    looked: RefCell<Vec<(String, u64)>>,
     over: Cell<bool>,
     outcome: RefCell<Result<Vec<LeasedJob>, Error>>,
     changed: Notify,
@@ -80,14 +80,15 @@ impl Demand {
         }
         for partition in self.lines.borrow().iter().filter_map(Weak::upgrade) {
             if missed.contains(&partition.tag) {
-                partition.look_now();
+                partition.look_again();
             }
         }
     }
 
     /// The look is over; true = it wants no more.
-    pub(crate) fn settle(&self, tag: &str, jobs: Vec<LeasedJob>) -> bool {
-        if !jobs.is_empty() || !self.waits && self.all_looked(tag) {
+    pub(crate) fn settle(&self, tag: &str, reason: u64, jobs: Vec<LeasedJob>) -> bool {
+        let all_looked = self.has_looked(tag, reason);
+        if !jobs.is_empty() || !self.waits && all_looked {
             *self.outcome.borrow_mut() = Ok(jobs);
             self.end();
         }
@@ -95,16 +96,21 @@ impl Demand {
         self.over.get()
     }
 
-    /// Whether a look of this partition is of any use.
-    pub(crate) fn wants_look(&self, tag: &str) -> bool {
-        self.waits || !self.looked.borrow().iter().any(|other| other == tag)
+    /// Whether a look of this partition is of any use: it has not looked since there was a reason.
+    /// Without that, two who wait at the same two partitions would make these look in turns for
+    /// ever, and none else would get a look.
+    pub(crate) fn wants_look(&self, tag: &str, reason: u64) -> bool {
+        let looked = self.looked.borrow();
+        let last = looked.iter().find(|(other, _)| other == tag);
+        last.is_none_or(|(_, last)| self.waits && *last < reason)
     }
 
-    /// One more has looked in vain; true = that was the last.
-    fn all_looked(&self, tag: &str) -> bool {
+    /// This one has looked in vain; true = all have.
+    fn has_looked(&self, tag: &str, reason: u64) -> bool {
         let mut looked = self.looked.borrow_mut();
-        if !looked.iter().any(|other| other == tag) {
-            looked.push(tag.to_owned());
+        match looked.iter_mut().find(|(other, _)| other == tag) {
+            Some((_, last)) => *last = reason,
+            None => looked.push((tag.to_owned(), reason)),
         }
         looked.len() >= self.lines.borrow().len()
     }

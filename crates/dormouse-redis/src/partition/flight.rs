@@ -21,6 +21,8 @@ use crate::wire::{Op, Writer};
 pub(crate) struct Claim {
     pub(crate) demands: Vec<Rc<Demand>>,
     pub(crate) look: Look,
+    /// The last reason to look, when it began.
+    pub(crate) reason: u64,
 }
 
 /// Asks of one kind become one operation, in this order.
@@ -150,7 +152,7 @@ impl Flight {
             partition.shared.server.clone(),
             text(number),
             text(present.version),
-            optional(partition.shared.clock.told()),
+            clock(partition),
             config.as_ref().map_or_else(Bytes::new, Config::encode),
             packed(&using.priorities),
             packed(&dropped),
@@ -181,6 +183,16 @@ impl Flight {
         for ask in &mut self.asks {
             ask.fail(error.clone());
         }
+    }
+}
+
+/// What the script takes for the present: a test's time, or Redis' own and about what it shows.
+fn clock(partition: &Partition) -> Bytes {
+    let clock = &partition.shared.clock;
+    match (clock.told(), clock.now_ms()) {
+        (Some(now_ms), _) => Bytes::from(now_ms.to_string()),
+        (None, 0) => Bytes::new(),
+        (None, now_ms) => Bytes::from(format!("~{now_ms}")),
     }
 }
 

@@ -58,7 +58,11 @@ impl Partition {
         let confirmed = landed.replicas >= u64::from(self.shared.replicas);
         let mut landing = Landing {
             partition: self,
-            now_ms: self.shared.clock.told().unwrap_or(now_ms),
+            // A script that needed no clock tells no time.
+            now_ms: match self.shared.clock.told() {
+                None if now_ms > 0 => now_ms,
+                _ => self.shared.clock.now_ms(),
+            },
             answers,
             records: records.into_iter(),
             confirmed,
@@ -318,7 +322,7 @@ impl Landing<'_> {
                 continue;
             }
             let share: Vec<_> = jobs.by_ref().take(demand.max).collect();
-            if demand.settle(&self.partition.tag, share) {
+            if demand.settle(&self.partition.tag, claim.reason, share) {
                 self.partition.undemand(demand.no);
             }
         }

@@ -43,7 +43,8 @@ pub(crate) type BatchNo = u64;
 
 /// How long who asks is kept waiting for a Redis that does not answer.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
-/// A waiting demand is looked after at least this often, less a jitter.
+/// A waiting demand is looked after at least this often: at every so many seconds of a time that
+/// differs from partition to partition and server to server.
 const RECHECK: Duration = Duration::from_secs(5);
 /// How long a channel is listened to after the last demand.
 const LINGER: Duration = Duration::from_secs(10);
@@ -73,6 +74,8 @@ pub(crate) struct Partition {
     demands: RefCell<BTreeMap<u64, Rc<Demand>>>,
     /// Demands must be looked after now.
     look: Cell<bool>,
+    /// Counts the reasons to look: who was looked after since the last needs no other look.
+    reasons: Cell<u64>,
     /// Another partition looks for all demands: it tells when it is done.
     blocked: Cell<bool>,
     /// Somebody said that something becomes visible then.
@@ -80,6 +83,8 @@ pub(crate) struct Partition {
     number: Cell<u64>,
     subscription: Cell<Subscription>,
     last_look: Cell<Instant>,
+    /// One of the instants of rechecks.
+    recheck: Instant,
     news: Notify,
     /// For whoever waits for a change that no demand stands for: locks.
     pub(crate) changed: Notify,
@@ -115,11 +120,13 @@ impl Partition {
             queue: RefCell::default(),
             demands: RefCell::default(),
             look: Cell::new(false),
+            reasons: Cell::new(1),
             blocked: Cell::new(false),
             hinted: Cell::new(None),
             number: Cell::new(shared.first_number),
             subscription: Cell::new(Subscription::None),
             last_look: Cell::new(Instant::now()),
+            recheck: Instant::now() + RECHECK.mul_f64(shared.jitter(1_000) as f64 / 1e3),
             news: Notify::new(),
             changed: Notify::new(),
             shared: Rc::clone(shared),
@@ -156,7 +163,7 @@ impl Partition {
     /// A demand stands in line; it is looked after at once.
     pub(crate) fn demand(&self, demand: &Rc<Demand>) {
         self.demands.borrow_mut().insert(demand.no, Rc::clone(demand));
-        self.look_now();
+        self.look_again();
     }
 
     /// A demand wants nothing from here any more.
@@ -171,8 +178,19 @@ impl Partition {
 
     /// Something may be visible.
     pub(crate) fn look_now(&self) {
+        self.has_reason();
+        self.news.notify_one();
+    }
+
+    /// Somebody has not been looked after yet.
+    pub(crate) fn look_again(&self) {
         self.look.set(true);
         self.news.notify_one();
+    }
+
+    fn has_reason(&self) {
+        self.look.set(true);
+        self.reasons.set(self.reasons.get() + 1);
     }
 
     /// Somebody said that something becomes visible then.
@@ -234,14 +252,24 @@ impl Partition {
         }
         let next = self.heads.borrow().next().into_iter().chain(self.hinted.get()).min();
         let next = next.filter(|_| !self.blocked.get());
-        let jitter = Duration::from_millis(self.shared.jitter(1_000));
-        let recheck = self.last_look.get() + RECHECK - jitter;
+        let recheck = self.next_recheck();
         tokio::select! {
             () = self.news.notified() => {}
             () = self.shared.clock.until(next.unwrap_or(u64::MAX)), if next.is_some() => {
-                self.look.set(true);
+                self.has_reason();
             }
-            () = sleep_until(recheck.into()) => self.look.set(true),
+            () = sleep_until(recheck.into()) => self.has_reason(),
+        }
+    }
+
+    /// The first recheck after the last look.
+    fn next_recheck(&self) -> Instant {
+        match self.last_look.get().checked_duration_since(self.recheck) {
+            None => self.recheck,
+            Some(since) => {
+                let passed = u32::try_from(since.as_secs() / RECHECK.as_secs()).unwrap_or(u32::MAX);
+                self.recheck + RECHECK * passed.saturating_add(1)
+            }
         }
     }
 
@@ -268,7 +296,7 @@ impl Partition {
             phases.insert(*batch, ask.phase());
             flight.weight.add(ask.weight());
             if ask.may_make_visible() {
-                self.look.set(true);
+                self.has_reason();
             }
             flight.asks.push(queued.ask);
         }
@@ -292,7 +320,7 @@ impl Partition {
         // Who is claimed here cannot be served elsewhere meanwhile, so each takes its share.
         let mut share = demands.len().div_ceil(usize::try_from(self.place.1).unwrap_or(1));
         for demand in demands.values() {
-            if !demand.wants_look(&self.tag) {
+            if !demand.wants_look(&self.tag, self.reasons.get()) {
                 continue;
             }
             if room == 0 || share == 0 {
@@ -318,7 +346,8 @@ impl Partition {
                 _ => {
                     let ttr_ms = demand.ttr_ms;
                     let look = Look { max, ttr_ms, bound: None, waits: demand.waits };
-                    flight.claims.push(Claim { demands: vec![Rc::clone(demand)], look });
+                    let (demands, reason) = (vec![Rc::clone(demand)], self.reasons.get());
+                    flight.claims.push(Claim { demands, look, reason });
                 }
             }
         }
