@@ -9,7 +9,9 @@ use crate::link::Script;
 /// have them, see `wanted` in lib.lua.
 const FILES: &[&str] = &[
     include_str!("../lua/lib.lua"),
-    "if wanted.put then\n",
+    "if wanted.put_plain then\n",
+    include_str!("../lua/put_plain.lua"),
+    "end\nif wanted.put then\n",
     include_str!("../lua/put.lua"),
     "end\nif wanted.ack then\n",
     include_str!("../lua/ack.lua"),

@@ -26,30 +26,52 @@ pub(crate) struct Limits {
 const NO_LIMIT: u64 = 1 << 52;
 
 pub(crate) fn op<'a>(
-    puts: impl Iterator<Item = &'a Put>,
+    puts: impl Iterator<Item = &'a Put> + Clone,
     settings: &Settings,
     limits: Limits,
 ) -> Op {
+    let is_limited = limits.jobs_max.is_some() || limits.bytes_max.is_some();
+    if !is_limited && puts.clone().all(|put| put.key.is_none()) {
+        return plain_op(puts, settings);
+    }
     let mut args = Vec::new();
     let mut to = Writer::default();
-    if limits.jobs_max.is_some() || limits.bytes_max.is_some() {
+    if is_limited {
         let share = |max: Option<u64>| max.unwrap_or(NO_LIMIT).min(NO_LIMIT);
         to.u64(share(limits.jobs_max)).u64(share(limits.bytes_max));
     }
     args.push(to.take());
     for put in puts {
-        let ms = |ms: i64| u64::try_from(ms).unwrap_or(0);
-        let (clock, value_ms) = match (put.delay_ms, put.at_ms) {
-            (_, Some(at_ms)) => (1, ms(at_ms)),
-            (delay_ms, None) => (0, delay_ms.map_or(0, ms)),
-        };
-        let priority = priority(put);
-        to.u8(clock).u48(value_ms).u32(priority).u8(mode(put.on_conflict));
-        args.push(to.take());
+        write_meta(&mut to, put);
+        args.push(to.u8(mode(put.on_conflict)).take());
         args.push(put.key.clone().unwrap_or_default());
-        args.push(record::encode(&put.clone().content(Some(settings), NO_TIME), priority));
+        args.push(record::encode(&put.clone().content(Some(settings), NO_TIME), priority(put)));
     }
     Op::new("put", args)
+}
+
+/// Jobs without keys on a topic without limits: nothing is looked up for them.
+fn plain_op<'a>(puts: impl Iterator<Item = &'a Put>, settings: &Settings) -> Op {
+    let mut args = vec![Bytes::new(), Bytes::new()];
+    let (mut metas, mut bytes) = (Writer::default(), 0);
+    for put in puts {
+        write_meta(&mut metas, put);
+        bytes += content_bytes(put);
+        args.push(record::encode(&put.clone().content(Some(settings), NO_TIME), priority(put)));
+    }
+    args[0] = Bytes::from(bytes.to_string());
+    args[1] = metas.take();
+    Op::new("put_plain", args)
+}
+
+/// When it is due, and its priority.
+fn write_meta(to: &mut Writer, put: &Put) {
+    let ms = |ms: i64| u64::try_from(ms).unwrap_or(0);
+    let (clock, value_ms) = match (put.delay_ms, put.at_ms) {
+        (_, Some(at_ms)) => (1, ms(at_ms)),
+        (delay_ms, None) => (0, delay_ms.map_or(0, ms)),
+    };
+    to.u8(clock).u48(value_ms).u32(priority(put));
 }
 
 fn mode(on_conflict: OnConflict) -> u8 {
