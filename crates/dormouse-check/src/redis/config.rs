@@ -30,6 +30,8 @@ pub struct RedisConfig {
     pub address: Ipv4Addr,
     /// A process in whose network namespace it runs; without, in this process' one.
     pub network_of: Option<u32>,
+    /// A program, with its words, that runs the server in its own place.
+    pub under: Vec<String>,
 }
 
 impl Default for RedisConfig {
@@ -41,6 +43,7 @@ impl Default for RedisConfig {
             extra: Vec::new(),
             address: Ipv4Addr::LOCALHOST,
             network_of: None,
+            under: Vec::new(),
         }
     }
 }

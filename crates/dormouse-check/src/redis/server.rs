@@ -172,6 +172,7 @@ impl RedisServer {
         if let Some(pid) = self.config.network_of {
             words.extend(["nsenter".to_owned(), format!("--target={pid}"), "--net".to_owned()]);
         }
+        words.extend_from_slice(&self.config.under);
         words.push(self.program()?);
         words.push(config.display().to_string());
         Ok(words)

@@ -18,8 +18,9 @@ use dormouse_core::topic::TopicName;
 use crate::rig::body::{body, number_of};
 use crate::rig::client::Client;
 
-const KEPT: &str = "kept";
-const DONE: &str = "done";
+/// Bodies of all ledgers are different.
+static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
+
 const STATES: [State; 4] = [State::Leased, State::Delayed, State::Ready, State::Dead];
 
 /// An answer that promised something. Jobs are told apart by their bodies: a failover that loses
@@ -42,10 +43,12 @@ struct Book {
 }
 
 /// The load and its book.
-#[derive(Default)]
 pub struct Ledger {
+    /// Here jobs are put and stay.
+    kept: TopicName,
+    /// Here they are taken at once.
+    done: TopicName,
     book: Mutex<Book>,
-    next_number: AtomicU64,
     stop: AtomicBool,
 }
 
@@ -78,6 +81,13 @@ impl Losses {
 }
 
 impl Ledger {
+    /// An empty one; the topics are its own.
+    pub fn new(kept: &str, done: &str) -> Ledger {
+        let topic = |name: &str| TopicName::new(name).expect("a good name");
+        let (book, stop) = (Mutex::default(), AtomicBool::new(false));
+        Ledger { kept: topic(kept), done: topic(done), book, stop }
+    }
+
     /// Works on these backends, so many threads on each, while `faults` are done.
     pub fn keep<T>(
         &self,
@@ -103,14 +113,14 @@ impl Ledger {
 
     /// A put that stays, a put that is taken, and acks of what was.
     fn step(&self, client: &Client) {
-        let number = self.next_number.fetch_add(2, Ordering::Relaxed);
-        let put = |topic: &str, number: u64, delay_ms| {
-            let topic = TopicName::new(topic).expect("a good name");
-            Command::Put(vec![Put { delay_ms, ..Put::new(topic, body(number)) }])
+        let number = NEXT_NUMBER.fetch_add(2, Ordering::Relaxed);
+        let put = |topic: &TopicName, number: u64, delay_ms| {
+            Command::Put(vec![Put { delay_ms, ..Put::new(topic.clone(), body(number)) }])
         };
-        let topics = vec![TopicName::new(DONE).expect("a good name")];
+        let topics = vec![self.done.clone()];
         let reserve = Reserve { topics, max: 4, wait_ms: 0, ttr_ms: None, session: None };
-        let (kept, taken) = (put(KEPT, number, Some(3_600_000)), put(DONE, number + 1, None));
+        let (kept, taken) =
+            (put(&self.kept, number, Some(3_600_000)), put(&self.done, number + 1, None));
         let calls = vec![kept, taken, Command::Reserve(reserve)];
         let mut taken = Vec::new();
         let answers = client.call(calls).expect("every call is answered");
@@ -169,7 +179,7 @@ impl Ledger {
     /// Looks at what is there; `ended_at` is when the primary that knew more was gone.
     pub fn audit(self, backend: &Arc<dyn Backend>, ended_at: Instant) -> Losses {
         let client = Client::new(backend);
-        let (kept, done) = (all(&client, KEPT), all(&client, DONE));
+        let (kept, done) = (all(&client, &self.kept), all(&client, &self.done));
         let book = self.book.into_inner().unwrap_or_else(PoisonError::into_inner);
         let puts: Vec<&Entry> =
             book.puts.iter().filter(|put| !kept.contains(&put.number)).collect();
@@ -199,8 +209,7 @@ impl Drop for Stop<'_> {
 }
 
 /// The numbers of all jobs of a topic.
-fn all(client: &Client, topic: &str) -> BTreeSet<u64> {
-    let topic = TopicName::new(topic).expect("a good name");
+fn all(client: &Client, topic: &TopicName) -> BTreeSet<u64> {
     let mut numbers = BTreeSet::new();
     for state in STATES {
         let mut cursor = None;

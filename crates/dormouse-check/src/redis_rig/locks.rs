@@ -22,7 +22,7 @@ use dormouse_core::op::{Lock, LockReply, RenewLock, Unlock};
 use crate::rig::client::Client;
 use crate::sim::rng::Rng;
 
-const LOCKS: usize = 3;
+const LOCKS: usize = 5;
 /// Owners on each backend.
 const OWNERS: u64 = 3;
 /// Time enough for an answer to arrive while the lock is on, and short enough to run out often.

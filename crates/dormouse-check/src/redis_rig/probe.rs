@@ -34,10 +34,10 @@ pub struct Probe {
     thread: JoinHandle<Result<Vec<Beat>, Error>>,
 }
 
-/// What a probe saw around an instant.
+/// The longest pause that a probe saw since an instant.
 #[derive(Clone, Copy, Debug)]
 pub struct Gap {
-    /// From the last answer before to the first after.
+    /// From one answer to the next.
     pub served: Duration,
     /// The same, of answers that were good.
     pub ok: Duration,
@@ -62,20 +62,20 @@ impl Probe {
         Ok(Probe { stop, thread })
     }
 
-    /// Ends it; the pause that began at this instant.
+    /// Ends it; the longest pause since this instant.
     pub fn gap(self, at: Instant) -> Result<Gap, String> {
         self.stop.store(true, Ordering::Relaxed);
         let beats = self.thread.join().map_err(|_| "the probe panicked")?;
         let beats = beats.map_err(|error| error.to_string())?;
-        let around = |good: &dyn Fn(&&Beat) -> bool| {
-            let before = beats.iter().filter(good).rfind(|beat| beat.told_at <= at);
-            let after = beats.iter().filter(good).find(|beat| beat.told_at > at);
-            match (before, after) {
-                (Some(before), Some(after)) => Ok(after.told_at - before.told_at),
-                _ => Err("the probe has no answers on both sides of the fault"),
-            }
+        let longest = |good: &dyn Fn(&&Beat) -> bool| {
+            let told: Vec<Instant> = beats.iter().filter(good).map(|beat| beat.told_at).collect();
+            let since = told.windows(2).filter(|pair| pair[1] > at);
+            since
+                .map(|pair| pair[1] - pair[0])
+                .max()
+                .ok_or("the probe has no answers after a fault")
         };
-        Ok(Gap { served: around(&|_| true)?, ok: around(&|beat| beat.ok)? })
+        Ok(Gap { served: longest(&|_| true)?, ok: longest(&|beat| beat.ok)? })
     }
 }
 

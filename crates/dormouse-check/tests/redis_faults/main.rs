@@ -1,6 +1,10 @@
 //! Faults of real Redis servers under load: what was answered stays true, and service goes on.
 
 mod alone;
+mod clock;
+mod cluster;
+mod failover;
+mod locks;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,6 +22,11 @@ fn open(url: &str, level: Level, partitions: Option<u16>) -> Arc<dyn Backend> {
 /// Lets the load go on.
 fn work(for_ms: u64) {
     std::thread::sleep(Duration::from_millis(for_ms));
+}
+
+/// A number from the environment.
+fn rounds(name: &str, usual: u64) -> u64 {
+    std::env::var(name).map_or(usual, |text| text.parse().expect("a number of rounds"))
 }
 
 /// Says how long a campaign took.
