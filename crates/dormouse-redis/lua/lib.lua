@@ -11,7 +11,8 @@
 --       6 h  zset   key -> until when it is held after the ack
 --       7.. zsets   id -> score, one per priority in use, ascending
 --
--- ARGV  1 server, 2 number of the request, 3 version known, 4 now ('' = Redis' own clock),
+-- ARGV  1 server, 2 number of the request, 3 version known, 4 now ('' = Redis' own clock, '~' and a
+--       number = that too, and it shows about this by now),
 --       5 g to be stored ('' = none), 6 priorities of KEYS 7.. (u32 each), 7 priorities to be given
 --       up (u32 each; their keys are the last of KEYS), 8 the partition's shard (3 bytes),
 --       9 dead_ttl, 10 dead_max ('' = none), 11 channel, then verb, number of arguments, arguments
@@ -76,9 +77,10 @@ local publish = false
 
 -- The clock, asked once and only if somebody wants to know.
 local now_ms, fraction
+local about_ms = sub(ARGV[4], 1, 1) == '~' and tonumber(sub(ARGV[4], 2)) or nil
 local function now()
     if not now_ms then
-        if ARGV[4] ~= '' then
+        if ARGV[4] ~= '' and not about_ms then
             now_ms, fraction = tonumber(ARGV[4]), 0
         else
             local time = call('TIME')
