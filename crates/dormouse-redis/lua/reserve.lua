@@ -97,6 +97,36 @@ local function grant(job, priority, record, progress, ttr, scores, taken)
         p.flags), head.bytes
 end
 
+-- Leases jobs for the first time that have no key, ttr or most attempts of their own, as most have
+-- none. All but id, fence and due time is the same for them, so it is packed once.
+local OWN = HAS_KEY + HAS_ATTEMPTS + HAS_TTR
+local function first_lease(priority, ttr, scores, taken)
+    local expires_at = after(ttr)
+    note_expiry(expires_at)
+    wake(expires_at)
+    local score = string.format('%.0f', ZONE + expires_at)
+    local progress, dues = {}, {} -- what follows the fence, by bytes; attempt and due time, by due time
+    local tail = pack('>I6I6I4B', expires_at, ttr, priority, HELD)
+    return function(job, record, bytes)
+        local id, due, fence = job.id, job.due, pack('>I8', next_fence())
+        local p = progress[bytes]
+        if not p then
+            p = pack('>I4I4I4I4I4I4I4I4I6B', 1, priority, 1, 0, 0, 0, 0, bytes, ttr, HELD)
+            progress[bytes] = p
+        end
+        local when = dues[due]
+        if not when then
+            when = pack('>I4I6', 1, due)
+            dues[due] = when
+        end
+        local n = #scores
+        scores[n + 1], scores[n + 2] = score, id
+        taken[n + 1], taken[n + 2] = id, fence .. p
+        show(id, record)
+        return id .. fence .. when .. tail, bytes
+    end
+end
+
 -- Leases from one priority: what is given, how much is left to give.
 local function take(priority, list, left, ttr, room, given)
     local ids = {}
@@ -105,9 +135,19 @@ local function take(priority, list, left, ttr, room, given)
     end
     local found, progress = call('HMGET', J, unpack(ids)), call('HMGET', F, unpack(ids))
     local scores, taken, i = {}, {}, 0
+    local lease
     while i < #list and left > 0 and room > 0 do
         i = i + 1
-        local text, bytes = grant(list[i], priority, found[i], progress[i], ttr, scores, taken)
+        local job, record, text, bytes, flags = list[i], found[i], nil, nil, OWN
+        if record and not progress[i] and not job.lapsed then
+            bytes, flags = unpack_struct('>I4I2', record, 7)
+        end
+        if band(flags, OWN) == 0 then
+            lease = lease or first_lease(priority, ttr or 60000, scores, taken)
+            text = lease(job, record, bytes)
+        else
+            text, bytes = grant(job, priority, record, progress[i], ttr, scores, taken)
+        end
         if text then
             given[#given + 1] = text
             left = left - 1
