@@ -62,12 +62,25 @@ impl Demand {
         if self.over.get() {
             return false;
         }
-        let claimed = self.claimed.replace(true);
+        if self.claimed.get() {
+            self.miss(tag);
+            return false;
+        }
+        self.claimed.set(true);
+        true
+    }
+
+    /// The partition of this tag will be told when the look under way is over.
+    pub(crate) fn miss(&self, tag: &str) {
         let mut missed = self.missed.borrow_mut();
-        if claimed && !missed.iter().any(|other| other == tag) {
+        if !missed.iter().any(|other| other == tag) {
             missed.push(tag.to_owned());
         }
-        !claimed
+    }
+
+    /// Whether a look for it is under way.
+    pub(crate) fn is_claimed(&self) -> bool {
+        self.claimed.get()
     }
 
     /// The look is over: those who could not look meanwhile may.

@@ -17,9 +17,11 @@ pub(crate) struct Heads {
 }
 
 impl Heads {
-    /// A look told the truth about what it looked at.
-    pub(crate) fn learn(&mut self, seen: &Seen) {
-        let known = self.by_priority.get_or_insert_default();
+    /// A look told the truth about what it looked at, of these priorities that there are.
+    pub(crate) fn learn(&mut self, seen: &Seen, priorities: &[u32]) {
+        // Of those that it did not get to, nothing is known yet.
+        let unknown = || priorities.iter().map(|&priority| (priority, (0, JobId(0)))).collect();
+        let known = self.by_priority.get_or_insert_with(unknown);
         for (priority, head) in &seen.heads {
             match head {
                 Some(head) => known.insert(*priority, *head),

@@ -289,7 +289,8 @@ impl Landing<'_> {
         let partition = self.partition;
         let Some(topic) = &partition.topic else { return Err(strange("locks are not reserved")) };
         let seen = reserve::read(from, records, topic, self.now_ms)?;
-        partition.heads.borrow_mut().learn(&seen);
+        let config = partition.config.borrow();
+        partition.heads.borrow_mut().learn(&seen, &config.priorities);
         let reserved = |job: &LeasedJob| What {
             kind: EventKind::Reserved,
             id: Some(job.id),

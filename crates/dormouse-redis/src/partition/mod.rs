@@ -319,8 +319,22 @@ impl Partition {
         let mut room = FLIGHT_JOBS_MAX.saturating_sub(flight.weight.jobs).max(1);
         // Who is claimed here cannot be served elsewhere meanwhile, so each takes its share.
         let mut share = demands.len().div_ceil(usize::try_from(self.place.1).unwrap_or(1));
+        let reason = self.reasons.get();
+        let (free, claimed): (Vec<_>, Vec<_>) = demands
+            .values()
+            .filter(|demand| demand.wants_look(&self.tag, reason))
+            .partition(|demand| !demand.is_claimed());
+        if free.is_empty() {
+            // They tell when they can be looked after. A look for the others only would keep these
+            // from being looked after elsewhere.
+            claimed.iter().for_each(|demand| demand.miss(&self.tag));
+            self.blocked.set(!claimed.is_empty());
+            return;
+        }
         for demand in demands.values() {
-            if !demand.wants_look(&self.tag, self.reasons.get()) {
+            // Who came first is served first, also if what is there is found by a look for another.
+            let wants = demand.wants_look(&self.tag, reason);
+            if !wants && (!demand.waits || demand.is_claimed()) {
                 continue;
             }
             if room == 0 || share == 0 {
@@ -331,7 +345,6 @@ impl Partition {
                 break;
             }
             if !demand.claim(&self.tag) {
-                self.blocked.set(flight.claims.is_empty());
                 continue;
             }
             let max = demand.max.min(room);
@@ -346,7 +359,7 @@ impl Partition {
                 _ => {
                     let ttr_ms = demand.ttr_ms;
                     let look = Look { max, ttr_ms, bound: None, waits: demand.waits };
-                    let (demands, reason) = (vec![Rc::clone(demand)], self.reasons.get());
+                    let demands = vec![Rc::clone(demand)];
                     flight.claims.push(Claim { demands, look, reason });
                 }
             }
