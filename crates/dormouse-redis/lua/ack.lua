@@ -64,7 +64,8 @@ verbs.ack = function(at)
         elseif not text then
             outcome = call('HEXISTS', J, id) == 1 and LOST or GONE
         elseif fence ~= fences[i] or band(flags, HELD) == 0 or is_spent(id, priority, flags) then
-            outcome = LOST
+            -- The dead that the settings do not keep are gone.
+            outcome = locate(id) and LOST or GONE
         else
             seen[id] = true
             if band(flags, KEYED) ~= 0 and band(flags, KEY_LOST) == 0 then
