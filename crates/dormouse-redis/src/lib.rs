@@ -19,7 +19,9 @@ mod tell;
 #[cfg(test)]
 mod testing;
 mod verb;
+mod verify;
 mod wire;
 
 pub use backend::{Level, Options, RedisBackend};
 pub use clock::ManualClock;
+pub use verify::{Kind, Outcome, Problem, VerifyOptions, VerifyReport, verify};

@@ -1,0 +1,195 @@
+-- Mending. Each looks again first: what was wrong on its page may have gone since, or been mended by a
+-- script whose answer was lost. All answer what they mended: kind, whose, ''; or 'needs', id, priority:
+-- g must have that priority first.
+--
+-- mend_jobs: ids. mend_keys: keys. mend_locks: names. mend_state: nothing.
+-- mend_config: g. mend_bytes: counters as seen, the right sum I8.
+
+local X = KEYS[#KEYS] -- records that nobody can read
+
+local function remove_places(found)
+    for priority in pairs(found.scores) do
+        call('ZREM', Z[priority], found.id)
+    end
+    call('ZREM', D, found.id)
+end
+
+-- Without a record there is no job, whatever else speaks of it.
+local function remove_orphan(found)
+    local mended = {}
+    if next(found.scores) or found.dead then
+        remove_places(found)
+        mended[#mended + 1] = { 'orphan_place', found.id, '' }
+    end
+    if found.progress then
+        call('HDEL', F, found.id)
+        mended[#mended + 1] = { 'orphan_progress', found.id, '' }
+    end
+    return mended
+end
+
+-- A record that nobody can read makes every script fail that meets it: it goes where none does.
+local function set_aside(found)
+    call('HSET', X, found.id, found.record)
+    remove_places(found)
+    call('HDEL', J, found.id)
+    call('HDEL', F, found.id)
+end
+
+-- A job whose id leads elsewhere can be taken, but neither acked nor found: it gets an id of here.
+local function renumber(found, plan)
+    local n = number_in('n') + 1
+    local id = SHARD .. pack('>I5', n)
+    set('n', n)
+    remove_places(found)
+    call('HDEL', J, found.id)
+    call('HDEL', F, found.id)
+    call('HSET', J, id, found.record)
+    local key = plan.head.key
+    if key and not has_lost_key(plan.p) then
+        plan.take_key = key
+    end
+    if plan.score and plan.score >= ZONE then
+        plan.score = now()
+        plan.p.flags = without(without(plan.p.flags, HELD), LAST)
+    end
+    found.id, found.scores, found.dead, found.progress = id, {}, nil, false
+end
+
+-- Puts the job where the plan says, and nowhere else.
+local function place(found, plan)
+    local zset = plan.score and Z[plan.priority] or D
+    for priority, score in pairs(found.scores) do
+        if Z[priority] ~= zset or score ~= plan.score then
+            call('ZREM', Z[priority], found.id)
+        end
+    end
+    if found.dead and zset ~= D then
+        call('ZREM', D, found.id)
+    end
+    call('ZADD', zset, plan.score or plan.dead, found.id)
+    if plan.score and plan.score < ZONE then
+        wake(plan.score)
+    elseif plan.score and plan.score < 2 * ZONE then
+        note_expiry(plan.score - ZONE)
+    end
+end
+
+local function mend_job(id)
+    local found = find_all({ id }, '')[1]
+    if not found.record then
+        return remove_orphan(found)
+    end
+    local problems, plan = judge(found)
+    if #problems == 0 then
+        return problems
+    elseif plan.aside then
+        set_aside(found)
+        return problems
+    elseif not Z[plan.priority] then
+        return { { 'needs', id, string.format('%.0f', plan.priority) } }
+    end
+    if plan.number then
+        set('n', max(number_in('n'), plan.number))
+    end
+    if plan.fence then
+        set('q', max(number_in('q'), plan.fence))
+    end
+    if plan.renumber then
+        renumber(found, plan)
+    end
+    place(found, plan)
+    if plan.p then
+        call('HSET', F, found.id, write_progress(plan.p))
+    elseif found.progress then
+        call('HDEL', F, found.id)
+    end
+    if plan.take_key then
+        call('HSET', K, plan.take_key, found.id)
+        call('ZREM', H, plan.take_key)
+    end
+    return problems
+end
+
+verbs.mend_jobs = function(at, arguments)
+    local answer = {}
+    for i = at, at + arguments - 1 do
+        add(answer, mend_job(ARGV[i]))
+    end
+    return answer
+end
+
+verbs.mend_keys = function(at, arguments)
+    local answer = {}
+    for i = at, at + arguments - 1 do
+        local key = ARGV[i]
+        local id = call('HGET', K, key)
+        if id and is_orphan_key(key, id) then
+            call('HDEL', K, key)
+            add(answer, { { 'orphan_key', key, '' } })
+        elseif not id and call('ZREM', H, key) == 1 then
+            add(answer, { { 'orphan_hold', key, '' } })
+        end
+    end
+    return answer
+end
+
+-- A lock that cannot be read, or has no end, is free for whoever asks: so it is made free.
+verbs.mend_locks = function(at, arguments)
+    local answer = {}
+    for i = at, at + arguments - 1 do
+        local name = ARGV[i]
+        local text = call('HGET', J, name)
+        local kind = text and judge_lock(name, text) or not text and call('ZSCORE', D, name) and 'orphan_place'
+        if kind == 'fence_low' then
+            set('q', unpack_struct('>I8', text))
+        elseif kind then
+            call('HDEL', J, name)
+            call('ZREM', D, name)
+        end
+        if kind then
+            add(answer, { { kind, name, '' } })
+        end
+    end
+    return answer
+end
+
+verbs.mend_state = function()
+    local answer = {}
+    for _, field in ipairs(strange_fields()) do
+        call('HDEL', S, field)
+        state[field] = nil
+        add(answer, { { 'state_unreadable', field, '' } })
+    end
+    local late, first = late_lease_end()
+    if late then
+        set('e', first)
+        add(answer, { { 'lease_end_late', '', '' } })
+    end
+    if counters_unreadable then
+        count(BYTES, 0)
+        add(answer, { { 'counters_unreadable', '', '' } })
+    end
+    return answer
+end
+
+verbs.mend_config = function(at)
+    set('g', ARGV[at])
+    set('v', (tonumber(ARGV[3]) or 0) + 1)
+    return {}
+end
+
+-- Only if no job came or went since the sum was made.
+verbs.mend_bytes = function(at)
+    local seen, all = { 0, 0, 0, 0, 0, 0, 0, 0, 0 }, counted()
+    if ARGV[at] ~= '' then
+        seen = { unpack_struct(COUNTERS, ARGV[at]) }
+    end
+    for _, which in ipairs({ PUTS, ACKS, CANCELS, BYTES }) do
+        if seen[which] ~= all[which] then
+            return {}
+        end
+    end
+    count(BYTES, unpack_struct('>I8', ARGV[at + 1]) - all[BYTES])
+    return { 'bytes_wrong', '', '' }
+end

@@ -1,0 +1,261 @@
+-- Looking at a partition page by page. All answers end with problems: kind, whose, detail each.
+--
+-- look: priorities not in g (u32 each). Answers I8 each: delayed, ready, leased, dead, keys, holds,
+--   jobs, progress.
+-- tally: answers counters, jobs I8, ids in all zsets I8.
+-- places: 'd' or a priority; cursor, count. Answers cursor; ids, each with the bytes of its record; ''.
+-- jobs: where ('d' or a priority), ids. Answers the bytes of these jobs, as counted, I8.
+-- strays: cursor, count. Answers cursor; looks at every record, for jobs that are nowhere.
+-- keys: cursor, count. Answers cursor; keys of jobs, each with the bytes of its record; ''.
+-- keys_of: keys of jobs. Answers nothing else.
+-- progress, holds, locks, lock_ends: cursor, count. Answer cursor.
+-- sample: answers the id of any job, or ''.
+--
+-- Who asks puts ids and keys together again so that a script reads few bytes of records.
+
+local function add(answer, problems)
+    for _, problem in ipairs(problems) do
+        for i = 1, 3 do
+            answer[#answer + 1] = problem[i]
+        end
+    end
+    return answer
+end
+
+-- The first end of a lease that leaves its job ready.
+local function first_lease_end()
+    local first
+    for _, priority in ipairs(PRIORITIES) do
+        local head = call('ZRANGE', Z[priority], ZONE, 2 * ZONE - 1, 'BYSCORE', 'LIMIT', 0, 1, 'WITHSCORES')
+        if head[1] then
+            first = min(first or NEVER, tonumber(head[2]) - ZONE)
+        end
+    end
+    return first
+end
+
+-- Fields of s that ought to be numbers, and are not.
+local function strange_fields()
+    local strange = {}
+    for _, field in ipairs({ 'n', 'q', 'e', 'u', 'w' }) do
+        if state[field] and not tonumber(state[field]) then
+            strange[#strange + 1] = field
+        end
+    end
+    return strange
+end
+
+-- Whether e lets a lease that ran out go unseen, and when the first one ends.
+local function late_lease_end()
+    local first, known = first_lease_end(), tonumber(state.e or nil)
+    return first and (not known or known > first), first
+end
+
+verbs.look = function(at)
+    local delayed, ready, leased, dead = 0, 0, 0, call('ZCARD', D)
+    for _, priority in ipairs(PRIORITIES) do
+        local zset = Z[priority]
+        local due, waiting = call('ZCOUNT', zset, '-inf', now()), call('ZCOUNT', zset, '-inf', NEVER)
+        local run_out = call('ZCOUNT', zset, ZONE, ZONE + now())
+        local dying = call('ZCOUNT', zset, 2 * ZONE, 2 * ZONE + now())
+        ready, delayed, dead = ready + due + run_out, delayed + waiting - due, dead + dying
+        leased = leased + call('ZCARD', zset) - waiting - run_out - dying
+    end
+    local answer = { pack('>I8I8I8I8I8I8I8I8', delayed, ready, leased, dead, call('HLEN', K), call('ZCARD', H),
+        call('HLEN', J), call('HLEN', F)) }
+    local problems = {}
+    for i = 1, #ARGV[at], 4 do
+        local priority = unpack_struct('>I4', ARGV[at], i)
+        if call('EXISTS', Z[priority]) == 1 then
+            problems[#problems + 1] = { 'priority_unlisted', string.format('%.0f', priority), '' }
+        end
+    end
+    for _, field in ipairs(strange_fields()) do
+        problems[#problems + 1] = { 'state_unreadable', field, state[field] }
+    end
+    if late_lease_end() then
+        problems[#problems + 1] = { 'lease_end_late', '', state.e or '' }
+    end
+    if counters_unreadable then
+        problems[#problems + 1] = { 'counters_unreadable', '', '' }
+    end
+    return add(answer, problems)
+end
+
+-- Splits what HSCAN gives.
+local function scan(key, at)
+    local reply = call('HSCAN', key, ARGV[at], 'COUNT', ARGV[at + 1])
+    local fields, values = {}, {}
+    for i = 1, #reply[2], 2 do
+        fields[#fields + 1] = reply[2][i]
+        values[#values + 1] = reply[2][i + 1]
+    end
+    return reply[1], fields, values
+end
+
+verbs.tally = function()
+    local placed = call('ZCARD', D)
+    for _, priority in ipairs(PRIORITIES) do
+        placed = placed + call('ZCARD', Z[priority])
+    end
+    return { state.c or '', pack('>I8', call('HLEN', J)), pack('>I8', placed) }
+end
+
+-- One number is too low for many jobs, not once for each of them: the worst is told.
+local function tell_worst(worst, found, problem)
+    local value = problem[1] == 'fence_low' and found.p.fence or number_of(found.id)
+    local before = worst[problem[1]]
+    if not before or value > before.value then
+        worst[problem[1]] = { value = value, problem = problem }
+    end
+end
+
+-- The problems of these jobs, and their bytes as counted.
+local function judge_all(list)
+    local counted_bytes, worst, problems = 0, {}, {}
+    for _, found in ipairs(list) do
+        if found.record then
+            local wrong, _, bytes = judge(found)
+            counted_bytes = counted_bytes + (bytes or 0)
+            for _, problem in ipairs(wrong) do
+                if problem[1] == 'number_low' or problem[1] == 'fence_low' then
+                    tell_worst(worst, found, problem)
+                else
+                    problems[#problems + 1] = problem
+                end
+            end
+        end
+    end
+    for _, low in pairs(worst) do
+        problems[#problems + 1] = low.problem
+    end
+    return problems, counted_bytes
+end
+
+verbs.jobs = function(at, arguments)
+    local ids = {}
+    for i = at + 1, at + arguments - 1 do
+        ids[#ids + 1] = ARGV[i]
+    end
+    local problems, bytes = judge_all(find_all(ids, ARGV[at]))
+    return add({ pack('>I8', bytes) }, problems)
+end
+
+verbs.strays = function(at)
+    local cursor, ids = scan(J, at)
+    return add({ cursor }, (judge_all(find_all(ids, ''))))
+end
+
+-- Those of a list that have no entry in a hash.
+local function missing_in(key, list, kind, detail)
+    local problems = {}
+    for _, name in ipairs(list) do
+        if call('HEXISTS', key, name) == 0 then
+            problems[#problems + 1] = { kind, name, detail }
+        end
+    end
+    return problems
+end
+
+-- The members of a page of a zset.
+local function members(zset, at)
+    local reply = call('ZSCAN', zset, ARGV[at], 'COUNT', ARGV[at + 1])
+    local list = {}
+    for i = 1, #reply[2], 2 do
+        list[#list + 1] = reply[2][i]
+    end
+    return reply[1], list
+end
+
+verbs.places = function(at)
+    local which = ARGV[at]
+    local cursor, ids = members(which == 'd' and D or Z[tonumber(which)], at + 1)
+    local answer, problems = { cursor }, {}
+    for _, id in ipairs(ids) do
+        local bytes = call('HSTRLEN', J, id)
+        if bytes > 0 then
+            answer[#answer + 1] = id
+            answer[#answer + 1] = pack('>I8', bytes)
+        elseif call('HEXISTS', J, id) == 0 then
+            problems[#problems + 1] = { 'orphan_place', id, which }
+        else
+            problems[#problems + 1] = { 'record_unreadable', id, '' }
+        end
+    end
+    answer[#answer + 1] = ''
+    return add(answer, problems)
+end
+
+verbs.progress = function(at)
+    local cursor, ids = scan(F, at)
+    return add({ cursor }, missing_in(J, ids, 'orphan_progress', ''))
+end
+
+-- Whether nobody has this key, neither the job it names nor a hold.
+local function is_orphan_key(key, id)
+    return not has_key(id, key) and not call('ZSCORE', H, key)
+end
+
+verbs.keys = function(at)
+    local cursor, keys, ids = scan(K, at)
+    local answer, problems = { cursor }, {}
+    for i, key in ipairs(keys) do
+        local bytes = call('HSTRLEN', J, ids[i])
+        if bytes > 0 then
+            answer[#answer + 1] = key
+            answer[#answer + 1] = pack('>I8', bytes)
+        elseif is_orphan_key(key, ids[i]) then
+            problems[#problems + 1] = { 'orphan_key', key, ids[i] }
+        end
+    end
+    answer[#answer + 1] = ''
+    return add(answer, problems)
+end
+
+verbs.keys_of = function(at, arguments)
+    local problems = {}
+    for i = at, at + arguments - 1 do
+        local id = call('HGET', K, ARGV[i])
+        if id and is_orphan_key(ARGV[i], id) then
+            problems[#problems + 1] = { 'orphan_key', ARGV[i], id }
+        end
+    end
+    return add({}, problems)
+end
+
+verbs.holds = function(at)
+    local cursor, keys = members(H, at)
+    return add({ cursor }, missing_in(K, keys, 'orphan_hold', ''))
+end
+
+-- What is wrong with a lock: fence I8, depth I4, ttl I6, owner in j, its end in d.
+local function judge_lock(name, text)
+    if #text < 18 then
+        return 'lock_unreadable'
+    elseif not call('ZSCORE', D, name) then
+        return 'lock_without_end'
+    elseif unpack_struct('>I8', text) > number_in('q') then
+        return 'fence_low'
+    end
+end
+
+verbs.locks = function(at)
+    local cursor, names, texts = scan(J, at)
+    local problems = {}
+    for i, name in ipairs(names) do
+        local kind = judge_lock(name, texts[i])
+        if kind then
+            problems[#problems + 1] = { kind, name, '' }
+        end
+    end
+    return add({ cursor }, problems)
+end
+
+verbs.lock_ends = function(at)
+    local cursor, names = members(D, at)
+    return add({ cursor }, missing_in(J, names, 'orphan_place', ''))
+end
+
+verbs.sample = function()
+    return { call('HRANDFIELD', J) or '' }
+end

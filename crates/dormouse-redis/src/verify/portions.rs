@@ -1,0 +1,68 @@
+//! Ids and keys of a page, put together so that each script reads few bytes of records.
+
+use bytes::Bytes;
+use dormouse_core::error::Error;
+
+use super::ask::Answer;
+use crate::wire::Reader;
+
+/// A script that looks at so many jobs takes about a millisecond.
+const JOBS: usize = 200;
+/// So do these bytes of records; a job of the greatest size, alone, takes two.
+const BYTES: u64 = 256 << 10;
+
+/// Names, each with the bytes that are read for it.
+pub(super) type Weighed = Vec<(Bytes, u64)>;
+
+/// Reads names and weights up to an empty name.
+pub(super) fn read(answer: &mut Answer) -> Result<Weighed, Error> {
+    let mut list = Weighed::new();
+    loop {
+        let name = answer.text()?;
+        if name.is_empty() {
+            return Ok(list);
+        }
+        let bytes = Reader::new(&answer.text()?).u64()?;
+        list.push((name, bytes));
+    }
+}
+
+/// The names, in portions that one script can bear.
+pub(super) fn portions(list: &Weighed) -> Vec<Vec<Bytes>> {
+    let (mut all, mut portion, mut weight) = (Vec::new(), Vec::new(), 0);
+    for (name, bytes) in list {
+        let is_full = portion.len() == JOBS || weight + bytes > BYTES;
+        if is_full && !portion.is_empty() {
+            all.push(std::mem::take(&mut portion));
+            weight = 0;
+        }
+        portion.push(name.clone());
+        weight += bytes;
+    }
+    if !portion.is_empty() {
+        all.push(portion);
+    }
+    all
+}
+
+/// How many jobs a script may bear of which only the average is known.
+pub(super) fn at_once(average_bytes: u64, most: u64) -> u64 {
+    (BYTES / average_bytes.max(1)).clamp(1, most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn portions_are_bounded_by_number_and_by_bytes() {
+        let lengths = |list: &[u64]| -> Vec<usize> {
+            let list = list.iter().map(|&bytes| (Bytes::from_static(b"x"), bytes)).collect();
+            portions(&list).iter().map(Vec::len).collect()
+        };
+        assert_eq!(lengths(&[]), []);
+        assert_eq!(lengths(&[100; 450]), [200, 200, 50]);
+        assert_eq!(lengths(&[1 << 20; 3]), [1, 1, 1]);
+        assert_eq!(lengths(&[10, BYTES - 10, 1]), [2, 1]);
+    }
+}
