@@ -7,7 +7,7 @@
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -160,23 +160,8 @@ impl ServedCampaign {
     }
 
     fn start(&self) -> Result<Process, String> {
-        let mut command = Command::new(&self.program);
-        command.arg("serve").arg("--data").arg(&self.dir).args(["--http", "127.0.0.1:0"]);
-        // What it logs is for people who look at a failure.
-        command.args(["--log", "error"]).args(&self.args).stdin(Stdio::null());
-        let mut child = command
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(|error| format!("{}: {error}", self.program.display()))?;
-        let (send, lines) = channel();
-        let stdout = child.stdout.take();
-        thread::spawn(move || {
-            for line in stdout.into_iter().flat_map(|stdout| BufReader::new(stdout).lines()) {
-                // Whoever asked for it may be gone.
-                let _ = line.map(|line| send.send(line));
-            }
-        });
-        Ok(Process { child, lines })
+        let data = ["--data".to_owned(), self.dir.display().to_string()];
+        Process::start(&self.program, data.iter().chain(&self.args))
     }
 }
 
@@ -189,14 +174,38 @@ fn tell(log: &Log, event: Event) -> Result<(), String> {
 }
 
 /// A server; killed if it is left behind.
-struct Process {
+pub struct Process {
     child: Child,
     lines: Receiver<String>,
 }
 
 impl Process {
+    /// `serve` with these words, on a free port.
+    pub fn start<'w>(
+        program: &Path,
+        words: impl IntoIterator<Item = &'w String>,
+    ) -> Result<Process, String> {
+        let mut command = Command::new(program);
+        command.args(["serve", "--http", "127.0.0.1:0"]);
+        // What it logs is for people who look at a failure.
+        command.args(["--log", "error"]).args(words).stdin(Stdio::null());
+        let mut child = command
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|error| format!("{}: {error}", program.display()))?;
+        let (send, lines) = channel();
+        let stdout = child.stdout.take();
+        thread::spawn(move || {
+            for line in stdout.into_iter().flat_map(|stdout| BufReader::new(stdout).lines()) {
+                // Whoever asked for it may be gone.
+                let _ = line.map(|line| send.send(line));
+            }
+        });
+        Ok(Process { child, lines })
+    }
+
     /// Waits until it serves. Puts are written in another form every other round.
-    fn ready(&mut self, round: u64) -> Result<Arc<dyn Backend>, String> {
+    pub fn ready(&mut self, round: u64) -> Result<Arc<dyn Backend>, String> {
         let line = self.lines.recv_timeout(PATIENCE);
         let line = line.map_err(|_| format!("it does not start: {:?}", self.child.try_wait()))?;
         let addr = line.strip_prefix("http listening on http://");
@@ -207,7 +216,7 @@ impl Process {
     }
 
     /// kill -9. It must not have ended before.
-    fn kill(&mut self) -> Result<(), String> {
+    pub fn kill(&mut self) -> Result<(), String> {
         self.child.kill().map_err(|error| error.to_string())?;
         let status = self.child.wait().map_err(|error| error.to_string())?;
         match status.signal() {
