@@ -1,6 +1,7 @@
 //! A batch: what it names is looked up first, then its commands start in their order.
 
 use std::collections::HashSet;
+use std::mem::discriminant;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -147,8 +148,39 @@ fn is_barrier(command: &Command) -> bool {
 /// Where the part of a batch begins in which there are only reserves. One before it must be done
 /// before what comes after: reserves are the last to be done in their flight.
 fn last_reserves(batch: &[Request]) -> usize {
-    let other = |request: &Request| !matches!(request.command, Command::Reserve(_));
+    let other = |request: &Request| !is_reserve(&request.command);
     batch.iter().rposition(other).map_or(0, |index| index + 1)
+}
+
+/// Whether a reserve may start before these of its batch are done: all go with one flight, in which
+/// reserves are the last. Others take several, or go one after the other.
+fn go_along(before: &[Request]) -> bool {
+    let others = || before.iter().map(|request| &request.command).filter(|c| !is_reserve(c));
+    let first = others().next().map(discriminant);
+    others().all(|command| {
+        let goes = matches!(
+            command,
+            Command::Put(_)
+                | Command::Ack(_)
+                | Command::Nack(_)
+                | Command::Release(_)
+                | Command::Extend(_)
+        );
+        goes && Some(discriminant(command)) == first
+    })
+}
+
+fn is_reserve(command: &Command) -> bool {
+    matches!(command, Command::Reserve(_))
+}
+
+/// For each of a batch, whether what came before it must be done, and what comes after must wait.
+fn barriers(batch: &[Request]) -> Vec<bool> {
+    let is_barrier = |(index, request): (usize, &Request)| {
+        let before = batch.get(..index).unwrap_or_default();
+        is_barrier(&request.command) || is_reserve(&request.command) && !go_along(before)
+    };
+    batch.iter().enumerate().map(is_barrier).collect()
 }
 
 /// Whether its answer may be long in coming.
@@ -169,8 +201,8 @@ impl Desk {
         let no = self.shared.next_batch();
         let admission = Rc::new(admission);
         let early = &batch[..last_reserves(&batch)];
-        let simple = !batch.iter().any(|request| is_barrier(&request.command))
-            && !early.iter().any(|request| matches!(request.command, Command::Reserve(_)));
+        let simple = !barriers(&batch).contains(&true)
+            && !early.iter().any(|request| is_reserve(&request.command));
         if (batch.len() == 1 || simple) && named.is_known(self) {
             for request in batch {
                 self.start(no, request, &sink, &admission);
@@ -201,10 +233,10 @@ impl Desk {
         }
         let mut running = Vec::new();
         let last_reserves = last_reserves(&batch);
-        for (index, request) in batch.into_iter().enumerate() {
-            let is_reserve = matches!(request.command, Command::Reserve(_));
-            let (barrier, waits) = (is_barrier(&request.command), may_wait(&request.command));
-            let ends_first = barrier || is_reserve && index < last_reserves;
+        let barriers = barriers(&batch);
+        for (index, (request, barrier)) in batch.into_iter().zip(barriers).enumerate() {
+            let waits = may_wait(&request.command);
+            let ends_first = barrier || is_reserve(&request.command) && index < last_reserves;
             if barrier {
                 for handle in running.drain(..) {
                     // It ends when its answer is out; it does not panic.
