@@ -38,21 +38,17 @@ impl Outbox {
     }
 
     pub(super) fn flush(&self) {
-        let mut left = self.answers.take();
+        let mut answers = self.answers.take();
+        // Those of one sink side by side, in their order; there may be as many sinks as answers.
+        answers.sort_by_key(|(sink, ..)| Arc::as_ptr(sink).cast::<()>());
+        let mut answers = answers.into_iter().peekable();
         let mut group = Vec::new();
-        while let Some((sink, ..)) = left.first() {
-            let sink = Arc::clone(sink);
-            let mut others = Vec::new();
-            for (to, ticket, answer) in left {
-                if Arc::ptr_eq(&to, &sink) {
-                    group.push((ticket, answer));
-                } else {
-                    others.push((to, ticket, answer));
-                }
+        while let Some((sink, ticket, answer)) = answers.next() {
+            group.push((ticket, answer));
+            if answers.peek().is_none_or(|(next, ..)| !Arc::ptr_eq(next, &sink)) {
+                sink.deliver(&mut group);
+                group.clear();
             }
-            sink.deliver(&mut group);
-            group.clear();
-            left = others;
         }
     }
 }
