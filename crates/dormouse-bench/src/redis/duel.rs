@@ -200,6 +200,13 @@ fn tell(contenders: &[Contender], plan: &RedisPlan, found: &mut Findings) -> Res
     let consumed = more(figures.reserve_ack_per_s, figures.seeds_reserve_ack_per_s);
     let measure = format!("reserve + ack, {callers} callers, to the better of the seeds' clients");
     found.table.at_least(&measure, BAR, reserve_ack_to_seeds, &consumed);
+    for other in seeds {
+        let others = std::slice::from_ref(other);
+        let put = compare(ours, others, |contender| &contender.puts).0;
+        let consumed = compare(ours, others, |contender| &contender.consumed).0;
+        let ratios = format!("put {put:.2}, reserve + ack {consumed:.2}");
+        found.table.note(&format!("dormouse to {}", other.name), ratios);
+    }
     for contender in contenders {
         let name = contender.name;
         found.table.note(&format!("put: {name}"), spent(&contender.puts));

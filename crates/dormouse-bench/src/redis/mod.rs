@@ -40,6 +40,9 @@ pub(crate) struct RedisPlan {
     /// Jobs that each contender puts and consumes per round
     #[arg(long, default_value_t = 50_000)]
     duel_jobs: u64,
+    /// Partitions of a topic [default: the backend's own, one on a single server]
+    #[arg(long)]
+    partitions: Option<u16>,
     /// How long the idle consumer is watched
     #[arg(long, default_value_t = 30)]
     idle_seconds: u64,
@@ -111,29 +114,29 @@ pub(crate) fn run(plan: &RedisPlan) -> Result<()> {
     let mut found = Findings::default();
     found.add(&serde_json::json!({
         "jobs": plan.jobs, "body": plan.body, "callers": plan.callers, "rounds": plan.rounds,
-        "duel_jobs": plan.duel_jobs, "seed": plan.seed,
+        "duel_jobs": plan.duel_jobs, "partitions": plan.partitions, "seed": plan.seed,
     }))?;
     if plan.includes(Phase::Cost) {
-        cost::run(&Rig::start()?, plan, &mut found)?;
+        cost::run(&Rig::start(plan)?, plan, &mut found)?;
     }
     if plan.includes(Phase::Duel) {
-        duel::run(&Rig::start()?, plan, &mut found)?;
+        duel::run(&Rig::start(plan)?, plan, &mut found)?;
     }
     if [Phase::Memory, Phase::Late, Phase::Verbs].into_iter().any(|phase| plan.includes(phase)) {
         on_backlog(plan, &mut found)?;
     }
     if plan.includes(Phase::Herd) {
-        herd::run(&Rig::start()?, plan, &mut found)?;
+        herd::run(&Rig::start(plan)?, plan, &mut found)?;
     }
     if plan.includes(Phase::Idle) {
-        idle::run(&Rig::start()?, plan, &mut found)?;
+        idle::run(&Rig::start(plan)?, plan, &mut found)?;
     }
     progress::clear();
     found.print()
 }
 
 fn on_backlog(plan: &RedisPlan, found: &mut Findings) -> Result<()> {
-    let rig = Rig::start()?;
+    let rig = Rig::start(plan)?;
     let backlog = memory::run(&rig, plan, found)?;
     if plan.includes(Phase::Late) {
         late::run(&rig, plan, found)?;

@@ -7,6 +7,7 @@ use dormouse::Queue;
 use dormouse_check::redis::{RedisConfig, RedisServer};
 use dormouse_redis::{Options, RedisBackend};
 
+use super::RedisPlan;
 use crate::Result;
 use crate::client::Client;
 use crate::rss;
@@ -31,14 +32,15 @@ pub(super) struct SlowScript {
 impl Rig {
     /// A server that keeps nothing on disk: the contenders write the same bytes there or more, and
     /// a disk would only make them more alike.
-    pub(super) fn start() -> Result<Rig> {
+    pub(super) fn start(plan: &RedisPlan) -> Result<Rig> {
         let extra = vec![
             format!("slowlog-log-slower-than {SLOW_MICROS}"),
             // Every one of them is kept.
             "slowlog-max-len 1000000".to_owned(),
         ];
         let server = RedisServer::start(RedisConfig { extra, ..RedisConfig::default() });
-        let backend = Arc::new(RedisBackend::open(&server.url(), Options::default())?);
+        let options = Options { partitions: plan.partitions, ..Options::default() };
+        let backend = Arc::new(RedisBackend::open(&server.url(), options)?);
         Ok(Rig { backend, server })
     }
 
