@@ -187,6 +187,9 @@ do
             if call('EXISTS', J, H) == 0 then
                 return pack('>I8B', 0, 0), false
             end
+            if ARGV[9] ~= '' or ARGV[10] ~= '' then
+                sweep() -- the dead that the settings do not keep are not there to be removed
+            end
             local leased, lapsed, spent = count_leases()
             local removed = leased <= LEASED_MAX and purge_at_once(lapsed, spent)
             if removed then
