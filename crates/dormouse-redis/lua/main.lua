@@ -72,7 +72,7 @@ for field in pairs(changed) do
 end
 if writes then
     -- When this server was seen last: not every verb needs the clock, so now and then will do.
-    local seen = now_ms or (fields[1] and number % 16 ~= 0 and select(2, unpack_struct('>I8I8', fields[1]))) or now()
+    local seen = now_ms or about_ms or (fields[1] and number % 16 ~= 0 and select(2, unpack_struct('>I8I8', fields[1]))) or now()
     local ids = concat(recorded)
     write[#write + 1] = server
     write[#write + 1] = pack('>I8I8I4', number, seen, #ids) .. ids .. text
