@@ -197,12 +197,21 @@ impl RedisCluster {
     }
 
     fn view(&self, number: usize) -> Result<View, String> {
-        let reply = self.nodes[number].try_command(&["CLUSTER", "NODES"]);
-        Ok(View::parse(&reply.map_err(|error| format!("node {number}: {error}"))?.text()))
+        Ok(View::parse(&self.ask(number, &["CLUSTER", "NODES"])?))
+    }
+
+    /// A node that takes a copy over from its primary refuses nearly everything meanwhile.
+    fn ask(&self, number: usize, words: &[&str]) -> Result<String, String> {
+        let reply = self.nodes[number].try_command(words);
+        let reply = reply.map_err(|error| format!("node {number}: {error}"))?;
+        match reply.error() {
+            Some(text) => Err(format!("node {number}: {text}")),
+            None => Ok(reply.text()),
+        }
     }
 
     fn check_state(&self, number: usize) -> Result<(), String> {
-        let info = self.nodes[number].must(&["CLUSTER", "INFO"]).text();
+        let info = self.ask(number, &["CLUSTER", "INFO"])?;
         let is_ok = info.lines().any(|line| line == "cluster_state:ok");
         if is_ok { Ok(()) } else { Err(format!("the cluster is not ok for node {number}: {info}")) }
     }

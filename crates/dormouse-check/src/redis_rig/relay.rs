@@ -3,6 +3,7 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -30,6 +31,7 @@ type Shared = Arc<Mutex<Connection>>;
 pub struct Relay {
     address: SocketAddr,
     open: Arc<Mutex<Vec<Shared>>>,
+    answered_late: Arc<AtomicU64>,
 }
 
 impl Relay {
@@ -38,21 +40,28 @@ impl Relay {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address");
         let open = Arc::new(Mutex::new(Vec::new()));
-        let (all, server) = (Arc::downgrade(&open), server.to_owned());
+        let answered_late = Arc::new(AtomicU64::new(0));
+        let (all, server, late) =
+            (Arc::downgrade(&open), server.to_owned(), Arc::clone(&answered_late));
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
                 let Some(open) = all.upgrade() else { return };
                 if let Ok(server) = TcpStream::connect(&server) {
-                    lock(&open).push(join(client, server));
+                    lock(&open).push(join(client, server, &late));
                 }
             }
         });
-        Relay { address, open }
+        Relay { address, open, answered_late }
     }
 
     /// `redis://` and the relay's own address.
     pub fn url(&self) -> String {
         format!("redis://{}", self.address)
+    }
+
+    /// Answers to requests that came late, which nobody hears.
+    pub fn answered_late(&self) -> u64 {
+        self.answered_late.load(Ordering::Relaxed)
     }
 
     /// For a while requests arrive and answers do not; then the connections break.
@@ -109,7 +118,7 @@ fn close(connection: &Connection) {
 }
 
 /// Carries bytes both ways, on a thread each.
-fn join(client: TcpStream, server: TcpStream) -> Shared {
+fn join(client: TcpStream, server: TcpStream, late: &Arc<AtomicU64>) -> Shared {
     let clone = |stream: &TcpStream| stream.try_clone().expect("a stream can be shared");
     let (from_client, from_server) = (clone(&client), clone(&server));
     let (to_client, to_server) = (clone(&client), clone(&server));
@@ -117,14 +126,20 @@ fn join(client: TcpStream, server: TcpStream) -> Shared {
     let connection = Arc::new(Mutex::new(connection));
     for (from, to, is_request) in [(from_client, to_server, true), (from_server, to_client, false)]
     {
-        let connection = Arc::clone(&connection);
+        let (connection, late) = (Arc::clone(&connection), Arc::clone(late));
         let _ = from.set_nodelay(true);
-        thread::spawn(move || carry(from, to, is_request, &connection));
+        thread::spawn(move || carry(from, to, is_request, &connection, &late));
     }
     connection
 }
 
-fn carry(mut from: TcpStream, mut to: TcpStream, is_request: bool, connection: &Shared) {
+fn carry(
+    mut from: TcpStream,
+    mut to: TcpStream,
+    is_request: bool,
+    connection: &Shared,
+    late: &AtomicU64,
+) {
     let mut bytes = vec![0; 64 << 10];
     loop {
         let count = from.read(&mut bytes).unwrap_or(0);
@@ -141,6 +156,9 @@ fn carry(mut from: TcpStream, mut to: TcpStream, is_request: bool, connection: &
             (Mood::LoseAnswers, false) => {}
             (Mood::KeepRequests, true) => connection.kept.extend_from_slice(&bytes[..count]),
             _ => {
+                if is_kept && bytes[..count].windows(4).any(|word| word == b"late") {
+                    late.fetch_add(1, Ordering::Relaxed);
+                }
                 drop(connection);
                 // An error shows when it is read from.
                 let _ = to.write_all(&bytes[..count]);

@@ -135,6 +135,9 @@ fn single(seed: u64, turns: u64, frozen_ms: impl Fn(&mut Rng, u64) -> u64) {
         done.unwrap_or_else(|text| panic!("{text}"));
     }
     crew.finish().unwrap_or_else(|text| panic!("{text}"));
+    let late = alone.relay.answered_late();
+    eprintln!("single: {late} requests came late");
+    assert!(late > 0, "requests that were sent again come once more");
 }
 
 #[test]

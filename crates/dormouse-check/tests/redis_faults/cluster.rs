@@ -65,7 +65,7 @@ fn partitioned(net: &mut IsolatedCluster, level: Level, away: Duration) -> Losse
     let url = net.cluster().url();
     let near = [net.run_in(Spot::Client(0), || open(&url, level, Some(1)))];
     let ledger = Ledger::new(&kept, &done);
-    let healed_at = ledger.keep(&near, 4, || {
+    let healed_at = ledger.keep(&near, 16, || {
         work(500);
         net.cut(&[Spot::Node(victim), Spot::Client(0)]);
         let failover = net.cluster().await_failover(slot);
