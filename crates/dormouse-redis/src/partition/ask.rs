@@ -78,7 +78,8 @@ pub(crate) enum Effect {
 
 /// What a flight carries at most.
 pub(crate) const FLIGHT_JOBS_MAX: usize = 128;
-const FLIGHT_BYTES_MAX: usize = 4 << 20;
+/// See above.
+pub(crate) const FLIGHT_BYTES_MAX: usize = 4 << 20;
 
 /// What an ask weighs in its flight.
 #[derive(Clone, Copy, Debug, Default)]

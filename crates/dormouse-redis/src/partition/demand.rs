@@ -2,12 +2,13 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
+use std::time::Instant;
 
 use dormouse_core::error::Error;
 use dormouse_core::op::LeasedJob;
 use tokio::sync::Notify;
 
-use super::Partition;
+use super::{BatchNo, Partition};
 
 /// A reserve on one or several partitions. At most one of them looks for it at a time, so it never
 /// gets more than it wants.
@@ -17,6 +18,9 @@ pub(crate) struct Demand {
     /// Most jobs to take.
     pub(crate) max: usize,
     pub(crate) ttr_ms: Option<u64>,
+    /// The batch it came with.
+    pub(crate) batch: BatchNo,
+    pub(crate) since: Instant,
     /// It waits; otherwise it ends when all its partitions have looked.
     pub(crate) waits: bool,
     /// A look for it is under way.
@@ -33,9 +37,17 @@ pub(crate) struct Demand {
 }
 
 impl Demand {
-    pub(crate) fn new(no: u64, max: usize, ttr_ms: Option<u64>, waits: bool) -> Demand {
+    pub(crate) fn new(
+        no: u64,
+        batch: BatchNo,
+        max: usize,
+        ttr_ms: Option<u64>,
+        waits: bool,
+    ) -> Demand {
         Demand {
             no,
+            batch,
+            since: Instant::now(),
             max,
             ttr_ms,
             waits,

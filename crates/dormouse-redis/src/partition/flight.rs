@@ -1,5 +1,6 @@
 //! A flight: the asks that go to a partition in one script, and the script's arguments.
 
+use std::collections::HashSet;
 use std::rc::Rc;
 
 use bytes::Bytes;
@@ -119,14 +120,26 @@ impl Flight {
         }
         let mut dropped = Vec::new();
         if wanted.priorities.len() > PRIORITIES_MAX {
-            let heads = partition.heads.borrow();
-            let is_old = |priority: &u32| present.priorities.binary_search(priority).is_ok();
+            let needed: HashSet<u32> = self.asks.iter().flat_map(Ask::priorities).collect();
             dropped = present.priorities.clone();
-            dropped.retain(|&priority| heads.is_empty(priority));
-            wanted.priorities.retain(|priority| !dropped.contains(priority) || !is_old(priority));
+            dropped.retain(|priority| !needed.contains(priority));
+            // The script says which of them are in use.
+            if let Some(free) = &*partition.droppable.borrow() {
+                dropped.retain(|priority| free.contains(priority));
+            }
+            wanted.priorities.retain(|priority| !dropped.contains(priority));
         }
-        wanted.version += 1;
+        wanted.version = partition.shared.next_version();
         Some((wanted, dropped))
+    }
+
+    /// Those who bring more priorities than there may be are refused; the others go on.
+    pub(crate) fn shed(&mut self, partition: &Partition, error: &Error) {
+        let known = partition.config.borrow().priorities.clone();
+        let is_known = |priority: &u32| known.binary_search(priority).is_ok();
+        for mut ask in self.asks.extract_if(.., |ask| !ask.priorities().iter().all(is_known)) {
+            ask.fail(error.clone());
+        }
     }
 
     /// The call of this flight, or why there cannot be one.
@@ -153,7 +166,7 @@ impl Flight {
             text(number),
             text(present.version),
             clock(partition),
-            config.as_ref().map_or_else(Bytes::new, Config::encode),
+            config.as_ref().map_or_else(Bytes::new, Config::encode_with_version),
             packed(&using.priorities),
             packed(&dropped),
             partition.shard.clone(),

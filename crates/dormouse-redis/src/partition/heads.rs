@@ -40,22 +40,25 @@ impl Heads {
         }
     }
 
+    /// A lease ends here then.
+    pub(crate) fn lower_end(&mut self, at_ms: u64) {
+        self.lease_end = Some(self.lease_end.map_or(at_ms, |known| known.min(at_ms)));
+    }
+
     /// Something else happened.
     pub(crate) fn forget(&mut self) {
         self.by_priority = None;
     }
 
-    /// Whether this priority is known to have no waiting job.
-    pub(crate) fn is_empty(&self, priority: u32) -> bool {
-        self.by_priority.as_ref().is_some_and(|known| !known.contains_key(&priority))
-    }
-
     /// When something becomes visible, as far as is known.
     pub(crate) fn next(&self) -> Option<u64> {
+        if self.paused_until > 0 {
+            // Of what comes during a pause nothing is learnt.
+            return Some(self.paused_until);
+        }
         let Some(known) = &self.by_priority else { return Some(0) };
         let first = known.values().map(|&(due_at, _)| due_at).min();
-        let next = first.into_iter().chain(self.lease_end).min()?;
-        Some(next.max(self.paused_until))
+        first.into_iter().chain(self.lease_end).min()
     }
 
     /// A bound for what reserve would give next: nothing comes before it. `None` = nothing is

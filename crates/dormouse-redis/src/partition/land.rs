@@ -8,16 +8,19 @@ use dormouse_core::op::{Ended, LeasedJob, PutOutcome, PutReply};
 use redis::Value;
 
 use super::Partition;
-use super::ask::{Ask, Raw};
+use super::ask::{Ask, Effect, Raw};
 use super::flight::{Claim, Flight};
 use crate::link::Landed;
 use crate::tell::What;
 use crate::verb::ack::Came;
 use crate::verb::nack::Ending;
 use crate::verb::reserve::Seen;
-use crate::verb::{ack, extend, nack, put, reserve};
+use crate::verb::{ack, extend, nack, put, reserve, reserve_id};
 use crate::wire::config::Config;
 use crate::wire::{Reader, Records, strange};
+
+/// Instead of a number of records: the operation failed.
+const FAILED: u32 = u32::MAX;
 
 /// What a script answered.
 enum Answer {
@@ -28,8 +31,10 @@ enum Answer {
     },
     /// Another server changed the configuration.
     Stale(Config),
-    /// A priority to be given up is in use again.
-    Busy,
+    /// Of the priorities to be given up only these can be.
+    Busy(Vec<u32>),
+    /// It was too long on its way, by this time.
+    Again(u64),
 }
 
 impl Partition {
@@ -45,8 +50,12 @@ impl Partition {
                 *self.config.borrow_mut() = config;
                 return Ok(false);
             }
-            Answer::Busy => {
-                self.heads.borrow_mut().forget();
+            Answer::Busy(free) => {
+                *self.droppable.borrow_mut() = Some(free);
+                return Ok(false);
+            }
+            Answer::Again(now_ms) => {
+                self.shared.clock.learn(now_ms, landed.sent_at, landed.landed_at);
                 return Ok(false);
             }
             Answer::Done { now_ms, answers, records } => (now_ms, answers, records),
@@ -54,6 +63,7 @@ impl Partition {
         self.shared.clock.learn(now_ms, landed.sent_at, landed.landed_at);
         if let Some(config) = config {
             *self.config.borrow_mut() = config;
+            *self.droppable.borrow_mut() = None;
         }
         let confirmed = landed.replicas >= u64::from(self.shared.replicas);
         let mut landing = Landing {
@@ -89,7 +99,16 @@ fn parse(value: Value) -> Result<Answer, Error> {
             let version = version.ok_or_else(|| strange("a version is no number"))?;
             Config::decode(version, &bytes(items.next())?).map(Answer::Stale)
         }
-        b"busy" => Ok(Answer::Busy),
+        b"busy" => {
+            let text = bytes(items.next())?;
+            let mut from = Reader::new(&text);
+            let mut free = Vec::new();
+            while !from.is_empty() {
+                free.push(from.u32()?);
+            }
+            Ok(Answer::Busy(free))
+        }
+        b"again" => Ok(Answer::Again(number(items.next())?)),
         _ => Err(strange("it is neither done nor stale")),
     }
 }
@@ -136,13 +155,19 @@ impl Landing<'_> {
         Ok(())
     }
 
-    /// The answer of the next operation, and the records it handed out.
-    fn answer(&mut self) -> Result<(Bytes, Records), Error> {
+    /// The answer of the next operation and the records it handed out; the inner error is of that
+    /// operation alone.
+    fn answer(&mut self) -> Result<Result<(Bytes, Records), Error>, Error> {
         let mut from = Reader::new(&self.answers);
-        let (length, records) = (from.u32()? as usize, from.u32()? as usize);
+        let (length, records) = (from.u32()? as usize, from.u32()?);
         let text = self.answers.slice_ref(from.bytes(length)?);
         self.answers = self.answers.slice_ref(from.rest());
-        Ok((text, Records::new(self.records.by_ref().take(records).collect())))
+        if records == FAILED {
+            let text = String::from_utf8_lossy(&text).into_owned();
+            return Ok(Err(Error::unavailable(format!("a script failed: {text}"))));
+        }
+        let records = self.records.by_ref().take(records as usize).collect();
+        Ok(Ok((text, Records::new(records))))
     }
 
     fn hand_out_group(&mut self, group: Vec<Ask>) -> Result<(), Error> {
@@ -153,12 +178,16 @@ impl Landing<'_> {
             return Ok(());
         }
         match self.answer() {
-            Ok((text, records)) => {
+            Ok(Ok((text, records))) => {
                 let (mut from, mut records) = (Reader::new(&text), Some(records));
                 for ask in group {
                     let records = records.take().unwrap_or_else(Records::none);
                     self.hand_out_ask(ask, &mut from, &text, records);
                 }
+                Ok(())
+            }
+            Ok(Err(error)) => {
+                group.into_iter().for_each(|mut ask| ask.fail(error.clone()));
                 Ok(())
             }
             Err(error) => {
@@ -196,7 +225,15 @@ impl Landing<'_> {
                 to.send(endings.iter().map(read).collect()).is_err()
             }
             Ask::Extend { leases, to } => {
-                let read = |&(token, _): &(_, _)| extend::read(from, token);
+                let heads = &self.partition.heads;
+                let read = |&(token, _): &(_, _)| {
+                    let extended = extend::read(from, token)?;
+                    if let Ok(extended) = &extended {
+                        // It may end sooner than before.
+                        heads.borrow_mut().lower_end(extended.expires_at);
+                    }
+                    Ok(extended)
+                };
                 to.send(leases.iter().map(read).collect()).is_err()
             }
             Ask::Take { to, .. } => {
@@ -207,14 +244,17 @@ impl Landing<'_> {
                 false
             }
             Ask::Other { to, effect, .. } => {
-                if effect != super::Effect::Look {
+                if effect != Effect::Look {
                     self.partition.heads.borrow_mut().forget();
                 }
-                if effect == super::Effect::Change && !self.confirmed {
+                if effect == Effect::Change && !self.confirmed {
                     to.send(Err(unconfirmed(None))).is_err()
                 } else {
                     let raw = Raw { answer: text.clone(), records, now_ms: self.now_ms };
-                    to.send(Ok(raw)).is_err()
+                    if let Err(Ok(raw)) = to.send(Ok(raw)) {
+                        self.give_back_unheard(effect, raw);
+                    }
+                    false
                 }
             }
             Ask::Configure { to, .. } => {
@@ -222,6 +262,18 @@ impl Landing<'_> {
                 to.send(outcome).is_err()
             }
         };
+    }
+
+    /// A single job that was taken for somebody who has gone.
+    fn give_back_unheard(&self, effect: Effect, mut raw: Raw) {
+        let Some(topic) = self.partition.topic.as_ref().filter(|_| effect == Effect::Lease) else {
+            return;
+        };
+        let mut from = Reader::new(&raw.answer);
+        let read = reserve_id::read(&mut from, &mut raw.records, topic, raw.now_ms, JobId(0));
+        if let Ok(Ok(job)) = read {
+            self.partition.give_back(&[job.token]);
+        }
     }
 
     fn put_reply(
@@ -281,7 +333,7 @@ impl Landing<'_> {
     }
 
     fn seen(&mut self) -> Result<Seen, Error> {
-        let (text, mut records) = self.answer()?;
+        let (text, mut records) = self.answer()??;
         self.read_look(&mut Reader::new(&text), &mut records)
     }
 

@@ -22,11 +22,12 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use dormouse_core::error::{Code, Error};
 use dormouse_core::job::Token;
+use dormouse_core::limits::REPLY_BYTES_MAX;
 use dormouse_core::topic::TopicName;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{sleep, sleep_until, timeout};
 
-pub(crate) use ask::{Ask, Effect, FLIGHT_JOBS_MAX, Raw, To};
+pub(crate) use ask::{Ask, Effect, FLIGHT_BYTES_MAX, FLIGHT_JOBS_MAX, Raw, To};
 pub(crate) use heads::Heads;
 
 use crate::desk::Shared;
@@ -46,6 +47,9 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 /// A waiting demand is looked after at least this often: at every so many seconds of a time that
 /// differs from partition to partition and server to server.
 const RECHECK: Duration = Duration::from_secs(5);
+/// How long a waiting demand is not looked after by itself when Redis refuses scripts.
+const PAUSE_MIN: Duration = Duration::from_millis(100);
+const PAUSE_MAX: Duration = Duration::from_secs(2);
 /// How long a channel is listened to after the last demand.
 const LINGER: Duration = Duration::from_secs(10);
 
@@ -70,6 +74,8 @@ pub(crate) struct Partition {
     place: (u64, u64),
     pub(crate) config: RefCell<Config>,
     pub(crate) heads: RefCell<Heads>,
+    /// Priorities that can be given up, as a script said.
+    pub(crate) droppable: RefCell<Option<Vec<u32>>>,
     queue: RefCell<VecDeque<Queued>>,
     demands: RefCell<BTreeMap<u64, Rc<Demand>>>,
     /// Demands must be looked after now.
@@ -83,6 +89,9 @@ pub(crate) struct Partition {
     number: Cell<u64>,
     subscription: Cell<Subscription>,
     last_look: Cell<Instant>,
+    /// After a flight that could not land, no look by itself before then.
+    not_before: Cell<Option<Instant>>,
+    pause: Cell<Duration>,
     /// One of the instants of rechecks.
     recheck: Instant,
     news: Notify,
@@ -117,6 +126,7 @@ impl Partition {
             place,
             config: RefCell::default(),
             heads: RefCell::default(),
+            droppable: RefCell::default(),
             queue: RefCell::default(),
             demands: RefCell::default(),
             look: Cell::new(false),
@@ -126,6 +136,8 @@ impl Partition {
             number: Cell::new(shared.first_number),
             subscription: Cell::new(Subscription::None),
             last_look: Cell::new(Instant::now()),
+            not_before: Cell::new(None),
+            pause: Cell::new(Duration::ZERO),
             recheck: Instant::now() + RECHECK.mul_f64(shared.jitter(1_000) as f64 / 1e3),
             news: Notify::new(),
             changed: Notify::new(),
@@ -203,12 +215,17 @@ impl Partition {
         self.changed.notify_waiters();
     }
 
-    /// Listens to the channel. Whoever begins to wait must look once more after that.
-    pub(crate) async fn listen(&self) {
+    /// Wants to hear the channel.
+    pub(crate) fn subscribe(&self) {
         if self.subscription.get() == Subscription::None {
             self.shared.link.subscribe(self.slot, self.channel.clone());
             self.subscription.set(Subscription::Asked);
         }
+    }
+
+    /// Listens to the channel. Whoever begins to wait must look once more after that.
+    pub(crate) async fn listen(&self) {
+        self.subscribe();
         if self.subscription.get() == Subscription::Asked {
             self.shared.link.subscribed(&self.channel).await;
             self.subscription.set(Subscription::Confirmed);
@@ -233,13 +250,23 @@ impl Partition {
 
     /// Ends when there is something to do.
     async fn rest(&self) {
-        if !self.queue.borrow().is_empty() || self.look.get() {
+        let paused = self.not_before.get().filter(|&until| until > Instant::now());
+        if !self.queue.borrow().is_empty() || self.look.get() && paused.is_none() {
+            return;
+        }
+        if let (true, Some(until)) = (self.look.get(), paused) {
+            tokio::select! {
+                () = self.news.notified() => {}
+                () = sleep_until(until.into()) => {}
+            }
             return;
         }
         if self.demands.borrow().is_empty() {
             let unused = async {
                 sleep(LINGER).await;
-                if self.subscription.replace(Subscription::None) != Subscription::None {
+                if self.demands.borrow().is_empty()
+                    && self.subscription.replace(Subscription::None) != Subscription::None
+                {
                     self.shared.link.unsubscribe(&self.channel);
                 }
                 std::future::pending::<()>().await;
@@ -255,11 +282,17 @@ impl Partition {
         let recheck = self.next_recheck();
         tokio::select! {
             () = self.news.notified() => {}
-            () = self.shared.clock.until(next.unwrap_or(u64::MAX)), if next.is_some() => {
-                self.has_reason();
-            }
+            () = self.until(next.unwrap_or(u64::MAX)), if next.is_some() => self.has_reason(),
             () = sleep_until(recheck.into()) => self.has_reason(),
         }
+    }
+
+    /// That instant by Redis' clock, unless a pause lasts longer.
+    async fn until(&self, at_ms: u64) {
+        if let Some(not_before) = self.not_before.get() {
+            sleep_until(not_before.into()).await;
+        }
+        self.shared.clock.until(at_ms).await;
     }
 
     /// The first recheck after the last look.
@@ -303,15 +336,24 @@ impl Partition {
         for queued in left.into_iter().rev() {
             queue.push_front(queued);
         }
+        drop(queue);
         flight.asks.sort_by_key(Ask::phase);
-        if self.look.get() {
+        let paused = self.not_before.get().is_some_and(|until| until > Instant::now());
+        if self.look.get() && (!paused || !flight.asks.is_empty() || self.somebody_asks()) {
             self.claim(&mut flight);
         }
         flight
     }
 
+    /// Whether somebody is here who does not wait.
+    fn somebody_asks(&self) -> bool {
+        self.demands.borrow().values().any(|demand| !demand.waits)
+    }
+
     /// Adds looks for the demands, first come, first served.
     fn claim(&self, flight: &mut Flight) {
+        let queue = self.queue.borrow();
+        let held = |batch: BatchNo| queue.iter().any(|queued| queued.batch == batch);
         self.look.set(false);
         self.blocked.set(false);
         let mut demands = self.demands.borrow_mut();
@@ -331,25 +373,33 @@ impl Partition {
             self.blocked.set(!claimed.is_empty());
             return;
         }
+        // One place is kept for those who do not wait: they must be answered soon.
+        let spare = usize::from(free.iter().any(|demand| !demand.waits));
         for demand in demands.values() {
             // Who came first is served first, also if what is there is found by a look for another.
             let wants = demand.wants_look(&self.tag, reason);
             if !wants && (!demand.waits || demand.is_claimed()) {
                 continue;
             }
-            if room == 0 || share == 0 {
-                // Who waits gets its turn when those before it are served.
-                if !demand.waits {
-                    self.look.set(true);
-                }
-                break;
+            // What came before it in its batch is still in line.
+            if held(demand.batch) {
+                self.look.set(true);
+                continue;
+            }
+            // Who waits gets its turn when those before it are served.
+            if demand.waits && (share == 0 || room <= spare) {
+                continue;
+            }
+            if room == 0 {
+                self.look.set(true);
+                continue;
             }
             if !demand.claim(&self.tag) {
                 continue;
             }
             let max = demand.max.min(room);
             room -= max;
-            share -= 1;
+            share = share.saturating_sub(usize::from(demand.waits));
             match flight.claims.last_mut() {
                 Some(claim) if claim.look.ttr_ms == demand.ttr_ms => {
                     claim.look.max += max;
@@ -358,7 +408,8 @@ impl Partition {
                 }
                 _ => {
                     let ttr_ms = demand.ttr_ms;
-                    let look = Look { max, ttr_ms, bound: None, waits: demand.waits };
+                    let (room, waits) = (REPLY_BYTES_MAX, demand.waits);
+                    let look = Look { max, ttr_ms, room, bound: None, waits };
                     let demands = vec![Rc::clone(demand)];
                     flight.claims.push(Claim { demands, look, reason });
                 }
@@ -378,7 +429,13 @@ impl Partition {
         loop {
             let encoded = match flight.encode(self, number) {
                 Ok(encoded) => encoded,
-                Err(error) => return self.crash(flight, &error),
+                Err(error) => {
+                    flight.shed(self, &error);
+                    if flight.is_empty() {
+                        return;
+                    }
+                    continue;
+                }
             };
             let mut call = std::pin::pin!(self.shared.link.call(&encoded.call));
             let landed = match timeout(PATIENCE, &mut call).await {
@@ -391,7 +448,11 @@ impl Partition {
             match landed {
                 Err(error) => return self.crash(flight, &error.into()),
                 Ok(landed) => match self.land(&mut flight, landed, encoded.config) {
-                    Ok(true) => return,
+                    Ok(true) => {
+                        self.pause.set(Duration::ZERO);
+                        self.not_before.set(None);
+                        return;
+                    }
                     Ok(false) => {}
                     Err(error) => return self.crash(flight, &error),
                 },
@@ -420,7 +481,7 @@ impl Partition {
         }
         drop(queue);
         for demand in self.demands.borrow().values() {
-            if !demand.waits {
+            if !demand.waits && demand.since.elapsed() >= PATIENCE && !demand.is_claimed() {
                 demand.fail(&silent());
             }
         }
@@ -432,17 +493,21 @@ impl Partition {
             let error = if ask.is_change() { unconfirmed() } else { silent() };
             ask.fail(error);
         }
-        // Those who wait go on: the flight still looks for them.
-        for demand in flight.claims.iter().flat_map(|claim| &claim.demands) {
-            if !demand.waits {
+        // Those who wait may be served elsewhere; what this flight takes for them is given back.
+        for claim in &mut flight.claims {
+            for demand in claim.demands.drain(..) {
                 demand.fail(&silent());
             }
         }
         self.turn_away();
     }
 
-    /// The flight cannot land.
+    /// The flight cannot land. The next look for those who wait comes after a pause that grows: a
+    /// Redis that refuses scripts would be asked thousands of times per second.
     fn crash(&self, mut flight: Flight, error: &Error) {
+        let pause = (self.pause.get() * 2).clamp(PAUSE_MIN, PAUSE_MAX);
+        self.pause.set(pause);
+        self.not_before.set(Some(Instant::now() + pause));
         flight.fail(error);
         for demand in flight.claims.iter().flat_map(|claim| &claim.demands) {
             demand.fail(error);
