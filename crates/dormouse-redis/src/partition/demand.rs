@@ -95,12 +95,13 @@ impl Demand {
         self.claimed.get()
     }
 
-    /// The look is over: those who could not look meanwhile may.
-    fn unclaim(&self) {
+    /// The look is over: those who could not look meanwhile may. Also if it wants nothing any more:
+    /// they have others to look after.
+    pub(crate) fn unclaim(&self) {
         self.claimed.set(false);
         self.changed.notify_one();
         let missed = self.missed.take();
-        if self.over.get() || missed.is_empty() {
+        if missed.is_empty() {
             return;
         }
         for partition in self.lines.borrow().iter().filter_map(Weak::upgrade) {

@@ -372,6 +372,7 @@ impl Landing<'_> {
         };
         for demand in claim.demands {
             if demand.is_over() {
+                demand.unclaim();
                 continue;
             }
             let share: Vec<_> = jobs.by_ref().take(demand.max).collect();
