@@ -46,7 +46,7 @@ impl Alone {
             1 => drop(self.server.must(&["CLIENT", "KILL", "TYPE", "normal"])),
             2 => self.kill_some(rng),
             3 => self.relay.lose_answers(some(rng)),
-            4 => self.relay.deliver_late(some(rng), Duration::from_millis(50 + rng.below(200))),
+            4 => self.relay.deliver_late(some(rng), Duration::from_millis(40 + rng.below(80))),
             5 => drop(self.server.must(&["DEBUG", "SLEEP", "0.7"])),
             _ => {
                 self.server.freeze();
@@ -123,10 +123,10 @@ fn single(seed: u64, turns: u64, frozen_ms: impl Fn(&mut Rng, u64) -> u64) {
                 let frozen_ms = frozen_ms(&mut rng, turn);
                 alone.fault(kind, &mut rng, frozen_ms);
             }
-            // The rest is quick, and worth more than once.
-            for _ in 0..12 {
-                work(rng.below(50));
-                let kind = rng.below(5);
+            // These are quick, and only some hit a put on its way.
+            for _ in 0..24 {
+                work(rng.below(20));
+                let kind = if rng.chance(60) { 4 } else { rng.below(4) };
                 alone.fault(kind, &mut rng, 0);
             }
             alone.full();
