@@ -266,9 +266,11 @@ local sweep
 
 -- When a dead job died, or nil if the settings do not keep it: whether it still rests depends on who
 -- looked at the dead last.
+local swept = false
 local function died_at(id)
-    if ARGV[9] ~= '' or ARGV[10] ~= '' then
-        sweep()
+    if not swept and (ARGV[9] ~= '' or ARGV[10] ~= '') then
+        -- Once will do: all that is asked in a script is asked at the same time.
+        swept = not sweep()
     end
     return tonumber(call('ZSCORE', D, id) or nil)
 end
@@ -338,8 +340,8 @@ end
 
 -- Brings to order what time alone has changed: last leases that ran out, dead that are too old,
 -- holds that are over. For verbs that count or list; true = there may be more to do.
-function sweep()
-    local left = SWEEP
+function sweep(budget)
+    local left = budget or SWEEP
     for _, priority in ipairs(PRIORITIES) do
         local over = call('ZRANGE', Z[priority], 2 * ZONE, 2 * ZONE + now(), 'BYSCORE', 'LIMIT', 0, left,
             'WITHSCORES')
@@ -357,8 +359,8 @@ function sweep()
             return true
         end
     end
-    sweep_holds(SWEEP)
-    return trim_dead(SWEEP)
+    sweep_holds(budget or SWEEP)
+    return trim_dead(budget or SWEEP)
 end
 
 -- What becomes of a token or target, and what may be given with it.

@@ -1,5 +1,8 @@
 -- Recognises a repeated request, does the verbs in their order, closes the books.
 
+local DEAD_MAX = 256 -- dead jobs that are asked for their priority when one is given up
+local FAILED = 4294967295
+
 local server = 'r' .. ARGV[1]
 local fields = call('HMGET', S, server, 'v', 'n', 'u', 'w', 'e', 'c', 'q')
 local number = tonumber(ARGV[2])
@@ -12,7 +15,7 @@ if fields[1] and unpack_struct('>I8', fields[1]) == number then
     -- time too.
     pcall_redis('HSET', S, server, kept)
     local ids = unpack_struct('>I4', kept, 17)
-    local answer = { 'done', unpack_struct('>I8', kept, 9), sub(kept, 21 + ids) }
+    local answer = { 'done', 0, sub(kept, 21 + ids) } -- when it was is long ago
     for at = 21, 20 + ids, 8 do
         answer[#answer + 1] = call('HGET', J, sub(kept, at, at + 7)) or ''
     end
@@ -28,17 +31,35 @@ if (fields[2] or '0') ~= ARGV[3] then
     return { 'stale', fields[2] or '0', call('HGET', S, 'g') or '' }
 end
 
+-- A copy that was long on its way must not take jobs for nobody: what found nothing the first time is
+-- not in the books. Whoever is behind only with its clock is told the time and comes again.
+if about_ms and wanted.reserve and math.abs(now() - about_ms) > 5000 then
+    return { 'again', now() }
+end
+
 state.n, state.u, state.w, state.e, state.c, state.q =
     fields[3], fields[4], fields[5], fields[6], fields[7], fields[8]
 
--- A priority is given up only if nobody has it: who is not in its zset may be dead.
+-- A priority is given up only if nobody has it: whoever is not in its zset may be dead. If some of
+-- those to be given up are in use, the answer is the others.
 local dropped = #ARGV[7] / 4
-if dropped > 0 and call('EXISTS', D) == 1 then
-    return { 'busy' }
-end
-for i = #KEYS - dropped + 1, #KEYS do
-    if call('EXISTS', KEYS[i]) == 1 then
-        return { 'busy' }
+if dropped > 0 then
+    local used, deaths = {}, call('ZRANGE', D, 0, DEAD_MAX)
+    for _, id in ipairs(deaths) do
+        local progress = call('HGET', F, id)
+        if progress then
+            used[read_progress(progress).priority] = true
+        end
+    end
+    local free = {}
+    for i = 1, dropped do
+        local priority = unpack_struct('>I4', ARGV[7], i * 4 - 3)
+        if #deaths <= DEAD_MAX and not used[priority] and call('EXISTS', KEYS[#KEYS - dropped + i]) == 0 then
+            free[#free + 1] = pack('>I4', priority)
+        end
+    end
+    if #free < dropped then
+        return { 'busy', concat(free) }
     end
 end
 
@@ -46,15 +67,31 @@ local answers, at, writes = {}, 12, false
 while ARGV[at] do
     local verb, arguments = ARGV[at], tonumber(ARGV[at + 1])
     local shown = #records
-    local answer, wrote = verbs[verb](at + 2, arguments)
-    answers[#answers + 1] = pack('>I4I4', #answer, #records - shown) .. answer
-    writes = writes or wrote
+    local fine, answer, wrote = pcall(verbs[verb], at + 2, arguments)
+    if fine then
+        answers[#answers + 1] = pack('>I4I4', #answer, #records - shown) .. answer
+        writes = writes or wrote
+    else
+        -- It should not be. Whatever it has done is in the books, and the others are answered.
+        local text = type(answer) == 'table' and answer.err or tostring(answer)
+        answers[#answers + 1] = pack('>I4I4', #text, FAILED) .. text
+        while #records > shown do
+            records[#records], recorded[#recorded] = nil, nil
+        end
+        writes = true
+    end
     at = at + 2 + arguments
 end
 
+-- Dead jobs that the settings do not keep go by and by.
+if (ARGV[9] ~= '' or ARGV[10] ~= '') and not rare then
+    sweep(4)
+end
+
 if ARGV[5] ~= '' then
-    set('g', ARGV[5])
-    set('v', tonumber(ARGV[3]) + 1)
+    local colon = string.find(ARGV[5], ':', 1, true)
+    set('v', sub(ARGV[5], 1, colon - 1))
+    set('g', sub(ARGV[5], colon + 1))
     writes = true
 end
 if counters and changed.c then
@@ -72,7 +109,8 @@ for field in pairs(changed) do
 end
 if writes then
     -- When this server was seen last: not every verb needs the clock, so now and then will do.
-    local seen = now_ms or about_ms or (fields[1] and number % 16 ~= 0 and select(2, unpack_struct('>I8I8', fields[1]))) or now()
+    local last = fields[1] and number % 16 ~= 0 and select(2, unpack_struct('>I8I8', fields[1]))
+    local seen = now_ms or about_ms or last or now()
     local ids = concat(recorded)
     write[#write + 1] = server
     write[#write + 1] = pack('>I8I8I4', number, seen, #ids) .. ids .. text

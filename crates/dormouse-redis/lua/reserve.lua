@@ -133,11 +133,22 @@ local function take(priority, list, left, ttr, room, given)
     for i = 1, #list do
         ids[i] = list[i].id
     end
-    local found, progress = call('HMGET', J, unpack(ids)), call('HMGET', F, unpack(ids))
-    local scores, taken, i = {}, {}, 0
+    local progress, found, read = call('HMGET', F, unpack(ids)), {}, 0
+    local scores, taken, i, bytes_read = {}, {}, 0, 0
     local lease
     while i < #list and left > 0 and room > 0 do
         i = i + 1
+        if i > read then
+            -- Bodies may be large: no more are read than the answer has room for, or hardly more. If
+            -- they have been small so far, the rest is read at once.
+            local last = (read == 0 or bytes_read > 65536) and min(read + 16, #ids) or #ids
+            local records_read = call('HMGET', J, unpack(ids, read + 1, last))
+            for k = 1, #records_read do
+                found[read + k] = records_read[k]
+                bytes_read = bytes_read + (records_read[k] and #records_read[k] or 0)
+            end
+            read = last
+        end
         local job, record, text, bytes, flags = list[i], found[i], nil, nil, OWN
         if record and not progress[i] and not job.lapsed then
             bytes, flags = unpack_struct('>I4I2', record, 7)

@@ -9,7 +9,7 @@ use dormouse_core::error::Error;
 use dormouse_core::event::Watcher;
 use dormouse_core::meter::{Meter, MeterValue};
 use tokio::runtime::Builder;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio::task::LocalSet;
 
 use crate::clock::{Clock, ManualClock};
@@ -62,16 +62,16 @@ impl RedisBackend {
             )));
         }
         let (door, deliveries) = mpsc::unbounded_channel();
-        let (opened, is_open) = oneshot::channel();
+        let (opened, is_open) = std::sync::mpsc::sync_channel(1);
         let url = url.to_owned();
         let teller = Arc::new(Teller::default());
         let told = Arc::clone(&teller);
-        let work = move || serve(&url, options, told, deliveries, opened);
+        let work = move || serve(&url, options, told, deliveries, &opened);
         let thread = std::thread::Builder::new().name("dormouse-redis".to_owned()).spawn(work);
         let thread =
             thread.map_err(|error| Error::unavailable(format!("no thread can start: {error}")))?;
         let gone = |_| Err(Error::unavailable("the thread of the Redis backend has ended"));
-        let (link, warnings) = is_open.blocking_recv().unwrap_or_else(gone)?;
+        let (link, warnings) = is_open.recv().unwrap_or_else(gone)?;
         Ok(RedisBackend {
             inbox: Arc::default(),
             door: Mutex::new(Some(door)),
@@ -114,7 +114,7 @@ fn serve(
     options: Options,
     teller: Arc<Teller>,
     deliveries: mpsc::UnboundedReceiver<Delivery>,
-    opened: oneshot::Sender<Opened>,
+    opened: &std::sync::mpsc::SyncSender<Opened>,
 ) {
     let runtime = match Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,

@@ -23,6 +23,7 @@ use tokio::time::{Instant, sleep};
 use crate::clock::Clock;
 use crate::inbox::Admission;
 use crate::keys;
+use crate::limits::LOCK_PARTITIONS;
 use crate::link::{Hint, Link};
 use crate::partition::demand::Demand;
 use crate::partition::{BatchNo, PATIENCE, Partition};
@@ -83,6 +84,12 @@ impl Shared {
     pub(crate) fn next_batch(&self) -> BatchNo {
         self.batches.set(self.batches.get() + 1);
         self.batches.get()
+    }
+
+    /// A version nobody has used: a failover may take the last ones back, so they are not counted.
+    pub(crate) fn next_version(&self) -> u64 {
+        // Exact in a script.
+        self.jitter(1 << 52) | 1
     }
 
     /// A number below `end`, so that servers do not march in step.
@@ -259,7 +266,7 @@ impl Desk {
 
     /// The partition of locks that this name belongs to.
     pub(crate) fn lock_partition(&self, name: &[u8]) -> Rc<Partition> {
-        let index = redis_hash(name) % self.partitions.max(1);
+        let index = redis_hash(name) % LOCK_PARTITIONS;
         self.lock_partition_at(index)
     }
 
@@ -269,7 +276,7 @@ impl Desk {
             return Rc::clone(partition);
         }
         let tag = keys::lock_tag(index);
-        let place = (u64::from(index), u64::from(self.partitions));
+        let place = (u64::from(index), u64::from(LOCK_PARTITIONS));
         let partition = Partition::start(&self.shared, None, tag, 0, place);
         let channel = partition.channel.clone();
         self.channels.borrow_mut().insert(channel, Rc::clone(&partition));

@@ -52,12 +52,14 @@ impl Sessions {
         true
     }
 
-    /// A lease ended.
-    pub(crate) fn drop_lease(&mut self, id: JobId) {
-        if let Some(session) = self.of.remove(&id)
-            && let Some(open) = self.open.get_mut(&session)
+    /// A lease ended. A token of an older one of the same job says nothing about this one.
+    pub(crate) fn drop_lease(&mut self, token: Token) {
+        let Some(session) = self.of.get(&token.id) else { return };
+        if let Some(open) = self.open.get_mut(session)
+            && open.leases.get(&token.id) == Some(&token)
         {
-            open.leases.remove(&id);
+            open.leases.remove(&token.id);
+            self.of.remove(&token.id);
         }
     }
 

@@ -102,7 +102,7 @@ pub(super) async fn kill(desk: &Rc<Desk>, batch: BatchNo, kills: Vec<Kill>) -> A
         item.error = item.error.map(check::error_text);
         let partition = match &item.target {
             KillTarget::Token(token) => {
-                desk.sessions.borrow_mut().drop_lease(token.id);
+                desk.sessions.borrow_mut().drop_lease(*token);
                 desk.partition_of(token.id)
             }
             KillTarget::Resting(target) => partition_of(desk, target),

@@ -23,7 +23,7 @@ pub(super) async fn ack(desk: &Rc<Desk>, batch: BatchNo, tokens: Vec<Token>) -> 
             Some(partition) => scatter.add(&partition, index, token, FLIGHT_JOBS_MAX),
             None => gone(&mut replies, index),
         }
-        desk.sessions.borrow_mut().drop_lease(token.id);
+        desk.sessions.borrow_mut().drop_lease(token);
     }
     scatter.gather(batch, &mut replies, |tokens, to| Ask::Ack { tokens, to }).await;
     reply(replies, Reply::Ended)
@@ -62,14 +62,14 @@ async fn end(
         match ending {
             Err(error) => fill(&mut replies, index, error),
             Ok(ending) => {
-                let id = ending.token.id;
-                match desk.partition_of(id) {
+                let token = ending.token;
+                match desk.partition_of(token.id) {
                     Some(partition) => {
                         scatter.add(&partition, index, ending, FLIGHT_JOBS_MAX / 2);
                     }
                     None => gone(&mut replies, index),
                 }
-                desk.sessions.borrow_mut().drop_lease(id);
+                desk.sessions.borrow_mut().drop_lease(token);
             }
         }
     }

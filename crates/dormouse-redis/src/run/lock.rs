@@ -13,6 +13,7 @@ use dormouse_core::refusal::{lock_free, lock_held, too_many_locks, too_many_wait
 
 use super::ask_other;
 use crate::desk::Desk;
+use crate::limits::LOCK_PARTITIONS;
 use crate::partition::demand::Demand;
 use crate::partition::{BatchNo, Effect, Partition};
 use crate::verb::lock::{self, Came};
@@ -29,7 +30,7 @@ async fn ask(partition: &Partition, batch: BatchNo, op: Op) -> Result<Came, Erro
 pub(super) async fn lock(desk: &Rc<Desk>, batch: BatchNo, ticket: Ticket, lock: Lock) -> Answer {
     let (ttl_ms, wait_ms) = lock.check()?;
     let partition = desk.lock_partition(&lock.name);
-    let most = (LOCKS_MAX as u64).div_ceil(u64::from(desk.partitions.max(1)));
+    let most = (LOCKS_MAX as u64).div_ceil(u64::from(LOCK_PARTITIONS));
     let try_once = |waits| {
         let op = lock::op(&lock.name, &lock.owner, ttl_ms, most, waits);
         ask(&partition, batch, op)
@@ -59,7 +60,7 @@ pub(super) async fn lock(desk: &Rc<Desk>, batch: BatchNo, ticket: Ticket, lock: 
         return Err(too_many_wait());
     }
     let no = desk.next_demand();
-    let waiting = Rc::new(Demand::new(no, 0, None, true));
+    let waiting = Rc::new(Demand::new(no, batch, 0, None, true));
     desk.waiting.borrow_mut().insert(ticket, Rc::clone(&waiting));
     desk.lock_lines.borrow_mut().entry(lock.name.clone()).or_default().insert(no);
     let _leave = Leave { desk, ticket, name: &lock.name, no };

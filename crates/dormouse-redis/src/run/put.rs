@@ -10,7 +10,8 @@ use dormouse_core::time::Now;
 
 use super::{Scatter, places, reply};
 use crate::desk::Desk;
-use crate::partition::{Ask, BatchNo, FLIGHT_JOBS_MAX};
+use crate::partition::{Ask, BatchNo, FLIGHT_BYTES_MAX, FLIGHT_JOBS_MAX};
+use crate::verb::put;
 
 /// Redis' clock says when a job is due; for checks any will do.
 const ANY_TIME: Now = Now { steady_ms: 0, wall_ms: 0, fraction: false };
@@ -28,7 +29,11 @@ pub(super) async fn put(desk: &Rc<Desk>, batch: BatchNo, puts: Vec<Put>) -> Answ
         let refused = put.check(ANY_TIME).err();
         let topic = desk.known(&put.topic);
         match (refused, topic.as_ref().and_then(|topic| topic.partition_for(put.key.as_ref()))) {
-            (None, Some(partition)) => scatter.add(partition, index, put, FLIGHT_JOBS_MAX / 2),
+            (None, Some(partition)) => {
+                // Large bodies fill a flight sooner than many jobs do.
+                let most = (FLIGHT_BYTES_MAX / put::weight(&put)).clamp(1, FLIGHT_JOBS_MAX / 2);
+                scatter.add(partition, index, put, most);
+            }
             (Some(error), _) => fill(&mut replies, index, error),
             (None, None) => {
                 fill(&mut replies, index, Error::unavailable("the topic has no partition"));

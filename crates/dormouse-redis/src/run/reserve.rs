@@ -8,16 +8,23 @@ use dormouse_core::backend::{Answer, Ticket};
 use dormouse_core::command::Reply;
 use dormouse_core::error::Error;
 use dormouse_core::job::Token;
-use dormouse_core::limits::WAITERS_MAX;
+use dormouse_core::limits::{
+    BODY_BYTES_MAX, HEADERS_BYTES_MAX, KEY_BYTES_MAX, REPLY_BYTES_MAX, WAITERS_MAX,
+};
 use dormouse_core::op::{LeasedJob, Reserve, SessionId};
 use dormouse_core::refusal::{no_session, too_many_wait};
 use dormouse_core::topic::TopicName;
 
+use tokio::time::timeout;
+
 use super::ask;
 use crate::desk::Desk;
 use crate::partition::demand::Demand;
-use crate::partition::{Ask, BatchNo, FLIGHT_JOBS_MAX, Partition};
+use crate::partition::{Ask, BatchNo, FLIGHT_JOBS_MAX, PATIENCE, Partition, silent};
 use crate::verb::reserve::{Look, Rank};
+
+/// Bytes of the largest job there can be: a reply stops where one more might not fit.
+const JOB_BYTES_MAX: u64 = (BODY_BYTES_MAX + KEY_BYTES_MAX + HEADERS_BYTES_MAX) as u64;
 
 pub(super) async fn reserve(
     desk: &Rc<Desk>,
@@ -37,7 +44,7 @@ pub(super) async fn reserve(
     if partitions.is_empty() {
         return Ok(Reply::Jobs(Vec::new()));
     }
-    let demand = Demand::new(desk.next_demand(), reserve.max, ttr_ms, wait_ms > 0);
+    let demand = Demand::new(desk.next_demand(), batch, reserve.max, ttr_ms, wait_ms > 0);
     let wait = Wait { desk, ticket, wait_ms, session: reserve.session, demand: Rc::new(demand) };
     let jobs = wait.reserve(batch, &partitions).await?;
     let jobs = wait.keep_in_session(jobs);
@@ -46,6 +53,15 @@ pub(super) async fn reserve(
 
 fn first_topic(partitions: &[Rc<Partition>]) -> Option<TopicName> {
     partitions.first().and_then(|partition| partition.topic.clone())
+}
+
+/// What a job counts for against the size of a reply.
+fn job_bytes(job: &LeasedJob) -> u64 {
+    let headers = job
+        .headers
+        .as_ref()
+        .map_or(0, |headers| headers.iter().map(|(name, value)| name.len() + value.len()).sum());
+    (job.body.len() + job.key.as_ref().map_or(0, bytes::Bytes::len) + headers) as u64
 }
 
 /// What a reserve knows of a partition that it asks.
@@ -117,15 +133,15 @@ impl Wait<'_> {
         batch: BatchNo,
         partitions: &[Rc<Partition>],
     ) -> Result<Vec<LeasedJob>, Error> {
-        let mut jobs = Vec::new();
+        let (mut jobs, mut room) = (Vec::new(), REPLY_BYTES_MAX);
         let mut known = vec![Known::Unasked; partitions.len()];
-        while jobs.len() < self.demand.max {
+        while jobs.len() < self.demand.max && room >= JOB_BYTES_MAX {
             let Some((index, bound)) = self.next(partitions, &known, jobs.is_empty()) else {
                 break;
             };
             let Some(partition) = partitions.get(index) else { break };
             let max = (self.demand.max - jobs.len()).min(FLIGHT_JOBS_MAX);
-            let look = Look { max, ttr_ms: self.demand.ttr_ms, bound, waits: false };
+            let look = Look { max, ttr_ms: self.demand.ttr_ms, room, bound, waits: false };
             let seen = match ask(partition, batch, |to| Ask::Take { look, to }).await {
                 Ok(seen) => seen,
                 Err(error) if jobs.is_empty() => return Err(error),
@@ -140,6 +156,7 @@ impl Wait<'_> {
                     None => Known::Empty,
                 };
             }
+            room = room.saturating_sub(seen.jobs.iter().map(job_bytes).sum());
             jobs.extend(seen.jobs);
         }
         Ok(jobs)
@@ -192,6 +209,8 @@ impl Wait<'_> {
         }
         let over = self.wait_is_over();
         let listen = async {
+            // All are asked first: one node that is away must not keep the others unheard.
+            partitions.iter().for_each(|partition| partition.subscribe());
             for partition in partitions {
                 partition.listen().await;
             }
@@ -209,7 +228,10 @@ impl Wait<'_> {
     /// A job that is due as the wait ends is given.
     async fn last_look(&self, partitions: &[Rc<Partition>]) -> Result<Vec<LeasedJob>, Error> {
         let demand = &self.demand;
-        demand.unclaimed().await;
+        if timeout(PATIENCE, demand.unclaimed()).await.is_err() {
+            demand.end();
+            return Err(silent());
+        }
         if demand.is_over() {
             return demand.ended().await;
         }

@@ -12,6 +12,7 @@ use dormouse_core::topic::{Settings, TopicName};
 
 use super::{ask_other, line_up};
 use crate::desk::{Desk, Topic};
+use crate::limits::LOCK_PARTITIONS;
 use crate::partition::{Ask, BatchNo, Effect};
 use crate::verb::reserve::NEVER;
 use crate::verb::stats::Sums;
@@ -112,7 +113,7 @@ async fn totals(desk: &Rc<Desk>, batch: BatchNo) -> Result<TopicStats, Error> {
         after = last;
     }
     total.waiters = desk.waiting.borrow().len() as u64;
-    for index in 0..desk.partitions {
+    for index in 0..LOCK_PARTITIONS {
         let partition = desk.lock_partition_at(index);
         let raw = ask_other(&partition, batch, Effect::Look, lock::op_count()).await?;
         total.locks += lock::read_count(&mut Reader::new(&raw.answer))?;

@@ -3,7 +3,6 @@
 use bytes::Bytes;
 use dormouse_core::error::Error;
 use dormouse_core::job::{JobId, Token};
-use dormouse_core::limits::REPLY_BYTES_MAX;
 use dormouse_core::op::LeasedJob;
 use dormouse_core::topic::TopicName;
 
@@ -21,6 +20,8 @@ pub(crate) type Rank = (u32, u64, JobId);
 pub(crate) struct Look {
     pub(crate) max: usize,
     pub(crate) ttr_ms: Option<u64>,
+    /// Bytes of jobs that the answer may have.
+    pub(crate) room: u64,
     /// Give only what comes before this one.
     pub(crate) bound: Option<Rank>,
     /// Whoever gets less than `max` waits for more.
@@ -35,7 +36,7 @@ pub(crate) fn op(look: Look) -> Op {
     let args = vec![
         text(look.max as u64),
         look.ttr_ms.map_or_else(Bytes::new, text),
-        text(REPLY_BYTES_MAX),
+        text(look.room),
         bound,
         Bytes::from_static(if look.waits { b"1" } else { b"" }),
     ];

@@ -42,6 +42,13 @@ impl Config {
         to.short_bytes(&backoff).take()
     }
 
+    /// The same with its version before it, as scripts want to have it.
+    pub(crate) fn encode_with_version(&self) -> Bytes {
+        let mut text = format!("{}:", self.version).into_bytes();
+        text.extend_from_slice(&self.encode());
+        Bytes::from(text)
+    }
+
     /// The configuration of this version; an empty text is the one nobody has written yet.
     pub(crate) fn decode(version: u64, text: &[u8]) -> Result<Config, Error> {
         if text.is_empty() {
