@@ -6,6 +6,11 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
+/// The present by our own clock, which measures how long people wait.
+pub(crate) fn instant() -> Instant {
+    Instant::now()
+}
+
 /// A clock for tests: it stands still until it is moved.
 #[derive(Clone, Debug)]
 pub struct ManualClock(Arc<watch::Sender<u64>>);

@@ -13,7 +13,6 @@ const CLOCK_READERS: &[(&str, &str)] = &[
     ("crates/dormouse-redis/src/link/clock.rs", "measures how long calls are under way"),
     ("crates/dormouse-redis/src/clock.rs", "carries on what Redis' clock showed"),
     ("crates/dormouse-redis/src/desk/mod.rs", "ends with patience; numbers grow over restarts"),
-    ("crates/dormouse-redis/src/partition/mod.rs", "keeps nobody waiting for a silent Redis"),
     ("crates/dormouse-server/src/http/clock.rs", "defaults that mean now: of forecasts, of names"),
     ("crates/dormouse-server/src/http/wire.rs", "closes connections that are slow"),
     ("crates/dormouse-server/src/metrics/stopwatch.rs", "measures requests"),

@@ -9,6 +9,7 @@ use dormouse_core::op::LeasedJob;
 use tokio::sync::Notify;
 
 use super::{BatchNo, Partition};
+use crate::clock;
 
 /// A reserve on one or several partitions. At most one of them looks for it at a time, so it never
 /// gets more than it wants.
@@ -47,7 +48,7 @@ impl Demand {
         Demand {
             no,
             batch,
-            since: Instant::now(),
+            since: clock::instant(),
             max,
             ttr_ms,
             waits,

@@ -9,47 +9,42 @@
 //!    this server knows, when a hint says so, and every few seconds.
 
 mod ask;
+mod board;
 pub(crate) mod demand;
 mod flight;
+mod fly;
 mod heads;
 mod land;
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use dormouse_core::error::{Code, Error};
 use dormouse_core::job::Token;
-use dormouse_core::limits::REPLY_BYTES_MAX;
 use dormouse_core::topic::TopicName;
 use tokio::sync::{Notify, oneshot};
-use tokio::time::{sleep, sleep_until, timeout};
+use tokio::time::{sleep, sleep_until};
 
 pub(crate) use ask::{Ask, Effect, FLIGHT_BYTES_MAX, FLIGHT_JOBS_MAX, Raw, To};
+pub(crate) use fly::{PATIENCE, silent};
 pub(crate) use heads::Heads;
 
+use crate::clock;
 use crate::desk::Shared;
 use crate::keys;
 use crate::link::slot_of;
 use crate::verb::nack::Ending;
-use crate::verb::reserve::Look;
 use crate::wire::config::Config;
 use demand::Demand;
-use flight::{Claim, Flight};
 
 /// The batch an ask came with.
 pub(crate) type BatchNo = u64;
 
-/// How long who asks is kept waiting for a Redis that does not answer.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 /// A waiting demand is looked after at least this often: at every so many seconds of a time that
 /// differs from partition to partition and server to server.
 const RECHECK: Duration = Duration::from_secs(5);
-/// How long a waiting demand is not looked after by itself when Redis refuses scripts.
-const PAUSE_MIN: Duration = Duration::from_millis(100);
-const PAUSE_MAX: Duration = Duration::from_secs(2);
 /// How long a channel is listened to after the last demand.
 const LINGER: Duration = Duration::from_secs(10);
 
@@ -135,10 +130,10 @@ impl Partition {
             hinted: Cell::new(None),
             number: Cell::new(shared.first_number),
             subscription: Cell::new(Subscription::None),
-            last_look: Cell::new(Instant::now()),
+            last_look: Cell::new(clock::instant()),
             not_before: Cell::new(None),
             pause: Cell::new(Duration::ZERO),
-            recheck: Instant::now() + RECHECK.mul_f64(shared.jitter(1_000) as f64 / 1e3),
+            recheck: clock::instant() + RECHECK.mul_f64(shared.jitter(1_000) as f64 / 1e3),
             news: Notify::new(),
             changed: Notify::new(),
             shared: Rc::clone(shared),
@@ -156,7 +151,7 @@ impl Partition {
 
     /// Puts an ask in line.
     pub(crate) fn ask(&self, batch: BatchNo, ask: Ask) {
-        self.queue.borrow_mut().push_back(Queued { batch, ask, since: Instant::now() });
+        self.queue.borrow_mut().push_back(Queued { batch, ask, since: clock::instant() });
         self.news.notify_one();
     }
 
@@ -250,7 +245,7 @@ impl Partition {
 
     /// Ends when there is something to do.
     async fn rest(&self) {
-        let paused = self.not_before.get().filter(|&until| until > Instant::now());
+        let paused = self.not_before.get().filter(|&until| until > clock::instant());
         if !self.queue.borrow().is_empty() || self.look.get() && paused.is_none() {
             return;
         }
@@ -305,230 +300,4 @@ impl Partition {
             }
         }
     }
-
-    /// Who goes with the next flight: those at the front, as long as the order within a batch is
-    /// kept, and the demands if there is reason to look.
-    fn board(&self) -> Flight {
-        let mut flight = Flight::default();
-        let mut phases: HashMap<BatchNo, u8> = HashMap::new();
-        let mut held: HashSet<BatchNo> = HashSet::new();
-        let mut queue = self.queue.borrow_mut();
-        let mut left = Vec::new();
-        while let Some(queued) = queue.pop_front() {
-            let Queued { batch, ask, .. } = &queued;
-            let fits = flight.weight.has_room(ask.weight());
-            let in_order = phases.get(batch).is_none_or(|&phase| phase <= ask.phase());
-            if held.contains(batch) || !fits || !in_order {
-                held.insert(*batch);
-                left.push(queued);
-                if !fits {
-                    break;
-                }
-                continue;
-            }
-            phases.insert(*batch, ask.phase());
-            flight.weight.add(ask.weight());
-            if ask.may_make_visible() {
-                self.has_reason();
-            }
-            flight.asks.push(queued.ask);
-        }
-        for queued in left.into_iter().rev() {
-            queue.push_front(queued);
-        }
-        drop(queue);
-        flight.asks.sort_by_key(Ask::phase);
-        let paused = self.not_before.get().is_some_and(|until| until > Instant::now());
-        if self.look.get() && (!paused || !flight.asks.is_empty() || self.somebody_asks()) {
-            self.claim(&mut flight);
-        }
-        flight
-    }
-
-    /// Whether somebody is here who does not wait.
-    fn somebody_asks(&self) -> bool {
-        self.demands.borrow().values().any(|demand| !demand.waits)
-    }
-
-    /// Adds looks for the demands, first come, first served.
-    fn claim(&self, flight: &mut Flight) {
-        let queue = self.queue.borrow();
-        let held = |batch: BatchNo| queue.iter().any(|queued| queued.batch == batch);
-        self.look.set(false);
-        self.blocked.set(false);
-        let mut demands = self.demands.borrow_mut();
-        demands.retain(|_, demand| !demand.is_over());
-        let mut room = FLIGHT_JOBS_MAX.saturating_sub(flight.weight.jobs).max(1);
-        // Who is claimed here cannot be served elsewhere meanwhile, so each takes its share.
-        let mut share = demands.len().div_ceil(usize::try_from(self.place.1).unwrap_or(1));
-        let reason = self.reasons.get();
-        let (free, claimed): (Vec<_>, Vec<_>) = demands
-            .values()
-            .filter(|demand| demand.wants_look(&self.tag, reason))
-            .partition(|demand| !demand.is_claimed());
-        if free.is_empty() {
-            // They tell when they can be looked after. A look for the others only would keep these
-            // from being looked after elsewhere.
-            claimed.iter().for_each(|demand| demand.miss(&self.tag));
-            self.blocked.set(!claimed.is_empty());
-            return;
-        }
-        // One place is kept for those who do not wait: they must be answered soon.
-        let spare = usize::from(free.iter().any(|demand| !demand.waits));
-        for demand in demands.values() {
-            // Who came first is served first, also if what is there is found by a look for another.
-            let wants = demand.wants_look(&self.tag, reason);
-            if !wants && (!demand.waits || demand.is_claimed()) {
-                continue;
-            }
-            // What came before it in its batch is still in line.
-            if held(demand.batch) {
-                self.look.set(true);
-                continue;
-            }
-            // Who waits gets its turn when those before it are served.
-            if demand.waits && (share == 0 || room <= spare) {
-                continue;
-            }
-            if room == 0 {
-                self.look.set(true);
-                continue;
-            }
-            if !demand.claim(&self.tag) {
-                continue;
-            }
-            let max = demand.max.min(room);
-            room -= max;
-            share = share.saturating_sub(usize::from(demand.waits));
-            match flight.claims.last_mut() {
-                Some(claim) if claim.look.ttr_ms == demand.ttr_ms => {
-                    claim.look.max += max;
-                    claim.look.waits |= demand.waits;
-                    claim.demands.push(Rc::clone(demand));
-                }
-                _ => {
-                    let ttr_ms = demand.ttr_ms;
-                    let (room, waits) = (REPLY_BYTES_MAX, demand.waits);
-                    let look = Look { max, ttr_ms, room, bound: None, waits };
-                    let demands = vec![Rc::clone(demand)];
-                    flight.claims.push(Claim { demands, look, reason });
-                }
-            }
-        }
-        if !flight.claims.is_empty() {
-            self.blocked.set(false);
-            self.hinted.set(None);
-            self.last_look.set(Instant::now());
-        }
-    }
-
-    /// Sends a flight until it has landed.
-    async fn fly(&self, mut flight: Flight) {
-        let number = self.number.get() + 1;
-        self.number.set(number);
-        loop {
-            let encoded = match flight.encode(self, number) {
-                Ok(encoded) => encoded,
-                Err(error) => {
-                    flight.shed(self, &error);
-                    if flight.is_empty() {
-                        return;
-                    }
-                    continue;
-                }
-            };
-            let mut call = std::pin::pin!(self.shared.link.call(&encoded.call));
-            let landed = match timeout(PATIENCE, &mut call).await {
-                Ok(landed) => landed,
-                Err(_) => {
-                    self.lose_patience(&mut flight);
-                    self.go_on(call.as_mut()).await
-                }
-            };
-            match landed {
-                Err(error) => return self.crash(flight, &error.into()),
-                Ok(landed) => match self.land(&mut flight, landed, encoded.config) {
-                    Ok(true) => {
-                        self.pause.set(Duration::ZERO);
-                        self.not_before.set(None);
-                        return;
-                    }
-                    Ok(false) => {}
-                    Err(error) => return self.crash(flight, &error),
-                },
-            }
-        }
-    }
-
-    /// Waits on for a flight nobody waits for any more; who comes meanwhile is told after a while.
-    async fn go_on<F: Future>(&self, mut call: std::pin::Pin<&mut F>) -> F::Output {
-        loop {
-            match timeout(Duration::from_secs(1), call.as_mut()).await {
-                Ok(landed) => return landed,
-                Err(_) => self.turn_away(),
-            }
-        }
-    }
-
-    /// Those who waited too long in line are answered.
-    fn turn_away(&self) {
-        let late = |queued: &Queued| queued.since.elapsed() >= PATIENCE;
-        let mut queue = self.queue.borrow_mut();
-        while queue.front().is_some_and(late) {
-            if let Some(mut queued) = queue.pop_front() {
-                queued.ask.fail(silent());
-            }
-        }
-        drop(queue);
-        for demand in self.demands.borrow().values() {
-            if !demand.waits && demand.since.elapsed() >= PATIENCE && !demand.is_claimed() {
-                demand.fail(&silent());
-            }
-        }
-    }
-
-    /// Those on board are told that it may or may not have happened.
-    fn lose_patience(&self, flight: &mut Flight) {
-        for ask in &mut flight.asks {
-            let error = if ask.is_change() { unconfirmed() } else { silent() };
-            ask.fail(error);
-        }
-        // Those who wait may be served elsewhere; what this flight takes for them is given back.
-        for claim in &mut flight.claims {
-            for demand in claim.demands.drain(..) {
-                demand.fail(&silent());
-            }
-        }
-        self.turn_away();
-    }
-
-    /// The flight cannot land. The next look for those who wait comes after a pause that grows: a
-    /// Redis that refuses scripts would be asked thousands of times per second.
-    fn crash(&self, mut flight: Flight, error: &Error) {
-        let pause = (self.pause.get() * 2).clamp(PAUSE_MIN, PAUSE_MAX);
-        self.pause.set(pause);
-        self.not_before.set(Some(Instant::now() + pause));
-        flight.fail(error);
-        for demand in flight.claims.iter().flat_map(|claim| &claim.demands) {
-            demand.fail(error);
-        }
-    }
-}
-
-pub(crate) fn silent() -> Error {
-    Error::unavailable(format!(
-        "Redis has not answered for {} s; it is asked again and again, so try later",
-        PATIENCE.as_secs()
-    ))
-}
-
-fn unconfirmed() -> Error {
-    Error::new(
-        Code::Unconfirmed,
-        format!(
-            "Redis has not answered for {} s: the change may or may not have happened, or happen \
-             yet; look before you send it again",
-            PATIENCE.as_secs()
-        ),
-    )
 }

@@ -1,0 +1,130 @@
+//! Who goes with the next flight.
+
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+
+use dormouse_core::limits::REPLY_BYTES_MAX;
+
+use super::ask::{Ask, FLIGHT_JOBS_MAX};
+use super::flight::{Claim, Flight};
+use super::{BatchNo, Partition, Queued};
+use crate::clock;
+use crate::verb::reserve::Look;
+
+impl Partition {
+    /// Who goes with the next flight: those at the front, as long as the order within a batch is
+    /// kept, and the demands if there is reason to look.
+    pub(super) fn board(&self) -> Flight {
+        let mut flight = Flight::default();
+        let mut phases: HashMap<BatchNo, u8> = HashMap::new();
+        let mut held: HashSet<BatchNo> = HashSet::new();
+        let mut queue = self.queue.borrow_mut();
+        let mut left = Vec::new();
+        while let Some(queued) = queue.pop_front() {
+            let Queued { batch, ask, .. } = &queued;
+            let fits = flight.weight.has_room(ask.weight());
+            let in_order = phases.get(batch).is_none_or(|&phase| phase <= ask.phase());
+            if held.contains(batch) || !fits || !in_order {
+                held.insert(*batch);
+                left.push(queued);
+                if !fits {
+                    break;
+                }
+                continue;
+            }
+            phases.insert(*batch, ask.phase());
+            flight.weight.add(ask.weight());
+            if ask.may_make_visible() {
+                self.has_reason();
+            }
+            flight.asks.push(queued.ask);
+        }
+        for queued in left.into_iter().rev() {
+            queue.push_front(queued);
+        }
+        drop(queue);
+        flight.asks.sort_by_key(Ask::phase);
+        let paused = self.not_before.get().is_some_and(|until| until > clock::instant());
+        if self.look.get() && (!paused || !flight.asks.is_empty() || self.somebody_asks()) {
+            self.claim(&mut flight);
+        }
+        flight
+    }
+
+    /// Whether somebody is here who does not wait.
+    fn somebody_asks(&self) -> bool {
+        self.demands.borrow().values().any(|demand| !demand.waits)
+    }
+
+    /// Adds looks for the demands, first come, first served.
+    fn claim(&self, flight: &mut Flight) {
+        let queue = self.queue.borrow();
+        let held = |batch: BatchNo| queue.iter().any(|queued| queued.batch == batch);
+        self.look.set(false);
+        self.blocked.set(false);
+        let mut demands = self.demands.borrow_mut();
+        demands.retain(|_, demand| !demand.is_over());
+        let mut room = FLIGHT_JOBS_MAX.saturating_sub(flight.weight.jobs).max(1);
+        // Who is claimed here cannot be served elsewhere meanwhile, so each takes its share.
+        let mut share = demands.len().div_ceil(usize::try_from(self.place.1).unwrap_or(1));
+        let reason = self.reasons.get();
+        let (free, claimed): (Vec<_>, Vec<_>) = demands
+            .values()
+            .filter(|demand| demand.wants_look(&self.tag, reason))
+            .partition(|demand| !demand.is_claimed());
+        if free.is_empty() {
+            // They tell when they can be looked after. A look for the others only would keep these
+            // from being looked after elsewhere.
+            claimed.iter().for_each(|demand| demand.miss(&self.tag));
+            self.blocked.set(!claimed.is_empty());
+            return;
+        }
+        // One place is kept for those who do not wait: they must be answered soon.
+        let spare = usize::from(free.iter().any(|demand| !demand.waits));
+        for demand in demands.values() {
+            // Who came first is served first, also if what is there is found by a look for another.
+            let wants = demand.wants_look(&self.tag, reason);
+            if !wants && (!demand.waits || demand.is_claimed()) {
+                continue;
+            }
+            // What came before it in its batch is still in line.
+            if held(demand.batch) {
+                self.look.set(true);
+                continue;
+            }
+            // Who waits gets its turn when those before it are served.
+            if demand.waits && (share == 0 || room <= spare) {
+                continue;
+            }
+            if room == 0 {
+                self.look.set(true);
+                continue;
+            }
+            if !demand.claim(&self.tag) {
+                continue;
+            }
+            let max = demand.max.min(room);
+            room -= max;
+            share = share.saturating_sub(usize::from(demand.waits));
+            match flight.claims.last_mut() {
+                Some(claim) if claim.look.ttr_ms == demand.ttr_ms => {
+                    claim.look.max += max;
+                    claim.look.waits |= demand.waits;
+                    claim.demands.push(Rc::clone(demand));
+                }
+                _ => {
+                    let ttr_ms = demand.ttr_ms;
+                    let (room, waits) = (REPLY_BYTES_MAX, demand.waits);
+                    let look = Look { max, ttr_ms, room, bound: None, waits };
+                    let demands = vec![Rc::clone(demand)];
+                    flight.claims.push(Claim { demands, look, reason });
+                }
+            }
+        }
+        if !flight.claims.is_empty() {
+            self.blocked.set(false);
+            self.hinted.set(None);
+            self.last_look.set(clock::instant());
+        }
+    }
+}
