@@ -1,7 +1,7 @@
 //! Measures Dormouse. Progress goes to stderr, one line of JSON to stdout.
 //!
-//! Of the engine, the parent process orchestrates; every phase runs in a process of its own (this program,
-//! started again), so that its peak memory is its own and the filling one can be killed.
+//! Of the engine, the parent process orchestrates; every phase runs in a process of its own (this
+//! program, started again), so that its peak memory is its own and the filling one can be killed.
 
 mod cache;
 mod cancel;

@@ -1,5 +1,6 @@
-//! Several `dormouse serve --backend redis` on one Redis, killed with kill -9 and started again while
-//! clients work on all of them over HTTP: what was answered stays answered, and the others go on.
+//! Several `dormouse serve --backend redis` on one Redis, killed with kill -9 and started again
+//! while clients work on all of them over HTTP: what was answered stays answered, and the others
+//! go on.
 #![cfg(all(feature = "server", feature = "redis"))]
 
 use std::path::PathBuf;
