@@ -3,7 +3,7 @@
 -- g must have that priority first.
 --
 -- mend_jobs: ids. mend_keys: keys. mend_locks: names. mend_state: nothing.
--- mend_config: g. mend_bytes: counters as seen, the right sum I8.
+-- mend_config: v, g. mend_bytes: counters as seen, the right sum I8.
 
 local X = KEYS[#KEYS] -- records that nobody can read
 
@@ -174,8 +174,8 @@ verbs.mend_state = function()
 end
 
 verbs.mend_config = function(at)
-    set('g', ARGV[at])
-    set('v', (tonumber(ARGV[3]) or 0) + 1)
+    set('v', ARGV[at])
+    set('g', ARGV[at + 1])
     return {}
 end
 

@@ -10,10 +10,11 @@ const NEVER: &[u8] = b"35184372088831";
 fn suffers(kind: &str, subject: &str, damage: impl FnOnce(&Site)) -> Site {
     let site = Site::new();
     is_clean(&check(&site.server.url(), false));
+    let lock_place = site.lock_place();
     damage(&site);
     let found = check(&site.server.url(), false);
     let subject = site.ids.get(subject).map_or_else(|| subject.to_owned(), ToString::to_string);
-    let place = if kind.starts_with("lock_") { "-lock/0".into() } else { format!("{TOPIC}/0") };
+    let place = if kind.starts_with("lock_") { lock_place } else { format!("{TOPIC}/0") };
     let is_it = |problem: &&dormouse_redis::Problem| {
         problem.kind.name == kind && problem.place == place && problem.subject == subject
     };
@@ -175,10 +176,10 @@ damages! {
         site.on("ZADD", "z1024", &[b"5", &foreign]);
     };
     a_lock_without_an_end, "lock_without_end", "lock", |site| {
-        site.raw(&[b"ZREM", b"dormouse:{-lock/0}:d", b"lock"]);
+        site.on_lock("ZREM", "d", &[b"lock"]);
     };
     a_lock_that_nobody_can_read, "lock_unreadable", "lock", |site| {
-        site.raw(&[b"HSET", b"dormouse:{-lock/0}:j", b"lock", b"short"]);
+        site.on_lock("HSET", "j", &[b"lock", b"short"]);
     };
 }
 
@@ -195,10 +196,11 @@ fn a_record_that_nobody_can_read() {
 #[test]
 fn the_end_of_no_lock() {
     let site = Site::new();
-    site.raw(&[b"HDEL", b"dormouse:{-lock/0}:j", b"lock"]);
+    let place = site.lock_place();
+    site.on_lock("HDEL", "j", &[b"lock"]);
     let found = check(&site.server.url(), true);
     assert_eq!(found.problems[0].kind.name, "orphan_place");
-    assert_eq!((&*found.problems[0].place, &*found.problems[0].subject), ("-lock/0", "lock"));
+    assert_eq!((&*found.problems[0].place, &*found.problems[0].subject), (&*place, "lock"));
     is_clean(&check(&site.server.url(), false));
 }
 

@@ -46,6 +46,13 @@ fn an_empty_redis_is_sound() {
 }
 
 #[test]
+fn who_calls_may_be_inside_a_runtime() {
+    let server = RedisServer::start(RedisConfig::default());
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    is_clean(&runtime.block_on(async { check(&server.url(), false) }));
+}
+
+#[test]
 fn a_url_that_leads_nowhere_is_an_error() {
     let error = dormouse_redis::verify("redis://127.0.0.1:1", Default::default()).unwrap_err();
     assert!(error.text.contains("127.0.0.1:1"), "{error}");

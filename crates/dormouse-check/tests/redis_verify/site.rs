@@ -119,6 +119,21 @@ impl Site {
         self.raw(&all)
     }
 
+    /// Which of the partitions of locks the lock is in.
+    pub(crate) fn lock_place(&self) -> String {
+        let keys = self.raw(&[b"KEYS", b"dormouse:{-lock/*}:j"]);
+        let key = keys.list()[0].text();
+        key["dormouse:{".len()..key.len() - "}:j".len()].to_owned()
+    }
+
+    /// A command on a key of that partition.
+    pub(crate) fn on_lock(&self, command: &str, key: &str, words: &[&[u8]]) {
+        let key = format!("dormouse:{{{}}}:{key}", self.lock_place());
+        let mut all: Vec<&[u8]> = vec![command.as_bytes(), key.as_bytes()];
+        all.extend(words);
+        self.raw(&all);
+    }
+
     /// Every job that was put and not acked comes out, after the mend, with all their tokens given
     /// back and all that waits or is dead made ready.
     pub(crate) fn delivers_all_but(&self, lost: &[&str]) {

@@ -1,6 +1,8 @@
 //! Many jobs, or large ones, make many pages, not long scripts.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 use dormouse_check::conformance::client::Client;
 use dormouse_check::redis::{RedisConfig, RedisServer};
@@ -9,6 +11,9 @@ use dormouse_core::op::Put;
 use dormouse_redis::{Options, RedisBackend};
 
 use crate::site::{check, is_clean, topic};
+
+/// Calls that take less are not told.
+const SLOW_US: u64 = 200;
 
 /// A million for who has the time: `DORMOUSE_VERIFY_JOBS=1000000`.
 fn jobs() -> usize {
@@ -27,28 +32,49 @@ fn filled(count: usize, batch: usize, put: impl Fn(usize) -> Put) -> RedisServer
     server
 }
 
-/// Checks, and gives how long scripts took: half of them at most, and nine of ten. The longest would
-/// be the ones during which another process had the processor.
-fn script_us(server: &RedisServer, count: u64) -> (u64, u64) {
-    server.slow_from_micros(0);
+/// How long each script took, by its words, and nine of ten at most; those that were quick are not
+/// there.
+fn check_once(server: &RedisServer, count: u64) -> (BTreeMap<Vec<String>, u64>, u64) {
+    server.slow_from_micros(SLOW_US);
     server.must(&["CONFIG", "SET", "slowlog-max-len", "1000000"]);
     server.reset_stats();
+    let began = Instant::now();
     let report = check(&server.url(), false);
+    let took = began.elapsed();
     is_clean(&report);
     assert_eq!(report.delayed + report.ready, count);
     assert_eq!(report.unchecked, Vec::<String>::new());
-    let calls = server.slowlog();
-    let scripts = calls.iter().filter(|call| call.words[0].eq_ignore_ascii_case("EVALSHA"));
-    let mut all: Vec<u64> = scripts.map(|call| call.micros).collect();
-    all.sort_unstable();
-    let at = |tenths: usize| all[(all.len() - 1) * tenths / 10];
-    println!("{} scripts: half {} us, 9/10 {} us, all {} us", all.len(), at(5), at(9), at(10));
-    (at(5), at(9))
+    let mut scripts = BTreeMap::new();
+    let mut all = Vec::new();
+    for call in server.slowlog() {
+        if call.words[0].eq_ignore_ascii_case("EVALSHA") {
+            all.push(call.micros);
+            let longest = scripts.entry(call.words).or_insert(0);
+            *longest = call.micros.max(*longest);
+        }
+    }
+    all.sort_unstable_by(|a, b| b.cmp(a));
+    let run = usize::try_from(server.scripts_run()).unwrap();
+    let at = |tenths: usize| all.get(run * (10 - tenths) / 10).copied().unwrap_or(SLOW_US);
+    let over = all.iter().filter(|&&us| us > 5_000).count();
+    println!("{run} scripts in {took:?}: half {} us, 9/10 {} us, {over} over 5 ms", at(5), at(9));
+    (scripts, at(9))
 }
 
-fn is_short((half, most): (u64, u64)) {
-    assert!(half < 2_500, "half of all scripts took {half} us or more");
-    assert!(most < 5_000, "a tenth of all scripts took {most} us or more");
+/// No script takes over 5 ms. The clock goes on while another process has the processor, so the same
+/// check is made three times: what is long by itself is long each time.
+fn scripts_are_short(server: &RedisServer, count: u64) {
+    let [mut first, others @ ..] = [0; 3].map(|_| check_once(server, count).0);
+    for other in others {
+        first.retain(|words, us| {
+            let again = other.get(words).copied().unwrap_or(0);
+            *us = again.min(*us);
+            again > 0
+        });
+    }
+    let (words, longest) = first.into_iter().max_by_key(|(_, us)| *us).unwrap_or_default();
+    println!("the longest by itself: {longest} us");
+    assert!(longest < 5_000, "this takes {longest} us every time: {words:?}");
 }
 
 #[test]
@@ -58,23 +84,26 @@ fn many_jobs() {
         delay_ms: Some(i64::try_from(number).unwrap()),
         ..Put::new(topic("t"), vec![b'x'; 100])
     });
-    is_short(script_us(&server, jobs() as u64));
+    scripts_are_short(&server, jobs() as u64);
 }
 
+/// Of so many words the server tells only those before the verb, so no script can be known again.
 #[test]
 fn many_priorities() {
     let server = filled(jobs() / 4, 4_000, |number| Put {
         priority: Some(u32::try_from(number % 60).unwrap()),
         ..Put::new(topic("t"), vec![b'x'; 100])
     });
-    is_short(script_us(&server, jobs() as u64 / 4));
+    let (_, most) = check_once(&server, jobs() as u64 / 4);
+    assert!(most < 5_000, "a tenth of all scripts took {most} us or more");
 }
 
+/// Words are told as text, in which ids with a number above 127 look alike: fewer than that.
 #[test]
 fn large_jobs() {
-    let server = filled(200, 8, |number| Put {
+    let server = filled(100, 8, |number| Put {
         key: Some(number.to_string().into()),
         ..Put::new(topic("t"), vec![b'x'; 1 << 20])
     });
-    is_short(script_us(&server, 200));
+    scripts_are_short(&server, 100);
 }

@@ -38,8 +38,21 @@ pub struct VerifyOptions {
 }
 
 /// Checks the installation at this URL, as [`RedisBackend::open`](crate::RedisBackend::open) takes
-/// it. Servers may be at work on it.
+/// it. Servers may be at work on it. It blocks, on a thread of its own, so whoever calls it may be
+/// inside a runtime.
 pub fn verify(url: &str, options: VerifyOptions) -> Result<VerifyReport, Error> {
+    let ended = || Error::unavailable("the thread that verifies has ended");
+    std::thread::scope(|scope| {
+        let work = || verify_here(url, options);
+        let thread = std::thread::Builder::new().name("dormouse-verify".to_owned());
+        let thread = thread
+            .spawn_scoped(scope, work)
+            .map_err(|error| Error::unavailable(format!("no thread can start: {error}")))?;
+        thread.join().unwrap_or_else(|_| Err(ended()))
+    })
+}
+
+fn verify_here(url: &str, options: VerifyOptions) -> Result<VerifyReport, Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime =
         runtime.map_err(|error| Error::unavailable(format!("no runtime can start: {error}")))?;

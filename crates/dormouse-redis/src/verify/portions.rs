@@ -6,10 +6,10 @@ use dormouse_core::error::Error;
 use super::ask::Answer;
 use crate::wire::Reader;
 
-/// A script that looks at so many jobs takes about a millisecond.
-const JOBS: usize = 200;
+/// A script that looks at so many jobs takes less than a millisecond.
+const JOBS: usize = 100;
 /// So do these bytes of records; a job of the greatest size, alone, takes two.
-const BYTES: u64 = 256 << 10;
+const BYTES: u64 = 128 << 10;
 
 /// Names, each with the bytes that are read for it.
 pub(super) type Weighed = Vec<(Bytes, u64)>;
@@ -61,7 +61,7 @@ mod tests {
             portions(&list).iter().map(Vec::len).collect()
         };
         assert_eq!(lengths(&[]), []);
-        assert_eq!(lengths(&[100; 450]), [200, 200, 50]);
+        assert_eq!(lengths(&[100; 250]), [100, 100, 50]);
         assert_eq!(lengths(&[1 << 20; 3]), [1, 1, 1]);
         assert_eq!(lengths(&[10, BYTES - 10, 1]), [2, 1]);
     }
