@@ -185,7 +185,7 @@ impl Ledger {
             book.puts.iter().filter(|put| !kept.contains(&put.number)).collect();
         let acks: Vec<&Entry> = book.acks.iter().filter(|ack| done.contains(&ack.number)).collect();
         let before = |entry: &&Entry| ended_at.saturating_duration_since(entry.told_at);
-        let window = puts.iter().chain(&acks).map(|entry| before(entry)).max().unwrap_or_default();
+        let window = puts.iter().chain(&acks).map(before).max().unwrap_or_default();
         let distinct: BTreeSet<&Token> = book.tokens.iter().collect();
         Losses {
             calls: book.calls,

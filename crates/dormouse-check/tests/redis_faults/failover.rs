@@ -140,21 +140,21 @@ fn failover_table() {
     for level in [Level::Replicated(1), Level::Applied] {
         let count = rounds("DORMOUSE_ROUNDS", 20);
         let runs: Vec<Run> = (0..count).map(|_| run(&mut cluster, level, &mut rng)).collect();
-        println!(
+        eprintln!(
             "| run | failover ms | not served ms | promised | unconfirmed | lost | window ms |"
         );
-        println!("|---|---|---|---|---|---|---|");
+        eprintln!("|---|---|---|---|---|---|---|");
         for (number, Run { failover, gap, losses }) in runs.iter().enumerate() {
             let (failover, gap) = (failover.as_millis(), gap.served.as_millis());
             let Losses { promised, unconfirmed, window, .. } = losses;
             let (lost, window) = (losses.lost(), window.as_millis());
-            println!(
+            eprintln!(
                 "| {} | {failover} | {gap} | {promised} | {unconfirmed} | {lost} | {window} |",
                 number + 1
             );
         }
         let lost: usize = runs.iter().map(|run| run.losses.lost()).sum();
         let promised: usize = runs.iter().map(|run| run.losses.promised).sum();
-        println!("{level:?}: {lost} of {promised} lost in {count} runs");
+        eprintln!("{level:?}: {lost} of {promised} lost in {count} runs");
     }
 }
