@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use dormouse_check::redis::RedisCluster;
+use dormouse_check::redis::{RedisCluster, Reply};
 use dormouse_check::redis_rig::crew::Crew;
 use dormouse_check::redis_rig::ledger::{Ledger, Losses};
 use dormouse_check::redis_rig::locks::Owners;
@@ -87,13 +87,23 @@ fn crew(cluster: &mut RedisCluster, seed: u64, times: u64) {
     crew.finish().unwrap_or_else(|text| panic!("{text}"));
 }
 
+/// A key on the primary that has most of those with such names.
+fn busiest(cluster: &RedisCluster, pattern: &str) -> String {
+    let keys = cluster.primaries().into_iter().map(|node| {
+        let found = cluster.command_on(node, &["KEYS", pattern]);
+        found.list().iter().map(Reply::text).collect::<Vec<String>>()
+    });
+    let most = keys.max_by_key(Vec::len).and_then(|mut keys| keys.pop());
+    most.unwrap_or_else(|| panic!("there is no {pattern}"))
+}
+
 /// Owners of locks, while the primary of some of them dies.
 fn owners(cluster: &mut RedisCluster, seed: u64) {
     let (url, level) = (cluster.url(), Level::Replicated(1));
     let backends = [open(&url, level, None), open(&url, level, None)];
-    let slot = cluster.slot_of("{-lock/0}");
     let tally = Owners::new(seed).run(&backends, || {
         work(500);
+        let slot = cluster.slot_of(&busiest(cluster, "*{-lock/*"));
         fail_over(cluster, slot);
     });
     let tally = tally.unwrap_or_else(|text| panic!("{text}"));
