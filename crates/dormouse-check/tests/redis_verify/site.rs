@@ -156,7 +156,7 @@ impl Site {
                 panic!("an ack is answered otherwise");
             };
             assert!(ended.iter().all(Result::is_ok), "{ended:?}");
-            bodies.extend(jobs.iter().map(|job| body(job)));
+            bodies.extend(jobs.iter().map(body));
         }
         let wanted = self.ids.keys().filter(|body| !lost.contains(&body.as_str()));
         assert_eq!(bodies, wanted.cloned().collect::<BTreeSet<_>>());

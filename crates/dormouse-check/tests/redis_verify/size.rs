@@ -57,7 +57,7 @@ fn check_once(server: &RedisServer, count: u64) -> (BTreeMap<Vec<String>, u64>, 
     let run = usize::try_from(server.scripts_run()).unwrap();
     let at = |tenths: usize| all.get(run * (10 - tenths) / 10).copied().unwrap_or(SLOW_US);
     let over = all.iter().filter(|&&us| us > 5_000).count();
-    println!("{run} scripts in {took:?}: half {} us, 9/10 {} us, {over} over 5 ms", at(5), at(9));
+    eprintln!("{run} scripts in {took:?}: half {} us, 9/10 {} us, {over} over 5 ms", at(5), at(9));
     (scripts, at(9))
 }
 
@@ -73,7 +73,7 @@ fn scripts_are_short(server: &RedisServer, count: u64) {
         });
     }
     let (words, longest) = first.into_iter().max_by_key(|(_, us)| *us).unwrap_or_default();
-    println!("the longest by itself: {longest} us");
+    eprintln!("the longest by itself: {longest} us");
     assert!(longest < 5_000, "this takes {longest} us every time: {words:?}");
 }
 

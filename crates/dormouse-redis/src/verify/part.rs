@@ -279,7 +279,7 @@ impl<'a> Part<'a> {
 /// As servers choose it: at random, since a failover may take the last ones back; exact in a script.
 fn next_version() -> u64 {
     use std::hash::{BuildHasher, RandomState};
-    RandomState::new().hash_one(0) % (1 << 52) | 1
+    (RandomState::new().hash_one(0) % (1 << 52)) | 1
 }
 
 fn priority_of(text: &Bytes) -> Option<u32> {
