@@ -247,8 +247,8 @@ fn who_does_not_wait_is_served_behind_many_on_several_partitions() {
     is_served_behind(8, 40);
 }
 
-/// A look was under way, and the reserve waited for it however long it took. Now it is answered after
-/// the patience with that look and with the last one.
+/// A look was under way, and the reserve waited for it however long it took. Now it is answered
+/// after the patience with that look and with the last one.
 #[test]
 fn a_frozen_redis_does_not_keep_who_waits() {
     let mut redis = redis();

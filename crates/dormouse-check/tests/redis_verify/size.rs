@@ -61,8 +61,8 @@ fn check_once(server: &RedisServer, count: u64) -> (BTreeMap<Vec<String>, u64>, 
     (scripts, at(9))
 }
 
-/// No script takes over 5 ms. The clock goes on while another process has the processor, so the same
-/// check is made three times: what is long by itself is long each time.
+/// No script takes over 5 ms. The clock goes on while another process has the processor, so the
+/// same check is made three times: what is long by itself is long each time.
 fn scripts_are_short(server: &RedisServer, count: u64) {
     let [mut first, others @ ..] = [0; 3].map(|_| check_once(server, count).0);
     for other in others {

@@ -276,7 +276,8 @@ impl<'a> Part<'a> {
     }
 }
 
-/// As servers choose it: at random, since a failover may take the last ones back; exact in a script.
+/// As servers choose it: at random, since a failover may take the last ones back; exact in a
+/// script.
 fn next_version() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     (RandomState::new().hash_one(0) % (1 << 52)) | 1
