@@ -1,6 +1,7 @@
 //! One node: its connections, and how a call is put to it.
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use redis::{Cmd, Pipeline, RedisError, ServerError, Value};
@@ -19,6 +20,8 @@ pub(super) struct Node {
     pub(super) address: Address,
     calls: Arc<Wire>,
     convoy: Convoy,
+    /// Names of scripts that it was taught, and has not lost as far as we know.
+    taught: Mutex<HashSet<String>>,
 }
 
 impl Node {
@@ -26,7 +29,7 @@ impl Node {
     pub(super) fn new(address: Address, opener: &Arc<Opener>, meters: &Arc<Meters>) -> Node {
         let wire = || Arc::new(Wire::new(address.clone(), Arc::clone(opener), Arc::clone(meters)));
         let convoy = Convoy::new(wire(), opener.patience.wait_ms);
-        Node { calls: wire(), convoy, address }
+        Node { calls: wire(), convoy, address, taught: Mutex::default() }
     }
 
     /// Puts a call to this node, once.
@@ -34,8 +37,24 @@ impl Node {
         let commands = Commands { is_asking, script: call.command() };
         match call.replicas {
             0 => self.send_plain(&commands).await,
-            replicas => self.convoy.send(commands, replicas).await,
+            replicas => {
+                // Whether it knows the script, it would say only after WAIT, which waits in vain on
+                // a new primary without a replica.
+                if !self.taught().contains(call.script.name()) {
+                    self.load(&call.script).await?;
+                }
+                let landed = self.convoy.send(commands, replicas).await;
+                if matches!(landed, Err(Verdict::Again | Verdict::Load)) {
+                    // It may be another process by now.
+                    self.taught().clear();
+                }
+                landed
+            }
         }
+    }
+
+    fn taught(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.taught.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn send_plain(&self, commands: &Commands) -> Result<Landed, Verdict> {
@@ -55,6 +74,7 @@ impl Node {
         for reply in replies {
             checked(reply).map_err(|error| Verdict::of_reply(&error))?;
         }
+        self.taught().insert(script.name().to_owned());
         Ok(())
     }
 

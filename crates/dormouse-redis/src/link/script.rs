@@ -20,6 +20,11 @@ impl Script {
         Script { source, sha1 }
     }
 
+    /// The name by which Redis remembers it.
+    pub(super) fn name(&self) -> &str {
+        &self.sha1
+    }
+
     /// The command that makes a node remember the script.
     pub(super) fn load_command(&self) -> Cmd {
         let mut command = redis::cmd("SCRIPT");
