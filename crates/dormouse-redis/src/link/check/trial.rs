@@ -125,6 +125,10 @@ mod tests {
         let mut tried = 0;
         for file in std::fs::read_dir(directory).unwrap() {
             let path = file.unwrap().path();
+            // A check of the whole installation is no server's business.
+            if path.file_name().unwrap().to_str().unwrap().starts_with("verify") {
+                continue;
+            }
             let source = std::fs::read_to_string(&path).unwrap();
             for command in commands_of(&source) {
                 assert!(TRIAL.contains(&format!("{{'{command}'")), "{command} of {path:?}");
