@@ -20,6 +20,6 @@ pub(crate) fn no_memory() -> Error {
     Error::new(
         Code::Full,
         "Redis is at its maxmemory; everything but put goes on, so try again when jobs are done, \
-         or raise it",
+         or raise maxmemory",
     )
 }

@@ -1,11 +1,11 @@
 //! Random command runs: two Dormouse servers on a real Redis must answer what the rules over a map
 //! do.
 //!
-//! The same commands go to the rules ([`oracle`]) and, at random, to either server ([`subject`]), in
-//! lockstep ([`world`]): both clocks are moved together, and every answer is compared ([`judge`])
-//! before the next command. In between scripts are flushed, connections killed, requests and answers
-//! lost ([`lossy`]). At the end the keys themselves are looked at ([`keys`]) and all jobs are taken
-//! out ([`drain`]).
+//! The same commands go to the rules ([`oracle`]) and, at random, to either server ([`subject`]),
+//! in lockstep ([`world`]): both clocks are moved together, and every answer is compared
+//! ([`judge`]) before the next command. In between scripts are flushed, connections killed, requests
+//! and answers lost ([`lossy`]). At the end the keys themselves are looked at ([`keys`]) and all jobs
+//! are taken out ([`drain`]).
 
 mod asking;
 mod drain;
@@ -27,8 +27,8 @@ mod world;
 pub use subject::Rig;
 pub use world::World;
 
-/// What need not be the same on Redis, and why. Each is either taken out before answers are compared
-/// or does not come up in a history.
+/// What need not be the same on Redis, and why. Each is either taken out before answers are
+/// compared or does not come up in a history.
 pub const DIFFERENCES: &[(&str, &str)] = &[
     ("ids, fences, sessions", "each side gives its own; they are translated one to one"),
     ("order of the fences of different locks", "they are in different partitions"),
@@ -51,8 +51,8 @@ pub const DIFFERENCES: &[(&str, &str)] = &[
     ),
     (
         "who is first when a reserve waits on several topics and one comes due",
-        "another topic may look for it just then, and others in line are served: if two topics come \
-         due, or others wait for the same one, it is withdrawn before",
+        "another topic may look for it just then, and others in line are served: if two topics \
+         come due, or others wait for the same one, it is withdrawn before",
     ),
     (
         "who gets a job at the instant at which the wait of one of several ends",

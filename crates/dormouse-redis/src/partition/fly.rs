@@ -35,8 +35,11 @@ impl Partition {
             let landed = match timeout(PATIENCE, &mut call).await {
                 Ok(landed) => landed,
                 Err(_) => {
+                    tracing::warn!("redis: no answer for {PATIENCE:?} about {}", self.tag);
                     self.lose_patience(&mut flight);
-                    self.go_on(call.as_mut()).await
+                    let landed = self.go_on(call.as_mut()).await;
+                    tracing::info!("redis: answers again about {}", self.tag);
+                    landed
                 }
             };
             match landed {

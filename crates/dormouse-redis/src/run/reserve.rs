@@ -13,7 +13,6 @@ use dormouse_core::limits::{
 };
 use dormouse_core::op::{LeasedJob, Reserve, SessionId};
 use dormouse_core::refusal::{no_session, too_many_wait};
-use dormouse_core::topic::TopicName;
 
 use tokio::time::timeout;
 
@@ -51,8 +50,11 @@ pub(super) async fn reserve(
     Ok(Reply::Jobs(jobs))
 }
 
-fn first_topic(partitions: &[Rc<Partition>]) -> Option<TopicName> {
-    partitions.first().and_then(|partition| partition.topic.clone())
+fn is_one_topic(partitions: &[Rc<Partition>]) -> bool {
+    partitions.windows(2).all(|pair| match pair {
+        [one, other] => one.topic == other.topic,
+        _ => true,
+    })
 }
 
 /// What a job counts for against the size of a reply.
@@ -101,9 +103,7 @@ impl Wait<'_> {
             }
         }
         let _leave = Leave { wait: self, partitions };
-        let one_topic =
-            partitions.iter().all(|partition| partition.topic == first_topic(partitions));
-        if !one_topic || self.demand.max > FLIGHT_JOBS_MAX {
+        if partitions.len() > 1 || self.demand.max > FLIGHT_JOBS_MAX {
             let jobs = self.collect(batch, partitions).await?;
             if self.demand.is_over() {
                 // It was withdrawn meanwhile.
@@ -133,12 +133,16 @@ impl Wait<'_> {
         batch: BatchNo,
         partitions: &[Rc<Partition>],
     ) -> Result<Vec<LeasedJob>, Error> {
+        // Many jobs of one topic lie side by side in its partitions: in their exact order they
+        // would come one by one, a round trip each.
+        let in_order = self.demand.max == 1 || !is_one_topic(partitions);
         let (mut jobs, mut room) = (Vec::new(), REPLY_BYTES_MAX);
         let mut known = vec![Known::Unasked; partitions.len()];
         while jobs.len() < self.demand.max && room >= JOB_BYTES_MAX {
             let Some((index, bound)) = self.next(partitions, &known, jobs.is_empty()) else {
                 break;
             };
+            let bound = bound.filter(|_| in_order);
             let Some(partition) = partitions.get(index) else { break };
             let max = (self.demand.max - jobs.len()).min(FLIGHT_JOBS_MAX);
             let look = Look { max, ttr_ms: self.demand.ttr_ms, room, bound, waits: false };

@@ -15,7 +15,7 @@ pub(crate) enum Exit {
     NotFound = 3,
     /// The state of a job, a taken key, a held lock, or a lost lease is in the way.
     Conflict = 4,
-    /// The server cannot be reached, or did not answer.
+    /// The server cannot be reached, did not answer, or cannot tell whether it happened.
     Unreachable = 5,
     /// Busy, full or unavailable: the same may succeed later.
     Busy = 6,
@@ -28,6 +28,7 @@ impl Exit {
             "not_found" => Exit::NotFound,
             "conflict" | "lease_lost" => Exit::Conflict,
             "busy" | "full" | "unavailable" => Exit::Busy,
+            "unconfirmed" => Exit::Unreachable,
             _ => Exit::Error,
         }
     }

@@ -28,7 +28,7 @@ use tls::Connector;
 use url::Url;
 
 /// How long a reply may take beyond what the request itself waits.
-const REPLY_AFTER: Duration = Duration::from_secs(10);
+const REPLY_AFTER: Duration = Duration::from_secs(20);
 /// The largest reply that is read.
 const REPLY_BYTES_MAX: usize = 64 << 20;
 /// Connections that are kept for the next request.
