@@ -143,6 +143,6 @@ mod tests {
         check("unavailable", 6);
         check("invalid", 1);
         check("unauthorized", 1);
-        check("unconfirmed", 1);
+        check("unconfirmed", 5);
     }
 }

@@ -23,7 +23,7 @@ fn every_error_code_has_its_exit_code() {
     check(507, "full", 6);
     check(422, "invalid", 1);
     check(403, "forbidden", 1);
-    check(504, "unconfirmed", 1);
+    check(504, "unconfirmed", 5);
 }
 
 #[test]

@@ -56,6 +56,10 @@ fn a_data_directory_that_is_a_file() {
 }
 
 #[test]
-fn a_backend_that_does_not_exist_yet() {
-    check(run(&["serve", "--backend", "redis"]), 2, &["--backend", "later version"]);
+fn a_redis_without_an_address_or_that_is_away() {
+    check(run(&["serve", "--backend", "redis"]), 2, &["redis.url", "--redis-url"]);
+    let url = "redis://127.0.0.1:1";
+    check(run(&["serve", "--redis-url", url]), 2, &["redis.url", "--backend redis"]);
+    let away = ["serve", "--backend", "redis", "--redis-url", url, "--http", "127.0.0.1:0"];
+    check(run(&away), 1, &["127.0.0.1:1", "cannot be reached", "host and port"]);
 }
