@@ -234,4 +234,18 @@ mod regressions {
         world.advance(3).unwrap();
         world.command(0, reserve(&["a", "b"], 2, 0)).unwrap();
     }
+
+    /// Servers look every few seconds without being told to: one who was not woken is late only, and
+    /// rarely so often in one random history that it can be told from a busy machine.
+    #[test]
+    fn a_put_at_another_server_wakes_who_waits() {
+        let rig = Rig::start();
+        let mut world = World::new(&rig, 2);
+        for _ in 0..10 {
+            world.command(1, reserve(&["a"], 1, 20)).unwrap();
+            world.command(0, Command::Put(vec![put("a")])).unwrap();
+            let token = world.last_token().unwrap();
+            world.command(0, Command::Ack(vec![token])).unwrap();
+        }
+    }
 }

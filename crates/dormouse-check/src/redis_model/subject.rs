@@ -12,8 +12,7 @@ use dormouse_redis::{ManualClock, Options, RedisBackend};
 use super::lossy::{Loss, LossyLink};
 use crate::redis::{RedisConfig, RedisServer};
 
-/// Shorter than the time after which servers look again without being told to: who was not woken
-/// gets no answer within it.
+/// Shorter than the time within which all servers have looked again without being told to.
 const PATIENCE: Duration = Duration::from_secs(4);
 
 /// 2026-01-01T00:00:00Z.

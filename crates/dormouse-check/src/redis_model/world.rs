@@ -2,6 +2,7 @@
 //! answer compared before the next command.
 
 use std::collections::HashMap;
+use std::time::{Duration, Instant};
 
 use dormouse_core::backend::{Answer, Ticket};
 use dormouse_core::backoff::Backoff;
@@ -18,6 +19,12 @@ use super::oracle::Oracle;
 use super::parked::Parked;
 use super::subject::{Rig, SERVERS, START_MS, Subject};
 
+/// Whoever is woken answers sooner, also over a connection that must be made again; whoever is not,
+/// only when its server looks without being told to, every few seconds.
+const SOON: Duration = Duration::from_secs(1);
+/// On a busy machine one may be late.
+const LATE_MAX: u32 = 3;
+
 /// See the module.
 pub struct World<'a> {
     pub(super) rig: &'a Rig,
@@ -33,6 +40,8 @@ pub struct World<'a> {
     tickets: HashMap<Ticket, usize>,
     /// When the first lease of a session ends.
     first_ends: HashMap<SessionId, u64>,
+    /// Answers that took longer than they should.
+    late: u32,
     /// What happened, for people.
     pub log: Vec<String>,
     /// Commands that both did.
@@ -53,6 +62,7 @@ impl<'a> World<'a> {
             sessions: HashMap::new(),
             tickets: HashMap::new(),
             first_ends: HashMap::new(),
+            late: 0,
             log: Vec::new(),
             steps: 0,
         }
@@ -291,7 +301,12 @@ impl<'a> World<'a> {
                 None => why,
             };
             let unanswered = |why: String| about(format!("{why}; the rules say {rules:?}"));
+            let began = Instant::now();
             let redis = self.subject.take(ticket).map_err(unanswered)?;
+            self.late += u32::from(began.elapsed() > SOON);
+            if self.late == LATE_MAX {
+                return Err(about(format!("the {LATE_MAX}rd answer that comes late: {redis:?}")));
+            }
             judge(&mut self.names, asked.as_ref(), &rules, redis).map_err(about)?;
             self.note(ticket, &rules);
             self.note_session(asked.as_ref(), &rules);
