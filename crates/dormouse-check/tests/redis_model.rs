@@ -235,8 +235,8 @@ mod regressions {
         world.command(0, reserve(&["a", "b"], 2, 0)).unwrap();
     }
 
-    /// Servers look every few seconds without being told to: one who was not woken is late only, and
-    /// rarely so often in one random history that it can be told from a busy machine.
+    /// Servers look every few seconds without being told to: one who was not woken is late only,
+    /// and rarely so often in one random history that it can be told from a busy machine.
     #[test]
     fn a_put_at_another_server_wakes_who_waits() {
         let rig = Rig::start();
