@@ -1,11 +1,11 @@
 //! Random command runs: two Dormouse servers on a real Redis must answer what the rules over a map
 //! do.
 //!
-//! The same commands go to the rules ([`oracle`]) and, at random, to either server ([`subject`]),
-//! in lockstep ([`world`]): both clocks are moved together, and every answer is compared
-//! ([`judge`]) before the next command. In between scripts are flushed, connections killed,
-//! requests and answers lost ([`lossy`]). At the end the keys themselves are looked at ([`keys`])
-//! and all jobs are taken out ([`drain`]).
+//! The same commands go to the rules (`oracle`) and, at random, to either server (`subject`),
+//! in lockstep (`world`): both clocks are moved together, and every answer is compared
+//! (`judge`) before the next command. In between scripts are flushed, connections killed,
+//! requests and answers lost (`lossy`). At the end the keys themselves are looked at (`keys`)
+//! and all jobs are taken out (`drain`).
 
 mod asking;
 mod drain;
