@@ -143,11 +143,19 @@ pub struct Content {
 impl Content {
     /// What the job costs against byte limits: body, key and headers.
     pub fn bytes(&self) -> u64 {
-        let headers = self.headers.as_ref().map_or(0, |headers| {
-            headers.iter().map(|(name, value)| name.len() + value.len()).sum()
-        });
-        (self.body.len() + self.key.as_ref().map_or(0, Bytes::len) + headers) as u64
+        content_bytes(&self.body, self.key.as_ref(), self.headers.as_deref())
     }
+}
+
+/// What a job of this body, key and headers costs against byte limits.
+pub(crate) fn content_bytes(
+    body: &Bytes,
+    key: Option<&Bytes>,
+    headers: Option<&Vec<(String, String)>>,
+) -> u64 {
+    let headers: usize = headers
+        .map_or(0, |headers| headers.iter().map(|(name, value)| name.len() + value.len()).sum());
+    (body.len() + key.map_or(0, Bytes::len) + headers) as u64
 }
 
 /// What happened to the job since it was put.

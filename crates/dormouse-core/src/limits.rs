@@ -24,6 +24,8 @@ pub const RESERVE_MAX: usize = BATCH_MAX;
 pub const WAIT_MS_MAX: u64 = 60_000;
 /// Bytes of one reply to reserve, list or get.
 pub const REPLY_BYTES_MAX: u64 = 16 << 20;
+/// Bytes of the largest job there can be: a reply stops where one more might not fit.
+pub const JOB_BYTES_MAX: u64 = (BODY_BYTES_MAX + KEY_BYTES_MAX + HEADERS_BYTES_MAX) as u64;
 /// Leases at once.
 pub const LEASED_JOBS_MAX: usize = 1_000_000;
 /// Bytes of all leased jobs.
@@ -68,6 +70,22 @@ pub const PRIORITY_DEFAULT: u32 = 1_024;
 pub const TTR_MS_DEFAULT: u64 = 60_000;
 /// Attempts unless given.
 pub const ATTEMPTS_MAX_DEFAULT: u32 = 16;
+
+// Of the Redis backend.
+
+/// Live priorities of a topic: a zset each.
+pub const REDIS_PRIORITIES_MAX: usize = 64;
+/// Partitions of all topics, ever: the high bits of an id.
+pub const REDIS_SHARDS_MAX: u32 = (1 << 24) - 1;
+/// Partitions a topic may have.
+pub const REDIS_PARTITIONS_MAX: u16 = 256;
+/// Partitions of a topic on a cluster unless told otherwise.
+pub const REDIS_CLUSTER_PARTITIONS: u16 = 8;
+/// Partitions that all locks are spread over, on every installation: who locks a name must come to
+/// the same one as everybody else.
+pub const REDIS_LOCK_PARTITIONS: u16 = 8;
+/// Replicas that a level may ask for.
+pub const REDIS_REPLICAS_MAX: u32 = 16;
 
 // Of the server.
 

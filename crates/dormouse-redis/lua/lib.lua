@@ -10,6 +10,7 @@
 --       5 k  hash   key -> id of the job that has it, or held it when it was acked
 --       6 h  zset   key -> until when it is held after the ack
 --       7.. zsets   id -> score, one per priority in use, ascending
+--       (x  hash    id -> record that cannot be read; only `verify` writes it)
 --
 -- ARGV  1 server, 2 number of the request, 3 version known, 4 now ('' = Redis' own clock, '~' and a
 --       number = that too, and it shows about this by now),

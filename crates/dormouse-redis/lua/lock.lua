@@ -74,12 +74,21 @@ do
         return answer(DONE, lock), true
     end
 
-    verbs.renew = function(at)
+    -- The lock of this name and owner, or the answer to who does not hold it.
+    local function own_lock(at)
         local lock = held_lock(ARGV[at])
         if not lock then
-            return answer(GONE), false
+            return nil, answer(GONE)
         elseif lock.owner ~= ARGV[at + 1] then
-            return answer(LOST, lock), false
+            return nil, answer(LOST, lock)
+        end
+        return lock
+    end
+
+    verbs.renew = function(at)
+        local lock, refused = own_lock(at)
+        if not lock then
+            return refused, false
         end
         lock.ttl = tonumber(ARGV[at + 2]) or lock.ttl
         local before_ms = lock.expires_at
@@ -92,11 +101,9 @@ do
     end
 
     verbs.unlock = function(at)
-        local lock = held_lock(ARGV[at])
+        local lock, refused = own_lock(at)
         if not lock then
-            return answer(GONE), false
-        elseif lock.owner ~= ARGV[at + 1] then
-            return answer(LOST, lock), false
+            return refused, false
         end
         lock.depth = lock.depth - 1
         if lock.depth > 0 then

@@ -4,7 +4,11 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use dormouse_core::time::Now;
 use tokio::sync::watch;
+
+/// For checks, which ask whether a time is within its limits: when it is, the scripts know.
+pub(crate) const ANY_TIME: Now = Now { steady_ms: 0, wall_ms: 0, fraction: false };
 
 /// The present by our own clock, which measures how long people wait.
 pub(crate) fn instant() -> Instant {
@@ -80,6 +84,14 @@ impl Clock {
                 now_ms + u64::try_from(at.elapsed().as_millis()).unwrap_or(u64::MAX)
             }),
             Clock::Manual(clock) => clock.now_ms(),
+        }
+    }
+
+    /// Ends when so much time has passed.
+    pub(crate) async fn pass(&self, ms: u64) {
+        match self {
+            Clock::Redis(_) => tokio::time::sleep(Duration::from_millis(ms)).await,
+            Clock::Manual(clock) => clock.until(clock.now_ms() + ms).await,
         }
     }
 

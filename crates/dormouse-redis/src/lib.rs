@@ -10,7 +10,6 @@ mod desk;
 mod fault;
 mod inbox;
 mod keys;
-mod limits;
 mod link;
 mod partition;
 mod run;

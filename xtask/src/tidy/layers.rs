@@ -10,8 +10,10 @@ const CLOCK_READS: &[&str] = &["SystemTime::now", "Instant::now", "clock_gettime
 /// choose it. Tests and benchmarks may always.
 const CLOCK_READERS: &[(&str, &str)] = &[
     ("crates/dormouse-disk/src/clock.rs", "the one place the engine takes its time from"),
-    ("crates/dormouse-redis/src/link/clock.rs", "measures how long calls are under way"),
-    ("crates/dormouse-redis/src/clock.rs", "carries on what Redis' clock showed"),
+    (
+        "crates/dormouse-redis/src/clock.rs",
+        "carries on what Redis' clock showed, measures patience",
+    ),
     ("crates/dormouse-redis/src/desk/mod.rs", "ends with patience; numbers grow over restarts"),
     ("crates/dormouse-server/src/http/clock.rs", "defaults that mean now: of forecasts, of names"),
     ("crates/dormouse-server/src/http/wire.rs", "closes connections that are slow"),

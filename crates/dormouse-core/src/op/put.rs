@@ -8,7 +8,7 @@ use crate::backoff::Backoff;
 use crate::command::Reply;
 use crate::error::Error;
 use crate::fact::Fact;
-use crate::job::{BodyKind, Content, Job, JobId, Progress, State};
+use crate::job::{BodyKind, Content, Job, JobId, Progress, State, content_bytes};
 use crate::limits::{ATTEMPTS_MAX_DEFAULT, PRIORITY_DEFAULT, TTL_MS_MAX, TTR_MS_DEFAULT};
 use crate::machine::{Machine, Origin, Output, Ruled, Taker, granted};
 use crate::op::check;
@@ -83,6 +83,11 @@ impl Put {
             key_ttl_ms: None,
             headers: None,
         }
+    }
+
+    /// What the job costs against byte limits: body, key and headers.
+    pub fn bytes(&self) -> u64 {
+        content_bytes(&self.body, self.key.as_ref(), self.headers.as_deref())
     }
 
     /// Checks all limits; gives when the job is due.

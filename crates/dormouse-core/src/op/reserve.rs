@@ -11,10 +11,9 @@ use crate::backend::Ticket;
 use crate::command::Reply;
 use crate::error::Error;
 use crate::fact::{Cause, Fact, Whereto};
-use crate::job::{BodyKind, JobId, Token};
+use crate::job::{BodyKind, JobId, Token, content_bytes};
 use crate::limits::{
-    BODY_BYTES_MAX, HEADERS_BYTES_MAX, KEY_BYTES_MAX, REPLY_BYTES_MAX, RESERVE_MAX,
-    RESERVE_TOPICS_MAX, TICK_MAX, WAIT_MS_MAX,
+    JOB_BYTES_MAX, REPLY_BYTES_MAX, RESERVE_MAX, RESERVE_TOPICS_MAX, TICK_MAX, WAIT_MS_MAX,
 };
 use crate::machine::{Machine, Origin, Output, ReserveTerms, Ruled, When};
 use crate::op::{SessionId, check};
@@ -98,8 +97,12 @@ pub struct LeasedJob {
     pub body_kind: BodyKind,
 }
 
-/// Bytes of the largest job there can be: a reply stops where one more might not fit.
-const JOB_BYTES_MAX: u64 = (BODY_BYTES_MAX + KEY_BYTES_MAX + HEADERS_BYTES_MAX) as u64;
+impl LeasedJob {
+    /// What the job costs against byte limits: body, key and headers.
+    pub fn bytes(&self) -> u64 {
+        content_bytes(&self.body, self.key.as_ref(), self.headers.as_deref())
+    }
+}
 
 impl<T: Timeline> Machine<T> {
     /// Answers at once, or lets the request wait.

@@ -11,11 +11,11 @@ use std::time::Instant;
 use redis::{Pipeline, Value};
 use tokio::sync::{mpsc, oneshot};
 
-use super::clock;
 use super::node::{Commands, checked, exchange};
 use super::script::Landed;
 use super::verdict::Verdict;
 use super::wire::Wire;
+use crate::clock;
 
 /// Scripts in one write; more would hold up the node for others.
 const CONVOY_MAX: usize = 64;
@@ -87,7 +87,7 @@ async fn travel(wire: &Arc<Wire>, wait_ms: u64, convoy: &mut Vec<Member>) {
 }
 
 fn answer_all(convoy: &mut Vec<Member>, mut replies: Vec<Value>, sent_at: Instant) {
-    let landed_at = clock::now();
+    let landed_at = clock::instant();
     let waited = count_of(replies.pop());
     let mut replies = replies.into_iter();
     for member in convoy.drain(..) {

@@ -5,7 +5,6 @@
 //! there is one cure for nearly all trouble: send it again, to wherever the slot is now.
 
 mod check;
-mod clock;
 mod convoy;
 mod ear;
 mod ears;

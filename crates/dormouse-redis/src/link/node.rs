@@ -6,7 +6,6 @@ use std::time::Instant;
 
 use redis::{Cmd, Pipeline, RedisError, ServerError, Value};
 
-use super::clock;
 use super::convoy::Convoy;
 use super::meters::Meters;
 use super::opener::Opener;
@@ -14,6 +13,7 @@ use super::script::{Call, Landed, Script};
 use super::seeds::Address;
 use super::verdict::Verdict;
 use super::wire::Wire;
+use crate::clock;
 
 /// A node of a cluster, or the stand-alone server.
 pub(super) struct Node {
@@ -63,7 +63,7 @@ impl Node {
         let (mut replies, sent_at) = exchange(&self.calls, &pipeline).await?;
         let value = replies.pop().ok_or(Verdict::Again)?;
         let value = checked(value).map_err(|error| Verdict::of_reply(&error))?;
-        Ok(Landed { value, sent_at, landed_at: clock::now(), replicas: u64::MAX })
+        Ok(Landed { value, sent_at, landed_at: clock::instant(), replicas: u64::MAX })
     }
 
     /// Teaches this node a script.
@@ -125,7 +125,7 @@ pub(super) async fn exchange(
     pipeline: &Pipeline,
 ) -> Result<(Vec<Value>, Instant), Verdict> {
     let mut line = wire.line().await.map_err(|error| Verdict::of_failure(&error))?;
-    let sent_at = clock::now();
+    let sent_at = clock::instant();
     match line.connection.send_packed_commands(pipeline, 0, pipeline.len()).await {
         Ok(replies) if replies.len() == pipeline.len() => Ok((replies, sent_at)),
         Ok(_) => {

@@ -7,10 +7,10 @@ use redis::aio::MultiplexedConnection;
 use redis::{ErrorKind, RedisError};
 use tokio::sync::watch;
 
-use super::clock;
 use super::meters::{Meters, count};
 use super::opener::Opener;
 use super::seeds::Address;
+use crate::clock;
 
 /// After a failure nobody tries for this long: a thousand callers are one to a dead node.
 const REOPEN_PAUSE: Duration = Duration::from_millis(50);
@@ -59,7 +59,9 @@ impl Wire {
             let mut inside = self.lock();
             match &inside.state {
                 State::Open(line) => return Ok(line.clone()),
-                State::Failed(error, until) if clock::now() < *until => return Err(error.clone()),
+                State::Failed(error, until) if clock::instant() < *until => {
+                    return Err(error.clone());
+                }
                 State::Opening(opening) => opening.clone(),
                 State::Closed | State::Failed(..) => {
                     let opening = self.start_opening();
@@ -116,7 +118,7 @@ impl Wire {
                 inside.state = State::Open(line.clone());
             }
             Err(error) => {
-                inside.state = State::Failed(error.clone(), clock::now() + REOPEN_PAUSE);
+                inside.state = State::Failed(error.clone(), clock::instant() + REOPEN_PAUSE);
             }
         }
         outcome

@@ -58,8 +58,8 @@ impl Partition {
 
     /// Adds looks for the demands, first come, first served.
     fn claim(&self, flight: &mut Flight) {
-        let queue = self.queue.borrow();
-        let held = |batch: BatchNo| queue.iter().any(|queued| queued.batch == batch);
+        let held: HashSet<BatchNo> =
+            self.queue.borrow().iter().map(|queued| queued.batch).collect();
         self.look.set(false);
         self.blocked.set(false);
         let mut demands = self.demands.borrow_mut();
@@ -88,7 +88,7 @@ impl Partition {
                 continue;
             }
             // What came before it in its batch is still in line.
-            if held(demand.batch) {
+            if held.contains(&demand.batch) {
                 self.look.set(true);
                 continue;
             }

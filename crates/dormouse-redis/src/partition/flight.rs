@@ -5,12 +5,12 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use dormouse_core::error::Error;
+use dormouse_core::limits::REDIS_PRIORITIES_MAX;
 
 use super::Partition;
 use super::ask::{Ask, Weight};
 use super::demand::Demand;
 use crate::keys;
-use crate::limits::PRIORITIES_MAX;
 use crate::link::Call;
 use crate::verb::put::Limits;
 use crate::verb::reserve::Look;
@@ -119,7 +119,7 @@ impl Flight {
             return None;
         }
         let mut dropped = Vec::new();
-        if wanted.priorities.len() > PRIORITIES_MAX {
+        if wanted.priorities.len() > REDIS_PRIORITIES_MAX {
             let needed: HashSet<u32> = self.asks.iter().flat_map(Ask::priorities).collect();
             dropped = present.priorities.clone();
             dropped.retain(|priority| !needed.contains(priority));
@@ -150,9 +150,10 @@ impl Flight {
             Some((config, dropped)) => (Some(config), dropped),
         };
         let using = config.as_ref().unwrap_or(&present);
-        if using.priorities.len() > PRIORITIES_MAX {
+        if using.priorities.len() > REDIS_PRIORITIES_MAX {
             return Err(Error::invalid(format!(
-                "the topic would have {} priorities in use; on Redis use at most {PRIORITIES_MAX}",
+                "the topic would have {} priorities in use; on Redis use at most \
+                 {REDIS_PRIORITIES_MAX}",
                 using.priorities.len()
             )));
         }

@@ -283,7 +283,7 @@ impl Landing<'_> {
         settings: &dormouse_core::topic::Settings,
     ) -> Result<Result<PutReply, Error>, Error> {
         let topic = &put.topic;
-        let reply = put::read(from, topic, put::content_bytes(put), settings)?;
+        let reply = put::read(from, topic, put.bytes(), settings)?;
         if let Ok(reply) = &reply
             && matches!(reply.state, Some(State::Delayed | State::Ready))
         {

@@ -11,10 +11,10 @@ use dormouse_core::op::{
     Cancel, Changed, Ended, Kill, KillTarget, Reschedule, ReserveId, Target, check,
 };
 use dormouse_core::refusal::{does_not_fit, no_job, no_session};
-use dormouse_core::time::Now;
 
 use super::put::fill;
 use super::{Asked, Scatter, ask_other, places, reply};
+use crate::clock::ANY_TIME;
 use crate::desk::Desk;
 use crate::partition::{BatchNo, Effect, Partition};
 use crate::tell::What;
@@ -24,8 +24,6 @@ use crate::verb::{cancel, get, kill, reschedule, reserve_id, revive};
 const ITEMS_MAX: usize = 32;
 /// Jobs that are looked at at once.
 const LOOKS_MAX: usize = 128;
-
-const ANY_TIME: Now = Now { steady_ms: 0, wall_ms: 0, fraction: false };
 
 /// The partition of a job, if it is in any that is known.
 fn partition_of(desk: &Desk, target: &Target) -> Option<Rc<Partition>> {

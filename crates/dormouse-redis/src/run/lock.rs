@@ -7,13 +7,12 @@ use bytes::Bytes;
 use dormouse_core::backend::{Answer, Ticket};
 use dormouse_core::command::Reply;
 use dormouse_core::error::Error;
-use dormouse_core::limits::{LOCKS_MAX, WAITERS_MAX};
+use dormouse_core::limits::{LOCKS_MAX, REDIS_LOCK_PARTITIONS, WAITERS_MAX};
 use dormouse_core::op::{Lock, RenewLock, Unlock};
 use dormouse_core::refusal::{lock_free, lock_held, too_many_locks, too_many_wait};
 
 use super::ask_other;
 use crate::desk::Desk;
-use crate::limits::LOCK_PARTITIONS;
 use crate::partition::demand::Demand;
 use crate::partition::{BatchNo, Effect, Partition};
 use crate::verb::lock::{self, Came};
@@ -30,7 +29,7 @@ async fn ask(partition: &Partition, batch: BatchNo, op: Op) -> Result<Came, Erro
 pub(super) async fn lock(desk: &Rc<Desk>, batch: BatchNo, ticket: Ticket, lock: Lock) -> Answer {
     let (ttl_ms, wait_ms) = lock.check()?;
     let partition = desk.lock_partition(&lock.name);
-    let most = (LOCKS_MAX as u64).div_ceil(u64::from(LOCK_PARTITIONS));
+    let most = (LOCKS_MAX as u64).div_ceil(u64::from(REDIS_LOCK_PARTITIONS));
     let try_once = |waits| {
         let op = lock::op(&lock.name, &lock.owner, ttl_ms, most, waits);
         ask(&partition, batch, op)
@@ -68,7 +67,7 @@ pub(super) async fn lock(desk: &Rc<Desk>, batch: BatchNo, ticket: Ticket, lock: 
     let end = async {
         tokio::select! {
             _ = waiting.ended() => {}
-            () = wait_is_over(desk, wait_ms) => {}
+            () = desk.shared.clock.pass(wait_ms) => {}
         }
     };
     if let Some(came) = wait.granted(end).await? {
@@ -95,14 +94,6 @@ async fn holder(partition: &Partition, batch: BatchNo, lock: &Lock) -> Result<By
     let op = lock::op_holder(&lock.name);
     let raw = ask_other(partition, batch, Effect::Look, op).await?;
     Ok(lock::read_holder(&Reader::new(&raw.answer)))
-}
-
-async fn wait_is_over(desk: &Desk, wait_ms: u64) {
-    let clock = &desk.shared.clock;
-    match clock.told() {
-        Some(now_ms) => clock.until(now_ms + wait_ms).await,
-        None => tokio::time::sleep(Duration::from_millis(wait_ms)).await,
-    }
 }
 
 /// A lock request that waits.

@@ -6,15 +6,12 @@ use dormouse_core::backend::Answer;
 use dormouse_core::command::Reply;
 use dormouse_core::error::Error;
 use dormouse_core::op::{Put, check};
-use dormouse_core::time::Now;
 
 use super::{Scatter, places, reply};
+use crate::clock::ANY_TIME;
 use crate::desk::Desk;
 use crate::partition::{Ask, BatchNo, FLIGHT_BYTES_MAX, FLIGHT_JOBS_MAX};
 use crate::verb::put;
-
-/// Redis' clock says when a job is due; for checks any will do.
-const ANY_TIME: Now = Now { steady_ms: 0, wall_ms: 0, fraction: false };
 
 /// Whether a put is within all limits.
 pub(crate) fn is_good(put: &Put) -> bool {

@@ -2,15 +2,12 @@
 //! first that are known to have what is to be given next.
 
 use std::rc::Rc;
-use std::time::Duration;
 
 use dormouse_core::backend::{Answer, Ticket};
 use dormouse_core::command::Reply;
 use dormouse_core::error::Error;
 use dormouse_core::job::Token;
-use dormouse_core::limits::{
-    BODY_BYTES_MAX, HEADERS_BYTES_MAX, KEY_BYTES_MAX, REPLY_BYTES_MAX, WAITERS_MAX,
-};
+use dormouse_core::limits::{JOB_BYTES_MAX, REPLY_BYTES_MAX, WAITERS_MAX};
 use dormouse_core::op::{LeasedJob, Reserve, SessionId};
 use dormouse_core::refusal::{no_session, too_many_wait};
 
@@ -21,9 +18,6 @@ use crate::desk::Desk;
 use crate::partition::demand::Demand;
 use crate::partition::{Ask, BatchNo, FLIGHT_JOBS_MAX, PATIENCE, Partition, silent};
 use crate::verb::reserve::{Look, Rank};
-
-/// Bytes of the largest job there can be: a reply stops where one more might not fit.
-const JOB_BYTES_MAX: u64 = (BODY_BYTES_MAX + KEY_BYTES_MAX + HEADERS_BYTES_MAX) as u64;
 
 pub(super) async fn reserve(
     desk: &Rc<Desk>,
@@ -55,15 +49,6 @@ fn is_one_topic(partitions: &[Rc<Partition>]) -> bool {
         [one, other] => one.topic == other.topic,
         _ => true,
     })
-}
-
-/// What a job counts for against the size of a reply.
-fn job_bytes(job: &LeasedJob) -> u64 {
-    let headers = job
-        .headers
-        .as_ref()
-        .map_or(0, |headers| headers.iter().map(|(name, value)| name.len() + value.len()).sum());
-    (job.body.len() + job.key.as_ref().map_or(0, bytes::Bytes::len) + headers) as u64
 }
 
 /// What a reserve knows of a partition that it asks.
@@ -160,7 +145,7 @@ impl Wait<'_> {
                     None => Known::Empty,
                 };
             }
-            room = room.saturating_sub(seen.jobs.iter().map(job_bytes).sum());
+            room = room.saturating_sub(seen.jobs.iter().map(LeasedJob::bytes).sum());
             jobs.extend(seen.jobs);
         }
         Ok(jobs)
@@ -211,7 +196,7 @@ impl Wait<'_> {
         if self.wait_ms == 0 {
             return demand.ended().await;
         }
-        let over = self.wait_is_over();
+        let over = self.desk.shared.clock.pass(self.wait_ms);
         let listen = async {
             // All are asked first: one node that is away must not keep the others unheard.
             partitions.iter().for_each(|partition| partition.subscribe());
@@ -242,14 +227,6 @@ impl Wait<'_> {
         demand.end();
         let _nothing = demand.ended().await;
         self.collect(self.desk.shared.next_batch(), partitions).await
-    }
-
-    async fn wait_is_over(&self) {
-        let clock = &self.desk.shared.clock;
-        match clock.told() {
-            Some(now_ms) => clock.until(now_ms + self.wait_ms).await,
-            None => tokio::time::sleep(Duration::from_millis(self.wait_ms)).await,
-        }
     }
 
     /// Leases of a session that ended meanwhile are given back.

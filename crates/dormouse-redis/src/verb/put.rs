@@ -6,14 +6,11 @@ use dormouse_core::job::{JobId, State};
 use dormouse_core::limits::PRIORITY_DEFAULT;
 use dormouse_core::op::{OnConflict, Put, PutOutcome, PutReply};
 use dormouse_core::refusal::{bytes_full, jobs_full, key_held, key_taken};
-use dormouse_core::time::Now;
 use dormouse_core::topic::{Settings, TopicName};
 
+use crate::clock::ANY_TIME;
 use crate::fault::no_memory;
 use crate::wire::{Op, Reader, Writer, record, strange};
-
-/// Redis stores put_at itself, so the content needs no clock.
-const NO_TIME: Now = Now { steady_ms: 0, wall_ms: 0, fraction: false };
 
 /// The limits of a partition: its share of the topic's.
 #[derive(Clone, Copy, Debug, Default)]
@@ -45,7 +42,7 @@ pub(crate) fn op<'a>(
         write_meta(&mut to, put);
         args.push(to.u8(mode(put.on_conflict)).take());
         args.push(put.key.clone().unwrap_or_default());
-        args.push(record::encode(&put.clone().content(Some(settings), NO_TIME), priority(put)));
+        args.push(record::encode(&put.clone().content(Some(settings), ANY_TIME), priority(put)));
     }
     Op::new("put", args)
 }
@@ -56,8 +53,8 @@ fn plain_op<'a>(puts: impl Iterator<Item = &'a Put>, settings: &Settings) -> Op 
     let (mut metas, mut bytes) = (Writer::default(), 0);
     for put in puts {
         write_meta(&mut metas, put);
-        bytes += content_bytes(put);
-        args.push(record::encode(&put.clone().content(Some(settings), NO_TIME), priority(put)));
+        bytes += put.bytes();
+        args.push(record::encode(&put.clone().content(Some(settings), ANY_TIME), priority(put)));
     }
     args[0] = Bytes::from(bytes.to_string());
     args[1] = metas.take();
@@ -122,15 +119,6 @@ pub(crate) fn state(number: u8) -> Result<Option<State>, Error> {
         255 => return Ok(None),
         _ => return Err(strange("a job has no such state")),
     }))
-}
-
-/// What the job costs against byte limits: body, key and headers.
-pub(crate) fn content_bytes(put: &Put) -> u64 {
-    let headers = put
-        .headers
-        .as_ref()
-        .map_or(0, |headers| headers.iter().map(|(name, value)| name.len() + value.len()).sum());
-    (put.body.len() + put.key.as_ref().map_or(0, Bytes::len) + headers) as u64
 }
 
 /// What counts for the limit of a flight: the bytes that it carries.

@@ -22,12 +22,12 @@ mod strays;
 use std::sync::Arc;
 
 use dormouse_core::error::Error;
+use dormouse_core::limits::REDIS_CLUSTER_PARTITIONS;
 use tokio::sync::mpsc;
 
 pub use kind::Kind;
 pub use report::{Outcome, Problem, VerifyReport};
 
-use crate::limits::CLUSTER_PARTITIONS;
 use crate::link::{Link, Script};
 
 /// How to verify.
@@ -97,7 +97,7 @@ impl Tools {
 
     /// Partitions of a topic of which nothing tells how many it had.
     fn usual_partitions(&self) -> u16 {
-        if self.link.is_cluster() { CLUSTER_PARTITIONS } else { 1 }
+        if self.link.is_cluster() { REDIS_CLUSTER_PARTITIONS } else { 1 }
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use dormouse_core::error::Error;
+use dormouse_core::limits::REDIS_PARTITIONS_MAX;
 
 use super::Work;
 use super::ask::{Failure, number};
@@ -13,7 +14,6 @@ use super::register::Topics;
 use super::report::Outcome;
 use super::seen::Seen;
 use crate::keys::topic_tag;
-use crate::limits::PARTITIONS_MAX;
 
 impl Work {
     /// True = the register has changed.
@@ -50,7 +50,7 @@ impl Work {
         indexes: &BTreeSet<u16>,
     ) -> Result<bool, Error> {
         let Some(&last) = indexes.last() else { return Ok(false) };
-        if last >= PARTITIONS_MAX {
+        if last >= REDIS_PARTITIONS_MAX {
             return Ok(false);
         }
         let partitions = u64::from((last + 1).max(self.tools.usual_partitions()));

@@ -3,14 +3,14 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
+use dormouse_core::limits::{REDIS_PARTITIONS_MAX, REDIS_REPLICAS_MAX};
 use dormouse_disk::engine::Durability;
 use dormouse_redis::Level;
 use tracing::level_filters::LevelFilter;
 
 use super::raw::{Raw, one_of};
 use super::settings::{
-    BackendKind, CONNECTIONS_MAX, DRAIN_MS_MAX, REDIS_PARTITIONS_MAX, REDIS_REPLICAS_MAX,
-    RELAXED_MS_MAX, STORE_BYTES, Settings,
+    BackendKind, CONNECTIONS_MAX, DRAIN_MS_MAX, RELAXED_MS_MAX, STORE_BYTES, Settings,
 };
 
 /// One option.
@@ -204,7 +204,7 @@ pub(super) const KEYS: &[Key] = &[
         more: &["The topics that are there keep what they have."],
         set: |settings, raw| {
             // Bounded far below what any u16 holds.
-            let number = raw.number(1, REDIS_PARTITIONS_MAX)?;
+            let number = raw.number(1, REDIS_PARTITIONS_MAX.into())?;
             settings.redis_partitions = Some(number as u16);
             Ok(())
         },

@@ -17,10 +17,6 @@ pub(super) const RELAXED_MS_MAX: u64 = 60_000;
 pub(super) const CONNECTIONS_MAX: u64 = 1_000_000;
 /// Smallest and largest memtable and segment of a store.
 pub(super) const STORE_BYTES: (u64, u64) = (16 << 10, 1 << 30);
-/// Replicas that a level may ask for.
-pub(super) const REDIS_REPLICAS_MAX: u32 = 16;
-/// Partitions a topic may have.
-pub(super) const REDIS_PARTITIONS_MAX: u64 = 256;
 /// Longest span a stop may take.
 pub(super) const DRAIN_MS_MAX: u64 = 3_600_000;
 
