@@ -15,8 +15,13 @@ pub struct Ticket(pub u64);
 impl Ticket {
     /// A ticket nobody has.
     pub fn next() -> Ticket {
+        Ticket::row(1)
+    }
+
+    /// The first of so many in a row that nobody has.
+    pub fn row(count: usize) -> Ticket {
         static NEXT: AtomicU64 = AtomicU64::new(1);
-        Ticket(NEXT.fetch_add(1, Ordering::Relaxed))
+        Ticket(NEXT.fetch_add(count as u64, Ordering::Relaxed))
     }
 }
 

@@ -127,3 +127,17 @@ pub const EVENTS_KEPT: usize = 16_384;
 pub const EVENT_STREAMS_MAX: usize = 100;
 /// Topics with figures of their own in the metrics; the others are added up.
 pub const METRICS_TOPICS_MAX: usize = 200;
+
+// Of the protocols of pipelined commands.
+
+/// Bytes of commands that one connection's turn takes; a single command may be larger.
+pub const TURN_BYTES_MAX: usize = 256 << 10;
+/// Bytes of commands that have come and are not read yet, of all connections; beyond it those that
+/// add most are closed.
+pub const INPUTS_BYTES_MAX: usize = 64 << 20;
+/// Bytes of commands that a connection may hold without asking whether there is room.
+pub const INPUT_FREE_BYTES: usize = 4 << 10;
+/// Time for the rest of a command, besides what its size gives it.
+pub const COMMAND_MS_MAX: u64 = 10_000;
+/// Bytes of answers that are gathered before they are sent.
+pub const OUTPUT_BYTES: usize = 64 << 10;

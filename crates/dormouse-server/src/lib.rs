@@ -8,10 +8,13 @@
 
 pub mod access;
 mod backup;
+mod budget;
 mod desk;
 mod events;
+mod gate;
 mod http;
 mod metrics;
+mod pipeline;
 mod server;
 
 pub use backup::{Backup, MakeBackup};

@@ -12,6 +12,7 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use crate::access::Access;
 use crate::backup::MakeBackup;
 use crate::desk::Desk;
+use crate::gate::Gate;
 use crate::http::{self, App, HostGuard, Listening};
 use crate::metrics::Metrics;
 
@@ -79,6 +80,14 @@ impl Server {
         let (aborting, aborts) = watch::channel(false);
         let (alive, ended) = mpsc::channel(1);
         let desk = Desk::new(backend, stops.clone());
+        let metrics = Arc::new(Metrics::default());
+        let gate = Gate {
+            room: Arc::new(Semaphore::new(options.connections_max)),
+            metrics: Arc::clone(&metrics),
+            stopping: stops,
+            aborting: aborts,
+            alive,
+        };
         let kept = desk.clone();
         let backup = options.backup.map(Arc::from);
         let mut http = None;
@@ -86,18 +95,10 @@ impl Server {
             let listener = listen(addr).await?;
             let bound = listener.local_addr().unwrap_or(addr);
             let guard = HostGuard::new(options.access.clone(), &options.hosts, bound.ip());
-            let metrics = Arc::new(Metrics::default());
             let app = App::new(desk, options.access, metrics, backup, guard);
             #[cfg(feature = "tls")]
             let app = app.with_tls(options.tls);
-            let listening = Listening {
-                router: http::router(app.clone()),
-                app,
-                room: Arc::new(Semaphore::new(options.connections_max)),
-                stopping: stops,
-                aborting: aborts,
-                alive,
-            };
+            let listening = Listening { router: http::router(app.clone()), app, gate };
             tokio::spawn(listening.run(listener));
             http = Some(bound);
         }

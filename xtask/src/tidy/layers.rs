@@ -18,6 +18,7 @@ const CLOCK_READERS: &[(&str, &str)] = &[
     ("crates/dormouse-server/src/http/clock.rs", "defaults that mean now: of forecasts, of names"),
     ("crates/dormouse-server/src/http/wire.rs", "closes connections that are slow"),
     ("crates/dormouse-server/src/metrics/stopwatch.rs", "measures requests"),
+    ("crates/dormouse-server/src/pipeline/input.rs", "closes connections that are slow"),
     ("crates/dormouse/", "a worker renews leases on its own side of the door"),
     ("crates/dormouse-bench/", "measures"),
     ("crates/dormouse-check/", "rigs of real processes wait for real time"),

@@ -4,6 +4,7 @@
 //! the caller may do. Only hashes are kept, so a leaked configuration opens nothing. Looking up a
 //! hash needs no constant time: to learn a hash byte by byte does not help to find its token.
 
+mod jobs;
 mod scope;
 mod verb;
 
@@ -15,6 +16,7 @@ use dormouse_core::error::{Code, Error};
 use dormouse_core::topic::TopicName;
 use sha2::{Digest, Sha256};
 
+pub(crate) use jobs::veil;
 pub use scope::{Scope, ScopeError};
 use verb::Verbs;
 pub use verb::{UnknownVerb, Verb};

@@ -28,6 +28,8 @@ struct Slot {
 }
 
 struct State {
+    /// The first item's ticket; the others follow in a row.
+    first: Ticket,
     items: Vec<Item>,
     missing: usize,
     waker: Option<Waker>,
@@ -36,7 +38,6 @@ struct State {
 }
 
 struct Item {
-    ticket: Ticket,
     /// It may wait in the backend.
     waits: bool,
     /// How to give back a lock that was granted.
@@ -47,17 +48,18 @@ struct Item {
 impl Asked {
     pub(super) fn send(desk: &Desk, commands: Vec<Command>) -> Result<Asked, Error> {
         let items: Vec<Item> = commands.iter().map(Item::new).collect();
-        let tickets = items.iter().map(|item| item.ticket);
+        let first = Ticket::row(items.len());
+        let tickets = (first.0..).map(Ticket);
         let requests =
             tickets.zip(commands).map(|(ticket, command)| Request { ticket, command }).collect();
-        let state = State { missing: items.len(), items, waker: None, abandoned: false };
+        let state = State { first, missing: items.len(), items, waker: None, abandoned: false };
         let slot = Arc::new(Slot { desk: desk.clone(), state: Mutex::new(state) });
         desk.backend.submit(requests, Arc::clone(&slot) as Arc<dyn Sink>)?;
         Ok(Asked { desk: desk.clone(), slot, withdrawn: false })
     }
 
     /// Answers what waits with nothing; the answers still have to be awaited.
-    pub(super) fn withdraw(&mut self) {
+    pub(crate) fn withdraw(&mut self) {
         if mem::replace(&mut self.withdrawn, true) {
             return;
         }
@@ -100,25 +102,16 @@ impl Slot {
 
 impl State {
     fn waiting(&self) -> Vec<Command> {
-        let unanswered = self.items.iter().filter(|item| item.waits && item.answer.is_none());
-        unanswered.map(|item| Command::Withdraw(item.ticket)).collect()
+        let tickets = (self.first.0..).map(Ticket).zip(&self.items);
+        let unanswered = tickets.filter(|(_, item)| item.waits && item.answer.is_none());
+        unanswered.map(|(ticket, _)| Command::Withdraw(ticket)).collect()
     }
 }
 
 impl Item {
     fn new(command: &Command) -> Item {
-        let unlock = match command {
-            Command::Lock(lock) => {
-                Some(Unlock { name: lock.name.clone(), owner: lock.owner.clone() })
-            }
-            _ => None,
-        };
-        let waits = match command {
-            Command::Reserve(reserve) => reserve.wait_ms > 0,
-            Command::Lock(lock) => lock.wait_ms > 0,
-            _ => false,
-        };
-        Item { ticket: Ticket::next(), waits, unlock, answer: None }
+        let (waits, unlock) = (may_wait(command), unlock_of(command));
+        Item { waits, unlock, answer: None }
     }
 
     /// What gives back the grant that nobody will read.
@@ -134,9 +127,8 @@ impl Sink for Slot {
         let mut refused = Vec::new();
         for (ticket, answer) in answers.drain(..) {
             let state = &mut *state;
-            let Some(item) = state.items.iter_mut().find(|item| item.ticket == ticket) else {
-                continue;
-            };
+            let index = usize::try_from(ticket.0.wrapping_sub(state.first.0)).ok();
+            let Some(item) = index.and_then(|index| state.items.get_mut(index)) else { continue };
             if item.answer.is_none() {
                 state.missing -= 1;
             }
@@ -151,5 +143,22 @@ impl Sink for Slot {
             waker.wake();
         }
         give_back(&self.desk, refused);
+    }
+}
+
+/// Whether a command may wait in the backend.
+pub(crate) fn may_wait(command: &Command) -> bool {
+    match command {
+        Command::Reserve(reserve) => reserve.wait_ms > 0,
+        Command::Lock(lock) => lock.wait_ms > 0,
+        _ => false,
+    }
+}
+
+/// How to give back what a lock grants.
+pub(crate) fn unlock_of(command: &Command) -> Option<Unlock> {
+    match command {
+        Command::Lock(lock) => Some(Unlock { name: lock.name.clone(), owner: lock.owner.clone() }),
+        _ => None,
     }
 }

@@ -13,7 +13,7 @@ use dormouse_core::command::{Command, Reply};
 use dormouse_core::error::Error;
 use tokio::sync::watch;
 
-pub(crate) use asked::Asked;
+pub(crate) use asked::{Asked, may_wait, unlock_of};
 pub(crate) use custody::Custody;
 
 /// The door to a backend. Cheap to clone.
@@ -74,10 +74,20 @@ impl Desk {
         *self.stopping.borrow()
     }
 
+    /// Turns true when the server goes down.
+    pub(crate) fn stop_signal(&self) -> watch::Receiver<bool> {
+        self.stopping.clone()
+    }
+
     /// Resolves when the server goes down.
     pub(crate) async fn stopping(&self) {
         // An error means that the server is gone already.
         let _ = self.stopping.clone().wait_for(|&stopping| stopping).await;
+    }
+
+    /// Sends commands whose answers interest nobody.
+    pub(crate) fn tell(&self, commands: Vec<Command>) {
+        custody::give_back(self, commands);
     }
 
     /// The backend itself.
@@ -87,7 +97,7 @@ impl Desk {
 }
 
 /// A backend that answers less than it was asked breaks its promise; nobody may hang or panic.
-fn lost() -> Error {
+pub(crate) fn lost() -> Error {
     Error::unavailable("the backend gave no answer; ask again")
 }
 

@@ -3,8 +3,7 @@
 use std::collections::BTreeSet;
 
 use axum::extract::FromRequestParts;
-use dormouse_core::command::{Command, Reply};
-use dormouse_core::error::{Code, Error};
+use dormouse_core::error::Error;
 use dormouse_core::job::JobId;
 use dormouse_core::op::Target;
 use hyper::header::AUTHORIZATION;
@@ -13,7 +12,6 @@ use hyper::http::request::Parts;
 use super::App;
 use super::problem::Problem;
 use crate::access::{Grant, Verb};
-use crate::desk::unexpected;
 
 /// A caller whose token is known, or anybody where no token is configured.
 pub(crate) struct Caller {
@@ -49,41 +47,14 @@ impl Caller {
         &self.grant
     }
 
-    /// May they do this with these jobs, whose topics only the backend knows? Gives those that are
-    /// not there: they may come to be before the next command, in a topic nobody asked about, so
-    /// who is limited to some topics must not name them again.
+    /// As [`Grant::check_jobs`].
     pub(crate) async fn check_jobs(
         &self,
         app: &App,
         verb: Verb,
         ids: impl Iterator<Item = JobId>,
     ) -> Result<BTreeSet<JobId>, Error> {
-        let mut absent = BTreeSet::new();
-        if self.grant.covers_all(verb) {
-            return Ok(absent);
-        }
-        if !self.grant.may_somewhere(verb) {
-            return self.grant.check_verb(verb).map(|()| absent);
-        }
-        let mut unknown: Vec<JobId> = ids.collect();
-        while !unknown.is_empty() {
-            let targets = unknown.iter().copied().map(Target::Id).collect();
-            let Reply::Views(views) = app.desk.ask(Command::Get(targets)).await? else {
-                return Err(unexpected(&Reply::Done));
-            };
-            let mut later = Vec::new();
-            for (id, view) in unknown.into_iter().zip(views) {
-                match view {
-                    Ok(view) => self.check(verb, view.topic.as_str())?,
-                    Err(error) if error.code == Code::NotFound => drop(absent.insert(id)),
-                    // It did not fit into this reply: the next one begins with it.
-                    Err(error) if error.code == Code::TooLarge => later.push(id),
-                    Err(error) => return Err(error),
-                }
-            }
-            unknown = later;
-        }
-        Ok(absent)
+        self.grant.check_jobs(&app.desk, verb, ids).await
     }
 
     /// May they do this with this job?

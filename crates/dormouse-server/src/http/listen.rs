@@ -1,7 +1,6 @@
-//! The accept loop: bounded connections, each with its own socket watch, one way to stop.
+//! HTTP on a connection: hyper over a socket that watches its client.
 
 use std::convert::Infallible;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,79 +15,39 @@ use hyper::{Method, Request};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, mpsc, watch};
 use tower::ServiceExt;
 
 use super::App;
 use super::outgoing::send_off;
 use super::peer::Peer;
 use super::wire::{Line, Patience, Wire};
+use crate::gate::Gate;
 
-/// How long to wait after the system has no room for another connection.
-const NO_ROOM: Duration = Duration::from_millis(50);
 /// What a client beyond the limit is told; it has not been read, so it may not see it.
 const CROWDED: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\
     Retry-After: 1\r\nConnection: close\r\n\r\n";
 
-/// Everything that serves one address.
+/// Everything that serves HTTP on one address.
 #[derive(Clone)]
 pub(crate) struct Listening {
     pub(crate) app: App,
     pub(crate) router: Router,
-    pub(crate) room: Arc<Semaphore>,
-    /// True: finish what is under way and close.
-    pub(crate) stopping: watch::Receiver<bool>,
-    /// True: close now.
-    pub(crate) aborting: watch::Receiver<bool>,
-    /// Dropped by the last connection.
-    #[expect(dead_code, reason = "its drop tells the server")]
-    pub(crate) alive: mpsc::Sender<()>,
+    pub(crate) gate: Gate,
 }
 
 impl Listening {
     /// Accepts until told to stop.
     pub(crate) async fn run(self, listener: TcpListener) {
-        let mut stopping = self.stopping.clone();
-        loop {
-            let accepted = tokio::select! {
-                accepted = listener.accept() => accepted,
-                _ = stopping.wait_for(|&stopping| stopping) => return,
-            };
-            match accepted {
-                Ok((socket, peer)) => self.admit(socket, peer),
-                Err(error) => {
-                    // Out of descriptors, or a client that left already: others still matter.
-                    tracing::debug!(%error, "accept failed");
-                    tokio::time::sleep(NO_ROOM).await;
-                }
-            }
-        }
-    }
-
-    fn admit(&self, socket: TcpStream, peer: SocketAddr) {
-        let Ok(place) = Arc::clone(&self.room).try_acquire_owned() else {
-            tracing::debug!(%peer, "too many connections");
-            self.app.metrics.refused();
-            let _ = socket.try_write(CROWDED);
-            return;
-        };
-        // Answers are whole messages: waiting for more to send would only delay them.
-        let _ = socket.set_nodelay(true);
-        let listening = self.clone();
-        let connected = self.app.metrics.connect();
-        tokio::spawn(async move {
-            listening.converse(socket).await;
-            drop((connected, place));
-        });
+        let gate = self.gate.clone();
+        gate.run(listener, CROWDED, move |socket| self.clone().converse(socket)).await;
     }
 
     #[cfg(feature = "tls")]
     async fn converse(self, socket: TcpStream) {
         let Some(tls) = self.app.tls.clone() else { return self.serve(socket).await };
-        let mut aborting = self.aborting.clone();
         let accepted = tokio::select! {
             accepted = tls.accept(socket) => accepted,
-            _ = aborting.wait_for(|&aborting| aborting) => None,
+            () = self.gate.aborting() => None,
         };
         if let Some(stream) = accepted {
             self.serve(stream).await;
@@ -119,7 +78,7 @@ impl Listening {
             .max_headers(HTTP_HEADERS_MAX)
             .serve_connection(TokioIo::new(wire), service);
         tokio::pin!(connection);
-        let (mut stopping, mut aborting) = (self.stopping.clone(), self.aborting.clone());
+        let Gate { mut stopping, mut aborting, .. } = self.gate.clone();
         let mut graceful = false;
         loop {
             tokio::select! {

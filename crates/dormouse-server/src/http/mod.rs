@@ -1,7 +1,6 @@
 //! HTTP/JSON: docs/http.md is its contract.
 
 mod api;
-mod budget;
 mod caller;
 mod clock;
 mod form;
@@ -30,10 +29,10 @@ use tokio::sync::Semaphore;
 
 use crate::access::Access;
 use crate::backup::MakeBackup;
+use crate::budget::Budget;
 use crate::desk::Desk;
 use crate::events::Events;
 use crate::metrics::Metrics;
-use budget::Budget;
 use guard::Guard;
 
 pub use api::openapi;

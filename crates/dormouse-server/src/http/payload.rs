@@ -14,8 +14,8 @@ use hyper::StatusCode;
 use serde::de::DeserializeOwned;
 
 use super::App;
-use super::budget::Held;
 use super::problem::Problem;
+use crate::budget::Held;
 
 /// The whole body of a request.
 pub(crate) struct Payload {

@@ -14,8 +14,8 @@ use dormouse_core::limits::{HTTP_HEAD_MS_MAX, HTTP_IDLE_MS_MAX, HTTP_STALL_MS_MA
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
-use super::budget::Held;
 use super::peer::Peer;
+use crate::budget::Held;
 use crate::desk::Custody;
 
 const HEAD: Duration = Duration::from_millis(HTTP_HEAD_MS_MAX);

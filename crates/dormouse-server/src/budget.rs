@@ -45,6 +45,11 @@ impl Budget {
         ))
     }
 
+    /// Whether more is held than should be.
+    pub(crate) fn is_exceeded(&self) -> bool {
+        self.used() > self.max
+    }
+
     /// What is held now.
     pub(crate) fn used(&self) -> usize {
         self.used.load(Ordering::Relaxed)
@@ -73,6 +78,15 @@ impl Held {
         self.bytes += bytes;
         // Only a count: it orders nothing else.
         self.budget.used.fetch_add(bytes, Ordering::Relaxed)
+    }
+}
+
+impl Held {
+    /// Gives back a part.
+    pub(crate) fn give(&mut self, bytes: usize) {
+        let bytes = bytes.min(self.bytes);
+        self.bytes -= bytes;
+        self.budget.used.fetch_sub(bytes, Ordering::Relaxed);
     }
 }
 

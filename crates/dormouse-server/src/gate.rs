@@ -1,0 +1,128 @@
+//! The gate of every protocol: accepts connections up to a bound that all share, and one way to
+//! stop them all.
+
+use std::future::Future;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
+
+use crate::metrics::{Connected, Metrics};
+
+/// How long to wait after the system has no room for another connection.
+const NO_ROOM: Duration = Duration::from_millis(50);
+
+/// What all connections of a server share. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Gate {
+    /// Connections that may still come.
+    pub(crate) room: Arc<Semaphore>,
+    pub(crate) metrics: Arc<Metrics>,
+    /// True: finish what is under way and close.
+    pub(crate) stopping: watch::Receiver<bool>,
+    /// True: close now.
+    pub(crate) aborting: watch::Receiver<bool>,
+    /// Dropped by the last connection.
+    pub(crate) alive: mpsc::Sender<()>,
+}
+
+/// A connection's place among the others, until dropped.
+pub(crate) struct Place {
+    #[expect(dead_code, reason = "its drop makes room")]
+    permit: OwnedSemaphorePermit,
+    #[expect(dead_code, reason = "its drop counts")]
+    connected: Connected,
+    #[expect(dead_code, reason = "its drop tells the server")]
+    alive: mpsc::Sender<()>,
+}
+
+/// Where connections come from.
+pub(crate) trait Listener: Send + 'static {
+    /// One end of a connection.
+    type Socket: Send + 'static;
+
+    /// The next connection.
+    fn next(&self) -> impl Future<Output = io::Result<Self::Socket>> + Send;
+
+    /// Says a word to a client that cannot be served; it has not been read, so it may not see it.
+    fn turn_away(socket: &Self::Socket, word: &[u8]);
+}
+
+impl Listener for TcpListener {
+    type Socket = TcpStream;
+
+    async fn next(&self) -> io::Result<TcpStream> {
+        let (socket, _) = self.accept().await?;
+        // Answers are whole messages: waiting for more to send would only delay them.
+        let _ = socket.set_nodelay(true);
+        Ok(socket)
+    }
+
+    fn turn_away(socket: &TcpStream, word: &[u8]) {
+        let _ = socket.try_write(word);
+    }
+}
+
+impl Listener for UnixListener {
+    type Socket = UnixStream;
+
+    async fn next(&self) -> io::Result<UnixStream> {
+        Ok(self.accept().await?.0)
+    }
+
+    fn turn_away(socket: &UnixStream, word: &[u8]) {
+        let _ = socket.try_write(word);
+    }
+}
+
+impl Gate {
+    /// Accepts until told to stop; each connection is served by a task of its own. Who comes when
+    /// there is no room is told so with `crowded`.
+    pub(crate) async fn run<L, F, S>(self, listener: L, crowded: &'static [u8], serve: S)
+    where
+        L: Listener,
+        F: Future<Output = ()> + Send + 'static,
+        S: Fn(L::Socket) -> F,
+    {
+        let mut stopping = self.stopping.clone();
+        loop {
+            let accepted = tokio::select! {
+                accepted = listener.next() => accepted,
+                _ = stopping.wait_for(|&stopping| stopping) => return,
+            };
+            match accepted {
+                Ok(socket) => match self.admit() {
+                    Some(place) => {
+                        let served = serve(socket);
+                        tokio::spawn(async move {
+                            served.await;
+                            drop(place);
+                        });
+                    }
+                    None => L::turn_away(&socket, crowded),
+                },
+                Err(error) => {
+                    // Out of descriptors, or a client that left already: others still matter.
+                    tracing::debug!(%error, "accept failed");
+                    tokio::time::sleep(NO_ROOM).await;
+                }
+            }
+        }
+    }
+
+    fn admit(&self) -> Option<Place> {
+        let Ok(permit) = Arc::clone(&self.room).try_acquire_owned() else {
+            tracing::debug!("too many connections");
+            self.metrics.refused();
+            return None;
+        };
+        Some(Place { permit, connected: self.metrics.connect(), alive: self.alive.clone() })
+    }
+
+    /// Resolves when connections are cut off.
+    pub(crate) async fn aborting(&self) {
+        let _ = self.aborting.clone().wait_for(|&aborting| aborting).await;
+    }
+}

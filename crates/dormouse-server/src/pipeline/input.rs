@@ -1,0 +1,105 @@
+//! What has come from a client and is not read yet.
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::BytesMut;
+use dormouse_core::limits::{
+    COMMAND_MS_MAX, HTTP_BODY_BYTES_PER_S_MIN, INPUT_FREE_BYTES, TURN_BYTES_MAX,
+};
+use tokio::io::{AsyncRead, ReadBuf};
+use tokio::time::Instant;
+
+use super::Farewell;
+use crate::budget::{Budget, Held};
+
+/// Bytes read from a socket at once. They pass over the stack, so that a connection that is silent
+/// holds no buffer.
+const READ_BYTES: usize = 16 << 10;
+
+/// One connection's input.
+pub(super) struct Input {
+    pub(super) bytes: BytesMut,
+    budget: Budget,
+    held: Held,
+    /// Bytes that `held` accounts for.
+    counted: usize,
+    /// When the command that has begun came first, if one has.
+    begun: Option<Instant>,
+    /// The client says nothing more.
+    is_over: bool,
+}
+
+impl Input {
+    pub(super) fn new(budget: Budget) -> Input {
+        let held = budget.hold();
+        Input { bytes: BytesMut::new(), budget, held, counted: 0, begun: None, is_over: false }
+    }
+
+    /// Whether the client will say nothing more.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// Whether more may be read ahead while a command waits.
+    pub(super) fn may_read_ahead(&self) -> bool {
+        !self.is_over && self.bytes.len() < TURN_BYTES_MAX
+    }
+
+    /// Commands were taken off: what is left has begun just now.
+    pub(super) fn taken(&mut self) {
+        self.begun = None;
+        self.count();
+        if self.bytes.is_empty() && self.bytes.capacity() > INPUT_FREE_BYTES {
+            self.bytes = BytesMut::new();
+        }
+    }
+
+    /// Waits for more. An error means that the connection is broken.
+    pub(super) async fn fill<S: AsyncRead + Unpin>(&mut self, socket: &mut S) -> io::Result<()> {
+        poll_fn(|cx| self.poll_fill(cx, socket)).await
+    }
+
+    fn poll_fill<S: AsyncRead + Unpin>(
+        &mut self,
+        cx: &mut Context<'_>,
+        socket: &mut S,
+    ) -> Poll<io::Result<()>> {
+        let mut room = [std::mem::MaybeUninit::uninit(); READ_BYTES];
+        let mut read = ReadBuf::uninit(&mut room);
+        ready!(Pin::new(socket).poll_read(cx, &mut read))?;
+        self.is_over = read.filled().is_empty();
+        self.bytes.extend_from_slice(read.filled());
+        Poll::Ready(Ok(()))
+    }
+
+    /// When the rest of the command that has begun must be there; `None` = none has begun.
+    pub(super) fn deadline(&mut self) -> Option<Instant> {
+        if self.bytes.is_empty() {
+            return None;
+        }
+        let begun = *self.begun.get_or_insert_with(Instant::now);
+        let by_size = self.bytes.len() as u64 * 1_000 / HTTP_BODY_BYTES_PER_S_MIN;
+        Some(begun + Duration::from_millis(COMMAND_MS_MAX + by_size))
+    }
+
+    /// Whether what has come may be held.
+    pub(super) fn admit(&mut self) -> Result<(), Farewell> {
+        self.count();
+        let is_large = self.counted > INPUT_FREE_BYTES;
+        if is_large && self.budget.is_exceeded() { Err(Farewell::Crowded) } else { Ok(()) }
+    }
+
+    fn count(&mut self) {
+        let bytes = self.bytes.len();
+        if bytes > self.counted {
+            self.held.take(bytes - self.counted);
+        } else {
+            self.held.give(self.counted - bytes);
+        }
+        self.counted = bytes;
+    }
+}

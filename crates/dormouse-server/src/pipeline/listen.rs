@@ -1,0 +1,96 @@
+//! A protocol on an address.
+
+use std::sync::Arc;
+
+use dormouse_core::backend::Answer;
+use dormouse_core::command::Reply;
+use dormouse_core::error::Error;
+use dormouse_core::limits::{HTTP_ANSWERS_BYTES_MAX, INPUTS_BYTES_MAX, OUTPUT_BYTES};
+use dormouse_core::op::LeasedJob;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::Protocol;
+use super::drive::Connection;
+use crate::budget::Budget;
+use crate::desk::Desk;
+use crate::gate::{Gate, Listener};
+use crate::metrics::Metrics;
+
+/// What all connections of all such protocols share. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Shared {
+    pub(crate) desk: Desk,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(super) inputs: Budget,
+    pub(super) answers: Budget,
+}
+
+impl Shared {
+    pub(crate) fn new(desk: Desk, metrics: Arc<Metrics>) -> Shared {
+        let inputs = Budget::new(INPUTS_BYTES_MAX, "unfinished commands");
+        let answers = Budget::new(HTTP_ANSWERS_BYTES_MAX, "answers");
+        Shared { desk, metrics, inputs, answers }
+    }
+
+    pub(super) fn note_puts(&self, answer: &Answer) {
+        if let Ok(Reply::Put(replies)) = answer {
+            self.metrics.put(replies);
+        }
+    }
+
+    /// Whether an answer with these jobs may be written now. Small ones always may.
+    pub(super) fn room_for(&self, jobs: &[LeasedJob]) -> Result<(), Error> {
+        let bytes: u64 = jobs.iter().map(LeasedJob::bytes).sum();
+        // Bounded by what a reply may hold.
+        let bytes = bytes as usize;
+        if bytes <= OUTPUT_BYTES { Ok(()) } else { self.answers.room_for(bytes) }
+    }
+}
+
+/// Serves a protocol to all who come.
+pub(crate) struct Pipelines<M> {
+    pub(crate) gate: Gate,
+    pub(crate) shared: Shared,
+    /// What a client hears when there is no room for it.
+    pub(crate) crowded: &'static [u8],
+    /// Begins a connection.
+    pub(crate) begin: M,
+}
+
+impl<M, P> Pipelines<M>
+where
+    M: Fn() -> P,
+    P: Protocol,
+{
+    /// Accepts until told to stop.
+    pub(crate) async fn run<L>(self, listener: L)
+    where
+        L: Listener,
+        L::Socket: AsyncRead + AsyncWrite + Unpin,
+    {
+        let Pipelines { gate, shared, crowded, begin } = self;
+        let each = gate.clone();
+        let serve = |socket| {
+            let connection = Connection::new(socket, begin(), shared.clone());
+            attend(connection, each.clone())
+        };
+        gate.run(listener, crowded, serve).await;
+    }
+}
+
+async fn attend<S, P>(mut connection: Connection<S, P>, gate: Gate)
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+    P: Protocol,
+{
+    tokio::select! {
+        biased;
+        ended = connection.converse() => {
+            if let Err(error) = ended {
+                tracing::debug!(%error, "a connection ended");
+            }
+        }
+        () = gate.aborting() => {}
+    }
+    connection.end();
+}
