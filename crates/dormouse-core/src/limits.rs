@@ -141,3 +141,16 @@ pub const INPUT_FREE_BYTES: usize = 4 << 10;
 pub const COMMAND_MS_MAX: u64 = 10_000;
 /// Bytes of answers that are gathered before they are sent.
 pub const OUTPUT_BYTES: usize = 64 << 10;
+
+// Of the beanstalkd protocol.
+
+/// Bytes of a line, its end included.
+pub const BEANSTALK_LINE_BYTES_MAX: usize = 224;
+/// Bytes of a body, unless configured.
+pub const BEANSTALK_JOB_BYTES_MAX_DEFAULT: usize = 65_535;
+/// Tubes that connections use or watch, at once.
+pub const BEANSTALK_TUBES_MAX: usize = 100_000;
+/// Tubes that nobody uses or watches any more whose counts and place in lists are kept.
+pub const BEANSTALK_IDLE_TUBES_MAX: usize = 10_000;
+/// Topics that one command looks at: `list-tubes` and `stats`.
+pub const BEANSTALK_LISTED_TUBES_MAX: usize = 10_000;

@@ -8,6 +8,7 @@
 
 pub mod access;
 mod backup;
+mod beanstalk;
 mod budget;
 mod desk;
 mod events;
@@ -18,6 +19,7 @@ mod pipeline;
 mod server;
 
 pub use backup::{Backup, MakeBackup};
+pub use beanstalk::{BeanstalkAddr, BeanstalkOptions, Drain};
 pub use http::openapi;
 #[cfg(feature = "tls")]
 pub use http::{Tls, TlsError, TlsFiles};

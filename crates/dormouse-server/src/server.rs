@@ -1,6 +1,7 @@
 //! A running server: its addresses, and how it stops.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,10 +12,12 @@ use tokio::sync::{Semaphore, mpsc, watch};
 
 use crate::access::Access;
 use crate::backup::MakeBackup;
+use crate::beanstalk::{self, BeanstalkOptions};
 use crate::desk::Desk;
 use crate::gate::Gate;
 use crate::http::{self, App, HostGuard, Listening};
 use crate::metrics::Metrics;
+use crate::pipeline::Shared;
 
 /// How long a stop waits for leases to go back to a store that is busy.
 const GIVE_BACK_MAX: Duration = Duration::from_secs(1);
@@ -23,6 +26,8 @@ const GIVE_BACK_MAX: Duration = Duration::from_secs(1);
 pub struct Options {
     /// Where HTTP listens; `None` = nowhere.
     pub http: Option<SocketAddr>,
+    /// Where and how the beanstalkd protocol listens; `None` = nowhere.
+    pub beanstalk: Option<BeanstalkOptions>,
     /// Who may do what.
     pub access: Access,
     /// Names accepted in the `Host` header besides loopback and the bound address.
@@ -40,6 +45,7 @@ impl Default for Options {
     fn default() -> Options {
         Options {
             http: None,
+            beanstalk: None,
             access: Access::open(),
             hosts: Vec::new(),
             connections_max: CONNECTIONS_MAX_DEFAULT,
@@ -61,12 +67,21 @@ pub enum StartError {
         /// Why.
         source: std::io::Error,
     },
+    /// The path cannot be listened on.
+    #[error("cannot listen on {}: {source}; choose another path", path.display())]
+    ListenUnix {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
 }
 
 /// A server that runs until it is stopped.
 pub struct Server {
     desk: Desk,
     http: Option<SocketAddr>,
+    beanstalk: Option<SocketAddr>,
     stopping: watch::Sender<bool>,
     aborting: watch::Sender<bool>,
     /// Closed when the last connection has ended.
@@ -90,6 +105,11 @@ impl Server {
         };
         let kept = desk.clone();
         let backup = options.backup.map(Arc::from);
+        let shared = Shared::new(desk.clone(), Arc::clone(&metrics));
+        let mut beanstalk = None;
+        if let Some(options) = options.beanstalk {
+            beanstalk = beanstalk::start(options, gate.clone(), shared).await?;
+        }
         let mut http = None;
         if let Some(addr) = options.http {
             let listener = listen(addr).await?;
@@ -102,12 +122,17 @@ impl Server {
             tokio::spawn(listening.run(listener));
             http = Some(bound);
         }
-        Ok(Server { desk: kept, http, stopping, aborting, ended })
+        Ok(Server { desk: kept, http, beanstalk, stopping, aborting, ended })
     }
 
     /// Where HTTP listens.
     pub fn http_addr(&self) -> Option<SocketAddr> {
         self.http
+    }
+
+    /// Where the beanstalkd protocol listens, if that is an address and not a path.
+    pub fn beanstalk_addr(&self) -> Option<SocketAddr> {
+        self.beanstalk
     }
 
     /// Stops: accepts nothing more, answers what waits with nothing, finishes what is under way.
@@ -124,6 +149,6 @@ impl Server {
     }
 }
 
-async fn listen(addr: SocketAddr) -> Result<TcpListener, StartError> {
+pub(crate) async fn listen(addr: SocketAddr) -> Result<TcpListener, StartError> {
     TcpListener::bind(addr).await.map_err(|source| StartError::Listen { addr, source })
 }

@@ -29,6 +29,7 @@ pub(crate) struct Step<T> {
 }
 
 /// What came of a command.
+#[expect(clippy::large_enum_variant, reason = "it goes from hand to hand and rests nowhere")]
 pub(crate) enum Outcome {
     /// Of `Turn::put`.
     Put(Result<PutReply, Error>),

@@ -1,0 +1,15 @@
+//! When this protocol's own deadlines are: how long a client waits, when a reservation of its ends.
+//! The rules have their own clock; nothing is decided here that they do not decide again.
+
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// For spans.
+pub(super) fn now() -> Instant {
+    Instant::now()
+}
+
+/// Ms since 1970 UTC, to compare with what the rules say of a job.
+pub(super) fn wall_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}

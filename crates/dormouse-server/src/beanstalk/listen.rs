@@ -1,0 +1,83 @@
+//! Where clients come from.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::unix::fs::FileTypeExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use dormouse_core::limits::{BEANSTALK_JOB_BYTES_MAX_DEFAULT, BODY_BYTES_MAX};
+use tokio::net::{UnixListener, UnixStream};
+
+use super::{Beanstalk, Drain, House, words};
+use crate::gate::Gate;
+use crate::pipeline::{Pipelines, Shared};
+use crate::server::{StartError, listen};
+
+/// How to serve the beanstalkd protocol.
+#[derive(Clone, Debug)]
+pub struct BeanstalkOptions {
+    /// Where it listens.
+    pub addr: BeanstalkAddr,
+    /// Bytes of a body; at most what a body may have at all.
+    pub job_bytes_max: usize,
+    /// Refuses puts when it begins.
+    pub drain: Drain,
+}
+
+/// An address of this protocol.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BeanstalkAddr {
+    /// Of the network.
+    Tcp(SocketAddr),
+    /// In the file system. A socket that nobody listens on is replaced, any other file is not.
+    Unix(PathBuf),
+}
+
+impl BeanstalkOptions {
+    /// Everything but the address as usual.
+    pub fn new(addr: BeanstalkAddr) -> BeanstalkOptions {
+        let job_bytes_max = BEANSTALK_JOB_BYTES_MAX_DEFAULT;
+        BeanstalkOptions { addr, job_bytes_max, drain: Drain::default() }
+    }
+}
+
+/// Listens, and serves all who come; gives the address of the network, if it is one.
+pub(crate) async fn start(
+    options: BeanstalkOptions,
+    gate: Gate,
+    shared: Shared,
+) -> Result<Option<SocketAddr>, StartError> {
+    let house = Arc::new(House::new(options.job_bytes_max.min(BODY_BYTES_MAX), options.drain));
+    let begin = move || Beanstalk::new(Arc::clone(&house));
+    let pipelines = Pipelines { gate, shared, crowded: words::OUT_OF_MEMORY, begin };
+    match options.addr {
+        BeanstalkAddr::Tcp(addr) => {
+            let listener = listen(addr).await?;
+            let bound = listener.local_addr().unwrap_or(addr);
+            tokio::spawn(pipelines.run(listener));
+            Ok(Some(bound))
+        }
+        BeanstalkAddr::Unix(path) => {
+            let bound = listen_unix(&path).await;
+            let listener = bound.map_err(|source| StartError::ListenUnix { path, source })?;
+            tokio::spawn(pipelines.run(listener));
+            Ok(None)
+        }
+    }
+}
+
+/// A socket that is left over from a server that was killed is in nobody's way.
+async fn listen_unix(path: &Path) -> io::Result<UnixListener> {
+    match std::fs::symlink_metadata(path) {
+        Ok(found) if !found.file_type().is_socket() => {
+            return Err(io::Error::other("there is a file that is not a socket"));
+        }
+        Ok(_) if UnixStream::connect(path).await.is_ok() => {
+            return Err(io::ErrorKind::AddrInUse.into());
+        }
+        Ok(_) => std::fs::remove_file(path)?,
+        Err(_) => {}
+    }
+    UnixListener::bind(path)
+}

@@ -1,0 +1,220 @@
+//! Commands: found by how a line begins, in this order; then their arguments are checked.
+
+use dormouse_core::job::{JobId, State};
+use dormouse_core::topic::TopicName;
+
+use super::number::{loose_u64, only_u64, take_u32, take_u64};
+
+/// What a line asks.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Ask {
+    Put(PutLine),
+    Peek(JobId),
+    PeekNext(State),
+    /// With so many seconds to wait; `None` = for ever.
+    Reserve(Option<u32>),
+    ReserveJob(JobId),
+    Delete(JobId),
+    Release {
+        id: JobId,
+        priority: u32,
+        delay_s: u32,
+    },
+    Bury {
+        id: JobId,
+        priority: u32,
+    },
+    Kick(u64),
+    KickJob(JobId),
+    Touch(JobId),
+    StatsJob(JobId),
+    StatsTube(TopicName),
+    Stats,
+    Use(TopicName),
+    Watch(TopicName),
+    Ignore(TopicName),
+    ListTubesWatched,
+    ListTubeUsed,
+    ListTubes,
+    Quit,
+    /// `None` = the name is none.
+    PauseTube {
+        tube: Option<TopicName>,
+        pause_s: u32,
+    },
+}
+
+/// The line of a put; its body follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PutLine {
+    pub(super) priority: u32,
+    pub(super) delay_s: u32,
+    pub(super) ttr_s: u32,
+    pub(super) bytes: u32,
+    /// Something stands behind the last number.
+    pub(super) has_more: bool,
+}
+
+/// What is wrong with a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wrong {
+    Format,
+    Unknown,
+}
+
+/// Reads a line, without its end.
+pub(super) fn parse(line: &[u8]) -> Result<Ask, Wrong> {
+    // Nothing in it is ours: a put is told apart first because most lines are puts.
+    if let Some(rest) = line.strip_prefix(b"put ") {
+        return if rest.contains(&0) { Err(Wrong::Format) } else { put(rest) };
+    }
+    if line.contains(&0) {
+        return Err(Wrong::Format);
+    }
+    let (word, rest) = WORDS
+        .iter()
+        .find_map(|(begin, word)| Some((word, line.strip_prefix(begin.as_bytes())?)))
+        .ok_or(Wrong::Unknown)?;
+    arguments(*word, rest).ok_or(Wrong::Format)
+}
+
+#[derive(Clone, Copy)]
+enum Word {
+    Peek,
+    PeekReady,
+    PeekDelayed,
+    PeekBuried,
+    ReserveWithTimeout,
+    ReserveJob,
+    Reserve,
+    Delete,
+    Release,
+    Bury,
+    Kick,
+    KickJob,
+    Touch,
+    StatsJob,
+    StatsTube,
+    Stats,
+    Use,
+    Watch,
+    Ignore,
+    ListTubesWatched,
+    ListTubeUsed,
+    ListTubes,
+    Quit,
+    PauseTube,
+}
+
+/// How lines begin. Where one is the beginning of another, the longer one comes first; a space at
+/// the end means that the word alone is no command.
+const WORDS: [(&str, Word); 24] = [
+    ("peek ", Word::Peek),
+    ("peek-ready", Word::PeekReady),
+    ("peek-delayed", Word::PeekDelayed),
+    ("peek-buried", Word::PeekBuried),
+    ("reserve-with-timeout ", Word::ReserveWithTimeout),
+    ("reserve-job ", Word::ReserveJob),
+    ("reserve", Word::Reserve),
+    ("delete ", Word::Delete),
+    ("release ", Word::Release),
+    ("bury ", Word::Bury),
+    ("kick ", Word::Kick),
+    ("kick-job ", Word::KickJob),
+    ("touch ", Word::Touch),
+    ("stats-job ", Word::StatsJob),
+    ("stats-tube ", Word::StatsTube),
+    ("stats", Word::Stats),
+    ("use ", Word::Use),
+    ("watch ", Word::Watch),
+    ("ignore ", Word::Ignore),
+    ("list-tubes-watched", Word::ListTubesWatched),
+    ("list-tube-used", Word::ListTubeUsed),
+    ("list-tubes", Word::ListTubes),
+    ("quit", Word::Quit),
+    ("pause-tube", Word::PauseTube),
+];
+
+fn arguments(word: Word, rest: &[u8]) -> Option<Ask> {
+    let alone = |ask: Ask| rest.is_empty().then_some(ask);
+    let id = || only_u64(rest).map(JobId);
+    match word {
+        Word::Peek => id().map(Ask::Peek),
+        Word::PeekReady => alone(Ask::PeekNext(State::Ready)),
+        Word::PeekDelayed => alone(Ask::PeekNext(State::Delayed)),
+        Word::PeekBuried => alone(Ask::PeekNext(State::Dead)),
+        Word::ReserveWithTimeout => wait(rest),
+        Word::ReserveJob => id().map(Ask::ReserveJob),
+        Word::Reserve => alone(Ask::Reserve(None)),
+        Word::Delete => id().map(Ask::Delete),
+        Word::Release => release(rest),
+        Word::Bury => bury(rest),
+        Word::Kick => loose_u64(rest).map(Ask::Kick),
+        Word::KickJob => id().map(Ask::KickJob),
+        Word::Touch => id().map(Ask::Touch),
+        Word::StatsJob => id().map(Ask::StatsJob),
+        Word::StatsTube => tube(rest).map(Ask::StatsTube),
+        Word::Stats => alone(Ask::Stats),
+        Word::Use => tube(rest).map(Ask::Use),
+        Word::Watch => tube(rest).map(Ask::Watch),
+        Word::Ignore => tube(rest).map(Ask::Ignore),
+        Word::ListTubesWatched => alone(Ask::ListTubesWatched),
+        Word::ListTubeUsed => alone(Ask::ListTubeUsed),
+        Word::ListTubes => alone(Ask::ListTubes),
+        // Whatever follows: the original does not look.
+        Word::Quit => Some(Ask::Quit),
+        Word::PauseTube => pause_tube(rest),
+    }
+}
+
+fn put(mut rest: &[u8]) -> Result<Ask, Wrong> {
+    let mut number = || take_u32(&mut rest).ok_or(Wrong::Format);
+    let (priority, delay_s, ttr_s, bytes) = (number()?, number()?, number()?, number()?);
+    Ok(Ask::Put(PutLine { priority, delay_s, ttr_s, bytes, has_more: !rest.is_empty() }))
+}
+
+/// The longest wait is what fits in 31 bits; what follows the number does not matter.
+fn wait(mut rest: &[u8]) -> Option<Ask> {
+    let seconds = take_u32(&mut rest)?;
+    (seconds <= i32::MAX.unsigned_abs()).then_some(Ask::Reserve(Some(seconds)))
+}
+
+fn release(mut rest: &[u8]) -> Option<Ask> {
+    let id = JobId(take_u64(&mut rest)?);
+    let priority = take_u32(&mut rest)?;
+    let delay_s = take_u32(&mut rest)?;
+    rest.is_empty().then_some(Ask::Release { id, priority, delay_s })
+}
+
+fn bury(mut rest: &[u8]) -> Option<Ask> {
+    let id = JobId(take_u64(&mut rest)?);
+    let priority = take_u32(&mut rest)?;
+    rest.is_empty().then_some(Ask::Bury { id, priority })
+}
+
+/// The name is what looks like one; whether it is one is asked when the number is known to be one.
+fn pause_tube(rest: &[u8]) -> Option<Ask> {
+    let blank = rest.iter().take_while(|&&byte| byte == b' ').count();
+    let rest = &rest[blank..];
+    let length = rest.iter().take_while(|&&byte| is_tube_byte(byte)).count();
+    let (name, mut rest) = rest.split_at(length);
+    let pause_s = take_u32(&mut rest)?;
+    rest.is_empty().then(|| Ask::PauseTube { tube: tube(name), pause_s })
+}
+
+/// Names of tubes are names of topics without `:`.
+pub(super) fn is_tube_name(name: &str) -> bool {
+    !name.contains(':')
+}
+
+fn is_tube_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-+/;.$_()".contains(&byte)
+}
+
+fn tube(name: &[u8]) -> Option<TopicName> {
+    let name = std::str::from_utf8(name).ok()?;
+    if is_tube_name(name) { TopicName::new(name).ok() } else { None }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,265 @@
+//! The tubes that clients use, watch or have put jobs into, and what is counted of them.
+//!
+//! Jobs are the backend's: a tube that nobody uses or watches stays here while it may have some.
+//! Whether it has is only known when somebody looks (`settle`), so it may stay longer than that;
+//! nobody sees it meanwhile.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use dormouse_core::limits::{BEANSTALK_IDLE_TUBES_MAX, BEANSTALK_TUBES_MAX};
+use dormouse_core::topic::TopicName;
+
+/// The tube that every connection uses and watches at first, and that is always there.
+pub(super) const DEFAULT: &str = "default";
+
+/// One tube.
+#[derive(Debug)]
+pub(crate) struct Tube {
+    pub(super) name: TopicName,
+    /// Connections that use it; changed under the lock of all tubes, like the next one.
+    using: AtomicU64,
+    /// Connections that watch it.
+    watching: AtomicU64,
+    /// Jobs that were put into it here.
+    pub(super) puts: AtomicU64,
+    /// Jobs of it that were deleted here.
+    pub(super) deletes: AtomicU64,
+    /// How often it was paused here.
+    pub(super) pauses: AtomicU64,
+    /// For how long it was last paused here.
+    pub(super) pause_s: AtomicU64,
+}
+
+/// All of them.
+#[derive(Debug)]
+pub(super) struct Tubes {
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    /// As they came; the last one takes the place of one that goes.
+    in_order: Vec<Arc<Tube>>,
+    places: HashMap<TopicName, usize>,
+    /// How many nobody uses or watches.
+    idle: usize,
+}
+
+/// What a connection has to do with a tube.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Tie {
+    Uses,
+    Watches,
+}
+
+impl Tube {
+    fn new(name: TopicName) -> Tube {
+        Tube {
+            name,
+            using: AtomicU64::new(0),
+            watching: AtomicU64::new(0),
+            puts: AtomicU64::new(0),
+            deletes: AtomicU64::new(0),
+            pauses: AtomicU64::new(0),
+            pause_s: AtomicU64::new(0),
+        }
+    }
+
+    pub(super) fn using(&self) -> u64 {
+        self.using.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn watching(&self) -> u64 {
+        self.watching.load(Ordering::Relaxed)
+    }
+
+    /// Nobody uses or watches it, and it is not the one that is always there.
+    fn is_idle(&self) -> bool {
+        self.using() == 0 && self.watching() == 0 && self.name.as_str() != DEFAULT
+    }
+
+    fn tie(&self, tie: Tie) -> &AtomicU64 {
+        match tie {
+            Tie::Uses => &self.using,
+            Tie::Watches => &self.watching,
+        }
+    }
+}
+
+impl Tubes {
+    /// Only the one that is always there.
+    pub(super) fn new() -> Tubes {
+        let mut known = Known::default();
+        // Its name is a good one.
+        if let Ok(name) = TopicName::new(DEFAULT) {
+            known.add(name);
+        }
+        Tubes { known: Mutex::new(known) }
+    }
+
+    /// Ties a connection to a tube, which comes to life if need be; `None` = there are too many.
+    pub(super) fn tie(&self, name: TopicName, tie: Tie) -> Option<Arc<Tube>> {
+        let mut known = self.lock();
+        let tube = match known.find(&name) {
+            Some(tube) => tube,
+            None if known.in_order.len() - known.idle >= BEANSTALK_TUBES_MAX => return None,
+            None => known.add(name),
+        };
+        if tube.is_idle() {
+            known.idle -= 1;
+        }
+        tube.tie(tie).fetch_add(1, Ordering::Relaxed);
+        Some(tube)
+    }
+
+    /// Ends that. A tube that never had a job put into it here vanishes with its last connection.
+    pub(super) fn untie(&self, tube: &Arc<Tube>, tie: Tie) {
+        let mut known = self.lock();
+        tube.tie(tie).fetch_sub(1, Ordering::Relaxed);
+        if !tube.is_idle() {
+            return;
+        }
+        known.idle += 1;
+        if tube.puts.load(Ordering::Relaxed) == 0 {
+            known.remove(&tube.name);
+        } else if known.idle > BEANSTALK_IDLE_TUBES_MAX {
+            known.retain(|_| false);
+        }
+    }
+
+    /// A tube that is known here.
+    pub(super) fn find(&self, name: &TopicName) -> Option<Arc<Tube>> {
+        self.lock().find(name)
+    }
+
+    /// Whether somebody uses or watches it, or it is always there: it exists without a job, too.
+    pub(super) fn is_tied(&self, name: &TopicName) -> bool {
+        self.find(name).is_some_and(|tube| !tube.is_idle())
+    }
+
+    /// Forgets a tube without jobs if nobody uses or watches it.
+    pub(super) fn forget(&self, name: &TopicName) {
+        let mut known = self.lock();
+        if known.find(name).is_some_and(|tube| tube.is_idle()) {
+            known.remove(name);
+        }
+    }
+
+    /// All tubes, given those that have jobs: first those known here, in their order, then the
+    /// others. Those that have neither jobs nor anybody are forgotten, unless there may be more
+    /// that have jobs.
+    pub(super) fn settle(&self, with_jobs: &[TopicName], is_cut: bool) -> Vec<TopicName> {
+        let mut known = self.lock();
+        let mut jobs: HashSet<&TopicName> = with_jobs.iter().collect();
+        if known.idle > 0 && !is_cut {
+            known.retain(|name| jobs.contains(name));
+        }
+        let shown = |tube: &&Arc<Tube>| !tube.is_idle() || jobs.contains(&tube.name);
+        let shown = known.in_order.iter().filter(shown);
+        let mut names: Vec<_> = shown.map(|tube| tube.name.clone()).collect();
+        for name in &names {
+            jobs.remove(name);
+        }
+        names.extend(with_jobs.iter().filter(|name| jobs.contains(name)).cloned());
+        names
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        // Nothing panics while it is held.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Known {
+    fn find(&self, name: &TopicName) -> Option<Arc<Tube>> {
+        self.places.get(name).and_then(|&place| self.in_order.get(place)).cloned()
+    }
+
+    /// It is idle until somebody is tied to it.
+    fn add(&mut self, name: TopicName) -> Arc<Tube> {
+        let tube = Arc::new(Tube::new(name));
+        self.idle += usize::from(tube.is_idle());
+        self.places.insert(tube.name.clone(), self.in_order.len());
+        self.in_order.push(Arc::clone(&tube));
+        tube
+    }
+
+    /// Removes an idle one.
+    fn remove(&mut self, name: &TopicName) {
+        let Some(place) = self.places.remove(name) else { return };
+        self.in_order.swap_remove(place);
+        self.idle -= 1;
+        if let Some(moved) = self.in_order.get(place) {
+            self.places.insert(moved.name.clone(), place);
+        }
+    }
+
+    /// Removes the idle ones that are not to be kept.
+    fn retain(&mut self, keep: impl Fn(&TopicName) -> bool) {
+        let goes = |tube: &&Arc<Tube>| tube.is_idle() && !keep(&tube.name);
+        let gone: Vec<_> = self.in_order.iter().filter(goes).map(|t| t.name.clone()).collect();
+        gone.iter().for_each(|name| self.remove(name));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(name: &str) -> TopicName {
+        TopicName::new(name).unwrap()
+    }
+
+    fn names(tubes: &Tubes, with_jobs: &[&str]) -> Vec<String> {
+        let with_jobs: Vec<_> = with_jobs.iter().map(|text| name(text)).collect();
+        tubes.settle(&with_jobs, false).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn the_last_one_takes_the_place_of_one_that_goes() {
+        let tubes = Tubes::new();
+        let tied = ["t1", "t2", "t3"].map(|text| tubes.tie(name(text), Tie::Watches).unwrap());
+        assert_eq!(names(&tubes, &[]), ["default", "t1", "t2", "t3"]);
+        tubes.untie(&tied[0], Tie::Watches);
+        assert_eq!(names(&tubes, &[]), ["default", "t3", "t2"]);
+        tubes.tie(name("t4"), Tie::Uses).unwrap();
+        assert_eq!(names(&tubes, &[]), ["default", "t3", "t2", "t4"]);
+    }
+
+    #[test]
+    fn a_tube_with_jobs_stays() {
+        let tubes = Tubes::new();
+        let tube = tubes.tie(name("t1"), Tie::Uses).unwrap();
+        tubes.tie(name("t2"), Tie::Uses).unwrap();
+        tube.puts.fetch_add(1, Ordering::Relaxed);
+        tubes.untie(&tube, Tie::Uses);
+        assert!(!tubes.is_tied(&name("t1")));
+        assert_eq!(names(&tubes, &["other", "t1"]), ["default", "t1", "t2", "other"]);
+        assert_eq!(names(&tubes, &[]), ["default", "t2"], "its last job is gone");
+        assert!(tubes.find(&name("t1")).is_none());
+    }
+
+    #[test]
+    fn the_first_tube_is_always_there() {
+        let tubes = Tubes::new();
+        let tube = tubes.tie(name(DEFAULT), Tie::Uses).unwrap();
+        tubes.untie(&tube, Tie::Uses);
+        tubes.forget(&name(DEFAULT));
+        assert_eq!(names(&tubes, &[]), ["default"]);
+        assert!(tubes.is_tied(&name(DEFAULT)));
+    }
+
+    #[test]
+    fn what_nobody_uses_any_more_is_bounded() {
+        let tubes = Tubes::new();
+        for number in 0..=BEANSTALK_IDLE_TUBES_MAX {
+            let tube = tubes.tie(name(&format!("t{number}")), Tie::Uses).unwrap();
+            tube.puts.fetch_add(1, Ordering::Relaxed);
+            tubes.untie(&tube, Tie::Uses);
+        }
+        assert_eq!(tubes.lock().in_order.len(), 1);
+        assert_eq!(tubes.lock().idle, 0);
+    }
+}

@@ -1,0 +1,42 @@
+//! kick-job: a given buried or delayed job to ready.
+
+use bytes::BytesMut;
+use dormouse_core::backend::Answer;
+use dormouse_core::command::{Command, Reply};
+use dormouse_core::error::Error;
+use dormouse_core::job::{JobId, State};
+use dormouse_core::op::{Changed, Reschedule, Target};
+
+use super::{Then, one};
+use crate::beanstalk::{Beanstalk, words};
+use crate::pipeline::{Step, Turn};
+
+impl Beanstalk {
+    pub(super) fn kick_job(id: JobId, turn: &mut Turn<Then>) {
+        turn.ask_last(Step::new(Command::Revive(vec![Target::Id(id)]), Then::KickedJob(id)));
+    }
+
+    /// One that is delayed is in the way of a revive; then it is to run now.
+    pub(super) fn kicked_job(id: JobId, answer: Answer, out: &mut BytesMut) -> Option<Step<Then>> {
+        match changed(answer) {
+            Ok(_) => out.extend_from_slice(words::KICKED),
+            Err(Error { job: Some((_, State::Delayed)), .. }) => {
+                let run = Reschedule { target: Target::Id(id), delay_ms: None, at_ms: None };
+                return Some(Step::new(Command::Reschedule(vec![run]), Then::Ran));
+            }
+            Err(error) => words::error(&error, out),
+        }
+        None
+    }
+
+    pub(super) fn ran(answer: Answer, out: &mut BytesMut) {
+        match changed(answer) {
+            Ok(_) => out.extend_from_slice(words::KICKED),
+            Err(error) => words::error(&error, out),
+        }
+    }
+}
+
+fn changed(answer: Answer) -> Result<Changed, Error> {
+    one!(answer, Changed)
+}

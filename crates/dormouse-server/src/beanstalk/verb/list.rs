@@ -1,0 +1,86 @@
+//! list-tubes: those that are used or watched, and those that have jobs, whoever put them.
+
+use bytes::BytesMut;
+use dormouse_core::backend::Answer;
+use dormouse_core::command::{Command, Reply};
+use dormouse_core::error::Error;
+use dormouse_core::limits::BEANSTALK_LISTED_TUBES_MAX;
+use dormouse_core::op::{TopicStats, Topics};
+use dormouse_core::topic::TopicName;
+
+use super::Then;
+use super::watch::list;
+use crate::beanstalk::parse::is_tube_name;
+use crate::beanstalk::{Beanstalk, words};
+use crate::desk::unexpected;
+use crate::pipeline::{Step, Turn};
+
+/// Topics asked for at once: few, so that others have their turn.
+const PAGE: usize = 200;
+
+/// Tubes with jobs, gathered page by page.
+#[derive(Default)]
+pub(crate) struct Listing {
+    pub(super) found: Vec<TopicName>,
+    /// Topics that were looked at, and the last one's name.
+    looked_at: usize,
+    after: Option<TopicName>,
+    /// There were more than may be looked at.
+    pub(super) is_cut: bool,
+}
+
+impl Listing {
+    /// Asks for the next page.
+    pub(super) fn command(&self) -> Command {
+        Command::Topics(Topics { after: self.after.clone(), limit: PAGE })
+    }
+
+    /// Takes a page over, and shows each tube with jobs; true = there are more pages.
+    pub(super) fn take(
+        &mut self,
+        answer: Answer,
+        mut show: impl FnMut(&TopicStats),
+    ) -> Result<bool, Error> {
+        let page = match answer? {
+            Reply::Topics(page) => page,
+            other => return Err(unexpected(&other)),
+        };
+        self.looked_at += page.topics.len();
+        self.after = page.topics.last().map(|(name, _)| name.clone());
+        for (name, stats) in page.topics {
+            let counts = &stats.counts;
+            if counts.waiting + counts.leased + counts.dead > 0 {
+                show(&stats);
+                if is_tube_name(name.as_str()) {
+                    self.found.push(name);
+                }
+            }
+        }
+        self.is_cut = page.more && self.looked_at >= BEANSTALK_LISTED_TUBES_MAX;
+        Ok(page.more && !self.is_cut)
+    }
+}
+
+impl Beanstalk {
+    pub(super) fn list_tubes(turn: &mut Turn<Then>) {
+        let listing = Box::new(Listing::default());
+        turn.ask_last(Step::new(listing.command(), Then::Listed(listing)));
+    }
+
+    pub(super) fn listed(
+        &mut self,
+        mut listing: Box<Listing>,
+        answer: Answer,
+        out: &mut BytesMut,
+    ) -> Option<Step<Then>> {
+        match listing.take(answer, |_| {}) {
+            Ok(true) => return Some(Step::new(listing.command(), Then::Listed(listing))),
+            Ok(false) => {
+                let names = self.house.tubes.settle(&listing.found, listing.is_cut);
+                words::yaml(&list(names.iter().map(TopicName::as_str)), out);
+            }
+            Err(error) => words::error(&error, out),
+        }
+        None
+    }
+}

@@ -1,0 +1,108 @@
+//! put: the line, then the body.
+
+use std::sync::Arc;
+
+use bytes::{Buf, Bytes, BytesMut};
+use dormouse_core::error::Error;
+use dormouse_core::limits::{DELAY_MS_MAX, TTL_MS_MAX};
+use dormouse_core::op::{Put, PutReply};
+
+use super::{Then, ms};
+use crate::beanstalk::house::up;
+use crate::beanstalk::parse::PutLine;
+use crate::beanstalk::tubes::Tube;
+use crate::beanstalk::{Beanstalk, Next, line, words};
+use crate::pipeline::Turn;
+
+/// Bodies below this are copied: else a small job would keep alive all that came with it.
+const COPIED_BYTES: usize = 4 << 10;
+
+impl Beanstalk {
+    /// The size is looked at first: a body that is too large must not be read as commands.
+    pub(super) fn put(&mut self, line: PutLine, turn: &mut Turn<Then>) {
+        if line.bytes as usize > self.house.job_bytes_max {
+            self.next = Next::Large(u64::from(line.bytes) + line::END.len() as u64);
+        } else if line.has_more {
+            turn.say().extend_from_slice(words::BAD_FORMAT);
+        } else {
+            if !self.is_producer {
+                self.is_producer = true;
+                up(&self.house.crowd.producers);
+            }
+            self.next = Next::Body(line);
+        }
+    }
+
+    /// Reads the body once it is there; false = it is not.
+    pub(in crate::beanstalk) fn read_body(
+        &mut self,
+        line: PutLine,
+        input: &mut BytesMut,
+        turn: &mut Turn<Then>,
+    ) -> bool {
+        let length = line.bytes as usize;
+        let Some(trailer) = input.get(length..length + line::END.len()) else { return false };
+        self.next = Next::Line;
+        let refusal = if trailer != line::END {
+            words::EXPECTED_CRLF
+        } else if self.house.drain.has_begun() {
+            words::DRAINING
+        } else {
+            let body = take_body(input, length);
+            input.advance(line::END.len());
+            turn.put(self.job(line, body), Then::Inserted(Arc::clone(&self.used)));
+            return true;
+        };
+        input.advance(length + line::END.len());
+        turn.say().extend_from_slice(refusal);
+        true
+    }
+
+    fn job(&self, line: PutLine, body: Bytes) -> Put {
+        Put {
+            delay_ms: (line.delay_s > 0).then(|| ms(line.delay_s, DELAY_MS_MAX)),
+            priority: Some(line.priority),
+            ttr_ms: Some(ms(line.ttr_s.max(1), TTL_MS_MAX)),
+            attempts_max: Some(0),
+            ..Put::new(self.used.name.clone(), body)
+        }
+    }
+
+    /// Throws away a body that is too large as it comes; false = there is more to come.
+    pub(in crate::beanstalk) fn swallow(
+        &mut self,
+        left: u64,
+        input: &mut BytesMut,
+        turn: &mut Turn<Then>,
+    ) -> bool {
+        let here = left.min(input.len() as u64);
+        // It is not more than the input has.
+        input.advance(here as usize);
+        self.next = Next::Large(left - here);
+        if left > here {
+            return false;
+        }
+        self.next = Next::Line;
+        turn.say().extend_from_slice(words::JOB_TOO_BIG);
+        true
+    }
+
+    pub(super) fn inserted(&self, tube: &Tube, put: Result<PutReply, Error>, out: &mut BytesMut) {
+        match put {
+            Ok(reply) => {
+                up(&tube.puts);
+                words::numbered("INSERTED", reply.id.0, out);
+            }
+            Err(error) => words::error(&error, out),
+        }
+    }
+}
+
+fn take_body(input: &mut BytesMut, length: usize) -> Bytes {
+    if length >= COPIED_BYTES {
+        return input.split_to(length).freeze();
+    }
+    let body = Bytes::copy_from_slice(&input[..length]);
+    input.advance(length);
+    body
+}

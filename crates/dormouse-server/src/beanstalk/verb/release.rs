@@ -1,0 +1,28 @@
+//! release: back to ready, or to delayed.
+
+use dormouse_core::command::Command;
+use dormouse_core::job::JobId;
+use dormouse_core::limits::DELAY_MS_MAX;
+use dormouse_core::op::Release;
+
+use super::{Then, ms};
+use crate::beanstalk::{Beanstalk, clock, words};
+use crate::pipeline::{Step, Turn};
+
+impl Beanstalk {
+    pub(super) fn release(
+        &mut self,
+        id: JobId,
+        priority: u32,
+        delay_s: u32,
+        turn: &mut Turn<Then>,
+    ) {
+        let Some(hold) = self.holds.take(id, clock::now()) else {
+            return turn.say().extend_from_slice(words::NOT_FOUND);
+        };
+        let delay_ms = (delay_s > 0).then(|| ms(delay_s, DELAY_MS_MAX));
+        let release = Release { token: hold.token, delay_ms, priority: Some(priority) };
+        let then = Then::Released(Box::new(hold));
+        turn.ask(Step::new(Command::Release(vec![release]), then));
+    }
+}

@@ -1,0 +1,141 @@
+//! reserve and reserve-with-timeout: the backend waits in slices, because its waits are bounded and
+//! because the client must be told in time that one of its reservations nearly is over.
+
+use std::time::{Duration, Instant};
+
+use bytes::BytesMut;
+use dormouse_core::backend::Answer;
+use dormouse_core::command::{Command, Reply};
+use dormouse_core::error::Code;
+use dormouse_core::limits::WAIT_MS_MAX;
+use dormouse_core::op::{LeasedJob, Reserve, SessionId};
+
+use super::{Goal, Then};
+use crate::beanstalk::holds::Hold;
+use crate::beanstalk::house::{down, up};
+use crate::beanstalk::{Beanstalk, clock, words};
+use crate::desk::unexpected;
+use crate::pipeline::{Step, Turn};
+
+/// The backend's clock counts whole ms, so its waits may end a little before ours.
+const EARLY: Duration = Duration::from_millis(2);
+/// A wait that ends so long before its time was withdrawn.
+const WITHDRAWN: Duration = Duration::from_millis(20);
+
+/// A client that waits for a job.
+#[derive(Clone, Copy)]
+pub(crate) struct Wait {
+    /// When it gives up; `None` = never.
+    until: Option<Instant>,
+    /// When the present slice is over.
+    slice_until: Instant,
+}
+
+impl Beanstalk {
+    pub(super) fn reserve(&mut self, wait_s: Option<u32>, turn: &mut Turn<Then>) {
+        self.becomes_worker();
+        let now = clock::now();
+        let until = wait_s.map(|wait_s| now + Duration::from_secs(wait_s.into()));
+        turn.ask_last(self.with_session(Goal::Reserve(Wait { until, slice_until: now })));
+    }
+
+    /// Does it, in a session.
+    pub(super) fn with_session(&mut self, goal: Goal) -> Step<Then> {
+        match self.session {
+            Some(session) => self.pursue(goal, session),
+            None => Step::new(Command::OpenSession, Then::Opened(goal)),
+        }
+    }
+
+    /// The next slice of a wait.
+    pub(super) fn reserve_step(&mut self, wait: Wait, session: SessionId) -> Step<Then> {
+        let now = clock::now();
+        let longest = now + Duration::from_millis(WAIT_MS_MAX);
+        let ends = [wait.until, self.holds.margin(now)];
+        let slice_until = ends.into_iter().flatten().fold(longest, Instant::min);
+        let wait_ms = ms_up(slice_until.saturating_duration_since(now));
+        self.set_waiting(wait_ms > 0);
+        let reserve = Reserve {
+            topics: self.watched.iter().map(|tube| tube.name.clone()).collect(),
+            max: 1,
+            wait_ms,
+            ttr_ms: None,
+            session: Some(session),
+        };
+        Step::new(Command::Reserve(reserve), Then::Reserved(Wait { slice_until, ..wait }))
+    }
+
+    pub(super) fn reserved(
+        &mut self,
+        wait: Wait,
+        answer: Answer,
+        out: &mut BytesMut,
+    ) -> Option<Step<Then>> {
+        self.set_waiting(false);
+        match answer {
+            Ok(Reply::Jobs(mut jobs)) => match jobs.pop() {
+                Some(job) => self.hand_out(&job, out),
+                None => return self.came_empty(wait, out),
+            },
+            Ok(other) => words::error(&unexpected(&other), out),
+            Err(error) => self.refused(&error, out),
+        }
+        None
+    }
+
+    /// No job came: is it time to say so, or to wait on?
+    fn came_empty(&mut self, wait: Wait, out: &mut BytesMut) -> Option<Step<Then>> {
+        let now = clock::now();
+        let is_over = |end: Option<Instant>| end.is_some_and(|end| end <= now + EARLY);
+        let was_withdrawn = now + WITHDRAWN < wait.slice_until;
+        if is_over(self.holds.margin(now)) {
+            out.extend_from_slice(words::DEADLINE_SOON);
+        } else if is_over(wait.until) || was_withdrawn {
+            out.extend_from_slice(words::TIMED_OUT);
+        } else {
+            return Some(self.with_session(Goal::Reserve(wait)));
+        }
+        None
+    }
+
+    /// Gives a job to the client, whose it is from now on.
+    pub(super) fn hand_out(&mut self, job: &LeasedJob, out: &mut BytesMut) {
+        let ttr = Duration::from_millis(job.ttr_ms);
+        let until = clock::now() + ttr;
+        self.holds.add(Hold { token: job.token, topic: job.topic.clone(), ttr, until });
+        words::job("RESERVED", job.id, &job.body, out);
+    }
+
+    /// The session is not there any more if the backend says that something is not: the next
+    /// reserve opens another.
+    pub(super) fn refused(&mut self, error: &dormouse_core::error::Error, out: &mut BytesMut) {
+        if error.code == Code::NotFound {
+            self.session = None;
+            out.extend_from_slice(words::INTERNAL_ERROR);
+        } else {
+            words::error(error, out);
+        }
+    }
+
+    pub(super) fn becomes_worker(&mut self) {
+        if !self.is_worker {
+            self.is_worker = true;
+            up(&self.house.crowd.workers);
+        }
+    }
+
+    fn set_waiting(&mut self, is_waiting: bool) {
+        match (self.is_waiting, is_waiting) {
+            (false, true) => up(&self.house.crowd.waiting),
+            (true, false) => down(&self.house.crowd.waiting),
+            _ => {}
+        }
+        self.is_waiting = is_waiting;
+    }
+}
+
+/// Whole ms, not less than that.
+fn ms_up(span: Duration) -> i64 {
+    let up = u128::from(span.subsec_nanos() % 1_000_000 > 0);
+    i64::try_from(span.as_millis() + up).unwrap_or(i64::MAX).min(WAIT_MS_MAX as i64)
+}

@@ -1,0 +1,74 @@
+//! stats-job: a job's state and history.
+
+use bytes::BytesMut;
+use dormouse_core::backend::Answer;
+use dormouse_core::command::{Command, Reply};
+use dormouse_core::job::{JobId, State};
+use dormouse_core::op::{JobView, Target};
+
+use super::{Then, one};
+use crate::beanstalk::{Beanstalk, clock, words};
+use crate::pipeline::{Step, Turn};
+
+impl Beanstalk {
+    pub(super) fn stats_job(id: JobId, turn: &mut Turn<Then>) {
+        turn.ask_last(Step::new(Command::Get(vec![Target::Id(id)]), Then::JobStats));
+    }
+
+    pub(super) fn job_stats(answer: Answer, out: &mut BytesMut) {
+        match one!(answer, Views) {
+            Ok(view) => words::yaml(&describe(&view, clock::wall_ms()), out),
+            Err(error) => words::error(&error, out),
+        }
+    }
+}
+
+/// Exactly these keys in this order: there are clients that compare the whole.
+fn describe(view: &JobView, now_ms: u64) -> String {
+    let (content, progress) = (&view.job.content, &view.job.progress);
+    let left_ms = match view.state {
+        State::Delayed | State::Leased => view.due_at.saturating_sub(now_ms),
+        State::Ready | State::Dead => 0,
+    };
+    format!(
+        "---\nid: {}\ntube: \"{}\"\nstate: {}\npri: {}\nage: {}\ndelay: {}\nttr: {}\n\
+         time-left: {}\nfile: 0\nreserves: {}\ntimeouts: {}\nreleases: {}\nburies: {}\nkicks: {}\n",
+        view.job.id,
+        view.topic,
+        state(view.state),
+        progress.priority,
+        now_ms.saturating_sub(content.put_at) / 1_000,
+        delay_s(view, now_ms),
+        content.ttr_ms / 1_000,
+        left_ms / 1_000,
+        progress.reserves,
+        progress.expiries,
+        progress.releases,
+        progress.kills,
+        progress.kicks,
+    )
+}
+
+fn state(state: State) -> &'static str {
+    match state {
+        State::Delayed => "delayed",
+        State::Ready => "ready",
+        State::Leased => "reserved",
+        State::Dead => "buried",
+    }
+}
+
+/// The delay that was asked for last is not kept. Of a job that nothing has happened to it is what
+/// lies between put and due; of one that is delayed again, what is left of it.
+fn delay_s(view: &JobView, now_ms: u64) -> u64 {
+    let progress = &view.job.progress;
+    let is_fresh = progress.reserves == 0 && progress.kicks == 0 && progress.kills == 0;
+    if is_fresh {
+        // The two are of clocks that may have drifted apart by less than a second.
+        (view.due_at.saturating_sub(view.job.content.put_at) + 500) / 1_000
+    } else if view.state == State::Delayed {
+        view.due_at.saturating_sub(now_ms).div_ceil(1_000)
+    } else {
+        0
+    }
+}

@@ -1,0 +1,78 @@
+//! stats-tube: a tube's counts.
+
+use std::sync::atomic::Ordering;
+
+use bytes::BytesMut;
+use dormouse_core::backend::Answer;
+use dormouse_core::command::{Command, Reply};
+use dormouse_core::error::Code;
+use dormouse_core::op::{Stats, TopicStats};
+use dormouse_core::topic::TopicName;
+
+use super::Then;
+use crate::beanstalk::tubes::Tube;
+use crate::beanstalk::{Beanstalk, words};
+use crate::desk::unexpected;
+use crate::pipeline::{Step, Turn};
+
+impl Beanstalk {
+    pub(super) fn stats_tube(tube: TopicName, turn: &mut Turn<Then>) {
+        let stats = Command::Stats(Stats { topic: Some(tube.clone()) });
+        turn.ask_last(Step::new(stats, Then::TubeStats(tube)));
+    }
+
+    /// A tube exists while it has jobs, users or watchers.
+    pub(super) fn tube_stats(&self, name: &TopicName, answer: Answer, out: &mut BytesMut) {
+        let stats = match answer {
+            Ok(Reply::Stats(stats)) => stats,
+            Err(error) if error.code == Code::NotFound => TopicStats::default(),
+            Ok(other) => return words::error(&unexpected(&other), out),
+            Err(error) => return words::error(&error, out),
+        };
+        let counts = &stats.counts;
+        let has_jobs = counts.waiting + counts.leased + counts.dead > 0;
+        if !has_jobs && !self.house.tubes.is_tied(name) {
+            self.house.tubes.forget(name);
+            return out.extend_from_slice(words::NOT_FOUND);
+        }
+        let tube = self.house.tubes.find(name);
+        words::yaml(&describe(name, &stats, tube.as_deref()), out);
+    }
+}
+
+/// Exactly these keys in this order: there are clients that compare the whole.
+fn describe(name: &TopicName, stats: &TopicStats, tube: Option<&Tube>) -> String {
+    let counts = &stats.counts;
+    let of = |count: fn(&Tube) -> u64| tube.map_or(0, count);
+    let (pause_s, left_s) = pause(stats, of(|tube| tube.pause_s.load(Ordering::Relaxed)));
+    format!(
+        "---\nname: \"{name}\"\ncurrent-jobs-urgent: {}\ncurrent-jobs-ready: {}\n\
+         current-jobs-reserved: {}\ncurrent-jobs-delayed: {}\ncurrent-jobs-buried: {}\n\
+         total-jobs: {}\ncurrent-using: {}\ncurrent-watching: {}\ncurrent-waiting: {}\n\
+         cmd-delete: {}\ncmd-pause-tube: {}\npause: {pause_s}\npause-time-left: {left_s}\n",
+        stats.urgent,
+        stats.ready,
+        counts.leased,
+        stats.delayed,
+        counts.dead,
+        // The backend forgets a topic that is empty; here its users keep it.
+        counts.puts.max(of(|tube| tube.puts.load(Ordering::Relaxed))),
+        of(Tube::using),
+        of(Tube::watching),
+        stats.waiters,
+        of(|tube| tube.deletes.load(Ordering::Relaxed)),
+        of(|tube| tube.pauses.load(Ordering::Relaxed)),
+    )
+}
+
+/// For how long it is paused, and how long still. Who paused it elsewhere may have meant for good.
+fn pause(stats: &TopicStats, asked_s: u64) -> (u64, u64) {
+    match stats.paused {
+        None => (0, 0),
+        Some(None) => (u32::MAX.into(), u32::MAX.into()),
+        Some(Some(left_ms)) => {
+            let least_s = left_ms.div_ceil(1_000);
+            (asked_s.max(least_s), left_ms / 1_000)
+        }
+    }
+}
