@@ -15,6 +15,7 @@ mod keyed;
 mod late;
 mod latency;
 mod pace;
+mod peers;
 mod plan;
 mod progress;
 mod raw;
@@ -45,6 +46,8 @@ enum Command {
     Engine(plan::Plan),
     /// The backend on a Redis that is started for it, against plain scripts
     Redis(redis::RedisPlan),
+    /// This project's server beside Redis and beanstalkd, under the same load
+    Peers(peers::PeersPlan),
     /// One phase, for the parent process
     #[command(hide = true)]
     Phase {
@@ -57,6 +60,7 @@ fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Engine(plan) => run::engine(plan),
         Command::Redis(plan) => redis::run(&plan),
+        Command::Peers(plan) => peers::run(&plan),
         Command::Phase { task } => child::run(&task),
     };
     match done {

@@ -64,7 +64,7 @@ pub(crate) fn disk_use(dir: &Path) -> Result<(u64, u64)> {
 }
 
 /// The number after `name` in a file of /proc.
-fn field(path: &str, name: &str) -> Result<u64> {
+pub(crate) fn field(path: &str, name: &str) -> Result<u64> {
     let text = std::fs::read_to_string(path)?;
     let line = text.lines().find_map(|line| line.strip_prefix(name));
     let number = line.and_then(|rest| rest.split_whitespace().next()?.parse().ok());

@@ -9,8 +9,8 @@ mod idle;
 mod late;
 mod memory;
 mod rig;
-mod seeds;
-mod table;
+pub(crate) mod seeds;
+pub(crate) mod table;
 mod verbs;
 
 use clap::ValueEnum;
@@ -20,6 +20,7 @@ use crate::plan::NUMBER_BYTES;
 use crate::report::round;
 use crate::{Result, progress};
 use rig::Rig;
+pub(crate) use rig::median;
 use table::Table;
 
 /// The flags of `redis`.

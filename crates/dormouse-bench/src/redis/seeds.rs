@@ -11,8 +11,8 @@ use redis::aio::MultiplexedConnection;
 
 use crate::Result;
 
-const BUCKET: &str = "delay:bucket";
-const POOL: &str = "delay:jobs";
+pub(crate) const BUCKET: &str = "delay:bucket";
+pub(crate) const POOL: &str = "delay:jobs";
 
 const PUT: &str = "
 redis.call('hset', KEYS[2], ARGV[1], ARGV[2])
@@ -29,14 +29,14 @@ const DELETE: &str = "return redis.call('hdel', KEYS[1], ARGV[1])";
 
 /// The scripts' names in a Redis.
 #[derive(Clone)]
-pub(super) struct Scripts {
-    put: String,
-    take: String,
-    delete: String,
+pub(crate) struct Scripts {
+    pub(crate) put: String,
+    pub(crate) take: String,
+    pub(crate) delete: String,
 }
 
 impl Scripts {
-    pub(super) fn load(url: &str) -> Result<Scripts> {
+    pub(crate) fn load(url: &str) -> Result<Scripts> {
         let mut connection = redis::Client::open(url)?.get_connection()?;
         let mut load =
             |source: &str| redis::cmd("SCRIPT").arg("LOAD").arg(source).query(&mut connection);
@@ -92,7 +92,7 @@ impl SeedsCaller {
 }
 
 /// The client's clock: the scripts take it for granted.
-pub(super) fn wall_ms() -> u64 {
+pub(crate) fn wall_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

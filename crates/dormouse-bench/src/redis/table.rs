@@ -40,7 +40,7 @@ impl Table {
 }
 
 /// As many digits as mean something.
-pub(super) fn short(value: f64) -> String {
+pub(crate) fn short(value: f64) -> String {
     match value.abs() {
         large if large >= 1_000.0 => thousands(value.round() as i64),
         0.0 => "0".to_owned(),

@@ -1,0 +1,154 @@
+//! Starting a contender's server.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::super::contender::{Contender, Dialect, Maker};
+use super::super::wire::Speech;
+use super::{Process, Programs};
+use crate::Result;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+const BETWEEN: Duration = Duration::from_millis(5);
+/// A connection that is refused or silent is tried again.
+const ANSWER_MAX: Duration = Duration::from_secs(1);
+
+/// What only some measures want.
+#[derive(Clone, Default)]
+pub(in crate::peers) struct Extras {
+    /// Words before the program, which then runs in its place.
+    pub(in crate::peers) under: Vec<String>,
+    /// Flags of Dormouse.
+    pub(in crate::peers) dormouse: Vec<String>,
+    /// Flags of Redis.
+    pub(in crate::peers) redis: Vec<String>,
+}
+
+/// A server that answers.
+pub(in crate::peers) struct Server {
+    pub(in crate::peers) process: Process,
+    pub(in crate::peers) address: SocketAddr,
+    pub(in crate::peers) speech: Speech,
+}
+
+impl Server {
+    /// Starts it on a directory, which it may have left before, and waits until it answers.
+    pub(in crate::peers) fn start(
+        programs: &Programs,
+        contender: Contender,
+        data: &Path,
+        log: &Path,
+        extras: &Extras,
+    ) -> Result<Server> {
+        let named = |error| format!("{}: {error}", contender.name());
+        let start = || {
+            let port = free_port()?;
+            let mut words = extras.under.clone();
+            words.push(programs.of(contender.maker())?);
+            words.extend(flags(contender, data, port, extras)?);
+            let mut process = Process::start(&words, log)?;
+            let known = (contender.maker() != Maker::Dormouse).then_some(port);
+            let address = wait(&mut process, contender.dialect(), known)?;
+            let speech = Speech::new(contender.dialect(), address)?;
+            Ok(Server { process, address, speech })
+        };
+        start().map_err(|error: Box<dyn std::error::Error + Send + Sync>| named(error).into())
+    }
+}
+
+/// The words after the program's name. Redis does not rewrite its file: that would be a pause that
+/// the others do not have.
+fn flags(contender: Contender, data: &Path, port: u16, extras: &Extras) -> Result<Vec<String>> {
+    std::fs::create_dir_all(data)
+        .or_else(|error| if data.is_dir() { Ok(()) } else { Err(error) })?;
+    let data = data.display();
+    let text = match contender {
+        Contender::RedisNo => redis(data, port, "no"),
+        Contender::RedisEverysec => redis(data, port, "everysec"),
+        Contender::RedisAlways => redis(data, port, "always"),
+        Contender::Beanstalkd => format!("-l 127.0.0.1 -p {port}"),
+        Contender::BeanstalkdF50 => format!("-l 127.0.0.1 -p {port} -b {data} -f 50"),
+        Contender::BeanstalkdF0 => format!("-l 127.0.0.1 -p {port} -b {data} -f 0"),
+        Contender::RespSynced | Contender::BeanstalkSynced => dormouse(data, "synced"),
+        Contender::RespRelaxed | Contender::BeanstalkRelaxed => dormouse(data, "relaxed=50"),
+    };
+    let mut words: Vec<String> = text.split(' ').map(str::to_owned).collect();
+    match contender.maker() {
+        Maker::Redis => words.extend(["--save".to_owned(), String::new()]),
+        Maker::Beanstalkd | Maker::Dormouse => {}
+    }
+    words.extend_from_slice(match contender.maker() {
+        Maker::Redis => &extras.redis,
+        Maker::Beanstalkd => &[],
+        Maker::Dormouse => &extras.dormouse,
+    });
+    Ok(words)
+}
+
+fn redis(data: std::path::Display<'_>, port: u16, sync: &str) -> String {
+    format!(
+        "--bind 127.0.0.1 --port {port} --dir {data} --appendonly yes --appendfsync {sync} \
+         --auto-aof-rewrite-percentage 0 --daemonize no"
+    )
+}
+
+fn dormouse(data: std::path::Display<'_>, durability: &str) -> String {
+    format!(
+        "serve --data {data} --http off --resp 127.0.0.1:0 --beanstalk 127.0.0.1:0 \
+         --durability {durability}"
+    )
+}
+
+fn free_port() -> Result<u16> {
+    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
+}
+
+/// Where it listens, once it answers there. Without a port it prints where.
+fn wait(process: &mut Process, dialect: Dialect, port: Option<u16>) -> Result<SocketAddr> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let address = match port {
+            Some(port) => Some(SocketAddr::from((Ipv4Addr::LOCALHOST, port))),
+            None => printed(&process.log(), dialect),
+        };
+        if let Some(address) = address
+            && answers(address, dialect)
+        {
+            return Ok(address);
+        }
+        if !process.is_running() {
+            return Err(format!("it does not start: {}", process.last_words()).into());
+        }
+        if Instant::now() > deadline {
+            return Err(format!("no answer for {PATIENCE:?}: {}", process.last_words()).into());
+        }
+        thread::sleep(BETWEEN);
+    }
+}
+
+/// The last line that says so: a log may have those of starts before.
+fn printed(log: &str, dialect: Dialect) -> Option<SocketAddr> {
+    let name = if dialect == Dialect::Beanstalk { "beanstalk" } else { "resp" };
+    let starts = format!("{name} listening on ");
+    log.lines().rev().find_map(|line| line.strip_prefix(&starts)?.trim().parse().ok())
+}
+
+fn answers(address: SocketAddr, dialect: Dialect) -> bool {
+    let (ask, good): (&[u8], &[u8]) = match dialect {
+        // While Redis loads its file it answers with an error.
+        Dialect::Seeds | Dialect::Verbs => (b"PING\r\n", b"+PONG"),
+        Dialect::Beanstalk => (b"list-tube-used\r\n", b"USING"),
+    };
+    let try_it = || -> std::io::Result<bool> {
+        let mut stream = TcpStream::connect_timeout(&address, ANSWER_MAX)?;
+        stream.set_read_timeout(Some(ANSWER_MAX))?;
+        stream.write_all(ask)?;
+        let mut reply = vec![0; good.len()];
+        stream.read_exact(&mut reply)?;
+        Ok(reply == good)
+    };
+    try_it().unwrap_or(false)
+}
