@@ -54,7 +54,7 @@ impl Tls {
     }
 
     /// The handshake; `None` if it fails or takes too long.
-    pub(super) async fn accept(&self, socket: TcpStream) -> Option<TlsStream<TcpStream>> {
+    pub(crate) async fn accept(&self, socket: TcpStream) -> Option<TlsStream<TcpStream>> {
         let config = Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner));
         let handshake = TlsAcceptor::from(config).accept(socket);
         match tokio::time::timeout(Duration::from_millis(HTTP_HEAD_MS_MAX), handshake).await {

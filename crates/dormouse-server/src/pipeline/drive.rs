@@ -70,10 +70,13 @@ where
     pub(super) async fn converse(&mut self) -> io::Result<()> {
         loop {
             let mut turn = Turn::new();
+            let before = self.input.bytes.len();
             let flow = self.protocol.read(&mut self.input.bytes, &mut turn);
+            if self.input.bytes.len() < before {
+                self.input.taken();
+            }
             let is_full = !turn.has_room();
             if !turn.is_empty() {
-                self.input.taken();
                 self.answer(turn).await?;
             }
             if flow == Flow::Close || self.shared.desk.is_stopping() {

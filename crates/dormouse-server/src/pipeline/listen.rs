@@ -68,21 +68,49 @@ where
         L: Listener,
         L::Socket: AsyncRead + AsyncWrite + Unpin,
     {
+        self.run_over(listener, |socket| std::future::ready(Some(socket))).await;
+    }
+
+    /// As `run`, with TLS.
+    #[cfg(feature = "tls")]
+    pub(crate) async fn run_tls(self, listener: tokio::net::TcpListener, tls: crate::Tls) {
+        let greet = |socket| {
+            let tls = tls.clone();
+            async move { tls.accept(socket).await }
+        };
+        self.run_over(listener, greet).await;
+    }
+
+    /// Serves what becomes of each socket when both sides have greeted.
+    async fn run_over<L, G, F, S>(self, listener: L, greet: G)
+    where
+        L: Listener,
+        G: Fn(L::Socket) -> F,
+        F: Future<Output = Option<S>> + Send + 'static,
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
         let Pipelines { gate, shared, crowded, begin } = self;
         let each = gate.clone();
-        let serve = |socket| {
-            let connection = Connection::new(socket, begin(), shared.clone());
-            attend(connection, each.clone())
-        };
+        let serve = |socket| attend(greet(socket), begin(), shared.clone(), each.clone());
         gate.run(listener, crowded, serve).await;
     }
 }
 
-async fn attend<S, P>(mut connection: Connection<S, P>, gate: Gate)
-where
+async fn attend<S, P>(
+    greeted: impl Future<Output = Option<S>>,
+    protocol: P,
+    shared: Shared,
+    gate: Gate,
+) where
     S: AsyncRead + AsyncWrite + Unpin,
     P: Protocol,
 {
+    let socket = tokio::select! {
+        socket = greeted => socket,
+        () = gate.aborting() => None,
+    };
+    let Some(socket) = socket else { return };
+    let mut connection = Connection::new(socket, protocol, shared);
     tokio::select! {
         biased;
         ended = connection.converse() => {
