@@ -1,6 +1,6 @@
 //! Calls that wait for replicas, several of them behind one WAIT.
 //!
-//! WAIT holds up its whole connection, for a second if a replica is away. So these calls have a
+//! WAIT holds up its whole connection, half a second if a replica is away. So these calls have a
 //! connection of their own, and go in convoys: while one waits the next gathers, and each convoy is
 //! one write of all its scripts and one WAIT. WAIT counts replicas that have everything this
 //! connection wrote before it, so one is good for all.

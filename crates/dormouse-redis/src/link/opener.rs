@@ -14,13 +14,14 @@ pub(crate) struct Patience {
     pub(crate) connect_ms: u64,
     /// For a reply; then the connection is given up.
     pub(crate) response_ms: u64,
-    /// For replicas, told to WAIT. Less than `response_ms`, or WAIT would look like a dead node.
+    /// For replicas, told to WAIT. Less than `response_ms`, or WAIT would look like a dead node; and
+    /// short, because who has no replica left after a failover answers only then.
     pub(crate) wait_ms: u64,
 }
 
 impl Default for Patience {
     fn default() -> Patience {
-        Patience { connect_ms: 1_000, response_ms: 5_000, wait_ms: 1_000 }
+        Patience { connect_ms: 1_000, response_ms: 5_000, wait_ms: 500 }
     }
 }
 
