@@ -77,7 +77,7 @@ struct Server {
 impl Server {
     fn start(program: &Path, data: &Path) -> Result<Server, String> {
         let mut child = Command::new(program)
-            .args(["serve", "--http", "127.0.0.1:0", "--data"])
+            .args(["serve", "--http", "127.0.0.1:0", "--resp", "off", "--data"])
             .arg(data)
             .stdout(Stdio::piped())
             .spawn()

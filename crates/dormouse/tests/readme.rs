@@ -90,7 +90,7 @@ impl Drop for Server {
 
 fn serve(here: &Path) -> (Server, String) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_dormouse"))
-        .args(["serve", "--http", "127.0.0.1:0"])
+        .args(["serve", "--http", "127.0.0.1:0", "--resp", "off"])
         .current_dir(here)
         .stdout(Stdio::piped())
         .spawn()

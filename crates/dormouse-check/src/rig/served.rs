@@ -186,7 +186,7 @@ impl Process {
         words: impl IntoIterator<Item = &'w String>,
     ) -> Result<Process, String> {
         let mut command = Command::new(program);
-        command.args(["serve", "--http", "127.0.0.1:0"]);
+        command.args(["serve", "--http", "127.0.0.1:0", "--resp", "off"]);
         // What it logs is for people who look at a failure.
         command.args(["--log", "error"]).args(words).stdin(Stdio::null());
         let mut child = command

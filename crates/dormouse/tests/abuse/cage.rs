@@ -29,7 +29,7 @@ impl Server {
             .arg("-c")
             .arg(format!("{join}ulimit -n 8192; exec \"$0\" \"$@\""))
             .arg(env!("CARGO_BIN_EXE_dormouse"))
-            .args(["serve", "--http", "127.0.0.1:0", "--data"])
+            .args(["serve", "--http", "127.0.0.1:0", "--resp", "off", "--data"])
             .arg(data.path().join("data"))
             .stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();

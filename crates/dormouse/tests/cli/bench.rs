@@ -17,7 +17,7 @@ struct Server {
 impl Server {
     fn start() -> Server {
         let mut child = dormouse()
-            .args(["serve", "--backend", "memory", "--http", "127.0.0.1:0"])
+            .args(["serve", "--backend", "memory", "--resp", "off", "--http", "127.0.0.1:0"])
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()

@@ -19,7 +19,8 @@ impl Server {
     fn start() -> Server {
         let dir = tempfile::tempdir().unwrap();
         let data = dir.path().join("data");
-        let args = ["serve", "--http", "127.0.0.1:0", "--data", data.to_str().unwrap()];
+        let data = data.to_str().unwrap();
+        let args = ["serve", "--http", "127.0.0.1:0", "--resp", "off", "--data", data];
         let mut command = dormouse("", &args);
         command.env_remove("DORMOUSE_URL").stderr(Stdio::null());
         let mut child = command.spawn().unwrap();

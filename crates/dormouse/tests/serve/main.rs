@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
 mod backup;
+mod beanstalk;
 mod config;
 mod process;
 mod refuse;

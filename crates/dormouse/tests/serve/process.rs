@@ -123,7 +123,7 @@ pub(crate) struct Server {
 impl Server {
     /// Starts one on a free port.
     pub(crate) fn start(args: &[&str]) -> Server {
-        let all = [&["serve", "--http", "127.0.0.1:0"], args].concat();
+        let all = [&["serve", "--http", "127.0.0.1:0", "--resp", "off"], args].concat();
         Server::ready(command(&all))
     }
 

@@ -35,7 +35,19 @@ fn a_port_in_use() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let addr = listener.local_addr().unwrap().to_string();
     let ended = run(&["serve", "--backend", "memory", "--http", &addr]);
-    check(ended, 1, &["cannot listen on", &addr, "in use"]);
+    check(ended, 1, &["cannot listen on", &addr, "in use", "--http ADDR"]);
+    let args = ["serve", "--backend", "memory", "--http", "127.0.0.1:0", "--resp", "off"];
+    let ended = run(&[&args[..], &["--beanstalk", &addr]].concat());
+    check(ended, 1, &["cannot listen on", &addr, "in use", "--beanstalk ADDR", "--beanstalk off"]);
+}
+
+#[test]
+fn a_file_where_a_socket_should_be() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let place = format!("unix:{}", file.path().display());
+    let args = ["serve", "--backend", "memory", "--http", "off", "--resp", "off"];
+    let ended = run(&[&args[..], &["--beanstalk", &place]].concat());
+    check(ended, 1, &["cannot listen on", "not a socket", "--beanstalk ADDR"]);
 }
 
 #[test]

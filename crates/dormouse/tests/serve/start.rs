@@ -26,6 +26,7 @@ fn it_tells_its_address_when_it_is_ready() {
 fn options_come_from_the_environment_too() {
     let mut command = command(&["serve"]);
     command.env("DORMOUSE_BACKEND", "memory").env("DORMOUSE_HTTP", "127.0.0.1:0");
+    command.env("DORMOUSE_RESP", "off");
     let ended = Server::ready(command).stop();
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(ended.stderr.contains("backend = \"memory\" (DORMOUSE_BACKEND)"), "{ended:?}");
@@ -34,10 +35,8 @@ fn options_come_from_the_environment_too() {
 
 #[test]
 fn others_are_served_if_that_is_wanted() {
-    let ended = {
-        let args = ["serve", "--backend", "memory", "--http", "0.0.0.0:0", "--insecure"];
-        Server::ready(command(&args)).stop()
-    };
+    let args = ["--backend", "memory", "--http", "0.0.0.0:0", "--insecure"];
+    let ended = Server::start(&args).stop();
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(ended.stderr.contains("everybody who reaches this server"), "{ended:?}");
 }
@@ -53,7 +52,8 @@ fn the_service_manager_is_told() {
         let length = socket.recv(&mut buffer).unwrap();
         String::from_utf8_lossy(&buffer[..length]).into_owned()
     };
-    let mut command = command(&["serve", "--backend", "memory", "--http", "127.0.0.1:0"]);
+    let args = ["serve", "--backend", "memory", "--http", "127.0.0.1:0", "--resp", "off"];
+    let mut command = command(&args);
     command.env("NOTIFY_SOCKET", &path);
     let server = Server::ready(command);
     assert_eq!(told(), "READY=1");
@@ -63,7 +63,7 @@ fn the_service_manager_is_told() {
 
 #[test]
 fn a_stdout_that_takes_nothing_does_not_keep_it_from_serving() {
-    let script = "exec \"$0\" serve --backend memory --http 127.0.0.1:0 > /dev/full";
+    let script = "exec \"$0\" serve --backend memory --resp off --http 127.0.0.1:0 > /dev/full";
     let mut shell = std::process::Command::new("sh");
     shell.args(["-c", script, env!("CARGO_BIN_EXE_dormouse")]);
     let process = Process::start(clean(shell, &[]));

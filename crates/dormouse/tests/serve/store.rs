@@ -12,7 +12,8 @@ fn a_store_that_cannot_write_ends_the_process() {
     let mut shell = Command::new("sh");
     let script = "trap '' XFSZ; ulimit -f 128; exec \"$0\" \"$@\"";
     shell.args(["-c", script, env!("CARGO_BIN_EXE_dormouse")]);
-    let server = Server::ready(clean(shell, &["serve", "--data", data, "--http", "127.0.0.1:0"]));
+    let args = ["serve", "--data", data, "--http", "127.0.0.1:0", "--resp", "off"];
+    let server = Server::ready(clean(shell, &args));
     let body = format!("{{\"text\": \"{}\"}}", "x".repeat(100_000));
     let put = server.post("/v1/topics/a/jobs", &body);
     assert_eq!(put.status, 503, "{put:?}");

@@ -59,8 +59,8 @@ fn with_tokens_others_may_be_served() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("dormouse.toml");
     std::fs::write(&path, token("a", "*:*").1).unwrap();
-    let args = ["--backend", "memory", "--http", "0.0.0.0:0", "--config", path.to_str().unwrap()];
-    let server = Server::ready(crate::process::command(&[&["serve"], &args[..]].concat()));
+    let args = ["--http", "0.0.0.0:0", "--backend", "memory", "--config", path.to_str().unwrap()];
+    let server = Server::start(&args);
     assert_eq!(server.stop().code, Some(0));
 }
 
@@ -70,7 +70,7 @@ fn tokens_do_not_vanish_while_the_server_runs() {
     let path = dir.path().join("dormouse.toml");
     let (shop, table) = token("shop", "producer:*");
     std::fs::write(&path, format!("http = \"0.0.0.0:0\"\n{table}")).unwrap();
-    let args = ["serve", "--backend", "memory", "--config", path.to_str().unwrap()];
+    let args = ["serve", "--resp=off", "--backend=memory", "--config", path.to_str().unwrap()];
     let server = Server::ready(crate::process::command(&args));
     assert_eq!(put(&server, "mails", None), 401);
 

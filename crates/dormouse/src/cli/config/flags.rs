@@ -45,15 +45,18 @@ impl Flags {
 fn arg(key: &Key) -> Arg {
     let default = (key.show)(&Settings::default()).replace('"', "");
     let default = match default.as_str() {
-        "" | "[]" | "false" => String::new(),
+        "" | "[]" | "false" | "off" => String::new(),
         default => format!(" [default: {default}]"),
     };
     let help = format!("{} [env: {}]{default}", key.about, key.env());
     let arg = Arg::new(key.name).long(key.flag).help(help).help_heading(HEADING);
     let arg = arg.hide(key.is_hidden());
+    let arg = match key.bare() {
+        Some(value) => arg.num_args(0..=1).default_missing_value(value),
+        None => arg,
+    };
     if key.is_switch() {
-        let arg = arg.num_args(0..=1).require_equals(true).default_missing_value("true");
-        arg.value_name("BOOL").hide_possible_values(true)
+        arg.require_equals(true).value_name("BOOL").hide_possible_values(true)
     } else {
         arg.value_name(key.value).action(ArgAction::Append)
     }
@@ -114,6 +117,9 @@ mod tests {
         }
         check(&["--insecure"], "insecure", Some("true"));
         check(&["--insecure=false"], "insecure", Some("false"));
+        check(&["--beanstalk"], "beanstalk", Some("127.0.0.1:11300"));
+        check(&["--beanstalk", "--insecure"], "beanstalk", Some("127.0.0.1:11300"));
+        check(&["--beanstalk", "--beanstalk", "off"], "beanstalk", Some("off"));
         check(&["--hosts", "a", "--hosts", "b,c"], "hosts", Some("a,b,c"));
         check(&["--data", "a", "--data", "b"], "data", Some("b"));
     }

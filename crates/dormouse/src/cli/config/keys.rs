@@ -1,16 +1,19 @@
 //! The table of options: each is a key of the file, a flag and an environment variable.
 
-use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
-use dormouse_core::limits::{REDIS_PARTITIONS_MAX, REDIS_REPLICAS_MAX};
+use dormouse_core::limits::{BODY_BYTES_MAX, REDIS_PARTITIONS_MAX};
 use dormouse_disk::engine::Durability;
 use dormouse_redis::Level;
 use tracing::level_filters::LevelFilter;
 
+use super::address;
 use super::raw::{Raw, one_of};
 use super::settings::{
-    BackendKind, CONNECTIONS_MAX, DRAIN_MS_MAX, RELAXED_MS_MAX, STORE_BYTES, Settings,
+    BEANSTALK_ADDR, BackendKind, CONNECTIONS_MAX, DRAIN_MS_MAX, HTTP_PORT, RESP_PORT, Settings,
+};
+use super::values::{
+    backend, beanstalk, durability, level, network, store_bytes, without_password,
 };
 
 /// One option.
@@ -44,6 +47,14 @@ impl Key {
     pub(super) fn is_switch(&self) -> bool {
         self.value.is_empty()
     }
+
+    /// What the flag stands for without a value, if it can be without.
+    pub(super) fn bare(&self) -> Option<&'static str> {
+        match self.name {
+            "beanstalk" => Some(BEANSTALK_ADDR),
+            _ => self.is_switch().then_some("true"),
+        }
+    }
 }
 
 pub(super) const KEYS: &[Key] = &[
@@ -62,8 +73,49 @@ pub(super) const KEYS: &[Key] = &[
         value: "ADDR",
         about: "Where HTTP is served: IP:PORT, or off; port 0 takes a free one",
         more: &["Without a token only loopback addresses are accepted; see insecure."],
-        set: |settings, raw| address(raw.text()?).map(|value| settings.http = value),
-        show: |settings| quoted(&settings.http.map_or("off".to_owned(), |http| http.to_string())),
+        set: |settings, raw| network(raw, HTTP_PORT).map(|value| settings.http = value),
+        show: |settings| on_or_off(settings.http.map(|addr| addr.to_string())),
+    },
+    Key {
+        name: "resp",
+        flag: "resp",
+        value: "ADDR",
+        about: "Where the protocol of Redis clients is served: IP:PORT, or off",
+        more: &["Without a token only loopback addresses are accepted; see insecure."],
+        set: |settings, raw| network(raw, RESP_PORT).map(|value| settings.resp = value),
+        show: |settings| on_or_off(settings.resp.map(|addr| addr.to_string())),
+    },
+    Key {
+        name: "beanstalk",
+        flag: "beanstalk",
+        value: "ADDR",
+        about: "Where beanstalkd's protocol is served: IP:PORT, unix:PATH, or off",
+        more: &["It knows no tokens: who reaches it may do everything; see beanstalk_open."],
+        set: |settings, raw| beanstalk(raw).map(|value| settings.beanstalk = value),
+        show: |settings| on_or_off(settings.beanstalk.as_ref().map(address::shown)),
+    },
+    Key {
+        name: "beanstalk_open",
+        flag: "beanstalk-open",
+        value: "",
+        about: "Serve beanstalkd's protocol on other addresses than loopback, tokens or not",
+        more: &["Everybody who reaches the address may then do everything, without a token."],
+        set: |settings, raw| raw.bool().map(|value| settings.beanstalk_open = value),
+        show: |settings| settings.beanstalk_open.to_string(),
+    },
+    Key {
+        name: "beanstalk_job_bytes_max",
+        flag: "beanstalk-job-bytes-max",
+        value: "N",
+        about: "Largest body that clients of beanstalkd may put, at most 1048576",
+        more: &["Many of them think that there cannot be more than 65535."],
+        set: |settings, raw| {
+            // Bounded far below what any usize holds.
+            let number = raw.number(1, BODY_BYTES_MAX as u64)?;
+            settings.beanstalk_job_bytes_max = number as usize;
+            Ok(())
+        },
+        show: |settings| settings.beanstalk_job_bytes_max.to_string(),
     },
     Key {
         name: "durability",
@@ -246,78 +298,13 @@ fn path(path: Option<&PathBuf>) -> String {
     path.map(|path| quoted(&path.to_string_lossy())).unwrap_or_default()
 }
 
-fn store_bytes(raw: &Raw) -> Result<u64, String> {
-    let (min, max) = STORE_BYTES;
-    raw.number(min, max)
+/// Where a protocol is served.
+fn on_or_off(addr: Option<String>) -> String {
+    quoted(&addr.unwrap_or_else(|| "off".to_owned()))
 }
 
 fn shown(bytes: Option<u64>) -> String {
     bytes.map(|bytes| bytes.to_string()).unwrap_or_default()
-}
-
-fn address(text: &str) -> Result<Option<SocketAddr>, String> {
-    if text == "off" {
-        return Ok(None);
-    }
-    if let Some(port) = text.strip_prefix("localhost:").and_then(|port| port.parse().ok()) {
-        return Ok(Some(SocketAddr::from((Ipv4Addr::LOCALHOST, port))));
-    }
-    text.parse().map(Some).map_err(|_| {
-        format!("`{text}` is not an address; write IP:PORT, as in 127.0.0.1:7788, or off")
-    })
-}
-
-fn durability(text: &str) -> Result<Durability, String> {
-    if text == "synced" {
-        return Ok(Durability::Synced);
-    }
-    let bounds = format!("write synced, or relaxed=MS with 1 to {RELAXED_MS_MAX} ms");
-    let Some(ms) = text.strip_prefix("relaxed=") else {
-        return Err(format!("`{text}` is no durability; {bounds}"));
-    };
-    match ms.parse() {
-        Ok(ms) if (1..=RELAXED_MS_MAX).contains(&ms) => Ok(Durability::Relaxed { ms }),
-        _ => Err(format!("`{text}` is out of bounds; {bounds}")),
-    }
-}
-
-fn backend(text: &str) -> Result<BackendKind, String> {
-    let kinds = [
-        ("disk", BackendKind::Disk),
-        ("memory", BackendKind::Memory),
-        ("redis", BackendKind::Redis),
-    ];
-    one_of(text, &kinds)
-}
-
-fn level(text: &str) -> Result<Level, String> {
-    if text == "applied" {
-        return Ok(Level::Applied);
-    }
-    let replicas = text.strip_prefix("replicated=").and_then(|number| number.parse().ok());
-    match replicas {
-        Some(replicas) if (1..=REDIS_REPLICAS_MAX).contains(&replicas) => {
-            Ok(Level::Replicated(replicas))
-        }
-        _ => Err(format!(
-            "`{text}` is no level; write applied, or replicated=N with 1 to {REDIS_REPLICAS_MAX}"
-        )),
-    }
-}
-
-/// A URL for people to read.
-fn without_password(url: &str) -> String {
-    let hide = |part: &str| match part.rsplit_once('@') {
-        Some((before, host)) => {
-            let scheme = before.split_once("://").map_or("", |(scheme, _)| scheme);
-            let user = before.rsplit_once("://").map_or(before, |(_, user)| user);
-            let user = user.split(':').next().unwrap_or_default();
-            let scheme = if scheme.is_empty() { String::new() } else { format!("{scheme}://") };
-            format!("{scheme}{user}:(secret)@{host}")
-        }
-        None => part.to_owned(),
-    };
-    quoted(&url.split(',').map(hide).collect::<Vec<_>>().join(","))
 }
 
 #[cfg(test)]
@@ -342,6 +329,13 @@ mod tests {
         check("http", "[::1]:0", "\"[::1]:0\"");
         check("http", "localhost:7", "\"127.0.0.1:7\"");
         check("http", "off", "\"off\"");
+        check("resp", "127.0.0.1:0", "\"127.0.0.1:0\"");
+        check("resp", "off", "\"off\"");
+        check("beanstalk", "localhost:11300", "\"127.0.0.1:11300\"");
+        check("beanstalk", "unix:/run/d.sock", "\"unix:/run/d.sock\"");
+        check("beanstalk", "off", "\"off\"");
+        check("beanstalk_open", "true", "true");
+        check("beanstalk_job_bytes_max", "1048576", "1048576");
         check("durability", "synced", "\"synced\"");
         check("durability", "relaxed=60000", "\"relaxed=60000\"");
         check("backend", "memory", "\"memory\"");
@@ -374,6 +368,14 @@ mod tests {
         check("http", "7788", "write IP:PORT");
         check("http", "example.org:7788", "write IP:PORT");
         check("http", "localhost:99999", "write IP:PORT");
+        check("http", "unix:/x", "127.0.0.1:7788");
+        check("resp", "7789", "127.0.0.1:7789, or off");
+        check("resp", "unix:/x", "write IP:PORT");
+        check("beanstalk", "11300", "127.0.0.1:11300, unix:PATH, or off");
+        check("beanstalk", "/run/d.sock", "unix:PATH");
+        check("beanstalk", "unix:", "unix:/run/dormouse.sock");
+        check("beanstalk", &format!("unix:/{}", "x".repeat(107)), "at most 107 bytes");
+        check("beanstalk_job_bytes_max", "1048577", "from 1 to 1048576");
         check("durability", "relaxed", "relaxed=MS");
         check("durability", "relaxed=0", "1 to 60000");
         check("durability", "relaxed=60001", "1 to 60000");

@@ -254,33 +254,6 @@ mod tests {
     }
 
     #[test]
-    fn without_tokens_only_loopback_is_served() {
-        let check = |flags: &[&str], allowed: bool| {
-            let result = Config::merge(&Flags::of(flags), &[]);
-            assert_eq!(result.is_ok(), allowed, "{flags:?}");
-            if let Err(error) = result {
-                for fix in ["dormouse config token", "127.0.0.1", "--insecure"] {
-                    assert!(error.to_string().contains(fix), "{error}");
-                }
-            }
-        };
-        check(&["--http", "127.0.0.1:1"], true);
-        check(&["--http", "127.9.9.9:1"], true);
-        check(&["--http", "[::1]:1"], true);
-        check(&["--http", "[::ffff:127.0.0.1]:1"], true);
-        check(&["--http", "0.0.0.0:1"], false);
-        check(&["--http", "[::]:1"], false);
-        check(&["--http", "192.0.2.1:1"], false);
-        check(&["--http", "0.0.0.0:1", "--insecure"], true);
-        check(&["--http", "0.0.0.0:1", "--insecure=false"], false);
-        let hash = "00".repeat(32);
-        let tokens =
-            format!("[[tokens]]\nname = \"a\"\ntoken_sha256 = \"{hash}\"\nscopes = [\"put:*\"]\n");
-        let file = file(&tokens);
-        check(&["--config", file.path().to_str().unwrap(), "--http", "0.0.0.0:1"], true);
-    }
-
-    #[test]
     fn half_of_tls_is_refused() {
         for flag in ["--tls-cert", "--tls-key"] {
             let error = Config::merge(&Flags::of(&[flag, "x"]), &[]).unwrap_err().to_string();
@@ -290,12 +263,6 @@ mod tests {
         let error = Config::merge(&both, &[]).unwrap_err().to_string();
         let expected = if cfg!(feature = "tls") { "give a PEM file" } else { "--features tls" };
         assert!(error.contains(expected), "{error}");
-    }
-
-    #[test]
-    fn http_off_leaves_nothing_to_serve() {
-        let error = Config::merge(&Flags::of(&["--http", "off"]), &[]).unwrap_err();
-        assert!(error.to_string().contains("no other protocol"), "{error}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! defaults. One table (`keys`) has every option with its flag, its variable, and its line in the
 //! example.
 
+mod address;
 mod check;
 mod example;
 mod file;
@@ -12,6 +13,7 @@ mod raw;
 mod settings;
 mod token;
 mod tokens;
+mod values;
 
 use std::fmt;
 
@@ -20,6 +22,7 @@ use clap::Subcommand;
 use super::Global;
 use super::exit::Failure;
 
+pub(crate) use address::shown as beanstalk_shown;
 pub(crate) use flags::Flags;
 pub(crate) use merge::{Config, Source};
 pub(crate) use settings::{BackendKind, Settings};

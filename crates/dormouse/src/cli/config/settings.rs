@@ -4,13 +4,19 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use dormouse_core::limits::BEANSTALK_JOB_BYTES_MAX_DEFAULT;
 use dormouse_disk::engine::Durability;
 use dormouse_redis::Level;
+use dormouse_server::BeanstalkAddr;
 use dormouse_server::access::TokenEntry;
 use tracing::level_filters::LevelFilter;
 
 /// Port of the HTTP interface unless set.
 pub(crate) const HTTP_PORT: u16 = 7788;
+/// Port of the interface for Redis clients unless set.
+pub(super) const RESP_PORT: u16 = 7789;
+/// Where beanstalkd's protocol is served if it is wanted and nothing else is said.
+pub(super) const BEANSTALK_ADDR: &str = "127.0.0.1:11300";
 /// Longest time between two syncs that `relaxed` may ask for.
 pub(super) const RELAXED_MS_MAX: u64 = 60_000;
 /// Connections at once, at most.
@@ -27,6 +33,14 @@ pub(crate) struct Settings {
     pub(crate) data: PathBuf,
     /// Where HTTP is served; `None` = off.
     pub(crate) http: Option<SocketAddr>,
+    /// Where the protocol of Redis clients is served; `None` = off.
+    pub(crate) resp: Option<SocketAddr>,
+    /// Where beanstalkd's protocol is served; `None` = off.
+    pub(crate) beanstalk: Option<BeanstalkAddr>,
+    /// beanstalkd's protocol on other addresses than loopback, though it knows no tokens.
+    pub(crate) beanstalk_open: bool,
+    /// Largest body that clients of beanstalkd may put.
+    pub(crate) beanstalk_job_bytes_max: usize,
     /// What an answered mutation survives.
     pub(crate) durability: Durability,
     /// Where jobs are kept.
@@ -75,6 +89,11 @@ impl Default for Settings {
         Settings {
             data: PathBuf::from("./dormouse-data"),
             http: Some(SocketAddr::from(([127, 0, 0, 1], HTTP_PORT))),
+            // Off until there is something to serve it.
+            resp: None,
+            beanstalk: None,
+            beanstalk_open: false,
+            beanstalk_job_bytes_max: BEANSTALK_JOB_BYTES_MAX_DEFAULT,
             durability: Durability::Synced,
             backend: BackendKind::Disk,
             redis_url: None,
@@ -97,26 +116,9 @@ impl Default for Settings {
 impl Settings {
     /// What contradicts itself, or is dangerous; the text says how to mend it.
     pub(super) fn verify(&self) -> Result<(), String> {
-        self.verify_address()?;
+        self.verify_addresses()?;
         self.verify_redis()?;
         self.verify_tls()
-    }
-
-    /// Who reaches an address without tokens may do everything there.
-    fn verify_address(&self) -> Result<(), String> {
-        let Some(addr) = self.http else {
-            return Err("`http` is off, and there is no other protocol to serve; \
-                        give an address, as in http = \"127.0.0.1:7788\""
-                .to_owned());
-        };
-        if addr.ip().to_canonical().is_loopback() || !self.tokens.is_empty() || self.insecure {
-            return Ok(());
-        }
-        Err(format!(
-            "`http` is {addr}, which others can reach, and no token is configured: everybody \
-             could do everything. Make a token with `dormouse config token` and put it into the \
-             configuration file, or serve on 127.0.0.1 only, or accept the risk with --insecure"
-        ))
     }
 
     fn verify_redis(&self) -> Result<(), String> {
@@ -150,18 +152,7 @@ impl Settings {
 
     /// What is allowed and still deserves a word.
     pub(crate) fn warnings(&self) -> Vec<String> {
-        let Some(addr) = self.http else { return Vec::new() };
-        let mut warnings = Vec::new();
-        if !addr.ip().to_canonical().is_loopback() {
-            if self.tokens.is_empty() {
-                let text = "insecure: everybody who reaches this server may do everything";
-                warnings.push(text.to_owned());
-            } else if self.tls_cert.is_none() {
-                let text = "tokens travel unencrypted; set tls.cert and tls.key, or put a proxy \
-                            that does TLS in front";
-                warnings.push(text.to_owned());
-            }
-        }
+        let mut warnings = self.address_warnings();
         if self.backend == BackendKind::Memory {
             warnings.push("backend memory: all jobs are gone when this process ends".to_owned());
         }

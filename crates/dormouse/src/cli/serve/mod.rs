@@ -4,18 +4,18 @@ mod backup;
 mod files;
 mod log;
 mod notify;
+mod protocols;
 mod reload;
 mod signals;
 mod store;
 mod tls;
 
-use std::io::Write as _;
 use std::time::Duration;
 
 use dormouse_core::error::Error;
-use dormouse_server::{Options, Server};
+use dormouse_server::{Drain, Server};
 
-use super::config::{Config, Flags, Settings};
+use super::config::{Config, Flags};
 use super::exit::Failure;
 use notify::notify;
 use reload::Reload;
@@ -28,17 +28,20 @@ const FAILED_DRAIN_MAX: Duration = Duration::from_secs(1);
 /// Serve a queue until a signal ends it
 #[derive(clap::Args)]
 #[command(after_help = "\
-Prints `http listening on URL` on stdout when it is ready; logs go to stderr.
+Prints `http listening on URL` on stdout when it is ready, then a line for each other protocol:
+`resp listening on ADDR`, `beanstalk listening on ADDR`. Logs go to stderr.
 
 SIGTERM and SIGINT stop it: requests under way are finished (see --drain), waiting ones are
 answered, the store is closed, and it exits with 0. A second one ends it at once; nothing that was
-answered is lost by that. SIGHUP reads tokens and TLS files again.
+answered is lost by that. SIGHUP reads tokens and TLS files again. After SIGUSR1 clients of
+beanstalkd can put no more jobs, as with beanstalkd.
 
 Exit codes: 1 if it cannot start or the store has failed, 2 if the configuration is wrong.
 
 Examples:
   dormouse serve
   dormouse serve --data /var/lib/dormouse --http 127.0.0.1:0
+  dormouse serve --beanstalk unix:/run/dormouse.sock --resp off
   dormouse serve --backend redis --redis-url redis://127.0.0.1:6379
   dormouse serve --config /etc/dormouse.toml")]
 pub(crate) struct Args {
@@ -71,11 +74,12 @@ impl Args {
                 return Ok(());
             }
         };
-        let server = start(&store, &reload).await?;
-        announce(&server, reload.settings());
+        let drained = Drain::default();
+        let server = protocols::start(&store, &reload, &drained).await?;
+        protocols::announce(&server, reload.settings());
         notify("READY=1");
         let drain = reload.settings().drain;
-        let end = serve(&store, reload, &mut signals).await;
+        let end = serve(&store, reload, &drained, &mut signals).await;
         notify("STOPPING=1");
         signals.exit_at_next();
         match end {
@@ -89,41 +93,15 @@ impl Args {
     }
 }
 
-async fn start(store: &Store, reload: &Reload) -> Result<Server, Failure> {
-    let settings = reload.settings();
-    let options = Options {
-        http: settings.http,
-        access: reload.access(),
-        hosts: settings.hosts.clone(),
-        connections_max: settings.connections_max,
-        backup: store.engine().and_then(|engine| backup::maker(engine, settings)),
-        #[cfg(feature = "tls")]
-        tls: reload.certificate().tls(),
-    };
-    let started = Server::start(store.backend(), options).await;
-    started.map_err(|error| Failure::new(error.to_string()))
-}
-
-/// Tells who started us that we are ready, and where. Nobody may be listening.
-fn announce(server: &Server, settings: &Settings) {
-    let scheme = if settings.tls_cert.is_some() { "https" } else { "http" };
-    let mut stdout = std::io::stdout().lock();
-    if let Some(addr) = server.http_addr() {
-        let written = writeln!(stdout, "http listening on {scheme}://{addr}");
-        if let Err(error) = written.and_then(|()| stdout.flush()) {
-            tracing::warn!("http listening on {scheme}://{addr}; cannot write to stdout: {error}");
-        }
-    }
-}
-
 /// Goes on until it has to end.
-async fn serve(store: &Store, mut reload: Reload, signals: &mut Signals) -> End {
+async fn serve(store: &Store, mut reload: Reload, drained: &Drain, signals: &mut Signals) -> End {
     let mut stopped = store.watch();
     loop {
         tokio::select! {
             caught = signals.next() => match caught {
                 Caught::Stop(signal) => return End::Asked(signal),
                 Caught::Hangup => reload.run(),
+                Caught::Drain => protocols::drain(reload.settings(), drained),
             },
             why = stopped.why() => return End::Failed(why),
         }

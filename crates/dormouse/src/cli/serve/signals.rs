@@ -36,6 +36,7 @@ pub(super) struct Signals {
     term: unix::Signal,
     int: unix::Signal,
     hangup: unix::Signal,
+    drain: unix::Signal,
 }
 
 /// What came.
@@ -44,6 +45,8 @@ pub(super) enum Caught {
     Stop(Signal),
     /// Read what can be read again.
     Hangup,
+    /// Take no more jobs from clients of beanstalkd, which knows this signal.
+    Drain,
 }
 
 impl Signals {
@@ -52,6 +55,7 @@ impl Signals {
             term: unix::signal(SignalKind::terminate())?,
             int: unix::signal(SignalKind::interrupt())?,
             hangup: unix::signal(SignalKind::hangup())?,
+            drain: unix::signal(SignalKind::user_defined1())?,
         })
     }
 
@@ -61,6 +65,7 @@ impl Signals {
             _ = self.term.recv() => Caught::Stop(Signal::Term),
             _ = self.int.recv() => Caught::Stop(Signal::Int),
             _ = self.hangup.recv() => Caught::Hangup,
+            _ = self.drain.recv() => Caught::Drain,
         }
     }
 

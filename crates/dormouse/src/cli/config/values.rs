@@ -1,0 +1,124 @@
+//! How values are written: addresses, levels, sizes.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+use dormouse_core::limits::REDIS_REPLICAS_MAX;
+use dormouse_disk::engine::Durability;
+use dormouse_redis::Level;
+use dormouse_server::BeanstalkAddr;
+
+use super::keys::quoted;
+use super::raw::{Raw, one_of};
+use super::settings::{BEANSTALK_ADDR, BackendKind, RELAXED_MS_MAX, STORE_BYTES};
+
+/// Before the path of a Unix socket.
+const UNIX: &str = "unix:";
+/// What the operating systems have room for.
+const SOCKET_PATH_BYTES_MAX: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
+
+/// Where a protocol is served, or `off`. The port is the protocol's usual one.
+pub(super) fn network(raw: &Raw, port: u16) -> Result<Option<SocketAddr>, String> {
+    let text = raw.text()?;
+    if text == "off" {
+        return Ok(None);
+    }
+    let wrong =
+        || format!("`{text}` is not an address; write IP:PORT, as in 127.0.0.1:{port}, or off");
+    socket_address(text).map(Some).ok_or_else(wrong)
+}
+
+/// Where beanstalkd's protocol is served, or `off`.
+pub(super) fn beanstalk(raw: &Raw) -> Result<Option<BeanstalkAddr>, String> {
+    let text = raw.text()?;
+    if text == "off" {
+        return Ok(None);
+    }
+    if let Some(path) = text.strip_prefix(UNIX) {
+        return socket_path(path).map(|path| Some(BeanstalkAddr::Unix(path)));
+    }
+    let wrong = || {
+        format!(
+            "`{text}` is not an address; write IP:PORT, as in {BEANSTALK_ADDR}, unix:PATH, or off"
+        )
+    };
+    socket_address(text).map(|addr| Some(BeanstalkAddr::Tcp(addr))).ok_or_else(wrong)
+}
+
+fn socket_address(text: &str) -> Option<SocketAddr> {
+    if let Some(port) = text.strip_prefix("localhost:").and_then(|port| port.parse().ok()) {
+        return Some(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    }
+    text.parse().ok()
+}
+
+fn socket_path(path: &str) -> Result<PathBuf, String> {
+    if path.is_empty() {
+        return Err("names no file; write unix:PATH, as in unix:/run/dormouse.sock".to_owned());
+    }
+    if path.len() > SOCKET_PATH_BYTES_MAX {
+        return Err(format!(
+            "the path of a socket has at most {SOCKET_PATH_BYTES_MAX} bytes, and this has {}",
+            path.len()
+        ));
+    }
+    Ok(path.into())
+}
+
+pub(super) fn store_bytes(raw: &Raw) -> Result<u64, String> {
+    let (min, max) = STORE_BYTES;
+    raw.number(min, max)
+}
+
+pub(super) fn durability(text: &str) -> Result<Durability, String> {
+    if text == "synced" {
+        return Ok(Durability::Synced);
+    }
+    let bounds = format!("write synced, or relaxed=MS with 1 to {RELAXED_MS_MAX} ms");
+    let Some(ms) = text.strip_prefix("relaxed=") else {
+        return Err(format!("`{text}` is no durability; {bounds}"));
+    };
+    match ms.parse() {
+        Ok(ms) if (1..=RELAXED_MS_MAX).contains(&ms) => Ok(Durability::Relaxed { ms }),
+        _ => Err(format!("`{text}` is out of bounds; {bounds}")),
+    }
+}
+
+pub(super) fn backend(text: &str) -> Result<BackendKind, String> {
+    let kinds = [
+        ("disk", BackendKind::Disk),
+        ("memory", BackendKind::Memory),
+        ("redis", BackendKind::Redis),
+    ];
+    one_of(text, &kinds)
+}
+
+pub(super) fn level(text: &str) -> Result<Level, String> {
+    if text == "applied" {
+        return Ok(Level::Applied);
+    }
+    let replicas = text.strip_prefix("replicated=").and_then(|number| number.parse().ok());
+    match replicas {
+        Some(replicas) if (1..=REDIS_REPLICAS_MAX).contains(&replicas) => {
+            Ok(Level::Replicated(replicas))
+        }
+        _ => Err(format!(
+            "`{text}` is no level; write applied, or replicated=N with 1 to {REDIS_REPLICAS_MAX}"
+        )),
+    }
+}
+
+/// A URL for people to read.
+pub(super) fn without_password(url: &str) -> String {
+    let hide = |part: &str| match part.rsplit_once('@') {
+        Some((before, host)) => {
+            let scheme = before.split_once("://").map_or("", |(scheme, _)| scheme);
+            let user = before.rsplit_once("://").map_or(before, |(_, user)| user);
+            let user = user.split(':').next().unwrap_or_default();
+            let scheme = if scheme.is_empty() { String::new() } else { format!("{scheme}://") };
+            format!("{scheme}{user}:(secret)@{host}")
+        }
+        None => part.to_owned(),
+    };
+    quoted(&url.split(',').map(hide).collect::<Vec<_>>().join(","))
+}
