@@ -139,6 +139,18 @@ pub const INPUTS_BYTES_MAX: usize = 64 << 20;
 pub const INPUT_FREE_BYTES: usize = 4 << 10;
 /// Time for the rest of a command, besides what its size gives it.
 pub const COMMAND_MS_MAX: u64 = 10_000;
+/// Arguments of a RESP command: an ack of a whole batch fits.
+pub const RESP_ARGUMENTS_MAX: usize = 2 * BATCH_MAX;
+/// Bytes of a RESP command: the largest job fits, with all its options.
+pub const RESP_COMMAND_BYTES_MAX: usize = 2 * BODY_BYTES_MAX;
+/// Bytes up to which a larger RESP command is let pass, to be told that it is too large.
+pub const RESP_SKIPPED_BYTES_MAX: usize = 16 << 20;
+/// Bytes of a RESP command that is a line of words.
+pub const RESP_LINE_BYTES_MAX: usize = 64 << 10;
+/// Arguments of a RESP command of who has not shown a token yet, where one is wanted.
+pub const RESP_GUEST_ARGUMENTS_MAX: usize = 10;
+/// Bytes of such a command.
+pub const RESP_GUEST_BYTES_MAX: usize = 16 << 10;
 /// Bytes of answers that are gathered before they are sent.
 pub const OUTPUT_BYTES: usize = 64 << 10;
 

@@ -16,7 +16,9 @@ mod gate;
 mod http;
 mod metrics;
 mod pipeline;
+mod resp;
 mod server;
+mod walk;
 
 pub use backup::{Backup, MakeBackup};
 pub use beanstalk::{BeanstalkAddr, BeanstalkOptions, Drain};

@@ -18,6 +18,7 @@ use crate::gate::Gate;
 use crate::http::{self, App, HostGuard, Listening};
 use crate::metrics::Metrics;
 use crate::pipeline::Shared;
+use crate::resp;
 
 /// How long a stop waits for leases to go back to a store that is busy.
 const GIVE_BACK_MAX: Duration = Duration::from_secs(1);
@@ -26,6 +27,8 @@ const GIVE_BACK_MAX: Duration = Duration::from_secs(1);
 pub struct Options {
     /// Where HTTP listens; `None` = nowhere.
     pub http: Option<SocketAddr>,
+    /// Where RESP listens; `None` = nowhere.
+    pub resp: Option<SocketAddr>,
     /// Where and how the beanstalkd protocol listens; `None` = nowhere.
     pub beanstalk: Option<BeanstalkOptions>,
     /// Who may do what.
@@ -39,12 +42,16 @@ pub struct Options {
     /// The certificate, if HTTP is HTTPS.
     #[cfg(feature = "tls")]
     pub tls: Option<crate::Tls>,
+    /// The certificate, if RESP speaks TLS; mostly the same. Clients are told by `rediss://`.
+    #[cfg(feature = "tls")]
+    pub resp_tls: Option<crate::Tls>,
 }
 
 impl Default for Options {
     fn default() -> Options {
         Options {
             http: None,
+            resp: None,
             beanstalk: None,
             access: Access::open(),
             hosts: Vec::new(),
@@ -52,6 +59,8 @@ impl Default for Options {
             backup: None,
             #[cfg(feature = "tls")]
             tls: None,
+            #[cfg(feature = "tls")]
+            resp_tls: None,
         }
     }
 }
@@ -81,6 +90,7 @@ pub enum StartError {
 pub struct Server {
     desk: Desk,
     http: Option<SocketAddr>,
+    resp: Option<SocketAddr>,
     beanstalk: Option<SocketAddr>,
     stopping: watch::Sender<bool>,
     aborting: watch::Sender<bool>,
@@ -106,6 +116,19 @@ impl Server {
         let kept = desk.clone();
         let backup = options.backup.map(Arc::from);
         let shared = Shared::new(desk.clone(), Arc::clone(&metrics));
+        let mut resp = None;
+        if let Some(addr) = options.resp {
+            let listener = listen(addr).await?;
+            resp = Some(listener.local_addr().unwrap_or(addr));
+            let pipelines = resp::pipelines(gate.clone(), shared.clone(), options.access.clone());
+            #[cfg(feature = "tls")]
+            match options.resp_tls {
+                Some(tls) => tokio::spawn(pipelines.run_tls(listener, tls)),
+                None => tokio::spawn(pipelines.run(listener)),
+            };
+            #[cfg(not(feature = "tls"))]
+            tokio::spawn(pipelines.run(listener));
+        }
         let mut beanstalk = None;
         if let Some(options) = options.beanstalk {
             beanstalk = beanstalk::start(options, gate.clone(), shared).await?;
@@ -122,12 +145,17 @@ impl Server {
             tokio::spawn(listening.run(listener));
             http = Some(bound);
         }
-        Ok(Server { desk: kept, http, beanstalk, stopping, aborting, ended })
+        Ok(Server { desk: kept, http, resp, beanstalk, stopping, aborting, ended })
     }
 
     /// Where HTTP listens.
     pub fn http_addr(&self) -> Option<SocketAddr> {
         self.http
+    }
+
+    /// Where RESP listens.
+    pub fn resp_addr(&self) -> Option<SocketAddr> {
+        self.resp
     }
 
     /// Where the beanstalkd protocol listens, if that is an address and not a path.

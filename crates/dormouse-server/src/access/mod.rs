@@ -143,6 +143,15 @@ impl Access {
         })
     }
 
+    /// What the caller may do who has shown the token of this hash, or none; `None` = nothing.
+    /// Cheap enough to be asked again and again: a revoked token must be of no use any more.
+    pub(crate) fn grant_of(&self, shown: Option<&TokenHash>) -> Option<Grant> {
+        self.read(|table| match table {
+            Table::Open(grant) => Some(grant.clone()),
+            Table::Tokens(grants) => grants.get(shown?).cloned(),
+        })
+    }
+
     fn read<T>(&self, look: impl FnOnce(&Table) -> T) -> T {
         look(&self.table.read().unwrap_or_else(PoisonError::into_inner))
     }
@@ -169,6 +178,11 @@ impl Grant {
         let everywhere = scopes.iter().filter(|s| s.is_for_all_topics()).fold(Verbs::NONE, union);
         let somewhere = scopes.iter().fold(Verbs::NONE, union);
         Grant { inner: Arc::new(Allowed { name, scopes, everywhere, somewhere }) }
+    }
+
+    /// Of who has shown nothing, where something is wanted.
+    pub(crate) fn nobody() -> Grant {
+        Grant::new("nobody".to_owned(), Vec::new())
     }
 
     /// What people call the token.

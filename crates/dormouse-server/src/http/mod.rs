@@ -2,8 +2,8 @@
 
 mod api;
 mod caller;
-mod clock;
-mod form;
+pub(crate) mod clock;
+pub(crate) mod form;
 mod guard;
 mod listen;
 mod measure;

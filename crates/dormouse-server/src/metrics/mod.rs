@@ -3,6 +3,7 @@
 //! Counting is a few atomics. Asking is done at most once a second, whoever asks how often: the
 //! page is made once and shared.
 
+mod commands;
 mod histogram;
 mod lateness;
 mod page;
@@ -22,6 +23,7 @@ use hyper::{Method, StatusCode};
 use tokio::sync::Mutex;
 
 use crate::desk::Desk;
+use commands::Commands;
 use lateness::Lateness;
 use page::Page;
 use process::Process;
@@ -41,6 +43,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(crate) struct Metrics {
     lateness: Lateness,
     traffic: Traffic,
+    resp: Commands<{ crate::resp::NAMES.len() }>,
     full: AtomicU64,
     shelf: Mutex<Shelf>,
 }
@@ -113,6 +116,12 @@ impl Metrics {
         self.traffic.answered(route, method, status, took);
     }
 
+    /// A RESP command was answered; `verb` is its place among the names, `code` why it was not
+    /// done.
+    pub(crate) fn resp(&self, verb: usize, code: Option<Code>) {
+        self.resp.note(verb, code);
+    }
+
     /// Everything as OpenMetrics text, at most a second old.
     pub(crate) async fn page(&self, desk: &Desk, levels: Levels) -> Result<Bytes, Error> {
         // Who comes while a page is made waits for it.
@@ -150,6 +159,7 @@ impl Metrics {
             lateness: self.lateness.draw(),
             meters: desk.backend().meters(),
             seen: self.traffic.seen(),
+            resp: self.resp.seen(&crate::resp::NAMES),
             full: self.full.load(Relaxed),
             levels,
             process,

@@ -12,6 +12,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::exemplar::Exemplar;
 use prometheus_client::registry::Registry;
 
+use super::commands::SeenCommand;
 use super::histogram::Drawn;
 use super::process::Process;
 use super::topics::{COUNTERS, Gathered, states, tells_apart};
@@ -29,6 +30,7 @@ pub(super) struct Page {
     pub(super) lateness: Vec<(String, Drawn)>,
     pub(super) meters: Vec<Meter>,
     pub(super) seen: Seen,
+    pub(super) resp: Vec<SeenCommand>,
     pub(super) full: u64,
     pub(super) levels: Levels,
     pub(super) process: Process,
@@ -59,6 +61,7 @@ impl Collector for Page {
             write_meter(&mut out, meter)?;
         }
         write_traffic(&mut out, &self.seen)?;
+        write_commands(&mut out, "dormouse_resp_commands", "RESP commands answered", &self.resp)?;
         self.write_server(&mut out)?;
         write_process(&mut out, &self.process)
     }
@@ -211,6 +214,19 @@ fn write_traffic(out: &mut Out<'_>, seen: &Seen) -> fmt::Result {
     let mut family = out.family(name, help, MetricType::Histogram)?;
     for (may_wait, drawn) in [("false", &seen.prompt), ("true", &seen.waiting)] {
         histogram(&mut family.encode_family(&[("may_wait", may_wait)])?, drawn)?;
+    }
+    Ok(())
+}
+
+fn write_commands(
+    out: &mut Out<'_>,
+    name: &str,
+    help: &str,
+    commands: &[SeenCommand],
+) -> fmt::Result {
+    let mut family = out.family(name, help, MetricType::Counter)?;
+    for (verb, code, value) in commands {
+        count(&mut family.encode_family(&[("verb", *verb), ("code", *code)])?, *value)?;
     }
     Ok(())
 }

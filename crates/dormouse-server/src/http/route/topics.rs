@@ -3,7 +3,6 @@
 use axum::extract::State;
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::error::Error;
-use dormouse_core::limits::TOPIC_BYTES_MAX;
 use dormouse_core::op::{Topics, TopicsPage};
 use dormouse_core::topic::TopicName;
 use serde::Serialize;
@@ -18,10 +17,7 @@ use crate::http::caller::Caller;
 use crate::http::form::TopicOut;
 use crate::http::params::Params;
 use crate::http::reply::{Outcome, ok};
-
-/// Topics asked for at once. The engine does nothing else meanwhile, and needs about 0.1 ms for a
-/// topic that is spread over ten runs.
-const PORTION: usize = 25;
+use crate::walk::Walk;
 
 /// Which topics.
 #[derive(IntoParams)]
@@ -70,51 +66,15 @@ pub(super) async fn topics(State(app): State<App>, caller: Caller, mut params: P
     ok(&TopicsOut { topics: topics.collect(), next: last.filter(|_| page.more) })
 }
 
-/// Reads on until there are enough that this caller may see, or there are no more: a page that
-/// ended at a topic they may not see would tell its name.
 async fn page_for(desk: &Desk, grant: &Grant, wanted: Topics) -> Result<TopicsPage, Error> {
-    wanted.check()?;
-    let Topics { mut after, limit } = wanted;
-    let mut seen = TopicsPage { topics: Vec::new(), more: false };
-    loop {
-        let place = after.as_ref().map_or("", TopicName::as_str);
-        let Some(next) = grant.goes_on(Verb::List, place) else { return Ok(seen) };
-        if next != place {
-            after = before(next);
-        }
-        // One more than wanted tells whether there are more.
-        let portion = PORTION.min(limit + 1 - seen.topics.len());
-        let page = match desk.ask(Command::Topics(Topics { after, limit: portion })).await? {
-            Reply::Topics(page) => page,
+    let mut walk = Walk::new(wanted)?;
+    while let Some(portion) = walk.next(grant) {
+        match desk.ask(Command::Topics(portion)).await? {
+            Reply::Topics(page) => walk.take(grant, page),
             other => return Err(unexpected(&other)),
-        };
-        after = page.topics.last().map(|(name, _)| name.clone());
-        for topic in page.topics {
-            if !grant.allows(Verb::List, topic.0.as_str()) {
-                continue;
-            }
-            if seen.topics.len() == limit {
-                seen.more = true;
-                return Ok(seen);
-            }
-            seen.topics.push(topic);
-        }
-        if !page.more || after.is_none() {
-            return Ok(seen);
         }
     }
-}
-
-/// The last name that is before this one, if there is any: what comes after it begins here. `z` is
-/// the greatest character of names.
-fn before(name: &str) -> Option<TopicName> {
-    let mut rest = name.to_owned();
-    let last = rest.pop()?;
-    let lower = ('\0'..last).rev().find_map(|byte| TopicName::new(&format!("{rest}{byte}")).ok());
-    match lower {
-        Some(lower) => TopicName::new(&format!("{:z<TOPIC_BYTES_MAX$}", lower.as_str())).ok(),
-        None => TopicName::new(&rest).ok(),
-    }
+    Ok(walk.into_page())
 }
 
 #[cfg(test)]
@@ -129,6 +89,7 @@ mod tests {
 
     use super::*;
     use crate::access::{Access, TokenEntry, hash_token};
+    use crate::walk::PORTION;
 
     /// An engine, and the pages that it was asked for.
     struct Noted {
@@ -200,27 +161,5 @@ mod tests {
             assert_eq!(names, ["t0500.x", "t0500.y", "z"], "limit {limit}");
             assert!(noted.asked.lock().unwrap().len() <= 9, "limit {limit}");
         }
-    }
-
-    #[test]
-    fn the_name_before_is_the_last_one() {
-        let check = |name: &str, expected: Option<&str>| {
-            let expected = expected.map(|text| match text.strip_suffix("z...") {
-                Some(text) => format!("{text:z<TOPIC_BYTES_MAX$}"),
-                None => text.to_owned(),
-            });
-            let before = before(name).map(|name| name.to_string());
-            assert_eq!(before, expected, "{name}");
-        };
-        check("m.", Some("m-z..."));
-        check("mA", Some("m;z..."));
-        check("m$", Some("m"));
-        check("m", Some("lz..."));
-        // No name begins with `-`.
-        check(".", Some("+z..."));
-        check("$", None);
-        assert!(('{'..='~').all(|byte| TopicName::new(&byte.to_string()).is_err()));
-        let longest = "m".repeat(TOPIC_BYTES_MAX);
-        assert_eq!(before(&longest).unwrap().as_str(), longest[1..].to_owned() + "l");
     }
 }

@@ -17,11 +17,9 @@ pub(super) async fn start(
     drain: &Drain,
 ) -> Result<Server, Failure> {
     let settings = reload.settings();
-    if settings.resp.is_some() {
-        return Err(Failure::usage("`resp` is not served yet; switch it off"));
-    }
     let options = Options {
         http: settings.http,
+        resp: settings.resp,
         beanstalk: beanstalk(settings, drain),
         access: reload.access(),
         hosts: settings.hosts.clone(),
@@ -29,6 +27,8 @@ pub(super) async fn start(
         backup: store.engine().and_then(|engine| backup::maker(engine, settings)),
         #[cfg(feature = "tls")]
         tls: reload.certificate().tls(),
+        #[cfg(feature = "tls")]
+        resp_tls: None,
     };
     let started = Server::start(store.backend(), options).await;
     started.map_err(|error| Failure::new(with_flag(&error, settings)))
@@ -65,10 +65,11 @@ pub(super) fn announce(server: &Server, settings: &Settings) {
 fn addresses(server: &Server, settings: &Settings) -> Vec<String> {
     let scheme = if settings.tls_cert.is_some() { "https" } else { "http" };
     let http = server.http_addr().map(|addr| format!("http listening on {scheme}://{addr}"));
+    let resp = server.resp_addr().map(|addr| format!("resp listening on {addr}"));
     // Only of a port can there be another than was asked for.
     let bound = server.beanstalk_addr().map(BeanstalkAddr::Tcp).or(settings.beanstalk.clone());
     let beanstalk = bound.map(|addr| format!("beanstalk listening on {}", beanstalk_shown(&addr)));
-    [http, beanstalk].into_iter().flatten().collect()
+    [http, resp, beanstalk].into_iter().flatten().collect()
 }
 
 /// Clients of beanstalkd can put no more jobs, so that it can be stopped when it is empty.

@@ -1,0 +1,80 @@
+//! Commands of a pipelined protocol, counted by verb and by what came of them.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use dormouse_core::error::Code;
+
+/// What came of a command: it was done, or why it was not.
+const OUTCOMES: [(&str, Option<Code>); 12] = [
+    ("ok", None),
+    ("invalid", Some(Code::Invalid)),
+    ("unauthorized", Some(Code::Unauthorized)),
+    ("forbidden", Some(Code::Forbidden)),
+    ("not_found", Some(Code::NotFound)),
+    ("conflict", Some(Code::Conflict)),
+    ("lease_lost", Some(Code::LeaseLost)),
+    ("too_large", Some(Code::TooLarge)),
+    ("busy", Some(Code::Busy)),
+    ("full", Some(Code::Full)),
+    ("unconfirmed", Some(Code::Unconfirmed)),
+    ("unavailable", Some(Code::Unavailable)),
+];
+
+/// Commands of so many verbs.
+pub(super) struct Commands<const VERBS: usize> {
+    counts: [[AtomicU64; OUTCOMES.len()]; VERBS],
+}
+
+/// A verb, what came of it, and how often.
+pub(super) type SeenCommand = (&'static str, &'static str, u64);
+
+impl<const VERBS: usize> Default for Commands<VERBS> {
+    fn default() -> Commands<VERBS> {
+        let none = || std::array::from_fn(|_| AtomicU64::new(0));
+        Commands { counts: std::array::from_fn(|_| none()) }
+    }
+}
+
+impl<const VERBS: usize> Commands<VERBS> {
+    /// A command was answered.
+    pub(super) fn note(&self, verb: usize, code: Option<Code>) {
+        let outcome = match code {
+            None => 0,
+            code => OUTCOMES.iter().position(|(_, known)| *known == code).unwrap_or(0),
+        };
+        if let Some(counts) = self.counts.get(verb) {
+            counts[outcome].fetch_add(1, Relaxed);
+        }
+    }
+
+    /// What there was; `names` are those of the verbs.
+    pub(super) fn seen(&self, names: &[&'static str; VERBS]) -> Vec<SeenCommand> {
+        let mut seen = Vec::new();
+        for (name, counts) in names.iter().zip(&self.counts) {
+            for ((outcome, _), count) in OUTCOMES.iter().zip(counts) {
+                let count = count.load(Relaxed);
+                if count > 0 {
+                    seen.push((*name, *outcome, count));
+                }
+            }
+        }
+        seen
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_outcome_has_its_code_for_a_name() {
+        let commands = Commands::<1>::default();
+        for (name, code) in OUTCOMES {
+            assert_eq!(name, code.map_or("ok", Code::as_str));
+            commands.note(0, code);
+            commands.note(7, code);
+        }
+        let expected: Vec<SeenCommand> = OUTCOMES.map(|(name, _)| ("put", name, 1)).to_vec();
+        assert_eq!(commands.seen(&["put"]), expected);
+    }
+}

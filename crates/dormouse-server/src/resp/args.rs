@@ -1,0 +1,187 @@
+//! The arguments of a command, read one after the other from where they came.
+
+use bytes::Bytes;
+use dormouse_core::error::Error;
+use dormouse_core::job::{JobId, Token};
+
+use super::decode::Place;
+use crate::http::form::parse_backoff;
+use crate::http::time::{parse_instant, parse_span};
+
+/// Bytes from which on an argument is not copied, but holds the buffer it came in. The socket is
+/// read in portions of this size, so such an argument is a good part of what it holds.
+const SLICED_BYTES_MIN: usize = 16 << 10;
+
+/// Arguments, the next one first.
+#[derive(Clone)]
+pub(super) struct Args<'a> {
+    bytes: &'a [u8],
+    places: &'a [Place],
+    /// The same bytes, if arguments may hold them.
+    frame: Option<&'a Bytes>,
+}
+
+impl<'a> Args<'a> {
+    pub(super) fn new(bytes: &'a [u8], places: &'a [Place], frame: Option<&'a Bytes>) -> Args<'a> {
+        Args { bytes, places, frame }
+    }
+
+    /// Whether one of these is worth not being copied.
+    pub(super) fn are_large(places: &[Place]) -> bool {
+        places.iter().any(|place| (place.end - place.start) as usize >= SLICED_BYTES_MIN)
+    }
+
+    /// How many are left.
+    pub(super) fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    fn at(&self, place: Place) -> &'a [u8] {
+        self.bytes.get(place.start as usize..place.end as usize).unwrap_or_default()
+    }
+
+    /// The next one.
+    pub(super) fn next(&mut self) -> Option<&'a [u8]> {
+        let (first, rest) = self.places.split_first()?;
+        self.places = rest;
+        Some(self.at(*first))
+    }
+
+    /// The next one, which stays.
+    pub(super) fn peek(&self) -> Option<&'a [u8]> {
+        self.places.first().map(|place| self.at(*place))
+    }
+
+    /// Takes the next one if it is this word.
+    pub(super) fn take(&mut self, word: &str) -> bool {
+        let is_it = self.peek().is_some_and(|next| is(next, word));
+        if is_it {
+            self.next();
+        }
+        is_it
+    }
+
+    /// The next one, which must be there.
+    pub(super) fn must(&mut self, field: &str) -> Result<&'a [u8], Error> {
+        self.next().ok_or_else(|| missing(field))
+    }
+
+    /// The next one as bytes of its own.
+    pub(super) fn bytes(&mut self, field: &str) -> Result<Bytes, Error> {
+        let place = *self.places.first().ok_or_else(|| missing(field))?;
+        let value = self.must(field)?;
+        match self.frame {
+            Some(frame) if value.len() >= SLICED_BYTES_MIN => {
+                Ok(frame.slice(place.start as usize..place.end as usize))
+            }
+            _ => Ok(Bytes::copy_from_slice(value)),
+        }
+    }
+
+    /// The next one as text.
+    pub(super) fn text(&mut self, field: &str) -> Result<&'a str, Error> {
+        text(field, self.must(field)?)
+    }
+
+    /// The next one as a span of time.
+    pub(super) fn span(&mut self, field: &str) -> Result<i64, Error> {
+        let value = self.must(field)?;
+        time(field, value, parse_span)
+    }
+
+    /// The next one as an instant.
+    pub(super) fn instant(&mut self, field: &str) -> Result<i64, Error> {
+        let value = self.must(field)?;
+        time(field, value, parse_instant)
+    }
+
+    /// The next one as a number within what its type can hold.
+    pub(super) fn number<T: TryFrom<u64>>(&mut self, field: &str) -> Result<T, Error> {
+        let value = self.must(field)?;
+        let number = digits(value).and_then(|number| T::try_from(number).ok());
+        number.ok_or_else(|| {
+            Error::invalid(format!("{field} is {}; give a number within limits", shown(value)))
+        })
+    }
+
+    /// The next one as a backoff.
+    pub(super) fn backoff(
+        &mut self,
+    ) -> Result<std::sync::Arc<dormouse_core::backoff::Backoff>, Error> {
+        let form = parse_backoff(self.text("BACKOFF")?);
+        form.map(|form| form.into_backoff())
+            .map_err(|why| Error::invalid(format!("BACKOFF: {why}")))
+    }
+
+    /// The next one as a token.
+    pub(super) fn token(&mut self) -> Result<Token, Error> {
+        text("token", self.must("token")?)?.parse()
+    }
+
+    /// The next one as an id.
+    pub(super) fn id(&mut self) -> Result<JobId, Error> {
+        let value = self.must("id")?;
+        digits(value).map(JobId).ok_or_else(|| {
+            let shown = shown(value);
+            Error::invalid(format!("id {shown} is not a number; send the id that PUT answered"))
+        })
+    }
+
+    /// All were read.
+    pub(super) fn finish(&mut self, options: &[&'static str]) -> Result<(), Error> {
+        match self.next() {
+            None => Ok(()),
+            Some(word) => Err(unknown(word, options)),
+        }
+    }
+}
+
+/// Whether an argument is this word, however it is written.
+pub(super) fn is(value: &[u8], word: &str) -> bool {
+    value.eq_ignore_ascii_case(word.as_bytes())
+}
+
+/// An option that there is none of.
+pub(super) fn unknown(word: &[u8], options: &[&'static str]) -> Error {
+    let shown = shown(word);
+    if options.is_empty() {
+        return Error::invalid(format!("{shown} is one argument too many"));
+    }
+    let options = options.join(", ");
+    Error::invalid(format!("{shown} is not an option here; there are {options}"))
+}
+
+fn missing(field: &str) -> Error {
+    Error::invalid(format!("{field} is missing"))
+}
+
+/// An argument as an error shows it: its begin, if it is long.
+pub(super) fn shown(value: &[u8]) -> String {
+    let begin = value.get(..64.min(value.len())).unwrap_or_default();
+    format!("{:?}", String::from_utf8_lossy(begin))
+}
+
+/// A number in decimal digits and nothing else.
+pub(super) fn digits(value: &[u8]) -> Option<u64> {
+    if value.is_empty() || value.len() > 20 {
+        return None;
+    }
+    value.iter().try_fold(0_u64, |number, byte| {
+        let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
+        number.checked_mul(10)?.checked_add(digit)
+    })
+}
+
+/// An argument that must be text.
+pub(super) fn text<'a>(field: &str, value: &'a [u8]) -> Result<&'a str, Error> {
+    std::str::from_utf8(value)
+        .map_err(|_| Error::invalid(format!("{field} {} is not UTF-8", shown(value))))
+}
+
+/// Time in ms, or as people write it.
+fn time(field: &str, value: &[u8], parse: fn(&str) -> Result<i64, String>) -> Result<i64, Error> {
+    if let Some(ms) = digits(value).and_then(|ms| i64::try_from(ms).ok()) {
+        return Ok(ms);
+    }
+    parse(text(field, value)?).map_err(|why| Error::invalid(format!("{field}: {why}")))
+}

@@ -1,0 +1,254 @@
+//! What a connection has set up, and how it does a command.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use dormouse_core::command::Command;
+use dormouse_core::error::{Code, Error};
+use dormouse_core::job::JobId;
+use dormouse_core::op::Target;
+use dormouse_core::topic::TopicName;
+
+use super::args::{Args, shown, text};
+use super::decode::Bounds;
+use super::encode::{Out, Version};
+use super::fault::{self, ERR};
+use super::verb::What;
+use super::word::{Kind, Word, WordNo, nearest};
+use crate::access::{Access, Grant, TokenHash, Verb};
+use crate::metrics::Metrics;
+use crate::pipeline::{Step, Turn};
+
+/// Jobs that may be asked for in one turn: what comes of them is held until it is sent. Who asks
+/// for more gets the rest in turns of their own.
+const JOBS_PER_TURN: usize = 16;
+
+/// What is remembered of a command until its outcome is there.
+pub(crate) struct Then {
+    pub(super) word: WordNo,
+    /// What was spoken when it came; a HELLO may have come behind it.
+    pub(super) version: Version,
+    pub(super) what: What,
+}
+
+/// A connection.
+pub(super) struct Conn {
+    access: Access,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) id: u64,
+    pub(super) name: Vec<u8>,
+    pub(super) version: Version,
+    /// Of the token that was shown.
+    shown: Option<TokenHash>,
+    grant: Option<Grant>,
+    nobody: Grant,
+    /// The topic named last: most connections name the same one again and again.
+    topic: Option<TopicName>,
+    /// Jobs asked for in this turn.
+    jobs: usize,
+    /// The command under way.
+    word: WordNo,
+    pub(super) is_over: bool,
+}
+
+impl Conn {
+    pub(super) fn new(access: Access, metrics: Arc<Metrics>) -> Conn {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        Conn {
+            access,
+            metrics,
+            id: NEXT.fetch_add(1, Ordering::Relaxed),
+            name: Vec::new(),
+            version: Version::Two,
+            shown: None,
+            grant: None,
+            nobody: Grant::nobody(),
+            topic: None,
+            jobs: 0,
+            word: WordNo::UNKNOWN,
+            is_over: false,
+        }
+    }
+
+    /// A turn begins. The token is judged anew: it may have been revoked.
+    pub(super) fn begin_turn(&mut self) {
+        self.jobs = 0;
+        self.grant = self.access.grant_of(self.shown.as_ref());
+    }
+
+    /// What the caller may do.
+    pub(super) fn grant(&self) -> &Grant {
+        self.grant.as_ref().unwrap_or(&self.nobody)
+    }
+
+    /// Whether the caller has shown who they are, or need not.
+    pub(super) fn is_known(&self) -> bool {
+        self.grant.is_some()
+    }
+
+    /// Shows a token; without one, everything shown before is forgotten. Gives whether it is known.
+    pub(super) fn show(&mut self, token: Option<(&TokenHash, &str)>) -> bool {
+        let Some((hash, user)) = token else {
+            self.shown = None;
+            self.grant = self.access.grant_of(None);
+            return true;
+        };
+        let Some(grant) = self.access.grant_of(Some(hash)) else { return false };
+        // Without tokens everybody is welcome under every name.
+        if user != "default" && user != grant.name() && !self.access.is_open() {
+            return false;
+        }
+        self.shown = Some(*hash);
+        self.grant = Some(grant);
+        true
+    }
+
+    /// How much the caller may send at once.
+    pub(super) fn bounds(&self) -> Bounds {
+        if self.is_known() { Bounds::KNOWN } else { Bounds::GUEST }
+    }
+
+    /// Does one command, whose name is the first of its arguments.
+    pub(super) fn command(&mut self, mut args: Args<'_>, turn: &mut Turn<Then>) {
+        // A line with nothing in it.
+        let Some(name) = args.next() else { return };
+        let Some(no) = WordNo::find(name) else { return self.refuse_unknown(name, turn) };
+        let Some(word) = no.word() else { return };
+        self.word = no;
+        if let Err(error) = self.run(word, &mut args, turn) {
+            self.refuse(&error, turn);
+        }
+    }
+
+    fn run(
+        &mut self,
+        word: &Word,
+        args: &mut Args<'_>,
+        turn: &mut Turn<Then>,
+    ) -> Result<(), Error> {
+        if !self.is_known() && word.kind != Kind::Greet {
+            let text = "Authentication required; send AUTH with your access token first";
+            return Err(Error::new(Code::Unauthorized, text));
+        }
+        if !(word.min..=word.max).contains(&args.len()) {
+            let Word { name, usage, .. } = word;
+            let text = format!("wrong number of arguments; write {name} {usage}");
+            return Err(Error::invalid(text));
+        }
+        (word.run)(self, args, turn)
+    }
+
+    fn refuse_unknown(&mut self, name: &[u8], turn: &mut Turn<Then>) {
+        self.word = WordNo::UNKNOWN;
+        if !self.is_known() {
+            let text = "Authentication required; send AUTH with your access token first";
+            return self.refuse(&Error::new(Code::Unauthorized, text), turn);
+        }
+        let name = shown(name);
+        let name = name.trim_matches('"');
+        let text = match nearest(name) {
+            _ if ["MULTI", "EXEC"].iter().any(|word| name.eq_ignore_ascii_case(word)) => {
+                format!("unknown command '{name}'; a pipeline needs no transaction here")
+            }
+            Some(meant) => format!("unknown command '{name}'; did you mean '{meant}'?"),
+            None => format!("unknown command '{name}'; COMMAND DOCS tells what there is"),
+        };
+        self.decline(turn, ERR, &text);
+    }
+
+    /// Says why a command is not done.
+    pub(super) fn refuse(&mut self, error: &Error, turn: &mut Turn<Then>) {
+        self.metrics.resp(self.word.index(), Some(error.code));
+        fault::write(&mut self.out(turn), error);
+    }
+
+    /// Says no in words that Redis has for it.
+    pub(super) fn decline(&self, turn: &mut Turn<Then>, word: &str, text: &str) {
+        self.decline_as(turn, Code::Invalid, word, text);
+    }
+
+    /// As `decline`, counted under this code.
+    pub(super) fn decline_as(&self, turn: &mut Turn<Then>, code: Code, word: &str, text: &str) {
+        self.metrics.resp(self.word.index(), Some(code));
+        self.out(turn).error(word, text);
+    }
+
+    /// Answers at once, with what needs no backend.
+    pub(super) fn say<'t>(&self, turn: &'t mut Turn<Then>) -> Out<'t> {
+        self.metrics.resp(self.word.index(), None);
+        self.out(turn)
+    }
+
+    fn out<'t>(&self, turn: &'t mut Turn<Then>) -> Out<'t> {
+        Out::new(turn.say(), self.version)
+    }
+
+    /// What to remember of the command under way.
+    pub(super) fn then(&self, what: What) -> Then {
+        Then { word: self.word, version: self.version, what }
+    }
+
+    /// A topic, if the caller may do this there.
+    pub(super) fn topic(&mut self, verb: Verb, name: &[u8]) -> Result<TopicName, Error> {
+        let known = self.topic.as_ref().filter(|topic| topic.as_str().as_bytes() == name);
+        let topic = match known {
+            Some(topic) => topic.clone(),
+            None => TopicName::new(text("topic", name)?)?,
+        };
+        self.grant().check(verb, topic.as_str())?;
+        self.topic = Some(topic.clone());
+        Ok(topic)
+    }
+
+    /// A job by its id, or by `topic KEY key`; by key, if the caller may do this in its topic.
+    pub(super) fn target(&mut self, verb: Verb, args: &mut Args<'_>) -> Result<Target, Error> {
+        let mut ahead = args.clone();
+        let first = ahead.must("id")?;
+        if !ahead.take("KEY") {
+            return args.id().map(Target::Id);
+        }
+        let topic = self.topic(verb, first)?;
+        let key = ahead.bytes("KEY")?;
+        *args = ahead;
+        Ok(Target::Key { topic, key })
+    }
+
+    /// Asks the backend, if the caller may do this with the jobs of these ids.
+    pub(super) fn ask(
+        &mut self,
+        turn: &mut Turn<Then>,
+        command: Command,
+        check: Option<(Verb, Vec<JobId>)>,
+        what: What,
+    ) {
+        turn.ask(Step { command, check, then: self.then(what) });
+    }
+
+    /// As `ask`, for what is answered with so many jobs, and bodies may be large.
+    pub(super) fn ask_jobs(
+        &mut self,
+        turn: &mut Turn<Then>,
+        jobs: usize,
+        command: Command,
+        check: Option<(Verb, Vec<JobId>)>,
+        what: What,
+    ) {
+        self.jobs = self.jobs.saturating_add(jobs);
+        let step = Step { command, check, then: self.then(what) };
+        if self.jobs < JOBS_PER_TURN { turn.ask(step) } else { turn.ask_last(step) }
+    }
+
+    /// As `ask`, for what may wait, or whose answer decides what is asked next.
+    pub(super) fn ask_last(&mut self, turn: &mut Turn<Then>, command: Command, what: What) {
+        turn.ask_last(Step { command, check: None, then: self.then(what) });
+    }
+}
+
+/// The check that a command on this job needs.
+pub(super) fn check_of(verb: Verb, target: &Target) -> Option<(Verb, Vec<JobId>)> {
+    match target {
+        Target::Id(id) => Some((verb, vec![*id])),
+        // It was checked when its topic was read.
+        Target::Key { .. } => None,
+    }
+}

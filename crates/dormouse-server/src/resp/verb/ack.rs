@@ -1,0 +1,62 @@
+//! ack: the work is done, the job goes.
+
+use dormouse_core::command::Command;
+use dormouse_core::error::Error;
+use dormouse_core::limits::BATCH_MAX;
+use dormouse_core::op::Ended;
+
+use super::What;
+use crate::access::Verb;
+use crate::pipeline::Turn;
+use crate::resp::args::Args;
+use crate::resp::conn::{Conn, Then};
+use crate::resp::encode::Out;
+use crate::resp::fault;
+
+pub(in crate::resp) fn run(
+    conn: &mut Conn,
+    args: &mut Args<'_>,
+    turn: &mut Turn<Then>,
+) -> Result<(), Error> {
+    let token = args.token()?;
+    if args.len() == 0 {
+        if conn.grant().covers_all(Verb::Ack) {
+            turn.ack(token, conn.then(What::Ended));
+        } else {
+            let check = Some((Verb::Ack, vec![token.id]));
+            conn.ask(turn, Command::Ack(vec![token]), check, What::Ended);
+        }
+        return Ok(());
+    }
+    if args.len() >= BATCH_MAX {
+        let count = args.len() + 1;
+        return Err(Error::invalid(format!("{count} tokens; send at most {BATCH_MAX} at once")));
+    }
+    let mut tokens = vec![token];
+    while args.len() > 0 {
+        tokens.push(args.token()?);
+    }
+    let check = Some((Verb::Ack, tokens.iter().map(|token| token.id).collect()));
+    conn.ask(turn, Command::Ack(tokens), check, What::AllEnded);
+    Ok(())
+}
+
+/// What ack, nack, release and kill answer.
+pub(super) fn write(out: &mut Out<'_>, ended: Ended) {
+    out.status(match ended {
+        Ended::Done => "OK",
+        Ended::Dead => "DEAD",
+        Ended::Gone => "GONE",
+    });
+}
+
+/// The same, of several.
+pub(super) fn write_all(out: &mut Out<'_>, items: Vec<Result<Ended, Error>>) {
+    out.list(items.len());
+    for item in items {
+        match item {
+            Ok(ended) => write(out, ended),
+            Err(error) => fault::write(out, &error),
+        }
+    }
+}

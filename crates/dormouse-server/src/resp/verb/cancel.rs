@@ -1,0 +1,33 @@
+//! cancel: remove a job.
+
+use dormouse_core::command::Command;
+use dormouse_core::error::Error;
+use dormouse_core::op::{Cancel, Changed};
+
+use super::What;
+use crate::access::Verb;
+use crate::pipeline::Turn;
+use crate::resp::args::Args;
+use crate::resp::conn::{Conn, Then, check_of};
+use crate::resp::encode::Out;
+
+pub(in crate::resp) fn run(
+    conn: &mut Conn,
+    args: &mut Args<'_>,
+    turn: &mut Turn<Then>,
+) -> Result<(), Error> {
+    let target = conn.target(Verb::Cancel, args)?;
+    let unless_leased = args.take("UNLESS_LEASED");
+    args.finish(&["UNLESS_LEASED"])?;
+    let check = check_of(Verb::Cancel, &target);
+    let cancel = Cancel { target, unless_leased };
+    conn.ask(turn, Command::Cancel(vec![cancel]), check, What::Cancelled);
+    Ok(())
+}
+
+/// Which job it was, and in which state.
+pub(super) fn write(out: &mut Out<'_>, changed: Changed) {
+    out.list(2);
+    out.digits(changed.id.0);
+    out.string(changed.was.as_str().as_bytes());
+}

@@ -1,0 +1,113 @@
+//! A job with all that is known of it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use dormouse_core::backoff::Backoff;
+use dormouse_core::op::{JobView, LeasedJob};
+
+use crate::resp::encode::Out;
+
+type Headers = Option<Arc<Vec<(String, String)>>>;
+
+/// A job in the client's hands. Every job has the same fields.
+pub(super) fn write_leased(out: &mut Out<'_>, job: &LeasedJob) {
+    out.map(13);
+    out.name("topic");
+    out.string(job.topic.as_str().as_bytes());
+    out.name("id");
+    out.digits(job.id.0);
+    out.name("key");
+    write_optional(out, job.key.as_ref());
+    out.name("token");
+    out.token(job.token);
+    for (name, value) in [
+        ("attempt", u64::from(job.attempt)),
+        ("due_at", job.due_at),
+        ("put_at", job.put_at),
+        ("late_ms", job.late_ms),
+        ("expires_at", job.expires_at),
+        ("ttr_ms", job.ttr_ms),
+        ("priority", u64::from(job.priority)),
+    ] {
+        out.name(name);
+        out.number(value);
+    }
+    out.name("headers");
+    write_headers(out, &job.headers);
+    out.name("body");
+    out.string(&job.body);
+}
+
+/// A job that was looked at. Every job has the same fields, but for the body.
+pub(super) fn write_view(out: &mut Out<'_>, view: &JobView, body: bool) {
+    let (content, progress) = (&view.job.content, &view.job.progress);
+    out.map(if body { 20 } else { 19 });
+    out.name("topic");
+    out.string(view.topic.as_str().as_bytes());
+    out.name("id");
+    out.digits(view.job.id.0);
+    out.name("key");
+    write_optional(out, view.job.key());
+    out.name("state");
+    out.string(view.state.as_str().as_bytes());
+    for (name, value) in [
+        ("due_at", view.due_at),
+        ("put_at", content.put_at),
+        ("priority", u64::from(progress.priority)),
+        ("ttr_ms", content.ttr_ms),
+        ("attempts", u64::from(progress.attempts)),
+        ("attempts_max", u64::from(content.attempts_max)),
+        ("key_ttl_ms", content.key_ttl_ms),
+        ("reserves", u64::from(progress.reserves)),
+        ("expiries", u64::from(progress.expiries)),
+        ("releases", u64::from(progress.releases)),
+        ("kills", u64::from(progress.kills)),
+        ("kicks", u64::from(progress.kicks)),
+    ] {
+        out.name(name);
+        out.number(value);
+    }
+    out.name("backoff");
+    write_backoff(out, content.backoff.as_deref());
+    out.name("error");
+    write_optional(out, progress.error.as_ref());
+    out.name("headers");
+    write_headers(out, &content.headers);
+    if body {
+        out.name("body");
+        out.string(&content.body);
+    }
+}
+
+fn write_optional(out: &mut Out<'_>, value: Option<&Bytes>) {
+    match value {
+        Some(value) => out.string(value),
+        None => out.null(),
+    }
+}
+
+fn write_headers(out: &mut Out<'_>, headers: &Headers) {
+    let headers = headers.as_ref().map_or(&[][..], |headers| headers.as_slice());
+    out.map(headers.len());
+    for (name, value) in headers {
+        out.name(name);
+        out.string(value.as_bytes());
+    }
+}
+
+/// As `PUT` reads it, or nothing for the default.
+pub(super) fn write_backoff(out: &mut Out<'_>, backoff: Option<&Backoff>) {
+    let text = match backoff {
+        None => return out.null(),
+        Some(Backoff::Fixed { delay_ms }) => format!("fixed:{delay_ms}"),
+        Some(Backoff::Exponential { base_ms, factor, cap_ms }) => {
+            format!("exponential:{base_ms}:{factor}:{cap_ms}")
+        }
+        Some(Backoff::List { delays_ms }) => {
+            let delays: Vec<String> = delays_ms.iter().map(u64::to_string).collect();
+            format!("list:{}", delays.join(","))
+        }
+    };
+    out.string(text.as_bytes());
+}

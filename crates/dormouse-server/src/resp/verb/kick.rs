@@ -1,0 +1,16 @@
+//! kick: delayed jobs to ready.
+
+use dormouse_core::error::Error;
+
+use super::many::Many;
+use crate::pipeline::Turn;
+use crate::resp::args::Args;
+use crate::resp::conn::{Conn, Then};
+
+pub(in crate::resp) fn run(
+    conn: &mut Conn,
+    args: &mut Args<'_>,
+    turn: &mut Turn<Then>,
+) -> Result<(), Error> {
+    Many::kick(conn, args, turn)
+}

@@ -1,0 +1,83 @@
+//! Locks: take, prolong, give back. A lock's name stands where a topic does.
+
+use bytes::Bytes;
+use dormouse_core::command::Command;
+use dormouse_core::error::Error;
+use dormouse_core::op::{Lock, LockReply, RenewLock, Unlock};
+
+use super::What;
+use crate::access::Verb;
+use crate::pipeline::Turn;
+use crate::resp::args::{Args, is, text, unknown};
+use crate::resp::conn::{Conn, Then};
+use crate::resp::encode::Out;
+
+/// How long a lock lasts unless told.
+const TTL_MS_DEFAULT: i64 = 30_000;
+
+pub(in crate::resp) fn run(
+    conn: &mut Conn,
+    args: &mut Args<'_>,
+    turn: &mut Turn<Then>,
+) -> Result<(), Error> {
+    let (name, owner) = names(conn, args)?;
+    let mut lock = Lock { name, owner, ttl_ms: TTL_MS_DEFAULT, wait_ms: 0 };
+    while let Some(word) = args.next() {
+        if is(word, "TTL") {
+            lock.ttl_ms = args.span("TTL")?;
+        } else if is(word, "WAIT") {
+            lock.wait_ms = args.span("WAIT")?;
+        } else {
+            return Err(unknown(word, &["TTL", "WAIT"]));
+        }
+    }
+    lock.check()?;
+    if lock.wait_ms > 0 {
+        conn.ask_last(turn, Command::Lock(lock), What::Held);
+    } else {
+        conn.ask(turn, Command::Lock(lock), None, What::Held);
+    }
+    Ok(())
+}
+
+pub(in crate::resp) fn renew(
+    conn: &mut Conn,
+    args: &mut Args<'_>,
+    turn: &mut Turn<Then>,
+) -> Result<(), Error> {
+    let (name, owner) = names(conn, args)?;
+    let ttl_ms = if args.take("TTL") { Some(args.span("TTL")?) } else { None };
+    args.finish(&["TTL"])?;
+    conn.ask(turn, Command::RenewLock(RenewLock { name, owner, ttl_ms }), None, What::Held);
+    Ok(())
+}
+
+pub(in crate::resp) fn unlock(
+    conn: &mut Conn,
+    args: &mut Args<'_>,
+    turn: &mut Turn<Then>,
+) -> Result<(), Error> {
+    let (name, owner) = names(conn, args)?;
+    conn.ask(turn, Command::Unlock(Unlock { name, owner }), None, What::Unlocked);
+    Ok(())
+}
+
+/// Whose lock it is, and which, if the caller may have it.
+fn names(conn: &Conn, args: &mut Args<'_>) -> Result<(Bytes, Bytes), Error> {
+    let name = args.bytes("name")?;
+    conn.grant().check(Verb::Lock, text("name", &name)?)?;
+    Ok((name, args.bytes("owner")?))
+}
+
+/// The fence, when the lock runs out, and how often it must be given back.
+pub(super) fn write(out: &mut Out<'_>, held: LockReply) {
+    out.list(3);
+    out.digits(held.fence);
+    out.number(held.expires_at);
+    out.number(u64::from(held.depth));
+}
+
+/// Whether the lock is free now.
+pub(super) fn write_unlocked(out: &mut Out<'_>, is_free: bool) {
+    out.status(if is_free { "OK" } else { "HELD" });
+}

@@ -1,0 +1,42 @@
+//! peek: look at the next job of a state.
+
+use dormouse_core::command::Command;
+use dormouse_core::error::Error;
+use dormouse_core::job::State;
+use dormouse_core::op::{JobView, Peek};
+
+use super::{What, job};
+use crate::access::Verb;
+use crate::pipeline::Turn;
+use crate::resp::args::{Args, is, shown};
+use crate::resp::conn::{Conn, Then};
+use crate::resp::encode::Out;
+
+pub(in crate::resp) fn run(
+    conn: &mut Conn,
+    args: &mut Args<'_>,
+    turn: &mut Turn<Then>,
+) -> Result<(), Error> {
+    let topic = conn.topic(Verb::Get, args.must("topic")?)?;
+    let state = args.next().map_or(Ok(State::Ready), state)?;
+    let peek = Peek { topic, state };
+    conn.ask_jobs(turn, 1, Command::Peek(peek), None, What::Peeked);
+    Ok(())
+}
+
+/// Reads the word for a state.
+pub(super) fn state(word: &[u8]) -> Result<State, Error> {
+    let states = [State::Delayed, State::Ready, State::Leased, State::Dead];
+    states.into_iter().find(|state| is(word, state.as_str())).ok_or_else(|| {
+        let shown = shown(word);
+        Error::invalid(format!("{shown} is not a state; give ready, delayed, leased or dead"))
+    })
+}
+
+/// The job, or nothing if there is none.
+pub(super) fn write(out: &mut Out<'_>, view: Option<&JobView>) {
+    match view {
+        Some(view) => job::write_view(out, view, true),
+        None => out.null(),
+    }
+}

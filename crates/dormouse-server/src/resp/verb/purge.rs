@@ -1,0 +1,20 @@
+//! purge: remove all jobs of a topic that nobody has.
+
+use dormouse_core::command::Command;
+use dormouse_core::error::Error;
+
+use super::What;
+use crate::access::Verb;
+use crate::pipeline::Turn;
+use crate::resp::args::Args;
+use crate::resp::conn::{Conn, Then};
+
+pub(in crate::resp) fn run(
+    conn: &mut Conn,
+    args: &mut Args<'_>,
+    turn: &mut Turn<Then>,
+) -> Result<(), Error> {
+    let topic = conn.topic(Verb::Purge, args.must("topic")?)?;
+    conn.ask(turn, Command::Purge(topic), None, What::Count);
+    Ok(())
+}

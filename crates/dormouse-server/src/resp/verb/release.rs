@@ -1,0 +1,34 @@
+//! release: give back without spending the attempt.
+
+use dormouse_core::command::Command;
+use dormouse_core::error::Error;
+use dormouse_core::op::Release;
+
+use super::What;
+use crate::access::Verb;
+use crate::pipeline::Turn;
+use crate::resp::args::{Args, is, unknown};
+use crate::resp::conn::{Conn, Then};
+
+const OPTIONS: &[&str] = &["DELAY", "PRIORITY"];
+
+pub(in crate::resp) fn run(
+    conn: &mut Conn,
+    args: &mut Args<'_>,
+    turn: &mut Turn<Then>,
+) -> Result<(), Error> {
+    let token = args.token()?;
+    let mut release = Release { token, delay_ms: None, priority: None };
+    while let Some(word) = args.next() {
+        if is(word, "DELAY") {
+            release.delay_ms = Some(args.span("DELAY")?);
+        } else if is(word, "PRIORITY") {
+            release.priority = Some(args.number("PRIORITY")?);
+        } else {
+            return Err(unknown(word, OPTIONS));
+        }
+    }
+    let check = Some((Verb::Release, vec![token.id]));
+    conn.ask(turn, Command::Release(vec![release]), check, What::Ended);
+    Ok(())
+}

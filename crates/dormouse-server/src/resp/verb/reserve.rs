@@ -1,0 +1,70 @@
+//! reserve: take jobs that are due, or wait for them.
+
+use dormouse_core::command::Command;
+use dormouse_core::error::Error;
+use dormouse_core::limits::RESERVE_TOPICS_MAX;
+use dormouse_core::op::{LeasedJob, Reserve};
+
+use super::{What, job};
+use crate::access::Verb;
+use crate::pipeline::Turn;
+use crate::resp::args::{Args, is};
+use crate::resp::conn::{Conn, Then};
+use crate::resp::encode::Out;
+
+pub(in crate::resp) fn run(
+    conn: &mut Conn,
+    args: &mut Args<'_>,
+    turn: &mut Turn<Then>,
+) -> Result<(), Error> {
+    let first = conn.topic(Verb::Reserve, args.must("topic")?)?;
+    let mut reserve =
+        Reserve { topics: vec![first], max: 1, wait_ms: 0, ttr_ms: None, session: None };
+    let mut full = false;
+    while let Some(word) = args.next() {
+        if is(word, "MAX") {
+            reserve.max = args.number("MAX")?;
+        } else if is(word, "WAIT") {
+            reserve.wait_ms = args.span("WAIT")?;
+        } else if is(word, "TTR") {
+            reserve.ttr_ms = Some(args.span("TTR")?);
+        } else if is(word, "FULL") {
+            full = true;
+        } else if reserve.topics.len() <= RESERVE_TOPICS_MAX {
+            reserve.topics.push(conn.topic(Verb::Reserve, word)?);
+        }
+    }
+    // What cannot be would wait for its turn in vain.
+    reserve.check()?;
+    let (jobs, waits) = (reserve.max, reserve.wait_ms > 0);
+    let command = Command::Reserve(reserve);
+    if waits {
+        conn.ask_last(turn, command, What::Jobs { full });
+    } else {
+        conn.ask_jobs(turn, jobs, command, None, What::Jobs { full });
+    }
+    Ok(())
+}
+
+/// A list of jobs.
+pub(super) fn write(out: &mut Out<'_>, jobs: &[LeasedJob], full: bool) {
+    out.list(jobs.len());
+    for leased in jobs {
+        if full {
+            job::write_leased(out, leased);
+        } else {
+            write_short(out, leased);
+        }
+    }
+}
+
+/// What a worker needs.
+fn write_short(out: &mut Out<'_>, job: &LeasedJob) {
+    out.list(6);
+    out.string(job.topic.as_str().as_bytes());
+    out.digits(job.id.0);
+    out.token(job.token);
+    out.number(u64::from(job.attempt));
+    out.number(job.due_at);
+    out.string(&job.body);
+}

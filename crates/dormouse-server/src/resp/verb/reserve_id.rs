@@ -1,0 +1,33 @@
+//! reserve_id: take a given job now, whatever its due time.
+
+use dormouse_core::command::Command;
+use dormouse_core::error::Error;
+use dormouse_core::op::ReserveId;
+
+use super::What;
+use crate::access::Verb;
+use crate::pipeline::Turn;
+use crate::resp::args::{Args, is, unknown};
+use crate::resp::conn::{Conn, Then};
+
+pub(in crate::resp) fn run(
+    conn: &mut Conn,
+    args: &mut Args<'_>,
+    turn: &mut Turn<Then>,
+) -> Result<(), Error> {
+    let id = args.id()?;
+    let mut reserve = ReserveId { id, ttr_ms: None, session: None };
+    let mut full = false;
+    while let Some(word) = args.next() {
+        if is(word, "TTR") {
+            reserve.ttr_ms = Some(args.span("TTR")?);
+        } else if is(word, "FULL") {
+            full = true;
+        } else {
+            return Err(unknown(word, &["TTR", "FULL"]));
+        }
+    }
+    let check = Some((Verb::Reserve, vec![id]));
+    conn.ask_jobs(turn, 1, Command::ReserveId(reserve), check, What::Jobs { full });
+    Ok(())
+}

@@ -1,0 +1,28 @@
+//! revive: dead to ready, one job or those of a topic.
+
+use dormouse_core::command::Command;
+use dormouse_core::error::Error;
+
+use super::What;
+use super::many::Many;
+use crate::access::Verb;
+use crate::pipeline::Turn;
+use crate::resp::args::Args;
+use crate::resp::conn::{Conn, Then, check_of};
+
+pub(in crate::resp) fn run(
+    conn: &mut Conn,
+    args: &mut Args<'_>,
+    turn: &mut Turn<Then>,
+) -> Result<(), Error> {
+    let mut behind = args.clone();
+    behind.next();
+    if behind.take("MAX") || behind.take("ALL") {
+        return Many::revive(conn, args, turn);
+    }
+    let target = conn.target(Verb::Revive, args)?;
+    args.finish(&["KEY", "MAX", "ALL"])?;
+    let check = check_of(Verb::Revive, &target);
+    conn.ask(turn, Command::Revive(vec![target]), check, What::Changed);
+    Ok(())
+}

@@ -1,0 +1,67 @@
+//! topics: a page of topics, of those the caller may see.
+
+use dormouse_core::command::{Command, Reply};
+use dormouse_core::error::Error;
+use dormouse_core::op::Topics;
+use dormouse_core::topic::TopicName;
+
+use super::list::LIMIT_DEFAULT;
+use super::{Next, What, stats};
+use crate::access::{Grant, Verb};
+use crate::desk::unexpected;
+use crate::pipeline::Turn;
+use crate::resp::args::{Args, is, unknown};
+use crate::resp::conn::{Conn, Then};
+use crate::resp::encode::Out;
+use crate::walk::Walk;
+
+pub(in crate::resp) fn run(
+    conn: &mut Conn,
+    args: &mut Args<'_>,
+    turn: &mut Turn<Then>,
+) -> Result<(), Error> {
+    if !conn.grant().may_somewhere(Verb::List) {
+        conn.grant().check_verb(Verb::List)?;
+    }
+    let mut wanted = Topics { after: None, limit: LIMIT_DEFAULT };
+    while let Some(word) = args.next() {
+        if is(word, "AFTER") {
+            wanted.after = Some(TopicName::new(args.text("AFTER")?)?);
+        } else if is(word, "LIMIT") {
+            wanted.limit = args.number("LIMIT")?;
+        } else {
+            return Err(unknown(word, &["AFTER", "LIMIT"]));
+        }
+    }
+    let mut walk = Box::new(Walk::new(wanted)?);
+    match walk.next(conn.grant()) {
+        Some(portion) => conn.ask_last(turn, Command::Topics(portion), What::Topics(walk)),
+        None => write(&mut conn.say(turn), *walk),
+    }
+    Ok(())
+}
+
+/// Takes a portion, and asks for the next.
+pub(super) fn go_on(grant: &Grant, out: &mut Out<'_>, mut walk: Walk, reply: Reply) -> Next {
+    let Reply::Topics(page) = reply else { return Err(unexpected(&reply)) };
+    walk.take(grant, page);
+    match walk.next(grant) {
+        Some(portion) => return Ok(Some((Command::Topics(portion), What::Topics(Box::new(walk))))),
+        None => write(out, walk),
+    }
+    Ok(None)
+}
+
+/// Where the next page begins, or nothing if this was the last; then the topics.
+fn write(out: &mut Out<'_>, walk: Walk) {
+    let page = walk.into_page();
+    out.list(2);
+    match page.topics.last().filter(|_| page.more) {
+        Some((name, _)) => out.string(name.as_str().as_bytes()),
+        None => out.null(),
+    }
+    out.list(page.topics.len());
+    for (name, counts) in &page.topics {
+        stats::write(out, Some(name), counts, false);
+    }
+}

@@ -1,0 +1,258 @@
+//! Every command there is.
+
+use super::args::Args;
+use super::conn::{Conn, Then};
+use super::{talk, verb};
+use crate::pipeline::Turn;
+use dormouse_core::error::Error;
+
+/// Does a command, or plans it for the backend.
+type Run = fn(&mut Conn, &mut Args<'_>, &mut Turn<Then>) -> Result<(), Error>;
+
+/// A command.
+pub(super) struct Word {
+    pub(super) name: &'static str,
+    /// What stands behind the name.
+    pub(super) usage: &'static str,
+    /// Least arguments.
+    pub(super) min: usize,
+    /// Most arguments.
+    pub(super) max: usize,
+    pub(super) kind: Kind,
+    pub(super) summary: &'static str,
+    pub(super) run: Run,
+}
+
+/// What a command is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Jobs, topics or locks, and changes them.
+    Write,
+    /// As above, and only looks.
+    Read,
+    /// The connection or the server.
+    Talk,
+    /// As above, and can be said by everybody.
+    Greet,
+}
+
+/// Where a command stands in the list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct WordNo(u8);
+
+const fn word(
+    name: &'static str,
+    usage: &'static str,
+    arguments: (usize, usize),
+    kind: Kind,
+    summary: &'static str,
+    run: Run,
+) -> Word {
+    Word { name, usage, min: arguments.0, max: arguments.1, kind, summary, run }
+}
+
+const MANY: usize = usize::MAX;
+
+use Kind::{Greet, Read, Talk, Write};
+
+/// The most used ones first: they are looked for in this order.
+pub(super) const WORDS: &[Word] = &[
+    word(
+        "PUT",
+        "topic body [DELAY span] [AT instant] [KEY key] [ON_CONFLICT keep|reject|replace|earliest|\
+         latest] [KEY_TTL span] [PRIORITY n] [TTR span] [ATTEMPTS n] [BACKOFF backoff] \
+         [HEADER name value ...]",
+        (2, MANY),
+        Write,
+        "Add a job",
+        verb::put::run,
+    ),
+    word("ACK", "token [token ...]", (1, MANY), Write, "Done: the job goes", verb::ack::run),
+    word(
+        "RESERVE",
+        "topic [topic ...] [MAX n] [WAIT span] [TTR span] [FULL]",
+        (1, MANY),
+        Write,
+        "Take jobs that are due, or wait for them",
+        verb::reserve::run,
+    ),
+    word("PING", "[message]", (0, 1), Talk, "Answers PONG, or the message", talk::small::ping),
+    word(
+        "NACK",
+        "token [DELAY span] [PRIORITY n] [ERROR text]",
+        (1, MANY),
+        Write,
+        "Failed: the job is tried again later",
+        verb::nack::run,
+    ),
+    word(
+        "RELEASE",
+        "token [DELAY span] [PRIORITY n]",
+        (1, MANY),
+        Write,
+        "Give a job back without spending the attempt",
+        verb::release::run,
+    ),
+    word("EXTEND", "token [span]", (1, 2), Write, "Prolong a lease", verb::extend::run),
+    word(
+        "KILL",
+        "token|id|topic KEY key [PRIORITY n] [ERROR text]",
+        (1, MANY),
+        Write,
+        "Make a job dead",
+        verb::kill::run,
+    ),
+    word(
+        "CANCEL",
+        "id|topic KEY key [UNLESS_LEASED]",
+        (1, 4),
+        Write,
+        "Remove a job",
+        verb::cancel::run,
+    ),
+    word(
+        "RESCHEDULE",
+        "id|topic KEY key DELAY span|AT instant|NOW",
+        (2, 5),
+        Write,
+        "Move a job's due time",
+        verb::reschedule::run,
+    ),
+    word(
+        "REVIVE",
+        "id|topic KEY key|topic MAX n|topic ALL",
+        (1, 3),
+        Write,
+        "Bring dead jobs back",
+        verb::revive::run,
+    ),
+    word("KICK", "topic MAX n|ALL", (2, 3), Write, "Make delayed jobs ready", verb::kick::run),
+    word(
+        "RESERVEID",
+        "id [TTR span] [FULL]",
+        (1, 4),
+        Write,
+        "Take a given job, whatever its due time",
+        verb::reserve_id::run,
+    ),
+    word("GET", "id|topic KEY key", (1, 3), Read, "Look at a job", verb::get::run),
+    word(
+        "PEEK",
+        "topic [ready|delayed|leased|dead]",
+        (1, 2),
+        Read,
+        "Look at the next job of a state",
+        verb::peek::run,
+    ),
+    word(
+        "LIST",
+        "topic ready|delayed|leased|dead [CURSOR cursor] [LIMIT n] [NOBODIES]",
+        (2, 7),
+        Read,
+        "A page of jobs of a state",
+        verb::list::run,
+    ),
+    word(
+        "TOPICS",
+        "[AFTER topic] [LIMIT n]",
+        (0, 4),
+        Read,
+        "A page of topics with their counts",
+        verb::topics::run,
+    ),
+    word("STATS", "[topic]", (0, 1), Read, "Counts of a topic, or of all", verb::stats::run),
+    word(
+        "FORECAST",
+        "topic [FROM instant] [TO instant] [STEP span]",
+        (1, 7),
+        Read,
+        "Jobs coming due per step of time",
+        verb::forecast::run,
+    ),
+    word("PAUSE", "topic [span]", (1, 2), Write, "Stop reserve on a topic", verb::pause::run),
+    word("RESUME", "topic", (1, 1), Write, "End a pause", verb::resume::run),
+    word("PURGE", "topic", (1, 1), Write, "Remove all jobs nobody has", verb::purge::run),
+    word(
+        "LOCK",
+        "name owner [TTL span] [WAIT span]",
+        (2, 6),
+        Write,
+        "Take a lock, or wait for it",
+        verb::lock::run,
+    ),
+    word("RENEW", "name owner [TTL span]", (2, 4), Write, "Prolong a lock", verb::lock::renew),
+    word("UNLOCK", "name owner", (2, 2), Write, "Give a lock back", verb::lock::unlock),
+    word("ECHO", "message", (1, 1), Talk, "Answers the message", talk::small::echo),
+    word(
+        "HELLO",
+        "[2|3 [AUTH user token] [SETNAME name]]",
+        (0, 6),
+        Greet,
+        "Choose the version of the protocol",
+        talk::hello::run,
+    ),
+    word("AUTH", "[user] token", (1, 2), Greet, "Show an access token", talk::auth::run),
+    word("QUIT", "", (0, MANY), Greet, "Close the connection", talk::small::quit),
+    word("RESET", "", (0, 0), Greet, "Begin the connection anew", talk::small::reset),
+    word("SELECT", "0", (1, 1), Talk, "There is one database: 0", talk::small::select),
+    word("CLIENT", "subcommand [...]", (1, MANY), Talk, "About connections", talk::client::run),
+    word("COMMAND", "[subcommand [...]]", (0, MANY), Talk, "About commands", talk::command::run),
+    word("INFO", "[section ...]", (0, MANY), Talk, "About the server", talk::info::run),
+    word(
+        "CONFIG",
+        "GET name ...",
+        (1, MANY),
+        Talk,
+        "What clients ask at once",
+        talk::small::config,
+    ),
+];
+
+/// Names of commands, for metrics; the last one is for those that there are none of.
+pub(crate) const NAMES: [&str; WORDS.len() + 1] = {
+    let mut names = ["unknown"; WORDS.len() + 1];
+    let mut index = 0;
+    while index < WORDS.len() {
+        names[index] = WORDS[index].name;
+        index += 1;
+    }
+    names
+};
+
+impl WordNo {
+    /// A command there is none of.
+    pub(super) const UNKNOWN: WordNo = WordNo(WORDS.len() as u8);
+
+    /// Finds a command by its name, however it is written.
+    pub(super) fn find(name: &[u8]) -> Option<WordNo> {
+        let found = WORDS.iter().position(|word| name.eq_ignore_ascii_case(word.name.as_bytes()));
+        found.map(|index| WordNo(index as u8))
+    }
+
+    pub(super) fn word(self) -> Option<&'static Word> {
+        WORDS.get(usize::from(self.0))
+    }
+
+    /// Its place among `NAMES`.
+    pub(super) fn index(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+/// The command that was probably meant.
+pub(super) fn nearest(name: &str) -> Option<&'static str> {
+    let name = name.to_uppercase();
+    let rated = WORDS.iter().map(|word| (likeness(&name, word.name), word.name));
+    let best = rated.max_by(|a, b| a.0.total_cmp(&b.0));
+    best.filter(|(rate, _)| *rate >= SIMILAR_MIN).map(|(_, name)| name)
+}
+
+/// Beyond this a suggestion is a guess.
+const SIMILAR_MIN: f64 = 0.75;
+
+fn likeness(name: &str, word: &str) -> f64 {
+    // Two letters that changed places: in short words the other measure does not see it.
+    let is_swap =
+        strsim::damerau_levenshtein(name, word) == 1 && strsim::levenshtein(name, word) == 2;
+    if is_swap { 1.0 } else { strsim::jaro_winkler(name, word) }
+}

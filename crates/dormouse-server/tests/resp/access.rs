@@ -1,0 +1,164 @@
+//! Who may do what.
+
+use crate::client::command;
+use crate::rig::{Rig, access};
+use crate::value::{Value, list, status};
+
+#[tokio::test]
+async fn without_a_token_nothing_is_done() {
+    let rig = Rig::with_tokens(&[("admin", &["*:*"])]).await;
+    let mut client = rig.client().await;
+    for line in ["PING", "PUT t x", "RESERVE t", "STATS", "COMMAND", "INFO", "nonsense"] {
+        let answer = client.ask(line).await;
+        assert!(answer.error("NOAUTH").contains("AUTH"), "{line}");
+    }
+    assert!(client.ask("HELLO 3").await.error("NOAUTH").contains("HELLO 3 AUTH"));
+    assert!(!client.ask("AUTH wrong").await.error("WRONGPASS").is_empty());
+    assert!(!client.ask("AUTH other admin").await.error("WRONGPASS").is_empty());
+    assert!(!client.ask_all(&[b"AUTH".as_slice(), &[0xff]]).await.error("WRONGPASS").is_empty());
+    assert!(!client.ask("HELLO 3 AUTH default wrong").await.error("WRONGPASS").is_empty());
+    assert!(!client.ask("PING").await.error("NOAUTH").is_empty());
+    assert_eq!(client.ask("AUTH admin").await, status("OK"));
+    assert_eq!(client.ask("PING").await, status("PONG"));
+    assert_eq!(client.ask("RESET").await, status("RESET"));
+    assert!(!client.ask("PING").await.error("NOAUTH").is_empty());
+    for line in ["AUTH default admin", "AUTH admin admin"] {
+        assert_eq!(client.ask(line).await, status("OK"), "{line}");
+    }
+    let mut client = rig.client().await;
+    let hello = client.ask("HELLO 3 AUTH default admin SETNAME me").await;
+    assert_eq!(hello.field("proto"), &Value::Number(3));
+    assert_eq!(client.ask("PING").await, status("PONG"));
+    let mut client = rig.client().await;
+    assert_eq!(client.ask("QUIT").await, status("OK"));
+}
+
+#[tokio::test]
+async fn where_no_token_is_wanted_every_token_is_good() {
+    let rig = Rig::new().await;
+    let mut client = rig.client().await;
+    assert_eq!(client.ask("AUTH any thing").await, status("OK"));
+    client.put("t x").await;
+}
+
+#[tokio::test]
+async fn a_limited_token_stays_in_its_topics() {
+    let rig =
+        Rig::with_tokens(&[("admin", &["*:*"]), ("a", &["*:a", "lock:own"]), ("puts", &["put:b"])])
+            .await;
+    let mut admin = rig.client_of("admin").await;
+    let mut client = rig.client_of("a").await;
+    let own = client.put("a x").await;
+    let theirs = admin.put("b x").await;
+    let later = admin.ask("PUT b y DELAY 1h KEY k").await;
+    let later = later.items()[0].str();
+    let token = admin.take("b").await;
+    for line in [
+        "PUT b x".to_owned(),
+        "RESERVE b".to_owned(),
+        "RESERVE a b WAIT 1s".to_owned(),
+        format!("ACK {token}"),
+        format!("ACK {token} {token}"),
+        format!("NACK {token}"),
+        format!("RELEASE {token}"),
+        format!("EXTEND {token}"),
+        format!("KILL {token}"),
+        format!("KILL {later}"),
+        "KILL b KEY k".to_owned(),
+        format!("CANCEL {later}"),
+        "CANCEL b KEY k".to_owned(),
+        format!("RESCHEDULE {later} NOW"),
+        "RESCHEDULE b KEY k NOW".to_owned(),
+        format!("REVIVE {later}"),
+        "REVIVE b KEY k".to_owned(),
+        "REVIVE b ALL".to_owned(),
+        "KICK b ALL".to_owned(),
+        format!("RESERVEID {later}"),
+        format!("GET {theirs}"),
+        "GET b KEY k".to_owned(),
+        "PEEK b".to_owned(),
+        "LIST b ready".to_owned(),
+        "STATS b".to_owned(),
+        "STATS".to_owned(),
+        "FORECAST b".to_owned(),
+        "PAUSE b".to_owned(),
+        "RESUME b".to_owned(),
+        "PURGE b".to_owned(),
+        "LOCK b me".to_owned(),
+        "RENEW b me".to_owned(),
+        "UNLOCK b me".to_owned(),
+    ] {
+        let answer = client.ask(&line).await;
+        assert!(answer.error("NOPERM").contains("token `a` does not allow"), "{line}: {answer:?}");
+    }
+    // All is as it was.
+    assert_eq!(admin.ask(&format!("ACK {token}")).await, status("OK"));
+    assert_eq!(admin.ask("STATS b").await.field("delayed").number(), 1);
+    // Their own is theirs, and what is not there is not there.
+    let topics = client.ask("TOPICS").await;
+    assert_eq!(topics.items()[1].items().len(), 1);
+    assert_eq!(client.ask(&format!("GET {own}")).await.field("id").str(), own);
+    assert_eq!(client.ask("GET 99").await, Value::Null);
+    assert_eq!(client.ask("ACK 99.1").await, status("GONE"));
+    let token = client.take("a").await;
+    assert_eq!(
+        client.ask(&format!("ACK 99.1 {token}")).await,
+        list(&[status("GONE"), status("OK")])
+    );
+    client.ask("LOCK own me").await.items();
+    let mut puts = rig.client_of("puts").await;
+    puts.put("b z").await;
+    assert!(puts.ask("TOPICS").await.error("NOPERM").contains("list"));
+}
+
+#[tokio::test]
+async fn answers_keep_their_order_while_jobs_are_looked_up() {
+    let rig = Rig::with_tokens(&[("admin", &["*:*"]), ("a", &["*:a"])]).await;
+    let theirs = rig.client_of("admin").await.put("b x").await;
+    let mut client = rig.client_of("a").await;
+    client.put("a x").await;
+    let token = client.take("a").await;
+    let mut pipeline = command(&["PUT", "a", "y"]);
+    pipeline.extend(command(&["ACK", &token]));
+    pipeline.extend(command(&["CANCEL", &theirs]));
+    pipeline.extend(command(&["PING"]));
+    pipeline.extend(command(&["ACK", &token]));
+    client.send(&pipeline).await;
+    client.hear().await.str();
+    assert_eq!(client.hear().await, status("OK"));
+    assert!(!client.hear().await.error("NOPERM").is_empty());
+    assert_eq!(client.hear().await, status("PONG"));
+    assert_eq!(client.hear().await, status("GONE"));
+}
+
+#[tokio::test]
+async fn a_revoked_token_is_of_no_use_on_an_open_connection() {
+    let rig = Rig::with_tokens(&[("admin", &["*:*"]), ("old", &["*:*"])]).await;
+    let mut client = rig.client_of("old").await;
+    client.put("t x").await;
+    rig.access.replace(&access(&[("admin", &["*:*"])]));
+    assert!(!client.ask("PUT t x").await.error("NOAUTH").is_empty());
+    assert!(!client.ask("AUTH old").await.error("WRONGPASS").is_empty());
+    assert_eq!(client.ask("AUTH admin").await, status("OK"));
+    rig.access.replace(&access(&[("admin", &["put:t"])]));
+    client.put("t x").await;
+    assert!(!client.ask("STATS t").await.error("NOPERM").is_empty());
+}
+
+#[tokio::test]
+async fn guests_may_not_send_much() {
+    let rig = Rig::with_tokens(&[("admin", &["*:*"])]).await;
+    for bytes in ["*11\r\n", "*2\r\n$4\r\nAUTH\r\n$100000\r\n"] {
+        let mut client = rig.client().await;
+        client.send(bytes.as_bytes()).await;
+        assert!(client.hear().await.error("ERR").starts_with("Protocol error"));
+        assert_eq!(client.try_hear().await, None);
+    }
+    // Behind its AUTH a pipeline may be large.
+    let mut client = rig.client().await;
+    let mut pipeline = command(&["AUTH", "admin"]);
+    pipeline.extend(command(&[b"PUT".as_slice(), b"t", &vec![b'x'; 500_000]]));
+    client.send(&pipeline).await;
+    assert_eq!(client.hear().await, status("OK"));
+    client.hear().await.str();
+}

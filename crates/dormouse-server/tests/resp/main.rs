@@ -1,0 +1,17 @@
+//! RESP as its clients see it: whole servers, real sockets.
+
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+mod access;
+mod client;
+mod flow;
+mod hostile;
+mod job;
+mod lease;
+mod lock;
+mod metrics;
+mod put;
+mod rig;
+mod talk;
+mod topic;
+mod value;

@@ -1,0 +1,83 @@
+//! A server in this process, over an engine whose time stands still.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use dormouse_disk::clock::VirtualClock;
+use dormouse_disk::engine::{self, Engine};
+use dormouse_server::access::{Access, TokenEntry, hash_token};
+use dormouse_server::{Options, Server};
+
+use crate::client::Client;
+
+pub(crate) struct Rig {
+    pub(crate) server: Server,
+    pub(crate) addr: SocketAddr,
+    pub(crate) clock: VirtualClock,
+    /// What the server judges by: to be replaced.
+    pub(crate) access: Access,
+}
+
+impl Rig {
+    pub(crate) async fn new() -> Rig {
+        Rig::with(Access::open()).await
+    }
+
+    /// Each token has a name, which is its text too, and scopes.
+    pub(crate) async fn with_tokens(tokens: &[(&str, &[&str])]) -> Rig {
+        Rig::with(access(tokens)).await
+    }
+
+    async fn with(access: Access) -> Rig {
+        let clock = VirtualClock::new();
+        let options = engine::Options { clock: Arc::new(clock.clone()), ..Default::default() };
+        let free = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
+        let served =
+            Options { http: free, resp: free, access: access.clone(), ..Options::default() };
+        let server = Server::start(Arc::new(Engine::memory(options)), served).await.unwrap();
+        let addr = server.resp_addr().unwrap();
+        Rig { server, addr, clock, access }
+    }
+
+    pub(crate) async fn client(&self) -> Client {
+        Client::connect(self.addr).await
+    }
+
+    /// A client that has shown its token.
+    pub(crate) async fn client_of(&self, token: &str) -> Client {
+        let mut client = self.client().await;
+        assert_eq!(client.ask(&format!("AUTH {token}")).await.str(), "OK");
+        client
+    }
+
+    pub(crate) fn advance(&self, seconds: u64) {
+        self.clock.advance(Duration::from_secs(seconds));
+    }
+
+    /// Waits until so many reserves wait on a topic.
+    pub(crate) async fn await_waiters(&self, topic: &str, waiters: i64) {
+        let mut client = self.client().await;
+        loop {
+            let stats = client.ask(&format!("STATS {topic}")).await;
+            let there = match stats {
+                crate::value::Value::Error(_) => 0,
+                stats => stats.field("waiters").number(),
+            };
+            if there == waiters {
+                return;
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+/// A table of tokens.
+pub(crate) fn access(tokens: &[(&str, &[&str])]) -> Access {
+    let entry = |(name, scopes): &(&str, &[&str])| TokenEntry {
+        name: (*name).to_owned(),
+        hash: hash_token(name),
+        scopes: scopes.iter().map(|scope| scope.parse().unwrap()).collect(),
+    };
+    Access::new(tokens.iter().map(entry).collect()).unwrap()
+}
