@@ -23,4 +23,5 @@ mod wire;
 
 pub use backend::{Level, Options, RedisBackend};
 pub use clock::ManualClock;
+pub use link::check_url;
 pub use verify::{Kind, Outcome, Problem, VerifyOptions, VerifyReport, verify};

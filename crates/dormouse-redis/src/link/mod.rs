@@ -58,6 +58,11 @@ const SUSPICION: Duration = Duration::from_millis(200);
 /// would keep a call running in circles.
 const REDIRECTIONS_MAX: u32 = 3;
 
+/// Whether a URL of Redis can be read; nothing is connected to.
+pub fn check_url(url: &str) -> Result<(), Error> {
+    Seeds::parse(url).map(|_| ())
+}
+
 /// The way to Redis. Clones share everything.
 #[derive(Clone)]
 pub(crate) struct Link {

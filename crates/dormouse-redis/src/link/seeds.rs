@@ -66,6 +66,8 @@ impl Seeds {
             Some((hosts, db)) => (hosts, format!("/{db}")),
             None => (places, String::new()),
         };
+        hosts.split(',').try_for_each(check_place)?;
+        check_database(db.trim_start_matches('/'), hosts.contains(','))?;
         let infos: Result<Vec<ConnectionInfo>, Error> = hosts
             .split(',')
             // Always the plain scheme: whether TLS is compiled in was looked at above.
@@ -125,6 +127,32 @@ fn is_tls(scheme: &str) -> Result<bool, Error> {
     }
 }
 
+/// Refuses a host without a name, or with a port that cannot be.
+fn check_place(place: &str) -> Result<(), Error> {
+    // The colons of an IPv6 address are inside brackets.
+    let (name, rest) = place.split_at(place.rfind(']').map_or(0, |end| end + 1));
+    let (rest, port) = rest.split_once(':').map_or((rest, None), |(rest, port)| (rest, Some(port)));
+    if name.is_empty() && rest.is_empty() {
+        return Err(unreadable("it names no host"));
+    }
+    match port.map(str::parse::<u16>) {
+        None | Some(Ok(1..)) => Ok(()),
+        Some(Ok(0) | Err(_)) => Err(unreadable("a port is not a number from 1 to 65535")),
+    }
+}
+
+/// Refuses a database that is no number, or another than the one that clusters have.
+fn check_database(db: &str, is_cluster: bool) -> Result<(), Error> {
+    match db.parse::<u32>() {
+        _ if db.is_empty() => Ok(()),
+        Err(_) => Err(unreadable("the database after the `/` is not a number")),
+        Ok(1..) if is_cluster => {
+            Err(unreadable("several nodes are a cluster, and that has no database but 0"))
+        }
+        Ok(_) => Ok(()),
+    }
+}
+
 fn unreadable(what: &str) -> Error {
     Error::invalid(format!(
         "the URL of Redis cannot be read ({what}); it looks like {FORM}, with : / ? # @ , in a \
@@ -177,6 +205,30 @@ mod tests {
             let error = Seeds::parse(url).map(|_| ()).unwrap_err();
             assert!(!error.to_string().contains("secret"), "{url}: {error}");
             assert!(error.text.contains("redis://[user"), "{url}: {error}");
+        }
+    }
+
+    #[test]
+    fn errors_say_what_is_wrong() {
+        for (url, part) in [
+            ("127.0.0.1:6379", "no `://`"),
+            ("http://h", "its scheme"),
+            ("redis://", "names no host"),
+            ("redis://:6379", "names no host"),
+            ("redis://u:p@", "names no host"),
+            ("redis://a,,b", "names no host"),
+            ("redis://h:99999", "from 1 to 65535"),
+            ("redis://h:0", "from 1 to 65535"),
+            ("redis://[::1]:x", "from 1 to 65535"),
+            ("redis://h/abc", "`/` is not a number"),
+            ("redis://h/-1", "`/` is not a number"),
+            ("redis://a,b/1", "no database but 0"),
+        ] {
+            let error = Seeds::parse(url).map(|_| ()).unwrap_err();
+            assert!(error.text.contains(part), "{url}: {error}");
+        }
+        for url in ["redis://h/", "redis://[::1]", "redis://[::1]:7000/15", "redis://a,b/0"] {
+            assert!(Seeds::parse(url).is_ok(), "{url}");
         }
     }
 

@@ -30,4 +30,10 @@ fn a_mistake_is_wrong_usage() {
     let checked = run(&["config", "check", "--durability", "relaxed=0"]);
     assert_eq!(checked.code, Some(2));
     assert!(checked.stderr.contains("1 to 60000 ms"), "{checked:?}");
+    let url = "redis://u:secret@127.0.0.1:99999";
+    let checked = run(&["config", "check", "--backend", "redis", "--redis-url", url]);
+    assert_eq!(checked.code, Some(2));
+    assert!(checked.stderr.contains("--redis-url: "), "{checked:?}");
+    assert!(checked.stderr.contains("from 1 to 65535"), "{checked:?}");
+    assert!(!checked.stderr.contains("secret"), "{checked:?}");
 }

@@ -27,9 +27,11 @@ pub(super) fn check(
     check_memory(address, info, findings)?;
     let connected = info.number("connected_slaves");
     if connected < u64::from(replicas) {
+        let (s, are) =
+            (if connected == 1 { "" } else { "s" }, if replicas == 1 { "is" } else { "are" });
         return Err(Error::unavailable(format!(
-            "Redis at {address} has {connected} replicas connected, and {replicas} are to confirm \
-             each change: start more replicas, or ask for fewer"
+            "Redis at {address} has {connected} replica{s} connected, and {replicas} {are} to \
+             confirm each change: start more replicas, or ask for fewer"
         )));
     }
     findings.replicas = findings.replicas.min(connected);
@@ -178,7 +180,7 @@ mod tests {
         let info = "redis_version:7.0.0\nconnected_slaves:1";
         assert_eq!(checked(info, 1).unwrap().replicas, 1);
         let error = checked(info, 2).unwrap_err();
-        assert!(error.text.contains("1 replicas connected, and 2"), "{error}");
+        assert!(error.text.contains("1 replica connected, and 2 are"), "{error}");
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::settings::{
     BEANSTALK_ADDR, BackendKind, CONNECTIONS_MAX, DRAIN_MS_MAX, HTTP_PORT, RESP_PORT, Settings,
 };
 use super::values::{
-    backend, beanstalk, durability, level, network, store_bytes, without_password,
+    backend, beanstalk, durability, level, network, redis_url, store_bytes, without_password,
 };
 
 /// One option.
@@ -42,6 +42,15 @@ impl Key {
     /// It has one good value, so that help and example would only tempt people to change it.
     pub(super) fn is_hidden(&self) -> bool {
         self.name.starts_with("store.")
+    }
+
+    /// The backend that it is for, if it is not for all.
+    pub(super) fn backend(&self) -> Option<BackendKind> {
+        match self.name.split_once('.').map_or(self.name, |(table, _)| table) {
+            "data" | "durability" | "store" => Some(BackendKind::Disk),
+            "redis" => Some(BackendKind::Redis),
+            _ => None,
+        }
     }
 
     pub(super) fn is_switch(&self) -> bool {
@@ -232,7 +241,7 @@ pub(super) const KEYS: &[Key] = &[
         value: "URL",
         about: "Redis for --backend redis: redis://[user:password@]host:port, or rediss://",
         more: &["Nodes of a cluster with commas between them."],
-        set: |settings, raw| raw.text().map(|text| settings.redis_url = Some(text.to_owned())),
+        set: |settings, raw| redis_url(raw).map(|url| settings.redis_url = Some(url)),
         show: |settings| settings.redis_url.as_deref().map(without_password).unwrap_or_default(),
     },
     Key {
@@ -341,7 +350,7 @@ mod tests {
         check("backend", "memory", "\"memory\"");
         check("backend", "redis", "\"redis\"");
         check("redis.url", "redis://h:1,h:2", "\"redis://h:1,h:2\"");
-        check("redis.url", "rediss://u:p%40@h:1/2", "\"rediss://u:(secret)@h:1/2\"");
+        check("redis.url", "redis://u:p%40@h:1/2", "\"redis://u:(secret)@h:1/2\"");
         check("redis.url", "redis://:p@h", "\"redis://:(secret)@h\"");
         check("redis.level", "applied", "\"applied\"");
         check("redis.level", "replicated=2", "\"replicated=2\"");
@@ -380,6 +389,11 @@ mod tests {
         check("durability", "relaxed=0", "1 to 60000");
         check("durability", "relaxed=60001", "1 to 60000");
         check("durability", "relaxed=-1", "1 to 60000");
+        check("redis.url", "127.0.0.1:6379", "no `://`");
+        check("redis.url", "http://127.0.0.1:6379", "its scheme is not");
+        check("redis.url", "redis://:6379", "names no host");
+        check("redis.url", "redis://h:99999", "from 1 to 65535");
+        check("redis.url", "redis://h/abc", "is not a number");
         check("redis.level", "replicated", "replicated=N");
         check("redis.level", "replicated=0", "1 to 16");
         check("redis.partitions", "257", "from 1 to 256");

@@ -127,9 +127,9 @@ impl Config {
         Access::new(tokens).map_err(|error| ConfigError(error.to_string()))
     }
 
-    /// Every value that is set, with its source.
+    /// Every value that is in force, with its source.
     pub(crate) fn shown(&self) -> Vec<Shown> {
-        let keys = KEYS.iter().map(|key| Shown {
+        let keys = KEYS.iter().filter(|key| self.concerns(key)).map(|key| Shown {
             name: key.name.to_owned(),
             value: (key.show)(&self.settings),
             source: self.sources.get(key.name).cloned().unwrap_or(Source::Default),
@@ -146,6 +146,25 @@ impl Config {
         keys.filter(|shown| !shown.value.is_empty()).chain(tokens).collect()
     }
 
+    /// Whether it means something to the backend.
+    fn concerns(&self, key: &Key) -> bool {
+        key.backend().is_none_or(|backend| backend == self.settings.backend)
+    }
+
+    /// Keys of another backend that somebody has set to something. That is no error: an image or a
+    /// file of all defaults sets them, whatever the backend.
+    fn idle(&self) -> Vec<String> {
+        let usual = Settings::default();
+        let is_idle =
+            |key: &&Key| !self.concerns(key) && (key.show)(&self.settings) != (key.show)(&usual);
+        let told = |key: &Key| {
+            let source = self.sources.get(key.name)?;
+            let text = "means nothing here: only the disk backend has files";
+            Some(format!("`{}` ({source}) {text}", key.name))
+        };
+        KEYS.iter().filter(is_idle).filter_map(told).collect()
+    }
+
     /// Keys, without the tokens, that have another value there.
     pub(crate) fn differences(&self, other: &Config) -> Vec<&'static str> {
         let differs = |key: &&Key| (key.show)(&self.settings) != (key.show)(&other.settings);
@@ -155,6 +174,7 @@ impl Config {
     /// What is allowed and still deserves a word.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let mut warnings = self.warnings.clone();
+        warnings.extend(self.idle());
         warnings.extend(self.settings.warnings());
         warnings
     }
@@ -263,6 +283,29 @@ mod tests {
         let error = Config::merge(&both, &[]).unwrap_err().to_string();
         let expected = if cfg!(feature = "tls") { "give a PEM file" } else { "--features tls" };
         assert!(error.contains(expected), "{error}");
+    }
+
+    #[test]
+    fn what_only_files_need_is_not_in_force_without_files() {
+        let flags = ["--data", "/x", "--durability", "synced", "--store-segment-bytes", "65536"];
+        let names = |config: &Config| config.shown().into_iter().map(|it| it.name).collect();
+        let disk = Config::merge(&Flags::of(&flags), &[]).unwrap();
+        let shown: Vec<String> = names(&disk);
+        assert!(disk.warnings().is_empty(), "{:?}", disk.warnings());
+        for name in ["data", "durability", "store.segment_bytes"] {
+            assert!(shown.iter().any(|known| known == name), "{shown:?}");
+        }
+        for backend in [vec!["memory"], vec!["redis", "--redis-url", "redis://h"]] {
+            let all = [&flags[..], &["--backend"], &backend].concat();
+            let config = Config::merge(&Flags::of(&all), &[]).unwrap();
+            let shown: Vec<String> = names(&config);
+            assert!(!shown.iter().any(|name| name == "data" || name == "durability"), "{shown:?}");
+            let warnings = config.warnings();
+            let about = |name: &str| warnings.iter().any(|text| text.starts_with(name));
+            assert!(about("`data` (--data)") && about("`store.segment_bytes`"), "{warnings:?}");
+            // As it is by default: nobody is misled.
+            assert!(!about("`durability`"), "{warnings:?}");
+        }
     }
 
     #[test]

@@ -108,6 +108,13 @@ pub(super) fn level(text: &str) -> Result<Level, String> {
     }
 }
 
+/// Where Redis is; what is wrong is said without the password.
+pub(super) fn redis_url(raw: &Raw) -> Result<String, String> {
+    let url = raw.text()?;
+    dormouse_redis::check_url(url).map_err(|error| error.text.into_owned())?;
+    Ok(url.to_owned())
+}
+
 /// A URL for people to read.
 pub(super) fn without_password(url: &str) -> String {
     let hide = |part: &str| match part.rsplit_once('@') {
