@@ -42,11 +42,11 @@ impl Findings {
         match work() {
             Ok(()) => Ok(true),
             Err(error) if contender.maker() == Maker::Dormouse => {
-                note(&format!("absent: {error}"));
+                note(&format!("absent: {}: {error}", contender.name()));
                 self.absent.push((contender, error.to_string()));
                 Ok(false)
             }
-            Err(error) => Err(error),
+            Err(error) => Err(format!("{}: {error}", contender.name()).into()),
         }
     }
 

@@ -2,7 +2,9 @@
 //! beanstalkd, on the same file system, under the same load.
 
 mod arena;
+mod caller;
 mod contender;
+mod disk;
 mod duel;
 mod findings;
 mod late;
@@ -41,7 +43,7 @@ pub(crate) struct PeersPlan {
     #[arg(long, default_value_t = 5)]
     rounds: usize,
     /// Jobs of which lateness is measured, a thousand each second
-    #[arg(long, default_value_t = 8_000)]
+    #[arg(long, default_value_t = 4_000)]
     late_jobs: u64,
     /// Jobs that wait while memory is measured
     #[arg(long, default_value_t = 1_000_000)]
@@ -49,6 +51,9 @@ pub(crate) struct PeersPlan {
     /// The same of this project's server, which the peers' memory is scaled to
     #[arg(long, default_value_t = 10_000_000)]
     jobs_memory: u64,
+    /// A small part of everything, to see whether it works: the figures mean little
+    #[arg(long)]
+    quick: bool,
     /// What to leave out
     #[arg(long, value_delimiter = ',')]
     skip: Vec<Phase>,
@@ -76,6 +81,8 @@ enum Phase {
     Late,
     /// What waiting jobs and idle connections take
     Memory,
+    /// What is answered by servers whose disk fails
+    Disk,
 }
 
 impl PeersPlan {
@@ -87,6 +94,18 @@ impl PeersPlan {
             );
         }
         Ok(())
+    }
+
+    fn quickened(mut self) -> PeersPlan {
+        if self.quick {
+            self.rounds = 1;
+            self.jobs = self.jobs.min(10_000);
+            self.seconds = self.seconds.min(0.3);
+            self.late_jobs = self.late_jobs.min(500);
+            self.memory_jobs = self.memory_jobs.min(50_000);
+            self.jobs_memory = self.jobs_memory.min(200_000);
+        }
+        self
     }
 
     fn includes(&self, phase: Phase) -> bool {
@@ -109,6 +128,7 @@ impl PeersPlan {
 
 pub(crate) fn run(plan: &PeersPlan) -> Result<()> {
     plan.check()?;
+    let plan = &plan.clone().quickened();
     let mut arena = Arena::new(plan.dir.as_deref(), plan.dormouse.as_deref())?;
     let mut found = Findings::default();
     for (name, value) in [
@@ -130,6 +150,9 @@ pub(crate) fn run(plan: &PeersPlan) -> Result<()> {
     if plan.includes(Phase::Memory) {
         memory::run(&mut arena, plan, &mut found)?;
         memory::idle(&mut arena, plan, &mut found)?;
+    }
+    if plan.includes(Phase::Disk) {
+        disk::run(&mut arena, plan, &mut found)?;
     }
     progress::clear();
     found.print()

@@ -4,6 +4,6 @@ mod process;
 mod programs;
 mod start;
 
-pub(super) use process::Process;
+pub(super) use process::{Process, on_path};
 pub(super) use programs::Programs;
 pub(super) use start::{Extras, Server};

@@ -23,8 +23,8 @@ pub(in crate::peers) struct Extras {
     pub(in crate::peers) under: Vec<String>,
     /// Flags of Dormouse.
     pub(in crate::peers) dormouse: Vec<String>,
-    /// Flags of Redis.
-    pub(in crate::peers) redis: Vec<String>,
+    /// Flags of beanstalkd.
+    pub(in crate::peers) beanstalkd: Vec<String>,
 }
 
 /// A server that answers.
@@ -43,19 +43,15 @@ impl Server {
         log: &Path,
         extras: &Extras,
     ) -> Result<Server> {
-        let named = |error| format!("{}: {error}", contender.name());
-        let start = || {
-            let port = free_port()?;
-            let mut words = extras.under.clone();
-            words.push(programs.of(contender.maker())?);
-            words.extend(flags(contender, data, port, extras)?);
-            let mut process = Process::start(&words, log)?;
-            let known = (contender.maker() != Maker::Dormouse).then_some(port);
-            let address = wait(&mut process, contender.dialect(), known)?;
-            let speech = Speech::new(contender.dialect(), address)?;
-            Ok(Server { process, address, speech })
-        };
-        start().map_err(|error: Box<dyn std::error::Error + Send + Sync>| named(error).into())
+        let port = free_port()?;
+        let mut words = extras.under.clone();
+        words.push(programs.of(contender.maker())?);
+        words.extend(flags(contender, data, port, extras)?);
+        let mut process = Process::start(&words, log)?;
+        let known = (contender.maker() != Maker::Dormouse).then_some(port);
+        let address = wait(&mut process, contender.dialect(), known)?;
+        let speech = Speech::new(contender.dialect(), address)?;
+        Ok(Server { process, address, speech })
     }
 }
 
@@ -76,13 +72,12 @@ fn flags(contender: Contender, data: &Path, port: u16, extras: &Extras) -> Resul
         Contender::RespRelaxed | Contender::BeanstalkRelaxed => dormouse(data, "relaxed=50"),
     };
     let mut words: Vec<String> = text.split(' ').map(str::to_owned).collect();
-    match contender.maker() {
-        Maker::Redis => words.extend(["--save".to_owned(), String::new()]),
-        Maker::Beanstalkd | Maker::Dormouse => {}
+    if contender.maker() == Maker::Redis {
+        words.extend(["--save".to_owned(), String::new()]);
     }
     words.extend_from_slice(match contender.maker() {
-        Maker::Redis => &extras.redis,
-        Maker::Beanstalkd => &[],
+        Maker::Redis => &[],
+        Maker::Beanstalkd => &extras.beanstalkd,
         Maker::Dormouse => &extras.dormouse,
     });
     Ok(words)
