@@ -4,7 +4,7 @@
 #
 #   docker build -t dormouse .
 #   docker run -v dormouse:/var/lib/dormouse -v ./dormouse.toml:/etc/dormouse.toml:ro \
-#     -e DORMOUSE_CONFIG=/etc/dormouse.toml -p 7788:7788 dormouse
+#     -e DORMOUSE_CONFIG=/etc/dormouse.toml -p 7788:7788 -p 7789:7789 dormouse
 #
 # Inside a container the server must listen on all addresses, so it wants a token:
 # `dormouse config token` makes one and its lines for dormouse.toml. To try it out without one, keep
@@ -30,8 +30,9 @@ COPY --from=build --chown=nonroot:nonroot /data /var/lib/dormouse
 USER nonroot:nonroot
 VOLUME /var/lib/dormouse
 ENV DORMOUSE_DATA=/var/lib/dormouse \
-    DORMOUSE_HTTP=0.0.0.0:7788
-EXPOSE 7788
+    DORMOUSE_HTTP=0.0.0.0:7788 \
+    DORMOUSE_RESP=0.0.0.0:7789
+EXPOSE 7788 7789
 # It has drained after `drain`, 10s, and `docker stop` kills after 10s: use `docker stop -t 30`.
 STOPSIGNAL SIGTERM
 # With TLS, set DORMOUSE_URL to a name that the certificate has.

@@ -90,15 +90,15 @@ impl Drop for Server {
 
 fn serve(here: &Path) -> (Server, String) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_dormouse"))
-        .args(["serve", "--http", "127.0.0.1:0", "--resp", "off"])
+        .args(["serve", "--http", "127.0.0.1:0", "--resp", "127.0.0.1:0"])
         .current_dir(here)
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    let addr = line.trim().rsplit_once("http://").expect(&line).1.to_owned();
-    let shown = line.replace(&addr, ADDR);
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let (http, resp) = (lines.next().unwrap(), lines.next().unwrap());
+    let addr = http.rsplit_once("http://").expect(&http).1.to_owned();
+    let shown = format!("{}\n{resp}\n", http.replace(&addr, ADDR));
     (Server { child, addr }, shown)
 }
 

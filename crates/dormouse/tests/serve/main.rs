@@ -7,6 +7,7 @@ mod beanstalk;
 mod config;
 mod process;
 mod refuse;
+mod resp;
 mod start;
 mod stop;
 mod store;

@@ -34,11 +34,12 @@ fn an_unknown_key() {
 fn a_port_in_use() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let addr = listener.local_addr().unwrap().to_string();
-    let ended = run(&["serve", "--backend", "memory", "--http", &addr]);
-    check(ended, 1, &["cannot listen on", &addr, "in use", "--http ADDR"]);
-    let args = ["serve", "--backend", "memory", "--http", "127.0.0.1:0", "--resp", "off"];
-    let ended = run(&[&args[..], &["--beanstalk", &addr]].concat());
-    check(ended, 1, &["cannot listen on", &addr, "in use", "--beanstalk ADDR", "--beanstalk off"]);
+    for flag in ["--http", "--resp", "--beanstalk"] {
+        let mut args = vec!["serve", "--backend", "memory", "--http", "127.0.0.1:0"];
+        args.extend(["--resp", "off", flag, &addr]);
+        let (other, off) = (format!("{flag} ADDR"), format!("{flag} off"));
+        check(run(&args), 1, &["cannot listen on", &addr, "in use", &other, &off]);
+    }
 }
 
 #[test]

@@ -92,10 +92,6 @@ impl Settings {
                     "insecure: everybody who reaches this server on {addr} ({name}) may do \
                      everything"
                 ));
-            } else if name == "resp" {
-                warnings.push(format!(
-                    "tokens travel unencrypted to {addr} (resp); put a proxy that does TLS in front"
-                ));
             } else if self.tls_cert.is_none() {
                 warnings.push(format!(
                     "tokens travel unencrypted to {addr} ({name}); set tls.cert and tls.key, or \

@@ -20,7 +20,7 @@ const TAIL: &str = "
 #level = \"applied\"
 #partitions = 8
 
-# HTTPS. The files are read again on SIGHUP.
+# TLS for HTTP and RESP, not for beanstalk. The files are read again on SIGHUP.
 #[tls]
 #cert = \"/etc/dormouse/cert.pem\"
 #key = \"/etc/dormouse/key.pem\"

@@ -89,8 +89,7 @@ impl Default for Settings {
         Settings {
             data: PathBuf::from("./dormouse-data"),
             http: Some(SocketAddr::from(([127, 0, 0, 1], HTTP_PORT))),
-            // Off until there is something to serve it.
-            resp: None,
+            resp: Some(SocketAddr::from(([127, 0, 0, 1], RESP_PORT))),
             beanstalk: None,
             beanstalk_open: false,
             beanstalk_job_bytes_max: BEANSTALK_JOB_BYTES_MAX_DEFAULT,

@@ -28,7 +28,7 @@ pub(super) async fn start(
         #[cfg(feature = "tls")]
         tls: reload.certificate().tls(),
         #[cfg(feature = "tls")]
-        resp_tls: None,
+        resp_tls: reload.certificate().tls(),
     };
     let started = Server::start(store.backend(), options).await;
     started.map_err(|error| Failure::new(with_flag(&error, settings)))

@@ -1,4 +1,4 @@
-//! HTTPS, if it was built in.
+//! TLS, if it was built in.
 
 #[cfg(feature = "tls")]
 use dormouse_server::{Tls, TlsFiles};
@@ -6,7 +6,7 @@ use dormouse_server::{Tls, TlsFiles};
 use crate::cli::config::Settings;
 use crate::cli::exit::Failure;
 
-/// The certificate in force, if HTTP is HTTPS.
+/// The certificate in force, if TLS is spoken.
 pub(super) struct Certificate {
     #[cfg(feature = "tls")]
     tls: Option<Tls>,
