@@ -15,8 +15,10 @@ pub(super) struct Findings {
     tables: Vec<String>,
     bars: Vec<Bar>,
     figures: Map<String, Value>,
-    /// Contenders that cannot take part, and why.
-    absent: Vec<(Contender, String)>,
+    /// Contenders that could not take part in this phase.
+    absent: Vec<Contender>,
+    /// All that could not take part in any, and why.
+    reasons: Vec<(Contender, String)>,
 }
 
 /// What is demanded, and what came.
@@ -29,6 +31,11 @@ struct Bar {
 }
 
 impl Findings {
+    /// A phase begins: everybody may try again.
+    pub(super) fn begin(&mut self) {
+        self.absent.clear();
+    }
+
     /// Does something with a contender unless it was absent before; whether it was done. Peers must
     /// be there; this project's server may lack what is measured.
     pub(super) fn try_it(
@@ -43,7 +50,11 @@ impl Findings {
             Ok(()) => Ok(true),
             Err(error) if contender.maker() == Maker::Dormouse => {
                 note(&format!("absent: {}: {error}", contender.name()));
-                self.absent.push((contender, error.to_string()));
+                self.absent.push(contender);
+                let reason = (contender, error.to_string());
+                if !self.reasons.contains(&reason) {
+                    self.reasons.push(reason);
+                }
                 Ok(false)
             }
             Err(error) => Err(format!("{}: {error}", contender.name()).into()),
@@ -51,7 +62,7 @@ impl Findings {
     }
 
     pub(super) fn is_absent(&self, contender: Contender) -> bool {
-        self.absent.iter().any(|(absent, _)| *absent == contender)
+        self.absent.contains(&contender)
     }
 
     /// A table: its title, its columns, its rows.
@@ -94,7 +105,7 @@ impl Findings {
         let rows: Vec<Vec<String>> = self.bars.iter().map(Bar::row).collect();
         self.table("Bars", &["measure", "bar", "value", "", "of"], &rows);
         let absent: Vec<Vec<String>> = self
-            .absent
+            .reasons
             .iter()
             .map(|(contender, why)| vec![contender.name().to_owned(), why.clone()])
             .collect();

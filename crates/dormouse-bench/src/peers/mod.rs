@@ -144,15 +144,18 @@ pub(crate) fn run(plan: &PeersPlan) -> Result<()> {
         let turns = duel::run(&mut arena, plan, &mut found)?;
         ratios::tell(&turns, plan, &mut found);
     }
-    if plan.includes(Phase::Late) {
-        late::run(&mut arena, plan, &mut found)?;
-    }
-    if plan.includes(Phase::Memory) {
-        memory::run(&mut arena, plan, &mut found)?;
-        memory::idle(&mut arena, plan, &mut found)?;
-    }
-    if plan.includes(Phase::Disk) {
-        disk::run(&mut arena, plan, &mut found)?;
+    type Measure = fn(&mut Arena, &PeersPlan, &mut Findings) -> Result<()>;
+    let measures: [(Phase, Measure); 4] = [
+        (Phase::Late, late::run),
+        (Phase::Memory, memory::run),
+        (Phase::Memory, memory::idle),
+        (Phase::Disk, disk::run),
+    ];
+    for (phase, measure) in measures {
+        if plan.includes(phase) {
+            found.begin();
+            measure(&mut arena, plan, &mut found)?;
+        }
     }
     progress::clear();
     found.print()

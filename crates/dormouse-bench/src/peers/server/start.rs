@@ -16,6 +16,10 @@ const BETWEEN: Duration = Duration::from_millis(5);
 /// A connection that is refused or silent is tried again.
 const ANSWER_MAX: Duration = Duration::from_secs(1);
 
+/// Only what is measured is served.
+const RESP: &str = "--resp 127.0.0.1:0 --beanstalk off";
+const BEANSTALK: &str = "--resp off --beanstalk 127.0.0.1:0";
+
 /// What only some measures want.
 #[derive(Clone, Default)]
 pub(in crate::peers) struct Extras {
@@ -68,8 +72,10 @@ fn flags(contender: Contender, data: &Path, port: u16, extras: &Extras) -> Resul
         Contender::Beanstalkd => format!("-l 127.0.0.1 -p {port}"),
         Contender::BeanstalkdF50 => format!("-l 127.0.0.1 -p {port} -b {data} -f 50"),
         Contender::BeanstalkdF0 => format!("-l 127.0.0.1 -p {port} -b {data} -f 0"),
-        Contender::RespSynced | Contender::BeanstalkSynced => dormouse(data, "synced"),
-        Contender::RespRelaxed | Contender::BeanstalkRelaxed => dormouse(data, "relaxed=50"),
+        Contender::RespSynced => dormouse(data, "synced", RESP),
+        Contender::RespRelaxed => dormouse(data, "relaxed=50", RESP),
+        Contender::BeanstalkSynced => dormouse(data, "synced", BEANSTALK),
+        Contender::BeanstalkRelaxed => dormouse(data, "relaxed=50", BEANSTALK),
     };
     let mut words: Vec<String> = text.split(' ').map(str::to_owned).collect();
     if contender.maker() == Maker::Redis {
@@ -90,11 +96,8 @@ fn redis(data: std::path::Display<'_>, port: u16, sync: &str) -> String {
     )
 }
 
-fn dormouse(data: std::path::Display<'_>, durability: &str) -> String {
-    format!(
-        "serve --data {data} --http off --resp 127.0.0.1:0 --beanstalk 127.0.0.1:0 \
-         --durability {durability}"
-    )
+fn dormouse(data: std::path::Display<'_>, durability: &str, served: &str) -> String {
+    format!("serve --data {data} --durability {durability} --http off {served}")
 }
 
 fn free_port() -> Result<u16> {
