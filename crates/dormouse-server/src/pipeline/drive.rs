@@ -3,6 +3,7 @@
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::Poll;
 
 use bytes::BytesMut;
@@ -145,6 +146,13 @@ where
                     self.receive(waiting).await?;
                     group = Group::new();
                 }
+                Item::Ask(step) if matches!(step.command, Command::List(_)) => {
+                    self.settle(group).await?;
+                    group = Group::new();
+                    let pages = Arc::clone(&self.shared.pages);
+                    let _turn = pages.acquire().await;
+                    self.settle(Group::of(step)).await?;
+                }
                 item => group.push(item),
             }
         }
@@ -216,8 +224,8 @@ where
     fn take_charge(&mut self, answer: Answer, unlock: Option<Unlock>) -> Answer {
         let reply = answer?;
         let custody = Custody::of(&self.shared.desk, &reply, unlock);
+        self.shared.room_for(&reply)?;
         if let Reply::Jobs(jobs) = &reply {
-            self.shared.room_for(jobs)?;
             self.shared.metrics.handed_out(jobs);
         }
         self.output.carry(custody);

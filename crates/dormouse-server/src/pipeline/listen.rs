@@ -5,9 +5,12 @@ use std::sync::Arc;
 use dormouse_core::backend::Answer;
 use dormouse_core::command::Reply;
 use dormouse_core::error::Error;
-use dormouse_core::limits::{HTTP_ANSWERS_BYTES_MAX, INPUTS_BYTES_MAX, OUTPUT_BYTES};
-use dormouse_core::op::LeasedJob;
+use dormouse_core::limits::{
+    HTTP_ANSWERS_BYTES_MAX, HTTP_PAGES_MAX, INPUTS_BYTES_MAX, OUTPUT_BYTES,
+};
+use dormouse_core::op::{JobView, LeasedJob};
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::Semaphore;
 
 use super::Protocol;
 use super::drive::Connection;
@@ -23,13 +26,16 @@ pub(crate) struct Shared {
     pub(crate) metrics: Arc<Metrics>,
     pub(super) inputs: Budget,
     pub(super) answers: Budget,
+    /// Pages are large, and read from the store and written one after the other.
+    pub(super) pages: Arc<Semaphore>,
 }
 
 impl Shared {
     pub(crate) fn new(desk: Desk, metrics: Arc<Metrics>) -> Shared {
         let inputs = Budget::new(INPUTS_BYTES_MAX, "unfinished commands");
         let answers = Budget::new(HTTP_ANSWERS_BYTES_MAX, "answers");
-        Shared { desk, metrics, inputs, answers }
+        let pages = Arc::new(Semaphore::new(HTTP_PAGES_MAX));
+        Shared { desk, metrics, inputs, answers, pages }
     }
 
     pub(super) fn note_puts(&self, answer: &Answer) {
@@ -38,9 +44,15 @@ impl Shared {
         }
     }
 
-    /// Whether an answer with these jobs may be written now. Small ones always may.
-    pub(super) fn room_for(&self, jobs: &[LeasedJob]) -> Result<(), Error> {
-        let bytes: u64 = jobs.iter().map(LeasedJob::bytes).sum();
+    /// Whether an answer with such jobs may be written now. Small ones always may.
+    pub(super) fn room_for(&self, reply: &Reply) -> Result<(), Error> {
+        let viewed = |view: &JobView| u64::from(view.job.progress.bytes);
+        let bytes: u64 = match reply {
+            Reply::Jobs(jobs) => jobs.iter().map(LeasedJob::bytes).sum(),
+            Reply::Page(page) => page.jobs.iter().map(viewed).sum(),
+            Reply::Views(views) => views.iter().flatten().map(viewed).sum(),
+            _ => return Ok(()),
+        };
         // Bounded by what a reply may hold.
         let bytes = bytes as usize;
         if bytes <= OUTPUT_BYTES { Ok(()) } else { self.answers.room_for(bytes) }

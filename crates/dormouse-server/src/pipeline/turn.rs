@@ -57,7 +57,21 @@ impl<T> Turn<T> {
 
     /// Whether another command may be added.
     pub(crate) fn has_room(&self) -> bool {
-        !self.is_last && self.bytes < TURN_BYTES_MAX && self.items.len() < BATCH_MAX
+        let bytes = self.bytes + self.open_words();
+        !self.is_last && bytes < TURN_BYTES_MAX && self.items.len() < BATCH_MAX
+    }
+
+    /// Bytes of the words said last: more may be added to them, so they are not counted yet.
+    fn open_words(&self) -> usize {
+        match self.items.last() {
+            Some(Item::Say(said)) => said.len(),
+            _ => 0,
+        }
+    }
+
+    fn push(&mut self, item: Item<T>) {
+        self.bytes += self.open_words();
+        self.items.push(item);
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -89,7 +103,7 @@ impl<T> Turn<T> {
                 puts.push(put);
                 thens.push(then);
             }
-            _ => self.items.push(Item::Puts(vec![put], vec![then])),
+            _ => self.push(Item::Puts(vec![put], vec![then])),
         }
     }
 
@@ -102,14 +116,14 @@ impl<T> Turn<T> {
                 tokens.push(token);
                 thens.push(then);
             }
-            _ => self.items.push(Item::Acks(vec![token], vec![then])),
+            _ => self.push(Item::Acks(vec![token], vec![then])),
         }
     }
 
     /// Asks something that is answered at once.
     pub(crate) fn ask(&mut self, step: Step<T>) {
         self.bytes += STEP_BYTES;
-        self.items.push(Item::Ask(step));
+        self.push(Item::Ask(step));
     }
 
     /// Asks something that may wait, or whose answer is large or decides what is asked next: it is
@@ -157,4 +171,20 @@ pub(super) fn outcomes_of_acks(answer: Answer, count: usize) -> Vec<Outcome> {
 
 fn vec_of<U>(count: usize, make: impl FnMut() -> U) -> Vec<U> {
     std::iter::repeat_with(make).take(count).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Some commands are much shorter than what is said to them.
+    #[test]
+    fn long_words_fill_a_turn() {
+        let mut turn: Turn<()> = Turn::new();
+        turn.say().extend_from_slice(&[0; TURN_BYTES_MAX / 2]);
+        assert!(turn.has_room());
+        turn.ack(Token { id: JobId(1), fence: 1 }, ());
+        turn.say().extend_from_slice(&[0; TURN_BYTES_MAX / 2]);
+        assert!(!turn.has_room());
+    }
 }

@@ -156,6 +156,12 @@ impl Conn {
         self.decline(turn, ERR, &text);
     }
 
+    /// Says why a command is not even read.
+    pub(super) fn refuse_unread(&mut self, error: &Error, turn: &mut Turn<Then>) {
+        self.word = WordNo::UNKNOWN;
+        self.refuse(error, turn);
+    }
+
     /// Says why a command is not done.
     pub(super) fn refuse(&mut self, error: &Error, turn: &mut Turn<Then>) {
         self.metrics.resp(self.word.index(), Some(error.code));

@@ -77,7 +77,7 @@ impl Resp {
                 conn.command(Args::new(&decoder.words, places, None), turn);
                 input.advance(end);
             }
-            Found::TooLarge => conn.refuse(&too_large(), turn),
+            Found::TooLarge => conn.refuse_unread(&too_large(), turn),
         }
         decoder.clear();
     }
