@@ -190,8 +190,13 @@ pub struct Progress {
 impl Progress {
     /// The attempt in course is given back unspent.
     pub(crate) fn release(&mut self) {
-        self.attempts = self.attempts.saturating_sub(1);
+        self.give_back();
         self.releases = self.releases.saturating_add(1);
+    }
+
+    /// As `release`, where nobody said so: its holder is gone.
+    pub(crate) fn give_back(&mut self) {
+        self.attempts = self.attempts.saturating_sub(1);
         self.lapsed = false;
     }
 }

@@ -366,7 +366,7 @@ end
 
 -- What becomes of a token or target, and what may be given with it.
 local DONE, DIED, GONE, LOST = 0, 1, 2, 3
-local GIVEN_DELAY, GIVEN_PRIORITY, GIVEN_ERROR = 1, 2, 4
+local GIVEN_DELAY, GIVEN_PRIORITY, GIVEN_ERROR, UNCOUNTED = 1, 2, 4, 8
 
 -- What a request with this record and progress looks like to a server that reads it: appended to
 -- the answer's records.

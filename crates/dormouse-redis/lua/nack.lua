@@ -1,5 +1,5 @@
--- nack, release: per token: id c8, fence I8, given B (1 delay, 2 priority, 4 error), delay I6,
--- priority I4; then the error. Answers per token: outcome B (0 done, 1 died, 2 gone, 3 lost),
+-- nack, release: per token: id c8, fence I8, given B (1 delay, 2 priority, 4 error,
+-- 8 nobody said so: its holder is gone), delay I6, priority I4; then the error. Answers per token: outcome B (0 done, 1 died, 2 gone, 3 lost),
 -- due I6 (died: when), attempts I4.
 
 local function end_lease(at, spends)
@@ -15,7 +15,9 @@ local function end_lease(at, spends)
         p.expiries = p.expiries + 1
         count(EXPIRIES, 1)
     end
-    p.releases = p.releases + 1
+    if band(given, UNCOUNTED) == 0 then
+        p.releases = p.releases + 1
+    end
     if band(given, GIVEN_ERROR) ~= 0 then
         p.error = ARGV[at + 1]
     end

@@ -30,7 +30,8 @@ fn closing_releases_its_leases_unspent(s: &mut Subject) {
     for id in ids {
         let view = s.view(id);
         assert_eq!((view.state, view.due_at), (State::Ready, s.now()));
-        assert_eq!((view.job.progress.attempts, view.job.progress.releases), (0, 1));
+        assert_eq!((view.job.progress.attempts, view.job.progress.reserves), (0, 1));
+        assert_eq!((view.job.progress.releases, view.job.progress.expiries), (0, 0));
     }
     refused(s.ack(leases[0].token), Code::LeaseLost, &["token"]);
     assert_eq!(s.reserve("mail", 2).len(), 2);
@@ -131,6 +132,7 @@ fn leases_of_sessions_are_released_by_a_restart(s: &mut Subject) {
     }
     let view = s.view(id);
     assert_eq!((view.state, view.job.progress.attempts), (State::Ready, 0));
+    assert_eq!((view.job.progress.releases, view.job.progress.reserves), (0, 1));
     refused(s.ack(lease.token), Code::LeaseLost, &["token"]);
     assert!(s.reserve_one("mail").token.fence > lease.token.fence);
 }

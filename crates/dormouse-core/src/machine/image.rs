@@ -105,7 +105,7 @@ impl<T: Timeline> Machine<T> {
             let Some(lease) = self.leases.get(id) else { continue };
             if lease.of_session {
                 let (topic, mut progress) = (lease.topic, lease.job.progress.clone());
-                progress.release();
+                progress.give_back();
                 let class = Class::waiting(progress.priority, Clock::Steady);
                 let place = Place { topic, class, due_at: now.steady_ms, id };
                 self.end_lease(topic, id, Whereto::Rest(place), progress, Cause::Release, out);

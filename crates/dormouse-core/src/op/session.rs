@@ -1,11 +1,11 @@
 //! Sessions: a connection or process whose leases end with it.
 
 use crate::command::Reply;
-use crate::job::Token;
+use crate::fact::{Cause, Whereto};
 use crate::machine::{Machine, Output, Ruled};
-use crate::op::Release;
+use crate::place::{Class, Place};
 use crate::refusal::session_closed;
-use crate::time::Now;
+use crate::time::{Clock, Now};
 use crate::timeline::Timeline;
 
 /// Names a session while the process lives.
@@ -13,7 +13,8 @@ use crate::timeline::Timeline;
 pub struct SessionId(pub u64);
 
 impl<T: Timeline> Machine<T> {
-    /// Its waiting reserves are answered with nothing, its leases released unspent.
+    /// Its waiting reserves are answered with nothing, its leases given back unspent: that is no
+    /// release, because nobody has looked at the job and decided so.
     pub(crate) fn close_session(
         &mut self,
         now: Now,
@@ -28,10 +29,11 @@ impl<T: Timeline> Machine<T> {
         }
         for id in closed.leases {
             if let Some(lease) = self.leases.get(id) {
-                let token = Token { id, fence: lease.job.progress.fence };
-                let release = Release { token, delay_ms: None, priority: None };
-                // The token is the lease's own, so there is nothing to be answered.
-                let _done = self.release_one(now, &release, out)?;
+                let (topic, mut progress) = (lease.topic, lease.job.progress.clone());
+                progress.give_back();
+                let class = Class::waiting(progress.priority, Clock::Steady);
+                let place = Place { topic, class, due_at: now.steady_ms, id };
+                self.end_lease(topic, id, Whereto::Rest(place), progress, Cause::Release, out);
             }
         }
         Ok(Ok(Reply::Done))

@@ -160,7 +160,13 @@ impl Partition {
         if tokens.is_empty() {
             return;
         }
-        let ending = |&token| Ending { token, delay_ms: None, priority: None, error: None };
+        let ending = |&token| Ending {
+            token,
+            delay_ms: None,
+            priority: None,
+            error: None,
+            is_uncounted: false,
+        };
         let endings = tokens.iter().map(ending).collect();
         // Nobody waits for the answer.
         let (to, _) = oneshot::channel();

@@ -34,7 +34,13 @@ pub(super) async fn nack(desk: &Rc<Desk>, batch: BatchNo, nacks: Vec<Nack>) -> A
     let ending = |nack: Nack| {
         let Nack { token, delay_ms, priority, error } = nack;
         let error = error.map(check::error_text);
-        Ok(Ending { token, delay_ms: check::delay(delay_ms)?, priority, error })
+        Ok(Ending {
+            token,
+            delay_ms: check::delay(delay_ms)?,
+            priority,
+            error,
+            is_uncounted: false,
+        })
     };
     let endings = nacks.into_iter().map(ending).collect();
     end(desk, batch, true, endings).await
@@ -44,10 +50,19 @@ pub(super) async fn release(desk: &Rc<Desk>, batch: BatchNo, releases: Vec<Relea
     check::batch(releases.len())?;
     let ending = |release: Release| {
         let Release { token, delay_ms, priority } = release;
-        Ok(Ending { token, delay_ms: check::delay(delay_ms)?, priority, error: None })
+        let delay_ms = check::delay(delay_ms)?;
+        Ok(Ending { token, delay_ms, priority, error: None, is_uncounted: false })
     };
     let endings = releases.into_iter().map(ending).collect();
     end(desk, batch, false, endings).await
+}
+
+/// As `release`, of leases whose holder is gone.
+pub(super) async fn give_back(desk: &Rc<Desk>, batch: BatchNo, tokens: &[Token]) -> Answer {
+    let ending = |&token| {
+        Ok(Ending { token, delay_ms: None, priority: None, error: None, is_uncounted: true })
+    };
+    end(desk, batch, false, tokens.iter().map(ending).collect()).await
 }
 
 async fn end(

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use dormouse_core::backend::{Answer, Ticket};
 use dormouse_core::command::Reply;
-use dormouse_core::op::{Release, SessionId};
+use dormouse_core::op::SessionId;
 use dormouse_core::refusal::session_closed;
 
 use super::end;
@@ -25,9 +25,8 @@ pub(super) async fn close(desk: &Rc<Desk>, batch: BatchNo, session: SessionId) -
     let mut tokens: Vec<_> = closed.leases.into_values().collect();
     tokens.sort_unstable();
     for tokens in tokens.chunks(dormouse_core::limits::BATCH_MAX) {
-        let release = |&token| Release { token, delay_ms: None, priority: None };
         // Those that ended before are left alone, and the rest runs out by itself at worst.
-        end::release(desk, batch, tokens.iter().map(release).collect()).await?;
+        end::give_back(desk, batch, tokens).await?;
     }
     Ok(Reply::Done)
 }

@@ -10,6 +10,7 @@ use crate::wire::{Op, Reader, Writer};
 const GIVEN_DELAY: u8 = 1;
 pub(super) const GIVEN_PRIORITY: u8 = 2;
 pub(super) const GIVEN_ERROR: u8 = 4;
+const UNCOUNTED: u8 = 8;
 
 /// How a lease is to end, checked.
 #[derive(Clone, Debug)]
@@ -18,6 +19,8 @@ pub(crate) struct Ending {
     pub(crate) delay_ms: Option<u64>,
     pub(crate) priority: Option<u32>,
     pub(crate) error: Option<Bytes>,
+    /// Nobody said so, its holder is gone: it does not count as a release.
+    pub(crate) is_uncounted: bool,
 }
 
 /// `verb` is nack or release.
@@ -28,6 +31,7 @@ pub(crate) fn op<'a>(verb: &'static str, endings: impl Iterator<Item = &'a Endin
         given |= if ending.delay_ms.is_some() { GIVEN_DELAY } else { 0 };
         given |= if ending.priority.is_some() { GIVEN_PRIORITY } else { 0 };
         given |= if ending.error.is_some() { GIVEN_ERROR } else { 0 };
+        given |= if ending.is_uncounted { UNCOUNTED } else { 0 };
         let mut to = Writer::default();
         to.id(ending.token.id).u64(ending.token.fence).u8(given);
         to.u48(ending.delay_ms.unwrap_or(0)).u32(ending.priority.unwrap_or(0));
