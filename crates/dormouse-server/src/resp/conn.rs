@@ -9,7 +9,7 @@ use dormouse_core::job::JobId;
 use dormouse_core::op::Target;
 use dormouse_core::topic::TopicName;
 
-use super::args::{Args, shown, text};
+use super::args::{Args, is, shown, text};
 use super::decode::Bounds;
 use super::encode::{Out, Version};
 use super::fault::{self, ERR};
@@ -49,6 +49,9 @@ pub(super) struct Conn {
     /// The command under way.
     word: WordNo,
     pub(super) is_over: bool,
+    /// A transaction was begun, which there are none of: nothing is done until it ends, or a part
+    /// of it would be done and its client told that nothing was.
+    in_transaction: bool,
 }
 
 impl Conn {
@@ -67,6 +70,7 @@ impl Conn {
             jobs: 0,
             word: WordNo::UNKNOWN,
             is_over: false,
+            in_transaction: false,
         }
     }
 
@@ -112,6 +116,9 @@ impl Conn {
     pub(super) fn command(&mut self, mut args: Args<'_>, turn: &mut Turn<Then>) {
         // A line with nothing in it.
         let Some(name) = args.next() else { return };
+        if self.is_known() && self.refuse_transaction(name, turn) {
+            return;
+        }
         let Some(no) = WordNo::find(name) else { return self.refuse_unknown(name, turn) };
         let Some(word) = no.word() else { return };
         self.word = no;
@@ -138,6 +145,24 @@ impl Conn {
         (word.run)(self, args, turn)
     }
 
+    /// Says no to a transaction, and to all that stands in it.
+    fn refuse_transaction(&mut self, name: &[u8], turn: &mut Turn<Then>) -> bool {
+        let begins = is(name, "MULTI");
+        let ends = is(name, "EXEC") || is(name, "DISCARD");
+        let leaves = is(name, "QUIT") || is(name, "RESET");
+        if leaves {
+            self.in_transaction = false;
+        }
+        if !(begins || ends || self.in_transaction) {
+            return false;
+        }
+        self.in_transaction = !ends;
+        self.word = WordNo::UNKNOWN;
+        let text = "there are no transactions, so nothing is done between MULTI and EXEC; send                     the same commands as a plain pipeline";
+        self.decline(turn, ERR, text);
+        true
+    }
+
     fn refuse_unknown(&mut self, name: &[u8], turn: &mut Turn<Then>) {
         self.word = WordNo::UNKNOWN;
         if !self.is_known() {
@@ -147,9 +172,6 @@ impl Conn {
         let name = shown(name);
         let name = name.trim_matches('"');
         let text = match nearest(name) {
-            _ if ["MULTI", "EXEC"].iter().any(|word| name.eq_ignore_ascii_case(word)) => {
-                format!("unknown command '{name}'; a pipeline needs no transaction here")
-            }
             Some(meant) => format!("unknown command '{name}'; did you mean '{meant}'?"),
             None => format!("unknown command '{name}'; COMMAND DOCS tells what there is"),
         };

@@ -256,3 +256,39 @@ fn likeness(name: &str, word: &str) -> f64 {
         strsim::damerau_levenshtein(name, word) == 1 && strsim::levenshtein(name, word) == 2;
     if is_swap { 1.0 } else { strsim::jaro_winkler(name, word) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_is_found_and_documented() {
+        let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/resp.md");
+        let docs = std::fs::read_to_string(docs).unwrap();
+        for (index, word) in WORDS.iter().enumerate() {
+            assert_eq!(
+                WordNo::find(word.name.to_lowercase().as_bytes()),
+                Some(WordNo(index as u8))
+            );
+            assert_eq!(NAMES[index], word.name);
+            assert!(docs.contains(&format!("`{}", word.name)), "{}", word.name);
+            assert!(word.min <= word.max, "{}", word.name);
+        }
+        assert_eq!(WordNo::find(b""), None);
+        assert_eq!(NAMES[WordNo::UNKNOWN.index()], "unknown");
+    }
+
+    #[test]
+    fn a_typo_is_answered_with_the_nearest_command() {
+        for (name, meant) in [
+            ("resreve", Some("RESERVE")),
+            ("PTU", Some("PUT")),
+            ("RESCHEDUL", Some("RESCHEDULE")),
+            ("cancle", Some("CANCEL")),
+            ("XYZZY", None),
+            ("", None),
+        ] {
+            assert_eq!(nearest(name), meant, "{name}");
+        }
+    }
+}

@@ -45,7 +45,6 @@ async fn what_is_not_there_is_refused_in_words_that_clients_know() {
         ("RESREVE t", "unknown command 'RESREVE'; did you mean 'RESERVE'?"),
         ("PTU t", "did you mean 'PUT'?"),
         ("xyzzy", "unknown command 'xyzzy'; COMMAND DOCS tells"),
-        ("MULTI", "a pipeline needs no transaction"),
     ] {
         let answer = client.ask(line).await;
         assert!(answer.error("ERR").contains(part), "{line}: {answer:?}");
@@ -124,4 +123,26 @@ async fn people_may_type() {
     assert!(!client.hear().await.error("INVALID").is_empty());
     client.send(b"reserve t\n").await;
     assert_eq!(client.hear().await.items()[0].items()[5], text("two words"));
+}
+
+/// Or a client would be told that nothing was done, and do it again.
+#[tokio::test]
+async fn nothing_of_a_transaction_is_done() {
+    let rig = Rig::new().await;
+    let mut client = rig.client().await;
+    client.send(b"PUT t 1\r\nMULTI\r\nPUT t 2\r\nnonsense\r\nEXEC\r\nPUT t 3\r\n").await;
+    client.hear().await.str();
+    for _ in 0..4 {
+        assert!(client.hear().await.error("ERR").contains("no transactions"));
+    }
+    client.hear().await.str();
+    let jobs = client.ask("RESERVE t MAX 9").await;
+    let bodies: Vec<&str> = jobs.items().iter().map(|job| job.items()[5].str()).collect();
+    assert_eq!(bodies, ["1", "3"]);
+    client.send(b"MULTI\r\nRESET\r\nPING\r\nEXEC\r\nPING\r\n").await;
+    assert!(!client.hear().await.error("ERR").is_empty());
+    assert_eq!(client.hear().await, status("RESET"));
+    assert_eq!(client.hear().await, status("PONG"));
+    assert!(!client.hear().await.error("ERR").is_empty());
+    assert_eq!(client.hear().await, status("PONG"));
 }
