@@ -158,7 +158,8 @@ impl Conn {
         }
         self.in_transaction = !ends;
         self.word = WordNo::UNKNOWN;
-        let text = "there are no transactions, so nothing is done between MULTI and EXEC; send                     the same commands as a plain pipeline";
+        let text = "there are no transactions, so nothing is done between MULTI and EXEC; send \
+                    the same commands as a plain pipeline";
         self.decline(turn, ERR, text);
         true
     }
