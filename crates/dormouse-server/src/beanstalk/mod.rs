@@ -15,6 +15,7 @@ mod line;
 mod listen;
 mod number;
 mod parse;
+mod recent;
 mod tally;
 mod tubes;
 mod verb;
@@ -37,6 +38,7 @@ use line::Line;
 pub(crate) use listen::start;
 pub use listen::{BeanstalkAddr, BeanstalkOptions};
 use parse::{PutLine, Wrong};
+use recent::Recent;
 use tubes::{DEFAULT, Tie, Tube};
 use verb::Then;
 
@@ -53,8 +55,7 @@ pub(crate) struct Beanstalk {
     is_producer: bool,
     is_worker: bool,
     is_waiting: bool,
-    /// Of the job that is looked at before it is deleted.
-    looked_at: Option<TopicName>,
+    recent: Recent,
 }
 
 /// What the input goes on with.
@@ -89,7 +90,7 @@ impl Beanstalk {
             is_producer: false,
             is_worker: false,
             is_waiting: false,
-            looked_at: None,
+            recent: Recent::default(),
         }
     }
 

@@ -5,7 +5,7 @@
 //! nobody sees it meanwhile.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dormouse_core::limits::{BEANSTALK_IDLE_TUBES_MAX, BEANSTALK_TUBES_MAX};
@@ -22,6 +22,8 @@ pub(crate) struct Tube {
     using: AtomicU64,
     /// Connections that watch it.
     watching: AtomicU64,
+    /// Somebody has begun to put a job into it here.
+    is_filled: AtomicBool,
     /// Jobs that were put into it here.
     pub(super) puts: AtomicU64,
     /// Jobs of it that were deleted here.
@@ -60,6 +62,7 @@ impl Tube {
             name,
             using: AtomicU64::new(0),
             watching: AtomicU64::new(0),
+            is_filled: AtomicBool::new(false),
             puts: AtomicU64::new(0),
             deletes: AtomicU64::new(0),
             pauses: AtomicU64::new(0),
@@ -73,6 +76,13 @@ impl Tube {
 
     pub(super) fn watching(&self) -> u64 {
         self.watching.load(Ordering::Relaxed)
+    }
+
+    /// A job is put into it. All producers read this, so it is written once only.
+    pub(super) fn fill(&self) {
+        if !self.is_filled.load(Ordering::Relaxed) {
+            self.is_filled.store(true, Ordering::Relaxed);
+        }
     }
 
     /// Nobody uses or watches it, and it is not the one that is always there.
@@ -122,7 +132,7 @@ impl Tubes {
             return;
         }
         known.idle += 1;
-        if tube.puts.load(Ordering::Relaxed) == 0 {
+        if !tube.is_filled.load(Ordering::Relaxed) {
             known.remove(&tube.name);
         } else if known.idle > BEANSTALK_IDLE_TUBES_MAX {
             known.retain(|_| false);
@@ -233,7 +243,7 @@ mod tests {
         let tubes = Tubes::new();
         let tube = tubes.tie(name("t1"), Tie::Uses).unwrap();
         tubes.tie(name("t2"), Tie::Uses).unwrap();
-        tube.puts.fetch_add(1, Ordering::Relaxed);
+        tube.fill();
         tubes.untie(&tube, Tie::Uses);
         assert!(!tubes.is_tied(&name("t1")));
         assert_eq!(names(&tubes, &["other", "t1"]), ["default", "t1", "t2", "other"]);
@@ -256,7 +266,7 @@ mod tests {
         let tubes = Tubes::new();
         for number in 0..=BEANSTALK_IDLE_TUBES_MAX {
             let tube = tubes.tie(name(&format!("t{number}")), Tie::Uses).unwrap();
-            tube.puts.fetch_add(1, Ordering::Relaxed);
+            tube.fill();
             tubes.untie(&tube, Tie::Uses);
         }
         assert_eq!(tubes.lock().in_order.len(), 1);

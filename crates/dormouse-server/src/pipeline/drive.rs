@@ -269,7 +269,10 @@ where
             return Ok(answers);
         }
         self.output.flush(&mut self.socket).await?;
-        let mut is_withdrawn = false;
+        let mut is_withdrawn = self.input.is_over();
+        if is_withdrawn {
+            asked.withdraw();
+        }
         loop {
             tokio::select! {
                 biased;

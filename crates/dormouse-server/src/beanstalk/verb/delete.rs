@@ -19,11 +19,8 @@ impl Beanstalk {
         if let Some(hold) = self.holds.take(id, clock::now()) {
             return turn.ack(hold.token, Then::Deleted(Box::new(hold)));
         }
-        let target = Target::Id(id);
-        // A cancel does not say whose job it was, but the tube counts its deletes.
-        turn.ask(Step::new(Command::Get(vec![target.clone()]), Then::LookedAt));
-        let cancel = Cancel { target, unless_leased: true };
-        turn.ask(Step::new(Command::Cancel(vec![cancel]), Then::Cancelled));
+        let cancel = Cancel { target: Target::Id(id), unless_leased: true };
+        turn.ask(Step::new(Command::Cancel(vec![cancel]), Then::Cancelled(id)));
     }
 
     pub(super) fn deleted(&mut self, hold: Hold, ended: Result<Ended, Error>, out: &mut BytesMut) {
@@ -37,20 +34,10 @@ impl Beanstalk {
         }
     }
 
-    pub(super) fn looked_at(&mut self, answer: Answer) {
-        self.looked_at = match answer {
-            Ok(Reply::Views(views)) => {
-                views.into_iter().next().and_then(Result::ok).map(|view| view.topic)
-            }
-            _ => None,
-        };
-    }
-
-    pub(super) fn cancelled(&mut self, answer: Answer, out: &mut BytesMut) {
-        let looked_at = self.looked_at.take();
+    pub(super) fn cancelled(&mut self, id: JobId, answer: Answer, out: &mut BytesMut) {
         match one!(answer, Changed) {
             Ok(_) => {
-                looked_at.iter().for_each(|topic| self.count_delete(topic));
+                self.recent.topic_of(id).iter().for_each(|topic| self.count_delete(topic));
                 out.extend_from_slice(words::DELETED);
             }
             Err(error) => words::error(&error, out),

@@ -44,8 +44,7 @@ use stats::Adding;
 pub(crate) enum Then {
     Inserted(Arc<Tube>),
     Deleted(Box<Hold>),
-    LookedAt,
-    Cancelled,
+    Cancelled(JobId),
     Released(Box<Hold>),
     Buried(Box<Hold>),
     Touched(JobId),
@@ -142,23 +141,22 @@ impl Beanstalk {
         };
         match then {
             Then::Inserted(_) | Then::Deleted(_) => {}
-            Then::LookedAt => self.looked_at(answer),
-            Then::Cancelled => self.cancelled(answer, out),
+            Then::Cancelled(id) => self.cancelled(id, answer, out),
             Then::Released(hold) => self.ended(*hold, answer, words::RELEASED, out),
             Then::Buried(hold) => self.ended(*hold, answer, words::BURIED, out),
             Then::Touched(id) => self.touched(id, answer, out),
             Then::Opened(goal) => return self.opened(goal, answer, out),
             Then::Reserved(wait) => return self.reserved(wait, answer, out),
             Then::Taken => self.taken(answer, out),
-            Then::Found => Self::found(answer, out),
-            Then::PeekedAt => Self::peeked_at(answer, out),
+            Then::Found => self.found(answer, out),
+            Then::PeekedAt => self.peeked_at(answer, out),
             Then::Kicked(kicking) => return Self::kicked(kicking, answer, out),
             Then::KickedJob(id) => return Self::kicked_job(id, answer, out),
             Then::Ran => Self::ran(answer, out),
             Then::PauseSeen(tube, pause_s) => return Self::pause_seen(tube, pause_s, answer, out),
             Then::Paused(tube, pause_s) => self.paused(&tube, pause_s, answer, out),
             Then::Listed(listing) => return self.listed(listing, answer, out),
-            Then::JobStats => Self::job_stats(answer, out),
+            Then::JobStats => self.job_stats(answer, out),
             Then::TubeStats(tube) => self.tube_stats(&tube, answer, out),
             Then::Totals => return self.totals(answer, out),
             Then::Added(adding) => return self.added(adding, answer, out),
@@ -214,6 +212,12 @@ impl Beanstalk {
 fn ms(seconds: u32, ms_max: u64) -> i64 {
     let ms = (u64::from(seconds) * 1_000).min(ms_max);
     i64::try_from(ms).unwrap_or(i64::MAX)
+}
+
+/// Whole seconds that are left: those of the original have always begun. Ours end on a ms, and up
+/// to two of them are added because nothing may end early.
+fn whole_s(left_ms: u64) -> u64 {
+    left_ms.saturating_sub(2) / 1_000
 }
 
 /// As what a command counts; `kick-job`, `reserve-job` and `quit` are not counted.

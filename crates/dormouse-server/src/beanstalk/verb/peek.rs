@@ -4,7 +4,7 @@ use bytes::BytesMut;
 use dormouse_core::backend::Answer;
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::job::{JobId, State};
-use dormouse_core::op::{Peek, Target};
+use dormouse_core::op::{JobView, Peek, Target};
 
 use super::{Then, one};
 use crate::beanstalk::{Beanstalk, words};
@@ -22,21 +22,23 @@ impl Beanstalk {
         turn.ask_last(Step::new(Command::Peek(peek), Then::PeekedAt));
     }
 
-    pub(super) fn found(answer: Answer, out: &mut BytesMut) {
+    pub(super) fn found(&mut self, answer: Answer, out: &mut BytesMut) {
         match one!(answer, Views) {
-            Ok(view) => words::job("FOUND", view.job.id, &view.job.content.body, out),
+            Ok(view) => self.show(&view, out),
             Err(error) => words::error(&error, out),
         }
     }
 
-    pub(super) fn peeked_at(answer: Answer, out: &mut BytesMut) {
+    pub(super) fn peeked_at(&mut self, answer: Answer, out: &mut BytesMut) {
         match answer {
-            Ok(Reply::View(Some(view))) => {
-                words::job("FOUND", view.job.id, &view.job.content.body, out);
-            }
+            Ok(Reply::View(Some(view))) => self.show(&view, out),
             Ok(Reply::View(None)) => out.extend_from_slice(words::NOT_FOUND),
             Ok(other) => words::error(&unexpected(&other), out),
             Err(error) => words::error(&error, out),
         }
+    }
+    fn show(&mut self, view: &JobView, out: &mut BytesMut) {
+        self.recent.note(view.job.id, &view.topic);
+        words::job("FOUND", view.job.id, &view.job.content.body, out);
     }
 }

@@ -49,6 +49,7 @@ impl Beanstalk {
             words::DRAINING
         } else {
             let body = take_body(input, length);
+            self.used.fill();
             input.advance(line::END.len());
             turn.put(self.job(line, body), Then::Inserted(Arc::clone(&self.used)));
             return true;
@@ -87,10 +88,16 @@ impl Beanstalk {
         true
     }
 
-    pub(super) fn inserted(&self, tube: &Tube, put: Result<PutReply, Error>, out: &mut BytesMut) {
+    pub(super) fn inserted(
+        &mut self,
+        tube: &Tube,
+        put: Result<PutReply, Error>,
+        out: &mut BytesMut,
+    ) {
         match put {
             Ok(reply) => {
                 up(&tube.puts);
+                self.recent.note(reply.id, &tube.name);
                 words::numbered("INSERTED", reply.id.0, out);
             }
             Err(error) => words::error(&error, out),

@@ -18,6 +18,9 @@ use crate::pipeline::{Step, Turn};
 /// What a binlog file of the original may hold; there are none here.
 const BINLOG_BYTES_MAX: u64 = 10_485_760;
 
+/// The version whose behaviour this is, and whose it is. There are clients that want three numbers.
+const VERSION: &str = concat!("1.13.0+dormouse.", env!("CARGO_PKG_VERSION"));
+
 /// Counts of all tubes, added up page by page.
 pub(crate) struct Adding {
     totals: TopicStats,
@@ -108,7 +111,7 @@ impl Beanstalk {
     fn describe_process(&self, text: &mut Text) {
         let (house, usage) = (&self.house, Usage::read());
         text.number("pid", std::process::id().into());
-        text.quoted("version", concat!("1.13-dormouse-", env!("CARGO_PKG_VERSION")));
+        text.quoted("version", VERSION);
         text.bare("rusage-utime", &seconds(usage.user_ms));
         text.bare("rusage-stime", &seconds(usage.system_ms));
         let uptime = clock::now().saturating_duration_since(house.started);

@@ -6,7 +6,7 @@ use dormouse_core::command::{Command, Reply};
 use dormouse_core::job::{JobId, State};
 use dormouse_core::op::{JobView, Target};
 
-use super::{Then, one};
+use super::{Then, one, whole_s};
 use crate::beanstalk::{Beanstalk, clock, words};
 use crate::pipeline::{Step, Turn};
 
@@ -15,9 +15,12 @@ impl Beanstalk {
         turn.ask_last(Step::new(Command::Get(vec![Target::Id(id)]), Then::JobStats));
     }
 
-    pub(super) fn job_stats(answer: Answer, out: &mut BytesMut) {
+    pub(super) fn job_stats(&mut self, answer: Answer, out: &mut BytesMut) {
         match one!(answer, Views) {
-            Ok(view) => words::yaml(&describe(&view, clock::wall_ms()), out),
+            Ok(view) => {
+                self.recent.note(view.job.id, &view.topic);
+                words::yaml(&describe(&view, clock::wall_ms()), out);
+            }
             Err(error) => words::error(&error, out),
         }
     }
@@ -40,7 +43,7 @@ fn describe(view: &JobView, now_ms: u64) -> String {
         now_ms.saturating_sub(content.put_at) / 1_000,
         delay_s(view, now_ms),
         content.ttr_ms / 1_000,
-        left_ms / 1_000,
+        whole_s(left_ms),
         progress.reserves,
         progress.expiries,
         progress.releases,

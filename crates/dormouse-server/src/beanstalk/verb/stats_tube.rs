@@ -9,7 +9,7 @@ use dormouse_core::error::Code;
 use dormouse_core::op::{Stats, TopicStats};
 use dormouse_core::topic::TopicName;
 
-use super::Then;
+use super::{Then, whole_s};
 use crate::beanstalk::tubes::Tube;
 use crate::beanstalk::{Beanstalk, words};
 use crate::desk::unexpected;
@@ -55,12 +55,12 @@ fn describe(name: &TopicName, stats: &TopicStats, tube: Option<&Tube>) -> String
         counts.leased,
         stats.delayed,
         counts.dead,
-        // The backend forgets a topic that is empty; here its users keep it.
+        // The backend forgets a topic that is empty; here its clients keep it.
         counts.puts.max(of(|tube| tube.puts.load(Ordering::Relaxed))),
         of(Tube::using),
         of(Tube::watching),
         stats.waiters,
-        of(|tube| tube.deletes.load(Ordering::Relaxed)),
+        (counts.acks + counts.cancels).max(of(|tube| tube.deletes.load(Ordering::Relaxed))),
         of(|tube| tube.pauses.load(Ordering::Relaxed)),
     )
 }
@@ -72,7 +72,7 @@ fn pause(stats: &TopicStats, asked_s: u64) -> (u64, u64) {
         Some(None) => (u32::MAX.into(), u32::MAX.into()),
         Some(Some(left_ms)) => {
             let least_s = left_ms.div_ceil(1_000);
-            (asked_s.max(least_s), left_ms / 1_000)
+            (asked_s.max(least_s), whole_s(left_ms))
         }
     }
 }
