@@ -2,6 +2,7 @@
 
 mod ack;
 mod backup;
+mod beanstalkd;
 mod bench;
 mod cancel;
 mod change;
@@ -46,6 +47,8 @@ mod verify;
 mod which;
 mod work;
 
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::parser::ValueSource;
@@ -150,6 +153,7 @@ impl Global {
 #[derive(Subcommand)]
 enum Command {
     Serve(serve::Args),
+    Beanstalkd(beanstalkd::Args),
     Put(put::Args),
     Reserve(reserve::Args),
     Ack(ack::Args),
@@ -188,6 +192,7 @@ impl Command {
     async fn run(self, global: &Global) -> Result<(), Failure> {
         match self {
             Self::Serve(args) => args.run().await,
+            Self::Beanstalkd(args) => args.run().await,
             Self::Bench(args) => args.run(global).await,
             Self::Put(args) => args.run(global).await,
             Self::Reserve(args) => args.run(global).await,
@@ -224,18 +229,26 @@ impl Command {
 
     /// Whether it needs more than the one thread that waits for answers.
     fn is_threaded(&self) -> bool {
-        matches!(self, Self::Serve(_))
+        matches!(self, Self::Serve(_) | Self::Beanstalkd(_))
+    }
+
+    /// What must be done before there is a second thread.
+    fn prepare(&self) -> Result<(), Failure> {
+        match self {
+            Self::Beanstalkd(args) => args.prepare(),
+            _ => Ok(()),
+        }
     }
 }
 
 /// Reads the arguments, runs the subcommand, says what failed.
 pub(crate) fn main() -> ExitCode {
-    let matches = Cli::command().get_matches();
+    let matches = Cli::command().get_matches_from(words());
     let Cli { global, command } = match Cli::from_arg_matches(&matches) {
         Ok(cli) => cli,
         Err(error) => error.exit(),
     };
-    if let Err(failure) = check_place(&matches) {
+    if let Err(failure) = check_place(&matches).and_then(|()| command.prepare()) {
         return failure.report();
     }
     let mut builder = if command.is_threaded() {
@@ -256,16 +269,26 @@ pub(crate) fn main() -> ExitCode {
     }
 }
 
-/// Refuses options that mean nothing to `serve`: one who gives it a token believes that the
+/// The arguments; who calls the program `beanstalkd` means that subcommand.
+fn words() -> Vec<OsString> {
+    let mut words: Vec<_> = std::env::args_os().collect();
+    let called = words.first().and_then(|word| Path::new(word).file_name());
+    if called == Some(OsStr::new(beanstalkd::NAME)) {
+        words.splice(..1, ["dormouse", beanstalkd::NAME].map(OsString::from));
+    }
+    words
+}
+
+/// Refuses options that mean nothing to a server: one who gives it a token believes that the
 /// server asks for it from then on.
 fn check_place(matches: &ArgMatches) -> Result<(), Failure> {
-    if matches.subcommand_name() != Some("serve") {
+    let Some(name @ ("serve" | beanstalkd::NAME)) = matches.subcommand_name() else {
         return Ok(());
-    }
-    for name in ["url", "token", "token_file", "ca_file"] {
-        if matches.value_source(name) == Some(ValueSource::CommandLine) {
-            let option = name.replace('_', "-");
-            let text = format!("--{option} is for commands that talk to a server, not for serve");
+    };
+    for option in ["url", "token", "token_file", "ca_file"] {
+        if matches.value_source(option) == Some(ValueSource::CommandLine) {
+            let option = option.replace('_', "-");
+            let text = format!("--{option} is for commands that talk to a server, not for {name}");
             return Err(Failure::usage(format!("{text}; see `dormouse config example`")));
         }
     }

@@ -7,7 +7,7 @@ const OTHERS: u64 = 1_024;
 
 /// Asks the operating system for as many file descriptors as may be needed. The limit that programs
 /// start with is often far below what it allows.
-pub(super) fn make_room(connections_max: usize) {
+pub(in crate::cli) fn make_room(connections_max: usize) {
     let needed = connections_max as u64 + OTHERS;
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let Some(now) = current.filter(|&now| now < needed) else { return };

@@ -8,7 +8,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use crate::cli::config::{Config, Source};
 
 /// Sets the log up for this process.
-pub(super) fn start(level: LevelFilter) {
+pub(in crate::cli) fn start(level: LevelFilter) {
     // What libraries have to say matters when it is bad.
     let others = level.min(LevelFilter::WARN);
     let filter = Targets::new().with_default(others).with_target("dormouse", level);

@@ -1,8 +1,8 @@
 //! `dormouse serve`: the store and the server of it, from start to stop.
 
 mod backup;
-mod files;
-mod log;
+pub(super) mod files;
+pub(super) mod log;
 mod notify;
 mod protocols;
 mod reload;
@@ -20,7 +20,7 @@ use super::exit::Failure;
 use notify::notify;
 use reload::Reload;
 use signals::{Caught, Signal, Signals};
-use store::Store;
+pub(super) use store::Store;
 
 /// How long requests get when the store has stopped: they can only be told so.
 const FAILED_DRAIN_MAX: Duration = Duration::from_secs(1);

@@ -14,7 +14,7 @@ use crate::cli::config::{BackendKind, Settings};
 use crate::cli::exit::Failure;
 
 /// A store that is open.
-pub(super) enum Store {
+pub(in crate::cli) enum Store {
     /// In files or in memory of this process.
     Engine(Engine),
     /// In Redis.
@@ -32,7 +32,7 @@ impl Store {
     }
 
     /// What serves.
-    pub(super) fn backend(&self) -> Arc<dyn Backend> {
+    pub(in crate::cli) fn backend(&self) -> Arc<dyn Backend> {
         match self {
             Store::Engine(engine) => Arc::new(engine.clone()),
             Store::Redis(backend) => backend.clone(),
@@ -49,7 +49,7 @@ impl Store {
 
     /// Waits on a thread of its own until the store has stopped. A Redis that is down may come
     /// again, so it never has.
-    pub(super) fn watch(&self) -> Stopped {
+    pub(in crate::cli) fn watch(&self) -> Stopped {
         let (tell, told) = oneshot::channel();
         let Store::Engine(engine) = self else { return Stopped { told, keep: Some(tell) } };
         let engine = engine.clone();
@@ -70,7 +70,7 @@ impl Store {
     }
 
     /// Finishes what is under way and closes it.
-    pub(super) fn close(self) -> Result<(), Error> {
+    pub(in crate::cli) fn close(self) -> Result<(), Error> {
         match self {
             Store::Engine(engine) => engine.close(),
             Store::Redis(backend) => {
@@ -82,14 +82,14 @@ impl Store {
 }
 
 /// Tells when and why a store has stopped.
-pub(super) struct Stopped {
+pub(in crate::cli) struct Stopped {
     told: oneshot::Receiver<Error>,
     /// Of a store that does not stop: as long as it is kept, nothing is told.
     keep: Option<oneshot::Sender<Error>>,
 }
 
 impl Stopped {
-    pub(super) async fn why(&mut self) -> Error {
+    pub(in crate::cli) async fn why(&mut self) -> Error {
         let _kept = &self.keep;
         let unknown = |_| Error::unavailable("nobody knows why");
         (&mut self.told).await.unwrap_or_else(unknown)
