@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::Global;
-use super::client::{Client, Request};
+use super::client::{Client, Request, UNCONFIRMED, named};
 use super::exit::{Exit, Failure};
 use super::output::{self, Output, progress};
 use super::tokens::Outcome;
@@ -113,8 +113,10 @@ impl Tally {
             "replaced" => self.replaced += 1,
             code => {
                 let detail = outcome.detail.as_deref().unwrap_or_default();
+                let id = outcome.id.as_deref().filter(|_| code == UNCONFIRMED);
+                let id = id.map(named).unwrap_or_default();
                 progress("", false);
-                output::say(&format!("line {number}: {code}: {detail}"));
+                output::say(&format!("line {number}: {code}: {detail}{id}"));
                 self.failed.push((number, outcome));
             }
         }

@@ -136,3 +136,16 @@ fn a_batch_that_comes_at_a_bad_time_is_sent_again() {
     let done = run_with(&fake.url, &["put", "t", "--ndjson"], b"{}\n{}\n").exits(6);
     assert!(done.stderr.contains("lines 1 to 2: full"), "{}", done.stderr);
 }
+
+#[test]
+fn a_put_that_may_have_happened_tells_which_job_to_look_for() {
+    let lost = r#"{"code":"unconfirmed","detail":"look first","id":"7"}"#;
+    let fake = Fake::always(504, lost);
+    let done = run(&fake.url, &["put", "t", "x"]).exits(5);
+    assert!(done.stderr.contains("if it is there, it is job 7"), "{}", done.stderr);
+    let results = format!(r#"{{"results":[{STORED},{lost}]}}"#);
+    let fake = Fake::always(200, &results);
+    let done = run_with(&fake.url, &["put", "t", "--ndjson"], b"{}\n{}\n").exits(1);
+    let line = "line 2: unconfirmed: look first; if it is there, it is job 7";
+    assert!(done.stderr.contains(line), "{}", done.stderr);
+}

@@ -21,7 +21,7 @@ use tokio::time::timeout;
 use super::Global;
 use super::exit::Failure;
 use connection::Connection;
-pub(crate) use reply::Reply;
+pub(crate) use reply::{Reply, UNCONFIRMED, named};
 pub(crate) use request::{Request, encode, fields};
 pub(crate) use route::Route;
 use tls::Connector;

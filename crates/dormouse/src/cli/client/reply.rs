@@ -20,6 +20,16 @@ struct Problem {
     code: String,
     #[serde(default)]
     detail: String,
+    #[serde(default)]
+    id: Option<String>,
+}
+
+/// The code of what may have happened. Whoever wants to know must ask for the job.
+pub(crate) const UNCONFIRMED: &str = "unconfirmed";
+
+/// Which job that is about, after what is said of it.
+pub(crate) fn named(id: &str) -> String {
+    format!("; if it is there, it is job {id}")
 }
 
 #[derive(Deserialize)]
@@ -43,6 +53,9 @@ impl Reply {
         let mut detail = problem.detail;
         if problem.code == "unauthorized" && !has_token {
             detail.push_str("; give --token, --token-file or DORMOUSE_TOKEN");
+        }
+        if let Some(id) = problem.id.filter(|_| problem.code == UNCONFIRMED) {
+            detail.push_str(&named(&id));
         }
         Err(Failure::of_server(&problem.code, &detail))
     }
@@ -83,6 +96,11 @@ mod tests {
         check(404, r#"{"code":"not_found","detail":"no job 7"}"#, 3, "not_found: no job 7");
         let hint = "unauthorized: no token; give --token, --token-file or DORMOUSE_TOKEN";
         check(401, r#"{"code":"unauthorized","detail":"no token"}"#, 1, hint);
+        let lost = "unconfirmed: look; if it is there, it is job 7";
+        check(504, r#"{"code":"unconfirmed","detail":"look","id":"7"}"#, 5, lost);
+        check(504, r#"{"code":"unconfirmed","detail":"look"}"#, 5, "unconfirmed: look");
+        let taken = r#"{"code":"conflict","detail":"job 7 has the key","id":"7"}"#;
+        check(409, taken, 4, "conflict: job 7 has the key");
     }
 
     #[test]
