@@ -13,7 +13,7 @@ use tokio::runtime::Builder;
 use tokio::sync::mpsc;
 use tokio::task::LocalSet;
 
-use crate::clock::{Clock, ManualClock};
+use crate::clock::{Clock, ManualClock, Skew};
 use crate::desk::{Delivery, Desk, Shared};
 use crate::inbox::Inbox;
 use crate::link::Link;
@@ -46,6 +46,7 @@ pub struct RedisBackend {
     door: Mutex<Option<mpsc::UnboundedSender<Delivery>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
     link: Link,
+    skew: Skew,
     teller: Arc<Teller>,
     warnings: Vec<String>,
 }
@@ -66,7 +67,9 @@ impl RedisBackend {
         let url = url.to_owned();
         let teller = Arc::new(Teller::default());
         let told = Arc::clone(&teller);
-        let work = move || serve(&url, options, told, deliveries, &opened);
+        let skew = Skew::new();
+        let clock = Clock::new(options.clock.clone(), skew.clone());
+        let work = move || serve(&url, &options, clock, told, deliveries, &opened);
         let thread = std::thread::Builder::new().name("dormouse-redis".to_owned()).spawn(work);
         let thread =
             thread.map_err(|error| Error::unavailable(format!("no thread can start: {error}")))?;
@@ -77,6 +80,7 @@ impl RedisBackend {
             door: Mutex::new(Some(door)),
             thread: Mutex::new(Some(thread)),
             link,
+            skew,
             teller,
             warnings,
         })
@@ -111,7 +115,8 @@ type Opened = Result<(Link, Vec<String>), Error>;
 /// The life of the thread.
 fn serve(
     url: &str,
-    options: Options,
+    options: &Options,
+    clock: Clock,
     teller: Arc<Teller>,
     deliveries: mpsc::UnboundedReceiver<Delivery>,
     opened: &std::sync::mpsc::SyncSender<Opened>,
@@ -140,7 +145,7 @@ fn serve(
         };
         let usual = if link.is_cluster() { REDIS_CLUSTER_PARTITIONS } else { 1 };
         let partitions = options.partitions.unwrap_or(usual);
-        let shared = Shared::new(link.clone(), Clock::new(options.clock), teller, replicas, seed());
+        let shared = Shared::new(link.clone(), clock, teller, replicas, seed());
         let desk = Desk::new(shared, partitions);
         if opened.send(Ok((link, findings.warnings))).is_ok() {
             Rc::clone(&desk).run(deliveries, hints).await;
@@ -170,8 +175,9 @@ impl Backend for RedisBackend {
     fn meters(&self) -> Vec<Meter> {
         use std::sync::atomic::Ordering::Relaxed;
         let counter = |name, help, value| Meter { name, help, value: MeterValue::Counter(value) };
+        let gauge = |name, help, value| Meter { name, help, value: MeterValue::Gauge(value) };
         let meters = self.link.meters();
-        vec![
+        let mut all = vec![
             counter("redis_calls_total", "Scripts sent to Redis", meters.calls.load(Relaxed)),
             counter(
                 "redis_retries_total",
@@ -188,11 +194,15 @@ impl Backend for RedisBackend {
                 "Connections to Redis that were made again",
                 meters.reconnects.load(Relaxed),
             ),
-            Meter {
-                name: "inbox_requests",
-                help: "Requests under way to Redis",
-                value: MeterValue::Gauge(self.inbox.requests() as u64),
-            },
-        ]
+            counter(
+                "redis_unconfirmed_total",
+                "Changes of which nobody could tell whether they happened, or will last",
+                meters.unconfirmed.load(Relaxed),
+            ),
+            gauge("inbox_requests", "Requests under way to Redis", self.inbox.requests() as u64),
+        ];
+        let help = "How far apart the clocks of Redis and of this server are";
+        all.extend(self.skew.ms().map(|ms| gauge("redis_clock_skew_ms", help, ms)));
+        all
     }
 }

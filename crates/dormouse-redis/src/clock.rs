@@ -2,7 +2,8 @@
 
 use std::cell::Cell;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use dormouse_core::time::Now;
 use tokio::sync::watch;
@@ -45,42 +46,83 @@ impl ManualClock {
 /// Who wakes a little early asks for nothing, and again, and again.
 const MARGIN: Duration = Duration::from_micros(300);
 
+/// How far Redis' clock is from this machine's, for whoever wants to see it.
+#[derive(Clone, Debug)]
+pub(crate) struct Skew(Arc<AtomicU64>);
+
+/// Nobody has seen Redis' clock yet.
+const UNKNOWN: u64 = u64::MAX;
+
+impl Skew {
+    pub(crate) fn new() -> Skew {
+        Skew(Arc::new(AtomicU64::new(UNKNOWN)))
+    }
+
+    /// In ms, whichever is ahead; `None` if it is not known.
+    pub(crate) fn ms(&self) -> Option<u64> {
+        Some(self.0.load(Ordering::Relaxed)).filter(|&ms| ms != UNKNOWN)
+    }
+
+    fn note(&self, redis_ms: u64) {
+        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let wall_ms = u64::try_from(wall.as_millis()).unwrap_or(u64::MAX);
+        self.0.store(wall_ms.abs_diff(redis_ms), Ordering::Relaxed);
+    }
+}
+
+/// The skew is looked at this often: it changes slowly, and scripts land all the time.
+const SKEW_EVERY: Duration = Duration::from_secs(1);
+
 /// The clock of the backend.
 #[derive(Debug)]
 pub(crate) enum Clock {
-    /// Redis' own: what it showed at one of our instants.
-    Redis(Cell<Option<(Instant, u64)>>),
+    /// Redis' own.
+    Redis {
+        /// What it showed at one of our instants.
+        seen: Cell<Option<(Instant, u64)>>,
+        skew: Skew,
+        /// When the skew was noted last.
+        noted_at: Cell<Option<Instant>>,
+    },
     /// A test's; scripts are told.
     Manual(ManualClock),
 }
 
 impl Clock {
-    pub(crate) fn new(manual: Option<ManualClock>) -> Clock {
-        manual.map_or_else(|| Clock::Redis(Cell::new(None)), Clock::Manual)
+    pub(crate) fn new(manual: Option<ManualClock>, skew: Skew) -> Clock {
+        match manual {
+            Some(clock) => Clock::Manual(clock),
+            None => Clock::Redis { seen: Cell::new(None), skew, noted_at: Cell::new(None) },
+        }
     }
 
     /// What scripts are to take for the present; `None` = what Redis has.
     pub(crate) fn told(&self) -> Option<u64> {
         match self {
-            Clock::Redis(_) => None,
+            Clock::Redis { .. } => None,
             Clock::Manual(clock) => Some(clock.now_ms()),
         }
     }
 
     /// A script that ran between these instants saw this time.
     pub(crate) fn learn(&self, now_ms: u64, sent_at: Instant, landed_at: Instant) {
-        if let Clock::Redis(seen) = self
+        if let Clock::Redis { seen, skew, noted_at } = self
             && now_ms > 0
         {
             // Most likely it ran in the middle.
-            seen.set(Some((sent_at + (landed_at - sent_at) / 2, now_ms)));
+            let half = (landed_at - sent_at) / 2;
+            seen.set(Some((sent_at + half, now_ms)));
+            if noted_at.get().is_none_or(|noted_at| landed_at - noted_at >= SKEW_EVERY) {
+                noted_at.set(Some(landed_at));
+                skew.note(now_ms + u64::try_from(half.as_millis()).unwrap_or(0));
+            }
         }
     }
 
     /// The present by Redis' clock; never ahead of it but by a drift of seconds per day.
     pub(crate) fn now_ms(&self) -> u64 {
         match self {
-            Clock::Redis(seen) => seen.get().map_or(0, |(at, now_ms)| {
+            Clock::Redis { seen, .. } => seen.get().map_or(0, |(at, now_ms)| {
                 now_ms + u64::try_from(at.elapsed().as_millis()).unwrap_or(u64::MAX)
             }),
             Clock::Manual(clock) => clock.now_ms(),
@@ -90,7 +132,7 @@ impl Clock {
     /// Ends when so much time has passed.
     pub(crate) async fn pass(&self, ms: u64) {
         match self {
-            Clock::Redis(_) => tokio::time::sleep(Duration::from_millis(ms)).await,
+            Clock::Redis { .. } => tokio::time::sleep(Duration::from_millis(ms)).await,
             Clock::Manual(clock) => clock.until(clock.now_ms() + ms).await,
         }
     }
@@ -98,7 +140,7 @@ impl Clock {
     /// Ends when that instant has come by Redis' clock.
     pub(crate) async fn until(&self, at_ms: u64) {
         match self {
-            Clock::Redis(seen) => {
+            Clock::Redis { seen, .. } => {
                 let Some((at, now_ms)) = seen.get() else { return };
                 // Beyond a year nothing is waited for: a look comes sooner.
                 let wait = Duration::from_millis(at_ms.saturating_sub(now_ms).min(1 << 35));

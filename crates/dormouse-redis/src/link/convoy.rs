@@ -11,7 +11,7 @@ use std::time::Instant;
 use redis::{Pipeline, Value};
 use tokio::sync::{mpsc, oneshot};
 
-use super::node::{Commands, checked, exchange};
+use super::node::{Commands, checked, exchange, open};
 use super::script::Landed;
 use super::verdict::Verdict;
 use super::wire::Wire;
@@ -69,20 +69,32 @@ async fn lead(wire: Arc<Wire>, wait_ms: u64, mut waiting: mpsc::UnboundedReceive
 }
 
 async fn travel(wire: &Arc<Wire>, wait_ms: u64, convoy: &mut Vec<Member>) {
+    let line = match open(wire).await {
+        Ok(line) => line,
+        Err(verdict) => return answer_none(convoy, &verdict),
+    };
+    // Who gave up while it was opened has been told that nothing was sent.
+    convoy.retain(|member| !member.answer.is_closed());
+    if convoy.is_empty() {
+        return;
+    }
     let mut pipeline = Pipeline::new();
     for member in convoy.iter() {
+        member.commands.departure.leave();
         member.commands.add_to(&mut pipeline);
     }
     let replicas = convoy.iter().map(|member| member.replicas).max().unwrap_or_default();
     pipeline.cmd("WAIT").arg(replicas).arg(wait_ms);
-    match exchange(wire, &pipeline).await {
+    match exchange(wire, line, &pipeline).await {
         Ok((replies, sent_at)) => answer_all(convoy, replies, sent_at),
-        Err(verdict) => {
-            for member in convoy.drain(..) {
-                // A caller who went away needs no answer.
-                let _ = member.answer.send(Err(verdict.clone()));
-            }
-        }
+        Err(verdict) => answer_none(convoy, &verdict),
+    }
+}
+
+fn answer_none(convoy: &mut Vec<Member>, verdict: &Verdict) {
+    for member in convoy.drain(..) {
+        // A caller who went away needs no answer.
+        let _ = member.answer.send(Err(verdict.clone()));
     }
 }
 

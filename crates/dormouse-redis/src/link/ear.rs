@@ -72,7 +72,7 @@ pub(super) async fn hear(hall: Hall, address: Address) {
     loop {
         let (tell, pushes) = mpsc::unbounded_channel();
         let listening = listener(hall.hints.clone(), tell);
-        if let Ok(connection) = hall.net.opener.open_listening(&address, listening).await {
+        if let Ok(connection) = hall.net.opener.open(&address, listening).await {
             if !std::mem::take(&mut is_first) {
                 count(&hall.net.meters.reconnects);
             }

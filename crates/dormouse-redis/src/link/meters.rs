@@ -13,6 +13,15 @@ pub(crate) struct Meters {
     pub(crate) redirections: AtomicU64,
     /// Connections opened in place of one that broke.
     pub(crate) reconnects: AtomicU64,
+    /// Changes of which nobody can tell whether they happened, or will last.
+    pub(crate) unconfirmed: AtomicU64,
+}
+
+impl Meters {
+    /// One change more that was answered with `unconfirmed`.
+    pub(crate) fn note_unconfirmed(&self) {
+        count(&self.unconfirmed);
+    }
 }
 
 /// One more. Counters are read one by one, so no order between them is promised.

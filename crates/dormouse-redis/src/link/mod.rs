@@ -16,6 +16,7 @@ mod net;
 mod node;
 mod opener;
 mod pause;
+mod pulse;
 mod refresh;
 mod script;
 mod seeds;
@@ -37,7 +38,7 @@ pub(crate) use check::Findings;
 pub(crate) use ear::Hint;
 pub(crate) use meters::Meters;
 pub(crate) use opener::Patience;
-pub(crate) use script::{Call, Landed, Script};
+pub(crate) use script::{Call, Departure, Landed, Script};
 pub(crate) use slot::slot_of;
 pub(crate) use verdict::LinkError;
 
@@ -49,6 +50,7 @@ use net::Net;
 use node::Node;
 use opener::Opener;
 use pause::Pause;
+use pulse::Pulse;
 use seeds::{Address, Seeds};
 use verdict::Verdict;
 
@@ -72,6 +74,7 @@ pub(crate) struct Link {
 struct Inside {
     net: Arc<Net>,
     ledger: Arc<Ledger>,
+    pulse: Pulse,
     /// Ends with the last clone.
     _ears: Task,
 }
@@ -99,7 +102,8 @@ impl Link {
         let ledger = Arc::new(Ledger::new());
         let hall = Hall { net: Arc::clone(&net), ledger: Arc::clone(&ledger), hints };
         let _ears = Task::spawn(keep_ears(hall));
-        Ok((Link { inside: Arc::new(Inside { net, ledger, _ears }) }, findings))
+        let inside = Inside { net, ledger, pulse: Pulse::default(), _ears };
+        Ok((Link { inside: Arc::new(inside) }, findings))
     }
 
     /// Whether slots are spread over nodes.
@@ -137,9 +141,19 @@ impl Link {
     /// Brings a call to the primary of its slot, as often as it takes. Whoever loses patience drops
     /// the future; the script may still run.
     pub(crate) async fn call(&self, call: &Call) -> Result<Landed, LinkError> {
+        self.call_noting(call, &Departure::default()).await
+    }
+
+    /// The same; notes when it leaves.
+    pub(crate) async fn call_noting(
+        &self,
+        call: &Call,
+        departure: &Departure,
+    ) -> Result<Landed, LinkError> {
         let net = &self.inside.net;
         count(&net.meters.calls);
-        let mut journey = Journey { net, call, pause: Pause::new(), asked: None, redirections: 0 };
+        let pause = Pause::new();
+        let mut journey = Journey { net, call, departure, pause, asked: None, redirections: 0 };
         loop {
             match journey.attempt().await {
                 Ok(landed) => return Ok(landed),
@@ -157,6 +171,7 @@ impl Link {
 struct Journey<'a> {
     net: &'a Arc<Net>,
     call: &'a Call,
+    departure: &'a Departure,
     pause: Pause,
     /// Whom to ask in the next attempt, and only then.
     asked: Option<Arc<Node>>,
@@ -184,7 +199,7 @@ impl Journey<'_> {
     /// A frozen node answers nothing, and the others elect a new primary sooner than our patience
     /// ends. So while we wait we look whether the slot has gone elsewhere.
     async fn send(&self, node: &Arc<Node>, is_asking: bool) -> Result<Landed, Verdict> {
-        let mut sent = std::pin::pin!(node.send(self.call, is_asking));
+        let mut sent = std::pin::pin!(node.send(self.call, is_asking, self.departure));
         let mut left = std::pin::pin!(self.net.left(self.call.slot, node));
         loop {
             tokio::select! {

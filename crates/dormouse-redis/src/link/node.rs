@@ -9,10 +9,10 @@ use redis::{Cmd, Pipeline, RedisError, ServerError, Value};
 use super::convoy::Convoy;
 use super::meters::Meters;
 use super::opener::Opener;
-use super::script::{Call, Landed, Script};
+use super::script::{Call, Departure, Landed, Script};
 use super::seeds::Address;
 use super::verdict::Verdict;
-use super::wire::Wire;
+use super::wire::{Line, Wire};
 use crate::clock;
 
 /// A node of a cluster, or the stand-alone server.
@@ -33,8 +33,14 @@ impl Node {
     }
 
     /// Puts a call to this node, once.
-    pub(super) async fn send(&self, call: &Call, is_asking: bool) -> Result<Landed, Verdict> {
-        let commands = Commands { is_asking, script: call.command() };
+    pub(super) async fn send(
+        &self,
+        call: &Call,
+        is_asking: bool,
+        departure: &Departure,
+    ) -> Result<Landed, Verdict> {
+        let departure = departure.clone();
+        let commands = Commands { is_asking, script: call.command(), departure };
         match call.replicas {
             0 => self.send_plain(&commands).await,
             replicas => {
@@ -60,7 +66,9 @@ impl Node {
     async fn send_plain(&self, commands: &Commands) -> Result<Landed, Verdict> {
         let mut pipeline = Pipeline::new();
         commands.add_to(&mut pipeline);
-        let (mut replies, sent_at) = exchange(&self.calls, &pipeline).await?;
+        let line = open(&self.calls).await?;
+        commands.departure.leave();
+        let (mut replies, sent_at) = exchange(&self.calls, line, &pipeline).await?;
         let value = replies.pop().ok_or(Verdict::Again)?;
         let value = checked(value).map_err(|error| Verdict::of_reply(&error))?;
         Ok(Landed { value, sent_at, landed_at: clock::instant(), replicas: u64::MAX })
@@ -70,7 +78,8 @@ impl Node {
     pub(super) async fn load(&self, script: &Script) -> Result<(), Verdict> {
         let mut pipeline = Pipeline::new();
         pipeline.add_command(script.load_command());
-        let (replies, _) = exchange(&self.calls, &pipeline).await?;
+        let line = open(&self.calls).await?;
+        let (replies, _) = exchange(&self.calls, line, &pipeline).await?;
         for reply in replies {
             checked(reply).map_err(|error| Verdict::of_reply(&error))?;
         }
@@ -101,6 +110,7 @@ impl Node {
 pub(super) struct Commands {
     is_asking: bool,
     script: Cmd,
+    pub(super) departure: Departure,
 }
 
 impl Commands {
@@ -118,13 +128,18 @@ impl Commands {
     }
 }
 
+/// The connection of a wire, opened if need be.
+pub(super) async fn open(wire: &Arc<Wire>) -> Result<Line, Verdict> {
+    wire.line().await.map_err(|error| Verdict::of_failure(&error))
+}
+
 /// Sends commands in one write and takes all replies, errors among them, and when they were sent.
 /// A connection that failed is given up.
 pub(super) async fn exchange(
     wire: &Arc<Wire>,
+    mut line: Line,
     pipeline: &Pipeline,
 ) -> Result<(Vec<Value>, Instant), Verdict> {
-    let mut line = wire.line().await.map_err(|error| Verdict::of_failure(&error))?;
     let sent_at = clock::instant();
     match line.connection.send_packed_commands(pipeline, 0, pipeline.len()).await {
         Ok(replies) if replies.len() == pipeline.len() => Ok((replies, sent_at)),

@@ -14,8 +14,8 @@ pub(crate) struct Patience {
     pub(crate) connect_ms: u64,
     /// For a reply; then the connection is given up.
     pub(crate) response_ms: u64,
-    /// For replicas, told to WAIT. Less than `response_ms`, or WAIT would look like a dead node; and
-    /// short, because who has no replica left after a failover answers only then.
+    /// For replicas, told to WAIT. Less than `response_ms`, or WAIT would look like a dead node;
+    /// and short, because who has no replica left after a failover answers only then.
     pub(crate) wait_ms: u64,
 }
 
@@ -32,27 +32,11 @@ pub(super) struct Opener {
 }
 
 impl Opener {
-    /// A connection that carries calls.
+    /// A connection whose pushes go to `pushes`, with the news of its end.
     pub(super) async fn open(
         &self,
         address: &Address,
-    ) -> Result<MultiplexedConnection, RedisError> {
-        self.open_with(address, self.config()).await
-    }
-
-    /// A connection whose pushes go to `pushes`.
-    pub(super) async fn open_listening(
-        &self,
-        address: &Address,
         pushes: impl AsyncPushSender,
-    ) -> Result<MultiplexedConnection, RedisError> {
-        self.open_with(address, self.config().set_push_sender(pushes)).await
-    }
-
-    async fn open_with(
-        &self,
-        address: &Address,
-        config: AsyncConnectionConfig,
     ) -> Result<MultiplexedConnection, RedisError> {
         let info = self.seeds.connection_info(address).map_err(|error| {
             RedisError::from((
@@ -61,6 +45,7 @@ impl Opener {
                 error.text.to_string(),
             ))
         })?;
+        let config = self.config().set_push_sender(pushes);
         Client::open(info)?.get_multiplexed_async_connection_with_config(&config).await
     }
 

@@ -1,6 +1,7 @@
 //! What is asked of a node, and what came of it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -57,6 +58,22 @@ impl Call {
             command.arg(&part[..]);
         }
         command
+    }
+}
+
+/// Whether a call has left for Redis: what never did has done nothing, and never will once its
+/// caller gave it up.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Departure(Arc<AtomicBool>);
+
+impl Departure {
+    /// Whether it has left, or might have.
+    pub(crate) fn has_left(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+
+    pub(super) fn leave(&self) {
+        self.0.store(true, Ordering::Release);
     }
 }
 

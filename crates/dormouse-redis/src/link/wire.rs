@@ -1,10 +1,12 @@
 //! One connection to one node, opened when it is needed and again when it broke.
 
+use std::convert::Infallible;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use redis::aio::MultiplexedConnection;
-use redis::{ErrorKind, RedisError};
+use redis::{ErrorKind, PushInfo, PushKind, RedisError};
 use tokio::sync::watch;
 
 use super::meters::{Meters, count};
@@ -16,12 +18,15 @@ use crate::clock;
 const REOPEN_PAUSE: Duration = Duration::from_millis(50);
 
 type Outcome = Result<Line, RedisError>;
+type Opened = (MultiplexedConnection, Arc<AtomicBool>);
 
 /// An open connection; its number tells it from the ones before and after.
 #[derive(Clone)]
 pub(super) struct Line {
     pub(super) connection: MultiplexedConnection,
     number: u64,
+    /// The other side has gone: nothing can be sent any more.
+    ended: Arc<AtomicBool>,
 }
 
 enum State {
@@ -58,12 +63,14 @@ impl Wire {
         let mut opening = {
             let mut inside = self.lock();
             match &inside.state {
-                State::Open(line) => return Ok(line.clone()),
+                State::Open(line) if !line.ended.load(Ordering::Acquire) => {
+                    return Ok(line.clone());
+                }
                 State::Failed(error, until) if clock::instant() < *until => {
                     return Err(error.clone());
                 }
                 State::Opening(opening) => opening.clone(),
-                State::Closed | State::Failed(..) => {
+                State::Closed | State::Failed(..) | State::Open(_) => {
                     let opening = self.start_opening();
                     inside.state = State::Opening(opening.clone());
                     opening
@@ -100,15 +107,25 @@ impl Wire {
         let (tell, opening) = watch::channel(None);
         let wire = Arc::clone(self);
         tokio::spawn(async move {
-            let outcome = wire.opener.open(&wire.address).await;
+            let ended = Arc::new(AtomicBool::new(false));
+            let note = Arc::clone(&ended);
+            let hear = move |push: PushInfo| {
+                if push.kind == PushKind::Disconnection {
+                    note.store(true, Ordering::Release);
+                }
+                Ok::<_, Infallible>(())
+            };
+            let outcome = wire.opener.open(&wire.address, hear).await;
+            let outcome = outcome.map(|connection| (connection, ended));
             tell.send_replace(Some(wire.settle(outcome)));
         });
         opening
     }
 
-    fn settle(&self, outcome: Result<MultiplexedConnection, RedisError>) -> Outcome {
+    fn settle(&self, outcome: Result<Opened, RedisError>) -> Outcome {
         let mut inside = self.lock();
-        let outcome = outcome.map(|connection| Line { connection, number: inside.opened });
+        let number = inside.opened;
+        let outcome = outcome.map(|(connection, ended)| Line { connection, number, ended });
         match &outcome {
             Ok(line) => {
                 if inside.opened > 0 {

@@ -1,13 +1,15 @@
 //! A flight under way: sent until it has landed, and how long people wait for it.
 
+use std::pin::{Pin, pin};
 use std::time::Duration;
 
 use dormouse_core::error::{Code, Error};
 use tokio::time::timeout;
 
-use super::flight::Flight;
+use super::flight::{Encoded, Flight};
 use super::{Partition, Queued};
 use crate::clock;
+use crate::link::{Departure, Landed, LinkError};
 
 /// How long who asks is kept waiting for a Redis that does not answer.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
@@ -21,7 +23,7 @@ impl Partition {
         let number = self.number.get() + 1;
         self.number.set(number);
         loop {
-            let encoded = match flight.encode(self, number) {
+            let mut encoded = match flight.encode(self, number) {
                 Ok(encoded) => encoded,
                 Err(error) => {
                     flight.shed(self, &error);
@@ -31,19 +33,8 @@ impl Partition {
                     continue;
                 }
             };
-            let mut call = std::pin::pin!(self.shared.link.call(&encoded.call));
-            let landed = match timeout(PATIENCE, &mut call).await {
-                Ok(landed) => landed,
-                Err(_) => {
-                    tracing::warn!("redis: no answer for {PATIENCE:?} about {}", self.tag);
-                    self.lose_patience(&mut flight);
-                    let landed = self.go_on(call.as_mut()).await;
-                    tracing::info!("redis: answers again about {}", self.tag);
-                    landed
-                }
-            };
-            match landed {
-                Err(error) => return self.crash(flight, &error.into()),
+            match self.send(&mut flight, &mut encoded, number).await {
+                Err(error) => return self.crash(flight, &error),
                 Ok(landed) => match self.land(&mut flight, landed, encoded.config) {
                     Ok(true) => {
                         self.pause.set(Duration::ZERO);
@@ -57,11 +48,43 @@ impl Partition {
         }
     }
 
+    /// Brings a flight to Redis and its answer back, however long it takes.
+    async fn send(
+        &self,
+        flight: &mut Flight,
+        encoded: &mut Encoded,
+        number: u64,
+    ) -> Result<Landed, Error> {
+        let (link, departure) = (&self.shared.link, Departure::default());
+        {
+            let mut call = pin!(link.call_noting(&encoded.call, &departure));
+            if let Ok(landed) = timeout(PATIENCE, &mut call).await {
+                return landed.map_err(Error::from);
+            }
+            tracing::warn!("redis: no answer for {PATIENCE:?} about {}", self.tag);
+            self.lose_patience(flight, departure.has_left());
+            if departure.has_left() {
+                return self.go_on(call).await;
+            }
+        }
+        // Those on board were told that nothing happens. An empty flight goes on in their stead,
+        // to find out when Redis is back.
+        *flight = Flight::default();
+        *encoded = flight.encode(self, number)?;
+        self.go_on(pin!(link.call(&encoded.call))).await
+    }
+
     /// Waits on for a flight nobody waits for any more; who comes meanwhile is told after a while.
-    async fn go_on<F: Future>(&self, mut call: std::pin::Pin<&mut F>) -> F::Output {
+    async fn go_on(
+        &self,
+        mut call: Pin<&mut impl Future<Output = Result<Landed, LinkError>>>,
+    ) -> Result<Landed, Error> {
         loop {
             match timeout(Duration::from_secs(1), call.as_mut()).await {
-                Ok(landed) => return landed,
+                Ok(landed) => {
+                    tracing::info!("redis: answers again about {}", self.tag);
+                    return landed.map_err(Error::from);
+                }
                 Err(_) => self.turn_away(),
             }
         }
@@ -84,11 +107,11 @@ impl Partition {
         }
     }
 
-    /// Those on board are told that it may or may not have happened.
-    fn lose_patience(&self, flight: &mut Flight) {
+    /// Those on board are told that it may or may not have happened, or that it did not.
+    fn lose_patience(&self, flight: &mut Flight, has_left: bool) {
         for ask in &mut flight.asks {
-            let error = if ask.is_change() { unconfirmed() } else { silent() };
-            ask.fail(error);
+            let is_open = has_left && ask.is_change();
+            ask.fail(if is_open { self.unconfirmed() } else { silent() });
         }
         // Those who wait may be served elsewhere; what this flight takes for them is given back.
         for claim in &mut flight.claims {
@@ -112,20 +135,23 @@ impl Partition {
     }
 }
 
+impl Partition {
+    fn unconfirmed(&self) -> Error {
+        self.shared.link.meters().note_unconfirmed();
+        Error::new(
+            Code::Unconfirmed,
+            format!(
+                "Redis has not answered for {} s: the change may or may not have happened, or \
+                 happen yet; look before you send it again",
+                PATIENCE.as_secs()
+            ),
+        )
+    }
+}
+
 pub(crate) fn silent() -> Error {
     Error::unavailable(format!(
         "Redis has not answered for {} s; it is asked again and again, so try later",
         PATIENCE.as_secs()
     ))
-}
-
-fn unconfirmed() -> Error {
-    Error::new(
-        Code::Unconfirmed,
-        format!(
-            "Redis has not answered for {} s: the change may or may not have happened, or happen \
-             yet; look before you send it again",
-            PATIENCE.as_secs()
-        ),
-    )
 }

@@ -248,7 +248,7 @@ impl Landing<'_> {
                     self.partition.heads.borrow_mut().forget();
                 }
                 if effect == Effect::Change && !self.confirmed {
-                    to.send(Err(unconfirmed(None))).is_err()
+                    to.send(Err(self.unconfirmed(None))).is_err()
                 } else {
                     let raw = Raw { answer: text.clone(), records, now_ms: self.now_ms };
                     if let Err(Ok(raw)) = to.send(Ok(raw)) {
@@ -258,7 +258,7 @@ impl Landing<'_> {
                 }
             }
             Ask::Configure { to, .. } => {
-                let outcome = if self.confirmed { Ok(()) } else { Err(unconfirmed(None)) };
+                let outcome = if self.confirmed { Ok(()) } else { Err(self.unconfirmed(None)) };
                 to.send(outcome).is_err()
             }
         };
@@ -298,7 +298,7 @@ impl Landing<'_> {
             self.tell(|| kind.map(|kind| What { kind, id, due_at, attempt: 0 }));
         }
         Ok(reply.and_then(|reply| {
-            if self.confirmed { Ok(reply) } else { Err(unconfirmed(Some(reply.id))) }
+            if self.confirmed { Ok(reply) } else { Err(self.unconfirmed(Some(reply.id))) }
         }))
     }
 
@@ -316,7 +316,7 @@ impl Landing<'_> {
             self.tell(|| [What { kind, id: Some(token.id), due_at, attempt: attempts }]);
         }
         match ended {
-            Ok(_) if !self.confirmed => Ok(Err(unconfirmed(Some(token.id)))),
+            Ok(_) if !self.confirmed => Ok(Err(self.unconfirmed(Some(token.id)))),
             ended => Ok(ended),
         }
     }
@@ -384,16 +384,17 @@ impl Landing<'_> {
         self.give_back(&left);
     }
 
+    /// It happened, but fewer replicas than promised have it.
+    fn unconfirmed(&self, id: Option<JobId>) -> Error {
+        self.partition.shared.link.meters().note_unconfirmed();
+        let text = "it happened, but not as many replicas as promised said in time that they have \
+                    it: it may be lost with the primary; look before you send it again";
+        let job = id.map(|id| (id, State::Ready));
+        Error { code: Code::Unconfirmed, text: text.into(), job }
+    }
+
     fn give_back(&self, jobs: &[LeasedJob]) {
         let tokens: Vec<_> = jobs.iter().map(|job| job.token).collect();
         self.partition.give_back(&tokens);
     }
-}
-
-/// It happened, but fewer replicas than promised have it.
-fn unconfirmed(id: Option<JobId>) -> Error {
-    let text = "it happened, but not as many replicas as promised said in time that they have it: \
-                it may be lost with the primary; look before you send it again";
-    let job = id.map(|id| (id, State::Ready));
-    Error { code: Code::Unconfirmed, text: text.into(), job }
 }

@@ -127,6 +127,10 @@ pub(super) async fn kill(desk: &Rc<Desk>, batch: BatchNo, kills: Vec<Kill>) -> A
 
 pub(super) async fn get(desk: &Rc<Desk>, batch: BatchNo, targets: Vec<Target>) -> Answer {
     check::batch(targets.len())?;
+    if targets.is_empty() {
+        // Who asks for nothing wants to know whether there is somebody to ask.
+        desk.shared.link.feel_pulse().await?;
+    }
     let mut replies = places(targets.len());
     let mut scatter = Scatter::new();
     for (index, target) in targets.into_iter().enumerate() {

@@ -6,6 +6,7 @@ mod backup;
 mod beanstalk;
 mod config;
 mod process;
+mod ready;
 mod refuse;
 mod resp;
 mod start;

@@ -1,6 +1,6 @@
 //! The start-up check: whether this Redis can serve, and what it does not promise.
 
-mod reach;
+pub(super) mod reach;
 mod server;
 mod trial;
 

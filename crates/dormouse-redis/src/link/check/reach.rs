@@ -9,7 +9,12 @@ use crate::link::seeds::Address;
 
 /// The error for `what` failing at a node. It never has the password in it, though a server may
 /// repeat what it was sent.
-pub(super) fn failure(opener: &Opener, address: &Address, what: &str, error: &RedisError) -> Error {
+pub(in crate::link) fn failure(
+    opener: &Opener,
+    address: &Address,
+    what: &str,
+    error: &RedisError,
+) -> Error {
     let (major, minor) = VERSION_NEEDED;
     let details = error.detail().unwrap_or_default();
     match (error.kind(), error.code().unwrap_or_default()) {

@@ -78,7 +78,7 @@ async fn listen(net: &Net, node: &Node, channel: &str) -> Result<(), (&'static s
     const SUBSCRIBE: &str = "SSUBSCRIBE";
     const UNSUBSCRIBE: &str = "SUNSUBSCRIBE";
     let ignore = |_| Ok::<(), ()>(());
-    let opened = net.opener.open_listening(&node.address, ignore).await;
+    let opened = net.opener.open(&node.address, ignore).await;
     let mut connection = opened.map_err(|error| (SUBSCRIBE, error))?;
     for name in [SUBSCRIBE, UNSUBSCRIBE] {
         let mut command = redis::cmd(name);
