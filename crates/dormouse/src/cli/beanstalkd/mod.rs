@@ -73,7 +73,7 @@ pub(crate) struct Args {
     #[arg(short = 'v', action = ArgAction::Version)]
     version: (),
     /// Print help
-    #[arg(short = 'h', action = ArgAction::Help)]
+    #[arg(short = 'h', long, action = ArgAction::Help)]
     help: (),
 }
 
