@@ -16,8 +16,10 @@ pub(crate) struct Package {
 pub(crate) const NEEDED: &[Package] = &[
     // The README's examples.
     Package { program: "curl", package: "curl" },
-    // schemathesis, from PyPI.
+    // schemathesis and clients of others, from PyPI.
     Package { program: "pip3", package: "python3-pip" },
+    // Clients of others, from npm.
+    Package { program: "npm", package: "npm" },
     // Redis. This program is the server as well, which looks at the name it is called by. The
     // package redis-server adds only the link of that name, and a service that Debian starts at
     // once and at each boot: nobody who tests wants that one on the usual port.

@@ -5,6 +5,7 @@
 
 #![allow(clippy::print_stdout, reason = "a command-line tool speaks on stdout")]
 
+mod foreign;
 mod install;
 mod schemathesis;
 mod soak;
@@ -22,6 +23,7 @@ cargo xtask <command>
                                     tidy, fmt, clippy, tests, doc tests, docs
   tidy                              only the checks of text and layout
   schemathesis [--examples N]       random requests by the OpenAPI document (default 20 each)
+  foreign                           clients and suites of others, over RESP and beanstalkd
   soak [--minutes N]                the long campaigns, N minutes each (default 10)
   install [--dry-run]               the Debian packages the tests need
   help                              this text
@@ -45,6 +47,7 @@ enum Task {
     Test(test::Options),
     Tidy,
     Schemathesis { examples: u64 },
+    Foreign { inside: bool },
     Soak { minutes: u64 },
     Install { dry_run: bool },
     Help,
@@ -55,6 +58,8 @@ fn run(root: &Path, task: &Task) -> Result<(), String> {
         Task::Test(options) => test::run(root, options),
         Task::Tidy => tidy::run(root),
         Task::Schemathesis { examples } => schemathesis::run(root, *examples),
+        Task::Foreign { inside: false } => foreign::run(root),
+        Task::Foreign { inside: true } => foreign::inside(root),
         Task::Soak { minutes } => soak::run(root, *minutes),
         Task::Install { dry_run } => install::ensure(install::NEEDED, *dry_run),
         Task::Help => {
@@ -93,6 +98,12 @@ fn parse(words: &[String]) -> Result<Task, String> {
             let (default, max) = (soak::MINUTES_DEFAULT, soak::MINUTES_MAX);
             Task::Soak { minutes: parse_number(&mut rest, "--minutes", default, max)? }
         }
+        "foreign" => match rest.next() {
+            None => Task::Foreign { inside: false },
+            // By itself, in a network namespace.
+            Some("--inside") => Task::Foreign { inside: true },
+            Some(other) => return Err(unknown(other)),
+        },
         "install" => match rest.next() {
             None => Task::Install { dry_run: false },
             Some("--dry-run") => Task::Install { dry_run: true },
@@ -166,6 +177,7 @@ mod tests {
         let examples = schemathesis::EXAMPLES_DEFAULT;
         check("schemathesis", Ok(Task::Schemathesis { examples }));
         check("schemathesis --examples 7", Ok(Task::Schemathesis { examples: 7 }));
+        check("foreign", Ok(Task::Foreign { inside: false }));
         check("install --dry-run", Ok(Task::Install { dry_run: true }));
     }
 

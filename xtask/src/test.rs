@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::step::{Invocation, Step, run_all};
 use crate::tidy;
-use crate::{install, schemathesis};
+use crate::{foreign, install, schemathesis};
 
 /// How to run the tests.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +30,7 @@ pub(crate) fn run(root: &Path, options: &Options) -> Result<(), String> {
         steps.push(Step::new("schemathesis", "cargo xtask schemathesis", move || {
             schemathesis::run(root, examples)
         }));
+        steps.push(Step::new("foreign", "cargo xtask foreign", || foreign::run(root)));
     }
     run_all("test", &steps)
 }

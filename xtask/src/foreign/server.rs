@@ -1,0 +1,50 @@
+//! A server on its usual ports.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// Lines a server prints when it is ready: one for each protocol.
+const PROTOCOLS: usize = 3;
+
+pub(super) struct Server {
+    child: Child,
+}
+
+impl Server {
+    /// Starts it with an empty store, and waits until it listens.
+    pub(super) fn start(program: &Path, data: &Path) -> Result<Server, String> {
+        let _ = std::fs::remove_dir_all(data);
+        let mut child = Command::new(program)
+            .args(["serve", "--beanstalk", "127.0.0.1:11300", "--log", "warn", "--data"])
+            .arg(data)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|error| format!("the server does not start: {error}"))?;
+        let stdout = child.stdout.take();
+        let server = Server { child };
+        let lines = stdout.map(|stdout| BufReader::new(stdout).lines().take(PROTOCOLS).flatten());
+        let ready = lines.into_iter().flatten().filter(|line| line.contains("listening on"));
+        match ready.count() {
+            PROTOCOLS => Ok(server),
+            some => Err(format!("the server listens on {some} of {PROTOCOLS} addresses")),
+        }
+    }
+
+    /// It must not have ended by itself.
+    pub(super) fn stop(mut self) -> Result<(), String> {
+        match self.child.try_wait() {
+            Ok(None) => Ok(()),
+            Ok(Some(status)) => Err(format!("the server has ended by itself: {status}")),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
