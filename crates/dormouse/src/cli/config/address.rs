@@ -59,8 +59,9 @@ impl Settings {
         if !self.tokens.is_empty() || self.insecure {
             return Ok(());
         }
-        let allowed = |name: &str| name == "beanstalk" && self.beanstalk_open;
-        let mut wrong = self.addresses().filter(|(name, addr)| is_open(addr) && !allowed(name));
+        // A token would not help there.
+        let can_ask = |name: &str| name != "beanstalk";
+        let mut wrong = self.addresses().filter(|(name, addr)| is_open(addr) && can_ask(name));
         let Some((name, addr)) = wrong.next() else { return Ok(()) };
         Err(format!(
             "`{name}` is {addr}, which others can reach, and no token is configured: everybody \
@@ -73,7 +74,7 @@ impl Settings {
     /// asked for, so that nothing said about the other protocols opens this one.
     fn verify_beanstalk(&self) -> Result<(), String> {
         let Some(addr) = self.beanstalk_tcp().filter(is_open) else { return Ok(()) };
-        if self.beanstalk_open || self.tokens.is_empty() {
+        if self.beanstalk_open || self.insecure && self.tokens.is_empty() {
             return Ok(());
         }
         Err(format!(
@@ -147,9 +148,12 @@ mod tests {
             let result = judge(flags, false);
             assert_eq!(result.is_ok(), allowed, "{flags:?}");
             if let Err(error) = result {
-                for fix in [flags[0].trim_matches('-'), "dormouse config token", "--insecure"] {
-                    assert!(error.contains(fix), "{error}");
-                }
+                let fixes = match flags[0] {
+                    "--beanstalk" => ["`beanstalk` is", "unix:PATH", "--beanstalk-open"],
+                    _ => ["127.0.0.1", "dormouse config token", "--insecure"],
+                };
+                assert!(fixes.iter().all(|fix| error.contains(fix)), "{error}");
+                assert!(error.contains(flags[0].trim_matches('-')), "{error}");
             }
         };
         for flag in ["--http", "--resp", "--beanstalk"] {
