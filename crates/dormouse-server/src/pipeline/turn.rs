@@ -51,7 +51,8 @@ pub(super) enum Item<T> {
 }
 
 impl<T> Turn<T> {
-    pub(super) fn new() -> Turn<T> {
+    /// Nothing asked and nothing said.
+    pub(crate) fn new() -> Turn<T> {
         Turn { items: Vec::new(), bytes: 0, is_last: false }
     }
 
@@ -130,6 +131,11 @@ impl<T> Turn<T> {
     /// the last of this turn.
     pub(crate) fn ask_last(&mut self, step: Step<T>) {
         self.ask(step);
+        self.end();
+    }
+
+    /// Nothing more is added: what the protocol has read last changes how the rest is judged.
+    pub(crate) fn end(&mut self) {
         self.is_last = true;
     }
 }

@@ -41,6 +41,10 @@ pub(super) struct Conn {
     /// Of the token that was shown.
     shown: Option<TokenHash>,
     grant: Option<Grant>,
+    /// What the caller might do when the turn began: what was asked in it is judged by that.
+    grant_before: Option<Grant>,
+    /// Somebody else may be speaking from here on.
+    pub(super) is_new_caller: bool,
     nobody: Grant,
     /// The topic named last: most connections name the same one again and again.
     topic: Option<TopicName>,
@@ -65,6 +69,8 @@ impl Conn {
             version: Version::Two,
             shown: None,
             grant: None,
+            grant_before: None,
+            is_new_caller: false,
             nobody: Grant::nobody(),
             topic: None,
             jobs: 0,
@@ -77,7 +83,14 @@ impl Conn {
     /// A turn begins. The token is judged anew: it may have been revoked.
     pub(super) fn begin_turn(&mut self) {
         self.jobs = 0;
+        self.is_new_caller = false;
         self.grant = self.access.grant_of(self.shown.as_ref());
+        self.grant_before = self.grant.clone();
+    }
+
+    /// What the caller might do when the turn began.
+    pub(super) fn grant_before(&self) -> &Grant {
+        self.grant_before.as_ref().unwrap_or(&self.nobody)
     }
 
     /// What the caller may do.
@@ -94,6 +107,7 @@ impl Conn {
     pub(super) fn show(&mut self, token: Option<(&TokenHash, &str)>) -> bool {
         let Some((hash, user)) = token else {
             self.shown = None;
+            self.is_new_caller = true;
             self.grant = self.access.grant_of(None);
             return true;
         };
@@ -103,6 +117,7 @@ impl Conn {
             return false;
         }
         self.shown = Some(*hash);
+        self.is_new_caller = true;
         self.grant = Some(grant);
         true
     }

@@ -100,6 +100,10 @@ impl Protocol for Resp {
             if self.conn.is_over {
                 return Flow::Close;
             }
+            // What came before is judged by the old grant, what comes behind by the new one.
+            if self.conn.is_new_caller {
+                turn.end();
+            }
         }
         Flow::Go
     }
@@ -109,7 +113,7 @@ impl Protocol for Resp {
     }
 
     fn grant(&self) -> &Grant {
-        self.conn.grant()
+        self.conn.grant_before()
     }
 
     fn farewell(&mut self, why: Farewell, out: &mut BytesMut) {

@@ -132,6 +132,38 @@ async fn answers_keep_their_order_while_jobs_are_looked_up() {
 }
 
 #[tokio::test]
+async fn each_command_of_a_pipeline_is_judged_by_the_token_shown_before_it() {
+    let rig = Rig::with_tokens(&[("admin", &["*:*"]), ("a", &["*:a"])]).await;
+    let mut admin = rig.client_of("admin").await;
+    let (first, second) = (admin.put("b x").await, admin.put("b y").await);
+    let mut client = rig.client_of("a").await;
+    let mut pipeline = Vec::new();
+    for line in [
+        format!("CANCEL {first}"),
+        "HELLO 2 AUTH default admin".to_owned(),
+        format!("CANCEL {first}"),
+        "AUTH a".to_owned(),
+        format!("CANCEL {second}"),
+        "AUTH admin".to_owned(),
+        format!("CANCEL {second}"),
+        "RESET".to_owned(),
+        "PING".to_owned(),
+    ] {
+        pipeline.extend(command(&line.split(' ').collect::<Vec<_>>()));
+    }
+    client.send(&pipeline).await;
+    assert!(!client.hear().await.error("NOPERM").is_empty());
+    client.hear().await.items();
+    assert_eq!(client.hear().await.items()[0].str(), first);
+    assert_eq!(client.hear().await, status("OK"));
+    assert!(!client.hear().await.error("NOPERM").is_empty());
+    assert_eq!(client.hear().await, status("OK"));
+    assert_eq!(client.hear().await.items()[0].str(), second);
+    assert_eq!(client.hear().await, status("RESET"));
+    assert!(!client.hear().await.error("NOAUTH").is_empty());
+}
+
+#[tokio::test]
 async fn a_revoked_token_is_of_no_use_on_an_open_connection() {
     let rig = Rig::with_tokens(&[("admin", &["*:*"]), ("old", &["*:*"])]).await;
     let mut client = rig.client_of("old").await;
