@@ -6,6 +6,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustix::net::sockopt;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 
@@ -57,12 +58,21 @@ impl Listener for TcpListener {
         let (socket, _) = self.accept().await?;
         // Answers are whole messages: waiting for more to send would only delay them.
         let _ = socket.set_nodelay(true);
+        let _ = notice_death(&socket);
         Ok(socket)
     }
 
     fn turn_away(socket: &TcpStream, word: &[u8]) {
         let _ = socket.try_write(word);
     }
+}
+
+/// A client whose machine or network is gone says nothing, like one that waits: the system asks.
+fn notice_death(socket: &TcpStream) -> rustix::io::Result<()> {
+    sockopt::set_tcp_keepidle(socket, Duration::from_secs(60))?;
+    sockopt::set_tcp_keepintvl(socket, Duration::from_secs(10))?;
+    sockopt::set_tcp_keepcnt(socket, 6)?;
+    sockopt::set_socket_keepalive(socket, true)
 }
 
 impl Listener for UnixListener {

@@ -17,7 +17,6 @@ use super::custody::{give_back, undo};
 /// A batch that was sent. Dropping it withdraws what waits and gives back what was granted.
 #[must_use = "the answers tell what happened"]
 pub(crate) struct Asked {
-    desk: Desk,
     slot: Arc<Slot>,
     withdrawn: bool,
 }
@@ -54,8 +53,8 @@ impl Asked {
             tickets.zip(commands).map(|(ticket, command)| Request { ticket, command }).collect();
         let state = State { first, missing: items.len(), items, waker: None, abandoned: false };
         let slot = Arc::new(Slot { desk: desk.clone(), state: Mutex::new(state) });
-        desk.backend.submit(requests, Arc::clone(&slot) as Arc<dyn Sink>)?;
-        Ok(Asked { desk: desk.clone(), slot, withdrawn: false })
+        desk.inner.backend.submit(requests, Arc::clone(&slot) as Arc<dyn Sink>)?;
+        Ok(Asked { slot, withdrawn: false })
     }
 
     /// Answers what waits with nothing; the answers still have to be awaited.
@@ -64,7 +63,7 @@ impl Asked {
             return;
         }
         let waiting = self.slot.lock().waiting();
-        give_back(&self.desk, waiting);
+        give_back(&self.slot.desk, waiting);
     }
 }
 
@@ -89,7 +88,7 @@ impl Drop for Asked {
         let mut commands = if self.withdrawn { Vec::new() } else { state.waiting() };
         commands.extend(state.items.iter_mut().filter_map(Item::undo));
         drop(state);
-        give_back(&self.desk, commands);
+        give_back(&self.slot.desk, commands);
     }
 }
 

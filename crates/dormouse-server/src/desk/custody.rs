@@ -62,22 +62,21 @@ pub(super) fn give_back(desk: &Desk, commands: Vec<Command>) {
     if commands.is_empty() {
         return;
     }
-    let backend = Arc::clone(&desk.backend);
-    let going_back = Arc::clone(&desk.going_back);
-    going_back.send_modify(|count| *count += 1);
-    desk.runtime.spawn(async move {
+    let inner = Arc::clone(&desk.inner);
+    inner.going_back.send_modify(|count| *count += 1);
+    desk.inner.runtime.spawn(async move {
         loop {
             let requests = commands
                 .iter()
                 .map(|command| Request { ticket: Ticket::next(), command: command.clone() })
                 .collect();
-            match backend.submit(requests, Arc::new(Discard)) {
+            match inner.backend.submit(requests, Arc::new(Discard)) {
                 Err(error) if error.code == Code::Busy => tokio::time::sleep(BUSY).await,
                 // Taken; or the store has stopped, and leases run out after its next start.
                 _ => break,
             }
         }
-        going_back.send_modify(|count| *count -= 1);
+        inner.going_back.send_modify(|count| *count -= 1);
     });
 }
 

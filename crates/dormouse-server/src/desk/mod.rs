@@ -11,27 +11,32 @@ use std::sync::Arc;
 use dormouse_core::backend::{Answer, Backend};
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::error::Error;
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 pub(crate) use asked::{Asked, may_wait, unlock_of};
 pub(crate) use custody::Custody;
 
-/// The door to a backend. Cheap to clone.
+/// The door to a backend. Cheap to clone: every request does.
 #[derive(Clone)]
 pub(crate) struct Desk {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
     backend: Arc<dyn Backend>,
     stopping: watch::Receiver<bool>,
-    runtime: tokio::runtime::Handle,
+    runtime: Handle,
     /// Gifts that go back just now: a stop waits for them.
-    going_back: Arc<watch::Sender<usize>>,
+    going_back: watch::Sender<usize>,
 }
 
 impl Desk {
     /// A desk before this backend. When `stopping` turns true, waiting requests are answered with
     /// nothing. Must be called within a tokio runtime.
     pub(crate) fn new(backend: Arc<dyn Backend>, stopping: watch::Receiver<bool>) -> Desk {
-        let going_back = Arc::new(watch::Sender::new(0));
-        Desk { backend, stopping, runtime: tokio::runtime::Handle::current(), going_back }
+        let (runtime, going_back) = (Handle::current(), watch::Sender::new(0));
+        Desk { inner: Arc::new(Inner { backend, stopping, runtime, going_back }) }
     }
 
     /// Sends commands as one batch.
@@ -53,7 +58,7 @@ impl Desk {
 
     /// Waits for answers; a stop of the server withdraws what waits.
     pub(crate) async fn wait(&self, mut asked: Asked) -> Vec<Answer> {
-        let mut stopping = self.stopping.clone();
+        let mut stopping = self.inner.stopping.clone();
         tokio::select! {
             biased;
             answers = &mut asked => return answers,
@@ -66,23 +71,23 @@ impl Desk {
     /// Resolves when everything that was to be given back is in the backend's hands.
     pub(crate) async fn given_back(&self) {
         // The sender is ours, so it is there.
-        let _ = self.going_back.subscribe().wait_for(|&count| count == 0).await;
+        let _ = self.inner.going_back.subscribe().wait_for(|&count| count == 0).await;
     }
 
     /// Whether the server is going down.
     pub(crate) fn is_stopping(&self) -> bool {
-        *self.stopping.borrow()
+        *self.inner.stopping.borrow()
     }
 
     /// Turns true when the server goes down.
     pub(crate) fn stop_signal(&self) -> watch::Receiver<bool> {
-        self.stopping.clone()
+        self.inner.stopping.clone()
     }
 
     /// Resolves when the server goes down.
     pub(crate) async fn stopping(&self) {
         // An error means that the server is gone already.
-        let _ = self.stopping.clone().wait_for(|&stopping| stopping).await;
+        let _ = self.inner.stopping.clone().wait_for(|&stopping| stopping).await;
     }
 
     /// Sends commands whose answers interest nobody.
@@ -92,7 +97,7 @@ impl Desk {
 
     /// The backend itself.
     pub(crate) fn backend(&self) -> &Arc<dyn Backend> {
-        &self.backend
+        &self.inner.backend
     }
 }
 

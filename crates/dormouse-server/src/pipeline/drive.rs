@@ -2,25 +2,31 @@
 
 use std::future::{Future, poll_fn};
 use std::io;
+use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use bytes::BytesMut;
 use dormouse_core::backend::Answer;
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::error::Error;
 use dormouse_core::op::Unlock;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::watch;
 
+use super::answers::Answers;
 use super::input::Input;
 use super::listen::Shared;
 use super::output::Output;
 use super::turn::{Item, Outcome, Step, Turn, outcomes_of_acks, outcomes_of_puts};
 use super::{Farewell, Flow, Protocol};
 use crate::access::veil;
-use crate::desk::{Asked, Custody, lost, may_wait, unlock_of};
+use crate::desk::{Asked, Custody, may_wait, unlock_of};
+
+/// How long a client that is told goodbye has to hear it.
+const LINGER: Duration = Duration::from_secs(1);
 
 /// One connection.
 pub(super) struct Connection<S, P: Protocol> {
@@ -36,6 +42,8 @@ pub(super) struct Connection<S, P: Protocol> {
 struct Group<T> {
     commands: Vec<Command>,
     pending: Vec<Pending<T>>,
+    /// How to give back the locks that are asked for, by the place of their command.
+    locks: Vec<(usize, Unlock)>,
 }
 
 /// What waits for its command's answer.
@@ -44,7 +52,7 @@ enum Pending<T> {
     Said(BytesMut),
     Puts(Vec<T>),
     Acks(Vec<T>),
-    Asked(T, Option<Unlock>),
+    Asked(T),
 }
 
 /// A group under way.
@@ -53,6 +61,7 @@ struct Sent<T> {
     asked: Option<Result<Asked, Error>>,
     may_wait: bool,
     pending: Vec<Pending<T>>,
+    locks: Vec<(usize, Unlock)>,
 }
 
 impl<S, P> Connection<S, P>
@@ -80,7 +89,10 @@ where
             if !turn.is_empty() {
                 self.answer(turn).await?;
             }
-            if flow == Flow::Close || self.shared.desk.is_stopping() {
+            if flow == Flow::Close {
+                return self.hang_up().await;
+            }
+            if self.shared.desk.is_stopping() {
                 return Ok(());
             }
             if is_full {
@@ -90,11 +102,6 @@ where
                 return Ok(());
             }
         }
-    }
-
-    /// What is left to do when it is over.
-    pub(super) fn end(&mut self) {
-        self.shared.desk.tell(self.protocol.end());
     }
 
     /// Waits for more input; false = the connection is to be closed.
@@ -121,7 +128,24 @@ where
     async fn dismiss(&mut self, why: Farewell) -> io::Result<bool> {
         tracing::debug!(?why, "a connection is closed");
         self.protocol.farewell(why, &mut self.output.bytes);
-        self.output.flush(&mut self.socket).await.map(|()| false)
+        self.output.flush(&mut self.socket).await?;
+        self.hang_up().await.map(|()| false)
+    }
+
+    /// Says no more, and listens to nothing for a moment: a socket that is closed with something
+    /// unread throws away what was said last.
+    async fn hang_up(&mut self) -> io::Result<()> {
+        // Who hears the end takes it for the end of everything that is the connection's.
+        self.end();
+        let silence = async {
+            self.socket.shutdown().await?;
+            while !self.input.is_over() {
+                self.input.bytes.clear();
+                self.input.fill(&mut self.socket).await?;
+            }
+            Ok(())
+        };
+        tokio::time::timeout(LINGER, silence).await.unwrap_or(Ok(()))
     }
 
     /// Does what a turn asks, and answers.
@@ -137,6 +161,12 @@ where
                         Err(error) => self.write(step.then, Outcome::Answer(Err(error))).await?,
                     }
                 }
+                // As long as a put is not synced, a reserve behind it is given what comes after it.
+                Item::Ask(step) if is_reserve(&step) && group.has_puts() => {
+                    self.settle(group).await?;
+                    self.settle(Group::of(step)).await?;
+                    group = Group::new();
+                }
                 // It is the last, so nothing comes behind it. Both are sent at once: a worker's ack
                 // and its next reserve are one trip.
                 Item::Ask(step) if may_wait(&step.command) => {
@@ -149,9 +179,7 @@ where
                 Item::Ask(step) if matches!(step.command, Command::List(_)) => {
                     self.settle(group).await?;
                     group = Group::new();
-                    let pages = Arc::clone(&self.shared.pages);
-                    let _turn = pages.acquire().await;
-                    self.settle(Group::of(step)).await?;
+                    self.page(step).await?;
                 }
                 item => group.push(item),
             }
@@ -172,46 +200,67 @@ where
         Ok(())
     }
 
+    /// Large answers are asked for one after the other. Others may go on while this one is sent.
+    async fn page(&mut self, step: Step<P::Then>) -> io::Result<()> {
+        let pages = Arc::clone(&self.shared.pages);
+        let turn = pages.acquire().await;
+        let mut sent = self.send(Group::of(step));
+        let answers = self.answers_of(&mut sent).await?;
+        drop(turn);
+        self.tell(sent.pending, answers).await
+    }
+
     async fn settle(&mut self, group: Group<P::Then>) -> io::Result<()> {
         let sent = self.send(group);
         self.receive(sent).await
     }
 
     fn send(&self, group: Group<P::Then>) -> Sent<P::Then> {
-        let Group { commands, pending } = group;
+        let Group { commands, pending, locks } = group;
         let may_wait = commands.iter().any(may_wait);
         let asked = (!commands.is_empty()).then(|| self.shared.desk.send(commands));
-        Sent { asked, may_wait, pending }
+        Sent { asked, may_wait, pending, locks }
     }
 
     /// Waits for a group's answers, and writes them.
-    async fn receive(&mut self, sent: Sent<P::Then>) -> io::Result<()> {
-        let Sent { asked, may_wait, pending } = sent;
-        let (answers, refused) = match asked {
-            None => (Vec::new(), None),
-            Some(Ok(asked)) => (self.wait(asked, may_wait).await?, None),
-            Some(Err(error)) => (Vec::new(), Some(error)),
+    async fn receive(&mut self, mut sent: Sent<P::Then>) -> io::Result<()> {
+        let answers = self.answers_of(&mut sent).await?;
+        self.tell(sent.pending, answers).await
+    }
+
+    async fn answers_of(&mut self, sent: &mut Sent<P::Then>) -> io::Result<Answers> {
+        let answers = match sent.asked.take() {
+            None => return Ok(Answers::none(&self.shared)),
+            Some(Ok(asked)) => self.wait(asked, sent.may_wait).await?,
+            Some(Err(error)) => {
+                let said = |pending: &&Pending<P::Then>| matches!(pending, Pending::Said(_));
+                let count = sent.pending.len() - sent.pending.iter().filter(said).count();
+                vec![Err(error); count]
+            }
         };
-        let mut answers = answers.into_iter();
-        let mut next = || match (answers.next(), &refused) {
-            (Some(answer), _) => answer,
-            (None, Some(error)) => Err(error.clone()),
-            (None, None) => Err(lost()),
-        };
+        Ok(Answers::of(&self.shared, answers, mem::take(&mut sent.locks)))
+    }
+
+    async fn tell(
+        &mut self,
+        pending: Vec<Pending<P::Then>>,
+        mut answers: Answers,
+    ) -> io::Result<()> {
         for pending in pending {
             match pending {
                 Pending::Said(said) => self.output.bytes.unsplit(said),
                 Pending::Puts(thens) => {
-                    let answer = next();
+                    let (answer, _) = answers.next();
                     self.shared.note_puts(&answer);
                     self.write_each(outcomes_of_puts(answer, thens.len()), thens).await?;
                 }
                 Pending::Acks(thens) => {
-                    let outcomes = outcomes_of_acks(next(), thens.len());
+                    let outcomes = outcomes_of_acks(answers.next().0, thens.len());
                     self.write_each(outcomes, thens).await?;
                 }
-                Pending::Asked(then, unlock) => {
-                    let answer = self.take_charge(next(), unlock);
+                Pending::Asked(then) => {
+                    let (answer, custody) = answers.next();
+                    self.take_charge(&answer, custody);
                     self.write(then, Outcome::Answer(answer)).await?;
                 }
             }
@@ -219,17 +268,12 @@ where
         Ok(())
     }
 
-    /// What is granted is given back unless the client gets it; what does not fit now is not even
-    /// written.
-    fn take_charge(&mut self, answer: Answer, unlock: Option<Unlock>) -> Answer {
-        let reply = answer?;
-        let custody = Custody::of(&self.shared.desk, &reply, unlock);
-        self.shared.room_for(&reply)?;
-        if let Reply::Jobs(jobs) = &reply {
+    /// What is granted is given back unless the client gets it.
+    fn take_charge(&mut self, answer: &Answer, custody: Option<Custody>) {
+        if let Ok(Reply::Jobs(jobs)) = answer {
             self.shared.metrics.handed_out(jobs);
         }
         self.output.carry(custody);
-        Ok(reply)
     }
 
     async fn write_each(&mut self, outcomes: Vec<Outcome>, thens: Vec<P::Then>) -> io::Result<()> {
@@ -247,13 +291,10 @@ where
     async fn write(&mut self, then: P::Then, outcome: Outcome) -> io::Result<()> {
         let mut next = self.protocol.write(then, outcome, &mut self.output.bytes);
         while let Some(step) = next {
-            let Step { command, then, .. } = step;
-            let (may_wait, unlock) = (may_wait(&command), unlock_of(&command));
-            let answer = match self.shared.desk.send(vec![command]) {
-                Ok(asked) => self.wait(asked, may_wait).await?.pop(),
-                Err(error) => Some(Err(error)),
-            };
-            let answer = self.take_charge(answer.unwrap_or_else(|| Err(lost())), unlock);
+            let mut sent = self.send(Group::of(step));
+            let (answer, custody) = self.answers_of(&mut sent).await?.next();
+            let Some(Pending::Asked(then)) = sent.pending.pop() else { break };
+            self.take_charge(&answer, custody);
             next = self.protocol.write(then, Outcome::Answer(answer), &mut self.output.bytes);
         }
         if self.output.is_large() { self.output.flush(&mut self.socket).await } else { Ok(()) }
@@ -292,6 +333,24 @@ where
     }
 }
 
+impl<S, P: Protocol> Connection<S, P> {
+    /// What is left to do when it is over; the first time only.
+    fn end(&mut self) {
+        self.shared.desk.tell(self.protocol.end());
+    }
+}
+
+fn is_reserve<T>(step: &Step<T>) -> bool {
+    matches!(step.command, Command::Reserve(_))
+}
+
+impl<S, P: Protocol> Drop for Connection<S, P> {
+    /// However it ended.
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
 /// The output of a future that is done already.
 async fn ready<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
     poll_fn(|cx| match Pin::new(&mut *future).poll(cx) {
@@ -303,7 +362,7 @@ async fn ready<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
 
 impl<T> Group<T> {
     fn new() -> Group<T> {
-        Group { commands: Vec::new(), pending: Vec::new() }
+        Group { commands: Vec::new(), pending: Vec::new(), locks: Vec::new() }
     }
 
     fn of(step: Step<T>) -> Group<T> {
@@ -312,14 +371,19 @@ impl<T> Group<T> {
         group
     }
 
+    fn has_puts(&self) -> bool {
+        self.pending.iter().any(|pending| matches!(pending, Pending::Puts(_)))
+    }
+
     fn push(&mut self, item: Item<T>) {
         let (command, pending) = match item {
             Item::Say(said) => return self.pending.push(Pending::Said(said)),
             Item::Puts(puts, thens) => (Command::Put(puts), Pending::Puts(thens)),
             Item::Acks(tokens, thens) => (Command::Ack(tokens), Pending::Acks(thens)),
             Item::Ask(Step { command, then, .. }) => {
-                let unlock = unlock_of(&command);
-                (command, Pending::Asked(then, unlock))
+                let lock = unlock_of(&command).map(|unlock| (self.commands.len(), unlock));
+                self.locks.extend(lock);
+                (command, Pending::Asked(then))
             }
         };
         self.commands.push(command);

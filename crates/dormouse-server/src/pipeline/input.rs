@@ -45,8 +45,10 @@ impl Input {
     }
 
     /// Whether more may be read ahead while a command waits.
-    pub(super) fn may_read_ahead(&self) -> bool {
-        !self.is_over && self.bytes.len() < TURN_BYTES_MAX
+    pub(super) fn may_read_ahead(&mut self) -> bool {
+        self.count();
+        let most = if self.budget.is_exceeded() { INPUT_FREE_BYTES } else { TURN_BYTES_MAX };
+        !self.is_over && self.bytes.len() < most
     }
 
     /// Commands were taken off: what is left has begun just now.

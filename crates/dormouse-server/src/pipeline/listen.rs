@@ -4,11 +4,7 @@ use std::sync::Arc;
 
 use dormouse_core::backend::Answer;
 use dormouse_core::command::Reply;
-use dormouse_core::error::Error;
-use dormouse_core::limits::{
-    HTTP_ANSWERS_BYTES_MAX, HTTP_PAGES_MAX, INPUTS_BYTES_MAX, OUTPUT_BYTES,
-};
-use dormouse_core::op::{JobView, LeasedJob};
+use dormouse_core::limits::{HTTP_ANSWERS_BYTES_MAX, HTTP_PAGES_MAX, INPUTS_BYTES_MAX};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Semaphore;
 
@@ -42,20 +38,6 @@ impl Shared {
         if let Ok(Reply::Put(replies)) = answer {
             self.metrics.put(replies);
         }
-    }
-
-    /// Whether an answer with such jobs may be written now. Small ones always may.
-    pub(super) fn room_for(&self, reply: &Reply) -> Result<(), Error> {
-        let viewed = |view: &JobView| u64::from(view.job.progress.bytes);
-        let bytes: u64 = match reply {
-            Reply::Jobs(jobs) => jobs.iter().map(LeasedJob::bytes).sum(),
-            Reply::Page(page) => page.jobs.iter().map(viewed).sum(),
-            Reply::Views(views) => views.iter().flatten().map(viewed).sum(),
-            _ => return Ok(()),
-        };
-        // Bounded by what a reply may hold.
-        let bytes = bytes as usize;
-        if bytes <= OUTPUT_BYTES { Ok(()) } else { self.answers.room_for(bytes) }
     }
 }
 
@@ -132,5 +114,4 @@ async fn attend<S, P>(
         }
         () = gate.aborting() => {}
     }
-    connection.end();
 }

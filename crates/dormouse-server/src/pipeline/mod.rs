@@ -8,6 +8,7 @@
 //! one connection can hold is bounded. A command that may wait is the last of its turn: answers
 //! before it leave first, commands behind it are read when it is answered.
 
+mod answers;
 mod drive;
 mod input;
 mod listen;

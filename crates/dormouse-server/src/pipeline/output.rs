@@ -1,5 +1,6 @@
 //! What goes to a client: gathered, sent in one piece, and given back if it never left.
 
+use std::future::Future;
 use std::io;
 use std::time::Duration;
 
@@ -24,10 +25,8 @@ impl Output {
     }
 
     /// Takes charge of a grant until it is sent.
-    pub(super) fn carry(&mut self, custody: Custody) {
-        if !custody.is_empty() {
-            self.custodies.push(custody);
-        }
+    pub(super) fn carry(&mut self, custody: Option<Custody>) {
+        self.custodies.extend(custody);
     }
 
     /// Whether there is enough to be sent before more is written.
@@ -35,21 +34,21 @@ impl Output {
         self.bytes.len() >= OUTPUT_BYTES
     }
 
-    /// Sends everything; who takes nothing of it for long is given up.
+    /// Sends everything; who takes nothing of it for long is given up, and so is who is told much
+    /// while all together have much unread.
     pub(super) async fn flush<S: AsyncWrite + Unpin>(&mut self, socket: &mut S) -> io::Result<()> {
         if self.bytes.is_empty() {
             return Ok(());
         }
-        let _held = self.hold();
+        let _held = self.hold()?;
         while self.bytes.has_remaining() {
-            let stall = Duration::from_millis(HTTP_STALL_MS_MAX);
-            let written = tokio::time::timeout(stall, socket.write(&self.bytes));
-            match written.await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?? {
+            match in_time(socket.write(&self.bytes)).await? {
                 0 => return Err(io::ErrorKind::WriteZero.into()),
                 sent => self.bytes.advance(sent),
             }
         }
-        socket.flush().await?;
+        // What encrypts has taken it and not sent it yet.
+        in_time(socket.flush()).await?;
         self.custodies.drain(..).for_each(Custody::hand_over);
         if self.bytes.capacity() > INPUT_FREE_BYTES {
             self.bytes = BytesMut::new();
@@ -57,9 +56,18 @@ impl Output {
         Ok(())
     }
 
-    fn hold(&self) -> Held {
+    fn hold(&self) -> io::Result<Held> {
         let mut held = self.budget.hold();
         held.take(self.bytes.len());
-        held
+        if self.bytes.len() > 2 * OUTPUT_BYTES && self.budget.is_exceeded() {
+            return Err(io::Error::other("too much is not read by clients"));
+        }
+        Ok(held)
     }
+}
+
+async fn in_time<T>(done: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+    let stall = Duration::from_millis(HTTP_STALL_MS_MAX);
+    let in_time = tokio::time::timeout(stall, done).await;
+    in_time.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
 }
