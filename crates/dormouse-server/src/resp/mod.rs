@@ -148,3 +148,25 @@ fn too_large() -> Error {
     );
     Error::new(Code::TooLarge, text)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a turn leaves of this input.
+    fn left_of(input: &str) -> String {
+        let mut resp = Resp::new(Access::open(), Arc::default());
+        let mut input = BytesMut::from(input);
+        resp.read(&mut input, &mut Turn::new());
+        String::from_utf8(input.to_vec()).unwrap()
+    }
+
+    /// A packet full of them would be one submission, and the engine does nothing else meanwhile.
+    #[test]
+    fn what_costs_the_engine_much_ends_its_turn() {
+        for line in ["STATS", "STATS t", "FORECAST t", "TOPICS", "LIST t ready", "PEEK t"] {
+            assert_eq!(left_of(&format!("PING\r\n{line}\r\nPING\r\n")), "PING\r\n", "{line}");
+        }
+        assert_eq!(left_of("PUT t x\r\nGET 1\r\nPING\r\n"), "");
+    }
+}

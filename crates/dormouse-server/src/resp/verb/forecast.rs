@@ -39,7 +39,8 @@ pub(in crate::resp) fn run(
     let to_ms = to.unwrap_or(from_ms.saturating_add(DAY_MS));
     let asked = Forecast { topic, from_ms, to_ms, step_ms };
     let what = What::Forecast(Box::new(asked.clone()));
-    conn.ask(turn, Command::Forecast(asked), None, what);
+    // It may look at all jobs of the topic: others have their turn behind each.
+    conn.ask_last(turn, Command::Forecast(asked), what);
     Ok(())
 }
 

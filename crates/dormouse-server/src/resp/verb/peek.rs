@@ -20,7 +20,7 @@ pub(in crate::resp) fn run(
     let topic = conn.topic(Verb::Get, args.must("topic")?)?;
     let state = args.next().map_or(Ok(State::Ready), state)?;
     let peek = Peek { topic, state };
-    conn.ask_jobs(turn, 1, Command::Peek(peek), None, What::Peeked);
+    conn.ask_last(turn, Command::Peek(peek), What::Peeked);
     Ok(())
 }
 

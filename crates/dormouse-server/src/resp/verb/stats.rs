@@ -25,7 +25,8 @@ pub(in crate::resp) fn run(
         }
     };
     let of_all = topic.is_none();
-    conn.ask(turn, Command::Stats(Stats { topic }), None, What::Stats { of_all });
+    // Each looks into every run of the topics it is about: others have their turn in between.
+    conn.ask_last(turn, Command::Stats(Stats { topic }), What::Stats { of_all });
     Ok(())
 }
 
