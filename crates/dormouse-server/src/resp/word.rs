@@ -241,12 +241,17 @@ impl WordNo {
 
 /// The command that was probably meant.
 pub(super) fn nearest(name: &str) -> Option<&'static str> {
+    if name.len() > NEAR_BYTES_MAX {
+        return None;
+    }
     let name = name.to_uppercase();
     let rated = WORDS.iter().map(|word| (likeness(&name, word.name), word.name));
     let best = rated.max_by(|a, b| a.0.total_cmp(&b.0));
     best.filter(|(rate, _)| *rate >= SIMILAR_MIN).map(|(_, name)| name)
 }
 
+/// Longer names are like no command, and dear to compare.
+const NEAR_BYTES_MAX: usize = 16;
 /// Beyond this a suggestion is a guess.
 const SIMILAR_MIN: f64 = 0.75;
 
@@ -287,6 +292,8 @@ mod tests {
             ("cancle", Some("CANCEL")),
             ("XYZZY", None),
             ("", None),
+            ("RESCHEDULEEEEEEE", Some("RESCHEDULE")),
+            ("RESCHEDULEEEEEEEE", None),
         ] {
             assert_eq!(nearest(name), meant, "{name}");
         }

@@ -1,9 +1,11 @@
 //! put: add a job.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use dormouse_core::error::Error;
-use dormouse_core::op::{OnConflict, Put, PutOutcome, PutReply};
+use dormouse_core::limits::HEADERS_BYTES_MAX;
+use dormouse_core::op::{OnConflict, Put, PutOutcome, PutReply, check};
 
 use super::What;
 use crate::access::Verb;
@@ -32,21 +34,49 @@ pub(in crate::resp) fn run(
 ) -> Result<(), Error> {
     let topic = conn.topic(Verb::Put, args.must("topic")?)?;
     let mut put = Put::new(topic, args.bytes("body")?);
-    let mut headers = Vec::new();
+    let mut headers = Headers::default();
     while let Some(word) = args.next() {
         read_option(&mut put, &mut headers, word, args)?;
     }
-    put.headers = (!headers.is_empty()).then(|| Arc::new(headers));
+    put.headers = (!headers.all.is_empty()).then(|| Arc::new(headers.all));
     let keyed = put.key.is_some();
     turn.put(put, conn.then(What::Put { keyed }));
     Ok(())
 }
 
-fn read_option(
+/// Headers as they come.
+#[derive(Default)]
+struct Headers<'a> {
+    all: Vec<(String, String)>,
+    /// Where each name stands.
+    places: HashMap<&'a str, usize>,
+    bytes: usize,
+}
+
+impl<'a> Headers<'a> {
+    /// Adds one; the last one of a name counts. Goes no further than what a job may have.
+    fn add(&mut self, name: &'a str, value: &str) -> Result<(), Error> {
+        let place = *self.places.entry(name).or_insert(self.all.len());
+        match self.all.get_mut(place) {
+            Some((_, known)) => {
+                self.bytes -= known.len();
+                value.clone_into(known);
+            }
+            None => {
+                self.bytes += name.len();
+                self.all.push((name.to_owned(), value.to_owned()));
+            }
+        }
+        self.bytes += value.len();
+        if self.bytes > HEADERS_BYTES_MAX { check::headers(&self.all) } else { Ok(()) }
+    }
+}
+
+fn read_option<'a>(
     put: &mut Put,
-    headers: &mut Vec<(String, String)>,
+    headers: &mut Headers<'a>,
     word: &[u8],
-    args: &mut Args<'_>,
+    args: &mut Args<'a>,
 ) -> Result<(), Error> {
     if is(word, "DELAY") {
         put.delay_ms = Some(args.span("DELAY")?);
@@ -67,12 +97,8 @@ fn read_option(
     } else if is(word, "BACKOFF") {
         put.backoff = Some(args.backoff()?);
     } else if is(word, "HEADER") {
-        let name = args.text("HEADER")?.to_owned();
-        let value = args.text("the value of a HEADER")?.to_owned();
-        match headers.iter_mut().find(|(known, _)| *known == name) {
-            Some(header) => header.1 = value,
-            None => headers.push((name, value)),
-        }
+        let name = args.text("HEADER")?;
+        headers.add(name, args.text("the value of a HEADER")?)?;
     } else {
         return Err(unknown(word, OPTIONS));
     }
@@ -108,4 +134,27 @@ pub(super) fn write(out: &mut Out<'_>, reply: PutReply, keyed: bool) {
         PutOutcome::Duplicate => b"duplicate",
         PutOutcome::Replaced => b"replaced",
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_end_at_their_limit() {
+        let half = "x".repeat(HEADERS_BYTES_MAX / 2);
+        let mut headers = Headers::default();
+        for _ in 0..3 {
+            headers.add("a", &half).unwrap();
+        }
+        headers.add("b", "").unwrap();
+        headers.add("a", "y").unwrap();
+        assert_eq!(headers.bytes, 3);
+        headers.add("b", &half).unwrap();
+        let error = headers.add("c", &half).unwrap_err();
+        assert!(error.text.contains("give at most 4096"), "{error}");
+        let names: Vec<_> = headers.all.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["a", "b", "c"]);
+        assert_eq!(headers.all[0].1, "y");
+    }
 }
