@@ -59,6 +59,15 @@ impl Bounds {
     /// Of who has still to show one: enough for that.
     pub(super) const GUEST: Bounds =
         Bounds { arguments: RESP_GUEST_ARGUMENTS_MAX, bytes: RESP_GUEST_BYTES_MAX, skipped: 0 };
+
+    /// A command, its name included, has so many arguments.
+    fn check_arguments(self, count: usize) -> Result<(), Breach> {
+        let max = self.arguments;
+        if count <= max {
+            return Ok(());
+        }
+        breach(format!("{count} arguments; send at most {max} in a command"))
+    }
 }
 
 /// What has been understood of the command that comes.
@@ -97,7 +106,7 @@ impl Decoder {
                         Some(0) => continue,
                         Some(count) => count,
                     },
-                    Some(_) => return self.line(input),
+                    Some(_) => return self.line(input, bounds),
                 },
             };
             if missing == 0 {
@@ -136,11 +145,8 @@ impl Decoder {
             input.advance(end);
             return Ok(Some(0));
         }
-        let within = usize::try_from(count).ok().filter(|&count| count <= bounds.arguments);
-        let Some(count) = within else {
-            let max = bounds.arguments;
-            return breach(format!("{count} arguments; send at most {max} in a command"));
-        };
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        bounds.check_arguments(count)?;
         self.at = end;
         self.missing = Some(count);
         Ok(Some(count))
@@ -232,7 +238,8 @@ impl Decoder {
     }
 
     /// A command that a person typed.
-    fn line(&mut self, input: &BytesMut) -> Result<Option<Found>, Breach> {
+    fn line(&mut self, input: &BytesMut, bounds: Bounds) -> Result<Option<Found>, Breach> {
+        let bytes_max = RESP_LINE_BYTES_MAX.min(bounds.bytes);
         let first = input.first().copied().unwrap_or_default();
         if !(first.is_ascii_graphic() || first.is_ascii_whitespace()) {
             return breach("this is no command; no TLS is spoken here either");
@@ -240,14 +247,14 @@ impl Decoder {
         let unseen = input.get(self.at..).unwrap_or_default();
         let Some(end) = unseen.iter().position(|&byte| byte == b'\n') else {
             self.at = input.len();
-            if self.at > RESP_LINE_BYTES_MAX {
+            if self.at > bytes_max {
                 return breach("too big inline request");
             }
             return Ok(None);
         };
         let end = self.at + end + 1;
         let line = input.get(..end - 1).unwrap_or_default();
-        if line.len() > RESP_LINE_BYTES_MAX {
+        if line.len() > bytes_max {
             return breach("too big inline request");
         }
         if inline::is_http(line) {
@@ -256,6 +263,7 @@ impl Decoder {
         if inline::split(line, &mut self.words, &mut self.places).is_none() {
             return breach("unbalanced quotes in request");
         }
+        bounds.check_arguments(self.places.len())?;
         Ok(Some(Found::Line(end)))
     }
 }

@@ -205,6 +205,21 @@ fn a_line_has_a_bound_whether_it_ends_or_not() {
 }
 
 #[test]
+fn a_line_has_the_bounds_of_who_sends_it() {
+    let (guest, known) = (Bounds::GUEST, Bounds::KNOWN);
+    let words = |count: usize| "a ".repeat(count) + "\r\n";
+    check_breach(&words(11), guest, "11 arguments; send at most 10");
+    assert_eq!(read(&[words(10).as_bytes()], guest).commands.len(), 1);
+    check_breach(&words(8_193), known, "8193 arguments; send at most 8192");
+    assert_eq!(read(&[words(8_192).as_bytes()], known).commands.len(), 1);
+    let line = |bytes: usize| "x".repeat(bytes);
+    check_breach(&line(RESP_GUEST_BYTES_MAX + 1), guest, "too big inline request");
+    check_breach(&(line(RESP_GUEST_BYTES_MAX) + "\r\n"), guest, "too big inline request");
+    let most = line(RESP_GUEST_BYTES_MAX - 1) + "\r\n";
+    assert_eq!(read(&[most.as_bytes()], guest).commands.len(), 1);
+}
+
+#[test]
 fn http_is_noticed() {
     let read = read(&[b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"], Bounds::KNOWN);
     assert_eq!((read.commands.len(), read.breach), (0, Some(Breach::Http)));
