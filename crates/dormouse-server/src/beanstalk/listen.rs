@@ -73,11 +73,16 @@ async fn listen_unix(path: &Path) -> io::Result<UnixListener> {
         Ok(found) if !found.file_type().is_socket() => {
             return Err(io::Error::other("there is a file that is not a socket"));
         }
-        Ok(_) if UnixStream::connect(path).await.is_ok() => {
-            return Err(io::ErrorKind::AddrInUse.into());
-        }
-        Ok(_) => std::fs::remove_file(path)?,
+        Ok(_) if is_left_over(path).await => std::fs::remove_file(path)?,
+        Ok(_) => return Err(io::ErrorKind::AddrInUse.into()),
         Err(_) => {}
     }
     UnixListener::bind(path)
+}
+
+/// Nobody listens there. Whatever else is in the way of a connection says nothing about that: the
+/// listener may be busy, of another user or of another kind.
+async fn is_left_over(path: &Path) -> bool {
+    let connected = UnixStream::connect(path).await;
+    connected.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
 }

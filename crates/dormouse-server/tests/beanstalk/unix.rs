@@ -27,6 +27,10 @@ async fn a_stale_socket_is_replaced_and_nothing_else() {
     client.ask("put 0 0 9 1\nx\nreserve", "INSERTED 1\nRESERVED 1 1\nx").await;
     assert!(serve(&path).await.is_err(), "somebody listens");
     client.ask("delete 1", "DELETED").await;
+    let other = dir.path().join("other");
+    let _kept = std::os::unix::net::UnixDatagram::bind(&other).unwrap();
+    assert!(serve(&other).await.is_err(), "somebody listens, though to no connections");
+    assert!(other.exists());
     let file = dir.path().join("file");
     std::fs::write(&file, "precious").unwrap();
     let error = serve(&file).await.err().unwrap().to_string();
