@@ -164,5 +164,7 @@ pub const BEANSTALK_JOB_BYTES_MAX_DEFAULT: usize = 65_535;
 pub const BEANSTALK_TUBES_MAX: usize = 100_000;
 /// Tubes that nobody uses or watches any more whose counts and place in lists are kept.
 pub const BEANSTALK_IDLE_TUBES_MAX: usize = 10_000;
-/// Topics that one command looks at: `list-tubes` and `stats`.
+/// Topics that one command looks at: `list-tubes` and `stats`; and names that a list has.
 pub const BEANSTALK_LISTED_TUBES_MAX: usize = 10_000;
+/// Bytes of such a list.
+pub const BEANSTALK_LIST_BYTES_MAX: usize = 1 << 20;

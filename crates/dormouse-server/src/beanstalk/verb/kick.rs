@@ -3,8 +3,9 @@
 use bytes::BytesMut;
 use dormouse_core::backend::Answer;
 use dormouse_core::command::{Command, Reply};
+use dormouse_core::error::Code;
 use dormouse_core::limits::BATCH_MAX;
-use dormouse_core::op::{Kick, ReviveTopic};
+use dormouse_core::op::{Kick, ReviveTopic, Stats, TopicStats};
 use dormouse_core::topic::TopicName;
 
 use super::Then;
@@ -33,6 +34,20 @@ impl Kicking {
         Step::new(command, Then::Kicked(self))
     }
 
+    /// Looks first how many there are: with others at work there might be no end.
+    fn look(self) -> Step<Then> {
+        let stats = Stats { topic: Some(self.tube.clone()) };
+        Step::new(Command::Stats(stats), Then::Kicked(self))
+    }
+
+    /// Goes on with no more than are there now.
+    fn seen(mut self, stats: &TopicStats) -> Kicking {
+        self.is_buried = stats.counts.dead > 0;
+        let there = if self.is_buried { stats.counts.dead } else { stats.delayed };
+        self.left = self.left.min(there);
+        self
+    }
+
     fn most(&self) -> usize {
         usize::try_from(self.left).unwrap_or(usize::MAX).min(BATCH_MAX)
     }
@@ -44,7 +59,9 @@ impl Beanstalk {
             return words::numbered("KICKED", 0, turn.say());
         }
         let tube = self.used.name.clone();
-        turn.ask_last(Kicking { tube, is_buried: true, left: count, moved: 0 }.step());
+        let kicking = Kicking { tube, is_buried: true, left: count, moved: 0 };
+        let is_many = count > BATCH_MAX as u64;
+        turn.ask_last(if is_many { kicking.look() } else { kicking.step() });
     }
 
     pub(super) fn kicked(
@@ -54,6 +71,19 @@ impl Beanstalk {
     ) -> Option<Step<Then>> {
         let moved = match answer {
             Ok(Reply::Count(count)) => count,
+            Ok(Reply::Stats(stats)) => {
+                let kicking = kicking.seen(&stats);
+                if kicking.left > 0 {
+                    return Some(kicking.step());
+                }
+                words::numbered("KICKED", 0, out);
+                return None;
+            }
+            // A tube that is not there has nothing.
+            Err(error) if error.code == Code::NotFound => {
+                words::numbered("KICKED", kicking.moved, out);
+                return None;
+            }
             Ok(other) => {
                 words::error(&unexpected(&other), out);
                 return None;
@@ -74,5 +104,29 @@ impl Beanstalk {
         }
         words::numbered("KICKED", kicking.moved, out);
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whatever is asked for, and though there is always more to move.
+    #[test]
+    fn a_kick_ends() {
+        let mut stats = TopicStats::default();
+        (stats.counts.dead, stats.delayed) = (10_000, 7);
+        let tube = TopicName::new("t").unwrap();
+        let begun = Kicking { tube, is_buried: true, left: u64::MAX, moved: 0 };
+        let mut out = BytesMut::new();
+        let mut next = Beanstalk::kicked(begun, Ok(Reply::Stats(stats)), &mut out);
+        let mut portions = Vec::new();
+        while let Some(Step { command: Command::ReviveTopic(revive), then, .. }) = next {
+            let Then::Kicked(kicking) = then else { panic!("it is a kick") };
+            portions.push(revive.max);
+            next = Beanstalk::kicked(kicking, Ok(Reply::Count(revive.max as u64)), &mut out);
+        }
+        assert_eq!(portions, [BATCH_MAX, BATCH_MAX, 10_000 - 2 * BATCH_MAX]);
+        assert_eq!(out, "KICKED 10000\r\n");
     }
 }

@@ -14,9 +14,7 @@ use crate::beanstalk::parse::is_tube_name;
 use crate::beanstalk::{Beanstalk, words};
 use crate::desk::unexpected;
 use crate::pipeline::{Step, Turn};
-
-/// Topics asked for at once: few, so that others have their turn.
-const PAGE: usize = 200;
+use crate::walk::PORTION;
 
 /// Tubes with jobs, gathered page by page.
 #[derive(Default)]
@@ -32,7 +30,7 @@ pub(crate) struct Listing {
 impl Listing {
     /// Asks for the next page.
     pub(super) fn command(&self) -> Command {
-        Command::Topics(Topics { after: self.after.clone(), limit: PAGE })
+        Command::Topics(Topics { after: self.after.clone(), limit: PORTION })
     }
 
     /// Takes a page over, and shows each tube with jobs; true = there are more pages.

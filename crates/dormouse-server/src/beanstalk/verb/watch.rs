@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 use std::mem;
 
-use dormouse_core::limits::RESERVE_TOPICS_MAX;
+use dormouse_core::limits::{
+    BEANSTALK_LIST_BYTES_MAX, BEANSTALK_LISTED_TUBES_MAX, RESERVE_TOPICS_MAX,
+};
 use dormouse_core::topic::TopicName;
 
 use super::Then;
@@ -56,12 +58,30 @@ impl Beanstalk {
     }
 }
 
-/// Names as a list in YAML.
+/// Names as a list in YAML, as many as an answer may have.
 pub(super) fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let mut text = String::from("---\n");
-    for name in names {
+    for name in names.take(BEANSTALK_LISTED_TUBES_MAX) {
+        if text.len() + name.len() + "- \n".len() > BEANSTALK_LIST_BYTES_MAX {
+            break;
+        }
         // Writing to a string does not fail.
         let _ = writeln!(text, "- {name}");
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_has_bounds() {
+        let shown = |name: &str| list(std::iter::repeat_n(name, 200_000));
+        assert_eq!(shown("a").lines().count(), 1 + BEANSTALK_LISTED_TUBES_MAX);
+        let long = shown(&"a".repeat(200));
+        assert!(long.len() <= BEANSTALK_LIST_BYTES_MAX, "{}", long.len());
+        assert!(long.len() > BEANSTALK_LIST_BYTES_MAX - 203, "{}", long.len());
+        assert!(long.ends_with("a\n"));
+    }
 }
