@@ -70,8 +70,30 @@ fn delay_s(view: &JobView, now_ms: u64) -> u64 {
         // The two are of clocks that may have drifted apart by less than a second.
         (view.due_at.saturating_sub(view.job.content.put_at) + 500) / 1_000
     } else if view.state == State::Delayed {
-        view.due_at.saturating_sub(now_ms).div_ceil(1_000)
+        begun_s(view.due_at.saturating_sub(now_ms))
     } else {
         0
+    }
+}
+
+/// Seconds that have at least begun to be left, counted as whole ones are.
+fn begun_s(left_ms: u64) -> u64 {
+    whole_s(left_ms.saturating_add(999))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A delay of five seconds ends up to two ms after them.
+    #[test]
+    fn a_delay_is_not_longer_than_it_was_asked_for() {
+        let check = |left_ms, seconds| assert_eq!(begun_s(left_ms), seconds, "{left_ms}");
+        check(5_002, 5);
+        check(5_001, 5);
+        check(4_003, 5);
+        check(4_002, 4);
+        check(3, 1);
+        check(0, 0);
     }
 }
