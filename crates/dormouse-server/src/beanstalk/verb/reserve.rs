@@ -19,8 +19,11 @@ use crate::pipeline::{Step, Turn};
 
 /// The backend's clock counts whole ms, so its waits may end a little before ours.
 const EARLY: Duration = Duration::from_millis(2);
-/// A wait that ends so long before its time was withdrawn.
-const WITHDRAWN: Duration = Duration::from_millis(20);
+/// A wait that ends so long before its time was withdrawn, or the computer was asleep: the clock of
+/// the backend goes on meanwhile, and this one does not.
+const TOO_EARLY: Duration = Duration::from_millis(20);
+/// One that was withdrawn is withdrawn again as soon as it is asked again.
+const AT_ONCE: Duration = Duration::from_secs(1);
 
 /// A client that waits for a job.
 #[derive(Clone, Copy)]
@@ -29,6 +32,21 @@ pub(crate) struct Wait {
     until: Option<Instant>,
     /// When the present slice is over.
     slice_until: Instant,
+    /// When a slice was last over too early.
+    too_early_at: Option<Instant>,
+}
+
+impl Wait {
+    /// Whether nobody wants it any more: a slice that has just come empty was the second in a row
+    /// that was over too early.
+    fn was_withdrawn(&mut self, now: Instant) -> bool {
+        if now + TOO_EARLY >= self.slice_until {
+            self.too_early_at = None;
+            return false;
+        }
+        let before = self.too_early_at.replace(now);
+        before.is_some_and(|before| now < before + AT_ONCE)
+    }
 }
 
 impl Beanstalk {
@@ -36,7 +54,8 @@ impl Beanstalk {
         self.becomes_worker();
         let now = clock::now();
         let until = wait_s.map(|wait_s| now + Duration::from_secs(wait_s.into()));
-        turn.ask_last(self.with_session(Goal::Reserve(Wait { until, slice_until: now })));
+        let wait = Wait { until, slice_until: now, too_early_at: None };
+        turn.ask_last(self.with_session(Goal::Reserve(wait)));
     }
 
     /// Does it, in a session.
@@ -84,10 +103,10 @@ impl Beanstalk {
     }
 
     /// No job came: is it time to say so, or to wait on?
-    fn came_empty(&mut self, wait: Wait, out: &mut BytesMut) -> Option<Step<Then>> {
+    fn came_empty(&mut self, mut wait: Wait, out: &mut BytesMut) -> Option<Step<Then>> {
         let now = clock::now();
         let is_over = |end: Option<Instant>| end.is_some_and(|end| end <= now + EARLY);
-        let was_withdrawn = now + WITHDRAWN < wait.slice_until;
+        let was_withdrawn = wait.was_withdrawn(now);
         if is_over(self.holds.margin(now)) {
             out.extend_from_slice(words::DEADLINE_SOON);
         } else if is_over(wait.until) || was_withdrawn {
@@ -138,4 +157,24 @@ impl Beanstalk {
 fn ms_up(span: Duration) -> i64 {
     let up = u128::from(span.subsec_nanos() % 1_000_000 > 0);
     i64::try_from(span.as_millis() + up).unwrap_or(i64::MAX).min(WAIT_MS_MAX as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_waited_while_the_computer_slept_waits_on() {
+        let (start, s) = (clock::now(), Duration::from_secs);
+        let mut wait = Wait { until: None, slice_until: start + s(60), too_early_at: None };
+        assert!(!wait.was_withdrawn(start + s(30)), "it slept");
+        wait.slice_until = start + s(90);
+        assert!(!wait.was_withdrawn(start + s(40)), "it slept again");
+        wait.slice_until = start + s(100);
+        assert!(wait.was_withdrawn(start + s(40)), "it was withdrawn");
+        wait.slice_until = start + s(41);
+        assert!(!wait.was_withdrawn(start + s(41)), "it was over in time");
+        wait.slice_until = start + s(60);
+        assert!(!wait.was_withdrawn(start + s(41)), "that counts anew");
+    }
 }
