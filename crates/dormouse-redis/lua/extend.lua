@@ -16,6 +16,7 @@ verbs.extend = function(at, arguments)
                 -- Nobody took the job since: the same lease goes on, in its job's own length.
                 p.expiries = p.expiries + 1
                 p.ttr = found.head.ttr
+                p.flags = with(p.flags, RESUMED)
                 count(EXPIRIES, 1)
                 call('HSET', F, id, write_progress(p))
             end

@@ -141,7 +141,8 @@ local function note_expiry(at)
 end
 
 -- Progress: what happened to a job since it was put.
-local HELD, KEY_LOST, KEYED, LAST = 1, 2, 4, 8 -- flags
+-- Flags. RESUMED: the lease had run out and goes on by an extend; it ends with no session any more.
+local HELD, KEY_LOST, KEYED, LAST, RESUMED = 1, 2, 4, 8, 16
 local PROGRESS = '>I8I4I4I4I4I4I4I4I4I6B'
 local PROGRESS_BYTES = 47
 local function read_progress(text)

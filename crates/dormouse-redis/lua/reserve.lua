@@ -81,7 +81,7 @@ local function grant(job, priority, record, progress, ttr, scores, taken)
         count(EXPIRIES, 1)
     end
     local last = head.attempts_max ~= 0 and p.attempts >= head.attempts_max
-    p.flags = with(p.flags, HELD)
+    p.flags = without(with(p.flags, HELD), RESUMED)
     p.flags = last and with(p.flags, LAST) or without(p.flags, LAST)
     local expires_at = after(p.ttr)
     if not last then

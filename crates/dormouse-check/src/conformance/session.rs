@@ -7,6 +7,10 @@ cases! { session:
     closing_answers_its_waiting_reserves
     other_leases_stay
     a_lease_that_ended_before_is_left_alone
+    a_lease_that_ran_out_before_stays_spent
+    a_worker_that_hangs_and_is_killed_spends_its_attempts
+    a_job_that_another_session_took_stays_with_it
+    an_extended_lease_that_had_run_out_leaves_the_session
     reserve_id_in_a_session
     released_leases_wake_who_waits
     an_unknown_session_is_not_found
@@ -72,6 +76,66 @@ fn a_lease_that_ended_before_is_left_alone(s: &mut Subject) {
     s.close_session(session).expect("a close");
     assert!(s.is_gone(acked));
     assert_eq!(s.ack(other.token), Ok(Ended::Done), "taken by another since");
+}
+
+fn a_lease_that_ran_out_before_stays_spent(s: &mut Subject) {
+    let id = s.put(Put { ttr_ms: Some(10), ..job("mail") });
+    let session = s.open_session();
+    let lease = reserve_in(s, session);
+    s.advance(100);
+    s.close_session(session).expect("a close");
+    let view = s.view(id);
+    assert_eq!((view.state, view.due_at), (State::Ready, lease.expires_at));
+    let progress = view.job.progress;
+    assert_eq!((progress.attempts, progress.reserves), (1, 1));
+    assert_eq!((progress.releases, progress.expiries), (0, 1));
+    let counts = s.stats("mail").counts;
+    assert_eq!((counts.releases, counts.waiting), (0, 1));
+    assert_eq!(s.ack(lease.token), Ok(Ended::Done), "late is not wrong");
+}
+
+fn a_worker_that_hangs_and_is_killed_spends_its_attempts(s: &mut Subject) {
+    let id = s.put(Put { ttr_ms: Some(10), attempts_max: Some(2), ..job("mail") });
+    for attempt in 1..=2 {
+        let session = s.open_session();
+        assert_eq!(reserve_in(s, session).attempt, attempt);
+        s.advance(10);
+        s.close_session(session).expect("a close");
+    }
+    assert_eq!(s.state(id), State::Dead);
+}
+
+fn a_job_that_another_session_took_stays_with_it(s: &mut Subject) {
+    let id = s.put(Put { ttr_ms: Some(10), ..job("mail") });
+    let (one, two) = (s.open_session(), s.open_session());
+    reserve_in(s, one);
+    s.advance(10);
+    let taken = reserve_in(s, two);
+    s.close_session(one).expect("a close");
+    let view = s.view(id);
+    assert_eq!((view.state, view.due_at), (State::Leased, taken.expires_at));
+    assert_eq!((view.job.progress.attempts, view.job.progress.releases), (2, 0));
+    s.close_session(two).expect("a close");
+    let view = s.view(id);
+    assert_eq!((view.state, view.due_at), (State::Ready, s.now()));
+    assert_eq!(view.job.progress.attempts, 1, "only the second lease was given back");
+}
+
+fn an_extended_lease_that_had_run_out_leaves_the_session(s: &mut Subject) {
+    let id = s.put(Put { ttr_ms: Some(10), ..job("mail") });
+    let session = s.open_session();
+    let lease = reserve_in(s, session);
+    s.advance(10);
+    let expires_at = s.extend(lease.token, Some(1_000)).expect("an extend");
+    s.close_session(session).expect("a close");
+    let view = s.view(id);
+    assert_eq!((view.state, view.due_at), (State::Leased, expires_at));
+    // The next lease is again one of its session.
+    s.release(give_back(lease.token)).expect("a release");
+    let session = s.open_session();
+    reserve_in(s, session);
+    s.close_session(session).expect("a close");
+    assert_eq!(s.view(id).job.progress.attempts, 0);
 }
 
 fn reserve_id_in_a_session(s: &mut Subject) {

@@ -69,10 +69,6 @@ pub const DIFFERENCES: &[(&str, &str)] = &[
     ),
     ("running totals of a topic", "one that vanished and came again goes on counting on Redis"),
     (
-        "a session that ends after a lease of it",
-        "Redis releases also what ran out, as its token is still good; it is not closed then",
-    ),
-    (
         "dead that only the settings before the last did not keep",
         "Redis lets them go when somebody looks: somebody does, before settings change",
     ),

@@ -38,8 +38,6 @@ pub struct World<'a> {
     /// The server that a session or a ticket belongs to.
     sessions: HashMap<SessionId, usize>,
     tickets: HashMap<Ticket, usize>,
-    /// When the first lease of a session ends.
-    first_ends: HashMap<SessionId, u64>,
     /// Answers that took longer than they should.
     late: u32,
     /// What happened, for people.
@@ -61,7 +59,6 @@ impl<'a> World<'a> {
             servers: servers.clamp(1, SERVERS),
             sessions: HashMap::new(),
             tickets: HashMap::new(),
-            first_ends: HashMap::new(),
             late: 0,
             log: Vec::new(),
             steps: 0,
@@ -174,12 +171,6 @@ impl<'a> World<'a> {
         }
         match command {
             Command::List(list) => self.list(server, list),
-            // A lease that ran out is released all the same: its token is still good.
-            Command::CloseSession(session)
-                if self.first_ends.get(&session).is_some_and(|at| *at <= self.now_ms()) =>
-            {
-                Ok(())
-            }
             Command::Reserve(reserve)
                 if self.servers > 1
                     && reserve.topics.len() > 1
@@ -309,7 +300,6 @@ impl<'a> World<'a> {
             }
             judge(&mut self.names, asked.as_ref(), &rules, redis).map_err(about)?;
             self.note(ticket, &rules);
-            self.note_session(asked.as_ref(), &rules);
         }
         match self.subject.early() {
             Some(early) => Err(format!("the rules let it wait, Redis answers {early}")),
@@ -325,21 +315,6 @@ impl<'a> World<'a> {
         self.seen.learn(reply);
         if let (Reply::Session(session), Some(&server)) = (reply, self.tickets.get(&ticket)) {
             self.sessions.insert(*session, server);
-        }
-    }
-
-    /// When the first lease of a session ends.
-    fn note_session(&mut self, asked: Option<&Command>, answer: &Answer) {
-        let session = match asked {
-            Some(Command::Reserve(reserve)) => reserve.session,
-            Some(Command::ReserveId(reserve)) => reserve.session,
-            _ => None,
-        };
-        if let (Some(session), Ok(Reply::Jobs(jobs))) = (session, answer) {
-            for job in jobs {
-                let first = self.first_ends.entry(session).or_insert(job.expires_at);
-                *first = job.expires_at.min(*first);
-            }
         }
     }
 }

@@ -16,6 +16,7 @@ use super::put::fill;
 use super::{Asked, Scatter, ask_other, places, reply};
 use crate::clock::ANY_TIME;
 use crate::desk::Desk;
+use crate::desk::sessions::Held;
 use crate::partition::{BatchNo, Effect, Partition};
 use crate::tell::What;
 use crate::verb::{cancel, get, kill, reschedule, reserve_id, revive};
@@ -208,7 +209,7 @@ pub(super) async fn reserve_id(desk: &Rc<Desk>, batch: BatchNo, reserve: Reserve
     let mut from = crate::wire::Reader::new(&raw.answer);
     let job = reserve_id::read(&mut from, &mut raw.records, &topic, raw.now_ms, id)??;
     if let Some(session) = reserve.session
-        && !desk.sessions.borrow_mut().add(session, job.token)
+        && !desk.sessions.borrow_mut().add(session, Held::of(&job), raw.now_ms)
     {
         partition.give_back(&[job.token]);
         return Err(no_session(session));

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use dormouse_core::backend::Answer;
 use dormouse_core::command::Reply;
-use dormouse_core::error::Error;
+use dormouse_core::error::{Code, Error};
 use dormouse_core::job::{JobId, Token};
 use dormouse_core::op::{Ended, Extend, Nack, Release, check};
 use dormouse_core::refusal::nothing_to_extend;
@@ -97,6 +97,7 @@ pub(super) async fn extend(desk: &Rc<Desk>, batch: BatchNo, extends: Vec<Extend>
     check::batch(extends.len())?;
     let mut replies = places(extends.len());
     let mut scatter = Scatter::new();
+    let tokens: Vec<_> = extends.iter().map(|extend| extend.token).collect();
     for (index, extend) in extends.into_iter().enumerate() {
         let id: JobId = extend.token.id;
         match (check::ttr(extend.ttr_ms), desk.partition_of(id)) {
@@ -108,6 +109,17 @@ pub(super) async fn extend(desk: &Rc<Desk>, batch: BatchNo, extends: Vec<Extend>
         }
     }
     scatter.gather(batch, &mut replies, |leases, to| Ask::Extend { leases, to }).await;
+    let mut sessions = desk.sessions.borrow_mut();
+    for (token, extended) in tokens.into_iter().zip(replies.iter().flatten()) {
+        match extended {
+            Ok(extended) => sessions.prolong(token, extended.expires_at),
+            Err(error) if matches!(error.code, Code::LeaseLost | Code::NotFound) => {
+                sessions.drop_lease(token);
+            }
+            Err(_) => {}
+        }
+    }
+    drop(sessions);
     reply(replies, Reply::Extended)
 }
 

@@ -15,6 +15,7 @@ use tokio::time::timeout;
 
 use super::ask;
 use crate::desk::Desk;
+use crate::desk::sessions::Held;
 use crate::partition::demand::Demand;
 use crate::partition::{Ask, BatchNo, FLIGHT_JOBS_MAX, PATIENCE, Partition, silent};
 use crate::verb::reserve::{Look, Rank};
@@ -232,10 +233,11 @@ impl Wait<'_> {
     /// Leases of a session that ended meanwhile are given back.
     fn keep_in_session(&self, mut jobs: Vec<LeasedJob>) -> Vec<LeasedJob> {
         let Some(session) = self.session else { return jobs };
+        let now_ms = self.desk.shared.clock.now_ms();
         let mut sessions = self.desk.sessions.borrow_mut();
         let mut lost = Vec::new();
         jobs.retain(|job| {
-            let kept = sessions.add(session, job.token);
+            let kept = sessions.add(session, Held::of(job), now_ms);
             if !kept {
                 lost.push(job.token);
             }

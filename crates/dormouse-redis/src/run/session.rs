@@ -22,10 +22,10 @@ pub(super) async fn close(desk: &Rc<Desk>, batch: BatchNo, session: SessionId) -
     for demand in closed.demands.values() {
         demand.end();
     }
-    let mut tokens: Vec<_> = closed.leases.into_values().collect();
+    let mut tokens: Vec<_> = closed.tokens().collect();
     tokens.sort_unstable();
     for tokens in tokens.chunks(dormouse_core::limits::BATCH_MAX) {
-        // Those that ended before are left alone, and the rest runs out by itself at worst.
+        // Those that ended or ran out before are left alone, the rest runs out at worst.
         end::give_back(desk, batch, tokens).await?;
     }
     Ok(Reply::Done)
