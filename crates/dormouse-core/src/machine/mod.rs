@@ -43,6 +43,7 @@ pub(crate) use apply::Origin;
 pub(crate) use lease::{Lease, bury};
 pub(crate) use locate::{Hold, Located, Taker};
 pub(crate) use locks::HeldLock;
+pub(crate) use sessions::Orphan;
 pub(crate) use waiters::{Parked, ReserveTerms};
 
 use lease::Leases;

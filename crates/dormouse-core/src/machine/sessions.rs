@@ -1,6 +1,6 @@
 //! Sessions: what ends with a connection or process.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use crate::Map;
 use crate::job::JobId;
@@ -14,10 +14,28 @@ pub(crate) struct Session {
     pub(crate) waiters: BTreeSet<WaiterNo>,
 }
 
-/// The sessions that are open.
+/// A session that has ended, with leases that are still to be given back.
+#[derive(Debug)]
+struct Closed {
+    session: SessionId,
+    closed_at: u64,
+    leases: BTreeSet<JobId>,
+}
+
+/// A lease whose session has ended, unless it ended before.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Orphan {
+    pub(crate) id: JobId,
+    pub(crate) session: SessionId,
+    /// Steady.
+    pub(crate) closed_at: u64,
+}
+
+/// The sessions that are open, and what is left of others.
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
     open: Map<SessionId, Session>,
+    closed: VecDeque<Closed>,
     opened: u64,
 }
 
@@ -33,8 +51,26 @@ impl Sessions {
         session
     }
 
-    pub(crate) fn close(&mut self, session: SessionId) -> Option<Session> {
-        self.open.remove(&session)
+    /// Gives its waiters; its leases are orphans now.
+    pub(crate) fn close(
+        &mut self,
+        session: SessionId,
+        closed_at: u64,
+    ) -> Option<BTreeSet<WaiterNo>> {
+        let Session { leases, waiters } = self.open.remove(&session)?;
+        self.closed.push_back(Closed { session, closed_at, leases });
+        Some(waiters)
+    }
+
+    /// Of the session that ended first; it is to be given back, and no orphan any more.
+    pub(crate) fn next_orphan(&mut self) -> Option<Orphan> {
+        loop {
+            let &mut Closed { session, closed_at, ref mut leases } = self.closed.front_mut()?;
+            if let Some(id) = leases.pop_first() {
+                return Some(Orphan { id, session, closed_at });
+            }
+            self.closed.pop_front();
+        }
     }
 
     pub(crate) fn is_open(&self, session: SessionId) -> bool {

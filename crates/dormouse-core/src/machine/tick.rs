@@ -11,6 +11,8 @@ impl<T: Timeline> Machine<T> {
     /// met, `next_wake` says 0. To be called after every group of steps.
     pub fn tick(&mut self, now: Now, out: &mut Output) -> Result<(), Error> {
         let budget = &mut { TICK_MAX };
+        // Before others run out: their sessions ended while these leases still lasted.
+        self.give_back_orphans(budget, out);
         self.expire_leases(now, budget, out)?;
         self.expire_locks(now, budget, out);
         self.serve_waiters(now, budget, out)?;

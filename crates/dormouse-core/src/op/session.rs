@@ -2,7 +2,8 @@
 
 use crate::command::Reply;
 use crate::fact::{Cause, Whereto};
-use crate::machine::{Machine, Output, Ruled};
+use crate::limits::TICK_MAX;
+use crate::machine::{Machine, Orphan, Output, Ruled};
 use crate::place::{Class, Place};
 use crate::refusal::session_closed;
 use crate::time::{Clock, Now};
@@ -14,28 +15,46 @@ pub struct SessionId(pub u64);
 
 impl<T: Timeline> Machine<T> {
     /// Its waiting reserves are answered with nothing, its leases given back unspent: that is no
-    /// release, because nobody has looked at the job and decided so.
+    /// release, because nobody has looked at the job and decided so. If there are very many, the
+    /// rest is given back by the next ticks, so that others need not wait for it.
     pub(crate) fn close_session(
         &mut self,
         now: Now,
         session: SessionId,
         out: &mut Output,
     ) -> Ruled<Reply> {
-        let Some(closed) = self.sessions.close(session) else {
+        let Some(waiters) = self.sessions.close(session, now.steady_ms) else {
             return Ok(Err(session_closed(session)));
         };
-        for waiter in closed.waiters {
+        for waiter in waiters {
             self.answer_with_nothing(waiter, out);
         }
-        for id in closed.leases {
-            if let Some(lease) = self.leases.get(id) {
-                let (topic, mut progress) = (lease.topic, lease.job.progress.clone());
-                progress.give_back();
-                let class = Class::waiting(progress.priority, Clock::Steady);
-                let place = Place { topic, class, due_at: now.steady_ms, id };
-                self.end_lease(topic, id, Whereto::Rest(place), progress, Cause::Release, out);
-            }
-        }
+        self.give_back_orphans(&mut { TICK_MAX }, out);
         Ok(Ok(Reply::Done))
+    }
+
+    /// Gives back leases of sessions that have ended.
+    pub(crate) fn give_back_orphans(&mut self, budget: &mut usize, out: &mut Output) {
+        while *budget > 0
+            && let Some(orphan) = self.sessions.next_orphan()
+        {
+            *budget -= 1;
+            self.give_back(orphan, out);
+        }
+    }
+
+    /// As if it had come at the instant at which the session ended: what had run out by then is
+    /// left to run out, and what somebody else has taken since is theirs.
+    fn give_back(&mut self, orphan: Orphan, out: &mut Output) {
+        let Orphan { id, session, closed_at } = orphan;
+        let Some(lease) = self.leases.get(id) else { return };
+        if lease.session != Some(session) || lease.expires_at <= closed_at {
+            return;
+        }
+        let (topic, mut progress) = (lease.topic, lease.job.progress.clone());
+        progress.give_back();
+        let class = Class::waiting(progress.priority, Clock::Steady);
+        let place = Place { topic, class, due_at: closed_at, id };
+        self.end_lease(topic, id, Whereto::Rest(place), progress, Cause::Release, out);
     }
 }

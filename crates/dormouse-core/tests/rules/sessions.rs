@@ -3,6 +3,7 @@
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::error::Code;
 use dormouse_core::job::State;
+use dormouse_core::limits::{BATCH_MAX, TICK_MAX};
 use dormouse_core::op::*;
 
 use crate::support::*;
@@ -64,4 +65,81 @@ fn a_waiting_reserve_leases_for_its_session() {
     assert_eq!(jobs(rig.answer(ticket).unwrap()).len(), 1);
     rig.run(Command::CloseSession(session)).unwrap();
     assert_eq!(rig.state(id), Some(State::Ready));
+}
+
+const MANY: usize = 2 * TICK_MAX + 100;
+
+/// A session that holds many leases of this length; their ids.
+fn holder_of_many(rig: &mut Rig, ttr_ms: i64) -> (SessionId, Vec<LeasedJob>) {
+    let session = rig.session();
+    let mut leases = Vec::new();
+    for left in (1..=MANY).rev().step_by(BATCH_MAX) {
+        let count = left.min(BATCH_MAX);
+        rig.begin(Command::Put(vec![Put::new(topic("t"), "body"); count]));
+        let terms = Reserve { session: Some(session), ..reserve(&["t"], count, 0) };
+        let terms = Reserve { ttr_ms: Some(ttr_ms), ..terms };
+        leases.extend(jobs(rig.run(Command::Reserve(terms))));
+    }
+    assert_eq!(leases.len(), MANY);
+    (session, leases)
+}
+
+#[test]
+fn many_leases_are_given_back_in_portions() {
+    let mut rig = Rig::new();
+    let (session, leases) = holder_of_many(&mut rig, 60_000);
+    let closed_at = rig.now.wall_ms;
+    let ticket = rig.begin(Command::CloseSession(session));
+    assert_eq!(rig.answer(ticket), Some(Ok(Reply::Done)));
+    assert_eq!(rig.machine.leased_jobs(), MANY - TICK_MAX);
+    // Others get their turn, and one that is acked meanwhile is gone.
+    let last = leases.last().unwrap().token;
+    let ticket = rig.begin(Command::Ack(vec![last]));
+    assert_eq!(rig.answer(ticket), Some(Ok(Reply::Ended(vec![Ok(Ended::Done)]))));
+    rig.tick();
+    assert_eq!(rig.machine.leased_jobs(), MANY - 2 * TICK_MAX - 1);
+    assert_eq!(rig.machine.next_wake(rig.now), Some(0));
+    rig.now.steady_ms += 5;
+    rig.now.wall_ms += 5;
+    rig.tick();
+    assert_eq!(rig.machine.leased_jobs(), 0);
+    let view = rig.view(Target::Id(leases[MANY - 2].id)).unwrap();
+    assert_eq!((view.state, view.due_at), (State::Ready, closed_at));
+    let progress = view.job.progress;
+    assert_eq!((progress.attempts, progress.releases, progress.expiries), (0, 0, 0));
+    assert_eq!(rig.stats("t").unwrap().ready, MANY as u64 - 1);
+}
+
+#[test]
+fn who_took_a_job_since_keeps_it() {
+    let mut rig = Rig::new();
+    let (session, leases) = holder_of_many(&mut rig, 60_000);
+    rig.begin(Command::CloseSession(session));
+    let last = leases.last().unwrap();
+    let release = Release { token: last.token, delay_ms: None, priority: Some(0) };
+    rig.begin(Command::Release(vec![release]));
+    let ticket = rig.begin(Command::Reserve(reserve(&["t"], 1, 0)));
+    let taken = jobs(rig.answer(ticket).unwrap()).pop().unwrap();
+    assert_eq!(taken.id, last.id);
+    rig.pass(10);
+    assert_eq!(rig.machine.leased_jobs(), 1);
+    assert_eq!(rig.ack(taken.token), Ok(Ended::Done));
+}
+
+/// More ran out at once than one step looks at: the end of their session finds them still leased.
+#[test]
+fn many_leases_that_ran_out_stay_spent() {
+    let mut rig = Rig::new();
+    let (session, leases) = holder_of_many(&mut rig, 10);
+    rig.now.steady_ms += 10;
+    rig.now.wall_ms += 10;
+    rig.begin(Command::CloseSession(session));
+    rig.pass(0);
+    assert_eq!(rig.stats("t").unwrap().counts.releases, 0);
+    for lease in leases.iter().step_by(100) {
+        let view = rig.view(Target::Id(lease.id)).unwrap();
+        assert_eq!((view.state, view.due_at), (State::Ready, lease.expires_at));
+        let progress = view.job.progress;
+        assert_eq!((progress.attempts, progress.expiries), (1, 1));
+    }
 }
