@@ -17,6 +17,7 @@ const SERVE: &str = "cargo run --release -- serve";
 /// Runs this test among others.
 const TEST: &str = "cargo xtask test";
 const ADDR: &str = "127.0.0.1:7788";
+const RESP_PORT: &str = "-p 7789";
 
 struct Block {
     line: usize,
@@ -79,6 +80,7 @@ fn matches(expected: &str, text: &str) -> bool {
 struct Server {
     child: Child,
     addr: String,
+    resp_port: String,
 }
 
 impl Drop for Server {
@@ -99,14 +101,17 @@ fn serve(here: &Path) -> (Server, String) {
     let (http, resp) = (lines.next().unwrap(), lines.next().unwrap());
     let addr = http.rsplit_once("http://").expect(&http).1.to_owned();
     let shown = format!("{}\n{resp}\n", http.replace(&addr, ADDR));
-    (Server { child, addr }, shown)
+    let resp_port = resp.rsplit_once(':').expect(&resp).1.to_owned();
+    (Server { child, addr, resp_port }, shown)
 }
 
-fn run(here: &Path, addr: &str, shell: &str) -> String {
+fn run(here: &Path, server: &Server, shell: &str) -> String {
+    let Server { addr, resp_port, .. } = server;
+    let shell = shell.replace(ADDR, addr).replace(RESP_PORT, &format!("-p {resp_port}"));
     let program = PathBuf::from(env!("CARGO_BIN_EXE_dormouse"));
     let path = std::env::var("PATH").unwrap_or_default();
     let output = Command::new("bash")
-        .args(["-euo", "pipefail", "-c", &shell.replace(ADDR, addr)])
+        .args(["-euo", "pipefail", "-c", &shell])
         .current_dir(here)
         .env("PATH", format!("{}:{path}", program.parent().unwrap().display()))
         .env("DORMOUSE_URL", format!("http://{addr}"))
@@ -132,8 +137,8 @@ fn the_readme_does_what_it_says() {
                 shown
             }
             shell => {
-                let addr = &server.as_ref().expect("the server is started first").addr;
-                run(here.path(), addr, shell)
+                let server = server.as_ref().expect("the server is started first");
+                run(here.path(), server, shell)
             }
         };
         ran += 1;
