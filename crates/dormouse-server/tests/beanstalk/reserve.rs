@@ -28,6 +28,18 @@ async fn the_lowest_priority_of_all_tubes_goes_first() {
 }
 
 #[tokio::test]
+async fn a_reserve_knows_of_the_puts_before_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let rig = Rig::on_disk(dir.path()).await;
+    let mut client = rig.client().await;
+    client.ask("put 9 0 9 1\na\nput 8 0 9 1\nb", "INSERTED 1\nINSERTED 2").await;
+    // They are said at once, so nobody waits for the syncs but the server.
+    let said = "put 5 0 9 1\nc\nreserve-with-timeout 0\nput 4 0 9 1\nd\nreserve";
+    client.ask(said, "INSERTED 3\nRESERVED 3 1\nc\nINSERTED 4\nRESERVED 4 1\nd").await;
+    client.ask("reserve-with-timeout 0", "RESERVED 2 1\nb").await;
+}
+
+#[tokio::test]
 async fn a_wait_ends_with_its_time() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;

@@ -1,6 +1,7 @@
 //! A server in this process.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,16 +38,23 @@ impl Rig {
         Rig::serve(engine::Options::default(), VirtualClock::new(), job_bytes_max).await
     }
 
+    /// On disk, in real time.
+    pub(crate) async fn on_disk(dir: &Path) -> Rig {
+        let engine = Engine::open(dir, engine::Options::default()).unwrap();
+        Rig::serve_engine(engine, VirtualClock::new(), 65_535).await
+    }
+
     async fn serve(options: engine::Options, clock: VirtualClock, job_bytes_max: usize) -> Rig {
+        Rig::serve_engine(Engine::memory(options), clock, job_bytes_max).await
+    }
+
+    async fn serve_engine(engine: Engine, clock: VirtualClock, job_bytes_max: usize) -> Rig {
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
         let drain = Drain::default();
         let addr = BeanstalkAddr::Tcp(any);
         let beanstalk = BeanstalkOptions { addr, job_bytes_max, drain: drain.clone() };
-        let options = (
-            Engine::memory(options),
-            Options { http: Some(any), beanstalk: Some(beanstalk), ..Options::default() },
-        );
-        let server = Server::start(Arc::new(options.0), options.1).await.unwrap();
+        let options = Options { http: Some(any), beanstalk: Some(beanstalk), ..Options::default() };
+        let server = Server::start(Arc::new(engine), options).await.unwrap();
         let (addr, http) = (server.beanstalk_addr().unwrap(), server.http_addr().unwrap());
         Rig { server, addr, http, clock, drain }
     }

@@ -214,10 +214,12 @@ fn ms(seconds: u32, ms_max: u64) -> i64 {
     i64::try_from(ms).unwrap_or(i64::MAX)
 }
 
-/// Whole seconds that are left: those of the original have always begun. Ours end on a ms, and up
-/// to two of them are added because nothing may end early.
+/// Times end on a ms, and up to two of them are added because nothing may end early.
+const ADDED_MS: u64 = 2;
+
+/// Whole seconds that are left: those of the original have always begun.
 fn whole_s(left_ms: u64) -> u64 {
-    left_ms.saturating_sub(2) / 1_000
+    left_ms.saturating_sub(ADDED_MS) / 1_000
 }
 
 /// As what a command counts; `kick-job`, `reserve-job` and `quit` are not counted.

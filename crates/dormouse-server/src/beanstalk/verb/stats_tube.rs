@@ -9,7 +9,7 @@ use dormouse_core::error::Code;
 use dormouse_core::op::{Stats, TopicStats};
 use dormouse_core::topic::TopicName;
 
-use super::{Then, whole_s};
+use super::{ADDED_MS, Then, whole_s};
 use crate::beanstalk::tubes::Tube;
 use crate::beanstalk::{Beanstalk, words};
 use crate::desk::unexpected;
@@ -71,8 +71,25 @@ fn pause(stats: &TopicStats, asked_s: u64) -> (u64, u64) {
         None => (0, 0),
         Some(None) => (u32::MAX.into(), u32::MAX.into()),
         Some(Some(left_ms)) => {
-            let least_s = left_ms.div_ceil(1_000);
+            // Begun seconds, as whole ones are counted.
+            let least_s = left_ms.saturating_sub(ADDED_MS).div_ceil(1_000);
             (asked_s.max(least_s), whole_s(left_ms))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_is_not_longer_than_it_was_asked_for() {
+        let paused = |paused| TopicStats { paused, ..TopicStats::default() };
+        for left_ms in [9_002, 9_001, 8_003] {
+            assert_eq!(pause(&paused(Some(Some(left_ms))), 9).0, 9, "{left_ms}");
+        }
+        // Somebody else has paused it for longer since.
+        assert_eq!(pause(&paused(Some(Some(20_000))), 9), (20, 19));
+        assert_eq!(pause(&paused(None), 9), (0, 0));
     }
 }
