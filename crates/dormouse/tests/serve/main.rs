@@ -4,6 +4,7 @@
 
 mod backup;
 mod beanstalk;
+mod beanstalkd;
 mod config;
 mod process;
 mod ready;

@@ -60,14 +60,15 @@ impl Process {
         self.stdout.recv_timeout(PATIENCE).ok()
     }
 
-    /// Waits until stderr has a line with this text.
-    pub(crate) fn wait_for(&self, text: &str) {
+    /// Waits until stderr has a line with this text, and gives the line.
+    pub(crate) fn wait_for(&self, text: &str) -> String {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             let line = self.stderr.recv_timeout(left);
-            if line.unwrap_or_else(|_| panic!("stderr never said {text:?}")).contains(text) {
-                return;
+            let line = line.unwrap_or_else(|_| panic!("stderr never said {text:?}"));
+            if line.contains(text) {
+                return line;
             }
         }
     }
