@@ -23,7 +23,8 @@ cargo xtask <command>
                                     tidy, fmt, clippy, tests, doc tests, docs
   tidy                              only the checks of text and layout
   schemathesis [--examples N]       random requests by the OpenAPI document (default 20 each)
-  foreign                           clients and suites of others, over RESP and beanstalkd
+  foreign                           clients and suites of others, over RESP and beanstalkd, and
+                                    the original beanstalkd: the same commands, the same answers
   soak [--minutes N]                the long campaigns, N minutes each (default 10)
   install [--dry-run]               the Debian packages the tests need
   help                              this text

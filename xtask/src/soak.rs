@@ -9,6 +9,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::foreign;
 use crate::step::Invocation;
 
 /// How long each campaign goes on unless told otherwise.
@@ -30,7 +31,7 @@ pub(crate) fn run(root: &Path, minutes: u64) -> Result<(), String> {
     for name in &campaigns {
         println!("    {name}");
     }
-    let invocation = campaign_command(minutes);
+    let invocation = complete(root, campaign_command(minutes));
     println!("soak: {invocation}");
     watch(root, &invocation)
 }
@@ -40,6 +41,15 @@ fn campaign_command(minutes: u64) -> Invocation {
                  --no-fail-fast -- --ignored --nocapture soak";
     Invocation::new(words.split_whitespace())
         .with_env("DORMOUSE_SOAK_SECONDS", (minutes * 60).to_string())
+}
+
+/// The campaign that needs the original beanstalkd gets it, or is left out: not every system has
+/// it.
+fn complete(root: &Path, command: Invocation) -> Invocation {
+    foreign::with_original(root, command.clone()).unwrap_or_else(|reason| {
+        println!("soak: without {}: {reason}", foreign::FUZZ);
+        command.with_words(["--skip", foreign::FUZZ])
+    })
 }
 
 /// Builds, and gives the names of the campaigns.

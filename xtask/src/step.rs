@@ -24,6 +24,11 @@ impl Invocation {
         self
     }
 
+    pub(crate) fn with_words<'a>(mut self, words: impl IntoIterator<Item = &'a str>) -> Self {
+        self.words.extend(words.into_iter().map(str::to_owned));
+        self
+    }
+
     pub(crate) fn program(&self) -> &str {
         self.words.first().map_or("", String::as_str)
     }

@@ -1,4 +1,5 @@
-//! Gets suites and clients from PyPI, npm and the crate registry, once for each version.
+//! Gets suites and clients from PyPI, npm and the crate registry, and the original beanstalkd from
+//! Debian, once for each version.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,6 +24,9 @@ const NODE: &[&str] = &[
     "ioredis@6",
 ];
 
+/// The original, in its package.
+const PROGRAM: &str = "usr/bin/beanstalkd";
+
 /// What builds a foreign crate, here and where it is tested: else it would be built again.
 pub(super) const CAP_LINTS: &str = "--cap-lints allow";
 
@@ -43,6 +47,26 @@ pub(super) fn all(root: &Path, place: &Path) -> Result<(), String> {
         run(&build, &place.join(name))?;
     }
     Ok(())
+}
+
+/// The original, as Debian builds it; gives its program. The package is unpacked, not installed: no
+/// root is needed, and no service is started.
+pub(super) fn beanstalkd(place: &Path) -> Result<PathBuf, String> {
+    fs::create_dir_all(place).map_err(|error| format!("{}: {error}", place.display()))?;
+    once(place, "beanstalkd", |to| {
+        const SCRIPT: &str = "apt-get -q download beanstalkd && dpkg -x beanstalkd_*.deb .";
+        let unpack = Invocation::new(["sh", "-c", SCRIPT]);
+        unpack.run(to).map_err(|reason| {
+            format!(
+                "`{SCRIPT}` failed ({reason}): the original beanstalkd comes from Debian, by \
+                 apt-get and dpkg; on another system put it at {}/beanstalkd/{PROGRAM}",
+                place.display()
+            )
+        })
+    })?;
+    let program = place.join("beanstalkd").join(PROGRAM);
+    let missing = || format!("there is no {}; remove the directory to fetch it", program.display());
+    if program.is_file() { Ok(program) } else { Err(missing()) }
 }
 
 /// Makes a directory under a name of its own and renames it: what is there is complete.

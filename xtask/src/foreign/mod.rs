@@ -3,21 +3,29 @@
 //! The suites want a server on its usual port, so they run in a network namespace: nobody else's
 //! server is there, and nothing leaves the machine. What comes from registries is fetched before,
 //! into `target/foreign`.
+//!
+//! The original beanstalkd is one of them: it hears the same random commands as ours, and both must
+//! say the same.
 
 mod fetch;
+mod original;
+mod redis;
 mod server;
 mod suite;
 
 use std::path::{Path, PathBuf};
 
 use crate::step::Invocation;
+pub(crate) use original::{FUZZ, with_original};
+use redis::Redis;
 use server::Server;
 use suite::SUITES;
 
-/// Fetches, builds, and runs every suite; each has a fresh server.
+/// Fetches, builds, and runs every suite; each has a fresh server. Then the original.
 pub(crate) fn run(root: &Path) -> Result<(), String> {
     let place = target_dir(root).join("foreign");
     fetch::all(root, &place)?;
+    fetch::beanstalkd(&place)?;
     let build = Invocation::new(["cargo", "build", "--locked", "--package", "dormouse"]);
     build.run(root).map_err(|reason| format!("`{build}` failed ({reason})"))?;
     let this = std::env::current_exe().map_err(|error| error.to_string())?;
@@ -27,7 +35,8 @@ pub(crate) fn run(root: &Path) -> Result<(), String> {
     let inside = Invocation::new(["unshare", kind, &this, "foreign", "--inside"]);
     inside.run(root).map_err(|reason| {
         format!("{reason}; if it is the namespace that is refused, run the tests as root")
-    })
+    })?;
+    original::compare(root)
 }
 
 /// The part that runs in the namespace.
@@ -35,19 +44,35 @@ pub(crate) fn inside(root: &Path) -> Result<(), String> {
     let up = Invocation::new(["ip", "link", "set", "lo", "up"]);
     up.run(root).map_err(|reason| format!("`{up}` failed ({reason})"))?;
     let target = target_dir(root);
-    let place = target.join("foreign");
+    let (program, data) = (target.join("debug/dormouse"), target.join("foreign/data"));
+    let mut failed = run_all(root, "disk", || Server::on_disk(&program, &data))?;
+    let redis = Redis::start(&target.join("foreign/redis"))?;
+    failed.extend(run_all(root, "redis", || {
+        redis.clear()?;
+        Server::on_redis(&program, &redis.url())
+    })?);
+    if failed.is_empty() { Ok(()) } else { Err(format!("failed: {}", failed.join(", "))) }
+}
+
+/// Runs every suite against a fresh server each; gives those that have failed.
+fn run_all(
+    root: &Path,
+    backend: &str,
+    start: impl Fn() -> Result<Server, String>,
+) -> Result<Vec<String>, String> {
+    let place = target_dir(root).join("foreign");
     let mut failed = Vec::new();
     for suite in SUITES {
-        println!("foreign: {} ({})", suite.name, suite.about);
-        let server = Server::start(&target.join("debug/dormouse"), &place.join("data"))?;
+        println!("foreign: {} ({}) on {backend}", suite.name, suite.about);
+        let server = start()?;
         let invocation = suite.invocation(&place);
         if let Err(reason) = invocation.run(&suite.directory(root, &place)) {
-            println!("foreign: {} failed ({reason}): {invocation}", suite.name);
-            failed.push(suite.name);
+            println!("foreign: {} failed on {backend} ({reason}): {invocation}", suite.name);
+            failed.push(format!("{} on {backend}", suite.name));
         }
         server.stop()?;
     }
-    if failed.is_empty() { Ok(()) } else { Err(format!("failed: {}", failed.join(", "))) }
+    Ok(failed)
 }
 
 /// Where cargo builds.

@@ -13,15 +13,23 @@ pub(super) struct Server {
 
 impl Server {
     /// Starts it with an empty store, and waits until it listens.
-    pub(super) fn start(program: &Path, data: &Path) -> Result<Server, String> {
+    pub(super) fn on_disk(program: &Path, data: &Path) -> Result<Server, String> {
         let _ = std::fs::remove_dir_all(data);
-        let mut child = Command::new(program)
-            .args(["serve", "--beanstalk", "127.0.0.1:11300", "--log", "warn", "--data"])
-            .arg(data)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(|error| format!("the server does not start: {error}"))?;
+        let mut command = serve(program);
+        command.arg("--data").arg(data);
+        Server::start(command)
+    }
+
+    /// Starts it over Redis, and waits until it listens.
+    pub(super) fn on_redis(program: &Path, url: &str) -> Result<Server, String> {
+        let mut command = serve(program);
+        command.args(["--backend", "redis", "--redis-url", url]);
+        Server::start(command)
+    }
+
+    fn start(mut command: Command) -> Result<Server, String> {
+        let started = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
+        let mut child = started.map_err(|error| format!("the server does not start: {error}"))?;
         let stdout = child.stdout.take();
         let server = Server { child };
         let lines = stdout.map(|stdout| BufReader::new(stdout).lines().take(PROTOCOLS).flatten());
@@ -40,6 +48,12 @@ impl Server {
             Err(error) => Err(error.to_string()),
         }
     }
+}
+
+fn serve(program: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.args(["serve", "--beanstalk", "127.0.0.1:11300", "--log", "error"]);
+    command
 }
 
 impl Drop for Server {
