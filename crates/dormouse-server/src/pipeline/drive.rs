@@ -195,7 +195,16 @@ where
     async fn look(&mut self, step: &mut Step<P::Then>) -> Result<(), Error> {
         let Some((verb, ids)) = step.check.take() else { return Ok(()) };
         let grant = self.protocol.grant().clone();
-        let absent = grant.check_jobs(&self.shared.desk, verb, ids.into_iter()).await?;
+        let absent = grant.check_jobs(&self.shared.desk, verb, ids.iter().copied()).await?;
+        match (ids.as_slice(), &step.command) {
+            // These tell by themselves that the job is gone.
+            (_, Command::Ack(_) | Command::Nack(_) | Command::Release(_) | Command::Get(_)) => {}
+            ([id], _) if absent.contains(id) => {
+                let text = format!("job {id} is not there; it was acked, cancelled or never put");
+                return Err(Error::not_found(text));
+            }
+            _ => {}
+        }
         veil(&mut step.command, &absent);
         Ok(())
     }

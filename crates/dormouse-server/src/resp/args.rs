@@ -100,7 +100,8 @@ impl<'a> Args<'a> {
         let value = self.must(field)?;
         let number = digits(value).and_then(|number| T::try_from(number).ok());
         number.ok_or_else(|| {
-            Error::invalid(format!("{field} is {}; give a number within limits", shown(value)))
+            let shown = shown(value);
+            Error::invalid(format!("{field} is {shown}; give a number from 0 to 4294967295"))
         })
     }
 

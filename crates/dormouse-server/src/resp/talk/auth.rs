@@ -34,6 +34,8 @@ pub(in crate::resp) fn run(
 
 /// Whether this token is known under this name; if so, it is the connection's from now on.
 pub(super) fn show(conn: &mut Conn, user: &[u8], token: &[u8]) -> bool {
+    // Of a URL without a user some clients send an empty name.
+    let user = if user.is_empty() { ANYBODY.as_bytes() } else { user };
     // Tokens are text: what is none is nobody's.
     match (std::str::from_utf8(user), std::str::from_utf8(token)) {
         (Ok(user), Ok(token)) => conn.show(Some((&hash_token(token), user))),

@@ -99,6 +99,12 @@ impl Args {
         let started = Server::start(store.backend(), options).await;
         let server = started.map_err(|error| Failure::new(error.to_string()))?;
         tracing::info!("listening on {}", self.place(&server));
+        if server.beanstalk_addr().is_some_and(|addr| !addr.ip().to_canonical().is_loopback()) {
+            tracing::warn!("everybody who reaches {} may do everything", self.place(&server));
+        }
+        if self.dir.is_none() {
+            tracing::info!("without -b all jobs are gone when this process ends");
+        }
         let mut stopped = store.watch();
         let failed = tokio::select! {
             () = signals.end(&drain) => None,
