@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Stdio;
 
-use crate::step::Invocation;
+use crate::step::{Invocation, is_root};
 
 /// A program the tests start, and the Debian package that brings it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,12 +97,10 @@ fn by_hand(packages: &[&str]) -> String {
 }
 
 fn privilege() -> Privilege {
-    let here = Path::new(".");
-    let user = Invocation::new(["id", "-u"]).command(here).output();
-    if user.is_ok_and(|output| output.stdout.trim_ascii() == b"0") {
+    if is_root() {
         return Privilege::Root;
     }
-    let mut sudo = Invocation::new(["sudo", "-n", "true"]).command(here);
+    let mut sudo = Invocation::new(["sudo", "-n", "true"]).command(Path::new("."));
     sudo.stdout(Stdio::null()).stderr(Stdio::null());
     match sudo.status() {
         Ok(status) if status.success() => Privilege::Sudo,

@@ -1,10 +1,10 @@
 //! Runs schemathesis against a real server: no answer may be undocumented, none a failure of ours.
 
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use crate::step::Invocation;
+use crate::step::{Invocation, target_dir};
 
 const VERSION: &str = "schemathesis==4.32.5";
 /// Requests per operation, unless told otherwise.
@@ -62,11 +62,6 @@ pub(crate) fn run(root: &Path, examples: u64) -> Result<(), String> {
         "off",
     ];
     Invocation::new(words).run(root)
-}
-
-/// Where cargo builds.
-fn target_dir(root: &Path) -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from)
 }
 
 struct Server {

@@ -1,7 +1,7 @@
 //! A named step, how long it took, and the command that repeats it.
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -69,6 +69,18 @@ fn quoted(word: &str) -> String {
     } else {
         format!("'{}'", word.replace('\'', r"'\''"))
     }
+}
+
+/// Where cargo builds; absolute if the repository's path is, for who runs elsewhere.
+pub(crate) fn target_dir(root: &Path) -> PathBuf {
+    let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
+    root.join(target)
+}
+
+/// Whether this process may do everything.
+pub(crate) fn is_root() -> bool {
+    let user = Invocation::new(["id", "-u"]).command(Path::new(".")).output();
+    user.is_ok_and(|output| output.stdout.trim_ascii() == b"0")
 }
 
 /// One step of a list that stops at the first failure.

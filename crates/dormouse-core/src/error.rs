@@ -34,6 +34,21 @@ pub enum Code {
 }
 
 impl Code {
+    /// Every code, in the order of the enum.
+    pub const ALL: [Code; 11] = [
+        Code::Invalid,
+        Code::Unauthorized,
+        Code::Forbidden,
+        Code::NotFound,
+        Code::Conflict,
+        Code::LeaseLost,
+        Code::TooLarge,
+        Code::Busy,
+        Code::Full,
+        Code::Unconfirmed,
+        Code::Unavailable,
+    ];
+
     /// The code's word on every surface.
     pub fn as_str(self) -> &'static str {
         match self {

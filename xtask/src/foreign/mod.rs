@@ -13,9 +13,9 @@ mod redis;
 mod server;
 mod suite;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crate::step::Invocation;
+use crate::step::{Invocation, is_root, target_dir};
 pub(crate) use original::{FUZZ, with_original};
 use redis::Redis;
 use server::Server;
@@ -31,7 +31,7 @@ pub(crate) fn run(root: &Path) -> Result<(), String> {
     let this = std::env::current_exe().map_err(|error| error.to_string())?;
     let this = this.display().to_string();
     // Root needs no namespace of users; who is not root becomes root of its own.
-    let kind = if is_root(root) { "-n" } else { "-rn" };
+    let kind = if is_root() { "-n" } else { "-rn" };
     let inside = Invocation::new(["unshare", kind, &this, "foreign", "--inside"]);
     inside.run(root).map_err(|reason| {
         format!("{reason}; if it is the namespace that is refused, run the tests as root")
@@ -73,16 +73,4 @@ fn run_all(
         server.stop()?;
     }
     Ok(failed)
-}
-
-/// Where cargo builds.
-fn target_dir(root: &Path) -> PathBuf {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
-    // Suites run in directories of their own.
-    root.join(target.unwrap_or_else(|| PathBuf::from("target")))
-}
-
-fn is_root(root: &Path) -> bool {
-    let user = Invocation::new(["id", "-u"]).command(root).output();
-    user.is_ok_and(|output| output.stdout.trim_ascii() == b"0")
 }

@@ -73,20 +73,7 @@ pub(super) fn items(count: usize, response: &Response) -> Result<Vec<Item>, Erro
 }
 
 fn code(word: &str) -> Option<Code> {
-    const ALL: [Code; 11] = [
-        Code::Invalid,
-        Code::Unauthorized,
-        Code::Forbidden,
-        Code::NotFound,
-        Code::Conflict,
-        Code::LeaseLost,
-        Code::TooLarge,
-        Code::Busy,
-        Code::Full,
-        Code::Unconfirmed,
-        Code::Unavailable,
-    ];
-    ALL.into_iter().find(|code| code.as_str() == word)
+    Code::ALL.into_iter().find(|code| code.as_str() == word)
 }
 
 /// A state by its word.

@@ -8,22 +8,23 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use bytes::BytesMut;
 use dormouse_core::backend::Answer;
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::error::Error;
-use dormouse_core::op::Unlock;
+use dormouse_core::op::{Target, Unlock};
+use dormouse_core::refusal::no_job;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::watch;
 
 use super::answers::Answers;
+use super::group::{Group, Pending};
 use super::input::Input;
 use super::listen::Shared;
 use super::output::Output;
 use super::turn::{Item, Outcome, Step, Turn, outcomes_of_acks, outcomes_of_puts};
 use super::{Farewell, Flow, Protocol};
 use crate::access::veil;
-use crate::desk::{Asked, Custody, may_wait, unlock_of};
+use crate::desk::{Asked, Custody, may_wait};
 
 /// How long a client that is told goodbye has to hear it.
 const LINGER: Duration = Duration::from_secs(1);
@@ -36,23 +37,6 @@ pub(super) struct Connection<S, P: Protocol> {
     input: Input,
     output: Output,
     stopping: watch::Receiver<bool>,
-}
-
-/// Commands that go together.
-struct Group<T> {
-    commands: Vec<Command>,
-    pending: Vec<Pending<T>>,
-    /// How to give back the locks that are asked for, by the place of their command.
-    locks: Vec<(usize, Unlock)>,
-}
-
-/// What waits for its command's answer.
-enum Pending<T> {
-    /// Nothing: it is said already.
-    Said(BytesMut),
-    Puts(Vec<T>),
-    Acks(Vec<T>),
-    Asked(T),
 }
 
 /// A group under way.
@@ -200,8 +184,7 @@ where
             // These tell by themselves that the job is gone.
             (_, Command::Ack(_) | Command::Nack(_) | Command::Release(_) | Command::Get(_)) => {}
             ([id], _) if absent.contains(id) => {
-                let text = format!("job {id} is not there; it was acked, cancelled or never put");
-                return Err(Error::not_found(text));
+                return Err(no_job(&Target::Id(*id)));
             }
             _ => {}
         }
@@ -367,35 +350,4 @@ async fn ready<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
         Poll::Pending => Poll::Ready(None),
     })
     .await
-}
-
-impl<T> Group<T> {
-    fn new() -> Group<T> {
-        Group { commands: Vec::new(), pending: Vec::new(), locks: Vec::new() }
-    }
-
-    fn of(step: Step<T>) -> Group<T> {
-        let mut group = Group::new();
-        group.push(Item::Ask(step));
-        group
-    }
-
-    fn has_puts(&self) -> bool {
-        self.pending.iter().any(|pending| matches!(pending, Pending::Puts(_)))
-    }
-
-    fn push(&mut self, item: Item<T>) {
-        let (command, pending) = match item {
-            Item::Say(said) => return self.pending.push(Pending::Said(said)),
-            Item::Puts(puts, thens) => (Command::Put(puts), Pending::Puts(thens)),
-            Item::Acks(tokens, thens) => (Command::Ack(tokens), Pending::Acks(thens)),
-            Item::Ask(Step { command, then, .. }) => {
-                let lock = unlock_of(&command).map(|unlock| (self.commands.len(), unlock));
-                self.locks.extend(lock);
-                (command, Pending::Asked(then))
-            }
-        };
-        self.commands.push(command);
-        self.pending.push(pending);
-    }
 }

@@ -105,3 +105,21 @@ impl Input {
         self.counted = bytes;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_read_ahead_is_counted() {
+        let budget = Budget::new(10_000, "unfinished commands");
+        let mut inputs = [(); 2].map(|()| Input::new(budget.clone()));
+        inputs.iter_mut().for_each(|input| input.bytes.extend_from_slice(&[0; 6_000]));
+        assert!(inputs[0].may_read_ahead());
+        assert!(!inputs[1].may_read_ahead(), "all together hold too much");
+        assert_eq!(budget.used(), 12_000);
+        inputs[1].bytes.clear();
+        assert!(inputs[1].may_read_ahead());
+        assert_eq!(budget.used(), 6_000);
+    }
+}

@@ -10,6 +10,7 @@
 
 mod answers;
 mod drive;
+mod group;
 mod input;
 mod listen;
 mod output;

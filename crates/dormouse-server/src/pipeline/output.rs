@@ -71,3 +71,53 @@ async fn in_time<T>(done: impl Future<Output = io::Result<T>>) -> io::Result<T> 
     let in_time = tokio::time::timeout(stall, done).await;
     in_time.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
 }
+
+#[cfg(test)]
+mod tests {
+    use std::pin::Pin;
+    use std::task::{Context, Poll};
+
+    use super::*;
+
+    /// Takes everything and sends nothing, as what encrypts does for a client that does not read.
+    struct Stuck;
+
+    impl AsyncWrite for Stuck {
+        fn poll_write(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            Poll::Ready(Ok(bytes.len()))
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Pending
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_does_not_read_is_given_up_behind_tls_too() {
+        let mut output = Output::new(Budget::new(1 << 20, "answers"));
+        output.bytes.extend_from_slice(b"+PONG\r\n");
+        let error = output.flush(&mut Stuck).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[tokio::test]
+    async fn much_is_not_sent_while_much_is_unread() {
+        let budget = Budget::new(1 << 20, "answers");
+        let mut unread = budget.hold();
+        unread.take(1 << 20);
+        let mut output = Output::new(budget.clone());
+        output.bytes.resize(3 * OUTPUT_BYTES, 0);
+        assert!(output.flush(&mut tokio::io::sink()).await.is_err());
+        drop(unread);
+        output.flush(&mut tokio::io::sink()).await.unwrap();
+        assert_eq!(budget.used(), 0);
+    }
+}

@@ -36,19 +36,6 @@ pub(super) fn write(out: &mut Out<'_>, error: &Error) {
 mod tests {
     use super::*;
 
-    const CODES: [Code; 11] = [
-        Code::Invalid,
-        Code::Unauthorized,
-        Code::Forbidden,
-        Code::NotFound,
-        Code::Conflict,
-        Code::LeaseLost,
-        Code::TooLarge,
-        Code::Busy,
-        Code::Full,
-        Code::Unconfirmed,
-        Code::Unavailable,
-    ];
     /// What clients act on by themselves.
     const TAKEN: [&str; 12] = [
         "BUSY",
@@ -67,11 +54,11 @@ mod tests {
 
     #[test]
     fn no_word_is_one_that_clients_act_on() {
-        for code in CODES {
+        for code in Code::ALL {
             let word = word_of(code);
             assert!(word.bytes().all(|byte| byte.is_ascii_uppercase()), "{word}");
             assert!(TAKEN.iter().all(|taken| !word.starts_with(taken)), "{word}");
-            assert_eq!(CODES.iter().filter(|&&other| word_of(other) == word).count(), 1);
+            assert_eq!(Code::ALL.iter().filter(|&&other| word_of(other) == word).count(), 1);
         }
     }
 }

@@ -123,3 +123,21 @@ async fn who_leaves_before_reading_takes_nothing_along() {
         tokio::task::yield_now().await;
     }
 }
+
+/// The store is asked for one page at a time; who does not take its page must not hold that up.
+#[tokio::test]
+async fn who_never_reads_holds_up_nobodys_pages() {
+    let rig = Rig::new().await;
+    let mut other = rig.client().await;
+    other.put("small x").await;
+    let body = vec![b'x'; 1_000_000];
+    for _ in 0..15 {
+        other.ask_all(&[b"PUT".as_slice(), b"large", &body]).await;
+    }
+    let mut deaf = rig.client().await;
+    deaf.send(b"LIST large ready LIMIT 100\r\n").await;
+    deaf.socket.readable().await.unwrap();
+    // Its page is given up after 20 s.
+    let soon = Duration::from_secs(10);
+    tokio::time::timeout(soon, other.ask("LIST small ready")).await.unwrap();
+}

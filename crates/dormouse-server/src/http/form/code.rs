@@ -53,19 +53,7 @@ mod tests {
 
     #[test]
     fn every_code_of_the_rules_is_described() {
-        for code in [
-            Code::Invalid,
-            Code::Unauthorized,
-            Code::Forbidden,
-            Code::NotFound,
-            Code::Conflict,
-            Code::LeaseLost,
-            Code::TooLarge,
-            Code::Busy,
-            Code::Full,
-            Code::Unconfirmed,
-            Code::Unavailable,
-        ] {
+        for code in Code::ALL {
             assert!(CODES.contains(&code.as_str()), "{code}");
         }
     }
