@@ -16,7 +16,7 @@ use tokio::task::spawn_local;
 use super::{Delivery, Desk};
 use crate::inbox::Admission;
 use crate::partition::BatchNo;
-use crate::run;
+use crate::run::{self, straight};
 use crate::verb::put::shard_of;
 
 /// What a batch names.
@@ -184,7 +184,7 @@ fn barriers(batch: &[Request]) -> Vec<bool> {
 }
 
 /// Whether its answer may be long in coming.
-fn may_wait(command: &Command) -> bool {
+pub(super) fn may_wait(command: &Command) -> bool {
     match command {
         Command::Reserve(reserve) => reserve.wait_ms > 0,
         Command::Lock(lock) => lock.wait_ms > 0,
@@ -192,25 +192,39 @@ fn may_wait(command: &Command) -> bool {
     }
 }
 
+/// Whether the commands of a batch can all start at once, in their order.
+fn is_simple(batch: &[Request]) -> bool {
+    let early = batch.get(..last_reserves(batch)).unwrap_or_default();
+    batch.len() == 1
+        || !barriers(batch).contains(&true)
+            && !early.iter().any(|request| is_reserve(&request.command))
+}
+
 impl Desk {
     /// Starts a batch, at once if it can.
     pub(super) fn take(self: &Rc<Desk>, delivery: Delivery) {
         let Delivery { batch, sink, admission } = delivery;
+        let admission = Rc::new(admission);
+        let is_simple = is_simple(&batch);
+        let place = |request: &Request| straight::place(self, &request.command);
+        if is_simple && let Some(places) = batch.iter().map(place).collect::<Option<Vec<_>>>() {
+            let no = (batch.len() > 1).then(|| self.shared.next_batch());
+            for (request, place) in batch.into_iter().zip(places) {
+                let caller = self.addressee(&request, &sink, &admission);
+                straight::go(self, no, &place, request.command, caller);
+            }
+            return;
+        }
         let mut named = Named::default();
         batch.iter().for_each(|request| named.command(&request.command));
         let no = self.shared.next_batch();
-        let admission = Rc::new(admission);
-        let early = &batch[..last_reserves(&batch)];
-        let simple = !barriers(&batch).contains(&true)
-            && !early.iter().any(|request| is_reserve(&request.command));
-        if (batch.len() == 1 || simple) && named.is_known(self) {
+        if is_simple && named.is_known(self) {
             for request in batch {
                 self.start(no, request, &sink, &admission);
             }
             return;
         }
-        let desk = Rc::clone(self);
-        let busy = self.busy();
+        let (desk, busy) = (Rc::clone(self), Rc::clone(&self.busy));
         spawn_local(async move {
             desk.work(no, named, batch, sink, admission).await;
             drop(busy);
@@ -227,7 +241,7 @@ impl Desk {
     ) {
         if let Err(error) = named.look_up(&self).await {
             for request in batch {
-                self.deliver(Arc::clone(&sink), request.ticket, Err(error.clone()));
+                self.addressee(&request, &sink, &admission).answer(Err(error.clone()));
             }
             return;
         }
@@ -259,14 +273,11 @@ impl Desk {
         sink: &Arc<dyn Sink>,
         admission: &Rc<Admission>,
     ) -> tokio::task::JoinHandle<()> {
-        let (desk, sink) = (Rc::clone(self), Arc::clone(sink));
-        let admission = (!may_wait(&request.command)).then(|| Rc::clone(admission));
-        let busy = self.busy();
+        let caller = self.addressee(&request, sink, admission);
+        let desk = Rc::clone(self);
         spawn_local(async move {
             let Request { ticket, command } = request;
-            let answer = run::run(&desk, no, ticket, command).await;
-            desk.deliver(sink, ticket, answer);
-            drop((admission, busy));
+            caller.answer(run::run(&desk, no, ticket, command).await);
         })
     }
 }

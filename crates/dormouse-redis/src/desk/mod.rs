@@ -14,7 +14,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use dormouse_core::backend::{Request, Sink, Ticket};
-use dormouse_core::error::Error;
 use dormouse_core::job::JobId;
 use dormouse_core::limits::REDIS_LOCK_PARTITIONS;
 use dormouse_core::topic::TopicName;
@@ -30,7 +29,7 @@ use crate::partition::{BatchNo, PATIENCE, Partition};
 use crate::script::Scripts;
 use crate::tell::Teller;
 use crate::verb::put::shard_of;
-use outbox::Outbox;
+pub(crate) use outbox::{Addressee, Outbox};
 use sessions::Sessions;
 
 /// A batch on its way to the desk.
@@ -53,7 +52,10 @@ pub(crate) struct Shared {
     pub(crate) first_number: u64,
     /// How many replicas must have a change before it is answered.
     pub(crate) replicas: u32,
+    /// Answers on their way out.
+    pub(crate) outbox: Rc<Outbox>,
     batches: Cell<BatchNo>,
+    partitions: Cell<u64>,
     random: Cell<u64>,
 }
 
@@ -76,7 +78,9 @@ impl Shared {
             server: Bytes::from(format!("{seed:016x}")),
             first_number: wall_us,
             replicas,
+            outbox: Outbox::start(),
             batches: Cell::new(0),
+            partitions: Cell::new(0),
             random: Cell::new(seed | 1),
         }
     }
@@ -84,6 +88,11 @@ impl Shared {
     pub(crate) fn next_batch(&self) -> BatchNo {
         self.batches.set(self.batches.get() + 1);
         self.batches.get()
+    }
+
+    pub(crate) fn next_partition(&self) -> u64 {
+        self.partitions.set(self.partitions.get() + 1);
+        self.partitions.get()
     }
 
     /// A version nobody has used: a failover may take the last ones back, so they are not counted.
@@ -135,7 +144,7 @@ pub(crate) struct Desk {
     /// How many a new topic gets.
     pub(crate) partitions: u16,
     topics: RefCell<HashMap<TopicName, Rc<Topic>>>,
-    shards: RefCell<HashMap<u32, (TopicName, usize)>>,
+    shards: RefCell<HashMap<u32, Rc<Partition>>>,
     locks: RefCell<HashMap<u16, Rc<Partition>>>,
     pub(crate) sessions: RefCell<Sessions>,
     /// Reserves and locks that wait, to be withdrawn.
@@ -144,7 +153,6 @@ pub(crate) struct Desk {
     pub(crate) lock_lines: RefCell<HashMap<Bytes, BTreeSet<u64>>>,
     channels: RefCell<HashMap<Bytes, Rc<Partition>>>,
     demands: Cell<u64>,
-    outbox: Rc<Outbox>,
     /// Held by every request that is under way.
     busy: Rc<()>,
 }
@@ -162,7 +170,6 @@ impl Desk {
             lock_lines: RefCell::default(),
             channels: RefCell::default(),
             demands: Cell::new(0),
-            outbox: Outbox::start(),
             busy: Rc::new(()),
         })
     }
@@ -199,12 +206,7 @@ impl Desk {
                 self.heed(hint);
             }
         }
-        self.outbox.flush();
-    }
-
-    /// To be held while a request is under way.
-    fn busy(&self) -> Rc<()> {
-        Rc::clone(&self.busy)
+        self.shared.outbox.flush();
     }
 
     fn heed(&self, hint: Hint) {
@@ -248,7 +250,7 @@ impl Desk {
             let partition = Partition::start(&self.shared, Some(name.clone()), tag, shard, place);
             let channel = partition.channel.clone();
             self.channels.borrow_mut().insert(channel, Rc::clone(&partition));
-            self.shards.borrow_mut().insert(shard, (name.clone(), usize::from(index)));
+            self.shards.borrow_mut().insert(shard, Rc::clone(&partition));
             all.push(partition);
         }
         let topic = Topic { partitions: all, next: Cell::new(0) };
@@ -259,9 +261,7 @@ impl Desk {
 
     /// Where a job of this id is, if its shard is known here.
     pub(crate) fn partition_of(&self, id: JobId) -> Option<Rc<Partition>> {
-        let shards = self.shards.borrow();
-        let (name, index) = shards.get(&shard_of(id))?;
-        self.known(name)?.partitions.get(*index).cloned()
+        self.shards.borrow().get(&shard_of(id)).cloned()
     }
 
     /// The partition of locks that this name belongs to.
@@ -284,13 +284,14 @@ impl Desk {
         partition
     }
 
-    /// An answer on its way out.
-    pub(crate) fn deliver(
+    /// Who gets the answer to a request.
+    fn addressee(
         &self,
-        sink: Arc<dyn Sink>,
-        ticket: Ticket,
-        answer: Result<dormouse_core::command::Reply, Error>,
-    ) {
-        self.outbox.push(sink, ticket, answer);
+        request: &Request,
+        sink: &Arc<dyn Sink>,
+        admission: &Rc<Admission>,
+    ) -> Addressee {
+        let admission = (!batch::may_wait(&request.command)).then_some(admission);
+        Addressee::new(&self.shared.outbox, sink, request.ticket, admission, &self.busy)
     }
 }

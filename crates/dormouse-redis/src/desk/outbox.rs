@@ -5,13 +5,16 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use dormouse_core::backend::{Answer, Sink, Ticket};
+use dormouse_core::error::Error;
 use tokio::sync::Notify;
+
+use crate::inbox::Admission;
 
 type Addressed = (Arc<dyn Sink>, Ticket, Answer);
 
 /// Answers that have not been delivered.
 #[derive(Default)]
-pub(super) struct Outbox {
+pub(crate) struct Outbox {
     answers: RefCell<Vec<Addressed>>,
     news: Notify,
 }
@@ -32,12 +35,13 @@ impl Outbox {
         outbox
     }
 
-    pub(super) fn push(&self, sink: Arc<dyn Sink>, ticket: Ticket, answer: Answer) {
+    fn push(&self, sink: Arc<dyn Sink>, ticket: Ticket, answer: Answer) {
         self.answers.borrow_mut().push((sink, ticket, answer));
         self.news.notify_one();
     }
 
-    pub(super) fn flush(&self) {
+    /// Delivers what is there.
+    pub(crate) fn flush(&self) {
         let mut answers = self.answers.take();
         // Those of one sink side by side, in their order; there may be as many sinks as answers.
         answers.sort_by_key(|(sink, ..)| Arc::as_ptr(sink).cast::<()>());
@@ -50,5 +54,52 @@ impl Outbox {
                 group.clear();
             }
         }
+    }
+}
+
+/// Who gets the answer to a request, exactly one.
+pub(crate) struct Addressee {
+    outbox: Rc<Outbox>,
+    ticket: Ticket,
+    /// Nobody once it is answered.
+    sink: Option<Arc<dyn Sink>>,
+    /// What the request counts for until then; those that wait count for nothing.
+    _admission: Option<Rc<Admission>>,
+    /// Something is under way.
+    _busy: Rc<()>,
+}
+
+impl Addressee {
+    pub(super) fn new(
+        outbox: &Rc<Outbox>,
+        sink: &Arc<dyn Sink>,
+        ticket: Ticket,
+        admission: Option<&Rc<Admission>>,
+        busy: &Rc<()>,
+    ) -> Addressee {
+        Addressee {
+            outbox: Rc::clone(outbox),
+            ticket,
+            sink: Some(Arc::clone(sink)),
+            _admission: admission.cloned(),
+            _busy: Rc::clone(busy),
+        }
+    }
+
+    pub(crate) fn answer(mut self, answer: Answer) {
+        self.send(answer);
+    }
+
+    fn send(&mut self, answer: Answer) {
+        if let Some(sink) = self.sink.take() {
+            self.outbox.push(sink, self.ticket, answer);
+        }
+    }
+}
+
+impl Drop for Addressee {
+    /// Whatever ends a request without an answer, its caller must not wait for ever.
+    fn drop(&mut self) {
+        self.send(Err(Error::unavailable("the backend has been closed")));
     }
 }

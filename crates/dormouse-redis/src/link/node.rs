@@ -64,12 +64,16 @@ impl Node {
     }
 
     async fn send_plain(&self, commands: &Commands) -> Result<Landed, Verdict> {
-        let mut pipeline = Pipeline::new();
-        commands.add_to(&mut pipeline);
         let line = open(&self.calls).await?;
         commands.departure.leave();
-        let (mut replies, sent_at) = exchange(&self.calls, line, &pipeline).await?;
-        let value = replies.pop().ok_or(Verdict::Again)?;
+        let (value, sent_at) = if commands.is_asking {
+            let mut pipeline = Pipeline::new();
+            commands.add_to(&mut pipeline);
+            let (mut replies, sent_at) = exchange(&self.calls, line, &pipeline).await?;
+            (replies.pop().ok_or(Verdict::Again)?, sent_at)
+        } else {
+            exchange_one(&self.calls, line, &commands.script).await?
+        };
         let value = checked(value).map_err(|error| Verdict::of_reply(&error))?;
         Ok(Landed { value, sent_at, landed_at: clock::instant(), replicas: u64::MAX })
     }
@@ -147,6 +151,22 @@ pub(super) async fn exchange(
             wire.discard(&line);
             Err(Verdict::Again)
         }
+        Err(error) => {
+            wire.discard(&line);
+            Err(Verdict::of_failure(&error))
+        }
+    }
+}
+
+/// As `exchange`, of one command: a pipeline would copy it twice more.
+async fn exchange_one(
+    wire: &Arc<Wire>,
+    mut line: Line,
+    command: &Cmd,
+) -> Result<(Value, Instant), Verdict> {
+    let sent_at = clock::instant();
+    match line.connection.send_packed_command(command).await {
+        Ok(value) => Ok((value, sent_at)),
         Err(error) => {
             wire.discard(&line);
             Err(Verdict::of_failure(&error))

@@ -5,16 +5,14 @@ use dormouse_core::error::Error;
 use dormouse_core::job::Token;
 use dormouse_core::op::{Ended, Extended, Put, PutReply};
 use dormouse_core::topic::Settings;
-use tokio::sync::oneshot;
 
+use super::to::To;
 use crate::verb::extend::Longer;
 use crate::verb::nack::Ending;
 use crate::verb::put;
 use crate::verb::reserve::{Look, Seen};
 use crate::wire::{Op, Records};
 
-/// Where the answer to an ask goes.
-pub(crate) type To<T> = oneshot::Sender<Result<T, Error>>;
 /// Per item of an ask.
 pub(crate) type Each<T> = Vec<Result<T, Error>>;
 
@@ -152,29 +150,26 @@ impl Ask {
     }
 
     /// Priorities that the partition must know for it.
-    pub(crate) fn priorities(&self) -> Vec<u32> {
-        match self {
-            Ask::Put { puts, .. } => puts.iter().map(put::priority).collect(),
-            Ask::End { endings, .. } => endings.iter().filter_map(|end| end.priority).collect(),
-            Ask::Other { priorities, .. } => priorities.clone(),
-            _ => Vec::new(),
-        }
+    pub(crate) fn priorities(&self) -> impl Iterator<Item = u32> {
+        let (puts, endings, others): (&[_], &[Ending], &[_]) = match self {
+            Ask::Put { puts, .. } => (puts, &[], &[]),
+            Ask::End { endings, .. } => (&[], endings, &[]),
+            Ask::Other { priorities, .. } => (&[], &[], priorities),
+            _ => (&[], &[], &[]),
+        };
+        let given = endings.iter().filter_map(|ending| ending.priority);
+        puts.iter().map(put::priority).chain(given).chain(others.iter().copied())
     }
 
     /// It is answered with this error; what comes of it nobody learns.
     pub(crate) fn fail(&mut self, error: Error) {
-        fn send<T>(to: &mut To<T>, error: Error) {
-            let (nobody, _) = oneshot::channel();
-            // Who asked may have gone.
-            let _unheard = std::mem::replace(to, nobody).send(Err(error));
-        }
         match self {
-            Ask::Put { to, .. } => send(to, error),
-            Ask::Ack { to, .. } | Ask::End { to, .. } => send(to, error),
-            Ask::Extend { to, .. } => send(to, error),
-            Ask::Take { to, .. } => send(to, error),
-            Ask::Other { to, .. } => send(to, error),
-            Ask::Configure { to, .. } => send(to, error),
+            Ask::Put { to, .. } => to.fail(error),
+            Ask::Ack { to, .. } | Ask::End { to, .. } => to.fail(error),
+            Ask::Extend { to, .. } => to.fail(error),
+            Ask::Take { to, .. } => to.fail(error),
+            Ask::Other { to, .. } => to.fail(error),
+            Ask::Configure { to, .. } => to.fail(error),
         }
     }
 }

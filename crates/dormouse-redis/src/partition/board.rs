@@ -23,16 +23,19 @@ impl Partition {
         while let Some(queued) = queue.pop_front() {
             let Queued { batch, ask, .. } = &queued;
             let fits = flight.weight.has_room(ask.weight());
-            let in_order = phases.get(batch).is_none_or(|&phase| phase <= ask.phase());
-            if held.contains(batch) || !fits || !in_order {
-                held.insert(*batch);
+            let in_order = batch.is_none_or(|batch| {
+                let is_next = phases.get(&batch).is_none_or(|&phase| phase <= ask.phase());
+                is_next && !held.contains(&batch)
+            });
+            if !fits || !in_order {
+                held.extend(*batch);
                 left.push(queued);
                 if !fits {
                     break;
                 }
                 continue;
             }
-            phases.insert(*batch, ask.phase());
+            phases.extend(batch.map(|batch| (batch, ask.phase())));
             flight.weight.add(ask.weight());
             if ask.may_make_visible() {
                 self.has_reason();
@@ -59,7 +62,7 @@ impl Partition {
     /// Adds looks for the demands, first come, first served.
     fn claim(&self, flight: &mut Flight) {
         let held: HashSet<BatchNo> =
-            self.queue.borrow().iter().map(|queued| queued.batch).collect();
+            self.queue.borrow().iter().filter_map(|queued| queued.batch).collect();
         self.look.set(false);
         self.blocked.set(false);
         let mut demands = self.demands.borrow_mut();
@@ -70,12 +73,12 @@ impl Partition {
         let reason = self.reasons.get();
         let (free, claimed): (Vec<_>, Vec<_>) = demands
             .values()
-            .filter(|demand| demand.wants_look(&self.tag, reason))
+            .filter(|demand| demand.wants_look(self.no, reason))
             .partition(|demand| !demand.is_claimed());
         if free.is_empty() {
             // They tell when they can be looked after. A look for the others only would keep these
             // from being looked after elsewhere.
-            claimed.iter().for_each(|demand| demand.miss(&self.tag));
+            claimed.iter().for_each(|demand| demand.miss(self.no));
             self.blocked.set(!claimed.is_empty());
             return;
         }
@@ -83,12 +86,12 @@ impl Partition {
         let spare = usize::from(free.iter().any(|demand| !demand.waits));
         for demand in demands.values() {
             // Who came first is served first, also if what is there is found by a look for another.
-            let wants = demand.wants_look(&self.tag, reason);
+            let wants = demand.wants_look(self.no, reason);
             if !wants && (!demand.waits || demand.is_claimed()) {
                 continue;
             }
             // What came before it in its batch is still in line.
-            if held.contains(&demand.batch) {
+            if demand.batch.is_some_and(|batch| held.contains(&batch)) {
                 self.look.set(true);
                 continue;
             }
@@ -100,7 +103,7 @@ impl Partition {
                 self.look.set(true);
                 continue;
             }
-            if !demand.claim(&self.tag) {
+            if !demand.claim(self.no) {
                 continue;
             }
             let max = demand.max.min(room);

@@ -4,12 +4,14 @@ use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 use std::time::Instant;
 
+use dormouse_core::command::Reply;
 use dormouse_core::error::Error;
 use dormouse_core::op::LeasedJob;
 use tokio::sync::Notify;
 
 use super::{BatchNo, Partition};
 use crate::clock;
+use crate::desk::Addressee;
 
 /// A reserve on one or several partitions. At most one of them looks for it at a time, so it never
 /// gets more than it wants.
@@ -20,34 +22,36 @@ pub(crate) struct Demand {
     pub(crate) max: usize,
     pub(crate) ttr_ms: Option<u64>,
     /// The batch it came with.
-    pub(crate) batch: BatchNo,
+    pub(crate) batch: Option<BatchNo>,
     pub(crate) since: Instant,
     /// It waits; otherwise it ends when all its partitions have looked.
     pub(crate) waits: bool,
     /// A look for it is under way.
     claimed: Cell<bool>,
-    /// Partitions that would have looked meanwhile, by their tags.
-    missed: RefCell<Vec<String>>,
+    /// Partitions that would have looked meanwhile, by their numbers.
+    missed: RefCell<Vec<u64>>,
     /// The partitions in whose lines it stands.
     lines: RefCell<Vec<Weak<Partition>>>,
-    /// Those that have looked in vain, by their tags, and for which reason.
-    looked: RefCell<Vec<(String, u64)>>,
+    /// Those that have looked in vain, by their numbers, and for which reason.
+    looked: RefCell<Vec<(u64, u64)>>,
     over: Cell<bool>,
     outcome: RefCell<Result<Vec<LeasedJob>, Error>>,
+    /// Who gets the outcome; `None` = a task that waits for it here.
+    caller: RefCell<Option<Addressee>>,
     changed: Notify,
 }
 
 impl Demand {
     pub(crate) fn new(
         no: u64,
-        batch: BatchNo,
+        batch: impl Into<Option<BatchNo>>,
         max: usize,
         ttr_ms: Option<u64>,
         waits: bool,
     ) -> Demand {
         Demand {
             no,
-            batch,
+            batch: batch.into(),
             since: clock::instant(),
             max,
             ttr_ms,
@@ -58,8 +62,14 @@ impl Demand {
             looked: RefCell::default(),
             over: Cell::new(false),
             outcome: RefCell::new(Ok(Vec::new())),
+            caller: RefCell::default(),
             changed: Notify::new(),
         }
+    }
+
+    /// Its outcome goes straight to who made the request.
+    pub(crate) fn answering(self, caller: Addressee) -> Demand {
+        Demand { caller: RefCell::new(Some(caller)), ..self }
     }
 
     /// It stands in these lines from now on; the first is the first to look.
@@ -70,24 +80,24 @@ impl Demand {
         }
     }
 
-    /// The partition of this tag looks for it, if no other does.
-    pub(crate) fn claim(&self, tag: &str) -> bool {
+    /// The partition of this number looks for it, if no other does.
+    pub(crate) fn claim(&self, partition: u64) -> bool {
         if self.over.get() {
             return false;
         }
         if self.claimed.get() {
-            self.miss(tag);
+            self.miss(partition);
             return false;
         }
         self.claimed.set(true);
         true
     }
 
-    /// The partition of this tag will be told when the look under way is over.
-    pub(crate) fn miss(&self, tag: &str) {
+    /// The partition of this number will be told when the look under way is over.
+    pub(crate) fn miss(&self, partition: u64) {
         let mut missed = self.missed.borrow_mut();
-        if !missed.iter().any(|other| other == tag) {
-            missed.push(tag.to_owned());
+        if !missed.contains(&partition) {
+            missed.push(partition);
         }
     }
 
@@ -106,15 +116,15 @@ impl Demand {
             return;
         }
         for partition in self.lines.borrow().iter().filter_map(Weak::upgrade) {
-            if missed.contains(&partition.tag) {
+            if missed.contains(&partition.no) {
                 partition.look_again();
             }
         }
     }
 
     /// The look is over; true = it wants no more.
-    pub(crate) fn settle(&self, tag: &str, reason: u64, jobs: Vec<LeasedJob>) -> bool {
-        let all_looked = self.has_looked(tag, reason);
+    pub(crate) fn settle(&self, partition: u64, reason: u64, jobs: Vec<LeasedJob>) -> bool {
+        let all_looked = self.has_looked(partition, reason);
         if !jobs.is_empty() || !self.waits && all_looked {
             *self.outcome.borrow_mut() = Ok(jobs);
             self.end();
@@ -126,18 +136,18 @@ impl Demand {
     /// Whether a look of this partition is of any use: it has not looked since there was a reason.
     /// Without that, two who wait at the same two partitions would make these look in turns for
     /// ever, and none else would get a look.
-    pub(crate) fn wants_look(&self, tag: &str, reason: u64) -> bool {
+    pub(crate) fn wants_look(&self, partition: u64, reason: u64) -> bool {
         let looked = self.looked.borrow();
-        let last = looked.iter().find(|(other, _)| other == tag);
+        let last = looked.iter().find(|(other, _)| *other == partition);
         last.is_none_or(|(_, last)| self.waits && *last < reason)
     }
 
     /// This one has looked in vain; true = all have.
-    fn has_looked(&self, tag: &str, reason: u64) -> bool {
+    fn has_looked(&self, partition: u64, reason: u64) -> bool {
         let mut looked = self.looked.borrow_mut();
-        match looked.iter_mut().find(|(other, _)| other == tag) {
+        match looked.iter_mut().find(|(other, _)| *other == partition) {
             Some((_, last)) => *last = reason,
-            None => looked.push((tag.to_owned(), reason)),
+            None => looked.push((partition, reason)),
         }
         looked.len() >= self.lines.borrow().len()
     }
@@ -155,6 +165,9 @@ impl Demand {
     pub(crate) fn end(&self) {
         self.over.set(true);
         self.changed.notify_one();
+        if let Some(caller) = self.caller.take() {
+            caller.answer(self.outcome.replace(Ok(Vec::new())).map(Reply::Jobs));
+        }
     }
 
     pub(crate) fn is_over(&self) -> bool {

@@ -104,6 +104,12 @@ impl Flight {
     /// nobody has any more make room.
     fn wanted_config(&self, partition: &Partition) -> Option<(Config, Vec<u32>)> {
         let present = partition.config.borrow();
+        let is_new = |priority: u32| present.priorities.binary_search(&priority).is_err();
+        let brings_news =
+            |ask: &Ask| matches!(ask, Ask::Configure { .. }) || ask.priorities().any(is_new);
+        if !self.asks.iter().any(brings_news) {
+            return None;
+        }
         let mut wanted = present.clone();
         for ask in &self.asks {
             if let Ask::Configure { settings, .. } = ask {
@@ -136,20 +142,20 @@ impl Flight {
     /// Those who bring more priorities than there may be are refused; the others go on.
     pub(crate) fn shed(&mut self, partition: &Partition, error: &Error) {
         let known = partition.config.borrow().priorities.clone();
-        let is_known = |priority: &u32| known.binary_search(priority).is_ok();
-        for mut ask in self.asks.extract_if(.., |ask| !ask.priorities().iter().all(is_known)) {
+        let is_known = |priority: u32| known.binary_search(&priority).is_ok();
+        for mut ask in self.asks.extract_if(.., |ask| !ask.priorities().all(is_known)) {
             ask.fail(error.clone());
         }
     }
 
     /// The call of this flight, or why there cannot be one.
     pub(crate) fn encode(&self, partition: &Partition, number: u64) -> Result<Encoded, Error> {
-        let present = partition.config.borrow().clone();
+        let present = partition.config.borrow();
         let (config, dropped) = match self.wanted_config(partition) {
             None => (None, Vec::new()),
             Some((config, dropped)) => (Some(config), dropped),
         };
-        let using = config.as_ref().unwrap_or(&present);
+        let using = config.as_ref().unwrap_or(&*present);
         if using.priorities.len() > REDIS_PRIORITIES_MAX {
             return Err(Error::invalid(format!(
                 "the topic would have {} priorities in use; on Redis use at most \

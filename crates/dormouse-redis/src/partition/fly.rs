@@ -7,6 +7,7 @@ use dormouse_core::error::{Code, Error};
 use tokio::time::timeout;
 
 use super::flight::{Encoded, Flight};
+use super::land::Arrival;
 use super::{Partition, Queued};
 use crate::clock;
 use crate::link::{Departure, Landed, LinkError};
@@ -18,8 +19,13 @@ const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(2);
 
 impl Partition {
-    /// Sends a flight until it has landed.
-    pub(super) async fn fly(&self, mut flight: Flight) {
+    /// Sends a flight until it has landed. What the one before it brought is handed out while this
+    /// one is on its way: Redis works meanwhile, and so do those who are answered.
+    pub(super) async fn fly(
+        &self,
+        mut flight: Flight,
+        mut before: Option<Arrival>,
+    ) -> Option<Arrival> {
         let number = self.number.get() + 1;
         self.number.set(number);
         loop {
@@ -28,22 +34,32 @@ impl Partition {
                 Err(error) => {
                     flight.shed(self, &error);
                     if flight.is_empty() {
-                        return;
+                        return before;
                     }
                     continue;
                 }
             };
-            match self.send(&mut flight, &mut encoded, number).await {
-                Err(error) => return self.crash(flight, &error),
-                Ok(landed) => match self.land(&mut flight, landed, encoded.config) {
-                    Ok(true) => {
-                        self.pause.set(Duration::ZERO);
-                        self.not_before.set(None);
-                        return;
-                    }
-                    Ok(false) => {}
-                    Err(error) => return self.crash(flight, &error),
-                },
+            let hand_out = async {
+                if let Some(arrival) = before.take() {
+                    // The connection gets its turn first.
+                    tokio::task::yield_now().await;
+                    self.hand_out(arrival);
+                }
+            };
+            let sent = self.send(&mut flight, &mut encoded, number);
+            let (landed, ()) = tokio::join!(sent, hand_out);
+            let cargo = landed.and_then(|landed| self.land(landed, encoded.config));
+            match cargo {
+                Ok(Some(cargo)) => {
+                    self.pause.set(Duration::ZERO);
+                    self.not_before.set(None);
+                    return Some(Arrival { flight, cargo });
+                }
+                Ok(None) => {}
+                Err(error) => {
+                    self.crash(flight, &error);
+                    return None;
+                }
             }
         }
     }
@@ -124,7 +140,7 @@ impl Partition {
 
     /// The flight cannot land. The next look for those who wait comes after a pause that grows: a
     /// Redis that refuses scripts would be asked thousands of times per second.
-    fn crash(&self, mut flight: Flight, error: &Error) {
+    pub(super) fn crash(&self, mut flight: Flight, error: &Error) {
         let pause = (self.pause.get() * 2).clamp(PAUSE_MIN, PAUSE_MAX);
         self.pause.set(pause);
         self.not_before.set(Some(clock::instant() + pause));

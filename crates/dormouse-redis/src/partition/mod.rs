@@ -13,8 +13,10 @@ mod board;
 pub(crate) mod demand;
 mod flight;
 mod fly;
+mod hand_out;
 mod heads;
 mod land;
+mod to;
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
@@ -24,12 +26,13 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use dormouse_core::job::Token;
 use dormouse_core::topic::TopicName;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::Notify;
 use tokio::time::{sleep, sleep_until};
 
-pub(crate) use ask::{Ask, Effect, FLIGHT_BYTES_MAX, FLIGHT_JOBS_MAX, Raw, To};
+pub(crate) use ask::{Ask, Effect, FLIGHT_BYTES_MAX, FLIGHT_JOBS_MAX, Raw};
 pub(crate) use fly::{PATIENCE, silent};
 pub(crate) use heads::Heads;
+pub(crate) use to::To;
 
 use crate::clock;
 use crate::desk::Shared;
@@ -38,6 +41,7 @@ use crate::link::slot_of;
 use crate::verb::nack::Ending;
 use crate::wire::config::Config;
 use demand::Demand;
+use land::Arrival;
 
 /// The batch an ask came with.
 pub(crate) type BatchNo = u64;
@@ -49,7 +53,8 @@ const RECHECK: Duration = Duration::from_secs(5);
 const LINGER: Duration = Duration::from_secs(10);
 
 struct Queued {
-    batch: BatchNo,
+    /// `None` = it came alone, so there is no order to keep.
+    batch: Option<BatchNo>,
     ask: Ask,
     since: Instant,
 }
@@ -57,6 +62,8 @@ struct Queued {
 /// A partition, as this server sees it.
 pub(crate) struct Partition {
     pub(crate) shared: Rc<Shared>,
+    /// Tells it from all others of this backend.
+    pub(crate) no: u64,
     /// `None` = it holds locks.
     pub(crate) topic: Option<TopicName>,
     pub(crate) tag: String,
@@ -112,6 +119,7 @@ impl Partition {
     ) -> Rc<Partition> {
         let [_, high, mid, low] = shard.to_be_bytes();
         let partition = Rc::new(Partition {
+            no: shared.next_partition(),
             topic,
             slot: slot_of(tag.as_bytes()),
             shard: Bytes::copy_from_slice(&[high, mid, low]),
@@ -150,8 +158,9 @@ impl Partition {
     }
 
     /// Puts an ask in line.
-    pub(crate) fn ask(&self, batch: BatchNo, ask: Ask) {
-        self.queue.borrow_mut().push_back(Queued { batch, ask, since: clock::instant() });
+    pub(crate) fn ask(&self, batch: impl Into<Option<BatchNo>>, ask: Ask) {
+        let queued = Queued { batch: batch.into(), ask, since: clock::instant() };
+        self.queue.borrow_mut().push_back(queued);
         self.news.notify_one();
     }
 
@@ -168,9 +177,7 @@ impl Partition {
             is_uncounted: false,
         };
         let endings = tokens.iter().map(ending).collect();
-        // Nobody waits for the answer.
-        let (to, _) = oneshot::channel();
-        self.ask(self.shared.next_batch(), Ask::End { spends: false, endings, to });
+        self.ask(None, Ask::End { spends: false, endings, to: To::Nobody });
     }
 
     /// A demand stands in line; it is looked after at once.
@@ -239,12 +246,21 @@ impl Partition {
             self.rest().await;
             // Who else is ready gets on board.
             tokio::task::yield_now().await;
+            let mut arrived: Option<Arrival> = None;
             loop {
+                // Who waits is in line again only after it was given nothing: else those who came
+                // later would be served before.
+                if let Some(arrival) = arrived.take_if(|arrival| arrival.has_waiters()) {
+                    self.hand_out(arrival);
+                }
                 let flight = self.board();
-                if flight.is_empty() {
+                if !flight.is_empty() {
+                    arrived = self.fly(flight, arrived).await;
+                } else if let Some(arrival) = arrived.take() {
+                    self.hand_out(arrival);
+                } else {
                     break;
                 }
-                self.fly(flight).await;
             }
         }
     }

@@ -8,6 +8,7 @@ mod put;
 mod reserve;
 mod session;
 mod stats;
+pub(crate) mod straight;
 mod topic;
 
 use std::rc::Rc;
@@ -86,7 +87,7 @@ pub(crate) fn line_up<T, A: FnOnce(To<T>) -> Ask>(
     ask: A,
 ) -> impl Future<Output = Result<T, Error>> + use<T, A> {
     let (to, from) = tokio::sync::oneshot::channel();
-    partition.ask(batch, ask(to));
+    partition.ask(batch, ask(To::Task(to)));
     let closed = |_| Err(Error::unavailable("the backend has been closed"));
     async move { from.await.unwrap_or_else(closed) }
 }

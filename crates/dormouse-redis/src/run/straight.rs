@@ -1,0 +1,73 @@
+//! Requests that concern one partition and nothing else, as most do: they stand in its line at
+//! once, and their answers go straight back to who made them. The others have a task each.
+
+use std::rc::Rc;
+
+use dormouse_core::command::{Command, Reply};
+use dormouse_core::op::check;
+
+use crate::desk::{Addressee, Desk};
+use crate::partition::demand::Demand;
+use crate::partition::{Ask, BatchNo, FLIGHT_JOBS_MAX, Partition, To};
+
+use super::put::is_good;
+
+/// The one partition that a request concerns; `None` = it takes more than an ask there.
+pub(crate) fn place(desk: &Desk, command: &Command) -> Option<Rc<Partition>> {
+    match command {
+        Command::Put(puts) => match puts.as_slice() {
+            [put] if is_good(put) => {
+                desk.known(&put.topic)?.partition_for(put.key.as_ref()).cloned()
+            }
+            _ => None,
+        },
+        Command::Ack(tokens) => match tokens.as_slice() {
+            [token] => desk.partition_of(token.id),
+            _ => None,
+        },
+        Command::Reserve(reserve) => {
+            let is_plain = reserve.wait_ms == 0
+                && reserve.session.is_none()
+                && reserve.max <= FLIGHT_JOBS_MAX
+                && reserve.check().is_ok();
+            let [name] = reserve.topics.as_slice() else { return None };
+            let topic = desk.known(name).filter(|_| is_plain)?;
+            match topic.partitions.as_slice() {
+                [partition] => Some(Rc::clone(partition)),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+/// Puts a request in the line of its place; `batch` is what it came with, if that was more.
+pub(crate) fn go(
+    desk: &Desk,
+    batch: Option<BatchNo>,
+    place: &Rc<Partition>,
+    command: Command,
+    caller: Addressee,
+) {
+    match command {
+        Command::Put(puts) => {
+            let to = To::Caller(caller, |put| Ok(Reply::Put(put.unwrap_or_else(|e| vec![Err(e)]))));
+            place.ask(batch, Ask::Put { puts, to });
+        }
+        Command::Ack(tokens) => {
+            let mut sessions = desk.sessions.borrow_mut();
+            tokens.iter().for_each(|&token| sessions.drop_lease(token));
+            let to =
+                To::Caller(caller, |ack| Ok(Reply::Ended(ack.unwrap_or_else(|e| vec![Err(e)]))));
+            place.ask(batch, Ask::Ack { tokens, to });
+        }
+        Command::Reserve(reserve) => {
+            // It was checked.
+            let ttr_ms = check::ttr(reserve.ttr_ms).unwrap_or_default();
+            let no = desk.next_demand();
+            let demand = Demand::new(no, batch, reserve.max, ttr_ms, false).answering(caller);
+            Rc::new(demand).line_up(std::slice::from_ref(place));
+        }
+        _ => {}
+    }
+}
