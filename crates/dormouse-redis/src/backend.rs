@@ -145,10 +145,10 @@ fn serve(
         };
         let usual = if link.is_cluster() { REDIS_CLUSTER_PARTITIONS } else { 1 };
         let partitions = options.partitions.unwrap_or(usual);
-        let shared = Shared::new(link.clone(), clock, teller, replicas, seed());
+        let shared = Shared::new(link.clone(), clock, teller, replicas, seed(), deliveries);
         let desk = Desk::new(shared, partitions);
         if opened.send(Ok((link, findings.warnings))).is_ok() {
-            Rc::clone(&desk).run(deliveries, hints).await;
+            Rc::clone(&desk).run(hints).await;
         }
     });
 }

@@ -81,6 +81,7 @@ struct Turn {
     redis_us: f64,
     script_us: f64,
     own_us: f64,
+    jobs_per_script: f64,
 }
 
 pub(super) fn run(rig: &Rig, plan: &RedisPlan, found: &mut Findings) -> Result<()> {
@@ -150,13 +151,14 @@ fn turn(
         Result::Ok(())
     })?;
     let (seconds, done) = (started.elapsed().as_secs_f64(), (each * callers) as f64);
-    let Spent { redis, own, in_scripts } = rig.spent().since(before);
+    let Spent { redis, own, in_scripts, scripts } = rig.spent().since(before);
     let per_job = |time: std::time::Duration| time.as_secs_f64() * 1e6 / done;
     Ok(Turn {
         per_s: done / seconds,
         redis_us: per_job(redis),
         script_us: per_job(in_scripts),
         own_us: per_job(own),
+        jobs_per_script: done / scripts.max(1) as f64,
     })
 }
 
@@ -237,8 +239,10 @@ fn middle(turns: &[Turn], figure: impl Fn(&Turn) -> f64) -> f64 {
 
 fn spent(turns: &[Turn]) -> String {
     format!(
-        "{} jobs/s; per job Redis' processor {:.1} us, of it in scripts {:.1} us, ours {:.1} us",
+        "{} jobs/s, {:.1} jobs a script; per job Redis' processor {:.1} us, of it in scripts \
+         {:.1} us, ours {:.1} us",
         short(middle(turns, |turn| turn.per_s)),
+        middle(turns, |turn| turn.jobs_per_script),
         middle(turns, |turn| turn.redis_us),
         middle(turns, |turn| turn.script_us),
         middle(turns, |turn| turn.own_us),

@@ -60,19 +60,18 @@ impl Rig {
         let seconds = |field: &str| cpu.get(field).and_then(|text| text.parse::<f64>().ok());
         let both = ["used_cpu_user_main_thread", "used_cpu_sys_main_thread"];
         let redis = both.into_iter().filter_map(seconds).sum();
+        let stats = self.server.info_all("commandstats");
+        let evalsha = stats.get("cmdstat_evalsha").map_or("", String::as_str);
+        let number = |name: &str| -> u64 {
+            let field = evalsha.split(',').find_map(|field| field.strip_prefix(name));
+            field.and_then(|text| text.parse().ok()).unwrap_or(0)
+        };
         Spent {
             redis: Duration::from_secs_f64(redis),
             own: rss::cpu(),
-            in_scripts: Duration::from_micros(self.script_micros()),
+            in_scripts: Duration::from_micros(number("usec=")),
+            scripts: number("calls="),
         }
-    }
-
-    /// Time in scripts since the statistics were reset.
-    fn script_micros(&self) -> u64 {
-        let stats = self.server.info_all("commandstats");
-        let evalsha = stats.get("cmdstat_evalsha").map_or("", String::as_str);
-        let micros = evalsha.split(',').find_map(|field| field.strip_prefix("usec="));
-        micros.and_then(|text| text.parse().ok()).unwrap_or(0)
     }
 
     /// The slow scripts since the statistics were reset, slowest first.
@@ -95,12 +94,13 @@ fn verb_of(words: &[String]) -> String {
     verb.or(words.first()).cloned().unwrap_or_default()
 }
 
-/// Processor time, and time in scripts.
+/// Processor time, time in scripts, and how many.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Spent {
     pub(super) redis: Duration,
     pub(super) own: Duration,
     pub(super) in_scripts: Duration,
+    pub(super) scripts: u64,
 }
 
 impl Spent {
@@ -109,6 +109,7 @@ impl Spent {
             redis: self.redis.saturating_sub(before.redis),
             own: self.own.saturating_sub(before.own),
             in_scripts: self.in_scripts.saturating_sub(before.in_scripts),
+            scripts: self.scripts.saturating_sub(before.scripts),
         }
     }
 }

@@ -2,13 +2,14 @@
 //! thread, so nothing here is locked.
 
 mod batch;
+mod door;
 mod outbox;
 mod register;
 pub(crate) mod sessions;
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,6 +30,7 @@ use crate::partition::{BatchNo, PATIENCE, Partition};
 use crate::script::Scripts;
 use crate::tell::Teller;
 use crate::verb::put::shard_of;
+use door::Door;
 pub(crate) use outbox::{Addressee, Outbox};
 use sessions::Sessions;
 
@@ -54,6 +56,8 @@ pub(crate) struct Shared {
     pub(crate) replicas: u32,
     /// Answers on their way out.
     pub(crate) outbox: Rc<Outbox>,
+    pub(crate) door: Door,
+    desk: RefCell<Weak<Desk>>,
     batches: Cell<BatchNo>,
     partitions: Cell<u64>,
     random: Cell<u64>,
@@ -66,6 +70,7 @@ impl Shared {
         teller: Arc<Teller>,
         replicas: u32,
         seed: u64,
+        deliveries: UnboundedReceiver<Delivery>,
     ) -> Shared {
         let wall_us = std::time::SystemTime::now()
             .duration_since(std::time::UNIX_EPOCH)
@@ -79,6 +84,8 @@ impl Shared {
             first_number: wall_us,
             replicas,
             outbox: Outbox::start(),
+            door: Door::new(deliveries),
+            desk: RefCell::default(),
             batches: Cell::new(0),
             partitions: Cell::new(0),
             random: Cell::new(seed | 1),
@@ -88,6 +95,14 @@ impl Shared {
     pub(crate) fn next_batch(&self) -> BatchNo {
         self.batches.set(self.batches.get() + 1);
         self.batches.get()
+    }
+
+    /// Those who stand at the door get in line.
+    pub(crate) fn fetch(&self) {
+        let desk = self.desk.borrow().upgrade();
+        if let Some(desk) = desk {
+            desk.fetch();
+        }
     }
 
     pub(crate) fn next_partition(&self) -> u64 {
@@ -159,7 +174,7 @@ pub(crate) struct Desk {
 
 impl Desk {
     pub(crate) fn new(shared: Shared, partitions: u16) -> Rc<Desk> {
-        Rc::new(Desk {
+        let desk = Rc::new(Desk {
             shared: Rc::new(shared),
             partitions,
             topics: RefCell::default(),
@@ -171,25 +186,33 @@ impl Desk {
             channels: RefCell::default(),
             demands: Cell::new(0),
             busy: Rc::new(()),
-        })
+        });
+        *desk.shared.desk.borrow_mut() = Rc::downgrade(&desk);
+        desk
     }
 
     /// Works until nobody can ask any more and all is answered.
-    pub(crate) async fn run(
-        self: Rc<Desk>,
-        mut inbox: UnboundedReceiver<Delivery>,
-        mut hints: UnboundedReceiver<Hint>,
-    ) {
+    pub(crate) async fn run(self: Rc<Desk>, mut hints: UnboundedReceiver<Hint>) {
         loop {
             tokio::select! {
-                delivery = inbox.recv() => match delivery {
-                    Some(delivery) => self.take(delivery),
+                delivery = self.shared.door.wait() => match delivery {
+                    Some(delivery) => {
+                        self.take(delivery);
+                        self.fetch();
+                    }
                     None => break,
                 },
                 Some(hint) = hints.recv() => self.heed(hint),
             }
         }
         self.finish(&mut hints).await;
+    }
+
+    /// Takes all that stand at the door.
+    fn fetch(self: &Rc<Desk>) {
+        while let Some(delivery) = self.shared.door.next() {
+            self.take(delivery);
+        }
     }
 
     /// Who waits is answered with nothing; who does not is answered, at the latest when patience

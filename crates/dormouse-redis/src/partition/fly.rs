@@ -46,8 +46,10 @@ impl Partition {
                     self.hand_out(arrival);
                 }
             };
+            let in_air = self.shared.door.depart();
             let sent = self.send(&mut flight, &mut encoded, number);
             let (landed, ()) = tokio::join!(sent, hand_out);
+            drop(in_air);
             let cargo = landed.and_then(|landed| self.land(landed, encoded.config));
             match cargo {
                 Ok(Some(cargo)) => {

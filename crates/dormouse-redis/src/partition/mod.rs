@@ -253,6 +253,7 @@ impl Partition {
                 if let Some(arrival) = arrived.take_if(|arrival| arrival.has_waiters()) {
                     self.hand_out(arrival);
                 }
+                self.shared.fetch();
                 let flight = self.board();
                 if !flight.is_empty() {
                     arrived = self.fly(flight, arrived).await;

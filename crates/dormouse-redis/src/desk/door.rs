@@ -1,0 +1,65 @@
+//! Where batches come in.
+//!
+//! To wake a thread costs more than all that is done for a job here. Who comes while a flight is in
+//! the air could not leave before it lands, as a rule; so nobody is listened to until then: who lands
+//! fetches those who stand here. The rule fails where another partition has nothing in the air: so it
+//! holds for a millisecond at most.
+
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::time::timeout;
+
+use super::Delivery;
+
+/// How long nobody is listened to while a flight is in the air.
+const DEAF: Duration = Duration::from_millis(1);
+
+/// The door of the desk.
+pub(crate) struct Door {
+    deliveries: RefCell<UnboundedReceiver<Delivery>>,
+    /// Flights of all partitions that have not landed.
+    in_air: Cell<usize>,
+    landed: Notify,
+}
+
+impl Door {
+    pub(super) fn new(deliveries: UnboundedReceiver<Delivery>) -> Door {
+        let deliveries = RefCell::new(deliveries);
+        Door { deliveries, in_air: Cell::new(0), landed: Notify::new() }
+    }
+
+    /// Waits for who comes; `None` = nobody can come any more.
+    pub(super) async fn wait(&self) -> Option<Delivery> {
+        while self.in_air.get() > 0 {
+            if timeout(DEAF, self.landed.notified()).await.is_err() {
+                break;
+            }
+        }
+        poll_fn(|cx| self.deliveries.borrow_mut().poll_recv(cx)).await
+    }
+
+    /// Who stands here.
+    pub(super) fn next(&self) -> Option<Delivery> {
+        self.deliveries.borrow_mut().try_recv().ok()
+    }
+
+    /// A flight is in the air as long as this is held.
+    pub(crate) fn depart(&self) -> InAir<'_> {
+        self.in_air.set(self.in_air.get() + 1);
+        InAir(self)
+    }
+}
+
+/// A flight that has not landed.
+pub(crate) struct InAir<'a>(&'a Door);
+
+impl Drop for InAir<'_> {
+    fn drop(&mut self) {
+        self.0.in_air.set(self.0.in_air.get() - 1);
+        self.0.landed.notify_one();
+    }
+}
