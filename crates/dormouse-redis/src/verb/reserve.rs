@@ -7,7 +7,7 @@ use dormouse_core::op::LeasedJob;
 use dormouse_core::topic::TopicName;
 
 use crate::wire::progress::KEY_LOST;
-use crate::wire::{Op, Reader, Records, Writer, record};
+use crate::wire::{Op, Reader, Records, Writer, record, strange};
 
 /// An instant that never comes: the end of a zone of scores.
 pub(crate) const NEVER: u64 = (1 << 45) - 1;
@@ -76,8 +76,9 @@ pub(crate) fn read(
     let lease_end = Some(answer.u48()?).filter(|&at| at > 0 && at < NEVER);
     let count = answer.u16()?;
     let mut jobs = Vec::with_capacity(usize::from(count));
+    let mut lease = None;
     for _ in 0..count {
-        jobs.extend(read_job(answer, &records.next()?, topic, now_ms)?);
+        jobs.extend(read_job(answer, &mut lease, &records.next()?, topic, now_ms)?);
     }
     let count = answer.u8()?;
     let mut heads = Vec::with_capacity(usize::from(count));
@@ -88,16 +89,47 @@ pub(crate) fn read(
     Ok(Seen { jobs, paused_until, lease_end, heads })
 }
 
-/// One leased job; `None` = its record is there no more.
+/// What many leases of one answer have in common; the fence is that of the job read last.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lease {
+    fence: u64,
+    attempt: u32,
+    expires_at: u64,
+    ttr_ms: u64,
+    priority: u32,
+    flags: u8,
+}
+
+impl Lease {
+    /// The lease of the next job, after that of the job before.
+    fn read(answer: &mut Reader<'_>, before: Option<Lease>) -> Result<Lease, Error> {
+        if answer.u8()? == 0 {
+            let before =
+                before.ok_or_else(|| strange("the first lease is that of a job before"))?;
+            return Ok(Lease { fence: before.fence.wrapping_add(1), ..before });
+        }
+        Ok(Lease {
+            fence: answer.u64()?,
+            attempt: answer.u32()?,
+            expires_at: answer.u48()?,
+            ttr_ms: answer.u48()?,
+            priority: answer.u32()?,
+            flags: answer.u8()?,
+        })
+    }
+}
+
+/// One leased job; `None` = its record is there no more. `lease` is that of the job before.
 pub(crate) fn read_job(
     answer: &mut Reader<'_>,
+    lease: &mut Option<Lease>,
     text: &Bytes,
     topic: &TopicName,
     now_ms: u64,
 ) -> Result<Option<LeasedJob>, Error> {
-    let (id, fence, attempt) = (answer.id()?, answer.u64()?, answer.u32()?);
-    let (due_at, expires_at, ttr_ms) = (answer.u48()?, answer.u48()?, answer.u48()?);
-    let (priority, flags) = (answer.u32()?, answer.u8()?);
+    let (id, due_at) = (answer.id()?, answer.u48()?);
+    let its = Lease::read(answer, *lease)?;
+    *lease = Some(its);
     if text.is_empty() {
         return Ok(None);
     }
@@ -105,15 +137,15 @@ pub(crate) fn read_job(
     Ok(Some(LeasedJob {
         topic: topic.clone(),
         id,
-        key: content.key.filter(|_| flags & KEY_LOST == 0),
-        token: Token { id, fence },
-        attempt,
+        key: content.key.filter(|_| its.flags & KEY_LOST == 0),
+        token: Token { id, fence: its.fence },
+        attempt: its.attempt,
         due_at,
         put_at: content.put_at,
         late_ms: now_ms.saturating_sub(due_at),
-        expires_at,
-        ttr_ms,
-        priority,
+        expires_at: its.expires_at,
+        ttr_ms: its.ttr_ms,
+        priority: its.priority,
         headers: content.headers,
         body: content.body,
         body_kind: content.body_kind,

@@ -26,7 +26,7 @@ pub(crate) fn read(
     let (outcome, was, _priority) = (answer.u8()?, answer.u8()?, answer.u32()?);
     Ok(match outcome {
         0 => {
-            let job = read_job(answer, &records.next()?, topic, now_ms)?;
+            let job = read_job(answer, &mut None, &records.next()?, topic, now_ms)?;
             let mut job = job.ok_or_else(|| no_job(&Target::Id(id)));
             if let Ok(job) = &mut job
                 && target::known_state(was)? == State::Dead

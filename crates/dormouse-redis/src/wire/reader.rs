@@ -7,26 +7,30 @@ use super::strange;
 
 /// Reads numbers and bytes one after the other.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Reader<'a>(&'a [u8]);
+pub(crate) struct Reader<'a> {
+    bytes: &'a [u8],
+    /// Of the run at the front, if that is one: how many were read of it.
+    of_run: u16,
+}
 
 impl<'a> Reader<'a> {
     pub(crate) fn new(bytes: &'a [u8]) -> Reader<'a> {
-        Reader(bytes)
+        Reader { bytes, of_run: 0 }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.bytes.is_empty()
     }
 
     /// What has not been read.
     pub(crate) fn rest(&self) -> &'a [u8] {
-        self.0
+        self.bytes
     }
 
     pub(crate) fn bytes(&mut self, count: usize) -> Result<&'a [u8], Error> {
         let (taken, rest) =
-            self.0.split_at_checked(count).ok_or_else(|| strange("it is cut short"))?;
-        self.0 = rest;
+            self.bytes.split_at_checked(count).ok_or_else(|| strange("it is cut short"))?;
+        self.bytes = rest;
         Ok(taken)
     }
 
@@ -56,6 +60,19 @@ impl<'a> Reader<'a> {
 
     pub(crate) fn id(&mut self) -> Result<JobId, Error> {
         Ok(JobId(self.number(8)?))
+    }
+
+    /// The next one of a run: a number of things, then so many bytes that stand for all of them. Gives
+    /// those bytes and how many came before it.
+    pub(crate) fn of_run(&mut self, length: usize) -> Result<(Reader<'a>, u16), Error> {
+        let mut run = *self;
+        let (count, index) = (run.u16()?, self.of_run);
+        let item = Reader::new(run.bytes(length)?);
+        self.of_run += 1;
+        if self.of_run >= count {
+            *self = Reader::new(run.rest());
+        }
+        Ok((item, index))
     }
 
     /// Bytes with their length before them.
