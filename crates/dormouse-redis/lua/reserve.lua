@@ -1,8 +1,9 @@
 -- reserve: most jobs, ttr ('' = each job's own), most bytes of records, bound ('' or priority I4,
 -- due I6, id c8: only what is given before that), waits ('1' = who asks will wait for the rest).
--- Answers: paused until I6 (0 = not), lease end I6 (none ends before; 0 = none), number of jobs I2,
--- per job: id c8, due I6, B 0 = leased as the job before it, with the next fence, or 1 and its lease:
--- fence I8, attempt I4, expires_at I6, ttr I6, priority I4, flags B;
+-- Answers: paused until I6 (0 = not), lease end I6 (none ends before; 0 = none), number of jobs I2, their
+-- ids c8; number of runs of leases I2, per run: index I2 of its first job, whose fence I8 (each job after
+-- it has the next), attempt I4, expires_at I6, ttr I6, priority I4, flags B; number of runs of due times
+-- I2, per run: index I2 of its first job, due I6;
 -- number of heads B, per priority looked at: priority I4, due I6 (0 = none), id c8.
 --
 -- Without a bound, and as long as no lease can have run out, it needs nothing of the rest.
@@ -80,14 +81,14 @@ function terms(record, progress, lapsed, priority, given_ttr)
 end
 
 -- Leases the first of these, up to so many bytes: what the answer has room for is left then, how many
--- were leased, and how many it came past.
-local function take(priority, ids, list, ttr, room, given)
+-- were leased, and how many it came past. Runs go to `leases` and `dues`, with indices from `first` on.
+local function take(priority, ids, list, ttr, room, leases, dues, first)
     local call, pack, unpack_struct = redis.call, struct.pack, struct.unpack
-    local progress, wanted = call('HMGET', KEYS[3], unpack(ids)), #ids
+    local progress, wanted, shown = call('HMGET', KEYS[3], unpack(ids)), #ids, #records
     local found, read, read_to, bytes_read = nil, 0, 0, 0 -- records after `read`, up to `read_to`
     local front, back, score, tail, options, own, own_end -- the terms of the job before: many have the same
-    local due, when, fence -- and when it was due, and its fence
-    local scores, taken, n, i, last = {}, {}, 0, 0, #given
+    local due, fence -- and when it was due, and its fence
+    local taken, starts, scores, n, i = { '' }, {}, {}, 0, 0 -- `taken` has ids and progress from 2 on
     while i < wanted and room > 0 do
         i = i + 1
         if i > read_to then
@@ -102,38 +103,39 @@ local function take(priority, ids, list, ttr, room, given)
             call('ZREM', Z[priority], id)
         else
             local bytes, its_options = unpack_struct('>I4I2', record, 7)
-            local lease = '\0'
-            fence = fence and fence + 1 or next_fence()
+            n, fence = n + 1, fence and fence + 1 or next_fence()
             if progress[i] or lapsed or its_options ~= options
                 or own_end > 12 and string.sub(record, 13, own_end) ~= own then
                 front, back, score, tail, own_end = terms(record, progress[i], lapsed, priority, ttr)
-                lease = pack('>BI8', 1, fence) .. tail
+                starts[#starts + 1], scores[#scores + 1] = n, score
+                leases[#leases + 1] = pack('>I2I8', first + n - 1, fence) .. tail
                 -- Whoever has progress is like nobody else.
                 options, own = not progress[i] and not lapsed and its_options, string.sub(record, 13, own_end)
             end
             if list[i * 2] ~= due then
                 due = list[i * 2]
-                when = pack('>I6', lapsed and due - ZONE or due)
+                dues[#dues + 1] = pack('>I2I6', first + n - 1, due % ZONE)
             end
-            scores[n * 2 + 1], scores[n * 2 + 2] = score, id
-            taken[n * 2 + 1], taken[n * 2 + 2] = id, pack('>I8c0I4c0', fence, front, bytes, back)
-            given[last + 1], given[last + 2], given[last + 3] = id, when, lease
-            n, last = n + 1, last + 3
-            local shown = #records + 1
-            records[shown], recorded[shown] = record, id
+            taken[n * 2], taken[n * 2 + 1] = id, pack('>I8c0I4c0', fence, front, bytes, back)
+            records[shown + n], recorded[shown + n] = record, id
             room, bytes_read = room - bytes, bytes_read + #record
         end
     end
     if n > 0 then
         books[LAST_FENCE] = fence
-        call('ZADD', Z[priority], unpack(scores))
-        call('HSET', KEYS[3], unpack(taken))
+        call('HSET', KEYS[3], unpack(taken, 2))
+        for run = 1, #starts do
+            for job = starts[run], (starts[run + 1] or n + 1) - 1 do
+                taken[job * 2 - 1] = scores[run]
+            end
+        end
+        call('ZADD', Z[priority], unpack(taken, 1, n * 2))
     end
     return room, n, i
 end
 
 verbs.reserve = function(at)
-    local pack, min = struct.pack, math.min
+    local pack, concat, min = struct.pack, table.concat, math.min
     local most, ttr, room = tonumber(ARGV[at]), tonumber(ARGV[at + 1]), ARGV[at + 2] - JOB_BYTES_MAX
     local bound, paused = ARGV[at + 3], books[PAUSED] > now() and books[PAUSED] or 0
     local lapses = books[LEASE_END] <= now_ms
@@ -141,7 +143,8 @@ verbs.reserve = function(at)
         return nil
     end
     bound = bound ~= '' and { struct.unpack('>I4I6c8', bound) }
-    local given, heads, jobs, lapsed, next_at = {}, {}, 0, 0, NEVER
+    local leases, dues, heads, shown = {}, {}, {}, #records
+    local jobs, lapsed, next_at = 0, 0, NEVER
     for _, priority in ipairs(paused == 0 and PRIORITIES or {}) do
         if jobs >= most or room <= 0 then
             break
@@ -149,7 +152,7 @@ verbs.reserve = function(at)
         local list, ids, n, beyond, seen = visible(priority, most - jobs, bound)
         local taken, passed = 0, 0
         if n > 0 then
-            room, taken, passed = take(priority, ids, list, ttr, room, given)
+            room, taken, passed = take(priority, ids, list, ttr, room, leases, dues, jobs)
         end
         jobs, lapsed = jobs + taken, lapsed + seen
         local id, due = list[passed * 2 + 1] or '\0\0\0\0\0\0\0\0', tonumber(list[passed * 2 + 2])
@@ -171,7 +174,7 @@ verbs.reserve = function(at)
             set(WAITING, sleep)
         end
     end
-    given[#given + 1] = pack('>B', #heads)
-    given[#given + 1] = table.concat(heads)
-    return pack('>I6I6I2', min(paused, NEVER), books[LEASE_END], jobs) .. table.concat(given), jobs > 0
+    return concat({ pack('>I6I6I2', min(paused, NEVER), books[LEASE_END], jobs), concat(recorded, '', shown + 1),
+        pack('>I2', #leases), concat(leases), pack('>I2', #dues), concat(dues), pack('>B', #heads), concat(heads) }),
+        jobs > 0
 end

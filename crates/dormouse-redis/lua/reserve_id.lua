@@ -23,5 +23,6 @@ verbs.reserve_id = function(at)
     call('HSET', F, found.id, pack('>I8c0I4c0', fence, front, found.head.bytes, back))
     show(found.id, found.record)
     count(RESERVES, 1)
-    return pack('>BBI4c8I6BI8', DONE, seen, priority, found.id, found.at, 1, fence) .. tail, true
+    return pack('>BBI4c8I2I2I8', DONE, seen, priority, found.id, 1, 0, fence) .. tail
+        .. pack('>I2I2I6', 1, 0, found.at), true
 end

@@ -147,3 +147,32 @@ impl Scripts {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn constants_are_put_in_where_they_are_used() {
+        let source = "local ONE, TEXT = 1, '>I4' -- ONE of all\n\
+                      local S, ONES = KEYS[1], ONE + 1 -- ONE\n\
+                      local function f(TWO)\n    local NINE = 9\n\
+                      return pack(TEXT, ONE, 'ONE -- ONE', TWO, ONES, NINE, S)\nend\n";
+        let expected = "\nlocal S, ONES = KEYS[1], 1 + 1 \n\
+                        local function f(TWO)\n    local NINE = 9\n\
+                        return pack('>I4', 1, 'ONE -- ONE', TWO, ONES, NINE, S)\nend\n";
+        assert_eq!(with_constants(source), expected);
+    }
+
+    /// They hold from their line to the end of all files.
+    #[test]
+    fn a_constant_has_one_value_in_all_files() {
+        let mut values = HashMap::new();
+        for line in FILES.iter().flat_map(|file| file.lines()) {
+            for (name, value) in declared(&pieces(line)).into_iter().flatten() {
+                assert_eq!(*values.entry(name).or_insert(value), value, "{name}");
+            }
+        }
+        assert!(values.len() > 50, "{values:?}");
+    }
+}

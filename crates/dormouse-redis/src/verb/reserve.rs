@@ -75,11 +75,7 @@ pub(crate) fn read(
     let paused_until = answer.u48()?;
     let lease_end = Some(answer.u48()?).filter(|&at| at > 0 && at < NEVER);
     let count = answer.u16()?;
-    let mut jobs = Vec::with_capacity(usize::from(count));
-    let mut lease = None;
-    for _ in 0..count {
-        jobs.extend(read_job(answer, &mut lease, &records.next()?, topic, now_ms)?);
-    }
+    let jobs = read_jobs(answer, count, records, topic, now_ms)?;
     let count = answer.u8()?;
     let mut heads = Vec::with_capacity(usize::from(count));
     for _ in 0..count {
@@ -89,9 +85,10 @@ pub(crate) fn read(
     Ok(Seen { jobs, paused_until, lease_end, heads })
 }
 
-/// What many leases of one answer have in common; the fence is that of the job read last.
+/// What the leases of a run have in common, from the job of this index on; the fence is that job's.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Lease {
+struct Lease {
+    from: u16,
     fence: u64,
     attempt: u32,
     expires_at: u64,
@@ -101,14 +98,9 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    /// The lease of the next job, after that of the job before.
-    fn read(answer: &mut Reader<'_>, before: Option<Lease>) -> Result<Lease, Error> {
-        if answer.u8()? == 0 {
-            let before =
-                before.ok_or_else(|| strange("the first lease is that of a job before"))?;
-            return Ok(Lease { fence: before.fence.wrapping_add(1), ..before });
-        }
+    fn read(answer: &mut Reader<'_>) -> Result<Lease, Error> {
         Ok(Lease {
+            from: answer.u16()?,
             fence: answer.u64()?,
             attempt: answer.u32()?,
             expires_at: answer.u48()?,
@@ -117,37 +109,60 @@ impl Lease {
             flags: answer.u8()?,
         })
     }
+
+    fn token(&self, id: JobId, index: u16) -> Token {
+        Token { id, fence: self.fence.wrapping_add(u64::from(index.wrapping_sub(self.from))) }
+    }
 }
 
-/// One leased job; `None` = its record is there no more. `lease` is that of the job before.
-pub(crate) fn read_job(
+/// So many leased jobs; those whose record is there no more are left out.
+pub(crate) fn read_jobs(
     answer: &mut Reader<'_>,
-    lease: &mut Option<Lease>,
-    text: &Bytes,
+    count: u16,
+    records: &mut Records,
     topic: &TopicName,
     now_ms: u64,
-) -> Result<Option<LeasedJob>, Error> {
-    let (id, due_at) = (answer.id()?, answer.u48()?);
-    let its = Lease::read(answer, *lease)?;
-    *lease = Some(its);
-    if text.is_empty() {
-        return Ok(None);
+) -> Result<Vec<LeasedJob>, Error> {
+    let mut ids = Reader::new(answer.bytes(usize::from(count) * 8)?);
+    let leases = runs(answer, Lease::read)?;
+    let dues = runs(answer, |answer| Ok((answer.u16()?, answer.u48()?)))?;
+    let mut jobs = Vec::with_capacity(usize::from(count));
+    for index in 0..count {
+        let (id, record) = (ids.id()?, records.next()?);
+        let lease = leases.iter().rfind(|lease| lease.from <= index);
+        let due_at = dues.iter().rfind(|(from, _)| *from <= index);
+        let (Some(lease), Some(&(_, due_at))) = (lease, due_at) else {
+            return Err(strange("a job has no lease"));
+        };
+        if record.is_empty() {
+            continue;
+        }
+        let (content, _) = record::decode(&record)?;
+        jobs.push(LeasedJob {
+            topic: topic.clone(),
+            id,
+            key: content.key.filter(|_| lease.flags & KEY_LOST == 0),
+            token: lease.token(id, index),
+            attempt: lease.attempt,
+            due_at,
+            put_at: content.put_at,
+            late_ms: now_ms.saturating_sub(due_at),
+            expires_at: lease.expires_at,
+            ttr_ms: lease.ttr_ms,
+            priority: lease.priority,
+            headers: content.headers,
+            body: content.body,
+            body_kind: content.body_kind,
+        });
     }
-    let (content, _) = record::decode(text)?;
-    Ok(Some(LeasedJob {
-        topic: topic.clone(),
-        id,
-        key: content.key.filter(|_| its.flags & KEY_LOST == 0),
-        token: Token { id, fence: its.fence },
-        attempt: its.attempt,
-        due_at,
-        put_at: content.put_at,
-        late_ms: now_ms.saturating_sub(due_at),
-        expires_at: its.expires_at,
-        ttr_ms: its.ttr_ms,
-        priority: its.priority,
-        headers: content.headers,
-        body: content.body,
-        body_kind: content.body_kind,
-    }))
+    Ok(jobs)
+}
+
+/// Runs with their number before them.
+fn runs<T>(
+    answer: &mut Reader<'_>,
+    read: impl Fn(&mut Reader<'_>) -> Result<T, Error>,
+) -> Result<Vec<T>, Error> {
+    let count = answer.u16()?;
+    (0..count).map(|_| read(answer)).collect()
 }

@@ -81,3 +81,22 @@ impl<'a> Reader<'a> {
         self.bytes(usize::from(length))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_are_read_one_by_one() {
+        let bytes = [0, 2, 7, 0, 1, 8, 0, 3, 9, 5];
+        let mut from = Reader::new(&bytes);
+        let mut all = Vec::new();
+        for _ in 0..6 {
+            let (mut item, index) = from.of_run(1).unwrap();
+            all.push((item.u8().unwrap(), index));
+        }
+        assert_eq!(all, [(7, 0), (7, 1), (8, 0), (9, 0), (9, 1), (9, 2)]);
+        assert_eq!(from.rest(), [5]);
+        assert!(from.of_run(1).is_err());
+    }
+}
