@@ -8,9 +8,9 @@ use crate::link::Script;
 
 /// In this order: a file uses what those before it define.
 ///
-/// The verbs that most flights consist of come first and do without the rest. Only if something is
-/// left to do then, because a verb is another one or met what it cannot judge by itself, the rest is
-/// defined, and what is left is done: see fly.lua.
+/// The verbs that most flights consist of come first and do without the rest. Only if something
+/// is left to do then, because a verb is another one or met what it cannot judge by itself, the
+/// rest is defined, and what is left is done: see fly.lua.
 const FILES: &[&str] = &[
     include_str!("../lua/lib.lua"),
     include_str!("../lua/gate.lua"),
@@ -63,10 +63,10 @@ const FILES: &[&str] = &[
     include_str!("../lua/close.lua"),
 ];
 
-/// Puts constants in where they are used, and leaves comments out. To a script a constant is a variable
-/// like others: each function that uses one holds on to it, which costs more than most commands, in
-/// every call. A constant is what a line that begins with `local`, names in capitals and their values
-/// declares: numbers, texts, elements of KEYS and ARGV. Lines keep their numbers.
+/// Puts constants in where they are used, and leaves comments out. To a script a constant is a
+/// variable like others: functions that use it hold on to it, and that is paid for in every call.
+/// Constants are what a line declares that begins with `local` and has names in capitals, and
+/// numbers or texts as their values. Lines keep their numbers.
 pub(crate) fn with_constants(source: &str) -> String {
     let mut constants = HashMap::new();
     let mut out = String::with_capacity(source.len());

@@ -62,8 +62,8 @@ impl<'a> Reader<'a> {
         Ok(JobId(self.number(8)?))
     }
 
-    /// The next one of a run: a number of things, then so many bytes that stand for all of them. Gives
-    /// those bytes and how many came before it.
+    /// The next one of a run: a number of things, then so many bytes that stand for all of them.
+    /// Gives those bytes and how many came before it.
     pub(crate) fn of_run(&mut self, length: usize) -> Result<(Reader<'a>, u16), Error> {
         let mut run = *self;
         let (count, index) = (run.u16()?, self.of_run);
