@@ -1,93 +1,79 @@
--- ack: tokens (id c8, fence I8 each) in one argument.
--- Answers per token: outcome B (0 done, 2 gone, 3 lost), attempts I4.
+-- ack: tokens (id c8, fence c8 each) in one argument, then '1' if a job is named twice, or ''.
+-- Answers in runs of tokens that came to the same: how many I2, outcome B (0 done, 2 gone, 3 lost),
+-- attempts I4.
+--
+-- Tokens that are good, of jobs without keys, whose lease is not the last one and cannot have run out,
+-- need nothing of the rest. Most are like that.
 
--- What ack wants to know of a progress: fence, attempts, priority, bytes, flags. To read all of it would
--- take longer than all else that is done for a job here.
-local HOLD = '>I8I4I4' .. string.rep('x', 20) .. 'I4' .. string.rep('x', 6) .. 'B'
+-- What ack wants to know of a progress, without its fence: attempts, priority, bytes, flags.
+local HOLD = '>I4I4xxxxxxxxxxxxxxxxxxxxI4xxxxxxB'
 
--- Whether a job that was leased for the last time is dead by now.
-local function is_spent(id, priority, flags)
-    if band(flags, LAST) == 0 then
-        return false
-    end
-    local score = tonumber(call('ZSCORE', Z[priority], id) or nil)
-    return not score or score - 2 * ZONE <= now()
-end
-
--- Counts those of a priority whose leases had run out; only if any lease can have. To ask the clock is
--- a command of its own, which an end that is far enough away spares: no script is so long on its way.
+-- To ask the clock is a command of its own, which an end that is far enough away spares: no script is so
+-- long on its way.
 local WAY_MS = 10000
-local function count_lapsed(priority, members)
-    local first_end = tonumber(state.e)
-    if not first_end or about_ms and first_end > about_ms + WAY_MS or first_end > now() then
-        return
-    end
-    for _, score in ipairs(call('ZMSCORE', Z[priority], unpack(members))) do
-        if tonumber(score) <= ZONE + now() then
-            count(EXPIRIES, 1)
-        end
-    end
-end
-
--- The key of a job that is acked: free, or held.
-local function settle_key(id)
-    local record = call('HGET', J, id)
-    local head = record and read_head(record)
-    if not head or not head.key or call('HGET', K, head.key) ~= id then
-        return
-    end
-    if head.key_ttl > 0 then
-        call('ZADD', H, after(head.key_ttl), head.key)
-        sweep_holds(4)
-    else
-        call('HDEL', K, head.key)
-    end
-end
 
 verbs.ack = function(at)
-    local tokens = ARGV[at]
-    local ids, fences = {}, {}
-    for i = 1, #tokens, 16 do
-        ids[#ids + 1] = sub(tokens, i, i + 7)
-        fences[#fences + 1] = unpack_struct('>I8', tokens, i + 8)
+    local call, pack, sub, tokens = redis.call, struct.pack, string.sub, ARGV[at]
+    local first_end = books[LEASE_END]
+    local lapses = not (about_ms and first_end > about_ms + WAY_MS) and first_end <= now()
+    if not rest and (lapses or ARGV[at + 1] == '1') then
+        return nil
     end
-    local progress = call('HMGET', F, unpack(ids))
-    local answers, gone, leaving, seen, left = {}, {}, {}, {}, 0
-    for i, id in ipairs(ids) do
-        local text, outcome = progress[i], DONE
-        local fence, attempts, priority, bytes, flags
-        if text then
-            fence, attempts, priority, bytes, flags = unpack_struct(HOLD, text)
+    local ids, n = {}, #tokens / 16
+    for i = 1, n do
+        ids[i] = sub(tokens, i * 16 - 15, i * 16 - 8)
+    end
+    local progress = call('HMGET', KEYS[3], unpack(ids))
+    local last, attempts, priority, bytes, flags -- of the progress before: many have the same
+    local answers, run, run_outcome, run_attempts = {}, 0, nil, nil
+    local done, first_priority, left = nil, nil, 0 -- `done` only if not all are done and of one priority
+    for i = 1, n do
+        local id, text, outcome = ids[i], progress[i], DONE
+        local its = text and sub(text, 9)
+        if text and its ~= last then
+            last = its
+            attempts, priority, bytes, flags = struct.unpack(HOLD, its)
         end
-        if seen[id] then
-            outcome = GONE
-        elseif not text then
-            outcome = call('HEXISTS', J, id) == 1 and LOST or GONE
-        elseif fence ~= fences[i] or band(flags, HELD) == 0 or is_spent(id, priority, flags) then
-            -- The dead that the settings do not keep are gone.
-            outcome = locate(id) and LOST or GONE
-        else
-            seen[id] = true
-            if band(flags, KEYED) ~= 0 and band(flags, KEY_LOST) == 0 then
-                settle_key(id)
+        if not text or flags ~= HELD or rest or sub(text, 1, 8) ~= sub(tokens, i * 16 - 7, i * 16) then
+            if not rest then
+                return nil
             end
-            gone[#gone + 1] = id
-            local members = leaving[priority] or {}
-            leaving[priority] = members
-            members[#members + 1] = id
+            outcome = rest.judge(id, text, sub(tokens, i * 16 - 7, i * 16), priority, flags)
+        end
+        first_priority = first_priority or priority
+        if not done and (outcome ~= DONE or priority ~= first_priority) then
+            done = { [first_priority or 0] = { unpack(ids, 1, i - 1) } }
+        end
+        if outcome == DONE then
             left = left + bytes
+            if done then
+                done[priority] = done[priority] or {}
+                table.insert(done[priority], id)
+            end
         end
-        answers[i] = pack('>BI4', outcome, attempts or 0)
-    end
-    if #gone > 0 then
-        for priority, members in pairs(leaving) do
-            count_lapsed(priority, members)
-            call('ZREM', Z[priority], unpack(members))
+        local known = text and attempts or 0
+        if outcome ~= run_outcome or known ~= run_attempts then
+            if run > 0 then
+                answers[#answers + 1] = pack('>I2BI4', run, run_outcome, run_attempts)
+            end
+            run, run_outcome, run_attempts = 0, outcome, known
         end
-        call('HDEL', J, unpack(gone))
-        call('HDEL', F, unpack(gone))
-        count(ACKS, #gone)
-        count(BYTES, -left)
+        run = run + 1
     end
-    return concat(answers), #gone > 0
+    answers[#answers + 1] = pack('>I2BI4', run, run_outcome, run_attempts)
+    local acked = 0
+    for its_priority, members in pairs(done or { [priority] = ids }) do
+        if #members > 0 then
+            if lapses then
+                rest.count_lapsed(its_priority, members)
+            end
+            call('ZREM', Z[its_priority], unpack(members))
+            call('HDEL', KEYS[2], unpack(members))
+            call('HDEL', KEYS[3], unpack(members))
+            acked = acked + #members
+        end
+    end
+    books[ACKS] = books[ACKS] + acked
+    books[BYTES] = books[BYTES] - left
+    return table.concat(answers), acked > 0
 end

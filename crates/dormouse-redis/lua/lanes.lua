@@ -9,7 +9,7 @@ do
     -- score knows no ids, but members of one score are in the order of their ids: the place among
     -- them is found by halving, so n of the same score cost log2(n) looks, and mostly none.
     local function rank_of(zset, score, id)
-        local low = call('ZCOUNT', zset, '-inf', string.format('(%.0f', score))
+        local low = call('ZCOUNT', zset, '-inf', format('(%.0f', score))
         if id == '' then
             return low
         end

@@ -1,9 +1,7 @@
 -- The common part of every script on a partition: its keys, its clock, its books.
 --
--- KEYS  1 s  hash   n (last number given), v (version of g), g (settings and priorities, for
---                   servers), u (paused until), w (earliest instant that waiting servers know of),
---                   e (no lease ends before), q (last fence given), c (counters), r<server> (its last
---                   request and answer)
+-- KEYS  1 s  hash   b (books, see below), v (version of g), g (settings and priorities, for servers),
+--                   r<server> (its last request and answer)
 --       2 j  hash   id -> record
 --       3 f  hash   id -> progress, of jobs that have one: taken, kicked or killed at least once
 --       4 d  zset   id -> when it died
@@ -21,74 +19,56 @@
 -- Scores: milliseconds in the zone of the job. A waiting job is visible when its time has come, a
 -- leased one when its lease ran out; whoever is leased for the last time is dead then.
 --
--- Numbers go to Redis as Lua numbers: integers below 2^53 survive, but not by way of tostring.
+-- Every script runs from its first line, so what a flight does not need is not made: functions, tables
+-- and the variables that functions hold on to cost more than most commands. Constants cost nothing:
+-- script.rs puts them in where they are used. What most flights do takes its own `call` and `pack`, which
+-- is cheaper than to hold on to those of all.
+--
+-- Numbers for Redis are texts wherever many jobs pass: it would write a Lua number with 17 digits. As Lua
+-- numbers integers below 2^53 survive, but not by way of tostring.
 
 local ZONE = 35184372088832 -- 2^45: ends in the year 3084
-local NEVER = ZONE - 1
-local SWEEP = 64 -- things put in order by one script besides its work
+local NEVER = 35184372088831
 
 local S, J, F, D, K, H = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local call, pcall_redis = redis.call, redis.pcall
 local pack, unpack_struct = struct.pack, struct.unpack
-local sub, concat, floor, min, max = string.sub, table.concat, math.floor, math.min, math.max
+local sub, format, concat, floor, min, max =
+    string.sub, string.format, table.concat, math.floor, math.min, math.max
 local band = bit.band
 
 local SHARD = ARGV[8]
-local PRIORITIES, Z = {}, {}
-for i = 1, #ARGV[6] / 4 do
-    local priority = unpack_struct('>I4', ARGV[6], i * 4 - 3)
-    PRIORITIES[i] = priority
-    Z[priority] = KEYS[6 + i]
-end
-
--- The number of a job in its partition.
-local function number_of(id)
-    return (unpack_struct('>I5', id, 4))
-end
-
--- Whether one id is smaller. `<` on strings would follow the locale that Redis was started in.
-local function is_before(a, b)
-    local a_shard, a_number = unpack_struct('>I3I5', a)
-    local b_shard, b_number = unpack_struct('>I3I5', b)
-    if a_shard ~= b_shard then
-        return a_shard < b_shard
-    end
-    return a_number < b_number
-end
-
--- The verbs of this flight. Others are not defined: every script runs from its first line, and making
--- the functions of all verbs takes longer than what most flights do.
-local wanted, rare = {}, false
-do
-    local often = { put_plain = true, put = true, reserve = true, ack = true, nack = true, release = true, extend = true }
-    local at = 12
-    while ARGV[at] do
-        wanted[ARGV[at]] = true
-        rare = rare or not often[ARGV[at]]
-        at = at + 2 + tonumber(ARGV[at + 1])
-    end
-end
-
 local verbs = {}
-local state = {} -- fields of s: as they are, then as they become
-local changed = {} -- fields of s to be written
+local rest -- functions that most flights do without, if they are defined; see script.rs
 local records, recorded = {}, {} -- records to be answered, and whose they are
-local counters -- unpacked on first use
-local publish = false
+
+local PRIORITIES, Z
+if #ARGV[6] == 4 then
+    local priority = unpack_struct('>I4', ARGV[6])
+    PRIORITIES, Z = { priority }, { [priority] = KEYS[7] }
+else
+    PRIORITIES, Z = {}, {}
+    for i = 1, #ARGV[6] / 4 do
+        local priority = unpack_struct('>I4', ARGV[6], i * 4 - 3)
+        PRIORITIES[i] = priority
+        Z[priority] = KEYS[6 + i]
+    end
+end
 
 -- The clock, asked once and only if somebody wants to know.
 local now_ms, fraction
-local about_ms = sub(ARGV[4], 1, 1) == '~' and tonumber(sub(ARGV[4], 2)) or nil
+local about_ms = string.byte(ARGV[4]) == 126 and tonumber(sub(ARGV[4], 2)) or nil
 local function now()
-    if not now_ms then
-        if ARGV[4] ~= '' and not about_ms then
-            now_ms, fraction = tonumber(ARGV[4]), 0
-        else
-            local time = call('TIME')
-            local micros = tonumber(time[2])
-            now_ms = tonumber(time[1]) * 1000 + floor(micros / 1000)
-            fraction = micros % 1000 > 0 and 1 or 0
-        end
+    if now_ms then
+        return now_ms
+    end
+    if ARGV[4] ~= '' and string.byte(ARGV[4]) ~= 126 then
+        now_ms, fraction = tonumber(ARGV[4]), 0
+    else
+        local time = redis.call('TIME')
+        local micros = tonumber(time[2])
+        now_ms = time[1] * 1000 + math.floor(micros / 1000)
+        fraction = micros % 1000 > 0 and 1 or 0
     end
     return now_ms
 end
@@ -99,279 +79,53 @@ local function after(delay_ms)
     return delay_ms > 0 and at + fraction or at
 end
 
-local function set(field, value)
-    state[field] = value
-    changed[field] = true
+-- The books: numbers in one text, as nearly every script changes some of them.
+-- LAST_NUMBER: of a job. PAUSED: until when (0 = not). WAITING: earliest instant that waiting servers
+-- know of (0 = nobody waits). LEASE_END: no lease ends before. LAST_FENCE: the last one given. The others
+-- count. CHANGED and PUBLISHES are not kept: whether the books must be written and a hint be sent.
+local LAST_NUMBER, PAUSED, WAITING, LEASE_END, LAST_FENCE = 1, 2, 3, 4, 5
+local PUTS, RESERVES, ACKS, NACKS, EXPIRIES, RELEASES, KILLS, CANCELS, BYTES = 6, 7, 8, 9, 10, 11, 12, 13, 14
+local CHANGED, PUBLISHES = 15, 16
+local BOOKS, BOOKS_BYTES = '>dddddddddddddd', 112
+local books
+
+local function set(entry, value)
+    books[entry] = value
+    books[CHANGED] = true
 end
 
--- Counters: puts, reserves, acks, nacks, expiries, releases, kills, cancels, bytes.
-local PUTS, RESERVES, ACKS, NACKS, EXPIRIES, RELEASES, KILLS, CANCELS, BYTES = 1, 2, 3, 4, 5, 6, 7, 8, 9
-local COUNTERS = '>ddddddddd'
-local function counted()
-    if not counters then
-        if state.c then
-            counters = { unpack_struct(COUNTERS, state.c) }
-        else
-            counters = { 0, 0, 0, 0, 0, 0, 0, 0, 0 }
-        end
-    end
-    return counters
-end
 local function count(which, by)
-    local all = counted()
-    all[which] = all[which] + by
-    changed.c = true
+    set(which, books[which] + by)
 end
 
 -- A job becomes visible at this instant: who waits must not sleep beyond it.
 local function wake(at)
-    local known = tonumber(state.w)
-    if known and at < known then
-        set('w', at)
-        publish = true
+    if at < books[WAITING] then
+        set(WAITING, at)
+        books[PUBLISHES] = true
     end
 end
 
 -- A lease ends at this instant.
 local function note_expiry(at)
-    local known = tonumber(state.e)
-    if not known or at < known then
-        set('e', at)
+    if at < books[LEASE_END] then
+        set(LEASE_END, at)
     end
 end
 
--- Progress: what happened to a job since it was put.
--- Flags. RESUMED: the lease had run out and goes on by an extend; it ends with no session any more.
+-- A fence is greater than all that the partition gave before it, also after a failover that lost the
+-- last ones, as long as the clock of the new primary is not behind.
+local function next_fence()
+    local fence = math.max(books[LAST_FENCE] + 1, now() * 2048)
+    set(LAST_FENCE, fence)
+    return fence
+end
+
+-- Flags of progress. RESUMED: the lease had run out and goes on by an extend; it ends with no session
+-- any more.
 local HELD, KEY_LOST, KEYED, LAST, RESUMED = 1, 2, 4, 8, 16
-local PROGRESS = '>I8I4I4I4I4I4I4I4I4I6B'
-local PROGRESS_BYTES = 47
-local function read_progress(text)
-    local p = {}
-    p.fence, p.attempts, p.priority, p.reserves, p.expiries, p.releases, p.kills, p.kicks, p.bytes, p.ttr, p.flags =
-        unpack_struct(PROGRESS, text)
-    p.error = sub(text, PROGRESS_BYTES + 1)
-    return p
-end
-local function write_progress(p)
-    return pack(PROGRESS, p.fence, p.attempts, p.priority, p.reserves, p.expiries, p.releases, p.kills,
-        p.kicks, p.bytes, p.ttr, p.flags) .. p.error
-end
-local function with(flags, flag)
-    return band(flags, flag) ~= 0 and flags or flags + flag
-end
-local function without(flags, flag)
-    return band(flags, flag) ~= 0 and flags - flag or flags
-end
-
--- The head of a record: put_at I6, bytes I4, flags I2, then what the flags say: attempts_max I4,
--- ttr I6, priority I4, key_ttl I6, key I2 + bytes, backoff I2 + bytes; then what only servers read.
+-- Flags of records, and what holds without them.
 local HAS_KEY, HAS_ATTEMPTS, HAS_TTR, HAS_PRIORITY, HAS_KEY_TTL, HAS_BACKOFF = 1, 2, 4, 8, 16, 32
-local function read_head(record)
-    local r = { attempts_max = 16, ttr = 60000, priority = 1024, key_ttl = 0 }
-    r.put_at, r.bytes, r.flags = unpack_struct('>I6I4I2', record)
-    local at, flags = 13, r.flags
-    if band(flags, HAS_ATTEMPTS) ~= 0 then
-        r.attempts_max = unpack_struct('>I4', record, at)
-        at = at + 4
-    end
-    if band(flags, HAS_TTR) ~= 0 then
-        r.ttr = unpack_struct('>I6', record, at)
-        at = at + 6
-    end
-    if band(flags, HAS_PRIORITY) ~= 0 then
-        r.priority = unpack_struct('>I4', record, at)
-        at = at + 4
-    end
-    if band(flags, HAS_KEY_TTL) ~= 0 then
-        r.key_ttl = unpack_struct('>I6', record, at)
-        at = at + 6
-    end
-    if band(flags, HAS_KEY) ~= 0 then
-        local length = unpack_struct('>I2', record, at)
-        r.key = sub(record, at + 2, at + 1 + length)
-        at = at + 2 + length
-    end
-    if band(flags, HAS_BACKOFF) ~= 0 then
-        local length = unpack_struct('>I2', record, at)
-        r.backoff = sub(record, at + 2, at + 1 + length)
-    end
-    return r
-end
-
--- The progress of a job that has none yet.
-local function fresh_progress(head)
-    local flags = head.key and KEYED or 0
-    return { fence = 0, attempts = 0, priority = head.priority, reserves = 0, expiries = 0, releases = 0,
-        kills = 0, kicks = 0, bytes = head.bytes, ttr = head.ttr, flags = flags, error = '' }
-end
-
--- A job is no more: its record, its progress, its key. It has left its zset already.
-local function forget(id, head, p)
-    call('HDEL', J, id)
-    if p then
-        call('HDEL', F, id)
-    end
-    if head.key and not (p and band(p.flags, KEY_LOST) ~= 0) then
-        if call('HGET', K, head.key) == id then
-            call('HDEL', K, head.key)
-        end
-    end
-    count(BYTES, -head.bytes)
-end
-
--- Removes the oldest dead that the settings do not keep, up to so many; true = there may be more.
-local function trim_dead(budget)
-    local ttl, most = tonumber(ARGV[9]), tonumber(ARGV[10])
-    if not ttl and not most then
-        return false
-    end
-    while budget > 0 do
-        local oldest = call('ZRANGE', D, 0, 0, 'WITHSCORES')
-        local id = oldest[1]
-        if not id then
-            return false
-        end
-        local over = most and call('ZCARD', D) > most
-        if not over and not (ttl and tonumber(oldest[2]) + ttl <= now()) then
-            return false
-        end
-        call('ZREM', D, id)
-        local record, progress = call('HGET', J, id), call('HGET', F, id)
-        if record then
-            forget(id, read_head(record), progress and read_progress(progress))
-        end
-        budget = budget - 1
-    end
-    return true
-end
-
--- To dead, out of the zset of this priority. `at` is when it died.
-local function bury(id, p, priority, at)
-    call('ZREM', Z[priority], id)
-    call('ZADD', D, at, id)
-    p.kills = p.kills + 1
-    p.flags = without(without(p.flags, HELD), LAST)
-    call('HSET', F, id, write_progress(p))
-    count(KILLS, 1)
-    trim_dead(2)
-end
-
--- A lease that was the last one ran out: the job is dead since then.
-local function bury_expired(id, p, priority, expired_at)
-    p.expiries = p.expiries + 1
-    p.error = 'lease expired'
-    count(EXPIRIES, 1)
-    bury(id, p, priority, expired_at)
-end
-
-local sweep
-
--- When a dead job died, or nil if the settings do not keep it: whether it still rests depends on who
--- looked at the dead last.
-local swept = false
-local function died_at(id)
-    if not swept and (ARGV[9] ~= '' or ARGV[10] ~= '') then
-        -- Once will do: all that is asked in a script is asked at the same time.
-        swept = not sweep()
-    end
-    return tonumber(call('ZSCORE', D, id) or nil)
-end
-
--- Where a job is: nil, or its record, head, progress (nil = none yet), priority and score, with
--- `where` one of waiting, lapsed, leased, dead. Whoever died unnoticed is buried by the way.
-local function locate(id)
-    local record = call('HGET', J, id)
-    if not record then
-        return nil
-    end
-    local found = { id = id, record = record, head = read_head(record) }
-    local progress = call('HGET', F, id)
-    found.p = progress and read_progress(progress)
-    found.priority = found.p and found.p.priority or found.head.priority
-    local zset = Z[found.priority]
-    local score = zset and tonumber(call('ZSCORE', zset, id) or nil)
-    if not score then
-        found.where, found.at = 'dead', died_at(id)
-        return found.at and found or nil
-    end
-    local zone = floor(score / ZONE)
-    found.at = score - zone * ZONE
-    if zone == 0 then
-        found.where = 'waiting'
-    elseif found.at > now() then
-        found.where = 'leased'
-    elseif zone == 1 then
-        found.where = 'lapsed'
-    else
-        bury_expired(id, found.p, found.priority, found.at)
-        if not died_at(id) then
-            return nil -- trimmed at once
-        end
-        found.where = 'dead'
-    end
-    return found
-end
-
--- The state that others see: delayed 0, ready 1, leased 2, dead 3.
-local function state_of(found)
-    if found.where == 'dead' then
-        return 3
-    elseif found.where == 'leased' then
-        return 2
-    end
-    return found.at <= now() and 1 or 0
-end
-
--- Whether the token of this fence is good for the located job.
-local function holds(found, fence)
-    local p = found.p
-    return p and p.fence == fence and band(p.flags, HELD) ~= 0 and found.where ~= 'dead'
-end
-
--- A hold whose time is over is free whether it still rests or not; here it goes.
-local function sweep_holds(budget)
-    local over = call('ZRANGE', H, '-inf', now(), 'BYSCORE', 'LIMIT', 0, budget)
-    for _, key in ipairs(over) do
-        call('ZREM', H, key)
-        local id = call('HGET', K, key)
-        if id and call('HEXISTS', J, id) == 0 then
-            call('HDEL', K, key)
-        end
-    end
-end
-
--- Brings to order what time alone has changed: last leases that ran out, dead that are too old,
--- holds that are over. For verbs that count or list; true = there may be more to do.
-function sweep(budget)
-    local left = budget or SWEEP
-    for _, priority in ipairs(PRIORITIES) do
-        local over = call('ZRANGE', Z[priority], 2 * ZONE, 2 * ZONE + now(), 'BYSCORE', 'LIMIT', 0, left,
-            'WITHSCORES')
-        for i = 1, #over, 2 do
-            local id, at = over[i], tonumber(over[i + 1]) - 2 * ZONE
-            local progress = call('HGET', F, id)
-            if progress then
-                bury_expired(id, read_progress(progress), priority, at)
-            else
-                call('ZREM', Z[priority], id)
-            end
-            left = left - 1
-        end
-        if left <= 0 then
-            return true
-        end
-    end
-    sweep_holds(budget or SWEEP)
-    return trim_dead(budget or SWEEP)
-end
-
--- What becomes of a token or target, and what may be given with it.
+local ATTEMPTS_MAX_DEFAULT, TTR_DEFAULT, PRIORITY_DEFAULT = 16, 60000, 1024
+-- What becomes of a token or target.
 local DONE, DIED, GONE, LOST = 0, 1, 2, 3
-local GIVEN_DELAY, GIVEN_PRIORITY, GIVEN_ERROR, UNCOUNTED = 1, 2, 4, 8
-
--- What a request with this record and progress looks like to a server that reads it: appended to
--- the answer's records.
-local function show(id, record)
-    records[#records + 1] = record
-    recorded[#recorded + 1] = id
-end

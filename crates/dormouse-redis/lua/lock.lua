@@ -42,7 +42,7 @@ do
 
     -- Whether so many are held. Those that ran out do not count.
     local function is_full(most)
-        return call('ZCARD', D) >= most and call('ZCOUNT', D, string.format('(%.0f', now()), '+inf') >= most
+        return call('ZCARD', D) >= most and call('ZCOUNT', D, format('(%.0f', now()), '+inf') >= most
     end
 
     verbs.lock = function(at)
@@ -65,8 +65,8 @@ do
         else
             -- Servers wait for different locks, each until the end of its own: as long as the last of
             -- them sleeps, a lock that is given back must be told.
-            if ARGV[at + 4] == '1' and lock.expires_at > tonumber(state.w or 0) then
-                set('w', lock.expires_at)
+            if ARGV[at + 4] == '1' and lock.expires_at > books[WAITING] then
+                set(WAITING, lock.expires_at)
             end
             return answer(LOST, lock), false
         end
@@ -121,6 +121,6 @@ do
     end
 
     verbs.locks = function()
-        return pack('>I8', call('ZCOUNT', D, string.format('(%.0f', now()), '+inf')), false
+        return pack('>I8', call('ZCOUNT', D, format('(%.0f', now()), '+inf')), false
     end
 end

@@ -2,17 +2,17 @@
 -- earlier one. Answers nothing.
 
 verbs.pause = function(at)
-    local paused = tonumber(state.u or 0)
+    local paused = books[PAUSED]
     if ARGV[at] == '' then
         if paused == 0 then
             return '', false
         end
-        set('u', 0)
+        set(PAUSED, 0)
         wake(now())
         return '', true
     end
     local until_ms = ARGV[at] == 'i' and NEVER or min(after(tonumber(ARGV[at])), NEVER - 1)
-    set('u', until_ms)
+    set(PAUSED, until_ms)
     if paused > now() then
         -- Who waits sleeps until the end of the earlier pause.
         wake(until_ms)

@@ -1,6 +1,7 @@
 -- put: limits ('' or jobs_max I8, bytes_max I8), then per job: meta, key, record without put_at.
 -- meta: clock B (0 delay, 1 at), delay or at I6, priority I4, on_conflict B.
--- Answers per job: outcome B, state B, id c8, due I6.
+-- Answers in runs of jobs that came to the same, with ids one after the other: how many I2, outcome B,
+-- state B, id c8 of the first, due I6. Here every job is one of its own.
 
 local CREATED, DUPLICATE, REPLACED, REFUSED, JOBS_FULL, BYTES_FULL, NO_MEMORY = 0, 1, 2, 3, 4, 5, 6
 local HELD_DUPLICATE, HELD_REFUSED = 7, 8
@@ -72,7 +73,7 @@ verbs.put = function(at, arguments)
         end
     end
     local answers, created, placed = {}, {}, {}
-    local n, jobs = tonumber(state.n or 0), jobs_max and call('HLEN', J)
+    local n, jobs = books[LAST_NUMBER], jobs_max and call('HLEN', J)
     local stamp = pack('>I6', now())
 
     -- Puts without a key are gathered and written by few commands.
@@ -113,16 +114,16 @@ verbs.put = function(at, arguments)
             end
         end
         if outcome and outcome ~= REPLACED then
-            answers[index] = pack('>BBc8I6', outcome, seen, found.id, found.at)
+            answers[index] = pack('>I2BBc8I6', 1, outcome, seen, found.id, found.at)
         elseif memory == false then
-            answers[index] = pack('>BBc8I6', NO_MEMORY, 255, SHARD .. '\0\0\0\0\0', 0)
+            answers[index] = pack('>I2BBc8I6', 1, NO_MEMORY, 255, SHARD .. '\0\0\0\0\0', 0)
         else
             local left = outcome and found.head.bytes or 0
-            local total = counted()[BYTES]
+            local total = books[BYTES]
             if jobs_max and not outcome and jobs + 1 > max(jobs_max, jobs) then
-                answers[index] = pack('>BBc8I6', JOBS_FULL, 255, SHARD .. '\0\0\0\0\0', jobs)
+                answers[index] = pack('>I2BBc8I6', 1, JOBS_FULL, 255, SHARD .. '\0\0\0\0\0', jobs)
             elseif bytes_max and total + bytes - left > max(bytes_max, total) then
-                answers[index] = pack('>BBc8I6', BYTES_FULL, 255, SHARD .. '\0\0\0\0\0', total)
+                answers[index] = pack('>I2BBc8I6', 1, BYTES_FULL, 255, SHARD .. '\0\0\0\0\0', total)
             else
                 local id
                 if outcome then
@@ -168,22 +169,22 @@ verbs.put = function(at, arguments)
                 count(PUTS, 1)
                 count(BYTES, bytes - left)
                 wake(due)
-                answers[index] = pack('>BBc8I6', outcome or CREATED, due <= now() and 1 or 0, id, due)
+                answers[index] = pack('>I2BBc8I6', 1, outcome or CREATED, due <= now() and 1 or 0, id, due)
             end
         end
     end
     if not flush() and memory == false and #answers > 0 then
         -- No memory for the jobs gathered: none of them is there.
         for i = 1, index do
-            if sub(answers[i], 1, 1) == '\0' then
+            if sub(answers[i], 3, 3) == '\0' then
                 local bytes = unpack_struct('>I4', ARGV[at + i * 3])
                 count(PUTS, -1)
                 count(BYTES, -bytes)
-                answers[i] = pack('>BBc8I6', NO_MEMORY, 255, SHARD .. '\0\0\0\0\0', 0)
+                answers[i] = pack('>I2BBc8I6', 1, NO_MEMORY, 255, SHARD .. '\0\0\0\0\0', 0)
             end
         end
     else
-        set('n', n)
+        set(LAST_NUMBER, n)
     end
     return concat(answers), true
 end

@@ -1,51 +1,59 @@
 -- put_plain: put of jobs without keys to a topic without limits, most of all puts: nothing is to be
 -- looked up, so all are written together or, when Redis is out of memory, none.
--- Arguments: bytes of all jobs, metas (each as that of put, without on_conflict) in one argument, then
--- the records without put_at. Answers as put.
+-- Arguments: bytes of all jobs, runs of jobs that are due together (how many I2, then clock B, delay or
+-- at I6, priority I4 as in put's meta) in one argument, then the records without put_at. Answers as put.
+
+local RUN, RUN_BYTES = '>I2BI6I4', 13
+
+-- Places jobs run by run; runs of one priority by one command. In the list ids are at even numbers, and
+-- what else is in it is no longer needed.
+local function place(runs, dues, list)
+    local last, from = 0, 1
+    for r, due in ipairs(dues) do
+        local jobs, _, _, priority = struct.unpack(RUN, runs, r * RUN_BYTES - RUN_BYTES + 1)
+        local score = string.format('%d', due)
+        for i = last + 1, last + jobs do
+            list[i * 2 - 1] = score
+        end
+        last = last + jobs
+        local next_priority
+        if dues[r + 1] then
+            _, _, _, next_priority = struct.unpack(RUN, runs, r * RUN_BYTES + 1)
+        end
+        if priority ~= next_priority then
+            redis.call('ZADD', Z[priority], unpack(list, from, last * 2))
+            from = last * 2 + 1
+        end
+    end
+end
 
 verbs.put_plain = function(at, arguments)
-    local metas, jobs = ARGV[at + 1], arguments - 2
-    local n, stamp = tonumber(state.n or 0), pack('>I6', now())
-    local created, placed, answers = {}, {}, {}
-    local last, text, head, tail, members, first -- of the job before: many have the same meta
-    local ids = SHARD .. sub(pack('>I5', n), 1, 4) -- all of an id but its last byte
-    for i = 1, jobs do
-        local meta = sub(metas, i * 11 - 10, i * 11)
-        if meta ~= last then
-            last = meta
-            local clock, due, priority = unpack_struct('>BI6I4', meta)
-            if clock == 0 then
-                due = after(due)
-            end
-            -- Redis would write a number with 17 digits of fraction, which takes longer.
-            text, tail = string.format('%.0f', due), pack('>I6', due)
-            head = due <= now_ms and '\0\1' or '\0\0'
-            first = first and min(first, due) or due
-            members = placed[priority] or {}
-            placed[priority] = members
+    local pack, shard, runs = struct.pack, ARGV[8], ARGV[at + 1]
+    local n, first, stamp = books[LAST_NUMBER], NEVER, pack('>I6', now())
+    local list, dues, answers, i = { '' }, {}, {}, 0 -- the list has ids and records from 2 on
+    for from = 1, #runs, RUN_BYTES do
+        local jobs, clock, due = struct.unpack(RUN, runs, from)
+        if clock == 0 then
+            due = after(due)
         end
-        n = n + 1
-        if n % 256 == 0 then
-            ids = SHARD .. sub(pack('>I5', n), 1, 4)
+        first = due < first and due or first
+        dues[#dues + 1] = due
+        answers[#answers + 1] = pack('>I2BBc3I5I6', jobs, 0, due <= now() and 1 or 0, shard, n + 1, due)
+        for _ = 1, jobs do
+            n, i = n + 1, i + 1
+            list[i * 2], list[i * 2 + 1] = pack('>c3I5', shard, n), stamp .. ARGV[at + 1 + i]
         end
-        local id = ids .. string.char(n % 256)
-        created[i * 2 - 1], created[i * 2] = id, stamp .. ARGV[at + 1 + i]
-        members[#members + 1] = text
-        members[#members + 1] = id
-        answers[i * 3 - 2], answers[i * 3 - 1], answers[i * 3] = head, id, tail
     end
-    local reply = pcall_redis('HSET', J, unpack(created))
+    local reply = redis.pcall('HSET', KEYS[2], unpack(list, 2))
     if type(reply) == 'table' and reply.err then
         -- From now on everything is let through, which is right for what takes jobs away.
-        call('HDEL', S, '')
-        return string.rep('\6\255' .. SHARD .. '\0\0\0\0\0\0\0\0\0\0\0', jobs), true
+        redis.call('HDEL', KEYS[1], '')
+        return pack('>I2BBc3I5I6', arguments - 2, 6, 255, shard, 0, 0), true
     end
-    for priority, list in pairs(placed) do
-        call('ZADD', Z[priority], unpack(list))
-    end
-    count(PUTS, jobs)
-    count(BYTES, tonumber(ARGV[at]))
+    place(runs, dues, list)
+    books[PUTS] = books[PUTS] + i
+    books[BYTES] = books[BYTES] + ARGV[at]
+    books[LAST_NUMBER] = n
     wake(first)
-    set('n', n)
-    return concat(answers), true
+    return table.concat(answers), true
 end

@@ -13,15 +13,16 @@ verbs.reserve_id = function(at)
     elseif not Z[priority] then
         return pack('>BBI4', UNKNOWN_PRIORITY, seen, priority), false
     end
-    local job = { id = found.id, due = found.at, lapsed = found.where == 'lapsed' }
-    local scores, taken = {}, {}
-    local text = grant(job, priority, found.record, found.p and write_progress(found.p),
-        tonumber(ARGV[at + 1]), scores, taken)
+    local front, back, score, tail = terms(found.record, found.p and write_progress(found.p),
+        found.where == 'lapsed', priority, tonumber(ARGV[at + 1]))
+    local fence = next_fence()
     if found.where == 'dead' then
         call('ZREM', D, found.id)
     end
-    call('ZADD', Z[priority], unpack(scores))
-    call('HSET', F, unpack(taken))
+    call('ZADD', Z[priority], score, found.id)
+    call('HSET', F, found.id, pack('>I8c0I4c0', fence, front, found.head.bytes, back))
+    show(found.id, found.record)
     count(RESERVES, 1)
-    return pack('>BBI4', DONE, seen, priority) .. text, true
+    return pack('>BBI4c8I2I2I8', DONE, seen, priority, found.id, 1, 0, fence) .. tail
+        .. pack('>I2I2I6', 1, 0, found.at), true
 end

@@ -32,12 +32,12 @@ verbs.stats = function()
             lapsed, spent = lapsed + run_out, spent + dying
         end
     end
-    local holds_now = call('ZCOUNT', H, string.format('(%.0f', now()), '+inf')
-    local totals = { unpack(counted()) }
-    totals[EXPIRIES] = totals[EXPIRIES] + lapsed + spent
-    totals[KILLS] = totals[KILLS] + spent
+    local holds_now = call('ZCOUNT', H, format('(%.0f', now()), '+inf')
+    local totals = { unpack(books, PUTS, BYTES) }
+    totals[EXPIRIES - PUTS + 1] = totals[EXPIRIES - PUTS + 1] + lapsed + spent
+    totals[KILLS - PUTS + 1] = totals[KILLS - PUTS + 1] + spent
     local first = ready > 0 and next_of(1)
-    local paused = tonumber(state.u or 0)
+    local paused = books[PAUSED]
     return pack('>I8I8I8I8I8I8', delayed, ready, urgent, leased, dead + spent, holds_now)
         .. pack('>I8I8I8I8I8I8I8I8I8', unpack(totals)) .. pack('>I8', call('HLEN', J))
         .. pack('>BI6I6BB', first and 1 or 0, first and first.at or 0, paused > now() and paused or 0,

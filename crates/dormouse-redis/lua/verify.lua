@@ -4,13 +4,27 @@
 -- KEYS 7.. are the priorities in g and those that were found without being in it.
 -- Answers 'stale', v, g, or 'done' and what the verb answers.
 
-local fields = call('HMGET', S, 'v', 'n', 'u', 'w', 'e', 'c', 'q', 'g')
+local fields = call('HMGET', S, 'v', 'b', 'g')
 if (fields[1] or '0') ~= ARGV[3] then
-    return { 'stale', fields[1] or '0', fields[8] or '' }
+    return { 'stale', fields[1] or '0', fields[3] or '' }
 end
-state.n, state.u, state.w, state.e, state.c, state.q =
-    fields[2], fields[3], fields[4], fields[5], fields[6], fields[7]
-local counters_unreadable = state.c and #state.c ~= 72
-if counters_unreadable then
-    state.c = nil
+
+-- Books that cannot be read are begun afresh: what is wrong with them then is found by the jobs.
+local function are_readable(text)
+    if #text ~= BOOKS_BYTES then
+        return false
+    end
+    for _, number in ipairs({ unpack_struct(BOOKS, text) }) do
+        if number ~= floor(number) or math.abs(number) >= 2 ^ 53 then
+            return false
+        end
+    end
+    return true
 end
+local books_unreadable = fields[2] and not are_readable(fields[2])
+if fields[2] and not books_unreadable then
+    books = { unpack_struct(BOOKS, fields[2]) }
+else
+    books = { 0, 0, 0, NEVER, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+end
+books[CHANGED] = false

@@ -78,11 +78,6 @@ local function has_key(id, key)
     return head and head.key == key and not has_lost_key(readable_progress(call('HGET', F, id)))
 end
 
--- A field of s that is a number; 0 = there is none.
-local function number_in(field)
-    return tonumber(state[field] or 0) or 0
-end
-
 -- Where the job is, and where it ought to be: at `score` in the zset of its priority, or `dead`. When
 -- in doubt it is ready now: delivered twice is better than never.
 local function judge_place(found, plan, bad)
@@ -101,7 +96,7 @@ local function judge_place(found, plan, bad)
     elseif places > 1 then
         bad('job_twice')
     elseif stray then
-        bad('priority_wrong', string.format('%.0f', wanted))
+        bad('priority_wrong', format('%.0f', wanted))
     end
     if not score then
         dead = found.dead
@@ -121,7 +116,7 @@ local function judge_place(found, plan, bad)
         score = now()
     end
     if dead and not Z[wanted] then
-        bad('dead_unlisted', string.format('%.0f', wanted))
+        bad('dead_unlisted', format('%.0f', wanted))
     end
     plan.score, plan.dead = score, dead
 end
@@ -185,14 +180,14 @@ local function judge(found)
     if #id ~= 8 or sub(id, 1, 3) ~= SHARD then
         bad('id_foreign')
         plan.renumber = true
-    elseif number_of(id) > number_in('n') then
-        bad('number_low', state.n or '0')
+    elseif number_of(id) > books[LAST_NUMBER] then
+        bad('number_low', format('%d', books[LAST_NUMBER]))
         plan.number = number_of(id)
     end
     if found.progress and not p then
         bad('progress_unreadable')
-    elseif p and p.fence > number_in('q') then
-        bad('fence_low', state.q or '0')
+    elseif p and p.fence > books[LAST_FENCE] then
+        bad('fence_low', format('%d', books[LAST_FENCE]))
         plan.fence = p.fence
     end
     local before = #problems

@@ -3,7 +3,7 @@
 -- g must have that priority first.
 --
 -- mend_jobs: ids. mend_keys: keys. mend_locks: names. mend_state: nothing.
--- mend_config: v, g. mend_bytes: counters as seen, the right sum I8.
+-- mend_config: v, g. mend_bytes: books as seen, the right sum I8.
 
 local X = KEYS[#KEYS] -- records that nobody can read
 
@@ -38,9 +38,9 @@ end
 
 -- A job whose id leads elsewhere can be taken, but neither acked nor found: it gets an id of here.
 local function renumber(found, plan)
-    local n = number_in('n') + 1
+    local n = books[LAST_NUMBER] + 1
     local id = SHARD .. pack('>I5', n)
-    set('n', n)
+    set(LAST_NUMBER, n)
     remove_places(found)
     call('HDEL', J, found.id)
     call('HDEL', F, found.id)
@@ -87,13 +87,13 @@ local function mend_job(id)
         set_aside(found)
         return problems
     elseif not Z[plan.priority] then
-        return { { 'needs', id, string.format('%.0f', plan.priority) } }
+        return { { 'needs', id, format('%.0f', plan.priority) } }
     end
     if plan.number then
-        set('n', max(number_in('n'), plan.number))
+        set(LAST_NUMBER, max(books[LAST_NUMBER], plan.number))
     end
     if plan.fence then
-        set('q', max(number_in('q'), plan.fence))
+        set(LAST_FENCE, max(books[LAST_FENCE], plan.fence))
     end
     if plan.renumber then
         renumber(found, plan)
@@ -142,7 +142,7 @@ verbs.mend_locks = function(at, arguments)
         local text = call('HGET', J, name)
         local kind = text and judge_lock(name, text) or not text and call('ZSCORE', D, name) and 'orphan_place'
         if kind == 'fence_low' then
-            set('q', unpack_struct('>I8', text))
+            set(LAST_FENCE, unpack_struct('>I8', text))
         elseif kind then
             call('HDEL', J, name)
             call('ZREM', D, name)
@@ -156,40 +156,31 @@ end
 
 verbs.mend_state = function()
     local answer = {}
-    for _, field in ipairs(strange_fields()) do
-        call('HDEL', S, field)
-        state[field] = nil
-        add(answer, { { 'state_unreadable', field, '' } })
-    end
     local late, first = late_lease_end()
     if late then
-        set('e', first)
+        set(LEASE_END, first)
         add(answer, { { 'lease_end_late', '', '' } })
     end
-    if counters_unreadable then
+    if books_unreadable then
         count(BYTES, 0)
-        add(answer, { { 'counters_unreadable', '', '' } })
+        add(answer, { { 'books_unreadable', '', '' } })
     end
     return answer
 end
 
 verbs.mend_config = function(at)
-    set('v', ARGV[at])
-    set('g', ARGV[at + 1])
+    call('HSET', S, 'v', ARGV[at], 'g', ARGV[at + 1])
     return {}
 end
 
 -- Only if no job came or went since the sum was made.
 verbs.mend_bytes = function(at)
-    local seen, all = { 0, 0, 0, 0, 0, 0, 0, 0, 0 }, counted()
-    if ARGV[at] ~= '' then
-        seen = { unpack_struct(COUNTERS, ARGV[at]) }
-    end
+    local seen = { unpack_struct(BOOKS, ARGV[at]) }
     for _, which in ipairs({ PUTS, ACKS, CANCELS, BYTES }) do
-        if seen[which] ~= all[which] then
+        if seen[which] ~= books[which] then
             return {}
         end
     end
-    count(BYTES, unpack_struct('>I8', ARGV[at + 1]) - all[BYTES])
+    set(BYTES, unpack_struct('>I8', ARGV[at + 1]))
     return { 'bytes_wrong', '', '' }
 end

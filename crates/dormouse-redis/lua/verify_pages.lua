@@ -2,7 +2,7 @@
 --
 -- look: priorities not in g (u32 each). Answers I8 each: delayed, ready, leased, dead, keys, holds,
 --   jobs, progress.
--- tally: answers counters, jobs I8, ids in all zsets I8.
+-- tally: answers the books, jobs I8, ids in all zsets I8.
 -- places: 'd' or a priority; cursor, count. Answers cursor; ids, each with the bytes of its record; ''.
 -- jobs: where ('d' or a priority), ids. Answers the bytes of these jobs, as counted, I8.
 -- strays: cursor, count. Answers cursor; looks at every record, for jobs that are nowhere.
@@ -34,21 +34,10 @@ local function first_lease_end()
     return first
 end
 
--- Fields of s that ought to be numbers, and are not.
-local function strange_fields()
-    local strange = {}
-    for _, field in ipairs({ 'n', 'q', 'e', 'u', 'w' }) do
-        if state[field] and not tonumber(state[field]) then
-            strange[#strange + 1] = field
-        end
-    end
-    return strange
-end
-
--- Whether e lets a lease that ran out go unseen, and when the first one ends.
+-- Whether the books let a lease that ran out go unseen, and when the first one ends.
 local function late_lease_end()
-    local first, known = first_lease_end(), tonumber(state.e or nil)
-    return first and (not known or known > first), first
+    local first = first_lease_end()
+    return first and books[LEASE_END] > first, first
 end
 
 verbs.look = function(at)
@@ -67,17 +56,14 @@ verbs.look = function(at)
     for i = 1, #ARGV[at], 4 do
         local priority = unpack_struct('>I4', ARGV[at], i)
         if call('EXISTS', Z[priority]) == 1 then
-            problems[#problems + 1] = { 'priority_unlisted', string.format('%.0f', priority), '' }
+            problems[#problems + 1] = { 'priority_unlisted', format('%.0f', priority), '' }
         end
     end
-    for _, field in ipairs(strange_fields()) do
-        problems[#problems + 1] = { 'state_unreadable', field, state[field] }
-    end
     if late_lease_end() then
-        problems[#problems + 1] = { 'lease_end_late', '', state.e or '' }
+        problems[#problems + 1] = { 'lease_end_late', '', format('%d', books[LEASE_END]) }
     end
-    if counters_unreadable then
-        problems[#problems + 1] = { 'counters_unreadable', '', '' }
+    if books_unreadable then
+        problems[#problems + 1] = { 'books_unreadable', '', '' }
     end
     return add(answer, problems)
 end
@@ -98,7 +84,7 @@ verbs.tally = function()
     for _, priority in ipairs(PRIORITIES) do
         placed = placed + call('ZCARD', Z[priority])
     end
-    return { state.c or '', pack('>I8', call('HLEN', J)), pack('>I8', placed) }
+    return { pack(BOOKS, unpack(books)), pack('>I8', call('HLEN', J)), pack('>I8', placed) }
 end
 
 -- One number is too low for many jobs, not once for each of them: the worst is told.
@@ -234,7 +220,7 @@ local function judge_lock(name, text)
         return 'lock_unreadable'
     elseif not call('ZSCORE', D, name) then
         return 'lock_without_end'
-    elseif unpack_struct('>I8', text) > number_in('q') then
+    elseif unpack_struct('>I8', text) > books[LAST_FENCE] then
         return 'fence_low'
     end
 end

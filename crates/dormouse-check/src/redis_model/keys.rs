@@ -110,13 +110,13 @@ impl Partition<'_> {
         }
     }
 
-    /// No lease ends before `e`.
+    /// No lease ends before the instant that the books have, their fourth number.
     fn check_bound(&self, first_end: f64) -> Result<(), String> {
         let state = self.fields("s");
-        let bound = state.get(b"e".as_slice());
-        let bound = bound.and_then(|text| String::from_utf8_lossy(text).parse::<f64>().ok());
+        let books = state.get(b"b".as_slice());
+        let bound = books.and_then(|books| Some(f64::from_be_bytes(*books[24..].first_chunk()?)));
         if first_end.is_finite() && bound.is_none_or(|bound| bound > first_end) {
-            return Err(format!("a lease ends at {first_end}, e says {bound:?}"));
+            return Err(format!("a lease ends at {first_end}, the books say {bound:?}"));
         }
         Ok(())
     }

@@ -1,5 +1,8 @@
 //! ack, in words of the script.
 
+use std::collections::HashSet;
+
+use bytes::Bytes;
 use dormouse_core::error::Error;
 use dormouse_core::job::Token;
 use dormouse_core::op::Ended;
@@ -8,15 +11,18 @@ use dormouse_core::refusal::lease_lost;
 use crate::wire::{Op, Reader, Writer, strange};
 
 pub(crate) fn op(tokens: impl Iterator<Item = Token>) -> Op {
-    let mut to = Writer::default();
+    let (mut to, mut ids) = (Writer::default(), HashSet::new());
+    let mut repeats = false;
     for token in tokens {
         to.id(token.id).u64(token.fence);
+        repeats |= !ids.insert(token.id);
     }
-    Op::new("ack", vec![to.take()])
+    Op::new("ack", vec![to.take(), Bytes::from_static(if repeats { b"1" } else { b"" })])
 }
 
 /// What became of the lease that this token proves.
 pub(crate) fn read(answer: &mut Reader<'_>, token: Token) -> Result<Came, Error> {
+    let (mut answer, _) = answer.of_run(5)?;
     let ended = ended(answer.u8()?, token)?;
     Ok(Came { ended, due_at: 0, attempts: answer.u32()? })
 }

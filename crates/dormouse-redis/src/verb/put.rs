@@ -50,14 +50,22 @@ pub(crate) fn op<'a>(
 /// Jobs without keys on a topic without limits: nothing is looked up for them.
 fn plain_op<'a>(puts: impl Iterator<Item = &'a Put>, settings: &Settings) -> Op {
     let mut args = vec![Bytes::new(), Bytes::new()];
-    let (mut metas, mut bytes) = (Writer::default(), 0);
+    let mut bytes = 0;
+    let (mut runs, mut meta) = (Writer::default(), Writer::default());
+    let (mut run, mut last) = (0, Bytes::new());
     for put in puts {
-        write_meta(&mut metas, put);
+        write_meta(&mut meta, put);
+        let its = meta.take();
+        if run > 0 && its != last {
+            runs.u16(run).bytes(&last);
+            run = 0;
+        }
+        (run, last) = (run + 1, its);
         bytes += put.bytes();
         args.push(record::encode(&put.clone().content(Some(settings), ANY_TIME), priority(put)));
     }
     args[0] = Bytes::from(bytes.to_string());
-    args[1] = metas.take();
+    args[1] = runs.u16(run).bytes(&last).take();
     Op::new("put_plain", args)
 }
 
@@ -88,8 +96,10 @@ pub(crate) fn read(
     bytes: u64,
     settings: &Settings,
 ) -> Result<Result<PutReply, Error>, Error> {
+    let (mut answer, index) = answer.of_run(16)?;
     let (outcome, seen) = (answer.u8()?, answer.u8()?);
-    let (id, due_at) = (answer.id()?, answer.u48()?);
+    let (first, due_at) = (answer.id()?, answer.u48()?);
+    let id = JobId(first.0.wrapping_add(u64::from(index)));
     let reply = |outcome| -> Result<PutReply, Error> {
         Ok(PutReply { id, outcome, state: state(seen)?, due_at })
     };

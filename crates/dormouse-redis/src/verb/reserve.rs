@@ -7,7 +7,7 @@ use dormouse_core::op::LeasedJob;
 use dormouse_core::topic::TopicName;
 
 use crate::wire::progress::KEY_LOST;
-use crate::wire::{Op, Reader, Records, Writer, record};
+use crate::wire::{Op, Reader, Records, Writer, record, strange};
 
 /// An instant that never comes: the end of a zone of scores.
 pub(crate) const NEVER: u64 = (1 << 45) - 1;
@@ -75,10 +75,7 @@ pub(crate) fn read(
     let paused_until = answer.u48()?;
     let lease_end = Some(answer.u48()?).filter(|&at| at > 0 && at < NEVER);
     let count = answer.u16()?;
-    let mut jobs = Vec::with_capacity(usize::from(count));
-    for _ in 0..count {
-        jobs.extend(read_job(answer, &records.next()?, topic, now_ms)?);
-    }
+    let jobs = read_jobs(answer, count, records, topic, now_ms)?;
     let count = answer.u8()?;
     let mut heads = Vec::with_capacity(usize::from(count));
     for _ in 0..count {
@@ -88,34 +85,84 @@ pub(crate) fn read(
     Ok(Seen { jobs, paused_until, lease_end, heads })
 }
 
-/// One leased job; `None` = its record is there no more.
-pub(crate) fn read_job(
+/// What the leases of a run have in common, from the job of this index on; the fence is that job's.
+#[derive(Clone, Copy, Debug)]
+struct Lease {
+    from: u16,
+    fence: u64,
+    attempt: u32,
+    expires_at: u64,
+    ttr_ms: u64,
+    priority: u32,
+    flags: u8,
+}
+
+impl Lease {
+    fn read(answer: &mut Reader<'_>) -> Result<Lease, Error> {
+        Ok(Lease {
+            from: answer.u16()?,
+            fence: answer.u64()?,
+            attempt: answer.u32()?,
+            expires_at: answer.u48()?,
+            ttr_ms: answer.u48()?,
+            priority: answer.u32()?,
+            flags: answer.u8()?,
+        })
+    }
+
+    fn token(&self, id: JobId, index: u16) -> Token {
+        Token { id, fence: self.fence.wrapping_add(u64::from(index.wrapping_sub(self.from))) }
+    }
+}
+
+/// So many leased jobs; those whose record is there no more are left out.
+pub(crate) fn read_jobs(
     answer: &mut Reader<'_>,
-    text: &Bytes,
+    count: u16,
+    records: &mut Records,
     topic: &TopicName,
     now_ms: u64,
-) -> Result<Option<LeasedJob>, Error> {
-    let (id, fence, attempt) = (answer.id()?, answer.u64()?, answer.u32()?);
-    let (due_at, expires_at, ttr_ms) = (answer.u48()?, answer.u48()?, answer.u48()?);
-    let (priority, flags) = (answer.u32()?, answer.u8()?);
-    if text.is_empty() {
-        return Ok(None);
+) -> Result<Vec<LeasedJob>, Error> {
+    let mut ids = Reader::new(answer.bytes(usize::from(count) * 8)?);
+    let leases = runs(answer, Lease::read)?;
+    let dues = runs(answer, |answer| Ok((answer.u16()?, answer.u48()?)))?;
+    let mut jobs = Vec::with_capacity(usize::from(count));
+    for index in 0..count {
+        let (id, record) = (ids.id()?, records.next()?);
+        let lease = leases.iter().rfind(|lease| lease.from <= index);
+        let due_at = dues.iter().rfind(|(from, _)| *from <= index);
+        let (Some(lease), Some(&(_, due_at))) = (lease, due_at) else {
+            return Err(strange("a job has no lease"));
+        };
+        if record.is_empty() {
+            continue;
+        }
+        let (content, _) = record::decode(&record)?;
+        jobs.push(LeasedJob {
+            topic: topic.clone(),
+            id,
+            key: content.key.filter(|_| lease.flags & KEY_LOST == 0),
+            token: lease.token(id, index),
+            attempt: lease.attempt,
+            due_at,
+            put_at: content.put_at,
+            late_ms: now_ms.saturating_sub(due_at),
+            expires_at: lease.expires_at,
+            ttr_ms: lease.ttr_ms,
+            priority: lease.priority,
+            headers: content.headers,
+            body: content.body,
+            body_kind: content.body_kind,
+        });
     }
-    let (content, _) = record::decode(text)?;
-    Ok(Some(LeasedJob {
-        topic: topic.clone(),
-        id,
-        key: content.key.filter(|_| flags & KEY_LOST == 0),
-        token: Token { id, fence },
-        attempt,
-        due_at,
-        put_at: content.put_at,
-        late_ms: now_ms.saturating_sub(due_at),
-        expires_at,
-        ttr_ms,
-        priority,
-        headers: content.headers,
-        body: content.body,
-        body_kind: content.body_kind,
-    }))
+    Ok(jobs)
+}
+
+/// Runs with their number before them.
+fn runs<T>(
+    answer: &mut Reader<'_>,
+    read: impl Fn(&mut Reader<'_>) -> Result<T, Error>,
+) -> Result<Vec<T>, Error> {
+    let count = answer.u16()?;
+    (0..count).map(|_| read(answer)).collect()
 }

@@ -7,7 +7,7 @@ use dormouse_core::op::{LeasedJob, Target};
 use dormouse_core::refusal::{no_job, reserve_leased};
 use dormouse_core::topic::TopicName;
 
-use super::reserve::read_job;
+use super::reserve::read_jobs;
 use super::target;
 use crate::wire::{Op, Reader, Records, Writer, strange};
 
@@ -26,7 +26,7 @@ pub(crate) fn read(
     let (outcome, was, _priority) = (answer.u8()?, answer.u8()?, answer.u32()?);
     Ok(match outcome {
         0 => {
-            let job = read_job(answer, &records.next()?, topic, now_ms)?;
+            let job = read_jobs(answer, 1, records, topic, now_ms)?.pop();
             let mut job = job.ok_or_else(|| no_job(&Target::Id(id)));
             if let Ok(job) = &mut job
                 && target::known_state(was)? == State::Dead

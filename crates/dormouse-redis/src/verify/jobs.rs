@@ -27,7 +27,7 @@ const BUSY_PASSES: u32 = 2;
 
 /// The books at one instant.
 struct Tally {
-    counters: Bytes,
+    books: Bytes,
     jobs: u64,
     /// Ids in all zsets.
     placed: u64,
@@ -45,7 +45,7 @@ struct Pass {
 impl Pass {
     /// By how much the counter is too low; `None` = jobs came or went, so nobody knows.
     fn drift(&self) -> Option<i64> {
-        let counters = |tally: &Tally| Counters::read(&tally.counters);
+        let counters = |tally: &Tally| Counters::read(&tally.books);
         let (first, last) = (counters(&self.first), counters(&self.last));
         let is_quiet = first == last && self.jobs == self.last.jobs && self.mends == 0;
         is_quiet.then(|| i64::try_from(self.bytes).unwrap_or(i64::MAX) - last.bytes)
@@ -62,15 +62,15 @@ struct Counters {
 }
 
 impl Counters {
-    /// Nine doubles, see lib.lua; none = all are zero.
-    fn read(text: &[u8]) -> Counters {
-        let mut from = Reader::new(text);
-        let mut all = [0; 9];
+    /// The last nine of fourteen doubles, see lib.lua.
+    fn read(books: &[u8]) -> Counters {
+        let mut from = Reader::new(books);
+        let mut all = [0; 14];
         for counter in &mut all {
             // Whole numbers below 2^53.
             *counter = f64::from_bits(from.u64().unwrap_or_default()) as i64;
         }
-        let [puts, _, acks, _, _, _, _, cancels, bytes] = all;
+        let [.., puts, _, acks, _, _, _, _, cancels, bytes] = all;
         Counters { puts, acks, cancels, bytes }
     }
 }
@@ -98,8 +98,8 @@ impl Part<'_> {
 
     async fn tally(&mut self) -> Result<Tally, Failure> {
         let mut answer = self.ask("tally", &[]).await?;
-        let (counters, jobs, placed) = (answer.text()?, answer.number()?, answer.number()?);
-        Ok(Tally { counters, jobs, placed })
+        let (books, jobs, placed) = (answer.text()?, answer.number()?, answer.number()?);
+        Ok(Tally { books, jobs, placed })
     }
 
     /// Once over all zsets.
@@ -152,11 +152,11 @@ impl Part<'_> {
     }
 
     async fn bytes_are_wrong(&mut self, pass: &Pass) -> Result<(), Failure> {
-        let counted = Counters::read(&pass.last.counters).bytes;
+        let counted = Counters::read(&pass.last.books).bytes;
         let mut outcome = Outcome::Wrong;
         if self.work.options.mend {
             let sum = Writer::default().u64(pass.bytes).take();
-            let mut answer = self.ask("mend_bytes", &[pass.last.counters.clone(), sum]).await?;
+            let mut answer = self.ask("mend_bytes", &[pass.last.books.clone(), sum]).await?;
             if !answer.findings()?.is_empty() {
                 outcome = Outcome::Mended;
             }

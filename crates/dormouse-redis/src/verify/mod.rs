@@ -29,6 +29,7 @@ pub use kind::Kind;
 pub use report::{Outcome, Problem, VerifyReport};
 
 use crate::link::{Link, Script};
+use crate::script::with_constants;
 
 /// How to verify.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -77,6 +78,7 @@ struct Tools {
 const PARTITION: &str = concat!(
     "#!lua flags=allow-oom\n",
     include_str!("../../lua/lib.lua"),
+    include_str!("../../lua/job.lua"),
     include_str!("../../lua/verify.lua"),
     include_str!("../../lua/verify_judge.lua"),
     include_str!("../../lua/verify_pages.lua"),
@@ -89,7 +91,7 @@ impl Tools {
         let script = |source: &str| Arc::new(Script::new(source.to_owned()));
         Tools {
             link,
-            partition: script(PARTITION),
+            partition: script(&with_constants(PARTITION)),
             register: script(include_str!("../../lua/verify_register.lua")),
             keys: script(include_str!("../../lua/verify_keys.lua")),
         }

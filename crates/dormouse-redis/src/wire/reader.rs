@@ -7,26 +7,30 @@ use super::strange;
 
 /// Reads numbers and bytes one after the other.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Reader<'a>(&'a [u8]);
+pub(crate) struct Reader<'a> {
+    bytes: &'a [u8],
+    /// Of the run at the front, if that is one: how many were read of it.
+    of_run: u16,
+}
 
 impl<'a> Reader<'a> {
     pub(crate) fn new(bytes: &'a [u8]) -> Reader<'a> {
-        Reader(bytes)
+        Reader { bytes, of_run: 0 }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.bytes.is_empty()
     }
 
     /// What has not been read.
     pub(crate) fn rest(&self) -> &'a [u8] {
-        self.0
+        self.bytes
     }
 
     pub(crate) fn bytes(&mut self, count: usize) -> Result<&'a [u8], Error> {
         let (taken, rest) =
-            self.0.split_at_checked(count).ok_or_else(|| strange("it is cut short"))?;
-        self.0 = rest;
+            self.bytes.split_at_checked(count).ok_or_else(|| strange("it is cut short"))?;
+        self.bytes = rest;
         Ok(taken)
     }
 
@@ -58,9 +62,41 @@ impl<'a> Reader<'a> {
         Ok(JobId(self.number(8)?))
     }
 
+    /// The next one of a run: a number of things, then so many bytes that stand for all of them.
+    /// Gives those bytes and how many came before it.
+    pub(crate) fn of_run(&mut self, length: usize) -> Result<(Reader<'a>, u16), Error> {
+        let mut run = *self;
+        let (count, index) = (run.u16()?, self.of_run);
+        let item = Reader::new(run.bytes(length)?);
+        self.of_run += 1;
+        if self.of_run >= count {
+            *self = Reader::new(run.rest());
+        }
+        Ok((item, index))
+    }
+
     /// Bytes with their length before them.
     pub(crate) fn short_bytes(&mut self) -> Result<&'a [u8], Error> {
         let length = self.u16()?;
         self.bytes(usize::from(length))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_are_read_one_by_one() {
+        let bytes = [0, 2, 7, 0, 1, 8, 0, 3, 9, 5];
+        let mut from = Reader::new(&bytes);
+        let mut all = Vec::new();
+        for _ in 0..6 {
+            let (mut item, index) = from.of_run(1).unwrap();
+            all.push((item.u8().unwrap(), index));
+        }
+        assert_eq!(all, [(7, 0), (7, 1), (8, 0), (9, 0), (9, 1), (9, 2)]);
+        assert_eq!(from.rest(), [5]);
+        assert!(from.of_run(1).is_err());
     }
 }

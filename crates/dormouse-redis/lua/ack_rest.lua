@@ -1,0 +1,53 @@
+-- What ack needs only for a token that is not good, a key, a last lease, or one that may have run out.
+
+local acked = {} -- ids
+
+-- Whether a job that was leased for the last time is dead by now.
+local function is_spent(id, priority, flags)
+    if band(flags, LAST) == 0 then
+        return false
+    end
+    local score = tonumber(call('ZSCORE', Z[priority], id) or nil)
+    return not score or score - 2 * ZONE <= now()
+end
+
+-- The key of a job that is acked: free, or held.
+local function settle_key(id)
+    local record = call('HGET', J, id)
+    local head = record and read_head(record)
+    if not head or not head.key or call('HGET', K, head.key) ~= id then
+        return
+    end
+    if head.key_ttl > 0 then
+        call('ZADD', H, after(head.key_ttl), head.key)
+        sweep_holds(4)
+    else
+        call('HDEL', K, head.key)
+    end
+end
+
+-- What a token comes to. If it is good, the job's key is settled.
+function rest.judge(id, progress, fence, priority, flags)
+    if acked[id] then
+        return GONE
+    elseif not progress then
+        return call('HEXISTS', J, id) == 1 and LOST or GONE
+    elseif sub(progress, 1, 8) ~= fence or band(flags, HELD) == 0 or is_spent(id, priority, flags) then
+        -- The dead that the settings do not keep are gone.
+        return locate(id) and LOST or GONE
+    end
+    acked[id] = true
+    if band(flags, KEYED) ~= 0 and band(flags, KEY_LOST) == 0 then
+        settle_key(id)
+    end
+    return DONE
+end
+
+-- Counts those of a priority whose leases had run out.
+function rest.count_lapsed(priority, members)
+    for _, score in ipairs(call('ZMSCORE', Z[priority], unpack(members))) do
+        if tonumber(score) <= ZONE + now() then
+            count(EXPIRIES, 1)
+        end
+    end
+end

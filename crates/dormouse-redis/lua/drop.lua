@@ -1,0 +1,24 @@
+-- A priority is given up only if nobody has it: whoever is not in its zset may be dead. If some of
+-- those to be given up are in use, the answer is the others.
+
+local DEAD_MAX = 256 -- dead jobs that are asked for their priority when one is given up
+
+local dropped = #ARGV[7] / 4
+local used, deaths = {}, call('ZRANGE', D, 0, DEAD_MAX)
+for _, id in ipairs(deaths) do
+    local progress = call('HGET', F, id)
+    if progress then
+        local _, _, priority = unpack_struct('>I8I4I4', progress)
+        used[priority] = true
+    end
+end
+local free = {}
+for i = 1, dropped do
+    local priority = unpack_struct('>I4', ARGV[7], i * 4 - 3)
+    if #deaths <= DEAD_MAX and not used[priority] and call('EXISTS', KEYS[#KEYS - dropped + i]) == 0 then
+        free[#free + 1] = pack('>I4', priority)
+    end
+end
+if #free < dropped then
+    return { 'busy', concat(free) }
+end

@@ -1,0 +1,253 @@
+-- Jobs one by one: what happened to them, where they are, how they die and go. The verbs that most flights
+-- consist of do without, see script.rs.
+
+local SWEEP = 64 -- things put in order by one script besides its work
+
+-- The number of a job in its partition.
+local function number_of(id)
+    return (unpack_struct('>I5', id, 4))
+end
+
+-- Whether one id is smaller. `<` on strings would follow the locale that Redis was started in.
+local function is_before(a, b)
+    local a_shard, a_number = unpack_struct('>I3I5', a)
+    local b_shard, b_number = unpack_struct('>I3I5', b)
+    if a_shard ~= b_shard then
+        return a_shard < b_shard
+    end
+    return a_number < b_number
+end
+
+-- The head of a record: put_at I6, bytes I4, flags I2, then what the flags say: attempts_max I4,
+-- ttr I6, priority I4, key_ttl I6, key I2 + bytes, backoff I2 + bytes; then what only servers read.
+local function read_head(record)
+    local r = { attempts_max = ATTEMPTS_MAX_DEFAULT, ttr = TTR_DEFAULT, priority = PRIORITY_DEFAULT,
+        key_ttl = 0 }
+    r.put_at, r.bytes, r.flags = unpack_struct('>I6I4I2', record)
+    local at, flags = 13, r.flags
+    if band(flags, HAS_ATTEMPTS) ~= 0 then
+        r.attempts_max = unpack_struct('>I4', record, at)
+        at = at + 4
+    end
+    if band(flags, HAS_TTR) ~= 0 then
+        r.ttr = unpack_struct('>I6', record, at)
+        at = at + 6
+    end
+    if band(flags, HAS_PRIORITY) ~= 0 then
+        r.priority = unpack_struct('>I4', record, at)
+        at = at + 4
+    end
+    if band(flags, HAS_KEY_TTL) ~= 0 then
+        r.key_ttl = unpack_struct('>I6', record, at)
+        at = at + 6
+    end
+    if band(flags, HAS_KEY) ~= 0 then
+        local length = unpack_struct('>I2', record, at)
+        r.key = sub(record, at + 2, at + 1 + length)
+        at = at + 2 + length
+    end
+    if band(flags, HAS_BACKOFF) ~= 0 then
+        local length = unpack_struct('>I2', record, at)
+        r.backoff = sub(record, at + 2, at + 1 + length)
+    end
+    return r
+end
+
+-- Progress: what happened to a job since it was put.
+local PROGRESS = '>I8I4I4I4I4I4I4I4I4I6B'
+local PROGRESS_BYTES = 47
+local function read_progress(text)
+    local p = {}
+    p.fence, p.attempts, p.priority, p.reserves, p.expiries, p.releases, p.kills, p.kicks, p.bytes, p.ttr, p.flags =
+        unpack_struct(PROGRESS, text)
+    p.error = sub(text, PROGRESS_BYTES + 1)
+    return p
+end
+local function write_progress(p)
+    return pack(PROGRESS, p.fence, p.attempts, p.priority, p.reserves, p.expiries, p.releases, p.kills,
+        p.kicks, p.bytes, p.ttr, p.flags) .. p.error
+end
+local function with(flags, flag)
+    return band(flags, flag) ~= 0 and flags or flags + flag
+end
+local function without(flags, flag)
+    return band(flags, flag) ~= 0 and flags - flag or flags
+end
+
+-- The progress of a job that has none yet.
+local function fresh_progress(head)
+    local flags = head.key and KEYED or 0
+    return { fence = 0, attempts = 0, priority = head.priority, reserves = 0, expiries = 0, releases = 0,
+        kills = 0, kicks = 0, bytes = head.bytes, ttr = head.ttr, flags = flags, error = '' }
+end
+
+-- A job is no more: its record, its progress, its key. It has left its zset already.
+local function forget(id, head, p)
+    call('HDEL', J, id)
+    if p then
+        call('HDEL', F, id)
+    end
+    if head.key and not (p and band(p.flags, KEY_LOST) ~= 0) then
+        if call('HGET', K, head.key) == id then
+            call('HDEL', K, head.key)
+        end
+    end
+    count(BYTES, -head.bytes)
+end
+
+-- Removes the oldest dead that the settings do not keep, up to so many; true = there may be more.
+local function trim_dead(budget)
+    local ttl, most = tonumber(ARGV[9]), tonumber(ARGV[10])
+    if not ttl and not most then
+        return false
+    end
+    while budget > 0 do
+        local oldest = call('ZRANGE', D, 0, 0, 'WITHSCORES')
+        local id = oldest[1]
+        if not id then
+            return false
+        end
+        local over = most and call('ZCARD', D) > most
+        if not over and not (ttl and tonumber(oldest[2]) + ttl <= now()) then
+            return false
+        end
+        call('ZREM', D, id)
+        local record, progress = call('HGET', J, id), call('HGET', F, id)
+        if record then
+            forget(id, read_head(record), progress and read_progress(progress))
+        end
+        budget = budget - 1
+    end
+    return true
+end
+
+-- To dead, out of the zset of this priority. `at` is when it died.
+local function bury(id, p, priority, at)
+    call('ZREM', Z[priority], id)
+    call('ZADD', D, at, id)
+    p.kills = p.kills + 1
+    p.flags = without(without(p.flags, HELD), LAST)
+    call('HSET', F, id, write_progress(p))
+    count(KILLS, 1)
+    trim_dead(2)
+end
+
+-- A lease that was the last one ran out: the job is dead since then.
+local function bury_expired(id, p, priority, expired_at)
+    p.expiries = p.expiries + 1
+    p.error = 'lease expired'
+    count(EXPIRIES, 1)
+    bury(id, p, priority, expired_at)
+end
+
+local sweep
+
+-- When a dead job died, or nil if the settings do not keep it: whether it still rests depends on who
+-- looked at the dead last.
+local swept = false
+local function died_at(id)
+    if not swept and (ARGV[9] ~= '' or ARGV[10] ~= '') then
+        -- Once will do: all that is asked in a script is asked at the same time.
+        swept = not sweep()
+    end
+    return tonumber(call('ZSCORE', D, id) or nil)
+end
+
+-- Where a job is: nil, or its record, head, progress (nil = none yet), priority and score, with
+-- `where` one of waiting, lapsed, leased, dead. Whoever died unnoticed is buried by the way.
+local function locate(id)
+    local record = call('HGET', J, id)
+    if not record then
+        return nil
+    end
+    local found = { id = id, record = record, head = read_head(record) }
+    local progress = call('HGET', F, id)
+    found.p = progress and read_progress(progress)
+    found.priority = found.p and found.p.priority or found.head.priority
+    local zset = Z[found.priority]
+    local score = zset and tonumber(call('ZSCORE', zset, id) or nil)
+    if not score then
+        found.where, found.at = 'dead', died_at(id)
+        return found.at and found or nil
+    end
+    local zone = floor(score / ZONE)
+    found.at = score - zone * ZONE
+    if zone == 0 then
+        found.where = 'waiting'
+    elseif found.at > now() then
+        found.where = 'leased'
+    elseif zone == 1 then
+        found.where = 'lapsed'
+    else
+        bury_expired(id, found.p, found.priority, found.at)
+        if not died_at(id) then
+            return nil -- trimmed at once
+        end
+        found.where = 'dead'
+    end
+    return found
+end
+
+-- The state that others see: delayed 0, ready 1, leased 2, dead 3.
+local function state_of(found)
+    if found.where == 'dead' then
+        return 3
+    elseif found.where == 'leased' then
+        return 2
+    end
+    return found.at <= now() and 1 or 0
+end
+
+-- Whether the token of this fence is good for the located job.
+local function holds(found, fence)
+    local p = found.p
+    return p and p.fence == fence and band(p.flags, HELD) ~= 0 and found.where ~= 'dead'
+end
+
+-- A hold whose time is over is free whether it still rests or not; here it goes.
+local function sweep_holds(budget)
+    local over = call('ZRANGE', H, '-inf', now(), 'BYSCORE', 'LIMIT', 0, budget)
+    for _, key in ipairs(over) do
+        call('ZREM', H, key)
+        local id = call('HGET', K, key)
+        if id and call('HEXISTS', J, id) == 0 then
+            call('HDEL', K, key)
+        end
+    end
+end
+
+-- Brings to order what time alone has changed: last leases that ran out, dead that are too old,
+-- holds that are over. For verbs that count or list; true = there may be more to do.
+function sweep(budget)
+    local left = budget or SWEEP
+    for _, priority in ipairs(PRIORITIES) do
+        local over = call('ZRANGE', Z[priority], 2 * ZONE, 2 * ZONE + now(), 'BYSCORE', 'LIMIT', 0, left,
+            'WITHSCORES')
+        for i = 1, #over, 2 do
+            local id, at = over[i], tonumber(over[i + 1]) - 2 * ZONE
+            local progress = call('HGET', F, id)
+            if progress then
+                bury_expired(id, read_progress(progress), priority, at)
+            else
+                call('ZREM', Z[priority], id)
+            end
+            left = left - 1
+        end
+        if left <= 0 then
+            return true
+        end
+    end
+    sweep_holds(budget or SWEEP)
+    return trim_dead(budget or SWEEP)
+end
+
+-- What may be given with a token.
+local GIVEN_DELAY, GIVEN_PRIORITY, GIVEN_ERROR, UNCOUNTED = 1, 2, 4, 8
+
+-- A record to be answered.
+local function show(id, record)
+    records[#records + 1] = record
+    recorded[#recorded + 1] = id
+end
+
+rest = {}

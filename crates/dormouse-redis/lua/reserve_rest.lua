@@ -1,0 +1,47 @@
+-- What reserve needs only if leases may have run out, or with a bound.
+
+-- The list with those whose lease ran out between the others, in the order of instants, then ids; and how
+-- many there are.
+function rest.with_lapsed(priority, waiting, most)
+    local lapsed = call('ZRANGE', Z[priority], ZONE, ZONE + now(), 'BYSCORE', 'LIMIT', 0, most + 1, 'WITHSCORES')
+    if #lapsed == 0 then
+        return waiting, 0
+    end
+    local list, i, j = {}, 1, 1
+    while waiting[i] or lapsed[j] do
+        local a, b = waiting[i], lapsed[j]
+        local a_due, b_due = a and tonumber(waiting[i + 1]), b and lapsed[j + 1] - ZONE
+        if a and (not b or a_due < b_due or a_due == b_due and is_before(a, b)) then
+            list[#list + 1] = a
+            list[#list + 1] = waiting[i + 1]
+            i = i + 2
+        else
+            list[#list + 1] = b
+            list[#list + 1] = lapsed[j + 1]
+            j = j + 2
+        end
+    end
+    return list, #lapsed
+end
+
+-- Whether a job is given before the bound: priority, due, id.
+function rest.is_within(bound, priority, due, id)
+    if priority ~= bound[1] then
+        return priority < bound[1]
+    elseif due ~= bound[2] then
+        return due < bound[2]
+    end
+    return is_before(id, bound[3])
+end
+
+-- The earliest end of a lease, looked up.
+function rest.find_lease_end()
+    local first = NEVER
+    for _, priority in ipairs(PRIORITIES) do
+        local head = call('ZRANGE', Z[priority], ZONE, 2 * ZONE - 1, 'BYSCORE', 'LIMIT', 0, 1, 'WITHSCORES')
+        if head[1] then
+            first = min(first, head[2] - ZONE)
+        end
+    end
+    set(LEASE_END, first)
+end
