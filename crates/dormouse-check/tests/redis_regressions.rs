@@ -433,3 +433,20 @@ fn a_reserve_sees_what_its_batch_put_before_it_under_load() {
         }
     }
 }
+
+#[test]
+fn a_redis_that_lost_its_data_gives_no_shard_twice() {
+    let redis = redis();
+    let old = client(&redis, 1);
+    must_put(&old, vec![job(1)]);
+    redis.must(&["FLUSHALL"]);
+    // It finds out by the next script.
+    must_put(&old, vec![job(1)]);
+    let new = client(&redis, 1);
+    let other = put(&new, vec![Put::new(named("other"), "y")]).remove(0).unwrap();
+    let taken = reserve(&old, 2, 0);
+    assert_eq!(taken.len(), 1, "what was put after the loss is there");
+    assert_ne!(taken[0].id.0 >> 40, other.id.0 >> 40, "two topics have the same shard");
+    // Who was not there before finds the job by its id.
+    is_acked(new.ask(ack(&taken)));
+}

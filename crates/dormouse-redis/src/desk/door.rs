@@ -1,9 +1,9 @@
 //! Where batches come in.
 //!
 //! To wake a thread costs more than all that is done for a job here. Who comes while a flight is in
-//! the air could not leave before it lands, as a rule; so nobody is listened to until then: who lands
-//! fetches those who stand here. The rule fails where another partition has nothing in the air: so it
-//! holds for a millisecond at most.
+//! the air could not leave before it lands, as a rule; so nobody is listened to until then: who
+//! lands fetches those who stand here. The rule fails where another partition has nothing in the
+//! air: so it holds for a millisecond at most.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;

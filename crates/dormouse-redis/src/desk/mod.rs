@@ -105,6 +105,14 @@ impl Shared {
         }
     }
 
+    /// Redis has lost what it had.
+    pub(crate) async fn restore(&self) {
+        let desk = self.desk.borrow().upgrade();
+        if let Some(desk) = desk {
+            desk.restore().await;
+        }
+    }
+
     pub(crate) fn next_partition(&self) -> u64 {
         self.partitions.set(self.partitions.get() + 1);
         self.partitions.get()
@@ -129,6 +137,7 @@ impl Shared {
 
 /// A topic, as this server sees it.
 pub(crate) struct Topic {
+    first_shard: u32,
     pub(crate) partitions: Vec<Rc<Partition>>,
     next: Cell<usize>,
 }
@@ -276,7 +285,7 @@ impl Desk {
             self.shards.borrow_mut().insert(shard, Rc::clone(&partition));
             all.push(partition);
         }
-        let topic = Topic { partitions: all, next: Cell::new(0) };
+        let topic = Topic { first_shard, partitions: all, next: Cell::new(0) };
         let topic = Rc::new(topic);
         self.topics.borrow_mut().insert(name.clone(), Rc::clone(&topic));
         topic

@@ -48,6 +48,36 @@ impl Desk {
         self.placed(name, &place)?.ok_or_else(|| strange("the register gave no place"))
     }
 
+    /// Gives the topics that are known here their places back, after Redis lost its data: ids of
+    /// jobs would lead elsewhere if somebody else got those.
+    pub(super) async fn restore(&self) {
+        let known: Vec<_> =
+            self.topics.borrow().iter().map(|(n, t)| (n.clone(), t.clone())).collect();
+        for (name, topic) in known {
+            if let Err(error) = self.restore_topic(&name, &topic).await {
+                tracing::error!("redis: the place of topic {name} is not restored: {error}");
+            }
+        }
+    }
+
+    async fn restore_topic(&self, name: &TopicName, topic: &Topic) -> Result<(), Error> {
+        let args = vec![
+            Bytes::from_static(b"restore"),
+            Bytes::copy_from_slice(name.as_str().as_bytes()),
+            Bytes::from(topic.first_shard.to_string()),
+            Bytes::from(topic.partitions.len().to_string()),
+        ];
+        let place = text(&self.ask_register(args, true).await?)?;
+        let mut from = Reader::new(&place);
+        let is_same = !place.is_empty() && from.u32()? == topic.first_shard;
+        if is_same {
+            return Ok(());
+        }
+        Err(Error::unavailable(
+            "another topic has its shards, or it has others: restart this server",
+        ))
+    }
+
     /// Learns whose shard this is, if it is anybody's.
     pub(crate) async fn find_shard(&self, shard: u32) -> Result<(), Error> {
         if self.shards.borrow().contains_key(&shard) {

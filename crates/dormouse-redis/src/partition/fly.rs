@@ -57,7 +57,11 @@ impl Partition {
                     self.not_before.set(None);
                     return Some(Arrival { flight, cargo });
                 }
-                Ok(None) => {}
+                Ok(None) => {
+                    if self.lost.take() {
+                        self.shared.restore().await;
+                    }
+                }
                 Err(error) => {
                     self.crash(flight, &error);
                     return None;

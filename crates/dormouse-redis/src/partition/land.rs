@@ -56,6 +56,11 @@ impl Partition {
     ) -> Result<Option<Cargo>, Error> {
         let (now_ms, answers, records) = match parse(landed.value)? {
             Answer::Stale(config) => {
+                // Once there is a configuration it stays for ever.
+                if config.version == 0 && self.config.borrow().version != 0 {
+                    tracing::error!("redis: all data of {} is gone", self.tag);
+                    self.lost.set(true);
+                }
                 *self.config.borrow_mut() = config;
                 return Ok(None);
             }
