@@ -450,3 +450,17 @@ fn a_redis_that_lost_its_data_gives_no_shard_twice() {
     // Who was not there before finds the job by its id.
     is_acked(new.ask(ack(&taken)));
 }
+
+/// To ask whether a put needs a task turned the wheel of partitions, and to put turned it again.
+#[test]
+fn puts_before_a_reserve_spread_over_all_partitions() {
+    let redis = redis();
+    let client = client(&redis, 2);
+    for _ in 0..10 {
+        let later = Put { delay_ms: Some(3_600_000), ..job(1) };
+        let batch = vec![Command::Put(vec![later]), Command::Reserve(reserving(1, 0))];
+        client.send_all(batch).into_iter().for_each(|pending| drop(pending.wait().unwrap()));
+    }
+    let other = redis.must(&["HLEN", "dormouse:{t/1}:j"]).int();
+    assert_eq!((jobs_kept(&redis), other), (5, 5));
+}

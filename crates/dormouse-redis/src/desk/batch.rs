@@ -206,12 +206,11 @@ impl Desk {
         let Delivery { batch, sink, admission } = delivery;
         let admission = Rc::new(admission);
         let is_simple = is_simple(&batch);
-        let place = |request: &Request| straight::place(self, &request.command);
-        if is_simple && let Some(places) = batch.iter().map(place).collect::<Option<Vec<_>>>() {
+        if is_simple && batch.iter().all(|request| self.goes_straight(&request.command)) {
             let no = (batch.len() > 1).then(|| self.shared.next_batch());
-            for (request, place) in batch.into_iter().zip(places) {
+            for request in batch {
                 let caller = self.addressee(&request, &sink, &admission);
-                straight::go(self, no, &place, request.command, caller);
+                straight::go(self, no, request.command, caller);
             }
             return;
         }
@@ -225,10 +224,19 @@ impl Desk {
             return;
         }
         let (desk, busy) = (Rc::clone(self), Rc::clone(&self.busy));
+        self.unborn.set(self.unborn.get() + 1);
         spawn_local(async move {
+            desk.unborn.set(desk.unborn.get() - 1);
             desk.work(no, named, batch, sink, admission).await;
             drop(busy);
         });
+    }
+
+    /// Whether a request needs no task. A reserve does as long as one that came before it may be in
+    /// a task that has not begun: first come, first served.
+    fn goes_straight(&self, command: &Command) -> bool {
+        let waits_its_turn = is_reserve(command) && self.unborn.get() > 0;
+        !waits_its_turn && straight::place(self, command).is_some()
     }
 
     async fn work(
@@ -275,7 +283,9 @@ impl Desk {
     ) -> tokio::task::JoinHandle<()> {
         let caller = self.addressee(&request, sink, admission);
         let desk = Rc::clone(self);
+        self.unborn.set(self.unborn.get() + 1);
         spawn_local(async move {
+            desk.unborn.set(desk.unborn.get() - 1);
             let Request { ticket, command } = request;
             caller.answer(run::run(&desk, no, ticket, command).await);
         })

@@ -23,21 +23,22 @@ pub(crate) struct Door {
     deliveries: RefCell<UnboundedReceiver<Delivery>>,
     /// Flights of all partitions that have not landed.
     in_air: Cell<usize>,
+    /// None has landed for too long: a node keeps silent, but others may answer.
+    is_late: Cell<bool>,
     landed: Notify,
 }
 
 impl Door {
     pub(super) fn new(deliveries: UnboundedReceiver<Delivery>) -> Door {
         let deliveries = RefCell::new(deliveries);
-        Door { deliveries, in_air: Cell::new(0), landed: Notify::new() }
+        let (in_air, is_late) = (Cell::new(0), Cell::new(false));
+        Door { deliveries, in_air, is_late, landed: Notify::new() }
     }
 
     /// Waits for who comes; `None` = nobody can come any more.
     pub(super) async fn wait(&self) -> Option<Delivery> {
-        while self.in_air.get() > 0 {
-            if timeout(DEAF, self.landed.notified()).await.is_err() {
-                break;
-            }
+        while self.in_air.get() > 0 && !self.is_late.get() {
+            self.is_late.set(timeout(DEAF, self.landed.notified()).await.is_err());
         }
         poll_fn(|cx| self.deliveries.borrow_mut().poll_recv(cx)).await
     }
@@ -60,6 +61,7 @@ pub(crate) struct InAir<'a>(&'a Door);
 impl Drop for InAir<'_> {
     fn drop(&mut self) {
         self.0.in_air.set(self.0.in_air.get() - 1);
+        self.0.is_late.set(false);
         self.0.landed.notify_one();
     }
 }

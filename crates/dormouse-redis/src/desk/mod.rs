@@ -98,10 +98,14 @@ impl Shared {
     }
 
     /// Those who stand at the door get in line.
-    pub(crate) fn fetch(&self) {
+    pub(crate) async fn fetch(&self) {
         let desk = self.desk.borrow().upgrade();
         if let Some(desk) = desk {
             desk.fetch();
+            if desk.unborn.get() > 0 {
+                // Who has a task is in line when that has begun.
+                tokio::task::yield_now().await;
+            }
         }
     }
 
@@ -143,17 +147,15 @@ pub(crate) struct Topic {
 }
 
 impl Topic {
-    /// Where the job with this key goes; without a key, to one after the other.
-    pub(crate) fn partition_for(&self, key: Option<&Bytes>) -> Option<&Rc<Partition>> {
-        let count = self.partitions.len().max(1);
-        let index = match key {
-            Some(key) => usize::from(redis_hash(key)) % count,
-            None => {
-                self.next.set(self.next.get().wrapping_add(1));
-                self.next.get() % count
-            }
-        };
-        self.partitions.get(index)
+    /// Where the job with this key goes.
+    pub(crate) fn partition_of_key(&self, key: &Bytes) -> Option<&Rc<Partition>> {
+        self.partitions.get(usize::from(redis_hash(key)) % self.partitions.len().max(1))
+    }
+
+    /// Where a job without a key goes: to one after the other.
+    pub(crate) fn next_partition(&self) -> Option<&Rc<Partition>> {
+        self.next.set(self.next.get().wrapping_add(1));
+        self.partitions.get(self.next.get() % self.partitions.len().max(1))
     }
 }
 
@@ -177,6 +179,8 @@ pub(crate) struct Desk {
     pub(crate) lock_lines: RefCell<HashMap<Bytes, BTreeSet<u64>>>,
     channels: RefCell<HashMap<Bytes, Rc<Partition>>>,
     demands: Cell<u64>,
+    /// Tasks that have not begun yet.
+    unborn: Cell<usize>,
     /// Held by every request that is under way.
     busy: Rc<()>,
 }
@@ -194,6 +198,7 @@ impl Desk {
             lock_lines: RefCell::default(),
             channels: RefCell::default(),
             demands: Cell::new(0),
+            unborn: Cell::new(0),
             busy: Rc::new(()),
         });
         *desk.shared.desk.borrow_mut() = Rc::downgrade(&desk);

@@ -57,6 +57,13 @@ impl Outbox {
     }
 }
 
+impl Drop for Outbox {
+    /// Those who were never answered are, as the desk goes: see `Addressee`.
+    fn drop(&mut self) {
+        self.flush();
+    }
+}
+
 /// Who gets the answer to a request, exactly one.
 pub(crate) struct Addressee {
     outbox: Rc<Outbox>,

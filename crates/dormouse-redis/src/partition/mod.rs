@@ -256,7 +256,7 @@ impl Partition {
                 if let Some(arrival) = arrived.take_if(|arrival| arrival.has_waiters()) {
                     self.hand_out(arrival);
                 }
-                self.shared.fetch();
+                self.shared.fetch().await;
                 let flight = self.board();
                 if !flight.is_empty() {
                     arrived = self.fly(flight, arrived).await;

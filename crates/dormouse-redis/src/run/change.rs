@@ -30,7 +30,7 @@ const LOOKS_MAX: usize = 128;
 fn partition_of(desk: &Desk, target: &Target) -> Option<Rc<Partition>> {
     match target {
         Target::Id(id) => desk.partition_of(*id),
-        Target::Key { topic, key } => desk.known(topic)?.partition_for(Some(key)).cloned(),
+        Target::Key { topic, key } => desk.known(topic)?.partition_of_key(key).cloned(),
     }
 }
 

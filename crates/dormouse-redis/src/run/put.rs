@@ -25,7 +25,11 @@ pub(super) async fn put(desk: &Rc<Desk>, batch: BatchNo, puts: Vec<Put>) -> Answ
     for (index, put) in puts.into_iter().enumerate() {
         let refused = put.check(ANY_TIME).err();
         let topic = desk.known(&put.topic);
-        match (refused, topic.as_ref().and_then(|topic| topic.partition_for(put.key.as_ref()))) {
+        let partition = topic.as_ref().and_then(|topic| match &put.key {
+            Some(key) => topic.partition_of_key(key),
+            None => topic.next_partition(),
+        });
+        match (refused, partition) {
             (None, Some(partition)) => {
                 // Large bodies fill a flight sooner than many jobs do.
                 let most = (FLIGHT_BYTES_MAX / put::weight(&put)).clamp(1, FLIGHT_JOBS_MAX / 2);

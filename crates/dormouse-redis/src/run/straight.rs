@@ -4,27 +4,37 @@
 use std::rc::Rc;
 
 use dormouse_core::command::{Command, Reply};
+use dormouse_core::error::Error;
 use dormouse_core::op::check;
 
-use crate::desk::{Addressee, Desk};
+use crate::desk::{Addressee, Desk, Topic};
 use crate::partition::demand::Demand;
 use crate::partition::{Ask, BatchNo, FLIGHT_JOBS_MAX, Partition, To};
 
 use super::put::is_good;
 
-/// The one partition that a request concerns; `None` = it takes more than an ask there.
-pub(crate) fn place(desk: &Desk, command: &Command) -> Option<Rc<Partition>> {
+/// Where a request goes that concerns one partition.
+pub(crate) enum Place {
+    Partition(Rc<Partition>),
+    /// To one after the other.
+    Any(Rc<Topic>),
+}
+
+/// Where a request goes; `None` = it takes more than an ask of one partition.
+pub(crate) fn place(desk: &Desk, command: &Command) -> Option<Place> {
     match command {
-        Command::Put(puts) => match puts.as_slice() {
-            [put] if is_good(put) => {
-                desk.known(&put.topic)?.partition_for(put.key.as_ref()).cloned()
+        Command::Put(puts) => {
+            let [put] = puts.as_slice() else { return None };
+            let topic = desk.known(&put.topic).filter(|_| is_good(put))?;
+            match &put.key {
+                Some(key) => topic.partition_of_key(key).cloned().map(Place::Partition),
+                None => Some(Place::Any(topic)),
             }
-            _ => None,
-        },
-        Command::Ack(tokens) => match tokens.as_slice() {
-            [token] => desk.partition_of(token.id),
-            _ => None,
-        },
+        }
+        Command::Ack(tokens) => {
+            let [token] = tokens.as_slice() else { return None };
+            desk.partition_of(token.id).map(Place::Partition)
+        }
         Command::Reserve(reserve) => {
             let is_plain = reserve.wait_ms == 0
                 && reserve.session.is_none()
@@ -32,23 +42,23 @@ pub(crate) fn place(desk: &Desk, command: &Command) -> Option<Rc<Partition>> {
                 && reserve.check().is_ok();
             let [name] = reserve.topics.as_slice() else { return None };
             let topic = desk.known(name).filter(|_| is_plain)?;
-            match topic.partitions.as_slice() {
-                [partition] => Some(Rc::clone(partition)),
-                _ => None,
-            }
+            let [partition] = topic.partitions.as_slice() else { return None };
+            Some(Place::Partition(Rc::clone(partition)))
         }
         _ => None,
     }
 }
 
 /// Puts a request in the line of its place; `batch` is what it came with, if that was more.
-pub(crate) fn go(
-    desk: &Desk,
-    batch: Option<BatchNo>,
-    place: &Rc<Partition>,
-    command: Command,
-    caller: Addressee,
-) {
+pub(crate) fn go(desk: &Desk, batch: Option<BatchNo>, command: Command, caller: Addressee) {
+    let place = match place(desk, &command) {
+        Some(Place::Partition(partition)) => Some(partition),
+        Some(Place::Any(topic)) => topic.next_partition().cloned(),
+        None => None,
+    };
+    let Some(place) = place else {
+        return caller.answer(Err(Error::unavailable("the topic has no partition")));
+    };
     match command {
         Command::Put(puts) => {
             let to = To::Caller(caller, |put| Ok(Reply::Put(put.unwrap_or_else(|e| vec![Err(e)]))));
@@ -66,7 +76,7 @@ pub(crate) fn go(
             let ttr_ms = check::ttr(reserve.ttr_ms).unwrap_or_default();
             let no = desk.next_demand();
             let demand = Demand::new(no, batch, reserve.max, ttr_ms, false).answering(caller);
-            Rc::new(demand).line_up(std::slice::from_ref(place));
+            Rc::new(demand).line_up(std::slice::from_ref(&place));
         }
         _ => {}
     }
