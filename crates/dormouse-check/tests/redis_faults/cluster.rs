@@ -11,6 +11,19 @@ use dormouse_redis::Level;
 
 use crate::{Took, open, work};
 
+/// A slot has keys once the topic's turn came to this partition.
+fn await_keys(cluster: &RedisCluster, node: usize, slot: u16) {
+    let count = || {
+        let words = ["CLUSTER", "COUNTKEYSINSLOT", &slot.to_string()];
+        cluster.command_on(node, &words).int()
+    };
+    let begun = Instant::now();
+    while count() == 0 {
+        assert!(begun.elapsed() < Duration::from_secs(10), "the topic is not busy");
+        work(5);
+    }
+}
+
 fn reshard(seed: u64, moves: u64) {
     let _took = Took::new("reshard");
     let cluster = RedisCluster::start(3, 0);
@@ -24,6 +37,7 @@ fn reshard(seed: u64, moves: u64) {
             let (topic, partition) = (if turn % 2 == 0 { "red" } else { "blue" }, rng.below(8));
             let slot = cluster.slot_of(&format!("{{{topic}/{partition}}}"));
             let from = cluster.primary_of(slot);
+            await_keys(&cluster, from, slot);
             let others = cluster.primaries().into_iter().filter(|node| *node != from);
             let to = others.cycle().nth(rng.below(2) as usize).expect("another primary");
             let moved = cluster.move_slot(slot, from, to, Duration::from_millis(rng.below(20)));
