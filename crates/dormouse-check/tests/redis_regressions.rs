@@ -464,3 +464,14 @@ fn puts_before_a_reserve_spread_over_all_partitions() {
     let other = redis.must(&["HLEN", "dormouse:{t/1}:j"]).int();
     assert_eq!((jobs_kept(&redis), other), (5, 5));
 }
+
+/// Its last number is where nobody looks any more, so it would be given again.
+#[test]
+fn books_of_an_earlier_layout_are_refused() {
+    let redis = redis();
+    let client = client(&redis, 1);
+    redis.must(&["HSET", "dormouse:{t/0}:s", "n", "7"]);
+    let refused = put(&client, vec![job(1)]).remove(0).unwrap_err();
+    assert!(refused.text.contains("before 0.1"), "{refused:?}");
+    assert_eq!(jobs_kept(&redis), 0);
+}

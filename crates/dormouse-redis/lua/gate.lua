@@ -43,7 +43,7 @@ if fields[3] then
     books = { unpack_struct(BOOKS, fields[3]) }
 elseif call('HEXISTS', S, 'n') == 1 then
     -- Its numbers would be given again.
-    return { err = 'ERR this topic was written by a dormouse before 0.1; drain it with that one, or purge' }
+    return { err = 'ERR this topic was written by a dormouse before 0.1; drain it with that one' }
 else
     books = { 0, 0, 0, NEVER, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 end

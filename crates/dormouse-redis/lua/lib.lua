@@ -20,7 +20,7 @@
 -- leased one when its lease ran out; whoever is leased for the last time is dead then.
 --
 -- Every script runs from its first line, so what a flight does not need is not made: functions, tables
--- and the variables that functions hold on to cost more than most commands. Constants cost nothing:
+-- and the variables that functions hold on to cost, together, more than most commands. Constants cost nothing:
 -- script.rs puts them in where they are used. What most flights do takes its own `call` and `pack`, which
 -- is cheaper than to hold on to those of all.
 --

@@ -3,8 +3,7 @@
 -- KEYS  1 t  hash  topic -> first shard I4, partitions I2; '' -> the last shard given
 --       2 i  hash  first shard I4 -> topic
 --       3 n  zset  topic, all of score 0: in the order of their names
--- ARGV  find topic; give topic partitions most-shards; whose shard; page after limit;
---       restore topic first-shard partitions: the place it had, unless it has one or another has that
+-- ARGV  find topic; give topic partitions most-shards; whose shard; page after limit
 
 local pack, unpack_struct = struct.pack, struct.unpack
 local call = redis.call
@@ -26,26 +25,6 @@ elseif verb == 'give' then
         call('HSET', KEYS[2], pack('>I4', shard), ARGV[2])
     end
     call('HSET', KEYS[1], '', last + partitions, ARGV[2], place)
-    call('ZADD', KEYS[3], 0, ARGV[2])
-    return place
-elseif verb == 'restore' then
-    local known = call('HGET', KEYS[1], ARGV[2])
-    local first, partitions = tonumber(ARGV[3]), tonumber(ARGV[4])
-    local shards, pairs_of = {}, {}
-    for i = 1, partitions do
-        shards[i] = pack('>I4', first + i - 1)
-        pairs_of[i * 2 - 1], pairs_of[i * 2] = shards[i], ARGV[2]
-    end
-    for _, owner in ipairs(known and {} or call('HMGET', KEYS[2], unpack(shards))) do
-        known = known or owner and ''
-    end
-    if known then
-        return known
-    end
-    local place = pack('>I4I2', first, partitions)
-    local last = math.max(tonumber(call('HGET', KEYS[1], '') or 0), first + partitions - 1)
-    call('HSET', KEYS[2], unpack(pairs_of))
-    call('HSET', KEYS[1], '', last, ARGV[2], place)
     call('ZADD', KEYS[3], 0, ARGV[2])
     return place
 elseif verb == 'whose' then

@@ -123,6 +123,9 @@ fn declared<'a>(pieces: &[&'a str]) -> Option<Vec<(&'a str, &'a str)>> {
     fits.then(|| names.into_iter().zip(values).collect())
 }
 
+/// Checks and mends the register of topics.
+pub(crate) const REGISTER_MEND: &str = include_str!("../lua/verify_register.lua");
+
 /// Runs at maxmemory as well: what it does takes jobs away, or needs little.
 const RELIEF: &str = "#!lua flags=allow-oom\n";
 
@@ -135,6 +138,8 @@ pub(crate) struct Scripts {
     pub(crate) relief: Arc<Script>,
     /// Of the register of topics.
     pub(crate) register: Arc<Script>,
+    /// What mends the register.
+    pub(crate) register_mend: Arc<Script>,
 }
 
 impl Scripts {
@@ -144,6 +149,7 @@ impl Scripts {
             relief: Arc::new(Script::new(format!("{RELIEF}{source}"))),
             put: Arc::new(Script::new(source)),
             register: Arc::new(Script::new(include_str!("../lua/register.lua").to_owned())),
+            register_mend: Arc::new(Script::new(REGISTER_MEND.to_owned())),
         }
     }
 }

@@ -16,7 +16,8 @@ use tokio::task::spawn_local;
 use super::{Delivery, Desk};
 use crate::inbox::Admission;
 use crate::partition::BatchNo;
-use crate::run::{self, straight};
+use crate::run;
+use crate::run::straight::{self, Place};
 use crate::verb::put::shard_of;
 
 /// What a batch names.
@@ -206,11 +207,12 @@ impl Desk {
         let Delivery { batch, sink, admission } = delivery;
         let admission = Rc::new(admission);
         let is_simple = is_simple(&batch);
-        if is_simple && batch.iter().all(|request| self.goes_straight(&request.command)) {
+        let place = |request: &Request| self.straight_place(&request.command);
+        if is_simple && let Some(places) = batch.iter().map(place).collect::<Option<Vec<_>>>() {
             let no = (batch.len() > 1).then(|| self.shared.next_batch());
-            for request in batch {
+            for (request, place) in batch.into_iter().zip(places) {
                 let caller = self.addressee(&request, &sink, &admission);
-                straight::go(self, no, request.command, caller);
+                straight::go(self, no, place, request.command, caller);
             }
             return;
         }
@@ -224,19 +226,30 @@ impl Desk {
             return;
         }
         let (desk, busy) = (Rc::clone(self), Rc::clone(&self.busy));
-        self.unborn.set(self.unborn.get() + 1);
-        spawn_local(async move {
-            desk.unborn.set(desk.unborn.get() - 1);
+        self.spawn(async move {
             desk.work(no, named, batch, sink, admission).await;
             drop(busy);
         });
     }
 
-    /// Whether a request needs no task. A reserve does as long as one that came before it may be in
-    /// a task that has not begun: first come, first served.
-    fn goes_straight(&self, command: &Command) -> bool {
+    /// Where a request goes that needs no task. A reserve needs one as long as another that came
+    /// before it may be in a task that has not begun: first come, first served.
+    fn straight_place(&self, command: &Command) -> Option<Place> {
         let waits_its_turn = is_reserve(command) && self.unborn.get() > 0;
-        !waits_its_turn && straight::place(self, command).is_some()
+        if waits_its_turn { None } else { straight::place(self, command) }
+    }
+
+    /// Starts a task, and knows until it begins that it has not.
+    fn spawn(
+        self: &Rc<Desk>,
+        task: impl Future<Output = ()> + 'static,
+    ) -> tokio::task::JoinHandle<()> {
+        self.unborn.set(self.unborn.get() + 1);
+        let desk = Rc::clone(self);
+        spawn_local(async move {
+            desk.unborn.set(desk.unborn.get() - 1);
+            task.await;
+        })
     }
 
     async fn work(
@@ -283,9 +296,7 @@ impl Desk {
     ) -> tokio::task::JoinHandle<()> {
         let caller = self.addressee(&request, sink, admission);
         let desk = Rc::clone(self);
-        self.unborn.set(self.unborn.get() + 1);
-        spawn_local(async move {
-            desk.unborn.set(desk.unborn.get() - 1);
+        self.spawn(async move {
             let Request { ticket, command } = request;
             caller.answer(run::run(&desk, no, ticket, command).await);
         })

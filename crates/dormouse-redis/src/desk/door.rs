@@ -65,3 +65,38 @@ impl Drop for InAir<'_> {
         self.0.landed.notify_one();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use dormouse_core::backend::{Answer, Sink, Ticket};
+    use tokio::runtime::Builder;
+    use tokio::sync::mpsc;
+
+    use super::*;
+    use crate::inbox::Inbox;
+
+    struct Nobody;
+
+    impl Sink for Nobody {
+        fn deliver(&self, _: &mut Vec<(Ticket, Answer)>) {}
+    }
+
+    #[test]
+    fn a_flight_that_does_not_land_keeps_nobody_at_the_door() {
+        let runtime = Builder::new_current_thread().enable_time().build().expect("a runtime");
+        runtime.block_on(async {
+            let (deliver, deliveries) = mpsc::unbounded_channel();
+            let door = Door::new(deliveries);
+            let _in_air = door.depart();
+            for _ in 0..2 {
+                let admission = Arc::new(Inbox::default()).admit(&[]).expect("room");
+                let delivery = Delivery { batch: Vec::new(), sink: Arc::new(Nobody), admission };
+                assert!(deliver.send(delivery).is_ok());
+                let came = timeout(Duration::from_secs(10), door.wait()).await;
+                assert!(came.is_ok_and(|delivery| delivery.is_some()));
+            }
+        });
+    }
+}

@@ -110,3 +110,36 @@ impl Drop for Addressee {
         self.send(Err(Error::unavailable("the backend has been closed")));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use dormouse_core::error::Code;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Heard(Mutex<Vec<(Ticket, Answer)>>);
+
+    impl Sink for Heard {
+        fn deliver(&self, answers: &mut Vec<(Ticket, Answer)>) {
+            self.0.lock().expect("nobody panics").append(answers);
+        }
+    }
+
+    #[test]
+    fn who_was_never_answered_is_when_the_desk_goes() {
+        let heard = Arc::new(Heard::default());
+        let sink: Arc<dyn Sink> = heard.clone();
+        let outbox = Rc::new(Outbox::default());
+        let [answered, forgotten] =
+            [1, 2].map(|ticket| Addressee::new(&outbox, &sink, Ticket(ticket), None, &Rc::new(())));
+        answered.answer(Err(Error::invalid("no")));
+        drop((forgotten, outbox));
+        let heard = heard.0.lock().expect("nobody panics");
+        let code = |answer: &Answer| answer.as_ref().expect_err("an error").code;
+        let codes: Vec<_> = heard.iter().map(|(ticket, answer)| (ticket.0, code(answer))).collect();
+        assert_eq!(codes, [(1, Code::Invalid), (2, Code::Unavailable)]);
+    }
+}

@@ -12,7 +12,7 @@ use redis::Value;
 
 use super::{Desk, Topic};
 use crate::keys;
-use crate::link::{Call, slot_of};
+use crate::link::{Call, Script, slot_of};
 use crate::wire::{Reader, strange};
 
 impl Desk {
@@ -67,15 +67,15 @@ impl Desk {
             Bytes::from(topic.first_shard.to_string()),
             Bytes::from(topic.partitions.len().to_string()),
         ];
-        let place = text(&self.ask_register(args, true).await?)?;
-        let mut from = Reader::new(&place);
-        let is_same = !place.is_empty() && from.u32()? == topic.first_shard;
-        if is_same {
+        self.ask(&self.shared.scripts.register_mend, args, true).await?;
+        // It is done, or was not because there is a place already, or another topic has these.
+        let args =
+            vec![Bytes::from_static(b"find"), Bytes::copy_from_slice(name.as_str().as_bytes())];
+        let place = text(&self.ask_register(args, false).await?)?;
+        if Reader::new(&place).u32().is_ok_and(|first| first == topic.first_shard) {
             return Ok(());
         }
-        Err(Error::unavailable(
-            "another topic has its shards, or it has others: restart this server",
-        ))
+        Err(Error::unavailable("it was given other shards meanwhile; restart this server"))
     }
 
     /// Learns whose shard this is, if it is anybody's.
@@ -120,10 +120,19 @@ impl Desk {
     }
 
     async fn ask_register(&self, args: Vec<Bytes>, is_change: bool) -> Result<Value, Error> {
+        self.ask(&self.shared.scripts.register, args, is_change).await
+    }
+
+    async fn ask(
+        &self,
+        script: &Arc<Script>,
+        args: Vec<Bytes>,
+        is_change: bool,
+    ) -> Result<Value, Error> {
         let tag = keys::REGISTER_TAG;
         let call = Call {
             slot: slot_of(tag.as_bytes()),
-            script: Arc::clone(&self.shared.scripts.register),
+            script: Arc::clone(script),
             keys: ["t", "i", "n"].map(|name| keys::key(tag, name)).to_vec(),
             args,
             replicas: if is_change { self.shared.replicas } else { 0 },

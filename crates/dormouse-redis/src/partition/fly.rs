@@ -7,7 +7,7 @@ use dormouse_core::error::{Code, Error};
 use tokio::time::timeout;
 
 use super::flight::{Encoded, Flight};
-use super::land::Arrival;
+use super::land::{Arrival, Touchdown};
 use super::{Partition, Queued};
 use crate::clock;
 use crate::link::{Departure, Landed, LinkError};
@@ -50,17 +50,16 @@ impl Partition {
             let sent = self.send(&mut flight, &mut encoded, number);
             let (landed, ()) = tokio::join!(sent, hand_out);
             drop(in_air);
-            let cargo = landed.and_then(|landed| self.land(landed, encoded.config));
-            match cargo {
-                Ok(Some(cargo)) => {
+            match landed.and_then(|landed| self.land(landed, encoded.config)) {
+                Ok(Touchdown::Done(cargo)) => {
                     self.pause.set(Duration::ZERO);
                     self.not_before.set(None);
                     return Some(Arrival { flight, cargo });
                 }
-                Ok(None) => {
-                    if self.lost.take() {
-                        self.shared.restore().await;
-                    }
+                Ok(Touchdown::Again) => {}
+                Ok(Touchdown::Lost) => {
+                    tracing::error!("redis: all data of {} is gone", self.tag);
+                    self.shared.restore().await;
                 }
                 Err(error) => {
                     self.crash(flight, &error);

@@ -34,6 +34,15 @@ pub(super) struct Cargo {
     pub(super) confirmed: bool,
 }
 
+/// What became of a script that was answered.
+pub(super) enum Touchdown {
+    Done(Cargo),
+    /// Nothing was done, the flight must go again.
+    Again,
+    /// The same, and Redis knows nothing of what the partition was before.
+    Lost,
+}
+
 /// A flight that has landed; nobody on board has been answered yet.
 pub(super) struct Arrival {
     pub(super) flight: Flight,
@@ -48,29 +57,22 @@ impl Arrival {
 }
 
 impl Partition {
-    /// What a script answered. `None` = nothing was done, the flight must go again.
-    pub(super) fn land(
-        &self,
-        landed: Landed,
-        config: Option<Config>,
-    ) -> Result<Option<Cargo>, Error> {
+    /// Takes in what a script answered.
+    pub(super) fn land(&self, landed: Landed, config: Option<Config>) -> Result<Touchdown, Error> {
         let (now_ms, answers, records) = match parse(landed.value)? {
             Answer::Stale(config) => {
                 // Once there is a configuration it stays for ever.
-                if config.version == 0 && self.config.borrow().version != 0 {
-                    tracing::error!("redis: all data of {} is gone", self.tag);
-                    self.lost.set(true);
-                }
+                let is_lost = config.version == 0 && self.config.borrow().version != 0;
                 *self.config.borrow_mut() = config;
-                return Ok(None);
+                return Ok(if is_lost { Touchdown::Lost } else { Touchdown::Again });
             }
             Answer::Busy(free) => {
                 *self.droppable.borrow_mut() = Some(free);
-                return Ok(None);
+                return Ok(Touchdown::Again);
             }
             Answer::Again(now_ms) => {
                 self.shared.clock.learn(now_ms, landed.sent_at, landed.landed_at);
-                return Ok(None);
+                return Ok(Touchdown::Again);
             }
             Answer::Done { now_ms, answers, records } => (now_ms, answers, records),
         };
@@ -85,7 +87,7 @@ impl Partition {
             _ => self.shared.clock.now_ms(),
         };
         let confirmed = landed.replicas >= u64::from(self.shared.replicas);
-        Ok(Some(Cargo { now_ms, answers, records, confirmed }))
+        Ok(Touchdown::Done(Cargo { now_ms, answers, records, confirmed }))
     }
 }
 

@@ -89,8 +89,6 @@ pub(crate) struct Partition {
     /// Somebody said that something becomes visible then.
     hinted: Cell<Option<u64>>,
     number: Cell<u64>,
-    /// Redis knows nothing of what this partition was before.
-    lost: Cell<bool>,
     subscription: Cell<Subscription>,
     last_look: Cell<Instant>,
     /// After a flight that could not land, no look by itself before then.
@@ -139,7 +137,6 @@ impl Partition {
             blocked: Cell::new(false),
             hinted: Cell::new(None),
             number: Cell::new(shared.first_number),
-            lost: Cell::new(false),
             subscription: Cell::new(Subscription::None),
             last_look: Cell::new(clock::instant()),
             not_before: Cell::new(None),

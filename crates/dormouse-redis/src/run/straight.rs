@@ -50,11 +50,16 @@ pub(crate) fn place(desk: &Desk, command: &Command) -> Option<Place> {
 }
 
 /// Puts a request in the line of its place; `batch` is what it came with, if that was more.
-pub(crate) fn go(desk: &Desk, batch: Option<BatchNo>, command: Command, caller: Addressee) {
-    let place = match place(desk, &command) {
-        Some(Place::Partition(partition)) => Some(partition),
-        Some(Place::Any(topic)) => topic.next_partition().cloned(),
-        None => None,
+pub(crate) fn go(
+    desk: &Desk,
+    batch: Option<BatchNo>,
+    place: Place,
+    command: Command,
+    caller: Addressee,
+) {
+    let place = match place {
+        Place::Partition(partition) => Some(partition),
+        Place::Any(topic) => topic.next_partition().cloned(),
     };
     let Some(place) = place else {
         return caller.answer(Err(Error::unavailable("the topic has no partition")));

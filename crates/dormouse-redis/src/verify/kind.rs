@@ -103,7 +103,7 @@ mod tests {
     /// A problem that a script names and this list does not would be an error.
     #[test]
     fn what_scripts_name_is_known() {
-        let scripts = [super::super::PARTITION, include_str!("../../lua/verify_register.lua")];
+        let scripts = [super::super::PARTITION, crate::script::REGISTER_MEND];
         for line in scripts.iter().flat_map(|script| script.lines()) {
             for opening in ["bad('", "{ '", "return 'lock_"] {
                 let Some((_, rest)) = line.split_once(opening) else { continue };

@@ -29,7 +29,7 @@ pub use kind::Kind;
 pub use report::{Outcome, Problem, VerifyReport};
 
 use crate::link::{Link, Script};
-use crate::script::with_constants;
+use crate::script::{REGISTER_MEND, with_constants};
 
 /// How to verify.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -92,7 +92,7 @@ impl Tools {
         Tools {
             link,
             partition: script(&with_constants(PARTITION)),
-            register: script(include_str!("../../lua/verify_register.lua")),
+            register: script(REGISTER_MEND),
             keys: script(include_str!("../../lua/verify_keys.lua")),
         }
     }
