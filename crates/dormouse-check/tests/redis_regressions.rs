@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 
 use dormouse_check::conformance::client::{Client, Pending};
 use dormouse_check::redis::{RedisConfig, RedisServer, Reply as Raw};
-use dormouse_core::backend::Answer;
+use dormouse_core::backend::{Answer, Backend};
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::error::{Code, Error};
 use dormouse_core::limits::{BODY_BYTES_MAX, REPLY_BYTES_MAX};
+use dormouse_core::meter::MeterValue;
 use dormouse_core::op::{
     Ended, LeasedJob, Lock, PauseTopic, Put, PutReply, Reserve, SetTopic, Stats,
 };
@@ -264,6 +265,42 @@ fn a_frozen_redis_does_not_keep_who_waits() {
         Err(error) => assert_eq!(error.code, Code::Unavailable, "{error}"),
         answer => assert_eq!(jobs(answer), []),
     }
+}
+
+/// Scripts that were sent.
+fn calls(backend: &RedisBackend) -> u64 {
+    let meters = backend.meters();
+    let calls = meters.iter().find(|meter| meter.name == "redis_calls_total").unwrap();
+    match calls.value {
+        MeterValue::Counter(calls) => calls,
+        _ => panic!("calls are counted"),
+    }
+}
+
+/// Two flights can be in the air. The first looks for who waits; what comes meanwhile goes with the
+/// second, and whoever came later would have taken it.
+#[test]
+fn who_waits_is_served_before_those_who_come_during_its_look() {
+    let mut redis = redis();
+    let backend = Arc::new(open(&redis, 1));
+    let client = Client::new(Arc::clone(&backend) as Arc<dyn Backend>);
+    must_put(&client, vec![job(1)]);
+    must_ack(&client, &reserve(&client, 1, 0));
+    redis.freeze();
+    let before = calls(&backend);
+    let waiting = client.send(Command::Reserve(reserving(1, 20_000)));
+    until("its look", || calls(&backend) > before);
+    let later = client.send(Command::Reserve(reserving(1, 0)));
+    let puts: Vec<Pending> = (0..24).map(|_| client.send(Command::Put(vec![job(1)]))).collect();
+    until("a second flight", || calls(&backend) > before + 1);
+    redis.thaw();
+    let ids = puts.into_iter().map(|put| match put.wait() {
+        Ok(Reply::Put(items)) => items[0].as_ref().unwrap().id,
+        other => panic!("a put is answered with {other:?}"),
+    });
+    let (first, served) = (ids.min(), jobs(waiting.wait()));
+    assert_eq!(served.first().map(|job| job.id), first);
+    assert_eq!(jobs(later.wait()).len(), 1);
 }
 
 /// Scripts that this Redis refused because it has no replica.

@@ -1,7 +1,7 @@
 -- The common part of every script on a partition: its keys, its clock, its books.
 --
 -- KEYS  1 s  hash   b (books, see below), v (version of g), g (settings and priorities, for servers),
---                   r<server> (its last request and answer)
+--                   r<name> (the last request under it, and the answer)
 --       2 j  hash   id -> record
 --       3 f  hash   id -> progress, of jobs that have one: taken, kicked or killed at least once
 --       4 d  zset   id -> when it died
@@ -10,8 +10,8 @@
 --       7.. zsets   id -> score, one per priority in use, ascending
 --       (x  hash    id -> record that cannot be read; only `verify` writes it)
 --
--- ARGV  1 server, 2 number of the request, 3 version known, 4 now ('' = Redis' own clock, '~' and a
---       number = that too, and it shows about this by now),
+-- ARGV  1 name of a server's runway, 2 number of the request, 3 version known, 4 now ('' = Redis'
+--       own clock, '~' and a number = that too, and it shows about this by now),
 --       5 g to be stored ('' = none), 6 priorities of KEYS 7.. (u32 each), 7 priorities to be given
 --       up (u32 each; their keys are the last of KEYS), 8 the partition's shard (3 bytes),
 --       9 dead_ttl, 10 dead_max ('' = none), 11 channel, then verb, number of arguments, arguments

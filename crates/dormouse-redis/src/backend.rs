@@ -14,10 +14,13 @@ use tokio::sync::mpsc;
 use tokio::task::LocalSet;
 
 use crate::clock::{Clock, ManualClock, Skew};
-use crate::desk::{Delivery, Desk, Shared};
+use crate::desk::{Delivery, Desk, Door, Path, Shared};
 use crate::inbox::Inbox;
 use crate::link::Link;
 use crate::tell::Teller;
+
+/// Connections are looked at after so many steps: tasks here are few, and Redis must not wait.
+const EVENT_INTERVAL: u32 = 4;
 
 /// When a change is answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,7 +46,7 @@ pub struct Options {
 /// The operations of Dormouse on a Redis.
 pub struct RedisBackend {
     inbox: Arc<Inbox>,
-    door: Mutex<Option<mpsc::UnboundedSender<Delivery>>>,
+    door: Mutex<Option<Path>>,
     thread: Mutex<Option<JoinHandle<()>>>,
     link: Link,
     skew: Skew,
@@ -62,14 +65,14 @@ impl RedisBackend {
                 "partitions is {partitions}; give 1 to {REDIS_PARTITIONS_MAX}"
             )));
         }
-        let (door, deliveries) = mpsc::unbounded_channel();
         let (opened, is_open) = std::sync::mpsc::sync_channel(1);
         let url = url.to_owned();
         let teller = Arc::new(Teller::default());
         let told = Arc::clone(&teller);
         let skew = Skew::new();
         let clock = Clock::new(options.clock.clone(), skew.clone());
-        let work = move || serve(&url, &options, clock, told, deliveries, &opened);
+        let (path, door) = Door::new();
+        let work = move || serve(&url, &options, clock, told, door, &opened);
         let thread = std::thread::Builder::new().name("dormouse-redis".to_owned()).spawn(work);
         let thread =
             thread.map_err(|error| Error::unavailable(format!("no thread can start: {error}")))?;
@@ -77,7 +80,7 @@ impl RedisBackend {
         let (link, warnings) = is_open.recv().unwrap_or_else(gone)?;
         Ok(RedisBackend {
             inbox: Arc::default(),
-            door: Mutex::new(Some(door)),
+            door: Mutex::new(Some(path)),
             thread: Mutex::new(Some(thread)),
             link,
             skew,
@@ -118,10 +121,11 @@ fn serve(
     options: &Options,
     clock: Clock,
     teller: Arc<Teller>,
-    deliveries: mpsc::UnboundedReceiver<Delivery>,
+    door: Door,
     opened: &std::sync::mpsc::SyncSender<Opened>,
 ) {
-    let runtime = match Builder::new_current_thread().enable_all().build() {
+    let mut builder = Builder::new_current_thread();
+    let runtime = match builder.event_interval(EVENT_INTERVAL).enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
             let error = Error::unavailable(format!("no runtime can start: {error}"));
@@ -145,7 +149,7 @@ fn serve(
         };
         let usual = if link.is_cluster() { REDIS_CLUSTER_PARTITIONS } else { 1 };
         let partitions = options.partitions.unwrap_or(usual);
-        let shared = Shared::new(link.clone(), clock, teller, replicas, seed(), deliveries);
+        let shared = Shared::new(link.clone(), clock, teller, replicas, seed(), door);
         let desk = Desk::new(shared, partitions);
         if opened.send(Ok((link, findings.warnings))).is_ok() {
             Rc::clone(&desk).run(hints).await;
@@ -165,7 +169,7 @@ impl Backend for RedisBackend {
         let closed = || Error::unavailable("the backend has been closed");
         let door = self.door.lock().map_err(|_| closed())?;
         let door = door.as_ref().ok_or_else(closed)?;
-        door.send(Delivery { batch, sink, admission }).map_err(|_| closed())
+        if door.bring(Delivery { batch, sink, admission }) { Ok(()) } else { Err(closed()) }
     }
 
     fn watch(&self, watcher: Option<Arc<dyn Watcher>>) {

@@ -3,6 +3,7 @@
 mod alone;
 mod clock;
 mod cluster;
+mod crowd;
 mod failover;
 mod locks;
 

@@ -30,9 +30,13 @@ use crate::partition::{BatchNo, PATIENCE, Partition};
 use crate::script::Scripts;
 use crate::tell::Teller;
 use crate::verb::put::shard_of;
-use door::Door;
+pub(crate) use door::{Door, Path};
 pub(crate) use outbox::{Addressee, Outbox};
 use sessions::Sessions;
+
+/// How often the desk looks whether something happens before it sleeps. Thirty take about as long
+/// as it takes to fall asleep and be woken; many more only keep others from working.
+const GLANCES: u32 = 30;
 
 /// A batch on its way to the desk.
 pub(crate) struct Delivery {
@@ -49,7 +53,7 @@ pub(crate) struct Shared {
     pub(crate) scripts: Scripts,
     pub(crate) teller: Arc<Teller>,
     /// This server's name in the books of partitions.
-    pub(crate) server: Bytes,
+    pub(crate) server: String,
     /// Requests of this server have greater numbers than those of any life before.
     pub(crate) first_number: u64,
     /// How many replicas must have a change before it is answered.
@@ -70,7 +74,7 @@ impl Shared {
         teller: Arc<Teller>,
         replicas: u32,
         seed: u64,
-        deliveries: UnboundedReceiver<Delivery>,
+        door: Door,
     ) -> Shared {
         let wall_us = std::time::SystemTime::now()
             .duration_since(std::time::UNIX_EPOCH)
@@ -80,11 +84,11 @@ impl Shared {
             clock,
             scripts: Scripts::new(),
             teller,
-            server: Bytes::from(format!("{seed:016x}")),
+            server: format!("{seed:016x}"),
             first_number: wall_us,
             replicas,
             outbox: Outbox::start(),
-            door: Door::new(deliveries),
+            door,
             desk: RefCell::default(),
             batches: Cell::new(0),
             partitions: Cell::new(0),
@@ -207,6 +211,7 @@ impl Desk {
 
     /// Works until nobody can ask any more and all is answered.
     pub(crate) async fn run(self: Rc<Desk>, mut hints: UnboundedReceiver<Hint>) {
+        tokio::task::spawn_local(Rc::clone(&self).glance());
         loop {
             tokio::select! {
                 delivery = self.shared.door.wait() => match delivery {
@@ -220,6 +225,24 @@ impl Desk {
             }
         }
         self.finish(&mut hints).await;
+    }
+
+    /// Looks at the door and at the connections again and again for a little while, when a flight
+    /// has left with many on board: most likely something happens very soon, and this thread would
+    /// hardly be asleep when it has to be woken.
+    async fn glance(self: Rc<Desk>) {
+        loop {
+            self.shared.door.full_flight().await;
+            for _ in 0..GLANCES {
+                if !self.shared.door.is_in_air() {
+                    break;
+                }
+                // Who shares the processor goes first.
+                std::thread::yield_now();
+                self.fetch();
+                tokio::task::yield_now().await;
+            }
+        }
     }
 
     /// Takes all that stand at the door.

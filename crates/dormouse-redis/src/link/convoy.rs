@@ -109,6 +109,7 @@ fn answer_all(convoy: &mut Vec<Member>, mut replies: Vec<Value>, sent_at: Instan
             sent_at,
             landed_at,
             replicas,
+            is_repeated: false,
         });
         let _ = member.answer.send(landed);
     }

@@ -154,13 +154,15 @@ impl Link {
         count(&net.meters.calls);
         let pause = Pause::new();
         let mut journey = Journey { net, call, departure, pause, asked: None, redirections: 0 };
+        let mut is_repeated = false;
         loop {
             match journey.attempt().await {
-                Ok(landed) => return Ok(landed),
+                Ok(landed) => return Ok(Landed { is_repeated, ..landed }),
                 Err((_, Verdict::Fatal(error))) => return Err(error),
                 Err((node, verdict)) => {
                     count(&net.meters.retries);
                     journey.heed(node, verdict).await?;
+                    is_repeated = true;
                 }
             }
         }

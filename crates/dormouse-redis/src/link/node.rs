@@ -75,7 +75,13 @@ impl Node {
             exchange_one(&self.calls, line, &commands.script).await?
         };
         let value = checked(value).map_err(|error| Verdict::of_reply(&error))?;
-        Ok(Landed { value, sent_at, landed_at: clock::instant(), replicas: u64::MAX })
+        Ok(Landed {
+            value,
+            sent_at,
+            landed_at: clock::instant(),
+            replicas: u64::MAX,
+            is_repeated: false,
+        })
     }
 
     /// Teaches this node a script.

@@ -88,4 +88,6 @@ pub(crate) struct Landed {
     pub(crate) landed_at: Instant,
     /// How many replicas have it, as far as WAIT counted; `u64::MAX` if nobody asked.
     pub(crate) replicas: u64,
+    /// It was sent more than once, so it may have been done long before it landed.
+    pub(crate) is_repeated: bool,
 }

@@ -114,6 +114,17 @@ impl Ask {
         }
     }
 
+    /// How many jobs it is about, or callers.
+    pub(crate) fn items(&self) -> usize {
+        match self {
+            Ask::Put { puts, .. } => puts.len(),
+            Ask::Ack { tokens, .. } => tokens.len(),
+            Ask::End { endings, .. } => endings.len(),
+            Ask::Extend { leases, .. } => leases.len(),
+            Ask::Take { .. } | Ask::Other { .. } | Ask::Configure { .. } => 1,
+        }
+    }
+
     /// In a flight, what takes away and adds comes before what looks. Puts are first: only the
     /// first write of a script is refused when Redis is out of memory.
     pub(crate) fn phase(&self) -> u8 {

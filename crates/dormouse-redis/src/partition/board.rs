@@ -1,23 +1,23 @@
 //! Who goes with the next flight.
 
 use std::collections::{HashMap, HashSet};
-use std::rc::Rc;
 
-use dormouse_core::limits::REPLY_BYTES_MAX;
-
+use super::air::{Air, ENOUGH, Manifest};
 use super::ask::{Ask, FLIGHT_JOBS_MAX};
-use super::flight::{Claim, Flight};
+use super::flight::Flight;
 use super::{BatchNo, Partition, Queued};
 use crate::clock;
-use crate::verb::reserve::Look;
 
 impl Partition {
     /// Who goes with the next flight: those at the front, as long as the order within a batch is
-    /// kept, and the demands if there is reason to look.
-    pub(super) fn board(&self) -> Flight {
+    /// kept, and the demands if there is reason to look. What came with a batch that is in the air
+    /// waits for it.
+    pub(super) fn board(&self, air: &Air<'_>) -> (Flight, Manifest) {
         let mut flight = Flight::default();
         let mut phases: HashMap<BatchNo, u8> = HashMap::new();
-        let mut held: HashSet<BatchNo> = HashSet::new();
+        let mut held: HashSet<BatchNo> = air.batches().collect();
+        let mut batches = Vec::new();
+        self.came.set(0);
         let mut queue = self.queue.borrow_mut();
         let mut left = Vec::new();
         while let Some(queued) = queue.pop_front() {
@@ -31,11 +31,14 @@ impl Partition {
                 held.extend(*batch);
                 left.push(queued);
                 if !fits {
+                    // They need not wait for more.
+                    self.came.set(ENOUGH);
                     break;
                 }
                 continue;
             }
             phases.extend(batch.map(|batch| (batch, ask.phase())));
+            batches.extend(*batch);
             flight.weight.add(ask.weight());
             if ask.may_make_visible() {
                 self.has_reason();
@@ -48,10 +51,16 @@ impl Partition {
         drop(queue);
         flight.asks.sort_by_key(Ask::phase);
         let paused = self.not_before.get().is_some_and(|until| until > clock::instant());
-        if self.look.get() && (!paused || !flight.asks.is_empty() || self.somebody_asks()) {
-            self.claim(&mut flight);
+        if self.look.get()
+            && !air.has_waiters()
+            && (!paused || !flight.asks.is_empty() || self.somebody_asks())
+        {
+            self.claim(&mut flight, held);
         }
-        flight
+        let claimed = flight.claims.iter().flat_map(|claim| &claim.demands);
+        batches.extend(claimed.filter_map(|demand| demand.batch));
+        let manifest = Manifest { has_waiters: flight.has_waiters(), batches };
+        (flight, manifest)
     }
 
     /// Whether somebody is here who does not wait.
@@ -60,9 +69,8 @@ impl Partition {
     }
 
     /// Adds looks for the demands, first come, first served.
-    fn claim(&self, flight: &mut Flight) {
-        let held: HashSet<BatchNo> =
-            self.queue.borrow().iter().filter_map(|queued| queued.batch).collect();
+    fn claim(&self, flight: &mut Flight, mut held: HashSet<BatchNo>) {
+        held.extend(self.queue.borrow().iter().filter_map(|queued| queued.batch));
         self.look.set(false);
         self.blocked.set(false);
         let mut demands = self.demands.borrow_mut();
@@ -73,7 +81,7 @@ impl Partition {
         let reason = self.reasons.get();
         let (free, claimed): (Vec<_>, Vec<_>) = demands
             .values()
-            .filter(|demand| demand.wants_look(self.no, reason))
+            .filter(|demand| !demand.is_claimed_by(self.no) && demand.wants_look(self.no, reason))
             .partition(|demand| !demand.is_claimed());
         if free.is_empty() {
             // They tell when they can be looked after. A look for the others only would keep these
@@ -86,6 +94,9 @@ impl Partition {
         let spare = usize::from(free.iter().any(|demand| !demand.waits));
         for demand in demands.values() {
             // Who came first is served first, also if what is there is found by a look for another.
+            if demand.is_claimed_by(self.no) {
+                continue;
+            }
             let wants = demand.wants_look(self.no, reason);
             if !wants && (!demand.waits || demand.is_claimed()) {
                 continue;
@@ -109,20 +120,7 @@ impl Partition {
             let max = demand.max.min(room);
             room -= max;
             share = share.saturating_sub(usize::from(demand.waits));
-            match flight.claims.last_mut() {
-                Some(claim) if claim.look.ttr_ms == demand.ttr_ms => {
-                    claim.look.max += max;
-                    claim.look.waits |= demand.waits;
-                    claim.demands.push(Rc::clone(demand));
-                }
-                _ => {
-                    let ttr_ms = demand.ttr_ms;
-                    let (room, waits) = (REPLY_BYTES_MAX, demand.waits);
-                    let look = Look { max, ttr_ms, room, bound: None, waits };
-                    let demands = vec![Rc::clone(demand)];
-                    flight.claims.push(Claim { demands, look, reason });
-                }
-            }
+            flight.claim(demand, max, reason);
         }
         if !flight.claims.is_empty() {
             self.blocked.set(false);

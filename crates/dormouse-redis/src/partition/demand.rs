@@ -27,7 +27,7 @@ pub(crate) struct Demand {
     /// It waits; otherwise it ends when all its partitions have looked.
     pub(crate) waits: bool,
     /// A look for it is under way.
-    claimed: Cell<bool>,
+    claimed: Cell<Option<u64>>,
     /// Partitions that would have looked meanwhile, by their numbers.
     missed: RefCell<Vec<u64>>,
     /// The partitions in whose lines it stands.
@@ -56,7 +56,7 @@ impl Demand {
             max,
             ttr_ms,
             waits,
-            claimed: Cell::new(false),
+            claimed: Cell::new(None),
             missed: RefCell::default(),
             lines: RefCell::default(),
             looked: RefCell::default(),
@@ -85,11 +85,11 @@ impl Demand {
         if self.over.get() {
             return false;
         }
-        if self.claimed.get() {
+        if self.is_claimed() {
             self.miss(partition);
             return false;
         }
-        self.claimed.set(true);
+        self.claimed.set(Some(partition));
         true
     }
 
@@ -103,13 +103,18 @@ impl Demand {
 
     /// Whether a look for it is under way.
     pub(crate) fn is_claimed(&self) -> bool {
-        self.claimed.get()
+        self.claimed.get().is_some()
+    }
+
+    /// Whether it is the partition of this number that looks.
+    pub(crate) fn is_claimed_by(&self, partition: u64) -> bool {
+        self.claimed.get() == Some(partition)
     }
 
     /// The look is over: those who could not look meanwhile may. Also if it wants nothing any more:
     /// they have others to look after.
     pub(crate) fn unclaim(&self) {
-        self.claimed.set(false);
+        self.claimed.set(None);
         self.changed.notify_one();
         let missed = self.missed.take();
         if missed.is_empty() {
@@ -176,7 +181,7 @@ impl Demand {
 
     /// Ends when no look for it is under way.
     pub(crate) async fn unclaimed(&self) {
-        while self.claimed.get() {
+        while self.is_claimed() {
             self.changed.notified().await;
         }
     }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use dormouse_core::error::Error;
-use dormouse_core::limits::REDIS_PRIORITIES_MAX;
+use dormouse_core::limits::{REDIS_PRIORITIES_MAX, REPLY_BYTES_MAX};
 
 use super::Partition;
 use super::ask::{Ask, Weight};
@@ -46,6 +46,33 @@ pub(crate) struct Encoded {
 impl Flight {
     pub(crate) fn is_empty(&self) -> bool {
         self.asks.is_empty() && self.claims.is_empty()
+    }
+
+    /// A demand comes on board: looks that are alike become one.
+    pub(crate) fn claim(&mut self, demand: &Rc<Demand>, max: usize, reason: u64) {
+        let (ttr_ms, waits) = (demand.ttr_ms, demand.waits);
+        match self.claims.last_mut() {
+            Some(claim) if claim.look.ttr_ms == ttr_ms => {
+                claim.look.max += max;
+                claim.look.waits |= waits;
+                claim.demands.push(Rc::clone(demand));
+            }
+            _ => {
+                let look = Look { max, ttr_ms, room: REPLY_BYTES_MAX, bound: None, waits };
+                self.claims.push(Claim { demands: vec![Rc::clone(demand)], look, reason });
+            }
+        }
+    }
+
+    /// How many jobs and callers are on board.
+    pub(crate) fn items(&self) -> usize {
+        let claimed = self.claims.iter().map(|claim| claim.demands.len());
+        self.asks.iter().map(Ask::items).chain(claimed).sum()
+    }
+
+    /// Whether somebody on board waits.
+    pub(crate) fn has_waiters(&self) -> bool {
+        self.claims.iter().any(|claim| claim.look.waits)
     }
 
     pub(crate) fn is_change(&self) -> bool {
@@ -149,7 +176,12 @@ impl Flight {
     }
 
     /// The call of this flight, or why there cannot be one.
-    pub(crate) fn encode(&self, partition: &Partition, number: u64) -> Result<Encoded, Error> {
+    pub(crate) fn encode(
+        &self,
+        partition: &Partition,
+        runway: u8,
+        number: u64,
+    ) -> Result<Encoded, Error> {
         let present = partition.config.borrow();
         let (config, dropped) = match self.wanted_config(partition) {
             None => (None, Vec::new()),
@@ -169,7 +201,7 @@ impl Flight {
         let text = |number: u64| Bytes::from(number.to_string());
         let optional = |number: Option<u64>| number.map_or_else(Bytes::new, text);
         let mut args = vec![
-            partition.shared.server.clone(),
+            Bytes::from(format!("{}{runway}", partition.shared.server)),
             text(number),
             text(present.version),
             clock(partition),

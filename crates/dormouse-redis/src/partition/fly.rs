@@ -19,42 +19,31 @@ const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(2);
 
 impl Partition {
-    /// Sends a flight until it has landed. What the one before it brought is handed out while this
-    /// one is on its way: Redis works meanwhile, and so do those who are answered.
-    pub(super) async fn fly(
-        &self,
-        mut flight: Flight,
-        mut before: Option<Arrival>,
-    ) -> Option<Arrival> {
+    /// Sends a flight until it has landed.
+    pub(super) async fn fly(&self, mut flight: Flight, runway: u8) -> Option<Arrival> {
         let number = self.number.get() + 1;
         self.number.set(number);
+        let mut is_repeated = false;
         loop {
-            let mut encoded = match flight.encode(self, number) {
+            let mut encoded = match flight.encode(self, runway, number) {
                 Ok(encoded) => encoded,
                 Err(error) => {
                     flight.shed(self, &error);
                     if flight.is_empty() {
-                        return before;
+                        return None;
                     }
                     continue;
                 }
             };
-            let hand_out = async {
-                if let Some(arrival) = before.take() {
-                    // The connection gets its turn first.
-                    tokio::task::yield_now().await;
-                    self.hand_out(arrival);
-                }
-            };
-            let in_air = self.shared.door.depart();
-            let sent = self.send(&mut flight, &mut encoded, number);
-            let (landed, ()) = tokio::join!(sent, hand_out);
+            let in_air = self.shared.door.depart(flight.items());
+            let landed = self.send(&mut flight, &mut encoded, runway, number).await;
             drop(in_air);
+            is_repeated |= landed.as_ref().is_ok_and(|landed| landed.is_repeated);
             match landed.and_then(|landed| self.land(landed, encoded.config)) {
                 Ok(Touchdown::Done(cargo)) => {
                     self.pause.set(Duration::ZERO);
                     self.not_before.set(None);
-                    return Some(Arrival { flight, cargo });
+                    return Some(Arrival { flight, cargo, is_out_of_turn: is_repeated });
                 }
                 Ok(Touchdown::Again) => {}
                 Ok(Touchdown::Lost) => {
@@ -66,6 +55,7 @@ impl Partition {
                     return None;
                 }
             }
+            is_repeated = true;
         }
     }
 
@@ -74,6 +64,7 @@ impl Partition {
         &self,
         flight: &mut Flight,
         encoded: &mut Encoded,
+        runway: u8,
         number: u64,
     ) -> Result<Landed, Error> {
         let (link, departure) = (&self.shared.link, Departure::default());
@@ -91,7 +82,7 @@ impl Partition {
         // Those on board were told that nothing happens. An empty flight goes on in their stead,
         // to find out when Redis is back.
         *flight = Flight::default();
-        *encoded = flight.encode(self, number)?;
+        *encoded = flight.encode(self, runway, number)?;
         self.go_on(pin!(link.call(&encoded.call))).await
     }
 

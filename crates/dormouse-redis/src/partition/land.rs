@@ -47,12 +47,15 @@ pub(super) enum Touchdown {
 pub(super) struct Arrival {
     pub(super) flight: Flight,
     pub(super) cargo: Cargo,
+    /// It was sent more than once, and others were in the air: it may have been done long before
+    /// them, or after.
+    pub(super) is_out_of_turn: bool,
 }
 
 impl Arrival {
     /// Whether somebody on board waits, so that it may be in line again for the next flight.
     pub(super) fn has_waiters(&self) -> bool {
-        self.flight.claims.iter().any(|claim| claim.look.waits)
+        self.flight.has_waiters()
     }
 }
 

@@ -1,13 +1,19 @@
-//! One partition of a topic: its line of asks, what is known of it, and the one script that is
-//! under way to it at a time.
+//! One partition of a topic: its line of asks, what is known of it, and the flights to it.
 //!
 //! Invariants
-//! 1. At most one script of this server is under way to a partition. It has a number greater than
-//!    all before it, and is sent again with that number until it is answered.
-//! 2. Asks of one batch are done in their order; those of different batches in any.
+//! 1. A runway has at most one flight in the air: a script of this server under the runway's name.
+//!    It has a number greater than all before it, and is sent again with that number until it is
+//!    answered.
+//! 2. Asks of one batch are done in their order, so they are on one runway at a time; those of
+//!    different batches are done in any.
 //! 3. While a demand waits, a look comes at the latest when something becomes visible as far as
 //!    this server knows, when a hint says so, and every few seconds.
+//! 4. While somebody is in the air who waits, nobody else is looked for: who came first is served
+//!    first.
+//! 5. Answers are handed out in the order in which scripts were done, so that the last look tells
+//!    the truth. Where the order is not known, nothing is.
 
+mod air;
 mod ask;
 mod board;
 pub(crate) mod demand;
@@ -29,6 +35,7 @@ use dormouse_core::topic::TopicName;
 use tokio::sync::Notify;
 use tokio::time::{sleep, sleep_until};
 
+pub(crate) use air::ENOUGH;
 pub(crate) use ask::{Ask, Effect, FLIGHT_BYTES_MAX, FLIGHT_JOBS_MAX, Raw};
 pub(crate) use fly::{PATIENCE, silent};
 pub(crate) use heads::Heads;
@@ -40,6 +47,7 @@ use crate::keys;
 use crate::link::slot_of;
 use crate::verb::nack::Ending;
 use crate::wire::config::Config;
+use air::Air;
 use demand::Demand;
 use land::Arrival;
 
@@ -82,6 +90,8 @@ pub(crate) struct Partition {
     demands: RefCell<BTreeMap<u64, Rc<Demand>>>,
     /// Demands must be looked after now.
     look: Cell<bool>,
+    /// Items that came in line since the last flight left, or were left behind for want of room.
+    came: Cell<usize>,
     /// Counts the reasons to look: who was looked after since the last needs no other look.
     reasons: Cell<u64>,
     /// Another partition looks for all demands: it tells when it is done.
@@ -133,6 +143,7 @@ impl Partition {
             queue: RefCell::default(),
             demands: RefCell::default(),
             look: Cell::new(false),
+            came: Cell::new(0),
             reasons: Cell::new(1),
             blocked: Cell::new(false),
             hinted: Cell::new(None),
@@ -159,6 +170,7 @@ impl Partition {
 
     /// Puts an ask in line.
     pub(crate) fn ask(&self, batch: impl Into<Option<BatchNo>>, ask: Ask) {
+        self.came.set(self.came.get() + ask.items());
         let queued = Queued { batch: batch.into(), ask, since: clock::instant() };
         self.queue.borrow_mut().push_back(queued);
         self.news.notify_one();
@@ -182,6 +194,7 @@ impl Partition {
 
     /// A demand stands in line; it is looked after at once.
     pub(crate) fn demand(&self, demand: &Rc<Demand>) {
+        self.came.set(self.came.get() + 1);
         self.demands.borrow_mut().insert(demand.no, Rc::clone(demand));
         self.look_again();
     }
@@ -242,27 +255,45 @@ impl Partition {
     }
 
     async fn run(&self) {
+        let (mut air, mut landed) = (Air::new(self.shared.replicas), VecDeque::new());
         loop {
-            self.rest().await;
-            // Who else is ready gets on board.
-            tokio::task::yield_now().await;
-            let mut arrived: Option<Arrival> = None;
-            loop {
-                // Who waits is in line again only after it was given nothing: else those who came
-                // later would be served before.
-                if let Some(arrival) = arrived.take_if(|arrival| arrival.has_waiters()) {
-                    self.hand_out(arrival);
-                }
-                self.shared.fetch().await;
-                let flight = self.board();
-                if !flight.is_empty() {
-                    arrived = self.fly(flight, arrived).await;
-                } else if let Some(arrival) = arrived.take() {
-                    self.hand_out(arrival);
-                } else {
-                    break;
-                }
+            if air.is_empty() && landed.is_empty() {
+                self.rest().await;
+                // Who else is ready gets on board.
+                tokio::task::yield_now().await;
             }
+            // Who waits is in line again only after it was given nothing: else those who came
+            // later would be served before.
+            if landed.iter().any(Arrival::has_waiters) {
+                landed.drain(..).for_each(|arrival| self.hand_out(arrival));
+            }
+            self.shared.fetch().await;
+            self.depart(&mut air);
+            tokio::select! {
+                biased;
+                arrival = air.landing(), if !air.is_empty() => landed.extend(arrival),
+                // What has just left is sent first: Redis works while those are answered who have
+                // landed, and so do they.
+                () = tokio::task::yield_now(), if !landed.is_empty() => {
+                    landed.drain(..).for_each(|arrival| self.hand_out(arrival));
+                }
+                () = self.news.notified(), if !air.is_empty() => {}
+                else => {}
+            }
+        }
+    }
+
+    /// Lets those in line leave, as long as there is a runway for them; beside another flight only
+    /// if they are enough.
+    fn depart<'a>(&'a self, air: &mut Air<'a>) {
+        while let Some(runway) = air.free_runway()
+            && (air.is_empty() || self.came.get() >= ENOUGH)
+        {
+            let (flight, manifest) = self.board(air);
+            if flight.is_empty() {
+                break;
+            }
+            air.add(runway, manifest, Box::pin(self.fly(flight, runway)));
         }
     }
 
