@@ -161,8 +161,8 @@ verbs.mend_state = function()
         set(LEASE_END, first)
         add(answer, { { 'lease_end_late', '', '' } })
     end
-    if books_unreadable then
-        count(BYTES, 0)
+    if #strange_books > 0 then
+        books[CHANGED] = true
         add(answer, { { 'books_unreadable', '', '' } })
     end
     return answer

@@ -62,8 +62,8 @@ verbs.look = function(at)
     if late_lease_end() then
         problems[#problems + 1] = { 'lease_end_late', '', format('%d', books[LEASE_END]) }
     end
-    if books_unreadable then
-        problems[#problems + 1] = { 'books_unreadable', '', '' }
+    if #strange_books > 0 then
+        problems[#problems + 1] = { 'books_unreadable', '', concat(strange_books, ', ') }
     end
     return add(answer, problems)
 end

@@ -30,13 +30,6 @@ fn leased_until_later() -> Vec<u8> {
     (ZONE + 4_000_000_000_000).to_string().into_bytes()
 }
 
-/// Writes one number of the partition's books; lua/lib.lua says which is which.
-fn write_book(site: &Site, index: usize, value: f64) {
-    let mut books = site.on("HGET", "s", &[b"b"]).bytes().to_vec();
-    books[index * 8..][..8].copy_from_slice(&value.to_be_bytes());
-    site.on("HSET", "s", &[b"b", &books]);
-}
-
 fn nobody() -> String {
     u64::from_be_bytes(NOBODY).to_string()
 }
@@ -149,22 +142,22 @@ damages! {
         site.on("ZREM", "h", &[b"k2"]);
     };
     bytes_that_are_counted_wrong, "bytes_wrong", "", |site| {
-        write_book(site, 13, 12_345.0);
+        site.write_book(13, 12_345.0);
     };
     books_that_are_cut_short, "books_unreadable", "", |site| {
         site.on("HSET", "s", &[b"b", b"short"]);
     };
     a_number_that_is_too_low, "number_low", "dead", |site| {
-        write_book(site, 0, 2.0);
+        site.write_book(0, 2.0);
     };
     a_fence_that_is_too_low, "fence_low", "dead", |site| {
-        write_book(site, 4, 2.0);
+        site.write_book(4, 2.0);
     };
     an_end_of_a_lease_that_nobody_looks_for, "lease_end_late", "", |site| {
-        write_book(site, 3, 35_184_372_088_831.0);
+        site.write_book(3, 35_184_372_088_831.0);
     };
     a_number_that_is_none, "books_unreadable", "", |site| {
-        write_book(site, 0, f64::NAN);
+        site.write_book(0, f64::NAN);
     };
     settings_that_nobody_can_read, "config_unreadable", "", |site| {
         site.on("HSET", "s", &[b"g", b"\x00\x09what"]);

@@ -67,7 +67,7 @@ const ALL: &[Kind] = &[
     kind(Of::Lock, "lock_unreadable", "the lock cannot be read"),
     kind(Of::Lock, "lock_without_end", "the lock has no end"),
     kind(Of::State, "lease_end_late", "a lease ends before the instant noted as the first end"),
-    kind(Of::State, "books_unreadable", "the partition's books cannot be read"),
+    kind(Of::State, "books_unreadable", "numbers of the partition's books make no sense"),
     kind(Of::Config, "priority_unlisted", "there is a zset of a priority that no server knows"),
     kind(Of::Register, "place_unreadable", "the topic's place cannot be read"),
     kind(Of::Register, "shards_shared", "two topics have the same shard"),
