@@ -78,6 +78,15 @@ local function has_key(id, key)
     return head and head.key == key and not has_lost_key(readable_progress(call('HGET', F, id)))
 end
 
+local function is_of_here(id)
+    return #id == 8 and sub(id, 1, 3) == SHARD
+end
+
+-- Whether this id is still to be given, by the books, though there is somebody who has it or had it.
+local function is_ahead(id)
+    return is_of_here(id) and number_of(id) > books[LAST_NUMBER]
+end
+
 -- Where the job is, and where it ought to be: at `score` in the zset of its priority, or `dead`. When
 -- in doubt it is ready now: delivered twice is better than never.
 local function judge_place(found, plan, bad)
@@ -172,17 +181,20 @@ local function judge(found)
         problems[#problems + 1] = { kind, id, detail or '' }
     end
     local head, p = found.head, found.p
-    if not head then
-        bad('record_unreadable')
-        return problems, { aside = true }
-    end
-    local plan = { head = head, p = p, priority = p and p.priority or head.priority }
-    if #id ~= 8 or sub(id, 1, 3) ~= SHARD then
-        bad('id_foreign')
-        plan.renumber = true
-    elseif number_of(id) > books[LAST_NUMBER] then
+    local plan = { head = head, p = p }
+    if is_ahead(id) then
         bad('number_low', format('%d', books[LAST_NUMBER]))
         plan.number = number_of(id)
+    end
+    if not head then
+        bad('record_unreadable')
+        plan.aside = true
+        return problems, plan
+    end
+    plan.priority = p and p.priority or head.priority
+    if not is_of_here(id) then
+        bad('id_foreign')
+        plan.renumber = true
     end
     if found.progress and not p then
         bad('progress_unreadable')

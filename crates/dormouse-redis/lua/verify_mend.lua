@@ -75,6 +75,16 @@ local function place(found, plan)
     end
 end
 
+-- What was given is not given again.
+local function raise(plan)
+    if plan.number then
+        set(LAST_NUMBER, max(books[LAST_NUMBER], plan.number))
+    end
+    if plan.fence then
+        set(LAST_FENCE, max(books[LAST_FENCE], plan.fence))
+    end
+end
+
 local function mend_job(id)
     local found = find_all({ id }, '')[1]
     if not found.record then
@@ -84,17 +94,13 @@ local function mend_job(id)
     if #problems == 0 then
         return problems
     elseif plan.aside then
+        raise(plan)
         set_aside(found)
         return problems
     elseif not Z[plan.priority] then
         return { { 'needs', id, format('%.0f', plan.priority) } }
     end
-    if plan.number then
-        set(LAST_NUMBER, max(books[LAST_NUMBER], plan.number))
-    end
-    if plan.fence then
-        set(LAST_FENCE, max(books[LAST_FENCE], plan.fence))
-    end
+    raise(plan)
     if plan.renumber then
         renumber(found, plan)
     end
@@ -124,6 +130,10 @@ verbs.mend_keys = function(at, arguments)
     for i = at, at + arguments - 1 do
         local key = ARGV[i]
         local id = call('HGET', K, key)
+        if id and is_ahead(id) then
+            set(LAST_NUMBER, number_of(id))
+            add(answer, { { 'key_number_low', key, '' } })
+        end
         if id and is_orphan_key(key, id) then
             call('HDEL', K, key)
             add(answer, { { 'orphan_key', key, '' } })

@@ -87,9 +87,8 @@ verbs.tally = function()
     return { pack(BOOKS, unpack(books)), pack('>I8', call('HLEN', J)), pack('>I8', placed) }
 end
 
--- One number is too low for many jobs, not once for each of them: the worst is told.
-local function tell_worst(worst, found, problem)
-    local value = problem[1] == 'fence_low' and found.p.fence or number_of(found.id)
+-- One number is too low for many jobs or keys, not once for each of them: the worst is told.
+local function tell_worst(worst, value, problem)
     local before = worst[problem[1]]
     if not before or value > before.value then
         worst[problem[1]] = { value = value, problem = problem }
@@ -104,8 +103,10 @@ local function judge_all(list)
             local wrong, _, bytes = judge(found)
             counted_bytes = counted_bytes + (bytes or 0)
             for _, problem in ipairs(wrong) do
-                if problem[1] == 'number_low' or problem[1] == 'fence_low' then
-                    tell_worst(worst, found, problem)
+                if problem[1] == 'number_low' then
+                    tell_worst(worst, number_of(found.id), problem)
+                elseif problem[1] == 'fence_low' then
+                    tell_worst(worst, found.p.fence, problem)
                 else
                     problems[#problems + 1] = problem
                 end
@@ -182,17 +183,30 @@ local function is_orphan_key(key, id)
     return not has_key(id, key) and not call('ZSCORE', H, key)
 end
 
+-- A key without a job, often a held one, tells of an id that was given; of others their jobs tell.
+local function judge_jobless(key, id, worst, problems)
+    if is_ahead(id) then
+        tell_worst(worst, number_of(id), { 'key_number_low', key, format('%d', books[LAST_NUMBER]) })
+    end
+    if is_orphan_key(key, id) then
+        problems[#problems + 1] = { 'orphan_key', key, id }
+    end
+end
+
 verbs.keys = function(at)
     local cursor, keys, ids = scan(K, at)
-    local answer, problems = { cursor }, {}
+    local answer, worst, problems = { cursor }, {}, {}
     for i, key in ipairs(keys) do
         local bytes = call('HSTRLEN', J, ids[i])
         if bytes > 0 then
             answer[#answer + 1] = key
             answer[#answer + 1] = pack('>I8', bytes)
-        elseif is_orphan_key(key, ids[i]) then
-            problems[#problems + 1] = { 'orphan_key', key, ids[i] }
+        else
+            judge_jobless(key, ids[i], worst, problems)
         end
+    end
+    for _, low in pairs(worst) do
+        problems[#problems + 1] = low.problem
     end
     answer[#answer + 1] = ''
     return add(answer, problems)

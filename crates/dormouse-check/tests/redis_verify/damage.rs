@@ -150,6 +150,10 @@ damages! {
     a_number_that_is_too_low, "number_low", "dead", |site| {
         site.write_book(0, 2.0);
     };
+    a_number_that_is_lower_than_that_of_a_held_key, "key_number_low", "k3", |site| {
+        site.on("HSET", "k", &[b"k3", &[0, 0, 1, 0, 0, 0, 1, 0]]);
+        site.on("ZADD", "h", &[NEVER, b"k3"]);
+    };
     a_fence_that_is_too_low, "fence_low", "dead", |site| {
         site.write_book(4, 2.0);
     };
@@ -189,6 +193,16 @@ fn a_record_that_nobody_can_read() {
     });
     assert_eq!(site.on("HGET", "x", &[&site.id("plain0")]).text(), "what");
     site.delivers_all_but(&["plain0"]);
+}
+
+/// Its id is in use all the same, and must not be given again.
+#[test]
+fn a_number_that_is_lower_than_that_of_a_record_that_nobody_can_read() {
+    let site = suffers("number_low", "plain4", |site| {
+        site.on("HSET", "j", &[&site.id("plain4"), b"what"]);
+        site.write_book(0, site.books()[0] - 1.0);
+    });
+    site.delivers_all_but(&["plain4"]);
 }
 
 #[test]

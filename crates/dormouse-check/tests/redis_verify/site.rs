@@ -66,10 +66,7 @@ impl Site {
             priority: Some(priority),
             ..Put::new(topic(TOPIC), text(body))
         };
-        self.put(Put { key: Some(text("k2")), key_ttl_ms: Some(HOUR_MS), ..job("held", 1) });
-        let held = self.reserve(1).remove(0);
-        self.client.ask(Command::Ack(vec![held.token])).unwrap();
-        self.ids.remove("held");
+        self.hold("k2");
         self.put(job("leased", 2));
         self.put(Put { attempts_max: Some(1), ..job("last", 3) });
         self.put(job("dead", 4));
@@ -90,7 +87,16 @@ impl Site {
         self.client.ask(Command::Lock(lock)).unwrap();
     }
 
-    fn put(&mut self, put: Put) {
+    /// Holds a key after the ack of its job, which had this id.
+    pub(crate) fn hold(&mut self, key: &str) -> JobId {
+        let job = Put { priority: Some(1), ..Put::new(topic(TOPIC), text("held")) };
+        self.put(Put { key: Some(text(key)), key_ttl_ms: Some(HOUR_MS), ..job });
+        let held = self.reserve(1).remove(0);
+        self.client.ask(Command::Ack(vec![held.token])).unwrap();
+        self.ids.remove("held").unwrap()
+    }
+
+    pub(crate) fn put(&mut self, put: Put) {
         let body = String::from_utf8_lossy(&put.body).into_owned();
         let Reply::Put(mut replies) = self.client.ask(Command::Put(vec![put])).unwrap() else {
             panic!("a put is answered otherwise");

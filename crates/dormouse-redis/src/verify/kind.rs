@@ -64,6 +64,7 @@ const ALL: &[Kind] = &[
     kind(Of::Job, "orphan_progress", "there is progress without a record"),
     kind(Of::Key, "orphan_key", "a key leads to no job that has it, and is not held"),
     kind(Of::Key, "orphan_hold", "a key is held, but nobody had it"),
+    kind(Of::Key, "key_number_low", "the last number given is lower than that of its last job"),
     kind(Of::Lock, "lock_unreadable", "the lock cannot be read"),
     kind(Of::Lock, "lock_without_end", "the lock has no end"),
     kind(Of::State, "lease_end_late", "a lease ends before the instant noted as the first end"),
@@ -83,9 +84,9 @@ impl Kind {
         ALL.iter().find(|kind| kind.name.as_bytes() == name).copied()
     }
 
-    /// One number of the partition that is wrong for many jobs: told once.
+    /// One number of the partition that is wrong for many jobs or keys: told once.
     pub(super) fn is_once(self) -> bool {
-        matches!(self.name, "number_low" | "fence_low")
+        matches!(self.name, "number_low" | "key_number_low" | "fence_low")
     }
 }
 
