@@ -2,7 +2,7 @@
 -- script whose answer was lost. All answer what they mended: kind, whose, ''; or 'needs', id, priority:
 -- g must have that priority first.
 --
--- mend_jobs: ids. mend_keys: keys. mend_locks: names. mend_state: nothing.
+-- mend_jobs: ids. mend_keys: keys. mend_locks: names. mend_state: the greatest number that was seen I8.
 -- mend_config: v, g. mend_bytes: books as seen, the right sum I8.
 
 local X = KEYS[#KEYS] -- records that nobody can read
@@ -164,8 +164,9 @@ verbs.mend_locks = function(at, arguments)
     return answer
 end
 
-verbs.mend_state = function()
-    local answer = {}
+-- The number is raised by the script that makes the books good: servers go on from there at once.
+verbs.mend_state = function(at)
+    local answer, number = {}, unpack_struct('>I8', ARGV[at])
     local late, first = late_lease_end()
     if late then
         set(LEASE_END, first)
@@ -174,6 +175,9 @@ verbs.mend_state = function()
     if #strange_books > 0 then
         books[CHANGED] = true
         add(answer, { { 'books_unreadable', '', '' } })
+    end
+    if number > books[LAST_NUMBER] then
+        set(LAST_NUMBER, number)
     end
     return answer
 end

@@ -9,6 +9,8 @@
 -- keys: cursor, count. Answers cursor; keys of jobs, each with the bytes of its record; ''.
 -- keys_of: keys of jobs. Answers nothing else.
 -- progress, holds, locks, lock_ends: cursor, count. Answer cursor.
+-- numbers: 'j' or 'k'; cursor, count. Answers cursor; the greatest number of an id there I8, entries I8,
+--   bytes that were read I8.
 -- sample: answers the id of any job, or ''.
 --
 -- Who asks puts ids and keys together again so that a script reads few bytes of records.
@@ -254,6 +256,19 @@ end
 verbs.lock_ends = function(at)
     local cursor, names = members(D, at)
     return add({ cursor }, missing_in(J, names, 'orphan_place', ''))
+end
+
+verbs.numbers = function(at)
+    local is_k = ARGV[at] == 'k'
+    local cursor, fields, values = scan(is_k and K or J, at + 1)
+    local greatest, bytes = 0, 0
+    for i, id in ipairs(is_k and values or fields) do
+        if is_of_here(id) then
+            greatest = max(greatest, number_of(id))
+        end
+        bytes = bytes + #fields[i] + #values[i]
+    end
+    return { cursor, pack('>I8', greatest), pack('>I8', #fields), pack('>I8', bytes) }
 end
 
 verbs.sample = function()

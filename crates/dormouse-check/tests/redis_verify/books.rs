@@ -1,6 +1,8 @@
 //! Damage to numbers in the books of a partition: only they are set right.
 
-use crate::site::{Site, check, is_clean};
+use dormouse_core::op::Put;
+
+use crate::site::{Site, TOPIC, check, is_clean, topic};
 
 /// Their places in the books; lua/lib.lua has all.
 const LAST_NUMBER: usize = 0;
@@ -73,4 +75,48 @@ fn a_report_names_the_bad_numbers() {
     let mut told = report.problems.iter().map(|problem| (problem.kind.name, &*problem.detail));
     let found = told.find(|(kind, _)| *kind == "books_unreadable");
     assert_eq!(found, Some(("books_unreadable", "paused, bytes")));
+}
+
+/// The next job has a greater id than any before it, also one that only a held key tells of.
+fn the_next_id_is_new(damage: impl FnOnce(&Site)) {
+    let mut site = Site::new();
+    let held = site.hold("k3");
+    damage(&site);
+    let report = check(&site.server.url(), true);
+    let names: Vec<_> = report.problems.iter().map(|problem| problem.kind.name).collect();
+    assert!(report.is_sound() && names.contains(&"books_unreadable"), "{names:?}");
+    // Servers go on as soon as the books can be read: the number must be right by then.
+    assert!(!names.iter().any(|name| name.contains("number_low")), "{names:?}");
+    site.put(Put::new(topic(TOPIC), "next"));
+    assert!(site.ids["next"] > held, "{:?} after {held:?}", site.ids["next"]);
+    site.delivers_all_but(&[]);
+}
+
+#[test]
+fn a_number_that_was_none_is_that_of_a_held_key() {
+    the_next_id_is_new(|site| site.write_book(LAST_NUMBER, f64::NAN));
+}
+
+#[test]
+fn books_that_were_cut_short_know_of_a_held_key() {
+    the_next_id_is_new(|site| {
+        site.on("HSET", "s", &[b"b", b"short"]);
+    });
+}
+
+/// A job that gets an id of here must not get that of another, which has not been looked at yet.
+#[test]
+fn a_new_id_is_no_other_jobs() {
+    let site = Site::new();
+    let (id, foreign) = (site.id("early"), 6_597_069_766_657_u64.to_be_bytes());
+    let record = site.on("HGET", "j", &[&id]).bytes().to_vec();
+    site.on("HDEL", "j", &[&id]);
+    site.on("HSET", "j", &[&foreign, &record]);
+    site.on("ZREM", "z7", &[&id]);
+    site.on("ZADD", "z7", &[b"5", &foreign]);
+    let [.., number] = site.id("plain0");
+    site.write_book(LAST_NUMBER, f64::from(number) - 1.0);
+    let report = check(&site.server.url(), true);
+    assert!(report.is_sound() && report.found > 0, "{:#?}", report.problems);
+    site.delivers_all_but(&[]);
 }

@@ -11,6 +11,7 @@ mod ask;
 mod jobs;
 mod kind;
 mod locks;
+mod numbers;
 mod part;
 mod partition;
 mod portions;

@@ -25,7 +25,7 @@ pub(super) struct Part<'a> {
     pub(super) work: &'a mut Work,
     pub(super) tag: String,
     shard: Bytes,
-    holds_locks: bool,
+    pub(super) holds_locks: bool,
     /// As Redis has it: it may be no number.
     version: Bytes,
     pub(super) config: Config,
@@ -35,6 +35,8 @@ pub(super) struct Part<'a> {
     told: HashSet<(&'static str, Bytes)>,
     /// Mends so far.
     pub(super) mends: u64,
+    /// The books know of every number that was given.
+    pub(super) number_is_sure: bool,
     /// Bytes of a record on average, as far as records were read.
     pub(super) record_bytes: u64,
 }
@@ -62,6 +64,7 @@ impl<'a> Part<'a> {
             found,
             told: HashSet::new(),
             mends: 0,
+            number_is_sure: false,
             record_bytes: FIRST_GUESS,
         }
     }
@@ -222,8 +225,10 @@ impl<'a> Part<'a> {
             let name = |subject| ("priority_unlisted", subject);
             mends.done.extend(unlisted.into_iter().map(name));
         }
-        if !subjects(&[Of::State]).is_empty() {
-            self.mend_with("mend_state", &[], &mut mends).await?;
+        let number = self.number_for(findings).await?;
+        if number.is_some() || !subjects(&[Of::State]).is_empty() {
+            let number = Writer::default().u64(number.unwrap_or(0)).take();
+            self.mend_with("mend_state", &[number], &mut mends).await?;
         }
         let verb = if self.holds_locks { "mend_locks" } else { "mend_jobs" };
         self.mend_each(verb, subjects(&[Of::Job, Of::Lock]), &mut mends).await?;

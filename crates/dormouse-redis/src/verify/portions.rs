@@ -9,7 +9,7 @@ use crate::wire::Reader;
 /// A script that looks at so many jobs takes less than a millisecond.
 const JOBS: usize = 100;
 /// So do these bytes of records; a job of the greatest size, alone, takes two.
-const BYTES: u64 = 128 << 10;
+pub(super) const BYTES: u64 = 128 << 10;
 
 /// Names, each with the bytes that are read for it.
 pub(super) type Weighed = Vec<(Bytes, u64)>;
