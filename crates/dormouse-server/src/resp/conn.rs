@@ -245,16 +245,36 @@ impl Conn {
     }
 
     /// A job by its id, or by `topic KEY key`; by key, if the caller may do this in its topic.
-    pub(super) fn target(&mut self, verb: Verb, args: &mut Args<'_>) -> Result<Target, Error> {
+    /// Behind it only these options stand.
+    pub(super) fn target(
+        &mut self,
+        verb: Verb,
+        options: &[&'static str],
+        args: &mut Args<'_>,
+    ) -> Result<Target, Error> {
         let mut ahead = args.clone();
         let first = ahead.must("id")?;
         if !ahead.take("KEY") {
-            return args.id().map(Target::Id);
+            // What else stands behind a topic was meant for a key.
+            let is_stray = |word: &&[u8]| !options.iter().any(|option| is(word, option));
+            let stray = ahead.peek().filter(is_stray);
+            return args.id().map(Target::Id).map_err(|_| self.no_id(first, stray));
         }
         let topic = self.topic(verb, first)?;
         let key = ahead.bytes("KEY")?;
         *args = ahead;
         Ok(Target::Key { topic, key })
+    }
+
+    /// Says what to write instead of this, which is no id.
+    fn no_id(&self, first: &[u8], stray: Option<&[u8]>) -> Error {
+        let first = shown(first);
+        let (name, usage) = self.word.word().map_or(("", ""), |word| (word.name, word.usage));
+        let fix = match stray.map(shown) {
+            Some(key) => format!("to name a job by its key write {name} {first} KEY {key}"),
+            None => format!("write {name} {usage}"),
+        };
+        Error::invalid(format!("id {first} is not a number; {fix}"))
     }
 
     /// Asks the backend, if the caller may do this with the jobs of these ids.

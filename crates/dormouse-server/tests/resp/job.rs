@@ -14,8 +14,33 @@ async fn a_job_is_looked_at_by_id_and_by_key() {
     assert_eq!(client.ask("GET t KEY k").await, job);
     assert_eq!(client.ask("GET 99").await, Value::Null);
     assert_eq!(client.ask("GET t KEY other").await, Value::Null);
-    assert!(client.ask("GET k").await.error("INVALID").contains("\"k\" is not a number"));
-    assert!(client.ask("GET 1 2").await.error("INVALID").contains("\"2\" is not an option"));
+}
+
+#[tokio::test]
+async fn who_forgets_the_word_key_is_told_where_it_stands() {
+    let rig = Rig::new().await;
+    let mut client = rig.client().await;
+    client.ask("PUT t x KEY k").await.items();
+    for (line, text) in [
+        ("GET t k", r#"id "t" is not a number; to name a job by its key write GET "t" KEY "k""#),
+        ("GET k", r#"id "k" is not a number; write GET id|topic KEY key"#),
+        ("GET 1 k", r#""k" is not an option here; there are KEY"#),
+        ("CANCEL t k UNLESS_LEASED", r#"by its key write CANCEL "t" KEY "k""#),
+        ("CANCEL k UNLESS_LEASED", r#"id "k" is not a number; write CANCEL id|topic KEY key [UNL"#),
+        ("RESCHEDULE t k NOW", r#"by its key write RESCHEDULE "t" KEY "k""#),
+        ("RESCHEDULE k NOW", r#"write RESCHEDULE id|topic KEY key DELAY span|AT instant|NOW"#),
+        ("REVIVE t k", r#"by its key write REVIVE "t" KEY "k""#),
+        ("REVIVE t", r#"write REVIVE id|topic KEY key|topic MAX n|topic ALL"#),
+        ("KILL t k ERROR e", r#"by its key write KILL "t" KEY "k""#),
+        ("KILL a.b k", r#"by its key write KILL "a.b" KEY "k""#),
+        ("KILL a.b ERROR e", r#"id "a.b" is not a number; write KILL token|id|topic KEY key"#),
+        ("KILL 1.x", r#"write KILL token|id|topic KEY key"#),
+        ("KILL 1.", r#"token "1." is not of the form <id>.<fence>"#),
+    ] {
+        let answer = client.ask(line).await;
+        assert!(answer.error("INVALID").contains(text), "{line}: {answer:?}");
+    }
+    assert_eq!(client.ask("GET t KEY k").await.field("state"), &text("ready"));
 }
 
 #[tokio::test]

@@ -11,14 +11,16 @@ use crate::resp::args::Args;
 use crate::resp::conn::{Conn, Then, check_of};
 use crate::resp::encode::Out;
 
+const OPTIONS: &[&str] = &["UNLESS_LEASED"];
+
 pub(in crate::resp) fn run(
     conn: &mut Conn,
     args: &mut Args<'_>,
     turn: &mut Turn<Then>,
 ) -> Result<(), Error> {
-    let target = conn.target(Verb::Cancel, args)?;
+    let target = conn.target(Verb::Cancel, OPTIONS, args)?;
     let unless_leased = args.take("UNLESS_LEASED");
-    args.finish(&["UNLESS_LEASED"])?;
+    args.finish(OPTIONS)?;
     let check = check_of(Verb::Cancel, &target);
     let cancel = Cancel { target, unless_leased };
     conn.ask(turn, Command::Cancel(vec![cancel]), check, What::Cancelled);

@@ -16,7 +16,7 @@ pub(in crate::resp) fn run(
     args: &mut Args<'_>,
     turn: &mut Turn<Then>,
 ) -> Result<(), Error> {
-    let target = conn.target(Verb::Get, args)?;
+    let target = conn.target(Verb::Get, &[], args)?;
     args.finish(&["KEY"])?;
     let check = check_of(Verb::Get, &target);
     conn.ask_jobs(turn, 1, Command::Get(vec![target]), check, What::View);

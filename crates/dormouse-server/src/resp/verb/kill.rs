@@ -20,12 +20,12 @@ pub(in crate::resp) fn run(
     let mut behind = args.clone();
     behind.next();
     // A topic may look like a token: then `KEY` tells.
-    let is_token = args.peek().is_some_and(|word| word.contains(&b'.')) && !behind.take("KEY");
+    let is_token = args.peek().is_some_and(looks_like_token) && !behind.take("KEY");
     let (target, check) = if is_token {
         let token = args.token()?;
         (KillTarget::Token(token), Some((Verb::Kill, vec![token.id])))
     } else {
-        let target = conn.target(Verb::Kill, args)?;
+        let target = conn.target(Verb::Kill, OPTIONS, args)?;
         let check = check_of(Verb::Kill, &target);
         (KillTarget::Resting(target), check)
     };
@@ -41,4 +41,9 @@ pub(in crate::resp) fn run(
     }
     conn.ask(turn, Command::Kill(vec![kill]), check, What::Ended);
     Ok(())
+}
+
+/// Whether it has a dot, and no letters as most topics with dots have.
+fn looks_like_token(word: &[u8]) -> bool {
+    word.contains(&b'.') && word.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.')
 }

@@ -17,7 +17,7 @@ pub(in crate::resp) fn run(
     args: &mut Args<'_>,
     turn: &mut Turn<Then>,
 ) -> Result<(), Error> {
-    let target = conn.target(Verb::Reschedule, args)?;
+    let target = conn.target(Verb::Reschedule, OPTIONS, args)?;
     let check = check_of(Verb::Reschedule, &target);
     let mut reschedule = Reschedule { target, delay_ms: None, at_ms: None };
     let word = args.must("DELAY, AT or NOW")?;

@@ -20,7 +20,7 @@ pub(in crate::resp) fn run(
     if behind.take("MAX") || behind.take("ALL") {
         return Many::revive(conn, args, turn);
     }
-    let target = conn.target(Verb::Revive, args)?;
+    let target = conn.target(Verb::Revive, &[], args)?;
     args.finish(&["KEY", "MAX", "ALL"])?;
     let check = check_of(Verb::Revive, &target);
     conn.ask(turn, Command::Revive(vec![target]), check, What::Changed);
