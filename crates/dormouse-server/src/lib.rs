@@ -14,6 +14,7 @@ mod desk;
 mod events;
 mod gate;
 mod http;
+mod likeness;
 mod metrics;
 mod pipeline;
 mod resp;
@@ -25,4 +26,5 @@ pub use beanstalk::{BeanstalkAddr, BeanstalkOptions, Drain};
 pub use http::openapi;
 #[cfg(feature = "tls")]
 pub use http::{Tls, TlsError, TlsFiles};
+pub use likeness::nearest;
 pub use server::{Options, Server, StartError};

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::likeness;
+
 /// One thing to be allowed: an operation, or several that only make sense together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verb {
@@ -133,16 +135,10 @@ fn text(word: &str, nearest: Option<&str>) -> String {
     format!("unknown verb `{word}`{meant}")
 }
 
-/// Beyond this a suggestion is a guess.
-const SIMILAR_MIN: f64 = 0.75;
-
 impl UnknownVerb {
     /// `word` is none of `known`.
     pub(super) fn new(word: &str, known: impl Iterator<Item = &'static str>) -> UnknownVerb {
-        let lower = word.to_lowercase().replace('-', "_");
-        let rated = known.map(|known| (strsim::jaro_winkler(&lower, known), known));
-        let best = rated.max_by(|a, b| a.0.total_cmp(&b.0));
-        let nearest = best.filter(|(rate, _)| *rate >= SIMILAR_MIN).map(|(_, known)| known);
+        let nearest = likeness::nearest(word, known);
         UnknownVerb { word: word.to_owned(), nearest }
     }
 }
@@ -211,6 +207,7 @@ mod tests {
         check("set-topic", "unknown verb `set-topic`; did you mean `set_topic`?");
         check("PUT", "unknown verb `PUT`; did you mean `put`?");
         check("xyzzy", "unknown verb `xyzzy`");
+        check("delete", "unknown verb `delete`");
         check("", "unknown verb ``");
     }
 }

@@ -17,6 +17,7 @@ mod extend;
 mod forecast;
 mod get;
 mod health;
+mod hint;
 mod job;
 mod kick;
 mod kill;
@@ -243,7 +244,10 @@ impl Command {
 
 /// Reads the arguments, runs the subcommand, says what failed.
 pub(crate) fn main() -> ExitCode {
-    let matches = Cli::command().get_matches_from(words());
+    let matches = match Cli::command().try_get_matches_from(words()) {
+        Ok(matches) => matches,
+        Err(error) => hint::keep_likely(error).exit(),
+    };
     let Cli { global, command } = match Cli::from_arg_matches(&matches) {
         Ok(cli) => cli,
         Err(error) => error.exit(),

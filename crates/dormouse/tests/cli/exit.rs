@@ -82,6 +82,21 @@ fn wrong_usage_is_2() {
 }
 
 #[test]
+fn only_what_is_nearly_right_is_suggested() {
+    let check = |args: &[&str], hint: Option<&str>| {
+        let done = run("", args).exits(2);
+        let tip = done.stderr.lines().find_map(|line| line.trim().strip_prefix("tip: "));
+        assert_eq!(tip.filter(|tip| tip.contains("similar")), hint, "{args:?}: {}", done.stderr);
+    };
+    check(&["cancle", "7"], Some("a similar subcommand exists: 'cancel'"));
+    check(&["put", "a", "x", "--dleay", "1s"], Some("a similar argument exists: '--delay'"));
+    check(&["stats", "-o", "jsn"], Some("a similar value exists: 'json'"));
+    check(&["delete", "7"], None);
+    check(&["put", "a", "x", "--later", "1s"], None);
+    check(&["stats", "-o", "tell"], None);
+}
+
+#[test]
 fn a_reader_that_left_is_no_error() {
     let fake = Fake::always(200, "{}");
     let mut child = dormouse(&fake.url, &["completions", "bash"]).spawn().unwrap();

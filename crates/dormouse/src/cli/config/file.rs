@@ -131,7 +131,10 @@ mod tests {
         check("\ndurabilty = 1", &format!("x.toml:2: unknown key `durabilty`; {meant}"));
         check("[tls]\ncrt = 1", "x.toml:2: unknown key `tls.crt`; did you mean `tls.cert`?");
         check("[token]\nname = 1", "x.toml:1: unknown key `token`; did you mean `tokens`?");
+        check("data-dir = 1", "x.toml:1: unknown key `data-dir`; did you mean `data`?");
         check("xyzzy = 1", "x.toml:1: unknown key `xyzzy`");
+        check("[tls]\nkind = 1", "x.toml:2: unknown key `tls.kind`");
+        check("[redis]\nurgent = 1", "x.toml:2: unknown key `redis.urgent`");
         check("tls = 1", "x.toml:1: `tls` wants a table: [tls]");
         check("store = 1", "x.toml:1: `store` wants a table: [store]");
         check("[tokens]\nname = \"a\"", "x.toml:1: `tokens` wants tables: [[tokens]]");

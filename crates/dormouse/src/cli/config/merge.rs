@@ -5,12 +5,13 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use dormouse_server::access::Access;
+use dormouse_server::nearest;
 
 use super::ConfigError;
 use super::file::{self, Contents};
 use super::flags::Flags;
 use super::keys::{KEYS, Key};
-use super::raw::{Raw, nearest};
+use super::raw::Raw;
 use super::settings::Settings;
 
 /// The variable that names the file.

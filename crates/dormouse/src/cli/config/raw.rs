@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use dormouse_server::nearest;
+
 use crate::cli::span::Span;
 
 /// What a layer of the configuration has for a key.
@@ -95,17 +97,6 @@ impl Raw {
         };
         format!("wants {wanted}, and this is {is}")
     }
-}
-
-/// Below this a suggestion is a guess.
-const SIMILAR_MIN: f64 = 0.8;
-
-/// The known word that was probably meant.
-pub(super) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let word = word.to_lowercase().replace('-', "_");
-    let rated = known.map(|known| (strsim::jaro_winkler(&word, known), known));
-    let best = rated.max_by(|a, b| a.0.total_cmp(&b.0));
-    best.filter(|(rate, _)| *rate >= SIMILAR_MIN).map(|(_, known)| known)
 }
 
 /// `; did you mean ...?`, or nothing.
