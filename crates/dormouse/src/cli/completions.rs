@@ -1,9 +1,7 @@
 //! `dormouse completions`: what a shell needs to complete our arguments.
 
-use clap::CommandFactory as _;
 use clap_complete::Shell;
 
-use super::Cli;
 use super::exit::Failure;
 use super::output;
 
@@ -22,7 +20,7 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) fn run(self) -> Result<(), Failure> {
         let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut Cli::command(), "dormouse", &mut script);
+        clap_complete::generate(self.shell, &mut super::tree(), "dormouse", &mut script);
         output::print(&script)
     }
 }

@@ -28,6 +28,7 @@ mod ndjson;
 mod output;
 mod pages;
 mod pause;
+mod place;
 mod purge;
 mod put;
 mod release;
@@ -52,8 +53,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::parser::ValueSource;
-use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use client::Client;
 use exit::Failure;
@@ -242,9 +242,14 @@ impl Command {
     }
 }
 
+/// All commands and their options.
+fn tree() -> clap::Command {
+    place::hide_idle(Cli::command())
+}
+
 /// Reads the arguments, runs the subcommand, says what failed.
 pub(crate) fn main() -> ExitCode {
-    let matches = match Cli::command().try_get_matches_from(words()) {
+    let matches = match tree().try_get_matches_from(words()) {
         Ok(matches) => matches,
         Err(error) => hint::keep_likely(error).exit(),
     };
@@ -252,7 +257,7 @@ pub(crate) fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => error.exit(),
     };
-    if let Err(failure) = check_place(&matches).and_then(|()| command.prepare()) {
+    if let Err(failure) = place::check(&matches).and_then(|()| command.prepare()) {
         return failure.report();
     }
     let mut builder = if command.is_threaded() {
@@ -283,28 +288,12 @@ fn words() -> Vec<OsString> {
     words
 }
 
-/// Refuses options that mean nothing to a server: one who gives it a token believes that the
-/// server asks for it from then on.
-fn check_place(matches: &ArgMatches) -> Result<(), Failure> {
-    let Some(name @ ("serve" | beanstalkd::NAME)) = matches.subcommand_name() else {
-        return Ok(());
-    };
-    for option in ["url", "token", "token_file", "ca_file"] {
-        if matches.value_source(option) == Some(ValueSource::CommandLine) {
-            let option = option.replace('_', "-");
-            let text = format!("--{option} is for commands that talk to a server, not for {name}");
-            return Err(Failure::usage(format!("{text}; see `dormouse config example`")));
-        }
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn the_tree_of_arguments_is_sound() {
-        Cli::command().debug_assert();
+        tree().debug_assert();
     }
 }

@@ -126,6 +126,42 @@ fn the_token_is_sent_and_asked_for() {
 }
 
 #[test]
+fn options_are_shown_where_they_are_used() {
+    let check = |args: &[&str], of_clients: bool, output: bool| {
+        let help = run("", &[args, &["--help"]].concat()).exits(0).stdout;
+        for option in ["--url <", "--token <", "--token-file <", "--ca-file <"] {
+            assert_eq!(help.contains(option), of_clients, "{args:?} {option}: {help}");
+        }
+        assert_eq!(help.contains("--output <"), output, "{args:?}: {help}");
+    };
+    for args in [&[][..], &["put"], &["bench"], &["health"], &["topic", "set"], &["tail"]] {
+        check(args, true, true);
+    }
+    for args in [&["verify"][..], &["config"], &["config", "check"], &["config", "token"]] {
+        check(args, false, true);
+    }
+    for args in [["serve"], ["beanstalkd"], ["completions"]] {
+        check(&args, false, false);
+    }
+}
+
+#[test]
+fn options_are_refused_where_they_mean_nothing() {
+    for args in [
+        &["verify", "x", "--url", "http://127.0.0.1:1"][..],
+        &["--token", "t", "config", "check"],
+        &["config", "token", "--token-file", "x"],
+        &["completions", "bash", "--ca-file", "x"],
+        &["beanstalkd", "--url", "http://127.0.0.1:1"],
+    ] {
+        let done = run("", args).exits(2);
+        assert!(done.stderr.contains("for commands that talk to a server"), "{}", done.stderr);
+    }
+    let mut command = dormouse("http://127.0.0.1:1", &["config", "example"]);
+    finish(command.env("DORMOUSE_TOKEN", "t").spawn().unwrap()).exits(0);
+}
+
+#[test]
 fn every_subcommand_explains_itself_with_an_example() {
     let top = run("", &["--help"]).exits(0).stdout;
     let commands = top.split("Commands:").nth(1).unwrap().split("\n\n").next().unwrap();
