@@ -10,7 +10,7 @@ use rustix::net::sockopt;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 
-use crate::metrics::{Connected, Metrics};
+use crate::metrics::{Connected, Metrics, Spoken};
 
 /// How long to wait after the system has no room for another connection.
 const NO_ROOM: Duration = Duration::from_millis(50);
@@ -90,8 +90,13 @@ impl Listener for UnixListener {
 impl Gate {
     /// Accepts until told to stop; each connection is served by a task of its own. Who comes when
     /// there is no room is told so with `crowded`.
-    pub(crate) async fn run<L, F, S>(self, listener: L, crowded: &'static [u8], serve: S)
-    where
+    pub(crate) async fn run<L, F, S>(
+        self,
+        listener: L,
+        spoken: Spoken,
+        crowded: &'static [u8],
+        serve: S,
+    ) where
         L: Listener,
         F: Future<Output = ()> + Send + 'static,
         S: Fn(L::Socket) -> F,
@@ -103,7 +108,7 @@ impl Gate {
                 _ = stopping.wait_for(|&stopping| stopping) => return,
             };
             match accepted {
-                Ok(socket) => match self.admit() {
+                Ok(socket) => match self.admit(spoken) {
                     Some(place) => {
                         let served = serve(socket);
                         tokio::spawn(async move {
@@ -122,13 +127,14 @@ impl Gate {
         }
     }
 
-    fn admit(&self) -> Option<Place> {
+    fn admit(&self, spoken: Spoken) -> Option<Place> {
         let Ok(permit) = Arc::clone(&self.room).try_acquire_owned() else {
             tracing::debug!("too many connections");
-            self.metrics.refused();
+            self.metrics.refused(spoken);
             return None;
         };
-        Some(Place { permit, connected: self.metrics.connect(), alive: self.alive.clone() })
+        let connected = self.metrics.connect(spoken);
+        Some(Place { permit, connected, alive: self.alive.clone() })
     }
 
     /// Resolves when connections are cut off.

@@ -11,6 +11,7 @@ use tokio::net::{UnixListener, UnixStream};
 
 use super::{Beanstalk, Drain, House, words};
 use crate::gate::Gate;
+use crate::metrics::Spoken;
 use crate::pipeline::{Pipelines, Shared};
 use crate::server::{StartError, listen};
 
@@ -50,7 +51,8 @@ pub(crate) async fn start(
 ) -> Result<Option<SocketAddr>, StartError> {
     let house = Arc::new(House::new(options.job_bytes_max.min(BODY_BYTES_MAX), options.drain));
     let begin = move || Beanstalk::new(Arc::clone(&house));
-    let pipelines = Pipelines { gate, shared, crowded: words::OUT_OF_MEMORY, begin };
+    let (spoken, crowded) = (Spoken::Beanstalk, words::OUT_OF_MEMORY);
+    let pipelines = Pipelines { gate, shared, spoken, crowded, begin };
     match options.addr {
         BeanstalkAddr::Tcp(addr) => {
             let listener = listen(addr).await?;

@@ -22,6 +22,7 @@ use super::outgoing::send_off;
 use super::peer::Peer;
 use super::wire::{Line, Patience, Wire};
 use crate::gate::Gate;
+use crate::metrics::Spoken;
 
 /// What a client beyond the limit is told; it has not been read, so it may not see it.
 const CROWDED: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\
@@ -39,7 +40,8 @@ impl Listening {
     /// Accepts until told to stop.
     pub(crate) async fn run(self, listener: TcpListener) {
         let gate = self.gate.clone();
-        gate.run(listener, CROWDED, move |socket| self.clone().converse(socket)).await;
+        let serve = move |socket| self.clone().converse(socket);
+        gate.run(listener, Spoken::Http, CROWDED, serve).await;
     }
 
     #[cfg(feature = "tls")]

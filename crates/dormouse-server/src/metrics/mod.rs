@@ -4,6 +4,7 @@
 //! page is made once and shared.
 
 mod commands;
+mod connections;
 mod histogram;
 mod lateness;
 mod page;
@@ -24,6 +25,8 @@ use tokio::sync::Mutex;
 
 use crate::desk::Desk;
 use commands::Commands;
+use connections::Connections;
+pub(crate) use connections::Spoken;
 use lateness::Lateness;
 use page::Page;
 use process::Process;
@@ -42,6 +45,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Default)]
 pub(crate) struct Metrics {
     lateness: Lateness,
+    connections: Connections,
     traffic: Traffic,
     resp: Commands<{ crate::resp::NAMES.len() }>,
     full: AtomicU64,
@@ -69,11 +73,11 @@ pub(crate) struct Levels {
 }
 
 /// A connection that is open.
-pub(crate) struct Connected(Arc<Metrics>);
+pub(crate) struct Connected(Arc<Metrics>, Spoken);
 
 impl Drop for Connected {
     fn drop(&mut self) {
-        self.0.traffic.disconnected();
+        self.0.connections.disconnected(self.1);
     }
 }
 
@@ -95,14 +99,14 @@ impl Metrics {
     }
 
     /// A connection was accepted; it lasts as long as what this gives.
-    pub(crate) fn connect(self: &Arc<Metrics>) -> Connected {
-        self.traffic.connected();
-        Connected(Arc::clone(self))
+    pub(crate) fn connect(self: &Arc<Metrics>, spoken: Spoken) -> Connected {
+        self.connections.connected(spoken);
+        Connected(Arc::clone(self), spoken)
     }
 
     /// A connection was refused because there are too many.
-    pub(crate) fn refused(&self) {
-        self.traffic.refused();
+    pub(crate) fn refused(&self, spoken: Spoken) {
+        self.connections.refused(spoken);
     }
 
     /// A request was answered; `route` is the template of its path, if one took it.
@@ -158,6 +162,7 @@ impl Metrics {
             others: told_of_others,
             lateness: self.lateness.draw(),
             meters: desk.backend().meters(),
+            connections: self.connections.seen(),
             seen: self.traffic.seen(),
             resp: self.resp.seen(&crate::resp::NAMES),
             full: self.full.load(Relaxed),

@@ -13,6 +13,7 @@ use prometheus_client::metrics::exemplar::Exemplar;
 use prometheus_client::registry::Registry;
 
 use super::commands::SeenCommand;
+use super::connections::{SeenConnections, Spoken};
 use super::histogram::Drawn;
 use super::process::Process;
 use super::topics::{COUNTERS, Gathered, states, tells_apart};
@@ -29,6 +30,7 @@ pub(super) struct Page {
     pub(super) others: Option<[u64; COUNTERS.len()]>,
     pub(super) lateness: Vec<(String, Drawn)>,
     pub(super) meters: Vec<Meter>,
+    pub(super) connections: [SeenConnections; Spoken::ALL.len()],
     pub(super) seen: Seen,
     pub(super) resp: Vec<SeenCommand>,
     pub(super) full: u64,
@@ -59,6 +61,9 @@ impl Collector for Page {
         write_lateness(&mut out, &self.lateness)?;
         for meter in &self.meters {
             write_meter(&mut out, meter)?;
+        }
+        for seen in &self.connections {
+            write_connections(&mut out, seen)?;
         }
         write_traffic(&mut out, &self.seen)?;
         write_commands(&mut out, "dormouse_resp_commands", "RESP commands answered", &self.resp)?;
@@ -198,11 +203,15 @@ fn write_meter(out: &mut Out<'_>, meter: &Meter) -> fmt::Result {
     }
 }
 
+fn write_connections(out: &mut Out<'_>, seen: &SeenConnections) -> fmt::Result {
+    let name = format!("dormouse_{}_connections", seen.spoken.as_str());
+    out.gauge(&name, "Connections open", seen.open)?;
+    out.counter(&format!("{name}_accepted"), "Connections accepted", seen.accepted)?;
+    let help = "Connections refused because there were too many of all protocols together";
+    out.counter(&format!("{name}_refused"), help, seen.refused)
+}
+
 fn write_traffic(out: &mut Out<'_>, seen: &Seen) -> fmt::Result {
-    out.gauge("dormouse_http_connections", "Connections open", seen.open)?;
-    out.counter("dormouse_http_connections_accepted", "Connections accepted", seen.accepted)?;
-    let help = "Connections refused because there were too many";
-    out.counter("dormouse_http_connections_refused", help, seen.refused)?;
     let help = "Requests answered, by the template of their path";
     let mut family = out.family("dormouse_http_requests", help, MetricType::Counter)?;
     for (route, method, status, value) in &seen.requests {

@@ -1,4 +1,4 @@
-//! Connections and requests.
+//! Requests over HTTP.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -28,9 +28,6 @@ const NOWHERE: &str = "none";
 
 /// What the listener sees.
 pub(super) struct Traffic {
-    open: AtomicU64,
-    accepted: AtomicU64,
-    refused: AtomicU64,
     routes: RwLock<HashMap<String, Arc<Route>>>,
     prompt: Histogram,
     waiting: Histogram,
@@ -45,9 +42,6 @@ struct Route {
 /// What was seen up to some moment.
 #[derive(Debug)]
 pub(super) struct Seen {
-    pub(super) open: u64,
-    pub(super) accepted: u64,
-    pub(super) refused: u64,
     /// Requests of a route, a method and a status.
     pub(super) requests: Vec<(String, &'static str, &'static str, u64)>,
     /// How long requests took that do not wait.
@@ -59,9 +53,6 @@ pub(super) struct Seen {
 impl Default for Traffic {
     fn default() -> Traffic {
         Traffic {
-            open: AtomicU64::new(0),
-            accepted: AtomicU64::new(0),
-            refused: AtomicU64::new(0),
             routes: RwLock::default(),
             prompt: Histogram::new(BOUNDS_US, 1_000_000),
             waiting: Histogram::new(BOUNDS_US, 1_000_000),
@@ -70,19 +61,6 @@ impl Default for Traffic {
 }
 
 impl Traffic {
-    pub(super) fn connected(&self) {
-        self.accepted.fetch_add(1, Relaxed);
-        self.open.fetch_add(1, Relaxed);
-    }
-
-    pub(super) fn disconnected(&self) {
-        self.open.fetch_sub(1, Relaxed);
-    }
-
-    pub(super) fn refused(&self) {
-        self.refused.fetch_add(1, Relaxed);
-    }
-
     /// A request was answered; `route` is the template of its path, if one took it.
     pub(super) fn answered(
         &self,
@@ -122,14 +100,7 @@ impl Traffic {
             }
         }
         requests.sort();
-        Seen {
-            open: self.open.load(Relaxed),
-            accepted: self.accepted.load(Relaxed),
-            refused: self.refused.load(Relaxed),
-            requests,
-            prompt: self.prompt.draw(),
-            waiting: self.waiting.draw(),
-        }
+        Seen { requests, prompt: self.prompt.draw(), waiting: self.waiting.draw() }
     }
 }
 

@@ -13,7 +13,7 @@ use super::drive::Connection;
 use crate::budget::Budget;
 use crate::desk::Desk;
 use crate::gate::{Gate, Listener};
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, Spoken};
 
 /// What all connections of all such protocols share. Cheap to clone.
 #[derive(Clone)]
@@ -45,6 +45,7 @@ impl Shared {
 pub(crate) struct Pipelines<M> {
     pub(crate) gate: Gate,
     pub(crate) shared: Shared,
+    pub(crate) spoken: Spoken,
     /// What a client hears when there is no room for it.
     pub(crate) crowded: &'static [u8],
     /// Begins a connection.
@@ -83,10 +84,10 @@ where
         F: Future<Output = Option<S>> + Send + 'static,
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let Pipelines { gate, shared, crowded, begin } = self;
+        let Pipelines { gate, shared, spoken, crowded, begin } = self;
         let each = gate.clone();
         let serve = |socket| attend(greet(socket), begin(), shared.clone(), each.clone());
-        gate.run(listener, crowded, serve).await;
+        gate.run(listener, spoken, crowded, serve).await;
     }
 }
 

@@ -25,7 +25,7 @@ use dormouse_core::limits::RESP_COMMAND_BYTES_MAX;
 
 use crate::access::{Access, Grant};
 use crate::gate::Gate;
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, Spoken};
 use crate::pipeline::{Farewell, Flow, Outcome, Pipelines, Protocol, Shared, Step, Turn};
 use args::Args;
 use conn::Conn;
@@ -42,7 +42,7 @@ pub(crate) fn pipelines(
 ) -> Pipelines<impl Fn() -> Resp + Send> {
     let metrics = Arc::clone(&shared.metrics);
     let begin = move || Resp::new(access.clone(), Arc::clone(&metrics));
-    Pipelines { gate, shared, crowded: CROWDED, begin }
+    Pipelines { gate, shared, spoken: Spoken::Resp, crowded: CROWDED, begin }
 }
 
 /// What a client hears when there is no room for it.

@@ -1,5 +1,6 @@
 //! Figures after known sequences of operations.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use dormouse_core::backend::Backend;
@@ -9,7 +10,7 @@ use dormouse_core::limits::METRICS_TOPICS_MAX;
 use dormouse_core::op::{Cancel, PauseTopic, SetTopic, Target};
 use dormouse_core::topic::Settings;
 use dormouse_disk::engine::{Engine, Options as EngineOptions};
-use dormouse_server::Options;
+use dormouse_server::{BeanstalkAddr, BeanstalkOptions, Options};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -269,6 +270,51 @@ async fn connections_beyond_the_limit_are_counted() {
         ("dormouse_http_connections_accepted_total", 1.0),
         ("dormouse_http_connections_refused_total", 1.0),
     ]);
+}
+
+/// Says this on a new connection and hears that; the connection stays open.
+async fn talk(addr: SocketAddr, said: &str, heard: &str) -> TcpStream {
+    let mut socket = TcpStream::connect(addr).await.unwrap();
+    socket.write_all(said.as_bytes()).await.unwrap();
+    let mut answer = vec![0; heard.len()];
+    socket.read_exact(&mut answer).await.unwrap();
+    assert_eq!(String::from_utf8(answer).unwrap(), heard);
+    socket
+}
+
+/// The limit is one for all protocols, and each has its own words for those beyond it.
+#[tokio::test]
+async fn connections_are_counted_by_protocol() {
+    let free = "127.0.0.1:0".parse().unwrap();
+    let beanstalk = Some(BeanstalkOptions::new(BeanstalkAddr::Tcp(free)));
+    let options = Options { connections_max: 4, resp: Some(free), beanstalk, ..Options::default() };
+    let rig = Rig::start_options(options).await;
+    let (resp, beanstalk) = (rig.server.resp_addr(), rig.server.beanstalk_addr());
+    let (resp, beanstalk) = (resp.unwrap(), beanstalk.unwrap());
+    let _resp = talk(resp, "PING\r\n", "+PONG\r\n").await;
+    let _first = talk(beanstalk, "use a\r\n", "USING a\r\n").await;
+    let _second = talk(beanstalk, "use b\r\n", "USING b\r\n").await;
+    let mut http = talk(rig.addr, "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP").await;
+    for (addr, word) in [
+        (resp, "-ERR max number of clients reached\r\n"),
+        (beanstalk, "OUT_OF_MEMORY\r\n"),
+        (rig.addr, "HTTP/1.1 503 "),
+    ] {
+        let mut refused = talk(addr, "", word).await;
+        refused.read_to_end(&mut Vec::new()).await.unwrap();
+    }
+    let request = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    http.write_all(request).await.unwrap();
+    let mut answers = String::new();
+    http.read_to_string(&mut answers).await.unwrap();
+    let (_, page) = answers.rsplit_once("\r\n\r\n").unwrap();
+    for (protocol, open) in [("http", 1.0), ("resp", 1.0), ("beanstalk", 2.0)] {
+        Page::parse(page).check(&[
+            (&format!("dormouse_{protocol}_connections"), open),
+            (&format!("dormouse_{protocol}_connections_accepted_total"), open),
+            (&format!("dormouse_{protocol}_connections_refused_total"), 1.0),
+        ]);
+    }
 }
 
 #[tokio::test]
