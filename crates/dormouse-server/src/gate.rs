@@ -142,3 +142,23 @@ impl Gate {
         let _ = self.aborting.clone().wait_for(|&aborting| aborting).await;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Without these a client whose machine is gone would hold its place for ever, and what it was
+    /// granted.
+    #[tokio::test]
+    async fn a_connection_that_died_is_noticed() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let _client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let socket = listener.next().await.unwrap();
+        assert_eq!(sockopt::socket_keepalive(&socket), Ok(true));
+        let idle = sockopt::tcp_keepidle(&socket).unwrap();
+        let asked = sockopt::tcp_keepintvl(&socket).unwrap();
+        let after = idle + asked * sockopt::tcp_keepcnt(&socket).unwrap();
+        assert_eq!(after, Duration::from_secs(120));
+        assert!(socket.nodelay().unwrap(), "answers leave at once");
+    }
+}

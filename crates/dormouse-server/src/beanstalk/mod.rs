@@ -197,3 +197,19 @@ impl Drop for Beanstalk {
         counts.into_iter().filter(|(is, _)| *is).for_each(|(_, count)| down(count));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The protocol has words for one of them only.
+    #[test]
+    fn who_is_sent_away_is_told_why() {
+        for (why, word) in [(Farewell::Crowded, words::OUT_OF_MEMORY), (Farewell::Slow, b"")] {
+            let house = Arc::new(House::new(100, Drain::default()));
+            let mut said = BytesMut::new();
+            Beanstalk::new(house).farewell(why, &mut said);
+            assert_eq!(said, word, "{why:?}");
+        }
+    }
+}

@@ -351,3 +351,6 @@ async fn ready<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
     })
     .await
 }
+
+#[cfg(test)]
+mod tests;

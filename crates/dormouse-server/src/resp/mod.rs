@@ -161,6 +161,19 @@ mod tests {
         String::from_utf8(input.to_vec()).unwrap()
     }
 
+    #[test]
+    fn who_is_sent_away_is_told_why() {
+        for (why, word) in [
+            (Farewell::Crowded, "-OVERLOADED all connections together hold too many bytes "),
+            (Farewell::Slow, "-INVALID the rest of the command did not come in time\r\n"),
+        ] {
+            let mut said = BytesMut::new();
+            Resp::new(Access::open(), Arc::default()).farewell(why, &mut said);
+            let said = String::from_utf8(said.to_vec()).unwrap();
+            assert!(said.starts_with(word) && said.ends_with("\r\n"), "{said}");
+        }
+    }
+
     /// A packet full of them would be one submission, and the engine does nothing else meanwhile.
     #[test]
     fn what_costs_the_engine_much_ends_its_turn() {

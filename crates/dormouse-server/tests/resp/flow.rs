@@ -97,3 +97,28 @@ async fn a_worker_acks_and_takes_in_one_trip() {
     rig.client().await.put("t 2").await;
     assert_eq!(client.hear().await.items()[0].items()[5], text("2"));
 }
+
+/// A purge takes what stands before it in its pipeline, and nothing of what stands behind it.
+#[tokio::test]
+async fn a_purge_has_its_place_in_a_pipeline() {
+    let rig = Rig::new().await;
+    let mut client = rig.client().await;
+    let lines =
+        ["PUT t 1 KEY k", "PURGE t", "PUT t 2 KEY k", "PURGE t", "PURGE t", "PUT t 3 KEY k"];
+    let lines = lines.into_iter().chain(["GET t KEY k", "RESERVE t MAX 9", "PURGE t", "PING"]);
+    let pipeline: Vec<u8> =
+        lines.flat_map(|line| command(&line.split(' ').collect::<Vec<_>>())).collect();
+    client.send(&pipeline).await;
+    for purged in [&[1_i64][..], &[1, 0], &[]] {
+        assert_eq!(client.hear().await.items()[1], text("created"));
+        for count in purged {
+            assert_eq!(client.hear().await, Value::Number(*count));
+        }
+    }
+    assert_eq!(client.hear().await.field("body"), &text("3"));
+    let jobs = client.hear().await;
+    let bodies: Vec<&str> = jobs.items().iter().map(|job| job.items()[5].str()).collect();
+    assert_eq!(bodies, ["3"]);
+    assert_eq!(client.hear().await, Value::Number(0));
+    assert_eq!(client.hear().await, status("PONG"));
+}

@@ -1,0 +1,130 @@
+//! How a connection is closed: what is said last, and that it is heard.
+
+use bytes::BytesMut;
+use dormouse_core::backend::{Backend, Request, Sink};
+use dormouse_core::limits::{COMMAND_MS_MAX, INPUT_FREE_BYTES, INPUTS_BYTES_MAX};
+use tokio::io::{AsyncReadExt, DuplexStream, duplex};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use super::*;
+use crate::access::{Access, Grant};
+use crate::desk::Desk;
+
+/// Nobody asks it.
+struct Idle;
+
+impl Backend for Idle {
+    fn submit(&self, _: Vec<Request>, _: Arc<dyn Sink>) -> Result<(), Error> {
+        Err(Error::unavailable("nobody is here"))
+    }
+}
+
+/// A protocol that says no to `?` and closes, and waits for the rest of all else.
+struct Curt(Grant);
+
+impl Protocol for Curt {
+    type Then = ();
+
+    fn read(&mut self, input: &mut BytesMut, turn: &mut Turn<()>) -> Flow {
+        if !input.starts_with(b"?") {
+            return Flow::Go;
+        }
+        turn.say().extend_from_slice(b"no");
+        Flow::Close
+    }
+
+    fn write(&mut self, (): (), _: Outcome, _: &mut BytesMut) -> Option<Step<()>> {
+        None
+    }
+
+    fn grant(&self) -> &Grant {
+        &self.0
+    }
+
+    fn farewell(&mut self, why: Farewell, out: &mut BytesMut) {
+        out.extend_from_slice(format!("{why:?}").as_bytes());
+    }
+
+    fn end(&mut self) -> Vec<Command> {
+        Vec::new()
+    }
+}
+
+/// A server that runs as long as this is there.
+struct Rig {
+    shared: Shared,
+    #[expect(dead_code, reason = "its drop stops the server")]
+    stopping: watch::Sender<bool>,
+}
+
+impl Rig {
+    fn new() -> Rig {
+        let (stopping, stops) = watch::channel(false);
+        let shared = Shared::new(Desk::new(Arc::new(Idle), stops), Arc::default());
+        Rig { shared, stopping }
+    }
+
+    /// A client, and the conversation with it.
+    fn begin(&self) -> (DuplexStream, JoinHandle<io::Result<()>>) {
+        let (client, socket) = duplex(64 << 10);
+        let grant = Access::open().grant(None).unwrap();
+        let mut connection = Connection::new(socket, Curt(grant), self.shared.clone());
+        (client, tokio::spawn(async move { connection.converse().await }))
+    }
+}
+
+async fn all_said(client: &mut DuplexStream) -> String {
+    let mut said = String::new();
+    client.read_to_string(&mut said).await.unwrap();
+    said
+}
+
+/// A socket that is closed with something unread is reset, and its client may lose the words.
+#[tokio::test(start_paused = true)]
+async fn who_is_sent_away_may_finish_what_it_says() {
+    let (rig, began) = (Rig::new(), Instant::now());
+    let (mut client, conversation) = rig.begin();
+    client.write_all(b"?").await.unwrap();
+    assert_eq!(all_said(&mut client).await, "no");
+    assert!(began.elapsed() < LINGER, "the end is heard at once");
+    client.write_all(&[b'x'; 1 << 20]).await.unwrap();
+    drop(client);
+    conversation.await.unwrap().unwrap();
+    assert!(began.elapsed() < LINGER, "nobody is waited for who has left");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_does_not_leave_is_not_waited_for() {
+    let (rig, began) = (Rig::new(), Instant::now());
+    let (mut client, conversation) = rig.begin();
+    client.write_all(b"?").await.unwrap();
+    conversation.await.unwrap().unwrap();
+    assert_eq!(began.elapsed(), LINGER);
+    assert_eq!(all_said(&mut client).await, "no");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_slow_is_told_so_before_the_end() {
+    let (rig, began) = (Rig::new(), Instant::now());
+    let (mut client, conversation) = rig.begin();
+    client.write_all(b"half").await.unwrap();
+    assert_eq!(all_said(&mut client).await, "Slow");
+    assert!(began.elapsed() >= Duration::from_millis(COMMAND_MS_MAX));
+    client.write_all(b" a command").await.unwrap();
+    drop(client);
+    conversation.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_one_too_many_is_told_so_before_the_end() {
+    let rig = Rig::new();
+    let mut others = rig.shared.inputs.hold();
+    others.take(INPUTS_BYTES_MAX);
+    let (mut client, conversation) = rig.begin();
+    client.write_all(&[b'x'; INPUT_FREE_BYTES + 1]).await.unwrap();
+    assert_eq!(all_said(&mut client).await, "Crowded");
+    client.write_all(&[b'x'; 1 << 20]).await.unwrap();
+    drop(client);
+    conversation.await.unwrap().unwrap();
+}
