@@ -34,9 +34,9 @@ pub(crate) use door::{Door, Path};
 pub(crate) use outbox::{Addressee, Outbox};
 use sessions::Sessions;
 
-/// How often the desk looks whether something happens before it sleeps. Thirty take about as long
+/// How often the desk looks whether something happens before it sleeps. Sixty take about as long
 /// as it takes to fall asleep and be woken; many more only keep others from working.
-const GLANCES: u32 = 30;
+const GLANCES: u32 = 60;
 
 /// A batch on its way to the desk.
 pub(crate) struct Delivery {

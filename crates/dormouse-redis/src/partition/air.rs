@@ -13,7 +13,7 @@ const RUNWAYS: u8 = 2;
 
 /// Items in line that are worth another flight while one is in the air. For fewer it would cost
 /// Redis more than it gains.
-pub(crate) const ENOUGH: usize = 12;
+pub(crate) const ENOUGH: usize = 20;
 
 type Landing<'a> = Pin<Box<dyn Future<Output = Option<Arrival>> + 'a>>;
 
