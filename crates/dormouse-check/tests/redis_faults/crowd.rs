@@ -24,7 +24,7 @@ use dormouse_redis::Level;
 
 use crate::{Took, open, work};
 
-const CALLERS: u64 = 48;
+const CALLERS: u64 = 96;
 const TOPIC: &str = "crowd";
 
 /// What callers were told.
