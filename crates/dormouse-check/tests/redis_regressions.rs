@@ -303,6 +303,28 @@ fn who_waits_is_served_before_those_who_come_during_its_look() {
     assert_eq!(jobs(later.wait()).len(), 1);
 }
 
+/// A look was under way when the backend closed. What it found was leased to nobody for a minute.
+#[test]
+fn what_is_found_for_nobody_is_given_back_before_the_end() {
+    let mut redis = redis();
+    let backend = Arc::new(open(&redis, 1));
+    let client = Client::new(Arc::clone(&backend) as Arc<dyn Backend>);
+    must_put(&client, vec![Put { delay_ms: Some(300), ..job(1) }]);
+    let due_at = Instant::now() + Duration::from_millis(310);
+    redis.freeze();
+    let before = calls(&backend);
+    let waiting = client.send(Command::Reserve(reserving(1, 20_000)));
+    until("its look", || calls(&backend) > before);
+    let closing = thread::spawn(move || backend.close());
+    until("the end of the wait", || waiting.is_answered());
+    until("the job", || due_at.elapsed() > Duration::ZERO);
+    redis.thaw();
+    closing.join().unwrap();
+    assert_eq!(jobs(waiting.wait()), []);
+    let found = reserve(&self::client(&redis, 1), 1, 0);
+    assert_eq!(found.len(), 1, "it is leased to nobody");
+}
+
 /// Scripts that this Redis refused because it has no replica.
 fn refusals(redis: &RedisServer) -> u64 {
     let errors = redis.info_all("errorstats");
