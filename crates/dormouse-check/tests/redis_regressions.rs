@@ -303,7 +303,7 @@ fn who_waits_is_served_before_those_who_come_during_its_look() {
     assert_eq!(jobs(later.wait()).len(), 1);
 }
 
-/// A look was under way when the backend closed. What it found was leased to nobody for a minute.
+/// A look is under way when the backend closes: what it finds must not stay leased to nobody.
 #[test]
 fn what_is_found_for_nobody_is_given_back_before_the_end() {
     let mut redis = redis();

@@ -1,12 +1,12 @@
 //! The duel: many concurrent callers, one job per call, each waiting for its answer before the
 //! next. The contenders take turns on the same Redis.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
 use dormouse::Queue;
-use serde::Serialize;
 use tokio::runtime::Runtime;
 
 use super::rig::{Rig, Spent, median};
@@ -19,16 +19,6 @@ use crate::progress::note;
 
 const TOPIC: &str = "duel";
 const BAR: f64 = 1.5;
-
-#[derive(Serialize)]
-struct DuelFigures {
-    put_to_seeds: f64,
-    put_per_s: f64,
-    seeds_put_per_s: f64,
-    reserve_ack_to_seeds: f64,
-    reserve_ack_per_s: f64,
-    seeds_reserve_ack_per_s: f64,
-}
 
 /// What one caller calls.
 #[derive(Clone)]
@@ -179,58 +169,51 @@ async fn call(
 
 fn tell(contenders: &[Contender], plan: &RedisPlan, found: &mut Findings) -> Result<()> {
     let [ours, seeds @ ..] = contenders else { return Err("there is no contender".into()) };
-    let (put_to_seeds, seeds_put_per_s) = compare(ours, seeds, |contender| &contender.puts);
-    let (reserve_ack_to_seeds, seeds_reserve_ack_per_s) =
-        compare(ours, seeds, |contender| &contender.consumed);
-    let figures = DuelFigures {
-        put_to_seeds,
-        put_per_s: middle(&ours.puts, |turn| turn.per_s),
-        seeds_put_per_s,
-        reserve_ack_to_seeds,
-        reserve_ack_per_s: middle(&ours.consumed, |turn| turn.per_s),
-        seeds_reserve_ack_per_s,
-    };
-    let more = |ours: f64, seeds: f64| format!("{} to {} jobs/s", short(ours), short(seeds));
-    let callers = plan.callers;
-    let put = more(figures.put_per_s, figures.seeds_put_per_s);
-    found.table.at_least(
-        &format!("put, {callers} callers, to the better of the seeds' clients"),
-        BAR,
-        put_to_seeds,
-        &put,
-    );
-    let consumed = more(figures.reserve_ack_per_s, figures.seeds_reserve_ack_per_s);
-    let measure = format!("reserve + ack, {callers} callers, to the better of the seeds' clients");
-    found.table.at_least(&measure, BAR, reserve_ack_to_seeds, &consumed);
     for other in seeds {
-        let others = std::slice::from_ref(other);
-        let put = compare(ours, others, |contender| &contender.puts).0;
-        let consumed = compare(ours, others, |contender| &contender.consumed).0;
-        let ratios = format!("put {put:.2}, reserve + ack {consumed:.2}");
-        found.table.note(&format!("dormouse to {}", other.name), ratios);
+        compare(ours, other, plan, found)?;
     }
     for contender in contenders {
         let name = contender.name;
         found.table.note(&format!("put: {name}"), spent(&contender.puts));
         found.table.note(&format!("reserve + ack: {name}"), spent(&contender.consumed));
     }
-    found.add(&figures)
+    Ok(())
 }
 
-/// The median over the rounds of ours to the better of the others, and the others' median rate.
-fn compare<'a>(
-    ours: &'a Contender,
-    seeds: &'a [Contender],
-    turns: impl Fn(&'a Contender) -> &'a Vec<Turn>,
-) -> (f64, f64) {
-    let mut ratios = Vec::new();
-    for (round, turn) in turns(ours).iter().enumerate() {
-        let others = seeds.iter().filter_map(|other| turns(other).get(round));
-        let best = others.map(|turn| turn.per_s).fold(f64::MIN_POSITIVE, f64::max);
-        ratios.push(turn.per_s / best);
+/// Ours to another's.
+fn compare(
+    ours: &Contender,
+    other: &Contender,
+    plan: &RedisPlan,
+    found: &mut Findings,
+) -> Result<()> {
+    let works =
+        [("put", &ours.puts, &other.puts), ("reserve + ack", &ours.consumed, &other.consumed)];
+    for (work, ours, others) in works {
+        let [rate, other_rate] = [ours, others].map(|turns| middle(turns, |turn| turn.per_s));
+        let ratio = ratio(ours, others);
+        let measure = format!("{work}, {} callers, to {}", plan.callers, other.name);
+        let rates = format!("{} to {} jobs/s", short(rate), short(other_rate));
+        found.table.at_least(&measure, BAR, ratio, &rates);
+        let key = |figure: &str| plain(&format!("{work} {figure}"));
+        found.add(&BTreeMap::from([
+            (key("per s"), rate),
+            (key(&format!("per s {}", other.name)), other_rate),
+            (key(&format!("to {}", other.name)), ratio),
+        ]))?;
     }
-    let best = seeds.iter().map(|other| middle(turns(other), |turn| turn.per_s));
-    (median(ratios), best.fold(0.0, f64::max))
+    Ok(())
+}
+
+/// A name as figures have it.
+fn plain(name: &str) -> String {
+    let words = name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    words.collect::<Vec<_>>().join("_")
+}
+
+/// The median over the rounds of one to the other.
+fn ratio(ours: &[Turn], others: &[Turn]) -> f64 {
+    median(ours.iter().zip(others).map(|(ours, other)| ours.per_s / other.per_s).collect())
 }
 
 fn middle(turns: &[Turn], figure: impl Fn(&Turn) -> f64) -> f64 {
