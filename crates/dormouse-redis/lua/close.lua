@@ -15,7 +15,7 @@ if writes then
     call('HSET', S, 'b', pack(BOOKS, unpack(books)), server,
         pack('>I8I8I4', number, seen, #recorded * 8) .. concat(recorded) .. text)
     if not kept then
-        -- A server not seen here before: those not seen for ten minutes are gone.
+        -- A name not seen here before: those not seen for ten minutes are gone.
         for _, field in ipairs(call('HKEYS', S)) do
             if sub(field, 1, 1) == 'r' and field ~= server then
                 local _, last = unpack_struct('>I8I8', call('HGET', S, field))

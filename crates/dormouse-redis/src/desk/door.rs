@@ -3,20 +3,22 @@
 //! To wake a thread costs more than all that is done for a job here. Who comes while a flight is in
 //! the air could not leave before it lands, as a rule; so nobody is listened to until then: who
 //! lands fetches those who stand here. There are exceptions. So many may come that they are worth a
-//! flight of their own: then the bell rings. And another partition may have nothing in the air: so
-//! nobody stands here for more than a millisecond.
+//! flight of their own: then the bell rings. It counts requests, however many jobs they bring. And
+//! another partition may have nothing in the air: so nobody stands here for more than a
+//! millisecond.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicIsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::time::sleep;
+use tokio::time::sleep_until;
 
 use super::Delivery;
+use crate::clock;
 use crate::partition::ENOUGH;
 
 /// How long nobody is listened to while a flight is in the air.
@@ -72,6 +74,8 @@ pub(crate) struct Door {
     bell: Arc<Bell>,
     /// Flights of all partitions that have not landed.
     in_air: Cell<usize>,
+    /// The last landing, or the departure of the first.
+    since: Cell<Instant>,
     /// None has landed for too long: a node keeps silent, but others may answer.
     is_late: Cell<bool>,
     landed: Notify,
@@ -88,6 +92,7 @@ impl Door {
             deliveries: RefCell::new(deliveries),
             bell,
             in_air: Cell::new(0),
+            since: Cell::new(clock::instant()),
             is_late: Cell::new(false),
             landed: Notify::new(),
             full: Notify::new(),
@@ -106,7 +111,7 @@ impl Door {
                         return Some(delivery);
                     }
                 }
-                () = sleep(DEAF) => self.is_late.set(true),
+                () = sleep_until((self.since.get() + DEAF).into()) => self.is_late.set(true),
             }
         }
         let delivery = poll_fn(|cx| self.deliveries.borrow_mut().poll_recv(cx)).await?;
@@ -123,6 +128,9 @@ impl Door {
 
     /// A flight with so many on board is in the air as long as this is held.
     pub(crate) fn depart(&self, items: usize) -> InAir<'_> {
+        if !self.is_in_air() {
+            self.since.set(clock::instant());
+        }
         self.in_air.set(self.in_air.get() + 1);
         if items >= ENOUGH {
             self.full.notify_one();
@@ -147,6 +155,7 @@ pub(crate) struct InAir<'a>(&'a Door);
 impl Drop for InAir<'_> {
     fn drop(&mut self) {
         self.0.in_air.set(self.0.in_air.get() - 1);
+        self.0.since.set(clock::instant());
         self.0.is_late.set(false);
         self.0.landed.notify_one();
     }

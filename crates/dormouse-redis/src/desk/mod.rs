@@ -21,7 +21,7 @@ use dormouse_core::topic::TopicName;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, sleep};
 
-use crate::clock::Clock;
+use crate::clock::{self, Clock};
 use crate::inbox::Admission;
 use crate::keys;
 use crate::link::{Hint, Link};
@@ -37,6 +37,10 @@ use sessions::Sessions;
 /// How often the desk looks whether something happens before it sleeps. Sixty take about as long
 /// as it takes to fall asleep and be woken; many more only keep others from working.
 const GLANCES: u32 = 60;
+/// Somebody else had the processor for longer than those take who are woken here.
+const GIVEN_AWAY: Duration = Duration::from_micros(500);
+/// How long the desk sleeps at once after that.
+const SHY: Duration = Duration::from_millis(100);
 
 /// A batch on its way to the desk.
 pub(crate) struct Delivery {
@@ -229,18 +233,25 @@ impl Desk {
 
     /// Looks at the door and at the connections again and again for a little while, when a flight
     /// has left with many on board: most likely something happens very soon, and this thread would
-    /// hardly be asleep when it has to be woken.
+    /// hardly be asleep when it has to be woken. Where others want the processor it sleeps at once:
+    /// who wakes goes first, who gives way goes last.
     async fn glance(self: Rc<Desk>) {
+        let mut not_before = clock::instant();
         loop {
             self.shared.door.full_flight().await;
+            let mut at = clock::instant();
             for _ in 0..GLANCES {
-                if !self.shared.door.is_in_air() {
+                if !self.shared.door.is_in_air() || at < not_before {
                     break;
                 }
-                // Who shares the processor goes first.
                 std::thread::yield_now();
+                let back_at = clock::instant();
+                if back_at - at > GIVEN_AWAY {
+                    not_before = back_at + SHY;
+                }
                 self.fetch();
                 tokio::task::yield_now().await;
+                at = clock::instant();
             }
         }
     }

@@ -3,9 +3,11 @@
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::Poll;
+use std::time::{Duration, Instant};
 
 use super::BatchNo;
 use super::land::Arrival;
+use crate::clock;
 
 /// Flights of a partition in the air at a time: while Redis works on one, the other is there
 /// already or on its way. A Redis that falls asleep in between needs twice the time for each.
@@ -14,6 +16,9 @@ const RUNWAYS: u8 = 2;
 /// Items in line that are worth another flight while one is in the air. For fewer it would cost
 /// Redis more than it gains.
 pub(crate) const ENOUGH: usize = 20;
+
+/// A flight that is this long in the air is not joined by another.
+const SLOW: Duration = Duration::from_millis(500);
 
 type Landing<'a> = Pin<Box<dyn Future<Output = Option<Arrival>> + 'a>>;
 
@@ -28,6 +33,7 @@ struct Flying<'a> {
     manifest: Manifest,
     /// Another was in the air at the same time.
     had_company: bool,
+    left_at: Instant,
     landing: Landing<'a>,
 }
 
@@ -61,7 +67,14 @@ impl<'a> Air<'a> {
         for flying in &mut self.flights {
             flying.had_company = true;
         }
-        self.flights.push(Flying { runway, manifest, had_company, landing });
+        let left_at = clock::instant();
+        self.flights.push(Flying { runway, manifest, had_company, left_at, landing });
+    }
+
+    /// Whether Redis is slow to answer, or does not. Another flight would gain nothing then, and
+    /// those on board would wait longer than who stands in line.
+    pub(super) fn is_slow(&self) -> bool {
+        self.flights.iter().any(|flying| flying.left_at.elapsed() > SLOW)
     }
 
     /// Whether somebody in the air waits.
@@ -81,10 +94,8 @@ impl<'a> Air<'a> {
             for (index, flying) in self.flights.iter_mut().enumerate() {
                 if let Poll::Ready(arrival) = flying.landing.as_mut().poll(cx) {
                     let flying = self.flights.remove(index);
-                    return Poll::Ready(arrival.map(|arrival| Arrival {
-                        is_out_of_turn: arrival.is_out_of_turn && flying.had_company,
-                        ..arrival
-                    }));
+                    let had_company = flying.had_company;
+                    return Poll::Ready(arrival.map(|arrival| Arrival { had_company, ..arrival }));
                 }
             }
             Poll::Pending
@@ -107,16 +118,16 @@ mod tests {
         Manifest { has_waiters: false, batches: Vec::new() }
     }
 
-    /// A flight that was sent more than once, told by what it brings.
+    /// A flight, told by what it brings.
     fn arrival(name: u64) -> Arrival {
         let answers = Bytes::new();
         let cargo = Cargo { now_ms: name, answers, records: Vec::new(), confirmed: true };
-        Arrival { flight: Flight::default(), cargo, is_out_of_turn: true }
+        Arrival { flight: Flight::default(), cargo, is_repeated: false, had_company: false }
     }
 
     async fn lands(air: &mut Air<'_>) -> (u64, bool) {
         let arrival = air.landing().await.expect("it landed");
-        (arrival.cargo.now_ms, arrival.is_out_of_turn)
+        (arrival.cargo.now_ms, arrival.had_company)
     }
 
     #[test]
@@ -135,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flight_is_out_of_turn_only_if_another_was_in_the_air() {
+    fn a_flight_knows_whether_another_was_in_the_air() {
         let runtime = Builder::new_current_thread().build().expect("a runtime");
         runtime.block_on(async {
             let mut air = Air::new(0);

@@ -51,6 +51,9 @@ impl Partition {
         drop(queue);
         flight.asks.sort_by_key(Ask::phase);
         let paused = self.not_before.get().is_some_and(|until| until > clock::instant());
+        if !self.look.get() && !paused && self.is_look_due() {
+            self.has_reason();
+        }
         if self.look.get()
             && !air.has_waiters()
             && (!paused || !flight.asks.is_empty() || self.somebody_asks())
@@ -73,6 +76,8 @@ impl Partition {
         held.extend(self.queue.borrow().iter().filter_map(|queued| queued.batch));
         self.look.set(false);
         self.blocked.set(false);
+        // Also if it comes to nothing: who cannot be looked for now is looked for when it can.
+        self.last_look.set(clock::instant());
         let mut demands = self.demands.borrow_mut();
         demands.retain(|_, demand| !demand.is_over());
         let mut room = FLIGHT_JOBS_MAX.saturating_sub(flight.weight.jobs).max(1);
@@ -125,7 +130,6 @@ impl Partition {
         if !flight.claims.is_empty() {
             self.blocked.set(false);
             self.hinted.set(None);
-            self.last_look.set(clock::instant());
         }
     }
 }

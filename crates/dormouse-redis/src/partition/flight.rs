@@ -129,7 +129,11 @@ impl Flight {
 
     /// The configuration that this flight needs, if it is not the present one. Priorities that
     /// nobody has any more make room.
-    fn wanted_config(&self, partition: &Partition) -> Option<(Config, Vec<u32>)> {
+    fn wanted_config(
+        &self,
+        partition: &Partition,
+        free: Option<&[u32]>,
+    ) -> Option<(Config, Vec<u32>)> {
         let present = partition.config.borrow();
         let is_new = |priority: u32| present.priorities.binary_search(&priority).is_err();
         let brings_news =
@@ -157,7 +161,7 @@ impl Flight {
             dropped = present.priorities.clone();
             dropped.retain(|priority| !needed.contains(priority));
             // The script says which of them are in use.
-            if let Some(free) = &*partition.droppable.borrow() {
+            if let Some(free) = free {
                 dropped.retain(|priority| free.contains(priority));
             }
             wanted.priorities.retain(|priority| !dropped.contains(priority));
@@ -175,15 +179,17 @@ impl Flight {
         }
     }
 
-    /// The call of this flight, or why there cannot be one.
+    /// The call of this flight, or why there cannot be one. Priorities that a script has named
+    /// `free` are the only ones that can be given up.
     pub(crate) fn encode(
         &self,
         partition: &Partition,
         runway: u8,
         number: u64,
+        free: Option<&[u32]>,
     ) -> Result<Encoded, Error> {
         let present = partition.config.borrow();
-        let (config, dropped) = match self.wanted_config(partition) {
+        let (config, dropped) = match self.wanted_config(partition, free) {
             None => (None, Vec::new()),
             Some((config, dropped)) => (Some(config), dropped),
         };

@@ -11,6 +11,7 @@ use super::land::{Arrival, Touchdown};
 use super::{Partition, Queued};
 use crate::clock;
 use crate::link::{Departure, Landed, LinkError};
+use crate::wire::config::Config;
 
 /// How long who asks is kept waiting for a Redis that does not answer.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
@@ -23,9 +24,9 @@ impl Partition {
     pub(super) async fn fly(&self, mut flight: Flight, runway: u8) -> Option<Arrival> {
         let number = self.number.get() + 1;
         self.number.set(number);
-        let mut is_repeated = false;
+        let (mut is_repeated, mut free) = (false, None);
         loop {
-            let mut encoded = match flight.encode(self, runway, number) {
+            let mut encoded = match flight.encode(self, runway, number, free.as_deref()) {
                 Ok(encoded) => encoded,
                 Err(error) => {
                     flight.shed(self, &error);
@@ -43,19 +44,28 @@ impl Partition {
                 Ok(Touchdown::Done(cargo)) => {
                     self.pause.set(Duration::ZERO);
                     self.not_before.set(None);
-                    return Some(Arrival { flight, cargo, is_out_of_turn: is_repeated });
+                    return Some(Arrival { flight, cargo, is_repeated, had_company: false });
                 }
                 Ok(Touchdown::Again) => {}
-                Ok(Touchdown::Lost) => {
-                    tracing::error!("redis: all data of {} is gone", self.tag);
-                    self.shared.restore().await;
-                }
+                Ok(Touchdown::Busy(priorities)) => free = Some(priorities),
+                Ok(Touchdown::Lost(config)) => self.restore(config).await,
                 Err(error) => {
                     self.crash(flight, &error);
                     return None;
                 }
             }
             is_repeated = true;
+        }
+    }
+
+    /// Redis has lost its data. Until the topic has its place again no flight gets further than to
+    /// here: each is told that it knows another configuration.
+    async fn restore(&self, config: Config) {
+        tracing::error!("redis: all data of {} is gone", self.tag);
+        let lost = self.config.borrow().version;
+        self.shared.restore().await;
+        if self.config.borrow().version == lost {
+            *self.config.borrow_mut() = config;
         }
     }
 
@@ -82,7 +92,7 @@ impl Partition {
         // Those on board were told that nothing happens. An empty flight goes on in their stead,
         // to find out when Redis is back.
         *flight = Flight::default();
-        *encoded = flight.encode(self, runway, number)?;
+        *encoded = flight.encode(self, runway, number, None)?;
         self.go_on(pin!(link.call(&encoded.call))).await
     }
 

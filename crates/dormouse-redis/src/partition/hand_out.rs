@@ -23,15 +23,15 @@ const FAILED: u32 = u32::MAX;
 impl Partition {
     /// Hands the answers out.
     pub(super) fn hand_out(&self, arrival: Arrival) {
-        let Arrival { mut flight, cargo, is_out_of_turn } = arrival;
+        let Arrival { mut flight, cargo, is_repeated, had_company } = arrival;
         let Cargo { now_ms, answers, records, confirmed } = cargo;
         let records = records.into_iter();
         let mut landing = Landing { partition: self, now_ms, answers, records, confirmed };
         if let Err(error) = landing.hand_out(&mut flight) {
             self.crash(flight, &error);
         }
-        if is_out_of_turn {
-            // What it saw may have been the truth before others landed.
+        if is_repeated && had_company {
+            // Which was done first is not known: what it saw may not be true any more.
             self.heads.borrow_mut().forget();
             self.look_now();
         }

@@ -39,17 +39,20 @@ pub(super) enum Touchdown {
     Done(Cargo),
     /// Nothing was done, the flight must go again.
     Again,
-    /// The same, and Redis knows nothing of what the partition was before.
-    Lost,
+    /// The same; of the priorities to be given up only these can be.
+    Busy(Vec<u32>),
+    /// The same, and Redis knows nothing of what the partition was before, but this.
+    Lost(Config),
 }
 
 /// A flight that has landed; nobody on board has been answered yet.
 pub(super) struct Arrival {
     pub(super) flight: Flight,
     pub(super) cargo: Cargo,
-    /// It was sent more than once, and others were in the air: it may have been done long before
-    /// them, or after.
-    pub(super) is_out_of_turn: bool,
+    /// It was sent more than once, so it may have been done long before it landed.
+    pub(super) is_repeated: bool,
+    /// Another was in the air at the same time.
+    pub(super) had_company: bool,
 }
 
 impl Arrival {
@@ -65,14 +68,13 @@ impl Partition {
         let (now_ms, answers, records) = match parse(landed.value)? {
             Answer::Stale(config) => {
                 // Once there is a configuration it stays for ever.
-                let is_lost = config.version == 0 && self.config.borrow().version != 0;
+                if config.version == 0 && self.config.borrow().version != 0 {
+                    return Ok(Touchdown::Lost(config));
+                }
                 *self.config.borrow_mut() = config;
-                return Ok(if is_lost { Touchdown::Lost } else { Touchdown::Again });
-            }
-            Answer::Busy(free) => {
-                *self.droppable.borrow_mut() = Some(free);
                 return Ok(Touchdown::Again);
             }
+            Answer::Busy(free) => return Ok(Touchdown::Busy(free)),
             Answer::Again(now_ms) => {
                 self.shared.clock.learn(now_ms, landed.sent_at, landed.landed_at);
                 return Ok(Touchdown::Again);
@@ -82,7 +84,6 @@ impl Partition {
         self.shared.clock.learn(now_ms, landed.sent_at, landed.landed_at);
         if let Some(config) = config {
             *self.config.borrow_mut() = config;
-            *self.droppable.borrow_mut() = None;
         }
         // A script that needed no clock tells no time.
         let now_ms = match self.shared.clock.told() {

@@ -8,8 +8,7 @@
 //!    different batches are done in any.
 //! 3. While a demand waits, a look comes at the latest when something becomes visible as far as
 //!    this server knows, when a hint says so, and every few seconds.
-//! 4. While somebody is in the air who waits, nobody else is looked for: who came first is served
-//!    first.
+//! 4. While a demand is in the air that waits, no other demand is: who came first is served first.
 //! 5. Answers are handed out in the order in which scripts were done, so that the last look tells
 //!    the truth. Where the order is not known, nothing is.
 
@@ -84,13 +83,12 @@ pub(crate) struct Partition {
     place: (u64, u64),
     pub(crate) config: RefCell<Config>,
     pub(crate) heads: RefCell<Heads>,
-    /// Priorities that can be given up, as a script said.
-    pub(crate) droppable: RefCell<Option<Vec<u32>>>,
     queue: RefCell<VecDeque<Queued>>,
     demands: RefCell<BTreeMap<u64, Rc<Demand>>>,
     /// Demands must be looked after now.
     look: Cell<bool>,
-    /// Items that came in line since the last flight left, or were left behind for want of room.
+    /// Items that came in line since the last boarding, and enough if somebody was left behind for
+    /// want of room. Others who were left behind wait for a landing.
     came: Cell<usize>,
     /// Counts the reasons to look: who was looked after since the last needs no other look.
     reasons: Cell<u64>,
@@ -139,7 +137,6 @@ impl Partition {
             place,
             config: RefCell::default(),
             heads: RefCell::default(),
-            droppable: RefCell::default(),
             queue: RefCell::default(),
             demands: RefCell::default(),
             look: Cell::new(false),
@@ -287,7 +284,7 @@ impl Partition {
     /// if they are enough.
     fn depart<'a>(&'a self, air: &mut Air<'a>) {
         while let Some(runway) = air.free_runway()
-            && (air.is_empty() || self.came.get() >= ENOUGH)
+            && (air.is_empty() || self.came.get() >= ENOUGH && !air.is_slow())
         {
             let (flight, manifest) = self.board(air);
             if flight.is_empty() {
@@ -295,6 +292,20 @@ impl Partition {
             }
             air.add(runway, manifest, Box::pin(self.fly(flight, runway)));
         }
+    }
+
+    /// Whether a look is due by itself: flights may follow each other so closely that nothing rests
+    /// for long, and they need not look.
+    fn is_look_due(&self) -> bool {
+        let is_past = |at_ms| at_ms < self.shared.clock.now_ms();
+        !self.demands.borrow().is_empty()
+            && (self.next_visible().is_some_and(is_past) || self.next_recheck() <= clock::instant())
+    }
+
+    /// When something becomes visible here, as far as is known, unless another partition looks.
+    fn next_visible(&self) -> Option<u64> {
+        let next = self.heads.borrow().next().into_iter().chain(self.hinted.get()).min();
+        next.filter(|_| !self.blocked.get())
     }
 
     /// Ends when there is something to do.
@@ -326,9 +337,7 @@ impl Partition {
             }
             return;
         }
-        let next = self.heads.borrow().next().into_iter().chain(self.hinted.get()).min();
-        let next = next.filter(|_| !self.blocked.get());
-        let recheck = self.next_recheck();
+        let (next, recheck) = (self.next_visible(), self.next_recheck());
         tokio::select! {
             () = self.news.notified() => {}
             () = self.until(next.unwrap_or(u64::MAX)), if next.is_some() => self.has_reason(),
