@@ -79,6 +79,7 @@ pub(crate) struct Door {
     /// None has landed for too long: a node keeps silent, but others may answer.
     is_late: Cell<bool>,
     landed: Notify,
+    /// A flight has left with many on board.
     full: Notify,
 }
 

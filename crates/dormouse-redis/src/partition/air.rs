@@ -10,7 +10,7 @@ use super::land::Arrival;
 use crate::clock;
 
 /// Flights of a partition in the air at a time: while Redis works on one, the other is there
-/// already or on its way. A Redis that falls asleep in between needs twice the time for each.
+/// already or on its way. A Redis that falls asleep in between needs longer for each.
 const RUNWAYS: u8 = 2;
 
 /// Items in line that are worth another flight while one is in the air. For fewer it would cost

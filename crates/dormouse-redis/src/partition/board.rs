@@ -98,10 +98,11 @@ impl Partition {
         // One place is kept for those who do not wait: they must be answered soon.
         let spare = usize::from(free.iter().any(|demand| !demand.waits));
         for demand in demands.values() {
-            // Who came first is served first, also if what is there is found by a look for another.
+            // It is in the air already.
             if demand.is_claimed_by(self.no) {
                 continue;
             }
+            // Who came first is served first, also if what is there is found by a look for another.
             let wants = demand.wants_look(self.no, reason);
             if !wants && (!demand.waits || demand.is_claimed()) {
                 continue;

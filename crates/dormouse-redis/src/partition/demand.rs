@@ -26,7 +26,7 @@ pub(crate) struct Demand {
     pub(crate) since: Instant,
     /// It waits; otherwise it ends when all its partitions have looked.
     pub(crate) waits: bool,
-    /// A look for it is under way.
+    /// The partition whose look for it is under way, by its number.
     claimed: Cell<Option<u64>>,
     /// Partitions that would have looked meanwhile, by their numbers.
     missed: RefCell<Vec<u64>>,
