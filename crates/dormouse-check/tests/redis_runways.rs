@@ -185,7 +185,7 @@ fn nothing_is_written_before_a_lost_topic_has_its_place_again() {
     let (watch, is_over) = (watch(&redis), AtomicBool::new(false));
     let seen = thread::scope(|scope| {
         let watching = scope.spawn(watch);
-        for _ in 0..60 {
+        for _ in 0..120 {
             scope.spawn(|| {
                 let client = Client::new(&backend);
                 while !is_over.load(Ordering::Relaxed) {
