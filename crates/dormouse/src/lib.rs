@@ -88,8 +88,8 @@
 //!
 //! # Features
 //!
-//! On by default: `json` (bodies by serde), `worker` ([`Worker`], with tokio), and `server` (the
-//! binary, which brings `redis`). Without it, `redis` alone gives [`Queue::redis`].
+//! On by default: `json` (bodies by serde) and `worker` ([`Worker`], with tokio). `redis` adds
+//! [`Queue::redis`], `tls` lets it connect by `rediss://`.
 
 mod block;
 mod body;

@@ -77,7 +77,7 @@ fn dormouse(named: Option<&Path>) -> std::result::Result<PathBuf, String> {
         return Ok(program);
     }
     Err(format!(
-        "there is no {}; `cargo build --release -p dormouse` makes it, or give --dormouse",
+        "there is no {}; `cargo build --release` makes it, or give --dormouse",
         program.display()
     ))
 }

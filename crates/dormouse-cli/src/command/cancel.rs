@@ -1,0 +1,28 @@
+//! `dormouse cancel`: remove a job, whatever its state.
+
+use crate::Global;
+use crate::change;
+use crate::client::Request;
+use crate::exit::Failure;
+use crate::which::Which;
+
+/// Remove a job; a lease on it is revoked
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  dormouse cancel 7
+  dormouse cancel --topic orders --key 42 --unless-leased")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    which: Which,
+    /// Leave it if somebody is working on it (exit code 4)
+    #[arg(long)]
+    unless_leased: bool,
+}
+
+impl Args {
+    pub(crate) async fn run(self, global: &Global) -> Result<(), Failure> {
+        let query = if self.unless_leased { "?unless_leased=true" } else { "" };
+        change::send(global, Request::delete(format!("{}{query}", self.which.path()))).await
+    }
+}

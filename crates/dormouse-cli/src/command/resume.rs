@@ -1,0 +1,28 @@
+//! `dormouse resume`: hand out a topic's jobs again.
+
+use crate::Global;
+use crate::client::Request;
+use crate::exit::Failure;
+use crate::output::{self, Output};
+use crate::which::topic_path;
+
+/// Hand out a paused topic's jobs again
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  dormouse resume orders")]
+pub(crate) struct Args {
+    /// The topic
+    topic: String,
+}
+
+impl Args {
+    pub(crate) async fn run(self, global: &Global) -> Result<(), Failure> {
+        let request = Request::post(format!("{}/resume", topic_path(&self.topic)));
+        let reply = global.client()?.call(request).await?;
+        match global.output {
+            Output::Json => output::print_json(&reply.body),
+            Output::Table => output::print_line("resumed"),
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! `dormouse run`: make a waiting job due now.
+
+use crate::Global;
+use crate::change;
+use crate::client::Request;
+use crate::exit::Failure;
+use crate::which::Which;
+
+/// Make a waiting job due now
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  dormouse run 7
+  dormouse run --topic orders --key 42")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    which: Which,
+}
+
+impl Args {
+    pub(crate) async fn run(self, global: &Global) -> Result<(), Failure> {
+        change::send(global, Request::post(format!("{}/run", self.which.path()))).await
+    }
+}

@@ -1,0 +1,134 @@
+//! Where the jobs of a server are kept: opened, watched, closed.
+
+use std::sync::Arc;
+
+use dormouse_core::backend::Backend;
+use dormouse_core::error::Error;
+use dormouse_disk::engine::{Engine, Options as EngineOptions};
+use dormouse_disk::store::Sizes;
+use dormouse_redis::{Options as RedisOptions, RedisBackend};
+use tokio::sync::oneshot;
+use tokio::task::spawn_blocking;
+
+use crate::command::config::{BackendKind, Settings};
+use crate::exit::Failure;
+
+/// A store that is open.
+pub(in crate::command) enum Store {
+    /// In files or in memory of this process.
+    Engine(Engine),
+    /// In Redis.
+    Redis(Arc<RedisBackend>),
+}
+
+impl Store {
+    /// Opens the store. It may have to read a lot, so other things go on meanwhile.
+    pub(super) async fn open(settings: &Settings) -> Result<Store, Failure> {
+        let settings = settings.clone();
+        match spawn_blocking(move || open(&settings)).await {
+            Ok(opened) => opened,
+            Err(error) => Err(Failure::new(format!("opening the store: {error}"))),
+        }
+    }
+
+    /// What serves.
+    pub(in crate::command) fn backend(&self) -> Arc<dyn Backend> {
+        match self {
+            Store::Engine(engine) => Arc::new(engine.clone()),
+            Store::Redis(backend) => backend.clone(),
+        }
+    }
+
+    /// The engine, if this process has one.
+    pub(super) fn engine(&self) -> Option<&Engine> {
+        match self {
+            Store::Engine(engine) => Some(engine),
+            Store::Redis(_) => None,
+        }
+    }
+
+    /// Waits on a thread of its own until the store has stopped. A Redis that is down may come
+    /// again, so it never has.
+    pub(in crate::command) fn watch(&self) -> Stopped {
+        let (tell, told) = oneshot::channel();
+        let Store::Engine(engine) = self else { return Stopped { told, keep: Some(tell) } };
+        let engine = engine.clone();
+        let wait = move || {
+            let why = match engine.wait_stopped() {
+                Ok(()) => Error::unavailable("it was closed"),
+                Err(error) => error,
+            };
+            // At a normal stop nobody listens any more.
+            let _ = tell.send(why);
+        };
+        let spawned = std::thread::Builder::new().name("dormouse-watch".to_owned()).spawn(wait);
+        if let Err(error) = spawned {
+            // The sender is gone with the thread: the receiver sees it as a store that has stopped.
+            tracing::error!("cannot start a thread: {error}");
+        }
+        Stopped { told, keep: None }
+    }
+
+    /// Finishes what is under way and closes it.
+    pub(in crate::command) fn close(self) -> Result<(), Error> {
+        match self {
+            Store::Engine(engine) => engine.close(),
+            Store::Redis(backend) => {
+                backend.close();
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Tells when and why a store has stopped.
+pub(in crate::command) struct Stopped {
+    told: oneshot::Receiver<Error>,
+    /// Of a store that does not stop: as long as it is kept, nothing is told.
+    keep: Option<oneshot::Sender<Error>>,
+}
+
+impl Stopped {
+    pub(in crate::command) async fn why(&mut self) -> Error {
+        let _kept = &self.keep;
+        let unknown = |_| Error::unavailable("nobody knows why");
+        (&mut self.told).await.unwrap_or_else(unknown)
+    }
+}
+
+fn open(settings: &Settings) -> Result<Store, Failure> {
+    let failed = |error: &dyn std::fmt::Display| Failure::new(error.to_string());
+    if settings.backend == BackendKind::Redis {
+        let options = RedisOptions {
+            level: settings.redis_level.unwrap_or_default(),
+            partitions: settings.redis_partitions,
+            clock: None,
+        };
+        let url = settings.redis_url.as_deref().unwrap_or_default();
+        let backend = RedisBackend::open(url, options).map_err(|error| failed(&error))?;
+        for warning in backend.warnings() {
+            tracing::warn!("redis: {warning}");
+        }
+        return Ok(Store::Redis(Arc::new(backend)));
+    }
+    let options = EngineOptions {
+        durability: settings.durability,
+        sizes: sizes(settings),
+        ..EngineOptions::default()
+    };
+    if settings.backend == BackendKind::Memory {
+        return Ok(Store::Engine(Engine::memory(options)));
+    }
+    Engine::open(&settings.data, options).map(Store::Engine).map_err(|error| failed(&error))
+}
+
+/// The usual sizes of a store, unless somebody wants to see it at work.
+fn sizes(settings: &Settings) -> Sizes {
+    let usual = Sizes::default();
+    let memtable_bytes = settings.memtable_bytes.and_then(|bytes| usize::try_from(bytes).ok());
+    Sizes {
+        memtable_bytes: memtable_bytes.unwrap_or(usual.memtable_bytes),
+        segment_bytes: settings.segment_bytes.unwrap_or(usual.segment_bytes),
+        ..usual
+    }
+}

@@ -1,0 +1,241 @@
+//! One job: its command, its lease, and what is told the server at the end.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use tokio::io::AsyncWriteExt as _;
+use tokio::time::{Instant, sleep};
+
+use super::Office;
+use super::link::Pause;
+use super::stderr::{Tail, error_text};
+use crate::child::{Child, Start, describe};
+use crate::client::Request;
+use crate::exit::Failure;
+use crate::job::Job;
+use crate::output;
+use crate::span::Span;
+
+/// How long a lease's end may be told after it ran out, once we were asked to end: the token is
+/// good until somebody else takes the job.
+const LATE_MAX: Duration = Duration::from_secs(10);
+/// The shortest time between two renewals.
+const RENEW_MIN: Duration = Duration::from_millis(10);
+
+/// How a job left us.
+pub(super) enum Ended {
+    Done,
+    Failed,
+    /// Given back, lost, or not known to the server any more.
+    Other,
+    /// The command cannot be run at all, so that further jobs make no sense.
+    CannotRun(Failure),
+}
+
+/// How its command ended.
+enum Exit {
+    Done,
+    Failed(String),
+    /// The lease is lost, and this is why.
+    Lost(String),
+    /// We were asked to end at once.
+    Ended,
+}
+
+/// Runs the command for a job and ends its lease.
+pub(super) async fn attend(office: Arc<Office>, job: Job) -> Ended {
+    let lease = Lease::new(&office, &job);
+    let child = start(&office, &job);
+    let mut child = match child {
+        Ok(child) => child,
+        Err(failure) => {
+            lease.end("release", Map::new()).await;
+            return Ended::CannotRun(failure);
+        }
+    };
+    let body = job.bytes().unwrap_or_default();
+    let stdin = child.take_stdin();
+    let feeder = tokio::spawn(async move {
+        if let Some(mut stdin) = stdin {
+            // A command need not read its stdin.
+            let _ = stdin.write_all(&body).await;
+        }
+    });
+    let tail = Tail::read(child.take_stderr());
+    let exit = watch(&office, &lease, &mut child).await;
+    feeder.abort();
+    let tail = tail.finish().await;
+    match exit {
+        Exit::Done => match lease.end("ack", Map::new()).await {
+            true => Ended::Done,
+            false => Ended::Other,
+        },
+        Exit::Failed(exit) => {
+            output::say(&format!("job {}: {exit}, attempt {}", job.id, job.attempt));
+            let mut fields = Map::new();
+            fields.insert("error".into(), json!(error_text(&exit, &tail)));
+            match lease.end("nack", fields).await {
+                true => Ended::Failed,
+                false => Ended::Other,
+            }
+        }
+        Exit::Lost(why) => {
+            output::say(&format!("job {}: {why}; its command was ended", job.id));
+            Ended::Other
+        }
+        Exit::Ended => {
+            lease.end("release", Map::new()).await;
+            Ended::Other
+        }
+    }
+}
+
+/// Gives a job back that no command was started for.
+pub(super) async fn give_back(office: &Office, job: &Job) {
+    Lease::new(office, job).end("release", Map::new()).await;
+}
+
+/// Waits for the command to end, and sees to its end if there is a reason.
+async fn watch(office: &Office, lease: &Lease<'_>, child: &mut Child) -> Exit {
+    let exit = tokio::select! {
+        biased;
+        status = child.wait() => return match status {
+            Ok(status) if status.success() => Exit::Done,
+            Ok(status) => Exit::Failed(describe(status)),
+            Err(error) => Exit::Failed(error.to_string()),
+        },
+        () = office.stop.urgent() => Exit::Ended,
+        why = lease.renew() => Exit::Lost(why),
+    };
+    child.end().await;
+    exit
+}
+
+fn start(office: &Office, job: &Job) -> Result<Child, Failure> {
+    let mut environment = vec![
+        ("DORMOUSE_URL".to_owned(), office.url.clone()),
+        ("DORMOUSE_ID".to_owned(), job.id.clone()),
+        ("DORMOUSE_TOPIC".to_owned(), job.topic.clone()),
+        ("DORMOUSE_LEASE_TOKEN".to_owned(), job.token.clone()),
+        ("DORMOUSE_KEY".to_owned(), job.key.clone().unwrap_or_default()),
+        ("DORMOUSE_ATTEMPT".to_owned(), job.attempt.to_string()),
+        ("DORMOUSE_DUE_AT".to_owned(), job.due_at.clone()),
+    ];
+    for (name, value) in &job.headers {
+        environment.push((variable(name), value.clone()));
+    }
+    let command = office.command.as_slice();
+    Start { command, environment, is_piped: true, has_group: true }.spawn()
+}
+
+/// The variable for a header: `trace-id` is `DORMOUSE_HEADER_TRACE_ID`.
+fn variable(header: &str) -> String {
+    let letter = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
+    format!("DORMOUSE_HEADER_{}", header.chars().map(letter).collect::<String>())
+}
+
+/// The hold on a job.
+struct Lease<'a> {
+    office: &'a Office,
+    id: &'a str,
+    token: &'a str,
+    ttr: Duration,
+    /// When it ends if it is not renewed again.
+    expires_at: Mutex<Instant>,
+}
+
+impl Lease<'_> {
+    fn new<'a>(office: &'a Office, job: &'a Job) -> Lease<'a> {
+        let ttr = office.ttr.map_or(Duration::from_millis(job.ttr_ms), Span::duration);
+        let expires_at = Mutex::new(Instant::now() + ttr);
+        Lease { office, id: &job.id, token: &job.token, ttr, expires_at }
+    }
+
+    fn expires_at(&self) -> MutexGuard<'_, Instant> {
+        self.expires_at.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Renews it at a third of its time. Returns only when it is lost, and says why.
+    ///
+    /// A server that does not answer has not given the job to somebody else as far as we know,
+    /// and after a restart the lease goes on: the command goes on too.
+    async fn renew(&self) -> String {
+        let request = self.request("extend", {
+            let ttr = Span::from_ms(self.ttr.as_millis() as u64);
+            Map::from_iter([("ttr".to_owned(), ttr.into())])
+        });
+        let mut pause = Pause::default();
+        loop {
+            sleep((self.ttr / 3).max(RENEW_MIN)).await;
+            loop {
+                let sent_at = Instant::now();
+                match self.office.client.call(request.clone()).await {
+                    Ok(_) => {
+                        self.office.link.is_up();
+                        *self.expires_at() = sent_at + self.ttr;
+                        pause.reset();
+                        break;
+                    }
+                    Err(failure) if failure.is_retryable() => {
+                        self.office.link.is_down(&failure);
+                        pause.sleep(std::future::pending()).await;
+                    }
+                    Err(failure) if is_lost(&failure) => return failure.text().to_owned(),
+                    Err(failure) => {
+                        output::say(&format!("job {}: not renewed: {}", self.id, failure.text()));
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Ends it, however long the server is away: the work was done and must be told. Whether the
+    /// server took it.
+    async fn end(&self, verb: &str, fields: Map<String, Value>) -> bool {
+        let request = self.request(verb, fields);
+        let mut pause = Pause::default();
+        loop {
+            let failure = match self.office.client.call(request.clone()).await {
+                Ok(_) => {
+                    self.office.link.is_up();
+                    return true;
+                }
+                Err(failure) => failure,
+            };
+            if !failure.is_retryable() || self.is_over() {
+                output::say(&format!("job {}: {verb}: {}", self.id, failure.text()));
+                return false;
+            }
+            self.office.link.is_down(&failure);
+            pause.sleep(self.office.stop.urgent()).await;
+        }
+    }
+
+    /// Whether to tell its end no more: we were asked to end, and there is no hope left.
+    fn is_over(&self) -> bool {
+        let stop = &self.office.stop;
+        stop.is_urgent() || stop.is_asked() && Instant::now() > *self.expires_at() + LATE_MAX
+    }
+
+    fn request(&self, verb: &str, mut fields: Map<String, Value>) -> Request {
+        fields.insert("token".into(), json!(self.token));
+        Request::post(format!("/v1/{verb}")).json(&fields)
+    }
+}
+
+fn is_lost(failure: &Failure) -> bool {
+    matches!(failure.code(), Some("lease_lost" | "not_found"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_become_variables() {
+        assert_eq!(variable("trace-id"), "DORMOUSE_HEADER_TRACE_ID");
+        assert_eq!(variable("x.ä=1"), "DORMOUSE_HEADER_X___1");
+    }
+}

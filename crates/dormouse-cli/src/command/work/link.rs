@@ -1,0 +1,59 @@
+//! How the way to the server is: said when it changes, not each time.
+
+use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crate::exit::Failure;
+use crate::output;
+
+/// Whether the server answers.
+#[derive(Default)]
+pub(super) struct Link {
+    is_down: AtomicBool,
+}
+
+impl Link {
+    /// It did not answer, or could not do it now.
+    pub(super) fn is_down(&self, failure: &Failure) {
+        if !self.is_down.swap(true, Ordering::Relaxed) {
+            output::say(&format!("{}; trying again until it works", failure.text()));
+        }
+    }
+
+    /// It answered.
+    pub(super) fn is_up(&self) {
+        if self.is_down.swap(false, Ordering::Relaxed) {
+            output::say("the server answers again");
+        }
+    }
+}
+
+const PAUSE_FIRST: Duration = Duration::from_millis(100);
+const PAUSE_MAX: Duration = Duration::from_secs(5);
+
+/// Growing pauses between tries.
+pub(super) struct Pause {
+    next: Duration,
+}
+
+impl Default for Pause {
+    fn default() -> Pause {
+        Pause { next: PAUSE_FIRST }
+    }
+}
+
+impl Pause {
+    /// Sleeps, unless `until` comes first.
+    pub(super) async fn sleep(&mut self, until: impl Future<Output = ()>) {
+        tokio::select! {
+            () = tokio::time::sleep(self.next) => {}
+            () = until => {}
+        }
+        self.next = (self.next * 2).min(PAUSE_MAX);
+    }
+
+    pub(super) fn reset(&mut self) {
+        *self = Pause::default();
+    }
+}

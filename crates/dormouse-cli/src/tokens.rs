@@ -1,0 +1,161 @@
+//! Tokens of leases, and what ends or prolongs them: one request for many.
+
+use std::io::Read as _;
+
+use dormouse_core::limits::BATCH_MAX;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use crate::Global;
+use crate::client::{Reply, Request};
+use crate::exit::{Exit, Failure};
+use crate::output::{self, Output};
+
+/// The leases that a subcommand is about.
+#[derive(clap::Args)]
+pub(crate) struct Tokens {
+    /// The tokens that reserve gave; - reads them from stdin
+    #[arg(value_name = "TOKEN", required = true)]
+    tokens: Vec<String>,
+}
+
+/// What became of one item of many.
+#[derive(Deserialize)]
+pub(crate) struct Outcome {
+    #[serde(default)]
+    pub(crate) id: Option<String>,
+    #[serde(default)]
+    pub(crate) token: Option<String>,
+    pub(crate) code: String,
+    #[serde(default)]
+    pub(crate) detail: Option<String>,
+    #[serde(default)]
+    pub(crate) expires_at: Option<String>,
+    #[serde(default)]
+    pub(crate) retryable: Option<bool>,
+}
+
+#[derive(Deserialize)]
+struct Results {
+    results: Vec<Box<RawValue>>,
+}
+
+impl Outcome {
+    /// Something that makes no sense.
+    pub(crate) fn invalid(detail: &str) -> Outcome {
+        let (code, detail) = ("invalid".to_owned(), Some(detail.to_owned()));
+        let retryable = Some(false);
+        Outcome { id: None, token: None, code, detail, expires_at: None, retryable }
+    }
+
+    /// Only what failed says whether to try again.
+    pub(crate) fn is_failure(&self) -> bool {
+        self.retryable.is_some()
+    }
+}
+
+impl Tokens {
+    /// Does `verb` to all of them, with the given fields besides.
+    pub(crate) async fn send(
+        self,
+        global: &Global,
+        verb: &str,
+        fields: Map<String, Value>,
+    ) -> Result<(), Failure> {
+        let tokens = expand(self.tokens)?;
+        let client = global.client()?;
+        let path = format!("/v1/{verb}");
+        if let [token] = tokens.as_slice() {
+            let request = Request::post(path).json(&with(&fields, "token", json!(token)));
+            let reply = client.call(request).await?;
+            return print_one(global, token, &reply);
+        }
+        let mut results = Vec::new();
+        for chunk in tokens.chunks(BATCH_MAX) {
+            let request = Request::post(&path).json(&with(&fields, "tokens", json!(chunk)));
+            results.extend(client.call(request).await?.parse::<Results>()?.results);
+        }
+        print_many(global, &tokens, &results)
+    }
+}
+
+fn with(fields: &Map<String, Value>, name: &str, value: Value) -> Map<String, Value> {
+    let mut all = fields.clone();
+    all.insert(name.to_owned(), value);
+    all
+}
+
+/// Puts the words of stdin in the place of `-`.
+fn expand(arguments: Vec<String>) -> Result<Vec<String>, Failure> {
+    let mut tokens = Vec::new();
+    for argument in arguments {
+        if argument == "-" {
+            let mut text = String::new();
+            std::io::stdin()
+                .read_to_string(&mut text)
+                .map_err(|error| Failure::new(format!("cannot read stdin: {error}")))?;
+            tokens.extend(text.split_whitespace().map(str::to_owned));
+        } else {
+            tokens.push(argument);
+        }
+    }
+    if tokens.is_empty() {
+        return Err(Failure::usage("there is no token on stdin"));
+    }
+    Ok(tokens)
+}
+
+fn print_one(global: &Global, token: &str, reply: &Reply) -> Result<(), Failure> {
+    if global.output == Output::Json {
+        return output::print_json(&reply.body);
+    }
+    let outcome: Outcome = reply.parse()?;
+    output::print(table(&[(token.to_owned(), outcome)]).as_bytes())
+}
+
+fn print_many(global: &Global, tokens: &[String], raw: &[Box<RawValue>]) -> Result<(), Failure> {
+    let parse = |raw: &RawValue| {
+        serde_json::from_str::<Outcome>(raw.get())
+            .map_err(|error| Failure::new(format!("a result makes no sense here: {error}")))
+    };
+    let mut outcomes = Vec::new();
+    for (token, raw) in tokens.iter().zip(raw) {
+        let outcome = parse(raw)?;
+        outcomes.push((outcome.token.clone().unwrap_or_else(|| token.clone()), outcome));
+    }
+    if global.output == Output::Json {
+        output::print_json(&serde_json::to_vec(&json!({"results": raw})).unwrap_or_default())?;
+    } else {
+        output::print(table(&outcomes).as_bytes())?;
+    }
+    match failed(outcomes.iter().map(|(_, outcome)| outcome)) {
+        Some(failure) => Err(failure),
+        None => Ok(()),
+    }
+}
+
+fn table(outcomes: &[(String, Outcome)]) -> String {
+    let has_expiry = outcomes.iter().any(|(_, outcome)| outcome.expires_at.is_some());
+    let has_detail = outcomes.iter().any(|(_, outcome)| outcome.detail.is_some());
+    let mut header = vec!["token", "code"];
+    header.extend(has_expiry.then_some("expires_at"));
+    header.extend(has_detail.then_some("detail"));
+    let row = |(token, outcome): &(String, Outcome)| {
+        let mut row = vec![token.clone(), outcome.code.clone()];
+        row.extend(has_expiry.then(|| outcome.expires_at.clone().unwrap_or_default()));
+        row.extend(has_detail.then(|| outcome.detail.clone().unwrap_or_default()));
+        row
+    };
+    output::table(&header, &outcomes.iter().map(row).collect::<Vec<_>>())
+}
+
+/// One failure for many: its exit code is theirs if they agree.
+pub(crate) fn failed<'a>(outcomes: impl Iterator<Item = &'a Outcome> + Clone) -> Option<Failure> {
+    let all = outcomes.clone().count();
+    let mut exits = outcomes.filter(|one| one.is_failure()).map(|one| Exit::of_code(&one.code));
+    let first = exits.next()?;
+    let rest: Vec<Exit> = exits.collect();
+    let exit = if rest.iter().all(|&exit| exit == first) { first } else { Exit::Error };
+    Some(Failure::with(exit, format!("{} of {all} failed", rest.len() + 1)))
+}
