@@ -4,10 +4,10 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
+use crate::limits::{CLUSTER_PARTITIONS, PARTITIONS_MAX};
 use dormouse_core::backend::{Backend, Request, Sink};
 use dormouse_core::error::Error;
 use dormouse_core::event::Watcher;
-use dormouse_core::limits::{REDIS_CLUSTER_PARTITIONS, REDIS_PARTITIONS_MAX};
 use dormouse_core::meter::{Meter, MeterValue};
 use tokio::runtime::Builder;
 use tokio::sync::mpsc;
@@ -59,10 +59,10 @@ impl RedisBackend {
     /// refuses an installation that would lose jobs.
     pub fn open(url: &str, options: Options) -> Result<RedisBackend, Error> {
         if let Some(partitions) = options.partitions
-            && !(1..=REDIS_PARTITIONS_MAX).contains(&partitions)
+            && !(1..=PARTITIONS_MAX).contains(&partitions)
         {
             return Err(Error::invalid(format!(
-                "partitions is {partitions}; give 1 to {REDIS_PARTITIONS_MAX}"
+                "partitions is {partitions}; give 1 to {PARTITIONS_MAX}"
             )));
         }
         let (opened, is_open) = std::sync::mpsc::sync_channel(1);
@@ -147,7 +147,7 @@ fn serve(
                 return;
             }
         };
-        let usual = if link.is_cluster() { REDIS_CLUSTER_PARTITIONS } else { 1 };
+        let usual = if link.is_cluster() { CLUSTER_PARTITIONS } else { 1 };
         let partitions = options.partitions.unwrap_or(usual);
         let shared = Shared::new(link.clone(), clock, teller, replicas, seed(), door);
         let desk = Desk::new(shared, partitions);

@@ -10,6 +10,7 @@ mod desk;
 mod fault;
 mod inbox;
 mod keys;
+pub mod limits;
 mod link;
 mod partition;
 mod run;

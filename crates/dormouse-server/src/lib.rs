@@ -15,6 +15,7 @@ mod events;
 mod gate;
 mod http;
 mod likeness;
+pub mod limits;
 mod metrics;
 mod pipeline;
 mod resp;

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::limits::CONNECTIONS_MAX_DEFAULT;
 use dormouse_core::backend::Backend;
-use dormouse_core::limits::CONNECTIONS_MAX_DEFAULT;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, mpsc, watch};
 

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal as _, Read};
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use dormouse_core::limits::HTTP_BODY_BYTES_MAX;
+use dormouse_server::limits::HTTP_BODY_BYTES_MAX;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};

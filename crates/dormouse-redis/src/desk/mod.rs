@@ -13,10 +13,10 @@ use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::limits::LOCK_PARTITIONS;
 use bytes::Bytes;
 use dormouse_core::backend::{Request, Sink, Ticket};
 use dormouse_core::job::JobId;
-use dormouse_core::limits::REDIS_LOCK_PARTITIONS;
 use dormouse_core::topic::TopicName;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, sleep};
@@ -337,7 +337,7 @@ impl Desk {
 
     /// The partition of locks that this name belongs to.
     pub(crate) fn lock_partition(&self, name: &[u8]) -> Rc<Partition> {
-        let index = redis_hash(name) % REDIS_LOCK_PARTITIONS;
+        let index = redis_hash(name) % LOCK_PARTITIONS;
         self.lock_partition_at(index)
     }
 
@@ -347,7 +347,7 @@ impl Desk {
             return Rc::clone(partition);
         }
         let tag = keys::lock_tag(index);
-        let place = (u64::from(index), u64::from(REDIS_LOCK_PARTITIONS));
+        let place = (u64::from(index), u64::from(LOCK_PARTITIONS));
         let partition = Partition::start(&self.shared, None, tag, 0, place);
         let channel = partition.channel.clone();
         self.channels.borrow_mut().insert(channel, Rc::clone(&partition));

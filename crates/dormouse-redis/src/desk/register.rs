@@ -4,9 +4,9 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use crate::limits::SHARDS_MAX;
 use bytes::Bytes;
 use dormouse_core::error::{Code, Error};
-use dormouse_core::limits::REDIS_SHARDS_MAX;
 use dormouse_core::topic::TopicName;
 use redis::Value;
 
@@ -36,13 +36,13 @@ impl Desk {
             Bytes::from_static(b"give"),
             Bytes::copy_from_slice(name.as_str().as_bytes()),
             Bytes::from(self.partitions.to_string()),
-            Bytes::from(REDIS_SHARDS_MAX.to_string()),
+            Bytes::from(SHARDS_MAX.to_string()),
         ];
         let place = self.ask_register(args, true).await?;
         if matches!(&place, Value::BulkString(text) if text == b"full") {
             return Err(Error::new(
                 Code::Full,
-                format!("topic {name} would be beyond {REDIS_SHARDS_MAX} shards; use names again"),
+                format!("topic {name} would be beyond {SHARDS_MAX} shards; use names again"),
             ));
         }
         self.placed(name, &place)?.ok_or_else(|| strange("the register gave no place"))

@@ -3,9 +3,10 @@
 use std::collections::HashSet;
 use std::rc::Rc;
 
+use crate::limits::PRIORITIES_MAX;
 use bytes::Bytes;
 use dormouse_core::error::Error;
-use dormouse_core::limits::{REDIS_PRIORITIES_MAX, REPLY_BYTES_MAX};
+use dormouse_core::limits::REPLY_BYTES_MAX;
 
 use super::Partition;
 use super::ask::{Ask, Weight};
@@ -156,7 +157,7 @@ impl Flight {
             return None;
         }
         let mut dropped = Vec::new();
-        if wanted.priorities.len() > REDIS_PRIORITIES_MAX {
+        if wanted.priorities.len() > PRIORITIES_MAX {
             let needed: HashSet<u32> = self.asks.iter().flat_map(Ask::priorities).collect();
             dropped = present.priorities.clone();
             dropped.retain(|priority| !needed.contains(priority));
@@ -194,10 +195,10 @@ impl Flight {
             Some((config, dropped)) => (Some(config), dropped),
         };
         let using = config.as_ref().unwrap_or(&*present);
-        if using.priorities.len() > REDIS_PRIORITIES_MAX {
+        if using.priorities.len() > PRIORITIES_MAX {
             return Err(Error::invalid(format!(
                 "the topic would have {} priorities in use; on Redis use at most \
-                 {REDIS_PRIORITIES_MAX}",
+                 {PRIORITIES_MAX}",
                 using.priorities.len()
             )));
         }

@@ -3,11 +3,12 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use crate::limits::LOCK_PARTITIONS;
 use bytes::Bytes;
 use dormouse_core::backend::{Answer, Ticket};
 use dormouse_core::command::Reply;
 use dormouse_core::error::Error;
-use dormouse_core::limits::{LOCKS_MAX, REDIS_LOCK_PARTITIONS, WAITERS_MAX};
+use dormouse_core::limits::{LOCKS_MAX, WAITERS_MAX};
 use dormouse_core::op::{Lock, RenewLock, Unlock};
 use dormouse_core::refusal::{lock_free, lock_held, too_many_locks, too_many_wait};
 
@@ -29,7 +30,7 @@ async fn ask(partition: &Partition, batch: BatchNo, op: Op) -> Result<Came, Erro
 pub(super) async fn lock(desk: &Rc<Desk>, batch: BatchNo, ticket: Ticket, lock: Lock) -> Answer {
     let (ttl_ms, wait_ms) = lock.check()?;
     let partition = desk.lock_partition(&lock.name);
-    let most = (LOCKS_MAX as u64).div_ceil(u64::from(REDIS_LOCK_PARTITIONS));
+    let most = (LOCKS_MAX as u64).div_ceil(u64::from(LOCK_PARTITIONS));
     let try_once = |waits| {
         let op = lock::op(&lock.name, &lock.owner, ttl_ms, most, waits);
         ask(&partition, batch, op)

@@ -2,10 +2,11 @@
 
 use std::rc::Rc;
 
+use crate::limits::LOCK_PARTITIONS;
 use dormouse_core::backend::Answer;
 use dormouse_core::command::Reply;
 use dormouse_core::error::Error;
-use dormouse_core::limits::{PAGE_MAX, REDIS_LOCK_PARTITIONS};
+use dormouse_core::limits::PAGE_MAX;
 use dormouse_core::op::{Stats, TopicStats, Topics, TopicsPage};
 use dormouse_core::refusal::no_topic;
 use dormouse_core::topic::{Settings, TopicName};
@@ -112,7 +113,7 @@ async fn totals(desk: &Rc<Desk>, batch: BatchNo) -> Result<TopicStats, Error> {
         after = last;
     }
     total.waiters = desk.waiting.borrow().len() as u64;
-    for index in 0..REDIS_LOCK_PARTITIONS {
+    for index in 0..LOCK_PARTITIONS {
         let partition = desk.lock_partition_at(index);
         let raw = ask_other(&partition, batch, Effect::Look, lock::op_count()).await?;
         total.locks += lock::read_count(&mut Reader::new(&raw.answer))?;

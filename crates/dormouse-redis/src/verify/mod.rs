@@ -22,8 +22,8 @@ mod strays;
 
 use std::sync::Arc;
 
+use crate::limits::CLUSTER_PARTITIONS;
 use dormouse_core::error::Error;
-use dormouse_core::limits::REDIS_CLUSTER_PARTITIONS;
 use tokio::sync::mpsc;
 
 pub use kind::Kind;
@@ -100,7 +100,7 @@ impl Tools {
 
     /// Partitions of a topic of which nothing tells how many it had.
     fn usual_partitions(&self) -> u16 {
-        if self.link.is_cluster() { REDIS_CLUSTER_PARTITIONS } else { 1 }
+        if self.link.is_cluster() { CLUSTER_PARTITIONS } else { 1 }
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::limits::PARTITIONS_MAX;
 use bytes::Bytes;
 use dormouse_core::error::Error;
-use dormouse_core::limits::REDIS_PARTITIONS_MAX;
 
 use super::Work;
 use super::ask::{Failure, number};
@@ -50,7 +50,7 @@ impl Work {
         indexes: &BTreeSet<u16>,
     ) -> Result<bool, Error> {
         let Some(&last) = indexes.last() else { return Ok(false) };
-        if last >= REDIS_PARTITIONS_MAX {
+        if last >= PARTITIONS_MAX {
             return Ok(false);
         }
         let partitions = u64::from((last + 1).max(self.tools.usual_partitions()));

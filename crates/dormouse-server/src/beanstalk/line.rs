@@ -1,7 +1,7 @@
 //! Lines: they end with CR LF, and only with that, and have at most 224 bytes.
 
+use crate::limits::BEANSTALK_LINE_BYTES_MAX;
 use bytes::{Buf, BytesMut};
-use dormouse_core::limits::BEANSTALK_LINE_BYTES_MAX;
 
 /// What ends a line, and a body.
 pub(super) const END: &[u8] = b"\r\n";

@@ -6,7 +6,8 @@ use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use dormouse_core::limits::{BEANSTALK_JOB_BYTES_MAX_DEFAULT, BODY_BYTES_MAX};
+use crate::limits::BEANSTALK_JOB_BYTES_MAX_DEFAULT;
+use dormouse_core::limits::BODY_BYTES_MAX;
 use tokio::net::{UnixListener, UnixStream};
 
 use super::{Beanstalk, Drain, House, words};

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use dormouse_core::limits::{BEANSTALK_IDLE_TUBES_MAX, BEANSTALK_TUBES_MAX};
+use crate::limits::{BEANSTALK_IDLE_TUBES_MAX, BEANSTALK_TUBES_MAX};
 use dormouse_core::topic::TopicName;
 
 /// The tube that every connection uses and watches at first, and that is always there.

@@ -201,9 +201,10 @@ fn write_event(text: &mut Vec<u8>, id: &str, event: &Event) {
 mod tests {
     use std::sync::Arc;
 
+    use crate::limits::EVENTS_KEPT;
     use dormouse_core::backend::{Backend, Request, Sink};
     use dormouse_core::error::Error;
-    use dormouse_core::limits::{EVENTS_KEPT, TOPIC_BYTES_MAX};
+    use dormouse_core::limits::TOPIC_BYTES_MAX;
 
     use super::super::Events;
     use super::super::ring::tests::put;

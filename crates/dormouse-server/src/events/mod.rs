@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::limits::EVENT_STREAMS_MAX;
 use dormouse_core::error::{Code, Error};
 use dormouse_core::event::Watcher;
-use dormouse_core::limits::EVENT_STREAMS_MAX;
 use tokio::sync::watch;
 
 use crate::desk::Desk;

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::limits::EVENTS_KEPT;
 use dormouse_core::event::{Event, Watcher};
-use dormouse_core::limits::EVENTS_KEPT;
 use tokio::sync::watch;
 
 /// Events of one time of watching. What happens before or after is not in it, so each has an id of

@@ -4,10 +4,10 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::limits::{HTTP_HEAD_BYTES_MAX, HTTP_HEADERS_MAX};
 use axum::Router;
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
-use dormouse_core::limits::{HTTP_HEAD_BYTES_MAX, HTTP_HEADERS_MAX};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;

@@ -22,8 +22,8 @@ mod wire;
 
 use std::sync::Arc;
 
-use dormouse_core::limits::{
-    HTTP_ANSWERS_BYTES_MAX, HTTP_BODIES_BYTES_MAX, HTTP_PAGES_MAX, HTTP_SMALL_BODIES_BYTES_MAX,
+use crate::limits::{
+    ANSWERS_BYTES_MAX, HTTP_BODIES_BYTES_MAX, HTTP_SMALL_BODIES_BYTES_MAX, PAGES_MAX,
 };
 use tokio::sync::Semaphore;
 
@@ -79,8 +79,8 @@ impl App {
             guard: Arc::new(guard),
             bodies: Budget::new(HTTP_BODIES_BYTES_MAX, "large requests"),
             small_bodies: Budget::new(HTTP_SMALL_BODIES_BYTES_MAX, "small requests"),
-            answers: Budget::new(HTTP_ANSWERS_BYTES_MAX, "answers"),
-            pages: Arc::new(Semaphore::new(HTTP_PAGES_MAX)),
+            answers: Budget::new(ANSWERS_BYTES_MAX, "answers"),
+            pages: Arc::new(Semaphore::new(PAGES_MAX)),
         }
     }
 

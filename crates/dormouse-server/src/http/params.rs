@@ -2,8 +2,8 @@
 
 use std::str::FromStr;
 
+use crate::limits::HTTP_PARAMS_MAX;
 use axum::extract::FromRequestParts;
-use dormouse_core::limits::HTTP_PARAMS_MAX;
 use hyper::http::request::Parts;
 
 use super::problem::Problem;

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use crate::limits::{
+    HTTP_BODY_BYTES_MAX, HTTP_BODY_BYTES_PER_S_MIN, HTTP_BODY_MS_MAX, HTTP_SMALL_BYTES_MAX,
+};
 use axum::body::Body;
 use axum::extract::{FromRequest, Request};
 use bytes::{Bytes, BytesMut};
 use dormouse_core::error::{Code, Error};
-use dormouse_core::limits::{
-    HTTP_BODY_BYTES_MAX, HTTP_BODY_BYTES_PER_S_MIN, HTTP_BODY_MS_MAX, HTTP_SMALL_BYTES_MAX,
-};
 use http_body_util::BodyExt;
 use hyper::StatusCode;
 use serde::de::DeserializeOwned;

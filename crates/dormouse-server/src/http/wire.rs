@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use dormouse_core::limits::{HTTP_HEAD_MS_MAX, HTTP_IDLE_MS_MAX, HTTP_STALL_MS_MAX};
+use crate::limits::{HTTP_HEAD_MS_MAX, HTTP_IDLE_MS_MAX, STALL_MS_MAX};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
@@ -20,7 +20,7 @@ use crate::desk::Custody;
 
 const HEAD: Duration = Duration::from_millis(HTTP_HEAD_MS_MAX);
 const IDLE: Duration = Duration::from_millis(HTTP_IDLE_MS_MAX);
-const STALL: Duration = Duration::from_millis(HTTP_STALL_MS_MAX);
+const STALL: Duration = Duration::from_millis(STALL_MS_MAX);
 
 /// Where a connection is in its conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use dormouse_core::limits::METRICS_TOPICS_MAX;
+use crate::limits::METRICS_TOPICS_MAX;
 use dormouse_core::op::LeasedJob;
 use dormouse_core::topic::TopicName;
 

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
+use crate::limits::METRICS_TOPICS_MAX;
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::error::Error;
 use dormouse_core::image::Counts;
-use dormouse_core::limits::METRICS_TOPICS_MAX;
 use dormouse_core::op::{Stats, TopicStats, Topics};
 use dormouse_core::topic::TopicName;
 

@@ -2,9 +2,9 @@
 
 use std::vec;
 
+use crate::limits::OUTPUT_BYTES;
 use dormouse_core::backend::Answer;
 use dormouse_core::command::Reply;
-use dormouse_core::limits::OUTPUT_BYTES;
 use dormouse_core::op::{JobView, LeasedJob, Unlock};
 
 use super::listen::Shared;

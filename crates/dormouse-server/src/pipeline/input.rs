@@ -6,10 +6,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use crate::limits::{COMMAND_MS_MAX, HTTP_BODY_BYTES_PER_S_MIN, INPUT_FREE_BYTES, TURN_BYTES_MAX};
 use bytes::BytesMut;
-use dormouse_core::limits::{
-    COMMAND_MS_MAX, HTTP_BODY_BYTES_PER_S_MIN, INPUT_FREE_BYTES, TURN_BYTES_MAX,
-};
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::time::Instant;
 

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use crate::limits::{ANSWERS_BYTES_MAX, INPUTS_BYTES_MAX, PAGES_MAX};
 use dormouse_core::backend::Answer;
 use dormouse_core::command::Reply;
-use dormouse_core::limits::{HTTP_ANSWERS_BYTES_MAX, HTTP_PAGES_MAX, INPUTS_BYTES_MAX};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Semaphore;
 
@@ -29,8 +29,8 @@ pub(crate) struct Shared {
 impl Shared {
     pub(crate) fn new(desk: Desk, metrics: Arc<Metrics>) -> Shared {
         let inputs = Budget::new(INPUTS_BYTES_MAX, "unfinished commands");
-        let answers = Budget::new(HTTP_ANSWERS_BYTES_MAX, "answers");
-        let pages = Arc::new(Semaphore::new(HTTP_PAGES_MAX));
+        let answers = Budget::new(ANSWERS_BYTES_MAX, "answers");
+        let pages = Arc::new(Semaphore::new(PAGES_MAX));
         Shared { desk, metrics, inputs, answers, pages }
     }
 

@@ -4,8 +4,8 @@ use std::future::Future;
 use std::io;
 use std::time::Duration;
 
+use crate::limits::{INPUT_FREE_BYTES, OUTPUT_BYTES, STALL_MS_MAX};
 use bytes::{Buf, BytesMut};
-use dormouse_core::limits::{HTTP_STALL_MS_MAX, INPUT_FREE_BYTES, OUTPUT_BYTES};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
 use crate::budget::{Budget, Held};
@@ -67,7 +67,7 @@ impl Output {
 }
 
 async fn in_time<T>(done: impl Future<Output = io::Result<T>>) -> io::Result<T> {
-    let stall = Duration::from_millis(HTTP_STALL_MS_MAX);
+    let stall = Duration::from_millis(STALL_MS_MAX);
     let in_time = tokio::time::timeout(stall, done).await;
     in_time.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
 }

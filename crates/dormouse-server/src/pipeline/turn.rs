@@ -1,11 +1,12 @@
 //! A turn: the commands of one read, and what comes of them.
 
+use crate::limits::TURN_BYTES_MAX;
 use bytes::BytesMut;
 use dormouse_core::backend::Answer;
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::error::Error;
 use dormouse_core::job::{JobId, Token};
-use dormouse_core::limits::{BATCH_MAX, TURN_BYTES_MAX};
+use dormouse_core::limits::BATCH_MAX;
 use dormouse_core::op::{Ended, Put, PutReply};
 
 use crate::access::Verb;

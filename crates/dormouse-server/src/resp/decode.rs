@@ -3,11 +3,11 @@
 //! Nothing is allocated from a declared length: memory grows with what has come. What was
 //! understood once is not looked at again, in however many pieces the rest comes.
 
-use bytes::{Buf, BytesMut};
-use dormouse_core::limits::{
+use crate::limits::{
     RESP_ARGUMENTS_MAX, RESP_COMMAND_BYTES_MAX, RESP_GUEST_ARGUMENTS_MAX, RESP_GUEST_BYTES_MAX,
     RESP_LINE_BYTES_MAX, RESP_SKIPPED_BYTES_MAX,
 };
+use bytes::{Buf, BytesMut};
 
 use super::inline;
 

@@ -18,10 +18,10 @@ mod word;
 
 use std::sync::Arc;
 
+use crate::limits::RESP_COMMAND_BYTES_MAX;
 use bytes::{Buf, BytesMut};
 use dormouse_core::command::Command;
 use dormouse_core::error::{Code, Error};
-use dormouse_core::limits::RESP_COMMAND_BYTES_MAX;
 
 use crate::access::{Access, Grant};
 use crate::gate::Gate;

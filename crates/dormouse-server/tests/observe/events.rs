@@ -1,8 +1,8 @@
 //! What is told, to whom, in which order.
 
 use dormouse_core::command::Command;
-use dormouse_core::limits::EVENTS_KEPT;
 use dormouse_core::op::PauseTopic;
+use dormouse_server::limits::EVENTS_KEPT;
 
 use crate::client::{Stream, Told};
 use crate::rig::{Rig, topic};

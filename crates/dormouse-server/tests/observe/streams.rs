@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use dormouse_core::limits::{EVENT_STREAMS_MAX, HTTP_STALL_MS_MAX};
+use dormouse_server::limits::{EVENT_STREAMS_MAX, STALL_MS_MAX};
 
 use crate::client::Stream;
 use crate::rig::{Rig, pass};
@@ -111,7 +111,7 @@ async fn a_client_that_never_reads_is_cut_off() {
     }
     // The time of a client that does not read begins when the socket takes no more.
     until(async || {
-        pass(Duration::from_millis(HTTP_STALL_MS_MAX)).await;
+        pass(Duration::from_millis(STALL_MS_MAX)).await;
         rig.metrics().await.get("dormouse_event_streams") == Some(0.0)
     })
     .await;

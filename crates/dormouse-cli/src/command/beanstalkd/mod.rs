@@ -7,10 +7,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ArgAction;
-use dormouse_core::limits::{
-    BEANSTALK_JOB_BYTES_MAX_DEFAULT, BODY_BYTES_MAX, CONNECTIONS_MAX_DEFAULT,
-};
+use dormouse_core::limits::BODY_BYTES_MAX;
 use dormouse_disk::engine::{Durability, Engine, Options as EngineOptions};
+use dormouse_server::limits::{BEANSTALK_JOB_BYTES_MAX_DEFAULT, CONNECTIONS_MAX_DEFAULT};
 use dormouse_server::{BeanstalkAddr, BeanstalkOptions, Drain, Options, Server};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::level_filters::LevelFilter;

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
-use dormouse_core::limits::{BODY_BYTES_MAX, REDIS_PARTITIONS_MAX};
+use dormouse_core::limits::BODY_BYTES_MAX;
 use dormouse_disk::engine::Durability;
 use dormouse_redis::Level;
+use dormouse_redis::limits::PARTITIONS_MAX;
 use tracing::level_filters::LevelFilter;
 
 use super::address;
@@ -265,7 +266,7 @@ pub(super) const KEYS: &[Key] = &[
         more: &["The topics that are there keep what they have."],
         set: |settings, raw| {
             // Bounded far below what any u16 holds.
-            let number = raw.number(1, REDIS_PARTITIONS_MAX.into())?;
+            let number = raw.number(1, PARTITIONS_MAX.into())?;
             settings.redis_partitions = Some(number as u16);
             Ok(())
         },

@@ -4,11 +4,11 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use dormouse_core::limits::BEANSTALK_JOB_BYTES_MAX_DEFAULT;
 use dormouse_disk::engine::Durability;
 use dormouse_redis::Level;
 use dormouse_server::BeanstalkAddr;
 use dormouse_server::access::TokenEntry;
+use dormouse_server::limits::BEANSTALK_JOB_BYTES_MAX_DEFAULT;
 use tracing::level_filters::LevelFilter;
 
 /// Port of the HTTP interface unless set.

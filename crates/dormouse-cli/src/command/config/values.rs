@@ -3,9 +3,9 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
-use dormouse_core::limits::REDIS_REPLICAS_MAX;
 use dormouse_disk::engine::Durability;
 use dormouse_redis::Level;
+use dormouse_redis::limits::REPLICAS_MAX;
 use dormouse_server::BeanstalkAddr;
 
 use super::keys::quoted;
@@ -99,11 +99,9 @@ pub(super) fn level(text: &str) -> Result<Level, String> {
     }
     let replicas = text.strip_prefix("replicated=").and_then(|number| number.parse().ok());
     match replicas {
-        Some(replicas) if (1..=REDIS_REPLICAS_MAX).contains(&replicas) => {
-            Ok(Level::Replicated(replicas))
-        }
+        Some(replicas) if (1..=REPLICAS_MAX).contains(&replicas) => Ok(Level::Replicated(replicas)),
         _ => Err(format!(
-            "`{text}` is no level; write applied, or replicated=N with 1 to {REDIS_REPLICAS_MAX}"
+            "`{text}` is no level; write applied, or replicated=N with 1 to {REPLICAS_MAX}"
         )),
     }
 }

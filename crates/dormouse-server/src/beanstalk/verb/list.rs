@@ -1,10 +1,10 @@
 //! list-tubes: those that are used or watched, and those that have jobs, whoever put them.
 
+use crate::limits::BEANSTALK_LISTED_TUBES_MAX;
 use bytes::BytesMut;
 use dormouse_core::backend::Answer;
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::error::Error;
-use dormouse_core::limits::BEANSTALK_LISTED_TUBES_MAX;
 use dormouse_core::op::{TopicStats, Topics};
 use dormouse_core::topic::TopicName;
 

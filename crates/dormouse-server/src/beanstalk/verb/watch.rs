@@ -3,9 +3,8 @@
 use std::fmt::Write as _;
 use std::mem;
 
-use dormouse_core::limits::{
-    BEANSTALK_LIST_BYTES_MAX, BEANSTALK_LISTED_TUBES_MAX, RESERVE_TOPICS_MAX,
-};
+use crate::limits::{BEANSTALK_LIST_BYTES_MAX, BEANSTALK_LISTED_TUBES_MAX};
+use dormouse_core::limits::RESERVE_TOPICS_MAX;
 use dormouse_core::topic::TopicName;
 
 use super::Then;

@@ -4,11 +4,11 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::limits::JSON_DEPTH_MAX;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use dormouse_core::job::BodyKind;
-use dormouse_core::limits::JSON_DEPTH_MAX;
 use dormouse_core::op::{OnConflict, Put, PutOutcome, PutReply};
 use dormouse_core::topic::TopicName;
 use hyper::StatusCode;

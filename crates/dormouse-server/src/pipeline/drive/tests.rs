@@ -1,8 +1,8 @@
 //! How a connection is closed: what is said last, and that it is heard.
 
+use crate::limits::{COMMAND_MS_MAX, INPUT_FREE_BYTES, INPUTS_BYTES_MAX};
 use bytes::BytesMut;
 use dormouse_core::backend::{Backend, Request, Sink};
-use dormouse_core::limits::{COMMAND_MS_MAX, INPUT_FREE_BYTES, INPUTS_BYTES_MAX};
 use tokio::io::{AsyncReadExt, DuplexStream, duplex};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
