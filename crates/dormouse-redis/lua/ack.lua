@@ -3,7 +3,7 @@
 -- attempts I4.
 --
 -- Tokens that are good, of jobs without keys, whose lease is not the last one and cannot have run out,
--- need nothing of the rest. Most are like that.
+-- need nothing of the slow. Most are like that.
 
 -- What ack wants to know of a progress, without its fence: attempts, priority, bytes, flags.
 local HOLD = '>I4I4xxxxxxxxxxxxxxxxxxxxI4xxxxxxB'
@@ -14,9 +14,9 @@ local WAY_MS = 10000
 
 verbs.ack = function(at)
     local call, pack, sub, tokens = redis.call, struct.pack, string.sub, ARGV[at]
-    local first_end = books[LEASE_END]
+    local first_end = header[LEASE_END]
     local lapses = not (about_ms and first_end > about_ms + WAY_MS) and first_end <= now()
-    if not rest and (lapses or ARGV[at + 1] == '1') then
+    if not slow and (lapses or ARGV[at + 1] == '1') then
         return nil
     end
     local ids, n = {}, #tokens / 16
@@ -34,11 +34,11 @@ verbs.ack = function(at)
             last = its
             attempts, priority, bytes, flags = struct.unpack(HOLD, its)
         end
-        if not text or flags ~= HELD or rest or sub(text, 1, 8) ~= sub(tokens, i * 16 - 7, i * 16) then
-            if not rest then
+        if not text or flags ~= HELD or slow or sub(text, 1, 8) ~= sub(tokens, i * 16 - 7, i * 16) then
+            if not slow then
                 return nil
             end
-            outcome = rest.judge(id, text, sub(tokens, i * 16 - 7, i * 16), priority, flags)
+            outcome = slow.judge(id, text, sub(tokens, i * 16 - 7, i * 16), priority, flags)
         end
         first_priority = first_priority or priority
         if not done and (outcome ~= DONE or priority ~= first_priority) then
@@ -65,7 +65,7 @@ verbs.ack = function(at)
     for its_priority, members in pairs(done or { [priority] = ids }) do
         if #members > 0 then
             if lapses then
-                rest.count_lapsed(its_priority, members)
+                slow.count_lapsed(its_priority, members)
             end
             call('ZREM', Z[its_priority], unpack(members))
             call('HDEL', KEYS[2], unpack(members))
@@ -73,7 +73,7 @@ verbs.ack = function(at)
             acked = acked + #members
         end
     end
-    books[ACKS] = books[ACKS] + acked
-    books[BYTES] = books[BYTES] - left
+    header[ACKS] = header[ACKS] + acked
+    header[BYTES] = header[BYTES] - left
     return table.concat(answers), acked > 0
 end

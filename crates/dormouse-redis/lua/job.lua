@@ -250,4 +250,4 @@ local function show(id, record)
     recorded[#recorded + 1] = id
 end
 
-rest = {}
+slow = {}

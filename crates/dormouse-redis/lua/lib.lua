@@ -1,6 +1,6 @@
 -- The common part of every script on a partition: its keys, its clock, its books.
 --
--- KEYS  1 s  hash   b (books, see below), v (version of g), g (settings and priorities, for servers),
+-- KEYS  1 s  hash   b (header, see below), v (version of g), g (settings and priorities, for servers),
 --                   r<name> (the last request under it, and the answer)
 --       2 j  hash   id -> record
 --       3 f  hash   id -> progress, of jobs that have one: taken, kicked or killed at least once
@@ -39,7 +39,7 @@ local band = bit.band
 
 local SHARD = ARGV[8]
 local verbs = {}
-local rest -- functions that most flights do without, if they are defined; see script.rs
+local slow -- functions that most flights do without, if they are defined; see script.rs
 local records, recorded = {}, {} -- records to be answered, and whose they are
 
 local PRIORITIES, Z
@@ -82,33 +82,33 @@ end
 -- The books: numbers in one text, as nearly every script changes some of them.
 -- LAST_NUMBER: of a job. PAUSED: until when (0 = not). WAITING: earliest instant that waiting servers
 -- know of (0 = nobody waits). LEASE_END: no lease ends before. LAST_FENCE: the last one given. The others
--- count. CHANGED and PUBLISHES are not kept: whether the books must be written and a hint be sent.
+-- count. CHANGED and PUBLISHES are not kept: whether the header must be written and a hint be sent.
 local LAST_NUMBER, PAUSED, WAITING, LEASE_END, LAST_FENCE = 1, 2, 3, 4, 5
 local PUTS, RESERVES, ACKS, NACKS, EXPIRIES, RELEASES, KILLS, CANCELS, BYTES = 6, 7, 8, 9, 10, 11, 12, 13, 14
 local CHANGED, PUBLISHES = 15, 16
-local BOOKS, BOOKS_BYTES = '>dddddddddddddd', 112
-local books
+local HEADER, HEADER_BYTES = '>dddddddddddddd', 112
+local header
 
 local function set(entry, value)
-    books[entry] = value
-    books[CHANGED] = true
+    header[entry] = value
+    header[CHANGED] = true
 end
 
 local function count(which, by)
-    set(which, books[which] + by)
+    set(which, header[which] + by)
 end
 
 -- A job becomes visible at this instant: who waits must not sleep beyond it.
 local function wake(at)
-    if at < books[WAITING] then
+    if at < header[WAITING] then
         set(WAITING, at)
-        books[PUBLISHES] = true
+        header[PUBLISHES] = true
     end
 end
 
 -- A lease ends at this instant.
 local function note_expiry(at)
-    if at < books[LEASE_END] then
+    if at < header[LEASE_END] then
         set(LEASE_END, at)
     end
 end
@@ -116,7 +116,7 @@ end
 -- A fence is greater than all that the partition gave before it, also after a failover that lost the
 -- last ones, as long as the clock of the new primary is not behind.
 local function next_fence()
-    local fence = math.max(books[LAST_FENCE] + 1, now() * 2048)
+    local fence = math.max(header[LAST_FENCE] + 1, now() * 2048)
     set(LAST_FENCE, fence)
     return fence
 end

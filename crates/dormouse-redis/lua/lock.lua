@@ -65,7 +65,7 @@ do
         else
             -- Servers wait for different locks, each until the end of its own: as long as the last of
             -- them sleeps, a lock that is given back must be told.
-            if ARGV[at + 4] == '1' and lock.expires_at > books[WAITING] then
+            if ARGV[at + 4] == '1' and lock.expires_at > header[WAITING] then
                 set(WAITING, lock.expires_at)
             end
             return answer(LOST, lock), false

@@ -2,7 +2,7 @@
 -- earlier one. Answers nothing.
 
 verbs.pause = function(at)
-    local paused = books[PAUSED]
+    local paused = header[PAUSED]
     if ARGV[at] == '' then
         if paused == 0 then
             return '', false

@@ -90,7 +90,7 @@ do
         write('HSET', J, interleaved(ids, found))
         write('HSET', F, interleaved(ids, progress))
         write('HSET', K, keys)
-        count(BYTES, bytes - books[BYTES])
+        count(BYTES, bytes - header[BYTES])
         count(EXPIRIES, lapsed + spent)
         count(KILLS, spent)
         return removed
@@ -195,7 +195,7 @@ do
             if removed then
                 return pack('>I8B', removed, 0), true
             end
-            place = pack(PLACE, books[LAST_NUMBER], 0, 0, 0, FIRST_ID)
+            place = pack(PLACE, header[LAST_NUMBER], 0, 0, 0, FIRST_ID)
         end
         local removed, rest = purge_some(place)
         return pack('>I8B', removed, rest and 1 or 0) .. (rest or ''), true

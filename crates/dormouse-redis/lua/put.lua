@@ -73,7 +73,7 @@ verbs.put = function(at, arguments)
         end
     end
     local answers, created, placed = {}, {}, {}
-    local n, jobs = books[LAST_NUMBER], jobs_max and call('HLEN', J)
+    local n, jobs = header[LAST_NUMBER], jobs_max and call('HLEN', J)
     local stamp = pack('>I6', now())
 
     -- Puts without a key are gathered and written by few commands.
@@ -119,7 +119,7 @@ verbs.put = function(at, arguments)
             answers[index] = pack('>I2BBc8I6', 1, NO_MEMORY, 255, SHARD .. '\0\0\0\0\0', 0)
         else
             local left = outcome and found.head.bytes or 0
-            local total = books[BYTES]
+            local total = header[BYTES]
             if jobs_max and not outcome and jobs + 1 > max(jobs_max, jobs) then
                 answers[index] = pack('>I2BBc8I6', 1, JOBS_FULL, 255, SHARD .. '\0\0\0\0\0', jobs)
             elseif bytes_max and total + bytes - left > max(bytes_max, total) then

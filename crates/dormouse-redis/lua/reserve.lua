@@ -6,7 +6,7 @@
 -- I2, per run: index I2 of its first job, due I6;
 -- number of heads B, per priority looked at: priority I4, due I6 (0 = none), id c8.
 --
--- Without a bound, and as long as no lease can have run out, it needs nothing of the rest.
+-- Without a bound, and as long as no lease can have run out, it needs nothing of the slow.
 
 -- Bytes of the largest job there can be: an answer stops where one more might not fit.
 local JOB_BYTES_MAX = 1052928
@@ -19,8 +19,8 @@ local function visible(priority, most, bound)
     local list = redis.call('ZRANGE', Z[priority], '0', '35184372088831', 'BYSCORE', 'LIMIT', '0',
         string.format('%d', most + 1), 'WITHSCORES')
     local lapsed = 0
-    if books[LEASE_END] <= now_ms then
-        list, lapsed = rest.with_lapsed(priority, list, most)
+    if header[LEASE_END] <= now_ms then
+        list, lapsed = slow.with_lapsed(priority, list, most)
     end
     local ids, n, text, score = {}, 0, nil, nil
     while n < most and list[n * 2 + 1] do
@@ -31,7 +31,7 @@ local function visible(priority, most, bound)
         local due = score < ZONE and score or score - ZONE
         if due > now_ms then
             break
-        elseif bound and not rest.is_within(bound, priority, due, list[n * 2 + 1]) then
+        elseif bound and not slow.is_within(bound, priority, due, list[n * 2 + 1]) then
             return list, ids, n, true, lapsed
         end
         n = n + 1
@@ -65,7 +65,7 @@ function terms(record, progress, lapsed, priority, given_ttr)
     attempts, reserves = attempts + 1, reserves + 1
     if lapsed then
         expiries = expiries + 1
-        books[EXPIRIES] = books[EXPIRIES] + 1
+        header[EXPIRIES] = header[EXPIRIES] + 1
     end
     local last = attempts_max ~= 0 and attempts >= attempts_max
     flags = band(flags, KEYED + KEY_LOST) + HELD + (last and LAST or 0)
@@ -122,7 +122,7 @@ local function take(priority, ids, list, ttr, room, leases, dues, first)
         end
     end
     if n > 0 then
-        books[LAST_FENCE] = fence
+        header[LAST_FENCE] = fence
         call('HSET', KEYS[3], unpack(taken, 2))
         for run = 1, #starts do
             for job = starts[run], (starts[run + 1] or n + 1) - 1 do
@@ -137,9 +137,9 @@ end
 verbs.reserve = function(at)
     local pack, concat, min = struct.pack, table.concat, math.min
     local most, ttr, room = tonumber(ARGV[at]), tonumber(ARGV[at + 1]), ARGV[at + 2] - JOB_BYTES_MAX
-    local bound, paused = ARGV[at + 3], books[PAUSED] > now() and books[PAUSED] or 0
-    local lapses = books[LEASE_END] <= now_ms
-    if not rest and (lapses or bound ~= '') then
+    local bound, paused = ARGV[at + 3], header[PAUSED] > now() and header[PAUSED] or 0
+    local lapses = header[LEASE_END] <= now_ms
+    if not slow and (lapses or bound ~= '') then
         return nil
     end
     bound = bound ~= '' and { struct.unpack('>I4I6c8', bound) }
@@ -165,16 +165,16 @@ verbs.reserve = function(at)
     end
     -- A bound for the ends of leases that is past, though no lease has ended, is too low.
     if lapses and paused == 0 and lapsed == 0 then
-        rest.find_lease_end()
+        slow.find_lease_end()
     end
-    books[RESERVES] = books[RESERVES] + jobs
+    header[RESERVES] = header[RESERVES] + jobs
     if ARGV[at + 4] == '1' then
-        local sleep = paused > 0 and paused or min(next_at, books[LEASE_END])
-        if books[WAITING] ~= sleep then
+        local sleep = paused > 0 and paused or min(next_at, header[LEASE_END])
+        if header[WAITING] ~= sleep then
             set(WAITING, sleep)
         end
     end
-    return concat({ pack('>I6I6I2', min(paused, NEVER), books[LEASE_END], jobs), concat(recorded, '', shown + 1),
+    return concat({ pack('>I6I6I2', min(paused, NEVER), header[LEASE_END], jobs), concat(recorded, '', shown + 1),
         pack('>I2', #leases), concat(leases), pack('>I2', #dues), concat(dues), pack('>B', #heads), concat(heads) }),
         jobs > 0
 end

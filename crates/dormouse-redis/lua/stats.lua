@@ -33,11 +33,11 @@ verbs.stats = function()
         end
     end
     local holds_now = call('ZCOUNT', H, format('(%.0f', now()), '+inf')
-    local totals = { unpack(books, PUTS, BYTES) }
+    local totals = { unpack(header, PUTS, BYTES) }
     totals[EXPIRIES - PUTS + 1] = totals[EXPIRIES - PUTS + 1] + lapsed + spent
     totals[KILLS - PUTS + 1] = totals[KILLS - PUTS + 1] + spent
     local first = ready > 0 and next_of(1)
-    local paused = books[PAUSED]
+    local paused = header[PAUSED]
     return pack('>I8I8I8I8I8I8', delayed, ready, urgent, leased, dead + spent, holds_now)
         .. pack('>I8I8I8I8I8I8I8I8I8', unpack(totals)) .. pack('>I8', call('HLEN', J))
         .. pack('>BI6I6BB', first and 1 or 0, first and first.at or 0, paused > now() and paused or 0,

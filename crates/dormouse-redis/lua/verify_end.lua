@@ -1,11 +1,11 @@
--- Does the verb, and closes the books if it changed something.
+-- Does the verb, and closes the header if it changed something.
 
 local answer = verbs[ARGV[12]](14, tonumber(ARGV[13]))
-if books[CHANGED] then
-    call('HSET', S, 'b', pack(BOOKS, unpack(books)))
+if header[CHANGED] then
+    call('HSET', S, 'b', pack(HEADER, unpack(header)))
 end
-if books[PUBLISHES] then
-    call('SPUBLISH', ARGV[11], pack('>I8', books[WAITING]))
+if header[PUBLISHES] then
+    call('SPUBLISH', ARGV[11], pack('>I8', header[WAITING]))
 end
 table.insert(answer, 1, 'done')
 return answer

@@ -3,7 +3,7 @@
 -- g must have that priority first.
 --
 -- mend_jobs: ids. mend_keys: keys. mend_locks: names. mend_state: the greatest number that was seen I8.
--- mend_config: v, g. mend_bytes: books as seen, the right sum I8.
+-- mend_config: v, g. mend_bytes: header as seen, the right sum I8.
 
 local X = KEYS[#KEYS] -- records that nobody can read
 
@@ -38,7 +38,7 @@ end
 
 -- A job whose id leads elsewhere can be taken, but neither acked nor found: it gets an id of here.
 local function renumber(found, plan)
-    local n = books[LAST_NUMBER] + 1
+    local n = header[LAST_NUMBER] + 1
     local id = SHARD .. pack('>I5', n)
     set(LAST_NUMBER, n)
     remove_places(found)
@@ -78,10 +78,10 @@ end
 -- What was given is not given again.
 local function raise(plan)
     if plan.number then
-        set(LAST_NUMBER, max(books[LAST_NUMBER], plan.number))
+        set(LAST_NUMBER, max(header[LAST_NUMBER], plan.number))
     end
     if plan.fence then
-        set(LAST_FENCE, max(books[LAST_FENCE], plan.fence))
+        set(LAST_FENCE, max(header[LAST_FENCE], plan.fence))
     end
 end
 
@@ -164,7 +164,7 @@ verbs.mend_locks = function(at, arguments)
     return answer
 end
 
--- The number is raised by the script that makes the books good: servers go on from there at once.
+-- The number is raised by the script that makes the header good: servers go on from there at once.
 verbs.mend_state = function(at)
     local answer, number = {}, unpack_struct('>I8', ARGV[at])
     local late, first = late_lease_end()
@@ -172,11 +172,11 @@ verbs.mend_state = function(at)
         set(LEASE_END, first)
         add(answer, { { 'lease_end_late', '', '' } })
     end
-    if #strange_books > 0 then
-        books[CHANGED] = true
+    if #invalid_fields > 0 then
+        header[CHANGED] = true
         add(answer, { { 'books_unreadable', '', '' } })
     end
-    if number > books[LAST_NUMBER] then
+    if number > header[LAST_NUMBER] then
         set(LAST_NUMBER, number)
     end
     return answer
@@ -189,9 +189,9 @@ end
 
 -- Only if no job came or went since the sum was made.
 verbs.mend_bytes = function(at)
-    local seen = { unpack_struct(BOOKS, ARGV[at]) }
+    local seen = { unpack_struct(HEADER, ARGV[at]) }
     for _, which in ipairs({ PUTS, ACKS, CANCELS, BYTES }) do
-        if seen[which] ~= books[which] then
+        if seen[which] ~= header[which] then
             return {}
         end
     end

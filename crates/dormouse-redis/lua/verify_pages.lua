@@ -2,7 +2,7 @@
 --
 -- look: priorities not in g (u32 each). Answers I8 each: delayed, ready, leased, dead, keys, holds,
 --   jobs, progress.
--- tally: answers the books, jobs I8, ids in all zsets I8.
+-- tally: answers the header, jobs I8, ids in all zsets I8.
 -- places: 'd' or a priority; cursor, count. Answers cursor; ids, each with the bytes of its record; ''.
 -- jobs: where ('d' or a priority), ids. Answers the bytes of these jobs, as counted, I8.
 -- strays: cursor, count. Answers cursor; looks at every record, for jobs that are nowhere.
@@ -36,10 +36,10 @@ local function first_lease_end()
     return first
 end
 
--- Whether the books let a lease that ran out go unseen, and when the first one ends.
+-- Whether the header let a lease that ran out go unseen, and when the first one ends.
 local function late_lease_end()
     local first = first_lease_end()
-    return first and books[LEASE_END] > first, first
+    return first and header[LEASE_END] > first, first
 end
 
 verbs.look = function(at)
@@ -62,10 +62,10 @@ verbs.look = function(at)
         end
     end
     if late_lease_end() then
-        problems[#problems + 1] = { 'lease_end_late', '', format('%d', books[LEASE_END]) }
+        problems[#problems + 1] = { 'lease_end_late', '', format('%d', header[LEASE_END]) }
     end
-    if #strange_books > 0 then
-        problems[#problems + 1] = { 'books_unreadable', '', concat(strange_books, ', ') }
+    if #invalid_fields > 0 then
+        problems[#problems + 1] = { 'books_unreadable', '', concat(invalid_fields, ', ') }
     end
     return add(answer, problems)
 end
@@ -86,7 +86,7 @@ verbs.tally = function()
     for _, priority in ipairs(PRIORITIES) do
         placed = placed + call('ZCARD', Z[priority])
     end
-    return { pack(BOOKS, unpack(books)), pack('>I8', call('HLEN', J)), pack('>I8', placed) }
+    return { pack(HEADER, unpack(header)), pack('>I8', call('HLEN', J)), pack('>I8', placed) }
 end
 
 -- One number is too low for many jobs or keys, not once for each of them: the worst is told.
@@ -188,7 +188,7 @@ end
 -- A key without a job, often a held one, tells of an id that was given; of others their jobs tell.
 local function judge_jobless(key, id, worst, problems)
     if is_ahead(id) then
-        tell_worst(worst, number_of(id), { 'key_number_low', key, format('%d', books[LAST_NUMBER]) })
+        tell_worst(worst, number_of(id), { 'key_number_low', key, format('%d', header[LAST_NUMBER]) })
     end
     if is_orphan_key(key, id) then
         problems[#problems + 1] = { 'orphan_key', key, id }
@@ -236,7 +236,7 @@ local function judge_lock(name, text)
         return 'lock_unreadable'
     elseif not call('ZSCORE', D, name) then
         return 'lock_without_end'
-    elseif unpack_struct('>I8', text) > books[LAST_FENCE] then
+    elseif unpack_struct('>I8', text) > header[LAST_FENCE] then
         return 'fence_low'
     end
 end

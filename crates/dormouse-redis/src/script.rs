@@ -10,27 +10,27 @@ use crate::link::Script;
 ///
 /// The verbs that most flights consist of come first and do without the rest. Only if something
 /// is left to do then, because a verb is another one or met what it cannot judge by itself, the
-/// rest is defined, and what is left is done: see fly.lua.
+/// rest is defined, and what is left is done: see execute.lua.
 const FILES: &[&str] = &[
     include_str!("../lua/lib.lua"),
-    include_str!("../lua/gate.lua"),
+    include_str!("../lua/prologue.lua"),
     "if ARGV[7] ~= '' then\n",
     include_str!("../lua/drop.lua"),
     "end\nif wanted.put_plain then\n",
-    include_str!("../lua/put_plain.lua"),
+    include_str!("../lua/put_fast.lua"),
     "end\nif wanted.ack then\n",
     include_str!("../lua/ack.lua"),
     "end\nlocal terms\nif wanted.reserve or wanted.reserve_id then\n",
     include_str!("../lua/reserve.lua"),
     "end\n",
-    include_str!("../lua/fly.lua"),
+    include_str!("../lua/execute.lua"),
     "if ARGV[at] or ARGV[9] ~= '' or ARGV[10] ~= '' then\n",
     include_str!("../lua/job.lua"),
-    include_str!("../lua/rare.lua"),
+    include_str!("../lua/cold.lua"),
     "if wanted.ack then\n",
-    include_str!("../lua/ack_rest.lua"),
+    include_str!("../lua/ack_slow.lua"),
     "end\nif wanted.reserve then\n",
-    include_str!("../lua/reserve_rest.lua"),
+    include_str!("../lua/reserve_slow.lua"),
     "end\n",
     "if wanted.put then\n",
     include_str!("../lua/put.lua"),
@@ -39,7 +39,7 @@ const FILES: &[&str] = &[
     include_str!("../lua/nack.lua"),
     "end\nif wanted.extend then\n",
     include_str!("../lua/extend.lua"),
-    "end\nif rare then\n",
+    "end\nif cold then\n",
     include_str!("../lua/target.lua"),
     include_str!("../lua/lanes.lua"),
     include_str!("../lua/cancel.lua"),
@@ -57,10 +57,10 @@ const FILES: &[&str] = &[
     include_str!("../lua/pause.lua"),
     include_str!("../lua/lock.lua"),
     "end\n",
-    include_str!("../lua/fly.lua"),
-    include_str!("../lua/tidy.lua"),
+    include_str!("../lua/execute.lua"),
+    include_str!("../lua/expire_dead.lua"),
     "end\n",
-    include_str!("../lua/close.lua"),
+    include_str!("../lua/epilogue.lua"),
 ];
 
 /// Puts constants in where they are used, and leaves comments out. To a script a constant is a

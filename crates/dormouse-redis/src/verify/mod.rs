@@ -81,7 +81,7 @@ const PARTITION: &str = concat!(
     include_str!("../../lua/lib.lua"),
     include_str!("../../lua/job.lua"),
     include_str!("../../lua/verify.lua"),
-    include_str!("../../lua/verify_judge.lua"),
+    include_str!("../../lua/verify_check.lua"),
     include_str!("../../lua/verify_pages.lua"),
     include_str!("../../lua/verify_mend.lua"),
     include_str!("../../lua/verify_end.lua"),

@@ -2,7 +2,7 @@
 
 -- The list with those whose lease ran out between the others, in the order of instants, then ids; and how
 -- many there are.
-function rest.with_lapsed(priority, waiting, most)
+function slow.with_lapsed(priority, waiting, most)
     local lapsed = call('ZRANGE', Z[priority], ZONE, ZONE + now(), 'BYSCORE', 'LIMIT', 0, most + 1, 'WITHSCORES')
     if #lapsed == 0 then
         return waiting, 0
@@ -25,7 +25,7 @@ function rest.with_lapsed(priority, waiting, most)
 end
 
 -- Whether a job is given before the bound: priority, due, id.
-function rest.is_within(bound, priority, due, id)
+function slow.is_within(bound, priority, due, id)
     if priority ~= bound[1] then
         return priority < bound[1]
     elseif due ~= bound[2] then
@@ -35,7 +35,7 @@ function rest.is_within(bound, priority, due, id)
 end
 
 -- The earliest end of a lease, looked up.
-function rest.find_lease_end()
+function slow.find_lease_end()
     local first = NEVER
     for _, priority in ipairs(PRIORITIES) do
         local head = call('ZRANGE', Z[priority], ZONE, 2 * ZONE - 1, 'BYSCORE', 'LIMIT', 0, 1, 'WITHSCORES')

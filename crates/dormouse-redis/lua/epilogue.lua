@@ -1,7 +1,7 @@
--- Closes the books and keeps the answer for a request that is repeated.
+-- Closes the header and keeps the answer for a request that is repeated.
 
-if books[PUBLISHES] then
-    call('SPUBLISH', ARGV[11], pack('>I8', books[WAITING]))
+if header[PUBLISHES] then
+    call('SPUBLISH', ARGV[11], pack('>I8', header[WAITING]))
 end
 if ARGV[5] ~= '' then
     local colon = string.find(ARGV[5], ':', 1, true)
@@ -12,7 +12,7 @@ local text = answers[2] and concat(answers) or answers[1] or ''
 if writes then
     -- When this server was seen last: not every verb needs the clock, so now and then will do.
     local seen = now_ms or about_ms or number % 16 ~= 0 and kept_at or now()
-    call('HSET', S, 'b', pack(BOOKS, unpack(books)), server,
+    call('HSET', S, 'b', pack(HEADER, unpack(header)), server,
         pack('>I8I8I4', number, seen, #recorded * 8) .. concat(recorded) .. text)
     if not kept then
         -- A name not seen here before: those not seen for ten minutes are gone.
@@ -25,7 +25,7 @@ if writes then
             end
         end
     end
-elseif books[CHANGED] then
-    call('HSET', S, 'b', pack(BOOKS, unpack(books)))
+elseif header[CHANGED] then
+    call('HSET', S, 'b', pack(HEADER, unpack(header)))
 end
 return { 'done', now_ms or 0, text, unpack(records) }

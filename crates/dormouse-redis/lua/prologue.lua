@@ -40,14 +40,14 @@ if about_ms and wanted.reserve and math.abs(now() - about_ms) > 5000 then
 end
 
 if fields[3] then
-    books = { unpack_struct(BOOKS, fields[3]) }
+    header = { unpack_struct(HEADER, fields[3]) }
 elseif call('HEXISTS', S, 'n') == 1 then
     -- Its numbers would be given again.
     return { err = 'ERR this topic was written by a dormouse before 0.1; drain it with that one' }
 else
-    books = { 0, 0, 0, NEVER, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+    header = { 0, 0, 0, NEVER, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 end
-books[CHANGED] = false
+header[CHANGED] = false
 
 -- What the flight comes to: answers, and whether anything was done that must not be done again.
 local FAILED = 4294967295

@@ -29,7 +29,7 @@ end
 
 verbs.put_plain = function(at, arguments)
     local pack, shard, runs = struct.pack, ARGV[8], ARGV[at + 1]
-    local n, first, stamp = books[LAST_NUMBER], NEVER, pack('>I6', now())
+    local n, first, stamp = header[LAST_NUMBER], NEVER, pack('>I6', now())
     local list, dues, answers, i = { '' }, {}, {}, 0 -- the list has ids and records from 2 on
     for from = 1, #runs, RUN_BYTES do
         local jobs, clock, due = struct.unpack(RUN, runs, from)
@@ -51,9 +51,9 @@ verbs.put_plain = function(at, arguments)
         return pack('>I2BBc3I5I6', arguments - 2, 6, 255, shard, 0, 0), true
     end
     place(runs, dues, list)
-    books[PUTS] = books[PUTS] + i
-    books[BYTES] = books[BYTES] + ARGV[at]
-    books[LAST_NUMBER] = n
+    header[PUTS] = header[PUTS] + i
+    header[BYTES] = header[BYTES] + ARGV[at]
+    header[LAST_NUMBER] = n
     wake(first)
     return table.concat(answers), true
 end

@@ -82,9 +82,9 @@ local function is_of_here(id)
     return #id == 8 and sub(id, 1, 3) == SHARD
 end
 
--- Whether this id is still to be given, by the books, though there is somebody who has it or had it.
+-- Whether this id is still to be given, by the header, though there is somebody who has it or had it.
 local function is_ahead(id)
-    return is_of_here(id) and number_of(id) > books[LAST_NUMBER]
+    return is_of_here(id) and number_of(id) > header[LAST_NUMBER]
 end
 
 -- Where the job is, and where it ought to be: at `score` in the zset of its priority, or `dead`. When
@@ -183,7 +183,7 @@ local function judge(found)
     local head, p = found.head, found.p
     local plan = { head = head, p = p }
     if is_ahead(id) then
-        bad('number_low', format('%d', books[LAST_NUMBER]))
+        bad('number_low', format('%d', header[LAST_NUMBER]))
         plan.number = number_of(id)
     end
     if not head then
@@ -198,8 +198,8 @@ local function judge(found)
     end
     if found.progress and not p then
         bad('progress_unreadable')
-    elseif p and p.fence > books[LAST_FENCE] then
-        bad('fence_low', format('%d', books[LAST_FENCE]))
+    elseif p and p.fence > header[LAST_FENCE] then
+        bad('fence_low', format('%d', header[LAST_FENCE]))
         plan.fence = p.fence
     end
     local before = #problems

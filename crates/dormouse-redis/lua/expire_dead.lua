@@ -1,4 +1,4 @@
 -- Dead jobs that the settings do not keep go by and by.
-if (ARGV[9] ~= '' or ARGV[10] ~= '') and not rare then
+if (ARGV[9] ~= '' or ARGV[10] ~= '') and not cold then
     sweep(4)
 end

@@ -27,7 +27,7 @@ local function settle_key(id)
 end
 
 -- What a token comes to. If it is good, the job's key is settled.
-function rest.judge(id, progress, fence, priority, flags)
+function slow.judge(id, progress, fence, priority, flags)
     if acked[id] then
         return GONE
     elseif not progress then
@@ -44,7 +44,7 @@ function rest.judge(id, progress, fence, priority, flags)
 end
 
 -- Counts those of a priority whose leases had run out.
-function rest.count_lapsed(priority, members)
+function slow.count_lapsed(priority, members)
     for _, score in ipairs(call('ZMSCORE', Z[priority], unpack(members))) do
         if tonumber(score) <= ZONE + now() then
             count(EXPIRIES, 1)

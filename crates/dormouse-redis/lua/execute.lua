@@ -13,7 +13,7 @@ while ARGV[at] do
         answers[#answers + 1] = pack('>I4I4', #answer, #records - before) .. answer
         writes = writes or wrote
     else
-        -- It should not be. Whatever it has done is in the books, and the others are answered.
+        -- It should not be. Whatever it has done is in the header, and the others are answered.
         local text = type(answer) == 'table' and answer.err or tostring(answer)
         answers[#answers + 1] = pack('>I4I4', #text, FAILED) .. text
         while #records > before do
