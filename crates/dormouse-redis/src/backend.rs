@@ -14,10 +14,10 @@ use tokio::sync::mpsc;
 use tokio::task::LocalSet;
 
 use crate::clock::{Clock, ManualClock, Skew};
-use crate::desk::{Delivery, Desk, Door, Path, Shared};
+use crate::cluster::Link;
+use crate::dispatch::{Delivery, Desk, Door, Path, Shared};
+use crate::events::Teller;
 use crate::inbox::Inbox;
-use crate::link::Link;
-use crate::tell::Teller;
 
 /// Connections are looked at after so many steps: tasks here are few, and Redis must not wait.
 const EVENT_INTERVAL: u32 = 4;

@@ -6,23 +6,23 @@
 
 mod backend;
 mod clock;
-mod desk;
-mod fault;
+mod cluster;
+mod codec;
+mod dispatch;
+mod errors;
+mod events;
+mod fanout;
 mod inbox;
 mod keys;
 pub mod limits;
-mod link;
 mod partition;
-mod run;
 mod script;
-mod tell;
 #[cfg(test)]
 mod testing;
-mod verb;
 mod verify;
 mod wire;
 
 pub use backend::{Level, Options, RedisBackend};
 pub use clock::ManualClock;
-pub use link::check_url;
+pub use cluster::check_url;
 pub use verify::{Kind, Outcome, Problem, VerifyOptions, VerifyReport, verify};

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::link::Script;
+use crate::cluster::Script;
 
 /// In this order: a file uses what those before it define.
 ///

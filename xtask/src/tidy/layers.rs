@@ -14,7 +14,7 @@ const CLOCK_READERS: &[(&str, &str)] = &[
         "crates/dormouse-redis/src/clock.rs",
         "carries on what Redis' clock showed, measures patience",
     ),
-    ("crates/dormouse-redis/src/desk/mod.rs", "ends with patience; numbers grow over restarts"),
+    ("crates/dormouse-redis/src/dispatch/mod.rs", "ends with patience; numbers grow over restarts"),
     ("crates/dormouse-server/src/beanstalk/clock.rs", "waits, and ends of reservations"),
     ("crates/dormouse-server/src/http/clock.rs", "defaults that mean now: of forecasts, of names"),
     ("crates/dormouse-server/src/http/wire.rs", "closes connections that are slow"),

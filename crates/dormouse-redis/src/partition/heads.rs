@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use dormouse_core::job::JobId;
 
-use crate::verb::reserve::{Rank, Seen};
+use crate::codec::reserve::{Rank, Seen};
 
 /// The first job of each priority, and when the first lease ends.
 #[derive(Debug, Default)]

@@ -12,16 +12,16 @@
 //! 5. Answers are handed out in the order in which scripts were done, so that the last look tells
 //!    the truth. Where the order is not known, nothing is.
 
-mod air;
-mod ask;
-mod board;
-pub(crate) mod demand;
-mod flight;
-mod fly;
-mod hand_out;
+mod batch;
+mod batcher;
+mod decode;
+mod deliver;
+mod execute;
 mod heads;
-mod land;
-mod to;
+mod in_flight;
+mod reply_to;
+mod request;
+pub(crate) mod waiter;
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
@@ -34,21 +34,21 @@ use dormouse_core::topic::TopicName;
 use tokio::sync::Notify;
 use tokio::time::{sleep, sleep_until};
 
-pub(crate) use air::ENOUGH;
-pub(crate) use ask::{Ask, Effect, FLIGHT_BYTES_MAX, FLIGHT_JOBS_MAX, Raw};
-pub(crate) use fly::{PATIENCE, silent};
+pub(crate) use execute::{PATIENCE, silent};
 pub(crate) use heads::Heads;
-pub(crate) use to::To;
+pub(crate) use in_flight::ENOUGH;
+pub(crate) use reply_to::To;
+pub(crate) use request::{Ask, Effect, FLIGHT_BYTES_MAX, FLIGHT_JOBS_MAX, Raw};
 
 use crate::clock;
-use crate::desk::Shared;
+use crate::cluster::slot_of;
+use crate::codec::nack::Ending;
+use crate::dispatch::Shared;
 use crate::keys;
-use crate::link::slot_of;
-use crate::verb::nack::Ending;
 use crate::wire::config::Config;
-use air::Air;
-use demand::Demand;
-use land::Arrival;
+use decode::Arrival;
+use in_flight::Air;
+use waiter::Demand;
 
 /// The batch an ask came with.
 pub(crate) type BatchNo = u64;

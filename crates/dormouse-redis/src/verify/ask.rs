@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use super::Tools;
 use super::kind::Kind;
-use crate::link::{Call, LinkError, Script};
+use crate::cluster::{Call, LinkError, Script};
 use crate::partition::{PATIENCE, silent};
 use crate::wire::{Reader, strange};
 

@@ -29,7 +29,7 @@ use tokio::sync::mpsc;
 pub use kind::Kind;
 pub use report::{Outcome, Problem, VerifyReport};
 
-use crate::link::{Link, Script};
+use crate::cluster::{Link, Script};
 use crate::script::{REGISTER_MEND, with_constants};
 
 /// How to verify.

@@ -10,8 +10,8 @@ use super::ask::{Answer, Failure, Finding, number};
 use super::kind::{Kind, Of};
 use super::portions;
 use super::report::{Outcome, Problem, written};
+use crate::cluster::slot_of;
 use crate::keys;
-use crate::link::slot_of;
 use crate::wire::Writer;
 use crate::wire::config::Config;
 

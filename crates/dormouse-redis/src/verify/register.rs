@@ -10,8 +10,8 @@ use super::ask::{Answer, Failure, Finding, number};
 use super::kind::Kind;
 use super::report::{Outcome, Problem, written};
 use super::seen::Seen;
+use crate::cluster::slot_of;
 use crate::keys;
-use crate::link::slot_of;
 use crate::wire::Reader;
 
 /// Topics of a page, each with up to 256 shards to be looked up.

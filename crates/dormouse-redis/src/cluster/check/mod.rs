@@ -1,0 +1,133 @@
+//! The start-up check: whether this Redis can serve, and what it does not promise.
+
+pub(super) mod errors;
+mod server;
+mod trial;
+
+use std::sync::Arc;
+
+use dormouse_core::error::Error;
+use redis::FromRedisValue;
+
+use super::info::Info;
+use super::meters::Meters;
+use super::node::Node;
+use super::opener::Opener;
+use super::slot::SLOTS;
+use super::slot_map;
+use super::topology::Net;
+
+/// What was found when the link was opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Findings {
+    /// The oldest version among the primaries, as they give it.
+    pub(crate) version: String,
+    /// Whether slots are spread over nodes.
+    pub(crate) is_cluster: bool,
+    /// How many primaries there are.
+    pub(crate) primaries: usize,
+    /// How many replicas the primary with the fewest has connected.
+    pub(crate) replicas: u64,
+    /// The weakest `appendfsync` among the primaries; `None` if the AOF is off or it could not be
+    /// asked.
+    pub(crate) appendfsync: Option<String>,
+    /// What works, but not as one might think.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// Connects, finds out what is there, and refuses what cannot serve.
+pub(super) async fn check(
+    opener: Arc<Opener>,
+    replicas: u32,
+) -> Result<(Arc<Net>, Findings), Error> {
+    let meters = Arc::new(Meters::default());
+    let (first, info) = contact(&opener, &meters).await?;
+    server::check_version(&first.address, &info)?;
+    let is_cluster = info.is_set("cluster_enabled");
+    let net = Net::new(Arc::clone(&opener), meters, Arc::clone(&first), is_cluster);
+    if is_cluster {
+        lay_out(&net, &first).await?;
+    } else {
+        check_lone(&opener, &first, &info)?;
+    }
+    let findings = check_primaries(&net, replicas).await?;
+    Ok((Arc::new(net), findings))
+}
+
+/// The first seed that answers. A seed that refuses is an answer too: the others would as well.
+async fn contact(opener: &Arc<Opener>, meters: &Arc<Meters>) -> Result<(Arc<Node>, Info), Error> {
+    let mut failure = None;
+    for address in &opener.seeds.addresses {
+        let node = Arc::new(Node::new(address.clone(), opener, meters));
+        match Info::of(&node).await {
+            Ok(info) => return Ok((node, info)),
+            Err(error) => failure = Some(errors::failure(opener, address, "INFO", &error)),
+        }
+        if failure.as_ref().is_some_and(|error| !error.code.is_retryable()) {
+            break;
+        }
+    }
+    Err(failure.unwrap_or_else(|| Error::invalid("the URL of Redis names no host")))
+}
+
+fn check_lone(opener: &Opener, node: &Node, info: &Info) -> Result<(), Error> {
+    let (count, address) = (opener.seeds.addresses.len(), &node.address);
+    if count > 1 {
+        return Err(Error::invalid(format!(
+            "the URL names {count} nodes, but Redis at {address} is not part of a cluster: \
+             name one"
+        )));
+    }
+    server::check_role(address, info)
+}
+
+/// Gets the first map; every slot must have a primary.
+async fn lay_out(net: &Net, first: &Arc<Node>) -> Result<(), Error> {
+    let address = &first.address;
+    let failed = |what: &str, error| errors::failure(&net.opener, address, what, &error);
+    let mut command = redis::cmd("CLUSTER");
+    let reply = first.ask(command.arg("INFO")).await.map_err(|e| failed("CLUSTER INFO", e))?;
+    let state = String::from_redis_value(reply).map(|text| Info::parse(&text));
+    let state = state.map_err(|error| failed("CLUSTER INFO", error.into()))?;
+    let mut command = redis::cmd("CLUSTER");
+    let reply = first.ask(command.arg("SLOTS")).await.map_err(|e| failed("CLUSTER SLOTS", e))?;
+    let ranges = slot_map::ranges(&reply, address).ok_or_else(|| {
+        Error::unavailable(format!("Redis at {address} gives its slots in an unknown form"))
+    })?;
+    net.install(&ranges);
+    let uncovered = net.map().uncovered();
+    if uncovered > 0 {
+        return Err(Error::unavailable(format!(
+            "{uncovered} of {SLOTS} slots of the cluster have no primary, as {address} sees it: \
+             see `redis-cli --cluster check {address}`"
+        )));
+    }
+    match state.text("cluster_state") {
+        "ok" => Ok(()),
+        state => Err(Error::unavailable(format!(
+            "the state of the cluster is `{state}`, not `ok`, as {address} sees it: \
+             see `redis-cli --cluster check {address}`"
+        ))),
+    }
+}
+
+async fn check_primaries(net: &Net, replicas: u32) -> Result<Findings, Error> {
+    let map = net.map();
+    let primaries = map.primaries();
+    let mut findings = Findings {
+        version: String::new(),
+        is_cluster: net.is_cluster,
+        primaries: primaries.len(),
+        replicas: u64::MAX,
+        appendfsync: Some("always".into()),
+        warnings: Vec::new(),
+    };
+    for node in &primaries {
+        let info = Info::of(node).await;
+        let info = info.map_err(|e| errors::failure(&net.opener, &node.address, "INFO", &e))?;
+        server::check(&node.address, &info, replicas, &mut findings)?;
+        trial::check(net, node, replicas, &mut findings).await?;
+        server::check_sync(node, &info, &mut findings).await;
+    }
+    Ok(findings)
+}

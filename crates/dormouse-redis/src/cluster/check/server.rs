@@ -1,0 +1,203 @@
+//! What INFO and CONFIG say of a primary, against what we need.
+
+use std::collections::HashMap;
+
+use dormouse_core::error::Error;
+use redis::{FromRedisValue, RedisError};
+
+use super::{Findings, errors};
+use crate::cluster::info::Info;
+use crate::cluster::node::Node;
+use crate::cluster::url::Address;
+
+/// The first with sharded channels and flags of scripts.
+pub(super) const VERSION_NEEDED: (u32, u32) = (7, 0);
+
+/// Refuses a primary that cannot serve, and notes what it is.
+pub(super) fn check(
+    address: &Address,
+    info: &Info,
+    replicas: u32,
+    findings: &mut Findings,
+) -> Result<(), Error> {
+    check_version(address, info)?;
+    if info.is_set("loading") {
+        return Err(errors::loading(address));
+    }
+    check_memory(address, info, findings)?;
+    let connected = info.number("connected_slaves");
+    if connected < u64::from(replicas) {
+        let (s, are) =
+            (if connected == 1 { "" } else { "s" }, if replicas == 1 { "is" } else { "are" });
+        return Err(Error::unavailable(format!(
+            "Redis at {address} has {connected} replica{s} connected, and {replicas} {are} to \
+             confirm each change: start more replicas, or ask for fewer"
+        )));
+    }
+    findings.replicas = findings.replicas.min(connected);
+    note_version(info, findings);
+    Ok(())
+}
+
+/// Refuses what is older than we need. Valkey says which Redis it is compatible with.
+pub(super) fn check_version(address: &Address, info: &Info) -> Result<(), Error> {
+    match info.version() {
+        Some(version) if version >= VERSION_NEEDED => Ok(()),
+        Some(_) => Err(errors::too_old(address, info.text("redis_version"))),
+        None => Err(Error::invalid(format!(
+            "what answers at {address} does not say which version of Redis it is: check host and \
+             port"
+        ))),
+    }
+}
+
+/// The lowest version among the primaries decides what can be used.
+fn note_version(info: &Info, findings: &mut Findings) {
+    let known = Info::parse(&format!("redis_version:{}", findings.version)).version();
+    if known.is_none() || info.version() < known {
+        findings.version = info.text("redis_version").to_owned();
+    }
+}
+
+/// Refuses a replica.
+pub(super) fn check_role(address: &Address, info: &Info) -> Result<(), Error> {
+    if info.text("role") != "slave" {
+        return Ok(());
+    }
+    let (host, port) = (info.text("master_host"), info.text("master_port"));
+    Err(Error::invalid(format!(
+        "Redis at {address} is a replica, which cannot be written to: name its primary, \
+         {host}:{port}"
+    )))
+}
+
+/// Refuses a primary that throws keys away when memory is short.
+fn check_memory(address: &Address, info: &Info, findings: &mut Findings) -> Result<(), Error> {
+    let (bytes_max, policy) = (info.number("maxmemory"), info.text("maxmemory_policy"));
+    if bytes_max == 0 || policy == "noeviction" || policy.is_empty() {
+        return Ok(());
+    }
+    if policy.starts_with("volatile-") {
+        findings.warnings.push(format!(
+            "maxmemory-policy at {address} is {policy}: jobs are safe, as none has an expiry, but \
+             keys of others may go; noeviction is better"
+        ));
+        return Ok(());
+    }
+    Err(Error::invalid(format!(
+        "maxmemory-policy at {address} is {policy}: Redis would throw away jobs when it has more \
+         than {bytes_max} bytes. Set maxmemory-policy noeviction"
+    )))
+}
+
+/// Notes how much a crash of this primary may lose.
+pub(super) async fn check_sync(node: &Node, info: &Info, findings: &mut Findings) {
+    let address = &node.address;
+    if !info.is_set("aof_enabled") {
+        findings.appendfsync = None;
+        findings.warnings.push(format!(
+            "the AOF is off at {address}: a restart loses everything since the last snapshot, if \
+             there is one. Set appendonly yes"
+        ));
+        return;
+    }
+    let Ok(policy) = appendfsync(node).await else {
+        findings.appendfsync = None;
+        findings.warnings.push(format!(
+            "appendfsync at {address} could not be checked, as CONFIG GET is not allowed: unless \
+             it is `always`, a crash loses the last changes"
+        ));
+        return;
+    };
+    let loss = match policy.as_str() {
+        "always" => return,
+        "everysec" => "about the last second, at worst two",
+        _ => "what the system had not written by itself, up to half a minute",
+    };
+    findings.warnings.push(format!(
+        "appendfsync at {address} is {policy}: a crash of its machine loses {loss}. Set \
+         appendfsync always, or wait for replicas"
+    ));
+    let is_weaker = findings.appendfsync.as_deref().is_some_and(|known| known != "no");
+    if is_weaker {
+        findings.appendfsync = Some(policy);
+    }
+}
+
+async fn appendfsync(node: &Node) -> Result<String, RedisError> {
+    let mut command = redis::cmd("CONFIG");
+    let reply = node.ask(command.arg("GET").arg("appendfsync")).await?;
+    let mut fields: HashMap<String, String> = HashMap::from_redis_value(reply)?;
+    Ok(fields.remove("appendfsync").unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn findings() -> Findings {
+        Findings {
+            version: String::new(),
+            is_cluster: false,
+            primaries: 1,
+            replicas: u64::MAX,
+            appendfsync: None,
+            warnings: Vec::new(),
+        }
+    }
+
+    fn checked(info: &str, replicas: u32) -> Result<Findings, Error> {
+        let address = Address { host: "h".into(), port: 1 };
+        let mut findings = findings();
+        check(&address, &Info::parse(info), replicas, &mut findings).map(|()| findings)
+    }
+
+    #[test]
+    fn old_versions_are_refused() {
+        assert!(checked("redis_version:7.0.15", 0).is_ok());
+        assert!(checked("redis_version:7.2.4\nserver_name:valkey", 0).is_ok());
+        let error = checked("redis_version:6.2.14", 0).unwrap_err();
+        assert!(error.text.contains("h:1 is 6.2.14: 7.0 or newer"), "{error}");
+        assert!(checked("", 0).is_err());
+    }
+
+    #[test]
+    fn eviction_is_refused_where_it_can_happen() {
+        let with = |maxmemory: u64, policy: &str| {
+            let info =
+                format!("redis_version:7.0.0\nmaxmemory:{maxmemory}\nmaxmemory_policy:{policy}");
+            checked(&info, 0)
+        };
+        assert!(with(0, "allkeys-lru").unwrap().warnings.is_empty());
+        assert!(with(1, "noeviction").unwrap().warnings.is_empty());
+        assert_eq!(with(1, "volatile-lru").unwrap().warnings.len(), 1);
+        let error = with(1, "allkeys-lru").unwrap_err();
+        assert!(error.text.contains("noeviction"), "{error}");
+    }
+
+    #[test]
+    fn wanted_replicas_must_be_there() {
+        let info = "redis_version:7.0.0\nconnected_slaves:1";
+        assert_eq!(checked(info, 1).unwrap().replicas, 1);
+        let error = checked(info, 2).unwrap_err();
+        assert!(error.text.contains("1 replica connected, and 2 are"), "{error}");
+    }
+
+    #[test]
+    fn replicas_and_loading_servers_are_refused() {
+        let address = Address { host: "h".into(), port: 1 };
+        let info = Info::parse("role:slave\nmaster_host:p\nmaster_port:2");
+        assert!(check_role(&address, &info).unwrap_err().text.contains("p:2"));
+        assert!(check_role(&address, &Info::parse("role:master")).is_ok());
+        assert!(checked("redis_version:7.0.0\nloading:1", 0).is_err());
+    }
+
+    #[test]
+    fn the_oldest_version_is_noted() {
+        let mut findings = findings();
+        for version in ["7.2.4", "7.0.15", "7.4.0"] {
+            note_version(&Info::parse(&format!("redis_version:{version}")), &mut findings);
+        }
+        assert_eq!(findings.version, "7.0.15");
+    }
+}

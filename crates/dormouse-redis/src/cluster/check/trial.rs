@@ -1,0 +1,140 @@
+//! Trying what we need, without harm: a missing permission shows now, not at the first put.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use dormouse_core::error::Error;
+use redis::{Cmd, FromRedisValue, RedisError};
+
+use super::{Findings, errors};
+use crate::cluster::node::Node;
+use crate::cluster::script::{Call, Script};
+use crate::cluster::slot::slot_of;
+use crate::cluster::topology::Net;
+
+/// Tries the commands of our scripts one by one and names the first that fails. It leaves nothing:
+/// an empty hash or sorted set is no key.
+const TRIAL: &str = include_str!("trial.lua");
+/// More than enough to meet each slot once.
+const TAGS_MAX: u32 = 1_000_000;
+
+/// Refuses a primary that does not let us do what we need.
+pub(super) async fn check(
+    net: &Net,
+    node: &Arc<Node>,
+    replicas: u32,
+    findings: &mut Findings,
+) -> Result<(), Error> {
+    let failed = |what: &str, error: RedisError| {
+        Err(errors::failure(&net.opener, &node.address, what, &error))
+    };
+    let tag = tag_at(net, node);
+    let call = call_of(&tag);
+    for (what, command) in commands(net.is_cluster, replicas, &call) {
+        match node.ask(&command).await {
+            Ok(reply) if what == "EVALSHA" => {
+                let failure = Vec::<String>::from_redis_value(reply).unwrap_or_default();
+                check_trial(node, &failure, findings)?;
+            }
+            Ok(_) => {}
+            Err(error) => return failed(what, error),
+        }
+    }
+    match listen(net, node, &format!("dormouse:{{{tag}}}:w")).await {
+        Ok(()) => Ok(()),
+        Err((what, error)) => failed(what, error),
+    }
+}
+
+fn commands(is_cluster: bool, replicas: u32, call: &Call) -> Vec<(&'static str, Cmd)> {
+    let mut commands =
+        vec![("SCRIPT LOAD", call.script.load_command()), ("EVALSHA", call.command())];
+    if replicas > 0 {
+        let mut wait = redis::cmd("WAIT");
+        wait.arg(0).arg(1);
+        commands.push(("WAIT", wait));
+    }
+    if is_cluster {
+        commands.push(("ASKING", redis::cmd("ASKING")));
+    }
+    commands
+}
+
+/// `failure` is empty, or the command and what Redis said to it.
+fn check_trial(node: &Node, failure: &[String], findings: &mut Findings) -> Result<(), Error> {
+    let [command, said] = failure else { return Ok(()) };
+    let address = &node.address;
+    if said.starts_with("OOM") {
+        // Reserve and ack still work, and make room.
+        findings.warnings.push(format!("Redis at {address} has no memory left: puts will fail"));
+        return Ok(());
+    }
+    // In a script the text has no code; what else could be wrong with such commands is rare.
+    Err(errors::not_allowed(address, command, said))
+}
+
+/// On a connection of its own, as the real ones will be.
+async fn listen(net: &Net, node: &Node, channel: &str) -> Result<(), (&'static str, RedisError)> {
+    const SUBSCRIBE: &str = "SSUBSCRIBE";
+    const UNSUBSCRIBE: &str = "SUNSUBSCRIBE";
+    let ignore = |_| Ok::<(), ()>(());
+    let opened = net.opener.open(&node.address, ignore).await;
+    let mut connection = opened.map_err(|error| (SUBSCRIBE, error))?;
+    for name in [SUBSCRIBE, UNSUBSCRIBE] {
+        let mut command = redis::cmd(name);
+        let sent = connection.send_packed_command(command.arg(channel)).await;
+        sent.and_then(redis::Value::extract_error).map_err(|error| (name, error))?;
+    }
+    Ok(())
+}
+
+/// A hash tag whose slot this node has.
+fn tag_at(net: &Net, node: &Arc<Node>) -> String {
+    let map = net.map();
+    let is_here = |tag: &String| {
+        map.owner(slot_of(tag.as_bytes())).is_some_and(|owner| Arc::ptr_eq(owner, node))
+    };
+    let tags = (0..TAGS_MAX).map(|n| format!("check{n}"));
+    std::iter::once("check".to_owned()).chain(tags).find(is_here).unwrap_or_default()
+}
+
+fn call_of(tag: &str) -> Call {
+    let name = |part: &str| Bytes::from(format!("dormouse:{{{tag}}}:{part}"));
+    Call {
+        slot: slot_of(tag.as_bytes()),
+        script: Arc::new(Script::new(TRIAL.to_owned())),
+        keys: vec![name("s"), name("z")],
+        args: vec![name("w")],
+        replicas: 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The commands that a script names.
+    fn commands_of(source: &str) -> Vec<&str> {
+        let after = source.split("call('").skip(1);
+        after.filter_map(|rest| rest.split('\'').next()).collect()
+    }
+
+    #[test]
+    fn every_command_of_our_scripts_is_tried() {
+        let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/lua");
+        let mut tried = 0;
+        for file in std::fs::read_dir(directory).unwrap() {
+            let path = file.unwrap().path();
+            // A check of the whole installation is no server's business.
+            if path.file_name().unwrap().to_str().unwrap().starts_with("verify") {
+                continue;
+            }
+            let source = std::fs::read_to_string(&path).unwrap();
+            for command in commands_of(&source) {
+                assert!(TRIAL.contains(&format!("{{'{command}'")), "{command} of {path:?}");
+                tried += 1;
+            }
+        }
+        assert!(tried > 0, "no scripts in {directory}");
+    }
+}

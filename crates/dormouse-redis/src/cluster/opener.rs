@@ -1,0 +1,57 @@
+//! Opening one connection, with bounds on every wait.
+
+use std::time::Duration;
+
+use redis::aio::{AsyncPushSender, MultiplexedConnection};
+use redis::{AsyncConnectionConfig, Client, ErrorKind, RedisError};
+
+use super::url::{Address, Seeds};
+
+/// How long to wait for what.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patience {
+    /// For a connection, with its greeting.
+    pub(crate) connect_ms: u64,
+    /// For a reply; then the connection is given up.
+    pub(crate) response_ms: u64,
+    /// For replicas, told to WAIT. Less than `response_ms`, or WAIT would look like a dead node;
+    /// and short, because who has no replica left after a failover answers only then.
+    pub(crate) wait_ms: u64,
+}
+
+impl Default for Patience {
+    fn default() -> Patience {
+        Patience { connect_ms: 1_000, response_ms: 5_000, wait_ms: 500 }
+    }
+}
+
+/// Opens connections to any node of one installation.
+pub(super) struct Opener {
+    pub(super) seeds: Seeds,
+    pub(super) patience: Patience,
+}
+
+impl Opener {
+    /// A connection whose pushes go to `pushes`, with the news of its end.
+    pub(super) async fn open(
+        &self,
+        address: &Address,
+        pushes: impl AsyncPushSender,
+    ) -> Result<MultiplexedConnection, RedisError> {
+        let info = self.seeds.connection_info(address).map_err(|error| {
+            RedisError::from((
+                ErrorKind::InvalidClientConfig,
+                "unusable address",
+                error.text.to_string(),
+            ))
+        })?;
+        let config = self.config().set_push_sender(pushes);
+        Client::open(info)?.get_multiplexed_async_connection_with_config(&config).await
+    }
+
+    fn config(&self) -> AsyncConnectionConfig {
+        AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(Duration::from_millis(self.patience.connect_ms)))
+            .set_response_timeout(Some(Duration::from_millis(self.patience.response_ms)))
+    }
+}

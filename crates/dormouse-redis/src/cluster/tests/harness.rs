@@ -1,0 +1,212 @@
+//! Real servers, in directories and on ports of their own.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use redis::{FromRedisValue, Value};
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+use tokio::sync::mpsc;
+
+use crate::cluster::{Call, Findings, Hint, Link, Patience, Script, slot_of};
+use crate::testing::redis_server;
+
+/// Long enough for a loaded machine; nothing waits so long when all is well.
+pub(super) const DEADLINE: Duration = Duration::from_secs(20);
+
+/// Short waits: the tests make servers silent on purpose.
+pub(super) const PATIENCE: Patience = Patience { connect_ms: 500, response_ms: 600, wait_ms: 200 };
+
+/// Counts its calls; a call that is repeated gets the number it got before. Answers with the
+/// caller's own words, so that an answer that went astray shows.
+const COUNTING: &str = "
+    local number = redis.call('HGET', KEYS[1], ARGV[1])
+    if not number then
+      number = redis.call('HINCRBY', KEYS[1], 'count', 1)
+      redis.call('HSET', KEYS[1], ARGV[1], number)
+    end
+    return {ARGV[1], tonumber(number)}";
+
+/// A redis-server process.
+pub(super) struct Server {
+    child: Child,
+    pub(super) port: u16,
+    options: Vec<String>,
+    directory: TempDir,
+}
+
+impl Server {
+    /// Starts one and waits until it answers. A port may be taken in between; then another is.
+    pub(super) async fn start(options: &[&str]) -> Server {
+        let directory = tempfile::tempdir().unwrap();
+        let options: Vec<String> = options.iter().map(|&option| option.to_owned()).collect();
+        for _ in 0..10 {
+            let port = free_port();
+            let mut child = spawn(port, &options, directory.path());
+            if answers(port, &mut child).await {
+                return Server { child, port, options, directory };
+            }
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        panic!("redis-server does not start with {options:?}");
+    }
+
+    pub(super) fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    /// As `kill -9`.
+    pub(super) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// On the same port, with the data it had.
+    pub(super) async fn start_again(&mut self) {
+        let deadline = Instant::now() + DEADLINE;
+        loop {
+            self.child = spawn(self.port, &self.options, self.directory.path());
+            if answers(self.port, &mut self.child).await {
+                return;
+            }
+            assert!(Instant::now() < deadline, "redis-server does not start again");
+        }
+    }
+
+    pub(super) fn signal(&self, signal: Signal) {
+        let pid = Pid::from_child(&self.child);
+        kill_process(pid, signal).unwrap();
+    }
+
+    /// Asks on a connection of its own.
+    pub(super) async fn ask(&self, words: &str) -> Value {
+        try_ask(self.port, words).await.unwrap_or_else(|error| panic!("{words}: {error}"))
+    }
+
+    pub(super) async fn ask_text(&self, words: &str) -> String {
+        String::from_redis_value(self.ask(words).await).unwrap()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+async fn try_ask(port: u16, words: &str) -> redis::RedisResult<Value> {
+    let client = redis::Client::open(format!("redis://127.0.0.1:{port}"))?;
+    let config = redis::AsyncConnectionConfig::new()
+        .set_connection_timeout(Some(DEADLINE))
+        .set_response_timeout(Some(DEADLINE));
+    let mut connection = client.get_multiplexed_async_connection_with_config(&config).await?;
+    let mut words = words.split_ascii_whitespace();
+    let mut command = redis::cmd(words.next().unwrap());
+    words.for_each(|word| {
+        command.arg(word);
+    });
+    command.query_async(&mut connection).await
+}
+
+fn spawn(port: u16, options: &[String], directory: &Path) -> Child {
+    let mut command = redis_server();
+    command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""]);
+    command.args(options).current_dir(directory);
+    let log = std::fs::File::create(directory.join("log")).unwrap();
+    command.stdin(Stdio::null()).stdout(log).stderr(Stdio::null());
+    command.spawn().expect("no redis-check-rdb in PATH: `cargo xtask install` brings it")
+}
+
+/// Waits for the first answer, be it an error; false if the process ended.
+async fn answers(port: u16, child: &mut Child) -> bool {
+    let deadline = Instant::now() + DEADLINE;
+    while child.try_wait().unwrap().is_none() && Instant::now() < deadline {
+        match try_ask(port, "PING").await {
+            Err(error) if error.is_io_error() || error.code() == Some("LOADING") => {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            _ => return true,
+        }
+    }
+    false
+}
+
+/// Below the ports that the kernel gives to connections: a server that starts again must find its
+/// own free.
+pub(super) fn free_port() -> u16 {
+    loop {
+        let random = RandomState::new().build_hasher().finish();
+        let port = 10_000 + (random % 20_000) as u16;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+}
+
+/// A link, what it found, and its hints.
+pub(super) async fn link_to(url: &str) -> (Link, Findings, mpsc::UnboundedReceiver<Hint>) {
+    let (hints, hinted) = mpsc::unbounded_channel();
+    let (link, findings) = Link::open_with(url, 0, hints, PATIENCE).await.unwrap();
+    (link, findings, hinted)
+}
+
+/// What refuses the link.
+pub(super) async fn refusal(url: &str, replicas: u32) -> dormouse_core::error::Error {
+    let (hints, _) = mpsc::unbounded_channel();
+    let opened = Link::open_with(url, replicas, hints, PATIENCE).await;
+    opened.map(|_| ()).unwrap_err()
+}
+
+/// The counting script, to be shared by calls.
+pub(super) fn counting() -> Arc<Script> {
+    Arc::new(Script::new(COUNTING.to_owned()))
+}
+
+/// A call of the counting script on the hash of `tag`, with a name of its own.
+pub(super) fn call(script: &Arc<Script>, tag: &str, name: &str) -> Call {
+    Call {
+        slot: slot_of(tag.as_bytes()),
+        script: Arc::clone(script),
+        keys: vec![Bytes::from(format!("dormouse:{{{tag}}}:s"))],
+        args: vec![Bytes::from(name.to_owned())],
+        replicas: 0,
+    }
+}
+
+/// Calls and checks that the answer is this call's own; gives its number.
+pub(super) async fn run(link: &Link, call: &Call) -> u64 {
+    let landed = tokio::time::timeout(DEADLINE, link.call(call)).await.expect("no answer").unwrap();
+    assert!(landed.sent_at <= landed.landed_at);
+    let (name, number) = <(String, u64)>::from_redis_value(landed.value).unwrap();
+    assert_eq!(name.as_bytes(), &call.args[0][..], "an answer went astray");
+    number
+}
+
+/// Waits until it is so.
+pub(super) async fn until<F: Future<Output = bool>>(what: &str, mut is_so: impl FnMut() -> F) {
+    let deadline = Instant::now() + DEADLINE;
+    while !is_so().await {
+        assert!(Instant::now() < deadline, "never: {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Waits for a hint that is not a message.
+pub(super) async fn hint(hints: &mut mpsc::UnboundedReceiver<Hint>, wanted: &Hint) {
+    let found = async {
+        while let Some(hint) = hints.recv().await {
+            if hint == *wanted {
+                return;
+            }
+        }
+        panic!("no more hints");
+    };
+    tokio::time::timeout(DEADLINE, found).await.unwrap_or_else(|_| panic!("never {wanted:?}"));
+}

@@ -1,0 +1,304 @@
+//! A batch: what it names is looked up first, then its commands start in their order.
+
+use std::collections::HashSet;
+use std::mem::discriminant;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use dormouse_core::backend::{Request, Sink};
+use dormouse_core::command::Command;
+use dormouse_core::error::Error;
+use dormouse_core::job::JobId;
+use dormouse_core::op::{KillTarget, Put, Target};
+use dormouse_core::topic::TopicName;
+use tokio::task::spawn_local;
+
+use super::{Delivery, Desk};
+use crate::codec::put::shard_of;
+use crate::fanout;
+use crate::fanout::single::{self, Place};
+use crate::inbox::Admission;
+use crate::partition::BatchNo;
+
+/// What a batch names.
+#[derive(Default)]
+struct Named {
+    /// Get a place in the register.
+    give: HashSet<TopicName>,
+    /// Are looked up.
+    find: HashSet<TopicName>,
+    shards: HashSet<u32>,
+}
+
+impl Named {
+    fn id(&mut self, id: JobId) {
+        self.shards.insert(shard_of(id));
+    }
+
+    fn target(&mut self, target: &Target) {
+        match target {
+            Target::Id(id) => self.id(*id),
+            Target::Key { topic, .. } => {
+                self.find.insert(topic.clone());
+            }
+        }
+    }
+
+    fn topic(&mut self, name: &TopicName) {
+        self.find.insert(name.clone());
+    }
+
+    fn command(&mut self, command: &Command) {
+        match command {
+            Command::Put(puts) => {
+                // A put that is refused brings no topic to life.
+                let good = puts.iter().filter(|put| fanout::is_good(put));
+                self.give.extend(good.map(|put: &Put| put.topic.clone()));
+            }
+            Command::Reserve(reserve) if reserve.wait_ms > 0 && reserve.check().is_ok() => {
+                // Who waits must know where to listen.
+                self.give.extend(reserve.topics.iter().cloned());
+            }
+            Command::Reserve(reserve) => self.find.extend(reserve.topics.iter().cloned()),
+            Command::ReserveId(reserve) => self.id(reserve.id),
+            Command::Ack(tokens) => tokens.iter().for_each(|token| self.id(token.id)),
+            Command::Nack(nacks) => nacks.iter().for_each(|nack| self.id(nack.token.id)),
+            Command::Release(all) => all.iter().for_each(|release| self.id(release.token.id)),
+            Command::Extend(all) => all.iter().for_each(|extend| self.id(extend.token.id)),
+            Command::Kill(kills) => kills.iter().for_each(|kill| match &kill.target {
+                KillTarget::Token(token) => self.id(token.id),
+                KillTarget::Resting(target) => self.target(target),
+            }),
+            Command::Cancel(all) => all.iter().for_each(|cancel| self.target(&cancel.target)),
+            Command::Reschedule(all) => all.iter().for_each(|item| self.target(&item.target)),
+            Command::Revive(targets) | Command::Get(targets) => {
+                targets.iter().for_each(|target| self.target(target));
+            }
+            Command::ReviveTopic(revive) => self.topic(&revive.topic),
+            Command::Kick(kick) => self.topic(&kick.topic),
+            Command::Peek(peek) => self.topic(&peek.topic),
+            Command::List(list) => self.topic(&list.topic),
+            Command::Stats(stats) => stats.topic.iter().for_each(|topic| self.topic(topic)),
+            Command::Forecast(forecast) => self.topic(&forecast.topic),
+            Command::Resume(topic) | Command::Purge(topic) => self.topic(topic),
+            Command::SetTopic(set) if set.check().is_ok() => {
+                self.give.insert(set.topic.clone());
+            }
+            Command::Pause(pause) if fanout::pause_ms(pause).is_ok() => {
+                self.give.insert(pause.topic.clone());
+            }
+            Command::SetTopic(_)
+            | Command::Pause(_)
+            | Command::Topics(_)
+            | Command::OpenSession
+            | Command::CloseSession(_)
+            | Command::Lock(_)
+            | Command::RenewLock(_)
+            | Command::Unlock(_)
+            | Command::Withdraw(_) => {}
+        }
+    }
+
+    /// Whether all of it is known already.
+    fn is_known(&self, desk: &Desk) -> bool {
+        let topics = desk.topics.borrow();
+        let shards = desk.shards.borrow();
+        self.give.iter().chain(&self.find).all(|name| topics.contains_key(name))
+            && self.shards.iter().all(|shard| shards.contains_key(shard))
+    }
+
+    async fn look_up(self, desk: &Desk) -> Result<(), Error> {
+        for name in &self.give {
+            desk.give(name).await?;
+        }
+        for name in &self.find {
+            desk.find(name).await?;
+        }
+        for shard in self.shards {
+            desk.find_shard(shard).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether a command asks more than one partition one after the other, so that what came before it
+/// in its batch must be done, and what comes after must wait.
+fn is_barrier(command: &Command) -> bool {
+    match command {
+        Command::Put(_)
+        | Command::Ack(_)
+        | Command::Nack(_)
+        | Command::Release(_)
+        | Command::Extend(_)
+        | Command::Kill(_)
+        | Command::Cancel(_)
+        | Command::Reschedule(_)
+        | Command::Revive(_)
+        | Command::Get(_)
+        | Command::ReserveId(_)
+        | Command::OpenSession
+        | Command::Withdraw(_)
+        | Command::Lock(_)
+        | Command::RenewLock(_)
+        | Command::Unlock(_) => false,
+        Command::Reserve(reserve) => reserve.topics.len() > 1,
+        _ => true,
+    }
+}
+
+/// Where the part of a batch begins in which there are only reserves. One before it must be done
+/// before what comes after: reserves are the last to be done in their flight.
+fn last_reserves(batch: &[Request]) -> usize {
+    let other = |request: &Request| !is_reserve(&request.command);
+    batch.iter().rposition(other).map_or(0, |index| index + 1)
+}
+
+/// Whether a reserve may start before these of its batch are done: all go with one flight, in which
+/// reserves are the last. Others take several, or go one after the other.
+fn go_along(before: &[Request]) -> bool {
+    let others = || before.iter().map(|request| &request.command).filter(|c| !is_reserve(c));
+    let first = others().next().map(discriminant);
+    others().all(|command| {
+        let goes = matches!(
+            command,
+            Command::Put(_)
+                | Command::Ack(_)
+                | Command::Nack(_)
+                | Command::Release(_)
+                | Command::Extend(_)
+        );
+        goes && Some(discriminant(command)) == first
+    })
+}
+
+fn is_reserve(command: &Command) -> bool {
+    matches!(command, Command::Reserve(_))
+}
+
+/// For each of a batch, whether what came before it must be done, and what comes after must wait.
+fn barriers(batch: &[Request]) -> Vec<bool> {
+    let is_barrier = |(index, request): (usize, &Request)| {
+        let before = batch.get(..index).unwrap_or_default();
+        is_barrier(&request.command) || is_reserve(&request.command) && !go_along(before)
+    };
+    batch.iter().enumerate().map(is_barrier).collect()
+}
+
+/// Whether its answer may be long in coming.
+pub(super) fn may_wait(command: &Command) -> bool {
+    match command {
+        Command::Reserve(reserve) => reserve.wait_ms > 0,
+        Command::Lock(lock) => lock.wait_ms > 0,
+        _ => false,
+    }
+}
+
+/// Whether the commands of a batch can all start at once, in their order.
+fn is_simple(batch: &[Request]) -> bool {
+    let early = batch.get(..last_reserves(batch)).unwrap_or_default();
+    batch.len() == 1
+        || !barriers(batch).contains(&true)
+            && !early.iter().any(|request| is_reserve(&request.command))
+}
+
+impl Desk {
+    /// Starts a batch, at once if it can.
+    pub(super) fn take(self: &Rc<Desk>, delivery: Delivery) {
+        let Delivery { batch, sink, admission } = delivery;
+        let admission = Rc::new(admission);
+        let is_simple = is_simple(&batch);
+        let place = |request: &Request| self.straight_place(&request.command);
+        if is_simple && let Some(places) = batch.iter().map(place).collect::<Option<Vec<_>>>() {
+            let no = (batch.len() > 1).then(|| self.shared.next_batch());
+            for (request, place) in batch.into_iter().zip(places) {
+                let caller = self.addressee(&request, &sink, &admission);
+                single::go(self, no, place, request.command, caller);
+            }
+            return;
+        }
+        let mut named = Named::default();
+        batch.iter().for_each(|request| named.command(&request.command));
+        let no = self.shared.next_batch();
+        if is_simple && named.is_known(self) {
+            for request in batch {
+                self.start(no, request, &sink, &admission);
+            }
+            return;
+        }
+        let (desk, busy) = (Rc::clone(self), Rc::clone(&self.busy));
+        self.spawn(async move {
+            desk.work(no, named, batch, sink, admission).await;
+            drop(busy);
+        });
+    }
+
+    /// Where a request goes that needs no task. A reserve needs one as long as another that came
+    /// before it may be in a task that has not begun: first come, first served.
+    fn straight_place(&self, command: &Command) -> Option<Place> {
+        let waits_its_turn = is_reserve(command) && self.unborn.get() > 0;
+        if waits_its_turn { None } else { single::place(self, command) }
+    }
+
+    /// Starts a task, and knows until it begins that it has not.
+    fn spawn(
+        self: &Rc<Desk>,
+        task: impl Future<Output = ()> + 'static,
+    ) -> tokio::task::JoinHandle<()> {
+        self.unborn.set(self.unborn.get() + 1);
+        let desk = Rc::clone(self);
+        spawn_local(async move {
+            desk.unborn.set(desk.unborn.get() - 1);
+            task.await;
+        })
+    }
+
+    async fn work(
+        self: Rc<Desk>,
+        no: BatchNo,
+        named: Named,
+        batch: Vec<Request>,
+        sink: Arc<dyn Sink>,
+        admission: Rc<Admission>,
+    ) {
+        if let Err(error) = named.look_up(&self).await {
+            for request in batch {
+                self.addressee(&request, &sink, &admission).answer(Err(error.clone()));
+            }
+            return;
+        }
+        let mut running = Vec::new();
+        let last_reserves = last_reserves(&batch);
+        let barriers = barriers(&batch);
+        for (index, (request, barrier)) in batch.into_iter().zip(barriers).enumerate() {
+            let waits = may_wait(&request.command);
+            let ends_first = barrier || is_reserve(&request.command) && index < last_reserves;
+            if barrier {
+                for handle in running.drain(..) {
+                    // It ends when its answer is out; it does not panic.
+                    let _ended = handle.await;
+                }
+            }
+            let handle = self.start(no, request, &sink, &admission);
+            if ends_first && !waits {
+                let _ended = handle.await;
+            } else if !waits {
+                running.push(handle);
+            }
+        }
+    }
+
+    fn start(
+        self: &Rc<Desk>,
+        no: BatchNo,
+        request: Request,
+        sink: &Arc<dyn Sink>,
+        admission: &Rc<Admission>,
+    ) -> tokio::task::JoinHandle<()> {
+        let caller = self.addressee(&request, sink, admission);
+        let desk = Rc::clone(self);
+        self.spawn(async move {
+            let Request { ticket, command } = request;
+            caller.answer(fanout::run(&desk, no, ticket, command).await);
+        })
+    }
+}

@@ -1,0 +1,160 @@
+//! The register of topics: which partitions and shards a topic has. What is in it never changes,
+//! so what was read once is known for good.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use crate::limits::SHARDS_MAX;
+use bytes::Bytes;
+use dormouse_core::error::{Code, Error};
+use dormouse_core::topic::TopicName;
+use redis::Value;
+
+use super::{Desk, Topic};
+use crate::cluster::{Call, Script, slot_of};
+use crate::keys;
+use crate::wire::{Reader, strange};
+
+impl Desk {
+    /// The topic of this name, if it was ever put to.
+    pub(crate) async fn find(&self, name: &TopicName) -> Result<Option<Rc<Topic>>, Error> {
+        if let Some(topic) = self.known(name) {
+            return Ok(Some(topic));
+        }
+        let args =
+            vec![Bytes::from_static(b"find"), Bytes::copy_from_slice(name.as_str().as_bytes())];
+        let place = self.ask_register(args, false).await?;
+        self.placed(name, &place)
+    }
+
+    /// The topic of this name, given its place if it has none.
+    pub(crate) async fn give(&self, name: &TopicName) -> Result<Rc<Topic>, Error> {
+        if let Some(topic) = self.known(name) {
+            return Ok(topic);
+        }
+        let args = vec![
+            Bytes::from_static(b"give"),
+            Bytes::copy_from_slice(name.as_str().as_bytes()),
+            Bytes::from(self.partitions.to_string()),
+            Bytes::from(SHARDS_MAX.to_string()),
+        ];
+        let place = self.ask_register(args, true).await?;
+        if matches!(&place, Value::BulkString(text) if text == b"full") {
+            return Err(Error::new(
+                Code::Full,
+                format!("topic {name} would be beyond {SHARDS_MAX} shards; use names again"),
+            ));
+        }
+        self.placed(name, &place)?.ok_or_else(|| strange("the register gave no place"))
+    }
+
+    /// Gives the topics that are known here their places back, after Redis lost its data: ids of
+    /// jobs would lead elsewhere if somebody else got those.
+    pub(super) async fn restore(&self) {
+        let known: Vec<_> =
+            self.topics.borrow().iter().map(|(n, t)| (n.clone(), t.clone())).collect();
+        for (name, topic) in known {
+            if let Err(error) = self.restore_topic(&name, &topic).await {
+                tracing::error!("redis: the place of topic {name} is not restored: {error}");
+            }
+        }
+    }
+
+    async fn restore_topic(&self, name: &TopicName, topic: &Topic) -> Result<(), Error> {
+        let args = vec![
+            Bytes::from_static(b"restore"),
+            Bytes::copy_from_slice(name.as_str().as_bytes()),
+            Bytes::from(topic.first_shard.to_string()),
+            Bytes::from(topic.partitions.len().to_string()),
+        ];
+        self.ask(&self.shared.scripts.register_mend, args, true).await?;
+        // It is done, or was not because there is a place already, or another topic has these.
+        let args =
+            vec![Bytes::from_static(b"find"), Bytes::copy_from_slice(name.as_str().as_bytes())];
+        let place = text(&self.ask_register(args, false).await?)?;
+        if Reader::new(&place).u32().is_ok_and(|first| first == topic.first_shard) {
+            return Ok(());
+        }
+        Err(Error::unavailable("it was given other shards meanwhile; restart this server"))
+    }
+
+    /// Learns whose shard this is, if it is anybody's.
+    pub(crate) async fn find_shard(&self, shard: u32) -> Result<(), Error> {
+        if self.shards.borrow().contains_key(&shard) {
+            return Ok(());
+        }
+        let args = vec![Bytes::from_static(b"whose"), Bytes::copy_from_slice(&shard.to_be_bytes())];
+        let name = text(&self.ask_register(args, false).await?)?;
+        if let Ok(name) = std::str::from_utf8(&name)
+            && !name.is_empty()
+        {
+            self.find(&TopicName::new(name)?).await?;
+        }
+        Ok(())
+    }
+
+    /// Names of topics in their order, those after the given one.
+    pub(crate) async fn page(
+        &self,
+        after: Option<&TopicName>,
+        limit: usize,
+    ) -> Result<Vec<TopicName>, Error> {
+        let from = after.map_or_else(|| "-".to_owned(), |name| format!("({name}"));
+        let args =
+            vec![Bytes::from_static(b"page"), Bytes::from(from), Bytes::from(limit.to_string())];
+        let Value::Array(names) = self.ask_register(args, false).await? else {
+            return Err(strange("the register gave no page"));
+        };
+        let name = |value: &Value| TopicName::new(&String::from_utf8_lossy(&text(value)?));
+        names.iter().map(name).collect()
+    }
+
+    fn placed(&self, name: &TopicName, place: &Value) -> Result<Option<Rc<Topic>>, Error> {
+        let place = text(place)?;
+        if place.is_empty() {
+            return Ok(None);
+        }
+        let mut from = Reader::new(&place);
+        let (first_shard, partitions) = (from.u32()?, from.u16()?);
+        Ok(Some(self.learn(name, first_shard, partitions)))
+    }
+
+    async fn ask_register(&self, args: Vec<Bytes>, is_change: bool) -> Result<Value, Error> {
+        self.ask(&self.shared.scripts.register, args, is_change).await
+    }
+
+    async fn ask(
+        &self,
+        script: &Arc<Script>,
+        args: Vec<Bytes>,
+        is_change: bool,
+    ) -> Result<Value, Error> {
+        let tag = keys::REGISTER_TAG;
+        let call = Call {
+            slot: slot_of(tag.as_bytes()),
+            script: Arc::clone(script),
+            keys: ["t", "i", "n"].map(|name| keys::key(tag, name)).to_vec(),
+            args,
+            replicas: if is_change { self.shared.replicas } else { 0 },
+        };
+        let landed = tokio::time::timeout(crate::partition::PATIENCE, self.shared.link.call(&call));
+        match landed.await {
+            Ok(Ok(landed)) if landed.replicas < u64::from(call.replicas) => {
+                Err(Error::unavailable(
+                    "not as many replicas as promised have the register of topics; try again",
+                ))
+            }
+            Ok(Ok(landed)) => Ok(landed.value),
+            Ok(Err(error)) => Err(error.into()),
+            Err(_) => Err(crate::partition::silent()),
+        }
+    }
+}
+
+fn text(value: &Value) -> Result<Bytes, Error> {
+    match value {
+        Value::BulkString(bytes) => Ok(Bytes::copy_from_slice(bytes)),
+        Value::SimpleString(text) => Ok(Bytes::copy_from_slice(text.as_bytes())),
+        _ => Err(strange("the register gave no text")),
+    }
+}

@@ -1,0 +1,25 @@
+//! What a Redis that cannot be talked to means to who asked.
+
+use dormouse_core::error::{Code, Error};
+
+use crate::cluster::LinkError;
+
+impl From<LinkError> for Error {
+    fn from(error: LinkError) -> Error {
+        match &error {
+            LinkError::Script { code, .. } if code == "OOM" => no_memory(),
+            LinkError::Script { .. } | LinkError::Refused(_) => {
+                Error::unavailable(format!("Redis would not run a script: {error}"))
+            }
+        }
+    }
+}
+
+/// Redis has no memory for more jobs.
+pub(crate) fn no_memory() -> Error {
+    Error::new(
+        Code::Full,
+        "Redis is at its maxmemory; everything but put goes on, so try again when jobs are done, \
+         or raise maxmemory",
+    )
+}

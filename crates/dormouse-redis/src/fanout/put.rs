@@ -1,0 +1,52 @@
+//! put: keyed jobs go to the partition of their key, others to one after the other.
+
+use std::rc::Rc;
+
+use dormouse_core::backend::Answer;
+use dormouse_core::command::Reply;
+use dormouse_core::error::Error;
+use dormouse_core::op::{Put, check};
+
+use super::{Scatter, places, reply};
+use crate::clock::ANY_TIME;
+use crate::codec::put;
+use crate::dispatch::Desk;
+use crate::partition::{Ask, BatchNo, FLIGHT_BYTES_MAX, FLIGHT_JOBS_MAX};
+
+/// Whether a put is within all limits.
+pub(crate) fn is_good(put: &Put) -> bool {
+    put.check(ANY_TIME).is_ok()
+}
+
+pub(super) async fn put(desk: &Rc<Desk>, batch: BatchNo, puts: Vec<Put>) -> Answer {
+    check::batch(puts.len())?;
+    let mut replies = places(puts.len());
+    let mut scatter = Scatter::new();
+    for (index, put) in puts.into_iter().enumerate() {
+        let refused = put.check(ANY_TIME).err();
+        let topic = desk.known(&put.topic);
+        let partition = topic.as_ref().and_then(|topic| match &put.key {
+            Some(key) => topic.partition_of_key(key),
+            None => topic.next_partition(),
+        });
+        match (refused, partition) {
+            (None, Some(partition)) => {
+                // Large bodies fill a flight sooner than many jobs do.
+                let most = (FLIGHT_BYTES_MAX / put::weight(&put)).clamp(1, FLIGHT_JOBS_MAX / 2);
+                scatter.add(partition, index, put, most);
+            }
+            (Some(error), _) => fill(&mut replies, index, error),
+            (None, None) => {
+                fill(&mut replies, index, Error::unavailable("the topic has no partition"));
+            }
+        }
+    }
+    scatter.gather(batch, &mut replies, |puts, to| Ask::Put { puts, to }).await;
+    reply(replies, Reply::Put)
+}
+
+pub(super) fn fill<T>(replies: &mut [Option<Result<T, Error>>], index: usize, error: Error) {
+    if let Some(place) = replies.get_mut(index) {
+        *place = Some(Err(error));
+    }
+}

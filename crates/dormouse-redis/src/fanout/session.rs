@@ -1,0 +1,40 @@
+//! Sessions and withdrawals: what this server alone knows of.
+
+use std::rc::Rc;
+
+use dormouse_core::backend::{Answer, Ticket};
+use dormouse_core::command::Reply;
+use dormouse_core::op::SessionId;
+use dormouse_core::refusal::session_closed;
+
+use super::lease;
+use crate::dispatch::Desk;
+use crate::partition::BatchNo;
+
+pub(super) fn open(desk: &Desk) -> Reply {
+    Reply::Session(desk.sessions.borrow_mut().open())
+}
+
+/// Its waiting reserves are answered with nothing, its leases released unspent.
+pub(super) async fn close(desk: &Rc<Desk>, batch: BatchNo, session: SessionId) -> Answer {
+    let closed = desk.sessions.borrow_mut().close(session);
+    let closed = closed.ok_or_else(|| session_closed(session))?;
+    for demand in closed.demands.values() {
+        demand.end();
+    }
+    let mut tokens: Vec<_> = closed.tokens().collect();
+    tokens.sort_unstable();
+    for tokens in tokens.chunks(dormouse_core::limits::BATCH_MAX) {
+        // Those that ended or ran out before are left alone, the rest runs out at worst.
+        lease::give_back(desk, batch, tokens).await?;
+    }
+    Ok(Reply::Done)
+}
+
+/// A ticket nobody waits with is as good as withdrawn: its answer is on its way.
+pub(super) fn withdraw(desk: &Desk, ticket: Ticket) -> Reply {
+    if let Some(demand) = desk.waiting.borrow().get(&ticket) {
+        demand.end();
+    }
+    Reply::Done
+}

@@ -1,0 +1,145 @@
+//! stats and topics: counts over partitions.
+
+use std::rc::Rc;
+
+use crate::limits::LOCK_PARTITIONS;
+use dormouse_core::backend::Answer;
+use dormouse_core::command::Reply;
+use dormouse_core::error::Error;
+use dormouse_core::limits::PAGE_MAX;
+use dormouse_core::op::{Stats, TopicStats, Topics, TopicsPage};
+use dormouse_core::refusal::no_topic;
+use dormouse_core::topic::{Settings, TopicName};
+
+use super::{ask_other, line_up};
+use crate::codec::reserve::NEVER;
+use crate::codec::stats::Sums;
+use crate::codec::{lock, stats};
+use crate::dispatch::{Desk, Topic};
+use crate::partition::{Ask, BatchNo, Effect};
+use crate::wire::Reader;
+
+/// A topic, and whether anybody would say that it is there.
+struct Counted {
+    stats: TopicStats,
+    is_there: bool,
+}
+
+pub(super) async fn stats(desk: &Rc<Desk>, batch: BatchNo, stats: &Stats) -> Answer {
+    let Some(name) = &stats.topic else { return Ok(Reply::Stats(totals(desk, batch).await?)) };
+    let topic = desk.known(name).ok_or_else(|| no_topic(name))?;
+    let counted = count(batch, &topic).await?;
+    if counted.is_there { Ok(Reply::Stats(counted.stats)) } else { Err(no_topic(name)) }
+}
+
+/// Asks all partitions of a topic at once; what it gives is to be awaited.
+fn count(
+    batch: BatchNo,
+    topic: &Rc<Topic>,
+) -> impl Future<Output = Result<Counted, Error>> + use<> {
+    let mut under_way = Vec::with_capacity(topic.partitions.len());
+    for partition in &topic.partitions {
+        let ask =
+            |to| Ask::Other { op: stats::op(), effect: Effect::Look, priorities: Vec::new(), to };
+        under_way.push(line_up(partition, batch, ask));
+    }
+    let topic = Rc::clone(topic);
+    async move {
+        let mut sum = TopicStats { topics: 1, ..TopicStats::default() };
+        let mut is_there = false;
+        for (partition, answer) in topic.partitions.iter().zip(under_way) {
+            let raw = answer.await?;
+            let sums = stats::read(&mut Reader::new(&raw.answer))?;
+            sum.waiters = sum.waiters.max(partition.waiters() as u64);
+            sum.settings = partition.config.borrow().settings.clone();
+            is_there |= sums.jobs > 0 || sums.holds > 0 || sums.paused_until > 0;
+            add(&mut sum, &sums, raw.now_ms);
+        }
+        is_there |= sum.waiters > 0 || sum.settings != Settings::default();
+        Ok(Counted { stats: sum, is_there })
+    }
+}
+
+/// Asks for many topics at once.
+async fn count_all(
+    desk: &Rc<Desk>,
+    batch: BatchNo,
+    names: &[TopicName],
+) -> Result<Vec<(TopicName, Counted)>, Error> {
+    let mut under_way = Vec::with_capacity(names.len());
+    for name in names {
+        if let Some(topic) = desk.find(name).await? {
+            under_way.push((name.clone(), count(batch, &topic)));
+        }
+    }
+    let mut all = Vec::with_capacity(under_way.len());
+    for (name, counted) in under_way {
+        all.push((name, counted.await?));
+    }
+    Ok(all)
+}
+
+fn add(sum: &mut TopicStats, sums: &Sums, now_ms: u64) {
+    sum.delayed += sums.delayed;
+    sum.ready += sums.ready;
+    sum.urgent += sums.urgent;
+    sum.counts.add(&sums.counts);
+    let late_ms = sums.oldest_ready_at.map(|at| now_ms.saturating_sub(at));
+    sum.oldest_ready_ms = sum.oldest_ready_ms.max(late_ms);
+    if sums.paused_until > 0 {
+        let open_ended = sums.paused_until >= NEVER;
+        sum.paused = Some((!open_ended).then(|| sums.paused_until.saturating_sub(now_ms)));
+    }
+}
+
+/// All topics in the register together, those that have vanished too: their running totals count.
+async fn totals(desk: &Rc<Desk>, batch: BatchNo) -> Result<TopicStats, Error> {
+    let mut total = TopicStats::default();
+    let mut after: Option<TopicName> = None;
+    loop {
+        let names = desk.page(after.as_ref(), PAGE_MAX).await?;
+        for counted in count_all(desk, batch, &names).await? {
+            let (_, Counted { stats, is_there }) = counted;
+            total.topics += u64::from(is_there);
+            total.delayed += stats.delayed;
+            total.ready += stats.ready;
+            total.urgent += stats.urgent;
+            total.counts.add(&stats.counts);
+        }
+        let last = names.last().cloned();
+        if names.len() < PAGE_MAX || last.is_none() {
+            break;
+        }
+        after = last;
+    }
+    total.waiters = desk.waiting.borrow().len() as u64;
+    for index in 0..LOCK_PARTITIONS {
+        let partition = desk.lock_partition_at(index);
+        let raw = ask_other(&partition, batch, Effect::Look, lock::op_count()).await?;
+        total.locks += lock::read_count(&mut Reader::new(&raw.answer))?;
+    }
+    Ok(total)
+}
+
+/// A page of the topics that are there.
+pub(super) async fn topics(desk: &Rc<Desk>, batch: BatchNo, page: &Topics) -> Answer {
+    page.check()?;
+    let mut found = Vec::new();
+    let mut after = page.after.clone();
+    loop {
+        let names = desk.page(after.as_ref(), page.limit + 1).await?;
+        for (name, counted) in count_all(desk, batch, &names).await? {
+            if !counted.is_there {
+                continue;
+            }
+            if found.len() == page.limit {
+                return Ok(Reply::Topics(TopicsPage { topics: found, more: true }));
+            }
+            found.push((name, counted.stats));
+        }
+        after = match names.last() {
+            Some(last) if names.len() > page.limit => Some(last.clone()),
+            _ => return Ok(Reply::Topics(TopicsPage { topics: found, more: false })),
+        };
+    }
+}
