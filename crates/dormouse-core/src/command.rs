@@ -1,8 +1,56 @@
-//! The union of all operations and of their answers; each is defined in its own file in `op/`.
+//! The union of all operations and of their replies; each is defined in its own file in `op/`.
+//!
+//! A backend sees the two enums; a caller works with one operation and its own type of reply, which
+//! [`Operation`] ties together.
 
 use crate::backend::Ticket;
 use crate::error::Error;
 use crate::op::*;
+use crate::refusal::unexpected;
+
+/// A request and the one type of reply it can have.
+///
+/// Implemented for every request in `op/`, for a batch (`Vec<Nack>`) and for one item of it
+/// (`Nack`), whose own error is then the error of the call.
+pub trait Operation: Into<Command> {
+    /// What it is answered with unless it is refused.
+    type Reply;
+
+    /// Takes the reply to this operation; any other reply is an error of the backend.
+    fn from_reply(reply: Reply) -> Result<Self::Reply, Error>;
+}
+
+/// Implements [`Operation`] beside a request: its reply's type, its command, its variant of
+/// [`Reply`].
+macro_rules! operation {
+    ($($request:ty => $reply:ty, $from:pat => $command:expr, $to:pat => $value:expr;)+) => {$(
+        impl From<$request> for crate::command::Command {
+            fn from($from: $request) -> crate::command::Command {
+                $command
+            }
+        }
+
+        impl crate::command::Operation for $request {
+            type Reply = $reply;
+
+            fn from_reply(reply: crate::command::Reply) -> Result<$reply, crate::error::Error> {
+                match reply {
+                    $to => $value,
+                    other => Err(crate::refusal::unexpected(&other)),
+                }
+            }
+        }
+    )+};
+}
+pub(crate) use operation;
+
+/// The reply to the only item of a batch.
+pub fn only<T>(mut items: Vec<Result<T, Error>>) -> Result<T, Error> {
+    match items.pop() {
+        Some(item) if items.is_empty() => item,
+        _ => Err(unexpected(&Reply::Done)),
+    }
+}
 
 /// One operation.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! The answers that refuse, in words that are the same on every backend. Each says what was wrong
 //! and the way out.
 
+use crate::command::Reply;
 use crate::error::{Code, Error};
 use crate::job::{JobId, State, Token};
 use crate::limits::{LOCKS_MAX, REPLY_BYTES_MAX, WAITERS_MAX};
@@ -180,4 +181,10 @@ pub fn too_many_wait() -> Error {
         Code::Busy,
         format!("{WAITERS_MAX} requests wait already, the limit; ask without wait or later"),
     )
+}
+
+/// About a backend that answers with the reply of another operation.
+pub fn unexpected(reply: &Reply) -> Error {
+    let shown: String = format!("{reply:?}").chars().take(200).collect();
+    Error::unavailable(format!("the backend answered with the reply of another request: {shown}"))
 }

@@ -1,6 +1,7 @@
 //! ack: the work is done, the job goes.
 
-use crate::command::Reply;
+use crate::command::{Command, Reply, operation};
+use crate::error::Error;
 use crate::fact::{Cause, Fact, Whereto};
 use crate::job::{Job, Progress, Token};
 use crate::machine::{Hold, Machine, Origin, Output, Ruled, granted};
@@ -27,6 +28,15 @@ pub(crate) struct Ending {
     pub(crate) to: Whereto,
     pub(crate) progress: Progress,
     pub(crate) cause: Cause,
+}
+
+/// Finish leased jobs: the work is done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ack(pub Vec<Token>);
+
+operation! {
+    Ack => Vec<Result<Ended, Error>>,
+        Ack(items) => Command::Ack(items), Reply::Ended(replies) => Ok(replies);
 }
 
 impl<T: Timeline> Machine<T> {

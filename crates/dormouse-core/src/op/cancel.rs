@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 
-use crate::command::Reply;
+use crate::command::{Command, Reply, only, operation};
+use crate::error::Error;
 use crate::fact::{Cause, Fact, Whereto};
 use crate::job::{JobId, State};
 use crate::machine::{Located, Machine, Origin, Output, Ruled, granted};
@@ -44,6 +45,13 @@ pub struct Changed {
     pub was: State,
     /// When it is due now, wall ms; of a cancelled job, when it would have been.
     pub due_at: u64,
+}
+
+operation! {
+    Vec<Cancel> => Vec<Result<Changed, Error>>,
+        items => Command::Cancel(items), Reply::Changed(replies) => Ok(replies);
+    Cancel => Changed,
+        item => Command::Cancel(vec![item]), Reply::Changed(replies) => only(replies);
 }
 
 impl<T: Timeline> Machine<T> {

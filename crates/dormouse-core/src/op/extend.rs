@@ -1,7 +1,7 @@
 //! extend: prolong a lease from now on.
 
 use crate::backend::Ticket;
-use crate::command::Reply;
+use crate::command::{Command, Reply, only, operation};
 use crate::error::Error;
 use crate::fact::{Cause, Fact, Whereto};
 use crate::job::Token;
@@ -25,6 +25,13 @@ pub struct Extend {
 pub struct Extended {
     /// When it now runs out, wall ms.
     pub expires_at: u64,
+}
+
+operation! {
+    Vec<Extend> => Vec<Result<Extended, Error>>,
+        items => Command::Extend(items), Reply::Extended(replies) => Ok(replies);
+    Extend => Extended,
+        item => Command::Extend(vec![item]), Reply::Extended(replies) => only(replies);
 }
 
 impl<T: Timeline> Machine<T> {

@@ -1,6 +1,6 @@
 //! forecast: jobs coming due per step of time.
 
-use crate::command::Reply;
+use crate::command::{Command, Reply, operation};
 use crate::error::Error;
 use crate::limits::FORECAST_STEPS_MAX;
 use crate::machine::{Machine, Ruled, granted};
@@ -19,6 +19,11 @@ pub struct Forecast {
     pub to_ms: u64,
     /// Length of a step; at most `limits::FORECAST_STEPS_MAX` of them.
     pub step_ms: u64,
+}
+
+operation! {
+    Forecast => Vec<u64>,
+        request => Command::Forecast(request), Reply::Forecast(reply) => Ok(reply);
 }
 
 impl<T: Timeline> Machine<T> {

@@ -1,6 +1,6 @@
 //! get: look at a job without leasing it.
 
-use crate::command::Reply;
+use crate::command::{Command, Reply, operation};
 use crate::error::Error;
 use crate::job::{Job, State};
 use crate::limits::REPLY_BYTES_MAX;
@@ -22,6 +22,15 @@ pub struct JobView {
     pub due_at: u64,
     /// All that is known of it.
     pub job: Job,
+}
+
+/// Look at jobs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Get(pub Vec<Target>);
+
+operation! {
+    Get => Vec<Result<JobView, Error>>,
+        Get(items) => Command::Get(items), Reply::Views(replies) => Ok(replies);
 }
 
 impl<T: Timeline> Machine<T> {

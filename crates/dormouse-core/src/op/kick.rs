@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use crate::command::Reply;
+use crate::command::{Command, Reply, operation};
 use crate::error::Error;
 use crate::job::JobId;
 use crate::limits::BATCH_MAX;
@@ -31,6 +31,11 @@ struct Lane {
     read: VecDeque<Resting>,
     /// Where the next page begins; `None` = there is none.
     from: Option<(u64, JobId)>,
+}
+
+operation! {
+    Kick => u64,
+        request => Command::Kick(request), Reply::Count(reply) => Ok(reply);
 }
 
 impl<T: Timeline> Machine<T> {

@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 
-use crate::command::Reply;
+use crate::command::{Command, Reply, only, operation};
+use crate::error::Error;
 use crate::fact::{Cause, Fact, Whereto};
 use crate::job::{Progress, State, Token};
 use crate::machine::{Located, Machine, Origin, Output, Ruled, bury, granted};
@@ -30,6 +31,13 @@ pub struct Kill {
     pub error: Option<Bytes>,
     /// From now on this priority.
     pub priority: Option<u32>,
+}
+
+operation! {
+    Vec<Kill> => Vec<Result<Ended, Error>>,
+        items => Command::Kill(items), Reply::Ended(replies) => Ok(replies);
+    Kill => Ended,
+        item => Command::Kill(vec![item]), Reply::Ended(replies) => only(replies);
 }
 
 impl<T: Timeline> Machine<T> {

@@ -1,6 +1,6 @@
 //! list: a page of jobs of a state.
 
-use crate::command::Reply;
+use crate::command::{Command, Reply, operation};
 use crate::error::Error;
 use crate::job::{JobId, State};
 use crate::limits::{PAGE_MAX, REPLY_BYTES_MAX};
@@ -96,6 +96,11 @@ impl<J> Found<J> {
     fn cut(&mut self) -> Option<J> {
         if self.room.is_left() { None } else { self.jobs.pop() }
     }
+}
+
+operation! {
+    List => Page,
+        request => Command::List(request), Reply::Page(reply) => Ok(reply);
 }
 
 impl<T: Timeline> Machine<T> {

@@ -4,7 +4,7 @@
 use bytes::Bytes;
 
 use crate::backend::{Answer, Ticket};
-use crate::command::Reply;
+use crate::command::{Command, Reply, operation};
 use crate::error::Error;
 use crate::limits::{LOCKS_MAX, TTL_MS_MAX, TTR_MS_MIN, WAIT_MS_MAX};
 use crate::machine::{HeldLock, Machine, Output, Parked, When};
@@ -79,6 +79,15 @@ pub struct LockReply {
     pub expires_at: u64,
     /// How often the owner must give it back.
     pub depth: u32,
+}
+
+operation! {
+    Lock => LockReply,
+        request => Command::Lock(request), Reply::Lock(reply) => Ok(reply);
+    RenewLock => LockReply,
+        request => Command::RenewLock(request), Reply::Lock(reply) => Ok(reply);
+    Unlock => bool,
+        request => Command::Unlock(request), Reply::Unlocked(reply) => Ok(reply);
 }
 
 impl<T: Timeline> Machine<T> {

@@ -3,7 +3,8 @@
 use bytes::Bytes;
 
 use crate::backoff::Backoff;
-use crate::command::Reply;
+use crate::command::{Command, Reply, only, operation};
+use crate::error::Error;
 use crate::fact::{Cause, Whereto};
 use crate::job::{Job, Token};
 use crate::machine::{Machine, Output, Ruled, bury, granted};
@@ -25,6 +26,13 @@ pub struct Nack {
     pub priority: Option<u32>,
     /// What went wrong; kept with the job.
     pub error: Option<Bytes>,
+}
+
+operation! {
+    Vec<Nack> => Vec<Result<Ended, Error>>,
+        items => Command::Nack(items), Reply::Ended(replies) => Ok(replies);
+    Nack => Ended,
+        item => Command::Nack(vec![item]), Reply::Ended(replies) => only(replies);
 }
 
 impl<T: Timeline> Machine<T> {

@@ -1,7 +1,7 @@
 //! pause and resume: stop reserve on a topic, nothing else. Survives a restart.
 
 use crate::backend::Answer;
-use crate::command::Reply;
+use crate::command::{Command, Reply, operation};
 use crate::fact::Fact;
 use crate::limits::TTL_MS_MAX;
 use crate::machine::{Machine, Origin, Output};
@@ -17,6 +17,17 @@ pub struct PauseTopic {
     pub topic: TopicName,
     /// For so long; `None` = until resumed.
     pub for_ms: Option<i64>,
+}
+
+/// Undo a pause.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resume(pub TopicName);
+
+operation! {
+    PauseTopic => (),
+        request => Command::Pause(request), Reply::Done => Ok(());
+    Resume => (),
+        Resume(topic) => Command::Resume(topic), Reply::Done => Ok(());
 }
 
 impl<T: Timeline> Machine<T> {

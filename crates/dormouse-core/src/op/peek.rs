@@ -1,9 +1,10 @@
 //! peek: the next job of a state, without leasing it.
 
-use crate::command::Reply;
+use crate::command::{Command, Reply, operation};
 use crate::error::Error;
 use crate::job::{JobId, State};
 use crate::machine::{Machine, Ruled};
+use crate::op::JobView;
 use crate::place::{Class, Place};
 use crate::time::Now;
 use crate::timeline::{Resting, Room, Timeline};
@@ -17,6 +18,11 @@ pub struct Peek {
     pub topic: TopicName,
     /// Which state.
     pub state: State,
+}
+
+operation! {
+    Peek => Option<JobView>,
+        request => Command::Peek(request), Reply::View(reply) => Ok(reply);
 }
 
 impl<T: Timeline> Machine<T> {

@@ -1,11 +1,20 @@
 //! purge: remove all resting jobs of a topic and free their keys. Leased jobs stay.
 
 use crate::backend::Answer;
-use crate::command::Reply;
+use crate::command::{Command, Reply, operation};
 use crate::fact::Fact;
 use crate::machine::{Machine, Origin, Output};
 use crate::timeline::Timeline;
 use crate::topic::TopicName;
+
+/// Remove all resting jobs of a topic.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Purge(pub TopicName);
+
+operation! {
+    Purge => u64,
+        Purge(topic) => Command::Purge(topic), Reply::Count(reply) => Ok(reply);
+}
 
 impl<T: Timeline> Machine<T> {
     pub(crate) fn purge(&mut self, name: &TopicName, out: &mut Output) -> Answer {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::backoff::Backoff;
-use crate::command::Reply;
+use crate::command::{Command, Reply, only, operation};
 use crate::error::Error;
 use crate::fact::Fact;
 use crate::job::{BodyKind, Content, Job, JobId, Progress, State, content_bytes};
@@ -160,6 +160,13 @@ enum Fate {
     Replace(Resting),
     /// All stays as it is.
     Keep(PutReply),
+}
+
+operation! {
+    Vec<Put> => Vec<Result<PutReply, Error>>,
+        items => Command::Put(items), Reply::Put(replies) => Ok(replies);
+    Put => PutReply,
+        item => Command::Put(vec![item]), Reply::Put(replies) => only(replies);
 }
 
 impl<T: Timeline> Machine<T> {

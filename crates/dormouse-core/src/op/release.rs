@@ -1,6 +1,7 @@
 //! release: give back unspent, as a worker does that shuts down.
 
-use crate::command::Reply;
+use crate::command::{Command, Reply, only, operation};
+use crate::error::Error;
 use crate::fact::{Cause, Whereto};
 use crate::job::Token;
 use crate::machine::{Machine, Output, Ruled, granted};
@@ -19,6 +20,13 @@ pub struct Release {
     pub delay_ms: Option<i64>,
     /// From now on this priority.
     pub priority: Option<u32>,
+}
+
+operation! {
+    Vec<Release> => Vec<Result<Ended, Error>>,
+        items => Command::Release(items), Reply::Ended(replies) => Ok(replies);
+    Release => Ended,
+        item => Command::Release(vec![item]), Reply::Ended(replies) => only(replies);
 }
 
 impl<T: Timeline> Machine<T> {

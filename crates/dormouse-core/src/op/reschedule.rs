@@ -1,6 +1,7 @@
 //! reschedule: move the due time of a delayed or ready job; run now is a reschedule to now.
 
-use crate::command::Reply;
+use crate::command::{Command, Reply, only, operation};
+use crate::error::Error;
 use crate::fact::{Cause, Fact, Whereto};
 use crate::job::State;
 use crate::machine::{Located, Machine, Origin, Output, Ruled, granted};
@@ -19,6 +20,13 @@ pub struct Reschedule {
     pub delay_ms: Option<i64>,
     /// Due at this time, ms since the epoch.
     pub at_ms: Option<i64>,
+}
+
+operation! {
+    Vec<Reschedule> => Vec<Result<Changed, Error>>,
+        items => Command::Reschedule(items), Reply::Changed(replies) => Ok(replies);
+    Reschedule => Changed,
+        item => Command::Reschedule(vec![item]), Reply::Changed(replies) => only(replies);
 }
 
 impl<T: Timeline> Machine<T> {

@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use crate::Set;
 use crate::backend::Ticket;
-use crate::command::Reply;
+use crate::command::{Command, Reply, operation};
 use crate::error::Error;
 use crate::fact::{Cause, Fact, Whereto};
 use crate::job::{BodyKind, JobId, Token, content_bytes};
@@ -102,6 +102,11 @@ impl LeasedJob {
     pub fn bytes(&self) -> u64 {
         content_bytes(&self.body, self.key.as_ref(), self.headers.as_deref())
     }
+}
+
+operation! {
+    Reserve => Vec<LeasedJob>,
+        request => Command::Reserve(request), Reply::Jobs(reply) => Ok(reply);
 }
 
 impl<T: Timeline> Machine<T> {

@@ -1,7 +1,7 @@
 //! reserve_id: take a given waiting or dead job now, whatever its due time.
 
 use crate::backend::Ticket;
-use crate::command::Reply;
+use crate::command::{Command, Reply, only, operation};
 use crate::error::Error;
 use crate::job::JobId;
 use crate::machine::{Located, Machine, Output, ReserveTerms, Ruled, When, granted};
@@ -19,6 +19,12 @@ pub struct ReserveId {
     pub ttr_ms: Option<i64>,
     /// The lease ends with this session.
     pub session: Option<SessionId>,
+}
+
+operation! {
+    ReserveId => LeasedJob,
+        request => Command::ReserveId(request),
+        Reply::Jobs(jobs) => only(jobs.into_iter().map(Ok).collect());
 }
 
 impl<T: Timeline> Machine<T> {

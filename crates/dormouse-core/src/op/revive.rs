@@ -1,6 +1,7 @@
 //! revive: dead to ready, with a fresh attempt budget.
 
-use crate::command::Reply;
+use crate::command::{Command, Reply, operation};
+use crate::error::Error;
 use crate::fact::{Cause, Fact, Whereto};
 use crate::job::State;
 use crate::limits::BATCH_MAX;
@@ -19,6 +20,17 @@ pub struct ReviveTopic {
     pub topic: TopicName,
     /// How many.
     pub max: usize,
+}
+
+/// Make dead jobs ready again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Revive(pub Vec<Target>);
+
+operation! {
+    Revive => Vec<Result<Changed, Error>>,
+        Revive(items) => Command::Revive(items), Reply::Changed(replies) => Ok(replies);
+    ReviveTopic => u64,
+        request => Command::ReviveTopic(request), Reply::Count(reply) => Ok(reply);
 }
 
 impl<T: Timeline> Machine<T> {

@@ -1,6 +1,6 @@
 //! Sessions: a connection or process whose leases end with it.
 
-use crate::command::Reply;
+use crate::command::{Command, Reply, operation};
 use crate::fact::{Cause, Whereto};
 use crate::limits::TICK_MAX;
 use crate::machine::{Machine, Orphan, Output, Ruled};
@@ -12,6 +12,21 @@ use crate::timeline::Timeline;
 /// Names a session while the process lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(pub u64);
+
+/// Begin a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpenSession;
+
+/// End a session: its leases are released.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CloseSession(pub SessionId);
+
+operation! {
+    OpenSession => SessionId,
+        OpenSession => Command::OpenSession, Reply::Session(reply) => Ok(reply);
+    CloseSession => (),
+        CloseSession(session) => Command::CloseSession(session), Reply::Done => Ok(());
+}
 
 impl<T: Timeline> Machine<T> {
     /// Its waiting reserves are answered with nothing, its leases given back unspent: that is no

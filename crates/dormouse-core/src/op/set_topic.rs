@@ -1,7 +1,7 @@
 //! set_topic: change a topic's settings, all at once.
 
 use crate::backend::Answer;
-use crate::command::Reply;
+use crate::command::{Command, Reply, operation};
 use crate::error::Error;
 use crate::fact::Fact;
 use crate::limits::{TTL_MS_MAX, TTR_MS_MIN};
@@ -34,6 +34,11 @@ impl SetTopic {
         span("dead_ttl", settings.dead_ttl_ms, 0)?;
         check::optional_backoff(settings.backoff.as_ref())
     }
+}
+
+operation! {
+    SetTopic => (),
+        request => Command::SetTopic(request), Reply::Done => Ok(());
 }
 
 impl<T: Timeline> Machine<T> {

@@ -1,6 +1,6 @@
 //! stats: counts of a topic or of all, at a cost independent of the backlog.
 
-use crate::command::Reply;
+use crate::command::{Command, Reply, operation};
 use crate::error::Error;
 use crate::image::Counts;
 use crate::limits::{PRIORITY_DEFAULT, STATS_TOPICS_MAX};
@@ -40,6 +40,11 @@ pub struct TopicStats {
     pub topics: u64,
     /// Locks held, in the totals only.
     pub locks: u64,
+}
+
+operation! {
+    Stats => TopicStats,
+        request => Command::Stats(request), Reply::Stats(reply) => Ok(reply);
 }
 
 impl<T: Timeline> Machine<T> {

@@ -1,6 +1,6 @@
 //! topics: a page of topic names.
 
-use crate::command::Reply;
+use crate::command::{Command, Reply, operation};
 use crate::error::Error;
 use crate::machine::{Machine, Ruled, granted};
 use crate::op::TopicStats;
@@ -32,6 +32,11 @@ pub struct TopicsPage {
     pub topics: Vec<(TopicName, TopicStats)>,
     /// There are more.
     pub more: bool,
+}
+
+operation! {
+    Topics => TopicsPage,
+        request => Command::Topics(request), Reply::Topics(reply) => Ok(reply);
 }
 
 impl<T: Timeline> Machine<T> {

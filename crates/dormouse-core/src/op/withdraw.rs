@@ -1,9 +1,18 @@
 //! withdraw: answer a waiting reserve or lock now, with nothing.
 
 use crate::backend::{Answer, Ticket};
-use crate::command::Reply;
+use crate::command::{Command, Reply, operation};
 use crate::machine::{Machine, Output};
 use crate::timeline::Timeline;
+
+/// Answer the waiting reserve or lock that was submitted with this ticket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Withdraw(pub Ticket);
+
+operation! {
+    Withdraw => (),
+        Withdraw(ticket) => Command::Withdraw(ticket), Reply::Done => Ok(());
+}
 
 impl<T: Timeline> Machine<T> {
     /// A ticket nobody waits with is as good as withdrawn: its answer is on its way.

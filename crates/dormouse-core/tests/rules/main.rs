@@ -7,6 +7,7 @@ mod lease;
 mod limits;
 mod locks;
 mod look;
+mod operations;
 mod put;
 mod random;
 mod replay;
