@@ -3,10 +3,11 @@
 //! Only the standard library is used, so that the first command of a fresh clone starts within
 //! a second or two.
 
-#![allow(clippy::print_stdout, reason = "a command-line tool speaks on stdout")]
+#![allow(clippy::print_stdout, reason = "a command-line tool prints to stdout")]
 
 mod foreign;
 mod install;
+mod lines;
 mod schemathesis;
 mod soak;
 mod step;
@@ -19,21 +20,28 @@ use std::process::ExitCode;
 const HELP: &str = "\
 cargo xtask <command>
 
-  test [-p PACKAGE] [--no-nextest]  everything a change must pass, in order:
-                                    tidy, fmt, clippy, tests, doc tests, docs
-  tidy                              only the checks of text and layout
+  test [-p PACKAGE] [--no-nextest]  everything a change must pass, in order: tidy, packages, fmt,
+                                    clippy (all features; the library also without), tests, doc
+                                    tests, docs, schemathesis, foreign. About 20 minutes on two
+                                    cores from an empty target, about 12 when built.
+                                    Root or sudo: only if Debian packages are missing.
+                                    Network: crates.io, and PyPI, npm and Debian the first time.
+                                    Redis: the tests start their own, from the package redis-tools
+  tidy                              only the checks of text and layout: a second
   schemathesis [--examples N]       random requests by the OpenAPI document (default 20 each)
   foreign                           clients and suites of others, over RESP and beanstalkd, and
                                     the original beanstalkd: the same commands, the same answers
   soak [--minutes N]                the long campaigns, N minutes each (default 10)
+  soak --busy [--rounds N]          all tests N times (default 3) while every core is kept busy
+  lines                             lines of product code per shipped crate
   install [--dry-run]               the Debian packages the tests need
   help                              this text
 ";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let outcome = parse(&words).and_then(|task| run(&repository_root(), &task));
-    match outcome {
+    let result = parse(&words).and_then(|task| run(&repository_root(), &task));
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
             eprintln!("xtask: {message}");
@@ -42,7 +50,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What was asked for on the command line.
+/// A command of the command line.
 #[derive(Debug, PartialEq, Eq)]
 enum Task {
     Test(test::Options),
@@ -50,6 +58,8 @@ enum Task {
     Schemathesis { examples: u64 },
     Foreign { inside: bool },
     Soak { minutes: u64 },
+    SoakBusy { rounds: u64 },
+    Lines,
     Install { dry_run: bool },
     Help,
 }
@@ -62,6 +72,8 @@ fn run(root: &Path, task: &Task) -> Result<(), String> {
         Task::Foreign { inside: false } => foreign::run(root),
         Task::Foreign { inside: true } => foreign::inside(root),
         Task::Soak { minutes } => soak::run(root, *minutes),
+        Task::SoakBusy { rounds } => soak::run_busy(root, *rounds),
+        Task::Lines => lines::run(root),
         Task::Install { dry_run } => install::ensure(install::NEEDED, *dry_run),
         Task::Help => {
             print!("{HELP}");
@@ -74,7 +86,8 @@ fn parse(words: &[String]) -> Result<Task, String> {
     let Some((command, rest)) = words.split_first() else {
         return Ok(Task::Help);
     };
-    let mut rest = rest.iter().map(String::as_str);
+    let words: Vec<&str> = rest.iter().map(String::as_str).collect();
+    let mut rest = words.iter().copied();
     let task = match command.as_str() {
         "test" => {
             let mut options = test::Options { package: None, nextest: true };
@@ -95,10 +108,16 @@ fn parse(words: &[String]) -> Result<Task, String> {
             let (default, max) = (schemathesis::EXAMPLES_DEFAULT, schemathesis::EXAMPLES_MAX);
             Task::Schemathesis { examples: parse_number(&mut rest, "--examples", default, max)? }
         }
+        "soak" if words.first() == Some(&"--busy") => {
+            rest.next();
+            let (default, max) = (soak::ROUNDS_DEFAULT, soak::ROUNDS_MAX);
+            Task::SoakBusy { rounds: parse_number(&mut rest, "--rounds", default, max)? }
+        }
         "soak" => {
             let (default, max) = (soak::MINUTES_DEFAULT, soak::MINUTES_MAX);
             Task::Soak { minutes: parse_number(&mut rest, "--minutes", default, max)? }
         }
+        "lines" => Task::Lines,
         "foreign" => match rest.next() {
             None => Task::Foreign { inside: false },
             // By itself, in a network namespace.
@@ -119,7 +138,7 @@ fn parse(words: &[String]) -> Result<Task, String> {
     }
 }
 
-/// The one number a command takes, or its default.
+/// The number that follows the command's only option, or the default.
 fn parse_number<'a>(
     rest: &mut impl Iterator<Item = &'a str>,
     option: &str,
@@ -142,7 +161,7 @@ fn unknown(word: &str) -> String {
     format!("`{word}` is not understood here; `cargo xtask help` lists the commands")
 }
 
-/// Cargo tells where this package lies; the repository is its parent.
+/// The parent of this package's directory, which cargo passes in the environment.
 fn repository_root() -> PathBuf {
     let manifest = std::env::var_os("CARGO_MANIFEST_DIR");
     let manifest =
@@ -175,6 +194,9 @@ mod tests {
         );
         check("soak", Ok(Task::Soak { minutes: soak::MINUTES_DEFAULT }));
         check("soak --minutes 3", Ok(Task::Soak { minutes: 3 }));
+        check("soak --busy", Ok(Task::SoakBusy { rounds: soak::ROUNDS_DEFAULT }));
+        check("soak --busy --rounds 2", Ok(Task::SoakBusy { rounds: 2 }));
+        check("lines", Ok(Task::Lines));
         let examples = schemathesis::EXAMPLES_DEFAULT;
         check("schemathesis", Ok(Task::Schemathesis { examples }));
         check("schemathesis --examples 7", Ok(Task::Schemathesis { examples: 7 }));
@@ -189,6 +211,7 @@ mod tests {
         check("test -p", Err("name of a package"));
         check("soak --minutes none", Err("--minutes"));
         check("soak --minutes 0", Err("--minutes"));
+        check("soak --busy --minutes 3", Err("`--minutes`"));
         check("install everything", Err("`everything`"));
     }
 }

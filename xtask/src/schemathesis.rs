@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use crate::step::{Invocation, target_dir};
+use crate::step::{Invocation, build_binary, target_dir};
 
 const VERSION: &str = "schemathesis==4.32.5";
 /// Requests per operation, unless told otherwise.
@@ -30,14 +30,13 @@ pub(crate) fn run(root: &Path, examples: u64) -> Result<(), String> {
         let pip = Invocation::new(pip);
         pip.run(root).map_err(|reason| format!("`{pip}` failed ({reason}); it needs PyPI"))?;
     }
-    let build = Invocation::new(["cargo", "build", "--locked", "--package", "dormouse"]);
-    build.run(root).map_err(|reason| format!("`{build}` failed ({reason})"))?;
+    let program = build_binary(root)?;
     let data = target.join("schemathesis-data");
     // What an earlier run left would only make this one slower.
     let _ = std::fs::remove_dir_all(&data);
     let config = target.join("schemathesis.toml");
     std::fs::write(&config, CONFIG).map_err(|error| format!("{}: {error}", config.display()))?;
-    let server = Server::start(&target.join("debug/dormouse"), &data)?;
+    let server = Server::start(&program, &data)?;
     let schema = format!("{}/openapi.json", server.url);
     let examples = examples.to_string();
     let words = [

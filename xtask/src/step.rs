@@ -71,13 +71,26 @@ fn quoted(word: &str) -> String {
     }
 }
 
-/// Where cargo builds; absolute if the repository's path is, for who runs elsewhere.
+/// Where cargo builds. The path is absolute if `root` is.
 pub(crate) fn target_dir(root: &Path) -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
     root.join(target)
 }
 
-/// Whether this process may do everything.
+/// The tests of the binary that also need the original beanstalkd, built with the same packages and
+/// features as the test step: cargo then builds nothing a second time. Cargo builds the binary too,
+/// because integration tests may start it.
+pub(crate) const BINARY_TESTS: &str =
+    "cargo test --locked --workspace --all-features --test beanstalk_fuzz";
+
+/// Builds the binary `dormouse` and returns its path.
+pub(crate) fn build_binary(root: &Path) -> Result<PathBuf, String> {
+    let build = Invocation::new(BINARY_TESTS.split_whitespace()).with_words(["--no-run"]);
+    build.run(root).map_err(|reason| format!("`{build}` failed ({reason})"))?;
+    Ok(target_dir(root).join("debug/dormouse"))
+}
+
+/// Whether this process runs as root.
 pub(crate) fn is_root() -> bool {
     let user = Invocation::new(["id", "-u"]).command(Path::new(".")).output();
     user.is_ok_and(|output| output.stdout.trim_ascii() == b"0")

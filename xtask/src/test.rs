@@ -15,7 +15,13 @@ pub(crate) struct Options {
     pub(crate) nextest: bool,
 }
 
-/// Runs all steps up to the first that fails.
+/// One set of features for every step: what one step has built the next one uses.
+pub(crate) const ALL: &str = "--all-features";
+/// The library, and the sets of features that it is also linted with, besides none and all.
+const LIBRARY: &str = "dormouse";
+const LIBRARY_FEATURES: &[&str] = &["json", "worker", "redis"];
+
+/// Runs the steps until one fails.
 pub(crate) fn run(root: &Path, options: &Options) -> Result<(), String> {
     let nextest = options.nextest && nextest_is_installed(root);
     let mut steps = vec![Step::new("tidy", "cargo xtask tidy", || tidy::run(root))];
@@ -35,6 +41,13 @@ pub(crate) fn run(root: &Path, options: &Options) -> Result<(), String> {
     run_all("test", &steps)
 }
 
+/// The command of the test step, over the whole workspace.
+pub(crate) fn whole_suite(root: &Path) -> Invocation {
+    let steps = cargo_steps(root, None, nextest_is_installed(root));
+    let test = steps.into_iter().find(|(name, _)| *name == "test");
+    test.map_or_else(|| Invocation::new(["cargo", "test"]), |(_, invocation)| invocation)
+}
+
 fn nextest_is_installed(root: &Path) -> bool {
     let version = Invocation::new(["cargo", "nextest", "--version"]);
     version.command(root).output().is_ok_and(|output| output.status.success())
@@ -47,8 +60,8 @@ fn cargo_steps(
 ) -> Vec<(&'static str, Invocation)> {
     let scope = package.map_or(vec!["--workspace"], |name| vec!["--package", name]);
     let cargo = |words: &[&str], after: &[&str]| {
-        let words = ["cargo"].iter().chain(words).chain(&scope).chain(&["--locked"]).chain(after);
-        Invocation::new(words.copied())
+        let scope = scope.iter().chain(&[ALL, "--locked"]);
+        Invocation::new(["cargo"].iter().chain(words).chain(scope).chain(after).copied())
     };
     let fmt = match package {
         None => Invocation::new(["cargo", "fmt", "--all", "--check"]),
@@ -58,7 +71,7 @@ fn cargo_steps(
         // A single package may have no tests yet.
         cargo(&["nextest", "run"], package.map_or(&[], |_| &["--no-tests=pass"]))
     } else {
-        // The same targets as nextest takes: the doc tests are a step of their own.
+        // The same targets as nextest runs: the doc tests are a step of their own.
         cargo(&["test", "--no-fail-fast", "--tests", "--examples"], &[])
     };
     let docs = cargo(&["doc", "--no-deps"], &[]).with_env("RUSTDOCFLAGS", "-D warnings");
@@ -66,14 +79,31 @@ fn cargo_steps(
     let mut steps = vec![
         ("fmt", fmt),
         ("clippy", cargo(&["clippy", "--all-targets"], &["--", "-D", "warnings"])),
-        ("test", tests),
     ];
+    if package.is_none_or(|name| name == LIBRARY) {
+        steps.extend(library_steps());
+    }
+    steps.push(("test", tests));
     // Cargo refuses to look for doc tests in a package without a library.
     if package.is_none_or(|name| has_library(root, name)) {
         steps.push(("doctest", cargo(&["test", "--doc"], &[])));
     }
     steps.push(("doc", docs));
     steps
+}
+
+/// The library as users choose it: without any feature, and with each alone. `--package` alone
+/// selects, so that no other member of the workspace switches a feature on.
+fn library_steps() -> impl Iterator<Item = (&'static str, Invocation)> {
+    let sets = [None].into_iter().chain(LIBRARY_FEATURES.iter().copied().map(Some));
+    sets.map(|feature| {
+        let words = ["cargo", "clippy", "--package", LIBRARY, "--no-default-features"];
+        let features = feature.map(|name| ["--features", name]);
+        let features = features.as_ref().map_or(&[][..], |words| &words[..]);
+        let rest = ["--locked", "--", "-D", "warnings"];
+        let words = words.iter().chain(features).chain(&rest).copied();
+        (feature.unwrap_or("no features"), Invocation::new(words))
+    })
 }
 
 fn has_library(root: &Path, package: &str) -> bool {
@@ -95,10 +125,20 @@ mod tests {
             shown(None, true),
             [
                 "fmt: cargo fmt --all --check",
-                "clippy: cargo clippy --all-targets --workspace --locked -- -D warnings",
-                "test: cargo nextest run --workspace --locked",
-                "doctest: cargo test --doc --workspace --locked",
-                "doc: RUSTDOCFLAGS='-D warnings' cargo doc --no-deps --workspace --locked",
+                "clippy: cargo clippy --all-targets --workspace --all-features --locked \
+                 -- -D warnings",
+                "no features: cargo clippy --package dormouse --no-default-features --locked \
+                 -- -D warnings",
+                "json: cargo clippy --package dormouse --no-default-features --features json \
+                 --locked -- -D warnings",
+                "worker: cargo clippy --package dormouse --no-default-features --features worker \
+                 --locked -- -D warnings",
+                "redis: cargo clippy --package dormouse --no-default-features --features redis \
+                 --locked -- -D warnings",
+                "test: cargo nextest run --workspace --all-features --locked",
+                "doctest: cargo test --doc --workspace --all-features --locked",
+                "doc: RUSTDOCFLAGS='-D warnings' cargo doc --no-deps --workspace --all-features \
+                 --locked",
             ]
         );
     }
@@ -106,8 +146,8 @@ mod tests {
     #[test]
     fn without_nextest_cargo_runs_the_same_targets() {
         assert_eq!(
-            shown(None, false)[2],
-            "test: cargo test --no-fail-fast --tests --examples --workspace --locked"
+            shown(None, false)[6],
+            "test: cargo test --no-fail-fast --tests --examples --workspace --all-features --locked"
         );
     }
 
@@ -116,5 +156,6 @@ mod tests {
         let steps = shown(Some("xtask"), true);
         assert_eq!(steps[0], "fmt: cargo fmt --package xtask --check");
         assert!(steps.iter().all(|step| !step.starts_with("doctest")), "{steps:?}");
+        assert!(steps.iter().all(|step| !step.contains("no-default")), "{steps:?}");
     }
 }

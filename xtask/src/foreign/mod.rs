@@ -15,7 +15,7 @@ mod suite;
 
 use std::path::Path;
 
-use crate::step::{Invocation, is_root, target_dir};
+use crate::step::{Invocation, build_binary, is_root, target_dir};
 pub(crate) use original::{FUZZ, with_original};
 use redis::Redis;
 use server::Server;
@@ -26,8 +26,7 @@ pub(crate) fn run(root: &Path) -> Result<(), String> {
     let place = target_dir(root).join("foreign");
     fetch::all(root, &place)?;
     fetch::beanstalkd(&place)?;
-    let build = Invocation::new(["cargo", "build", "--locked", "--package", "dormouse"]);
-    build.run(root).map_err(|reason| format!("`{build}` failed ({reason})"))?;
+    build_binary(root)?;
     let this = std::env::current_exe().map_err(|error| error.to_string())?;
     let this = this.display().to_string();
     // Root needs no namespace of users; who is not root becomes root of its own.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{fetch, target_dir};
-use crate::step::Invocation;
+use crate::step::{BINARY_TESTS, Invocation};
 
 /// The campaign among them.
 pub(crate) const FUZZ: &str = "soak_beanstalk_fuzz";
@@ -14,9 +14,9 @@ const SOAK_SECONDS: (&str, &str) = ("DORMOUSE_SOAK_SECONDS", "20");
 
 /// Runs them.
 pub(super) fn compare(root: &Path) -> Result<(), String> {
-    let words = "cargo test --locked --package dormouse --test beanstalk_fuzz \
-                 -- --ignored --nocapture";
-    let mut tests = with_original(root, Invocation::new(words.split_whitespace()))?;
+    let tests = Invocation::new(BINARY_TESTS.split_whitespace());
+    let tests = tests.with_words(["--", "--ignored", "--nocapture"]);
+    let mut tests = with_original(root, tests)?;
     if std::env::var_os(SOAK_SECONDS.0).is_none() {
         tests = tests.with_env(SOAK_SECONDS.0, SOAK_SECONDS.1);
     }

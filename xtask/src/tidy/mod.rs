@@ -1,18 +1,22 @@
 //! `cargo xtask tidy`: the rules of this repository that a machine can hold.
 
+mod cycles;
 mod docs;
+mod glossary;
 mod layers;
+mod markers;
 mod paths;
 mod shape;
-mod source;
+pub(crate) mod source;
 mod text;
-mod words;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
 use std::path::Path;
 
 use crate::step::Invocation;
+use glossary::Glossary;
 use source::Source;
 
 /// Something a rule objects to.
@@ -49,48 +53,73 @@ impl fmt::Display for Finding {
 /// A text file of the repository; the path is relative to its root, with slashes.
 #[derive(Clone, Debug)]
 pub(crate) struct TextFile {
-    path: String,
-    text: String,
+    pub(crate) path: String,
+    pub(crate) text: String,
 }
 
 /// Checks the repository and prints what it finds.
 pub(crate) fn run(root: &Path) -> Result<(), String> {
     let paths = list_files(root)?;
     let files = read_texts(root, &paths);
-    let findings = check(&paths, &files);
-    for finding in &findings {
-        println!("{finding}");
+    let (warnings, errors): (Vec<_>, Vec<_>) =
+        check(&paths, &files).into_iter().partition(|finding| finding.is_warning);
+    print_warnings(&warnings);
+    for error in &errors {
+        println!("{error}");
     }
-    let warnings = findings.iter().filter(|finding| finding.is_warning).count();
-    let errors = findings.len() - warnings;
+    let (errors, warnings) = (errors.len(), warnings.len());
     println!("tidy: {} files, {errors} errors, {warnings} warnings", files.len());
     if errors == 0 { Ok(()) } else { Err(format!("tidy found {errors} errors")) }
 }
 
+/// One line for each kind of warning: the first place, and the number of others.
+fn print_warnings(warnings: &[Finding]) {
+    let mut kinds: BTreeMap<&str, (&Finding, usize)> = BTreeMap::new();
+    for warning in warnings {
+        kinds.entry(&warning.text).or_insert((warning, 0)).1 += 1;
+    }
+    for (first, count) in kinds.into_values() {
+        match count {
+            1 => println!("{first}"),
+            _ => println!("{first} (and {} more)", count - 1),
+        }
+    }
+}
+
 /// All rules over all files, in the order of the files.
 fn check(paths: &[String], files: &[TextFile]) -> Vec<Finding> {
-    let mut findings = Vec::new();
+    let (glossary, mut findings) = Glossary::read(files);
+    let mut sources = Vec::new();
+    // Rules that do not hold everywhere yet.
+    let mut warnings = Vec::new();
     for file in files {
         findings.extend(paths::check_machine_paths(file));
-        findings.extend(words::check_markers(file));
+        findings.extend(markers::check(file));
+        match file.path.ends_with(".rs") {
+            true => findings.extend(shape::check_lines(file)),
+            false => warnings.extend(shape::check_lines(file)),
+        }
+        warnings.extend(glossary.check_words(file));
         if file.path.ends_with(".md") {
             findings.extend(docs::check_links(file, paths));
         }
         if file.path.ends_with(".rs") {
             let source = Source::parse(&file.path, &file.text);
-            findings.extend(shape::check(&source));
-            findings.extend(words::check_code(&source));
-            findings.extend(layers::check_clock_reads(&source));
+            findings.extend(shape::check_file(&source));
+            warnings.extend(glossary.check_types(&source));
             findings.extend(layers::check_core(&source));
+            sources.push(source);
         }
     }
+    warnings.extend(cycles::check(&sources));
+    findings.extend(warnings.into_iter().map(|warning| Finding { is_warning: true, ..warning }));
     findings.extend(layers::check_conformance(paths));
     findings.extend(docs::check_test_command(files));
     findings
 }
 
 /// Every file git knows or would add. New files count, so that they are checked before the commit.
-fn list_files(root: &Path) -> Result<Vec<String>, String> {
+pub(crate) fn list_files(root: &Path) -> Result<Vec<String>, String> {
     let git = Invocation::new(["git", "ls-files", "-z", "-co", "--exclude-standard"]);
     let mut paths = match git.command(root).output() {
         Ok(output) if output.status.success() => {
@@ -128,7 +157,7 @@ fn walk(root: &Path, below: &str, found: &mut Vec<String>) -> std::io::Result<()
 }
 
 /// The files that are text; fixtures may be bytes.
-fn read_texts(root: &Path, paths: &[String]) -> Vec<TextFile> {
+pub(crate) fn read_texts(root: &Path, paths: &[String]) -> Vec<TextFile> {
     let read = |path: &String| {
         let text = fs::read_to_string(root.join(path)).ok()?;
         Some(TextFile { path: path.clone(), text })

@@ -1,204 +1,132 @@
-//! A Rust file as the rules see it: comments and strings blanked out, tests marked.
+//! A Rust file as the rules see it: line by line, with its tests marked.
+//!
+//! rustfmt gives every file the same shape, so lines are enough: an item ends at the first line
+//! that closes a brace in the column in which the item began, and a comment starts with `//`.
 
 use std::ops::RangeInclusive;
 
-use super::text::{find_word, is_word, line_at};
-
 /// A Rust file.
-pub(super) struct Source {
-    pub(super) path: String,
-    /// As written.
-    pub(super) text: String,
-    /// The same lines with spaces in place of comments, strings and characters.
-    pub(super) code: String,
+pub(crate) struct Source {
+    pub(crate) path: String,
+    pub(crate) text: String,
     /// The lines of items under `#[cfg(test)]`.
     tests: Vec<RangeInclusive<usize>>,
 }
 
 impl Source {
-    pub(super) fn parse(path: &str, text: &str) -> Self {
-        let code = blank(text);
-        let tests = test_lines(&code);
-        Self { path: path.to_owned(), text: text.to_owned(), code, tests }
+    pub(crate) fn parse(path: &str, text: &str) -> Self {
+        Self { path: path.to_owned(), text: text.to_owned(), tests: test_lines(text) }
     }
 
-    /// Tests or benchmarks and nothing else.
-    pub(super) fn is_test_file(&self) -> bool {
+    /// Whether the whole file is tests or benchmarks.
+    pub(crate) fn is_test_file(&self) -> bool {
         let name = self.path.rsplit('/').next().unwrap_or_default();
-        let is_test_name = name == "tests.rs" || name.ends_with("_tests.rs");
-        is_test_name || self.path.split('/').any(|part| part == "tests" || part == "benches")
+        ["tests.rs", "testing.rs"].contains(&name)
+            || name.ends_with("_tests.rs")
+            || self.path.split('/').any(|part| ["tests", "benches", "examples"].contains(&part))
     }
 
-    /// The line, counted from 1, belongs to a test.
-    pub(super) fn is_test_line(&self, line: usize) -> bool {
-        self.is_test_file() || self.tests.iter().any(|lines| lines.contains(&line))
+    /// The lines outside tests, counted from 1.
+    pub(crate) fn product_lines(&self) -> impl Iterator<Item = (usize, &str)> {
+        let lines = if self.is_test_file() { "" } else { &self.text };
+        let numbered = lines.lines().enumerate().map(|(index, line)| (index + 1, line));
+        numbered.filter(|(line, _)| !self.tests.iter().any(|lines| lines.contains(line)))
     }
 
-    /// Lines outside tests.
-    pub(super) fn product_lines(&self) -> usize {
-        (1..=self.text.lines().count()).filter(|&line| !self.is_test_line(line)).count()
+    /// The code outside tests: neither comments, nor strings, nor blank lines.
+    pub(crate) fn product_code(&self) -> impl Iterator<Item = (usize, String)> {
+        let code = self.product_lines().map(|(number, line)| (number, code_of(line)));
+        code.filter(|(_, line)| !line.trim().is_empty())
     }
 }
 
-/// The end of the item that goes on at `start`: its closing brace, or its semicolon.
-pub(super) fn item_end(code: &str, start: usize) -> Option<usize> {
-    let mut braces = 0_usize;
-    let mut groups = 0_usize;
-    for (offset, c) in code[start..].char_indices() {
-        match c {
-            '(' | '[' => groups += 1,
-            ')' | ']' => groups = groups.saturating_sub(1),
-            '{' => braces += 1,
-            '}' => {
-                braces = braces.saturating_sub(1);
-                if braces == 0 && groups == 0 {
-                    return Some(start + offset);
-                }
-            }
-            ';' if braces == 0 && groups == 0 => return Some(start + offset),
-            _ => {}
+/// A line without its comment and without the text of its strings.
+pub(crate) fn code_of(line: &str) -> String {
+    let mut code = String::with_capacity(line.len());
+    let mut in_string = false;
+    let mut rest = line;
+    while let Some(c) = rest.chars().next() {
+        let skipped = match c {
+            '\\' if in_string => 2,
+            // A quotation mark as a character opens no string.
+            '\'' if !in_string && rest.starts_with("'\"'") => 3,
+            '/' if !in_string && rest.starts_with("//") => break,
+            _ => 1,
+        };
+        let is_quote = c == '"';
+        in_string ^= is_quote;
+        if !in_string || is_quote {
+            code.push(c);
         }
-    }
-    None
-}
-
-fn test_lines(code: &str) -> Vec<RangeInclusive<usize>> {
-    const MARK: &str = "#[cfg(test)]";
-    let lines = |at: usize| {
-        let end = item_end(code, at + MARK.len()).unwrap_or(code.len());
-        line_at(code, at)..=line_at(code, end)
-    };
-    find_word(code, MARK).into_iter().map(lines).collect()
-}
-
-/// Replaces comments and literals by spaces, keeping every line where it was.
-fn blank(text: &str) -> String {
-    let chars: Vec<char> = text.chars().collect();
-    let mut code = String::with_capacity(text.len());
-    let mut at = 0;
-    while at < chars.len() {
-        let end = literal_end(&chars, at);
-        if end > at {
-            let spaces = chars[at..end].iter().map(|&c| if c == '\n' { '\n' } else { ' ' });
-            code.extend(spaces);
-            at = end;
-        } else {
-            code.push(chars[at]);
-            at += 1;
-        }
+        let mut chars = rest.chars();
+        chars.by_ref().take(skipped).for_each(drop);
+        rest = chars.as_str();
     }
     code
 }
 
-/// Where the comment or literal that begins at `at` ends; `at` itself if none begins there.
-fn literal_end(chars: &[char], at: usize) -> usize {
-    let next = chars.get(at + 1).copied();
-    match chars[at] {
-        '/' if next == Some('/') => line_end(chars, at),
-        '/' if next == Some('*') => block_comment_end(chars, at),
-        '"' => quoted_end(chars, at, '"'),
-        '\'' if next == Some('\\') || chars.get(at + 2) == Some(&'\'') => {
-            quoted_end(chars, at, '\'')
-        }
-        'r' | 'b' | 'c' if at == 0 || !is_word(chars[at - 1]) => raw_string_end(chars, at),
-        _ => at,
-    }
+fn test_lines(text: &str) -> Vec<RangeInclusive<usize>> {
+    let lines: Vec<&str> = text.lines().collect();
+    let is_mark =
+        |line: &str| line.starts_with("#[cfg(test)]") || line.starts_with("#[cfg(all(test");
+    let marks = lines.iter().enumerate().filter(|(_, line)| is_mark(line.trim_start()));
+    marks.map(|(index, _)| index + 1..=item_end(&lines, index) + 1).collect()
 }
 
-fn line_end(chars: &[char], at: usize) -> usize {
-    chars[at..].iter().position(|&c| c == '\n').map_or(chars.len(), |length| at + length)
-}
-
-/// Block comments nest.
-fn block_comment_end(chars: &[char], start: usize) -> usize {
-    let mut depth = 0_usize;
-    let mut at = start;
-    while at + 1 < chars.len() {
-        match (chars[at], chars[at + 1]) {
-            ('/', '*') => depth += 1,
-            ('*', '/') => depth -= 1,
-            _ => {
-                at += 1;
-                continue;
-            }
-        }
-        at += 2;
-        if depth == 0 {
-            return at;
-        }
+/// The index of the last line of the item whose first attribute is at `start`.
+fn item_end(lines: &[&str], start: usize) -> usize {
+    let indent = |line: &str| line.len() - line.trim_start().len();
+    let column = indent(lines[start]);
+    let is_head = |line: &str| line.trim_start().starts_with("#[");
+    let first = (start..lines.len()).find(|&at| !is_head(lines[at])).unwrap_or(start);
+    if lines.get(first).is_some_and(|line| line.ends_with([';', ',', '}'])) {
+        return first;
     }
-    chars.len()
-}
-
-fn quoted_end(chars: &[char], start: usize, quote: char) -> usize {
-    let mut at = start + 1;
-    while at < chars.len() {
-        match chars[at] {
-            '\\' => at += 2,
-            c if c == quote => return at + 1,
-            _ => at += 1,
-        }
-    }
-    chars.len()
-}
-
-/// `r"…"`, `br#"…"#` and the like; `start` if it is an identifier after all.
-fn raw_string_end(chars: &[char], start: usize) -> usize {
-    let is_prefixed = chars[start] != 'r' && chars.get(start + 1) == Some(&'r');
-    if chars[start] != 'r' && !is_prefixed {
-        return start;
-    }
-    let after_r = start + 1 + usize::from(is_prefixed);
-    let hashes = chars[after_r..].iter().take_while(|&&c| c == '#').count();
-    if chars.get(after_r + hashes) != Some(&'"') {
-        return start;
-    }
-    let body = after_r + hashes + 1;
-    let closes = |at: &usize| {
-        chars[*at] == '"'
-            && chars[at + 1..].iter().take(hashes).filter(|&&c| c == '#').count() == hashes
-    };
-    (body..chars.len()).find(closes).map_or(chars.len(), |quote| quote + 1 + hashes)
+    let closes = |line: &str| indent(line) == column && line.trim_start().starts_with('}');
+    (first..lines.len()).find(|&at| closes(lines[at])).unwrap_or(lines.len() - 1)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn check_blank(text: &str, expect: &str) {
-        assert_eq!(blank(text), expect, "{text}");
+    fn product(text: &str) -> Vec<usize> {
+        let source = Source::parse("crates/x/src/a.rs", text);
+        source.product_lines().map(|(line, _)| line).collect()
     }
 
     #[test]
-    fn comments_and_literals_are_blanked() {
-        check_blank("a // b\nc", "a     \nc");
-        check_blank("a /* b /* c */ d */ e", "a                   e");
-        check_blank(r#"f("x\"y{", '{', '\'', b'}')"#, "f(       ,    ,     , b   )");
-        check_blank(r##"g(r#"a "b" {"#, br"\")"##, "g(            ,      )");
-    }
-
-    #[test]
-    fn lifetimes_and_raw_identifiers_are_code() {
-        check_blank("fn f<'a>(x: &'a str, r#type: u8) {}", "fn f<'a>(x: &'a str, r#type: u8) {}");
-        check_blank("for bar in cur {}", "for bar in cur {}");
+    fn comments_and_strings_are_no_code() {
+        let check = |line: &str, expected: &str| assert_eq!(code_of(line), expected, "{line}");
+        check("a // b", "a ");
+        check("/// a", "");
+        check(r#"f("x \" // y", z) // w"#, r#"f("", z) "#);
+        check("if c == '\"' { g(1) }", "if c == ' { g(1) }");
+        check("fn f<'a>(x: &'a str)", "fn f<'a>(x: &'a str)");
     }
 
     #[test]
     fn tests_are_told_from_the_product() {
-        let text = "fn a() {}\n\n#[cfg(test)]\nmod tests {\n    fn b() { \"}\" }\n}\nfn c() {}\n";
-        let source = Source::parse("crates/x/src/a.rs", text);
-        let marked: Vec<usize> = (1..=7).filter(|&line| source.is_test_line(line)).collect();
-        assert_eq!(marked, [3, 4, 5, 6]);
-        assert_eq!(source.product_lines(), 3);
+        let text = "fn a() {}\n\n#[cfg(test)]\nmod tests {\n    fn b() {\n    }\n}\nfn c() {}\n";
+        assert_eq!(product(text), [1, 2, 8]);
         for path in ["crates/x/tests/a.rs", "crates/x/src/a/tests.rs", "crates/x/benches/a.rs"] {
-            assert!(Source::parse(path, text).is_test_file(), "{path}");
+            assert_eq!(Source::parse(path, text).product_lines().count(), 0, "{path}");
         }
     }
 
     #[test]
-    fn a_test_module_in_its_own_file_is_one_line() {
-        let source = Source::parse("crates/x/src/a.rs", "#[cfg(test)]\nmod tests;\nfn c() {}\n");
-        assert!(source.is_test_line(2));
-        assert!(!source.is_test_line(3));
+    fn test_items_of_every_shape_end() {
+        assert_eq!(product("#[cfg(test)]\nmod tests;\nfn c() {}\n"), [3]);
+        assert_eq!(product("#[cfg(test)]\nuse a::{\n    b,\n};\nfn c() {}\n"), [5]);
+        let method = "impl A {\n    #[cfg(test)]\n    fn b(\n    ) -> u8 {\n        0\n    }\n}\n";
+        assert_eq!(product(method), [1, 7]);
+        assert_eq!(product("#[cfg(all(test, unix))]\n#[path = \"a\"]\nmod a;\nfn c() {}\n"), [4]);
+    }
+
+    #[test]
+    fn product_code_is_counted_without_comments() {
+        let text = "//! A.\n\n/// B.\nfn b() {\n    // C.\n}\n";
+        let source = Source::parse("crates/x/src/a.rs", text);
+        assert_eq!(source.product_code().count(), 2);
     }
 }

@@ -1,9 +1,11 @@
-//! `cargo xtask soak`: the long campaigns.
+//! `cargo xtask soak`: the long campaigns; with `--busy` the usual tests on a busy computer.
 //!
-//! A campaign is a test of dormouse-check, or of dormouse if it needs the binary, that is
+//! A campaign is a test of dormouse-check, or of dormouse-cli if it needs the binary, that is
 //! `#[ignore]`d and has `soak` in its name. It reads from the environment variable
 //! `DORMOUSE_SOAK_SECONDS` how long to go on, and prints the seed of a failure, which
 //! `DORMOUSE_SEED` repeats.
+
+mod busy;
 
 use std::path::Path;
 use std::thread;
@@ -11,16 +13,20 @@ use std::time::{Duration, Instant};
 
 use crate::foreign;
 use crate::step::Invocation;
+pub(crate) use busy::{ROUNDS_DEFAULT, ROUNDS_MAX, run as run_busy};
 
-/// How long each campaign goes on unless told otherwise.
+/// The default length of each campaign.
 pub(crate) const MINUTES_DEFAULT: u64 = 10;
 /// A week.
 pub(crate) const MINUTES_MAX: u64 = 7 * 24 * 60;
 
-const LOOK_EVERY: Duration = Duration::from_millis(200);
+const CAMPAIGNS: &str = "cargo test --release --locked --package dormouse-check \
+                         --package dormouse-cli --tests";
+
+const POLL_EVERY: Duration = Duration::from_millis(200);
 const REPORT_EVERY: Duration = Duration::from_secs(30);
 
-/// Runs every campaign for so many minutes, side by side as far as there are processors.
+/// Runs every campaign for this number of minutes, as many at a time as there are cores.
 pub(crate) fn run(root: &Path, minutes: u64) -> Result<(), String> {
     println!("soak: building the campaigns");
     let campaigns = list(root)?;
@@ -37,14 +43,13 @@ pub(crate) fn run(root: &Path, minutes: u64) -> Result<(), String> {
 }
 
 fn campaign_command(minutes: u64) -> Invocation {
-    let words = "cargo test --release --locked --package dormouse-check --package dormouse --tests \
-                 --no-fail-fast -- --ignored --nocapture soak";
-    Invocation::new(words.split_whitespace())
+    Invocation::new(CAMPAIGNS.split_whitespace())
+        .with_words(["--no-fail-fast", "--", "--ignored", "--nocapture", "soak"])
         .with_env("DORMOUSE_SOAK_SECONDS", (minutes * 60).to_string())
 }
 
-/// The campaign that needs the original beanstalkd gets it, or is left out: not every system has
-/// it.
+/// Fetches the original beanstalkd for the campaign that needs it, or leaves that campaign out: not
+/// every system has it.
 fn complete(root: &Path, command: Invocation) -> Invocation {
     foreign::with_original(root, command.clone()).unwrap_or_else(|reason| {
         println!("soak: without {}: {reason}", foreign::FUZZ);
@@ -52,13 +57,12 @@ fn complete(root: &Path, command: Invocation) -> Invocation {
     })
 }
 
-/// Builds, and gives the names of the campaigns.
+/// Builds the campaigns and returns their names.
 fn list(root: &Path) -> Result<Vec<String>, String> {
-    let words = "cargo test --release --locked --package dormouse-check --package dormouse --tests \
-                 -- --ignored --list soak";
-    let invocation = Invocation::new(words.split_whitespace());
+    let invocation = Invocation::new(CAMPAIGNS.split_whitespace());
+    let invocation = invocation.with_words(["--", "--ignored", "--list", "soak"]);
     let mut command = invocation.command(root);
-    // Only the list is taken: what the compiler says stays visible.
+    // The list goes to stdout; the compiler's messages stay visible.
     command.stderr(std::process::Stdio::inherit());
     let output = command.output().map_err(|error| format!("cargo cannot be started: {error}"))?;
     if !output.status.success() {
@@ -71,7 +75,7 @@ fn parse_list(text: &str) -> Vec<String> {
     text.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect()
 }
 
-/// Runs to the end and says from time to time how long it has been going on.
+/// Runs to the end and prints the elapsed time every 30 seconds.
 fn watch(root: &Path, invocation: &Invocation) -> Result<(), String> {
     let start = Instant::now();
     let mut reported = Duration::ZERO;
@@ -84,7 +88,7 @@ fn watch(root: &Path, invocation: &Invocation) -> Result<(), String> {
         if let Some(status) = status {
             break status;
         }
-        thread::sleep(LOOK_EVERY);
+        thread::sleep(POLL_EVERY);
         if start.elapsed() - reported >= REPORT_EVERY {
             reported = start.elapsed();
             println!("soak: running for {}", minutes_and_seconds(reported));
@@ -99,7 +103,7 @@ fn watch(root: &Path, invocation: &Invocation) -> Result<(), String> {
     }
 }
 
-fn minutes_and_seconds(duration: Duration) -> String {
+pub(super) fn minutes_and_seconds(duration: Duration) -> String {
     let seconds = duration.as_secs();
     format!("{} min {:02} s", seconds / 60, seconds % 60)
 }
