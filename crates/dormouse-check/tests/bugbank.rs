@@ -12,7 +12,14 @@ use std::process::{Command, Output};
 use std::time::Instant;
 
 /// The tests that must catch them, the likeliest first.
-const TESTS: [&str; 6] = ["model", "crash", "engine", "journal", "damage", "clock"];
+const TESTS: [&str; 6] = [
+    "disk_random_histories",
+    "disk_crash_at_every_call",
+    "engine_on_failing_disk",
+    "journal_damage",
+    "disk_damaged_files",
+    "disk_clock_steps",
+];
 
 /// What cannot be caught, because it is no bug on any disk we know: see `BUGBANK.md`.
 const HARMLESS: [&str; 1] = ["dir-run"];

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use dormouse_check::conformance::client::Client;
-use dormouse_check::redis::{Append, RedisConfig, RedisServer};
+use dormouse_check::harness::redis::{Append, RedisConfig, RedisServer};
 use dormouse_core::backend::Backend;
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::error::{Code, Error};

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use dormouse_check::conformance::client::{Client, Pending};
-use dormouse_check::redis::{RedisConfig, RedisServer, Reply as Raw};
+use dormouse_check::harness::redis::{RedisConfig, RedisServer, Reply as Raw};
 use dormouse_core::backend::{Answer, Backend};
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::error::{Code, Error};

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use dormouse_check::redis::{RedisConfig, RedisServer};
-use dormouse_check::rig::client::Client;
+use dormouse_check::harness::process::client::Client;
+use dormouse_check::harness::redis::{RedisConfig, RedisServer};
 use dormouse_core::backend::{Answer, Backend, Request, Sink, Ticket};
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::error::{Code, Error};

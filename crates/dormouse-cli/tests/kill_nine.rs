@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use dormouse_check::rig::seed::{seed, soak};
-use dormouse_check::rig::served::ServedCampaign;
+use dormouse_check::generate::seed::{seed, soak};
+use dormouse_check::harness::process::served::ServedCampaign;
 
 const ROUNDS: u64 = 12;
 const SOAK_ROUNDS: u64 = 100;

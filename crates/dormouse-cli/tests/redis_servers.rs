@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use dormouse_check::redis::{RedisConfig, RedisServer};
-use dormouse_check::redis_rig::crew::Crew;
-use dormouse_check::rig::seed::{seed, soak};
-use dormouse_check::rig::served::Process;
-use dormouse_check::sim::rng::Rng;
+use dormouse_check::generate::rng::Rng;
+use dormouse_check::generate::seed::{seed, soak};
+use dormouse_check::harness::process::served::Process;
+use dormouse_check::harness::redis::workload::Crew;
+use dormouse_check::harness::redis::{RedisConfig, RedisServer};
 use dormouse_core::backend::Backend;
 
 const SERVERS: usize = 3;

@@ -1,6 +1,6 @@
 //! Memory per waiting job, against a hash and a sorted set.
 
-use dormouse_check::redis::{RedisConfig, RedisServer};
+use dormouse_check::harness::redis::{RedisConfig, RedisServer};
 use dormouse_core::job::JobId;
 use dormouse_core::topic::TopicName;
 use serde::Serialize;

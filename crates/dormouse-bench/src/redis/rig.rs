@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dormouse::Queue;
-use dormouse_check::redis::{RedisConfig, RedisServer};
+use dormouse_check::harness::redis::{RedisConfig, RedisServer};
 use dormouse_redis::{Options, RedisBackend};
 
 use super::RedisPlan;

@@ -1,7 +1,7 @@
 //! Whoever waits gets each job when it is due: no job is forgotten, none needs a second look.
 
 use super::prelude::*;
-use crate::sim::rng::Rng;
+use crate::generate::rng::Rng;
 
 cases! { liveness:
     one_consumer_gets_each_job_at_its_instant

@@ -7,7 +7,7 @@ use dormouse_core::backend::Backend;
 use dormouse_redis::{ManualClock, Options, RedisBackend};
 
 use super::subject::{Host, Subject};
-use crate::redis::{RedisConfig, RedisServer};
+use crate::harness::redis::{RedisConfig, RedisServer};
 
 /// 2026-01-01T00:00:00Z.
 const START_MS: u64 = 1_767_225_600_000;

@@ -10,7 +10,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::SUITE;
 use super::subject::{Host, Subject};
-use crate::http::{HttpBackend, PutForm, Witness};
+use crate::client::http::{HttpBackend, PutForm, Witness};
 
 /// Nothing is under way when a case restarts its backend.
 const DRAIN: Duration = Duration::from_secs(5);

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use dormouse_check::redis_rig::clock::Shifted;
-use dormouse_check::redis_rig::crew::Crew;
-use dormouse_check::rig::client::Client;
-use dormouse_check::rig::seed::seed;
+use dormouse_check::faults::clock::Shifted;
+use dormouse_check::generate::seed::seed;
+use dormouse_check::harness::process::client::Client;
+use dormouse_check::harness::redis::workload::Crew;
 use dormouse_core::backend::Backend;
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::op::{LeasedJob, Put, Reserve};

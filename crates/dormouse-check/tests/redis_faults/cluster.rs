@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use dormouse_check::redis::{IsolatedCluster, RedisCluster, Spot};
-use dormouse_check::redis_rig::crew::Crew;
-use dormouse_check::redis_rig::ledger::{Ledger, Losses};
-use dormouse_check::rig::seed::{seed, soak};
-use dormouse_check::sim::rng::Rng;
+use dormouse_check::generate::rng::Rng;
+use dormouse_check::generate::seed::{seed, soak};
+use dormouse_check::harness::redis::loss_audit::{Ledger, Losses};
+use dormouse_check::harness::redis::workload::Crew;
+use dormouse_check::harness::redis::{IsolatedCluster, RedisCluster, Spot};
 use dormouse_redis::Level;
 
 use crate::{Took, open, work};

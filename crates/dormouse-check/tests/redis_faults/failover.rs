@@ -2,14 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use dormouse_check::redis::{RedisCluster, Reply};
-use dormouse_check::redis_rig::crew::Crew;
-use dormouse_check::redis_rig::ledger::{Ledger, Losses};
-use dormouse_check::redis_rig::locks::Owners;
-use dormouse_check::redis_rig::probe::{Gap, PROBE_KEY, Probe};
-use dormouse_check::rig::client::wall_us;
-use dormouse_check::rig::seed::{seed, soak};
-use dormouse_check::sim::rng::Rng;
+use dormouse_check::generate::rng::Rng;
+use dormouse_check::generate::seed::{seed, soak};
+use dormouse_check::harness::process::client::wall_us;
+use dormouse_check::harness::redis::locks::Owners;
+use dormouse_check::harness::redis::loss_audit::{Ledger, Losses};
+use dormouse_check::harness::redis::probe::{Gap, PROBE_KEY, Probe};
+use dormouse_check::harness::redis::workload::Crew;
+use dormouse_check::harness::redis::{RedisCluster, Reply};
 use dormouse_redis::Level;
 
 use crate::{Took, open, rounds, work};

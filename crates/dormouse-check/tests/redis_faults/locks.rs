@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use dormouse_check::redis::{RedisConfig, RedisServer};
-use dormouse_check::redis_rig::locks::Owners;
-use dormouse_check::rig::seed::seed;
+use dormouse_check::generate::seed::seed;
+use dormouse_check::harness::redis::locks::Owners;
+use dormouse_check::harness::redis::{RedisConfig, RedisServer};
 use dormouse_core::backend::Backend;
 use dormouse_disk::engine::{Engine, Options};
 use dormouse_redis::Level;

@@ -1,11 +1,11 @@
 //! Faults of real Redis servers under load: what was answered stays true, and service goes on.
 
-mod alone;
 mod clock;
 mod cluster;
-mod crowd;
 mod failover;
 mod locks;
+mod many_callers;
+mod single_server;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use dormouse_check::conformance::client::Client;
-use dormouse_check::redis::{RedisCluster, RedisConfig, RedisServer};
+use dormouse_check::harness::redis::{RedisCluster, RedisConfig, RedisServer};
 use dormouse_core::backoff::Backoff;
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::job::Token;
 use dormouse_core::op::{Kick, Lock, Nack, OnConflict, Put, Reserve, Unlock};
 use dormouse_redis::{Options, RedisBackend};
 
-use crate::site::{HOUR_MS, Site, check, is_clean, topic};
+use crate::installation::{HOUR_MS, Installation, check, is_clean, topic};
 
 fn open(url: &str, partitions: u16) -> Client {
     let options = Options { partitions: Some(partitions), ..Options::default() };
@@ -26,15 +26,15 @@ fn bytes(text: &str) -> Bytes {
 
 #[test]
 fn every_state_is_counted() {
-    let site = Site::new();
-    let report = check(&site.server.url(), false);
+    let installation = Installation::new();
+    let report = check(&installation.server.url(), false);
     is_clean(&report);
     let states = (report.delayed, report.ready, report.leased, report.dead);
     assert_eq!(states, (1, 6, 2, 1));
     let others = (report.topics, report.partitions, report.keys, report.holds, report.locks);
     assert_eq!(others, (1, 2, 2, 1, 1));
     assert_eq!(report.unchecked, Vec::<String>::new());
-    site.delivers_all_but(&[]);
+    installation.delivers_all_but(&[]);
 }
 
 #[test]

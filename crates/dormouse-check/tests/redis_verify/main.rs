@@ -3,9 +3,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
-mod books;
 mod damage;
+mod header;
 mod healthy;
+mod installation;
 mod register;
-mod site;
 mod size;

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use dormouse_check::conformance::client::Client;
-use dormouse_check::redis::{RedisConfig, RedisServer};
+use dormouse_check::harness::redis::{RedisConfig, RedisServer};
 use dormouse_core::command::Command;
 use dormouse_core::op::Put;
 use dormouse_redis::{Options, RedisBackend};
 
-use crate::site::{check, is_clean, topic};
+use crate::installation::{check, is_clean, topic};
 
 /// Calls that take less are not told.
 const SLOW_US: u64 = 200;

@@ -17,7 +17,7 @@ mod setup;
 mod time;
 mod wrong;
 
-use dormouse_check::rig::seed::soak;
+use dormouse_check::generate::seed::soak;
 
 #[test]
 #[ignore = "needs the original: cargo xtask foreign"]

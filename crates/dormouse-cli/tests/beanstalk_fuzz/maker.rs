@@ -3,7 +3,7 @@
 //! All times are so long that nothing happens by itself during a round, and priorities and delays
 //! are all different, because the order of equal ones is a listed difference.
 
-use dormouse_check::sim::rng::Rng;
+use dormouse_check::generate::rng::Rng;
 
 use crate::ids::Ids;
 use crate::script::Script;

@@ -1,6 +1,6 @@
 //! How a round is to be.
 
-use dormouse_check::sim::rng::Rng;
+use dormouse_check::generate::rng::Rng;
 
 /// Tubes that commands name; a wrong line may name others. The first one is always there.
 pub(crate) const TUBES: [&str; 5] = ["default", "a", "b", "c", "d-+/;.$_()9"];

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use dormouse_check::redis::{RedisConfig, RedisServer};
+use dormouse_check::harness::redis::{RedisConfig, RedisServer};
 
 use crate::process::{PATIENCE, Reply, Server};
 

@@ -1,0 +1,86 @@
+//! One history that meets everything once: for tests that repeat it with a fault at every call.
+
+use crate::generate::rng::Rng;
+use crate::harness::disk::op::{Kind, Op};
+
+/// What happens, in words; `script` fills in the numbers.
+const PATTERN: &[Kind] = &[
+    // Jobs come, some with a key, and are made durable.
+    Kind::Put,
+    Kind::Put,
+    Kind::Put,
+    Kind::Commit,
+    Kind::Put,
+    Kind::Put,
+    Kind::Commit,
+    // Consumers.
+    Kind::Advance,
+    Kind::Reserve,
+    Kind::Reserve,
+    Kind::Ack,
+    Kind::Commit,
+    Kind::Nack,
+    // Moves, in the memtable and, from the second round on, out of runs.
+    Kind::Reschedule,
+    Kind::Cancel,
+    Kind::Kill,
+    Kind::Commit,
+    Kind::Reschedule,
+    Kind::CancelKey,
+    Kind::Lock,
+    Kind::SetTopic,
+    Kind::Seal,
+    Kind::Write,
+    // A flush with work between its steps.
+    Kind::Freeze,
+    Kind::Put,
+    Kind::Reserve,
+    Kind::FlushAction,
+    Kind::FlushAction,
+    Kind::Commit,
+    Kind::FlushAction,
+    Kind::Cancel,
+    Kind::FlushAction,
+    Kind::Reschedule,
+    Kind::FlushAction,
+    Kind::FlushAction,
+    Kind::FlushAction,
+    Kind::FlushAction,
+    Kind::FlushAction,
+    Kind::Commit,
+    // A merge likewise.
+    Kind::MergeBegin,
+    Kind::Advance,
+    Kind::Reserve,
+    Kind::MergeAction,
+    Kind::Revive,
+    Kind::Kill,
+    Kind::MergeAction,
+    Kind::Commit,
+    Kind::Flush,
+    Kind::Release,
+    Kind::Ack,
+    Kind::ReviveTopic,
+    Kind::Commit,
+    Kind::Tick,
+    Kind::Seal,
+    Kind::Write,
+    Kind::Put,
+    Kind::Reserve,
+];
+
+/// About 300 ops; the topic of few jobs is purged on the way.
+pub fn script() -> Vec<Op> {
+    let mut rng = Rng::new(7);
+    let mut ops = Vec::new();
+    for round in 0..5 {
+        for kind in PATTERN {
+            let args = std::array::from_fn(|_| rng.next_u64() as u16);
+            ops.push(Op { kind: *kind, args });
+        }
+        if round % 2 == 1 {
+            ops.push(Op { kind: Kind::Purge, args: [2; 5] });
+        }
+    }
+    ops
+}

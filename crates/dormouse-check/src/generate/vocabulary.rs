@@ -1,0 +1,75 @@
+//! The few topics, keys, priorities, backoffs and settings of a history: few, so that things meet.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use dormouse_core::backoff::Backoff;
+use dormouse_core::topic::{Settings, TopicName};
+
+/// Topics that a history uses: few, so that things meet.
+pub(crate) const TOPICS: [&str; 3] = ["a", "b", "c"];
+/// Keys likewise.
+const KEYS: [&str; 3] = ["k", "l", "m"];
+/// Priorities likewise.
+const PRIORITIES: [u32; 4] = [0, 7, 1_024, u32::MAX];
+
+pub(crate) fn pick<T: Copy>(items: &[T], number: u16) -> Option<T> {
+    (!items.is_empty()).then(|| items[usize::from(number) % items.len()])
+}
+
+/// Mostly one of the last.
+pub(crate) fn pick_recent<T: Copy>(items: &[T], number: u16) -> Option<T> {
+    let recent = if number % 4 == 0 { items } else { &items[items.len().saturating_sub(10)..] };
+    pick(recent, number / 4)
+}
+
+/// One of the topics.
+pub(crate) fn topic(number: u16) -> TopicName {
+    let name = TOPICS[usize::from(number) % TOPICS.len()];
+    TopicName::new(name).unwrap_or_else(|_| unreachable!("these names are good"))
+}
+
+pub(crate) fn key(number: u16) -> Bytes {
+    Bytes::from_static(KEYS[usize::from(number) % KEYS.len()].as_bytes())
+}
+
+pub(crate) fn priority(number: u16) -> Option<u32> {
+    (number % 8 != 0).then(|| PRIORITIES[usize::from(number / 8) % PRIORITIES.len()])
+}
+
+pub(crate) fn backoff(number: u16) -> Option<Arc<Backoff>> {
+    let ms = u64::from(number / 8 % 12);
+    let backoff = match number % 8 {
+        0 | 1 => Backoff::Fixed { delay_ms: ms },
+        2 => Backoff::Exponential { base_ms: ms, factor: 2, cap_ms: 10 },
+        3 => Backoff::Exponential { base_ms: 1 + ms, factor: 3, cap_ms: u64::from(number) },
+        4 => Backoff::List { delays_ms: vec![ms, 3, 20] },
+        _ => return None,
+    };
+    Some(Arc::new(backoff))
+}
+
+pub(crate) fn settings(number: u16, value: u16) -> Settings {
+    let some = |bit: u16, most: u16| {
+        (number >> bit & 1 == 1).then(|| u64::from(value.rotate_left(bit.into()) % most))
+    };
+    match number % 6 {
+        0 | 1 => Settings::default(),
+        2 => Settings { dead_max: Some(u64::from(value % 3)), ..Settings::default() },
+        3 => Settings { dead_ttl_ms: Some(u64::from(1 + value % 30)), ..Settings::default() },
+        4 => Settings {
+            jobs_max: Some(u64::from(1 + value % 8)),
+            bytes_max: some(8, 60),
+            ..Settings::default()
+        },
+        _ => Settings {
+            ttr_ms: some(5, 30).map(|ms| ms + 1),
+            attempts_max: some(6, 3).and_then(|number| u32::try_from(number).ok()),
+            backoff: backoff(value),
+            jobs_max: None,
+            bytes_max: some(7, 200),
+            dead_ttl_ms: some(9, 20).map(|ms| ms + 1),
+            dead_max: some(10, 4),
+        },
+    }
+}

@@ -1,0 +1,113 @@
+//! All jobs of a store, and the drain that accounts for each.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use dormouse_core::backend::Backend;
+use dormouse_core::command::{Command, Reply};
+use dormouse_core::error::Error;
+use dormouse_core::job::State;
+use dormouse_core::limits::PAGE_MAX;
+use dormouse_core::op::{JobView, Kick, List, ReviveTopic, Stats};
+use dormouse_core::topic::TopicName;
+
+use crate::checker::event::{Ask, Dumped, Event, Verb};
+use crate::generate::body::number_of;
+use crate::harness::process::client::Client;
+use crate::harness::process::load::TOPICS;
+use crate::harness::process::recorder::Teller;
+
+/// The order matters: a lease that runs out between two pages is then found twice, not missed.
+const STATES: [State; 4] = [State::Leased, State::Delayed, State::Ready, State::Dead];
+
+/// Lists all jobs and reads the counts.
+pub fn dump(backend: &Arc<dyn Backend>) -> Result<Event, Error> {
+    let client = Client::new(backend);
+    let mut jobs = BTreeMap::new();
+    let mut pages = vec![Command::Stats(Stats { topic: None })];
+    for topic in TOPICS {
+        for state in STATES {
+            pages.push(list(topic, state, None)?);
+        }
+    }
+    // The first pages and the counts are of one instant where a batch is applied as one. Else
+    // nobody removes anything meanwhile, so that the sum is sure.
+    let (mut counts, mut is_first) = ([0; 3], true);
+    while !pages.is_empty() {
+        let asked = std::mem::take(&mut pages);
+        for (command, answer) in asked.clone().into_iter().zip(client.call(asked)?) {
+            match (command, answer?) {
+                (_, Reply::Stats(stats)) => {
+                    counts = [stats.counts.waiting, stats.counts.leased, stats.counts.dead];
+                }
+                (Command::List(asked), Reply::Page(page)) => {
+                    jobs.extend(page.jobs.iter().map(|view| (view.job.id.0, dumped(view))));
+                    if page.cursor.is_some() {
+                        is_first = false;
+                        pages.push(Command::List(List { cursor: page.cursor, ..asked }));
+                    }
+                }
+                (_, other) => return Err(Error::unavailable(format!("list answered {other:?}"))),
+            }
+        }
+    }
+    let jobs: Vec<Dumped> = jobs.into_values().collect();
+    if is_first {
+        Ok(Event::Dump { jobs, counts })
+    } else {
+        // Pages that followed may be of a later instant: only the sum is sure.
+        Ok(Event::Dump { jobs, counts: [counts.iter().sum(), 0, 0] })
+    }
+}
+
+fn list(topic: &str, state: State, cursor: Option<String>) -> Result<Command, Error> {
+    let topic = TopicName::new(topic)?;
+    Ok(Command::List(List { topic, state, cursor, limit: PAGE_MAX }))
+}
+
+fn dumped(view: &JobView) -> Dumped {
+    Dumped {
+        id: view.job.id.0,
+        topic: view.topic.as_str().to_owned(),
+        key: view.job.key().map(|key| String::from_utf8_lossy(key).into_owned()),
+        number: number_of(&view.job.content.body),
+        dead: view.state == State::Dead,
+        fence: view.job.progress.fence,
+    }
+}
+
+/// Takes and acks everything, the dead as well, until nothing is left. `kicks` = those that are not
+/// due are made so; else the clock is ahead.
+pub fn drain(mut teller: Teller<'_>, client: &Client, kicks: bool) -> Result<(), Error> {
+    loop {
+        for topic in TOPICS {
+            let (topic, max) = (TopicName::new(topic)?, 1_000);
+            if kicks {
+                client.call_one(Command::Kick(Kick { topic: topic.clone(), max }))?;
+            }
+            client.call_one(Command::ReviveTopic(ReviveTopic { topic, max }))?;
+        }
+        let taken = teller.reserve(1_000, 100)?;
+        let acks = taken.iter().map(|job| Ask::Token {
+            verb: Verb::Ack,
+            token: (job.id, job.fence),
+            forged: false,
+            delay_ms: None,
+        });
+        let acks: Vec<Ask> = acks.collect();
+        if !acks.is_empty() {
+            teller.call(acks)?;
+            continue;
+        }
+        // Leases that are still on end by themselves.
+        match client.call_one(Command::Stats(Stats { topic: None }))? {
+            Reply::Stats(stats) if stats.counts.waiting + stats.counts.leased == 0 => {
+                if stats.counts.dead == 0 {
+                    return Ok(());
+                }
+            }
+            Reply::Stats(_) => {}
+            other => return Err(Error::unavailable(format!("stats answered {other:?}"))),
+        }
+    }
+}

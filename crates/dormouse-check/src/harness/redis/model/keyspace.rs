@@ -1,0 +1,135 @@
+//! What must be true of the keys of every partition, whatever happened. Read as Redis has it, by
+//! nothing of the crate under test.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::harness::redis::{RedisServer, Reply};
+
+/// 2^45: where the scores of leases begin.
+const ZONE: f64 = 35_184_372_088_832.0;
+
+type Key = Vec<u8>;
+
+/// The keys of one partition.
+struct Partition<'a> {
+    redis: &'a RedisServer,
+    tag: String,
+    priorities: Vec<u32>,
+}
+
+/// Checks all partitions of topics.
+pub(crate) fn check_keys(redis: &RedisServer) -> Result<(), String> {
+    let mut partitions: BTreeMap<String, Vec<u32>> = BTreeMap::new();
+    for key in texts(&redis.must(&["KEYS", "dormouse:*"])) {
+        let key = String::from_utf8_lossy(&key).into_owned();
+        let parts = key.strip_prefix("dormouse:{").and_then(|key| key.split_once("}:"));
+        let (tag, name) = parts.ok_or_else(|| format!("a strange key: {key}"))?;
+        if tag.starts_with('-') {
+            continue;
+        }
+        let priorities = partitions.entry(tag.to_owned()).or_default();
+        priorities.extend(name.strip_prefix('z').and_then(|number| number.parse::<u32>().ok()));
+    }
+    for (tag, priorities) in partitions {
+        let partition = Partition { redis, tag, priorities };
+        partition.check().map_err(|why| format!("keys of {}: {why}", partition.tag))?;
+    }
+    Ok(())
+}
+
+impl Partition<'_> {
+    fn ask(&self, words: &[&str], name: &str, rest: &[&str]) -> Reply {
+        let key = format!("dormouse:{{{}}}:{name}", self.tag);
+        let words: Vec<&str> = words.iter().copied().chain([key.as_str()]).collect();
+        self.redis.must(&words.into_iter().chain(rest.iter().copied()).collect::<Vec<_>>())
+    }
+
+    fn members(&self, name: &str) -> Vec<(Key, f64)> {
+        let all = texts(&self.ask(&["ZRANGE"], name, &["0", "-1", "WITHSCORES"]));
+        let score = |text: &[u8]| String::from_utf8_lossy(text).parse().unwrap_or(f64::NAN);
+        all.chunks(2).map(|pair| (pair[0].clone(), score(&pair[1]))).collect()
+    }
+
+    fn fields(&self, name: &str) -> BTreeMap<Key, Key> {
+        let all = texts(&self.ask(&["HGETALL"], name, &[]));
+        all.chunks(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect()
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let records: BTreeSet<Key> = texts(&self.ask(&["HKEYS"], "j", &[])).into_iter().collect();
+        let progress = self.fields("f");
+        let mut rests = BTreeMap::new();
+        let mut first_end = f64::INFINITY;
+        for priority in &self.priorities {
+            for (id, score) in self.members(&format!("z{priority}")) {
+                if (ZONE..2.0 * ZONE).contains(&score) {
+                    first_end = first_end.min(score - ZONE);
+                }
+                if score >= ZONE && !progress.contains_key(&id) {
+                    return Err(format!("job {id:x?} is leased and has no fence"));
+                }
+                if let Some(said) = progress.get(&id).and_then(|bytes| bytes.get(12..16))
+                    && said != priority.to_be_bytes()
+                {
+                    return Err(format!(
+                        "job {id:x?} rests in z{priority}, its progress says {said:?}"
+                    ));
+                }
+                once(&mut rests, id, format!("z{priority}"))?;
+            }
+        }
+        for (id, _) in self.members("d") {
+            once(&mut rests, id, "d".to_owned())?;
+        }
+        let resting: BTreeSet<Key> = rests.keys().cloned().collect();
+        if resting != records {
+            return Err(format!("records {records:x?} but resting {resting:x?}"));
+        }
+        if let Some(id) = progress.keys().find(|id| !records.contains(*id)) {
+            return Err(format!("the fence of {id:x?} has no job"));
+        }
+        self.check_names(&records)?;
+        self.check_bound(first_end)
+    }
+
+    /// Every key has its job or a hold, every hold its key.
+    fn check_names(&self, records: &BTreeSet<Key>) -> Result<(), String> {
+        let names = self.fields("k");
+        let holds: BTreeSet<Key> = self.members("h").into_iter().map(|(key, _)| key).collect();
+        for (key, id) in &names {
+            if !records.contains(id) && !holds.contains(key) {
+                let key = String::from_utf8_lossy(key);
+                return Err(format!(
+                    "key {key} belongs to {id:x?}, which is gone and holds nothing"
+                ));
+            }
+        }
+        match holds.iter().find(|key| !names.contains_key(*key)) {
+            Some(key) => Err(format!("the hold of {} is of no key", String::from_utf8_lossy(key))),
+            None => Ok(()),
+        }
+    }
+
+    /// No lease ends before the instant that the books have, their fourth number.
+    fn check_bound(&self, first_end: f64) -> Result<(), String> {
+        let state = self.fields("s");
+        let books = state.get(b"b".as_slice());
+        let bound = books.and_then(|books| Some(f64::from_be_bytes(*books[24..].first_chunk()?)));
+        if first_end.is_finite() && bound.is_none_or(|bound| bound > first_end) {
+            return Err(format!("a lease ends at {first_end}, the books say {bound:?}"));
+        }
+        Ok(())
+    }
+}
+
+fn once(rests: &mut BTreeMap<Key, String>, id: Key, at: String) -> Result<(), String> {
+    let text = format!("{id:x?} rests in {at}");
+    match rests.insert(id, at) {
+        None => Ok(()),
+        Some(before) => Err(format!("{text} and in {before}")),
+    }
+}
+
+fn texts(reply: &Reply) -> Vec<Key> {
+    reply.list().iter().map(|item| item.bytes().to_vec()).collect()
+}

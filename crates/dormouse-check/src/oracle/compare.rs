@@ -1,0 +1,192 @@
+//! Everything that the store and the oracle know, side by side.
+
+use dormouse_core::error::Error;
+use dormouse_core::job::JobId;
+use dormouse_core::place::Class;
+use dormouse_core::time::{Clock, Now};
+use dormouse_core::timeline::{Next, Resting, Room, Timeline};
+use dormouse_core::topic::TopicNo;
+use dormouse_disk::store::Store;
+
+use crate::oracle::Oracle;
+
+/// What to ask for.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    /// Every id ever seen.
+    pub ids: Vec<JobId>,
+    /// Every key ever used.
+    pub keys: Vec<Vec<u8>>,
+    /// Every priority ever used.
+    pub priorities: Vec<u32>,
+}
+
+/// Compares tables, lanes, look-ups and counts.
+pub fn compare(
+    store: &mut Store,
+    oracle: &mut Oracle,
+    now: Now,
+    known: &Known,
+) -> Result<(), String> {
+    compare_tables(store, oracle)?;
+    let topics = oracle.machine.machine_image().next_topic;
+    for topic in (1..topics).map(TopicNo) {
+        for class in classes(known) {
+            compare_lane(store, oracle, topic, class, now)?;
+        }
+        for key in &known.keys {
+            let want = oracle.machine.timeline_mut().find_key(topic, key).map_err(text)?;
+            let have = store.machine().timeline_mut().find_key(topic, key).map_err(text)?;
+            let still_held = |resting: &Resting| !is_over(resting, now);
+            same_resting(have.filter(still_held), want.filter(still_held), || {
+                format!("find_key {topic:?} {:?}", String::from_utf8_lossy(key))
+            })?;
+        }
+    }
+    for id in &known.ids {
+        let want = oracle.machine.timeline_mut().find(*id).map_err(text)?;
+        let have = store.machine().timeline_mut().find(*id).map_err(text)?;
+        same_resting(have, want, || format!("find {id}"))?;
+    }
+    check_books(oracle)
+}
+
+/// Compares what each topic has to offer. The store consumes tombstones at heads on the way, so
+/// this is not done at every turn.
+pub fn compare_next(store: &mut Store, oracle: &mut Oracle, now: Now) -> Result<(), String> {
+    for topic in (1..oracle.machine.machine_image().next_topic).map(TopicNo) {
+        let want = oracle.machine.timeline_mut().next(topic, now).map_err(text)?;
+        let have = store.machine().timeline_mut().next(topic, now).map_err(text)?;
+        let fits = match (have, want) {
+            // A lower bound is enough: what was first may have left.
+            (Next::In(_), Next::Empty) => true,
+            (Next::In(have_ms), Next::In(want_ms)) => have_ms <= want_ms,
+            (have, want) => have == want,
+        };
+        if !fits {
+            return Err(format!("next of {topic:?} at {now:?} is {have:?}, should be {want:?}"));
+        }
+    }
+    Ok(())
+}
+
+fn classes(known: &Known) -> Vec<Class> {
+    let waiting = known.priorities.iter().flat_map(|priority| {
+        [Clock::Steady, Clock::Wall].map(|clock| Class::waiting(*priority, clock))
+    });
+    waiting.chain([Class::DEAD, Class::HOLD]).collect()
+}
+
+fn compare_tables(store: &mut Store, oracle: &Oracle) -> Result<(), String> {
+    let (have, want) = (store.machine(), &oracle.machine);
+    same("numbers", have.machine_image(), want.machine_image())?;
+    same("totals", have.totals(), want.totals())?;
+    same("topics", have.topic_images().collect::<Vec<_>>(), want.topic_images().collect())?;
+    same("leases", have.lease_images().collect::<Vec<_>>(), want.lease_images().collect())?;
+    same("locks", have.lock_images().collect::<Vec<_>>(), want.lock_images().collect())?;
+    same("leased bytes", have.leased_bytes(), want.leased_bytes())
+}
+
+fn compare_lane(
+    store: &mut Store,
+    oracle: &mut Oracle,
+    topic: TopicNo,
+    class: Class,
+    now: Now,
+) -> Result<(), String> {
+    let first = (0, JobId(0));
+    let lane = || format!("lane {topic:?} {class:?}");
+    let mut want = oracle
+        .machine
+        .timeline_mut()
+        .page(topic, class, first, Room::jobs(usize::MAX))
+        .map_err(text)?;
+    let mut have = store
+        .machine()
+        .timeline_mut()
+        .page(topic, class, first, Room::jobs(usize::MAX))
+        .map_err(text)?;
+    if class == Class::HOLD {
+        have.retain(|resting| !is_over(resting, now));
+        want.retain(|resting| !is_over(resting, now));
+    }
+    for (have, want) in have.iter().zip(&want) {
+        same_resting(Some(have.clone()), Some(want.clone()), || format!("page of {}", lane()))?;
+    }
+    let places = |page: &[Resting]| page.iter().map(|resting| resting.place).collect::<Vec<_>>();
+    same(&format!("places of {}", lane()), places(&have), places(&want))?;
+    if class == Class::HOLD {
+        return Ok(());
+    }
+    // Around every due time, so that a wrong weight shows at its place.
+    let mut instants: Vec<u64> = vec![0, now.steady_ms, now.wall_ms, u64::MAX];
+    for resting in &want {
+        instants.extend([resting.place.due_at - 1, resting.place.due_at]);
+    }
+    for until in instants {
+        let have = store.machine().timeline_mut().count(topic, class, until).map_err(text)?;
+        let want = want.iter().filter(|resting| resting.place.due_at <= until).count() as u64;
+        same(&format!("count of {} until {until}", lane()), have, want)?;
+    }
+    // From the middle on, as a cursor would.
+    if let Some(middle) = want.get(want.len() / 2) {
+        let from = (middle.place.due_at, middle.place.id);
+        let have =
+            store.machine().timeline_mut().page(topic, class, from, Room::jobs(2)).map_err(text)?;
+        let want: Vec<_> = want[want.len() / 2..].iter().take(2).map(|r| r.place).collect();
+        same(&format!("page of {} from {from:?}", lane()), places(&have), want)?;
+    }
+    Ok(())
+}
+
+/// P14: counters and contents of the oracle itself agree.
+fn check_books(oracle: &Oracle) -> Result<(), String> {
+    let mut leased = oracle.machine.lease_images().map(|lease| lease.topic).collect::<Vec<_>>();
+    leased.sort_unstable();
+    for image in oracle.machine.topic_images() {
+        let of = |is_of: &dyn Fn(Class) -> bool| {
+            let jobs = oracle.machine.timeline().iter();
+            jobs.filter(|(place, _)| place.topic == image.topic && is_of(place.class)).count()
+        };
+        let name = &image.name;
+        same(&format!("waiting of {name}"), image.counts.waiting, of(&|c| c.is_waiting()) as u64)?;
+        same(&format!("dead of {name}"), image.counts.dead, of(&|c| c == Class::DEAD) as u64)?;
+        let leases = leased.iter().filter(|topic| **topic == image.topic).count() as u64;
+        same(&format!("leased of {name}"), image.counts.leased, leases)?;
+    }
+    Ok(())
+}
+
+/// A hold past its end is as good as none, found or not.
+fn is_over(resting: &Resting, now: Now) -> bool {
+    resting.place.class == Class::HOLD && resting.place.due_at <= now.steady_ms
+}
+
+fn same_resting(
+    have: Option<Resting>,
+    want: Option<Resting>,
+    what: impl FnOnce() -> String,
+) -> Result<(), String> {
+    let fits = match (&have, &want) {
+        (None, None) => true,
+        // A run no longer knows the batch; it needs not, all in it is durable.
+        (Some(have), Some(want)) => {
+            have.place == want.place
+                && have.job == want.job
+                && (have.born == want.born || have.born == 0)
+        }
+        _ => false,
+    };
+    if fits { Ok(()) } else { Err(format!("{} gives {have:?}, should be {want:?}", what())) }
+}
+
+fn same<T: PartialEq + std::fmt::Debug>(what: &str, have: T, want: T) -> Result<(), String> {
+    if have == want {
+        return Ok(());
+    }
+    Err(format!("{what}: {have:?}, should be {want:?}"))
+}
+
+fn text(error: Error) -> String {
+    error.to_string()
+}
