@@ -10,7 +10,7 @@ use rustix::net::sockopt;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 
-use crate::metrics::{Connected, Metrics, Spoken};
+use crate::metrics::{Connected, Metrics, ProtocolKind};
 
 /// How long to wait after the system has no room for another connection.
 const NO_ROOM: Duration = Duration::from_millis(50);
@@ -93,7 +93,7 @@ impl Gate {
     pub(crate) async fn run<L, F, S>(
         self,
         listener: L,
-        spoken: Spoken,
+        kind: ProtocolKind,
         crowded: &'static [u8],
         serve: S,
     ) where
@@ -108,7 +108,7 @@ impl Gate {
                 _ = stopping.wait_for(|&stopping| stopping) => return,
             };
             match accepted {
-                Ok(socket) => match self.admit(spoken) {
+                Ok(socket) => match self.admit(kind) {
                     Some(place) => {
                         let served = serve(socket);
                         tokio::spawn(async move {
@@ -127,13 +127,13 @@ impl Gate {
         }
     }
 
-    fn admit(&self, spoken: Spoken) -> Option<Place> {
+    fn admit(&self, kind: ProtocolKind) -> Option<Place> {
         let Ok(permit) = Arc::clone(&self.room).try_acquire_owned() else {
             tracing::debug!("too many connections");
-            self.metrics.refused(spoken);
+            self.metrics.refused(kind);
             return None;
         };
-        let connected = self.metrics.connect(spoken);
+        let connected = self.metrics.connect(kind);
         Some(Place { permit, connected, alive: self.alive.clone() })
     }
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   accept loop -> wire (patience) -> hyper -> guard (Host, Origin) -> route/<verb>.rs
-//!        -> caller (who may) -> form (JSON) -> desk -> Backend
+//!        -> caller (who may) -> form (JSON) -> client -> Backend
 //! ```
 //! Protocols know no rules: they read a request, ask the backend, and write the answer.
 
@@ -10,7 +10,7 @@ pub mod access;
 mod backup;
 mod beanstalk;
 mod budget;
-mod desk;
+mod client;
 mod events;
 mod gate;
 mod http;

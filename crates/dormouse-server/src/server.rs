@@ -13,11 +13,11 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use crate::access::Access;
 use crate::backup::MakeBackup;
 use crate::beanstalk::{self, BeanstalkOptions};
-use crate::desk::Desk;
+use crate::client::BackendClient;
 use crate::gate::Gate;
 use crate::http::{self, App, HostGuard, Listening};
 use crate::metrics::Metrics;
-use crate::pipeline::Shared;
+use crate::pipeline::PipelineContext;
 use crate::resp;
 
 /// How long a stop waits for leases to go back to a store that is busy.
@@ -88,7 +88,7 @@ pub enum StartError {
 
 /// A server that runs until it is stopped.
 pub struct Server {
-    desk: Desk,
+    client: BackendClient,
     http: Option<SocketAddr>,
     resp: Option<SocketAddr>,
     beanstalk: Option<SocketAddr>,
@@ -104,7 +104,7 @@ impl Server {
         let (stopping, stops) = watch::channel(false);
         let (aborting, aborts) = watch::channel(false);
         let (alive, ended) = mpsc::channel(1);
-        let desk = Desk::new(backend, stops.clone());
+        let client = BackendClient::new(backend, stops.clone());
         let metrics = Arc::new(Metrics::default());
         let gate = Gate {
             room: Arc::new(Semaphore::new(options.connections_max)),
@@ -113,39 +113,39 @@ impl Server {
             aborting: aborts,
             alive,
         };
-        let kept = desk.clone();
+        let kept = client.clone();
         let backup = options.backup.map(Arc::from);
-        let shared = Shared::new(desk.clone(), Arc::clone(&metrics));
+        let context = PipelineContext::new(client.clone(), Arc::clone(&metrics));
         let mut resp = None;
         if let Some(addr) = options.resp {
             let listener = listen(addr).await?;
             resp = Some(listener.local_addr().unwrap_or(addr));
-            let pipelines = resp::pipelines(gate.clone(), shared.clone(), options.access.clone());
+            let server = resp::server(gate.clone(), context.clone(), options.access.clone());
             #[cfg(feature = "tls")]
             match options.resp_tls {
-                Some(tls) => tokio::spawn(pipelines.run_tls(listener, tls)),
-                None => tokio::spawn(pipelines.run(listener)),
+                Some(tls) => tokio::spawn(server.run_tls(listener, tls)),
+                None => tokio::spawn(server.run(listener)),
             };
             #[cfg(not(feature = "tls"))]
-            tokio::spawn(pipelines.run(listener));
+            tokio::spawn(server.run(listener));
         }
         let mut beanstalk = None;
         if let Some(options) = options.beanstalk {
-            beanstalk = beanstalk::start(options, gate.clone(), shared).await?;
+            beanstalk = beanstalk::start(options, gate.clone(), context).await?;
         }
         let mut http = None;
         if let Some(addr) = options.http {
             let listener = listen(addr).await?;
             let bound = listener.local_addr().unwrap_or(addr);
             let guard = HostGuard::new(options.access.clone(), &options.hosts, bound.ip());
-            let app = App::new(desk, options.access, metrics, backup, guard);
+            let app = App::new(client, options.access, metrics, backup, guard);
             #[cfg(feature = "tls")]
             let app = app.with_tls(options.tls);
             let listening = Listening { router: http::router(app.clone()), app, gate };
             tokio::spawn(listening.run(listener));
             http = Some(bound);
         }
-        Ok(Server { desk: kept, http, resp, beanstalk, stopping, aborting, ended })
+        Ok(Server { client: kept, http, resp, beanstalk, stopping, aborting, ended })
     }
 
     /// Where HTTP listens.
@@ -173,7 +173,7 @@ impl Server {
             let _ = self.ended.recv().await;
         }
         // What was cut off is given back before the store is closed.
-        let _ = tokio::time::timeout(GIVE_BACK_MAX, self.desk.given_back()).await;
+        let _ = tokio::time::timeout(GIVE_BACK_MAX, self.client.given_back()).await;
     }
 }
 

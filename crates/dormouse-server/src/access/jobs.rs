@@ -8,7 +8,7 @@ use dormouse_core::job::{JobId, Token};
 use dormouse_core::op::{KillTarget, Target};
 
 use super::{Grant, Verb};
-use crate::desk::{Desk, unexpected};
+use crate::client::{BackendClient, unexpected};
 
 /// A job that is never there: ids begin at 1.
 const NOBODY: JobId = JobId(0);
@@ -16,10 +16,10 @@ const NOBODY: JobId = JobId(0);
 impl Grant {
     /// May they do this with these jobs? Gives those that are not there: they may come to be before
     /// the next command, in a topic nobody asked about, so who is limited to some topics must not
-    /// name them again; see `veil`.
+    /// name them again; see `mask_absent`.
     pub(crate) async fn check_jobs(
         &self,
-        desk: &Desk,
+        client: &BackendClient,
         verb: Verb,
         ids: impl Iterator<Item = JobId>,
     ) -> Result<BTreeSet<JobId>, Error> {
@@ -33,7 +33,7 @@ impl Grant {
         let mut unknown: Vec<JobId> = ids.collect();
         while !unknown.is_empty() {
             let targets = unknown.iter().copied().map(Target::Id).collect();
-            let Reply::Views(views) = desk.ask(Command::Get(targets)).await? else {
+            let Reply::Views(views) = client.call(Command::Get(targets)).await? else {
                 return Err(unexpected(&Reply::Done));
             };
             let mut later = Vec::new();
@@ -53,7 +53,7 @@ impl Grant {
 }
 
 /// Lets a command name nobody where it names an absent job.
-pub(crate) fn veil(command: &mut Command, absent: &BTreeSet<JobId>) {
+pub(crate) fn mask_absent(command: &mut Command, absent: &BTreeSet<JobId>) {
     let hide = |id: &mut JobId| {
         if absent.contains(id) {
             *id = NOBODY;

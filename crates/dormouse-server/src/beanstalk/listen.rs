@@ -10,10 +10,10 @@ use crate::limits::BEANSTALK_JOB_BYTES_MAX_DEFAULT;
 use dormouse_core::limits::BODY_BYTES_MAX;
 use tokio::net::{UnixListener, UnixStream};
 
-use super::{Beanstalk, Drain, House, words};
+use super::{Beanstalk, Drain, Shared, reply};
 use crate::gate::Gate;
-use crate::metrics::Spoken;
-use crate::pipeline::{Pipelines, Shared};
+use crate::metrics::ProtocolKind;
+use crate::pipeline::{PipelineContext, PipelineServer};
 use crate::server::{StartError, listen};
 
 /// How to serve the beanstalkd protocol.
@@ -48,23 +48,23 @@ impl BeanstalkOptions {
 pub(crate) async fn start(
     options: BeanstalkOptions,
     gate: Gate,
-    shared: Shared,
+    context: PipelineContext,
 ) -> Result<Option<SocketAddr>, StartError> {
-    let house = Arc::new(House::new(options.job_bytes_max.min(BODY_BYTES_MAX), options.drain));
-    let begin = move || Beanstalk::new(Arc::clone(&house));
-    let (spoken, crowded) = (Spoken::Beanstalk, words::OUT_OF_MEMORY);
-    let pipelines = Pipelines { gate, shared, spoken, crowded, begin };
+    let shared = Arc::new(Shared::new(options.job_bytes_max.min(BODY_BYTES_MAX), options.drain));
+    let begin = move || Beanstalk::new(Arc::clone(&shared));
+    let (kind, crowded) = (ProtocolKind::Beanstalk, reply::OUT_OF_MEMORY);
+    let server = PipelineServer { gate, context, kind, crowded, begin };
     match options.addr {
         BeanstalkAddr::Tcp(addr) => {
             let listener = listen(addr).await?;
             let bound = listener.local_addr().unwrap_or(addr);
-            tokio::spawn(pipelines.run(listener));
+            tokio::spawn(server.run(listener));
             Ok(Some(bound))
         }
         BeanstalkAddr::Unix(path) => {
             let bound = listen_unix(&path).await;
             let listener = bound.map_err(|source| StartError::ListenUnix { path, source })?;
-            tokio::spawn(pipelines.run(listener));
+            tokio::spawn(server.run(listener));
             Ok(None)
         }
     }

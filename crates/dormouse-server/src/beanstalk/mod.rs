@@ -8,18 +8,18 @@
 //! session, which its first reserve opens and its end closes.
 
 mod clock;
-mod holds;
+mod counts;
 mod host;
-mod house;
 mod line;
 mod listen;
 mod number;
 mod parse;
 mod recent;
-mod tally;
+mod reply;
+mod reservations;
+mod shared;
 mod tubes;
 mod verb;
-mod words;
 
 use std::sync::Arc;
 
@@ -29,33 +29,33 @@ use dormouse_core::op::SessionId;
 use dormouse_core::topic::TopicName;
 
 use crate::access::{Access, Grant};
-use crate::pipeline::{Farewell, Flow, Outcome, Protocol, Step, Turn};
-use holds::Holds;
-pub use house::Drain;
-pub(crate) use house::House;
-use house::{down, up};
+use crate::pipeline::{CloseReason, Flow, Outcome, Protocol, Step, Turn};
 use line::Line;
 pub(crate) use listen::start;
 pub use listen::{BeanstalkAddr, BeanstalkOptions};
-use parse::{PutLine, Wrong};
-use recent::Recent;
-use tubes::{DEFAULT, Tie, Tube};
-use verb::Then;
+use parse::{ParseError, PutLine};
+use recent::RecentJobs;
+use reservations::Reservations;
+pub use shared::Drain;
+pub(crate) use shared::Shared;
+use shared::{down, up};
+use tubes::{Attachment, DEFAULT, Tube};
+use verb::PendingReply;
 
 /// One connection.
 pub(crate) struct Beanstalk {
-    house: Arc<House>,
+    shared: Arc<Shared>,
     grant: Grant,
     used: Arc<Tube>,
     /// In the order in which `list-tubes-watched` tells them.
     watched: Vec<Arc<Tube>>,
     session: Option<SessionId>,
-    holds: Holds,
+    reservations: Reservations,
     next: Next,
     is_producer: bool,
     is_worker: bool,
     is_waiting: bool,
-    recent: Recent,
+    recent: RecentJobs,
 }
 
 /// What the input goes on with.
@@ -71,31 +71,35 @@ enum Next {
 
 impl Beanstalk {
     /// A client has come.
-    pub(crate) fn new(house: Arc<House>) -> Beanstalk {
+    pub(crate) fn new(shared: Arc<Shared>) -> Beanstalk {
         let tube = |tie| {
             let name = TopicName::new(DEFAULT).expect("a good name");
-            house.tubes.tie(name, tie).expect("it is always there")
+            shared.tubes.attach(name, tie).expect("it is always there")
         };
-        let (used, watched) = (tube(Tie::Uses), vec![tube(Tie::Watches)]);
-        up(&house.crowd.connections);
-        up(&house.crowd.connections_ever);
+        let (used, watched) = (tube(Attachment::Uses), vec![tube(Attachment::Watches)]);
+        up(&shared.connections.connections);
+        up(&shared.connections.connections_ever);
         Beanstalk {
-            house,
+            shared,
             grant: everything(),
             used,
             watched,
             session: None,
-            holds: Holds::default(),
+            reservations: Reservations::default(),
             next: Next::Line,
             is_producer: false,
             is_worker: false,
             is_waiting: false,
-            recent: Recent::default(),
+            recent: RecentJobs::default(),
         }
     }
 
     /// Takes the first line off the input; false = it has not come yet.
-    fn read_line(&mut self, input: &mut BytesMut, turn: &mut Turn<Then>) -> Result<bool, Bye> {
+    fn read_line(
+        &mut self,
+        input: &mut BytesMut,
+        turn: &mut Turn<PendingReply>,
+    ) -> Result<bool, Close> {
         match line::find(input) {
             Line::Begun => Ok(false),
             Line::Long => {
@@ -111,8 +115,10 @@ impl Beanstalk {
                 input.advance(length + line::END.len());
                 match parsed {
                     Ok(ask) => self.ask(ask, turn)?,
-                    Err(Wrong::Format) => turn.say().extend_from_slice(words::BAD_FORMAT),
-                    Err(Wrong::Unknown) => turn.say().extend_from_slice(words::UNKNOWN_COMMAND),
+                    Err(ParseError::Format) => turn.say().extend_from_slice(reply::BAD_FORMAT),
+                    Err(ParseError::Unknown) => {
+                        turn.say().extend_from_slice(reply::UNKNOWN_COMMAND)
+                    }
                 }
                 Ok(true)
             }
@@ -120,14 +126,14 @@ impl Beanstalk {
     }
 
     /// Does what it can with the input; false = the rest has not come yet.
-    fn step(&mut self, input: &mut BytesMut, turn: &mut Turn<Then>) -> Result<bool, Bye> {
+    fn step(&mut self, input: &mut BytesMut, turn: &mut Turn<PendingReply>) -> Result<bool, Close> {
         match self.next {
             Next::Line => self.read_line(input, turn),
             Next::Rest => {
                 let is_over = line::skim(input);
                 if is_over {
                     self.next = Next::Line;
-                    turn.say().extend_from_slice(words::BAD_FORMAT);
+                    turn.say().extend_from_slice(reply::BAD_FORMAT);
                 }
                 Ok(is_over)
             }
@@ -138,10 +144,10 @@ impl Beanstalk {
 }
 
 /// The connection is to be closed.
-struct Bye;
+struct Close;
 
-fn refuse_http(line: &[u8]) -> Result<(), Bye> {
-    if line::is_http(line) { Err(Bye) } else { Ok(()) }
+fn refuse_http(line: &[u8]) -> Result<(), Close> {
+    if line::is_http(line) { Err(Close) } else { Ok(()) }
 }
 
 /// This protocol knows no tokens; who may connect is up to the address that it listens on.
@@ -150,20 +156,25 @@ fn everything() -> Grant {
 }
 
 impl Protocol for Beanstalk {
-    type Then = Then;
+    type PendingReply = PendingReply;
 
-    fn read(&mut self, input: &mut BytesMut, turn: &mut Turn<Then>) -> Flow {
+    fn read(&mut self, input: &mut BytesMut, turn: &mut Turn<PendingReply>) -> Flow {
         while turn.has_room() {
             match self.step(input, turn) {
                 Ok(true) => {}
                 Ok(false) => return Flow::Go,
-                Err(Bye) => return Flow::Close,
+                Err(Close) => return Flow::Close,
             }
         }
         Flow::Go
     }
 
-    fn write(&mut self, then: Then, outcome: Outcome, out: &mut BytesMut) -> Option<Step<Then>> {
+    fn write(
+        &mut self,
+        then: PendingReply,
+        outcome: Outcome,
+        out: &mut BytesMut,
+    ) -> Option<Step<PendingReply>> {
         self.tell(then, outcome, out)
     }
 
@@ -171,9 +182,9 @@ impl Protocol for Beanstalk {
         &self.grant
     }
 
-    fn farewell(&mut self, why: Farewell, out: &mut BytesMut) {
-        if why == Farewell::Crowded {
-            out.extend_from_slice(words::OUT_OF_MEMORY);
+    fn on_close(&mut self, why: CloseReason, out: &mut BytesMut) {
+        if why == CloseReason::Crowded {
+            out.extend_from_slice(reply::OUT_OF_MEMORY);
         }
     }
 
@@ -184,15 +195,15 @@ impl Protocol for Beanstalk {
 
 impl Drop for Beanstalk {
     fn drop(&mut self) {
-        let Beanstalk { house, used, watched, is_producer, is_worker, is_waiting, .. } = self;
-        house.tubes.untie(used, Tie::Uses);
-        watched.iter().for_each(|tube| house.tubes.untie(tube, Tie::Watches));
-        let crowd = &house.crowd;
+        let Beanstalk { shared, used, watched, is_producer, is_worker, is_waiting, .. } = self;
+        shared.tubes.detach(used, Attachment::Uses);
+        watched.iter().for_each(|tube| shared.tubes.detach(tube, Attachment::Watches));
+        let connections = &shared.connections;
         let counts = [
-            (true, &crowd.connections),
-            (*is_producer, &crowd.producers),
-            (*is_worker, &crowd.workers),
-            (*is_waiting, &crowd.waiting),
+            (true, &connections.connections),
+            (*is_producer, &connections.producers),
+            (*is_worker, &connections.workers),
+            (*is_waiting, &connections.waiting),
         ];
         counts.into_iter().filter(|(is, _)| *is).for_each(|(_, count)| down(count));
     }
@@ -205,10 +216,11 @@ mod tests {
     /// The protocol has words for one of them only.
     #[test]
     fn who_is_sent_away_is_told_why() {
-        for (why, word) in [(Farewell::Crowded, words::OUT_OF_MEMORY), (Farewell::Slow, b"")] {
-            let house = Arc::new(House::new(100, Drain::default()));
+        for (why, word) in [(CloseReason::Crowded, reply::OUT_OF_MEMORY), (CloseReason::Slow, b"")]
+        {
+            let shared = Arc::new(Shared::new(100, Drain::default()));
             let mut said = BytesMut::new();
-            Beanstalk::new(house).farewell(why, &mut said);
+            Beanstalk::new(shared).on_close(why, &mut said);
             assert_eq!(said, word, "{why:?}");
         }
     }

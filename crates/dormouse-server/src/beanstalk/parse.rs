@@ -7,7 +7,7 @@ use super::number::{loose_u64, only_u64, take_u32, take_u64};
 
 /// What a line asks.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Ask {
+pub(super) enum LineCommand {
     Put(PutLine),
     Peek(JobId),
     PeekNext(State),
@@ -57,25 +57,25 @@ pub(super) struct PutLine {
 
 /// What is wrong with a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wrong {
+pub(super) enum ParseError {
     Format,
     Unknown,
 }
 
 /// Reads a line, without its end.
-pub(super) fn parse(line: &[u8]) -> Result<Ask, Wrong> {
+pub(super) fn parse(line: &[u8]) -> Result<LineCommand, ParseError> {
     // Nothing in it is ours: a put is told apart first because most lines are puts.
     if let Some(rest) = line.strip_prefix(b"put ") {
-        return if rest.contains(&0) { Err(Wrong::Format) } else { put(rest) };
+        return if rest.contains(&0) { Err(ParseError::Format) } else { put(rest) };
     }
     if line.contains(&0) {
-        return Err(Wrong::Format);
+        return Err(ParseError::Format);
     }
     let (word, rest) = WORDS
         .iter()
         .find_map(|(begin, word)| Some((word, line.strip_prefix(begin.as_bytes())?)))
-        .ok_or(Wrong::Unknown)?;
-    arguments(*word, rest).ok_or(Wrong::Format)
+        .ok_or(ParseError::Unknown)?;
+    arguments(*word, rest).ok_or(ParseError::Format)
 }
 
 #[derive(Clone, Copy)]
@@ -135,71 +135,71 @@ const WORDS: [(&str, Word); 24] = [
     ("pause-tube", Word::PauseTube),
 ];
 
-fn arguments(word: Word, rest: &[u8]) -> Option<Ask> {
-    let alone = |ask: Ask| rest.is_empty().then_some(ask);
+fn arguments(word: Word, rest: &[u8]) -> Option<LineCommand> {
+    let alone = |ask: LineCommand| rest.is_empty().then_some(ask);
     let id = || only_u64(rest).map(JobId);
     match word {
-        Word::Peek => id().map(Ask::Peek),
-        Word::PeekReady => alone(Ask::PeekNext(State::Ready)),
-        Word::PeekDelayed => alone(Ask::PeekNext(State::Delayed)),
-        Word::PeekBuried => alone(Ask::PeekNext(State::Dead)),
+        Word::Peek => id().map(LineCommand::Peek),
+        Word::PeekReady => alone(LineCommand::PeekNext(State::Ready)),
+        Word::PeekDelayed => alone(LineCommand::PeekNext(State::Delayed)),
+        Word::PeekBuried => alone(LineCommand::PeekNext(State::Dead)),
         Word::ReserveWithTimeout => wait(rest),
-        Word::ReserveJob => id().map(Ask::ReserveJob),
-        Word::Reserve => alone(Ask::Reserve(None)),
-        Word::Delete => id().map(Ask::Delete),
+        Word::ReserveJob => id().map(LineCommand::ReserveJob),
+        Word::Reserve => alone(LineCommand::Reserve(None)),
+        Word::Delete => id().map(LineCommand::Delete),
         Word::Release => release(rest),
         Word::Bury => bury(rest),
-        Word::Kick => loose_u64(rest).map(Ask::Kick),
-        Word::KickJob => id().map(Ask::KickJob),
-        Word::Touch => id().map(Ask::Touch),
-        Word::StatsJob => id().map(Ask::StatsJob),
-        Word::StatsTube => tube(rest).map(Ask::StatsTube),
-        Word::Stats => alone(Ask::Stats),
-        Word::Use => tube(rest).map(Ask::Use),
-        Word::Watch => tube(rest).map(Ask::Watch),
-        Word::Ignore => tube(rest).map(Ask::Ignore),
-        Word::ListTubesWatched => alone(Ask::ListTubesWatched),
-        Word::ListTubeUsed => alone(Ask::ListTubeUsed),
-        Word::ListTubes => alone(Ask::ListTubes),
+        Word::Kick => loose_u64(rest).map(LineCommand::Kick),
+        Word::KickJob => id().map(LineCommand::KickJob),
+        Word::Touch => id().map(LineCommand::Touch),
+        Word::StatsJob => id().map(LineCommand::StatsJob),
+        Word::StatsTube => tube(rest).map(LineCommand::StatsTube),
+        Word::Stats => alone(LineCommand::Stats),
+        Word::Use => tube(rest).map(LineCommand::Use),
+        Word::Watch => tube(rest).map(LineCommand::Watch),
+        Word::Ignore => tube(rest).map(LineCommand::Ignore),
+        Word::ListTubesWatched => alone(LineCommand::ListTubesWatched),
+        Word::ListTubeUsed => alone(LineCommand::ListTubeUsed),
+        Word::ListTubes => alone(LineCommand::ListTubes),
         // Whatever follows: the original does not look.
-        Word::Quit => Some(Ask::Quit),
+        Word::Quit => Some(LineCommand::Quit),
         Word::PauseTube => pause_tube(rest),
     }
 }
 
-fn put(mut rest: &[u8]) -> Result<Ask, Wrong> {
-    let mut number = || take_u32(&mut rest).ok_or(Wrong::Format);
+fn put(mut rest: &[u8]) -> Result<LineCommand, ParseError> {
+    let mut number = || take_u32(&mut rest).ok_or(ParseError::Format);
     let (priority, delay_s, ttr_s, bytes) = (number()?, number()?, number()?, number()?);
-    Ok(Ask::Put(PutLine { priority, delay_s, ttr_s, bytes, has_more: !rest.is_empty() }))
+    Ok(LineCommand::Put(PutLine { priority, delay_s, ttr_s, bytes, has_more: !rest.is_empty() }))
 }
 
 /// The longest wait is what fits in 31 bits; what follows the number does not matter.
-fn wait(mut rest: &[u8]) -> Option<Ask> {
+fn wait(mut rest: &[u8]) -> Option<LineCommand> {
     let seconds = take_u32(&mut rest)?;
-    (seconds <= i32::MAX.unsigned_abs()).then_some(Ask::Reserve(Some(seconds)))
+    (seconds <= i32::MAX.unsigned_abs()).then_some(LineCommand::Reserve(Some(seconds)))
 }
 
-fn release(mut rest: &[u8]) -> Option<Ask> {
+fn release(mut rest: &[u8]) -> Option<LineCommand> {
     let id = JobId(take_u64(&mut rest)?);
     let priority = take_u32(&mut rest)?;
     let delay_s = take_u32(&mut rest)?;
-    rest.is_empty().then_some(Ask::Release { id, priority, delay_s })
+    rest.is_empty().then_some(LineCommand::Release { id, priority, delay_s })
 }
 
-fn bury(mut rest: &[u8]) -> Option<Ask> {
+fn bury(mut rest: &[u8]) -> Option<LineCommand> {
     let id = JobId(take_u64(&mut rest)?);
     let priority = take_u32(&mut rest)?;
-    rest.is_empty().then_some(Ask::Bury { id, priority })
+    rest.is_empty().then_some(LineCommand::Bury { id, priority })
 }
 
 /// The name is what looks like one; whether it is one is asked when the number is known to be one.
-fn pause_tube(rest: &[u8]) -> Option<Ask> {
+fn pause_tube(rest: &[u8]) -> Option<LineCommand> {
     let blank = rest.iter().take_while(|&&byte| byte == b' ').count();
     let rest = &rest[blank..];
     let length = rest.iter().take_while(|&&byte| is_tube_byte(byte)).count();
     let (name, mut rest) = rest.split_at(length);
     let pause_s = take_u32(&mut rest)?;
-    rest.is_empty().then(|| Ask::PauseTube { tube: tube(name), pause_s })
+    rest.is_empty().then(|| LineCommand::PauseTube { tube: tube(name), pause_s })
 }
 
 /// Names of tubes are names of topics without `:`.

@@ -11,9 +11,9 @@ const KEPT: usize = 32;
 
 /// The last ones.
 #[derive(Debug, Default)]
-pub(super) struct Recent(VecDeque<(JobId, TopicName)>);
+pub(super) struct RecentJobs(VecDeque<(JobId, TopicName)>);
 
-impl Recent {
+impl RecentJobs {
     pub(super) fn note(&mut self, id: JobId, topic: &TopicName) {
         if self.0.len() == KEPT {
             self.0.pop_front();
@@ -33,7 +33,7 @@ mod tests {
     #[test]
     fn the_oldest_is_forgotten() {
         let topic = TopicName::new("a").unwrap();
-        let mut recent = Recent::default();
+        let mut recent = RecentJobs::default();
         (0..=KEPT as u64).for_each(|id| recent.note(JobId(id), &topic));
         assert_eq!(recent.topic_of(JobId(0)), None);
         assert_eq!(recent.topic_of(JobId(1)), Some(&topic));

@@ -37,11 +37,11 @@ pub(crate) struct Tube {
 /// All of them.
 #[derive(Debug)]
 pub(super) struct Tubes {
-    known: Mutex<Known>,
+    known: Mutex<TubeTable>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct TubeTable {
     /// As they came; the last one takes the place of one that goes.
     in_order: Vec<Arc<Tube>>,
     places: HashMap<TopicName, usize>,
@@ -51,7 +51,7 @@ struct Known {
 
 /// What a connection has to do with a tube.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Tie {
+pub(super) enum Attachment {
     Uses,
     Watches,
 }
@@ -90,10 +90,10 @@ impl Tube {
         self.using() == 0 && self.watching() == 0 && self.name.as_str() != DEFAULT
     }
 
-    fn tie(&self, tie: Tie) -> &AtomicU64 {
+    fn attach(&self, tie: Attachment) -> &AtomicU64 {
         match tie {
-            Tie::Uses => &self.using,
-            Tie::Watches => &self.watching,
+            Attachment::Uses => &self.using,
+            Attachment::Watches => &self.watching,
         }
     }
 }
@@ -101,7 +101,7 @@ impl Tube {
 impl Tubes {
     /// Only the one that is always there.
     pub(super) fn new() -> Tubes {
-        let mut known = Known::default();
+        let mut known = TubeTable::default();
         // Its name is a good one.
         if let Ok(name) = TopicName::new(DEFAULT) {
             known.add(name);
@@ -110,7 +110,7 @@ impl Tubes {
     }
 
     /// Ties a connection to a tube, which comes to life if need be; `None` = there are too many.
-    pub(super) fn tie(&self, name: TopicName, tie: Tie) -> Option<Arc<Tube>> {
+    pub(super) fn attach(&self, name: TopicName, tie: Attachment) -> Option<Arc<Tube>> {
         let mut known = self.lock();
         let tube = match known.find(&name) {
             Some(tube) => tube,
@@ -120,14 +120,14 @@ impl Tubes {
         if tube.is_idle() {
             known.idle -= 1;
         }
-        tube.tie(tie).fetch_add(1, Ordering::Relaxed);
+        tube.attach(tie).fetch_add(1, Ordering::Relaxed);
         Some(tube)
     }
 
     /// Ends that. A tube that never had a job put into it here vanishes with its last connection.
-    pub(super) fn untie(&self, tube: &Arc<Tube>, tie: Tie) {
+    pub(super) fn detach(&self, tube: &Arc<Tube>, tie: Attachment) {
         let mut known = self.lock();
-        tube.tie(tie).fetch_sub(1, Ordering::Relaxed);
+        tube.attach(tie).fetch_sub(1, Ordering::Relaxed);
         if !tube.is_idle() {
             return;
         }
@@ -176,13 +176,13 @@ impl Tubes {
         names
     }
 
-    fn lock(&self) -> MutexGuard<'_, Known> {
+    fn lock(&self) -> MutexGuard<'_, TubeTable> {
         // Nothing panics while it is held.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Known {
+impl TubeTable {
     fn find(&self, name: &TopicName) -> Option<Arc<Tube>> {
         self.places.get(name).and_then(|&place| self.in_order.get(place)).cloned()
     }
@@ -230,21 +230,22 @@ mod tests {
     #[test]
     fn the_last_one_takes_the_place_of_one_that_goes() {
         let tubes = Tubes::new();
-        let tied = ["t1", "t2", "t3"].map(|text| tubes.tie(name(text), Tie::Watches).unwrap());
+        let tied =
+            ["t1", "t2", "t3"].map(|text| tubes.attach(name(text), Attachment::Watches).unwrap());
         assert_eq!(names(&tubes, &[]), ["default", "t1", "t2", "t3"]);
-        tubes.untie(&tied[0], Tie::Watches);
+        tubes.detach(&tied[0], Attachment::Watches);
         assert_eq!(names(&tubes, &[]), ["default", "t3", "t2"]);
-        tubes.tie(name("t4"), Tie::Uses).unwrap();
+        tubes.attach(name("t4"), Attachment::Uses).unwrap();
         assert_eq!(names(&tubes, &[]), ["default", "t3", "t2", "t4"]);
     }
 
     #[test]
     fn a_tube_with_jobs_stays() {
         let tubes = Tubes::new();
-        let tube = tubes.tie(name("t1"), Tie::Uses).unwrap();
-        tubes.tie(name("t2"), Tie::Uses).unwrap();
+        let tube = tubes.attach(name("t1"), Attachment::Uses).unwrap();
+        tubes.attach(name("t2"), Attachment::Uses).unwrap();
         tube.fill();
-        tubes.untie(&tube, Tie::Uses);
+        tubes.detach(&tube, Attachment::Uses);
         assert!(!tubes.is_tied(&name("t1")));
         assert_eq!(names(&tubes, &["other", "t1"]), ["default", "t1", "t2", "other"]);
         assert_eq!(names(&tubes, &[]), ["default", "t2"], "its last job is gone");
@@ -254,8 +255,8 @@ mod tests {
     #[test]
     fn the_first_tube_is_always_there() {
         let tubes = Tubes::new();
-        let tube = tubes.tie(name(DEFAULT), Tie::Uses).unwrap();
-        tubes.untie(&tube, Tie::Uses);
+        let tube = tubes.attach(name(DEFAULT), Attachment::Uses).unwrap();
+        tubes.detach(&tube, Attachment::Uses);
         tubes.forget(&name(DEFAULT));
         assert_eq!(names(&tubes, &[]), ["default"]);
         assert!(tubes.is_tied(&name(DEFAULT)));
@@ -265,9 +266,9 @@ mod tests {
     fn what_nobody_uses_any_more_is_bounded() {
         let tubes = Tubes::new();
         for number in 0..=BEANSTALK_IDLE_TUBES_MAX {
-            let tube = tubes.tie(name(&format!("t{number}")), Tie::Uses).unwrap();
+            let tube = tubes.attach(name(&format!("t{number}")), Attachment::Uses).unwrap();
             tube.fill();
-            tubes.untie(&tube, Tie::Uses);
+            tubes.detach(&tube, Attachment::Uses);
         }
         assert_eq!(tubes.lock().in_order.len(), 1);
         assert_eq!(tubes.lock().idle, 0);

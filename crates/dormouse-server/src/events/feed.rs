@@ -115,7 +115,7 @@ impl Feed {
 
     async fn wait(&mut self) -> Option<Bytes> {
         // Looked at each time: events that never cease must not keep the server from stopping.
-        while !self.seat.hub.desk.is_stopping() {
+        while !self.seat.hub.client.is_stopping() {
             // Before reading: what comes meanwhile is news again.
             self.news.borrow_and_update();
             let before = self.seen;
@@ -130,7 +130,7 @@ impl Feed {
             }
             tokio::select! {
                 biased;
-                () = self.seat.hub.desk.stopping() => return None,
+                () = self.seat.hub.client.stopping() => return None,
                 // The ring that sends it is held here.
                 _ = self.news.changed() => {}
                 // With the number: a client that wants little should not fall behind for that.
@@ -210,7 +210,7 @@ mod tests {
     use super::super::ring::tests::put;
     use super::*;
     use crate::access::Access;
-    use crate::desk::Desk;
+    use crate::client::BackendClient;
 
     struct Idle;
 
@@ -238,7 +238,7 @@ mod tests {
     #[tokio::test]
     async fn a_slow_client_is_told_what_it_lost_and_goes_on() {
         let (stop, stopping) = watch::channel(false);
-        let events = Events::new(Desk::new(Arc::new(Idle), stopping));
+        let events = Events::new(BackendClient::new(Arc::new(Idle), stopping));
         let mut feed = follow(&events);
         let ring = Arc::clone(&feed.seat.ring);
         let text = |piece: Option<Bytes>| String::from_utf8(piece.unwrap().to_vec()).unwrap();

@@ -14,7 +14,7 @@ use dormouse_core::error::{Code, Error};
 use dormouse_core::event::Watcher;
 use tokio::sync::watch;
 
-use crate::desk::Desk;
+use crate::client::BackendClient;
 pub(crate) use feed::{Feed, Filter, From};
 use ring::Ring;
 
@@ -28,7 +28,7 @@ pub(crate) struct Events {
 }
 
 struct Hub {
-    desk: Desk,
+    client: BackendClient,
     /// There while the backend is watched.
     ring: Mutex<Option<Arc<Ring>>>,
     /// Clients that follow.
@@ -44,9 +44,9 @@ struct Seat {
 }
 
 impl Events {
-    pub(crate) fn new(desk: Desk) -> Events {
+    pub(crate) fn new(client: BackendClient) -> Events {
         let (ring, lost) = (Mutex::default(), AtomicU64::default());
-        Events { hub: Arc::new(Hub { desk, ring, streams: watch::Sender::new(0), lost }) }
+        Events { hub: Arc::new(Hub { client, ring, streams: watch::Sender::new(0), lost }) }
     }
 
     /// Follows the events: those after `from` that pass the filter. Must be called within a tokio
@@ -68,7 +68,7 @@ impl Events {
     fn seat(&self) -> Result<Seat, Error> {
         let hub = &self.hub;
         let mut ring = hub.lock();
-        if hub.desk.is_stopping() {
+        if hub.client.is_stopping() {
             return Err(Error::unavailable("the server is stopping; try again"));
         }
         if self.streams() >= EVENT_STREAMS_MAX {
@@ -77,7 +77,7 @@ impl Events {
         }
         let ring = ring.get_or_insert_with(|| {
             let ring = Arc::new(Ring::new(new_id()));
-            hub.desk.backend().watch(Some(Arc::clone(&ring) as Arc<dyn Watcher>));
+            hub.client.backend().watch(Some(Arc::clone(&ring) as Arc<dyn Watcher>));
             tokio::spawn(Arc::clone(hub).keep());
             ring
         });
@@ -97,7 +97,7 @@ impl Hub {
     async fn keep(self: Arc<Hub>) {
         tokio::select! {
             () = self.linger() => {}
-            () = self.desk.stopping() => {
+            () = self.client.stopping() => {
                 self.end(true);
             }
         }
@@ -121,7 +121,7 @@ impl Hub {
         if *self.streams.borrow() > 0 && !by_force {
             return false;
         }
-        self.desk.backend().watch(None);
+        self.client.backend().watch(None);
         *ring = None;
         true
     }

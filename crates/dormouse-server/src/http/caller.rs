@@ -54,7 +54,7 @@ impl Caller {
         verb: Verb,
         ids: impl Iterator<Item = JobId>,
     ) -> Result<BTreeSet<JobId>, Error> {
-        self.grant.check_jobs(&app.desk, verb, ids).await
+        self.grant.check_jobs(&app.client, verb, ids).await
     }
 
     /// May they do this with this job?

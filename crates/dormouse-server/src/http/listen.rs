@@ -22,7 +22,7 @@ use super::outgoing::send_off;
 use super::peer::Peer;
 use super::wire::{Line, Patience, Wire};
 use crate::gate::Gate;
-use crate::metrics::Spoken;
+use crate::metrics::ProtocolKind;
 
 /// What a client beyond the limit is told; it has not been read, so it may not see it.
 const CROWDED: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\
@@ -41,7 +41,7 @@ impl Listening {
     pub(crate) async fn run(self, listener: TcpListener) {
         let gate = self.gate.clone();
         let serve = move |socket| self.clone().converse(socket);
-        gate.run(listener, Spoken::Http, CROWDED, serve).await;
+        gate.run(listener, ProtocolKind::Http, CROWDED, serve).await;
     }
 
     #[cfg(feature = "tls")]

@@ -30,7 +30,7 @@ use tokio::sync::Semaphore;
 use crate::access::Access;
 use crate::backup::MakeBackup;
 use crate::budget::Budget;
-use crate::desk::Desk;
+use crate::client::BackendClient;
 use crate::events::Events;
 use crate::metrics::Metrics;
 use guard::Guard;
@@ -45,7 +45,7 @@ pub use tls::{Tls, TlsError, TlsFiles};
 /// What every request may use. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct App {
-    pub(crate) desk: Desk,
+    pub(crate) client: BackendClient,
     pub(crate) access: Access,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) events: Events,
@@ -62,15 +62,15 @@ pub(crate) struct App {
 
 impl App {
     pub(crate) fn new(
-        desk: Desk,
+        client: BackendClient,
         access: Access,
         metrics: Arc<Metrics>,
         backup: Option<Arc<MakeBackup>>,
         guard: Guard,
     ) -> App {
         App {
-            events: Events::new(desk.clone()),
-            desk,
+            events: Events::new(client.clone()),
+            client,
             access,
             metrics,
             backup,

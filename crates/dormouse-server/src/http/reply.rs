@@ -9,7 +9,7 @@ use hyper::header::{CONTENT_TYPE, HeaderValue};
 use serde::Serialize;
 
 use super::problem::Problem;
-use crate::desk::Custody;
+use crate::client::Custody;
 
 /// What a handler gives: an answer, or a problem.
 pub(crate) type Outcome = Result<Response, Problem>;

@@ -16,7 +16,7 @@ use tokio::time::{Instant, Sleep};
 
 use super::peer::Peer;
 use crate::budget::Held;
-use crate::desk::Custody;
+use crate::client::Custody;
 
 const HEAD: Duration = Duration::from_millis(HTTP_HEAD_MS_MAX);
 const IDLE: Duration = Duration::from_millis(HTTP_IDLE_MS_MAX);

@@ -4,28 +4,29 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// What is spoken on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Spoken {
+pub(crate) enum ProtocolKind {
     Http,
     Resp,
     Beanstalk,
 }
 
-impl Spoken {
-    pub(super) const ALL: [Spoken; 3] = [Spoken::Http, Spoken::Resp, Spoken::Beanstalk];
+impl ProtocolKind {
+    pub(super) const ALL: [ProtocolKind; 3] =
+        [ProtocolKind::Http, ProtocolKind::Resp, ProtocolKind::Beanstalk];
 
     /// As names of figures have it.
     pub(super) fn as_str(self) -> &'static str {
         match self {
-            Spoken::Http => "http",
-            Spoken::Resp => "resp",
-            Spoken::Beanstalk => "beanstalk",
+            ProtocolKind::Http => "http",
+            ProtocolKind::Resp => "resp",
+            ProtocolKind::Beanstalk => "beanstalk",
         }
     }
 }
 
 /// Figures of all protocols.
 #[derive(Default)]
-pub(super) struct Connections([Count; Spoken::ALL.len()]);
+pub(super) struct Connections([Count; ProtocolKind::ALL.len()]);
 
 /// Figures of one.
 #[derive(Default)]
@@ -38,36 +39,36 @@ struct Count {
 /// What was counted up to some moment.
 #[derive(Debug)]
 pub(super) struct SeenConnections {
-    pub(super) spoken: Spoken,
+    pub(super) kind: ProtocolKind,
     pub(super) open: u64,
     pub(super) accepted: u64,
     pub(super) refused: u64,
 }
 
 impl Connections {
-    fn of(&self, spoken: Spoken) -> &Count {
-        &self.0[spoken as usize]
+    fn of(&self, kind: ProtocolKind) -> &Count {
+        &self.0[kind as usize]
     }
 
-    pub(super) fn connected(&self, spoken: Spoken) {
-        let count = self.of(spoken);
+    pub(super) fn connected(&self, kind: ProtocolKind) {
+        let count = self.of(kind);
         count.accepted.fetch_add(1, Relaxed);
         count.open.fetch_add(1, Relaxed);
     }
 
-    pub(super) fn disconnected(&self, spoken: Spoken) {
-        self.of(spoken).open.fetch_sub(1, Relaxed);
+    pub(super) fn disconnected(&self, kind: ProtocolKind) {
+        self.of(kind).open.fetch_sub(1, Relaxed);
     }
 
-    pub(super) fn refused(&self, spoken: Spoken) {
-        self.of(spoken).refused.fetch_add(1, Relaxed);
+    pub(super) fn refused(&self, kind: ProtocolKind) {
+        self.of(kind).refused.fetch_add(1, Relaxed);
     }
 
-    pub(super) fn seen(&self) -> [SeenConnections; Spoken::ALL.len()] {
-        Spoken::ALL.map(|spoken| {
-            let Count { open, accepted, refused } = self.of(spoken);
+    pub(super) fn seen(&self) -> [SeenConnections; ProtocolKind::ALL.len()] {
+        ProtocolKind::ALL.map(|kind| {
+            let Count { open, accepted, refused } = self.of(kind);
             let [open, accepted, refused] = [open, accepted, refused].map(|it| it.load(Relaxed));
-            SeenConnections { spoken, open, accepted, refused }
+            SeenConnections { kind, open, accepted, refused }
         })
     }
 }

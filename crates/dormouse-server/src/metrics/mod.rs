@@ -23,10 +23,10 @@ use dormouse_core::op::{LeasedJob, PutReply};
 use hyper::{Method, StatusCode};
 use tokio::sync::Mutex;
 
-use crate::desk::Desk;
+use crate::client::BackendClient;
 use commands::Commands;
 use connections::Connections;
-pub(crate) use connections::Spoken;
+pub(crate) use connections::ProtocolKind;
 use lateness::Lateness;
 use page::Page;
 use process::Process;
@@ -73,7 +73,7 @@ pub(crate) struct Levels {
 }
 
 /// A connection that is open.
-pub(crate) struct Connected(Arc<Metrics>, Spoken);
+pub(crate) struct Connected(Arc<Metrics>, ProtocolKind);
 
 impl Drop for Connected {
     fn drop(&mut self) {
@@ -99,14 +99,14 @@ impl Metrics {
     }
 
     /// A connection was accepted; it lasts as long as what this gives.
-    pub(crate) fn connect(self: &Arc<Metrics>, spoken: Spoken) -> Connected {
-        self.connections.connected(spoken);
-        Connected(Arc::clone(self), spoken)
+    pub(crate) fn connect(self: &Arc<Metrics>, kind: ProtocolKind) -> Connected {
+        self.connections.connected(kind);
+        Connected(Arc::clone(self), kind)
     }
 
     /// A connection was refused because there are too many.
-    pub(crate) fn refused(&self, spoken: Spoken) {
-        self.connections.refused(spoken);
+    pub(crate) fn refused(&self, kind: ProtocolKind) {
+        self.connections.refused(kind);
     }
 
     /// A request was answered; `route` is the template of its path, if one took it.
@@ -127,7 +127,11 @@ impl Metrics {
     }
 
     /// Everything as OpenMetrics text, at most a second old.
-    pub(crate) async fn page(&self, desk: &Desk, levels: Levels) -> Result<Bytes, Error> {
+    pub(crate) async fn page(
+        &self,
+        client: &BackendClient,
+        levels: Levels,
+    ) -> Result<Bytes, Error> {
         // Who comes while a page is made waits for it.
         let mut shelf = self.shelf.lock().await;
         if let Some((made, page)) = &shelf.page
@@ -135,17 +139,22 @@ impl Metrics {
         {
             return Ok(page.clone());
         }
-        let text = self.make(desk, levels, &mut shelf.others).await?;
+        let text = self.make(client, levels, &mut shelf.others).await?;
         // From now on: a store that hangs takes longer than a page is good for, and who has waited
         // for that must not wait for the next one.
         shelf.page = Some((Stopwatch::start(), text.clone()));
         Ok(text)
     }
 
-    async fn make(&self, desk: &Desk, levels: Levels, others: &mut Others) -> Result<Bytes, Error> {
+    async fn make(
+        &self,
+        client: &BackendClient,
+        levels: Levels,
+        others: &mut Others,
+    ) -> Result<Bytes, Error> {
         let process = tokio::task::spawn_blocking(Process::read).await.unwrap_or_default();
         // A store that has stopped or hangs is when the rest is wanted most.
-        let (gathered, up) = match tokio::time::timeout(PATIENCE, topics::gather(desk)).await {
+        let (gathered, up) = match tokio::time::timeout(PATIENCE, topics::gather(client)).await {
             Ok(Ok(gathered)) => (Some(gathered), true),
             Ok(Err(error)) => (None, error.code == Code::Busy),
             Err(_) => (None, false),
@@ -161,7 +170,7 @@ impl Metrics {
             gathered,
             others: told_of_others,
             lateness: self.lateness.draw(),
-            meters: desk.backend().meters(),
+            meters: client.backend().meters(),
             connections: self.connections.seen(),
             seen: self.traffic.seen(),
             resp: self.resp.seen(&crate::resp::NAMES),
@@ -191,14 +200,14 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn who_waits_while_the_store_hangs_waits_once() {
-        let desk = Desk::new(Arc::new(Hung), watch::channel(false).1);
+        let client = BackendClient::new(Arc::new(Hung), watch::channel(false).1);
         let metrics = Metrics::default();
         let levels = Levels { bodies_bytes: 0, answers_bytes: 0, event_streams: 0, events_lost: 0 };
         let begun = Stopwatch::start();
         let (first, second, third) = tokio::join!(
-            metrics.page(&desk, levels),
-            metrics.page(&desk, levels),
-            metrics.page(&desk, levels)
+            metrics.page(&client, levels),
+            metrics.page(&client, levels),
+            metrics.page(&client, levels)
         );
         assert!(begun.elapsed() < 2 * PATIENCE, "{:?}", begun.elapsed());
         let first = first.unwrap();

@@ -13,7 +13,7 @@ use prometheus_client::metrics::exemplar::Exemplar;
 use prometheus_client::registry::Registry;
 
 use super::commands::SeenCommand;
-use super::connections::{SeenConnections, Spoken};
+use super::connections::{ProtocolKind, SeenConnections};
 use super::histogram::Drawn;
 use super::process::Process;
 use super::topics::{COUNTERS, Gathered, states, tells_apart};
@@ -30,7 +30,7 @@ pub(super) struct Page {
     pub(super) others: Option<[u64; COUNTERS.len()]>,
     pub(super) lateness: Vec<(String, Drawn)>,
     pub(super) meters: Vec<Meter>,
-    pub(super) connections: [SeenConnections; Spoken::ALL.len()],
+    pub(super) connections: [SeenConnections; ProtocolKind::ALL.len()],
     pub(super) seen: Seen,
     pub(super) resp: Vec<SeenCommand>,
     pub(super) full: u64,
@@ -204,7 +204,7 @@ fn write_meter(out: &mut Out<'_>, meter: &Meter) -> fmt::Result {
 }
 
 fn write_connections(out: &mut Out<'_>, seen: &SeenConnections) -> fmt::Result {
-    let name = format!("dormouse_{}_connections", seen.spoken.as_str());
+    let name = format!("dormouse_{}_connections", seen.kind.as_str());
     out.gauge(&name, "Connections open", seen.open)?;
     out.counter(&format!("{name}_accepted"), "Connections accepted", seen.accepted)?;
     let help = "Connections refused because there were too many of all protocols together";

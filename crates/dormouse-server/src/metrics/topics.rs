@@ -10,7 +10,7 @@ use dormouse_core::op::{Stats, TopicStats, Topics};
 use dormouse_core::topic::TopicName;
 
 use super::OTHER;
-use crate::desk::{Desk, unexpected};
+use crate::client::{BackendClient, unexpected};
 
 /// Topics asked for at once. The engine does nothing else meanwhile, and needs about 0.1 ms for a
 /// topic that is spread over ten runs.
@@ -49,7 +49,7 @@ pub(super) struct Gathered {
 }
 
 /// Asks the backend. Never looks at a job.
-pub(super) async fn gather(desk: &Desk) -> Result<Gathered, Error> {
+pub(super) async fn gather(client: &BackendClient) -> Result<Gathered, Error> {
     let mut shown: Vec<(TopicName, TopicStats)> = Vec::new();
     let mut complete = true;
     let mut after = None;
@@ -59,7 +59,7 @@ pub(super) async fn gather(desk: &Desk) -> Result<Gathered, Error> {
             complete = false;
             break;
         }
-        let page = match desk.ask(Command::Topics(Topics { after, limit })).await? {
+        let page = match client.call(Command::Topics(Topics { after, limit })).await? {
             Reply::Topics(page) => page,
             other => return Err(unexpected(&other)),
         };
@@ -77,7 +77,7 @@ pub(super) async fn gather(desk: &Desk) -> Result<Gathered, Error> {
         }
     }
     // After the topics: all together are never less than those shown.
-    match desk.ask(Command::Stats(Stats { topic: None })).await? {
+    match client.call(Command::Stats(Stats { topic: None })).await? {
         Reply::Stats(total) => Ok(Gathered { shown, total, complete }),
         other => Err(unexpected(&other)),
     }

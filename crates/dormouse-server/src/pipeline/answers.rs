@@ -7,9 +7,9 @@ use dormouse_core::backend::Answer;
 use dormouse_core::command::Reply;
 use dormouse_core::op::{JobView, LeasedJob, Unlock};
 
-use super::listen::Shared;
+use super::listen::PipelineContext;
 use crate::budget::Held;
-use crate::desk::{Custody, lost};
+use crate::client::{Custody, no_reply};
 
 /// What a topic takes in a page of them, roughly.
 const TOPIC_BYTES: u64 = 512;
@@ -23,26 +23,26 @@ pub(super) struct Answers {
 
 impl Answers {
     /// Nothing was asked.
-    pub(super) fn none(shared: &Shared) -> Answers {
-        Answers { items: Vec::new().into_iter(), held: shared.answers.hold() }
+    pub(super) fn none(context: &PipelineContext) -> Answers {
+        Answers { items: Vec::new().into_iter(), held: context.answers.hold() }
     }
 
     /// Takes charge of what was granted. Who is told more than all may hold together is refused:
     /// what was granted goes back then. Little is never refused.
     pub(super) fn of(
-        shared: &Shared,
+        context: &PipelineContext,
         answers: Vec<Answer>,
         locks: Vec<(usize, Unlock)>,
     ) -> Answers {
-        let (mut held, mut total) = (shared.answers.hold(), 0);
+        let (mut held, mut total) = (context.answers.hold(), 0);
         let mut locks = locks.into_iter().peekable();
         let mut items = Vec::with_capacity(answers.len());
         for (index, answer) in answers.into_iter().enumerate() {
             let unlock = locks.next_if(|(at, _)| *at == index).map(|(_, unlock)| unlock);
-            let custody = answer.as_ref().ok().and_then(|reply| custody(shared, reply, unlock));
+            let custody = answer.as_ref().ok().and_then(|reply| custody(context, reply, unlock));
             let bytes = answer.as_ref().map_or(0, weight);
             total += bytes;
-            let room = if total <= OUTPUT_BYTES { Ok(()) } else { shared.answers.room_for(bytes) };
+            let room = if total <= OUTPUT_BYTES { Ok(()) } else { context.answers.room_for(bytes) };
             items.push(match room {
                 Ok(()) => {
                     held.take(bytes);
@@ -56,17 +56,17 @@ impl Answers {
 
     /// The next one.
     pub(super) fn next(&mut self) -> (Answer, Option<Custody>) {
-        self.items.next().unwrap_or_else(|| (Err(lost()), None))
+        self.items.next().unwrap_or_else(|| (Err(no_reply()), None))
     }
 }
 
-fn custody(shared: &Shared, reply: &Reply, unlock: Option<Unlock>) -> Option<Custody> {
+fn custody(context: &PipelineContext, reply: &Reply, unlock: Option<Unlock>) -> Option<Custody> {
     let grants = match reply {
         Reply::Jobs(jobs) => !jobs.is_empty(),
         Reply::Lock(_) => unlock.is_some(),
         _ => false,
     };
-    grants.then(|| Custody::of(&shared.desk, reply, unlock))
+    grants.then(|| Custody::of(&context.client, reply, unlock))
 }
 
 /// What a reply holds, as far as that can be much.

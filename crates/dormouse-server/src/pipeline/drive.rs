@@ -19,12 +19,12 @@ use tokio::sync::watch;
 use super::answers::Answers;
 use super::group::{Group, Pending};
 use super::input::Input;
-use super::listen::Shared;
+use super::listen::PipelineContext;
 use super::output::Output;
 use super::turn::{Item, Outcome, Step, Turn, outcomes_of_acks, outcomes_of_puts};
-use super::{Farewell, Flow, Protocol};
-use crate::access::veil;
-use crate::desk::{Asked, Custody, may_wait};
+use super::{CloseReason, Flow, Protocol};
+use crate::access::mask_absent;
+use crate::client::{Custody, PendingBatch, may_wait};
 
 /// How long a client that is told goodbye has to hear it.
 const LINGER: Duration = Duration::from_secs(1);
@@ -33,7 +33,7 @@ const LINGER: Duration = Duration::from_secs(1);
 pub(super) struct Connection<S, P: Protocol> {
     socket: S,
     protocol: P,
-    shared: Shared,
+    context: PipelineContext,
     input: Input,
     output: Output,
     stopping: watch::Receiver<bool>,
@@ -42,7 +42,7 @@ pub(super) struct Connection<S, P: Protocol> {
 /// A group under way.
 struct Sent<T> {
     /// `None`: there was nothing to ask.
-    asked: Option<Result<Asked, Error>>,
+    asked: Option<Result<PendingBatch, Error>>,
     may_wait: bool,
     pending: Vec<Pending<T>>,
     locks: Vec<(usize, Unlock)>,
@@ -53,11 +53,11 @@ where
     S: AsyncRead + AsyncWrite + Unpin,
     P: Protocol,
 {
-    pub(super) fn new(socket: S, protocol: P, shared: Shared) -> Connection<S, P> {
-        let input = Input::new(shared.inputs.clone());
-        let output = Output::new(shared.answers.clone());
-        let stopping = shared.desk.stop_signal();
-        Connection { socket, protocol, shared, input, output, stopping }
+    pub(super) fn new(socket: S, protocol: P, context: PipelineContext) -> Connection<S, P> {
+        let input = Input::new(context.inputs.clone());
+        let output = Output::new(context.answers.clone());
+        let stopping = context.client.stop_signal();
+        Connection { socket, protocol, context, input, output, stopping }
     }
 
     /// Goes on until the client leaves, the protocol closes or the server stops.
@@ -76,7 +76,7 @@ where
             if flow == Flow::Close {
                 return self.hang_up().await;
             }
-            if self.shared.desk.is_stopping() {
+            if self.context.client.is_stopping() {
                 return Ok(());
             }
             if is_full {
@@ -106,12 +106,12 @@ where
             () = patience => true,
             _ = self.stopping.wait_for(|&stopping| stopping) => false,
         };
-        if is_slow { self.dismiss(Farewell::Slow).await } else { Ok(false) }
+        if is_slow { self.dismiss(CloseReason::Slow).await } else { Ok(false) }
     }
 
-    async fn dismiss(&mut self, why: Farewell) -> io::Result<bool> {
+    async fn dismiss(&mut self, why: CloseReason) -> io::Result<bool> {
         tracing::debug!(?why, "a connection is closed");
-        self.protocol.farewell(why, &mut self.output.bytes);
+        self.protocol.on_close(why, &mut self.output.bytes);
         self.output.flush(&mut self.socket).await?;
         self.hang_up().await.map(|()| false)
     }
@@ -133,7 +133,7 @@ where
     }
 
     /// Does what a turn asks, and answers.
-    async fn answer(&mut self, turn: Turn<P::Then>) -> io::Result<()> {
+    async fn answer(&mut self, turn: Turn<P::PendingReply>) -> io::Result<()> {
         let mut group = Group::new();
         for item in turn.into_items() {
             match item {
@@ -172,14 +172,14 @@ where
         self.output.flush(&mut self.socket).await
     }
 
-    fn must_look(&self, step: &Step<P::Then>) -> bool {
+    fn must_look(&self, step: &Step<P::PendingReply>) -> bool {
         step.check.as_ref().is_some_and(|(verb, _)| !self.protocol.grant().covers_all(*verb))
     }
 
-    async fn look(&mut self, step: &mut Step<P::Then>) -> Result<(), Error> {
+    async fn look(&mut self, step: &mut Step<P::PendingReply>) -> Result<(), Error> {
         let Some((verb, ids)) = step.check.take() else { return Ok(()) };
         let grant = self.protocol.grant().clone();
-        let absent = grant.check_jobs(&self.shared.desk, verb, ids.iter().copied()).await?;
+        let absent = grant.check_jobs(&self.context.client, verb, ids.iter().copied()).await?;
         match (ids.as_slice(), &step.command) {
             // These tell by themselves that the job is gone.
             (_, Command::Ack(_) | Command::Nack(_) | Command::Release(_) | Command::Get(_)) => {}
@@ -188,13 +188,13 @@ where
             }
             _ => {}
         }
-        veil(&mut step.command, &absent);
+        mask_absent(&mut step.command, &absent);
         Ok(())
     }
 
     /// Large answers are asked for one after the other. Others may go on while this one is sent.
-    async fn page(&mut self, step: Step<P::Then>) -> io::Result<()> {
-        let pages = Arc::clone(&self.shared.pages);
+    async fn page(&mut self, step: Step<P::PendingReply>) -> io::Result<()> {
+        let pages = Arc::clone(&self.context.pages);
         let turn = pages.acquire().await;
         let mut sent = self.send(Group::of(step));
         let answers = self.answers_of(&mut sent).await?;
@@ -202,40 +202,41 @@ where
         self.tell(sent.pending, answers).await
     }
 
-    async fn settle(&mut self, group: Group<P::Then>) -> io::Result<()> {
+    async fn settle(&mut self, group: Group<P::PendingReply>) -> io::Result<()> {
         let sent = self.send(group);
         self.receive(sent).await
     }
 
-    fn send(&self, group: Group<P::Then>) -> Sent<P::Then> {
+    fn send(&self, group: Group<P::PendingReply>) -> Sent<P::PendingReply> {
         let Group { commands, pending, locks } = group;
         let may_wait = commands.iter().any(may_wait);
-        let asked = (!commands.is_empty()).then(|| self.shared.desk.send(commands));
+        let asked = (!commands.is_empty()).then(|| self.context.client.send(commands));
         Sent { asked, may_wait, pending, locks }
     }
 
     /// Waits for a group's answers, and writes them.
-    async fn receive(&mut self, mut sent: Sent<P::Then>) -> io::Result<()> {
+    async fn receive(&mut self, mut sent: Sent<P::PendingReply>) -> io::Result<()> {
         let answers = self.answers_of(&mut sent).await?;
         self.tell(sent.pending, answers).await
     }
 
-    async fn answers_of(&mut self, sent: &mut Sent<P::Then>) -> io::Result<Answers> {
+    async fn answers_of(&mut self, sent: &mut Sent<P::PendingReply>) -> io::Result<Answers> {
         let answers = match sent.asked.take() {
-            None => return Ok(Answers::none(&self.shared)),
+            None => return Ok(Answers::none(&self.context)),
             Some(Ok(asked)) => self.wait(asked, sent.may_wait).await?,
             Some(Err(error)) => {
-                let said = |pending: &&Pending<P::Then>| matches!(pending, Pending::Said(_));
+                let said =
+                    |pending: &&Pending<P::PendingReply>| matches!(pending, Pending::Said(_));
                 let count = sent.pending.len() - sent.pending.iter().filter(said).count();
                 vec![Err(error); count]
             }
         };
-        Ok(Answers::of(&self.shared, answers, mem::take(&mut sent.locks)))
+        Ok(Answers::of(&self.context, answers, mem::take(&mut sent.locks)))
     }
 
     async fn tell(
         &mut self,
-        pending: Vec<Pending<P::Then>>,
+        pending: Vec<Pending<P::PendingReply>>,
         mut answers: Answers,
     ) -> io::Result<()> {
         for pending in pending {
@@ -243,7 +244,7 @@ where
                 Pending::Said(said) => self.output.bytes.unsplit(said),
                 Pending::Puts(thens) => {
                     let (answer, _) = answers.next();
-                    self.shared.note_puts(&answer);
+                    self.context.note_puts(&answer);
                     self.write_each(outcomes_of_puts(answer, thens.len()), thens).await?;
                 }
                 Pending::Acks(thens) => {
@@ -263,12 +264,16 @@ where
     /// What is granted is given back unless the client gets it.
     fn take_charge(&mut self, answer: &Answer, custody: Option<Custody>) {
         if let Ok(Reply::Jobs(jobs)) = answer {
-            self.shared.metrics.handed_out(jobs);
+            self.context.metrics.handed_out(jobs);
         }
         self.output.carry(custody);
     }
 
-    async fn write_each(&mut self, outcomes: Vec<Outcome>, thens: Vec<P::Then>) -> io::Result<()> {
+    async fn write_each(
+        &mut self,
+        outcomes: Vec<Outcome>,
+        thens: Vec<P::PendingReply>,
+    ) -> io::Result<()> {
         for (outcome, then) in outcomes.into_iter().zip(thens) {
             let next = self.protocol.write(then, outcome, &mut self.output.bytes);
             debug_assert!(next.is_none(), "only what was asked last may go on");
@@ -280,7 +285,7 @@ where
     }
 
     /// Writes one outcome, and does what it leads to.
-    async fn write(&mut self, then: P::Then, outcome: Outcome) -> io::Result<()> {
+    async fn write(&mut self, then: P::PendingReply, outcome: Outcome) -> io::Result<()> {
         let mut next = self.protocol.write(then, outcome, &mut self.output.bytes);
         while let Some(step) = next {
             let mut sent = self.send(Group::of(step));
@@ -294,7 +299,7 @@ where
 
     /// Waits for answers. Of those that may wait: what is written already leaves first, and if the
     /// client leaves or the server stops meanwhile, they are answered with nothing.
-    async fn wait(&mut self, mut asked: Asked, may_wait: bool) -> io::Result<Vec<Answer>> {
+    async fn wait(&mut self, mut asked: PendingBatch, may_wait: bool) -> io::Result<Vec<Answer>> {
         if !may_wait {
             return Ok(asked.await);
         }
@@ -328,7 +333,7 @@ where
 impl<S, P: Protocol> Connection<S, P> {
     /// What is left to do when it is over; the first time only.
     fn end(&mut self) {
-        self.shared.desk.tell(self.protocol.end());
+        self.context.client.submit_unread(self.protocol.end());
     }
 }
 

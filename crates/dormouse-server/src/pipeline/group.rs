@@ -5,7 +5,7 @@ use dormouse_core::command::Command;
 use dormouse_core::op::Unlock;
 
 use super::turn::{Item, Step};
-use crate::desk::unlock_of;
+use crate::client::unlock_of;
 
 /// Commands that go together.
 pub(super) struct Group<T> {

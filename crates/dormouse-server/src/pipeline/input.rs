@@ -11,7 +11,7 @@ use bytes::BytesMut;
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::time::Instant;
 
-use super::Farewell;
+use super::CloseReason;
 use crate::budget::{Budget, Held};
 
 /// Bytes read from a socket at once. They pass over the stack, so that a connection that is silent
@@ -87,10 +87,10 @@ impl Input {
     }
 
     /// Whether what has come may be held.
-    pub(super) fn admit(&mut self) -> Result<(), Farewell> {
+    pub(super) fn admit(&mut self) -> Result<(), CloseReason> {
         self.count();
         let is_large = self.counted > INPUT_FREE_BYTES;
-        if is_large && self.budget.is_exceeded() { Err(Farewell::Crowded) } else { Ok(()) }
+        if is_large && self.budget.is_exceeded() { Err(CloseReason::Crowded) } else { Ok(()) }
     }
 
     fn count(&mut self) {

@@ -11,14 +11,14 @@ use tokio::sync::Semaphore;
 use super::Protocol;
 use super::drive::Connection;
 use crate::budget::Budget;
-use crate::desk::Desk;
+use crate::client::BackendClient;
 use crate::gate::{Gate, Listener};
-use crate::metrics::{Metrics, Spoken};
+use crate::metrics::{Metrics, ProtocolKind};
 
 /// What all connections of all such protocols share. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Shared {
-    pub(crate) desk: Desk,
+pub(crate) struct PipelineContext {
+    pub(crate) client: BackendClient,
     pub(crate) metrics: Arc<Metrics>,
     pub(super) inputs: Budget,
     pub(super) answers: Budget,
@@ -26,12 +26,12 @@ pub(crate) struct Shared {
     pub(super) pages: Arc<Semaphore>,
 }
 
-impl Shared {
-    pub(crate) fn new(desk: Desk, metrics: Arc<Metrics>) -> Shared {
+impl PipelineContext {
+    pub(crate) fn new(client: BackendClient, metrics: Arc<Metrics>) -> PipelineContext {
         let inputs = Budget::new(INPUTS_BYTES_MAX, "unfinished commands");
         let answers = Budget::new(ANSWERS_BYTES_MAX, "answers");
         let pages = Arc::new(Semaphore::new(PAGES_MAX));
-        Shared { desk, metrics, inputs, answers, pages }
+        PipelineContext { client, metrics, inputs, answers, pages }
     }
 
     pub(super) fn note_puts(&self, answer: &Answer) {
@@ -42,17 +42,17 @@ impl Shared {
 }
 
 /// Serves a protocol to all who come.
-pub(crate) struct Pipelines<M> {
+pub(crate) struct PipelineServer<M> {
     pub(crate) gate: Gate,
-    pub(crate) shared: Shared,
-    pub(crate) spoken: Spoken,
+    pub(crate) context: PipelineContext,
+    pub(crate) kind: ProtocolKind,
     /// What a client hears when there is no room for it.
     pub(crate) crowded: &'static [u8],
     /// Begins a connection.
     pub(crate) begin: M,
 }
 
-impl<M, P> Pipelines<M>
+impl<M, P> PipelineServer<M>
 where
     M: Fn() -> P,
     P: Protocol,
@@ -84,17 +84,17 @@ where
         F: Future<Output = Option<S>> + Send + 'static,
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let Pipelines { gate, shared, spoken, crowded, begin } = self;
+        let PipelineServer { gate, context, kind, crowded, begin } = self;
         let each = gate.clone();
-        let serve = |socket| attend(greet(socket), begin(), shared.clone(), each.clone());
-        gate.run(listener, spoken, crowded, serve).await;
+        let serve = |socket| attend(greet(socket), begin(), context.clone(), each.clone());
+        gate.run(listener, kind, crowded, serve).await;
     }
 }
 
 async fn attend<S, P>(
     greeted: impl Future<Output = Option<S>>,
     protocol: P,
-    shared: Shared,
+    context: PipelineContext,
     gate: Gate,
 ) where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -105,7 +105,7 @@ async fn attend<S, P>(
         () = gate.aborting() => None,
     };
     let Some(socket) = socket else { return };
-    let mut connection = Connection::new(socket, protocol, shared);
+    let mut connection = Connection::new(socket, protocol, context);
     tokio::select! {
         biased;
         ended = connection.converse() => {

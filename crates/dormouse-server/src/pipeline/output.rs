@@ -9,7 +9,7 @@ use bytes::{Buf, BytesMut};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
 use crate::budget::{Budget, Held};
-use crate::desk::Custody;
+use crate::client::Custody;
 
 /// One connection's output.
 pub(super) struct Output {

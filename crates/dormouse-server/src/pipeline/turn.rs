@@ -10,7 +10,7 @@ use dormouse_core::limits::BATCH_MAX;
 use dormouse_core::op::{Ended, Put, PutReply};
 
 use crate::access::Verb;
-use crate::desk::unexpected;
+use crate::client::unexpected;
 
 /// Commands that go to the backend together, and words that need no backend, in their order.
 pub(crate) struct Turn<T> {

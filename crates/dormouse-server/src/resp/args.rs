@@ -4,7 +4,7 @@ use bytes::Bytes;
 use dormouse_core::error::Error;
 use dormouse_core::job::{JobId, Token};
 
-use super::decode::Place;
+use super::decode::ByteRange;
 use crate::http::form::parse_backoff;
 use crate::http::time::{parse_instant, parse_span};
 
@@ -16,40 +16,44 @@ const SLICED_BYTES_MIN: usize = 16 << 10;
 #[derive(Clone)]
 pub(super) struct Args<'a> {
     bytes: &'a [u8],
-    places: &'a [Place],
+    ranges: &'a [ByteRange],
     /// The same bytes, if arguments may hold them.
     frame: Option<&'a Bytes>,
 }
 
 impl<'a> Args<'a> {
-    pub(super) fn new(bytes: &'a [u8], places: &'a [Place], frame: Option<&'a Bytes>) -> Args<'a> {
-        Args { bytes, places, frame }
+    pub(super) fn new(
+        bytes: &'a [u8],
+        ranges: &'a [ByteRange],
+        frame: Option<&'a Bytes>,
+    ) -> Args<'a> {
+        Args { bytes, ranges, frame }
     }
 
     /// Whether one of these is worth not being copied.
-    pub(super) fn are_large(places: &[Place]) -> bool {
-        places.iter().any(|place| (place.end - place.start) as usize >= SLICED_BYTES_MIN)
+    pub(super) fn are_large(ranges: &[ByteRange]) -> bool {
+        ranges.iter().any(|place| (place.end - place.start) as usize >= SLICED_BYTES_MIN)
     }
 
     /// How many are left.
     pub(super) fn len(&self) -> usize {
-        self.places.len()
+        self.ranges.len()
     }
 
-    fn at(&self, place: Place) -> &'a [u8] {
+    fn at(&self, place: ByteRange) -> &'a [u8] {
         self.bytes.get(place.start as usize..place.end as usize).unwrap_or_default()
     }
 
     /// The next one.
     pub(super) fn next(&mut self) -> Option<&'a [u8]> {
-        let (first, rest) = self.places.split_first()?;
-        self.places = rest;
+        let (first, rest) = self.ranges.split_first()?;
+        self.ranges = rest;
         Some(self.at(*first))
     }
 
     /// The next one, which stays.
     pub(super) fn peek(&self) -> Option<&'a [u8]> {
-        self.places.first().map(|place| self.at(*place))
+        self.ranges.first().map(|place| self.at(*place))
     }
 
     /// Takes the next one if it is this word.
@@ -68,7 +72,7 @@ impl<'a> Args<'a> {
 
     /// The next one as bytes of its own.
     pub(super) fn bytes(&mut self, field: &str) -> Result<Bytes, Error> {
-        let place = *self.places.first().ok_or_else(|| missing(field))?;
+        let place = *self.ranges.first().ok_or_else(|| missing(field))?;
         let value = self.must(field)?;
         match self.frame {
             Some(frame) if value.len() >= SLICED_BYTES_MIN => {

@@ -13,8 +13,8 @@ use super::args::{Args, is, shown, text};
 use super::decode::Bounds;
 use super::encode::{Out, Version};
 use super::fault::{self, ERR};
-use super::verb::What;
-use super::word::{Kind, Word, WordNo, nearest};
+use super::spec::{CommandNo, CommandSpec, Kind, nearest};
+use super::verb::ReplyKind;
 use crate::access::{Access, Grant, TokenHash, Verb};
 use crate::metrics::Metrics;
 use crate::pipeline::{Step, Turn};
@@ -24,11 +24,11 @@ use crate::pipeline::{Step, Turn};
 const JOBS_PER_TURN: usize = 16;
 
 /// What is remembered of a command until its outcome is there.
-pub(crate) struct Then {
-    pub(super) word: WordNo,
+pub(crate) struct PendingReply {
+    pub(super) word: CommandNo,
     /// What was spoken when it came; a HELLO may have come behind it.
     pub(super) version: Version,
-    pub(super) what: What,
+    pub(super) kind: ReplyKind,
 }
 
 /// A connection.
@@ -51,7 +51,7 @@ pub(super) struct Conn {
     /// Jobs asked for in this turn.
     jobs: usize,
     /// The command under way.
-    word: WordNo,
+    word: CommandNo,
     pub(super) is_over: bool,
     /// A transaction was begun, which there are none of: nothing is done until it ends, or a part
     /// of it would be done and its client told that nothing was.
@@ -74,7 +74,7 @@ impl Conn {
             nobody: Grant::nobody(),
             topic: None,
             jobs: 0,
-            word: WordNo::UNKNOWN,
+            word: CommandNo::UNKNOWN,
             is_over: false,
             in_transaction: false,
         }
@@ -128,13 +128,13 @@ impl Conn {
     }
 
     /// Does one command, whose name is the first of its arguments.
-    pub(super) fn command(&mut self, mut args: Args<'_>, turn: &mut Turn<Then>) {
+    pub(super) fn command(&mut self, mut args: Args<'_>, turn: &mut Turn<PendingReply>) {
         // A line with nothing in it.
         let Some(name) = args.next() else { return };
         if self.is_known() && self.refuse_transaction(name, turn) {
             return;
         }
-        let Some(no) = WordNo::find(name) else { return self.refuse_unknown(name, turn) };
+        let Some(no) = CommandNo::find(name) else { return self.refuse_unknown(name, turn) };
         let Some(word) = no.word() else { return };
         self.word = no;
         if let Err(error) = self.run(word, &mut args, turn) {
@@ -144,16 +144,16 @@ impl Conn {
 
     fn run(
         &mut self,
-        word: &Word,
+        word: &CommandSpec,
         args: &mut Args<'_>,
-        turn: &mut Turn<Then>,
+        turn: &mut Turn<PendingReply>,
     ) -> Result<(), Error> {
-        if !self.is_known() && word.kind != Kind::Greet {
+        if !self.is_known() && word.kind != Kind::NoAuth {
             let text = "Authentication required; send AUTH with your access token first";
             return Err(Error::new(Code::Unauthorized, text));
         }
         if !(word.min..=word.max).contains(&args.len()) {
-            let Word { name, usage, .. } = word;
+            let CommandSpec { name, usage, .. } = word;
             let text = format!("wrong number of arguments; write {name} {usage}");
             return Err(Error::invalid(text));
         }
@@ -161,7 +161,7 @@ impl Conn {
     }
 
     /// Says no to a transaction, and to all that stands in it.
-    fn refuse_transaction(&mut self, name: &[u8], turn: &mut Turn<Then>) -> bool {
+    fn refuse_transaction(&mut self, name: &[u8], turn: &mut Turn<PendingReply>) -> bool {
         let begins = is(name, "MULTI");
         let ends = is(name, "EXEC") || is(name, "DISCARD");
         let leaves = is(name, "QUIT") || is(name, "RESET");
@@ -172,15 +172,15 @@ impl Conn {
             return false;
         }
         self.in_transaction = !ends;
-        self.word = WordNo::UNKNOWN;
+        self.word = CommandNo::UNKNOWN;
         let text = "there are no transactions, so nothing is done between MULTI and EXEC; send \
                     the same commands as a plain pipeline";
         self.decline(turn, ERR, text);
         true
     }
 
-    fn refuse_unknown(&mut self, name: &[u8], turn: &mut Turn<Then>) {
-        self.word = WordNo::UNKNOWN;
+    fn refuse_unknown(&mut self, name: &[u8], turn: &mut Turn<PendingReply>) {
+        self.word = CommandNo::UNKNOWN;
         if !self.is_known() {
             let text = "Authentication required; send AUTH with your access token first";
             return self.refuse(&Error::new(Code::Unauthorized, text), turn);
@@ -189,47 +189,53 @@ impl Conn {
         let name = name.trim_matches('"');
         let text = match nearest(name) {
             Some(meant) => format!("unknown command '{name}'; did you mean '{meant}'?"),
-            None => format!("unknown command '{name}'; COMMAND DOCS tells what there is"),
+            None => format!("unknown command '{name}'; COMMAND DOCS tells kind there is"),
         };
         self.decline(turn, ERR, &text);
     }
 
     /// Says why a command is not even read.
-    pub(super) fn refuse_unread(&mut self, error: &Error, turn: &mut Turn<Then>) {
-        self.word = WordNo::UNKNOWN;
+    pub(super) fn refuse_unread(&mut self, error: &Error, turn: &mut Turn<PendingReply>) {
+        self.word = CommandNo::UNKNOWN;
         self.refuse(error, turn);
     }
 
     /// Says why a command is not done.
-    pub(super) fn refuse(&mut self, error: &Error, turn: &mut Turn<Then>) {
+    pub(super) fn refuse(&mut self, error: &Error, turn: &mut Turn<PendingReply>) {
         self.metrics.resp(self.word.index(), Some(error.code));
         fault::write(&mut self.out(turn), error);
     }
 
     /// Says no in words that Redis has for it.
-    pub(super) fn decline(&self, turn: &mut Turn<Then>, word: &str, text: &str) {
+    pub(super) fn decline(&self, turn: &mut Turn<PendingReply>, word: &str, text: &str) {
         self.decline_as(turn, Code::Invalid, word, text);
     }
 
     /// As `decline`, counted under this code.
-    pub(super) fn decline_as(&self, turn: &mut Turn<Then>, code: Code, word: &str, text: &str) {
+    pub(super) fn decline_as(
+        &self,
+        turn: &mut Turn<PendingReply>,
+        code: Code,
+        word: &str,
+        text: &str,
+    ) {
         self.metrics.resp(self.word.index(), Some(code));
         self.out(turn).error(word, text);
     }
 
     /// Answers at once, with what needs no backend.
-    pub(super) fn say<'t>(&self, turn: &'t mut Turn<Then>) -> Out<'t> {
+    pub(super) fn say<'t>(&self, turn: &'t mut Turn<PendingReply>) -> Out<'t> {
         self.metrics.resp(self.word.index(), None);
         self.out(turn)
     }
 
-    fn out<'t>(&self, turn: &'t mut Turn<Then>) -> Out<'t> {
+    fn out<'t>(&self, turn: &'t mut Turn<PendingReply>) -> Out<'t> {
         Out::new(turn.say(), self.version)
     }
 
     /// What to remember of the command under way.
-    pub(super) fn then(&self, what: What) -> Then {
-        Then { word: self.word, version: self.version, what }
+    pub(super) fn then(&self, kind: ReplyKind) -> PendingReply {
+        PendingReply { word: self.word, version: self.version, kind }
     }
 
     /// A topic, if the caller may do this there.
@@ -280,31 +286,36 @@ impl Conn {
     /// Asks the backend, if the caller may do this with the jobs of these ids.
     pub(super) fn ask(
         &mut self,
-        turn: &mut Turn<Then>,
+        turn: &mut Turn<PendingReply>,
         command: Command,
         check: Option<(Verb, Vec<JobId>)>,
-        what: What,
+        kind: ReplyKind,
     ) {
-        turn.ask(Step { command, check, then: self.then(what) });
+        turn.ask(Step { command, check, then: self.then(kind) });
     }
 
     /// As `ask`, for what is answered with so many jobs, and bodies may be large.
     pub(super) fn ask_jobs(
         &mut self,
-        turn: &mut Turn<Then>,
+        turn: &mut Turn<PendingReply>,
         jobs: usize,
         command: Command,
         check: Option<(Verb, Vec<JobId>)>,
-        what: What,
+        kind: ReplyKind,
     ) {
         self.jobs = self.jobs.saturating_add(jobs);
-        let step = Step { command, check, then: self.then(what) };
+        let step = Step { command, check, then: self.then(kind) };
         if self.jobs < JOBS_PER_TURN { turn.ask(step) } else { turn.ask_last(step) }
     }
 
     /// As `ask`, for what may wait, or whose answer decides what is asked next.
-    pub(super) fn ask_last(&mut self, turn: &mut Turn<Then>, command: Command, what: What) {
-        turn.ask_last(Step { command, check: None, then: self.then(what) });
+    pub(super) fn ask_last(
+        &mut self,
+        turn: &mut Turn<PendingReply>,
+        command: Command,
+        kind: ReplyKind,
+    ) {
+        turn.ask_last(Step { command, check: None, then: self.then(kind) });
     }
 }
 

@@ -16,14 +16,14 @@ const HEAD_BYTES_MAX: usize = 32;
 
 /// Where an argument stands in the bytes of its command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct ByteRange {
     pub(super) start: u32,
     pub(super) end: u32,
 }
 
 /// A whole command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum Frame {
     /// Its arguments stand in the first so many bytes of the input.
     List(usize),
     /// Its words stand in `Decoder::words`, and so many bytes of the input made them.
@@ -34,7 +34,7 @@ pub(super) enum Found {
 
 /// Why nothing that comes can be understood any more.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Breach {
+pub(super) enum ProtocolError {
     /// Not as the protocol wants it.
     Malformed(String),
     /// This is HTTP.
@@ -61,7 +61,7 @@ impl Bounds {
         Bounds { arguments: RESP_GUEST_ARGUMENTS_MAX, bytes: RESP_GUEST_BYTES_MAX, skipped: 0 };
 
     /// A command, its name included, has so many arguments.
-    fn check_arguments(self, count: usize) -> Result<(), Breach> {
+    fn check_arguments(self, count: usize) -> Result<(), ProtocolError> {
         let max = self.arguments;
         if count <= max {
             return Ok(());
@@ -82,7 +82,7 @@ pub(super) struct Decoder {
     /// Bytes that were let go because the command is too large.
     skipped: usize,
     /// Where the arguments are.
-    pub(super) places: Vec<Place>,
+    pub(super) ranges: Vec<ByteRange>,
     /// The words of a line, one behind the other.
     pub(super) words: Vec<u8>,
 }
@@ -94,7 +94,7 @@ impl Decoder {
         &mut self,
         input: &mut BytesMut,
         bounds: Bounds,
-    ) -> Result<Option<Found>, Breach> {
+    ) -> Result<Option<Frame>, ProtocolError> {
         loop {
             let missing = match self.missing {
                 Some(missing) => missing,
@@ -122,24 +122,28 @@ impl Decoder {
     /// The command was taken: the next one begins.
     pub(super) fn clear(&mut self) {
         // What a large command needed is not kept.
-        if self.places.capacity() > RESP_GUEST_ARGUMENTS_MAX * 16 {
-            self.places = Vec::new();
+        if self.ranges.capacity() > RESP_GUEST_ARGUMENTS_MAX * 16 {
+            self.ranges = Vec::new();
         }
-        self.places.clear();
+        self.ranges.clear();
         self.words = Vec::new();
         (self.at, self.missing, self.length, self.skipped) = (0, None, None, 0);
     }
 
-    fn found(&mut self) -> Found {
+    fn found(&mut self) -> Frame {
         if self.skipped == 0 {
-            return Found::List(self.at);
+            return Frame::List(self.at);
         }
         self.clear();
-        Found::TooLarge
+        Frame::TooLarge
     }
 
     /// How many arguments a command has.
-    fn count(&mut self, input: &mut BytesMut, bounds: Bounds) -> Result<Option<usize>, Breach> {
+    fn count(
+        &mut self,
+        input: &mut BytesMut,
+        bounds: Bounds,
+    ) -> Result<Option<usize>, ProtocolError> {
         let Some((count, end)) = head(input, "invalid multibulk length")? else { return Ok(None) };
         if count <= 0 {
             input.advance(end);
@@ -153,7 +157,7 @@ impl Decoder {
     }
 
     /// Reads one argument; false = the rest of it has still to come.
-    fn argument(&mut self, input: &mut BytesMut, bounds: Bounds) -> Result<bool, Breach> {
+    fn argument(&mut self, input: &mut BytesMut, bounds: Bounds) -> Result<bool, ProtocolError> {
         let length = match self.length {
             Some(length) => length,
             None => match self.open_argument(input, bounds)? {
@@ -170,7 +174,7 @@ impl Decoder {
             return breach("a string is longer than its length says");
         }
         // A command is far below 4 GiB.
-        self.places.push(Place { start: self.at as u32, end: end as u32 });
+        self.ranges.push(ByteRange { start: self.at as u32, end: end as u32 });
         self.at = end + 2;
         self.length = None;
         Ok(true)
@@ -181,7 +185,7 @@ impl Decoder {
         &mut self,
         input: &mut BytesMut,
         bounds: Bounds,
-    ) -> Result<Option<usize>, Breach> {
+    ) -> Result<Option<usize>, ProtocolError> {
         let rest = input.get(self.at..).unwrap_or_default();
         match rest.first() {
             None => return Ok(None),
@@ -208,21 +212,21 @@ impl Decoder {
         input: &mut BytesMut,
         length: usize,
         bounds: Bounds,
-    ) -> Result<(), Breach> {
+    ) -> Result<(), ProtocolError> {
         let total = self.skipped.saturating_add(self.at).saturating_add(length);
         if total > bounds.skipped.max(bounds.bytes) {
             let max = bounds.bytes;
             return breach(format!("invalid bulk length: a command has at most {max} bytes"));
         }
         self.skipped = total;
-        self.places = Vec::new();
+        self.ranges = Vec::new();
         input.advance(self.at);
         self.at = 0;
         Ok(())
     }
 
     /// Lets the bytes of an argument go as they come.
-    fn skip(&mut self, input: &mut BytesMut, length: usize) -> Result<bool, Breach> {
+    fn skip(&mut self, input: &mut BytesMut, length: usize) -> Result<bool, ProtocolError> {
         let gone = length.min(input.len());
         input.advance(gone);
         self.length = Some(length - gone);
@@ -238,7 +242,7 @@ impl Decoder {
     }
 
     /// A command that a person typed.
-    fn line(&mut self, input: &BytesMut, bounds: Bounds) -> Result<Option<Found>, Breach> {
+    fn line(&mut self, input: &BytesMut, bounds: Bounds) -> Result<Option<Frame>, ProtocolError> {
         let bytes_max = RESP_LINE_BYTES_MAX.min(bounds.bytes);
         let first = input.first().copied().unwrap_or_default();
         if !(first.is_ascii_graphic() || first.is_ascii_whitespace()) {
@@ -258,22 +262,22 @@ impl Decoder {
             return breach("too big inline request");
         }
         if inline::is_http(line) {
-            return Err(Breach::Http);
+            return Err(ProtocolError::Http);
         }
-        if inline::split(line, &mut self.words, &mut self.places).is_none() {
+        if inline::split(line, &mut self.words, &mut self.ranges).is_none() {
             return breach("unbalanced quotes in request");
         }
-        bounds.check_arguments(self.places.len())?;
-        Ok(Some(Found::Line(end)))
+        bounds.check_arguments(self.ranges.len())?;
+        Ok(Some(Frame::Line(end)))
     }
 }
 
-fn breach<T>(text: impl Into<String>) -> Result<T, Breach> {
-    Err(Breach::Malformed(text.into()))
+fn breach<T>(text: impl Into<String>) -> Result<T, ProtocolError> {
+    Err(ProtocolError::Malformed(text.into()))
 }
 
 /// The number behind a mark, and where its line ends; `None` = the line is not all there.
-fn head(bytes: &[u8], wrong: &str) -> Result<Option<(i64, usize)>, Breach> {
+fn head(bytes: &[u8], wrong: &str) -> Result<Option<(i64, usize)>, ProtocolError> {
     let window = bytes.get(..HEAD_BYTES_MAX.min(bytes.len())).unwrap_or_default();
     let Some(end) = window.iter().position(|&byte| byte == b'\n') else {
         if window.len() == HEAD_BYTES_MAX {

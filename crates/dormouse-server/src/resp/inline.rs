@@ -1,6 +1,6 @@
 //! A command that a person typed: words with blanks between them, quoted where they have blanks.
 
-use super::decode::Place;
+use super::decode::ByteRange;
 
 /// Whether this is the first line of an HTTP request, or a header of one: then everything that
 /// follows may be what a web page was made to send.
@@ -15,12 +15,12 @@ pub(super) fn is_http(line: &[u8]) -> bool {
 
 /// Takes a line apart: its words go behind each other. `None` = a quote is not closed, or closed
 /// within a word.
-pub(super) fn split(line: &[u8], words: &mut Vec<u8>, places: &mut Vec<Place>) -> Option<()> {
+pub(super) fn split(line: &[u8], words: &mut Vec<u8>, ranges: &mut Vec<ByteRange>) -> Option<()> {
     let mut rest = line.trim_ascii_start();
     while !rest.is_empty() {
         let start = words.len() as u32;
         rest = word(rest, words)?.trim_ascii_start();
-        places.push(Place { start, end: words.len() as u32 });
+        ranges.push(ByteRange { start, end: words.len() as u32 });
     }
     Some(())
 }
@@ -91,10 +91,10 @@ mod tests {
     use super::*;
 
     fn words(line: &str) -> Option<Vec<String>> {
-        let (mut words, mut places) = (Vec::new(), Vec::new());
-        split(line.as_bytes(), &mut words, &mut places)?;
-        let word = |place: &Place| &words[place.start as usize..place.end as usize];
-        Some(places.iter().map(|p| String::from_utf8_lossy(word(p)).into_owned()).collect())
+        let (mut words, mut ranges) = (Vec::new(), Vec::new());
+        split(line.as_bytes(), &mut words, &mut ranges)?;
+        let word = |place: &ByteRange| &words[place.start as usize..place.end as usize];
+        Some(ranges.iter().map(|p| String::from_utf8_lossy(word(p)).into_owned()).collect())
     }
 
     #[test]

@@ -8,13 +8,13 @@
 
 mod args;
 mod conn;
+mod connection;
 mod decode;
 mod encode;
 mod fault;
 mod inline;
-mod talk;
+mod spec;
 mod verb;
-mod word;
 
 use std::sync::Arc;
 
@@ -25,24 +25,26 @@ use dormouse_core::error::{Code, Error};
 
 use crate::access::{Access, Grant};
 use crate::gate::Gate;
-use crate::metrics::{Metrics, Spoken};
-use crate::pipeline::{Farewell, Flow, Outcome, Pipelines, Protocol, Shared, Step, Turn};
+use crate::metrics::{Metrics, ProtocolKind};
+use crate::pipeline::{
+    CloseReason, Flow, Outcome, PipelineContext, PipelineServer, Protocol, Step, Turn,
+};
 use args::Args;
 use conn::Conn;
-pub(crate) use conn::Then;
-use decode::{Breach, Decoder, Found};
+pub(crate) use conn::PendingReply;
+use decode::{Decoder, Frame, ProtocolError};
 use encode::Out;
-pub(crate) use word::NAMES;
+pub(crate) use spec::NAMES;
 
 /// What serves RESP to all who come.
-pub(crate) fn pipelines(
+pub(crate) fn server(
     gate: Gate,
-    shared: Shared,
+    context: PipelineContext,
     access: Access,
-) -> Pipelines<impl Fn() -> Resp + Send> {
-    let metrics = Arc::clone(&shared.metrics);
+) -> PipelineServer<impl Fn() -> Resp + Send> {
+    let metrics = Arc::clone(&context.metrics);
     let begin = move || Resp::new(access.clone(), Arc::clone(&metrics));
-    Pipelines { gate, shared, spoken: Spoken::Resp, crowded: CROWDED, begin }
+    PipelineServer { gate, context, kind: ProtocolKind::Resp, crowded: CROWDED, begin }
 }
 
 /// What a client hears when there is no room for it.
@@ -61,32 +63,32 @@ impl Resp {
     }
 
     /// Does a command that is all there, and takes it off the input.
-    fn command(&mut self, found: Found, input: &mut BytesMut, turn: &mut Turn<Then>) {
+    fn command(&mut self, found: Frame, input: &mut BytesMut, turn: &mut Turn<PendingReply>) {
         let Resp { decoder, conn } = self;
-        let places = &decoder.places;
+        let ranges = &decoder.ranges;
         match found {
-            Found::List(end) if Args::are_large(places) => {
+            Frame::List(end) if Args::are_large(ranges) => {
                 let frame = input.split_to(end).freeze();
-                conn.command(Args::new(&frame, places, Some(&frame)), turn);
+                conn.command(Args::new(&frame, ranges, Some(&frame)), turn);
             }
-            Found::List(end) => {
-                conn.command(Args::new(input.get(..end).unwrap_or_default(), places, None), turn);
+            Frame::List(end) => {
+                conn.command(Args::new(input.get(..end).unwrap_or_default(), ranges, None), turn);
                 input.advance(end);
             }
-            Found::Line(end) => {
-                conn.command(Args::new(&decoder.words, places, None), turn);
+            Frame::Line(end) => {
+                conn.command(Args::new(&decoder.words, ranges, None), turn);
                 input.advance(end);
             }
-            Found::TooLarge => conn.refuse_unread(&too_large(), turn),
+            Frame::TooLarge => conn.refuse_unread(&too_large(), turn),
         }
         decoder.clear();
     }
 }
 
 impl Protocol for Resp {
-    type Then = Then;
+    type PendingReply = PendingReply;
 
-    fn read(&mut self, input: &mut BytesMut, turn: &mut Turn<Then>) -> Flow {
+    fn read(&mut self, input: &mut BytesMut, turn: &mut Turn<PendingReply>) -> Flow {
         self.conn.begin_turn();
         while turn.has_room() {
             match self.decoder.next(input, self.conn.bounds()) {
@@ -108,7 +110,12 @@ impl Protocol for Resp {
         Flow::Go
     }
 
-    fn write(&mut self, then: Then, outcome: Outcome, out: &mut BytesMut) -> Option<Step<Then>> {
+    fn write(
+        &mut self,
+        then: PendingReply,
+        outcome: Outcome,
+        out: &mut BytesMut,
+    ) -> Option<Step<PendingReply>> {
         verb::write(&mut self.conn, then, outcome, out)
     }
 
@@ -116,14 +123,14 @@ impl Protocol for Resp {
         self.conn.grant_before()
     }
 
-    fn farewell(&mut self, why: Farewell, out: &mut BytesMut) {
+    fn on_close(&mut self, why: CloseReason, out: &mut BytesMut) {
         let (code, text) = match why {
-            Farewell::Crowded => {
+            CloseReason::Crowded => {
                 let text = "all connections together hold too many bytes of unfinished commands; \
                             connect and try again";
                 (Code::Busy, text)
             }
-            Farewell::Slow => (Code::Invalid, "the rest of the command did not come in time"),
+            CloseReason::Slow => (Code::Invalid, "the rest of the command did not come in time"),
         };
         fault::write(&mut Out::new(out, self.conn.version), &Error::new(code, text));
     }
@@ -133,10 +140,10 @@ impl Protocol for Resp {
     }
 }
 
-fn say_breach(breach: &Breach, out: &mut BytesMut) {
+fn say_breach(breach: &ProtocolError, out: &mut BytesMut) {
     let text = match breach {
-        Breach::Malformed(text) => format!("Protocol error: {text}"),
-        Breach::Http => "Protocol error: this is HTTP, and RESP is spoken here".to_owned(),
+        ProtocolError::Malformed(text) => format!("Protocol error: {text}"),
+        ProtocolError::Http => "Protocol error: this is HTTP, and RESP is kind here".to_owned(),
     };
     Out::new(out, encode::Version::Two).error(fault::ERR, &text);
 }
@@ -164,11 +171,11 @@ mod tests {
     #[test]
     fn who_is_sent_away_is_told_why() {
         for (why, word) in [
-            (Farewell::Crowded, "-OVERLOADED all connections together hold too many bytes "),
-            (Farewell::Slow, "-INVALID the rest of the command did not come in time\r\n"),
+            (CloseReason::Crowded, "-OVERLOADED all connections together hold too many bytes "),
+            (CloseReason::Slow, "-INVALID the rest of the command did not come in time\r\n"),
         ] {
             let mut said = BytesMut::new();
-            Resp::new(Access::open(), Arc::default()).farewell(why, &mut said);
+            Resp::new(Access::open(), Arc::default()).on_close(why, &mut said);
             let said = String::from_utf8(said.to_vec()).unwrap();
             assert!(said.starts_with(word) && said.ends_with("\r\n"), "{said}");
         }

@@ -1,7 +1,7 @@
 use super::*;
 
 #[track_caller]
-fn is(line: &str, ask: Ask) {
+fn is(line: &str, ask: LineCommand) {
     assert_eq!(parse(line.as_bytes()), Ok(ask), "{line:?}");
 }
 
@@ -12,36 +12,36 @@ fn name(name: &str) -> TopicName {
 #[test]
 fn every_command_is_read() {
     let line = PutLine { priority: 1, delay_s: 2, ttr_s: 3, bytes: 4, has_more: false };
-    is("put 1 2 3 4", Ask::Put(line));
-    is("put 1  2 3 4 ", Ask::Put(PutLine { has_more: true, ..line }));
-    is("peek 7", Ask::Peek(JobId(7)));
-    is("peek-ready", Ask::PeekNext(State::Ready));
-    is("peek-delayed", Ask::PeekNext(State::Delayed));
-    is("peek-buried", Ask::PeekNext(State::Dead));
-    is("reserve", Ask::Reserve(None));
-    is("reserve-with-timeout 5", Ask::Reserve(Some(5)));
-    is("reserve-with-timeout  2147483647 x", Ask::Reserve(Some(2_147_483_647)));
-    is("reserve-job 7", Ask::ReserveJob(JobId(7)));
-    is("delete 7", Ask::Delete(JobId(7)));
-    is("release 7 8 9", Ask::Release { id: JobId(7), priority: 8, delay_s: 9 });
-    is("bury 7 8", Ask::Bury { id: JobId(7), priority: 8 });
-    is("kick -1", Ask::Kick(u64::MAX));
-    is("kick-job 7", Ask::KickJob(JobId(7)));
-    is("touch 7", Ask::Touch(JobId(7)));
-    is("stats-job 7", Ask::StatsJob(JobId(7)));
-    is("stats-tube a", Ask::StatsTube(name("a")));
-    is("stats", Ask::Stats);
-    is("use a", Ask::Use(name("a")));
-    is("watch a", Ask::Watch(name("a")));
-    is("ignore a", Ask::Ignore(name("a")));
-    is("list-tubes", Ask::ListTubes);
-    is("list-tube-used", Ask::ListTubeUsed);
-    is("list-tubes-watched", Ask::ListTubesWatched);
-    is("quit", Ask::Quit);
-    is("quitfoo", Ask::Quit);
-    is("pause-tube a 9", Ask::PauseTube { tube: Some(name("a")), pause_s: 9 });
-    is("pause-tubea 9", Ask::PauseTube { tube: Some(name("a")), pause_s: 9 });
-    is("pause-tube -a 9", Ask::PauseTube { tube: None, pause_s: 9 });
+    is("put 1 2 3 4", LineCommand::Put(line));
+    is("put 1  2 3 4 ", LineCommand::Put(PutLine { has_more: true, ..line }));
+    is("peek 7", LineCommand::Peek(JobId(7)));
+    is("peek-ready", LineCommand::PeekNext(State::Ready));
+    is("peek-delayed", LineCommand::PeekNext(State::Delayed));
+    is("peek-buried", LineCommand::PeekNext(State::Dead));
+    is("reserve", LineCommand::Reserve(None));
+    is("reserve-with-timeout 5", LineCommand::Reserve(Some(5)));
+    is("reserve-with-timeout  2147483647 x", LineCommand::Reserve(Some(2_147_483_647)));
+    is("reserve-job 7", LineCommand::ReserveJob(JobId(7)));
+    is("delete 7", LineCommand::Delete(JobId(7)));
+    is("release 7 8 9", LineCommand::Release { id: JobId(7), priority: 8, delay_s: 9 });
+    is("bury 7 8", LineCommand::Bury { id: JobId(7), priority: 8 });
+    is("kick -1", LineCommand::Kick(u64::MAX));
+    is("kick-job 7", LineCommand::KickJob(JobId(7)));
+    is("touch 7", LineCommand::Touch(JobId(7)));
+    is("stats-job 7", LineCommand::StatsJob(JobId(7)));
+    is("stats-tube a", LineCommand::StatsTube(name("a")));
+    is("stats", LineCommand::Stats);
+    is("use a", LineCommand::Use(name("a")));
+    is("watch a", LineCommand::Watch(name("a")));
+    is("ignore a", LineCommand::Ignore(name("a")));
+    is("list-tubes", LineCommand::ListTubes);
+    is("list-tube-used", LineCommand::ListTubeUsed);
+    is("list-tubes-watched", LineCommand::ListTubesWatched);
+    is("quit", LineCommand::Quit);
+    is("quitfoo", LineCommand::Quit);
+    is("pause-tube a 9", LineCommand::PauseTube { tube: Some(name("a")), pause_s: 9 });
+    is("pause-tubea 9", LineCommand::PauseTube { tube: Some(name("a")), pause_s: 9 });
+    is("pause-tube -a 9", LineCommand::PauseTube { tube: None, pause_s: 9 });
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn unknown_is_what_begins_like_nothing() {
         "list-tube",
         "foo",
     ] {
-        assert_eq!(parse(line.as_bytes()), Err(Wrong::Unknown), "{line:?}");
+        assert_eq!(parse(line.as_bytes()), Err(ParseError::Unknown), "{line:?}");
     }
 }
 
@@ -125,14 +125,14 @@ fn everything_else_is_badly_formed() {
         "put 1 2 3 4\0",
         "use é",
     ] {
-        assert_eq!(parse(line.as_bytes()), Err(Wrong::Format), "{line:?}");
+        assert_eq!(parse(line.as_bytes()), Err(ParseError::Format), "{line:?}");
     }
 }
 
 #[test]
 fn names_have_1_to_200_bytes() {
     let named = |length: usize| parse(format!("use {}", "a".repeat(length)).as_bytes());
-    assert_eq!(named(0), Err(Wrong::Format));
-    assert_eq!(named(200), Ok(Ask::Use(name(&"a".repeat(200)))));
-    assert_eq!(named(201), Err(Wrong::Format));
+    assert_eq!(named(0), Err(ParseError::Format));
+    assert_eq!(named(200), Ok(LineCommand::Use(name(&"a".repeat(200)))));
+    assert_eq!(named(201), Err(ParseError::Format));
 }

@@ -4,17 +4,17 @@ use dormouse_core::command::Command;
 use dormouse_core::job::JobId;
 use dormouse_core::op::{Kill, KillTarget};
 
-use super::Then;
-use crate::beanstalk::{Beanstalk, clock, words};
+use super::PendingReply;
+use crate::beanstalk::{Beanstalk, clock, reply};
 use crate::pipeline::{Step, Turn};
 
 impl Beanstalk {
-    pub(super) fn bury(&mut self, id: JobId, priority: u32, turn: &mut Turn<Then>) {
-        let Some(hold) = self.holds.take(id, clock::now()) else {
-            return turn.say().extend_from_slice(words::NOT_FOUND);
+    pub(super) fn bury(&mut self, id: JobId, priority: u32, turn: &mut Turn<PendingReply>) {
+        let Some(reservation) = self.reservations.take(id, clock::now()) else {
+            return turn.say().extend_from_slice(reply::NOT_FOUND);
         };
-        let target = KillTarget::Token(hold.token);
+        let target = KillTarget::Token(reservation.token);
         let kill = Kill { target, error: None, priority: Some(priority) };
-        turn.ask(Step::new(Command::Kill(vec![kill]), Then::Buried(Box::new(hold))));
+        turn.ask(Step::new(Command::Kill(vec![kill]), PendingReply::Buried(Box::new(reservation))));
     }
 }

@@ -8,29 +8,34 @@ use dormouse_core::job::JobId;
 use dormouse_core::op::{Cancel, Ended, Target};
 use dormouse_core::topic::TopicName;
 
-use super::{Then, one};
-use crate::beanstalk::holds::Hold;
-use crate::beanstalk::house::up;
-use crate::beanstalk::{Beanstalk, clock, words};
+use super::{PendingReply, one};
+use crate::beanstalk::reservations::Reservation;
+use crate::beanstalk::shared::up;
+use crate::beanstalk::{Beanstalk, clock, reply};
 use crate::pipeline::{Step, Turn};
 
 impl Beanstalk {
-    pub(super) fn delete(&mut self, id: JobId, turn: &mut Turn<Then>) {
-        if let Some(hold) = self.holds.take(id, clock::now()) {
-            return turn.ack(hold.token, Then::Deleted(Box::new(hold)));
+    pub(super) fn delete(&mut self, id: JobId, turn: &mut Turn<PendingReply>) {
+        if let Some(reservation) = self.reservations.take(id, clock::now()) {
+            return turn.ack(reservation.token, PendingReply::Deleted(Box::new(reservation)));
         }
         let cancel = Cancel { target: Target::Id(id), unless_leased: true };
-        turn.ask(Step::new(Command::Cancel(vec![cancel]), Then::Cancelled(id)));
+        turn.ask(Step::new(Command::Cancel(vec![cancel]), PendingReply::Cancelled(id)));
     }
 
-    pub(super) fn deleted(&mut self, hold: Hold, ended: Result<Ended, Error>, out: &mut BytesMut) {
+    pub(super) fn deleted(
+        &mut self,
+        reservation: Reservation,
+        ended: Result<Ended, Error>,
+        out: &mut BytesMut,
+    ) {
         match ended {
-            Ok(Ended::Gone) => out.extend_from_slice(words::NOT_FOUND),
+            Ok(Ended::Gone) => out.extend_from_slice(reply::NOT_FOUND),
             Ok(Ended::Done | Ended::Dead) => {
-                self.count_delete(&hold.topic);
-                out.extend_from_slice(words::DELETED);
+                self.count_delete(&reservation.topic);
+                out.extend_from_slice(reply::DELETED);
             }
-            Err(error) => self.keep(hold, &error, out),
+            Err(error) => self.keep(reservation, &error, out),
         }
     }
 
@@ -38,14 +43,14 @@ impl Beanstalk {
         match one!(answer, Changed) {
             Ok(_) => {
                 self.recent.topic_of(id).iter().for_each(|topic| self.count_delete(topic));
-                out.extend_from_slice(words::DELETED);
+                out.extend_from_slice(reply::DELETED);
             }
-            Err(error) => words::error(&error, out),
+            Err(error) => reply::error(&error, out),
         }
     }
 
     fn count_delete(&self, topic: &TopicName) {
-        if let Some(tube) = self.house.tubes.find(topic) {
+        if let Some(tube) = self.shared.tubes.find(topic) {
             up(&tube.deletes);
         }
     }

@@ -8,13 +8,13 @@ use dormouse_core::limits::BATCH_MAX;
 use dormouse_core::op::{Kick, ReviveTopic, Stats, TopicStats};
 use dormouse_core::topic::TopicName;
 
-use super::Then;
-use crate::beanstalk::{Beanstalk, words};
-use crate::desk::unexpected;
+use super::PendingReply;
+use crate::beanstalk::{Beanstalk, reply};
+use crate::client::unexpected;
 use crate::pipeline::{Step, Turn};
 
 /// A kick under way: the backend moves so many jobs at once and no more.
-pub(crate) struct Kicking {
+pub(crate) struct KickProgress {
     tube: TopicName,
     is_buried: bool,
     /// To be moved still.
@@ -22,8 +22,8 @@ pub(crate) struct Kicking {
     moved: u64,
 }
 
-impl Kicking {
-    fn step(self) -> Step<Then> {
+impl KickProgress {
+    fn step(self) -> Step<PendingReply> {
         let max = self.most();
         let topic = self.tube.clone();
         let command = if self.is_buried {
@@ -31,17 +31,17 @@ impl Kicking {
         } else {
             Command::Kick(Kick { topic, max })
         };
-        Step::new(command, Then::Kicked(self))
+        Step::new(command, PendingReply::Kicked(self))
     }
 
     /// Looks first how many there are: with others at work there might be no end.
-    fn look(self) -> Step<Then> {
+    fn look(self) -> Step<PendingReply> {
         let stats = Stats { topic: Some(self.tube.clone()) };
-        Step::new(Command::Stats(stats), Then::Kicked(self))
+        Step::new(Command::Stats(stats), PendingReply::Kicked(self))
     }
 
     /// Goes on with no more than are there now.
-    fn seen(mut self, stats: &TopicStats) -> Kicking {
+    fn seen(mut self, stats: &TopicStats) -> KickProgress {
         self.is_buried = stats.counts.dead > 0;
         let there = if self.is_buried { stats.counts.dead } else { stats.delayed };
         self.left = self.left.min(there);
@@ -54,21 +54,21 @@ impl Kicking {
 }
 
 impl Beanstalk {
-    pub(super) fn kick(&mut self, count: u64, turn: &mut Turn<Then>) {
+    pub(super) fn kick(&mut self, count: u64, turn: &mut Turn<PendingReply>) {
         if count == 0 {
-            return words::numbered("KICKED", 0, turn.say());
+            return reply::numbered("KICKED", 0, turn.say());
         }
         let tube = self.used.name.clone();
-        let kicking = Kicking { tube, is_buried: true, left: count, moved: 0 };
+        let kicking = KickProgress { tube, is_buried: true, left: count, moved: 0 };
         let is_many = count > BATCH_MAX as u64;
         turn.ask_last(if is_many { kicking.look() } else { kicking.step() });
     }
 
     pub(super) fn kicked(
-        mut kicking: Kicking,
+        mut kicking: KickProgress,
         answer: Answer,
         out: &mut BytesMut,
-    ) -> Option<Step<Then>> {
+    ) -> Option<Step<PendingReply>> {
         let moved = match answer {
             Ok(Reply::Count(count)) => count,
             Ok(Reply::Stats(stats)) => {
@@ -76,20 +76,20 @@ impl Beanstalk {
                 if kicking.left > 0 {
                     return Some(kicking.step());
                 }
-                words::numbered("KICKED", 0, out);
+                reply::numbered("KICKED", 0, out);
                 return None;
             }
             // A tube that is not there has nothing.
             Err(error) if error.code == Code::NotFound => {
-                words::numbered("KICKED", kicking.moved, out);
+                reply::numbered("KICKED", kicking.moved, out);
                 return None;
             }
             Ok(other) => {
-                words::error(&unexpected(&other), out);
+                reply::error(&unexpected(&other), out);
                 return None;
             }
             Err(error) => {
-                words::error(&error, out);
+                reply::error(&error, out);
                 return None;
             }
         };
@@ -100,9 +100,9 @@ impl Beanstalk {
             return Some(kicking.step());
         }
         if kicking.is_buried && kicking.moved == 0 {
-            return Some(Kicking { is_buried: false, ..kicking }.step());
+            return Some(KickProgress { is_buried: false, ..kicking }.step());
         }
-        words::numbered("KICKED", kicking.moved, out);
+        reply::numbered("KICKED", kicking.moved, out);
         None
     }
 }
@@ -117,12 +117,12 @@ mod tests {
         let mut stats = TopicStats::default();
         (stats.counts.dead, stats.delayed) = (10_000, 7);
         let tube = TopicName::new("t").unwrap();
-        let begun = Kicking { tube, is_buried: true, left: u64::MAX, moved: 0 };
+        let begun = KickProgress { tube, is_buried: true, left: u64::MAX, moved: 0 };
         let mut out = BytesMut::new();
         let mut next = Beanstalk::kicked(begun, Ok(Reply::Stats(stats)), &mut out);
         let mut portions = Vec::new();
         while let Some(Step { command: Command::ReviveTopic(revive), then, .. }) = next {
-            let Then::Kicked(kicking) = then else { panic!("it is a kick") };
+            let PendingReply::Kicked(kicking) = then else { panic!("it is a kick") };
             portions.push(revive.max);
             next = Beanstalk::kicked(kicking, Ok(Reply::Count(revive.max as u64)), &mut out);
         }

@@ -8,11 +8,11 @@ use dormouse_core::error::Error;
 use dormouse_core::op::{TopicStats, Topics};
 use dormouse_core::topic::TopicName;
 
-use super::Then;
+use super::PendingReply;
 use super::watch::list;
 use crate::beanstalk::parse::is_tube_name;
-use crate::beanstalk::{Beanstalk, words};
-use crate::desk::unexpected;
+use crate::beanstalk::{Beanstalk, reply};
+use crate::client::unexpected;
 use crate::pipeline::{Step, Turn};
 use crate::walk::PORTION;
 
@@ -60,9 +60,9 @@ impl Listing {
 }
 
 impl Beanstalk {
-    pub(super) fn list_tubes(turn: &mut Turn<Then>) {
+    pub(super) fn list_tubes(turn: &mut Turn<PendingReply>) {
         let listing = Box::new(Listing::default());
-        turn.ask_last(Step::new(listing.command(), Then::Listed(listing)));
+        turn.ask_last(Step::new(listing.command(), PendingReply::Listed(listing)));
     }
 
     pub(super) fn listed(
@@ -70,14 +70,14 @@ impl Beanstalk {
         mut listing: Box<Listing>,
         answer: Answer,
         out: &mut BytesMut,
-    ) -> Option<Step<Then>> {
+    ) -> Option<Step<PendingReply>> {
         match listing.take(answer, |_| {}) {
-            Ok(true) => return Some(Step::new(listing.command(), Then::Listed(listing))),
+            Ok(true) => return Some(Step::new(listing.command(), PendingReply::Listed(listing))),
             Ok(false) => {
-                let names = self.house.tubes.settle(&listing.found, listing.is_cut);
-                words::yaml(&list(names.iter().map(TopicName::as_str)), out);
+                let names = self.shared.tubes.settle(&listing.found, listing.is_cut);
+                reply::yaml(&list(names.iter().map(TopicName::as_str)), out);
             }
-            Err(error) => words::error(&error, out),
+            Err(error) => reply::error(&error, out),
         }
         None
     }

@@ -28,32 +28,32 @@ use dormouse_core::job::JobId;
 use dormouse_core::op::{Ended, SessionId};
 use dormouse_core::topic::TopicName;
 
-use super::holds::Hold;
-use super::parse::Ask;
-use super::tally::Counted;
+use super::counts::CountedCommand;
+use super::parse::LineCommand;
+use super::reservations::Reservation;
 use super::tubes::Tube;
-use super::{Beanstalk, Bye, words};
-use crate::desk::unexpected;
+use super::{Beanstalk, Close, reply};
+use crate::client::unexpected;
 use crate::pipeline::{Outcome, Step, Turn};
-use kick::Kicking;
+use kick::KickProgress;
 use list::Listing;
 use reserve::Wait;
-use stats::Adding;
+use stats::TotalsScan;
 
 /// What to do with an answer.
-pub(crate) enum Then {
+pub(crate) enum PendingReply {
     Inserted(Arc<Tube>),
-    Deleted(Box<Hold>),
+    Deleted(Box<Reservation>),
     Cancelled(JobId),
-    Released(Box<Hold>),
-    Buried(Box<Hold>),
+    Released(Box<Reservation>),
+    Buried(Box<Reservation>),
     Touched(JobId),
-    Opened(Goal),
+    Opened(AfterOpen),
     Reserved(Wait),
     Taken,
     Found,
     PeekedAt,
-    Kicked(Kicking),
+    Kicked(KickProgress),
     KickedJob(JobId),
     Ran,
     PauseSeen(TopicName, u32),
@@ -62,12 +62,12 @@ pub(crate) enum Then {
     JobStats,
     TubeStats(TopicName),
     Totals,
-    Added(Box<Adding>),
+    Added(Box<TotalsScan>),
 }
 
 /// What a session was opened for.
 #[derive(Clone, Copy)]
-pub(crate) enum Goal {
+pub(crate) enum AfterOpen {
     Reserve(Wait),
     ReserveJob(JobId),
 }
@@ -76,8 +76,10 @@ pub(crate) enum Goal {
 macro_rules! one {
     ($answer:expr, $kind:ident) => {
         match $answer {
-            Ok(Reply::$kind(mut items)) => items.pop().unwrap_or_else(|| Err(crate::desk::lost())),
-            Ok(other) => Err(crate::desk::unexpected(&other)),
+            Ok(Reply::$kind(mut items)) => {
+                items.pop().unwrap_or_else(|| Err(crate::client::no_reply()))
+            }
+            Ok(other) => Err(crate::client::unexpected(&other)),
             Err(error) => Err(error),
         }
     };
@@ -86,33 +88,39 @@ use one;
 
 impl Beanstalk {
     /// Begins what a line asks.
-    pub(super) fn ask(&mut self, ask: Ask, turn: &mut Turn<Then>) -> Result<(), Bye> {
+    pub(super) fn ask(
+        &mut self,
+        ask: LineCommand,
+        turn: &mut Turn<PendingReply>,
+    ) -> Result<(), Close> {
         if let Some(counted) = counted(&ask) {
-            self.house.tally.count(counted);
+            self.shared.commands.count(counted);
         }
         match ask {
-            Ask::Put(line) => self.put(line, turn),
-            Ask::Peek(id) => Self::peek(id, turn),
-            Ask::PeekNext(state) => self.peek_next(state, turn),
-            Ask::Reserve(wait_s) => self.reserve(wait_s, turn),
-            Ask::ReserveJob(id) => self.reserve_job(id, turn),
-            Ask::Delete(id) => self.delete(id, turn),
-            Ask::Release { id, priority, delay_s } => self.release(id, priority, delay_s, turn),
-            Ask::Bury { id, priority } => self.bury(id, priority, turn),
-            Ask::Kick(count) => self.kick(count, turn),
-            Ask::KickJob(id) => Self::kick_job(id, turn),
-            Ask::Touch(id) => self.touch(id, turn),
-            Ask::StatsJob(id) => Self::stats_job(id, turn),
-            Ask::StatsTube(tube) => Self::stats_tube(tube, turn),
-            Ask::Stats => Self::stats(turn),
-            Ask::Use(tube) => self.use_tube(tube, turn),
-            Ask::Watch(tube) => self.watch(tube, turn),
-            Ask::Ignore(tube) => self.ignore(&tube, turn),
-            Ask::ListTubesWatched => self.list_tubes_watched(turn),
-            Ask::ListTubeUsed => words::named("USING", self.used.name.as_str(), turn.say()),
-            Ask::ListTubes => Self::list_tubes(turn),
-            Ask::Quit => return Err(Bye),
-            Ask::PauseTube { tube, pause_s } => self.pause_tube(tube, pause_s, turn),
+            LineCommand::Put(line) => self.put(line, turn),
+            LineCommand::Peek(id) => Self::peek(id, turn),
+            LineCommand::PeekNext(state) => self.peek_next(state, turn),
+            LineCommand::Reserve(wait_s) => self.reserve(wait_s, turn),
+            LineCommand::ReserveJob(id) => self.reserve_job(id, turn),
+            LineCommand::Delete(id) => self.delete(id, turn),
+            LineCommand::Release { id, priority, delay_s } => {
+                self.release(id, priority, delay_s, turn)
+            }
+            LineCommand::Bury { id, priority } => self.bury(id, priority, turn),
+            LineCommand::Kick(count) => self.kick(count, turn),
+            LineCommand::KickJob(id) => Self::kick_job(id, turn),
+            LineCommand::Touch(id) => self.touch(id, turn),
+            LineCommand::StatsJob(id) => Self::stats_job(id, turn),
+            LineCommand::StatsTube(tube) => Self::stats_tube(tube, turn),
+            LineCommand::Stats => Self::stats(turn),
+            LineCommand::Use(tube) => self.use_tube(tube, turn),
+            LineCommand::Watch(tube) => self.watch(tube, turn),
+            LineCommand::Ignore(tube) => self.ignore(&tube, turn),
+            LineCommand::ListTubesWatched => self.list_tubes_watched(turn),
+            LineCommand::ListTubeUsed => reply::named("USING", self.used.name.as_str(), turn.say()),
+            LineCommand::ListTubes => Self::list_tubes(turn),
+            LineCommand::Quit => return Err(Close),
+            LineCommand::PauseTube { tube, pause_s } => self.pause_tube(tube, pause_s, turn),
         }
         Ok(())
     }
@@ -120,90 +128,101 @@ impl Beanstalk {
     /// Says what came of it, or asks on.
     pub(super) fn tell(
         &mut self,
-        then: Then,
+        then: PendingReply,
         outcome: Outcome,
         out: &mut BytesMut,
-    ) -> Option<Step<Then>> {
+    ) -> Option<Step<PendingReply>> {
         let answer = match outcome {
             Outcome::Answer(answer) => answer,
             Outcome::Put(put) => {
-                if let Then::Inserted(tube) = then {
+                if let PendingReply::Inserted(tube) = then {
                     self.inserted(&tube, put, out);
                 }
                 return None;
             }
             Outcome::Acked(ended) => {
-                if let Then::Deleted(hold) = then {
-                    self.deleted(*hold, ended, out);
+                if let PendingReply::Deleted(reservation) = then {
+                    self.deleted(*reservation, ended, out);
                 }
                 return None;
             }
         };
         match then {
-            Then::Inserted(_) | Then::Deleted(_) => {}
-            Then::Cancelled(id) => self.cancelled(id, answer, out),
-            Then::Released(hold) => self.ended(*hold, answer, words::RELEASED, out),
-            Then::Buried(hold) => self.ended(*hold, answer, words::BURIED, out),
-            Then::Touched(id) => self.touched(id, answer, out),
-            Then::Opened(goal) => return self.opened(goal, answer, out),
-            Then::Reserved(wait) => return self.reserved(wait, answer, out),
-            Then::Taken => self.taken(answer, out),
-            Then::Found => self.found(answer, out),
-            Then::PeekedAt => self.peeked_at(answer, out),
-            Then::Kicked(kicking) => return Self::kicked(kicking, answer, out),
-            Then::KickedJob(id) => return Self::kicked_job(id, answer, out),
-            Then::Ran => Self::ran(answer, out),
-            Then::PauseSeen(tube, pause_s) => return Self::pause_seen(tube, pause_s, answer, out),
-            Then::Paused(tube, pause_s) => self.paused(&tube, pause_s, answer, out),
-            Then::Listed(listing) => return self.listed(listing, answer, out),
-            Then::JobStats => self.job_stats(answer, out),
-            Then::TubeStats(tube) => self.tube_stats(&tube, answer, out),
-            Then::Totals => return self.totals(answer, out),
-            Then::Added(adding) => return self.added(adding, answer, out),
+            PendingReply::Inserted(_) | PendingReply::Deleted(_) => {}
+            PendingReply::Cancelled(id) => self.cancelled(id, answer, out),
+            PendingReply::Released(reservation) => {
+                self.ended(*reservation, answer, reply::RELEASED, out)
+            }
+            PendingReply::Buried(reservation) => {
+                self.ended(*reservation, answer, reply::BURIED, out)
+            }
+            PendingReply::Touched(id) => self.touched(id, answer, out),
+            PendingReply::Opened(goal) => return self.opened(goal, answer, out),
+            PendingReply::Reserved(wait) => return self.reserved(wait, answer, out),
+            PendingReply::Taken => self.taken(answer, out),
+            PendingReply::Found => self.found(answer, out),
+            PendingReply::PeekedAt => self.peeked_at(answer, out),
+            PendingReply::Kicked(kicking) => return Self::kicked(kicking, answer, out),
+            PendingReply::KickedJob(id) => return Self::kicked_job(id, answer, out),
+            PendingReply::Ran => Self::ran(answer, out),
+            PendingReply::PauseSeen(tube, pause_s) => {
+                return Self::pause_seen(tube, pause_s, answer, out);
+            }
+            PendingReply::Paused(tube, pause_s) => self.paused(&tube, pause_s, answer, out),
+            PendingReply::Listed(listing) => return self.listed(listing, answer, out),
+            PendingReply::JobStats => self.job_stats(answer, out),
+            PendingReply::TubeStats(tube) => self.tube_stats(&tube, answer, out),
+            PendingReply::Totals => return self.totals(answer, out),
+            PendingReply::Added(adding) => return self.added(adding, answer, out),
         }
         None
     }
 
     /// A reservation was to be ended by its token.
-    fn ended(&mut self, hold: Hold, answer: Answer, done: &[u8], out: &mut BytesMut) {
+    fn ended(&mut self, reservation: Reservation, answer: Answer, done: &[u8], out: &mut BytesMut) {
         match one!(answer, Ended) {
-            Ok(Ended::Gone) => out.extend_from_slice(words::NOT_FOUND),
+            Ok(Ended::Gone) => out.extend_from_slice(reply::NOT_FOUND),
             Ok(Ended::Done | Ended::Dead) => out.extend_from_slice(done),
-            Err(error) => self.keep(hold, &error, out),
+            Err(error) => self.keep(reservation, &error, out),
         }
     }
 
     /// What could not be done has not been done: the job is still held, unless it is known better.
-    fn keep(&mut self, hold: Hold, error: &Error, out: &mut BytesMut) {
+    fn keep(&mut self, reservation: Reservation, error: &Error, out: &mut BytesMut) {
         use dormouse_core::error::Code::{Conflict, LeaseLost, NotFound};
         if !matches!(error.code, Conflict | LeaseLost | NotFound) {
-            self.holds.add(hold);
+            self.reservations.add(reservation);
         }
-        words::error(error, out);
+        reply::error(error, out);
     }
 
     /// A session was opened for this.
-    fn opened(&mut self, goal: Goal, answer: Answer, out: &mut BytesMut) -> Option<Step<Then>> {
+    fn opened(
+        &mut self,
+        goal: AfterOpen,
+        answer: Answer,
+        out: &mut BytesMut,
+    ) -> Option<Step<PendingReply>> {
         match answer {
             Ok(Reply::Session(session)) => {
                 self.session = Some(session);
                 Some(self.pursue(goal, session))
             }
             Ok(other) => {
-                words::error(&unexpected(&other), out);
+                reply::error(&unexpected(&other), out);
                 None
             }
             Err(error) => {
-                words::error(&error, out);
+                reply::error(&error, out);
                 None
             }
         }
     }
 
-    fn pursue(&mut self, goal: Goal, session: SessionId) -> Step<Then> {
+    fn pursue(&mut self, goal: AfterOpen, session: SessionId) -> Step<PendingReply> {
         match goal {
-            Goal::Reserve(wait) => self.reserve_step(wait, session),
-            Goal::ReserveJob(id) => Self::reserve_job_step(id, session),
+            AfterOpen::Reserve(wait) => self.reserve_step(wait, session),
+            AfterOpen::ReserveJob(id) => Self::reserve_job_step(id, session),
         }
     }
 }
@@ -223,31 +242,31 @@ fn whole_s(left_ms: u64) -> u64 {
 }
 
 /// As what a command counts; `kick-job`, `reserve-job` and `quit` are not counted.
-fn counted(ask: &Ask) -> Option<Counted> {
+fn counted(ask: &LineCommand) -> Option<CountedCommand> {
     use dormouse_core::job::State;
     Some(match ask {
-        Ask::Put(_) => Counted::Put,
-        Ask::Peek(_) => Counted::Peek,
-        Ask::PeekNext(State::Ready) => Counted::PeekReady,
-        Ask::PeekNext(State::Delayed) => Counted::PeekDelayed,
-        Ask::PeekNext(_) => Counted::PeekBuried,
-        Ask::Reserve(None) => Counted::Reserve,
-        Ask::Reserve(Some(_)) => Counted::ReserveWithTimeout,
-        Ask::Delete(_) => Counted::Delete,
-        Ask::Release { .. } => Counted::Release,
-        Ask::Bury { .. } => Counted::Bury,
-        Ask::Kick(_) => Counted::Kick,
-        Ask::Touch(_) => Counted::Touch,
-        Ask::StatsJob(_) => Counted::StatsJob,
-        Ask::StatsTube(_) => Counted::StatsTube,
-        Ask::Stats => Counted::Stats,
-        Ask::Use(_) => Counted::Use,
-        Ask::Watch(_) => Counted::Watch,
-        Ask::Ignore(_) => Counted::Ignore,
-        Ask::ListTubesWatched => Counted::ListTubesWatched,
-        Ask::ListTubeUsed => Counted::ListTubeUsed,
-        Ask::ListTubes => Counted::ListTubes,
-        Ask::PauseTube { .. } => Counted::PauseTube,
-        Ask::ReserveJob(_) | Ask::KickJob(_) | Ask::Quit => return None,
+        LineCommand::Put(_) => CountedCommand::Put,
+        LineCommand::Peek(_) => CountedCommand::Peek,
+        LineCommand::PeekNext(State::Ready) => CountedCommand::PeekReady,
+        LineCommand::PeekNext(State::Delayed) => CountedCommand::PeekDelayed,
+        LineCommand::PeekNext(_) => CountedCommand::PeekBuried,
+        LineCommand::Reserve(None) => CountedCommand::Reserve,
+        LineCommand::Reserve(Some(_)) => CountedCommand::ReserveWithTimeout,
+        LineCommand::Delete(_) => CountedCommand::Delete,
+        LineCommand::Release { .. } => CountedCommand::Release,
+        LineCommand::Bury { .. } => CountedCommand::Bury,
+        LineCommand::Kick(_) => CountedCommand::Kick,
+        LineCommand::Touch(_) => CountedCommand::Touch,
+        LineCommand::StatsJob(_) => CountedCommand::StatsJob,
+        LineCommand::StatsTube(_) => CountedCommand::StatsTube,
+        LineCommand::Stats => CountedCommand::Stats,
+        LineCommand::Use(_) => CountedCommand::Use,
+        LineCommand::Watch(_) => CountedCommand::Watch,
+        LineCommand::Ignore(_) => CountedCommand::Ignore,
+        LineCommand::ListTubesWatched => CountedCommand::ListTubesWatched,
+        LineCommand::ListTubeUsed => CountedCommand::ListTubeUsed,
+        LineCommand::ListTubes => CountedCommand::ListTubes,
+        LineCommand::PauseTube { .. } => CountedCommand::PauseTube,
+        LineCommand::ReserveJob(_) | LineCommand::KickJob(_) | LineCommand::Quit => return None,
     })
 }

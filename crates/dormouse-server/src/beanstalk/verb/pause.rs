@@ -9,10 +9,10 @@ use dormouse_core::limits::TTL_MS_MAX;
 use dormouse_core::op::{PauseTopic, Stats};
 use dormouse_core::topic::TopicName;
 
-use super::{Then, ms};
-use crate::beanstalk::house::up;
-use crate::beanstalk::{Beanstalk, words};
-use crate::desk::unexpected;
+use super::{PendingReply, ms};
+use crate::beanstalk::shared::up;
+use crate::beanstalk::{Beanstalk, reply};
+use crate::client::unexpected;
 use crate::pipeline::{Step, Turn};
 
 impl Beanstalk {
@@ -20,17 +20,17 @@ impl Beanstalk {
         &mut self,
         tube: Option<TopicName>,
         pause_s: u32,
-        turn: &mut Turn<Then>,
+        turn: &mut Turn<PendingReply>,
     ) {
         let Some(tube) = tube else {
-            return turn.say().extend_from_slice(words::BAD_FORMAT);
+            return turn.say().extend_from_slice(reply::BAD_FORMAT);
         };
-        if self.house.tubes.is_tied(&tube) {
+        if self.shared.tubes.is_tied(&tube) {
             return turn.ask_last(pause(tube, pause_s));
         }
         // It exists only if it has jobs.
         let stats = Command::Stats(Stats { topic: Some(tube.clone()) });
-        turn.ask_last(Step::new(stats, Then::PauseSeen(tube, pause_s)));
+        turn.ask_last(Step::new(stats, PendingReply::PauseSeen(tube, pause_s)));
     }
 
     pub(super) fn pause_seen(
@@ -38,17 +38,17 @@ impl Beanstalk {
         pause_s: u32,
         answer: Answer,
         out: &mut BytesMut,
-    ) -> Option<Step<Then>> {
+    ) -> Option<Step<PendingReply>> {
         match answer {
             Ok(Reply::Stats(stats)) => {
                 let counts = &stats.counts;
                 if counts.waiting + counts.leased + counts.dead > 0 {
                     return Some(pause(tube, pause_s));
                 }
-                out.extend_from_slice(words::NOT_FOUND);
+                out.extend_from_slice(reply::NOT_FOUND);
             }
-            Ok(other) => words::error(&unexpected(&other), out),
-            Err(error) => words::error(&error, out),
+            Ok(other) => reply::error(&unexpected(&other), out),
+            Err(error) => reply::error(&error, out),
         }
         None
     }
@@ -62,20 +62,20 @@ impl Beanstalk {
     ) {
         match answer {
             Ok(Reply::Done) => {
-                if let Some(tube) = self.house.tubes.find(tube) {
+                if let Some(tube) = self.shared.tubes.find(tube) {
                     up(&tube.pauses);
                     tube.pause_s.store(pause_s.into(), Ordering::Relaxed);
                 }
-                out.extend_from_slice(words::PAUSED);
+                out.extend_from_slice(reply::PAUSED);
             }
-            Ok(other) => words::error(&unexpected(&other), out),
-            Err(error) => words::error(&error, out),
+            Ok(other) => reply::error(&unexpected(&other), out),
+            Err(error) => reply::error(&error, out),
         }
     }
 }
 
 /// No time at all ends a pause.
-fn pause(tube: TopicName, pause_s: u32) -> Step<Then> {
+fn pause(tube: TopicName, pause_s: u32) -> Step<PendingReply> {
     let command = match pause_s {
         0 => Command::Resume(tube.clone()),
         _ => {
@@ -83,5 +83,5 @@ fn pause(tube: TopicName, pause_s: u32) -> Step<Then> {
             Command::Pause(PauseTopic { topic: tube.clone(), for_ms })
         }
     };
-    Step::new(command, Then::Paused(tube, pause_s))
+    Step::new(command, PendingReply::Paused(tube, pause_s))
 }

@@ -7,11 +7,11 @@ use dormouse_core::error::Error;
 use dormouse_core::limits::{DELAY_MS_MAX, TTL_MS_MAX};
 use dormouse_core::op::{Put, PutReply};
 
-use super::{Then, ms};
-use crate::beanstalk::house::up;
+use super::{PendingReply, ms};
 use crate::beanstalk::parse::PutLine;
+use crate::beanstalk::shared::up;
 use crate::beanstalk::tubes::Tube;
-use crate::beanstalk::{Beanstalk, Next, line, words};
+use crate::beanstalk::{Beanstalk, Next, line, reply};
 use crate::pipeline::Turn;
 
 /// Bodies below this are copied: else a small job would keep alive all that came with it.
@@ -19,15 +19,15 @@ const COPIED_BYTES: usize = 4 << 10;
 
 impl Beanstalk {
     /// The size is looked at first: a body that is too large must not be read as commands.
-    pub(super) fn put(&mut self, line: PutLine, turn: &mut Turn<Then>) {
-        if line.bytes as usize > self.house.job_bytes_max {
+    pub(super) fn put(&mut self, line: PutLine, turn: &mut Turn<PendingReply>) {
+        if line.bytes as usize > self.shared.job_bytes_max {
             self.next = Next::Large(u64::from(line.bytes) + line::END.len() as u64);
         } else if line.has_more {
-            turn.say().extend_from_slice(words::BAD_FORMAT);
+            turn.say().extend_from_slice(reply::BAD_FORMAT);
         } else {
             if !self.is_producer {
                 self.is_producer = true;
-                up(&self.house.crowd.producers);
+                up(&self.shared.connections.producers);
             }
             self.next = Next::Body(line);
         }
@@ -38,20 +38,20 @@ impl Beanstalk {
         &mut self,
         line: PutLine,
         input: &mut BytesMut,
-        turn: &mut Turn<Then>,
+        turn: &mut Turn<PendingReply>,
     ) -> bool {
         let length = line.bytes as usize;
         let Some(trailer) = input.get(length..length + line::END.len()) else { return false };
         self.next = Next::Line;
         let refusal = if trailer != line::END {
-            words::EXPECTED_CRLF
-        } else if self.house.drain.has_begun() {
-            words::DRAINING
+            reply::EXPECTED_CRLF
+        } else if self.shared.drain.has_begun() {
+            reply::DRAINING
         } else {
             let body = take_body(input, length);
             self.used.fill();
             input.advance(line::END.len());
-            turn.put(self.job(line, body), Then::Inserted(Arc::clone(&self.used)));
+            turn.put(self.job(line, body), PendingReply::Inserted(Arc::clone(&self.used)));
             return true;
         };
         input.advance(length + line::END.len());
@@ -74,7 +74,7 @@ impl Beanstalk {
         &mut self,
         left: u64,
         input: &mut BytesMut,
-        turn: &mut Turn<Then>,
+        turn: &mut Turn<PendingReply>,
     ) -> bool {
         let here = left.min(input.len() as u64);
         // It is not more than the input has.
@@ -84,7 +84,7 @@ impl Beanstalk {
             return false;
         }
         self.next = Next::Line;
-        turn.say().extend_from_slice(words::JOB_TOO_BIG);
+        turn.say().extend_from_slice(reply::JOB_TOO_BIG);
         true
     }
 
@@ -98,9 +98,9 @@ impl Beanstalk {
             Ok(reply) => {
                 up(&tube.puts);
                 self.recent.note(reply.id, &tube.name);
-                words::numbered("INSERTED", reply.id.0, out);
+                reply::numbered("INSERTED", reply.id.0, out);
             }
-            Err(error) => words::error(&error, out),
+            Err(error) => reply::error(&error, out),
         }
     }
 }

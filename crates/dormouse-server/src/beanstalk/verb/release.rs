@@ -5,8 +5,8 @@ use dormouse_core::job::JobId;
 use dormouse_core::limits::DELAY_MS_MAX;
 use dormouse_core::op::Release;
 
-use super::{Then, ms};
-use crate::beanstalk::{Beanstalk, clock, words};
+use super::{PendingReply, ms};
+use crate::beanstalk::{Beanstalk, clock, reply};
 use crate::pipeline::{Step, Turn};
 
 impl Beanstalk {
@@ -15,14 +15,14 @@ impl Beanstalk {
         id: JobId,
         priority: u32,
         delay_s: u32,
-        turn: &mut Turn<Then>,
+        turn: &mut Turn<PendingReply>,
     ) {
-        let Some(hold) = self.holds.take(id, clock::now()) else {
-            return turn.say().extend_from_slice(words::NOT_FOUND);
+        let Some(reservation) = self.reservations.take(id, clock::now()) else {
+            return turn.say().extend_from_slice(reply::NOT_FOUND);
         };
         let delay_ms = (delay_s > 0).then(|| ms(delay_s, DELAY_MS_MAX));
-        let release = Release { token: hold.token, delay_ms, priority: Some(priority) };
-        let then = Then::Released(Box::new(hold));
+        let release = Release { token: reservation.token, delay_ms, priority: Some(priority) };
+        let then = PendingReply::Released(Box::new(reservation));
         turn.ask(Step::new(Command::Release(vec![release]), then));
     }
 }

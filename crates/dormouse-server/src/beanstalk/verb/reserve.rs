@@ -10,11 +10,11 @@ use dormouse_core::error::Code;
 use dormouse_core::limits::WAIT_MS_MAX;
 use dormouse_core::op::{LeasedJob, Reserve, SessionId};
 
-use super::{Goal, Then};
-use crate::beanstalk::holds::Hold;
-use crate::beanstalk::house::{down, up};
-use crate::beanstalk::{Beanstalk, clock, words};
-use crate::desk::unexpected;
+use super::{AfterOpen, PendingReply};
+use crate::beanstalk::reservations::Reservation;
+use crate::beanstalk::shared::{down, up};
+use crate::beanstalk::{Beanstalk, clock, reply};
+use crate::client::unexpected;
 use crate::pipeline::{Step, Turn};
 
 /// The backend's clock counts whole ms, so its waits may end a little before ours.
@@ -50,27 +50,27 @@ impl Wait {
 }
 
 impl Beanstalk {
-    pub(super) fn reserve(&mut self, wait_s: Option<u32>, turn: &mut Turn<Then>) {
+    pub(super) fn reserve(&mut self, wait_s: Option<u32>, turn: &mut Turn<PendingReply>) {
         self.becomes_worker();
         let now = clock::now();
         let until = wait_s.map(|wait_s| now + Duration::from_secs(wait_s.into()));
         let wait = Wait { until, slice_until: now, too_early_at: None };
-        turn.ask_last(self.with_session(Goal::Reserve(wait)));
+        turn.ask_last(self.with_session(AfterOpen::Reserve(wait)));
     }
 
     /// Does it, in a session.
-    pub(super) fn with_session(&mut self, goal: Goal) -> Step<Then> {
+    pub(super) fn with_session(&mut self, goal: AfterOpen) -> Step<PendingReply> {
         match self.session {
             Some(session) => self.pursue(goal, session),
-            None => Step::new(Command::OpenSession, Then::Opened(goal)),
+            None => Step::new(Command::OpenSession, PendingReply::Opened(goal)),
         }
     }
 
     /// The next slice of a wait.
-    pub(super) fn reserve_step(&mut self, wait: Wait, session: SessionId) -> Step<Then> {
+    pub(super) fn reserve_step(&mut self, wait: Wait, session: SessionId) -> Step<PendingReply> {
         let now = clock::now();
         let longest = now + Duration::from_millis(WAIT_MS_MAX);
-        let ends = [wait.until, self.holds.margin(now)];
+        let ends = [wait.until, self.reservations.margin(now)];
         let slice_until = ends.into_iter().flatten().fold(longest, Instant::min);
         let wait_ms = ms_up(slice_until.saturating_duration_since(now));
         self.set_waiting(wait_ms > 0);
@@ -81,7 +81,7 @@ impl Beanstalk {
             ttr_ms: None,
             session: Some(session),
         };
-        Step::new(Command::Reserve(reserve), Then::Reserved(Wait { slice_until, ..wait }))
+        Step::new(Command::Reserve(reserve), PendingReply::Reserved(Wait { slice_until, ..wait }))
     }
 
     pub(super) fn reserved(
@@ -89,30 +89,30 @@ impl Beanstalk {
         wait: Wait,
         answer: Answer,
         out: &mut BytesMut,
-    ) -> Option<Step<Then>> {
+    ) -> Option<Step<PendingReply>> {
         self.set_waiting(false);
         match answer {
             Ok(Reply::Jobs(mut jobs)) => match jobs.pop() {
                 Some(job) => self.hand_out(&job, out),
                 None => return self.came_empty(wait, out),
             },
-            Ok(other) => words::error(&unexpected(&other), out),
+            Ok(other) => reply::error(&unexpected(&other), out),
             Err(error) => self.refused(&error, out),
         }
         None
     }
 
     /// No job came: is it time to say so, or to wait on?
-    fn came_empty(&mut self, mut wait: Wait, out: &mut BytesMut) -> Option<Step<Then>> {
+    fn came_empty(&mut self, mut wait: Wait, out: &mut BytesMut) -> Option<Step<PendingReply>> {
         let now = clock::now();
         let is_over = |end: Option<Instant>| end.is_some_and(|end| end <= now + EARLY);
         let was_withdrawn = wait.was_withdrawn(now);
-        if is_over(self.holds.margin(now)) {
-            out.extend_from_slice(words::DEADLINE_SOON);
+        if is_over(self.reservations.margin(now)) {
+            out.extend_from_slice(reply::DEADLINE_SOON);
         } else if is_over(wait.until) || was_withdrawn {
-            out.extend_from_slice(words::TIMED_OUT);
+            out.extend_from_slice(reply::TIMED_OUT);
         } else {
-            return Some(self.with_session(Goal::Reserve(wait)));
+            return Some(self.with_session(AfterOpen::Reserve(wait)));
         }
         None
     }
@@ -121,8 +121,13 @@ impl Beanstalk {
     pub(super) fn hand_out(&mut self, job: &LeasedJob, out: &mut BytesMut) {
         let ttr = Duration::from_millis(job.ttr_ms);
         let until = clock::now() + ttr;
-        self.holds.add(Hold { token: job.token, topic: job.topic.clone(), ttr, until });
-        words::job("RESERVED", job.id, &job.body, out);
+        self.reservations.add(Reservation {
+            token: job.token,
+            topic: job.topic.clone(),
+            ttr,
+            until,
+        });
+        reply::job("RESERVED", job.id, &job.body, out);
     }
 
     /// The session is not there any more if the backend says that something is not: the next
@@ -130,23 +135,23 @@ impl Beanstalk {
     pub(super) fn refused(&mut self, error: &dormouse_core::error::Error, out: &mut BytesMut) {
         if error.code == Code::NotFound {
             self.session = None;
-            out.extend_from_slice(words::INTERNAL_ERROR);
+            out.extend_from_slice(reply::INTERNAL_ERROR);
         } else {
-            words::error(error, out);
+            reply::error(error, out);
         }
     }
 
     pub(super) fn becomes_worker(&mut self) {
         if !self.is_worker {
             self.is_worker = true;
-            up(&self.house.crowd.workers);
+            up(&self.shared.connections.workers);
         }
     }
 
     fn set_waiting(&mut self, is_waiting: bool) {
         match (self.is_waiting, is_waiting) {
-            (false, true) => up(&self.house.crowd.waiting),
-            (true, false) => down(&self.house.crowd.waiting),
+            (false, true) => up(&self.shared.connections.waiting),
+            (true, false) => down(&self.shared.connections.waiting),
             _ => {}
         }
         self.is_waiting = is_waiting;

@@ -8,11 +8,11 @@ use dormouse_core::backend::Answer;
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::op::{Stats, TopicStats};
 
-use super::Then;
+use super::PendingReply;
 use super::list::Listing;
 use crate::beanstalk::host::Usage;
-use crate::beanstalk::{Beanstalk, clock, words};
-use crate::desk::unexpected;
+use crate::beanstalk::{Beanstalk, clock, reply};
+use crate::client::unexpected;
 use crate::pipeline::{Step, Turn};
 
 /// What a binlog file of the original may hold; there are none here.
@@ -22,7 +22,7 @@ const BINLOG_BYTES_MAX: u64 = 10_485_760;
 const VERSION: &str = concat!("1.13.0+dormouse.", env!("CARGO_PKG_VERSION"));
 
 /// Counts of all tubes, added up page by page.
-pub(crate) struct Adding {
+pub(crate) struct TotalsScan {
     totals: TopicStats,
     listing: Listing,
     sum: Sum,
@@ -36,96 +36,96 @@ struct Sum {
 }
 
 impl Beanstalk {
-    pub(super) fn stats(turn: &mut Turn<Then>) {
-        turn.ask_last(Step::new(Command::Stats(Stats { topic: None }), Then::Totals));
+    pub(super) fn stats(turn: &mut Turn<PendingReply>) {
+        turn.ask_last(Step::new(Command::Stats(Stats { topic: None }), PendingReply::Totals));
     }
 
-    pub(super) fn totals(&self, answer: Answer, out: &mut BytesMut) -> Option<Step<Then>> {
+    pub(super) fn totals(&self, answer: Answer, out: &mut BytesMut) -> Option<Step<PendingReply>> {
         match answer {
             Ok(Reply::Stats(totals)) => {
                 let (listing, sum) = (Listing::default(), Sum::default());
                 let command = listing.command();
-                let adding = Box::new(Adding { totals, listing, sum });
-                return Some(Step::new(command, Then::Added(adding)));
+                let adding = Box::new(TotalsScan { totals, listing, sum });
+                return Some(Step::new(command, PendingReply::Added(adding)));
             }
-            Ok(other) => words::error(&unexpected(&other), out),
-            Err(error) => words::error(&error, out),
+            Ok(other) => reply::error(&unexpected(&other), out),
+            Err(error) => reply::error(&error, out),
         }
         None
     }
 
     pub(super) fn added(
         &self,
-        mut adding: Box<Adding>,
+        mut adding: Box<TotalsScan>,
         answer: Answer,
         out: &mut BytesMut,
-    ) -> Option<Step<Then>> {
-        let Adding { totals, listing, sum } = &mut *adding;
+    ) -> Option<Step<PendingReply>> {
+        let TotalsScan { totals, listing, sum } = &mut *adding;
         let add = |stats: &TopicStats| {
             sum.urgent += stats.urgent;
             sum.ready += stats.ready;
             sum.delayed += stats.delayed;
         };
         match listing.take(answer, add) {
-            Ok(true) => return Some(Step::new(listing.command(), Then::Added(adding))),
+            Ok(true) => return Some(Step::new(listing.command(), PendingReply::Added(adding))),
             Ok(false) => {
-                let tubes = self.house.tubes.settle(&listing.found, listing.is_cut).len() as u64;
+                let tubes = self.shared.tubes.settle(&listing.found, listing.is_cut).len() as u64;
                 // With more topics than are looked at, only what waits at all is known.
                 if listing.is_cut {
                     *sum = Sum { urgent: 0, ready: totals.counts.waiting, delayed: 0 };
                 }
                 let tubes = if listing.is_cut { tubes.max(totals.topics) } else { tubes };
-                words::yaml(&self.describe(totals, *sum, tubes), out);
+                reply::yaml(&self.describe(totals, *sum, tubes), out);
             }
-            Err(error) => words::error(&error, out),
+            Err(error) => reply::error(&error, out),
         }
         None
     }
 
     fn describe(&self, totals: &TopicStats, sum: Sum, tubes: u64) -> String {
-        let house = &self.house;
+        let shared = &self.shared;
         let mut text = Text(String::from("---\n"));
         text.number("current-jobs-urgent", sum.urgent);
         text.number("current-jobs-ready", sum.ready);
         text.number("current-jobs-reserved", totals.counts.leased);
         text.number("current-jobs-delayed", sum.delayed);
         text.number("current-jobs-buried", totals.counts.dead);
-        for (name, count) in house.tally.read() {
+        for (name, count) in shared.commands.read() {
             text.number(&format!("cmd-{name}"), count);
         }
         text.number("job-timeouts", totals.counts.expiries);
         text.number("total-jobs", totals.counts.puts);
-        text.number("max-job-size", house.job_bytes_max as u64);
+        text.number("max-job-size", shared.job_bytes_max as u64);
         text.number("current-tubes", tubes);
-        let crowd = &house.crowd;
+        let connections = &shared.connections;
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        text.number("current-connections", read(&crowd.connections));
-        text.number("current-producers", read(&crowd.producers));
-        text.number("current-workers", read(&crowd.workers));
-        text.number("current-waiting", read(&crowd.waiting));
-        text.number("total-connections", read(&crowd.connections_ever));
+        text.number("current-connections", read(&connections.connections));
+        text.number("current-producers", read(&connections.producers));
+        text.number("current-workers", read(&connections.workers));
+        text.number("current-waiting", read(&connections.waiting));
+        text.number("total-connections", read(&connections.connections_ever));
         self.describe_process(&mut text);
         text.0
     }
 
     fn describe_process(&self, text: &mut Text) {
-        let (house, usage) = (&self.house, Usage::read());
+        let (shared, usage) = (&self.shared, Usage::read());
         text.number("pid", std::process::id().into());
         text.quoted("version", VERSION);
         text.bare("rusage-utime", &seconds(usage.user_ms));
         text.bare("rusage-stime", &seconds(usage.system_ms));
-        let uptime = clock::now().saturating_duration_since(house.started);
+        let uptime = clock::now().saturating_duration_since(shared.started);
         text.number("uptime", uptime.as_secs());
         text.number("binlog-oldest-index", 0);
         text.number("binlog-current-index", 0);
         text.number("binlog-records-migrated", 0);
         text.number("binlog-records-written", 0);
         text.number("binlog-max-size", BINLOG_BYTES_MAX);
-        text.bare("draining", if house.drain.has_begun() { "true" } else { "false" });
-        text.bare("id", &house.host.id);
-        text.quoted("hostname", &house.host.hostname);
-        text.quoted("os", &house.host.os);
-        text.quoted("platform", &house.host.platform);
+        text.bare("draining", if shared.drain.has_begun() { "true" } else { "false" });
+        text.bare("id", &shared.host.id);
+        text.quoted("hostname", &shared.host.hostname);
+        text.quoted("os", &shared.host.os);
+        text.quoted("platform", &shared.host.platform);
     }
 }
 

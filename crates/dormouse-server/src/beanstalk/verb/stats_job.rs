@@ -6,22 +6,22 @@ use dormouse_core::command::{Command, Reply};
 use dormouse_core::job::{JobId, State};
 use dormouse_core::op::{JobView, Target};
 
-use super::{Then, one, whole_s};
-use crate::beanstalk::{Beanstalk, clock, words};
+use super::{PendingReply, one, whole_s};
+use crate::beanstalk::{Beanstalk, clock, reply};
 use crate::pipeline::{Step, Turn};
 
 impl Beanstalk {
-    pub(super) fn stats_job(id: JobId, turn: &mut Turn<Then>) {
-        turn.ask_last(Step::new(Command::Get(vec![Target::Id(id)]), Then::JobStats));
+    pub(super) fn stats_job(id: JobId, turn: &mut Turn<PendingReply>) {
+        turn.ask_last(Step::new(Command::Get(vec![Target::Id(id)]), PendingReply::JobStats));
     }
 
     pub(super) fn job_stats(&mut self, answer: Answer, out: &mut BytesMut) {
         match one!(answer, Views) {
             Ok(view) => {
                 self.recent.note(view.job.id, &view.topic);
-                words::yaml(&describe(&view, clock::wall_ms()), out);
+                reply::yaml(&describe(&view, clock::wall_ms()), out);
             }
-            Err(error) => words::error(&error, out),
+            Err(error) => reply::error(&error, out),
         }
     }
 }

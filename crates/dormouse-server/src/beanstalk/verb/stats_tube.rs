@@ -9,16 +9,16 @@ use dormouse_core::error::Code;
 use dormouse_core::op::{Stats, TopicStats};
 use dormouse_core::topic::TopicName;
 
-use super::{ADDED_MS, Then, whole_s};
+use super::{ADDED_MS, PendingReply, whole_s};
 use crate::beanstalk::tubes::Tube;
-use crate::beanstalk::{Beanstalk, words};
-use crate::desk::unexpected;
+use crate::beanstalk::{Beanstalk, reply};
+use crate::client::unexpected;
 use crate::pipeline::{Step, Turn};
 
 impl Beanstalk {
-    pub(super) fn stats_tube(tube: TopicName, turn: &mut Turn<Then>) {
+    pub(super) fn stats_tube(tube: TopicName, turn: &mut Turn<PendingReply>) {
         let stats = Command::Stats(Stats { topic: Some(tube.clone()) });
-        turn.ask_last(Step::new(stats, Then::TubeStats(tube)));
+        turn.ask_last(Step::new(stats, PendingReply::TubeStats(tube)));
     }
 
     /// A tube exists while it has jobs, users or watchers.
@@ -26,17 +26,17 @@ impl Beanstalk {
         let stats = match answer {
             Ok(Reply::Stats(stats)) => stats,
             Err(error) if error.code == Code::NotFound => TopicStats::default(),
-            Ok(other) => return words::error(&unexpected(&other), out),
-            Err(error) => return words::error(&error, out),
+            Ok(other) => return reply::error(&unexpected(&other), out),
+            Err(error) => return reply::error(&error, out),
         };
         let counts = &stats.counts;
         let has_jobs = counts.waiting + counts.leased + counts.dead > 0;
-        if !has_jobs && !self.house.tubes.is_tied(name) {
-            self.house.tubes.forget(name);
-            return out.extend_from_slice(words::NOT_FOUND);
+        if !has_jobs && !self.shared.tubes.is_tied(name) {
+            self.shared.tubes.forget(name);
+            return out.extend_from_slice(reply::NOT_FOUND);
         }
-        let tube = self.house.tubes.find(name);
-        words::yaml(&describe(name, &stats, tube.as_deref()), out);
+        let tube = self.shared.tubes.find(name);
+        reply::yaml(&describe(name, &stats, tube.as_deref()), out);
     }
 }
 

@@ -7,53 +7,54 @@ use crate::limits::{BEANSTALK_LIST_BYTES_MAX, BEANSTALK_LISTED_TUBES_MAX};
 use dormouse_core::limits::RESERVE_TOPICS_MAX;
 use dormouse_core::topic::TopicName;
 
-use super::Then;
-use crate::beanstalk::tubes::Tie;
-use crate::beanstalk::{Beanstalk, words};
+use super::PendingReply;
+use crate::beanstalk::tubes::Attachment;
+use crate::beanstalk::{Beanstalk, reply};
 use crate::pipeline::Turn;
 
 impl Beanstalk {
-    pub(super) fn use_tube(&mut self, name: TopicName, turn: &mut Turn<Then>) {
+    pub(super) fn use_tube(&mut self, name: TopicName, turn: &mut Turn<PendingReply>) {
         if name != self.used.name {
-            let Some(tube) = self.house.tubes.tie(name, Tie::Uses) else {
-                return turn.say().extend_from_slice(words::OUT_OF_MEMORY);
+            let Some(tube) = self.shared.tubes.attach(name, Attachment::Uses) else {
+                return turn.say().extend_from_slice(reply::OUT_OF_MEMORY);
             };
             let left = mem::replace(&mut self.used, tube);
-            self.house.tubes.untie(&left, Tie::Uses);
+            self.shared.tubes.detach(&left, Attachment::Uses);
         }
-        words::named("USING", self.used.name.as_str(), turn.say());
+        reply::named("USING", self.used.name.as_str(), turn.say());
     }
 
-    pub(super) fn watch(&mut self, name: TopicName, turn: &mut Turn<Then>) {
+    pub(super) fn watch(&mut self, name: TopicName, turn: &mut Turn<PendingReply>) {
         if !self.watched.iter().any(|tube| tube.name == name) {
             let is_full = self.watched.len() >= RESERVE_TOPICS_MAX;
-            let tube = if is_full { None } else { self.house.tubes.tie(name, Tie::Watches) };
+            let tube =
+                if is_full { None } else { self.shared.tubes.attach(name, Attachment::Watches) };
             let Some(tube) = tube else {
-                return turn.say().extend_from_slice(words::OUT_OF_MEMORY);
+                return turn.say().extend_from_slice(reply::OUT_OF_MEMORY);
             };
             self.watched.push(tube);
         }
         self.say_watching(turn);
     }
 
-    pub(super) fn ignore(&mut self, name: &TopicName, turn: &mut Turn<Then>) {
+    pub(super) fn ignore(&mut self, name: &TopicName, turn: &mut Turn<PendingReply>) {
         if let Some(place) = self.watched.iter().position(|tube| tube.name == *name) {
             if self.watched.len() == 1 {
-                return turn.say().extend_from_slice(words::NOT_IGNORED);
+                return turn.say().extend_from_slice(reply::NOT_IGNORED);
             }
             let tube = self.watched.swap_remove(place);
-            self.house.tubes.untie(&tube, Tie::Watches);
+            self.shared.tubes.detach(&tube, Attachment::Watches);
         }
         self.say_watching(turn);
     }
 
-    fn say_watching(&self, turn: &mut Turn<Then>) {
-        words::numbered("WATCHING", self.watched.len() as u64, turn.say());
+    fn say_watching(&self, turn: &mut Turn<PendingReply>) {
+        reply::numbered("WATCHING", self.watched.len() as u64, turn.say());
     }
 
-    pub(super) fn list_tubes_watched(&self, turn: &mut Turn<Then>) {
+    pub(super) fn list_tubes_watched(&self, turn: &mut Turn<PendingReply>) {
         let names = self.watched.iter().map(|tube| tube.name.as_str());
-        words::yaml(&list(names), turn.say());
+        reply::yaml(&list(names), turn.say());
     }
 }
 

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use super::ending::{EndedItem, EndedOut, Tokens, end, items_of, results_of};
 use super::reserve::{check_reserve, fitting};
 use crate::access::Verb;
-use crate::desk::unexpected;
+use crate::client::unexpected;
 use crate::http::App;
 use crate::http::api::{EndProblems, Problems, Sent};
 use crate::http::caller::Caller;
@@ -86,7 +86,7 @@ pub(super) async fn ack(
     let reserve = reserve.into_reserve()?;
     check_reserve(&caller, &reserve)?;
     let commands = vec![Command::Ack(granted), Command::Reserve(reserve)];
-    let mut answers = app.desk.wait(app.desk.send(commands)?).await.into_iter();
+    let mut answers = app.client.wait(app.client.send(commands)?).await.into_iter();
     let mut next = || answers.next().unwrap_or_else(|| Err(unexpected(&Reply::Done)));
     let (acked, reserved) = (next(), next());
     // The acks are done, whatever became of the reserve.

@@ -7,7 +7,7 @@ use dormouse_core::op::Changed;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::desk::unexpected;
+use crate::client::unexpected;
 use crate::http::App;
 use crate::http::form::{IdOut, StateOut};
 use crate::http::reply::{Outcome, ok};
@@ -41,7 +41,7 @@ pub(crate) struct ChangedOut {
 
 /// Asks for a change of one job and answers for it.
 pub(super) async fn change(app: &App, code: ChangedCode, command: Command) -> Outcome {
-    let changed = match app.desk.ask(command).await? {
+    let changed = match app.client.call(command).await? {
         Reply::Changed(items) => only(items)?,
         other => return Err(unexpected(&other).into()),
     };

@@ -11,7 +11,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::access::Verb;
-use crate::desk::unexpected;
+use crate::client::unexpected;
 use crate::http::App;
 use crate::http::caller::Caller;
 use crate::http::form::{Bounded, Failed, TokenOut, status_of_list};
@@ -164,7 +164,7 @@ pub(super) fn results_of(tokens: &Tokens, items: Vec<Item>) -> (Vec<EndedItem>, 
 
 /// Sends the command and answers for its tokens.
 pub(super) async fn end(app: &App, tokens: &Tokens, command: Command) -> Outcome {
-    let items = items_of(app.desk.ask(command).await?)?;
+    let items = items_of(app.client.call(command).await?)?;
     if tokens.is_list { Ok(many(tokens, items)) } else { one(tokens, items) }
 }
 

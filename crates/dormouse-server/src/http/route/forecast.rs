@@ -9,7 +9,7 @@ use serde::Serialize;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::access::Verb;
-use crate::desk::unexpected;
+use crate::client::unexpected;
 use crate::http::App;
 use crate::http::api::Problems;
 use crate::http::caller::Caller;
@@ -71,7 +71,7 @@ pub(super) async fn forecast(
     let to_ms = to.map_or(Ok(from_ms.saturating_add(DAY_MS)), |ms| within("to", ms))?;
     let step_ms = step.map_or(Ok(HOUR_MS), |ms| within("step", ms))?;
     let asked = Forecast { topic, from_ms, to_ms, step_ms };
-    match app.desk.ask(Command::Forecast(asked)).await? {
+    match app.client.call(Command::Forecast(asked)).await? {
         Reply::Forecast(counts) => {
             ok(&ForecastOut { from: At(from_ms), to: At(to_ms), step_ms, counts })
         }

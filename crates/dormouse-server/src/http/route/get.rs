@@ -6,7 +6,7 @@ use dormouse_core::op::Target;
 
 use super::change::only;
 use crate::access::Verb;
-use crate::desk::unexpected;
+use crate::client::unexpected;
 use crate::http::App;
 use crate::http::api::{Missing, Problems};
 use crate::http::caller::Caller;
@@ -52,7 +52,7 @@ pub(super) async fn get_key(
 async fn get(app: &App, caller: &Caller, target: Target, params: Params) -> Outcome {
     caller.check_target(app, Verb::Get, &target).await?;
     params.finish()?;
-    let view = match app.desk.ask(Command::Get(vec![target])).await? {
+    let view = match app.client.call(Command::Get(vec![target])).await? {
         Reply::Views(views) => only(views)?,
         other => return Err(unexpected(&other).into()),
     };

@@ -51,11 +51,11 @@ pub(super) async fn livez() -> Outcome {
     responses((status = 200, description = "It does", body = HealthOut), Guarded, NotReady)
 )]
 pub(super) async fn readyz(State(app): State<App>) -> Outcome {
-    if app.desk.is_stopping() {
+    if app.client.is_stopping() {
         return Err(Error::unavailable("the server is stopping; use another, or try again").into());
     }
     // Nothing is asked for: an answer shows that there is somebody to answer.
-    match tokio::time::timeout(PATIENCE, app.desk.ask(Command::Get(Vec::new()))).await {
+    match tokio::time::timeout(PATIENCE, app.client.call(Command::Get(Vec::new()))).await {
         Ok(Ok(_)) => ok(&HealthOut { code: HealthCode::Ok }),
         Ok(Err(error)) => {
             Err(Error::unavailable(format!("the store does not answer: {}", error.text)).into())

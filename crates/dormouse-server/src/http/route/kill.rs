@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 use super::change::only;
 use super::ending::{EndedAnswer, EndedCode, Tokens, end};
 use crate::access::Verb;
-use crate::desk::unexpected;
+use crate::client::unexpected;
 use crate::http::App;
 use crate::http::api::{EndProblems, InTheWay, Missing, Problems, Sent};
 use crate::http::caller::Caller;
@@ -157,7 +157,7 @@ async fn kill_resting(
         error: form.error.map(Bytes::from),
         priority: form.priority,
     };
-    let ended: Ended = match app.desk.ask(Command::Kill(vec![kill])).await? {
+    let ended: Ended = match app.client.call(Command::Kill(vec![kill])).await? {
         Reply::Ended(items) => only(items)?,
         other => return Err(unexpected(&other).into()),
     };

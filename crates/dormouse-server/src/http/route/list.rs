@@ -10,7 +10,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::change::parse_state;
 use super::reserve::JOB_BYTES;
 use crate::access::Verb;
-use crate::desk::unexpected;
+use crate::client::unexpected;
 use crate::http::App;
 use crate::http::api::{Large, Problems};
 use crate::http::caller::Caller;
@@ -77,7 +77,7 @@ pub(super) async fn list(
     let list = List { topic, state: state.ok_or_else(wanted)?, cursor, limit };
     // Pages may be large, and many may ask at once: they take turns.
     let _turn = app.pages.acquire().await;
-    match app.desk.ask(Command::List(list)).await? {
+    match app.client.call(Command::List(list)).await? {
         Reply::Page(page) => {
             app.answers.room_for(bytes_of(&page.jobs, bodies))?;
             let jobs = page.jobs.iter().map(|view| JobOut::new(view, bodies)).collect();

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::access::Verb;
-use crate::desk::{Custody, unexpected};
+use crate::client::{Custody, unexpected};
 use crate::http::App;
 use crate::http::api::{InTheWay, Missing, Problems, Sent};
 use crate::http::caller::Caller;
@@ -130,8 +130,8 @@ pub(super) async fn acquire(
         ttl_ms: form.ttl.map_or(TTL_MS_DEFAULT, |ttl| ttl.0),
         wait_ms: form.wait.map_or(0, |wait| wait.0),
     };
-    let reply = app.desk.ask_waiting(Command::Lock(lock)).await?;
-    let custody = Custody::of(&app.desk, &reply, Some(unlock));
+    let reply = app.client.call_waiting(Command::Lock(lock)).await?;
+    let custody = Custody::of(&app.client, &reply, Some(unlock));
     match &reply {
         Reply::Lock(held) => {
             Ok(carrying(json(hyper::StatusCode::OK, &LockOut::from(held)), custody))
@@ -168,7 +168,7 @@ pub(super) async fn renew(
         owner: Bytes::from(form.owner),
         ttl_ms: form.ttl.map(|ttl| ttl.0),
     };
-    match app.desk.ask(Command::RenewLock(renew)).await? {
+    match app.client.call(Command::RenewLock(renew)).await? {
         Reply::Lock(held) => ok(&LockOut::from(&held)),
         other => Err(unexpected(&other).into()),
     }
@@ -198,7 +198,7 @@ pub(super) async fn unlock(
     params.finish()?;
     let form: UnlockForm = payload.json()?;
     let unlock = Unlock { name: Bytes::from(name), owner: Bytes::from(form.owner) };
-    match app.desk.ask(Command::Unlock(unlock)).await? {
+    match app.client.call(Command::Unlock(unlock)).await? {
         Reply::Unlocked(true) => ok(&UnlockedOut { code: UnlockedCode::Free }),
         Reply::Unlocked(false) => ok(&UnlockedOut { code: UnlockedCode::Held }),
         other => Err(unexpected(&other).into()),

@@ -9,7 +9,7 @@ use dormouse_core::topic::TopicName;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::desk::unexpected;
+use crate::client::unexpected;
 use crate::http::App;
 use crate::http::reply::{Outcome, ok};
 
@@ -45,7 +45,7 @@ pub(super) async fn do_many(
     let mut count = 0;
     while missing > 0 {
         let batch = missing.min(BATCH_MAX as u64);
-        let done = count_of(&app.desk.ask(command(batch as usize)).await?)?;
+        let done = count_of(&app.client.call(command(batch as usize)).await?)?;
         count += done;
         missing -= batch;
         if done < batch {
@@ -66,7 +66,7 @@ pub(super) fn count_of(reply: &Reply) -> Result<u64, Error> {
 /// A topic that is not there has nothing.
 async fn stats_of(app: &App, topic: &TopicName) -> Result<TopicStats, Error> {
     let stats = Stats { topic: Some(topic.clone()) };
-    match app.desk.ask(Command::Stats(stats)).await {
+    match app.client.call(Command::Stats(stats)).await {
         Ok(Reply::Stats(stats)) => Ok(stats),
         Ok(other) => Err(unexpected(&other)),
         Err(error) if error.code == Code::NotFound => Ok(TopicStats::default()),

@@ -34,7 +34,7 @@ pub(super) async fn metrics(State(app): State<App>, caller: Caller, params: Para
         event_streams: app.events.streams(),
         events_lost: app.events.lost(),
     };
-    let page = app.metrics.page(&app.desk, levels).await?;
+    let page = app.metrics.page(&app.client, levels).await?;
     let kind = HeaderValue::from_static(OPENMETRICS);
     let cache = HeaderValue::from_static("no-store");
     Ok(([(CONTENT_TYPE, kind), (CACHE_CONTROL, cache)], page).into_response())

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::access::Verb;
-use crate::desk::unexpected;
+use crate::client::unexpected;
 use crate::http::App;
 use crate::http::api::{Problems, Sent};
 use crate::http::caller::Caller;
@@ -63,7 +63,7 @@ pub(super) async fn pause(
     params.finish()?;
     let form: PauseForm = payload.json()?;
     let for_ms = form.span.map(|span| span.0);
-    match app.desk.ask(Command::Pause(PauseTopic { topic: topic.clone(), for_ms })).await? {
+    match app.client.call(Command::Pause(PauseTopic { topic: topic.clone(), for_ms })).await? {
         Reply::Done => ok(&PausedOut { topic: topic.as_str(), paused: true, paused_ms: for_ms }),
         other => Err(unexpected(&other).into()),
     }

@@ -29,6 +29,6 @@ pub(super) async fn purge(
 ) -> Outcome {
     caller.check(Verb::Purge, topic.as_str())?;
     params.finish()?;
-    let count = count_of(&app.desk.ask(Command::Purge(topic)).await?)?;
+    let count = count_of(&app.client.call(Command::Purge(topic)).await?)?;
     ok(&CountOut { count })
 }

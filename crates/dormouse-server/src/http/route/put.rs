@@ -18,7 +18,7 @@ use utoipa::openapi::{Ref, RefOr};
 use utoipa::{IntoParams, PartialSchema, ToSchema};
 
 use crate::access::Verb;
-use crate::desk::unexpected;
+use crate::client::unexpected;
 use crate::http::App;
 use crate::http::api::{Problems, PutProblems, Sent};
 use crate::http::caller::Caller;
@@ -134,7 +134,7 @@ pub(super) async fn put(
 ) -> Outcome {
     caller.check(Verb::Put, topic.as_str())?;
     let Puts { puts, is_list } = read(topic, &headers, params, &payload.bytes)?;
-    let replies = match app.desk.ask(Command::Put(puts)).await? {
+    let replies = match app.client.call(Command::Put(puts)).await? {
         Reply::Put(replies) => replies,
         other => return Err(unexpected(&other).into()),
     };

@@ -7,7 +7,7 @@ use dormouse_core::op::{LeasedJob, Reserve};
 use hyper::StatusCode;
 
 use crate::access::Verb;
-use crate::desk::{Custody, unexpected};
+use crate::client::{Custody, unexpected};
 use crate::http::App;
 use crate::http::api::{Problems, Sent};
 use crate::http::caller::Caller;
@@ -77,7 +77,7 @@ pub(super) fn check_reserve(caller: &Caller, reserve: &Reserve) -> Result<(), Er
 }
 
 async fn take(app: &App, reserve: Reserve) -> Outcome {
-    let reply = app.desk.ask_waiting(Command::Reserve(reserve)).await?;
+    let reply = app.client.call_waiting(Command::Reserve(reserve)).await?;
     answer_jobs(app, reply)
 }
 
@@ -100,7 +100,7 @@ pub(super) fn fitting(app: &App, reply: Reply) -> Result<(Vec<LeasedJob>, Custod
     let fit = fit.count();
     if fit < jobs.len() {
         // Dropped at once: they are ready again.
-        drop(Custody::of(&app.desk, &Reply::Jobs(jobs.split_off(fit)), None));
+        drop(Custody::of(&app.client, &Reply::Jobs(jobs.split_off(fit)), None));
         if jobs.is_empty() {
             let text = "clients have too many answers to read; the job is ready again, try again";
             return Err(Error::new(Code::Busy, text));
@@ -108,7 +108,7 @@ pub(super) fn fitting(app: &App, reply: Reply) -> Result<(Vec<LeasedJob>, Custod
     }
     app.metrics.handed_out(&jobs);
     let reply = Reply::Jobs(jobs);
-    let custody = Custody::of(&app.desk, &reply, None);
+    let custody = Custody::of(&app.client, &reply, None);
     match reply {
         Reply::Jobs(jobs) => Ok((jobs, custody)),
         other => Err(unexpected(&other)),

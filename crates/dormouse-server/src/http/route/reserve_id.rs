@@ -50,6 +50,6 @@ pub(super) async fn reserve_id(
     params.finish()?;
     let form: ReserveIdForm = payload.json()?;
     let reserve = ReserveId { id, ttr_ms: form.ttr.map(|ttr| ttr.0), session: None };
-    let reply = app.desk.ask(Command::ReserveId(reserve)).await?;
+    let reply = app.client.call(Command::ReserveId(reserve)).await?;
     answer_jobs(&app, reply)
 }

@@ -5,7 +5,7 @@ use dormouse_core::command::{Command, Reply};
 
 use super::pause::PausedOut;
 use crate::access::Verb;
-use crate::desk::unexpected;
+use crate::client::unexpected;
 use crate::http::App;
 use crate::http::api::{Problems, Sent};
 use crate::http::caller::Caller;
@@ -38,7 +38,7 @@ pub(super) async fn resume(
     caller.check(Verb::Resume, topic.as_str())?;
     params.finish()?;
     let NoFields {} = payload.json()?;
-    match app.desk.ask(Command::Resume(topic.clone())).await? {
+    match app.client.call(Command::Resume(topic.clone())).await? {
         Reply::Done => ok(&PausedOut { topic: topic.as_str(), paused: false, paused_ms: None }),
         other => Err(unexpected(&other).into()),
     }

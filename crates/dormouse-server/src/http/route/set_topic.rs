@@ -8,7 +8,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::access::Verb;
-use crate::desk::unexpected;
+use crate::client::unexpected;
 use crate::http::App;
 use crate::http::api::{Problems, Sent};
 use crate::http::caller::Caller;
@@ -50,7 +50,7 @@ pub(super) async fn set_topic(
     let settings = Settings::from(payload.json::<SettingsForm>()?);
     let out = SettingsOut::from(&settings);
     let set = SetTopic { topic: topic.clone(), settings };
-    match app.desk.ask(Command::SetTopic(set)).await? {
+    match app.client.call(Command::SetTopic(set)).await? {
         Reply::Done => ok(&SetTopicOut { topic: topic.as_str(), settings: out }),
         other => Err(unexpected(&other).into()),
     }

@@ -5,7 +5,7 @@ use dormouse_core::command::{Command, Reply};
 use dormouse_core::op::Stats;
 
 use crate::access::Verb;
-use crate::desk::unexpected;
+use crate::client::unexpected;
 use crate::http::App;
 use crate::http::api::Problems;
 use crate::http::caller::Caller;
@@ -23,7 +23,7 @@ use crate::http::reply::{Outcome, ok};
 pub(super) async fn stats(State(app): State<App>, caller: Caller, params: Params) -> Outcome {
     caller.check_verb(Verb::Stats)?;
     params.finish()?;
-    match app.desk.ask(Command::Stats(Stats { topic: None })).await? {
+    match app.client.call(Command::Stats(Stats { topic: None })).await? {
         Reply::Stats(stats) => ok(&StatsOut::from(&stats)),
         other => Err(unexpected(&other).into()),
     }

@@ -5,7 +5,7 @@ use dormouse_core::command::{Command, Reply};
 use dormouse_core::op::Stats;
 
 use crate::access::Verb;
-use crate::desk::unexpected;
+use crate::client::unexpected;
 use crate::http::App;
 use crate::http::api::{Missing, Problems};
 use crate::http::caller::Caller;
@@ -34,7 +34,7 @@ pub(super) async fn topic(
 ) -> Outcome {
     caller.check(Verb::Stats, topic.as_str())?;
     params.finish()?;
-    match app.desk.ask(Command::Stats(Stats { topic: Some(topic.clone()) })).await? {
+    match app.client.call(Command::Stats(Stats { topic: Some(topic.clone()) })).await? {
         Reply::Stats(stats) => ok(&TopicOut::new(topic.as_str(), &stats)),
         other => Err(unexpected(&other).into()),
     }

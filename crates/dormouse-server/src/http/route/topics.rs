@@ -10,7 +10,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::list::LIMIT_DEFAULT;
 use crate::access::{Grant, Verb};
-use crate::desk::{Desk, unexpected};
+use crate::client::{BackendClient, unexpected};
 use crate::http::App;
 use crate::http::api::Problems;
 use crate::http::caller::Caller;
@@ -60,16 +60,20 @@ pub(super) async fn topics(State(app): State<App>, caller: Caller, mut params: P
     params.finish()?;
     // Pages may be large, and many may ask at once: they take turns.
     let _turn = app.pages.acquire().await;
-    let page = page_for(&app.desk, caller.grant(), Topics { after: after?, limit }).await?;
+    let page = page_for(&app.client, caller.grant(), Topics { after: after?, limit }).await?;
     let last = page.topics.last().map(|(name, _)| name.as_str());
     let topics = page.topics.iter().map(|(name, stats)| TopicOut::new(name.as_str(), stats));
     ok(&TopicsOut { topics: topics.collect(), next: last.filter(|_| page.more) })
 }
 
-async fn page_for(desk: &Desk, grant: &Grant, wanted: Topics) -> Result<TopicsPage, Error> {
+async fn page_for(
+    client: &BackendClient,
+    grant: &Grant,
+    wanted: Topics,
+) -> Result<TopicsPage, Error> {
     let mut walk = Walk::new(wanted)?;
     while let Some(portion) = walk.next(grant) {
-        match desk.ask(Command::Topics(portion)).await? {
+        match client.call(Command::Topics(portion)).await? {
             Reply::Topics(page) => walk.take(grant, page),
             other => return Err(unexpected(&other)),
         }
@@ -118,25 +122,26 @@ mod tests {
         Access::new(vec![entry]).unwrap().grant(Some("it")).unwrap()
     }
 
-    async fn over(topics: impl Iterator<Item = String>) -> (Arc<Noted>, Desk) {
+    async fn over(topics: impl Iterator<Item = String>) -> (Arc<Noted>, BackendClient) {
         let engine = Engine::memory(Options::default());
         let noted = Arc::new(Noted { engine, asked: Mutex::default() });
         // Nothing here waits, so nobody has to tell of a stop.
-        let desk = Desk::new(Arc::clone(&noted) as Arc<dyn Backend>, watch::channel(false).1);
+        let client =
+            BackendClient::new(Arc::clone(&noted) as Arc<dyn Backend>, watch::channel(false).1);
         let puts = topics.map(|topic| Put::new(name(&topic), "x")).collect();
-        desk.ask(Command::Put(puts)).await.unwrap();
-        (noted, desk)
+        client.call(Command::Put(puts)).await.unwrap();
+        (noted, client)
     }
 
     #[tokio::test]
     async fn large_pages_are_asked_for_in_portions() {
-        let (noted, desk) = over((0..1_100).map(|number| format!("t{number:04}"))).await;
+        let (noted, client) = over((0..1_100).map(|number| format!("t{number:04}"))).await;
         let wanted = Topics { after: None, limit: PAGE_MAX };
-        let page = page_for(&desk, &grant(&["list:*"]), wanted).await.unwrap();
+        let page = page_for(&client, &grant(&["list:*"]), wanted).await.unwrap();
         assert_eq!((page.topics.len(), page.more), (PAGE_MAX, true));
         assert!(noted.asked.lock().unwrap().iter().all(|asked| asked.limit <= PORTION));
         let wanted = Topics { after: Some(name("t0999")), limit: 100 };
-        let page = page_for(&desk, &grant(&["list:*"]), wanted).await.unwrap();
+        let page = page_for(&client, &grant(&["list:*"]), wanted).await.unwrap();
         assert_eq!((page.topics.len(), page.more), (100, false));
     }
 
@@ -144,14 +149,14 @@ mod tests {
     async fn topics_of_others_are_not_looked_at() {
         let others = (0..2_000).map(|number| format!("t{number:04}"));
         let own = ["a.1", "t0500.x", "t0500.y", "z"].map(str::to_owned);
-        let (noted, desk) = over(others.chain(own)).await;
+        let (noted, client) = over(others.chain(own)).await;
         let grant = grant(&["list:t0500.*", "list:z", "list:b*", "put:*"]);
         for limit in [1, 2, 3, 100] {
             noted.asked.lock().unwrap().clear();
             let mut names = Vec::new();
             let mut after = None;
             loop {
-                let page = page_for(&desk, &grant, Topics { after, limit }).await.unwrap();
+                let page = page_for(&client, &grant, Topics { after, limit }).await.unwrap();
                 names.extend(page.topics.iter().map(|(name, _)| name.to_string()));
                 after = page.topics.last().map(|(name, _)| name.clone());
                 if !page.more {

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::*;
 use crate::access::{Access, Grant};
-use crate::desk::Desk;
+use crate::client::BackendClient;
 
 /// Nobody asks it.
 struct Idle;
@@ -24,7 +24,7 @@ impl Backend for Idle {
 struct Curt(Grant);
 
 impl Protocol for Curt {
-    type Then = ();
+    type PendingReply = ();
 
     fn read(&mut self, input: &mut BytesMut, turn: &mut Turn<()>) -> Flow {
         if !input.starts_with(b"?") {
@@ -42,7 +42,7 @@ impl Protocol for Curt {
         &self.0
     }
 
-    fn farewell(&mut self, why: Farewell, out: &mut BytesMut) {
+    fn on_close(&mut self, why: CloseReason, out: &mut BytesMut) {
         out.extend_from_slice(format!("{why:?}").as_bytes());
     }
 
@@ -53,7 +53,7 @@ impl Protocol for Curt {
 
 /// A server that runs as long as this is there.
 struct Rig {
-    shared: Shared,
+    context: PipelineContext,
     #[expect(dead_code, reason = "its drop stops the server")]
     stopping: watch::Sender<bool>,
 }
@@ -61,15 +61,16 @@ struct Rig {
 impl Rig {
     fn new() -> Rig {
         let (stopping, stops) = watch::channel(false);
-        let shared = Shared::new(Desk::new(Arc::new(Idle), stops), Arc::default());
-        Rig { shared, stopping }
+        let context =
+            PipelineContext::new(BackendClient::new(Arc::new(Idle), stops), Arc::default());
+        Rig { context, stopping }
     }
 
     /// A client, and the conversation with it.
     fn begin(&self) -> (DuplexStream, JoinHandle<io::Result<()>>) {
         let (client, socket) = duplex(64 << 10);
         let grant = Access::open().grant(None).unwrap();
-        let mut connection = Connection::new(socket, Curt(grant), self.shared.clone());
+        let mut connection = Connection::new(socket, Curt(grant), self.context.clone());
         (client, tokio::spawn(async move { connection.converse().await }))
     }
 }
@@ -119,7 +120,7 @@ async fn who_is_slow_is_told_so_before_the_end() {
 #[tokio::test(start_paused = true)]
 async fn who_is_one_too_many_is_told_so_before_the_end() {
     let rig = Rig::new();
-    let mut others = rig.shared.inputs.hold();
+    let mut others = rig.context.inputs.hold();
     others.take(INPUTS_BYTES_MAX);
     let (mut client, conversation) = rig.begin();
     client.write_all(&[b'x'; INPUT_FREE_BYTES + 1]).await.unwrap();

@@ -19,7 +19,7 @@ impl Rng {
 #[derive(Debug, PartialEq)]
 struct Read {
     commands: Vec<Option<Vec<Vec<u8>>>>,
-    breach: Option<Breach>,
+    breach: Option<ProtocolError>,
     /// Bytes that are left.
     left: Vec<u8>,
 }
@@ -37,21 +37,22 @@ fn read(pieces: &[&[u8]], bounds: Bounds) -> Read {
                 Err(breach) => return Read { commands, breach: Some(breach), left: Vec::new() },
             };
             let args = |bytes: &[u8]| -> Vec<Vec<u8>> {
-                let arg = |place: &Place| bytes[place.start as usize..place.end as usize].to_vec();
-                decoder.places.iter().map(arg).collect()
+                let arg =
+                    |place: &ByteRange| bytes[place.start as usize..place.end as usize].to_vec();
+                decoder.ranges.iter().map(arg).collect()
             };
             commands.push(match found {
-                Found::List(end) => {
+                Frame::List(end) => {
                     let args = args(&input[..end]);
                     input.advance(end);
                     Some(args)
                 }
-                Found::Line(end) => {
+                Frame::Line(end) => {
                     let args = args(&decoder.words);
                     input.advance(end);
                     Some(args)
                 }
-                Found::TooLarge => None,
+                Frame::TooLarge => None,
             });
             decoder.clear();
         }
@@ -164,7 +165,7 @@ fn what_is_too_large_is_let_go_as_it_comes() {
 #[track_caller]
 fn check_breach(input: &str, bounds: Bounds, part: &str) {
     match read(&[input.as_bytes()], bounds).breach {
-        Some(Breach::Malformed(text)) => assert!(text.contains(part), "{input:?}: {text}"),
+        Some(ProtocolError::Malformed(text)) => assert!(text.contains(part), "{input:?}: {text}"),
         other => panic!("{input:?}: {other:?}"),
     }
 }
@@ -222,5 +223,5 @@ fn a_line_has_the_bounds_of_who_sends_it() {
 #[test]
 fn http_is_noticed() {
     let read = read(&[b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"], Bounds::KNOWN);
-    assert_eq!((read.commands.len(), read.breach), (0, Some(Breach::Http)));
+    assert_eq!((read.commands.len(), read.breach), (0, Some(ProtocolError::Http)));
 }

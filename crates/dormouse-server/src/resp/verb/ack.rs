@@ -5,26 +5,26 @@ use dormouse_core::error::Error;
 use dormouse_core::limits::BATCH_MAX;
 use dormouse_core::op::Ended;
 
-use super::What;
+use super::ReplyKind;
 use crate::access::Verb;
 use crate::pipeline::Turn;
 use crate::resp::args::Args;
-use crate::resp::conn::{Conn, Then};
+use crate::resp::conn::{Conn, PendingReply};
 use crate::resp::encode::Out;
 use crate::resp::fault;
 
 pub(in crate::resp) fn run(
     conn: &mut Conn,
     args: &mut Args<'_>,
-    turn: &mut Turn<Then>,
+    turn: &mut Turn<PendingReply>,
 ) -> Result<(), Error> {
     let token = args.token()?;
     if args.len() == 0 {
         if conn.grant().covers_all(Verb::Ack) {
-            turn.ack(token, conn.then(What::Ended));
+            turn.ack(token, conn.then(ReplyKind::Ended));
         } else {
             let check = Some((Verb::Ack, vec![token.id]));
-            conn.ask(turn, Command::Ack(vec![token]), check, What::Ended);
+            conn.ask(turn, Command::Ack(vec![token]), check, ReplyKind::Ended);
         }
         return Ok(());
     }
@@ -37,7 +37,7 @@ pub(in crate::resp) fn run(
         tokens.push(args.token()?);
     }
     let check = Some((Verb::Ack, tokens.iter().map(|token| token.id).collect()));
-    conn.ask(turn, Command::Ack(tokens), check, What::AllEnded);
+    conn.ask(turn, Command::Ack(tokens), check, ReplyKind::AllEnded);
     Ok(())
 }
 

@@ -4,11 +4,11 @@ use dormouse_core::command::Command;
 use dormouse_core::error::Error;
 use dormouse_core::op::{Cancel, Changed};
 
-use super::What;
+use super::ReplyKind;
 use crate::access::Verb;
 use crate::pipeline::Turn;
 use crate::resp::args::Args;
-use crate::resp::conn::{Conn, Then, check_of};
+use crate::resp::conn::{Conn, PendingReply, check_of};
 use crate::resp::encode::Out;
 
 const OPTIONS: &[&str] = &["UNLESS_LEASED"];
@@ -16,14 +16,14 @@ const OPTIONS: &[&str] = &["UNLESS_LEASED"];
 pub(in crate::resp) fn run(
     conn: &mut Conn,
     args: &mut Args<'_>,
-    turn: &mut Turn<Then>,
+    turn: &mut Turn<PendingReply>,
 ) -> Result<(), Error> {
     let target = conn.target(Verb::Cancel, OPTIONS, args)?;
     let unless_leased = args.take("UNLESS_LEASED");
     args.finish(OPTIONS)?;
     let check = check_of(Verb::Cancel, &target);
     let cancel = Cancel { target, unless_leased };
-    conn.ask(turn, Command::Cancel(vec![cancel]), check, What::Cancelled);
+    conn.ask(turn, Command::Cancel(vec![cancel]), check, ReplyKind::Cancelled);
     Ok(())
 }
 

@@ -4,23 +4,23 @@ use dormouse_core::command::Command;
 use dormouse_core::error::Error;
 use dormouse_core::op::{Extend, Extended};
 
-use super::What;
+use super::ReplyKind;
 use crate::access::Verb;
 use crate::pipeline::Turn;
 use crate::resp::args::Args;
-use crate::resp::conn::{Conn, Then};
+use crate::resp::conn::{Conn, PendingReply};
 use crate::resp::encode::Out;
 
 pub(in crate::resp) fn run(
     conn: &mut Conn,
     args: &mut Args<'_>,
-    turn: &mut Turn<Then>,
+    turn: &mut Turn<PendingReply>,
 ) -> Result<(), Error> {
     let token = args.token()?;
     let ttr_ms = if args.len() > 0 { Some(args.span("span")?) } else { None };
     let extend = Extend { token, ttr_ms };
     let check = Some((Verb::Extend, vec![token.id]));
-    conn.ask(turn, Command::Extend(vec![extend]), check, What::Extended);
+    conn.ask(turn, Command::Extend(vec![extend]), check, ReplyKind::Extended);
     Ok(())
 }
 

@@ -6,12 +6,12 @@ use dormouse_core::limits::AT_MS_MAX;
 use dormouse_core::op::Forecast;
 use dormouse_core::op::check;
 
-use super::What;
+use super::ReplyKind;
 use crate::access::Verb;
 use crate::http::clock::wall_ms;
 use crate::pipeline::Turn;
 use crate::resp::args::{Args, is, unknown};
-use crate::resp::conn::{Conn, Then};
+use crate::resp::conn::{Conn, PendingReply};
 use crate::resp::encode::Out;
 
 const HOUR_MS: u64 = 3_600_000;
@@ -20,7 +20,7 @@ const DAY_MS: u64 = 24 * HOUR_MS;
 pub(in crate::resp) fn run(
     conn: &mut Conn,
     args: &mut Args<'_>,
-    turn: &mut Turn<Then>,
+    turn: &mut Turn<PendingReply>,
 ) -> Result<(), Error> {
     let topic = conn.topic(Verb::Forecast, args.must("topic")?)?;
     let (mut from, mut to, mut step_ms) = (None, None, HOUR_MS);
@@ -38,9 +38,9 @@ pub(in crate::resp) fn run(
     let from_ms = from.unwrap_or_else(wall_ms);
     let to_ms = to.unwrap_or(from_ms.saturating_add(DAY_MS));
     let asked = Forecast { topic, from_ms, to_ms, step_ms };
-    let what = What::Forecast(Box::new(asked.clone()));
+    let kind = ReplyKind::Forecast(Box::new(asked.clone()));
     // It may look at all jobs of the topic: others have their turn behind each.
-    conn.ask_last(turn, Command::Forecast(asked), what);
+    conn.ask_last(turn, Command::Forecast(asked), kind);
     Ok(())
 }
 

@@ -3,23 +3,23 @@
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::error::{Code, Error};
 
-use super::{What, job, only};
+use super::{ReplyKind, job, only};
 use crate::access::Verb;
-use crate::desk::unexpected;
+use crate::client::unexpected;
 use crate::pipeline::Turn;
 use crate::resp::args::Args;
-use crate::resp::conn::{Conn, Then, check_of};
+use crate::resp::conn::{Conn, PendingReply, check_of};
 use crate::resp::encode::Out;
 
 pub(in crate::resp) fn run(
     conn: &mut Conn,
     args: &mut Args<'_>,
-    turn: &mut Turn<Then>,
+    turn: &mut Turn<PendingReply>,
 ) -> Result<(), Error> {
     let target = conn.target(Verb::Get, &[], args)?;
     args.finish(&["KEY"])?;
     let check = check_of(Verb::Get, &target);
-    conn.ask_jobs(turn, 1, Command::Get(vec![target]), check, What::View);
+    conn.ask_jobs(turn, 1, Command::Get(vec![target]), check, ReplyKind::View);
     Ok(())
 }
 

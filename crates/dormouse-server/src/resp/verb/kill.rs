@@ -4,18 +4,18 @@ use dormouse_core::command::Command;
 use dormouse_core::error::Error;
 use dormouse_core::op::{Kill, KillTarget};
 
-use super::What;
+use super::ReplyKind;
 use crate::access::Verb;
 use crate::pipeline::Turn;
 use crate::resp::args::{Args, is, unknown};
-use crate::resp::conn::{Conn, Then, check_of};
+use crate::resp::conn::{Conn, PendingReply, check_of};
 
 const OPTIONS: &[&str] = &["PRIORITY", "ERROR"];
 
 pub(in crate::resp) fn run(
     conn: &mut Conn,
     args: &mut Args<'_>,
-    turn: &mut Turn<Then>,
+    turn: &mut Turn<PendingReply>,
 ) -> Result<(), Error> {
     let mut behind = args.clone();
     behind.next();
@@ -39,7 +39,7 @@ pub(in crate::resp) fn run(
             return Err(unknown(word, OPTIONS));
         }
     }
-    conn.ask(turn, Command::Kill(vec![kill]), check, What::Ended);
+    conn.ask(turn, Command::Kill(vec![kill]), check, ReplyKind::Ended);
     Ok(())
 }
 

@@ -4,11 +4,11 @@ use dormouse_core::command::Command;
 use dormouse_core::error::Error;
 use dormouse_core::op::{List, Page};
 
-use super::{What, job, peek};
+use super::{ReplyKind, job, peek};
 use crate::access::Verb;
 use crate::pipeline::Turn;
 use crate::resp::args::{Args, is, unknown};
-use crate::resp::conn::{Conn, Then};
+use crate::resp::conn::{Conn, PendingReply};
 use crate::resp::encode::Out;
 
 /// Items of a page unless a number is given.
@@ -17,7 +17,7 @@ pub(super) const LIMIT_DEFAULT: usize = 100;
 pub(in crate::resp) fn run(
     conn: &mut Conn,
     args: &mut Args<'_>,
-    turn: &mut Turn<Then>,
+    turn: &mut Turn<PendingReply>,
 ) -> Result<(), Error> {
     let topic = conn.topic(Verb::List, args.must("topic")?)?;
     let state = peek::state(args.must("state")?)?;
@@ -34,7 +34,7 @@ pub(in crate::resp) fn run(
             return Err(unknown(word, &["CURSOR", "LIMIT", "NOBODIES"]));
         }
     }
-    conn.ask_last(turn, Command::List(list), What::Page { bodies });
+    conn.ask_last(turn, Command::List(list), ReplyKind::Page { bodies });
     Ok(())
 }
 

@@ -5,11 +5,11 @@ use dormouse_core::command::Command;
 use dormouse_core::error::Error;
 use dormouse_core::op::{Lock, LockReply, RenewLock, Unlock};
 
-use super::What;
+use super::ReplyKind;
 use crate::access::Verb;
 use crate::pipeline::Turn;
 use crate::resp::args::{Args, is, text, unknown};
-use crate::resp::conn::{Conn, Then};
+use crate::resp::conn::{Conn, PendingReply};
 use crate::resp::encode::Out;
 
 /// How long a lock lasts unless told.
@@ -18,7 +18,7 @@ const TTL_MS_DEFAULT: i64 = 30_000;
 pub(in crate::resp) fn run(
     conn: &mut Conn,
     args: &mut Args<'_>,
-    turn: &mut Turn<Then>,
+    turn: &mut Turn<PendingReply>,
 ) -> Result<(), Error> {
     let (name, owner) = names(conn, args)?;
     let mut lock = Lock { name, owner, ttl_ms: TTL_MS_DEFAULT, wait_ms: 0 };
@@ -33,9 +33,9 @@ pub(in crate::resp) fn run(
     }
     lock.check()?;
     if lock.wait_ms > 0 {
-        conn.ask_last(turn, Command::Lock(lock), What::Held);
+        conn.ask_last(turn, Command::Lock(lock), ReplyKind::Held);
     } else {
-        conn.ask(turn, Command::Lock(lock), None, What::Held);
+        conn.ask(turn, Command::Lock(lock), None, ReplyKind::Held);
     }
     Ok(())
 }
@@ -43,22 +43,22 @@ pub(in crate::resp) fn run(
 pub(in crate::resp) fn renew(
     conn: &mut Conn,
     args: &mut Args<'_>,
-    turn: &mut Turn<Then>,
+    turn: &mut Turn<PendingReply>,
 ) -> Result<(), Error> {
     let (name, owner) = names(conn, args)?;
     let ttl_ms = if args.take("TTL") { Some(args.span("TTL")?) } else { None };
     args.finish(&["TTL"])?;
-    conn.ask(turn, Command::RenewLock(RenewLock { name, owner, ttl_ms }), None, What::Held);
+    conn.ask(turn, Command::RenewLock(RenewLock { name, owner, ttl_ms }), None, ReplyKind::Held);
     Ok(())
 }
 
 pub(in crate::resp) fn unlock(
     conn: &mut Conn,
     args: &mut Args<'_>,
-    turn: &mut Turn<Then>,
+    turn: &mut Turn<PendingReply>,
 ) -> Result<(), Error> {
     let (name, owner) = names(conn, args)?;
-    conn.ask(turn, Command::Unlock(Unlock { name, owner }), None, What::Unlocked);
+    conn.ask(turn, Command::Unlock(Unlock { name, owner }), None, ReplyKind::Unlocked);
     Ok(())
 }
 

@@ -8,25 +8,25 @@ use dormouse_core::limits::BATCH_MAX;
 use dormouse_core::op::{Kick, ReviveTopic, Stats, TopicStats};
 use dormouse_core::topic::TopicName;
 
-use super::{Next, What};
+use super::{Next, ReplyKind};
 use crate::access::Verb;
-use crate::desk::unexpected;
+use crate::client::unexpected;
 use crate::pipeline::Turn;
 use crate::resp::args::Args;
-use crate::resp::conn::{Conn, Then};
+use crate::resp::conn::{Conn, PendingReply};
 use crate::resp::encode::Out;
 
 /// Jobs of a topic, to be done in portions.
 pub(in crate::resp) struct Many {
     topic: TopicName,
-    deed: Deed,
+    action: Action,
     /// At most so many more.
     missing: u64,
     done: u64,
 }
 
 #[derive(Clone, Copy)]
-enum Deed {
+enum Action {
     Revive,
     Kick,
 }
@@ -35,26 +35,26 @@ impl Many {
     pub(super) fn revive(
         conn: &mut Conn,
         args: &mut Args<'_>,
-        turn: &mut Turn<Then>,
+        turn: &mut Turn<PendingReply>,
     ) -> Result<(), Error> {
-        Many::begin(conn, args, turn, Verb::Revive, Deed::Revive)
+        Many::begin(conn, args, turn, Verb::Revive, Action::Revive)
     }
 
     pub(super) fn kick(
         conn: &mut Conn,
         args: &mut Args<'_>,
-        turn: &mut Turn<Then>,
+        turn: &mut Turn<PendingReply>,
     ) -> Result<(), Error> {
-        Many::begin(conn, args, turn, Verb::Kick, Deed::Kick)
+        Many::begin(conn, args, turn, Verb::Kick, Action::Kick)
     }
 
     /// Reads `topic MAX n` or `topic ALL`.
     fn begin(
         conn: &mut Conn,
         args: &mut Args<'_>,
-        turn: &mut Turn<Then>,
+        turn: &mut Turn<PendingReply>,
         verb: Verb,
-        deed: Deed,
+        action: Action,
     ) -> Result<(), Error> {
         let topic = conn.topic(verb, args.must("topic")?)?;
         let missing = match args.take("ALL") {
@@ -63,13 +63,13 @@ impl Many {
             false => return args.finish(&["MAX", "ALL"]),
         };
         args.finish(&[])?;
-        let mut many = Box::new(Many { topic, deed, missing, done: 0 });
+        let mut many = Box::new(Many { topic, action, missing, done: 0 });
         // With producers at work there might be no end: only jobs that are there now count.
         let first = match missing {
             missing if missing <= BATCH_MAX as u64 => many.portion(),
             _ => Command::Stats(Stats { topic: Some(many.topic.clone()) }),
         };
-        conn.ask_last(turn, first, What::Many(many));
+        conn.ask_last(turn, first, ReplyKind::Many(many));
         Ok(())
     }
 
@@ -77,9 +77,9 @@ impl Many {
         let max = self.missing.min(BATCH_MAX as u64);
         self.missing -= max;
         let (topic, max) = (self.topic.clone(), max as usize);
-        match self.deed {
-            Deed::Revive => Command::ReviveTopic(ReviveTopic { topic, max }),
-            Deed::Kick => Command::Kick(Kick { topic, max }),
+        match self.action {
+            Action::Revive => Command::ReviveTopic(ReviveTopic { topic, max }),
+            Action::Kick => Command::Kick(Kick { topic, max }),
         }
     }
 
@@ -104,13 +104,13 @@ impl Many {
             return Ok(None);
         }
         let next = self.portion();
-        Ok(Some((next, What::Many(self))))
+        Ok(Some((next, ReplyKind::Many(self))))
     }
 
     fn there(&self, stats: &TopicStats) -> u64 {
-        match self.deed {
-            Deed::Revive => stats.counts.dead,
-            Deed::Kick => stats.delayed,
+        match self.action {
+            Action::Revive => stats.counts.dead,
+            Action::Kick => stats.delayed,
         }
     }
 }

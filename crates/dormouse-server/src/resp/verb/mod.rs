@@ -2,7 +2,7 @@
 
 pub(super) mod ack;
 pub(super) mod cancel;
-mod changed;
+mod change;
 pub(super) mod extend;
 pub(super) mod forecast;
 pub(super) mod get;
@@ -31,16 +31,16 @@ use dormouse_core::command::{Command, Reply};
 use dormouse_core::error::Error;
 use dormouse_core::op::Forecast;
 
-use super::conn::{Conn, Then};
+use super::conn::{Conn, PendingReply};
 use super::encode::Out;
 use super::fault;
-use crate::desk::unexpected;
+use crate::client::unexpected;
 use crate::pipeline::{Outcome, Step};
 use crate::walk::Walk;
 use many::Many;
 
 /// What a verb needs to know when its outcome is there.
-pub(super) enum What {
+pub(super) enum ReplyKind {
     /// A put; was it one with a key?
     Put { keyed: bool },
     /// One lease or job, which has ended.
@@ -80,40 +80,40 @@ pub(super) enum What {
 }
 
 /// What is asked next, if not all is done; or why nothing is.
-type Next = Result<Option<(Command, What)>, Error>;
+type Next = Result<Option<(Command, ReplyKind)>, Error>;
 
 /// Writes what came of a command.
 pub(super) fn write(
     conn: &mut Conn,
-    then: Then,
+    then: PendingReply,
     outcome: Outcome,
     bytes: &mut BytesMut,
-) -> Option<Step<Then>> {
-    let Then { word, version, what } = then;
+) -> Option<Step<PendingReply>> {
+    let PendingReply { word, version, kind } = then;
     let mut out = Out::new(bytes, version);
-    let written: Next = match (what, outcome) {
-        (What::Put { keyed }, Outcome::Put(put)) => {
+    let written: Next = match (kind, outcome) {
+        (ReplyKind::Put { keyed }, Outcome::Put(put)) => {
             put.map(|put| put::write(&mut out, put, keyed)).map(|()| None)
         }
-        (What::Ended, Outcome::Acked(ended)) => {
+        (ReplyKind::Ended, Outcome::Acked(ended)) => {
             ended.map(|ended| ack::write(&mut out, ended)).map(|()| None)
         }
-        (What::Many(many), Outcome::Answer(answer)) => many.go_on(&mut out, answer),
-        (What::Topics(walk), Outcome::Answer(answer)) => {
+        (ReplyKind::Many(many), Outcome::Answer(answer)) => many.go_on(&mut out, answer),
+        (ReplyKind::Topics(walk), Outcome::Answer(answer)) => {
             answer.and_then(|reply| topics::go_on(conn.grant(), &mut out, *walk, reply))
         }
-        (What::View, Outcome::Answer(answer)) => {
+        (ReplyKind::View, Outcome::Answer(answer)) => {
             answer.and_then(|reply| get::write(&mut out, reply)).map(|()| None)
         }
-        (what, Outcome::Answer(answer)) => {
-            answer.and_then(|reply| write_reply(&mut out, what, reply)).map(|()| None)
+        (kind, Outcome::Answer(answer)) => {
+            answer.and_then(|reply| write_reply(&mut out, kind, reply)).map(|()| None)
         }
         (_, Outcome::Put(_) | Outcome::Acked(_)) => Err(unexpected(&Reply::Done)),
     };
     let code = written.as_ref().err().map(|error| error.code);
     match written {
-        Ok(Some((command, what))) => {
-            return Some(Step::new(command, Then { word, version, what }));
+        Ok(Some((command, kind))) => {
+            return Some(Step::new(command, PendingReply { word, version, kind }));
         }
         Ok(None) => {}
         Err(error) => fault::write(&mut out, &error),
@@ -123,22 +123,26 @@ pub(super) fn write(
 }
 
 /// Answers that come in one piece.
-fn write_reply(out: &mut Out<'_>, what: What, reply: Reply) -> Result<(), Error> {
-    match (what, reply) {
-        (What::Ended, Reply::Ended(items)) => ack::write(out, only(items)?),
-        (What::AllEnded, Reply::Ended(items)) => ack::write_all(out, items),
-        (What::Extended, Reply::Extended(items)) => extend::write(out, only(items)?),
-        (What::Cancelled, Reply::Changed(items)) => cancel::write(out, only(items)?),
-        (What::Changed, Reply::Changed(items)) => changed::write(out, only(items)?),
-        (What::Jobs { full }, Reply::Jobs(jobs)) => reserve::write(out, &jobs, full),
-        (What::Peeked, Reply::View(view)) => peek::write(out, view.as_ref()),
-        (What::Page { bodies }, Reply::Page(page)) => list::write(out, &page, bodies),
-        (What::Stats { of_all }, Reply::Stats(stats)) => stats::write(out, None, &stats, of_all),
-        (What::Forecast(asked), Reply::Forecast(counts)) => forecast::write(out, &asked, &counts),
-        (What::Count, Reply::Count(count)) => out.number(count),
-        (What::Done, Reply::Done) => out.status("OK"),
-        (What::Held, Reply::Lock(held)) => lock::write(out, held),
-        (What::Unlocked, Reply::Unlocked(is_free)) => lock::write_unlocked(out, is_free),
+fn write_reply(out: &mut Out<'_>, kind: ReplyKind, reply: Reply) -> Result<(), Error> {
+    match (kind, reply) {
+        (ReplyKind::Ended, Reply::Ended(items)) => ack::write(out, only(items)?),
+        (ReplyKind::AllEnded, Reply::Ended(items)) => ack::write_all(out, items),
+        (ReplyKind::Extended, Reply::Extended(items)) => extend::write(out, only(items)?),
+        (ReplyKind::Cancelled, Reply::Changed(items)) => cancel::write(out, only(items)?),
+        (ReplyKind::Changed, Reply::Changed(items)) => change::write(out, only(items)?),
+        (ReplyKind::Jobs { full }, Reply::Jobs(jobs)) => reserve::write(out, &jobs, full),
+        (ReplyKind::Peeked, Reply::View(view)) => peek::write(out, view.as_ref()),
+        (ReplyKind::Page { bodies }, Reply::Page(page)) => list::write(out, &page, bodies),
+        (ReplyKind::Stats { of_all }, Reply::Stats(stats)) => {
+            stats::write(out, None, &stats, of_all)
+        }
+        (ReplyKind::Forecast(asked), Reply::Forecast(counts)) => {
+            forecast::write(out, &asked, &counts)
+        }
+        (ReplyKind::Count, Reply::Count(count)) => out.number(count),
+        (ReplyKind::Done, Reply::Done) => out.status("OK"),
+        (ReplyKind::Held, Reply::Lock(held)) => lock::write(out, held),
+        (ReplyKind::Unlocked, Reply::Unlocked(is_free)) => lock::write_unlocked(out, is_free),
         (_, other) => return Err(unexpected(&other)),
     }
     Ok(())

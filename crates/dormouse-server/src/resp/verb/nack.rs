@@ -4,18 +4,18 @@ use dormouse_core::command::Command;
 use dormouse_core::error::Error;
 use dormouse_core::op::Nack;
 
-use super::What;
+use super::ReplyKind;
 use crate::access::Verb;
 use crate::pipeline::Turn;
 use crate::resp::args::{Args, is, unknown};
-use crate::resp::conn::{Conn, Then};
+use crate::resp::conn::{Conn, PendingReply};
 
 const OPTIONS: &[&str] = &["DELAY", "PRIORITY", "ERROR"];
 
 pub(in crate::resp) fn run(
     conn: &mut Conn,
     args: &mut Args<'_>,
-    turn: &mut Turn<Then>,
+    turn: &mut Turn<PendingReply>,
 ) -> Result<(), Error> {
     let token = args.token()?;
     let mut nack = Nack { token, delay_ms: None, priority: None, error: None };
@@ -31,6 +31,6 @@ pub(in crate::resp) fn run(
         }
     }
     let check = Some((Verb::Nack, vec![token.id]));
-    conn.ask(turn, Command::Nack(vec![nack]), check, What::Ended);
+    conn.ask(turn, Command::Nack(vec![nack]), check, ReplyKind::Ended);
     Ok(())
 }

@@ -4,19 +4,19 @@ use dormouse_core::command::Command;
 use dormouse_core::error::Error;
 use dormouse_core::op::PauseTopic;
 
-use super::What;
+use super::ReplyKind;
 use crate::access::Verb;
 use crate::pipeline::Turn;
 use crate::resp::args::Args;
-use crate::resp::conn::{Conn, Then};
+use crate::resp::conn::{Conn, PendingReply};
 
 pub(in crate::resp) fn run(
     conn: &mut Conn,
     args: &mut Args<'_>,
-    turn: &mut Turn<Then>,
+    turn: &mut Turn<PendingReply>,
 ) -> Result<(), Error> {
     let topic = conn.topic(Verb::Pause, args.must("topic")?)?;
     let for_ms = if args.len() > 0 { Some(args.span("span")?) } else { None };
-    conn.ask(turn, Command::Pause(PauseTopic { topic, for_ms }), None, What::Done);
+    conn.ask(turn, Command::Pause(PauseTopic { topic, for_ms }), None, ReplyKind::Done);
     Ok(())
 }

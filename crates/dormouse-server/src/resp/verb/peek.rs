@@ -5,22 +5,22 @@ use dormouse_core::error::Error;
 use dormouse_core::job::State;
 use dormouse_core::op::{JobView, Peek};
 
-use super::{What, job};
+use super::{ReplyKind, job};
 use crate::access::Verb;
 use crate::pipeline::Turn;
 use crate::resp::args::{Args, is, shown};
-use crate::resp::conn::{Conn, Then};
+use crate::resp::conn::{Conn, PendingReply};
 use crate::resp::encode::Out;
 
 pub(in crate::resp) fn run(
     conn: &mut Conn,
     args: &mut Args<'_>,
-    turn: &mut Turn<Then>,
+    turn: &mut Turn<PendingReply>,
 ) -> Result<(), Error> {
     let topic = conn.topic(Verb::Get, args.must("topic")?)?;
     let state = args.next().map_or(Ok(State::Ready), state)?;
     let peek = Peek { topic, state };
-    conn.ask_last(turn, Command::Peek(peek), What::Peeked);
+    conn.ask_last(turn, Command::Peek(peek), ReplyKind::Peeked);
     Ok(())
 }
 

@@ -7,11 +7,11 @@ use dormouse_core::error::Error;
 use dormouse_core::limits::HEADERS_BYTES_MAX;
 use dormouse_core::op::{OnConflict, Put, PutOutcome, PutReply, check};
 
-use super::What;
+use super::ReplyKind;
 use crate::access::Verb;
 use crate::pipeline::Turn;
 use crate::resp::args::{Args, is, shown, unknown};
-use crate::resp::conn::{Conn, Then};
+use crate::resp::conn::{Conn, PendingReply};
 use crate::resp::encode::Out;
 
 const OPTIONS: &[&str] = &[
@@ -30,7 +30,7 @@ const OPTIONS: &[&str] = &[
 pub(in crate::resp) fn run(
     conn: &mut Conn,
     args: &mut Args<'_>,
-    turn: &mut Turn<Then>,
+    turn: &mut Turn<PendingReply>,
 ) -> Result<(), Error> {
     let topic = conn.topic(Verb::Put, args.must("topic")?)?;
     let mut put = Put::new(topic, args.bytes("body")?);
@@ -40,7 +40,7 @@ pub(in crate::resp) fn run(
     }
     put.headers = (!headers.all.is_empty()).then(|| Arc::new(headers.all));
     let keyed = put.key.is_some();
-    turn.put(put, conn.then(What::Put { keyed }));
+    turn.put(put, conn.then(ReplyKind::Put { keyed }));
     Ok(())
 }
 
@@ -49,14 +49,14 @@ pub(in crate::resp) fn run(
 struct Headers<'a> {
     all: Vec<(String, String)>,
     /// Where each name stands.
-    places: HashMap<&'a str, usize>,
+    ranges: HashMap<&'a str, usize>,
     bytes: usize,
 }
 
 impl<'a> Headers<'a> {
     /// Adds one; the last one of a name counts. Goes no further than what a job may have.
     fn add(&mut self, name: &'a str, value: &str) -> Result<(), Error> {
-        let place = *self.places.entry(name).or_insert(self.all.len());
+        let place = *self.ranges.entry(name).or_insert(self.all.len());
         match self.all.get_mut(place) {
             Some((_, known)) => {
                 self.bytes -= known.len();

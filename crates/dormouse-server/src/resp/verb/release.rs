@@ -4,18 +4,18 @@ use dormouse_core::command::Command;
 use dormouse_core::error::Error;
 use dormouse_core::op::Release;
 
-use super::What;
+use super::ReplyKind;
 use crate::access::Verb;
 use crate::pipeline::Turn;
 use crate::resp::args::{Args, is, unknown};
-use crate::resp::conn::{Conn, Then};
+use crate::resp::conn::{Conn, PendingReply};
 
 const OPTIONS: &[&str] = &["DELAY", "PRIORITY"];
 
 pub(in crate::resp) fn run(
     conn: &mut Conn,
     args: &mut Args<'_>,
-    turn: &mut Turn<Then>,
+    turn: &mut Turn<PendingReply>,
 ) -> Result<(), Error> {
     let token = args.token()?;
     let mut release = Release { token, delay_ms: None, priority: None };
@@ -29,6 +29,6 @@ pub(in crate::resp) fn run(
         }
     }
     let check = Some((Verb::Release, vec![token.id]));
-    conn.ask(turn, Command::Release(vec![release]), check, What::Ended);
+    conn.ask(turn, Command::Release(vec![release]), check, ReplyKind::Ended);
     Ok(())
 }

@@ -4,18 +4,18 @@ use dormouse_core::command::Command;
 use dormouse_core::error::Error;
 use dormouse_core::op::Reschedule;
 
-use super::What;
+use super::ReplyKind;
 use crate::access::Verb;
 use crate::pipeline::Turn;
 use crate::resp::args::{Args, is, unknown};
-use crate::resp::conn::{Conn, Then, check_of};
+use crate::resp::conn::{Conn, PendingReply, check_of};
 
 const OPTIONS: &[&str] = &["DELAY", "AT", "NOW"];
 
 pub(in crate::resp) fn run(
     conn: &mut Conn,
     args: &mut Args<'_>,
-    turn: &mut Turn<Then>,
+    turn: &mut Turn<PendingReply>,
 ) -> Result<(), Error> {
     let target = conn.target(Verb::Reschedule, OPTIONS, args)?;
     let check = check_of(Verb::Reschedule, &target);
@@ -29,6 +29,6 @@ pub(in crate::resp) fn run(
         return Err(unknown(word, OPTIONS));
     }
     args.finish(&[])?;
-    conn.ask(turn, Command::Reschedule(vec![reschedule]), check, What::Changed);
+    conn.ask(turn, Command::Reschedule(vec![reschedule]), check, ReplyKind::Changed);
     Ok(())
 }

@@ -5,17 +5,17 @@ use dormouse_core::error::Error;
 use dormouse_core::limits::RESERVE_TOPICS_MAX;
 use dormouse_core::op::{LeasedJob, Reserve};
 
-use super::{What, job};
+use super::{ReplyKind, job};
 use crate::access::Verb;
 use crate::pipeline::Turn;
 use crate::resp::args::{Args, is};
-use crate::resp::conn::{Conn, Then};
+use crate::resp::conn::{Conn, PendingReply};
 use crate::resp::encode::Out;
 
 pub(in crate::resp) fn run(
     conn: &mut Conn,
     args: &mut Args<'_>,
-    turn: &mut Turn<Then>,
+    turn: &mut Turn<PendingReply>,
 ) -> Result<(), Error> {
     let first = conn.topic(Verb::Reserve, args.must("topic")?)?;
     let mut reserve =
@@ -39,9 +39,9 @@ pub(in crate::resp) fn run(
     let (jobs, waits) = (reserve.max, reserve.wait_ms > 0);
     let command = Command::Reserve(reserve);
     if waits {
-        conn.ask_last(turn, command, What::Jobs { full });
+        conn.ask_last(turn, command, ReplyKind::Jobs { full });
     } else {
-        conn.ask_jobs(turn, jobs, command, None, What::Jobs { full });
+        conn.ask_jobs(turn, jobs, command, None, ReplyKind::Jobs { full });
     }
     Ok(())
 }

@@ -4,16 +4,16 @@ use dormouse_core::command::Command;
 use dormouse_core::error::Error;
 use dormouse_core::op::ReserveId;
 
-use super::What;
+use super::ReplyKind;
 use crate::access::Verb;
 use crate::pipeline::Turn;
 use crate::resp::args::{Args, is, unknown};
-use crate::resp::conn::{Conn, Then};
+use crate::resp::conn::{Conn, PendingReply};
 
 pub(in crate::resp) fn run(
     conn: &mut Conn,
     args: &mut Args<'_>,
-    turn: &mut Turn<Then>,
+    turn: &mut Turn<PendingReply>,
 ) -> Result<(), Error> {
     let id = args.id()?;
     let mut reserve = ReserveId { id, ttr_ms: None, session: None };
@@ -28,6 +28,6 @@ pub(in crate::resp) fn run(
         }
     }
     let check = Some((Verb::Reserve, vec![id]));
-    conn.ask_jobs(turn, 1, Command::ReserveId(reserve), check, What::Jobs { full });
+    conn.ask_jobs(turn, 1, Command::ReserveId(reserve), check, ReplyKind::Jobs { full });
     Ok(())
 }

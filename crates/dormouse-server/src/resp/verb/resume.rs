@@ -3,18 +3,18 @@
 use dormouse_core::command::Command;
 use dormouse_core::error::Error;
 
-use super::What;
+use super::ReplyKind;
 use crate::access::Verb;
 use crate::pipeline::Turn;
 use crate::resp::args::Args;
-use crate::resp::conn::{Conn, Then};
+use crate::resp::conn::{Conn, PendingReply};
 
 pub(in crate::resp) fn run(
     conn: &mut Conn,
     args: &mut Args<'_>,
-    turn: &mut Turn<Then>,
+    turn: &mut Turn<PendingReply>,
 ) -> Result<(), Error> {
     let topic = conn.topic(Verb::Resume, args.must("topic")?)?;
-    conn.ask(turn, Command::Resume(topic), None, What::Done);
+    conn.ask(turn, Command::Resume(topic), None, ReplyKind::Done);
     Ok(())
 }

@@ -3,17 +3,17 @@
 use dormouse_core::command::Command;
 use dormouse_core::error::Error;
 
-use super::What;
+use super::ReplyKind;
 use super::many::Many;
 use crate::access::Verb;
 use crate::pipeline::Turn;
 use crate::resp::args::Args;
-use crate::resp::conn::{Conn, Then, check_of};
+use crate::resp::conn::{Conn, PendingReply, check_of};
 
 pub(in crate::resp) fn run(
     conn: &mut Conn,
     args: &mut Args<'_>,
-    turn: &mut Turn<Then>,
+    turn: &mut Turn<PendingReply>,
 ) -> Result<(), Error> {
     let mut behind = args.clone();
     behind.next();
@@ -23,6 +23,6 @@ pub(in crate::resp) fn run(
     let target = conn.target(Verb::Revive, &[], args)?;
     args.finish(&["KEY", "MAX", "ALL"])?;
     let check = check_of(Verb::Revive, &target);
-    conn.ask(turn, Command::Revive(vec![target]), check, What::Changed);
+    conn.ask(turn, Command::Revive(vec![target]), check, ReplyKind::Changed);
     Ok(())
 }

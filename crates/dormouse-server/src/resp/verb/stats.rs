@@ -5,17 +5,17 @@ use dormouse_core::error::Error;
 use dormouse_core::op::{Stats, TopicStats};
 use dormouse_core::topic::{Settings, TopicName};
 
-use super::{What, job};
+use super::{ReplyKind, job};
 use crate::access::Verb;
 use crate::pipeline::Turn;
 use crate::resp::args::Args;
-use crate::resp::conn::{Conn, Then};
+use crate::resp::conn::{Conn, PendingReply};
 use crate::resp::encode::Out;
 
 pub(in crate::resp) fn run(
     conn: &mut Conn,
     args: &mut Args<'_>,
-    turn: &mut Turn<Then>,
+    turn: &mut Turn<PendingReply>,
 ) -> Result<(), Error> {
     let topic = match args.next() {
         Some(name) => Some(conn.topic(Verb::Stats, name)?),
@@ -26,7 +26,7 @@ pub(in crate::resp) fn run(
     };
     let of_all = topic.is_none();
     // Each looks into every run of the topics it is about: others have their turn in between.
-    conn.ask_last(turn, Command::Stats(Stats { topic }), What::Stats { of_all });
+    conn.ask_last(turn, Command::Stats(Stats { topic }), ReplyKind::Stats { of_all });
     Ok(())
 }
 

@@ -6,19 +6,19 @@ use dormouse_core::op::Topics;
 use dormouse_core::topic::TopicName;
 
 use super::list::LIMIT_DEFAULT;
-use super::{Next, What, stats};
+use super::{Next, ReplyKind, stats};
 use crate::access::{Grant, Verb};
-use crate::desk::unexpected;
+use crate::client::unexpected;
 use crate::pipeline::Turn;
 use crate::resp::args::{Args, is, unknown};
-use crate::resp::conn::{Conn, Then};
+use crate::resp::conn::{Conn, PendingReply};
 use crate::resp::encode::Out;
 use crate::walk::Walk;
 
 pub(in crate::resp) fn run(
     conn: &mut Conn,
     args: &mut Args<'_>,
-    turn: &mut Turn<Then>,
+    turn: &mut Turn<PendingReply>,
 ) -> Result<(), Error> {
     if !conn.grant().may_somewhere(Verb::List) {
         conn.grant().check_verb(Verb::List)?;
@@ -35,7 +35,7 @@ pub(in crate::resp) fn run(
     }
     let mut walk = Box::new(Walk::new(wanted)?);
     match walk.next(conn.grant()) {
-        Some(portion) => conn.ask_last(turn, Command::Topics(portion), What::Topics(walk)),
+        Some(portion) => conn.ask_last(turn, Command::Topics(portion), ReplyKind::Topics(walk)),
         None => write(&mut conn.say(turn), *walk),
     }
     Ok(())
@@ -46,7 +46,9 @@ pub(super) fn go_on(grant: &Grant, out: &mut Out<'_>, mut walk: Walk, reply: Rep
     let Reply::Topics(page) = reply else { return Err(unexpected(&reply)) };
     walk.take(grant, page);
     match walk.next(grant) {
-        Some(portion) => return Ok(Some((Command::Topics(portion), What::Topics(Box::new(walk))))),
+        Some(portion) => {
+            return Ok(Some((Command::Topics(portion), ReplyKind::Topics(Box::new(walk)))));
+        }
         None => write(out, walk),
     }
     Ok(None)

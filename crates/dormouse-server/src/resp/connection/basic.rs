@@ -4,14 +4,14 @@ use dormouse_core::error::Error;
 
 use crate::pipeline::Turn;
 use crate::resp::args::{Args, is, shown};
-use crate::resp::conn::{Conn, Then};
+use crate::resp::conn::{Conn, PendingReply};
 use crate::resp::encode::Version;
 use crate::resp::fault::ERR;
 
 pub(in crate::resp) fn ping(
     conn: &mut Conn,
     args: &mut Args<'_>,
-    turn: &mut Turn<Then>,
+    turn: &mut Turn<PendingReply>,
 ) -> Result<(), Error> {
     let mut out = conn.say(turn);
     match args.next() {
@@ -24,7 +24,7 @@ pub(in crate::resp) fn ping(
 pub(in crate::resp) fn echo(
     conn: &mut Conn,
     args: &mut Args<'_>,
-    turn: &mut Turn<Then>,
+    turn: &mut Turn<PendingReply>,
 ) -> Result<(), Error> {
     conn.say(turn).string(args.must("message")?);
     Ok(())
@@ -33,7 +33,7 @@ pub(in crate::resp) fn echo(
 pub(in crate::resp) fn quit(
     conn: &mut Conn,
     _: &mut Args<'_>,
-    turn: &mut Turn<Then>,
+    turn: &mut Turn<PendingReply>,
 ) -> Result<(), Error> {
     conn.is_over = true;
     conn.say(turn).status("OK");
@@ -44,7 +44,7 @@ pub(in crate::resp) fn quit(
 pub(in crate::resp) fn reset(
     conn: &mut Conn,
     _: &mut Args<'_>,
-    turn: &mut Turn<Then>,
+    turn: &mut Turn<PendingReply>,
 ) -> Result<(), Error> {
     conn.show(None);
     conn.version = Version::Two;
@@ -56,7 +56,7 @@ pub(in crate::resp) fn reset(
 pub(in crate::resp) fn select(
     conn: &mut Conn,
     args: &mut Args<'_>,
-    turn: &mut Turn<Then>,
+    turn: &mut Turn<PendingReply>,
 ) -> Result<(), Error> {
     if args.must("index")? == b"0" {
         conn.say(turn).status("OK");
@@ -73,7 +73,7 @@ const SETTINGS: [(&str, &str); 2] = [("save", ""), ("appendonly", "yes")];
 pub(in crate::resp) fn config(
     conn: &mut Conn,
     args: &mut Args<'_>,
-    turn: &mut Turn<Then>,
+    turn: &mut Turn<PendingReply>,
 ) -> Result<(), Error> {
     let sub = args.must("subcommand")?;
     if !is(sub, "GET") {

@@ -4,7 +4,7 @@ use dormouse_core::error::Error;
 
 use crate::pipeline::Turn;
 use crate::resp::args::Args;
-use crate::resp::conn::{Conn, Then};
+use crate::resp::conn::{Conn, PendingReply};
 
 /// Of the Redis whose protocol this is: clients decide by it what they may send.
 const REDIS: &str = "7.4.0";
@@ -12,7 +12,7 @@ const REDIS: &str = "7.4.0";
 pub(in crate::resp) fn run(
     conn: &mut Conn,
     args: &mut Args<'_>,
-    turn: &mut Turn<Then>,
+    turn: &mut Turn<PendingReply>,
 ) -> Result<(), Error> {
     let mut wanted = Vec::new();
     while let Some(section) = args.next() {

@@ -1,9 +1,9 @@
-//! The desk: the one door from every protocol to the backend.
+//! The client: the one door from every protocol to the backend.
 //!
 //! A request that is dropped while it is under way (its client went away) leaves nothing in
 //! nobody's hands: what waits is withdrawn, what was granted is given back.
 
-mod asked;
+mod batch;
 mod custody;
 
 use std::sync::Arc;
@@ -14,12 +14,12 @@ use dormouse_core::error::Error;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-pub(crate) use asked::{Asked, may_wait, unlock_of};
+pub(crate) use batch::{PendingBatch, may_wait, unlock_of};
 pub(crate) use custody::Custody;
 
 /// The door to a backend. Cheap to clone: every request does.
 #[derive(Clone)]
-pub(crate) struct Desk {
+pub(crate) struct BackendClient {
     inner: Arc<Inner>,
 }
 
@@ -28,36 +28,36 @@ struct Inner {
     stopping: watch::Receiver<bool>,
     runtime: Handle,
     /// Gifts that go back just now: a stop waits for them.
-    going_back: watch::Sender<usize>,
+    returning: watch::Sender<usize>,
 }
 
-impl Desk {
-    /// A desk before this backend. When `stopping` turns true, waiting requests are answered with
+impl BackendClient {
+    /// A client before this backend. When `stopping` turns true, waiting requests are answered with
     /// nothing. Must be called within a tokio runtime.
-    pub(crate) fn new(backend: Arc<dyn Backend>, stopping: watch::Receiver<bool>) -> Desk {
-        let (runtime, going_back) = (Handle::current(), watch::Sender::new(0));
-        Desk { inner: Arc::new(Inner { backend, stopping, runtime, going_back }) }
+    pub(crate) fn new(backend: Arc<dyn Backend>, stopping: watch::Receiver<bool>) -> BackendClient {
+        let (runtime, returning) = (Handle::current(), watch::Sender::new(0));
+        BackendClient { inner: Arc::new(Inner { backend, stopping, runtime, returning }) }
     }
 
     /// Sends commands as one batch.
-    pub(crate) fn send(&self, commands: Vec<Command>) -> Result<Asked, Error> {
-        Asked::send(self, commands)
+    pub(crate) fn send(&self, commands: Vec<Command>) -> Result<PendingBatch, Error> {
+        PendingBatch::send(self, commands)
     }
 
     /// Sends one command and waits for its answer.
-    pub(crate) async fn ask(&self, command: Command) -> Answer {
+    pub(crate) async fn call(&self, command: Command) -> Answer {
         let mut answers = self.send(vec![command])?.await;
-        answers.pop().unwrap_or_else(|| Err(lost()))
+        answers.pop().unwrap_or_else(|| Err(no_reply()))
     }
 
-    /// As `ask`, for a command that may wait: a stop of the server ends the wait.
-    pub(crate) async fn ask_waiting(&self, command: Command) -> Answer {
+    /// As `call`, for a command that may wait: a stop of the server ends the wait.
+    pub(crate) async fn call_waiting(&self, command: Command) -> Answer {
         let mut answers = self.wait(self.send(vec![command])?).await;
-        answers.pop().unwrap_or_else(|| Err(lost()))
+        answers.pop().unwrap_or_else(|| Err(no_reply()))
     }
 
     /// Waits for answers; a stop of the server withdraws what waits.
-    pub(crate) async fn wait(&self, mut asked: Asked) -> Vec<Answer> {
+    pub(crate) async fn wait(&self, mut asked: PendingBatch) -> Vec<Answer> {
         let mut stopping = self.inner.stopping.clone();
         tokio::select! {
             biased;
@@ -71,7 +71,7 @@ impl Desk {
     /// Resolves when everything that was to be given back is in the backend's hands.
     pub(crate) async fn given_back(&self) {
         // The sender is ours, so it is there.
-        let _ = self.inner.going_back.subscribe().wait_for(|&count| count == 0).await;
+        let _ = self.inner.returning.subscribe().wait_for(|&count| count == 0).await;
     }
 
     /// Whether the server is going down.
@@ -91,7 +91,7 @@ impl Desk {
     }
 
     /// Sends commands whose answers interest nobody.
-    pub(crate) fn tell(&self, commands: Vec<Command>) {
+    pub(crate) fn submit_unread(&self, commands: Vec<Command>) {
         custody::give_back(self, commands);
     }
 
@@ -102,7 +102,7 @@ impl Desk {
 }
 
 /// A backend that answers less than it was asked breaks its promise; nobody may hang or panic.
-pub(crate) fn lost() -> Error {
+pub(crate) fn no_reply() -> Error {
     Error::unavailable("the backend gave no answer; ask again")
 }
 

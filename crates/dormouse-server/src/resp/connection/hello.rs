@@ -5,13 +5,13 @@ use dormouse_core::error::{Code, Error};
 use super::{auth, client};
 use crate::pipeline::Turn;
 use crate::resp::args::{Args, is, unknown};
-use crate::resp::conn::{Conn, Then};
+use crate::resp::conn::{Conn, PendingReply};
 use crate::resp::encode::Version;
 
 pub(in crate::resp) fn run(
     conn: &mut Conn,
     args: &mut Args<'_>,
-    turn: &mut Turn<Then>,
+    turn: &mut Turn<PendingReply>,
 ) -> Result<(), Error> {
     let version = match args.next() {
         None => conn.version,
@@ -49,7 +49,7 @@ pub(in crate::resp) fn run(
     Ok(())
 }
 
-fn greet(conn: &Conn, turn: &mut Turn<Then>) {
+fn greet(conn: &Conn, turn: &mut Turn<PendingReply>) {
     let (id, version) = (conn.id, conn.version);
     let mut out = conn.say(turn);
     out.map(7);

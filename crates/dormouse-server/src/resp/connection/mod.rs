@@ -1,8 +1,8 @@
 //! What clients of Redis say about the connection and the server.
 
 pub(super) mod auth;
+pub(super) mod basic;
 pub(super) mod client;
 pub(super) mod command;
 pub(super) mod hello;
 pub(super) mod info;
-pub(super) mod small;

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The commands that are counted, in the order in which `stats` lists them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Counted {
+pub(super) enum CountedCommand {
     Put,
     Peek,
     PeekReady,
@@ -59,10 +59,10 @@ const COUNTED: usize = 22;
 
 /// Counts of all connections.
 #[derive(Debug, Default)]
-pub(super) struct Tally([AtomicU64; COUNTED]);
+pub(super) struct CommandCounts([AtomicU64; COUNTED]);
 
-impl Tally {
-    pub(super) fn count(&self, what: Counted) {
+impl CommandCounts {
+    pub(super) fn count(&self, what: CountedCommand) {
         self.0[what as usize].fetch_add(1, Ordering::Relaxed);
     }
 
@@ -78,12 +78,12 @@ mod tests {
 
     #[test]
     fn names_stand_in_the_order_of_the_commands() {
-        assert_eq!(NAMES[Counted::Put as usize], "put");
-        assert_eq!(NAMES[Counted::Touch as usize], "touch");
-        assert_eq!(NAMES[Counted::PauseTube as usize], "pause-tube");
-        let tally = Tally::default();
-        tally.count(Counted::Kick);
-        let counted: Vec<_> = tally.read().filter(|(_, count)| *count > 0).collect();
+        assert_eq!(NAMES[CountedCommand::Put as usize], "put");
+        assert_eq!(NAMES[CountedCommand::Touch as usize], "touch");
+        assert_eq!(NAMES[CountedCommand::PauseTube as usize], "pause-tube");
+        let commands = CommandCounts::default();
+        commands.count(CountedCommand::Kick);
+        let counted: Vec<_> = commands.read().filter(|(_, count)| *count > 0).collect();
         assert_eq!(counted, [("kick", 1)]);
     }
 }

@@ -11,32 +11,32 @@ use dormouse_core::command::Command;
 use dormouse_core::error::Error;
 use dormouse_core::op::Unlock;
 
-use super::Desk;
+use super::BackendClient;
 use super::custody::{give_back, undo};
 
 /// A batch that was sent. Dropping it withdraws what waits and gives back what was granted.
 #[must_use = "the answers tell what happened"]
-pub(crate) struct Asked {
-    slot: Arc<Slot>,
+pub(crate) struct PendingBatch {
+    slot: Arc<BatchSink>,
     withdrawn: bool,
 }
 
-struct Slot {
-    desk: Desk,
+struct BatchSink {
+    client: BackendClient,
     state: Mutex<State>,
 }
 
 struct State {
     /// The first item's ticket; the others follow in a row.
     first: Ticket,
-    items: Vec<Item>,
+    items: Vec<Entry>,
     missing: usize,
     waker: Option<Waker>,
     /// Nobody will read the answers.
     abandoned: bool,
 }
 
-struct Item {
+struct Entry {
     /// It may wait in the backend.
     waits: bool,
     /// How to give back a lock that was granted.
@@ -44,17 +44,20 @@ struct Item {
     answer: Option<Answer>,
 }
 
-impl Asked {
-    pub(super) fn send(desk: &Desk, commands: Vec<Command>) -> Result<Asked, Error> {
-        let items: Vec<Item> = commands.iter().map(Item::new).collect();
+impl PendingBatch {
+    pub(super) fn send(
+        client: &BackendClient,
+        commands: Vec<Command>,
+    ) -> Result<PendingBatch, Error> {
+        let items: Vec<Entry> = commands.iter().map(Entry::new).collect();
         let first = Ticket::row(items.len());
         let tickets = (first.0..).map(Ticket);
         let requests =
             tickets.zip(commands).map(|(ticket, command)| Request { ticket, command }).collect();
         let state = State { first, missing: items.len(), items, waker: None, abandoned: false };
-        let slot = Arc::new(Slot { desk: desk.clone(), state: Mutex::new(state) });
-        desk.inner.backend.submit(requests, Arc::clone(&slot) as Arc<dyn Sink>)?;
-        Ok(Asked { slot, withdrawn: false })
+        let slot = Arc::new(BatchSink { client: client.clone(), state: Mutex::new(state) });
+        client.inner.backend.submit(requests, Arc::clone(&slot) as Arc<dyn Sink>)?;
+        Ok(PendingBatch { slot, withdrawn: false })
     }
 
     /// Answers what waits with nothing; the answers still have to be awaited.
@@ -63,11 +66,11 @@ impl Asked {
             return;
         }
         let waiting = self.slot.lock().waiting();
-        give_back(&self.slot.desk, waiting);
+        give_back(&self.slot.client, waiting);
     }
 }
 
-impl Future for Asked {
+impl Future for PendingBatch {
     type Output = Vec<Answer>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Vec<Answer>> {
@@ -81,18 +84,18 @@ impl Future for Asked {
     }
 }
 
-impl Drop for Asked {
+impl Drop for PendingBatch {
     fn drop(&mut self) {
         let mut state = self.slot.lock();
         state.abandoned = true;
         let mut commands = if self.withdrawn { Vec::new() } else { state.waiting() };
-        commands.extend(state.items.iter_mut().filter_map(Item::undo));
+        commands.extend(state.items.iter_mut().filter_map(Entry::undo));
         drop(state);
-        give_back(&self.slot.desk, commands);
+        give_back(&self.slot.client, commands);
     }
 }
 
-impl Slot {
+impl BatchSink {
     fn lock(&self) -> MutexGuard<'_, State> {
         // Nothing panics while it is held.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -107,10 +110,10 @@ impl State {
     }
 }
 
-impl Item {
-    fn new(command: &Command) -> Item {
+impl Entry {
+    fn new(command: &Command) -> Entry {
         let (waits, unlock) = (may_wait(command), unlock_of(command));
-        Item { waits, unlock, answer: None }
+        Entry { waits, unlock, answer: None }
     }
 
     /// What gives back the grant that nobody will read.
@@ -120,7 +123,7 @@ impl Item {
     }
 }
 
-impl Sink for Slot {
+impl Sink for BatchSink {
     fn deliver(&self, answers: &mut Vec<(Ticket, Answer)>) {
         let mut state = self.lock();
         let mut refused = Vec::new();
@@ -141,7 +144,7 @@ impl Sink for Slot {
         if let Some(waker) = waker {
             waker.wake();
         }
-        give_back(&self.desk, refused);
+        give_back(&self.client, refused);
     }
 }
 

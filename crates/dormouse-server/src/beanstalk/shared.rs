@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 use super::clock;
+use super::counts::CommandCounts;
 use super::host::Host;
-use super::tally::Tally;
 use super::tubes::Tubes;
 
 /// Refuses puts from now on: what `SIGUSR1` is to the original. There is no way back.
@@ -27,10 +27,10 @@ impl Drain {
 
 /// Counters, tubes and limits of all connections.
 #[derive(Debug)]
-pub(crate) struct House {
+pub(crate) struct Shared {
     pub(super) tubes: Tubes,
-    pub(super) tally: Tally,
-    pub(super) crowd: Crowd,
+    pub(super) commands: CommandCounts,
+    pub(super) connections: ConnectionCounts,
     pub(super) drain: Drain,
     pub(super) job_bytes_max: usize,
     pub(super) host: Host,
@@ -39,7 +39,7 @@ pub(crate) struct House {
 
 /// Who is connected.
 #[derive(Debug, Default)]
-pub(super) struct Crowd {
+pub(super) struct ConnectionCounts {
     /// Now.
     pub(super) connections: AtomicU64,
     /// Ever.
@@ -52,12 +52,12 @@ pub(super) struct Crowd {
     pub(super) waiting: AtomicU64,
 }
 
-impl House {
-    pub(crate) fn new(job_bytes_max: usize, drain: Drain) -> House {
-        House {
+impl Shared {
+    pub(crate) fn new(job_bytes_max: usize, drain: Drain) -> Shared {
+        Shared {
             tubes: Tubes::new(),
-            tally: Tally::default(),
-            crowd: Crowd::default(),
+            commands: CommandCounts::default(),
+            connections: ConnectionCounts::default(),
             drain,
             job_bytes_max,
             host: Host::read(),

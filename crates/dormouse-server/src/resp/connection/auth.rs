@@ -5,7 +5,7 @@ use dormouse_core::error::{Code, Error};
 use crate::access::hash_token;
 use crate::pipeline::Turn;
 use crate::resp::args::Args;
-use crate::resp::conn::{Conn, Then};
+use crate::resp::conn::{Conn, PendingReply};
 
 /// Whom clients name if nobody told them a name.
 const ANYBODY: &str = "default";
@@ -20,7 +20,7 @@ pub(super) const WRONG: (&str, &str) = (
 pub(in crate::resp) fn run(
     conn: &mut Conn,
     args: &mut Args<'_>,
-    turn: &mut Turn<Then>,
+    turn: &mut Turn<PendingReply>,
 ) -> Result<(), Error> {
     let user = if args.len() == 2 { args.next() } else { None };
     let token = args.must("token")?;

@@ -4,32 +4,32 @@ use dormouse_core::error::Error;
 
 use crate::pipeline::Turn;
 use crate::resp::args::{Args, is, shown};
-use crate::resp::conn::{Conn, Then};
+use crate::resp::conn::{Conn, PendingReply};
 use crate::resp::encode::Out;
 use crate::resp::fault::ERR;
-use crate::resp::word::{Kind, WORDS, Word, WordNo};
+use crate::resp::spec::{COMMANDS, CommandNo, CommandSpec, Kind};
 
 pub(in crate::resp) fn run(
     conn: &mut Conn,
     args: &mut Args<'_>,
-    turn: &mut Turn<Then>,
+    turn: &mut Turn<PendingReply>,
 ) -> Result<(), Error> {
     let Some(sub) = args.next() else {
-        write_infos(&mut conn.say(turn), WORDS.iter().map(Some));
+        write_infos(&mut conn.say(turn), COMMANDS.iter().map(Some));
         return Ok(());
     };
     if is(sub, "COUNT") {
-        conn.say(turn).number(WORDS.len() as u64);
+        conn.say(turn).number(COMMANDS.len() as u64);
     } else if is(sub, "LIST") {
         let mut out = conn.say(turn);
-        out.list(WORDS.len());
-        WORDS.iter().for_each(|word| out.string(lower(word).as_bytes()));
+        out.list(COMMANDS.len());
+        COMMANDS.iter().for_each(|word| out.string(lower(word).as_bytes()));
     } else if is(sub, "INFO") && args.len() > 0 {
         write_infos(&mut conn.say(turn), named(args).into_iter());
     } else if is(sub, "INFO") {
-        write_infos(&mut conn.say(turn), WORDS.iter().map(Some));
+        write_infos(&mut conn.say(turn), COMMANDS.iter().map(Some));
     } else if is(sub, "DOCS") {
-        let words = if args.len() > 0 { named(args) } else { WORDS.iter().map(Some).collect() };
+        let words = if args.len() > 0 { named(args) } else { COMMANDS.iter().map(Some).collect() };
         write_docs(&mut conn.say(turn), words.into_iter().flatten().collect());
     } else {
         let text = format!("unknown subcommand {} of COMMAND", shown(sub));
@@ -39,20 +39,23 @@ pub(in crate::resp) fn run(
 }
 
 /// The commands that are asked for; a list of as many.
-fn named(args: &mut Args<'_>) -> Vec<Option<&'static Word>> {
+fn named(args: &mut Args<'_>) -> Vec<Option<&'static CommandSpec>> {
     let mut found = Vec::new();
     // More names than commands are no use to anybody.
-    while let Some(name) = args.next().filter(|_| found.len() < WORDS.len()) {
-        found.push(WordNo::find(name).and_then(WordNo::word));
+    while let Some(name) = args.next().filter(|_| found.len() < COMMANDS.len()) {
+        found.push(CommandNo::find(name).and_then(CommandNo::word));
     }
     found
 }
 
-fn lower(word: &Word) -> String {
+fn lower(word: &CommandSpec) -> String {
     word.name.to_lowercase()
 }
 
-fn write_infos(out: &mut Out<'_>, words: impl ExactSizeIterator<Item = Option<&'static Word>>) {
+fn write_infos(
+    out: &mut Out<'_>,
+    words: impl ExactSizeIterator<Item = Option<&'static CommandSpec>>,
+) {
     out.list(words.len());
     for word in words {
         match word {
@@ -64,7 +67,7 @@ fn write_infos(out: &mut Out<'_>, words: impl ExactSizeIterator<Item = Option<&'
 
 /// Name, number of arguments, flags, where keys are, categories, tips, keys, subcommands. No
 /// argument is a key in the sense of Redis: nothing is spread by it.
-fn write_info(out: &mut Out<'_>, word: &Word) {
+fn write_info(out: &mut Out<'_>, word: &CommandSpec) {
     out.list(10);
     out.string(lower(word).as_bytes());
     let with_name = word.min as i64 + 1;
@@ -72,8 +75,8 @@ fn write_info(out: &mut Out<'_>, word: &Word) {
     let (flag, category) = match word.kind {
         Kind::Write => ("write", "@write"),
         Kind::Read => ("readonly", "@read"),
-        Kind::Talk => ("fast", "@connection"),
-        Kind::Greet => ("no_auth", "@connection"),
+        Kind::Connection => ("fast", "@connection"),
+        Kind::NoAuth => ("no_auth", "@connection"),
     };
     out.list(1);
     out.status(flag);
@@ -83,7 +86,7 @@ fn write_info(out: &mut Out<'_>, word: &Word) {
     (0..3).for_each(|_| out.list(0));
 }
 
-fn write_docs(out: &mut Out<'_>, words: Vec<&'static Word>) {
+fn write_docs(out: &mut Out<'_>, words: Vec<&'static CommandSpec>) {
     out.map(words.len());
     for word in words {
         out.string(lower(word).as_bytes());
@@ -95,7 +98,7 @@ fn write_docs(out: &mut Out<'_>, words: Vec<&'static Word>) {
         out.name("group");
         out.string(match word.kind {
             Kind::Write | Kind::Read => b"dormouse",
-            Kind::Talk | Kind::Greet => b"connection",
+            Kind::Connection | Kind::NoAuth => b"connection",
         });
         out.name("complexity");
         out.string(b"O(log N)");

@@ -4,14 +4,14 @@ use dormouse_core::error::Error;
 
 use crate::pipeline::Turn;
 use crate::resp::args::{Args, is, shown};
-use crate::resp::conn::{Conn, Then};
+use crate::resp::conn::{Conn, PendingReply};
 use crate::resp::encode::Version;
 use crate::resp::fault::ERR;
 
 pub(in crate::resp) fn run(
     conn: &mut Conn,
     args: &mut Args<'_>,
-    turn: &mut Turn<Then>,
+    turn: &mut Turn<PendingReply>,
 ) -> Result<(), Error> {
     let sub = args.must("subcommand")?;
     if is(sub, "ID") {

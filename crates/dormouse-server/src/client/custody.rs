@@ -8,7 +8,7 @@ use dormouse_core::command::{Command, Reply};
 use dormouse_core::error::Code;
 use dormouse_core::op::{Release, Unlock};
 
-use super::Desk;
+use super::BackendClient;
 
 /// How long to wait before a backend that is busy is asked again.
 const BUSY: Duration = Duration::from_millis(10);
@@ -16,14 +16,14 @@ const BUSY: Duration = Duration::from_millis(10);
 /// Leases or a lock on their way to a client: given back when dropped, unless handed over.
 #[must_use = "dropping it gives the leases back"]
 pub(crate) struct Custody {
-    desk: Desk,
+    client: BackendClient,
     undo: Option<Command>,
 }
 
 impl Custody {
     /// Takes charge of what this reply grants; nothing, if it grants nothing.
-    pub(crate) fn of(desk: &Desk, reply: &Reply, unlock: Option<Unlock>) -> Custody {
-        Custody { desk: desk.clone(), undo: undo(reply, unlock) }
+    pub(crate) fn of(client: &BackendClient, reply: &Reply, unlock: Option<Unlock>) -> Custody {
+        Custody { client: client.clone(), undo: undo(reply, unlock) }
     }
 
     /// The client has it now.
@@ -39,7 +39,7 @@ impl Custody {
 
 impl Drop for Custody {
     fn drop(&mut self) {
-        give_back(&self.desk, self.undo.take().into_iter().collect());
+        give_back(&self.client, self.undo.take().into_iter().collect());
     }
 }
 
@@ -58,13 +58,13 @@ pub(super) fn undo(reply: &Reply, unlock: Option<Unlock>) -> Option<Command> {
 
 /// Sends commands whose answers interest nobody. Called from drops and from the backend's own
 /// threads, so it only plans: a task of the runtime does it, again and again while it is busy.
-pub(super) fn give_back(desk: &Desk, commands: Vec<Command>) {
+pub(super) fn give_back(client: &BackendClient, commands: Vec<Command>) {
     if commands.is_empty() {
         return;
     }
-    let inner = Arc::clone(&desk.inner);
-    inner.going_back.send_modify(|count| *count += 1);
-    desk.inner.runtime.spawn(async move {
+    let inner = Arc::clone(&client.inner);
+    inner.returning.send_modify(|count| *count += 1);
+    client.inner.runtime.spawn(async move {
         loop {
             let requests = commands
                 .iter()
@@ -76,7 +76,7 @@ pub(super) fn give_back(desk: &Desk, commands: Vec<Command>) {
                 _ => break,
             }
         }
-        inner.going_back.send_modify(|count| *count -= 1);
+        inner.returning.send_modify(|count| *count -= 1);
     });
 }
 

@@ -1,17 +1,17 @@
 //! Every command there is.
 
 use super::args::Args;
-use super::conn::{Conn, Then};
-use super::{talk, verb};
+use super::conn::{Conn, PendingReply};
+use super::{connection, verb};
 use crate::likeness;
 use crate::pipeline::Turn;
 use dormouse_core::error::Error;
 
 /// Does a command, or plans it for the backend.
-type Run = fn(&mut Conn, &mut Args<'_>, &mut Turn<Then>) -> Result<(), Error>;
+type Run = fn(&mut Conn, &mut Args<'_>, &mut Turn<PendingReply>) -> Result<(), Error>;
 
 /// A command.
-pub(super) struct Word {
+pub(super) struct CommandSpec {
     pub(super) name: &'static str,
     /// What stands behind the name.
     pub(super) usage: &'static str,
@@ -32,14 +32,14 @@ pub(super) enum Kind {
     /// As above, and only looks.
     Read,
     /// The connection or the server.
-    Talk,
+    Connection,
     /// As above, and can be said by everybody.
-    Greet,
+    NoAuth,
 }
 
 /// Where a command stands in the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct WordNo(u8);
+pub(super) struct CommandNo(u8);
 
 const fn word(
     name: &'static str,
@@ -48,16 +48,16 @@ const fn word(
     kind: Kind,
     summary: &'static str,
     run: Run,
-) -> Word {
-    Word { name, usage, min: arguments.0, max: arguments.1, kind, summary, run }
+) -> CommandSpec {
+    CommandSpec { name, usage, min: arguments.0, max: arguments.1, kind, summary, run }
 }
 
 const MANY: usize = usize::MAX;
 
-use Kind::{Greet, Read, Talk, Write};
+use Kind::{Connection, NoAuth, Read, Write};
 
 /// The most used ones first: they are looked for in this order.
-pub(super) const WORDS: &[Word] = &[
+pub(super) const COMMANDS: &[CommandSpec] = &[
     word(
         "PUT",
         "topic body [DELAY span] [AT instant] [KEY key] [ON_CONFLICT keep|reject|replace|earliest|\
@@ -77,7 +77,14 @@ pub(super) const WORDS: &[Word] = &[
         "Take jobs that are due, or wait for them",
         verb::reserve::run,
     ),
-    word("PING", "[message]", (0, 1), Talk, "Answers PONG, or the message", talk::small::ping),
+    word(
+        "PING",
+        "[message]",
+        (0, 1),
+        Connection,
+        "Answers PONG, or the message",
+        connection::basic::ping,
+    ),
     word(
         "NACK",
         "token [DELAY span] [PRIORITY n] [ERROR text]",
@@ -183,55 +190,70 @@ pub(super) const WORDS: &[Word] = &[
     ),
     word("RENEW", "name owner [TTL span]", (2, 4), Write, "Prolong a lock", verb::lock::renew),
     word("UNLOCK", "name owner", (2, 2), Write, "Give a lock back", verb::lock::unlock),
-    word("ECHO", "message", (1, 1), Talk, "Answers the message", talk::small::echo),
+    word("ECHO", "message", (1, 1), Connection, "Answers the message", connection::basic::echo),
     word(
         "HELLO",
         "[2|3 [AUTH user token] [SETNAME name]]",
         (0, 6),
-        Greet,
+        NoAuth,
         "Choose the version of the protocol",
-        talk::hello::run,
+        connection::hello::run,
     ),
-    word("AUTH", "[user] token", (1, 2), Greet, "Show an access token", talk::auth::run),
-    word("QUIT", "", (0, MANY), Greet, "Close the connection", talk::small::quit),
-    word("RESET", "", (0, 0), Greet, "Begin the connection anew", talk::small::reset),
-    word("SELECT", "0", (1, 1), Talk, "There is one database: 0", talk::small::select),
-    word("CLIENT", "subcommand [...]", (1, MANY), Talk, "About connections", talk::client::run),
-    word("COMMAND", "[subcommand [...]]", (0, MANY), Talk, "About commands", talk::command::run),
-    word("INFO", "[section ...]", (0, MANY), Talk, "About the server", talk::info::run),
+    word("AUTH", "[user] token", (1, 2), NoAuth, "Show an access token", connection::auth::run),
+    word("QUIT", "", (0, MANY), NoAuth, "Close the connection", connection::basic::quit),
+    word("RESET", "", (0, 0), NoAuth, "Begin the connection anew", connection::basic::reset),
+    word("SELECT", "0", (1, 1), Connection, "There is one database: 0", connection::basic::select),
+    word(
+        "CLIENT",
+        "subcommand [...]",
+        (1, MANY),
+        Connection,
+        "About connections",
+        connection::client::run,
+    ),
+    word(
+        "COMMAND",
+        "[subcommand [...]]",
+        (0, MANY),
+        Connection,
+        "About commands",
+        connection::command::run,
+    ),
+    word("INFO", "[section ...]", (0, MANY), Connection, "About the server", connection::info::run),
     word(
         "CONFIG",
         "GET name ...",
         (1, MANY),
-        Talk,
-        "What clients ask at once",
-        talk::small::config,
+        Connection,
+        "ReplyKind clients ask at once",
+        connection::basic::config,
     ),
 ];
 
 /// Names of commands, for metrics; the last one is for those that there are none of.
-pub(crate) const NAMES: [&str; WORDS.len() + 1] = {
-    let mut names = ["unknown"; WORDS.len() + 1];
+pub(crate) const NAMES: [&str; COMMANDS.len() + 1] = {
+    let mut names = ["unknown"; COMMANDS.len() + 1];
     let mut index = 0;
-    while index < WORDS.len() {
-        names[index] = WORDS[index].name;
+    while index < COMMANDS.len() {
+        names[index] = COMMANDS[index].name;
         index += 1;
     }
     names
 };
 
-impl WordNo {
+impl CommandNo {
     /// A command there is none of.
-    pub(super) const UNKNOWN: WordNo = WordNo(WORDS.len() as u8);
+    pub(super) const UNKNOWN: CommandNo = CommandNo(COMMANDS.len() as u8);
 
     /// Finds a command by its name, however it is written.
-    pub(super) fn find(name: &[u8]) -> Option<WordNo> {
-        let found = WORDS.iter().position(|word| name.eq_ignore_ascii_case(word.name.as_bytes()));
-        found.map(|index| WordNo(index as u8))
+    pub(super) fn find(name: &[u8]) -> Option<CommandNo> {
+        let found =
+            COMMANDS.iter().position(|word| name.eq_ignore_ascii_case(word.name.as_bytes()));
+        found.map(|index| CommandNo(index as u8))
     }
 
-    pub(super) fn word(self) -> Option<&'static Word> {
-        WORDS.get(usize::from(self.0))
+    pub(super) fn word(self) -> Option<&'static CommandSpec> {
+        COMMANDS.get(usize::from(self.0))
     }
 
     /// Its place among `NAMES`.
@@ -242,7 +264,7 @@ impl WordNo {
 
 /// The command that was probably meant.
 pub(super) fn nearest(name: &str) -> Option<&'static str> {
-    likeness::nearest(name, WORDS.iter().map(|word| word.name))
+    likeness::nearest(name, COMMANDS.iter().map(|word| word.name))
 }
 
 #[cfg(test)]
@@ -253,17 +275,17 @@ mod tests {
     fn every_command_is_found_and_documented() {
         let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/resp.md");
         let docs = std::fs::read_to_string(docs).unwrap();
-        for (index, word) in WORDS.iter().enumerate() {
+        for (index, word) in COMMANDS.iter().enumerate() {
             assert_eq!(
-                WordNo::find(word.name.to_lowercase().as_bytes()),
-                Some(WordNo(index as u8))
+                CommandNo::find(word.name.to_lowercase().as_bytes()),
+                Some(CommandNo(index as u8))
             );
             assert_eq!(NAMES[index], word.name);
             assert!(docs.contains(&format!("`{}", word.name)), "{}", word.name);
             assert!(word.min <= word.max, "{}", word.name);
         }
-        assert_eq!(WordNo::find(b""), None);
-        assert_eq!(NAMES[WordNo::UNKNOWN.index()], "unknown");
+        assert_eq!(CommandNo::find(b""), None);
+        assert_eq!(NAMES[CommandNo::UNKNOWN.index()], "unknown");
     }
 
     #[test]
