@@ -12,7 +12,7 @@ use crate::damage::Damage;
 use crate::disk::RealDisk;
 use crate::journal::segment_name;
 use crate::manifest;
-use crate::store::{Pinned, Wanted};
+use crate::store::{BackupRequest, PinnedFiles};
 
 /// What a backup holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ struct Target {
 pub(crate) fn backup(
     source: &Path,
     target: &Path,
-    ask: impl FnOnce(Wanted) -> Result<(), Error>,
+    ask: impl FnOnce(BackupRequest) -> Result<(), Error>,
 ) -> Result<BackupReport, Error> {
     let target = Target::new(target)?;
     let made = target.begin().and_then(|()| {
@@ -66,10 +66,10 @@ pub(crate) fn backup(
 fn pin(
     source: &Path,
     target: &Target,
-    ask: impl FnOnce(Wanted) -> Result<(), Error>,
-) -> Result<Pinned, Error> {
+    ask: impl FnOnce(BackupRequest) -> Result<(), Error>,
+) -> Result<PinnedFiles, Error> {
     let (reply, pinned) = channel();
-    ask(Wanted { source: source.to_owned(), into: target.part.clone(), reply })?;
+    ask(BackupRequest { source: source.to_owned(), into: target.part.clone(), reply })?;
     let stopped = |_| Error::unavailable("the queue was closed before the backup was made");
     pinned.recv().map_err(stopped)?.map_err(|source| target.failed(&source))
 }
@@ -121,8 +121,8 @@ impl Target {
     }
 
     /// Everything but the links, in the order that makes half a backup no store.
-    fn fill(&self, pinned: Pinned) -> io::Result<BackupReport> {
-        let Pinned { manifest, as_of, segment, linked, unlinked } = pinned;
+    fn fill(&self, pinned: PinnedFiles) -> io::Result<BackupReport> {
+        let PinnedFiles { manifest, as_of, segment, linked, unlinked } = pinned;
         let mut bytes: u64 = linked.iter().sum();
         for (name, file) in &unlinked {
             bytes += self.copy(file, u64::MAX, name)?;
@@ -200,11 +200,11 @@ impl Target {
 mod tests {
     use super::*;
     use crate::manifest::Manifest;
-    use crate::store::AsOf;
+    use crate::store::CheckpointInfo;
 
     /// A backup in which the store answers so; nothing may be left of it.
     #[track_caller]
-    fn check_failure(answer: Option<io::Result<Pinned>>, code: Code) {
+    fn check_failure(answer: Option<io::Result<PinnedFiles>>, code: Code) {
         let parent = tempfile::tempdir().unwrap();
         let target = parent.path().join("a").join("b");
         let failed = backup(Path::new("/nowhere"), &target, |wanted| {
@@ -218,13 +218,13 @@ mod tests {
         assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
     }
 
-    fn pinned(checkpoint_bytes: u64) -> Pinned {
+    fn pinned(checkpoint_bytes: u64) -> PinnedFiles {
         let mut file = tempfile::tempfile().unwrap();
         io::Write::write_all(&mut file, b"checkpoint").unwrap();
         io::Seek::rewind(&mut file).unwrap();
-        Pinned {
+        PinnedFiles {
             manifest: Manifest::default(),
-            as_of: AsOf { checkpoint_bytes, jobs: 3, wall_ms: 4 },
+            as_of: CheckpointInfo { checkpoint_bytes, jobs: 3, wall_ms: 4 },
             segment: file,
             linked: Vec::new(),
             unlinked: Vec::new(),

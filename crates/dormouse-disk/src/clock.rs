@@ -91,9 +91,9 @@ fn into_ms_us(nanos: i64) -> u32 {
 /// assert_eq!(clock.read().wall_ms, before + 1_800_000);
 /// ```
 #[derive(Clone)]
-pub struct VirtualClock(Arc<Mutex<Virtual>>);
+pub struct VirtualClock(Arc<Mutex<VirtualState>>);
 
-struct Virtual {
+struct VirtualState {
     reading: Reading,
     boot: u128,
     wakes: Vec<Arc<dyn Fn() + Send + Sync>>,
@@ -108,7 +108,7 @@ impl VirtualClock {
             into_ms_us: 0,
             wall_into_ms_us: 0,
         };
-        VirtualClock(Arc::new(Mutex::new(Virtual { reading, boot: 1, wakes: Vec::new() })))
+        VirtualClock(Arc::new(Mutex::new(VirtualState { reading, boot: 1, wakes: Vec::new() })))
     }
 
     /// Time passes.
@@ -137,7 +137,7 @@ impl VirtualClock {
         });
     }
 
-    fn change(&self, change: impl FnOnce(&mut Virtual)) {
+    fn change(&self, change: impl FnOnce(&mut VirtualState)) {
         let wakes = {
             let mut time = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             change(&mut time);
@@ -209,7 +209,7 @@ impl Stopwatch {
 
 /// A saved instant from which the steady clock can go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Saved {
+pub struct SavedClock {
     /// The boot in which it was saved.
     pub boot_id: [u8; 16],
     /// Time since that boot.
@@ -234,7 +234,7 @@ impl SteadyClock {
     }
 
     /// A store that was open before.
-    pub fn resume(saved: Saved, boot_id: [u8; 16], reading: Reading) -> SteadyClock {
+    pub fn resume(saved: SavedClock, boot_id: [u8; 16], reading: Reading) -> SteadyClock {
         let same_boot = saved.boot_id == boot_id && saved.boot_id != [0; 16];
         let passed_ms = if same_boot && reading.boottime_ms >= saved.boottime_ms {
             reading.boottime_ms - saved.boottime_ms
@@ -260,8 +260,8 @@ impl SteadyClock {
 mod tests {
     use super::*;
 
-    fn saved() -> Saved {
-        Saved { boot_id: [1; 16], boottime_ms: 500, steady_ms: 10_000, wall_ms: 10_000 }
+    fn saved() -> SavedClock {
+        SavedClock { boot_id: [1; 16], boottime_ms: 500, steady_ms: 10_000, wall_ms: 10_000 }
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub struct Report {
     /// Batches of the journal.
     pub batches: u64,
     /// Where the journal ends in a batch that a crash cut short; that is no damage.
-    pub torn: Option<journal::Torn>,
+    pub torn: Option<journal::TornBatch>,
 }
 
 impl Report {

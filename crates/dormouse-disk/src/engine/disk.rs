@@ -8,24 +8,24 @@ use dormouse_core::error::Error;
 use dormouse_core::time::Now;
 
 use super::answers::Outgoing;
+use super::engine_loop::{Route, Storage};
 use super::inbox::Inbox;
 use super::meters::{DiskMeters, RuleMeters};
-use super::sync::{Parcel, SyncThread};
-use super::turn::{Keeper, Route};
+use super::sync::{SyncThread, WriteBatch};
 use super::watch::Watch;
 use super::worker::{Priority, Worker};
 use super::{Options, Report};
 use crate::clock::{Reading, SteadyClock};
 use crate::disk::Disk;
 use crate::lock::DirLock;
-use crate::store::{Done, OpenError, Opened, Store};
+use crate::store::{OpenError, RecoveredStore, Store, TaskResult};
 
 /// Batches on their way to the disk; what comes while all are, becomes one batch.
 const IN_FLIGHT_MAX: u64 = 2;
 /// An open batch beyond this lets requests wait.
 const BATCH_BYTES_MAX: usize = 8 << 20;
 
-pub(super) struct DiskKeeper {
+pub(super) struct DiskStorage {
     store: Store,
     clock: SteadyClock,
     sync: SyncThread,
@@ -36,21 +36,21 @@ pub(super) struct DiskKeeper {
     /// The last batch known to be as durable as promised.
     durable: u64,
     /// What goes to the sync thread next.
-    parcel: Parcel,
+    write_batch: WriteBatch,
     /// The directory is given back after the threads, which are stopped on drop, are gone.
     _lock: Option<DirLock>,
 }
 
-impl DiskKeeper {
+impl DiskStorage {
     pub(super) fn open(
         disk: Arc<dyn Disk>,
         lock: Option<DirLock>,
         options: &Options,
         inbox: &Arc<Inbox>,
         watch: &Arc<Watch>,
-    ) -> Result<DiskKeeper, OpenError> {
+    ) -> Result<DiskStorage, OpenError> {
         let (boot_id, reading) = (options.clock.boot_id(), options.clock.read());
-        let Opened { store, writer, clock } =
+        let RecoveredStore { store, writer, clock } =
             Store::open(Arc::clone(&disk), options.sizes, boot_id, reading)?;
         let durable = store.last_sealed();
         let meters = Arc::new(DiskMeters::new());
@@ -65,7 +65,7 @@ impl DiskKeeper {
             Arc::clone(&meters),
             Arc::clone(watch),
         );
-        Ok(DiskKeeper {
+        Ok(DiskStorage {
             store,
             clock,
             sync,
@@ -79,7 +79,7 @@ impl DiskKeeper {
             ),
             merge: Worker::start("dormouse-merge", Priority::Idle, disk, Arc::clone(inbox)),
             durable,
-            parcel: Parcel::default(),
+            write_batch: WriteBatch::default(),
             _lock: lock,
         })
     }
@@ -96,17 +96,17 @@ impl DiskKeeper {
 
     /// The open batch goes out next, and with it what waits for it.
     fn seal(&mut self, now: Now, waiting: &mut Outgoing) {
-        self.parcel.batches.extend(self.store.seal(now));
-        self.parcel.events.append(&mut self.store.take_events());
-        self.parcel.answers.append(waiting);
+        self.write_batch.batches.extend(self.store.seal(now));
+        self.write_batch.events.append(&mut self.store.take_events());
+        self.write_batch.answers.append(waiting);
     }
 
     fn hand_over(&mut self, in_flight: u64) {
-        if self.parcel.batches.is_empty() && in_flight == 0 {
+        if self.write_batch.batches.is_empty() && in_flight == 0 {
             // Nothing to wait for: reads of a quiet store need no other thread.
-            self.parcel.answers.deliver();
-        } else if !self.parcel.batches.is_empty() || !self.parcel.answers.is_empty() {
-            self.sync.send(std::mem::take(&mut self.parcel));
+            self.write_batch.answers.deliver();
+        } else if !self.write_batch.batches.is_empty() || !self.write_batch.answers.is_empty() {
+            self.sync.send(std::mem::take(&mut self.write_batch));
         }
     }
 
@@ -120,7 +120,7 @@ impl DiskKeeper {
     }
 }
 
-impl Keeper for DiskKeeper {
+impl Storage for DiskStorage {
     fn now(&self, reading: Reading) -> Now {
         self.clock.now(reading)
     }
@@ -162,7 +162,7 @@ impl Keeper for DiskKeeper {
             }
             Report::Synced { batch } => self.store.set_synced(batch),
             Report::Task(done) => {
-                if matches!(done, Done::Removed) {
+                if matches!(done, TaskResult::Removed) {
                     self.store.check_space();
                 }
                 self.meters.note_done(&done);
@@ -182,7 +182,7 @@ impl Keeper for DiskKeeper {
             self.seal(now, waiting);
         }
         if freezes {
-            self.parcel.batches.push(self.store.freeze(now));
+            self.write_batch.batches.push(self.store.freeze(now));
             self.store.check_space();
         }
         self.meters.note_growth(&self.store);
@@ -196,7 +196,7 @@ impl Keeper for DiskKeeper {
     }
 
     fn fail(&mut self, why: &Error) {
-        self.parcel.answers.fail(why);
+        self.write_batch.answers.fail(why);
     }
 
     fn close(&mut self, now: Now, waiting: &mut Outgoing) -> Result<(), Error> {
@@ -211,7 +211,7 @@ impl Keeper for DiskKeeper {
     }
 }
 
-impl Drop for DiskKeeper {
+impl Drop for DiskStorage {
     fn drop(&mut self) {
         // After a failure the threads end without a seal; what they were doing is not waited for
         // longer than it takes.

@@ -19,7 +19,7 @@ pub(super) struct Submission {
 
 /// What the engine takes at once.
 #[derive(Default)]
-pub(super) struct Mail {
+pub(super) struct Messages {
     pub(super) submissions: Vec<Submission>,
     pub(super) reports: Vec<Report>,
     pub(super) closing: bool,
@@ -27,7 +27,7 @@ pub(super) struct Mail {
 
 #[derive(Default)]
 struct State {
-    mail: Mail,
+    messages: Messages,
     requests: usize,
     bytes: usize,
     /// Time was moved by hand.
@@ -68,7 +68,7 @@ impl Inbox {
         }
         state.requests = requests;
         state.bytes += bytes;
-        state.mail.submissions.push(submission);
+        state.messages.submissions.push(submission);
         drop(state);
         self.arrived.notify_one();
         Ok(())
@@ -81,7 +81,7 @@ impl Inbox {
 
     /// Another thread reports.
     pub(super) fn report(&self, report: Report) {
-        self.lock().mail.reports.push(report);
+        self.lock().messages.reports.push(report);
         self.arrived.notify_one();
     }
 
@@ -91,7 +91,7 @@ impl Inbox {
         if let Some(error) = &state.stopped {
             return Err(error.clone());
         }
-        state.mail.reports.push(report);
+        state.messages.reports.push(report);
         drop(state);
         self.arrived.notify_one();
         Ok(())
@@ -105,7 +105,7 @@ impl Inbox {
 
     /// The engine shall finish and end.
     pub(super) fn close(&self) {
-        self.lock().mail.closing = true;
+        self.lock().messages.closing = true;
         self.arrived.notify_one();
     }
 
@@ -114,17 +114,20 @@ impl Inbox {
         let mut state = self.lock();
         state.stopped = Some(why);
         // Who waits for one of them learns that nobody will answer.
-        state.mail.reports.clear();
-        std::mem::take(&mut state.mail.submissions)
+        state.messages.reports.clear();
+        std::mem::take(&mut state.messages.submissions)
     }
 
     /// Waits until there is mail, or for so long. While `reports_only`, requests stay where they
     /// are.
-    pub(super) fn wait(&self, timeout: Option<Duration>, reports_only: bool) -> Mail {
+    pub(super) fn wait(&self, timeout: Option<Duration>, reports_only: bool) -> Messages {
         let mut state = self.lock();
         let is_quiet = |state: &mut State| {
-            let requests = !reports_only && !state.mail.submissions.is_empty();
-            !(requests || !state.mail.reports.is_empty() || state.mail.closing || state.nudged)
+            let requests = !reports_only && !state.messages.submissions.is_empty();
+            !(requests
+                || !state.messages.reports.is_empty()
+                || state.messages.closing
+                || state.nudged)
         };
         state = match timeout {
             Some(timeout) => {
@@ -136,17 +139,17 @@ impl Inbox {
             }
         };
         state.nudged = false;
-        let mut mail = Mail {
+        let mut messages = Messages {
             submissions: Vec::new(),
-            reports: std::mem::take(&mut state.mail.reports),
-            closing: state.mail.closing,
+            reports: std::mem::take(&mut state.messages.reports),
+            closing: state.messages.closing,
         };
         if !reports_only {
-            mail.submissions = std::mem::take(&mut state.mail.submissions);
+            messages.submissions = std::mem::take(&mut state.messages.submissions);
             state.requests = 0;
             state.bytes = 0;
         }
-        mail
+        messages
     }
 }
 

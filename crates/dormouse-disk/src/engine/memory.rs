@@ -11,12 +11,12 @@ use dormouse_core::time::Now;
 use dormouse_core::timeline::memory::MemoryTimeline;
 
 use super::answers::Outgoing;
+use super::engine_loop::{Route, Storage};
 use super::meters::RuleMeters;
-use super::turn::{Keeper, Route};
 use super::watch::Watch;
 use crate::clock::{Reading, SteadyClock, TimeSource};
 
-pub(super) struct MemoryKeeper {
+pub(super) struct MemoryStorage {
     machine: Machine<MemoryTimeline>,
     out: Output,
     watch: Arc<Watch>,
@@ -24,9 +24,9 @@ pub(super) struct MemoryKeeper {
     clock: SteadyClock,
 }
 
-impl MemoryKeeper {
-    pub(super) fn new(clock: &dyn TimeSource, watch: Arc<Watch>) -> MemoryKeeper {
-        MemoryKeeper {
+impl MemoryStorage {
+    pub(super) fn new(clock: &dyn TimeSource, watch: Arc<Watch>) -> MemoryStorage {
+        MemoryStorage {
             machine: Machine::new(MemoryTimeline::default()),
             out: Output::default(),
             watch,
@@ -46,7 +46,7 @@ impl MemoryKeeper {
     }
 }
 
-impl Keeper for MemoryKeeper {
+impl Storage for MemoryStorage {
     fn now(&self, reading: Reading) -> Now {
         self.clock.now(reading)
     }

@@ -8,7 +8,7 @@ use dormouse_core::meter::{Meter, MeterValue};
 use dormouse_core::timeline::Timeline;
 
 use crate::journal::SealedBatch;
-use crate::store::{Done, Store};
+use crate::store::{Store, TaskResult};
 
 /// Seconds; a sync takes 0.1 ms on a drive with a safe cache and a second on one in trouble.
 const SECONDS: [f64; 13] =
@@ -139,11 +139,14 @@ impl DiskMeters {
     }
 
     /// A task of the background ended.
-    pub(super) fn note_done(&self, done: &Done) {
+    pub(super) fn note_done(&self, done: &TaskResult) {
         match done {
-            Done::Flushed { .. } => self.flushes.fetch_add(1, Relaxed),
-            Done::Merged { run: Some(_) } => self.merges.fetch_add(1, Relaxed),
-            Done::Manifest(_) | Done::Removed | Done::Backup | Done::Merged { run: None } => 0,
+            TaskResult::Flushed { .. } => self.flushes.fetch_add(1, Relaxed),
+            TaskResult::Merged { run: Some(_) } => self.merges.fetch_add(1, Relaxed),
+            TaskResult::Manifest(_)
+            | TaskResult::Removed
+            | TaskResult::Backup
+            | TaskResult::Merged { run: None } => 0,
         };
     }
 

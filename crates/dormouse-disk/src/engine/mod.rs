@@ -12,12 +12,12 @@
 
 mod answers;
 mod disk;
-mod ended;
+mod engine_loop;
 mod inbox;
 mod memory;
 mod meters;
 mod sync;
-mod turn;
+mod termination;
 mod watch;
 mod weigh;
 mod worker;
@@ -37,10 +37,10 @@ use crate::disk::Disk;
 use crate::lock::{DirLock, open_dir};
 pub use crate::store::{OpenError, Sizes};
 
-use crate::store::{Done, Wanted};
-use ended::Ended;
+use crate::store::{BackupRequest, TaskResult};
 use inbox::{Inbox, Submission};
 use meters::{DiskMeters, RuleMeters};
+use termination::Termination;
 use watch::Watch;
 
 /// What an answered mutation survives.
@@ -84,9 +84,9 @@ enum Report {
     /// Batches up to this one are synced.
     Synced { batch: u64 },
     /// A task ended.
-    Task(Done),
+    Task(TaskResult),
     /// Somebody wants a backup.
-    Backup(Wanted),
+    Backup(BackupRequest),
     /// Something failed: the store stops.
     Failed(Error),
 }
@@ -105,7 +105,7 @@ struct Shared {
     disk_meters: Option<Arc<DiskMeters>>,
     /// Only on a directory.
     dir: Option<PathBuf>,
-    ended: Arc<Ended>,
+    ended: Arc<Termination>,
 }
 
 impl Engine {
@@ -129,21 +129,21 @@ impl Engine {
     ) -> Result<Engine, OpenError> {
         let (inbox, watch) = (Arc::new(Inbox::default()), Arc::new(Watch::default()));
         let (dir, lock) = place.unzip();
-        let keeper = disk::DiskKeeper::open(disk, lock, &options, &inbox, &watch)?;
-        let meters = keeper.meters();
-        Ok(Engine::start(inbox, keeper, options.clock, watch, Some((meters, dir))))
+        let storage = disk::DiskStorage::open(disk, lock, &options, &inbox, &watch)?;
+        let meters = storage.meters();
+        Ok(Engine::start(inbox, storage, options.clock, watch, Some((meters, dir))))
     }
 
     /// An engine that keeps everything in memory.
     pub fn memory(options: Options) -> Engine {
         let watch = Arc::new(Watch::default());
-        let keeper = memory::MemoryKeeper::new(options.clock.as_ref(), Arc::clone(&watch));
-        Engine::start(Arc::new(Inbox::default()), keeper, options.clock, watch, None)
+        let storage = memory::MemoryStorage::new(options.clock.as_ref(), Arc::clone(&watch));
+        Engine::start(Arc::new(Inbox::default()), storage, options.clock, watch, None)
     }
 
     fn start(
         inbox: Arc<Inbox>,
-        keeper: impl turn::Keeper + 'static,
+        storage: impl engine_loop::Storage + 'static,
         clock: Arc<dyn TimeSource>,
         watch: Arc<Watch>,
         files: Option<(Arc<DiskMeters>, Option<PathBuf>)>,
@@ -154,12 +154,14 @@ impl Engine {
                 inbox.nudge();
             }
         }));
-        let mail = Arc::clone(&inbox);
+        let messages = Arc::clone(&inbox);
         let rule_meters = Arc::new(RuleMeters::default());
         let measured = Arc::clone(&rule_meters);
-        let ended = Arc::new(Ended::default());
+        let ended = Arc::new(Termination::default());
         let told = Arc::clone(&ended);
-        let run = AssertUnwindSafe(move || turn::Turns::new(mail, keeper, clock, measured).run());
+        let run = AssertUnwindSafe(move || {
+            engine_loop::EngineLoop::new(messages, storage, clock, measured).run()
+        });
         worker::spawn("dormouse-engine", move || {
             let how = catch_unwind(run).unwrap_or_else(|_| Err(worker::panicked()));
             // All is given back, the directory too, before those who wait are told.

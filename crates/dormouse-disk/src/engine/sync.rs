@@ -19,19 +19,19 @@ use crate::clock::{Deadline, Stopwatch};
 use crate::damage::Damage;
 use crate::disk::Disk;
 use crate::journal::SegmentWriter;
-use crate::store::Sealed;
+use crate::store::SegmentBatch;
 
 /// One hand-over: batches to write, and the events and answers that wait for them and all before.
 #[derive(Default)]
-pub(super) struct Parcel {
-    pub(super) batches: Vec<Sealed>,
+pub(super) struct WriteBatch {
+    pub(super) batches: Vec<SegmentBatch>,
     pub(super) events: Vec<Event>,
     pub(super) answers: Outgoing,
 }
 
 /// The engine's side of the sync thread.
 pub(super) struct SyncThread {
-    parcels: Option<Sender<Parcel>>,
+    write_batches: Option<Sender<WriteBatch>>,
     thread: Option<JoinHandle<Option<Error>>>,
 }
 
@@ -45,7 +45,7 @@ impl SyncThread {
         meters: Arc<DiskMeters>,
         watch: Arc<Watch>,
     ) -> SyncThread {
-        let (parcels, waiting) = channel();
+        let (write_batches, waiting) = channel();
         let sync = Sync {
             disk,
             writer,
@@ -60,19 +60,19 @@ impl SyncThread {
             failed: None,
         };
         let thread = spawn("dormouse-sync", move || sync.run(&waiting));
-        SyncThread { parcels: Some(parcels), thread: Some(thread) }
+        SyncThread { write_batches: Some(write_batches), thread: Some(thread) }
     }
 
-    pub(super) fn send(&self, parcel: Parcel) {
-        if let Some(parcels) = &self.parcels {
+    pub(super) fn send(&self, write_batch: WriteBatch) {
+        if let Some(write_batches) = &self.write_batches {
             // The thread ends only after this sender is dropped.
-            let _ = parcels.send(parcel);
+            let _ = write_batches.send(write_batch);
         }
     }
 
     /// Writes and syncs everything handed over, and ends; gives the first failure it had.
     pub(super) fn stop(&mut self) -> Option<Error> {
-        self.parcels.take();
+        self.write_batches.take();
         self.thread.take()?.join().unwrap_or_else(|_| Some(panicked()))
     }
 }
@@ -89,18 +89,18 @@ struct Sync {
     inbox: Arc<Inbox>,
     meters: Arc<DiskMeters>,
     watch: Arc<Watch>,
-    /// Answers of the parcels in hand.
+    /// Answers of the write_batches in hand.
     answers: Outgoing,
     failed: Option<Error>,
 }
 
 impl Sync {
-    fn run(mut self, waiting: &Receiver<Parcel>) -> Option<Error> {
-        while let Some(parcel) = self.next(waiting) {
-            let mut parcels = vec![parcel];
-            parcels.extend(waiting.try_iter());
+    fn run(mut self, waiting: &Receiver<WriteBatch>) -> Option<Error> {
+        while let Some(write_batch) = self.next(waiting) {
+            let mut write_batches = vec![write_batch];
+            write_batches.extend(waiting.try_iter());
             // Sinks are other people's code: one that panics must not leave everybody waiting.
-            if catch_unwind(AssertUnwindSafe(|| self.handle(parcels))).is_err() {
+            if catch_unwind(AssertUnwindSafe(|| self.handle(write_batches))).is_err() {
                 self.stop_with(panicked());
                 self.answers.fail(&panicked());
             }
@@ -111,11 +111,11 @@ impl Sync {
         self.failed
     }
 
-    /// The next parcel; what was written is synced meanwhile when its time has come.
-    fn next(&mut self, waiting: &Receiver<Parcel>) -> Option<Parcel> {
+    /// The next write_batch; what was written is synced meanwhile when its time has come.
+    fn next(&mut self, waiting: &Receiver<WriteBatch>) -> Option<WriteBatch> {
         while let Some(due) = self.due {
             match waiting.recv_timeout(due.left()) {
-                Ok(parcel) => return Some(parcel),
+                Ok(write_batch) => return Some(write_batch),
                 Err(RecvTimeoutError::Disconnected) => return None,
                 Err(RecvTimeoutError::Timeout) => self.sync_or_fail(),
             }
@@ -129,12 +129,12 @@ impl Sync {
         }
     }
 
-    fn handle(&mut self, mut parcels: Vec<Parcel>) {
+    fn handle(&mut self, mut write_batches: Vec<WriteBatch>) {
         let (mut batches, mut events) = (Vec::new(), Vec::new());
-        for parcel in &mut parcels {
-            self.answers.append(&mut parcel.answers);
-            batches.append(&mut parcel.batches);
-            events.append(&mut parcel.events);
+        for write_batch in &mut write_batches {
+            self.answers.append(&mut write_batch.answers);
+            batches.append(&mut write_batch.batches);
+            events.append(&mut write_batch.events);
         }
         if self.failed.is_none()
             && let Err(damage) = self.make_durable(batches)
@@ -151,7 +151,7 @@ impl Sync {
         }
     }
 
-    fn make_durable(&mut self, batches: Vec<Sealed>) -> Result<(), Damage> {
+    fn make_durable(&mut self, batches: Vec<SegmentBatch>) -> Result<(), Damage> {
         let mut buffers = Vec::with_capacity(batches.len());
         for mut sealed in batches {
             if sealed.segment != self.writer.segment() {

@@ -34,7 +34,7 @@ pub struct BatchHeader {
 
 /// What stands where a header should.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum HeaderCheck {
     Header(BatchHeader),
     /// A whole header of a later format.
     Newer(u32),
@@ -76,29 +76,29 @@ impl BatchHeader {
     }
 
     /// Looks for the header that belongs at this place.
-    pub(super) fn find(bytes: &[u8], segment: u64, offset: u64) -> Found {
+    pub(super) fn find(bytes: &[u8], segment: u64, offset: u64) -> HeaderCheck {
         if !bytes.starts_with(&MAGIC) {
-            return Found::Nothing("no batch begins here");
+            return HeaderCheck::Nothing("no batch begins here");
         }
         let (Some(covered), Some(stored_crc)) = (
             bytes.get(..CRC_AT),
             bytes.get(CRC_AT..HEADER_BYTES).and_then(|bytes| Reader::new(bytes).fixed_u32()),
         ) else {
-            return Found::Nothing("the file ends within a batch header");
+            return HeaderCheck::Nothing("the file ends within a batch header");
         };
         if crc32c::crc32c(covered) != stored_crc {
-            return Found::Nothing("the checksum of the batch header does not fit");
+            return HeaderCheck::Nothing("the checksum of the batch header does not fit");
         }
         let Some((format, header)) = read_fields(covered) else {
-            return Found::Nothing("the file ends within a batch header");
+            return HeaderCheck::Nothing("the file ends within a batch header");
         };
         if (header.segment, header.offset) != (segment, offset) {
-            return Found::Nothing("the batch belongs to another place");
+            return HeaderCheck::Nothing("the batch belongs to another place");
         }
         match format {
-            FORMAT => Found::Header(header),
-            0 => Found::Nothing("the batch has no format"),
-            newer => Found::Newer(newer),
+            FORMAT => HeaderCheck::Header(header),
+            0 => HeaderCheck::Nothing("the batch has no format"),
+            newer => HeaderCheck::Newer(newer),
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::disk::Disk;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// Where the good batches stand, in order.
-    pub stretches: Vec<Stretch>,
+    pub stretches: Vec<SegmentPrefix>,
     /// The last good batch.
     pub last: BatchHeader,
     /// Whether the last good batch ended with a clean stop.
@@ -23,12 +23,12 @@ pub struct Plan {
     /// All segments that were read: they are synced before anything is built on them.
     pub segments_read: Vec<u64>,
     /// What a power cut left behind the last good batch.
-    pub torn: Option<Torn>,
+    pub torn: Option<TornBatch>,
 }
 
 /// The good batches of one segment: always its first ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stretch {
+pub struct SegmentPrefix {
     /// The segment.
     pub segment: u64,
     /// Number of the batch at its beginning.
@@ -41,7 +41,7 @@ pub struct Stretch {
 
 /// The first batch that was not written whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Torn {
+pub struct TornBatch {
     /// Its number.
     pub batch: u64,
     /// Its file.
@@ -96,10 +96,10 @@ pub fn settle(disk: &dyn Disk, first_segment: u64) -> Result<(), Damage> {
 
 #[derive(Default)]
 struct Planner {
-    stretches: Vec<Stretch>,
+    stretches: Vec<SegmentPrefix>,
     last: Option<BatchHeader>,
     /// Set from the first damage on, until a segment says that it was built on what came before.
-    torn: Option<Torn>,
+    torn: Option<TornBatch>,
 }
 
 impl Planner {
@@ -199,7 +199,7 @@ impl Planner {
                 format!("{what}; {} has damage at byte {} too", before.file, before.offset)
             }
         };
-        self.torn = Some(Torn { batch: last.number + 1, file: file.to_owned(), offset, what });
+        self.torn = Some(TornBatch { batch: last.number + 1, file: file.to_owned(), offset, what });
         Ok(())
     }
 
@@ -239,7 +239,7 @@ impl Planner {
     fn add(&mut self, header: &BatchHeader) {
         self.last = Some(*header);
         if header.offset == 0 {
-            self.stretches.push(Stretch::of(header));
+            self.stretches.push(SegmentPrefix::of(header));
         } else if let Some(stretch) = self.stretches.last_mut() {
             stretch.last_batch = header.number;
             stretch.bytes = header.end();
@@ -247,9 +247,9 @@ impl Planner {
     }
 }
 
-impl Stretch {
-    fn of(header: &BatchHeader) -> Stretch {
-        Stretch {
+impl SegmentPrefix {
+    fn of(header: &BatchHeader) -> SegmentPrefix {
+        SegmentPrefix {
             segment: header.segment,
             first_batch: header.number,
             last_batch: header.number,

@@ -1,7 +1,7 @@
 //! Hands out the records of the good batches.
 
 use super::header::BatchHeader;
-use super::plan::{Plan, Stretch};
+use super::plan::{Plan, SegmentPrefix};
 use super::record::Record;
 use super::window::{Batch, Window};
 use crate::codec::Reader;
@@ -21,7 +21,11 @@ impl Plan {
     }
 }
 
-fn replay_stretch(disk: &dyn Disk, stretch: &Stretch, visit: Visit<'_>) -> Result<(), Damage> {
+fn replay_stretch(
+    disk: &dyn Disk,
+    stretch: &SegmentPrefix,
+    visit: Visit<'_>,
+) -> Result<(), Damage> {
     let mut window = Window::open(disk, stretch.segment)?;
     let mut offset = 0;
     while offset < stretch.bytes {

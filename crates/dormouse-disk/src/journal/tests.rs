@@ -61,7 +61,7 @@ fn every_kind() -> Vec<Record> {
         head(),
         Record::Topic(TopicImage {
             topic: TopicNo(1),
-            name: TopicName::new("mail").unwrap(),
+            name: TopicName::new("messages").unwrap(),
             settings,
             pause: Some(Pause::Until(9)),
             holds_until: 3,

@@ -1,6 +1,6 @@
 //! Reads a whole journal for nothing but to see that it can be read.
 
-use super::plan::{Torn, plan};
+use super::plan::{TornBatch, plan};
 use super::record::Record;
 use super::window::{Batch, Window};
 use crate::codec::Reader;
@@ -9,7 +9,7 @@ use crate::disk::Disk;
 
 /// What a journal holds that has no damage.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verified {
+pub struct JournalSummary {
     /// Segments read.
     pub segments: u64,
     /// Good batches.
@@ -19,19 +19,19 @@ pub struct Verified {
     /// Bytes of good batches.
     pub bytes: u64,
     /// What a power cut, or a write in course, left behind the last good batch.
-    pub torn: Option<Torn>,
+    pub torn: Option<TornBatch>,
 }
 
 /// Checks every batch and record from `first_segment` on. Of a store that is running, the end as
 /// it was when its segment was opened.
-pub fn verify(disk: &dyn Disk, first_segment: u64) -> Result<Verified, Damage> {
+pub fn verify(disk: &dyn Disk, first_segment: u64) -> Result<JournalSummary, Damage> {
     let plan = plan(disk, first_segment)?;
     let mut records = 0;
     plan.replay(disk, &mut |_, _| {
         records += 1;
         Ok(())
     })?;
-    Ok(Verified {
+    Ok(JournalSummary {
         segments: plan.segments_read.len() as u64,
         batches: plan.stretches.iter().map(|one| one.last_batch - one.first_batch + 1).sum(),
         records,

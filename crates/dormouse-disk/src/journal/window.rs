@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::header::{BatchHeader, FORMAT, Found, HEADER_BYTES, MAGIC};
+use super::header::{BatchHeader, FORMAT, HEADER_BYTES, HeaderCheck, MAGIC};
 use super::segment::segment_name;
 use crate::damage::Damage;
 use crate::disk::{Disk, File};
@@ -85,9 +85,9 @@ impl Window {
         let segment = self.segment;
         let available = self.len.saturating_sub(offset).min(HEADER_BYTES as u64);
         match BatchHeader::find(self.bytes_at(offset, available)?, segment, offset) {
-            Found::Header(header) => Ok(Ok(header)),
-            Found::Nothing(what) => Ok(Err(what)),
-            Found::Newer(found) => {
+            HeaderCheck::Header(header) => Ok(Ok(header)),
+            HeaderCheck::Nothing(what) => Ok(Err(what)),
+            HeaderCheck::Newer(found) => {
                 Err(Damage::Newer { file: self.name.clone(), found, known: FORMAT })
             }
         }

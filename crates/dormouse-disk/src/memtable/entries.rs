@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::Slot;
-use super::packed::Packed;
+use super::MemtableEntry;
+use super::packed::PackedPlace;
 
 /// Chunks of up to so many times the tree's size are merged: a merge stays below a millisecond.
 const MERGED_MAX: usize = 16;
@@ -18,7 +18,7 @@ const MERGED_MAX: usize = 16;
 /// A sorted map of places.
 #[derive(Debug)]
 pub(crate) struct Entries {
-    tree: BTreeMap<Packed, Slot>,
+    tree: BTreeMap<PackedPlace, MemtableEntry>,
     tree_max: usize,
     chunks: Vec<Chunk>,
     len: usize,
@@ -26,7 +26,7 @@ pub(crate) struct Entries {
 
 #[derive(Debug)]
 struct Chunk {
-    entries: Vec<(Packed, Slot)>,
+    entries: Vec<(PackedPlace, MemtableEntry)>,
     /// From each position the first at or after it that may be alive; empty = all are alive.
     /// Shortened by whoever walks it, which any number of readers may do at once.
     alive: Vec<AtomicU32>,
@@ -42,11 +42,11 @@ impl Entries {
         self.len
     }
 
-    pub(crate) fn get(&self, at: &Packed) -> Option<&Slot> {
+    pub(crate) fn get(&self, at: &PackedPlace) -> Option<&MemtableEntry> {
         self.tree.get(at).or_else(|| self.chunks.iter().find_map(|chunk| chunk.get(at)))
     }
 
-    pub(crate) fn get_mut(&mut self, at: &Packed) -> Option<&mut Slot> {
+    pub(crate) fn get_mut(&mut self, at: &PackedPlace) -> Option<&mut MemtableEntry> {
         if let Some(slot) = self.tree.get_mut(at) {
             return Some(slot);
         }
@@ -57,7 +57,7 @@ impl Entries {
     }
 
     /// Adds an entry at a place that has none.
-    pub(crate) fn insert(&mut self, at: Packed, slot: Slot) {
+    pub(crate) fn insert(&mut self, at: PackedPlace, slot: MemtableEntry) {
         debug_assert!(self.get(&at).is_none(), "an entry is there already");
         if self.tree.len() >= self.tree_max {
             self.add_chunk();
@@ -66,7 +66,7 @@ impl Entries {
         self.len += 1;
     }
 
-    pub(crate) fn remove(&mut self, at: &Packed) -> Option<Slot> {
+    pub(crate) fn remove(&mut self, at: &PackedPlace) -> Option<MemtableEntry> {
         let removed = match self.tree.remove(at) {
             Some(slot) => Some(slot),
             None => self.chunks.iter_mut().find_map(|chunk| chunk.remove(at)),
@@ -76,7 +76,7 @@ impl Entries {
     }
 
     /// The first entry from here on.
-    pub(crate) fn first(&self, from: Bound<Packed>) -> Option<(Packed, Slot)> {
+    pub(crate) fn first(&self, from: Bound<PackedPlace>) -> Option<(PackedPlace, MemtableEntry)> {
         let tree = self.tree.range((from, Bound::Unbounded)).next().map(|(at, slot)| (*at, *slot));
         let chunks = self.chunks.iter().filter_map(|chunk| chunk.first(from));
         tree.into_iter().chain(chunks).min_by_key(|(at, _)| *at)
@@ -85,9 +85,9 @@ impl Entries {
     /// All entries within these bounds, in no order.
     pub(crate) fn within(
         &self,
-        from: Packed,
-        to: Packed,
-    ) -> impl Iterator<Item = (Packed, Slot)> + '_ {
+        from: PackedPlace,
+        to: PackedPlace,
+    ) -> impl Iterator<Item = (PackedPlace, MemtableEntry)> + '_ {
         let tree = self.tree.range(from..=to).map(|(at, slot)| (*at, *slot));
         let chunks = self.chunks.iter().flat_map(move |chunk| {
             let start = chunk.entries.partition_point(|entry| entry.0 < from);
@@ -97,7 +97,7 @@ impl Entries {
     }
 
     /// All entries in order.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (Packed, Slot)> + '_ {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (PackedPlace, MemtableEntry)> + '_ {
         let mut tree = self.tree.iter().map(|(at, slot)| (*at, *slot)).peekable();
         let mut chunks: Vec<_> = self.chunks.iter().map(|chunk| chunk.walk(0).peekable()).collect();
         std::iter::from_fn(move || {
@@ -127,7 +127,10 @@ impl Entries {
     }
 }
 
-fn merge(older: &Chunk, newer: Vec<(Packed, Slot)>) -> Vec<(Packed, Slot)> {
+fn merge(
+    older: &Chunk,
+    newer: Vec<(PackedPlace, MemtableEntry)>,
+) -> Vec<(PackedPlace, MemtableEntry)> {
     let mut merged = Vec::with_capacity(older.entries.len() + newer.len());
     let mut older = older.walk(0).peekable();
     for entry in newer {
@@ -142,16 +145,16 @@ fn merge(older: &Chunk, newer: Vec<(Packed, Slot)>) -> Vec<(Packed, Slot)> {
 
 impl Chunk {
     /// Where a place is, if its entry is alive.
-    fn position(&self, at: &Packed) -> Option<usize> {
+    fn position(&self, at: &PackedPlace) -> Option<usize> {
         let position = self.entries.binary_search_by(|entry| entry.0.cmp(at)).ok()?;
         (self.alive_from(position) == position).then_some(position)
     }
 
-    fn get(&self, at: &Packed) -> Option<&Slot> {
+    fn get(&self, at: &PackedPlace) -> Option<&MemtableEntry> {
         self.position(at).map(|position| &self.entries[position].1)
     }
 
-    fn remove(&mut self, at: &Packed) -> Option<Slot> {
+    fn remove(&mut self, at: &PackedPlace) -> Option<MemtableEntry> {
         let position = self.position(at)?;
         if self.alive.is_empty() {
             self.alive = (0..=self.entries.len() as u32).map(AtomicU32::new).collect();
@@ -160,7 +163,7 @@ impl Chunk {
         Some(self.entries[position].1)
     }
 
-    fn first(&self, from: Bound<Packed>) -> Option<(Packed, Slot)> {
+    fn first(&self, from: Bound<PackedPlace>) -> Option<(PackedPlace, MemtableEntry)> {
         let start = self.entries.partition_point(|entry| match from {
             Bound::Included(from) => entry.0 < from,
             Bound::Excluded(from) => entry.0 <= from,
@@ -170,7 +173,7 @@ impl Chunk {
     }
 
     /// Everything alive from a position on.
-    fn walk(&self, from: usize) -> impl Iterator<Item = (Packed, Slot)> + '_ {
+    fn walk(&self, from: usize) -> impl Iterator<Item = (PackedPlace, MemtableEntry)> + '_ {
         let mut position = from;
         std::iter::from_fn(move || {
             position = self.alive_from(position) + 1;
@@ -207,8 +210,8 @@ mod tests {
 
     use super::*;
 
-    fn at(due_at: u64) -> Packed {
-        Packed::new(TopicNo(1), Class::FIRST, due_at, JobId(due_at))
+    fn at(due_at: u64) -> PackedPlace {
+        PackedPlace::new(TopicNo(1), Class::FIRST, due_at, JobId(due_at))
     }
 
     /// Random inserts, removes and reads against a plain map.
@@ -226,7 +229,7 @@ mod tests {
                 let place = at(random(120));
                 match (plain.remove(&place), random(3)) {
                     (None, 1..) => {
-                        let slot = Slot { born: step, ..Slot::TOMBSTONE };
+                        let slot = MemtableEntry { born: step, ..MemtableEntry::TOMBSTONE };
                         entries.insert(place, slot);
                         plain.insert(place, step);
                     }

@@ -10,20 +10,20 @@ use dormouse_core::place::{Class, Place};
 use dormouse_core::topic::TopicNo;
 
 #[derive(Clone, Copy, Debug)]
-struct Lite {
+struct IdEntry {
     topic: TopicNo,
     class: Option<Class>,
     due_at: u64,
 }
 
-const VACANT: Lite = Lite { topic: TopicNo(0), class: None, due_at: 0 };
+const VACANT: IdEntry = IdEntry { topic: TopicNo(0), class: None, due_at: 0 };
 
 /// The places of each id.
 #[derive(Debug, Default)]
 pub(crate) struct Ids {
     /// The first id that is found by position.
     base: u64,
-    recent: Vec<Lite>,
+    recent: Vec<IdEntry>,
     older: Map<JobId, Vec<Place>>,
 }
 
@@ -43,7 +43,7 @@ impl Ids {
 
     /// Notes that an entry of this id is at this place.
     pub(crate) fn insert(&mut self, place: Place) {
-        let lite = Lite { topic: place.topic, class: Some(place.class), due_at: place.due_at };
+        let lite = IdEntry { topic: place.topic, class: Some(place.class), due_at: place.due_at };
         let index = place.id.0.wrapping_sub(self.base) as usize;
         if self.is_new(place.id) && index - self.recent.len() <= GAP_MAX {
             self.recent.resize(index, VACANT);

@@ -23,14 +23,14 @@ use crate::run::key_hash;
 use arena::{Arena, Span};
 use entries::Entries;
 use ids::Ids;
-use packed::Packed;
+use packed::PackedPlace;
 
 /// A position within a lane.
 pub(crate) type Key = (u64, JobId);
 
 /// What a memtable knows of one place.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Slot {
+pub(crate) struct MemtableEntry {
     /// The encoded job; an empty one is a tombstone.
     job: Span,
     /// The batch that put the job, counted from the table's `born_base`; 0 = durable already.
@@ -38,8 +38,8 @@ pub(crate) struct Slot {
     weight: i8,
 }
 
-impl Slot {
-    const TOMBSTONE: Slot = Slot { job: Span::EMPTY, born: 0, weight: -1 };
+impl MemtableEntry {
+    const TOMBSTONE: MemtableEntry = MemtableEntry { job: Span::EMPTY, born: 0, weight: -1 };
 
     pub(crate) fn is_job(&self) -> bool {
         !self.job.is_empty()
@@ -56,7 +56,7 @@ struct LaneCount {
 }
 
 /// An id that has a key, and whether it is a hold.
-type Named = (JobId, bool);
+type KeyedId = (JobId, bool);
 
 /// How much older than the first birth a table sees another may be.
 const BIRTHS_BELOW: Born = 1 << 31;
@@ -67,9 +67,9 @@ pub(crate) struct Memtable {
     entries: Entries,
     lanes: BTreeMap<(TopicNo, Class), LaneCount>,
     ids: Ids,
-    keys: Map<u64, Named>,
+    keys: Map<u64, KeyedId>,
     /// Where several have one hash: a hold that is over and the next job of its key, mostly.
-    more_keys: Vec<(u64, Named)>,
+    more_keys: Vec<(u64, KeyedId)>,
     arena: Arena,
     /// Births are counted from here, to need only four bytes each.
     born_base: Born,
@@ -101,17 +101,17 @@ impl Memtable {
         self.note_key(place, job);
         let born = self.shorten(born);
         self.arrivals.push((place, span));
-        let packed = Packed::of(&place);
+        let packed = PackedPlace::of(&place);
         // A new job has no entry to look for, and most jobs are new.
         let known = if self.ids.is_new(place.id) { None } else { self.entries.get_mut(&packed) };
         match known {
             Some(slot) => {
                 debug_assert!(!slot.is_job(), "two jobs at {place:?}");
-                *slot = Slot { weight: slot.weight + 1, job: span, born };
+                *slot = MemtableEntry { weight: slot.weight + 1, job: span, born };
                 self.count(place, 1, 0);
             }
             None => {
-                self.entries.insert(packed, Slot { weight: 1, job: span, born });
+                self.entries.insert(packed, MemtableEntry { weight: 1, job: span, born });
                 self.ids.insert(place);
                 self.count(place, 1, 1);
             }
@@ -144,7 +144,7 @@ impl Memtable {
     }
 
     /// The batch that put the job of a slot.
-    pub(crate) fn born(&self, slot: &Slot) -> Born {
+    pub(crate) fn born(&self, slot: &MemtableEntry) -> Born {
         if slot.born == 0 { 0 } else { self.born_base + u64::from(slot.born) }
     }
 
@@ -167,14 +167,14 @@ impl Memtable {
     /// A job leaves its place otherwise than at the head of its lane.
     pub(crate) fn depart(&mut self, place: Place) {
         self.forget_key(place);
-        match self.entries.get_mut(&Packed::of(&place)) {
+        match self.entries.get_mut(&PackedPlace::of(&place)) {
             Some(slot) if slot.weight == 1 => self.drop_entry(place),
             Some(slot) => {
-                *slot = Slot { weight: slot.weight - 1, ..Slot::TOMBSTONE };
+                *slot = MemtableEntry { weight: slot.weight - 1, ..MemtableEntry::TOMBSTONE };
                 self.count(place, -1, 0);
             }
             None => {
-                self.entries.insert(Packed::of(&place), Slot::TOMBSTONE);
+                self.entries.insert(PackedPlace::of(&place), MemtableEntry::TOMBSTONE);
                 self.ids.insert(place);
                 self.count(place, -1, 1);
             }
@@ -188,7 +188,7 @@ impl Memtable {
     }
 
     fn drop_entry(&mut self, place: Place) {
-        if let Some(slot) = self.entries.remove(&Packed::of(&place)) {
+        if let Some(slot) = self.entries.remove(&PackedPlace::of(&place)) {
             self.ids.remove(place);
             self.count(place, -i64::from(slot.weight), -1);
         }
@@ -229,31 +229,41 @@ impl Memtable {
     }
 
     fn of_topic(&self, topic: TopicNo) -> impl Iterator<Item = Place> {
-        let first = Packed::new(topic, Class::FIRST, 0, JobId(0));
-        let last = Packed::new(topic, Class::HOLD, u64::MAX, JobId(u64::MAX));
+        let first = PackedPlace::new(topic, Class::FIRST, 0, JobId(0));
+        let last = PackedPlace::new(topic, Class::HOLD, u64::MAX, JobId(u64::MAX));
         self.entries.within(first, last).map(|(packed, _)| packed.place())
     }
 
     /// The first entry of a lane at or after `from`.
-    pub(crate) fn first(&self, topic: TopicNo, class: Class, from: Key) -> Option<(Place, Slot)> {
-        let from = Packed::new(topic, class, from.0, from.1);
+    pub(crate) fn first(
+        &self,
+        topic: TopicNo,
+        class: Class,
+        from: Key,
+    ) -> Option<(Place, MemtableEntry)> {
+        let from = PackedPlace::new(topic, class, from.0, from.1);
         in_lane(self.entries.first(Bound::Included(from)), topic, class)
     }
 
     /// The first entry of a lane after `key`.
-    pub(crate) fn after(&self, topic: TopicNo, class: Class, key: Key) -> Option<(Place, Slot)> {
-        let after = Packed::new(topic, class, key.0, key.1);
+    pub(crate) fn after(
+        &self,
+        topic: TopicNo,
+        class: Class,
+        key: Key,
+    ) -> Option<(Place, MemtableEntry)> {
+        let after = PackedPlace::new(topic, class, key.0, key.1);
         in_lane(self.entries.first(Bound::Excluded(after)), topic, class)
     }
 
     /// The entry at a place.
-    pub(crate) fn get(&self, place: Place) -> Option<Slot> {
-        self.entries.get(&Packed::of(&place)).copied()
+    pub(crate) fn get(&self, place: Place) -> Option<MemtableEntry> {
+        self.entries.get(&PackedPlace::of(&place)).copied()
     }
 
     /// The encoded job at a place.
     pub(crate) fn payload(&self, place: Place) -> Option<&[u8]> {
-        let slot = self.entries.get(&Packed::of(&place))?;
+        let slot = self.entries.get(&PackedPlace::of(&place))?;
         slot.is_job().then(|| self.arena.get(slot.job))
     }
 
@@ -267,7 +277,7 @@ impl Memtable {
     pub(crate) fn rewrite(&mut self, place: Place, job: &Job) {
         let about = job.content.bytes() as usize + 256;
         let span = self.arena.store(about, |out| encode_payload(job, out));
-        if let Some(slot) = self.entries.get_mut(&Packed::of(&place)) {
+        if let Some(slot) = self.entries.get_mut(&PackedPlace::of(&place)) {
             slot.job = span;
         }
         self.note_key(place, job);
@@ -301,8 +311,8 @@ impl Memtable {
         let (low, high) = (lane.until.min(until), lane.until.max(until));
         let sign = if until >= lane.until { 1 } else { -1 };
         if low < high {
-            let start = Packed::new(topic, class, low + 1, JobId(0));
-            let end = Packed::new(topic, class, high, JobId(u64::MAX));
+            let start = PackedPlace::new(topic, class, low + 1, JobId(0));
+            let end = PackedPlace::new(topic, class, high, JobId(u64::MAX));
             let between = sum(self.entries.within(start, end));
             lane.weight += sign * between;
             lane.until = until;
@@ -312,8 +322,8 @@ impl Memtable {
 
     /// The weight of a lane's entries within two bounds, counted one by one.
     pub(crate) fn weigh(&self, topic: TopicNo, class: Class, from: Key, until: u64) -> i64 {
-        let start = Packed::new(topic, class, from.0, from.1);
-        let end = Packed::new(topic, class, until, JobId(u64::MAX));
+        let start = PackedPlace::new(topic, class, from.0, from.1);
+        let end = PackedPlace::new(topic, class, until, JobId(u64::MAX));
         if start > end { 0 } else { sum(self.entries.within(start, end)) }
     }
 
@@ -337,12 +347,16 @@ impl Memtable {
     }
 }
 
-fn in_lane(entry: Option<(Packed, Slot)>, topic: TopicNo, class: Class) -> Option<(Place, Slot)> {
+fn in_lane(
+    entry: Option<(PackedPlace, MemtableEntry)>,
+    topic: TopicNo,
+    class: Class,
+) -> Option<(Place, MemtableEntry)> {
     let (packed, slot) = entry?;
     let place = packed.place();
     (place.topic == topic && place.class == class).then_some((place, slot))
 }
 
-fn sum(entries: impl Iterator<Item = (Packed, Slot)>) -> i64 {
+fn sum(entries: impl Iterator<Item = (PackedPlace, MemtableEntry)>) -> i64 {
     entries.map(|(_, slot)| i64::from(slot.weight)).sum()
 }

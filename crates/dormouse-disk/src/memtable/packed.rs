@@ -6,21 +6,21 @@ use dormouse_core::topic::TopicNo;
 
 /// Sorts as the place it stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Packed(u64, u64, u64);
+pub(crate) struct PackedPlace(u64, u64, u64);
 
 /// The latest due time that can be packed: 146 million years.
 const DUE_MAX: u64 = (1 << 62) - 1;
 
-impl Packed {
-    pub(crate) fn new(topic: TopicNo, class: Class, due_at: u64, id: JobId) -> Packed {
+impl PackedPlace {
+    pub(crate) fn new(topic: TopicNo, class: Class, due_at: u64, id: JobId) -> PackedPlace {
         // A class has 34 bits: 32 beside the topic, 2 above the due time.
         let class = class.to_u64();
         let lane = u64::from(topic.0) << 32 | class >> 2;
-        Packed(lane, (class & 3) << 62 | due_at.min(DUE_MAX), id.0)
+        PackedPlace(lane, (class & 3) << 62 | due_at.min(DUE_MAX), id.0)
     }
 
-    pub(crate) fn of(place: &Place) -> Packed {
-        Packed::new(place.topic, place.class, place.due_at, place.id)
+    pub(crate) fn of(place: &Place) -> PackedPlace {
+        PackedPlace::new(place.topic, place.class, place.due_at, place.id)
     }
 
     pub(crate) fn place(self) -> Place {
@@ -60,7 +60,7 @@ mod tests {
             }
         }
         assert!(places.is_sorted());
-        assert!(places.iter().map(Packed::of).is_sorted());
-        assert!(places.iter().all(|place| Packed::of(place).place() == *place));
+        assert!(places.iter().map(PackedPlace::of).is_sorted());
+        assert!(places.iter().all(|place| PackedPlace::of(place).place() == *place));
     }
 }

@@ -12,7 +12,7 @@ use crate::codec::{Reader, put_varint, put_zigzag};
 use crate::damage::Damage;
 
 use super::Entry;
-use super::file::Out;
+use super::file::FileWriter;
 use super::format::CRC_BYTES;
 use super::record::lane_of;
 
@@ -98,7 +98,7 @@ impl BlockBuilder {
     }
 
     /// Writes the block and begins an empty one; gives the bytes written.
-    pub(super) fn write(&mut self, out: &mut Out) -> Result<u32, Damage> {
+    pub(super) fn write(&mut self, out: &mut FileWriter) -> Result<u32, Damage> {
         // All three fit: PAYLOAD_BYTES_MAX bounds the block.
         let lengths = [self.meta.len() as u32, self.data.len() as u32, self.entries as u32];
         let mut header = [0; HEADER_BYTES - CRC_BYTES];

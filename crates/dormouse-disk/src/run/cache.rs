@@ -24,12 +24,12 @@ pub struct BlockCache {
     bytes_max: usize,
     bytes: usize,
     slots: HashMap<BlockKey, usize, FixedState>,
-    ring: Vec<Slot>,
+    ring: Vec<CacheEntry>,
     hand: usize,
-    recent: [Recent; RECENT],
+    recent: [RecentBlock; RECENT],
 }
 
-struct Slot {
+struct CacheEntry {
     key: BlockKey,
     block: Arc<Block>,
     asked: bool,
@@ -37,7 +37,7 @@ struct Slot {
 
 /// The block a run was last asked for.
 #[derive(Default)]
-struct Recent {
+struct RecentBlock {
     key: Option<BlockKey>,
     block: Arc<Block>,
 }
@@ -62,7 +62,7 @@ impl BlockCache {
         let recent = (key.0 % RECENT as u64) as usize;
         if self.recent[recent].key != Some(key) {
             let block = self.find_or_read(run, key)?;
-            self.recent[recent] = Recent { key: Some(key), block };
+            self.recent[recent] = RecentBlock { key: Some(key), block };
         }
         Ok(&self.recent[recent].block)
     }
@@ -75,7 +75,7 @@ impl BlockCache {
         }
         for recent in &mut self.recent {
             if recent.key.is_some_and(|key| key.0 == run_no) {
-                *recent = Recent::default();
+                *recent = RecentBlock::default();
             }
         }
     }
@@ -104,7 +104,7 @@ impl BlockCache {
         if bytes <= self.bytes_max {
             self.bytes += bytes;
             self.slots.insert(key, self.ring.len());
-            self.ring.push(Slot { key, block, asked: false });
+            self.ring.push(CacheEntry { key, block, asked: false });
         }
     }
 

@@ -90,7 +90,7 @@ impl Source {
 }
 
 /// A new file that is written from its beginning to its end.
-pub(super) struct Out {
+pub(super) struct FileWriter {
     file: Arc<dyn File>,
     name: String,
     no: u64,
@@ -101,10 +101,10 @@ pub(super) struct Out {
     buffer: Vec<u8>,
 }
 
-impl Out {
+impl FileWriter {
     /// Makes a file of the run `no` that will last.
-    pub(super) fn create(disk: &Arc<dyn Disk>, name: &str, no: u64) -> Result<Out, Damage> {
-        Ok(Out { synced: Some(0), ..Out::create_temporary(disk, name, no)? })
+    pub(super) fn create(disk: &Arc<dyn Disk>, name: &str, no: u64) -> Result<FileWriter, Damage> {
+        Ok(FileWriter { synced: Some(0), ..FileWriter::create_temporary(disk, name, no)? })
     }
 
     /// Makes a file of the run `no` that will be gone before it matters whether it is durable.
@@ -112,10 +112,10 @@ impl Out {
         disk: &Arc<dyn Disk>,
         name: &str,
         no: u64,
-    ) -> Result<Out, Damage> {
+    ) -> Result<FileWriter, Damage> {
         let file = disk.create(name).map_err(|error| Damage::io(name, error))?;
         let name = name.to_owned();
-        Ok(Out { file, name, no, written: 0, synced: None, buffer: Vec::new() })
+        Ok(FileWriter { file, name, no, written: 0, synced: None, buffer: Vec::new() })
     }
 
     /// The file's name.

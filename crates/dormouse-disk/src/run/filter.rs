@@ -10,7 +10,7 @@ use crate::codec::Reader;
 use crate::damage::Damage;
 
 use super::GOLDEN;
-use super::file::{Out, Source};
+use super::file::{FileWriter, Source};
 use super::page::{Fixed, PageWriter, Pages};
 use super::table::SCAN_PAGES;
 
@@ -24,9 +24,9 @@ const PROBES: u32 = 6;
 /// 512 bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(align(64))]
-pub(super) struct Line([u64; 8]);
+pub(super) struct FilterLine([u64; 8]);
 
-impl Line {
+impl FilterLine {
     fn bits(hash: u64) -> impl Iterator<Item = (usize, u64)> {
         // Mixed, because the upper bits, which chose the line, are the same for all in it.
         let mixed = hash.wrapping_mul(GOLDEN);
@@ -37,7 +37,7 @@ impl Line {
     }
 
     fn add(&mut self, hash: u64) {
-        for (word, bit) in Line::bits(hash) {
+        for (word, bit) in FilterLine::bits(hash) {
             self.0[word] |= bit;
         }
     }
@@ -45,11 +45,11 @@ impl Line {
     /// All bits are looked at: a branch on each would be guessed wrong half the time, and a wrong
     /// guess keeps the processor from fetching the lines of other runs meanwhile.
     fn may_have(&self, hash: u64) -> bool {
-        Line::bits(hash).fold(true, |all, (word, bit)| all & (self.0[word] & bit != 0))
+        FilterLine::bits(hash).fold(true, |all, (word, bit)| all & (self.0[word] & bit != 0))
     }
 }
 
-impl Fixed for Line {
+impl Fixed for FilterLine {
     const WIDTH: usize = 64;
 
     fn put(&self, out: &mut Vec<u8>) {
@@ -58,8 +58,8 @@ impl Fixed for Line {
         }
     }
 
-    fn get(reader: &mut Reader<'_>) -> Option<Line> {
-        let mut line = Line::default();
+    fn get(reader: &mut Reader<'_>) -> Option<FilterLine> {
+        let mut line = FilterLine::default();
         for word in &mut line.0 {
             *word = reader.fixed_u64()?;
         }
@@ -74,9 +74,9 @@ fn line_of(hash: u64, lines: u64) -> u64 {
 
 /// Writes a filter.
 pub(super) struct FilterWriter {
-    pages: PageWriter<Line>,
+    pages: PageWriter<FilterLine>,
     lines: u64,
-    line: Line,
+    line: FilterLine,
     line_no: u64,
 }
 
@@ -84,27 +84,27 @@ impl FilterWriter {
     /// Begins the filter of so many keys.
     pub(super) fn new(keys: u64) -> FilterWriter {
         let lines = keys.saturating_mul(BITS_PER_KEY).div_ceil(LINE_BITS);
-        FilterWriter { pages: PageWriter::new(), lines, line: Line::default(), line_no: 0 }
+        FilterWriter { pages: PageWriter::new(), lines, line: FilterLine::default(), line_no: 0 }
     }
 
     /// Adds a hash, not smaller than the one before.
-    pub(super) fn add(&mut self, out: &mut Out, hash: u64) -> Result<(), Damage> {
+    pub(super) fn add(&mut self, out: &mut FileWriter, hash: u64) -> Result<(), Damage> {
         self.advance(out, line_of(hash, self.lines))?;
         self.line.add(hash);
         Ok(())
     }
 
     /// Ends the filter; gives its lines.
-    pub(super) fn finish(mut self, out: &mut Out) -> Result<u64, Damage> {
+    pub(super) fn finish(mut self, out: &mut FileWriter) -> Result<u64, Damage> {
         self.advance(out, self.lines)?;
         self.pages.finish(out)?;
         Ok(self.lines)
     }
 
-    fn advance(&mut self, out: &mut Out, line_no: u64) -> Result<(), Damage> {
+    fn advance(&mut self, out: &mut FileWriter, line_no: u64) -> Result<(), Damage> {
         while self.line_no < line_no {
             self.pages.push(out, &self.line)?;
-            self.line = Line::default();
+            self.line = FilterLine::default();
             self.line_no += 1;
         }
         Ok(())
@@ -113,13 +113,14 @@ impl FilterWriter {
 
 /// The filter of an open run.
 pub(super) struct Filter {
-    lines: Vec<Line>,
+    lines: Vec<FilterLine>,
 }
 
 impl Filter {
     /// Reads the filter of so many lines at `offset`, which lie within the file.
     pub(super) fn open(source: &Arc<Source>, offset: u64, lines: u64) -> Result<Filter, Damage> {
-        let mut cursor = Pages::<Line>::new(Arc::clone(source), offset, lines).cursor(SCAN_PAGES);
+        let mut cursor =
+            Pages::<FilterLine>::new(Arc::clone(source), offset, lines).cursor(SCAN_PAGES);
         let mut filter = Filter { lines: Vec::with_capacity(lines as usize) };
         while let Some(line) = cursor.next()? {
             filter.lines.push(line);

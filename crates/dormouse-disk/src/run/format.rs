@@ -92,7 +92,7 @@ use crate::damage::Damage;
 
 use super::RunMeta;
 use super::file::Source;
-use super::filter::Line;
+use super::filter::FilterLine;
 use super::page::bytes_for;
 use super::record::{BlockRecord, IdRecord, KeyRecord, LaneRecord};
 use super::table::table_bytes;
@@ -244,7 +244,7 @@ impl Layout {
         let ids = lanes.checked_add(table_bytes::<LaneRecord>(meta.lanes)?)?;
         let keys = ids.checked_add(table_bytes::<IdRecord>(meta.entries)?)?;
         let filter = keys.checked_add(table_bytes::<KeyRecord>(meta.keyed)?)?;
-        let footer = filter.checked_add(bytes_for::<Line>(footer.filter_lines)?)?;
+        let footer = filter.checked_add(bytes_for::<FilterLine>(footer.filter_lines)?)?;
         Some(Layout { blocks, lanes, ids, keys, filter, footer })
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::codec::Reader;
 use crate::damage::Damage;
 
-use super::file::{Out, Source};
+use super::file::{FileWriter, Source};
 use super::format::CRC_BYTES;
 
 /// Bytes of every page but the last of a section.
@@ -49,7 +49,7 @@ impl<T: Fixed> PageWriter<T> {
     }
 
     /// Appends a record.
-    pub(super) fn push(&mut self, out: &mut Out, record: &T) -> Result<(), Damage> {
+    pub(super) fn push(&mut self, out: &mut FileWriter, record: &T) -> Result<(), Damage> {
         record.put(&mut self.page);
         if self.page.len() + T::WIDTH > PAGE_BYTES - CRC_BYTES {
             self.page.resize(PAGE_BYTES - CRC_BYTES, 0);
@@ -59,11 +59,11 @@ impl<T: Fixed> PageWriter<T> {
     }
 
     /// Ends the section.
-    pub(super) fn finish(mut self, out: &mut Out) -> Result<(), Damage> {
+    pub(super) fn finish(mut self, out: &mut FileWriter) -> Result<(), Damage> {
         if self.page.is_empty() { Ok(()) } else { self.end_page(out) }
     }
 
-    fn end_page(&mut self, out: &mut Out) -> Result<(), Damage> {
+    fn end_page(&mut self, out: &mut FileWriter) -> Result<(), Damage> {
         out.append_frame(&[&self.page])?;
         self.page.clear();
         Ok(())

@@ -9,7 +9,7 @@ use std::vec;
 use crate::damage::Damage;
 use crate::disk::Disk;
 
-use super::file::{Out, Source};
+use super::file::{FileWriter, Source};
 use super::page::{Cursor, Fixed, PageWriter, Pages};
 
 /// Bytes of read-ahead of all chunks together.
@@ -31,7 +31,7 @@ pub(super) struct Sorter<R> {
 /// The temporary file: chunk after chunk. It is removed when this goes out of scope.
 struct Spill {
     disk: Arc<dyn Disk>,
-    out: Out,
+    out: FileWriter,
     /// Offset and records of each chunk.
     chunks: Vec<(u64, u64)>,
 }
@@ -67,17 +67,17 @@ impl<R: Fixed + Ord> Sorter<R> {
     }
 
     /// Ends the collection; gives all records in order.
-    pub(super) fn finish(mut self) -> Result<Sorted<R>, Damage> {
+    pub(super) fn finish(mut self) -> Result<SortedRecords<R>, Damage> {
         if self.spill.is_none() {
             self.chunk.sort_unstable();
-            return Ok(Sorted::Memory(self.chunk.into_iter()));
+            return Ok(SortedRecords::Memory(self.chunk.into_iter()));
         }
         self.spill_chunk()?;
         // The chunk's memory is free before the merge takes its own.
         drop(std::mem::take(&mut self.chunk));
         match self.spill {
-            Some(spill) => Merge::begin(spill).map(Sorted::Merge),
-            None => Ok(Sorted::Memory(Vec::new().into_iter())),
+            Some(spill) => Merge::begin(spill).map(SortedRecords::Merge),
+            None => Ok(SortedRecords::Memory(Vec::new().into_iter())),
         }
     }
 
@@ -99,25 +99,25 @@ impl<R: Fixed + Ord> Sorter<R> {
 
 impl Spill {
     fn create(disk: &Arc<dyn Disk>, name: &str, no: u64) -> Result<Spill, Damage> {
-        let out = Out::create_temporary(disk, name, no)?;
+        let out = FileWriter::create_temporary(disk, name, no)?;
         Ok(Spill { disk: Arc::clone(disk), out, chunks: Vec::new() })
     }
 }
 
 /// Sorted records on their way out.
-pub(super) enum Sorted<R> {
+pub(super) enum SortedRecords<R> {
     /// All of them, when they fit.
     Memory(vec::IntoIter<R>),
     /// Chunks of a file.
     Merge(Merge<R>),
 }
 
-impl<R: Fixed + Ord> Sorted<R> {
+impl<R: Fixed + Ord> SortedRecords<R> {
     /// The next record.
     pub(super) fn next(&mut self) -> Result<Option<R>, Damage> {
         match self {
-            Sorted::Memory(records) => Ok(records.next()),
-            Sorted::Merge(merge) => merge.next(),
+            SortedRecords::Memory(records) => Ok(records.next()),
+            SortedRecords::Merge(merge) => merge.next(),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::damage::Damage;
 
-use super::file::{Out, Source};
+use super::file::{FileWriter, Source};
 use super::page::{Cursor, Fixed, PageWriter, Pages, bytes_for, per_page};
 
 /// Fences a table keeps at most.
@@ -60,7 +60,7 @@ impl<R: Record> TableWriter<R> {
     }
 
     /// Appends a record, not smaller than the one before.
-    pub(super) fn push(&mut self, out: &mut Out, record: &R) -> Result<(), Damage> {
+    pub(super) fn push(&mut self, out: &mut FileWriter, record: &R) -> Result<(), Damage> {
         if self.records.is_multiple_of(self.span) {
             self.fences.push(record.key());
         }
@@ -69,7 +69,7 @@ impl<R: Record> TableWriter<R> {
     }
 
     /// Ends the table with its fences.
-    pub(super) fn finish(self, out: &mut Out) -> Result<(), Damage> {
+    pub(super) fn finish(self, out: &mut FileWriter) -> Result<(), Damage> {
         self.pages.finish(out)?;
         let mut pages = PageWriter::new();
         for fence in &self.fences {
@@ -190,7 +190,7 @@ mod tests {
             let mut chance = Chance::new(stride);
             let records = records(&mut chance);
             let disk = MemDisk::shared();
-            let mut out = Out::create(&disk, "table", 5).unwrap();
+            let mut out = FileWriter::create(&disk, "table", 5).unwrap();
             let mut writer = TableWriter::with_stride(stride);
             for record in &records {
                 writer.push(&mut out, record).unwrap();

@@ -10,7 +10,7 @@ use crate::damage::Damage;
 use crate::disk::Disk;
 
 use super::block::{BlockBuilder, PAYLOAD_BYTES_MAX};
-use super::file::{Out, Source};
+use super::file::{FileWriter, Source};
 use super::filter::FilterWriter;
 use super::format::{self, Footer, HEADER_BYTES};
 use super::page::Pages;
@@ -38,7 +38,7 @@ const CHUNK_RECORDS: ChunkRecords = ChunkRecords { found: 1 << 20, located: 1 <<
 /// when the writer is.
 pub struct RunWriter {
     disk: Arc<dyn Disk>,
-    out: Out,
+    out: FileWriter,
     meta: RunMeta,
     block: BlockBuilder,
     /// The place of the open block's first entry and the weight of its lane before it.
@@ -71,7 +71,7 @@ impl RunWriter {
     ) -> Result<RunWriter, Damage> {
         let spill_name = |table| format!("{file_name}.spill-{table}");
         let ChunkRecords { found, located } = chunk_records;
-        let mut out = Out::create(disk, file_name, no)?;
+        let mut out = FileWriter::create(disk, file_name, no)?;
         out.append(&format::header(no, age))?;
         Ok(RunWriter {
             disk: Arc::clone(disk),
@@ -204,7 +204,7 @@ fn empty_meta(no: u64, age: u64) -> RunMeta {
     }
 }
 
-fn write_table<R: Record>(records: Sorter<R>, out: &mut Out) -> Result<(), Damage> {
+fn write_table<R: Record>(records: Sorter<R>, out: &mut FileWriter) -> Result<(), Damage> {
     let mut table = TableWriter::new(records.len());
     let mut records = records.finish()?;
     while let Some(record) = records.next()? {
@@ -216,7 +216,7 @@ fn write_table<R: Record>(records: Sorter<R>, out: &mut Out) -> Result<(), Damag
 /// Writes the filter from the keys just written: read again they are sorted and need no memory.
 fn write_filter(
     disk: &Arc<dyn Disk>,
-    out: &mut Out,
+    out: &mut FileWriter,
     keys_at: u64,
     keyed: u64,
 ) -> Result<u64, Damage> {

@@ -13,18 +13,18 @@ use crate::journal::segment_name;
 use crate::manifest::Manifest;
 
 /// A backup that somebody waits for.
-pub(crate) struct Wanted {
+pub(crate) struct BackupRequest {
     /// The data directory.
     pub(crate) source: PathBuf,
     /// Where hard links go; it exists and is empty.
     pub(crate) into: PathBuf,
     /// Who waits; dropped unanswered if the store stops before.
-    pub(crate) reply: Sender<io::Result<Pinned>>,
+    pub(crate) reply: Sender<io::Result<PinnedFiles>>,
 }
 
 /// What a checkpoint holds.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct AsOf {
+pub(crate) struct CheckpointInfo {
     /// The bytes of its batch, the first of its segment.
     pub(crate) checkpoint_bytes: u64,
     pub(crate) jobs: u64,
@@ -32,9 +32,9 @@ pub(crate) struct AsOf {
 }
 
 /// Files that can no longer vanish.
-pub(crate) struct Pinned {
+pub(crate) struct PinnedFiles {
     pub(crate) manifest: Manifest,
-    pub(crate) as_of: AsOf,
+    pub(crate) as_of: CheckpointInfo,
     /// The segment that begins with the checkpoint. It still grows.
     pub(crate) segment: File,
     /// Bytes of every run that is linked.
@@ -45,21 +45,21 @@ pub(crate) struct Pinned {
 
 /// Work for the flush line.
 pub(super) struct Pin {
-    wanted: Wanted,
+    wanted: BackupRequest,
     manifest: Manifest,
-    as_of: AsOf,
+    as_of: CheckpointInfo,
 }
 
 impl Store {
     /// The next freeze is for this one too, and comes at once.
-    pub(crate) fn want_backup(&mut self, wanted: Wanted) {
+    pub(crate) fn want_backup(&mut self, wanted: BackupRequest) {
         self.backups_wanted.push(wanted);
     }
 
     /// What the checkpoint that was just sealed holds.
-    pub(super) fn as_of(&self, now: Now) -> AsOf {
+    pub(super) fn as_of(&self, now: Now) -> CheckpointInfo {
         let totals = self.machine.totals();
-        AsOf {
+        CheckpointInfo {
             checkpoint_bytes: self.checkpoint_bytes,
             jobs: totals.waiting + totals.leased + totals.dead,
             wall_ms: now.wall_ms,
@@ -67,7 +67,7 @@ impl Store {
     }
 
     /// The manifest is durable: these are next on the flush line.
-    pub(super) fn plan_backups(&mut self, backups: Vec<Wanted>, as_of: AsOf) {
+    pub(super) fn plan_backups(&mut self, backups: Vec<BackupRequest>, as_of: CheckpointInfo) {
         let manifest = &self.manifest;
         let pins = backups.into_iter().map(|wanted| {
             let manifest = manifest.clone();
@@ -80,7 +80,7 @@ impl Store {
 impl Pin {
     /// Tells who waits how it went; a backup that fails concerns nobody else.
     pub(super) fn run(self) {
-        let Pin { wanted: Wanted { source, into, reply }, manifest, as_of } = self;
+        let Pin { wanted: BackupRequest { source, into, reply }, manifest, as_of } = self;
         let pin = || {
             let segment = File::open(source.join(segment_name(manifest.first_segment)))?;
             let (mut linked, mut unlinked) = (Vec::new(), Vec::new());
@@ -92,7 +92,7 @@ impl Pin {
                     Err(_) => unlinked.push((name, File::open(from)?)),
                 }
             }
-            Ok(Pinned { manifest, as_of, segment, linked, unlinked })
+            Ok(PinnedFiles { manifest, as_of, segment, linked, unlinked })
         };
         // Who asked may have gone.
         let _ = reply.send(pin());
@@ -113,10 +113,10 @@ mod tests {
     use crate::clock::{TimeSource, VirtualClock};
     use crate::disk::{Disk, RealDisk};
     use crate::journal::SegmentWriter;
-    use crate::store::{Opened, Sealed, Sizes};
+    use crate::store::{RecoveredStore, SegmentBatch, Sizes};
 
-    fn write(disk: &dyn Disk, store: &mut Store, writer: &mut SegmentWriter, sealed: Sealed) {
-        let Sealed { mut batch, segment, now } = sealed;
+    fn write(disk: &dyn Disk, store: &mut Store, writer: &mut SegmentWriter, sealed: SegmentBatch) {
+        let SegmentBatch { mut batch, segment, now } = sealed;
         if segment != writer.segment() {
             *writer = SegmentWriter::create(disk, segment).unwrap();
         }
@@ -135,11 +135,11 @@ mod tests {
         let disk: Arc<dyn Disk> = Arc::new(RealDisk::open(dir.path()).unwrap());
         let reading = VirtualClock::new().read();
         let opened = Store::open(Arc::clone(&disk), Sizes::default(), [1; 16], reading).unwrap();
-        let Opened { mut store, mut writer, clock } = opened;
+        let RecoveredStore { mut store, mut writer, clock } = opened;
         let now = clock.now(reading);
         let (reply, pinned) = channel();
         let (source, target) = (dir.path().to_owned(), into.path().to_owned());
-        store.want_backup(Wanted { source, into: target, reply });
+        store.want_backup(BackupRequest { source, into: target, reply });
         for _ in 0..2 {
             let put = Put::new(TopicName::new("t").unwrap(), "body");
             store.step(now, Ticket::next(), Command::Put(vec![put])).unwrap();

@@ -3,7 +3,7 @@
 use dormouse_core::time::Now;
 
 use super::Store;
-use crate::clock::Saved;
+use crate::clock::SavedClock;
 use crate::journal::{CheckpointHead, Record, RunUse};
 
 impl Store {
@@ -43,9 +43,9 @@ impl Store {
     }
 
     /// The clocks, so that steady time can go on from here.
-    fn saved(&self, now: Now) -> Saved {
+    fn saved(&self, now: Now) -> SavedClock {
         let passed_ms = now.steady_ms.saturating_sub(self.boot.steady_ms);
-        Saved {
+        SavedClock {
             boot_id: self.boot.boot_id,
             boottime_ms: self.boot.boottime_ms + passed_ms,
             steady_ms: now.steady_ms,

@@ -10,14 +10,14 @@ use std::sync::Arc;
 
 use dormouse_core::time::Now;
 
-use super::backup::AsOf;
+use super::backup::CheckpointInfo;
 use super::task::Work;
-use super::{Done, FLUSHES_MAX, Sealed, Store, Task, Wanted};
+use super::{BackupRequest, FLUSHES_MAX, SegmentBatch, Store, Task, TaskResult};
 use crate::journal::segment_name;
 use crate::manifest::{Manifest, RunRef, run_name};
 use crate::memtable::Memtable;
 use crate::run::Run;
-use crate::timeline::{Frozen, OpenRun};
+use crate::timeline::{FrozenMemtable, OpenRun};
 
 /// A flush under way.
 pub(super) struct Flush {
@@ -32,8 +32,8 @@ pub(super) struct Flush {
     /// Runs not fully consumed at the checkpoint, and the runs-to-be of older flushes.
     runs: Vec<RunRef>,
     /// Who wants a backup as of this checkpoint, and what it holds.
-    backups: Vec<Wanted>,
-    as_of: AsOf,
+    backups: Vec<BackupRequest>,
+    as_of: CheckpointInfo,
 }
 
 impl Store {
@@ -53,7 +53,7 @@ impl Store {
     }
 
     /// Freezes the memtable. The open batch must have been sealed; the checkpoint is returned.
-    pub fn freeze(&mut self, now: Now) -> Sealed {
+    pub fn freeze(&mut self, now: Now) -> SegmentBatch {
         self.swap_in_merge();
         self.segment += 1;
         // The run-to-be is named in its own checkpoint, so that a cursor on it has a name.
@@ -80,7 +80,7 @@ impl Store {
             backups: std::mem::take(&mut self.backups_wanted),
             as_of: self.as_of(now),
         });
-        Sealed { batch, segment: self.segment, now }
+        SegmentBatch { batch, segment: self.segment, now }
     }
 
     /// The memtable becomes a source that no longer changes, unless it is empty.
@@ -93,7 +93,7 @@ impl Store {
             if table.len() == 0 {
                 return None;
             }
-            let frozen = Frozen { table: Arc::clone(&table), no, age: no, consumed: 0 };
+            let frozen = FrozenMemtable { table: Arc::clone(&table), no, age: no, consumed: 0 };
             sources.frozen.push(frozen);
             Some(table)
         })
@@ -134,9 +134,9 @@ impl Store {
     }
 
     /// Takes over what a task of the flush line did.
-    pub(super) fn finish_flush_task(&mut self, done: Done) {
+    pub(super) fn finish_flush_task(&mut self, done: TaskResult) {
         match done {
-            Done::Flushed { run } => {
+            TaskResult::Flushed { run } => {
                 let no = run.meta().no;
                 self.run_files.insert(no);
                 let flush = self.flushes.iter_mut().find(|f| f.run.is_some_and(|run| run.no == no));
@@ -145,12 +145,12 @@ impl Store {
                 }
                 self.flush_busy = false;
             }
-            Done::Manifest(manifest) => {
+            TaskResult::Manifest(manifest) => {
                 self.flush_busy = false;
                 self.install(manifest);
             }
-            Done::Removed | Done::Backup => self.flush_busy = false,
-            Done::Merged { .. } => {}
+            TaskResult::Removed | TaskResult::Backup => self.flush_busy = false,
+            TaskResult::Merged { .. } => {}
         }
     }
 

@@ -35,13 +35,13 @@ use crate::journal::{BatchBuilder, Record, SealedBatch};
 use crate::manifest::Manifest;
 use crate::timeline::DiskTimeline;
 #[cfg(test)]
-pub(crate) use backup::AsOf;
-pub(crate) use backup::{Pinned, Wanted};
+pub(crate) use backup::CheckpointInfo;
+pub(crate) use backup::{BackupRequest, PinnedFiles};
 use flush::Flush;
 use merge::Merge;
 pub(crate) use recover::open_run;
-pub use recover::{OpenError, Opened};
-pub use task::{Done, Task};
+pub use recover::{OpenError, RecoveredStore};
+pub use task::{Task, TaskResult};
 
 /// Sizes that shape the store; the defaults are for production, small ones for tests.
 #[derive(Clone, Copy, Debug)]
@@ -72,7 +72,7 @@ const FLUSHES_MAX: usize = 2;
 
 /// A batch to be written.
 #[derive(Debug)]
-pub struct Sealed {
+pub struct SegmentBatch {
     /// What to write.
     pub batch: SealedBatch,
     /// The segment it belongs to; a new number means a new segment.
@@ -112,11 +112,11 @@ pub struct Store {
     /// Files that no durable manifest names any more.
     removable: Vec<String>,
     /// Backups that wait for the next freeze, and those whose manifest is durable.
-    backups_wanted: Vec<Wanted>,
+    backups_wanted: Vec<BackupRequest>,
     backups_due: VecDeque<backup::Pin>,
     /// A flush task is out.
     flush_busy: bool,
-    boot: crate::clock::Saved,
+    boot: crate::clock::SavedClock,
     /// While puts are refused for want of space: when that was last looked at.
     space_checked_at: Option<u64>,
     /// How far the wall clock was ahead of the steady one in the newest record of it.
@@ -208,12 +208,12 @@ impl Store {
     }
 
     /// Closes the open batch, if there is something in it.
-    pub fn seal(&mut self, now: Now) -> Option<Sealed> {
+    pub fn seal(&mut self, now: Now) -> Option<SegmentBatch> {
         if self.builder.is_empty() {
             return None;
         }
         let batch = self.seal_records();
-        Some(Sealed { batch, segment: self.segment, now })
+        Some(SegmentBatch { batch, segment: self.segment, now })
     }
 
     fn seal_records(&mut self) -> SealedBatch {

@@ -15,7 +15,7 @@ use dormouse_core::machine::{Machine, Output};
 use dormouse_core::time::Now;
 
 use super::{Sizes, Store};
-use crate::clock::{Reading, Saved, SteadyClock};
+use crate::clock::{Reading, SavedClock, SteadyClock};
 use crate::damage::Damage;
 use crate::disk::Disk;
 use crate::frontier::Frontiers;
@@ -42,7 +42,7 @@ pub enum OpenError {
 }
 
 /// A store that is ready, the writer of its journal, and its clock.
-pub struct Opened {
+pub struct RecoveredStore {
     /// The store.
     pub store: Store,
     /// Where its batches go.
@@ -52,8 +52,8 @@ pub struct Opened {
 }
 
 /// What replay gathers besides the machine.
-struct Replayed {
-    saved: Saved,
+struct ReplayState {
+    saved: SavedClock,
     next_run: u64,
     epoch: u32,
 }
@@ -65,7 +65,7 @@ impl Store {
         sizes: Sizes,
         boot_id: [u8; 16],
         reading: Reading,
-    ) -> Result<Opened, OpenError> {
+    ) -> Result<RecoveredStore, OpenError> {
         match manifest::read(disk.as_ref())? {
             None => Store::create(disk, sizes, boot_id, reading),
             Some(manifest) => Store::recover(disk, sizes, boot_id, reading, manifest),
@@ -77,7 +77,7 @@ impl Store {
         sizes: Sizes,
         boot_id: [u8; 16],
         reading: Reading,
-    ) -> Result<Opened, OpenError> {
+    ) -> Result<RecoveredStore, OpenError> {
         remove_unlisted(
             disk.as_ref(),
             &Manifest { first_segment: u64::MAX, ..Manifest::default() },
@@ -98,7 +98,7 @@ impl Store {
         store.push_checkpoint(now);
         let writer = store.write_first_batch(now)?;
         manifest::write(store.disk.as_ref(), &store.manifest)?;
-        Ok(Opened { store, writer, clock })
+        Ok(RecoveredStore { store, writer, clock })
     }
 
     fn recover(
@@ -107,7 +107,7 @@ impl Store {
         boot_id: [u8; 16],
         reading: Reading,
         manifest: Manifest,
-    ) -> Result<Opened, OpenError> {
+    ) -> Result<RecoveredStore, OpenError> {
         settle(disk.as_ref(), manifest.first_segment)?;
         let plan = plan(disk.as_ref(), manifest.first_segment)?;
         let runs = open_runs(&disk, &manifest.runs)?;
@@ -133,14 +133,14 @@ impl Store {
         store.batch = plan.last.number + 1;
         store.push_boot(plan.last.number, now)?;
         let writer = store.write_first_batch(now)?;
-        Ok(Opened { store, writer, clock })
+        Ok(RecoveredStore { store, writer, clock })
     }
 
     fn new(
         disk: Arc<dyn Disk>,
         sizes: Sizes,
         machine: Machine<DiskTimeline>,
-        boot: Saved,
+        boot: SavedClock,
     ) -> Store {
         Store {
             disk,
@@ -201,8 +201,8 @@ impl Store {
     }
 }
 
-fn saved(boot_id: [u8; 16], reading: Reading, now: Now) -> Saved {
-    Saved {
+fn saved(boot_id: [u8; 16], reading: Reading, now: Now) -> SavedClock {
+    SavedClock {
         boot_id,
         boottime_ms: reading.boottime_ms,
         steady_ms: now.steady_ms,
@@ -241,9 +241,9 @@ fn replay(
     plan: &Plan,
     sizes: Sizes,
     machine: &mut Machine<DiskTimeline>,
-) -> Result<Replayed, Damage> {
-    let none = Saved { boot_id: [0; 16], boottime_ms: 0, steady_ms: 0, wall_ms: 0 };
-    let mut replayed = Replayed { saved: none, next_run: 1, epoch: 1 };
+) -> Result<ReplayState, Damage> {
+    let none = SavedClock { boot_id: [0; 16], boottime_ms: 0, steady_ms: 0, wall_ms: 0 };
+    let mut replayed = ReplayState { saved: none, next_run: 1, epoch: 1 };
     // Checkpoints met later change nothing: all that is in them is known already.
     let mut first = None;
     let mut consumed: Map<u64, u64> = Map::default();
@@ -253,7 +253,7 @@ fn replay(
             Record::Fact(fact) => machine.replay(fact),
             Record::Boot(boot) => {
                 replayed.epoch = replayed.epoch.max(boot.epoch);
-                replayed.saved = Saved {
+                replayed.saved = SavedClock {
                     boot_id: boot.boot_id,
                     boottime_ms: boot.boottime_ms,
                     steady_ms: boot.steady_ms,
@@ -267,7 +267,7 @@ fn replay(
                 sources.topics_frozen = head.machine.next_topic;
                 replayed.epoch = replayed.epoch.max(head.machine.epoch);
                 replayed.next_run = head.next_run;
-                replayed.saved = Saved {
+                replayed.saved = SavedClock {
                     boot_id: head.boot_id,
                     boottime_ms: head.boottime_ms,
                     steady_ms: head.steady_ms,
@@ -295,7 +295,7 @@ fn replay(
 }
 
 /// The newest batch knows the clocks best.
-fn advance(saved: &mut Saved, last: &BatchHeader) {
+fn advance(saved: &mut SavedClock, last: &BatchHeader) {
     let passed_ms = last.steady_ms.saturating_sub(saved.steady_ms);
     saved.boottime_ms += passed_ms;
     saved.steady_ms += passed_ms;

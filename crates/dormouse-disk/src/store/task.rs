@@ -43,7 +43,7 @@ pub(super) enum Work {
 }
 
 /// What a task did.
-pub enum Done {
+pub enum TaskResult {
     /// The run is durable.
     Flushed {
         /// Open for reading.
@@ -64,31 +64,31 @@ pub enum Done {
 
 impl Task {
     /// Does the work. An error stops the store.
-    pub fn run(self, disk: &Arc<dyn Disk>) -> Result<Done, Damage> {
+    pub fn run(self, disk: &Arc<dyn Disk>) -> Result<TaskResult, Damage> {
         match self.0 {
             Work::Flush { run, table } => {
                 let mut writer = RunWriter::create(disk, &temporary(run), run.no, run.age)?;
                 write_table(&table, &mut writer)?;
                 writer.finish()?;
-                Ok(Done::Flushed { run: publish(disk, run)? })
+                Ok(TaskResult::Flushed { run: publish(disk, run)? })
             }
             Work::Manifest(manifest) => {
                 manifest::write(disk.as_ref(), &manifest)?;
-                Ok(Done::Manifest(manifest))
+                Ok(TaskResult::Manifest(manifest))
             }
             Work::Remove(names) => {
                 for name in names {
                     remove(disk, &name)?;
                 }
-                Ok(Done::Removed)
+                Ok(TaskResult::Removed)
             }
             Work::Backup(pin) => {
                 pin.run();
-                Ok(Done::Backup)
+                Ok(TaskResult::Backup)
             }
             Work::Merge { run, inputs, frontiers, stop } => {
                 let merged = merge_runs(disk, run, &inputs, &frontiers, &stop);
-                Ok(Done::Merged { run: give_up_if_full(disk, run, merged)? })
+                Ok(TaskResult::Merged { run: give_up_if_full(disk, run, merged)? })
             }
         }
     }
@@ -181,9 +181,9 @@ fn remove(disk: &Arc<dyn Disk>, name: &str) -> Result<(), Damage> {
 
 impl Store {
     /// Takes over what a task did.
-    pub fn finish(&mut self, done: Done) {
+    pub fn finish(&mut self, done: TaskResult) {
         match done {
-            Done::Merged { run } => self.finish_merge(run),
+            TaskResult::Merged { run } => self.finish_merge(run),
             other => self.finish_flush_task(other),
         }
     }

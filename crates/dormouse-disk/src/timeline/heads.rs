@@ -35,9 +35,9 @@ struct Lane {
 
 /// Which source speaks for a place.
 #[derive(Clone, Copy, Debug)]
-enum Speaker {
+enum NewestSource {
     Mem,
-    Frozen(usize),
+    FrozenMemtable(usize),
     Run(usize),
 }
 
@@ -45,7 +45,7 @@ enum Speaker {
 #[derive(Clone, Copy, Debug)]
 struct Head {
     place: Place,
-    speaker: Speaker,
+    speaker: NewestSource,
     born: Born,
 }
 
@@ -138,9 +138,9 @@ impl TopicHeads {
             return Ok(None);
         }
         let job = match head.speaker {
-            Speaker::Mem => sources.mem.job(place),
-            Speaker::Frozen(index) => sources.frozen[index].table.job(place),
-            Speaker::Run(index) => {
+            NewestSource::Mem => sources.mem.job(place),
+            NewestSource::FrozenMemtable(index) => sources.frozen[index].table.job(place),
+            NewestSource::Run(index) => {
                 let lane = self.lanes.get(&place.class).and_then(|lane| lane.runs[index]);
                 let Some(run_head) = lane else { return Ok(None) };
                 let open = &sources.runs[index];
@@ -253,7 +253,7 @@ impl Lane {
         sources: &Sources,
         topic: TopicNo,
         class: Class,
-    ) -> Option<(Place, Option<(Speaker, Born)>)> {
+    ) -> Option<(Place, Option<(NewestSource, Born)>)> {
         let mem = sources.mem.first(topic, class, (0, dormouse_core::job::JobId(0)));
         let mut first: Option<Key> = mem.map(|(place, _)| (place.due_at, place.id));
         for key in self.frozen.iter().flatten() {
@@ -267,19 +267,22 @@ impl Lane {
         if let Some((at, slot)) = mem
             && at == place
         {
-            return Some((place, slot.is_job().then_some((Speaker::Mem, sources.mem.born(&slot)))));
+            return Some((
+                place,
+                slot.is_job().then_some((NewestSource::Mem, sources.mem.born(&slot))),
+            ));
         }
         if let Some(index) = self.frozen.iter().rposition(|head| *head == Some(key)) {
             let table = &sources.frozen[index].table;
             let slot = table.get(place)?;
-            let speaks = (Speaker::Frozen(index), table.born(&slot));
+            let speaks = (NewestSource::FrozenMemtable(index), table.born(&slot));
             return Some((place, slot.is_job().then_some(speaks)));
         }
         let speaks = |head: &&RunHead| head.key == key;
         let mut runs = self.runs.iter().enumerate().rev();
         let (index, head) =
             runs.find_map(|(index, head)| head.as_ref().filter(speaks).map(|head| (index, head)))?;
-        Some((place, head.is_job.then_some((Speaker::Run(index), 0))))
+        Some((place, head.is_job.then_some((NewestSource::Run(index), 0))))
     }
 
     /// Consumes a place in every source that has it first.

@@ -20,7 +20,7 @@ use dormouse_core::topic::TopicNo;
 
 use crate::damage::Damage;
 use heads::TopicHeads;
-pub(crate) use sources::{Frozen, OpenRun, Sources};
+pub(crate) use sources::{FrozenMemtable, OpenRun, Sources};
 
 /// Topics whose heads are kept; beyond it all are dropped and read again when asked for.
 const HEADS_MAX: usize = 20_000;

@@ -19,7 +19,7 @@ use crate::run::{BlockCache, Run};
 const CACHE_BYTES: usize = 24 << 20;
 
 /// A memtable that is being written as a run.
-pub(crate) struct Frozen {
+pub(crate) struct FrozenMemtable {
     pub(crate) table: Arc<Memtable>,
     /// The run-to-be.
     pub(crate) no: u64,
@@ -55,7 +55,7 @@ impl OpenRun {
 /// All sources; lists are oldest first.
 pub(crate) struct Sources {
     pub(crate) mem: Memtable,
-    pub(crate) frozen: Vec<Frozen>,
+    pub(crate) frozen: Vec<FrozenMemtable>,
     pub(crate) runs: Vec<OpenRun>,
     pub(crate) frontiers: Frontiers,
     pub(crate) cache: BlockCache,

@@ -12,7 +12,9 @@ use dormouse_core::time::Now;
 use dormouse_disk::clock::{Reading, SteadyClock};
 use dormouse_disk::disk::Disk;
 use dormouse_disk::journal::SegmentWriter;
-use dormouse_disk::store::{Done, OpenError, Opened, Sealed, Sizes, Store, Task};
+use dormouse_disk::store::{
+    OpenError, RecoveredStore, SegmentBatch, Sizes, Store, Task, TaskResult,
+};
 
 use crate::faults::disk::SimDisk;
 
@@ -82,7 +84,7 @@ impl Default for SimTime {
 enum Work {
     None,
     Taken(Task),
-    Done(Done),
+    Ended(TaskResult),
 }
 
 /// See the module.
@@ -94,7 +96,7 @@ pub struct Driver {
     writer: SegmentWriter,
     clock: SteadyClock,
     /// Sealed, not yet written.
-    waiting: VecDeque<Sealed>,
+    waiting: VecDeque<SegmentBatch>,
     /// The last batch written, the last one synced, and the last one the store knows to be.
     pub written: u64,
     /// See `written`.
@@ -118,7 +120,7 @@ impl Driver {
     pub fn open(disk: &SimDisk, sizes: Sizes, time: SimTime) -> Result<Driver, OpenError> {
         let mounted: Arc<dyn Disk> = Arc::new(disk.mount());
         let opened = Store::open(Arc::clone(&mounted), sizes, time.boot_id(), time.reading)?;
-        let Opened { store, writer, clock } = opened;
+        let RecoveredStore { store, writer, clock } = opened;
         let last = store.last_sealed();
         Ok(Driver {
             store,
@@ -228,10 +230,10 @@ impl Driver {
             },
             Work::Taken(task) => {
                 let ran = task.run(&self.mounted);
-                Work::Done(self.check(ran)?)
+                Work::Ended(self.check(ran)?)
             }
-            Work::Done(done) => {
-                self.flushes -= usize::from(matches!(done, Done::Manifest(_)));
+            Work::Ended(done) => {
+                self.flushes -= usize::from(matches!(done, TaskResult::Manifest(_)));
                 self.store.finish(done);
                 Work::None
             }
@@ -266,10 +268,10 @@ impl Driver {
             Work::None => return Ok(false),
             Work::Taken(task) => {
                 let ran = task.run(&self.mounted);
-                Work::Done(self.check(ran)?)
+                Work::Ended(self.check(ran)?)
             }
-            Work::Done(done) => {
-                let given_up = matches!(done, Done::Merged { run: None });
+            Work::Ended(done) => {
+                let given_up = matches!(done, TaskResult::Merged { run: None });
                 (self.merging, self.merged) = (!given_up, !given_up);
                 self.store.finish(done);
                 Work::None

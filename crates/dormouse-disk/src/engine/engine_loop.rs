@@ -13,7 +13,7 @@ use dormouse_core::time::Now;
 
 use super::Report;
 use super::answers::{Outgoing, Parked};
-use super::inbox::{Inbox, Mail, Submission};
+use super::inbox::{Inbox, Messages, Submission};
 use super::meters::RuleMeters;
 use super::worker::panicked;
 use crate::clock::{Deadline, Reading, TimeSource};
@@ -29,7 +29,7 @@ const DRAIN: Duration = Duration::from_millis(50);
 pub(super) type Route<'r> = dyn FnMut(Ticket, Answer, When) + 'r;
 
 /// What keeps the jobs: the memory or the disk store.
-pub(super) trait Keeper: Send {
+pub(super) trait Storage: Send {
     /// The two clocks at a reading.
     fn now(&self, reading: Reading) -> Now;
     /// Applies a command.
@@ -63,9 +63,9 @@ pub(super) trait Keeper: Send {
 }
 
 /// The engine thread's state.
-pub(super) struct Turns<K> {
+pub(super) struct EngineLoop<K> {
     inbox: Arc<Inbox>,
-    keeper: K,
+    storage: K,
     clock: Arc<dyn TimeSource>,
     parked: Parked,
     /// Answers that may leave at once.
@@ -75,31 +75,31 @@ pub(super) struct Turns<K> {
     /// Taken from the inbox, not yet applied: if the store stops, they are answered all the same.
     taken: VecDeque<Submission>,
     /// The submission that is being applied; likewise.
-    current: Option<Current>,
+    current: Option<CurrentSubmission>,
     /// The time of the last turn.
     last: Now,
     meters: Arc<RuleMeters>,
 }
 
 /// What is left of a submission while it is applied.
-struct Current {
+struct CurrentSubmission {
     requests: std::vec::IntoIter<Request>,
     sink: Arc<dyn Sink>,
     /// The request in hand, until it is answered or parked.
     asked: Option<Ticket>,
 }
 
-impl<K: Keeper> Turns<K> {
+impl<K: Storage> EngineLoop<K> {
     pub(super) fn new(
         inbox: Arc<Inbox>,
-        keeper: K,
+        storage: K,
         clock: Arc<dyn TimeSource>,
         meters: Arc<RuleMeters>,
-    ) -> Turns<K> {
-        let last = keeper.now(clock.read());
+    ) -> EngineLoop<K> {
+        let last = storage.now(clock.read());
         let (prompt, waiting) = (Outgoing::default(), Outgoing::default());
         let (parked, taken, current) = (Parked::default(), VecDeque::new(), None);
-        Turns { inbox, keeper, clock, parked, prompt, waiting, taken, current, last, meters }
+        EngineLoop { inbox, storage, clock, parked, prompt, waiting, taken, current, last, meters }
     }
 
     /// Runs until closed, or until the first failure; then every request gets the reason.
@@ -117,7 +117,7 @@ impl<K: Keeper> Turns<K> {
         for submission in std::mem::take(&mut self.taken) {
             self.refuse(submission, &reason);
         }
-        self.keeper.fail(&reason);
+        self.storage.fail(&reason);
         self.prompt.fail(&reason);
         self.waiting.fail(&reason);
         self.parked.fail(&reason);
@@ -126,38 +126,38 @@ impl<K: Keeper> Turns<K> {
 
     fn turns(&mut self) -> Result<(), Error> {
         loop {
-            let mail = self.inbox.wait(Some(self.sleep()), self.keeper.is_crowded());
-            let closing = mail.closing;
-            self.turn(mail)?;
+            let messages = self.inbox.wait(Some(self.sleep()), self.storage.is_crowded());
+            let closing = messages.closing;
+            self.turn(messages)?;
             if closing {
-                return self.keeper.close(self.last, &mut self.waiting);
+                return self.storage.close(self.last, &mut self.waiting);
             }
         }
     }
 
-    fn turn(&mut self, mail: Mail) -> Result<(), Error> {
-        self.taken.extend(mail.submissions);
-        for report in mail.reports {
-            self.keeper.report(report)?;
+    fn turn(&mut self, messages: Messages) -> Result<(), Error> {
+        self.taken.extend(messages.submissions);
+        for report in messages.reports {
+            self.storage.report(report)?;
         }
-        let mut now = self.keeper.now(self.clock.read());
+        let mut now = self.storage.now(self.clock.read());
         let gap_ms = now.steady_ms.saturating_sub(self.last.steady_ms);
         if gap_ms > PAUSE_MS && self.clock.jumps_are_pauses() {
             self.drain_pause()?;
-            now = self.keeper.now(self.clock.read());
+            now = self.storage.now(self.clock.read());
         }
         self.apply(now)?;
         self.last = now;
-        let Turns { keeper, parked, prompt, waiting, .. } = self;
-        keeper.tick(now, &mut |ticket, answer, when| {
+        let EngineLoop { storage, parked, prompt, waiting, .. } = self;
+        storage.tick(now, &mut |ticket, answer, when| {
             if let Some(sink) = parked.remove(ticket) {
                 let outgoing = if when == When::Prompt { &mut *prompt } else { &mut *waiting };
                 outgoing.push(&sink, ticket, answer);
             }
         })?;
-        self.keeper.note(&self.meters);
+        self.storage.note(&self.meters);
         self.prompt.deliver();
-        self.keeper.end_turn(now, &mut self.waiting)
+        self.storage.end_turn(now, &mut self.waiting)
     }
 
     /// This process stood still. Who had done its work in time must not lose its lease for that:
@@ -180,14 +180,15 @@ impl<K: Keeper> Turns<K> {
             // What came before stays before; its acks and kills are done already.
             self.taken.extend(late.submissions);
             for report in late.reports {
-                self.keeper.report(report)?;
+                self.storage.report(report)?;
             }
         }
     }
 
     fn apply(&mut self, now: Now) -> Result<(), Error> {
         while let Some(Submission { requests, sink }) = self.taken.pop_front() {
-            self.current = Some(Current { requests: requests.into_iter(), sink, asked: None });
+            self.current =
+                Some(CurrentSubmission { requests: requests.into_iter(), sink, asked: None });
             self.apply_current(now)?;
             self.current = None;
         }
@@ -195,13 +196,14 @@ impl<K: Keeper> Turns<K> {
     }
 
     fn apply_current(&mut self, now: Now) -> Result<(), Error> {
-        let Turns { keeper, parked, prompt, waiting, current: Some(current), .. } = self else {
+        let EngineLoop { storage, parked, prompt, waiting, current: Some(current), .. } = self
+        else {
             return Ok(());
         };
-        let Current { requests, sink, asked } = current;
+        let CurrentSubmission { requests, sink, asked } = current;
         for Request { ticket, command } in requests {
             *asked = Some(ticket);
-            keeper.step(now, ticket, command, &mut |ticket, answer, when| {
+            storage.step(now, ticket, command, &mut |ticket, answer, when| {
                 let outgoing = if when == When::Prompt { &mut *prompt } else { &mut *waiting };
                 if *asked == Some(ticket) {
                     *asked = None;
@@ -219,7 +221,7 @@ impl<K: Keeper> Turns<K> {
 
     /// The store stopped in the midst of a submission.
     fn drop_current(&mut self, reason: &Error) {
-        let Some(Current { requests, sink, asked }) = self.current.take() else { return };
+        let Some(CurrentSubmission { requests, sink, asked }) = self.current.take() else { return };
         if let Some(ticket) = asked {
             self.waiting.push(&sink, ticket, Err(reason.clone()));
         }
@@ -236,8 +238,8 @@ impl<K: Keeper> Turns<K> {
     /// known here: waking a little before costs another short sleep, after would be late.
     fn sleep(&self) -> Duration {
         let reading = self.clock.read();
-        let now = self.keeper.now(reading);
-        let Some(wake_ms) = self.keeper.next_wake(now) else { return SLEEP_MAX };
+        let now = self.storage.now(reading);
+        let Some(wake_ms) = self.storage.next_wake(now) else { return SLEEP_MAX };
         let wake = Duration::from_millis(wake_ms);
         let passed_us = reading.into_ms_us.max(reading.wall_into_ms_us);
         wake.saturating_sub(Duration::from_micros(u64::from(passed_us))).min(SLEEP_MAX)

@@ -6,22 +6,22 @@ use dormouse_core::error::Error;
 
 /// See the module.
 #[derive(Default)]
-pub(super) struct Ended {
+pub(super) struct Termination {
     how: Mutex<Option<Result<(), Error>>>,
-    told: Condvar,
+    signal: Condvar,
 }
 
-impl Ended {
+impl Termination {
     /// It has ended, and everything it held is given back.
     pub(super) fn set(&self, how: Result<(), Error>) {
         *self.how.lock().unwrap_or_else(PoisonError::into_inner) = Some(how);
-        self.told.notify_all();
+        self.signal.notify_all();
     }
 
     /// Waits for the end.
     pub(super) fn wait(&self) -> Result<(), Error> {
         let how = self.how.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self.told.wait_while(how, |how| how.is_none());
+        let waited = self.signal.wait_while(how, |how| how.is_none());
         waited.unwrap_or_else(PoisonError::into_inner).clone().unwrap_or(Ok(()))
     }
 }
