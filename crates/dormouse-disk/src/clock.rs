@@ -6,6 +6,8 @@
 //! that passed, never backwards. So a stepped wall clock neither moves a relative delay nor fires
 //! one early.
 
+#![allow(clippy::disallowed_methods, reason = "the one place from which the engine takes its time")]
+
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;

@@ -1,5 +1,7 @@
 //! Redis' clock, as seen from here: what scripts said, carried on by our own steady clock.
 
+#![allow(clippy::disallowed_methods, reason = "continues Redis' clock and measures deadlines")]
+
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -4,6 +4,9 @@
 //! Reading order: `lua/lib.lua` (what lies where), `partition` (one script at a time), `desk` and
 //! `run` (which partitions a command concerns), `link` (the way to the right node and back).
 
+// Time is an argument: few places read a clock, and they say so.
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+
 mod backend;
 mod clock;
 mod cluster;

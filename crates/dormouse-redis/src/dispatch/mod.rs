@@ -72,6 +72,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    #[expect(clippy::disallowed_methods, reason = "names of sequences grow over restarts")]
     pub(crate) fn new(
         link: Link,
         clock: Clock,
@@ -265,6 +266,7 @@ impl Desk {
 
     /// Who waits is answered with nothing; who does not is answered, at the latest when patience
     /// ends.
+    #[expect(clippy::disallowed_methods, reason = "a stop has a deadline")]
     async fn finish(&self, hints: &mut UnboundedReceiver<Hint>) {
         for demand in self.waiting.borrow().values() {
             demand.end();

@@ -1,6 +1,8 @@
 //! When this protocol's own deadlines are: how long a client waits, when a reservation of its ends.
 //! The rules have their own clock; nothing is decided here that they do not decide again.
 
+#![allow(clippy::disallowed_methods, reason = "waits, and the ends of a client's reservations")]
+
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// For spans.

@@ -1,5 +1,7 @@
 //! The wall clock, for defaults that only make sense now. The rules have their own clock.
 
+#![allow(clippy::disallowed_methods, reason = "defaults that mean now")]
+
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Ms since 1970 UTC.

@@ -3,6 +3,8 @@
 //! hyper reads and writes through here. In every phase in which the client has to do something it
 //! has a deadline; one that passes ends the connection.
 
+#![allow(clippy::disallowed_methods, reason = "closes slow connections")]
+
 use std::future::Future;
 use std::io;
 use std::pin::Pin;

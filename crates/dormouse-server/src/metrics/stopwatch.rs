@@ -1,5 +1,7 @@
 //! How long things take. The only place where measuring reads a clock.
 
+#![allow(clippy::disallowed_methods, reason = "measures requests")]
+
 use std::time::Duration;
 
 use tokio::time::Instant;

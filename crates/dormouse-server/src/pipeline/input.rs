@@ -1,5 +1,7 @@
 //! What has come from a client and is not read yet.
 
+#![allow(clippy::disallowed_methods, reason = "closes slow connections")]
+
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
