@@ -14,7 +14,7 @@ use crate::journal::segment_name;
 use crate::manifest;
 use crate::store::{BackupRequest, PinnedFiles};
 
-/// What a backup holds.
+/// The contents of a backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackupReport {
     /// Files.
@@ -31,7 +31,7 @@ pub struct BackupReport {
     pub at_ms: u64,
 }
 
-/// Where a backup is made, and what was made for it.
+/// The directory of a backup, and the directories made for it.
 struct Target {
     dir: PathBuf,
     /// The backup until it is whole.
@@ -51,7 +51,7 @@ pub(crate) fn backup(
         let filled = pin(source, &target, ask)
             .and_then(|pinned| target.fill(pinned).map_err(|source| target.failed(&source)));
         if filled.is_err() {
-            // What cannot be removed has at least a name that says what it is.
+            // If it cannot be removed, its name at least says what it is.
             let _ = fs::remove_dir_all(&target.part);
         }
         filled

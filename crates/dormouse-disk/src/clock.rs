@@ -15,7 +15,7 @@ use std::time::Duration;
 use dormouse_core::time::Now;
 use rustix::time::{ClockId, clock_gettime};
 
-/// What the machine's clocks show, rounded down to ms.
+/// A reading of the machine's clocks, rounded down to ms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading {
     /// Time since boot, suspend included.
@@ -82,7 +82,7 @@ fn into_ms_us(nanos: i64) -> u32 {
     u32::try_from(nanos % 1_000_000 / 1_000).unwrap_or(0)
 }
 
-/// A clock that stands still until it is told to move, for tests.
+/// A clock that stands still until it is moved, for tests.
 ///
 /// ```
 /// # use dormouse_disk::clock::{TimeSource, VirtualClock};

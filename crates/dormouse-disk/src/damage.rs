@@ -1,18 +1,18 @@
-//! What can be wrong with files: said with file and offset, never mended by deleting.
+//! Damage to files: reported with file and offset, never repaired by deleting.
 
 use std::io;
 
 /// Why a file of the store could not be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Damage {
-    /// The bytes are not what was written.
+    /// The bytes differ from those that were written.
     #[error("{file} is damaged at byte {offset}: {what}")]
     Corrupt {
         /// File name within the data directory.
         file: String,
         /// Where.
         offset: u64,
-        /// What does not fit.
+        /// The check that failed.
         what: String,
     },
     /// The file was written by a newer version.
@@ -30,7 +30,7 @@ pub enum Damage {
     Io {
         /// File name within the data directory.
         file: String,
-        /// What it said.
+        /// The error of the operating system.
         source: io::Error,
     },
 }

@@ -16,7 +16,7 @@ pub trait Disk: Send + Sync {
     fn create(&self, name: &str) -> io::Result<Arc<dyn File>>;
     /// Opens a file for reading and for `sync`.
     fn open(&self, name: &str) -> io::Result<Arc<dyn File>>;
-    /// Gives a file another name, replacing what had it.
+    /// Renames a file, replacing any file that has the new name.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
     /// Removes a file. Readers that have it open may go on.
     fn remove(&self, name: &str) -> io::Result<()>;
@@ -37,7 +37,7 @@ pub trait File: Send + Sync {
     /// Makes what was written durable (fdatasync).
     fn sync(&self) -> io::Result<()>;
     /// Lets the next read come from the drive. After a failed sync the page cache shows bytes that
-    /// no later sync will write; who must know what is durable syncs, forgets, then reads.
+    /// no later sync will write; to know what is durable, sync, forget, then read.
     fn forget_cached(&self) -> io::Result<()>;
     /// The file's length.
     fn len(&self) -> io::Result<u64>;
@@ -87,7 +87,7 @@ impl Disk for RealDisk {
         let mut names = Vec::new();
         for entry in fs::read_dir(&self.dir)? {
             let entry = entry?;
-            // What is in a directory is not ours (it may be a backup), nor is a name that is not
+            // A directory is not ours (it may be a backup), nor is a name that is not
             // UTF-8.
             if let Ok(name) = entry.file_name().into_string()
                 && !entry.file_type()?.is_dir()

@@ -64,7 +64,7 @@ impl Frontiers {
         self.purged.insert(topic, newest);
     }
 
-    /// Forgets what no source is old enough to need.
+    /// Drops steps that no source is old enough to need.
     pub(crate) fn forget_before(&mut self, oldest: u64) {
         self.purged.retain(|_, upto| *upto >= oldest);
         self.lanes.retain(|_, steps| {
@@ -73,7 +73,7 @@ impl Frontiers {
         });
     }
 
-    /// What a checkpoint keeps, in the order of lanes.
+    /// The steps for a checkpoint, in the order of lanes.
     pub(crate) fn images(&self) -> Vec<FrontierImage> {
         let purged = self.purged.iter().map(|(topic, upto)| FrontierImage {
             topic: *topic,
@@ -90,7 +90,7 @@ impl Frontiers {
         images
     }
 
-    /// Takes over what a checkpoint kept.
+    /// Restores the steps of a checkpoint.
     pub(crate) fn restore(&mut self, image: &FrontierImage) {
         match image.class {
             None => {

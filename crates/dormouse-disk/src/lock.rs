@@ -27,7 +27,7 @@ pub enum DirError {
     NotWritable {
         /// The directory.
         dir: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// Another store has it open.
@@ -46,7 +46,7 @@ pub enum DirError {
     Io {
         /// The directory.
         dir: PathBuf,
-        /// What it said.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
@@ -104,7 +104,7 @@ fn make_dir(dir: &Path) -> io::Result<()> {
     }
 }
 
-/// Writes the process id for the one who finds the directory taken.
+/// Writes the process id, for a process that finds the directory taken.
 fn note_holder(file: &mut fs::File) -> io::Result<()> {
     file.set_len(0)?;
     writeln!(file, "{}", std::process::id())

@@ -38,7 +38,7 @@ const RUN_PREFIX: &str = "run-";
 const RUN_SUFFIX: &str = ".dmr";
 const RUN_DIGITS: usize = 20;
 
-/// What belongs to the store.
+/// The files that belong to the store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Manifest {
     /// Random, given once: tells the copies of one store from another store.
@@ -107,7 +107,7 @@ pub fn write(disk: &dyn Disk, manifest: &Manifest) -> Result<(), Damage> {
 }
 
 fn replace(disk: &dyn Disk, bytes: &[u8]) -> io::Result<()> {
-    // What a power cut left of an earlier one.
+    // Remains of an earlier one that a power cut left.
     match disk.remove(MANIFEST_TMP_NAME) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}

@@ -1,4 +1,4 @@
-//! Reads a whole store for nothing but to say what is wrong with it. Changes nothing.
+//! Reads a whole store and reports every damage. Changes nothing.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::manifest;
 use crate::run::Run;
 use crate::store::open_run;
 
-/// What a store holds, and what is wrong with it.
+/// The contents of a store, and its damage.
 #[derive(Debug, Default)]
 pub struct Report {
     /// Every damage found, each with file and offset; empty = the store is sound.

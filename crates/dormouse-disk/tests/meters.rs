@@ -1,4 +1,4 @@
-//! What the engine measures of itself.
+//! The engine's meters.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod common;

@@ -1,4 +1,4 @@
-//! More than the disk can take: puts are refused, what takes work away is not.
+//! More than the disk can take: puts are refused, operations that remove work are not.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! What who watches is told, and when.
+//! Which events a watcher gets, and when.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod common;

@@ -63,7 +63,7 @@ pub struct PutParts<'a> {
     pub at: Place,
     /// The place the replaced job, or the hold on its key, left.
     pub left: Option<Place>,
-    /// What the replaced job counted against byte limits; 0 without one.
+    /// Bytes that the replaced job counted against byte limits; 0 without one.
     pub left_bytes: u32,
     /// The leased job that lost its key to this one.
     pub key_loser: Option<JobId>,
@@ -200,7 +200,7 @@ pub fn decode_fact(reader: &mut Reader<'_>) -> Option<Fact> {
     })
 }
 
-/// What a move begins with; its places usually share id and topic with it.
+/// The head of a move; its places usually share id and topic with it.
 struct MoveHeader {
     id: JobId,
     topic: TopicNo,

@@ -1,6 +1,6 @@
 //! A job's progress: one varint of flags, then the fields whose flag is set.
 //!
-//! `key_lost` is not here: its bit stands in the flags of what surrounds the progress, where
+//! `key_lost` is not here: its bit stands in the flags of the enclosing record, where
 //! [`super::payload_key`] finds it first.
 
 use bytes::Bytes;

@@ -47,7 +47,7 @@ pub fn put_sized(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     out[start..].rotate_right(length_bytes);
 }
 
-/// Reads from the front of a slice; every method gives `None` if what is there does not fit.
+/// Reads from the front of a slice; every method gives `None` if the bytes do not fit.
 #[derive(Clone, Debug)]
 pub struct Reader<'a> {
     rest: &'a [u8],
@@ -150,13 +150,13 @@ impl<'a> Reader<'a> {
         u32::try_from(self.varint()?).ok()
     }
 
-    /// What [`put_zigzag`] wrote.
+    /// Reads what [`put_zigzag`] wrote.
     #[inline]
     pub fn zigzag(&mut self) -> Option<i64> {
         self.varint().map(|value| (value >> 1) as i64 ^ -((value & 1) as i64))
     }
 
-    /// What [`put_bytes`] wrote.
+    /// Reads what [`put_bytes`] wrote.
     #[inline]
     pub fn bytes(&mut self) -> Option<&'a [u8]> {
         let len = usize::try_from(self.varint()?).ok()?;
@@ -169,7 +169,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The declared number of items that take at least `item_bytes` each, refused if there cannot
-    /// be so many: safe to allocate for.
+    /// hold that many: safe to allocate for.
     pub fn count(&mut self, item_bytes: usize) -> Option<usize> {
         let count = usize::try_from(self.varint()?).ok()?;
         (count <= self.len() / item_bytes.max(1)).then_some(count)

@@ -20,7 +20,7 @@ use crate::disk::Disk;
 use crate::lock::DirLock;
 use crate::store::{OpenError, RecoveredStore, Store, TaskResult};
 
-/// Batches on their way to the disk; what comes while all are, becomes one batch.
+/// Batches in flight to the disk; requests that arrive meanwhile become one batch.
 const IN_FLIGHT_MAX: u64 = 2;
 /// An open batch beyond this lets requests wait.
 const BATCH_BYTES_MAX: usize = 8 << 20;
@@ -35,7 +35,7 @@ pub(super) struct DiskStorage {
     merge: Worker,
     /// The last batch known to be as durable as promised.
     durable: u64,
-    /// What goes to the sync thread next.
+    /// The next hand-over to the sync thread.
     write_batch: WriteBatch,
     /// The directory is given back after the threads, which are stopped on drop, are gone.
     _lock: Option<DirLock>,
@@ -94,7 +94,7 @@ impl DiskStorage {
         }
     }
 
-    /// The open batch goes out next, and with it what waits for it.
+    /// Seals the open batch, together with the events and answers that wait for it.
     fn seal(&mut self, now: Now, waiting: &mut Outgoing) {
         self.write_batch.batches.extend(self.store.seal(now));
         self.write_batch.events.append(&mut self.store.take_events());
@@ -213,7 +213,7 @@ impl Storage for DiskStorage {
 
 impl Drop for DiskStorage {
     fn drop(&mut self) {
-        // After a failure the threads end without a seal; what they were doing is not waited for
+        // After a failure the threads end without a seal; their work is not waited for
         // longer than it takes.
         self.sync.stop();
         self.store.stop_merge();

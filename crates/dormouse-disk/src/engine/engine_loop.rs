@@ -1,4 +1,10 @@
-//! The engine thread: take what waits, apply it, do what is due, hand over what must be written.
+//! The engine thread. Each turn takes all queued requests, applies them at one reading of the
+//! clock, does what is due, and hands the facts to be written to the storage.
+//!
+//! Answers leave in two ways: *prompt* ones at the end of the turn, the others with the batch whose
+//! facts they wait for. A request that must wait (a reserve with nothing due) is parked here with
+//! its sink until the rules answer its ticket. If a turn fails or panics, every request that was
+//! taken, parked or queued is answered with the reason, so no caller hangs.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,13 +28,13 @@ use crate::clock::{Deadline, Reading, TimeSource};
 const SLEEP_MAX: Duration = Duration::from_secs(1);
 /// A gap between two turns beyond this means that the process stood still.
 const PAUSE_MS: u64 = 2_000;
-/// After a pause, so long are commands applied as of before it, then leases expire.
+/// After a pause, commands are applied as of before it for this long; then leases expire.
 const DRAIN: Duration = Duration::from_millis(50);
 
 /// Where an answer goes, and when.
 pub(super) type Route<'r> = dyn FnMut(Ticket, Answer, When) + 'r;
 
-/// What keeps the jobs: the memory or the disk store.
+/// Where the engine keeps jobs: memory, or the disk store.
 pub(super) trait Storage: Send {
     /// The two clocks at a reading.
     fn now(&self, reading: Reading) -> Now;
@@ -44,19 +50,19 @@ pub(super) trait Storage: Send {
     fn tick(&mut self, now: Now, route: &mut Route<'_>) -> Result<(), Error>;
     /// How long until `tick` is needed.
     fn next_wake(&self, now: Now) -> Option<u64>;
-    /// Tells what the rules hold.
+    /// Notes the sizes of the rules' state.
     fn note(&self, meters: &RuleMeters);
     /// Another thread reported.
     fn report(&mut self, _report: Report) -> Result<(), Error> {
         Ok(())
     }
-    /// Takes the answers that wait and sees that they leave when they may.
+    /// Takes the answers that wait for the open batch, and delivers them once it is durable.
     fn end_turn(&mut self, now: Now, waiting: &mut Outgoing) -> Result<(), Error>;
-    /// So much waits to be written that no request should be taken now.
+    /// Whether so much is unwritten that no more requests should be taken now.
     fn is_crowded(&self) -> bool {
         false
     }
-    /// It goes no further: what has not left gets this answer.
+    /// The store has stopped: undelivered answers become this error.
     fn fail(&mut self, _why: &Error) {}
     /// Finishes everything.
     fn close(&mut self, now: Now, waiting: &mut Outgoing) -> Result<(), Error>;
@@ -81,7 +87,7 @@ pub(super) struct EngineLoop<K> {
     meters: Arc<RuleMeters>,
 }
 
-/// What is left of a submission while it is applied.
+/// The rest of a submission while it is applied.
 struct CurrentSubmission {
     requests: std::vec::IntoIter<Request>,
     sink: Arc<dyn Sink>,
@@ -160,9 +166,9 @@ impl<K: Storage> EngineLoop<K> {
         self.storage.end_turn(now, &mut self.waiting)
     }
 
-    /// This process stood still. Who had done its work in time must not lose its lease for that:
-    /// for a moment acks and kills are taken, as of before the pause. All else waits, because a
-    /// delay or a lease counted from before it would end early.
+    /// The process was paused. A consumer that finished in time must not lose its lease for that:
+    /// for a moment acks and kills are applied as of before the pause. Everything else waits,
+    /// because a delay or a lease counted from before the pause would end early.
     fn drain_pause(&mut self) -> Result<(), Error> {
         let before = self.last;
         let end = Deadline::after(DRAIN);
@@ -177,7 +183,7 @@ impl<K: Storage> EngineLoop<K> {
                 return Ok(());
             }
             let late = self.inbox.wait(Some(end.left()), false);
-            // What came before stays before; its acks and kills are done already.
+            // Earlier submissions stay first; their acks and kills are done already.
             self.taken.extend(late.submissions);
             for report in late.reports {
                 self.storage.report(report)?;
@@ -219,7 +225,7 @@ impl<K: Storage> EngineLoop<K> {
         Ok(())
     }
 
-    /// The store stopped in the midst of a submission.
+    /// The store stopped in the middle of a submission.
     fn drop_current(&mut self, reason: &Error) {
         let Some(CurrentSubmission { requests, sink, asked }) = self.current.take() else { return };
         if let Some(ticket) = asked {
@@ -246,7 +252,7 @@ impl<K: Storage> EngineLoop<K> {
     }
 }
 
-/// Parts a submission into what ends leases and starts nothing, and the rest.
+/// Splits a submission into commands that only end leases, and the rest.
 fn split(submission: Submission) -> (Submission, Submission) {
     let Submission { requests, sink } = submission;
     let ends = |request: &Request| matches!(request.command, Command::Ack(_) | Command::Kill(_));

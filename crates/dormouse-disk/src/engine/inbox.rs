@@ -17,7 +17,7 @@ pub(super) struct Submission {
     pub(super) sink: Arc<dyn Sink>,
 }
 
-/// What the engine takes at once.
+/// Everything that the engine takes at once.
 #[derive(Default)]
 pub(super) struct Messages {
     pub(super) submissions: Vec<Submission>,
@@ -36,7 +36,7 @@ struct State {
     stopped: Option<Error>,
 }
 
-/// See the module.
+/// The queue before the engine thread.
 #[derive(Default)]
 pub(super) struct Inbox {
     state: Mutex<State>,
@@ -103,23 +103,22 @@ impl Inbox {
         self.arrived.notify_one();
     }
 
-    /// The engine shall finish and end.
+    /// Asks the engine to finish and end.
     pub(super) fn close(&self) {
         self.lock().messages.closing = true;
         self.arrived.notify_one();
     }
 
-    /// Takes nothing from now on; gives what waits.
+    /// Refuses everything from now on; returns the queued submissions.
     pub(super) fn stop(&self, why: Error) -> Vec<Submission> {
         let mut state = self.lock();
         state.stopped = Some(why);
-        // Who waits for one of them learns that nobody will answer.
+        // Dropping a report wakes its sender, which learns that no answer will come.
         state.messages.reports.clear();
         std::mem::take(&mut state.messages.submissions)
     }
 
-    /// Waits until there is mail, or for so long. While `reports_only`, requests stay where they
-    /// are.
+    /// Waits for messages, at most for `timeout`. While `reports_only`, requests stay queued.
     pub(super) fn wait(&self, timeout: Option<Duration>, reports_only: bool) -> Messages {
         let mut state = self.lock();
         let is_quiet = |state: &mut State| {

@@ -1,4 +1,4 @@
-//! What the engine measures of itself: atomics that its threads write and anybody reads.
+//! The engine's own meters: atomics that its threads write and any thread reads.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -21,7 +21,7 @@ struct Histogram {
     bounds: &'static [f64],
     counts: Vec<AtomicU64>,
     sum: AtomicU64,
-    /// What 1 stands for.
+    /// The unit of one count.
     unit: f64,
 }
 
@@ -65,7 +65,7 @@ pub(super) fn inbox_requests(requests: usize) -> Meter {
     meter("inbox_requests", "Requests that wait for the engine thread", value)
 }
 
-/// What the rules hold in memory; written at the end of every turn.
+/// Sizes of the rules' state in memory; written at the end of every turn.
 #[derive(Default)]
 pub(super) struct RuleMeters {
     leased_jobs: AtomicU64,
@@ -99,7 +99,7 @@ impl RuleMeters {
     }
 }
 
-/// What the store does with its files.
+/// The store's work on its files.
 pub(super) struct DiskMeters {
     sync_seconds: Histogram,
     batch_records: Histogram,
@@ -150,13 +150,13 @@ impl DiskMeters {
         };
     }
 
-    /// What grows with every turn.
+    /// Notes the figures that grow with every turn.
     pub(super) fn note_growth(&self, store: &Store) {
         self.journal_bytes.store(store.journal_bytes(), Relaxed);
         self.memtable_bytes.store(store.memtable_bytes(), Relaxed);
     }
 
-    /// What changes when a task ends.
+    /// Notes the figures that change when a task ends.
     pub(super) fn note_runs(&self, store: &Store) {
         let (runs, bytes) = store.runs();
         self.runs.store(runs, Relaxed);

@@ -6,9 +6,9 @@
 //!                        |              |    +------- synced ---------+
 //!                        +--- done -----+--> flush thread, merge thread
 //! ```
-//! The engine applies batch N+1 while the sync thread writes and syncs batch N: what arrives
-//! during a sync becomes the next batch. Answers to mutations leave after their batch is synced,
-//! answers to reserve and extend at once. The first failed write or sync stops everything.
+//! The engine applies batch N+1 while the sync thread writes and syncs batch N: requests that
+//! arrive during a sync become the next batch. Answers to mutations leave after their batch is
+//! synced, answers to reserve and extend at once. The first failed write or sync stops everything.
 
 mod answers;
 mod disk;
@@ -59,7 +59,7 @@ pub enum Durability {
 /// How to open an engine.
 #[derive(Clone)]
 pub struct Options {
-    /// What an answer means.
+    /// How durable an answered mutation is.
     pub durability: Durability,
     /// Where time comes from.
     pub clock: Arc<dyn TimeSource>,
@@ -77,7 +77,7 @@ impl Default for Options {
     }
 }
 
-/// What other threads tell the engine thread.
+/// A message of another thread to the engine thread.
 enum Report {
     /// Batches up to this one are written (and, unless relaxed, synced); buffers to use again.
     Durable { batch: u64, buffers: Vec<Vec<u8>> },
@@ -112,7 +112,7 @@ impl Engine {
     /// Opens the store in a directory, which is made if it is missing.
     pub fn open(dir: &Path, options: Options) -> Result<Engine, OpenError> {
         let (disk, lock) = open_dir(dir)?;
-        // Who changes the working directory must not move the backups' source.
+        // A change of the working directory must not move the source of backups.
         let dir = std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned());
         Engine::open_locked(Arc::new(disk), Some((dir, lock)), options)
     }
@@ -164,7 +164,7 @@ impl Engine {
         });
         worker::spawn("dormouse-engine", move || {
             let how = catch_unwind(run).unwrap_or_else(|_| Err(worker::panicked()));
-            // All is given back, the directory too, before those who wait are told.
+            // Everything is released, the directory too, before waiting threads learn of it.
             told.set(how);
         });
         let (disk_meters, dir) = files.unzip();
@@ -241,7 +241,7 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        // A failure was told to everybody who asked for something; here nobody listens any more.
+        // Every request has been answered with the failure; nobody is left to hear it here.
         let _ = self.close();
     }
 }

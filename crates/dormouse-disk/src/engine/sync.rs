@@ -1,4 +1,4 @@
-//! The sync thread: writes sealed batches, syncs once for all that waited, lets answers go.
+//! The sync thread: writes sealed batches, syncs once for all that are queued, delivers answers.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -83,13 +83,13 @@ struct Sync {
     /// The last batch written, and the last one synced.
     written: u64,
     synced: u64,
-    /// Relaxed: when what is written must be synced at the latest.
+    /// Relaxed: the deadline of the next sync.
     due: Option<Deadline>,
     durability: Durability,
     inbox: Arc<Inbox>,
     meters: Arc<DiskMeters>,
     watch: Arc<Watch>,
-    /// Answers of the write_batches in hand.
+    /// Answers of the hand-overs in progress.
     answers: Outgoing,
     failed: Option<Error>,
 }
@@ -111,7 +111,7 @@ impl Sync {
         self.failed
     }
 
-    /// The next write_batch; what was written is synced meanwhile when its time has come.
+    /// The next hand-over; meanwhile, syncs written batches when their deadline passes.
     fn next(&mut self, waiting: &Receiver<WriteBatch>) -> Option<WriteBatch> {
         while let Some(due) = self.due {
             match waiting.recv_timeout(due.left()) {
@@ -142,7 +142,7 @@ impl Sync {
             self.fail(&damage);
         }
         match &self.failed {
-            // After the first failure nothing is answered ok or told, ever.
+            // After the first failure nothing is answered with success and no event is emitted.
             Some(error) => self.answers.fail(error),
             None => {
                 self.watch.tell(&mut events);
@@ -173,7 +173,7 @@ impl Sync {
         Ok(())
     }
 
-    /// Syncs at most so long after the first write that was not synced, also if writes never cease.
+    /// Syncs at most `span` after the first unsynced write, even if writes never pause.
     fn sync_in(&mut self, span: Duration) -> Result<(), Damage> {
         if self.synced == self.written {
             return Ok(());

@@ -1,10 +1,10 @@
-//! How the engine thread ended, for all who wait for it.
+//! The end of the engine thread, and why it ended, for all threads that wait for it.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
 use dormouse_core::error::Error;
 
-/// See the module.
+/// Set once, when the thread has ended.
 #[derive(Default)]
 pub(super) struct Termination {
     how: Mutex<Option<Result<(), Error>>>,

@@ -21,7 +21,7 @@ use crate::timeline::stopped;
 pub(super) enum Priority {
     /// As any other: somebody waits for it.
     Usual,
-    /// Only what nobody else needs: a merge that comes later does no harm, a late job does.
+    /// Only idle processor time: a late merge does no harm, a late job does.
     Idle,
 }
 

@@ -2,7 +2,7 @@
 
 use crate::codec::{Reader, put_varint};
 
-/// A start, and what it built on.
+/// A start of the store, and the batch it was built on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Boot {
     /// The new boot epoch, high bits of every fence given from now on.

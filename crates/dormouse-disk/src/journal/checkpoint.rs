@@ -11,7 +11,7 @@ use crate::codec::{
     encode_settings, put_bytes, put_sized, put_varint,
 };
 
-/// What a checkpoint begins with: the numbers that exist once.
+/// The head of a checkpoint: the numbers that exist once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CheckpointHead {
     /// The machine's numbers.

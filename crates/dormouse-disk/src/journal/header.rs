@@ -11,7 +11,7 @@ pub(super) const MAGIC: [u8; 4] = [0x9d, b'D', b'M', b'J'];
 /// Where the header's own checksum stands.
 const CRC_AT: usize = HEADER_BYTES - 4;
 
-/// What a header says of its batch.
+/// The header of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatchHeader {
     /// The segment it stands in.
@@ -32,7 +32,7 @@ pub struct BatchHeader {
     pub records_crc: u32,
 }
 
-/// What stands where a header should.
+/// The result of reading a header at an offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HeaderCheck {
     Header(BatchHeader),

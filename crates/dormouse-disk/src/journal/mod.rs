@@ -18,7 +18,7 @@
 //! 68  4  CRC32C of bytes 0 to 67
 //! ```
 //!
-//! Segment and offset stand in every header, so what a reused or misplaced file holds is never
+//! Segment and offset stand in every header, so the content of a reused or misplaced file is never
 //! taken for a batch. The header has its own checksum: what it says of earlier batches counts even
 //! if its own records were torn. Magic, format and both checksums keep their places in every later
 //! format, so that this version can tell a newer file from a damaged one.

@@ -22,7 +22,7 @@ pub struct Plan {
     pub next_segment: u64,
     /// All segments that were read: they are synced before anything is built on them.
     pub segments_read: Vec<u64>,
-    /// What a power cut left behind the last good batch.
+    /// Remains of a power cut behind the last good batch.
     pub torn: Option<TornBatch>,
 }
 
@@ -48,7 +48,7 @@ pub struct TornBatch {
     pub file: String,
     /// Where it begins, or should.
     pub offset: u64,
-    /// What is wrong with it.
+    /// The damage.
     pub what: String,
 }
 
@@ -79,9 +79,10 @@ pub fn plan(disk: &dyn Disk, first_segment: u64) -> Result<Plan, Damage> {
     })
 }
 
-/// Makes the segments what the drive has of them, before they are read: what a killed process left
-/// in the page cache becomes durable, so that no power cut can take away what this start builds on;
-/// what an earlier sync failed to write is no longer shown. Names may be in the cache only, too.
+/// Makes the segments equal to what the drive holds, before they are read. Data that a killed
+/// process left in the page cache becomes durable, so that no power cut can take away what this
+/// start builds on; data that an earlier sync failed to write is no longer shown. File names may be
+/// in the cache only, too.
 pub fn settle(disk: &dyn Disk, first_segment: u64) -> Result<(), Damage> {
     for segment in segments(disk)?.into_iter().filter(|no| *no >= first_segment) {
         let name = segment_name(segment);
@@ -98,7 +99,7 @@ pub fn settle(disk: &dyn Disk, first_segment: u64) -> Result<(), Damage> {
 struct Planner {
     stretches: Vec<SegmentPrefix>,
     last: Option<BatchHeader>,
-    /// Set from the first damage on, until a segment says that it was built on what came before.
+    /// Set from the first damage on, until a segment says that it was built on the batch before it.
     torn: Option<TornBatch>,
 }
 
@@ -120,7 +121,7 @@ impl Planner {
         Ok(())
     }
 
-    /// A batch that is whole; whether it is good depends on what came before.
+    /// A batch that is whole; whether it is good depends on the batches before it.
     fn read_batch(&mut self, window: &mut Window, header: &BatchHeader) -> Result<(), Damage> {
         if header.offset == 0 {
             self.read_first_batch(window, header)?;
@@ -137,7 +138,7 @@ impl Planner {
         Ok(())
     }
 
-    /// The first batch of a segment: a checkpoint to begin with, or a start that tells what it
+    /// The first batch of a segment: a checkpoint to begin with, or a start that names what it
     /// built on.
     fn read_first_batch(
         &mut self,
@@ -203,11 +204,11 @@ impl Planner {
         Ok(())
     }
 
-    /// What the headers behind damage say.
+    /// Reads the headers behind damage.
     fn read_claims(&mut self, window: &mut Window, mut from: u64) -> Result<(), Damage> {
         while let Some(header) = window.next_header(from)? {
             self.check_claim(window, &header)?;
-            // What lies within a whole batch is a body, whatever it looks like.
+            // Bytes within a whole batch are a body, whatever they look like.
             from = match window.batch(header.offset)? {
                 Batch::Good(_) => header.end(),
                 Batch::Bad(_) => header.offset + 1,

@@ -1,4 +1,4 @@
-//! What a batch is made of: one byte of kind, then the fields. Facts have kinds up to 31.
+//! The records of a batch: one byte of kind, then the fields. Facts have kinds up to 31.
 
 use dormouse_core::fact::Fact;
 use dormouse_core::image::{LeaseImage, LockImage, TopicImage};

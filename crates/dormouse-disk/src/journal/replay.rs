@@ -29,7 +29,7 @@ fn replay_stretch(
     let mut window = Window::open(disk, stretch.segment)?;
     let mut offset = 0;
     while offset < stretch.bytes {
-        // Checked again: what was good when the plan was made may have gone bad since.
+        // Checked again: a batch that was good when the plan was made may have gone bad since.
         let header = match window.batch(offset)? {
             Batch::Good(header) => header,
             Batch::Bad(what) => return Err(Damage::corrupt(&window.name, offset, what)),

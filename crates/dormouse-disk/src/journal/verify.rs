@@ -7,7 +7,7 @@ use crate::codec::Reader;
 use crate::damage::Damage;
 use crate::disk::Disk;
 
-/// What a journal holds that has no damage.
+/// The contents of a journal without damage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalSummary {
     /// Segments read.
@@ -18,7 +18,7 @@ pub struct JournalSummary {
     pub records: u64,
     /// Bytes of good batches.
     pub bytes: u64,
-    /// What a power cut, or a write in course, left behind the last good batch.
+    /// Remains of a power cut, or of a write under way, behind the last good batch.
     pub torn: Option<TornBatch>,
 }
 
@@ -61,7 +61,7 @@ fn has_changes(records: &[u8]) -> bool {
     let mut reader = Reader::new(records);
     while !reader.is_empty() {
         match Record::decode(&mut reader) {
-            // What cannot be read may be a change.
+            // A record that cannot be read may be a change.
             None | Some(Record::Fact(_) | Record::Boot(_) | Record::Seal) => return true,
             Some(_) => {}
         }

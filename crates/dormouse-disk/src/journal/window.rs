@@ -14,14 +14,14 @@ const CHUNK_BYTES: u64 = 1 << 20;
 pub(super) struct Window {
     pub(super) segment: u64,
     pub(super) name: String,
-    /// The segment's length when it was opened: what is written later is not looked at.
+    /// The segment's length when it was opened: later writes are not read.
     pub(super) len: u64,
     file: Arc<dyn File>,
     start: u64,
     bytes: Vec<u8>,
 }
 
-/// What stands at an offset.
+/// The content at an offset.
 pub(super) enum Batch {
     Good(BatchHeader),
     /// The reason why it cannot be used.

@@ -91,7 +91,7 @@ impl SegmentWriter {
         self.write_group()
     }
 
-    /// Makes durable what was written.
+    /// Makes all writes durable.
     pub fn sync(&mut self) -> Result<(), Damage> {
         self.check_usable()?;
         let done = self.file.sync();

@@ -49,7 +49,7 @@ impl Arena {
         Span { at: (index as u32) << START_BITS | start as u32, len: len as u32 }
     }
 
-    /// What was stored.
+    /// The stored bytes.
     pub(crate) fn get(&self, span: Span) -> &[u8] {
         let start = (span.at & (CHUNK_BYTES as u32 - 1)) as usize;
         &self.chunks[(span.at >> START_BITS) as usize][start..start + span.len as usize]

@@ -1,4 +1,4 @@
-//! The sorted entries of a memtable: a small tree for what is new, sorted chunks for the rest.
+//! The sorted entries of a memtable: a small tree for new entries, sorted chunks for the rest.
 //!
 //! Most entries are put once and read once, by the flush. One tree over all of them misses the
 //! cache at every insert, so only the newest few thousand live in a tree; when it is full it
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::MemtableEntry;
 use super::packed::PackedPlace;
 
-/// Chunks of up to so many times the tree's size are merged: a merge stays below a millisecond.
+/// Chunks up to this many times the tree's size are merged: a merge stays below a millisecond.
 const MERGED_MAX: usize = 16;
 
 /// A sorted map of places.
@@ -28,12 +28,12 @@ pub(crate) struct Entries {
 struct Chunk {
     entries: Vec<(PackedPlace, MemtableEntry)>,
     /// From each position the first at or after it that may be alive; empty = all are alive.
-    /// Shortened by whoever walks it, which any number of readers may do at once.
+    /// Shortened by each reader that walks it; any number may at once.
     alive: Vec<AtomicU32>,
 }
 
 impl Entries {
-    /// An empty map whose tree takes so many entries.
+    /// An empty map whose tree takes at most this many entries.
     pub(crate) fn new(tree_max: usize) -> Entries {
         Entries { tree: BTreeMap::new(), tree_max, chunks: Vec::new(), len: 0 }
     }
@@ -191,7 +191,7 @@ impl Chunk {
         while next(alive) != alive {
             alive = next(alive);
         }
-        // Everybody who comes this way again goes straight there.
+        // The next reader goes straight there.
         let mut position = from;
         while position < alive {
             let after = next(position);

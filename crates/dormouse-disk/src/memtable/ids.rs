@@ -27,7 +27,7 @@ pub(crate) struct Ids {
     older: Map<JobId, Vec<Place>>,
 }
 
-/// So many ids may be missing in a row; real ones have no gaps.
+/// Ids that may be missing in a row; real ones have no gaps.
 const GAP_MAX: usize = 1 << 16;
 
 impl Ids {

@@ -1,4 +1,4 @@
-//! The memtable: what came to rest, or left, since the last flush.
+//! The memtable: arrivals and departures since the last flush.
 //!
 //! Every entry carries its net weight: +1 per arrival at its place, -1 per departure from it. An
 //! entry without a job at weight 0 disappears; at -1 it is a tombstone for a job in an older
@@ -28,7 +28,7 @@ use packed::PackedPlace;
 /// A position within a lane.
 pub(crate) type Key = (u64, JobId);
 
-/// What a memtable knows of one place.
+/// A memtable's entry for one place.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MemtableEntry {
     /// The encoded job; an empty one is a tombstone.
@@ -80,7 +80,7 @@ pub(crate) struct Memtable {
 impl Memtable {
     /// An empty table, when `next_id` is the next new job's. Its memory is for about `bytes`.
     pub(crate) fn new(bytes: usize, next_id: u64) -> Memtable {
-        // Of the usual size the tree takes 4,096 entries: what the cache holds. Tests have less.
+        // At the usual size the tree takes 4,096 entries, which fit the cache. Tests have fewer.
         let tree_max = (bytes / 12_288).clamp(2, 1 << 12);
         Memtable {
             entries: Entries::new(tree_max),
@@ -138,7 +138,7 @@ impl Memtable {
             // A job born long before this table may come back to it, so there is room below too.
             self.born_base = born.saturating_sub(BIRTHS_BELOW).max(1) - 1;
         }
-        // What is two billion batches old is durable, and a table that saw two billion would have
+        // A put two billion batches old is durable, and a table that saw two billion would have
         // been frozen long before.
         u32::try_from(born.saturating_sub(self.born_base)).unwrap_or(u32::MAX)
     }
@@ -269,7 +269,7 @@ impl Memtable {
 
     /// The job at a place.
     pub(crate) fn job(&self, place: Place) -> Option<Job> {
-        // What this table encoded itself it can decode.
+        // The table encoded it itself, so it can be decoded.
         self.payload(place).and_then(|payload| decode_payload(place.id, payload))
     }
 

@@ -114,7 +114,7 @@ impl BlockBuilder {
     }
 }
 
-/// What a decoded block knows of an entry.
+/// An entry of a decoded block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head {
     pub(super) place: Place,

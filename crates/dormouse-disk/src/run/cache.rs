@@ -18,8 +18,8 @@ type BlockKey = (u64, u32);
 
 /// A cache of decoded blocks.
 ///
-/// Blocks leave by the clock rule: the hand goes round, spares what was asked for since it last
-/// came by, and drops the first that was not. A drain asks for each block once: it drops its own.
+/// Eviction is by the clock rule: the hand goes round, spares blocks that were read since its last
+/// pass, and drops the first that was not. A drain reads each block once, so it evicts its own.
 pub struct BlockCache {
     bytes_max: usize,
     bytes: usize,
@@ -43,7 +43,7 @@ struct RecentBlock {
 }
 
 impl BlockCache {
-    /// A cache of at most so many bytes, besides the last block of each of 16 runs.
+    /// A cache of at most `bytes_max` bytes, besides the last block of each of 16 runs.
     pub fn new(bytes_max: usize) -> BlockCache {
         BlockCache {
             bytes_max,

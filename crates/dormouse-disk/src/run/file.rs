@@ -1,4 +1,4 @@
-//! Files with what errors about them must say, and frames in them.
+//! Files that know what their errors must say, and the frames in them.
 
 use std::io;
 use std::sync::Arc;
@@ -75,7 +75,7 @@ impl Source {
         Ok(frame)
     }
 
-    /// Whether a frame is what was written here.
+    /// Whether a frame's checksum matches this run and offset.
     pub(super) fn check_frame(&self, offset: u64, frame: &[u8]) -> Result<(), Damage> {
         let stored = frame.split_first_chunk::<CRC_BYTES>();
         match stored {

@@ -67,7 +67,7 @@ impl Fixed for FilterLine {
     }
 }
 
-/// The line of a hash among so many.
+/// The line of a hash among `lines`.
 fn line_of(hash: u64, lines: u64) -> u64 {
     ((u128::from(hash) * u128::from(lines)) >> 64) as u64
 }
@@ -81,7 +81,7 @@ pub(super) struct FilterWriter {
 }
 
 impl FilterWriter {
-    /// Begins the filter of so many keys.
+    /// Begins a filter of this many keys.
     pub(super) fn new(keys: u64) -> FilterWriter {
         let lines = keys.saturating_mul(BITS_PER_KEY).div_ceil(LINE_BITS);
         FilterWriter { pages: PageWriter::new(), lines, line: FilterLine::default(), line_no: 0 }
@@ -117,7 +117,7 @@ pub(super) struct Filter {
 }
 
 impl Filter {
-    /// Reads the filter of so many lines at `offset`, which lie within the file.
+    /// Reads the filter of this many lines at `offset`, which lie within the file.
     pub(super) fn open(source: &Arc<Source>, offset: u64, lines: u64) -> Result<Filter, Damage> {
         let mut cursor =
             Pages::<FilterLine>::new(Arc::clone(source), offset, lines).cursor(SCAN_PAGES);
@@ -128,7 +128,7 @@ impl Filter {
         Ok(filter)
     }
 
-    /// Fetches the line of a hash into the cache; what it gives means nothing.
+    /// Fetches the line of a hash into the cache; the result has no meaning.
     pub(super) fn touch(&self, hash: u64) -> u64 {
         let line = line_of(hash, self.lines.len() as u64);
         self.lines.get(line as usize).map_or(0, |line| line.0[0])

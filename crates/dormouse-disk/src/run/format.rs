@@ -106,9 +106,9 @@ pub(super) const FOOTER_BYTES: u64 = 112;
 /// Bytes of a frame's checksum.
 pub(super) const CRC_BYTES: usize = 4;
 
-/// What a run file begins with.
+/// The first bytes of a run file.
 pub(super) const MAGIC_HEAD: [u8; 8] = *b"dormrun>";
-/// What a run file ends with.
+/// The last bytes of a run file.
 const MAGIC_TAIL: [u8; 8] = *b"<dormrun";
 
 /// The checksum of a frame's bytes in its place.

@@ -1,4 +1,4 @@
-//! Merging neighbouring runs: what is unread of them becomes one run.
+//! Merging neighbouring runs: their unread entries become one run.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ const ENTRIES_PER_LOOK: u32 = 256;
 /// `None` if all of it is consumed.
 pub type UnreadFrom<'a> = dyn Fn(TopicNo, Class, u64) -> Option<(u64, JobId)> + 'a;
 
-/// Copies what is unread of `inputs`, oldest first, to `writer`. `false` = `go_on` stopped it.
+/// Copies the unread entries of `inputs`, oldest first, to `writer`. `false` = `go_on` stopped it.
 ///
 /// `unread_from` is asked once per lane and run, lanes ascending within a run; blocks of consumed
 /// lanes are not read. Of equal places the newest input's entry stays with the sum of the weights;
@@ -55,7 +55,7 @@ pub fn merge(
     Ok(true)
 }
 
-/// Writes what the inputs say of a place, unless it is a tombstone that met its job.
+/// Writes the merged entry of a place, unless it is a tombstone that met its job.
 fn write(inputs: &[Input<'_>], place: Place, writer: &mut RunWriter) -> Result<(), Damage> {
     let (mut weight, mut payload) = (0_i32, None);
     for input in inputs.iter().filter(|input| input.head == Some(place)) {

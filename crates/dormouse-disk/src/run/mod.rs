@@ -36,7 +36,7 @@ pub use merge::{UnreadFrom, merge};
 pub use reader::Run;
 pub use writer::RunWriter;
 
-/// What is known of a run without reading its entries.
+/// Figures of a run that are known without reading its entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunMeta {
     /// The run's number, never given again.
@@ -77,8 +77,8 @@ pub struct Entry {
     pub place: Place,
     /// Arrivals less departures at this place.
     pub weight: i32,
-    /// The encoded job; `None` is a tombstone. A slice of the cached block: who keeps it keeps the
-    /// block, so copy what stays.
+    /// The encoded job; `None` is a tombstone. A slice of the cached block: keeping it keeps
+    /// the whole block, so copy what must stay.
     pub payload: Option<Bytes>,
 }
 

@@ -1,4 +1,4 @@
-//! Fixed-width records in checksummed pages: what tables, filters and spilled chunks are made of.
+//! Fixed-width records in checksummed pages, of which tables, filters and spilled chunks are made.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub(super) trait Fixed: Copy {
     const WIDTH: usize;
     /// Appends exactly `WIDTH` bytes.
     fn put(&self, out: &mut Vec<u8>);
-    /// Reads what `put` wrote; `None` if the bytes stand for nothing.
+    /// Reads what `put` wrote; `None` if the bytes are not a record.
     fn get(reader: &mut Reader<'_>) -> Option<Self>;
 }
 
@@ -27,7 +27,7 @@ pub(super) const fn per_page<T: Fixed>() -> u64 {
     ((PAGE_BYTES - CRC_BYTES) / T::WIDTH) as u64
 }
 
-/// Bytes of the pages of so many records; `None` if no file can hold them.
+/// Bytes of the pages of this many records; `None` if no file can hold them.
 pub(super) fn bytes_for<T: Fixed>(records: u64) -> Option<u64> {
     let full = (records / per_page::<T>()).checked_mul(PAGE_BYTES as u64)?;
     match records % per_page::<T>() {
@@ -79,7 +79,7 @@ pub(super) struct Pages<T> {
 }
 
 impl<T: Fixed> Pages<T> {
-    /// The section of so many records from `offset` on.
+    /// The section of this many records from `offset` on.
     pub(super) fn new(source: Arc<Source>, offset: u64, records: u64) -> Pages<T> {
         Pages { source, offset, records, record: PhantomData }
     }

@@ -63,7 +63,7 @@ impl Run {
         })
     }
 
-    /// What is known of the run.
+    /// The run's figures, known without reading its entries.
     pub fn meta(&self) -> &RunMeta {
         &self.meta
     }
@@ -100,7 +100,7 @@ impl Run {
         let head = cache.get(self, loc.block)?.heads().get(usize::from(loc.index));
         match head {
             Some(head) => Ok((lane_of(&head.place) == (topic, class)).then_some(loc)),
-            // All of this block is below the bound, so the next one begins with what is not.
+            // All of this block is below the bound, so the next one begins at or above it.
             None => self.first_of(cache, after, (topic, class)),
         }
     }
@@ -145,7 +145,7 @@ impl Run {
         Ok(found)
     }
 
-    /// Fetches what `may_have_key` will look at; asking many runs, first touch all.
+    /// Prefetches the bytes that `may_have_key` reads; before asking many runs, touch all.
     pub fn touch_key(&self, key_hash: u64) -> u64 {
         self.filter.touch(key_hash)
     }

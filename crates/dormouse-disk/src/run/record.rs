@@ -20,7 +20,7 @@ pub(super) fn lane_of(place: &Place) -> Lane {
     (place.topic, place.class)
 }
 
-/// A data block: where it is and what is before it.
+/// A data block: its position, and the weight of its lane before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct BlockRecord {
     /// Of its first entry.
@@ -33,7 +33,7 @@ pub(super) struct BlockRecord {
     pub(super) len: u32,
 }
 
-/// A lane: where it begins and what it holds.
+/// A lane: its first entry, and its totals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct LaneRecord {
     pub(super) lane: Lane,
@@ -79,7 +79,7 @@ impl IdRecord {
         self.flagged_index & INDEX_HOLD != 0
     }
 
-    /// One number that sorts as the record does: comparing it is what sorting is fast by.
+    /// One number that sorts as the record does: comparing numbers makes sorting fast.
     fn rank(&self) -> u128 {
         let loc = u128::from(self.block) << 16 | u128::from(self.flagged_index);
         u128::from(self.id.0) << 48 | loc

@@ -44,7 +44,7 @@ impl Drop for Spill {
 }
 
 impl<R: Fixed + Ord> Sorter<R> {
-    /// A sorter that keeps so many records in memory and more in the file `name` of run `no`.
+    /// Keeps at most `chunk_records` in memory, and more in the file `name` of run `no`.
     pub(super) fn new(disk: &Arc<dyn Disk>, name: String, no: u64, chunk_records: usize) -> Self {
         let disk = Arc::clone(disk);
         Sorter { disk, name, no, chunk_records, chunk: Vec::new(), spill: None, records: 0 }

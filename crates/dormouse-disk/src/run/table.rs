@@ -14,13 +14,13 @@ pub(super) const SCAN_PAGES: usize = 16;
 
 /// A record of a table.
 pub(super) trait Record: Fixed + Ord {
-    /// What it is found by. Records sort by it first.
+    /// The search key. Records sort by it first.
     type Key: Fixed + Ord;
     /// This record's.
     fn key(&self) -> Self::Key;
 }
 
-/// Pages per fence in a table of so many records.
+/// Pages per fence in a table of this many records.
 fn stride<R: Record>(records: u64) -> u64 {
     records.div_ceil(per_page::<R>()).div_ceil(FENCES_MAX).max(1)
 }
@@ -30,7 +30,7 @@ fn span<R: Record>(stride: u64) -> u64 {
     stride.saturating_mul(per_page::<R>())
 }
 
-/// Bytes of a table of so many records, fences included; `None` if no file can hold it.
+/// Bytes of a table of this many records, fences included; `None` if no file can hold it.
 pub(super) fn table_bytes<R: Record>(records: u64) -> Option<u64> {
     let fences = records.div_ceil(span::<R>(stride::<R>(records)));
     bytes_for::<R>(records)?.checked_add(bytes_for::<R::Key>(fences)?)
@@ -45,7 +45,7 @@ pub(super) struct TableWriter<R: Record> {
 }
 
 impl<R: Record> TableWriter<R> {
-    /// Begins a table that will have exactly so many records.
+    /// Begins a table that will have exactly this many records.
     pub(super) fn new(records: u64) -> TableWriter<R> {
         TableWriter::with_stride(stride::<R>(records))
     }
@@ -87,7 +87,7 @@ pub(super) struct Table<R: Record> {
 }
 
 impl<R: Record> Table<R> {
-    /// Opens the table of so many records at `offset`, reading its fences.
+    /// Opens the table of this many records at `offset`, reading its fences.
     pub(super) fn open(
         source: &Arc<Source>,
         offset: u64,

@@ -75,7 +75,7 @@ impl Run {
     }
 }
 
-/// What the data said so far.
+/// Sums over the data read so far.
 struct Check<'a> {
     run: &'a Run,
     meta: RunMeta,

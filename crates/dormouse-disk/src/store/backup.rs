@@ -18,11 +18,11 @@ pub(crate) struct BackupRequest {
     pub(crate) source: PathBuf,
     /// Where hard links go; it exists and is empty.
     pub(crate) into: PathBuf,
-    /// Who waits; dropped unanswered if the store stops before.
+    /// The waiting caller; dropped unanswered if the store stops first.
     pub(crate) reply: Sender<io::Result<PinnedFiles>>,
 }
 
-/// What a checkpoint holds.
+/// The contents of a checkpoint.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CheckpointInfo {
     /// The bytes of its batch, the first of its segment.
@@ -56,7 +56,7 @@ impl Store {
         self.backups_wanted.push(wanted);
     }
 
-    /// What the checkpoint that was just sealed holds.
+    /// The contents of the checkpoint that was just sealed.
     pub(super) fn as_of(&self, now: Now) -> CheckpointInfo {
         let totals = self.machine.totals();
         CheckpointInfo {
@@ -78,7 +78,7 @@ impl Store {
 }
 
 impl Pin {
-    /// Tells who waits how it went; a backup that fails concerns nobody else.
+    /// Answers the waiting caller; a failed backup concerns nobody else.
     pub(super) fn run(self) {
         let Pin { wanted: BackupRequest { source, into, reply }, manifest, as_of } = self;
         let pin = || {
@@ -94,7 +94,7 @@ impl Pin {
             }
             Ok(PinnedFiles { manifest, as_of, segment, linked, unlinked })
         };
-        // Who asked may have gone.
+        // The caller may be gone.
         let _ = reply.send(pin());
     }
 }
@@ -127,7 +127,7 @@ mod tests {
         store.set_durable(batch.number);
     }
 
-    /// Two flushes stand in line; the second one's manifest lets go what the first one's lists.
+    /// Two flushes are queued; the second one's manifest drops a run that the first one's lists.
     #[test]
     fn files_are_pinned_before_the_next_manifest() {
         let dir = tempfile::tempdir().unwrap();

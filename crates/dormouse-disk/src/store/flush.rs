@@ -31,7 +31,7 @@ pub(super) struct Flush {
     segment: u64,
     /// Runs not fully consumed at the checkpoint, and the runs-to-be of older flushes.
     runs: Vec<RunRef>,
-    /// Who wants a backup as of this checkpoint, and what it holds.
+    /// The request for a backup as of this checkpoint, and the checkpoint's contents.
     backups: Vec<BackupRequest>,
     as_of: CheckpointInfo,
 }
@@ -133,7 +133,7 @@ impl Store {
         (!names.is_empty()).then_some(Task(Work::Remove(names)))
     }
 
-    /// Takes over what a task of the flush line did.
+    /// Takes the result of a task of the flush line.
     pub(super) fn finish_flush_task(&mut self, done: TaskResult) {
         match done {
             TaskResult::Flushed { run } => {

@@ -14,7 +14,7 @@ use crate::manifest::RunRef;
 use crate::run::Run;
 use crate::timeline::OpenRun;
 
-/// Beyond so many runs neighbours are merged whatever their sizes.
+/// Beyond this many runs, neighbours are merged whatever their sizes.
 const RUNS_MAX: usize = 64;
 
 /// A merge under way.
@@ -36,7 +36,7 @@ impl Merge {
     }
 }
 
-/// What the choice looks at.
+/// The figures of a run that decide the choice.
 #[derive(Clone, Copy, Debug)]
 struct Weight {
     bytes: u64,

@@ -1,7 +1,7 @@
 //! The store: the machine over a disk timeline, its journal and its background work, without a
 //! thread of its own.
 //!
-//! A driver feeds it commands and time, takes sealed batches to write, tells it what was synced,
+//! A driver feeds it commands and time, takes sealed batches to write, reports which are synced,
 //! and runs the tasks it asks for, on any thread, in any order the store allows. The engine drives
 //! it with threads; tests drive it step by step and crash it between any two calls.
 //!
@@ -50,7 +50,7 @@ pub struct Sizes {
     pub memtable_bytes: usize,
     /// A memtable is also frozen when the journal since the last checkpoint has this size.
     pub segment_bytes: u64,
-    /// Neighbouring runs of one tier are merged when there are so many.
+    /// The number of neighbouring runs of one tier at which they are merged.
     pub merge_runs: usize,
 }
 
@@ -60,14 +60,14 @@ impl Default for Sizes {
     }
 }
 
-/// The wall clock was set if it moved so far against the steady one; slewing adds up to it in half
-/// an hour at most, which makes a batch now and then.
+/// The wall clock was set if it moved this far against the steady one; slewing needs half an hour
+/// for that, which makes a batch now and then.
 const CLOCK_STEP_MS: u64 = 1_000;
 
 /// While puts are refused for want of space, it is looked at so often whether there is some again.
 const SPACE_CHECK_MS: u64 = 1_000;
 
-/// At most so many memtables are being written.
+/// The most memtables that are being written at once.
 const FLUSHES_MAX: usize = 2;
 
 /// A batch to be written.
@@ -103,7 +103,7 @@ pub struct Store {
     synced: u64,
     flushes: VecDeque<Flush>,
     merge: Option<Merge>,
-    /// What the newest durable manifest says.
+    /// The newest durable manifest.
     manifest: Manifest,
     /// The next run's number, and age.
     next_run: u64,
@@ -135,7 +135,7 @@ impl Store {
         Ok(())
     }
 
-    /// Does what time and syncs made possible.
+    /// Does what became possible by time and syncs.
     pub fn tick(&mut self, now: Now) -> Result<(), Error> {
         self.note_clock_step(now);
         if self.space_checked_at.is_some_and(|at| now.steady_ms >= at + SPACE_CHECK_MS) {
@@ -161,7 +161,7 @@ impl Store {
         self.machine.next_wake(now)
     }
 
-    /// Facts go to the open batch. What a put brought is encoded already, in the memtable.
+    /// Appends facts to the open batch. The job of a put is encoded already, in the memtable.
     fn collect(&mut self, now: Now) {
         if self.watched {
             self.machine.tell(now, &self.out.facts, &mut self.events);
@@ -196,8 +196,8 @@ impl Store {
         self.watched = watched;
     }
 
-    /// Events since the last call. They belong to the batch that is open now, and may be told when
-    /// it is as durable as promised.
+    /// Events since the last call. They belong to the open batch, and may be emitted when it is as
+    /// durable as promised.
     pub fn take_events(&mut self) -> Vec<Event> {
         std::mem::take(&mut self.events)
     }

@@ -47,11 +47,11 @@ pub struct RecoveredStore {
     pub store: Store,
     /// Where its batches go.
     pub writer: SegmentWriter,
-    /// What makes its `now`.
+    /// The clock that makes its `now`.
     pub clock: SteadyClock,
 }
 
-/// What replay gathers besides the machine.
+/// The state that replay gathers besides the machine.
 struct ReplayState {
     saved: SavedClock,
     next_run: u64,
@@ -117,7 +117,7 @@ impl Store {
         let mut machine = Machine::new(DiskTimeline::new(sources));
         let replayed = replay(disk.as_ref(), &plan, sizes, &mut machine)?;
         complete_stubs(&mut machine)?;
-        // What the replay brought is in the journal already.
+        // The replayed arrivals are in the journal already.
         drop(machine.timeline_mut().sources.mem.take_arrivals());
         remove_unlisted(disk.as_ref(), &manifest)?;
 
@@ -171,7 +171,8 @@ impl Store {
         }
     }
 
-    /// The first records of a start: its epoch, the batch it builds on, and what a restart ends.
+    /// The first records of a start: its epoch, the batch it builds on, and the release of leases
+    /// that belonged to sessions.
     fn push_boot(&mut self, last_batch: u64, now: Now) -> Result<(), Error> {
         self.builder.push(&Record::Boot(Boot {
             epoch: self.machine.epoch(),
@@ -323,7 +324,7 @@ fn next_run(from_checkpoint: u64, runs: &[RunRef]) -> u64 {
     runs.iter().map(|run| run.no + 1).max().unwrap_or(0).max(from_checkpoint)
 }
 
-/// Removes our files that the manifest does not name: what a crash cut short left behind.
+/// Removes our files that the manifest does not name: remains of work that a crash cut short.
 fn remove_unlisted(disk: &dyn Disk, manifest: &Manifest) -> Result<(), Damage> {
     let failed = |source| Damage::io("data directory", source);
     for name in disk.list().map_err(failed)? {

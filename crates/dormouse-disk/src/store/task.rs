@@ -20,7 +20,7 @@ pub(super) enum Work {
     Flush {
         /// The run-to-be.
         run: RunRef,
-        /// What to write.
+        /// The memtable to write.
         table: Arc<Memtable>,
     },
     /// Make this the manifest.
@@ -35,14 +35,14 @@ pub(super) enum Work {
         run: RunRef,
         /// Oldest first.
         inputs: Vec<Arc<Run>>,
-        /// What was consumed when the merge began.
+        /// The frontiers when the merge began.
         frontiers: Box<Frontiers>,
         /// Set to stop early.
         stop: Arc<AtomicBool>,
     },
 }
 
-/// What a task did.
+/// The result of a task.
 pub enum TaskResult {
     /// The run is durable.
     Flushed {
@@ -53,7 +53,7 @@ pub enum TaskResult {
     Manifest(Manifest),
     /// The files are gone.
     Removed,
-    /// Who asked for the backup has been told.
+    /// The caller that asked for the backup has its answer.
     Backup,
     /// The merge ended; without a run it was given up.
     Merged {
@@ -180,7 +180,7 @@ fn remove(disk: &Arc<dyn Disk>, name: &str) -> Result<(), Damage> {
 }
 
 impl Store {
-    /// Takes over what a task did.
+    /// Takes the result of a task.
     pub fn finish(&mut self, done: TaskResult) {
         match done {
             TaskResult::Merged { run } => self.finish_merge(run),

@@ -10,7 +10,7 @@ use super::sources::Sources;
 use super::stopped;
 use crate::run::key_hash;
 
-/// What one source says of an id.
+/// The mention of an id in one source.
 enum Mention {
     /// Nothing.
     None,

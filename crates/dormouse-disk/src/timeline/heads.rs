@@ -1,4 +1,4 @@
-//! Heads of lanes: what each source has to offer first, and which lane is looked at when.
+//! Heads of lanes: the first unread entry of each source, and when each lane is to be read again.
 //!
 //! Per topic, classes are either *due* (worth a look now) or *later* (not before an instant). The
 //! instants are lower bounds: a head that left otherwise only makes one look come for nothing. So
@@ -49,7 +49,7 @@ struct Head {
     born: Born,
 }
 
-/// What is known of a topic's lanes.
+/// The state of a topic's lanes.
 #[derive(Debug)]
 pub(super) struct TopicHeads {
     lanes: BTreeMap<Class, Lane>,
@@ -72,7 +72,7 @@ impl TopicHeads {
         }
     }
 
-    /// Something came to rest in a class: it may be the new head.
+    /// A job arrived in a class: it may be the new head.
     pub(super) fn arrived(&mut self, class: Class) {
         if class.is_waiting() {
             self.due.insert(class);
@@ -179,7 +179,7 @@ impl TopicHeads {
         }
     }
 
-    /// Classes whose instant has come are worth a look.
+    /// Wakes the classes whose instant has passed.
     fn promote(&mut self, now: Now) {
         for (later, clock) in
             [(&mut self.later_steady, Clock::Steady), (&mut self.later_wall, Clock::Wall)]
@@ -247,7 +247,8 @@ impl Lane {
         Ok(lane)
     }
 
-    /// The first place over all sources, and who speaks for it; no speaker = a tombstone does.
+    /// The first place over all sources, and the newest source that has a job there; `None` for a
+    /// tombstone.
     fn first(
         &self,
         sources: &Sources,

@@ -65,11 +65,11 @@ impl Sources {
         Ok(reading)
     }
 
-    /// What rests at the place that is first everywhere, read past in all sources.
+    /// Reads the first place over all sources and advances past it in each.
     fn read_past(&mut self, reading: &mut Reading, place: Place) -> Result<Option<Resting>, Error> {
         let key = key_of(&place);
         let (topic, class) = (place.topic, place.class);
-        // Oldest first, so that what the newest says stays.
+        // Oldest first, so that the newest entry wins.
         let mut job = None;
         let mut born = 0;
         for (index, head) in reading.runs.iter_mut().enumerate() {

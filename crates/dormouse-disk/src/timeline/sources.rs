@@ -1,4 +1,4 @@
-//! The sources and what is asked of all of them together.
+//! The sources, and the queries over all of them.
 
 use std::ops::Range;
 use std::sync::Arc;

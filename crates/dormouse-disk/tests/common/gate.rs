@@ -9,9 +9,9 @@ use dormouse_disk::disk::{Disk, File, RealDisk};
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Gate {
     Open,
-    /// Whoever syncs waits.
+    /// Syncs wait.
     Shut,
-    /// Whoever syncs is told that it failed.
+    /// Syncs fail.
     Broken,
 }
 

@@ -1,4 +1,4 @@
-//! What tests of the engine share.
+//! Shared by tests of the engine.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 #![allow(dead_code, reason = "not every test needs everything")]
 
@@ -29,7 +29,7 @@ impl Sink for Answers {
     }
 }
 
-/// A sink, and what arrives there.
+/// A sink that keeps the answers it gets.
 pub(crate) fn sink() -> (Arc<dyn Sink>, Receiver<Answer>) {
     let (answers, arrived) = channel();
     (Arc::new(Answers(Mutex::new(answers))), arrived)

@@ -22,7 +22,7 @@ fn small_run() -> (Model, Vec<u8>) {
     (model, file_bytes(&disk, "run"))
 }
 
-/// Reads all that can be read of a run; everything read must be what was written.
+/// Reads all that can be read of a run; everything read must equal what was written.
 fn read_all(run: &Run, model: &Model) -> Result<(), Damage> {
     let mut cache = BlockCache::new(1 << 20);
     for (topic, class) in lanes_of(model) {

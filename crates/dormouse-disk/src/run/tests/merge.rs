@@ -1,11 +1,11 @@
-//! A merge keeps what is unread, sums weights, and drops a tombstone only with its job.
+//! A merge keeps unread entries, sums weights, and drops a tombstone only with its job.
 
 use std::cell::{Cell, RefCell};
 
 use super::super::merge;
 use super::*;
 
-/// What is unread, by lane and age.
+/// Where lanes are unread from, by lane and age.
 type Unread = HashMap<(TopicNo, Class, u64), Option<(u64, JobId)>>;
 
 fn random_unread(chance: &mut Chance, models: &[Model]) -> Unread {

@@ -1,4 +1,4 @@
-//! What all tests of runs share: a disk in memory, chance, and the run as a plain map.
+//! Shared by all tests of runs: a disk in memory, random numbers, and the run as a plain map.
 
 mod damage;
 mod lookup;
@@ -160,7 +160,7 @@ impl Drop for Chance {
 /// A run as it should be: weight and payload by place.
 type Model = BTreeMap<Place, (i32, Option<Vec<u8>>)>;
 
-/// What random runs are made of.
+/// The make-up of random runs.
 #[derive(Clone, Copy)]
 struct Shape {
     entries: u64,
