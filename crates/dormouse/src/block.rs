@@ -7,50 +7,50 @@ use std::task::{Context, Poll, Wake, Waker};
 
 /// A thread's place to sleep. Not `thread::park`, whose single token other code may use up.
 #[derive(Default)]
-struct Bed {
+struct Parker {
     woken: Mutex<bool>,
-    bell: Condvar,
+    condvar: Condvar,
 }
 
-impl Bed {
-    fn sleep(&self) {
+impl Parker {
+    fn park(&self) {
         let mut woken = self.woken.lock().unwrap_or_else(PoisonError::into_inner);
         while !*woken {
-            woken = self.bell.wait(woken).unwrap_or_else(PoisonError::into_inner);
+            woken = self.condvar.wait(woken).unwrap_or_else(PoisonError::into_inner);
         }
         *woken = false;
     }
 }
 
-impl Wake for Bed {
+impl Wake for Parker {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
         *self.woken.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        self.bell.notify_one();
+        self.condvar.notify_one();
     }
 }
 
 thread_local! {
     // One per thread and not per wait: a blocking call allocates nothing more than an async one.
-    static BED: (Arc<Bed>, Waker) = {
-        let bed = Arc::<Bed>::default();
-        let waker = Waker::from(bed.clone());
-        (bed, waker)
+    static PARKER: (Arc<Parker>, Waker) = {
+        let parker = Arc::<Parker>::default();
+        let waker = Waker::from(parker.clone());
+        (parker, waker)
     };
 }
 
 /// Polls until it is ready, sleeping in between.
 pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
-    BED.with(|(bed, waker)| {
+    PARKER.with(|(parker, waker)| {
         let mut cx = Context::from_waker(waker);
         loop {
             match future.as_mut().poll(&mut cx) {
                 Poll::Ready(output) => return output,
-                Poll::Pending => bed.sleep(),
+                Poll::Pending => parker.park(),
             }
         }
     })

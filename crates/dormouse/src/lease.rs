@@ -34,9 +34,9 @@ impl Queue {
     /// attempt.
     ///
     /// ```
-    /// # use dormouse::{Queue, Reserved};
+    /// # use dormouse::{Queue, LeasedJob};
     /// # use std::time::Duration;
-    /// # async fn f(queue: Queue, job: Reserved) -> Result<(), dormouse::Error> {
+    /// # async fn f(queue: Queue, job: LeasedJob) -> Result<(), dormouse::Error> {
     /// queue.nack(job.token()).delay(Duration::from_secs(5)).error("mail server is away").await?;
     /// # Ok(())
     /// # }

@@ -46,7 +46,7 @@
 //!   now and read later (`.send()`, which gives a [`Pending`]). The library itself needs no
 //!   runtime.
 //! - [`Queue::put`] adds a job to a topic. [`Queue::reserve`] takes jobs that are due, and waits
-//!   for them if told to; a [`Reserved`] job is yours for its ttr ("time to run"), then comes
+//!   for them if told to; a [`LeasedJob`] is yours for its ttr ("time to run"), then comes
 //!   again. Its token is fenced: whoever was late can do no harm.
 //! - [`Worker`] does the consumer's work: handlers, concurrency, renewal of leases, retries,
 //!   graceful stop.
@@ -95,19 +95,19 @@ mod block;
 mod body;
 mod call;
 mod change;
-mod later;
+mod inspect;
 mod lease;
+mod leased_job;
 mod lock;
-mod look;
+mod oneshot;
 mod open;
 mod pending;
 mod put;
 mod queue;
 mod reply;
 mod reserve;
-mod reserved;
+mod retry;
 mod session;
-mod slot;
 mod time;
 mod topic;
 mod undo;
@@ -119,15 +119,15 @@ pub use dormouse_core as core;
 
 pub use body::Body;
 pub use call::Call;
-pub use lock::{Acquire, Acquiring, Lock, Renewal};
-pub use look::Walk;
+pub use inspect::Walk;
+pub use leased_job::LeasedJob;
+pub use lock::{Acquire, AcquireFuture, Lock, Renewal};
 pub use open::Builder;
 pub use pending::Pending;
 pub use put::Put;
 pub use queue::Queue;
 pub use reply::Items;
-pub use reserve::{FromJobs, Reserve, Reserving};
-pub use reserved::Reserved;
+pub use reserve::{FromJobs, Reserve, ReserveFuture};
 pub use session::Session;
 #[cfg(feature = "worker")]
 pub use worker::{IntoOutcome, Job, Outcome, Stopper, Tally, Worker};

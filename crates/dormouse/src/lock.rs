@@ -67,10 +67,10 @@ impl Acquire {
 
     /// Sends it now; the lock is taken when the future is awaited, and given back when it is
     /// dropped.
-    pub fn send(self) -> Acquiring {
-        let mut acquiring = self.into_future();
-        acquiring.sent = Some(acquiring.submit());
-        acquiring
+    pub fn send(self) -> AcquireFuture {
+        let mut future = self.into_future();
+        future.sent = Some(future.submit());
+        future
     }
 
     /// Sends it and blocks the thread until it is answered.
@@ -81,11 +81,11 @@ impl Acquire {
 
 impl IntoFuture for Acquire {
     type Output = Result<Lock, Error>;
-    type IntoFuture = Acquiring;
+    type IntoFuture = AcquireFuture;
 
-    fn into_future(self) -> Acquiring {
+    fn into_future(self) -> AcquireFuture {
         let Acquire { queue, options, wait_ms } = self;
-        Acquiring { queue, options, wait_ms, sent: None }
+        AcquireFuture { queue, options, wait_ms, sent: None }
     }
 }
 
@@ -94,7 +94,7 @@ impl IntoFuture for Acquire {
 /// A wait beyond the backend's longest is cut into several.
 #[derive(Debug)]
 #[must_use = "a lock that is asked for is withdrawn when it is dropped"]
-pub struct Acquiring {
+pub struct AcquireFuture {
     queue: Queue,
     options: op::Lock,
     /// How much of the wait has not been sent yet.
@@ -102,7 +102,7 @@ pub struct Acquiring {
     sent: Option<Pending<LockReply>>,
 }
 
-impl Acquiring {
+impl AcquireFuture {
     fn submit(&mut self) -> Pending<LockReply> {
         let wait_ms = self.wait_ms.min(WAIT_MS_MAX);
         self.wait_ms -= wait_ms;
@@ -117,7 +117,7 @@ impl Acquiring {
     }
 }
 
-impl Future for Acquiring {
+impl Future for AcquireFuture {
     type Output = Result<Lock, Error>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<Lock, Error>> {

@@ -11,8 +11,8 @@ use dormouse_core::command::{Command, Reply};
 use dormouse_core::error::Error;
 
 use crate::block::block_on;
+use crate::oneshot::OneShot;
 use crate::queue::Queue;
-use crate::slot::Slot;
 use crate::undo::Undo;
 
 /// An operation that has been sent and is not answered yet.
@@ -42,7 +42,7 @@ pub struct Pending<T> {
 enum State<T> {
     /// Decided without being sent.
     Settled(Result<T, Error>),
-    Sent(Arc<Slot>),
+    Sent(Arc<OneShot>),
     Answered,
 }
 
@@ -71,20 +71,20 @@ impl<T> Pending<T> {
     }
 
     pub(crate) fn send(queue: &Queue, command: Command, read: Read<T>) -> Pending<T> {
-        let slot = Arc::new(Slot::default());
-        match queue.submit(Ticket::next(), command, slot.clone()) {
-            Ok(()) => Pending { state: State::Sent(slot), read: Some(read), claim: None },
+        let oneshot = Arc::new(OneShot::default());
+        match queue.submit(Ticket::next(), command, oneshot.clone()) {
+            Ok(()) => Pending { state: State::Sent(oneshot), read: Some(read), claim: None },
             Err(error) => Pending::refused(error),
         }
     }
 
     /// As `send`, for an answer that must not get lost: if nobody reads it, it is undone.
     pub(crate) fn claim(queue: &Queue, command: Command, undo: Undo, read: Read<T>) -> Pending<T> {
-        let (ticket, slot) = (Ticket::next(), Arc::new(Slot::default()));
-        match queue.submit(ticket, command, slot.clone()) {
+        let (ticket, oneshot) = (Ticket::next(), Arc::new(OneShot::default()));
+        match queue.submit(ticket, command, oneshot.clone()) {
             Ok(()) => {
                 let claim = Some(Claim { queue: queue.clone(), ticket, undo });
-                Pending { state: State::Sent(slot), read: Some(read), claim }
+                Pending { state: State::Sent(oneshot), read: Some(read), claim }
             }
             Err(error) => Pending::refused(error),
         }
@@ -105,8 +105,8 @@ impl<T> Future for Pending<T> {
     /// When polled again after it was ready.
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T, Error>> {
         let this = self.get_mut();
-        if let State::Sent(slot) = &this.state {
-            let Poll::Ready(answer) = slot.poll(cx) else { return Poll::Pending };
+        if let State::Sent(oneshot) = &this.state {
+            let Poll::Ready(answer) = oneshot.poll(cx) else { return Poll::Pending };
             this.state = State::Answered;
             this.claim = None;
             return Poll::Ready(match (answer, this.read.take()) {
@@ -129,10 +129,10 @@ impl<T> Unpin for Pending<T> {}
 
 impl<T> Drop for Pending<T> {
     fn drop(&mut self) {
-        let (State::Sent(slot), Some(claim)) = (&self.state, self.claim.take()) else { return };
+        let (State::Sent(oneshot), Some(claim)) = (&self.state, self.claim.take()) else { return };
         let Claim { queue, ticket, undo } = claim;
-        match slot.abandon(&queue, undo) {
-            // It waits, or its answer is on the way: the slot gives back what still comes.
+        match oneshot.abandon(&queue, undo) {
+            // It waits, or its answer is on the way: the oneshot gives back what still comes.
             Ok(()) => queue.forget(Command::Withdraw(ticket)),
             // It was already answered.
             Err(Some(command)) => queue.forget(command),

@@ -38,8 +38,8 @@ impl Queue {
         Put::new(topic, body).to(self)
     }
 
-    /// Adds a job whose body is this value as JSON; [`Reserved::json`](crate::Reserved::json) reads
-    /// it back.
+    /// Adds a job whose body is this value as JSON;
+    /// [`LeasedJob::json`](crate::LeasedJob::json) reads it back.
     #[cfg(feature = "json")]
     pub fn put_json<T: serde::Serialize + ?Sized>(&self, topic: &str, value: &T) -> Put<Queue> {
         Put::json(topic, value).to(self)

@@ -10,9 +10,9 @@ use dormouse_disk::clock::VirtualClock;
 use dormouse_disk::engine::Engine;
 
 use crate::call::Call;
-use crate::later;
+use crate::oneshot::Discard;
 use crate::pending::{Pending, Read};
-use crate::slot::Discard;
+use crate::retry;
 
 /// A delay queue: put a job now, get it at its time.
 ///
@@ -128,7 +128,7 @@ impl Queue {
     /// Sends what must be done although nobody waits for it, as destructors need.
     pub(crate) fn forget(&self, command: Command) {
         match self.submit_unread(command.clone()) {
-            Err(error) if error.code == Code::Busy => later::submit(self.clone(), Some(command)),
+            Err(error) if error.code == Code::Busy => retry::submit(self.clone(), Some(command)),
             // Done, or the store has stopped, which ends leases, sessions and waits by itself.
             _ => {}
         }

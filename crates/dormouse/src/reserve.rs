@@ -11,15 +11,15 @@ use dormouse_core::command::Command;
 use dormouse_core::error::Error;
 use dormouse_core::job::JobId;
 use dormouse_core::limits::WAIT_MS_MAX;
-use dormouse_core::op::{self, LeasedJob};
+use dormouse_core::op;
 use dormouse_core::topic::TopicName;
 
 use crate::block::block_on;
 use crate::call::Call;
+use crate::leased_job::LeasedJob;
 use crate::pending::{Pending, Read};
 use crate::queue::Queue;
 use crate::reply;
-use crate::reserved::Reserved;
 use crate::session::Session;
 use crate::time::span_ms;
 use crate::undo::Undo;
@@ -49,23 +49,23 @@ impl Queue {
     }
 
     /// Takes one job, or none.
-    pub fn reserve_one(&self, topic: &str) -> Reserve<Option<Reserved>> {
+    pub fn reserve_one(&self, topic: &str) -> Reserve<Option<LeasedJob>> {
         Reserve::new(self, TopicName::new(topic).map(|topic| vec![topic]))
     }
 
     /// Takes this job now, delayed or ready or dead, whatever its due time.
-    pub fn reserve_id(&self, id: JobId) -> Call<op::ReserveId, Reserved> {
+    pub fn reserve_id(&self, id: JobId) -> Call<op::ReserveId, LeasedJob> {
         let options = op::ReserveId { id, ttr_ms: None, session: None };
         Call::new(self, Ok(options), |queue, options| {
             let owner = queue.clone();
-            let read = move |reply| Reserved::from_jobs(reply::jobs(reply)?, &owner);
+            let read = move |reply| LeasedJob::from_jobs(reply::jobs(reply)?, &owner);
             let read = Read::With(Box::new(read));
             Pending::claim(queue, Command::ReserveId(options), Undo::Release, read)
         })
     }
 }
 
-impl Call<op::ReserveId, Reserved> {
+impl Call<op::ReserveId, LeasedJob> {
     /// Lease time instead of the job's own.
     pub fn ttr(self, ttr: Duration) -> Self {
         self.set(|options| options.ttr_ms = Some(span_ms(ttr)))
@@ -85,7 +85,7 @@ impl Call<op::ReserveId, Reserved> {
 /// spent. No job is lost and none is held.
 #[derive(Clone)]
 #[must_use = "nothing is sent until it is awaited, waited for or sent"]
-pub struct Reserve<T = Vec<Reserved>> {
+pub struct Reserve<T = Vec<LeasedJob>> {
     queue: Queue,
     options: Result<op::Reserve, Error>,
     wait_ms: u64,
@@ -135,7 +135,7 @@ impl<T: FromJobs> Reserve<T> {
 
     /// Sends it now; what comes is taken when the future is awaited, and given back when it is
     /// dropped.
-    pub fn send(self) -> Reserving<T> {
+    pub fn send(self) -> ReserveFuture<T> {
         let mut reserving = self.into_future();
         reserving.begin();
         reserving
@@ -163,14 +163,14 @@ impl Reserve {
 
 impl<T: FromJobs> IntoFuture for Reserve<T> {
     type Output = Result<T, Error>;
-    type IntoFuture = Reserving<T>;
+    type IntoFuture = ReserveFuture<T>;
 
-    fn into_future(self) -> Reserving<T> {
+    fn into_future(self) -> ReserveFuture<T> {
         let state = match self.options {
             Ok(options) => State::Next(options),
             Err(error) => State::Refused(error),
         };
-        Reserving { queue: self.queue, state, wait_ms: self.wait_ms, gives: PhantomData }
+        ReserveFuture { queue: self.queue, state, wait_ms: self.wait_ms, gives: PhantomData }
     }
 }
 
@@ -186,7 +186,7 @@ impl<T> fmt::Debug for Reserve<T> {
 /// A wait beyond the backend's longest is cut into several: the next begins when one ends with
 /// nothing, so no clock is needed to know how much is left.
 #[must_use = "a reserve is withdrawn when it is dropped"]
-pub struct Reserving<T = Vec<Reserved>> {
+pub struct ReserveFuture<T = Vec<LeasedJob>> {
     queue: Queue,
     state: State,
     /// How much of the wait has not been sent yet.
@@ -199,11 +199,11 @@ enum State {
     /// To be sent.
     Next(op::Reserve),
     /// Sent; what to send next if it brings nothing and there is still time.
-    Sent(Pending<Vec<LeasedJob>>, Option<op::Reserve>),
+    Sent(Pending<Vec<op::LeasedJob>>, Option<op::Reserve>),
     Answered,
 }
 
-impl<T: FromJobs> Reserving<T> {
+impl<T: FromJobs> ReserveFuture<T> {
     fn begin(&mut self) {
         match std::mem::replace(&mut self.state, State::Answered) {
             State::Next(options) => self.submit(options),
@@ -222,7 +222,7 @@ impl<T: FromJobs> Reserving<T> {
     }
 }
 
-impl<T: FromJobs> Future for Reserving<T> {
+impl<T: FromJobs> Future for ReserveFuture<T> {
     type Output = Result<T, Error>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T, Error>> {
@@ -242,45 +242,45 @@ impl<T: FromJobs> Future for Reserving<T> {
             match std::mem::replace(&mut this.state, State::Answered) {
                 State::Next(options) => this.submit(options),
                 State::Refused(error) => return Poll::Ready(Err(error)),
-                _ => panic!("a Reserving was polled after it had given its answer"),
+                _ => panic!("a ReserveFuture was polled after it had given its answer"),
             }
         }
     }
 }
 
-impl<T> fmt::Debug for Reserving<T> {
+impl<T> fmt::Debug for ReserveFuture<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reserving").field("wait_ms", &self.wait_ms).finish_non_exhaustive()
+        f.debug_struct("ReserveFuture").field("wait_ms", &self.wait_ms).finish_non_exhaustive()
     }
 }
 
 /// What a reserve can give: all its jobs, or at most one.
 pub trait FromJobs: Sized + sealed::Sealed {
     #[doc(hidden)]
-    fn from_jobs(jobs: Vec<LeasedJob>, queue: &Queue) -> Result<Self, Error>;
+    fn from_jobs(jobs: Vec<op::LeasedJob>, queue: &Queue) -> Result<Self, Error>;
 }
 
 mod sealed {
     pub trait Sealed {}
-    impl Sealed for Vec<super::Reserved> {}
-    impl Sealed for Option<super::Reserved> {}
-    impl Sealed for super::Reserved {}
+    impl Sealed for Vec<super::LeasedJob> {}
+    impl Sealed for Option<super::LeasedJob> {}
+    impl Sealed for super::LeasedJob {}
 }
 
-impl FromJobs for Vec<Reserved> {
-    fn from_jobs(jobs: Vec<LeasedJob>, queue: &Queue) -> Result<Vec<Reserved>, Error> {
-        Ok(jobs.into_iter().map(|job| Reserved::new(queue, job)).collect())
+impl FromJobs for Vec<LeasedJob> {
+    fn from_jobs(jobs: Vec<op::LeasedJob>, queue: &Queue) -> Result<Vec<LeasedJob>, Error> {
+        Ok(jobs.into_iter().map(|job| LeasedJob::new(queue, job)).collect())
     }
 }
 
-impl FromJobs for Option<Reserved> {
-    fn from_jobs(mut jobs: Vec<LeasedJob>, queue: &Queue) -> Result<Option<Reserved>, Error> {
-        Ok(jobs.pop().map(|job| Reserved::new(queue, job)))
+impl FromJobs for Option<LeasedJob> {
+    fn from_jobs(mut jobs: Vec<op::LeasedJob>, queue: &Queue) -> Result<Option<LeasedJob>, Error> {
+        Ok(jobs.pop().map(|job| LeasedJob::new(queue, job)))
     }
 }
 
-impl FromJobs for Reserved {
-    fn from_jobs(mut jobs: Vec<LeasedJob>, queue: &Queue) -> Result<Reserved, Error> {
-        jobs.pop().map(|job| Reserved::new(queue, job)).ok_or_else(reply::stray)
+impl FromJobs for LeasedJob {
+    fn from_jobs(mut jobs: Vec<op::LeasedJob>, queue: &Queue) -> Result<LeasedJob, Error> {
+        jobs.pop().map(|job| LeasedJob::new(queue, job)).ok_or_else(reply::stray)
     }
 }

@@ -6,11 +6,11 @@ use dormouse_core::command::Command;
 use dormouse_core::op::SessionId;
 
 use crate::call::Call;
+use crate::leased_job::LeasedJob;
 use crate::pending::{Pending, Read};
 use crate::queue::Queue;
 use crate::reply;
 use crate::reserve::Reserve;
-use crate::reserved::Reserved;
 use crate::undo::Undo;
 
 impl Queue {
@@ -63,7 +63,7 @@ impl Session {
     }
 
     /// As [`Queue::reserve_one`], with a lease that ends with this session.
-    pub fn reserve_one(&self, topic: &str) -> Reserve<Option<Reserved>> {
+    pub fn reserve_one(&self, topic: &str) -> Reserve<Option<LeasedJob>> {
         self.queue.reserve_one(topic).session(self)
     }
 

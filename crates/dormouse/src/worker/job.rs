@@ -6,23 +6,23 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use crate::reserved::Reserved;
+use crate::leased_job::LeasedJob;
 
-/// A job in a handler's hands: all that [`Reserved`] tells, and whether the hold still stands.
+/// A job in a handler's hands: all that [`LeasedJob`] tells, and whether the hold still stands.
 ///
 /// The worker renews the lease and says what became of the job when the handler returns; the
 /// handler needs no token.
 #[derive(Clone)]
-pub struct Job(Arc<Held>);
+pub struct Job(Arc<Inner>);
 
-struct Held {
-    reserved: Reserved,
+struct Inner {
+    leased: LeasedJob,
     lost: watch::Sender<bool>,
 }
 
 impl Job {
-    pub(crate) fn new(reserved: Reserved) -> Job {
-        Job(Arc::new(Held { reserved, lost: watch::Sender::new(false) }))
+    pub(crate) fn new(leased: LeasedJob) -> Job {
+        Job(Arc::new(Inner { leased, lost: watch::Sender::new(false) }))
     }
 
     /// Whether the job is no longer this handler's: it was cancelled, somebody else has it, or the
@@ -45,17 +45,17 @@ impl Job {
 }
 
 impl Deref for Job {
-    type Target = Reserved;
+    type Target = LeasedJob;
 
-    fn deref(&self) -> &Reserved {
-        &self.0.reserved
+    fn deref(&self) -> &LeasedJob {
+        &self.0.leased
     }
 }
 
 impl fmt::Debug for Job {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Job")
-            .field("reserved", &self.0.reserved)
+            .field("leased", &self.0.leased)
             .field("lost", &self.is_lost())
             .finish()
     }

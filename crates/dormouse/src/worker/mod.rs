@@ -1,11 +1,11 @@
 //! A worker: takes jobs as they come due and hands them to functions.
 
-mod attend;
-mod crew;
-mod hunt;
+mod fetch;
 mod job;
+mod lease_timer;
 mod outcome;
-mod pulse;
+mod pool;
+mod supervise;
 mod tally;
 
 use std::fmt;
@@ -19,9 +19,9 @@ use dormouse_core::topic::TopicName;
 use tokio::sync::watch;
 
 use crate::queue::Queue;
-use crew::{Crew, Line, Start};
-use hunt::Hunt;
-use pulse::Pulse;
+use fetch::Fetch;
+use lease_timer::LeaseTimer;
+use pool::{Handler, Pool, Start};
 
 pub use job::Job;
 pub use outcome::{IntoOutcome, Outcome};
@@ -73,7 +73,7 @@ const GRACE: Duration = Duration::from_secs(30);
 #[must_use = "a worker does nothing until it runs"]
 pub struct Worker {
     queue: Queue,
-    lines: Vec<Line>,
+    handlers: Vec<Handler>,
     concurrency: usize,
     limits: Vec<(String, usize)>,
     grace: Duration,
@@ -85,7 +85,7 @@ impl Worker {
     pub fn new(queue: &Queue) -> Worker {
         Worker {
             queue: queue.clone(),
-            lines: Vec::new(),
+            handlers: Vec::new(),
             concurrency: CONCURRENCY,
             limits: Vec::new(),
             grace: GRACE,
@@ -105,7 +105,7 @@ impl Worker {
             // The handler is called inside the task: a panic of its first steps counts too.
             tokio::spawn(async move { handler(job).await.into_outcome() })
         };
-        self.line(topic, Arc::new(start))
+        self.add_handler(topic, Arc::new(start))
     }
 
     /// Hands the jobs of a topic to a function that may block; each runs on a thread of tokio's
@@ -121,11 +121,11 @@ impl Worker {
             let handler = handler.clone();
             tokio::task::spawn_blocking(move || handler(job).into_outcome())
         };
-        self.line(topic, Arc::new(start))
+        self.add_handler(topic, Arc::new(start))
     }
 
-    fn line(mut self, topic: &str, start: Start) -> Worker {
-        self.lines.push(Line { topic: topic.to_owned(), start, concurrency: usize::MAX });
+    fn add_handler(mut self, topic: &str, start: Start) -> Worker {
+        self.handlers.push(Handler { topic: topic.to_owned(), start, concurrency: usize::MAX });
         self
     }
 
@@ -159,30 +159,30 @@ impl Worker {
 
     /// Works until `shutdown` is ready, or it is [stopped](Worker::stopper).
     pub async fn run_until(self, shutdown: impl Future<Output = ()>) -> Result<Tally, Error> {
-        let lines = self.checked_lines()?;
-        let mut crew = Crew::new(lines, self.concurrency, Pulse::of(&self.queue));
+        let handlers = self.checked_handlers()?;
+        let mut pool = Pool::new(handlers, self.concurrency, LeaseTimer::new(&self.queue));
         let mut stop = self.stop.subscribe();
         let mut shutdown = pin!(shutdown);
-        let mut hunt: Option<Hunt> = None;
+        let mut fetch: Option<Fetch> = None;
         let result = loop {
-            let offer = crew.offer();
+            let capacity = pool.capacity();
             // A topic with a new free place must be asked too; a reserve that waits is withdrawn.
-            if hunt.as_ref().is_none_or(|hunt| hunt.misses(&offer)) {
-                hunt = Hunt::begin(&self.queue, offer);
+            if fetch.as_ref().is_none_or(|fetch| fetch.differs_from(&capacity)) {
+                fetch = Fetch::start(&self.queue, capacity);
             }
             tokio::select! {
                 biased;
                 () = &mut shutdown => break Ok(()),
                 _ = stop.wait_for(|stop| *stop) => break Ok(()),
-                () = crew.one_ended(), if !crew.is_idle() => {}
-                jobs = Hunt::catch(&mut hunt) => match jobs {
-                    Ok(jobs) => jobs.into_iter().for_each(|job| crew.start(job)),
+                () = pool.join_next(), if !pool.is_idle() => {}
+                jobs = Fetch::jobs(&mut fetch) => match jobs {
+                    Ok(jobs) => jobs.into_iter().for_each(|job| pool.start(job)),
                     Err(error) => break Err(error),
                 },
             }
         };
-        drop(hunt);
-        let tally = crew.leave(self.grace).await;
+        drop(fetch);
+        let tally = pool.shut_down(self.grace).await;
         result.map(|()| tally)
     }
 
@@ -204,36 +204,37 @@ impl Worker {
         result
     }
 
-    fn checked_lines(&self) -> Result<Vec<Line>, Error> {
-        let mut lines: Vec<Line> = Vec::new();
-        for line in &self.lines {
-            TopicName::new(&line.topic)?;
-            if lines.iter().any(|other| other.topic == line.topic) {
-                let text = format!("topic {:?} has two handlers; give it one", line.topic);
+    fn checked_handlers(&self) -> Result<Vec<Handler>, Error> {
+        let mut handlers: Vec<Handler> = Vec::new();
+        for handler in &self.handlers {
+            TopicName::new(&handler.topic)?;
+            if handlers.iter().any(|other| other.topic == handler.topic) {
+                let text = format!("topic {:?} has two handlers; give it one", handler.topic);
                 return Err(Error::invalid(text));
             }
-            lines.push(line.clone());
+            handlers.push(handler.clone());
         }
         for (topic, concurrency) in &self.limits {
-            let Some(line) = lines.iter_mut().find(|line| line.topic == *topic) else {
+            let Some(handler) = handlers.iter_mut().find(|handler| handler.topic == *topic) else {
                 let text = format!("topic {topic:?} has a concurrency but no handler");
                 return Err(Error::invalid(text));
             };
-            line.concurrency = *concurrency;
+            handler.concurrency = *concurrency;
         }
-        let idle = self.concurrency == 0 || lines.iter().all(|line| line.concurrency == 0);
+        let idle = self.concurrency == 0 || handlers.iter().all(|handler| handler.concurrency == 0);
         if idle {
             return Err(Error::invalid(
                 "the worker could never take a job; give it a handler and a concurrency above 0",
             ));
         }
-        Ok(lines)
+        Ok(handlers)
     }
 }
 
 impl fmt::Debug for Worker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let topics: Vec<&str> = self.lines.iter().map(|line| line.topic.as_str()).collect();
+        let topics: Vec<&str> =
+            self.handlers.iter().map(|handler| handler.topic.as_str()).collect();
         f.debug_struct("Worker")
             .field("topics", &topics)
             .field("concurrency", &self.concurrency)

@@ -150,7 +150,7 @@ fn a_given_job_is_taken_before_its_time() {
 #[test]
 fn wrong_input_says_what_is_wrong() {
     let queue = Queue::memory();
-    let text = |result: Result<Vec<dormouse::Reserved>, dormouse::Error>| {
+    let text = |result: Result<Vec<dormouse::LeasedJob>, dormouse::Error>| {
         let error = result.unwrap_err();
         assert_eq!(error.code, Code::Invalid);
         error.text.into_owned()

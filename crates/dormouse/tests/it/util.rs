@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use dormouse::{Queue, Reserved, VirtualClock};
+use dormouse::{LeasedJob, Queue, VirtualClock};
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
 /// Far beyond what any step takes; a test that waits so long has failed.
@@ -20,7 +20,7 @@ pub(crate) fn virtual_queue() -> (Queue, VirtualClock) {
 }
 
 /// The one job that is due.
-pub(crate) fn take(queue: &Queue, topic: &str) -> Reserved {
+pub(crate) fn take(queue: &Queue, topic: &str) -> LeasedJob {
     queue.reserve_one(topic).wait().unwrap().expect("a job is due")
 }
 

@@ -11,8 +11,8 @@ use tokio::sync::watch;
 use tokio::task::{JoinError, JoinHandle};
 
 use super::job::Job;
+use super::lease_timer::LeaseTimer;
 use super::outcome::Outcome;
-use super::pulse::Pulse;
 use super::tally::End;
 
 /// How long a handler that is told to end may take to do so.
@@ -22,25 +22,25 @@ const BUSY_MS: u64 = 20;
 
 /// Waits for the handler while renewing the lease, then settles the job.
 ///
-/// `hurry` turns true when the worker will not wait any longer.
-pub(crate) async fn attend(
+/// `cancel` turns true when the worker will not wait any longer.
+pub(crate) async fn supervise(
     job: Job,
     mut run: JoinHandle<Outcome>,
-    pulse: Pulse,
-    mut hurry: watch::Receiver<bool>,
+    timer: LeaseTimer,
+    mut cancel: watch::Receiver<bool>,
 ) -> End {
-    let mut hand = Hand { job: &job, run: run.abort_handle(), settled: false };
+    let mut guard = JobGuard { job: &job, run: run.abort_handle(), settled: false };
     let result = tokio::select! {
         result = &mut run => Some(result),
-        never = renew(&job, &pulse) => match never {},
-        _ = hurry.wait_for(|hurry| *hurry) => None,
+        never = renew(&job, &timer) => match never {},
+        _ = cancel.wait_for(|cancel| *cancel) => None,
     };
     let (outcome, panicked) = match result {
-        Some(result) => judge(result),
-        None => give_up(&job, &mut run).await,
+        Some(result) => outcome_of(result),
+        None => cancel_handler(&job, &mut run).await,
     };
     let end = settle(&job, outcome).await;
-    hand.settled = true;
+    guard.settled = true;
     match end {
         End::Failed | End::Dead if panicked => End::Panicked,
         end => end,
@@ -49,13 +49,13 @@ pub(crate) async fn attend(
 
 /// A job that this process is answerable for. Dropped in mid-course, as when the worker's own
 /// future is dropped, it stops the handler and gives the job back unspent.
-struct Hand<'a> {
+struct JobGuard<'a> {
     job: &'a Job,
     run: tokio::task::AbortHandle,
     settled: bool,
 }
 
-impl Drop for Hand<'_> {
+impl Drop for JobGuard<'_> {
     fn drop(&mut self) {
         if !self.settled {
             self.job.lose();
@@ -67,10 +67,10 @@ impl Drop for Hand<'_> {
 
 /// Prolongs the lease at a third of its length, so that two renewals may fail before it runs out.
 /// Never ends: a lost lease is told to the handler, whose work is still waited for.
-async fn renew(job: &Job, pulse: &Pulse) -> Infallible {
+async fn renew(job: &Job, timer: &LeaseTimer) -> Infallible {
     let third = (job.ttr() / 3).max(Duration::from_millis(1));
     loop {
-        pulse.sleep(third).await;
+        timer.sleep(third).await;
         match job.extend().await {
             Err(error) if matches!(error.code, Code::LeaseLost | Code::NotFound) => break,
             // Renewed; or busy, and then there is time for another try.
@@ -83,17 +83,17 @@ async fn renew(job: &Job, pulse: &Pulse) -> Infallible {
 
 /// Tells the handler to end. One that ends in this moment by itself is taken at its word; one
 /// that cannot be stopped, because it blocks its thread, is left alone with a job that is lost.
-async fn give_up(job: &Job, run: &mut JoinHandle<Outcome>) -> (Outcome, bool) {
+async fn cancel_handler(job: &Job, run: &mut JoinHandle<Outcome>) -> (Outcome, bool) {
     job.lose();
     run.abort();
     match tokio::time::timeout(Duration::from_millis(ABORT_MS), run).await {
         Ok(Err(stopped)) if stopped.is_cancelled() => (Outcome::release(), false),
-        Ok(result) => judge(result),
+        Ok(result) => outcome_of(result),
         Err(_) => (Outcome::release(), false),
     }
 }
 
-fn judge(result: Result<Outcome, JoinError>) -> (Outcome, bool) {
+fn outcome_of(result: Result<Outcome, JoinError>) -> (Outcome, bool) {
     match result {
         Ok(outcome) => (outcome, false),
         Err(error) => match error.try_into_panic() {
@@ -115,7 +115,7 @@ fn panic_text(panic: &(dyn Any + Send)) -> &str {
 /// Says what became of the job, again while the backend is busy.
 async fn settle(job: &Job, outcome: Outcome) -> End {
     loop {
-        match say(job, &outcome).await {
+        match send_outcome(job, &outcome).await {
             Ok(Ended::Dead) => return End::Dead,
             Ok(Ended::Gone) => return End::Lost,
             Ok(Ended::Done) => {
@@ -135,7 +135,7 @@ async fn settle(job: &Job, outcome: Outcome) -> End {
     }
 }
 
-async fn say(job: &Job, outcome: &Outcome) -> Result<Ended, Error> {
+async fn send_outcome(job: &Job, outcome: &Outcome) -> Result<Ended, Error> {
     let bounded = |delay: Duration| delay.min(Duration::from_millis(DELAY_MS_MAX));
     match outcome {
         Outcome::Done => job.ack().await,

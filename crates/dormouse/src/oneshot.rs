@@ -7,17 +7,17 @@ use std::task::{Context, Poll, Waker};
 use dormouse_core::backend::{Answer, Sink, Ticket};
 use dormouse_core::command::Command;
 
-use crate::later;
 use crate::queue::Queue;
+use crate::retry;
 use crate::undo::Undo;
 
 /// A one-shot: the backend fills it, a [`Pending`](crate::Pending) reads it. It is itself the sink
 /// of its only request, so a call costs one allocation here.
 #[derive(Default)]
-pub(crate) struct Slot(Mutex<Cell>);
+pub(crate) struct OneShot(Mutex<State>);
 
 #[derive(Default)]
-enum Cell {
+enum State {
     /// No answer, and nobody looked.
     #[default]
     Empty,
@@ -31,18 +31,18 @@ enum Cell {
     Closed,
 }
 
-impl Slot {
+impl OneShot {
     /// The answer, once; wakes the caller when it comes.
     pub(crate) fn poll(&self, cx: &mut Context<'_>) -> Poll<Answer> {
-        let mut cell = self.lock();
-        match &mut *cell {
-            Cell::Watched(waker) => waker.clone_from(cx.waker()),
-            Cell::Full(_) => {
-                if let Cell::Full(answer) = mem::replace(&mut *cell, Cell::Closed) {
+        let mut state = self.lock();
+        match &mut *state {
+            State::Watched(waker) => waker.clone_from(cx.waker()),
+            State::Full(_) => {
+                if let State::Full(answer) = mem::replace(&mut *state, State::Closed) {
                     return Poll::Ready(answer);
                 }
             }
-            other => *other = Cell::Watched(cx.waker().clone()),
+            other => *other = State::Watched(cx.waker().clone()),
         }
         Poll::Pending
     }
@@ -50,44 +50,44 @@ impl Slot {
     /// Nobody will read the answer. `Ok`: it is still to come and will be undone then. `Err`: it
     /// is here, and this command undoes it.
     pub(crate) fn abandon(&self, queue: &Queue, undo: Undo) -> Result<(), Option<Command>> {
-        let mut cell = self.lock();
-        match mem::replace(&mut *cell, Cell::Closed) {
-            Cell::Empty | Cell::Watched(_) => {
-                *cell = Cell::Abandoned(queue.clone(), undo);
+        let mut state = self.lock();
+        match mem::replace(&mut *state, State::Closed) {
+            State::Empty | State::Watched(_) => {
+                *state = State::Abandoned(queue.clone(), undo);
                 Ok(())
             }
-            Cell::Full(Ok(reply)) => Err(undo.command(reply)),
-            Cell::Full(Err(_)) | Cell::Abandoned(..) | Cell::Closed => Err(None),
+            State::Full(Ok(reply)) => Err(undo.command(reply)),
+            State::Full(Err(_)) | State::Abandoned(..) | State::Closed => Err(None),
         }
     }
 
     fn fill(&self, answer: Answer) {
-        let mut cell = self.lock();
-        match mem::replace(&mut *cell, Cell::Closed) {
-            Cell::Empty => *cell = Cell::Full(answer),
-            Cell::Watched(waker) => {
-                *cell = Cell::Full(answer);
-                drop(cell);
+        let mut state = self.lock();
+        match mem::replace(&mut *state, State::Closed) {
+            State::Empty => *state = State::Full(answer),
+            State::Watched(waker) => {
+                *state = State::Full(answer);
+                drop(state);
                 waker.wake();
             }
-            Cell::Abandoned(queue, undo) => {
-                drop(cell);
+            State::Abandoned(queue, undo) => {
+                drop(state);
                 // This is the backend's thread: it must neither be asked from here nor find the
                 // last handle to itself in its own hands.
-                later::submit(queue, answer.ok().and_then(|reply| undo.command(reply)));
+                retry::submit(queue, answer.ok().and_then(|reply| undo.command(reply)));
             }
             // A second answer breaks the backend's promise; the first one holds.
-            first @ (Cell::Full(_) | Cell::Closed) => *cell = first,
+            first @ (State::Full(_) | State::Closed) => *state = first,
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Cell> {
-        // Nothing panics while it is held; a cell is whole at every instant anyway.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing panics while it is held; a state is whole at every instant anyway.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Sink for Slot {
+impl Sink for OneShot {
     fn deliver(&self, answers: &mut Vec<(Ticket, Answer)>) {
         for (_, answer) in answers.drain(..) {
             self.fill(answer);

@@ -16,15 +16,15 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// A minute of tries: by then most leases have run out by themselves.
 const TRIES_MAX: u32 = 6_000;
 
-struct Chore {
+struct Retry {
     queue: Queue,
     command: Option<Command>,
     tries: u32,
 }
 
-impl Chore {
+impl Retry {
     /// Whether it must be tried again.
-    fn is_undone(&mut self) -> bool {
+    fn is_busy(&mut self) -> bool {
         let Some(command) = &self.command else { return false };
         self.tries += 1;
         match self.queue.submit_unread(command.clone()) {
@@ -36,32 +36,32 @@ impl Chore {
 
 /// Sends a command, again while the backend is `busy`, and then lets go of the queue.
 pub(crate) fn submit(queue: Queue, command: Option<Command>) {
-    static CHORES: OnceLock<Option<Sender<Chore>>> = OnceLock::new();
-    let chores = CHORES.get_or_init(|| {
+    static RETRIES: OnceLock<Option<Sender<Retry>>> = OnceLock::new();
+    let retries = RETRIES.get_or_init(|| {
         let (sender, receiver) = mpsc::channel();
-        let thread = thread::Builder::new().name("dormouse-later".into());
+        let thread = thread::Builder::new().name("dormouse-retry".into());
         thread.spawn(move || work(&receiver)).ok().map(|_| sender)
     });
-    let mut chore = Chore { queue, command, tries: 0 };
-    match chores {
+    let mut retry = Retry { queue, command, tries: 0 };
+    match retries {
         // The receiver lives as long as the process.
-        Some(chores) => drop(chores.send(chore)),
+        Some(retries) => drop(retries.send(retry)),
         // No thread to be had: once, from here, is better than not at all.
-        None => drop(chore.is_undone()),
+        None => drop(retry.is_busy()),
     }
 }
 
-fn work(chores: &Receiver<Chore>) {
-    let mut undone: Vec<Chore> = Vec::new();
+fn work(retries: &Receiver<Retry>) {
+    let mut open: Vec<Retry> = Vec::new();
     loop {
-        if undone.is_empty() {
-            let Ok(chore) = chores.recv() else { return };
-            undone.push(chore);
+        if open.is_empty() {
+            let Ok(retry) = retries.recv() else { return };
+            open.push(retry);
         } else {
             thread::sleep(PAUSE);
         }
         // All of them at each round: one busy queue must not hold up the others.
-        undone.extend(chores.try_iter());
-        undone.retain_mut(Chore::is_undone);
+        open.extend(retries.try_iter());
+        open.retain_mut(Retry::is_busy);
     }
 }

@@ -11,24 +11,26 @@ use crate::time::span_ms;
 
 /// The queue's own time, for sleeping.
 #[derive(Clone)]
-pub(crate) enum Pulse {
+pub(crate) enum LeaseTimer {
     Real,
     Virtual { clock: VirtualClock, moved: Arc<Notify> },
 }
 
-impl Pulse {
+impl LeaseTimer {
     /// Once per worker: a clock keeps what it is to wake as long as it lives.
-    pub(crate) fn of(queue: &Queue) -> Pulse {
-        let Some(clock) = queue.clock().cloned() else { return Pulse::Real };
+    pub(crate) fn new(queue: &Queue) -> LeaseTimer {
+        let Some(clock) = queue.clock().cloned() else { return LeaseTimer::Real };
         let moved = Arc::new(Notify::new());
         let ring = moved.clone();
         clock.on_change(Arc::new(move || ring.notify_waiters()));
-        Pulse::Virtual { clock, moved }
+        LeaseTimer::Virtual { clock, moved }
     }
 
     /// Sleeps for so long by the queue's clock.
     pub(crate) async fn sleep(&self, span: Duration) {
-        let Pulse::Virtual { clock, moved } = self else { return tokio::time::sleep(span).await };
+        let LeaseTimer::Virtual { clock, moved } = self else {
+            return tokio::time::sleep(span).await;
+        };
         let from_ms = clock.read().boottime_ms;
         let until_ms = from_ms.saturating_add(span_ms(span).unsigned_abs());
         loop {
@@ -51,11 +53,11 @@ mod tests {
     #[tokio::test]
     async fn virtual_sleep_ends_when_the_clock_was_moved_far_enough() {
         let clock = VirtualClock::new();
-        let pulse = Pulse::Virtual { clock: clock.clone(), moved: Arc::default() };
-        let Pulse::Virtual { moved, .. } = pulse.clone() else { unreachable!() };
+        let timer = LeaseTimer::Virtual { clock: clock.clone(), moved: Arc::default() };
+        let LeaseTimer::Virtual { moved, .. } = timer.clone() else { unreachable!() };
         clock.on_change(Arc::new(move || moved.notify_waiters()));
 
-        let asleep = tokio::spawn(async move { pulse.sleep(Duration::from_secs(20)).await });
+        let asleep = tokio::spawn(async move { timer.sleep(Duration::from_secs(20)).await });
         tokio::task::yield_now().await;
         clock.advance(Duration::from_secs(19));
         tokio::task::yield_now().await;

@@ -1,4 +1,4 @@
-//! A job in a consumer's hands.
+//! A leased job.
 
 use std::fmt;
 use std::time::{Duration, SystemTime};
@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use dormouse_core::error::Error;
 use dormouse_core::job::{BodyKind, JobId, Token};
-use dormouse_core::op::{self, Ended, Extended, LeasedJob};
+use dormouse_core::op::{self, Ended, Extended};
 
 use crate::call::Call;
 use crate::queue::Queue;
@@ -14,23 +14,24 @@ use crate::time::instant;
 #[cfg(feature = "worker")]
 use {crate::undo::release, dormouse_core::command::Command};
 
-/// A job that reserve gave: yours until its lease runs out.
+/// A job returned by reserve: yours until its lease expires.
 ///
-/// Say what became of it: [`ack`](Reserved::ack) (done), [`nack`](Reserved::nack) (failed, try
-/// again), [`release`](Reserved::release) (not tried), [`kill`](Reserved::kill) (never try again).
-/// Dropped without a word it comes back when the lease runs out, one attempt poorer.
+/// End the lease with [`ack`](LeasedJob::ack) (done), [`nack`](LeasedJob::nack) (failed, try
+/// again), [`release`](LeasedJob::release) (not tried) or [`kill`](LeasedJob::kill) (never try
+/// again). A job that is dropped instead becomes ready when the lease expires, with one attempt
+/// spent.
 ///
-/// A lease that ran out is not lost at once: the token stays good until somebody else takes the
-/// job. After that, every word answers `lease_lost` and changes nothing.
+/// The token of an expired lease stays valid until another consumer takes the job. After that
+/// every operation on it fails with `lease_lost` and changes nothing.
 #[derive(Clone)]
-pub struct Reserved {
-    job: LeasedJob,
+pub struct LeasedJob {
+    job: op::LeasedJob,
     queue: Queue,
 }
 
-impl Reserved {
-    pub(crate) fn new(queue: &Queue, job: LeasedJob) -> Reserved {
-        Reserved { job, queue: queue.clone() }
+impl LeasedJob {
+    pub(crate) fn new(queue: &Queue, job: op::LeasedJob) -> LeasedJob {
+        LeasedJob { job, queue: queue.clone() }
     }
 
     /// Where it comes from.
@@ -136,7 +137,7 @@ impl Reserved {
     }
 
     /// All of it, as the rules know it.
-    pub fn as_leased(&self) -> &LeasedJob {
+    pub fn as_leased(&self) -> &op::LeasedJob {
         &self.job
     }
 
@@ -172,8 +173,8 @@ impl Reserved {
     }
 }
 
-impl fmt::Debug for Reserved {
+impl fmt::Debug for LeasedJob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Reserved").field(&self.job).finish()
+        f.debug_tuple("LeasedJob").field(&self.job).finish()
     }
 }
