@@ -15,7 +15,7 @@ struct Count {
 /// All jobs of a topic, or so many.
 #[derive(clap::Args)]
 #[group(required = true, multiple = false)]
-pub(crate) struct HowMany {
+pub(crate) struct Quantity {
     /// All there are
     #[arg(long)]
     pub(crate) all: bool,

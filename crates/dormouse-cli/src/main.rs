@@ -2,21 +2,21 @@
 //! file per subcommand; the files beside it are the roles that subcommands share.
 
 mod change;
-mod child;
+mod child_process;
 mod client;
 mod command;
 mod count;
 mod exit;
-mod hint;
 mod job;
 mod ndjson;
+mod option_scope;
 mod output;
 mod pages;
-mod place;
 mod signals;
 mod span;
+mod suggestions;
+mod target;
 mod tokens;
-mod which;
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -118,20 +118,20 @@ impl Global {
 
 /// All commands and their options.
 fn tree() -> clap::Command {
-    place::hide_idle(Cli::command())
+    option_scope::hide_unused(Cli::command())
 }
 
 /// Reads the arguments, runs the subcommand, says what failed.
 fn main() -> ExitCode {
     let matches = match tree().try_get_matches_from(words()) {
         Ok(matches) => matches,
-        Err(error) => hint::keep_likely(error).exit(),
+        Err(error) => suggestions::keep_likely(error).exit(),
     };
     let Cli { global, command } = match Cli::from_arg_matches(&matches) {
         Ok(cli) => cli,
         Err(error) => error.exit(),
     };
-    if let Err(failure) = place::check(&matches).and_then(|()| command.prepare()) {
+    if let Err(failure) = option_scope::check(&matches).and_then(|()| command.prepare()) {
         return failure.report();
     }
     let mut builder = if command.is_threaded() {

@@ -9,7 +9,7 @@ use crate::Global;
 use crate::client::{Client, Request, UNCONFIRMED, named};
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Output, progress};
-use crate::tokens::Outcome;
+use crate::tokens::ItemResult;
 
 /// Jobs in a batch.
 const BATCH_JOBS_MAX: usize = 500;
@@ -23,40 +23,40 @@ const BUSY_PAUSE: Duration = Duration::from_millis(100);
 
 #[derive(serde::Deserialize)]
 struct Results {
-    results: Vec<Outcome>,
+    results: Vec<ItemResult>,
 }
 
 /// What became of all lines so far.
 #[derive(Default)]
-struct Tally {
+struct Totals {
     created: u64,
     duplicate: u64,
     replaced: u64,
-    failed: Vec<(u64, Outcome)>,
+    failed: Vec<(u64, ItemResult)>,
 }
 
 /// Puts every line of `source`.
 pub(super) async fn put(global: &Global, path: &str, source: Box<dyn Read>) -> Result<(), Failure> {
     let client = global.client()?;
     let mut lines = Lines { source: BufReader::new(source), number: 0 };
-    let mut tally = Tally::default();
+    let mut totals = Totals::default();
     loop {
         let batch = lines.batch()?;
         if batch.numbers.is_empty() {
             break;
         }
-        if let Err(failure) = send(&client, path, batch, &mut tally).await {
-            tally.print(global)?;
+        if let Err(failure) = send(&client, path, batch, &mut totals).await {
+            totals.print(global)?;
             return Err(failure);
         }
-        progress(&format!("{} put, {} failed", tally.put(), tally.failed.len()), false);
+        progress(&format!("{} put, {} failed", totals.put(), totals.failed.len()), false);
     }
     progress("", false);
-    tally.print(global)?;
-    if tally.failed.is_empty() {
+    totals.print(global)?;
+    if totals.failed.is_empty() {
         return Ok(());
     }
-    Err(Failure::with(Exit::Error, format!("{} of the lines failed", tally.failed.len())))
+    Err(Failure::with(Exit::Error, format!("{} of the lines failed", totals.failed.len())))
 }
 
 /// Sends a batch. The server takes none of it if a line makes no sense; such a line is left out
@@ -65,7 +65,7 @@ async fn send(
     client: &Client,
     path: &str,
     mut batch: Batch,
-    tally: &mut Tally,
+    totals: &mut Totals,
 ) -> Result<(), Failure> {
     let mut pause = BUSY_PAUSE;
     let mut tries = 1;
@@ -76,8 +76,8 @@ async fn send(
         let failure = match client.call(request).await {
             Ok(reply) => {
                 let results: Results = reply.parse()?;
-                for (number, outcome) in batch.numbers.into_iter().zip(results.results) {
-                    tally.count(number, outcome);
+                for (number, result) in batch.numbers.into_iter().zip(results.results) {
+                    totals.count(number, result);
                 }
                 return Ok(());
             }
@@ -89,7 +89,7 @@ async fn send(
             tries += 1;
         } else if let Some((index, detail)) = blamed(&failure, batch.lines.len()) {
             batch.lines.remove(index);
-            tally.count(batch.numbers.remove(index), Outcome::invalid(detail));
+            totals.count(batch.numbers.remove(index), ItemResult::invalid(detail));
         } else {
             let (first, last) = (batch.numbers[0], batch.numbers[batch.numbers.len() - 1]);
             return Err(failure.about(&format!("lines {first} to {last}")));
@@ -105,19 +105,19 @@ fn blamed(failure: &Failure, count: usize) -> Option<(usize, &str)> {
     (index < count).then_some((index, detail))
 }
 
-impl Tally {
-    fn count(&mut self, number: u64, outcome: Outcome) {
-        match outcome.code.as_str() {
+impl Totals {
+    fn count(&mut self, number: u64, result: ItemResult) {
+        match result.code.as_str() {
             "created" => self.created += 1,
             "duplicate" => self.duplicate += 1,
             "replaced" => self.replaced += 1,
             code => {
-                let detail = outcome.detail.as_deref().unwrap_or_default();
-                let id = outcome.id.as_deref().filter(|_| code == UNCONFIRMED);
+                let detail = result.detail.as_deref().unwrap_or_default();
+                let id = result.id.as_deref().filter(|_| code == UNCONFIRMED);
                 let id = id.map(named).unwrap_or_default();
                 progress("", false);
                 output::say(&format!("line {number}: {code}: {detail}{id}"));
-                self.failed.push((number, outcome));
+                self.failed.push((number, result));
             }
         }
     }
@@ -129,7 +129,7 @@ impl Tally {
     fn print(&self, global: &Global) -> Result<(), Failure> {
         let failed = self.failed.len();
         if global.output == Output::Table {
-            let Tally { created, duplicate, replaced, .. } = self;
+            let Totals { created, duplicate, replaced, .. } = self;
             let text = format!("{created} created, {duplicate} duplicate, {replaced} replaced");
             return output::print_line(&format!("{text}, {failed} failed"));
         }

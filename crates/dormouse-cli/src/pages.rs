@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use crate::client::{Client, Request, encode};
 use crate::exit::Failure;
 use crate::job::Job;
-use crate::which::topic_path;
+use crate::target::topic_path;
 
 /// The states in the order of a job's life.
 pub(crate) const STATES: [&str; 4] = ["delayed", "ready", "leased", "dead"];

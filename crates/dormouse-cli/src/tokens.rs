@@ -22,7 +22,7 @@ pub(crate) struct Tokens {
 
 /// What became of one item of many.
 #[derive(Deserialize)]
-pub(crate) struct Outcome {
+pub(crate) struct ItemResult {
     #[serde(default)]
     pub(crate) id: Option<String>,
     #[serde(default)]
@@ -41,12 +41,12 @@ struct Results {
     results: Vec<Box<RawValue>>,
 }
 
-impl Outcome {
+impl ItemResult {
     /// Something that makes no sense.
-    pub(crate) fn invalid(detail: &str) -> Outcome {
+    pub(crate) fn invalid(detail: &str) -> ItemResult {
         let (code, detail) = ("invalid".to_owned(), Some(detail.to_owned()));
         let retryable = Some(false);
-        Outcome { id: None, token: None, code, detail, expires_at: None, retryable }
+        ItemResult { id: None, token: None, code, detail, expires_at: None, retryable }
     }
 
     /// Only what failed says whether to try again.
@@ -110,50 +110,50 @@ fn print_one(global: &Global, token: &str, reply: &Reply) -> Result<(), Failure>
     if global.output == Output::Json {
         return output::print_json(&reply.body);
     }
-    let outcome: Outcome = reply.parse()?;
-    output::print(table(&[(token.to_owned(), outcome)]).as_bytes())
+    let result: ItemResult = reply.parse()?;
+    output::print(table(&[(token.to_owned(), result)]).as_bytes())
 }
 
 fn print_many(global: &Global, tokens: &[String], raw: &[Box<RawValue>]) -> Result<(), Failure> {
     let parse = |raw: &RawValue| {
-        serde_json::from_str::<Outcome>(raw.get())
+        serde_json::from_str::<ItemResult>(raw.get())
             .map_err(|error| Failure::new(format!("a result makes no sense here: {error}")))
     };
-    let mut outcomes = Vec::new();
+    let mut results = Vec::new();
     for (token, raw) in tokens.iter().zip(raw) {
-        let outcome = parse(raw)?;
-        outcomes.push((outcome.token.clone().unwrap_or_else(|| token.clone()), outcome));
+        let result = parse(raw)?;
+        results.push((result.token.clone().unwrap_or_else(|| token.clone()), result));
     }
     if global.output == Output::Json {
         output::print_json(&serde_json::to_vec(&json!({"results": raw})).unwrap_or_default())?;
     } else {
-        output::print(table(&outcomes).as_bytes())?;
+        output::print(table(&results).as_bytes())?;
     }
-    match failed(outcomes.iter().map(|(_, outcome)| outcome)) {
+    match failed(results.iter().map(|(_, result)| result)) {
         Some(failure) => Err(failure),
         None => Ok(()),
     }
 }
 
-fn table(outcomes: &[(String, Outcome)]) -> String {
-    let has_expiry = outcomes.iter().any(|(_, outcome)| outcome.expires_at.is_some());
-    let has_detail = outcomes.iter().any(|(_, outcome)| outcome.detail.is_some());
+fn table(results: &[(String, ItemResult)]) -> String {
+    let has_expiry = results.iter().any(|(_, result)| result.expires_at.is_some());
+    let has_detail = results.iter().any(|(_, result)| result.detail.is_some());
     let mut header = vec!["token", "code"];
     header.extend(has_expiry.then_some("expires_at"));
     header.extend(has_detail.then_some("detail"));
-    let row = |(token, outcome): &(String, Outcome)| {
-        let mut row = vec![token.clone(), outcome.code.clone()];
-        row.extend(has_expiry.then(|| outcome.expires_at.clone().unwrap_or_default()));
-        row.extend(has_detail.then(|| outcome.detail.clone().unwrap_or_default()));
+    let row = |(token, result): &(String, ItemResult)| {
+        let mut row = vec![token.clone(), result.code.clone()];
+        row.extend(has_expiry.then(|| result.expires_at.clone().unwrap_or_default()));
+        row.extend(has_detail.then(|| result.detail.clone().unwrap_or_default()));
         row
     };
-    output::table(&header, &outcomes.iter().map(row).collect::<Vec<_>>())
+    output::table(&header, &results.iter().map(row).collect::<Vec<_>>())
 }
 
 /// One failure for many: its exit code is theirs if they agree.
-pub(crate) fn failed<'a>(outcomes: impl Iterator<Item = &'a Outcome> + Clone) -> Option<Failure> {
-    let all = outcomes.clone().count();
-    let mut exits = outcomes.filter(|one| one.is_failure()).map(|one| Exit::of_code(&one.code));
+pub(crate) fn failed<'a>(results: impl Iterator<Item = &'a ItemResult> + Clone) -> Option<Failure> {
+    let all = results.clone().count();
+    let mut exits = results.filter(|one| one.is_failure()).map(|one| Exit::of_code(&one.code));
     let first = exits.next()?;
     let rest: Vec<Exit> = exits.collect();
     let exit = if rest.iter().all(|&exit| exit == first) { first } else { Exit::Error };

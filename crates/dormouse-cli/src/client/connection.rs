@@ -24,7 +24,7 @@ pub(super) struct Connection {
 }
 
 /// A request that got no answer.
-pub(super) struct Lost {
+pub(super) struct SendError {
     pub(super) error: hyper::Error,
     /// The request, if nothing of it was sent.
     pub(super) unsent: Option<hyper::Request<Full<Bytes>>>,
@@ -46,10 +46,10 @@ impl Connection {
     pub(super) async fn send(
         &mut self,
         request: hyper::Request<Full<Bytes>>,
-    ) -> Result<hyper::Response<Incoming>, Lost> {
+    ) -> Result<hyper::Response<Incoming>, SendError> {
         self.sender.try_send_request(request).await.map_err(|mut lost| {
             let unsent = lost.take_message();
-            Lost { error: lost.into_error(), unsent }
+            SendError { error: lost.into_error(), unsent }
         })
     }
 

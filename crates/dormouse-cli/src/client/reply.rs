@@ -27,7 +27,7 @@ struct Problem {
 /// The code of what may have happened. Whoever wants to know must ask for the job.
 pub(crate) const UNCONFIRMED: &str = "unconfirmed";
 
-/// Which job that is about, after what is said of it.
+/// JobTarget job that is about, after what is said of it.
 pub(crate) fn named(id: &str) -> String {
     format!("; if it is there, it is job {id}")
 }

@@ -4,7 +4,7 @@ use crate::Global;
 use crate::change;
 use crate::client::Request;
 use crate::exit::Failure;
-use crate::which::Which;
+use crate::target::JobTarget;
 
 /// Remove a job; a lease on it is revoked
 #[derive(clap::Args)]
@@ -14,7 +14,7 @@ Examples:
   dormouse cancel --topic orders --key 42 --unless-leased")]
 pub(crate) struct Args {
     #[command(flatten)]
-    which: Which,
+    which: JobTarget,
     /// Leave it if somebody is working on it (exit code 4)
     #[arg(long)]
     unless_leased: bool,

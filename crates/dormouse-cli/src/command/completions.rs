@@ -13,7 +13,7 @@ Examples:
   dormouse completions zsh > ~/.zfunc/_dormouse
   dormouse completions fish > ~/.config/fish/completions/dormouse.fish")]
 pub(crate) struct Args {
-    /// Which shell
+    /// JobTarget shell
     shell: Shell,
 }
 

@@ -6,11 +6,11 @@ use serde_json::json;
 use crate::Global;
 use crate::client::{Client, Request};
 use crate::command::{ls, purge, revive};
-use crate::count::HowMany;
+use crate::count::Quantity;
 use crate::exit::Failure;
 use crate::output::{self, Output};
 use crate::pages;
-use crate::which::id_path;
+use crate::target::id_path;
 
 /// Look at dead jobs, revive or remove them
 #[derive(clap::Args)]
@@ -38,14 +38,14 @@ enum Verb {
         /// The topic
         topic: String,
         #[command(flatten)]
-        how_many: HowMany,
+        how_many: Quantity,
     },
     /// Remove dead jobs, oldest first
     Rm {
         /// The topic
         topic: String,
         #[command(flatten)]
-        how_many: HowMany,
+        how_many: Quantity,
         /// Do not ask
         #[arg(short, long)]
         yes: bool,

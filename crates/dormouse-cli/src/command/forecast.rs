@@ -7,7 +7,7 @@ use crate::client::{Request, encode};
 use crate::exit::Failure;
 use crate::output::{self, Output};
 use crate::span::{At, Span};
-use crate::which::topic_path;
+use crate::target::topic_path;
 
 /// The longest bar.
 const BAR_CHARS_MAX: u64 = 50;

@@ -7,7 +7,7 @@ use crate::client::{Reply, Request};
 use crate::exit::Failure;
 use crate::job::Job;
 use crate::output::{self, Output};
-use crate::which::Which;
+use crate::target::JobTarget;
 
 /// Look at a job without taking it
 #[derive(clap::Args)]
@@ -18,7 +18,7 @@ Examples:
   dormouse get 7 --body > cat.jpg")]
 pub(crate) struct Args {
     #[command(flatten)]
-    which: Which,
+    which: JobTarget,
     /// Print only the body, byte for byte
     #[arg(long)]
     body: bool,

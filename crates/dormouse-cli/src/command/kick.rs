@@ -2,9 +2,9 @@
 
 use crate::Global;
 use crate::client::{Request, fields};
-use crate::count::{self, HowMany};
+use crate::count::{self, Quantity};
 use crate::exit::Failure;
-use crate::which::topic_path;
+use crate::target::topic_path;
 
 /// Make delayed jobs of a topic ready now, earliest first
 #[derive(clap::Args)]
@@ -16,7 +16,7 @@ pub(crate) struct Args {
     /// The topic
     topic: String,
     #[command(flatten)]
-    how_many: HowMany,
+    how_many: Quantity,
 }
 
 impl Args {

@@ -6,7 +6,7 @@ use crate::Global;
 use crate::change;
 use crate::client::{Request, fields};
 use crate::exit::Failure;
-use crate::which::{id_path, key_path};
+use crate::target::{id_path, key_path};
 
 /// Make a job dead: it stays until it is revived or cancelled
 ///

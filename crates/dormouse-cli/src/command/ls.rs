@@ -27,7 +27,7 @@ pub(crate) struct Args {
     state: Option<State>,
 }
 
-/// Which part of a list.
+/// JobTarget part of a list.
 #[derive(clap::Args)]
 pub(crate) struct Range {
     /// At most so many of each state

@@ -5,7 +5,7 @@ use crate::client::{Request, fields};
 use crate::exit::Failure;
 use crate::output::{self, Output};
 use crate::span::Span;
-use crate::which::topic_path;
+use crate::target::topic_path;
 
 /// Stop handing out a topic's jobs; puts and acks go on
 #[derive(clap::Args)]

@@ -6,7 +6,7 @@ use crate::Global;
 use crate::client::Request;
 use crate::count;
 use crate::exit::Failure;
-use crate::which::topic_path;
+use crate::target::topic_path;
 
 /// Remove all jobs of a topic that are not leased, dead ones too
 #[derive(clap::Args)]

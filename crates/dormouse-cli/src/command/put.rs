@@ -17,7 +17,7 @@ use crate::job::to_base64;
 use crate::ndjson;
 use crate::output::{self, Output};
 use crate::span::{At, Backoff, Span};
-use crate::which::topic_path;
+use crate::target::topic_path;
 
 /// Add a job, or many from a file
 ///
@@ -132,7 +132,7 @@ struct Put {
 }
 
 #[derive(Deserialize)]
-struct Stored {
+struct PutReply {
     id: String,
     code: String,
     #[serde(default)]
@@ -161,7 +161,7 @@ impl Args {
         if global.output == Output::Json {
             return output::print_json(&reply.body);
         }
-        let stored: Stored = reply.parse()?;
+        let stored: PutReply = reply.parse()?;
         let (state, due_at) = (stored.state.unwrap_or_default(), stored.due_at.unwrap_or_default());
         let row = vec![stored.id, stored.code, state, due_at];
         output::print(output::table(&["id", "code", "state", "due_at"], &[row]).as_bytes())

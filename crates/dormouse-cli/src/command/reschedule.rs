@@ -5,7 +5,7 @@ use crate::change;
 use crate::client::{Request, fields};
 use crate::exit::Failure;
 use crate::span::{At, Span};
-use crate::which::Which;
+use crate::target::JobTarget;
 
 /// Move a waiting job to another time
 #[derive(clap::Args)]
@@ -15,14 +15,14 @@ Examples:
   dormouse reschedule --topic orders --key 42 --at 2027-01-01T09:00:00+01:00")]
 pub(crate) struct Args {
     #[command(flatten)]
-    which: Which,
+    which: JobTarget,
     #[command(flatten)]
-    when: When,
+    when: DueTime,
 }
 
 #[derive(clap::Args)]
 #[group(required = true, multiple = false)]
-struct When {
+struct DueTime {
     /// Due so long from now
     #[arg(long, value_name = "SPAN")]
     delay: Option<Span>,

@@ -4,7 +4,7 @@ use crate::Global;
 use crate::client::Request;
 use crate::exit::Failure;
 use crate::output::{self, Output};
-use crate::which::topic_path;
+use crate::target::topic_path;
 
 /// Hand out a paused topic's jobs again
 #[derive(clap::Args)]

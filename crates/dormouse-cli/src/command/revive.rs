@@ -5,7 +5,7 @@ use crate::change;
 use crate::client::{Request, fields};
 use crate::count;
 use crate::exit::Failure;
-use crate::which::{id_path, key_path, topic_path};
+use crate::target::{id_path, key_path, topic_path};
 
 /// Make dead jobs ready, with fresh attempts: one, or those of a topic, oldest first
 #[derive(clap::Args)]

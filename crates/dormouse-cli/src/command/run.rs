@@ -4,7 +4,7 @@ use crate::Global;
 use crate::change;
 use crate::client::Request;
 use crate::exit::Failure;
-use crate::which::Which;
+use crate::target::JobTarget;
 
 /// Make a waiting job due now
 #[derive(clap::Args)]
@@ -14,7 +14,7 @@ Examples:
   dormouse run --topic orders --key 42")]
 pub(crate) struct Args {
     #[command(flatten)]
-    which: Which,
+    which: JobTarget,
 }
 
 impl Args {

@@ -10,7 +10,7 @@ use crate::command::get::plain;
 use crate::exit::Failure;
 use crate::output::{self, Output};
 use crate::span::{Backoff, Span};
-use crate::which::topic_path;
+use crate::target::topic_path;
 
 /// Show a topic, or change its settings
 #[derive(clap::Args)]

@@ -3,16 +3,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-mod cage;
-mod deaf;
-mod dribble;
+mod connection;
+mod limited;
 mod normal;
 mod polls;
-mod wire;
+mod slow_senders;
+mod unread;
 
 use std::time::Duration;
 
-use cage::Server;
+use limited::Server;
 
 const DRIBBLERS: usize = 2_000;
 const POLLS: usize = 1_000;
@@ -27,9 +27,9 @@ fn abuse_of_a_real_process_is_bounded() {
     let addr = server.addr();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let (p99, slowest, answers, closed) = runtime.block_on(async move {
-        let dribblers = dribble::start(addr, DRIBBLERS).await;
+        let dribblers = slow_senders::start(addr, DRIBBLERS).await;
         let polls = polls::start(addr, POLLS).await;
-        let deaf = deaf::start(addr, DEAF).await;
+        let deaf = unread::start(addr, DEAF).await;
         let (p99, slowest, answers) = normal::measure(addr, MEASURED).await;
         // Every slow head and body is cut off by its deadline, however many there are.
         let closed = dribblers.all_closed().await;

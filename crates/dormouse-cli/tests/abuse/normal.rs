@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use crate::wire::{Conn, post};
+use crate::connection::{Conn, post};
 
 /// p99, the slowest, and how many.
 pub(crate) async fn measure(addr: SocketAddr, time: Duration) -> (Duration, Duration, usize) {

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
-use crate::wire::post;
+use crate::connection::post;
 
 pub(crate) async fn start(addr: SocketAddr, count: usize) -> Vec<TcpStream> {
     let request = post("/v1/topics/never/reserve", r#"{"wait": "60s"}"#);

@@ -3,7 +3,7 @@
 //! The original spends an id on a put that it refuses for its end, ours does not. So a job has a
 //! number here, which is its id on our side, and may have another id on the other side.
 
-/// Which server.
+/// JobTarget server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     Ours,

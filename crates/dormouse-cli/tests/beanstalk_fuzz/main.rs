@@ -7,15 +7,15 @@
 
 mod client;
 mod compare;
+mod generate;
 mod ids;
-mod maker;
+mod malformed;
 mod pair;
 mod round;
 mod script;
 mod server;
 mod setup;
 mod time;
-mod wrong;
 
 use dormouse_check::generate::seed::soak;
 

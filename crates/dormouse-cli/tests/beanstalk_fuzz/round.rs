@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use crate::compare::Compare;
+use crate::generate::{Generator, MARK, MARK_PUT, NOBODY};
 use crate::ids::Side;
-use crate::maker::{MARK, MARK_PUT, Maker, NOBODY};
 use crate::pair::{Pair, Replies, Servers};
 use crate::script::Script;
 use crate::server::{PATIENCE, Server};
@@ -23,7 +23,7 @@ const SHOWN_STEPS: usize = 25;
 
 /// Runs it, and gives the number of commands.
 pub(crate) fn run(seed: u64) -> u64 {
-    let maker = Maker::new(seed);
+    let maker = Generator::new(seed);
     let setup = maker.setup.clone();
     let servers = Servers { ours: Server::ours(&setup), original: Server::original(&setup) };
     let mut round = Round::new(maker, &servers);
@@ -39,7 +39,7 @@ pub(crate) fn run(seed: u64) -> u64 {
 }
 
 struct Round {
-    maker: Maker,
+    maker: Generator,
     /// Looks, and says nothing that changes anything.
     observer: Pair,
     /// With a number each, for the history.
@@ -59,7 +59,7 @@ struct Waiting {
 }
 
 impl Round {
-    fn new(maker: Maker, servers: &Servers) -> Round {
+    fn new(maker: Generator, servers: &Servers) -> Round {
         Round {
             maker,
             observer: Pair::connect(servers),

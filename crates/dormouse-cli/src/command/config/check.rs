@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::flags::Flags;
-use super::merge::{Config, Shown};
+use super::merge::{Config, EffectiveValue};
 use crate::Global;
 use crate::exit::Failure;
 use crate::output::{self, Output};
@@ -36,14 +36,14 @@ impl Args {
     }
 }
 
-fn table(shown: Vec<Shown>) -> String {
-    let row = |shown: Shown| vec![shown.name, shown.value, shown.source.to_string()];
+fn table(shown: Vec<EffectiveValue>) -> String {
+    let row = |shown: EffectiveValue| vec![shown.name, shown.value, shown.source.to_string()];
     let rows: Vec<Vec<String>> = shown.into_iter().map(row).collect();
     output::table(&["key", "value", "from"], &rows)
 }
 
-fn json(shown: Vec<Shown>) -> String {
-    let entry = |shown: Shown| {
+fn json(shown: Vec<EffectiveValue>) -> String {
+    let entry = |shown: EffectiveValue| {
         serde_json::json!({
             "key": shown.name,
             "value": value(&shown.value),

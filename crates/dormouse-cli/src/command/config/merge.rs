@@ -38,7 +38,7 @@ impl fmt::Display for Source {
 }
 
 /// One value for people to read.
-pub(crate) struct Shown {
+pub(crate) struct EffectiveValue {
     pub(crate) name: String,
     /// As in a file; without secrets.
     pub(crate) value: String,
@@ -129,8 +129,8 @@ impl Config {
     }
 
     /// Every value that is in force, with its source.
-    pub(crate) fn shown(&self) -> Vec<Shown> {
-        let keys = KEYS.iter().filter(|key| self.concerns(key)).map(|key| Shown {
+    pub(crate) fn shown(&self) -> Vec<EffectiveValue> {
+        let keys = KEYS.iter().filter(|key| self.concerns(key)).map(|key| EffectiveValue {
             name: key.name.to_owned(),
             value: (key.show)(&self.settings),
             source: self.sources.get(key.name).cloned().unwrap_or(Source::Default),
@@ -138,7 +138,7 @@ impl Config {
         let tokens = self.settings.tokens.iter().zip(&self.token_sources);
         let tokens = tokens.map(|(token, source)| {
             let scopes: Vec<String> = token.scopes.iter().map(ToString::to_string).collect();
-            Shown {
+            EffectiveValue {
                 name: format!("tokens.{}", token.name),
                 value: format!("(secret) {}", scopes.join(" ")),
                 source: source.clone(),

@@ -7,7 +7,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use super::{Grant, Lock, Run};
 use crate::Global;
-use crate::child::{Child, Start, exit_code};
+use crate::child_process::{Child, Start, exit_code};
 use crate::client::Client;
 use crate::exit::{Exit, Failure};
 use crate::output;

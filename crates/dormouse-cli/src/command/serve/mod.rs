@@ -19,7 +19,7 @@ use crate::command::config::{Config, Flags};
 use crate::exit::Failure;
 use notify::notify;
 use reload::Reload;
-use signals::{Caught, Signal, Signals};
+use signals::{Signal, SignalAction, Signals};
 pub(super) use store::Store;
 
 /// How long requests get when the store has stopped: they can only be told so.
@@ -99,9 +99,9 @@ async fn serve(store: &Store, mut reload: Reload, drained: &Drain, signals: &mut
     loop {
         tokio::select! {
             caught = signals.next() => match caught {
-                Caught::Stop(signal) => return End::Asked(signal),
-                Caught::Hangup => reload.run(),
-                Caught::Drain => protocols::drain(reload.settings(), drained),
+                SignalAction::Stop(signal) => return End::Asked(signal),
+                SignalAction::Reload => reload.run(),
+                SignalAction::Drain => protocols::drain(reload.settings(), drained),
             },
             why = stopped.why() => return End::Failed(why),
         }

@@ -40,11 +40,11 @@ pub(super) struct Signals {
 }
 
 /// What came.
-pub(super) enum Caught {
+pub(super) enum SignalAction {
     /// Stop.
     Stop(Signal),
     /// Read what can be read again.
-    Hangup,
+    Reload,
     /// Take no more jobs from clients of beanstalkd, which knows this signal.
     Drain,
 }
@@ -60,19 +60,19 @@ impl Signals {
     }
 
     /// Waits for the next one.
-    pub(super) async fn next(&mut self) -> Caught {
+    pub(super) async fn next(&mut self) -> SignalAction {
         tokio::select! {
-            _ = self.term.recv() => Caught::Stop(Signal::Term),
-            _ = self.int.recv() => Caught::Stop(Signal::Int),
-            _ = self.hangup.recv() => Caught::Hangup,
-            _ = self.drain.recv() => Caught::Drain,
+            _ = self.term.recv() => SignalAction::Stop(Signal::Term),
+            _ = self.int.recv() => SignalAction::Stop(Signal::Int),
+            _ = self.hangup.recv() => SignalAction::Reload,
+            _ = self.drain.recv() => SignalAction::Drain,
         }
     }
 
     /// Waits for one that asks for an end.
     pub(super) async fn stop(&mut self) -> Signal {
         loop {
-            if let Caught::Stop(signal) = self.next().await {
+            if let SignalAction::Stop(signal) = self.next().await {
                 return signal;
             }
         }

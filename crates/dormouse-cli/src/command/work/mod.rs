@@ -1,8 +1,8 @@
 //! `dormouse work`: run a command for each job that comes due.
 
-mod attend;
-mod link;
+mod retry;
 mod stderr;
+mod supervise;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,8 +17,8 @@ use crate::job::Job;
 use crate::output;
 use crate::signals::{Signals, Stop};
 use crate::span::Span;
-use attend::Ended;
-use link::{Link, Pause};
+use retry::{Pause, ServerState};
+use supervise::JobEnd;
 
 /// How long one request waits for jobs.
 const WAIT: Duration = Duration::from_secs(20);
@@ -68,9 +68,9 @@ pub(crate) struct Args {
 }
 
 /// What all jobs of this process share.
-struct Office {
+struct Context {
     client: Client,
-    link: Link,
+    server: ServerState,
     stop: Stop,
     url: String,
     ttr: Option<Span>,
@@ -78,7 +78,7 @@ struct Office {
 }
 
 #[derive(Default)]
-struct Tally {
+struct Totals {
     taken: u64,
     done: u64,
     failed: u64,
@@ -87,105 +87,115 @@ struct Tally {
     fatal: Option<Failure>,
 }
 
-impl Tally {
-    fn count(&mut self, ended: Ended) {
-        match ended {
-            Ended::Done => self.done += 1,
-            Ended::Failed => self.failed += 1,
-            Ended::Other => self.other += 1,
-            Ended::CannotRun(failure) => self.fatal = Some(failure),
+impl Totals {
+    fn count(&mut self, end: JobEnd) {
+        match end {
+            JobEnd::Done => self.done += 1,
+            JobEnd::Failed => self.failed += 1,
+            JobEnd::Other => self.other += 1,
+            JobEnd::CannotRun(failure) => self.fatal = Some(failure),
         }
     }
 }
 
 impl Args {
     pub(crate) async fn run(self, global: &Global) -> Result<(), Failure> {
-        let office = Arc::new(Office {
+        let context = Arc::new(Context {
             client: global.client()?,
-            link: Link::default(),
+            server: ServerState::default(),
             stop: Signals::listen()?.count(),
             url: global.url.clone(),
             ttr: self.ttr,
             command: self.command.clone(),
         });
-        let mut crew = JoinSet::new();
-        let mut tally = Tally::default();
-        self.take(&office, &mut crew, &mut tally).await;
-        if office.stop.is_asked() && !crew.is_empty() {
+        let mut commands = JoinSet::new();
+        let mut totals = Totals::default();
+        self.take(&context, &mut commands, &mut totals).await;
+        if context.stop.is_asked() && !commands.is_empty() {
             let text =
-                format!("waiting for {} commands to finish; once more ends them", crew.len());
+                format!("waiting for {} commands to finish; once more ends them", commands.len());
             output::say(&text);
         }
-        while let Some(ended) = crew.join_next().await {
-            tally.count(ended.unwrap_or(Ended::Other));
+        while let Some(end) = commands.join_next().await {
+            totals.count(end.unwrap_or(JobEnd::Other));
         }
-        let Tally { done, failed, other, .. } = tally;
+        let Totals { done, failed, other, .. } = totals;
         output::say(&format!("{done} done, {failed} failed, {other} given back or lost"));
-        tally.fatal.map_or(Ok(()), Err)
+        totals.fatal.map_or(Ok(()), Err)
     }
 
     /// Takes jobs until there is a reason to end.
-    async fn take(&self, office: &Arc<Office>, crew: &mut JoinSet<Ended>, tally: &mut Tally) {
+    async fn take(
+        &self,
+        context: &Arc<Context>,
+        commands: &mut JoinSet<JobEnd>,
+        totals: &mut Totals,
+    ) {
         let mut pause = Pause::default();
         loop {
-            while let Some(ended) = crew.try_join_next() {
-                tally.count(ended.unwrap_or(Ended::Other));
+            while let Some(end) = commands.try_join_next() {
+                totals.count(end.unwrap_or(JobEnd::Other));
             }
-            let left = self.max_jobs.map_or(u64::MAX, |max| max.saturating_sub(tally.taken));
-            if office.stop.is_asked() || tally.fatal.is_some() || left == 0 {
+            let left = self.max_jobs.map_or(u64::MAX, |max| max.saturating_sub(totals.taken));
+            if context.stop.is_asked() || totals.fatal.is_some() || left == 0 {
                 return;
             }
-            let free = u64::from(self.concurrency).saturating_sub(crew.len() as u64).min(left);
+            let free = u64::from(self.concurrency).saturating_sub(commands.len() as u64).min(left);
             if free == 0 {
-                self.wait_for_one(office, crew, tally).await;
+                self.wait_for_one(context, commands, totals).await;
                 continue;
             }
-            match self.reserve(office, free as u32).await {
+            match self.reserve(context, free as u32).await {
                 Ok(None) => return,
                 Ok(Some(jobs)) if jobs.is_empty() && self.drain => {
                     // A command that still runs may put another job.
-                    if crew.is_empty() {
+                    if commands.is_empty() {
                         return;
                     }
-                    self.wait_for_one(office, crew, tally).await;
+                    self.wait_for_one(context, commands, totals).await;
                 }
                 Ok(Some(jobs)) => {
                     pause.reset();
-                    tally.taken += jobs.len() as u64;
+                    totals.taken += jobs.len() as u64;
                     for job in jobs {
-                        crew.spawn(attend::attend(office.clone(), job));
+                        commands.spawn(supervise::supervise(context.clone(), job));
                     }
                 }
                 Err(failure) if failure.is_retryable() => {
-                    office.link.is_down(&failure);
-                    pause.sleep(office.stop.asked()).await;
+                    context.server.is_down(&failure);
+                    pause.sleep(context.stop.asked()).await;
                 }
-                Err(failure) => tally.fatal = Some(failure),
+                Err(failure) => totals.fatal = Some(failure),
             }
         }
     }
 
-    async fn wait_for_one(&self, office: &Office, crew: &mut JoinSet<Ended>, tally: &mut Tally) {
+    async fn wait_for_one(
+        &self,
+        context: &Context,
+        commands: &mut JoinSet<JobEnd>,
+        totals: &mut Totals,
+    ) {
         tokio::select! {
-            ended = crew.join_next() => {
-                tally.count(ended.and_then(Result::ok).unwrap_or(Ended::Other));
+            end = commands.join_next() => {
+                totals.count(end.and_then(Result::ok).unwrap_or(JobEnd::Other));
             }
-            () = office.stop.asked() => {}
+            () = context.stop.asked() => {}
         }
     }
 
     /// `None` if we were asked to end while waiting, and nothing was given to us.
-    async fn reserve(&self, office: &Office, max: u32) -> Result<Option<Vec<Job>>, Failure> {
+    async fn reserve(&self, context: &Context, max: u32) -> Result<Option<Vec<Job>>, Failure> {
         let wait = if self.drain { Duration::ZERO } else { WAIT };
         let request = reserve::request(&self.topics, max, wait, self.ttr);
-        let Some(reply) = office.client.call_unless(request, office.stop.asked()).await? else {
+        let Some(reply) = context.client.call_unless(request, context.stop.asked()).await? else {
             return Ok(None);
         };
-        office.link.is_up();
+        context.server.is_up();
         let jobs = reply.parse::<Jobs>()?.jobs;
-        if office.stop.is_asked() {
+        if context.stop.is_asked() {
             for job in &jobs {
-                attend::give_back(office, job).await;
+                supervise::give_back(context, job).await;
             }
             return Ok(None);
         }

@@ -14,7 +14,7 @@ const LOCAL: [&str; 5] = ["serve", beanstalkd::NAME, "verify", "config", "comple
 const FORMLESS: [&str; 3] = ["serve", beanstalkd::NAME, "completions"];
 
 /// Shows options only in the help of commands that use them.
-pub(super) fn hide_idle(command: Command) -> Command {
+pub(super) fn hide_unused(command: Command) -> Command {
     let hidden = |command: &Command, names: &[&str]| -> Vec<Arg> {
         let is_idle = |arg: &&Arg| names.contains(&arg.get_id().as_str());
         command.get_arguments().filter(is_idle).map(|arg| arg.clone().hide(true)).collect()

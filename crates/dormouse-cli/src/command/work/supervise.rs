@@ -7,10 +7,10 @@ use serde_json::{Map, Value, json};
 use tokio::io::AsyncWriteExt as _;
 use tokio::time::{Instant, sleep};
 
-use super::Office;
-use super::link::Pause;
+use super::Context;
+use super::retry::Pause;
 use super::stderr::{Tail, error_text};
-use crate::child::{Child, Start, describe};
+use crate::child_process::{Child, Start, describe};
 use crate::client::Request;
 use crate::exit::Failure;
 use crate::job::Job;
@@ -24,7 +24,7 @@ const LATE_MAX: Duration = Duration::from_secs(10);
 const RENEW_MIN: Duration = Duration::from_millis(10);
 
 /// How a job left us.
-pub(super) enum Ended {
+pub(super) enum JobEnd {
     Done,
     Failed,
     /// Given back, lost, or not known to the server any more.
@@ -40,18 +40,18 @@ enum Exit {
     /// The lease is lost, and this is why.
     Lost(String),
     /// We were asked to end at once.
-    Ended,
+    Stopped,
 }
 
 /// Runs the command for a job and ends its lease.
-pub(super) async fn attend(office: Arc<Office>, job: Job) -> Ended {
-    let lease = Lease::new(&office, &job);
-    let child = start(&office, &job);
+pub(super) async fn supervise(context: Arc<Context>, job: Job) -> JobEnd {
+    let lease = Lease::new(&context, &job);
+    let child = start(&context, &job);
     let mut child = match child {
         Ok(child) => child,
         Err(failure) => {
             lease.end("release", Map::new()).await;
-            return Ended::CannotRun(failure);
+            return JobEnd::CannotRun(failure);
         }
     };
     let body = job.bytes().unwrap_or_default();
@@ -63,41 +63,41 @@ pub(super) async fn attend(office: Arc<Office>, job: Job) -> Ended {
         }
     });
     let tail = Tail::read(child.take_stderr());
-    let exit = watch(&office, &lease, &mut child).await;
+    let exit = watch(&context, &lease, &mut child).await;
     feeder.abort();
     let tail = tail.finish().await;
     match exit {
         Exit::Done => match lease.end("ack", Map::new()).await {
-            true => Ended::Done,
-            false => Ended::Other,
+            true => JobEnd::Done,
+            false => JobEnd::Other,
         },
         Exit::Failed(exit) => {
             output::say(&format!("job {}: {exit}, attempt {}", job.id, job.attempt));
             let mut fields = Map::new();
             fields.insert("error".into(), json!(error_text(&exit, &tail)));
             match lease.end("nack", fields).await {
-                true => Ended::Failed,
-                false => Ended::Other,
+                true => JobEnd::Failed,
+                false => JobEnd::Other,
             }
         }
         Exit::Lost(why) => {
             output::say(&format!("job {}: {why}; its command was ended", job.id));
-            Ended::Other
+            JobEnd::Other
         }
-        Exit::Ended => {
+        Exit::Stopped => {
             lease.end("release", Map::new()).await;
-            Ended::Other
+            JobEnd::Other
         }
     }
 }
 
 /// Gives a job back that no command was started for.
-pub(super) async fn give_back(office: &Office, job: &Job) {
-    Lease::new(office, job).end("release", Map::new()).await;
+pub(super) async fn give_back(context: &Context, job: &Job) {
+    Lease::new(context, job).end("release", Map::new()).await;
 }
 
 /// Waits for the command to end, and sees to its end if there is a reason.
-async fn watch(office: &Office, lease: &Lease<'_>, child: &mut Child) -> Exit {
+async fn watch(context: &Context, lease: &Lease<'_>, child: &mut Child) -> Exit {
     let exit = tokio::select! {
         biased;
         status = child.wait() => return match status {
@@ -105,16 +105,16 @@ async fn watch(office: &Office, lease: &Lease<'_>, child: &mut Child) -> Exit {
             Ok(status) => Exit::Failed(describe(status)),
             Err(error) => Exit::Failed(error.to_string()),
         },
-        () = office.stop.urgent() => Exit::Ended,
+        () = context.stop.urgent() => Exit::Stopped,
         why = lease.renew() => Exit::Lost(why),
     };
     child.end().await;
     exit
 }
 
-fn start(office: &Office, job: &Job) -> Result<Child, Failure> {
+fn start(context: &Context, job: &Job) -> Result<Child, Failure> {
     let mut environment = vec![
-        ("DORMOUSE_URL".to_owned(), office.url.clone()),
+        ("DORMOUSE_URL".to_owned(), context.url.clone()),
         ("DORMOUSE_ID".to_owned(), job.id.clone()),
         ("DORMOUSE_TOPIC".to_owned(), job.topic.clone()),
         ("DORMOUSE_LEASE_TOKEN".to_owned(), job.token.clone()),
@@ -125,7 +125,7 @@ fn start(office: &Office, job: &Job) -> Result<Child, Failure> {
     for (name, value) in &job.headers {
         environment.push((variable(name), value.clone()));
     }
-    let command = office.command.as_slice();
+    let command = context.command.as_slice();
     Start { command, environment, is_piped: true, has_group: true }.spawn()
 }
 
@@ -137,7 +137,7 @@ fn variable(header: &str) -> String {
 
 /// The hold on a job.
 struct Lease<'a> {
-    office: &'a Office,
+    context: &'a Context,
     id: &'a str,
     token: &'a str,
     ttr: Duration,
@@ -146,10 +146,10 @@ struct Lease<'a> {
 }
 
 impl Lease<'_> {
-    fn new<'a>(office: &'a Office, job: &'a Job) -> Lease<'a> {
-        let ttr = office.ttr.map_or(Duration::from_millis(job.ttr_ms), Span::duration);
+    fn new<'a>(context: &'a Context, job: &'a Job) -> Lease<'a> {
+        let ttr = context.ttr.map_or(Duration::from_millis(job.ttr_ms), Span::duration);
         let expires_at = Mutex::new(Instant::now() + ttr);
-        Lease { office, id: &job.id, token: &job.token, ttr, expires_at }
+        Lease { context, id: &job.id, token: &job.token, ttr, expires_at }
     }
 
     fn expires_at(&self) -> MutexGuard<'_, Instant> {
@@ -170,15 +170,15 @@ impl Lease<'_> {
             sleep((self.ttr / 3).max(RENEW_MIN)).await;
             loop {
                 let sent_at = Instant::now();
-                match self.office.client.call(request.clone()).await {
+                match self.context.client.call(request.clone()).await {
                     Ok(_) => {
-                        self.office.link.is_up();
+                        self.context.server.is_up();
                         *self.expires_at() = sent_at + self.ttr;
                         pause.reset();
                         break;
                     }
                     Err(failure) if failure.is_retryable() => {
-                        self.office.link.is_down(&failure);
+                        self.context.server.is_down(&failure);
                         pause.sleep(std::future::pending()).await;
                     }
                     Err(failure) if is_lost(&failure) => return failure.text().to_owned(),
@@ -197,9 +197,9 @@ impl Lease<'_> {
         let request = self.request(verb, fields);
         let mut pause = Pause::default();
         loop {
-            let failure = match self.office.client.call(request.clone()).await {
+            let failure = match self.context.client.call(request.clone()).await {
                 Ok(_) => {
-                    self.office.link.is_up();
+                    self.context.server.is_up();
                     return true;
                 }
                 Err(failure) => failure,
@@ -208,14 +208,14 @@ impl Lease<'_> {
                 output::say(&format!("job {}: {verb}: {}", self.id, failure.text()));
                 return false;
             }
-            self.office.link.is_down(&failure);
-            pause.sleep(self.office.stop.urgent()).await;
+            self.context.server.is_down(&failure);
+            pause.sleep(self.context.stop.urgent()).await;
         }
     }
 
     /// Whether to tell its end no more: we were asked to end, and there is no hope left.
     fn is_over(&self) -> bool {
-        let stop = &self.office.stop;
+        let stop = &self.context.stop;
         stop.is_urgent() || stop.is_asked() && Instant::now() > *self.expires_at() + LATE_MAX
     }
 

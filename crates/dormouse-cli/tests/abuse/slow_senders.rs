@@ -10,20 +10,20 @@ use tokio::task::JoinSet;
 /// The server's deadlines are 10 s; the rest is for a loaded machine.
 const CLOSED_WITHIN: Duration = Duration::from_secs(40);
 
-pub(crate) struct Dribblers {
+pub(crate) struct SlowSenders {
     tasks: JoinSet<bool>,
 }
 
-pub(crate) async fn start(addr: SocketAddr, count: usize) -> Dribblers {
+pub(crate) async fn start(addr: SocketAddr, count: usize) -> SlowSenders {
     let mut tasks = JoinSet::new();
     for number in 0..count {
         let stream = TcpStream::connect(addr).await.unwrap();
         tasks.spawn(dribble(stream, number));
     }
-    Dribblers { tasks }
+    SlowSenders { tasks }
 }
 
-impl Dribblers {
+impl SlowSenders {
     /// How many the server closed.
     pub(crate) async fn all_closed(self) -> usize {
         self.tasks.join_all().await.into_iter().filter(|closed| *closed).count()

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
-use crate::wire::{Conn, post};
+use crate::connection::{Conn, post};
 
 /// Large jobs to be listed; 16 of them are a reply's limit.
 const LARGE: usize = 20;

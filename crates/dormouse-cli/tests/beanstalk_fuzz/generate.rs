@@ -16,7 +16,7 @@ pub(crate) const MARK_PUT: &str = "use mark\r\nput 0 3000000000 100 4\r\nmark\r\
 /// No job has a number like that.
 pub(crate) const NOBODY: u64 = 1_000_000_000;
 
-pub(crate) struct Maker {
+pub(crate) struct Generator {
     pub(crate) rng: Rng,
     pub(crate) ids: Ids,
     pub(crate) setup: Setup,
@@ -25,11 +25,11 @@ pub(crate) struct Maker {
     serial: u64,
 }
 
-impl Maker {
-    pub(crate) fn new(seed: u64) -> Maker {
+impl Generator {
+    pub(crate) fn new(seed: u64) -> Generator {
         let mut rng = Rng::new(seed);
         let setup = Setup::choose(&mut rng);
-        Maker { rng, ids: Ids::default(), setup, somebody_waits: false, serial: 0 }
+        Generator { rng, ids: Ids::default(), setup, somebody_waits: false, serial: 0 }
     }
 
     /// One to so many commands, at most one of which buries.

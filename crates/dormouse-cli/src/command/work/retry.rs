@@ -9,11 +9,11 @@ use crate::output;
 
 /// Whether the server answers.
 #[derive(Default)]
-pub(super) struct Link {
+pub(super) struct ServerState {
     is_down: AtomicBool,
 }
 
-impl Link {
+impl ServerState {
     /// It did not answer, or could not do it now.
     pub(super) fn is_down(&self, failure: &Failure) {
         if !self.is_down.swap(true, Ordering::Relaxed) {

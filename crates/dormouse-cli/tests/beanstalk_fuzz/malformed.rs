@@ -5,7 +5,7 @@
 //! The number of `reserve-with-timeout` is always a good one. Debian's original is 1.12, which
 //! takes anything for a number there, and waits for ever if it is negative; 1.13 and ours do not.
 
-use crate::maker::Maker;
+use crate::generate::Generator;
 use crate::script::{Piece, Script};
 
 /// Lines that are no commands, or not quite.
@@ -98,7 +98,7 @@ const LINE_BYTES_MAX: usize = 222;
 /// What the original reads a line into, together with its end.
 const LINE_ROOM: usize = 224;
 
-impl Maker {
+impl Generator {
     pub(crate) fn wrong_line(&mut self) -> Script {
         if self.rng.chance(80) {
             let line = self.rng.pick(LINES).unwrap();

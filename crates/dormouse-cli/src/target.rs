@@ -1,10 +1,10 @@
-//! Which job is meant: by its id, or by its topic and key.
+//! JobTarget job is meant: by its id, or by its topic and key.
 
 use crate::client::encode;
 
 /// The job that a subcommand is about.
 #[derive(clap::Args)]
-pub(crate) struct Which {
+pub(crate) struct JobTarget {
     /// The job's id
     #[arg(value_name = "ID", required_unless_present = "key", conflicts_with = "key")]
     id: Option<u64>,
@@ -16,7 +16,7 @@ pub(crate) struct Which {
     key: Option<String>,
 }
 
-impl Which {
+impl JobTarget {
     /// Where the server has it.
     pub(crate) fn path(&self) -> String {
         match (&self.topic, &self.key) {
