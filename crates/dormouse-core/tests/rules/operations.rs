@@ -1,7 +1,7 @@
 //! Every operation becomes its own command and accepts its own reply only.
 
 use dormouse_core::backend::Ticket;
-use dormouse_core::command::{Command, Operation, Reply, only};
+use dormouse_core::command::{Command, Name, Operation, Reply, only};
 use dormouse_core::error::{Code, Error};
 use dormouse_core::job::{BodyKind, JobId, State, Token};
 use dormouse_core::op::*;
@@ -160,4 +160,79 @@ fn the_error_of_a_single_item_is_the_error_of_the_call() {
         let reply = only(vec![Ok(1); count]);
         assert_eq!(reply.unwrap_err().code, Code::Unavailable, "{count} replies");
     }
+}
+
+/// What a command names: jobs by number, topics by name.
+#[track_caller]
+fn check_names(op: impl Into<Command>, expected: &[&str]) {
+    let mut command = op.into();
+    let mut names = Vec::new();
+    command.names(|name| match name {
+        Name::Job(id) => names.push(id.to_string()),
+        Name::Topic(topic) => names.push(topic.to_string()),
+    });
+    assert_eq!(names, expected, "{command:?}");
+    let mut ids = 0;
+    command.ids_mut(|id| {
+        *id = JobId(id.0 + 1);
+        ids += 1;
+    });
+    let count = |name: &&String| name.parse::<u64>().is_ok();
+    assert_eq!(ids, names.iter().filter(count).count(), "{command:?}");
+    command.names(|name| assert_ne!(name, Name::Job(JobId(7))));
+}
+
+#[test]
+fn a_command_names_its_jobs_and_topics() {
+    let key = || Target::Key { topic: topic(), key: "k".into() };
+    let kill = |target| Kill { target, error: None, priority: None };
+    check_names(vec![Put::new(topic(), ""); 2], &["t", "t"]);
+    check_names(Ack(vec![TOKEN, TOKEN]), &["7", "7"]);
+    check_names(Nack { token: TOKEN, delay_ms: None, priority: None, error: None }, &["7"]);
+    check_names(Release::now(TOKEN), &["7"]);
+    check_names(Extend { token: TOKEN, ttr_ms: None }, &["7"]);
+    let kills =
+        [KillTarget::Token(TOKEN), KillTarget::Resting(target()), KillTarget::Resting(key())];
+    check_names(kills.map(kill).to_vec(), &["7", "7", "t"]);
+    check_names(Get(vec![target(), key()]), &["7", "t"]);
+    check_names(Revive(vec![key(), target()]), &["t", "7"]);
+    check_names(Cancel { target: target(), unless_leased: false }, &["7"]);
+    check_names(Reschedule { target: key(), delay_ms: None, at_ms: None }, &["t"]);
+    check_names(ReserveId { id: JobId(7), ttr_ms: None, session: None }, &["7"]);
+    check_names(Stats { topic: None }, &[]);
+    check_names(Stats { topic: Some(topic()) }, &["t"]);
+    check_names(Purge(topic()), &["t"]);
+    check_names(OpenSession, &[]);
+}
+
+#[test]
+fn only_a_reserve_or_a_lock_with_a_wait_may_wait() {
+    let reserve =
+        |wait_ms| Reserve { topics: vec![topic()], max: 1, wait_ms, ttr_ms: None, session: None };
+    let lock = |wait_ms| Lock { name: "l".into(), owner: "o".into(), ttl_ms: 1, wait_ms };
+    for (wait_ms, waits) in [(0, false), (1, true)] {
+        assert_eq!(Command::from(reserve(wait_ms)).may_wait(), waits);
+        assert_eq!(Command::from(lock(wait_ms)).may_wait(), waits);
+    }
+    assert!(!Command::OpenSession.may_wait());
+}
+
+#[test]
+fn what_was_granted_can_be_given_back() {
+    let check = |command: Command, reply: Reply, undo: Option<Command>| {
+        assert_eq!(command.undo().command(&reply), undo, "{command:?}");
+    };
+    let reserve = Command::from(ReserveId { id: JobId(7), ttr_ms: None, session: None });
+    let release = Command::Release(vec![Release::now(TOKEN)]);
+    check(reserve.clone(), Reply::Jobs(vec![leased_job()]), Some(release));
+    check(reserve, Reply::Jobs(Vec::new()), None);
+    let session = SessionId(1);
+    let close = Command::CloseSession(session);
+    check(Command::OpenSession, Reply::Session(session), Some(close));
+    let granted = Reply::Lock(LockReply { fence: 1, expires_at: 1, depth: 1 });
+    let lock = Lock { name: "l".into(), owner: "o".into(), ttl_ms: 1, wait_ms: 0 };
+    let unlock = Unlock { name: "l".into(), owner: "o".into() };
+    check(lock.into(), granted.clone(), Some(unlock.into()));
+    let renew = RenewLock { name: "l".into(), owner: "o".into(), ttl_ms: None };
+    check(renew.into(), granted, None);
 }

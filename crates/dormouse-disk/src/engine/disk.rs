@@ -2,17 +2,15 @@
 
 use std::sync::Arc;
 
-use dormouse_core::backend::Ticket;
+use dormouse_core::backend::{EventSink, ReplyGroups, Ticket};
 use dormouse_core::command::Command;
 use dormouse_core::error::Error;
 use dormouse_core::time::Now;
 
-use super::answers::Outgoing;
 use super::engine_loop::{Route, Storage};
 use super::inbox::Inbox;
 use super::meters::{DiskMeters, RuleMeters};
 use super::sync::{SyncThread, WriteBatch};
-use super::watch::Watch;
 use super::worker::{Priority, Worker};
 use super::{Options, Report};
 use crate::clock::{Reading, SteadyClock};
@@ -30,7 +28,7 @@ pub(super) struct DiskStorage {
     clock: SteadyClock,
     sync: SyncThread,
     meters: Arc<DiskMeters>,
-    watch: Arc<Watch>,
+    watch: Arc<EventSink>,
     flush: Worker,
     merge: Worker,
     /// The last batch known to be as durable as promised.
@@ -47,7 +45,7 @@ impl DiskStorage {
         lock: Option<DirLock>,
         options: &Options,
         inbox: &Arc<Inbox>,
-        watch: &Arc<Watch>,
+        watch: &Arc<EventSink>,
     ) -> Result<DiskStorage, OpenError> {
         let (boot_id, reading) = (options.clock.boot_id(), options.clock.read());
         let RecoveredStore { store, writer, clock } =
@@ -95,7 +93,7 @@ impl DiskStorage {
     }
 
     /// Seals the open batch, together with the events and answers that wait for it.
-    fn seal(&mut self, now: Now, waiting: &mut Outgoing) {
+    fn seal(&mut self, now: Now, waiting: &mut ReplyGroups) {
         self.write_batch.batches.extend(self.store.seal(now));
         self.write_batch.events.append(&mut self.store.take_events());
         self.write_batch.answers.append(waiting);
@@ -132,14 +130,14 @@ impl Storage for DiskStorage {
         command: Command,
         route: &mut Route<'_>,
     ) -> Result<(), Error> {
-        self.store.set_watched(self.watch.is_on());
+        self.store.set_watched(self.watch.is_watched());
         self.store.step(now, ticket, command)?;
         self.route(route);
         Ok(())
     }
 
     fn tick(&mut self, now: Now, route: &mut Route<'_>) -> Result<(), Error> {
-        self.store.set_watched(self.watch.is_on());
+        self.store.set_watched(self.watch.is_watched());
         self.store.tick(now)?;
         self.route(route);
         Ok(())
@@ -175,7 +173,7 @@ impl Storage for DiskStorage {
         Ok(())
     }
 
-    fn end_turn(&mut self, now: Now, waiting: &mut Outgoing) -> Result<(), Error> {
+    fn end_turn(&mut self, now: Now, waiting: &mut ReplyGroups) -> Result<(), Error> {
         let in_flight = self.store.last_sealed() - self.durable;
         let freezes = self.store.wants_freeze();
         if in_flight < IN_FLIGHT_MAX || freezes {
@@ -199,7 +197,7 @@ impl Storage for DiskStorage {
         self.write_batch.answers.fail(why);
     }
 
-    fn close(&mut self, now: Now, waiting: &mut Outgoing) -> Result<(), Error> {
+    fn close(&mut self, now: Now, waiting: &mut ReplyGroups) -> Result<(), Error> {
         self.store.push_seal();
         self.seal(now, waiting);
         self.hand_over(1);

@@ -11,16 +11,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use dormouse_core::backend::{Answer, Request, Sink, Ticket};
+use dormouse_core::backend::{Answer, ReplyGroups, Request, Sink, Ticket};
 use dormouse_core::command::Command;
 use dormouse_core::error::Error;
 use dormouse_core::machine::When;
 use dormouse_core::time::Now;
 
 use super::Report;
-use super::answers::{Outgoing, Parked};
 use super::inbox::{Inbox, Messages, Submission};
 use super::meters::RuleMeters;
+use super::waiting::WaitingSinks;
 use super::worker::panicked;
 use crate::clock::{Deadline, Reading, TimeSource};
 
@@ -57,7 +57,7 @@ pub(super) trait Storage: Send {
         Ok(())
     }
     /// Takes the answers that wait for the open batch, and delivers them once it is durable.
-    fn end_turn(&mut self, now: Now, waiting: &mut Outgoing) -> Result<(), Error>;
+    fn end_turn(&mut self, now: Now, waiting: &mut ReplyGroups) -> Result<(), Error>;
     /// Whether so much is unwritten that no more requests should be taken now.
     fn is_crowded(&self) -> bool {
         false
@@ -65,7 +65,7 @@ pub(super) trait Storage: Send {
     /// The store has stopped: undelivered answers become this error.
     fn fail(&mut self, _why: &Error) {}
     /// Finishes everything.
-    fn close(&mut self, now: Now, waiting: &mut Outgoing) -> Result<(), Error>;
+    fn close(&mut self, now: Now, waiting: &mut ReplyGroups) -> Result<(), Error>;
 }
 
 /// The engine thread's state.
@@ -73,11 +73,11 @@ pub(super) struct EngineLoop<K> {
     inbox: Arc<Inbox>,
     storage: K,
     clock: Arc<dyn TimeSource>,
-    parked: Parked,
+    parked: WaitingSinks,
     /// Answers that may leave at once.
-    prompt: Outgoing,
+    prompt: ReplyGroups,
     /// Answers that wait for the open batch.
-    waiting: Outgoing,
+    waiting: ReplyGroups,
     /// Taken from the inbox, not yet applied: if the store stops, they are answered all the same.
     taken: VecDeque<Submission>,
     /// The submission that is being applied; likewise.
@@ -103,8 +103,8 @@ impl<K: Storage> EngineLoop<K> {
         meters: Arc<RuleMeters>,
     ) -> EngineLoop<K> {
         let last = storage.now(clock.read());
-        let (prompt, waiting) = (Outgoing::default(), Outgoing::default());
-        let (parked, taken, current) = (Parked::default(), VecDeque::new(), None);
+        let (prompt, waiting) = (ReplyGroups::default(), ReplyGroups::default());
+        let (parked, taken, current) = (WaitingSinks::default(), VecDeque::new(), None);
         EngineLoop { inbox, storage, clock, parked, prompt, waiting, taken, current, last, meters }
     }
 

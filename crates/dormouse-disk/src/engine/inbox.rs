@@ -3,13 +3,10 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use dormouse_core::backend::{Request, Sink};
-use dormouse_core::command::Command;
-use dormouse_core::error::{Code, Error};
-use dormouse_core::limits::{INBOX_BYTES_MAX, INBOX_RELIEF, INBOX_REQUESTS_MAX};
+use dormouse_core::backend::{Admission, Load, Request, Sink};
+use dormouse_core::error::Error;
 
 use super::Report;
-use super::weigh::weigh;
 
 /// A batch as it was submitted.
 pub(super) struct Submission {
@@ -28,8 +25,8 @@ pub(super) struct Messages {
 #[derive(Default)]
 struct State {
     messages: Messages,
-    requests: usize,
-    bytes: usize,
+    /// What the messages hold.
+    load: Load,
     /// Time was moved by hand.
     nudged: bool,
     /// Why nothing is taken any more.
@@ -51,23 +48,12 @@ impl Inbox {
 
     /// Takes a batch, unless too much waits already.
     pub(super) fn submit(&self, submission: Submission) -> Result<(), Error> {
-        let bytes: usize = submission.requests.iter().map(|request| weigh(&request.command)).sum();
-        let is_put = |request: &Request| matches!(request.command, Command::Put(_));
-        // What takes work away must get through when what brings it does not.
-        let share = if submission.requests.iter().any(is_put) { 1 } else { INBOX_RELIEF };
+        let admission = Admission::of(submission.requests.iter().map(|one| &one.command));
         let mut state = self.lock();
         if let Some(error) = &state.stopped {
             return Err(error.clone());
         }
-        let requests = state.requests + submission.requests.len();
-        let over = |share| {
-            requests > share * INBOX_REQUESTS_MAX || state.bytes + bytes > share * INBOX_BYTES_MAX
-        };
-        if state.requests > 0 && over(share) {
-            return Err(busy(state.requests, state.bytes, share));
-        }
-        state.requests = requests;
-        state.bytes += bytes;
+        state.load = admission.admit(state.load)?;
         state.messages.submissions.push(submission);
         drop(state);
         self.arrived.notify_one();
@@ -76,7 +62,7 @@ impl Inbox {
 
     /// How many requests wait.
     pub(super) fn requests(&self) -> usize {
-        self.lock().requests
+        self.lock().load.requests
     }
 
     /// Another thread reports.
@@ -145,20 +131,8 @@ impl Inbox {
         };
         if !reports_only {
             messages.submissions = std::mem::take(&mut state.messages.submissions);
-            state.requests = 0;
-            state.bytes = 0;
+            state.load = Load::default();
         }
         messages
     }
-}
-
-fn busy(requests: usize, bytes: usize, share: usize) -> Error {
-    let (requests_max, bytes_max) = (share * INBOX_REQUESTS_MAX, share * INBOX_BYTES_MAX);
-    Error::new(
-        Code::Busy,
-        format!(
-            "{requests} requests of {bytes} bytes wait already, the limits are {requests_max} and \
-             {bytes_max}; try again in a moment"
-        ),
-    )
 }

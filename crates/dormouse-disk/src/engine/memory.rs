@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dormouse_core::backend::Ticket;
+use dormouse_core::backend::{EventSink, ReplyGroups, Ticket};
 use dormouse_core::command::Command;
 use dormouse_core::error::Error;
 use dormouse_core::event::Event;
@@ -10,22 +10,20 @@ use dormouse_core::machine::{Machine, Output};
 use dormouse_core::time::Now;
 use dormouse_core::timeline::memory::MemoryTimeline;
 
-use super::answers::Outgoing;
 use super::engine_loop::{Route, Storage};
 use super::meters::RuleMeters;
-use super::watch::Watch;
 use crate::clock::{Reading, SteadyClock, TimeSource};
 
 pub(super) struct MemoryStorage {
     machine: Machine<MemoryTimeline>,
     out: Output,
-    watch: Arc<Watch>,
+    watch: Arc<EventSink>,
     events: Vec<Event>,
     clock: SteadyClock,
 }
 
 impl MemoryStorage {
-    pub(super) fn new(clock: &dyn TimeSource, watch: Arc<Watch>) -> MemoryStorage {
+    pub(super) fn new(clock: &dyn TimeSource, watch: Arc<EventSink>) -> MemoryStorage {
         MemoryStorage {
             machine: Machine::new(MemoryTimeline::default()),
             out: Output::default(),
@@ -36,7 +34,7 @@ impl MemoryStorage {
     }
 
     fn route(&mut self, now: Now, route: &mut Route<'_>) {
-        if self.watch.is_on() {
+        if self.watch.is_watched() {
             self.machine.tell(now, &self.out.facts, &mut self.events);
         }
         self.out.facts.clear();
@@ -77,14 +75,14 @@ impl Storage for MemoryStorage {
         meters.note(&self.machine);
     }
 
-    fn end_turn(&mut self, _now: Now, waiting: &mut Outgoing) -> Result<(), Error> {
-        self.watch.tell(&mut self.events);
+    fn end_turn(&mut self, _now: Now, waiting: &mut ReplyGroups) -> Result<(), Error> {
+        self.watch.emit(&mut self.events);
         waiting.deliver();
         Ok(())
     }
 
-    fn close(&mut self, _now: Now, waiting: &mut Outgoing) -> Result<(), Error> {
-        self.watch.tell(&mut self.events);
+    fn close(&mut self, _now: Now, waiting: &mut ReplyGroups) -> Result<(), Error> {
+        self.watch.emit(&mut self.events);
         waiting.deliver();
         Ok(())
     }

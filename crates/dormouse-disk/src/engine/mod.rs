@@ -10,7 +10,6 @@
 //! arrive during a sync become the next batch. Answers to mutations leave after their batch is
 //! synced, answers to reserve and extend at once. The first failed write or sync stops everything.
 
-mod answers;
 mod disk;
 mod engine_loop;
 mod inbox;
@@ -18,15 +17,14 @@ mod memory;
 mod meters;
 mod sync;
 mod termination;
-mod watch;
-mod weigh;
+mod waiting;
 mod worker;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use dormouse_core::backend::{Backend, Request, Sink};
+use dormouse_core::backend::{Backend, EventSink, Request, Sink};
 use dormouse_core::error::Error;
 use dormouse_core::event::Watcher;
 use dormouse_core::meter::Meter;
@@ -41,7 +39,6 @@ use crate::store::{BackupRequest, TaskResult};
 use inbox::{Inbox, Submission};
 use meters::{DiskMeters, RuleMeters};
 use termination::Termination;
-use watch::Watch;
 
 /// What an answered mutation survives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -99,7 +96,7 @@ pub struct Engine {
 
 struct Shared {
     inbox: Arc<Inbox>,
-    watch: Arc<Watch>,
+    watch: Arc<EventSink>,
     rule_meters: Arc<RuleMeters>,
     /// Only with files.
     disk_meters: Option<Arc<DiskMeters>>,
@@ -127,7 +124,7 @@ impl Engine {
         place: Option<(PathBuf, DirLock)>,
         options: Options,
     ) -> Result<Engine, OpenError> {
-        let (inbox, watch) = (Arc::new(Inbox::default()), Arc::new(Watch::default()));
+        let (inbox, watch) = (Arc::new(Inbox::default()), Arc::new(EventSink::default()));
         let (dir, lock) = place.unzip();
         let storage = disk::DiskStorage::open(disk, lock, &options, &inbox, &watch)?;
         let meters = storage.meters();
@@ -136,7 +133,7 @@ impl Engine {
 
     /// An engine that keeps everything in memory.
     pub fn memory(options: Options) -> Engine {
-        let watch = Arc::new(Watch::default());
+        let watch = Arc::new(EventSink::default());
         let storage = memory::MemoryStorage::new(options.clock.as_ref(), Arc::clone(&watch));
         Engine::start(Arc::new(Inbox::default()), storage, options.clock, watch, None)
     }
@@ -145,7 +142,7 @@ impl Engine {
         inbox: Arc<Inbox>,
         storage: impl engine_loop::Storage + 'static,
         clock: Arc<dyn TimeSource>,
-        watch: Arc<Watch>,
+        watch: Arc<EventSink>,
         files: Option<(Arc<DiskMeters>, Option<PathBuf>)>,
     ) -> Engine {
         let nudged = Arc::downgrade(&inbox);

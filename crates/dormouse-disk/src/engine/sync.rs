@@ -6,13 +6,12 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use dormouse_core::backend::{EventSink, ReplyGroups};
 use dormouse_core::error::Error;
 use dormouse_core::event::Event;
 
-use super::answers::Outgoing;
 use super::inbox::Inbox;
 use super::meters::DiskMeters;
-use super::watch::Watch;
 use super::worker::{panicked, spawn};
 use super::{Durability, Report};
 use crate::clock::{Deadline, Stopwatch};
@@ -26,7 +25,7 @@ use crate::store::SegmentBatch;
 pub(super) struct WriteBatch {
     pub(super) batches: Vec<SegmentBatch>,
     pub(super) events: Vec<Event>,
-    pub(super) answers: Outgoing,
+    pub(super) answers: ReplyGroups,
 }
 
 /// The engine's side of the sync thread.
@@ -43,7 +42,7 @@ impl SyncThread {
         durability: Durability,
         inbox: Arc<Inbox>,
         meters: Arc<DiskMeters>,
-        watch: Arc<Watch>,
+        watch: Arc<EventSink>,
     ) -> SyncThread {
         let (write_batches, waiting) = channel();
         let sync = Sync {
@@ -56,7 +55,7 @@ impl SyncThread {
             inbox,
             meters,
             watch,
-            answers: Outgoing::default(),
+            answers: ReplyGroups::default(),
             failed: None,
         };
         let thread = spawn("dormouse-sync", move || sync.run(&waiting));
@@ -88,9 +87,9 @@ struct Sync {
     durability: Durability,
     inbox: Arc<Inbox>,
     meters: Arc<DiskMeters>,
-    watch: Arc<Watch>,
+    watch: Arc<EventSink>,
     /// Answers of the hand-overs in progress.
-    answers: Outgoing,
+    answers: ReplyGroups,
     failed: Option<Error>,
 }
 
@@ -145,7 +144,7 @@ impl Sync {
             // After the first failure nothing is answered with success and no event is emitted.
             Some(error) => self.answers.fail(error),
             None => {
-                self.watch.tell(&mut events);
+                self.watch.emit(&mut events);
                 self.answers.deliver();
             }
         }

@@ -3,10 +3,17 @@
 //! A backend sees the two enums; a caller works with one operation and its own type of reply, which
 //! [`Operation`] ties together.
 
+mod names;
+mod undo;
+mod weight;
+
 use crate::backend::Ticket;
 use crate::error::Error;
 use crate::op::*;
 use crate::refusal::unexpected;
+
+pub use names::Name;
+pub use undo::Undo;
 
 /// A request and the one type of reply it can have.
 ///

@@ -1,31 +1,40 @@
-//! The seam above the rules: whole operations in, answers out.
+//! The seam above the rules: whole operations in, answers out; and what backends share.
+
+mod admission;
+mod events;
+mod replies;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::Sender;
 
 use crate::command::{Command, Reply};
 use crate::error::Error;
 use crate::event::Watcher;
 use crate::meter::Meter;
 
+pub use admission::{Admission, Load};
+pub use events::EventSink;
+pub use replies::ReplyGroups;
+
 /// Names one request until it is answered; unique in the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket(pub u64);
 
 impl Ticket {
-    /// A ticket nobody has.
+    /// A new ticket.
     pub fn next() -> Ticket {
         Ticket::row(1)
     }
 
-    /// The first of so many in a row that nobody has.
+    /// The first of `count` new tickets with consecutive numbers.
     pub fn row(count: usize) -> Ticket {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         Ticket(NEXT.fetch_add(count as u64, Ordering::Relaxed))
     }
 }
 
-/// What a request came to.
+/// The result of a request.
 pub type Answer = Result<Reply, Error>;
 
 /// One operation and the name its answer will carry.
@@ -41,6 +50,24 @@ pub struct Request {
 pub trait Sink: Send + Sync {
     /// Takes some answers of this sink's requests: those that became final together.
     fn deliver(&self, answers: &mut Vec<(Ticket, Answer)>);
+}
+
+/// For requests whose answers nobody reads.
+pub struct Discard;
+
+impl Sink for Discard {
+    fn deliver(&self, answers: &mut Vec<(Ticket, Answer)>) {
+        answers.clear();
+    }
+}
+
+/// Passes answers through a channel; without a receiver they are dropped.
+impl Sink for Sender<(Ticket, Answer)> {
+    fn deliver(&self, answers: &mut Vec<(Ticket, Answer)>) {
+        for answer in answers.drain(..) {
+            let _ = self.send(answer);
+        }
+    }
 }
 
 /// An implementation of all operations.

@@ -1,39 +1,40 @@
-//! The one who watches, if anybody does.
+//! Passes events on to the one watcher of a backend, if there is one.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use dormouse_core::event::{Event, Watcher};
+use crate::event::{Event, Watcher};
 
-/// Shared by the handles, the engine thread, which makes events, and the thread that tells them.
+/// Shared by a backend's handles and by the threads that make and emit events.
 #[derive(Default)]
-pub(super) struct Watch {
+pub struct EventSink {
     watched: AtomicBool,
     watcher: Mutex<Option<Arc<dyn Watcher>>>,
 }
 
-impl Watch {
+impl EventSink {
     fn lock(&self) -> MutexGuard<'_, Option<Arc<dyn Watcher>>> {
         self.watcher.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn set(&self, watcher: Option<Arc<dyn Watcher>>) {
+    /// Replaces the watcher; `None` = events are dropped.
+    pub fn set(&self, watcher: Option<Arc<dyn Watcher>>) {
         let mut current = self.lock();
-        // What is submitted after this call goes through the inbox's lock, so it is seen watched.
+        // A request submitted after this call passes the backend's lock, so its events are made.
         self.watched.store(watcher.is_some(), Ordering::Relaxed);
         let before = std::mem::replace(&mut *current, watcher);
         drop(current);
-        // Dropping one is other people's code: not under the lock.
+        // Dropping a watcher runs foreign code: not under the lock.
         drop(before);
     }
 
     /// Whether events are worth making.
-    pub(super) fn is_on(&self) -> bool {
+    pub fn is_watched(&self) -> bool {
         self.watched.load(Ordering::Relaxed)
     }
 
-    /// Tells them what happened.
-    pub(super) fn tell(&self, events: &mut Vec<Event>) {
+    /// Gives events to the watcher and empties the list.
+    pub fn emit(&self, events: &mut Vec<Event>) {
         if events.is_empty() {
             return;
         }

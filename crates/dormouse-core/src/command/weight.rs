@@ -1,36 +1,44 @@
-//! What a waiting command costs in memory, about. Nothing in it has been checked against its limit
+//! About how much memory a queued command takes. Nothing in it has been checked against its limit
 //! yet, so every part that a caller can make long counts.
 
 use bytes::Bytes;
-use dormouse_core::command::Command;
-use dormouse_core::op::{Kill, KillTarget, Put, Target};
 
-/// What any command or item of one takes besides what it points to.
+use super::Command;
+use crate::op::{Kill, KillTarget, Put, Target};
+
+/// What any command or item takes besides what it points to.
 const ITEM_BYTES: usize = 64;
 /// The same of a put.
 const PUT_BYTES: usize = 256;
 
-pub(super) fn weigh(command: &Command) -> usize {
-    let items = match command {
-        Command::Put(puts) => puts.iter().map(weigh_put).sum(),
-        Command::Reserve(reserve) => reserve.topics.len() * ITEM_BYTES,
-        Command::Ack(tokens) => size_of_val(tokens.as_slice()),
-        Command::Nack(nacks) => {
-            nacks.iter().map(|nack| ITEM_BYTES + length(nack.error.as_ref())).sum()
-        }
-        Command::Release(releases) => releases.len() * ITEM_BYTES,
-        Command::Extend(extends) => extends.len() * ITEM_BYTES,
-        Command::Kill(kills) => kills.iter().map(weigh_kill).sum(),
-        Command::Cancel(cancels) => cancels.iter().map(|cancel| weigh_target(&cancel.target)).sum(),
-        Command::Reschedule(moves) => moves.iter().map(|due| weigh_target(&due.target)).sum(),
-        Command::Revive(targets) | Command::Get(targets) => targets.iter().map(weigh_target).sum(),
-        Command::List(list) => list.cursor.as_ref().map_or(0, String::len),
-        Command::Lock(lock) => lock.name.len() + lock.owner.len(),
-        Command::RenewLock(renew) => renew.name.len() + renew.owner.len(),
-        Command::Unlock(unlock) => unlock.name.len() + unlock.owner.len(),
-        _ => 0,
-    };
-    ITEM_BYTES + items
+impl Command {
+    /// Bytes that it takes while it is queued, about.
+    pub fn weight(&self) -> usize {
+        let items = match self {
+            Command::Put(puts) => puts.iter().map(weigh_put).sum(),
+            Command::Reserve(reserve) => reserve.topics.len() * ITEM_BYTES,
+            Command::Ack(tokens) => size_of_val(tokens.as_slice()),
+            Command::Nack(nacks) => {
+                nacks.iter().map(|nack| ITEM_BYTES + length(nack.error.as_ref())).sum()
+            }
+            Command::Release(releases) => releases.len() * ITEM_BYTES,
+            Command::Extend(extends) => extends.len() * ITEM_BYTES,
+            Command::Kill(kills) => kills.iter().map(weigh_kill).sum(),
+            Command::Cancel(cancels) => {
+                cancels.iter().map(|cancel| weigh_target(&cancel.target)).sum()
+            }
+            Command::Reschedule(moves) => moves.iter().map(|due| weigh_target(&due.target)).sum(),
+            Command::Revive(targets) | Command::Get(targets) => {
+                targets.iter().map(weigh_target).sum()
+            }
+            Command::List(list) => list.cursor.as_ref().map_or(0, String::len),
+            Command::Lock(lock) => lock.name.len() + lock.owner.len(),
+            Command::RenewLock(renew) => renew.name.len() + renew.owner.len(),
+            Command::Unlock(unlock) => unlock.name.len() + unlock.owner.len(),
+            _ => 0,
+        };
+        ITEM_BYTES + items
+    }
 }
 
 fn weigh_put(put: &Put) -> usize {
@@ -63,20 +71,20 @@ fn length(bytes: Option<&Bytes>) -> usize {
 mod tests {
     use std::sync::Arc;
 
-    use dormouse_core::job::{JobId, Token};
-    use dormouse_core::op::Nack;
-    use dormouse_core::topic::TopicName;
+    use crate::job::{JobId, Token};
+    use crate::op::Nack;
+    use crate::topic::TopicName;
 
     use super::*;
 
     #[track_caller]
     fn check(command: &Command, least: usize) {
-        let bytes = weigh(command);
+        let bytes = command.weight();
         assert!((least..least + 1_000).contains(&bytes), "{bytes} for {least}");
     }
 
     #[test]
-    fn all_that_can_be_long_counts() {
+    fn everything_that_can_be_long_counts() {
         let long = || Some(Bytes::from(vec![b'x'; 10_000]));
         let topic = TopicName::new("t").expect("a name");
         let token = Token { id: JobId(1), fence: 1 };
