@@ -23,12 +23,13 @@ mod metrics;
 mod pipeline;
 mod resp;
 mod server;
+mod tls;
+pub mod units;
 mod walk;
 
 pub use backup::{Backup, MakeBackup};
 pub use beanstalk::{BeanstalkAddr, BeanstalkOptions, Drain};
 pub use http::openapi;
-#[cfg(feature = "tls")]
-pub use http::{Tls, TlsError, TlsFiles};
 pub use likeness::nearest;
 pub use server::{Options, Server, StartError};
+pub use tls::{Tls, TlsError, TlsFiles};

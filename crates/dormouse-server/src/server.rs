@@ -40,10 +40,8 @@ pub struct Options {
     /// How to make a backup, where that is possible.
     pub backup: Option<Box<MakeBackup>>,
     /// The certificate, if HTTP is HTTPS.
-    #[cfg(feature = "tls")]
     pub tls: Option<crate::Tls>,
     /// The certificate, if RESP speaks TLS; mostly the same. Clients are told by `rediss://`.
-    #[cfg(feature = "tls")]
     pub resp_tls: Option<crate::Tls>,
 }
 
@@ -57,9 +55,7 @@ impl Default for Options {
             hosts: Vec::new(),
             connections_max: CONNECTIONS_MAX_DEFAULT,
             backup: None,
-            #[cfg(feature = "tls")]
             tls: None,
-            #[cfg(feature = "tls")]
             resp_tls: None,
         }
     }
@@ -121,13 +117,10 @@ impl Server {
             let listener = listen(addr).await?;
             resp = Some(listener.local_addr().unwrap_or(addr));
             let server = resp::server(gate.clone(), context.clone(), options.access.clone());
-            #[cfg(feature = "tls")]
             match options.resp_tls {
                 Some(tls) => tokio::spawn(server.run_tls(listener, tls)),
                 None => tokio::spawn(server.run(listener)),
             };
-            #[cfg(not(feature = "tls"))]
-            tokio::spawn(server.run(listener));
         }
         let mut beanstalk = None;
         if let Some(options) = options.beanstalk {
@@ -139,7 +132,6 @@ impl Server {
             let bound = listener.local_addr().unwrap_or(addr);
             let guard = HostGuard::new(options.access.clone(), &options.hosts, bound.ip());
             let app = App::new(client, options.access, metrics, backup, guard);
-            #[cfg(feature = "tls")]
             let app = app.with_tls(options.tls);
             let listening = Listening { router: http::router(app.clone()), app, gate };
             tokio::spawn(listening.run(listener));

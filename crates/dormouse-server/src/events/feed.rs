@@ -15,7 +15,7 @@ use tokio::time::Interval;
 
 use super::Seat;
 use crate::access::{Grant, Verb};
-use crate::http::time::At;
+use crate::units::At;
 
 /// How often something is sent, if only to say that the stream lives.
 const BEAT: Duration = Duration::from_secs(15);

@@ -44,7 +44,6 @@ impl Listening {
         gate.run(listener, ProtocolKind::Http, CROWDED, serve).await;
     }
 
-    #[cfg(feature = "tls")]
     async fn converse(self, socket: TcpStream) {
         let Some(tls) = self.app.tls.clone() else { return self.serve(socket).await };
         let accepted = tokio::select! {
@@ -54,11 +53,6 @@ impl Listening {
         if let Some(stream) = accepted {
             self.serve(stream).await;
         }
-    }
-
-    #[cfg(not(feature = "tls"))]
-    async fn converse(self, socket: TcpStream) {
-        self.serve(socket).await;
     }
 
     async fn serve<S: AsyncRead + AsyncWrite + Peer + Unpin>(self, socket: S) {

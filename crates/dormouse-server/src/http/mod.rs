@@ -2,7 +2,6 @@
 
 mod api;
 mod caller;
-pub(crate) mod clock;
 pub(crate) mod form;
 mod guard;
 mod listen;
@@ -15,9 +14,6 @@ mod peer;
 mod problem;
 mod reply;
 mod route;
-pub(crate) mod time;
-#[cfg(feature = "tls")]
-mod tls;
 mod wire;
 
 use std::sync::Arc;
@@ -33,14 +29,13 @@ use crate::budget::Budget;
 use crate::client::BackendClient;
 use crate::events::Events;
 use crate::metrics::Metrics;
+use crate::tls::Tls;
 use guard::Guard;
 
 pub use api::openapi;
 pub(crate) use guard::Guard as HostGuard;
 pub(crate) use listen::Listening;
 pub(crate) use route::router;
-#[cfg(feature = "tls")]
-pub use tls::{Tls, TlsError, TlsFiles};
 
 /// What every request may use. Cheap to clone.
 #[derive(Clone)]
@@ -50,7 +45,6 @@ pub(crate) struct App {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) events: Events,
     pub(crate) backup: Option<Arc<MakeBackup>>,
-    #[cfg(feature = "tls")]
     pub(crate) tls: Option<Tls>,
     guard: Arc<Guard>,
     bodies: Budget,
@@ -74,7 +68,6 @@ impl App {
             access,
             metrics,
             backup,
-            #[cfg(feature = "tls")]
             tls: None,
             guard: Arc::new(guard),
             bodies: Budget::new(HTTP_BODIES_BYTES_MAX, "large requests"),
@@ -85,7 +78,6 @@ impl App {
     }
 
     /// Speaks HTTPS, if there is a certificate.
-    #[cfg(feature = "tls")]
     pub(crate) fn with_tls(self, tls: Option<Tls>) -> App {
         App { tls, ..self }
     }

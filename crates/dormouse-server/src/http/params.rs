@@ -7,7 +7,7 @@ use axum::extract::FromRequestParts;
 use hyper::http::request::Parts;
 
 use super::problem::Problem;
-use super::time::{parse_instant, parse_span};
+use crate::units::{parse_instant, parse_span};
 
 /// The query of a request, decoded.
 pub(crate) struct Params {

@@ -30,7 +30,6 @@ impl Peer for TcpStream {
     }
 }
 
-#[cfg(feature = "tls")]
 impl Peer for tokio_rustls::server::TlsStream<TcpStream> {
     /// Sees a connection that broke, not one that was closed in good order: that is a message.
     fn has_left(&self) -> bool {

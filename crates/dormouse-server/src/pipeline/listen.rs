@@ -67,7 +67,6 @@ where
     }
 
     /// As `run`, with TLS.
-    #[cfg(feature = "tls")]
     pub(crate) async fn run_tls(self, listener: tokio::net::TcpListener, tls: crate::Tls) {
         let greet = |socket| {
             let tls = tls.clone();

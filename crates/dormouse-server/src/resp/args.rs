@@ -5,8 +5,7 @@ use dormouse_core::error::Error;
 use dormouse_core::job::{JobId, Token};
 
 use super::decode::ByteRange;
-use crate::http::form::parse_backoff;
-use crate::http::time::{parse_instant, parse_span};
+use crate::units::{parse_backoff, parse_instant, parse_span};
 
 /// Bytes from which on an argument is not copied, but holds the buffer it came in. The socket is
 /// read in portions of this size, so such an argument is a good part of what it holds.

@@ -12,8 +12,7 @@ use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
 use super::BodyOut;
-use super::backoff::BackoffOut;
-use crate::http::time::At;
+use crate::units::{At, BackoffOut};
 
 /// An id: a string, because JSON numbers end at 2^53 in many languages.
 #[derive(Clone, Copy, ToSchema)]

@@ -1,6 +1,5 @@
 //! The JSON shapes of requests and answers.
 
-mod backoff;
 mod body;
 mod bounded;
 mod code;
@@ -11,7 +10,6 @@ mod put;
 mod reserve;
 mod topic;
 
-pub(crate) use backoff::{BackoffForm, parse_backoff};
 pub(crate) use body::{BodyOut, body_json_bytes};
 pub(crate) use bounded::Bounded;
 pub(crate) use code::CodeOut;

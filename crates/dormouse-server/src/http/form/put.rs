@@ -16,8 +16,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use super::{BackoffForm, Failed, IdOut, StateOut};
-use crate::http::time::{At, InstantMs, SpanMs};
+use super::{Failed, IdOut, StateOut};
+use crate::units::{At, BackoffForm, InstantMs, SpanMs};
 
 /// A job to put.
 #[derive(Default, Deserialize, ToSchema)]

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use super::{Bounded, LeasedOut, TopicText};
 use crate::http::problem::Problem;
-use crate::http::time::SpanMs;
+use crate::units::SpanMs;
 
 /// Take jobs of the topic in the path.
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]

@@ -5,9 +5,7 @@ use dormouse_core::topic::Settings;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::BackoffForm;
-use super::backoff::BackoffOut;
-use crate::http::time::SpanMs;
+use crate::units::{BackoffForm, BackoffOut, SpanMs};
 
 /// A topic's name; a description only.
 #[derive(ToSchema)]

@@ -11,11 +11,11 @@ use crate::access::Verb;
 use crate::http::App;
 use crate::http::api::{InTheWay, Problems, Sent};
 use crate::http::caller::Caller;
-use crate::http::clock::wall_ms;
 use crate::http::params::Params;
 use crate::http::payload::Payload;
 use crate::http::reply::{Outcome, ok};
-use crate::http::time::At;
+use crate::units::At;
+use crate::units::wall_ms;
 
 /// Bytes of a backup's name.
 const NAME_BYTES_MAX: usize = 100;

@@ -2,7 +2,6 @@
 
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::error::Error;
-use dormouse_core::job::State;
 use dormouse_core::op::Changed;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -11,7 +10,7 @@ use crate::client::unexpected;
 use crate::http::App;
 use crate::http::form::{IdOut, StateOut};
 use crate::http::reply::{Outcome, ok};
-use crate::http::time::At;
+use crate::units::At;
 
 /// What was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
@@ -53,11 +52,4 @@ pub(super) async fn change(app: &App, code: ChangedCode, command: Command) -> Ou
 /// The only item of a reply to one.
 pub(super) fn only<T>(items: Vec<Result<T, Error>>) -> Result<T, Error> {
     items.into_iter().next().unwrap_or_else(|| Err(unexpected(&Reply::Done)))
-}
-
-/// Reads the word for a state.
-pub(super) fn parse_state(text: &str) -> Option<State> {
-    [State::Delayed, State::Ready, State::Leased, State::Dead]
-        .into_iter()
-        .find(|state| state.as_str() == text)
 }

@@ -17,7 +17,7 @@ use crate::http::caller::Caller;
 use crate::http::form::{Bounded, Failed, TokenOut, status_of_list};
 use crate::http::problem::{Problem, status_of};
 use crate::http::reply::{Outcome, json};
-use crate::http::time::At;
+use crate::units::At;
 
 /// The tokens of a request, and whether they came as a list.
 pub(super) struct Tokens {

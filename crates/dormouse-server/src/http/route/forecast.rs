@@ -13,11 +13,11 @@ use crate::client::unexpected;
 use crate::http::App;
 use crate::http::api::Problems;
 use crate::http::caller::Caller;
-use crate::http::clock::wall_ms;
 use crate::http::params::Params;
 use crate::http::path::{InTopic, TopicPath};
 use crate::http::reply::{Outcome, ok};
-use crate::http::time::{At, InstantMs, SpanMs};
+use crate::units::wall_ms;
+use crate::units::{At, InstantMs, SpanMs};
 
 const HOUR_MS: u64 = 3_600_000;
 const DAY_MS: u64 = 24 * HOUR_MS;

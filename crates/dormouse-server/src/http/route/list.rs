@@ -7,7 +7,6 @@ use dormouse_core::op::{JobView, List};
 use serde::Serialize;
 use utoipa::{IntoParams, ToSchema};
 
-use super::change::parse_state;
 use super::reserve::JOB_BYTES;
 use crate::access::Verb;
 use crate::client::unexpected;
@@ -19,6 +18,7 @@ use crate::http::params::Params;
 use crate::http::path::{InTopic, TopicPath};
 use crate::http::problem::Problem;
 use crate::http::reply::{Outcome, ok};
+use crate::units::parse_state;
 
 /// Items of a page unless a number is given.
 pub(super) const LIMIT_DEFAULT: usize = 100;

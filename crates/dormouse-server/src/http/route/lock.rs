@@ -16,7 +16,7 @@ use crate::http::params::Params;
 use crate::http::path::{InName, NamePath};
 use crate::http::payload::Payload;
 use crate::http::reply::{Outcome, carrying, json, ok};
-use crate::http::time::{At, SpanMs};
+use crate::units::{At, SpanMs};
 
 /// How long a lock lasts unless told.
 const TTL_MS_DEFAULT: i64 = 30_000;

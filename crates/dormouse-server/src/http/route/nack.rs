@@ -18,7 +18,7 @@ use crate::http::form::{Bounded, TokenOut};
 use crate::http::params::Params;
 use crate::http::payload::Payload;
 use crate::http::reply::Outcome;
-use crate::http::time::SpanMs;
+use crate::units::SpanMs;
 
 /// Failed; try again.
 #[derive(Deserialize, ToSchema)]

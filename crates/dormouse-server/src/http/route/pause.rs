@@ -15,7 +15,7 @@ use crate::http::params::Params;
 use crate::http::path::{InTopic, TopicPath};
 use crate::http::payload::Payload;
 use crate::http::reply::{Outcome, ok};
-use crate::http::time::SpanMs;
+use crate::units::SpanMs;
 
 /// For how long.
 #[derive(Deserialize, ToSchema)]

@@ -24,14 +24,14 @@ use crate::http::api::{Problems, PutProblems, Sent};
 use crate::http::caller::Caller;
 use crate::http::form::{
     Bounded, Failed, OnConflictForm, PutAnswer, PutForm, PutItem, PutOut, PutResults,
-    parse_backoff, status_of_list,
+    status_of_list,
 };
 use crate::http::params::Params;
 use crate::http::path::{InTopic, TopicPath};
 use crate::http::payload::{Payload, check_object, malformed};
 use crate::http::problem::{Problem, status_of};
 use crate::http::reply::{Outcome, json};
-use crate::http::time::{InstantMs, SpanMs};
+use crate::units::{InstantMs, SpanMs, parse_backoff};
 
 /// One job, or many; a description only.
 pub(crate) struct PutForms;

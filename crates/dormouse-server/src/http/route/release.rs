@@ -17,7 +17,7 @@ use crate::http::form::{Bounded, TokenOut};
 use crate::http::params::Params;
 use crate::http::payload::Payload;
 use crate::http::reply::Outcome;
-use crate::http::time::SpanMs;
+use crate::units::SpanMs;
 
 /// Given back.
 #[derive(Deserialize, ToSchema)]

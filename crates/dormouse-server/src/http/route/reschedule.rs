@@ -16,7 +16,7 @@ use crate::http::path::{IdPath, InJob, KeyPath};
 use crate::http::payload::Payload;
 use crate::http::problem::Problem;
 use crate::http::reply::Outcome;
-use crate::http::time::{InstantMs, SpanMs};
+use crate::units::{InstantMs, SpanMs};
 
 /// When it is due instead: one of the two.
 #[derive(Deserialize, ToSchema)]

@@ -16,7 +16,7 @@ use crate::http::params::Params;
 use crate::http::path::{IdPath, InId};
 use crate::http::payload::Payload;
 use crate::http::reply::Outcome;
-use crate::http::time::SpanMs;
+use crate::units::SpanMs;
 
 /// Take the job in the path.
 #[derive(Deserialize, ToSchema)]

@@ -8,11 +8,11 @@ use dormouse_core::op::check;
 
 use super::ReplyKind;
 use crate::access::Verb;
-use crate::http::clock::wall_ms;
 use crate::pipeline::Turn;
 use crate::resp::args::{Args, is, unknown};
 use crate::resp::conn::{Conn, PendingReply};
 use crate::resp::encode::Out;
+use crate::units::wall_ms;
 
 const HOUR_MS: u64 = 3_600_000;
 const DAY_MS: u64 = 24 * HOUR_MS;

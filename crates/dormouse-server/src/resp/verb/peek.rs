@@ -11,6 +11,7 @@ use crate::pipeline::Turn;
 use crate::resp::args::{Args, is, shown};
 use crate::resp::conn::{Conn, PendingReply};
 use crate::resp::encode::Out;
+use crate::units::STATES;
 
 pub(in crate::resp) fn run(
     conn: &mut Conn,
@@ -26,8 +27,7 @@ pub(in crate::resp) fn run(
 
 /// Reads the word for a state.
 pub(super) fn state(word: &[u8]) -> Result<State, Error> {
-    let states = [State::Delayed, State::Ready, State::Leased, State::Dead];
-    states.into_iter().find(|state| is(word, state.as_str())).ok_or_else(|| {
+    STATES.into_iter().find(|state| is(word, state.as_str())).ok_or_else(|| {
         let shown = shown(word);
         Error::invalid(format!("{shown} is not a state; give ready, delayed, leased or dead"))
     })

@@ -6,13 +6,13 @@ use dormouse_core::backoff::Backoff;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::http::time::{SpanMs, parse_span};
+use super::{SpanMs, parse_span};
 
 /// How long a job waits after a failed attempt.
-#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 #[schema(as = Backoff)]
-pub(crate) enum BackoffForm {
+pub enum BackoffForm {
     /// Always the same wait.
     Fixed(SpanMs),
     /// `base`, times `factor` after each attempt, at most `cap`.
@@ -22,10 +22,10 @@ pub(crate) enum BackoffForm {
 }
 
 /// See [`BackoffForm`].
-#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Exponential)]
-pub(crate) struct ExponentialForm {
+pub struct ExponentialForm {
     base: SpanMs,
     #[serde(default = "two")]
     #[schema(default = 2, minimum = 1, maximum = 4294967295u32)]
@@ -38,8 +38,8 @@ fn two() -> u32 {
 }
 
 impl BackoffForm {
-    /// A span below zero is beyond every limit, and refused as such.
-    pub(crate) fn into_backoff(self) -> Arc<Backoff> {
+    /// A negative span becomes one beyond every limit, so that the rules refuse it.
+    pub fn into_backoff(self) -> Arc<Backoff> {
         let ms = |span: SpanMs| u64::try_from(span.0).unwrap_or(u64::MAX);
         Arc::new(match self {
             BackoffForm::Fixed(delay) => Backoff::Fixed { delay_ms: ms(delay) },
@@ -55,8 +55,8 @@ impl BackoffForm {
     }
 }
 
-/// Reads `fixed:10s`, `exponential:1s:2:10m` or `list:1s,5s`.
-pub(crate) fn parse_backoff(text: &str) -> Result<BackoffForm, String> {
+/// Reads `fixed:10s`, `exponential:1s:2:10m` (base, factor, cap) or `list:1s,5s`.
+pub fn parse_backoff(text: &str) -> Result<BackoffForm, String> {
     let span = |text: &str| parse_span(text).map(SpanMs);
     let (kind, rest) = text.split_once(':').unwrap_or((text, ""));
     match kind {
@@ -84,7 +84,7 @@ fn wrong(text: &str) -> String {
     format!("{text:?} is not a backoff; write fixed:10s, exponential:1s:2:10m or list:1s,5s")
 }
 
-/// A backoff coming out, in ms.
+/// A backoff in a response, in ms.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = BackoffMs)]

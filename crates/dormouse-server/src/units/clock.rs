@@ -1,4 +1,4 @@
-//! The wall clock, for defaults that only make sense now. The rules have their own clock.
+//! The wall clock, for defaults that mean "now". The rules have their own clock.
 
 #![allow(clippy::disallowed_methods, reason = "defaults that mean now")]
 

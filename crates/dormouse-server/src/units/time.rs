@@ -8,20 +8,21 @@ use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
-/// A span going in: "30m", "PT30M" or ms. What is finer than a ms is rounded up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct SpanMs(pub(crate) i64);
+/// A span that a client sent: "30m", "PT30M" or ms. Fractions of a ms are rounded up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct SpanMs(pub i64);
 
-/// An instant going in: RFC 3339 or ms since 1970.
+/// An instant that a client sent: RFC 3339 or ms since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct InstantMs(pub(crate) i64);
 
-/// An instant coming out: RFC 3339, UTC, with ms.
+/// An instant in a response: RFC 3339, UTC, with ms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct At(pub(crate) u64);
 
-/// Reads a span; the error says what to write instead.
-pub(crate) fn parse_span(text: &str) -> Result<i64, String> {
+/// Reads a span like `30m`, `1h 30m`, `30d`, `PT30M` or a number of ms, and returns ms. Fractions
+/// of a ms are rounded up, so that nothing happens early. A span may be negative.
+pub fn parse_span(text: &str) -> Result<i64, String> {
     if let Ok(ms) = text.parse() {
         return Ok(ms);
     }
@@ -38,8 +39,9 @@ pub(crate) fn parse_span(text: &str) -> Result<i64, String> {
     i64::try_from(duration.as_millis() + up).map_err(|_| wrong())
 }
 
-/// Reads an instant; the error says what to write instead.
-pub(crate) fn parse_instant(text: &str) -> Result<i64, String> {
+/// Reads an RFC 3339 instant or ms since 1970 UTC, and returns ms since 1970 UTC. Fractions of a ms
+/// are rounded up.
+pub fn parse_instant(text: &str) -> Result<i64, String> {
     if let Ok(ms) = text.parse() {
         return Ok(ms);
     }
@@ -56,7 +58,7 @@ impl fmt::Display for At {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let instant =
             i64::try_from(self.0).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
-        // Beyond the year 9999, which no limit lets in.
+        // Only an instant beyond the year 9999 fails here, and the limits admit none.
         let instant = instant.unwrap_or(Timestamp::MAX);
         write!(f, "{instant:.3}")
     }

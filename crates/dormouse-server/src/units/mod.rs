@@ -1,0 +1,18 @@
+//! How people write time, backoffs and states: one reader for HTTP, RESP and the command line.
+//!
+//! Readers return what was written, within the range of the type; whether the value is within a
+//! limit is for the rules to say. A text that cannot be read gives an error that shows what to
+//! write instead.
+
+mod backoff;
+mod clock;
+mod state;
+mod time;
+
+pub(crate) use backoff::BackoffOut;
+pub use backoff::{BackoffForm, parse_backoff};
+pub(crate) use clock::wall_ms;
+pub use state::STATES;
+pub(crate) use state::parse_state;
+pub(crate) use time::{At, InstantMs};
+pub use time::{SpanMs, parse_instant, parse_span};
