@@ -9,13 +9,13 @@
 // Time is an argument: few places read a clock, and they say so.
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
+mod acceptor;
 pub mod access;
 mod backup;
 mod beanstalk;
 mod budget;
 mod client;
 mod events;
-mod gate;
 mod http;
 mod likeness;
 pub mod limits;
@@ -27,9 +27,10 @@ mod tls;
 pub mod units;
 mod walk;
 
+pub use acceptor::StartError;
 pub use backup::{Backup, MakeBackup};
 pub use beanstalk::{BeanstalkAddr, BeanstalkOptions, Drain};
 pub use http::openapi;
 pub use likeness::nearest;
-pub use server::{Options, Server, StartError};
+pub use server::{Options, Server};
 pub use tls::{Tls, TlsError, TlsFiles};

@@ -1,21 +1,19 @@
 //! A running server: its addresses, and how it stops.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::limits::CONNECTIONS_MAX_DEFAULT;
 use dormouse_core::backend::Backend;
-use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, mpsc, watch};
 
+use crate::acceptor::{Acceptor, StartError, bind};
 use crate::access::Access;
 use crate::backup::MakeBackup;
 use crate::beanstalk::{self, BeanstalkOptions};
 use crate::client::BackendClient;
-use crate::gate::Gate;
-use crate::http::{self, App, HostGuard, Listening};
+use crate::http::{self, App, HostGuard, HttpServer};
 use crate::metrics::Metrics;
 use crate::pipeline::PipelineContext;
 use crate::resp;
@@ -61,27 +59,6 @@ impl Default for Options {
     }
 }
 
-/// Why a server did not start.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// The address cannot be listened on.
-    #[error("cannot listen on {addr}: {source}; choose another address, or end what listens there")]
-    Listen {
-        /// Which.
-        addr: SocketAddr,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// The path cannot be listened on.
-    #[error("cannot listen on {}: {source}; choose another path", path.display())]
-    ListenUnix {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-}
-
 /// A server that runs until it is stopped.
 pub struct Server {
     client: BackendClient,
@@ -101,9 +78,9 @@ impl Server {
         let (aborting, aborts) = watch::channel(false);
         let (alive, ended) = mpsc::channel(1);
         let client = BackendClient::new(backend, stops.clone());
-        let metrics = Arc::new(Metrics::default());
-        let gate = Gate {
-            room: Arc::new(Semaphore::new(options.connections_max)),
+        let metrics = Arc::new(Metrics::new(&resp::NAMES));
+        let acceptor = Acceptor {
+            permits: Arc::new(Semaphore::new(options.connections_max)),
             metrics: Arc::clone(&metrics),
             stopping: stops,
             aborting: aborts,
@@ -114,9 +91,9 @@ impl Server {
         let context = PipelineContext::new(client.clone(), Arc::clone(&metrics));
         let mut resp = None;
         if let Some(addr) = options.resp {
-            let listener = listen(addr).await?;
+            let listener = bind(addr).await?;
             resp = Some(listener.local_addr().unwrap_or(addr));
-            let server = resp::server(gate.clone(), context.clone(), options.access.clone());
+            let server = resp::server(acceptor.clone(), context.clone(), options.access.clone());
             match options.resp_tls {
                 Some(tls) => tokio::spawn(server.run_tls(listener, tls)),
                 None => tokio::spawn(server.run(listener)),
@@ -124,17 +101,17 @@ impl Server {
         }
         let mut beanstalk = None;
         if let Some(options) = options.beanstalk {
-            beanstalk = beanstalk::start(options, gate.clone(), context).await?;
+            beanstalk = beanstalk::start(options, acceptor.clone(), context).await?;
         }
         let mut http = None;
         if let Some(addr) = options.http {
-            let listener = listen(addr).await?;
+            let listener = bind(addr).await?;
             let bound = listener.local_addr().unwrap_or(addr);
             let guard = HostGuard::new(options.access.clone(), &options.hosts, bound.ip());
             let app = App::new(client, options.access, metrics, backup, guard);
             let app = app.with_tls(options.tls);
-            let listening = Listening { router: http::router(app.clone()), app, gate };
-            tokio::spawn(listening.run(listener));
+            let server = HttpServer { router: http::router(app.clone()), app, acceptor };
+            tokio::spawn(server.run(listener));
             http = Some(bound);
         }
         Ok(Server { client: kept, http, resp, beanstalk, stopping, aborting, ended })
@@ -167,8 +144,4 @@ impl Server {
         // What was cut off is given back before the store is closed.
         let _ = tokio::time::timeout(GIVE_BACK_MAX, self.client.given_back()).await;
     }
-}
-
-pub(crate) async fn listen(addr: SocketAddr) -> Result<TcpListener, StartError> {
-    TcpListener::bind(addr).await.map_err(|source| StartError::Listen { addr, source })
 }

@@ -11,10 +11,9 @@ use dormouse_core::limits::BODY_BYTES_MAX;
 use tokio::net::{UnixListener, UnixStream};
 
 use super::{Beanstalk, Drain, Shared, reply};
-use crate::gate::Gate;
+use crate::acceptor::{Acceptor, StartError, bind};
 use crate::metrics::ProtocolKind;
 use crate::pipeline::{PipelineContext, PipelineServer};
-use crate::server::{StartError, listen};
 
 /// How to serve the beanstalkd protocol.
 #[derive(Clone, Debug)]
@@ -47,16 +46,16 @@ impl BeanstalkOptions {
 /// Listens, and serves all who come; gives the address of the network, if it is one.
 pub(crate) async fn start(
     options: BeanstalkOptions,
-    gate: Gate,
+    acceptor: Acceptor,
     context: PipelineContext,
 ) -> Result<Option<SocketAddr>, StartError> {
     let shared = Arc::new(Shared::new(options.job_bytes_max.min(BODY_BYTES_MAX), options.drain));
     let begin = move || Beanstalk::new(Arc::clone(&shared));
     let (kind, crowded) = (ProtocolKind::Beanstalk, reply::OUT_OF_MEMORY);
-    let server = PipelineServer { gate, context, kind, crowded, begin };
+    let server = PipelineServer { acceptor, context, kind, crowded, begin };
     match options.addr {
         BeanstalkAddr::Tcp(addr) => {
-            let listener = listen(addr).await?;
+            let listener = bind(addr).await?;
             let bound = listener.local_addr().unwrap_or(addr);
             tokio::spawn(server.run(listener));
             Ok(Some(bound))

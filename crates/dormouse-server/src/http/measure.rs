@@ -1,4 +1,4 @@
-//! Every request is measured, by the template of its path: its own path could be anything.
+//! Measures every request by the template of its path; the path itself could be anything.
 
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
@@ -7,7 +7,7 @@ use axum::response::Response;
 use super::App;
 use crate::metrics::Stopwatch;
 
-/// Lets the request pass and takes note of what came of it.
+/// Passes the request on, and counts its status and duration.
 pub(super) async fn measure(State(app): State<App>, request: Request, next: Next) -> Response {
     let route = request.extensions().get::<MatchedPath>().cloned();
     let method = request.method().clone();

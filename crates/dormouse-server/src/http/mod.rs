@@ -4,17 +4,17 @@ mod api;
 mod caller;
 pub(crate) mod form;
 mod guard;
-mod listen;
 mod measure;
-mod outgoing;
 mod params;
 mod path;
 mod payload;
 mod peer;
 mod problem;
-mod reply;
+mod response;
+mod response_body;
 mod route;
-mod wire;
+mod server;
+mod socket;
 
 use std::sync::Arc;
 
@@ -34,8 +34,8 @@ use guard::Guard;
 
 pub use api::openapi;
 pub(crate) use guard::Guard as HostGuard;
-pub(crate) use listen::Listening;
 pub(crate) use route::router;
+pub(crate) use server::HttpServer;
 
 /// What every request may use. Cheap to clone.
 #[derive(Clone)]

@@ -63,13 +63,13 @@ async fn read(mut body: Body, app: &App, held: &mut Held) -> Result<Bytes, Probl
     let mut first: Option<Bytes> = None;
     let mut rest = BytesMut::new();
     // Every byte that comes gives the next ones a little more time.
-    let patience = tokio::time::sleep(Duration::from_millis(HTTP_BODY_MS_MAX));
-    tokio::pin!(patience);
+    let timer = tokio::time::sleep(Duration::from_millis(HTTP_BODY_MS_MAX));
+    tokio::pin!(timer);
     loop {
         let frame = tokio::select! {
             biased;
             frame = body.frame() => frame,
-            () = &mut patience => return Err(too_slow()),
+            () = &mut timer => return Err(too_slow()),
         };
         let Some(frame) = frame else { break };
         let frame = frame.map_err(|error| {
@@ -90,8 +90,8 @@ async fn read(mut body: Body, app: &App, held: &mut Held) -> Result<Bytes, Probl
             held.grow(data.len())?;
         }
         let earned = Duration::from_millis(data.len() as u64 * 1_000 / HTTP_BODY_BYTES_PER_S_MIN);
-        let deadline = patience.deadline() + earned;
-        patience.as_mut().reset(deadline);
+        let deadline = timer.deadline() + earned;
+        timer.as_mut().reset(deadline);
         if first.is_none() {
             first = Some(data);
         } else {

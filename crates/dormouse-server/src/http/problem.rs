@@ -9,7 +9,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::form::{CodeOut, IdOut, StateOut};
-use super::reply::to_json;
+use super::response::to_json;
 
 /// Why a request was not done.
 #[derive(Clone, Debug)]

@@ -20,37 +20,36 @@ const OUTCOMES: [(&str, Option<Code>); 12] = [
     ("unavailable", Some(Code::Unavailable)),
 ];
 
-/// Commands of so many verbs.
-pub(super) struct Commands<const VERBS: usize> {
-    counts: [[AtomicU64; OUTCOMES.len()]; VERBS],
+/// The counts of every command of a protocol.
+#[derive(Default)]
+pub(super) struct Commands {
+    verbs: Vec<(&'static str, [AtomicU64; OUTCOMES.len()])>,
 }
 
 /// A verb, what came of it, and how often.
 pub(super) type SeenCommand = (&'static str, &'static str, u64);
 
-impl<const VERBS: usize> Default for Commands<VERBS> {
-    fn default() -> Commands<VERBS> {
-        let none = || std::array::from_fn(|_| AtomicU64::new(0));
-        Commands { counts: std::array::from_fn(|_| none()) }
+impl Commands {
+    pub(super) fn new(names: &'static [&'static str]) -> Commands {
+        let zeros = || std::array::from_fn(|_| AtomicU64::new(0));
+        Commands { verbs: names.iter().map(|name| (*name, zeros())).collect() }
     }
-}
 
-impl<const VERBS: usize> Commands<VERBS> {
     /// A command was answered.
     pub(super) fn note(&self, verb: usize, code: Option<Code>) {
         let outcome = match code {
             None => 0,
             code => OUTCOMES.iter().position(|(_, known)| *known == code).unwrap_or(0),
         };
-        if let Some(counts) = self.counts.get(verb) {
+        if let Some((_, counts)) = self.verbs.get(verb) {
             counts[outcome].fetch_add(1, Relaxed);
         }
     }
 
-    /// What there was; `names` are those of the verbs.
-    pub(super) fn seen(&self, names: &[&'static str; VERBS]) -> Vec<SeenCommand> {
+    /// Every count that is not zero.
+    pub(super) fn seen(&self) -> Vec<SeenCommand> {
         let mut seen = Vec::new();
-        for (name, counts) in names.iter().zip(&self.counts) {
+        for (name, counts) in &self.verbs {
             for ((outcome, _), count) in OUTCOMES.iter().zip(counts) {
                 let count = count.load(Relaxed);
                 if count > 0 {
@@ -68,13 +67,13 @@ mod tests {
 
     #[test]
     fn every_outcome_has_its_code_for_a_name() {
-        let commands = Commands::<1>::default();
+        let commands = Commands::new(&["put"]);
         for (name, code) in OUTCOMES {
             assert_eq!(name, code.map_or("ok", Code::as_str));
             commands.note(0, code);
             commands.note(7, code);
         }
         let expected: Vec<SeenCommand> = OUTCOMES.map(|(name, _)| ("put", name, 1)).to_vec();
-        assert_eq!(commands.seen(&["put"]), expected);
+        assert_eq!(commands.seen(), expected);
     }
 }

@@ -47,7 +47,7 @@ pub(crate) struct Metrics {
     lateness: Lateness,
     connections: Connections,
     traffic: Traffic,
-    resp: Commands<{ crate::resp::NAMES.len() }>,
+    resp: Commands,
     full: AtomicU64,
     shelf: Mutex<Shelf>,
 }
@@ -82,6 +82,11 @@ impl Drop for Connected {
 }
 
 impl Metrics {
+    /// All zero. `resp_names` are the names of the RESP commands that [`Metrics::resp`] counts.
+    pub(crate) fn new(resp_names: &'static [&'static str]) -> Metrics {
+        Metrics { resp: Commands::new(resp_names), ..Metrics::default() }
+    }
+
     /// These jobs were handed out.
     pub(crate) fn handed_out(&self, jobs: &[LeasedJob]) {
         self.lateness.note(jobs);
@@ -173,7 +178,7 @@ impl Metrics {
             meters: client.backend().meters(),
             connections: self.connections.seen(),
             seen: self.traffic.seen(),
-            resp: self.resp.seen(&crate::resp::NAMES),
+            resp: self.resp.seen(),
             full: self.full.load(Relaxed),
             levels,
             process,

@@ -10,9 +10,9 @@ use tokio::sync::Semaphore;
 
 use super::Protocol;
 use super::drive::Connection;
+use crate::acceptor::{Acceptor, Listener};
 use crate::budget::Budget;
 use crate::client::BackendClient;
-use crate::gate::{Gate, Listener};
 use crate::metrics::{Metrics, ProtocolKind};
 
 /// What all connections of all such protocols share. Cheap to clone.
@@ -43,7 +43,7 @@ impl PipelineContext {
 
 /// Serves a protocol to all who come.
 pub(crate) struct PipelineServer<M> {
-    pub(crate) gate: Gate,
+    pub(crate) acceptor: Acceptor,
     pub(crate) context: PipelineContext,
     pub(crate) kind: ProtocolKind,
     /// What a client hears when there is no room for it.
@@ -83,10 +83,10 @@ where
         F: Future<Output = Option<S>> + Send + 'static,
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let PipelineServer { gate, context, kind, crowded, begin } = self;
-        let each = gate.clone();
+        let PipelineServer { acceptor, context, kind, crowded, begin } = self;
+        let each = acceptor.clone();
         let serve = |socket| attend(greet(socket), begin(), context.clone(), each.clone());
-        gate.run(listener, kind, crowded, serve).await;
+        acceptor.run(listener, kind, crowded, serve).await;
     }
 }
 
@@ -94,14 +94,14 @@ async fn attend<S, P>(
     greeted: impl Future<Output = Option<S>>,
     protocol: P,
     context: PipelineContext,
-    gate: Gate,
+    acceptor: Acceptor,
 ) where
     S: AsyncRead + AsyncWrite + Unpin,
     P: Protocol,
 {
     let socket = tokio::select! {
         socket = greeted => socket,
-        () = gate.aborting() => None,
+        () = acceptor.aborting() => None,
     };
     let Some(socket) = socket else { return };
     let mut connection = Connection::new(socket, protocol, context);
@@ -112,6 +112,6 @@ async fn attend<S, P>(
                 tracing::debug!(%error, "a connection ended");
             }
         }
-        () = gate.aborting() => {}
+        () = acceptor.aborting() => {}
     }
 }

@@ -23,8 +23,8 @@ use bytes::{Buf, BytesMut};
 use dormouse_core::command::Command;
 use dormouse_core::error::{Code, Error};
 
+use crate::acceptor::Acceptor;
 use crate::access::{Access, Grant};
-use crate::gate::Gate;
 use crate::metrics::{Metrics, ProtocolKind};
 use crate::pipeline::{
     CloseReason, Flow, Outcome, PipelineContext, PipelineServer, Protocol, Step, Turn,
@@ -38,13 +38,13 @@ pub(crate) use spec::NAMES;
 
 /// What serves RESP to all who come.
 pub(crate) fn server(
-    gate: Gate,
+    acceptor: Acceptor,
     context: PipelineContext,
     access: Access,
 ) -> PipelineServer<impl Fn() -> Resp + Send> {
     let metrics = Arc::clone(&context.metrics);
     let begin = move || Resp::new(access.clone(), Arc::clone(&metrics));
-    PipelineServer { gate, context, kind: ProtocolKind::Resp, crowded: CROWDED, begin }
+    PipelineServer { acceptor, context, kind: ProtocolKind::Resp, crowded: CROWDED, begin }
 }
 
 /// What a client hears when there is no room for it.

@@ -17,7 +17,7 @@ use crate::http::caller::Caller;
 use crate::http::form::{Bounded, Failed, LeasedOut, ReserveForm, TokenOut};
 use crate::http::params::Params;
 use crate::http::payload::Payload;
-use crate::http::reply::{Outcome, carrying, json};
+use crate::http::response::{HttpResult, json, with_custody};
 
 /// Done.
 #[derive(Deserialize, ToSchema)]
@@ -74,7 +74,7 @@ pub(super) async fn ack(
     caller: Caller,
     params: Params,
     payload: Payload,
-) -> Outcome {
+) -> HttpResult {
     params.finish()?;
     let form: AckForm = payload.json()?;
     drop(payload);
@@ -98,7 +98,7 @@ pub(super) async fn ack(
     let jobs = jobs.iter().map(LeasedOut::from).collect();
     let answer = json(StatusCode::OK, &AckResults { results, jobs, reserve_failed });
     Ok(match custody {
-        Some(custody) => carrying(answer, custody),
+        Some(custody) => with_custody(answer, custody),
         None => answer,
     })
 }

@@ -13,7 +13,7 @@ use crate::http::api::{InTheWay, Problems, Sent};
 use crate::http::caller::Caller;
 use crate::http::params::Params;
 use crate::http::payload::Payload;
-use crate::http::reply::{Outcome, ok};
+use crate::http::response::{HttpResult, ok};
 use crate::units::At;
 use crate::units::wall_ms;
 
@@ -57,7 +57,7 @@ pub(super) async fn backup(
     caller: Caller,
     params: Params,
     payload: Payload,
-) -> Outcome {
+) -> HttpResult {
     caller.check_verb(Verb::Backup)?;
     params.finish()?;
     let form: BackupForm = payload.json()?;

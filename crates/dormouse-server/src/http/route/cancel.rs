@@ -12,7 +12,7 @@ use crate::http::api::{InTheWay, Missing, Problems};
 use crate::http::caller::Caller;
 use crate::http::params::Params;
 use crate::http::path::{IdPath, InJob, KeyPath};
-use crate::http::reply::Outcome;
+use crate::http::response::HttpResult;
 
 /// How to cancel.
 #[derive(IntoParams)]
@@ -40,7 +40,7 @@ pub(super) async fn cancel_job(
     caller: Caller,
     InJob(target): InJob,
     params: Params,
-) -> Outcome {
+) -> HttpResult {
     cancel(&app, &caller, target, params).await
 }
 
@@ -60,11 +60,11 @@ pub(super) async fn cancel_key(
     caller: Caller,
     InJob(target): InJob,
     params: Params,
-) -> Outcome {
+) -> HttpResult {
     cancel(&app, &caller, target, params).await
 }
 
-async fn cancel(app: &App, caller: &Caller, target: Target, mut params: Params) -> Outcome {
+async fn cancel(app: &App, caller: &Caller, target: Target, mut params: Params) -> HttpResult {
     caller.check_target(app, Verb::Cancel, &target).await?;
     let unless_leased = params.flag("unless_leased")?.unwrap_or(false);
     params.finish()?;

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use crate::client::unexpected;
 use crate::http::App;
 use crate::http::form::{IdOut, StateOut};
-use crate::http::reply::{Outcome, ok};
+use crate::http::response::{HttpResult, ok};
 use crate::units::At;
 
 /// What was done.
@@ -39,7 +39,7 @@ pub(crate) struct ChangedOut {
 }
 
 /// Asks for a change of one job and answers for it.
-pub(super) async fn change(app: &App, code: ChangedCode, command: Command) -> Outcome {
+pub(super) async fn change(app: &App, code: ChangedCode, command: Command) -> HttpResult {
     let changed = match app.client.call(command).await? {
         Reply::Changed(items) => only(items)?,
         other => return Err(unexpected(&other).into()),

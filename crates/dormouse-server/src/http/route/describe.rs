@@ -7,7 +7,7 @@ use bytes::Bytes;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 
 use crate::http::api::{Guarded, openapi};
-use crate::http::reply::to_json;
+use crate::http::response::to_json;
 
 static DOCUMENT: LazyLock<Bytes> = LazyLock::new(|| to_json(&openapi()));
 

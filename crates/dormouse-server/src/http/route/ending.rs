@@ -16,7 +16,7 @@ use crate::http::App;
 use crate::http::caller::Caller;
 use crate::http::form::{Bounded, Failed, TokenOut, status_of_list};
 use crate::http::problem::{Problem, status_of};
-use crate::http::reply::{Outcome, json};
+use crate::http::response::{HttpResult, json};
 use crate::units::At;
 
 /// The tokens of a request, and whether they came as a list.
@@ -163,7 +163,7 @@ pub(super) fn results_of(tokens: &Tokens, items: Vec<Item>) -> (Vec<EndedItem>, 
 }
 
 /// Sends the command and answers for its tokens.
-pub(super) async fn end(app: &App, tokens: &Tokens, command: Command) -> Outcome {
+pub(super) async fn end(app: &App, tokens: &Tokens, command: Command) -> HttpResult {
     let items = items_of(app.client.call(command).await?)?;
     if tokens.is_list { Ok(many(tokens, items)) } else { one(tokens, items) }
 }
@@ -173,7 +173,7 @@ fn many(tokens: &Tokens, items: Vec<Item>) -> Response {
     json(status_of_list(&statuses), &EndedResults { results })
 }
 
-fn one(tokens: &Tokens, items: Vec<Item>) -> Outcome {
+fn one(tokens: &Tokens, items: Vec<Item>) -> HttpResult {
     let item = items.into_iter().next().unwrap_or_else(|| Err(unexpected(&Reply::Done)));
     let (code, expires_at) = item?;
     let token = *tokens.tokens.first().ok_or_else(|| unexpected(&Reply::Done))?;

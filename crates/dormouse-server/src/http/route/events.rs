@@ -20,7 +20,7 @@ use crate::http::api::Problems;
 use crate::http::caller::Caller;
 use crate::http::params::Params;
 use crate::http::problem::Problem;
-use crate::http::reply::Outcome;
+use crate::http::response::HttpResult;
 
 const LAST_EVENT_ID: &str = "last-event-id";
 
@@ -46,7 +46,7 @@ pub(super) async fn events(
     caller: Caller,
     headers: HeaderMap,
     mut params: Params,
-) -> Outcome {
+) -> HttpResult {
     let topic = params.text("topic").map(|name| TopicName::new(&name)).transpose()?;
     let prefix = params.text("prefix");
     let from = read_from(&headers, params.text("after").as_deref())?;

@@ -15,7 +15,7 @@ use crate::http::api::Problems;
 use crate::http::caller::Caller;
 use crate::http::params::Params;
 use crate::http::path::{InTopic, TopicPath};
-use crate::http::reply::{Outcome, ok};
+use crate::http::response::{HttpResult, ok};
 use crate::units::wall_ms;
 use crate::units::{At, InstantMs, SpanMs};
 
@@ -62,7 +62,7 @@ pub(super) async fn forecast(
     caller: Caller,
     InTopic(topic): InTopic,
     mut params: Params,
-) -> Outcome {
+) -> HttpResult {
     caller.check(Verb::Forecast, topic.as_str())?;
     let (from, to) = (params.instant("from")?, params.instant("to")?);
     let step = params.span("step")?;

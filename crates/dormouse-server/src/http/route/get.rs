@@ -13,7 +13,7 @@ use crate::http::caller::Caller;
 use crate::http::form::JobOut;
 use crate::http::params::Params;
 use crate::http::path::{IdPath, InJob, KeyPath};
-use crate::http::reply::{Outcome, ok};
+use crate::http::response::{HttpResult, ok};
 
 /// Look at a job.
 #[utoipa::path(
@@ -28,7 +28,7 @@ pub(super) async fn get_job(
     caller: Caller,
     InJob(target): InJob,
     params: Params,
-) -> Outcome {
+) -> HttpResult {
     get(&app, &caller, target, params).await
 }
 
@@ -45,11 +45,11 @@ pub(super) async fn get_key(
     caller: Caller,
     InJob(target): InJob,
     params: Params,
-) -> Outcome {
+) -> HttpResult {
     get(&app, &caller, target, params).await
 }
 
-async fn get(app: &App, caller: &Caller, target: Target, params: Params) -> Outcome {
+async fn get(app: &App, caller: &Caller, target: Target, params: Params) -> HttpResult {
     caller.check_target(app, Verb::Get, &target).await?;
     params.finish()?;
     let view = match app.client.call(Command::Get(vec![target])).await? {

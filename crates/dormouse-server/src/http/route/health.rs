@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 
 use crate::http::App;
 use crate::http::api::{Guarded, NotReady};
-use crate::http::reply::{Outcome, ok};
+use crate::http::response::{HttpResult, ok};
 
 /// How long the store may take to answer.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -38,7 +38,7 @@ pub(crate) enum HealthCode {
     security(()),
     responses((status = 200, description = "It runs", body = HealthOut), Guarded)
 )]
-pub(super) async fn livez() -> Outcome {
+pub(super) async fn livez() -> HttpResult {
     ok(&HealthOut { code: HealthCode::Ok })
 }
 
@@ -50,7 +50,7 @@ pub(super) async fn livez() -> Outcome {
     security(()),
     responses((status = 200, description = "It does", body = HealthOut), Guarded, NotReady)
 )]
-pub(super) async fn readyz(State(app): State<App>) -> Outcome {
+pub(super) async fn readyz(State(app): State<App>) -> HttpResult {
     if app.client.is_stopping() {
         return Err(Error::unavailable("the server is stopping; use another, or try again").into());
     }

@@ -12,7 +12,7 @@ use crate::http::caller::Caller;
 use crate::http::params::Params;
 use crate::http::path::{InTopic, TopicPath};
 use crate::http::payload::Payload;
-use crate::http::reply::Outcome;
+use crate::http::response::HttpResult;
 
 /// Make delayed jobs of a topic ready, the earliest first.
 #[utoipa::path(
@@ -30,7 +30,7 @@ pub(super) async fn kick(
     InTopic(topic): InTopic,
     params: Params,
     payload: Payload,
-) -> Outcome {
+) -> HttpResult {
     caller.check(Verb::Kick, topic.as_str())?;
     params.finish()?;
     let form: MaxForm = payload.json()?;

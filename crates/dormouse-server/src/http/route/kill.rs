@@ -20,7 +20,7 @@ use crate::http::form::{Bounded, IdOut, TokenOut};
 use crate::http::params::Params;
 use crate::http::path::{IdPath, InJob, KeyPath};
 use crate::http::payload::Payload;
-use crate::http::reply::{Outcome, ok};
+use crate::http::response::{HttpResult, ok};
 
 /// To dead.
 #[derive(Deserialize, ToSchema)]
@@ -56,7 +56,7 @@ pub(super) async fn kill(
     caller: Caller,
     params: Params,
     payload: Payload,
-) -> Outcome {
+) -> HttpResult {
     params.finish()?;
     let form: KillForm = payload.json()?;
     let tokens = Tokens::read(form.token.as_deref(), form.tokens.as_ref())?;
@@ -112,7 +112,7 @@ pub(super) async fn kill_job(
     InJob(target): InJob,
     params: Params,
     payload: Payload,
-) -> Outcome {
+) -> HttpResult {
     kill_resting(&app, &caller, target, params, payload).await
 }
 
@@ -134,7 +134,7 @@ pub(super) async fn kill_key(
     InJob(target): InJob,
     params: Params,
     payload: Payload,
-) -> Outcome {
+) -> HttpResult {
     kill_resting(&app, &caller, target, params, payload).await
 }
 
@@ -144,7 +144,7 @@ async fn kill_resting(
     target: Target,
     params: Params,
     payload: Payload,
-) -> Outcome {
+) -> HttpResult {
     caller.check_target(app, Verb::Kill, &target).await?;
     params.finish()?;
     let form: KillJobForm = payload.json()?;

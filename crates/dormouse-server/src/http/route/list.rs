@@ -17,7 +17,7 @@ use crate::http::form::{JobOut, StateOut, body_json_bytes};
 use crate::http::params::Params;
 use crate::http::path::{InTopic, TopicPath};
 use crate::http::problem::Problem;
-use crate::http::reply::{Outcome, ok};
+use crate::http::response::{HttpResult, ok};
 use crate::units::parse_state;
 
 /// Items of a page unless a number is given.
@@ -66,7 +66,7 @@ pub(super) async fn list(
     caller: Caller,
     InTopic(topic): InTopic,
     mut params: Params,
-) -> Outcome {
+) -> HttpResult {
     caller.check(Verb::List, topic.as_str())?;
     let wanted = || Problem::malformed("give state=delayed, ready, leased or dead");
     let state = params.text("state").as_deref().and_then(parse_state);

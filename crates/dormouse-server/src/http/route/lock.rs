@@ -15,7 +15,7 @@ use crate::http::caller::Caller;
 use crate::http::params::Params;
 use crate::http::path::{InName, NamePath};
 use crate::http::payload::Payload;
-use crate::http::reply::{Outcome, carrying, json, ok};
+use crate::http::response::{HttpResult, json, ok, with_custody};
 use crate::units::{At, SpanMs};
 
 /// How long a lock lasts unless told.
@@ -117,7 +117,7 @@ pub(super) async fn acquire(
     InName(name): InName,
     params: Params,
     payload: Payload,
-) -> Outcome {
+) -> HttpResult {
     caller.check(Verb::Lock, &name)?;
     params.finish()?;
     let form: AcquireForm = payload.json()?;
@@ -134,7 +134,7 @@ pub(super) async fn acquire(
     let custody = Custody::of(&app.client, &reply, Some(unlock));
     match &reply {
         Reply::Lock(held) => {
-            Ok(carrying(json(hyper::StatusCode::OK, &LockOut::from(held)), custody))
+            Ok(with_custody(json(hyper::StatusCode::OK, &LockOut::from(held)), custody))
         }
         other => Err(unexpected(other).into()),
     }
@@ -159,7 +159,7 @@ pub(super) async fn renew(
     InName(name): InName,
     params: Params,
     payload: Payload,
-) -> Outcome {
+) -> HttpResult {
     caller.check(Verb::Lock, &name)?;
     params.finish()?;
     let form: RenewForm = payload.json()?;
@@ -193,7 +193,7 @@ pub(super) async fn unlock(
     InName(name): InName,
     params: Params,
     payload: Payload,
-) -> Outcome {
+) -> HttpResult {
     caller.check(Verb::Lock, &name)?;
     params.finish()?;
     let form: UnlockForm = payload.json()?;

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 
 use crate::client::unexpected;
 use crate::http::App;
-use crate::http::reply::{Outcome, ok};
+use crate::http::response::{HttpResult, ok};
 
 /// How many.
 #[derive(Deserialize, ToSchema)]
@@ -37,7 +37,7 @@ pub(super) async fn do_many(
     form: MaxForm,
     there: impl Fn(&TopicStats) -> u64,
     command: impl Fn(usize) -> Command,
-) -> Outcome {
+) -> HttpResult {
     let mut missing = match form.max {
         Some(max) if max <= BATCH_MAX as u64 => max,
         max => max.unwrap_or(u64::MAX).min(there(&stats_of(app, topic).await?)),

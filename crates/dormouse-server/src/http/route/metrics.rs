@@ -9,7 +9,7 @@ use crate::http::App;
 use crate::http::api::Problems;
 use crate::http::caller::Caller;
 use crate::http::params::Params;
-use crate::http::reply::Outcome;
+use crate::http::response::HttpResult;
 use crate::metrics::Levels;
 
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -25,7 +25,7 @@ const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=
         Problems
     )
 )]
-pub(super) async fn metrics(State(app): State<App>, caller: Caller, params: Params) -> Outcome {
+pub(super) async fn metrics(State(app): State<App>, caller: Caller, params: Params) -> HttpResult {
     params.finish()?;
     caller.check_verb(Verb::Metrics)?;
     let levels = Levels {

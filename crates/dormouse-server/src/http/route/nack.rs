@@ -17,7 +17,7 @@ use crate::http::caller::Caller;
 use crate::http::form::{Bounded, TokenOut};
 use crate::http::params::Params;
 use crate::http::payload::Payload;
-use crate::http::reply::Outcome;
+use crate::http::response::HttpResult;
 use crate::units::SpanMs;
 
 /// Failed; try again.
@@ -56,7 +56,7 @@ pub(super) async fn nack(
     caller: Caller,
     params: Params,
     payload: Payload,
-) -> Outcome {
+) -> HttpResult {
     params.finish()?;
     let form: NackForm = payload.json()?;
     let tokens = Tokens::read(form.token.as_deref(), form.tokens.as_ref())?;

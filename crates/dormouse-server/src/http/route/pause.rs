@@ -14,7 +14,7 @@ use crate::http::caller::Caller;
 use crate::http::params::Params;
 use crate::http::path::{InTopic, TopicPath};
 use crate::http::payload::Payload;
-use crate::http::reply::{Outcome, ok};
+use crate::http::response::{HttpResult, ok};
 use crate::units::SpanMs;
 
 /// For how long.
@@ -58,7 +58,7 @@ pub(super) async fn pause(
     InTopic(topic): InTopic,
     params: Params,
     payload: Payload,
-) -> Outcome {
+) -> HttpResult {
     caller.check(Verb::Pause, topic.as_str())?;
     params.finish()?;
     let form: PauseForm = payload.json()?;

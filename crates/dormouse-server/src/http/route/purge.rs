@@ -10,7 +10,7 @@ use crate::http::api::Problems;
 use crate::http::caller::Caller;
 use crate::http::params::Params;
 use crate::http::path::{InTopic, TopicPath};
-use crate::http::reply::{Outcome, ok};
+use crate::http::response::{HttpResult, ok};
 
 /// Remove all jobs of a topic that are not leased.
 #[utoipa::path(
@@ -26,7 +26,7 @@ pub(super) async fn purge(
     caller: Caller,
     InTopic(topic): InTopic,
     params: Params,
-) -> Outcome {
+) -> HttpResult {
     caller.check(Verb::Purge, topic.as_str())?;
     params.finish()?;
     let count = count_of(&app.client.call(Command::Purge(topic)).await?)?;

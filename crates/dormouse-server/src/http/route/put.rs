@@ -30,7 +30,7 @@ use crate::http::params::Params;
 use crate::http::path::{InTopic, TopicPath};
 use crate::http::payload::{Payload, check_object, malformed};
 use crate::http::problem::{Problem, status_of};
-use crate::http::reply::{Outcome, json};
+use crate::http::response::{HttpResult, json};
 use crate::units::{InstantMs, SpanMs, parse_backoff};
 
 /// One job, or many; a description only.
@@ -131,7 +131,7 @@ pub(super) async fn put(
     headers: HeaderMap,
     params: Params,
     payload: Payload,
-) -> Outcome {
+) -> HttpResult {
     caller.check(Verb::Put, topic.as_str())?;
     let Puts { puts, is_list } = read(topic, &headers, params, &payload.bytes)?;
     let replies = match app.client.call(Command::Put(puts)).await? {
@@ -142,7 +142,7 @@ pub(super) async fn put(
     if is_list { Ok(list(replies)) } else { one(replies) }
 }
 
-fn one(replies: Vec<Result<PutReply, Error>>) -> Outcome {
+fn one(replies: Vec<Result<PutReply, Error>>) -> HttpResult {
     let reply = replies.into_iter().next().ok_or_else(|| unexpected(&Reply::Done))??;
     let out = PutOut::from(reply);
     Ok(json(out.status(), &out))

@@ -16,7 +16,7 @@ use crate::http::caller::Caller;
 use crate::http::form::{Bounded, TokenOut};
 use crate::http::params::Params;
 use crate::http::payload::Payload;
-use crate::http::reply::Outcome;
+use crate::http::response::HttpResult;
 use crate::units::SpanMs;
 
 /// Given back.
@@ -53,7 +53,7 @@ pub(super) async fn release(
     caller: Caller,
     params: Params,
     payload: Payload,
-) -> Outcome {
+) -> HttpResult {
     params.finish()?;
     let form: ReleaseForm = payload.json()?;
     let tokens = Tokens::read(form.token.as_deref(), form.tokens.as_ref())?;

@@ -15,7 +15,7 @@ use crate::http::params::Params;
 use crate::http::path::{IdPath, InJob, KeyPath};
 use crate::http::payload::Payload;
 use crate::http::problem::Problem;
-use crate::http::reply::Outcome;
+use crate::http::response::HttpResult;
 use crate::units::{InstantMs, SpanMs};
 
 /// When it is due instead: one of the two.
@@ -47,7 +47,7 @@ pub(super) async fn reschedule_job(
     InJob(target): InJob,
     params: Params,
     payload: Payload,
-) -> Outcome {
+) -> HttpResult {
     reschedule(&app, &caller, target, params, payload).await
 }
 
@@ -69,7 +69,7 @@ pub(super) async fn reschedule_key(
     InJob(target): InJob,
     params: Params,
     payload: Payload,
-) -> Outcome {
+) -> HttpResult {
     reschedule(&app, &caller, target, params, payload).await
 }
 
@@ -79,7 +79,7 @@ async fn reschedule(
     target: Target,
     params: Params,
     payload: Payload,
-) -> Outcome {
+) -> HttpResult {
     caller.check_target(app, Verb::Reschedule, &target).await?;
     params.finish()?;
     let form: RescheduleForm = payload.json()?;

@@ -15,7 +15,7 @@ use crate::http::form::{JobsOut, ReserveForm, ReserveTopicForm, body_json_bytes}
 use crate::http::params::Params;
 use crate::http::path::{InTopic, TopicPath};
 use crate::http::payload::Payload;
-use crate::http::reply::{Outcome, carrying, json};
+use crate::http::response::{HttpResult, json, with_custody};
 
 /// What a job takes as JSON besides its body, about.
 pub(super) const JOB_BYTES: usize = 512;
@@ -38,7 +38,7 @@ pub(super) async fn reserve_topic(
     InTopic(topic): InTopic,
     params: Params,
     payload: Payload,
-) -> Outcome {
+) -> HttpResult {
     params.finish()?;
     caller.check(Verb::Reserve, topic.as_str())?;
     let form: ReserveTopicForm = payload.json()?;
@@ -62,7 +62,7 @@ pub(super) async fn reserve(
     caller: Caller,
     params: Params,
     payload: Payload,
-) -> Outcome {
+) -> HttpResult {
     params.finish()?;
     let form: ReserveForm = payload.json()?;
     drop(payload);
@@ -76,15 +76,15 @@ pub(super) fn check_reserve(caller: &Caller, reserve: &Reserve) -> Result<(), Er
     reserve.topics.iter().try_for_each(|topic| caller.check(Verb::Reserve, topic.as_str()))
 }
 
-async fn take(app: &App, reserve: Reserve) -> Outcome {
+async fn take(app: &App, reserve: Reserve) -> HttpResult {
     let reply = app.client.call_waiting(Command::Reserve(reserve)).await?;
     answer_jobs(app, reply)
 }
 
 /// Jobs that are given back if they never reach the client.
-pub(super) fn answer_jobs(app: &App, reply: Reply) -> Outcome {
+pub(super) fn answer_jobs(app: &App, reply: Reply) -> HttpResult {
     let (jobs, custody) = fitting(app, reply)?;
-    Ok(carrying(json(StatusCode::OK, &JobsOut::new(&jobs)), custody))
+    Ok(with_custody(json(StatusCode::OK, &JobsOut::new(&jobs)), custody))
 }
 
 /// The jobs of a reply for which there is room, counted as handed out; the others go back.

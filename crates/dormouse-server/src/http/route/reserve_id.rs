@@ -15,7 +15,7 @@ use crate::http::form::JobsOut;
 use crate::http::params::Params;
 use crate::http::path::{IdPath, InId};
 use crate::http::payload::Payload;
-use crate::http::reply::Outcome;
+use crate::http::response::HttpResult;
 use crate::units::SpanMs;
 
 /// Take the job in the path.
@@ -45,7 +45,7 @@ pub(super) async fn reserve_id(
     InId(id): InId,
     params: Params,
     payload: Payload,
-) -> Outcome {
+) -> HttpResult {
     caller.check_target(&app, Verb::Reserve, &Target::Id(id)).await?;
     params.finish()?;
     let form: ReserveIdForm = payload.json()?;

@@ -13,7 +13,7 @@ use crate::http::form::NoFields;
 use crate::http::params::Params;
 use crate::http::path::{InTopic, TopicPath};
 use crate::http::payload::Payload;
-use crate::http::reply::{Outcome, ok};
+use crate::http::response::{HttpResult, ok};
 
 /// Hand out a topic's jobs again.
 #[utoipa::path(
@@ -34,7 +34,7 @@ pub(super) async fn resume(
     InTopic(topic): InTopic,
     params: Params,
     payload: Payload,
-) -> Outcome {
+) -> HttpResult {
     caller.check(Verb::Resume, topic.as_str())?;
     params.finish()?;
     let NoFields {} = payload.json()?;

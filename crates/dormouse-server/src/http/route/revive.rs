@@ -14,7 +14,7 @@ use crate::http::form::NoFields;
 use crate::http::params::Params;
 use crate::http::path::{IdPath, InJob, InTopic, KeyPath, TopicPath};
 use crate::http::payload::Payload;
-use crate::http::reply::Outcome;
+use crate::http::response::HttpResult;
 
 /// Bring a dead job back.
 #[utoipa::path(
@@ -34,7 +34,7 @@ pub(super) async fn revive_job(
     InJob(target): InJob,
     params: Params,
     payload: Payload,
-) -> Outcome {
+) -> HttpResult {
     revive(&app, &caller, target, params, payload).await
 }
 
@@ -56,7 +56,7 @@ pub(super) async fn revive_key(
     InJob(target): InJob,
     params: Params,
     payload: Payload,
-) -> Outcome {
+) -> HttpResult {
     revive(&app, &caller, target, params, payload).await
 }
 
@@ -66,7 +66,7 @@ async fn revive(
     target: Target,
     params: Params,
     payload: Payload,
-) -> Outcome {
+) -> HttpResult {
     caller.check_target(app, Verb::Revive, &target).await?;
     params.finish()?;
     let NoFields {} = payload.json()?;
@@ -88,7 +88,7 @@ pub(super) async fn revive_topic(
     InTopic(topic): InTopic,
     params: Params,
     payload: Payload,
-) -> Outcome {
+) -> HttpResult {
     caller.check(Verb::Revive, topic.as_str())?;
     params.finish()?;
     let form: MaxForm = payload.json()?;

@@ -13,7 +13,7 @@ use crate::http::form::NoFields;
 use crate::http::params::Params;
 use crate::http::path::{IdPath, InJob, KeyPath};
 use crate::http::payload::Payload;
-use crate::http::reply::Outcome;
+use crate::http::response::HttpResult;
 
 /// Make a job due now.
 #[utoipa::path(
@@ -33,7 +33,7 @@ pub(super) async fn run_job(
     InJob(target): InJob,
     params: Params,
     payload: Payload,
-) -> Outcome {
+) -> HttpResult {
     run(&app, &caller, target, params, payload).await
 }
 
@@ -55,7 +55,7 @@ pub(super) async fn run_key(
     InJob(target): InJob,
     params: Params,
     payload: Payload,
-) -> Outcome {
+) -> HttpResult {
     run(&app, &caller, target, params, payload).await
 }
 
@@ -65,7 +65,7 @@ async fn run(
     target: Target,
     params: Params,
     payload: Payload,
-) -> Outcome {
+) -> HttpResult {
     caller.check_target(app, Verb::Reschedule, &target).await?;
     params.finish()?;
     let NoFields {} = payload.json()?;

@@ -16,7 +16,7 @@ use crate::http::form::{SettingsForm, SettingsOut};
 use crate::http::params::Params;
 use crate::http::path::{InTopic, TopicPath};
 use crate::http::payload::Payload;
-use crate::http::reply::{Outcome, ok};
+use crate::http::response::{HttpResult, ok};
 
 /// A topic's settings as they are now.
 #[derive(Serialize, ToSchema)]
@@ -44,7 +44,7 @@ pub(super) async fn set_topic(
     InTopic(topic): InTopic,
     params: Params,
     payload: Payload,
-) -> Outcome {
+) -> HttpResult {
     caller.check(Verb::SetTopic, topic.as_str())?;
     params.finish()?;
     let settings = Settings::from(payload.json::<SettingsForm>()?);

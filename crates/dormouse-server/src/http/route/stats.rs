@@ -11,7 +11,7 @@ use crate::http::api::Problems;
 use crate::http::caller::Caller;
 use crate::http::form::StatsOut;
 use crate::http::params::Params;
-use crate::http::reply::{Outcome, ok};
+use crate::http::response::{HttpResult, ok};
 
 /// Look at all topics together.
 #[utoipa::path(
@@ -20,7 +20,7 @@ use crate::http::reply::{Outcome, ok};
     tag = "topics",
     responses((status = 200, description = "The totals", body = StatsOut), Problems)
 )]
-pub(super) async fn stats(State(app): State<App>, caller: Caller, params: Params) -> Outcome {
+pub(super) async fn stats(State(app): State<App>, caller: Caller, params: Params) -> HttpResult {
     caller.check_verb(Verb::Stats)?;
     params.finish()?;
     match app.client.call(Command::Stats(Stats { topic: None })).await? {

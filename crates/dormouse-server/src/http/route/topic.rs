@@ -12,7 +12,7 @@ use crate::http::caller::Caller;
 use crate::http::form::TopicOut;
 use crate::http::params::Params;
 use crate::http::path::{InTopic, TopicPath};
-use crate::http::reply::{Outcome, ok};
+use crate::http::response::{HttpResult, ok};
 
 /// Look at a topic.
 #[utoipa::path(
@@ -31,7 +31,7 @@ pub(super) async fn topic(
     caller: Caller,
     InTopic(topic): InTopic,
     params: Params,
-) -> Outcome {
+) -> HttpResult {
     caller.check(Verb::Stats, topic.as_str())?;
     params.finish()?;
     match app.client.call(Command::Stats(Stats { topic: Some(topic.clone()) })).await? {

@@ -16,7 +16,7 @@ use crate::http::api::Problems;
 use crate::http::caller::Caller;
 use crate::http::form::TopicOut;
 use crate::http::params::Params;
-use crate::http::reply::{Outcome, ok};
+use crate::http::response::{HttpResult, ok};
 use crate::walk::Walk;
 
 /// Which topics.
@@ -51,7 +51,11 @@ pub(crate) struct TopicsOut<'a> {
     params(TopicsQuery),
     responses((status = 200, description = "A page", body = TopicsOut<'static>), Problems)
 )]
-pub(super) async fn topics(State(app): State<App>, caller: Caller, mut params: Params) -> Outcome {
+pub(super) async fn topics(
+    State(app): State<App>,
+    caller: Caller,
+    mut params: Params,
+) -> HttpResult {
     if !caller.grant().may_somewhere(Verb::List) {
         caller.check_verb(Verb::List)?;
     }

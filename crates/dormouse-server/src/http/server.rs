@@ -1,4 +1,4 @@
-//! HTTP on a connection: hyper over a socket that watches its client.
+//! HTTP connections: hyper over a [`GuardedSocket`].
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -18,37 +18,38 @@ use tokio::net::{TcpListener, TcpStream};
 use tower::ServiceExt;
 
 use super::App;
-use super::outgoing::send_off;
 use super::peer::Peer;
-use super::wire::{Line, Patience, Wire};
-use crate::gate::Gate;
+use super::response_body::track;
+use super::socket::{ConnState, DeadlineTimer, GuardedSocket};
+use crate::acceptor::Acceptor;
 use crate::metrics::ProtocolKind;
 
-/// What a client beyond the limit is told; it has not been read, so it may not see it.
-const CROWDED: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\
+/// The response to a connection beyond the limit. No request is read, so the client may miss it.
+const BUSY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\
     Retry-After: 1\r\nConnection: close\r\n\r\n";
 
 /// Everything that serves HTTP on one address.
 #[derive(Clone)]
-pub(crate) struct Listening {
+pub(crate) struct HttpServer {
     pub(crate) app: App,
     pub(crate) router: Router,
-    pub(crate) gate: Gate,
+    pub(crate) acceptor: Acceptor,
 }
 
-impl Listening {
-    /// Accepts until told to stop.
+impl HttpServer {
+    /// Accepts connections until the server stops.
     pub(crate) async fn run(self, listener: TcpListener) {
-        let gate = self.gate.clone();
-        let serve = move |socket| self.clone().converse(socket);
-        gate.run(listener, ProtocolKind::Http, CROWDED, serve).await;
+        let acceptor = self.acceptor.clone();
+        let serve = move |socket| self.clone().start(socket);
+        acceptor.run(listener, ProtocolKind::Http, BUSY, serve).await;
     }
 
-    async fn converse(self, socket: TcpStream) {
+    /// Completes the TLS handshake, if there is one, and serves the connection.
+    async fn start(self, socket: TcpStream) {
         let Some(tls) = self.app.tls.clone() else { return self.serve(socket).await };
         let accepted = tokio::select! {
             accepted = tls.accept(socket) => accepted,
-            () = self.gate.aborting() => None,
+            () = self.acceptor.aborting() => None,
         };
         if let Some(stream) = accepted {
             self.serve(stream).await;
@@ -56,25 +57,25 @@ impl Listening {
     }
 
     async fn serve<S: AsyncRead + AsyncWrite + Peer + Unpin>(self, socket: S) {
-        let line = Line::new();
-        let wire = Wire::new(socket, Arc::clone(&line));
-        let mut patience = Patience::new(Arc::clone(&line));
+        let conn = ConnState::new();
+        let socket = GuardedSocket::new(socket, Arc::clone(&conn));
+        let mut timer = DeadlineTimer::new(Arc::clone(&conn));
         let (app, router) = (self.app.clone(), self.router.clone());
         let service = service_fn(move |request: Request<Incoming>| {
-            let (app, router, line) = (app.clone(), router.clone(), Arc::clone(&line));
+            let (app, router, conn) = (app.clone(), router.clone(), Arc::clone(&conn));
             async move {
-                let number = line.begin_serving();
+                let number = conn.begin_serving();
                 let is_head = request.method() == Method::HEAD;
                 let response = respond(&app, router, request).await;
-                Ok::<_, Infallible>(send_off(&app, line, number, is_head, response))
+                Ok::<_, Infallible>(track(&app, conn, number, is_head, response))
             }
         });
         let connection = http1::Builder::new()
             .max_buf_size(HTTP_HEAD_BYTES_MAX)
             .max_headers(HTTP_HEADERS_MAX)
-            .serve_connection(TokioIo::new(wire), service);
+            .serve_connection(TokioIo::new(socket), service);
         tokio::pin!(connection);
-        let Gate { mut stopping, mut aborting, .. } = self.gate.clone();
+        let Acceptor { mut stopping, mut aborting, .. } = self.acceptor.clone();
         let mut graceful = false;
         loop {
             tokio::select! {
@@ -85,8 +86,8 @@ impl Listening {
                     }
                     return;
                 }
-                () = patience.run_out() => {
-                    tracing::debug!("a client was silent for too long");
+                () = timer.expired() => {
+                    tracing::debug!("a client missed its deadline");
                     return;
                 }
                 _ = stopping.wait_for(|&stopping| stopping), if !graceful => {
