@@ -5,26 +5,26 @@ use std::process::Stdio;
 
 use crate::step::{Invocation, is_root};
 
-/// A program the tests start, and the Debian package that brings it.
+/// A program that tests start, and the Debian package that contains it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Package {
     pub(crate) program: &'static str,
     pub(crate) package: &'static str,
 }
 
-/// What the tests of this repository need besides Rust.
+/// The programs that the tests need besides Rust.
 pub(crate) const NEEDED: &[Package] = &[
-    // The README's examples.
+    // The examples of the README.
     Package { program: "curl", package: "curl" },
-    // schemathesis and clients of others, from PyPI.
+    // schemathesis and foreign clients, from PyPI.
     Package { program: "pip3", package: "python3-pip" },
-    // Clients of others, from npm.
+    // Foreign clients, from npm.
     Package { program: "npm", package: "npm" },
-    // Redis. This program is the server as well, which looks at the name it is called by. The
-    // package redis-server adds only the link of that name, and a service that Debian starts at
-    // once and at each boot: nobody who tests wants that one on the usual port.
+    // Redis. This program is also the server: it behaves by the name it is called by. The package
+    // redis-server adds only a link of that name, and a service that Debian starts at once and at
+    // each boot, on the usual port.
     Package { program: "redis-check-rdb", package: "redis-tools" },
-    // Networks of a Redis Cluster that can be cut.
+    // Networks of a Redis Cluster that a test can cut.
     Package { program: "ip", package: "iproute2" },
 ];
 
@@ -32,12 +32,12 @@ pub(crate) const NEEDED: &[Package] = &[
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Privilege {
     Root,
-    /// sudo without a password: nobody is there to type one.
+    /// sudo without a password: a step may not wait for input.
     Sudo,
     None,
 }
 
-/// Makes sure that every program is there; with `dry_run` only prints what it would do.
+/// Installs the packages of missing programs; with `dry_run` only prints the commands.
 pub(crate) fn ensure(needed: &[Package], dry_run: bool) -> Result<(), String> {
     let missing = missing(needed, is_on_path);
     if missing.is_empty() {
@@ -73,13 +73,14 @@ fn plan(
     privilege: Privilege,
 ) -> Result<Vec<Invocation>, String> {
     if !has_apt_get {
-        return Err(format!("there is no apt-get here; {}", by_hand(packages)));
+        return Err(format!("this system has no apt-get; {}", by_hand(packages)));
     }
     let prefix: &[&str] = match privilege {
         Privilege::Root => &["env"],
         Privilege::Sudo => &["sudo", "-n", "env"],
         Privilege::None => {
-            return Err(format!("neither root nor sudo can be used; {}", by_hand(packages)));
+            let reason = "this needs root, or sudo without a password";
+            return Err(format!("{reason}; {}", by_hand(packages)));
         }
     };
     // sudo drops the environment, so it is set behind it.
@@ -93,7 +94,8 @@ fn plan(
 }
 
 fn by_hand(packages: &[&str]) -> String {
-    format!("the tests need these Debian packages, please install them: {}", packages.join(" "))
+    let packages = packages.join(" ");
+    format!("the tests need programs of these Debian packages, please install them: {packages}")
 }
 
 fn privilege() -> Privilege {

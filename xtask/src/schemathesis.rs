@@ -1,4 +1,5 @@
-//! Runs schemathesis against a real server: no answer may be undocumented, none a failure of ours.
+//! Runs schemathesis against a real server: every answer must be documented, and none may be a
+//! server error.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -7,20 +8,20 @@ use std::process::{Child, Command, Stdio};
 use crate::step::{Invocation, build_binary, target_dir};
 
 const VERSION: &str = "schemathesis==4.32.5";
-/// Requests per operation, unless told otherwise.
+/// The default number of requests per operation.
 pub(crate) const EXAMPLES_DEFAULT: u64 = 20;
-/// More would take days.
+/// A larger number would take days.
 pub(crate) const EXAMPLES_MAX: u64 = 1_000_000;
-/// Streams for ever, so it has tests of its own.
+/// An endless stream: it has tests of its own.
 const ENDLESS: &str = "/v1/events";
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\
     response_headers_conformance,response_schema_conformance,allow_header_conformance";
 
-/// A topic's own limit can be set to 0 through the API; then a put is rightly answered with 507.
+/// A request can set a topic's limit to 0; a put is then rightly answered with 507.
 const CONFIG: &str = "[checks.not_a_server_error]\n\
     expected-statuses = ['1xx', '2xx', '3xx', '4xx', '507']\n";
 
-/// Installs it below `target`, starts a server and lets it try every operation.
+/// Installs schemathesis below `target`, starts a server and tries every operation.
 pub(crate) fn run(root: &Path, examples: u64) -> Result<(), String> {
     let target = target_dir(root);
     let tools = target.join("schemathesis");
@@ -32,7 +33,7 @@ pub(crate) fn run(root: &Path, examples: u64) -> Result<(), String> {
     }
     let program = build_binary(root)?;
     let data = target.join("schemathesis-data");
-    // What an earlier run left would only make this one slower.
+    // Data of an earlier run would only make this one slower.
     let _ = std::fs::remove_dir_all(&data);
     let config = target.join("schemathesis.toml");
     std::fs::write(&config, CONFIG).map_err(|error| format!("{}: {error}", config.display()))?;

@@ -33,7 +33,7 @@ impl Invocation {
         self.words.first().map_or("", String::as_str)
     }
 
-    /// The process to start. It gets no stdin: nothing here may wait for a person.
+    /// The process to start. It gets no stdin: no step may wait for input.
     pub(crate) fn command(&self, directory: &Path) -> Command {
         let mut command = Command::new(self.program());
         command.args(self.words.iter().skip(1)).current_dir(directory).stdin(Stdio::null());
@@ -41,7 +41,7 @@ impl Invocation {
         command
     }
 
-    /// Runs to the end with its output shown.
+    /// Runs to the end and shows the output.
     pub(crate) fn run(&self, directory: &Path) -> Result<(), String> {
         match self.command(directory).status() {
             Ok(status) if status.success() => Ok(()),
@@ -99,7 +99,7 @@ pub(crate) fn is_root() -> bool {
 /// One step of a list that stops at the first failure.
 pub(crate) struct Step<'a> {
     name: &'static str,
-    /// What a person types to see this failure again.
+    /// The command that repeats the failure.
     repeat: String,
     action: Box<dyn Fn() -> Result<(), String> + 'a>,
 }
@@ -127,9 +127,9 @@ pub(crate) fn run_all(title: &str, steps: &[Step<'_>]) -> Result<(), String> {
     for (index, step) in steps.iter().enumerate() {
         println!("==> [{}/{}] {}: {}", index + 1, steps.len(), step.name, step.repeat);
         let step_start = Instant::now();
-        let outcome = (step.action)();
+        let result = (step.action)();
         let took = seconds(step_start.elapsed());
-        if let Err(reason) = outcome {
+        if let Err(reason) = result {
             println!("<== {} failed after {took}", step.name);
             return Err(format!(
                 "{title} FAILED at step `{}` ({reason}); repeat it with:\n    {}",

@@ -6,10 +6,10 @@ use crate::step::{Invocation, Step, run_all};
 use crate::tidy;
 use crate::{foreign, install, schemathesis};
 
-/// How to run the tests.
+/// The options of `cargo xtask test`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Options {
-    /// Only this package; all of the workspace without.
+    /// Only this package; the whole workspace if absent.
     pub(crate) package: Option<String>,
     /// Use cargo-nextest when it is installed.
     pub(crate) nextest: bool,
@@ -84,7 +84,7 @@ fn cargo_steps(
         steps.extend(library_steps());
     }
     steps.push(("test", tests));
-    // Cargo refuses to look for doc tests in a package without a library.
+    // `cargo test --doc` is an error for a package without a library.
     if package.is_none_or(|name| has_library(root, name)) {
         steps.push(("doctest", cargo(&["test", "--doc"], &[])));
     }

@@ -1,4 +1,4 @@
-//! Gets suites and clients from PyPI, npm and the crate registry, and the original beanstalkd from
+//! Fetches suites and clients from PyPI, npm and crates.io, and the original beanstalkd from
 //! Debian, once for each version.
 
 use std::fs;
@@ -13,7 +13,7 @@ pub(super) const BEANSTALKC: &str = "beanstalkc-1.0.0";
 
 /// For pystalkd, and for our own scripts.
 const PYTHON: &[&str] = &["pyyaml==6.0.2", "redis==8.1.0"];
-/// What fivebeans needs and is tested with, and for our own scripts.
+/// For fivebeans and its tests, and for our own scripts.
 const NODE: &[&str] = &[
     "js-yaml@~3.6.1",
     "lodash@~4.15.0",
@@ -27,10 +27,11 @@ const NODE: &[&str] = &[
 /// The original, in its package.
 const PROGRAM: &str = "usr/bin/beanstalkd";
 
-/// What builds a foreign crate, here and where it is tested: else it would be built again.
+/// The flags of a foreign crate, the same where it is built and where it is tested: else it would
+/// be built again.
 pub(super) const CAP_LINTS: &str = "--cap-lints allow";
 
-/// Everything that is not there yet.
+/// Fetches everything that is not there yet.
 pub(super) fn all(root: &Path, place: &Path) -> Result<(), String> {
     fs::create_dir_all(place).map_err(|error| format!("{}: {error}", place.display()))?;
     once(place, "python", |to| python(root, to))?;
@@ -42,15 +43,15 @@ pub(super) fn all(root: &Path, place: &Path) -> Result<(), String> {
         let build = ["cargo", "test", "--quiet", "--lib", "--no-run"];
         let build = Invocation::new(build)
             .with_env("CARGO_TARGET_DIR", place.join("build").display().to_string())
-            // Their warnings are not ours.
+            // Warnings in foreign code are not ours to fix.
             .with_env("RUSTFLAGS", CAP_LINTS);
         run(&build, &place.join(name))?;
     }
     Ok(())
 }
 
-/// The original, as Debian builds it; gives its program. The package is unpacked, not installed: no
-/// root is needed, and no service is started.
+/// Fetches the original as Debian builds it and returns the path of its program. The package is
+/// unpacked, not installed: that needs no root and starts no service.
 pub(super) fn beanstalkd(place: &Path) -> Result<PathBuf, String> {
     fs::create_dir_all(place).map_err(|error| format!("{}: {error}", place.display()))?;
     once(place, "beanstalkd", |to| {
@@ -69,7 +70,7 @@ pub(super) fn beanstalkd(place: &Path) -> Result<PathBuf, String> {
     if program.is_file() { Ok(program) } else { Err(missing()) }
 }
 
-/// Makes a directory under a name of its own and renames it: what is there is complete.
+/// Makes a directory under a temporary name and renames it, so that an existing one is complete.
 fn once(
     place: &Path,
     name: &str,
@@ -98,7 +99,7 @@ fn python(root: &Path, to: &Path) -> Result<(), String> {
     run(&Invocation::new(words.into_iter().chain(PYTHON.iter().copied())), root)
 }
 
-/// The source distribution: only that has the tests.
+/// The source distribution: the wheel has no tests.
 fn pystalkd(root: &Path, place: &Path, to: &Path) -> Result<(), String> {
     let download = place.display().to_string();
     let words = "python3 -m pip download --quiet --no-deps --no-binary :all: --dest";
@@ -124,7 +125,7 @@ fn unpack(archive: &Path, to: &Path) -> Result<(), String> {
     run(&Invocation::new(["tar", "xf", &archive, "--strip-components=1"]), to)
 }
 
-/// cargo unpacks what a package depends on; from there it is copied, to be tested by itself.
+/// Copies a crate from where cargo unpacks dependencies, to test it by itself.
 fn crate_source(place: &Path, full_name: &str, to: &Path) -> Result<(), String> {
     let (name, version) = full_name.rsplit_once('-').unwrap_or((full_name, ""));
     let wish = place.join("wish");
@@ -141,7 +142,7 @@ fn crate_source(place: &Path, full_name: &str, to: &Path) -> Result<(), String> 
     let source = registry_source(full_name)?;
     let source = source.join(".").display().to_string();
     run(&Invocation::new(["cp", "-r", &source, &to.display().to_string()]), place)?;
-    // A lock file of its own time may not suit this compiler; and it is nobody's workspace member.
+    // A workspace of its own: it must not be taken for a member of ours.
     let manifest = to.join("Cargo.toml");
     let text = fs::read_to_string(&manifest).map_err(|error| error.to_string())?;
     let text = format!("{text}\n[workspace]\n");

@@ -1,11 +1,11 @@
-//! Clients that others wrote, and their own test suites, against a real server.
+//! Clients of other projects, and their own test suites, against a real server.
 //!
-//! The suites want a server on its usual port, so they run in a network namespace: nobody else's
-//! server is there, and nothing leaves the machine. What comes from registries is fetched before,
-//! into `target/foreign`.
+//! The suites expect a server on its usual port, so they run in a network namespace: no other
+//! server is there, and nothing leaves the machine. Packages are fetched before that, into
+//! `target/foreign`.
 //!
-//! The original beanstalkd is one of them: it hears the same random commands as ours, and both must
-//! say the same.
+//! Last comes the original beanstalkd: it gets the same random commands as Dormouse, and both must
+//! give the same answers.
 
 mod fetch;
 mod original;
@@ -21,7 +21,8 @@ use redis::Redis;
 use server::Server;
 use suite::SUITES;
 
-/// Fetches, builds, and runs every suite; each has a fresh server. Then the original.
+/// Fetches and builds everything, runs every suite against a fresh server, then compares with the
+/// original beanstalkd.
 pub(crate) fn run(root: &Path) -> Result<(), String> {
     let place = target_dir(root).join("foreign");
     fetch::all(root, &place)?;
@@ -29,11 +30,11 @@ pub(crate) fn run(root: &Path) -> Result<(), String> {
     build_binary(root)?;
     let this = std::env::current_exe().map_err(|error| error.to_string())?;
     let this = this.display().to_string();
-    // Root needs no namespace of users; who is not root becomes root of its own.
+    // Without root, a user namespace gives the right to make a network namespace.
     let kind = if is_root() { "-n" } else { "-rn" };
     let inside = Invocation::new(["unshare", kind, &this, "foreign", "--inside"]);
     inside.run(root).map_err(|reason| {
-        format!("{reason}; if it is the namespace that is refused, run the tests as root")
+        format!("{reason}; if the network namespace was refused, run this as root")
     })?;
     original::compare(root)
 }
@@ -53,7 +54,7 @@ pub(crate) fn inside(root: &Path) -> Result<(), String> {
     if failed.is_empty() { Ok(()) } else { Err(format!("failed: {}", failed.join(", "))) }
 }
 
-/// Runs every suite against a fresh server each; gives those that have failed.
+/// Runs every suite against a fresh server each; returns those that failed.
 fn run_all(
     root: &Path,
     backend: &str,

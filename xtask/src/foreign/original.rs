@@ -5,14 +5,14 @@ use std::path::Path;
 use super::{fetch, target_dir};
 use crate::step::{BINARY_TESTS, Invocation};
 
-/// The campaign among them.
+/// The long campaign among them.
 pub(crate) const FUZZ: &str = "soak_beanstalk_fuzz";
-/// Where they look for its program.
+/// The environment variable with the path of its program.
 const PROGRAM: &str = "DORMOUSE_BEANSTALKD";
-/// How long the campaign goes on, unless the environment says so.
+/// The length of the campaign, unless the environment has one.
 const SOAK_SECONDS: (&str, &str) = ("DORMOUSE_SOAK_SECONDS", "20");
 
-/// Runs them.
+/// Runs these tests.
 pub(super) fn compare(root: &Path) -> Result<(), String> {
     let tests = Invocation::new(BINARY_TESTS.split_whitespace());
     let tests = tests.with_words(["--", "--ignored", "--nocapture"]);
@@ -24,7 +24,7 @@ pub(super) fn compare(root: &Path) -> Result<(), String> {
     tests.run(root).map_err(|reason| format!("`{tests}` failed ({reason})"))
 }
 
-/// The same command, which knows where the original is; it is fetched if need be.
+/// The same command with the path of the original, which is fetched unless it is there.
 pub(crate) fn with_original(root: &Path, command: Invocation) -> Result<Invocation, String> {
     let program = fetch::beanstalkd(&target_dir(root).join("foreign"))?;
     Ok(command.with_env(PROGRAM, program.display().to_string()))

@@ -1,4 +1,4 @@
-//! A Redis that keeps nothing, in the namespace of the suites.
+//! A Redis without persistence, in the network namespace of the suites.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -8,21 +8,21 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Nobody else is there.
+/// The usual port: the namespace has no other server.
 const PORT: u16 = 6379;
-const PATIENCE: Duration = Duration::from_secs(20);
-const LOOK_EVERY: Duration = Duration::from_millis(10);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
+const POLL_EVERY: Duration = Duration::from_millis(10);
 
 pub(super) struct Redis {
     child: Child,
 }
 
 impl Redis {
-    /// Starts it, and waits until it answers.
+    /// Starts the server and waits until it answers.
     pub(super) fn start(dir: &Path) -> Result<Redis, String> {
         std::fs::create_dir_all(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
-        // Debian's redis-tools has the server, under the name of one of its tools: it looks at the
-        // name it is called by.
+        // Debian's redis-tools contains the server under the name of one of its tools: the program
+        // behaves by the name it is called by.
         let child = Command::new("redis-check-rdb")
             .arg0("redis-server")
             .args(["--port", &PORT.to_string(), "--save", "", "--dir"])
@@ -30,14 +30,14 @@ impl Redis {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .spawn()
-            .map_err(|error| format!("Redis does not start: {error}; `cargo xtask install`"))?;
+            .map_err(|error| format!("Redis does not start: {error}; run `cargo xtask install`"))?;
         let redis = Redis { child };
         let start = Instant::now();
         while let Err(reason) = ask("PING") {
-            if start.elapsed() > PATIENCE {
+            if start.elapsed() > ANSWER_TIMEOUT {
                 return Err(format!("Redis does not answer: {reason}"));
             }
-            thread::sleep(LOOK_EVERY);
+            thread::sleep(POLL_EVERY);
         }
         Ok(redis)
     }
@@ -46,7 +46,7 @@ impl Redis {
         format!("redis://127.0.0.1:{PORT}")
     }
 
-    /// Forgets everything.
+    /// Removes all keys.
     pub(super) fn clear(&self) -> Result<(), String> {
         ask("FLUSHALL")
     }
@@ -59,12 +59,12 @@ impl Drop for Redis {
     }
 }
 
-/// Says a word, which must be answered with something good.
+/// Sends an inline command, which must be answered with a status.
 fn ask(word: &str) -> Result<(), String> {
     let mut answer = [0; 64];
     let ask = || -> std::io::Result<usize> {
         let mut socket = TcpStream::connect(("127.0.0.1", PORT))?;
-        socket.set_read_timeout(Some(PATIENCE))?;
+        socket.set_read_timeout(Some(ANSWER_TIMEOUT))?;
         socket.write_all(format!("{word}\r\n").as_bytes())?;
         socket.read(&mut answer)
     };

@@ -1,10 +1,10 @@
-//! A server on its usual ports.
+//! A Dormouse server on its usual ports.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// Lines a server prints when it is ready: one for each protocol.
+/// A server prints one line per protocol when it is ready.
 const PROTOCOLS: usize = 3;
 
 pub(super) struct Server {
@@ -12,7 +12,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Starts it with an empty store, and waits until it listens.
+    /// Starts a server with an empty store and waits until it listens.
     pub(super) fn on_disk(program: &Path, data: &Path) -> Result<Server, String> {
         let _ = std::fs::remove_dir_all(data);
         let mut command = serve(program);
@@ -20,7 +20,7 @@ impl Server {
         Server::start(command)
     }
 
-    /// Starts it over Redis, and waits until it listens.
+    /// Starts a server over Redis and waits until it listens.
     pub(super) fn on_redis(program: &Path, url: &str) -> Result<Server, String> {
         let mut command = serve(program);
         command.args(["--backend", "redis", "--redis-url", url]);
@@ -40,7 +40,7 @@ impl Server {
         }
     }
 
-    /// It must not have ended by itself.
+    /// Stops the server. It is an error if it has ended by itself.
     pub(super) fn stop(mut self) -> Result<(), String> {
         match self.child.try_wait() {
             Ok(None) => Ok(()),

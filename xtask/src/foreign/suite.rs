@@ -1,4 +1,4 @@
-//! The suites and how they are run.
+//! The foreign suites and the commands that run them.
 
 use std::path::{Path, PathBuf};
 
@@ -13,13 +13,13 @@ pub(super) struct Suite {
 }
 
 enum Kind {
-    /// Python of this repository: a script and the packages it needs.
+    /// A Python script of this repository.
     Python(&'static str),
-    /// JavaScript of this repository.
+    /// A JavaScript file of this repository.
     Node(&'static str),
     Pystalkd,
     Fivebeans,
-    /// A crate's own tests.
+    /// The tests of a crate.
     Crate(&'static str),
 }
 
@@ -37,7 +37,7 @@ pub(super) const SUITES: &[Suite] = &[
 ];
 
 impl Suite {
-    /// Where it runs.
+    /// The working directory.
     pub(super) fn directory(&self, root: &Path, place: &Path) -> PathBuf {
         match self.kind {
             Kind::Python(_) | Kind::Node(_) => root.join("xtask/foreign"),
@@ -47,7 +47,7 @@ impl Suite {
         }
     }
 
-    /// What runs it; it must end by itself, so it is ended after two minutes.
+    /// The command, which is killed after two minutes.
     pub(super) fn invocation(&self, place: &Path) -> Invocation {
         let python = place.join("python").display().to_string();
         let modules = place.join("node/node_modules");
@@ -57,7 +57,7 @@ impl Suite {
             Kind::Pystalkd => vec!["python3".into(), "test.py".into()],
             Kind::Fivebeans => {
                 let mocha = modules.join(".bin/mocha").display().to_string();
-                // It leaves connections open, on which node would wait for ever.
+                // It leaves connections open, and node would wait for them for ever.
                 [&mocha, "--exit", "-t", "8000", "test/test-client.js"].map(str::to_owned).into()
             }
             Kind::Crate(_) => {

@@ -1,9 +1,11 @@
-//! Documents: links lead somewhere, and the README says how to test.
+//! Documents: links and paths lead somewhere, and the README says how to test.
 
 use super::text::line_at;
 use super::{Finding, TextFile};
 
 const TEST_COMMAND: &str = "cargo xtask test";
+/// How a path of the repository begins in inline code.
+const NAMED: &[&str] = &["crates/", "docs/", "xtask/"];
 
 /// Relative links of a Markdown file lead to files of the repository.
 pub(super) fn check_links(file: &TextFile, paths: &[String]) -> Vec<Finding> {
@@ -19,6 +21,29 @@ pub(super) fn check_links(file: &TextFile, paths: &[String]) -> Vec<Finding> {
         if !exists {
             let text = format!("link to `{target}` leads nowhere");
             findings.push(Finding::new(&file.path, line_at(&prose, at), text));
+        }
+    }
+    findings
+}
+
+/// Paths of the repository in inline code of a Markdown file exist. `<verb>`, `*` and braces stand
+/// for several names: such a path is checked up to its last plain directory.
+pub(super) fn check_named_paths(file: &TextFile, paths: &[String]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (index, line) in file.text.lines().enumerate() {
+        for named in line.split('`').skip(1).step_by(2) {
+            if !NAMED.iter().any(|start| named.starts_with(start)) || named.contains(' ') {
+                continue;
+            }
+            let plain = named.find(['<', '*', '{', '…']).map_or(named, |open| {
+                named[..open].rsplit_once('/').map_or("", |(directory, _)| directory)
+            });
+            let plain = plain.trim_end_matches('/');
+            let below = format!("{plain}/");
+            if !paths.iter().any(|known| known == plain || known.starts_with(&below)) {
+                let text = format!("`{named}` is not in the repository");
+                findings.push(Finding::new(&file.path, index + 1, text));
+            }
         }
     }
     findings
@@ -174,6 +199,20 @@ mod tests {
         assert!(check("```rust\nlet a = b[0](nowhere.md);\n```\n").is_empty());
         assert!(check("`a[0](nowhere.md)` and ``b[`](c)``").is_empty());
         assert_eq!(check("`a` [x](nowhere.md) `b`").len(), 1);
+    }
+
+    #[test]
+    fn named_paths_exist() {
+        let count = |text: &str| {
+            let file = TextFile { path: "README.md".into(), text: text.into() };
+            let paths = ["docs/http.md", "crates/dormouse/src/lib.rs"].map(str::to_owned);
+            check_named_paths(&file, &paths).len()
+        };
+        let fine = "`docs/http.md`, `crates/dormouse/`, `crates/dormouse/src/<verb>.rs` or `src/x`";
+        assert_eq!(count(fine), 0);
+        assert_eq!(count("`docs/rsep.md`"), 1);
+        assert_eq!(count("`crates/dormouse/tests/*.rs`"), 1);
+        assert_eq!(count("docs/rsep.md"), 0);
     }
 
     #[test]

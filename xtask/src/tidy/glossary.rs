@@ -5,7 +5,8 @@
 //!   (file names too), in `names` (identifiers in code, file names), or in the text below a path.
 //!   A cell may end in "except `some words`".
 //! - *Words of other systems*: refused in names, except where those systems' words are spoken.
-//! - *Types defined once*: the name of a type, its meaning, its file.
+//! - *Types defined once*: the name of a type, its meaning, its file; the file `none` for names
+//!   that no type has. Only the shipped crates are checked.
 
 use super::source::{Source, code_of};
 use super::text::is_word;
@@ -18,6 +19,7 @@ const TYPES: &str = "## Types defined once";
 
 /// Files that are read: those that people write.
 const EXTENSIONS: &[&str] = &["rs", "lua", "md", "toml", "json", "py", "js", "sh", "service"];
+const UNSHIPPED: &[&str] = &["crates/dormouse-check/", "crates/dormouse-bench/"];
 /// Where words of other systems are spoken: at the edge, and next to those systems.
 const DIALECTS: &[&str] = &["beanstalk", "crates/dormouse-bench/", "/peers/"];
 
@@ -70,9 +72,11 @@ impl Glossary {
                     glossary.add(words, instead, &Scope::OwnNames, None);
                     true
                 }
-                (TYPES, [name, _, path]) => {
-                    let plain = |cell: &str| cell.replace('`', "");
-                    glossary.types.push(OneType { name: plain(name), path: plain(path) });
+                (TYPES, [names, _, path]) => {
+                    let path = path.replace('`', "");
+                    for name in names.replace('`', "").split(", ") {
+                        glossary.types.push(OneType { name: name.to_owned(), path: path.clone() });
+                    }
                     true
                 }
                 (RETIRED | OTHERS | TYPES, _) => false,
@@ -134,7 +138,8 @@ impl Glossary {
 
     /// Second definitions of types that must have one.
     pub(super) fn check_types(&self, source: &Source) -> Vec<Finding> {
-        if !source.path.starts_with("crates/") {
+        let is_shipped = !UNSHIPPED.iter().any(|start| source.path.starts_with(start));
+        if !source.path.starts_with("crates/") || !is_shipped {
             return Vec::new();
         }
         let mut findings = Vec::new();
@@ -142,7 +147,10 @@ impl Glossary {
             let Some(name) = defined_type(&code) else { continue };
             let one = self.types.iter().find(|one| one.name == name);
             if let Some(one) = one.filter(|one| one.path != source.path) {
-                let text = format!("`{name}` is defined in {}: take another name", one.path);
+                let text = match one.path.as_str() {
+                    "none" => format!("`{name}` is no name of a type: take a noun"),
+                    path => format!("`{name}` is defined in {path}: take another name"),
+                };
                 findings.push(Finding::new(&source.path, line, text));
             }
         }
@@ -282,6 +290,7 @@ mod tests {
 | type | meaning | file |
 |---|---|---|
 | `Place` | where a job sorts | `crates/core/src/place.rs` |
+| `Yonder`, `Hither` | not nouns | none |
 ";
 
     fn file(path: &str, text: &str) -> TextFile {
@@ -350,6 +359,11 @@ mod tests {
         assert_eq!(shown("crates/x/src/a.rs", "enum Place {").len(), 1);
         assert!(shown("crates/x/src/a.rs", "struct PlaceName;\n    type Place = u8;\n").is_empty());
         assert!(shown("crates/x/tests/a.rs", place).is_empty());
+        assert!(shown("crates/dormouse-check/src/a.rs", place).is_empty());
+        assert_eq!(
+            shown("crates/x/src/a.rs", "struct Hither;"),
+            ["crates/x/src/a.rs:1: `Hither` is no name of a type: take a noun"]
+        );
     }
 
     #[test]

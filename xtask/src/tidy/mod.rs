@@ -102,6 +102,7 @@ fn check(paths: &[String], files: &[TextFile]) -> Vec<Finding> {
         warnings.extend(glossary.check_words(file));
         if file.path.ends_with(".md") {
             findings.extend(docs::check_links(file, paths));
+            warnings.extend(docs::check_named_paths(file, paths));
         }
         if file.path.ends_with(".rs") {
             let source = Source::parse(&file.path, &file.text);

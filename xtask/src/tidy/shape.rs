@@ -3,7 +3,8 @@
 use super::source::Source;
 use super::{Finding, TextFile};
 
-const LINE_CHARS_MAX: usize = 100;
+const CODE_CHARS_MAX: usize = 100;
+const PROSE_CHARS_MAX: usize = 120;
 const FILE_LINES_MAX: usize = 600;
 const FILE_LINES_SOFT: usize = 500;
 
@@ -14,15 +15,15 @@ pub(super) fn check_lines(file: &TextFile) -> Vec<Finding> {
     if !is_prose && !file.path.ends_with(".rs") && !file.path.ends_with(".lua") {
         return Vec::new();
     }
+    let chars_max = if is_prose { PROSE_CHARS_MAX } else { CODE_CHARS_MAX };
     let mut findings = Vec::new();
     let mut is_code = false;
     for (index, line) in file.text.lines().enumerate() {
         let is_fence = line.trim_start().starts_with("```");
         is_code ^= is_fence;
-        let length = line.chars().count();
         let may_be_long = is_prose && (is_code || is_fence || cannot_be_broken(line));
-        if length > LINE_CHARS_MAX && !may_be_long {
-            let text = format!("line of more than {LINE_CHARS_MAX} characters");
+        if line.chars().count() > chars_max && !may_be_long {
+            let text = format!("line of more than {chars_max} characters");
             findings.push(Finding::new(&file.path, index + 1, text));
         }
     }
@@ -72,7 +73,7 @@ mod tests {
 
     #[test]
     fn markdown_breaks_only_its_prose() {
-        let long = "x".repeat(101);
+        let long = "x".repeat(121);
         assert_eq!(long_lines("a.md", &long).len(), 1);
         for text in [format!("| {long} |"), format!("[a]({long})"), format!("```\n{long}\n```")] {
             assert!(long_lines("a.md", &text).is_empty(), "{text}");
