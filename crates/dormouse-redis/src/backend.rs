@@ -14,9 +14,9 @@ use tokio::sync::mpsc;
 use tokio::task::LocalSet;
 
 use crate::clock::{Clock, ManualClock, Skew};
-use crate::cluster::Link;
-use crate::dispatch::{Delivery, Desk, Door, Path, Shared};
-use crate::events::Teller;
+use crate::cluster::ClusterClient;
+use crate::dispatch::{Dispatcher, Intake, IntakeSender, Shared, Submission};
+use crate::events::EventSink;
 use crate::inbox::Inbox;
 
 /// Connections are looked at after so many steps: tasks here are few, and Redis must not wait.
@@ -46,11 +46,11 @@ pub struct Options {
 /// The operations of Dormouse on a Redis.
 pub struct RedisBackend {
     inbox: Arc<Inbox>,
-    door: Mutex<Option<Path>>,
+    intake: Mutex<Option<IntakeSender>>,
     thread: Mutex<Option<JoinHandle<()>>>,
-    link: Link,
+    client: ClusterClient,
     skew: Skew,
-    teller: Arc<Teller>,
+    events: Arc<EventSink>,
     warnings: Vec<String>,
 }
 
@@ -67,24 +67,24 @@ impl RedisBackend {
         }
         let (opened, is_open) = std::sync::mpsc::sync_channel(1);
         let url = url.to_owned();
-        let teller = Arc::new(Teller::default());
-        let told = Arc::clone(&teller);
+        let events = Arc::new(EventSink::default());
+        let override_ms = Arc::clone(&events);
         let skew = Skew::new();
         let clock = Clock::new(options.clock.clone(), skew.clone());
-        let (path, door) = Door::new();
-        let work = move || serve(&url, &options, clock, told, door, &opened);
+        let (sender, intake) = Intake::new();
+        let work = move || serve(&url, &options, clock, override_ms, intake, &opened);
         let thread = std::thread::Builder::new().name("dormouse-redis".to_owned()).spawn(work);
         let thread =
             thread.map_err(|error| Error::unavailable(format!("no thread can start: {error}")))?;
         let gone = |_| Err(Error::unavailable("the thread of the Redis backend has ended"));
-        let (link, warnings) = is_open.recv().unwrap_or_else(gone)?;
+        let (client, warnings) = is_open.recv().unwrap_or_else(gone)?;
         Ok(RedisBackend {
             inbox: Arc::default(),
-            door: Mutex::new(Some(path)),
+            intake: Mutex::new(Some(sender)),
             thread: Mutex::new(Some(thread)),
-            link,
+            client,
             skew,
-            teller,
+            events,
             warnings,
         })
     }
@@ -96,8 +96,8 @@ impl RedisBackend {
 
     /// Finishes what is under way and takes no more requests; waiting ones are answered.
     pub fn close(&self) {
-        let door = self.door.lock().map(|mut door| door.take());
-        drop(door);
+        let intake = self.intake.lock().map(|mut intake| intake.take());
+        drop(intake);
         if let Ok(mut thread) = self.thread.lock()
             && let Some(thread) = thread.take()
         {
@@ -113,15 +113,15 @@ impl Drop for RedisBackend {
     }
 }
 
-type Opened = Result<(Link, Vec<String>), Error>;
+type Opened = Result<(ClusterClient, Vec<String>), Error>;
 
 /// The life of the thread.
 fn serve(
     url: &str,
     options: &Options,
     clock: Clock,
-    teller: Arc<Teller>,
-    door: Door,
+    events: Arc<EventSink>,
+    intake: Intake,
     opened: &std::sync::mpsc::SyncSender<Opened>,
 ) {
     let mut builder = Builder::new_current_thread();
@@ -139,20 +139,20 @@ fn serve(
             Level::Applied => 0,
             Level::Replicated(replicas) => replicas,
         };
-        let (tell, hints) = mpsc::unbounded_channel();
-        let (link, findings) = match Link::open(url, replicas, tell).await {
+        let (wakeup_sender, wakeups) = mpsc::unbounded_channel();
+        let (client, findings) = match ClusterClient::open(url, replicas, wakeup_sender).await {
             Ok(open) => open,
             Err(error) => {
                 let _unheard = opened.send(Err(error));
                 return;
             }
         };
-        let usual = if link.is_cluster() { CLUSTER_PARTITIONS } else { 1 };
+        let usual = if client.is_cluster() { CLUSTER_PARTITIONS } else { 1 };
         let partitions = options.partitions.unwrap_or(usual);
-        let shared = Shared::new(link.clone(), clock, teller, replicas, seed(), door);
-        let desk = Desk::new(shared, partitions);
-        if opened.send(Ok((link, findings.warnings))).is_ok() {
-            Rc::clone(&desk).run(hints).await;
+        let shared = Shared::new(client.clone(), clock, events, replicas, seed(), intake);
+        let dispatcher = Dispatcher::new(shared, partitions);
+        if opened.send(Ok((client, findings.warnings))).is_ok() {
+            Rc::clone(&dispatcher).run(wakeups).await;
         }
     });
 }
@@ -167,20 +167,20 @@ impl Backend for RedisBackend {
     fn submit(&self, batch: Vec<Request>, sink: Arc<dyn Sink>) -> Result<(), Error> {
         let admission = self.inbox.admit(&batch)?;
         let closed = || Error::unavailable("the backend has been closed");
-        let door = self.door.lock().map_err(|_| closed())?;
-        let door = door.as_ref().ok_or_else(closed)?;
-        if door.bring(Delivery { batch, sink, admission }) { Ok(()) } else { Err(closed()) }
+        let intake = self.intake.lock().map_err(|_| closed())?;
+        let intake = intake.as_ref().ok_or_else(closed)?;
+        if intake.send(Submission { batch, sink, admission }) { Ok(()) } else { Err(closed()) }
     }
 
     fn watch(&self, watcher: Option<Arc<dyn Watcher>>) {
-        self.teller.set(watcher);
+        self.events.set(watcher);
     }
 
     fn meters(&self) -> Vec<Meter> {
         use std::sync::atomic::Ordering::Relaxed;
         let counter = |name, help, value| Meter { name, help, value: MeterValue::Counter(value) };
         let gauge = |name, help, value| Meter { name, help, value: MeterValue::Gauge(value) };
-        let meters = self.link.meters();
+        let meters = self.client.meters();
         let mut all = vec![
             counter("redis_calls_total", "Scripts sent to Redis", meters.calls.load(Relaxed)),
             counter(

@@ -65,7 +65,7 @@ impl Skew {
         Some(self.0.load(Ordering::Relaxed)).filter(|&ms| ms != UNKNOWN)
     }
 
-    fn note(&self, redis_ms: u64) {
+    fn record(&self, redis_ms: u64) {
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let wall_ms = u64::try_from(wall.as_millis()).unwrap_or(u64::MAX);
         self.0.store(wall_ms.abs_diff(redis_ms), Ordering::Relaxed);
@@ -81,7 +81,7 @@ pub(crate) enum Clock {
     /// Redis' own.
     Redis {
         /// What it showed at one of our instants.
-        seen: Cell<Option<(Instant, u64)>>,
+        reading: Cell<Option<(Instant, u64)>>,
         skew: Skew,
         /// When the skew was noted last.
         noted_at: Cell<Option<Instant>>,
@@ -94,12 +94,12 @@ impl Clock {
     pub(crate) fn new(manual: Option<ManualClock>, skew: Skew) -> Clock {
         match manual {
             Some(clock) => Clock::Manual(clock),
-            None => Clock::Redis { seen: Cell::new(None), skew, noted_at: Cell::new(None) },
+            None => Clock::Redis { reading: Cell::new(None), skew, noted_at: Cell::new(None) },
         }
     }
 
     /// What scripts are to take for the present; `None` = what Redis has.
-    pub(crate) fn told(&self) -> Option<u64> {
+    pub(crate) fn override_ms(&self) -> Option<u64> {
         match self {
             Clock::Redis { .. } => None,
             Clock::Manual(clock) => Some(clock.now_ms()),
@@ -107,16 +107,16 @@ impl Clock {
     }
 
     /// A script that ran between these instants saw this time.
-    pub(crate) fn learn(&self, now_ms: u64, sent_at: Instant, landed_at: Instant) {
-        if let Clock::Redis { seen, skew, noted_at } = self
+    pub(crate) fn observe(&self, now_ms: u64, sent_at: Instant, received_at: Instant) {
+        if let Clock::Redis { reading, skew, noted_at } = self
             && now_ms > 0
         {
             // Most likely it ran in the middle.
-            let half = (landed_at - sent_at) / 2;
-            seen.set(Some((sent_at + half, now_ms)));
-            if noted_at.get().is_none_or(|noted_at| landed_at - noted_at >= SKEW_EVERY) {
-                noted_at.set(Some(landed_at));
-                skew.note(now_ms + u64::try_from(half.as_millis()).unwrap_or(0));
+            let half = (received_at - sent_at) / 2;
+            reading.set(Some((sent_at + half, now_ms)));
+            if noted_at.get().is_none_or(|noted_at| received_at - noted_at >= SKEW_EVERY) {
+                noted_at.set(Some(received_at));
+                skew.record(now_ms + u64::try_from(half.as_millis()).unwrap_or(0));
             }
         }
     }
@@ -124,7 +124,7 @@ impl Clock {
     /// The present by Redis' clock; never ahead of it but by a drift of seconds per day.
     pub(crate) fn now_ms(&self) -> u64 {
         match self {
-            Clock::Redis { seen, .. } => seen.get().map_or(0, |(at, now_ms)| {
+            Clock::Redis { reading, .. } => reading.get().map_or(0, |(at, now_ms)| {
                 now_ms + u64::try_from(at.elapsed().as_millis()).unwrap_or(u64::MAX)
             }),
             Clock::Manual(clock) => clock.now_ms(),
@@ -132,7 +132,7 @@ impl Clock {
     }
 
     /// Ends when so much time has passed.
-    pub(crate) async fn pass(&self, ms: u64) {
+    pub(crate) async fn sleep(&self, ms: u64) {
         match self {
             Clock::Redis { .. } => tokio::time::sleep(Duration::from_millis(ms)).await,
             Clock::Manual(clock) => clock.until(clock.now_ms() + ms).await,
@@ -140,10 +140,10 @@ impl Clock {
     }
 
     /// Ends when that instant has come by Redis' clock.
-    pub(crate) async fn until(&self, at_ms: u64) {
+    pub(crate) async fn sleep_until(&self, at_ms: u64) {
         match self {
-            Clock::Redis { seen, .. } => {
-                let Some((at, now_ms)) = seen.get() else { return };
+            Clock::Redis { reading, .. } => {
+                let Some((at, now_ms)) = reading.get() else { return };
                 // Beyond a year nothing is waited for: a look comes sooner.
                 let wait = Duration::from_millis(at_ms.saturating_sub(now_ms).min(1 << 35));
                 tokio::time::sleep_until((at + wait + MARGIN).into()).await;

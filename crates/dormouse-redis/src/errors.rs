@@ -2,13 +2,13 @@
 
 use dormouse_core::error::{Code, Error};
 
-use crate::cluster::LinkError;
+use crate::cluster::CallError;
 
-impl From<LinkError> for Error {
-    fn from(error: LinkError) -> Error {
+impl From<CallError> for Error {
+    fn from(error: CallError) -> Error {
         match &error {
-            LinkError::Script { code, .. } if code == "OOM" => no_memory(),
-            LinkError::Script { .. } | LinkError::Refused(_) => {
+            CallError::Script { code, .. } if code == "OOM" => no_memory(),
+            CallError::Script { .. } | CallError::Refused(_) => {
                 Error::unavailable(format!("Redis would not run a script: {error}"))
             }
         }

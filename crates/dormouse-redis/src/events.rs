@@ -10,21 +10,21 @@ use dormouse_core::topic::TopicName;
 
 /// Who watches.
 #[derive(Default)]
-pub(crate) struct Teller {
+pub(crate) struct EventSink {
     watched: AtomicBool,
     watcher: Mutex<Option<Arc<dyn Watcher>>>,
 }
 
 /// What happened to a job, besides where and when.
 #[derive(Clone, Copy)]
-pub(crate) struct What {
+pub(crate) struct EventDetails {
     pub(crate) kind: EventKind,
     pub(crate) id: Option<JobId>,
     pub(crate) due_at: Option<u64>,
     pub(crate) attempt: u32,
 }
 
-impl Teller {
+impl EventSink {
     pub(crate) fn set(&self, watcher: Option<Arc<dyn Watcher>>) {
         self.watched.store(watcher.is_some(), Ordering::Relaxed);
         *self.watcher.lock().unwrap_or_else(PoisonError::into_inner) = watcher;
@@ -36,14 +36,14 @@ impl Teller {
     }
 
     /// Tells what happened in a topic.
-    pub(crate) fn tell(
+    pub(crate) fn emit(
         &self,
         topic: &TopicName,
         at_ms: u64,
-        events: impl IntoIterator<Item = What>,
+        events: impl IntoIterator<Item = EventDetails>,
     ) {
-        let event = |what: What| {
-            let What { kind, id, due_at, attempt } = what;
+        let event = |details: EventDetails| {
+            let EventDetails { kind, id, due_at, attempt } = details;
             Event { kind, topic: topic.clone(), id, at_ms, due_at, attempt }
         };
         let mut events: Vec<Event> = events.into_iter().map(event).collect();

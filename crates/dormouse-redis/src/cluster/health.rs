@@ -8,32 +8,32 @@ use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::Link;
+use super::ClusterClient;
 use super::check::errors;
 use super::node::Node;
-use super::topology::Net;
+use super::topology::Topology;
 use crate::clock;
 
 /// What was found serves all who ask within this time.
-const FRESH: Duration = Duration::from_secs(1);
+const RESULT_TTL: Duration = Duration::from_secs(1);
 /// A node that has not answered by now does not.
-const SILENCE: Duration = Duration::from_secs(1);
+const PING_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What was found last, and when. Who asks meanwhile waits for it.
 #[derive(Default)]
-pub(super) struct Pulse(Mutex<Option<(Instant, Result<(), Error>)>>);
+pub(super) struct HealthProbe(Mutex<Option<(Instant, Result<(), Error>)>>);
 
-impl Link {
+impl ClusterClient {
     /// Whether a primary answers. One is enough: what the others have is told `unavailable`, and
     /// to turn everybody away would help nobody.
-    pub(crate) async fn feel_pulse(&self) -> Result<(), Error> {
-        let mut last = self.inside.pulse.0.lock().await;
+    pub(crate) async fn check_health(&self) -> Result<(), Error> {
+        let mut last = self.inner.health.0.lock().await;
         if let Some((at, found)) = &*last
-            && at.elapsed() < FRESH
+            && at.elapsed() < RESULT_TTL
         {
             return found.clone();
         }
-        let found = feel(&self.inside.net).await;
+        let found = probe(&self.inner.topology).await;
         let was_well = last.as_ref().is_none_or(|(_, found)| found.is_ok());
         match &found {
             Err(why) if was_well => tracing::warn!("redis: {}", why.text),
@@ -41,20 +41,20 @@ impl Link {
             _ => {}
         }
         // Who asks for readiness shows no token: where Redis is, is for the log.
-        let told = |_| Error::unavailable("Redis cannot be reached; the log says why");
-        let found = found.map_err(told);
+        let redacted = |_| Error::unavailable("Redis cannot be reached; the log says why");
+        let found = found.map_err(redacted);
         *last = Some((clock::instant(), found.clone()));
         found
     }
 }
 
-async fn feel(net: &Arc<Net>) -> Result<(), Error> {
-    let mut asked = JoinSet::new();
-    for node in net.map().primaries() {
-        asked.spawn(ping(Arc::clone(net), node));
+async fn probe(topology: &Arc<Topology>) -> Result<(), Error> {
+    let mut pings = JoinSet::new();
+    for node in topology.map().primaries() {
+        pings.spawn(ping(Arc::clone(topology), node));
     }
     let mut why = Error::unavailable("no primary is known");
-    while let Some(answer) = asked.join_next().await {
+    while let Some(answer) = pings.join_next().await {
         match answer {
             Ok(Ok(())) => return Ok(()),
             Ok(Err(error)) => why = error,
@@ -62,18 +62,18 @@ async fn feel(net: &Arc<Net>) -> Result<(), Error> {
             Err(_) => {}
         }
     }
-    net.refresh_soon();
+    topology.refresh_soon();
     Err(why)
 }
 
-async fn ping(net: Arc<Net>, node: Arc<Node>) -> Result<(), Error> {
+async fn ping(topology: Arc<Topology>, node: Arc<Node>) -> Result<(), Error> {
     let address = &node.address;
-    match timeout(SILENCE, node.ask(&redis::cmd("PING"))).await {
+    match timeout(PING_TIMEOUT, node.query(&redis::cmd("PING"))).await {
         Ok(Ok(_)) => Ok(()),
-        Ok(Err(error)) => Err(errors::failure(&net.opener, address, "PING", &error)),
+        Ok(Err(error)) => Err(errors::failure(&topology.opener, address, "PING", &error)),
         Err(_) => Err(Error::unavailable(format!(
             "Redis at {address} does not answer within {} ms",
-            SILENCE.as_millis()
+            PING_TIMEOUT.as_millis()
         ))),
     }
 }

@@ -14,7 +14,7 @@ pub(super) struct Info {
 impl Info {
     /// Asks a node.
     pub(super) async fn of(node: &Node) -> Result<Info, RedisError> {
-        let reply = node.ask(&redis::cmd("INFO")).await?;
+        let reply = node.query(&redis::cmd("INFO")).await?;
         Ok(Info::parse(&String::from_redis_value(reply)?))
     }
 

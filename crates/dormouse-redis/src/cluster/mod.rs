@@ -36,96 +36,102 @@ use tokio::time::sleep;
 
 pub(crate) use check::Findings;
 pub(crate) use meters::Meters;
-pub(crate) use opener::Patience;
-pub(crate) use script::{Call, Departure, Landed, Script};
+pub(crate) use opener::Timeouts;
+pub(crate) use script::{Call, CallReply, Script, SentFlag};
 pub(crate) use slot::slot_of;
-pub(crate) use subscriber::Hint;
-pub(crate) use verdict::LinkError;
+pub(crate) use subscriber::Wakeup;
+pub(crate) use verdict::CallError;
 
-use health::Pulse;
+use health::HealthProbe;
 use meters::count;
 use node::Node;
 use opener::Opener;
-use retry_delay::Pause;
-use subscriber::Hall;
-use subscribers::{Task, keep_ears};
-use subscriptions::Ledger;
-use topology::Net;
-use url::{Address, Seeds};
+use retry_delay::RetryDelay;
+use subscriber::SubscriberContext;
+use subscribers::{Task, run_subscribers};
+use subscriptions::Subscriptions;
+use topology::Topology;
+use url::{Address, RedisUrl};
 use verdict::Verdict;
 
 /// A call without an answer for this long makes us ask whether its node is still the one.
-const SUSPICION: Duration = Duration::from_millis(200);
+const SUSPECT_AFTER: Duration = Duration::from_millis(200);
 /// Redirections in a row that are followed without a pause. Two nodes that each name the other
 /// would keep a call running in circles.
 const REDIRECTIONS_MAX: u32 = 3;
 
 /// Whether a URL of Redis can be read; nothing is connected to.
 pub fn check_url(url: &str) -> Result<(), Error> {
-    Seeds::parse(url).map(|_| ())
+    RedisUrl::parse(url).map(|_| ())
 }
 
 /// The way to Redis. Clones share everything.
 #[derive(Clone)]
-pub(crate) struct Link {
-    inside: Arc<Inside>,
+pub(crate) struct ClusterClient {
+    inner: Arc<Inner>,
 }
 
-struct Inside {
-    net: Arc<Net>,
-    ledger: Arc<Ledger>,
-    pulse: Pulse,
+struct Inner {
+    topology: Arc<Topology>,
+    subscriptions: Arc<Subscriptions>,
+    health: HealthProbe,
     /// Ends with the last clone.
-    _ears: Task,
+    _subscribers: Task,
 }
 
-impl Link {
+impl ClusterClient {
     /// Connects and checks that the installation can serve; `replicas` is how many each primary
     /// must have. Hints about channels go to `hints`.
     pub(crate) async fn open(
         url: &str,
         replicas: u32,
-        hints: mpsc::UnboundedSender<Hint>,
-    ) -> Result<(Link, Findings), Error> {
-        Link::open_with(url, replicas, hints, Patience::default()).await
+        wakeups: mpsc::UnboundedSender<Wakeup>,
+    ) -> Result<(ClusterClient, Findings), Error> {
+        ClusterClient::open_with(url, replicas, wakeups, Timeouts::default()).await
     }
 
     /// The same, with other waits: tests cannot wait for seconds.
     pub(crate) async fn open_with(
         url: &str,
         replicas: u32,
-        hints: mpsc::UnboundedSender<Hint>,
-        patience: Patience,
-    ) -> Result<(Link, Findings), Error> {
-        let opener = Arc::new(Opener { seeds: Seeds::parse(url)?, patience });
-        let (net, findings) = check::check(opener, replicas).await?;
-        let ledger = Arc::new(Ledger::new());
-        let hall = Hall { net: Arc::clone(&net), ledger: Arc::clone(&ledger), hints };
-        let _ears = Task::spawn(keep_ears(hall));
-        let inside = Inside { net, ledger, pulse: Pulse::default(), _ears };
-        Ok((Link { inside: Arc::new(inside) }, findings))
+        wakeups: mpsc::UnboundedSender<Wakeup>,
+        timeouts: Timeouts,
+    ) -> Result<(ClusterClient, Findings), Error> {
+        let opener = Arc::new(Opener { url: RedisUrl::parse(url)?, timeouts });
+        let (topology, findings) = check::check(opener, replicas).await?;
+        let subscriptions = Arc::new(Subscriptions::new());
+        let context = SubscriberContext {
+            topology: Arc::clone(&topology),
+            subscriptions: Arc::clone(&subscriptions),
+            wakeups,
+        };
+        let _subscribers = Task::spawn(run_subscribers(context));
+        let inner = Inner { topology, subscriptions, health: HealthProbe::default(), _subscribers };
+        Ok((ClusterClient { inner: Arc::new(inner) }, findings))
     }
 
     /// Whether slots are spread over nodes.
     pub(crate) fn is_cluster(&self) -> bool {
-        self.inside.net.is_cluster
+        self.inner.topology.is_cluster
     }
 
     /// What it counts of itself.
     pub(crate) fn meters(&self) -> &Meters {
-        &self.inside.net.meters
+        &self.inner.topology.meters
     }
 
     /// Wants the messages of a channel, through reconnects, failovers and moves of its slot.
     pub(crate) fn subscribe(&self, slot: u16, channel: Bytes) {
-        self.inside.ledger.add(channel, slot);
+        self.inner.subscriptions.add(channel, slot);
     }
 
     /// Ends when the present primary has confirmed the channel, or nobody wants it.
     pub(crate) async fn subscribed(&self, channel: &Bytes) {
-        let Inside { net, ledger, .. } = &*self.inside;
-        let (mut changes, mut map) = (ledger.watch(), net.watch());
-        while ledger.slot(channel).is_some() && !ledger.is_heard(channel, &net.map()) {
+        let Inner { topology, subscriptions, .. } = &*self.inner;
+        let (mut changes, mut map) = (subscriptions.watch(), topology.watch());
+        while subscriptions.slot(channel).is_some()
+            && !subscriptions.is_confirmed(channel, &topology.map())
+        {
             tokio::select! {
                 _ = changes.changed() => {}
                 _ = map.changed() => {}
@@ -135,34 +141,35 @@ impl Link {
 
     /// Wants the channel no more.
     pub(crate) fn unsubscribe(&self, channel: &Bytes) {
-        self.inside.ledger.remove(channel);
+        self.inner.subscriptions.remove(channel);
     }
 
     /// Brings a call to the primary of its slot, as often as it takes. Whoever loses patience drops
     /// the future; the script may still run.
-    pub(crate) async fn call(&self, call: &Call) -> Result<Landed, LinkError> {
-        self.call_noting(call, &Departure::default()).await
+    pub(crate) async fn call(&self, call: &Call) -> Result<CallReply, CallError> {
+        self.call_tracked(call, &SentFlag::default()).await
     }
 
     /// The same; notes when it leaves.
-    pub(crate) async fn call_noting(
+    pub(crate) async fn call_tracked(
         &self,
         call: &Call,
-        departure: &Departure,
-    ) -> Result<Landed, LinkError> {
-        let net = &self.inside.net;
-        count(&net.meters.calls);
-        let pause = Pause::new();
-        let mut journey = Journey { net, call, departure, pause, asked: None, redirections: 0 };
-        let mut is_repeated = false;
+        sent_flag: &SentFlag,
+    ) -> Result<CallReply, CallError> {
+        let topology = &self.inner.topology;
+        count(&topology.meters.calls);
+        let delay = RetryDelay::new();
+        let mut attempts =
+            CallAttempts { topology, call, sent_flag, delay, ask_node: None, redirections: 0 };
+        let mut was_resent = false;
         loop {
-            match journey.attempt().await {
-                Ok(landed) => return Ok(Landed { is_repeated, ..landed }),
+            match attempts.try_once().await {
+                Ok(reply) => return Ok(CallReply { was_resent, ..reply }),
                 Err((_, Verdict::Fatal(error))) => return Err(error),
                 Err((node, verdict)) => {
-                    count(&net.meters.retries);
-                    journey.heed(node, verdict).await?;
-                    is_repeated = true;
+                    count(&topology.meters.retries);
+                    attempts.handle(node, verdict).await?;
+                    was_resent = true;
                 }
             }
         }
@@ -170,29 +177,29 @@ impl Link {
 }
 
 /// A call between its attempts.
-struct Journey<'a> {
-    net: &'a Arc<Net>,
+struct CallAttempts<'a> {
+    topology: &'a Arc<Topology>,
     call: &'a Call,
-    departure: &'a Departure,
-    pause: Pause,
+    sent_flag: &'a SentFlag,
+    delay: RetryDelay,
     /// Whom to ask in the next attempt, and only then.
-    asked: Option<Arc<Node>>,
+    ask_node: Option<Arc<Node>>,
     redirections: u32,
 }
 
-impl Journey<'_> {
+impl CallAttempts<'_> {
     /// Sends the call once. On failure: where it was sent, and what to do.
-    async fn attempt(&mut self) -> Result<Landed, (Option<Arc<Node>>, Verdict)> {
-        let asked = self.asked.take();
-        let is_asking = asked.is_some();
-        let Some(node) = asked.or_else(|| self.net.owner(self.call.slot)) else {
-            return Err((None, Verdict::Again));
+    async fn try_once(&mut self) -> Result<CallReply, (Option<Arc<Node>>, Verdict)> {
+        let ask_node = self.ask_node.take();
+        let is_asking = ask_node.is_some();
+        let Some(node) = ask_node.or_else(|| self.topology.owner(self.call.slot)) else {
+            return Err((None, Verdict::Retry));
         };
         match self.send(&node, is_asking).await {
-            Ok(landed) => Ok(landed),
+            Ok(reply) => Ok(reply),
             Err(verdict) => {
                 // It is taught where it was asked.
-                self.asked = (is_asking && verdict == Verdict::Load).then(|| Arc::clone(&node));
+                self.ask_node = (is_asking && verdict == Verdict::Load).then(|| Arc::clone(&node));
                 Err((Some(node), verdict))
             }
         }
@@ -200,56 +207,56 @@ impl Journey<'_> {
 
     /// A frozen node answers nothing, and the others elect a new primary sooner than our patience
     /// ends. So while we wait we look whether the slot has gone elsewhere.
-    async fn send(&self, node: &Arc<Node>, is_asking: bool) -> Result<Landed, Verdict> {
-        let mut sent = std::pin::pin!(node.send(self.call, is_asking, self.departure));
-        let mut left = std::pin::pin!(self.net.left(self.call.slot, node));
+    async fn send(&self, node: &Arc<Node>, is_asking: bool) -> Result<CallReply, Verdict> {
+        let mut sent = std::pin::pin!(node.send(self.call, is_asking, self.sent_flag));
+        let mut moved_away = std::pin::pin!(self.topology.slot_moved(self.call.slot, node));
         loop {
             tokio::select! {
                 biased;
-                landed = &mut sent => return landed,
-                () = &mut left, if !is_asking => return Err(Verdict::Elsewhere),
-                () = sleep(SUSPICION) => self.net.refresh_soon(),
+                reply = &mut sent => return reply,
+                () = &mut moved_away, if !is_asking => return Err(Verdict::Elsewhere),
+                () = sleep(SUSPECT_AFTER) => self.topology.refresh_soon(),
             }
         }
     }
 
     /// Does what must be done before the next attempt.
-    async fn heed(&mut self, node: Option<Arc<Node>>, verdict: Verdict) -> Result<(), LinkError> {
+    async fn handle(&mut self, node: Option<Arc<Node>>, verdict: Verdict) -> Result<(), CallError> {
         match (verdict, node) {
             (Verdict::Load, Some(node)) => self.load(&node).await,
             (Verdict::Moved(place), Some(node)) => {
                 if let Some(address) = Address::parse(&place, &node.address) {
-                    self.net.moved(self.call.slot, &address);
+                    self.topology.moved(self.call.slot, &address);
                 }
-                self.net.refresh_soon();
+                self.topology.refresh_soon();
                 self.redirected().await;
                 Ok(())
             }
             (Verdict::Ask(place), Some(node)) => {
-                count(&self.net.meters.redirections);
+                count(&self.topology.meters.redirections);
                 self.redirected().await;
                 let address = Address::parse(&place, &node.address);
-                self.asked = address.map(|address| self.net.node(&address));
+                self.ask_node = address.map(|address| self.topology.node(&address));
                 Ok(())
             }
             (Verdict::Elsewhere, _) => Ok(()),
             (Verdict::Fatal(error), _) => Err(error),
             (verdict, node) => {
                 if let (Verdict::Demoted, Some(node)) = (verdict, node) {
-                    node.distrust();
+                    node.reset_connections();
                 }
-                self.rest().await;
+                self.back_off().await;
                 Ok(())
             }
         }
     }
 
-    async fn load(&mut self, node: &Arc<Node>) -> Result<(), LinkError> {
+    async fn load(&mut self, node: &Arc<Node>) -> Result<(), CallError> {
         match node.load(&self.call.script).await {
             Ok(()) => Ok(()),
             Err(Verdict::Fatal(error)) => Err(error),
             Err(_) => {
-                self.rest().await;
+                self.back_off().await;
                 Ok(())
             }
         }
@@ -258,24 +265,24 @@ impl Journey<'_> {
     async fn redirected(&mut self) {
         self.redirections += 1;
         if self.redirections > REDIRECTIONS_MAX {
-            self.rest().await;
+            self.back_off().await;
         }
     }
 
     /// Waits, but not longer than until a new map says that the slot is elsewhere.
-    async fn rest(&mut self) {
+    async fn back_off(&mut self) {
         self.redirections = 0;
-        let owner = self.net.owner(self.call.slot);
-        self.net.refresh_soon();
-        let pause = self.pause.next();
+        let owner = self.topology.owner(self.call.slot);
+        self.topology.refresh_soon();
+        let delay = self.delay.next();
         let moved = async {
             match &owner {
-                Some(node) => self.net.left(self.call.slot, node).await,
+                Some(node) => self.topology.slot_moved(self.call.slot, node).await,
                 None => std::future::pending().await,
             }
         };
         tokio::select! {
-            () = sleep(pause) => {}
+            () = sleep(delay) => {}
             () = moved => {}
         }
     }

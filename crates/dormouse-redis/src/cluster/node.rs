@@ -6,30 +6,31 @@ use std::time::Instant;
 
 use redis::{Cmd, Pipeline, RedisError, ServerError, Value};
 
-use super::connection::{Line, Wire};
+use super::connection::{Connection, OpenConnection};
 use super::meters::Meters;
 use super::opener::Opener;
-use super::script::{Call, Departure, Landed, Script};
+use super::script::{Call, CallReply, Script, SentFlag};
 use super::url::Address;
 use super::verdict::Verdict;
-use super::wait_batcher::Convoy;
+use super::wait_batcher::WaitBatcher;
 use crate::clock;
 
 /// A node of a cluster, or the stand-alone server.
 pub(super) struct Node {
     pub(super) address: Address,
-    calls: Arc<Wire>,
-    convoy: Convoy,
+    calls: Arc<Connection>,
+    wait_batcher: WaitBatcher,
     /// Names of scripts that it was taught, and has not lost as far as we know.
-    taught: Mutex<HashSet<String>>,
+    loaded: Mutex<HashSet<String>>,
 }
 
 impl Node {
     /// A node that nothing has been asked yet; connections open on demand.
     pub(super) fn new(address: Address, opener: &Arc<Opener>, meters: &Arc<Meters>) -> Node {
-        let wire = || Arc::new(Wire::new(address.clone(), Arc::clone(opener), Arc::clone(meters)));
-        let convoy = Convoy::new(wire(), opener.patience.wait_ms);
-        Node { calls: wire(), convoy, address, taught: Mutex::default() }
+        let connection =
+            || Arc::new(Connection::new(address.clone(), Arc::clone(opener), Arc::clone(meters)));
+        let wait_batcher = WaitBatcher::new(connection(), opener.timeouts.wait_ms);
+        Node { calls: connection(), wait_batcher, address, loaded: Mutex::default() }
     }
 
     /// Puts a call to this node, once.
@@ -37,50 +38,51 @@ impl Node {
         &self,
         call: &Call,
         is_asking: bool,
-        departure: &Departure,
-    ) -> Result<Landed, Verdict> {
-        let departure = departure.clone();
-        let commands = Commands { is_asking, script: call.command(), departure };
+        sent_flag: &SentFlag,
+    ) -> Result<CallReply, Verdict> {
+        let sent_flag = sent_flag.clone();
+        let commands = ScriptCommands { is_asking, script: call.command(), sent_flag };
         match call.replicas {
             0 => self.send_plain(&commands).await,
             replicas => {
                 // Whether it knows the script, it would say only after WAIT, which waits in vain on
                 // a new primary without a replica.
-                if !self.taught().contains(call.script.name()) {
+                if !self.loaded().contains(call.script.name()) {
                     self.load(&call.script).await?;
                 }
-                let landed = self.convoy.send(commands, replicas).await;
-                if matches!(landed, Err(Verdict::Again | Verdict::Load)) {
+                let reply = self.wait_batcher.send(commands, replicas).await;
+                if matches!(reply, Err(Verdict::Retry | Verdict::Load)) {
                     // It may be another process by now.
-                    self.taught().clear();
+                    self.loaded().clear();
                 }
-                landed
+                reply
             }
         }
     }
 
-    fn taught(&self) -> MutexGuard<'_, HashSet<String>> {
-        self.taught.lock().unwrap_or_else(PoisonError::into_inner)
+    fn loaded(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn send_plain(&self, commands: &Commands) -> Result<Landed, Verdict> {
-        let line = open(&self.calls).await?;
-        commands.departure.leave();
+    async fn send_plain(&self, commands: &ScriptCommands) -> Result<CallReply, Verdict> {
+        let open_connection = open(&self.calls).await?;
+        commands.sent_flag.mark_sent();
         let (value, sent_at) = if commands.is_asking {
             let mut pipeline = Pipeline::new();
             commands.add_to(&mut pipeline);
-            let (mut replies, sent_at) = exchange(&self.calls, line, &pipeline).await?;
-            (replies.pop().ok_or(Verdict::Again)?, sent_at)
+            let (mut replies, sent_at) =
+                send_pipeline(&self.calls, open_connection, &pipeline).await?;
+            (replies.pop().ok_or(Verdict::Retry)?, sent_at)
         } else {
-            exchange_one(&self.calls, line, &commands.script).await?
+            send_command(&self.calls, open_connection, &commands.script).await?
         };
-        let value = checked(value).map_err(|error| Verdict::of_reply(&error))?;
-        Ok(Landed {
+        let value = into_result(value).map_err(|error| Verdict::of_reply(&error))?;
+        Ok(CallReply {
             value,
             sent_at,
-            landed_at: clock::instant(),
+            received_at: clock::instant(),
             replicas: u64::MAX,
-            is_repeated: false,
+            was_resent: false,
         })
     }
 
@@ -88,42 +90,42 @@ impl Node {
     pub(super) async fn load(&self, script: &Script) -> Result<(), Verdict> {
         let mut pipeline = Pipeline::new();
         pipeline.add_command(script.load_command());
-        let line = open(&self.calls).await?;
-        let (replies, _) = exchange(&self.calls, line, &pipeline).await?;
+        let open_connection = open(&self.calls).await?;
+        let (replies, _) = send_pipeline(&self.calls, open_connection, &pipeline).await?;
         for reply in replies {
-            checked(reply).map_err(|error| Verdict::of_reply(&error))?;
+            into_result(reply).map_err(|error| Verdict::of_reply(&error))?;
         }
-        self.taught().insert(script.name().to_owned());
+        self.loaded().insert(script.name().to_owned());
         Ok(())
     }
 
     /// Asks anything else of this node; an error reply is an error here.
-    pub(super) async fn ask(&self, command: &Cmd) -> Result<Value, RedisError> {
-        let mut line = self.calls.line().await?;
-        match line.connection.send_packed_command(command).await {
+    pub(super) async fn query(&self, command: &Cmd) -> Result<Value, RedisError> {
+        let mut open_connection = self.calls.get().await?;
+        match open_connection.connection.send_packed_command(command).await {
             Ok(value) => value.extract_error(),
             Err(error) => {
-                self.calls.discard(&line);
+                self.calls.discard(&open_connection);
                 Err(error)
             }
         }
     }
 
     /// A node that keeps silent, or is not what it was, gets new connections for what comes next.
-    pub(super) fn distrust(&self) {
+    pub(super) fn reset_connections(&self) {
         self.calls.close();
-        self.convoy.wire.close();
+        self.wait_batcher.connection.close();
     }
 }
 
 /// A script on its way, with leave to run it in a slot that is still being brought over.
-pub(super) struct Commands {
+pub(super) struct ScriptCommands {
     is_asking: bool,
     script: Cmd,
-    pub(super) departure: Departure,
+    pub(super) sent_flag: SentFlag,
 }
 
-impl Commands {
+impl ScriptCommands {
     /// Adds them in order; they go out in one write, so nothing comes between.
     pub(super) fn add_to(&self, pipeline: &mut Pipeline) {
         if self.is_asking {
@@ -139,49 +141,49 @@ impl Commands {
 }
 
 /// The connection of a wire, opened if need be.
-pub(super) async fn open(wire: &Arc<Wire>) -> Result<Line, Verdict> {
-    wire.line().await.map_err(|error| Verdict::of_failure(&error))
+pub(super) async fn open(connection: &Arc<Connection>) -> Result<OpenConnection, Verdict> {
+    connection.get().await.map_err(|error| Verdict::of_failure(&error))
 }
 
 /// Sends commands in one write and takes all replies, errors among them, and when they were sent.
 /// A connection that failed is given up.
-pub(super) async fn exchange(
-    wire: &Arc<Wire>,
-    mut line: Line,
+pub(super) async fn send_pipeline(
+    connection: &Arc<Connection>,
+    mut open_connection: OpenConnection,
     pipeline: &Pipeline,
 ) -> Result<(Vec<Value>, Instant), Verdict> {
     let sent_at = clock::instant();
-    match line.connection.send_packed_commands(pipeline, 0, pipeline.len()).await {
+    match open_connection.connection.send_packed_commands(pipeline, 0, pipeline.len()).await {
         Ok(replies) if replies.len() == pipeline.len() => Ok((replies, sent_at)),
         Ok(_) => {
-            wire.discard(&line);
-            Err(Verdict::Again)
+            connection.discard(&open_connection);
+            Err(Verdict::Retry)
         }
         Err(error) => {
-            wire.discard(&line);
+            connection.discard(&open_connection);
             Err(Verdict::of_failure(&error))
         }
     }
 }
 
 /// As `exchange`, of one command: a pipeline would copy it twice more.
-async fn exchange_one(
-    wire: &Arc<Wire>,
-    mut line: Line,
+async fn send_command(
+    connection: &Arc<Connection>,
+    mut open_connection: OpenConnection,
     command: &Cmd,
 ) -> Result<(Value, Instant), Verdict> {
     let sent_at = clock::instant();
-    match line.connection.send_packed_command(command).await {
+    match open_connection.connection.send_packed_command(command).await {
         Ok(value) => Ok((value, sent_at)),
         Err(error) => {
-            wire.discard(&line);
+            connection.discard(&open_connection);
             Err(Verdict::of_failure(&error))
         }
     }
 }
 
 /// A reply, unless it is an error.
-pub(super) fn checked(value: Value) -> Result<Value, ServerError> {
+pub(super) fn into_result(value: Value) -> Result<Value, ServerError> {
     match value {
         Value::ServerError(error) => Err(error),
         value => Ok(value),

@@ -5,11 +5,11 @@ use std::time::Duration;
 use redis::aio::{AsyncPushSender, MultiplexedConnection};
 use redis::{AsyncConnectionConfig, Client, ErrorKind, RedisError};
 
-use super::url::{Address, Seeds};
+use super::url::{Address, RedisUrl};
 
 /// How long to wait for what.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Patience {
+pub(crate) struct Timeouts {
     /// For a connection, with its greeting.
     pub(crate) connect_ms: u64,
     /// For a reply; then the connection is given up.
@@ -19,16 +19,16 @@ pub(crate) struct Patience {
     pub(crate) wait_ms: u64,
 }
 
-impl Default for Patience {
-    fn default() -> Patience {
-        Patience { connect_ms: 1_000, response_ms: 5_000, wait_ms: 500 }
+impl Default for Timeouts {
+    fn default() -> Timeouts {
+        Timeouts { connect_ms: 1_000, response_ms: 5_000, wait_ms: 500 }
     }
 }
 
 /// Opens connections to any node of one installation.
 pub(super) struct Opener {
-    pub(super) seeds: Seeds,
-    pub(super) patience: Patience,
+    pub(super) url: RedisUrl,
+    pub(super) timeouts: Timeouts,
 }
 
 impl Opener {
@@ -38,7 +38,7 @@ impl Opener {
         address: &Address,
         pushes: impl AsyncPushSender,
     ) -> Result<MultiplexedConnection, RedisError> {
-        let info = self.seeds.connection_info(address).map_err(|error| {
+        let info = self.url.connection_info(address).map_err(|error| {
             RedisError::from((
                 ErrorKind::InvalidClientConfig,
                 "unusable address",
@@ -51,7 +51,7 @@ impl Opener {
 
     fn config(&self) -> AsyncConnectionConfig {
         AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(Duration::from_millis(self.patience.connect_ms)))
-            .set_response_timeout(Some(Duration::from_millis(self.patience.response_ms)))
+            .set_connection_timeout(Some(Duration::from_millis(self.timeouts.connect_ms)))
+            .set_response_timeout(Some(Duration::from_millis(self.timeouts.response_ms)))
     }
 }

@@ -8,14 +8,14 @@ const LONGEST_MS: u64 = 200;
 
 /// Pauses that grow, each with a random part: callers that failed together come back apart.
 #[derive(Debug)]
-pub(super) struct Pause {
+pub(super) struct RetryDelay {
     next_ms: u64,
 }
 
-impl Pause {
+impl RetryDelay {
     /// Starts with the shortest.
-    pub(super) fn new() -> Pause {
-        Pause { next_ms: FIRST_MS }
+    pub(super) fn new() -> RetryDelay {
+        RetryDelay { next_ms: FIRST_MS }
     }
 
     /// The next pause: between half of its length and all of it.
@@ -42,15 +42,15 @@ mod tests {
 
     #[test]
     fn pauses_grow_to_the_longest_and_start_anew() {
-        let mut pause = Pause::new();
-        let first = pause.next();
+        let mut delay = RetryDelay::new();
+        let first = delay.next();
         assert!((5..=10).contains(&first.as_millis()), "{first:?}");
         for _ in 0..10 {
-            pause.next();
+            delay.next();
         }
-        let late = pause.next();
+        let late = delay.next();
         assert!((100..=200).contains(&late.as_millis()), "{late:?}");
-        pause.reset();
-        assert!(pause.next().as_millis() <= 10);
+        delay.reset();
+        assert!(delay.next().as_millis() <= 10);
     }
 }

@@ -64,30 +64,30 @@ impl Call {
 /// Whether a call has left for Redis: what never did has done nothing, and never will once its
 /// caller gave it up.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Departure(Arc<AtomicBool>);
+pub(crate) struct SentFlag(Arc<AtomicBool>);
 
-impl Departure {
+impl SentFlag {
     /// Whether it has left, or might have.
-    pub(crate) fn has_left(&self) -> bool {
+    pub(crate) fn is_sent(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
 
-    pub(super) fn leave(&self) {
+    pub(super) fn mark_sent(&self) {
         self.0.store(true, Ordering::Release);
     }
 }
 
 /// The answer to a call.
 #[derive(Clone, Debug)]
-pub(crate) struct Landed {
+pub(crate) struct CallReply {
     /// What the script returned; never an error reply.
     pub(crate) value: Value,
     /// When the attempt that was answered left.
     pub(crate) sent_at: Instant,
     /// When its answer was here.
-    pub(crate) landed_at: Instant,
+    pub(crate) received_at: Instant,
     /// How many replicas have it, as far as WAIT counted; `u64::MAX` if nobody asked.
     pub(crate) replicas: u64,
     /// It was sent more than once, so it may have been done long before it landed.
-    pub(crate) is_repeated: bool,
+    pub(crate) was_resent: bool,
 }

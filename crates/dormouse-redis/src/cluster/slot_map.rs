@@ -10,7 +10,7 @@ use super::url::Address;
 
 /// One line of CLUSTER SLOTS: a range of slots, its primary, and the replicas of that.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Range {
+pub(super) struct SlotRange {
     pub(super) first: u16,
     pub(super) last: u16,
     pub(super) primary: Address,
@@ -18,15 +18,15 @@ pub(super) struct Range {
 }
 
 /// Reads the reply to CLUSTER SLOTS; `None` if it is not one.
-pub(super) fn ranges(reply: &Value, asked: &Address) -> Option<Vec<Range>> {
+pub(super) fn ranges(reply: &Value, asked: &Address) -> Option<Vec<SlotRange>> {
     let Value::Array(lines) = reply else { return None };
     lines.iter().map(|line| range(line, asked)).collect()
 }
 
-fn range(line: &Value, asked: &Address) -> Option<Range> {
+fn range(line: &Value, asked: &Address) -> Option<SlotRange> {
     let Value::Array(parts) = line else { return None };
     let [first, last, primary, replicas @ ..] = &parts[..] else { return None };
-    Some(Range {
+    Some(SlotRange {
         first: slot(first)?,
         last: slot(last)?,
         primary: address(primary, asked)?,
@@ -56,21 +56,24 @@ fn address(value: &Value, asked: &Address) -> Option<Address> {
 }
 
 /// The slots and their primaries, as known at one time.
-pub(super) struct Map {
+pub(super) struct SlotMap {
     owners: Vec<Option<Arc<Node>>>,
     /// Every node that can tell how the cluster is, replicas too.
     pub(super) known: Vec<Address>,
 }
 
-impl Map {
+impl SlotMap {
     /// A stand-alone server has all slots.
-    pub(super) fn stand_alone(node: &Arc<Node>) -> Map {
+    pub(super) fn standalone(node: &Arc<Node>) -> SlotMap {
         let owners = vec![Some(Arc::clone(node)); usize::from(SLOTS)];
-        Map { owners, known: vec![node.address.clone()] }
+        SlotMap { owners, known: vec![node.address.clone()] }
     }
 
     /// The map of a cluster; `node` gives the node of an address.
-    pub(super) fn of_ranges(ranges: &[Range], mut node: impl FnMut(&Address) -> Arc<Node>) -> Map {
+    pub(super) fn of_ranges(
+        ranges: &[SlotRange],
+        mut node: impl FnMut(&Address) -> Arc<Node>,
+    ) -> SlotMap {
         let mut owners = vec![None; usize::from(SLOTS)];
         let mut known = Vec::new();
         for range in ranges {
@@ -84,11 +87,11 @@ impl Map {
         // Every node lists itself and the others in an order of its own.
         known.sort_unstable();
         known.dedup();
-        Map { owners, known }
+        SlotMap { owners, known }
     }
 
     /// The same, with one slot elsewhere.
-    pub(super) fn with_moved(&self, slot: u16, node: &Arc<Node>) -> Map {
+    pub(super) fn with_moved(&self, slot: u16, node: &Arc<Node>) -> SlotMap {
         let mut owners = self.owners.clone();
         if let Some(owner) = owners.get_mut(usize::from(slot)) {
             *owner = Some(Arc::clone(node));
@@ -97,7 +100,7 @@ impl Map {
         if !known.contains(&node.address) {
             known.push(node.address.clone());
         }
-        Map { owners, known }
+        SlotMap { owners, known }
     }
 
     /// Who has this slot, if anybody.
@@ -124,7 +127,7 @@ impl Map {
     }
 
     /// Whether every slot has the same owner in both.
-    pub(super) fn is_same(&self, other: &Map) -> bool {
+    pub(super) fn is_same(&self, other: &SlotMap) -> bool {
         let is_same = |(a, b): (&Option<Arc<Node>>, &Option<Arc<Node>>)| match (a, b) {
             (Some(a), Some(b)) => Arc::ptr_eq(a, b),
             (None, None) => true,
@@ -138,7 +141,7 @@ impl Map {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Option<Vec<Range>> {
+    fn read(text: &str) -> Option<Vec<SlotRange>> {
         let asked = Address { host: "asked".into(), port: 1 };
         ranges(&redis::parse_redis_value(text.as_bytes()).unwrap(), &asked)
     }

@@ -16,9 +16,9 @@ use tokio::sync::mpsc;
 use tokio::time::sleep;
 
 use super::meters::count;
-use super::retry_delay::Pause;
-use super::subscriptions::Ledger;
-use super::topology::Net;
+use super::retry_delay::RetryDelay;
+use super::subscriptions::Subscriptions;
+use super::topology::Topology;
 use super::url::Address;
 use super::verdict::Verdict;
 
@@ -29,7 +29,7 @@ const CHANNELS_MAX: usize = 64;
 
 /// What happened on the channels. Only a hint: messages can be lost without any word.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Hint {
+pub(crate) enum Wakeup {
     /// Somebody published.
     Message {
         /// Where.
@@ -45,63 +45,68 @@ pub(crate) enum Hint {
 
 /// Everything an ear needs but its node.
 #[derive(Clone)]
-pub(super) struct Hall {
-    pub(super) net: Arc<Net>,
-    pub(super) ledger: Arc<Ledger>,
-    pub(super) hints: mpsc::UnboundedSender<Hint>,
+pub(super) struct SubscriberContext {
+    pub(super) topology: Arc<Topology>,
+    pub(super) subscriptions: Arc<Subscriptions>,
+    pub(super) wakeups: mpsc::UnboundedSender<Wakeup>,
 }
 
-impl Hall {
+impl SubscriberContext {
     /// A hint that nobody takes is nobody's loss.
-    pub(super) fn hint(&self, hint: Hint) {
-        let _ = self.hints.send(hint);
+    pub(super) fn wake(&self, wakeup: Wakeup) {
+        let _ = self.wakeups.send(wakeup);
     }
 
     /// Channels are no longer heard at a node, all of them with `None`.
-    pub(super) fn lose(&self, channels: Option<&HashSet<Bytes>>, at: &Address) {
-        if self.ledger.lose(channels, at) {
-            self.hint(Hint::Lost);
+    pub(super) fn mark_lost(&self, channels: Option<&HashSet<Bytes>>, at: &Address) {
+        if self.subscriptions.mark_lost(channels, at) {
+            self.wake(Wakeup::Lost);
         }
     }
 }
 
 /// Hears the channels of the node at `address` until the task is ended.
-pub(super) async fn hear(hall: Hall, address: Address) {
-    let mut pause = Pause::new();
+pub(super) async fn run(context: SubscriberContext, address: Address) {
+    let mut delay = RetryDelay::new();
     let mut is_first = true;
     loop {
-        let (tell, pushes) = mpsc::unbounded_channel();
-        let listening = listener(hall.hints.clone(), tell);
-        if let Ok(connection) = hall.net.opener.open(&address, listening).await {
+        let (push_sender, pushes) = mpsc::unbounded_channel();
+        let listening = push_handler(context.wakeups.clone(), push_sender);
+        if let Ok(connection) = context.topology.opener.open(&address, listening).await {
             if !std::mem::take(&mut is_first) {
-                count(&hall.net.meters.reconnects);
+                count(&context.topology.meters.reconnects);
             }
             let subscribed = HashSet::new();
-            let mut ear =
-                Ear { hall: &hall, address: &address, connection, subscribed, was_lost: false };
-            ear.listen(pushes, &mut pause).await;
+            let mut subscriber = Subscriber {
+                context: &context,
+                address: &address,
+                connection,
+                subscribed,
+                was_lost: false,
+            };
+            subscriber.listen(pushes, &mut delay).await;
         }
-        hall.lose(None, &address);
-        hall.net.refresh_soon();
-        sleep(pause.next()).await;
+        context.mark_lost(None, &address);
+        context.topology.refresh_soon();
+        sleep(delay.next()).await;
     }
 }
 
 /// Passes messages on at once, and to the ear what is not a reply to it: of thousands of
 /// confirmations each would make it look at everything again.
-fn listener(
-    hints: mpsc::UnboundedSender<Hint>,
-    tell: mpsc::UnboundedSender<PushInfo>,
+fn push_handler(
+    wakeups: mpsc::UnboundedSender<Wakeup>,
+    push_sender: mpsc::UnboundedSender<PushInfo>,
 ) -> impl Fn(PushInfo) -> Result<(), ()> + Send + Sync + 'static {
     move |push: PushInfo| match (&push.kind, &push.data[..]) {
         (PushKind::SMessage, [channel, payload]) => {
             let (Some(channel), Some(payload)) = (bytes_of(channel), bytes_of(payload)) else {
                 return Ok(());
             };
-            hints.send(Hint::Message { channel, payload }).map_err(|_| ())
+            wakeups.send(Wakeup::Message { channel, payload }).map_err(|_| ())
         }
         (PushKind::SSubscribe, _) => Ok(()),
-        _ => tell.send(push).map_err(|_| ()),
+        _ => push_sender.send(push).map_err(|_| ()),
     }
 }
 
@@ -109,14 +114,14 @@ fn listener(
 struct Broken;
 
 /// Whether the server hears for us what we want.
-enum Settled {
-    Yes,
+enum SyncState {
+    Complete,
     /// Some channels were refused; worth another try later.
-    NotYet,
+    Partial,
 }
 
-struct Ear<'a> {
-    hall: &'a Hall,
+struct Subscriber<'a> {
+    context: &'a SubscriberContext,
     address: &'a Address,
     connection: MultiplexedConnection,
     /// What this connection has subscribed to.
@@ -125,20 +130,24 @@ struct Ear<'a> {
     was_lost: bool,
 }
 
-impl Ear<'_> {
+impl Subscriber<'_> {
     /// Ends when the connection is of no more use.
-    async fn listen(&mut self, mut pushes: mpsc::UnboundedReceiver<PushInfo>, pause: &mut Pause) {
-        let mut changes = self.hall.ledger.watch();
-        let mut map = self.hall.net.watch();
+    async fn listen(
+        &mut self,
+        mut pushes: mpsc::UnboundedReceiver<PushInfo>,
+        delay: &mut RetryDelay,
+    ) {
+        let mut changes = self.context.subscriptions.watch();
+        let mut map = self.context.topology.watch();
         loop {
             changes.mark_unchanged();
             map.mark_unchanged();
-            let wait = match self.settle().await {
-                Ok(Settled::Yes) => {
-                    pause.reset();
+            let wait = match self.sync().await {
+                Ok(SyncState::Complete) => {
+                    delay.reset();
                     PING_EVERY
                 }
-                Ok(Settled::NotYet) => pause.next(),
+                Ok(SyncState::Partial) => delay.next(),
                 Err(Broken) => return,
             };
             let is_well = tokio::select! {
@@ -154,30 +163,30 @@ impl Ear<'_> {
     }
 
     /// Brings what the server hears for us to what is wanted.
-    async fn settle(&mut self) -> Result<Settled, Broken> {
-        let wanted = self.hall.ledger.wanted(&self.hall.net.map(), self.address);
+    async fn sync(&mut self) -> Result<SyncState, Broken> {
+        let wanted = self.context.subscriptions.wanted(&self.context.topology.map(), self.address);
         let unwanted: HashSet<Bytes> = self.subscribed.difference(&wanted).cloned().collect();
         // Of those that are still wanted, the slot has moved.
-        self.hall.lose(Some(&unwanted), self.address);
+        self.context.mark_lost(Some(&unwanted), self.address);
         for channel in unwanted {
             // Before it is sent, so that the confirmation is not taken for news.
             self.subscribed.remove(&channel);
-            self.one("SUNSUBSCRIBE", &channel).await?;
+            self.unsubscribe(&channel).await?;
         }
         let missing: Vec<Bytes> = wanted.difference(&self.subscribed).cloned().collect();
-        let mut settled = Settled::Yes;
+        let mut state = SyncState::Complete;
         for channels in missing.chunks(CHANNELS_MAX) {
-            if let Settled::NotYet = self.subscribe(channels).await? {
-                settled = Settled::NotYet;
+            if let SyncState::Partial = self.subscribe(channels).await? {
+                state = SyncState::Partial;
             }
         }
-        if matches!(settled, Settled::Yes) && std::mem::take(&mut self.was_lost) {
-            self.hall.hint(Hint::Restored);
+        if matches!(state, SyncState::Complete) && std::mem::take(&mut self.was_lost) {
+            self.context.wake(Wakeup::Restored);
         }
-        Ok(settled)
+        Ok(state)
     }
 
-    async fn subscribe(&mut self, channels: &[Bytes]) -> Result<Settled, Broken> {
+    async fn subscribe(&mut self, channels: &[Bytes]) -> Result<SyncState, Broken> {
         let mut pipeline = Pipeline::new();
         for channel in channels {
             // One each: a node refuses channels of several slots in one command.
@@ -188,28 +197,28 @@ impl Ear<'_> {
         if replies.len() != channels.len() {
             return Err(Broken);
         }
-        let mut heard = Vec::with_capacity(channels.len());
+        let mut confirmed = Vec::with_capacity(channels.len());
         for (channel, reply) in channels.iter().zip(&replies) {
             match reply {
-                Value::ServerError(error) => self.refused(channel, error),
-                reply if is_about(reply, &PushKind::SSubscribe, channel) => {
-                    heard.push(channel.clone());
+                Value::ServerError(error) => self.handle_refusal(channel, error),
+                reply if confirms(reply, &PushKind::SSubscribe, channel) => {
+                    confirmed.push(channel.clone());
                 }
                 _ => return Err(Broken),
             }
         }
-        self.subscribed.extend(heard.iter().cloned());
-        self.was_lost |= self.hall.ledger.confirm(&heard, self.address);
-        Ok(if heard.len() == channels.len() { Settled::Yes } else { Settled::NotYet })
+        self.subscribed.extend(confirmed.iter().cloned());
+        self.was_lost |= self.context.subscriptions.confirm(&confirmed, self.address);
+        Ok(if confirmed.len() == channels.len() { SyncState::Complete } else { SyncState::Partial })
     }
 
     /// The node would not have this channel: mostly because its slot is elsewhere.
-    fn refused(&self, channel: &Bytes, error: &ServerError) {
-        let net = &self.hall.net;
-        match (Verdict::of_reply(error), self.hall.ledger.slot(channel)) {
+    fn handle_refusal(&self, channel: &Bytes, error: &ServerError) {
+        let topology = &self.context.topology;
+        match (Verdict::of_reply(error), self.context.subscriptions.slot(channel)) {
             (Verdict::Moved(place), Some(slot)) => {
                 if let Some(address) = Address::parse(&place, self.address) {
-                    net.moved(slot, &address);
+                    topology.moved(slot, &address);
                 }
             }
             (Verdict::Fatal(error), _) => {
@@ -217,14 +226,14 @@ impl Ear<'_> {
             }
             _ => {}
         }
-        net.refresh_soon();
+        topology.refresh_soon();
     }
 
-    async fn one(&mut self, name: &str, channel: &Bytes) -> Result<(), Broken> {
-        let mut command = redis::cmd(name);
+    async fn unsubscribe(&mut self, channel: &Bytes) -> Result<(), Broken> {
+        let mut command = redis::cmd("SUNSUBSCRIBE");
         command.arg(&channel[..]);
         let reply = self.connection.send_packed_command(&command).await.map_err(|_| Broken)?;
-        let is_mine = is_about(&reply, &PushKind::SUnsubscribe, channel);
+        let is_mine = confirms(&reply, &PushKind::SUnsubscribe, channel);
         // An error is a reply too: the slot is gone, and the channel with it.
         if is_mine || matches!(reply, Value::ServerError(_)) { Ok(()) } else { Err(Broken) }
     }
@@ -236,8 +245,8 @@ impl Ear<'_> {
                 (PushKind::Disconnection, _) => return false,
                 (PushKind::SUnsubscribe, Some(channel)) if self.subscribed.remove(&channel) => {
                     // Unasked: the slot has moved. Nothing was under way, so no reply is displaced.
-                    self.hall.lose(Some(&HashSet::from([channel])), self.address);
-                    self.hall.net.refresh_soon();
+                    self.context.mark_lost(Some(&HashSet::from([channel])), self.address);
+                    self.context.topology.refresh_soon();
                     return true;
                 }
                 _ => {}
@@ -252,7 +261,7 @@ impl Ear<'_> {
     }
 }
 
-fn is_about(reply: &Value, wanted: &PushKind, channel: &Bytes) -> bool {
+fn confirms(reply: &Value, wanted: &PushKind, channel: &Bytes) -> bool {
     let Value::Push { kind, data } = reply else { return false };
     kind == wanted && data.first().and_then(bytes_of).as_ref() == Some(channel)
 }

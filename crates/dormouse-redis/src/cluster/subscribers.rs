@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use tokio::task::AbortHandle;
 
-use super::subscriber::{Hall, hear};
+use super::subscriber::{self, SubscriberContext};
 use super::url::Address;
 
 /// A task that ends with this.
@@ -24,21 +24,21 @@ impl Drop for Task {
 }
 
 /// Starts and ends ears as channels and slots come and go.
-pub(super) async fn keep_ears(hall: Hall) {
-    let mut ears: HashMap<Address, Task> = HashMap::new();
-    let mut changes = hall.ledger.watch();
-    let mut map = hall.net.watch();
+pub(super) async fn run_subscribers(context: SubscriberContext) {
+    let mut subscribers: HashMap<Address, Task> = HashMap::new();
+    let mut changes = context.subscriptions.watch();
+    let mut map = context.topology.watch();
     loop {
         changes.mark_unchanged();
         map.mark_unchanged();
-        let wanted = hall.ledger.nodes(&hall.net.map());
-        for address in gone(&ears, &wanted) {
-            ears.remove(&address);
-            hall.lose(None, &address);
+        let wanted = context.subscriptions.nodes(&context.topology.map());
+        for address in gone(&subscribers, &wanted) {
+            subscribers.remove(&address);
+            context.mark_lost(None, &address);
         }
         for address in wanted {
-            let ear = || Task::spawn(hear(hall.clone(), address.clone()));
-            ears.entry(address.clone()).or_insert_with(ear);
+            let subscriber = || Task::spawn(subscriber::run(context.clone(), address.clone()));
+            subscribers.entry(address.clone()).or_insert_with(subscriber);
         }
         let is_open = tokio::select! {
             changed = changes.changed() => changed.is_ok(),
@@ -50,6 +50,6 @@ pub(super) async fn keep_ears(hall: Hall) {
     }
 }
 
-fn gone(ears: &HashMap<Address, Task>, wanted: &HashSet<Address>) -> Vec<Address> {
-    ears.keys().filter(|address| !wanted.contains(*address)).cloned().collect()
+fn gone(subscribers: &HashMap<Address, Task>, wanted: &HashSet<Address>) -> Vec<Address> {
+    subscribers.keys().filter(|address| !wanted.contains(*address)).cloned().collect()
 }

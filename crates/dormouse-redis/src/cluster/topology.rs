@@ -9,41 +9,41 @@ use tokio::sync::watch;
 use super::meters::{Meters, count};
 use super::node::Node;
 use super::opener::Opener;
-use super::slot_map::{Map, Range};
+use super::slot_map::{SlotMap, SlotRange};
 use super::url::Address;
 
 /// The nodes of the installation and who has which slot. Tasks share it.
-pub(super) struct Net {
+pub(super) struct Topology {
     pub(super) opener: Arc<Opener>,
     pub(super) meters: Arc<Meters>,
     pub(super) is_cluster: bool,
     nodes: Mutex<HashMap<Address, Arc<Node>>>,
-    map: watch::Sender<Arc<Map>>,
+    map: watch::Sender<Arc<SlotMap>>,
     /// Whether somebody asks for a new map right now.
     pub(super) is_refreshing: AtomicBool,
 }
 
-impl Net {
+impl Topology {
     /// A stand-alone server, until a map of ranges is installed.
     pub(super) fn new(
         opener: Arc<Opener>,
         meters: Arc<Meters>,
         first: Arc<Node>,
         is_cluster: bool,
-    ) -> Net {
-        let (map, _) = watch::channel(Arc::new(Map::stand_alone(&first)));
+    ) -> Topology {
+        let (map, _) = watch::channel(Arc::new(SlotMap::standalone(&first)));
         let nodes = Mutex::new(HashMap::from([(first.address.clone(), first)]));
         let is_refreshing = AtomicBool::new(false);
-        Net { opener, meters, is_cluster, nodes, map, is_refreshing }
+        Topology { opener, meters, is_cluster, nodes, map, is_refreshing }
     }
 
     /// The map as it is now.
-    pub(super) fn map(&self) -> Arc<Map> {
+    pub(super) fn map(&self) -> Arc<SlotMap> {
         Arc::clone(&self.map.borrow())
     }
 
     /// Tells of every change of the map.
-    pub(super) fn watch(&self) -> watch::Receiver<Arc<Map>> {
+    pub(super) fn watch(&self) -> watch::Receiver<Arc<SlotMap>> {
         self.map.subscribe()
     }
 
@@ -53,10 +53,10 @@ impl Net {
     }
 
     /// Ends when the map gives this slot to somebody else than `node`.
-    pub(super) async fn left(&self, slot: u16, node: &Arc<Node>) {
+    pub(super) async fn slot_moved(&self, slot: u16, node: &Arc<Node>) {
         let mut map = self.watch();
         let is_elsewhere =
-            |map: &Arc<Map>| map.owner(slot).is_some_and(|owner| !Arc::ptr_eq(owner, node));
+            |map: &Arc<SlotMap>| map.owner(slot).is_some_and(|owner| !Arc::ptr_eq(owner, node));
         if map.wait_for(is_elsewhere).await.is_err() {
             // The map goes only with all of this.
             std::future::pending::<()>().await;
@@ -88,10 +88,10 @@ impl Net {
     }
 
     /// Takes over what CLUSTER SLOTS said, and forgets nodes that are no longer there.
-    pub(super) fn install(&self, ranges: &[Range]) {
-        let new = Map::of_ranges(ranges, |address| self.node(address));
+    pub(super) fn install(&self, ranges: &[SlotRange]) {
+        let new = SlotMap::of_ranges(ranges, |address| self.node(address));
         self.lock().retain(|address, _| {
-            new.known.contains(address) || self.opener.seeds.addresses.contains(address)
+            new.known.contains(address) || self.opener.url.seeds.contains(address)
         });
         self.map.send_if_modified(|map| {
             let is_news = !map.is_same(&new);

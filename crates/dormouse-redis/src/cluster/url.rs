@@ -40,33 +40,33 @@ impl fmt::Display for Address {
 }
 
 /// What the URL says.
-pub(crate) struct Seeds {
+pub(crate) struct RedisUrl {
     /// The nodes it names, at least one.
-    pub(super) addresses: Vec<Address>,
+    pub(super) seeds: Vec<Address>,
     /// The number of the database; a cluster has only 0.
     pub(super) db: i64,
     login: RedisConnectionInfo,
     is_tls: bool,
 }
 
-impl Seeds {
+impl RedisUrl {
     /// Reads a URL. No error repeats any part of it: there may be a password in each.
-    pub(super) fn parse(url: &str) -> Result<Seeds, Error> {
+    pub(super) fn parse(url: &str) -> Result<RedisUrl, Error> {
         let (scheme, rest) = url.split_once("://").ok_or_else(|| unreadable("it has no `://`"))?;
         let is_tls = is_tls(scheme)?;
         // The last `@`: a password may have one that was not encoded.
-        let (login, places) = match rest.rsplit_once('@') {
-            Some((login, places)) => (format!("{login}@"), places),
+        let (login, hosts_and_db) = match rest.rsplit_once('@') {
+            Some((login, hosts_and_db)) => (format!("{login}@"), hosts_and_db),
             None => (String::new(), rest),
         };
-        if login.contains("://") || places.contains(['?', '#']) {
+        if login.contains("://") || hosts_and_db.contains(['?', '#']) {
             return Err(unreadable("it has more than one scheme, or options after the hosts"));
         }
-        let (hosts, db) = match places.split_once('/') {
+        let (hosts, db) = match hosts_and_db.split_once('/') {
             Some((hosts, db)) => (hosts, format!("/{db}")),
-            None => (places, String::new()),
+            None => (hosts_and_db, String::new()),
         };
-        hosts.split(',').try_for_each(check_place)?;
+        hosts.split(',').try_for_each(check_host)?;
         check_database(db.trim_start_matches('/'), hosts.contains(','))?;
         let infos: Result<Vec<ConnectionInfo>, Error> = hosts
             .split(',')
@@ -74,28 +74,28 @@ impl Seeds {
             .map(|host| format!("redis://{login}{host}{db}").into_connection_info())
             .map(|info| info.map_err(|error| unreadable(&error.to_string())))
             .collect();
-        Seeds::from_infos(&infos?, is_tls)
+        RedisUrl::from_infos(&infos?, is_tls)
     }
 
-    fn from_infos(infos: &[ConnectionInfo], is_tls: bool) -> Result<Seeds, Error> {
+    fn from_infos(infos: &[ConnectionInfo], is_tls: bool) -> Result<RedisUrl, Error> {
         let address = |info: &ConnectionInfo| match info.addr() {
             ConnectionAddr::Tcp(host, port) => Some(Address { host: host.clone(), port: *port }),
             _ => None,
         };
-        let addresses: Vec<Address> = infos.iter().filter_map(address).collect();
+        let seeds: Vec<Address> = infos.iter().filter_map(address).collect();
         let first = infos.first().ok_or_else(|| unreadable("it names no host"))?;
         let login = first.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
-        Ok(Seeds { addresses, db: login.db(), login, is_tls })
+        Ok(RedisUrl { seeds, db: login.db(), login, is_tls })
     }
 
     /// How to connect to any node: all are taken to be alike but for their address.
     pub(super) fn connection_info(&self, address: &Address) -> Result<ConnectionInfo, Error> {
         let (host, port) = (address.host.clone(), address.port);
-        let place = match self.is_tls {
+        let host = match self.is_tls {
             true => ConnectionAddr::TcpTls { host, port, insecure: false, tls_params: None },
             false => ConnectionAddr::Tcp(host, port),
         };
-        let info = place.into_connection_info().map_err(|error| unreadable(&error.to_string()))?;
+        let info = host.into_connection_info().map_err(|error| unreadable(&error.to_string()))?;
         // Small requests must not wait for one another in the kernel.
         let tcp = TcpSettings::default().set_nodelay(true);
         Ok(info.set_redis_settings(self.login.clone()).set_tcp_settings(tcp))
@@ -128,9 +128,9 @@ fn is_tls(scheme: &str) -> Result<bool, Error> {
 }
 
 /// Refuses a host without a name, or with a port that cannot be.
-fn check_place(place: &str) -> Result<(), Error> {
+fn check_host(host: &str) -> Result<(), Error> {
     // The colons of an IPv6 address are inside brackets.
-    let (name, rest) = place.split_at(place.rfind(']').map_or(0, |end| end + 1));
+    let (name, rest) = host.split_at(host.rfind(']').map_or(0, |end| end + 1));
     let (rest, port) = rest.split_once(':').map_or((rest, None), |(rest, port)| (rest, Some(port)));
     if name.is_empty() && rest.is_empty() {
         return Err(unreadable("it names no host"));
@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     fn hosts(url: &str) -> Vec<String> {
-        Seeds::parse(url).unwrap().addresses.iter().map(Address::to_string).collect()
+        RedisUrl::parse(url).unwrap().seeds.iter().map(Address::to_string).collect()
     }
 
     #[test]
@@ -173,7 +173,7 @@ mod tests {
         assert_eq!(hosts("redis://localhost"), ["localhost:6379"]);
         assert_eq!(hosts("redis://h:7000/3"), ["h:7000"]);
         assert_eq!(hosts("redis://u:p@a:1,b:2,[::1]:3"), ["a:1", "b:2", "[::1]:3"]);
-        assert_eq!(Seeds::parse("redis://h/3").unwrap().db, 3);
+        assert_eq!(RedisUrl::parse("redis://h/3").unwrap().db, 3);
     }
 
     #[test]
@@ -184,9 +184,9 @@ mod tests {
             ("redis://u:p,q@r@h,i", Some("u"), Some("p,q@r")),
             ("redis://h", None, None),
         ] {
-            let seeds = Seeds::parse(url).unwrap();
-            assert_eq!(seeds.login.username(), user, "{url}");
-            assert_eq!(seeds.login.password(), password, "{url}");
+            let url_parsed = RedisUrl::parse(url).unwrap();
+            assert_eq!(url_parsed.login.username(), user, "{url}");
+            assert_eq!(url_parsed.login.password(), password, "{url}");
         }
     }
 
@@ -202,7 +202,7 @@ mod tests {
             "redis://u:sec/ret@h",
             "redis://",
         ] {
-            let error = Seeds::parse(url).map(|_| ()).unwrap_err();
+            let error = RedisUrl::parse(url).map(|_| ()).unwrap_err();
             assert!(!error.to_string().contains("secret"), "{url}: {error}");
             assert!(error.text.contains("redis://[user"), "{url}: {error}");
         }
@@ -224,18 +224,18 @@ mod tests {
             ("redis://h/-1", "`/` is not a number"),
             ("redis://a,b/1", "no database but 0"),
         ] {
-            let error = Seeds::parse(url).map(|_| ()).unwrap_err();
+            let error = RedisUrl::parse(url).map(|_| ()).unwrap_err();
             assert!(error.text.contains(part), "{url}: {error}");
         }
         for url in ["redis://h/", "redis://[::1]", "redis://[::1]:7000/15", "redis://a,b/0"] {
-            assert!(Seeds::parse(url).is_ok(), "{url}");
+            assert!(RedisUrl::parse(url).is_ok(), "{url}");
         }
     }
 
     #[test]
     #[cfg(not(feature = "tls"))]
     fn tls_is_refused_without_the_feature() {
-        let error = Seeds::parse("rediss://h").map(|_| ()).unwrap_err();
+        let error = RedisUrl::parse("rediss://h").map(|_| ()).unwrap_err();
         assert!(error.text.contains("feature `tls`"), "{error}");
     }
 

@@ -4,7 +4,7 @@ use redis::{ErrorKind, RedisError, ServerError};
 
 /// What a retry cannot heal.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum LinkError {
+pub(crate) enum CallError {
     /// The script failed, or Redis would not run it: `code` is the first word of the reply.
     #[error("{code} {text}")]
     Script {
@@ -28,14 +28,14 @@ pub(super) enum Verdict {
     /// Another node has these keys, for this once.
     Ask(String),
     /// Send again after a pause.
-    Again,
+    Retry,
     /// The node is no longer a primary: send again after a pause, on a new connection, as the name
     /// of a stand-alone server may lead elsewhere by now.
     Demoted,
     /// The map says that the slot has gone elsewhere: send again at once.
     Elsewhere,
     /// No use.
-    Fatal(LinkError),
+    Fatal(CallError),
 }
 
 impl Verdict {
@@ -48,11 +48,11 @@ impl Verdict {
             "ASK" => Verdict::redirected(details, Verdict::Ask),
             // UNBLOCKED: the node stopped being a primary while WAIT waited.
             "TRYAGAIN" | "CLUSTERDOWN" | "LOADING" | "MASTERDOWN" | "BUSY" | "UNBLOCKED" => {
-                Verdict::Again
+                Verdict::Retry
             }
             "READONLY" => Verdict::Demoted,
-            "NOAUTH" | "WRONGPASS" | "NOPERM" => Verdict::Fatal(LinkError::refused(error)),
-            code => Verdict::Fatal(LinkError::Script {
+            "NOAUTH" | "WRONGPASS" | "NOPERM" => Verdict::Fatal(CallError::refused(error)),
+            code => Verdict::Fatal(CallError::Script {
                 code: code.to_owned(),
                 text: details.to_owned(),
             }),
@@ -63,9 +63,9 @@ impl Verdict {
     pub(super) fn of_failure(error: &RedisError) -> Verdict {
         match (error.kind(), error.code()) {
             (ErrorKind::AuthenticationFailed, _) | (_, Some("NOAUTH" | "WRONGPASS" | "NOPERM")) => {
-                Verdict::Fatal(LinkError::Refused(error.to_string()))
+                Verdict::Fatal(CallError::Refused(error.to_string()))
             }
-            _ => Verdict::Again,
+            _ => Verdict::Retry,
         }
     }
 
@@ -73,14 +73,14 @@ impl Verdict {
     fn redirected(details: &str, make: fn(String) -> Verdict) -> Verdict {
         match details.split_ascii_whitespace().nth(1) {
             Some(place) => make(place.to_owned()),
-            None => Verdict::Again,
+            None => Verdict::Retry,
         }
     }
 }
 
-impl LinkError {
-    fn refused(error: &ServerError) -> LinkError {
-        LinkError::Refused(format!("{} {}", error.code(), error.details().unwrap_or_default()))
+impl CallError {
+    fn refused(error: &ServerError) -> CallError {
+        CallError::Refused(format!("{} {}", error.code(), error.details().unwrap_or_default()))
     }
 }
 
@@ -111,7 +111,7 @@ mod tests {
             "BUSY Redis is busy running a script.",
             "UNBLOCKED force unblock from blocking operation",
         ] {
-            assert_eq!(verdict(line), Verdict::Again, "{line}");
+            assert_eq!(verdict(line), Verdict::Retry, "{line}");
         }
         let readonly = "READONLY You can't write against a read only replica.";
         assert_eq!(verdict(readonly), Verdict::Demoted);
@@ -120,10 +120,10 @@ mod tests {
 
     #[test]
     fn what_no_retry_heals_is_passed_on() {
-        let script = LinkError::Script { code: "OOM".into(), text: "command not allowed".into() };
+        let script = CallError::Script { code: "OOM".into(), text: "command not allowed".into() };
         assert_eq!(verdict("OOM command not allowed"), Verdict::Fatal(script));
         for line in ["NOPERM no", "NOAUTH Authentication required.", "WRONGPASS invalid"] {
-            assert!(matches!(verdict(line), Verdict::Fatal(LinkError::Refused(_))), "{line}");
+            assert!(matches!(verdict(line), Verdict::Fatal(CallError::Refused(_))), "{line}");
         }
     }
 }

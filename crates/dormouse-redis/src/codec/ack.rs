@@ -21,15 +21,15 @@ pub(crate) fn op(tokens: impl Iterator<Item = Token>) -> Op {
 }
 
 /// What became of the lease that this token proves.
-pub(crate) fn read(answer: &mut Reader<'_>, token: Token) -> Result<Came, Error> {
+pub(crate) fn read(answer: &mut Reader<'_>, token: Token) -> Result<LeaseEnd, Error> {
     let (mut answer, _) = answer.of_run(5)?;
     let ended = ended(answer.u8()?, token)?;
-    Ok(Came { ended, due_at: 0, attempts: answer.u32()? })
+    Ok(LeaseEnd { ended, due_at: 0, attempts: answer.u32()? })
 }
 
 /// What became of a lease: how it ended, when the job is due if it is there, its attempts.
 #[derive(Debug)]
-pub(crate) struct Came {
+pub(crate) struct LeaseEnd {
     pub(crate) ended: Result<Ended, Error>,
     pub(crate) due_at: u64,
     pub(crate) attempts: u32,

@@ -8,10 +8,10 @@ use dormouse_core::refusal::{lease_lost, nothing_to_extend};
 use crate::wire::{Op, Reader, Writer, strange};
 
 /// A lease to be prolonged, checked; without a ttr by its own length.
-pub(crate) type Longer = (Token, Option<u64>);
+pub(crate) type LeaseExtension = (Token, Option<u64>);
 
-pub(crate) fn op<'a>(leases: impl Iterator<Item = &'a Longer>) -> Op {
-    let arg = |(token, ttr_ms): &Longer| {
+pub(crate) fn op<'a>(leases: impl Iterator<Item = &'a LeaseExtension>) -> Op {
+    let arg = |(token, ttr_ms): &LeaseExtension| {
         let mut to = Writer::default();
         to.id(token.id).u64(token.fence).u48(ttr_ms.unwrap_or(0)).take()
     };

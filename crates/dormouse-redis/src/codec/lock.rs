@@ -8,7 +8,7 @@ use crate::wire::{Op, Reader, strange};
 
 /// What became of a lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Came {
+pub(crate) enum LockStatus {
     /// It is held so now; given back, its depth is what is left, 0 = it is free.
     Done(LockReply),
     /// Nobody holds it: nothing to renew or give back.
@@ -40,15 +40,15 @@ pub(crate) fn op_unlock(name: &Bytes, owner: &Bytes) -> Op {
 }
 
 /// The answer to lock, renew and unlock.
-pub(crate) fn read(answer: &mut Reader<'_>) -> Result<Came, Error> {
+pub(crate) fn read(answer: &mut Reader<'_>) -> Result<LockStatus, Error> {
     let (outcome, fence) = (answer.u8()?, answer.u64()?);
     let (expires_at, depth) = (answer.u48()?, answer.u32()?);
     let owner = Bytes::copy_from_slice(answer.short_bytes()?);
     Ok(match outcome {
-        0 => Came::Done(LockReply { fence, expires_at, depth }),
-        2 => Came::Free,
-        3 => Came::Held { owner, expires_at },
-        6 => Came::TooMany,
+        0 => LockStatus::Done(LockReply { fence, expires_at, depth }),
+        2 => LockStatus::Free,
+        3 => LockStatus::Held { owner, expires_at },
+        6 => LockStatus::TooMany,
         _ => return Err(strange("a lock came to nothing known")),
     })
 }

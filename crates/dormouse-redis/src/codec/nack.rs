@@ -4,7 +4,7 @@ use bytes::Bytes;
 use dormouse_core::error::Error;
 use dormouse_core::job::Token;
 
-use super::ack::{Came, ended};
+use super::ack::{LeaseEnd, ended};
 use crate::wire::{Op, Reader, Writer};
 
 const GIVEN_DELAY: u8 = 1;
@@ -42,7 +42,7 @@ pub(crate) fn op<'a>(verb: &'static str, endings: impl Iterator<Item = &'a Endin
 }
 
 /// What became of the lease that this token proves.
-pub(crate) fn read(answer: &mut Reader<'_>, token: Token) -> Result<Came, Error> {
+pub(crate) fn read(answer: &mut Reader<'_>, token: Token) -> Result<LeaseEnd, Error> {
     let ended = ended(answer.u8()?, token)?;
-    Ok(Came { ended, due_at: answer.u48()?, attempts: answer.u32()? })
+    Ok(LeaseEnd { ended, due_at: answer.u48()?, attempts: answer.u32()? })
 }

@@ -17,7 +17,7 @@ pub(crate) type Rank = (u32, u64, JobId);
 
 /// A look for jobs.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Look {
+pub(crate) struct Poll {
     pub(crate) max: usize,
     pub(crate) ttr_ms: Option<u64>,
     /// Bytes of jobs that the answer may have.
@@ -28,24 +28,24 @@ pub(crate) struct Look {
     pub(crate) waits: bool,
 }
 
-pub(crate) fn op(look: Look) -> Op {
+pub(crate) fn op(poll: Poll) -> Op {
     let text = |number: u64| Bytes::from(number.to_string());
-    let bound = look.bound.map_or_else(Bytes::new, |(priority, due_at, id)| {
+    let bound = poll.bound.map_or_else(Bytes::new, |(priority, due_at, id)| {
         Writer::default().u32(priority).u48(due_at).id(id).take()
     });
     let args = vec![
-        text(look.max as u64),
-        look.ttr_ms.map_or_else(Bytes::new, text),
-        text(look.room),
+        text(poll.max as u64),
+        poll.ttr_ms.map_or_else(Bytes::new, text),
+        text(poll.room),
         bound,
-        Bytes::from_static(if look.waits { b"1" } else { b"" }),
+        Bytes::from_static(if poll.waits { b"1" } else { b"" }),
     ];
     Op::new("reserve", args)
 }
 
 /// What a look came to.
 #[derive(Debug)]
-pub(crate) struct Seen {
+pub(crate) struct PollReply {
     pub(crate) jobs: Vec<LeasedJob>,
     /// Reserve gives nothing until then; 0 = it gives.
     pub(crate) paused_until: u64,
@@ -55,7 +55,7 @@ pub(crate) struct Seen {
     pub(crate) heads: Vec<(u32, Option<(u64, JobId)>)>,
 }
 
-impl Seen {
+impl PollReply {
     /// What would be given next; `None` = nothing that is visible was seen.
     pub(crate) fn next(&self, now_ms: u64) -> Option<Rank> {
         self.heads.iter().find_map(|&(priority, head)| {
@@ -71,7 +71,7 @@ pub(crate) fn read(
     records: &mut Records,
     topic: &TopicName,
     now_ms: u64,
-) -> Result<Seen, Error> {
+) -> Result<PollReply, Error> {
     let paused_until = answer.u48()?;
     let lease_end = Some(answer.u48()?).filter(|&at| at > 0 && at < NEVER);
     let count = answer.u16()?;
@@ -82,7 +82,7 @@ pub(crate) fn read(
         let (priority, due_at, id) = (answer.u32()?, answer.u48()?, answer.id()?);
         heads.push((priority, (id != JobId(0)).then_some((due_at, id))));
     }
-    Ok(Seen { jobs, paused_until, lease_end, heads })
+    Ok(PollReply { jobs, paused_until, lease_end, heads })
 }
 
 /// What the leases of a run have in common, from the job of this index on; the fence is that job's.

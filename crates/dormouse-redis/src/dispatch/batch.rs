@@ -13,24 +13,24 @@ use dormouse_core::op::{KillTarget, Put, Target};
 use dormouse_core::topic::TopicName;
 use tokio::task::spawn_local;
 
-use super::{Delivery, Desk};
+use super::{Dispatcher, Submission};
 use crate::codec::put::shard_of;
 use crate::fanout;
-use crate::fanout::single::{self, Place};
+use crate::fanout::single::{self, Route};
 use crate::inbox::Admission;
-use crate::partition::BatchNo;
+use crate::partition::SubmissionNo;
 
 /// What a batch names.
 #[derive(Default)]
-struct Named {
+struct Names {
     /// Get a place in the register.
-    give: HashSet<TopicName>,
+    create: HashSet<TopicName>,
     /// Are looked up.
     find: HashSet<TopicName>,
     shards: HashSet<u32>,
 }
 
-impl Named {
+impl Names {
     fn id(&mut self, id: JobId) {
         self.shards.insert(shard_of(id));
     }
@@ -53,11 +53,11 @@ impl Named {
             Command::Put(puts) => {
                 // A put that is refused brings no topic to life.
                 let good = puts.iter().filter(|put| fanout::is_good(put));
-                self.give.extend(good.map(|put: &Put| put.topic.clone()));
+                self.create.extend(good.map(|put: &Put| put.topic.clone()));
             }
             Command::Reserve(reserve) if reserve.wait_ms > 0 && reserve.check().is_ok() => {
                 // Who waits must know where to listen.
-                self.give.extend(reserve.topics.iter().cloned());
+                self.create.extend(reserve.topics.iter().cloned());
             }
             Command::Reserve(reserve) => self.find.extend(reserve.topics.iter().cloned()),
             Command::ReserveId(reserve) => self.id(reserve.id),
@@ -82,10 +82,10 @@ impl Named {
             Command::Forecast(forecast) => self.topic(&forecast.topic),
             Command::Resume(topic) | Command::Purge(topic) => self.topic(topic),
             Command::SetTopic(set) if set.check().is_ok() => {
-                self.give.insert(set.topic.clone());
+                self.create.insert(set.topic.clone());
             }
             Command::Pause(pause) if fanout::pause_ms(pause).is_ok() => {
-                self.give.insert(pause.topic.clone());
+                self.create.insert(pause.topic.clone());
             }
             Command::SetTopic(_)
             | Command::Pause(_)
@@ -100,22 +100,22 @@ impl Named {
     }
 
     /// Whether all of it is known already.
-    fn is_known(&self, desk: &Desk) -> bool {
-        let topics = desk.topics.borrow();
-        let shards = desk.shards.borrow();
-        self.give.iter().chain(&self.find).all(|name| topics.contains_key(name))
+    fn is_known(&self, dispatcher: &Dispatcher) -> bool {
+        let topics = dispatcher.topics.borrow();
+        let shards = dispatcher.shards.borrow();
+        self.create.iter().chain(&self.find).all(|name| topics.contains_key(name))
             && self.shards.iter().all(|shard| shards.contains_key(shard))
     }
 
-    async fn look_up(self, desk: &Desk) -> Result<(), Error> {
-        for name in &self.give {
-            desk.give(name).await?;
+    async fn look_up(self, dispatcher: &Dispatcher) -> Result<(), Error> {
+        for name in &self.create {
+            dispatcher.find_or_create(name).await?;
         }
         for name in &self.find {
-            desk.find(name).await?;
+            dispatcher.find(name).await?;
         }
         for shard in self.shards {
-            desk.find_shard(shard).await?;
+            dispatcher.find_shard(shard).await?;
         }
         Ok(())
     }
@@ -155,7 +155,7 @@ fn last_reserves(batch: &[Request]) -> usize {
 
 /// Whether a reserve may start before these of its batch are done: all go with one flight, in which
 /// reserves are the last. Others take several, or go one after the other.
-fn go_along(before: &[Request]) -> bool {
+fn share_batch(before: &[Request]) -> bool {
     let others = || before.iter().map(|request| &request.command).filter(|c| !is_reserve(c));
     let first = others().next().map(discriminant);
     others().all(|command| {
@@ -179,7 +179,7 @@ fn is_reserve(command: &Command) -> bool {
 fn barriers(batch: &[Request]) -> Vec<bool> {
     let is_barrier = |(index, request): (usize, &Request)| {
         let before = batch.get(..index).unwrap_or_default();
-        is_barrier(&request.command) || is_reserve(&request.command) && !go_along(before)
+        is_barrier(&request.command) || is_reserve(&request.command) && !share_batch(before)
     };
     batch.iter().enumerate().map(is_barrier).collect()
 }
@@ -201,68 +201,68 @@ fn is_simple(batch: &[Request]) -> bool {
             && !early.iter().any(|request| is_reserve(&request.command))
 }
 
-impl Desk {
+impl Dispatcher {
     /// Starts a batch, at once if it can.
-    pub(super) fn take(self: &Rc<Desk>, delivery: Delivery) {
-        let Delivery { batch, sink, admission } = delivery;
+    pub(super) fn dispatch(self: &Rc<Dispatcher>, submission: Submission) {
+        let Submission { batch, sink, admission } = submission;
         let admission = Rc::new(admission);
         let is_simple = is_simple(&batch);
-        let place = |request: &Request| self.straight_place(&request.command);
-        if is_simple && let Some(places) = batch.iter().map(place).collect::<Option<Vec<_>>>() {
-            let no = (batch.len() > 1).then(|| self.shared.next_batch());
-            for (request, place) in batch.into_iter().zip(places) {
-                let caller = self.addressee(&request, &sink, &admission);
-                single::go(self, no, place, request.command, caller);
+        let route = |request: &Request| self.single_route(&request.command);
+        if is_simple && let Some(routes) = batch.iter().map(route).collect::<Option<Vec<_>>>() {
+            let no = (batch.len() > 1).then(|| self.shared.next_submission_no());
+            for (request, route) in batch.into_iter().zip(routes) {
+                let caller = self.caller(&request, &sink, &admission);
+                single::submit(self, no, route, request.command, caller);
             }
             return;
         }
-        let mut named = Named::default();
-        batch.iter().for_each(|request| named.command(&request.command));
-        let no = self.shared.next_batch();
-        if is_simple && named.is_known(self) {
+        let mut names = Names::default();
+        batch.iter().for_each(|request| names.command(&request.command));
+        let no = self.shared.next_submission_no();
+        if is_simple && names.is_known(self) {
             for request in batch {
                 self.start(no, request, &sink, &admission);
             }
             return;
         }
-        let (desk, busy) = (Rc::clone(self), Rc::clone(&self.busy));
+        let (dispatcher, busy) = (Rc::clone(self), Rc::clone(&self.busy));
         self.spawn(async move {
-            desk.work(no, named, batch, sink, admission).await;
+            dispatcher.run_in_order(no, names, batch, sink, admission).await;
             drop(busy);
         });
     }
 
     /// Where a request goes that needs no task. A reserve needs one as long as another that came
     /// before it may be in a task that has not begun: first come, first served.
-    fn straight_place(&self, command: &Command) -> Option<Place> {
-        let waits_its_turn = is_reserve(command) && self.unborn.get() > 0;
-        if waits_its_turn { None } else { single::place(self, command) }
+    fn single_route(&self, command: &Command) -> Option<Route> {
+        let must_queue = is_reserve(command) && self.unpolled_tasks.get() > 0;
+        if must_queue { None } else { single::route(self, command) }
     }
 
     /// Starts a task, and knows until it begins that it has not.
     fn spawn(
-        self: &Rc<Desk>,
+        self: &Rc<Dispatcher>,
         task: impl Future<Output = ()> + 'static,
     ) -> tokio::task::JoinHandle<()> {
-        self.unborn.set(self.unborn.get() + 1);
-        let desk = Rc::clone(self);
+        self.unpolled_tasks.set(self.unpolled_tasks.get() + 1);
+        let dispatcher = Rc::clone(self);
         spawn_local(async move {
-            desk.unborn.set(desk.unborn.get() - 1);
+            dispatcher.unpolled_tasks.set(dispatcher.unpolled_tasks.get() - 1);
             task.await;
         })
     }
 
-    async fn work(
-        self: Rc<Desk>,
-        no: BatchNo,
-        named: Named,
+    async fn run_in_order(
+        self: Rc<Dispatcher>,
+        no: SubmissionNo,
+        names: Names,
         batch: Vec<Request>,
         sink: Arc<dyn Sink>,
         admission: Rc<Admission>,
     ) {
-        if let Err(error) = named.look_up(&self).await {
+        if let Err(error) = names.look_up(&self).await {
             for request in batch {
-                self.addressee(&request, &sink, &admission).answer(Err(error.clone()));
+                self.caller(&request, &sink, &admission).answer(Err(error.clone()));
             }
             return;
         }
@@ -288,17 +288,17 @@ impl Desk {
     }
 
     fn start(
-        self: &Rc<Desk>,
-        no: BatchNo,
+        self: &Rc<Dispatcher>,
+        no: SubmissionNo,
         request: Request,
         sink: &Arc<dyn Sink>,
         admission: &Rc<Admission>,
     ) -> tokio::task::JoinHandle<()> {
-        let caller = self.addressee(&request, sink, admission);
-        let desk = Rc::clone(self);
+        let caller = self.caller(&request, sink, admission);
+        let dispatcher = Rc::clone(self);
         self.spawn(async move {
             let Request { ticket, command } = request;
-            caller.answer(fanout::run(&desk, no, ticket, command).await);
+            caller.answer(fanout::run(&dispatcher, no, ticket, command).await);
         })
     }
 }

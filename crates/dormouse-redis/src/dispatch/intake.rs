@@ -17,33 +17,33 @@ use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::sleep_until;
 
-use super::Delivery;
+use super::Submission;
 use crate::clock;
-use crate::partition::ENOUGH;
+use crate::partition::SECOND_BATCH_MIN;
 
 /// How long nobody is listened to while a flight is in the air.
-const DEAF: Duration = Duration::from_millis(1);
+const MAX_COALESCE: Duration = Duration::from_millis(1);
 
 /// Rings when enough stand at the door.
 #[derive(Default)]
-struct Bell {
+struct WakeThreshold {
     /// Requests that came, less those that were taken in. It may be below zero for a moment: who
     /// comes is counted last.
-    standing: AtomicIsize,
-    rung: Notify,
+    pending: AtomicIsize,
+    reached: Notify,
 }
 
-impl Bell {
-    fn came(&self, requests: usize) {
-        let (requests, enough) = (signed(requests), signed(ENOUGH));
-        let before = self.standing.fetch_add(requests, Ordering::Relaxed);
+impl WakeThreshold {
+    fn added(&self, requests: usize) {
+        let (requests, enough) = (signed(requests), signed(SECOND_BATCH_MIN));
+        let before = self.pending.fetch_add(requests, Ordering::Relaxed);
         if before < enough && before + requests >= enough {
-            self.rung.notify_one();
+            self.reached.notify_one();
         }
     }
 
-    fn taken(&self, requests: usize) {
-        self.standing.fetch_sub(signed(requests), Ordering::Relaxed);
+    fn removed(&self, requests: usize) {
+        self.pending.fetch_sub(signed(requests), Ordering::Relaxed);
     }
 }
 
@@ -53,112 +53,112 @@ fn signed(requests: usize) -> isize {
 }
 
 /// The way to the door, from other threads. Without it nobody can come any more.
-pub(crate) struct Path {
-    deliveries: UnboundedSender<Delivery>,
-    bell: Arc<Bell>,
+pub(crate) struct IntakeSender {
+    submissions: UnboundedSender<Submission>,
+    threshold: Arc<WakeThreshold>,
 }
 
-impl Path {
+impl IntakeSender {
     /// Brings a batch to the door; false = there is nobody behind it any more.
-    pub(crate) fn bring(&self, delivery: Delivery) -> bool {
-        let requests = delivery.batch.len();
-        let is_open = self.deliveries.send(delivery).is_ok();
-        self.bell.came(requests);
+    pub(crate) fn send(&self, submission: Submission) -> bool {
+        let requests = submission.batch.len();
+        let is_open = self.submissions.send(submission).is_ok();
+        self.threshold.added(requests);
         is_open
     }
 }
 
 /// The door of the desk.
-pub(crate) struct Door {
-    deliveries: RefCell<UnboundedReceiver<Delivery>>,
-    bell: Arc<Bell>,
+pub(crate) struct Intake {
+    submissions: RefCell<UnboundedReceiver<Submission>>,
+    threshold: Arc<WakeThreshold>,
     /// Flights of all partitions that have not landed.
-    in_air: Cell<usize>,
+    in_flight: Cell<usize>,
     /// The last landing, or the departure of the first.
     since: Cell<Instant>,
     /// None has landed for too long: a node keeps silent, but others may answer.
-    is_late: Cell<bool>,
-    landed: Notify,
+    is_overdue: Cell<bool>,
+    completed: Notify,
     /// A flight has left with many on board.
-    full: Notify,
+    large_batch: Notify,
 }
 
-impl Door {
+impl Intake {
     /// A door, and the way to it.
-    pub(crate) fn new() -> (Path, Door) {
-        let (sender, deliveries) = unbounded_channel();
-        let bell = Arc::<Bell>::default();
-        let path = Path { deliveries: sender, bell: Arc::clone(&bell) };
-        let door = Door {
-            deliveries: RefCell::new(deliveries),
-            bell,
-            in_air: Cell::new(0),
+    pub(crate) fn new() -> (IntakeSender, Intake) {
+        let (sender, submissions) = unbounded_channel();
+        let threshold = Arc::<WakeThreshold>::default();
+        let sender = IntakeSender { submissions: sender, threshold: Arc::clone(&threshold) };
+        let intake = Intake {
+            submissions: RefCell::new(submissions),
+            threshold,
+            in_flight: Cell::new(0),
             since: Cell::new(clock::instant()),
-            is_late: Cell::new(false),
-            landed: Notify::new(),
-            full: Notify::new(),
+            is_overdue: Cell::new(false),
+            completed: Notify::new(),
+            large_batch: Notify::new(),
         };
-        (path, door)
+        (sender, intake)
     }
 
     /// Waits for who comes; `None` = nobody can come any more.
-    pub(super) async fn wait(&self) -> Option<Delivery> {
-        while self.is_in_air() && !self.is_late.get() {
+    pub(super) async fn recv(&self) -> Option<Submission> {
+        while self.has_in_flight() && !self.is_overdue.get() {
             tokio::select! {
-                () = self.landed.notified() => {}
-                () = self.bell.rung.notified() => {
+                () = self.completed.notified() => {}
+                () = self.threshold.reached.notified() => {
                     // They may have been fetched.
-                    if let Some(delivery) = self.next() {
-                        return Some(delivery);
+                    if let Some(submission) = self.try_recv() {
+                        return Some(submission);
                     }
                 }
-                () = sleep_until((self.since.get() + DEAF).into()) => self.is_late.set(true),
+                () = sleep_until((self.since.get() + MAX_COALESCE).into()) => self.is_overdue.set(true),
             }
         }
-        let delivery = poll_fn(|cx| self.deliveries.borrow_mut().poll_recv(cx)).await?;
-        self.bell.taken(delivery.batch.len());
-        Some(delivery)
+        let submission = poll_fn(|cx| self.submissions.borrow_mut().poll_recv(cx)).await?;
+        self.threshold.removed(submission.batch.len());
+        Some(submission)
     }
 
     /// Who stands here.
-    pub(super) fn next(&self) -> Option<Delivery> {
-        let delivery = self.deliveries.borrow_mut().try_recv().ok()?;
-        self.bell.taken(delivery.batch.len());
-        Some(delivery)
+    pub(super) fn try_recv(&self) -> Option<Submission> {
+        let submission = self.submissions.borrow_mut().try_recv().ok()?;
+        self.threshold.removed(submission.batch.len());
+        Some(submission)
     }
 
     /// A flight with so many on board is in the air as long as this is held.
-    pub(crate) fn depart(&self, items: usize) -> InAir<'_> {
-        if !self.is_in_air() {
+    pub(crate) fn batch_sent(&self, items: usize) -> InFlightGuard<'_> {
+        if !self.has_in_flight() {
             self.since.set(clock::instant());
         }
-        self.in_air.set(self.in_air.get() + 1);
-        if items >= ENOUGH {
-            self.full.notify_one();
+        self.in_flight.set(self.in_flight.get() + 1);
+        if items >= SECOND_BATCH_MIN {
+            self.large_batch.notify_one();
         }
-        InAir(self)
+        InFlightGuard(self)
     }
 
     /// Whether a flight has not landed.
-    pub(super) fn is_in_air(&self) -> bool {
-        self.in_air.get() > 0
+    pub(super) fn has_in_flight(&self) -> bool {
+        self.in_flight.get() > 0
     }
 
     /// Ends when a flight has left with many on board.
-    pub(super) async fn full_flight(&self) {
-        self.full.notified().await;
+    pub(super) async fn large_batch_sent(&self) {
+        self.large_batch.notified().await;
     }
 }
 
 /// A flight that has not landed.
-pub(crate) struct InAir<'a>(&'a Door);
+pub(crate) struct InFlightGuard<'a>(&'a Intake);
 
-impl Drop for InAir<'_> {
+impl Drop for InFlightGuard<'_> {
     fn drop(&mut self) {
-        self.0.in_air.set(self.0.in_air.get() - 1);
+        self.0.in_flight.set(self.0.in_flight.get() - 1);
         self.0.since.set(clock::instant());
-        self.0.is_late.set(false);
-        self.0.landed.notify_one();
+        self.0.is_overdue.set(false);
+        self.0.completed.notify_one();
     }
 }
 
@@ -178,12 +178,12 @@ mod tests {
         fn deliver(&self, _: &mut Vec<(Ticket, Answer)>) {}
     }
 
-    fn delivery(requests: usize) -> Delivery {
+    fn submission(requests: usize) -> Submission {
         let request =
             |number| Request { ticket: Ticket(number), command: Command::Ack(Vec::new()) };
         let batch: Vec<_> = (0..requests as u64).map(request).collect();
         let admission = Arc::new(Inbox::default()).admit(&[]).expect("room");
-        Delivery { batch, sink: Arc::new(Nobody), admission }
+        Submission { batch, sink: Arc::new(Nobody), admission }
     }
 
     fn run(test: impl Future<Output = ()>) {
@@ -198,12 +198,12 @@ mod tests {
     #[test]
     fn a_flight_that_does_not_land_keeps_nobody_at_the_door() {
         run(async {
-            let (path, door) = Door::new();
-            let _in_air = door.depart(1);
+            let (sender, intake) = Intake::new();
+            let _in_flight = intake.batch_sent(1);
             for _ in 0..2 {
-                assert!(path.bring(delivery(0)));
-                let came = timeout(Duration::from_secs(10), door.wait()).await;
-                assert!(came.is_ok_and(|delivery| delivery.is_some()));
+                assert!(sender.send(submission(0)));
+                let added = timeout(Duration::from_secs(10), intake.recv()).await;
+                assert!(added.is_ok_and(|submission| submission.is_some()));
             }
         });
     }
@@ -211,16 +211,16 @@ mod tests {
     #[test]
     fn enough_at_the_door_are_let_in_at_once() {
         run(async {
-            let (path, door) = Door::new();
-            let _in_air = door.depart(1);
-            assert!(path.bring(delivery(ENOUGH - 1)));
-            assert!(timeout(Duration::ZERO, door.wait()).await.is_err());
-            assert!(path.bring(delivery(1)));
-            assert!(timeout(Duration::ZERO, door.wait()).await.is_ok());
+            let (sender, intake) = Intake::new();
+            let _in_flight = intake.batch_sent(1);
+            assert!(sender.send(submission(SECOND_BATCH_MIN - 1)));
+            assert!(timeout(Duration::ZERO, intake.recv()).await.is_err());
+            assert!(sender.send(submission(1)));
+            assert!(timeout(Duration::ZERO, intake.recv()).await.is_ok());
             // Whoever was fetched does not count any more.
-            assert!(door.next().is_some() && door.next().is_none());
-            assert!(path.bring(delivery(1)));
-            assert!(timeout(Duration::ZERO, door.wait()).await.is_err());
+            assert!(intake.try_recv().is_some() && intake.try_recv().is_none());
+            assert!(sender.send(submission(1)));
+            assert!(timeout(Duration::ZERO, intake.recv()).await.is_err());
         });
     }
 }

@@ -22,28 +22,28 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, sleep};
 
 use crate::clock::{self, Clock};
-use crate::cluster::{Hint, Link};
+use crate::cluster::{ClusterClient, Wakeup};
 use crate::codec::put::shard_of;
-use crate::events::Teller;
+use crate::events::EventSink;
 use crate::inbox::Admission;
 use crate::keys;
-use crate::partition::waiter::Demand;
-use crate::partition::{BatchNo, PATIENCE, Partition};
+use crate::partition::waiter::Waiter;
+use crate::partition::{Partition, REPLY_TIMEOUT, SubmissionNo};
 use crate::script::Scripts;
-pub(crate) use intake::{Door, Path};
-pub(crate) use outbox::{Addressee, Outbox};
+pub(crate) use intake::{Intake, IntakeSender};
+pub(crate) use outbox::{Caller, Outbox};
 use sessions::Sessions;
 
 /// How often the desk looks whether something happens before it sleeps. Found by trying: half as
 /// many gained less, more gained nothing.
-const GLANCES: u32 = 60;
+const SPIN_ROUNDS: u32 = 60;
 /// Somebody else had the processor for longer than those take who are woken here.
-const GIVEN_AWAY: Duration = Duration::from_micros(500);
+const PREEMPTED: Duration = Duration::from_micros(500);
 /// How long the desk sleeps at once after that.
-const SHY: Duration = Duration::from_millis(100);
+const SPIN_BACKOFF: Duration = Duration::from_millis(100);
 
 /// A batch on its way to the desk.
-pub(crate) struct Delivery {
+pub(crate) struct Submission {
     pub(crate) batch: Vec<Request>,
     pub(crate) sink: Arc<dyn Sink>,
     /// What it counts for while it is under way.
@@ -52,10 +52,10 @@ pub(crate) struct Delivery {
 
 /// What all partitions share.
 pub(crate) struct Shared {
-    pub(crate) link: Link,
+    pub(crate) client: ClusterClient,
     pub(crate) clock: Clock,
     pub(crate) scripts: Scripts,
-    pub(crate) teller: Arc<Teller>,
+    pub(crate) events: Arc<EventSink>,
     /// This server's name in the books of partitions.
     pub(crate) server: String,
     /// Requests of this server have greater numbers than those of any life before.
@@ -64,9 +64,9 @@ pub(crate) struct Shared {
     pub(crate) replicas: u32,
     /// Answers on their way out.
     pub(crate) outbox: Rc<Outbox>,
-    pub(crate) door: Door,
-    desk: RefCell<Weak<Desk>>,
-    batches: Cell<BatchNo>,
+    pub(crate) intake: Intake,
+    dispatcher: RefCell<Weak<Dispatcher>>,
+    submissions: Cell<SubmissionNo>,
     partitions: Cell<u64>,
     random: Cell<u64>,
 }
@@ -74,44 +74,44 @@ pub(crate) struct Shared {
 impl Shared {
     #[expect(clippy::disallowed_methods, reason = "names of sequences grow over restarts")]
     pub(crate) fn new(
-        link: Link,
+        client: ClusterClient,
         clock: Clock,
-        teller: Arc<Teller>,
+        events: Arc<EventSink>,
         replicas: u32,
         seed: u64,
-        door: Door,
+        intake: Intake,
     ) -> Shared {
         let wall_us = std::time::SystemTime::now()
             .duration_since(std::time::UNIX_EPOCH)
             .map_or(0, |since| u64::try_from(since.as_micros()).unwrap_or(0));
         Shared {
-            link,
+            client,
             clock,
             scripts: Scripts::new(),
-            teller,
+            events,
             server: format!("{seed:016x}"),
             first_number: wall_us,
             replicas,
             outbox: Outbox::start(),
-            door,
-            desk: RefCell::default(),
-            batches: Cell::new(0),
+            intake,
+            dispatcher: RefCell::default(),
+            submissions: Cell::new(0),
             partitions: Cell::new(0),
             random: Cell::new(seed | 1),
         }
     }
 
-    pub(crate) fn next_batch(&self) -> BatchNo {
-        self.batches.set(self.batches.get() + 1);
-        self.batches.get()
+    pub(crate) fn next_submission_no(&self) -> SubmissionNo {
+        self.submissions.set(self.submissions.get() + 1);
+        self.submissions.get()
     }
 
     /// Those who stand at the door get in line.
-    pub(crate) async fn fetch(&self) {
-        let desk = self.desk.borrow().upgrade();
-        if let Some(desk) = desk {
-            desk.fetch();
-            if desk.unborn.get() > 0 {
+    pub(crate) async fn drain(&self) {
+        let dispatcher = self.dispatcher.borrow().upgrade();
+        if let Some(dispatcher) = dispatcher {
+            dispatcher.drain();
+            if dispatcher.unpolled_tasks.get() > 0 {
                 // Who has a task is in line when that has begun.
                 tokio::task::yield_now().await;
             }
@@ -120,9 +120,9 @@ impl Shared {
 
     /// Redis has lost what it had.
     pub(crate) async fn restore(&self) {
-        let desk = self.desk.borrow().upgrade();
-        if let Some(desk) = desk {
-            desk.restore().await;
+        let dispatcher = self.dispatcher.borrow().upgrade();
+        if let Some(dispatcher) = dispatcher {
+            dispatcher.restore().await;
         }
     }
 
@@ -174,7 +174,7 @@ fn redis_hash(key: &[u8]) -> u16 {
 }
 
 /// The desk.
-pub(crate) struct Desk {
+pub(crate) struct Dispatcher {
     pub(crate) shared: Rc<Shared>,
     /// How many a new topic gets.
     pub(crate) partitions: u16,
@@ -183,20 +183,20 @@ pub(crate) struct Desk {
     locks: RefCell<HashMap<u16, Rc<Partition>>>,
     pub(crate) sessions: RefCell<Sessions>,
     /// Reserves and locks that wait, to be withdrawn.
-    pub(crate) waiting: RefCell<HashMap<Ticket, Rc<Demand>>>,
+    pub(crate) waiting: RefCell<HashMap<Ticket, Rc<Waiter>>>,
     /// Who waits for a lock here, in the order they came.
-    pub(crate) lock_lines: RefCell<HashMap<Bytes, BTreeSet<u64>>>,
+    pub(crate) lock_queues: RefCell<HashMap<Bytes, BTreeSet<u64>>>,
     channels: RefCell<HashMap<Bytes, Rc<Partition>>>,
-    demands: Cell<u64>,
+    last_waiter_no: Cell<u64>,
     /// Tasks that have not begun yet.
-    unborn: Cell<usize>,
+    unpolled_tasks: Cell<usize>,
     /// Held by every request that is under way.
     busy: Rc<()>,
 }
 
-impl Desk {
-    pub(crate) fn new(shared: Shared, partitions: u16) -> Rc<Desk> {
-        let desk = Rc::new(Desk {
+impl Dispatcher {
+    pub(crate) fn new(shared: Shared, partitions: u16) -> Rc<Dispatcher> {
+        let dispatcher = Rc::new(Dispatcher {
             shared: Rc::new(shared),
             partitions,
             topics: RefCell::default(),
@@ -204,53 +204,53 @@ impl Desk {
             locks: RefCell::default(),
             sessions: RefCell::default(),
             waiting: RefCell::default(),
-            lock_lines: RefCell::default(),
+            lock_queues: RefCell::default(),
             channels: RefCell::default(),
-            demands: Cell::new(0),
-            unborn: Cell::new(0),
+            last_waiter_no: Cell::new(0),
+            unpolled_tasks: Cell::new(0),
             busy: Rc::new(()),
         });
-        *desk.shared.desk.borrow_mut() = Rc::downgrade(&desk);
-        desk
+        *dispatcher.shared.dispatcher.borrow_mut() = Rc::downgrade(&dispatcher);
+        dispatcher
     }
 
     /// Works until nobody can ask any more and all is answered.
-    pub(crate) async fn run(self: Rc<Desk>, mut hints: UnboundedReceiver<Hint>) {
-        tokio::task::spawn_local(Rc::clone(&self).glance());
+    pub(crate) async fn run(self: Rc<Dispatcher>, mut wakeups: UnboundedReceiver<Wakeup>) {
+        tokio::task::spawn_local(Rc::clone(&self).spin_before_park());
         loop {
             tokio::select! {
-                delivery = self.shared.door.wait() => match delivery {
-                    Some(delivery) => {
-                        self.take(delivery);
-                        self.fetch();
+                submission = self.shared.intake.recv() => match submission {
+                    Some(submission) => {
+                        self.dispatch(submission);
+                        self.drain();
                     }
                     None => break,
                 },
-                Some(hint) = hints.recv() => self.heed(hint),
+                Some(wakeup) = wakeups.recv() => self.handle_wakeup(wakeup),
             }
         }
-        self.finish(&mut hints).await;
+        self.finish(&mut wakeups).await;
     }
 
     /// Looks at the door and at the connections again and again for a little while, when a flight
     /// has left with many on board: most likely something happens very soon, and this thread would
     /// hardly be asleep when it has to be woken. Where others want the processor it sleeps at once:
     /// who wakes goes first, who gives way goes last.
-    async fn glance(self: Rc<Desk>) {
+    async fn spin_before_park(self: Rc<Dispatcher>) {
         let mut not_before = clock::instant();
         loop {
-            self.shared.door.full_flight().await;
+            self.shared.intake.large_batch_sent().await;
             let mut at = clock::instant();
-            for _ in 0..GLANCES {
-                if !self.shared.door.is_in_air() || at < not_before {
+            for _ in 0..SPIN_ROUNDS {
+                if !self.shared.intake.has_in_flight() || at < not_before {
                     break;
                 }
                 std::thread::yield_now();
                 let back_at = clock::instant();
-                if back_at - at > GIVEN_AWAY {
-                    not_before = back_at + SHY;
+                if back_at - at > PREEMPTED {
+                    not_before = back_at + SPIN_BACKOFF;
                 }
-                self.fetch();
+                self.drain();
                 tokio::task::yield_now().await;
                 at = clock::instant();
             }
@@ -258,41 +258,41 @@ impl Desk {
     }
 
     /// Takes all that stand at the door.
-    fn fetch(self: &Rc<Desk>) {
-        while let Some(delivery) = self.shared.door.next() {
-            self.take(delivery);
+    fn drain(self: &Rc<Dispatcher>) {
+        while let Some(submission) = self.shared.intake.try_recv() {
+            self.dispatch(submission);
         }
     }
 
     /// Who waits is answered with nothing; who does not is answered, at the latest when patience
     /// ends.
     #[expect(clippy::disallowed_methods, reason = "a stop has a deadline")]
-    async fn finish(&self, hints: &mut UnboundedReceiver<Hint>) {
-        for demand in self.waiting.borrow().values() {
-            demand.end();
+    async fn finish(&self, wakeups: &mut UnboundedReceiver<Wakeup>) {
+        for waiter in self.waiting.borrow().values() {
+            waiter.finish();
         }
-        let last = Instant::now() + PATIENCE + Duration::from_secs(2);
+        let last = Instant::now() + REPLY_TIMEOUT + Duration::from_secs(2);
         while Rc::strong_count(&self.busy) > 1 && Instant::now() < last {
             // A poll of a few ms, once in the life of a backend.
             sleep(Duration::from_millis(2)).await;
-            while let Ok(hint) = hints.try_recv() {
-                self.heed(hint);
+            while let Ok(wakeup) = wakeups.try_recv() {
+                self.handle_wakeup(wakeup);
             }
         }
         self.shared.outbox.flush();
     }
 
-    fn heed(&self, hint: Hint) {
-        match hint {
-            Hint::Message { channel, payload } => {
+    fn handle_wakeup(&self, wakeup: Wakeup) {
+        match wakeup {
+            Wakeup::Message { channel, payload } => {
                 if let Some(partition) = self.channels.borrow().get(&channel) {
                     let at_ms = crate::wire::Reader::new(&payload).u64().unwrap_or(0);
-                    partition.hint(at_ms);
+                    partition.wake_at(at_ms);
                 }
             }
-            Hint::Lost | Hint::Restored => {
+            Wakeup::Lost | Wakeup::Restored => {
                 for partition in self.channels.borrow().values() {
-                    partition.look_now();
+                    partition.poll_now();
                     partition.changed.notify_waiters();
                 }
             }
@@ -300,9 +300,9 @@ impl Desk {
     }
 
     /// Demands are served in the order they came.
-    pub(crate) fn next_demand(&self) -> u64 {
-        self.demands.set(self.demands.get() + 1);
-        self.demands.get()
+    pub(crate) fn next_waiter_no(&self) -> u64 {
+        self.last_waiter_no.set(self.last_waiter_no.get() + 1);
+        self.last_waiter_no.get()
     }
 
     /// A topic that is known here.
@@ -311,7 +311,7 @@ impl Desk {
     }
 
     /// The topic that the register has at this place.
-    fn learn(&self, name: &TopicName, first_shard: u32, partitions: u16) -> Rc<Topic> {
+    fn add_topic(&self, name: &TopicName, first_shard: u32, partitions: u16) -> Rc<Topic> {
         if let Some(topic) = self.known(name) {
             return topic;
         }
@@ -319,8 +319,9 @@ impl Desk {
         for index in 0..partitions {
             let tag = keys::topic_tag(name.as_str(), index);
             let shard = first_shard + u32::from(index);
-            let place = (u64::from(index), u64::from(partitions));
-            let partition = Partition::start(&self.shared, Some(name.clone()), tag, shard, place);
+            let position = (u64::from(index), u64::from(partitions));
+            let partition =
+                Partition::start(&self.shared, Some(name.clone()), tag, shard, position);
             let channel = partition.channel.clone();
             self.channels.borrow_mut().insert(channel, Rc::clone(&partition));
             self.shards.borrow_mut().insert(shard, Rc::clone(&partition));
@@ -349,8 +350,8 @@ impl Desk {
             return Rc::clone(partition);
         }
         let tag = keys::lock_tag(index);
-        let place = (u64::from(index), u64::from(LOCK_PARTITIONS));
-        let partition = Partition::start(&self.shared, None, tag, 0, place);
+        let position = (u64::from(index), u64::from(LOCK_PARTITIONS));
+        let partition = Partition::start(&self.shared, None, tag, 0, position);
         let channel = partition.channel.clone();
         self.channels.borrow_mut().insert(channel, Rc::clone(&partition));
         self.locks.borrow_mut().insert(index, Rc::clone(&partition));
@@ -358,13 +359,8 @@ impl Desk {
     }
 
     /// Who gets the answer to a request.
-    fn addressee(
-        &self,
-        request: &Request,
-        sink: &Arc<dyn Sink>,
-        admission: &Rc<Admission>,
-    ) -> Addressee {
+    fn caller(&self, request: &Request, sink: &Arc<dyn Sink>, admission: &Rc<Admission>) -> Caller {
         let admission = (!batch::may_wait(&request.command)).then_some(admission);
-        Addressee::new(&self.shared.outbox, sink, request.ticket, admission, &self.busy)
+        Caller::new(&self.shared.outbox, sink, request.ticket, admission, &self.busy)
     }
 }

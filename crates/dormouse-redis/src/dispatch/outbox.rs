@@ -10,12 +10,12 @@ use tokio::sync::Notify;
 
 use crate::inbox::Admission;
 
-type Addressed = (Arc<dyn Sink>, Ticket, Answer);
+type PendingAnswer = (Arc<dyn Sink>, Ticket, Answer);
 
 /// Answers that have not been delivered.
 #[derive(Default)]
 pub(crate) struct Outbox {
-    answers: RefCell<Vec<Addressed>>,
+    answers: RefCell<Vec<PendingAnswer>>,
     news: Notify,
 }
 
@@ -65,7 +65,7 @@ impl Drop for Outbox {
 }
 
 /// Who gets the answer to a request, exactly one.
-pub(crate) struct Addressee {
+pub(crate) struct Caller {
     outbox: Rc<Outbox>,
     ticket: Ticket,
     /// Nobody once it is answered.
@@ -76,15 +76,15 @@ pub(crate) struct Addressee {
     _busy: Rc<()>,
 }
 
-impl Addressee {
+impl Caller {
     pub(super) fn new(
         outbox: &Rc<Outbox>,
         sink: &Arc<dyn Sink>,
         ticket: Ticket,
         admission: Option<&Rc<Admission>>,
         busy: &Rc<()>,
-    ) -> Addressee {
-        Addressee {
+    ) -> Caller {
+        Caller {
             outbox: Rc::clone(outbox),
             ticket,
             sink: Some(Arc::clone(sink)),
@@ -104,7 +104,7 @@ impl Addressee {
     }
 }
 
-impl Drop for Addressee {
+impl Drop for Caller {
     /// Whatever ends a request without an answer, its caller must not wait for ever.
     fn drop(&mut self) {
         self.send(Err(Error::unavailable("the backend has been closed")));
@@ -134,7 +134,7 @@ mod tests {
         let sink: Arc<dyn Sink> = heard.clone();
         let outbox = Rc::new(Outbox::default());
         let [answered, forgotten] =
-            [1, 2].map(|ticket| Addressee::new(&outbox, &sink, Ticket(ticket), None, &Rc::new(())));
+            [1, 2].map(|ticket| Caller::new(&outbox, &sink, Ticket(ticket), None, &Rc::new(())));
         answered.answer(Err(Error::invalid("no")));
         drop((forgotten, outbox));
         let heard = heard.0.lock().expect("nobody panics");

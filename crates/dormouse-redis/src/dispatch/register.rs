@@ -10,12 +10,12 @@ use dormouse_core::error::{Code, Error};
 use dormouse_core::topic::TopicName;
 use redis::Value;
 
-use super::{Desk, Topic};
+use super::{Dispatcher, Topic};
 use crate::cluster::{Call, Script, slot_of};
 use crate::keys;
 use crate::wire::{Reader, strange};
 
-impl Desk {
+impl Dispatcher {
     /// The topic of this name, if it was ever put to.
     pub(crate) async fn find(&self, name: &TopicName) -> Result<Option<Rc<Topic>>, Error> {
         if let Some(topic) = self.known(name) {
@@ -23,12 +23,12 @@ impl Desk {
         }
         let args =
             vec![Bytes::from_static(b"find"), Bytes::copy_from_slice(name.as_str().as_bytes())];
-        let place = self.ask_register(args, false).await?;
-        self.placed(name, &place)
+        let registration = self.call_register(args, false).await?;
+        self.topic_of(name, &registration)
     }
 
     /// The topic of this name, given its place if it has none.
-    pub(crate) async fn give(&self, name: &TopicName) -> Result<Rc<Topic>, Error> {
+    pub(crate) async fn find_or_create(&self, name: &TopicName) -> Result<Rc<Topic>, Error> {
         if let Some(topic) = self.known(name) {
             return Ok(topic);
         }
@@ -38,14 +38,14 @@ impl Desk {
             Bytes::from(self.partitions.to_string()),
             Bytes::from(SHARDS_MAX.to_string()),
         ];
-        let place = self.ask_register(args, true).await?;
-        if matches!(&place, Value::BulkString(text) if text == b"full") {
+        let registration = self.call_register(args, true).await?;
+        if matches!(&registration, Value::BulkString(text) if text == b"full") {
             return Err(Error::new(
                 Code::Full,
                 format!("topic {name} would be beyond {SHARDS_MAX} shards; use names again"),
             ));
         }
-        self.placed(name, &place)?.ok_or_else(|| strange("the register gave no place"))
+        self.topic_of(name, &registration)?.ok_or_else(|| strange("the register gave no place"))
     }
 
     /// Gives the topics that are known here their places back, after Redis lost its data: ids of
@@ -67,12 +67,12 @@ impl Desk {
             Bytes::from(topic.first_shard.to_string()),
             Bytes::from(topic.partitions.len().to_string()),
         ];
-        self.ask(&self.shared.scripts.register_mend, args, true).await?;
+        self.call(&self.shared.scripts.register_mend, args, true).await?;
         // It is done, or was not because there is a place already, or another topic has these.
         let args =
             vec![Bytes::from_static(b"find"), Bytes::copy_from_slice(name.as_str().as_bytes())];
-        let place = text(&self.ask_register(args, false).await?)?;
-        if Reader::new(&place).u32().is_ok_and(|first| first == topic.first_shard) {
+        let registration = text(&self.call_register(args, false).await?)?;
+        if Reader::new(&registration).u32().is_ok_and(|first| first == topic.first_shard) {
             return Ok(());
         }
         Err(Error::unavailable("it was given other shards meanwhile; restart this server"))
@@ -84,7 +84,7 @@ impl Desk {
             return Ok(());
         }
         let args = vec![Bytes::from_static(b"whose"), Bytes::copy_from_slice(&shard.to_be_bytes())];
-        let name = text(&self.ask_register(args, false).await?)?;
+        let name = text(&self.call_register(args, false).await?)?;
         if let Ok(name) = std::str::from_utf8(&name)
             && !name.is_empty()
         {
@@ -102,28 +102,28 @@ impl Desk {
         let from = after.map_or_else(|| "-".to_owned(), |name| format!("({name}"));
         let args =
             vec![Bytes::from_static(b"page"), Bytes::from(from), Bytes::from(limit.to_string())];
-        let Value::Array(names) = self.ask_register(args, false).await? else {
+        let Value::Array(names) = self.call_register(args, false).await? else {
             return Err(strange("the register gave no page"));
         };
         let name = |value: &Value| TopicName::new(&String::from_utf8_lossy(&text(value)?));
         names.iter().map(name).collect()
     }
 
-    fn placed(&self, name: &TopicName, place: &Value) -> Result<Option<Rc<Topic>>, Error> {
-        let place = text(place)?;
-        if place.is_empty() {
+    fn topic_of(&self, name: &TopicName, registration: &Value) -> Result<Option<Rc<Topic>>, Error> {
+        let registration = text(registration)?;
+        if registration.is_empty() {
             return Ok(None);
         }
-        let mut from = Reader::new(&place);
+        let mut from = Reader::new(&registration);
         let (first_shard, partitions) = (from.u32()?, from.u16()?);
-        Ok(Some(self.learn(name, first_shard, partitions)))
+        Ok(Some(self.add_topic(name, first_shard, partitions)))
     }
 
-    async fn ask_register(&self, args: Vec<Bytes>, is_change: bool) -> Result<Value, Error> {
-        self.ask(&self.shared.scripts.register, args, is_change).await
+    async fn call_register(&self, args: Vec<Bytes>, is_change: bool) -> Result<Value, Error> {
+        self.call(&self.shared.scripts.register, args, is_change).await
     }
 
-    async fn ask(
+    async fn call(
         &self,
         script: &Arc<Script>,
         args: Vec<Bytes>,
@@ -137,16 +137,15 @@ impl Desk {
             args,
             replicas: if is_change { self.shared.replicas } else { 0 },
         };
-        let landed = tokio::time::timeout(crate::partition::PATIENCE, self.shared.link.call(&call));
-        match landed.await {
-            Ok(Ok(landed)) if landed.replicas < u64::from(call.replicas) => {
-                Err(Error::unavailable(
-                    "not as many replicas as promised have the register of topics; try again",
-                ))
-            }
-            Ok(Ok(landed)) => Ok(landed.value),
+        let reply =
+            tokio::time::timeout(crate::partition::REPLY_TIMEOUT, self.shared.client.call(&call));
+        match reply.await {
+            Ok(Ok(reply)) if reply.replicas < u64::from(call.replicas) => Err(Error::unavailable(
+                "not as many replicas as promised have the register of topics; try again",
+            )),
+            Ok(Ok(reply)) => Ok(reply.value),
             Ok(Err(error)) => Err(error.into()),
-            Err(_) => Err(crate::partition::silent()),
+            Err(_) => Err(crate::partition::timed_out()),
         }
     }
 }

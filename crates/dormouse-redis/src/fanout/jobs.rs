@@ -12,137 +12,157 @@ use dormouse_core::op::{
 };
 use dormouse_core::refusal::{does_not_fit, no_job, no_session};
 
-use super::put::fill;
-use super::{Asked, Scatter, ask_other, places, reply};
+use super::put::refuse;
+use super::{OpSpec, Scatter, reply, run_op, unanswered};
 use crate::clock::ANY_TIME;
 use crate::codec::{cancel, get, kill, reschedule, reserve_id, revive};
-use crate::dispatch::Desk;
-use crate::dispatch::sessions::Held;
-use crate::events::What;
-use crate::partition::{BatchNo, Effect, Partition};
+use crate::dispatch::Dispatcher;
+use crate::dispatch::sessions::SessionLease;
+use crate::events::EventDetails;
+use crate::partition::{Effect, Partition, SubmissionNo};
 
 /// Items that a script does at once: each is a handful of commands.
-const ITEMS_MAX: usize = 32;
+const CHANGES_MAX: usize = 32;
 /// Jobs that are looked at at once.
-const LOOKS_MAX: usize = 128;
+const READS_MAX: usize = 128;
 
 /// The partition of a job, if it is in any that is known.
-fn partition_of(desk: &Desk, target: &Target) -> Option<Rc<Partition>> {
+fn partition_of(dispatcher: &Dispatcher, target: &Target) -> Option<Rc<Partition>> {
     match target {
-        Target::Id(id) => desk.partition_of(*id),
-        Target::Key { topic, key } => desk.known(topic)?.partition_of_key(key).cloned(),
+        Target::Id(id) => dispatcher.partition_of(*id),
+        Target::Key { topic, key } => dispatcher.known(topic)?.partition_of_key(key).cloned(),
     }
 }
 
-pub(super) async fn cancel(desk: &Rc<Desk>, batch: BatchNo, cancels: Vec<Cancel>) -> Answer {
+pub(super) async fn cancel(
+    dispatcher: &Rc<Dispatcher>,
+    submission: SubmissionNo,
+    cancels: Vec<Cancel>,
+) -> Answer {
     check::batch(cancels.len())?;
-    let mut replies = places(cancels.len());
+    let mut replies = unanswered(cancels.len());
     let mut scatter = Scatter::new();
     for (index, item) in cancels.into_iter().enumerate() {
-        match partition_of(desk, &item.target) {
-            Some(partition) => scatter.add(&partition, index, item, ITEMS_MAX),
-            None => fill(&mut replies, index, no_job(&item.target)),
+        match partition_of(dispatcher, &item.target) {
+            Some(partition) => scatter.add(&partition, index, item, CHANGES_MAX),
+            None => refuse(&mut replies, index, no_job(&item.target)),
         }
     }
-    let asked = Asked::new(Effect::Change, |items: &[Cancel]| cancel::op(items.iter()));
-    let read = scatter.gather_other(batch, &mut replies, asked, |from, _, _, item| {
+    let spec = OpSpec::new(Effect::Change, |items: &[Cancel]| cancel::op(items.iter()));
+    let read = scatter.gather_op(submission, &mut replies, spec, |from, _, _, item| {
         cancel::read(from, &item.target)
     });
     read.await;
-    tell(desk, EventKind::Cancelled, &replies);
+    emit(dispatcher, EventKind::Cancelled, &replies);
     reply(replies, Reply::Changed)
 }
 
-pub(super) async fn reschedule(desk: &Rc<Desk>, batch: BatchNo, moves: Vec<Reschedule>) -> Answer {
+pub(super) async fn reschedule(
+    dispatcher: &Rc<Dispatcher>,
+    submission: SubmissionNo,
+    moves: Vec<Reschedule>,
+) -> Answer {
     check::batch(moves.len())?;
-    let mut replies = places(moves.len());
+    let mut replies = unanswered(moves.len());
     let mut scatter = Scatter::new();
     for (index, item) in moves.into_iter().enumerate() {
         let due = check::due(ANY_TIME, item.delay_ms, item.at_ms);
-        match (due, partition_of(desk, &item.target)) {
-            (Err(error), _) => fill(&mut replies, index, error),
-            (Ok(_), Some(partition)) => scatter.add(&partition, index, item, ITEMS_MAX),
-            (Ok(_), None) => fill(&mut replies, index, no_job(&item.target)),
+        match (due, partition_of(dispatcher, &item.target)) {
+            (Err(error), _) => refuse(&mut replies, index, error),
+            (Ok(_), Some(partition)) => scatter.add(&partition, index, item, CHANGES_MAX),
+            (Ok(_), None) => refuse(&mut replies, index, no_job(&item.target)),
         }
     }
-    let asked = Asked::new(Effect::Change, |items: &[Reschedule]| reschedule::op(items.iter()));
-    let read = scatter.gather_other(batch, &mut replies, asked, |from, _, _, item| {
+    let spec = OpSpec::new(Effect::Change, |items: &[Reschedule]| reschedule::op(items.iter()));
+    let read = scatter.gather_op(submission, &mut replies, spec, |from, _, _, item| {
         reschedule::read(from, &item.target)
     });
     read.await;
-    tell(desk, EventKind::Rescheduled, &replies);
+    emit(dispatcher, EventKind::Rescheduled, &replies);
     reply(replies, Reply::Changed)
 }
 
-pub(super) async fn revive(desk: &Rc<Desk>, batch: BatchNo, targets: Vec<Target>) -> Answer {
+pub(super) async fn revive(
+    dispatcher: &Rc<Dispatcher>,
+    submission: SubmissionNo,
+    targets: Vec<Target>,
+) -> Answer {
     check::batch(targets.len())?;
-    let mut replies = places(targets.len());
+    let mut replies = unanswered(targets.len());
     let mut scatter = Scatter::new();
     for (index, target) in targets.into_iter().enumerate() {
-        match partition_of(desk, &target) {
-            Some(partition) => scatter.add(&partition, index, target, ITEMS_MAX),
-            None => fill(&mut replies, index, no_job(&target)),
+        match partition_of(dispatcher, &target) {
+            Some(partition) => scatter.add(&partition, index, target, CHANGES_MAX),
+            None => refuse(&mut replies, index, no_job(&target)),
         }
     }
-    let asked = Asked::new(Effect::Change, |items: &[Target]| revive::op(items.iter()));
+    let spec = OpSpec::new(Effect::Change, |items: &[Target]| revive::op(items.iter()));
     let read = scatter
-        .gather_other(batch, &mut replies, asked, |from, _, _, target| revive::read(from, target));
+        .gather_op(submission, &mut replies, spec, |from, _, _, target| revive::read(from, target));
     read.await;
-    tell(desk, EventKind::Revived, &replies);
+    emit(dispatcher, EventKind::Revived, &replies);
     reply(replies, Reply::Changed)
 }
 
-pub(super) async fn kill(desk: &Rc<Desk>, batch: BatchNo, kills: Vec<Kill>) -> Answer {
+pub(super) async fn kill(
+    dispatcher: &Rc<Dispatcher>,
+    submission: SubmissionNo,
+    kills: Vec<Kill>,
+) -> Answer {
     check::batch(kills.len())?;
-    let mut replies = places(kills.len());
+    let mut replies = unanswered(kills.len());
     let mut scatter = Scatter::new();
     let targets: Vec<KillTarget> = kills.iter().map(|kill| kill.target.clone()).collect();
     for (index, mut item) in kills.into_iter().enumerate() {
         item.error = item.error.map(check::error_text);
         let partition = match &item.target {
             KillTarget::Token(token) => {
-                desk.sessions.borrow_mut().drop_lease(*token);
-                desk.partition_of(token.id)
+                dispatcher.sessions.borrow_mut().drop_lease(*token);
+                dispatcher.partition_of(token.id)
             }
-            KillTarget::Resting(target) => partition_of(desk, target),
+            KillTarget::Resting(target) => partition_of(dispatcher, target),
         };
         match (partition, &item.target, replies.get_mut(index)) {
-            (Some(partition), ..) => scatter.add(&partition, index, item, ITEMS_MAX),
-            (None, KillTarget::Token(_), Some(place)) => *place = Some(Ok(Ended::Gone)),
-            (None, KillTarget::Resting(target), _) => fill(&mut replies, index, no_job(target)),
+            (Some(partition), ..) => scatter.add(&partition, index, item, CHANGES_MAX),
+            (None, KillTarget::Token(_), Some(entry)) => *entry = Some(Ok(Ended::Gone)),
+            (None, KillTarget::Resting(target), _) => refuse(&mut replies, index, no_job(target)),
             (None, _, None) => {}
         }
     }
-    let asked = Asked {
+    let spec = OpSpec {
         effect: Effect::Change,
         op: |items: &[Kill]| kill::op(items.iter()),
         priorities: |items: &[Kill]| items.iter().filter_map(|item| item.priority).collect(),
     };
-    let read = scatter.gather_other(batch, &mut replies, asked, |from, _, _, item| {
+    let read = scatter.gather_op(submission, &mut replies, spec, |from, _, _, item| {
         kill::read(from, &item.target)
     });
     read.await;
-    tell_killed(desk, &targets, &replies);
+    emit_killed(dispatcher, &targets, &replies);
     reply(replies, Reply::Ended)
 }
 
-pub(super) async fn get(desk: &Rc<Desk>, batch: BatchNo, targets: Vec<Target>) -> Answer {
+pub(super) async fn get(
+    dispatcher: &Rc<Dispatcher>,
+    submission: SubmissionNo,
+    targets: Vec<Target>,
+) -> Answer {
     check::batch(targets.len())?;
     if targets.is_empty() {
         // Who asks for nothing wants to know whether there is somebody to ask.
-        desk.shared.link.feel_pulse().await?;
+        dispatcher.shared.client.check_health().await?;
     }
-    let mut replies = places(targets.len());
+    let mut replies = unanswered(targets.len());
     let mut scatter = Scatter::new();
     for (index, target) in targets.into_iter().enumerate() {
-        match partition_of(desk, &target) {
-            Some(partition) => scatter.add(&partition, index, target, LOOKS_MAX),
-            None => fill(&mut replies, index, no_job(&target)),
+        match partition_of(dispatcher, &target) {
+            Some(partition) => scatter.add(&partition, index, target, READS_MAX),
+            None => refuse(&mut replies, index, no_job(&target)),
         }
     }
     let op = |items: &[Target]| get::op(items.iter(), REPLY_BYTES_MAX);
-    let asked = Asked::new(Effect::Look, op);
-    scatter.gather_other(batch, &mut replies, asked, get::read).await;
+    let spec = OpSpec::new(Effect::Read, op);
+    scatter.gather_op(submission, &mut replies, spec, get::read).await;
     let mut left = REPLY_BYTES_MAX;
     for reply in replies.iter_mut().flatten() {
         // Each script kept to the bound; all together must.
@@ -157,9 +177,13 @@ pub(super) async fn get(desk: &Rc<Desk>, batch: BatchNo, targets: Vec<Target>) -
 }
 
 /// Tells of jobs that were killed; of those named by key nobody here knows the id.
-fn tell_killed(desk: &Desk, targets: &[KillTarget], replies: &[Option<Result<Ended, Error>>]) {
-    let shared = &desk.shared;
-    if !shared.teller.is_watched() {
+fn emit_killed(
+    dispatcher: &Dispatcher,
+    targets: &[KillTarget],
+    replies: &[Option<Result<Ended, Error>>],
+) {
+    let shared = &dispatcher.shared;
+    if !shared.events.is_watched() {
         return;
     }
     for (target, reply) in targets.iter().zip(replies) {
@@ -168,56 +192,60 @@ fn tell_killed(desk: &Desk, targets: &[KillTarget], replies: &[Option<Result<End
             KillTarget::Resting(Target::Id(id)) => *id,
             KillTarget::Resting(Target::Key { .. }) => continue,
         };
-        let topic = desk.partition_of(id).and_then(|partition| partition.topic.clone());
+        let topic = dispatcher.partition_of(id).and_then(|partition| partition.topic.clone());
         if let (Some(topic), Some(Ok(Ended::Done))) = (topic, reply) {
             let kind = EventKind::Killed;
-            let what = What { kind, id: Some(id), due_at: None, attempt: 0 };
-            shared.teller.tell(&topic, shared.clock.now_ms(), [what]);
+            let what = EventDetails { kind, id: Some(id), due_at: None, attempt: 0 };
+            shared.events.emit(&topic, shared.clock.now_ms(), [what]);
         }
     }
 }
 
 /// Tells of jobs that were changed.
-fn tell(desk: &Desk, kind: EventKind, replies: &[Option<Result<Changed, Error>>]) {
-    let shared = &desk.shared;
-    if !shared.teller.is_watched() {
+fn emit(dispatcher: &Dispatcher, kind: EventKind, replies: &[Option<Result<Changed, Error>>]) {
+    let shared = &dispatcher.shared;
+    if !shared.events.is_watched() {
         return;
     }
     for changed in replies.iter().flatten().flatten() {
-        let Some(partition) = desk.partition_of(changed.id) else { continue };
+        let Some(partition) = dispatcher.partition_of(changed.id) else { continue };
         if let Some(topic) = &partition.topic {
             // What is cancelled is due no more.
             let due_at = (kind != EventKind::Cancelled).then_some(changed.due_at);
-            let what = What { kind, id: Some(changed.id), due_at, attempt: 0 };
-            shared.teller.tell(topic, shared.clock.now_ms(), [what]);
+            let what = EventDetails { kind, id: Some(changed.id), due_at, attempt: 0 };
+            shared.events.emit(topic, shared.clock.now_ms(), [what]);
         }
     }
 }
 
-pub(super) async fn reserve_id(desk: &Rc<Desk>, batch: BatchNo, reserve: ReserveId) -> Answer {
+pub(super) async fn reserve_id(
+    dispatcher: &Rc<Dispatcher>,
+    submission: SubmissionNo,
+    reserve: ReserveId,
+) -> Answer {
     let ttr_ms = check::ttr(reserve.ttr_ms)?;
     if let Some(session) = reserve.session
-        && !desk.sessions.borrow().is_open(session)
+        && !dispatcher.sessions.borrow().is_open(session)
     {
         return Err(no_session(session));
     }
     let (id, missing) = (reserve.id, || no_job(&Target::Id(reserve.id)));
-    let partition = desk.partition_of(id).ok_or_else(missing)?;
+    let partition = dispatcher.partition_of(id).ok_or_else(missing)?;
     let topic = partition.topic.clone().ok_or_else(missing)?;
-    let asked = ask_other(&partition, batch, Effect::Lease, reserve_id::op(id, ttr_ms));
-    let mut raw = asked.await?;
+    let pending = run_op(&partition, submission, Effect::Lease, reserve_id::op(id, ttr_ms));
+    let mut raw = pending.await?;
     let mut from = crate::wire::Reader::new(&raw.answer);
     let job = reserve_id::read(&mut from, &mut raw.records, &topic, raw.now_ms, id)??;
     if let Some(session) = reserve.session
-        && !desk.sessions.borrow_mut().add(session, Held::of(&job), raw.now_ms)
+        && !dispatcher.sessions.borrow_mut().add(session, SessionLease::of(&job), raw.now_ms)
     {
         partition.give_back(&[job.token]);
         return Err(no_session(session));
     }
-    if desk.shared.teller.is_watched() {
+    if dispatcher.shared.events.is_watched() {
         let (kind, id) = (EventKind::Reserved, Some(job.id));
-        let what = What { kind, id, due_at: None, attempt: job.attempt };
-        desk.shared.teller.tell(&topic, raw.now_ms, [what]);
+        let what = EventDetails { kind, id, due_at: None, attempt: job.attempt };
+        dispatcher.shared.events.emit(&topic, raw.now_ms, [what]);
     }
     Ok(Reply::Jobs(vec![job]))
 }

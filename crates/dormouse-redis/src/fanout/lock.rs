@@ -12,95 +12,116 @@ use dormouse_core::limits::{LOCKS_MAX, WAITERS_MAX};
 use dormouse_core::op::{Lock, RenewLock, Unlock};
 use dormouse_core::refusal::{lock_free, lock_held, too_many_locks, too_many_wait};
 
-use super::ask_other;
-use crate::codec::lock::{self, Came};
-use crate::dispatch::Desk;
-use crate::partition::waiter::Demand;
-use crate::partition::{BatchNo, Effect, Partition};
+use super::run_op;
+use crate::codec::lock::{self, LockStatus};
+use crate::dispatch::Dispatcher;
+use crate::partition::waiter::Waiter;
+use crate::partition::{Effect, Partition, SubmissionNo};
 use crate::wire::{Op, Reader};
 
 /// A lock that is waited for is asked for at least this often.
 const RECHECK: Duration = Duration::from_secs(5);
 
-async fn ask(partition: &Partition, batch: BatchNo, op: Op) -> Result<Came, Error> {
-    let raw = ask_other(partition, batch, Effect::Change, op).await?;
+async fn run(partition: &Partition, submission: SubmissionNo, op: Op) -> Result<LockStatus, Error> {
+    let raw = run_op(partition, submission, Effect::Change, op).await?;
     lock::read(&mut Reader::new(&raw.answer))
 }
 
-pub(super) async fn lock(desk: &Rc<Desk>, batch: BatchNo, ticket: Ticket, lock: Lock) -> Answer {
+pub(super) async fn lock(
+    dispatcher: &Rc<Dispatcher>,
+    submission: SubmissionNo,
+    ticket: Ticket,
+    lock: Lock,
+) -> Answer {
     let (ttl_ms, wait_ms) = lock.check()?;
-    let partition = desk.lock_partition(&lock.name);
+    let partition = dispatcher.lock_partition(&lock.name);
     let most = (LOCKS_MAX as u64).div_ceil(u64::from(LOCK_PARTITIONS));
     let try_once = |waits| {
         let op = lock::op(&lock.name, &lock.owner, ttl_ms, most, waits);
-        ask(&partition, batch, op)
+        run(&partition, submission, op)
     };
-    let stands_behind = desk.lock_lines.borrow().contains_key(&lock.name);
-    let came = if stands_behind {
+    let has_queue = dispatcher.lock_queues.borrow().contains_key(&lock.name);
+    let status = if has_queue {
         // Somebody here waits for it: only its owner may pass.
-        let owner = ask_owner(&partition, batch, &lock).await?;
+        let owner = is_owner(&partition, submission, &lock).await?;
         if owner {
             try_once(false).await?
         } else {
-            Came::Held { owner: Bytes::new(), expires_at: 0 }
+            LockStatus::Held { owner: Bytes::new(), expires_at: 0 }
         }
     } else {
         try_once(wait_ms > 0).await?
     };
-    match came {
-        Came::Held { owner, .. } if wait_ms == 0 => {
+    match status {
+        LockStatus::Held { owner, .. } if wait_ms == 0 => {
             let owner =
-                if owner.is_empty() { holder(&partition, batch, &lock).await? } else { owner };
+                if owner.is_empty() { holder(&partition, submission, &lock).await? } else { owner };
             return Err(lock_held(&lock.name, &owner));
         }
-        Came::Held { .. } => {}
-        came => return reply(came, &lock.name),
+        LockStatus::Held { .. } => {}
+        status => return reply(status, &lock.name),
     }
-    if desk.waiting.borrow().len() >= WAITERS_MAX {
+    if dispatcher.waiting.borrow().len() >= WAITERS_MAX {
         return Err(too_many_wait());
     }
-    let no = desk.next_demand();
-    let waiting = Rc::new(Demand::new(no, batch, 0, None, true));
-    desk.waiting.borrow_mut().insert(ticket, Rc::clone(&waiting));
-    desk.lock_lines.borrow_mut().entry(lock.name.clone()).or_default().insert(no);
-    let _leave = Leave { desk, ticket, name: &lock.name, no };
-    let wait = Wait { desk, batch, partition: &partition, lock: &lock, ttl_ms, most, no };
+    let no = dispatcher.next_waiter_no();
+    let waiting = Rc::new(Waiter::new(no, submission, 0, None, true));
+    dispatcher.waiting.borrow_mut().insert(ticket, Rc::clone(&waiting));
+    dispatcher.lock_queues.borrow_mut().entry(lock.name.clone()).or_default().insert(no);
+    let _guard = WaitGuard { dispatcher, ticket, name: &lock.name, no };
+    let wait = PendingLock {
+        dispatcher,
+        submission,
+        partition: &partition,
+        lock: &lock,
+        ttl_ms,
+        most,
+        no,
+    };
     let end = async {
         tokio::select! {
-            _ = waiting.ended() => {}
-            () = desk.shared.clock.pass(wait_ms) => {}
+            _ = waiting.finished() => {}
+            () = dispatcher.shared.clock.sleep(wait_ms) => {}
         }
     };
-    if let Some(came) = wait.granted(end).await? {
-        return reply(came, &lock.name);
+    if let Some(status) = wait.granted(end).await? {
+        return reply(status, &lock.name);
     }
     // One last time: it may have become free this moment.
-    if !waiting.is_over()
+    if !waiting.is_done()
         && wait.is_first()
-        && let came @ Came::Done(_) = try_once(false).await?
+        && let status @ LockStatus::Done(_) = try_once(false).await?
     {
-        return reply(came, &lock.name);
+        return reply(status, &lock.name);
     }
-    let owner = holder(&partition, batch, &lock).await?;
+    let owner = holder(&partition, submission, &lock).await?;
     Err(lock_held(&lock.name, &owner))
 }
 
 /// Whether the one who asks holds the lock already.
-async fn ask_owner(partition: &Partition, batch: BatchNo, lock: &Lock) -> Result<bool, Error> {
-    Ok(holder(partition, batch, lock).await? == lock.owner)
+async fn is_owner(
+    partition: &Partition,
+    submission: SubmissionNo,
+    lock: &Lock,
+) -> Result<bool, Error> {
+    Ok(holder(partition, submission, lock).await? == lock.owner)
 }
 
 /// Who holds a lock; nobody is nobody's name.
-async fn holder(partition: &Partition, batch: BatchNo, lock: &Lock) -> Result<Bytes, Error> {
+async fn holder(
+    partition: &Partition,
+    submission: SubmissionNo,
+    lock: &Lock,
+) -> Result<Bytes, Error> {
     let op = lock::op_holder(&lock.name);
-    let raw = ask_other(partition, batch, Effect::Look, op).await?;
+    let raw = run_op(partition, submission, Effect::Read, op).await?;
     Ok(lock::read_holder(&Reader::new(&raw.answer)))
 }
 
 /// A lock request that waits.
-struct Wait<'a> {
-    desk: &'a Rc<Desk>,
-    batch: BatchNo,
+struct PendingLock<'a> {
+    dispatcher: &'a Rc<Dispatcher>,
+    submission: SubmissionNo,
     partition: &'a Rc<Partition>,
     lock: &'a Lock,
     ttl_ms: u64,
@@ -108,14 +129,14 @@ struct Wait<'a> {
     no: u64,
 }
 
-impl Wait<'_> {
+impl PendingLock<'_> {
     /// Ends when the lock is had, or with nothing at the end. Only the first in line asks, and
     /// waits for what it asked: an answer that nobody hears would be a lock that nobody has.
-    async fn granted(&self, end: impl Future<Output = ()>) -> Result<Option<Came>, Error> {
+    async fn granted(&self, end: impl Future<Output = ()>) -> Result<Option<LockStatus>, Error> {
         tokio::pin!(end);
         tokio::select! {
             biased;
-            () = self.partition.listen() => {}
+            () = self.partition.subscribed() => {}
             () = &mut end => return Ok(None),
         }
         loop {
@@ -126,73 +147,81 @@ impl Wait<'_> {
             let mut ends_at = None;
             if self.is_first() {
                 let op = lock::op(&self.lock.name, &self.lock.owner, self.ttl_ms, self.most, true);
-                match ask(self.partition, self.batch, op).await? {
-                    Came::Held { expires_at, .. } => ends_at = Some(expires_at),
-                    came => return Ok(Some(came)),
+                match run(self.partition, self.submission, op).await? {
+                    LockStatus::Held { expires_at, .. } => ends_at = Some(expires_at),
+                    status => return Ok(Some(status)),
                 }
             }
             tokio::select! {
                 () = &mut end => return Ok(None),
                 () = changed => {}
-                () = self.desk.shared.clock.until(ends_at.unwrap_or(0)), if ends_at.is_some() => {}
+                () = self.dispatcher.shared.clock.sleep_until(ends_at.unwrap_or(0)), if ends_at.is_some() => {}
                 () = tokio::time::sleep(RECHECK) => {}
             }
         }
     }
 
     fn is_first(&self) -> bool {
-        let lines = self.desk.lock_lines.borrow();
-        lines.get(&self.lock.name).and_then(|line| line.first()) == Some(&self.no)
+        let queues = self.dispatcher.lock_queues.borrow();
+        queues.get(&self.lock.name).and_then(|queue| queue.first()) == Some(&self.no)
     }
 }
 
 /// Whatever ends the wait, the next in line gets its turn.
-struct Leave<'a> {
-    desk: &'a Rc<Desk>,
+struct WaitGuard<'a> {
+    dispatcher: &'a Rc<Dispatcher>,
     ticket: Ticket,
     name: &'a Bytes,
     no: u64,
 }
 
-impl Drop for Leave<'_> {
+impl Drop for WaitGuard<'_> {
     fn drop(&mut self) {
-        self.desk.waiting.borrow_mut().remove(&self.ticket);
-        let mut lines = self.desk.lock_lines.borrow_mut();
-        if let Some(line) = lines.get_mut(self.name) {
-            line.remove(&self.no);
-            if line.is_empty() {
-                lines.remove(self.name);
+        self.dispatcher.waiting.borrow_mut().remove(&self.ticket);
+        let mut queues = self.dispatcher.lock_queues.borrow_mut();
+        if let Some(queue) = queues.get_mut(self.name) {
+            queue.remove(&self.no);
+            if queue.is_empty() {
+                queues.remove(self.name);
             }
         }
-        drop(lines);
-        self.desk.lock_partition(self.name).changed.notify_waiters();
+        drop(queues);
+        self.dispatcher.lock_partition(self.name).changed.notify_waiters();
     }
 }
 
-pub(super) async fn renew(desk: &Rc<Desk>, batch: BatchNo, renew: &RenewLock) -> Answer {
+pub(super) async fn renew(
+    dispatcher: &Rc<Dispatcher>,
+    submission: SubmissionNo,
+    renew: &RenewLock,
+) -> Answer {
     let ttl_ms = renew.check()?;
-    let partition = desk.lock_partition(&renew.name);
+    let partition = dispatcher.lock_partition(&renew.name);
     let op = lock::op_renew(&renew.name, &renew.owner, ttl_ms);
-    reply(ask(&partition, batch, op).await?, &renew.name)
+    reply(run(&partition, submission, op).await?, &renew.name)
 }
 
-pub(super) async fn unlock(desk: &Rc<Desk>, batch: BatchNo, unlock: &Unlock) -> Answer {
+pub(super) async fn unlock(
+    dispatcher: &Rc<Dispatcher>,
+    submission: SubmissionNo,
+    unlock: &Unlock,
+) -> Answer {
     unlock.check()?;
-    let partition = desk.lock_partition(&unlock.name);
+    let partition = dispatcher.lock_partition(&unlock.name);
     let op = lock::op_unlock(&unlock.name, &unlock.owner);
-    let came = ask(&partition, batch, op).await?;
+    let status = run(&partition, submission, op).await?;
     partition.changed.notify_waiters();
-    match came {
-        Came::Done(left) => Ok(Reply::Unlocked(left.depth == 0)),
-        came => reply(came, &unlock.name),
+    match status {
+        LockStatus::Done(left) => Ok(Reply::Unlocked(left.depth == 0)),
+        status => reply(status, &unlock.name),
     }
 }
 
-fn reply(came: Came, name: &[u8]) -> Answer {
-    match came {
-        Came::Done(reply) => Ok(Reply::Lock(reply)),
-        Came::Free => Err(lock_free(name)),
-        Came::Held { owner, .. } => Err(lock_held(name, &owner)),
-        Came::TooMany => Err(too_many_locks()),
+fn reply(status: LockStatus, name: &[u8]) -> Answer {
+    match status {
+        LockStatus::Done(reply) => Ok(Reply::Lock(reply)),
+        LockStatus::Free => Err(lock_free(name)),
+        LockStatus::Held { owner, .. } => Err(lock_held(name, &owner)),
+        LockStatus::TooMany => Err(too_many_locks()),
     }
 }

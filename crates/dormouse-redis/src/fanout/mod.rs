@@ -20,49 +20,51 @@ use dormouse_core::limits::TTL_MS_MAX;
 use dormouse_core::op::{PauseTopic, check};
 use dormouse_core::topic::TopicName;
 
-use crate::dispatch::Desk;
-use crate::partition::{Ask, BatchNo, Effect, Partition, Raw, To};
+use crate::dispatch::Dispatcher;
+use crate::partition::{Effect, Partition, PartitionRequest, RawReply, ReplyTo, SubmissionNo};
 use crate::wire::{Op, Reader, Records, strange};
 
 pub(crate) use put::is_good;
 
 /// Does one command.
 pub(crate) async fn run(
-    desk: &Rc<Desk>,
-    batch: BatchNo,
+    dispatcher: &Rc<Dispatcher>,
+    submission: SubmissionNo,
     ticket: Ticket,
     command: Command,
 ) -> Answer {
     match command {
-        Command::Put(puts) => put::put(desk, batch, puts).await,
-        Command::Reserve(reserve) => reserve::reserve(desk, batch, ticket, reserve).await,
-        Command::Ack(tokens) => lease::ack(desk, batch, tokens).await,
-        Command::Nack(nacks) => lease::nack(desk, batch, nacks).await,
-        Command::Release(releases) => lease::release(desk, batch, releases).await,
-        Command::Extend(extends) => lease::extend(desk, batch, extends).await,
-        Command::ReserveId(reserve) => jobs::reserve_id(desk, batch, reserve).await,
-        Command::Kill(kills) => jobs::kill(desk, batch, kills).await,
-        Command::Cancel(cancels) => jobs::cancel(desk, batch, cancels).await,
-        Command::Reschedule(moves) => jobs::reschedule(desk, batch, moves).await,
-        Command::Revive(targets) => jobs::revive(desk, batch, targets).await,
-        Command::Get(targets) => jobs::get(desk, batch, targets).await,
-        Command::ReviveTopic(revive) => topic::revive(desk, batch, &revive).await,
-        Command::Kick(kick) => topic::kick(desk, batch, &kick).await,
-        Command::Purge(name) => topic::purge(desk, batch, &name).await,
-        Command::SetTopic(set) => topic::set(desk, batch, set).await,
-        Command::Pause(pause) => topic::pause(desk, batch, &pause).await,
-        Command::Resume(name) => topic::resume(desk, batch, &name).await,
-        Command::Peek(peek) => query::peek(desk, batch, &peek).await,
-        Command::List(list) => query::list(desk, batch, &list).await,
-        Command::Forecast(forecast) => query::forecast(desk, batch, &forecast).await,
-        Command::Topics(page) => stats::topics(desk, batch, &page).await,
-        Command::Stats(stats) => stats::stats(desk, batch, &stats).await,
-        Command::OpenSession => Ok(session::open(desk)),
-        Command::CloseSession(session) => session::close(desk, batch, session).await,
-        Command::Lock(lock) => lock::lock(desk, batch, ticket, lock).await,
-        Command::RenewLock(renew) => lock::renew(desk, batch, &renew).await,
-        Command::Unlock(unlock) => lock::unlock(desk, batch, &unlock).await,
-        Command::Withdraw(ticket) => Ok(session::withdraw(desk, ticket)),
+        Command::Put(puts) => put::put(dispatcher, submission, puts).await,
+        Command::Reserve(reserve) => {
+            reserve::reserve(dispatcher, submission, ticket, reserve).await
+        }
+        Command::Ack(tokens) => lease::ack(dispatcher, submission, tokens).await,
+        Command::Nack(nacks) => lease::nack(dispatcher, submission, nacks).await,
+        Command::Release(releases) => lease::release(dispatcher, submission, releases).await,
+        Command::Extend(extends) => lease::extend(dispatcher, submission, extends).await,
+        Command::ReserveId(reserve) => jobs::reserve_id(dispatcher, submission, reserve).await,
+        Command::Kill(kills) => jobs::kill(dispatcher, submission, kills).await,
+        Command::Cancel(cancels) => jobs::cancel(dispatcher, submission, cancels).await,
+        Command::Reschedule(moves) => jobs::reschedule(dispatcher, submission, moves).await,
+        Command::Revive(targets) => jobs::revive(dispatcher, submission, targets).await,
+        Command::Get(targets) => jobs::get(dispatcher, submission, targets).await,
+        Command::ReviveTopic(revive) => topic::revive(dispatcher, submission, &revive).await,
+        Command::Kick(kick) => topic::kick(dispatcher, submission, &kick).await,
+        Command::Purge(name) => topic::purge(dispatcher, submission, &name).await,
+        Command::SetTopic(set) => topic::set(dispatcher, submission, set).await,
+        Command::Pause(pause) => topic::pause(dispatcher, submission, &pause).await,
+        Command::Resume(name) => topic::resume(dispatcher, submission, &name).await,
+        Command::Peek(peek) => query::peek(dispatcher, submission, &peek).await,
+        Command::List(list) => query::list(dispatcher, submission, &list).await,
+        Command::Forecast(forecast) => query::forecast(dispatcher, submission, &forecast).await,
+        Command::Topics(page) => stats::topics(dispatcher, submission, &page).await,
+        Command::Stats(stats) => stats::stats(dispatcher, submission, &stats).await,
+        Command::OpenSession => Ok(session::open(dispatcher)),
+        Command::CloseSession(session) => session::close(dispatcher, submission, session).await,
+        Command::Lock(lock) => lock::lock(dispatcher, submission, ticket, lock).await,
+        Command::RenewLock(renew) => lock::renew(dispatcher, submission, &renew).await,
+        Command::Unlock(unlock) => lock::unlock(dispatcher, submission, &unlock).await,
+        Command::Withdraw(ticket) => Ok(session::withdraw(dispatcher, ticket)),
     }
 }
 
@@ -71,48 +73,45 @@ pub(crate) fn pause_ms(pause: &PauseTopic) -> Result<Option<u64>, Error> {
     pause.for_ms.map(|ms| check::span("pause", ms, 0, TTL_MS_MAX)).transpose()
 }
 
-/// Asks a partition.
-pub(crate) async fn ask<T>(
-    partition: &Partition,
-    batch: BatchNo,
-    ask: impl FnOnce(To<T>) -> Ask,
-) -> Result<T, Error> {
-    line_up(partition, batch, ask).await
-}
-
 /// Puts an ask in line now; what it gives is to be awaited.
-pub(crate) fn line_up<T, A: FnOnce(To<T>) -> Ask>(
+pub(crate) fn submit<T, A: FnOnce(ReplyTo<T>) -> PartitionRequest>(
     partition: &Partition,
-    batch: BatchNo,
-    ask: A,
+    submission: SubmissionNo,
+    request: A,
 ) -> impl Future<Output = Result<T, Error>> + use<T, A> {
     let (to, from) = tokio::sync::oneshot::channel();
-    partition.ask(batch, ask(To::Task(to)));
+    partition.submit(submission, request(ReplyTo::Task(to)));
     let closed = |_| Err(Error::unavailable("the backend has been closed"));
     async move { from.await.unwrap_or_else(closed) }
 }
 
 /// Asks a partition what only who asks can read.
-pub(crate) async fn ask_other(
+pub(crate) async fn run_op(
     partition: &Partition,
-    batch: BatchNo,
+    submission: SubmissionNo,
     effect: Effect,
     op: Op,
-) -> Result<Raw, Error> {
-    line_up(partition, batch, |to| Ask::Other { op, effect, priorities: Vec::new(), to }).await
+) -> Result<RawReply, Error> {
+    submit(partition, submission, |reply_to| PartitionRequest::Other {
+        op,
+        effect,
+        priorities: Vec::new(),
+        reply_to,
+    })
+    .await
 }
 
 /// How items become an operation.
-pub(crate) struct Asked<O, P> {
+pub(crate) struct OpSpec<O, P> {
     pub(crate) effect: Effect,
     pub(crate) op: O,
     pub(crate) priorities: P,
 }
 
-impl<I, O: Fn(&[I]) -> Op> Asked<O, fn(&[I]) -> Vec<u32>> {
+impl<I, O: Fn(&[I]) -> Op> OpSpec<O, fn(&[I]) -> Vec<u32>> {
     /// Items that bring no priority with them.
     pub(crate) fn new(effect: Effect, op: O) -> Self {
-        Asked { effect, op, priorities: |_| Vec::new() }
+        OpSpec { effect, op, priorities: |_| Vec::new() }
     }
 }
 
@@ -146,27 +145,27 @@ impl<I> Scatter<I> {
     /// Asks all partitions; what came of each item goes to its place.
     pub(crate) async fn gather<T>(
         self,
-        batch: BatchNo,
+        submission: SubmissionNo,
         to: &mut [Option<Result<T, Error>>],
-        ask: impl Fn(Vec<I>, To<Vec<Result<T, Error>>>) -> Ask,
+        request: impl Fn(Vec<I>, ReplyTo<Vec<Result<T, Error>>>) -> PartitionRequest,
     ) {
-        let mut under_way = Vec::with_capacity(self.groups.len());
+        let mut pending = Vec::with_capacity(self.groups.len());
         for (partition, indexes, items) in self.groups {
-            under_way.push((indexes, line_up(&partition, batch, |to| ask(items, to))));
+            pending.push((indexes, submit(&partition, submission, |to| request(items, to))));
         }
-        for (indexes, answer) in under_way {
+        for (indexes, answer) in pending {
             match answer.await {
                 Ok(results) => {
                     for (index, result) in indexes.into_iter().zip(results) {
-                        if let Some(place) = to.get_mut(index) {
-                            *place = Some(result);
+                        if let Some(entry) = to.get_mut(index) {
+                            *entry = Some(result);
                         }
                     }
                 }
                 Err(error) => {
                     for index in indexes {
-                        if let Some(place) = to.get_mut(index) {
-                            *place = Some(Err(error.clone()));
+                        if let Some(entry) = to.get_mut(index) {
+                            *entry = Some(Err(error.clone()));
                         }
                     }
                 }
@@ -177,26 +176,27 @@ impl<I> Scatter<I> {
 
 impl<I> Scatter<I> {
     /// The same by an operation that is read here, item by item.
-    pub(crate) async fn gather_other<T, O, P, R>(
+    pub(crate) async fn gather_op<T, O, P, R>(
         self,
-        batch: BatchNo,
+        submission: SubmissionNo,
         to: &mut [Option<Result<T, Error>>],
-        asked: Asked<O, P>,
+        spec: OpSpec<O, P>,
         read: R,
     ) where
         O: Fn(&[I]) -> Op,
         P: Fn(&[I]) -> Vec<u32>,
         R: Fn(&mut Reader<'_>, &mut Records, &TopicName, &I) -> Result<Result<T, Error>, Error>,
     {
-        let mut under_way = Vec::with_capacity(self.groups.len());
+        let mut pending = Vec::with_capacity(self.groups.len());
         for (partition, indexes, items) in self.groups {
-            let (op, priorities) = ((asked.op)(&items), (asked.priorities)(&items));
-            let effect = asked.effect;
-            let ask = move |to| Ask::Other { op, effect, priorities, to };
-            let answer = line_up(&partition, batch, ask);
-            under_way.push((partition, indexes, items, answer));
+            let (op, priorities) = ((spec.op)(&items), (spec.priorities)(&items));
+            let effect = spec.effect;
+            let request =
+                move |reply_to| PartitionRequest::Other { op, effect, priorities, reply_to };
+            let answer = submit(&partition, submission, request);
+            pending.push((partition, indexes, items, answer));
         }
-        for (partition, indexes, items, answer) in under_way {
+        for (partition, indexes, items, answer) in pending {
             let answer = answer.await;
             let text = answer.as_ref().map(|raw| raw.answer.clone()).unwrap_or_default();
             let mut from = Reader::new(&text);
@@ -207,8 +207,8 @@ impl<I> Scatter<I> {
                     (Ok(_), None) => Err(strange("locks are no jobs")),
                     (Err(error), _) => Err(error.clone()),
                 };
-                if let Some(place) = to.get_mut(index) {
-                    *place = Some(result.and_then(|result| result));
+                if let Some(entry) = to.get_mut(index) {
+                    *entry = Some(result.and_then(|result| result));
                 }
             }
         }
@@ -216,20 +216,20 @@ impl<I> Scatter<I> {
 }
 
 /// All places are filled; one that is not would be a bug, and is an error.
-pub(crate) fn all<T>(places: Vec<Option<Result<T, Error>>>) -> Vec<Result<T, Error>> {
+pub(crate) fn all<T>(unanswered: Vec<Option<Result<T, Error>>>) -> Vec<Result<T, Error>> {
     let missing = || Err(Error::unavailable("Redis gave no answer to this item"));
-    places.into_iter().map(|place| place.unwrap_or_else(missing)).collect()
+    unanswered.into_iter().map(|entry| entry.unwrap_or_else(missing)).collect()
 }
 
 /// So many empty places.
-pub(crate) fn places<T>(count: usize) -> Vec<Option<Result<T, Error>>> {
+pub(crate) fn unanswered<T>(count: usize) -> Vec<Option<Result<T, Error>>> {
     (0..count).map(|_| None).collect()
 }
 
 /// The whole request is in order.
 pub(crate) fn reply<T>(
-    places: Vec<Option<Result<T, Error>>>,
+    unanswered: Vec<Option<Result<T, Error>>>,
     reply: impl FnOnce(Vec<Result<T, Error>>) -> Reply,
 ) -> Answer {
-    Ok(reply(all(places)))
+    Ok(reply(all(unanswered)))
 }

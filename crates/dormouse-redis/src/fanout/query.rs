@@ -9,19 +9,23 @@ use dormouse_core::limits::REPLY_BYTES_MAX;
 use dormouse_core::op::{Forecast, JobView, List, Page, Peek, check_limit};
 use dormouse_core::refusal::foreign_cursor;
 
-use super::ask_other;
+use super::run_op;
 use super::topic::partitions;
 use crate::codec::list::{Cursor, Next};
 use crate::codec::{forecast, list, peek};
-use crate::dispatch::Desk;
-use crate::partition::{BatchNo, Effect};
+use crate::dispatch::Dispatcher;
+use crate::partition::{Effect, SubmissionNo};
 use crate::wire::Reader;
 
 /// What comes first, over all partitions.
-pub(super) async fn peek(desk: &Rc<Desk>, batch: BatchNo, peek: &Peek) -> Answer {
+pub(super) async fn peek(
+    dispatcher: &Rc<Dispatcher>,
+    submission: SubmissionNo,
+    peek: &Peek,
+) -> Answer {
     let mut first: Option<JobView> = None;
-    for partition in partitions(desk, &peek.topic) {
-        let mut raw = ask_other(&partition, batch, Effect::Look, peek::op(peek.state)).await?;
+    for partition in partitions(dispatcher, &peek.topic) {
+        let mut raw = run_op(&partition, submission, Effect::Read, peek::op(peek.state)).await?;
         let mut from = Reader::new(&raw.answer);
         let view = peek::read(&mut from, &mut raw.records, &peek.topic)?;
         let rank = |view: &JobView| match view.state {
@@ -61,7 +65,11 @@ fn kind(state: State) -> char {
 }
 
 /// One partition after the other.
-pub(super) async fn list(desk: &Rc<Desk>, batch: BatchNo, list: &List) -> Answer {
+pub(super) async fn list(
+    dispatcher: &Rc<Dispatcher>,
+    submission: SubmissionNo,
+    list: &List,
+) -> Answer {
     check_limit(list.limit)?;
     let (mut index, mut from) = match &list.cursor {
         None => (0, None),
@@ -70,11 +78,11 @@ pub(super) async fn list(desk: &Rc<Desk>, batch: BatchNo, list: &List) -> Answer
             .and_then(|text| read_cursor(text))
             .ok_or_else(|| foreign_cursor(text, list.state))?,
     };
-    let partitions = partitions(desk, &list.topic);
+    let partitions = partitions(dispatcher, &list.topic);
     let (mut jobs, mut room) = (Vec::new(), REPLY_BYTES_MAX);
     while let Some(partition) = partitions.get(index) {
         let op = list::op(list.state, list.limit - jobs.len(), room, from);
-        let mut raw = ask_other(partition, batch, Effect::Look, op).await?;
+        let mut raw = run_op(partition, submission, Effect::Read, op).await?;
         let part = list::read(&mut Reader::new(&raw.answer), &mut raw.records, &list.topic)?;
         let bytes = |view: &JobView| u64::from(view.job.progress.bytes);
         room = room.saturating_sub(part.jobs.iter().map(bytes).sum());
@@ -106,14 +114,18 @@ fn page(list: &List, jobs: Vec<JobView>, index: usize, from: Option<Cursor>) -> 
 }
 
 /// Sums over all partitions, as many steps at a time as a script can do.
-pub(super) async fn forecast(desk: &Rc<Desk>, batch: BatchNo, forecast: &Forecast) -> Answer {
+pub(super) async fn forecast(
+    dispatcher: &Rc<Dispatcher>,
+    submission: SubmissionNo,
+    forecast: &Forecast,
+) -> Answer {
     let mut sums = vec![0; forecast.steps()?];
-    for partition in partitions(desk, &forecast.topic) {
+    for partition in partitions(dispatcher, &forecast.topic) {
         let mut done = 0;
         while done < sums.len() {
             let from_ms = forecast.from_ms + done as u64 * forecast.step_ms;
             let op = forecast::op(from_ms, forecast.step_ms, forecast.to_ms);
-            let raw = ask_other(&partition, batch, Effect::Look, op).await?;
+            let raw = run_op(&partition, submission, Effect::Read, op).await?;
             let counts = forecast::read(&mut Reader::new(&raw.answer))?;
             if counts.is_empty() {
                 break;

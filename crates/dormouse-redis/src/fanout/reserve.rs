@@ -13,34 +13,43 @@ use dormouse_core::refusal::{no_session, too_many_wait};
 
 use tokio::time::timeout;
 
-use super::ask;
-use crate::codec::reserve::{Look, Rank};
-use crate::dispatch::Desk;
-use crate::dispatch::sessions::Held;
-use crate::partition::waiter::Demand;
-use crate::partition::{Ask, BatchNo, FLIGHT_JOBS_MAX, PATIENCE, Partition, silent};
+use super::submit;
+use crate::codec::reserve::{Poll, Rank};
+use crate::dispatch::Dispatcher;
+use crate::dispatch::sessions::SessionLease;
+use crate::partition::waiter::Waiter;
+use crate::partition::{
+    BATCH_JOBS_MAX, Partition, PartitionRequest, REPLY_TIMEOUT, SubmissionNo, timed_out,
+};
 
 pub(super) async fn reserve(
-    desk: &Rc<Desk>,
-    batch: BatchNo,
+    dispatcher: &Rc<Dispatcher>,
+    submission: SubmissionNo,
     ticket: Ticket,
     reserve: Reserve,
 ) -> Answer {
     let (ttr_ms, wait_ms) = reserve.check()?;
     if let Some(session) = reserve.session
-        && !desk.sessions.borrow().is_open(session)
+        && !dispatcher.sessions.borrow().is_open(session)
     {
         return Err(no_session(session));
     }
     let topics = reserve.distinct_topics();
-    let known = topics.iter().filter_map(|name| desk.known(name));
+    let known = topics.iter().filter_map(|name| dispatcher.known(name));
     let partitions: Vec<_> = known.flat_map(|topic| topic.partitions.clone()).collect();
     if partitions.is_empty() {
         return Ok(Reply::Jobs(Vec::new()));
     }
-    let demand = Demand::new(desk.next_demand(), batch, reserve.max, ttr_ms, wait_ms > 0);
-    let wait = Wait { desk, ticket, wait_ms, session: reserve.session, demand: Rc::new(demand) };
-    let jobs = wait.reserve(batch, &partitions).await?;
+    let waiter =
+        Waiter::new(dispatcher.next_waiter_no(), submission, reserve.max, ttr_ms, wait_ms > 0);
+    let wait = PendingReserve {
+        dispatcher,
+        ticket,
+        wait_ms,
+        session: reserve.session,
+        waiter: Rc::new(waiter),
+    };
+    let jobs = wait.reserve(submission, &partitions).await?;
     let jobs = wait.keep_in_session(jobs);
     Ok(Reply::Jobs(jobs))
 }
@@ -54,10 +63,10 @@ fn is_one_topic(partitions: &[Rc<Partition>]) -> bool {
 
 /// What a reserve knows of a partition that it asks.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Known {
-    Unasked,
+enum Knowledge {
+    Unpolled,
     /// It gave all that was asked for.
-    Asked,
+    More,
     /// This is its next.
     Next(Rank),
     /// It has nothing.
@@ -65,33 +74,33 @@ enum Known {
 }
 
 /// A reserve in course.
-struct Wait<'a> {
-    desk: &'a Rc<Desk>,
+struct PendingReserve<'a> {
+    dispatcher: &'a Rc<Dispatcher>,
     ticket: Ticket,
     wait_ms: u64,
     session: Option<SessionId>,
-    demand: Rc<Demand>,
+    waiter: Rc<Waiter>,
 }
 
-impl Wait<'_> {
+impl PendingReserve<'_> {
     async fn reserve(
         &self,
-        batch: BatchNo,
+        submission: SubmissionNo,
         partitions: &[Rc<Partition>],
     ) -> Result<Vec<LeasedJob>, Error> {
         if self.wait_ms > 0 {
-            if self.desk.waiting.borrow().len() >= WAITERS_MAX {
+            if self.dispatcher.waiting.borrow().len() >= WAITERS_MAX {
                 return Err(too_many_wait());
             }
-            self.desk.waiting.borrow_mut().insert(self.ticket, Rc::clone(&self.demand));
+            self.dispatcher.waiting.borrow_mut().insert(self.ticket, Rc::clone(&self.waiter));
             if let Some(session) = self.session {
-                self.desk.sessions.borrow_mut().add_demand(session, &self.demand);
+                self.dispatcher.sessions.borrow_mut().add_waiter(session, &self.waiter);
             }
         }
-        let _leave = Leave { wait: self, partitions };
-        if partitions.len() > 1 || self.demand.max > FLIGHT_JOBS_MAX {
-            let jobs = self.collect(batch, partitions).await?;
-            if self.demand.is_over() {
+        let _guard = WaitGuard { wait: self, partitions };
+        if partitions.len() > 1 || self.waiter.max > BATCH_JOBS_MAX {
+            let jobs = self.collect(submission, partitions).await?;
+            if self.waiter.is_done() {
                 // It was withdrawn meanwhile.
                 self.give_back(jobs.iter().map(|job| job.token));
                 return Ok(Vec::new());
@@ -105,7 +114,7 @@ impl Wait<'_> {
 
     fn give_back(&self, tokens: impl Iterator<Item = Token>) {
         for token in tokens {
-            if let Some(partition) = self.desk.partition_of(token.id) {
+            if let Some(partition) = self.dispatcher.partition_of(token.id) {
                 partition.give_back(&[token]);
             }
         }
@@ -116,56 +125,64 @@ impl Wait<'_> {
     /// after all were asked.
     async fn collect(
         &self,
-        batch: BatchNo,
+        submission: SubmissionNo,
         partitions: &[Rc<Partition>],
     ) -> Result<Vec<LeasedJob>, Error> {
         // Many jobs of one topic lie side by side in its partitions: in their exact order they
         // would come one by one, a round trip each.
-        let in_order = self.demand.max == 1 || !is_one_topic(partitions);
+        let in_order = self.waiter.max == 1 || !is_one_topic(partitions);
         let (mut jobs, mut room) = (Vec::new(), REPLY_BYTES_MAX);
-        let mut known = vec![Known::Unasked; partitions.len()];
-        while jobs.len() < self.demand.max && room >= JOB_BYTES_MAX {
-            let Some((index, bound)) = self.next(partitions, &known, jobs.is_empty()) else {
+        let mut known = vec![Knowledge::Unpolled; partitions.len()];
+        while jobs.len() < self.waiter.max && room >= JOB_BYTES_MAX {
+            let Some((index, bound)) = self.next_partition(partitions, &known, jobs.is_empty())
+            else {
                 break;
             };
             let bound = bound.filter(|_| in_order);
             let Some(partition) = partitions.get(index) else { break };
-            let max = (self.demand.max - jobs.len()).min(FLIGHT_JOBS_MAX);
-            let look = Look { max, ttr_ms: self.demand.ttr_ms, room, bound, waits: false };
-            let seen = match ask(partition, batch, |to| Ask::Take { look, to }).await {
-                Ok(seen) => seen,
+            let max = (self.waiter.max - jobs.len()).min(BATCH_JOBS_MAX);
+            let poll = Poll { max, ttr_ms: self.waiter.ttr_ms, room, bound, waits: false };
+            let reply = match submit(partition, submission, |reply_to| PartitionRequest::Reserve {
+                poll,
+                reply_to,
+            })
+            .await
+            {
+                Ok(reply) => reply,
                 Err(error) if jobs.is_empty() => return Err(error),
                 Err(_) => break,
             };
             if let Some(known) = known.get_mut(index) {
                 // What it said just now is exact: a bound that it may be before, as that of a
                 // lease that ended, would have it asked for ever for what comes before others.
-                *known = match seen.next(self.desk.shared.clock.now_ms()) {
-                    _ if seen.jobs.len() == max => Known::Asked,
-                    Some(next) => Known::Next(next),
-                    None => Known::Empty,
+                *known = match reply.next(self.dispatcher.shared.clock.now_ms()) {
+                    _ if reply.jobs.len() == max => Knowledge::More,
+                    Some(next) => Knowledge::Next(next),
+                    None => Knowledge::Empty,
                 };
             }
-            room = room.saturating_sub(seen.jobs.iter().map(LeasedJob::bytes).sum());
-            jobs.extend(seen.jobs);
+            room = room.saturating_sub(reply.jobs.iter().map(LeasedJob::bytes).sum());
+            jobs.extend(reply.jobs);
         }
         Ok(jobs)
     }
 
     /// Whom to ask next, and for what comes before what.
-    fn next(
+    fn next_partition(
         &self,
         partitions: &[Rc<Partition>],
-        known: &[Known],
+        known: &[Knowledge],
         nothing_yet: bool,
     ) -> Option<(usize, Option<Rank>)> {
-        let now_ms = self.desk.shared.clock.now_ms();
+        let now_ms = self.dispatcher.shared.clock.now_ms();
         let mut ranks: Vec<(Rank, usize)> = Vec::new();
         for (index, (partition, known)) in partitions.iter().zip(known).enumerate() {
             let rank = match known {
-                Known::Empty => None,
-                Known::Next(rank) => Some(*rank),
-                Known::Unasked | Known::Asked => partition.heads.borrow().first(now_ms),
+                Knowledge::Empty => None,
+                Knowledge::Next(rank) => Some(*rank),
+                Knowledge::Unpolled | Knowledge::More => {
+                    partition.heads.borrow().first_visible(now_ms)
+                }
             };
             ranks.extend(rank.map(|rank| (rank, index)));
         }
@@ -174,17 +191,17 @@ impl Wait<'_> {
             return Some((index, ranks.get(1).map(|&(rank, _)| rank)));
         }
         // Others may have put something where nothing is known to be.
-        let unasked = known.iter().position(|known| *known == Known::Unasked)?;
-        nothing_yet.then_some((unasked, None))
+        let unpolled = known.iter().position(|known| *known == Knowledge::Unpolled)?;
+        nothing_yet.then_some((unpolled, None))
     }
 
     /// Those first that are known to have what comes first; the others take turns.
-    fn in_order(&self, partitions: &[Rc<Partition>]) -> Vec<Rc<Partition>> {
-        let (now_ms, count) = (self.desk.shared.clock.now_ms(), partitions.len().max(1));
-        let turn = usize::try_from(self.demand.no).unwrap_or(0) % count;
+    fn by_rank(&self, partitions: &[Rc<Partition>]) -> Vec<Rc<Partition>> {
+        let (now_ms, count) = (self.dispatcher.shared.clock.now_ms(), partitions.len().max(1));
+        let turn = usize::try_from(self.waiter.no).unwrap_or(0) % count;
         let mut ranked: Vec<_> = partitions.iter().enumerate().collect();
         ranked.sort_by_cached_key(|(index, partition)| {
-            let rank = partition.heads.borrow().first(now_ms);
+            let rank = partition.heads.borrow().first_visible(now_ms);
             (rank.is_none(), rank, (index + turn) % count)
         });
         ranked.into_iter().map(|(_, partition)| Rc::clone(partition)).collect()
@@ -192,52 +209,52 @@ impl Wait<'_> {
 
     /// Stands in line until there is a job or the wait is over.
     async fn park(&self, partitions: &[Rc<Partition>]) -> Result<Vec<LeasedJob>, Error> {
-        let demand = &self.demand;
-        demand.line_up(&self.in_order(partitions));
+        let waiter = &self.waiter;
+        waiter.park_at(&self.by_rank(partitions));
         if self.wait_ms == 0 {
-            return demand.ended().await;
+            return waiter.finished().await;
         }
-        let over = self.desk.shared.clock.pass(self.wait_ms);
+        let over = self.dispatcher.shared.clock.sleep(self.wait_ms);
         let listen = async {
             // All are asked first: one node that is away must not keep the others unheard.
             partitions.iter().for_each(|partition| partition.subscribe());
             for partition in partitions {
-                partition.listen().await;
+                partition.subscribed().await;
             }
             std::future::pending::<()>().await;
         };
         tokio::select! {
             biased;
-            jobs = demand.ended() => return jobs,
+            jobs = waiter.finished() => return jobs,
             () = over => {}
             () = listen => {}
         }
-        self.last_look(partitions).await
+        self.final_poll(partitions).await
     }
 
     /// A job that is due as the wait ends is given.
-    async fn last_look(&self, partitions: &[Rc<Partition>]) -> Result<Vec<LeasedJob>, Error> {
-        let demand = &self.demand;
-        if timeout(PATIENCE, demand.unclaimed()).await.is_err() {
-            demand.end();
-            return Err(silent());
+    async fn final_poll(&self, partitions: &[Rc<Partition>]) -> Result<Vec<LeasedJob>, Error> {
+        let waiter = &self.waiter;
+        if timeout(REPLY_TIMEOUT, waiter.poll_ended()).await.is_err() {
+            waiter.finish();
+            return Err(timed_out());
         }
-        if demand.is_over() {
-            return demand.ended().await;
+        if waiter.is_done() {
+            return waiter.finished().await;
         }
-        demand.end();
-        let _nothing = demand.ended().await;
-        self.collect(self.desk.shared.next_batch(), partitions).await
+        waiter.finish();
+        let _nothing = waiter.finished().await;
+        self.collect(self.dispatcher.shared.next_submission_no(), partitions).await
     }
 
     /// Leases of a session that ended meanwhile are given back.
     fn keep_in_session(&self, mut jobs: Vec<LeasedJob>) -> Vec<LeasedJob> {
         let Some(session) = self.session else { return jobs };
-        let now_ms = self.desk.shared.clock.now_ms();
-        let mut sessions = self.desk.sessions.borrow_mut();
+        let now_ms = self.dispatcher.shared.clock.now_ms();
+        let mut sessions = self.dispatcher.sessions.borrow_mut();
         let mut lost = Vec::new();
         jobs.retain(|job| {
-            let kept = sessions.add(session, Held::of(job), now_ms);
+            let kept = sessions.add(session, SessionLease::of(job), now_ms);
             if !kept {
                 lost.push(job.token);
             }
@@ -250,20 +267,20 @@ impl Wait<'_> {
 }
 
 /// Whatever ends the wait, the demand leaves all lines.
-struct Leave<'a, 'b> {
-    wait: &'a Wait<'b>,
+struct WaitGuard<'a, 'b> {
+    wait: &'a PendingReserve<'b>,
     partitions: &'a [Rc<Partition>],
 }
 
-impl Drop for Leave<'_, '_> {
+impl Drop for WaitGuard<'_, '_> {
     fn drop(&mut self) {
         for partition in self.partitions {
-            partition.undemand(self.wait.demand.no);
+            partition.unpark(self.wait.waiter.no);
         }
-        self.wait.desk.waiting.borrow_mut().remove(&self.wait.ticket);
+        self.wait.dispatcher.waiting.borrow_mut().remove(&self.wait.ticket);
         if let Some(session) = self.wait.session {
-            let no = self.wait.demand.no;
-            self.wait.desk.sessions.borrow_mut().drop_demand(session, no);
+            let no = self.wait.waiter.no;
+            self.wait.dispatcher.sessions.borrow_mut().remove_waiter(session, no);
         }
     }
 }

@@ -8,33 +8,37 @@ use dormouse_core::op::SessionId;
 use dormouse_core::refusal::session_closed;
 
 use super::lease;
-use crate::dispatch::Desk;
-use crate::partition::BatchNo;
+use crate::dispatch::Dispatcher;
+use crate::partition::SubmissionNo;
 
-pub(super) fn open(desk: &Desk) -> Reply {
-    Reply::Session(desk.sessions.borrow_mut().open())
+pub(super) fn open(dispatcher: &Dispatcher) -> Reply {
+    Reply::Session(dispatcher.sessions.borrow_mut().open())
 }
 
 /// Its waiting reserves are answered with nothing, its leases released unspent.
-pub(super) async fn close(desk: &Rc<Desk>, batch: BatchNo, session: SessionId) -> Answer {
-    let closed = desk.sessions.borrow_mut().close(session);
+pub(super) async fn close(
+    dispatcher: &Rc<Dispatcher>,
+    submission: SubmissionNo,
+    session: SessionId,
+) -> Answer {
+    let closed = dispatcher.sessions.borrow_mut().close(session);
     let closed = closed.ok_or_else(|| session_closed(session))?;
-    for demand in closed.demands.values() {
-        demand.end();
+    for waiter in closed.waiters.values() {
+        waiter.finish();
     }
     let mut tokens: Vec<_> = closed.tokens().collect();
     tokens.sort_unstable();
     for tokens in tokens.chunks(dormouse_core::limits::BATCH_MAX) {
         // Those that ended or ran out before are left alone, the rest runs out at worst.
-        lease::give_back(desk, batch, tokens).await?;
+        lease::give_back(dispatcher, submission, tokens).await?;
     }
     Ok(Reply::Done)
 }
 
 /// A ticket nobody waits with is as good as withdrawn: its answer is on its way.
-pub(super) fn withdraw(desk: &Desk, ticket: Ticket) -> Reply {
-    if let Some(demand) = desk.waiting.borrow().get(&ticket) {
-        demand.end();
+pub(super) fn withdraw(dispatcher: &Dispatcher, ticket: Ticket) -> Reply {
+    if let Some(waiter) = dispatcher.waiting.borrow().get(&ticket) {
+        waiter.finish();
     }
     Reply::Done
 }

@@ -11,69 +11,79 @@ use dormouse_core::op::{Stats, TopicStats, Topics, TopicsPage};
 use dormouse_core::refusal::no_topic;
 use dormouse_core::topic::{Settings, TopicName};
 
-use super::{ask_other, line_up};
+use super::{run_op, submit};
 use crate::codec::reserve::NEVER;
 use crate::codec::stats::Sums;
 use crate::codec::{lock, stats};
-use crate::dispatch::{Desk, Topic};
-use crate::partition::{Ask, BatchNo, Effect};
+use crate::dispatch::{Dispatcher, Topic};
+use crate::partition::{Effect, PartitionRequest, SubmissionNo};
 use crate::wire::Reader;
 
 /// A topic, and whether anybody would say that it is there.
-struct Counted {
+struct TopicCount {
     stats: TopicStats,
-    is_there: bool,
+    exists: bool,
 }
 
-pub(super) async fn stats(desk: &Rc<Desk>, batch: BatchNo, stats: &Stats) -> Answer {
-    let Some(name) = &stats.topic else { return Ok(Reply::Stats(totals(desk, batch).await?)) };
-    let topic = desk.known(name).ok_or_else(|| no_topic(name))?;
-    let counted = count(batch, &topic).await?;
-    if counted.is_there { Ok(Reply::Stats(counted.stats)) } else { Err(no_topic(name)) }
+pub(super) async fn stats(
+    dispatcher: &Rc<Dispatcher>,
+    submission: SubmissionNo,
+    stats: &Stats,
+) -> Answer {
+    let Some(name) = &stats.topic else {
+        return Ok(Reply::Stats(totals(dispatcher, submission).await?));
+    };
+    let topic = dispatcher.known(name).ok_or_else(|| no_topic(name))?;
+    let counted = count(submission, &topic).await?;
+    if counted.exists { Ok(Reply::Stats(counted.stats)) } else { Err(no_topic(name)) }
 }
 
 /// Asks all partitions of a topic at once; what it gives is to be awaited.
 fn count(
-    batch: BatchNo,
+    submission: SubmissionNo,
     topic: &Rc<Topic>,
-) -> impl Future<Output = Result<Counted, Error>> + use<> {
-    let mut under_way = Vec::with_capacity(topic.partitions.len());
+) -> impl Future<Output = Result<TopicCount, Error>> + use<> {
+    let mut pending = Vec::with_capacity(topic.partitions.len());
     for partition in &topic.partitions {
-        let ask =
-            |to| Ask::Other { op: stats::op(), effect: Effect::Look, priorities: Vec::new(), to };
-        under_way.push(line_up(partition, batch, ask));
+        let request = |reply_to| PartitionRequest::Other {
+            op: stats::op(),
+            effect: Effect::Read,
+            priorities: Vec::new(),
+            reply_to,
+        };
+        pending.push(submit(partition, submission, request));
     }
     let topic = Rc::clone(topic);
     async move {
         let mut sum = TopicStats { topics: 1, ..TopicStats::default() };
-        let mut is_there = false;
-        for (partition, answer) in topic.partitions.iter().zip(under_way) {
+        let mut exists = false;
+        for (partition, answer) in topic.partitions.iter().zip(pending) {
             let raw = answer.await?;
             let sums = stats::read(&mut Reader::new(&raw.answer))?;
-            sum.waiters = sum.waiters.max(partition.waiters() as u64);
+            sum.waiters = sum.waiters.max(partition.blocking_waiters() as u64);
             sum.settings = partition.config.borrow().settings.clone();
-            is_there |= sums.jobs > 0 || sums.holds > 0 || sums.paused_until > 0;
+            exists |= sums.jobs > 0 || sums.holds > 0 || sums.paused_until > 0;
             add(&mut sum, &sums, raw.now_ms);
         }
-        is_there |= sum.waiters > 0 || sum.settings != Settings::default();
-        Ok(Counted { stats: sum, is_there })
+        exists |= sum.waiters > 0 || sum.settings != Settings::default();
+        Ok(TopicCount { stats: sum, exists })
     }
 }
 
 /// Asks for many topics at once.
 async fn count_all(
-    desk: &Rc<Desk>,
-    batch: BatchNo,
+    dispatcher: &Rc<Dispatcher>,
+    submission: SubmissionNo,
     names: &[TopicName],
-) -> Result<Vec<(TopicName, Counted)>, Error> {
-    let mut under_way = Vec::with_capacity(names.len());
+) -> Result<Vec<(TopicName, TopicCount)>, Error> {
+    let mut pending = Vec::with_capacity(names.len());
     for name in names {
-        if let Some(topic) = desk.find(name).await? {
-            under_way.push((name.clone(), count(batch, &topic)));
+        if let Some(topic) = dispatcher.find(name).await? {
+            pending.push((name.clone(), count(submission, &topic)));
         }
     }
-    let mut all = Vec::with_capacity(under_way.len());
-    for (name, counted) in under_way {
+    let mut all = Vec::with_capacity(pending.len());
+    for (name, counted) in pending {
         all.push((name, counted.await?));
     }
     Ok(all)
@@ -93,14 +103,17 @@ fn add(sum: &mut TopicStats, sums: &Sums, now_ms: u64) {
 }
 
 /// All topics in the register together, those that have vanished too: their running totals count.
-async fn totals(desk: &Rc<Desk>, batch: BatchNo) -> Result<TopicStats, Error> {
+async fn totals(
+    dispatcher: &Rc<Dispatcher>,
+    submission: SubmissionNo,
+) -> Result<TopicStats, Error> {
     let mut total = TopicStats::default();
     let mut after: Option<TopicName> = None;
     loop {
-        let names = desk.page(after.as_ref(), PAGE_MAX).await?;
-        for counted in count_all(desk, batch, &names).await? {
-            let (_, Counted { stats, is_there }) = counted;
-            total.topics += u64::from(is_there);
+        let names = dispatcher.page(after.as_ref(), PAGE_MAX).await?;
+        for counted in count_all(dispatcher, submission, &names).await? {
+            let (_, TopicCount { stats, exists }) = counted;
+            total.topics += u64::from(exists);
             total.delayed += stats.delayed;
             total.ready += stats.ready;
             total.urgent += stats.urgent;
@@ -112,24 +125,28 @@ async fn totals(desk: &Rc<Desk>, batch: BatchNo) -> Result<TopicStats, Error> {
         }
         after = last;
     }
-    total.waiters = desk.waiting.borrow().len() as u64;
+    total.waiters = dispatcher.waiting.borrow().len() as u64;
     for index in 0..LOCK_PARTITIONS {
-        let partition = desk.lock_partition_at(index);
-        let raw = ask_other(&partition, batch, Effect::Look, lock::op_count()).await?;
+        let partition = dispatcher.lock_partition_at(index);
+        let raw = run_op(&partition, submission, Effect::Read, lock::op_count()).await?;
         total.locks += lock::read_count(&mut Reader::new(&raw.answer))?;
     }
     Ok(total)
 }
 
 /// A page of the topics that are there.
-pub(super) async fn topics(desk: &Rc<Desk>, batch: BatchNo, page: &Topics) -> Answer {
+pub(super) async fn topics(
+    dispatcher: &Rc<Dispatcher>,
+    submission: SubmissionNo,
+    page: &Topics,
+) -> Answer {
     page.check()?;
     let mut found = Vec::new();
     let mut after = page.after.clone();
     loop {
-        let names = desk.page(after.as_ref(), page.limit + 1).await?;
-        for (name, counted) in count_all(desk, batch, &names).await? {
-            if !counted.is_there {
+        let names = dispatcher.page(after.as_ref(), page.limit + 1).await?;
+        for (name, counted) in count_all(dispatcher, submission, &names).await? {
+            if !counted.exists {
                 continue;
             }
             if found.len() == page.limit {

@@ -11,32 +11,40 @@ use dormouse_core::limits::BATCH_MAX;
 use dormouse_core::op::{Kick, PauseTopic, ReviveTopic, SetTopic};
 use dormouse_core::topic::TopicName;
 
-use super::{ask, ask_other, line_up, pause_ms};
+use super::{pause_ms, run_op, submit};
 use crate::codec::kick::{self, Portion};
 use crate::codec::{pause, purge, revive, stats};
-use crate::dispatch::Desk;
-use crate::events::What;
-use crate::partition::{Ask, BatchNo, Effect, FLIGHT_JOBS_MAX, Partition};
+use crate::dispatch::Dispatcher;
+use crate::events::EventDetails;
+use crate::partition::{BATCH_JOBS_MAX, Effect, Partition, PartitionRequest, SubmissionNo};
 use crate::wire::{Op, Reader};
 
 /// The partitions of a topic that is known.
-pub(super) fn partitions(desk: &Desk, name: &TopicName) -> Vec<Rc<Partition>> {
-    desk.known(name).map(|topic| topic.partitions.clone()).unwrap_or_default()
+pub(super) fn partitions(dispatcher: &Dispatcher, name: &TopicName) -> Vec<Rc<Partition>> {
+    dispatcher.known(name).map(|topic| topic.partitions.clone()).unwrap_or_default()
 }
 
-pub(super) async fn kick(desk: &Rc<Desk>, batch: BatchNo, kick: &Kick) -> Answer {
-    let partitions = partitions(desk, &kick.topic);
-    portions(batch, &partitions, kick.max, kick::op, kick::read).await
+pub(super) async fn kick(
+    dispatcher: &Rc<Dispatcher>,
+    submission: SubmissionNo,
+    kick: &Kick,
+) -> Answer {
+    let partitions = partitions(dispatcher, &kick.topic);
+    portions(submission, &partitions, kick.max, kick::op, kick::read).await
 }
 
-pub(super) async fn revive(desk: &Rc<Desk>, batch: BatchNo, revive: &ReviveTopic) -> Answer {
-    let partitions = partitions(desk, &revive.topic);
-    portions(batch, &partitions, revive.max, revive::op_oldest, revive::read_oldest).await
+pub(super) async fn revive(
+    dispatcher: &Rc<Dispatcher>,
+    submission: SubmissionNo,
+    revive: &ReviveTopic,
+) -> Answer {
+    let partitions = partitions(dispatcher, &revive.topic);
+    portions(submission, &partitions, revive.max, revive::op_oldest, revive::read_oldest).await
 }
 
 /// Does something to as many jobs as asked for, a script's worth at a time.
 async fn portions(
-    batch: BatchNo,
+    submission: SubmissionNo,
     partitions: &[Rc<Partition>],
     max: usize,
     op: fn(usize) -> Op,
@@ -45,12 +53,12 @@ async fn portions(
     let mut left = max.min(BATCH_MAX);
     for partition in partitions {
         while left > 0 {
-            let asked = left.min(FLIGHT_JOBS_MAX);
-            let raw = ask_other(partition, batch, Effect::Change, op(asked)).await?;
+            let wanted = left.min(BATCH_JOBS_MAX);
+            let raw = run_op(partition, submission, Effect::Change, op(wanted)).await?;
             let portion = read(&mut Reader::new(&raw.answer))?;
             let done = usize::try_from(portion.count).unwrap_or(usize::MAX);
             left = left.saturating_sub(done);
-            if done < asked && !portion.more {
+            if done < wanted && !portion.more {
                 break;
             }
         }
@@ -58,13 +66,17 @@ async fn portions(
     Ok(Reply::Count((max.min(BATCH_MAX) - left) as u64))
 }
 
-pub(super) async fn purge(desk: &Rc<Desk>, batch: BatchNo, name: &TopicName) -> Answer {
+pub(super) async fn purge(
+    dispatcher: &Rc<Dispatcher>,
+    submission: SubmissionNo,
+    name: &TopicName,
+) -> Answer {
     let mut removed = 0;
-    for partition in partitions(desk, name) {
+    for partition in partitions(dispatcher, name) {
         let mut rest: Option<Bytes> = None;
         loop {
             let op = purge::op(rest);
-            let raw = ask_other(&partition, batch, Effect::Change, op).await?;
+            let raw = run_op(&partition, submission, Effect::Change, op).await?;
             let purged = purge::read(&mut Reader::new(&raw.answer))?;
             removed += purged.removed;
             rest = purged.rest;
@@ -74,64 +86,85 @@ pub(super) async fn purge(desk: &Rc<Desk>, batch: BatchNo, name: &TopicName) -> 
         }
     }
     if removed > 0 {
-        tell(desk, name, EventKind::Purged);
+        emit(dispatcher, name, EventKind::Purged);
     }
     Ok(Reply::Count(removed))
 }
 
 /// All partitions get the settings; dead jobs that they do not keep go at once.
-pub(super) async fn set(desk: &Rc<Desk>, batch: BatchNo, set: SetTopic) -> Answer {
+pub(super) async fn set(
+    dispatcher: &Rc<Dispatcher>,
+    submission: SubmissionNo,
+    set: SetTopic,
+) -> Answer {
     set.check()?;
-    let mut under_way = Vec::new();
-    for partition in partitions(desk, &set.topic) {
+    let mut pending = Vec::new();
+    for partition in partitions(dispatcher, &set.topic) {
         let settings = set.settings.clone();
-        let answer = line_up(&partition, batch, |to| Ask::Configure { settings, to });
-        under_way.push((partition, answer));
+        let answer = submit(&partition, submission, |reply_to| PartitionRequest::Configure {
+            settings,
+            reply_to,
+        });
+        pending.push((partition, answer));
     }
-    for (partition, answer) in under_way {
+    for (partition, answer) in pending {
         answer.await?;
         loop {
-            let raw = ask_other(&partition, batch, Effect::Look, stats::op()).await?;
+            let raw = run_op(&partition, submission, Effect::Read, stats::op()).await?;
             if !stats::read(&mut Reader::new(&raw.answer))?.more {
                 break;
             }
         }
     }
-    tell(desk, &set.topic, EventKind::TopicSet);
+    emit(dispatcher, &set.topic, EventKind::TopicSet);
     Ok(Reply::Done)
 }
 
-pub(super) async fn pause(desk: &Rc<Desk>, batch: BatchNo, pause: &PauseTopic) -> Answer {
+pub(super) async fn pause(
+    dispatcher: &Rc<Dispatcher>,
+    submission: SubmissionNo,
+    pause: &PauseTopic,
+) -> Answer {
     let for_ms = pause_ms(pause)?;
-    everywhere(desk, batch, &pause.topic, || pause::op(for_ms)).await?;
-    tell(desk, &pause.topic, EventKind::Paused);
+    everywhere(dispatcher, submission, &pause.topic, || pause::op(for_ms)).await?;
+    emit(dispatcher, &pause.topic, EventKind::Paused);
     Ok(Reply::Done)
 }
 
-pub(super) async fn resume(desk: &Rc<Desk>, batch: BatchNo, name: &TopicName) -> Answer {
-    everywhere(desk, batch, name, pause::op_resume).await?;
-    tell(desk, name, EventKind::Resumed);
+pub(super) async fn resume(
+    dispatcher: &Rc<Dispatcher>,
+    submission: SubmissionNo,
+    name: &TopicName,
+) -> Answer {
+    everywhere(dispatcher, submission, name, pause::op_resume).await?;
+    emit(dispatcher, name, EventKind::Resumed);
     Ok(Reply::Done)
 }
 
 async fn everywhere(
-    desk: &Rc<Desk>,
-    batch: BatchNo,
+    dispatcher: &Rc<Dispatcher>,
+    submission: SubmissionNo,
     name: &TopicName,
     op: impl Fn() -> Op,
 ) -> Result<(), Error> {
-    for partition in partitions(desk, name) {
+    for partition in partitions(dispatcher, name) {
         let (op, effect, priorities) = (op(), Effect::Change, Vec::new());
-        ask(&partition, batch, |to| Ask::Other { op, effect, priorities, to }).await?;
+        submit(&partition, submission, |reply_to| PartitionRequest::Other {
+            op,
+            effect,
+            priorities,
+            reply_to,
+        })
+        .await?;
     }
     Ok(())
 }
 
 /// Tells of a topic.
-fn tell(desk: &Desk, topic: &TopicName, kind: EventKind) {
-    let shared = &desk.shared;
-    if shared.teller.is_watched() {
-        let what = What { kind, id: None, due_at: None, attempt: 0 };
-        shared.teller.tell(topic, shared.clock.now_ms(), [what]);
+fn emit(dispatcher: &Dispatcher, topic: &TopicName, kind: EventKind) {
+    let shared = &dispatcher.shared;
+    if shared.events.is_watched() {
+        let what = EventDetails { kind, id: None, due_at: None, attempt: 0 };
+        shared.events.emit(topic, shared.clock.now_ms(), [what]);
     }
 }

@@ -1,4 +1,8 @@
-//! A flight: the asks that go to a partition in one script, and the script's arguments.
+//! A script batch: the requests and polls that go to a partition in one script, and how they become
+//! the script's arguments (listed in `lua/lib.lua`).
+//!
+//! Requests of one kind that are neighbours after sorting by phase become one operation, so that the
+//! script parses one header for all. `deliver` takes the reply apart by the same groups.
 
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -9,145 +13,146 @@ use dormouse_core::error::Error;
 use dormouse_core::limits::REPLY_BYTES_MAX;
 
 use super::Partition;
-use super::request::{Ask, Weight};
-use super::waiter::Demand;
+use super::request::{PartitionRequest, Weight};
+use super::waiter::Waiter;
 use crate::cluster::Call;
 use crate::codec::put::Limits;
-use crate::codec::reserve::Look;
+use crate::codec::reserve::Poll;
 use crate::codec::{ack, extend, nack, put, reserve};
 use crate::keys;
 use crate::wire::config::Config;
 use crate::wire::{Op, Writer};
 
-/// Demands that one look serves.
-pub(crate) struct Claim {
-    pub(crate) demands: Vec<Rc<Demand>>,
-    pub(crate) look: Look,
-    /// The last reason to look, when it began.
-    pub(crate) reason: u64,
+/// One poll for several waiters with the same ttr, which share its jobs.
+pub(crate) struct SharedPoll {
+    pub(crate) waiters: Vec<Rc<Waiter>>,
+    pub(crate) poll: Poll,
+    /// The partition's poll epoch when the batch was filled.
+    pub(crate) epoch: u64,
 }
 
-/// Asks of one kind become one operation, in this order.
 #[derive(Default)]
-pub(crate) struct Flight {
-    /// Sorted by phase; asks of one phase that are merged lie side by side.
-    pub(crate) asks: Vec<Ask>,
-    pub(crate) claims: Vec<Claim>,
+pub(crate) struct ScriptBatch {
+    /// Sorted by phase.
+    pub(crate) requests: Vec<PartitionRequest>,
+    pub(crate) polls: Vec<SharedPoll>,
     pub(crate) weight: Weight,
 }
 
-/// A flight in words of the script.
+/// A batch as a call of a script.
 #[derive(Debug)]
-pub(crate) struct Encoded {
+pub(crate) struct EncodedBatch {
     pub(crate) call: Call,
-    /// The configuration after it, if it changes.
+    /// The configuration it sets, if it sets one.
     pub(crate) config: Option<Config>,
 }
 
-impl Flight {
+impl ScriptBatch {
     pub(crate) fn is_empty(&self) -> bool {
-        self.asks.is_empty() && self.claims.is_empty()
+        self.requests.is_empty() && self.polls.is_empty()
     }
 
-    /// A demand comes on board: looks that are alike become one.
-    pub(crate) fn claim(&mut self, demand: &Rc<Demand>, max: usize, reason: u64) {
-        let (ttr_ms, waits) = (demand.ttr_ms, demand.waits);
-        match self.claims.last_mut() {
-            Some(claim) if claim.look.ttr_ms == ttr_ms => {
-                claim.look.max += max;
-                claim.look.waits |= waits;
-                claim.demands.push(Rc::clone(demand));
+    /// Adds a poll for a waiter, or joins it to the last one.
+    pub(crate) fn add_poll(&mut self, waiter: &Rc<Waiter>, max: usize, epoch: u64) {
+        let (ttr_ms, waits) = (waiter.ttr_ms, waiter.is_blocking);
+        match self.polls.last_mut() {
+            Some(shared) if shared.poll.ttr_ms == ttr_ms => {
+                shared.poll.max += max;
+                shared.poll.waits |= waits;
+                shared.waiters.push(Rc::clone(waiter));
             }
             _ => {
-                let look = Look { max, ttr_ms, room: REPLY_BYTES_MAX, bound: None, waits };
-                self.claims.push(Claim { demands: vec![Rc::clone(demand)], look, reason });
+                let poll = Poll { max, ttr_ms, room: REPLY_BYTES_MAX, bound: None, waits };
+                self.polls.push(SharedPoll { waiters: vec![Rc::clone(waiter)], poll, epoch });
             }
         }
     }
 
-    /// How many jobs and callers are on board.
+    /// How many jobs and callers it stands for.
     pub(crate) fn items(&self) -> usize {
-        let claimed = self.claims.iter().map(|claim| claim.demands.len());
-        self.asks.iter().map(Ask::items).chain(claimed).sum()
+        let claimed = self.polls.iter().map(|shared| shared.waiters.len());
+        self.requests.iter().map(PartitionRequest::items).chain(claimed).sum()
     }
 
-    /// Whether somebody on board waits.
-    pub(crate) fn has_waiters(&self) -> bool {
-        self.claims.iter().any(|claim| claim.look.waits)
+    /// Whether it polls for a blocking waiter.
+    pub(crate) fn has_blocking(&self) -> bool {
+        self.polls.iter().any(|shared| shared.poll.waits)
     }
 
     pub(crate) fn is_change(&self) -> bool {
-        self.asks.iter().any(Ask::is_change)
+        self.requests.iter().any(PartitionRequest::is_change)
     }
 
-    /// Asks that become one operation: neighbours of one phase, except those that are read by who
-    /// asked.
-    pub(crate) fn groups(&self) -> impl Iterator<Item = &[Ask]> {
-        self.asks.chunk_by(|a, b| a.phase() == b.phase() && a.phase() < 5)
+    /// The requests that become one operation: neighbours of one phase, unless their task decodes
+    /// the reply (phase 5 and later).
+    pub(crate) fn groups(&self) -> impl Iterator<Item = &[PartitionRequest]> {
+        self.requests.chunk_by(|a, b| a.phase() == b.phase() && a.phase() < 5)
     }
 
-    /// The operations, one per group and claim.
+    /// The operations, one per group and poll.
     fn ops(&self, config: &Config, limits: Limits) -> Vec<Op> {
-        let mut ops = Vec::with_capacity(self.asks.len() + self.claims.len());
+        let mut ops = Vec::with_capacity(self.requests.len() + self.polls.len());
         for group in self.groups() {
             match group.first() {
-                None | Some(Ask::Configure { .. }) => {}
-                Some(Ask::Put { .. }) => {
-                    let puts = group.iter().flat_map(|ask| match ask {
-                        Ask::Put { puts, .. } => &puts[..],
+                None | Some(PartitionRequest::Configure { .. }) => {}
+                Some(PartitionRequest::Put { .. }) => {
+                    let puts = group.iter().flat_map(|request| match request {
+                        PartitionRequest::Put { puts, .. } => &puts[..],
                         _ => &[],
                     });
                     ops.push(put::op(puts, &config.settings, limits));
                 }
-                Some(Ask::Ack { .. }) => {
-                    let tokens = group.iter().flat_map(|ask| match ask {
-                        Ask::Ack { tokens, .. } => &tokens[..],
+                Some(PartitionRequest::Ack { .. }) => {
+                    let tokens = group.iter().flat_map(|request| match request {
+                        PartitionRequest::Ack { tokens, .. } => &tokens[..],
                         _ => &[],
                     });
                     ops.push(ack::op(tokens.copied()));
                 }
-                Some(Ask::End { spends, .. }) => {
-                    let endings = group.iter().flat_map(|ask| match ask {
-                        Ask::End { endings, .. } => &endings[..],
+                Some(PartitionRequest::End { spends, .. }) => {
+                    let endings = group.iter().flat_map(|request| match request {
+                        PartitionRequest::End { endings, .. } => &endings[..],
                         _ => &[],
                     });
                     ops.push(nack::op(if *spends { "nack" } else { "release" }, endings));
                 }
-                Some(Ask::Extend { .. }) => {
-                    let leases = group.iter().flat_map(|ask| match ask {
-                        Ask::Extend { leases, .. } => &leases[..],
+                Some(PartitionRequest::Extend { .. }) => {
+                    let leases = group.iter().flat_map(|request| match request {
+                        PartitionRequest::Extend { leases, .. } => &leases[..],
                         _ => &[],
                     });
                     ops.push(extend::op(leases));
                 }
-                Some(Ask::Take { look, .. }) => ops.push(reserve::op(*look)),
-                Some(Ask::Other { op, .. }) => ops.push(op.clone()),
+                Some(PartitionRequest::Reserve { poll, .. }) => ops.push(reserve::op(*poll)),
+                Some(PartitionRequest::Other { op, .. }) => ops.push(op.clone()),
             }
         }
-        ops.extend(self.claims.iter().map(|claim| reserve::op(claim.look)));
+        ops.extend(self.polls.iter().map(|shared| reserve::op(shared.poll)));
         ops
     }
 
-    /// The configuration that this flight needs, if it is not the present one. Priorities that
-    /// nobody has any more make room.
-    fn wanted_config(
+    /// The configuration that this batch needs, if it is not the present one, and the priorities to
+    /// give up: unused ones make room for new ones.
+    fn needed_config(
         &self,
         partition: &Partition,
         free: Option<&[u32]>,
     ) -> Option<(Config, Vec<u32>)> {
         let present = partition.config.borrow();
         let is_new = |priority: u32| present.priorities.binary_search(&priority).is_err();
-        let brings_news =
-            |ask: &Ask| matches!(ask, Ask::Configure { .. }) || ask.priorities().any(is_new);
-        if !self.asks.iter().any(brings_news) {
+        let brings_news = |request: &PartitionRequest| {
+            matches!(request, PartitionRequest::Configure { .. })
+                || request.priorities().any(is_new)
+        };
+        if !self.requests.iter().any(brings_news) {
             return None;
         }
         let mut wanted = present.clone();
-        for ask in &self.asks {
-            if let Ask::Configure { settings, .. } = ask {
+        for request in &self.requests {
+            if let PartitionRequest::Configure { settings, .. } = request {
                 wanted.settings = settings.clone();
             }
-            for priority in ask.priorities() {
+            for priority in request.priorities() {
                 if let Err(index) = wanted.priorities.binary_search(&priority) {
                     wanted.priorities.insert(index, priority);
                 }
@@ -158,10 +163,11 @@ impl Flight {
         }
         let mut dropped = Vec::new();
         if wanted.priorities.len() > PRIORITIES_MAX {
-            let needed: HashSet<u32> = self.asks.iter().flat_map(Ask::priorities).collect();
+            let needed: HashSet<u32> =
+                self.requests.iter().flat_map(PartitionRequest::priorities).collect();
             dropped = present.priorities.clone();
             dropped.retain(|priority| !needed.contains(priority));
-            // The script says which of them are in use.
+            // The script refused the others: they are in use.
             if let Some(free) = free {
                 dropped.retain(|priority| free.contains(priority));
             }
@@ -171,26 +177,28 @@ impl Flight {
         Some((wanted, dropped))
     }
 
-    /// Those who bring more priorities than there may be are refused; the others go on.
-    pub(crate) fn shed(&mut self, partition: &Partition, error: &Error) {
+    /// Refuses the requests that need a priority beyond the limit; the others remain.
+    pub(crate) fn refuse_new_priorities(&mut self, partition: &Partition, error: &Error) {
         let known = partition.config.borrow().priorities.clone();
         let is_known = |priority: u32| known.binary_search(&priority).is_ok();
-        for mut ask in self.asks.extract_if(.., |ask| !ask.priorities().all(is_known)) {
-            ask.fail(error.clone());
+        for mut request in
+            self.requests.extract_if(.., |request| !request.priorities().all(is_known))
+        {
+            request.fail(error.clone());
         }
     }
 
-    /// The call of this flight, or why there cannot be one. Priorities that a script has named
-    /// `free` are the only ones that can be given up.
+    /// The call for this batch; an error if it needs more priorities than allowed. If the script has
+    /// named `free` priorities, only those are given up.
     pub(crate) fn encode(
         &self,
         partition: &Partition,
-        runway: u8,
+        sequence: u8,
         number: u64,
         free: Option<&[u32]>,
-    ) -> Result<Encoded, Error> {
+    ) -> Result<EncodedBatch, Error> {
         let present = partition.config.borrow();
-        let (config, dropped) = match self.wanted_config(partition, free) {
+        let (config, dropped) = match self.needed_config(partition, free) {
             None => (None, Vec::new()),
             Some((config, dropped)) => (Some(config), dropped),
         };
@@ -208,7 +216,7 @@ impl Flight {
         let text = |number: u64| Bytes::from(number.to_string());
         let optional = |number: Option<u64>| number.map_or_else(Bytes::new, text);
         let mut args = vec![
-            Bytes::from(format!("{}{runway}", partition.shared.server)),
+            Bytes::from(format!("{}{sequence}", partition.shared.server)),
             text(number),
             text(present.version),
             clock(partition),
@@ -229,26 +237,26 @@ impl Flight {
             args.push(text(op.args.len() as u64));
             args.extend(op.args);
         }
-        let puts = matches!(self.asks.first(), Some(Ask::Put { .. }));
+        let puts = matches!(self.requests.first(), Some(PartitionRequest::Put { .. }));
         let scripts = &partition.shared.scripts;
         let script = if puts { &scripts.put } else { &scripts.relief };
         let replicas = if self.is_change() { partition.shared.replicas } else { 0 };
         let call = Call { slot: partition.slot, script: script.clone(), keys, args, replicas };
-        Ok(Encoded { call, config })
+        Ok(EncodedBatch { call, config })
     }
 
-    /// Everybody on board is answered with this error.
     pub(crate) fn fail(&mut self, error: &Error) {
-        for ask in &mut self.asks {
-            ask.fail(error.clone());
+        for request in &mut self.requests {
+            request.fail(error.clone());
         }
     }
 }
 
-/// What the script takes for the present: a test's time, or Redis' own and about what it shows.
+/// The time argument: a test's time, or `~` and the expected time, by which the script recognises a
+/// batch that was delayed on its way.
 fn clock(partition: &Partition) -> Bytes {
     let clock = &partition.shared.clock;
-    match (clock.told(), clock.now_ms()) {
+    match (clock.override_ms(), clock.now_ms()) {
         (Some(now_ms), _) => Bytes::from(now_ms.to_string()),
         (None, 0) => Bytes::new(),
         (None, now_ms) => Bytes::from(format!("~{now_ms}")),

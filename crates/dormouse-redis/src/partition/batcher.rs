@@ -1,136 +1,164 @@
-//! Who goes with the next flight.
+//! Chooses the contents of the next script batch.
+//!
+//! Two sources feed a batch. Queued requests come first, in the order in which they were queued.
+//! Then, if there is a reason to poll, reserves of parked waiters fill the room that is left.
+//!
+//! A script executes the operations of its batch by phase (see `PartitionRequest::phase`), not in
+//! the order in which they were queued. So a request stays queued if its submission
+//!
+//! - is in flight already, since the two sequences are not ordered with each other, or
+//! - has put an operation of a later phase into this batch, or
+//! - had an earlier request left behind.
+//!
+//! Waiters are served in the order of their numbers. A waiter may be parked at many partitions, but
+//! only one of them polls for it at a time, so it never gets more jobs than it asked for; the others
+//! leave a note and poll again when that poll has ended.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::rc::Rc;
 
-use super::batch::Flight;
-use super::in_flight::{Air, ENOUGH, Manifest};
-use super::request::{Ask, FLIGHT_JOBS_MAX};
-use super::{BatchNo, Partition, Queued};
+use super::batch::ScriptBatch;
+use super::in_flight::{BatchInfo, InFlight, SECOND_BATCH_MIN};
+use super::request::{BATCH_JOBS_MAX, PartitionRequest};
+use super::waiter::Waiter;
+use super::{Partition, Queued, SubmissionNo};
 use crate::clock;
 
 impl Partition {
-    /// Who goes with the next flight: those at the front, as long as the order within a batch is
-    /// kept, and the demands if there is reason to look. What came with a batch that is in the air
-    /// waits for it.
-    pub(super) fn board(&self, air: &Air<'_>) -> (Flight, Manifest) {
-        let mut flight = Flight::default();
-        let mut phases: HashMap<BatchNo, u8> = HashMap::new();
-        let mut held: HashSet<BatchNo> = air.batches().collect();
-        let mut batches = Vec::new();
-        self.came.set(0);
+    /// Takes requests and polls for the next batch. The batch may be empty.
+    pub(super) fn fill(&self, in_flight: &InFlight<'_>) -> (ScriptBatch, BatchInfo) {
+        let mut batch = ScriptBatch::default();
+        let mut held: HashSet<SubmissionNo> = in_flight.submissions().collect();
+        let mut submissions = self.take_queued(&mut batch, &mut held);
+        let paused = self.poll_not_before.get().is_some_and(|until| until > clock::instant());
+        if !self.poll_wanted.get() && !paused && self.is_poll_due() {
+            self.bump_poll_epoch();
+        }
+        if self.poll_wanted.get()
+            && !in_flight.has_blocking()
+            && (!paused || !batch.requests.is_empty() || self.has_immediate_waiters())
+        {
+            self.add_polls(&mut batch, held);
+        }
+        let polled = batch.polls.iter().flat_map(|shared| &shared.waiters);
+        submissions.extend(polled.filter_map(|waiter| waiter.submission));
+        let info = BatchInfo { has_blocking: batch.has_blocking(), submissions };
+        (batch, info)
+    }
+
+    /// Moves queued requests into the batch. Adds the submissions of those left behind to `held`,
+    /// and returns the submissions of those taken.
+    fn take_queued(
+        &self,
+        batch: &mut ScriptBatch,
+        held: &mut HashSet<SubmissionNo>,
+    ) -> Vec<SubmissionNo> {
+        let mut phases: HashMap<SubmissionNo, u8> = HashMap::new();
+        let mut submissions = Vec::new();
+        self.backlog.set(0);
         let mut queue = self.queue.borrow_mut();
         let mut left = Vec::new();
         while let Some(queued) = queue.pop_front() {
-            let Queued { batch, ask, .. } = &queued;
-            let fits = flight.weight.has_room(ask.weight());
-            let in_order = batch.is_none_or(|batch| {
-                let is_next = phases.get(&batch).is_none_or(|&phase| phase <= ask.phase());
-                is_next && !held.contains(&batch)
+            let Queued { submission, request, .. } = &queued;
+            let fits = batch.weight.has_room(request.weight());
+            let in_order = submission.is_none_or(|no| {
+                let is_next = phases.get(&no).is_none_or(|&phase| phase <= request.phase());
+                is_next && !held.contains(&no)
             });
             if !fits || !in_order {
-                held.extend(*batch);
+                held.extend(*submission);
                 left.push(queued);
                 if !fits {
-                    // They need not wait for more.
-                    self.came.set(ENOUGH);
+                    // What has no room here need not wait for more before it is sent.
+                    self.backlog.set(SECOND_BATCH_MIN);
                     break;
                 }
                 continue;
             }
-            phases.extend(batch.map(|batch| (batch, ask.phase())));
-            batches.extend(*batch);
-            flight.weight.add(ask.weight());
-            if ask.may_make_visible() {
-                self.has_reason();
+            phases.extend(submission.map(|no| (no, request.phase())));
+            submissions.extend(*submission);
+            batch.weight.add(request.weight());
+            if request.may_make_visible() {
+                self.bump_poll_epoch();
             }
-            flight.asks.push(queued.ask);
+            batch.requests.push(queued.request);
         }
         for queued in left.into_iter().rev() {
             queue.push_front(queued);
         }
         drop(queue);
-        flight.asks.sort_by_key(Ask::phase);
-        let paused = self.not_before.get().is_some_and(|until| until > clock::instant());
-        if !self.look.get() && !paused && self.is_look_due() {
-            self.has_reason();
-        }
-        if self.look.get()
-            && !air.has_waiters()
-            && (!paused || !flight.asks.is_empty() || self.somebody_asks())
-        {
-            self.claim(&mut flight, held);
-        }
-        let claimed = flight.claims.iter().flat_map(|claim| &claim.demands);
-        batches.extend(claimed.filter_map(|demand| demand.batch));
-        let manifest = Manifest { has_waiters: flight.has_waiters(), batches };
-        (flight, manifest)
+        batch.requests.sort_by_key(PartitionRequest::phase);
+        submissions
     }
 
-    /// Whether somebody is here who does not wait.
-    fn somebody_asks(&self) -> bool {
-        self.demands.borrow().values().any(|demand| !demand.waits)
+    fn has_immediate_waiters(&self) -> bool {
+        self.waiters.borrow().values().any(|waiter| !waiter.is_blocking)
     }
 
-    /// Adds looks for the demands, first come, first served.
-    fn claim(&self, flight: &mut Flight, mut held: HashSet<BatchNo>) {
-        held.extend(self.queue.borrow().iter().filter_map(|queued| queued.batch));
-        self.look.set(false);
-        self.blocked.set(false);
-        // Also if it comes to nothing: who cannot be looked for now is looked for when it can.
-        self.last_look.set(clock::instant());
-        let mut demands = self.demands.borrow_mut();
-        demands.retain(|_, demand| !demand.is_over());
-        let mut room = FLIGHT_JOBS_MAX.saturating_sub(flight.weight.jobs).max(1);
-        // Who is claimed here cannot be served elsewhere meanwhile, so each takes its share.
-        let mut share = demands.len().div_ceil(usize::try_from(self.place.1).unwrap_or(1));
-        let reason = self.reasons.get();
-        let (free, claimed): (Vec<_>, Vec<_>) = demands
-            .values()
-            .filter(|demand| !demand.is_claimed_by(self.no) && demand.wants_look(self.no, reason))
-            .partition(|demand| !demand.is_claimed());
-        if free.is_empty() {
-            // They tell when they can be looked after. A look for the others only would keep these
-            // from being looked after elsewhere.
-            claimed.iter().for_each(|demand| demand.miss(self.no));
-            self.blocked.set(!claimed.is_empty());
-            return;
-        }
-        // One place is kept for those who do not wait: they must be answered soon.
-        let spare = usize::from(free.iter().any(|demand| !demand.waits));
-        for demand in demands.values() {
-            // It is in the air already.
-            if demand.is_claimed_by(self.no) {
+    /// Adds polls for the waiters, oldest first.
+    fn add_polls(&self, batch: &mut ScriptBatch, mut held: HashSet<SubmissionNo>) {
+        held.extend(self.queue.borrow().iter().filter_map(|queued| queued.submission));
+        self.poll_wanted.set(false);
+        self.polled_elsewhere.set(false);
+        // Also if no poll is sent: the waiters below ask for one when they can be polled for.
+        self.last_poll.set(clock::instant());
+        let mut waiters = self.waiters.borrow_mut();
+        waiters.retain(|_, waiter| !waiter.is_done());
+        let epoch = self.poll_epoch.get();
+        let Some(spare) = self.spare_room(&waiters, epoch) else { return };
+        let mut room = BATCH_JOBS_MAX.saturating_sub(batch.weight.jobs).max(1);
+        // A waiter polled for here cannot be served elsewhere meanwhile, so this partition takes
+        // only its share of them.
+        let mut share = waiters.len().div_ceil(usize::try_from(self.position.1).unwrap_or(1));
+        for waiter in waiters.values() {
+            if waiter.is_polled_by(self.no) {
                 continue;
             }
-            // Who came first is served first, also if what is there is found by a look for another.
-            let wants = demand.wants_look(self.no, reason);
-            if !wants && (!demand.waits || demand.is_claimed()) {
+            // An older waiter is served first, also by a poll that only a younger one asked for.
+            let wants = waiter.wants_poll(self.no, epoch);
+            if !wants && (!waiter.is_blocking || waiter.is_polled()) {
                 continue;
             }
-            // What came before it in its batch is still in line.
-            if demand.batch.is_some_and(|batch| held.contains(&batch)) {
-                self.look.set(true);
+            // An earlier request of its submission is still queued or in flight.
+            if waiter.submission.is_some_and(|no| held.contains(&no)) {
+                self.poll_wanted.set(true);
                 continue;
             }
-            // Who waits gets its turn when those before it are served.
-            if demand.waits && (share == 0 || room <= spare) {
+            // A blocking waiter gets its turn when the older ones are served.
+            if waiter.is_blocking && (share == 0 || room <= spare) {
                 continue;
             }
             if room == 0 {
-                self.look.set(true);
+                self.poll_wanted.set(true);
                 continue;
             }
-            if !demand.claim(self.no) {
+            if !waiter.begin_poll(self.no) {
                 continue;
             }
-            let max = demand.max.min(room);
+            let max = waiter.max.min(room);
             room -= max;
-            share = share.saturating_sub(usize::from(demand.waits));
-            flight.claim(demand, max, reason);
+            share = share.saturating_sub(usize::from(waiter.is_blocking));
+            batch.add_poll(waiter, max, epoch);
         }
-        if !flight.claims.is_empty() {
-            self.blocked.set(false);
-            self.hinted.set(None);
+        if !batch.polls.is_empty() {
+            self.wakeup_at.set(None);
         }
+    }
+
+    /// Room for jobs to keep for immediate waiters, which must be answered soon. `None` = every
+    /// waiter that wants a poll is being polled for by another partition: a poll for the remaining
+    /// ones would keep those from being polled for elsewhere. Each of them will ask for a poll when
+    /// the present one has ended.
+    fn spare_room(&self, waiters: &BTreeMap<u64, Rc<Waiter>>, epoch: u64) -> Option<usize> {
+        let (free, polled): (Vec<_>, Vec<_>) = waiters
+            .values()
+            .filter(|waiter| !waiter.is_polled_by(self.no) && waiter.wants_poll(self.no, epoch))
+            .partition(|waiter| !waiter.is_polled());
+        if free.is_empty() {
+            polled.iter().for_each(|waiter| waiter.note_missed_poll(self.no));
+            self.polled_elsewhere.set(!polled.is_empty());
+            return None;
+        }
+        Some(usize::from(free.iter().any(|waiter| !waiter.is_blocking)))
     }
 }

@@ -1,101 +1,110 @@
-//! A flight lands: what its script answered, before anybody is told.
+//! Decodes the reply of a script as a whole; `deliver` reads the answers of its operations.
+//!
+//! A script answers with one of five words (see `lua/prologue.lua`): `done` with the answers,
+//! `stale` with the configuration that another server has set, `busy` with the priorities that can
+//! be given up, `again` if the batch was delayed, `late` if its sequence has gone on without it.
 
 use bytes::Bytes;
 use dormouse_core::error::Error;
 use redis::Value;
 
 use super::Partition;
-use super::batch::Flight;
-use crate::cluster::Landed;
+use super::batch::ScriptBatch;
+use crate::cluster::CallReply;
 use crate::wire::config::Config;
 use crate::wire::{Reader, strange};
 
-/// What a script answered.
-enum Answer {
+/// The reply of a script, parsed.
+enum ParsedReply {
     Done {
         now_ms: u64,
         answers: Bytes,
         records: Vec<Bytes>,
     },
-    /// Another server changed the configuration.
-    Stale(Config),
-    /// Of the priorities to be given up only these can be.
-    Busy(Vec<u32>),
-    /// It was too long on its way, by this time.
-    Again(u64),
+    /// `stale`: another server changed the configuration.
+    StaleConfig(Config),
+    /// `busy`: of the priorities to give up, only these are unused.
+    PrioritiesBusy(Vec<u32>),
+    /// `again`: nothing was executed, because the batch expected another time than this.
+    Expired(u64),
 }
 
-/// What a flight brought.
-pub(super) struct Cargo {
+/// The reply to a batch that was executed.
+pub(super) struct ScriptReply {
     pub(super) now_ms: u64,
     pub(super) answers: Bytes,
     pub(super) records: Vec<Bytes>,
-    /// As many replicas have it as promised.
+    /// As many replicas have confirmed it as configured.
     pub(super) confirmed: bool,
 }
 
-/// What became of a script that was answered.
-pub(super) enum Touchdown {
-    Done(Cargo),
-    /// Nothing was done, the flight must go again.
-    Again,
-    /// The same; of the priorities to be given up only these can be.
-    Busy(Vec<u32>),
-    /// The same, and Redis knows nothing of what the partition was before, but this.
-    Lost(Config),
+/// What to do after the reply to a batch.
+pub(super) enum BatchStatus {
+    Done(ScriptReply),
+    /// Nothing was executed: send it again.
+    Retry,
+    /// The same, giving up only these priorities.
+    PrioritiesBusy(Vec<u32>),
+    /// The same, after the topic is restored: Redis has lost the partition and has this
+    /// configuration.
+    DataLost(Config),
 }
 
-/// A flight that has landed; nobody on board has been answered yet.
-pub(super) struct Arrival {
-    pub(super) flight: Flight,
-    pub(super) cargo: Cargo,
-    /// It was sent more than once, so it may have been done long before it landed.
-    pub(super) is_repeated: bool,
-    /// Another was in the air at the same time.
-    pub(super) had_company: bool,
+/// An executed batch whose requests have not been answered yet.
+pub(super) struct CompletedBatch {
+    pub(super) batch: ScriptBatch,
+    pub(super) reply: ScriptReply,
+    /// It was sent more than once, so it may have been executed long before the reply.
+    pub(super) was_resent: bool,
+    /// Another batch was in flight at the same time.
+    pub(super) was_concurrent: bool,
 }
 
-impl Arrival {
-    /// Whether somebody on board waits, so that it may be in line again for the next flight.
-    pub(super) fn has_waiters(&self) -> bool {
-        self.flight.has_waiters()
+impl CompletedBatch {
+    /// Whether it polled for a blocking waiter, which may have to be polled for again.
+    pub(super) fn has_blocking(&self) -> bool {
+        self.batch.has_blocking()
     }
 }
 
 impl Partition {
-    /// Takes in what a script answered.
-    pub(super) fn land(&self, landed: Landed, config: Option<Config>) -> Result<Touchdown, Error> {
-        let (now_ms, answers, records) = match parse(landed.value)? {
-            Answer::Stale(config) => {
-                // Once there is a configuration it stays for ever.
+    /// Decodes a reply; takes over the clock and the configuration.
+    pub(super) fn decode(
+        &self,
+        call: CallReply,
+        config: Option<Config>,
+    ) -> Result<BatchStatus, Error> {
+        let (now_ms, answers, records) = match parse(call.value)? {
+            ParsedReply::StaleConfig(config) => {
+                // A configuration is never removed, so the data must be gone.
                 if config.version == 0 && self.config.borrow().version != 0 {
-                    return Ok(Touchdown::Lost(config));
+                    return Ok(BatchStatus::DataLost(config));
                 }
                 *self.config.borrow_mut() = config;
-                return Ok(Touchdown::Again);
+                return Ok(BatchStatus::Retry);
             }
-            Answer::Busy(free) => return Ok(Touchdown::Busy(free)),
-            Answer::Again(now_ms) => {
-                self.shared.clock.learn(now_ms, landed.sent_at, landed.landed_at);
-                return Ok(Touchdown::Again);
+            ParsedReply::PrioritiesBusy(free) => return Ok(BatchStatus::PrioritiesBusy(free)),
+            ParsedReply::Expired(now_ms) => {
+                self.shared.clock.observe(now_ms, call.sent_at, call.received_at);
+                return Ok(BatchStatus::Retry);
             }
-            Answer::Done { now_ms, answers, records } => (now_ms, answers, records),
+            ParsedReply::Done { now_ms, answers, records } => (now_ms, answers, records),
         };
-        self.shared.clock.learn(now_ms, landed.sent_at, landed.landed_at);
+        self.shared.clock.observe(now_ms, call.sent_at, call.received_at);
         if let Some(config) = config {
             *self.config.borrow_mut() = config;
         }
-        // A script that needed no clock tells no time.
-        let now_ms = match self.shared.clock.told() {
+        // A script that needed no clock reports 0.
+        let now_ms = match self.shared.clock.override_ms() {
             None if now_ms > 0 => now_ms,
             _ => self.shared.clock.now_ms(),
         };
-        let confirmed = landed.replicas >= u64::from(self.shared.replicas);
-        Ok(Touchdown::Done(Cargo { now_ms, answers, records, confirmed }))
+        let confirmed = call.replicas >= u64::from(self.shared.replicas);
+        Ok(BatchStatus::Done(ScriptReply { now_ms, answers, records, confirmed }))
     }
 }
 
-fn parse(value: Value) -> Result<Answer, Error> {
+fn parse(value: Value) -> Result<ParsedReply, Error> {
     let Value::Array(items) = value else { return Err(strange("it is no list")) };
     let mut items = items.into_iter();
     let word = bytes(items.next())?;
@@ -104,13 +113,13 @@ fn parse(value: Value) -> Result<Answer, Error> {
             let now_ms = number(items.next())?;
             let answers = bytes(items.next())?;
             let records = items.map(|item| bytes(Some(item))).collect::<Result<_, _>>()?;
-            Ok(Answer::Done { now_ms, answers, records })
+            Ok(ParsedReply::Done { now_ms, answers, records })
         }
         b"stale" => {
             let version = bytes(items.next())?;
             let version = std::str::from_utf8(&version).ok().and_then(|text| text.parse().ok());
             let version = version.ok_or_else(|| strange("a version is no number"))?;
-            Config::decode(version, &bytes(items.next())?).map(Answer::Stale)
+            Config::decode(version, &bytes(items.next())?).map(ParsedReply::StaleConfig)
         }
         b"busy" => {
             let text = bytes(items.next())?;
@@ -119,9 +128,9 @@ fn parse(value: Value) -> Result<Answer, Error> {
             while !from.is_empty() {
                 free.push(from.u32()?);
             }
-            Ok(Answer::Busy(free))
+            Ok(ParsedReply::PrioritiesBusy(free))
         }
-        b"again" => Ok(Answer::Again(number(items.next())?)),
+        b"again" => Ok(ParsedReply::Expired(number(items.next())?)),
         _ => Err(strange("it is neither done nor stale")),
     }
 }

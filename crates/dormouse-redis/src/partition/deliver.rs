@@ -1,4 +1,6 @@
-//! What a script answered goes to who asked.
+//! Delivers the reply of a script batch: reads the answer of each operation, in the order in which
+//! `batch` wrote them, and sends it to the requests and waiters it is for. Updates `heads` and emits
+//! events on the way.
 
 use bytes::Bytes;
 use dormouse_core::error::{Code, Error};
@@ -7,66 +9,65 @@ use dormouse_core::job::{JobId, State, Token};
 use dormouse_core::op::{Ended, LeasedJob, PutOutcome, PutReply};
 
 use super::Partition;
-use super::batch::{Claim, Flight};
-use super::decode::{Arrival, Cargo};
-use super::request::{Ask, Effect, Raw};
-use crate::codec::ack::Came;
+use super::batch::{ScriptBatch, SharedPoll};
+use super::decode::{CompletedBatch, ScriptReply};
+use super::request::{Effect, PartitionRequest, RawReply};
+use crate::codec::ack::LeaseEnd;
 use crate::codec::nack::Ending;
-use crate::codec::reserve::Seen;
+use crate::codec::reserve::PollReply;
 use crate::codec::{ack, extend, nack, put, reserve, reserve_id};
-use crate::events::What;
+use crate::events::EventDetails;
 use crate::wire::{Reader, Records, strange};
 
-/// Instead of a number of records: the operation failed.
+/// In place of the number of records: the operation failed, its answer is the error text.
 const FAILED: u32 = u32::MAX;
 
 impl Partition {
-    /// Hands the answers out.
-    pub(super) fn hand_out(&self, arrival: Arrival) {
-        let Arrival { mut flight, cargo, is_repeated, had_company } = arrival;
-        let Cargo { now_ms, answers, records, confirmed } = cargo;
+    pub(super) fn deliver(&self, completed: CompletedBatch) {
+        let CompletedBatch { mut batch, reply, was_resent, was_concurrent } = completed;
+        let ScriptReply { now_ms, answers, records, confirmed } = reply;
         let records = records.into_iter();
-        let mut landing = Landing { partition: self, now_ms, answers, records, confirmed };
-        if let Err(error) = landing.hand_out(&mut flight) {
-            self.crash(flight, &error);
+        let mut delivery = Delivery { partition: self, now_ms, answers, records, confirmed };
+        if let Err(error) = delivery.deliver(&mut batch) {
+            self.fail_batch(batch, &error);
         }
-        if is_repeated && had_company {
-            // Which was done first is not known: what it saw may not be true any more.
-            self.heads.borrow_mut().forget();
-            self.look_now();
+        if was_resent && was_concurrent {
+            // The two may have been executed in either order, so its heads may be outdated.
+            self.heads.borrow_mut().invalidate();
+            self.poll_now();
         }
         self.shared.outbox.flush();
     }
 }
 
-/// A flight on its way out of the machine.
-struct Landing<'a> {
+/// The delivery of one batch.
+struct Delivery<'a> {
     partition: &'a Partition,
     now_ms: u64,
-    /// What is not handed out yet.
+    /// The answers not yet read.
     answers: Bytes,
     records: std::vec::IntoIter<Bytes>,
-    /// As many replicas have it as promised.
+    /// As many replicas have confirmed it as configured.
     confirmed: bool,
 }
 
-impl Landing<'_> {
-    fn hand_out(&mut self, flight: &mut Flight) -> Result<(), Error> {
-        // Asks leave one by one, so that an answer that makes no sense fails only the rest.
-        let groups: Vec<usize> = flight.groups().map(<[Ask]>::len).collect();
+impl Delivery<'_> {
+    fn deliver(&mut self, batch: &mut ScriptBatch) -> Result<(), Error> {
+        // Requests are taken out group by group, so that a malformed answer fails only the rest.
+        let groups: Vec<usize> = batch.groups().map(<[PartitionRequest]>::len).collect();
         for length in groups {
-            let group: Vec<Ask> = flight.asks.drain(..length).collect();
-            self.hand_out_group(group)?;
+            let group: Vec<PartitionRequest> = batch.requests.drain(..length).collect();
+            self.deliver_group(group)?;
         }
-        for claim in std::mem::take(&mut flight.claims) {
-            let seen = self.seen();
-            self.give(claim, seen);
+        for shared in std::mem::take(&mut batch.polls) {
+            let poll_reply = self.next_poll_reply();
+            self.give(shared, poll_reply);
         }
         Ok(())
     }
 
-    /// The answer of the next operation and the records it handed out; the inner error is of that
-    /// operation alone.
+    /// The answer and records of the next operation. The inner error is that of the operation
+    /// alone; the outer one makes the rest of the reply unreadable.
     fn answer(&mut self) -> Result<Result<(Bytes, Records), Error>, Error> {
         let mut from = Reader::new(&self.answers);
         let (length, records) = (from.u32()? as usize, from.u32()?);
@@ -80,101 +81,106 @@ impl Landing<'_> {
         Ok(Ok((text, Records::new(records))))
     }
 
-    fn hand_out_group(&mut self, group: Vec<Ask>) -> Result<(), Error> {
-        if matches!(group.first(), Some(Ask::Configure { .. })) {
-            for ask in group {
-                self.hand_out_ask(ask, &mut Reader::new(&[]), &Bytes::new(), Records::none());
+    fn deliver_group(&mut self, group: Vec<PartitionRequest>) -> Result<(), Error> {
+        if matches!(group.first(), Some(PartitionRequest::Configure { .. })) {
+            for request in group {
+                self.deliver_request(
+                    request,
+                    &mut Reader::new(&[]),
+                    &Bytes::new(),
+                    Records::none(),
+                );
             }
             return Ok(());
         }
         match self.answer() {
             Ok(Ok((text, records))) => {
                 let (mut from, mut records) = (Reader::new(&text), Some(records));
-                for ask in group {
+                for request in group {
                     let records = records.take().unwrap_or_else(Records::none);
-                    self.hand_out_ask(ask, &mut from, &text, records);
+                    self.deliver_request(request, &mut from, &text, records);
                 }
                 Ok(())
             }
             Ok(Err(error)) => {
-                group.into_iter().for_each(|mut ask| ask.fail(error.clone()));
+                group.into_iter().for_each(|mut request| request.fail(error.clone()));
                 Ok(())
             }
             Err(error) => {
-                group.into_iter().for_each(|mut ask| ask.fail(error.clone()));
+                group.into_iter().for_each(|mut request| request.fail(error.clone()));
                 Err(error)
             }
         }
     }
 
-    fn hand_out_ask(
+    fn deliver_request(
         &mut self,
-        ask: Ask,
+        request: PartitionRequest,
         from: &mut Reader<'_>,
         text: &Bytes,
         mut records: Records,
     ) {
-        // Who asked may have gone: then nobody wants to know.
-        let _unheard = match ask {
-            Ask::Put { puts, to } => {
+        // The receiver may be gone; only leases must then be released.
+        let _unheard = match request {
+            PartitionRequest::Put { puts, reply_to } => {
                 let config = self.partition.config.borrow();
                 let read = |put| self.put_reply(put, from, &config.settings);
-                to.send(puts.iter().map(read).collect()).is_err()
+                reply_to.send(puts.iter().map(read).collect()).is_err()
             }
-            Ask::Ack { tokens, to } => {
+            PartitionRequest::Ack { tokens, reply_to } => {
                 let read = |&token| self.ended(EventKind::Acked, ack::read(from, token)?, token);
-                to.send(tokens.iter().map(read).collect()).is_err()
+                reply_to.send(tokens.iter().map(read).collect()).is_err()
             }
-            Ask::End { spends, endings, to } => {
-                self.partition.heads.borrow_mut().forget();
+            PartitionRequest::End { spends, endings, reply_to } => {
+                self.partition.heads.borrow_mut().invalidate();
                 let kind = if spends { EventKind::Nacked } else { EventKind::Released };
                 let read = |ending: &Ending| {
                     self.ended(kind, nack::read(from, ending.token)?, ending.token)
                 };
-                to.send(endings.iter().map(read).collect()).is_err()
+                reply_to.send(endings.iter().map(read).collect()).is_err()
             }
-            Ask::Extend { leases, to } => {
+            PartitionRequest::Extend { leases, reply_to } => {
                 let heads = &self.partition.heads;
                 let read = |&(token, _): &(_, _)| {
                     let extended = extend::read(from, token)?;
                     if let Ok(extended) = &extended {
-                        // It may end sooner than before.
-                        heads.borrow_mut().lower_end(extended.expires_at);
+                        // The lease may now end sooner.
+                        heads.borrow_mut().lower_lease_end(extended.expires_at);
                     }
                     Ok(extended)
                 };
-                to.send(leases.iter().map(read).collect()).is_err()
+                reply_to.send(leases.iter().map(read).collect()).is_err()
             }
-            Ask::Take { to, .. } => {
-                let seen = self.read_look(from, &mut records);
-                if let Err(Ok(seen)) = to.send(seen) {
-                    self.give_back(&seen.jobs);
+            PartitionRequest::Reserve { reply_to, .. } => {
+                let poll_reply = self.read_poll(from, &mut records);
+                if let Err(Ok(poll_reply)) = reply_to.send(poll_reply) {
+                    self.give_back(&poll_reply.jobs);
                 }
                 false
             }
-            Ask::Other { to, effect, .. } => {
-                if effect != Effect::Look {
-                    self.partition.heads.borrow_mut().forget();
+            PartitionRequest::Other { reply_to, effect, .. } => {
+                if effect != Effect::Read {
+                    self.partition.heads.borrow_mut().invalidate();
                 }
                 if effect == Effect::Change && !self.confirmed {
-                    to.send(Err(self.unconfirmed(None))).is_err()
+                    reply_to.send(Err(self.unconfirmed(None))).is_err()
                 } else {
-                    let raw = Raw { answer: text.clone(), records, now_ms: self.now_ms };
-                    if let Err(Ok(raw)) = to.send(Ok(raw)) {
+                    let raw = RawReply { answer: text.clone(), records, now_ms: self.now_ms };
+                    if let Err(Ok(raw)) = reply_to.send(Ok(raw)) {
                         self.give_back_unheard(effect, raw);
                     }
                     false
                 }
             }
-            Ask::Configure { to, .. } => {
+            PartitionRequest::Configure { reply_to, .. } => {
                 let outcome = if self.confirmed { Ok(()) } else { Err(self.unconfirmed(None)) };
-                to.send(outcome).is_err()
+                reply_to.send(outcome).is_err()
             }
         };
     }
 
-    /// A single job that was taken for somebody who has gone.
-    fn give_back_unheard(&self, effect: Effect, mut raw: Raw) {
+    /// Releases a job reserved by id whose caller is gone.
+    fn give_back_unheard(&self, effect: Effect, mut raw: RawReply) {
         let Some(topic) = self.partition.topic.as_ref().filter(|_| effect == Effect::Lease) else {
             return;
         };
@@ -204,25 +210,25 @@ impl Landing<'_> {
                 PutOutcome::Duplicate => None,
             };
             let (id, due_at) = (Some(reply.id), Some(reply.due_at));
-            self.tell(|| kind.map(|kind| What { kind, id, due_at, attempt: 0 }));
+            self.emit(|| kind.map(|kind| EventDetails { kind, id, due_at, attempt: 0 }));
         }
         Ok(reply.and_then(|reply| {
             if self.confirmed { Ok(reply) } else { Err(self.unconfirmed(Some(reply.id))) }
         }))
     }
 
-    /// Tells how a lease ended; without enough replicas it is not certain.
+    /// The reply to the end of a lease, with its event.
     fn ended(
         &self,
         kind: EventKind,
-        came: Came,
+        end: LeaseEnd,
         token: Token,
     ) -> Result<Result<Ended, Error>, Error> {
-        let Came { ended, due_at, attempts } = came;
+        let LeaseEnd { ended, due_at, attempts } = end;
         let kind = if ended == Ok(Ended::Dead) { EventKind::Died } else { kind };
         if matches!(ended, Ok(Ended::Done | Ended::Dead)) {
             let due_at = (due_at > 0).then_some(due_at);
-            self.tell(|| [What { kind, id: Some(token.id), due_at, attempt: attempts }]);
+            self.emit(|| [EventDetails { kind, id: Some(token.id), due_at, attempt: attempts }]);
         }
         match ended {
             Ok(_) if !self.confirmed => Ok(Err(self.unconfirmed(Some(token.id)))),
@@ -230,74 +236,74 @@ impl Landing<'_> {
         }
     }
 
-    /// Tells what happened, if anybody wants to know and it is certain.
-    fn tell<E: IntoIterator<Item = What>>(&self, events: impl FnOnce() -> E) {
-        let teller = &self.partition.shared.teller;
+    /// Emits events, if someone watches and the replicas have confirmed the change.
+    fn emit<E: IntoIterator<Item = EventDetails>>(&self, events: impl FnOnce() -> E) {
+        let sink = &self.partition.shared.events;
         if let Some(topic) = &self.partition.topic
             && self.confirmed
-            && teller.is_watched()
+            && sink.is_watched()
         {
-            teller.tell(topic, self.now_ms, events());
+            sink.emit(topic, self.now_ms, events());
         }
     }
 
-    fn seen(&mut self) -> Result<Seen, Error> {
+    fn next_poll_reply(&mut self) -> Result<PollReply, Error> {
         let (text, mut records) = self.answer()??;
-        self.read_look(&mut Reader::new(&text), &mut records)
+        self.read_poll(&mut Reader::new(&text), &mut records)
     }
 
-    fn read_look(&self, from: &mut Reader<'_>, records: &mut Records) -> Result<Seen, Error> {
+    fn read_poll(&self, from: &mut Reader<'_>, records: &mut Records) -> Result<PollReply, Error> {
         let partition = self.partition;
         let Some(topic) = &partition.topic else { return Err(strange("locks are not reserved")) };
-        let seen = reserve::read(from, records, topic, self.now_ms)?;
+        let poll_reply = reserve::read(from, records, topic, self.now_ms)?;
         let config = partition.config.borrow();
-        partition.heads.borrow_mut().learn(&seen, &config.priorities);
-        let reserved = |job: &LeasedJob| What {
+        partition.heads.borrow_mut().update(&poll_reply, &config.priorities);
+        let reserved = |job: &LeasedJob| EventDetails {
             kind: EventKind::Reserved,
             id: Some(job.id),
             due_at: None,
             attempt: job.attempt,
         };
-        self.tell(|| seen.jobs.iter().map(reserved));
-        Ok(seen)
+        self.emit(|| poll_reply.jobs.iter().map(reserved));
+        Ok(poll_reply)
     }
 
-    /// Jobs go to those who demanded them, first come, first served.
-    fn give(&self, claim: Claim, seen: Result<Seen, Error>) {
-        let mut jobs = match seen {
-            Ok(seen) => {
-                if seen.jobs.len() >= claim.look.max {
-                    // There may be more, for those who could not go along.
-                    self.partition.look_now();
+    /// Gives the jobs of a poll to its waiters, oldest first.
+    fn give(&self, shared: SharedPoll, poll_reply: Result<PollReply, Error>) {
+        let mut jobs = match poll_reply {
+            Ok(poll_reply) => {
+                if poll_reply.jobs.len() >= shared.poll.max {
+                    // There may be more jobs, for waiters that had no room in this poll.
+                    self.partition.poll_now();
                 }
-                seen.jobs.into_iter()
+                poll_reply.jobs.into_iter()
             }
             Err(error) => {
-                for demand in claim.demands {
-                    demand.fail(&error);
+                for waiter in shared.waiters {
+                    waiter.fail(&error);
                 }
                 return;
             }
         };
-        for demand in claim.demands {
-            if demand.is_over() {
-                demand.unclaim();
+        for waiter in shared.waiters {
+            if waiter.is_done() {
+                waiter.end_poll();
                 continue;
             }
-            let share: Vec<_> = jobs.by_ref().take(demand.max).collect();
-            if demand.settle(self.partition.no, claim.reason, share) {
-                self.partition.undemand(demand.no);
+            let share: Vec<_> = jobs.by_ref().take(waiter.max).collect();
+            if waiter.finish_poll(self.partition.no, shared.epoch, share) {
+                self.partition.unpark(waiter.no);
             }
         }
         let left: Vec<_> = jobs.collect();
         self.give_back(&left);
     }
 
-    /// It happened, but fewer replicas than promised have it.
+    /// The change was made, but too few replicas confirmed it in time.
     fn unconfirmed(&self, id: Option<JobId>) -> Error {
-        self.partition.shared.link.meters().note_unconfirmed();
-        let text = "it happened, but not as many replicas as promised said in time that they have \
-                    it: it may be lost with the primary; look before you send it again";
+        self.partition.shared.client.meters().note_unconfirmed();
+        let text = "the change was made, but too few replicas confirmed it in time: it may be lost \
+                    with the primary; check before you send it again";
         let job = id.map(|id| (id, State::Ready));
         Error { code: Code::Unconfirmed, text: text.into(), job }
     }

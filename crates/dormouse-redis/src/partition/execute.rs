@@ -1,4 +1,10 @@
-//! A flight under way: sent until it has landed, and how long people wait for it.
+//! Executes a script batch: sends it until it is answered, and bounds how long its requests wait.
+//!
+//! The batch must be sent to the end even when all its requests have timed out, because the next
+//! batch of its sequence may only follow once this one is answered. So after `REPLY_TIMEOUT` the
+//! requests are answered (`unconfirmed` for a change that was sent, `unavailable` for the rest) and
+//! the batch goes on without them. If it was never sent, an empty batch takes its place and number:
+//! callers were told that nothing happened, so nothing may happen any more.
 
 use std::pin::{Pin, pin};
 use std::time::Duration;
@@ -6,60 +12,69 @@ use std::time::Duration;
 use dormouse_core::error::{Code, Error};
 use tokio::time::timeout;
 
-use super::batch::{Encoded, Flight};
-use super::decode::{Arrival, Touchdown};
+use super::batch::{EncodedBatch, ScriptBatch};
+use super::decode::{BatchStatus, CompletedBatch};
 use super::{Partition, Queued};
 use crate::clock;
-use crate::cluster::{Departure, Landed, LinkError};
+use crate::cluster::{CallError, CallReply, SentFlag};
 use crate::wire::config::Config;
 
-/// How long who asks is kept waiting for a Redis that does not answer.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
-/// How long a waiting demand is not looked after by itself when Redis refuses scripts.
-const PAUSE_MIN: Duration = Duration::from_millis(100);
-const PAUSE_MAX: Duration = Duration::from_secs(2);
+/// How long a request waits for a Redis that does not answer.
+pub(crate) const REPLY_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long blocking waiters cause no poll after Redis refused a script.
+const POLL_BACKOFF_MIN: Duration = Duration::from_millis(100);
+const POLL_BACKOFF_MAX: Duration = Duration::from_secs(2);
 
 impl Partition {
-    /// Sends a flight until it has landed.
-    pub(super) async fn fly(&self, mut flight: Flight, runway: u8) -> Option<Arrival> {
-        let number = self.number.get() + 1;
-        self.number.set(number);
-        let (mut is_repeated, mut free) = (false, None);
+    /// Sends a batch until it is answered. `None` = it failed, and its requests have been answered.
+    pub(super) async fn execute(
+        &self,
+        mut batch: ScriptBatch,
+        sequence: u8,
+    ) -> Option<CompletedBatch> {
+        let number = self.last_number.get() + 1;
+        self.last_number.set(number);
+        let (mut was_resent, mut free) = (false, None);
         loop {
-            let mut encoded = match flight.encode(self, runway, number, free.as_deref()) {
+            let mut encoded = match batch.encode(self, sequence, number, free.as_deref()) {
                 Ok(encoded) => encoded,
                 Err(error) => {
-                    flight.shed(self, &error);
-                    if flight.is_empty() {
+                    batch.refuse_new_priorities(self, &error);
+                    if batch.is_empty() {
                         return None;
                     }
                     continue;
                 }
             };
-            let in_air = self.shared.door.depart(flight.items());
-            let landed = self.send(&mut flight, &mut encoded, runway, number).await;
-            drop(in_air);
-            is_repeated |= landed.as_ref().is_ok_and(|landed| landed.is_repeated);
-            match landed.and_then(|landed| self.land(landed, encoded.config)) {
-                Ok(Touchdown::Done(cargo)) => {
-                    self.pause.set(Duration::ZERO);
-                    self.not_before.set(None);
-                    return Some(Arrival { flight, cargo, is_repeated, had_company: false });
+            let in_flight = self.shared.intake.batch_sent(batch.items());
+            let reply = self.send(&mut batch, &mut encoded, sequence, number).await;
+            drop(in_flight);
+            was_resent |= reply.as_ref().is_ok_and(|reply| reply.was_resent);
+            match reply.and_then(|reply| self.decode(reply, encoded.config)) {
+                Ok(BatchStatus::Done(reply)) => {
+                    self.poll_backoff.set(Duration::ZERO);
+                    self.poll_not_before.set(None);
+                    return Some(CompletedBatch {
+                        batch,
+                        reply,
+                        was_resent,
+                        was_concurrent: false,
+                    });
                 }
-                Ok(Touchdown::Again) => {}
-                Ok(Touchdown::Busy(priorities)) => free = Some(priorities),
-                Ok(Touchdown::Lost(config)) => self.restore(config).await,
+                Ok(BatchStatus::Retry) => {}
+                Ok(BatchStatus::PrioritiesBusy(priorities)) => free = Some(priorities),
+                Ok(BatchStatus::DataLost(config)) => self.restore(config).await,
                 Err(error) => {
-                    self.crash(flight, &error);
+                    self.fail_batch(batch, &error);
                     return None;
                 }
             }
-            is_repeated = true;
+            was_resent = true;
         }
     }
 
-    /// Redis has lost its data. Until the topic has its place again no flight gets further than to
-    /// here: each is told that it knows another configuration.
+    /// Redis has lost its data. Until the topic is registered again no batch gets further than this:
+    /// each is refused because it names another configuration.
     async fn restore(&self, config: Config) {
         tracing::error!("redis: all data of {} is gone", self.tag);
         let lost = self.config.borrow().version;
@@ -69,111 +84,112 @@ impl Partition {
         }
     }
 
-    /// Brings a flight to Redis and its answer back, however long it takes.
+    /// Sends the call and waits for its reply, however long it takes.
     async fn send(
         &self,
-        flight: &mut Flight,
-        encoded: &mut Encoded,
-        runway: u8,
+        batch: &mut ScriptBatch,
+        encoded: &mut EncodedBatch,
+        sequence: u8,
         number: u64,
-    ) -> Result<Landed, Error> {
-        let (link, departure) = (&self.shared.link, Departure::default());
+    ) -> Result<CallReply, Error> {
+        let (client, sent_flag) = (&self.shared.client, SentFlag::default());
         {
-            let mut call = pin!(link.call_noting(&encoded.call, &departure));
-            if let Ok(landed) = timeout(PATIENCE, &mut call).await {
-                return landed.map_err(Error::from);
+            let mut call = pin!(client.call_tracked(&encoded.call, &sent_flag));
+            if let Ok(reply) = timeout(REPLY_TIMEOUT, &mut call).await {
+                return reply.map_err(Error::from);
             }
-            tracing::warn!("redis: no answer for {PATIENCE:?} about {}", self.tag);
-            self.lose_patience(flight, departure.has_left());
-            if departure.has_left() {
-                return self.go_on(call).await;
+            tracing::warn!("redis: no answer for {REPLY_TIMEOUT:?} about {}", self.tag);
+            self.time_out(batch, sent_flag.is_sent());
+            if sent_flag.is_sent() {
+                return self.await_late_reply(call).await;
             }
         }
-        // Those on board were told that nothing happens. An empty flight goes on in their stead,
-        // to find out when Redis is back.
-        *flight = Flight::default();
-        *encoded = flight.encode(self, runway, number, None)?;
-        self.go_on(pin!(link.call(&encoded.call))).await
+        // The requests were answered as not executed, so an empty batch goes on in their place, to
+        // find out when Redis is back.
+        *batch = ScriptBatch::default();
+        *encoded = batch.encode(self, sequence, number, None)?;
+        self.await_late_reply(pin!(client.call(&encoded.call))).await
     }
 
-    /// Waits on for a flight nobody waits for any more; who comes meanwhile is told after a while.
-    async fn go_on(
+    /// Waits for a batch whose requests have timed out, and times out those queued meanwhile.
+    async fn await_late_reply(
         &self,
-        mut call: Pin<&mut impl Future<Output = Result<Landed, LinkError>>>,
-    ) -> Result<Landed, Error> {
+        mut call: Pin<&mut impl Future<Output = Result<CallReply, CallError>>>,
+    ) -> Result<CallReply, Error> {
         loop {
             match timeout(Duration::from_secs(1), call.as_mut()).await {
-                Ok(landed) => {
+                Ok(reply) => {
                     tracing::info!("redis: answers again about {}", self.tag);
-                    return landed.map_err(Error::from);
+                    return reply.map_err(Error::from);
                 }
-                Err(_) => self.turn_away(),
+                Err(_) => self.expire_queued(),
             }
         }
     }
 
-    /// Those who waited too long in line are answered.
-    fn turn_away(&self) {
-        let late = |queued: &Queued| queued.since.elapsed() >= PATIENCE;
+    /// Answers requests and immediate waiters that were queued for too long.
+    fn expire_queued(&self) {
+        let late = |queued: &Queued| queued.since.elapsed() >= REPLY_TIMEOUT;
         let mut queue = self.queue.borrow_mut();
         while queue.front().is_some_and(late) {
             if let Some(mut queued) = queue.pop_front() {
-                queued.ask.fail(silent());
+                queued.request.fail(timed_out());
             }
         }
         drop(queue);
-        for demand in self.demands.borrow().values() {
-            if !demand.waits && demand.since.elapsed() >= PATIENCE && !demand.is_claimed() {
-                demand.fail(&silent());
+        for waiter in self.waiters.borrow().values() {
+            if !waiter.is_blocking && waiter.since.elapsed() >= REPLY_TIMEOUT && !waiter.is_polled()
+            {
+                waiter.fail(&timed_out());
             }
         }
     }
 
-    /// Those on board are told that it may or may not have happened, or that it did not.
-    fn lose_patience(&self, flight: &mut Flight, has_left: bool) {
-        for ask in &mut flight.asks {
-            let is_open = has_left && ask.is_change();
-            ask.fail(if is_open { self.unconfirmed() } else { silent() });
+    /// Answers the requests of a batch that Redis does not answer.
+    fn time_out(&self, batch: &mut ScriptBatch, is_sent: bool) {
+        for request in &mut batch.requests {
+            let is_open = is_sent && request.is_change();
+            request.fail(if is_open { self.unconfirmed() } else { timed_out() });
         }
-        // Those who wait may be served elsewhere; what this flight takes for them is given back.
-        for claim in &mut flight.claims {
-            for demand in claim.demands.drain(..) {
-                demand.fail(&silent());
+        // Blocking waiters may be served elsewhere; jobs that this batch reserves are released.
+        for shared in &mut batch.polls {
+            for waiter in shared.waiters.drain(..) {
+                waiter.fail(&timed_out());
             }
         }
-        self.turn_away();
+        self.expire_queued();
     }
 
-    /// The flight cannot land. The next look for those who wait comes after a pause that grows: a
-    /// Redis that refuses scripts would be asked thousands of times per second.
-    pub(super) fn crash(&self, mut flight: Flight, error: &Error) {
-        let pause = (self.pause.get() * 2).clamp(PAUSE_MIN, PAUSE_MAX);
-        self.pause.set(pause);
-        self.not_before.set(Some(clock::instant() + pause));
-        flight.fail(error);
-        for demand in flight.claims.iter().flat_map(|claim| &claim.demands) {
-            demand.fail(error);
+    /// Answers the requests of a failed batch. Polls back off, or blocking waiters would poll a
+    /// Redis that refuses scripts thousands of times per second.
+    pub(super) fn fail_batch(&self, mut batch: ScriptBatch, error: &Error) {
+        let backoff = (self.poll_backoff.get() * 2).clamp(POLL_BACKOFF_MIN, POLL_BACKOFF_MAX);
+        self.poll_backoff.set(backoff);
+        self.poll_not_before.set(Some(clock::instant() + backoff));
+        batch.fail(error);
+        for waiter in batch.polls.iter().flat_map(|shared| &shared.waiters) {
+            waiter.fail(error);
         }
     }
 }
 
 impl Partition {
     fn unconfirmed(&self) -> Error {
-        self.shared.link.meters().note_unconfirmed();
+        self.shared.client.meters().note_unconfirmed();
         Error::new(
             Code::Unconfirmed,
             format!(
                 "Redis has not answered for {} s: the change may or may not have happened, or \
                  happen yet; look before you send it again",
-                PATIENCE.as_secs()
+                REPLY_TIMEOUT.as_secs()
             ),
         )
     }
 }
 
-pub(crate) fn silent() -> Error {
+pub(crate) fn timed_out() -> Error {
     Error::unavailable(format!(
         "Redis has not answered for {} s; it is asked again and again, so try later",
-        PATIENCE.as_secs()
+        REPLY_TIMEOUT.as_secs()
     ))
 }

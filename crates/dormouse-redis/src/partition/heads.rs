@@ -1,38 +1,42 @@
-//! What is known of the first jobs of a partition: never later than the truth, as far as this
-//! server can know.
+//! When the first jobs of a partition become visible, as far as this server knows.
+//!
+//! A poll reports the first job of every priority it looked at. Puts of this server lower those
+//! times; what cannot be followed (a nack, a change by id) invalidates them, and so makes the next
+//! poll due at once. Changes by other servers arrive as wakeups. So the times here are never later
+//! than the truth, except for a wakeup that is lost or on its way; rechecks cover that.
 
 use std::collections::BTreeMap;
 
 use dormouse_core::job::JobId;
 
-use crate::codec::reserve::{Rank, Seen};
+use crate::codec::reserve::{PollReply, Rank};
 
 /// The first job of each priority, and when the first lease ends.
 #[derive(Debug, Default)]
 pub(crate) struct Heads {
-    /// `None` = nothing is known.
+    /// `None` = unknown, so a poll is due.
     by_priority: Option<BTreeMap<u32, (u64, JobId)>>,
     lease_end: Option<u64>,
     paused_until: u64,
 }
 
 impl Heads {
-    /// A look told the truth about what it looked at, of these priorities that there are.
-    pub(crate) fn learn(&mut self, seen: &Seen, priorities: &[u32]) {
-        // Of those that it did not get to, nothing is known yet.
+    /// Takes over what a poll saw. `priorities` are those of the partition.
+    pub(crate) fn update(&mut self, poll_reply: &PollReply, priorities: &[u32]) {
+        // Priorities that the poll did not reach may have a visible job.
         let unknown = || priorities.iter().map(|&priority| (priority, (0, JobId(0)))).collect();
         let known = self.by_priority.get_or_insert_with(unknown);
-        for (priority, head) in &seen.heads {
+        for (priority, head) in &poll_reply.heads {
             match head {
                 Some(head) => known.insert(*priority, *head),
                 None => known.remove(priority),
             };
         }
-        self.lease_end = seen.lease_end;
-        self.paused_until = seen.paused_until;
+        self.lease_end = poll_reply.lease_end;
+        self.paused_until = poll_reply.paused_until;
     }
 
-    /// A job came to rest here.
+    /// A job of this priority was put or moved.
     pub(crate) fn lower(&mut self, priority: u32, due_at: u64, id: JobId) {
         if let Some(known) = &mut self.by_priority {
             let head = known.entry(priority).or_insert((due_at, id));
@@ -40,20 +44,20 @@ impl Heads {
         }
     }
 
-    /// A lease ends here then.
-    pub(crate) fn lower_end(&mut self, at_ms: u64) {
+    /// A lease ends at this instant.
+    pub(crate) fn lower_lease_end(&mut self, at_ms: u64) {
         self.lease_end = Some(self.lease_end.map_or(at_ms, |known| known.min(at_ms)));
     }
 
-    /// Something else happened.
-    pub(crate) fn forget(&mut self) {
+    /// Jobs changed in a way that the reply does not describe.
+    pub(crate) fn invalidate(&mut self) {
         self.by_priority = None;
     }
 
-    /// When something becomes visible, as far as is known.
-    pub(crate) fn next(&self) -> Option<u64> {
+    /// When a job becomes visible, as far as is known. 0 = unknown.
+    pub(crate) fn next_visible_at(&self) -> Option<u64> {
         if self.paused_until > 0 {
-            // Of what comes during a pause nothing is learnt.
+            // A poll during a pause reports no heads, so its end is the next time to poll.
             return Some(self.paused_until);
         }
         let Some(known) = &self.by_priority else { return Some(0) };
@@ -61,14 +65,14 @@ impl Heads {
         first.into_iter().chain(self.lease_end).min()
     }
 
-    /// A bound for what reserve would give next: nothing comes before it. `None` = nothing is
+    /// A lower bound of the rank of the job that a reserve would get next. `None` = no job is
     /// visible.
-    pub(crate) fn first(&self, now_ms: u64) -> Option<Rank> {
+    pub(crate) fn first_visible(&self, now_ms: u64) -> Option<Rank> {
         let Some(known) = &self.by_priority else { return Some((0, 0, JobId(0))) };
         if self.paused_until > now_ms {
             return None;
         }
-        // A lease that ended may be of any priority.
+        // The job of an ended lease may have any priority.
         if self.lease_end.is_some_and(|at| at <= now_ms) {
             return Some((0, 0, JobId(0)));
         }

@@ -1,101 +1,107 @@
-//! The flights of a partition that have not landed.
+//! The script batches of a partition that Redis has not answered yet.
+//!
+//! A second batch hides the round trip: while Redis executes one, the other is on its way or already
+//! in the socket. Each has a sequence of its own, so that either can be resent alone. Both travel on
+//! one connection, so they are executed, and answered, in the order in which they were sent, unless
+//! one was resent; then `was_concurrent` tells that its place in the order is unknown.
 
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use super::BatchNo;
-use super::decode::Arrival;
+use super::SubmissionNo;
+use super::decode::CompletedBatch;
 use crate::clock;
 
-/// Flights of a partition in the air at a time: while Redis works on one, the other is there
-/// already or on its way. A Redis that falls asleep in between needs longer for each.
-const RUNWAYS: u8 = 2;
+/// Batches in flight per partition. With one, Redis falls asleep between two batches, and waking it
+/// costs more than executing them.
+const SEQUENCES_MAX: u8 = 2;
 
-/// Items in line that are worth another flight while one is in the air. For fewer it would cost
-/// Redis more than it gains.
-pub(crate) const ENOUGH: usize = 20;
+/// Queued items that are worth a second batch while one is in flight. For fewer, the fixed cost of a
+/// script exceeds the gain.
+pub(crate) const SECOND_BATCH_MIN: usize = 20;
 
-/// A flight that is this long in the air is not joined by another.
-const SLOW: Duration = Duration::from_millis(500);
+/// While a batch has been in flight for this long, no second one is sent.
+const SLOW_REPLY: Duration = Duration::from_millis(500);
 
-type Landing<'a> = Pin<Box<dyn Future<Output = Option<Arrival>> + 'a>>;
+type Execution<'a> = Pin<Box<dyn Future<Output = Option<CompletedBatch>> + 'a>>;
 
-/// The flights in the air, in the order they left.
-pub(super) struct Air<'a> {
-    runways: u8,
-    flights: Vec<Flying<'a>>,
+/// The batches in flight, in the order in which they were sent.
+pub(super) struct InFlight<'a> {
+    sequences: u8,
+    batches: Vec<InFlightBatch<'a>>,
 }
 
-struct Flying<'a> {
-    runway: u8,
-    manifest: Manifest,
-    /// Another was in the air at the same time.
-    had_company: bool,
-    left_at: Instant,
-    landing: Landing<'a>,
+struct InFlightBatch<'a> {
+    sequence: u8,
+    info: BatchInfo,
+    /// Another batch was in flight at the same time.
+    was_concurrent: bool,
+    sent_at: Instant,
+    execution: Execution<'a>,
 }
 
-/// What must be known of a flight while it is in the air.
-pub(super) struct Manifest {
-    /// Somebody on board waits.
-    pub(super) has_waiters: bool,
-    /// Batches of those on board who came with others.
-    pub(super) batches: Vec<BatchNo>,
+/// What the batcher must know of a batch in flight.
+pub(super) struct BatchInfo {
+    /// It polls for a blocking waiter.
+    pub(super) has_blocking: bool,
+    /// The submissions that have requests in it.
+    pub(super) submissions: Vec<SubmissionNo>,
 }
 
-impl<'a> Air<'a> {
-    /// Calls that wait for replicas have a connection of their own: what is done first does not
-    /// land first then, so there is only one flight at a time.
-    pub(super) fn new(replicas: u32) -> Air<'a> {
-        Air { runways: if replicas == 0 { RUNWAYS } else { 1 }, flights: Vec::new() }
+impl<'a> InFlight<'a> {
+    /// With replicas, calls that wait for them use a connection of their own, and the order of
+    /// execution is unknown; so only one batch is in flight.
+    pub(super) fn new(replicas: u32) -> InFlight<'a> {
+        InFlight { sequences: if replicas == 0 { SEQUENCES_MAX } else { 1 }, batches: Vec::new() }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.flights.is_empty()
+        self.batches.is_empty()
     }
 
-    /// Where another flight can leave from.
-    pub(super) fn free_runway(&self) -> Option<u8> {
-        (0..self.runways).find(|&runway| self.flights.iter().all(|flying| flying.runway != runway))
+    pub(super) fn free_sequence(&self) -> Option<u8> {
+        (0..self.sequences)
+            .find(|&sequence| self.batches.iter().all(|entry| entry.sequence != sequence))
     }
 
-    /// A flight has left.
-    pub(super) fn add(&mut self, runway: u8, manifest: Manifest, landing: Landing<'a>) {
-        let had_company = !self.flights.is_empty();
-        for flying in &mut self.flights {
-            flying.had_company = true;
+    pub(super) fn add(&mut self, sequence: u8, info: BatchInfo, execution: Execution<'a>) {
+        let was_concurrent = !self.batches.is_empty();
+        for entry in &mut self.batches {
+            entry.was_concurrent = true;
         }
-        let left_at = clock::instant();
-        self.flights.push(Flying { runway, manifest, had_company, left_at, landing });
+        let sent_at = clock::instant();
+        self.batches.push(InFlightBatch { sequence, info, was_concurrent, sent_at, execution });
     }
 
-    /// Whether Redis is slow to answer, or does not. Another flight would gain nothing then, and
-    /// those on board would wait longer than who stands in line.
+    /// Whether Redis is slow to answer, or silent. A second batch would gain nothing, and its
+    /// requests would time out later than those in the queue.
     pub(super) fn is_slow(&self) -> bool {
-        self.flights.iter().any(|flying| flying.left_at.elapsed() > SLOW)
+        self.batches.iter().any(|entry| entry.sent_at.elapsed() > SLOW_REPLY)
     }
 
-    /// Whether somebody in the air waits.
-    pub(super) fn has_waiters(&self) -> bool {
-        self.flights.iter().any(|flying| flying.manifest.has_waiters)
+    /// Whether a poll for a blocking waiter is in flight.
+    pub(super) fn has_blocking(&self) -> bool {
+        self.batches.iter().any(|entry| entry.info.has_blocking)
     }
 
-    /// Batches of which something is in the air.
-    pub(super) fn batches(&self) -> impl Iterator<Item = BatchNo> {
-        self.flights.iter().flat_map(|flying| &flying.manifest.batches).copied()
+    /// The submissions that have a request in flight.
+    pub(super) fn submissions(&self) -> impl Iterator<Item = SubmissionNo> {
+        self.batches.iter().flat_map(|entry| &entry.info.submissions).copied()
     }
 
-    /// The next that lands, and what it brought, if it could land; of several the one that left
-    /// first.
-    pub(super) async fn landing(&mut self) -> Option<Arrival> {
+    /// Waits for the next batch to be answered; of several, the one sent first. `None` = it failed,
+    /// and its requests have been answered.
+    pub(super) async fn next_completed(&mut self) -> Option<CompletedBatch> {
         poll_fn(|cx| {
-            for (index, flying) in self.flights.iter_mut().enumerate() {
-                if let Poll::Ready(arrival) = flying.landing.as_mut().poll(cx) {
-                    let flying = self.flights.remove(index);
-                    let had_company = flying.had_company;
-                    return Poll::Ready(arrival.map(|arrival| Arrival { had_company, ..arrival }));
+            for (index, entry) in self.batches.iter_mut().enumerate() {
+                if let Poll::Ready(completed) = entry.execution.as_mut().poll(cx) {
+                    let entry = self.batches.remove(index);
+                    let was_concurrent = entry.was_concurrent;
+                    return Poll::Ready(
+                        completed.map(|completed| CompletedBatch { was_concurrent, ..completed }),
+                    );
                 }
             }
             Poll::Pending
@@ -110,68 +116,76 @@ mod tests {
     use tokio::runtime::Builder;
     use tokio::sync::oneshot;
 
-    use super::super::batch::Flight;
-    use super::super::decode::Cargo;
+    use super::super::batch::ScriptBatch;
+    use super::super::decode::ScriptReply;
     use super::*;
 
-    fn nobody() -> Manifest {
-        Manifest { has_waiters: false, batches: Vec::new() }
+    fn no_info() -> BatchInfo {
+        BatchInfo { has_blocking: false, submissions: Vec::new() }
     }
 
-    /// A flight, told by what it brings.
-    fn arrival(name: u64) -> Arrival {
+    /// A batch that is recognised by its time.
+    fn completed(name: u64) -> CompletedBatch {
         let answers = Bytes::new();
-        let cargo = Cargo { now_ms: name, answers, records: Vec::new(), confirmed: true };
-        Arrival { flight: Flight::default(), cargo, is_repeated: false, had_company: false }
+        let reply = ScriptReply { now_ms: name, answers, records: Vec::new(), confirmed: true };
+        CompletedBatch {
+            batch: ScriptBatch::default(),
+            reply,
+            was_resent: false,
+            was_concurrent: false,
+        }
     }
 
-    async fn lands(air: &mut Air<'_>) -> (u64, bool) {
-        let arrival = air.landing().await.expect("it landed");
-        (arrival.cargo.now_ms, arrival.had_company)
+    async fn completes(in_flight: &mut InFlight<'_>) -> (u64, bool) {
+        let completed = in_flight.next_completed().await.expect("a reply");
+        (completed.reply.now_ms, completed.was_concurrent)
     }
 
     #[test]
-    fn flights_land_in_the_order_they_left() {
+    fn batches_complete_in_the_order_they_were_sent() {
         let runtime = Builder::new_current_thread().build().expect("a runtime");
         runtime.block_on(async {
-            let mut air = Air::new(0);
+            let mut in_flight = InFlight::new(0);
             for name in 0..2 {
-                let runway = air.free_runway().expect("a runway");
-                air.add(runway, nobody(), Box::pin(async move { Some(arrival(name)) }));
+                let sequence = in_flight.free_sequence().expect("a free sequence");
+                in_flight.add(sequence, no_info(), Box::pin(async move { Some(completed(name)) }));
             }
-            assert_eq!(air.free_runway(), None);
-            assert_eq!([lands(&mut air).await.0, lands(&mut air).await.0], [0, 1]);
-            assert!(air.is_empty());
+            assert_eq!(in_flight.free_sequence(), None);
+            assert_eq!(
+                [completes(&mut in_flight).await.0, completes(&mut in_flight).await.0],
+                [0, 1]
+            );
+            assert!(in_flight.is_empty());
         });
     }
 
     #[test]
-    fn a_flight_knows_whether_another_was_in_the_air() {
+    fn a_batch_knows_whether_another_was_in_flight() {
         let runtime = Builder::new_current_thread().build().expect("a runtime");
         runtime.block_on(async {
-            let mut air = Air::new(0);
-            air.add(0, nobody(), Box::pin(async { Some(arrival(1)) }));
-            assert_eq!(lands(&mut air).await, (1, false));
-            let (land, may_land) = oneshot::channel();
-            air.add(
+            let mut in_flight = InFlight::new(0);
+            in_flight.add(0, no_info(), Box::pin(async { Some(completed(1)) }));
+            assert_eq!(completes(&mut in_flight).await, (1, false));
+            let (release, released) = oneshot::channel();
+            in_flight.add(
                 0,
-                nobody(),
+                no_info(),
                 Box::pin(async {
-                    may_land.await.expect("it may");
-                    Some(arrival(2))
+                    released.await.expect("the test holds the sender");
+                    Some(completed(2))
                 }),
             );
-            air.add(1, nobody(), Box::pin(async { Some(arrival(3)) }));
-            assert_eq!(lands(&mut air).await, (3, true));
-            land.send(()).expect("it is in the air");
-            assert_eq!(lands(&mut air).await, (2, true));
+            in_flight.add(1, no_info(), Box::pin(async { Some(completed(3)) }));
+            assert_eq!(completes(&mut in_flight).await, (3, true));
+            release.send(()).expect("the batch is in flight");
+            assert_eq!(completes(&mut in_flight).await, (2, true));
         });
     }
 
     #[test]
-    fn who_waits_for_replicas_has_one_runway() {
-        let mut air = Air::new(1);
-        air.add(0, nobody(), Box::pin(async { None }));
-        assert_eq!(air.free_runway(), None);
+    fn with_replicas_one_batch_is_in_flight() {
+        let mut in_flight = InFlight::new(1);
+        in_flight.add(0, no_info(), Box::pin(async { None }));
+        assert_eq!(in_flight.free_sequence(), None);
     }
 }

@@ -1,16 +1,22 @@
-//! One partition of a topic: its line of asks, what is known of it, and the flights to it.
+//! One partition of a topic, as this server sees it: a queue of requests, the reserves parked at it,
+//! and the script batches sent to it. One task per partition (`Partition::run`) fills batches
+//! (`batcher`), sends them (`execute`), reads the replies (`decode`) and delivers them (`deliver`).
+//!
+//! A script batch belongs to a *sequence*. The sequence's name and the batch's number go with the
+//! script, and the partition's header in Redis keeps, per sequence, the number and the reply of the
+//! last batch executed. So a batch can be sent any number of times and is executed once: a repeated
+//! number is answered with the kept reply, a smaller one is refused as late.
 //!
 //! Invariants
-//! 1. A runway has at most one flight in the air: a script of this server under the runway's name.
-//!    It has a number greater than all before it, and is sent again with that number until it is
-//!    answered.
-//! 2. Asks of one batch are done in their order, so they are on one runway at a time; those of
-//!    different batches are done in any.
-//! 3. While a demand waits, a look comes at the latest when something becomes visible as far as
-//!    this server knows, when a hint says so, and every few seconds.
-//! 4. While a demand is in the air that waits, no other demand is: who came first is served first.
-//! 5. Answers are handed out in the order in which scripts were done, so that the last look tells
-//!    the truth. Where the order is not known, nothing is.
+//! 1. A sequence has at most one batch in flight. Its number is greater than all before it, and it
+//!    is sent with that number until it is answered.
+//! 2. Requests of one submission are executed in their order, so they are in one sequence at a
+//!    time. Requests of different submissions are executed in any order.
+//! 3. While a waiter is parked, the partition polls at the latest when a job becomes visible as far
+//!    as this server knows, when a wakeup arrives, and every few seconds.
+//! 4. While a poll for a blocking waiter is in flight, no other poll is: the oldest is served first.
+//! 5. Replies are delivered in the order in which the scripts were executed, so that `heads` holds
+//!    what the last poll saw. Where that order is unknown, `heads` is invalidated.
 
 mod batch;
 mod batcher;
@@ -34,11 +40,11 @@ use dormouse_core::topic::TopicName;
 use tokio::sync::Notify;
 use tokio::time::{sleep, sleep_until};
 
-pub(crate) use execute::{PATIENCE, silent};
+pub(crate) use execute::{REPLY_TIMEOUT, timed_out};
 pub(crate) use heads::Heads;
-pub(crate) use in_flight::ENOUGH;
-pub(crate) use reply_to::To;
-pub(crate) use request::{Ask, Effect, FLIGHT_BYTES_MAX, FLIGHT_JOBS_MAX, Raw};
+pub(crate) use in_flight::SECOND_BATCH_MIN;
+pub(crate) use reply_to::ReplyTo;
+pub(crate) use request::{BATCH_BYTES_MAX, BATCH_JOBS_MAX, Effect, PartitionRequest, RawReply};
 
 use crate::clock;
 use crate::cluster::slot_of;
@@ -46,84 +52,85 @@ use crate::codec::nack::Ending;
 use crate::dispatch::Shared;
 use crate::keys;
 use crate::wire::config::Config;
-use decode::Arrival;
-use in_flight::Air;
-use waiter::Demand;
+use decode::CompletedBatch;
+use in_flight::InFlight;
+use waiter::Waiter;
 
-/// The batch an ask came with.
-pub(crate) type BatchNo = u64;
+/// The number of a submission: a batch of requests that a caller handed over together.
+pub(crate) type SubmissionNo = u64;
 
-/// A waiting demand is looked after at least this often: at every so many seconds of a time that
-/// differs from partition to partition and server to server.
+/// A partition with waiters polls at least this often. The phase is random, so that partitions and
+/// servers do not poll in step.
 const RECHECK: Duration = Duration::from_secs(5);
-/// How long a channel is listened to after the last demand.
+/// How long a channel stays subscribed after the last waiter.
 const LINGER: Duration = Duration::from_secs(10);
 
 struct Queued {
-    /// `None` = it came alone, so there is no order to keep.
-    batch: Option<BatchNo>,
-    ask: Ask,
+    /// `None` = it was submitted alone, so there is no order to keep.
+    submission: Option<SubmissionNo>,
+    request: PartitionRequest,
     since: Instant,
 }
 
-/// A partition, as this server sees it.
 pub(crate) struct Partition {
     pub(crate) shared: Rc<Shared>,
-    /// Tells it from all others of this backend.
+    /// Unique within this backend.
     pub(crate) no: u64,
     /// `None` = it holds locks.
     pub(crate) topic: Option<TopicName>,
     pub(crate) tag: String,
     pub(crate) slot: u16,
-    /// Its number, three bytes.
+    /// The shard number, three bytes, big-endian.
     pub(crate) shard: Bytes,
     pub(crate) keys: [Bytes; 6],
     pub(crate) channel: Bytes,
-    /// Which of how many it is.
-    place: (u64, u64),
+    /// Its index among the partitions of the topic, and how many those are.
+    position: (u64, u64),
     pub(crate) config: RefCell<Config>,
     pub(crate) heads: RefCell<Heads>,
     queue: RefCell<VecDeque<Queued>>,
-    demands: RefCell<BTreeMap<u64, Rc<Demand>>>,
-    /// Demands must be looked after now.
-    look: Cell<bool>,
-    /// Items that came in line since the last boarding, and enough if somebody was left behind for
-    /// want of room. Others who were left behind wait for a landing.
-    came: Cell<usize>,
-    /// Counts the reasons to look: who was looked after since the last needs no other look.
-    reasons: Cell<u64>,
-    /// Another partition looks for all demands: it tells when it is done.
-    blocked: Cell<bool>,
-    /// Somebody said that something becomes visible then.
-    hinted: Cell<Option<u64>>,
-    number: Cell<u64>,
+    waiters: RefCell<BTreeMap<u64, Rc<Waiter>>>,
+    /// The next batch should poll for the waiters.
+    poll_wanted: Cell<bool>,
+    /// Items queued since the last batch was filled, or `SECOND_BATCH_MIN` if that one had no room
+    /// for all. Requests left behind for their order do not count: they wait for a reply.
+    backlog: Cell<usize>,
+    /// Grows whenever a job may have become visible. A waiter polled for in this epoch needs no
+    /// other poll.
+    poll_epoch: Cell<u64>,
+    /// Other partitions poll for all waiters; each asks for a poll here when it is done.
+    polled_elsewhere: Cell<bool>,
+    /// The earliest instant at which, by a wakeup, a job becomes visible.
+    wakeup_at: Cell<Option<u64>>,
+    /// The number of the last batch, over all sequences.
+    last_number: Cell<u64>,
     subscription: Cell<Subscription>,
-    last_look: Cell<Instant>,
-    /// After a flight that could not land, no look by itself before then.
-    not_before: Cell<Option<Instant>>,
-    pause: Cell<Duration>,
-    /// One of the instants of rechecks.
+    last_poll: Cell<Instant>,
+    /// After a failed batch, blocking waiters alone cause no poll before this instant.
+    poll_not_before: Cell<Option<Instant>>,
+    poll_backoff: Cell<Duration>,
+    /// The first recheck; the others follow every `RECHECK`.
     recheck: Instant,
-    news: Notify,
-    /// For whoever waits for a change that no demand stands for: locks.
+    wake: Notify,
+    /// Signals a change to requests that wait without a parked waiter: those for locks.
     pub(crate) changed: Notify,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Subscription {
     None,
-    Asked,
+    Requested,
     Confirmed,
 }
 
 impl Partition {
-    /// A partition with its task.
+    /// Creates the partition and spawns its task.
     pub(crate) fn start(
         shared: &Rc<Shared>,
         topic: Option<TopicName>,
         tag: String,
         shard: u32,
-        place: (u64, u64),
+        position: (u64, u64),
     ) -> Rc<Partition> {
         let [_, high, mid, low] = shard.to_be_bytes();
         let partition = Rc::new(Partition {
@@ -134,23 +141,23 @@ impl Partition {
             keys: keys::fixed(&tag),
             channel: keys::channel(&tag),
             tag,
-            place,
+            position,
             config: RefCell::default(),
             heads: RefCell::default(),
             queue: RefCell::default(),
-            demands: RefCell::default(),
-            look: Cell::new(false),
-            came: Cell::new(0),
-            reasons: Cell::new(1),
-            blocked: Cell::new(false),
-            hinted: Cell::new(None),
-            number: Cell::new(shared.first_number),
+            waiters: RefCell::default(),
+            poll_wanted: Cell::new(false),
+            backlog: Cell::new(0),
+            poll_epoch: Cell::new(1),
+            polled_elsewhere: Cell::new(false),
+            wakeup_at: Cell::new(None),
+            last_number: Cell::new(shared.first_number),
             subscription: Cell::new(Subscription::None),
-            last_look: Cell::new(clock::instant()),
-            not_before: Cell::new(None),
-            pause: Cell::new(Duration::ZERO),
+            last_poll: Cell::new(clock::instant()),
+            poll_not_before: Cell::new(None),
+            poll_backoff: Cell::new(Duration::ZERO),
             recheck: clock::instant() + RECHECK.mul_f64(shared.jitter(1_000) as f64 / 1e3),
-            news: Notify::new(),
+            wake: Notify::new(),
             changed: Notify::new(),
             shared: Rc::clone(shared),
         });
@@ -161,19 +168,22 @@ impl Partition {
 
     /// This partition's share of a limit of the topic.
     pub(crate) fn share(&self, max: Option<u64>) -> Option<u64> {
-        let (index, of) = self.place;
+        let (index, of) = self.position;
         max.map(|max| max / of + u64::from(index < max % of))
     }
 
-    /// Puts an ask in line.
-    pub(crate) fn ask(&self, batch: impl Into<Option<BatchNo>>, ask: Ask) {
-        self.came.set(self.came.get() + ask.items());
-        let queued = Queued { batch: batch.into(), ask, since: clock::instant() };
+    pub(crate) fn submit(
+        &self,
+        submission: impl Into<Option<SubmissionNo>>,
+        request: PartitionRequest,
+    ) {
+        self.backlog.set(self.backlog.get() + request.items());
+        let queued = Queued { submission: submission.into(), request, since: clock::instant() };
         self.queue.borrow_mut().push_back(queued);
-        self.news.notify_one();
+        self.wake.notify_one();
     }
 
-    /// Leases that nobody wants any more are given back unspent.
+    /// Releases leases that no caller will receive; their attempts are not spent.
     pub(crate) fn give_back(&self, tokens: &[Token]) {
         if tokens.is_empty() {
             return;
@@ -186,176 +196,181 @@ impl Partition {
             is_uncounted: false,
         };
         let endings = tokens.iter().map(ending).collect();
-        self.ask(None, Ask::End { spends: false, endings, to: To::Nobody });
+        self.submit(
+            None,
+            PartitionRequest::End { spends: false, endings, reply_to: ReplyTo::Nobody },
+        );
     }
 
-    /// A demand stands in line; it is looked after at once.
-    pub(crate) fn demand(&self, demand: &Rc<Demand>) {
-        self.came.set(self.came.get() + 1);
-        self.demands.borrow_mut().insert(demand.no, Rc::clone(demand));
-        self.look_again();
+    /// Parks a waiter. It is polled for at once.
+    pub(crate) fn park(&self, waiter: &Rc<Waiter>) {
+        self.backlog.set(self.backlog.get() + 1);
+        self.waiters.borrow_mut().insert(waiter.no, Rc::clone(waiter));
+        self.retry_poll();
     }
 
-    /// A demand wants nothing from here any more.
-    pub(crate) fn undemand(&self, no: u64) {
-        self.demands.borrow_mut().remove(&no);
+    pub(crate) fn unpark(&self, no: u64) {
+        self.waiters.borrow_mut().remove(&no);
     }
 
-    /// Reserves that wait here.
-    pub(crate) fn waiters(&self) -> usize {
-        self.demands.borrow().values().filter(|demand| demand.waits).count()
+    /// How many reserves wait for a job of this partition.
+    pub(crate) fn blocking_waiters(&self) -> usize {
+        self.waiters.borrow().values().filter(|waiter| waiter.is_blocking).count()
     }
 
-    /// Something may be visible.
-    pub(crate) fn look_now(&self) {
-        self.has_reason();
-        self.news.notify_one();
+    /// Polls for all waiters: a job may have become visible.
+    pub(crate) fn poll_now(&self) {
+        self.bump_poll_epoch();
+        self.wake.notify_one();
     }
 
-    /// Somebody has not been looked after yet.
-    pub(crate) fn look_again(&self) {
-        self.look.set(true);
-        self.news.notify_one();
+    /// Polls for those waiters that have not been polled for in this epoch.
+    pub(crate) fn retry_poll(&self) {
+        self.poll_wanted.set(true);
+        self.wake.notify_one();
     }
 
-    fn has_reason(&self) {
-        self.look.set(true);
-        self.reasons.set(self.reasons.get() + 1);
+    fn bump_poll_epoch(&self) {
+        self.poll_wanted.set(true);
+        self.poll_epoch.set(self.poll_epoch.get() + 1);
     }
 
-    /// Somebody said that something becomes visible then.
-    pub(crate) fn hint(&self, at_ms: u64) {
-        let earlier = self.hinted.get().is_none_or(|hinted| at_ms < hinted);
+    /// Handles a wakeup: a job becomes visible at this instant by Redis' clock.
+    pub(crate) fn wake_at(&self, at_ms: u64) {
+        let earlier = self.wakeup_at.get().is_none_or(|wakeup_at| at_ms < wakeup_at);
         if earlier {
-            self.hinted.set(Some(at_ms));
+            self.wakeup_at.set(Some(at_ms));
         }
-        self.news.notify_one();
+        self.wake.notify_one();
         self.changed.notify_waiters();
     }
 
-    /// Wants to hear the channel.
+    /// Asks for the messages of the channel, without waiting for the confirmation.
     pub(crate) fn subscribe(&self) {
         if self.subscription.get() == Subscription::None {
-            self.shared.link.subscribe(self.slot, self.channel.clone());
-            self.subscription.set(Subscription::Asked);
+            self.shared.client.subscribe(self.slot, self.channel.clone());
+            self.subscription.set(Subscription::Requested);
         }
     }
 
-    /// Listens to the channel. Whoever begins to wait must look once more after that.
-    pub(crate) async fn listen(&self) {
+    /// Returns when the channel is subscribed. A message published before that is lost, so the
+    /// partition polls once more.
+    pub(crate) async fn subscribed(&self) {
         self.subscribe();
-        if self.subscription.get() == Subscription::Asked {
-            self.shared.link.subscribed(&self.channel).await;
+        if self.subscription.get() == Subscription::Requested {
+            self.shared.client.subscribed(&self.channel).await;
             self.subscription.set(Subscription::Confirmed);
-            self.look_now();
+            self.poll_now();
         }
     }
 
     async fn run(&self) {
-        let (mut air, mut landed) = (Air::new(self.shared.replicas), VecDeque::new());
+        let (mut in_flight, mut completed) = (InFlight::new(self.shared.replicas), VecDeque::new());
         loop {
-            if air.is_empty() && landed.is_empty() {
-                self.rest().await;
-                // Who else is ready gets on board.
+            if in_flight.is_empty() && completed.is_empty() {
+                self.idle().await;
+                // Lets other ready tasks add their requests to the batch.
                 tokio::task::yield_now().await;
             }
-            // Who waits is in line again only after it was given nothing: else those who came
-            // later would be served before.
-            if landed.iter().any(Arrival::has_waiters) {
-                landed.drain(..).for_each(|arrival| self.hand_out(arrival));
+            // A blocking waiter that got nothing must be back in the queue before the next batch is
+            // filled, or younger waiters would be served first.
+            if completed.iter().any(CompletedBatch::has_blocking) {
+                completed.drain(..).for_each(|completed| self.deliver(completed));
             }
-            self.shared.fetch().await;
-            self.depart(&mut air);
+            self.shared.drain().await;
+            self.send_batches(&mut in_flight);
             tokio::select! {
                 biased;
-                arrival = air.landing(), if !air.is_empty() => landed.extend(arrival),
-                // What has just left is sent first: Redis works while those are answered who have
-                // landed, and so do they.
-                () = tokio::task::yield_now(), if !landed.is_empty() => {
-                    landed.drain(..).for_each(|arrival| self.hand_out(arrival));
+                done = in_flight.next_completed(), if !in_flight.is_empty() => completed.extend(done),
+                // Yields first, so that the batch just filled is written before the replies are
+                // delivered: Redis executes it while callers take their answers.
+                () = tokio::task::yield_now(), if !completed.is_empty() => {
+                    completed.drain(..).for_each(|completed| self.deliver(completed));
                 }
-                () = self.news.notified(), if !air.is_empty() => {}
+                () = self.wake.notified(), if !in_flight.is_empty() => {}
                 else => {}
             }
         }
     }
 
-    /// Lets those in line leave, as long as there is a runway for them; beside another flight only
-    /// if they are enough.
-    fn depart<'a>(&'a self, air: &mut Air<'a>) {
-        while let Some(runway) = air.free_runway()
-            && (air.is_empty() || self.came.get() >= ENOUGH && !air.is_slow())
+    /// Sends batches while there is a free sequence; a second batch only if it is large enough.
+    fn send_batches<'a>(&'a self, in_flight: &mut InFlight<'a>) {
+        while let Some(sequence) = in_flight.free_sequence()
+            && (in_flight.is_empty()
+                || self.backlog.get() >= SECOND_BATCH_MIN && !in_flight.is_slow())
         {
-            let (flight, manifest) = self.board(air);
-            if flight.is_empty() {
+            let (batch, info) = self.fill(in_flight);
+            if batch.is_empty() {
                 break;
             }
-            air.add(runway, manifest, Box::pin(self.fly(flight, runway)));
+            in_flight.add(sequence, info, Box::pin(self.execute(batch, sequence)));
         }
     }
 
-    /// Whether a look is due by itself: flights may follow each other so closely that nothing rests
-    /// for long, and they need not look.
-    fn is_look_due(&self) -> bool {
+    /// Whether the time for a poll has come. `idle` notices it too, but under load batches follow
+    /// one another so closely that it is never reached.
+    fn is_poll_due(&self) -> bool {
         let is_past = |at_ms| at_ms < self.shared.clock.now_ms();
-        !self.demands.borrow().is_empty()
+        !self.waiters.borrow().is_empty()
             && (self.next_visible().is_some_and(is_past) || self.next_recheck() <= clock::instant())
     }
 
-    /// When something becomes visible here, as far as is known, unless another partition looks.
+    /// When a job becomes visible here, as far as is known; `None` also while other partitions poll
+    /// for all waiters.
     fn next_visible(&self) -> Option<u64> {
-        let next = self.heads.borrow().next().into_iter().chain(self.hinted.get()).min();
-        next.filter(|_| !self.blocked.get())
+        let next =
+            self.heads.borrow().next_visible_at().into_iter().chain(self.wakeup_at.get()).min();
+        next.filter(|_| !self.polled_elsewhere.get())
     }
 
-    /// Ends when there is something to do.
-    async fn rest(&self) {
-        let paused = self.not_before.get().filter(|&until| until > clock::instant());
-        if !self.queue.borrow().is_empty() || self.look.get() && paused.is_none() {
+    /// Returns when there is something to send.
+    async fn idle(&self) {
+        let paused = self.poll_not_before.get().filter(|&until| until > clock::instant());
+        if !self.queue.borrow().is_empty() || self.poll_wanted.get() && paused.is_none() {
             return;
         }
-        if let (true, Some(until)) = (self.look.get(), paused) {
+        if let (true, Some(until)) = (self.poll_wanted.get(), paused) {
             tokio::select! {
-                () = self.news.notified() => {}
+                () = self.wake.notified() => {}
                 () = sleep_until(until.into()) => {}
             }
             return;
         }
-        if self.demands.borrow().is_empty() {
+        if self.waiters.borrow().is_empty() {
             let unused = async {
                 sleep(LINGER).await;
-                if self.demands.borrow().is_empty()
+                if self.waiters.borrow().is_empty()
                     && self.subscription.replace(Subscription::None) != Subscription::None
                 {
-                    self.shared.link.unsubscribe(&self.channel);
+                    self.shared.client.unsubscribe(&self.channel);
                 }
                 std::future::pending::<()>().await;
             };
             tokio::select! {
-                () = self.news.notified() => {}
+                () = self.wake.notified() => {}
                 () = unused => {}
             }
             return;
         }
         let (next, recheck) = (self.next_visible(), self.next_recheck());
         tokio::select! {
-            () = self.news.notified() => {}
-            () = self.until(next.unwrap_or(u64::MAX)), if next.is_some() => self.has_reason(),
-            () = sleep_until(recheck.into()) => self.has_reason(),
+            () = self.wake.notified() => {}
+            () = self.sleep_until_visible(next.unwrap_or(u64::MAX)), if next.is_some() => self.bump_poll_epoch(),
+            () = sleep_until(recheck.into()) => self.bump_poll_epoch(),
         }
     }
 
-    /// That instant by Redis' clock, unless a pause lasts longer.
-    async fn until(&self, at_ms: u64) {
-        if let Some(not_before) = self.not_before.get() {
-            sleep_until(not_before.into()).await;
+    /// Sleeps until this instant by Redis' clock, or to the end of the backoff if that is later.
+    async fn sleep_until_visible(&self, at_ms: u64) {
+        if let Some(poll_not_before) = self.poll_not_before.get() {
+            sleep_until(poll_not_before.into()).await;
         }
-        self.shared.clock.until(at_ms).await;
+        self.shared.clock.sleep_until(at_ms).await;
     }
 
-    /// The first recheck after the last look.
+    /// The first recheck after the last poll.
     fn next_recheck(&self) -> Instant {
-        match self.last_look.get().checked_duration_since(self.recheck) {
+        match self.last_poll.get().checked_duration_since(self.recheck) {
             None => self.recheck,
             Some(since) => {
                 let passed = u32::try_from(since.as_secs() / RECHECK.as_secs()).unwrap_or(u32::MAX);

@@ -1,4 +1,4 @@
-//! Where the answer to an ask goes.
+//! Where the reply to a partition request goes.
 
 use std::fmt;
 
@@ -6,44 +6,43 @@ use dormouse_core::backend::Answer;
 use dormouse_core::error::Error;
 use tokio::sync::oneshot;
 
-use crate::dispatch::Addressee;
+use crate::dispatch::Caller;
 
-/// Where the answer to an ask goes.
-pub(crate) enum To<T> {
-    /// Nobody wants to know.
+pub(crate) enum ReplyTo<T> {
+    /// No one reads it.
     Nobody,
-    /// A task of the desk that makes one answer of several, or asks on.
+    /// To the task of a command, which merges several replies or sends further requests.
     Task(oneshot::Sender<Result<T, Error>>),
-    /// Whoever made the request, in these words.
-    Caller(Addressee, fn(Result<T, Error>) -> Answer),
+    /// Straight to the caller, converted by this function.
+    Caller(Caller, fn(Result<T, Error>) -> Answer),
 }
 
-impl<T> To<T> {
-    /// Whoever does not hear it any more leaves it here.
+impl<T> ReplyTo<T> {
+    /// Sends the result, or gives it back if no one receives it.
     pub(crate) fn send(self, result: Result<T, Error>) -> Result<(), Result<T, Error>> {
         match self {
-            To::Nobody => Err(result),
-            To::Task(task) => task.send(result),
-            To::Caller(caller, words) => {
-                caller.answer(words(result));
+            ReplyTo::Nobody => Err(result),
+            ReplyTo::Task(task) => task.send(result),
+            ReplyTo::Caller(caller, convert) => {
+                caller.answer(convert(result));
                 Ok(())
             }
         }
     }
 
-    /// It is answered with this error; what comes of it nobody learns.
+    /// Answers with an error. A later result goes to no one.
     pub(crate) fn fail(&mut self, error: Error) {
-        // Who asked may have gone.
-        let _unheard = std::mem::replace(self, To::Nobody).send(Err(error));
+        // The receiver may be gone.
+        let _unheard = std::mem::replace(self, ReplyTo::Nobody).send(Err(error));
     }
 }
 
-impl<T> fmt::Debug for To<T> {
+impl<T> fmt::Debug for ReplyTo<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            To::Nobody => "nobody",
-            To::Task(_) => "a task",
-            To::Caller(..) => "the caller",
+            ReplyTo::Nobody => "nobody",
+            ReplyTo::Task(_) => "a task",
+            ReplyTo::Caller(..) => "the caller",
         })
     }
 }

@@ -1,4 +1,5 @@
-//! What is asked of a partition, and where the answer goes.
+//! The requests of a partition. One command becomes one or several of them; requests of one kind are
+//! merged into one operation of a script.
 
 use bytes::Bytes;
 use dormouse_core::error::Error;
@@ -6,80 +7,80 @@ use dormouse_core::job::Token;
 use dormouse_core::op::{Ended, Extended, Put, PutReply};
 use dormouse_core::topic::Settings;
 
-use super::reply_to::To;
-use crate::codec::extend::Longer;
+use super::reply_to::ReplyTo;
+use crate::codec::extend::LeaseExtension;
 use crate::codec::nack::Ending;
 use crate::codec::put;
-use crate::codec::reserve::{Look, Seen};
+use crate::codec::reserve::{Poll, PollReply};
 use crate::wire::{Op, Records};
 
-/// Per item of an ask.
-pub(crate) type Each<T> = Vec<Result<T, Error>>;
+/// A result per item of a request.
+pub(crate) type PerItem<T> = Vec<Result<T, Error>>;
 
-/// The answer to an operation that only who asked it can read.
+/// The reply to `PartitionRequest::Other`, to be decoded by the task that sent it.
 #[derive(Debug)]
-pub(crate) struct Raw {
+pub(crate) struct RawReply {
     pub(crate) answer: Bytes,
     pub(crate) records: Records,
-    /// What Redis' clock showed.
+    /// Redis' clock when the script ran.
     pub(crate) now_ms: u64,
 }
 
-/// One question to a partition; its items are checked.
+/// A request to one partition. Its items have been checked against all limits.
 #[derive(Debug)]
-pub(crate) enum Ask {
+pub(crate) enum PartitionRequest {
     Put {
         puts: Vec<Put>,
-        to: To<Each<PutReply>>,
+        reply_to: ReplyTo<PerItem<PutReply>>,
     },
     Ack {
         tokens: Vec<Token>,
-        to: To<Each<Ended>>,
+        reply_to: ReplyTo<PerItem<Ended>>,
     },
     /// nack (`spends`) or release.
     End {
         spends: bool,
         endings: Vec<Ending>,
-        to: To<Each<Ended>>,
+        reply_to: ReplyTo<PerItem<Ended>>,
     },
     Extend {
-        leases: Vec<Longer>,
-        to: To<Each<Extended>>,
+        leases: Vec<LeaseExtension>,
+        reply_to: ReplyTo<PerItem<Extended>>,
     },
-    Take {
-        look: Look,
-        to: To<Seen>,
+    Reserve {
+        poll: Poll,
+        reply_to: ReplyTo<PollReply>,
     },
     Other {
         op: Op,
         effect: Effect,
         priorities: Vec<u32>,
-        to: To<Raw>,
+        reply_to: ReplyTo<RawReply>,
     },
-    /// The topic's settings are these from now on.
+    /// Sets the topic's settings.
     Configure {
         settings: Settings,
-        to: To<()>,
+        reply_to: ReplyTo<()>,
     },
 }
 
-/// What an operation may change.
+/// What an operation changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
-    /// Nothing that counts.
-    Look,
-    /// Jobs or topics: it must be as durable as promised.
+    /// Nothing that a caller relies on.
+    Read,
+    /// Jobs or topics: confirmed by as many replicas as configured.
     Change,
-    /// A lease: its loss costs another delivery.
+    /// A lease, whose loss only costs another delivery.
     Lease,
 }
 
-/// What a flight carries at most.
-pub(crate) const FLIGHT_JOBS_MAX: usize = 128;
-/// See above.
-pub(crate) const FLIGHT_BYTES_MAX: usize = 4 << 20;
+/// The most jobs in a script batch, by weight: it bounds how long a script blocks Redis.
+pub(crate) const BATCH_JOBS_MAX: usize = 128;
+/// The most bytes in a script batch.
+pub(crate) const BATCH_BYTES_MAX: usize = 4 << 20;
 
-/// What an ask weighs in its flight.
+/// A request's share of the room in a batch.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Weight {
     pub(crate) jobs: usize,
@@ -92,95 +93,109 @@ impl Weight {
         self.bytes += other.bytes;
     }
 
-    /// Whether one more fits; the first always does.
+    /// Whether another request fits. The first always does.
     pub(crate) fn has_room(&self, other: Weight) -> bool {
         self.jobs == 0
-            || self.jobs + other.jobs <= FLIGHT_JOBS_MAX
-                && self.bytes + other.bytes <= FLIGHT_BYTES_MAX
+            || self.jobs + other.jobs <= BATCH_JOBS_MAX
+                && self.bytes + other.bytes <= BATCH_BYTES_MAX
     }
 }
 
-impl Ask {
+impl PartitionRequest {
     pub(crate) fn weight(&self) -> Weight {
         match self {
-            Ask::Put { puts, .. } => {
+            PartitionRequest::Put { puts, .. } => {
                 Weight { jobs: puts.len(), bytes: puts.iter().map(put::weight).sum() }
             }
-            Ask::Ack { tokens, .. } => Weight { jobs: tokens.len().max(1), bytes: 0 },
-            Ask::End { endings, .. } => Weight { jobs: 2 * endings.len().max(1), bytes: 0 },
-            Ask::Extend { leases, .. } => Weight { jobs: 2 * leases.len().max(1), bytes: 0 },
-            Ask::Take { look, .. } => Weight { jobs: look.max, bytes: 0 },
-            Ask::Other { .. } | Ask::Configure { .. } => Weight { jobs: 64, bytes: 0 },
-        }
-    }
-
-    /// How many jobs it is about, or callers.
-    pub(crate) fn items(&self) -> usize {
-        match self {
-            Ask::Put { puts, .. } => puts.len(),
-            Ask::Ack { tokens, .. } => tokens.len(),
-            Ask::End { endings, .. } => endings.len(),
-            Ask::Extend { leases, .. } => leases.len(),
-            Ask::Take { .. } | Ask::Other { .. } | Ask::Configure { .. } => 1,
-        }
-    }
-
-    /// In a flight, what takes away and adds comes before what looks. Puts are first: only the
-    /// first write of a script is refused when Redis is out of memory.
-    pub(crate) fn phase(&self) -> u8 {
-        match self {
-            Ask::Put { .. } => 0,
-            Ask::Ack { .. } => 1,
-            Ask::End { spends: true, .. } => 2,
-            Ask::End { spends: false, .. } => 3,
-            Ask::Extend { .. } => 4,
-            Ask::Configure { .. } => 5,
-            Ask::Other { .. } => 6,
-            Ask::Take { .. } => 7,
-        }
-    }
-
-    /// Whether it can make a job visible, so that who waits must look.
-    pub(crate) fn may_make_visible(&self) -> bool {
-        match self {
-            Ask::Put { .. } | Ask::End { .. } => true,
-            Ask::Other { effect, .. } => *effect == Effect::Change,
-            Ask::Ack { .. } | Ask::Extend { .. } | Ask::Take { .. } | Ask::Configure { .. } => {
-                false
+            PartitionRequest::Ack { tokens, .. } => Weight { jobs: tokens.len().max(1), bytes: 0 },
+            PartitionRequest::End { endings, .. } => {
+                Weight { jobs: 2 * endings.len().max(1), bytes: 0 }
+            }
+            PartitionRequest::Extend { leases, .. } => {
+                Weight { jobs: 2 * leases.len().max(1), bytes: 0 }
+            }
+            PartitionRequest::Reserve { poll, .. } => Weight { jobs: poll.max, bytes: 0 },
+            PartitionRequest::Other { .. } | PartitionRequest::Configure { .. } => {
+                Weight { jobs: 64, bytes: 0 }
             }
         }
     }
 
-    /// Whether it must be as durable as promised before it is answered.
-    pub(crate) fn is_change(&self) -> bool {
+    /// How many jobs or callers it stands for, to judge whether a second batch is worth it.
+    pub(crate) fn items(&self) -> usize {
         match self {
-            Ask::Put { .. } | Ask::Ack { .. } | Ask::End { .. } | Ask::Configure { .. } => true,
-            Ask::Other { effect, .. } => *effect == Effect::Change,
-            Ask::Extend { .. } | Ask::Take { .. } => false,
+            PartitionRequest::Put { puts, .. } => puts.len(),
+            PartitionRequest::Ack { tokens, .. } => tokens.len(),
+            PartitionRequest::End { endings, .. } => endings.len(),
+            PartitionRequest::Extend { leases, .. } => leases.len(),
+            PartitionRequest::Reserve { .. }
+            | PartitionRequest::Other { .. }
+            | PartitionRequest::Configure { .. } => 1,
         }
     }
 
-    /// Priorities that the partition must know for it.
+    /// The order within a script: writes before reads and polls. Puts are first, because Redis
+    /// refuses only the first write of a script when it is out of memory.
+    pub(crate) fn phase(&self) -> u8 {
+        match self {
+            PartitionRequest::Put { .. } => 0,
+            PartitionRequest::Ack { .. } => 1,
+            PartitionRequest::End { spends: true, .. } => 2,
+            PartitionRequest::End { spends: false, .. } => 3,
+            PartitionRequest::Extend { .. } => 4,
+            PartitionRequest::Configure { .. } => 5,
+            PartitionRequest::Other { .. } => 6,
+            PartitionRequest::Reserve { .. } => 7,
+        }
+    }
+
+    /// Whether it can make a job visible, so that waiters must be polled for.
+    pub(crate) fn may_make_visible(&self) -> bool {
+        match self {
+            PartitionRequest::Put { .. } | PartitionRequest::End { .. } => true,
+            PartitionRequest::Other { effect, .. } => *effect == Effect::Change,
+            PartitionRequest::Ack { .. }
+            | PartitionRequest::Extend { .. }
+            | PartitionRequest::Reserve { .. }
+            | PartitionRequest::Configure { .. } => false,
+        }
+    }
+
+    /// Whether the replicas must confirm it before it is answered.
+    pub(crate) fn is_change(&self) -> bool {
+        match self {
+            PartitionRequest::Put { .. }
+            | PartitionRequest::Ack { .. }
+            | PartitionRequest::End { .. }
+            | PartitionRequest::Configure { .. } => true,
+            PartitionRequest::Other { effect, .. } => *effect == Effect::Change,
+            PartitionRequest::Extend { .. } | PartitionRequest::Reserve { .. } => false,
+        }
+    }
+
+    /// The priorities it uses; the partition's configuration must list them.
     pub(crate) fn priorities(&self) -> impl Iterator<Item = u32> {
         let (puts, endings, others): (&[_], &[Ending], &[_]) = match self {
-            Ask::Put { puts, .. } => (puts, &[], &[]),
-            Ask::End { endings, .. } => (&[], endings, &[]),
-            Ask::Other { priorities, .. } => (&[], &[], priorities),
+            PartitionRequest::Put { puts, .. } => (puts, &[], &[]),
+            PartitionRequest::End { endings, .. } => (&[], endings, &[]),
+            PartitionRequest::Other { priorities, .. } => (&[], &[], priorities),
             _ => (&[], &[], &[]),
         };
         let given = endings.iter().filter_map(|ending| ending.priority);
         puts.iter().map(put::priority).chain(given).chain(others.iter().copied())
     }
 
-    /// It is answered with this error; what comes of it nobody learns.
+    /// Answers with an error. A later result goes to no one.
     pub(crate) fn fail(&mut self, error: Error) {
         match self {
-            Ask::Put { to, .. } => to.fail(error),
-            Ask::Ack { to, .. } | Ask::End { to, .. } => to.fail(error),
-            Ask::Extend { to, .. } => to.fail(error),
-            Ask::Take { to, .. } => to.fail(error),
-            Ask::Other { to, .. } => to.fail(error),
-            Ask::Configure { to, .. } => to.fail(error),
+            PartitionRequest::Put { reply_to, .. } => reply_to.fail(error),
+            PartitionRequest::Ack { reply_to, .. } | PartitionRequest::End { reply_to, .. } => {
+                reply_to.fail(error)
+            }
+            PartitionRequest::Extend { reply_to, .. } => reply_to.fail(error),
+            PartitionRequest::Reserve { reply_to, .. } => reply_to.fail(error),
+            PartitionRequest::Other { reply_to, .. } => reply_to.fail(error),
+            PartitionRequest::Configure { reply_to, .. } => reply_to.fail(error),
         }
     }
 }

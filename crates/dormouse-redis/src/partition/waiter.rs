@@ -1,4 +1,13 @@
-//! A reserve that wants jobs now or waits for them.
+//! A reserve parked at one or several partitions, blocking or immediate.
+//!
+//! At most one partition polls for a waiter at a time (`begin_poll` .. `end_poll`), so it never gets
+//! more jobs than it asked for. A partition that would have polled meanwhile leaves its number in
+//! `missed` and is asked to poll when the present poll has ended.
+//!
+//! An immediate waiter is done when every partition has polled once. A blocking one is done when it
+//! has jobs, or is withdrawn; it is polled for again whenever a partition's poll epoch grows. It is
+//! not polled for twice in one epoch: two waiters parked at the same two partitions would otherwise
+//! make these poll in turns for ever, and keep all others from being served.
 
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
@@ -9,188 +18,179 @@ use dormouse_core::error::Error;
 use dormouse_core::op::LeasedJob;
 use tokio::sync::Notify;
 
-use super::{BatchNo, Partition};
+use super::{Partition, SubmissionNo};
 use crate::clock;
-use crate::dispatch::Addressee;
+use crate::dispatch::Caller;
 
-/// A reserve on one or several partitions. At most one of them looks for it at a time, so it never
-/// gets more than it wants.
-pub(crate) struct Demand {
-    /// In the order they came.
+pub(crate) struct Waiter {
+    /// Grows with every waiter: the smallest is served first.
     pub(crate) no: u64,
-    /// Most jobs to take.
     pub(crate) max: usize,
     pub(crate) ttr_ms: Option<u64>,
-    /// The batch it came with.
-    pub(crate) batch: Option<BatchNo>,
+    pub(crate) submission: Option<SubmissionNo>,
     pub(crate) since: Instant,
-    /// It waits; otherwise it ends when all its partitions have looked.
-    pub(crate) waits: bool,
-    /// The partition whose look for it is under way, by its number.
-    claimed: Cell<Option<u64>>,
-    /// Partitions that would have looked meanwhile, by their numbers.
+    pub(crate) is_blocking: bool,
+    /// The number of the partition that polls for it.
+    polled_by: Cell<Option<u64>>,
+    /// The numbers of the partitions that would have polled meanwhile.
     missed: RefCell<Vec<u64>>,
-    /// The partitions in whose lines it stands.
-    lines: RefCell<Vec<Weak<Partition>>>,
-    /// Those that have looked in vain, by their numbers, and for which reason.
-    looked: RefCell<Vec<(u64, u64)>>,
-    over: Cell<bool>,
-    outcome: RefCell<Result<Vec<LeasedJob>, Error>>,
-    /// Who gets the outcome; `None` = a task that waits for it here.
-    caller: RefCell<Option<Addressee>>,
+    /// The partitions at which it is parked.
+    partitions: RefCell<Vec<Weak<Partition>>>,
+    /// The partitions that found nothing, by number, and in which poll epoch.
+    polled: RefCell<Vec<(u64, u64)>>,
+    done: Cell<bool>,
+    result: RefCell<Result<Vec<LeasedJob>, Error>>,
+    /// Gets the result; `None` = a task awaits `finished`.
+    caller: RefCell<Option<Caller>>,
     changed: Notify,
 }
 
-impl Demand {
+impl Waiter {
     pub(crate) fn new(
         no: u64,
-        batch: impl Into<Option<BatchNo>>,
+        submission: impl Into<Option<SubmissionNo>>,
         max: usize,
         ttr_ms: Option<u64>,
-        waits: bool,
-    ) -> Demand {
-        Demand {
+        is_blocking: bool,
+    ) -> Waiter {
+        Waiter {
             no,
-            batch: batch.into(),
+            submission: submission.into(),
             since: clock::instant(),
             max,
             ttr_ms,
-            waits,
-            claimed: Cell::new(None),
+            is_blocking,
+            polled_by: Cell::new(None),
             missed: RefCell::default(),
-            lines: RefCell::default(),
-            looked: RefCell::default(),
-            over: Cell::new(false),
-            outcome: RefCell::new(Ok(Vec::new())),
+            partitions: RefCell::default(),
+            polled: RefCell::default(),
+            done: Cell::new(false),
+            result: RefCell::new(Ok(Vec::new())),
             caller: RefCell::default(),
             changed: Notify::new(),
         }
     }
 
-    /// Its outcome goes straight to who made the request.
-    pub(crate) fn answering(self, caller: Addressee) -> Demand {
-        Demand { caller: RefCell::new(Some(caller)), ..self }
+    /// Sends the result straight to the caller.
+    pub(crate) fn replying_to(self, caller: Caller) -> Waiter {
+        Waiter { caller: RefCell::new(Some(caller)), ..self }
     }
 
-    /// It stands in these lines from now on; the first is the first to look.
-    pub(crate) fn line_up(self: &Rc<Demand>, partitions: &[Rc<Partition>]) {
-        *self.lines.borrow_mut() = partitions.iter().map(Rc::downgrade).collect();
+    /// Parks it at these partitions; the first polls first.
+    pub(crate) fn park_at(self: &Rc<Waiter>, partitions: &[Rc<Partition>]) {
+        *self.partitions.borrow_mut() = partitions.iter().map(Rc::downgrade).collect();
         for partition in partitions {
-            partition.demand(self);
+            partition.park(self);
         }
     }
 
-    /// The partition of this number looks for it, if no other does.
-    pub(crate) fn claim(&self, partition: u64) -> bool {
-        if self.over.get() {
+    /// Claims it for a poll of this partition. False = it is done, or another partition polls.
+    pub(crate) fn begin_poll(&self, partition: u64) -> bool {
+        if self.done.get() {
             return false;
         }
-        if self.is_claimed() {
-            self.miss(partition);
+        if self.is_polled() {
+            self.note_missed_poll(partition);
             return false;
         }
-        self.claimed.set(Some(partition));
+        self.polled_by.set(Some(partition));
         true
     }
 
-    /// The partition of this number will be told when the look under way is over.
-    pub(crate) fn miss(&self, partition: u64) {
+    /// Asks this partition to poll when the present poll has ended.
+    pub(crate) fn note_missed_poll(&self, partition: u64) {
         let mut missed = self.missed.borrow_mut();
         if !missed.contains(&partition) {
             missed.push(partition);
         }
     }
 
-    /// Whether a look for it is under way.
-    pub(crate) fn is_claimed(&self) -> bool {
-        self.claimed.get().is_some()
+    pub(crate) fn is_polled(&self) -> bool {
+        self.polled_by.get().is_some()
     }
 
-    /// Whether it is the partition of this number that looks.
-    pub(crate) fn is_claimed_by(&self, partition: u64) -> bool {
-        self.claimed.get() == Some(partition)
+    pub(crate) fn is_polled_by(&self, partition: u64) -> bool {
+        self.polled_by.get() == Some(partition)
     }
 
-    /// The look is over: those who could not look meanwhile may. Also if it wants nothing any more:
-    /// they have others to look after.
-    pub(crate) fn unclaim(&self) {
-        self.claimed.set(None);
+    /// Lets the partitions poll that could not meanwhile; also if it is done, since they skipped
+    /// a poll that may serve others.
+    pub(crate) fn end_poll(&self) {
+        self.polled_by.set(None);
         self.changed.notify_one();
         let missed = self.missed.take();
         if missed.is_empty() {
             return;
         }
-        for partition in self.lines.borrow().iter().filter_map(Weak::upgrade) {
+        for partition in self.partitions.borrow().iter().filter_map(Weak::upgrade) {
             if missed.contains(&partition.no) {
-                partition.look_again();
+                partition.retry_poll();
             }
         }
     }
 
-    /// The look is over; true = it wants no more.
-    pub(crate) fn settle(&self, partition: u64, reason: u64, jobs: Vec<LeasedJob>) -> bool {
-        let all_looked = self.has_looked(partition, reason);
-        if !jobs.is_empty() || !self.waits && all_looked {
-            *self.outcome.borrow_mut() = Ok(jobs);
-            self.end();
+    /// Takes the jobs of a poll. True = it is done.
+    pub(crate) fn finish_poll(&self, partition: u64, epoch: u64, jobs: Vec<LeasedJob>) -> bool {
+        let all_polled = self.note_polled(partition, epoch);
+        if !jobs.is_empty() || !self.is_blocking && all_polled {
+            *self.result.borrow_mut() = Ok(jobs);
+            self.finish();
         }
-        self.unclaim();
-        self.over.get()
+        self.end_poll();
+        self.done.get()
     }
 
-    /// Whether a look of this partition is of any use: it has not looked since there was a reason.
-    /// Without that, two who wait at the same two partitions would make these look in turns for
-    /// ever, and none else would get a look.
-    pub(crate) fn wants_look(&self, partition: u64, reason: u64) -> bool {
-        let looked = self.looked.borrow();
-        let last = looked.iter().find(|(other, _)| *other == partition);
-        last.is_none_or(|(_, last)| self.waits && *last < reason)
+    /// Whether this partition has not yet polled for it in this epoch.
+    pub(crate) fn wants_poll(&self, partition: u64, epoch: u64) -> bool {
+        let polled = self.polled.borrow();
+        let last = polled.iter().find(|(other, _)| *other == partition);
+        last.is_none_or(|(_, last)| self.is_blocking && *last < epoch)
     }
 
-    /// This one has looked in vain; true = all have.
-    fn has_looked(&self, partition: u64, reason: u64) -> bool {
-        let mut looked = self.looked.borrow_mut();
-        match looked.iter_mut().find(|(other, _)| *other == partition) {
-            Some((_, last)) => *last = reason,
-            None => looked.push((partition, reason)),
+    /// True = all partitions have polled.
+    fn note_polled(&self, partition: u64, epoch: u64) -> bool {
+        let mut polled = self.polled.borrow_mut();
+        match polled.iter_mut().find(|(other, _)| *other == partition) {
+            Some((_, last)) => *last = epoch,
+            None => polled.push((partition, epoch)),
         }
-        looked.len() >= self.lines.borrow().len()
+        polled.len() >= self.partitions.borrow().len()
     }
 
-    /// The look came to nothing at all; who does not wait is told.
+    /// The poll failed. A blocking waiter stays parked for the next one.
     pub(crate) fn fail(&self, error: &Error) {
-        if !self.waits && !self.over.get() {
-            *self.outcome.borrow_mut() = Err(error.clone());
-            self.end();
+        if !self.is_blocking && !self.done.get() {
+            *self.result.borrow_mut() = Err(error.clone());
+            self.finish();
         }
-        self.unclaim();
+        self.end_poll();
     }
 
-    /// It wants nothing any more: answered, withdrawn or out of time.
-    pub(crate) fn end(&self) {
-        self.over.set(true);
+    /// Served, withdrawn or out of time.
+    pub(crate) fn finish(&self) {
+        self.done.set(true);
         self.changed.notify_one();
         if let Some(caller) = self.caller.take() {
-            caller.answer(self.outcome.replace(Ok(Vec::new())).map(Reply::Jobs));
+            caller.answer(self.result.replace(Ok(Vec::new())).map(Reply::Jobs));
         }
     }
 
-    pub(crate) fn is_over(&self) -> bool {
-        self.over.get()
+    pub(crate) fn is_done(&self) -> bool {
+        self.done.get()
     }
 
-    /// Ends when no look for it is under way.
-    pub(crate) async fn unclaimed(&self) {
-        while self.is_claimed() {
+    /// Returns when no partition polls for it.
+    pub(crate) async fn poll_ended(&self) {
+        while self.is_polled() {
             self.changed.notified().await;
         }
     }
 
-    /// Ends when it wants no more; what it got.
-    pub(crate) async fn ended(&self) -> Result<Vec<LeasedJob>, Error> {
-        while !self.over.get() {
+    /// Returns its jobs when it is done.
+    pub(crate) async fn finished(&self) -> Result<Vec<LeasedJob>, Error> {
+        while !self.done.get() {
             self.changed.notified().await;
         }
-        self.outcome.replace(Ok(Vec::new()))
+        self.result.replace(Ok(Vec::new()))
     }
 }

@@ -9,8 +9,8 @@ use tokio::time::timeout;
 
 use super::Tools;
 use super::kind::Kind;
-use crate::cluster::{Call, LinkError, Script};
-use crate::partition::{PATIENCE, silent};
+use crate::cluster::{Call, CallError, Script};
+use crate::partition::{REPLY_TIMEOUT, timed_out};
 use crate::wire::{Reader, strange};
 
 /// Why there is no answer.
@@ -114,13 +114,13 @@ impl Tools {
         args: Vec<Bytes>,
     ) -> Result<Answer, Failure> {
         let call = Call { slot, script: Arc::clone(script), keys, args, replicas: 0 };
-        match timeout(PATIENCE, self.link.call(&call)).await {
+        match timeout(REPLY_TIMEOUT, self.link.call(&call)).await {
             Ok(Ok(landed)) => Ok(Answer::new(landed.value)),
-            Ok(Err(LinkError::Script { code, text })) => {
+            Ok(Err(CallError::Script { code, text })) => {
                 Err(Failure::Script(format!("{code} {text}")))
             }
             Ok(Err(error)) => Err(Failure::Fatal(error.into())),
-            Err(_) => Err(Failure::Fatal(silent())),
+            Err(_) => Err(Failure::Fatal(timed_out())),
         }
     }
 }

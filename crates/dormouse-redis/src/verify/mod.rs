@@ -29,7 +29,7 @@ use tokio::sync::mpsc;
 pub use kind::Kind;
 pub use report::{Outcome, Problem, VerifyReport};
 
-use crate::cluster::{Link, Script};
+use crate::cluster::{ClusterClient, Script};
 use crate::script::{REGISTER_MEND, with_constants};
 
 /// How to verify.
@@ -60,7 +60,7 @@ fn verify_here(url: &str, options: VerifyOptions) -> Result<VerifyReport, Error>
         runtime.map_err(|error| Error::unavailable(format!("no runtime can start: {error}")))?;
     runtime.block_on(async {
         let (tell, _hints) = mpsc::unbounded_channel();
-        let (link, _) = Link::open(url, 0, tell).await?;
+        let (link, _) = ClusterClient::open(url, 0, tell).await?;
         let mut work = Work { tools: Tools::new(link), options, report: VerifyReport::default() };
         work.run().await?;
         Ok(work.report)
@@ -69,7 +69,7 @@ fn verify_here(url: &str, options: VerifyOptions) -> Result<VerifyReport, Error>
 
 /// The way to Redis, and what runs there.
 struct Tools {
-    link: Link,
+    link: ClusterClient,
     partition: Arc<Script>,
     register: Arc<Script>,
     keys: Arc<Script>,
@@ -88,7 +88,7 @@ const PARTITION: &str = concat!(
 );
 
 impl Tools {
-    fn new(link: Link) -> Tools {
+    fn new(link: ClusterClient) -> Tools {
         let script = |source: &str| Arc::new(Script::new(source.to_owned()));
         Tools {
             link,

@@ -23,7 +23,7 @@ pub(in crate::cluster) fn failure(
              redis://user:password@host, or redis://:password@host for the default user, with \
              special characters percent-encoded"
         )),
-        (_, "NOAUTH") => Error::invalid(match opener.seeds.has_password() {
+        (_, "NOAUTH") => Error::invalid(match opener.url.has_password() {
             true => format!("Redis at {address} refuses the password of the URL"),
             false => format!(
                 "Redis at {address} wants a password and the URL has none: write \
@@ -41,13 +41,11 @@ pub(in crate::cluster) fn failure(
              needed"
         )),
         (_, "LOADING") => loading(address),
-        (_, "ERR") if opener.seeds.db != 0 && is_about_database(details) => {
-            Error::invalid(format!(
-                "Redis at {address} has no database {} for us ({details}): a cluster has only 0, a \
+        (_, "ERR") if opener.url.db != 0 && is_about_database(details) => Error::invalid(format!(
+            "Redis at {address} has no database {} for us ({details}): a cluster has only 0, a \
              server as many as its setting `databases` says",
-                opener.seeds.db
-            ))
-        }
+            opener.url.db
+        )),
         _ => unreachable(opener, address, error),
     }
 }
@@ -58,10 +56,10 @@ fn is_about_database(details: &str) -> bool {
 }
 
 fn unreachable(opener: &Opener, address: &Address, error: &RedisError) -> Error {
-    let connect_ms = opener.patience.connect_ms;
+    let connect_ms = opener.timeouts.connect_ms;
     let why = match error.is_timeout() {
         true => format!("no answer within {connect_ms} ms"),
-        false => opener.seeds.without_password(&error.to_string()),
+        false => opener.url.without_password(&error.to_string()),
     };
     Error::unavailable(format!(
         "Redis at {address} cannot be reached: {why}. Check host and port, and that it runs"

@@ -15,7 +15,7 @@ use super::node::Node;
 use super::opener::Opener;
 use super::slot::SLOTS;
 use super::slot_map;
-use super::topology::Net;
+use super::topology::Topology;
 
 /// What was found when the link was opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,25 +39,28 @@ pub(crate) struct Findings {
 pub(super) async fn check(
     opener: Arc<Opener>,
     replicas: u32,
-) -> Result<(Arc<Net>, Findings), Error> {
+) -> Result<(Arc<Topology>, Findings), Error> {
     let meters = Arc::new(Meters::default());
-    let (first, info) = contact(&opener, &meters).await?;
+    let (first, info) = first_reachable(&opener, &meters).await?;
     server::check_version(&first.address, &info)?;
     let is_cluster = info.is_set("cluster_enabled");
-    let net = Net::new(Arc::clone(&opener), meters, Arc::clone(&first), is_cluster);
+    let topology = Topology::new(Arc::clone(&opener), meters, Arc::clone(&first), is_cluster);
     if is_cluster {
-        lay_out(&net, &first).await?;
+        load_slot_map(&topology, &first).await?;
     } else {
-        check_lone(&opener, &first, &info)?;
+        check_standalone(&opener, &first, &info)?;
     }
-    let findings = check_primaries(&net, replicas).await?;
-    Ok((Arc::new(net), findings))
+    let findings = check_primaries(&topology, replicas).await?;
+    Ok((Arc::new(topology), findings))
 }
 
 /// The first seed that answers. A seed that refuses is an answer too: the others would as well.
-async fn contact(opener: &Arc<Opener>, meters: &Arc<Meters>) -> Result<(Arc<Node>, Info), Error> {
+async fn first_reachable(
+    opener: &Arc<Opener>,
+    meters: &Arc<Meters>,
+) -> Result<(Arc<Node>, Info), Error> {
     let mut failure = None;
-    for address in &opener.seeds.addresses {
+    for address in &opener.url.seeds {
         let node = Arc::new(Node::new(address.clone(), opener, meters));
         match Info::of(&node).await {
             Ok(info) => return Ok((node, info)),
@@ -70,8 +73,8 @@ async fn contact(opener: &Arc<Opener>, meters: &Arc<Meters>) -> Result<(Arc<Node
     Err(failure.unwrap_or_else(|| Error::invalid("the URL of Redis names no host")))
 }
 
-fn check_lone(opener: &Opener, node: &Node, info: &Info) -> Result<(), Error> {
-    let (count, address) = (opener.seeds.addresses.len(), &node.address);
+fn check_standalone(opener: &Opener, node: &Node, info: &Info) -> Result<(), Error> {
+    let (count, address) = (opener.url.seeds.len(), &node.address);
     if count > 1 {
         return Err(Error::invalid(format!(
             "the URL names {count} nodes, but Redis at {address} is not part of a cluster: \
@@ -82,20 +85,20 @@ fn check_lone(opener: &Opener, node: &Node, info: &Info) -> Result<(), Error> {
 }
 
 /// Gets the first map; every slot must have a primary.
-async fn lay_out(net: &Net, first: &Arc<Node>) -> Result<(), Error> {
+async fn load_slot_map(topology: &Topology, first: &Arc<Node>) -> Result<(), Error> {
     let address = &first.address;
-    let failed = |what: &str, error| errors::failure(&net.opener, address, what, &error);
+    let failed = |what: &str, error| errors::failure(&topology.opener, address, what, &error);
     let mut command = redis::cmd("CLUSTER");
-    let reply = first.ask(command.arg("INFO")).await.map_err(|e| failed("CLUSTER INFO", e))?;
+    let reply = first.query(command.arg("INFO")).await.map_err(|e| failed("CLUSTER INFO", e))?;
     let state = String::from_redis_value(reply).map(|text| Info::parse(&text));
     let state = state.map_err(|error| failed("CLUSTER INFO", error.into()))?;
     let mut command = redis::cmd("CLUSTER");
-    let reply = first.ask(command.arg("SLOTS")).await.map_err(|e| failed("CLUSTER SLOTS", e))?;
+    let reply = first.query(command.arg("SLOTS")).await.map_err(|e| failed("CLUSTER SLOTS", e))?;
     let ranges = slot_map::ranges(&reply, address).ok_or_else(|| {
         Error::unavailable(format!("Redis at {address} gives its slots in an unknown form"))
     })?;
-    net.install(&ranges);
-    let uncovered = net.map().uncovered();
+    topology.install(&ranges);
+    let uncovered = topology.map().uncovered();
     if uncovered > 0 {
         return Err(Error::unavailable(format!(
             "{uncovered} of {SLOTS} slots of the cluster have no primary, as {address} sees it: \
@@ -111,12 +114,12 @@ async fn lay_out(net: &Net, first: &Arc<Node>) -> Result<(), Error> {
     }
 }
 
-async fn check_primaries(net: &Net, replicas: u32) -> Result<Findings, Error> {
-    let map = net.map();
+async fn check_primaries(topology: &Topology, replicas: u32) -> Result<Findings, Error> {
+    let map = topology.map();
     let primaries = map.primaries();
     let mut findings = Findings {
         version: String::new(),
-        is_cluster: net.is_cluster,
+        is_cluster: topology.is_cluster,
         primaries: primaries.len(),
         replicas: u64::MAX,
         appendfsync: Some("always".into()),
@@ -124,9 +127,10 @@ async fn check_primaries(net: &Net, replicas: u32) -> Result<Findings, Error> {
     };
     for node in &primaries {
         let info = Info::of(node).await;
-        let info = info.map_err(|e| errors::failure(&net.opener, &node.address, "INFO", &e))?;
+        let info =
+            info.map_err(|e| errors::failure(&topology.opener, &node.address, "INFO", &e))?;
         server::check(&node.address, &info, replicas, &mut findings)?;
-        trial::check(net, node, replicas, &mut findings).await?;
+        trial::check(topology, node, replicas, &mut findings).await?;
         server::check_sync(node, &info, &mut findings).await;
     }
     Ok(findings)

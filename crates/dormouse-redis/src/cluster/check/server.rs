@@ -126,7 +126,7 @@ pub(super) async fn check_sync(node: &Node, info: &Info, findings: &mut Findings
 
 async fn appendfsync(node: &Node) -> Result<String, RedisError> {
     let mut command = redis::cmd("CONFIG");
-    let reply = node.ask(command.arg("GET").arg("appendfsync")).await?;
+    let reply = node.query(command.arg("GET").arg("appendfsync")).await?;
     let mut fields: HashMap<String, String> = HashMap::from_redis_value(reply)?;
     Ok(fields.remove("appendfsync").unwrap_or_default())
 }

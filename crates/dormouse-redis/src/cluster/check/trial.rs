@@ -10,7 +10,7 @@ use super::{Findings, errors};
 use crate::cluster::node::Node;
 use crate::cluster::script::{Call, Script};
 use crate::cluster::slot::slot_of;
-use crate::cluster::topology::Net;
+use crate::cluster::topology::Topology;
 
 /// Tries the commands of our scripts one by one and names the first that fails. It leaves nothing:
 /// an empty hash or sorted set is no key.
@@ -20,18 +20,18 @@ const TAGS_MAX: u32 = 1_000_000;
 
 /// Refuses a primary that does not let us do what we need.
 pub(super) async fn check(
-    net: &Net,
+    topology: &Topology,
     node: &Arc<Node>,
     replicas: u32,
     findings: &mut Findings,
 ) -> Result<(), Error> {
     let failed = |what: &str, error: RedisError| {
-        Err(errors::failure(&net.opener, &node.address, what, &error))
+        Err(errors::failure(&topology.opener, &node.address, what, &error))
     };
-    let tag = tag_at(net, node);
+    let tag = tag_at(topology, node);
     let call = call_of(&tag);
-    for (what, command) in commands(net.is_cluster, replicas, &call) {
-        match node.ask(&command).await {
+    for (what, command) in commands(topology.is_cluster, replicas, &call) {
+        match node.query(&command).await {
             Ok(reply) if what == "EVALSHA" => {
                 let failure = Vec::<String>::from_redis_value(reply).unwrap_or_default();
                 check_trial(node, &failure, findings)?;
@@ -40,7 +40,7 @@ pub(super) async fn check(
             Err(error) => return failed(what, error),
         }
     }
-    match listen(net, node, &format!("dormouse:{{{tag}}}:w")).await {
+    match listen(topology, node, &format!("dormouse:{{{tag}}}:w")).await {
         Ok(()) => Ok(()),
         Err((what, error)) => failed(what, error),
     }
@@ -74,11 +74,15 @@ fn check_trial(node: &Node, failure: &[String], findings: &mut Findings) -> Resu
 }
 
 /// On a connection of its own, as the real ones will be.
-async fn listen(net: &Net, node: &Node, channel: &str) -> Result<(), (&'static str, RedisError)> {
+async fn listen(
+    topology: &Topology,
+    node: &Node,
+    channel: &str,
+) -> Result<(), (&'static str, RedisError)> {
     const SUBSCRIBE: &str = "SSUBSCRIBE";
     const UNSUBSCRIBE: &str = "SUNSUBSCRIBE";
     let ignore = |_| Ok::<(), ()>(());
-    let opened = net.opener.open(&node.address, ignore).await;
+    let opened = topology.opener.open(&node.address, ignore).await;
     let mut connection = opened.map_err(|error| (SUBSCRIBE, error))?;
     for name in [SUBSCRIBE, UNSUBSCRIBE] {
         let mut command = redis::cmd(name);
@@ -89,8 +93,8 @@ async fn listen(net: &Net, node: &Node, channel: &str) -> Result<(), (&'static s
 }
 
 /// A hash tag whose slot this node has.
-fn tag_at(net: &Net, node: &Arc<Node>) -> String {
-    let map = net.map();
+fn tag_at(topology: &Topology, node: &Arc<Node>) -> String {
+    let map = topology.map();
     let is_here = |tag: &String| {
         map.owner(slot_of(tag.as_bytes())).is_some_and(|owner| Arc::ptr_eq(owner, node))
     };

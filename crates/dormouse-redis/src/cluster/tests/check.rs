@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use dormouse_core::error::Code;
 
 use super::cluster::Cluster;
-use super::harness::{Server, free_port, link_to, refusal};
+use super::harness::{Server, connect, free_port, refusal};
 
 /// The text of a refusal, of which `parts` must be parts.
 async fn refused(url: &str, code: Code, parts: &[&str]) {
@@ -21,30 +21,30 @@ async fn refused(url: &str, code: Code, parts: &[&str]) {
 async fn a_good_server_is_described() {
     let options = ["--appendonly", "yes", "--appendfsync", "always"];
     let server = Server::start(&options).await;
-    let (link, findings, _) = link_to(&server.url()).await;
-    assert!(!link.is_cluster());
+    let (client, findings, _) = connect(&server.url()).await;
+    assert!(!client.is_cluster());
     assert!(findings.version.contains('.'), "{findings:?}");
     assert_eq!((findings.is_cluster, findings.primaries, findings.replicas), (false, 1, 0));
     assert_eq!(findings.appendfsync.as_deref(), Some("always"));
     assert_eq!(findings.warnings, [""; 0]);
-    assert_eq!(server.ask_text("DBSIZE").await, "0", "the check leaves nothing");
+    assert_eq!(server.query_text("DBSIZE").await, "0", "the check leaves nothing");
 }
 
 #[tokio::test]
 async fn weak_durability_is_a_warning() {
     let server = Server::start(&[]).await;
-    let (_, findings, _) = link_to(&server.url()).await;
+    let (_, findings, _) = connect(&server.url()).await;
     assert_eq!(findings.appendfsync, None);
     assert!(findings.warnings[0].contains("appendonly yes"), "{findings:?}");
-    server.ask("CONFIG SET appendonly yes").await;
+    server.query("CONFIG SET appendonly yes").await;
     for (policy, loss) in [("everysec", "last second"), ("no", "half a minute")] {
-        server.ask(&format!("CONFIG SET appendfsync {policy}")).await;
-        let (_, findings, _) = link_to(&server.url()).await;
+        server.query(&format!("CONFIG SET appendfsync {policy}")).await;
+        let (_, findings, _) = connect(&server.url()).await;
         assert_eq!(findings.appendfsync.as_deref(), Some(policy));
         assert!(findings.warnings[0].contains(loss), "{findings:?}");
     }
-    server.ask("ACL SETUSER default -config").await;
-    let (_, findings, _) = link_to(&server.url()).await;
+    server.query("ACL SETUSER default -config").await;
+    let (_, findings, _) = connect(&server.url()).await;
     assert_eq!(findings.appendfsync, None);
     assert!(findings.warnings[0].contains("could not be checked"), "{findings:?}");
 }
@@ -56,25 +56,25 @@ async fn passwords_are_asked_for_and_checked() {
     refused(&with(""), Code::Invalid, &["wants a password", "redis://user:password@host"]).await;
     refused(&with(":secret@"), Code::Invalid, &["refuses the user or the password"]).await;
     refused(&with("u:secret@"), Code::Invalid, &["refuses the user or the password"]).await;
-    link_to(&with(":se%3Acr%2Fet@")).await;
-    link_to(&with("default:se%3Acr%2Fet@")).await;
+    connect(&with(":se%3Acr%2Fet@")).await;
+    connect(&with("default:se%3Acr%2Fet@")).await;
 }
 
 #[tokio::test]
 async fn eviction_is_refused() {
     let server = Server::start(&["--maxmemory", "100mb"]).await;
-    link_to(&server.url()).await;
-    server.ask("CONFIG SET maxmemory-policy volatile-lru").await;
-    let (_, findings, _) = link_to(&server.url()).await;
+    connect(&server.url()).await;
+    server.query("CONFIG SET maxmemory-policy volatile-lru").await;
+    let (_, findings, _) = connect(&server.url()).await;
     assert!(findings.warnings[0].contains("volatile-lru"), "{findings:?}");
-    server.ask("CONFIG SET maxmemory-policy allkeys-lru").await;
+    server.query("CONFIG SET maxmemory-policy allkeys-lru").await;
     refused(&server.url(), Code::Invalid, &["allkeys-lru", "maxmemory-policy noeviction"]).await;
 }
 
 #[tokio::test]
 async fn a_full_server_is_a_warning() {
     let server = Server::start(&["--maxmemory", "100kb"]).await;
-    let (_, findings, _) = link_to(&server.url()).await;
+    let (_, findings, _) = connect(&server.url()).await;
     assert!(findings.warnings[0].contains("no memory left"), "{findings:?}");
 }
 
@@ -129,19 +129,19 @@ async fn missing_permissions_are_named() {
         ("~* resetchannels &other +@all", "SPUBLISH"),
         ("~other &* +@all", "EVALSHA"),
     ] {
-        server.ask(&format!("ACL SETUSER u reset on >p {rules}")).await;
+        server.query(&format!("ACL SETUSER u reset on >p {rules}")).await;
         let url = format!("redis://u:p@127.0.0.1:{}", server.port);
         refused(&url, Code::Invalid, &[&format!("run {named} ("), "~dormouse:*"]).await;
     }
-    server.ask("ACL SETUSER u reset on >p ~dormouse:* &dormouse:* +@all -config").await;
-    link_to(&format!("redis://u:p@127.0.0.1:{}", server.port)).await;
+    server.query("ACL SETUSER u reset on >p ~dormouse:* &dormouse:* +@all -config").await;
+    connect(&format!("redis://u:p@127.0.0.1:{}", server.port)).await;
 }
 
 #[tokio::test]
 async fn replicas_are_refused_and_counted() {
     let primary = Server::start(&[]).await;
-    let place = format!("127.0.0.1 {}", primary.port);
-    let replica = Server::start(&["--replicaof", &place]).await;
+    let address = format!("127.0.0.1 {}", primary.port);
+    let replica = Server::start(&["--replicaof", &address]).await;
     let named = format!("127.0.0.1:{}", primary.port);
     refused(&replica.url(), Code::Invalid, &["is a replica", &named]).await;
     let error = refusal(&primary.url(), 2).await;
@@ -152,7 +152,7 @@ async fn replicas_are_refused_and_counted() {
 #[tokio::test]
 async fn databases_and_several_nodes_are_for_those_that_have_them() {
     let server = Server::start(&[]).await;
-    link_to(&format!("{}/3", server.url())).await;
+    connect(&format!("{}/3", server.url())).await;
     refused(&format!("{}/99", server.url()), Code::Invalid, &["no database 99"]).await;
     let both = format!("{},127.0.0.1:1", server.url());
     refused(&both, Code::Invalid, &["names 2 nodes", "not part of a cluster"]).await;
@@ -163,12 +163,12 @@ async fn clusters_must_be_whole() {
     let cluster = Cluster::start(2).await;
     let url = cluster.nodes[0].url();
     refused(&format!("{url}/1"), Code::Invalid, &["no database 1", "cluster has only 0"]).await;
-    let (link, findings, _) =
-        link_to(&format!("redis://127.0.0.1:1,127.0.0.1:{}", { cluster.nodes[0].port })).await;
-    assert!(link.is_cluster());
+    let (client, findings, _) =
+        connect(&format!("redis://127.0.0.1:1,127.0.0.1:{}", { cluster.nodes[0].port })).await;
+    assert!(client.is_cluster());
     assert_eq!((findings.is_cluster, findings.primaries), (true, 2));
     for node in &cluster.nodes {
-        node.ask("CLUSTER DELSLOTS 7").await;
+        node.query("CLUSTER DELSLOTS 7").await;
     }
     refused(&url, Code::Unavailable, &["1 of 16384 slots", "--cluster check"]).await;
 }

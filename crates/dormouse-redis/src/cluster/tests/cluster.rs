@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use redis::FromRedisValue;
 
-use super::harness::{Server, call, counting, free_port, hint, link_to, run, until};
-use super::subscriptions::{check_heard, subscribe};
-use crate::cluster::slot_map::{Range, ranges};
+use super::harness::{Server, call, connect, counting, expect_wakeup, free_port, run, until};
+use super::subscriptions::{check_delivery, subscribe};
+use crate::cluster::slot_map::{SlotRange, ranges};
 use crate::cluster::url::Address;
-use crate::cluster::{Call, Hint, Link, slot_of};
+use crate::cluster::{Call, ClusterClient, Wakeup, slot_of};
 
 /// Primaries with all slots between them.
 pub(super) struct Cluster {
@@ -23,9 +23,9 @@ impl Cluster {
         let share = 16384_usize.div_ceil(primaries);
         for n in 0..primaries {
             let node = cluster.add().await;
-            node.ask(&format!("CLUSTER SET-CONFIG-EPOCH {}", n + 1)).await;
+            node.query(&format!("CLUSTER SET-CONFIG-EPOCH {}", n + 1)).await;
             let (first, last) = (n * share, ((n + 1) * share).min(16384) - 1);
-            node.ask(&format!("CLUSTER ADDSLOTSRANGE {first} {last}")).await;
+            node.query(&format!("CLUSTER ADDSLOTSRANGE {first} {last}")).await;
         }
         cluster.meet().await;
         cluster
@@ -36,7 +36,7 @@ impl Cluster {
         let bus = free_port().to_string();
         let options = ["--cluster-enabled", "yes", "--cluster-node-timeout", "1000"];
         let node = Server::start(&[&options[..], &["--cluster-port", &bus]].concat()).await;
-        self.ids.push(node.ask_text("CLUSTER MYID").await);
+        self.ids.push(node.query_text("CLUSTER MYID").await);
         self.nodes.push(node);
         self.nodes.last().unwrap()
     }
@@ -44,15 +44,15 @@ impl Cluster {
     /// Makes all nodes known to each other, and waits until each finds the whole well.
     pub(super) async fn meet(&self) {
         for node in &self.nodes {
-            let bus = node.ask_text("CLUSTER NODES").await;
+            let bus = node.query_text("CLUSTER NODES").await;
             let bus = bus.split(['@', ',', ' ']).nth(2).unwrap().to_owned();
             let meet = format!("CLUSTER MEET 127.0.0.1 {} {bus}", node.port);
-            self.nodes[0].ask(&meet).await;
+            self.nodes[0].query(&meet).await;
         }
         for node in &self.nodes {
             until("the cluster is well", async || {
-                let nodes = node.ask_text("CLUSTER NODES").await;
-                node.ask_text("CLUSTER INFO").await.contains("cluster_state:ok")
+                let nodes = node.query_text("CLUSTER NODES").await;
+                node.query_text("CLUSTER INFO").await.contains("cluster_state:ok")
                     && nodes.lines().count() == self.nodes.len()
                     && !nodes.contains("handshake")
             })
@@ -61,9 +61,9 @@ impl Cluster {
     }
 
     pub(super) async fn replicate(&self, replica: usize, primary: usize) {
-        self.nodes[replica].ask(&format!("CLUSTER REPLICATE {}", self.ids[primary])).await;
+        self.nodes[replica].query(&format!("CLUSTER REPLICATE {}", self.ids[primary])).await;
         until("the replica follows", async || {
-            self.nodes[primary].ask_text("INFO replication").await.contains("state=online")
+            self.nodes[primary].query_text("INFO replication").await.contains("state=online")
         })
         .await;
     }
@@ -71,21 +71,21 @@ impl Cluster {
     /// Begins to move a slot.
     async fn begin_move(&self, slot: u16, from: usize, to: usize) {
         let set = format!("CLUSTER SETSLOT {slot}");
-        self.nodes[to].ask(&format!("{set} IMPORTING {}", self.ids[from])).await;
-        self.nodes[from].ask(&format!("{set} MIGRATING {}", self.ids[to])).await;
+        self.nodes[to].query(&format!("{set} IMPORTING {}", self.ids[from])).await;
+        self.nodes[from].query(&format!("{set} MIGRATING {}", self.ids[to])).await;
     }
 
     /// Brings the keys of a slot over.
-    async fn bring_keys(&self, slot: u16, from: usize, to: usize) {
+    async fn migrate_keys(&self, slot: u16, from: usize, to: usize) {
         loop {
-            let keys = self.nodes[from].ask(&format!("CLUSTER GETKEYSINSLOT {slot} 10")).await;
+            let keys = self.nodes[from].query(&format!("CLUSTER GETKEYSINSLOT {slot} 10")).await;
             let keys = Vec::<String>::from_redis_value(keys).unwrap();
             if keys.is_empty() {
                 return;
             }
             for key in keys {
                 let port = self.nodes[to].port;
-                self.nodes[from].ask(&format!("MIGRATE 127.0.0.1 {port} {key} 0 5000")).await;
+                self.nodes[from].query(&format!("MIGRATE 127.0.0.1 {port} {key} 0 5000")).await;
             }
         }
     }
@@ -93,8 +93,8 @@ impl Cluster {
     /// From now on it is there.
     async fn end_move(&self, slot: u16, from: usize, to: usize) {
         let set = format!("CLUSTER SETSLOT {slot} NODE {}", self.ids[to]);
-        self.nodes[to].ask(&set).await;
-        self.nodes[from].ask(&set).await;
+        self.nodes[to].query(&set).await;
+        self.nodes[from].query(&set).await;
         // A node that has not heard of this move would give the next one the same epoch, and then
         // the nodes do not agree which of the two was later.
         for node in &self.nodes {
@@ -105,7 +105,7 @@ impl Cluster {
 
     async fn move_slot(&self, slot: u16, from: usize, to: usize) {
         self.begin_move(slot, from, to).await;
-        self.bring_keys(slot, from, to).await;
+        self.migrate_keys(slot, from, to).await;
         self.end_move(slot, from, to).await;
     }
 
@@ -120,82 +120,82 @@ impl Cluster {
 /// The port of the primary of a slot, as this node has it.
 async fn owner_seen_by(node: &Server, slot: u16) -> u16 {
     let asked = Address { host: "127.0.0.1".into(), port: node.port };
-    let ranges = ranges(&node.ask("CLUSTER SLOTS").await, &asked).unwrap();
-    let has_it = |range: &&Range| (range.first..=range.last).contains(&slot);
+    let ranges = ranges(&node.query("CLUSTER SLOTS").await, &asked).unwrap();
+    let has_it = |range: &&SlotRange| (range.first..=range.last).contains(&slot);
     ranges.iter().find(has_it).map(|range| range.primary.port).unwrap_or_default()
 }
 
-fn redirections(link: &Link) -> u64 {
-    link.meters().redirections.load(Ordering::Relaxed)
+fn redirections(client: &ClusterClient) -> u64 {
+    client.meters().redirections.load(Ordering::Relaxed)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_go_to_the_node_with_the_slot() {
     let cluster = Cluster::start(3).await;
-    let (link, ..) = link_to(&cluster.nodes[1].url()).await;
+    let (client, ..) = connect(&cluster.nodes[1].url()).await;
     let script = counting();
     for n in 0..100 {
-        assert_eq!(run(&link, &call(&script, &n.to_string(), "a")).await, 1);
+        assert_eq!(run(&client, &call(&script, &n.to_string(), "a")).await, 1);
     }
-    assert_eq!(redirections(&link), 0, "the map was right from the start");
+    assert_eq!(redirections(&client), 0, "the map was right from the start");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_follow_a_slot_that_moved() {
     let cluster = Cluster::start(3).await;
-    let (link, ..) = link_to(&cluster.nodes[0].url()).await;
+    let (client, ..) = connect(&cluster.nodes[0].url()).await;
     let (script, tag) = (counting(), cluster.tag_at(0, 3));
-    assert_eq!(run(&link, &call(&script, &tag, "a")).await, 1);
+    assert_eq!(run(&client, &call(&script, &tag, "a")).await, 1);
     cluster.move_slot(slot_of(tag.as_bytes()), 0, 1).await;
-    assert_eq!(run(&link, &call(&script, &tag, "b")).await, 2);
-    assert!(redirections(&link) >= 1);
-    let before = redirections(&link);
-    assert_eq!(run(&link, &call(&script, &tag, "c")).await, 3);
-    assert_eq!(redirections(&link), before, "it is remembered");
+    assert_eq!(run(&client, &call(&script, &tag, "b")).await, 2);
+    assert!(redirections(&client) >= 1);
+    let before = redirections(&client);
+    assert_eq!(run(&client, &call(&script, &tag, "c")).await, 3);
+    assert_eq!(redirections(&client), before, "it is remembered");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_ask_while_a_slot_moves() {
     let cluster = Cluster::start(3).await;
-    let (link, ..) = link_to(&cluster.nodes[0].url()).await;
+    let (client, ..) = connect(&cluster.nodes[0].url()).await;
     let (script, tag) = (counting(), cluster.tag_at(0, 3));
     let slot = slot_of(tag.as_bytes());
-    assert_eq!(run(&link, &call(&script, &tag, "a")).await, 1);
+    assert_eq!(run(&client, &call(&script, &tag, "a")).await, 1);
     cluster.begin_move(slot, 0, 2).await;
-    assert_eq!(run(&link, &call(&script, &tag, "b")).await, 2, "the keys are still here");
-    assert_eq!(redirections(&link), 0);
-    cluster.bring_keys(slot, 0, 2).await;
+    assert_eq!(run(&client, &call(&script, &tag, "b")).await, 2, "the keys are still here");
+    assert_eq!(redirections(&client), 0);
+    cluster.migrate_keys(slot, 0, 2).await;
     // Asked of a node that has never seen the script: it is taught, and asked again.
-    assert_eq!(run(&link, &call(&script, &tag, "c")).await, 3);
+    assert_eq!(run(&client, &call(&script, &tag, "c")).await, 3);
     let waiting = Call { replicas: 1, ..call(&script, &tag, "d") };
-    assert_eq!(run(&link, &waiting).await, 4);
-    assert!(redirections(&link) >= 2);
+    assert_eq!(run(&client, &waiting).await, 4);
+    assert!(redirections(&client) >= 2);
     cluster.end_move(slot, 0, 2).await;
-    assert_eq!(run(&link, &call(&script, &tag, "a")).await, 1, "a repeat is recognised");
+    assert_eq!(run(&client, &call(&script, &tag, "a")).await, 1, "a repeat is recognised");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_with_half_of_its_keys_moved_waits_for_the_rest() {
     let cluster = Cluster::start(2).await;
-    let (link, ..) = link_to(&cluster.nodes[0].url()).await;
+    let (client, ..) = connect(&cluster.nodes[0].url()).await;
     let (script, tag) = (counting(), cluster.tag_at(0, 2));
     let slot = slot_of(tag.as_bytes());
-    run(&link, &call(&script, &tag, "a")).await;
-    cluster.nodes[0].ask(&format!("SET dormouse:{{{tag}}}:other 1")).await;
+    run(&client, &call(&script, &tag, "a")).await;
+    cluster.nodes[0].query(&format!("SET dormouse:{{{tag}}}:other 1")).await;
     cluster.begin_move(slot, 0, 1).await;
     let port = cluster.nodes[1].port;
     let half = format!("MIGRATE 127.0.0.1 {port} dormouse:{{{tag}}}:other 0 5000");
-    cluster.nodes[0].ask(&half).await;
+    cluster.nodes[0].query(&half).await;
     let mut both = call(&script, &tag, "b");
     both.keys.push(format!("dormouse:{{{tag}}}:other").into());
     let caller = tokio::spawn({
-        let link = link.clone();
-        async move { run(&link, &both).await }
+        let client = client.clone();
+        async move { run(&client, &both).await }
     });
-    let retries = || link.meters().retries.load(Ordering::Relaxed);
+    let retries = || client.meters().retries.load(Ordering::Relaxed);
     until("it is told to try again", async || retries() >= 3).await;
     assert!(!caller.is_finished());
-    cluster.bring_keys(slot, 0, 1).await;
+    cluster.migrate_keys(slot, 0, 1).await;
     cluster.end_move(slot, 0, 1).await;
     assert_eq!(caller.await.unwrap(), 2);
 }
@@ -205,18 +205,18 @@ async fn a_call_with_half_of_its_keys_moved_waits_for_the_rest() {
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_survive_slots_on_the_move() {
     let cluster = Cluster::start(3).await;
-    let (link, ..) = link_to(&cluster.nodes[0].url()).await;
+    let (client, ..) = connect(&cluster.nodes[0].url()).await;
     let (script, tag) = (counting(), cluster.tag_at(0, 3));
-    let channel = subscribe(&link, &tag).await;
+    let channel = subscribe(&client, &tag).await;
     let is_over = Arc::new(AtomicBool::new(false));
     let mut callers = tokio::task::JoinSet::new();
     for caller in 0..20 {
-        let (link, script, tag) = (link.clone(), Arc::clone(&script), tag.clone());
+        let (client, script, tag) = (client.clone(), Arc::clone(&script), tag.clone());
         let is_over = Arc::clone(&is_over);
         callers.spawn(async move {
             let mut made = 0;
             while !is_over.load(Ordering::Acquire) {
-                run(&link, &call(&script, &tag, &format!("{caller}/{made}"))).await;
+                run(&client, &call(&script, &tag, &format!("{caller}/{made}"))).await;
                 made += 1;
             }
             made
@@ -228,25 +228,25 @@ async fn calls_survive_slots_on_the_move() {
     }
     is_over.store(true, Ordering::Release);
     let made: u64 = callers.join_all().await.into_iter().sum();
-    assert_eq!(run(&link, &call(&script, &tag, "last")).await, made + 1);
-    link.subscribed(&channel).await;
+    assert_eq!(run(&client, &call(&script, &tag, "last")).await, made + 1);
+    client.subscribed(&channel).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn subscriptions_follow_a_slot_that_moved() {
     let cluster = Cluster::start(3).await;
-    let (link, _, mut hints) = link_to(&cluster.nodes[0].url()).await;
+    let (client, _, mut wakeups) = connect(&cluster.nodes[0].url()).await;
     let tag = cluster.tag_at(0, 3);
-    let channel = subscribe(&link, &tag).await;
-    check_heard(&cluster.nodes[0], &channel, &mut hints).await;
-    let other = subscribe(&link, &cluster.tag_at(1, 3)).await;
+    let channel = subscribe(&client, &tag).await;
+    check_delivery(&cluster.nodes[0], &channel, &mut wakeups).await;
+    let other = subscribe(&client, &cluster.tag_at(1, 3)).await;
     for turn in 0..4 {
         let (from, to) = (turn % 3, (turn + 1) % 3);
         cluster.move_slot(slot_of(tag.as_bytes()), from, to).await;
-        hint(&mut hints, &Hint::Lost).await;
-        hint(&mut hints, &Hint::Restored).await;
-        link.subscribed(&channel).await;
-        check_heard(&cluster.nodes[to], &channel, &mut hints).await;
+        expect_wakeup(&mut wakeups, &Wakeup::Lost).await;
+        expect_wakeup(&mut wakeups, &Wakeup::Restored).await;
+        client.subscribed(&channel).await;
+        check_delivery(&cluster.nodes[to], &channel, &mut wakeups).await;
     }
-    check_heard(&cluster.nodes[1], &other, &mut hints).await;
+    check_delivery(&cluster.nodes[1], &other, &mut wakeups).await;
 }

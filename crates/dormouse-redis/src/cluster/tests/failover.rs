@@ -6,9 +6,9 @@ use rustix::process::Signal;
 use tokio::sync::mpsc;
 
 use super::cluster::Cluster;
-use super::harness::{call, counting, hint, run, until};
+use super::harness::{call, counting, expect_wakeup, run, until};
 use super::subscriptions::subscribe;
-use crate::cluster::{Call, Hint, Link, Patience};
+use crate::cluster::{Call, ClusterClient, Timeouts, Wakeup};
 
 /// Three primaries, and a replica of the first.
 async fn cluster() -> Cluster {
@@ -20,32 +20,33 @@ async fn cluster() -> Cluster {
 }
 
 /// With the patience of production: a failover must not wait for it.
-async fn link_to(cluster: &Cluster) -> (Link, mpsc::UnboundedReceiver<Hint>) {
-    let (hints, hinted) = mpsc::unbounded_channel();
+async fn connect(cluster: &Cluster) -> (ClusterClient, mpsc::UnboundedReceiver<Wakeup>) {
+    let (wakeups, received) = mpsc::unbounded_channel();
     let url = cluster.nodes[0].url();
-    let (link, findings) = Link::open_with(&url, 0, hints, Patience::default()).await.unwrap();
+    let (client, findings) =
+        ClusterClient::open_with(&url, 0, wakeups, Timeouts::default()).await.unwrap();
     assert_eq!(findings.primaries, 3);
-    (link, hinted)
+    (client, received)
 }
 
 async fn check(trouble: impl FnOnce(&mut Cluster)) {
     let mut cluster = cluster().await;
-    let (link, mut hints) = link_to(&cluster).await;
+    let (client, mut wakeups) = connect(&cluster).await;
     let (script, tag) = (counting(), cluster.tag_at(0, 3));
     let first = Call { replicas: 1, ..call(&script, &tag, "a") };
-    until("the replica has it", async || link.call(&first).await.unwrap().replicas == 1).await;
-    let channel = subscribe(&link, &tag).await;
+    until("the replica has it", async || client.call(&first).await.unwrap().replicas == 1).await;
+    let channel = subscribe(&client, &tag).await;
     trouble(&mut cluster);
     let caller = tokio::spawn({
-        let (link, call) = (link.clone(), call(&script, &tag, "b"));
+        let (client, call) = (client.clone(), call(&script, &tag, "b"));
         async move {
-            let number = run(&link, &call).await;
+            let number = run(&client, &call).await;
             (number, Instant::now())
         }
     });
     let port = cluster.nodes[3].port.to_string();
     until("the others agree on the new primary", async || {
-        let nodes = cluster.nodes[1].ask_text("CLUSTER NODES").await;
+        let nodes = cluster.nodes[1].query_text("CLUSTER NODES").await;
         nodes.lines().any(|line| line.contains(&port) && line.contains("master"))
     })
     .await;
@@ -54,9 +55,9 @@ async fn check(trouble: impl FnOnce(&mut Cluster)) {
     assert_eq!(number, 2, "the new primary knows the first call");
     let late = answered_at.saturating_duration_since(agreed_at);
     assert!(late < Duration::from_secs(1), "answered {late:?} after they agreed");
-    hint(&mut hints, &Hint::Lost).await;
-    hint(&mut hints, &Hint::Restored).await;
-    link.subscribed(&channel).await;
+    expect_wakeup(&mut wakeups, &Wakeup::Lost).await;
+    expect_wakeup(&mut wakeups, &Wakeup::Restored).await;
+    client.subscribed(&channel).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

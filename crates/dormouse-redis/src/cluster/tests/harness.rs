@@ -13,14 +13,14 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 
-use crate::cluster::{Call, Findings, Hint, Link, Patience, Script, slot_of};
+use crate::cluster::{Call, ClusterClient, Findings, Script, Timeouts, Wakeup, slot_of};
 use crate::testing::redis_server;
 
 /// Long enough for a loaded machine; nothing waits so long when all is well.
 pub(super) const DEADLINE: Duration = Duration::from_secs(20);
 
 /// Short waits: the tests make servers silent on purpose.
-pub(super) const PATIENCE: Patience = Patience { connect_ms: 500, response_ms: 600, wait_ms: 200 };
+pub(super) const TIMEOUTS: Timeouts = Timeouts { connect_ms: 500, response_ms: 600, wait_ms: 200 };
 
 /// Counts its calls; a call that is repeated gets the number it got before. Answers with the
 /// caller's own words, so that an answer that went astray shows.
@@ -85,12 +85,12 @@ impl Server {
     }
 
     /// Asks on a connection of its own.
-    pub(super) async fn ask(&self, words: &str) -> Value {
-        try_ask(self.port, words).await.unwrap_or_else(|error| panic!("{words}: {error}"))
+    pub(super) async fn query(&self, words: &str) -> Value {
+        try_query(self.port, words).await.unwrap_or_else(|error| panic!("{words}: {error}"))
     }
 
-    pub(super) async fn ask_text(&self, words: &str) -> String {
-        String::from_redis_value(self.ask(words).await).unwrap()
+    pub(super) async fn query_text(&self, words: &str) -> String {
+        String::from_redis_value(self.query(words).await).unwrap()
     }
 }
 
@@ -101,7 +101,7 @@ impl Drop for Server {
     }
 }
 
-async fn try_ask(port: u16, words: &str) -> redis::RedisResult<Value> {
+async fn try_query(port: u16, words: &str) -> redis::RedisResult<Value> {
     let client = redis::Client::open(format!("redis://127.0.0.1:{port}"))?;
     let config = redis::AsyncConnectionConfig::new()
         .set_connection_timeout(Some(DEADLINE))
@@ -128,7 +128,7 @@ fn spawn(port: u16, options: &[String], directory: &Path) -> Child {
 async fn answers(port: u16, child: &mut Child) -> bool {
     let deadline = Instant::now() + DEADLINE;
     while child.try_wait().unwrap().is_none() && Instant::now() < deadline {
-        match try_ask(port, "PING").await {
+        match try_query(port, "PING").await {
             Err(error) if error.is_io_error() || error.code() == Some("LOADING") => {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
@@ -151,16 +151,18 @@ pub(super) fn free_port() -> u16 {
 }
 
 /// A link, what it found, and its hints.
-pub(super) async fn link_to(url: &str) -> (Link, Findings, mpsc::UnboundedReceiver<Hint>) {
-    let (hints, hinted) = mpsc::unbounded_channel();
-    let (link, findings) = Link::open_with(url, 0, hints, PATIENCE).await.unwrap();
-    (link, findings, hinted)
+pub(super) async fn connect(
+    url: &str,
+) -> (ClusterClient, Findings, mpsc::UnboundedReceiver<Wakeup>) {
+    let (wakeups, received) = mpsc::unbounded_channel();
+    let (client, findings) = ClusterClient::open_with(url, 0, wakeups, TIMEOUTS).await.unwrap();
+    (client, findings, received)
 }
 
 /// What refuses the link.
 pub(super) async fn refusal(url: &str, replicas: u32) -> dormouse_core::error::Error {
-    let (hints, _) = mpsc::unbounded_channel();
-    let opened = Link::open_with(url, replicas, hints, PATIENCE).await;
+    let (wakeups, _) = mpsc::unbounded_channel();
+    let opened = ClusterClient::open_with(url, replicas, wakeups, TIMEOUTS).await;
     opened.map(|_| ()).unwrap_err()
 }
 
@@ -181,10 +183,11 @@ pub(super) fn call(script: &Arc<Script>, tag: &str, name: &str) -> Call {
 }
 
 /// Calls and checks that the answer is this call's own; gives its number.
-pub(super) async fn run(link: &Link, call: &Call) -> u64 {
-    let landed = tokio::time::timeout(DEADLINE, link.call(call)).await.expect("no answer").unwrap();
-    assert!(landed.sent_at <= landed.landed_at);
-    let (name, number) = <(String, u64)>::from_redis_value(landed.value).unwrap();
+pub(super) async fn run(client: &ClusterClient, call: &Call) -> u64 {
+    let reply =
+        tokio::time::timeout(DEADLINE, client.call(call)).await.expect("no answer").unwrap();
+    assert!(reply.sent_at <= reply.received_at);
+    let (name, number) = <(String, u64)>::from_redis_value(reply.value).unwrap();
     assert_eq!(name.as_bytes(), &call.args[0][..], "an answer went astray");
     number
 }
@@ -199,10 +202,10 @@ pub(super) async fn until<F: Future<Output = bool>>(what: &str, mut is_so: impl 
 }
 
 /// Waits for a hint that is not a message.
-pub(super) async fn hint(hints: &mut mpsc::UnboundedReceiver<Hint>, wanted: &Hint) {
+pub(super) async fn expect_wakeup(wakeups: &mut mpsc::UnboundedReceiver<Wakeup>, wanted: &Wakeup) {
     let found = async {
-        while let Some(hint) = hints.recv().await {
-            if hint == *wanted {
+        while let Some(expect_wakeup) = wakeups.recv().await {
+            if expect_wakeup == *wanted {
                 return;
             }
         }

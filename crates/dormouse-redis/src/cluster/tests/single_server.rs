@@ -8,24 +8,28 @@ use bytes::Bytes;
 use redis::Value;
 use rustix::process::Signal;
 
-use super::harness::{PATIENCE, Server, call, counting, link_to, run, until};
-use crate::cluster::{Call, Link, LinkError, Script};
+use super::harness::{Server, TIMEOUTS, call, connect, counting, run, until};
+use crate::cluster::{Call, CallError, ClusterClient, Script};
 
 const CALLERS: usize = 50;
 
 /// Fifty callers, each one call after the other, while `trouble` goes on and a little longer. Each
 /// call must be answered with its own words, and count once.
-async fn calls_through(server: &mut Server, link: &Link, trouble: impl AsyncFnOnce(&mut Server)) {
+async fn calls_through(
+    server: &mut Server,
+    client: &ClusterClient,
+    trouble: impl AsyncFnOnce(&mut Server),
+) {
     let script = counting();
     let is_over = Arc::new(AtomicBool::new(false));
     let mut callers = tokio::task::JoinSet::new();
     for caller in 0..CALLERS {
-        let (link, script, is_over) = (link.clone(), Arc::clone(&script), Arc::clone(&is_over));
+        let (client, script, is_over) = (client.clone(), Arc::clone(&script), Arc::clone(&is_over));
         callers.spawn(async move {
             let mut made = 0;
             loop {
                 let is_last = is_over.load(Ordering::Acquire);
-                run(&link, &call(&script, "t", &format!("{caller}/{made}"))).await;
+                run(&client, &call(&script, "t", &format!("{caller}/{made}"))).await;
                 made += 1;
                 if is_last {
                     return made;
@@ -37,55 +41,55 @@ async fn calls_through(server: &mut Server, link: &Link, trouble: impl AsyncFnOn
     is_over.store(true, Ordering::Release);
     let made: u64 = callers.join_all().await.into_iter().sum();
     assert!(made > CALLERS as u64);
-    assert_eq!(server.ask_text("HGET dormouse:{t}:s count").await, made.to_string());
+    assert_eq!(server.query_text("HGET dormouse:{t}:s count").await, made.to_string());
 }
 
 /// As many calls as have been made until now.
-fn calls(link: &Link) -> u64 {
-    link.meters().calls.load(Ordering::Relaxed)
+fn calls(client: &ClusterClient) -> u64 {
+    client.meters().calls.load(Ordering::Relaxed)
 }
 
-async fn until_more_calls(link: &Link, more: u64) {
-    let before = calls(link);
-    until("calls go on", async || calls(link) > before + more).await;
+async fn until_more_calls(client: &ClusterClient, more: u64) {
+    let before = calls(client);
+    until("calls go on", async || calls(client) > before + more).await;
 }
 
 #[tokio::test]
 async fn a_forgotten_script_is_taught_again() {
     let server = Server::start(&[]).await;
-    let (link, ..) = link_to(&server.url()).await;
+    let (client, ..) = connect(&server.url()).await;
     let script = counting();
-    assert_eq!(run(&link, &call(&script, "t", "a")).await, 1);
-    server.ask("SCRIPT FLUSH").await;
-    assert_eq!(run(&link, &call(&script, "t", "b")).await, 2);
-    assert_eq!(run(&link, &call(&script, "t", "a")).await, 1, "a repeat is recognised");
+    assert_eq!(run(&client, &call(&script, "t", "a")).await, 1);
+    server.query("SCRIPT FLUSH").await;
+    assert_eq!(run(&client, &call(&script, "t", "b")).await, 2);
+    assert_eq!(run(&client, &call(&script, "t", "a")).await, 1, "a repeat is recognised");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_survive_the_loss_of_connections() {
     let mut server = Server::start(&[]).await;
-    let (link, ..) = link_to(&server.url()).await;
-    calls_through(&mut server, &link, async |server| {
+    let (client, ..) = connect(&server.url()).await;
+    calls_through(&mut server, &client, async |server| {
         for _ in 0..20 {
-            until_more_calls(&link, 100).await;
-            server.ask("CLIENT KILL TYPE normal").await;
+            until_more_calls(&client, 100).await;
+            server.query("CLIENT KILL TYPE normal").await;
         }
     })
     .await;
-    assert!(link.meters().reconnects.load(Ordering::Relaxed) >= 20);
+    assert!(client.meters().reconnects.load(Ordering::Relaxed) >= 20);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_survive_a_kill_of_the_server() {
     let mut server = Server::start(&["--appendonly", "yes", "--appendfsync", "always"]).await;
-    let (link, ..) = link_to(&server.url()).await;
-    calls_through(&mut server, &link, async |server| {
+    let (client, ..) = connect(&server.url()).await;
+    calls_through(&mut server, &client, async |server| {
         for _ in 0..3 {
-            until_more_calls(&link, 200).await;
+            until_more_calls(&client, 200).await;
             server.kill();
             server.start_again().await;
         }
-        until_more_calls(&link, 200).await;
+        until_more_calls(&client, 200).await;
     })
     .await;
 }
@@ -93,16 +97,16 @@ async fn calls_survive_a_kill_of_the_server() {
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_survive_a_freeze_longer_than_their_patience() {
     let mut server = Server::start(&[]).await;
-    let (link, ..) = link_to(&server.url()).await;
-    calls_through(&mut server, &link, async |server| {
-        until_more_calls(&link, 100).await;
+    let (client, ..) = connect(&server.url()).await;
+    calls_through(&mut server, &client, async |server| {
+        until_more_calls(&client, 100).await;
         server.signal(Signal::STOP);
-        let retries = || link.meters().retries.load(Ordering::Relaxed);
+        let retries = || client.meters().retries.load(Ordering::Relaxed);
         let (before, frozen_at) = (retries(), Instant::now());
         until("the freeze is noticed", async || retries() > before).await;
-        assert!(frozen_at.elapsed() >= Duration::from_millis(PATIENCE.response_ms / 2));
+        assert!(frozen_at.elapsed() >= Duration::from_millis(TIMEOUTS.response_ms / 2));
         server.signal(Signal::CONT);
-        until_more_calls(&link, 100).await;
+        until_more_calls(&client, 100).await;
     })
     .await;
 }
@@ -110,18 +114,18 @@ async fn calls_survive_a_freeze_longer_than_their_patience() {
 #[tokio::test]
 async fn many_callers_of_a_dead_node_are_one_to_it() {
     let mut server = Server::start(&[]).await;
-    let (link, ..) = link_to(&server.url()).await;
+    let (client, ..) = connect(&server.url()).await;
     server.kill();
     // In place of the server, somebody who counts connections and keeps silent.
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", server.port)).await.unwrap();
     let script = counting();
     let mut callers = tokio::task::JoinSet::new();
     for caller in 0..CALLERS {
-        let (link, call) = (link.clone(), call(&script, "t", &caller.to_string()));
-        callers.spawn(async move { run(&link, &call).await });
+        let (client, call) = (client.clone(), call(&script, "t", &caller.to_string()));
+        callers.spawn(async move { run(&client, &call).await });
     }
     let mut connections = Vec::new();
-    let watched = tokio::time::timeout(Duration::from_millis(2 * PATIENCE.connect_ms), async {
+    let watched = tokio::time::timeout(Duration::from_millis(2 * TIMEOUTS.connect_ms), async {
         loop {
             connections.push(listener.accept().await.unwrap());
         }
@@ -136,33 +140,33 @@ async fn many_callers_of_a_dead_node_are_one_to_it() {
 #[tokio::test]
 async fn a_call_waits_for_a_demoted_server_to_come_back() {
     let server = Server::start(&[]).await;
-    let (link, ..) = link_to(&server.url()).await;
+    let (client, ..) = connect(&server.url()).await;
     let script = counting();
-    run(&link, &call(&script, "t", "a")).await;
-    server.ask("REPLICAOF 127.0.0.1 1").await;
+    run(&client, &call(&script, "t", "a")).await;
+    server.query("REPLICAOF 127.0.0.1 1").await;
     for replicas in [0, 1] {
         let call = Call { replicas, ..call(&script, "t", "b") };
-        let tried = link.call(&call);
+        let tried = client.call(&call);
         let tried = tokio::time::timeout(Duration::from_millis(300), tried).await;
         assert!(tried.is_err(), "{tried:?}");
     }
-    assert!(link.meters().reconnects.load(Ordering::Relaxed) > 0, "on new connections");
-    server.ask("REPLICAOF NO ONE").await;
-    assert_eq!(run(&link, &call(&script, "t", "b")).await, 2);
+    assert!(client.meters().reconnects.load(Ordering::Relaxed) > 0, "on new connections");
+    server.query("REPLICAOF NO ONE").await;
+    assert_eq!(run(&client, &call(&script, "t", "b")).await, 2);
 }
 
 #[tokio::test]
 async fn errors_of_scripts_are_passed_on() {
     let server = Server::start(&[]).await;
-    let (link, ..) = link_to(&server.url()).await;
+    let (client, ..) = connect(&server.url()).await;
     for (source, code, text) in [
         ("return redis.error_reply('WRONG way')", "WRONG", "way"),
         ("return redis.call('HGET', KEYS[1])", "ERR", "Wrong number of args"),
         ("this is no script", "ERR", "Error compiling script"),
     ] {
         let script = Arc::new(Script::new(source.to_owned()));
-        match link.call(&call(&script, "t", "a")).await {
-            Err(LinkError::Script { code: said, text: reason }) => {
+        match client.call(&call(&script, "t", "a")).await {
+            Err(CallError::Script { code: said, text: reason }) => {
                 assert_eq!(said, code, "{source}");
                 assert!(reason.contains(text), "{source}: {reason}");
             }
@@ -174,61 +178,61 @@ async fn errors_of_scripts_are_passed_on() {
 #[tokio::test]
 async fn a_revoked_password_is_an_error_at_once() {
     let server = Server::start(&[]).await;
-    server.ask("ACL SETUSER u on >p ~* &* +@all").await;
-    let (link, ..) = link_to(&format!("redis://u:p@127.0.0.1:{}", server.port)).await;
+    server.query("ACL SETUSER u on >p ~* &* +@all").await;
+    let (client, ..) = connect(&format!("redis://u:p@127.0.0.1:{}", server.port)).await;
     let script = counting();
-    run(&link, &call(&script, "t", "a")).await;
-    server.ask("ACL SETUSER u resetpass >q").await;
-    server.ask("CLIENT KILL USER u").await;
-    let error = link.call(&call(&script, "t", "b")).await.unwrap_err();
-    assert!(matches!(error, LinkError::Refused(_)), "{error}");
+    run(&client, &call(&script, "t", "a")).await;
+    server.query("ACL SETUSER u resetpass >q").await;
+    server.query("CLIENT KILL USER u").await;
+    let error = client.call(&call(&script, "t", "b")).await.unwrap_err();
+    assert!(matches!(error, CallError::Refused(_)), "{error}");
 }
 
 #[tokio::test]
 async fn a_call_waits_for_replicas() {
     let primary = Server::start(&["--repl-diskless-sync-delay", "0"]).await;
-    let (link, ..) = link_to(&primary.url()).await;
+    let (client, ..) = connect(&primary.url()).await;
     let script = counting();
     let waiting = |name: &str, replicas| Call { replicas, ..call(&script, "t", name) };
-    let landed = link.call(&waiting("none", 1)).await.unwrap();
-    assert_eq!(landed.replicas, 0, "there is none");
-    assert!(landed.landed_at - landed.sent_at >= Duration::from_millis(PATIENCE.wait_ms));
-    let place = format!("127.0.0.1 {}", primary.port);
-    let replica = Server::start(&["--replicaof", &place]).await;
+    let reply = client.call(&waiting("none", 1)).await.unwrap();
+    assert_eq!(reply.replicas, 0, "there is none");
+    assert!(reply.received_at - reply.sent_at >= Duration::from_millis(TIMEOUTS.wait_ms));
+    let address = format!("127.0.0.1 {}", primary.port);
+    let replica = Server::start(&["--replicaof", &address]).await;
     until("the replica confirms", async || {
-        link.call(&waiting("one", 1)).await.unwrap().replicas == 1
+        client.call(&waiting("one", 1)).await.unwrap().replicas == 1
     })
     .await;
-    assert_eq!(replica.ask_text("HGET dormouse:{t}:s one").await, "2");
-    assert_eq!(link.call(&call(&script, "t", "unasked")).await.unwrap().replicas, u64::MAX);
+    assert_eq!(replica.query_text("HGET dormouse:{t}:s one").await, "2");
+    assert_eq!(client.call(&call(&script, "t", "unasked")).await.unwrap().replicas, u64::MAX);
 }
 
 #[tokio::test]
 async fn calls_that_wait_share_their_wait() {
     let server = Server::start(&[]).await;
-    let (link, ..) = link_to(&server.url()).await;
+    let (client, ..) = connect(&server.url()).await;
     let script = counting();
     let started = Instant::now();
     let mut callers = tokio::task::JoinSet::new();
     for caller in 0..CALLERS {
         let call = Call { replicas: 1, ..call(&script, "t", &caller.to_string()) };
-        let link = link.clone();
-        callers.spawn(async move { run(&link, &call).await });
+        let client = client.clone();
+        callers.spawn(async move { run(&client, &call).await });
     }
     let mut numbers = callers.join_all().await;
     numbers.sort_unstable();
     assert_eq!(numbers, (1..=CALLERS as u64).collect::<Vec<_>>());
-    let waits = started.elapsed().as_millis() as u64 / PATIENCE.wait_ms;
+    let waits = started.elapsed().as_millis() as u64 / TIMEOUTS.wait_ms;
     assert!(waits < 10, "{waits} waits one after the other");
 }
 
 #[tokio::test]
 async fn big_requests_and_answers_pass() {
     let server = Server::start(&[]).await;
-    let (link, ..) = link_to(&server.url()).await;
+    let (client, ..) = connect(&server.url()).await;
     let script = Arc::new(Script::new("return ARGV[1]".to_owned()));
     let body = Bytes::from(vec![7; 16 << 20]);
     let call = Call { args: vec![body.clone()], ..call(&script, "t", "") };
-    let landed = link.call(&call).await.unwrap();
-    assert_eq!(landed.value, Value::BulkString(body.to_vec()));
+    let reply = client.call(&call).await.unwrap();
+    assert_eq!(reply.value, Value::BulkString(body.to_vec()));
 }
