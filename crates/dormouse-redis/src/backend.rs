@@ -1,4 +1,4 @@
-//! The backend: a thread with the desk, and the door to it.
+//! The backend: starts the thread that runs the dispatcher, and hands submissions to it.
 
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
@@ -19,31 +19,31 @@ use crate::dispatch::{Dispatcher, Intake, IntakeSender, Shared, Submission};
 use crate::events::EventSink;
 use crate::inbox::Inbox;
 
-/// Connections are looked at after so many steps: tasks here are few, and Redis must not wait.
+/// Tasks polled between two looks at the sockets. There are few tasks, and a reply must not wait.
 const EVENT_INTERVAL: u32 = 4;
 
-/// When a change is answered.
+/// What must have a change before it is answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Level {
-    /// The primary has it: what Redis' own settings keep, survives.
+    /// The primary. It survives a crash as far as Redis' own settings go.
     #[default]
     Applied,
-    /// So many replicas have it too; otherwise the answer is `unconfirmed`.
+    /// The primary and this many replicas; otherwise the answer is `unconfirmed`.
     Replicated(u32),
 }
 
-/// How to use a Redis.
+/// How to use an installation of Redis.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// When a change is answered.
+    /// What must have a change before it is answered.
     pub level: Level,
-    /// Partitions of a topic that is new; `None` = 1 on a single server, 8 on a cluster.
+    /// Partitions of new topics; `None` = 1 on a single server, 8 on a cluster.
     pub partitions: Option<u16>,
-    /// Another clock than Redis' own, for tests.
+    /// A clock in place of Redis' own, for tests.
     pub clock: Option<ManualClock>,
 }
 
-/// The operations of Dormouse on a Redis.
+/// The backend on Redis or Redis Cluster.
 pub struct RedisBackend {
     inbox: Arc<Inbox>,
     intake: Mutex<Option<IntakeSender>>,
@@ -55,8 +55,8 @@ pub struct RedisBackend {
 }
 
 impl RedisBackend {
-    /// Connects to `redis://`, `rediss://`, or several nodes of a cluster separated by commas, and
-    /// refuses an installation that would lose jobs.
+    /// Connects to `redis://` or `rediss://`, of a cluster to one or several seed nodes separated
+    /// by commas. Refuses an installation that would lose jobs.
     pub fn open(url: &str, options: Options) -> Result<RedisBackend, Error> {
         if let Some(partitions) = options.partitions
             && !(1..=PARTITIONS_MAX).contains(&partitions)
@@ -74,8 +74,8 @@ impl RedisBackend {
         let (sender, intake) = Intake::new();
         let work = move || serve(&url, &options, clock, override_ms, intake, &opened);
         let thread = std::thread::Builder::new().name("dormouse-redis".to_owned()).spawn(work);
-        let thread =
-            thread.map_err(|error| Error::unavailable(format!("no thread can start: {error}")))?;
+        let thread = thread
+            .map_err(|error| Error::unavailable(format!("cannot start a thread: {error}")))?;
         let gone = |_| Err(Error::unavailable("the thread of the Redis backend has ended"));
         let (client, warnings) = is_open.recv().unwrap_or_else(gone)?;
         Ok(RedisBackend {
@@ -89,19 +89,19 @@ impl RedisBackend {
         })
     }
 
-    /// What weakens the promise on this installation, for people to read.
+    /// Settings of this installation that weaken durability, as texts for the operator.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// Finishes what is under way and takes no more requests; waiting ones are answered.
+    /// Takes no more requests, answers blocking ones with an empty reply, and finishes the others.
     pub fn close(&self) {
         let intake = self.intake.lock().map(|mut intake| intake.take());
         drop(intake);
         if let Ok(mut thread) = self.thread.lock()
             && let Some(thread) = thread.take()
         {
-            // It panics only if there is a bug, and then there is nothing to wait for.
+            // After a panic, which is a bug, there is nothing to wait for.
             let _ended = thread.join();
         }
     }
@@ -115,7 +115,7 @@ impl Drop for RedisBackend {
 
 type Opened = Result<(ClusterClient, Vec<String>), Error>;
 
-/// The life of the thread.
+/// The body of the thread.
 fn serve(
     url: &str,
     options: &Options,
@@ -128,7 +128,7 @@ fn serve(
     let runtime = match builder.event_interval(EVENT_INTERVAL).enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
-            let error = Error::unavailable(format!("no runtime can start: {error}"));
+            let error = Error::unavailable(format!("cannot start a runtime: {error}"));
             let _unheard = opened.send(Err(error));
             return;
         }
@@ -157,7 +157,7 @@ fn serve(
     });
 }
 
-/// Different in every process and for every backend.
+/// Different for every process and backend.
 fn seed() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(std::process::id())
@@ -185,27 +185,31 @@ impl Backend for RedisBackend {
             counter("redis_calls_total", "Scripts sent to Redis", meters.calls.load(Relaxed)),
             counter(
                 "redis_retries_total",
-                "Scripts sent again because an answer was lost or a node was not ready",
+                "Scripts sent again because a reply was lost or a node was not ready",
                 meters.retries.load(Relaxed),
             ),
             counter(
                 "redis_redirections_total",
-                "Scripts that the cluster sent to another node",
+                "Scripts redirected to another node of the cluster",
                 meters.redirections.load(Relaxed),
             ),
             counter(
                 "redis_reconnects_total",
-                "Connections to Redis that were made again",
+                "Connections to Redis opened again after a failure",
                 meters.reconnects.load(Relaxed),
             ),
             counter(
                 "redis_unconfirmed_total",
-                "Changes of which nobody could tell whether they happened, or will last",
+                "Changes that may or may not have been made, or may be lost with the primary",
                 meters.unconfirmed.load(Relaxed),
             ),
-            gauge("inbox_requests", "Requests under way to Redis", self.inbox.requests() as u64),
+            gauge(
+                "inbox_requests",
+                "Requests not yet answered by Redis",
+                self.inbox.requests() as u64,
+            ),
         ];
-        let help = "How far apart the clocks of Redis and of this server are";
+        let help = "Difference between the clocks of Redis and of this server";
         all.extend(self.skew.ms().map(|ms| gauge("redis_clock_skew_ms", help, ms)));
         all
     }

@@ -1,4 +1,6 @@
-//! Redis' clock, as seen from here: what scripts said, carried on by our own steady clock.
+//! Redis' clock, estimated: the time that the last script reported, advanced by this machine's
+//! steady clock. Due times are compared with Redis' clock only, so servers need not agree on the
+//! time.
 
 #![allow(clippy::disallowed_methods, reason = "continues Redis' clock and measures deadlines")]
 
@@ -10,49 +12,49 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use dormouse_core::time::Now;
 use tokio::sync::watch;
 
-/// For checks, which ask whether a time is within its limits: when it is, the scripts know.
+/// For checks of limits that do not depend on the present: scripts decide when a job is due.
 pub(crate) const ANY_TIME: Now = Now { steady_ms: 0, wall_ms: 0, fraction: false };
 
-/// The present by our own clock, which measures how long people wait.
+/// The present by this machine's steady clock, for timeouts.
 pub(crate) fn instant() -> Instant {
     Instant::now()
 }
 
-/// A clock for tests: it stands still until it is moved.
+/// A clock for tests: it stands still until it is advanced.
 #[derive(Clone, Debug)]
 pub struct ManualClock(Arc<watch::Sender<u64>>);
 
 impl ManualClock {
-    /// A clock that shows this many ms since the epoch.
+    /// Starts at this many ms since the epoch.
     pub fn new(now_ms: u64) -> ManualClock {
         ManualClock(Arc::new(watch::Sender::new(now_ms)))
     }
 
-    /// What it shows.
+    /// Ms since the epoch.
     pub fn now_ms(&self) -> u64 {
         *self.0.borrow()
     }
 
-    /// Time passes.
+    /// Moves it forward, and wakes what waits for it.
     pub fn advance(&self, ms: u64) {
         self.0.send_modify(|now_ms| *now_ms += ms);
     }
 
     async fn until(&self, at_ms: u64) {
         let mut changes = self.0.subscribe();
-        // The sender lives as long as this clock, so there is no error to come.
+        // The sender lives as long as this clock, so this cannot fail.
         let _reached = changes.wait_for(|&now_ms| now_ms >= at_ms).await;
     }
 }
 
-/// Who wakes a little early asks for nothing, and again, and again.
+/// Added to every sleep: a poll that is a little early finds nothing and must be repeated.
 const MARGIN: Duration = Duration::from_micros(300);
 
-/// How far Redis' clock is from this machine's, for whoever wants to see it.
+/// How far Redis' clock is from this machine's, as a meter.
 #[derive(Clone, Debug)]
 pub(crate) struct Skew(Arc<AtomicU64>);
 
-/// Nobody has seen Redis' clock yet.
+/// No script has reported the time yet.
 const UNKNOWN: u64 = u64::MAX;
 
 impl Skew {
@@ -60,7 +62,7 @@ impl Skew {
         Skew(Arc::new(AtomicU64::new(UNKNOWN)))
     }
 
-    /// In ms, whichever is ahead; `None` if it is not known.
+    /// In ms, whichever is ahead; `None` = unknown.
     pub(crate) fn ms(&self) -> Option<u64> {
         Some(self.0.load(Ordering::Relaxed)).filter(|&ms| ms != UNKNOWN)
     }
@@ -72,21 +74,20 @@ impl Skew {
     }
 }
 
-/// The skew is looked at this often: it changes slowly, and scripts land all the time.
+/// How often the skew is measured: it changes slowly, and replies are frequent.
 const SKEW_EVERY: Duration = Duration::from_secs(1);
 
-/// The clock of the backend.
 #[derive(Debug)]
 pub(crate) enum Clock {
-    /// Redis' own.
+    /// Redis' clock.
     Redis {
-        /// What it showed at one of our instants.
+        /// An instant of ours, and Redis' time at it.
         reading: Cell<Option<(Instant, u64)>>,
         skew: Skew,
-        /// When the skew was noted last.
+        /// When the skew was measured last.
         noted_at: Cell<Option<Instant>>,
     },
-    /// A test's; scripts are told.
+    /// A test's clock; scripts get its time as an argument.
     Manual(ManualClock),
 }
 
@@ -98,7 +99,7 @@ impl Clock {
         }
     }
 
-    /// What scripts are to take for the present; `None` = what Redis has.
+    /// The time that scripts must use; `None` = Redis' own.
     pub(crate) fn override_ms(&self) -> Option<u64> {
         match self {
             Clock::Redis { .. } => None,
@@ -106,12 +107,12 @@ impl Clock {
         }
     }
 
-    /// A script that ran between these instants saw this time.
+    /// Takes over the time that a script reported which ran between these instants.
     pub(crate) fn observe(&self, now_ms: u64, sent_at: Instant, received_at: Instant) {
         if let Clock::Redis { reading, skew, noted_at } = self
             && now_ms > 0
         {
-            // Most likely it ran in the middle.
+            // It most likely ran in the middle.
             let half = (received_at - sent_at) / 2;
             reading.set(Some((sent_at + half, now_ms)));
             if noted_at.get().is_none_or(|noted_at| received_at - noted_at >= SKEW_EVERY) {
@@ -121,7 +122,7 @@ impl Clock {
         }
     }
 
-    /// The present by Redis' clock; never ahead of it but by a drift of seconds per day.
+    /// The present by Redis' clock; ahead of it only by the drift since the last reply.
     pub(crate) fn now_ms(&self) -> u64 {
         match self {
             Clock::Redis { reading, .. } => reading.get().map_or(0, |(at, now_ms)| {
@@ -131,7 +132,7 @@ impl Clock {
         }
     }
 
-    /// Ends when so much time has passed.
+    /// Sleeps for a span.
     pub(crate) async fn sleep(&self, ms: u64) {
         match self {
             Clock::Redis { .. } => tokio::time::sleep(Duration::from_millis(ms)).await,
@@ -139,12 +140,12 @@ impl Clock {
         }
     }
 
-    /// Ends when that instant has come by Redis' clock.
+    /// Sleeps until an instant by Redis' clock.
     pub(crate) async fn sleep_until(&self, at_ms: u64) {
         match self {
             Clock::Redis { reading, .. } => {
                 let Some((at, now_ms)) = reading.get() else { return };
-                // Beyond a year nothing is waited for: a look comes sooner.
+                // At most a year, lest the instant overflow: rechecks come sooner.
                 let wait = Duration::from_millis(at_ms.saturating_sub(now_ms).min(1 << 35));
                 tokio::time::sleep_until((at + wait + MARGIN).into()).await;
             }

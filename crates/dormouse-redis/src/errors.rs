@@ -1,4 +1,4 @@
-//! What a Redis that cannot be talked to means to who asked.
+//! Errors of calls to Redis, as callers see them.
 
 use dormouse_core::error::{Code, Error};
 
@@ -9,7 +9,7 @@ impl From<CallError> for Error {
         match &error {
             CallError::Script { code, .. } if code == "OOM" => no_memory(),
             CallError::Script { .. } | CallError::Refused(_) => {
-                Error::unavailable(format!("Redis would not run a script: {error}"))
+                Error::unavailable(format!("Redis refused a script: {error}"))
             }
         }
     }
@@ -19,7 +19,7 @@ impl From<CallError> for Error {
 pub(crate) fn no_memory() -> Error {
     Error::new(
         Code::Full,
-        "Redis is at its maxmemory; everything but put goes on, so try again when jobs are done, \
-         or raise maxmemory",
+        "Redis is at its maxmemory; everything but put still works, so try again when jobs are \
+         done, or raise maxmemory",
     )
 }

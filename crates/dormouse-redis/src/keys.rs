@@ -1,21 +1,21 @@
-//! The names of all keys: a small fixed set under one hash tag per partition, none per job.
+//! The names of all keys: a small fixed set per partition under one hash tag, none per job.
 
 use bytes::Bytes;
 
-/// What every key begins with.
+/// The prefix of every key.
 pub(crate) const PREFIX: &str = "dormouse:";
 
-/// The tag of a topic's partition. Topic names hold no braces, so nobody can steer slots.
+/// The hash tag of a topic's partition. Topic names contain no braces, so none can choose its slot.
 pub(crate) fn topic_tag(topic: &str, partition: u16) -> String {
     format!("{topic}/{partition}")
 }
 
-/// The tag of a partition of locks; no topic begins with `-`.
+/// The hash tag of a partition of locks. No topic name begins with `-`.
 pub(crate) fn lock_tag(partition: u16) -> String {
     format!("-lock/{partition}")
 }
 
-/// The tag of the register of topics.
+/// The hash tag of the register of topics.
 pub(crate) const REGISTER_TAG: &str = "-topics";
 
 /// A key of the partition with this tag.
@@ -33,7 +33,7 @@ pub(crate) fn priority(tag: &str, priority: u32) -> Bytes {
     key(tag, &format!("z{priority}"))
 }
 
-/// The channel on which a partition tells of an earlier instant.
+/// The channel of a partition: scripts publish when a job becomes visible earlier than known.
 pub(crate) fn channel(tag: &str) -> Bytes {
     key(tag, "w")
 }

@@ -1,8 +1,9 @@
-//! Dormouse on Redis and Redis Cluster: any number of servers on one installation, none of them
+//! Dormouse on Redis and Redis Cluster: any number of servers share one installation, and none is
 //! special. Every operation is one bounded script on the keys of one partition; see `lua/`.
 //!
-//! Reading order: `lua/lib.lua` (what lies where), `partition` (one script at a time), `desk` and
-//! `run` (which partitions a command concerns), `link` (the way to the right node and back).
+//! Reading order: `lua/lib.lua` (keys and arguments), `dispatch` (from submissions to commands),
+//! `fanout` (from commands to partitions), `partition` (batches of requests in one script), `codec`
+//! (arguments and answers of each verb), `cluster` (the client: nodes, slots, connections).
 
 // Time is an argument: few places read a clock, and they say so.
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]

@@ -1,15 +1,14 @@
 //! The bounds of the Redis backend; docs/limits.md lists them for users.
 
-/// Live priorities of a topic: a zset each.
+/// Priorities in use per topic: each is a zset.
 pub const PRIORITIES_MAX: usize = 64;
-/// Partitions of all topics, ever: the high bits of an id.
+/// Partitions of all topics ever registered: the shard is the high 24 bits of a job id.
 pub const SHARDS_MAX: u32 = (1 << 24) - 1;
-/// Partitions a topic may have.
+/// Partitions of a topic.
 pub const PARTITIONS_MAX: u16 = 256;
-/// Partitions of a topic on a cluster unless told otherwise.
+/// Partitions of a new topic on a cluster by default.
 pub const CLUSTER_PARTITIONS: u16 = 8;
-/// Partitions that all locks are spread over, on every installation: who locks a name must come to
-/// the same one as everybody else.
+/// Partitions of all locks. Fixed, because all servers must find a name in the same one.
 pub const LOCK_PARTITIONS: u16 = 8;
-/// Replicas that a level may ask for.
+/// Replicas that `Level::Replicated` may ask for.
 pub const REPLICAS_MAX: u32 = 16;

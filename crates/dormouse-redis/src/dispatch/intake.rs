@@ -1,11 +1,14 @@
-//! Where batches come in.
+//! The intake: the channel by which submissions reach the dispatcher's thread, and when it wakes.
 //!
-//! To wake a thread costs more than all that is done for a job here. Who comes while a flight is in
-//! the air could not leave before it lands, as a rule; so nobody is listened to until then: who
-//! lands fetches those who stand here. There are exceptions. So many may come that they are worth a
-//! flight of their own: then the bell rings. It counts requests, however many jobs they bring. And
-//! another partition may have nothing in the air: so nobody stands here for more than a
-//! millisecond.
+//! Waking a thread costs more than all the work for a job. A request that arrives while a script
+//! batch is in flight can, as a rule, only be sent after the reply; so while any batch is in flight
+//! the thread is not woken by submissions. The partition that gets the reply drains the intake
+//! before it fills its next batch. Two exceptions bound the delay:
+//!
+//! - When `SECOND_BATCH_MIN` requests are pending they are worth a second batch, and the sender
+//!   wakes the thread (`WakeThreshold`).
+//! - Another partition may have nothing in flight, so a submission waits for at most
+//!   `MAX_COALESCE`.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -21,14 +24,14 @@ use super::Submission;
 use crate::clock;
 use crate::partition::SECOND_BATCH_MIN;
 
-/// How long nobody is listened to while a flight is in the air.
+/// How long a submission may wait for the reply to a batch in flight.
 const MAX_COALESCE: Duration = Duration::from_millis(1);
 
-/// Rings when enough stand at the door.
+/// Wakes the dispatcher when enough requests are pending.
 #[derive(Default)]
 struct WakeThreshold {
-    /// Requests that came, less those that were taken in. It may be below zero for a moment: who
-    /// comes is counted last.
+    /// Requests sent less requests received. A request is counted after it was sent, so this may be
+    /// below zero for a moment.
     pending: AtomicIsize,
     reached: Notify,
 }
@@ -47,19 +50,19 @@ impl WakeThreshold {
     }
 }
 
-/// A batch has far fewer requests than that.
+/// A submission has far fewer requests than `isize::MAX`.
 fn signed(requests: usize) -> isize {
     isize::try_from(requests).unwrap_or(isize::MAX)
 }
 
-/// The way to the door, from other threads. Without it nobody can come any more.
+/// The sending side, for other threads. The dispatcher ends when it is dropped.
 pub(crate) struct IntakeSender {
     submissions: UnboundedSender<Submission>,
     threshold: Arc<WakeThreshold>,
 }
 
 impl IntakeSender {
-    /// Brings a batch to the door; false = there is nobody behind it any more.
+    /// False = the dispatcher has ended.
     pub(crate) fn send(&self, submission: Submission) -> bool {
         let requests = submission.batch.len();
         let is_open = self.submissions.send(submission).is_ok();
@@ -68,23 +71,22 @@ impl IntakeSender {
     }
 }
 
-/// The door of the desk.
+/// The receiving side.
 pub(crate) struct Intake {
     submissions: RefCell<UnboundedReceiver<Submission>>,
     threshold: Arc<WakeThreshold>,
-    /// Flights of all partitions that have not landed.
+    /// Script batches in flight, over all partitions.
     in_flight: Cell<usize>,
-    /// The last landing, or the departure of the first.
+    /// When the last reply arrived, or the first batch was sent.
     since: Cell<Instant>,
-    /// None has landed for too long: a node keeps silent, but others may answer.
+    /// No reply for `MAX_COALESCE`: that node may be silent, but others may answer.
     is_overdue: Cell<bool>,
     completed: Notify,
-    /// A flight has left with many on board.
+    /// A batch of at least `SECOND_BATCH_MIN` items was sent.
     large_batch: Notify,
 }
 
 impl Intake {
-    /// A door, and the way to it.
     pub(crate) fn new() -> (IntakeSender, Intake) {
         let (sender, submissions) = unbounded_channel();
         let threshold = Arc::<WakeThreshold>::default();
@@ -101,18 +103,19 @@ impl Intake {
         (sender, intake)
     }
 
-    /// Waits for who comes; `None` = nobody can come any more.
+    /// The next submission; `None` = the sender is gone.
     pub(super) async fn recv(&self) -> Option<Submission> {
         while self.has_in_flight() && !self.is_overdue.get() {
+            let overdue_at = self.since.get() + MAX_COALESCE;
             tokio::select! {
                 () = self.completed.notified() => {}
                 () = self.threshold.reached.notified() => {
-                    // They may have been fetched.
+                    // A partition may have drained them already.
                     if let Some(submission) = self.try_recv() {
                         return Some(submission);
                     }
                 }
-                () = sleep_until((self.since.get() + MAX_COALESCE).into()) => self.is_overdue.set(true),
+                () = sleep_until(overdue_at.into()) => self.is_overdue.set(true),
             }
         }
         let submission = poll_fn(|cx| self.submissions.borrow_mut().poll_recv(cx)).await?;
@@ -120,14 +123,14 @@ impl Intake {
         Some(submission)
     }
 
-    /// Who stands here.
+    /// The next submission that has arrived.
     pub(super) fn try_recv(&self) -> Option<Submission> {
         let submission = self.submissions.borrow_mut().try_recv().ok()?;
         self.threshold.removed(submission.batch.len());
         Some(submission)
     }
 
-    /// A flight with so many on board is in the air as long as this is held.
+    /// Counts a script batch as in flight until the guard is dropped.
     pub(crate) fn batch_sent(&self, items: usize) -> InFlightGuard<'_> {
         if !self.has_in_flight() {
             self.since.set(clock::instant());
@@ -139,18 +142,16 @@ impl Intake {
         InFlightGuard(self)
     }
 
-    /// Whether a flight has not landed.
     pub(super) fn has_in_flight(&self) -> bool {
         self.in_flight.get() > 0
     }
 
-    /// Ends when a flight has left with many on board.
     pub(super) async fn large_batch_sent(&self) {
         self.large_batch.notified().await;
     }
 }
 
-/// A flight that has not landed.
+/// A script batch in flight.
 pub(crate) struct InFlightGuard<'a>(&'a Intake);
 
 impl Drop for InFlightGuard<'_> {
@@ -196,20 +197,20 @@ mod tests {
     }
 
     #[test]
-    fn a_flight_that_does_not_land_keeps_nobody_at_the_door() {
+    fn a_batch_without_reply_does_not_hold_up_submissions() {
         run(async {
             let (sender, intake) = Intake::new();
             let _in_flight = intake.batch_sent(1);
             for _ in 0..2 {
                 assert!(sender.send(submission(0)));
-                let added = timeout(Duration::from_secs(10), intake.recv()).await;
-                assert!(added.is_ok_and(|submission| submission.is_some()));
+                let received = timeout(Duration::from_secs(10), intake.recv()).await;
+                assert!(received.is_ok_and(|submission| submission.is_some()));
             }
         });
     }
 
     #[test]
-    fn enough_at_the_door_are_let_in_at_once() {
+    fn enough_pending_requests_are_received_at_once() {
         run(async {
             let (sender, intake) = Intake::new();
             let _in_flight = intake.batch_sent(1);
@@ -217,7 +218,7 @@ mod tests {
             assert!(timeout(Duration::ZERO, intake.recv()).await.is_err());
             assert!(sender.send(submission(1)));
             assert!(timeout(Duration::ZERO, intake.recv()).await.is_ok());
-            // Whoever was fetched does not count any more.
+            // Received requests do not count any more.
             assert!(intake.try_recv().is_some() && intake.try_recv().is_none());
             assert!(sender.send(submission(1)));
             assert!(timeout(Duration::ZERO, intake.recv()).await.is_err());

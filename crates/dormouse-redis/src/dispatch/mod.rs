@@ -1,11 +1,20 @@
-//! The desk: requests come in, go to their partitions, and are answered. All of it runs on one
-//! thread, so nothing here is locked.
+//! The dispatcher: takes submissions from the intake, sends their requests to partitions, and
+//! routes wakeups. It runs on one thread with all partitions, so nothing here is locked; `Cell` and
+//! `RefCell` are never borrowed across an `await`.
+//!
+//! The way of a request: `Intake::recv` or `drain` -> `Dispatcher::dispatch` (`submission`) ->
+//! either `fanout::single`, which queues it at its partition at once, or a task that runs
+//! `fanout::run` -> `Partition::submit` ... `Caller::answer` -> `Outbox::flush` -> the caller's
+//! sink.
+//!
+//! The thread avoids two costs that exceed the work for a job: being woken for every submission
+//! (see `intake`), and falling asleep just before the reply to a large batch (`spin_before_park`).
 
-mod batch;
 mod intake;
 mod outbox;
 mod register;
 pub(crate) mod sessions;
+mod submission;
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap};
@@ -34,19 +43,20 @@ pub(crate) use intake::{Intake, IntakeSender};
 pub(crate) use outbox::{Caller, Outbox};
 use sessions::Sessions;
 
-/// How often the desk looks whether something happens before it sleeps. Found by trying: half as
-/// many gained less, more gained nothing.
+/// How often the thread looks for work before it sleeps. Measured: half as many gained less, more
+/// gained nothing.
 const SPIN_ROUNDS: u32 = 60;
-/// Somebody else had the processor for longer than those take who are woken here.
+/// A yield that took this long gave the processor to another program, not to a thread that a reply
+/// just woke.
 const PREEMPTED: Duration = Duration::from_micros(500);
-/// How long the desk sleeps at once after that.
+/// After that, spinning stops for this long.
 const SPIN_BACKOFF: Duration = Duration::from_millis(100);
 
-/// A batch on its way to the desk.
+/// A batch of requests that a caller handed over together, and the sink for its answers.
 pub(crate) struct Submission {
     pub(crate) batch: Vec<Request>,
     pub(crate) sink: Arc<dyn Sink>,
-    /// What it counts for while it is under way.
+    /// Its share of the inbox, until it is answered.
     pub(crate) admission: Admission,
 }
 
@@ -56,13 +66,12 @@ pub(crate) struct Shared {
     pub(crate) clock: Clock,
     pub(crate) scripts: Scripts,
     pub(crate) events: Arc<EventSink>,
-    /// This server's name in the books of partitions.
+    /// This server's name in the headers of partitions; the sequences' names begin with it.
     pub(crate) server: String,
-    /// Requests of this server have greater numbers than those of any life before.
+    /// Script batches are numbered from here: a restarted server goes on above its old numbers.
     pub(crate) first_number: u64,
-    /// How many replicas must have a change before it is answered.
+    /// How many replicas must confirm a change before it is answered.
     pub(crate) replicas: u32,
-    /// Answers on their way out.
     pub(crate) outbox: Rc<Outbox>,
     pub(crate) intake: Intake,
     dispatcher: RefCell<Weak<Dispatcher>>,
@@ -106,19 +115,19 @@ impl Shared {
         self.submissions.get()
     }
 
-    /// Those who stand at the door get in line.
+    /// Dispatches the submissions that have arrived.
     pub(crate) async fn drain(&self) {
         let dispatcher = self.dispatcher.borrow().upgrade();
         if let Some(dispatcher) = dispatcher {
             dispatcher.drain();
             if dispatcher.unpolled_tasks.get() > 0 {
-                // Who has a task is in line when that has begun.
+                // The new tasks queue their requests when they are first polled.
                 tokio::task::yield_now().await;
             }
         }
     }
 
-    /// Redis has lost what it had.
+    /// Registers all known topics again, after Redis lost its data.
     pub(crate) async fn restore(&self) {
         let dispatcher = self.dispatcher.borrow().upgrade();
         if let Some(dispatcher) = dispatcher {
@@ -131,13 +140,14 @@ impl Shared {
         self.partitions.get()
     }
 
-    /// A version nobody has used: a failover may take the last ones back, so they are not counted.
+    /// A new version of a configuration. Random rather than counted: a failover may undo the last
+    /// ones, and another server must not take the same number for another content.
     pub(crate) fn next_version(&self) -> u64 {
-        // Exact in a script.
+        // Lua's numbers are exact up to 2^53.
         self.jitter(1 << 52) | 1
     }
 
-    /// A number below `end`, so that servers do not march in step.
+    /// A random number below `end`.
     pub(crate) fn jitter(&self, end: u64) -> u64 {
         let mut x = self.random.get();
         x ^= x << 13;
@@ -156,41 +166,39 @@ pub(crate) struct Topic {
 }
 
 impl Topic {
-    /// Where the job with this key goes.
     pub(crate) fn partition_of_key(&self, key: &Bytes) -> Option<&Rc<Partition>> {
         self.partitions.get(usize::from(redis_hash(key)) % self.partitions.len().max(1))
     }
 
-    /// Where a job without a key goes: to one after the other.
+    /// The partition of the next job without a key: round robin.
     pub(crate) fn next_partition(&self) -> Option<&Rc<Partition>> {
         self.next.set(self.next.get().wrapping_add(1));
         self.partitions.get(self.next.get() % self.partitions.len().max(1))
     }
 }
 
-/// Which partition a key belongs to must never change, so the hash is the one that clusters use.
+/// The partition of a key must never change, so the hash is the one Redis Cluster specifies.
 fn redis_hash(key: &[u8]) -> u16 {
     crate::cluster::slot_of(key)
 }
 
-/// The desk.
 pub(crate) struct Dispatcher {
     pub(crate) shared: Rc<Shared>,
-    /// How many a new topic gets.
+    /// The number of partitions of a new topic.
     pub(crate) partitions: u16,
     topics: RefCell<HashMap<TopicName, Rc<Topic>>>,
     shards: RefCell<HashMap<u32, Rc<Partition>>>,
     locks: RefCell<HashMap<u16, Rc<Partition>>>,
     pub(crate) sessions: RefCell<Sessions>,
-    /// Reserves and locks that wait, to be withdrawn.
+    /// Blocking reserves and locks by ticket, so that they can be withdrawn.
     pub(crate) waiting: RefCell<HashMap<Ticket, Rc<Waiter>>>,
-    /// Who waits for a lock here, in the order they came.
+    /// The numbers of the requests that wait for a lock, by its name.
     pub(crate) lock_queues: RefCell<HashMap<Bytes, BTreeSet<u64>>>,
     channels: RefCell<HashMap<Bytes, Rc<Partition>>>,
     last_waiter_no: Cell<u64>,
-    /// Tasks that have not begun yet.
+    /// Spawned tasks that have not been polled yet.
     unpolled_tasks: Cell<usize>,
-    /// Held by every request that is under way.
+    /// Held by every request that is not yet answered.
     busy: Rc<()>,
 }
 
@@ -214,7 +222,7 @@ impl Dispatcher {
         dispatcher
     }
 
-    /// Works until nobody can ask any more and all is answered.
+    /// Runs until the senders are gone and all requests are answered.
     pub(crate) async fn run(self: Rc<Dispatcher>, mut wakeups: UnboundedReceiver<Wakeup>) {
         tokio::task::spawn_local(Rc::clone(&self).spin_before_park());
         loop {
@@ -232,10 +240,10 @@ impl Dispatcher {
         self.finish(&mut wakeups).await;
     }
 
-    /// Looks at the door and at the connections again and again for a little while, when a flight
-    /// has left with many on board: most likely something happens very soon, and this thread would
-    /// hardly be asleep when it has to be woken. Where others want the processor it sleeps at once:
-    /// who wakes goes first, who gives way goes last.
+    /// Spins for a short while after a large batch was sent: its reply is likely to arrive before
+    /// the thread would be asleep. Each round yields the processor. If another program takes it,
+    /// spinning stops for a while: the scheduler runs a woken thread first and a yielding one last,
+    /// so sleeping is faster then.
     async fn spin_before_park(self: Rc<Dispatcher>) {
         let mut not_before = clock::instant();
         loop {
@@ -257,15 +265,15 @@ impl Dispatcher {
         }
     }
 
-    /// Takes all that stand at the door.
+    /// Dispatches all submissions that have arrived.
     fn drain(self: &Rc<Dispatcher>) {
         while let Some(submission) = self.shared.intake.try_recv() {
             self.dispatch(submission);
         }
     }
 
-    /// Who waits is answered with nothing; who does not is answered, at the latest when patience
-    /// ends.
+    /// Answers blocking requests with an empty reply, and waits for the others; they time out at
+    /// the latest.
     #[expect(clippy::disallowed_methods, reason = "a stop has a deadline")]
     async fn finish(&self, wakeups: &mut UnboundedReceiver<Wakeup>) {
         for waiter in self.waiting.borrow().values() {
@@ -273,7 +281,7 @@ impl Dispatcher {
         }
         let last = Instant::now() + REPLY_TIMEOUT + Duration::from_secs(2);
         while Rc::strong_count(&self.busy) > 1 && Instant::now() < last {
-            // A poll of a few ms, once in the life of a backend.
+            // Polling is good enough: it happens once per backend.
             sleep(Duration::from_millis(2)).await;
             while let Ok(wakeup) = wakeups.try_recv() {
                 self.handle_wakeup(wakeup);
@@ -299,18 +307,18 @@ impl Dispatcher {
         }
     }
 
-    /// Demands are served in the order they came.
+    /// Waiters are served in the order of their numbers.
     pub(crate) fn next_waiter_no(&self) -> u64 {
         self.last_waiter_no.set(self.last_waiter_no.get() + 1);
         self.last_waiter_no.get()
     }
 
-    /// A topic that is known here.
+    /// The topic of this name, if it has been looked up before.
     pub(crate) fn known(&self, name: &TopicName) -> Option<Rc<Topic>> {
         self.topics.borrow().get(name).cloned()
     }
 
-    /// The topic that the register has at this place.
+    /// Adds a topic as the register has it, and starts its partitions.
     fn add_topic(&self, name: &TopicName, first_shard: u32, partitions: u16) -> Rc<Topic> {
         if let Some(topic) = self.known(name) {
             return topic;
@@ -333,18 +341,16 @@ impl Dispatcher {
         topic
     }
 
-    /// Where a job of this id is, if its shard is known here.
+    /// The partition of a job, if its shard has been looked up before.
     pub(crate) fn partition_of(&self, id: JobId) -> Option<Rc<Partition>> {
         self.shards.borrow().get(&shard_of(id)).cloned()
     }
 
-    /// The partition of locks that this name belongs to.
     pub(crate) fn lock_partition(&self, name: &[u8]) -> Rc<Partition> {
         let index = redis_hash(name) % LOCK_PARTITIONS;
         self.lock_partition_at(index)
     }
 
-    /// A partition of locks.
     pub(crate) fn lock_partition_at(&self, index: u16) -> Rc<Partition> {
         if let Some(partition) = self.locks.borrow().get(&index) {
             return Rc::clone(partition);
@@ -358,9 +364,8 @@ impl Dispatcher {
         partition
     }
 
-    /// Who gets the answer to a request.
     fn caller(&self, request: &Request, sink: &Arc<dyn Sink>, admission: &Rc<Admission>) -> Caller {
-        let admission = (!batch::may_wait(&request.command)).then_some(admission);
+        let admission = (!submission::may_wait(&request.command)).then_some(admission);
         Caller::new(&self.shared.outbox, sink, request.ticket, admission, &self.busy)
     }
 }

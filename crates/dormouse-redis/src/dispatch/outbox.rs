@@ -1,4 +1,5 @@
-//! Answers on their way out, in groups: who waits for several is woken once.
+//! The outbox: answers are collected and delivered in groups, so that a sink with several of them
+//! is woken once.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -12,7 +13,6 @@ use crate::inbox::Admission;
 
 type PendingAnswer = (Arc<dyn Sink>, Ticket, Answer);
 
-/// Answers that have not been delivered.
 #[derive(Default)]
 pub(crate) struct Outbox {
     answers: RefCell<Vec<PendingAnswer>>,
@@ -20,14 +20,14 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
-    /// An outbox with the task that empties it.
+    /// An outbox and the task that flushes it.
     pub(super) fn start() -> Rc<Outbox> {
         let outbox = Rc::new(Outbox::default());
         let task = Rc::clone(&outbox);
         tokio::task::spawn_local(async move {
             loop {
                 task.news.notified().await;
-                // Others that are ready add theirs first.
+                // Lets other ready tasks add their answers first.
                 tokio::task::yield_now().await;
                 task.flush();
             }
@@ -40,10 +40,9 @@ impl Outbox {
         self.news.notify_one();
     }
 
-    /// Delivers what is there.
     pub(crate) fn flush(&self) {
         let mut answers = self.answers.take();
-        // Those of one sink side by side, in their order; there may be as many sinks as answers.
+        // A stable sort groups by sink and keeps the order within each.
         answers.sort_by_key(|(sink, ..)| Arc::as_ptr(sink).cast::<()>());
         let mut answers = answers.into_iter().peekable();
         let mut group = Vec::new();
@@ -58,21 +57,21 @@ impl Outbox {
 }
 
 impl Drop for Outbox {
-    /// Those who were never answered are, as the desk goes: see `Addressee`.
+    /// Delivers the errors of callers that were never answered: see `Caller`.
     fn drop(&mut self) {
         self.flush();
     }
 }
 
-/// Who gets the answer to a request, exactly one.
+/// The caller of one request. It gets exactly one answer, at the latest when this is dropped.
 pub(crate) struct Caller {
     outbox: Rc<Outbox>,
     ticket: Ticket,
-    /// Nobody once it is answered.
+    /// `None` once it is answered.
     sink: Option<Arc<dyn Sink>>,
-    /// What the request counts for until then; those that wait count for nothing.
+    /// The request's share of the inbox; `None` for a request that may wait.
     _admission: Option<Rc<Admission>>,
-    /// Something is under way.
+    /// Keeps the dispatcher running.
     _busy: Rc<()>,
 }
 
@@ -105,7 +104,7 @@ impl Caller {
 }
 
 impl Drop for Caller {
-    /// Whatever ends a request without an answer, its caller must not wait for ever.
+    /// A request that ends without an answer must not leave its caller waiting.
     fn drop(&mut self) {
         self.send(Err(Error::unavailable("the backend has been closed")));
     }
@@ -120,26 +119,27 @@ mod tests {
     use super::*;
 
     #[derive(Default)]
-    struct Heard(Mutex<Vec<(Ticket, Answer)>>);
+    struct Delivered(Mutex<Vec<(Ticket, Answer)>>);
 
-    impl Sink for Heard {
+    impl Sink for Delivered {
         fn deliver(&self, answers: &mut Vec<(Ticket, Answer)>) {
             self.0.lock().expect("nobody panics").append(answers);
         }
     }
 
     #[test]
-    fn who_was_never_answered_is_when_the_desk_goes() {
-        let heard = Arc::new(Heard::default());
-        let sink: Arc<dyn Sink> = heard.clone();
+    fn a_dropped_caller_is_answered_with_an_error() {
+        let delivered = Arc::new(Delivered::default());
+        let sink: Arc<dyn Sink> = delivered.clone();
         let outbox = Rc::new(Outbox::default());
         let [answered, forgotten] =
             [1, 2].map(|ticket| Caller::new(&outbox, &sink, Ticket(ticket), None, &Rc::new(())));
         answered.answer(Err(Error::invalid("no")));
         drop((forgotten, outbox));
-        let heard = heard.0.lock().expect("nobody panics");
+        let answers = delivered.0.lock().expect("nobody panics");
         let code = |answer: &Answer| answer.as_ref().expect_err("an error").code;
-        let codes: Vec<_> = heard.iter().map(|(ticket, answer)| (ticket.0, code(answer))).collect();
+        let codes: Vec<_> =
+            answers.iter().map(|(ticket, answer)| (ticket.0, code(answer))).collect();
         assert_eq!(codes, [(1, Code::Invalid), (2, Code::Unavailable)]);
     }
 }

@@ -1,5 +1,5 @@
-//! The register of topics: which partitions and shards a topic has. What is in it never changes,
-//! so what was read once is known for good.
+//! The register of topics: which shards a topic has, one per partition. A registration never
+//! changes, so it is read once and cached for good.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::keys;
 use crate::wire::{Reader, strange};
 
 impl Dispatcher {
-    /// The topic of this name, if it was ever put to.
+    /// The topic of this name, if it is registered.
     pub(crate) async fn find(&self, name: &TopicName) -> Result<Option<Rc<Topic>>, Error> {
         if let Some(topic) = self.known(name) {
             return Ok(Some(topic));
@@ -27,7 +27,7 @@ impl Dispatcher {
         self.topic_of(name, &registration)
     }
 
-    /// The topic of this name, given its place if it has none.
+    /// The topic of this name, registered now if it is new.
     pub(crate) async fn find_or_create(&self, name: &TopicName) -> Result<Rc<Topic>, Error> {
         if let Some(topic) = self.known(name) {
             return Ok(topic);
@@ -42,20 +42,20 @@ impl Dispatcher {
         if matches!(&registration, Value::BulkString(text) if text == b"full") {
             return Err(Error::new(
                 Code::Full,
-                format!("topic {name} would be beyond {SHARDS_MAX} shards; use names again"),
+                format!("topic {name} would need more than {SHARDS_MAX} shards; reuse topic names"),
             ));
         }
-        self.topic_of(name, &registration)?.ok_or_else(|| strange("the register gave no place"))
+        self.topic_of(name, &registration)?.ok_or_else(|| strange("the register gave no shards"))
     }
 
-    /// Gives the topics that are known here their places back, after Redis lost its data: ids of
-    /// jobs would lead elsewhere if somebody else got those.
+    /// Registers the known topics again with their old shards, after Redis lost its data: if
+    /// another topic got those shards, job ids would lead to the wrong topic.
     pub(super) async fn restore(&self) {
         let known: Vec<_> =
             self.topics.borrow().iter().map(|(n, t)| (n.clone(), t.clone())).collect();
         for (name, topic) in known {
             if let Err(error) = self.restore_topic(&name, &topic).await {
-                tracing::error!("redis: the place of topic {name} is not restored: {error}");
+                tracing::error!("redis: topic {name} is not registered again: {error}");
             }
         }
     }
@@ -68,17 +68,17 @@ impl Dispatcher {
             Bytes::from(topic.partitions.len().to_string()),
         ];
         self.call(&self.shared.scripts.register_mend, args, true).await?;
-        // It is done, or was not because there is a place already, or another topic has these.
+        // The script refuses if the name or the shards are taken; the register tells which.
         let args =
             vec![Bytes::from_static(b"find"), Bytes::copy_from_slice(name.as_str().as_bytes())];
         let registration = text(&self.call_register(args, false).await?)?;
         if Reader::new(&registration).u32().is_ok_and(|first| first == topic.first_shard) {
             return Ok(());
         }
-        Err(Error::unavailable("it was given other shards meanwhile; restart this server"))
+        Err(Error::unavailable("it has got other shards meanwhile; restart this server"))
     }
 
-    /// Learns whose shard this is, if it is anybody's.
+    /// Looks up the topic of a shard.
     pub(crate) async fn find_shard(&self, shard: u32) -> Result<(), Error> {
         if self.shards.borrow().contains_key(&shard) {
             return Ok(());
@@ -93,7 +93,7 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Names of topics in their order, those after the given one.
+    /// The names of topics after the given one, in order.
     pub(crate) async fn page(
         &self,
         after: Option<&TopicName>,
@@ -141,7 +141,7 @@ impl Dispatcher {
             tokio::time::timeout(crate::partition::REPLY_TIMEOUT, self.shared.client.call(&call));
         match reply.await {
             Ok(Ok(reply)) if reply.replicas < u64::from(call.replicas) => Err(Error::unavailable(
-                "not as many replicas as promised have the register of topics; try again",
+                "too few replicas confirmed the register of topics in time; try again",
             )),
             Ok(Ok(reply)) => Ok(reply.value),
             Ok(Err(error)) => Err(error.into()),

@@ -1,4 +1,5 @@
-//! Sessions: connections of this server whose leases end with them.
+//! Sessions: connections of this server whose leases end with them. Redis knows nothing of
+//! sessions, so their leases are remembered here, and released when the session closes.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -8,19 +9,18 @@ use dormouse_core::op::{LeasedJob, SessionId};
 
 use crate::partition::waiter::Waiter;
 
-/// So many leases are remembered before anybody asks which of them are over.
+/// With fewer leases a session is not searched for expired ones.
 const PRUNE_MIN: usize = 64;
 
-/// A lease is forgotten only so long after its end: nodes' clocks differ, and the script that is
-/// asked to give it back knows better.
+/// How long after its end a lease is forgotten. Nodes' clocks differ; to release a lease that has
+/// ended does no harm.
 const FORGET_AFTER_MS: u64 = 60_000;
 
-/// The sessions that are open.
 #[derive(Default)]
 pub(crate) struct Sessions {
     opened: u64,
     open: HashMap<SessionId, Session>,
-    /// Whose lease this is: exactly the leases of all sessions are here.
+    /// The session of each lease; exactly the leases of all sessions.
     owners: HashMap<JobId, SessionId>,
 }
 
@@ -38,11 +38,11 @@ impl SessionLease {
     }
 }
 
-/// What ends with a session.
+/// The leases and waiters that end with a session.
 #[derive(Default)]
 pub(crate) struct Session {
     leases: HashMap<JobId, SessionLease>,
-    /// How many leases were left when those that were over were dropped last.
+    /// How many leases the last pruning kept.
     kept_last: usize,
     pub(crate) waiters: HashMap<u64, Rc<Waiter>>,
 }
@@ -52,7 +52,7 @@ impl Session {
         self.leases.values().map(|lease| lease.token)
     }
 
-    /// It is looked at only when they have doubled, so that a lease costs no more with many.
+    /// Prunes only when the leases have doubled, so that the cost per lease is constant.
     fn prune_expired(&mut self, now_ms: u64, owners: &mut HashMap<JobId, SessionId>) {
         if self.leases.len() < PRUNE_MIN.max(2 * self.kept_last) {
             return;
@@ -88,7 +88,7 @@ impl Sessions {
         self.open.contains_key(&session)
     }
 
-    /// A lease of this session began. False = the session has ended meanwhile.
+    /// Adds a lease. False = the session has closed meanwhile.
     pub(crate) fn add(&mut self, session: SessionId, lease: SessionLease, now_ms: u64) -> bool {
         if !self.open.contains_key(&session) {
             return false;
@@ -96,7 +96,7 @@ impl Sessions {
         let id = lease.token.id;
         if let Some(other) = self.lease_of(id) {
             if other.token.fence > lease.token.fence {
-                // It ran out and was taken again before anybody heard of it.
+                // It expired and was granted again before this reply arrived.
                 return true;
             }
             self.drop_lease(other.token);
@@ -112,7 +112,7 @@ impl Sessions {
         self.open.get(self.owners.get(&id)?)?.leases.get(&id).copied()
     }
 
-    /// A lease ends later or sooner than was said.
+    /// A lease was extended or shortened.
     pub(crate) fn set_expiry(&mut self, token: Token, expires_at: u64) {
         let Some(open) = self.owners.get(&token.id).and_then(|session| self.open.get_mut(session))
         else {
@@ -125,7 +125,7 @@ impl Sessions {
         }
     }
 
-    /// A lease ended. A token of an older one of the same job says nothing about this one.
+    /// A lease ended. The token of an older lease of the same job does not end this one.
     pub(crate) fn drop_lease(&mut self, token: Token) {
         let Some(session) = self.owners.get(&token.id) else { return };
         if let Some(open) = self.open.get_mut(session)
@@ -164,18 +164,18 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_another_session_took_is_that_ones() {
+    fn a_job_reserved_by_another_session_belongs_to_that_one() {
         let mut sessions = Sessions::default();
         let (one, two) = (sessions.open(), sessions.open());
         assert!(sessions.add(one, lease(7, 1, 10), 0));
         assert!(sessions.add(two, lease(7, 2, 20), 10));
         assert_eq!(ids(&sessions.close(one).expect("a session")), []);
         sessions.drop_lease(lease(7, 2, 20).token);
-        assert_eq!(ids(&sessions.close(two).expect("a session")), [], "it was found and dropped");
+        assert_eq!(ids(&sessions.close(two).expect("a session")), [], "the lease was dropped");
     }
 
     #[test]
-    fn a_lease_heard_of_too_late_takes_nothing_from_the_newer_one() {
+    fn an_older_lease_reported_late_does_not_replace_the_newer_one() {
         let mut sessions = Sessions::default();
         let (one, two) = (sessions.open(), sessions.open());
         assert!(sessions.add(two, lease(7, 2, 20), 10));
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn leases_that_are_over_are_dropped() {
+    fn expired_leases_are_forgotten() {
         let mut sessions = Sessions::default();
         let session = sessions.open();
         for id in 0..10_000 {

@@ -1,4 +1,4 @@
-//! cancel, reschedule, revive, kill, get, reserve_id: what is said of single jobs.
+//! Commands that name single jobs: cancel, reschedule, revive, kill, get, reserve_id.
 
 use std::rc::Rc;
 
@@ -21,12 +21,12 @@ use crate::dispatch::sessions::SessionLease;
 use crate::events::EventDetails;
 use crate::partition::{Effect, Partition, SubmissionNo};
 
-/// Items that a script does at once: each is a handful of commands.
+/// Changes in one request: each costs a handful of Redis commands.
 const CHANGES_MAX: usize = 32;
-/// Jobs that are looked at at once.
+/// Jobs read in one request.
 const READS_MAX: usize = 128;
 
-/// The partition of a job, if it is in any that is known.
+/// The partition of a job, if it is known.
 fn partition_of(dispatcher: &Dispatcher, target: &Target) -> Option<Rc<Partition>> {
     match target {
         Target::Id(id) => dispatcher.partition_of(*id),
@@ -149,7 +149,7 @@ pub(super) async fn get(
 ) -> Answer {
     check::batch(targets.len())?;
     if targets.is_empty() {
-        // Who asks for nothing wants to know whether there is somebody to ask.
+        // A get of nothing is a health check.
         dispatcher.shared.client.check_health().await?;
     }
     let mut replies = unanswered(targets.len());
@@ -165,7 +165,7 @@ pub(super) async fn get(
     scatter.gather_op(submission, &mut replies, spec, get::read).await;
     let mut left = REPLY_BYTES_MAX;
     for reply in replies.iter_mut().flatten() {
-        // Each script kept to the bound; all together must.
+        // Each script kept to the bound; all together must keep to it too.
         if let Ok(view) = reply {
             match left.checked_sub(u64::from(view.job.progress.bytes)) {
                 Some(less) => left = less,
@@ -176,7 +176,7 @@ pub(super) async fn get(
     reply(replies, Reply::Views)
 }
 
-/// Tells of jobs that were killed; of those named by key nobody here knows the id.
+/// Emits events for killed jobs, except those named by key: the reply does not give their ids.
 fn emit_killed(
     dispatcher: &Dispatcher,
     targets: &[KillTarget],
@@ -201,7 +201,6 @@ fn emit_killed(
     }
 }
 
-/// Tells of jobs that were changed.
 fn emit(dispatcher: &Dispatcher, kind: EventKind, replies: &[Option<Result<Changed, Error>>]) {
     let shared = &dispatcher.shared;
     if !shared.events.is_watched() {
@@ -210,7 +209,7 @@ fn emit(dispatcher: &Dispatcher, kind: EventKind, replies: &[Option<Result<Chang
     for changed in replies.iter().flatten().flatten() {
         let Some(partition) = dispatcher.partition_of(changed.id) else { continue };
         if let Some(topic) = &partition.topic {
-            // What is cancelled is due no more.
+            // A cancelled job is not due any more.
             let due_at = (kind != EventKind::Cancelled).then_some(changed.due_at);
             let what = EventDetails { kind, id: Some(changed.id), due_at, attempt: 0 };
             shared.events.emit(topic, shared.clock.now_ms(), [what]);

@@ -1,4 +1,4 @@
-//! ack, nack, release, extend: what a token is good for.
+//! Commands that name a lease by its token: ack, nack, release, extend.
 
 use std::rc::Rc;
 
@@ -74,7 +74,7 @@ pub(super) async fn release(
     end(dispatcher, submission, false, endings).await
 }
 
-/// As `release`, of leases whose holder is gone.
+/// Releases the leases of a closed session; they are not counted as released by a caller.
 pub(super) async fn give_back(
     dispatcher: &Rc<Dispatcher>,
     submission: SubmissionNo,
@@ -153,7 +153,7 @@ pub(super) async fn extend(
     reply(replies, Reply::Extended)
 }
 
-/// A job of no known shard was never put.
+/// A job of an unknown shard was never put.
 fn gone(replies: &mut [Option<Result<Ended, Error>>], index: usize) {
     if let Some(entry) = replies.get_mut(index) {
         *entry = Some(Ok(Ended::Gone));

@@ -1,4 +1,6 @@
-//! Locks: who waits stands in line at this server, and asks again when the lock may be free.
+//! Locks. Blocking requests for a lock queue at this server; only the first of a queue asks Redis
+//! for the lock, when it may have become free: on a message of the partition's channel, at the end
+//! of the holder's ttl, and every `RECHECK`.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -19,7 +21,7 @@ use crate::partition::waiter::Waiter;
 use crate::partition::{Effect, Partition, SubmissionNo};
 use crate::wire::{Op, Reader};
 
-/// A lock that is waited for is asked for at least this often.
+/// The first of a queue asks for the lock at least this often.
 const RECHECK: Duration = Duration::from_secs(5);
 
 async fn run(partition: &Partition, submission: SubmissionNo, op: Op) -> Result<LockStatus, Error> {
@@ -42,7 +44,7 @@ pub(super) async fn lock(
     };
     let has_queue = dispatcher.lock_queues.borrow().contains_key(&lock.name);
     let status = if has_queue {
-        // Somebody here waits for it: only its owner may pass.
+        // Others wait for it here; only its holder may pass them, to lock it once more.
         let owner = is_owner(&partition, submission, &lock).await?;
         if owner {
             try_once(false).await?
@@ -87,7 +89,7 @@ pub(super) async fn lock(
     if let Some(status) = wait.granted(end).await? {
         return reply(status, &lock.name);
     }
-    // One last time: it may have become free this moment.
+    // Once more at the end of the wait: it may have become free this moment.
     if !waiting.is_done()
         && wait.is_first()
         && let status @ LockStatus::Done(_) = try_once(false).await?
@@ -98,7 +100,7 @@ pub(super) async fn lock(
     Err(lock_held(&lock.name, &owner))
 }
 
-/// Whether the one who asks holds the lock already.
+/// Whether the caller holds the lock already.
 async fn is_owner(
     partition: &Partition,
     submission: SubmissionNo,
@@ -107,7 +109,7 @@ async fn is_owner(
     Ok(holder(partition, submission, lock).await? == lock.owner)
 }
 
-/// Who holds a lock; nobody is nobody's name.
+/// The holder of a lock; empty = it is free.
 async fn holder(
     partition: &Partition,
     submission: SubmissionNo,
@@ -118,7 +120,7 @@ async fn holder(
     Ok(lock::read_holder(&Reader::new(&raw.answer)))
 }
 
-/// A lock request that waits.
+/// A blocking request for a lock.
 struct PendingLock<'a> {
     dispatcher: &'a Rc<Dispatcher>,
     submission: SubmissionNo,
@@ -130,9 +132,10 @@ struct PendingLock<'a> {
 }
 
 impl PendingLock<'_> {
-    /// Ends when the lock is had, or with nothing at the end. Only the first in line asks, and
-    /// waits for what it asked: an answer that nobody hears would be a lock that nobody has.
+    /// Returns when the lock is granted, or `None` at `end`. A request under way is awaited also
+    /// then: dropping its reply could leave a lock that no caller knows of.
     async fn granted(&self, end: impl Future<Output = ()>) -> Result<Option<LockStatus>, Error> {
+        let clock = &self.dispatcher.shared.clock;
         tokio::pin!(end);
         tokio::select! {
             biased;
@@ -142,7 +145,7 @@ impl PendingLock<'_> {
         loop {
             let changed = self.partition.changed.notified();
             tokio::pin!(changed);
-            // Whatever happens from here on is noticed.
+            // Before the request, so that no change in between is missed.
             changed.as_mut().enable();
             let mut ends_at = None;
             if self.is_first() {
@@ -155,7 +158,7 @@ impl PendingLock<'_> {
             tokio::select! {
                 () = &mut end => return Ok(None),
                 () = changed => {}
-                () = self.dispatcher.shared.clock.sleep_until(ends_at.unwrap_or(0)), if ends_at.is_some() => {}
+                () = clock.sleep_until(ends_at.unwrap_or(0)), if ends_at.is_some() => {}
                 () = tokio::time::sleep(RECHECK) => {}
             }
         }
@@ -167,7 +170,7 @@ impl PendingLock<'_> {
     }
 }
 
-/// Whatever ends the wait, the next in line gets its turn.
+/// Leaves the queue however the wait ends, and lets the next one try.
 struct WaitGuard<'a> {
     dispatcher: &'a Rc<Dispatcher>,
     ticket: Ticket,

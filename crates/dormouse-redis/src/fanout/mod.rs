@@ -1,4 +1,8 @@
-//! Commands: which partitions they concern, and how the answers become one.
+//! Commands: which partitions they go to, and how the replies of those become one reply.
+//!
+//! `single` handles, without a task, the commands that go to one partition. The others run here in
+//! a task each: `Scatter` groups the items of a command by partition, sends one request per group,
+//! and puts the results back in the order of the items.
 
 mod jobs;
 mod lease;
@@ -26,7 +30,7 @@ use crate::wire::{Op, Reader, Records, strange};
 
 pub(crate) use put::is_good;
 
-/// Does one command.
+/// Runs one command.
 pub(crate) async fn run(
     dispatcher: &Rc<Dispatcher>,
     submission: SubmissionNo,
@@ -73,7 +77,7 @@ pub(crate) fn pause_ms(pause: &PauseTopic) -> Result<Option<u64>, Error> {
     pause.for_ms.map(|ms| check::span("pause", ms, 0, TTL_MS_MAX)).transpose()
 }
 
-/// Puts an ask in line now; what it gives is to be awaited.
+/// Submits a request now, and returns a future of its reply.
 pub(crate) fn submit<T, A: FnOnce(ReplyTo<T>) -> PartitionRequest>(
     partition: &Partition,
     submission: SubmissionNo,
@@ -85,7 +89,7 @@ pub(crate) fn submit<T, A: FnOnce(ReplyTo<T>) -> PartitionRequest>(
     async move { from.await.unwrap_or_else(closed) }
 }
 
-/// Asks a partition what only who asks can read.
+/// Runs one operation, whose reply the caller decodes.
 pub(crate) async fn run_op(
     partition: &Partition,
     submission: SubmissionNo,
@@ -101,7 +105,7 @@ pub(crate) async fn run_op(
     .await
 }
 
-/// How items become an operation.
+/// How the items of a group become an operation.
 pub(crate) struct OpSpec<O, P> {
     pub(crate) effect: Effect,
     pub(crate) op: O,
@@ -109,15 +113,15 @@ pub(crate) struct OpSpec<O, P> {
 }
 
 impl<I, O: Fn(&[I]) -> Op> OpSpec<O, fn(&[I]) -> Vec<u32>> {
-    /// Items that bring no priority with them.
+    /// For items that use no priorities.
     pub(crate) fn new(effect: Effect, op: O) -> Self {
         OpSpec { effect, op, priorities: |_| Vec::new() }
     }
 }
 
-/// Items that go to their partitions and come back in their order.
+/// The items of a command, grouped by partition.
 pub(crate) struct Scatter<I> {
-    /// By partition: which items, and those.
+    /// Each with the indexes of its items in the command.
     groups: Vec<(Rc<Partition>, Vec<usize>, Vec<I>)>,
 }
 
@@ -126,7 +130,7 @@ impl<I> Scatter<I> {
         Scatter { groups: Vec::new() }
     }
 
-    /// An item for a partition; asks are kept to `most` items.
+    /// Adds an item to a group of at most `most` items.
     pub(crate) fn add(&mut self, partition: &Rc<Partition>, index: usize, item: I, most: usize) {
         let open = self
             .groups
@@ -142,7 +146,7 @@ impl<I> Scatter<I> {
         }
     }
 
-    /// Asks all partitions; what came of each item goes to its place.
+    /// Sends a request per group; the results go to the entries of `to` with the items' indexes.
     pub(crate) async fn gather<T>(
         self,
         submission: SubmissionNo,
@@ -175,7 +179,7 @@ impl<I> Scatter<I> {
 }
 
 impl<I> Scatter<I> {
-    /// The same by an operation that is read here, item by item.
+    /// The same with operations whose replies are read item by item.
     pub(crate) async fn gather_op<T, O, P, R>(
         self,
         submission: SubmissionNo,
@@ -215,18 +219,17 @@ impl<I> Scatter<I> {
     }
 }
 
-/// All places are filled; one that is not would be a bug, and is an error.
+/// The results of all items. A missing one is a bug, and answered with an error.
 pub(crate) fn all<T>(unanswered: Vec<Option<Result<T, Error>>>) -> Vec<Result<T, Error>> {
     let missing = || Err(Error::unavailable("Redis gave no answer to this item"));
     unanswered.into_iter().map(|entry| entry.unwrap_or_else(missing)).collect()
 }
 
-/// So many empty places.
+/// A list for the results of `count` items.
 pub(crate) fn unanswered<T>(count: usize) -> Vec<Option<Result<T, Error>>> {
     (0..count).map(|_| None).collect()
 }
 
-/// The whole request is in order.
 pub(crate) fn reply<T>(
     unanswered: Vec<Option<Result<T, Error>>>,
     reply: impl FnOnce(Vec<Result<T, Error>>) -> Reply,

@@ -1,4 +1,4 @@
-//! put: keyed jobs go to the partition of their key, others to one after the other.
+//! put: a job with a key goes to the partition of its key, others round robin.
 
 use std::rc::Rc;
 
@@ -35,7 +35,7 @@ pub(super) async fn put(
         });
         match (refused, partition) {
             (None, Some(partition)) => {
-                // Large bodies fill a flight sooner than many jobs do.
+                // Large bodies fill a script batch with fewer jobs.
                 let most = (BATCH_BYTES_MAX / put::weight(&put)).clamp(1, BATCH_JOBS_MAX / 2);
                 scatter.add(partition, index, put, most);
             }

@@ -1,4 +1,4 @@
-//! peek, list, forecast: looking at jobs of a topic.
+//! Queries over the jobs of a topic: peek, list, forecast.
 
 use std::rc::Rc;
 
@@ -17,7 +17,7 @@ use crate::dispatch::Dispatcher;
 use crate::partition::{Effect, SubmissionNo};
 use crate::wire::Reader;
 
-/// What comes first, over all partitions.
+/// The first job over all partitions.
 pub(super) async fn peek(
     dispatcher: &Rc<Dispatcher>,
     submission: SubmissionNo,
@@ -37,7 +37,7 @@ pub(super) async fn peek(
     Ok(Reply::View(first))
 }
 
-/// Where a page begins: partition, then as the partition sorts.
+/// Reads where a page begins: the partition, and the position in its order.
 fn read_cursor(text: &str) -> Option<(usize, Option<Cursor>)> {
     let number = |part: Option<&str>| u64::from_str_radix(part?, 16).ok();
     let mut parts = text.split('.').skip(1);
@@ -55,7 +55,7 @@ fn write_cursor(state: State, partition: usize, cursor: Option<Cursor>) -> Strin
     format!("{}.{partition:x}.{priority:x}.{at_ms:x}.{:x}", kind(state), id.0)
 }
 
-/// Delayed and ready jobs are of one list, as far as cursors go.
+/// Delayed and ready jobs share a list, so a cursor of one is good for the other.
 fn kind(state: State) -> char {
     match state {
         State::Delayed | State::Ready => 'w',
@@ -64,7 +64,7 @@ fn kind(state: State) -> char {
     }
 }
 
-/// One partition after the other.
+/// Lists one partition after the other.
 pub(super) async fn list(
     dispatcher: &Rc<Dispatcher>,
     submission: SubmissionNo,
@@ -113,7 +113,7 @@ fn page(list: &List, jobs: Vec<JobView>, index: usize, from: Option<Cursor>) -> 
     Reply::Page(Page { jobs, cursor })
 }
 
-/// Sums over all partitions, as many steps at a time as a script can do.
+/// Sums over all partitions; a script counts as many steps as its bound allows.
 pub(super) async fn forecast(
     dispatcher: &Rc<Dispatcher>,
     submission: SubmissionNo,

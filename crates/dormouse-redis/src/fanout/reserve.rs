@@ -1,5 +1,7 @@
-//! reserve: from one partition by standing in its line; from several one after the other, those
-//! first that are known to have what is to be given next.
+//! reserve. From a single partition: a waiter is parked there, also for an immediate reserve. From
+//! several: the partitions are polled one after the other, the one first that is known to have the
+//! next job (`collect`); if none has a job and the reserve may wait, its waiter is parked at all of
+//! them (`park`). At the end of the wait they are polled once more (`final_poll`).
 
 use std::rc::Rc;
 
@@ -61,19 +63,19 @@ fn is_one_topic(partitions: &[Rc<Partition>]) -> bool {
     })
 }
 
-/// What a reserve knows of a partition that it asks.
+/// What `collect` knows of a partition.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Knowledge {
     Unpolled,
-    /// It gave all that was asked for.
+    /// It gave as many jobs as asked for, so it may have more.
     More,
-    /// This is its next.
+    /// The rank of its next job.
     Next(Rank),
-    /// It has nothing.
+    /// It has no visible job.
     Empty,
 }
 
-/// A reserve in course.
+/// A reserve that is not yet answered.
 struct PendingReserve<'a> {
     dispatcher: &'a Rc<Dispatcher>,
     ticket: Ticket,
@@ -101,7 +103,7 @@ impl PendingReserve<'_> {
         if partitions.len() > 1 || self.waiter.max > BATCH_JOBS_MAX {
             let jobs = self.collect(submission, partitions).await?;
             if self.waiter.is_done() {
-                // It was withdrawn meanwhile.
+                // Withdrawn meanwhile.
                 self.give_back(jobs.iter().map(|job| job.token));
                 return Ok(Vec::new());
             }
@@ -120,16 +122,16 @@ impl PendingReserve<'_> {
         }
     }
 
-    /// Takes from several partitions in order, as far as is known: whichever has the next job is
-    /// asked, but only for what comes before the next job of all others. Nothing is answered only
-    /// after all were asked.
+    /// Reserves from several partitions in the order of ranks, as far as it is known: polls the one
+    /// with the next job, but only for jobs before the next job of all others. The reply is empty
+    /// only if all partitions were polled.
     async fn collect(
         &self,
         submission: SubmissionNo,
         partitions: &[Rc<Partition>],
     ) -> Result<Vec<LeasedJob>, Error> {
-        // Many jobs of one topic lie side by side in its partitions: in their exact order they
-        // would come one by one, a round trip each.
+        // The order of jobs alternates between the partitions of a topic: many jobs in their exact
+        // order would cost a round trip each.
         let in_order = self.waiter.max == 1 || !is_one_topic(partitions);
         let (mut jobs, mut room) = (Vec::new(), REPLY_BYTES_MAX);
         let mut known = vec![Knowledge::Unpolled; partitions.len()];
@@ -153,8 +155,8 @@ impl PendingReserve<'_> {
                 Err(_) => break,
             };
             if let Some(known) = known.get_mut(index) {
-                // What it said just now is exact: a bound that it may be before, as that of a
-                // lease that ended, would have it asked for ever for what comes before others.
+                // Its own reply, not `heads`: those may hold a lower bound only, as for an ended
+                // lease, by which it would be polled for ever for jobs before the others'.
                 *known = match reply.next(self.dispatcher.shared.clock.now_ms()) {
                     _ if reply.jobs.len() == max => Knowledge::More,
                     Some(next) => Knowledge::Next(next),
@@ -167,7 +169,7 @@ impl PendingReserve<'_> {
         Ok(jobs)
     }
 
-    /// Whom to ask next, and for what comes before what.
+    /// The partition to poll next, and the rank that its jobs must come before.
     fn next_partition(
         &self,
         partitions: &[Rc<Partition>],
@@ -190,12 +192,12 @@ impl PendingReserve<'_> {
         if let Some(&(_, index)) = ranks.first() {
             return Some((index, ranks.get(1).map(|&(rank, _)| rank)));
         }
-        // Others may have put something where nothing is known to be.
+        // Other servers may have put jobs where none is known.
         let unpolled = known.iter().position(|known| *known == Knowledge::Unpolled)?;
         nothing_yet.then_some((unpolled, None))
     }
 
-    /// Those first that are known to have what comes first; the others take turns.
+    /// The partitions by the rank of their next job; those without one rotate.
     fn by_rank(&self, partitions: &[Rc<Partition>]) -> Vec<Rc<Partition>> {
         let (now_ms, count) = (self.dispatcher.shared.clock.now_ms(), partitions.len().max(1));
         let turn = usize::try_from(self.waiter.no).unwrap_or(0) % count;
@@ -207,7 +209,7 @@ impl PendingReserve<'_> {
         ranked.into_iter().map(|(_, partition)| Rc::clone(partition)).collect()
     }
 
-    /// Stands in line until there is a job or the wait is over.
+    /// Waits for a job until the wait is over.
     async fn park(&self, partitions: &[Rc<Partition>]) -> Result<Vec<LeasedJob>, Error> {
         let waiter = &self.waiter;
         waiter.park_at(&self.by_rank(partitions));
@@ -216,7 +218,7 @@ impl PendingReserve<'_> {
         }
         let over = self.dispatcher.shared.clock.sleep(self.wait_ms);
         let listen = async {
-            // All are asked first: one node that is away must not keep the others unheard.
+            // All at once: an unreachable node must not delay the others' subscriptions.
             partitions.iter().for_each(|partition| partition.subscribe());
             for partition in partitions {
                 partition.subscribed().await;
@@ -232,7 +234,7 @@ impl PendingReserve<'_> {
         self.final_poll(partitions).await
     }
 
-    /// A job that is due as the wait ends is given.
+    /// A job that becomes due as the wait ends is still reserved.
     async fn final_poll(&self, partitions: &[Rc<Partition>]) -> Result<Vec<LeasedJob>, Error> {
         let waiter = &self.waiter;
         if timeout(REPLY_TIMEOUT, waiter.poll_ended()).await.is_err() {
@@ -247,7 +249,7 @@ impl PendingReserve<'_> {
         self.collect(self.dispatcher.shared.next_submission_no(), partitions).await
     }
 
-    /// Leases of a session that ended meanwhile are given back.
+    /// Adds the leases to the session; releases them if it has closed meanwhile.
     fn keep_in_session(&self, mut jobs: Vec<LeasedJob>) -> Vec<LeasedJob> {
         let Some(session) = self.session else { return jobs };
         let now_ms = self.dispatcher.shared.clock.now_ms();
@@ -266,7 +268,7 @@ impl PendingReserve<'_> {
     }
 }
 
-/// Whatever ends the wait, the demand leaves all lines.
+/// Unparks the waiter however the wait ends.
 struct WaitGuard<'a, 'b> {
     wait: &'a PendingReserve<'b>,
     partitions: &'a [Rc<Partition>],

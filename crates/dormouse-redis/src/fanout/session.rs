@@ -1,4 +1,4 @@
-//! Sessions and withdrawals: what this server alone knows of.
+//! Sessions and withdrawals. Redis knows nothing of them: they concern this server alone.
 
 use std::rc::Rc;
 
@@ -15,7 +15,7 @@ pub(super) fn open(dispatcher: &Dispatcher) -> Reply {
     Reply::Session(dispatcher.sessions.borrow_mut().open())
 }
 
-/// Its waiting reserves are answered with nothing, its leases released unspent.
+/// Answers the session's blocking reserves with an empty reply, and releases its leases.
 pub(super) async fn close(
     dispatcher: &Rc<Dispatcher>,
     submission: SubmissionNo,
@@ -29,13 +29,13 @@ pub(super) async fn close(
     let mut tokens: Vec<_> = closed.tokens().collect();
     tokens.sort_unstable();
     for tokens in tokens.chunks(dormouse_core::limits::BATCH_MAX) {
-        // Those that ended or ran out before are left alone, the rest runs out at worst.
+        // Leases that have ended are left alone; if this fails, the others expire.
         lease::give_back(dispatcher, submission, tokens).await?;
     }
     Ok(Reply::Done)
 }
 
-/// A ticket nobody waits with is as good as withdrawn: its answer is on its way.
+/// An unknown ticket does not wait, or not any more: its answer is on its way.
 pub(super) fn withdraw(dispatcher: &Dispatcher, ticket: Ticket) -> Reply {
     if let Some(waiter) = dispatcher.waiting.borrow().get(&ticket) {
         waiter.finish();

@@ -1,5 +1,5 @@
-//! Requests that concern one partition and nothing else, as most do: they stand in its line at
-//! once, and their answers go straight back to who made them. The others have a task each.
+//! The fast path, for commands that go to one partition, as most do: they are queued there at once,
+//! and the reply goes straight to the caller. All others need a task.
 
 use std::rc::Rc;
 
@@ -13,14 +13,14 @@ use crate::partition::{BATCH_JOBS_MAX, Partition, PartitionRequest, ReplyTo, Sub
 
 use super::put::is_good;
 
-/// Where a request goes that concerns one partition.
+/// The partition a command goes to.
 pub(crate) enum Route {
     Partition(Rc<Partition>),
-    /// To one after the other.
+    /// Any partition of the topic, round robin.
     Any(Rc<Topic>),
 }
 
-/// Where a request goes; `None` = it takes more than an ask of one partition.
+/// The route of a command; `None` = it needs a task.
 pub(crate) fn route(dispatcher: &Dispatcher, command: &Command) -> Option<Route> {
     match command {
         Command::Put(puts) => {
@@ -49,7 +49,7 @@ pub(crate) fn route(dispatcher: &Dispatcher, command: &Command) -> Option<Route>
     }
 }
 
-/// Puts a request in the line of its place; `batch` is what it came with, if that was more.
+/// Queues a command at its partition. `submission` is `None` if it was submitted alone.
 pub(crate) fn submit(
     dispatcher: &Dispatcher,
     submission: Option<SubmissionNo>,
@@ -79,7 +79,7 @@ pub(crate) fn submit(
             route.submit(submission, PartitionRequest::Ack { tokens, reply_to });
         }
         Command::Reserve(reserve) => {
-            // It was checked.
+            // `route` has checked it.
             let ttr_ms = check::ttr(reserve.ttr_ms).unwrap_or_default();
             let no = dispatcher.next_waiter_no();
             let waiter =

@@ -19,7 +19,8 @@ use crate::dispatch::{Dispatcher, Topic};
 use crate::partition::{Effect, PartitionRequest, SubmissionNo};
 use crate::wire::Reader;
 
-/// A topic, and whether anybody would say that it is there.
+/// The counts of a topic. It exists if it has jobs, held keys, waiters, settings or a pause; the
+/// register also keeps topics that do not exist any more.
 struct TopicCount {
     stats: TopicStats,
     exists: bool,
@@ -38,7 +39,7 @@ pub(super) async fn stats(
     if counted.exists { Ok(Reply::Stats(counted.stats)) } else { Err(no_topic(name)) }
 }
 
-/// Asks all partitions of a topic at once; what it gives is to be awaited.
+/// Asks all partitions of a topic at once, and returns a future of the sum.
 fn count(
     submission: SubmissionNo,
     topic: &Rc<Topic>,
@@ -70,7 +71,6 @@ fn count(
     }
 }
 
-/// Asks for many topics at once.
 async fn count_all(
     dispatcher: &Rc<Dispatcher>,
     submission: SubmissionNo,
@@ -102,7 +102,8 @@ fn add(sum: &mut TopicStats, sums: &Sums, now_ms: u64) {
     }
 }
 
-/// All topics in the register together, those that have vanished too: their running totals count.
+/// The sum over all registered topics, also those that do not exist any more: their running totals
+/// count.
 async fn totals(
     dispatcher: &Rc<Dispatcher>,
     submission: SubmissionNo,
@@ -134,7 +135,7 @@ async fn totals(
     Ok(total)
 }
 
-/// A page of the topics that are there.
+/// A page of the topics that exist.
 pub(super) async fn topics(
     dispatcher: &Rc<Dispatcher>,
     submission: SubmissionNo,

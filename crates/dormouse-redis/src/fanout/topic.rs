@@ -1,4 +1,4 @@
-//! Whole topics: kick, revive, purge, settings, pause.
+//! Commands on whole topics: kick, revive, purge, settings, pause.
 
 use std::rc::Rc;
 
@@ -19,7 +19,7 @@ use crate::events::EventDetails;
 use crate::partition::{BATCH_JOBS_MAX, Effect, Partition, PartitionRequest, SubmissionNo};
 use crate::wire::{Op, Reader};
 
-/// The partitions of a topic that is known.
+/// The partitions of a topic; none if it is unknown.
 pub(super) fn partitions(dispatcher: &Dispatcher, name: &TopicName) -> Vec<Rc<Partition>> {
     dispatcher.known(name).map(|topic| topic.partitions.clone()).unwrap_or_default()
 }
@@ -42,7 +42,7 @@ pub(super) async fn revive(
     portions(submission, &partitions, revive.max, revive::op_oldest, revive::read_oldest).await
 }
 
-/// Does something to as many jobs as asked for, a script's worth at a time.
+/// Runs an operation on up to `max` jobs, in portions that one script can do.
 async fn portions(
     submission: SubmissionNo,
     partitions: &[Rc<Partition>],
@@ -91,7 +91,7 @@ pub(super) async fn purge(
     Ok(Reply::Count(removed))
 }
 
-/// All partitions get the settings; dead jobs that they do not keep go at once.
+/// Sets the settings in all partitions, and removes dead jobs beyond the new limits.
 pub(super) async fn set(
     dispatcher: &Rc<Dispatcher>,
     submission: SubmissionNo,
@@ -160,7 +160,6 @@ async fn everywhere(
     Ok(())
 }
 
-/// Tells of a topic.
 fn emit(dispatcher: &Dispatcher, topic: &TopicName, kind: EventKind) {
     let shared = &dispatcher.shared;
     if shared.events.is_watched() {

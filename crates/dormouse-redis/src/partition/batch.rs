@@ -1,8 +1,8 @@
 //! A script batch: the requests and polls that go to a partition in one script, and how they become
 //! the script's arguments (listed in `lua/lib.lua`).
 //!
-//! Requests of one kind that are neighbours after sorting by phase become one operation, so that the
-//! script parses one header for all. `deliver` takes the reply apart by the same groups.
+//! Requests of one kind that are neighbours after sorting by phase become one operation, so that
+//! the script parses one header for all. `deliver` takes the reply apart by the same groups.
 
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -188,8 +188,8 @@ impl ScriptBatch {
         }
     }
 
-    /// The call for this batch; an error if it needs more priorities than allowed. If the script has
-    /// named `free` priorities, only those are given up.
+    /// The call for this batch; an error if it needs more priorities than allowed. If the script
+    /// has named `free` priorities, only those are given up.
     pub(crate) fn encode(
         &self,
         partition: &Partition,

@@ -11,8 +11,8 @@
 //! - had an earlier request left behind.
 //!
 //! Waiters are served in the order of their numbers. A waiter may be parked at many partitions, but
-//! only one of them polls for it at a time, so it never gets more jobs than it asked for; the others
-//! leave a note and poll again when that poll has ended.
+//! only one of them polls for it at a time, so it never gets more jobs than it asked for; the
+//! others leave a note and poll again when that poll has ended.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;

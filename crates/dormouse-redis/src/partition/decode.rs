@@ -5,7 +5,7 @@
 //! be given up, `again` if the batch was delayed, `late` if its sequence has gone on without it.
 
 use bytes::Bytes;
-use dormouse_core::error::Error;
+use dormouse_core::error::{Code, Error};
 use redis::Value;
 
 use super::Partition;
@@ -27,6 +27,8 @@ enum ParsedReply {
     PrioritiesBusy(Vec<u32>),
     /// `again`: nothing was executed, because the batch expected another time than this.
     Expired(u64),
+    /// `late`: a later batch of the sequence has been executed.
+    Late,
 }
 
 /// The reply to a batch that was executed.
@@ -88,6 +90,10 @@ impl Partition {
                 self.shared.clock.observe(now_ms, call.sent_at, call.received_at);
                 return Ok(BatchStatus::Retry);
             }
+            // A batch is sent until it is answered, and only then the next of its sequence. So only
+            // a copy on an abandoned connection is late, and no one reads the reply to that. If one
+            // is read, this server's name is not unique, and the batch may have been executed.
+            ParsedReply::Late => return Err(overtaken()),
             ParsedReply::Done { now_ms, answers, records } => (now_ms, answers, records),
         };
         self.shared.clock.observe(now_ms, call.sent_at, call.received_at);
@@ -102,6 +108,12 @@ impl Partition {
         let confirmed = call.replicas >= u64::from(self.shared.replicas);
         Ok(BatchStatus::Done(ScriptReply { now_ms, answers, records, confirmed }))
     }
+}
+
+fn overtaken() -> Error {
+    let text = "a later batch was executed before this one: whether this one was executed is \
+                unknown; check before you send it again";
+    Error::new(Code::Unconfirmed, text)
 }
 
 fn parse(value: Value) -> Result<ParsedReply, Error> {
@@ -131,7 +143,8 @@ fn parse(value: Value) -> Result<ParsedReply, Error> {
             Ok(ParsedReply::PrioritiesBusy(free))
         }
         b"again" => Ok(ParsedReply::Expired(number(items.next())?)),
-        _ => Err(strange("it is neither done nor stale")),
+        b"late" => Ok(ParsedReply::Late),
+        _ => Err(strange("its first word is unknown")),
     }
 }
 
@@ -148,5 +161,25 @@ fn number(value: Option<Value>) -> Result<u64, Error> {
     match value {
         Some(Value::Int(number)) => Ok(u64::try_from(number).unwrap_or(0)),
         _ => Err(strange("a number is missing")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_of_a_script_is_understood() {
+        let word = |word: &str| Value::BulkString(word.into());
+        let parsed = |items: Vec<Value>| parse(Value::Array(items));
+        let done = parsed(vec![word("done"), Value::Int(7), word("answers"), word("record")]);
+        assert!(matches!(done, Ok(ParsedReply::Done { now_ms: 7, .. })));
+        let stale = parsed(vec![word("stale"), word("0"), word("")]);
+        assert!(matches!(stale, Ok(ParsedReply::StaleConfig(config)) if config.version == 0));
+        let busy = parsed(vec![word("busy"), word("\0\0\0\x05")]);
+        assert!(matches!(busy, Ok(ParsedReply::PrioritiesBusy(free)) if free == [5]));
+        assert!(matches!(parsed(vec![word("again"), Value::Int(9)]), Ok(ParsedReply::Expired(9))));
+        assert!(matches!(parsed(vec![word("late")]), Ok(ParsedReply::Late)));
+        assert!(parsed(vec![word("other")]).is_err());
     }
 }

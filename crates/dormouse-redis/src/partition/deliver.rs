@@ -1,6 +1,6 @@
 //! Delivers the reply of a script batch: reads the answer of each operation, in the order in which
-//! `batch` wrote them, and sends it to the requests and waiters it is for. Updates `heads` and emits
-//! events on the way.
+//! `batch` wrote them, and sends it to the requests and waiters it is for. Updates `heads` and
+//! emits events on the way.
 
 use bytes::Bytes;
 use dormouse_core::error::{Code, Error};

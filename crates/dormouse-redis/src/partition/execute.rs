@@ -73,8 +73,8 @@ impl Partition {
         }
     }
 
-    /// Redis has lost its data. Until the topic is registered again no batch gets further than this:
-    /// each is refused because it names another configuration.
+    /// Redis has lost its data. Until the topic is registered again no batch gets further than
+    /// this: each is refused because it names another configuration.
     async fn restore(&self, config: Config) {
         tracing::error!("redis: all data of {} is gone", self.tag);
         let lost = self.config.borrow().version;
@@ -98,7 +98,7 @@ impl Partition {
             if let Ok(reply) = timeout(REPLY_TIMEOUT, &mut call).await {
                 return reply.map_err(Error::from);
             }
-            tracing::warn!("redis: no answer for {REPLY_TIMEOUT:?} about {}", self.tag);
+            tracing::warn!("redis: no reply for {REPLY_TIMEOUT:?} about {}", self.tag);
             self.time_out(batch, sent_flag.is_sent());
             if sent_flag.is_sent() {
                 return self.await_late_reply(call).await;
@@ -179,8 +179,8 @@ impl Partition {
         Error::new(
             Code::Unconfirmed,
             format!(
-                "Redis has not answered for {} s: the change may or may not have happened, or \
-                 happen yet; look before you send it again",
+                "Redis has not answered for {} s: the change may or may not have happened, or may \
+                 happen later; check before you send it again",
                 REPLY_TIMEOUT.as_secs()
             ),
         )
@@ -189,7 +189,7 @@ impl Partition {
 
 pub(crate) fn timed_out() -> Error {
     Error::unavailable(format!(
-        "Redis has not answered for {} s; it is asked again and again, so try later",
+        "Redis has not answered for {} s; the server keeps trying, so try again later",
         REPLY_TIMEOUT.as_secs()
     ))
 }

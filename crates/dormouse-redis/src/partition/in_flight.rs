@@ -1,9 +1,9 @@
 //! The script batches of a partition that Redis has not answered yet.
 //!
-//! A second batch hides the round trip: while Redis executes one, the other is on its way or already
-//! in the socket. Each has a sequence of its own, so that either can be resent alone. Both travel on
-//! one connection, so they are executed, and answered, in the order in which they were sent, unless
-//! one was resent; then `was_concurrent` tells that its place in the order is unknown.
+//! A second batch hides the round trip: while Redis executes one, the other is on its way or
+//! already in the socket. Each has a sequence of its own, so that either can be resent alone. Both
+//! travel on one connection, so they are executed, and answered, in the order in which they were
+//! sent, unless one was resent; then `was_concurrent` tells that its place in the order is unknown.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -18,8 +18,8 @@ use crate::clock;
 /// costs more than executing them.
 const SEQUENCES_MAX: u8 = 2;
 
-/// Queued items that are worth a second batch while one is in flight. For fewer, the fixed cost of a
-/// script exceeds the gain.
+/// Queued items that are worth a second batch while one is in flight. For fewer, the fixed cost of
+/// a script exceeds the gain.
 pub(crate) const SECOND_BATCH_MIN: usize = 20;
 
 /// While a batch has been in flight for this long, no second one is sent.

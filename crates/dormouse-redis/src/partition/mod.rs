@@ -1,5 +1,5 @@
-//! One partition of a topic, as this server sees it: a queue of requests, the reserves parked at it,
-//! and the script batches sent to it. One task per partition (`Partition::run`) fills batches
+//! One partition of a topic, as this server sees it: a queue of requests, the reserves parked at
+//! it, and the script batches sent to it. One task per partition (`Partition::run`) fills batches
 //! (`batcher`), sends them (`execute`), reads the replies (`decode`) and delivers them (`deliver`).
 //!
 //! A script batch belongs to a *sequence*. The sequence's name and the batch's number go with the
@@ -14,7 +14,8 @@
 //!    time. Requests of different submissions are executed in any order.
 //! 3. While a waiter is parked, the partition polls at the latest when a job becomes visible as far
 //!    as this server knows, when a wakeup arrives, and every few seconds.
-//! 4. While a poll for a blocking waiter is in flight, no other poll is: the oldest is served first.
+//! 4. While a poll for a blocking waiter is in flight, no other poll is: the oldest is served
+//!    first.
 //! 5. Replies are delivered in the order in which the scripts were executed, so that `heads` holds
 //!    what the last poll saw. Where that order is unknown, `heads` is invalidated.
 
@@ -281,7 +282,9 @@ impl Partition {
             self.send_batches(&mut in_flight);
             tokio::select! {
                 biased;
-                done = in_flight.next_completed(), if !in_flight.is_empty() => completed.extend(done),
+                next = in_flight.next_completed(), if !in_flight.is_empty() => {
+                    completed.extend(next);
+                }
                 // Yields first, so that the batch just filled is written before the replies are
                 // delivered: Redis executes it while callers take their answers.
                 () = tokio::task::yield_now(), if !completed.is_empty() => {
@@ -355,7 +358,9 @@ impl Partition {
         let (next, recheck) = (self.next_visible(), self.next_recheck());
         tokio::select! {
             () = self.wake.notified() => {}
-            () = self.sleep_until_visible(next.unwrap_or(u64::MAX)), if next.is_some() => self.bump_poll_epoch(),
+            () = self.sleep_until_visible(next.unwrap_or(u64::MAX)), if next.is_some() => {
+                self.bump_poll_epoch();
+            }
             () = sleep_until(recheck.into()) => self.bump_poll_epoch(),
         }
     }

@@ -1,5 +1,5 @@
-//! The requests of a partition. One command becomes one or several of them; requests of one kind are
-//! merged into one operation of a script.
+//! The requests of a partition. One command becomes one or several of them; requests of one kind
+//! are merged into one operation of a script.
 
 use bytes::Bytes;
 use dormouse_core::error::Error;

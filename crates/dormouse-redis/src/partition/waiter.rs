@@ -1,8 +1,8 @@
 //! A reserve parked at one or several partitions, blocking or immediate.
 //!
-//! At most one partition polls for a waiter at a time (`begin_poll` .. `end_poll`), so it never gets
-//! more jobs than it asked for. A partition that would have polled meanwhile leaves its number in
-//! `missed` and is asked to poll when the present poll has ended.
+//! At most one partition polls for a waiter at a time (`begin_poll` .. `end_poll`), so it never
+//! gets more jobs than it asked for. A partition that would have polled meanwhile leaves its number
+//! in `missed` and is asked to poll when the present poll has ended.
 //!
 //! An immediate waiter is done when every partition has polled once. A blocking one is done when it
 //! has jobs, or is withdrawn; it is polled for again whenever a partition's poll epoch grows. It is

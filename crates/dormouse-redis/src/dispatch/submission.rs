@@ -1,4 +1,15 @@
-//! A batch: what it names is looked up first, then its commands start in their order.
+//! Dispatches a submission: looks up the topics and shards it names, then starts its commands.
+//!
+//! Callers see the commands of one submission executed in their order. Partitions keep the order of
+//! requests of one submission number, so most commands can start at once. Two kinds cannot:
+//!
+//! - a *barrier*, which sends requests to several partitions one after the other: all commands
+//!   before it must be answered before it starts, and it before the next one starts;
+//! - a reserve with another command after it, because a script executes reserves last.
+//!
+//! Three paths, fastest first: all commands go to one partition each (`fanout::single`, no task);
+//! all can start at once and everything named is known (a task each); a task that looks up names
+//! and waits at barriers (`run_in_order`).
 
 use std::collections::HashSet;
 use std::mem::discriminant;
@@ -20,12 +31,12 @@ use crate::fanout::single::{self, Route};
 use crate::inbox::Admission;
 use crate::partition::SubmissionNo;
 
-/// What a batch names.
+/// The topics and shards that a submission names.
 #[derive(Default)]
 struct Names {
-    /// Get a place in the register.
+    /// Registered if they are new.
     create: HashSet<TopicName>,
-    /// Are looked up.
+    /// Only looked up.
     find: HashSet<TopicName>,
     shards: HashSet<u32>,
 }
@@ -51,12 +62,12 @@ impl Names {
     fn command(&mut self, command: &Command) {
         match command {
             Command::Put(puts) => {
-                // A put that is refused brings no topic to life.
+                // A put that will be refused must not create its topic.
                 let good = puts.iter().filter(|put| fanout::is_good(put));
                 self.create.extend(good.map(|put: &Put| put.topic.clone()));
             }
             Command::Reserve(reserve) if reserve.wait_ms > 0 && reserve.check().is_ok() => {
-                // Who waits must know where to listen.
+                // A blocking reserve subscribes to the partitions, so they must exist.
                 self.create.extend(reserve.topics.iter().cloned());
             }
             Command::Reserve(reserve) => self.find.extend(reserve.topics.iter().cloned()),
@@ -99,7 +110,6 @@ impl Names {
         }
     }
 
-    /// Whether all of it is known already.
     fn is_known(&self, dispatcher: &Dispatcher) -> bool {
         let topics = dispatcher.topics.borrow();
         let shards = dispatcher.shards.borrow();
@@ -121,8 +131,7 @@ impl Names {
     }
 }
 
-/// Whether a command asks more than one partition one after the other, so that what came before it
-/// in its batch must be done, and what comes after must wait.
+/// Whether a command sends requests to several partitions one after the other.
 fn is_barrier(command: &Command) -> bool {
     match command {
         Command::Put(_)
@@ -146,15 +155,15 @@ fn is_barrier(command: &Command) -> bool {
     }
 }
 
-/// Where the part of a batch begins in which there are only reserves. One before it must be done
-/// before what comes after: reserves are the last to be done in their flight.
+/// The index from which on there are only reserves. A reserve before it must be answered before the
+/// next command starts.
 fn last_reserves(batch: &[Request]) -> usize {
     let other = |request: &Request| !is_reserve(&request.command);
     batch.iter().rposition(other).map_or(0, |index| index + 1)
 }
 
-/// Whether a reserve may start before these of its batch are done: all go with one flight, in which
-/// reserves are the last. Others take several, or go one after the other.
+/// Whether a reserve may start before the commands `before` it are answered: commands of one of
+/// these kinds share a script batch with it, in which reserves come last.
 fn share_batch(before: &[Request]) -> bool {
     let others = || before.iter().map(|request| &request.command).filter(|c| !is_reserve(c));
     let first = others().next().map(discriminant);
@@ -175,7 +184,7 @@ fn is_reserve(command: &Command) -> bool {
     matches!(command, Command::Reserve(_))
 }
 
-/// For each of a batch, whether what came before it must be done, and what comes after must wait.
+/// For each command, whether it is a barrier.
 fn barriers(batch: &[Request]) -> Vec<bool> {
     let is_barrier = |(index, request): (usize, &Request)| {
         let before = batch.get(..index).unwrap_or_default();
@@ -184,7 +193,7 @@ fn barriers(batch: &[Request]) -> Vec<bool> {
     batch.iter().enumerate().map(is_barrier).collect()
 }
 
-/// Whether its answer may be long in coming.
+/// Whether it may wait for a job or a lock.
 pub(super) fn may_wait(command: &Command) -> bool {
     match command {
         Command::Reserve(reserve) => reserve.wait_ms > 0,
@@ -193,7 +202,7 @@ pub(super) fn may_wait(command: &Command) -> bool {
     }
 }
 
-/// Whether the commands of a batch can all start at once, in their order.
+/// Whether all commands can start at once, in their order.
 fn is_simple(batch: &[Request]) -> bool {
     let early = batch.get(..last_reserves(batch)).unwrap_or_default();
     batch.len() == 1
@@ -202,7 +211,6 @@ fn is_simple(batch: &[Request]) -> bool {
 }
 
 impl Dispatcher {
-    /// Starts a batch, at once if it can.
     pub(super) fn dispatch(self: &Rc<Dispatcher>, submission: Submission) {
         let Submission { batch, sink, admission } = submission;
         let admission = Rc::new(admission);
@@ -232,14 +240,14 @@ impl Dispatcher {
         });
     }
 
-    /// Where a request goes that needs no task. A reserve needs one as long as another that came
-    /// before it may be in a task that has not begun: first come, first served.
+    /// The route of a request that needs no task. A reserve needs one while a task has not been
+    /// polled yet: that may be an older reserve, which is served first.
     fn single_route(&self, command: &Command) -> Option<Route> {
         let must_queue = is_reserve(command) && self.unpolled_tasks.get() > 0;
         if must_queue { None } else { single::route(self, command) }
     }
 
-    /// Starts a task, and knows until it begins that it has not.
+    /// Spawns a task, and counts it until it is first polled.
     fn spawn(
         self: &Rc<Dispatcher>,
         task: impl Future<Output = ()> + 'static,
@@ -274,7 +282,7 @@ impl Dispatcher {
             let ends_first = barrier || is_reserve(&request.command) && index < last_reserves;
             if barrier {
                 for handle in running.drain(..) {
-                    // It ends when its answer is out; it does not panic.
+                    // The task ends with its answer; it does not panic.
                     let _ended = handle.await;
                 }
             }
