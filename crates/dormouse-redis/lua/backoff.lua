@@ -76,9 +76,9 @@ do
             return exponential(1000, 2, 600000, steps)
         end
         local kind = unpack_struct('>B', backoff)
-        if kind == 0 then
+        if kind == BACKOFF_FIXED then
             return (unpack_struct('>I6', backoff, 2))
-        elseif kind == 1 then
+        elseif kind == BACKOFF_EXPONENTIAL then
             local base, factor, cap = unpack_struct('>I6I4I6', backoff, 2)
             return exponential(base, factor, cap, steps)
         end

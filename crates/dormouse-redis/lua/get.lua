@@ -6,7 +6,7 @@
 -- A job as get, peek and list answer it.
 local function view(id, record, progress, seen, at, lapsed)
     show(id, record)
-    return pack('>BBI6Bc8I2', 1, seen, at, lapsed and 1 or 0, id, #progress) .. progress
+    return pack('>BBI6Bc8I2', FOUND, seen, at, lapsed and 1 or 0, id, #progress) .. progress
 end
 
 verbs.get = function(at, arguments)
@@ -14,9 +14,9 @@ verbs.get = function(at, arguments)
     for i = at + 1, at + arguments - 1 do
         local found = find_target(ARGV[i])
         if not found then
-            answers[#answers + 1] = '\0'
+            answers[#answers + 1] = pack('>B', MISSING)
         elseif found.head.bytes > room then
-            answers[#answers + 1] = pack('>Bc8', 2, found.id)
+            answers[#answers + 1] = pack('>Bc8', NO_ROOM, found.id)
         else
             room = room - found.head.bytes
             answers[#answers + 1] = view(found.id, found.record, found.p and write_progress(found.p) or '',

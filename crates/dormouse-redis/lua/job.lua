@@ -21,7 +21,7 @@ end
 -- The head of a record: put_at I6, bytes I4, flags I2, then what the flags say: attempts_max I4,
 -- ttr I6, priority I4, key_ttl I6, key I2 + bytes, backoff I2 + bytes; then what only servers read.
 local function read_head(record)
-    local r = { attempts_max = ATTEMPTS_MAX_DEFAULT, ttr = TTR_DEFAULT, priority = PRIORITY_DEFAULT,
+    local r = { attempts_max = ATTEMPTS_MAX_DEFAULT, ttr = TTR_MS_DEFAULT, priority = PRIORITY_DEFAULT,
         key_ttl = 0 }
     r.put_at, r.bytes, r.flags = unpack_struct('>I6I4I2', record)
     local at, flags = 13, r.flags
@@ -188,14 +188,14 @@ local function locate(id)
     return found
 end
 
--- The state that others see: delayed 0, ready 1, leased 2, dead 3.
+-- The state that callers see.
 local function state_of(found)
     if found.where == 'dead' then
-        return 3
+        return DEAD
     elseif found.where == 'leased' then
-        return 2
+        return LEASED
     end
-    return found.at <= now() and 1 or 0
+    return found.at <= now() and READY or DELAYED
 end
 
 -- Whether the token of this fence is good for the located job.
@@ -240,9 +240,6 @@ function sweep(budget)
     sweep_holds(budget or SWEEP)
     return trim_dead(budget or SWEEP)
 end
-
--- What may be given with a token.
-local GIVEN_DELAY, GIVEN_PRIORITY, GIVEN_ERROR, UNCOUNTED = 1, 2, 4, 8
 
 -- A record to be answered.
 local function show(id, record)

@@ -6,7 +6,7 @@ local RECORD_BYTES_MAX = 4194304
 
 verbs.kick = function(at)
     local most = tonumber(ARGV[at])
-    local list = most > 0 and merged(lanes_of(0, PRIORITIES), 0, '', min(most, 128)) or {}
+    local list = most > 0 and merged(lanes_of(DELAYED, PRIORITIES), 0, '', min(most, 128)) or {}
     local placed, written, kicked, read = {}, {}, 0, 0
     for _, job in ipairs(list) do
         if read > RECORD_BYTES_MAX then

@@ -17,7 +17,7 @@ verbs.kill = function(at, arguments)
             outcome = found and ((found.where == 'leased' or found.where == 'dead') and CONFLICT or DONE)
         end
         if not found then
-            answers[#answers + 1] = pack('>Bc8B', GONE, '\0\0\0\0\0\0\0\0', 255)
+            answers[#answers + 1] = pack('>Bc8B', GONE, '\0\0\0\0\0\0\0\0', NO_STATE)
         else
             answers[#answers + 1] = pack('>Bc8B', outcome, found.id, state_of(found))
         end

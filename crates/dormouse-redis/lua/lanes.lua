@@ -85,19 +85,19 @@ do
     function lanes_of(seen, priorities)
         local lanes, soon = {}, now() + 1
         for _, priority in ipairs(priorities) do
-            if seen == 0 then
+            if seen == DELAYED then
                 add(lanes, priority, 0, soon, NEVER)
-            elseif seen == 1 then
+            elseif seen == READY then
                 add(lanes, priority, 0, 0, now())
                 add(lanes, priority, ZONE, 0, now())
-            elseif seen == 2 then
+            elseif seen == LEASED then
                 add(lanes, priority, ZONE, soon, NEVER)
                 add(lanes, priority, 2 * ZONE, soon, NEVER)
             else
                 add(lanes, priority, 2 * ZONE, 0, now())
             end
         end
-        if seen == 3 then
+        if seen == DEAD then
             lanes[#lanes + 1] = { zset = D, zone = 0, first = 0, last = NEVER }
         end
         return lanes
@@ -106,7 +106,7 @@ end
 
 -- The next of a state, or nil: ready as reserve would give it, pause or not, all others by time.
 local function next_of(seen)
-    if seen ~= 1 then
+    if seen ~= READY then
         return merged(lanes_of(seen, PRIORITIES), 0, '', 1)[1]
     end
     for _, priority in ipairs(PRIORITIES) do

@@ -27,9 +27,6 @@
 -- Numbers for Redis are texts wherever many jobs pass: it would write a Lua number with 17 digits. As Lua
 -- numbers integers below 2^53 survive, but not by way of tostring.
 
-local ZONE = 35184372088832 -- 2^45: ends in the year 3084
-local NEVER = 35184372088831
-
 local S, J, F, D, K, H = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local call, pcall_redis = redis.call, redis.pcall
 local pack, unpack_struct = struct.pack, struct.unpack
@@ -120,12 +117,3 @@ local function next_fence()
     set(LAST_FENCE, fence)
     return fence
 end
-
--- Flags of progress. RESUMED: the lease had run out and goes on by an extend; it ends with no session
--- any more.
-local HELD, KEY_LOST, KEYED, LAST, RESUMED = 1, 2, 4, 8, 16
--- Flags of records, and what holds without them.
-local HAS_KEY, HAS_ATTEMPTS, HAS_TTR, HAS_PRIORITY, HAS_KEY_TTL, HAS_BACKOFF = 1, 2, 4, 8, 16, 32
-local ATTEMPTS_MAX_DEFAULT, TTR_DEFAULT, PRIORITY_DEFAULT = 16, 60000, 1024
--- What becomes of a token or target.
-local DONE, DIED, GONE, LOST = 0, 1, 2, 3

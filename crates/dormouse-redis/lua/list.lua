@@ -12,17 +12,17 @@ verbs.list = function(at)
         from.priority, from.at, from.id = unpack_struct('>I4I6c8', ARGV[at + 1])
     end
     most = min(most, 128)
-    local answers, next_job, why = {}, nil, 0
+    local answers, next_job, why = {}, nil, LIST_END
 
     -- Answers these lanes from there on; false = the page is full.
     local function answer(lanes, from_at, from_id)
         for _, job in ipairs(merged(lanes, from_at, from_id, most - #answers + 1)) do
             if #answers == most then
-                next_job, why = job, 1
+                next_job, why = job, LIST_MORE
                 return false
             end
             local record, progress, died = call('HGET', J, job.id), call('HGET', F, job.id), job.at
-            if record and seen == 3 and job.lane.priority then
+            if record and seen == DEAD and job.lane.priority then
                 -- Dead, but nobody has noticed.
                 local found = locate(job.id)
                 record, progress = found and record, found and write_progress(found.p)
@@ -30,18 +30,18 @@ verbs.list = function(at)
             if record then
                 room = room - read_head(record).bytes
                 if room < 0 then
-                    next_job, why = job, 2
+                    next_job, why = job, LIST_NO_ROOM
                     return false
                 end
                 answers[#answers + 1] = view(job.id, record, progress or '', seen, died,
-                    seen == 1 and job.lane.zone > 0)
+                    seen == READY and job.lane.zone > 0)
             end
         end
         return true
     end
 
-    if seen >= 2 then
-        if seen == 3 then
+    if seen >= LEASED then
+        if seen == DEAD then
             sweep()
         end
         answer(lanes_of(seen, PRIORITIES), from.at, from.id)
@@ -60,7 +60,7 @@ verbs.list = function(at)
     end
     local cursor = '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0'
     if next_job then
-        cursor = pack('>I4I6c8', seen < 2 and next_job.lane.priority or 0, next_job.at, next_job.id)
+        cursor = pack('>I4I6c8', seen < LEASED and next_job.lane.priority or 0, next_job.at, next_job.id)
     end
     return pack('>I2', #answers) .. concat(answers) .. pack('>B', why) .. cursor, false
 end

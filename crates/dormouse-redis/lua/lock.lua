@@ -9,8 +9,6 @@
 -- holder: name. Answers who holds it; nothing = nobody.
 
 do
-    local TOO_MANY = 6
-
     -- The lock of this name, unless it is free or ran out.
     local function held_lock(name)
         local expires_at = tonumber(call('ZSCORE', D, name) or nil)

@@ -4,13 +4,13 @@
 
 verbs.peek = function(at)
     local seen = unpack_struct('>B', ARGV[at])
-    if seen == 3 then
+    if seen == DEAD then
         sweep()
     end
     local job = next_of(seen)
     local found = job and locate(job.id)
     if not found then
-        return '\0', false
+        return pack('>B', MISSING), false
     end
     return view(found.id, found.record, found.p and write_progress(found.p) or '', state_of(found),
         found.at, found.where == 'lapsed'), false

@@ -50,6 +50,5 @@ end
 header[CHANGED] = false
 
 -- What the flight comes to: answers, and whether anything was done that must not be done again.
-local FAILED = 4294967295
 local answers, writes = {}, false
 at = 12

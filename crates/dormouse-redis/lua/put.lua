@@ -3,10 +3,6 @@
 -- Answers in runs of jobs that came to the same, with ids one after the other: how many I2, outcome B,
 -- state B, id c8 of the first, due I6. Here every job is one of its own.
 
-local CREATED, DUPLICATE, REPLACED, REFUSED, JOBS_FULL, BYTES_FULL, NO_MEMORY = 0, 1, 2, 3, 4, 5, 6
-local HELD_DUPLICATE, HELD_REFUSED = 7, 8
-local KEEP, REJECT, REPLACE, EARLIEST, LATEST = 0, 1, 2, 3, 4
-
 -- Whether Redis is at its limit of memory. Asked by a write that does nothing, before the script's
 -- first one that does: later it would not be refused any more.
 local function out_of_memory()
@@ -43,16 +39,16 @@ local function conflict(on_conflict, due, found)
         if on_conflict == REPLACE then
             return nil
         end
-        return on_conflict == REJECT and HELD_REFUSED or HELD_DUPLICATE, 255
+        return on_conflict == REJECT and HELD_REFUSED or HELD_DUPLICATE, NO_STATE
     end
     local seen = state_of(found)
     if on_conflict == REJECT then
         return REFUSED, seen
     elseif on_conflict == KEEP then
         return DUPLICATE, seen
-    elseif seen == 2 then
+    elseif seen == LEASED then
         return nil
-    elseif on_conflict == REPLACE or seen == 3 or on_conflict == EARLIEST and due < found.at
+    elseif on_conflict == REPLACE or seen == DEAD or on_conflict == EARLIEST and due < found.at
         or on_conflict == LATEST and due > found.at then
         return REPLACED, seen
     end
@@ -99,7 +95,7 @@ verbs.put = function(at, arguments)
         local clock, due, priority, on_conflict = unpack_struct('>BI6I4B', ARGV[i])
         local key, record = ARGV[i + 1], stamp .. ARGV[i + 2]
         local bytes = unpack_struct('>I4', record, 7)
-        if clock == 0 then
+        if clock ~= CLOCK_AT then
             due = after(due)
         end
         local found, outcome, seen
@@ -116,14 +112,14 @@ verbs.put = function(at, arguments)
         if outcome and outcome ~= REPLACED then
             answers[index] = pack('>I2BBc8I6', 1, outcome, seen, found.id, found.at)
         elseif memory == false then
-            answers[index] = pack('>I2BBc8I6', 1, NO_MEMORY, 255, SHARD .. '\0\0\0\0\0', 0)
+            answers[index] = pack('>I2BBc8I6', 1, NO_MEMORY, NO_STATE, SHARD .. '\0\0\0\0\0', 0)
         else
             local left = outcome and found.head.bytes or 0
             local total = header[BYTES]
             if jobs_max and not outcome and jobs + 1 > max(jobs_max, jobs) then
-                answers[index] = pack('>I2BBc8I6', 1, JOBS_FULL, 255, SHARD .. '\0\0\0\0\0', jobs)
+                answers[index] = pack('>I2BBc8I6', 1, JOBS_FULL, NO_STATE, SHARD .. '\0\0\0\0\0', jobs)
             elseif bytes_max and total + bytes - left > max(bytes_max, total) then
-                answers[index] = pack('>I2BBc8I6', 1, BYTES_FULL, 255, SHARD .. '\0\0\0\0\0', total)
+                answers[index] = pack('>I2BBc8I6', 1, BYTES_FULL, NO_STATE, SHARD .. '\0\0\0\0\0', total)
             else
                 local id
                 if outcome then
@@ -169,18 +165,18 @@ verbs.put = function(at, arguments)
                 count(PUTS, 1)
                 count(BYTES, bytes - left)
                 wake(due)
-                answers[index] = pack('>I2BBc8I6', 1, outcome or CREATED, due <= now() and 1 or 0, id, due)
+                answers[index] = pack('>I2BBc8I6', 1, outcome or CREATED, due <= now() and READY or DELAYED, id, due)
             end
         end
     end
     if not flush() and memory == false and #answers > 0 then
         -- No memory for the jobs gathered: none of them is there.
         for i = 1, index do
-            if sub(answers[i], 3, 3) == '\0' then
+            if string.byte(answers[i], 3) == CREATED then
                 local bytes = unpack_struct('>I4', ARGV[at + i * 3])
                 count(PUTS, -1)
                 count(BYTES, -bytes)
-                answers[i] = pack('>I2BBc8I6', 1, NO_MEMORY, 255, SHARD .. '\0\0\0\0\0', 0)
+                answers[i] = pack('>I2BBc8I6', 1, NO_MEMORY, NO_STATE, SHARD .. '\0\0\0\0\0', 0)
             end
         end
     else

@@ -33,12 +33,12 @@ verbs.put_plain = function(at, arguments)
     local list, dues, answers, i = { '' }, {}, {}, 0 -- the list has ids and records from 2 on
     for from = 1, #runs, RUN_BYTES do
         local jobs, clock, due = struct.unpack(RUN, runs, from)
-        if clock == 0 then
+        if clock == CLOCK_DELAY then
             due = after(due)
         end
         first = due < first and due or first
         dues[#dues + 1] = due
-        answers[#answers + 1] = pack('>I2BBc3I5I6', jobs, 0, due <= now() and 1 or 0, shard, n + 1, due)
+        answers[#answers + 1] = pack('>I2BBc3I5I6', jobs, CREATED, due <= now() and READY or DELAYED, shard, n + 1, due)
         for _ = 1, jobs do
             n, i = n + 1, i + 1
             list[i * 2], list[i * 2 + 1] = pack('>c3I5', shard, n), stamp .. ARGV[at + 1 + i]
@@ -48,7 +48,7 @@ verbs.put_plain = function(at, arguments)
     if type(reply) == 'table' and reply.err then
         -- From now on everything is let through, which is right for what takes jobs away.
         redis.call('HDEL', KEYS[1], '')
-        return pack('>I2BBc3I5I6', arguments - 2, 6, 255, shard, 0, 0), true
+        return pack('>I2BBc3I5I6', arguments - 2, NO_MEMORY, NO_STATE, shard, 0, 0), true
     end
     place(runs, dues, list)
     header[PUTS] = header[PUTS] + i

@@ -12,14 +12,14 @@ verbs.reschedule = function(at, arguments)
         elseif found.where == 'leased' or found.where == 'dead' then
             text = moved(CONFLICT, found.id, state_of(found), found.at)
         else
-            if clock == 0 then
+            if clock == CLOCK_DELAY then
                 due = after(due)
-            elseif clock == 2 then
+            elseif clock == CLOCK_NOW then
                 due = now()
             end
             text = moved(DONE, found.id, state_of(found), due)
             local p = found.p
-            if clock == 2 then
+            if clock == CLOCK_NOW then
                 p = p or fresh_progress(found.head)
                 p.kicks = p.kicks + 1
             end
@@ -28,7 +28,7 @@ verbs.reschedule = function(at, arguments)
                 note_lapse(found)
                 p.flags = without(p.flags, HELD)
             end
-            if clock == 2 or found.where == 'lapsed' then
+            if clock == CLOCK_NOW or found.where == 'lapsed' then
                 call('HSET', F, found.id, write_progress(p))
             end
             call('ZADD', Z[found.priority], due, found.id)

@@ -8,15 +8,12 @@
 --
 -- Without a bound, and as long as no lease can have run out, it needs nothing of the slow.
 
--- Bytes of the largest job there can be: an answer stops where one more might not fit.
-local JOB_BYTES_MAX = 1052928
-
 -- The first of a priority that are visible or will be: ids and scores in turn, with one more than
 -- wanted, so that the next is known. Of those that may be taken the ids, too, and whether the next is
 -- visible, but beyond the bound; their scores become numbers in the list. Then how many leases were seen
 -- that ran out.
 local function visible(priority, most, bound)
-    local list = redis.call('ZRANGE', Z[priority], '0', '35184372088831', 'BYSCORE', 'LIMIT', '0',
+    local list = redis.call('ZRANGE', Z[priority], '0', NEVER_TEXT, 'BYSCORE', 'LIMIT', '0',
         string.format('%d', most + 1), 'WITHSCORES')
     local lapsed = 0
     if header[LEASE_END] <= now_ms then
@@ -45,7 +42,7 @@ end
 function terms(record, progress, lapsed, priority, given_ttr)
     local band, unpack_struct = bit.band, struct.unpack
     local _, options = unpack_struct('>I4I2', record, 7)
-    local attempts_max, ttr, at = ATTEMPTS_MAX_DEFAULT, TTR_DEFAULT, 13
+    local attempts_max, ttr, at = ATTEMPTS_MAX_DEFAULT, TTR_MS_DEFAULT, 13
     if band(options, HAS_ATTEMPTS) ~= 0 then
         attempts_max = unpack_struct('>I4', record, at)
         at = at + 4

@@ -5,7 +5,7 @@
 verbs.reserve_id = function(at)
     local found = find_target('i' .. ARGV[at])
     if not found then
-        return pack('>BBI4', GONE, 255, 0), false
+        return pack('>BBI4', GONE, NO_STATE, 0), false
     end
     local seen, priority = state_of(found), found.priority
     if found.where == 'leased' then

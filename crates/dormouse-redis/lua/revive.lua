@@ -23,9 +23,9 @@ do
             elseif found.where ~= 'dead' then
                 text = moved(CONFLICT, found.id, state_of(found), found.at)
             elseif not Z[found.priority] then
-                text = moved(UNKNOWN_PRIORITY, found.id, 3, found.priority)
+                text = moved(UNKNOWN_PRIORITY, found.id, DEAD, found.priority)
             else
-                text = moved(DONE, found.id, 3, now())
+                text = moved(DONE, found.id, DEAD, now())
                 revive(found.id, found.p)
                 wrote = true
             end
@@ -60,6 +60,7 @@ do
             wake(now())
         end
         local left = revived < most and (more or call('EXISTS', D) == 1)
-        return pack('>I4BI4', revived, unknown and 2 or left and 1 or 0, unknown or 0), revived > 0
+        return pack('>I4BI4', revived, unknown and REVIVE_UNKNOWN_PRIORITY
+            or left and REVIVE_MORE or REVIVE_END, unknown or 0), revived > 0
     end
 end

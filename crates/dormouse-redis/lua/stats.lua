@@ -25,7 +25,7 @@ verbs.stats = function()
             end
             delayed = delayed + waiting - due
             ready = ready + due + run_out
-            if priority < 1024 then
+            if priority < PRIORITY_DEFAULT then
                 urgent = urgent + due + run_out
             end
             leased = leased + all - waiting - run_out - dying
@@ -36,7 +36,7 @@ verbs.stats = function()
     local totals = { unpack(header, PUTS, BYTES) }
     totals[EXPIRIES - PUTS + 1] = totals[EXPIRIES - PUTS + 1] + lapsed + spent
     totals[KILLS - PUTS + 1] = totals[KILLS - PUTS + 1] + spent
-    local first = ready > 0 and next_of(1)
+    local first = ready > 0 and next_of(READY)
     local paused = header[PAUSED]
     return pack('>I8I8I8I8I8I8', delayed, ready, urgent, leased, dead + spent, holds_now)
         .. pack('>I8I8I8I8I8I8I8I8I8', unpack(totals)) .. pack('>I8', call('HLEN', J))

@@ -4,8 +4,6 @@
 -- Outcomes besides those of tokens (DONE, GONE, LOST): CONFLICT, and UNKNOWN_PRIORITY: the job's
 -- priority has no zset in KEYS; whoever asks adds the priority, which is given with it, and repeats.
 
-local CONFLICT, UNKNOWN_PRIORITY = 4, 5
-
 -- The located job of this target, or nil. A key that is only held is no job's.
 local function find_target(text)
     local name = sub(text, 2)
@@ -21,7 +19,7 @@ local function moved(outcome, id, was, at)
 end
 
 local function nothing_moved()
-    return moved(GONE, '\0\0\0\0\0\0\0\0', 255, 0)
+    return moved(GONE, '\0\0\0\0\0\0\0\0', NO_STATE, 0)
 end
 
 -- The lease of a located job ran out, which nobody has noted so far: now it is.

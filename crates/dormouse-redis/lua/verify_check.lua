@@ -4,8 +4,6 @@
 -- Every script sees all of a job at one instant, so what it finds wrong is wrong, whatever servers do
 -- between pages.
 
-local HAS_HEADERS = 64
-
 -- Where what only servers read begins; an error if there is less than the flags say.
 local function end_of_head(record, head)
     local at = 13
@@ -29,7 +27,8 @@ end
 
 local function check_backoff(backoff)
     local kind = unpack_struct('>B', backoff)
-    local bytes = kind == 0 and 7 or kind == 1 and 17 or kind == 2 and 2 + 6 * unpack_struct('>B', backoff, 2)
+    local bytes = kind == BACKOFF_FIXED and 7 or kind == BACKOFF_EXPONENTIAL and 17
+        or kind == BACKOFF_LIST and 2 + 6 * unpack_struct('>B', backoff, 2)
     assert(bytes and bytes <= #backoff)
 end
 

@@ -21,7 +21,7 @@ local function read_place(place)
         return nil
     end
     local first, partitions = unpack_struct('>I4I2', place)
-    if first == 0 or partitions == 0 or partitions > 256 then
+    if first == 0 or partitions == 0 or partitions > PARTITIONS_MAX then
         return nil
     end
     return first, partitions

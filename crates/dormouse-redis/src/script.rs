@@ -1,16 +1,21 @@
-//! The script of a partition, put together from its files. It comes in two forms: one that may
-//! run when Redis is out of memory, and one with puts, which finds out for itself.
+//! Builds the script of a partition from its files. It comes in two forms: one that may run when
+//! Redis is out of memory, and one for puts, which checks for itself.
+//!
+//! Redis runs a script from its first line at every call, so functions and tables that a call does
+//! not need cost time. Two measures keep the common calls short: the verbs that most batches
+//! consist of come first and do without the rest of the script, and constants are inlined.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::cluster::Script;
+use crate::wire::codes::{NEVER, SHARED};
 
 /// In this order: a file uses what those before it define.
 ///
-/// The verbs that most flights consist of come first and do without the rest. Only if something
-/// is left to do then, because a verb is another one or met what it cannot judge by itself, the
-/// rest is defined, and what is left is done: see execute.lua.
+/// The fast paths run first. Only if they leave something to do, because a verb has no fast path or
+/// met a case that it does not handle, the slow paths are defined and the remaining verbs executed:
+/// see execute.lua.
 const FILES: &[&str] = &[
     include_str!("../lua/lib.lua"),
     include_str!("../lua/prologue.lua"),
@@ -63,12 +68,14 @@ const FILES: &[&str] = &[
     include_str!("../lua/epilogue.lua"),
 ];
 
-/// Puts constants in where they are used, and leaves comments out. To a script a constant is a
-/// variable like others: functions that use it hold on to it, and that is paid for in every call.
-/// Constants are what a line declares that begins with `local` and has names in capitals, and
-/// numbers or texts as their values. Lines keep their numbers.
+/// Inlines constants and strips comments. To Lua a constant is a variable: every function that
+/// uses it captures it as an upvalue, which is paid for at every call. Constants are those of
+/// `codes.rs`, and what a line declares that starts with `local` and has only names in capitals on
+/// the left and numbers or strings on the right. Line numbers stay the same.
 pub(crate) fn with_constants(source: &str) -> String {
-    let mut constants = HashMap::new();
+    let shared = shared_constants();
+    let mut constants: HashMap<&str, &str> =
+        shared.iter().map(|(name, value)| (*name, value.as_str())).collect();
     let mut out = String::with_capacity(source.len());
     for line in source.lines() {
         let pieces = pieces(line);
@@ -82,7 +89,14 @@ pub(crate) fn with_constants(source: &str) -> String {
     out
 }
 
-/// A line without its comment, cut into words, texts, and the single characters between them.
+/// Constants that the scripts use without declaring them.
+fn shared_constants() -> Vec<(&'static str, String)> {
+    // A text where Redis expects one: it would format a number with 17 digits.
+    let texts = [("NEVER_TEXT", format!("'{NEVER}'"))];
+    SHARED.iter().map(|&(name, value)| (name, value.to_string())).chain(texts).collect()
+}
+
+/// A line without its comment, split into words, strings and single characters.
 fn pieces(line: &str) -> Vec<&str> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let (mut pieces, mut rest) = (Vec::new(), line);
@@ -126,19 +140,19 @@ fn declared<'a>(pieces: &[&'a str]) -> Option<Vec<(&'a str, &'a str)>> {
 /// Checks and mends the register of topics.
 pub(crate) const REGISTER_MEND: &str = include_str!("../lua/verify_register.lua");
 
-/// Runs at maxmemory as well: what it does takes jobs away, or needs little.
+/// Runs at maxmemory as well: what it does removes jobs, or needs little memory.
 const RELIEF: &str = "#!lua flags=allow-oom\n";
 
 /// The scripts of a server.
 #[derive(Debug)]
 pub(crate) struct Scripts {
-    /// With puts among the operations.
+    /// For batches of puts.
     pub(crate) put: Arc<Script>,
-    /// Without.
+    /// For all other batches; runs at maxmemory.
     pub(crate) relief: Arc<Script>,
-    /// Of the register of topics.
+    /// The register of topics.
     pub(crate) register: Arc<Script>,
-    /// What mends the register.
+    /// Restores lost entries of the register.
     pub(crate) register_mend: Arc<Script>,
 }
 
@@ -149,17 +163,19 @@ impl Scripts {
             relief: Arc::new(Script::new(format!("{RELIEF}{source}"))),
             put: Arc::new(Script::new(source)),
             register: Arc::new(Script::new(include_str!("../lua/register.lua").to_owned())),
-            register_mend: Arc::new(Script::new(REGISTER_MEND.to_owned())),
+            register_mend: Arc::new(Script::new(with_constants(REGISTER_MEND))),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
 
     #[test]
-    fn constants_are_put_in_where_they_are_used() {
+    fn constants_are_inlined() {
         let source = "local ONE, TEXT = 1, '>I4' -- ONE of all\n\
                       local S, ONES = KEYS[1], ONE + 1 -- ONE\n\
                       local function f(TWO)\n    local NINE = 9\n\
@@ -170,15 +186,45 @@ mod tests {
         assert_eq!(with_constants(source), expected);
     }
 
-    /// They hold from their line to the end of all files.
+    /// A declaration holds from its line to the end of all files.
     #[test]
     fn a_constant_has_one_value_in_all_files() {
         let mut values = HashMap::new();
+        let shared = shared_constants();
+        values.extend(shared.iter().map(|(name, value)| (*name, value.as_str())));
         for line in FILES.iter().flat_map(|file| file.lines()) {
             for (name, value) in declared(&pieces(line)).into_iter().flatten() {
                 assert_eq!(*values.entry(name).or_insert(value), value, "{name}");
             }
         }
         assert!(values.len() > 50, "{values:?}");
+    }
+
+    fn is_constant(piece: &&str) -> bool {
+        piece.len() > 1 && piece.chars().all(|c| c.is_ascii_uppercase() || c == '_')
+    }
+
+    /// A name in capitals that is left over would be nil in the script.
+    #[test]
+    fn shared_constants_are_all_inlined_and_all_used() {
+        let partition = FILES.concat();
+        let mut unused: HashSet<_> = shared_constants().into_iter().map(|(name, _)| name).collect();
+        for source in [&partition, crate::verify::PARTITION, REGISTER_MEND] {
+            for piece in source.lines().flat_map(pieces) {
+                unused.remove(piece);
+            }
+            let inlined = with_constants(source);
+            let mut known = HashSet::from(["KEYS", "ARGV"]);
+            for line in inlined.lines() {
+                let is_local = line.trim_start().starts_with("local ");
+                let (declared, used) =
+                    if is_local { line.split_once('=').unwrap_or((line, "")) } else { ("", line) };
+                known.extend(pieces(declared).into_iter().filter(is_constant));
+                for name in pieces(used).into_iter().filter(is_constant) {
+                    assert!(known.contains(name), "{name} in {line}");
+                }
+            }
+        }
+        assert!(unused.is_empty(), "{unused:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! ack, in words of the script.
+//! Encodes the arguments of the script verb `ack` and decodes its reply.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use dormouse_core::job::Token;
 use dormouse_core::op::Ended;
 use dormouse_core::refusal::lease_lost;
 
-use crate::wire::{Op, Reader, Writer, strange};
+use crate::wire::{Op, Reader, Writer, codes, malformed};
 
 pub(crate) fn op(tokens: impl Iterator<Item = Token>) -> Op {
     let (mut to, mut ids) = (Writer::default(), HashSet::new());
@@ -20,14 +20,13 @@ pub(crate) fn op(tokens: impl Iterator<Item = Token>) -> Op {
     Op::new("ack", vec![to.take(), Bytes::from_static(if repeats { b"1" } else { b"" })])
 }
 
-/// What became of the lease that this token proves.
-pub(crate) fn read(answer: &mut Reader<'_>, token: Token) -> Result<LeaseEnd, Error> {
-    let (mut answer, _) = answer.of_run(5)?;
-    let ended = ended(answer.u8()?, token)?;
-    Ok(LeaseEnd { ended, due_at: 0, attempts: answer.u32()? })
+pub(crate) fn read(reply: &mut Reader<'_>, token: Token) -> Result<LeaseEnd, Error> {
+    let (mut reply, _) = reply.run_item(5)?;
+    let ended = end_reply(reply.u8()?, token)?;
+    Ok(LeaseEnd { ended, due_at: 0, attempts: reply.u32()? })
 }
 
-/// What became of a lease: how it ended, when the job is due if it is there, its attempts.
+/// The end of a lease. `due_at` is when the job is due again or died; 0 = it is gone.
 #[derive(Debug)]
 pub(crate) struct LeaseEnd {
     pub(crate) ended: Result<Ended, Error>,
@@ -35,13 +34,13 @@ pub(crate) struct LeaseEnd {
     pub(crate) attempts: u32,
 }
 
-/// The outcome that ack, nack, release and kill share.
-pub(crate) fn ended(outcome: u8, token: Token) -> Result<Result<Ended, Error>, Error> {
-    Ok(match outcome {
-        0 => Ok(Ended::Done),
-        1 => Ok(Ended::Dead),
-        2 => Ok(Ended::Gone),
-        3 => Err(lease_lost(token)),
-        _ => return Err(strange("a lease has no such end")),
+/// Decodes the result code that ack, nack and release share.
+pub(crate) fn end_reply(code: u8, token: Token) -> Result<Result<Ended, Error>, Error> {
+    Ok(match code {
+        codes::DONE => Ok(Ended::Done),
+        codes::DIED => Ok(Ended::Dead),
+        codes::GONE => Ok(Ended::Gone),
+        codes::LOST => Err(lease_lost(token)),
+        _ => return Err(malformed("unknown result of a lease")),
     })
 }

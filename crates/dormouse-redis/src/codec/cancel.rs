@@ -1,4 +1,4 @@
-//! cancel, in words of the script.
+//! Encodes the arguments of the script verb `cancel` and decodes its reply.
 
 use bytes::Bytes;
 use dormouse_core::error::Error;
@@ -16,8 +16,8 @@ pub(crate) fn op<'a>(cancels: impl Iterator<Item = &'a Cancel>) -> Op {
 }
 
 pub(crate) fn read(
-    answer: &mut Reader<'_>,
+    reply: &mut Reader<'_>,
     target: &Target,
 ) -> Result<Result<Changed, Error>, Error> {
-    target::changed(answer, target, |id, _| cancel_leased(id))
+    target::change_reply(reply, target, |id, _| cancel_leased(id))
 }

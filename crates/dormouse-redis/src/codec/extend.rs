@@ -1,13 +1,13 @@
-//! extend, in words of the script.
+//! Encodes the arguments of the script verb `extend` and decodes its reply.
 
 use dormouse_core::error::Error;
 use dormouse_core::job::Token;
 use dormouse_core::op::Extended;
 use dormouse_core::refusal::{lease_lost, nothing_to_extend};
 
-use crate::wire::{Op, Reader, Writer, strange};
+use crate::wire::{Op, Reader, Writer, codes, malformed};
 
-/// A lease to be prolonged, checked; without a ttr by its own length.
+/// A lease to extend and by how many ms; without a number by its own length.
 pub(crate) type LeaseExtension = (Token, Option<u64>);
 
 pub(crate) fn op<'a>(leases: impl Iterator<Item = &'a LeaseExtension>) -> Op {
@@ -18,15 +18,12 @@ pub(crate) fn op<'a>(leases: impl Iterator<Item = &'a LeaseExtension>) -> Op {
     Op::new("extend", leases.map(arg).collect())
 }
 
-pub(crate) fn read(
-    answer: &mut Reader<'_>,
-    token: Token,
-) -> Result<Result<Extended, Error>, Error> {
-    let (outcome, expires_at) = (answer.u8()?, answer.u48()?);
-    Ok(match outcome {
-        0 => Ok(Extended { expires_at }),
-        2 => Err(nothing_to_extend(token.id)),
-        3 => Err(lease_lost(token)),
-        _ => return Err(strange("a lease has no such end")),
+pub(crate) fn read(reply: &mut Reader<'_>, token: Token) -> Result<Result<Extended, Error>, Error> {
+    let (code, expires_at) = (reply.u8()?, reply.u48()?);
+    Ok(match code {
+        codes::DONE => Ok(Extended { expires_at }),
+        codes::GONE => Err(nothing_to_extend(token.id)),
+        codes::LOST => Err(lease_lost(token)),
+        _ => return Err(malformed("unknown result of an extend")),
     })
 }

@@ -1,15 +1,15 @@
-//! kick, in words of the script.
+//! Encodes the arguments of the script verb `kick` and decodes its reply.
 
 use bytes::Bytes;
 use dormouse_core::error::Error;
 
 use crate::wire::{Op, Reader};
 
-/// A script does no more than so many jobs of what was asked for.
+/// The part of a request that one script call has done: it changes a bounded number of jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Portion {
     pub(crate) count: u64,
-    /// Asking for the rest will do more.
+    /// Another call will change more.
     pub(crate) more: bool,
 }
 
@@ -17,6 +17,6 @@ pub(crate) fn op(max: usize) -> Op {
     Op::new("kick", vec![Bytes::from(max.to_string())])
 }
 
-pub(crate) fn read(answer: &mut Reader<'_>) -> Result<Portion, Error> {
-    Ok(Portion { count: u64::from(answer.u32()?), more: answer.u8()? == 1 })
+pub(crate) fn read(reply: &mut Reader<'_>) -> Result<Portion, Error> {
+    Ok(Portion { count: u64::from(reply.u32()?), more: reply.u8()? == 1 })
 }

@@ -1,14 +1,14 @@
-//! kill, in words of the script.
+//! Encodes the arguments of the script verb `kill` and decodes its reply.
 
 use dormouse_core::error::Error;
 use dormouse_core::op::{Ended, Kill, KillTarget};
 use dormouse_core::refusal::{cannot_kill, lease_lost, no_job};
 
-use super::nack::{GIVEN_ERROR, GIVEN_PRIORITY};
 use super::target;
-use crate::wire::{Op, Reader, Writer, strange};
+use crate::wire::codes::{self, GIVEN_ERROR, GIVEN_PRIORITY};
+use crate::wire::{Op, Reader, Writer, malformed};
 
-/// The items are checked, their errors cut.
+/// The fields of `kills` have been checked and their errors cut to the limit.
 pub(crate) fn op<'a>(kills: impl Iterator<Item = &'a Kill>) -> Op {
     let mut args = Vec::new();
     for kill in kills {
@@ -27,16 +27,18 @@ pub(crate) fn op<'a>(kills: impl Iterator<Item = &'a Kill>) -> Op {
 }
 
 pub(crate) fn read(
-    answer: &mut Reader<'_>,
+    reply: &mut Reader<'_>,
     target: &KillTarget,
 ) -> Result<Result<Ended, Error>, Error> {
-    let (outcome, id, state) = (answer.u8()?, answer.id()?, answer.u8()?);
-    Ok(match (outcome, target) {
-        (0, _) => Ok(Ended::Done),
-        (2, KillTarget::Token(_)) => Ok(Ended::Gone),
-        (2, KillTarget::Resting(target)) => Err(no_job(target)),
-        (3, KillTarget::Token(token)) => Err(lease_lost(*token)),
-        (4, KillTarget::Resting(_)) => Err(cannot_kill(id, target::known_state(state)?)),
-        _ => return Err(strange("a kill came to nothing known")),
+    let (code, id, state) = (reply.u8()?, reply.id()?, reply.u8()?);
+    Ok(match (code, target) {
+        (codes::DONE, _) => Ok(Ended::Done),
+        (codes::GONE, KillTarget::Token(_)) => Ok(Ended::Gone),
+        (codes::GONE, KillTarget::Resting(target)) => Err(no_job(target)),
+        (codes::LOST, KillTarget::Token(token)) => Err(lease_lost(*token)),
+        (codes::CONFLICT, KillTarget::Resting(_)) => {
+            Err(cannot_kill(id, target::known_state(state)?))
+        }
+        _ => return Err(malformed("unknown result of a kill")),
     })
 }

@@ -1,4 +1,5 @@
-//! One file per verb of the scripts: how it is asked and how its answer is read.
+//! One file per script verb: encodes its arguments, decodes its reply. The header of the Lua file
+//! of the same name has the layouts.
 
 pub(crate) mod ack;
 pub(crate) mod cancel;

@@ -1,30 +1,26 @@
-//! nack and release, in words of the script.
+//! Encodes the arguments of the script verbs `nack` and `release` and decodes their replies.
 
 use bytes::Bytes;
 use dormouse_core::error::Error;
 use dormouse_core::job::Token;
 
-use super::ack::{LeaseEnd, ended};
+use super::ack::{LeaseEnd, end_reply};
+use crate::wire::codes::{GIVEN_DELAY, GIVEN_ERROR, GIVEN_PRIORITY, UNCOUNTED};
 use crate::wire::{Op, Reader, Writer};
 
-const GIVEN_DELAY: u8 = 1;
-pub(super) const GIVEN_PRIORITY: u8 = 2;
-pub(super) const GIVEN_ERROR: u8 = 4;
-const UNCOUNTED: u8 = 8;
-
-/// How a lease is to end, checked.
+/// A nack or release whose fields have been checked.
 #[derive(Clone, Debug)]
-pub(crate) struct Ending {
+pub(crate) struct EndRequest {
     pub(crate) token: Token,
     pub(crate) delay_ms: Option<u64>,
     pub(crate) priority: Option<u32>,
     pub(crate) error: Option<Bytes>,
-    /// Nobody said so, its holder is gone: it does not count as a release.
+    /// Its holder is gone: it does not count as a release.
     pub(crate) is_uncounted: bool,
 }
 
-/// `verb` is nack or release.
-pub(crate) fn op<'a>(verb: &'static str, endings: impl Iterator<Item = &'a Ending>) -> Op {
+/// `verb` is `nack` or `release`.
+pub(crate) fn op<'a>(verb: &'static str, endings: impl Iterator<Item = &'a EndRequest>) -> Op {
     let mut args = Vec::new();
     for ending in endings {
         let mut given = 0;
@@ -41,8 +37,7 @@ pub(crate) fn op<'a>(verb: &'static str, endings: impl Iterator<Item = &'a Endin
     Op::new(verb, args)
 }
 
-/// What became of the lease that this token proves.
-pub(crate) fn read(answer: &mut Reader<'_>, token: Token) -> Result<LeaseEnd, Error> {
-    let ended = ended(answer.u8()?, token)?;
-    Ok(LeaseEnd { ended, due_at: answer.u48()?, attempts: answer.u32()? })
+pub(crate) fn read(reply: &mut Reader<'_>, token: Token) -> Result<LeaseEnd, Error> {
+    let ended = end_reply(reply.u8()?, token)?;
+    Ok(LeaseEnd { ended, due_at: reply.u48()?, attempts: reply.u32()? })
 }

@@ -1,10 +1,10 @@
-//! pause and resume, in words of the script. Their answers say nothing.
+//! Encodes the arguments of the script verb `pause`, which also resumes. Its reply is empty.
 
 use bytes::Bytes;
 
 use crate::wire::Op;
 
-/// For so long, or until resumed.
+/// Without `for_ms`, until resumed.
 pub(crate) fn op(for_ms: Option<u64>) -> Op {
     let until = for_ms.map_or_else(|| Bytes::from_static(b"i"), |ms| Bytes::from(ms.to_string()));
     Op::new("pause", vec![until])

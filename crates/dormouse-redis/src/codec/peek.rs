@@ -1,4 +1,4 @@
-//! peek, in words of the script.
+//! Encodes the arguments of the script verb `peek` and decodes its reply.
 
 use dormouse_core::error::Error;
 use dormouse_core::job::State;
@@ -6,17 +6,17 @@ use dormouse_core::op::JobView;
 use dormouse_core::topic::TopicName;
 
 use super::get::read_view;
-use super::target::state_number;
+use super::target::state_code;
 use crate::wire::{Op, Reader, Records, Writer};
 
 pub(crate) fn op(state: State) -> Op {
-    Op::new("peek", vec![Writer::default().u8(state_number(state)).take()])
+    Op::new("peek", vec![Writer::default().u8(state_code(state)).take()])
 }
 
 pub(crate) fn read(
-    answer: &mut Reader<'_>,
+    reply: &mut Reader<'_>,
     records: &mut Records,
     topic: &TopicName,
 ) -> Result<Option<JobView>, Error> {
-    read_view(answer, records, topic)?.transpose()
+    read_view(reply, records, topic)?.transpose()
 }

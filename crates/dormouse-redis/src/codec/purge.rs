@@ -1,25 +1,25 @@
-//! purge, in words of the script.
+//! Encodes the arguments of the script verb `purge` and decodes its reply.
 
 use bytes::Bytes;
 use dormouse_core::error::Error;
 
 use crate::wire::{Op, Reader};
 
-/// What a purge has done so far.
+/// The part of a purge that one script call has done.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Purged {
+pub(crate) struct PurgeProgress {
     pub(crate) removed: u64,
-    /// What to go on with; `None` = nothing is left to do.
-    pub(crate) rest: Option<Bytes>,
+    /// Where the next call continues; `None` = nothing is left.
+    pub(crate) cursor: Option<Bytes>,
 }
 
-/// Begins, or goes on with what the last answer gave.
-pub(crate) fn op(rest: Option<Bytes>) -> Op {
-    Op::new("purge", vec![rest.unwrap_or_default()])
+/// Starts a purge, or continues it at the cursor of the last reply.
+pub(crate) fn op(cursor: Option<Bytes>) -> Op {
+    Op::new("purge", vec![cursor.unwrap_or_default()])
 }
 
-pub(crate) fn read(answer: &mut Reader<'_>) -> Result<Purged, Error> {
-    let (removed, more) = (answer.u64()?, answer.u8()? == 1);
-    let rest = Bytes::copy_from_slice(answer.rest());
-    Ok(Purged { removed, rest: more.then_some(rest) })
+pub(crate) fn read(reply: &mut Reader<'_>) -> Result<PurgeProgress, Error> {
+    let (removed, more) = (reply.u64()?, reply.u8()? == 1);
+    let cursor = Bytes::copy_from_slice(reply.rest());
+    Ok(PurgeProgress { removed, cursor: more.then_some(cursor) })
 }

@@ -1,19 +1,19 @@
-//! reschedule, in words of the script.
+//! Encodes the arguments of the script verb `reschedule` and decodes its reply.
 
 use dormouse_core::error::Error;
 use dormouse_core::op::{Changed, Reschedule, Target};
 use dormouse_core::refusal::cannot_move;
 
 use super::target;
-use crate::wire::{Op, Reader, Writer};
+use crate::wire::{Op, Reader, Writer, codes};
 
-/// The items are checked.
+/// The fields of `moves` have been checked.
 pub(crate) fn op<'a>(moves: impl Iterator<Item = &'a Reschedule>) -> Op {
     let due = |item: &Reschedule| {
         let (clock, value_ms) = match (item.delay_ms, item.at_ms) {
-            (_, Some(at_ms)) => (1, at_ms),
-            (Some(delay_ms), None) => (0, delay_ms),
-            (None, None) => (2, 0),
+            (_, Some(at_ms)) => (codes::CLOCK_AT, at_ms),
+            (Some(delay_ms), None) => (codes::CLOCK_DELAY, delay_ms),
+            (None, None) => (codes::CLOCK_NOW, 0),
         };
         Writer::default().u8(clock).u48(u64::try_from(value_ms).unwrap_or(0)).take()
     };
@@ -22,8 +22,8 @@ pub(crate) fn op<'a>(moves: impl Iterator<Item = &'a Reschedule>) -> Op {
 }
 
 pub(crate) fn read(
-    answer: &mut Reader<'_>,
+    reply: &mut Reader<'_>,
     target: &Target,
 ) -> Result<Result<Changed, Error>, Error> {
-    target::changed(answer, target, cannot_move)
+    target::change_reply(reply, target, cannot_move)
 }

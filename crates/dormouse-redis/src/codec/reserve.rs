@@ -1,4 +1,4 @@
-//! reserve, in words of the script.
+//! Encodes the arguments of the script verb `reserve` and decodes its reply.
 
 use bytes::Bytes;
 use dormouse_core::error::Error;
@@ -6,25 +6,22 @@ use dormouse_core::job::{JobId, Token};
 use dormouse_core::op::LeasedJob;
 use dormouse_core::topic::TopicName;
 
-use crate::wire::progress::KEY_LOST;
-use crate::wire::{Op, Reader, Records, Writer, record, strange};
+use crate::wire::codes::{KEY_LOST, NEVER};
+use crate::wire::{Op, Reader, Records, Writer, malformed, record};
 
-/// An instant that never comes: the end of a zone of scores.
-pub(crate) const NEVER: u64 = (1 << 45) - 1;
-
-/// What reserve sorts visible jobs by, smallest first: priority, due time, id.
+/// The order in which visible jobs are reserved: priority, due time, id.
 pub(crate) type Rank = (u32, u64, JobId);
 
-/// A look for jobs.
+/// The arguments of one reserve on one partition.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Poll {
     pub(crate) max: usize,
     pub(crate) ttr_ms: Option<u64>,
-    /// Bytes of jobs that the answer may have.
+    /// Bytes of jobs that fit into the reply.
     pub(crate) room: u64,
-    /// Give only what comes before this one.
+    /// Only jobs that sort before this one.
     pub(crate) bound: Option<Rank>,
-    /// Whoever gets less than `max` waits for more.
+    /// The caller will wait if it gets fewer than `max` jobs, and must be woken.
     pub(crate) waits: bool,
 }
 
@@ -43,20 +40,20 @@ pub(crate) fn op(poll: Poll) -> Op {
     Op::new("reserve", args)
 }
 
-/// What a look came to.
+/// The result of a poll.
 #[derive(Debug)]
 pub(crate) struct PollReply {
     pub(crate) jobs: Vec<LeasedJob>,
-    /// Reserve gives nothing until then; 0 = it gives.
+    /// When the pause of the topic ends; 0 = it is not paused.
     pub(crate) paused_until: u64,
-    /// No lease ends before; `None` = none ends.
+    /// No lease expires before this instant; `None` = there is none.
     pub(crate) lease_end: Option<u64>,
-    /// The first job of each priority that was looked at; `None` = there is none.
+    /// The first job left in each priority that was read; `None` = it is empty.
     pub(crate) heads: Vec<(u32, Option<(u64, JobId)>)>,
 }
 
 impl PollReply {
-    /// What would be given next; `None` = nothing that is visible was seen.
+    /// The job that would be reserved next; `None` = the poll found no other visible job.
     pub(crate) fn next(&self, now_ms: u64) -> Option<Rank> {
         self.heads.iter().find_map(|&(priority, head)| {
             let (due_at, id) = head.filter(|&(due_at, _)| due_at <= now_ms)?;
@@ -65,27 +62,27 @@ impl PollReply {
     }
 }
 
-/// Reads the answer; jobs whose record went while an answer was lost are left out.
+/// Jobs that were removed before a lost reply was requested again are left out.
 pub(crate) fn read(
-    answer: &mut Reader<'_>,
+    reply: &mut Reader<'_>,
     records: &mut Records,
     topic: &TopicName,
     now_ms: u64,
 ) -> Result<PollReply, Error> {
-    let paused_until = answer.u48()?;
-    let lease_end = Some(answer.u48()?).filter(|&at| at > 0 && at < NEVER);
-    let count = answer.u16()?;
-    let jobs = read_jobs(answer, count, records, topic, now_ms)?;
-    let count = answer.u8()?;
+    let paused_until = reply.u48()?;
+    let lease_end = Some(reply.u48()?).filter(|&at| at > 0 && at < NEVER);
+    let count = reply.u16()?;
+    let jobs = read_jobs(reply, count, records, topic, now_ms)?;
+    let count = reply.u8()?;
     let mut heads = Vec::with_capacity(usize::from(count));
     for _ in 0..count {
-        let (priority, due_at, id) = (answer.u32()?, answer.u48()?, answer.id()?);
+        let (priority, due_at, id) = (reply.u32()?, reply.u48()?, reply.id()?);
         heads.push((priority, (id != JobId(0)).then_some((due_at, id))));
     }
     Ok(PollReply { jobs, paused_until, lease_end, heads })
 }
 
-/// What the leases of a run have in common, from the job of this index on; the fence is that job's.
+/// What consecutive leases have in common, from the job with index `from` on, whose fence this is.
 #[derive(Clone, Copy, Debug)]
 struct Lease {
     from: u16,
@@ -98,15 +95,15 @@ struct Lease {
 }
 
 impl Lease {
-    fn read(answer: &mut Reader<'_>) -> Result<Lease, Error> {
+    fn read(reply: &mut Reader<'_>) -> Result<Lease, Error> {
         Ok(Lease {
-            from: answer.u16()?,
-            fence: answer.u64()?,
-            attempt: answer.u32()?,
-            expires_at: answer.u48()?,
-            ttr_ms: answer.u48()?,
-            priority: answer.u32()?,
-            flags: answer.u8()?,
+            from: reply.u16()?,
+            fence: reply.u64()?,
+            attempt: reply.u32()?,
+            expires_at: reply.u48()?,
+            ttr_ms: reply.u48()?,
+            priority: reply.u32()?,
+            flags: reply.u8()?,
         })
     }
 
@@ -115,24 +112,24 @@ impl Lease {
     }
 }
 
-/// So many leased jobs; those whose record is there no more are left out.
+/// `count` leased jobs, without those whose record is gone.
 pub(crate) fn read_jobs(
-    answer: &mut Reader<'_>,
+    reply: &mut Reader<'_>,
     count: u16,
     records: &mut Records,
     topic: &TopicName,
     now_ms: u64,
 ) -> Result<Vec<LeasedJob>, Error> {
-    let mut ids = Reader::new(answer.bytes(usize::from(count) * 8)?);
-    let leases = runs(answer, Lease::read)?;
-    let dues = runs(answer, |answer| Ok((answer.u16()?, answer.u48()?)))?;
+    let mut ids = Reader::new(reply.bytes(usize::from(count) * 8)?);
+    let leases = runs(reply, Lease::read)?;
+    let dues = runs(reply, |reply| Ok((reply.u16()?, reply.u48()?)))?;
     let mut jobs = Vec::with_capacity(usize::from(count));
     for index in 0..count {
         let (id, record) = (ids.id()?, records.next()?);
         let lease = leases.iter().rfind(|lease| lease.from <= index);
         let due_at = dues.iter().rfind(|(from, _)| *from <= index);
         let (Some(lease), Some(&(_, due_at))) = (lease, due_at) else {
-            return Err(strange("a job has no lease"));
+            return Err(malformed("a job without a lease"));
         };
         if record.is_empty() {
             continue;
@@ -158,11 +155,11 @@ pub(crate) fn read_jobs(
     Ok(jobs)
 }
 
-/// Runs with their number before them.
+/// A counted list of runs.
 fn runs<T>(
-    answer: &mut Reader<'_>,
+    reply: &mut Reader<'_>,
     read: impl Fn(&mut Reader<'_>) -> Result<T, Error>,
 ) -> Result<Vec<T>, Error> {
-    let count = answer.u16()?;
-    (0..count).map(|_| read(answer)).collect()
+    let count = reply.u16()?;
+    (0..count).map(|_| read(reply)).collect()
 }

@@ -1,4 +1,4 @@
-//! reserve_id, in words of the script.
+//! Encodes the arguments of the script verb `reserve_id` and decodes its reply.
 
 use bytes::Bytes;
 use dormouse_core::error::Error;
@@ -9,7 +9,7 @@ use dormouse_core::topic::TopicName;
 
 use super::reserve::read_jobs;
 use super::target;
-use crate::wire::{Op, Reader, Records, Writer, strange};
+use crate::wire::{Op, Reader, Records, Writer, codes, malformed};
 
 pub(crate) fn op(id: JobId, ttr_ms: Option<u64>) -> Op {
     let ttr = ttr_ms.map_or_else(Bytes::new, |ms| Bytes::from(ms.to_string()));
@@ -17,28 +17,28 @@ pub(crate) fn op(id: JobId, ttr_ms: Option<u64>) -> Op {
 }
 
 pub(crate) fn read(
-    answer: &mut Reader<'_>,
+    reply: &mut Reader<'_>,
     records: &mut Records,
     topic: &TopicName,
     now_ms: u64,
     id: JobId,
 ) -> Result<Result<LeasedJob, Error>, Error> {
-    let (outcome, was, _priority) = (answer.u8()?, answer.u8()?, answer.u32()?);
-    Ok(match outcome {
-        0 => {
-            let job = read_jobs(answer, 1, records, topic, now_ms)?.pop();
+    let (code, was, _priority) = (reply.u8()?, reply.u8()?, reply.u32()?);
+    Ok(match code {
+        codes::DONE => {
+            let job = read_jobs(reply, 1, records, topic, now_ms)?.pop();
             let mut job = job.ok_or_else(|| no_job(&Target::Id(id)));
             if let Ok(job) = &mut job
                 && target::known_state(was)? == State::Dead
             {
-                // What is dead cannot be late.
+                // A dead job has no due time to be late for.
                 job.late_ms = 0;
             }
             job
         }
-        2 => Err(no_job(&Target::Id(id))),
-        4 => Err(reserve_leased(id)),
-        5 => return Err(target::unknown_priority()),
-        _ => return Err(strange("a reserve of a job came to nothing known")),
+        codes::GONE => Err(no_job(&Target::Id(id))),
+        codes::CONFLICT => Err(reserve_leased(id)),
+        codes::UNKNOWN_PRIORITY => return Err(target::unknown_priority()),
+        _ => return Err(malformed("unknown result of a reserve by id")),
     })
 }

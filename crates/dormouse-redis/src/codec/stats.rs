@@ -1,13 +1,13 @@
-//! stats, in words of the script.
+//! Encodes the arguments of the script verb `stats` and decodes its reply.
 
 use dormouse_core::error::Error;
 use dormouse_core::image::Counts;
 
 use crate::wire::{Op, Reader};
 
-/// Counts of a partition.
+/// The numbers of one partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Sums {
+pub(crate) struct PartitionStats {
     pub(crate) delayed: u64,
     pub(crate) ready: u64,
     /// Ready, with a priority below the default.
@@ -17,13 +17,13 @@ pub(crate) struct Sums {
     pub(crate) holds: u64,
     /// Jobs in any state.
     pub(crate) jobs: u64,
-    /// When what reserve would give next was due.
+    /// The due time of the job that would be reserved next.
     pub(crate) oldest_ready_at: Option<u64>,
-    /// 0 = not paused, `reserve::NEVER` = until resumed.
+    /// 0 = not paused, `NEVER` = until resumed.
     pub(crate) paused_until: u64,
-    /// Time has changed more than one script brings to order: dead jobs may still be too many.
+    /// One script call did not expire all dead jobs, so their number may be too high.
     pub(crate) more: bool,
-    /// Priorities that no waiting or leased job has.
+    /// Priorities without a waiting or leased job.
     pub(crate) empty: Vec<u32>,
 }
 
@@ -31,29 +31,29 @@ pub(crate) fn op() -> Op {
     Op::new("stats", Vec::new())
 }
 
-pub(crate) fn read(answer: &mut Reader<'_>) -> Result<Sums, Error> {
-    let (delayed, ready, urgent) = (answer.u64()?, answer.u64()?, answer.u64()?);
-    let (leased, dead, holds) = (answer.u64()?, answer.u64()?, answer.u64()?);
+pub(crate) fn read(reply: &mut Reader<'_>) -> Result<PartitionStats, Error> {
+    let (delayed, ready, urgent) = (reply.u64()?, reply.u64()?, reply.u64()?);
+    let (leased, dead, holds) = (reply.u64()?, reply.u64()?, reply.u64()?);
     let counts = Counts {
         waiting: delayed + ready,
         leased,
         dead,
-        puts: answer.u64()?,
-        reserves: answer.u64()?,
-        acks: answer.u64()?,
-        nacks: answer.u64()?,
-        expiries: answer.u64()?,
-        releases: answer.u64()?,
-        kills: answer.u64()?,
-        cancels: answer.u64()?,
-        bytes: answer.u64()?,
+        puts: reply.u64()?,
+        reserves: reply.u64()?,
+        acks: reply.u64()?,
+        nacks: reply.u64()?,
+        expiries: reply.u64()?,
+        releases: reply.u64()?,
+        kills: reply.u64()?,
+        cancels: reply.u64()?,
+        bytes: reply.u64()?,
     };
-    let jobs = answer.u64()?;
-    let (is_ready, due_at) = (answer.u8()? == 1, answer.u48()?);
-    let (paused_until, more) = (answer.u48()?, answer.u8()? == 1);
-    let empty = (0..answer.u8()?).map(|_| answer.u32()).collect::<Result<_, _>>()?;
+    let jobs = reply.u64()?;
+    let (is_ready, due_at) = (reply.u8()? == 1, reply.u48()?);
+    let (paused_until, more) = (reply.u48()?, reply.u8()? == 1);
+    let empty = (0..reply.u8()?).map(|_| reply.u32()).collect::<Result<_, _>>()?;
     let oldest_ready_at = is_ready.then_some(due_at);
-    Ok(Sums {
+    Ok(PartitionStats {
         delayed,
         ready,
         urgent,

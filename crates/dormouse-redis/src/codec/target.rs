@@ -1,4 +1,4 @@
-//! What verbs on single jobs share: how a job is named and what became of it.
+//! Shared by verbs on single jobs: how a job is named, and the result of a change.
 
 use bytes::Bytes;
 use dormouse_core::error::Error;
@@ -7,9 +7,8 @@ use dormouse_core::op::{Changed, Target};
 use dormouse_core::refusal::no_job;
 
 use super::put::state;
-use crate::wire::{Reader, Writer, strange};
+use crate::wire::{Reader, Writer, codes, malformed};
 
-/// The target as an argument.
 pub(crate) fn arg(target: &Target) -> Bytes {
     let mut to = Writer::default();
     match target {
@@ -18,39 +17,39 @@ pub(crate) fn arg(target: &Target) -> Bytes {
     }
 }
 
-/// The number of a state, as scripts know it.
-pub(crate) fn state_number(state: State) -> u8 {
+pub(crate) fn state_code(state: State) -> u8 {
     match state {
-        State::Delayed => 0,
-        State::Ready => 1,
-        State::Leased => 2,
-        State::Dead => 3,
+        State::Delayed => codes::DELAYED,
+        State::Ready => codes::READY,
+        State::Leased => codes::LEASED,
+        State::Dead => codes::DEAD,
     }
 }
 
-/// The state of a job that is there.
-pub(crate) fn known_state(number: u8) -> Result<State, Error> {
-    state(number)?.ok_or_else(|| strange("a job has no state"))
+/// The state of a job that exists.
+pub(crate) fn known_state(code: u8) -> Result<State, Error> {
+    state(code)?.ok_or_else(|| malformed("a job without a state"))
 }
 
-/// What became of the job of a cancel, reschedule or revive; `refuse` says why it cannot be done.
-pub(crate) fn changed(
-    answer: &mut Reader<'_>,
+/// Decodes an item of the reply to cancel, reschedule or revive; `refuse` makes the error for a
+/// job in a state that does not allow it.
+pub(crate) fn change_reply(
+    reply: &mut Reader<'_>,
     target: &Target,
     refuse: impl FnOnce(JobId, State) -> Error,
 ) -> Result<Result<Changed, Error>, Error> {
-    let (outcome, id) = (answer.u8()?, answer.id()?);
-    let (was, due_at) = (answer.u8()?, answer.u48()?);
-    Ok(match outcome {
-        0 => Ok(Changed { id, was: known_state(was)?, due_at }),
-        2 => Err(no_job(target)),
-        4 => Err(refuse(id, known_state(was)?)),
-        5 => return Err(unknown_priority()),
-        _ => return Err(strange("a job came to nothing known")),
+    let (code, id) = (reply.u8()?, reply.id()?);
+    let (was, due_at) = (reply.u8()?, reply.u48()?);
+    Ok(match code {
+        codes::DONE => Ok(Changed { id, was: known_state(was)?, due_at }),
+        codes::GONE => Err(no_job(target)),
+        codes::CONFLICT => Err(refuse(id, known_state(was)?)),
+        codes::UNKNOWN_PRIORITY => return Err(unknown_priority()),
+        _ => return Err(malformed("unknown result of a change")),
     })
 }
 
-/// Priorities are not given up as long as a dead job may have them.
+/// Cannot happen: a priority is not dropped while a dead job may have it.
 pub(crate) fn unknown_priority() -> Error {
-    strange("a dead job has a priority that its partition does not know")
+    malformed("a dead job has a priority that its partition does not know")
 }

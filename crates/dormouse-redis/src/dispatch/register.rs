@@ -13,7 +13,7 @@ use redis::Value;
 use super::{Dispatcher, Topic};
 use crate::cluster::{Call, Script, slot_of};
 use crate::keys;
-use crate::wire::{Reader, strange};
+use crate::wire::{Reader, malformed};
 
 impl Dispatcher {
     /// The topic of this name, if it is registered.
@@ -45,7 +45,7 @@ impl Dispatcher {
                 format!("topic {name} would need more than {SHARDS_MAX} shards; reuse topic names"),
             ));
         }
-        self.topic_of(name, &registration)?.ok_or_else(|| strange("the register gave no shards"))
+        self.topic_of(name, &registration)?.ok_or_else(|| malformed("the register gave no shards"))
     }
 
     /// Registers the known topics again with their old shards, after Redis lost its data: if
@@ -103,7 +103,7 @@ impl Dispatcher {
         let args =
             vec![Bytes::from_static(b"page"), Bytes::from(from), Bytes::from(limit.to_string())];
         let Value::Array(names) = self.call_register(args, false).await? else {
-            return Err(strange("the register gave no page"));
+            return Err(malformed("the register gave no page"));
         };
         let name = |value: &Value| TopicName::new(&String::from_utf8_lossy(&text(value)?));
         names.iter().map(name).collect()
@@ -154,6 +154,6 @@ fn text(value: &Value) -> Result<Bytes, Error> {
     match value {
         Value::BulkString(bytes) => Ok(Bytes::copy_from_slice(bytes)),
         Value::SimpleString(text) => Ok(Bytes::copy_from_slice(text.as_bytes())),
-        _ => Err(strange("the register gave no text")),
+        _ => Err(malformed("the register gave no text")),
     }
 }

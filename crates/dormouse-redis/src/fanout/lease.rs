@@ -10,7 +10,7 @@ use dormouse_core::op::{Ended, Extend, Nack, Release, check};
 use dormouse_core::refusal::nothing_to_extend;
 
 use super::{Scatter, put::refuse, reply, unanswered};
-use crate::codec::nack::Ending;
+use crate::codec::nack::EndRequest;
 use crate::dispatch::Dispatcher;
 use crate::partition::{BATCH_JOBS_MAX, PartitionRequest, SubmissionNo};
 
@@ -47,7 +47,7 @@ pub(super) async fn nack(
     let ending = |nack: Nack| {
         let Nack { token, delay_ms, priority, error } = nack;
         let error = error.map(check::error_text);
-        Ok(Ending {
+        Ok(EndRequest {
             token,
             delay_ms: check::delay(delay_ms)?,
             priority,
@@ -68,7 +68,7 @@ pub(super) async fn release(
     let ending = |release: Release| {
         let Release { token, delay_ms, priority } = release;
         let delay_ms = check::delay(delay_ms)?;
-        Ok(Ending { token, delay_ms, priority, error: None, is_uncounted: false })
+        Ok(EndRequest { token, delay_ms, priority, error: None, is_uncounted: false })
     };
     let endings = releases.into_iter().map(ending).collect();
     end(dispatcher, submission, false, endings).await
@@ -81,7 +81,7 @@ pub(super) async fn give_back(
     tokens: &[Token],
 ) -> Answer {
     let ending = |&token| {
-        Ok(Ending { token, delay_ms: None, priority: None, error: None, is_uncounted: true })
+        Ok(EndRequest { token, delay_ms: None, priority: None, error: None, is_uncounted: true })
     };
     end(dispatcher, submission, false, tokens.iter().map(ending).collect()).await
 }
@@ -90,7 +90,7 @@ async fn end(
     dispatcher: &Rc<Dispatcher>,
     submission: SubmissionNo,
     spends: bool,
-    endings: Vec<Result<Ending, Error>>,
+    endings: Vec<Result<EndRequest, Error>>,
 ) -> Answer {
     let mut replies = unanswered(endings.len());
     let mut scatter = Scatter::new();

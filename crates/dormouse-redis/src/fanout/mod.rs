@@ -26,7 +26,7 @@ use dormouse_core::topic::TopicName;
 
 use crate::dispatch::Dispatcher;
 use crate::partition::{Effect, Partition, PartitionRequest, RawReply, ReplyTo, SubmissionNo};
-use crate::wire::{Op, Reader, Records, strange};
+use crate::wire::{Op, Reader, Records, malformed};
 
 pub(crate) use put::is_good;
 
@@ -208,7 +208,7 @@ impl<I> Scatter<I> {
             for (index, item) in indexes.into_iter().zip(items) {
                 let result = match (&mut answer, &partition.topic) {
                     (Ok(records), Some(topic)) => read(&mut from, records, topic, &item),
-                    (Ok(_), None) => Err(strange("locks are no jobs")),
+                    (Ok(_), None) => Err(malformed("locks are no jobs")),
                     (Err(error), _) => Err(error.clone()),
                 };
                 if let Some(entry) = to.get_mut(index) {

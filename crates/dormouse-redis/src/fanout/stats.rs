@@ -12,12 +12,12 @@ use dormouse_core::refusal::no_topic;
 use dormouse_core::topic::{Settings, TopicName};
 
 use super::{run_op, submit};
-use crate::codec::reserve::NEVER;
-use crate::codec::stats::Sums;
+use crate::codec::stats::PartitionStats;
 use crate::codec::{lock, stats};
 use crate::dispatch::{Dispatcher, Topic};
 use crate::partition::{Effect, PartitionRequest, SubmissionNo};
 use crate::wire::Reader;
+use crate::wire::codes::NEVER;
 
 /// The counts of a topic. It exists if it has jobs, held keys, waiters, settings or a pause; the
 /// register also keeps topics that do not exist any more.
@@ -89,7 +89,7 @@ async fn count_all(
     Ok(all)
 }
 
-fn add(sum: &mut TopicStats, sums: &Sums, now_ms: u64) {
+fn add(sum: &mut TopicStats, sums: &PartitionStats, now_ms: u64) {
     sum.delayed += sums.delayed;
     sum.ready += sums.ready;
     sum.urgent += sums.urgent;

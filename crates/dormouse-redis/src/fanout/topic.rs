@@ -79,7 +79,7 @@ pub(super) async fn purge(
             let raw = run_op(&partition, submission, Effect::Change, op).await?;
             let purged = purge::read(&mut Reader::new(&raw.answer))?;
             removed += purged.removed;
-            rest = purged.rest;
+            rest = purged.cursor;
             if rest.is_none() {
                 break;
             }

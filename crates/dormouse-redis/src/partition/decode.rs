@@ -12,7 +12,7 @@ use super::Partition;
 use super::batch::ScriptBatch;
 use crate::cluster::CallReply;
 use crate::wire::config::Config;
-use crate::wire::{Reader, strange};
+use crate::wire::{Reader, malformed};
 
 /// The reply of a script, parsed.
 enum ParsedReply {
@@ -117,7 +117,7 @@ fn overtaken() -> Error {
 }
 
 fn parse(value: Value) -> Result<ParsedReply, Error> {
-    let Value::Array(items) = value else { return Err(strange("it is no list")) };
+    let Value::Array(items) = value else { return Err(malformed("it is no list")) };
     let mut items = items.into_iter();
     let word = bytes(items.next())?;
     match &word[..] {
@@ -130,7 +130,7 @@ fn parse(value: Value) -> Result<ParsedReply, Error> {
         b"stale" => {
             let version = bytes(items.next())?;
             let version = std::str::from_utf8(&version).ok().and_then(|text| text.parse().ok());
-            let version = version.ok_or_else(|| strange("a version is no number"))?;
+            let version = version.ok_or_else(|| malformed("a version is no number"))?;
             Config::decode(version, &bytes(items.next())?).map(ParsedReply::StaleConfig)
         }
         b"busy" => {
@@ -144,7 +144,7 @@ fn parse(value: Value) -> Result<ParsedReply, Error> {
         }
         b"again" => Ok(ParsedReply::Expired(number(items.next())?)),
         b"late" => Ok(ParsedReply::Late),
-        _ => Err(strange("its first word is unknown")),
+        _ => Err(malformed("its first word is unknown")),
     }
 }
 
@@ -153,14 +153,14 @@ fn bytes(value: Option<Value>) -> Result<Bytes, Error> {
         Some(Value::BulkString(bytes)) => Ok(Bytes::from(bytes)),
         Some(Value::SimpleString(text)) => Ok(Bytes::from(text)),
         Some(Value::Nil) => Ok(Bytes::new()),
-        _ => Err(strange("a text is missing")),
+        _ => Err(malformed("a text is missing")),
     }
 }
 
 fn number(value: Option<Value>) -> Result<u64, Error> {
     match value {
         Some(Value::Int(number)) => Ok(u64::try_from(number).unwrap_or(0)),
-        _ => Err(strange("a number is missing")),
+        _ => Err(malformed("a number is missing")),
     }
 }
 

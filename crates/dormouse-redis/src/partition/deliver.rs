@@ -13,14 +13,12 @@ use super::batch::{ScriptBatch, SharedPoll};
 use super::decode::{CompletedBatch, ScriptReply};
 use super::request::{Effect, PartitionRequest, RawReply};
 use crate::codec::ack::LeaseEnd;
-use crate::codec::nack::Ending;
+use crate::codec::nack::EndRequest;
 use crate::codec::reserve::PollReply;
 use crate::codec::{ack, extend, nack, put, reserve, reserve_id};
 use crate::events::EventDetails;
-use crate::wire::{Reader, Records, strange};
-
-/// In place of the number of records: the operation failed, its answer is the error text.
-const FAILED: u32 = u32::MAX;
+use crate::wire::codes::FAILED;
+use crate::wire::{Reader, Records, malformed};
 
 impl Partition {
     pub(super) fn deliver(&self, completed: CompletedBatch) {
@@ -134,7 +132,7 @@ impl Delivery<'_> {
             PartitionRequest::End { spends, endings, reply_to } => {
                 self.partition.heads.borrow_mut().invalidate();
                 let kind = if spends { EventKind::Nacked } else { EventKind::Released };
-                let read = |ending: &Ending| {
+                let read = |ending: &EndRequest| {
                     self.ended(kind, nack::read(from, ending.token)?, ending.token)
                 };
                 reply_to.send(endings.iter().map(read).collect()).is_err()
@@ -254,7 +252,7 @@ impl Delivery<'_> {
 
     fn read_poll(&self, from: &mut Reader<'_>, records: &mut Records) -> Result<PollReply, Error> {
         let partition = self.partition;
-        let Some(topic) = &partition.topic else { return Err(strange("locks are not reserved")) };
+        let Some(topic) = &partition.topic else { return Err(malformed("locks are not reserved")) };
         let poll_reply = reserve::read(from, records, topic, self.now_ms)?;
         let config = partition.config.borrow();
         partition.heads.borrow_mut().update(&poll_reply, &config.priorities);

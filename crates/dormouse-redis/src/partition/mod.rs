@@ -49,7 +49,7 @@ pub(crate) use request::{BATCH_BYTES_MAX, BATCH_JOBS_MAX, Effect, PartitionReque
 
 use crate::clock;
 use crate::cluster::slot_of;
-use crate::codec::nack::Ending;
+use crate::codec::nack::EndRequest;
 use crate::dispatch::Shared;
 use crate::keys;
 use crate::wire::config::Config;
@@ -189,7 +189,7 @@ impl Partition {
         if tokens.is_empty() {
             return;
         }
-        let ending = |&token| Ending {
+        let ending = |&token| EndRequest {
             token,
             delay_ms: None,
             priority: None,

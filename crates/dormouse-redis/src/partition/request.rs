@@ -9,7 +9,7 @@ use dormouse_core::topic::Settings;
 
 use super::reply_to::ReplyTo;
 use crate::codec::extend::LeaseExtension;
-use crate::codec::nack::Ending;
+use crate::codec::nack::EndRequest;
 use crate::codec::put;
 use crate::codec::reserve::{Poll, PollReply};
 use crate::wire::{Op, Records};
@@ -40,7 +40,7 @@ pub(crate) enum PartitionRequest {
     /// nack (`spends`) or release.
     End {
         spends: bool,
-        endings: Vec<Ending>,
+        endings: Vec<EndRequest>,
         reply_to: ReplyTo<PerItem<Ended>>,
     },
     Extend {
@@ -175,7 +175,7 @@ impl PartitionRequest {
 
     /// The priorities it uses; the partition's configuration must list them.
     pub(crate) fn priorities(&self) -> impl Iterator<Item = u32> {
-        let (puts, endings, others): (&[_], &[Ending], &[_]) = match self {
+        let (puts, endings, others): (&[_], &[EndRequest], &[_]) = match self {
             PartitionRequest::Put { puts, .. } => (puts, &[], &[]),
             PartitionRequest::End { endings, .. } => (&[], endings, &[]),
             PartitionRequest::Other { priorities, .. } => (&[], &[], priorities),

@@ -11,7 +11,7 @@ use super::Tools;
 use super::kind::Kind;
 use crate::cluster::{Call, CallError, Script};
 use crate::partition::{REPLY_TIMEOUT, timed_out};
-use crate::wire::{Reader, strange};
+use crate::wire::{Reader, malformed};
 
 /// Why there is no answer.
 #[derive(Debug)]
@@ -66,7 +66,7 @@ impl Answer {
             Some(Value::SimpleString(text)) => Ok(Bytes::from(text)),
             Some(Value::Int(number)) => Ok(Bytes::from(number.to_string())),
             Some(Value::Nil) => Ok(Bytes::new()),
-            _ => Err(strange("a text is missing")),
+            _ => Err(malformed("a text is missing")),
         }
     }
 
@@ -77,7 +77,7 @@ impl Answer {
     pub(super) fn list(&mut self) -> Result<Answer, Error> {
         match self.0.next() {
             Some(Value::Array(parts)) => Ok(Answer(parts.into_iter())),
-            _ => Err(strange("a list is missing")),
+            _ => Err(malformed("a list is missing")),
         }
     }
 
@@ -97,7 +97,8 @@ impl Answer {
     pub(super) fn findings(&mut self) -> Result<Vec<Finding>, Error> {
         let mut findings = Vec::new();
         while let Some((name, subject, detail)) = self.triple()? {
-            let kind = Kind::named(&name).ok_or_else(|| strange("a problem has no known name"))?;
+            let kind =
+                Kind::named(&name).ok_or_else(|| malformed("a problem has no known name"))?;
             findings.push(Finding { kind, subject, detail });
         }
         Ok(findings)

@@ -76,7 +76,7 @@ struct Tools {
 }
 
 /// Mends take jobs away or need little: they must work when Redis is out of memory.
-const PARTITION: &str = concat!(
+pub(crate) const PARTITION: &str = concat!(
     "#!lua flags=allow-oom\n",
     include_str!("../../lua/lib.lua"),
     include_str!("../../lua/job.lua"),
@@ -93,7 +93,7 @@ impl Tools {
         Tools {
             link,
             partition: script(&with_constants(PARTITION)),
-            register: script(REGISTER_MEND),
+            register: script(&with_constants(REGISTER_MEND)),
             keys: script(include_str!("../../lua/verify_keys.lua")),
         }
     }

@@ -273,7 +273,7 @@ impl<'a> Part<'a> {
                 continue;
             }
             let kind = Kind::named(&name);
-            let kind = kind.ok_or_else(|| crate::wire::strange("a mend has no known name"))?;
+            let kind = kind.ok_or_else(|| crate::wire::malformed("a mend has no known name"))?;
             mends.done.insert((kind.name, subject));
             self.mends += 1;
         }

@@ -108,7 +108,7 @@ fn first_of(range: &mut Answer) -> Result<(u16, String), Error> {
     range.text()?;
     let mut primary = range.list()?;
     let name = [primary.text()?, primary.text()?];
-    let slot = first.ok_or_else(|| crate::wire::strange("a slot is no number"))?;
+    let slot = first.ok_or_else(|| crate::wire::malformed("a slot is no number"))?;
     Ok((slot, name.map(|part| part.escape_ascii().to_string()).join(" ")))
 }
 

@@ -1,5 +1,5 @@
-//! What servers agree on about a partition: the topic's settings and the priorities in use. It is
-//! kept in field `g` of `s`, with its version in `v`; every script checks the version.
+//! The configuration that servers share about a partition: the topic's settings and the priorities
+//! in use. Field `g` of `s` has it, field `v` its version, which every script checks.
 
 use std::sync::Arc;
 
@@ -14,9 +14,9 @@ use super::{Reader, Writer};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Config {
     pub(crate) version: u64,
-    /// In use, ascending.
+    /// The priorities in use, ascending.
     pub(crate) priorities: Vec<u32>,
-    /// Of the topic; limits are those of the whole topic.
+    /// The settings of the topic; limits are those of the whole topic.
     pub(crate) settings: Settings,
 }
 
@@ -42,14 +42,14 @@ impl Config {
         to.short_bytes(&backoff).take()
     }
 
-    /// The same with its version before it, as scripts want to have it.
+    /// `version:` and the encoded configuration, as scripts expect it.
     pub(crate) fn encode_with_version(&self) -> Bytes {
         let mut text = format!("{}:", self.version).into_bytes();
         text.extend_from_slice(&self.encode());
         Bytes::from(text)
     }
 
-    /// The configuration of this version; an empty text is the one nobody has written yet.
+    /// An empty text is the configuration of a topic that has never been configured.
     pub(crate) fn decode(version: u64, text: &[u8]) -> Result<Config, Error> {
         if text.is_empty() {
             return Ok(Config { version, ..Config::default() });

@@ -1,6 +1,7 @@
-//! How servers and scripts talk: operations out, answers in, records and progress in between.
+//! The byte formats that servers and scripts exchange: arguments, replies, records, progress.
 //! Numbers are big-endian, as in the scripts' `struct` formats.
 
+pub(crate) mod codes;
 pub(crate) mod config;
 pub(crate) mod progress;
 mod reader;
@@ -13,7 +14,7 @@ use dormouse_core::error::Error;
 pub(crate) use reader::Reader;
 pub(crate) use writer::Writer;
 
-/// One operation of a flight: the verb and its arguments.
+/// One operation of a script batch.
 #[derive(Clone, Debug)]
 pub(crate) struct Op {
     pub(crate) verb: &'static str,
@@ -26,7 +27,7 @@ impl Op {
     }
 }
 
-/// The records a script handed out, in the order its verbs did.
+/// The records in a script's reply, in the order of the verbs that returned them.
 #[derive(Debug)]
 pub(crate) struct Records(std::vec::IntoIter<Bytes>);
 
@@ -35,21 +36,20 @@ impl Records {
         Records(records.into_iter())
     }
 
-    /// No record.
     pub(crate) fn none() -> Records {
         Records::new(Vec::new())
     }
 
-    /// The next one. It is empty if the job went before a lost answer was asked for again.
+    /// The next one. It is empty if the job was removed before a lost reply was requested again.
     pub(crate) fn next(&mut self) -> Result<Bytes, Error> {
-        self.0.next().ok_or_else(|| strange("it has fewer records than jobs"))
+        self.0.next().ok_or_else(|| malformed("it has fewer records than jobs"))
     }
 }
 
-/// An answer that no script of this version gives.
-pub(crate) fn strange(what: &str) -> Error {
+/// A reply that no script of this version returns.
+pub(crate) fn malformed(what: &str) -> Error {
     Error::unavailable(format!(
-        "the answer of a script makes no sense: {what}; do servers of different versions share \
-         this Redis?"
+        "a script returned a malformed reply: {what}; do servers of different versions share this \
+         Redis?"
     ))
 }

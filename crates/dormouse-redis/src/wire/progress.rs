@@ -1,20 +1,18 @@
-//! A job's progress, as `write_progress` in lib.lua packs it.
+//! A job's progress, as `write_progress` in job.lua packs it.
 
 use bytes::Bytes;
 use dormouse_core::error::Error;
 use dormouse_core::job::Progress;
 
 use super::Reader;
+use super::codes::KEY_LOST;
 
-/// The key has passed to a newer job.
-pub(crate) const KEY_LOST: u8 = 2;
-
-/// The progress of a job that has none in Redis yet.
+/// The progress of a job that was never reserved, kicked or killed: Redis stores none.
 pub(crate) fn fresh(bytes: u32, priority: u32) -> Progress {
     Progress { priority, bytes, ..Progress::default() }
 }
 
-/// A job's progress. `lapsed` = its lease ran out, which nobody has written down yet.
+/// `lapsed`: its lease has expired, which no script has recorded yet.
 pub(crate) fn decode(text: &[u8], lapsed: bool) -> Result<Progress, Error> {
     let mut from = Reader::new(text);
     let mut progress = Progress {

@@ -1,35 +1,34 @@
-//! Reading what a script packed.
+//! Reads what a script packed.
 
 use dormouse_core::error::Error;
 use dormouse_core::job::JobId;
 
-use super::strange;
+use super::malformed;
 
-/// Reads numbers and bytes one after the other.
+/// Reads numbers and bytes in sequence.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reader<'a> {
     bytes: &'a [u8],
-    /// Of the run at the front, if that is one: how many were read of it.
-    of_run: u16,
+    /// How many items of the run at the front have been read.
+    items_read: u16,
 }
 
 impl<'a> Reader<'a> {
     pub(crate) fn new(bytes: &'a [u8]) -> Reader<'a> {
-        Reader { bytes, of_run: 0 }
+        Reader { bytes, items_read: 0 }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// What has not been read.
     pub(crate) fn rest(&self) -> &'a [u8] {
         self.bytes
     }
 
     pub(crate) fn bytes(&mut self, count: usize) -> Result<&'a [u8], Error> {
         let (taken, rest) =
-            self.bytes.split_at_checked(count).ok_or_else(|| strange("it is cut short"))?;
+            self.bytes.split_at_checked(count).ok_or_else(|| malformed("it is truncated"))?;
         self.bytes = rest;
         Ok(taken)
     }
@@ -62,20 +61,20 @@ impl<'a> Reader<'a> {
         Ok(JobId(self.number(8)?))
     }
 
-    /// The next one of a run: a number of things, then so many bytes that stand for all of them.
-    /// Gives those bytes and how many came before it.
-    pub(crate) fn of_run(&mut self, length: usize) -> Result<(Reader<'a>, u16), Error> {
+    /// The next item of a run: a count, then `length` bytes that describe each of its items.
+    /// Returns those bytes and the index of the item in its run.
+    pub(crate) fn run_item(&mut self, length: usize) -> Result<(Reader<'a>, u16), Error> {
         let mut run = *self;
-        let (count, index) = (run.u16()?, self.of_run);
+        let (count, index) = (run.u16()?, self.items_read);
         let item = Reader::new(run.bytes(length)?);
-        self.of_run += 1;
-        if self.of_run >= count {
+        self.items_read += 1;
+        if self.items_read >= count {
             *self = Reader::new(run.rest());
         }
         Ok((item, index))
     }
 
-    /// Bytes with their length before them.
+    /// Bytes after a u16 length.
     pub(crate) fn short_bytes(&mut self) -> Result<&'a [u8], Error> {
         let length = self.u16()?;
         self.bytes(usize::from(length))
@@ -92,11 +91,11 @@ mod tests {
         let mut from = Reader::new(&bytes);
         let mut all = Vec::new();
         for _ in 0..6 {
-            let (mut item, index) = from.of_run(1).unwrap();
+            let (mut item, index) = from.run_item(1).unwrap();
             all.push((item.u8().unwrap(), index));
         }
         assert_eq!(all, [(7, 0), (7, 1), (8, 0), (9, 0), (9, 1), (9, 2)]);
         assert_eq!(from.rest(), [5]);
-        assert!(from.of_run(1).is_err());
+        assert!(from.run_item(1).is_err());
     }
 }

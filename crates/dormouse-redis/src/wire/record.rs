@@ -1,5 +1,5 @@
-//! A job's record: what the producer gave, in as few bytes as its defaults allow. `read_head` in
-//! lib.lua reads the first part of it.
+//! A job's record: what the producer gave, without fields that have their default value.
+//! `read_head` in job.lua reads the part before the headers.
 
 use std::sync::Arc;
 
@@ -9,18 +9,16 @@ use dormouse_core::error::Error;
 use dormouse_core::job::{BodyKind, Content};
 use dormouse_core::limits::{ATTEMPTS_MAX_DEFAULT, PRIORITY_DEFAULT, TTR_MS_DEFAULT};
 
-use super::{Reader, Writer, strange};
+use super::codes::{
+    BACKOFF_EXPONENTIAL, BACKOFF_FIXED, BACKOFF_LIST, HAS_ATTEMPTS, HAS_BACKOFF, HAS_HEADERS,
+    HAS_KEY, HAS_KEY_TTL, HAS_PRIORITY, HAS_TTR,
+};
+use super::{Reader, Writer, malformed};
 
-const HAS_KEY: u16 = 1;
-const HAS_ATTEMPTS: u16 = 2;
-const HAS_TTR: u16 = 4;
-const HAS_PRIORITY: u16 = 8;
-const HAS_KEY_TTL: u16 = 16;
-const HAS_BACKOFF: u16 = 32;
-const HAS_HEADERS: u16 = 64;
+/// Bits 8 and 9 of the flags are the kind of the body.
 const KIND_SHIFT: u16 = 8;
 
-/// The record without its first field, put_at, which the script knows.
+/// The record without its first field, put_at, which the script adds.
 pub(crate) fn encode(content: &Content, priority: u32) -> Bytes {
     let mut flags = u16::from(kind_number(content.body_kind)) << KIND_SHIFT;
     let mut flag = |set: bool, bit: u16| flags |= if set { bit } else { 0 };
@@ -60,7 +58,7 @@ pub(crate) fn encode(content: &Content, priority: u32) -> Bytes {
     to.bytes(&content.body).take()
 }
 
-/// What the producer gave, and the priority it gave.
+/// The content, and the priority at the put.
 pub(crate) fn decode(record: &Bytes) -> Result<(Content, u32), Error> {
     let mut from = Reader::new(record);
     let put_at = from.u48()?;
@@ -104,7 +102,7 @@ fn kind_of(number: u8) -> Result<BodyKind, Error> {
         0 => Ok(BodyKind::Bytes),
         1 => Ok(BodyKind::Text),
         2 => Ok(BodyKind::Json),
-        _ => Err(strange("a body has no kind")),
+        _ => Err(malformed("unknown kind of a body")),
     }
 }
 
@@ -118,16 +116,16 @@ fn decode_headers(from: &mut Reader<'_>) -> Result<Vec<(String, String)>, Error>
     Ok(headers)
 }
 
-/// kind 0 fixed, 1 exponential, 2 list; backoff.lua reads it.
+/// backoff.lua has the layout, and reads it.
 pub(crate) fn encode_backoff(backoff: &Backoff) -> Bytes {
     let mut to = Writer::default();
     match backoff {
-        Backoff::Fixed { delay_ms } => to.u8(0).u48(*delay_ms),
+        Backoff::Fixed { delay_ms } => to.u8(BACKOFF_FIXED).u48(*delay_ms),
         Backoff::Exponential { base_ms, factor, cap_ms } => {
-            to.u8(1).u48(*base_ms).u32(*factor).u48(*cap_ms)
+            to.u8(BACKOFF_EXPONENTIAL).u48(*base_ms).u32(*factor).u48(*cap_ms)
         }
         Backoff::List { delays_ms } => {
-            to.u8(2).u8(u8::try_from(delays_ms.len()).unwrap_or(u8::MAX));
+            to.u8(BACKOFF_LIST).u8(u8::try_from(delays_ms.len()).unwrap_or(u8::MAX));
             for &delay_ms in delays_ms {
                 to.u48(delay_ms);
             }
@@ -140,15 +138,15 @@ pub(crate) fn encode_backoff(backoff: &Backoff) -> Bytes {
 pub(crate) fn decode_backoff(bytes: &[u8]) -> Result<Backoff, Error> {
     let mut from = Reader::new(bytes);
     Ok(match from.u8()? {
-        0 => Backoff::Fixed { delay_ms: from.u48()? },
-        1 => {
+        BACKOFF_FIXED => Backoff::Fixed { delay_ms: from.u48()? },
+        BACKOFF_EXPONENTIAL => {
             Backoff::Exponential { base_ms: from.u48()?, factor: from.u32()?, cap_ms: from.u48()? }
         }
-        2 => {
+        BACKOFF_LIST => {
             let count = from.u8()?;
             let delays: Result<_, _> = (0..count).map(|_| from.u48()).collect();
             Backoff::List { delays_ms: delays? }
         }
-        _ => return Err(strange("a backoff has no kind")),
+        _ => return Err(malformed("unknown kind of a backoff")),
     })
 }

@@ -1,9 +1,9 @@
-//! Packing what a script reads.
+//! Packs what a script reads.
 
 use bytes::Bytes;
 use dormouse_core::job::JobId;
 
-/// Writes numbers and bytes one after the other.
+/// Writes numbers and bytes in sequence.
 #[derive(Debug, Default)]
 pub(crate) struct Writer(Vec<u8>);
 
@@ -24,7 +24,7 @@ impl Writer {
         self.bytes(&value.to_be_bytes())
     }
 
-    /// Milliseconds: limits keep them far below 2^48.
+    /// For milliseconds and sizes, which limits keep far below 2^48.
     pub(crate) fn u48(&mut self, value: u64) -> &mut Writer {
         let [_, _, low @ ..] = value.to_be_bytes();
         self.bytes(&low)
@@ -43,7 +43,7 @@ impl Writer {
         self
     }
 
-    /// Bytes with their length before them; limits keep them below 64 KiB.
+    /// Bytes after a u16 length; limits keep them below 64 KiB.
     pub(crate) fn short_bytes(&mut self, bytes: &[u8]) -> &mut Writer {
         let length = u16::try_from(bytes.len()).unwrap_or(u16::MAX);
         self.u16(length).bytes(bytes.get(..usize::from(length)).unwrap_or(bytes))

@@ -8,10 +8,11 @@ use dormouse_core::job::JobId;
 use dormouse_core::limits::DELAY_MS_MAX;
 use tempfile::TempDir;
 
+use crate::script::with_constants;
 use crate::testing::redis_server;
 use crate::wire::record::encode_backoff;
 
-/// What lib.lua defines of all this, then one answer per three arguments: id, attempt, backoff.
+/// What backoff.lua uses of lib.lua. AFTER: one result per three arguments: id, attempt, backoff.
 const BEFORE: &str = "
 local band, unpack_struct, floor, min, max = bit.band, struct.unpack, math.floor, math.min, math.max
 ";
@@ -107,7 +108,8 @@ impl Random {
 fn the_script_waits_as_long_as_every_other_backend() {
     let server = Server::start();
     let mut connection = server.connect();
-    let source = [BEFORE, include_str!("../../../lua/backoff.lua"), AFTER].concat();
+    let source =
+        with_constants(&[BEFORE, include_str!("../../../lua/backoff.lua"), AFTER].concat());
     let mut random = Random(1);
     for _ in 0..20 {
         let cases: Vec<_> = (0..1_000)
