@@ -116,3 +116,23 @@ impl Error {
         Error::new(Code::Unavailable, text)
     }
 }
+
+/// Why a store has stopped: its files, or the protocol to it, are broken. This is no answer to a
+/// request: the machine that reports it must not be used any more, and everybody who asks gets it
+/// as `unavailable`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Fatal(Cow<'static, str>);
+
+impl Fatal {
+    /// With a text that says what is broken.
+    pub fn new(text: impl Into<Cow<'static, str>>) -> Fatal {
+        Fatal(text.into())
+    }
+}
+
+impl From<Fatal> for Error {
+    fn from(fatal: Fatal) -> Error {
+        Error::unavailable(fatal.0)
+    }
+}

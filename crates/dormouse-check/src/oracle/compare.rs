@@ -1,6 +1,6 @@
 //! Everything that the store and the oracle know, side by side.
 
-use dormouse_core::error::Error;
+use dormouse_core::error::Fatal;
 use dormouse_core::job::JobId;
 use dormouse_core::place::Class;
 use dormouse_core::time::{Clock, Now};
@@ -187,6 +187,6 @@ fn same<T: PartialEq + std::fmt::Debug>(what: &str, have: T, want: T) -> Result<
     Err(format!("{what}: {have:?}, should be {want:?}"))
 }
 
-fn text(error: Error) -> String {
+fn text(error: Fatal) -> String {
     error.to_string()
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use dormouse_core::backend::{Answer, Ticket};
 use dormouse_core::command::Command;
-use dormouse_core::error::Error;
+use dormouse_core::error::Fatal;
 use dormouse_core::fact::Fact;
 use dormouse_core::image::{LeaseImage, LockImage, MachineImage, TopicImage};
 use dormouse_core::machine::{Machine, Output, When};
@@ -59,14 +59,14 @@ impl Oracle {
     }
 
     /// Applies a command.
-    pub fn step(&mut self, now: Now, ticket: Ticket, command: Command) -> Result<(), Error> {
+    pub fn step(&mut self, now: Now, ticket: Ticket, command: Command) -> Result<(), Fatal> {
         self.machine.step(now, ticket, command, &mut self.out)?;
         self.open.append(&mut self.out.facts);
         Ok(())
     }
 
     /// Does what is due.
-    pub fn tick(&mut self, now: Now) -> Result<(), Error> {
+    pub fn tick(&mut self, now: Now) -> Result<(), Fatal> {
         self.machine.tick(now, &mut self.out)?;
         self.open.append(&mut self.out.facts);
         Ok(())

@@ -1,7 +1,7 @@
 //! Dead jobs that go: too many of a topic, or dead for too long.
 
 use super::{Machine, Origin, Output};
-use crate::error::Error;
+use crate::error::Fatal;
 use crate::fact::{Cause, Fact, Whereto};
 use crate::place::Class;
 use crate::time::Now;
@@ -24,7 +24,7 @@ impl<T: Timeline> Machine<T> {
         now: Now,
         budget: &mut usize,
         out: &mut Output,
-    ) -> Result<(), Error> {
+    ) -> Result<(), Fatal> {
         while *budget > 0
             && let Some(topic) = self.dead_looks.pop_due(now)
         {
@@ -42,7 +42,7 @@ impl<T: Timeline> Machine<T> {
         now: Now,
         budget: &mut usize,
         out: &mut Output,
-    ) -> Result<(), Error> {
+    ) -> Result<(), Fatal> {
         let Some(value) = self.topics.get(topic) else { return Ok(()) };
         let (ttl_ms, max) = (value.settings.dead_ttl_ms, value.settings.dead_max);
         if ttl_ms.is_none() && max.is_none() {

@@ -4,7 +4,7 @@
 //! replay that finds it again removes it again. It only must not rest forever.
 
 use super::Machine;
-use crate::error::Error;
+use crate::error::Fatal;
 use crate::limits::HOLD_SWEEP_MS;
 use crate::place::Class;
 use crate::time::Now;
@@ -13,7 +13,7 @@ use crate::topic::TopicNo;
 
 impl<T: Timeline> Machine<T> {
     /// Removes holds that are over, of each topic now and then.
-    pub(crate) fn sweep_holds(&mut self, now: Now, budget: &mut usize) -> Result<(), Error> {
+    pub(crate) fn sweep_holds(&mut self, now: Now, budget: &mut usize) -> Result<(), Fatal> {
         while *budget > 0
             && let Some(topic) = self.hold_looks.pop_due(now)
         {

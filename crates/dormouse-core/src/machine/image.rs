@@ -3,7 +3,7 @@
 use super::looks::Looks;
 use super::topics::Topic;
 use super::{Lease, Machine, Output};
-use crate::error::Error;
+use crate::error::Fatal;
 use crate::fact::{Cause, Whereto};
 use crate::image::{LeaseImage, LockImage, MachineImage, TopicImage};
 use crate::job::Job;
@@ -99,7 +99,7 @@ impl<T: Timeline> Machine<T> {
 
     /// The replay is over: leases and locks last their full time from now, those of sessions are
     /// released, and topics nothing speaks for vanish.
-    pub fn recovered(&mut self, now: Now, out: &mut Output) -> Result<(), Error> {
+    pub fn recovered(&mut self, now: Now, out: &mut Output) -> Result<(), Fatal> {
         self.leases.index_keys();
         for id in self.leases.ids() {
             let Some(lease) = self.leases.get(id) else { continue };

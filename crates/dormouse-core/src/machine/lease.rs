@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::{Machine, Origin, Output};
 use crate::Map;
-use crate::error::{Code, Error};
+use crate::error::{Code, Error, Fatal};
 use crate::fact::{Cause, Fact, Whereto};
 use crate::job::{Job, JobId, Progress};
 use crate::limits::{LEASED_BYTES_MAX, LEASED_JOBS_MAX};
@@ -171,7 +171,7 @@ impl<T: Timeline> Machine<T> {
         now: Now,
         budget: &mut usize,
         out: &mut Output,
-    ) -> Result<(), Error> {
+    ) -> Result<(), Fatal> {
         while let Some(&(at, id)) = self.leases.expiries.first()
             && at <= now.steady_ms
             && *budget > 0
@@ -182,7 +182,7 @@ impl<T: Timeline> Machine<T> {
         Ok(())
     }
 
-    fn expire(&mut self, now: Now, id: JobId, out: &mut Output) -> Result<(), Error> {
+    fn expire(&mut self, now: Now, id: JobId, out: &mut Output) -> Result<(), Fatal> {
         let Some(lease) = self.leases.get(id) else { return Ok(()) };
         let (topic, expires_at) = (lease.topic, lease.expires_at);
         let spent = lease.job.attempts_spent();

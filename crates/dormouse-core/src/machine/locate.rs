@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 
-use super::{Machine, Ruled};
-use crate::error::Error;
+use super::{Machine, Rule};
+use crate::error::Fatal;
 use crate::job::{Job, JobId, State, Token};
 use crate::op::{JobView, Target};
 use crate::place::{Class, Place};
@@ -78,15 +78,15 @@ impl Place {
 
 impl<T: Timeline> Machine<T> {
     /// The job of this id or key, or `not_found`.
-    pub(crate) fn locate(&mut self, now: Now, target: &Target) -> Ruled<Located> {
+    pub(crate) fn locate(&mut self, now: Now, target: &Target) -> Rule<Located> {
         let found = match target {
             Target::Id(id) => self.locate_id(*id)?,
             Target::Key { topic, key } => self.locate_key(now, topic, key)?,
         };
-        Ok(found.ok_or_else(|| no_job(target)))
+        found.ok_or_else(|| no_job(target).into())
     }
 
-    fn locate_id(&mut self, id: JobId) -> Result<Option<Located>, Error> {
+    fn locate_id(&mut self, id: JobId) -> Result<Option<Located>, Fatal> {
         if self.leases.get(id).is_some() {
             return Ok(Some(Located::Leased(id)));
         }
@@ -98,7 +98,7 @@ impl<T: Timeline> Machine<T> {
         now: Now,
         topic: &TopicName,
         key: &Bytes,
-    ) -> Result<Option<Located>, Error> {
+    ) -> Result<Option<Located>, Fatal> {
         let Some(topic) = self.topics.find(topic) else { return Ok(None) };
         Ok(match self.taker(now, topic, key)? {
             Taker::Leased(id) => Some(Located::Leased(id)),
@@ -108,7 +108,7 @@ impl<T: Timeline> Machine<T> {
     }
 
     /// Who has this key.
-    pub(crate) fn taker(&mut self, now: Now, topic: TopicNo, key: &Bytes) -> Result<Taker, Error> {
+    pub(crate) fn taker(&mut self, now: Now, topic: TopicNo, key: &Bytes) -> Result<Taker, Fatal> {
         if let Some(id) = self.leases.by_key(topic, key) {
             return Ok(Taker::Leased(id));
         }
@@ -121,7 +121,7 @@ impl<T: Timeline> Machine<T> {
     }
 
     /// Whether this token is good.
-    pub(crate) fn hold(&mut self, token: Token) -> Result<Hold, Error> {
+    pub(crate) fn hold(&mut self, token: Token) -> Result<Hold, Fatal> {
         if let Some(lease) = self.leases.get(token.id) {
             let good = lease.job.progress.fence == token.fence;
             return Ok(if good { Hold::Leased } else { Hold::Lost });

@@ -4,17 +4,6 @@
 //! replay. The machine keeps what is small: topics, leases, waiters, sessions, locks. Jobs that
 //! wait rest in the timeline.
 
-/// The value, or the error as an answer of the rule in course.
-macro_rules! granted {
-    ($result:expr) => {
-        match $result {
-            Ok(value) => value,
-            Err(error) => return Ok(Err(error)),
-        }
-    };
-}
-pub(crate) use granted;
-
 mod apply;
 mod dead;
 mod holds;
@@ -32,10 +21,11 @@ mod waiters;
 
 use crate::backend::{Answer, Ticket};
 use crate::command::{Command, Reply};
-use crate::error::Error;
+use crate::error::{Error, Fatal};
 use crate::fact::Fact;
 use crate::image::Counts;
 use crate::limits::TICK_MAX;
+use crate::op::check;
 use crate::time::Now;
 use crate::timeline::{Born, Timeline};
 
@@ -71,9 +61,38 @@ pub struct Output {
     pub answers: Vec<(Ticket, Answer, When)>,
 }
 
-/// The outcome of a rule: the outer error is the timeline's and stops the store, the inner one is
-/// an answer.
-pub(crate) type Ruled<R> = Result<Result<R, Error>, Error>;
+/// Why a rule did not end in a reply.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// The request, or one item of it, is answered with this error.
+    Refused(Error),
+    /// The timeline is broken: the store stops.
+    Fatal(Fatal),
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Stop {
+        Stop::Refused(error)
+    }
+}
+
+impl From<Fatal> for Stop {
+    fn from(fatal: Fatal) -> Stop {
+        Stop::Fatal(fatal)
+    }
+}
+
+/// The result of a rule.
+pub(crate) type Rule<R> = Result<R, Stop>;
+
+/// The result of a rule as an answer; a fatal error is none.
+pub(crate) fn answered<R>(result: Rule<R>) -> Result<Result<R, Error>, Fatal> {
+    match result {
+        Ok(reply) => Ok(Ok(reply)),
+        Err(Stop::Refused(error)) => Ok(Err(error)),
+        Err(Stop::Fatal(fatal)) => Err(fatal),
+    }
+}
 
 /// The rules of the queue over a timeline.
 #[derive(Debug)]
@@ -211,19 +230,34 @@ impl<T: Timeline> Machine<T> {
         }
     }
 
-    /// Does one operation. An error is the timeline's, after which the store must stop; errors of
-    /// the request are answers.
+    /// Applies a rule to every item of a batch; an item that is refused does not stop the others.
+    pub(crate) fn each<I, R>(
+        &mut self,
+        items: impl IntoIterator<Item = I, IntoIter: ExactSizeIterator>,
+        mut rule: impl FnMut(&mut Machine<T>, I) -> Rule<R>,
+    ) -> Rule<Vec<Result<R, Error>>> {
+        let items = items.into_iter();
+        check::batch(items.len())?;
+        let mut replies = Vec::with_capacity(items.len());
+        for item in items {
+            replies.push(answered(rule(self, item))?);
+        }
+        Ok(replies)
+    }
+
+    /// Does one operation. Errors of the request are answers; after a fatal one the store must
+    /// stop.
     pub fn step(
         &mut self,
         now: Now,
         ticket: Ticket,
         command: Command,
         out: &mut Output,
-    ) -> Result<(), Error> {
+    ) -> Result<(), Fatal> {
         // What ran out before this command came has run out for it, whenever the next tick is.
         self.expire_leases(now, &mut { TICK_MAX }, out)?;
         self.expire_locks(now, &mut { TICK_MAX }, out);
-        let answer = match command {
+        let reply = match command {
             // These may wait, or need not wait for the disk: they answer for themselves.
             Command::Reserve(reserve) => return self.reserve(now, ticket, &reserve, out),
             Command::ReserveId(reserve) => return self.reserve_id(now, ticket, reserve, out),
@@ -232,33 +266,33 @@ impl<T: Timeline> Machine<T> {
                 self.lock(now, ticket, lock, out);
                 return Ok(());
             }
-            Command::Put(puts) => self.put(now, puts, out)?,
-            Command::Ack(tokens) => self.ack(now, &tokens, out)?,
-            Command::Nack(nacks) => self.nack(now, nacks, out)?,
-            Command::Release(releases) => self.release(now, &releases, out)?,
-            Command::Kill(kills) => self.kill(now, kills, out)?,
-            Command::Cancel(cancels) => self.cancel(now, &cancels, out)?,
-            Command::Reschedule(moves) => self.reschedule(now, &moves, out)?,
-            Command::Revive(targets) => self.revive(now, &targets, out)?,
-            Command::ReviveTopic(revive) => self.revive_topic(now, &revive, out)?,
-            Command::Kick(kick) => self.kick(now, &kick, out)?,
-            Command::Get(targets) => self.get(now, &targets)?,
-            Command::Peek(peek) => self.peek(now, &peek)?,
-            Command::List(list) => self.list(now, &list)?,
-            Command::Topics(page) => self.topics_page(now, &page)?,
+            Command::Put(puts) => self.put(now, puts, out),
+            Command::Ack(tokens) => self.ack(now, &tokens, out),
+            Command::Nack(nacks) => self.nack(now, nacks, out),
+            Command::Release(releases) => self.release(now, &releases, out),
+            Command::Kill(kills) => self.kill(now, kills, out),
+            Command::Cancel(cancels) => self.cancel(now, &cancels, out),
+            Command::Reschedule(moves) => self.reschedule(now, &moves, out),
+            Command::Revive(targets) => self.revive(now, &targets, out),
+            Command::ReviveTopic(revive) => self.revive_topic(now, &revive, out),
+            Command::Kick(kick) => self.kick(now, &kick, out),
+            Command::Get(targets) => self.get(now, &targets),
+            Command::Peek(peek) => self.peek(now, &peek),
+            Command::List(list) => self.list(now, &list),
+            Command::Topics(page) => self.topics_page(now, &page),
             Command::SetTopic(set) => self.set_topic(set, out),
-            Command::Stats(stats) => self.stats(now, &stats)?,
+            Command::Stats(stats) => self.stats(now, &stats),
             Command::Pause(pause) => self.pause(now, &pause, out),
             Command::Resume(topic) => self.resume(&topic, out),
             Command::Purge(topic) => self.purge(&topic, out),
-            Command::Forecast(forecast) => self.forecast(now, &forecast)?,
+            Command::Forecast(forecast) => self.forecast(now, &forecast),
             Command::OpenSession => Ok(Reply::Session(self.sessions.open())),
-            Command::CloseSession(session) => self.close_session(now, session, out)?,
+            Command::CloseSession(session) => self.close_session(now, session, out),
             Command::RenewLock(renew) => self.renew_lock(now, &renew, out),
             Command::Unlock(unlock) => self.unlock(now, &unlock, out),
             Command::Withdraw(ticket) => self.withdraw(ticket, out),
         };
-        out.answers.push((ticket, answer, When::Durable));
+        out.answers.push((ticket, answered(reply)?, When::Durable));
         Ok(())
     }
 }

@@ -1,9 +1,9 @@
 //! Serving reserves that wait: what comes due goes to who came first.
 
 use super::waiters::{WaiterNo, WatchNo};
-use super::{Machine, Output, Parked, When};
+use super::{Machine, Output, Parked, When, answered};
 use crate::command::Reply;
-use crate::error::Error;
+use crate::error::Fatal;
 use crate::time::Now;
 use crate::timeline::{Next, Timeline};
 use crate::topic::TopicNo;
@@ -15,7 +15,7 @@ impl<T: Timeline> Machine<T> {
         now: Now,
         budget: &mut usize,
         out: &mut Output,
-    ) -> Result<(), Error> {
+    ) -> Result<(), Fatal> {
         self.notice_wall_step(now);
         self.waiters.look_at_due(now);
         while *budget > 0
@@ -36,7 +36,7 @@ impl<T: Timeline> Machine<T> {
         now: Now,
         budget: &mut usize,
         out: &mut Output,
-    ) -> Result<(), Error> {
+    ) -> Result<(), Fatal> {
         while let Some(watch) = self.waiters.watches.get(&no)
             && let (Some(topic), Some(&first)) = (watch.topic, watch.waiters.first())
         {
@@ -68,13 +68,13 @@ impl<T: Timeline> Machine<T> {
         now: Now,
         budget: &mut usize,
         out: &mut Output,
-    ) -> Result<(), Error> {
+    ) -> Result<(), Fatal> {
         let Some(waiter) = self.waiters.waiting.get(&no) else { return Ok(()) };
         let Parked::Reserve { terms, watches } = &waiter.parked else { return Ok(()) };
         let (terms, watches) = (*terms, watches.clone());
         let watch_topic = |watch| self.waiters.watches.get(watch).and_then(|watch| watch.topic);
         let topics: Vec<TopicNo> = watches.iter().filter_map(watch_topic).collect();
-        let answer = self.reserve_now(now, &topics, terms, out)?;
+        let answer = answered(self.reserve_now(now, &topics, terms, out))?;
         if let Ok(jobs) = &answer {
             *budget = budget.saturating_sub(jobs.len());
         }
@@ -85,7 +85,7 @@ impl<T: Timeline> Machine<T> {
     }
 
     /// What a topic has to offer, its pause considered.
-    pub(crate) fn offer(&mut self, topic: TopicNo, now: Now) -> Result<Next, Error> {
+    pub(crate) fn offer(&mut self, topic: TopicNo, now: Now) -> Result<Next, Fatal> {
         match self.topics.get(topic).and_then(|value| value.paused(now)) {
             Some(None) => Ok(Next::Empty),
             Some(Some(ms)) => Ok(Next::In(ms)),

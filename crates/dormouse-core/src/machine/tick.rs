@@ -1,7 +1,7 @@
 //! What time and syncs make possible: do all that is due, say when to come back.
 
 use super::{Machine, Output};
-use crate::error::Error;
+use crate::error::Fatal;
 use crate::limits::TICK_MAX;
 use crate::time::Now;
 use crate::timeline::Timeline;
@@ -9,7 +9,7 @@ use crate::timeline::Timeline;
 impl<T: Timeline> Machine<T> {
     /// Does everything that time, syncs or the last steps made possible, up to a bound; if that is
     /// met, `next_wake` says 0. To be called after every group of steps.
-    pub fn tick(&mut self, now: Now, out: &mut Output) -> Result<(), Error> {
+    pub fn tick(&mut self, now: Now, out: &mut Output) -> Result<(), Fatal> {
         let budget = &mut { TICK_MAX };
         // Before others run out: their sessions ended while these leases still lasted.
         self.give_back_orphans(budget, out);

@@ -4,8 +4,7 @@ use crate::command::{Command, Reply, operation};
 use crate::error::Error;
 use crate::fact::{Cause, Fact, Whereto};
 use crate::job::{Job, Progress, Token};
-use crate::machine::{Hold, Machine, Origin, Output, Ruled, granted};
-use crate::op::check;
+use crate::machine::{Hold, Machine, Origin, Output, Rule};
 use crate::place::{Class, Place};
 use crate::refusal::lease_lost;
 use crate::time::Now;
@@ -40,11 +39,9 @@ operation! {
 }
 
 impl<T: Timeline> Machine<T> {
-    pub(crate) fn ack(&mut self, now: Now, tokens: &[Token], out: &mut Output) -> Ruled<Reply> {
-        granted!(check::batch(tokens.len()));
-        let mut replies = Vec::with_capacity(tokens.len());
-        for &token in tokens {
-            let ended = self.end_hold(now, token, out, |job, topic| {
+    pub(crate) fn ack(&mut self, now: Now, tokens: &[Token], out: &mut Output) -> Rule<Reply> {
+        let replies = self.each(tokens, |machine, &token| {
+            machine.end_hold(now, token, out, |job, topic| {
                 let progress = job.progress.clone();
                 let to = match job.key() {
                     Some(_) if job.content.key_ttl_ms > 0 => {
@@ -54,10 +51,9 @@ impl<T: Timeline> Machine<T> {
                     _ => Whereto::Gone,
                 };
                 Ending { to, progress, cause: Cause::Ack }
-            })?;
-            replies.push(ended);
-        }
-        Ok(Ok(Reply::Ended(replies)))
+            })
+        })?;
+        Ok(Reply::Ended(replies))
     }
 
     /// Ends the hold that this token proves, be its lease still on or run out.
@@ -67,12 +63,12 @@ impl<T: Timeline> Machine<T> {
         token: Token,
         out: &mut Output,
         decide: impl FnOnce(&Job, TopicNo) -> Ending,
-    ) -> Ruled<Ended> {
+    ) -> Rule<Ended> {
         let (ending, key, topic, left, origin) = match self.hold(token)? {
-            Hold::Gone => return Ok(Ok(Ended::Gone)),
-            Hold::Lost => return Ok(Err(lease_lost(token))),
+            Hold::Gone => return Ok(Ended::Gone),
+            Hold::Lost => return Err(lease_lost(token).into()),
             Hold::Leased => {
-                let Some(lease) = self.leases.get(token.id) else { return Ok(Ok(Ended::Gone)) };
+                let Some(lease) = self.leases.get(token.id) else { return Ok(Ended::Gone) };
                 let ending = decide(&lease.job, lease.topic);
                 (ending, lease.job.key().cloned(), lease.topic, None, Origin::Live)
             }
@@ -91,6 +87,6 @@ impl<T: Timeline> Machine<T> {
         if died {
             self.trim_dead(topic, now, &mut 2, out)?;
         }
-        Ok(Ok(if died && cause != Cause::Kill { Ended::Dead } else { Ended::Done }))
+        Ok(if died && cause != Cause::Kill { Ended::Dead } else { Ended::Done })
     }
 }

@@ -6,8 +6,7 @@ use crate::command::{Command, Reply, only, operation};
 use crate::error::Error;
 use crate::fact::{Cause, Fact, Whereto};
 use crate::job::{JobId, State};
-use crate::machine::{Located, Machine, Origin, Output, Ruled, granted};
-use crate::op::check;
+use crate::machine::{Located, Machine, Origin, Output, Rule};
 use crate::refusal::cancel_leased;
 use crate::time::Now;
 use crate::timeline::Timeline;
@@ -55,44 +54,34 @@ operation! {
 }
 
 impl<T: Timeline> Machine<T> {
-    pub(crate) fn cancel(
-        &mut self,
-        now: Now,
-        cancels: &[Cancel],
-        out: &mut Output,
-    ) -> Ruled<Reply> {
-        granted!(check::batch(cancels.len()));
-        let mut replies = Vec::with_capacity(cancels.len());
-        for cancel in cancels {
-            replies.push(self.cancel_one(now, cancel, out)?);
-        }
-        Ok(Ok(Reply::Changed(replies)))
+    pub(crate) fn cancel(&mut self, now: Now, cancels: &[Cancel], out: &mut Output) -> Rule<Reply> {
+        let replies = self.each(cancels, |machine, cancel| machine.cancel_one(now, cancel, out))?;
+        Ok(Reply::Changed(replies))
     }
 
-    fn cancel_one(&mut self, now: Now, cancel: &Cancel, out: &mut Output) -> Ruled<Changed> {
-        let (changed, topic, left, progress, origin) =
-            match granted!(self.locate(now, &cancel.target)?) {
-                Located::Leased(id) if cancel.unless_leased => return Ok(Err(cancel_leased(id))),
-                Located::Leased(id) => {
-                    let due_at = self.lease_end_wall_ms(id, now);
-                    let (topic, progress) = self
-                        .leases
-                        .get(id)
-                        .map(|lease| (lease.topic, lease.job.progress.clone()))
-                        .unwrap_or_default();
-                    let changed = Changed { id, was: State::Leased, due_at };
-                    (changed, topic, None, progress, Origin::Live)
-                }
-                Located::Resting(resting) => {
-                    let (id, place) = (resting.job.id, resting.place);
-                    let (was, due_at) = (place.state(now), place.due_wall_ms(now));
-                    let progress = resting.job.progress.clone();
-                    let changed = Changed { id, was, due_at };
-                    (changed, place.topic, Some(place), progress, Origin::Found(resting))
-                }
-            };
+    fn cancel_one(&mut self, now: Now, cancel: &Cancel, out: &mut Output) -> Rule<Changed> {
+        let (changed, topic, left, progress, origin) = match self.locate(now, &cancel.target)? {
+            Located::Leased(id) if cancel.unless_leased => return Err(cancel_leased(id).into()),
+            Located::Leased(id) => {
+                let due_at = self.lease_end_wall_ms(id, now);
+                let (topic, progress) = self
+                    .leases
+                    .get(id)
+                    .map(|lease| (lease.topic, lease.job.progress.clone()))
+                    .unwrap_or_default();
+                let changed = Changed { id, was: State::Leased, due_at };
+                (changed, topic, None, progress, Origin::Live)
+            }
+            Located::Resting(resting) => {
+                let (id, place) = (resting.job.id, resting.place);
+                let (was, due_at) = (place.state(now), place.due_wall_ms(now));
+                let progress = resting.job.progress.clone();
+                let changed = Changed { id, was, due_at };
+                (changed, place.topic, Some(place), progress, Origin::Found(resting))
+            }
+        };
         let (id, to, cause) = (changed.id, Whereto::Gone, Cause::Cancel);
         self.commit(Fact::Move { id, topic, left, to, progress, key: None, cause }, origin, out);
-        Ok(Ok(changed))
+        Ok(changed)
     }
 }

@@ -2,10 +2,10 @@
 
 use crate::backend::Ticket;
 use crate::command::{Command, Reply, only, operation};
-use crate::error::Error;
+use crate::error::{Error, Fatal};
 use crate::fact::{Cause, Fact, Whereto};
 use crate::job::Token;
-use crate::machine::{Hold, Machine, Origin, Output, Ruled, When, granted};
+use crate::machine::{Hold, Machine, Origin, Output, Rule, When, answered};
 use crate::op::check;
 use crate::refusal::{lease_lost, nothing_to_extend};
 use crate::time::{Clock, Now};
@@ -41,34 +41,25 @@ impl<T: Timeline> Machine<T> {
         ticket: Ticket,
         extends: &[Extend],
         out: &mut Output,
-    ) -> Result<(), Error> {
-        let answer = match check::batch(extends.len()) {
-            Err(error) => Err(error),
-            Ok(()) => {
-                let mut replies = Vec::with_capacity(extends.len());
-                for extend in extends {
-                    replies.push(self.extend_one(now, extend, out)?);
-                }
-                Ok(Reply::Extended(replies))
-            }
-        };
-        out.answers.push((ticket, answer, When::Prompt));
+    ) -> Result<(), Fatal> {
+        let replies = self.each(extends, |machine, extend| machine.extend_one(now, extend, out));
+        out.answers.push((ticket, answered(replies)?.map(Reply::Extended), When::Prompt));
         Ok(())
     }
 
-    fn extend_one(&mut self, now: Now, extend: &Extend, out: &mut Output) -> Ruled<Extended> {
-        let asked_ms = granted!(check::ttr(extend.ttr_ms));
+    fn extend_one(&mut self, now: Now, extend: &Extend, out: &mut Output) -> Rule<Extended> {
+        let asked_ms = check::ttr(extend.ttr_ms)?;
         let token = extend.token;
         match self.hold(token)? {
-            Hold::Gone => return Ok(Err(nothing_to_extend(token.id))),
-            Hold::Lost => return Ok(Err(lease_lost(token))),
+            Hold::Gone => return Err(nothing_to_extend(token.id).into()),
+            Hold::Lost => return Err(lease_lost(token).into()),
             Hold::Leased => {}
             Hold::Lapsed(resting) => self.take_back(resting, out),
         }
-        let Some(lease) = self.leases.get(token.id) else { return Ok(Err(lease_lost(token))) };
+        let Some(lease) = self.leases.get(token.id) else { return Err(lease_lost(token).into()) };
         let expires_at = now.after(asked_ms.unwrap_or(lease.ttr_ms));
         self.begin_lease(token.id, expires_at, lease.session);
-        Ok(Ok(Extended { expires_at: now.to_wall(Clock::Steady, expires_at) }))
+        Ok(Extended { expires_at: now.to_wall(Clock::Steady, expires_at) })
     }
 
     /// A lease that ran out goes on, because nobody has taken the job since: same fence, same

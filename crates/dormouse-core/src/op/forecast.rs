@@ -3,7 +3,7 @@
 use crate::command::{Command, Reply, operation};
 use crate::error::Error;
 use crate::limits::FORECAST_STEPS_MAX;
-use crate::machine::{Machine, Ruled, granted};
+use crate::machine::{Machine, Rule};
 use crate::time::Now;
 use crate::timeline::Timeline;
 use crate::topic::TopicName;
@@ -28,11 +28,11 @@ operation! {
 
 impl<T: Timeline> Machine<T> {
     /// Differences of ranks: what is due before a step's end less what is due before its begin.
-    pub(crate) fn forecast(&mut self, now: Now, forecast: &Forecast) -> Ruled<Reply> {
-        let steps = granted!(forecast.steps());
+    pub(crate) fn forecast(&mut self, now: Now, forecast: &Forecast) -> Rule<Reply> {
+        let steps = forecast.steps()?;
         let mut counts = vec![0; steps];
         let Some(topic) = self.topics.find(&forecast.topic) else {
-            return Ok(Ok(Reply::Forecast(counts)));
+            return Ok(Reply::Forecast(counts));
         };
         for class in self.timeline.classes(topic)? {
             let mut due_before = |wall_ms: u64| match now.instant_of(class.clock(), wall_ms) {
@@ -48,7 +48,7 @@ impl<T: Timeline> Machine<T> {
                 before = after;
             }
         }
-        Ok(Ok(Reply::Forecast(counts)))
+        Ok(Reply::Forecast(counts))
     }
 }
 

@@ -4,8 +4,8 @@ use crate::command::{Command, Reply, operation};
 use crate::error::Error;
 use crate::job::{Job, State};
 use crate::limits::REPLY_BYTES_MAX;
-use crate::machine::{Located, Machine, Ruled, granted};
-use crate::op::{Target, check};
+use crate::machine::{Located, Machine, Rule};
+use crate::op::Target;
 use crate::refusal::{does_not_fit, no_job};
 use crate::time::Now;
 use crate::timeline::Timeline;
@@ -34,23 +34,19 @@ operation! {
 }
 
 impl<T: Timeline> Machine<T> {
-    pub(crate) fn get(&mut self, now: Now, targets: &[Target]) -> Ruled<Reply> {
-        granted!(check::batch(targets.len()));
-        let mut views = Vec::with_capacity(targets.len());
+    pub(crate) fn get(&mut self, now: Now, targets: &[Target]) -> Rule<Reply> {
         let mut left = REPLY_BYTES_MAX;
-        for target in targets {
-            let view = self.get_one(now, target)?;
-            views.push(view.and_then(|view| fit(view, &mut left)));
-        }
-        Ok(Ok(Reply::Views(views)))
+        let views = self
+            .each(targets, |machine, target| Ok(fit(machine.get_one(now, target)?, &mut left)?))?;
+        Ok(Reply::Views(views))
     }
 
-    fn get_one(&mut self, now: Now, target: &Target) -> Ruled<JobView> {
-        let view = match granted!(self.locate(now, target)?) {
+    fn get_one(&mut self, now: Now, target: &Target) -> Rule<JobView> {
+        let view = match self.locate(now, target)? {
             Located::Leased(id) => self.view_leased(id, now),
             Located::Resting(resting) => self.view_resting(resting, now),
         };
-        Ok(view.ok_or_else(|| no_job(target)))
+        view.ok_or_else(|| no_job(target).into())
     }
 }
 

@@ -4,10 +4,10 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use crate::command::{Command, Reply, operation};
-use crate::error::Error;
+use crate::error::Fatal;
 use crate::job::JobId;
 use crate::limits::BATCH_MAX;
-use crate::machine::{Machine, Output, Ruled};
+use crate::machine::{Machine, Output, Rule};
 use crate::place::Class;
 use crate::time::{Clock, Now};
 use crate::timeline::{Resting, Room, Timeline};
@@ -39,8 +39,8 @@ operation! {
 }
 
 impl<T: Timeline> Machine<T> {
-    pub(crate) fn kick(&mut self, now: Now, kick: &Kick, out: &mut Output) -> Ruled<Reply> {
-        let Some(topic) = self.topics.find(&kick.topic) else { return Ok(Ok(Reply::Count(0))) };
+    pub(crate) fn kick(&mut self, now: Now, kick: &Kick, out: &mut Output) -> Rule<Reply> {
+        let Some(topic) = self.topics.find(&kick.topic) else { return Ok(Reply::Count(0)) };
         let max = kick.max.min(BATCH_MAX);
         let mut lanes = Vec::new();
         let mut heads = BinaryHeap::new();
@@ -60,7 +60,7 @@ impl<T: Timeline> Machine<T> {
             count += 1;
             self.offer_head(now, topic, index, lane, max - count, &mut heads)?;
         }
-        Ok(Ok(Reply::Count(count as u64)))
+        Ok(Reply::Count(count as u64))
     }
 
     /// Reads on in the lane if need be, and lets its first job compete.
@@ -72,7 +72,7 @@ impl<T: Timeline> Machine<T> {
         lane: &mut Lane,
         wanted: usize,
         heads: &mut BinaryHeap<Reverse<(u64, JobId, usize)>>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), Fatal> {
         if lane.read.is_empty()
             && let Some(from) = lane.from.take()
         {

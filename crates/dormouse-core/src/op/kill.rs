@@ -6,7 +6,7 @@ use crate::command::{Command, Reply, only, operation};
 use crate::error::Error;
 use crate::fact::{Cause, Fact, Whereto};
 use crate::job::{Progress, State, Token};
-use crate::machine::{Located, Machine, Origin, Output, Ruled, bury, granted};
+use crate::machine::{Located, Machine, Origin, Output, Rule, bury};
 use crate::op::ack::Ending;
 use crate::op::{Ended, Target, check};
 use crate::refusal::cannot_kill;
@@ -41,10 +41,8 @@ operation! {
 }
 
 impl<T: Timeline> Machine<T> {
-    pub(crate) fn kill(&mut self, now: Now, kills: Vec<Kill>, out: &mut Output) -> Ruled<Reply> {
-        granted!(check::batch(kills.len()));
-        let mut replies = Vec::with_capacity(kills.len());
-        for kill in kills {
+    pub(crate) fn kill(&mut self, now: Now, kills: Vec<Kill>, out: &mut Output) -> Rule<Reply> {
+        let replies = self.each(kills, |machine, kill| {
             let Kill { target, error, priority } = kill;
             let mark = |progress: &mut Progress| {
                 progress.priority = priority.unwrap_or(progress.priority);
@@ -52,12 +50,12 @@ impl<T: Timeline> Machine<T> {
                     progress.error = Some(check::error_text(text));
                 }
             };
-            replies.push(match target {
-                KillTarget::Token(token) => self.kill_held(now, token, mark, out)?,
-                KillTarget::Resting(target) => self.kill_resting(now, &target, mark, out)?,
-            });
-        }
-        Ok(Ok(Reply::Ended(replies)))
+            match target {
+                KillTarget::Token(token) => machine.kill_held(now, token, mark, out),
+                KillTarget::Resting(target) => machine.kill_resting(now, &target, mark, out),
+            }
+        })?;
+        Ok(Reply::Ended(replies))
     }
 
     fn kill_held(
@@ -66,7 +64,7 @@ impl<T: Timeline> Machine<T> {
         token: Token,
         mark: impl FnOnce(&mut Progress),
         out: &mut Output,
-    ) -> Ruled<Ended> {
+    ) -> Rule<Ended> {
         self.end_hold(now, token, out, |job, topic| {
             let mut progress = job.progress.clone();
             mark(&mut progress);
@@ -81,11 +79,11 @@ impl<T: Timeline> Machine<T> {
         target: &Target,
         mark: impl FnOnce(&mut Progress),
         out: &mut Output,
-    ) -> Ruled<Ended> {
-        let resting = match granted!(self.locate(now, target)?) {
-            Located::Leased(id) => return Ok(Err(cannot_kill(id, State::Leased))),
+    ) -> Rule<Ended> {
+        let resting = match self.locate(now, target)? {
+            Located::Leased(id) => return Err(cannot_kill(id, State::Leased).into()),
             Located::Resting(resting) if resting.place.state(now) == State::Dead => {
-                return Ok(Err(cannot_kill(resting.job.id, State::Dead)));
+                return Err(cannot_kill(resting.job.id, State::Dead).into());
             }
             Located::Resting(resting) => resting,
         };
@@ -97,6 +95,6 @@ impl<T: Timeline> Machine<T> {
         let fact = Fact::Move { id, topic, left: Some(left), to, progress, key: None, cause };
         self.commit(fact, Origin::Found(resting), out);
         self.trim_dead(topic, now, &mut 2, out)?;
-        Ok(Ok(Ended::Done))
+        Ok(Ended::Done)
     }
 }

@@ -1,10 +1,10 @@
 //! list: a page of jobs of a state.
 
 use crate::command::{Command, Reply, operation};
-use crate::error::Error;
+use crate::error::{Error, Fatal};
 use crate::job::{JobId, State};
 use crate::limits::{PAGE_MAX, REPLY_BYTES_MAX};
-use crate::machine::{Machine, Ruled, granted};
+use crate::machine::{Machine, Rule};
 use crate::op::JobView;
 use crate::place::Class;
 use crate::refusal::foreign_cursor;
@@ -104,17 +104,17 @@ operation! {
 }
 
 impl<T: Timeline> Machine<T> {
-    pub(crate) fn list(&mut self, now: Now, list: &List) -> Ruled<Reply> {
-        granted!(check_limit(list.limit));
-        let cursor = granted!(Cursor::of(list));
+    pub(crate) fn list(&mut self, now: Now, list: &List) -> Rule<Reply> {
+        check_limit(list.limit)?;
+        let cursor = Cursor::of(list)?;
         let Some(topic) = self.topics.find(&list.topic) else {
-            return Ok(Ok(Reply::Page(Page { jobs: Vec::new(), cursor: None })));
+            return Ok(Reply::Page(Page { jobs: Vec::new(), cursor: None }));
         };
         let page = match list.state {
             State::Leased => self.list_leased(now, topic, cursor, list.limit),
             state => self.list_resting(now, topic, state, cursor, list.limit)?,
         };
-        Ok(Ok(Reply::Page(page)))
+        Ok(Reply::Page(page))
     }
 
     fn list_leased(&self, now: Now, topic: TopicNo, cursor: Option<Cursor>, limit: usize) -> Page {
@@ -140,7 +140,7 @@ impl<T: Timeline> Machine<T> {
         state: State,
         cursor: Option<Cursor>,
         limit: usize,
-    ) -> Result<Page, Error> {
+    ) -> Result<Page, Fatal> {
         let classes = match state {
             State::Dead => vec![Class::DEAD],
             _ => self.timeline.classes(topic)?,
@@ -176,7 +176,7 @@ impl<T: Timeline> Machine<T> {
         state: State,
         from: (u64, JobId),
         room: Room,
-    ) -> Result<Vec<Resting>, Error> {
+    ) -> Result<Vec<Resting>, Fatal> {
         let present = now.on(class.clock());
         match state {
             State::Ready => {

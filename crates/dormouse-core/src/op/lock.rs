@@ -3,11 +3,11 @@
 
 use bytes::Bytes;
 
-use crate::backend::{Answer, Ticket};
+use crate::backend::Ticket;
 use crate::command::{Command, Reply, operation};
 use crate::error::Error;
 use crate::limits::{LOCKS_MAX, TTL_MS_MAX, TTR_MS_MIN, WAIT_MS_MAX};
-use crate::machine::{HeldLock, Machine, Output, Parked, When};
+use crate::machine::{HeldLock, Machine, Output, Parked, Rule, When};
 use crate::op::check;
 use crate::refusal::{lock_free, too_many_locks, too_many_wait};
 use crate::time::Now;
@@ -132,7 +132,12 @@ impl<T: Timeline> Machine<T> {
         Ok(None)
     }
 
-    pub(crate) fn renew_lock(&mut self, now: Now, renew: &RenewLock, out: &mut Output) -> Answer {
+    pub(crate) fn renew_lock(
+        &mut self,
+        now: Now,
+        renew: &RenewLock,
+        out: &mut Output,
+    ) -> Rule<Reply> {
         let ttl_ms = renew.check()?;
         let mut lock = self.own_lock(&renew.name, &renew.owner)?;
         lock.ttl_ms = ttl_ms.unwrap_or(lock.ttl_ms);
@@ -140,7 +145,7 @@ impl<T: Timeline> Machine<T> {
         Ok(Reply::Lock(self.hold_lock(now, &renew.name, lock, out)))
     }
 
-    pub(crate) fn unlock(&mut self, now: Now, unlock: &Unlock, out: &mut Output) -> Answer {
+    pub(crate) fn unlock(&mut self, now: Now, unlock: &Unlock, out: &mut Output) -> Rule<Reply> {
         unlock.check()?;
         let mut lock = self.own_lock(&unlock.name, &unlock.owner)?;
         if lock.depth > 1 {

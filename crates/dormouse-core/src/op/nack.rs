@@ -7,7 +7,7 @@ use crate::command::{Command, Reply, only, operation};
 use crate::error::Error;
 use crate::fact::{Cause, Whereto};
 use crate::job::{Job, Token};
-use crate::machine::{Machine, Output, Ruled, bury, granted};
+use crate::machine::{Machine, Output, Rule, bury};
 use crate::op::ack::Ending;
 use crate::op::{Ended, check};
 use crate::place::{Class, Place};
@@ -36,17 +36,13 @@ operation! {
 }
 
 impl<T: Timeline> Machine<T> {
-    pub(crate) fn nack(&mut self, now: Now, nacks: Vec<Nack>, out: &mut Output) -> Ruled<Reply> {
-        granted!(check::batch(nacks.len()));
-        let mut replies = Vec::with_capacity(nacks.len());
-        for nack in nacks {
-            replies.push(self.nack_one(now, nack, out)?);
-        }
-        Ok(Ok(Reply::Ended(replies)))
+    pub(crate) fn nack(&mut self, now: Now, nacks: Vec<Nack>, out: &mut Output) -> Rule<Reply> {
+        let replies = self.each(nacks, |machine, nack| machine.nack_one(now, nack, out))?;
+        Ok(Reply::Ended(replies))
     }
 
-    fn nack_one(&mut self, now: Now, nack: Nack, out: &mut Output) -> Ruled<Ended> {
-        let delay_ms = granted!(check::delay(nack.delay_ms));
+    fn nack_one(&mut self, now: Now, nack: Nack, out: &mut Output) -> Rule<Ended> {
+        let delay_ms = check::delay(nack.delay_ms)?;
         let token = nack.token;
         self.end_hold(now, token, out, |job, topic| nack.ending(job, topic, now, delay_ms))
     }

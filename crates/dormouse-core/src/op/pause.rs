@@ -1,10 +1,9 @@
 //! pause and resume: stop reserve on a topic, nothing else. Survives a restart.
 
-use crate::backend::Answer;
 use crate::command::{Command, Reply, operation};
 use crate::fact::Fact;
 use crate::limits::TTL_MS_MAX;
-use crate::machine::{Machine, Origin, Output};
+use crate::machine::{Machine, Origin, Output, Rule};
 use crate::op::check;
 use crate::time::Now;
 use crate::timeline::Timeline;
@@ -31,7 +30,7 @@ operation! {
 }
 
 impl<T: Timeline> Machine<T> {
-    pub(crate) fn pause(&mut self, now: Now, pause: &PauseTopic, out: &mut Output) -> Answer {
+    pub(crate) fn pause(&mut self, now: Now, pause: &PauseTopic, out: &mut Output) -> Rule<Reply> {
         let until = match pause.for_ms {
             None => Pause::Open,
             Some(ms) => Pause::Until(now.after(check::span("pause", ms, 0, TTL_MS_MAX)?)),
@@ -41,7 +40,7 @@ impl<T: Timeline> Machine<T> {
         Ok(Reply::Done)
     }
 
-    pub(crate) fn resume(&mut self, name: &TopicName, out: &mut Output) -> Answer {
+    pub(crate) fn resume(&mut self, name: &TopicName, out: &mut Output) -> Rule<Reply> {
         if let Some(topic) = self.topics.find(name)
             && self.topics.get(topic).is_some_and(|value| value.pause.is_some())
         {

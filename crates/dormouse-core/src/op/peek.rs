@@ -1,9 +1,9 @@
 //! peek: the next job of a state, without leasing it.
 
 use crate::command::{Command, Reply, operation};
-use crate::error::Error;
+use crate::error::Fatal;
 use crate::job::{JobId, State};
-use crate::machine::{Machine, Ruled};
+use crate::machine::{Machine, Rule};
 use crate::op::JobView;
 use crate::place::{Class, Place};
 use crate::time::Now;
@@ -26,12 +26,12 @@ operation! {
 }
 
 impl<T: Timeline> Machine<T> {
-    pub(crate) fn peek(&mut self, now: Now, peek: &Peek) -> Ruled<Reply> {
-        let Some(topic) = self.topics.find(&peek.topic) else { return Ok(Ok(Reply::View(None))) };
+    pub(crate) fn peek(&mut self, now: Now, peek: &Peek) -> Rule<Reply> {
+        let Some(topic) = self.topics.find(&peek.topic) else { return Ok(Reply::View(None)) };
         let resting = match peek.state {
             State::Leased => {
                 let first = self.first_to_expire(topic);
-                return Ok(Ok(Reply::View(first.and_then(|id| self.view_leased(id, now)))));
+                return Ok(Reply::View(first.and_then(|id| self.view_leased(id, now))));
             }
             State::Ready => match self.next_ready(topic, now)? {
                 Some(place) => self.resting_at(place)?,
@@ -43,16 +43,16 @@ impl<T: Timeline> Machine<T> {
                 None => None,
             },
         };
-        Ok(Ok(Reply::View(resting.and_then(|resting| self.view_resting(resting, now)))))
+        Ok(Reply::View(resting.and_then(|resting| self.view_resting(resting, now))))
     }
 
-    fn resting_at(&mut self, place: Place) -> Result<Option<Resting>, Error> {
+    fn resting_at(&mut self, place: Place) -> Result<Option<Resting>, Fatal> {
         let from = (place.due_at, place.id);
         Ok(self.timeline.page(place.topic, place.class, from, Room::jobs(1))?.pop())
     }
 
     /// What reserve would give next, were it not paused and all puts durable.
-    pub(crate) fn next_ready(&mut self, topic: TopicNo, now: Now) -> Result<Option<Place>, Error> {
+    pub(crate) fn next_ready(&mut self, topic: TopicNo, now: Now) -> Result<Option<Place>, Fatal> {
         let mut best = None::<Place>;
         for class in self.timeline.classes(topic)? {
             if best.is_some_and(|best| best.class.priority() < class.priority()) {
@@ -68,7 +68,7 @@ impl<T: Timeline> Machine<T> {
         Ok(best)
     }
 
-    fn next_delayed(&mut self, topic: TopicNo, now: Now) -> Result<Option<Resting>, Error> {
+    fn next_delayed(&mut self, topic: TopicNo, now: Now) -> Result<Option<Resting>, Fatal> {
         let mut best = None::<Resting>;
         for class in self.timeline.classes(topic)? {
             let from = (now.on(class.clock()).saturating_add(1), JobId(0));

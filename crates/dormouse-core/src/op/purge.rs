@@ -1,9 +1,8 @@
 //! purge: remove all resting jobs of a topic and free their keys. Leased jobs stay.
 
-use crate::backend::Answer;
 use crate::command::{Command, Reply, operation};
 use crate::fact::Fact;
-use crate::machine::{Machine, Origin, Output};
+use crate::machine::{Machine, Origin, Output, Rule};
 use crate::timeline::Timeline;
 use crate::topic::TopicName;
 
@@ -17,7 +16,7 @@ operation! {
 }
 
 impl<T: Timeline> Machine<T> {
-    pub(crate) fn purge(&mut self, name: &TopicName, out: &mut Output) -> Answer {
+    pub(crate) fn purge(&mut self, name: &TopicName, out: &mut Output) -> Rule<Reply> {
         let Some(topic) = self.topics.find(name) else { return Ok(Reply::Count(0)) };
         let Some(value) = self.topics.get(topic) else { return Ok(Reply::Count(0)) };
         let resting = value.counts.waiting + value.counts.dead;

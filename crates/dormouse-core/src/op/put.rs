@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::fact::Fact;
 use crate::job::{BodyKind, Content, Job, JobId, Progress, State, content_bytes};
 use crate::limits::{ATTEMPTS_MAX_DEFAULT, PRIORITY_DEFAULT, TTL_MS_MAX, TTR_MS_DEFAULT};
-use crate::machine::{Machine, Origin, Output, Ruled, Taker, granted};
+use crate::machine::{Machine, Origin, Output, Rule, Taker};
 use crate::op::check;
 use crate::place::{Class, Place};
 use crate::refusal::{bytes_full, jobs_full, key_held, key_taken};
@@ -170,26 +170,22 @@ operation! {
 }
 
 impl<T: Timeline> Machine<T> {
-    pub(crate) fn put(&mut self, now: Now, puts: Vec<Put>, out: &mut Output) -> Ruled<Reply> {
-        granted!(check::batch(puts.len()));
-        let mut replies = Vec::with_capacity(puts.len());
-        for put in puts {
-            replies.push(self.put_one(now, put, out)?);
-        }
-        Ok(Ok(Reply::Put(replies)))
+    pub(crate) fn put(&mut self, now: Now, puts: Vec<Put>, out: &mut Output) -> Rule<Reply> {
+        let replies = self.each(puts, |machine, put| machine.put_one(now, put, out))?;
+        Ok(Reply::Put(replies))
     }
 
-    fn put_one(&mut self, now: Now, put: Put, out: &mut Output) -> Ruled<PutReply> {
-        let (clock, due_at) = granted!(put.check(now));
+    fn put_one(&mut self, now: Now, put: Put, out: &mut Output) -> Rule<PutReply> {
+        let (clock, due_at) = put.check(now)?;
         let known = self.topics.find(&put.topic);
         let taker = match (known, &put.key) {
             (Some(topic), Some(key)) => self.taker(now, topic, key)?,
             _ => Taker::Nobody(None),
         };
         let due_wall_ms = now.to_wall(clock, due_at);
-        let fate = granted!(self.fate(now, put.on_conflict, due_wall_ms, taker));
+        let fate = self.fate(now, put.on_conflict, due_wall_ms, taker)?;
         let (id, outcome, left, key_loser, old) = match fate {
-            Fate::Keep(reply) => return Ok(Ok(reply)),
+            Fate::Keep(reply) => return Ok(reply),
             Fate::Create { left, key_loser } => {
                 (JobId(self.next_id), PutOutcome::Created, left, key_loser, None)
             }
@@ -203,10 +199,10 @@ impl<T: Timeline> Machine<T> {
         let content = put.content(settings, now);
         let bytes = u32::try_from(content.bytes()).unwrap_or(u32::MAX);
         let left_bytes = old.as_ref().map_or(0, |old| old.bytes);
-        granted!(self.check_room(known, u64::from(old.is_none()), left_bytes, bytes));
+        self.check_room(known, u64::from(old.is_none()), left_bytes, bytes)?;
         let topic = match known {
             Some(topic) => topic,
-            None => granted!(self.topic_or_birth(&name, out)),
+            None => self.topic_or_birth(&name, out)?,
         };
         // A replaced job starts afresh, but a token of its old life must never be good again.
         let fence = old.map_or(0, |old| old.fence);
@@ -214,7 +210,7 @@ impl<T: Timeline> Machine<T> {
         let at = Place { topic, class: Class::waiting(priority, clock), due_at, id };
         let job = Job { id, content, progress };
         self.commit(Fact::Put { job, at, left, left_bytes, key_loser }, Origin::Live, out);
-        Ok(Ok(PutReply { id, outcome, state: Some(at.state(now)), due_at: due_wall_ms }))
+        Ok(PutReply { id, outcome, state: Some(at.state(now)), due_at: due_wall_ms })
     }
 
     /// The table of DESIGN: what a put on a key comes to, by the state of who has it.

@@ -4,7 +4,7 @@ use crate::command::{Command, Reply, only, operation};
 use crate::error::Error;
 use crate::fact::{Cause, Whereto};
 use crate::job::Token;
-use crate::machine::{Machine, Output, Ruled, granted};
+use crate::machine::{Machine, Output, Rule};
 use crate::op::ack::Ending;
 use crate::op::{Ended, check};
 use crate::place::{Class, Place};
@@ -35,13 +35,10 @@ impl<T: Timeline> Machine<T> {
         now: Now,
         releases: &[Release],
         out: &mut Output,
-    ) -> Ruled<Reply> {
-        granted!(check::batch(releases.len()));
-        let mut replies = Vec::with_capacity(releases.len());
-        for release in releases {
-            replies.push(self.release_one(now, release, out)?);
-        }
-        Ok(Ok(Reply::Ended(replies)))
+    ) -> Rule<Reply> {
+        let replies =
+            self.each(releases, |machine, release| machine.release_one(now, release, out))?;
+        Ok(Reply::Ended(replies))
     }
 
     pub(crate) fn release_one(
@@ -49,8 +46,8 @@ impl<T: Timeline> Machine<T> {
         now: Now,
         release: &Release,
         out: &mut Output,
-    ) -> Ruled<Ended> {
-        let delay_ms = granted!(check::delay(release.delay_ms)).unwrap_or(0);
+    ) -> Rule<Ended> {
+        let delay_ms = check::delay(release.delay_ms)?.unwrap_or(0);
         self.end_hold(now, release.token, out, |job, topic| {
             let mut progress = job.progress.clone();
             progress.release();

@@ -4,7 +4,7 @@ use crate::command::{Command, Reply, only, operation};
 use crate::error::Error;
 use crate::fact::{Cause, Fact, Whereto};
 use crate::job::State;
-use crate::machine::{Located, Machine, Origin, Output, Ruled, granted};
+use crate::machine::{Located, Machine, Origin, Output, Rule};
 use crate::op::{Changed, Target, check};
 use crate::place::{Class, Place};
 use crate::refusal::cannot_move;
@@ -35,28 +35,24 @@ impl<T: Timeline> Machine<T> {
         now: Now,
         moves: &[Reschedule],
         out: &mut Output,
-    ) -> Ruled<Reply> {
-        granted!(check::batch(moves.len()));
-        let mut replies = Vec::with_capacity(moves.len());
-        for item in moves {
-            replies.push(self.reschedule_one(now, item, out)?);
-        }
-        Ok(Ok(Reply::Changed(replies)))
+    ) -> Rule<Reply> {
+        let replies = self.each(moves, |machine, item| machine.reschedule_one(now, item, out))?;
+        Ok(Reply::Changed(replies))
     }
 
-    fn reschedule_one(&mut self, now: Now, item: &Reschedule, out: &mut Output) -> Ruled<Changed> {
-        let due = granted!(check::due(now, item.delay_ms, item.at_ms));
-        let resting = match granted!(self.locate(now, &item.target)?) {
-            Located::Leased(id) => return Ok(Err(cannot_move(id, State::Leased))),
+    fn reschedule_one(&mut self, now: Now, item: &Reschedule, out: &mut Output) -> Rule<Changed> {
+        let due = check::due(now, item.delay_ms, item.at_ms)?;
+        let resting = match self.locate(now, &item.target)? {
+            Located::Leased(id) => return Err(cannot_move(id, State::Leased).into()),
             Located::Resting(resting) if resting.place.state(now) == State::Dead => {
-                return Ok(Err(cannot_move(resting.job.id, State::Dead)));
+                return Err(cannot_move(resting.job.id, State::Dead).into());
             }
             Located::Resting(resting) => resting,
         };
         let (id, was) = (resting.job.id, resting.place.state(now));
         let run_now = item.delay_ms.is_none() && item.at_ms.is_none();
         let place = self.move_resting(resting, due, run_now, out);
-        Ok(Ok(Changed { id, was, due_at: place.due_wall_ms(now) }))
+        Ok(Changed { id, was, due_at: place.due_wall_ms(now) })
     }
 
     /// Moves a waiting job to another due time; a token whose lease ran out is good no more.

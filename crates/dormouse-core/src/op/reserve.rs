@@ -9,13 +9,13 @@ use bytes::Bytes;
 use crate::Set;
 use crate::backend::Ticket;
 use crate::command::{Command, Reply, operation};
-use crate::error::Error;
+use crate::error::{Error, Fatal};
 use crate::fact::{Cause, Fact, Whereto};
 use crate::job::{BodyKind, JobId, Token, content_bytes};
 use crate::limits::{
     JOB_BYTES_MAX, REPLY_BYTES_MAX, RESERVE_MAX, RESERVE_TOPICS_MAX, TICK_MAX, WAIT_MS_MAX,
 };
-use crate::machine::{Machine, Origin, Output, ReserveTerms, Ruled, When};
+use crate::machine::{Machine, Origin, Output, ReserveTerms, Rule, When, answered};
 use crate::op::{SessionId, check};
 use crate::refusal::{no_session, too_many_wait};
 use crate::time::{Clock, Now};
@@ -117,31 +117,37 @@ impl<T: Timeline> Machine<T> {
         ticket: Ticket,
         reserve: &Reserve,
         out: &mut Output,
-    ) -> Result<(), Error> {
-        let answer = match self.check_reserve(reserve) {
-            Ok((terms, wait_ms)) => {
-                let names = reserve.distinct_topics();
-                // Who waits already has come first.
-                if names.iter().any(|name| self.waiters.is_watched(name)) {
-                    self.serve_waiters(now, &mut { TICK_MAX }, out)?;
-                }
-                let topics: Vec<_> =
-                    names.iter().filter_map(|name| self.topics.find(name)).collect();
-                match self.reserve_now(now, &topics, terms, out)? {
-                    Ok(jobs) if jobs.is_empty() && wait_ms > 0 => {
-                        if !self.waiters.is_full() {
-                            self.park_reserve(ticket, now.after(wait_ms), &names, terms);
-                            return Ok(());
-                        }
-                        Err(too_many_wait())
-                    }
-                    given => given.map(Reply::Jobs),
-                }
-            }
-            Err(error) => Err(error),
-        };
-        out.answers.push((ticket, answer, When::Prompt));
+    ) -> Result<(), Fatal> {
+        if let Some(answer) = answered(self.try_reserve(now, ticket, reserve, out))?.transpose() {
+            out.answers.push((ticket, answer.map(Reply::Jobs), When::Prompt));
+        }
         Ok(())
+    }
+
+    /// Gives no jobs if the request waits.
+    fn try_reserve(
+        &mut self,
+        now: Now,
+        ticket: Ticket,
+        reserve: &Reserve,
+        out: &mut Output,
+    ) -> Rule<Option<Vec<LeasedJob>>> {
+        let (terms, wait_ms) = self.check_reserve(reserve)?;
+        let names = reserve.distinct_topics();
+        // Requests that wait already came first.
+        if names.iter().any(|name| self.waiters.is_watched(name)) {
+            self.serve_waiters(now, &mut { TICK_MAX }, out)?;
+        }
+        let topics: Vec<_> = names.iter().filter_map(|name| self.topics.find(name)).collect();
+        let jobs = self.reserve_now(now, &topics, terms, out)?;
+        if !jobs.is_empty() || wait_ms == 0 {
+            return Ok(Some(jobs));
+        }
+        if self.waiters.is_full() {
+            return Err(too_many_wait().into());
+        }
+        self.park_reserve(ticket, now.after(wait_ms), &names, terms);
+        Ok(None)
     }
 
     fn check_reserve(&self, reserve: &Reserve) -> Result<(ReserveTerms, u64), Error> {
@@ -164,7 +170,7 @@ impl<T: Timeline> Machine<T> {
         topics: &[TopicNo],
         terms: ReserveTerms,
         out: &mut Output,
-    ) -> Ruled<Vec<LeasedJob>> {
+    ) -> Rule<Vec<LeasedJob>> {
         let mut heads = BinaryHeap::with_capacity(topics.len());
         for &topic in topics {
             if let Next::Due(place) = self.offer(topic, now)? {
@@ -175,7 +181,7 @@ impl<T: Timeline> Machine<T> {
         while let Some(Reverse((_, place))) = heads.pop() {
             if self.leases.is_full() {
                 if jobs.is_empty() {
-                    return Ok(Err(self.leases_full()));
+                    return Err(self.leases_full().into());
                 }
                 break;
             }
@@ -189,7 +195,7 @@ impl<T: Timeline> Machine<T> {
                 heads.push(Reverse((place.rank(now), place)));
             }
         }
-        Ok(Ok(jobs))
+        Ok(jobs)
     }
 
     /// Leases a resting job. `taken` says that it has left the timeline already.

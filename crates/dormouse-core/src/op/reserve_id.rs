@@ -2,9 +2,9 @@
 
 use crate::backend::Ticket;
 use crate::command::{Command, Reply, only, operation};
-use crate::error::Error;
+use crate::error::Fatal;
 use crate::job::JobId;
-use crate::machine::{Located, Machine, Output, ReserveTerms, Ruled, When, granted};
+use crate::machine::{Located, Machine, Output, ReserveTerms, Rule, When, answered};
 use crate::op::{LeasedJob, SessionId, Target, check};
 use crate::refusal::{no_job, reserve_leased};
 use crate::time::Now;
@@ -35,10 +35,10 @@ impl<T: Timeline> Machine<T> {
         ticket: Ticket,
         reserve: ReserveId,
         out: &mut Output,
-    ) -> Result<(), Error> {
+    ) -> Result<(), Fatal> {
         // `take_by_id` overrides this where the job's put may not be durable yet.
         let mut when = When::Prompt;
-        let answer = self.take_by_id(now, reserve, &mut when, out)?;
+        let answer = answered(self.take_by_id(now, reserve, &mut when, out))?;
         let answer = answer.map(|job| Reply::Jobs(vec![job]));
         out.answers.push((ticket, answer, when));
         Ok(())
@@ -50,21 +50,21 @@ impl<T: Timeline> Machine<T> {
         reserve: ReserveId,
         when: &mut When,
         out: &mut Output,
-    ) -> Ruled<LeasedJob> {
-        let ttr_ms = granted!(check::ttr(reserve.ttr_ms));
-        granted!(self.check_session(reserve.session));
+    ) -> Rule<LeasedJob> {
+        let ttr_ms = check::ttr(reserve.ttr_ms)?;
+        self.check_session(reserve.session)?;
         let id = reserve.id;
         let target = Target::Id(id);
-        let Located::Resting(resting) = granted!(self.locate(now, &target)?) else {
-            return Ok(Err(reserve_leased(id)));
+        let Located::Resting(resting) = self.locate(now, &target)? else {
+            return Err(reserve_leased(id).into());
         };
         if self.leases.is_full() {
-            return Ok(Err(self.leases_full()));
+            return Err(self.leases_full().into());
         }
         if resting.born != 0 {
             *when = When::Durable;
         }
         let terms = ReserveTerms { max: 1, ttr_ms, session: reserve.session };
-        Ok(self.grant(now, resting, false, terms, out).ok_or_else(|| no_job(&target)))
+        self.grant(now, resting, false, terms, out).ok_or_else(|| no_job(&target).into())
     }
 }

@@ -5,8 +5,8 @@ use crate::error::Error;
 use crate::fact::{Cause, Fact, Whereto};
 use crate::job::State;
 use crate::limits::BATCH_MAX;
-use crate::machine::{Located, Machine, Origin, Output, Ruled, granted};
-use crate::op::{Changed, Target, check};
+use crate::machine::{Located, Machine, Origin, Output, Rule};
+use crate::op::{Changed, Target};
 use crate::place::{Class, Place};
 use crate::refusal::not_dead;
 use crate::time::{Clock, Now};
@@ -34,30 +34,21 @@ operation! {
 }
 
 impl<T: Timeline> Machine<T> {
-    pub(crate) fn revive(
-        &mut self,
-        now: Now,
-        targets: &[Target],
-        out: &mut Output,
-    ) -> Ruled<Reply> {
-        granted!(check::batch(targets.len()));
-        let mut replies = Vec::with_capacity(targets.len());
-        for target in targets {
-            replies.push(self.revive_one(now, target, out)?);
-        }
-        Ok(Ok(Reply::Changed(replies)))
+    pub(crate) fn revive(&mut self, now: Now, targets: &[Target], out: &mut Output) -> Rule<Reply> {
+        let replies = self.each(targets, |machine, target| machine.revive_one(now, target, out))?;
+        Ok(Reply::Changed(replies))
     }
 
-    fn revive_one(&mut self, now: Now, target: &Target, out: &mut Output) -> Ruled<Changed> {
-        let located = granted!(self.locate(now, target)?);
+    fn revive_one(&mut self, now: Now, target: &Target, out: &mut Output) -> Rule<Changed> {
+        let located = self.locate(now, target)?;
         let state = located.state(now);
         match located {
             Located::Resting(resting) if state == State::Dead => {
                 let id = resting.job.id;
                 self.revive_dead(now, resting, false, out);
-                Ok(Ok(Changed { id, was: State::Dead, due_at: now.wall_ms }))
+                Ok(Changed { id, was: State::Dead, due_at: now.wall_ms })
             }
-            other => Ok(Err(not_dead(other.id(), state))),
+            other => Err(not_dead(other.id(), state).into()),
         }
     }
 
@@ -67,7 +58,7 @@ impl<T: Timeline> Machine<T> {
         now: Now,
         revive: &ReviveTopic,
         out: &mut Output,
-    ) -> Ruled<Reply> {
+    ) -> Rule<Reply> {
         let mut count = 0;
         if let Some(topic) = self.topics.find(&revive.topic) {
             while count < revive.max.min(BATCH_MAX)
@@ -78,7 +69,7 @@ impl<T: Timeline> Machine<T> {
                 count += 1;
             }
         }
-        Ok(Ok(Reply::Count(count as u64)))
+        Ok(Reply::Count(count as u64))
     }
 
     fn revive_dead(&mut self, now: Now, resting: Resting, taken: bool, out: &mut Output) {

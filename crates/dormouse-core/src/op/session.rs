@@ -3,7 +3,7 @@
 use crate::command::{Command, Reply, operation};
 use crate::fact::{Cause, Whereto};
 use crate::limits::TICK_MAX;
-use crate::machine::{Machine, Orphan, Output, Ruled};
+use crate::machine::{Machine, Orphan, Output, Rule};
 use crate::place::{Class, Place};
 use crate::refusal::session_closed;
 use crate::time::{Clock, Now};
@@ -37,15 +37,15 @@ impl<T: Timeline> Machine<T> {
         now: Now,
         session: SessionId,
         out: &mut Output,
-    ) -> Ruled<Reply> {
+    ) -> Rule<Reply> {
         let Some(waiters) = self.sessions.close(session, now.steady_ms) else {
-            return Ok(Err(session_closed(session)));
+            return Err(session_closed(session).into());
         };
         for waiter in waiters {
             self.answer_with_nothing(waiter, out);
         }
         self.give_back_orphans(&mut { TICK_MAX }, out);
-        Ok(Ok(Reply::Done))
+        Ok(Reply::Done)
     }
 
     /// Gives back leases of sessions that have ended.

@@ -1,11 +1,10 @@
 //! set_topic: change a topic's settings, all at once.
 
-use crate::backend::Answer;
 use crate::command::{Command, Reply, operation};
 use crate::error::Error;
 use crate::fact::Fact;
 use crate::limits::{TTL_MS_MAX, TTR_MS_MIN};
-use crate::machine::{Machine, Origin, Output};
+use crate::machine::{Machine, Origin, Output, Rule};
 use crate::op::check;
 use crate::timeline::Timeline;
 use crate::topic::{Settings, TopicName};
@@ -42,7 +41,7 @@ operation! {
 }
 
 impl<T: Timeline> Machine<T> {
-    pub(crate) fn set_topic(&mut self, set: SetTopic, out: &mut Output) -> Answer {
+    pub(crate) fn set_topic(&mut self, set: SetTopic, out: &mut Output) -> Rule<Reply> {
         set.check()?;
         let settings = set.settings;
         let known = self.topics.find(&set.topic).and_then(|topic| self.topics.get(topic));

@@ -1,10 +1,10 @@
 //! stats: counts of a topic or of all, at a cost independent of the backlog.
 
 use crate::command::{Command, Reply, operation};
-use crate::error::Error;
+use crate::error::Fatal;
 use crate::image::Counts;
 use crate::limits::{PRIORITY_DEFAULT, STATS_TOPICS_MAX};
-use crate::machine::{Machine, Ruled};
+use crate::machine::{Machine, Rule};
 use crate::refusal::no_topic;
 use crate::time::Now;
 use crate::timeline::Timeline;
@@ -48,22 +48,22 @@ operation! {
 }
 
 impl<T: Timeline> Machine<T> {
-    pub(crate) fn stats(&mut self, now: Now, stats: &Stats) -> Ruled<Reply> {
+    pub(crate) fn stats(&mut self, now: Now, stats: &Stats) -> Rule<Reply> {
         let Some(name) = &stats.topic else {
-            return Ok(Ok(Reply::Stats(self.total_stats(now)?)));
+            return Ok(Reply::Stats(self.total_stats(now)?));
         };
         if let Some(topic) = self.topics.find_visible(name, now) {
-            return Ok(Ok(Reply::Stats(self.topic_stats(now, topic)?)));
+            return Ok(Reply::Stats(self.topic_stats(now, topic)?));
         }
         let waiters = self.waiters.on(name) as u64;
         if waiters == 0 {
-            return Ok(Err(no_topic(name)));
+            return Err(no_topic(name).into());
         }
         // Somebody waits for its first job.
-        Ok(Ok(Reply::Stats(TopicStats { waiters, topics: 1, ..TopicStats::default() })))
+        Ok(Reply::Stats(TopicStats { waiters, topics: 1, ..TopicStats::default() }))
     }
 
-    pub(crate) fn topic_stats(&mut self, now: Now, topic: TopicNo) -> Result<TopicStats, Error> {
+    pub(crate) fn topic_stats(&mut self, now: Now, topic: TopicNo) -> Result<TopicStats, Fatal> {
         let Some(value) = self.topics.get(topic) else { return Ok(TopicStats::default()) };
         let mut stats = TopicStats {
             counts: value.counts,
@@ -82,7 +82,7 @@ impl<T: Timeline> Machine<T> {
 
     /// With many topics ready is not added up, that would cost too much: then only
     /// `counts.waiting` tells of waiting jobs.
-    fn total_stats(&mut self, now: Now) -> Result<TopicStats, Error> {
+    fn total_stats(&mut self, now: Now) -> Result<TopicStats, Fatal> {
         let mut stats = TopicStats {
             counts: self.totals,
             waiters: self.waiters.len() as u64,
@@ -99,7 +99,7 @@ impl<T: Timeline> Machine<T> {
         Ok(stats)
     }
 
-    fn count_ready(&mut self, now: Now, topic: TopicNo, to: &mut TopicStats) -> Result<(), Error> {
+    fn count_ready(&mut self, now: Now, topic: TopicNo, to: &mut TopicStats) -> Result<(), Fatal> {
         for class in self.timeline.classes(topic)? {
             let ready = self.timeline.count(topic, class, now.on(class.clock()))?;
             to.ready += ready;

@@ -2,7 +2,7 @@
 
 use crate::command::{Command, Reply, operation};
 use crate::error::Error;
-use crate::machine::{Machine, Ruled, granted};
+use crate::machine::{Machine, Rule};
 use crate::op::TopicStats;
 use crate::op::list::check_limit;
 use crate::time::Now;
@@ -40,8 +40,8 @@ operation! {
 }
 
 impl<T: Timeline> Machine<T> {
-    pub(crate) fn topics_page(&mut self, now: Now, page: &Topics) -> Ruled<Reply> {
-        granted!(page.check());
+    pub(crate) fn topics_page(&mut self, now: Now, page: &Topics) -> Rule<Reply> {
+        page.check()?;
         let visible =
             |topic: &TopicNo| self.topics.get(*topic).is_some_and(|value| !value.is_vanished(now));
         let after = self.topics.after(page.after.as_ref()).filter(visible);
@@ -55,6 +55,6 @@ impl<T: Timeline> Machine<T> {
             };
             topics.push((name, self.topic_stats(now, topic)?));
         }
-        Ok(Ok(Reply::Topics(TopicsPage { topics, more })))
+        Ok(Reply::Topics(TopicsPage { topics, more }))
     }
 }

@@ -1,8 +1,8 @@
 //! withdraw: answer a waiting reserve or lock now, with nothing.
 
-use crate::backend::{Answer, Ticket};
+use crate::backend::Ticket;
 use crate::command::{Command, Reply, operation};
-use crate::machine::{Machine, Output};
+use crate::machine::{Machine, Output, Rule};
 use crate::timeline::Timeline;
 
 /// Answer the waiting reserve or lock that was submitted with this ticket.
@@ -16,7 +16,7 @@ operation! {
 
 impl<T: Timeline> Machine<T> {
     /// A ticket nobody waits with is as good as withdrawn: its answer is on its way.
-    pub(crate) fn withdraw(&mut self, ticket: Ticket, out: &mut Output) -> Answer {
+    pub(crate) fn withdraw(&mut self, ticket: Ticket, out: &mut Output) -> Rule<Reply> {
         if let Some(waiter) = self.waiters.by_ticket(ticket) {
             self.answer_with_nothing(waiter, out);
         }

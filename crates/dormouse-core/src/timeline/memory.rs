@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use super::{Born, Next, Resting, Room, Timeline};
 use crate::Map;
-use crate::error::Error;
+use crate::error::Fatal;
 use crate::job::{Job, JobId};
 use crate::place::{Class, Place};
 use crate::time::{Clock, Now};
@@ -149,7 +149,7 @@ impl Timeline for MemoryTimeline {
         found.map_or_else(|| Job { id: place.id, ..Job::default() }, |(job, _)| job)
     }
 
-    fn next(&mut self, topic: TopicNo, now: Now) -> Result<Next, Error> {
+    fn next(&mut self, topic: TopicNo, now: Now) -> Result<Next, Fatal> {
         let (mut best, mut earliest_ms, mut blocked) = (None::<Place>, None::<u64>, false);
         for (class, lane) in self.waiting_lanes(topic) {
             if best.is_some_and(|best| best.class.priority() < class.priority()) {
@@ -175,23 +175,23 @@ impl Timeline for MemoryTimeline {
         })
     }
 
-    fn oldest(&mut self, topic: TopicNo, class: Class) -> Result<Option<Place>, Error> {
+    fn oldest(&mut self, topic: TopicNo, class: Class) -> Result<Option<Place>, Fatal> {
         Ok(self.head(topic, class))
     }
 
-    fn take(&mut self, place: Place) -> Result<Resting, Error> {
+    fn take(&mut self, place: Place) -> Result<Resting, Fatal> {
         let taken = self.remove(place);
         let (job, born) = taken.ok_or_else(|| {
-            Error::unavailable(format!("job {} is not where it was seen to rest", place.id))
+            Fatal::new(format!("job {} is not where it was seen to rest", place.id))
         })?;
         Ok(Resting { place, job, born })
     }
 
-    fn find(&mut self, id: JobId) -> Result<Option<Resting>, Error> {
+    fn find(&mut self, id: JobId) -> Result<Option<Resting>, Fatal> {
         Ok(self.places.get(&id).and_then(|&place| self.at(place)))
     }
 
-    fn find_key(&mut self, topic: TopicNo, key: &[u8]) -> Result<Option<Resting>, Error> {
+    fn find_key(&mut self, topic: TopicNo, key: &[u8]) -> Result<Option<Resting>, Fatal> {
         let place = self.keys.get(&(topic, Bytes::copy_from_slice(key))).copied();
         Ok(place.and_then(|place| self.at(place)))
     }
@@ -207,11 +207,11 @@ impl Timeline for MemoryTimeline {
         }
     }
 
-    fn classes(&mut self, topic: TopicNo) -> Result<Vec<Class>, Error> {
+    fn classes(&mut self, topic: TopicNo) -> Result<Vec<Class>, Fatal> {
         Ok(self.waiting_lanes(topic).map(|(class, _)| class).collect())
     }
 
-    fn count(&mut self, topic: TopicNo, class: Class, until: u64) -> Result<u64, Error> {
+    fn count(&mut self, topic: TopicNo, class: Class, until: u64) -> Result<u64, Fatal> {
         Ok(self.lanes.get_mut(&(topic, class)).map_or(0, |lane| lane.count(until)))
     }
 
@@ -221,7 +221,7 @@ impl Timeline for MemoryTimeline {
         class: Class,
         from: (u64, JobId),
         mut room: Room,
-    ) -> Result<Vec<Resting>, Error> {
+    ) -> Result<Vec<Resting>, Fatal> {
         let Some(lane) = self.lanes.get(&(topic, class)) else { return Ok(Vec::new()) };
         let mut page = Vec::new();
         for (&(due_at, id), (job, born)) in lane.jobs.range(from..) {

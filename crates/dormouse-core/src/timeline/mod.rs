@@ -5,7 +5,7 @@
 
 pub mod memory;
 
-use crate::error::Error;
+use crate::error::Fatal;
 use crate::job::{Job, JobId};
 use crate::place::{Class, Place};
 use crate::time::Now;
@@ -83,29 +83,29 @@ pub trait Timeline {
     fn depart_replayed(&mut self, place: Place) -> Job;
 
     /// What the topic has to offer.
-    fn next(&mut self, topic: TopicNo, now: Now) -> Result<Next, Error>;
+    fn next(&mut self, topic: TopicNo, now: Now) -> Result<Next, Fatal>;
 
     /// The first of a lane, due or not, durable or not. The lane may be one of dead jobs or holds.
-    fn oldest(&mut self, topic: TopicNo, class: Class) -> Result<Option<Place>, Error>;
+    fn oldest(&mut self, topic: TopicNo, class: Class) -> Result<Option<Place>, Fatal>;
 
     /// Takes the job, or the hold, at the head of a lane. A hold that is over is taken without a
     /// fact: a replay may find it again.
-    fn take(&mut self, place: Place) -> Result<Resting, Error>;
+    fn take(&mut self, place: Place) -> Result<Resting, Fatal>;
 
     /// The resting job of this id; holds do not count.
-    fn find(&mut self, id: JobId) -> Result<Option<Resting>, Error>;
+    fn find(&mut self, id: JobId) -> Result<Option<Resting>, Fatal>;
 
     /// The resting job, or else the hold, that has this key. A hold may be past its end.
-    fn find_key(&mut self, topic: TopicNo, key: &[u8]) -> Result<Option<Resting>, Error>;
+    fn find_key(&mut self, topic: TopicNo, key: &[u8]) -> Result<Option<Resting>, Fatal>;
 
     /// Everything that rests in the topic goes, holds too.
     fn purge(&mut self, topic: TopicNo);
 
     /// Classes of waiting jobs in the topic, ascending. May name classes that are empty by now.
-    fn classes(&mut self, topic: TopicNo) -> Result<Vec<Class>, Error>;
+    fn classes(&mut self, topic: TopicNo) -> Result<Vec<Class>, Fatal>;
 
     /// How many rest in the lane with `due_at <= until`, at a cost independent of how many.
-    fn count(&mut self, topic: TopicNo, class: Class, until: u64) -> Result<u64, Error>;
+    fn count(&mut self, topic: TopicNo, class: Class, until: u64) -> Result<u64, Fatal>;
 
     /// Jobs of the lane with `(due_at, id) >= from`, in order, no more than there is room for. The
     /// last one may be the first that no longer fits.
@@ -115,5 +115,5 @@ pub trait Timeline {
         class: Class,
         from: (u64, JobId),
         room: Room,
-    ) -> Result<Vec<Resting>, Error>;
+    ) -> Result<Vec<Resting>, Fatal>;
 }

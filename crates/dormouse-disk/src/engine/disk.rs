@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use dormouse_core::backend::{EventSink, ReplyGroups, Ticket};
 use dormouse_core::command::Command;
-use dormouse_core::error::Error;
+use dormouse_core::error::{Error, Fatal};
 use dormouse_core::time::Now;
 
 use super::engine_loop::{Route, Storage};
@@ -129,14 +129,14 @@ impl Storage for DiskStorage {
         ticket: Ticket,
         command: Command,
         route: &mut Route<'_>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), Fatal> {
         self.store.set_watched(self.watch.is_watched());
         self.store.step(now, ticket, command)?;
         self.route(route);
         Ok(())
     }
 
-    fn tick(&mut self, now: Now, route: &mut Route<'_>) -> Result<(), Error> {
+    fn tick(&mut self, now: Now, route: &mut Route<'_>) -> Result<(), Fatal> {
         self.store.set_watched(self.watch.is_watched());
         self.store.tick(now)?;
         self.route(route);
@@ -151,7 +151,7 @@ impl Storage for DiskStorage {
         meters.note(self.store.rules());
     }
 
-    fn report(&mut self, report: Report) -> Result<(), Error> {
+    fn report(&mut self, report: Report) -> Result<(), Fatal> {
         match report {
             Report::Durable { batch, buffers } => {
                 self.durable = self.durable.max(batch);
@@ -173,7 +173,7 @@ impl Storage for DiskStorage {
         Ok(())
     }
 
-    fn end_turn(&mut self, now: Now, waiting: &mut ReplyGroups) -> Result<(), Error> {
+    fn end_turn(&mut self, now: Now, waiting: &mut ReplyGroups) -> Result<(), Fatal> {
         let in_flight = self.store.last_sealed() - self.durable;
         let freezes = self.store.wants_freeze();
         if in_flight < IN_FLIGHT_MAX || freezes {
@@ -197,7 +197,7 @@ impl Storage for DiskStorage {
         self.write_batch.answers.fail(why);
     }
 
-    fn close(&mut self, now: Now, waiting: &mut ReplyGroups) -> Result<(), Error> {
+    fn close(&mut self, now: Now, waiting: &mut ReplyGroups) -> Result<(), Fatal> {
         self.store.push_seal();
         self.seal(now, waiting);
         self.hand_over(1);

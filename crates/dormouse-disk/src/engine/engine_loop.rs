@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use dormouse_core::backend::{Answer, ReplyGroups, Request, Sink, Ticket};
 use dormouse_core::command::Command;
-use dormouse_core::error::Error;
+use dormouse_core::error::{Error, Fatal};
 use dormouse_core::machine::When;
 use dormouse_core::time::Now;
 
@@ -45,19 +45,19 @@ pub(super) trait Storage: Send {
         ticket: Ticket,
         command: Command,
         route: &mut Route<'_>,
-    ) -> Result<(), Error>;
+    ) -> Result<(), Fatal>;
     /// Does what is due.
-    fn tick(&mut self, now: Now, route: &mut Route<'_>) -> Result<(), Error>;
+    fn tick(&mut self, now: Now, route: &mut Route<'_>) -> Result<(), Fatal>;
     /// How long until `tick` is needed.
     fn next_wake(&self, now: Now) -> Option<u64>;
     /// Notes the sizes of the rules' state.
     fn note(&self, meters: &RuleMeters);
     /// Another thread reported.
-    fn report(&mut self, _report: Report) -> Result<(), Error> {
+    fn report(&mut self, _report: Report) -> Result<(), Fatal> {
         Ok(())
     }
     /// Takes the answers that wait for the open batch, and delivers them once it is durable.
-    fn end_turn(&mut self, now: Now, waiting: &mut ReplyGroups) -> Result<(), Error>;
+    fn end_turn(&mut self, now: Now, waiting: &mut ReplyGroups) -> Result<(), Fatal>;
     /// Whether so much is unwritten that no more requests should be taken now.
     fn is_crowded(&self) -> bool {
         false
@@ -65,7 +65,7 @@ pub(super) trait Storage: Send {
     /// The store has stopped: undelivered answers become this error.
     fn fail(&mut self, _why: &Error) {}
     /// Finishes everything.
-    fn close(&mut self, now: Now, waiting: &mut ReplyGroups) -> Result<(), Error>;
+    fn close(&mut self, now: Now, waiting: &mut ReplyGroups) -> Result<(), Fatal>;
 }
 
 /// The engine thread's state.
@@ -109,14 +109,14 @@ impl<K: Storage> EngineLoop<K> {
     }
 
     /// Runs until closed, or until the first failure; then every request gets the reason.
-    pub(super) fn run(mut self) -> Result<(), Error> {
+    pub(super) fn run(mut self) -> Result<(), Fatal> {
         // Sinks are other people's code, and rules may have bugs: a panic must not leave everybody
         // waiting.
         let turns = catch_unwind(AssertUnwindSafe(|| self.turns()));
         let ended = turns.unwrap_or_else(|_| Err(panicked()));
         let reason = match &ended {
             Ok(()) => Error::unavailable("the queue is closed; open it again to go on"),
-            Err(error) => error.clone(),
+            Err(fatal) => fatal.clone().into(),
         };
         self.drop_current(&reason);
         self.taken.extend(self.inbox.stop(reason.clone()));
@@ -130,7 +130,7 @@ impl<K: Storage> EngineLoop<K> {
         ended
     }
 
-    fn turns(&mut self) -> Result<(), Error> {
+    fn turns(&mut self) -> Result<(), Fatal> {
         loop {
             let messages = self.inbox.wait(Some(self.sleep()), self.storage.is_crowded());
             let closing = messages.closing;
@@ -141,7 +141,7 @@ impl<K: Storage> EngineLoop<K> {
         }
     }
 
-    fn turn(&mut self, messages: Messages) -> Result<(), Error> {
+    fn turn(&mut self, messages: Messages) -> Result<(), Fatal> {
         self.taken.extend(messages.submissions);
         for report in messages.reports {
             self.storage.report(report)?;
@@ -169,7 +169,7 @@ impl<K: Storage> EngineLoop<K> {
     /// The process was paused. A consumer that finished in time must not lose its lease for that:
     /// for a moment acks and kills are applied as of before the pause. Everything else waits,
     /// because a delay or a lease counted from before the pause would end early.
-    fn drain_pause(&mut self) -> Result<(), Error> {
+    fn drain_pause(&mut self) -> Result<(), Fatal> {
         let before = self.last;
         let end = Deadline::after(DRAIN);
         loop {
@@ -191,7 +191,7 @@ impl<K: Storage> EngineLoop<K> {
         }
     }
 
-    fn apply(&mut self, now: Now) -> Result<(), Error> {
+    fn apply(&mut self, now: Now) -> Result<(), Fatal> {
         while let Some(Submission { requests, sink }) = self.taken.pop_front() {
             self.current =
                 Some(CurrentSubmission { requests: requests.into_iter(), sink, asked: None });
@@ -201,7 +201,7 @@ impl<K: Storage> EngineLoop<K> {
         Ok(())
     }
 
-    fn apply_current(&mut self, now: Now) -> Result<(), Error> {
+    fn apply_current(&mut self, now: Now) -> Result<(), Fatal> {
         let EngineLoop { storage, parked, prompt, waiting, current: Some(current), .. } = self
         else {
             return Ok(());

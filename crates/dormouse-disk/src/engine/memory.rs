@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use dormouse_core::backend::{EventSink, ReplyGroups, Ticket};
 use dormouse_core::command::Command;
-use dormouse_core::error::Error;
+use dormouse_core::error::Fatal;
 use dormouse_core::event::Event;
 use dormouse_core::machine::{Machine, Output};
 use dormouse_core::time::Now;
@@ -55,13 +55,13 @@ impl Storage for MemoryStorage {
         ticket: Ticket,
         command: Command,
         route: &mut Route<'_>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), Fatal> {
         self.machine.step(now, ticket, command, &mut self.out)?;
         self.route(now, route);
         Ok(())
     }
 
-    fn tick(&mut self, now: Now, route: &mut Route<'_>) -> Result<(), Error> {
+    fn tick(&mut self, now: Now, route: &mut Route<'_>) -> Result<(), Fatal> {
         self.machine.tick(now, &mut self.out)?;
         self.route(now, route);
         Ok(())
@@ -75,13 +75,13 @@ impl Storage for MemoryStorage {
         meters.note(&self.machine);
     }
 
-    fn end_turn(&mut self, _now: Now, waiting: &mut ReplyGroups) -> Result<(), Error> {
+    fn end_turn(&mut self, _now: Now, waiting: &mut ReplyGroups) -> Result<(), Fatal> {
         self.watch.emit(&mut self.events);
         waiting.deliver();
         Ok(())
     }
 
-    fn close(&mut self, _now: Now, waiting: &mut ReplyGroups) -> Result<(), Error> {
+    fn close(&mut self, _now: Now, waiting: &mut ReplyGroups) -> Result<(), Fatal> {
         self.watch.emit(&mut self.events);
         waiting.deliver();
         Ok(())

@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use dormouse_core::backend::{Backend, EventSink, Request, Sink};
-use dormouse_core::error::Error;
+use dormouse_core::error::{Error, Fatal};
 use dormouse_core::event::Watcher;
 use dormouse_core::meter::Meter;
 
@@ -85,7 +85,7 @@ enum Report {
     /// Somebody wants a backup.
     Backup(BackupRequest),
     /// Something failed: the store stops.
-    Failed(Error),
+    Failed(Fatal),
 }
 
 /// A handle to a running engine; cheap to clone. Dropping the last one closes it.
@@ -183,7 +183,7 @@ impl Engine {
                 "a thread of an engine cannot wait for its end; wait on one of your own",
             ));
         }
-        self.shared.ended.wait()
+        Ok(self.shared.ended.wait()?)
     }
 }
 
@@ -232,7 +232,7 @@ impl Shared {
             // It ends by itself, and gives the directory back then.
             return Ok(());
         }
-        self.ended.wait()
+        Ok(self.ended.wait()?)
     }
 }
 

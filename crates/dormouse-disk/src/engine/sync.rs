@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use dormouse_core::backend::{EventSink, ReplyGroups};
-use dormouse_core::error::Error;
+use dormouse_core::error::Fatal;
 use dormouse_core::event::Event;
 
 use super::inbox::Inbox;
@@ -31,7 +31,7 @@ pub(super) struct WriteBatch {
 /// The engine's side of the sync thread.
 pub(super) struct SyncThread {
     write_batches: Option<Sender<WriteBatch>>,
-    thread: Option<JoinHandle<Option<Error>>>,
+    thread: Option<JoinHandle<Option<Fatal>>>,
 }
 
 impl SyncThread {
@@ -70,7 +70,7 @@ impl SyncThread {
     }
 
     /// Writes and syncs everything handed over, and ends; gives the first failure it had.
-    pub(super) fn stop(&mut self) -> Option<Error> {
+    pub(super) fn stop(&mut self) -> Option<Fatal> {
         self.write_batches.take();
         self.thread.take()?.join().unwrap_or_else(|_| Some(panicked()))
     }
@@ -90,18 +90,18 @@ struct Sync {
     watch: Arc<EventSink>,
     /// Answers of the hand-overs in progress.
     answers: ReplyGroups,
-    failed: Option<Error>,
+    failed: Option<Fatal>,
 }
 
 impl Sync {
-    fn run(mut self, waiting: &Receiver<WriteBatch>) -> Option<Error> {
+    fn run(mut self, waiting: &Receiver<WriteBatch>) -> Option<Fatal> {
         while let Some(write_batch) = self.next(waiting) {
             let mut write_batches = vec![write_batch];
             write_batches.extend(waiting.try_iter());
             // Sinks are other people's code: one that panics must not leave everybody waiting.
             if catch_unwind(AssertUnwindSafe(|| self.handle(write_batches))).is_err() {
                 self.stop_with(panicked());
-                self.answers.fail(&panicked());
+                self.answers.fail(&panicked().into());
             }
         }
         if self.failed.is_none() {
@@ -142,7 +142,7 @@ impl Sync {
         }
         match &self.failed {
             // After the first failure nothing is answered with success and no event is emitted.
-            Some(error) => self.answers.fail(error),
+            Some(fatal) => self.answers.fail(&fatal.clone().into()),
             None => {
                 self.watch.emit(&mut events);
                 self.answers.deliver();
@@ -198,10 +198,10 @@ impl Sync {
             "the journal could not be written, so the store has stopped: {damage}; what was \
              answered is safe, open the queue again after mending the disk"
         );
-        self.stop_with(Error::unavailable(text));
+        self.stop_with(Fatal::new(text));
     }
 
-    fn stop_with(&mut self, error: Error) {
+    fn stop_with(&mut self, error: Fatal) {
         self.due = None;
         self.failed = Some(error.clone());
         self.inbox.report(Report::Failed(error));

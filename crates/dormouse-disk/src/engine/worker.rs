@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::{Builder, JoinHandle};
 
-use dormouse_core::error::Error;
+use dormouse_core::error::Fatal;
 use rustix::process::setpriority_process;
 use rustix::thread::gettid;
 
@@ -97,8 +97,6 @@ pub(super) fn spawn<R: Send + 'static>(
     Builder::new().name(name.to_owned()).spawn(run).expect("the system cannot start a thread")
 }
 
-pub(super) fn panicked() -> Error {
-    Error::unavailable(
-        "a thread of the engine panicked; if it was not a sink of yours, please report it",
-    )
+pub(super) fn panicked() -> Fatal {
+    Fatal::new("a thread of the engine panicked; if it was not a sink of yours, please report it")
 }

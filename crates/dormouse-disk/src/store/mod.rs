@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 use dormouse_core::backend::{Answer, Ticket};
 use dormouse_core::command::Command;
-use dormouse_core::error::{Code, Error};
+use dormouse_core::error::{Code, Error, Fatal};
 use dormouse_core::event::Event;
 use dormouse_core::fact::{Fact, Whereto};
 use dormouse_core::machine::{Machine, Output, When};
@@ -129,14 +129,14 @@ fn wall_ahead_ms(now: Now) -> i64 {
 
 impl Store {
     /// Applies one command.
-    pub fn step(&mut self, now: Now, ticket: Ticket, command: Command) -> Result<(), Error> {
+    pub fn step(&mut self, now: Now, ticket: Ticket, command: Command) -> Result<(), Fatal> {
         self.machine.step(now, ticket, command, &mut self.out)?;
         self.collect(now);
         Ok(())
     }
 
     /// Does what became possible by time and syncs.
-    pub fn tick(&mut self, now: Now) -> Result<(), Error> {
+    pub fn tick(&mut self, now: Now) -> Result<(), Fatal> {
         self.note_clock_step(now);
         if self.space_checked_at.is_some_and(|at| now.steady_ms >= at + SPACE_CHECK_MS) {
             self.check_space();

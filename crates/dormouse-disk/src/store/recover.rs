@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use dormouse_core::Map;
-use dormouse_core::error::Error;
+use dormouse_core::error::Fatal;
 use dormouse_core::job::JobId;
 use dormouse_core::machine::{Machine, Output};
 use dormouse_core::time::Now;
@@ -38,7 +38,7 @@ pub enum OpenError {
     Damage(#[from] Damage),
     /// The files contradict each other.
     #[error(transparent)]
-    Store(#[from] Error),
+    Store(#[from] Fatal),
 }
 
 /// A store that is ready, the writer of its journal, and its clock.
@@ -173,7 +173,7 @@ impl Store {
 
     /// The first records of a start: its epoch, the batch it builds on, and the release of leases
     /// that belonged to sessions.
-    fn push_boot(&mut self, last_batch: u64, now: Now) -> Result<(), Error> {
+    fn push_boot(&mut self, last_batch: u64, now: Now) -> Result<(), Fatal> {
         self.builder.push(&Record::Boot(Boot {
             epoch: self.machine.epoch(),
             last_batch,
@@ -304,7 +304,7 @@ fn advance(saved: &mut SavedClock, last: &BatchHeader) {
 }
 
 /// Jobs that replay knew only by the place they left get their content from the runs.
-fn complete_stubs(machine: &mut Machine<DiskTimeline>) -> Result<(), Error> {
+fn complete_stubs(machine: &mut Machine<DiskTimeline>) -> Result<(), Fatal> {
     let stubs: Vec<JobId> =
         machine.leased_mut().filter(|job| is_stub(job)).map(|job| job.id).collect();
     let mut contents = Map::default();

@@ -1,6 +1,6 @@
 //! Finding a job by id or key: newest source first, the newest mention decides.
 
-use dormouse_core::error::Error;
+use dormouse_core::error::Fatal;
 use dormouse_core::job::JobId;
 use dormouse_core::place::{Class, Place};
 use dormouse_core::timeline::Resting;
@@ -22,7 +22,7 @@ enum Mention {
 
 impl Sources {
     /// The resting job (or the hold) of an id.
-    pub(crate) fn find(&mut self, id: JobId, hold: bool) -> Result<Option<Resting>, Error> {
+    pub(crate) fn find(&mut self, id: JobId, hold: bool) -> Result<Option<Resting>, Fatal> {
         match self.find_in_mem(id, hold) {
             Mention::None => {}
             Mention::Past => return Ok(None),
@@ -73,7 +73,7 @@ impl Sources {
         mention
     }
 
-    fn find_in_run(&mut self, index: usize, id: JobId, hold: bool) -> Result<Mention, Error> {
+    fn find_in_run(&mut self, index: usize, id: JobId, hold: bool) -> Result<Mention, Fatal> {
         let open = &self.runs[index];
         let mut mention = Mention::None;
         for loc in open.run.by_id(id, hold).map_err(stopped)? {
@@ -96,7 +96,7 @@ impl Sources {
         &mut self,
         topic: TopicNo,
         key: &[u8],
-    ) -> Result<Option<Resting>, Error> {
+    ) -> Result<Option<Resting>, Fatal> {
         let mut held = None;
         for (id, hold) in self.named(key_hash(topic, key))? {
             let Some(resting) = self.find(id, hold)? else { continue };
@@ -117,7 +117,7 @@ impl Sources {
     }
 
     /// Ids that the sources' indexes have for a key, newest source first.
-    fn named(&self, hash: u64) -> Result<Vec<(JobId, bool)>, Error> {
+    fn named(&self, hash: u64) -> Result<Vec<(JobId, bool)>, Fatal> {
         // The filters' lines are far apart in memory: fetched side by side they cost one wait.
         std::hint::black_box(self.runs.iter().fold(0, |sum, open| sum ^ open.run.touch_key(hash)));
         let mut named = self.mem.by_key(hash);

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dormouse_core::Map;
-use dormouse_core::error::Error;
+use dormouse_core::error::Fatal;
 use dormouse_core::place::{Class, Place};
 use dormouse_core::time::{Clock, Now};
 use dormouse_core::timeline::{Born, Next, Resting};
@@ -86,7 +86,7 @@ impl TopicHeads {
         topic: TopicNo,
         now: Now,
         durable: u64,
-    ) -> Result<Next, Error> {
+    ) -> Result<Next, Fatal> {
         self.promote(now);
         let mut best: Option<Place> = None;
         let mut blocked = false;
@@ -123,7 +123,7 @@ impl TopicHeads {
         sources: &mut Sources,
         topic: TopicNo,
         class: Class,
-    ) -> Result<Option<Place>, Error> {
+    ) -> Result<Option<Place>, Fatal> {
         Ok(self.head(sources, topic, class)?.map(|head| head.place))
     }
 
@@ -132,7 +132,7 @@ impl TopicHeads {
         &mut self,
         sources: &mut Sources,
         place: Place,
-    ) -> Result<Option<Resting>, Error> {
+    ) -> Result<Option<Resting>, Fatal> {
         let Some(head) = self.head(sources, place.topic, place.class)? else { return Ok(None) };
         if head.place != place {
             return Ok(None);
@@ -161,7 +161,7 @@ impl TopicHeads {
         sources: &mut Sources,
         topic: TopicNo,
         class: Class,
-    ) -> Result<Option<Head>, Error> {
+    ) -> Result<Option<Head>, Fatal> {
         let lane = match self.lanes.entry(class) {
             std::collections::btree_map::Entry::Occupied(lane) => lane.into_mut(),
             std::collections::btree_map::Entry::Vacant(room) => {
@@ -230,7 +230,7 @@ fn is_longer_overdue(place: &Place, than: &Place, now: Now) -> bool {
 }
 
 impl Lane {
-    fn load(sources: &mut Sources, topic: TopicNo, class: Class) -> Result<Lane, Error> {
+    fn load(sources: &mut Sources, topic: TopicNo, class: Class) -> Result<Lane, Fatal> {
         let frozen = (0..sources.frozen.len()).map(|i| sources.frozen_head(i, topic, class));
         let mut lane = Lane { frozen: frozen.collect(), runs: Vec::new() };
         for open in &sources.runs {
@@ -287,7 +287,7 @@ impl Lane {
     }
 
     /// Consumes a place in every source that has it first.
-    fn pop(&mut self, sources: &mut Sources, place: Place) -> Result<(), Error> {
+    fn pop(&mut self, sources: &mut Sources, place: Place) -> Result<(), Fatal> {
         let key = (place.due_at, place.id);
         if sources.mem.get(place).is_some() {
             sources.mem.pop(place);
@@ -327,7 +327,7 @@ fn run_head(
     open: &super::sources::OpenRun,
     cache: &mut crate::run::BlockCache,
     loc: Loc,
-) -> Result<RunHead, Error> {
+) -> Result<RunHead, Fatal> {
     let entry = open.run.entry(cache, loc).map_err(stopped)?;
     let key = (entry.place.due_at, entry.place.id);
     Ok(RunHead { key, loc, is_job: entry.payload.is_some() })

@@ -11,7 +11,7 @@ mod page;
 mod sources;
 
 use dormouse_core::Map;
-use dormouse_core::error::Error;
+use dormouse_core::error::Fatal;
 use dormouse_core::job::{Content, Job, JobId};
 use dormouse_core::place::{Class, Place};
 use dormouse_core::time::Now;
@@ -52,7 +52,7 @@ impl DiskTimeline {
         change(&mut self.sources)
     }
 
-    fn load_heads(&mut self, topic: TopicNo) -> Result<(), Error> {
+    fn load_heads(&mut self, topic: TopicNo) -> Result<(), Fatal> {
         if self.heads.contains_key(&topic) {
             return Ok(());
         }
@@ -65,14 +65,14 @@ impl DiskTimeline {
     }
 
     /// After a replay: the content of a leased job that replay knew only by the place it left.
-    pub(crate) fn stub_content(&mut self, id: JobId) -> Result<Content, Error> {
+    pub(crate) fn stub_content(&mut self, id: JobId) -> Result<Content, Fatal> {
         let left = self.stubs.get(&id).copied();
-        let left = left.ok_or_else(|| Error::unavailable(format!("job {id} came from nowhere")))?;
+        let left = left.ok_or_else(|| Fatal::new(format!("job {id} came from nowhere")))?;
         self.sources.content_at(left)
     }
 
     /// After a replay: completes resting jobs that replay knew only by the place they left.
-    pub(crate) fn complete_stubs(&mut self) -> Result<(), Error> {
+    pub(crate) fn complete_stubs(&mut self) -> Result<(), Fatal> {
         for (id, left) in std::mem::take(&mut self.stubs) {
             let places: Vec<Place> = self.sources.mem.places(id).collect();
             for place in places.into_iter().filter(|place| place.class != Class::HOLD) {
@@ -94,8 +94,8 @@ pub(crate) fn is_stub(job: &Job) -> bool {
 }
 
 /// A run that cannot be read stops the store.
-pub(crate) fn stopped(damage: Damage) -> Error {
-    Error::unavailable(format!("the store cannot read its files: {damage}"))
+pub(crate) fn stopped(damage: Damage) -> Fatal {
+    Fatal::new(format!("the store cannot read its files: {damage}"))
 }
 
 impl Timeline for DiskTimeline {
@@ -119,7 +119,7 @@ impl Timeline for DiskTimeline {
         job
     }
 
-    fn next(&mut self, topic: TopicNo, now: Now) -> Result<Next, Error> {
+    fn next(&mut self, topic: TopicNo, now: Now) -> Result<Next, Fatal> {
         self.load_heads(topic)?;
         match self.heads.get_mut(&topic) {
             Some(heads) => heads.next(&mut self.sources, topic, now, self.durable),
@@ -127,7 +127,7 @@ impl Timeline for DiskTimeline {
         }
     }
 
-    fn oldest(&mut self, topic: TopicNo, class: Class) -> Result<Option<Place>, Error> {
+    fn oldest(&mut self, topic: TopicNo, class: Class) -> Result<Option<Place>, Fatal> {
         self.load_heads(topic)?;
         match self.heads.get_mut(&topic) {
             Some(heads) => heads.oldest(&mut self.sources, topic, class),
@@ -135,20 +135,20 @@ impl Timeline for DiskTimeline {
         }
     }
 
-    fn take(&mut self, place: Place) -> Result<Resting, Error> {
+    fn take(&mut self, place: Place) -> Result<Resting, Fatal> {
         self.load_heads(place.topic)?;
         let taken = match self.heads.get_mut(&place.topic) {
             Some(heads) => heads.take(&mut self.sources, place)?,
             None => None,
         };
-        taken.ok_or_else(|| Error::unavailable(format!("no job at {place:?}: this is a bug")))
+        taken.ok_or_else(|| Fatal::new(format!("no job at {place:?}: this is a bug")))
     }
 
-    fn find(&mut self, id: JobId) -> Result<Option<Resting>, Error> {
+    fn find(&mut self, id: JobId) -> Result<Option<Resting>, Fatal> {
         self.sources.find(id, false)
     }
 
-    fn find_key(&mut self, topic: TopicNo, key: &[u8]) -> Result<Option<Resting>, Error> {
+    fn find_key(&mut self, topic: TopicNo, key: &[u8]) -> Result<Option<Resting>, Fatal> {
         self.sources.find_key(topic, key)
     }
 
@@ -157,13 +157,13 @@ impl Timeline for DiskTimeline {
         self.heads.remove(&topic);
     }
 
-    fn classes(&mut self, topic: TopicNo) -> Result<Vec<Class>, Error> {
+    fn classes(&mut self, topic: TopicNo) -> Result<Vec<Class>, Fatal> {
         let mut classes = self.sources.classes(topic)?;
         classes.retain(|class| class.is_waiting());
         Ok(classes)
     }
 
-    fn count(&mut self, topic: TopicNo, class: Class, until: u64) -> Result<u64, Error> {
+    fn count(&mut self, topic: TopicNo, class: Class, until: u64) -> Result<u64, Fatal> {
         self.sources.count(topic, class, until)
     }
 
@@ -173,7 +173,7 @@ impl Timeline for DiskTimeline {
         class: Class,
         from: (u64, JobId),
         room: Room,
-    ) -> Result<Vec<Resting>, Error> {
+    ) -> Result<Vec<Resting>, Fatal> {
         self.sources.page(topic, class, from, room)
     }
 }

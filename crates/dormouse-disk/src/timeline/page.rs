@@ -1,6 +1,6 @@
 //! Reading a lane in order without consuming it.
 
-use dormouse_core::error::Error;
+use dormouse_core::error::Fatal;
 use dormouse_core::job::JobId;
 use dormouse_core::place::{Class, Place};
 use dormouse_core::timeline::{Resting, Room};
@@ -26,7 +26,7 @@ impl Sources {
         class: Class,
         from: Key,
         mut room: Room,
-    ) -> Result<Vec<Resting>, Error> {
+    ) -> Result<Vec<Resting>, Fatal> {
         let mut reading = self.start_reading(topic, class, from)?;
         let mut jobs = Vec::new();
         while room.is_left() {
@@ -42,7 +42,7 @@ impl Sources {
         Ok(jobs)
     }
 
-    fn start_reading(&mut self, topic: TopicNo, class: Class, from: Key) -> Result<Reading, Error> {
+    fn start_reading(&mut self, topic: TopicNo, class: Class, from: Key) -> Result<Reading, Fatal> {
         let mem = self.mem.first(topic, class, from).map(|(place, _)| key_of(&place));
         let mut reading = Reading { mem, frozen: Vec::new(), runs: Vec::new() };
         for frozen in &self.frozen {
@@ -66,7 +66,7 @@ impl Sources {
     }
 
     /// Reads the first place over all sources and advances past it in each.
-    fn read_past(&mut self, reading: &mut Reading, place: Place) -> Result<Option<Resting>, Error> {
+    fn read_past(&mut self, reading: &mut Reading, place: Place) -> Result<Option<Resting>, Fatal> {
         let key = key_of(&place);
         let (topic, class) = (place.topic, place.class);
         // Oldest first, so that the newest entry wins.

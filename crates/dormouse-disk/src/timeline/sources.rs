@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use dormouse_core::error::Error;
+use dormouse_core::error::Fatal;
 use dormouse_core::job::{Content, Job, JobId};
 use dormouse_core::place::{Class, Place};
 use dormouse_core::topic::TopicNo;
@@ -91,7 +91,7 @@ impl Sources {
     }
 
     /// Classes of a topic in any source, ascending; some may be consumed by now.
-    pub(crate) fn classes(&self, topic: TopicNo) -> Result<Vec<Class>, Error> {
+    pub(crate) fn classes(&self, topic: TopicNo) -> Result<Vec<Class>, Fatal> {
         let mut classes: Vec<Class> = self.mem.classes(topic).collect();
         for frozen in &self.frozen {
             classes.extend(frozen.table.classes(topic));
@@ -129,7 +129,7 @@ impl Sources {
     }
 
     /// How many rest in a lane with `due_at <= until`: weights are ranks in every source.
-    pub(crate) fn count(&mut self, topic: TopicNo, class: Class, until: u64) -> Result<u64, Error> {
+    pub(crate) fn count(&mut self, topic: TopicNo, class: Class, until: u64) -> Result<u64, Fatal> {
         let mut weight = self.mem.rank(topic, class, until);
         for frozen in &self.frozen {
             if let Some(bound) = self.frontiers.bound(topic, class, frozen.age) {
@@ -156,7 +156,7 @@ impl Sources {
     }
 
     /// The content of the job that left this place, also before the bound: the newest run decides.
-    pub(crate) fn content_at(&mut self, left: Place) -> Result<Content, Error> {
+    pub(crate) fn content_at(&mut self, left: Place) -> Result<Content, Fatal> {
         let key = (left.due_at, left.id);
         for open in self.runs.iter().rev() {
             let found = open.run.seek(&mut self.cache, left.topic, left.class, key);
@@ -169,11 +169,11 @@ impl Sources {
                 return Ok(self.decode(open, left.id, &payload)?.content);
             }
         }
-        Err(Error::unavailable(format!("no run has the body of job {} any more", left.id)))
+        Err(Fatal::new(format!("no run has the body of job {} any more", left.id)))
     }
 
     /// A run's encoded job.
-    pub(crate) fn decode(&self, open: &OpenRun, id: JobId, payload: &[u8]) -> Result<Job, Error> {
+    pub(crate) fn decode(&self, open: &OpenRun, id: JobId, payload: &[u8]) -> Result<Job, Fatal> {
         decode_payload(id, payload).ok_or_else(|| {
             let what = format!("the entry of job {id} cannot be decoded");
             stopped(Damage::corrupt(&format!("run {}", open.no()), 0, what))
