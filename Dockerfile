@@ -15,7 +15,7 @@ WORKDIR /src
 COPY . .
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/src/target \
-    cargo build --release --locked --features tls \
+    cargo build --release --locked \
     && cp target/release/dormouse /dormouse \
     && mkdir /data
 

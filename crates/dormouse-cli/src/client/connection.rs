@@ -74,7 +74,7 @@ async fn connect(url: &Url, tls: Option<&Connector>) -> Result<Connection, Failu
     let socket = stream.as_fd().try_clone_to_owned().map_err(|error| failed(&error))?.into();
     let sender = match tls {
         Some(tls) => {
-            let stream = tls.connect(&url.host, stream).await.map_err(|error| failed(&error))?;
+            let stream = tls.connect(url, stream).await?;
             handshake(stream).await
         }
         None => handshake(stream).await,

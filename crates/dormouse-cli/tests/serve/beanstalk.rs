@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 
 use rustix::process::Signal;
 
-use crate::process::{PATIENCE, Process, Server, command};
+use crate::process::{Process, Server, TIMEOUT, command};
 
 const PUT: &str = "put 0 0 60 5\r\nhello\r\n";
 
@@ -24,7 +24,7 @@ fn a_port_is_announced_and_the_jobs_are_the_same_over_http() {
     let line = server.process.line().unwrap();
     let addr = line.strip_prefix("beanstalk listening on ").unwrap();
     let socket = TcpStream::connect(addr).unwrap();
-    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket.set_read_timeout(Some(TIMEOUT)).unwrap();
     assert_eq!(say(&socket, PUT), "INSERTED 1\r\n");
     let got = server.get("/v1/jobs/1");
     assert!(got.body.contains("\"topic\":\"default\""), "{got:?}");
@@ -42,7 +42,7 @@ fn a_socket_in_the_file_system_serves_alone() {
     assert_eq!(process.line(), Some(format!("beanstalk listening on {place}")));
     let connect = || {
         let socket = UnixStream::connect(&path).unwrap();
-        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket.set_read_timeout(Some(TIMEOUT)).unwrap();
         socket
     };
     assert_eq!(say(connect(), PUT), "INSERTED 1\r\n");

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use crate::process::{PATIENCE, Process, clean, command, run};
+use crate::process::{Process, TIMEOUT, clean, command, run};
 
 const PUT: &str = "put 7 0 60 5\r\nhello\r\n";
 
@@ -40,7 +40,7 @@ fn listen(command: Command) -> (Process, TcpStream) {
     let line = process.wait_for("listening on ");
     let (_, addr) = line.split_once("listening on ").unwrap();
     let socket = TcpStream::connect(addr.trim()).unwrap();
-    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket.set_read_timeout(Some(TIMEOUT)).unwrap();
     (process, socket)
 }
 
@@ -73,7 +73,7 @@ fn it_says_nothing_unless_it_is_asked_to() {
     let path = dir.path().join("socket");
     let process =
         Process::start(command(&["beanstalkd", "-l", &format!("unix:{}", path.display())]));
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     let socket = loop {
         match UnixStream::connect(&path) {
             Ok(socket) => break socket,
@@ -103,7 +103,7 @@ fn usr1_refuses_puts_and_nothing_else() {
     let (process, socket) = start(&[]);
     assert_eq!(say(&socket, PUT), "INSERTED 1\r\n");
     process.signal(Signal::USR1);
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while !say(&socket, "stats\r\n").contains("\ndraining: true\n") {
         assert!(Instant::now() < deadline, "it goes on as before");
     }
@@ -119,7 +119,7 @@ fn it_ends_promptly_and_tells_who_waits() {
         let addr = waiting.peer_addr().unwrap();
         waiting.write_all(b"reserve\r\n").unwrap();
         let other = TcpStream::connect(addr).unwrap();
-        other.set_read_timeout(Some(PATIENCE)).unwrap();
+        other.set_read_timeout(Some(TIMEOUT)).unwrap();
         while !say(&other, "stats\r\n").contains("\ncurrent-waiting: 1\n") {}
         let start = Instant::now();
         process.signal(signal);

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Nothing here takes that long unless it hangs.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The binary, without what the environment of the tests might say to it.
 pub(crate) fn command(args: &[&str]) -> Command {
@@ -57,12 +57,12 @@ impl Process {
 
     /// The next line of stdout, if one comes before the process ends.
     pub(crate) fn line(&self) -> Option<String> {
-        self.stdout.recv_timeout(PATIENCE).ok()
+        self.stdout.recv_timeout(TIMEOUT).ok()
     }
 
     /// Waits until stderr has a line with this text, and gives the line.
     pub(crate) fn wait_for(&self, text: &str) -> String {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             let line = self.stderr.recv_timeout(left);
@@ -82,7 +82,7 @@ impl Process {
     }
 
     pub(crate) fn wait(mut self) -> Ended {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         let status = loop {
             if let Some(status) = self.child.try_wait().unwrap() {
                 break status;
@@ -181,7 +181,7 @@ pub(crate) fn request(
 /// A connection with patience.
 pub(crate) fn connect(addr: SocketAddr) -> TcpStream {
     let socket = TcpStream::connect(addr).unwrap();
-    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket.set_read_timeout(Some(TIMEOUT)).unwrap();
     socket
 }
 

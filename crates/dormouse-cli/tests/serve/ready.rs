@@ -4,11 +4,11 @@ use std::time::{Duration, Instant};
 
 use dormouse_check::harness::redis::{RedisConfig, RedisServer};
 
-use crate::process::{PATIENCE, Reply, Server};
+use crate::process::{Reply, Server, TIMEOUT};
 
 /// Asks until the status is this one.
 fn until(server: &Server, status: u16) -> Reply {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         let reply = server.get("/readyz");
         if reply.status == status {

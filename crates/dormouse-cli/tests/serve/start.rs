@@ -4,7 +4,7 @@ use std::os::unix::net::UnixDatagram;
 
 use rustix::process::Signal;
 
-use crate::process::{PATIENCE, Process, Server, clean, command};
+use crate::process::{Process, Server, TIMEOUT, clean, command};
 
 #[test]
 fn it_tells_its_address_when_it_is_ready() {
@@ -46,7 +46,7 @@ fn the_service_manager_is_told() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("notify");
     let socket = UnixDatagram::bind(&path).unwrap();
-    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket.set_read_timeout(Some(TIMEOUT)).unwrap();
     let told = || {
         let mut buffer = [0; 64];
         let length = socket.recv(&mut buffer).unwrap();

@@ -282,8 +282,7 @@ mod tests {
         }
         let both = Flags::of(&["--tls-cert", "/nowhere/c", "--tls-key", "/nowhere/k"]);
         let error = Config::merge(&both, &[]).unwrap_err().to_string();
-        let expected = if cfg!(feature = "tls") { "give a PEM file" } else { "--features tls" };
-        assert!(error.contains(expected), "{error}");
+        assert!(error.contains("give a PEM file"), "{error}");
     }
 
     #[test]

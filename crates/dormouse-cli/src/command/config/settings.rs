@@ -160,16 +160,8 @@ impl Settings {
 }
 
 /// Whether the files hold what they should, and belong together.
-#[cfg(feature = "tls")]
 fn verify_certificate(cert: &Path, key: &Path) -> Result<(), String> {
     let files = dormouse_server::TlsFiles { cert: cert.to_owned(), key: key.to_owned() };
     let loaded = dormouse_server::Tls::load(files);
     loaded.map(|_| ()).map_err(|error| format!("`tls.cert` and `tls.key`: {error}"))
-}
-
-#[cfg(not(feature = "tls"))]
-fn verify_certificate(_cert: &Path, _key: &Path) -> Result<(), String> {
-    Err("`tls.cert` and `tls.key` are set, but this dormouse was built without TLS; build it with \
-         `--features tls`, or let a proxy do TLS"
-        .to_owned())
 }

@@ -25,9 +25,7 @@ pub(super) async fn start(
         hosts: settings.hosts.clone(),
         connections_max: settings.connections_max,
         backup: store.engine().and_then(|engine| backup::maker(engine, settings)),
-        #[cfg(feature = "tls")]
         tls: reload.certificate().tls(),
-        #[cfg(feature = "tls")]
         resp_tls: reload.certificate().tls(),
     };
     let started = Server::start(store.backend(), options).await;

@@ -30,7 +30,6 @@ impl Reload {
         self.access.clone()
     }
 
-    #[cfg(feature = "tls")]
     pub(super) fn certificate(&self) -> &Certificate {
         &self.certificate
     }

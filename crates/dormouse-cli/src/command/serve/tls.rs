@@ -1,48 +1,34 @@
-//! TLS, if it was built in.
+//! The certificate of `tls.cert` and `tls.key`, read again on SIGHUP.
 
-#[cfg(feature = "tls")]
 use dormouse_server::{Tls, TlsFiles};
 
 use crate::command::config::Settings;
 use crate::exit::Failure;
 
-/// The certificate in force, if TLS is spoken.
-pub(super) struct Certificate {
-    #[cfg(feature = "tls")]
-    tls: Option<Tls>,
-}
+/// The certificate in use; `None` if TLS is not configured.
+pub(super) struct Certificate(Option<Tls>);
 
 impl Certificate {
-    #[cfg(feature = "tls")]
     pub(super) fn load(settings: &Settings) -> Result<Certificate, Failure> {
         let (Some(cert), Some(key)) = (settings.tls_cert.clone(), settings.tls_key.clone()) else {
-            return Ok(Certificate { tls: None });
+            return Ok(Certificate(None));
         };
         let tls = Tls::load(TlsFiles { cert, key })
             .map_err(|error| Failure::usage(format!("cannot use TLS: {error}")))?;
-        Ok(Certificate { tls: Some(tls) })
+        Ok(Certificate(Some(tls)))
     }
 
-    /// The configuration has made sure that none is wanted.
-    #[cfg(not(feature = "tls"))]
-    pub(super) fn load(_settings: &Settings) -> Result<Certificate, Failure> {
-        Ok(Certificate {})
-    }
-
-    /// For the server; follows what is read again.
-    #[cfg(feature = "tls")]
+    /// For the server; it follows every reload.
     pub(super) fn tls(&self) -> Option<Tls> {
-        self.tls.clone()
+        self.0.clone()
     }
 
-    /// Reads the files again.
+    /// Reads the files again; after an error the old certificate stays in use.
     pub(super) fn reload(&self) {
-        #[cfg(feature = "tls")]
-        if let Some(tls) = &self.tls {
-            match tls.reload() {
-                Ok(()) => tracing::info!("SIGHUP: the certificate is read again"),
-                Err(error) => tracing::error!("SIGHUP: the old certificate stays: {error}"),
-            }
+        let Some(tls) = &self.0 else { return };
+        match tls.reload() {
+            Ok(()) => tracing::info!("SIGHUP: the certificate is read again"),
+            Err(error) => tracing::error!("SIGHUP: the old certificate stays: {error}"),
         }
     }
 }

@@ -1,0 +1,15 @@
+//! TLS end to end: the binary as a process, with certificates made here.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
+
+mod authority;
+mod client;
+mod command_line;
+mod plain_text;
+#[allow(dead_code, reason = "shared with the tests of `dormouse serve`")]
+#[path = "../serve/process.rs"]
+mod process;
+mod protocols;
+mod reload;
+mod server;
+mod slow_handshakes;

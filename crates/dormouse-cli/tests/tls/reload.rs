@@ -1,0 +1,54 @@
+//! SIGHUP reads the certificate again.
+
+use rustix::process::Signal;
+use serde_json::json;
+
+use crate::client::Client;
+use crate::server::Server;
+
+fn put(client: &mut Client) -> u16 {
+    client.post("/v1/topics/mails/jobs", &json!({})).0
+}
+
+#[test]
+fn new_connections_get_the_new_certificate_and_old_ones_go_on() {
+    let server = Server::start();
+    let mut old_http = Client::connect(server.http, &server.authority);
+    let mut old_resp = Client::connect(server.resp, &server.authority);
+    assert_eq!(put(&mut old_http), 201);
+
+    let renewed = server.authority.issue(server.dir.path());
+    assert_ne!(renewed, server.certificate);
+    server.process.signal(Signal::HUP);
+    server.process.wait_for("the certificate is read again");
+    for addr in [server.http, server.resp] {
+        assert_eq!(Client::connect(addr, &server.authority).certificate(), &renewed);
+    }
+    assert_eq!(put(&mut old_http), 201);
+    old_resp.send("PING\r\n");
+    assert_eq!(old_resp.read_until("\r\n"), "+PONG\r\n");
+}
+
+#[test]
+fn a_broken_file_keeps_the_old_certificate() {
+    let server = Server::start();
+    let cert = server.dir.path().join("cert.pem");
+    std::fs::write(&cert, "-----BEGIN CERTIFICATE-----\nbroken\n").unwrap();
+    server.process.signal(Signal::HUP);
+    let line = server.process.wait_for("nothing was read again");
+    assert!(line.contains(cert.to_str().unwrap()), "{line}");
+    let mut client = Client::connect(server.http, &server.authority);
+    assert_eq!(client.certificate(), &server.certificate);
+    assert_eq!(put(&mut client), 201);
+
+    // A key that does not belong to the certificate is as wrong.
+    let other = tempfile::tempdir().unwrap();
+    server.authority.issue(server.dir.path());
+    server.authority.issue(other.path());
+    let key = "key.pem";
+    std::fs::copy(other.path().join(key), server.dir.path().join(key)).unwrap();
+    server.process.signal(Signal::HUP);
+    server.process.wait_for("nothing was read again");
+    let client = Client::connect(server.http, &server.authority);
+    assert_eq!(client.certificate(), &server.certificate);
+}
