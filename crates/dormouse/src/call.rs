@@ -8,6 +8,9 @@ use dormouse_core::error::Error;
 use crate::pending::Pending;
 use crate::queue::Queue;
 
+/// The replies to a batch, item by item, in the order of the requests.
+pub type Items<T> = Vec<Result<T, Error>>;
+
 /// An operation that is described and not sent yet.
 ///
 /// Set its options, then `.await` it, or block with [`wait`](Call::wait), or start it with

@@ -3,16 +3,14 @@
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use dormouse_core::command::Command;
 use dormouse_core::error::Error;
 use dormouse_core::job::JobId;
 use dormouse_core::op::{self, Changed, Target};
 use dormouse_core::topic::TopicName;
 
-use crate::call::Call;
+use crate::call::{Call, Items};
 use crate::pending::Pending;
 use crate::queue::Queue;
-use crate::reply::{self, Items};
 use crate::time::{span_ms, wall_ms};
 
 /// The job that has this key.
@@ -46,16 +44,12 @@ impl Queue {
 
     fn cancel_target(&self, target: Result<Target, Error>) -> Call<op::Cancel, Changed> {
         let options = target.map(|target| op::Cancel { target, unless_leased: false });
-        Call::new(self, options, |queue, cancel| {
-            queue.call(Command::Cancel(vec![cancel]), reply::change)
-        })
+        Call::new(self, options, Queue::call)
     }
 
     /// Removes many; answers per item, in order.
     pub fn cancel_many(&self, items: Vec<op::Cancel>) -> Call<Vec<op::Cancel>, Items<Changed>> {
-        Call::new(self, Ok(items), |queue, items| {
-            queue.call(Command::Cancel(items), reply::changes)
-        })
+        Call::new(self, Ok(items), Queue::call)
     }
 
     /// Moves the due time of a delayed or ready job: to a [`delay`](Call::delay) from now, or
@@ -85,9 +79,7 @@ impl Queue {
 
     fn reschedule_target(&self, target: Result<Target, Error>) -> Call<op::Reschedule, Changed> {
         let options = target.map(|target| op::Reschedule { target, delay_ms: None, at_ms: None });
-        Call::new(self, options, |queue, reschedule| {
-            queue.call(Command::Reschedule(vec![reschedule]), reply::change)
-        })
+        Call::new(self, options, Queue::call)
     }
 
     /// Moves many; answers per item, in order.
@@ -95,9 +87,7 @@ impl Queue {
         &self,
         items: Vec<op::Reschedule>,
     ) -> Call<Vec<op::Reschedule>, Items<Changed>> {
-        Call::new(self, Ok(items), |queue, items| {
-            queue.call(Command::Reschedule(items), reply::changes)
-        })
+        Call::new(self, Ok(items), Queue::call)
     }
 
     /// Makes a dead job ready now, with a fresh attempt budget.
@@ -112,14 +102,12 @@ impl Queue {
 
     /// Revives many; answers per item, in order.
     pub fn revive_many(&self, items: Vec<Target>) -> Call<Vec<Target>, Items<Changed>> {
-        Call::new(self, Ok(items), |queue, items| {
-            queue.call(Command::Revive(items), reply::changes)
-        })
+        Call::new(self, Ok(items), |queue, items| queue.call(op::Revive(items)))
     }
 }
 
 fn send_revive(queue: &Queue, target: Target) -> Pending<Changed> {
-    queue.call(Command::Revive(vec![target]), reply::change)
+    queue.call_one(op::Revive(vec![target]))
 }
 
 impl Call<op::Cancel, Changed> {

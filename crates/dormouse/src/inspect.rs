@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 
-use dormouse_core::command::Command;
 use dormouse_core::error::Error;
 use dormouse_core::job::{JobId, State};
 use dormouse_core::limits::PAGE_MAX;
@@ -10,11 +9,10 @@ use dormouse_core::op::{self, JobView, Page, Target};
 use dormouse_core::topic::TopicName;
 
 use crate::block::block_on;
-use crate::call::Call;
+use crate::call::{Call, Items};
 use crate::change::by_key;
 use crate::pending::Pending;
 use crate::queue::Queue;
-use crate::reply::{self, Items};
 
 impl Queue {
     /// A job as it is now; `not_found` if it was acked or cancelled or never was.
@@ -29,14 +27,14 @@ impl Queue {
 
     /// Looks at many; answers per item, in order.
     pub fn get_many(&self, items: Vec<Target>) -> Call<Vec<Target>, Items<JobView>> {
-        Call::new(self, Ok(items), |queue, items| queue.call(Command::Get(items), reply::views))
+        Call::new(self, Ok(items), |queue, items| queue.call(op::Get(items)))
     }
 
     /// The next job of a state: ready as reserve would give it, delayed by due time, leased by
     /// expiry, dead by age.
     pub fn peek(&self, topic: &str, state: State) -> Call<op::Peek, Option<JobView>> {
         let options = TopicName::new(topic).map(|topic| op::Peek { topic, state });
-        Call::new(self, options, |queue, peek| queue.call(Command::Peek(peek), reply::peeked))
+        Call::new(self, options, Queue::call)
     }
 
     /// A page of the jobs of a state; [`walk`](Call::walk) goes through all of them.
@@ -59,12 +57,12 @@ impl Queue {
             cursor: None,
             limit: PAGE_MAX,
         });
-        Call::new(self, options, |queue, list| queue.call(Command::List(list), reply::page))
+        Call::new(self, options, Queue::call)
     }
 }
 
 fn send_get(queue: &Queue, target: Target) -> Pending<JobView> {
-    queue.call(Command::Get(vec![target]), reply::view)
+    queue.call_one(op::Get(vec![target]))
 }
 
 impl Call<op::List, Page> {
@@ -123,7 +121,7 @@ impl Walk {
                 return Some(Err(error));
             }
         };
-        let page = self.queue.call(Command::List(list.clone()), reply::page).await;
+        let page = self.queue.call(list.clone()).await;
         self.next = None;
         Some(page.map(|page| {
             self.next = page.cursor.map(|cursor| Ok(op::List { cursor: Some(cursor), ..list }));

@@ -3,21 +3,19 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use dormouse_core::command::Command;
 use dormouse_core::job::{JobId, Token};
 use dormouse_core::op::{self, Ended, Extended, KillTarget, Target};
 
-use crate::call::Call;
+use crate::call::{Call, Items};
 use crate::change::by_key;
 use crate::queue::Queue;
-use crate::reply::{self, Items};
 use crate::time::span_ms;
 use crate::undo::release;
 
 impl Queue {
     /// Done: the job goes. A job that is gone already answers `Gone`: acking twice is harmless.
     pub fn ack(&self, token: Token) -> Call<Token, Ended> {
-        Call::new(self, Ok(token), |queue, token| queue.call(Command::Ack(vec![token]), reply::end))
+        Call::new(self, Ok(token), |queue, token| queue.call_one(op::Ack(vec![token])))
     }
 
     /// Acks many; answers per token, in order.
@@ -26,7 +24,7 @@ impl Queue {
         tokens: impl IntoIterator<Item = Token>,
     ) -> Call<Vec<Token>, Items<Ended>> {
         Call::new(self, Ok(tokens.into_iter().collect()), |queue, tokens| {
-            queue.call(Command::Ack(tokens), reply::ends)
+            queue.call(op::Ack(tokens))
         })
     }
 
@@ -43,21 +41,17 @@ impl Queue {
     /// ```
     pub fn nack(&self, token: Token) -> Call<op::Nack, Ended> {
         let options = op::Nack { token, delay_ms: None, priority: None, error: None };
-        Call::new(self, Ok(options), |queue, nack| {
-            queue.call(Command::Nack(vec![nack]), reply::end)
-        })
+        Call::new(self, Ok(options), Queue::call)
     }
 
     /// Nacks many; answers per item, in order.
     pub fn nack_many(&self, items: Vec<op::Nack>) -> Call<Vec<op::Nack>, Items<Ended>> {
-        Call::new(self, Ok(items), |queue, items| queue.call(Command::Nack(items), reply::ends))
+        Call::new(self, Ok(items), Queue::call)
     }
 
     /// Not tried: the job is ready again with no attempt spent.
     pub fn release(&self, token: Token) -> Call<op::Release, Ended> {
-        Call::new(self, Ok(release(token)), |queue, release| {
-            queue.call(Command::Release(vec![release]), reply::end)
-        })
+        Call::new(self, Ok(release(token)), Queue::call)
     }
 
     /// Releases many; answers per token, in order.
@@ -65,16 +59,12 @@ impl Queue {
         &self,
         tokens: impl IntoIterator<Item = Token>,
     ) -> Call<Vec<op::Release>, Items<Ended>> {
-        Call::new(self, Ok(tokens.into_iter().map(release).collect()), |queue, items| {
-            queue.call(Command::Release(items), reply::ends)
-        })
+        Call::new(self, Ok(tokens.into_iter().map(release).collect()), Queue::call)
     }
 
     /// More time: the lease runs from now for its own length or a given one.
     pub fn extend(&self, token: Token) -> Call<op::Extend, Extended> {
-        Call::new(self, Ok(op::Extend { token, ttr_ms: None }), |queue, extend| {
-            queue.call(Command::Extend(vec![extend]), reply::extension)
-        })
+        Call::new(self, Ok(op::Extend { token, ttr_ms: None }), Queue::call)
     }
 
     /// Extends many by their own lengths; answers per token, in order.
@@ -83,9 +73,7 @@ impl Queue {
         tokens: impl IntoIterator<Item = Token>,
     ) -> Call<Vec<op::Extend>, Items<Extended>> {
         let items = tokens.into_iter().map(|token| op::Extend { token, ttr_ms: None }).collect();
-        Call::new(self, Ok(items), |queue, items| {
-            queue.call(Command::Extend(items), reply::extensions)
-        })
+        Call::new(self, Ok(items), Queue::call)
     }
 
     /// Never again: the job in hand is dead until somebody revives it.
@@ -108,7 +96,7 @@ impl Queue {
         target: Result<KillTarget, dormouse_core::error::Error>,
     ) -> Call<op::Kill, Ended> {
         let options = target.map(|target| op::Kill { target, error: None, priority: None });
-        Call::new(self, options, |queue, kill| queue.call(Command::Kill(vec![kill]), reply::end))
+        Call::new(self, options, Queue::call)
     }
 }
 

@@ -104,7 +104,6 @@ mod open;
 mod pending;
 mod put;
 mod queue;
-mod reply;
 mod reserve;
 mod retry;
 mod session;
@@ -118,7 +117,7 @@ mod worker;
 pub use dormouse_core as core;
 
 pub use body::Body;
-pub use call::Call;
+pub use call::{Call, Items};
 pub use inspect::Walk;
 pub use leased_job::LeasedJob;
 pub use lock::{Acquire, AcquireFuture, Lock, Renewal};
@@ -126,7 +125,6 @@ pub use open::Builder;
 pub use pending::Pending;
 pub use put::Put;
 pub use queue::Queue;
-pub use reply::Items;
 pub use reserve::{FromJobs, Reserve, ReserveFuture};
 pub use session::Session;
 #[cfg(feature = "worker")]

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use dormouse_core::command::Command;
+use dormouse_core::command::{Command, Operation as _};
 use dormouse_core::error::{Code, Error};
 use dormouse_core::limits::WAIT_MS_MAX;
 use dormouse_core::op::{self, LockReply};
@@ -15,7 +15,6 @@ use dormouse_core::op::{self, LockReply};
 use crate::block::block_on;
 use crate::pending::{Pending, Read};
 use crate::queue::Queue;
-use crate::reply;
 use crate::time::{instant, span_ms};
 use crate::undo::Undo;
 
@@ -107,9 +106,9 @@ impl AcquireFuture {
         let wait_ms = self.wait_ms.min(WAIT_MS_MAX);
         self.wait_ms -= wait_ms;
         self.options.wait_ms = i64::try_from(wait_ms).unwrap_or(i64::MAX);
-        let command = Command::Lock(self.options.clone());
         let undo = Undo::Unlock(self.unlock());
-        Pending::claim(&self.queue, command, undo, Read::Plain(reply::lock))
+        let read = Read::Plain(op::Lock::from_reply);
+        Pending::claim(&self.queue, self.options.clone(), undo, read)
     }
 
     fn unlock(&self) -> op::Unlock {
@@ -186,13 +185,13 @@ impl Lock {
     /// Gives it back; true if it is free now, false if an outer acquire of the same owner holds it.
     pub fn unlock(mut self) -> Pending<bool> {
         self.held = false;
-        self.queue.call(Command::Unlock(self.holder.clone()), reply::unlocked)
+        self.queue.call(self.holder.clone())
     }
 
     fn send_renew(&self, ttl_ms: Option<i64>) -> Pending<LockReply> {
         let op::Unlock { name, owner } = self.holder.clone();
         let renew = op::RenewLock { name, owner, ttl_ms };
-        self.queue.call(Command::RenewLock(renew), reply::lock)
+        self.queue.call(renew)
     }
 }
 

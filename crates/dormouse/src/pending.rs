@@ -79,9 +79,14 @@ impl<T> Pending<T> {
     }
 
     /// As `send`, for an answer that must not get lost: if nobody reads it, it is undone.
-    pub(crate) fn claim(queue: &Queue, command: Command, undo: Undo, read: Read<T>) -> Pending<T> {
+    pub(crate) fn claim(
+        queue: &Queue,
+        command: impl Into<Command>,
+        undo: Undo,
+        read: Read<T>,
+    ) -> Pending<T> {
         let (ticket, oneshot) = (Ticket::next(), Arc::new(OneShot::default()));
-        match queue.submit(ticket, command, oneshot.clone()) {
+        match queue.submit(ticket, command.into(), oneshot.clone()) {
             Ok(()) => {
                 let claim = Some(Claim { queue: queue.clone(), ticket, undo });
                 Pending { state: State::Sent(oneshot), read: Some(read), claim }

@@ -6,16 +6,15 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use dormouse_core::backoff::Backoff;
-use dormouse_core::command::Command;
+use dormouse_core::command::Operation as _;
 use dormouse_core::error::Error;
 use dormouse_core::op::{self, OnConflict, PutReply};
 use dormouse_core::topic::TopicName;
 
 use crate::body::Body;
-use crate::call::Call;
+use crate::call::{Call, Items};
 use crate::pending::{Pending, Read};
 use crate::queue::Queue;
-use crate::reply::{self, Items};
 use crate::time::{span_ms, wall_ms};
 
 impl Queue {
@@ -71,20 +70,20 @@ fn send_many(queue: &Queue, jobs: Vec<Put>) -> Pending<Items<PutReply>> {
         }
     }
     if refused.is_empty() {
-        return queue.call(Command::Put(good), reply::puts);
+        return queue.call(good);
     }
     if good.is_empty() {
         return Pending::settled(Ok(refused.into_iter().map(|(_, error)| Err(error)).collect()));
     }
     let merge = move |reply| {
-        let mut results = reply::puts(reply)?;
+        let mut results = Vec::<op::Put>::from_reply(reply)?;
         // In rising order, so each lands where it stood.
         for (index, error) in refused {
             results.insert(index.min(results.len()), Err(error));
         }
         Ok(results)
     };
-    Pending::send(queue, Command::Put(good), Read::With(Box::new(merge)))
+    Pending::send(queue, good.into(), Read::With(Box::new(merge)))
 }
 
 /// A job to add, with its options.
@@ -195,7 +194,7 @@ impl Put<Queue> {
     /// Sends it now; the answer can be read later.
     pub fn send(self) -> Pending<PutReply> {
         match self.job {
-            Ok(job) => self.queue.call(Command::Put(vec![job]), reply::put),
+            Ok(job) => self.queue.call(job),
             Err(error) => Pending::refused(error),
         }
     }

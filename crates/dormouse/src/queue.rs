@@ -4,12 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use dormouse_core::backend::{Backend, Request, Sink, Ticket};
-use dormouse_core::command::{Command, Reply};
+use dormouse_core::command::{Command, Operation, Reply, only};
 use dormouse_core::error::{Code, Error};
 use dormouse_disk::clock::VirtualClock;
 use dormouse_disk::engine::Engine;
 
-use crate::call::Call;
+use crate::call::{Call, Items};
 use crate::oneshot::Discard;
 use crate::pending::{Pending, Read};
 use crate::retry;
@@ -95,7 +95,9 @@ impl Queue {
     /// # Ok::<(), dormouse::Error>(())
     /// ```
     pub fn execute(&self, command: Command) -> Call<Command, Reply> {
-        Call::new(self, Ok(command), |queue, command| queue.call(command, Ok))
+        Call::new(self, Ok(command), |queue, command| {
+            Pending::send(queue, command, Read::Plain(Ok))
+        })
     }
 
     /// The clock that is moved by hand, if there is one.
@@ -104,12 +106,17 @@ impl Queue {
         self.0.clock.as_ref()
     }
 
-    pub(crate) fn call<T>(
-        &self,
-        command: Command,
-        read: fn(Reply) -> Result<T, Error>,
-    ) -> Pending<T> {
-        Pending::send(self, command, Read::Plain(read))
+    pub(crate) fn call<Op: Operation>(&self, operation: Op) -> Pending<Op::Reply> {
+        Pending::send(self, operation.into(), Read::Plain(Op::from_reply))
+    }
+
+    /// Sends a batch of one and takes its only reply.
+    pub(crate) fn call_one<Op, T>(&self, batch: Op) -> Pending<T>
+    where
+        Op: Operation<Reply = Items<T>>,
+    {
+        let read = |reply| only(Op::from_reply(reply)?);
+        Pending::send(self, batch.into(), Read::Plain(read))
     }
 
     pub(crate) fn submit(

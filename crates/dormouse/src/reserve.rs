@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use dormouse_core::command::Command;
+use dormouse_core::command::Operation as _;
 use dormouse_core::error::Error;
 use dormouse_core::job::JobId;
 use dormouse_core::limits::WAIT_MS_MAX;
@@ -19,7 +19,6 @@ use crate::call::Call;
 use crate::leased_job::LeasedJob;
 use crate::pending::{Pending, Read};
 use crate::queue::Queue;
-use crate::reply;
 use crate::session::Session;
 use crate::time::span_ms;
 use crate::undo::Undo;
@@ -58,9 +57,8 @@ impl Queue {
         let options = op::ReserveId { id, ttr_ms: None, session: None };
         Call::new(self, Ok(options), |queue, options| {
             let owner = queue.clone();
-            let read = move |reply| LeasedJob::from_jobs(reply::jobs(reply)?, &owner);
-            let read = Read::With(Box::new(read));
-            Pending::claim(queue, Command::ReserveId(options), Undo::Release, read)
+            let read = move |reply| Ok(LeasedJob::new(&owner, op::ReserveId::from_reply(reply)?));
+            Pending::claim(queue, options, Undo::Release, Read::With(Box::new(read)))
         })
     }
 }
@@ -216,9 +214,8 @@ impl<T: FromJobs> ReserveFuture<T> {
         self.wait_ms -= wait_ms;
         let next = (self.wait_ms > 0).then(|| options.clone());
         options.wait_ms = i64::try_from(wait_ms).unwrap_or(i64::MAX);
-        let command = Command::Reserve(options);
-        let read = Read::Plain(reply::jobs);
-        self.state = State::Sent(Pending::claim(&self.queue, command, Undo::Release, read), next);
+        let read = Read::Plain(op::Reserve::from_reply);
+        self.state = State::Sent(Pending::claim(&self.queue, options, Undo::Release, read), next);
     }
 }
 
@@ -234,7 +231,7 @@ impl<T: FromJobs> Future for ReserveFuture<T> {
                     (Ok(jobs), Some(options)) if jobs.is_empty() => this.submit(options),
                     (jobs, _) => {
                         this.state = State::Answered;
-                        return Poll::Ready(jobs.and_then(|jobs| T::from_jobs(jobs, &this.queue)));
+                        return Poll::Ready(jobs.map(|jobs| T::from_jobs(jobs, &this.queue)));
                     }
                 }
                 continue;
@@ -257,30 +254,23 @@ impl<T> fmt::Debug for ReserveFuture<T> {
 /// What a reserve can give: all its jobs, or at most one.
 pub trait FromJobs: Sized + sealed::Sealed {
     #[doc(hidden)]
-    fn from_jobs(jobs: Vec<op::LeasedJob>, queue: &Queue) -> Result<Self, Error>;
+    fn from_jobs(jobs: Vec<op::LeasedJob>, queue: &Queue) -> Self;
 }
 
 mod sealed {
     pub trait Sealed {}
     impl Sealed for Vec<super::LeasedJob> {}
     impl Sealed for Option<super::LeasedJob> {}
-    impl Sealed for super::LeasedJob {}
 }
 
 impl FromJobs for Vec<LeasedJob> {
-    fn from_jobs(jobs: Vec<op::LeasedJob>, queue: &Queue) -> Result<Vec<LeasedJob>, Error> {
-        Ok(jobs.into_iter().map(|job| LeasedJob::new(queue, job)).collect())
+    fn from_jobs(jobs: Vec<op::LeasedJob>, queue: &Queue) -> Vec<LeasedJob> {
+        jobs.into_iter().map(|job| LeasedJob::new(queue, job)).collect()
     }
 }
 
 impl FromJobs for Option<LeasedJob> {
-    fn from_jobs(mut jobs: Vec<op::LeasedJob>, queue: &Queue) -> Result<Option<LeasedJob>, Error> {
-        Ok(jobs.pop().map(|job| LeasedJob::new(queue, job)))
-    }
-}
-
-impl FromJobs for LeasedJob {
-    fn from_jobs(mut jobs: Vec<op::LeasedJob>, queue: &Queue) -> Result<LeasedJob, Error> {
-        jobs.pop().map(|job| LeasedJob::new(queue, job)).ok_or_else(reply::stray)
+    fn from_jobs(mut jobs: Vec<op::LeasedJob>, queue: &Queue) -> Option<LeasedJob> {
+        jobs.pop().map(|job| LeasedJob::new(queue, job))
     }
 }

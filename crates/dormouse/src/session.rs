@@ -2,14 +2,13 @@
 
 use std::fmt;
 
-use dormouse_core::command::Command;
-use dormouse_core::op::SessionId;
+use dormouse_core::command::{Command, Operation as _};
+use dormouse_core::op::{CloseSession, OpenSession, SessionId};
 
 use crate::call::Call;
 use crate::leased_job::LeasedJob;
 use crate::pending::{Pending, Read};
 use crate::queue::Queue;
-use crate::reply;
 use crate::reserve::Reserve;
 use crate::undo::Undo;
 
@@ -29,10 +28,10 @@ impl Queue {
     pub fn session(&self) -> Call<(), Session> {
         Call::new(self, Ok(()), |queue, ()| {
             let owner = queue.clone();
-            let read =
-                move |reply| Ok(Session { queue: owner, id: reply::session(reply)?, open: true });
-            let read = Read::With(Box::new(read));
-            Pending::claim(queue, Command::OpenSession, Undo::EndSession, read)
+            let read = move |reply| {
+                Ok(Session { queue: owner, id: OpenSession::from_reply(reply)?, open: true })
+            };
+            Pending::claim(queue, OpenSession, Undo::EndSession, Read::With(Box::new(read)))
         })
     }
 }
@@ -70,7 +69,7 @@ impl Session {
     /// Ends the session and tells when that is done.
     pub fn close(mut self) -> Pending<()> {
         self.open = false;
-        self.queue.call(Command::CloseSession(self.id), reply::done)
+        self.queue.call(CloseSession(self.id))
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::time::{Duration, SystemTime};
 
-use dormouse_core::command::Command;
 use dormouse_core::error::Error;
 use dormouse_core::limits::{BATCH_MAX, PAGE_MAX};
 use dormouse_core::op::{self, TopicStats, TopicsPage};
@@ -11,16 +10,13 @@ use dormouse_core::topic::{Settings, TopicName};
 use crate::call::Call;
 use crate::pending::Pending;
 use crate::queue::Queue;
-use crate::reply;
 use crate::time::{span_ms, wall_ms};
 
 impl Queue {
     /// A page of topics and their counts, in the order of their names.
     pub fn topics(&self) -> Call<op::Topics, TopicsPage> {
         let options = op::Topics { after: None, limit: PAGE_MAX };
-        Call::new(self, Ok(options), |queue, topics| {
-            queue.call(Command::Topics(topics), reply::topics)
-        })
+        Call::new(self, Ok(options), Queue::call)
     }
 
     /// Replaces a topic's settings, all at once; empty settings unset everything.
@@ -35,52 +31,48 @@ impl Queue {
     /// ```
     pub fn set_topic(&self, topic: &str, settings: Settings) -> Call<op::SetTopic, ()> {
         let options = TopicName::new(topic).map(|topic| op::SetTopic { topic, settings });
-        Call::new(self, options, |queue, set| queue.call(Command::SetTopic(set), reply::done))
+        Call::new(self, options, Queue::call)
     }
 
     /// Counts of a topic, exact and at a cost independent of the backlog.
     pub fn stats(&self, topic: &str) -> Call<op::Stats, TopicStats> {
         let options = TopicName::new(topic).map(|topic| op::Stats { topic: Some(topic) });
-        Call::new(self, options, send_stats)
+        Call::new(self, options, Queue::call)
     }
 
     /// Counts of all topics together.
     pub fn stats_all(&self) -> Call<op::Stats, TopicStats> {
-        Call::new(self, Ok(op::Stats { topic: None }), send_stats)
+        Call::new(self, Ok(op::Stats { topic: None }), Queue::call)
     }
 
     /// Stops reserve on a topic and nothing else, until [`resume`](Queue::resume) or for a given
     /// [`span`](Call::span). Survives a restart.
     pub fn pause(&self, topic: &str) -> Call<op::PauseTopic, ()> {
         let options = TopicName::new(topic).map(|topic| op::PauseTopic { topic, for_ms: None });
-        Call::new(self, options, |queue, pause| queue.call(Command::Pause(pause), reply::done))
+        Call::new(self, options, Queue::call)
     }
 
     /// Undoes a pause.
     pub fn resume(&self, topic: &str) -> Call<TopicName, ()> {
-        Call::new(self, TopicName::new(topic), |queue, topic| {
-            queue.call(Command::Resume(topic), reply::done)
-        })
+        Call::new(self, TopicName::new(topic), |queue, topic| queue.call(op::Resume(topic)))
     }
 
     /// Removes all delayed, ready and dead jobs of a topic and frees their keys; leased jobs stay.
     /// Answers how many went.
     pub fn purge(&self, topic: &str) -> Call<TopicName, u64> {
-        Call::new(self, TopicName::new(topic), |queue, topic| {
-            queue.call(Command::Purge(topic), reply::count)
-        })
+        Call::new(self, TopicName::new(topic), |queue, topic| queue.call(op::Purge(topic)))
     }
 
     /// Makes up to `max` delayed jobs of a topic ready now, the earliest first; answers how many.
     pub fn kick(&self, topic: &str, max: usize) -> Call<op::Kick, u64> {
         let options = TopicName::new(topic).map(|topic| op::Kick { topic, max });
-        Call::new(self, options, |queue, kick| queue.call(Command::Kick(kick), reply::count))
+        Call::new(self, options, Queue::call)
     }
 
     /// Makes up to `max` dead jobs of a topic ready now, the oldest first; answers how many.
     pub fn revive_topic(&self, topic: &str, max: usize) -> Call<op::ReviveTopic, u64> {
         let options = TopicName::new(topic).map(|topic| op::ReviveTopic { topic, max });
-        Call::new(self, options, send_revive_topic)
+        Call::new(self, options, Queue::call)
     }
 
     /// Makes all dead jobs of a topic ready now, in as many batches as it takes; answers how many.
@@ -129,18 +121,8 @@ impl Queue {
             to_ms: unsigned(wall_ms(to)),
             step_ms: unsigned(span_ms(step)),
         });
-        Call::new(self, options, |queue, forecast| {
-            queue.call(Command::Forecast(forecast), reply::forecast)
-        })
+        Call::new(self, options, Queue::call)
     }
-}
-
-fn send_stats(queue: &Queue, stats: op::Stats) -> Pending<TopicStats> {
-    queue.call(Command::Stats(stats), reply::stats)
-}
-
-fn send_revive_topic(queue: &Queue, revive: op::ReviveTopic) -> Pending<u64> {
-    queue.call(Command::ReviveTopic(revive), reply::count)
 }
 
 impl Call<op::Topics, TopicsPage> {
