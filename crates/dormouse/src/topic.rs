@@ -8,7 +8,6 @@ use dormouse_core::op::{self, TopicStats, TopicsPage};
 use dormouse_core::topic::{Settings, TopicName};
 
 use crate::call::Call;
-use crate::pending::Pending;
 use crate::queue::Queue;
 use crate::time::{span_ms, wall_ms};
 

@@ -12,19 +12,19 @@ const MEMORY: &str = "268435456";
 pub(crate) struct Server {
     child: Child,
     addr: SocketAddr,
-    cage: Option<PathBuf>,
+    cgroup: Option<PathBuf>,
     _data: tempfile::TempDir,
 }
 
 impl Server {
     pub(crate) fn start() -> Server {
         let data = tempfile::tempdir().unwrap();
-        let cage = make_cage();
+        let cgroup = make_cgroup();
         let mut command = Command::new("sh");
         // The process joins before it becomes the server, so that every byte counts.
-        let join = cage
-            .as_ref()
-            .map_or(String::new(), |cage| format!("echo $$ > {}/cgroup.procs && ", cage.display()));
+        let join = cgroup.as_ref().map_or(String::new(), |cgroup| {
+            format!("echo $$ > {}/cgroup.procs && ", cgroup.display())
+        });
         command
             .arg("-c")
             .arg(format!("{join}ulimit -n 8192; exec \"$0\" \"$@\""))
@@ -36,7 +36,7 @@ impl Server {
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let addr = line.trim().rsplit_once("http://").expect(&line).1.parse().unwrap();
-        Server { child, addr, cage, _data: data }
+        Server { child, addr, cgroup, _data: data }
     }
 
     pub(crate) fn addr(&self) -> SocketAddr {
@@ -50,8 +50,10 @@ impl Server {
         line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() << 10
     }
 
-    pub(crate) fn cage(&self) -> String {
-        self.cage.as_ref().map_or("none, not allowed".into(), |cage| cage.display().to_string())
+    pub(crate) fn cgroup(&self) -> String {
+        self.cgroup
+            .as_ref()
+            .map_or("none, not allowed".into(), |cgroup| cgroup.display().to_string())
     }
 
     pub(crate) fn stop(mut self) {
@@ -66,24 +68,24 @@ impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
-        if let Some(cage) = &self.cage {
-            let _ = fs::remove_dir(cage);
+        if let Some(cgroup) = &self.cgroup {
+            let _ = fs::remove_dir(cgroup);
         }
     }
 }
 
 /// Version 1 or 2 of cgroups; `None` if neither lets us.
-fn make_cage() -> Option<PathBuf> {
+fn make_cgroup() -> Option<PathBuf> {
     let name = format!("dormouse-abuse-{}", std::process::id());
     let trees =
         [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")];
     trees.iter().find_map(|(tree, limit)| {
-        let cage = PathBuf::from(tree).join(&name);
-        fs::create_dir(&cage).ok()?;
-        if fs::write(cage.join(limit), MEMORY).is_ok() {
-            return Some(cage);
+        let cgroup = PathBuf::from(tree).join(&name);
+        fs::create_dir(&cgroup).ok()?;
+        if fs::write(cgroup.join(limit), MEMORY).is_ok() {
+            return Some(cgroup);
         }
-        let _ = fs::remove_dir(&cage);
+        let _ = fs::remove_dir(&cgroup);
         None
     })
 }

@@ -14,11 +14,13 @@ use std::time::Duration;
 
 use limited::Server;
 
-const DRIBBLERS: usize = 2_000;
+const SLOW_SENDERS: usize = 2_000;
 const POLLS: usize = 1_000;
-const DEAF: usize = 24;
+const UNREAD: usize = 24;
 const RSS_MAX: u64 = 200 << 20;
+/// For a normal client's p99, unless the computer is so busy that a client alone is slow.
 const P99_MAX: Duration = Duration::from_millis(50);
+const ALONE: Duration = Duration::from_secs(2);
 const MEASURED: Duration = Duration::from_secs(8);
 
 #[test]
@@ -26,26 +28,26 @@ fn abuse_of_a_real_process_is_bounded() {
     let server = Server::start();
     let addr = server.addr();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    let (p99, slowest, answers, closed) = runtime.block_on(async move {
-        let dribblers = slow_senders::start(addr, DRIBBLERS).await;
+    let (alone, p99, slowest, closed) = runtime.block_on(async move {
+        let (alone, _) = normal::measure(addr, ALONE).await;
+        let slow = slow_senders::start(addr, SLOW_SENDERS).await;
         let polls = polls::start(addr, POLLS).await;
-        let deaf = unread::start(addr, DEAF).await;
-        let (p99, slowest, answers) = normal::measure(addr, MEASURED).await;
+        let unread = unread::start(addr, UNREAD).await;
+        let (p99, slowest) = normal::measure(addr, MEASURED).await;
         // Every slow head and body is cut off by its deadline, however many there are.
-        let closed = dribblers.all_closed().await;
-        drop((polls, deaf));
-        (p99, slowest, answers, closed)
+        let closed = slow.all_closed().await;
+        drop((polls, unread));
+        (alone, p99, slowest, closed)
     });
     let rss = server.rss_max();
     eprintln!(
-        "abuse: normal client p99 {p99:?}, slowest {slowest:?}, {answers} answers; peak RSS \
-         {} MiB; {closed} of {DRIBBLERS} dribblers cut off; cage: {}",
+        "abuse: normal client p99 {p99:?}, alone {alone:?}, slowest {slowest:?}; peak RSS {} MiB; \
+         {closed} of {SLOW_SENDERS} slow senders cut off; memory limit: {}",
         rss >> 20,
-        server.cage()
+        server.cgroup()
     );
-    assert!(answers > 500, "a normal client got only {answers} answers");
-    assert!(p99 < P99_MAX, "a normal client's p99 is {p99:?}");
+    assert!(p99 < P99_MAX.max(20 * alone), "a normal client's p99 is {p99:?}, alone {alone:?}");
     assert!(rss < RSS_MAX, "the server took {} MiB", rss >> 20);
-    assert_eq!(closed, DRIBBLERS);
+    assert_eq!(closed, SLOW_SENDERS);
     server.stop();
 }

@@ -3,7 +3,7 @@
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 
-use crate::server::PATIENCE;
+use crate::server::TIMEOUT;
 
 pub(crate) struct Client {
     socket: TcpStream,
@@ -14,8 +14,8 @@ pub(crate) struct Client {
 impl Client {
     pub(crate) fn connect(addr: SocketAddr) -> Client {
         let socket = TcpStream::connect(addr).unwrap();
-        socket.set_read_timeout(Some(PATIENCE)).unwrap();
-        socket.set_write_timeout(Some(PATIENCE)).unwrap();
+        socket.set_read_timeout(Some(TIMEOUT)).unwrap();
+        socket.set_write_timeout(Some(TIMEOUT)).unwrap();
         // Pieces of a command are to arrive as pieces.
         socket.set_nodelay(true).unwrap();
         Client { socket, input: Vec::new() }

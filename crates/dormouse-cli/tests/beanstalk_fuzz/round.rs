@@ -8,7 +8,7 @@ use crate::generate::{Generator, MARK, MARK_PUT, NOBODY};
 use crate::ids::Side;
 use crate::pair::{Pair, Replies, Servers};
 use crate::script::Script;
-use crate::server::{PATIENCE, Server};
+use crate::server::{Server, TIMEOUT};
 use crate::setup::TUBES;
 
 const STEPS: usize = 500;
@@ -235,7 +235,7 @@ impl Round {
         let start = Instant::now();
         loop {
             let stats = self.observe(&Script::text("stats\r\n"))?;
-            let is_late = start.elapsed() > PATIENCE;
+            let is_late = start.elapsed() > TIMEOUT;
             if is_late || self.is_up_to_date(&stats.original[0]) {
                 let outcome = self.compare(&stats);
                 if is_late || outcome.is_ok() {

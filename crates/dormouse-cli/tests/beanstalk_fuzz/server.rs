@@ -13,7 +13,7 @@ use crate::setup::Setup;
 /// Names the program of the original.
 const ORIGINAL: &str = "DORMOUSE_BEANSTALKD";
 /// Nothing here takes that long unless it hangs.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
 /// Somebody else may take a port between the look at it and the start.
 const TRIES: usize = 5;
 
@@ -83,7 +83,7 @@ impl Server {
             if TcpStream::connect(self.addr).is_ok() {
                 return self.is_running();
             }
-            assert!(start.elapsed() < PATIENCE, "nobody listens on {}", self.addr);
+            assert!(start.elapsed() < TIMEOUT, "nobody listens on {}", self.addr);
             std::thread::yield_now();
         }
         false

@@ -65,7 +65,7 @@ fn report(output: &Output) -> Value {
 #[test]
 fn every_phase_is_measured_and_nothing_is_left() {
     let server = Server::start();
-    let output = bench(&server.url).args(["--seconds", "0.3", "--rate", "200"]).output().unwrap();
+    let output = bench(&server.url).args(["--seconds", "1", "--rate", "100"]).output().unwrap();
     let report = report(&output);
     assert!(output.status.success(), "{output:?}");
     assert_eq!((&report["bench"], &report["errors"]), (&"http".into(), &0.into()), "{report}");
@@ -87,7 +87,7 @@ fn one_phase_is_a_table_of_one_line() {
     let server = Server::start();
     let mut command = dormouse();
     command.args(["bench", "--url", &server.url, "--only", "ndjson", "--keep"]);
-    let output = command.args(["--seconds", "0.1", "--batch", "10"]).output().unwrap();
+    let output = command.args(["--seconds", "1", "--batch", "10"]).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     let table = String::from_utf8_lossy(&output.stdout);
     let names: Vec<_> = table.lines().filter_map(|line| line.split(' ').next()).collect();
@@ -136,7 +136,7 @@ fn refusals_are_counted_and_the_first_is_shown() {
             thread::spawn(move || refuse(stream.unwrap()));
         }
     });
-    let output = bench(&url).args(["--seconds", "0.3"]).output().unwrap();
+    let output = bench(&url).args(["--seconds", "1"]).output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     let report = report(&output);
     assert_eq!(report["first_error"], "507 full: no room", "{report}");

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 /// Long enough that only what never comes is not waited for.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A request that came in.
 #[derive(Clone, Debug)]
@@ -118,7 +118,7 @@ impl Fake {
     pub(crate) fn wait_for(&self, path: &str, count: usize) -> Seen {
         let guard = self.log.seen.lock().unwrap();
         let few = |seen: &mut Vec<Seen>| seen.iter().filter(|one| one.path == path).count() < count;
-        let (seen, timeout) = self.log.more.wait_timeout_while(guard, PATIENCE, few).unwrap();
+        let (seen, timeout) = self.log.more.wait_timeout_while(guard, TIMEOUT, few).unwrap();
         assert!(!timeout.timed_out(), "no {count} requests to {path}: {seen:?}");
         seen.iter().filter(|one| one.path == path).nth(count - 1).unwrap().clone()
     }

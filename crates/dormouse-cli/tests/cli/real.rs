@@ -171,7 +171,7 @@ fn a_lock_keeps_others_out_and_goes_with_its_command() {
         "{} lock nightly -- echo both; echo $?; echo $DORMOUSE_LOCK_FENCE",
         env!("CARGO_BIN_EXE_dormouse")
     );
-    let out = run(&server.url, &["lock", "nightly", "--ttl", "1s", "--", "sh", "-c", &inner]);
+    let out = run(&server.url, &["lock", "nightly", "--ttl", "1m", "--", "sh", "-c", &inner]);
     let out = out.exits(0);
     let lines: Vec<&str> = out.stdout.lines().collect();
     assert_eq!(lines[0], "4", "{out:?}");

@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How a run ended.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ pub(crate) fn finish(mut child: Child) -> Done {
     let pid = rustix::process::Pid::from_child(&child);
     let (ended, has_ended) = mpsc::channel::<()>();
     thread::spawn(move || {
-        if has_ended.recv_timeout(PATIENCE) == Err(mpsc::RecvTimeoutError::Timeout) {
+        if has_ended.recv_timeout(TIMEOUT) == Err(mpsc::RecvTimeoutError::Timeout) {
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
         }
     });

@@ -30,7 +30,7 @@ fn what_was_answered_is_there_after_a_restart() {
 }
 
 #[test]
-fn who_waits_is_answered_when_it_stops() {
+fn a_stop_answers_waiting_requests() {
     let server = Server::start(&["--backend", "memory"]);
     let mut socket = connect(server.addr);
     let body = "{\"wait\": \"60s\"}";
@@ -42,9 +42,7 @@ fn who_waits_is_answered_when_it_stops() {
     socket.write_all(head.as_bytes()).unwrap();
     socket.write_all(body.as_bytes()).unwrap();
     while !request(server.addr, "GET", "/v1/stats", &[], "").body.contains(r#""waiters":1"#) {}
-    let start = Instant::now();
     assert_eq!(server.stop().code, Some(0));
-    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
     let reply = read_reply(socket);
     assert_eq!((reply.status, reply.body.as_str()), (200, "{\"jobs\":[]}"));
 }
@@ -68,12 +66,16 @@ fn begin_request(server: &Server) -> TcpStream {
 #[test]
 fn a_request_that_does_not_end_is_cut_off() {
     let server = Server::start(&["--backend", "memory", "--drain", "200ms"]);
-    let _socket = begin_request(&server);
+    let mut socket = begin_request(&server);
     let start = Instant::now();
     assert_eq!(server.stop().code, Some(0));
     let took = start.elapsed();
     assert!(took >= Duration::from_millis(200), "{took:?}");
-    assert!(took < Duration::from_secs(5), "{took:?}");
+    // Not answered, as it would be at the deadline for its body.
+    let mut rest = Vec::new();
+    let _ = socket.read_to_end(&mut rest);
+    let rest = String::from_utf8(rest).unwrap();
+    assert!(!rest.contains("HTTP/1.1 "), "{rest}");
 }
 
 #[test]
@@ -87,7 +89,6 @@ fn a_second_signal_ends_it_at_once() {
         let _socket = begin_request(&server);
         server.process.signal(first);
         server.process.wait_for("stopping");
-        std::thread::sleep(Duration::from_millis(200));
         assert!(server.process.is_running());
         server.process.signal(second);
         let ended = server.process.wait();

@@ -194,7 +194,7 @@ async fn real_time_renews_too() {
 }
 
 #[tokio::test]
-async fn a_handler_is_told_when_its_job_is_lost() {
+async fn a_handler_learns_that_its_job_is_lost() {
     let (queue, clock) = virtual_queue();
     let id = queue.put("t", "b").ttr(30 * SECOND).await.unwrap().id;
     let told = Arc::new(AtomicUsize::new(0));
@@ -251,8 +251,11 @@ async fn no_more_are_in_hand_than_allowed() {
             let gauges = gauges.clone();
             async move {
                 gauges.iter().for_each(|gauge| gauge.enter());
-                tokio::task::yield_now().await;
                 tokio::time::sleep(Duration::from_millis(1)).await;
+                // They work side by side.
+                while gauges[0].most() < 2 {
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
                 gauges.iter().for_each(|gauge| gauge.leave());
             }
         }
@@ -266,7 +269,6 @@ async fn no_more_are_in_hand_than_allowed() {
     soon("all are done", async || is_empty(&queue).await).await;
     assert_eq!(running.stop().await.done, 60);
     assert!(all.most() <= 5 && narrow.most() <= 2, "{} {}", all.most(), narrow.most());
-    assert!(all.most() >= 2, "they work side by side");
 }
 
 #[tokio::test]

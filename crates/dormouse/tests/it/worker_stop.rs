@@ -71,24 +71,27 @@ async fn what_is_not_ready_after_the_grace_is_given_back() {
 }
 
 #[tokio::test]
-async fn a_blocking_handler_is_told_and_left_alone() {
+async fn a_blocking_handler_learns_that_its_job_is_lost_and_is_left_alone() {
     let queue = Queue::memory();
     queue.put("t", "b").await.unwrap();
-    let (told, end) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let [started, lost, end] = [(); 3].map(|()| Arc::new(AtomicBool::new(false)));
     let worker = Worker::new(&queue).grace(Duration::ZERO).handle_blocking("t", {
-        let (told, end) = (told.clone(), end.clone());
+        let (started, lost, end) = (started.clone(), lost.clone(), end.clone());
         move |job: Job| {
-            eventually("it is told", || job.is_lost());
-            told.store(true, Ordering::SeqCst);
+            started.store(true, Ordering::SeqCst);
+            eventually("the job is lost", || job.is_lost());
+            lost.store(true, Ordering::SeqCst);
             eventually("the test is over", || end.load(Ordering::SeqCst));
         }
     });
     let stopper = worker.stopper();
     let run = tokio::spawn(worker.run());
-    all_taken(&queue, 1).await;
+    // A handler that has not started yet would be cancelled before its first line.
+    soon("the handler runs", async || started.load(Ordering::SeqCst)).await;
     stopper.stop();
     assert_eq!(run.await.unwrap().unwrap().released, 1);
-    assert!(told.load(Ordering::SeqCst));
+    // The worker does not wait for the handler's thread, so the test does.
+    soon("the handler knows", async || lost.load(Ordering::SeqCst)).await;
     assert_unspent(&queue, 1).await;
     end.store(true, Ordering::SeqCst);
 }
