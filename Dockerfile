@@ -15,9 +15,13 @@ WORKDIR /src
 COPY . .
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/src/target \
-    cargo build --release --locked \
-    && cp target/release/dormouse /dormouse \
+    packaging/build-release \
+    && cp target/release/dormouse target/release/dormouse.debug / \
     && mkdir /data
+
+# The symbols: docker build --target symbols --output . .
+FROM scratch AS symbols
+COPY --from=build /dormouse.debug /
 
 FROM gcr.io/distroless/cc-debian12:nonroot
 LABEL org.opencontainers.image.title="dormouse" \
