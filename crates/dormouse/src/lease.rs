@@ -10,7 +10,6 @@ use crate::call::{Call, Items};
 use crate::change::by_key;
 use crate::queue::Queue;
 use crate::time::span_ms;
-use crate::undo::release;
 
 impl Queue {
     /// Done: the job goes. A job that is gone already answers `Gone`: acking twice is harmless.
@@ -51,7 +50,7 @@ impl Queue {
 
     /// Not tried: the job is ready again with no attempt spent.
     pub fn release(&self, token: Token) -> Call<op::Release, Ended> {
-        Call::new(self, Ok(release(token)), Queue::call)
+        Call::new(self, Ok(op::Release::now(token)), Queue::call)
     }
 
     /// Releases many; answers per token, in order.
@@ -59,7 +58,7 @@ impl Queue {
         &self,
         tokens: impl IntoIterator<Item = Token>,
     ) -> Call<Vec<op::Release>, Items<Ended>> {
-        Call::new(self, Ok(tokens.into_iter().map(release).collect()), Queue::call)
+        Call::new(self, Ok(tokens.into_iter().map(op::Release::now).collect()), Queue::call)
     }
 
     /// More time: the lease runs from now for its own length or a given one.

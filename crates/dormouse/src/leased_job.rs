@@ -11,8 +11,6 @@ use dormouse_core::op::{self, Ended, Extended};
 use crate::call::Call;
 use crate::queue::Queue;
 use crate::time::instant;
-#[cfg(feature = "worker")]
-use {crate::undo::release, dormouse_core::command::Command};
 
 /// A job returned by reserve: yours until its lease expires.
 ///
@@ -164,7 +162,7 @@ impl LeasedJob {
     /// Gives it back without waiting for the answer.
     #[cfg(feature = "worker")]
     pub(crate) fn forget(&self) {
-        self.queue.forget(Command::Release(vec![release(self.token())]));
+        self.queue.forget(op::Release::now(self.token()).into());
     }
 
     /// Never again: the job is dead until somebody revives it.

@@ -109,7 +109,6 @@ mod retry;
 mod session;
 mod time;
 mod topic;
-mod undo;
 #[cfg(feature = "worker")]
 mod worker;
 

@@ -16,7 +16,6 @@ use crate::block::block_on;
 use crate::pending::{Pending, Read};
 use crate::queue::Queue;
 use crate::time::{instant, span_ms};
-use crate::undo::Undo;
 
 impl Queue {
     /// Takes the lock `name` for `owner`, who may take it again while holding it. Answers
@@ -106,9 +105,8 @@ impl AcquireFuture {
         let wait_ms = self.wait_ms.min(WAIT_MS_MAX);
         self.wait_ms -= wait_ms;
         self.options.wait_ms = i64::try_from(wait_ms).unwrap_or(i64::MAX);
-        let undo = Undo::Unlock(self.unlock());
         let read = Read::Plain(op::Lock::from_reply);
-        Pending::claim(&self.queue, self.options.clone(), undo, read)
+        Pending::claim(&self.queue, self.options.clone(), read)
     }
 
     fn unlock(&self) -> op::Unlock {

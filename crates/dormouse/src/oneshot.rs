@@ -5,11 +5,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use dormouse_core::backend::{Answer, Sink, Ticket};
-use dormouse_core::command::Command;
+use dormouse_core::command::{Command, Undo};
 
 use crate::queue::Queue;
 use crate::retry;
-use crate::undo::Undo;
 
 /// A one-shot: the backend fills it, a [`Pending`](crate::Pending) reads it. It is itself the sink
 /// of its only request, so a call costs one allocation here.
@@ -56,7 +55,7 @@ impl OneShot {
                 *state = State::Abandoned(queue.clone(), undo);
                 Ok(())
             }
-            State::Full(Ok(reply)) => Err(undo.command(reply)),
+            State::Full(Ok(reply)) => Err(undo.command(&reply)),
             State::Full(Err(_)) | State::Abandoned(..) | State::Closed => Err(None),
         }
     }
@@ -74,7 +73,7 @@ impl OneShot {
                 drop(state);
                 // This is the backend's thread: it must neither be asked from here nor find the
                 // last handle to itself in its own hands.
-                retry::submit(queue, answer.ok().and_then(|reply| undo.command(reply)));
+                retry::submit(queue, answer.ok().and_then(|reply| undo.command(&reply)));
             }
             // A second answer breaks the backend's promise; the first one holds.
             first @ (State::Full(_) | State::Closed) => *state = first,
@@ -92,14 +91,5 @@ impl Sink for OneShot {
         for (_, answer) in answers.drain(..) {
             self.fill(answer);
         }
-    }
-}
-
-/// For requests whose answer interests nobody.
-pub(crate) struct Discard;
-
-impl Sink for Discard {
-    fn deliver(&self, answers: &mut Vec<(Ticket, Answer)>) {
-        answers.clear();
     }
 }

@@ -7,13 +7,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use dormouse_core::backend::Ticket;
-use dormouse_core::command::{Command, Reply};
+use dormouse_core::command::{Command, Reply, Undo};
 use dormouse_core::error::Error;
 
 use crate::block::block_on;
 use crate::oneshot::OneShot;
 use crate::queue::Queue;
-use crate::undo::Undo;
 
 /// An operation that has been sent and is not answered yet.
 ///
@@ -78,15 +77,12 @@ impl<T> Pending<T> {
         }
     }
 
-    /// As `send`, for an answer that must not get lost: if nobody reads it, it is undone.
-    pub(crate) fn claim(
-        queue: &Queue,
-        command: impl Into<Command>,
-        undo: Undo,
-        read: Read<T>,
-    ) -> Pending<T> {
+    /// As `send`, for a reply that grants something: if nobody reads it, it is undone.
+    pub(crate) fn claim(queue: &Queue, operation: impl Into<Command>, read: Read<T>) -> Pending<T> {
+        let command = operation.into();
+        let undo = command.undo();
         let (ticket, oneshot) = (Ticket::next(), Arc::new(OneShot::default()));
-        match queue.submit(ticket, command.into(), oneshot.clone()) {
+        match queue.submit(ticket, command, oneshot.clone()) {
             Ok(()) => {
                 let claim = Some(Claim { queue: queue.clone(), ticket, undo });
                 Pending { state: State::Sent(oneshot), read: Some(read), claim }

@@ -3,14 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
-use dormouse_core::backend::{Backend, Request, Sink, Ticket};
+use dormouse_core::backend::{Backend, Discard, Request, Sink, Ticket};
 use dormouse_core::command::{Command, Operation, Reply, only};
 use dormouse_core::error::{Code, Error};
 use dormouse_disk::clock::VirtualClock;
 use dormouse_disk::engine::Engine;
 
 use crate::call::{Call, Items};
-use crate::oneshot::Discard;
 use crate::pending::{Pending, Read};
 use crate::retry;
 

@@ -21,7 +21,6 @@ use crate::pending::{Pending, Read};
 use crate::queue::Queue;
 use crate::session::Session;
 use crate::time::span_ms;
-use crate::undo::Undo;
 
 impl Queue {
     /// Takes jobs that are due: one unless [`max`](Reserve::max) says more, and none if there is
@@ -58,7 +57,7 @@ impl Queue {
         Call::new(self, Ok(options), |queue, options| {
             let owner = queue.clone();
             let read = move |reply| Ok(LeasedJob::new(&owner, op::ReserveId::from_reply(reply)?));
-            Pending::claim(queue, options, Undo::Release, Read::With(Box::new(read)))
+            Pending::claim(queue, options, Read::With(Box::new(read)))
         })
     }
 }
@@ -215,7 +214,7 @@ impl<T: FromJobs> ReserveFuture<T> {
         let next = (self.wait_ms > 0).then(|| options.clone());
         options.wait_ms = i64::try_from(wait_ms).unwrap_or(i64::MAX);
         let read = Read::Plain(op::Reserve::from_reply);
-        self.state = State::Sent(Pending::claim(&self.queue, options, Undo::Release, read), next);
+        self.state = State::Sent(Pending::claim(&self.queue, options, read), next);
     }
 }
 

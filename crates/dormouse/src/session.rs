@@ -10,7 +10,6 @@ use crate::leased_job::LeasedJob;
 use crate::pending::{Pending, Read};
 use crate::queue::Queue;
 use crate::reserve::Reserve;
-use crate::undo::Undo;
 
 impl Queue {
     /// Begins a session: jobs reserved in it are released, unspent, when it ends.
@@ -31,7 +30,7 @@ impl Queue {
             let read = move |reply| {
                 Ok(Session { queue: owner, id: OpenSession::from_reply(reply)?, open: true })
             };
-            Pending::claim(queue, OpenSession, Undo::EndSession, Read::With(Box::new(read)))
+            Pending::claim(queue, OpenSession, Read::With(Box::new(read)))
         })
     }
 }
