@@ -13,10 +13,10 @@ mod option_scope;
 mod output;
 mod pages;
 mod signals;
-mod span;
 mod suggestions;
 mod target;
 mod tokens;
+mod units;
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;

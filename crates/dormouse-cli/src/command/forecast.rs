@@ -3,11 +3,11 @@
 use serde::Deserialize;
 
 use crate::Global;
-use crate::client::{Request, encode};
+use crate::client::Request;
 use crate::exit::Failure;
 use crate::output::{self, Output};
-use crate::span::{At, Span};
 use crate::target::topic_path;
+use crate::units::{At, Span};
 
 /// The longest bar.
 const BAR_CHARS_MAX: u64 = 50;
@@ -43,10 +43,10 @@ impl Args {
     pub(crate) async fn run(self, global: &Global) -> Result<(), Failure> {
         let mut query = Vec::new();
         if let Some(from) = &self.from {
-            query.push(format!("from={}", encode(from.text())));
+            query.push(format!("from={}", from.0));
         }
         if let Some(to) = &self.to {
-            query.push(format!("to={}", encode(to.text())));
+            query.push(format!("to={}", to.0));
         }
         if let Some(step) = self.step {
             query.push(format!("step={}", step.duration().as_millis()));

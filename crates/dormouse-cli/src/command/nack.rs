@@ -3,8 +3,8 @@
 use crate::Global;
 use crate::client::fields;
 use crate::exit::Failure;
-use crate::span::Span;
 use crate::tokens::Tokens;
+use crate::units::Span;
 
 /// End leases: the work failed, the jobs come again after their backoff
 ///

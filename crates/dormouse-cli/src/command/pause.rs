@@ -4,8 +4,8 @@ use crate::Global;
 use crate::client::{Request, fields};
 use crate::exit::Failure;
 use crate::output::{self, Output};
-use crate::span::Span;
 use crate::target::topic_path;
+use crate::units::Span;
 
 /// Stop handing out a topic's jobs; puts and acks go on
 #[derive(clap::Args)]

@@ -16,8 +16,8 @@ use crate::exit::Failure;
 use crate::job::to_base64;
 use crate::ndjson;
 use crate::output::{self, Output};
-use crate::span::{At, Backoff, Span};
 use crate::target::topic_path;
+use crate::units::{At, Backoff, Span};
 
 /// Add a job, or many from a file
 ///

@@ -3,8 +3,8 @@
 use crate::Global;
 use crate::client::fields;
 use crate::exit::Failure;
-use crate::span::Span;
 use crate::tokens::Tokens;
+use crate::units::Span;
 
 /// End leases: give the jobs back, without an attempt spent
 #[derive(clap::Args)]

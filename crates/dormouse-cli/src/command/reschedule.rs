@@ -4,8 +4,8 @@ use crate::Global;
 use crate::change;
 use crate::client::{Request, fields};
 use crate::exit::Failure;
-use crate::span::{At, Span};
 use crate::target::JobTarget;
+use crate::units::{At, Span};
 
 /// Move a waiting job to another time
 #[derive(clap::Args)]

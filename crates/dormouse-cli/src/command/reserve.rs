@@ -11,7 +11,7 @@ use crate::client::{Request, fields};
 use crate::exit::{Exit, Failure};
 use crate::job::Job;
 use crate::output::{self, Output};
-use crate::span::Span;
+use crate::units::Span;
 
 /// How long one request waits at most; a longer wait is made of several.
 const WAIT_STEP: Duration = Duration::from_secs(50);

@@ -9,8 +9,8 @@ use crate::client::{Client, Request, fields};
 use crate::command::get::plain;
 use crate::exit::Failure;
 use crate::output::{self, Output};
-use crate::span::{Backoff, Span};
 use crate::target::topic_path;
+use crate::units::{Backoff, Span};
 
 /// Show a topic, or change its settings
 #[derive(clap::Args)]

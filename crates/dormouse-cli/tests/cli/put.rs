@@ -55,7 +55,7 @@ fn all_options_are_sent() {
         "backoff": backoff, "headers": {"a": "1", "b": "c=d"},
     });
     assert_eq!(seen.json(), expected);
-    let at = json!({"text": "x", "at": "2027-01-01T08:00:00Z"});
+    let at = json!({"text": "x", "at": 1_798_790_400_000_u64});
     check(&["put", "t", "x", "--at", "2027-01-01T09:00:00+01:00"], b"", at);
 }
 

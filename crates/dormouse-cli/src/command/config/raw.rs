@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use dormouse_server::nearest;
 
-use crate::span::Span;
+use crate::units::Span;
 
 /// What a layer of the configuration has for a key.
 #[derive(Clone, Debug, PartialEq)]

@@ -12,7 +12,7 @@ use crate::client::Client;
 use crate::exit::{Exit, Failure};
 use crate::output;
 use crate::signals::Signals;
-use crate::span::Span;
+use crate::units::Span;
 
 /// How often a release is tried, and the time between.
 const RELEASE_TRIES: u32 = 3;

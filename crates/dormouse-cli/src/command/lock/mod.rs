@@ -14,7 +14,7 @@ use crate::client::{Client, Reply, Request, encode, fields};
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Output};
 use crate::signals::Signals;
-use crate::span::Span;
+use crate::units::Span;
 
 /// How long one request waits at most; a longer wait is made of several.
 const WAIT_STEP: Duration = Duration::from_secs(50);

@@ -16,7 +16,7 @@ use crate::exit::Failure;
 use crate::job::Job;
 use crate::output;
 use crate::signals::{Signals, Stop};
-use crate::span::Span;
+use crate::units::Span;
 use retry::{Pause, ServerState};
 use supervise::JobEnd;
 

@@ -15,7 +15,7 @@ use crate::client::Request;
 use crate::exit::Failure;
 use crate::job::Job;
 use crate::output;
-use crate::span::Span;
+use crate::units::Span;
 
 /// How long a lease's end may be told after it ran out, once we were asked to end: the token is
 /// good until somebody else takes the job.
