@@ -1,4 +1,4 @@
-//! What one job became: the answer to cancel, reschedule, run, revive and kill.
+//! The reply to cancel, reschedule, run, revive and kill of one job.
 
 use serde::Deserialize;
 
@@ -20,7 +20,7 @@ struct Change {
     due_at: Option<String>,
 }
 
-/// Asks for a change of one job and prints what became of it.
+/// Sends a change of one job and prints the reply.
 pub(crate) async fn send(global: &Global, request: Request) -> Result<(), Failure> {
     let reply = global.client()?.call(request).await?;
     if global.output == Output::Json {

@@ -1,4 +1,4 @@
-//! How many jobs a request to a topic changed.
+//! Requests that change many jobs of a topic and answer with their number.
 
 use serde::Deserialize;
 
@@ -12,19 +12,19 @@ struct Count {
     count: u64,
 }
 
-/// All jobs of a topic, or so many.
+/// All jobs of a topic, or at most a number of them.
 #[derive(clap::Args)]
 #[group(required = true, multiple = false)]
 pub(crate) struct Quantity {
-    /// All there are
+    /// All of them
     #[arg(long)]
     pub(crate) all: bool,
-    /// At most so many
+    /// At most this many
     #[arg(long, value_name = "N")]
     pub(crate) max: Option<u64>,
 }
 
-/// Asks for it and prints how many there were.
+/// Sends the request and prints the number of changed jobs.
 pub(crate) async fn send(global: &Global, request: Request, done: &str) -> Result<(), Failure> {
     let reply = global.client()?.call(request).await?;
     if global.output == Output::Json {

@@ -7,17 +7,17 @@ use crate::output;
 /// Exit codes; 0 is success. They are stable: scripts depend on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// Anything that has no code of its own.
+    /// Every error without an exit code of its own.
     Error = 1,
-    /// Arguments that make no sense; clap uses the same.
+    /// Invalid arguments; clap uses the same.
     Usage = 2,
     /// No such job, topic or lock; no job to reserve.
     NotFound = 3,
-    /// The state of a job, a taken key, a held lock, or a lost lease is in the way.
+    /// A job in another state, a taken key, a held lock, or a lost lease.
     Conflict = 4,
-    /// The server cannot be reached, did not answer, or cannot tell whether it happened.
+    /// The server cannot be reached, did not answer, or does not know whether the change was made.
     Unreachable = 5,
-    /// Busy, full or unavailable: the same may succeed later.
+    /// Busy, full or unavailable: the same request may succeed later.
     Busy = 6,
 }
 
@@ -34,22 +34,22 @@ impl Exit {
     }
 }
 
-/// Why a subcommand did not end well.
+/// Why a subcommand failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
     status: u8,
-    /// The server's error code, if it was the server that said no.
+    /// The server's error code, if the server refused the request.
     code: Option<String>,
     text: Option<String>,
 }
 
 impl Failure {
-    /// An error of no particular kind.
+    /// An error with exit code 1.
     pub(crate) fn new(text: impl Into<String>) -> Failure {
         Failure::with(Exit::Error, text)
     }
 
-    /// Arguments that make no sense.
+    /// Invalid arguments.
     pub(crate) fn usage(text: impl Into<String>) -> Failure {
         Failure::with(Exit::Usage, text)
     }
@@ -69,7 +69,7 @@ impl Failure {
         Failure { status, code: None, text: Some(text.into()) }
     }
 
-    /// What the server said.
+    /// An error reply of the server.
     pub(crate) fn of_server(code: &str, detail: &str) -> Failure {
         Failure {
             status: Exit::of_code(code) as u8,
@@ -78,12 +78,12 @@ impl Failure {
         }
     }
 
-    /// An exit code about which nothing is left to say.
+    /// An exit code without a message.
     pub(crate) fn silent(status: u8) -> Failure {
         Failure { status, code: None, text: None }
     }
 
-    /// The same, said about something.
+    /// The same, with the subject before its text.
     pub(crate) fn about(self, what: &str) -> Failure {
         let text = self.text.map(|text| format!("{what}: {text}"));
         Failure { text, ..self }
@@ -94,7 +94,7 @@ impl Failure {
         self.code.as_deref()
     }
 
-    /// What went wrong, for a line of one's own.
+    /// The message, without the program's name.
     pub(crate) fn text(&self) -> &str {
         self.text.as_deref().unwrap_or_default()
     }
@@ -105,19 +105,19 @@ impl Failure {
         self.status
     }
 
-    /// Whether the server could not be asked.
+    /// Whether the server could not be reached.
     pub(crate) fn is_unreachable(&self) -> bool {
         self.status == Exit::Unreachable as u8
     }
 
-    /// Whether the same may succeed later.
+    /// Whether the same request may succeed later.
     pub(crate) fn is_retryable(&self) -> bool {
         self.is_unreachable()
             || self.status == Exit::Busy as u8
             || self.code() == Some("unconfirmed")
     }
 
-    /// Says it on stderr.
+    /// Writes it to stderr.
     pub(crate) fn report(&self) -> ExitCode {
         if let Some(text) = &self.text {
             output::say(text);

@@ -1,4 +1,4 @@
-//! A job as the server shows it, leased or not.
+//! A job in a reply of the server, leased or not.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::output::shorten;
 /// How much of a body is shown in a table.
 const PREVIEW_CHARS_MAX: usize = 40;
 
-/// What all views of a job have in common, and what some have besides.
+/// The fields that all views of a job have, and those of some.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Job {
     pub(crate) topic: String,
@@ -52,7 +52,7 @@ pub(crate) struct Job {
     base64: Option<String>,
 }
 
-/// A body that is there, even if it is `null`.
+/// A body that is present, even if it is `null`.
 fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<RawValue>>, D::Error> {
     Box::deserialize(deserializer).map(Some)
 }
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_come_back_as_they_were_put() {
+    fn bodies_are_returned_as_they_were_put() {
         check(r#""body":{"a":1.50}"#, br#"{"a":1.50}"#, r#"{"a":1.50}"#);
         check(r#""body":null"#, b"null", "null");
         check(r#""text":"hi\n""#, b"hi\n", "hi\n");

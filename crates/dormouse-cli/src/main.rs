@@ -46,8 +46,8 @@ Exit codes:
   0  done
   1  error
   2  wrong usage
-  3  not found; also a reserve that got no job
-  4  conflict: a taken key, a held lock, a lease that is lost, a job in another state
+  3  not found; also a reserve that returned no job
+  4  conflict: a taken key, a held lock, a lost lease, a job in another state
   5  the server cannot be reached, or did not answer
   6  busy, full or unavailable: try again later
 
@@ -56,10 +56,10 @@ Examples:
   dormouse put orders '{\"order\": 42}' --json --delay 30m --key 42
   dormouse work orders -- ./cancel-order.sh";
 
-/// What every subcommand that talks to a server needs.
+/// Options of every subcommand that talks to a server.
 #[derive(clap::Args)]
 pub(crate) struct Global {
-    /// Where the server is
+    /// The server's address
     #[arg(
         long,
         global = true,
@@ -69,7 +69,7 @@ pub(crate) struct Global {
         help_heading = "Server"
     )]
     pub(crate) url: String,
-    /// The token that the server asks for
+    /// The access token
     #[arg(
         long,
         global = true,
@@ -79,7 +79,7 @@ pub(crate) struct Global {
         help_heading = "Server"
     )]
     pub(crate) token: Option<String>,
-    /// Read the token from this file; goes before --token
+    /// Read the token from this file; takes precedence over --token
     #[arg(
         long,
         global = true,
@@ -88,7 +88,7 @@ pub(crate) struct Global {
         help_heading = "Server"
     )]
     pub(crate) token_file: Option<std::path::PathBuf>,
-    /// Trust the certificates in this file, not those that the system trusts
+    /// Trust the certificates in this PEM file instead of the system's
     #[arg(
         long,
         global = true,
@@ -97,7 +97,7 @@ pub(crate) struct Global {
         help_heading = "Server"
     )]
     pub(crate) ca_file: Option<std::path::PathBuf>,
-    /// How to print data: json is what the server answered
+    /// How to print data: json is the server's reply
     #[arg(
         short,
         long,
@@ -121,7 +121,7 @@ fn tree() -> clap::Command {
     option_scope::hide_unused(Cli::command())
 }
 
-/// Reads the arguments, runs the subcommand, says what failed.
+/// Reads the arguments, runs the subcommand, reports its failure.
 fn main() -> ExitCode {
     let matches = match tree().try_get_matches_from(words()) {
         Ok(matches) => matches,
@@ -144,7 +144,7 @@ fn main() -> ExitCode {
         Err(error) => return Failure::new(format!("cannot start: {error}")).report(),
     };
     let result = runtime.block_on(command.run(&global));
-    // A read of stdin that nobody waits for any more must not keep the process.
+    // A blocked read of stdin must not keep the process alive.
     runtime.shutdown_background();
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -152,7 +152,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The arguments; who calls the program `beanstalkd` means that subcommand.
+/// The arguments; a program called `beanstalkd` runs that subcommand.
 fn words() -> Vec<OsString> {
     let mut words: Vec<_> = std::env::args_os().collect();
     let called = words.first().and_then(|word| Path::new(word).file_name());

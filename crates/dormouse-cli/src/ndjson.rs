@@ -1,4 +1,4 @@
-//! Many jobs from a file of lines, put in batches.
+//! Puts many jobs from a file of lines, in batches.
 
 use std::io::{BufRead as _, BufReader, Read};
 use std::time::Duration;
@@ -13,11 +13,11 @@ use crate::tokens::ItemResult;
 
 /// Jobs in a batch.
 const BATCH_JOBS_MAX: usize = 500;
-/// Bytes from which on a batch is sent, however few jobs are in it.
+/// A batch of this many bytes is sent, however few jobs are in it.
 const BATCH_BYTES_MAX: usize = 4 << 20;
-/// The longest line that is read; more than any job may have.
+/// The longest line that is read; longer than any job may be.
 const LINE_BYTES_MAX: usize = 8 << 20;
-/// How often a batch is sent again that the server was too busy for, and the first pause.
+/// How often a batch is sent while the server is busy, and the first pause.
 const BUSY_TRIES_MAX: u32 = 8;
 const BUSY_PAUSE: Duration = Duration::from_millis(100);
 
@@ -26,7 +26,7 @@ struct Results {
     results: Vec<ItemResult>,
 }
 
-/// What became of all lines so far.
+/// The results of all lines so far.
 #[derive(Default)]
 struct Totals {
     created: u64,
@@ -59,8 +59,8 @@ pub(super) async fn put(global: &Global, path: &str, source: Box<dyn Read>) -> R
     Err(Failure::with(Exit::Error, format!("{} of the lines failed", totals.failed.len())))
 }
 
-/// Sends a batch. The server takes none of it if a line makes no sense; such a line is left out
-/// and the rest sent again.
+/// Sends a batch. The server refuses a batch with an invalid line; that line is left out and the
+/// rest is sent again.
 async fn send(
     client: &Client,
     path: &str,
@@ -98,7 +98,7 @@ async fn send(
     Ok(())
 }
 
-/// The line of a batch that the server could not read, and what is wrong with it.
+/// The line of a batch that the server could not read, and the reason.
 fn blamed(failure: &Failure, count: usize) -> Option<(usize, &str)> {
     let (number, detail) = failure.text().strip_prefix("invalid: line ")?.split_once(": ")?;
     let index = number.parse::<usize>().ok()?.checked_sub(1)?;
@@ -149,7 +149,7 @@ impl Totals {
     }
 }
 
-/// Some lines, and which they are.
+/// Lines, and their numbers in the file.
 #[derive(Default)]
 struct Batch {
     lines: Vec<Vec<u8>>,
@@ -162,7 +162,7 @@ struct Lines<R> {
 }
 
 impl<R: Read> Lines<R> {
-    /// The next lines that are not empty; none at the end.
+    /// The next non-empty lines; none at the end.
     fn batch(&mut self) -> Result<Batch, Failure> {
         let mut batch = Batch::default();
         let mut bytes = 0;

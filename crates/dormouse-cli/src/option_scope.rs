@@ -1,4 +1,4 @@
-//! Where the options of all commands belong: each is shown and taken where it is used.
+//! Which subcommands use the global options: only those show and accept them.
 
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command};
@@ -6,11 +6,11 @@ use clap::{Arg, ArgMatches, Command};
 use crate::command::beanstalkd;
 use crate::exit::Failure;
 
-/// Options of commands that talk to a server.
+/// Options of subcommands that talk to a server.
 const OF_CLIENTS: [&str; 4] = ["url", "token", "token_file", "ca_file"];
-/// Commands that talk to none.
+/// Subcommands that do not.
 const LOCAL: [&str; 5] = ["serve", beanstalkd::NAME, "verify", "config", "completions"];
-/// Those of them that print no data in one form or another.
+/// Those of them that have no output format.
 const FORMLESS: [&str; 3] = ["serve", beanstalkd::NAME, "completions"];
 
 /// Shows options only in the help of commands that use them.
@@ -20,15 +20,15 @@ pub(super) fn hide_unused(command: Command) -> Command {
         command.get_arguments().filter(is_idle).map(|arg| arg.clone().hide(true)).collect()
     };
     let (of_clients, output) = (hidden(&command, &OF_CLIENTS), hidden(&command, &["output"]));
-    // A subcommand that has an option already does not get the one of all.
+    // A subcommand's own option takes precedence over the global one.
     LOCAL.into_iter().fold(command, |command, name| {
         let output = if FORMLESS.contains(&name) { output.clone() } else { Vec::new() };
         command.mut_subcommand(name, |command| command.args(of_clients.clone()).args(output))
     })
 }
 
-/// Refuses options of clients where there is no server to talk to: one who gives a token to a
-/// server believes that it asks for it from then on. In the environment they may be for others.
+/// Refuses client options where there is no server to talk to: a token given to `serve` would
+/// look as if the server required it. Variables in the environment may be meant for others.
 pub(super) fn check(matches: &ArgMatches) -> Result<(), Failure> {
     let Some(name) = matches.subcommand_name().filter(|name| LOCAL.contains(name)) else {
         return Ok(());

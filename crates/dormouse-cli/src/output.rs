@@ -1,4 +1,4 @@
-//! What is printed: data on stdout, chatter on stderr.
+//! Printing: data to stdout, messages to stderr.
 
 use std::io::{self, IsTerminal as _, Write as _};
 
@@ -15,7 +15,7 @@ pub(crate) enum Output {
     Json,
 }
 
-/// Writes data. A reader that went away ends the program without a word.
+/// Writes data. A closed stdout ends the program silently.
 pub(crate) fn print(text: &[u8]) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(text).and_then(|()| stdout.flush()).map_err(|error| match error.kind() {
@@ -29,14 +29,14 @@ pub(crate) fn print_line(text: &str) -> Result<(), Failure> {
     print(format!("{text}\n").as_bytes())
 }
 
-/// Writes a JSON document as the server gave it, with one line end.
+/// Writes a JSON document as the server sent it, with one line end.
 pub(crate) fn print_json(document: &[u8]) -> Result<(), Failure> {
     let mut line = document.trim_ascii_end().to_vec();
     line.push(b'\n');
     print(&line)
 }
 
-/// Says something that is not data. Nobody may be listening, and that is no error.
+/// Writes a message to stderr; a closed stderr is no error.
 pub(crate) fn say(text: &str) {
     let _ = writeln!(io::stderr().lock(), "dormouse: {}", clean(text));
 }
@@ -50,7 +50,7 @@ pub(crate) fn progress(text: &str, done: bool) {
     }
 }
 
-/// Text from elsewhere, without what would steer a terminal or break a table.
+/// Foreign text, with control characters escaped: they would steer a terminal or break a table.
 pub(crate) fn clean(text: &str) -> String {
     if !text.contains(char::is_control) {
         return text.to_owned();
@@ -66,7 +66,7 @@ pub(crate) fn clean(text: &str) -> String {
     clean
 }
 
-/// The first characters of a text, with a sign that there is more.
+/// The first characters of a text, ending in `...` if there are more.
 pub(crate) fn shorten(text: &str, chars_max: usize) -> String {
     if text.chars().count() <= chars_max {
         return text.to_owned();

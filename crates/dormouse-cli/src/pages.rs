@@ -1,4 +1,4 @@
-//! Lists that come in pages: jobs by state, and topics.
+//! Pages of a topic's jobs by state.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;

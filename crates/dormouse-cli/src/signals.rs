@@ -1,4 +1,4 @@
-//! The signals that ask us to end.
+//! The signals that end a command.
 
 use rustix::process::Signal;
 use tokio::signal::unix::{self, SignalKind};
@@ -6,11 +6,11 @@ use tokio::sync::watch;
 
 use crate::exit::Failure;
 
-/// SIGINT, SIGTERM and SIGHUP, in place of the sudden end they mean otherwise.
+/// SIGINT, SIGTERM and SIGHUP, caught so that the command can end in order.
 pub(crate) struct Signals {
     int: unix::Signal,
     term: unix::Signal,
-    /// Not if somebody wants us to outlive the terminal, as nohup does.
+    /// `None` if SIGHUP is ignored, as under nohup.
     hup: Option<unix::Signal>,
 }
 
@@ -37,7 +37,7 @@ impl Signals {
         }
     }
 
-    /// Counts them from now on.
+    /// Counts the signals from now on.
     pub(crate) fn count(mut self) -> Stop {
         let (sender, count) = watch::channel(0);
         tokio::spawn(async move {
@@ -57,7 +57,8 @@ fn is_hup_ignored() -> bool {
     mask & 1 == 1
 }
 
-/// How often we were asked to end: once is "finish what you do", twice is "now".
+/// How many signals arrived: after the first, running work is finished; after the second, it is
+/// ended.
 #[derive(Clone)]
 pub(crate) struct Stop {
     count: watch::Receiver<u32>,
@@ -72,12 +73,12 @@ impl Stop {
         *self.count.borrow() >= 2
     }
 
-    /// Returns once we were asked to end.
+    /// Returns after the first signal.
     pub(crate) async fn asked(&self) {
         self.reached(1).await;
     }
 
-    /// Returns once we were asked twice.
+    /// Returns after the second signal.
     pub(crate) async fn urgent(&self) {
         self.reached(2).await;
     }
@@ -85,7 +86,7 @@ impl Stop {
     async fn reached(&self, least: u32) {
         let mut count = self.count.clone();
         if count.wait_for(|count| *count >= least).await.is_err() {
-            // Nobody is left to ask.
+            // The counting task is gone, so no signal can arrive.
             std::future::pending::<()>().await;
         }
     }

@@ -1,16 +1,16 @@
-//! What clap suggests to who mistyped a word. By its own measure `delete` is like `release`.
+//! Filters clap's suggestions for a mistyped word: it considers `delete` similar to `release`.
 
 use clap::error::{ContextKind, ContextValue};
 use dormouse_server::nearest;
 
-/// What was wrong, and what clap has for it.
+/// A kind of mistake, and the suggestion that clap has for it.
 const HINTS: [(ContextKind, ContextKind); 3] = [
     (ContextKind::InvalidSubcommand, ContextKind::SuggestedSubcommand),
     (ContextKind::InvalidArg, ContextKind::SuggestedArg),
     (ContextKind::InvalidValue, ContextKind::SuggestedValue),
 ];
 
-/// Drops suggestions that are guesses, by the measure of all other suggestions here.
+/// Keeps only suggestions that are as similar as those for topics, keys and verbs must be.
 pub(super) fn keep_likely(mut error: clap::Error) -> clap::Error {
     for (wrong, suggested) in HINTS {
         let Some(ContextValue::String(word)) = error.get(wrong).cloned() else { continue };

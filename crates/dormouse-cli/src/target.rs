@@ -1,4 +1,4 @@
-//! JobTarget job is meant: by its id, or by its topic and key.
+//! The job a subcommand is about: by its id, or by its topic and key.
 
 use crate::client::encode;
 
@@ -8,16 +8,16 @@ pub(crate) struct JobTarget {
     /// The job's id
     #[arg(value_name = "ID", required_unless_present = "key", conflicts_with = "key")]
     id: Option<u64>,
-    /// The topic in which the key is
+    /// The topic of the key
     #[arg(long, value_name = "TOPIC", requires = "key")]
     topic: Option<String>,
-    /// The job's key, in place of its id
+    /// The job's key, instead of its id
     #[arg(long, value_name = "KEY", requires = "topic")]
     key: Option<String>,
 }
 
 impl JobTarget {
-    /// Where the server has it.
+    /// Its path on the server.
     pub(crate) fn path(&self) -> String {
         match (&self.topic, &self.key) {
             (Some(topic), Some(key)) => key_path(topic, key),
@@ -34,7 +34,7 @@ pub(crate) fn key_path(topic: &str, key: &str) -> String {
     format!("/v1/topics/{}/keys/{}", encode(topic), encode(key))
 }
 
-/// A topic's place on the server.
+/// A topic's path on the server.
 pub(crate) fn topic_path(topic: &str) -> String {
     format!("/v1/topics/{}", encode(topic))
 }

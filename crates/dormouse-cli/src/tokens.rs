@@ -1,4 +1,4 @@
-//! Tokens of leases, and what ends or prolongs them: one request for many.
+//! Subcommands that end or extend leases by their tokens, many in one request.
 
 use std::io::Read as _;
 
@@ -15,12 +15,12 @@ use crate::output::{self, Output};
 /// The leases that a subcommand is about.
 #[derive(clap::Args)]
 pub(crate) struct Tokens {
-    /// The tokens that reserve gave; - reads them from stdin
+    /// The tokens returned by reserve; - reads them from stdin
     #[arg(value_name = "TOKEN", required = true)]
     tokens: Vec<String>,
 }
 
-/// What became of one item of many.
+/// The result of one item of a batch.
 #[derive(Deserialize)]
 pub(crate) struct ItemResult {
     #[serde(default)]
@@ -42,21 +42,21 @@ struct Results {
 }
 
 impl ItemResult {
-    /// Something that makes no sense.
+    /// An item that the server could not read.
     pub(crate) fn invalid(detail: &str) -> ItemResult {
         let (code, detail) = ("invalid".to_owned(), Some(detail.to_owned()));
         let retryable = Some(false);
         ItemResult { id: None, token: None, code, detail, expires_at: None, retryable }
     }
 
-    /// Only what failed says whether to try again.
+    /// Only failures carry `retryable`.
     pub(crate) fn is_failure(&self) -> bool {
         self.retryable.is_some()
     }
 }
 
 impl Tokens {
-    /// Does `verb` to all of them, with the given fields besides.
+    /// Sends `verb` for all of them, with the given fields.
     pub(crate) async fn send(
         self,
         global: &Global,
@@ -86,7 +86,7 @@ fn with(fields: &Map<String, Value>, name: &str, value: Value) -> Map<String, Va
     all
 }
 
-/// Puts the words of stdin in the place of `-`.
+/// Replaces `-` by the words of stdin.
 fn expand(arguments: Vec<String>) -> Result<Vec<String>, Failure> {
     let mut tokens = Vec::new();
     for argument in arguments {
@@ -150,7 +150,7 @@ fn table(results: &[(String, ItemResult)]) -> String {
     output::table(&header, &results.iter().map(row).collect::<Vec<_>>())
 }
 
-/// One failure for many: its exit code is theirs if they agree.
+/// One failure for many items, with their exit code if they agree on one.
 pub(crate) fn failed<'a>(results: impl Iterator<Item = &'a ItemResult> + Clone) -> Option<Failure> {
     let all = results.clone().count();
     let mut exits = results.filter(|one| one.is_failure()).map(|one| Exit::of_code(&one.code));

@@ -1,11 +1,12 @@
-//! Waits for a future by blocking the thread: what gives every operation its `wait`.
+//! Blocks the thread on a future, for the `wait` of every operation.
 
 use std::future::Future;
 use std::pin::pin;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
-/// A thread's place to sleep. Not `thread::park`, whose single token other code may use up.
+/// Puts the thread to sleep until it is woken. Not `thread::park`, whose single token other code
+/// on the thread may consume.
 #[derive(Default)]
 struct Parker {
     woken: Mutex<bool>,
@@ -34,7 +35,7 @@ impl Wake for Parker {
 }
 
 thread_local! {
-    // One per thread and not per wait: a blocking call allocates nothing more than an async one.
+    // One per thread and not per wait: a blocking call allocates no more than an async one.
     static PARKER: (Arc<Parker>, Waker) = {
         let parker = Arc::<Parker>::default();
         let waker = Waker::from(parker.clone());
@@ -42,7 +43,7 @@ thread_local! {
     };
 }
 
-/// Polls until it is ready, sleeping in between.
+/// Polls the future until it is ready and sleeps in between.
 pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
     PARKER.with(|(parker, waker)| {

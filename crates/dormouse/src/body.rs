@@ -1,10 +1,9 @@
-//! The work itself: opaque bytes that remember how they came in.
+//! The body of a job: opaque bytes with the form in which they were put.
 
 use bytes::Bytes;
 use dormouse_core::job::BodyKind;
 
-/// A job's body. Text stays text and JSON stays JSON for whoever takes the job, over whatever
-/// protocol.
+/// A job's body. Text stays text and JSON stays JSON for every consumer, over every protocol.
 ///
 /// ```
 /// # use dormouse::{Body, BodyKind};
@@ -18,12 +17,12 @@ pub struct Body {
 }
 
 impl Body {
-    /// The bytes.
+    /// The content.
     pub fn bytes(&self) -> &Bytes {
         &self.bytes
     }
 
-    /// How it came in.
+    /// Whether it was put as text, JSON or bytes.
     pub fn kind(&self) -> BodyKind {
         self.kind
     }
@@ -32,7 +31,7 @@ impl Body {
         (self.bytes, self.kind)
     }
 
-    /// A value as a JSON document; `invalid` if it has none (a map with keys that are no text).
+    /// A value as a JSON document; `invalid` if it cannot be one (a map whose keys are not text).
     #[cfg(feature = "json")]
     pub fn json<T: serde::Serialize + ?Sized>(
         value: &T,

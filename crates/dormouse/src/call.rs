@@ -1,4 +1,4 @@
-//! An operation with its options, before it is sent.
+//! An operation and its options, before it is sent.
 
 use std::fmt;
 use std::future::IntoFuture;
@@ -11,11 +11,11 @@ use crate::queue::Queue;
 /// The replies to a batch, item by item, in the order of the requests.
 pub type Items<T> = Vec<Result<T, Error>>;
 
-/// An operation that is described and not sent yet.
+/// An operation that has not been sent yet.
 ///
-/// Set its options, then `.await` it, or block with [`wait`](Call::wait), or start it with
-/// [`send`](Call::send). Wrong input, a bad topic name for example, shows as its answer; nothing
-/// is sent then.
+/// Set its options, then `.await` it, block with [`wait`](Call::wait), or start it with
+/// [`send`](Call::send). Invalid input, a bad topic name for example, is its answer, and nothing is
+/// sent.
 #[must_use = "nothing is sent until it is awaited, waited for or sent"]
 pub struct Call<O, T> {
     queue: Queue,
@@ -43,7 +43,7 @@ impl<O, T> Call<O, T> {
         (self.queue, self.options)
     }
 
-    /// Sends it now; the answer can be read later, or not at all.
+    /// Sends it now; the answer can be read later or ignored.
     pub fn send(self) -> Pending<T> {
         match self.options {
             Ok(options) => (self.send)(&self.queue, options),

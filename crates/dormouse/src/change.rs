@@ -1,4 +1,4 @@
-//! cancel, reschedule, run now, revive: changing a job that nobody has in hand, by id or key.
+//! cancel, reschedule, run now, revive: changes to a job by its id or key, without a lease.
 
 use std::time::{Duration, SystemTime};
 
@@ -21,7 +21,7 @@ pub(crate) fn by_key(topic: &str, key: &[u8]) -> Result<Target, Error> {
 
 impl Queue {
     /// Removes a job, whatever its state; answers the state it was in. If it is leased its token
-    /// is revoked, unless [`unless_leased`](Call::unless_leased) says to leave it then.
+    /// is revoked, unless [`unless_leased`](Call::unless_leased) is set.
     pub fn cancel(&self, id: JobId) -> Call<op::Cancel, Changed> {
         self.cancel_target(Ok(Target::Id(id)))
     }
@@ -111,14 +111,14 @@ fn send_revive(queue: &Queue, target: Target) -> Pending<Changed> {
 }
 
 impl Call<op::Cancel, Changed> {
-    /// Answers `conflict` instead of taking the job out of a consumer's hands.
+    /// Fails with `conflict` if the job is leased, instead of revoking the lease.
     pub fn unless_leased(self) -> Self {
         self.set(|cancel| cancel.unless_leased = true)
     }
 }
 
 impl Call<op::Reschedule, Changed> {
-    /// Due so long from now.
+    /// Due after this delay from now.
     pub fn delay(self, delay: Duration) -> Self {
         self.set(|reschedule| reschedule.delay_ms = Some(span_ms(delay)))
     }

@@ -1,4 +1,4 @@
-//! get, peek, list: looking at jobs without taking them.
+//! get, peek, list: read jobs without taking them.
 
 use std::collections::VecDeque;
 
@@ -15,7 +15,7 @@ use crate::pending::Pending;
 use crate::queue::Queue;
 
 impl Queue {
-    /// A job as it is now; `not_found` if it was acked or cancelled or never was.
+    /// A job as it is now; `not_found` if it was acked, was cancelled or never existed.
     pub fn get(&self, id: JobId) -> Call<Target, JobView> {
         Call::new(self, Ok(Target::Id(id)), send_get)
     }
@@ -25,7 +25,7 @@ impl Queue {
         Call::new(self, by_key(topic, key.as_ref()), send_get)
     }
 
-    /// Looks at many; answers per item, in order.
+    /// Reads many jobs; answers per item, in order.
     pub fn get_many(&self, items: Vec<Target>) -> Call<Vec<Target>, Items<JobView>> {
         Call::new(self, Ok(items), |queue, items| queue.call(op::Get(items)))
     }
@@ -37,7 +37,7 @@ impl Queue {
         Call::new(self, options, Queue::call)
     }
 
-    /// A page of the jobs of a state; [`walk`](Call::walk) goes through all of them.
+    /// A page of the jobs of a state; [`walk`](Call::walk) iterates over all of them.
     ///
     /// ```
     /// # use dormouse::{Queue, State};
@@ -89,12 +89,12 @@ impl Call<op::List, Page> {
 /// All jobs of a state, page by page: [`next_job`](Walk::next_job) in async code, or an iterator
 /// that blocks the thread.
 ///
-/// Jobs that move while it walks may be met twice or not at all; the others are met once.
+/// Jobs that move meanwhile may be returned twice or not at all; the others are returned once.
 #[derive(Debug)]
 #[must_use = "nothing is sent until it is iterated"]
 pub struct Walk {
     queue: Queue,
-    /// The page to ask for next; an error ends the walk once it was told.
+    /// The request for the next page; an error ends the walk once it was returned.
     next: Option<Result<op::List, Error>>,
     jobs: VecDeque<JobView>,
 }

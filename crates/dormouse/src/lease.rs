@@ -1,4 +1,4 @@
-//! ack, nack, release, extend, kill: what becomes of a job in hand, by its token.
+//! ack, nack, release, extend, kill: end or renew a lease by its token.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::queue::Queue;
 use crate::time::span_ms;
 
 impl Queue {
-    /// Done: the job goes. A job that is gone already answers `Gone`: acking twice is harmless.
+    /// The job is done and removed. A second ack answers `Gone` and is harmless.
     pub fn ack(&self, token: Token) -> Call<Token, Ended> {
         Call::new(self, Ok(token), |queue, token| queue.call_one(op::Ack(vec![token])))
     }
@@ -27,7 +27,7 @@ impl Queue {
         })
     }
 
-    /// Failed: the job waits for its backoff and comes again, or is dead if that was its last
+    /// The attempt failed: the job is retried after its backoff, or is dead if that was its last
     /// attempt.
     ///
     /// ```
@@ -48,7 +48,7 @@ impl Queue {
         Call::new(self, Ok(items), Queue::call)
     }
 
-    /// Not tried: the job is ready again with no attempt spent.
+    /// Gives the job back: it is ready again with no attempt spent.
     pub fn release(&self, token: Token) -> Call<op::Release, Ended> {
         Call::new(self, Ok(op::Release::now(token)), Queue::call)
     }
@@ -61,12 +61,12 @@ impl Queue {
         Call::new(self, Ok(tokens.into_iter().map(op::Release::now).collect()), Queue::call)
     }
 
-    /// More time: the lease runs from now for its own length or a given one.
+    /// Renews the lease, for its own length or a given one from now.
     pub fn extend(&self, token: Token) -> Call<op::Extend, Extended> {
         Call::new(self, Ok(op::Extend { token, ttr_ms: None }), Queue::call)
     }
 
-    /// Extends many by their own lengths; answers per token, in order.
+    /// Renews many for their own lengths; answers per token, in order.
     pub fn extend_many(
         &self,
         tokens: impl IntoIterator<Item = Token>,
@@ -75,7 +75,7 @@ impl Queue {
         Call::new(self, Ok(items), Queue::call)
     }
 
-    /// Never again: the job in hand is dead until somebody revives it.
+    /// Makes a leased job dead, until it is revived.
     pub fn kill(&self, token: Token) -> Call<op::Kill, Ended> {
         self.kill_target(Ok(KillTarget::Token(token)))
     }
@@ -100,17 +100,17 @@ impl Queue {
 }
 
 impl Call<op::Nack, Ended> {
-    /// Wait so long instead of the job's backoff.
+    /// Replaces the job's backoff.
     pub fn delay(self, delay: Duration) -> Self {
         self.set(|nack| nack.delay_ms = Some(span_ms(delay)))
     }
 
-    /// From now on this priority.
+    /// Changes the job's priority.
     pub fn priority(self, priority: u32) -> Self {
         self.set(|nack| nack.priority = Some(priority))
     }
 
-    /// What went wrong; kept with the job and shown with it. A long text is cut.
+    /// The reason, kept with the job; a long text is cut.
     pub fn error(self, text: impl Into<String>) -> Self {
         self.set(|nack| nack.error = Some(Bytes::from(text.into())))
     }
@@ -122,26 +122,26 @@ impl Call<op::Release, Ended> {
         self.set(|release| release.delay_ms = Some(span_ms(delay)))
     }
 
-    /// From now on this priority.
+    /// Changes the job's priority.
     pub fn priority(self, priority: u32) -> Self {
         self.set(|release| release.priority = Some(priority))
     }
 }
 
 impl Call<op::Extend, Extended> {
-    /// So long from now instead of the lease's own length.
+    /// Replaces the lease's own length.
     pub fn ttr(self, ttr: Duration) -> Self {
         self.set(|extend| extend.ttr_ms = Some(span_ms(ttr)))
     }
 }
 
 impl Call<op::Kill, Ended> {
-    /// Why; kept with the job and shown with it. A long text is cut.
+    /// The reason, kept with the job; a long text is cut.
     pub fn error(self, text: impl Into<String>) -> Self {
         self.set(|kill| kill.error = Some(Bytes::from(text.into())))
     }
 
-    /// From now on this priority.
+    /// Changes the job's priority.
     pub fn priority(self, priority: u32) -> Self {
         self.set(|kill| kill.priority = Some(priority))
     }

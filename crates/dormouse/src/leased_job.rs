@@ -32,23 +32,23 @@ impl LeasedJob {
         LeasedJob { job, queue: queue.clone() }
     }
 
-    /// Where it comes from.
+    /// The topic it was taken from.
     pub fn topic(&self) -> &str {
         self.job.topic.as_str()
     }
 
-    /// Its number.
+    /// Unique in the installation.
     pub fn id(&self) -> JobId {
         self.job.id
     }
 
-    /// The producer's own id for it.
+    /// The key given by the producer.
     pub fn key(&self) -> Option<&[u8]> {
         self.job.key.as_deref()
     }
 
-    /// Proof of this hold; it can be sent elsewhere and used with [`Queue::ack`] and the others.
-    /// Its fence grows with every hold of the job: what the job changes can refuse an older one.
+    /// Proof of this lease; it can be sent elsewhere and used with [`Queue::ack`] and the others.
+    /// Its fence grows with every lease of the job, so a resource can refuse an older one.
     pub fn token(&self) -> Token {
         self.job.token
     }
@@ -68,7 +68,7 @@ impl LeasedJob {
         instant(self.job.put_at)
     }
 
-    /// When the lease runs out, as it was at the reserve; an extend answers the new instant.
+    /// When the lease expires, as of the reserve; an extend returns the new instant.
     pub fn expires_at(&self) -> SystemTime {
         instant(self.job.expires_at)
     }
@@ -78,12 +78,12 @@ impl LeasedJob {
         Duration::from_millis(self.job.ttr_ms)
     }
 
-    /// How long after its due time it was handed out.
+    /// How long after its due time it was leased.
     pub fn late(&self) -> Duration {
         Duration::from_millis(self.job.late_ms)
     }
 
-    /// Lower is first.
+    /// Jobs with a lower priority are taken first.
     pub fn priority(&self) -> u32 {
         self.job.priority
     }
@@ -99,12 +99,12 @@ impl LeasedJob {
         headers.find(|(own, _)| own == name).map(|(_, value)| value.as_str())
     }
 
-    /// The work.
+    /// The content of the job.
     pub fn body(&self) -> &Bytes {
         &self.job.body
     }
 
-    /// How the body came in.
+    /// Whether the body was put as text, JSON or bytes.
     pub fn body_kind(&self) -> BodyKind {
         self.job.body_kind
     }
@@ -134,27 +134,28 @@ impl LeasedJob {
         })
     }
 
-    /// All of it, as the rules know it.
+    /// The reply of the backend, with all fields.
     pub fn as_leased(&self) -> &op::LeasedJob {
         &self.job
     }
 
-    /// Done: the job goes.
+    /// The job is done and removed.
     pub fn ack(&self) -> Call<Token, Ended> {
         self.queue.ack(self.token())
     }
 
-    /// Failed: the job comes again after its backoff, or is dead if that was its last attempt.
+    /// The attempt failed: the job is retried after its backoff, or is dead if that was its last
+    /// attempt.
     pub fn nack(&self) -> Call<op::Nack, Ended> {
         self.queue.nack(self.token())
     }
 
-    /// Not tried: the job is ready again with no attempt spent.
+    /// Gives the job back: it is ready again with no attempt spent.
     pub fn release(&self) -> Call<op::Release, Ended> {
         self.queue.release(self.token())
     }
 
-    /// More time: the lease runs its length again from now.
+    /// Renews the lease for its own length from now.
     pub fn extend(&self) -> Call<op::Extend, Extended> {
         self.queue.extend(self.token())
     }
@@ -165,7 +166,7 @@ impl LeasedJob {
         self.queue.forget(op::Release::now(self.token()).into());
     }
 
-    /// Never again: the job is dead until somebody revives it.
+    /// Makes the job dead, until it is revived.
     pub fn kill(&self) -> Call<op::Kill, Ended> {
         self.queue.kill(self.token())
     }

@@ -1,8 +1,8 @@
 //! Dormouse is a durable delay queue: put a job now, get it at its time.
 //!
 //! Cancel an unpaid order after 30 minutes, send the reminder on 1 January at 09:00, try again with
-//! backoff, freeze the shop after 30 days. Jobs rest in files of the process itself, millions of
-//! them at a memory cost that does not grow, and wake on the millisecond; an answered operation
+//! backoff, freeze the shop after 30 days. Jobs wait in files of the process itself, millions of
+//! them without a growing memory cost, and become due on the millisecond; an answered operation
 //! survives a power cut.
 //!
 //! ```
@@ -10,7 +10,7 @@
 //! use std::time::Duration;
 //!
 //! # fn main() -> Result<(), dormouse::Error> {
-//! // `Queue::open("data")?` in production; in a test, memory and a clock that is moved by hand.
+//! // `Queue::open("data")?` in production; in a test, memory and a virtual clock.
 //! let clock = VirtualClock::new();
 //! let queue = Queue::builder().clock(clock.clone()).memory();
 //!
@@ -28,7 +28,7 @@
 //! clock.advance(half_an_hour);
 //! for job in queue.reserve("orders").max(10).wait()? {
 //!     assert_eq!(job.text()?, "42");
-//!     // Cancel the order here. If this process dies before the ack, the job comes again.
+//!     // Cancel the order here. If this process dies before the ack, the job is retried.
 //!     job.ack().wait()?;
 //! }
 //!
@@ -46,15 +46,15 @@
 //!   now and read later (`.send()`, which gives a [`Pending`]). The library itself needs no
 //!   runtime.
 //! - [`Queue::put`] adds a job to a topic. [`Queue::reserve`] takes jobs that are due, and waits
-//!   for them if told to; a [`LeasedJob`] is yours for its ttr ("time to run"), then comes
-//!   again. Its token is fenced: whoever was late can do no harm.
+//!   for them on request; a [`LeasedJob`] is yours for its ttr ("time to run") and is then
+//!   retried. Its token is fenced: a late consumer can do no harm.
 //! - [`Worker`] does the consumer's work: handlers, concurrency, renewal of leases, retries,
 //!   graceful stop.
-//! - Wrong input is an [`Error`] with a stable [`Code`] and a text that says what was wrong, the
-//!   limit and the fix; nothing is stored then. Batches answer per item.
-//! - [`VirtualClock`] makes a month pass in a test.
+//! - Invalid input is an [`Error`] with a stable [`Code`] and a text that names the mistake, the
+//!   limit and the fix; nothing is stored. Batches answer per item.
+//! - With a [`VirtualClock`] a month passes in a test.
 //!
-//! Instants in answers are ms since 1970 UTC where they are plain numbers.
+//! Instants that are plain numbers are ms since 1970 UTC.
 //!
 //! # A worker
 //!
@@ -88,7 +88,7 @@
 //!
 //! # Features
 //!
-//! On by default: `json` (bodies by serde) and `worker` ([`Worker`], with tokio). `redis` adds
+//! On by default: `json` (bodies through serde) and `worker` ([`Worker`], with tokio). `redis` adds
 //! [`Queue::redis`], `tls` lets it connect by `rediss://`.
 
 mod block;
@@ -112,7 +112,7 @@ mod topic;
 #[cfg(feature = "worker")]
 mod worker;
 
-/// The words and the rules below this library: commands, replies, limits.
+/// The core crate: commands, replies, errors, limits.
 pub use dormouse_core as core;
 
 pub use body::Body;

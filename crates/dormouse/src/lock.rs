@@ -1,4 +1,4 @@
-//! Locks: one holder at a time over the whole installation.
+//! Locks: at most one holder at a time in the whole installation.
 
 use std::fmt;
 use std::future::{Future, IntoFuture};
@@ -18,8 +18,8 @@ use crate::queue::Queue;
 use crate::time::{instant, span_ms};
 
 impl Queue {
-    /// Takes the lock `name` for `owner`, who may take it again while holding it. Answers
-    /// `conflict` if another owner has it, unless [`wait_for`](Acquire::wait_for) says to wait.
+    /// Takes the lock `name` for `owner`; the same owner may take it again while holding it. Fails
+    /// with `conflict` if another owner has it, unless [`wait_for`](Acquire::wait_for) is set.
     ///
     /// ```
     /// # use dormouse::{Code, Queue};
@@ -43,10 +43,10 @@ impl Queue {
     }
 }
 
-/// A lock that is asked for: await it, or block with [`wait`](Acquire::wait), or start it with
+/// A request for a lock: await it, block with [`wait`](Acquire::wait), or start it with
 /// [`send`](Acquire::send).
 ///
-/// Dropped before it is answered it is withdrawn; a lock granted in that instant is given back.
+/// Dropping it before it is answered withdraws it; a lock granted in that instant is released.
 #[derive(Clone, Debug)]
 #[must_use = "nothing is sent until it is awaited, waited for or sent"]
 pub struct Acquire {
@@ -56,9 +56,9 @@ pub struct Acquire {
 }
 
 impl Acquire {
-    /// How long to wait while another owner has it; `Duration::MAX` waits without end.
+    /// How long to wait while another owner has it; `Duration::MAX` waits forever.
     pub fn wait_for(mut self, wait: Duration) -> Acquire {
-        // Never negative: it comes from a Duration.
+        // A Duration is never negative.
         self.wait_ms = span_ms(wait).unsigned_abs();
         self
     }
@@ -87,15 +87,15 @@ impl IntoFuture for Acquire {
     }
 }
 
-/// A lock being acquired; sent when it is first polled at the latest, withdrawn when it is dropped.
+/// The future of a lock request: sent when first polled at the latest, withdrawn when dropped.
 ///
-/// A wait beyond the backend's longest is cut into several.
+/// A wait longer than the backend's limit is split into several.
 #[derive(Debug)]
-#[must_use = "a lock that is asked for is withdrawn when it is dropped"]
+#[must_use = "the request is withdrawn when its future is dropped"]
 pub struct AcquireFuture {
     queue: Queue,
     options: op::Lock,
-    /// How much of the wait has not been sent yet.
+    /// The part of the wait that has not been sent yet.
     wait_ms: u64,
     sent: Option<Pending<LockReply>>,
 }
@@ -137,50 +137,50 @@ impl Future for AcquireFuture {
     }
 }
 
-/// A lock that is held; dropping it gives it back.
+/// A held lock; dropping it releases it.
 ///
-/// It runs out by itself after its ttl unless [renewed](Lock::renew), so a holder that died stops
-/// nobody. Hand the [`fence`](Lock::fence) to what the lock protects: it refuses a smaller one,
-/// and a holder that slept through its ttl can do no harm.
-#[must_use = "a lock is given back when it is dropped"]
+/// It expires after its ttl unless [renewed](Lock::renew), so a dead holder blocks nobody. Pass the
+/// [`fence`](Lock::fence) to the protected resource: if that refuses smaller fences, a holder whose
+/// lock has expired can do no harm.
+#[must_use = "a lock is released when it is dropped"]
 pub struct Lock {
     queue: Queue,
     holder: op::Unlock,
     grant: LockReply,
-    /// False once it was given back by hand.
+    /// False once it was released explicitly.
     held: bool,
 }
 
 impl Lock {
-    /// Grows with every grant of any lock.
+    /// The fencing number; it grows with every grant of any lock.
     pub fn fence(&self) -> u64 {
         self.grant.fence
     }
 
-    /// When it runs out, as it was granted or last renewed through this value.
+    /// When it expires, as granted or last renewed through this value.
     pub fn expires_at(&self) -> SystemTime {
         instant(self.grant.expires_at)
     }
 
-    /// How often this owner must give it back until it is free.
+    /// How many releases by this owner are needed until it is free.
     pub fn depth(&self) -> u32 {
         self.grant.depth
     }
 
-    /// Prolongs it from now on for its own ttl. `not_found`: it ran out before; `conflict`: and
-    /// another owner has it.
+    /// Extends it to its own ttl from now. `not_found`: it had expired; `conflict`: it had expired
+    /// and another owner has it.
     pub fn renew(&mut self) -> Renewal<'_> {
         let sent = self.send_renew(None);
         Renewal { lock: self, sent }
     }
 
-    /// Prolongs it to `ttl` from now.
+    /// Extends it to `ttl` from now.
     pub fn renew_for(&mut self, ttl: Duration) -> Renewal<'_> {
         let sent = self.send_renew(Some(span_ms(ttl)));
         Renewal { lock: self, sent }
     }
 
-    /// Gives it back; true if it is free now, false if an outer acquire of the same owner holds it.
+    /// Releases it; true if it is free now, false if an outer acquire of the same owner holds it.
     pub fn unlock(mut self) -> Pending<bool> {
         self.held = false;
         self.queue.call(self.holder.clone())
@@ -207,7 +207,7 @@ impl fmt::Debug for Lock {
     }
 }
 
-/// A renewal under way; its answer is also kept in the lock.
+/// A renewal in progress; its answer is also stored in the lock.
 #[derive(Debug)]
 #[must_use = "only its answer says whether the lock is still held"]
 pub struct Renewal<'a> {

@@ -1,4 +1,4 @@
-//! Where one answer arrives and one reader finds it.
+//! Passes one answer from the backend to one reader.
 
 use std::mem;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,21 +17,21 @@ pub(crate) struct OneShot(Mutex<State>);
 
 #[derive(Default)]
 enum State {
-    /// No answer, and nobody looked.
+    /// No answer, and not polled yet.
     #[default]
     Empty,
-    /// No answer; somebody wants to know.
+    /// No answer; the reader is to be woken.
     Watched(Waker),
     /// The answer, unread.
     Full(Answer),
-    /// No answer yet, and nobody will read it.
+    /// No answer yet, and it will not be read.
     Abandoned(Queue, Undo),
     /// The answer was read or undone.
     Closed,
 }
 
 impl OneShot {
-    /// The answer, once; wakes the caller when it comes.
+    /// Takes the answer, or registers the caller to be woken.
     pub(crate) fn poll(&self, cx: &mut Context<'_>) -> Poll<Answer> {
         let mut state = self.lock();
         match &mut *state {
@@ -46,8 +46,8 @@ impl OneShot {
         Poll::Pending
     }
 
-    /// Nobody will read the answer. `Ok`: it is still to come and will be undone then. `Err`: it
-    /// is here, and this command undoes it.
+    /// Declares that the answer will not be read. `Ok`: it has not arrived and will be undone then.
+    /// `Err`: it is here, and this command undoes it.
     pub(crate) fn abandon(&self, queue: &Queue, undo: Undo) -> Result<(), Option<Command>> {
         let mut state = self.lock();
         match mem::replace(&mut *state, State::Closed) {
@@ -71,17 +71,17 @@ impl OneShot {
             }
             State::Abandoned(queue, undo) => {
                 drop(state);
-                // This is the backend's thread: it must neither be asked from here nor find the
-                // last handle to itself in its own hands.
+                // This is the backend's thread: it must neither submit to itself nor drop the
+                // last handle to the backend.
                 retry::submit(queue, answer.ok().and_then(|reply| undo.command(&reply)));
             }
-            // A second answer breaks the backend's promise; the first one holds.
+            // A second answer is a fault of the backend; the first one counts.
             first @ (State::Full(_) | State::Closed) => *state = first,
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing panics while it is held; a state is whole at every instant anyway.
+        // Nothing panics while it is held, and the state is consistent at every instant.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -10,10 +10,10 @@ use dormouse_disk::store::OpenError;
 use crate::queue::Queue;
 
 impl Queue {
-    /// Opens the store in this directory, or begins one, with the default durability: an answered
+    /// Opens or creates the store in this directory, with the default durability: an answered
     /// operation survives a power cut.
     ///
-    /// One process at a time; a second one is refused.
+    /// Only one process can have it open; a second one is refused.
     ///
     /// ```
     /// # use dormouse::Queue;
@@ -31,16 +31,16 @@ impl Queue {
         Queue::builder().open(dir)
     }
 
-    /// A queue without files: the same rules, gone with the process.
+    /// A queue in memory: the same rules, but nothing survives the process.
     pub fn memory() -> Queue {
         Queue::builder().memory()
     }
 
-    /// Jobs in a Redis or Redis Cluster, shared with all others who open it: the same operations
-    /// and rules, by Redis' clock.
+    /// Keeps jobs in Redis or Redis Cluster, shared with every other process that opens it: the
+    /// same operations and rules, by Redis' clock.
     ///
     /// `redis://[user:password@]host:port`, `rediss://` with the feature `tls`, several nodes of a
-    /// cluster with commas between. An installation that would lose jobs is refused.
+    /// cluster separated by commas. A Redis whose settings would lose jobs is refused.
     ///
     /// ```no_run
     /// # use dormouse::Queue;
@@ -53,7 +53,7 @@ impl Queue {
         Queue::redis_with(url, dormouse_redis::Options::default())
     }
 
-    /// The same, with a level of durability and a number of partitions.
+    /// As [`redis`](Queue::redis), with a level of durability and a number of partitions.
     #[cfg(feature = "redis")]
     pub fn redis_with(
         url: &str,
@@ -85,28 +85,28 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// What an answer promises: survival of a power cut (`Synced`, the default), or of the process
-    /// alone and of all but the last few milliseconds of the rest (`Relaxed`).
+    /// What an answered operation survives: a power cut (`Synced`, the default), or only the end
+    /// of the process, with the last few milliseconds lost in a power cut (`Relaxed`).
     pub fn durability(mut self, durability: Durability) -> Builder {
         self.options.durability = durability;
         self
     }
 
-    /// Takes the time from a clock that stands still until it is told to move: delays, leases and
-    /// waits can then be tested without waiting.
+    /// Takes the time from a clock that moves only when [advanced](VirtualClock::advance), so
+    /// that tests of delays, leases and waits need not wait.
     pub fn clock(mut self, clock: VirtualClock) -> Builder {
         self.options.clock = Arc::new(clock.clone());
         self.clock = Some(clock);
         self
     }
 
-    /// Opens the store in this directory, or begins one.
+    /// Opens or creates the store in this directory.
     pub fn open(self, dir: impl AsRef<Path>) -> Result<Queue, OpenError> {
         let engine = Engine::open(dir.as_ref(), self.options)?;
         Ok(Queue::from_engine(engine, self.clock))
     }
 
-    /// A queue without files.
+    /// A queue in memory.
     pub fn memory(self) -> Queue {
         Queue::from_engine(Engine::memory(self.options), self.clock)
     }

@@ -1,4 +1,4 @@
-//! An operation under way: a future on any runtime, or something to wait for.
+//! An operation in progress: a future for any runtime, or for a blocked thread.
 
 use std::fmt;
 use std::future::Future;
@@ -18,45 +18,45 @@ use crate::queue::Queue;
 ///
 /// It is a future that needs no runtime of its own: await it anywhere, or block the thread with
 /// [`wait`](Pending::wait). The operation is already on its way, so dropping a `Pending` gives up
-/// the answer and not the operation. The exception is an answer that would leave something in
-/// nobody's hands (a leased job, a session, a lock): that is given back.
+/// the answer and not the operation. The exception is an answer that grants something (a leased
+/// job, a session, a lock): the grant is given back.
 ///
 /// ```
 /// # use dormouse::Queue;
 /// let queue = Queue::memory();
-/// // Both puts travel together; the answers are read afterwards.
+/// // Both puts are in progress at once; their answers are read afterwards.
 /// let first = queue.put("mails", "one").send();
 /// let second = queue.put("mails", "two").send();
 /// assert!(first.wait()?.id < second.wait()?.id);
 /// # Ok::<(), dormouse::Error>(())
 /// ```
-#[must_use = "the operation is under way, but only its answer says whether it was done"]
+#[must_use = "only the answer says whether the operation succeeded"]
 pub struct Pending<T> {
     state: State<T>,
     read: Option<Read<T>>,
-    /// Set while an unread answer would leave something behind.
+    /// Set while an unread answer would leave a grant behind.
     claim: Option<Claim>,
 }
 
 enum State<T> {
-    /// Decided without being sent.
+    /// Answered without being sent.
     Settled(Result<T, Error>),
     Sent(Arc<OneShot>),
     Answered,
 }
 
-/// Who may give back what an unread answer brings.
+/// How to give back the grant of an unread answer.
 struct Claim {
     queue: Queue,
     ticket: Ticket,
     undo: Undo,
 }
 
-/// Makes the caller's value of the backend's reply.
+/// Turns the backend's reply into the caller's value.
 pub(crate) enum Read<T> {
-    /// Needs nothing but the reply: the usual case, without an allocation.
+    /// Needs only the reply: the usual case, without an allocation.
     Plain(fn(Reply) -> Result<T, Error>),
-    /// Needs to remember something.
+    /// Needs captured values.
     With(Box<dyn FnOnce(Reply) -> Result<T, Error> + Send>),
 }
 
@@ -91,8 +91,8 @@ impl<T> Pending<T> {
         }
     }
 
-    /// Blocks the thread until the answer is there. Not for use inside an async task, whose thread
-    /// it would hold up: await there.
+    /// Blocks the thread until the answer is there. Inside an async task use `.await`: this would
+    /// block the runtime's thread.
     pub fn wait(self) -> Result<T, Error> {
         block_on(self)
     }
@@ -125,7 +125,7 @@ impl<T> Future for Pending<T> {
     }
 }
 
-// Nothing in it is pinned: values are moved out, the closure in `Read` is called.
+// Nothing in it is pinned: values are moved out, and the closure in `Read` is called by value.
 impl<T> Unpin for Pending<T> {}
 
 impl<T> Drop for Pending<T> {
@@ -133,7 +133,7 @@ impl<T> Drop for Pending<T> {
         let (State::Sent(oneshot), Some(claim)) = (&self.state, self.claim.take()) else { return };
         let Claim { queue, ticket, undo } = claim;
         match oneshot.abandon(&queue, undo) {
-            // It waits, or its answer is on the way: the oneshot gives back what still comes.
+            // Waiting, or about to be answered: the oneshot gives back a grant that still arrives.
             Ok(()) => queue.forget(Command::Withdraw(ticket)),
             // It was already answered.
             Err(Some(command)) => queue.forget(command),

@@ -18,7 +18,7 @@ use crate::queue::Queue;
 use crate::time::{span_ms, wall_ms};
 
 impl Queue {
-    /// Adds a job, due now unless told otherwise.
+    /// Adds a job, due now unless a [`delay`](Put::delay) or a time is given.
     ///
     /// ```
     /// # use dormouse::Queue;
@@ -44,8 +44,8 @@ impl Queue {
         Put::json(topic, value).to(self)
     }
 
-    /// Adds many jobs in one batch, which is applied without anything in between. Answers per job,
-    /// in order: one that is refused does not hold up the others.
+    /// Adds many jobs as one batch, which is applied atomically. Answers per job, in order; a
+    /// refused job does not affect the others.
     ///
     /// ```
     /// # use dormouse::{Put, Queue};
@@ -77,7 +77,7 @@ fn send_many(queue: &Queue, jobs: Vec<Put>) -> Pending<Items<PutReply>> {
     }
     let merge = move |reply| {
         let mut results = Vec::<op::Put>::from_reply(reply)?;
-        // In rising order, so each lands where it stood.
+        // In rising order, so that each error keeps its index.
         for (index, error) in refused {
             results.insert(index.min(results.len()), Err(error));
         }
@@ -88,8 +88,8 @@ fn send_many(queue: &Queue, jobs: Vec<Put>) -> Pending<Items<PutReply>> {
 
 /// A job to add, with its options.
 ///
-/// From [`Queue::put`] it knows where to go: await it, [`wait`](Put::wait) or
-/// [`send`](Put::send). From [`Put::new`] it is an item for [`Queue::put_many`].
+/// From [`Queue::put`] it can be awaited, [waited for](Put::wait) or [sent](Put::send); from
+/// [`Put::new`] it is an item for [`Queue::put_many`].
 #[derive(Clone, Debug)]
 #[must_use = "nothing is sent until it is awaited, waited for or sent"]
 pub struct Put<Q = ()> {
@@ -123,7 +123,7 @@ impl Put {
 }
 
 impl<Q> Put<Q> {
-    /// Due so long from now; a stepped wall clock does not move it.
+    /// Due after this delay; a step of the wall clock does not move it.
     pub fn delay(self, delay: Duration) -> Put<Q> {
         self.set(|job| job.delay_ms = Some(span_ms(delay)))
     }
@@ -138,7 +138,7 @@ impl<Q> Put<Q> {
         self.set(|job| job.at_ms = Some(i64::try_from(at_ms).unwrap_or(i64::MAX)))
     }
 
-    /// Among jobs that are due, lower goes first; 1024 unless given.
+    /// Of the due jobs, the one with the lowest priority is taken first; 1024 unless given.
     pub fn priority(self, priority: u32) -> Put<Q> {
         self.set(|job| job.priority = Some(priority))
     }
@@ -148,23 +148,23 @@ impl<Q> Put<Q> {
         self.set(|job| job.ttr_ms = Some(span_ms(ttr)))
     }
 
-    /// How often it may be tried before it is dead; 16 unless given, 0 = without end.
+    /// After this many attempts the job is dead; 16 unless given, 0 = no limit.
     pub fn attempts_max(self, attempts_max: u32) -> Put<Q> {
         self.set(|job| job.attempts_max = Some(attempts_max))
     }
 
-    /// How long it waits after a failed attempt; 1 s doubling up to 10 minutes unless given.
+    /// The delay after a failed attempt; 1 s doubling up to 10 minutes unless given.
     pub fn backoff(self, backoff: Backoff) -> Put<Q> {
         self.set(|job| job.backoff = Some(Arc::new(backoff)))
     }
 
     /// Your own id for the job, unique in the topic while the job lives. A put of a taken key
-    /// answers the job that has it, unless [`on_conflict`](Put::on_conflict) says otherwise.
+    /// answers with the job that has it, unless [`on_conflict`](Put::on_conflict) is set.
     pub fn key(self, key: impl AsRef<[u8]>) -> Put<Q> {
         self.set(|job| job.key = Some(Bytes::copy_from_slice(key.as_ref())))
     }
 
-    /// What to do when the key is taken.
+    /// How to resolve a taken key; [`OnConflict::Keep`] unless given.
     pub fn on_conflict(self, on_conflict: OnConflict) -> Put<Q> {
         self.set(|job| job.on_conflict = on_conflict)
     }

@@ -1,4 +1,4 @@
-//! The handle: everything begins here.
+//! The handle of a queue.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,9 +15,8 @@ use crate::retry;
 
 /// A delay queue: put a job now, get it at its time.
 ///
-/// Cheap to clone, and every clone is the same queue; share it between threads and tasks as you
-/// like. The last clone that is dropped closes the store, and waits for that, as
-/// [`close`](Queue::close) does.
+/// Cheap to clone, and every clone is the same queue; clones may be used by any thread or task.
+/// Dropping the last clone closes the store and waits for that, as [`close`](Queue::close) does.
 ///
 /// Each operation is a small value that does nothing until it is awaited (on any runtime), waited
 /// for with `.wait()` (blocks the thread) or started with `.send()` (gives a [`Pending`]).
@@ -26,15 +25,15 @@ pub struct Queue(Arc<Inner>);
 
 struct Inner {
     backend: Arc<dyn Backend>,
-    /// What this queue opened, so that it can close it.
+    /// What `close` has to close.
     opened: Opened,
-    /// Set if time is moved by hand.
+    /// Set if the queue uses a virtual clock.
     clock: Option<VirtualClock>,
 }
 
-/// What closing a queue closes.
+/// The backend that this queue opened itself.
 enum Opened {
-    /// The backend belongs to somebody else.
+    /// The backend belongs to the caller of `from_backend`.
     Nothing,
     Engine(Engine),
     #[cfg(feature = "redis")]
@@ -44,7 +43,7 @@ enum Opened {
 impl Queue {
     /// A queue over any backend, such as one shared with a server in the same process.
     ///
-    /// Closing such a queue does not close the backend: it belongs to whoever made it.
+    /// Closing such a queue does not close the backend, which belongs to the caller.
     pub fn from_backend(backend: Arc<dyn Backend>) -> Queue {
         Queue(Arc::new(Inner { backend, opened: Opened::Nothing, clock: None }))
     }
@@ -61,14 +60,14 @@ impl Queue {
         Queue(Arc::new(Inner { backend, opened, clock: None }))
     }
 
-    /// The backend, for those who want to speak to it in its own words.
+    /// The backend, for commands that have no method here.
     pub fn backend(&self) -> Arc<dyn Backend> {
         self.0.backend.clone()
     }
 
-    /// Closes the store: what is in flight is finished, everything is synced, waiting reserves end.
+    /// Closes the store: finishes operations in progress, syncs everything, ends waiting reserves.
     ///
-    /// Blocks until that is done. Later operations, also those of other clones, answer
+    /// Blocks until that is done. Later operations, also those of other clones, fail with
     /// `unavailable`. A second close does nothing.
     pub fn close(&self) -> Result<(), Error> {
         match &self.0.opened {
@@ -82,8 +81,8 @@ impl Queue {
         }
     }
 
-    /// Any operation in the words of the rules: batches of every kind, and whatever has no method
-    /// of its own. Unlike the methods it gives nothing back when its future is dropped.
+    /// Any command of the core crate, also those without a method here. Unlike the methods it gives
+    /// nothing back when its future is dropped.
     ///
     /// ```
     /// # use dormouse::Queue;
@@ -99,7 +98,7 @@ impl Queue {
         })
     }
 
-    /// The clock that is moved by hand, if there is one.
+    /// The virtual clock, if there is one.
     #[cfg(feature = "worker")]
     pub(crate) fn clock(&self) -> Option<&VirtualClock> {
         self.0.clock.as_ref()
@@ -131,11 +130,11 @@ impl Queue {
         self.submit(Ticket::next(), command, Arc::new(Discard))
     }
 
-    /// Sends what must be done although nobody waits for it, as destructors need.
+    /// Sends a command whose reply nobody waits for, as destructors need.
     pub(crate) fn forget(&self, command: Command) {
         match self.submit_unread(command.clone()) {
             Err(error) if error.code == Code::Busy => retry::submit(self.clone(), Some(command)),
-            // Done, or the store has stopped, which ends leases, sessions and waits by itself.
+            // Sent, or the store has stopped, which ends leases, sessions and waits anyway.
             _ => {}
         }
     }

@@ -23,8 +23,8 @@ use crate::session::Session;
 use crate::time::span_ms;
 
 impl Queue {
-    /// Takes jobs that are due: one unless [`max`](Reserve::max) says more, and none if there is
-    /// none, unless [`wait_for`](Reserve::wait_for) says to wait.
+    /// Takes due jobs: at most one unless [`max`](Reserve::max) is set. Answers at once, with no
+    /// job if none is due, unless [`wait_for`](Reserve::wait_for) is set.
     ///
     /// ```
     /// # use dormouse::Queue;
@@ -115,7 +115,7 @@ impl<T: FromJobs> Reserve<T> {
     /// How long to wait for the first job; it answers as soon as it has one. `Duration::MAX`
     /// waits without end. By the queue's clock: a virtual clock must be moved for it to pass.
     pub fn wait_for(mut self, wait: Duration) -> Reserve<T> {
-        // Never negative: it comes from a Duration.
+        // A Duration is never negative.
         self.wait_ms = span_ms(wait).unsigned_abs();
         self
     }
@@ -130,7 +130,7 @@ impl<T: FromJobs> Reserve<T> {
         self.set(|options| options.session = Some(session.id()))
     }
 
-    /// Sends it now; what comes is taken when the future is awaited, and given back when it is
+    /// Sends it now; jobs are taken when the future is awaited, and given back when it is
     /// dropped.
     pub fn send(self) -> ReserveFuture<T> {
         let mut reserving = self.into_future();
@@ -195,7 +195,7 @@ enum State {
     Refused(Error),
     /// To be sent.
     Next(op::Reserve),
-    /// Sent; what to send next if it brings nothing and there is still time.
+    /// Sent; holds the next request if this one returns no job and there is time left.
     Sent(Pending<Vec<op::LeasedJob>>, Option<op::Reserve>),
     Answered,
 }
@@ -250,7 +250,7 @@ impl<T> fmt::Debug for ReserveFuture<T> {
     }
 }
 
-/// What a reserve can give: all its jobs, or at most one.
+/// The output of a reserve: all its jobs, or at most one.
 pub trait FromJobs: Sized + sealed::Sealed {
     #[doc(hidden)]
     fn from_jobs(jobs: Vec<op::LeasedJob>, queue: &Queue) -> Self;

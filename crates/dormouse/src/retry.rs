@@ -1,5 +1,5 @@
-//! Gives back, on a thread of its own, what nobody waits for: after a `busy`, or from inside the
-//! backend's own thread. The thread starts when it is first needed and then sleeps.
+//! Sends commands whose reply nobody waits for from a thread of its own: after a `busy`, or from
+//! inside the backend's own thread. The thread starts when it is first needed and then sleeps.
 
 use std::sync::OnceLock;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -11,9 +11,9 @@ use dormouse_core::error::Code;
 
 use crate::queue::Queue;
 
-/// Between two tries when the backend is busy.
+/// The pause between two attempts while the backend is busy.
 const PAUSE: Duration = Duration::from_millis(10);
-/// A minute of tries: by then most leases have run out by themselves.
+/// One minute: by then most leases have expired by themselves.
 const TRIES_MAX: u32 = 6_000;
 
 struct Retry {
@@ -23,7 +23,7 @@ struct Retry {
 }
 
 impl Retry {
-    /// Whether it must be tried again.
+    /// Sends the command; true if the backend is busy and it must be sent again.
     fn is_busy(&mut self) -> bool {
         let Some(command) = &self.command else { return false };
         self.tries += 1;
@@ -34,7 +34,7 @@ impl Retry {
     }
 }
 
-/// Sends a command, again while the backend is `busy`, and then lets go of the queue.
+/// Sends a command, again while the backend is `busy`, and then drops the queue.
 pub(crate) fn submit(queue: Queue, command: Option<Command>) {
     static RETRIES: OnceLock<Option<Sender<Retry>>> = OnceLock::new();
     let retries = RETRIES.get_or_init(|| {
@@ -46,7 +46,7 @@ pub(crate) fn submit(queue: Queue, command: Option<Command>) {
     match retries {
         // The receiver lives as long as the process.
         Some(retries) => drop(retries.send(retry)),
-        // No thread to be had: once, from here, is better than not at all.
+        // The thread could not be started: one attempt from here is better than none.
         None => drop(retry.is_busy()),
     }
 }
@@ -60,7 +60,7 @@ fn work(retries: &Receiver<Retry>) {
         } else {
             thread::sleep(PAUSE);
         }
-        // All of them at each round: one busy queue must not hold up the others.
+        // All of them in each round: a busy queue must not delay the others.
         open.extend(retries.try_iter());
         open.retain_mut(Retry::is_busy);
     }

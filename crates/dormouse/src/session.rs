@@ -12,7 +12,7 @@ use crate::queue::Queue;
 use crate::reserve::Reserve;
 
 impl Queue {
-    /// Begins a session: jobs reserved in it are released, unspent, when it ends.
+    /// Opens a session: jobs reserved in it are released unspent when it ends.
     ///
     /// ```
     /// # use dormouse::{Queue, State};
@@ -35,17 +35,17 @@ impl Queue {
     }
 }
 
-/// A session; dropping it ends it and releases the leases taken in it.
+/// An open session; dropping it ends it and releases its leases.
 #[must_use = "a session ends when it is dropped"]
 pub struct Session {
     queue: Queue,
     id: SessionId,
-    /// False once it was closed by hand.
+    /// False once it was closed explicitly.
     open: bool,
 }
 
 impl Session {
-    /// Names the session in [`Reserve::session`] and in commands.
+    /// The id of the session in commands.
     pub fn id(&self) -> SessionId {
         self.id
     }
@@ -65,7 +65,7 @@ impl Session {
         self.queue.reserve_one(topic).session(self)
     }
 
-    /// Ends the session and tells when that is done.
+    /// Ends the session; the answer comes when its leases are released.
     pub fn close(mut self) -> Pending<()> {
         self.open = false;
         self.queue.call(CloseSession(self.id))

@@ -1,13 +1,14 @@
-//! From the standard library's times to milliseconds and back.
+//! Conversion between the standard library's times and milliseconds.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// A span, rounded up: nothing happens early. What does not fit is beyond every limit anyway.
+/// A span, rounded up so that nothing happens early. A span that does not fit exceeds every limit
+/// anyway.
 pub(crate) fn span_ms(span: Duration) -> i64 {
     i64::try_from(span.as_nanos().div_ceil(1_000_000)).unwrap_or(i64::MAX)
 }
 
-/// An instant of the calendar, rounded up; negative before 1970.
+/// A wall-clock time, rounded up; negative before 1970.
 pub(crate) fn wall_ms(at: SystemTime) -> i64 {
     match at.duration_since(UNIX_EPOCH) {
         Ok(since) => span_ms(since),

@@ -92,7 +92,7 @@ impl Queue {
         crate::block::block_on(self.revive_all(topic))
     }
 
-    /// How many jobs come due in each `step` between two instants.
+    /// How many jobs become due in each `step` between two instants.
     ///
     /// ```
     /// # use dormouse::{Queue, VirtualClock};
@@ -137,7 +137,7 @@ impl Call<op::Topics, TopicsPage> {
 }
 
 impl Call<op::PauseTopic, ()> {
-    /// For so long, instead of until it is resumed.
+    /// Ends the pause after this span, instead of when it is resumed.
     pub fn span(self, span: Duration) -> Self {
         self.set(|pause| pause.for_ms = Some(span_ms(span)))
     }

@@ -23,7 +23,7 @@ pub(super) struct Connection {
     socket: std::net::TcpStream,
 }
 
-/// A request that got no answer.
+/// Why a request was not answered.
 pub(super) struct SendError {
     pub(super) error: hyper::Error,
     /// The request, if nothing of it was sent.
@@ -42,7 +42,7 @@ impl Connection {
         }
     }
 
-    /// Sends a request, gives back what was never sent.
+    /// Sends a request; the error returns a request that was not sent.
     pub(super) async fn send(
         &mut self,
         request: hyper::Request<Full<Bytes>>,
@@ -53,12 +53,12 @@ impl Connection {
         })
     }
 
-    /// Whether the next request can go over it.
+    /// Whether it can take another request.
     pub(super) async fn is_usable(&mut self) -> bool {
         self.sender.ready().await.is_ok()
     }
 
-    /// The socket once more, to shut it from outside.
+    /// A handle to the socket, to shut it down from outside.
     pub(super) fn socket(&self) -> Result<std::net::TcpStream, Failure> {
         self.socket.try_clone().map_err(|error| Failure::new(format!("no socket left: {error}")))
     }
@@ -88,7 +88,7 @@ where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
 {
     let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-    // An error of the connection is also an error of the request that is on it.
+    // An error of the connection is also an error of its current request.
     tokio::spawn(async move {
         let _ = connection.await;
     });

@@ -1,4 +1,4 @@
-//! The HTTP client: a few connections that are kept, one request at a time on each.
+//! The HTTP client: a few open connections, one request at a time on each.
 
 mod connection;
 mod reply;
@@ -27,19 +27,19 @@ pub(crate) use route::Route;
 use tls::Connector;
 use url::Url;
 
-/// How long a reply may take beyond what the request itself waits.
+/// How long a reply may take beyond the request's own wait.
 const REPLY_AFTER: Duration = Duration::from_secs(20);
 /// The largest reply that is read.
 const REPLY_BYTES_MAX: usize = 64 << 20;
-/// Connections that are kept for the next request.
+/// Idle connections kept for later requests.
 const IDLE_MAX: usize = 16;
-/// How long a withdrawn request is watched for an answer that was already on its way.
+/// How long to wait for a reply that was sent before the request was withdrawn.
 const WITHDRAW_MAX: Duration = Duration::from_secs(2);
 
 /// A client of one server.
 pub(crate) struct Client {
     url: Url,
-    /// For an address that wants HTTPS.
+    /// Set for an https address.
     tls: Option<Connector>,
     authorization: Option<HeaderValue>,
     idle: Mutex<Vec<Connection>>,
@@ -64,12 +64,12 @@ impl Client {
         Ok(Client { url, tls, authorization, idle: Mutex::default() })
     }
 
-    /// Sends a request; an answer that is not a success is a failure.
+    /// Sends a request; a reply other than success is a failure.
     pub(crate) async fn call(&self, request: Request) -> Result<Reply, Failure> {
         self.exchange(request).await?.success(self.authorization.is_some())
     }
 
-    /// Sends a request and takes whatever is answered.
+    /// Sends a request and returns the reply, whatever its status.
     pub(crate) async fn exchange(&self, request: Request) -> Result<Reply, Failure> {
         let limit = request.wait + REPLY_AFTER;
         match timeout(limit, self.exchange_unbounded(request)).await {
@@ -78,8 +78,8 @@ impl Client {
         }
     }
 
-    /// As `call`, but withdraws the request when `stop` comes first. `None` says that the server
-    /// has seen it withdrawn: nothing was given to us that we do not know of.
+    /// As `call`, but withdraws the request when `stop` is ready first. `None` means that the
+    /// server has seen the withdrawal and granted nothing.
     pub(crate) async fn call_unless(
         &self,
         request: Request,
@@ -99,7 +99,7 @@ impl Client {
                 biased;
                 reply = &mut answer => Some(reply.unwrap_or_else(|_| Err(self.no_answer(limit)))),
                 () = &mut stop => {
-                    // Half closed: the server sees us leave, we see what it had sent by then.
+                    // Half closed: the server sees the end, and its last reply can be read.
                     let _ = socket.shutdown(std::net::Shutdown::Write);
                     match timeout(WITHDRAW_MAX, &mut answer).await {
                         Ok(Ok(Ok(reply))) => Some(Ok(reply)),
@@ -114,7 +114,7 @@ impl Client {
         reply.success(self.authorization.is_some()).map(Some)
     }
 
-    /// Opens a stream: the caller reads the body for as long as it comes.
+    /// Opens a stream, whose body the caller reads.
     pub(crate) async fn stream(&self, request: Request) -> Result<Incoming, Failure> {
         let mut connection = self.connection().await?;
         let sent = connection.send(self.http(request)?);
@@ -136,7 +136,7 @@ impl Client {
         Ok(reply)
     }
 
-    /// Sends on a connection, and on a new one if the server closed this one before.
+    /// Sends on a connection, or on a new one if the server had closed this one.
     async fn send(&self, connection: &mut Connection, request: Request) -> Result<Reply, Failure> {
         let response = match connection.send(self.http(request)?).await {
             Ok(response) => response,

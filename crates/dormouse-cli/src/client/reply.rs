@@ -1,4 +1,4 @@
-//! What is answered.
+//! Replies of the server.
 
 use bytes::Bytes;
 use serde::Deserialize;
@@ -24,10 +24,10 @@ struct Problem {
     id: Option<String>,
 }
 
-/// The code of what may have happened. Whoever wants to know must ask for the job.
+/// The code of a change that may or may not have been made; a get of the job tells.
 pub(crate) const UNCONFIRMED: &str = "unconfirmed";
 
-/// JobTarget job that is about, after what is said of it.
+/// Names the job that an unconfirmed put may have created.
 pub(crate) fn named(id: &str) -> String {
     format!("; if it is there, it is job {id}")
 }
@@ -39,7 +39,7 @@ struct Results {
 }
 
 impl Reply {
-    /// The answer if it is a success, or has a result for each item; else what the server said.
+    /// The reply if it is a success or has a result for each item, else the server's error.
     pub(super) fn success(self, has_token: bool) -> Result<Reply, Failure> {
         if (200..300).contains(&self.status) {
             return Ok(self);
@@ -104,13 +104,13 @@ mod tests {
     }
 
     #[test]
-    fn answers_of_others_are_told_apart() {
+    fn answers_of_other_programs_are_recognised() {
         check(502, "<html>bad", 6, "status 502 and no word of Dormouse: <html>bad");
         check(404, "", 1, "status 404 and no word of Dormouse: ");
     }
 
     #[test]
-    fn results_are_an_answer_whatever_the_status() {
+    fn results_are_a_reply_whatever_the_status() {
         assert!(reply(409, r#"{"results":[{"code":"lease_lost"}]}"#).is_ok());
         assert!(reply(201, r#"{"id":"1"}"#).is_ok());
     }

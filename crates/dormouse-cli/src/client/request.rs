@@ -1,4 +1,4 @@
-//! What is sent.
+//! Requests to the server.
 
 use std::time::Duration;
 
@@ -61,7 +61,7 @@ impl Request {
         self
     }
 
-    /// The server was asked to wait so long.
+    /// The server may wait this long before it answers.
     pub(crate) fn waiting(self, wait: Duration) -> Request {
         Request { wait, ..self }
     }

@@ -1,9 +1,9 @@
-//! The way to the server, for a caller that opens its own connections and writes its own bytes.
+//! Address and headers of the server, for `bench`, which opens its own connections.
 
 use super::Client;
 use crate::exit::Failure;
 
-/// Where to connect, and what every request begins with.
+/// Where to connect, and the start of every request.
 #[derive(Clone)]
 pub(crate) struct Route {
     pub(crate) host: String,
@@ -20,7 +20,7 @@ impl Route {
 }
 
 impl Client {
-    /// The way to this client's server, which has to be one without TLS.
+    /// The route to this client's server, which must not use TLS.
     pub(crate) fn route(&self) -> Result<Route, Failure> {
         let url = &self.url;
         if url.is_tls {
@@ -73,7 +73,6 @@ mod tests {
     #[test]
     fn a_route_has_no_tls() {
         let failure = route("https://localhost", None).err().unwrap();
-        // Without the feature it is said earlier, and in other words.
         assert_eq!(failure.status(), 2, "{}", failure.text());
     }
 }

@@ -17,9 +17,9 @@ pub(super) struct Url {
     pub(super) is_tls: bool,
     pub(super) host: String,
     pub(super) port: u16,
-    /// What goes into `Host`.
+    /// The value of `Host`.
     pub(super) authority: HeaderValue,
-    /// What a proxy wants before every path; without a slash at its end.
+    /// The prefix of every path, behind a proxy; without a slash at its end.
     pub(super) prefix: String,
 }
 
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_refused() {
+    fn other_texts_are_not_addresses() {
         for text in ["", "ftp://a", "http://", "http://me:pw@host", "http://host/?a=b", "a b"] {
             check(text, None);
         }

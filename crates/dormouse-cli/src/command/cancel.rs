@@ -15,7 +15,7 @@ Examples:
 pub(crate) struct Args {
     #[command(flatten)]
     which: JobTarget,
-    /// Leave it if somebody is working on it (exit code 4)
+    /// Leave it if it is leased (exit code 4)
     #[arg(long)]
     unless_leased: bool,
 }

@@ -1,4 +1,4 @@
-//! `dormouse completions`: what a shell needs to complete our arguments.
+//! `dormouse completions`: a script that lets a shell complete arguments.
 
 use clap_complete::Shell;
 
@@ -13,7 +13,7 @@ Examples:
   dormouse completions zsh > ~/.zfunc/_dormouse
   dormouse completions fish > ~/.config/fish/completions/dormouse.fish")]
 pub(crate) struct Args {
-    /// JobTarget shell
+    /// The shell
     shell: Shell,
 }
 

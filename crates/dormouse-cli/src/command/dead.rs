@@ -90,7 +90,7 @@ async fn remove(client: &Client, topic: &str, max: u64) -> Result<u64, Failure> 
             let id = job.id.parse().map_err(|_| Failure::new(format!("{} is no id", job.id)))?;
             match client.call(Request::delete(id_path(id))).await {
                 Ok(_) => count += 1,
-                // Somebody else was faster.
+                // Another client was faster.
                 Err(failure) if failure.code() == Some("not_found") => {}
                 Err(failure) => return Err(failure),
             }

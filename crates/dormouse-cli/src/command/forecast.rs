@@ -1,4 +1,4 @@
-//! `dormouse forecast`: how many jobs come due when.
+//! `dormouse forecast`: how many jobs become due when.
 
 use serde::Deserialize;
 
@@ -12,7 +12,7 @@ use crate::units::{At, Span};
 /// The longest bar.
 const BAR_CHARS_MAX: u64 = 50;
 
-/// Count the jobs that come due, step by step
+/// Count the jobs that become due, step by step
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -10,7 +10,7 @@ use crate::target::{id_path, key_path};
 
 /// Make a job dead: it stays until it is revived or cancelled
 ///
-/// A waiting job goes by its id or key, a leased one by its token.
+/// Name a waiting job by its id or key, a leased one by its token.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:

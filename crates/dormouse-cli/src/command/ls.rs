@@ -27,10 +27,10 @@ pub(crate) struct Args {
     state: Option<State>,
 }
 
-/// JobTarget part of a list.
+/// A part of a list.
 #[derive(clap::Args)]
 pub(crate) struct Range {
-    /// At most so many of each state
+    /// At most this many of each state
     #[arg(long, value_name = "N", default_value_t = 20, conflicts_with = "all")]
     limit: usize,
     /// The whole list
@@ -102,13 +102,13 @@ pub(crate) async fn list(
     Ok(())
 }
 
-/// As the server gave them; a cursor only where it says all.
+/// The pages as the server sent them; a cursor only if there is one state.
 fn print_json(
     jobs: &[Box<RawValue>],
     states: &[&str],
     rests: &[(&str, String)],
 ) -> Result<(), Failure> {
-    // Written by hand: a value would change how numbers are written.
+    // Not through a JSON value, which would change how numbers are written.
     let mut text = String::from("{\"jobs\":[");
     for (index, job) in jobs.iter().enumerate() {
         text.push_str(if index == 0 { "" } else { "," });

@@ -122,12 +122,12 @@ impl Command {
         }
     }
 
-    /// Whether it needs more than the one thread that waits for answers.
+    /// Whether it needs a multi-threaded runtime.
     pub(crate) fn is_threaded(&self) -> bool {
         matches!(self, Self::Serve(_) | Self::Beanstalkd(_))
     }
 
-    /// What must be done before there is a second thread.
+    /// Steps that must precede the start of a second thread.
     pub(crate) fn prepare(&self) -> Result<(), Failure> {
         match self {
             Self::Beanstalkd(args) => args.prepare(),

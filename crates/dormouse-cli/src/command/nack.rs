@@ -6,9 +6,9 @@ use crate::exit::Failure;
 use crate::tokens::Tokens;
 use crate::units::Span;
 
-/// End leases: the work failed, the jobs come again after their backoff
+/// End leases: the work failed, the jobs are retried after their backoff
 ///
-/// A job whose last attempt this was is dead; the answer says so.
+/// A job whose last attempt this was is dead, and the answer is `dead`.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -23,7 +23,7 @@ pub(crate) struct Args {
     /// A new priority; lower is first
     #[arg(long, value_name = "N")]
     priority: Option<u32>,
-    /// What went wrong; kept with the job
+    /// The reason; kept with the job
     #[arg(long, value_name = "TEXT")]
     error: Option<String>,
 }

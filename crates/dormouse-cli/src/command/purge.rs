@@ -1,4 +1,4 @@
-//! `dormouse purge`: remove all jobs of a topic that nobody works on.
+//! `dormouse purge`: remove all jobs of a topic that are not leased.
 
 use std::io::{self, IsTerminal as _, Write as _};
 
@@ -31,7 +31,7 @@ impl Args {
     }
 }
 
-/// Asks on a terminal; without one nobody can answer.
+/// Asks on a terminal; without one, --yes is needed.
 pub(crate) fn confirm(question: &str) -> Result<(), Failure> {
     if !io::stdin().is_terminal() {
         return Err(Failure::usage("this cannot be undone, and there is nobody to ask: say --yes"));

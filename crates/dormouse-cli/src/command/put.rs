@@ -21,8 +21,8 @@ use crate::units::{At, Backoff, Span};
 
 /// Add a job, or many from a file
 ///
-/// The body is BODY, or --file, or stdin if it is no terminal or BODY is -. It is kept as text if
-/// it is UTF-8 and as bytes if not; --json sends it as JSON, as it is written.
+/// The body is BODY, --file, or stdin if that is not a terminal or BODY is -. It is stored as text
+/// if it is UTF-8, else as bytes; --json stores it as JSON, exactly as written.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -36,7 +36,7 @@ Each line of --ndjson is an object with the fields of the HTTP API:
 pub(crate) struct Args {
     /// The topic
     topic: String,
-    /// The work; - reads it from stdin
+    /// The job's body; - reads it from stdin
     body: Option<String>,
     /// Read the body from this file
     #[arg(long, value_name = "FILE", conflicts_with = "body")]
@@ -53,7 +53,7 @@ pub(crate) struct Args {
 
 #[derive(clap::Args)]
 struct Options {
-    /// Due so long from now
+    /// Due after this delay
     #[arg(long, value_name = "SPAN", conflicts_with = "at")]
     delay: Option<Span>,
     /// Due at this instant; now if neither is given
@@ -62,32 +62,32 @@ struct Options {
     /// Your own id, unique in the topic while the job lives
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
-    /// What to do if the key is taken; keep if not given
+    /// How to resolve a taken key; keep if not given
     #[arg(long, value_name = "MODE", requires = "key")]
     on_conflict: Option<OnConflict>,
-    /// Keep the key taken so long after the ack
+    /// Keep the key taken for this long after the ack
     #[arg(long, value_name = "SPAN", requires = "key")]
     key_ttl: Option<Span>,
-    /// Lower is first; 1024 if not given
+    /// Lower is taken first; 1024 if not given
     #[arg(long, value_name = "N")]
     priority: Option<u32>,
-    /// How long a lease lasts; 60s if neither the job nor its topic says
+    /// How long a lease lasts; the topic's default or 60s if not given
     #[arg(long, value_name = "SPAN")]
     ttr: Option<Span>,
-    /// After so many attempts the job is dead; 0 is no limit
+    /// After this many attempts the job is dead; 0 is no limit
     #[arg(long, value_name = "N")]
     attempts_max: Option<u32>,
     /// Time between attempts: fixed:10s, exponential:1s:2:10m or list:1s,5s
     #[arg(long, value_name = "BACKOFF")]
     backoff: Option<Backoff>,
-    /// Handed out with the job; can be given more than once
+    /// A header, returned with the job; can be given more than once
     #[arg(long = "header", value_name = "NAME=VALUE", value_parser = parse_header)]
     headers: Vec<(String, String)>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 enum OnConflict {
-    /// Leave the job that has the key
+    /// Keep the job that has the key
     Keep,
     /// Refuse this one (exit code 4)
     Reject,
@@ -118,7 +118,7 @@ fn parse_header(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// A put, as it goes to the server.
+/// The body of the request.
 #[derive(Serialize)]
 struct Put {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -220,7 +220,7 @@ fn open(file: &PathBuf) -> Result<std::fs::File, Failure> {
         .map_err(|error| Failure::usage(format!("--file {}: {error}", file.display())))
 }
 
-/// Reads it all, but no more than any server would take.
+/// Reads everything, up to the largest body that a server accepts.
 fn read_all(source: impl Read) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     source

@@ -23,7 +23,7 @@ pub(crate) struct Args {
 #[derive(clap::Args)]
 #[group(required = true, multiple = false)]
 struct DueTime {
-    /// Due so long from now
+    /// Due after this delay
     #[arg(long, value_name = "SPAN")]
     delay: Option<Span>,
     /// Due at this instant

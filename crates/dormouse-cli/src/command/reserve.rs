@@ -1,4 +1,4 @@
-//! `dormouse reserve`: take jobs that are due.
+//! `dormouse reserve`: take due jobs.
 
 use std::time::Duration;
 
@@ -13,12 +13,12 @@ use crate::job::Job;
 use crate::output::{self, Output};
 use crate::units::Span;
 
-/// How long one request waits at most; a longer wait is made of several.
+/// The longest wait of one request; a longer one is split into several.
 const WAIT_STEP: Duration = Duration::from_secs(50);
 
-/// Take jobs that are due; exit code 3 if there is none
+/// Take due jobs; exit code 3 if there is none
 ///
-/// Each job comes with a token: give it to ack, nack, release or extend before the lease ends.
+/// Each job has a token: pass it to ack, nack, release or extend before the lease ends.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -29,10 +29,10 @@ pub(crate) struct Args {
     /// The topics to take from
     #[arg(value_name = "TOPIC", required = true)]
     topics: Vec<String>,
-    /// Take at most so many
+    /// Take at most this many
     #[arg(long, value_name = "N", default_value_t = 1)]
     max: u32,
-    /// Wait so long for the first one
+    /// Wait this long for the first one
     #[arg(long, value_name = "SPAN", default_value = "0s")]
     wait: Span,
     /// How long the leases last; each job's own ttr if not given

@@ -1,4 +1,4 @@
-//! `dormouse resume`: hand out a topic's jobs again.
+//! `dormouse resume`: end the pause of a topic.
 
 use crate::Global;
 use crate::client::Request;
@@ -6,7 +6,7 @@ use crate::exit::Failure;
 use crate::output::{self, Output};
 use crate::target::topic_path;
 
-/// Hand out a paused topic's jobs again
+/// End the pause of a topic
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:

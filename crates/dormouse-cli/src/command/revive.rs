@@ -22,7 +22,7 @@ pub(crate) struct Args {
     /// All dead jobs of the topic
     #[arg(long, conflicts_with_all = ["max", "key"])]
     all: bool,
-    /// At most so many dead jobs of the topic
+    /// At most this many dead jobs of the topic
     #[arg(long, value_name = "N", conflicts_with = "key")]
     max: Option<u64>,
     /// The topic in which the key is

@@ -1,4 +1,4 @@
-//! `dormouse tail`: follow what happens to jobs.
+//! `dormouse tail`: follow the events of jobs.
 
 use std::time::Duration;
 
@@ -14,14 +14,14 @@ use crate::command::get::plain;
 use crate::exit::Failure;
 use crate::output::{self, Output};
 
-/// The server says something at least every 15 s.
+/// The server sends something at least every 15 s.
 const SILENCE_MAX: Duration = Duration::from_secs(45);
 const PAUSE_FIRST: Duration = Duration::from_millis(200);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 /// The longest line of the stream.
 const LINE_BYTES_MAX: usize = 1 << 20;
 
-/// Follow what happens to jobs, as it happens
+/// Follow the events of jobs as they happen
 ///
 /// With -o json each event is one line: {"id": ..., "event": ..., "data": {...}}. A stream that
 /// breaks off is taken up again where it was.
@@ -81,7 +81,7 @@ impl Args {
     }
 }
 
-/// Prints events until the stream breaks off, and says why it did.
+/// Prints events until the stream breaks off, and returns the reason.
 async fn follow(
     global: &Global,
     stream: &mut Incoming,
@@ -99,7 +99,7 @@ async fn follow(
         };
         let Some(bytes) = frame.data_ref() else { continue };
         for event in parser.feed(bytes)? {
-            // One without a name and data only says where the stream is.
+            // An event without a name and data only marks the position in the stream.
             if !event.name.is_empty() || !event.data.is_empty() {
                 print(global, &event)?;
             }

@@ -42,13 +42,13 @@ enum Verb {
 
 #[derive(clap::Args)]
 struct Settings {
-    /// How long a lease lasts if the job does not say
+    /// How long a lease lasts, unless the job sets it
     #[arg(long, value_name = "SPAN")]
     ttr: Option<Span>,
-    /// After so many attempts a job is dead, if it does not say; 0 is no limit
+    /// After this many attempts a job is dead, unless it sets its own limit; 0 is no limit
     #[arg(long, value_name = "N")]
     attempts_max: Option<u32>,
-    /// Time between attempts if the job does not say: fixed:10s, exponential:1s:2:10m, list:1s,5s
+    /// Time between attempts, unless the job sets it: fixed:10s, exponential:1s:2:10m, list:1s,5s
     #[arg(long, value_name = "BACKOFF")]
     backoff: Option<Backoff>,
     /// The most jobs it may hold
@@ -63,7 +63,7 @@ struct Settings {
     /// The most dead jobs it keeps; the oldest go first
     #[arg(long, value_name = "N")]
     dead_max: Option<u64>,
-    /// Set what is not given back to its default
+    /// Reset the settings that are not given to their defaults
     #[arg(long)]
     reset: bool,
 }
@@ -116,7 +116,7 @@ impl Settings {
         ])
     }
 
-    /// What is given over what there is: the server takes all settings at once.
+    /// The given settings over the present ones: the server replaces all at once.
     async fn merged(&self, client: &Client, topic: &str) -> Result<Map<String, Value>, Failure> {
         let given = self.given();
         if given.is_empty() && !self.reset {

@@ -1,4 +1,4 @@
-//! `dormouse topics`: all topics and what is in them.
+//! `dormouse topics`: all topics and their counts.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -16,7 +16,7 @@ Examples:
   dormouse topics
   dormouse -o json topics | jq -r '.topics[] | select(.dead > 0) | .topic'")]
 pub(crate) struct Args {
-    /// At most so many; all if not given
+    /// At most this many; all if not given
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
     /// Only those after this name

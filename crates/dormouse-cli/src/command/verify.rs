@@ -17,7 +17,7 @@ use crate::output::{self, Output};
 /// Check every byte of a data directory that no server has open, or all jobs in a Redis
 ///
 /// A directory is never changed. Redis is checked while servers work on it, a page at a time; with
-/// --mend what is wrong is mended, so that no job is lost: when in doubt it is delivered again.
+/// --mend problems are repaired, so that no job is lost: when in doubt it is delivered again.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -34,7 +34,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "URL", conflicts_with = "dir")]
     redis_url: Option<String>,
 
-    /// Mend what can be mended
+    /// Repair what can be repaired
     #[arg(long, conflicts_with = "dir", requires = "redis_url")]
     mend: bool,
 }

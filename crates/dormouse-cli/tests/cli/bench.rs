@@ -98,7 +98,7 @@ fn one_phase_is_a_table_of_one_line() {
 }
 
 #[test]
-fn an_interrupt_prints_what_was_measured() {
+fn an_interrupt_prints_the_measurements() {
     let server = Server::start();
     let mut command = bench(&server.url);
     command.args(["--seconds", "60"]).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -118,7 +118,7 @@ fn an_interrupt_prints_what_was_measured() {
 }
 
 #[test]
-fn no_server_is_told_before_anything_is_measured() {
+fn a_missing_server_is_reported_before_measuring() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let output = bench(&format!("http://127.0.0.1:{port}")).output().unwrap();
     assert_eq!(output.status.code(), Some(5), "{output:?}");

@@ -41,7 +41,7 @@ fn a_server_that_hangs_up_is_unreachable() {
 }
 
 #[test]
-fn somebody_else_is_told_from_a_server() {
+fn another_program_on_the_port_is_recognised() {
     let fake = Fake::always(200, "<html>welcome");
     let done = run(&fake.url, &["stats"]).exits(1);
     assert!(done.stderr.contains("is it a Dormouse server"), "{}", done.stderr);
@@ -82,7 +82,7 @@ fn wrong_usage_is_2() {
 }
 
 #[test]
-fn only_what_is_nearly_right_is_suggested() {
+fn only_similar_words_are_suggested() {
     let check = |args: &[&str], hint: Option<&str>| {
         let done = run("", args).exits(2);
         let tip = done.stderr.lines().find_map(|line| line.trim().strip_prefix("tip: "));

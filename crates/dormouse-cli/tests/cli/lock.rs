@@ -109,7 +109,7 @@ fn a_signal_while_waiting_leaves_no_lock_behind() {
 }
 
 #[test]
-fn a_lock_can_be_held_by_hand() {
+fn a_lock_can_be_acquired_renewed_and_released() {
     let fake = Fake::start(granted);
     let done = run(&fake.url, &["lock", "acquire", "a/b", "--owner", "me"]).exits(0);
     assert!(done.stdout.lines().nth(1).unwrap().trim_start().starts_with('7'), "{}", done.stdout);

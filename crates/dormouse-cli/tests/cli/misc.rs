@@ -49,7 +49,7 @@ fn a_sound_store_is_said_to_be_and_a_damaged_one_with_file_and_offset() {
 }
 
 #[test]
-fn what_is_no_store_is_not_found() {
+fn a_directory_without_a_store_is_not_found() {
     let dir = tempfile::tempdir().unwrap();
     run("", &["verify", dir.path().to_str().unwrap()]).exits(3);
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "nothing is made");

@@ -20,7 +20,7 @@ fn check(args: &[&str], stdin: &[u8], expected: Value) {
 }
 
 #[test]
-fn a_body_comes_from_the_argument_a_file_or_stdin() {
+fn a_body_is_read_from_the_argument_a_file_or_stdin() {
     check(&["put", "t", "hello"], b"", json!({"text": "hello"}));
     check(&["put", "t", ""], b"", json!({"text": ""}));
     check(&["put", "t"], b"from stdin\n", json!({"text": "from stdin\n"}));
@@ -60,7 +60,7 @@ fn all_options_are_sent() {
 }
 
 #[test]
-fn the_answer_is_a_table_or_what_the_server_said() {
+fn the_answer_is_a_table_or_the_reply_of_the_server() {
     let fake = Fake::always(201, STORED);
     let done = run(&fake.url, &["put", "t", "x"]).exits(0);
     let expected = "ID  CODE     STATE    DUE_AT\n\
@@ -126,7 +126,7 @@ fn a_line_the_server_cannot_read_is_left_out() {
 }
 
 #[test]
-fn a_batch_that_comes_at_a_bad_time_is_sent_again() {
+fn a_batch_is_sent_again_while_the_server_is_busy() {
     let busy_once = |seen: &Seen| if seen.nth == 0 { problem(503, "busy") } else { batch(seen) };
     let fake = Fake::start(busy_once);
     run_with(&fake.url, &["put", "t", "--ndjson"], b"{}\n").exits(0);
@@ -138,7 +138,7 @@ fn a_batch_that_comes_at_a_bad_time_is_sent_again() {
 }
 
 #[test]
-fn a_put_that_may_have_happened_tells_which_job_to_look_for() {
+fn an_unconfirmed_put_names_the_job_to_look_for() {
     let lost = r#"{"code":"unconfirmed","detail":"look first","id":"7"}"#;
     let fake = Fake::always(504, lost);
     let done = run(&fake.url, &["put", "t", "x"]).exits(5);

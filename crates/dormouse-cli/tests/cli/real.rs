@@ -146,7 +146,7 @@ fn topics_are_set_paused_listed_and_purged() {
 }
 
 #[test]
-fn bytes_come_back_as_they_were() {
+fn bytes_are_returned_unchanged() {
     let server = Server::start();
     let file = server.dir.path().join("bytes");
     let bytes: Vec<u8> = (0..=255).collect();
@@ -165,7 +165,7 @@ fn bytes_come_back_as_they_were() {
 }
 
 #[test]
-fn a_lock_keeps_others_out_and_goes_with_its_command() {
+fn a_lock_excludes_others_and_ends_with_its_command() {
     let server = Server::start();
     let inner = format!(
         "{} lock nightly -- echo both; echo $?; echo $DORMOUSE_LOCK_FENCE",
@@ -212,7 +212,7 @@ fn a_worker_that_waits_gets_a_job_at_once_and_leaves_none_leased() {
 }
 
 #[test]
-fn events_are_told_as_they_happen() {
+fn events_are_printed_as_they_happen() {
     let server = Server::start();
     let mut tail = dormouse(&server.url, &["-o", "json", "tail", "orders"]).spawn().unwrap();
     let mut lines = BufReader::new(tail.stdout.take().unwrap()).lines();

@@ -34,7 +34,7 @@ fn a_topic_is_shown_with_its_settings() {
 }
 
 #[test]
-fn what_is_not_set_stays() {
+fn settings_that_are_not_given_stay() {
     let fake = Fake::always(200, TOPIC);
     run(&fake.url, &["topic", "set", "a", "--ttr", "5m", "--dead-ttl", "30d"]).exits(0);
     let put = fake.seen().pop().unwrap();

@@ -224,7 +224,7 @@ fn a_job_that_was_on_its_way_is_given_back() {
 }
 
 #[test]
-fn an_ack_is_told_until_it_is_heard() {
+fn an_ack_is_sent_until_it_is_answered() {
     let deaf = |seen: &Seen| match (seen.path.as_str(), seen.nth) {
         ("/v1/ack", 0) => Answer::Close,
         ("/v1/ack", 1) => problem(503, "busy"),

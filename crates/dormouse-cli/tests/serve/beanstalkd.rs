@@ -58,7 +58,7 @@ fn stop(process: Process) {
 }
 
 #[test]
-fn it_tells_its_version_and_its_options() {
+fn it_prints_its_version_and_its_options() {
     let version = run(&["beanstalkd", "-v"]);
     assert_eq!(version.code, Some(0), "{version:?}");
     assert!(version.stdout.contains("beanstalkd 1.13 (dormouse "), "{version:?}");
@@ -130,7 +130,7 @@ fn a_stop_answers_waiting_reserves() {
 }
 
 #[test]
-fn only_a_socket_that_nobody_listens_on_is_replaced() {
+fn only_an_unused_socket_is_replaced() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("socket");
     drop(UnixListener::bind(&path).unwrap());

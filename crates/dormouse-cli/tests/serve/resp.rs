@@ -20,7 +20,7 @@ fn a_port_is_announced_and_the_jobs_are_the_same_over_http() {
 }
 
 #[test]
-fn addresses_come_in_their_order() {
+fn addresses_are_printed_in_order() {
     let args = ["serve", "--backend=memory", "--http=127.0.0.1:0", "--resp=127.0.0.1:0"];
     let process = Process::start(command(&[&args[..], &["--beanstalk=127.0.0.1:0"]].concat()));
     for name in ["http", "resp", "beanstalk"] {

@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use crate::process::{Process, Server, TIMEOUT, clean, command};
 
 #[test]
-fn it_tells_its_address_when_it_is_ready() {
+fn it_prints_its_address_when_it_is_ready() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("deep/data");
     let server = Server::start(&["--data", data.to_str().unwrap()]);
@@ -23,7 +23,7 @@ fn it_tells_its_address_when_it_is_ready() {
 }
 
 #[test]
-fn options_come_from_the_environment_too() {
+fn options_are_read_from_the_environment_too() {
     let mut command = command(&["serve"]);
     command.env("DORMOUSE_BACKEND", "memory").env("DORMOUSE_HTTP", "127.0.0.1:0");
     command.env("DORMOUSE_RESP", "off");
@@ -42,7 +42,7 @@ fn others_are_served_if_that_is_wanted() {
 }
 
 #[test]
-fn the_service_manager_is_told() {
+fn the_service_manager_is_notified() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("notify");
     let socket = UnixDatagram::bind(&path).unwrap();

@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use crate::process::{Server, connect, read_reply, request};
 
 #[test]
-fn what_was_answered_is_there_after_a_restart() {
+fn answered_operations_survive_a_restart() {
     for signal in [Signal::TERM, Signal::INT] {
         let dir = tempfile::tempdir().unwrap();
         let data = dir.path().to_str().unwrap();

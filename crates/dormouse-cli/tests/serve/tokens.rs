@@ -21,7 +21,7 @@ fn put(server: &Server, topic: &str, token: Option<&str>) -> u16 {
 }
 
 #[test]
-fn only_who_shows_a_token_may_do_what_it_allows() {
+fn a_token_is_needed_and_limits_its_bearer() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("dormouse.toml");
     let (shop, table) = token("shop", "producer:orders.*");

@@ -10,17 +10,17 @@ use super::pool::Capacity;
 use crate::leased_job::LeasedJob;
 use crate::queue::Queue;
 
-/// Between two tries when the backend is busy.
+/// The pause between two attempts while the backend is busy.
 const BUSY: Duration = Duration::from_millis(50);
 
-/// A reserve that waits for as many jobs as there are free places.
+/// A waiting reserve for as many jobs as the pool has capacity for.
 pub(crate) struct Fetch {
     topics: Vec<String>,
     reserve: Pin<Box<dyn Future<Output = Result<Vec<LeasedJob>, Error>> + Send>>,
 }
 
 impl Fetch {
-    /// `None` if every place is taken.
+    /// `None` if the pool is full.
     pub(crate) fn start(queue: &Queue, capacity: Capacity) -> Option<Fetch> {
         if capacity.topics.is_empty() {
             return None;
@@ -40,12 +40,12 @@ impl Fetch {
         Some(Fetch { topics: capacity.topics, reserve: Box::pin(patient) })
     }
 
-    /// Whether another topic has a free place since, or one has none any more.
+    /// Whether the set of topics with free capacity has changed since it was sent.
     pub(crate) fn differs_from(&self, capacity: &Capacity) -> bool {
         self.topics != capacity.topics
     }
 
-    /// The jobs, when there are some; ends the fetch. Without a fetch it never ends.
+    /// Waits for the jobs and ends the fetch. Never returns if there is none.
     pub(crate) async fn jobs(fetch: &mut Option<Fetch>) -> Result<Vec<LeasedJob>, Error> {
         let Some(under_way) = fetch else { return std::future::pending().await };
         let jobs = (&mut under_way.reserve).await;

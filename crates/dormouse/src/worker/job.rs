@@ -1,4 +1,4 @@
-//! What a handler gets.
+//! The job that a handler works on.
 
 use std::fmt;
 use std::ops::Deref;
@@ -8,10 +8,10 @@ use tokio::sync::watch;
 
 use crate::leased_job::LeasedJob;
 
-/// A job in a handler's hands: all that [`LeasedJob`] tells, and whether the hold still stands.
+/// The job that a handler works on: a [`LeasedJob`] that also knows whether its lease is lost.
 ///
-/// The worker renews the lease and says what became of the job when the handler returns; the
-/// handler needs no token.
+/// The worker renews the lease and settles the job when the handler returns; the handler needs no
+/// token.
 #[derive(Clone)]
 pub struct Job(Arc<Inner>);
 
@@ -25,9 +25,9 @@ impl Job {
         Job(Arc::new(Inner { leased, lost: watch::Sender::new(false) }))
     }
 
-    /// Whether the job is no longer this handler's: it was cancelled, somebody else has it, or the
-    /// worker stops and could not wait any longer. What the handler returns then changes nothing,
-    /// so it may as well stop.
+    /// Whether the job is no longer this handler's: it was cancelled, another consumer has it, or
+    /// the worker was stopped and its grace is over. The handler's outcome then changes nothing,
+    /// so it should stop.
     pub fn is_lost(&self) -> bool {
         *self.0.lost.borrow()
     }
@@ -35,7 +35,7 @@ impl Job {
     /// Ends when the job [is lost](Job::is_lost); for use in `select!`.
     pub async fn lost(&self) {
         let mut lost = self.0.lost.subscribe();
-        // The sender is in `self`, so the only way to end is the word itself.
+        // The sender is in `self`, so the wait ends only with the value.
         let _ = lost.wait_for(|lost| *lost).await;
     }
 

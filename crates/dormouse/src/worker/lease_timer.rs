@@ -1,4 +1,4 @@
-//! When to renew: by real time, or by a clock that is moved by hand.
+//! Sleeps between renewals: by real time, or by a virtual clock.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 use crate::queue::Queue;
 use crate::time::span_ms;
 
-/// The queue's own time, for sleeping.
+/// Sleeps by the queue's clock.
 #[derive(Clone)]
 pub(crate) enum LeaseTimer {
     Real,
@@ -17,7 +17,7 @@ pub(crate) enum LeaseTimer {
 }
 
 impl LeaseTimer {
-    /// Once per worker: a clock keeps what it is to wake as long as it lives.
+    /// To be made once per worker: a clock keeps its callbacks as long as it lives.
     pub(crate) fn new(queue: &Queue) -> LeaseTimer {
         let Some(clock) = queue.clock().cloned() else { return LeaseTimer::Real };
         let moved = Arc::new(Notify::new());
@@ -26,7 +26,7 @@ impl LeaseTimer {
         LeaseTimer::Virtual { clock, moved }
     }
 
-    /// Sleeps for so long by the queue's clock.
+    /// Returns after this span of the queue's clock.
     pub(crate) async fn sleep(&self, span: Duration) {
         let LeaseTimer::Virtual { clock, moved } = self else {
             return tokio::time::sleep(span).await;
@@ -34,10 +34,10 @@ impl LeaseTimer {
         let from_ms = clock.read().boottime_ms;
         let until_ms = from_ms.saturating_add(span_ms(span).unsigned_abs());
         loop {
-            // Made before the clock is read, so that no move in between is missed.
+            // Created before the clock is read, so that no change in between is missed.
             let moved = moved.notified();
             let now_ms = clock.read().boottime_ms;
-            // Below the start: the virtual computer was started anew.
+            // Before the start: the virtual computer was restarted.
             if now_ms >= until_ms || now_ms < from_ms {
                 return;
             }

@@ -1,4 +1,4 @@
-//! A worker: takes jobs as they come due and hands them to functions.
+//! A worker: takes jobs as they become due and runs a function for each.
 
 mod fetch;
 mod job;
@@ -30,24 +30,24 @@ pub use tally::Tally;
 const CONCURRENCY: usize = 10;
 const GRACE: Duration = Duration::from_secs(30);
 
-/// Takes jobs as they come due and hands them to handlers.
+/// Takes jobs as they become due and runs a handler for each.
 ///
 /// - A handler that returns `Ok` (or nothing) acks its job; `Err` nacks it with the error's text,
-///   and so does a panic. An [`Outcome`] says the rest: kill, release, nack with a delay.
+///   and so does a panic. An [`Outcome`] expresses the rest: kill, release, nack with a delay.
 /// - The lease is renewed at a third of its length for as long as the handler runs. If it is lost
-///   all the same (the job was cancelled, or the process stood still for too long) the handler is
-///   told through [`Job::lost`].
-/// - Asked to stop, it takes no more jobs, waits for its handlers for the
-///   [grace](Worker::grace), and gives back what is not ready then, with no attempt spent. If the
-///   future of [`run`](Worker::run) is dropped instead, all its jobs are given back at once.
+///   all the same (the job was cancelled, or the process was suspended for too long) the handler
+///   is notified through [`Job::lost`].
+/// - When stopped, it takes no more jobs, waits for its handlers for the [grace](Worker::grace),
+///   and gives unfinished jobs back with no attempt spent. If the future of [`run`](Worker::run)
+///   is dropped instead, all its jobs are given back at once.
 ///
 /// It needs a tokio runtime with its time driver, or [`run_blocking`](Worker::run_blocking).
 ///
-/// With a virtual clock jobs come due and leases are renewed as the clock is moved, while the
-/// grace and the handlers' own sleeps stay real. Move it in steps of less than a third of the ttr
-/// and let the renewal happen in between: a leap beyond the whole ttr is to a worker what standing
-/// still for so long would be, and its leases run out. A queue made with
-/// [`Queue::from_backend`] is taken to follow real time.
+/// With a virtual clock jobs become due and leases are renewed as the clock is advanced, while the
+/// grace and the handlers' own sleeps use real time. Advance it in steps of less than a third of
+/// the ttr and let the renewal happen in between: a step beyond the whole ttr looks to a worker
+/// like a suspended process, and its leases expire. A queue made with [`Queue::from_backend`] is
+/// assumed to follow real time.
 ///
 /// ```
 /// # use dormouse::{Job, Queue, Worker};
@@ -93,7 +93,7 @@ impl Worker {
         }
     }
 
-    /// Hands the jobs of a topic to an async function.
+    /// Runs an async function for each job of a topic.
     pub fn handle<F, R>(self, topic: &str, handler: F) -> Worker
     where
         F: Fn(Job) -> R + Send + Sync + 'static,
@@ -102,15 +102,14 @@ impl Worker {
         let handler = Arc::new(handler);
         let start = move |job: Job| {
             let handler = handler.clone();
-            // The handler is called inside the task: a panic of its first steps counts too.
+            // Called inside the task, so that a panic before the first await counts too.
             tokio::spawn(async move { handler(job).await.into_outcome() })
         };
         self.add_handler(topic, Arc::new(start))
     }
 
-    /// Hands the jobs of a topic to a function that may block; each runs on a thread of tokio's
-    /// pool for such things. It cannot be stopped from outside: let a long one look at
-    /// [`Job::is_lost`] now and then.
+    /// Runs a blocking function for each job of a topic, on tokio's pool of blocking threads. It
+    /// cannot be stopped from outside: a long one should check [`Job::is_lost`] now and then.
     pub fn handle_blocking<F, R>(self, topic: &str, handler: F) -> Worker
     where
         F: Fn(Job) -> R + Send + Sync + 'static,
@@ -129,19 +128,19 @@ impl Worker {
         self
     }
 
-    /// How many jobs may be at work at once, over all topics; 10 unless given.
+    /// How many jobs may run at once, over all topics; 10 unless given.
     pub fn concurrency(mut self, concurrency: usize) -> Worker {
         self.concurrency = concurrency;
         self
     }
 
-    /// How many jobs of this topic may be at work at once; no limit of its own unless given.
+    /// How many jobs of this topic may run at once; no limit of its own unless given.
     pub fn topic_concurrency(mut self, topic: &str, concurrency: usize) -> Worker {
         self.limits.push((topic.to_owned(), concurrency));
         self
     }
 
-    /// How long to wait for handlers when asked to stop; 30 s unless given.
+    /// How long to wait for handlers when stopped; 30 s unless given.
     pub fn grace(mut self, grace: Duration) -> Worker {
         self.grace = grace;
         self
@@ -152,12 +151,12 @@ impl Worker {
         Stopper(self.stop.clone())
     }
 
-    /// Works until it is [stopped](Worker::stopper); an error means that it could not go on.
+    /// Runs until it is [stopped](Worker::stopper) or the backend fails.
     pub async fn run(self) -> Result<Tally, Error> {
         self.run_until(std::future::pending()).await
     }
 
-    /// Works until `shutdown` is ready, or it is [stopped](Worker::stopper).
+    /// Runs until `shutdown` is ready, it is [stopped](Worker::stopper), or the backend fails.
     pub async fn run_until(self, shutdown: impl Future<Output = ()>) -> Result<Tally, Error> {
         let handlers = self.checked_handlers()?;
         let mut pool = Pool::new(handlers, self.concurrency, LeaseTimer::new(&self.queue));
@@ -166,7 +165,7 @@ impl Worker {
         let mut fetch: Option<Fetch> = None;
         let result = loop {
             let capacity = pool.capacity();
-            // A topic with a new free place must be asked too; a reserve that waits is withdrawn.
+            // A topic that has capacity again must be in the reserve; the waiting one is withdrawn.
             if fetch.as_ref().is_none_or(|fetch| fetch.differs_from(&capacity)) {
                 fetch = Fetch::start(&self.queue, capacity);
             }
@@ -186,9 +185,9 @@ impl Worker {
         result.map(|()| tally)
     }
 
-    /// Works on a runtime of its own, blocking the thread, until it is
-    /// [stopped](Worker::stopper). For programs without a runtime; their handlers are best given
-    /// with [`handle_blocking`](Worker::handle_blocking).
+    /// Runs on a runtime of its own and blocks the thread until it is [stopped](Worker::stopper).
+    /// For programs without a runtime, whose handlers are usually added with
+    /// [`handle_blocking`](Worker::handle_blocking).
     ///
     /// # Panics
     ///
@@ -199,7 +198,7 @@ impl Worker {
             Error::unavailable(format!("the worker's runtime could not be started: {error}"))
         })?;
         let result = runtime.block_on(self.run());
-        // A blocking handler that outlived the grace must not hold up the caller.
+        // A blocking handler that outlives the grace must not block the caller.
         runtime.shutdown_background();
         result
     }
@@ -248,7 +247,7 @@ impl fmt::Debug for Worker {
 pub struct Stopper(watch::Sender<bool>);
 
 impl Stopper {
-    /// Asks the worker to stop; it goes on with the jobs in hand for its grace.
+    /// Asks the worker to stop; running handlers have its grace to finish.
     pub fn stop(&self) {
         self.0.send_replace(true);
     }

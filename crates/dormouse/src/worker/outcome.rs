@@ -1,12 +1,12 @@
-//! What a handler says about its job.
+//! How a handler ends its job.
 
 use std::fmt::Display;
 use std::time::Duration;
 
-/// What becomes of a job after its handler.
+/// How a job ends after its handler.
 ///
 /// Most handlers return `Result<(), E>`: `Ok` is done, `Err` is failed with the error's text. This
-/// type says the rest, inside an `Ok` where the handler also uses `?`.
+/// type expresses the rest, inside an `Ok` where the handler also uses `?`.
 ///
 /// ```
 /// # use dormouse::{Job, Outcome};
@@ -20,13 +20,13 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// The job goes.
+    /// The job is acked and gone.
     Done,
-    /// The job comes again, or is dead if that was its last attempt.
+    /// The job is retried, or is dead if that was its last attempt.
     Failed {
         /// Kept with the job.
         error: String,
-        /// Wait so long instead of the job's backoff.
+        /// Replaces the job's backoff.
         delay: Option<Duration>,
     },
     /// The job is dead at once: trying again would not help.
@@ -68,10 +68,10 @@ fn text(error: impl Display) -> String {
     format!("{error:#}")
 }
 
-/// What a handler may return: nothing, an [`Outcome`], or a `Result` of these whose error can be
+/// A result of a handler: nothing, an [`Outcome`], or a `Result` of these whose error can be
 /// shown.
 pub trait IntoOutcome {
-    /// What becomes of the job.
+    /// The outcome for the job.
     fn into_outcome(self) -> Outcome;
 }
 

@@ -1,4 +1,4 @@
-//! The jobs at work: how many may be, which are, and how they end.
+//! The running jobs: how many may run at once, to which handler each belongs, how they end.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::leased_job::LeasedJob;
 /// Starts a handler on a task or thread of its own, where a panic ends nothing else.
 pub(crate) type Start = Arc<dyn Fn(Job) -> JoinHandle<Outcome> + Send + Sync>;
 
-/// A topic and who handles its jobs.
+/// A topic and the function that handles its jobs.
 #[derive(Clone)]
 pub(crate) struct Handler {
     pub(crate) topic: String,
@@ -26,7 +26,7 @@ pub(crate) struct Handler {
     pub(crate) concurrency: usize,
 }
 
-/// What the pool could take now.
+/// The jobs that the pool could take now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Capacity {
     pub(crate) topics: Vec<String>,
@@ -36,10 +36,10 @@ pub(crate) struct Capacity {
 pub(crate) struct Pool {
     handlers: Vec<Handler>,
     concurrency: usize,
-    /// Per handler, how many are at work.
+    /// Running jobs per handler.
     busy: Vec<usize>,
     tasks: JoinSet<End>,
-    /// Which handler a task works for; also of one that failed.
+    /// The index of each task's handler.
     handler_of: HashMap<Id, usize>,
     timer: LeaseTimer,
     cancel: watch::Sender<bool>,
@@ -60,8 +60,8 @@ impl Pool {
         }
     }
 
-    /// The topics with a free place, and how many jobs may come at once without any topic or the
-    /// whole getting more than its share.
+    /// The topics with free capacity, and how many jobs one reserve may take so that neither a
+    /// topic nor the whole exceeds its limit.
     pub(crate) fn capacity(&self) -> Capacity {
         let mut capacity =
             Capacity { topics: Vec::new(), max: self.concurrency - self.tasks.len() };
@@ -83,11 +83,11 @@ impl Pool {
         self.tasks.is_empty()
     }
 
-    /// Puts a job into its handler's hands.
+    /// Starts the handler of a job.
     pub(crate) fn start(&mut self, leased: LeasedJob) {
         let mine = |handler: &Handler| handler.topic == leased.topic();
         let Some(index) = self.handlers.iter().position(mine) else {
-            // A topic that was not asked for: not ours to judge.
+            // No handler has this topic: the backend should not have returned it.
             return leased.forget();
         };
         let job = Job::new(leased);
@@ -98,11 +98,11 @@ impl Pool {
         self.busy[index] += 1;
     }
 
-    /// Waits until one job has ended; at once if none is at work.
+    /// Waits until one job has ended; returns at once if none is running.
     pub(crate) async fn join_next(&mut self) {
         let (id, end) = match self.tasks.join_next_with_id().await {
             Some(Ok((id, end))) => (id, end),
-            // It fell over itself: its guard has given the job back.
+            // The task panicked: its guard has given the job back.
             Some(Err(error)) => (error.id(), End::Released),
             None => return,
         };
@@ -112,7 +112,7 @@ impl Pool {
         }
     }
 
-    /// Waits for the jobs at work, at most for the grace; what is not ready then is given back.
+    /// Waits for the running jobs, at most for the grace, then gives the others back.
     pub(crate) async fn shut_down(mut self, grace: Duration) -> Tally {
         let all_ended = async {
             while !self.is_idle() {

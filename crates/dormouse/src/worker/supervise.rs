@@ -1,4 +1,4 @@
-//! One job from its reserve to its end: run the handler, keep the lease, say what became of it.
+//! One job from its reserve to its end: waits for the handler, renews the lease, sends the outcome.
 
 use std::any::Any;
 use std::convert::Infallible;
@@ -15,14 +15,14 @@ use super::lease_timer::LeaseTimer;
 use super::outcome::Outcome;
 use super::tally::End;
 
-/// How long a handler that is told to end may take to do so.
+/// How long a cancelled handler may take to end.
 const ABORT_MS: u64 = 100;
-/// Between two tries when the backend is busy.
+/// The pause between two attempts while the backend is busy.
 const BUSY_MS: u64 = 20;
 
 /// Waits for the handler while renewing the lease, then settles the job.
 ///
-/// `cancel` turns true when the worker will not wait any longer.
+/// `cancel` turns true when the worker's grace is over.
 pub(crate) async fn supervise(
     job: Job,
     mut run: JoinHandle<Outcome>,
@@ -47,8 +47,8 @@ pub(crate) async fn supervise(
     }
 }
 
-/// A job that this process is answerable for. Dropped in mid-course, as when the worker's own
-/// future is dropped, it stops the handler and gives the job back unspent.
+/// Dropped before the job is settled, as when the worker's own future is dropped, it stops the
+/// handler and gives the job back unspent.
 struct JobGuard<'a> {
     job: &'a Job,
     run: tokio::task::AbortHandle,
@@ -65,15 +65,15 @@ impl Drop for JobGuard<'_> {
     }
 }
 
-/// Prolongs the lease at a third of its length, so that two renewals may fail before it runs out.
-/// Never ends: a lost lease is told to the handler, whose work is still waited for.
+/// Renews the lease at a third of its length, so that two renewals may fail before it expires.
+/// Never returns: after a lost lease the handler is notified and still waited for.
 async fn renew(job: &Job, timer: &LeaseTimer) -> Infallible {
     let third = (job.ttr() / 3).max(Duration::from_millis(1));
     loop {
         timer.sleep(third).await;
         match job.extend().await {
             Err(error) if matches!(error.code, Code::LeaseLost | Code::NotFound) => break,
-            // Renewed; or busy, and then there is time for another try.
+            // Renewed; or busy, and then there is time for another attempt.
             _ => {}
         }
     }
@@ -81,8 +81,8 @@ async fn renew(job: &Job, timer: &LeaseTimer) -> Infallible {
     std::future::pending().await
 }
 
-/// Tells the handler to end. One that ends in this moment by itself is taken at its word; one
-/// that cannot be stopped, because it blocks its thread, is left alone with a job that is lost.
+/// Stops the handler. The outcome of one that returns in this moment counts; one that cannot be
+/// stopped, because it blocks its thread, is left alone and its job is lost.
 async fn cancel_handler(job: &Job, run: &mut JoinHandle<Outcome>) -> (Outcome, bool) {
     job.lose();
     run.abort();
@@ -98,7 +98,7 @@ fn outcome_of(result: Result<Outcome, JoinError>) -> (Outcome, bool) {
         Ok(outcome) => (outcome, false),
         Err(error) => match error.try_into_panic() {
             Ok(panic) => (Outcome::failed(format_args!("panic: {}", panic_text(&*panic))), true),
-            // Its runtime shuts down: not the job's fault.
+            // Its runtime is shutting down, which is not the job's fault.
             Err(_) => (Outcome::release(), false),
         },
     }
@@ -112,7 +112,7 @@ fn panic_text(panic: &(dyn Any + Send)) -> &str {
         .unwrap_or("without a text")
 }
 
-/// Says what became of the job, again while the backend is busy.
+/// Sends the outcome to the backend, again while that is busy.
 async fn settle(job: &Job, outcome: Outcome) -> End {
     loop {
         match send_outcome(job, &outcome).await {
@@ -129,7 +129,7 @@ async fn settle(job: &Job, outcome: Outcome) -> End {
             Err(error) if error.code == Code::Busy => {
                 tokio::time::sleep(Duration::from_millis(BUSY_MS)).await;
             }
-            // Taken over by somebody else, or the store has stopped: there is nothing to say.
+            // Another consumer has the job, or the store has stopped: nothing can be done.
             Err(_) => return End::Lost,
         }
     }

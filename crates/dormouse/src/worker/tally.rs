@@ -1,4 +1,4 @@
-//! What became of a worker's jobs.
+//! Totals of a worker's jobs by how they ended.
 
 /// How one job ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub(crate) enum End {
     Lost,
 }
 
-/// What became of the jobs a worker took.
+/// Totals of the jobs a worker took, by how they ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Tally {
@@ -19,13 +19,13 @@ pub struct Tally {
     pub done: u64,
     /// Nacked, to be tried again.
     pub failed: u64,
-    /// Their handler panicked; nacked too.
+    /// Nacked because their handler panicked.
     pub panicked: u64,
     /// Killed, or failed on their last attempt.
     pub dead: u64,
     /// Given back unspent.
     pub released: u64,
-    /// Cancelled or taken over meanwhile, or the store had stopped: nothing could be said of them.
+    /// Cancelled or taken by another consumer meanwhile, or the store had stopped.
     pub lost: u64,
 }
 

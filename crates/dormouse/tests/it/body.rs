@@ -35,7 +35,7 @@ fn a_body_can_be_read_in_place() {
 }
 
 #[test]
-fn what_is_not_the_expected_json_says_why() {
+fn unexpected_json_is_explained() {
     let queue = Queue::memory();
     queue.put("t", "{\"number\": true}").wait().unwrap();
     let job = take(&queue, "t");
@@ -55,7 +55,7 @@ fn a_value_without_json_is_refused_and_nothing_is_stored() {
 }
 
 #[test]
-fn text_and_bytes_come_back_as_they_went() {
+fn text_and_bytes_are_returned_unchanged() {
     let queue = Queue::memory();
     let cases: [(Body, BodyKind); 5] = [
         ("text".into(), BodyKind::Text),

@@ -103,7 +103,7 @@ fn a_given_job_a_session_and_a_lock_are_given_back_too() {
 }
 
 #[test]
-fn an_answer_nobody_claims_needs_no_undoing() {
+fn an_unread_answer_without_a_grant_is_not_undone() {
     let (queue, fake) = Fake::queue();
     drop(queue.put("t", "b").send());
     assert!(matches!(fake.next().command, Command::Put(_)));
@@ -157,7 +157,7 @@ fn drop_at_every_stage(queue: &Queue, rounds: u64) {
 /// The last handle may be the one an abandoned reserve holds: it must not end in the hands of the
 /// thread that it would have to wait for.
 #[test]
-fn the_last_handle_goes_with_a_cancelled_reserve() {
+fn a_cancelled_reserve_may_hold_the_last_handle() {
     for _ in 0..100 {
         let queue = Queue::memory();
         let backend = Arc::downgrade(&queue.backend());

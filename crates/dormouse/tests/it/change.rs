@@ -8,7 +8,7 @@ use dormouse::{Code, Ended, JobId, Queue, State, Target};
 use crate::util::{SECOND, take, virtual_queue};
 
 #[test]
-fn a_cancelled_job_never_comes() {
+fn a_cancelled_job_is_never_returned() {
     let (queue, clock) = virtual_queue();
     let id = queue.put("t", "b").delay(SECOND).wait().unwrap().id;
     queue.put("t", "b").key("k").delay(SECOND).wait().unwrap();
@@ -20,7 +20,7 @@ fn a_cancelled_job_never_comes() {
 }
 
 #[test]
-fn a_leased_job_is_taken_away_unless_told_otherwise() {
+fn a_cancel_revokes_a_lease_unless_forbidden() {
     let queue = Queue::memory();
     let id = queue.put("t", "b").wait().unwrap().id;
     let job = take(&queue, "t");
@@ -51,7 +51,7 @@ fn a_job_is_moved_by_id_or_key() {
 }
 
 #[test]
-fn a_dead_job_comes_back_with_a_fresh_budget() {
+fn a_revived_job_has_a_fresh_attempt_budget() {
     let queue = Queue::memory();
     let id = queue.put("t", "b").key("k").attempts_max(1).wait().unwrap().id;
     take(&queue, "t").nack().wait().unwrap();

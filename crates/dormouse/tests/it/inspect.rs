@@ -56,7 +56,7 @@ fn a_walk_meets_every_job_once() {
 }
 
 #[test]
-fn a_walk_tells_an_error_once_and_ends() {
+fn a_walk_returns_an_error_once_and_ends() {
     let queue = Queue::memory();
     let codes: Vec<_> =
         queue.list("a b", State::Ready).walk().map(|job| job.unwrap_err().code).collect();

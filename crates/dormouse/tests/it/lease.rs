@@ -47,7 +47,7 @@ fn a_given_delay_takes_the_place_of_the_backoff() {
 }
 
 #[test]
-fn a_released_job_comes_again_unspent() {
+fn a_released_job_is_returned_unspent() {
     let (queue, clock) = virtual_queue();
     queue.put("t", "b").wait().unwrap();
     take(&queue, "t").release().wait().unwrap();
@@ -75,7 +75,7 @@ fn an_extended_lease_runs_from_now() {
 }
 
 #[test]
-fn a_token_is_good_until_somebody_else_has_the_job() {
+fn a_token_is_valid_until_another_consumer_has_the_job() {
     let (queue, clock) = virtual_queue();
     queue.put("t", "b").ttr(10 * SECOND).wait().unwrap();
     let slow = take(&queue, "t");

@@ -33,7 +33,7 @@ fn a_later_grant_has_a_greater_fence() {
 }
 
 #[test]
-fn dropping_gives_it_to_the_next_who_waits() {
+fn a_dropped_lock_passes_to_the_next_waiter() {
     let queue = Queue::memory();
     let first = queue.lock("l", "a", LONG).wait().unwrap();
     let waiting = {
@@ -87,7 +87,7 @@ fn a_long_wait_is_cut_into_pieces() {
 }
 
 #[test]
-fn wrong_input_says_what_is_wrong() {
+fn invalid_input_is_explained() {
     let queue = Queue::memory();
     assert_eq!(queue.lock("", "a", SECOND).wait().unwrap_err().code, Code::Invalid);
     assert_eq!(queue.lock("l", "a", Duration::ZERO).wait().unwrap_err().code, Code::Invalid);

@@ -5,7 +5,7 @@ use dormouse::{Code, Durability, Queue, VirtualClock};
 use crate::util::{SECOND, take};
 
 #[test]
-fn what_was_answered_is_there_after_reopening() {
+fn answered_operations_survive_a_reopen() {
     let dir = tempfile::tempdir().unwrap();
     let queue = Queue::open(dir.path()).unwrap();
     let id = queue.put("t", "b").key("k").wait().unwrap().id;

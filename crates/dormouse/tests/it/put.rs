@@ -92,7 +92,7 @@ fn a_batch_answers_per_job_and_in_order() {
 }
 
 #[test]
-fn wrong_input_says_what_is_wrong_and_stores_nothing() {
+fn invalid_input_is_explained_and_stores_nothing() {
     let (queue, _clock) = virtual_queue();
     let invalid = |put: Put<Queue>| {
         let error = put.wait().unwrap_err();

@@ -11,7 +11,7 @@ use crate::fake::{Fake, one_job};
 use crate::util::{LONG, SECOND, eventually, poll_once, take, virtual_queue, waiters};
 
 #[test]
-fn a_job_tells_all_about_itself() {
+fn a_leased_job_has_all_its_fields() {
     let (queue, clock) = virtual_queue();
     let start = UNIX_EPOCH + Duration::from_millis(1_767_225_600_000);
     let put = queue
@@ -59,7 +59,7 @@ fn takes_from_several_topics_by_priority() {
 }
 
 #[test]
-fn waits_for_a_job_to_come_due() {
+fn a_reserve_waits_until_a_job_is_due() {
     let (queue, clock) = virtual_queue();
     queue.put("t", "b").delay(60 * SECOND).wait().unwrap();
     let waiting = {
@@ -148,7 +148,7 @@ fn a_given_job_is_taken_before_its_time() {
 }
 
 #[test]
-fn wrong_input_says_what_is_wrong() {
+fn invalid_input_is_explained() {
     let queue = Queue::memory();
     let text = |result: Result<Vec<dormouse::LeasedJob>, dormouse::Error>| {
         let error = result.unwrap_err();

@@ -19,7 +19,7 @@ fn dropping_a_session_releases_its_leases() {
 }
 
 #[test]
-fn closing_tells_when_it_is_done() {
+fn close_returns_when_leases_are_released() {
     let queue = Queue::memory();
     let id = queue.put("t", "b").wait().unwrap().id;
     let session = queue.session().wait().unwrap();

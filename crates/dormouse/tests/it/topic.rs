@@ -7,7 +7,7 @@ use dormouse::{Code, Put, Queue, Settings, State, TopicName};
 use crate::util::{SECOND, block_on, take, virtual_queue};
 
 #[test]
-fn settings_are_the_defaults_of_what_is_put() {
+fn settings_are_the_defaults_of_puts() {
     let queue = Queue::memory();
     let settings = Settings { attempts_max: Some(1), jobs_max: Some(2), ..Settings::default() };
     queue.set_topic("t", settings.clone()).wait().unwrap();
@@ -20,7 +20,7 @@ fn settings_are_the_defaults_of_what_is_put() {
 }
 
 #[test]
-fn counts_are_told_per_topic_and_in_all() {
+fn counts_are_per_topic_and_in_total() {
     let (queue, _clock) = virtual_queue();
     queue.put("a", "b").wait().unwrap();
     queue.put("a", "b").delay(SECOND).wait().unwrap();
@@ -52,7 +52,7 @@ fn a_paused_topic_gives_nothing() {
 }
 
 #[test]
-fn purge_and_kick_tell_how_many() {
+fn purge_and_kick_return_a_count() {
     let queue = Queue::memory();
     for _ in 0..5 {
         queue.put("t", "b").delay(60 * SECOND).wait().unwrap();
@@ -64,7 +64,7 @@ fn purge_and_kick_tell_how_many() {
 }
 
 #[test]
-fn all_dead_jobs_come_back_in_batches() {
+fn all_dead_jobs_are_revived_in_batches() {
     let queue = Queue::memory();
     let count = 5_000;
     for begin in (0..count).step_by(1_000) {
@@ -83,7 +83,7 @@ fn all_dead_jobs_come_back_in_batches() {
 }
 
 #[test]
-fn a_forecast_counts_what_comes_due() {
+fn a_forecast_counts_jobs_by_due_time() {
     let (queue, _clock) = virtual_queue();
     let start = UNIX_EPOCH + Duration::from_millis(1_767_225_600_000);
     for seconds in [5, 15, 16, 35] {

@@ -100,7 +100,7 @@ async fn an_error_nacks_with_its_text() {
 }
 
 #[tokio::test]
-async fn an_outcome_says_the_rest() {
+async fn an_outcome_kills_releases_or_delays() {
     let (queue, clock) = virtual_queue();
     let put = async |body: &str| queue.put("t", body).attempts_max(2).await.unwrap().id;
     let (killed, retried, released) = (put("kill").await, put("retry").await, put("release").await);
@@ -240,7 +240,7 @@ impl Gauge {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_more_are_in_hand_than_allowed() {
+async fn no_more_jobs_run_than_allowed() {
     let queue = Queue::memory();
     for n in 0..60 {
         queue.put(if n % 2 == 0 { "wide" } else { "narrow" }, "").await.unwrap();

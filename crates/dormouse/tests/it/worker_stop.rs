@@ -55,7 +55,7 @@ async fn handlers_may_finish_within_the_grace() {
 }
 
 #[tokio::test]
-async fn what_is_not_ready_after_the_grace_is_given_back() {
+async fn unfinished_jobs_are_given_back_after_the_grace() {
     let queue = Queue::memory();
     for _ in 0..3 {
         queue.put("t", "b").await.unwrap();

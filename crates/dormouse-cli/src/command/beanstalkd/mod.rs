@@ -1,4 +1,4 @@
-//! `dormouse beanstalkd`: started as one starts beanstalkd, for whom has scripts that do.
+//! `dormouse beanstalkd`: takes beanstalkd's options, for scripts that start beanstalkd.
 
 mod user;
 
@@ -17,13 +17,13 @@ use tracing::level_filters::LevelFilter;
 use crate::command::serve::{Store, files, log};
 use crate::exit::Failure;
 
-/// What the program is called if it is this one.
+/// The name of the subcommand, and of a link to the program that runs it.
 pub(crate) const NAME: &str = "beanstalkd";
 
 /// The longest time between two syncs.
 const SYNC_MS_MAX: u64 = 60_000;
 
-/// How long clients get for what is under way when it ends.
+/// How long requests in progress may take after a stop signal.
 const STOP_MAX: Duration = Duration::from_secs(1);
 
 /// Serve clients of beanstalkd, with the options of beanstalkd
@@ -65,7 +65,7 @@ pub(crate) struct Args {
     /// Become this user
     #[arg(short = 'u', value_name = "USER")]
     user: Option<String>,
-    /// Say more; twice: even more
+    /// Log more; twice: even more
     #[arg(short = 'V', action = ArgAction::Count)]
     verbose: u8,
     /// Print the version
@@ -77,7 +77,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// What must be done before there is a second thread.
+    /// Steps that must precede the start of a second thread.
     pub(crate) fn prepare(&self) -> Result<(), Failure> {
         self.user.as_deref().map_or(Ok(()), user::become_user)
     }
@@ -165,7 +165,7 @@ impl Args {
     }
 }
 
-/// What is caught; from then on none of them ends the process by itself.
+/// The caught signals; none of them ends the process by itself any more.
 struct Signals {
     term: Signal,
     int: Signal,

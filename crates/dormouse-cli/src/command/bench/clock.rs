@@ -16,7 +16,7 @@ pub(super) fn wall_us() -> u64 {
     u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// The processor time this process has used, where the system tells.
+/// The processor time this process has used; `None` where the system does not report it.
 pub(super) fn cpu_s() -> Option<f64> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
     cpu_of(&stat)

@@ -38,7 +38,7 @@ impl Conn {
         Conn { address, stream: None, buffer: vec![0; BUFFER_LEN] }
     }
 
-    /// So many connections, all open.
+    /// Opens this many connections.
     pub(super) async fn open_all(route: &Route, count: usize) -> Result<Vec<Conn>, Failure> {
         let mut conns = Vec::with_capacity(count);
         for _ in 0..count {
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_may_come_in_any_two_pieces() {
+    fn an_answer_may_arrive_in_two_pieces() {
         let text = b"HTTP/1.1 201 Created\r\ncontent-length: 12\r\n\r\n{\"id\": \"42\"}";
         block_on(async {
             let halves = |split| vec![text[..split].to_vec(), text[split..].to_vec()];

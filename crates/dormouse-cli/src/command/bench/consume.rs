@@ -12,7 +12,7 @@ use crate::exit::Failure;
 
 /// Jobs per reserve, and so per ack.
 pub(super) const RESERVE_MAX: u64 = 100;
-/// So many ready jobs per second of the phase are there before it begins.
+/// Ready jobs put before the phase, per second of it.
 const READY_PER_S: f64 = 150_000.0;
 
 /// The two ways to consume.
@@ -127,7 +127,7 @@ impl AckRequest {
         AckRequest { request, reserve: format!(",\"reserve\":{topics}"), count: 0 }
     }
 
-    /// Takes the tokens of these jobs, and tells how many there are.
+    /// Takes the tokens of these jobs and returns their number.
     pub(super) fn fill(&mut self, jobs: &[u8], reserves: bool) -> u64 {
         self.request.clear();
         self.request.push(b"{\"tokens\":[");

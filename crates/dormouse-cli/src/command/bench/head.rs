@@ -5,7 +5,7 @@
 const HEAD_MAX: usize = 16 * 1024;
 const END: &[u8] = b"\r\n\r\n";
 
-/// What is needed to find the body and to go on.
+/// The fields needed to find the body and the next reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) status: u16,
@@ -23,7 +23,7 @@ impl Head {
     }
 }
 
-/// The head at the start of `bytes`, none if more of it has to come.
+/// The head at the start of `bytes`; `None` if it is incomplete.
 pub(super) fn read(bytes: &[u8]) -> Result<Option<Head>, &'static str> {
     let Some(end) = bytes.windows(END.len()).position(|window| window == END) else {
         return if bytes.len() > HEAD_MAX { Err("the head has no end") } else { Ok(None) };
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_head_is_refused() {
+    fn other_bytes_are_not_a_head() {
         check("SSH-2.0-OpenSSH\r\n\r\n", Err("this is not HTTP/1.1"));
         check("HTTP/1.1 20 OK\r\n\r\n", Err("this is not HTTP/1.1"));
         check("HTTP/1.1 200 OK\r\n\r\n", Err("the answer has no content-length"));
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_may_come_in_any_two_pieces() {
+    fn a_head_may_arrive_in_two_pieces() {
         let text = b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\ndate: today\r\n\r\nhello";
         let head_len = text.len() - 5;
         for split in 0..=text.len() {

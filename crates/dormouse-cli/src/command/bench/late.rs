@@ -1,4 +1,4 @@
-//! Phase late: how long after its due time a job is in the hands of a client that waits for it.
+//! Phase late: how long after its due time a job reaches a waiting client.
 //!
 //! The due time is the job's `due_at`, the arrival is read from this process's wall clock when the
 //! whole answer is there: both are the same clock only on the same machine.
@@ -22,7 +22,7 @@ use crate::exit::Failure;
 
 /// Long enough that the put is durable before, short enough that few jobs are under way.
 const DELAYS_MS: Range<u64> = 100..1_000;
-/// A job that is not there so long after the last one was due is missing.
+/// A job that has not arrived this long after the last one was due is missing.
 const MISSING_AFTER: Duration = Duration::from_secs(3);
 const WAIT: &str = "20s";
 /// Waiting reserves ask for 1 to this many jobs.
@@ -38,12 +38,12 @@ pub(super) struct LateFigures {
     pub(super) server: Option<Spread>,
     /// Jobs that were there before their time: a bug.
     pub(super) early: u64,
-    /// Jobs that never came.
+    /// Jobs that never arrived.
     pub(super) missing: u64,
 }
 
 pub(super) async fn run(plan: &Plan) -> Result<LateFigures, Failure> {
-    // What an earlier run left there is late beyond measure.
+    // Jobs left by an earlier run would spoil the figures.
     plan.purge(&plan.topics.late).await?;
     let producers = (plan.connections / PRODUCER_SHARE).clamp(1, PRODUCERS_MAX);
     let consumers = plan.connections.saturating_sub(producers).max(1);
@@ -74,7 +74,7 @@ pub(super) async fn run(plan: &Plan) -> Result<LateFigures, Failure> {
         }
     };
     let mut done = late.load.run(conns, work).await;
-    // The rate is that of the puts: the last jobs come due after them.
+    // The rate is that of the puts: the last jobs become due after them.
     done.seconds = done.seconds.min(plan.time.as_secs_f64());
     let mut server = late.server.lock().unwrap_or_else(PoisonError::into_inner);
     let missing = late.put.load(Ordering::Relaxed).saturating_sub(done.jobs);
@@ -118,7 +118,7 @@ impl Pace {
     }
 }
 
-/// What producers and consumers share.
+/// Shared by producers and consumers.
 struct Late {
     load: Arc<Load>,
     /// Becomes true when nothing is to be waited for any more.
@@ -130,7 +130,7 @@ struct Late {
 }
 
 impl Late {
-    /// Puts at its pace whatever the answers: what was held up goes out together.
+    /// Puts at its pace, whatever the answers: delayed puts are sent together.
     async fn produce(&self, mut conn: Conn, mut jobs: PutRequest, pace: Pace) {
         let mut sent = 0;
         while self.load.goes_on() {

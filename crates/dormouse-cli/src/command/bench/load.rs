@@ -1,4 +1,4 @@
-//! One load: many connections at once, until its time is over, and what they counted.
+//! One load: many connections at once for a given time, and their counts.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,7 +23,7 @@ const STOP_WAIT: Duration = Duration::from_secs(2);
 /// Becomes true when the user wants no more.
 pub(super) type Stop = watch::Receiver<bool>;
 
-/// What went wrong: how often, and the first time in words.
+/// Errors: their number, and the text of the first.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Trouble {
     pub(super) count: u64,
@@ -44,7 +44,7 @@ impl Trouble {
     }
 }
 
-/// What a load came to.
+/// The result of a load.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Done {
     pub(super) jobs: u64,
@@ -61,7 +61,7 @@ impl Done {
     }
 }
 
-/// What the connections share.
+/// Shared by the connections.
 pub(super) struct Load {
     name: &'static str,
     pub(super) began: Instant,
@@ -80,7 +80,7 @@ struct Count {
 }
 
 impl Load {
-    /// Begins now and goes on for so long, or until so many jobs are done.
+    /// Starts now and runs for the given time, or until the given number of jobs is done.
     pub(super) fn start(
         name: &'static str,
         time: Duration,
@@ -111,7 +111,7 @@ impl Load {
         self.count().jobs
     }
 
-    /// A request for so many jobs was sent then and is answered now.
+    /// Counts the answer to a request for `jobs` jobs sent at `sent`.
     pub(super) fn answered(&self, jobs: u64, sent: Instant) {
         let now = clock::now();
         let mut count = self.count();
@@ -120,7 +120,7 @@ impl Load {
         count.last = Some(now);
     }
 
-    /// A job arrived so long after its time.
+    /// Counts a job that arrived `late_us` after its due time.
     pub(super) fn arrived(&self, late_us: u64) {
         let now = clock::now();
         let mut count = self.count();
@@ -134,7 +134,7 @@ impl Load {
         self.count().trouble.add(text);
     }
 
-    /// Notes what went wrong, and lets some time pass.
+    /// Notes an error, then pauses.
     pub(super) async fn trouble(&self, answer: io::Result<Answer<'_>>) {
         self.note(match answer {
             Ok(answer) => problem(&answer),
@@ -175,11 +175,11 @@ impl Load {
                     Some(Err(error)) => self.note(format!("a connection failed: {error}")),
                     None => return,
                 },
-                _ = ticks.tick() => self.tell(false),
+                _ = ticks.tick() => self.show_progress(false),
                 stopped = stop.wait_for(|stop| *stop) => {
                     drop(stopped);
                     let rest = async { while working.join_next().await.is_some() {} };
-                    // Whoever still waits for an answer then is left alone.
+                    // Connections that still wait for an answer then are abandoned.
                     let _ = tokio::time::timeout(STOP_WAIT, rest).await;
                     working.abort_all();
                     return;
@@ -188,14 +188,14 @@ impl Load {
         }
     }
 
-    fn tell(&self, done: bool) {
+    fn show_progress(&self, done: bool) {
         let seconds = (clock::now() - self.began).as_secs_f64();
         let (name, jobs) = (self.name, self.jobs());
         output::progress(&format!("{name}: {jobs} jobs in {seconds:.1} s"), done);
     }
 
     fn done(&self, cpu_s: Option<f64>) -> Done {
-        self.tell(true);
+        self.show_progress(true);
         let whole_s = (clock::now() - self.began).as_secs_f64();
         let busy = |began_s| clock::cpu_s().map(|ended_s| (ended_s - began_s) / whole_s);
         let mut count = self.count();
@@ -210,7 +210,7 @@ impl Load {
     }
 }
 
-/// What the server says in a problem, or its status if it says nothing.
+/// The text of an error reply, or its status if there is none.
 pub(super) fn problem(answer: &Answer<'_>) -> String {
     let status = answer.status;
     let document: serde_json::Value = serde_json::from_slice(answer.body).unwrap_or_default();
@@ -236,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_problem_is_told_in_words() {
+    fn an_error_reply_is_described() {
         let check = |status, body: &[u8], expected: &str| {
             assert_eq!(problem(&Answer { status, body }), expected);
         };
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_odd_item_is_told() {
+    fn the_first_odd_item_is_described() {
         let check = |body: &str, expected: &str| {
             assert_eq!(odd_item(body.as_bytes(), "done"), expected);
         };

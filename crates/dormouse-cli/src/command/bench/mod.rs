@@ -70,7 +70,7 @@ pub(crate) struct Args {
     /// Jobs per second in the phase late
     #[arg(long, default_value = "1000", value_name = "JOBS", value_parser = within::<1, 1_000_000>)]
     rate: usize,
-    /// What the names of the topics begin with
+    /// Prefix of the topics' names
     #[arg(long, default_value = "bench", value_name = "PREFIX")]
     topic: String,
     /// Leave the jobs there
@@ -100,7 +100,7 @@ impl Args {
     pub(crate) async fn run(self, global: &Global) -> Result<(), Failure> {
         let stop = stop_on_interrupt();
         let plan = self.plan(global, stop)?;
-        // A server that is not there, or that does not want us, says so before anything is put.
+        // A server that is absent or refuses the token is reported before anything is put.
         for topic in plan.topics.all() {
             plan.ready(topic).await?;
         }

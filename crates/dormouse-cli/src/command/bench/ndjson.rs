@@ -18,7 +18,7 @@ pub(super) async fn run(plan: &Plan) -> Result<Done, Failure> {
     load(plan, "ndjson", plan.time, u64::MAX).await
 }
 
-/// Puts so many jobs, for another phase.
+/// Puts this many jobs, for another phase.
 pub(super) async fn fill(plan: &Plan, jobs: u64) -> Result<Done, Failure> {
     load(plan, "fill", FILL_TIME, jobs).await
 }

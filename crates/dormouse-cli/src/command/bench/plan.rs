@@ -1,4 +1,4 @@
-//! What the phases are to do, and the requests that are not measured.
+//! The plan of the phases, and the requests that are not measured.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::request::{JSON, Noise, PutRequest, Request, Rng};
 use crate::client::{self, Client, Route};
 use crate::exit::Failure;
 
-/// What the phases have in common.
+/// Shared by the phases.
 pub(super) struct Plan {
     pub(super) client: Client,
     pub(super) route: Route,

@@ -1,4 +1,4 @@
-//! What was measured, for people and for programs.
+//! The measurements as a table or as JSON.
 
 use serde_json::{Map, Value, json};
 
@@ -9,7 +9,7 @@ use crate::output;
 /// All figures so far.
 #[derive(Default)]
 pub(super) struct Report {
-    /// What was asked for.
+    /// The options of the run.
     pub(super) setup: Map<String, Value>,
     phases: Vec<Phase>,
     late: Map<String, Value>,

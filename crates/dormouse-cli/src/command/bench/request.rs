@@ -1,4 +1,4 @@
-//! Requests that are built once; what differs from one to the next is written into its place.
+//! Requests that are built once; the parts that differ are overwritten in place.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -104,7 +104,7 @@ impl Rng {
     }
 }
 
-/// What bodies are filled with: letters and digits that do not compress well. Made once, and
+/// Content of the bodies: letters and digits that do not compress well. Made once, and
 /// each body is a piece of it.
 #[derive(Clone, Debug)]
 pub(super) struct Noise(Arc<[u8]>);
@@ -163,7 +163,7 @@ impl PutRequest {
         PutRequest { request, line, delay_at, noise_at, count: 0, delays_ms, noise, rng }
     }
 
-    /// So many new jobs.
+    /// Fills in `count` new jobs.
     pub(super) fn renew(&mut self, count: usize) -> &[u8] {
         if self.count != count {
             self.request.clear();

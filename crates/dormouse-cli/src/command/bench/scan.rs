@@ -44,7 +44,7 @@ impl Finder {
         self.ends(bytes).count() as u64
     }
 
-    /// What follows it each time, up to the end of the string or number.
+    /// The values after each occurrence, up to the end of the string or number.
     pub(super) fn values<'a>(&self, bytes: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
         self.ends(bytes).map(move |start| {
             let rest = &bytes[start..];
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_are_told_from_results() {
+    fn jobs_are_distinguished_from_results() {
         let jobs = |text: &str| TOKEN.count(jobs_part(text.as_bytes()));
         assert_eq!(jobs(r#"{"results":[{"token":"1"},{"token":"2"}],"jobs":[{"token":"3"}]}"#), 1);
         assert_eq!(jobs(r#"{"jobs":[{"token":"3"}],"results":[{"token":"1"},{"token":"2"}]}"#), 1);

@@ -1,4 +1,4 @@
-//! Times of many operations, and what share of them stays below.
+//! Times of many operations and their percentiles.
 
 use std::time::Duration;
 

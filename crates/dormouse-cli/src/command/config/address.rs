@@ -1,4 +1,4 @@
-//! Where a server may be reached, and by whom.
+//! Checks of the addresses: who could reach them, and with which tokens.
 
 use std::net::SocketAddr;
 
@@ -15,7 +15,7 @@ pub(crate) fn shown(addr: &BeanstalkAddr) -> String {
 }
 
 impl Settings {
-    /// Something is served, nothing twice, and nothing to people who show no token.
+    /// At least one protocol is on, no address is used twice, and none is open to everybody.
     pub(super) fn verify_addresses(&self) -> Result<(), String> {
         if self.http.is_none() && self.resp.is_none() && self.beanstalk.is_none() {
             return Err("`http`, `resp` and `beanstalk` are off, so nothing would be served; \
@@ -40,8 +40,8 @@ impl Settings {
         }
     }
 
-    /// Two protocols at one address would be told that the address is in use: by whom, they would
-    /// look for elsewhere.
+    /// Two protocols at one address would fail with "address in use", and the user would look for
+    /// another process.
     fn verify_distinct(&self) -> Result<(), String> {
         for (index, (name, addr)) in self.addresses().enumerate() {
             let mut before = self.addresses().take(index);
@@ -54,7 +54,7 @@ impl Settings {
         Ok(())
     }
 
-    /// Who reaches an address without tokens may do everything there.
+    /// Without tokens, every client that reaches the address may do everything.
     fn verify_tokens(&self) -> Result<(), String> {
         if !self.tokens.is_empty() || self.insecure {
             return Ok(());
@@ -84,7 +84,7 @@ impl Settings {
         ))
     }
 
-    /// What is allowed and still deserves a word.
+    /// Warnings about settings that are allowed but risky.
     pub(super) fn address_warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         for (name, addr) in self.addresses().filter(|(_, addr)| is_open(addr)) {
@@ -133,7 +133,7 @@ mod tests {
         file
     }
 
-    /// Without and with tokens: what is wrong, or the warnings.
+    /// The error or the warnings, without and with tokens.
     fn judge(flags: &[&str], has_tokens: bool) -> Result<Vec<String>, String> {
         let file = tokens();
         let config = ["--config", file.path().to_str().unwrap()];
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_open_what_asks_for_them() {
+    fn tokens_allow_other_addresses() {
         let open = ["--beanstalk", "0.0.0.0:3"];
         for flags in [open.to_vec(), [&open[..], &["--insecure"]].concat()] {
             let error = judge(&flags, true).unwrap_err();

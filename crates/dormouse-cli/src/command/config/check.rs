@@ -1,4 +1,4 @@
-//! `dormouse config check`: what is in force, and why.
+//! `dormouse config check`: the effective values and their sources.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use crate::Global;
 use crate::exit::Failure;
 use crate::output::{self, Output};
 
-/// Validate the configuration and print what is in force, with its source
+/// Validate the configuration and print the effective values with their sources
 #[derive(clap::Args)]
 #[command(after_help = "\
 Takes the flags of `dormouse serve`, too. Exit code 2 if something is wrong.
@@ -17,7 +17,7 @@ Examples:
   dormouse config check /etc/dormouse.toml
   dormouse config check --config /etc/dormouse.toml --http 0.0.0.0:7788")]
 pub(crate) struct Args {
-    /// The TOML file; goes before --config and DORMOUSE_CONFIG
+    /// The TOML file; takes precedence over --config and DORMOUSE_CONFIG
     file: Option<PathBuf>,
     #[command(flatten)]
     flags: Flags,

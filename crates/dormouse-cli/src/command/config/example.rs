@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_commented_out_is_right_too() {
+    fn commented_examples_are_valid_too() {
         let uncomment = |line: &str| match line.strip_prefix('#') {
             Some(rest) if rest.starts_with(|c: char| c.is_alphabetic() || c == '[') => {
                 rest.to_owned()

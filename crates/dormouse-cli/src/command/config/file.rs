@@ -1,4 +1,4 @@
-//! The TOML file: values with the line they stand in.
+//! The TOML file: values with their lines.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use super::tokens;
 /// Names at the top of a file that are no keys of their own.
 const TABLES: [&str; 4] = ["redis", "store", "tls", "tokens"];
 
-/// What a file sets.
+/// The values of a file.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Contents {
     /// Key, value and line.
@@ -22,7 +22,7 @@ pub(super) struct Contents {
     pub(super) tokens: Vec<(TokenEntry, usize)>,
 }
 
-/// Where something stands in a file.
+/// A position in a file.
 pub(super) struct Text<'a> {
     path: &'a Path,
     text: &'a str,
@@ -44,7 +44,7 @@ pub(super) fn load(path: &Path) -> Result<Contents, ConfigError> {
     parse(path, &text)
 }
 
-/// Reads a file's text; its path stands in messages.
+/// Reads a file's text; its path is shown in messages.
 pub(super) fn parse(path: &Path, text: &str) -> Result<Contents, ConfigError> {
     let text = Text { path, text };
     let table = DeTable::parse(text.text).map_err(|error| {
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_toml_says_where() {
+    fn invalid_toml_is_located() {
         let check = |text: &str, place: &str| {
             let error = parsed(text).unwrap_err();
             assert!(error.starts_with(place), "{error}");

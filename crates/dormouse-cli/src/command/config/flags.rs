@@ -11,7 +11,7 @@ use super::settings::Settings;
 const CONFIG: &str = "config";
 const HEADING: &str = "Configuration";
 
-/// What the command line sets.
+/// The values of the command line.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Flags {
     config: Option<PathBuf>,

@@ -19,11 +19,11 @@ use super::values::{
 
 /// One option.
 pub(super) struct Key {
-    /// In a file; a dot stands before what is inside a table.
+    /// Its name in a file; a dot separates a table from its key.
     pub(super) name: &'static str,
     /// The name with hyphens.
     pub(super) flag: &'static str,
-    /// What its value is called in the help.
+    /// The name of its value in the help.
     pub(super) value: &'static str,
     /// One line for the help.
     pub(super) about: &'static str,
@@ -58,7 +58,7 @@ impl Key {
         self.value.is_empty()
     }
 
-    /// What the flag stands for without a value, if it can be without.
+    /// The flag's value if none is given, if that is allowed.
     pub(super) fn bare(&self) -> Option<&'static str> {
         match self.name {
             "beanstalk" => Some(BEANSTALK_ADDR),
@@ -120,7 +120,7 @@ pub(super) const KEYS: &[Key] = &[
         about: "Largest body that clients of beanstalkd may put, at most 1048576",
         more: &["Many of them think that there cannot be more than 65535."],
         set: |settings, raw| {
-            // Bounded far below what any usize holds.
+            // Bounded far below the range of usize.
             let number = raw.number(1, BODY_BYTES_MAX as u64)?;
             settings.beanstalk_job_bytes_max = number as usize;
             Ok(())
@@ -190,7 +190,7 @@ pub(super) const KEYS: &[Key] = &[
         about: "Connections at once; each needs a file descriptor",
         more: &[],
         set: |settings, raw| {
-            // Bounded far below what any usize holds.
+            // Bounded far below the range of usize.
             let number = raw.number(1, CONNECTIONS_MAX)?;
             settings.connections_max = number as usize;
             Ok(())
@@ -265,7 +265,7 @@ pub(super) const KEYS: &[Key] = &[
         about: "Partitions of new topics on Redis; 1 on a single server, 8 on a cluster",
         more: &["The topics that are there keep what they have."],
         set: |settings, raw| {
-            // Bounded far below what any u16 holds.
+            // Bounded far below the range of u16.
             let number = raw.number(1, PARTITIONS_MAX.into())?;
             settings.redis_partitions = Some(number as u16);
             Ok(())
@@ -321,7 +321,7 @@ fn shown(bytes: Option<u64>) -> String {
 mod tests {
     use super::*;
 
-    /// Sets one key; gives what it shows then, or the error.
+    /// Sets one key and returns the value it shows, or the error.
     fn set(name: &str, value: &str) -> Result<String, String> {
         let key = KEYS.iter().find(|key| key.name == name).unwrap();
         let mut settings = Settings::default();
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_values_say_what_would_be_good() {
+    fn errors_show_a_good_value() {
         let check = |name: &str, value: &str, part: &str| {
             let error = set(name, value).unwrap_err();
             assert!(error.contains(part), "{name}: {error}");

@@ -1,4 +1,4 @@
-//! Flags over environment over file over defaults, and where each value came from.
+//! Flags over environment over file over defaults, with the source of each value.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,7 +18,7 @@ use super::settings::Settings;
 pub(super) const CONFIG_ENV: &str = "DORMOUSE_CONFIG";
 const ENV_PREFIX: &str = "DORMOUSE_";
 
-/// Where a value came from.
+/// The source of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     Default,
@@ -45,14 +45,14 @@ pub(crate) struct EffectiveValue {
     pub(crate) source: Source,
 }
 
-/// What is in force.
+/// The effective configuration.
 #[derive(Debug)]
 pub(crate) struct Config {
     pub(crate) settings: Settings,
     sources: BTreeMap<&'static str, Source>,
     /// Of the tokens, in their order.
     token_sources: Vec<Source>,
-    /// What is no error, but probably one.
+    /// Warnings about probable mistakes.
     warnings: Vec<String>,
 }
 
@@ -152,7 +152,7 @@ impl Config {
         key.backend().is_none_or(|backend| backend == self.settings.backend)
     }
 
-    /// Keys of another backend that somebody has set to something. That is no error: an image or a
+    /// Keys that are set but belong to another backend. That is no error: an image or a
     /// file of all defaults sets them, whatever the backend.
     fn idle(&self) -> Vec<String> {
         let usual = Settings::default();
@@ -172,7 +172,7 @@ impl Config {
         KEYS.iter().filter(differs).map(|key| key.name).collect()
     }
 
-    /// What is allowed and still deserves a word.
+    /// Warnings about settings that are allowed but risky.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let mut warnings = self.warnings.clone();
         warnings.extend(self.idle());
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_files_need_is_not_in_force_without_files() {
+    fn settings_of_files_are_not_effective_without_files() {
         let flags = ["--data", "/x", "--durability", "synced", "--store-segment-bytes", "65536"];
         let names = |config: &Config| config.shown().into_iter().map(|it| it.name).collect();
         let disk = Config::merge(&Flags::of(&flags), &[]).unwrap();
@@ -303,7 +303,7 @@ mod tests {
             let warnings = config.warnings();
             let about = |name: &str| warnings.iter().any(|text| text.starts_with(name));
             assert!(about("`data` (--data)") && about("`store.segment_bytes`"), "{warnings:?}");
-            // As it is by default: nobody is misled.
+            // Equal to the default, so nobody is misled.
             assert!(!about("`durability`"), "{warnings:?}");
         }
     }

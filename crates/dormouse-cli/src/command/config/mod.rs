@@ -52,7 +52,7 @@ impl Args {
     }
 }
 
-/// What is wrong with the configuration, where it stands, and how to mend it.
+/// An error in the configuration: the place, the mistake and the fix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ConfigError(String);
 

@@ -1,4 +1,4 @@
-//! A value as it was written, before anybody knows what it is for.
+//! A value as it was written, before its key gives it a type.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use dormouse_server::nearest;
 
 use crate::units::Span;
 
-/// What a layer of the configuration has for a key.
+/// The value of a key in one layer of the configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Raw {
-    /// From a flag or the environment: text that may stand for anything.
+    /// From a flag or the environment: text that may represent any type.
     Loose(String),
     /// From a file, where each type has its own look.
     Text(String),
@@ -105,7 +105,7 @@ pub(super) fn suggestion<'a>(word: &str, known: impl Iterator<Item = &'a str>) -
     meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default()
 }
 
-/// One of some words, or what is wrong with it.
+/// One of some words, or the error.
 pub(super) fn one_of<T: Copy>(text: &str, words: &[(&'static str, T)]) -> Result<T, String> {
     if let Some((_, value)) = words.iter().find(|(word, _)| *word == text) {
         return Ok(*value);

@@ -1,4 +1,4 @@
-//! What can be set, with its types and defaults.
+//! All settings, with their types and defaults.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use tracing::level_filters::LevelFilter;
 pub(crate) const HTTP_PORT: u16 = 7788;
 /// Port of the interface for Redis clients unless set.
 pub(super) const RESP_PORT: u16 = 7789;
-/// Where beanstalkd's protocol is served if it is wanted and nothing else is said.
+/// The default address of beanstalkd's protocol, if it is on.
 pub(super) const BEANSTALK_ADDR: &str = "127.0.0.1:11300";
 /// Longest time between two syncs that `relaxed` may ask for.
 pub(super) const RELAXED_MS_MAX: u64 = 60_000;
@@ -41,25 +41,25 @@ pub(crate) struct Settings {
     pub(crate) beanstalk_open: bool,
     /// Largest body that clients of beanstalkd may put.
     pub(crate) beanstalk_job_bytes_max: usize,
-    /// What an answered mutation survives.
+    /// The failures that an answered change survives.
     pub(crate) durability: Durability,
     /// Where jobs are kept.
     pub(crate) backend: BackendKind,
     /// Where Redis is.
     pub(crate) redis_url: Option<String>,
-    /// What an answered mutation survives on Redis.
+    /// The failures that an answered change survives on Redis.
     pub(crate) redis_level: Option<Level>,
     /// Partitions of new topics on Redis.
     pub(crate) redis_partitions: Option<u16>,
     /// Other addresses than loopback without a token.
     pub(crate) insecure: bool,
-    /// Names in the Host header that are accepted besides loopback names and the bound address.
+    /// Accepted names in the Host header, in addition to loopback and the bound address.
     pub(crate) hosts: Vec<String>,
     /// Connections at once.
     pub(crate) connections_max: usize,
     /// How long a stop waits for requests.
     pub(crate) drain: Duration,
-    /// What is logged.
+    /// The log level.
     pub(crate) log: LevelFilter,
     /// PEM file of the certificate chain.
     pub(crate) tls_cert: Option<PathBuf>,
@@ -69,7 +69,7 @@ pub(crate) struct Settings {
     pub(crate) memtable_bytes: Option<u64>,
     /// See above.
     pub(crate) segment_bytes: Option<u64>,
-    /// Who may do what; none = everybody may do everything.
+    /// The access tokens; without any, everybody may do everything.
     pub(crate) tokens: Vec<TokenEntry>,
 }
 
@@ -113,7 +113,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// What contradicts itself, or is dangerous; the text says how to mend it.
+    /// Refuses contradictory or dangerous settings; the text names the fix.
     pub(super) fn verify(&self) -> Result<(), String> {
         self.verify_addresses()?;
         self.verify_redis()?;
@@ -149,7 +149,7 @@ impl Settings {
         }
     }
 
-    /// What is allowed and still deserves a word.
+    /// Warnings about settings that are allowed but risky.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let mut warnings = self.address_warnings();
         if self.backend == BackendKind::Memory {
@@ -159,7 +159,7 @@ impl Settings {
     }
 }
 
-/// Whether the files hold what they should, and belong together.
+/// Whether the files hold a certificate and its key.
 fn verify_certificate(cert: &Path, key: &Path) -> Result<(), String> {
     let files = dormouse_server::TlsFiles { cert: cert.to_owned(), key: key.to_owned() };
     let loaded = dormouse_server::Tls::load(files);

@@ -10,7 +10,7 @@ use crate::Global;
 use crate::exit::Failure;
 use crate::output::{self, Output};
 
-/// Says what it is where it is found, in a log or a repository.
+/// Marks a token that is found in a log or a repository.
 const PREFIX: &str = "dormouse_";
 
 /// Make a new token for the configuration file
@@ -24,10 +24,10 @@ Examples:
   dormouse config token --name shop --scope 'producer:orders.*' >> dormouse.toml
   dormouse config token --name ops --scope 'operator:*' --scope 'lock:*'")]
 pub(crate) struct Args {
-    /// Who has it
+    /// The name of its holder
     #[arg(long, default_value = "new")]
     name: String,
-    /// What it allows, as <verbs>:<topics>; can be repeated
+    /// A permission, as <verbs>:<topics>; can be repeated
     #[arg(long = "scope", value_name = "SCOPE", default_value = "*:*")]
     scopes: Vec<Scope>,
 }
@@ -41,7 +41,7 @@ impl Args {
             let pair = serde_json::json!({ "token": token, "config": stanza });
             return output::print_line(&pair.to_string());
         }
-        // Only the table goes to stdout: `>> dormouse.toml` must not write the secret down.
+        // Only the table is printed to stdout: `>> dormouse.toml` must not store the secret.
         output::say(&format!("the token, shown this once: {token}"));
         output::print(format!("\n{stanza}").as_bytes())
     }

@@ -92,7 +92,7 @@ fn parse_hash(text: &str) -> Result<TokenHash, String> {
     Ok(hash)
 }
 
-/// A secret in a file of its own, as secret stores hand them out. White space around it is not
+/// A secret in a file of its own, as secret stores provide them. White space around it is not
 /// part of it.
 fn read_secret(path: &str) -> Result<TokenHash, String> {
     let secret = std::fs::read_to_string(Path::new(path))

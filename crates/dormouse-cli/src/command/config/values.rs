@@ -14,7 +14,7 @@ use super::settings::{BEANSTALK_ADDR, BackendKind, RELAXED_MS_MAX, STORE_BYTES};
 
 /// Before the path of a Unix socket.
 const UNIX: &str = "unix:";
-/// What the operating systems have room for.
+/// The longest path of a Unix socket on every system.
 const SOCKET_PATH_BYTES_MAX: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
 
 /// Where a protocol is served, or `off`. The port is the protocol's usual one.
@@ -106,7 +106,7 @@ pub(super) fn level(text: &str) -> Result<Level, String> {
     }
 }
 
-/// Where Redis is; what is wrong is said without the password.
+/// The address of Redis; errors do not show its password.
 pub(super) fn redis_url(raw: &Raw) -> Result<String, String> {
     let url = raw.text()?;
     dormouse_redis::check_url(url).map_err(|error| error.text.into_owned())?;

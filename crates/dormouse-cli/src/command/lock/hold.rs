@@ -116,7 +116,7 @@ async fn release(lock: &Lock) {
     }
 }
 
-/// A name that nobody else has: host, process, and when it was made.
+/// A unique owner: host, process, and the time of its creation.
 fn unique_owner() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);

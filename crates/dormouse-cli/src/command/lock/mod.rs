@@ -1,4 +1,4 @@
-//! `dormouse lock`: named locks, around a command or by hand.
+//! `dormouse lock`: named locks, around a command or one step at a time.
 
 mod hold;
 
@@ -19,14 +19,14 @@ use crate::units::Span;
 /// How long one request waits at most; a longer wait is made of several.
 const WAIT_STEP: Duration = Duration::from_secs(50);
 
-/// Run a command while holding a lock, or hold one by hand
+/// Run a command while holding a lock, or acquire and release one
 ///
 /// `lock NAME -- COMMAND` acquires, renews at a third of the ttl while the command runs, releases,
 /// and ends with the command's exit code; 4 if the lock is held by another. If it is lost while the
 /// command runs, the command is ended and the exit code is 4 too.
 ///
-/// Each grant has a larger fence than all before it: give it to what you protect, so that it can
-/// refuse one who is late.
+/// Each grant has a larger fence than all before it: pass it to the protected resource, so that it
+/// can refuse a late holder.
 #[derive(clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -53,7 +53,7 @@ struct Run {
     /// The lock
     #[arg(required = true)]
     name: Option<String>,
-    /// Who holds it; the same owner can acquire it again. Nobody else's name if not given
+    /// The owner; the same one can acquire it again. A unique name if not given
     #[arg(long, value_name = "OWNER")]
     owner: Option<String>,
     #[command(flatten)]
@@ -65,10 +65,10 @@ struct Run {
 
 #[derive(clap::Args)]
 struct Times {
-    /// The lock is free so long after the last renewal
+    /// The lock expires this long after the last renewal
     #[arg(long, value_name = "SPAN", default_value = "30s")]
     ttl: Span,
-    /// Wait so long if somebody else holds it
+    /// Wait this long while another owner holds it
     #[arg(long, value_name = "SPAN", default_value = "0s")]
     wait: Span,
 }
@@ -81,7 +81,7 @@ enum Verb {
     Acquire {
         /// The lock
         name: String,
-        /// Who holds it
+        /// The owner
         #[arg(long, value_name = "OWNER")]
         owner: String,
         #[command(flatten)]
@@ -91,10 +91,10 @@ enum Verb {
     Renew {
         /// The lock
         name: String,
-        /// Who holds it
+        /// The owner
         #[arg(long, value_name = "OWNER")]
         owner: String,
-        /// The lock is free so long after now
+        /// The lock expires after this span from now
         #[arg(long, value_name = "SPAN", default_value = "30s")]
         ttl: Span,
     },
@@ -102,7 +102,7 @@ enum Verb {
     Release {
         /// The lock
         name: String,
-        /// Who holds it
+        /// The owner
         #[arg(long, value_name = "OWNER")]
         owner: String,
     },
@@ -156,7 +156,7 @@ fn print_grant(global: &Global, reply: &Reply) -> Result<(), Failure> {
     output::print(output::table(&["fence", "expires_at", "depth"], &[row]).as_bytes())
 }
 
-/// A lock and who wants it.
+/// A lock and its owner-to-be.
 struct Lock {
     client: Client,
     name: String,
@@ -176,7 +176,7 @@ impl Lock {
             match self.client.call_unless(request, stop).await {
                 Ok(Some(reply)) => return Ok(reply),
                 Ok(None) => {
-                    // It may have been granted on the way; then nobody would release it.
+                    // It may have been granted meanwhile; then nothing else would release it.
                     let _ = self.release().await;
                     return Err(Failure::with(Exit::Conflict, "ended while waiting for the lock"));
                 }

@@ -11,7 +11,7 @@ use crate::command::config::{BackendKind, Settings};
 /// Where they lie: on the store's own file system, so that runs can be linked.
 const BACKUPS_DIR: &str = "backups";
 
-/// What makes backups of this store, if it has files.
+/// Makes backups of this store, if it has files.
 pub(super) fn maker(engine: &Engine, settings: &Settings) -> Option<Box<MakeBackup>> {
     if settings.backend != BackendKind::Disk {
         return None;

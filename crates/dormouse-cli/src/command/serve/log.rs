@@ -1,4 +1,4 @@
-//! What is logged, to stderr.
+//! Logs to stderr.
 
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
@@ -9,7 +9,7 @@ use crate::command::config::{Config, Source};
 
 /// Sets the log up for this process.
 pub(in crate::command) fn start(level: LevelFilter) {
-    // What libraries have to say matters when it is bad.
+    // Of libraries only warnings and errors matter.
     let others = level.min(LevelFilter::WARN);
     let filter = Targets::new().with_default(others).with_target("dormouse", level);
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_target(false);
@@ -17,7 +17,7 @@ pub(in crate::command) fn start(level: LevelFilter) {
     let _ = tracing_subscriber::registry().with(lines).with(filter).try_init();
 }
 
-/// Says what is not as usual, and why.
+/// Logs the values that are not defaults, with their source.
 pub(super) fn effective(config: &Config) {
     tracing::info!("dormouse {}", env!("CARGO_PKG_VERSION"));
     for shown in config.shown() {

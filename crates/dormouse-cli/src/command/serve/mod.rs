@@ -1,4 +1,4 @@
-//! `dormouse serve`: the store and the server of it, from start to stop.
+//! `dormouse serve`: the store and its server, from start to stop.
 
 mod backup;
 pub(super) mod files;
@@ -22,19 +22,19 @@ use reload::Reload;
 use signals::{Signal, SignalAction, Signals};
 pub(super) use store::Store;
 
-/// How long requests get when the store has stopped: they can only be told so.
+/// How long requests have after the store has stopped: they can only fail.
 const FAILED_DRAIN_MAX: Duration = Duration::from_secs(1);
 
-/// Serve a queue until a signal ends it
+/// Serve a queue until a signal stops it
 #[derive(clap::Args)]
 #[command(after_help = "\
 Prints `http listening on URL` on stdout when it is ready, then a line for each other protocol:
 `resp listening on ADDR`, `beanstalk listening on ADDR`. Logs go to stderr.
 
-SIGTERM and SIGINT stop it: requests under way are finished (see --drain), waiting ones are
-answered, the store is closed, and it exits with 0. A second one ends it at once; nothing that was
-answered is lost by that. SIGHUP reads tokens and TLS files again. After SIGUSR1 clients of
-beanstalkd can put no more jobs, as with beanstalkd.
+SIGTERM and SIGINT stop it: requests in progress are finished (see --drain), waiting ones are
+answered, the store is closed, and it exits with 0. A second signal ends it at once, without loss of
+anything that was answered. SIGHUP reads tokens and TLS files again. SIGUSR1 refuses puts of
+beanstalkd clients from then on, as in beanstalkd.
 
 Exit codes: 1 if it cannot start or the store has failed, 2 if the configuration is wrong.
 
@@ -49,11 +49,11 @@ pub(crate) struct Args {
     flags: Flags,
 }
 
-/// Why it does not go on.
+/// Why the server ends.
 enum End {
-    /// Somebody wants it.
+    /// A signal arrived.
     Asked(Signal),
-    /// The store has stopped by itself.
+    /// The store has failed.
     Failed(Error),
 }
 
@@ -69,7 +69,7 @@ impl Args {
         let store = tokio::select! {
             store = Store::open(reload.settings()) => store?,
             signal = signals.stop() => {
-                // Whatever it was reading is as it was: a store can be killed at any time.
+                // Nothing is lost: a store can be killed at any time.
                 tracing::info!("{signal} while the store was opened");
                 return Ok(());
             }
@@ -93,7 +93,7 @@ impl Args {
     }
 }
 
-/// Goes on until it has to end.
+/// Serves until a signal arrives or the store fails.
 async fn serve(store: &Store, mut reload: Reload, drained: &Drain, signals: &mut Signals) -> End {
     let mut stopped = store.watch();
     loop {

@@ -1,11 +1,11 @@
-//! What a service manager is told: the protocol of systemd's sd_notify.
+//! Notifies a service manager by the protocol of systemd's sd_notify.
 
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-/// Tells the service manager, if there is one that listens.
+/// Sends a state to the service manager, if there is one.
 pub(super) fn notify(state: &str) {
     let Some(name) = std::env::var_os("NOTIFY_SOCKET").filter(|name| !name.is_empty()) else {
         return;
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_kinds_of_socket_are_told() {
+    fn both_kinds_of_socket_are_notified() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("notify").into_os_string();
         let mut names = vec![path];

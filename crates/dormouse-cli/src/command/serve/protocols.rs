@@ -1,4 +1,4 @@
-//! What is served, and where.
+//! The protocols and their addresses.
 
 use std::io::Write as _;
 
@@ -10,7 +10,7 @@ use super::store::Store;
 use crate::command::config::{Settings, beanstalk_shown};
 use crate::exit::Failure;
 
-/// Listens everywhere.
+/// Starts all configured protocols.
 pub(super) async fn start(
     store: &Store,
     reload: &Reload,
@@ -38,7 +38,7 @@ fn beanstalk(settings: &Settings, drain: &Drain) -> Option<BeanstalkOptions> {
     Some(BeanstalkOptions { addr, job_bytes_max, drain: drain.clone() })
 }
 
-/// The address that is taken may be a default: say which option moves it.
+/// The address in use may be a default: the text names the option that changes it.
 fn with_flag(error: &StartError, settings: &Settings) -> String {
     let flag = match error {
         StartError::Listen { addr, .. } if settings.http == Some(*addr) => "http",
@@ -48,29 +48,29 @@ fn with_flag(error: &StartError, settings: &Settings) -> String {
     format!("{error} (--{flag} ADDR, or --{flag} off)")
 }
 
-/// Tells who started us that we are ready, and where. Nobody may be listening.
+/// Prints the addresses when the server is ready; a closed stdout is no error.
 pub(super) fn announce(server: &Server, settings: &Settings) {
     let lines = addresses(server, settings).join("\n");
     let mut stdout = std::io::stdout().lock();
-    // At once: who has read the first line may be gone.
+    // In one write: a reader may leave after the first line.
     let written = stdout.write_all(format!("{lines}\n").as_bytes());
     if let Err(error) = written.and_then(|()| stdout.flush()) {
         tracing::warn!("{lines}; cannot write to stdout: {error}");
     }
 }
 
-/// One line for each protocol; HTTP is the first, as it always was.
+/// One line for each protocol, HTTP first.
 fn addresses(server: &Server, settings: &Settings) -> Vec<String> {
     let scheme = if settings.tls_cert.is_some() { "https" } else { "http" };
     let http = server.http_addr().map(|addr| format!("http listening on {scheme}://{addr}"));
     let resp = server.resp_addr().map(|addr| format!("resp listening on {addr}"));
-    // Only of a port can there be another than was asked for.
+    // Only a port can differ from the configured one.
     let bound = server.beanstalk_addr().map(BeanstalkAddr::Tcp).or(settings.beanstalk.clone());
     let beanstalk = bound.map(|addr| format!("beanstalk listening on {}", beanstalk_shown(&addr)));
     [http, resp, beanstalk].into_iter().flatten().collect()
 }
 
-/// Clients of beanstalkd can put no more jobs, so that it can be stopped when it is empty.
+/// Refuses puts of beanstalkd clients, so that the server can be stopped when it is empty.
 pub(super) fn drain(settings: &Settings, drain: &Drain) {
     if settings.beanstalk.is_none() {
         tracing::warn!("SIGUSR1: beanstalk is off, and other clients are not concerned");

@@ -1,4 +1,4 @@
-//! SIGHUP: what can change while the server runs.
+//! SIGHUP: reads tokens and the certificate again while the server runs.
 
 use dormouse_server::access::Access;
 
@@ -6,7 +6,7 @@ use super::tls::Certificate;
 use crate::command::config::{Config, Flags, Settings};
 use crate::exit::Failure;
 
-/// The configuration in force, and how to read it again.
+/// The configuration in use, and how to read it again.
 pub(super) struct Reload {
     flags: Flags,
     config: Config,
@@ -25,7 +25,7 @@ impl Reload {
         &self.config.settings
     }
 
-    /// The table of tokens; what it gives out follows the configuration.
+    /// The table of tokens; clones follow every reload.
     pub(super) fn access(&self) -> Access {
         self.access.clone()
     }
@@ -44,8 +44,8 @@ impl Reload {
                 return;
             }
         };
-        // The file was verified with its own address, which is not the one that is served: without
-        // tokens, who reaches that one might be anybody.
+        // The file was verified with the addresses in it, which may differ from those served:
+        // without tokens, those might admit everybody.
         if access.is_open() && !self.access.is_open() {
             tracing::error!(
                 "SIGHUP: nothing was read again: no token is configured any more, and that would \

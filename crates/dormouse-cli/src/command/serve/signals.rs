@@ -1,11 +1,11 @@
-//! The signals that a server knows.
+//! The signals of a server.
 
 use std::fmt;
 use std::io;
 
 use tokio::signal::unix::{self, SignalKind};
 
-/// One that asks for an end.
+/// A signal that stops the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Signal {
     Term,
@@ -13,7 +13,7 @@ pub(super) enum Signal {
 }
 
 impl Signal {
-    /// What a shell reports of a process that the signal ended.
+    /// The exit code that a shell reports for a process ended by the signal.
     fn exit_code(self) -> i32 {
         match self {
             Signal::Int => 130,
@@ -31,7 +31,7 @@ impl fmt::Display for Signal {
     }
 }
 
-/// What is caught; from then on none of them ends the process by itself.
+/// The caught signals; none of them ends the process by itself any more.
 pub(super) struct Signals {
     term: unix::Signal,
     int: unix::Signal,
@@ -39,13 +39,13 @@ pub(super) struct Signals {
     drain: unix::Signal,
 }
 
-/// What came.
+/// What a signal asks for.
 pub(super) enum SignalAction {
     /// Stop.
     Stop(Signal),
-    /// Read what can be read again.
+    /// Read tokens and the certificate again.
     Reload,
-    /// Take no more jobs from clients of beanstalkd, which knows this signal.
+    /// Refuse puts of beanstalkd clients, as beanstalkd does on SIGUSR1.
     Drain,
 }
 
@@ -59,7 +59,7 @@ impl Signals {
         })
     }
 
-    /// Waits for the next one.
+    /// Waits for the next signal.
     pub(super) async fn next(&mut self) -> SignalAction {
         tokio::select! {
             _ = self.term.recv() => SignalAction::Stop(Signal::Term),
@@ -69,7 +69,7 @@ impl Signals {
         }
     }
 
-    /// Waits for one that asks for an end.
+    /// Waits for a signal that stops the server.
     pub(super) async fn stop(&mut self) -> Signal {
         loop {
             if let SignalAction::Stop(signal) = self.next().await {
@@ -78,8 +78,8 @@ impl Signals {
         }
     }
 
-    /// From now on the next one that asks for an end gets it at once. What was answered is durable,
-    /// so nothing is lost but the answers that are still due.
+    /// Exits at once on the next stop signal. Answered requests are durable, so only open answers
+    /// are lost.
     pub(super) fn exit_at_next(mut self) {
         tokio::spawn(async move {
             let signal = self.stop().await;

@@ -31,7 +31,7 @@ impl Store {
         }
     }
 
-    /// What serves.
+    /// The backend to serve.
     pub(in crate::command) fn backend(&self) -> Arc<dyn Backend> {
         match self {
             Store::Engine(engine) => Arc::new(engine.clone()),
@@ -58,7 +58,7 @@ impl Store {
                 Ok(()) => Error::unavailable("it was closed"),
                 Err(error) => error,
             };
-            // At a normal stop nobody listens any more.
+            // At a normal stop the receiver is gone.
             let _ = tell.send(why);
         };
         let spawned = std::thread::Builder::new().name("dormouse-watch".to_owned()).spawn(wait);
@@ -69,7 +69,7 @@ impl Store {
         Stopped { told, keep: None }
     }
 
-    /// Finishes what is under way and closes it.
+    /// Finishes operations in progress and closes the store.
     pub(in crate::command) fn close(self) -> Result<(), Error> {
         match self {
             Store::Engine(engine) => engine.close(),
@@ -81,10 +81,10 @@ impl Store {
     }
 }
 
-/// Tells when and why a store has stopped.
+/// Reports when and why a store has stopped.
 pub(in crate::command) struct Stopped {
     told: oneshot::Receiver<Error>,
-    /// Of a store that does not stop: as long as it is kept, nothing is told.
+    /// Kept for a store that never stops, so that the receiver waits forever.
     keep: Option<oneshot::Sender<Error>>,
 }
 
@@ -122,7 +122,7 @@ fn open(settings: &Settings) -> Result<Store, Failure> {
     Engine::open(&settings.data, options).map(Store::Engine).map_err(|error| failed(&error))
 }
 
-/// The usual sizes of a store, unless somebody wants to see it at work.
+/// The sizes of the store's files; the defaults unless configured.
 fn sizes(settings: &Settings) -> Sizes {
     let usual = Sizes::default();
     let memtable_bytes = settings.memtable_bytes.and_then(|bytes| usize::try_from(bytes).ok());

@@ -1,4 +1,4 @@
-//! `dormouse work`: run a command for each job that comes due.
+//! `dormouse work`: run a command for each due job.
 
 mod retry;
 mod stderr;
@@ -23,22 +23,22 @@ use supervise::JobEnd;
 /// How long one request waits for jobs.
 const WAIT: Duration = Duration::from_secs(20);
 
-/// Run a command for each job that comes due
+/// Run a command for each due job
 ///
-/// The job's body is the command's stdin; its stdout and stderr are ours. Exit code 0 acks the
-/// job, anything else nacks it with the end of stderr as the error. While the command runs the
-/// lease is renewed. If it is lost all the same (the job was cancelled, or taken by another), the
-/// command is ended with SIGTERM, after 5 s with SIGKILL, and the job is left alone.
+/// The job's body is the command's stdin; its stdout and stderr are passed on. Exit code 0 acks the
+/// job, any other nacks it with the end of stderr as the error. The lease is renewed while the
+/// command runs. If it is lost all the same (the job was cancelled, or taken by another worker),
+/// the command is ended with SIGTERM, after 5 s with SIGKILL, and the job is left alone.
 ///
-/// SIGTERM or SIGINT: no more jobs are taken and running commands finish; a second one ends them
-/// and gives their jobs back. Both end with exit code 0. A server that is away is tried again
-/// until it is back.
+/// After SIGTERM or SIGINT no more jobs are taken and running commands finish; a second signal ends
+/// them and gives their jobs back. The exit code is 0 in both cases. A server that cannot be
+/// reached is retried until it answers.
 #[derive(clap::Args)]
 #[command(after_help = "\
 The command finds in its environment:
   DORMOUSE_TOPIC DORMOUSE_ID DORMOUSE_KEY DORMOUSE_ATTEMPT DORMOUSE_DUE_AT
   DORMOUSE_LEASE_TOKEN    the lease's token (DORMOUSE_TOKEN is the server's)
-  DORMOUSE_HEADER_<NAME>  each header, in capitals, with _ for what is no letter or digit
+  DORMOUSE_HEADER_<NAME>  each header, in capitals, with _ for other than letters and digits
   DORMOUSE_URL            the server, for further dormouse commands
 
 Examples:
@@ -49,14 +49,14 @@ pub(crate) struct Args {
     /// The topics to take jobs from
     #[arg(value_name = "TOPIC", required = true)]
     topics: Vec<String>,
-    /// Run so many commands at once
+    /// Run at most this many commands at once
     #[arg(short, long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=1_000))]
     concurrency: u32,
     /// How long a lease lasts between two renewals; each job's own ttr if not given
     #[arg(long, value_name = "SPAN")]
     ttr: Option<Span>,
-    /// End after so many jobs
+    /// End after this many jobs
     #[arg(long, value_name = "N")]
     max_jobs: Option<u64>,
     /// End when no job is ready
@@ -67,7 +67,7 @@ pub(crate) struct Args {
     command: Vec<String>,
 }
 
-/// What all jobs of this process share.
+/// Shared by all jobs of this process.
 struct Context {
     client: Client,
     server: ServerState,
@@ -83,7 +83,7 @@ struct Totals {
     done: u64,
     failed: u64,
     other: u64,
-    /// Why no further job may be taken.
+    /// Set if no further job may be taken.
     fatal: Option<Failure>,
 }
 
@@ -148,7 +148,7 @@ impl Args {
             match self.reserve(context, free as u32).await {
                 Ok(None) => return,
                 Ok(Some(jobs)) if jobs.is_empty() && self.drain => {
-                    // A command that still runs may put another job.
+                    // A running command may put another job.
                     if commands.is_empty() {
                         return;
                     }
@@ -184,7 +184,7 @@ impl Args {
         }
     }
 
-    /// `None` if we were asked to end while waiting, and nothing was given to us.
+    /// `None` after a signal, if no job was leased.
     async fn reserve(&self, context: &Context, max: u32) -> Result<Option<Vec<Job>>, Failure> {
         let wait = if self.drain { Duration::ZERO } else { WAIT };
         let request = reserve::request(&self.topics, max, wait, self.ttr);

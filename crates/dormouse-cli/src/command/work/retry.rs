@@ -1,4 +1,4 @@
-//! How the way to the server is: said when it changes, not each time.
+//! Retries while the server cannot be reached, reported once and not each time.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,14 +14,14 @@ pub(super) struct ServerState {
 }
 
 impl ServerState {
-    /// It did not answer, or could not do it now.
+    /// Reports the first failure in a row.
     pub(super) fn is_down(&self, failure: &Failure) {
         if !self.is_down.swap(true, Ordering::Relaxed) {
             output::say(&format!("{}; trying again until it works", failure.text()));
         }
     }
 
-    /// It answered.
+    /// Reports the first answer after failures.
     pub(super) fn is_up(&self) {
         if self.is_down.swap(false, Ordering::Relaxed) {
             output::say("the server answers again");
@@ -32,7 +32,7 @@ impl ServerState {
 const PAUSE_FIRST: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
-/// Growing pauses between tries.
+/// Growing pauses between attempts.
 pub(super) struct Pause {
     next: Duration,
 }
@@ -44,7 +44,7 @@ impl Default for Pause {
 }
 
 impl Pause {
-    /// Sleeps, unless `until` comes first.
+    /// Sleeps until the pause is over or `until` is ready.
     pub(super) async fn sleep(&mut self, until: impl Future<Output = ()>) {
         tokio::select! {
             () = tokio::time::sleep(self.next) => {}

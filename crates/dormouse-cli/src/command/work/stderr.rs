@@ -8,7 +8,7 @@ use tokio::process::ChildStderr;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-/// What is kept: as much as a job's error can have.
+/// Bytes that are kept: the limit of a job's error.
 const TAIL_BYTES_MAX: usize = dormouse_core::limits::ERROR_BYTES_MAX;
 /// How long to read on after the command ended: something it started may hold its stderr.
 const REST_MAX: Duration = Duration::from_millis(200);
@@ -44,7 +44,7 @@ async fn pass_on(mut stderr: ChildStderr, kept: &Mutex<Vec<u8>>) {
     let mut chunk = [0; 4096];
     while let Ok(length @ 1..) = stderr.read(&mut chunk).await {
         keep(&mut kept.lock().unwrap_or_else(PoisonError::into_inner), &chunk[..length]);
-        // Nobody may be listening: the command must not notice.
+        // Our stderr may be closed: the command must not notice.
         let _ = ours.write_all(&chunk[..length]).await;
         let _ = ours.flush().await;
     }

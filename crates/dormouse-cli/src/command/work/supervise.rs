@@ -1,4 +1,4 @@
-//! One job: its command, its lease, and what is told the server at the end.
+//! One job: runs its command, renews its lease, ends the lease by the exit code.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -17,19 +17,19 @@ use crate::job::Job;
 use crate::output;
 use crate::units::Span;
 
-/// How long a lease's end may be told after it ran out, once we were asked to end: the token is
-/// good until somebody else takes the job.
+/// After a stop signal, how long past the lease's expiry its end is still sent: the token is valid
+/// until another consumer takes the job.
 const LATE_MAX: Duration = Duration::from_secs(10);
 /// The shortest time between two renewals.
 const RENEW_MIN: Duration = Duration::from_millis(10);
 
-/// How a job left us.
+/// How a job ended.
 pub(super) enum JobEnd {
     Done,
     Failed,
-    /// Given back, lost, or not known to the server any more.
+    /// Given back, lost, or unknown to the server.
     Other,
-    /// The command cannot be run at all, so that further jobs make no sense.
+    /// The command cannot be run at all, so no further job is taken.
     CannotRun(Failure),
 }
 
@@ -39,7 +39,7 @@ enum Exit {
     Failed(String),
     /// The lease is lost, and this is why.
     Lost(String),
-    /// We were asked to end at once.
+    /// A second signal arrived.
     Stopped,
 }
 
@@ -91,12 +91,12 @@ pub(super) async fn supervise(context: Arc<Context>, job: Job) -> JobEnd {
     }
 }
 
-/// Gives a job back that no command was started for.
+/// Gives back a job whose command was not started.
 pub(super) async fn give_back(context: &Context, job: &Job) {
     Lease::new(context, job).end("release", Map::new()).await;
 }
 
-/// Waits for the command to end, and sees to its end if there is a reason.
+/// Waits for the command; ends it if the lease is lost or a second signal arrives.
 async fn watch(context: &Context, lease: &Lease<'_>, child: &mut Child) -> Exit {
     let exit = tokio::select! {
         biased;
@@ -135,7 +135,7 @@ fn variable(header: &str) -> String {
     format!("DORMOUSE_HEADER_{}", header.chars().map(letter).collect::<String>())
 }
 
-/// The hold on a job.
+/// The lease of a job.
 struct Lease<'a> {
     context: &'a Context,
     id: &'a str,
@@ -156,10 +156,10 @@ impl Lease<'_> {
         self.expires_at.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Renews it at a third of its time. Returns only when it is lost, and says why.
+    /// Renews it at a third of its length. Returns only when it is lost, with the reason.
     ///
-    /// A server that does not answer has not given the job to somebody else as far as we know,
-    /// and after a restart the lease goes on: the command goes on too.
+    /// The command continues while the server does not answer: as far as we know no other consumer
+    /// has the job, and leases survive a restart.
     async fn renew(&self) -> String {
         let request = self.request("extend", {
             let ttr = Span::from_ms(self.ttr.as_millis() as u64);
@@ -191,8 +191,8 @@ impl Lease<'_> {
         }
     }
 
-    /// Ends it, however long the server is away: the work was done and must be told. Whether the
-    /// server took it.
+    /// Ends it, retrying while the server cannot be reached, so that done work is not repeated.
+    /// Returns whether the server accepted it.
     async fn end(&self, verb: &str, fields: Map<String, Value>) -> bool {
         let request = self.request(verb, fields);
         let mut pause = Pause::default();
@@ -213,7 +213,7 @@ impl Lease<'_> {
         }
     }
 
-    /// Whether to tell its end no more: we were asked to end, and there is no hope left.
+    /// Whether to give up sending its end: after a stop signal, when it has expired long ago.
     fn is_over(&self) -> bool {
         let stop = &self.context.stop;
         stop.is_urgent() || stop.is_asked() && Instant::now() > *self.expires_at() + LATE_MAX
