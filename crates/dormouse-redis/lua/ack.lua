@@ -1,21 +1,21 @@
 -- ack: tokens (id c8, fence c8 each) in one argument, then '1' if a job is named twice, or ''.
--- Answers in runs of tokens that came to the same: how many I2, outcome B (0 done, 2 gone, 3 lost),
+-- Answers runs of tokens with the same result: count I2, result B (0 done, 2 gone, 3 lost),
 -- attempts I4.
 --
--- Tokens that are good, of jobs without keys, whose lease is not the last one and cannot have run out,
--- need nothing of the slow. Most are like that.
+-- Fast path: the tokens are valid, the jobs have no keys, and their leases are not the last ones
+-- and cannot have expired. Otherwise it answers nil once, and uses `slow` when executed again.
 
--- What ack wants to know of a progress, without its fence: attempts, priority, bytes, flags.
-local HOLD = '>I4I4xxxxxxxxxxxxxxxxxxxxI4xxxxxxB'
+-- The fields of progress after the fence that ack needs: attempts, priority, bytes, flags.
+local LEASE_FIELDS = '>I4I4xxxxxxxxxxxxxxxxxxxxI4xxxxxxB'
 
--- To ask the clock is a command of its own, which an end that is far enough away spares: no script is so
--- long on its way.
-local WAY_MS = 10000
+-- Reading the clock costs a command. It is not needed if the first lease expires later than this
+-- after the server's time: no script travels that long.
+local TRANSIT_MS_MAX = 10000
 
 verbs.ack = function(at)
     local call, pack, sub, tokens = redis.call, struct.pack, string.sub, ARGV[at]
     local first_end = header[LEASE_END]
-    local lapses = not (about_ms and first_end > about_ms + WAY_MS) and first_end <= now()
+    local lapses = not (about_ms and first_end > about_ms + TRANSIT_MS_MAX) and first_end <= now()
     if not slow and (lapses or ARGV[at + 1] == '1') then
         return nil
     end
@@ -24,21 +24,23 @@ verbs.ack = function(at)
         ids[i] = sub(tokens, i * 16 - 15, i * 16 - 8)
     end
     local progress = call('HMGET', KEYS[3], unpack(ids))
-    local last, attempts, priority, bytes, flags -- of the progress before: many have the same
+    local last, attempts, priority, bytes, flags -- of the previous job: many are equal
     local answers, run, run_outcome, run_attempts = {}, 0, nil, nil
-    local done, first_priority, left = nil, nil, 0 -- `done` only if not all are done and of one priority
+    -- `done`: ids by priority; nil as long as all are done and of one priority.
+    local done, first_priority, left = nil, nil, 0
     for i = 1, n do
         local id, text, outcome = ids[i], progress[i], DONE
         local its = text and sub(text, 9)
         if text and its ~= last then
             last = its
-            attempts, priority, bytes, flags = struct.unpack(HOLD, its)
+            attempts, priority, bytes, flags = struct.unpack(LEASE_FIELDS, its)
         end
-        if not text or flags ~= HELD or slow or sub(text, 1, 8) ~= sub(tokens, i * 16 - 7, i * 16) then
+        if not text or flags ~= HELD or slow
+            or sub(text, 1, 8) ~= sub(tokens, i * 16 - 7, i * 16) then
             if not slow then
                 return nil
             end
-            outcome = slow.judge(id, text, sub(tokens, i * 16 - 7, i * 16), priority, flags)
+            outcome = slow.check_token(id, text, sub(tokens, i * 16 - 7, i * 16), priority, flags)
         end
         first_priority = first_priority or priority
         if not done and (outcome ~= DONE or priority ~= first_priority) then

@@ -1,8 +1,8 @@
--- What ack needs only for a token that is not good, a key, a last lease, or one that may have run out.
+-- Slow path of ack: invalid tokens, keys, last leases, and leases that may have expired.
 
-local acked = {} -- ids
+local acked = {} -- set of ids
 
--- Whether a job that was leased for the last time is dead by now.
+-- Whether the job was leased for its last attempt and that lease has expired.
 local function is_spent(id, priority, flags)
     if band(flags, LAST) == 0 then
         return false
@@ -11,7 +11,7 @@ local function is_spent(id, priority, flags)
     return not score or score - 2 * ZONE <= now()
 end
 
--- The key of a job that is acked: free, or held.
+-- Frees the key of an acked job, or holds it for its key_ttl.
 local function settle_key(id)
     local record = call('HGET', J, id)
     local head = record and read_head(record)
@@ -26,14 +26,15 @@ local function settle_key(id)
     end
 end
 
--- What a token comes to. If it is good, the job's key is settled.
-function slow.judge(id, progress, fence, priority, flags)
+-- The result for a token. If it is valid, the job's key is freed or held.
+function slow.check_token(id, progress, fence, priority, flags)
     if acked[id] then
         return GONE
     elseif not progress then
         return call('HEXISTS', J, id) == 1 and LOST or GONE
-    elseif sub(progress, 1, 8) ~= fence or band(flags, HELD) == 0 or is_spent(id, priority, flags) then
-        -- The dead that the settings do not keep are gone.
+    elseif sub(progress, 1, 8) ~= fence or band(flags, HELD) == 0
+        or is_spent(id, priority, flags) then
+        -- Dead jobs that the settings do not keep are gone.
         return locate(id) and LOST or GONE
     end
     acked[id] = true
@@ -43,7 +44,7 @@ function slow.judge(id, progress, fence, priority, flags)
     return DONE
 end
 
--- Counts those of a priority whose leases had run out.
+-- Counts the jobs of a priority whose leases had expired.
 function slow.count_lapsed(priority, members)
     for _, score in ipairs(call('ZMSCORE', Z[priority], unpack(members))) do
         if tonumber(score) <= ZONE + now() then

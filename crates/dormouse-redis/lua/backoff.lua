@@ -1,16 +1,16 @@
--- The wait after a failed attempt, to the millisecond the same as on every other backend: the full
--- wait by the job's rule, times a share in [0.5, 1) that is a hash of id and attempt, rounded up.
+-- The delay after a failed attempt, the same to the millisecond on every backend: the full delay of
+-- the job's backoff, times a factor in [0.5, 1) that is a hash of id and attempt, rounded up.
 --
 -- backoff: nil = 1 s, doubling, at most 10 minutes, or kind B: 0 fixed (delay I6), 1 exponential
 -- (base I6, factor I4, cap I6), 2 list (count B, delay I6 each).
 --
--- Lua has doubles only, so 64 bits are four limbs of 16, the lowest first.
+-- Lua has only doubles, so 64 bits are four limbs of 16, the lowest first.
 
 local backoff_ms
 do
     local bxor, lshift, rshift = bit.bxor, bit.lshift, bit.rshift
 
-    -- v ^ (v >> bits), with 16 < bits < 32 so that a limb is made of the two above the next.
+    -- v ^ (v >> bits), with 16 < bits < 32, so that a limb depends on the two above it only.
     local function fold(v, bits)
         local down = bits - 16
         local up = 16 - down
@@ -21,7 +21,7 @@ do
             bxor(v[3], shifted(v[4], 0)), v[4] }
     end
 
-    -- v * w, without what exceeds 64 bits.
+    -- v * w modulo 2^64.
     local function times(v, w)
         local product, carry = {}, 0
         for i = 1, 4 do
@@ -54,10 +54,10 @@ do
 
     local function exponential(base, factor, cap, steps)
         if base == 0 then
-            -- What has grown beyond 64 bits is the cap, even if it grew from nothing.
+            -- As in Rust, where a power that overflows 64 bits gives the cap, even times 0.
             return factor ^ steps >= 2 ^ 64 and cap or 0
         elseif factor > 1 then
-            -- More than 48 steps are beyond any cap.
+            -- 48 steps exceed any cap.
             for _ = 1, min(steps, 48) do
                 base = base * factor
                 if base >= cap then
@@ -94,9 +94,9 @@ do
         -- full * (2^53 + hash) / 2^54, rounded up; the factor is two parts of 27 bits.
         local upper, lower = hash(id, attempt)
         local carry, last = times_27(full, lower)
-        local whole, rest = times_27(full, 67108864 + upper)
-        rest = rest + carry
-        whole = whole + floor(rest / 134217728)
-        return (rest % 134217728 > 0 or last > 0) and whole + 1 or whole
+        local whole, low = times_27(full, 67108864 + upper)
+        low = low + carry
+        whole = whole + floor(low / 134217728)
+        return (low % 134217728 > 0 or last > 0) and whole + 1 or whole
     end
 end

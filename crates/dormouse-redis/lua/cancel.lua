@@ -1,6 +1,6 @@
 -- cancel: per item: target, unless_leased ('1' or '').
--- Answers per item: outcome B (0 done, 2 missing, 4 conflict), id c8, was B, at I6 (when it was due,
--- or died; of a leased one when the lease would have ended).
+-- Answers per item: result B (0 done, 2 missing, 4 conflict), id c8, was B, at I6 (when it was due
+-- or died; of a leased job when its lease would have expired).
 
 verbs.cancel = function(at, arguments)
     local answers, wrote = {}, false
@@ -8,11 +8,11 @@ verbs.cancel = function(at, arguments)
         local found = find_target(ARGV[i])
         local text
         if not found then
-            text = nothing_moved()
+            text = missing_reply()
         elseif found.where == 'leased' and ARGV[i + 1] == '1' then
-            text = moved(CONFLICT, found.id, state_of(found), found.at)
+            text = change_reply(CONFLICT, found.id, state_of(found), found.at)
         else
-            text = moved(DONE, found.id, state_of(found), found.at)
+            text = change_reply(DONE, found.id, state_of(found), found.at)
             note_lapse(found)
             call('ZREM', found.where == 'dead' and D or Z[found.priority], found.id)
             forget(found.id, found.head, found.p)

@@ -1,7 +1,7 @@
--- A priority is given up only if nobody has it: whoever is not in its zset may be dead. If some of
--- those to be given up are in use, the answer is the others.
+-- Drops priorities, but only if no job has them; a job that is not in the zset may be dead. If some
+-- are in use, it answers 'busy' and the others.
 
-local DEAD_MAX = 256 -- dead jobs that are asked for their priority when one is given up
+local DEAD_MAX = 256 -- with more dead jobs no priority is dropped: each is checked
 
 local dropped = #ARGV[7] / 4
 local used, deaths = {}, call('ZRANGE', D, 0, DEAD_MAX)
@@ -15,7 +15,8 @@ end
 local free = {}
 for i = 1, dropped do
     local priority = unpack_struct('>I4', ARGV[7], i * 4 - 3)
-    if #deaths <= DEAD_MAX and not used[priority] and call('EXISTS', KEYS[#KEYS - dropped + i]) == 0 then
+    if #deaths <= DEAD_MAX and not used[priority]
+        and call('EXISTS', KEYS[#KEYS - dropped + i]) == 0 then
         free[#free + 1] = pack('>I4', priority)
     end
 end

@@ -1,4 +1,4 @@
--- Closes the header and keeps the answer for a request that is repeated.
+-- Wakes waiting servers, writes the header, and saves the answer in case the batch is repeated.
 
 if header[PUBLISHES] then
     call('SPUBLISH', ARGV[11], pack('>I8', header[WAITING]))
@@ -10,14 +10,15 @@ if ARGV[5] ~= '' then
 end
 local text = answers[2] and concat(answers) or answers[1] or ''
 if writes then
-    -- When this server was seen last: not every verb needs the clock, so now and then will do.
-    local seen = now_ms or about_ms or number % 16 ~= 0 and kept_at or now()
-    call('HSET', S, 'b', pack(HEADER, unpack(header)), server,
-        pack('>I8I8I4', number, seen, #recorded * 8) .. concat(recorded) .. text)
-    if not kept then
-        -- A name not seen here before: those not seen for ten minutes are gone.
+    -- When the sequence was last used: accurate within 16 batches, as reading the clock costs a
+    -- command.
+    local seen = now_ms or about_ms or batch_number % 16 ~= 0 and saved_at or now()
+    call('HSET', S, 'b', pack(HEADER, unpack(header)), sequence_field,
+        pack('>I8I8I4', batch_number, seen, #record_ids * 8) .. concat(record_ids) .. text)
+    if not saved then
+        -- A new sequence: remove those that were not used for ten minutes.
         for _, field in ipairs(call('HKEYS', S)) do
-            if sub(field, 1, 1) == 'r' and field ~= server then
+            if sub(field, 1, 1) == 'r' and field ~= sequence_field then
                 local _, last = unpack_struct('>I8I8', call('HGET', S, field))
                 if last < now() - 600000 then
                     call('HDEL', S, field)

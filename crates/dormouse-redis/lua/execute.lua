@@ -1,5 +1,6 @@
--- Does the verbs of a flight in their order, as far as they are defined: one that is not, or that answers
--- nothing, comes again when the rest is. So this is here twice; a function would cost more.
+-- Executes the verbs of the batch in order and stops at one that is not defined, or that answers
+-- nil because it needs its slow path: the script includes this file a second time after the slow
+-- paths. A function would cost more.
 
 while ARGV[at] do
     local verb, arguments, before = verbs[ARGV[at]], tonumber(ARGV[at + 1]), #records
@@ -13,11 +14,11 @@ while ARGV[at] do
         answers[#answers + 1] = pack('>I4I4', #answer, #records - before) .. answer
         writes = writes or wrote
     else
-        -- It should not be. Whatever it has done is in the header, and the others are answered.
+        -- A bug. Whatever the verb has changed is counted, and the other verbs are answered.
         local text = type(answer) == 'table' and answer.err or tostring(answer)
         answers[#answers + 1] = pack('>I4I4', #text, FAILED) .. text
         while #records > before do
-            records[#records], recorded[#recorded] = nil, nil
+            records[#records], record_ids[#record_ids] = nil, nil
         end
         writes = true
     end

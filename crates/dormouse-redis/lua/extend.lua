@@ -1,5 +1,5 @@
 -- extend: per token one argument: id c8, fence I8, ttr I6 (0 = the lease's own length).
--- Answers per token: outcome B (0 done, 2 gone, 3 lost), expires_at I6.
+-- Answers per token: result B (0 done, 2 gone, 3 lost), expires_at I6.
 
 verbs.extend = function(at, arguments)
     local answers = {}
@@ -8,12 +8,12 @@ verbs.extend = function(at, arguments)
         local found = locate(id)
         if not found then
             answers[#answers + 1] = pack('>BI6', GONE, 0)
-        elseif not holds(found, fence) then
+        elseif not holds_lease(found, fence) then
             answers[#answers + 1] = pack('>BI6', LOST, 0)
         else
             local p = found.p
             if found.where == 'lapsed' then
-                -- Nobody took the job since: the same lease goes on, in its job's own length.
+                -- The job was not reserved since: the same lease continues, with the job's own ttr.
                 p.expiries = p.expiries + 1
                 p.ttr = found.head.ttr
                 p.flags = with(p.flags, RESUMED)

@@ -1,8 +1,8 @@
--- forecast: from I6, step I6, to I6. How many waiting jobs come due in each step of [from, to).
--- Answers: number of steps I2, each I8. It does as many steps as fit into a script, at least one;
--- whoever asked goes on after them.
+-- forecast: from I6, step I6, to I6. Counts the waiting jobs that become due in each step of
+-- [from, to). Answers: number of steps I2, each I8. One call computes at least one step and as many
+-- as COUNTS_MAX allows; the server continues after them.
 
--- Counts of one script: each is a command of some microseconds.
+-- ZCOUNT commands of one call: each takes some microseconds.
 local COUNTS_MAX = 500
 
 verbs.forecast = function(at)
@@ -13,7 +13,7 @@ verbs.forecast = function(at)
         if call('ZCOUNT', zset, from, min(to - 1, NEVER)) > 0 then
             lanes[#lanes + 1] = { zset = zset, zone = 0, last = NEVER }
         end
-        -- A job whose lease ran out is due since then.
+        -- A job whose lease has expired is due since then.
         if from <= now() and call('ZCOUNT', zset, ZONE + from, ZONE + min(to - 1, now())) > 0 then
             lanes[#lanes + 1] = { zset = zset, zone = ZONE, last = now() }
         end
@@ -25,7 +25,8 @@ verbs.forecast = function(at)
         for _, lane in ipairs(lanes) do
             local last = min(finish - 1, lane.last)
             if begin <= last then
-                sum = sum + call('ZCOUNT', lane.zset, format('%d', lane.zone + begin), format('%d', lane.zone + last))
+                sum = sum + call('ZCOUNT', lane.zset, format('%d', lane.zone + begin),
+                    format('%d', lane.zone + last))
             end
         end
         steps[#steps + 1] = pack('>I8', sum)

@@ -1,14 +1,14 @@
--- Jobs one by one: what happened to them, where they are, how they die and go. The verbs that most flights
--- consist of do without, see script.rs.
+-- Functions on single jobs: their record and progress, where they are, their death and removal. The
+-- fast paths do without this file, see script.rs.
 
-local SWEEP = 64 -- things put in order by one script besides its work
+local SWEEP = 64 -- most entries that one script expires besides its work
 
 -- The number of a job in its partition.
 local function number_of(id)
     return (unpack_struct('>I5', id, 4))
 end
 
--- Whether one id is smaller. `<` on strings would follow the locale that Redis was started in.
+-- Whether one id is smaller. `<` on strings would depend on the locale of Redis.
 local function is_before(a, b)
     local a_shard, a_number = unpack_struct('>I3I5', a)
     local b_shard, b_number = unpack_struct('>I3I5', b)
@@ -18,11 +18,12 @@ local function is_before(a, b)
     return a_number < b_number
 end
 
--- The head of a record: put_at I6, bytes I4, flags I2, then what the flags say: attempts_max I4,
--- ttr I6, priority I4, key_ttl I6, key I2 + bytes, backoff I2 + bytes; then what only servers read.
+-- The head of a record: put_at I6, bytes I4, flags I2, then those that the flags name: attempts_max
+-- I4, ttr I6, priority I4, key_ttl I6, key I2 + bytes, backoff I2 + bytes. Only servers read the
+-- part after it.
 local function read_head(record)
-    local r = { attempts_max = ATTEMPTS_MAX_DEFAULT, ttr = TTR_MS_DEFAULT, priority = PRIORITY_DEFAULT,
-        key_ttl = 0 }
+    local r = { attempts_max = ATTEMPTS_MAX_DEFAULT, ttr = TTR_MS_DEFAULT,
+        priority = PRIORITY_DEFAULT, key_ttl = 0 }
     r.put_at, r.bytes, r.flags = unpack_struct('>I6I4I2', record)
     local at, flags = 13, r.flags
     if band(flags, HAS_ATTEMPTS) ~= 0 then
@@ -53,19 +54,19 @@ local function read_head(record)
     return r
 end
 
--- Progress: what happened to a job since it was put.
+-- Progress: what has happened to a job since it was put. The last error follows the numbers.
 local PROGRESS = '>I8I4I4I4I4I4I4I4I4I6B'
 local PROGRESS_BYTES = 47
 local function read_progress(text)
     local p = {}
-    p.fence, p.attempts, p.priority, p.reserves, p.expiries, p.releases, p.kills, p.kicks, p.bytes, p.ttr, p.flags =
-        unpack_struct(PROGRESS, text)
+    p.fence, p.attempts, p.priority, p.reserves, p.expiries, p.releases, p.kills, p.kicks, p.bytes,
+        p.ttr, p.flags = unpack_struct(PROGRESS, text)
     p.error = sub(text, PROGRESS_BYTES + 1)
     return p
 end
 local function write_progress(p)
-    return pack(PROGRESS, p.fence, p.attempts, p.priority, p.reserves, p.expiries, p.releases, p.kills,
-        p.kicks, p.bytes, p.ttr, p.flags) .. p.error
+    return pack(PROGRESS, p.fence, p.attempts, p.priority, p.reserves, p.expiries, p.releases,
+        p.kills, p.kicks, p.bytes, p.ttr, p.flags) .. p.error
 end
 local function with(flags, flag)
     return band(flags, flag) ~= 0 and flags or flags + flag
@@ -77,11 +78,12 @@ end
 -- The progress of a job that has none yet.
 local function fresh_progress(head)
     local flags = head.key and KEYED or 0
-    return { fence = 0, attempts = 0, priority = head.priority, reserves = 0, expiries = 0, releases = 0,
-        kills = 0, kicks = 0, bytes = head.bytes, ttr = head.ttr, flags = flags, error = '' }
+    return { fence = 0, attempts = 0, priority = head.priority, reserves = 0, expiries = 0,
+        releases = 0, kills = 0, kicks = 0, bytes = head.bytes, ttr = head.ttr, flags = flags,
+        error = '' }
 end
 
--- A job is no more: its record, its progress, its key. It has left its zset already.
+-- Removes the record, progress and key of a job that is in no zset any more.
 local function forget(id, head, p)
     call('HDEL', J, id)
     if p then
@@ -95,7 +97,8 @@ local function forget(id, head, p)
     count(BYTES, -head.bytes)
 end
 
--- Removes the oldest dead that the settings do not keep, up to so many; true = there may be more.
+-- Removes at most `budget` of the oldest dead jobs that the settings do not keep; true = there may
+-- be more.
 local function trim_dead(budget)
     local ttl, most = tonumber(ARGV[9]), tonumber(ARGV[10])
     if not ttl and not most then
@@ -121,7 +124,7 @@ local function trim_dead(budget)
     return true
 end
 
--- To dead, out of the zset of this priority. `at` is when it died.
+-- Moves a job from the zset of this priority to the dead jobs. `at` is when it died.
 local function bury(id, p, priority, at)
     call('ZREM', Z[priority], id)
     call('ZADD', D, at, id)
@@ -132,7 +135,7 @@ local function bury(id, p, priority, at)
     trim_dead(2)
 end
 
--- A lease that was the last one ran out: the job is dead since then.
+-- The lease of a last attempt has expired: the job is dead since then.
 local function bury_expired(id, p, priority, expired_at)
     p.expiries = p.expiries + 1
     p.error = 'lease expired'
@@ -142,19 +145,19 @@ end
 
 local sweep
 
--- When a dead job died, or nil if the settings do not keep it: whether it still rests depends on who
--- looked at the dead last.
+-- When a dead job died, or nil if the settings do not keep it: it may not have been removed yet.
 local swept = false
 local function died_at(id)
     if not swept and (ARGV[9] ~= '' or ARGV[10] ~= '') then
-        -- Once will do: all that is asked in a script is asked at the same time.
+        -- Once is enough: the whole script runs at one instant.
         swept = not sweep()
     end
     return tonumber(call('ZSCORE', D, id) or nil)
 end
 
--- Where a job is: nil, or its record, head, progress (nil = none yet), priority and score, with
--- `where` one of waiting, lapsed, leased, dead. Whoever died unnoticed is buried by the way.
+-- Finds a job: nil, or a table of its id, record, head, p (progress, nil = none yet), priority, at
+-- (instant of its score) and `where`: waiting, lapsed (its lease has expired), leased or dead. A
+-- job that died unnoticed is buried.
 local function locate(id)
     local record = call('HGET', J, id)
     if not record then
@@ -198,13 +201,13 @@ local function state_of(found)
     return found.at <= now() and READY or DELAYED
 end
 
--- Whether the token of this fence is good for the located job.
-local function holds(found, fence)
+-- Whether the token with this fence is valid for the located job.
+local function holds_lease(found, fence)
     local p = found.p
     return p and p.fence == fence and band(p.flags, HELD) ~= 0 and found.where ~= 'dead'
 end
 
--- A hold whose time is over is free whether it still rests or not; here it goes.
+-- Removes holds that have ended. Such keys are free whether they were removed or not.
 local function sweep_holds(budget)
     local over = call('ZRANGE', H, '-inf', now(), 'BYSCORE', 'LIMIT', 0, budget)
     for _, key in ipairs(over) do
@@ -216,13 +219,13 @@ local function sweep_holds(budget)
     end
 end
 
--- Brings to order what time alone has changed: last leases that ran out, dead that are too old,
--- holds that are over. For verbs that count or list; true = there may be more to do.
+-- Applies what the passing of time has changed: expired leases of last attempts, dead jobs that are
+-- too old, holds that have ended. For verbs that count or list; true = there may be more to do.
 function sweep(budget)
     local left = budget or SWEEP
     for _, priority in ipairs(PRIORITIES) do
-        local over = call('ZRANGE', Z[priority], 2 * ZONE, 2 * ZONE + now(), 'BYSCORE', 'LIMIT', 0, left,
-            'WITHSCORES')
+        local over = call('ZRANGE', Z[priority], 2 * ZONE, 2 * ZONE + now(), 'BYSCORE', 'LIMIT', 0,
+            left, 'WITHSCORES')
         for i = 1, #over, 2 do
             local id, at = over[i], tonumber(over[i + 1]) - 2 * ZONE
             local progress = call('HGET', F, id)
@@ -241,10 +244,10 @@ function sweep(budget)
     return trim_dead(budget or SWEEP)
 end
 
--- A record to be answered.
-local function show(id, record)
+-- Adds a record to the answer.
+local function add_record(id, record)
     records[#records + 1] = record
-    recorded[#recorded + 1] = id
+    record_ids[#record_ids + 1] = id
 end
 
 slow = {}

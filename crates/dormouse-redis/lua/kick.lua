@@ -1,7 +1,7 @@
--- kick: most jobs. Makes the earliest delayed jobs of all priorities ready, 128 at a time.
--- Answers: how many I4, more B (there are more to kick, though fewer than asked for are done).
+-- kick: most jobs. Makes the earliest delayed jobs of all priorities ready, at most 128 per call.
+-- Answers: count I4, more B (1 = another call will kick more).
 
--- Bytes of records that one script reads to change jobs; they can be large.
+-- Bytes of records that one call reads; they can be large.
 local RECORD_BYTES_MAX = 4194304
 
 verbs.kick = function(at)

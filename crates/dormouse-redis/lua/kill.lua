@@ -1,7 +1,7 @@
--- kill: per item: target (or 't', id c8, fence I8: a leased one by its token), then given B
+-- kill: per item: target (or 't', id c8, fence I8: a leased job by its token), then given B
 -- (2 priority, 4 error), priority I4, then the error.
--- Answers per item: outcome B (0 done, 2 missing or gone, 3 lost, 4 conflict), id c8, state B
--- (conflict: what it is).
+-- Answers per item: result B (0 done, 2 missing or gone, 3 lost, 4 conflict), id c8, state B
+-- before.
 
 verbs.kill = function(at, arguments)
     local answers, wrote = {}, false
@@ -11,10 +11,11 @@ verbs.kill = function(at, arguments)
         if sub(ARGV[i], 1, 1) == 't' then
             local id, fence = unpack_struct('>c8I8', ARGV[i], 2)
             found = locate(id)
-            outcome = found and (holds(found, fence) and DONE or LOST)
+            outcome = found and (holds_lease(found, fence) and DONE or LOST)
         else
             found = find_target(ARGV[i])
-            outcome = found and ((found.where == 'leased' or found.where == 'dead') and CONFLICT or DONE)
+            local is_resting = found and found.where ~= 'leased' and found.where ~= 'dead'
+            outcome = found and (is_resting and DONE or CONFLICT)
         end
         if not found then
             answers[#answers + 1] = pack('>Bc8B', GONE, '\0\0\0\0\0\0\0\0', NO_STATE)

@@ -1,13 +1,13 @@
--- Looking at jobs in order without taking them, at a cost that does not depend on how many there are.
+-- Reads jobs in order without leasing them, at a cost that does not depend on their number.
 --
--- A lane is a stretch of a zset: { zset, priority, zone, first, last }, where `first` and `last` are
--- scores and a score less `zone` is an instant.
+-- A lane is a range of a zset: { zset, priority, zone, first, last }, where `first` and `last` are
+-- scores, and a score minus `zone` is an instant.
 
 local merged, lanes_of
 do
-    -- How many members come before this score and id ('' = before all of the score). A range by
-    -- score knows no ids, but members of one score are in the order of their ids: the place among
-    -- them is found by halving, so n of the same score cost log2(n) looks, and mostly none.
+    -- The number of members before this score and id ('' = before all with this score). A range by
+    -- score ignores ids, but members with the same score are sorted by id, so a binary search finds
+    -- the position: log2(n) commands for n members with the same score, and mostly none.
     local function rank_of(zset, score, id)
         local low = call('ZCOUNT', zset, '-inf', format('(%.0f', score))
         if id == '' then
@@ -25,7 +25,7 @@ do
         return low
     end
 
-    -- Sets the lane's `id` and `at` to the next of it; no `id` = there is none.
+    -- Sets the lane's `id` and `at` to its next job; `id` is nil at the end.
     local function advance(lane)
         lane.index = lane.index + 2
         if lane.index > #lane.read then
@@ -33,7 +33,8 @@ do
                 lane.id = nil
                 return
             end
-            lane.read = call('ZRANGE', lane.zset, lane.rank, lane.rank + lane.step - 1, 'WITHSCORES')
+            lane.read = call('ZRANGE', lane.zset, lane.rank, lane.rank + lane.step - 1,
+                'WITHSCORES')
             lane.rank = lane.rank + lane.step
             lane.index = 1
         end
@@ -43,8 +44,8 @@ do
         lane.number = lane.id and number_of(lane.id)
     end
 
-    -- The first `most` of these lanes together from (at, id) on, by instant, then id: each with
-    -- id, at, lane. Costs a few commands per lane and one per 16 jobs.
+    -- The first `most` jobs of these lanes from (at, id) on, by instant, then id: each with id, at,
+    -- lane. Costs a few commands per lane and one per 16 jobs.
     function merged(lanes, at, id, most)
         local open, step = {}, #lanes > 2 and min(most, 16) or most
         for _, lane in ipairs(lanes) do
@@ -76,41 +77,42 @@ do
     end
 
     local function add(lanes, priority, zone, first, last)
-        lanes[#lanes + 1] = { zset = Z[priority], priority = priority, zone = zone, first = zone + first,
-            last = zone + last }
+        lanes[#lanes + 1] = { zset = Z[priority], priority = priority, zone = zone,
+            first = zone + first, last = zone + last }
     end
 
-    -- The lanes in which jobs of a state rest (delayed 0, ready 1, leased 2, dead 3), of these
-    -- priorities. Last leases that ran out are dead, whether they were buried already or not.
-    function lanes_of(seen, priorities)
+    -- The lanes of the jobs in a state, of these priorities. Jobs whose last lease has expired are
+    -- dead, whether they were buried already or not.
+    function lanes_of(state, priorities)
         local lanes, soon = {}, now() + 1
         for _, priority in ipairs(priorities) do
-            if seen == DELAYED then
+            if state == DELAYED then
                 add(lanes, priority, 0, soon, NEVER)
-            elseif seen == READY then
+            elseif state == READY then
                 add(lanes, priority, 0, 0, now())
                 add(lanes, priority, ZONE, 0, now())
-            elseif seen == LEASED then
+            elseif state == LEASED then
                 add(lanes, priority, ZONE, soon, NEVER)
                 add(lanes, priority, 2 * ZONE, soon, NEVER)
             else
                 add(lanes, priority, 2 * ZONE, 0, now())
             end
         end
-        if seen == DEAD then
+        if state == DEAD then
             lanes[#lanes + 1] = { zset = D, zone = 0, first = 0, last = NEVER }
         end
         return lanes
     end
 end
 
--- The next of a state, or nil: ready as reserve would give it, pause or not, all others by time.
-local function next_of(seen)
-    if seen ~= READY then
-        return merged(lanes_of(seen, PRIORITIES), 0, '', 1)[1]
+-- The first job in a state, or nil: of ready jobs the one that would be reserved next if the topic
+-- were not paused, of others the earliest.
+local function next_of(state)
+    if state ~= READY then
+        return merged(lanes_of(state, PRIORITIES), 0, '', 1)[1]
     end
     for _, priority in ipairs(PRIORITIES) do
-        local first = merged(lanes_of(seen, { priority }), 0, '', 1)[1]
+        local first = merged(lanes_of(state, { priority }), 0, '', 1)[1]
         if first then
             return first
         end

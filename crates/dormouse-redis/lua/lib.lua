@@ -1,31 +1,32 @@
--- The common part of every script on a partition: its keys, its clock, its books.
+-- Common to every script on a partition: its keys, its clock, its header.
 --
--- KEYS  1 s  hash   b (header, see below), v (version of g), g (settings and priorities, for servers),
---                   r<name> (the last request under it, and the answer)
+-- KEYS  1 s  hash   b (header, see below), v (version of g), g (settings and priorities, read by
+--                   servers only), r<name> (last batch of that sequence, and its answer)
 --       2 j  hash   id -> record
---       3 f  hash   id -> progress, of jobs that have one: taken, kicked or killed at least once
+--       3 f  hash   id -> progress, of jobs that were reserved, kicked or killed at least once
 --       4 d  zset   id -> when it died
---       5 k  hash   key -> id of the job that has it, or held it when it was acked
---       6 h  zset   key -> until when it is held after the ack
+--       5 k  hash   key -> id of the job that has it, or had it when it was acked
+--       6 h  zset   key -> end of its hold after the ack
 --       7.. zsets   id -> score, one per priority in use, ascending
 --       (x  hash    id -> record that cannot be read; only `verify` writes it)
 --
--- ARGV  1 name of a server's runway, 2 number of the request, 3 version known, 4 now ('' = Redis'
---       own clock, '~' and a number = that too, and it shows about this by now),
---       5 g to be stored ('' = none), 6 priorities of KEYS 7.. (u32 each), 7 priorities to be given
---       up (u32 each; their keys are the last of KEYS), 8 the partition's shard (3 bytes),
+-- ARGV  1 name of the sequence, 2 number of the batch in it, 3 version of g known to the server,
+--       4 now ('' = use Redis' clock, '~' and a number = use Redis' clock, which should show about
+--       that), 5 g to store ('' = none), 6 priorities of KEYS 7.. (u32 each), 7 priorities to drop
+--       (u32 each; their keys are the last of KEYS), 8 the partition's shard (3 bytes),
 --       9 dead_ttl, 10 dead_max ('' = none), 11 channel, then verb, number of arguments, arguments
 --
--- Scores: milliseconds in the zone of the job. A waiting job is visible when its time has come, a
--- leased one when its lease ran out; whoever is leased for the last time is dead then.
+-- Scores: zone * ZONE + an instant in ms. Zone 0: a waiting job, visible from its due time on.
+-- Zone 1: a leased job, visible again when its lease expires. Zone 2: a job leased for its last
+-- attempt, dead when the lease expires.
 --
--- Every script runs from its first line, so what a flight does not need is not made: functions, tables
--- and the variables that functions hold on to cost, together, more than most commands. Constants cost nothing:
--- script.rs puts them in where they are used. What most flights do takes its own `call` and `pack`, which
--- is cheaper than to hold on to those of all.
+-- Redis runs a script from its first line at every call, so functions, tables and upvalues that a
+-- batch does not need are not created: together they cost more than most commands. Constants cost
+-- nothing: script.rs inlines them. The hot verbs use local copies of `call` and `pack`, which is
+-- cheaper than capturing these as upvalues.
 --
--- Numbers for Redis are texts wherever many jobs pass: it would write a Lua number with 17 digits. As Lua
--- numbers integers below 2^53 survive, but not by way of tostring.
+-- Where many jobs pass, numbers for Redis are strings: it would format a Lua number with 17 digits.
+-- Lua numbers are exact up to 2^53, but tostring rounds them.
 
 local S, J, F, D, K, H = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local call, pcall_redis = redis.call, redis.pcall
@@ -36,8 +37,8 @@ local band = bit.band
 
 local SHARD = ARGV[8]
 local verbs = {}
-local slow -- functions that most flights do without, if they are defined; see script.rs
-local records, recorded = {}, {} -- records to be answered, and whose they are
+local slow -- table of the slow paths; nil until they are defined, see script.rs
+local records, record_ids = {}, {} -- records in the answer, and their jobs' ids
 
 local PRIORITIES, Z
 if #ARGV[6] == 4 then
@@ -52,7 +53,7 @@ else
     end
 end
 
--- The clock, asked once and only if somebody wants to know.
+-- The present in ms. Redis' clock is read once, and only if a verb needs it.
 local now_ms, fraction
 local about_ms = string.byte(ARGV[4]) == 126 and tonumber(sub(ARGV[4], 2)) or nil
 local function now()
@@ -70,18 +71,20 @@ local function now()
     return now_ms
 end
 
--- So long from now, rounded up; zero means at once.
+-- The instant delay_ms from now, rounded up to a whole ms; 0 means now.
 local function after(delay_ms)
     local at = now() + delay_ms
     return delay_ms > 0 and at + fraction or at
 end
 
--- The books: numbers in one text, as nearly every script changes some of them.
--- LAST_NUMBER: of a job. PAUSED: until when (0 = not). WAITING: earliest instant that waiting servers
--- know of (0 = nobody waits). LEASE_END: no lease ends before. LAST_FENCE: the last one given. The others
--- count. CHANGED and PUBLISHES are not kept: whether the header must be written and a hint be sent.
+-- The header: cursors and counters in one string, as nearly every script changes some of them.
+-- LAST_NUMBER: of the last job created. PAUSED: end of the pause (0 = not paused). WAITING:
+-- earliest instant that waiting servers know of (0 = none waits). LEASE_END: no lease expires
+-- before it. LAST_FENCE: the last fence granted. The others are counters. CHANGED (the header must
+-- be written) and PUBLISHES (waiting servers must be woken) are not stored.
 local LAST_NUMBER, PAUSED, WAITING, LEASE_END, LAST_FENCE = 1, 2, 3, 4, 5
-local PUTS, RESERVES, ACKS, NACKS, EXPIRIES, RELEASES, KILLS, CANCELS, BYTES = 6, 7, 8, 9, 10, 11, 12, 13, 14
+local PUTS, RESERVES, ACKS, NACKS, EXPIRIES = 6, 7, 8, 9, 10
+local RELEASES, KILLS, CANCELS, BYTES = 11, 12, 13, 14
 local CHANGED, PUBLISHES = 15, 16
 local HEADER, HEADER_BYTES = '>dddddddddddddd', 112
 local header
@@ -95,7 +98,7 @@ local function count(which, by)
     set(which, header[which] + by)
 end
 
--- A job becomes visible at this instant: who waits must not sleep beyond it.
+-- A job becomes visible at this instant: waiting servers must not sleep past it.
 local function wake(at)
     if at < header[WAITING] then
         set(WAITING, at)
@@ -103,15 +106,15 @@ local function wake(at)
     end
 end
 
--- A lease ends at this instant.
+-- A lease expires at this instant.
 local function note_expiry(at)
     if at < header[LEASE_END] then
         set(LEASE_END, at)
     end
 end
 
--- A fence is greater than all that the partition gave before it, also after a failover that lost the
--- last ones, as long as the clock of the new primary is not behind.
+-- A fence is greater than all that the partition granted before, even after a failover that lost
+-- the last ones, as long as the clock of the new primary is not behind.
 local function next_fence()
     local fence = math.max(header[LAST_FENCE] + 1, now() * 2048)
     set(LAST_FENCE, fence)

@@ -1,12 +1,12 @@
--- list: state B, most jobs I2, most bytes of jobs I6, then the cursor: '' or where the page begins:
--- priority I4, instant I6, id c8. 128 jobs at a time.
--- Waiting jobs by priority, due, id; dead ones by death, id; leased ones by expiry, id (their cursors
--- have priority 0).
--- Answers: how many I2, each as get does, then B (0 = that was all, 1 = ask again for more, 2 = the
--- next does not fit) and the cursor of the next one.
+-- list: state B, most jobs I2, most bytes of jobs I6, then the cursor: '' or the first job of the
+-- page: priority I4, instant I6, id c8. At most 128 jobs per call.
+-- Waiting jobs by priority, due, id; dead ones by time of death, id; leased ones by expiry, id (the
+-- cursors of the latter two have priority 0).
+-- Answers: count I2, each as get does, then B (0 = the end, 1 = there are more, 2 = the next does
+-- not fit) and the cursor of the next one.
 
 verbs.list = function(at)
-    local seen, most, room = unpack_struct('>BI2I6', ARGV[at])
+    local state, most, room = unpack_struct('>BI2I6', ARGV[at])
     local from = { priority = 0, at = 0, id = '' }
     if ARGV[at + 1] ~= '' then
         from.priority, from.at, from.id = unpack_struct('>I4I6c8', ARGV[at + 1])
@@ -14,7 +14,7 @@ verbs.list = function(at)
     most = min(most, 128)
     local answers, next_job, why = {}, nil, LIST_END
 
-    -- Answers these lanes from there on; false = the page is full.
+    -- Answers the jobs of these lanes from (from_at, from_id) on; false = the page is full.
     local function answer(lanes, from_at, from_id)
         for _, job in ipairs(merged(lanes, from_at, from_id, most - #answers + 1)) do
             if #answers == most then
@@ -22,8 +22,8 @@ verbs.list = function(at)
                 return false
             end
             local record, progress, died = call('HGET', J, job.id), call('HGET', F, job.id), job.at
-            if record and seen == DEAD and job.lane.priority then
-                -- Dead, but nobody has noticed.
+            if record and state == DEAD and job.lane.priority then
+                -- It died unnoticed.
                 local found = locate(job.id)
                 record, progress = found and record, found and write_progress(found.p)
             end
@@ -33,25 +33,25 @@ verbs.list = function(at)
                     next_job, why = job, LIST_NO_ROOM
                     return false
                 end
-                answers[#answers + 1] = view(job.id, record, progress or '', seen, died,
-                    seen == READY and job.lane.zone > 0)
+                answers[#answers + 1] = view(job.id, record, progress or '', state, died,
+                    state == READY and job.lane.zone > 0)
             end
         end
         return true
     end
 
-    if seen >= LEASED then
-        if seen == DEAD then
+    if state >= LEASED then
+        if state == DEAD then
             sweep()
         end
-        answer(lanes_of(seen, PRIORITIES), from.at, from.id)
+        answer(lanes_of(state, PRIORITIES), from.at, from.id)
     else
         for _, priority in ipairs(PRIORITIES) do
             local goes_on = true
             if priority == from.priority then
-                goes_on = answer(lanes_of(seen, { priority }), from.at, from.id)
+                goes_on = answer(lanes_of(state, { priority }), from.at, from.id)
             elseif priority > from.priority then
-                goes_on = answer(lanes_of(seen, { priority }), 0, '')
+                goes_on = answer(lanes_of(state, { priority }), 0, '')
             end
             if not goes_on then
                 break
@@ -60,7 +60,8 @@ verbs.list = function(at)
     end
     local cursor = '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0'
     if next_job then
-        cursor = pack('>I4I6c8', seen < LEASED and next_job.lane.priority or 0, next_job.at, next_job.id)
+        local priority = state < LEASED and next_job.lane.priority or 0
+        cursor = pack('>I4I6c8', priority, next_job.at, next_job.id)
     end
     return pack('>I2', #answers) .. concat(answers) .. pack('>B', why) .. cursor, false
 end

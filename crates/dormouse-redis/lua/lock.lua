@@ -1,15 +1,15 @@
--- Locks, on partitions of their own with keys of the same shape: j name -> lock (fence I8, depth I4,
--- ttl I6, owner), d name -> when it runs out.
+-- Locks, in partitions of their own with the same keys: j name -> lock (fence I8, depth I4, ttl I6,
+-- owner), d name -> when it expires.
 --
--- lock: name, owner, ttl, most locks, waits ('1' = who asks will wait).
+-- lock: name, owner, ttl, most locks, waits ('1' = the server will wait for it).
 -- renew: name, owner, ttl ('' = as granted). unlock: name, owner.
--- All answer: outcome B (0 done, 2 free: nothing to renew or unlock, 3 somebody else holds it, 6 too
--- many locks), fence I8, expires_at I6, depth I4 (unlock: what is left, 0 = free), owner I2 + bytes.
--- locks: no arguments. Answers how many are held I8.
--- holder: name. Answers who holds it; nothing = nobody.
+-- All answer: result B (0 done, 2 free: nothing to renew or unlock, 3 another owner holds it, 6 too
+-- many locks), fence I8, expires_at I6, depth I4 (after an unlock 0 = free), owner I2 + bytes.
+-- locks: no arguments. Answers the number of locks held I8.
+-- holder: name. Answers the owner; '' = the lock is free.
 
 do
-    -- The lock of this name, unless it is free or ran out.
+    -- The lock of this name, unless it is free or has expired.
     local function held_lock(name)
         local expires_at = tonumber(call('ZSCORE', D, name) or nil)
         local text = expires_at and expires_at > now() and call('HGET', J, name)
@@ -35,16 +35,19 @@ do
         if not lock then
             return pack('>BI8I6I4I2', outcome, 0, 0, 0, 0)
         end
-        return pack('>BI8I6I4I2', outcome, lock.fence, lock.expires_at, lock.depth, #lock.owner) .. lock.owner
+        return pack('>BI8I6I4I2', outcome, lock.fence, lock.expires_at, lock.depth, #lock.owner)
+            .. lock.owner
     end
 
-    -- Whether so many are held. Those that ran out do not count.
+    -- Whether the limit is reached. Expired locks do not count.
     local function is_full(most)
-        return call('ZCARD', D) >= most and call('ZCOUNT', D, format('(%.0f', now()), '+inf') >= most
+        return call('ZCARD', D) >= most
+            and call('ZCOUNT', D, format('(%.0f', now()), '+inf') >= most
     end
 
     verbs.lock = function(at)
-        local name, owner, ttl, most = ARGV[at], ARGV[at + 1], tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
+        local name, owner = ARGV[at], ARGV[at + 1]
+        local ttl, most = tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
         for _, over in ipairs(call('ZRANGE', D, '-inf', now(), 'BYSCORE', 'LIMIT', 0, 16)) do
             free_lock(over)
         end
@@ -58,11 +61,11 @@ do
         elseif lock.owner == owner then
             lock.depth = lock.depth + 1
             lock.ttl = ttl
-            -- Taking it again must not shorten it for whoever took it first.
+            -- Taking it again must not shorten the first grant.
             lock.expires_at = max(lock.expires_at, after(ttl))
         else
-            -- Servers wait for different locks, each until the end of its own: as long as the last of
-            -- them sleeps, a lock that is given back must be told.
+            -- Servers wait for different locks, each until its expiry: as long as one of them
+            -- sleeps, an unlock must be published.
             if ARGV[at + 4] == '1' and lock.expires_at > header[WAITING] then
                 set(WAITING, lock.expires_at)
             end
@@ -72,7 +75,7 @@ do
         return answer(DONE, lock), true
     end
 
-    -- The lock of this name and owner, or the answer to who does not hold it.
+    -- The lock of this name if this owner holds it, else nil and the answer.
     local function own_lock(at)
         local lock = held_lock(ARGV[at])
         if not lock then

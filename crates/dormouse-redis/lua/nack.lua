@@ -1,9 +1,9 @@
 -- nack, release: per token: id c8, fence I8, given B (1 delay, 2 priority, 4 error,
--- 8 nobody said so: its holder is gone), delay I6, priority I4; then the error.
--- Answers per token: outcome B (0 done, 1 died, 2 gone, 3 lost), due I6 (died: when), attempts I4.
+-- 8 uncounted: its session has ended), delay I6, priority I4; then the error.
+-- Answers per token: result B (0 done, 1 died, 2 gone, 3 lost), due I6 (died: when), attempts I4.
 
--- Whether the end of a session finds this lease over. What ran out before has spent its attempt: if it
--- were given back, the job of a worker that hangs until it is killed would never die.
+-- Whether the lease has expired before its session ended. Then its attempt stays spent: otherwise
+-- the job of a worker that always hangs until it is killed would never die.
 local function is_over(found)
     return found.where == 'lapsed' or band(found.p.flags, RESUMED) ~= 0
 end
@@ -13,7 +13,7 @@ local function end_lease(at, spends)
     local found = locate(id)
     if not found then
         return pack('>BI6I4', GONE, 0, 0)
-    elseif not holds(found, fence) or band(given, UNCOUNTED) ~= 0 and is_over(found) then
+    elseif not holds_lease(found, fence) or band(given, UNCOUNTED) ~= 0 and is_over(found) then
         return pack('>BI6I4', LOST, 0, 0)
     end
     local p, head = found.p, found.head

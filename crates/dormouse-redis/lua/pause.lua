@@ -1,5 +1,5 @@
--- pause: '' = resume, 'i' = until resumed, else for so many ms from now. A later pause replaces an
--- earlier one. Answers nothing.
+-- pause: '' = resume, 'i' = until resumed, else for this number of ms. A later pause replaces an
+-- earlier one. The answer is empty.
 
 verbs.pause = function(at)
     local paused = header[PAUSED]
@@ -14,7 +14,7 @@ verbs.pause = function(at)
     local until_ms = ARGV[at] == 'i' and NEVER or min(after(tonumber(ARGV[at])), NEVER - 1)
     set(PAUSED, until_ms)
     if paused > now() then
-        -- Who waits sleeps until the end of the earlier pause.
+        -- Waiting servers sleep until the end of the earlier pause.
         wake(until_ms)
     end
     return '', true

@@ -1,23 +1,24 @@
--- purge: '' or what the answer before gave to go on with. Removes what rests: delayed, ready and dead
--- jobs, and holds; leased jobs stay, with their keys.
--- Answers: removed I8, more B, then what to go on with.
+-- purge: '' or the cursor of the previous answer. Removes delayed, ready and dead jobs, and holds;
+-- leased jobs stay, with their keys.
+-- Answers: removed I8, more B, then the cursor.
 --
--- Everything goes at once by UNLINK, which costs nothing per job, and the leased are written back. That
--- needs them to be few. Else the resting go one by one, 128 at a time, those that were put before the
--- purge began; whoever is moved meanwhile may stay.
+-- If few jobs are leased, UNLINK removes everything at no cost per job, and the leased jobs are
+-- written back. Otherwise jobs are removed one by one, at most 128 per call, those that were put
+-- before the purge began; a job that is moved meanwhile may stay.
 
 do
     local LEASED_MAX, LEASED_BYTES_MAX = 500, 4194304
-    local LOOKED_AT_MAX, REMOVED_MAX = 256, 128
+    local SCANNED_MAX, REMOVED_MAX = 256, 128
 
-    -- The leased of all priorities: their ids, and per priority their scores for ZADD.
+    -- The leased jobs of all priorities: their ids, and per priority scores and ids for ZADD.
     local function find_leased()
         local ids, scores = {}, {}
         for _, priority in ipairs(PRIORITIES) do
             local placed = {}
             for zone = ZONE, 2 * ZONE, ZONE do
                 local first = zone + now() + 1
-                local list = call('ZRANGE', Z[priority], first, zone + NEVER, 'BYSCORE', 'WITHSCORES')
+                local list = call('ZRANGE', Z[priority], first, zone + NEVER, 'BYSCORE',
+                    'WITHSCORES')
                 for i = 1, #list, 2 do
                     ids[#ids + 1] = list[i]
                     placed[#placed + 1] = list[i + 1]
@@ -29,7 +30,8 @@ do
         return ids, scores
     end
 
-    -- How many are leased, are run out, and are run out for the last time.
+    -- The numbers of jobs that are leased, whose lease has expired, and whose last lease has
+    -- expired.
     local function count_leases()
         local leased, lapsed, spent = 0, 0, 0
         for _, priority in ipairs(PRIORITIES) do
@@ -45,7 +47,7 @@ do
         return leased, lapsed, spent
     end
 
-    -- Ids and values in turn, as HSET wants them.
+    -- Ids and values in turn, for HSET.
     local function interleaved(ids, values)
         local list = {}
         for i = 1, #ids do
@@ -61,7 +63,7 @@ do
         end
     end
 
-    -- How many went; nil = the leased are too large to be written back.
+    -- The number removed; nil = the leased jobs are too large to be written back.
     local function purge_at_once(lapsed, spent)
         local ids, scores = find_leased()
         local progress = #ids > 0 and call('HMGET', F, unpack(ids)) or {}
@@ -96,7 +98,8 @@ do
         return removed
     end
 
-    -- Removes holds from the first `skipped` on whose jobs were put before n; how many to skip then.
+    -- Removes holds after the first `skipped` whose jobs have numbers up to n. Returns whether
+    -- there are more, and the number to skip next time.
     local function purge_holds(n, skipped)
         local held = call('ZRANGE', H, skipped, skipped + REMOVED_MAX - 1)
         for _, key in ipairs(held) do
@@ -113,7 +116,7 @@ do
         return #held == REMOVED_MAX, skipped
     end
 
-    -- A resting job goes; gives the bytes that were read for it.
+    -- Removes a job that is not leased. Returns the bytes that were read for it.
     local function purge_one(job)
         local id, lane = job.id, job.lane
         call('ZREM', lane.zset, id)
@@ -131,27 +134,27 @@ do
         return #record
     end
 
-    -- All lanes of resting jobs in the order in which they are purged.
+    -- All lanes of jobs that are not leased, in the order in which they are purged.
     local function resting_lanes()
         local lanes = { { zset = D, priority = -1, zone = 0, first = 0, last = NEVER } }
         for _, priority in ipairs(PRIORITIES) do
             for zone = 0, 2 * ZONE, ZONE do
-                lanes[#lanes + 1] = { zset = Z[priority], priority = priority, zone = zone, first = zone,
-                    last = zone + (zone == 0 and NEVER or now()) }
+                lanes[#lanes + 1] = { zset = Z[priority], priority = priority, zone = zone,
+                    first = zone, last = zone + (zone == 0 and NEVER or now()) }
             end
         end
         return lanes
     end
 
-    -- How far it has come: the highest number n that may go, priority + 1 and zone of the lane, the
-    -- next instant (holds: how many to skip) and id in it.
-    local PLACE = '>I5I5BI6c8'
-    local HOLDS = 4294967297 -- comes after all priorities
+    -- The cursor: the highest number n to remove, priority + 1 and zone of the lane, the next
+    -- instant (holds: how many to skip) and id in it.
+    local CURSOR = '>I5I5BI6c8'
+    local HOLDS = 4294967297 -- greater than all priorities
     local FIRST_ID = SHARD .. '\0\0\0\0\0'
 
-    local function purge_some(place)
-        local n, rank, zone, at, id = unpack_struct(PLACE, place)
-        local removed, looked, bytes = 0, 0, 0
+    local function purge_some(cursor)
+        local n, rank, zone, at, id = unpack_struct(CURSOR, cursor)
+        local removed, scanned, bytes = 0, 0, 0
         if rank < HOLDS then
             for _, lane in ipairs(resting_lanes()) do
                 local lane_rank, lane_zone = lane.priority + 1, lane.zone / ZONE
@@ -159,45 +162,45 @@ do
                     if lane_rank ~= rank or lane_zone ~= zone then
                         rank, zone, at, id = lane_rank, lane_zone, 0, FIRST_ID
                     end
-                    for _, job in ipairs(merged({ lane }, at, id, LOOKED_AT_MAX - looked)) do
+                    for _, job in ipairs(merged({ lane }, at, id, SCANNED_MAX - scanned)) do
                         if removed >= REMOVED_MAX or bytes > RECORD_BYTES_MAX then
-                            return removed, pack(PLACE, n, rank, zone, job.at, job.id)
+                            return removed, pack(CURSOR, n, rank, zone, job.at, job.id)
                         end
-                        looked = looked + 1
+                        scanned = scanned + 1
                         at, id = job.at, SHARD .. pack('>I5', number_of(job.id) + 1)
                         if number_of(job.id) <= n then
                             bytes = bytes + purge_one(job)
                             removed = removed + 1
                         end
                     end
-                    if looked >= LOOKED_AT_MAX then
-                        return removed, pack(PLACE, n, rank, zone, at, id)
+                    if scanned >= SCANNED_MAX then
+                        return removed, pack(CURSOR, n, rank, zone, at, id)
                     end
                 end
             end
             at = 0
         end
         local more, skipped = purge_holds(n, at)
-        return removed, more and pack(PLACE, n, HOLDS, 0, skipped, FIRST_ID) or nil
+        return removed, more and pack(CURSOR, n, HOLDS, 0, skipped, FIRST_ID) or nil
     end
 
     verbs.purge = function(at)
-        local place = ARGV[at]
-        if place == '' then
+        local cursor = ARGV[at]
+        if cursor == '' then
             if call('EXISTS', J, H) == 0 then
                 return pack('>I8B', 0, 0), false
             end
             if ARGV[9] ~= '' or ARGV[10] ~= '' then
-                sweep() -- the dead that the settings do not keep are not there to be removed
+                sweep() -- dead jobs that the settings do not keep do not count as removed
             end
             local leased, lapsed, spent = count_leases()
             local removed = leased <= LEASED_MAX and purge_at_once(lapsed, spent)
             if removed then
                 return pack('>I8B', removed, 0), true
             end
-            place = pack(PLACE, header[LAST_NUMBER], 0, 0, 0, FIRST_ID)
+            cursor = pack(CURSOR, header[LAST_NUMBER], 0, 0, 0, FIRST_ID)
         end
-        local removed, rest = purge_some(place)
-        return pack('>I8B', removed, rest and 1 or 0) .. (rest or ''), true
+        local removed, next_cursor = purge_some(cursor)
+        return pack('>I8B', removed, next_cursor and 1 or 0) .. (next_cursor or ''), true
     end
 end

@@ -1,22 +1,23 @@
 -- put: limits ('' or jobs_max I8, bytes_max I8), then per job: meta, key, record without put_at.
 -- meta: clock B (0 delay, 1 at), delay or at I6, priority I4, on_conflict B.
--- Answers in runs of jobs that came to the same, with ids one after the other: how many I2, outcome B,
--- state B, id c8 of the first, due I6. Here every job is one of its own.
+-- Answers runs of jobs with the same result and consecutive ids: count I2, result B, state B, id c8
+-- of the first, due I6. This file answers runs of one job; put_fast.lua longer ones.
 
--- Whether Redis is at its limit of memory. Asked by a write that does nothing, before the script's
--- first one that does: later it would not be refused any more.
+-- Whether Redis is at maxmemory. Tested by a write that changes nothing, before the script's first
+-- real one: after that one Redis refuses no more writes of this script.
 local function out_of_memory()
     local reply = pcall_redis('ZADD', D, 'XX', 0, '')
     if type(reply) == 'table' and reply.err then
-        -- From now on everything is let through, which is right for what takes jobs away.
+        -- A write that is allowed: Redis accepts all later ones, and verbs that remove jobs must
+        -- work.
         call('HDEL', S, '')
         return true
     end
     return false
 end
 
--- Who has this key: nil, or what `locate` found, or a hold.
-local function taker(key)
+-- The owner of a key: nil, a located job, or a hold.
+local function key_owner(key)
     local id = call('HGET', K, key)
     if not id then
         return nil
@@ -32,27 +33,32 @@ local function taker(key)
     return nil
 end
 
--- What a put on a taken key comes to: nil = it creates a job, else outcome, state, id and due of
--- the answer, with outcome `REPLACED` still to be done.
-local function conflict(on_conflict, due, found)
+-- The result of a put whose key is taken, and the state of the owner; nil = the put creates a job.
+-- The caller carries out REPLACED.
+local function resolve_conflict(on_conflict, due, found)
     if found.where == 'held' then
         if on_conflict == REPLACE then
             return nil
         end
         return on_conflict == REJECT and HELD_REFUSED or HELD_DUPLICATE, NO_STATE
     end
-    local seen = state_of(found)
+    local state = state_of(found)
     if on_conflict == REJECT then
-        return REFUSED, seen
+        return REFUSED, state
     elseif on_conflict == KEEP then
-        return DUPLICATE, seen
-    elseif seen == LEASED then
+        return DUPLICATE, state
+    elseif state == LEASED then
         return nil
-    elseif on_conflict == REPLACE or seen == DEAD or on_conflict == EARLIEST and due < found.at
+    elseif on_conflict == REPLACE or state == DEAD or on_conflict == EARLIEST and due < found.at
         or on_conflict == LATEST and due > found.at then
-        return REPLACED, seen
+        return REPLACED, state
     end
-    return DUPLICATE, seen
+    return DUPLICATE, state
+end
+
+-- The answer for a job that was not created; `amount` is what the topic has of the limited thing.
+local function failure(outcome, amount)
+    return pack('>I2BBc8I6', 1, outcome, NO_STATE, SHARD .. '\0\0\0\0\0', amount)
 end
 
 verbs.put = function(at, arguments)
@@ -60,9 +66,9 @@ verbs.put = function(at, arguments)
     if ARGV[at] ~= '' then
         jobs_max, bytes_max = unpack_struct('>I8I8', ARGV[at])
     end
-    local memory -- nil = not asked yet
+    local memory -- whether there is memory; nil = not tested yet
     if jobs_max and (ARGV[9] ~= '' or ARGV[10] ~= '') then
-        -- The dead that the settings do not keep take no room.
+        -- Dead jobs that the settings do not keep do not count for the limits.
         memory = not out_of_memory()
         if memory then
             sweep()
@@ -72,7 +78,7 @@ verbs.put = function(at, arguments)
     local n, jobs = header[LAST_NUMBER], jobs_max and call('HLEN', J)
     local stamp = pack('>I6', now())
 
-    -- Puts without a key are gathered and written by few commands.
+    -- New jobs are collected and written by few commands.
     local function flush()
         if #created > 0 then
             local reply = pcall_redis('HSET', J, unpack(created))
@@ -98,28 +104,28 @@ verbs.put = function(at, arguments)
         if clock ~= CLOCK_AT then
             due = after(due)
         end
-        local found, outcome, seen
+        local found, outcome, state
         if key ~= '' then
             flush()
             if memory == nil then
                 memory = not out_of_memory()
             end
-            found = taker(key)
+            found = key_owner(key)
             if found then
-                outcome, seen = conflict(on_conflict, due, found)
+                outcome, state = resolve_conflict(on_conflict, due, found)
             end
         end
         if outcome and outcome ~= REPLACED then
-            answers[index] = pack('>I2BBc8I6', 1, outcome, seen, found.id, found.at)
+            answers[index] = pack('>I2BBc8I6', 1, outcome, state, found.id, found.at)
         elseif memory == false then
-            answers[index] = pack('>I2BBc8I6', 1, NO_MEMORY, NO_STATE, SHARD .. '\0\0\0\0\0', 0)
+            answers[index] = failure(NO_MEMORY, 0)
         else
             local left = outcome and found.head.bytes or 0
             local total = header[BYTES]
             if jobs_max and not outcome and jobs + 1 > max(jobs_max, jobs) then
-                answers[index] = pack('>I2BBc8I6', 1, JOBS_FULL, NO_STATE, SHARD .. '\0\0\0\0\0', jobs)
+                answers[index] = failure(JOBS_FULL, jobs)
             elseif bytes_max and total + bytes - left > max(bytes_max, total) then
-                answers[index] = pack('>I2BBc8I6', 1, BYTES_FULL, NO_STATE, SHARD .. '\0\0\0\0\0', total)
+                answers[index] = failure(BYTES_FULL, total)
             else
                 local id
                 if outcome then
@@ -135,7 +141,8 @@ verbs.put = function(at, arguments)
                     call('HSET', J, id, record)
                     call('ZADD', Z[priority], due, id)
                     if found.p then
-                        -- It starts afresh, but a token of its old life must never be good again.
+                        -- It starts anew, but the fence must stay: old tokens must not become
+                        -- valid.
                         local p = fresh_progress(read_head(record))
                         p.fence, p.priority = found.p.fence, priority
                         call('HSET', F, id, write_progress(p))
@@ -165,18 +172,19 @@ verbs.put = function(at, arguments)
                 count(PUTS, 1)
                 count(BYTES, bytes - left)
                 wake(due)
-                answers[index] = pack('>I2BBc8I6', 1, outcome or CREATED, due <= now() and READY or DELAYED, id, due)
+                answers[index] = pack('>I2BBc8I6', 1, outcome or CREATED,
+                    due <= now() and READY or DELAYED, id, due)
             end
         end
     end
     if not flush() and memory == false and #answers > 0 then
-        -- No memory for the jobs gathered: none of them is there.
+        -- No memory for the collected jobs: none of them exists.
         for i = 1, index do
             if string.byte(answers[i], 3) == CREATED then
                 local bytes = unpack_struct('>I4', ARGV[at + i * 3])
                 count(PUTS, -1)
                 count(BYTES, -bytes)
-                answers[i] = pack('>I2BBc8I6', 1, NO_MEMORY, NO_STATE, SHARD .. '\0\0\0\0\0', 0)
+                answers[i] = failure(NO_MEMORY, 0)
             end
         end
     else

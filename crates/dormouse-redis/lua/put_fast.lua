@@ -1,13 +1,14 @@
--- put_plain: put of jobs without keys to a topic without limits, most of all puts: nothing is to be
--- looked up, so all are written together or, when Redis is out of memory, none.
--- Arguments: bytes of all jobs, runs of jobs that are due together (how many I2, then clock B, delay or
--- at I6, priority I4 as in put's meta) in one argument, then the records without put_at. Answers as put.
+-- put_plain: the fast path of put, for jobs without keys and topics without limits. Nothing is
+-- looked up, so all jobs are written together or, when Redis is out of memory, none.
+-- Arguments: bytes of all jobs; runs of jobs with the same due time (count I2, then clock B, delay
+-- or at I6, priority I4 as in put's meta) in one argument; then the records without put_at.
+-- Answers as put.
 
 local RUN, RUN_BYTES = '>I2BI6I4', 13
 
--- Places jobs run by run; runs of one priority by one command. In the list ids are at even numbers, and
--- what else is in it is no longer needed.
-local function place(runs, dues, list)
+-- Adds jobs to their zsets, consecutive runs of one priority by one command. `list` has the ids at
+-- even indices; the records between them are overwritten by scores.
+local function add_to_zsets(runs, dues, list)
     local last, from = 0, 1
     for r, due in ipairs(dues) do
         local jobs, _, _, priority = struct.unpack(RUN, runs, r * RUN_BYTES - RUN_BYTES + 1)
@@ -30,7 +31,7 @@ end
 verbs.put_plain = function(at, arguments)
     local pack, shard, runs = struct.pack, ARGV[8], ARGV[at + 1]
     local n, first, stamp = header[LAST_NUMBER], NEVER, pack('>I6', now())
-    local list, dues, answers, i = { '' }, {}, {}, 0 -- the list has ids and records from 2 on
+    local list, dues, answers, i = { '' }, {}, {}, 0 -- ids and records from list[2] on
     for from = 1, #runs, RUN_BYTES do
         local jobs, clock, due = struct.unpack(RUN, runs, from)
         if clock == CLOCK_DELAY then
@@ -38,7 +39,8 @@ verbs.put_plain = function(at, arguments)
         end
         first = due < first and due or first
         dues[#dues + 1] = due
-        answers[#answers + 1] = pack('>I2BBc3I5I6', jobs, CREATED, due <= now() and READY or DELAYED, shard, n + 1, due)
+        local state = due <= now() and READY or DELAYED
+        answers[#answers + 1] = pack('>I2BBc3I5I6', jobs, CREATED, state, shard, n + 1, due)
         for _ = 1, jobs do
             n, i = n + 1, i + 1
             list[i * 2], list[i * 2 + 1] = pack('>c3I5', shard, n), stamp .. ARGV[at + 1 + i]
@@ -46,11 +48,12 @@ verbs.put_plain = function(at, arguments)
     end
     local reply = redis.pcall('HSET', KEYS[2], unpack(list, 2))
     if type(reply) == 'table' and reply.err then
-        -- From now on everything is let through, which is right for what takes jobs away.
+        -- A write that is allowed: Redis accepts all later ones, and verbs that remove jobs must
+        -- work.
         redis.call('HDEL', KEYS[1], '')
         return pack('>I2BBc3I5I6', arguments - 2, NO_MEMORY, NO_STATE, shard, 0, 0), true
     end
-    place(runs, dues, list)
+    add_to_zsets(runs, dues, list)
     header[PUTS] = header[PUTS] + i
     header[BYTES] = header[BYTES] + ARGV[at]
     header[LAST_NUMBER] = n

@@ -1,8 +1,8 @@
--- The register of topics: which partitions and shard numbers a topic has, for ever.
+-- The register of topics: the partitions and shard numbers of each topic. They never change.
 --
--- KEYS  1 t  hash  topic -> first shard I4, partitions I2; '' -> the last shard given
+-- KEYS  1 t  hash  topic -> first shard I4, partitions I2; '' -> the last shard in use
 --       2 i  hash  first shard I4 -> topic
---       3 n  zset  topic, all of score 0: in the order of their names
+--       3 n  zset  topic, all with score 0, so sorted by name
 -- ARGV  find topic; give topic partitions most-shards; whose shard; page after limit
 
 local pack, unpack_struct = struct.pack, struct.unpack
@@ -20,13 +20,13 @@ elseif verb == 'give' then
     if last + partitions > tonumber(ARGV[4]) then
         return 'full'
     end
-    local place = pack('>I4I2', last + 1, partitions)
+    local registration = pack('>I4I2', last + 1, partitions)
     for shard = last + 1, last + partitions do
         call('HSET', KEYS[2], pack('>I4', shard), ARGV[2])
     end
-    call('HSET', KEYS[1], '', last + partitions, ARGV[2], place)
+    call('HSET', KEYS[1], '', last + partitions, ARGV[2], registration)
     call('ZADD', KEYS[3], 0, ARGV[2])
-    return place
+    return registration
 elseif verb == 'whose' then
     return call('HGET', KEYS[2], ARGV[2]) or ''
 end

@@ -1,5 +1,5 @@
 -- reschedule: per item: target, then clock B (0 delay, 1 at, 2 run now), delay or at I6.
--- Answers per item: outcome B (0 done, 2 missing, 4 conflict), id c8, was B, due I6.
+-- Answers per item: result B (0 done, 2 missing, 4 conflict), id c8, was B, due I6.
 
 verbs.reschedule = function(at, arguments)
     local answers, wrote = {}, false
@@ -8,23 +8,23 @@ verbs.reschedule = function(at, arguments)
         local found = find_target(ARGV[i])
         local text
         if not found then
-            text = nothing_moved()
+            text = missing_reply()
         elseif found.where == 'leased' or found.where == 'dead' then
-            text = moved(CONFLICT, found.id, state_of(found), found.at)
+            text = change_reply(CONFLICT, found.id, state_of(found), found.at)
         else
             if clock == CLOCK_DELAY then
                 due = after(due)
             elseif clock == CLOCK_NOW then
                 due = now()
             end
-            text = moved(DONE, found.id, state_of(found), due)
+            text = change_reply(DONE, found.id, state_of(found), due)
             local p = found.p
             if clock == CLOCK_NOW then
                 p = p or fresh_progress(found.head)
                 p.kicks = p.kicks + 1
             end
             if found.where == 'lapsed' then
-                -- The token that was still good is so no more.
+                -- The token of the expired lease was still valid; it is no longer.
                 note_lapse(found)
                 p.flags = without(p.flags, HELD)
             end

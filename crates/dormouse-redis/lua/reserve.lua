@@ -1,18 +1,20 @@
 -- reserve: most jobs, ttr ('' = each job's own), most bytes of records, bound ('' or priority I4,
--- due I6, id c8: only what is given before that), waits ('1' = who asks will wait for the rest).
--- Answers: paused until I6 (0 = not), lease end I6 (none ends before; 0 = none), number of jobs I2, their
--- ids c8; number of runs of leases I2, per run: index I2 of its first job, whose fence I8 (each job after
--- it has the next), attempt I4, expires_at I6, ttr I6, priority I4, flags B; number of runs of due times
--- I2, per run: index I2 of its first job, due I6;
--- number of heads B, per priority looked at: priority I4, due I6 (0 = none), id c8.
+-- due I6, id c8: only jobs that sort before it), waits ('1' = the server will wait for more).
+-- Answers: paused until I6 (0 = not), lease end I6 (no lease expires before; 0 = none), number of
+-- jobs I2, their ids c8; number of runs of leases I2, per run: index I2 of its first job, that
+-- job's fence I8 (each job after it has the next), attempt I4, expires_at I6, ttr I6, priority I4,
+-- flags B; number of runs of due times I2, per run: index I2 of its first job, due I6;
+-- number of heads B, per priority read: priority I4, due I6 (0 = none), id c8 of the first job
+-- left.
 --
--- Without a bound, and as long as no lease can have run out, it needs nothing of the slow.
+-- Fast path: there is no bound, and no lease can have expired. Otherwise it answers nil once, and
+-- uses `slow` when executed again.
 
--- The first of a priority that are visible or will be: ids and scores in turn, with one more than
--- wanted, so that the next is known. Of those that may be taken the ids, too, and whether the next is
--- visible, but beyond the bound; their scores become numbers in the list. Then how many leases were seen
--- that ran out.
-local function visible(priority, most, bound)
+-- The first jobs of a priority. Returns a list of ids and scores in turn, with one job more than
+-- wanted, so that the next is known; the ids of those that may be leased, whose scores become
+-- numbers in the list; their count; whether the next one is visible but beyond the bound; and the
+-- number of expired leases in the list.
+local function visible_jobs(priority, most, bound)
     local list = redis.call('ZRANGE', Z[priority], '0', NEVER_TEXT, 'BYSCORE', 'LIMIT', '0',
         string.format('%d', most + 1), 'WITHSCORES')
     local lapsed = 0
@@ -21,7 +23,7 @@ local function visible(priority, most, bound)
     end
     local ids, n, text, score = {}, 0, nil, nil
     while n < most and list[n * 2 + 1] do
-        if list[n * 2 + 2] ~= text then -- many have the same
+        if list[n * 2 + 2] ~= text then -- many are equal
             text = list[n * 2 + 2]
             score = tonumber(text)
         end
@@ -37,9 +39,10 @@ local function visible(priority, most, bound)
     return list, ids, n, false, lapsed
 end
 
--- The terms on which a job is leased: its progress without fence and bytes in two parts, its score, the
--- end of its answer, and where the options end that all this depends on besides its progress.
-function terms(record, progress, lapsed, priority, given_ttr)
+-- The terms of a job's lease. Returns the new progress before and after its field bytes (without
+-- the fence), the score, the end of the answer, and the last byte of the record's options: jobs
+-- without progress and with the same options have the same terms.
+function lease_terms(record, progress, lapsed, priority, given_ttr)
     local band, unpack_struct = bit.band, struct.unpack
     local _, options = unpack_struct('>I4I2', record, 7)
     local attempts_max, ttr, at = ATTEMPTS_MAX_DEFAULT, TTR_MS_DEFAULT, 13
@@ -71,26 +74,29 @@ function terms(record, progress, lapsed, priority, given_ttr)
         note_expiry(expires_at)
         wake(expires_at)
     end
-    return struct.pack('>I4I4I4I4I4I4I4', attempts, priority, reserves, expiries, releases, kills, kicks),
+    return struct.pack('>I4I4I4I4I4I4I4', attempts, priority, reserves, expiries, releases, kills,
+            kicks),
         struct.pack('>I6B', ttr, flags) .. message,
         string.format('%d', (last and 2 or 1) * ZONE + expires_at),
         struct.pack('>I4I6I6I4B', attempts, expires_at, ttr, priority, flags), at - 1
 end
 
--- Leases the first of these, up to so many bytes: what the answer has room for is left then, how many
--- were leased, and how many it came past. Runs go to `leases` and `dues`, with indices from `first` on.
-local function take(priority, ids, list, ttr, room, leases, dues, first)
+-- Leases the first of these jobs, until the answer is full. Returns the bytes left in the answer,
+-- the number of jobs leased, and the number of ids used. Runs are added to `leases` and `dues`,
+-- with indices from `first` on.
+local function lease_jobs(priority, ids, list, ttr, room, leases, dues, first)
     local call, pack, unpack_struct = redis.call, struct.pack, struct.unpack
     local progress, wanted, shown = call('HMGET', KEYS[3], unpack(ids)), #ids, #records
-    local found, read, read_to, bytes_read = nil, 0, 0, 0 -- records after `read`, up to `read_to`
-    local front, back, score, tail, options, own, own_end -- the terms of the job before: many have the same
-    local due, fence -- and when it was due, and its fence
-    local taken, starts, scores, n, i = { '' }, {}, {}, 0, 0 -- `taken` has ids and progress from 2 on
+    local found, read, read_to, bytes_read = nil, 0, 0, 0 -- `found`: records read + 1 to read_to
+    -- The terms of the previous job: many are equal.
+    local front, back, score, tail, options, own, own_end
+    local due, fence -- of the previous job
+    local taken, starts, scores, n, i = { '' }, {}, {}, 0, 0 -- ids and progress from taken[2] on
     while i < wanted and room > 0 do
         i = i + 1
         if i > read_to then
-            -- Bodies may be large: no more are read than the answer has room for, or hardly more. If
-            -- they have been small so far, the rest is read at once.
+            -- Bodies may be large: hardly more are read than fit into the answer. If they have been
+            -- small so far, the others are read at once.
             read = read_to
             read_to = (read == 0 or bytes_read > 65536) and math.min(read + 16, wanted) or wanted
             found = call('HMGET', KEYS[2], unpack(ids, read + 1, read_to))
@@ -103,18 +109,20 @@ local function take(priority, ids, list, ttr, room, leases, dues, first)
             n, fence = n + 1, fence and fence + 1 or next_fence()
             if progress[i] or lapsed or its_options ~= options
                 or own_end > 12 and string.sub(record, 13, own_end) ~= own then
-                front, back, score, tail, own_end = terms(record, progress[i], lapsed, priority, ttr)
+                front, back, score, tail, own_end =
+                    lease_terms(record, progress[i], lapsed, priority, ttr)
                 starts[#starts + 1], scores[#scores + 1] = n, score
                 leases[#leases + 1] = pack('>I2I8', first + n - 1, fence) .. tail
-                -- Whoever has progress is like nobody else.
-                options, own = not progress[i] and not lapsed and its_options, string.sub(record, 13, own_end)
+                -- Terms that depend on progress are not reused.
+                options = not progress[i] and not lapsed and its_options
+                own = string.sub(record, 13, own_end)
             end
             if list[i * 2] ~= due then
                 due = list[i * 2]
                 dues[#dues + 1] = pack('>I2I6', first + n - 1, due % ZONE)
             end
             taken[n * 2], taken[n * 2 + 1] = id, pack('>I8c0I4c0', fence, front, bytes, back)
-            records[shown + n], recorded[shown + n] = record, id
+            records[shown + n], record_ids[shown + n] = record, id
             room, bytes_read = room - bytes, bytes_read + #record
         end
     end
@@ -133,6 +141,7 @@ end
 
 verbs.reserve = function(at)
     local pack, concat, min = struct.pack, table.concat, math.min
+    -- The answer ends where another job might not fit.
     local most, ttr, room = tonumber(ARGV[at]), tonumber(ARGV[at + 1]), ARGV[at + 2] - JOB_BYTES_MAX
     local bound, paused = ARGV[at + 3], header[PAUSED] > now() and header[PAUSED] or 0
     local lapses = header[LEASE_END] <= now_ms
@@ -146,10 +155,10 @@ verbs.reserve = function(at)
         if jobs >= most or room <= 0 then
             break
         end
-        local list, ids, n, beyond, seen = visible(priority, most - jobs, bound)
+        local list, ids, n, beyond, seen = visible_jobs(priority, most - jobs, bound)
         local taken, passed = 0, 0
         if n > 0 then
-            room, taken, passed = take(priority, ids, list, ttr, room, leases, dues, jobs)
+            room, taken, passed = lease_jobs(priority, ids, list, ttr, room, leases, dues, jobs)
         end
         jobs, lapsed = jobs + taken, lapsed + seen
         local id, due = list[passed * 2 + 1] or '\0\0\0\0\0\0\0\0', tonumber(list[passed * 2 + 2])
@@ -160,7 +169,7 @@ verbs.reserve = function(at)
             break
         end
     end
-    -- A bound for the ends of leases that is past, though no lease has ended, is too low.
+    -- LEASE_END is past although no lease has expired: it is too low.
     if lapses and paused == 0 and lapsed == 0 then
         slow.find_lease_end()
     end
@@ -171,7 +180,7 @@ verbs.reserve = function(at)
             set(WAITING, sleep)
         end
     end
-    return concat({ pack('>I6I6I2', min(paused, NEVER), header[LEASE_END], jobs), concat(recorded, '', shown + 1),
-        pack('>I2', #leases), concat(leases), pack('>I2', #dues), concat(dues), pack('>B', #heads), concat(heads) }),
-        jobs > 0
+    return concat({ pack('>I6I6I2', min(paused, NEVER), header[LEASE_END], jobs),
+        concat(record_ids, '', shown + 1), pack('>I2', #leases), concat(leases),
+        pack('>I2', #dues), concat(dues), pack('>B', #heads), concat(heads) }), jobs > 0
 end

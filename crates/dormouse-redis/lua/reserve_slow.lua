@@ -1,9 +1,10 @@
--- What reserve needs only if leases may have run out, or with a bound.
+-- Slow path of reserve: leases that may have expired, and a bound.
 
--- The list with those whose lease ran out between the others, in the order of instants, then ids; and how
--- many there are.
+-- Merges jobs with an expired lease into the list, by instant, then id. Returns the list and twice
+-- the number of such jobs.
 function slow.with_lapsed(priority, waiting, most)
-    local lapsed = call('ZRANGE', Z[priority], ZONE, ZONE + now(), 'BYSCORE', 'LIMIT', 0, most + 1, 'WITHSCORES')
+    local lapsed = call('ZRANGE', Z[priority], ZONE, ZONE + now(), 'BYSCORE', 'LIMIT', 0, most + 1,
+        'WITHSCORES')
     if #lapsed == 0 then
         return waiting, 0
     end
@@ -24,7 +25,7 @@ function slow.with_lapsed(priority, waiting, most)
     return list, #lapsed
 end
 
--- Whether a job is given before the bound: priority, due, id.
+-- Whether a job sorts before the bound: priority, due, id.
 function slow.is_within(bound, priority, due, id)
     if priority ~= bound[1] then
         return priority < bound[1]
@@ -34,11 +35,12 @@ function slow.is_within(bound, priority, due, id)
     return is_before(id, bound[3])
 end
 
--- The earliest end of a lease, looked up.
+-- Sets LEASE_END to the earliest expiry.
 function slow.find_lease_end()
     local first = NEVER
     for _, priority in ipairs(PRIORITIES) do
-        local head = call('ZRANGE', Z[priority], ZONE, 2 * ZONE - 1, 'BYSCORE', 'LIMIT', 0, 1, 'WITHSCORES')
+        local head = call('ZRANGE', Z[priority], ZONE, 2 * ZONE - 1, 'BYSCORE', 'LIMIT', 0, 1,
+            'WITHSCORES')
         if head[1] then
             first = min(first, head[2] - ZONE)
         end

@@ -1,10 +1,10 @@
--- revive: per item: target. Answers per item: outcome B (0 done, 2 missing, 4 conflict,
--- 5 unknown priority), id c8, was B, due I6 (unknown priority: which).
--- revive_topic: most jobs. Revives the oldest dead, 128 at a time. Answers: how many I4, then
--- B (0 all that there was to do, 1 more to do, 2 the next has an unknown priority), that priority I4.
+-- revive: per item: target. Answers per item: result B (0 done, 2 missing, 4 conflict,
+-- 5 unknown priority), id c8, was B, due I6 (unknown priority: that priority).
+-- revive_topic: most jobs. Revives the oldest dead jobs, at most 128 per call. Answers: count I4,
+-- then B (0 the end, 1 there are more, 2 the next has an unknown priority), that priority I4.
 
 do
-    -- Back to its priority, due now.
+    -- Moves a dead job back to the zset of its priority, due now.
     local function revive(id, p)
         call('ZREM', D, id)
         p.attempts = 0
@@ -19,13 +19,13 @@ do
             local found = find_target(ARGV[i])
             local text
             if not found then
-                text = nothing_moved()
+                text = missing_reply()
             elseif found.where ~= 'dead' then
-                text = moved(CONFLICT, found.id, state_of(found), found.at)
+                text = change_reply(CONFLICT, found.id, state_of(found), found.at)
             elseif not Z[found.priority] then
-                text = moved(UNKNOWN_PRIORITY, found.id, DEAD, found.priority)
+                text = change_reply(UNKNOWN_PRIORITY, found.id, DEAD, found.priority)
             else
-                text = moved(DONE, found.id, DEAD, now())
+                text = change_reply(DONE, found.id, DEAD, now())
                 revive(found.id, found.p)
                 wrote = true
             end
@@ -60,7 +60,7 @@ do
             wake(now())
         end
         local left = revived < most and (more or call('EXISTS', D) == 1)
-        return pack('>I4BI4', revived, unknown and REVIVE_UNKNOWN_PRIORITY
-            or left and REVIVE_MORE or REVIVE_END, unknown or 0), revived > 0
+        local result = unknown and REVIVE_UNKNOWN_PRIORITY or left and REVIVE_MORE or REVIVE_END
+        return pack('>I4BI4', revived, result, unknown or 0), revived > 0
     end
 end

@@ -1,10 +1,10 @@
--- stats: no arguments. Counts at the cost of a few ZCOUNT per priority, whatever the number of jobs.
--- Answers I8 each: delayed, ready, urgent (ready, priority below 1024), leased, dead, holds, the nine
--- counters, jobs; then the due time I6 of what reserve would give next, with B before it (0 = nothing),
--- paused until I6 (0 = not), more B (there was more to bring to order than one script does), how many
--- priorities are empty B, and each of them I4.
+-- stats: no arguments. Costs a few ZCOUNT per priority, whatever the number of jobs.
+-- Answers I8 each: delayed, ready, urgent (ready, priority below the default), leased, dead, holds,
+-- the nine counters, jobs; then B (0 = nothing is ready) and the due time I6 of the job that would
+-- be reserved next, paused until I6 (0 = not), more B (1 = there was more to expire than one call
+-- does), number of empty priorities B, and each of them I4.
 --
--- What time alone has done is counted whether somebody has noticed it or not.
+-- Leases that have expired unnoticed are counted as expired.
 
 verbs.stats = function()
     local more = sweep()
@@ -40,6 +40,6 @@ verbs.stats = function()
     local paused = header[PAUSED]
     return pack('>I8I8I8I8I8I8', delayed, ready, urgent, leased, dead + spent, holds_now)
         .. pack('>I8I8I8I8I8I8I8I8I8', unpack(totals)) .. pack('>I8', call('HLEN', J))
-        .. pack('>BI6I6BB', first and 1 or 0, first and first.at or 0, paused > now() and paused or 0,
-            more and 1 or 0, #empty) .. concat(empty), false
+        .. pack('>BI6I6BB', first and 1 or 0, first and first.at or 0,
+            paused > now() and paused or 0, more and 1 or 0, #empty) .. concat(empty), false
 end

@@ -1,8 +1,8 @@
--- Checks and mends a partition, a page at a time; lib.lua comes before it, with the same KEYS and ARGV,
--- and one verb. After the zsets KEYS has one more: x, a hash id -> record of what was set aside.
+-- Checks and mends a partition, one page per call. lib.lua precedes it, with the same KEYS and ARGV
+-- and one verb. After the zsets KEYS has one more: x, a hash id -> record that was set aside.
 --
--- KEYS 7.. are the priorities in g and those that were found without being in it.
--- Answers 'stale', v, g, or 'done' and what the verb answers.
+-- KEYS 7.. are the priorities in g, and those whose zsets were found without being in g.
+-- Answers 'stale', v, g, or 'done' and the verb's answer.
 
 local fields = call('HMGET', S, 'v', 'b', 'g')
 if (fields[1] or '0') ~= ARGV[3] then
@@ -10,32 +10,34 @@ if (fields[1] or '0') ~= ARGV[3] then
 end
 
 local HEADER_FIELDS = {
-    'last_number', 'paused', 'waiting', 'lease_end', 'last_fence', 'puts', 'reserves', 'acks', 'nacks',
-    'expiries', 'releases', 'kills', 'cancels', 'bytes',
+    'last_number', 'paused', 'waiting', 'lease_end', 'last_fence', 'puts', 'reserves', 'acks',
+    'nacks', 'expiries', 'releases', 'kills', 'cancels', 'bytes',
 }
--- Five bytes of an id, a zone of scores; others only have to be exact.
-local FIELD_MAX = { [LAST_NUMBER] = 2 ^ 40 - 1, [PAUSED] = NEVER, [WAITING] = NEVER, [LEASE_END] = NEVER }
+-- Job numbers have five bytes, instants fit into a zone; others only have to be exact.
+local FIELD_MAX = { [LAST_NUMBER] = 2 ^ 40 - 1, [PAUSED] = NEVER, [WAITING] = NEVER,
+    [LEASE_END] = NEVER }
 
--- No script has written this number; one that is none compares as false.
-local function is_strange(which, number)
+-- Whether no script can have written this number; NaN compares as false.
+local function is_invalid(which, number)
     local most = FIELD_MAX[which] or 2 ^ 53 - 1
     return not (number >= 0 and number <= most and number == floor(number))
 end
 
--- Numbers that make no sense are begun afresh, and only they, as what the others count is written nowhere
--- else. What is too low or too high then is found by the jobs. Gives the names of those numbers.
+-- Reads the header. Invalid fields keep their initial value, and only they: counters are stored
+-- nowhere else. The check of the jobs finds fields that are too low then. Returns the names of the
+-- invalid fields.
 local function read_header(text)
-    local strange = {}
+    local invalid = {}
     local numbers = #text == HEADER_BYTES and { unpack_struct(HEADER, text) } or {}
     for which, name in ipairs(HEADER_FIELDS) do
         local number = numbers[which]
-        if number and not is_strange(which, number) then
+        if number and not is_invalid(which, number) then
             header[which] = number
         else
-            strange[#strange + 1] = name
+            invalid[#invalid + 1] = name
         end
     end
-    return strange
+    return invalid
 end
 header = { 0, 0, 0, NEVER, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 local invalid_fields = fields[2] and read_header(fields[2]) or {}

@@ -1,10 +1,10 @@
--- What is wrong with one job, and how it ought to be. Pages and mends share this, so a mend looks
--- again with the same eyes. Nothing here writes.
+-- Finds the problems of one job, and plans how to mend them. Pages and mends share this, so that a
+-- mend checks again by the same rules. Nothing here writes.
 --
--- Every script sees all of a job at one instant, so what it finds wrong is wrong, whatever servers do
--- between pages.
+-- A script sees the whole job at one instant, so its problems are real, whatever servers do between
+-- pages.
 
--- Where what only servers read begins; an error if there is less than the flags say.
+-- The index after the head; an error if the record is shorter than its flags say.
 local function end_of_head(record, head)
     local at = 13
     local function has(flag, bytes)
@@ -50,19 +50,19 @@ local function read_whole_record(record)
     if band(head.flags, HAS_HEADERS) ~= 0 then
         check_headers(record, at)
     end
-    assert(floor(head.flags / 256) % 4 ~= 3) -- no body is of that kind
+    assert(floor(head.flags / 256) % 4 ~= 3) -- there is no such kind of body
     assert(at <= #record + 1)
     return head
 end
 
--- The head of a record; nil = nobody can read it.
-local function readable(record)
+-- The head of a record; nil = it is unreadable.
+local function try_read_head(record)
     local ok, head = pcall(read_whole_record, record)
     return ok and head or nil
 end
 
--- The progress of a text; nil = there is none, or nobody can read it.
-local function readable_progress(text)
+-- The progress in a text; nil = there is none, or it is unreadable.
+local function try_read_progress(text)
     return text and #text >= PROGRESS_BYTES and read_progress(text) or nil
 end
 
@@ -70,41 +70,41 @@ local function has_lost_key(p)
     return p and band(p.flags, KEY_LOST) ~= 0
 end
 
--- Whether there is a job of this id that has this key.
+-- Whether there is a job with this id and this key.
 local function has_key(id, key)
     local record = call('HGET', J, id)
-    local head = record and readable(record)
-    return head and head.key == key and not has_lost_key(readable_progress(call('HGET', F, id)))
+    local head = record and try_read_head(record)
+    return head and head.key == key and not has_lost_key(try_read_progress(call('HGET', F, id)))
 end
 
-local function is_of_here(id)
+local function is_local_id(id)
     return #id == 8 and sub(id, 1, 3) == SHARD
 end
 
--- Whether this id is still to be given, by the header, though there is somebody who has it or had it.
-local function is_ahead(id)
-    return is_of_here(id) and number_of(id) > header[LAST_NUMBER]
+-- Whether the header would give this id, which a job has or had, to a new job.
+local function exceeds_last_number(id)
+    return is_local_id(id) and number_of(id) > header[LAST_NUMBER]
 end
 
--- Where the job is, and where it ought to be: at `score` in the zset of its priority, or `dead`. When
--- in doubt it is ready now: delivered twice is better than never.
-local function judge_place(found, plan, bad)
-    local p, wanted = plan.p, plan.priority
-    local home, stray, places = found.scores[wanted], nil, found.dead and 1 or 0
+-- Checks where the job is, and plans where it should be: at `score` in the zset of its priority, or
+-- `dead`. In doubt it becomes ready now: a second delivery is better than none.
+local function check_position(found, plan, add_problem)
+    local p, expected = plan.p, plan.priority
+    local home, stray, places = found.scores[expected], nil, found.dead and 1 or 0
     for _, priority in ipairs(PRIORITIES) do
         local score = found.scores[priority]
         if score then
             places = places + 1
-            stray = stray or priority ~= wanted and score or nil
+            stray = stray or priority ~= expected and score or nil
         end
     end
     local score, dead = home or stray, nil
     if places == 0 then
-        bad('job_nowhere')
+        add_problem('job_nowhere')
     elseif places > 1 then
-        bad('job_twice')
+        add_problem('job_twice')
     elseif stray then
-        bad('priority_wrong', format('%.0f', wanted))
+        add_problem('priority_wrong', format('%.0f', expected))
     end
     if not score then
         dead = found.dead
@@ -112,28 +112,28 @@ local function judge_place(found, plan, bad)
     local at = score or dead
     local zone = at and floor(at / ZONE)
     if zone and (zone < 0 or zone > (dead and 0 or 2) or at ~= floor(at)) then
-        bad('score_strange', tostring(at))
+        add_problem('score_strange', tostring(at))
         score, dead = nil, dead and now() or nil
     elseif zone and zone > 0 and not (p and band(p.flags, HELD) ~= 0) then
         if p or not found.progress then
-            bad('lease_unheld')
+            add_problem('lease_unheld')
         end
         score = nil
     end
     if not score and not dead then
         score = now()
     end
-    if dead and not Z[wanted] then
-        bad('dead_unlisted', format('%.0f', wanted))
+    if dead and not Z[expected] then
+        add_problem('dead_unlisted', format('%.0f', expected))
     end
     plan.score, plan.dead = score, dead
 end
 
--- Flags that say where the job is must say it right.
-local function judge_flags(found, plan, bad)
+-- Checks that the flags agree with where the job is. True = they have been corrected in the plan.
+local function check_flags(found, plan, add_problem)
     if plan.dead and not plan.p then
         if not found.progress then
-            bad('dead_without_progress')
+            add_problem('dead_without_progress')
         end
         plan.p = fresh_progress(plan.head)
         plan.p.kills = 1
@@ -154,7 +154,7 @@ local function judge_flags(found, plan, bad)
     end
 end
 
-local function judge_key(found, plan, bad)
+local function check_key(found, plan, add_problem)
     local key = plan.head.key
     if not key or has_lost_key(plan.p) then
         return
@@ -163,62 +163,63 @@ local function judge_key(found, plan, bad)
     if holder == found.id then
         return
     elseif holder and has_key(holder, key) then
-        bad('key_taken', key)
+        add_problem('key_taken', key)
         plan.p = plan.p or fresh_progress(plan.head)
         plan.p.flags = with(plan.p.flags, KEY_LOST)
     else
-        bad('key_missing', key)
+        add_problem('key_missing', key)
         plan.take_key = key
     end
 end
 
 -- found: id, record, head, progress (text or false), p, scores (by priority), dead (score or nil).
--- Gives the problems, each { kind, id, detail }, and the plan that ends them.
-local function judge(found)
+-- Returns the problems, each { kind, id, detail }, the plan that mends them, and the job's bytes.
+local function check_job(found)
     local problems, id = {}, found.id
-    local function bad(kind, detail)
+    local function add_problem(kind, detail)
         problems[#problems + 1] = { kind, id, detail or '' }
     end
     local head, p = found.head, found.p
     local plan = { head = head, p = p }
-    if is_ahead(id) then
-        bad('number_low', format('%d', header[LAST_NUMBER]))
+    if exceeds_last_number(id) then
+        add_problem('number_low', format('%d', header[LAST_NUMBER]))
         plan.number = number_of(id)
     end
     if not head then
-        bad('record_unreadable')
+        add_problem('record_unreadable')
         plan.aside = true
         return problems, plan
     end
     plan.priority = p and p.priority or head.priority
-    if not is_of_here(id) then
-        bad('id_foreign')
+    if not is_local_id(id) then
+        add_problem('id_foreign')
         plan.renumber = true
     end
     if found.progress and not p then
-        bad('progress_unreadable')
+        add_problem('progress_unreadable')
     elseif p and p.fence > header[LAST_FENCE] then
-        bad('fence_low', format('%d', header[LAST_FENCE]))
+        add_problem('fence_low', format('%d', header[LAST_FENCE]))
         plan.fence = p.fence
     end
     local before = #problems
-    judge_place(found, plan, bad)
-    if judge_flags(found, plan, bad) and #problems == before then
-        bad('progress_misfit')
+    check_position(found, plan, add_problem)
+    if check_flags(found, plan, add_problem) and #problems == before then
+        add_problem('progress_misfit')
     end
-    judge_key(found, plan, bad)
+    check_key(found, plan, add_problem)
     return problems, plan, head.bytes
 end
 
--- Looks for the job in every zset. In most it is not, and in small ones that is a search.
+-- Looks for the job in every zset.
 local function find_everywhere(found)
     for _, priority in ipairs(PRIORITIES) do
         found.scores[priority] = tonumber(call('ZSCORE', Z[priority], found.id) or nil)
     end
 end
 
--- Reads what `judge` wants to know of these ids. They were found in the zset `from` (a priority, 'd',
--- or '' = not in a zset): who is where it belongs is looked for nowhere else, as it would be met there.
+-- Reads what check_job needs of these ids. They were found in the zset `from` (a priority, 'd', or
+-- '' = not in a zset). A job that is in its own zset is not looked up in the others: if one of them
+-- has it too, the page of that zset finds it.
 local function find_all(ids, from)
     local list = {}
     if #ids == 0 then
@@ -228,14 +229,14 @@ local function find_all(ids, from)
     for i, id in ipairs(ids) do
         local found = { id = id, record = records[i], progress = progress[i], scores = {} }
         found.dead = tonumber(call('ZSCORE', D, id) or nil)
-        found.head = found.record and readable(found.record)
-        found.p = readable_progress(found.progress)
-        local wanted = found.p and found.p.priority or found.head and found.head.priority
-        local home = wanted and Z[wanted] and tonumber(call('ZSCORE', Z[wanted], id) or nil)
-        if from == '' or home and tonumber(from) ~= wanted or not home and not found.dead then
+        found.head = found.record and try_read_head(found.record)
+        found.p = try_read_progress(found.progress)
+        local expected = found.p and found.p.priority or found.head and found.head.priority
+        local home = expected and Z[expected] and tonumber(call('ZSCORE', Z[expected], id) or nil)
+        if from == '' or home and tonumber(from) ~= expected or not home and not found.dead then
             find_everywhere(found)
         elseif home then
-            found.scores[wanted] = home
+            found.scores[expected] = home
         end
         list[i] = found
     end

@@ -1,4 +1,4 @@
--- Does the verb, and closes the header if it changed something.
+-- Executes the verb, and writes the header if it changed.
 
 local answer = verbs[ARGV[12]](14, tonumber(ARGV[13]))
 if header[CHANGED] then

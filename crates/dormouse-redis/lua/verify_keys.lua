@@ -1,4 +1,4 @@
--- Which keys there are; a node is asked by any slot that it has.
+-- Lists keys. The call is sent to any slot of a node.
 --
 -- ARGV  primaries: answers CLUSTER SLOTS; scan cursor prefix: answers a cursor and keys
 

@@ -1,24 +1,24 @@
--- Mending. Each looks again first: what was wrong on its page may have gone since, or been mended by a
--- script whose answer was lost. All answer what they mended: kind, whose, ''; or 'needs', id, priority:
--- g must have that priority first.
+-- Mends. Each checks again first: the problem may have gone since, or been mended by a call whose
+-- answer was lost. All answer what they mended: kind, subject, ''; or 'needs', id, priority: g must
+-- have that priority first.
 --
--- mend_jobs: ids. mend_keys: keys. mend_locks: names. mend_state: the greatest number that was seen I8.
--- mend_config: v, g. mend_bytes: header as seen, the right sum I8.
+-- mend_jobs: ids. mend_keys: keys. mend_locks: names. mend_state: the greatest number found I8.
+-- mend_config: v, g. mend_bytes: header at the time of the sum, the sum I8.
 
-local X = KEYS[#KEYS] -- records that nobody can read
+local X = KEYS[#KEYS] -- unreadable records
 
-local function remove_places(found)
+local function remove_from_zsets(found)
     for priority in pairs(found.scores) do
         call('ZREM', Z[priority], found.id)
     end
     call('ZREM', D, found.id)
 end
 
--- Without a record there is no job, whatever else speaks of it.
+-- Without a record there is no job: removes what else there is of it.
 local function remove_orphan(found)
     local mended = {}
     if next(found.scores) or found.dead then
-        remove_places(found)
+        remove_from_zsets(found)
         mended[#mended + 1] = { 'orphan_place', found.id, '' }
     end
     if found.progress then
@@ -28,20 +28,21 @@ local function remove_orphan(found)
     return mended
 end
 
--- A record that nobody can read makes every script fail that meets it: it goes where none does.
+-- An unreadable record makes every script fail that reads it: it is moved to where none does.
 local function set_aside(found)
     call('HSET', X, found.id, found.record)
-    remove_places(found)
+    remove_from_zsets(found)
     call('HDEL', J, found.id)
     call('HDEL', F, found.id)
 end
 
--- A job whose id leads elsewhere can be taken, but neither acked nor found: it gets an id of here.
+-- A job whose id belongs to another partition can be reserved, but neither acked nor found: it gets
+-- a new id.
 local function renumber(found, plan)
     local n = header[LAST_NUMBER] + 1
     local id = SHARD .. pack('>I5', n)
     set(LAST_NUMBER, n)
-    remove_places(found)
+    remove_from_zsets(found)
     call('HDEL', J, found.id)
     call('HDEL', F, found.id)
     call('HSET', J, id, found.record)
@@ -56,8 +57,8 @@ local function renumber(found, plan)
     found.id, found.scores, found.dead, found.progress = id, {}, nil, false
 end
 
--- Puts the job where the plan says, and nowhere else.
-local function place(found, plan)
+-- Moves the job to where the plan says, and removes it everywhere else.
+local function move_job(found, plan)
     local zset = plan.score and Z[plan.priority] or D
     for priority, score in pairs(found.scores) do
         if Z[priority] ~= zset or score ~= plan.score then
@@ -75,8 +76,8 @@ local function place(found, plan)
     end
 end
 
--- What was given is not given again.
-local function raise(plan)
+-- Raises the last number and fence, so that none is given twice.
+local function raise_header(plan)
     if plan.number then
         set(LAST_NUMBER, max(header[LAST_NUMBER], plan.number))
     end
@@ -90,21 +91,21 @@ local function mend_job(id)
     if not found.record then
         return remove_orphan(found)
     end
-    local problems, plan = judge(found)
+    local problems, plan = check_job(found)
     if #problems == 0 then
         return problems
     elseif plan.aside then
-        raise(plan)
+        raise_header(plan)
         set_aside(found)
         return problems
     elseif not Z[plan.priority] then
         return { { 'needs', id, format('%.0f', plan.priority) } }
     end
-    raise(plan)
+    raise_header(plan)
     if plan.renumber then
         renumber(found, plan)
     end
-    place(found, plan)
+    move_job(found, plan)
     if plan.p then
         call('HSET', F, found.id, write_progress(plan.p))
     elseif found.progress then
@@ -130,7 +131,7 @@ verbs.mend_keys = function(at, arguments)
     for i = at, at + arguments - 1 do
         local key = ARGV[i]
         local id = call('HGET', K, key)
-        if id and is_ahead(id) then
+        if id and exceeds_last_number(id) then
             set(LAST_NUMBER, number_of(id))
             add(answer, { { 'key_number_low', key, '' } })
         end
@@ -144,13 +145,14 @@ verbs.mend_keys = function(at, arguments)
     return answer
 end
 
--- A lock that cannot be read, or has no end, is free for whoever asks: so it is made free.
+-- A lock that is unreadable or has no expiry counts as free: it is removed.
 verbs.mend_locks = function(at, arguments)
     local answer = {}
     for i = at, at + arguments - 1 do
         local name = ARGV[i]
         local text = call('HGET', J, name)
-        local kind = text and judge_lock(name, text) or not text and call('ZSCORE', D, name) and 'orphan_place'
+        local kind = text and check_lock(name, text)
+            or not text and call('ZSCORE', D, name) and 'orphan_place'
         if kind == 'fence_low' then
             set(LAST_FENCE, unpack_struct('>I8', text))
         elseif kind then
@@ -164,7 +166,7 @@ verbs.mend_locks = function(at, arguments)
     return answer
 end
 
--- The number is raised by the script that makes the header good: servers go on from there at once.
+-- The script that repairs the header raises the last number too: servers continue at once.
 verbs.mend_state = function(at)
     local answer, number = {}, unpack_struct('>I8', ARGV[at])
     local late, first = late_lease_end()
@@ -187,7 +189,7 @@ verbs.mend_config = function(at)
     return {}
 end
 
--- Only if no job came or went since the sum was made.
+-- Only if no job was added or removed since the sum was made.
 verbs.mend_bytes = function(at)
     local seen = { unpack_struct(HEADER, ARGV[at]) }
     for _, which in ipairs({ PUTS, ACKS, CANCELS, BYTES }) do

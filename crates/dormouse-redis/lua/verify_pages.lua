@@ -1,19 +1,20 @@
--- Looking at a partition page by page. All answers end with problems: kind, whose, detail each.
+-- Checks a partition page by page. All answers end with problems: kind, subject, detail each.
 --
 -- look: priorities not in g (u32 each). Answers I8 each: delayed, ready, leased, dead, keys, holds,
 --   jobs, progress.
 -- tally: answers the header, jobs I8, ids in all zsets I8.
--- places: 'd' or a priority; cursor, count. Answers cursor; ids, each with the bytes of its record; ''.
--- jobs: where ('d' or a priority), ids. Answers the bytes of these jobs, as counted, I8.
--- strays: cursor, count. Answers cursor; looks at every record, for jobs that are nowhere.
+-- places: 'd' or a priority; cursor, count. Answers cursor; ids, each with the bytes of its record;
+--   ''.
+-- jobs: 'd' or a priority, ids found there. Answers the bytes of these jobs, as counted, I8.
+-- strays: cursor, count. Answers cursor. Reads every record, for jobs that are in no zset.
 -- keys: cursor, count. Answers cursor; keys of jobs, each with the bytes of its record; ''.
--- keys_of: keys of jobs. Answers nothing else.
+-- keys_of: keys of jobs. Answers problems only.
 -- progress, holds, locks, lock_ends: cursor, count. Answer cursor.
--- numbers: 'j' or 'k'; cursor, count. Answers cursor; the greatest number of an id there I8, entries I8,
---   bytes that were read I8.
+-- numbers: 'j' or 'k'; cursor, count. Answers cursor; the greatest number of an id there I8,
+--   entries I8, bytes that were read I8.
 -- sample: answers the id of any job, or ''.
 --
--- Who asks puts ids and keys together again so that a script reads few bytes of records.
+-- The caller passes ids and keys in portions for which a script reads few bytes of records.
 
 local function add(answer, problems)
     for _, problem in ipairs(problems) do
@@ -24,11 +25,12 @@ local function add(answer, problems)
     return answer
 end
 
--- The first end of a lease that leaves its job ready.
+-- The earliest expiry of a lease after which its job is ready.
 local function first_lease_end()
     local first
     for _, priority in ipairs(PRIORITIES) do
-        local head = call('ZRANGE', Z[priority], ZONE, 2 * ZONE - 1, 'BYSCORE', 'LIMIT', 0, 1, 'WITHSCORES')
+        local head = call('ZRANGE', Z[priority], ZONE, 2 * ZONE - 1, 'BYSCORE', 'LIMIT', 0, 1,
+            'WITHSCORES')
         if head[1] then
             first = min(first or NEVER, tonumber(head[2]) - ZONE)
         end
@@ -36,7 +38,7 @@ local function first_lease_end()
     return first
 end
 
--- Whether the header let a lease that ran out go unseen, and when the first one ends.
+-- Whether LEASE_END is later than the first expiry, and that expiry.
 local function late_lease_end()
     local first = first_lease_end()
     return first and header[LEASE_END] > first, first
@@ -46,14 +48,15 @@ verbs.look = function(at)
     local delayed, ready, leased, dead = 0, 0, 0, call('ZCARD', D)
     for _, priority in ipairs(PRIORITIES) do
         local zset = Z[priority]
-        local due, waiting = call('ZCOUNT', zset, '-inf', now()), call('ZCOUNT', zset, '-inf', NEVER)
+        local due = call('ZCOUNT', zset, '-inf', now())
+        local waiting = call('ZCOUNT', zset, '-inf', NEVER)
         local run_out = call('ZCOUNT', zset, ZONE, ZONE + now())
         local dying = call('ZCOUNT', zset, 2 * ZONE, 2 * ZONE + now())
         ready, delayed, dead = ready + due + run_out, delayed + waiting - due, dead + dying
         leased = leased + call('ZCARD', zset) - waiting - run_out - dying
     end
-    local answer = { pack('>I8I8I8I8I8I8I8I8', delayed, ready, leased, dead, call('HLEN', K), call('ZCARD', H),
-        call('HLEN', J), call('HLEN', F)) }
+    local answer = { pack('>I8I8I8I8I8I8I8I8', delayed, ready, leased, dead, call('HLEN', K),
+        call('ZCARD', H), call('HLEN', J), call('HLEN', F)) }
     local problems = {}
     for i = 1, #ARGV[at], 4 do
         local priority = unpack_struct('>I4', ARGV[at], i)
@@ -70,7 +73,7 @@ verbs.look = function(at)
     return add(answer, problems)
 end
 
--- Splits what HSCAN gives.
+-- A page of a hash: cursor, fields, values.
 local function scan(key, at)
     local reply = call('HSCAN', key, ARGV[at], 'COUNT', ARGV[at + 1])
     local fields, values = {}, {}
@@ -89,26 +92,26 @@ verbs.tally = function()
     return { pack(HEADER, unpack(header)), pack('>I8', call('HLEN', J)), pack('>I8', placed) }
 end
 
--- One number is too low for many jobs or keys, not once for each of them: the worst is told.
-local function tell_worst(worst, value, problem)
+-- A header field that is too low for many jobs is one problem: only the worst case is answered.
+local function keep_worst(worst, value, problem)
     local before = worst[problem[1]]
     if not before or value > before.value then
         worst[problem[1]] = { value = value, problem = problem }
     end
 end
 
--- The problems of these jobs, and their bytes as counted.
-local function judge_all(list)
+-- The problems of these jobs, and the sum of their bytes.
+local function check_jobs(list)
     local counted_bytes, worst, problems = 0, {}, {}
     for _, found in ipairs(list) do
         if found.record then
-            local wrong, _, bytes = judge(found)
+            local wrong, _, bytes = check_job(found)
             counted_bytes = counted_bytes + (bytes or 0)
             for _, problem in ipairs(wrong) do
                 if problem[1] == 'number_low' then
-                    tell_worst(worst, number_of(found.id), problem)
+                    keep_worst(worst, number_of(found.id), problem)
                 elseif problem[1] == 'fence_low' then
-                    tell_worst(worst, found.p.fence, problem)
+                    keep_worst(worst, found.p.fence, problem)
                 else
                     problems[#problems + 1] = problem
                 end
@@ -126,16 +129,16 @@ verbs.jobs = function(at, arguments)
     for i = at + 1, at + arguments - 1 do
         ids[#ids + 1] = ARGV[i]
     end
-    local problems, bytes = judge_all(find_all(ids, ARGV[at]))
+    local problems, bytes = check_jobs(find_all(ids, ARGV[at]))
     return add({ pack('>I8', bytes) }, problems)
 end
 
 verbs.strays = function(at)
     local cursor, ids = scan(J, at)
-    return add({ cursor }, (judge_all(find_all(ids, ''))))
+    return add({ cursor }, (check_jobs(find_all(ids, ''))))
 end
 
--- Those of a list that have no entry in a hash.
+-- Problems for the names in a list that are not in a hash.
 local function missing_in(key, list, kind, detail)
     local problems = {}
     for _, name in ipairs(list) do
@@ -146,7 +149,7 @@ local function missing_in(key, list, kind, detail)
     return problems
 end
 
--- The members of a page of a zset.
+-- A page of a zset: cursor, members.
 local function members(zset, at)
     local reply = call('ZSCAN', zset, ARGV[at], 'COUNT', ARGV[at + 1])
     local list = {}
@@ -180,15 +183,17 @@ verbs.progress = function(at)
     return add({ cursor }, missing_in(J, ids, 'orphan_progress', ''))
 end
 
--- Whether nobody has this key, neither the job it names nor a hold.
+-- Whether neither the job that the key names nor a hold has it.
 local function is_orphan_key(key, id)
     return not has_key(id, key) and not call('ZSCORE', H, key)
 end
 
--- A key without a job, often a held one, tells of an id that was given; of others their jobs tell.
-local function judge_jobless(key, id, worst, problems)
-    if is_ahead(id) then
-        tell_worst(worst, number_of(id), { 'key_number_low', key, format('%d', header[LAST_NUMBER]) })
+-- Checks a key without a job, which is often held: its id was given, so LAST_NUMBER must not be
+-- lower.
+local function check_jobless_key(key, id, worst, problems)
+    if exceeds_last_number(id) then
+        keep_worst(worst, number_of(id),
+            { 'key_number_low', key, format('%d', header[LAST_NUMBER]) })
     end
     if is_orphan_key(key, id) then
         problems[#problems + 1] = { 'orphan_key', key, id }
@@ -204,7 +209,7 @@ verbs.keys = function(at)
             answer[#answer + 1] = key
             answer[#answer + 1] = pack('>I8', bytes)
         else
-            judge_jobless(key, ids[i], worst, problems)
+            check_jobless_key(key, ids[i], worst, problems)
         end
     end
     for _, low in pairs(worst) do
@@ -230,8 +235,8 @@ verbs.holds = function(at)
     return add({ cursor }, missing_in(K, keys, 'orphan_hold', ''))
 end
 
--- What is wrong with a lock: fence I8, depth I4, ttl I6, owner in j, its end in d.
-local function judge_lock(name, text)
+-- The problem of a lock, if any: j has fence I8, depth I4, ttl I6 and owner, d its expiry.
+local function check_lock(name, text)
     if #text < 18 then
         return 'lock_unreadable'
     elseif not call('ZSCORE', D, name) then
@@ -245,7 +250,7 @@ verbs.locks = function(at)
     local cursor, names, texts = scan(J, at)
     local problems = {}
     for i, name in ipairs(names) do
-        local kind = judge_lock(name, texts[i])
+        local kind = check_lock(name, texts[i])
         if kind then
             problems[#problems + 1] = { kind, name, '' }
         end
@@ -263,7 +268,7 @@ verbs.numbers = function(at)
     local cursor, fields, values = scan(is_k and K or J, at + 1)
     local greatest, bytes = 0, 0
     for i, id in ipairs(is_k and values or fields) do
-        if is_of_here(id) then
+        if is_local_id(id) then
             greatest = max(greatest, number_of(id))
         end
         bytes = bytes + #fields[i] + #values[i]

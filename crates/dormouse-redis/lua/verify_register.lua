@@ -1,13 +1,13 @@
--- Checks and mends the register of topics, see register.lua. All pages answer a cursor, what they show,
--- and problems: kind, topic, detail each.
+-- Checks and mends the register of topics, see register.lua. All pages answer a cursor, entries,
+-- '', and problems: kind, topic, detail each.
 --
 -- KEYS  1 t, 2 i, 3 n
--- ARGV  topics cursor count: shows topics and places, '' after them
---       shards cursor count, names cursor count: show nothing, ''
---       mend_topic topic: gives it what it lacks
---       mend_shard shard I4, mend_name topic: removes one that leads to no topic
---       restore topic first-shard partitions: a topic that has no place, if nobody has its shards
---       give topic partitions: a topic that has no place gets new shards
+-- ARGV  topics cursor count: the entries are topics and their registrations
+--       shards cursor count, names cursor count: no entries
+--       mend_topic topic: adds what it lacks
+--       mend_shard shard I4, mend_name topic: removes one without a topic
+--       restore topic first-shard partitions: registers a topic again, unless its shards are in use
+--       give topic partitions: registers a topic with new shards
 -- Mends answer 1 = done.
 
 local pack, unpack_struct = struct.pack, struct.unpack
@@ -15,12 +15,12 @@ local call = redis.call
 local T, I, N = KEYS[1], KEYS[2], KEYS[3]
 local verb, a, b, c = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 
--- First shard and partitions of a topic's place; nil = there is none that makes sense.
-local function read_place(place)
-    if not place or #place ~= 6 then
+-- First shard and partitions of a topic; nil = the registration is missing or invalid.
+local function read_registration(registration)
+    if not registration or #registration ~= 6 then
         return nil
     end
-    local first, partitions = unpack_struct('>I4I2', place)
+    local first, partitions = unpack_struct('>I4I2', registration)
     if first == 0 or partitions == 0 or partitions > PARTITIONS_MAX then
         return nil
     end
@@ -33,7 +33,7 @@ end
 
 -- Whether the shard is one of the topic's.
 local function covers(topic, shard)
-    local first, partitions = read_place(topic ~= '' and call('HGET', T, topic))
+    local first, partitions = read_registration(topic ~= '' and call('HGET', T, topic))
     return first and shard >= first and shard < first + partitions
 end
 
@@ -45,9 +45,9 @@ local function owners(first, partitions)
     return call('HMGET', I, unpack(shards)), shards
 end
 
--- What a topic lacks.
-local function judge(topic, place)
-    local first, partitions = read_place(place)
+-- The problems of a topic.
+local function check_topic(topic, registration)
+    local first, partitions = read_registration(registration)
     if not first then
         return { { 'place_unreadable', topic, '' } }
     end
@@ -87,11 +87,11 @@ local function write_topic(topic, first, partitions)
     call('ZADD', N, 0, topic)
 end
 
-local function page(command, key, look)
+local function page(command, key, visit)
     local reply = call(command, key, a, 'COUNT', b)
     local answer, problems = { reply[1] }, {}
     for i = 1, #reply[2], 2 do
-        look(reply[2][i], reply[2][i + 1], answer, problems)
+        visit(reply[2][i], reply[2][i + 1], answer, problems)
     end
     answer[#answer + 1] = ''
     for _, problem in ipairs(problems) do
@@ -103,15 +103,15 @@ local function page(command, key, look)
 end
 
 if verb == 'topics' then
-    return page('HSCAN', T, function(topic, place, answer, problems)
+    return page('HSCAN', T, function(topic, registration, answer, problems)
         if topic == '' then
             return
         end
-        if read_place(place) then
+        if read_registration(registration) then
             answer[#answer + 1] = topic
-            answer[#answer + 1] = place
+            answer[#answer + 1] = registration
         end
-        for _, problem in ipairs(judge(topic, place)) do
+        for _, problem in ipairs(check_topic(topic, registration)) do
             problems[#problems + 1] = problem
         end
     end)
@@ -128,7 +128,7 @@ elseif verb == 'names' then
         end
     end)
 elseif verb == 'mend_topic' then
-    local first, partitions = read_place(call('HGET', T, a))
+    local first, partitions = read_registration(call('HGET', T, a))
     if not first then
         return 0
     end
@@ -147,8 +147,8 @@ elseif verb == 'mend_name' then
     return 1
 end
 
-if read_place(call('HGET', T, a)) then
-    return verb == 'give' and 1 or 0 -- it has one
+if read_registration(call('HGET', T, a)) then
+    return verb == 'give' and 1 or 0 -- it is registered
 end
 local first, partitions = tonumber(b), tonumber(c)
 if verb == 'give' then

@@ -25,7 +25,7 @@ const FILES: &[&str] = &[
     include_str!("../lua/put_fast.lua"),
     "end\nif wanted.ack then\n",
     include_str!("../lua/ack.lua"),
-    "end\nlocal terms\nif wanted.reserve or wanted.reserve_id then\n",
+    "end\nlocal lease_terms\nif wanted.reserve or wanted.reserve_id then\n",
     include_str!("../lua/reserve.lua"),
     "end\n",
     include_str!("../lua/execute.lua"),

@@ -106,10 +106,10 @@ mod tests {
     fn what_scripts_name_is_known() {
         let scripts = [super::super::PARTITION, crate::script::REGISTER_MEND];
         for line in scripts.iter().flat_map(|script| script.lines()) {
-            for opening in ["bad('", "{ '", "return 'lock_"] {
+            for opening in ["add_problem('", "{ '", "return 'lock_"] {
                 let Some((_, rest)) = line.split_once(opening) else { continue };
                 let Some((name, rest)) = rest.split_once('\'') else { continue };
-                let is_problem = opening == "bad('" || rest.matches(',').count() >= 2;
+                let is_problem = opening == "add_problem('" || rest.matches(',').count() >= 2;
                 let is_other = ["needs", "n", "stale"].contains(&name);
                 if is_problem && !is_other && opening != "return 'lock_" {
                     assert!(Kind::named(name.as_bytes()).is_some(), "{name} in {line}");
