@@ -29,4 +29,4 @@ mod wire;
 pub use backend::{Level, Options, RedisBackend};
 pub use clock::ManualClock;
 pub use cluster::check_url;
-pub use verify::{Kind, Outcome, Problem, VerifyOptions, VerifyReport, verify};
+pub use verify::{Kind, Problem, ProblemStatus, VerifyOptions, VerifyReport, verify};

@@ -1,25 +1,25 @@
-//! What can be wrong, each with a name that stays.
+//! The kinds of problems. Their names are stable: reports and scripts use them.
 
-/// What is wrong.
+/// A kind of problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Kind {
     /// A word that stays the same from version to version.
     pub name: &'static str,
-    /// What it means, for people.
+    /// The description in reports.
     pub text: &'static str,
-    pub(super) of: Of,
+    pub(super) scope: Scope,
 }
 
-/// What a problem is a problem of: how it is written, and how it is mended.
+/// What a problem is about: decides how its subject is displayed and how it is mended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Of {
+pub(super) enum Scope {
     /// A job, by its id.
     Job,
     /// A key, or its hold.
     Key,
     /// A lock, by its name.
     Lock,
-    /// The partition's books.
+    /// The partition's header.
     State,
     /// The partition's configuration.
     Config,
@@ -27,65 +27,65 @@ pub(super) enum Of {
     Register,
 }
 
-const fn kind(of: Of, name: &'static str, text: &'static str) -> Kind {
-    Kind { name, text, of }
+const fn kind(scope: Scope, name: &'static str, text: &'static str) -> Kind {
+    Kind { name, text, scope }
 }
 
 pub(super) const BYTES_WRONG: Kind =
-    kind(Of::State, "bytes_wrong", "the count of bytes is not the sum of all jobs");
+    kind(Scope::State, "bytes_wrong", "the counter of bytes is not the sum over all jobs");
 pub(super) const CONFIG_UNREADABLE: Kind =
-    kind(Of::Config, "config_unreadable", "settings and priorities cannot be read");
+    kind(Scope::Config, "config_unreadable", "settings and priorities cannot be read");
 pub(super) const PARTITION_UNREGISTERED: Kind =
-    kind(Of::Register, "partition_unregistered", "there are keys of a partition that no topic has");
+    kind(Scope::Register, "partition_unregistered", "keys of a partition that is not registered");
 pub(super) const SCRIPT_FAILED: Kind =
-    kind(Of::State, "script_failed", "Redis cannot run a script on this partition");
+    kind(Scope::State, "script_failed", "Redis cannot run a script on this partition");
 
 const ALL: &[Kind] = &[
     BYTES_WRONG,
     CONFIG_UNREADABLE,
     PARTITION_UNREGISTERED,
     SCRIPT_FAILED,
-    kind(Of::Job, "record_unreadable", "its record cannot be read"),
-    kind(Of::Job, "id_foreign", "its id is of another partition, so it cannot be acked"),
-    kind(Of::Job, "number_low", "the last number given is lower than that of this job"),
-    kind(Of::Job, "fence_low", "the last fence given is lower than that of this job or lock"),
-    kind(Of::Job, "progress_unreadable", "its progress cannot be read"),
-    kind(Of::Job, "progress_misfit", "its progress says otherwise than its record or its place"),
-    kind(Of::Job, "job_nowhere", "it is in no zset, so it is never delivered"),
-    kind(Of::Job, "job_twice", "it is in more than one zset"),
-    kind(Of::Job, "priority_wrong", "it is in the zset of another priority than its own"),
-    kind(Of::Job, "score_strange", "its score is no instant"),
-    kind(Of::Job, "lease_unheld", "it is leased, but has no progress that says so"),
-    kind(Of::Job, "dead_without_progress", "it is dead, but has no progress"),
-    kind(Of::Job, "dead_unlisted", "it is dead, of a priority that no server knows"),
-    kind(Of::Job, "key_missing", "its key does not lead to it"),
-    kind(Of::Job, "key_taken", "another job has its key"),
-    kind(Of::Job, "orphan_place", "a zset has an id without a record"),
-    kind(Of::Job, "orphan_progress", "there is progress without a record"),
-    kind(Of::Key, "orphan_key", "a key leads to no job that has it, and is not held"),
-    kind(Of::Key, "orphan_hold", "a key is held, but nobody had it"),
-    kind(Of::Key, "key_number_low", "the last number given is lower than that of its last job"),
-    kind(Of::Lock, "lock_unreadable", "the lock cannot be read"),
-    kind(Of::Lock, "lock_without_end", "the lock has no end"),
-    kind(Of::State, "lease_end_late", "a lease ends before the instant noted as the first end"),
-    kind(Of::State, "books_unreadable", "numbers of the partition's books make no sense"),
-    kind(Of::Config, "priority_unlisted", "there is a zset of a priority that no server knows"),
-    kind(Of::Register, "place_unreadable", "the topic's place cannot be read"),
-    kind(Of::Register, "shards_shared", "two topics have the same shard"),
-    kind(Of::Register, "shard_missing", "a shard of the topic does not lead to it"),
-    kind(Of::Register, "shard_orphan", "a shard leads to a topic that has it not"),
-    kind(Of::Register, "last_shard_low", "the last shard given is lower than those of the topic"),
-    kind(Of::Register, "name_missing", "the topic is not listed"),
-    kind(Of::Register, "name_orphan", "a topic is listed that has no place"),
+    kind(Scope::Job, "record_unreadable", "its record cannot be read"),
+    kind(Scope::Job, "id_foreign", "its id belongs to another partition, so it cannot be acked"),
+    kind(Scope::Job, "number_low", "the last job number is lower than that of this job"),
+    kind(Scope::Job, "fence_low", "the last fence is lower than that of this job or lock"),
+    kind(Scope::Job, "progress_unreadable", "its progress cannot be read"),
+    kind(Scope::Job, "progress_misfit", "its progress contradicts its record or its zset"),
+    kind(Scope::Job, "job_nowhere", "it is in no zset, so it is never delivered"),
+    kind(Scope::Job, "job_twice", "it is in more than one zset"),
+    kind(Scope::Job, "priority_wrong", "it is in the zset of another priority"),
+    kind(Scope::Job, "score_strange", "its score is not an instant"),
+    kind(Scope::Job, "lease_unheld", "it is leased, but its progress does not say so"),
+    kind(Scope::Job, "dead_without_progress", "it is dead, but has no progress"),
+    kind(Scope::Job, "dead_unlisted", "it is dead, with a priority that no server knows"),
+    kind(Scope::Job, "key_missing", "its key does not point to it"),
+    kind(Scope::Job, "key_taken", "another job has its key"),
+    kind(Scope::Job, "orphan_place", "a zset contains an id without a record"),
+    kind(Scope::Job, "orphan_progress", "there is progress without a record"),
+    kind(Scope::Key, "orphan_key", "a key points to no job that has it, and is not held"),
+    kind(Scope::Key, "orphan_hold", "a key is held, but no job had it"),
+    kind(Scope::Key, "key_number_low", "the last job number is lower than that of its last job"),
+    kind(Scope::Lock, "lock_unreadable", "the lock cannot be read"),
+    kind(Scope::Lock, "lock_without_end", "the lock has no expiry"),
+    kind(Scope::State, "lease_end_late", "a lease expires before the recorded first expiry"),
+    kind(Scope::State, "books_unreadable", "the partition's header has invalid numbers"),
+    kind(Scope::Config, "priority_unlisted", "there is a zset for a priority that no server knows"),
+    kind(Scope::Register, "place_unreadable", "the topic's registration cannot be read"),
+    kind(Scope::Register, "shards_shared", "two topics have the same shard"),
+    kind(Scope::Register, "shard_missing", "a shard of the topic does not point to it"),
+    kind(Scope::Register, "shard_orphan", "a shard points to a topic that does not have it"),
+    kind(Scope::Register, "last_shard_low", "the last shard is lower than those of the topic"),
+    kind(Scope::Register, "name_missing", "the topic is not listed"),
+    kind(Scope::Register, "name_orphan", "a topic is listed that is not registered"),
 ];
 
 impl Kind {
-    pub(super) fn named(name: &[u8]) -> Option<Kind> {
+    pub(super) fn by_name(name: &[u8]) -> Option<Kind> {
         ALL.iter().find(|kind| kind.name.as_bytes() == name).copied()
     }
 
-    /// One number of the partition that is wrong for many jobs or keys: told once.
-    pub(super) fn is_once(self) -> bool {
+    /// One number of the header is too low for many jobs or keys: reported once.
+    pub(super) fn is_partition_wide(self) -> bool {
         matches!(self.name, "number_low" | "key_number_low" | "fence_low")
     }
 }
@@ -95,15 +95,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_is_there_once() {
+    fn names_are_unique() {
         for kind in ALL {
-            assert_eq!(Kind::named(kind.name.as_bytes()), Some(*kind));
+            assert_eq!(Kind::by_name(kind.name.as_bytes()), Some(*kind));
         }
     }
 
-    /// A problem that a script names and this list does not would be an error.
+    /// An unknown name in a script's reply would be an error.
     #[test]
-    fn what_scripts_name_is_known() {
+    fn names_in_scripts_are_known() {
         let scripts = [super::super::PARTITION, crate::script::REGISTER_MEND];
         for line in scripts.iter().flat_map(|script| script.lines()) {
             for opening in ["add_problem('", "{ '", "return 'lock_"] {
@@ -112,7 +112,7 @@ mod tests {
                 let is_problem = opening == "add_problem('" || rest.matches(',').count() >= 2;
                 let is_other = ["needs", "n", "stale"].contains(&name);
                 if is_problem && !is_other && opening != "return 'lock_" {
-                    assert!(Kind::named(name.as_bytes()).is_some(), "{name} in {line}");
+                    assert!(Kind::by_name(name.as_bytes()).is_some(), "{name} in {line}");
                 }
             }
         }

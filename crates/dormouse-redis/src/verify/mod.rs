@@ -1,24 +1,25 @@
-//! Checks an installation on Redis, and mends it if told to.
+//! Checks an installation on Redis, and mends it if asked to.
 //!
-//! It never holds up Redis: every look is a script over one page. A script sees a job whole, its
-//! record, progress, place and key at one instant. So servers may go on meanwhile, and what a page
-//! finds wrong is wrong. Only sums over many pages need a moment at which no job comes or goes; see
-//! `jobs.rs`.
+//! It never blocks Redis for long: every check is a script over one page. A script sees a job's
+//! record, progress, zsets and key at one instant, so the problems it finds are real even while
+//! servers are running. Only sums over many pages need a time in which no job is added or removed;
+//! see `jobs.rs`.
 //!
-//! Keys are listed before the register is read: a topic is registered before its first key comes.
+//! Keys are listed before the register is read: a topic is registered before its first key is
+//! written.
 
-mod ask;
+mod call;
+mod checker;
 mod jobs;
+mod key_listing;
 mod kind;
 mod locks;
 mod numbers;
-mod part;
 mod partition;
 mod portions;
 mod register;
 mod report;
-mod seen;
-mod strays;
+mod unregistered;
 
 use std::sync::Arc;
 
@@ -27,28 +28,28 @@ use dormouse_core::error::Error;
 use tokio::sync::mpsc;
 
 pub use kind::Kind;
-pub use report::{Outcome, Problem, VerifyReport};
+pub use report::{Problem, ProblemStatus, VerifyReport};
 
 use crate::cluster::{ClusterClient, Script};
 use crate::script::{REGISTER_MEND, with_constants};
 
-/// How to verify.
+/// Options of [`verify`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VerifyOptions {
-    /// Mend what can be mended; else nothing is changed.
+    /// Mend what can be mended; otherwise nothing is changed.
     pub mend: bool,
 }
 
 /// Checks the installation at this URL, as [`RedisBackend::open`](crate::RedisBackend::open) takes
-/// it. Servers may be at work on it. It blocks, on a thread of its own, so whoever calls it may be
-/// inside a runtime.
+/// it. Servers may be running on it. It blocks, but works on a thread of its own, so it can be
+/// called inside a runtime.
 pub fn verify(url: &str, options: VerifyOptions) -> Result<VerifyReport, Error> {
-    let ended = || Error::unavailable("the thread that verifies has ended");
+    let ended = || Error::unavailable("the verification thread has panicked");
     std::thread::scope(|scope| {
-        let work = || verify_here(url, options);
+        let run = || verify_here(url, options);
         let thread = std::thread::Builder::new().name("dormouse-verify".to_owned());
         let thread = thread
-            .spawn_scoped(scope, work)
+            .spawn_scoped(scope, run)
             .map_err(|error| Error::unavailable(format!("no thread can start: {error}")))?;
         thread.join().unwrap_or_else(|_| Err(ended()))
     })
@@ -59,23 +60,24 @@ fn verify_here(url: &str, options: VerifyOptions) -> Result<VerifyReport, Error>
     let runtime =
         runtime.map_err(|error| Error::unavailable(format!("no runtime can start: {error}")))?;
     runtime.block_on(async {
-        let (tell, _hints) = mpsc::unbounded_channel();
-        let (link, _) = ClusterClient::open(url, 0, tell).await?;
-        let mut work = Work { tools: Tools::new(link), options, report: VerifyReport::default() };
-        work.run().await?;
-        Ok(work.report)
+        let (wakeups, _wakeups) = mpsc::unbounded_channel();
+        let (client, _) = ClusterClient::open(url, 0, wakeups).await?;
+        let mut verifier =
+            Verifier { tools: Tools::new(client), options, report: VerifyReport::default() };
+        verifier.run().await?;
+        Ok(verifier.report)
     })
 }
 
-/// The way to Redis, and what runs there.
+/// The connection to Redis, and the scripts.
 struct Tools {
-    link: ClusterClient,
+    client: ClusterClient,
     partition: Arc<Script>,
     register: Arc<Script>,
     keys: Arc<Script>,
 }
 
-/// Mends take jobs away or need little: they must work when Redis is out of memory.
+/// Mends remove jobs or need little memory: they must work when Redis is out of memory.
 pub(crate) const PARTITION: &str = concat!(
     "#!lua flags=allow-oom\n",
     include_str!("../../lua/lib.lua"),
@@ -88,42 +90,42 @@ pub(crate) const PARTITION: &str = concat!(
 );
 
 impl Tools {
-    fn new(link: ClusterClient) -> Tools {
+    fn new(client: ClusterClient) -> Tools {
         let script = |source: &str| Arc::new(Script::new(source.to_owned()));
         Tools {
-            link,
+            client,
             partition: script(&with_constants(PARTITION)),
             register: script(&with_constants(REGISTER_MEND)),
             keys: script(include_str!("../../lua/verify_keys.lua")),
         }
     }
 
-    /// Partitions of a topic of which nothing tells how many it had.
+    /// The number of partitions of a topic whose number is unknown.
     fn usual_partitions(&self) -> u16 {
-        if self.link.is_cluster() { CLUSTER_PARTITIONS } else { 1 }
+        if self.client.is_cluster() { CLUSTER_PARTITIONS } else { 1 }
     }
 }
 
-/// One run over an installation.
-struct Work {
+/// One verification of an installation.
+struct Verifier {
     tools: Tools,
     options: VerifyOptions,
     report: VerifyReport,
 }
 
-impl Work {
+impl Verifier {
     async fn run(&mut self) -> Result<(), Error> {
-        let seen = self.list_keys().await?;
-        let topics = self.check_register(&seen).await?;
+        let listing = self.list_keys().await?;
+        let topics = self.check_register(&listing).await?;
         self.report.topics = topics.len() as u64;
-        for (topic, place) in &topics {
-            for index in 0..place.partitions {
-                let shard = place.first_shard + u32::from(index);
-                let found = seen.priorities(topic, index);
+        for (topic, registration) in &topics {
+            for index in 0..registration.partitions {
+                let shard = registration.first_shard + u32::from(index);
+                let found = listing.priorities(topic, index);
                 self.check_partition(topic, index, shard, found).await?;
             }
         }
-        for index in seen.lock_partitions() {
+        for index in listing.lock_partitions() {
             self.check_locks(index).await?;
         }
         Ok(())

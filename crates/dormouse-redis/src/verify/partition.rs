@@ -1,23 +1,23 @@
-//! One partition of a topic: its books, its places, its progress, its jobs, its keys.
+//! Checks one partition of a topic: its header, jobs, progress, keys and holds.
 
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use dormouse_core::error::Error;
 
-use super::Work;
-use super::ask::{Failure, Finding, number};
+use super::Verifier;
+use super::call::{Failure, Finding, number};
+use super::checker::{Checker, note_failure};
 use super::kind::CONFIG_UNREADABLE;
-use super::part::{Part, survive};
 use super::portions;
-use super::report::Outcome;
+use super::report::ProblemStatus;
 use crate::keys::topic_tag;
 use crate::wire::Reader;
 
-/// Entries of a page of which little is read.
+/// Entries in a page of which little is read.
 const PAGE: u64 = 500;
 
-impl Work {
+impl Verifier {
     pub(super) async fn check_partition(
         &mut self,
         topic: &str,
@@ -27,15 +27,15 @@ impl Work {
     ) -> Result<(), Error> {
         self.report.partitions += 1;
         let tag = topic_tag(topic, index);
-        let outcome = Part::new(self, tag.clone(), shard, found).check().await;
-        survive(outcome, &tag, self)
+        let result = Checker::new(self, tag.clone(), shard, found).check().await;
+        note_failure(result, &tag, self)
     }
 }
 
-impl Part<'_> {
+impl Checker<'_> {
     async fn check(&mut self) -> Result<(), Failure> {
         self.check_config().await?;
-        let is_empty = self.look().await?;
+        let is_empty = self.count().await?;
         if is_empty {
             return self.check_jobs().await;
         }
@@ -45,30 +45,30 @@ impl Part<'_> {
         self.page("holds", PAGE).await
     }
 
-    /// The configuration can be read. What was found of it is kept; settings that cannot be read
-    /// are lost.
+    /// Checks that the configuration can be read. Mending keeps its valid parts; settings that
+    /// cannot be read are lost.
     async fn check_config(&mut self) -> Result<(), Failure> {
-        self.ask("sample", &[]).await?;
-        if !self.config_is_bad {
+        self.call("sample", &[]).await?;
+        if !self.config_is_invalid {
             return Ok(());
         }
-        let mut outcome = Outcome::Wrong;
-        if self.work.options.mend {
-            self.grow(&self.priorities()).await?;
-            outcome = Outcome::Mended;
+        let mut status = ProblemStatus::Wrong;
+        if self.verifier.options.mend {
+            self.add_priorities(&self.priorities()).await?;
+            status = ProblemStatus::Mended;
         }
         let finding =
             Finding { kind: CONFIG_UNREADABLE, subject: Bytes::new(), detail: Bytes::new() };
-        self.tell(finding, outcome);
+        self.report(finding, status);
         Ok(())
     }
 
-    /// Counts, and checks what one look can tell. True = there is nothing in the partition.
-    async fn look(&mut self) -> Result<bool, Failure> {
-        let mut answer = self.ask_with("look", |part| vec![part.unlisted()]).await?;
-        let counts = answer.text()?;
+    /// Counts the entries, and checks the header. True = the partition is empty.
+    async fn count(&mut self) -> Result<bool, Failure> {
+        let mut reply = self.call_with("look", |checker| vec![checker.unlisted()]).await?;
+        let counts = reply.text()?;
         let mut from = Reader::new(&counts);
-        let report = &mut self.work.report;
+        let report = &mut self.verifier.report;
         let mut total = 0;
         for count in [
             &mut report.delayed,
@@ -83,23 +83,23 @@ impl Part<'_> {
             total += value;
         }
         let (jobs, progress) = (from.u64()?, from.u64()?);
-        let findings = answer.findings()?;
-        self.heed(findings).await?;
+        let findings = reply.findings()?;
+        self.handle(findings).await?;
         Ok(total + jobs + progress == 0)
     }
 
-    /// Every key leads to its job, or is held.
+    /// Checks that every key points to its job, or is held.
     async fn check_keys(&mut self) -> Result<(), Failure> {
         let mut cursor = Bytes::from_static(b"0");
         loop {
-            let mut answer = self.ask("keys", &[cursor, number(PAGE)]).await?;
-            cursor = answer.text()?;
-            let keys = portions::read(&mut answer)?;
-            let findings = answer.findings()?;
-            self.heed(findings).await?;
+            let mut reply = self.call("keys", &[cursor, number(PAGE)]).await?;
+            cursor = reply.text()?;
+            let keys = portions::read(&mut reply)?;
+            let findings = reply.findings()?;
+            self.handle(findings).await?;
             for keys in portions::portions(&keys) {
-                let findings = self.ask("keys_of", &keys).await?.findings()?;
-                self.heed(findings).await?;
+                let findings = self.call("keys_of", &keys).await?.findings()?;
+                self.handle(findings).await?;
             }
             if cursor == "0" {
                 return Ok(());
@@ -107,14 +107,14 @@ impl Part<'_> {
         }
     }
 
-    /// All pages of a verb that takes nothing else.
+    /// Checks all pages of a verb without other arguments.
     pub(super) async fn page(&mut self, verb: &str, count: u64) -> Result<(), Failure> {
         let mut cursor = Bytes::from_static(b"0");
         loop {
-            let mut answer = self.ask(verb, &[cursor, number(count)]).await?;
-            cursor = answer.text()?;
-            let findings = answer.findings()?;
-            self.heed(findings).await?;
+            let mut reply = self.call(verb, &[cursor, number(count)]).await?;
+            cursor = reply.text()?;
+            let findings = reply.findings()?;
+            self.handle(findings).await?;
             if cursor == "0" {
                 return Ok(());
             }

@@ -1,34 +1,34 @@
-//! Ids and keys of a page, put together so that each script reads few bytes of records.
+//! Splits the ids or keys of a page so that each script call reads few bytes of records.
 
 use bytes::Bytes;
 use dormouse_core::error::Error;
 
-use super::ask::Answer;
+use super::call::ReplyParts;
 use crate::wire::Reader;
 
-/// A script that looks at so many jobs takes less than a millisecond.
+/// Jobs per call: a script checks them in less than a millisecond.
 const JOBS: usize = 100;
-/// So do these bytes of records; a job of the greatest size, alone, takes two.
+/// Bytes of records per call; a job of the greatest size, alone, takes two milliseconds.
 pub(super) const BYTES: u64 = 128 << 10;
 
-/// Names, each with the bytes that are read for it.
-pub(super) type Weighed = Vec<(Bytes, u64)>;
+/// Ids or keys, each with the bytes that are read for it.
+pub(super) type SizedNames = Vec<(Bytes, u64)>;
 
-/// Reads names and weights up to an empty name.
-pub(super) fn read(answer: &mut Answer) -> Result<Weighed, Error> {
-    let mut list = Weighed::new();
+/// Reads names and sizes up to an empty name.
+pub(super) fn read(reply: &mut ReplyParts) -> Result<SizedNames, Error> {
+    let mut list = SizedNames::new();
     loop {
-        let name = answer.text()?;
+        let name = reply.text()?;
         if name.is_empty() {
             return Ok(list);
         }
-        let bytes = Reader::new(&answer.text()?).u64()?;
+        let bytes = Reader::new(&reply.text()?).u64()?;
         list.push((name, bytes));
     }
 }
 
-/// The names, in portions that one script can bear.
-pub(super) fn portions(list: &Weighed) -> Vec<Vec<Bytes>> {
+/// The names in portions for one call each.
+pub(super) fn portions(list: &SizedNames) -> Vec<Vec<Bytes>> {
     let (mut all, mut portion, mut weight) = (Vec::new(), Vec::new(), 0);
     for (name, bytes) in list {
         let is_full = portion.len() == JOBS || weight + bytes > BYTES;
@@ -45,7 +45,7 @@ pub(super) fn portions(list: &Weighed) -> Vec<Vec<Bytes>> {
     all
 }
 
-/// How many jobs a script may bear of which only the average is known.
+/// The number of jobs per call if only their average size is known.
 pub(super) fn at_once(average_bytes: u64, most: u64) -> u64 {
     (BYTES / average_bytes.max(1)).clamp(1, most)
 }

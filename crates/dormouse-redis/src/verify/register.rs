@@ -1,50 +1,50 @@
-//! The register of topics: every topic has its shards and its name, and nobody else's.
+//! Checks the register of topics: every topic has its own shards and its name in the list.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use dormouse_core::error::Error;
 
-use super::Work;
-use super::ask::{Answer, Failure, Finding, number};
+use super::Verifier;
+use super::call::{Failure, Finding, ReplyParts, number};
+use super::key_listing::KeyListing;
 use super::kind::Kind;
-use super::report::{Outcome, Problem, written};
-use super::seen::Seen;
+use super::report::{Problem, ProblemStatus, display_subject};
 use crate::cluster::slot_of;
 use crate::keys;
 use crate::wire::Reader;
 
-/// Topics of a page, each with up to 256 shards to be looked up.
+/// Topics in a page; each has up to 256 shards to look up.
 const TOPICS: u64 = 8;
-/// Entries of the other pages.
+/// Entries in the other pages.
 const PAGE: u64 = 500;
 
-/// Which partitions a topic has.
+/// The partitions of a topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct Registration {
     pub(super) first_shard: u32,
     pub(super) partitions: u16,
 }
 
-pub(super) type Topics = BTreeMap<String, Place>;
+pub(super) type Topics = BTreeMap<String, Registration>;
 
-impl Work {
-    /// Checks the register, and gives what is in it.
-    pub(super) async fn check_register(&mut self, seen: &Seen) -> Result<Topics, Error> {
+impl Verifier {
+    /// Checks the register. Returns its topics.
+    pub(super) async fn check_register(&mut self, listing: &KeyListing) -> Result<Topics, Error> {
         let (mut topics, findings) = self.read_topics().await?;
-        let unreadable = self.heed_topics(findings).await?;
+        let unreadable = self.mend_found_topics(findings).await?;
         let orphans = self.read_page("shards").await?;
-        let mut changed = self.heed_shards(orphans).await?;
-        changed |= self.check_strays(seen, &topics).await?;
-        changed |= self.heed_unreadable(unreadable).await?;
+        let mut changed = self.mend_found_shards(orphans).await?;
+        changed |= self.check_unregistered(listing, &topics).await?;
+        changed |= self.mend_found_unreadable(unreadable).await?;
         if changed {
             topics = self.read_topics().await?.0;
         }
         let names = self.read_page("names").await?;
         for finding in names {
             let args = [Bytes::from_static(b"mend_name"), finding.subject.clone()];
-            let outcome = self.mend_register(&args).await?;
-            self.tell_topic(finding.kind, &finding.subject, &finding.detail, outcome);
+            let status = self.mend_register(&args).await?;
+            self.report_topic(finding.kind, &finding.subject, &finding.detail, status);
         }
         Ok(topics)
     }
@@ -54,19 +54,20 @@ impl Work {
         let mut cursor = Bytes::from_static(b"0");
         loop {
             let args = [Bytes::from_static(b"topics"), cursor, number(TOPICS)];
-            let mut answer = self.ask_register(&args).await?;
-            cursor = answer.text()?;
+            let mut reply = self.call_register(&args).await?;
+            cursor = reply.text()?;
             loop {
-                let topic = answer.text()?;
+                let topic = reply.text()?;
                 if topic.is_empty() {
                     break;
                 }
-                let place = answer.text()?;
-                let mut from = Reader::new(&place);
-                let place = Place { first_shard: from.u32()?, partitions: from.u16()? };
-                topics.insert(String::from_utf8_lossy(&topic).into_owned(), place);
+                let registration = reply.text()?;
+                let mut from = Reader::new(&registration);
+                let registration =
+                    Registration { first_shard: from.u32()?, partitions: from.u16()? };
+                topics.insert(String::from_utf8_lossy(&topic).into_owned(), registration);
             }
-            findings.extend(answer.findings()?);
+            findings.extend(reply.findings()?);
             if cursor == "0" {
                 return Ok((topics, findings));
             }
@@ -78,52 +79,52 @@ impl Work {
         let mut cursor = Bytes::from_static(b"0");
         loop {
             let args = [Bytes::from_static(verb.as_bytes()), cursor, number(PAGE)];
-            let mut answer = self.ask_register(&args).await?;
-            cursor = answer.text()?;
-            answer.text()?;
-            findings.extend(answer.findings()?);
+            let mut reply = self.call_register(&args).await?;
+            cursor = reply.text()?;
+            reply.text()?;
+            findings.extend(reply.findings()?);
             if cursor == "0" {
                 return Ok(findings);
             }
         }
     }
 
-    /// A topic gets what it lacks. Two with the same shard are for people to part: their ids are
-    /// mixed. Gives those whose place cannot be read: what else is found may tell it.
-    async fn heed_topics(&mut self, findings: Vec<Finding>) -> Result<Vec<Finding>, Error> {
+    /// Adds what a topic lacks. Two topics with the same shard are left to the operator: their ids
+    /// are mixed. Returns the findings on unreadable registrations: other data may restore them.
+    async fn mend_found_topics(&mut self, findings: Vec<Finding>) -> Result<Vec<Finding>, Error> {
         let mut unreadable = Vec::new();
         for finding in findings {
-            let outcome = match finding.kind.name {
+            let status = match finding.kind.name {
                 "place_unreadable" => {
                     unreadable.push(finding);
                     continue;
                 }
-                "shards_shared" => Outcome::Wrong,
+                "shards_shared" => ProblemStatus::Wrong,
                 _ => {
                     let args = [Bytes::from_static(b"mend_topic"), finding.subject.clone()];
                     self.mend_register(&args).await?
                 }
             };
-            self.tell_topic(finding.kind, &finding.subject, &finding.detail, outcome);
+            self.report_topic(finding.kind, &finding.subject, &finding.detail, status);
         }
         Ok(unreadable)
     }
 
-    /// Whoever did not get its place back from its shards or its jobs gets a new one.
-    async fn heed_unreadable(&mut self, findings: Vec<Finding>) -> Result<bool, Error> {
+    /// Topics that could not be restored from their shards or jobs get new shards.
+    async fn mend_found_unreadable(&mut self, findings: Vec<Finding>) -> Result<bool, Error> {
         let partitions = number(u64::from(self.tools.usual_partitions()));
         let mut changed = false;
         for finding in findings {
             let args = [Bytes::from_static(b"give"), finding.subject.clone(), partitions.clone()];
-            let outcome = self.mend_register(&args).await?;
-            changed |= outcome == Outcome::Mended;
-            self.tell_topic(finding.kind, &finding.subject, &finding.detail, outcome);
+            let status = self.mend_register(&args).await?;
+            changed |= status == ProblemStatus::Mended;
+            self.report_topic(finding.kind, &finding.subject, &finding.detail, status);
         }
         Ok(changed)
     }
 
-    /// Shards of a topic that has no place tell what its place was. True = places came back.
-    async fn heed_shards(&mut self, findings: Vec<Finding>) -> Result<bool, Error> {
+    /// Restores registrations from shards of unregistered topics. True = some were restored.
+    async fn mend_found_shards(&mut self, findings: Vec<Finding>) -> Result<bool, Error> {
         let mut shards: BTreeMap<Bytes, BTreeSet<u32>> = BTreeMap::new();
         for finding in &findings {
             let shard = Reader::new(&finding.detail).u32().unwrap_or_default();
@@ -138,19 +139,20 @@ impl Work {
             }
         }
         for finding in findings {
-            let mut outcome = if self.options.mend { Outcome::Mended } else { Outcome::Wrong };
+            let mut status =
+                if self.options.mend { ProblemStatus::Mended } else { ProblemStatus::Wrong };
             if !restored.contains(&finding.subject) {
                 let args = [Bytes::from_static(b"mend_shard"), finding.detail.clone()];
-                outcome = self.mend_register(&args).await?;
+                status = self.mend_register(&args).await?;
             }
             let shard = Reader::new(&finding.detail).u32().unwrap_or_default();
             let detail = format!("shard {shard}");
-            self.tell_topic(finding.kind, &finding.subject, detail.as_bytes(), outcome);
+            self.report_topic(finding.kind, &finding.subject, detail.as_bytes(), status);
         }
         Ok(!restored.is_empty())
     }
 
-    /// Gives a topic its place back. False = it has one, or others have its shards.
+    /// Registers a topic again. False = it is registered, or others have its shards.
     pub(super) async fn restore(
         &mut self,
         topic: &[u8],
@@ -163,29 +165,35 @@ impl Work {
             number(u64::from(first)),
             number(partitions),
         ];
-        Ok(self.mend_register(&args).await? == Outcome::Mended)
+        Ok(self.mend_register(&args).await? == ProblemStatus::Mended)
     }
 
-    /// Mends, if that is wanted.
-    pub(super) async fn mend_register(&self, args: &[Bytes]) -> Result<Outcome, Error> {
+    /// MendResult, if that is wanted.
+    pub(super) async fn mend_register(&self, args: &[Bytes]) -> Result<ProblemStatus, Error> {
         if !self.options.mend {
-            return Ok(Outcome::Wrong);
+            return Ok(ProblemStatus::Wrong);
         }
-        let done = self.ask_register(args).await?.text()? == "1";
-        Ok(if done { Outcome::Mended } else { Outcome::Wrong })
+        let done = self.call_register(args).await?.text()? == "1";
+        Ok(if done { ProblemStatus::Mended } else { ProblemStatus::Wrong })
     }
 
-    pub(super) fn tell_topic(&mut self, kind: Kind, topic: &[u8], detail: &[u8], to: Outcome) {
+    pub(super) fn report_topic(
+        &mut self,
+        kind: Kind,
+        topic: &[u8],
+        detail: &[u8],
+        status: ProblemStatus,
+    ) {
         self.report.add(Problem {
             kind,
-            place: written(kind.of, topic),
+            place: display_subject(kind.scope, topic),
             subject: String::new(),
             detail: detail.escape_ascii().to_string(),
-            outcome: to,
+            outcome: status,
         });
     }
 
-    async fn ask_register(&self, args: &[Bytes]) -> Result<Answer, Failure> {
+    async fn call_register(&self, args: &[Bytes]) -> Result<ReplyParts, Failure> {
         let tag = keys::REGISTER_TAG;
         let keys = ["t", "i", "n"].map(|name| keys::key(tag, name)).to_vec();
         let script = &self.tools.register;

@@ -1,26 +1,26 @@
-//! What was found.
+//! The report.
 
 use std::fmt;
 
 use dormouse_core::job::JobId;
 
-use super::kind::{Kind, Of};
+use super::kind::{Kind, Scope};
 
-/// So many problems are told one by one; all are counted.
-const TOLD_MAX: usize = 1_000;
+/// Problems listed one by one; all are counted.
+const PROBLEMS_MAX: usize = 1_000;
 
-/// What an installation holds, and what is wrong with it.
+/// The contents of an installation, and its problems.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VerifyReport {
     /// Topics in the register.
     pub topics: u64,
-    /// Partitions looked at, those of locks included.
+    /// Partitions checked, those of locks included.
     pub partitions: u64,
-    /// Jobs that wait for their time.
+    /// Jobs that are not due yet.
     pub delayed: u64,
-    /// Jobs that could be reserved.
+    /// Jobs that can be reserved.
     pub ready: u64,
-    /// Jobs that somebody has.
+    /// Jobs under a lease.
     pub leased: u64,
     /// Dead jobs.
     pub dead: u64,
@@ -28,77 +28,77 @@ pub struct VerifyReport {
     pub keys: u64,
     /// Keys held after an ack.
     pub holds: u64,
-    /// Locks.
+    /// Locks held, expired ones included.
     pub locks: u64,
     /// Problems found.
     pub found: u64,
-    /// Those that were mended, or had gone by themselves when they were to be.
+    /// Problems that were mended, or had gone when they were to be mended.
     pub mended: u64,
     /// The first thousand problems.
     pub problems: Vec<Problem>,
-    /// What could not be checked, and why.
+    /// Checks that could not be made, and why.
     pub unchecked: Vec<String>,
 }
 
 impl VerifyReport {
-    /// Whether nothing is wrong, or nothing any more.
+    /// Whether no problem is left.
     pub fn is_sound(&self) -> bool {
         self.found == self.mended
     }
 
     pub(super) fn add(&mut self, problem: Problem) {
         self.found += 1;
-        self.mended += u64::from(problem.outcome != Outcome::Wrong);
-        if self.problems.len() < TOLD_MAX {
+        self.mended += u64::from(problem.outcome != ProblemStatus::Wrong);
+        if self.problems.len() < PROBLEMS_MAX {
             self.problems.push(problem);
         }
     }
 }
 
-/// What became of a problem.
+/// Whether a problem was mended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// It is there.
+pub enum ProblemStatus {
+    /// It is still there.
     Wrong,
     /// It was mended.
     Mended,
-    /// It was there, and had gone when it was to be mended.
+    /// It had gone when it was to be mended.
     Gone,
 }
 
-impl Outcome {
-    /// Its word in reports.
+impl ProblemStatus {
+    /// The word in reports.
     pub fn as_str(self) -> &'static str {
         match self {
-            Outcome::Wrong => "wrong",
-            Outcome::Mended => "mended",
-            Outcome::Gone => "gone",
+            ProblemStatus::Wrong => "wrong",
+            ProblemStatus::Mended => "mended",
+            ProblemStatus::Gone => "gone",
         }
     }
 }
 
-/// One thing that is wrong.
+/// One problem of an installation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// What is wrong.
+    /// The kind of problem.
     pub kind: Kind,
-    /// The partition as its keys have it, `topic/0`; of the register, the topic.
+    /// The partition as in its keys, `topic/0`; for the register, the topic.
     pub place: String,
-    /// Whose: an id, a key, a field; may be empty.
+    /// The id, key or lock concerned; may be empty.
     pub subject: String,
-    /// More about it; may be empty.
+    /// Details; may be empty.
     pub detail: String,
-    /// What became of it.
-    pub outcome: Outcome,
+    /// Whether it was mended.
+    pub outcome: ProblemStatus,
 }
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Problem { kind, place, subject, detail, outcome } = self;
-        let what = match kind.of {
-            Of::Job => " job ",
-            Of::Key => " key ",
-            Of::Lock => " lock ",
+        let what = match kind.scope {
+            Scope::Job => " job ",
+            Scope::Key => " key ",
+            Scope::Lock => " lock ",
             _ => " ",
         };
         write!(f, "{place}:")?;
@@ -113,10 +113,10 @@ impl fmt::Display for Problem {
     }
 }
 
-/// A subject for people: ids as numbers, everything else as text.
-pub(super) fn written(of: Of, subject: &[u8]) -> String {
+/// The subject in reports: ids as numbers, everything else as escaped text.
+pub(super) fn display_subject(scope: Scope, subject: &[u8]) -> String {
     match <[u8; 8]>::try_from(subject) {
-        Ok(id) if of == Of::Job => JobId(u64::from_be_bytes(id)).to_string(),
+        Ok(id) if scope == Scope::Job => JobId(u64::from_be_bytes(id)).to_string(),
         _ => subject.escape_ascii().to_string(),
     }
 }

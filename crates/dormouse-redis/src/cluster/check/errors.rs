@@ -1,4 +1,4 @@
-//! Why a node cannot be talked to, in words that help.
+//! Errors of a node that cannot be used, with advice.
 
 use dormouse_core::error::Error;
 use redis::{ErrorKind, RedisError};
@@ -7,7 +7,7 @@ use super::server::VERSION_NEEDED;
 use crate::cluster::opener::Opener;
 use crate::cluster::url::Address;
 
-/// The error for `what` failing at a node. It never has the password in it, though a server may
+/// The error of the command `what` at a node. It never contains the password, though a server may
 /// repeat what it was sent.
 pub(in crate::cluster) fn failure(
     opener: &Opener,
@@ -35,7 +35,7 @@ pub(in crate::cluster) fn failure(
             Error::invalid(format!("what answers at {address} is not Redis: check host and port"))
         }
         (ErrorKind::RESP3NotSupported, _) => too_old(address, "older than 6.0"),
-        // Some repeat the whole greeting here, with the password.
+        // Some servers repeat the whole HELLO here, with the password.
         (_, "ERR") if details.starts_with("unknown command") => Error::invalid(format!(
             "what answers at {address} does not know {what}: Redis {major}.{minor} or newer is \
              needed"
@@ -50,7 +50,7 @@ pub(in crate::cluster) fn failure(
     }
 }
 
-/// What SELECT may answer: redis-rs passes on only the text.
+/// Whether it is an error of SELECT: redis-rs passes on only the text.
 fn is_about_database(details: &str) -> bool {
     details.contains("SELECT") || details.contains("DB index")
 }
@@ -62,11 +62,10 @@ fn unreachable(opener: &Opener, address: &Address, error: &RedisError) -> Error 
         false => opener.url.without_password(&error.to_string()),
     };
     Error::unavailable(format!(
-        "Redis at {address} cannot be reached: {why}. Check host and port, and that it runs"
+        "Redis at {address} cannot be reached: {why}. Check host and port, and that it is running"
     ))
 }
 
-/// The user may not do something we need.
 pub(super) fn not_allowed(address: &Address, what: &str, said: &str) -> Error {
     Error::invalid(format!(
         "Redis at {address} does not let this user run {what} ({said}). It needs all commands of \
@@ -75,7 +74,6 @@ pub(super) fn not_allowed(address: &Address, what: &str, said: &str) -> Error {
     ))
 }
 
-/// The server is from another time.
 pub(super) fn too_old(address: &Address, version: &str) -> Error {
     let (major, minor) = VERSION_NEEDED;
     Error::invalid(format!(
@@ -83,7 +81,6 @@ pub(super) fn too_old(address: &Address, version: &str) -> Error {
     ))
 }
 
-/// It will serve, but not yet.
 pub(super) fn loading(address: &Address) -> Error {
     Error::unavailable(format!("Redis at {address} is still loading its data: try again later"))
 }

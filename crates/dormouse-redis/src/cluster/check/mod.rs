@@ -1,4 +1,4 @@
-//! The start-up check: whether this Redis can serve, and what it does not promise.
+//! The start-up check: refuses a Redis that cannot serve, and warns of what it does not guarantee.
 
 pub(super) mod errors;
 mod server;
@@ -17,25 +17,23 @@ use super::slot::SLOTS;
 use super::slot_map;
 use super::topology::Topology;
 
-/// What was found when the link was opened.
+/// The result of the start-up check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Findings {
-    /// The oldest version among the primaries, as they give it.
+    /// The oldest version among the primaries.
     pub(crate) version: String,
-    /// Whether slots are spread over nodes.
     pub(crate) is_cluster: bool,
-    /// How many primaries there are.
     pub(crate) primaries: usize,
-    /// How many replicas the primary with the fewest has connected.
+    /// Connected replicas of the primary with the fewest.
     pub(crate) replicas: u64,
-    /// The weakest `appendfsync` among the primaries; `None` if the AOF is off or it could not be
-    /// asked.
+    /// The weakest `appendfsync` among the primaries; `None` if the AOF is off or the setting could
+    /// not be read.
     pub(crate) appendfsync: Option<String>,
-    /// What works, but not as one might think.
+    /// Settings that work, but weaken durability.
     pub(crate) warnings: Vec<String>,
 }
 
-/// Connects, finds out what is there, and refuses what cannot serve.
+/// Connects, and refuses an installation that cannot serve.
 pub(super) async fn check(
     opener: Arc<Opener>,
     replicas: u32,
@@ -54,7 +52,7 @@ pub(super) async fn check(
     Ok((Arc::new(topology), findings))
 }
 
-/// The first seed that answers. A seed that refuses is an answer too: the others would as well.
+/// The first seed node that answers. One that refuses ends the search: the others would refuse too.
 async fn first_reachable(
     opener: &Arc<Opener>,
     meters: &Arc<Meters>,
@@ -84,7 +82,7 @@ fn check_standalone(opener: &Opener, node: &Node, info: &Info) -> Result<(), Err
     server::check_role(address, info)
 }
 
-/// Gets the first map; every slot must have a primary.
+/// Loads the slot map; every slot must have a primary.
 async fn load_slot_map(topology: &Topology, first: &Arc<Node>) -> Result<(), Error> {
     let address = &first.address;
     let failed = |what: &str, error| errors::failure(&topology.opener, address, what, &error);
@@ -95,7 +93,7 @@ async fn load_slot_map(topology: &Topology, first: &Arc<Node>) -> Result<(), Err
     let mut command = redis::cmd("CLUSTER");
     let reply = first.query(command.arg("SLOTS")).await.map_err(|e| failed("CLUSTER SLOTS", e))?;
     let ranges = slot_map::ranges(&reply, address).ok_or_else(|| {
-        Error::unavailable(format!("Redis at {address} gives its slots in an unknown form"))
+        Error::unavailable(format!("Redis at {address} answers CLUSTER SLOTS in an unknown form"))
     })?;
     topology.install(&ranges);
     let uncovered = topology.map().uncovered();

@@ -1,4 +1,4 @@
-//! What INFO and CONFIG say of a primary, against what we need.
+//! Checks INFO and CONFIG of a primary.
 
 use std::collections::HashMap;
 
@@ -10,10 +10,10 @@ use crate::cluster::info::Info;
 use crate::cluster::node::Node;
 use crate::cluster::url::Address;
 
-/// The first with sharded channels and flags of scripts.
+/// The first version with sharded channels and script flags.
 pub(super) const VERSION_NEEDED: (u32, u32) = (7, 0);
 
-/// Refuses a primary that cannot serve, and notes what it is.
+/// Refuses a primary that cannot serve, and adds to the findings.
 pub(super) fn check(
     address: &Address,
     info: &Info,
@@ -31,7 +31,7 @@ pub(super) fn check(
             (if connected == 1 { "" } else { "s" }, if replicas == 1 { "is" } else { "are" });
         return Err(Error::unavailable(format!(
             "Redis at {address} has {connected} replica{s} connected, and {replicas} {are} to \
-             confirm each change: start more replicas, or ask for fewer"
+             confirm each change: start more replicas, or require fewer"
         )));
     }
     findings.replicas = findings.replicas.min(connected);
@@ -39,7 +39,7 @@ pub(super) fn check(
     Ok(())
 }
 
-/// Refuses what is older than we need. Valkey says which Redis it is compatible with.
+/// Refuses an old version. Valkey reports the version of Redis that it is compatible with.
 pub(super) fn check_version(address: &Address, info: &Info) -> Result<(), Error> {
     match info.version() {
         Some(version) if version >= VERSION_NEEDED => Ok(()),
@@ -51,7 +51,7 @@ pub(super) fn check_version(address: &Address, info: &Info) -> Result<(), Error>
     }
 }
 
-/// The lowest version among the primaries decides what can be used.
+/// Keeps the lowest version among the primaries.
 fn note_version(info: &Info, findings: &mut Findings) {
     let known = Info::parse(&format!("redis_version:{}", findings.version)).version();
     if known.is_none() || info.version() < known {
@@ -71,7 +71,7 @@ pub(super) fn check_role(address: &Address, info: &Info) -> Result<(), Error> {
     )))
 }
 
-/// Refuses a primary that throws keys away when memory is short.
+/// Refuses a primary that evicts keys when memory is short.
 fn check_memory(address: &Address, info: &Info, findings: &mut Findings) -> Result<(), Error> {
     let (bytes_max, policy) = (info.number("maxmemory"), info.text("maxmemory_policy"));
     if bytes_max == 0 || policy == "noeviction" || policy.is_empty() {
@@ -80,17 +80,17 @@ fn check_memory(address: &Address, info: &Info, findings: &mut Findings) -> Resu
     if policy.starts_with("volatile-") {
         findings.warnings.push(format!(
             "maxmemory-policy at {address} is {policy}: jobs are safe, as none has an expiry, but \
-             keys of others may go; noeviction is better"
+             keys of others may be evicted; noeviction is better"
         ));
         return Ok(());
     }
     Err(Error::invalid(format!(
-        "maxmemory-policy at {address} is {policy}: Redis would throw away jobs when it has more \
+        "maxmemory-policy at {address} is {policy}: Redis would evict jobs when it uses more \
          than {bytes_max} bytes. Set maxmemory-policy noeviction"
     )))
 }
 
-/// Notes how much a crash of this primary may lose.
+/// Warns of what a crash of this primary may lose.
 pub(super) async fn check_sync(node: &Node, info: &Info, findings: &mut Findings) {
     let address = &node.address;
     if !info.is_set("aof_enabled") {
@@ -112,7 +112,7 @@ pub(super) async fn check_sync(node: &Node, info: &Info, findings: &mut Findings
     let loss = match policy.as_str() {
         "always" => return,
         "everysec" => "about the last second, at worst two",
-        _ => "what the system had not written by itself, up to half a minute",
+        _ => "what the operating system had not written yet, up to half a minute",
     };
     findings.warnings.push(format!(
         "appendfsync at {address} is {policy}: a crash of its machine loses {loss}. Set \
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn wanted_replicas_must_be_there() {
+    fn required_replicas_must_be_connected() {
         let info = "redis_version:7.0.0\nconnected_slaves:1";
         assert_eq!(checked(info, 1).unwrap().replicas, 1);
         let error = checked(info, 2).unwrap_err();

@@ -1,6 +1,6 @@
--- Tries every command our scripts use, each harmless by itself.
+-- Tries every command that our scripts use, without side effects.
 -- KEYS: a hash, a sorted set. ARGV: a channel.
--- Returns nothing, or the name of the first command that failed and what Redis said.
+-- Returns nothing, or the first command that failed and the error of Redis.
 local hash, zset, channel = KEYS[1], KEYS[2], ARGV[1]
 local trials = {
   {'TIME'},

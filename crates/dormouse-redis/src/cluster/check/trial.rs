@@ -1,4 +1,5 @@
-//! Trying what we need, without harm: a missing permission shows now, not at the first put.
+//! Tries the commands that we need, without side effects: a missing permission shows now, not at
+//! the first put.
 
 use std::sync::Arc;
 
@@ -12,13 +13,13 @@ use crate::cluster::script::{Call, Script};
 use crate::cluster::slot::slot_of;
 use crate::cluster::topology::Topology;
 
-/// Tries the commands of our scripts one by one and names the first that fails. It leaves nothing:
-/// an empty hash or sorted set is no key.
+/// Tries the commands of our scripts one by one and returns the first that fails. It leaves no
+/// keys: Redis removes an empty hash or sorted set.
 const TRIAL: &str = include_str!("trial.lua");
-/// More than enough to meet each slot once.
+/// More than enough to hit every slot.
 const TAGS_MAX: u32 = 1_000_000;
 
-/// Refuses a primary that does not let us do what we need.
+/// Refuses a primary that does not permit the commands we need.
 pub(super) async fn check(
     topology: &Topology,
     node: &Arc<Node>,
@@ -60,20 +61,20 @@ fn commands(is_cluster: bool, replicas: u32, call: &Call) -> Vec<(&'static str, 
     commands
 }
 
-/// `failure` is empty, or the command and what Redis said to it.
+/// `failure` is empty, or a command and the error of Redis.
 fn check_trial(node: &Node, failure: &[String], findings: &mut Findings) -> Result<(), Error> {
     let [command, said] = failure else { return Ok(()) };
     let address = &node.address;
     if said.starts_with("OOM") {
-        // Reserve and ack still work, and make room.
-        findings.warnings.push(format!("Redis at {address} has no memory left: puts will fail"));
+        // Reserve and ack still work, and free memory.
+        findings.warnings.push(format!("Redis at {address} is out of memory: puts will fail"));
         return Ok(());
     }
-    // In a script the text has no code; what else could be wrong with such commands is rare.
+    // In a script the error has no code; other causes than permissions are unlikely.
     Err(errors::not_allowed(address, command, said))
 }
 
-/// On a connection of its own, as the real ones will be.
+/// On a connection of its own, as subscribers use it.
 async fn listen(
     topology: &Topology,
     node: &Node,
@@ -92,7 +93,7 @@ async fn listen(
     Ok(())
 }
 
-/// A hash tag whose slot this node has.
+/// A hash tag in a slot of this node.
 fn tag_at(topology: &Topology, node: &Arc<Node>) -> String {
     let map = topology.map();
     let is_here = |tag: &String| {
@@ -117,7 +118,7 @@ fn call_of(tag: &str) -> Call {
 mod tests {
     use super::*;
 
-    /// The commands that a script names.
+    /// The commands in a script's source.
     fn commands_of(source: &str) -> Vec<&str> {
         let after = source.split("call('").skip(1);
         after.filter_map(|rest| rest.split('\'').next()).collect()
@@ -129,7 +130,7 @@ mod tests {
         let mut tried = 0;
         for file in std::fs::read_dir(directory).unwrap() {
             let path = file.unwrap().path();
-            // A check of the whole installation is no server's business.
+            // Servers do not run these scripts.
             if path.file_name().unwrap().to_str().unwrap().starts_with("verify") {
                 continue;
             }

@@ -1,19 +1,19 @@
-//! Which keys of ours there are, on all primaries.
+//! Lists our keys on all primaries.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use dormouse_core::error::Error;
 
-use super::Work;
-use super::ask::{Answer, Failure};
+use super::Verifier;
+use super::call::{Failure, ReplyParts};
 use crate::keys::{PREFIX, lock_tag, topic_tag};
 
-/// Partitions that have keys, each with the priorities that have a zset.
+/// The partitions that have keys, each with the priorities that have a zset.
 #[derive(Debug, Default)]
-pub(super) struct Seen(BTreeMap<String, BTreeSet<u32>>);
+pub(super) struct KeyListing(BTreeMap<String, BTreeSet<u32>>);
 
-impl Seen {
+impl KeyListing {
     fn add(&mut self, key: &[u8]) {
         // `dormouse:{tag}:name`; other programs may have keys that begin like ours.
         let Ok(key) = std::str::from_utf8(key) else { return };
@@ -50,32 +50,32 @@ impl Seen {
     }
 }
 
-impl Work {
-    /// Lists our keys. Without leave to do so partitions are found by the register alone.
-    pub(super) async fn list_keys(&mut self) -> Result<Seen, Error> {
-        let mut seen = Seen::default();
-        match self.list_all(&mut seen).await {
+impl Verifier {
+    /// Lists our keys. Without permission to SCAN, only registered partitions are checked.
+    pub(super) async fn list_keys(&mut self) -> Result<KeyListing, Error> {
+        let mut listing = KeyListing::default();
+        match self.list_all(&mut listing).await {
             Ok(()) => {}
             Err(Failure::Script(text)) => {
-                let text = format!("partitions and zsets that nobody knows: no SCAN: {text}");
+                let text = format!("unregistered partitions and zsets: SCAN failed: {text}");
                 self.report.unchecked.push(text);
             }
             Err(Failure::Fatal(error)) => return Err(error),
         }
-        Ok(seen)
+        Ok(listing)
     }
 
-    async fn list_all(&self, seen: &mut Seen) -> Result<(), Failure> {
+    async fn list_all(&self, listing: &mut KeyListing) -> Result<(), Failure> {
         for slot in self.slots_of_primaries().await? {
             let mut cursor = Bytes::from_static(b"0");
             loop {
                 let args =
                     vec![Bytes::from_static(b"scan"), cursor, Bytes::from(format!("{PREFIX}{{"))];
-                let mut answer = self.tools.run(slot, &self.tools.keys, Vec::new(), args).await?;
-                cursor = answer.text()?;
-                let mut keys = answer.list()?;
-                while !keys.is_over() {
-                    seen.add(&keys.text()?);
+                let mut reply = self.tools.run(slot, &self.tools.keys, Vec::new(), args).await?;
+                cursor = reply.text()?;
+                let mut keys = reply.list()?;
+                while !keys.is_empty() {
+                    listing.add(&keys.text()?);
                 }
                 if cursor == "0" {
                     break;
@@ -87,14 +87,14 @@ impl Work {
 
     /// One slot of each primary.
     async fn slots_of_primaries(&self) -> Result<Vec<u16>, Failure> {
-        if !self.tools.link.is_cluster() {
+        if !self.tools.client.is_cluster() {
             return Ok(vec![0]);
         }
         let args = vec![Bytes::from_static(b"primaries")];
         let mut ranges = self.tools.run(0, &self.tools.keys, Vec::new(), args).await?;
         let mut slots = BTreeMap::new();
-        while !ranges.is_over() {
-            let (slot, primary) = first_of(&mut ranges.list()?)?;
+        while !ranges.is_empty() {
+            let (slot, primary) = first_slot(&mut ranges.list()?)?;
             slots.entry(primary).or_insert(slot);
         }
         Ok(slots.into_values().collect())
@@ -102,14 +102,14 @@ impl Work {
 }
 
 /// The first slot of a range and the name of its primary: host, port, id.
-fn first_of(range: &mut Answer) -> Result<(u16, String), Error> {
+fn first_slot(range: &mut ReplyParts) -> Result<(u16, String), Error> {
     let number = |text: Bytes| std::str::from_utf8(&text).ok().and_then(|text| text.parse().ok());
     let first = number(range.text()?);
     range.text()?;
     let mut primary = range.list()?;
     let name = [primary.text()?, primary.text()?];
-    let slot = first.ok_or_else(|| crate::wire::malformed("a slot is no number"))?;
-    Ok((slot, name.map(|part| part.escape_ascii().to_string()).join(" ")))
+    let slot = first.ok_or_else(|| crate::wire::malformed("a slot is not a number"))?;
+    Ok((slot, name.map(|checker| checker.escape_ascii().to_string()).join(" ")))
 }
 
 #[cfg(test)]
@@ -117,8 +117,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_told_apart() {
-        let mut seen = Seen::default();
+    fn keys_are_parsed() {
+        let mut listing = KeyListing::default();
         for key in [
             "dormouse:{a/b/1}:s",
             "dormouse:{a/b/1}:z1024",
@@ -128,10 +128,10 @@ mod tests {
             "dormouse:{x",
             "other:{a/0}:s",
         ] {
-            seen.add(key.as_bytes());
+            listing.add(key.as_bytes());
         }
-        assert_eq!(seen.partitions().collect::<Vec<_>>(), [("a/b", 1)]);
-        assert_eq!(seen.priorities("a/b", 1), BTreeSet::from([7, 1024]));
-        assert_eq!(seen.lock_partitions(), [3]);
+        assert_eq!(listing.partitions().collect::<Vec<_>>(), [("a/b", 1)]);
+        assert_eq!(listing.priorities("a/b", 1), BTreeSet::from([7, 1024]));
+        assert_eq!(listing.lock_partitions(), [3]);
     }
 }

@@ -1,117 +1,122 @@
-//! One partition on its way through the check: what is known of it, and how it is asked and mended.
+//! The check of one partition: what is known of it, and how it is read and mended.
 
 use std::collections::{BTreeSet, HashSet};
 
 use bytes::Bytes;
 use dormouse_core::error::Error;
 
-use super::Work;
-use super::ask::{Answer, Failure, Finding, number};
-use super::kind::{Kind, Of};
+use super::Verifier;
+use super::call::{Failure, Finding, ReplyParts, number};
+use super::kind::{Kind, Scope};
 use super::portions;
-use super::report::{Outcome, Problem, written};
+use super::report::{Problem, ProblemStatus, display_subject};
 use crate::cluster::slot_of;
 use crate::keys;
 use crate::wire::Writer;
 use crate::wire::config::Config;
 
-/// Jobs that one script mends.
+/// Jobs that one script call mends.
 const MENDED_AT_ONCE: u64 = 16;
-/// Records may be as large as a job can be: the first page is small.
+/// Bytes of a record before any was read. Records may be large: the first page is small.
 const FIRST_GUESS: u64 = 32 << 10;
 
-/// A partition.
-pub(super) struct Part<'a> {
-    pub(super) work: &'a mut Work,
+/// A partition that is being checked.
+pub(super) struct Checker<'a> {
+    pub(super) verifier: &'a mut Verifier,
     pub(super) tag: String,
     shard: Bytes,
     pub(super) holds_locks: bool,
-    /// As Redis has it: it may be no number.
+    /// As Redis has it: it may not be a number.
     version: Bytes,
     pub(super) config: Config,
-    pub(super) config_is_bad: bool,
+    pub(super) config_is_invalid: bool,
     /// Priorities that had a zset when keys were listed.
     found: BTreeSet<u32>,
-    told: HashSet<(&'static str, Bytes)>,
-    /// Mends so far.
+    reported: HashSet<(&'static str, Bytes)>,
+    /// The number of mends so far.
     pub(super) mends: u64,
-    /// The books know of every number that was given.
-    pub(super) number_is_sure: bool,
-    /// Bytes of a record on average, as far as records were read.
+    /// The header has the greatest job number.
+    pub(super) number_is_known: bool,
+    /// Average bytes of the records read last.
     pub(super) record_bytes: u64,
 }
 
-/// What came of mending.
+/// What was mended, by kind and subject.
 #[derive(Default)]
-struct Mends {
+struct MendResult {
     done: HashSet<(&'static str, Bytes)>,
-    /// Could not be mended.
+    /// Subjects that could not be mended.
     left: HashSet<Bytes>,
 }
 
-impl<'a> Part<'a> {
+impl<'a> Checker<'a> {
     /// A partition of a topic.
-    pub(super) fn new(work: &'a mut Work, tag: String, shard: u32, found: BTreeSet<u32>) -> Self {
+    pub(super) fn new(
+        verifier: &'a mut Verifier,
+        tag: String,
+        shard: u32,
+        found: BTreeSet<u32>,
+    ) -> Self {
         let [_, high, mid, low] = shard.to_be_bytes();
-        Part {
-            work,
+        Checker {
+            verifier,
             tag,
             shard: Bytes::copy_from_slice(&[high, mid, low]),
             holds_locks: false,
             version: Bytes::from_static(b"0"),
             config: Config::default(),
-            config_is_bad: false,
+            config_is_invalid: false,
             found,
-            told: HashSet::new(),
+            reported: HashSet::new(),
             mends: 0,
-            number_is_sure: false,
+            number_is_known: false,
             record_bytes: FIRST_GUESS,
         }
     }
 
     /// A partition of locks.
-    pub(super) fn of_locks(work: &'a mut Work, tag: String) -> Self {
-        Part { holds_locks: true, ..Part::new(work, tag, 0, BTreeSet::new()) }
+    pub(super) fn of_locks(verifier: &'a mut Verifier, tag: String) -> Self {
+        Checker { holds_locks: true, ..Checker::new(verifier, tag, 0, BTreeSet::new()) }
     }
 
-    /// Whether anything was wrong so far.
-    pub(super) fn has_told(&self) -> bool {
-        !self.told.is_empty()
+    /// Whether any problem was found so far.
+    pub(super) fn has_problems(&self) -> bool {
+        !self.reported.is_empty()
     }
 
-    /// In use, or found without being so; ascending.
+    /// Priorities that are configured or have a zset, ascending.
     pub(super) fn priorities(&self) -> BTreeSet<u32> {
         self.config.priorities.iter().chain(&self.found).copied().collect()
     }
 
-    /// Found, but not in the configuration.
+    /// Priorities that have a zset, but are not configured.
     pub(super) fn unlisted(&self) -> Bytes {
         let listed = &self.config.priorities;
         packed(self.found.iter().filter(|priority| !listed.contains(priority)))
     }
 
-    /// Runs a verb.
-    pub(super) async fn ask(&mut self, verb: &str, args: &[Bytes]) -> Result<Answer, Failure> {
-        self.ask_with(verb, |_| args.to_vec()).await
+    /// Calls a verb.
+    pub(super) async fn call(&mut self, verb: &str, args: &[Bytes]) -> Result<ReplyParts, Failure> {
+        self.call_with(verb, |_| args.to_vec()).await
     }
 
-    /// Runs a verb whose arguments depend on the configuration, which may change at any time.
-    pub(super) async fn ask_with(
+    /// Calls a verb whose arguments depend on the configuration, which may change at any time.
+    pub(super) async fn call_with(
         &mut self,
         verb: &str,
         args: impl Fn(&Self) -> Vec<Bytes>,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<ReplyParts, Failure> {
         loop {
             let args = args(self);
             let (keys, args) = (self.keys(), self.args(verb, args));
-            let tools = &self.work.tools;
+            let tools = &self.verifier.tools;
             let slot = slot_of(self.tag.as_bytes());
-            let mut answer = tools.run(slot, &tools.partition, keys, args).await?;
-            if answer.text()? == "done" {
-                return Ok(answer);
+            let mut reply = tools.run(slot, &tools.partition, keys, args).await?;
+            if reply.text()? == "done" {
+                return Ok(reply);
             }
-            let (version, text) = (answer.text()?, answer.text()?);
-            self.learn(version, &text);
+            let (version, text) = (reply.text()?, reply.text()?);
+            self.set_config(version, &text);
         }
     }
 
@@ -122,7 +127,7 @@ impl<'a> Part<'a> {
         all
     }
 
-    /// As lib.lua wants them; no server asks, so there is no request to be known again.
+    /// ARGV as in lib.lua, without a sequence: verify scripts save no answers.
     fn args(&self, verb: &str, args: Vec<Bytes>) -> Vec<Bytes> {
         let none = Bytes::new;
         let mut all = vec![
@@ -144,23 +149,26 @@ impl<'a> Part<'a> {
         all
     }
 
-    /// The configuration is this now. One that makes no sense is read as far as it does.
-    fn learn(&mut self, version: Bytes, text: &[u8]) {
+    /// Takes over the configuration. Of an invalid one, the valid parts are used.
+    fn set_config(&mut self, version: Bytes, text: &[u8]) {
         let parsed = std::str::from_utf8(&version).ok().and_then(|text| text.parse::<u64>().ok());
         let config = Config::decode(parsed.unwrap_or(0), text);
-        self.config_is_bad = parsed.is_none() || config.is_err();
+        self.config_is_invalid = parsed.is_none() || config.is_err();
         self.config = config.unwrap_or_default();
         let priorities = &mut self.config.priorities;
         if !priorities.is_sorted_by(|a, b| a < b) {
-            self.config_is_bad = true;
+            self.config_is_invalid = true;
             priorities.sort_unstable();
             priorities.dedup();
         }
         self.version = version;
     }
 
-    /// Writes the configuration with these priorities besides its own.
-    pub(super) async fn grow(&mut self, priorities: &BTreeSet<u32>) -> Result<(), Failure> {
+    /// Adds these priorities to the configuration in Redis.
+    pub(super) async fn add_priorities(
+        &mut self,
+        priorities: &BTreeSet<u32>,
+    ) -> Result<(), Failure> {
         let with = |config: &Config| {
             let mut config = config.clone();
             config.priorities.extend(priorities);
@@ -169,70 +177,71 @@ impl<'a> Part<'a> {
             config.encode()
         };
         let version = number(next_version());
-        self.ask_with("mend_config", |part| vec![version.clone(), with(&part.config)]).await?;
+        self.call_with("mend_config", |checker| vec![version.clone(), with(&checker.config)])
+            .await?;
         let text = with(&self.config);
         self.mends += 1;
-        self.learn(version, &text);
+        self.set_config(version, &text);
         Ok(())
     }
 
-    /// Tells what was found, and mends it if that is wanted.
-    pub(super) async fn heed(&mut self, findings: Vec<Finding>) -> Result<(), Failure> {
-        let mends = self.work.options.mend;
-        let came = if mends { self.mend(&findings).await? } else { Mends::default() };
+    /// Reports the findings, and mends them if that is wanted.
+    pub(super) async fn handle(&mut self, findings: Vec<Finding>) -> Result<(), Failure> {
+        let mends = self.verifier.options.mend;
+        let mended = if mends { self.mend(&findings).await? } else { MendResult::default() };
         for finding in findings {
-            let outcome = if !mends || came.left.contains(&finding.subject) {
-                Outcome::Wrong
-            } else if came.done.contains(&(finding.kind.name, finding.subject.clone())) {
-                Outcome::Mended
+            let status = if !mends || mended.left.contains(&finding.subject) {
+                ProblemStatus::Wrong
+            } else if mended.done.contains(&(finding.kind.name, finding.subject.clone())) {
+                ProblemStatus::Mended
             } else {
-                Outcome::Gone
+                ProblemStatus::Gone
             };
-            self.tell(finding, outcome);
+            self.report(finding, status);
         }
         Ok(())
     }
 
-    /// Tells of a problem; pages may show the same thing twice.
-    pub(super) fn tell(&mut self, finding: Finding, outcome: Outcome) {
+    /// Reports a problem, unless it has been: pages may contain the same job twice.
+    pub(super) fn report(&mut self, finding: Finding, status: ProblemStatus) {
         let Finding { mut kind, subject, detail } = finding;
-        let whose = if kind.is_once() { Bytes::new() } else { subject.clone() };
-        if !self.told.insert((kind.name, whose)) {
+        let whose = if kind.is_partition_wide() { Bytes::new() } else { subject.clone() };
+        if !self.reported.insert((kind.name, whose)) {
             return;
         }
-        if self.holds_locks && kind.of == Of::Job {
-            kind.of = Of::Lock;
+        if self.holds_locks && kind.scope == Scope::Job {
+            kind.scope = Scope::Lock;
         }
-        self.work.report.add(Problem {
+        self.verifier.report.add(Problem {
             kind,
             place: self.tag.clone(),
-            subject: written(kind.of, &subject),
+            subject: display_subject(kind.scope, &subject),
             detail: detail.escape_ascii().to_string(),
-            outcome,
+            outcome: status,
         });
     }
 
-    async fn mend(&mut self, findings: &[Finding]) -> Result<Mends, Failure> {
-        let mut mends = Mends::default();
-        let subjects = |of: &[Of]| -> BTreeSet<Bytes> {
-            let wanted = findings.iter().filter(|finding| of.contains(&finding.kind.of));
+    async fn mend(&mut self, findings: &[Finding]) -> Result<MendResult, Failure> {
+        let mut mends = MendResult::default();
+        let subjects = |of: &[Scope]| -> BTreeSet<Bytes> {
+            let wanted = findings.iter().filter(|finding| of.contains(&finding.kind.scope));
             wanted.map(|finding| finding.subject.clone()).collect()
         };
-        let unlisted = subjects(&[Of::Config]);
+        let unlisted = subjects(&[Scope::Config]);
         if !unlisted.is_empty() {
             let priorities = unlisted.iter().filter_map(priority_of).collect();
-            self.grow(&priorities).await?;
+            self.add_priorities(&priorities).await?;
             let name = |subject| ("priority_unlisted", subject);
             mends.done.extend(unlisted.into_iter().map(name));
         }
         let number = self.number_for(findings).await?;
-        if number.is_some() || !subjects(&[Of::State]).is_empty() {
+        if number.is_some() || !subjects(&[Scope::State]).is_empty() {
             let number = Writer::default().u64(number.unwrap_or(0)).take();
             self.mend_with("mend_state", &[number], &mut mends).await?;
         }
         let verb = if self.holds_locks { "mend_locks" } else { "mend_jobs" };
-        self.mend_each(verb, subjects(&[Of::Job, Of::Lock]), &mut mends).await?;
-        self.mend_each("mend_keys", subjects(&[Of::Key]), &mut mends).await?;
+        self.mend_each(verb, subjects(&[Scope::Job, Scope::Lock]), &mut mends).await?;
+        self.mend_each("mend_keys", subjects(&[Scope::Key]), &mut mends).await?;
         Ok(mends)
     }
 
@@ -240,7 +249,7 @@ impl<'a> Part<'a> {
         &mut self,
         verb: &str,
         subjects: BTreeSet<Bytes>,
-        mends: &mut Mends,
+        mends: &mut MendResult,
     ) -> Result<(), Failure> {
         let subjects: Vec<Bytes> = subjects.into_iter().collect();
         let at_once = portions::at_once(self.record_bytes, MENDED_AT_ONCE);
@@ -250,7 +259,7 @@ impl<'a> Part<'a> {
                 continue;
             }
             let priorities = needs.iter().filter_map(|(_, priority)| priority_of(priority));
-            self.grow(&priorities.collect()).await?;
+            self.add_priorities(&priorities.collect()).await?;
             let again: Vec<Bytes> = needs.into_iter().map(|(id, _)| id).collect();
             let needs = self.mend_with(verb, &again, mends).await?;
             mends.left.extend(needs.into_iter().map(|(id, _)| id));
@@ -258,22 +267,22 @@ impl<'a> Part<'a> {
         Ok(())
     }
 
-    /// Mends; gives the ids that need a priority first, each with that.
+    /// Mends. Returns the ids whose priority must be configured first, each with that priority.
     async fn mend_with(
         &mut self,
         verb: &str,
         subjects: &[Bytes],
-        mends: &mut Mends,
+        mends: &mut MendResult,
     ) -> Result<Vec<(Bytes, Bytes)>, Failure> {
-        let mut answer = self.ask(verb, subjects).await?;
+        let mut reply = self.call(verb, subjects).await?;
         let mut needs = Vec::new();
-        while let Some((name, subject, detail)) = answer.triple()? {
+        while let Some((name, subject, detail)) = reply.triple()? {
             if name == "needs" {
                 needs.push((subject, detail));
                 continue;
             }
-            let kind = Kind::named(&name);
-            let kind = kind.ok_or_else(|| crate::wire::malformed("a mend has no known name"))?;
+            let kind = Kind::by_name(&name);
+            let kind = kind.ok_or_else(|| crate::wire::malformed("unknown name of a mend"))?;
             mends.done.insert((kind.name, subject));
             self.mends += 1;
         }
@@ -281,8 +290,7 @@ impl<'a> Part<'a> {
     }
 }
 
-/// As servers choose it: at random, since a failover may take the last ones back; exact in a
-/// script.
+/// Random, as servers choose it: a failover may lose the last versions. Exact as a Lua number.
 fn next_version() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     (RandomState::new().hash_one(0) % (1 << 52)) | 1
@@ -300,22 +308,22 @@ fn packed<'a>(priorities: impl IntoIterator<Item = &'a u32>) -> Bytes {
     to.take()
 }
 
-/// A script failed on one partition: that is one problem more, and the others are still checked.
-pub(super) fn survive(
-    outcome: Result<(), Failure>,
+/// A script that fails on one partition is a problem; the other partitions are still checked.
+pub(super) fn note_failure(
+    result: Result<(), Failure>,
     place: &str,
-    work: &mut Work,
+    verifier: &mut Verifier,
 ) -> Result<(), Error> {
-    match outcome {
+    match result {
         Ok(()) => Ok(()),
         Err(Failure::Fatal(error)) => Err(error),
         Err(Failure::Script(detail)) => {
-            work.report.add(Problem {
+            verifier.report.add(Problem {
                 kind: super::kind::SCRIPT_FAILED,
                 place: place.to_owned(),
                 subject: String::new(),
                 detail,
-                outcome: Outcome::Wrong,
+                outcome: ProblemStatus::Wrong,
             });
             Ok(())
         }

@@ -1,4 +1,4 @@
-//! Partitions that have keys in Redis, but are no topic's by the register: no server looks there.
+//! Finds partitions that have keys, but are not registered: no server uses them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,44 +6,44 @@ use crate::limits::PARTITIONS_MAX;
 use bytes::Bytes;
 use dormouse_core::error::Error;
 
-use super::Work;
-use super::ask::{Failure, number};
+use super::Verifier;
+use super::call::{Failure, number};
+use super::checker::{Checker, note_failure};
+use super::key_listing::KeyListing;
 use super::kind::PARTITION_UNREGISTERED;
-use super::part::{Part, survive};
 use super::register::Topics;
-use super::report::Outcome;
-use super::seen::Seen;
+use super::report::ProblemStatus;
 use crate::keys::topic_tag;
 
-impl Work {
-    /// True = the register has changed.
-    pub(super) async fn check_strays(
+impl Verifier {
+    /// True = the register was changed.
+    pub(super) async fn check_unregistered(
         &mut self,
-        seen: &Seen,
+        listing: &KeyListing,
         topics: &Topics,
     ) -> Result<bool, Error> {
-        let mut strays: BTreeMap<&str, BTreeSet<u16>> = BTreeMap::new();
-        for (topic, index) in seen.partitions() {
-            if topics.get(topic).is_none_or(|place| index >= place.partitions) {
-                strays.entry(topic).or_default().insert(index);
+        let mut unregistered: BTreeMap<&str, BTreeSet<u16>> = BTreeMap::new();
+        for (topic, index) in listing.partitions() {
+            if topics.get(topic).is_none_or(|registration| index >= registration.partitions) {
+                unregistered.entry(topic).or_default().insert(index);
             }
         }
         let mut changed = false;
-        for (topic, indexes) in strays {
-            // Partitions beyond those of a topic cannot be added: its shards lie side by side.
+        for (topic, indexes) in unregistered {
+            // Partitions cannot be added to a registered topic: its shards are consecutive.
             let is_back = !topics.contains_key(topic) && self.options.mend;
             let is_back = is_back && self.register_again(topic, &indexes).await?;
             changed |= is_back;
-            let outcome = if is_back { Outcome::Mended } else { Outcome::Wrong };
+            let status = if is_back { ProblemStatus::Mended } else { ProblemStatus::Wrong };
             for index in indexes {
                 let tag = topic_tag(topic, index);
-                self.tell_topic(PARTITION_UNREGISTERED, tag.as_bytes(), b"", outcome);
+                self.report_topic(PARTITION_UNREGISTERED, tag.as_bytes(), b"", status);
             }
         }
         Ok(changed)
     }
 
-    /// Back to the place that the ids of the jobs tell; with new shards if they tell none.
+    /// Registers the topic with the shards in the ids of its jobs; with new ones if there are none.
     async fn register_again(
         &mut self,
         topic: &str,
@@ -67,15 +67,15 @@ impl Work {
         }
         let topic = Bytes::copy_from_slice(topic.as_bytes());
         let args = [Bytes::from_static(b"give"), topic, number(partitions)];
-        Ok(self.mend_register(&args).await? == Outcome::Mended)
+        Ok(self.mend_register(&args).await? == ProblemStatus::Mended)
     }
 
-    /// The shard in the id of any job there.
+    /// The shard in the id of any job of the partition.
     async fn sample_shard(&mut self, topic: &str, index: u16) -> Result<Option<u32>, Error> {
         let tag = topic_tag(topic, index);
-        let mut part = Part::new(self, tag.clone(), 0, BTreeSet::new());
-        let sampled = match part.ask("sample", &[]).await {
-            Ok(mut answer) => answer.text().map_err(Failure::from),
+        let mut checker = Checker::new(self, tag.clone(), 0, BTreeSet::new());
+        let sampled = match checker.call("sample", &[]).await {
+            Ok(mut reply) => reply.text().map_err(Failure::from),
             Err(failure) => Err(failure),
         };
         match sampled {
@@ -83,7 +83,7 @@ impl Work {
                 .ok()
                 .map(|[high, mid, low, ..]| u32::from_be_bytes([0, high, mid, low]))),
             Err(failure) => {
-                survive(Err(failure), &tag, self)?;
+                note_failure(Err(failure), &tag, self)?;
                 Ok(None)
             }
         }

@@ -1,4 +1,4 @@
-//! Asking a script, and reading what it found.
+//! Calls a script, and decodes its reply.
 
 use std::sync::Arc;
 
@@ -13,12 +13,12 @@ use crate::cluster::{Call, CallError, Script};
 use crate::partition::{REPLY_TIMEOUT, timed_out};
 use crate::wire::{Reader, malformed};
 
-/// Why there is no answer.
+/// Why there is no reply.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// The script failed here; elsewhere it may not.
+    /// The script failed; on other partitions it may not.
     Script(String),
-    /// Nothing can be asked any more.
+    /// Redis cannot be reached any more.
     Fatal(Error),
 }
 
@@ -32,14 +32,14 @@ impl From<Failure> for Error {
     fn from(failure: Failure) -> Error {
         match failure {
             Failure::Script(text) => {
-                Error::unavailable(format!("Redis would not run a script: {text}"))
+                Error::unavailable(format!("Redis refused to run a script: {text}"))
             }
             Failure::Fatal(error) => error,
         }
     }
 }
 
-/// What a script found wrong: what, whose, and more about it.
+/// A problem that a script found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Finding {
     pub(super) kind: Kind,
@@ -47,17 +47,17 @@ pub(super) struct Finding {
     pub(super) detail: Bytes,
 }
 
-/// The parts of an answer, one after the other.
+/// The parts of a reply, read in sequence.
 #[derive(Debug)]
-pub(super) struct Answer(std::vec::IntoIter<Value>);
+pub(super) struct ReplyParts(std::vec::IntoIter<Value>);
 
-impl Answer {
-    pub(super) fn new(value: Value) -> Answer {
+impl ReplyParts {
+    pub(super) fn new(value: Value) -> ReplyParts {
         let parts = match value {
             Value::Array(parts) => parts,
             other => vec![other],
         };
-        Answer(parts.into_iter())
+        ReplyParts(parts.into_iter())
     }
 
     pub(super) fn text(&mut self) -> Result<Bytes, Error> {
@@ -74,31 +74,31 @@ impl Answer {
         Reader::new(&self.text()?).u64()
     }
 
-    pub(super) fn list(&mut self) -> Result<Answer, Error> {
+    pub(super) fn list(&mut self) -> Result<ReplyParts, Error> {
         match self.0.next() {
-            Some(Value::Array(parts)) => Ok(Answer(parts.into_iter())),
+            Some(Value::Array(parts)) => Ok(ReplyParts(parts.into_iter())),
             _ => Err(malformed("a list is missing")),
         }
     }
 
-    pub(super) fn is_over(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.0.as_slice().is_empty()
     }
 
     /// The next three parts; `None` at the end.
     pub(super) fn triple(&mut self) -> Result<Option<(Bytes, Bytes, Bytes)>, Error> {
-        if self.is_over() {
+        if self.is_empty() {
             return Ok(None);
         }
         Ok(Some((self.text()?, self.text()?, self.text()?)))
     }
 
-    /// The rest of the answer.
+    /// The rest of the reply, which consists of problems.
     pub(super) fn findings(&mut self) -> Result<Vec<Finding>, Error> {
         let mut findings = Vec::new();
         while let Some((name, subject, detail)) = self.triple()? {
             let kind =
-                Kind::named(&name).ok_or_else(|| malformed("a problem has no known name"))?;
+                Kind::by_name(&name).ok_or_else(|| malformed("unknown name of a problem"))?;
             findings.push(Finding { kind, subject, detail });
         }
         Ok(findings)
@@ -113,10 +113,10 @@ impl Tools {
         script: &Arc<Script>,
         keys: Vec<Bytes>,
         args: Vec<Bytes>,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<ReplyParts, Failure> {
         let call = Call { slot, script: Arc::clone(script), keys, args, replicas: 0 };
-        match timeout(REPLY_TIMEOUT, self.link.call(&call)).await {
-            Ok(Ok(landed)) => Ok(Answer::new(landed.value)),
+        match timeout(REPLY_TIMEOUT, self.client.call(&call)).await {
+            Ok(Ok(landed)) => Ok(ReplyParts::new(landed.value)),
             Ok(Err(CallError::Script { code, text })) => {
                 Err(Failure::Script(format!("{code} {text}")))
             }
