@@ -1,22 +1,24 @@
-//! Jobs whose topics only the backend knows: may the caller touch them?
+//! Access to jobs that a request names by id or token: only the backend knows their topics.
 
 use std::collections::BTreeSet;
 
-use dormouse_core::command::{Command, Reply};
+use dormouse_core::command::Command;
 use dormouse_core::error::{Code, Error};
-use dormouse_core::job::{JobId, Token};
-use dormouse_core::op::{KillTarget, Target};
+use dormouse_core::job::JobId;
+use dormouse_core::op::{Get, Target};
 
 use super::{Grant, Verb};
-use crate::client::{BackendClient, unexpected};
+use crate::client::BackendClient;
 
-/// A job that is never there: ids begin at 1.
-const NOBODY: JobId = JobId(0);
+/// The id of no job: ids begin at 1.
+pub(crate) const NO_JOB: JobId = JobId(0);
 
 impl Grant {
-    /// May they do this with these jobs? Gives those that are not there: they may come to be before
-    /// the next command, in a topic nobody asked about, so who is limited to some topics must not
-    /// name them again; see `mask_absent`.
+    /// Whether this may be done to all of these jobs; returns those that do not exist.
+    ///
+    /// An absent job may be put before the next command, into a topic that this caller has no
+    /// access to. So a caller who is limited to some topics must not name it in that command: see
+    /// [`mask_absent`].
     pub(crate) async fn check_jobs(
         &self,
         client: &BackendClient,
@@ -32,10 +34,7 @@ impl Grant {
         }
         let mut unknown: Vec<JobId> = ids.collect();
         while !unknown.is_empty() {
-            let targets = unknown.iter().copied().map(Target::Id).collect();
-            let Reply::Views(views) = client.call(Command::Get(targets)).await? else {
-                return Err(unexpected(&Reply::Done));
-            };
+            let views = client.call(Get(unknown.iter().copied().map(Target::Id).collect())).await?;
             let mut later = Vec::new();
             for (id, view) in unknown.into_iter().zip(views) {
                 match view {
@@ -52,36 +51,11 @@ impl Grant {
     }
 }
 
-/// Lets a command name nobody where it names an absent job.
+/// Replaces the ids of absent jobs in a command, so that it is answered as if they stayed absent.
 pub(crate) fn mask_absent(command: &mut Command, absent: &BTreeSet<JobId>) {
-    let hide = |id: &mut JobId| {
+    command.ids_mut(|id| {
         if absent.contains(id) {
-            *id = NOBODY;
+            *id = NO_JOB;
         }
-    };
-    let hide_token = |token: &mut Token| hide(&mut token.id);
-    let hide_target = |target: &mut Target| {
-        if let Target::Id(id) = target {
-            hide(id);
-        }
-    };
-    match command {
-        Command::Ack(tokens) => tokens.iter_mut().for_each(hide_token),
-        Command::Nack(items) => items.iter_mut().for_each(|item| hide_token(&mut item.token)),
-        Command::Release(items) => items.iter_mut().for_each(|item| hide_token(&mut item.token)),
-        Command::Extend(items) => items.iter_mut().for_each(|item| hide_token(&mut item.token)),
-        Command::Cancel(items) => items.iter_mut().for_each(|item| hide_target(&mut item.target)),
-        Command::Reschedule(items) => {
-            items.iter_mut().for_each(|item| hide_target(&mut item.target));
-        }
-        Command::Revive(targets) | Command::Get(targets) => {
-            targets.iter_mut().for_each(hide_target);
-        }
-        Command::Kill(items) => items.iter_mut().for_each(|item| match &mut item.target {
-            KillTarget::Token(token) => hide_token(token),
-            KillTarget::Resting(target) => hide_target(target),
-        }),
-        Command::ReserveId(reserve) => hide(&mut reserve.id),
-        _ => {}
-    }
+    });
 }

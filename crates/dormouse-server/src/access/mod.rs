@@ -16,7 +16,7 @@ use dormouse_core::error::{Code, Error};
 use dormouse_core::topic::TopicName;
 use sha2::{Digest, Sha256};
 
-pub(crate) use jobs::mask_absent;
+pub(crate) use jobs::{NO_JOB, mask_absent};
 pub use scope::{Scope, ScopeError};
 use verb::Verbs;
 pub use verb::{UnknownVerb, Verb};

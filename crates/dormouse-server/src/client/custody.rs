@@ -6,7 +6,7 @@ use std::time::Duration;
 use dormouse_core::backend::{Answer, Request, Sink, Ticket};
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::error::Code;
-use dormouse_core::op::{Release, Unlock};
+use dormouse_core::op::{LeasedJob, Release, Unlock};
 
 use super::BackendClient;
 
@@ -24,6 +24,18 @@ impl Custody {
     /// Takes charge of what this reply grants; nothing, if it grants nothing.
     pub(crate) fn of(client: &BackendClient, reply: &Reply, unlock: Option<Unlock>) -> Custody {
         Custody { client: client.clone(), undo: undo(reply, unlock) }
+    }
+
+    /// Takes charge of leased jobs.
+    pub(crate) fn of_jobs(client: &BackendClient, jobs: &[LeasedJob]) -> Custody {
+        let release = || jobs.iter().map(|job| Release::now(job.token)).collect();
+        let undo = (!jobs.is_empty()).then(|| Command::Release(release()));
+        Custody { client: client.clone(), undo }
+    }
+
+    /// Takes charge of a lock.
+    pub(crate) fn of_lock(client: &BackendClient, unlock: Unlock) -> Custody {
+        Custody { client: client.clone(), undo: Some(Command::Unlock(unlock)) }
     }
 
     /// The client has it now.

@@ -9,7 +9,7 @@ mod custody;
 use std::sync::Arc;
 
 use dormouse_core::backend::{Answer, Backend};
-use dormouse_core::command::{Command, Reply};
+use dormouse_core::command::{Command, Operation, Reply};
 use dormouse_core::error::Error;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -44,16 +44,16 @@ impl BackendClient {
         PendingBatch::send(self, commands)
     }
 
-    /// Sends one command and waits for its answer.
-    pub(crate) async fn call(&self, command: Command) -> Answer {
-        let mut answers = self.send(vec![command])?.await;
-        answers.pop().unwrap_or_else(|| Err(no_reply()))
+    /// Sends one operation and waits for its reply.
+    pub(crate) async fn call<O: Operation>(&self, operation: O) -> Result<O::Reply, Error> {
+        let mut answers = self.send(vec![operation.into()])?.await;
+        O::from_reply(answers.pop().unwrap_or_else(|| Err(no_reply()))?)
     }
 
-    /// As `call`, for a command that may wait: a stop of the server ends the wait.
-    pub(crate) async fn call_waiting(&self, command: Command) -> Answer {
-        let mut answers = self.wait(self.send(vec![command])?).await;
-        answers.pop().unwrap_or_else(|| Err(no_reply()))
+    /// As `call`, for an operation that may wait: a stop of the server ends the wait.
+    pub(crate) async fn call_waiting<O: Operation>(&self, operation: O) -> Result<O::Reply, Error> {
+        let mut answers = self.wait(self.send(vec![operation.into()])?).await;
+        O::from_reply(answers.pop().unwrap_or_else(|| Err(no_reply()))?)
     }
 
     /// Waits for answers; a stop of the server withdraws what waits.

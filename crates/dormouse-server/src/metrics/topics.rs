@@ -3,14 +3,13 @@
 use std::collections::HashMap;
 
 use crate::limits::METRICS_TOPICS_MAX;
-use dormouse_core::command::{Command, Reply};
 use dormouse_core::error::Error;
 use dormouse_core::image::Counts;
 use dormouse_core::op::{Stats, TopicStats, Topics};
 use dormouse_core::topic::TopicName;
 
 use super::OTHER;
-use crate::client::{BackendClient, unexpected};
+use crate::client::BackendClient;
 
 /// Topics asked for at once. The engine does nothing else meanwhile, and needs about 0.1 ms for a
 /// topic that is spread over ten runs.
@@ -59,10 +58,7 @@ pub(super) async fn gather(client: &BackendClient) -> Result<Gathered, Error> {
             complete = false;
             break;
         }
-        let page = match client.call(Command::Topics(Topics { after, limit })).await? {
-            Reply::Topics(page) => page,
-            other => return Err(unexpected(&other)),
-        };
+        let page = client.call(Topics { after, limit }).await?;
         after = page.topics.last().map(|(name, _)| name.clone());
         for (name, stats) in page.topics {
             // One that is called as the others are together would be there twice.
@@ -77,10 +73,8 @@ pub(super) async fn gather(client: &BackendClient) -> Result<Gathered, Error> {
         }
     }
     // After the topics: all together are never less than those shown.
-    match client.call(Command::Stats(Stats { topic: None })).await? {
-        Reply::Stats(total) => Ok(Gathered { shown, total, complete }),
-        other => Err(unexpected(&other)),
-    }
+    let total = client.call(Stats { topic: None }).await?;
+    Ok(Gathered { shown, total, complete })
 }
 
 impl Gathered {

@@ -1,22 +1,20 @@
 //! ack: the work is done; may carry the next reserve, so that a worker needs one round trip.
 
 use axum::extract::State;
-use dormouse_core::command::{Command, Reply};
+use dormouse_core::command::Operation as _;
 use dormouse_core::limits::BATCH_MAX;
+use dormouse_core::op::{Ack, Reserve};
 use hyper::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::ending::{EndedItem, EndedOut, Tokens, end, items_of, results_of};
+use super::lease::{EndedItem, EndedOut, LeaseRequest, end, lease_form, results_of};
 use super::reserve::{check_reserve, fitting};
 use crate::access::Verb;
-use crate::client::unexpected;
+use crate::client::no_reply;
 use crate::http::App;
 use crate::http::api::{EndProblems, Problems, Sent};
-use crate::http::caller::Caller;
 use crate::http::form::{Bounded, Failed, LeasedOut, ReserveForm, TokenOut};
-use crate::http::params::Params;
-use crate::http::payload::Payload;
 use crate::http::response::{HttpResult, json, with_custody};
 
 /// Done.
@@ -33,6 +31,8 @@ pub(crate) struct AckForm {
     /// Then take the next jobs.
     reserve: Option<ReserveForm>,
 }
+
+lease_form!(AckForm, Verb::Ack);
 
 /// To `token`; or to `tokens`, and with `reserve`.
 #[derive(Serialize, ToSchema)]
@@ -69,36 +69,27 @@ pub(crate) struct AckResults<'a> {
         Problems, Sent, EndProblems
     )
 )]
-pub(super) async fn ack(
-    State(app): State<App>,
-    caller: Caller,
-    params: Params,
-    payload: Payload,
-) -> HttpResult {
-    params.finish()?;
-    let form: AckForm = payload.json()?;
-    drop(payload);
-    let tokens = Tokens::read(form.token.as_deref(), form.tokens.as_ref())?;
-    let granted = tokens.granted(&app, &caller, Verb::Ack).await?;
-    let Some(reserve) = form.reserve else {
-        return end(&app, &tokens, Command::Ack(granted)).await;
-    };
+pub(super) async fn ack(State(app): State<App>, request: LeaseRequest<AckForm>) -> HttpResult {
+    let LeaseRequest { caller, form, tokens, masked } = request;
+    let ack = Ack(masked);
+    let Some(reserve) = form.reserve else { return end(&app, &tokens, ack).await };
     let reserve = reserve.into_reserve()?;
     check_reserve(&caller, &reserve)?;
-    let commands = vec![Command::Ack(granted), Command::Reserve(reserve)];
-    let mut answers = app.client.wait(app.client.send(commands)?).await.into_iter();
-    let mut next = || answers.next().unwrap_or_else(|| Err(unexpected(&Reply::Done)));
+    let batch = app.client.send(vec![ack.into(), reserve.into()])?;
+    let mut answers = app.client.wait(batch).await.into_iter();
+    let mut next = || answers.next().unwrap_or_else(|| Err(no_reply()));
     let (acked, reserved) = (next(), next());
     // The acks are done, whatever became of the reserve.
-    let (jobs, custody, reserve_failed) = match reserved.and_then(|reply| fitting(&app, reply)) {
+    let reserved = reserved.and_then(Reserve::from_reply);
+    let (jobs, custody, reserve_failed) = match reserved.and_then(|jobs| fitting(&app, jobs)) {
         Ok((jobs, custody)) => (jobs, Some(custody), None),
         Err(error) => (Vec::new(), None, Some(Failed::from(error))),
     };
-    let (results, _) = results_of(&tokens, items_of(acked?)?);
+    let (results, _) = results_of(&tokens, Ack::from_reply(acked?)?);
     let jobs = jobs.iter().map(LeasedOut::from).collect();
-    let answer = json(StatusCode::OK, &AckResults { results, jobs, reserve_failed });
+    let response = json(StatusCode::OK, &AckResults { results, jobs, reserve_failed });
     Ok(match custody {
-        Some(custody) => with_custody(answer, custody),
-        None => answer,
+        Some(custody) => with_custody(response, custody),
+        None => response,
     })
 }

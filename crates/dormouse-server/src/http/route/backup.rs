@@ -14,8 +14,7 @@ use crate::http::caller::Caller;
 use crate::http::params::Params;
 use crate::http::payload::Payload;
 use crate::http::response::{HttpResult, ok};
-use crate::units::At;
-use crate::units::wall_ms;
+use crate::units::{At, wall_ms};
 
 /// Bytes of a backup's name.
 const NAME_BYTES_MAX: usize = 100;

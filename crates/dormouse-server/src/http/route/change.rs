@@ -1,13 +1,9 @@
-//! What get, cancel, reschedule, run and revive share: one job in, one item out.
+//! The response of cancel, reschedule, run and revive to one job.
 
-use dormouse_core::command::{Command, Reply};
-use dormouse_core::error::Error;
 use dormouse_core::op::Changed;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::client::unexpected;
-use crate::http::App;
 use crate::http::form::{IdOut, StateOut};
 use crate::http::response::{HttpResult, ok};
 use crate::units::At;
@@ -38,18 +34,8 @@ pub(crate) struct ChangedOut {
     due_at: Option<At>,
 }
 
-/// Asks for a change of one job and answers for it.
-pub(super) async fn change(app: &App, code: ChangedCode, command: Command) -> HttpResult {
-    let changed = match app.client.call(command).await? {
-        Reply::Changed(items) => only(items)?,
-        other => return Err(unexpected(&other).into()),
-    };
+pub(super) fn answer_change(code: ChangedCode, changed: Changed) -> HttpResult {
     let Changed { id, was, due_at } = changed;
     let due_at = (code != ChangedCode::Cancelled).then_some(At(due_at));
     ok(&ChangedOut { id: IdOut(id), code, was: StateOut::from(was), due_at })
-}
-
-/// The only item of a reply to one.
-pub(super) fn only<T>(items: Vec<Result<T, Error>>) -> Result<T, Error> {
-    items.into_iter().next().unwrap_or_else(|| Err(unexpected(&Reply::Done)))
 }

@@ -1,21 +1,17 @@
 //! extend: prolong leases.
 
 use axum::extract::State;
-use dormouse_core::command::Command;
 use dormouse_core::job::Token;
 use dormouse_core::limits::BATCH_MAX;
 use dormouse_core::op::Extend;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::ending::{EndedAnswer, Tokens, end};
+use super::lease::{EndedAnswer, LeaseRequest, end, lease_form};
 use crate::access::Verb;
 use crate::http::App;
 use crate::http::api::{ExtendProblems, Problems, Sent};
-use crate::http::caller::Caller;
 use crate::http::form::{Bounded, TokenOut};
-use crate::http::params::Params;
-use crate::http::payload::Payload;
 use crate::http::response::HttpResult;
 use crate::units::SpanMs;
 
@@ -34,6 +30,8 @@ pub(crate) struct ExtendForm {
     ttr: Option<SpanMs>,
 }
 
+lease_form!(ExtendForm, Verb::Extend);
+
 /// Prolong leases.
 #[utoipa::path(
     post,
@@ -47,16 +45,10 @@ pub(crate) struct ExtendForm {
 )]
 pub(super) async fn extend(
     State(app): State<App>,
-    caller: Caller,
-    params: Params,
-    payload: Payload,
+    request: LeaseRequest<ExtendForm>,
 ) -> HttpResult {
-    params.finish()?;
-    let form: ExtendForm = payload.json()?;
-    let tokens = Tokens::read(form.token.as_deref(), form.tokens.as_ref())?;
-    let granted = tokens.granted(&app, &caller, Verb::Extend).await?;
+    let LeaseRequest { form, tokens, masked, .. } = request;
     let ttr_ms = form.ttr.map(|ttr| ttr.0);
-    let extend = |token: &Token| Extend { token: *token, ttr_ms };
-    let command = Command::Extend(granted.iter().map(extend).collect());
-    end(&app, &tokens, command).await
+    let extend = |token: Token| Extend { token, ttr_ms };
+    end(&app, &tokens, masked.into_iter().map(extend).collect::<Vec<_>>()).await
 }

@@ -1,7 +1,6 @@
 //! forecast: jobs coming due per step of time.
 
 use axum::extract::State;
-use dormouse_core::command::{Command, Reply};
 use dormouse_core::error::Error;
 use dormouse_core::limits::AT_MS_MAX;
 use dormouse_core::op::Forecast;
@@ -9,15 +8,13 @@ use serde::Serialize;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::access::Verb;
-use crate::client::unexpected;
 use crate::http::App;
 use crate::http::api::Problems;
 use crate::http::caller::Caller;
 use crate::http::params::Params;
 use crate::http::path::{InTopic, TopicPath};
 use crate::http::response::{HttpResult, ok};
-use crate::units::wall_ms;
-use crate::units::{At, InstantMs, SpanMs};
+use crate::units::{At, InstantMs, SpanMs, wall_ms};
 
 const HOUR_MS: u64 = 3_600_000;
 const DAY_MS: u64 = 24 * HOUR_MS;
@@ -70,13 +67,8 @@ pub(super) async fn forecast(
     let from_ms = from.map_or_else(|| Ok(wall_ms()), |ms| within("from", ms))?;
     let to_ms = to.map_or(Ok(from_ms.saturating_add(DAY_MS)), |ms| within("to", ms))?;
     let step_ms = step.map_or(Ok(HOUR_MS), |ms| within("step", ms))?;
-    let asked = Forecast { topic, from_ms, to_ms, step_ms };
-    match app.client.call(Command::Forecast(asked)).await? {
-        Reply::Forecast(counts) => {
-            ok(&ForecastOut { from: At(from_ms), to: At(to_ms), step_ms, counts })
-        }
-        other => Err(unexpected(&other).into()),
-    }
+    let counts = app.client.call(Forecast { topic, from_ms, to_ms, step_ms }).await?;
+    ok(&ForecastOut { from: At(from_ms), to: At(to_ms), step_ms, counts })
 }
 
 fn within(field: &str, ms: i64) -> Result<u64, Error> {

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use axum::extract::State;
-use dormouse_core::command::Command;
 use dormouse_core::error::Error;
+use dormouse_core::op::Get;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -13,7 +13,7 @@ use crate::http::api::{Guarded, NotReady};
 use crate::http::response::{HttpResult, ok};
 
 /// How long the store may take to answer.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// All is well.
 #[derive(Serialize, ToSchema)]
@@ -54,8 +54,8 @@ pub(super) async fn readyz(State(app): State<App>) -> HttpResult {
     if app.client.is_stopping() {
         return Err(Error::unavailable("the server is stopping; use another, or try again").into());
     }
-    // Nothing is asked for: an answer shows that there is somebody to answer.
-    match tokio::time::timeout(PATIENCE, app.client.call(Command::Get(Vec::new()))).await {
+    // An empty request: any reply shows that the store works.
+    match tokio::time::timeout(TIMEOUT, app.client.call(Get(Vec::new()))).await {
         Ok(Ok(_)) => ok(&HealthOut { code: HealthCode::Ok }),
         Ok(Err(error)) => {
             Err(Error::unavailable(format!("the store does not answer: {}", error.text)).into())

@@ -1,7 +1,6 @@
 //! kick: delayed jobs of a topic to ready.
 
 use axum::extract::State;
-use dormouse_core::command::Command;
 use dormouse_core::op::Kick;
 
 use super::many::{CountOut, MaxForm, do_many};
@@ -35,6 +34,6 @@ pub(super) async fn kick(
     params.finish()?;
     let form: MaxForm = payload.json()?;
     drop(payload);
-    let command = |max| Command::Kick(Kick { topic: topic.clone(), max });
-    do_many(&app, &topic, form, |stats| stats.delayed, command).await
+    let kick = |max| Kick { topic: topic.clone(), max };
+    do_many(&app, &topic, form, |stats| stats.delayed, kick).await
 }

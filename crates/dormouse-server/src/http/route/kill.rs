@@ -2,23 +2,19 @@
 
 use axum::extract::State;
 use bytes::Bytes;
-use dormouse_core::command::{Command, Reply};
 use dormouse_core::job::Token;
 use dormouse_core::limits::BATCH_MAX;
-use dormouse_core::op::{Ended, Kill, KillTarget, Target};
+use dormouse_core::op::{Kill, KillTarget, Target};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::change::only;
-use super::ending::{EndedAnswer, EndedCode, Tokens, end};
+use super::job_routes::job_routes;
+use super::lease::{EndedAnswer, EndedCode, LeaseRequest, end, lease_form};
 use crate::access::Verb;
-use crate::client::unexpected;
 use crate::http::App;
 use crate::http::api::{EndProblems, InTheWay, Missing, Problems, Sent};
-use crate::http::caller::Caller;
 use crate::http::form::{Bounded, IdOut, TokenOut};
 use crate::http::params::Params;
-use crate::http::path::{IdPath, InJob, KeyPath};
 use crate::http::payload::Payload;
 use crate::http::response::{HttpResult, ok};
 
@@ -40,6 +36,8 @@ pub(crate) struct KillForm {
     priority: Option<u32>,
 }
 
+lease_form!(KillForm, Verb::Kill);
+
 /// End leases: the jobs are dead, no attempt follows.
 #[utoipa::path(
     post,
@@ -51,24 +49,15 @@ pub(crate) struct KillForm {
         Problems, Sent, EndProblems
     )
 )]
-pub(super) async fn kill(
-    State(app): State<App>,
-    caller: Caller,
-    params: Params,
-    payload: Payload,
-) -> HttpResult {
-    params.finish()?;
-    let form: KillForm = payload.json()?;
-    let tokens = Tokens::read(form.token.as_deref(), form.tokens.as_ref())?;
-    let granted = tokens.granted(&app, &caller, Verb::Kill).await?;
+pub(super) async fn kill(State(app): State<App>, request: LeaseRequest<KillForm>) -> HttpResult {
+    let LeaseRequest { form, tokens, masked, .. } = request;
     let error = form.error.map(Bytes::from);
-    let kill = |token: &Token| Kill {
-        target: KillTarget::Token(*token),
+    let kill = |token: Token| Kill {
+        target: KillTarget::Token(token),
         error: error.clone(),
         priority: form.priority,
     };
-    let command = Command::Kill(granted.iter().map(kill).collect());
-    end(&app, &tokens, command).await
+    end(&app, &tokens, masked.into_iter().map(kill).collect::<Vec<_>>()).await
 }
 
 /// To dead, a job that no worker has.
@@ -94,58 +83,21 @@ pub(crate) struct KilledOut {
     code: EndedCode,
 }
 
-/// Make a waiting job dead.
-#[utoipa::path(
-    post,
-    path = "/v1/jobs/{id}/kill",
-    tag = "jobs",
-    params(IdPath),
+job_routes! {
+    post kill_resting(params: Params, payload: Payload) if Verb::Kill;
+    /// Make a waiting job dead.
+    kill_job = "/v1/jobs/{id}/kill";
+    /// Make the waiting job that has a key dead.
+    kill_key = "/v1/topics/{topic}/keys/{key}/kill";
+    params(),
     request_body = Option<KillJobForm>,
     responses(
         (status = 200, description = "It is dead", body = KilledOut),
         Problems, Missing, InTheWay, Sent
     )
-)]
-pub(super) async fn kill_job(
-    State(app): State<App>,
-    caller: Caller,
-    InJob(target): InJob,
-    params: Params,
-    payload: Payload,
-) -> HttpResult {
-    kill_resting(&app, &caller, target, params, payload).await
 }
 
-/// Make the waiting job that has a key dead.
-#[utoipa::path(
-    post,
-    path = "/v1/topics/{topic}/keys/{key}/kill",
-    tag = "jobs",
-    params(KeyPath),
-    request_body = Option<KillJobForm>,
-    responses(
-        (status = 200, description = "It is dead", body = KilledOut),
-        Problems, Missing, InTheWay, Sent
-    )
-)]
-pub(super) async fn kill_key(
-    State(app): State<App>,
-    caller: Caller,
-    InJob(target): InJob,
-    params: Params,
-    payload: Payload,
-) -> HttpResult {
-    kill_resting(&app, &caller, target, params, payload).await
-}
-
-async fn kill_resting(
-    app: &App,
-    caller: &Caller,
-    target: Target,
-    params: Params,
-    payload: Payload,
-) -> HttpResult {
-    caller.check_target(app, Verb::Kill, &target).await?;
+async fn kill_resting(app: &App, target: Target, params: Params, payload: Payload) -> HttpResult {
     params.finish()?;
     let form: KillJobForm = payload.json()?;
     let id = match &target {
@@ -157,9 +109,6 @@ async fn kill_resting(
         error: form.error.map(Bytes::from),
         priority: form.priority,
     };
-    let ended: Ended = match app.client.call(Command::Kill(vec![kill])).await? {
-        Reply::Ended(items) => only(items)?,
-        other => return Err(unexpected(&other).into()),
-    };
+    let ended = app.client.call(kill).await?;
     ok(&KilledOut { id, code: EndedCode::from(ended) })
 }

@@ -1,7 +1,6 @@
 //! list: a page of jobs of a state.
 
 use axum::extract::State;
-use dormouse_core::command::{Command, Reply};
 use dormouse_core::job::Content;
 use dormouse_core::op::{JobView, List};
 use serde::Serialize;
@@ -9,7 +8,6 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::reserve::JOB_BYTES;
 use crate::access::Verb;
-use crate::client::unexpected;
 use crate::http::App;
 use crate::http::api::{Large, Problems};
 use crate::http::caller::Caller;
@@ -77,14 +75,10 @@ pub(super) async fn list(
     let list = List { topic, state: state.ok_or_else(wanted)?, cursor, limit };
     // Pages may be large, and many may ask at once: they take turns.
     let _turn = app.pages.acquire().await;
-    match app.client.call(Command::List(list)).await? {
-        Reply::Page(page) => {
-            app.answers.room_for(bytes_of(&page.jobs, bodies))?;
-            let jobs = page.jobs.iter().map(|view| JobOut::new(view, bodies)).collect();
-            ok(&PageOut { jobs, cursor: page.cursor.as_deref() })
-        }
-        other => Err(unexpected(&other).into()),
-    }
+    let page = app.client.call(list).await?;
+    app.answers.room_for(bytes_of(&page.jobs, bodies))?;
+    let jobs = page.jobs.iter().map(|view| JobOut::new(view, bodies)).collect();
+    ok(&PageOut { jobs, cursor: page.cursor.as_deref() })
 }
 
 /// About what the jobs take as JSON.

@@ -2,13 +2,13 @@
 
 use axum::extract::State;
 use bytes::Bytes;
-use dormouse_core::command::{Command, Reply};
 use dormouse_core::op::{Lock, LockReply, RenewLock, Unlock};
+use hyper::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::access::Verb;
-use crate::client::{Custody, unexpected};
+use crate::client::Custody;
 use crate::http::App;
 use crate::http::api::{InTheWay, Missing, Problems, Sent};
 use crate::http::caller::Caller;
@@ -130,14 +130,9 @@ pub(super) async fn acquire(
         ttl_ms: form.ttl.map_or(TTL_MS_DEFAULT, |ttl| ttl.0),
         wait_ms: form.wait.map_or(0, |wait| wait.0),
     };
-    let reply = app.client.call_waiting(Command::Lock(lock)).await?;
-    let custody = Custody::of(&app.client, &reply, Some(unlock));
-    match &reply {
-        Reply::Lock(held) => {
-            Ok(with_custody(json(hyper::StatusCode::OK, &LockOut::from(held)), custody))
-        }
-        other => Err(unexpected(other).into()),
-    }
+    let held = app.client.call_waiting(lock).await?;
+    let custody = Custody::of_lock(&app.client, unlock);
+    Ok(with_custody(json(StatusCode::OK, &LockOut::from(&held)), custody))
 }
 
 /// Prolong a lock.
@@ -168,10 +163,7 @@ pub(super) async fn renew(
         owner: Bytes::from(form.owner),
         ttl_ms: form.ttl.map(|ttl| ttl.0),
     };
-    match app.client.call(Command::RenewLock(renew)).await? {
-        Reply::Lock(held) => ok(&LockOut::from(&held)),
-        other => Err(unexpected(&other).into()),
-    }
+    ok(&LockOut::from(&app.client.call(renew).await?))
 }
 
 /// Give a lock back, once per time it was taken.
@@ -198,9 +190,6 @@ pub(super) async fn unlock(
     params.finish()?;
     let form: UnlockForm = payload.json()?;
     let unlock = Unlock { name: Bytes::from(name), owner: Bytes::from(form.owner) };
-    match app.client.call(Command::Unlock(unlock)).await? {
-        Reply::Unlocked(true) => ok(&UnlockedOut { code: UnlockedCode::Free }),
-        Reply::Unlocked(false) => ok(&UnlockedOut { code: UnlockedCode::Held }),
-        other => Err(unexpected(&other).into()),
-    }
+    let is_free = app.client.call(unlock).await?;
+    ok(&UnlockedOut { code: if is_free { UnlockedCode::Free } else { UnlockedCode::Held } })
 }

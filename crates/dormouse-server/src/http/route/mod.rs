@@ -5,14 +5,15 @@ mod backup;
 mod cancel;
 mod change;
 mod describe;
-mod ending;
 mod events;
 mod extend;
 mod forecast;
 mod get;
 mod health;
+mod job_routes;
 mod kick;
 mod kill;
+mod lease;
 mod list;
 mod lock;
 mod many;
@@ -38,7 +39,7 @@ use hyper::StatusCode;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-pub(super) use ending::EndedResults;
+pub(super) use lease::EndedResults;
 
 use super::App;
 use super::measure::measure;

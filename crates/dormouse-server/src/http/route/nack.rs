@@ -2,21 +2,17 @@
 
 use axum::extract::State;
 use bytes::Bytes;
-use dormouse_core::command::Command;
 use dormouse_core::job::Token;
 use dormouse_core::limits::BATCH_MAX;
 use dormouse_core::op::Nack;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::ending::{EndedAnswer, Tokens, end};
+use super::lease::{EndedAnswer, LeaseRequest, end, lease_form};
 use crate::access::Verb;
 use crate::http::App;
 use crate::http::api::{EndProblems, Problems, Sent};
-use crate::http::caller::Caller;
 use crate::http::form::{Bounded, TokenOut};
-use crate::http::params::Params;
-use crate::http::payload::Payload;
 use crate::http::response::HttpResult;
 use crate::units::SpanMs;
 
@@ -40,6 +36,8 @@ pub(crate) struct NackForm {
     error: Option<String>,
 }
 
+lease_form!(NackForm, Verb::Nack);
+
 /// End leases: the attempt failed, try again later.
 #[utoipa::path(
     post,
@@ -51,23 +49,14 @@ pub(crate) struct NackForm {
         Problems, Sent, EndProblems
     )
 )]
-pub(super) async fn nack(
-    State(app): State<App>,
-    caller: Caller,
-    params: Params,
-    payload: Payload,
-) -> HttpResult {
-    params.finish()?;
-    let form: NackForm = payload.json()?;
-    let tokens = Tokens::read(form.token.as_deref(), form.tokens.as_ref())?;
-    let granted = tokens.granted(&app, &caller, Verb::Nack).await?;
+pub(super) async fn nack(State(app): State<App>, request: LeaseRequest<NackForm>) -> HttpResult {
+    let LeaseRequest { form, tokens, masked, .. } = request;
     let error = form.error.map(Bytes::from);
-    let nack = |token: &Token| Nack {
-        token: *token,
+    let nack = |token: Token| Nack {
+        token,
         delay_ms: form.delay.map(|delay| delay.0),
         priority: form.priority,
         error: error.clone(),
     };
-    let command = Command::Nack(granted.iter().map(nack).collect());
-    end(&app, &tokens, command).await
+    end(&app, &tokens, masked.into_iter().map(nack).collect::<Vec<_>>()).await
 }

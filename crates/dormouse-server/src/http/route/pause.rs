@@ -1,13 +1,11 @@
 //! pause: stop handing out a topic's jobs.
 
 use axum::extract::State;
-use dormouse_core::command::{Command, Reply};
 use dormouse_core::op::PauseTopic;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::access::Verb;
-use crate::client::unexpected;
 use crate::http::App;
 use crate::http::api::{Problems, Sent};
 use crate::http::caller::Caller;
@@ -63,8 +61,6 @@ pub(super) async fn pause(
     params.finish()?;
     let form: PauseForm = payload.json()?;
     let for_ms = form.span.map(|span| span.0);
-    match app.client.call(Command::Pause(PauseTopic { topic: topic.clone(), for_ms })).await? {
-        Reply::Done => ok(&PausedOut { topic: topic.as_str(), paused: true, paused_ms: for_ms }),
-        other => Err(unexpected(&other).into()),
-    }
+    app.client.call(PauseTopic { topic: topic.clone(), for_ms }).await?;
+    ok(&PausedOut { topic: topic.as_str(), paused: true, paused_ms: for_ms })
 }

@@ -1,9 +1,9 @@
 //! purge: remove all jobs of a topic that are not leased.
 
 use axum::extract::State;
-use dormouse_core::command::Command;
+use dormouse_core::op::Purge;
 
-use super::many::{CountOut, count_of};
+use super::many::CountOut;
 use crate::access::Verb;
 use crate::http::App;
 use crate::http::api::Problems;
@@ -29,6 +29,6 @@ pub(super) async fn purge(
 ) -> HttpResult {
     caller.check(Verb::Purge, topic.as_str())?;
     params.finish()?;
-    let count = count_of(&app.client.call(Command::Purge(topic)).await?)?;
+    let count = app.client.call(Purge(topic)).await?;
     ok(&CountOut { count })
 }

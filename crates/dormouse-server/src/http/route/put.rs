@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use axum::extract::State;
 use bytes::Bytes;
-use dormouse_core::command::{Command, Reply};
+use dormouse_core::command::only;
 use dormouse_core::error::Error;
 use dormouse_core::job::BodyKind;
 use dormouse_core::limits::BATCH_MAX;
@@ -18,7 +18,6 @@ use utoipa::openapi::{Ref, RefOr};
 use utoipa::{IntoParams, PartialSchema, ToSchema};
 
 use crate::access::Verb;
-use crate::client::unexpected;
 use crate::http::App;
 use crate::http::api::{Problems, PutProblems, Sent};
 use crate::http::caller::Caller;
@@ -134,35 +133,25 @@ pub(super) async fn put(
 ) -> HttpResult {
     caller.check(Verb::Put, topic.as_str())?;
     let Puts { puts, is_list } = read(topic, &headers, params, &payload.bytes)?;
-    let replies = match app.client.call(Command::Put(puts)).await? {
-        Reply::Put(replies) => replies,
-        other => return Err(unexpected(&other).into()),
-    };
+    let replies = app.client.call(puts).await?;
     app.metrics.put(&replies);
-    if is_list { Ok(list(replies)) } else { one(replies) }
-}
-
-fn one(replies: Vec<Result<PutReply, Error>>) -> HttpResult {
-    let reply = replies.into_iter().next().ok_or_else(|| unexpected(&Reply::Done))??;
-    let out = PutOut::from(reply);
+    if is_list {
+        return Ok(list(replies));
+    }
+    let out = PutOut::from(only(replies)?);
     Ok(json(out.status(), &out))
 }
 
 fn list(replies: Vec<Result<PutReply, Error>>) -> axum::response::Response {
-    let mut statuses = Vec::with_capacity(replies.len());
     let results = replies.into_iter().map(|reply| match reply {
         Ok(reply) => {
             let out = PutOut::from(reply);
-            statuses.push(out.status());
-            PutItem::Done(out)
+            (out.status(), PutItem::Done(out))
         }
-        Err(error) => {
-            statuses.push(status_of(error.code));
-            PutItem::Failed(Failed::from(error))
-        }
+        Err(error) => (status_of(error.code), PutItem::Failed(Failed::from(error))),
     });
-    let results = PutResults { results: results.collect() };
-    json(status_of_list(&statuses), &results)
+    let (statuses, results): (Vec<_>, Vec<_>) = results.unzip();
+    json(status_of_list(&statuses), &PutResults { results })
 }
 
 fn read(

@@ -1,21 +1,17 @@
 //! release: give back unspent.
 
 use axum::extract::State;
-use dormouse_core::command::Command;
 use dormouse_core::job::Token;
 use dormouse_core::limits::BATCH_MAX;
 use dormouse_core::op::Release;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::ending::{EndedAnswer, Tokens, end};
+use super::lease::{EndedAnswer, LeaseRequest, end, lease_form};
 use crate::access::Verb;
 use crate::http::App;
 use crate::http::api::{EndProblems, Problems, Sent};
-use crate::http::caller::Caller;
 use crate::http::form::{Bounded, TokenOut};
-use crate::http::params::Params;
-use crate::http::payload::Payload;
 use crate::http::response::HttpResult;
 use crate::units::SpanMs;
 
@@ -37,6 +33,8 @@ pub(crate) struct ReleaseForm {
     priority: Option<u32>,
 }
 
+lease_form!(ReleaseForm, Verb::Release);
+
 /// End leases: give the jobs back, the attempt not spent.
 #[utoipa::path(
     post,
@@ -50,19 +48,13 @@ pub(crate) struct ReleaseForm {
 )]
 pub(super) async fn release(
     State(app): State<App>,
-    caller: Caller,
-    params: Params,
-    payload: Payload,
+    request: LeaseRequest<ReleaseForm>,
 ) -> HttpResult {
-    params.finish()?;
-    let form: ReleaseForm = payload.json()?;
-    let tokens = Tokens::read(form.token.as_deref(), form.tokens.as_ref())?;
-    let granted = tokens.granted(&app, &caller, Verb::Release).await?;
-    let release = |token: &Token| Release {
-        token: *token,
+    let LeaseRequest { form, tokens, masked, .. } = request;
+    let release = |token: Token| Release {
+        token,
         delay_ms: form.delay.map(|delay| delay.0),
         priority: form.priority,
     };
-    let command = Command::Release(granted.iter().map(release).collect());
-    end(&app, &tokens, command).await
+    end(&app, &tokens, masked.into_iter().map(release).collect::<Vec<_>>()).await
 }

@@ -1,13 +1,12 @@
 //! reserve: take jobs that are due, or wait for them.
 
 use axum::extract::State;
-use dormouse_core::command::{Command, Reply};
 use dormouse_core::error::{Code, Error};
 use dormouse_core::op::{LeasedJob, Reserve};
 use hyper::StatusCode;
 
 use crate::access::Verb;
-use crate::client::{Custody, unexpected};
+use crate::client::Custody;
 use crate::http::App;
 use crate::http::api::{Problems, Sent};
 use crate::http::caller::Caller;
@@ -77,19 +76,20 @@ pub(super) fn check_reserve(caller: &Caller, reserve: &Reserve) -> Result<(), Er
 }
 
 async fn take(app: &App, reserve: Reserve) -> HttpResult {
-    let reply = app.client.call_waiting(Command::Reserve(reserve)).await?;
-    answer_jobs(app, reply)
+    answer_jobs(app, app.client.call_waiting(reserve).await?)
 }
 
 /// Jobs that are given back if they never reach the client.
-pub(super) fn answer_jobs(app: &App, reply: Reply) -> HttpResult {
-    let (jobs, custody) = fitting(app, reply)?;
+pub(super) fn answer_jobs(app: &App, jobs: Vec<LeasedJob>) -> HttpResult {
+    let (jobs, custody) = fitting(app, jobs)?;
     Ok(with_custody(json(StatusCode::OK, &JobsOut::new(&jobs)), custody))
 }
 
-/// The jobs of a reply for which there is room, counted as handed out; the others go back.
-pub(super) fn fitting(app: &App, reply: Reply) -> Result<(Vec<LeasedJob>, Custody), Error> {
-    let Reply::Jobs(mut jobs) = reply else { return Err(unexpected(&reply)) };
+/// The jobs that fit into the budget of responses, in custody; the others are given back.
+pub(super) fn fitting(
+    app: &App,
+    mut jobs: Vec<LeasedJob>,
+) -> Result<(Vec<LeasedJob>, Custody), Error> {
     let mut left = app.answers.left();
     let fit = jobs.iter().take_while(|job| {
         let bytes = body_json_bytes(job.body_kind, &job.body) + JOB_BYTES;
@@ -99,18 +99,13 @@ pub(super) fn fitting(app: &App, reply: Reply) -> Result<(Vec<LeasedJob>, Custod
     });
     let fit = fit.count();
     if fit < jobs.len() {
-        // Dropped at once: they are ready again.
-        drop(Custody::of(&app.client, &Reply::Jobs(jobs.split_off(fit)), None));
+        drop(Custody::of_jobs(&app.client, &jobs.split_off(fit)));
         if jobs.is_empty() {
             let text = "clients have too many answers to read; the job is ready again, try again";
             return Err(Error::new(Code::Busy, text));
         }
     }
     app.metrics.handed_out(&jobs);
-    let reply = Reply::Jobs(jobs);
-    let custody = Custody::of(&app.client, &reply, None);
-    match reply {
-        Reply::Jobs(jobs) => Ok((jobs, custody)),
-        other => Err(unexpected(&other)),
-    }
+    let custody = Custody::of_jobs(&app.client, &jobs);
+    Ok((jobs, custody))
 }

@@ -1,7 +1,6 @@
 //! reserve_id: take a given job now, whatever its due time.
 
 use axum::extract::State;
-use dormouse_core::command::Command;
 use dormouse_core::op::{ReserveId, Target};
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -50,6 +49,5 @@ pub(super) async fn reserve_id(
     params.finish()?;
     let form: ReserveIdForm = payload.json()?;
     let reserve = ReserveId { id, ttr_ms: form.ttr.map(|ttr| ttr.0), session: None };
-    let reply = app.client.call(Command::ReserveId(reserve)).await?;
-    answer_jobs(&app, reply)
+    answer_jobs(&app, vec![app.client.call(reserve).await?])
 }

@@ -1,11 +1,10 @@
 //! resume: hand out a topic's jobs again.
 
 use axum::extract::State;
-use dormouse_core::command::{Command, Reply};
+use dormouse_core::op::Resume;
 
 use super::pause::PausedOut;
 use crate::access::Verb;
-use crate::client::unexpected;
 use crate::http::App;
 use crate::http::api::{Problems, Sent};
 use crate::http::caller::Caller;
@@ -38,8 +37,6 @@ pub(super) async fn resume(
     caller.check(Verb::Resume, topic.as_str())?;
     params.finish()?;
     let NoFields {} = payload.json()?;
-    match app.client.call(Command::Resume(topic.clone())).await? {
-        Reply::Done => ok(&PausedOut { topic: topic.as_str(), paused: false, paused_ms: None }),
-        other => Err(unexpected(&other).into()),
-    }
+    app.client.call(Resume(topic.clone())).await?;
+    ok(&PausedOut { topic: topic.as_str(), paused: false, paused_ms: None })
 }

@@ -1,10 +1,11 @@
 //! revive: dead to ready, one job or those of a topic.
 
 use axum::extract::State;
-use dormouse_core::command::Command;
-use dormouse_core::op::{ReviveTopic, Target};
+use dormouse_core::command::only;
+use dormouse_core::op::{Revive, ReviveTopic, Target};
 
-use super::change::{ChangedCode, ChangedOut, change};
+use super::change::{ChangedCode, ChangedOut, answer_change};
+use super::job_routes::job_routes;
 use super::many::{CountOut, MaxForm, do_many};
 use crate::access::Verb;
 use crate::http::App;
@@ -12,65 +13,29 @@ use crate::http::api::{InTheWay, Missing, Problems, Sent};
 use crate::http::caller::Caller;
 use crate::http::form::NoFields;
 use crate::http::params::Params;
-use crate::http::path::{IdPath, InJob, InTopic, KeyPath, TopicPath};
+use crate::http::path::{InTopic, TopicPath};
 use crate::http::payload::Payload;
 use crate::http::response::HttpResult;
 
-/// Bring a dead job back.
-#[utoipa::path(
-    post,
-    path = "/v1/jobs/{id}/revive",
-    tag = "jobs",
-    params(IdPath),
+job_routes! {
+    post revive(params: Params, payload: Payload) if Verb::Revive;
+    /// Bring a dead job back.
+    revive_job = "/v1/jobs/{id}/revive";
+    /// Bring back the dead job that has a key.
+    revive_key = "/v1/topics/{topic}/keys/{key}/revive";
+    params(),
     request_body = Option<NoFields>,
     responses(
         (status = 200, description = "It is ready", body = ChangedOut),
         Problems, Missing, InTheWay, Sent
     )
-)]
-pub(super) async fn revive_job(
-    State(app): State<App>,
-    caller: Caller,
-    InJob(target): InJob,
-    params: Params,
-    payload: Payload,
-) -> HttpResult {
-    revive(&app, &caller, target, params, payload).await
 }
 
-/// Bring back the dead job that has a key.
-#[utoipa::path(
-    post,
-    path = "/v1/topics/{topic}/keys/{key}/revive",
-    tag = "jobs",
-    params(KeyPath),
-    request_body = Option<NoFields>,
-    responses(
-        (status = 200, description = "It is ready", body = ChangedOut),
-        Problems, Missing, InTheWay, Sent
-    )
-)]
-pub(super) async fn revive_key(
-    State(app): State<App>,
-    caller: Caller,
-    InJob(target): InJob,
-    params: Params,
-    payload: Payload,
-) -> HttpResult {
-    revive(&app, &caller, target, params, payload).await
-}
-
-async fn revive(
-    app: &App,
-    caller: &Caller,
-    target: Target,
-    params: Params,
-    payload: Payload,
-) -> HttpResult {
-    caller.check_target(app, Verb::Revive, &target).await?;
+async fn revive(app: &App, target: Target, params: Params, payload: Payload) -> HttpResult {
     params.finish()?;
     let NoFields {} = payload.json()?;
-    change(app, ChangedCode::Revived, Command::Revive(vec![target])).await
+    let changed = only(app.client.call(Revive(vec![target])).await?)?;
+    answer_change(ChangedCode::Revived, changed)
 }
 
 /// Bring dead jobs of a topic back, the oldest first.
@@ -93,6 +58,6 @@ pub(super) async fn revive_topic(
     params.finish()?;
     let form: MaxForm = payload.json()?;
     drop(payload);
-    let command = |max| Command::ReviveTopic(ReviveTopic { topic: topic.clone(), max });
-    do_many(&app, &topic, form, |stats| stats.counts.dead, command).await
+    let revive = |max| ReviveTopic { topic: topic.clone(), max };
+    do_many(&app, &topic, form, |stats| stats.counts.dead, revive).await
 }

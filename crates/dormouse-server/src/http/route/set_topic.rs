@@ -1,14 +1,12 @@
 //! set_topic: all settings of a topic at once.
 
 use axum::extract::State;
-use dormouse_core::command::{Command, Reply};
 use dormouse_core::op::SetTopic;
 use dormouse_core::topic::Settings;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::access::Verb;
-use crate::client::unexpected;
 use crate::http::App;
 use crate::http::api::{Problems, Sent};
 use crate::http::caller::Caller;
@@ -49,9 +47,6 @@ pub(super) async fn set_topic(
     params.finish()?;
     let settings = Settings::from(payload.json::<SettingsForm>()?);
     let out = SettingsOut::from(&settings);
-    let set = SetTopic { topic: topic.clone(), settings };
-    match app.client.call(Command::SetTopic(set)).await? {
-        Reply::Done => ok(&SetTopicOut { topic: topic.as_str(), settings: out }),
-        other => Err(unexpected(&other).into()),
-    }
+    app.client.call(SetTopic { topic: topic.clone(), settings }).await?;
+    ok(&SetTopicOut { topic: topic.as_str(), settings: out })
 }

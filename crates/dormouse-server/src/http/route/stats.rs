@@ -1,11 +1,9 @@
 //! stats: all topics together.
 
 use axum::extract::State;
-use dormouse_core::command::{Command, Reply};
 use dormouse_core::op::Stats;
 
 use crate::access::Verb;
-use crate::client::unexpected;
 use crate::http::App;
 use crate::http::api::Problems;
 use crate::http::caller::Caller;
@@ -23,8 +21,5 @@ use crate::http::response::{HttpResult, ok};
 pub(super) async fn stats(State(app): State<App>, caller: Caller, params: Params) -> HttpResult {
     caller.check_verb(Verb::Stats)?;
     params.finish()?;
-    match app.client.call(Command::Stats(Stats { topic: None })).await? {
-        Reply::Stats(stats) => ok(&StatsOut::from(&stats)),
-        other => Err(unexpected(&other).into()),
-    }
+    ok(&StatsOut::from(&app.client.call(Stats { topic: None }).await?))
 }

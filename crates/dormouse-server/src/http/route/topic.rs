@@ -1,11 +1,9 @@
 //! topic: one topic's counts and settings.
 
 use axum::extract::State;
-use dormouse_core::command::{Command, Reply};
 use dormouse_core::op::Stats;
 
 use crate::access::Verb;
-use crate::client::unexpected;
 use crate::http::App;
 use crate::http::api::{Missing, Problems};
 use crate::http::caller::Caller;
@@ -34,8 +32,6 @@ pub(super) async fn topic(
 ) -> HttpResult {
     caller.check(Verb::Stats, topic.as_str())?;
     params.finish()?;
-    match app.client.call(Command::Stats(Stats { topic: Some(topic.clone()) })).await? {
-        Reply::Stats(stats) => ok(&TopicOut::new(topic.as_str(), &stats)),
-        other => Err(unexpected(&other).into()),
-    }
+    let stats = app.client.call(Stats { topic: Some(topic.clone()) }).await?;
+    ok(&TopicOut::new(topic.as_str(), &stats))
 }

@@ -1,7 +1,6 @@
 //! topics: a page of topics, of those the caller may see.
 
 use axum::extract::State;
-use dormouse_core::command::{Command, Reply};
 use dormouse_core::error::Error;
 use dormouse_core::op::{Topics, TopicsPage};
 use dormouse_core::topic::TopicName;
@@ -10,7 +9,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::list::LIMIT_DEFAULT;
 use crate::access::{Grant, Verb};
-use crate::client::{BackendClient, unexpected};
+use crate::client::BackendClient;
 use crate::http::App;
 use crate::http::api::Problems;
 use crate::http::caller::Caller;
@@ -77,10 +76,7 @@ async fn page_for(
 ) -> Result<TopicsPage, Error> {
     let mut walk = Walk::new(wanted)?;
     while let Some(portion) = walk.next(grant) {
-        match client.call(Command::Topics(portion)).await? {
-            Reply::Topics(page) => walk.take(grant, page),
-            other => return Err(unexpected(&other)),
-        }
+        walk.take(grant, client.call(portion).await?);
     }
     Ok(walk.into_page())
 }
@@ -90,6 +86,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     use dormouse_core::backend::{Backend, Request, Sink};
+    use dormouse_core::command::Command;
     use dormouse_core::limits::PAGE_MAX;
     use dormouse_core::op::Put;
     use dormouse_disk::engine::{Engine, Options};
@@ -132,8 +129,8 @@ mod tests {
         // Nothing here waits, so nobody has to tell of a stop.
         let client =
             BackendClient::new(Arc::clone(&noted) as Arc<dyn Backend>, watch::channel(false).1);
-        let puts = topics.map(|topic| Put::new(name(&topic), "x")).collect();
-        client.call(Command::Put(puts)).await.unwrap();
+        let puts: Vec<Put> = topics.map(|topic| Put::new(name(&topic), "x")).collect();
+        client.call(puts).await.unwrap();
         (noted, client)
     }
 
