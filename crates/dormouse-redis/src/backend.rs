@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use crate::limits::{CLUSTER_PARTITIONS, PARTITIONS_MAX};
-use dormouse_core::backend::{Backend, Request, Sink};
+use dormouse_core::backend::{Backend, EventSink, Request, Sink};
 use dormouse_core::error::Error;
 use dormouse_core::event::Watcher;
 use dormouse_core::meter::{Meter, MeterValue};
@@ -16,7 +16,6 @@ use tokio::task::LocalSet;
 use crate::clock::{Clock, ManualClock, Skew};
 use crate::cluster::ClusterClient;
 use crate::dispatch::{Dispatcher, Intake, IntakeSender, Shared, Submission};
-use crate::events::EventSink;
 use crate::inbox::Inbox;
 
 /// Tasks polled between two looks at the sockets. There are few tasks, and a reply must not wait.
@@ -165,11 +164,11 @@ fn seed() -> u64 {
 
 impl Backend for RedisBackend {
     fn submit(&self, batch: Vec<Request>, sink: Arc<dyn Sink>) -> Result<(), Error> {
-        let admission = self.inbox.admit(&batch)?;
+        let share = self.inbox.admit(&batch)?;
         let closed = || Error::unavailable("the backend has been closed");
         let intake = self.intake.lock().map_err(|_| closed())?;
         let intake = intake.as_ref().ok_or_else(closed)?;
-        if intake.send(Submission { batch, sink, admission }) { Ok(()) } else { Err(closed()) }
+        if intake.send(Submission { batch, sink, share }) { Ok(()) } else { Err(closed()) }
     }
 
     fn watch(&self, watcher: Option<Arc<dyn Watcher>>) {

@@ -1,72 +1,66 @@
-//! What is under way is bounded: beyond it, puts are turned away first.
+//! The inbox: bounds the requests that are not yet answered. Those that may wait do not count,
+//! since they would fill it for as long as they wait; `WAITERS_MAX` bounds them.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use dormouse_core::backend::Request;
-use dormouse_core::command::Command;
-use dormouse_core::error::{Code, Error};
-use dormouse_core::limits::{INBOX_BYTES_MAX, INBOX_RELIEF, INBOX_REQUESTS_MAX};
+use dormouse_core::backend::{Admission, Load, Request};
+use dormouse_core::error::Error;
 
-/// What is under way.
 #[derive(Debug, Default)]
-pub(crate) struct Inbox {
-    requests: AtomicUsize,
-    bytes: AtomicUsize,
-}
+pub(crate) struct Inbox(Mutex<Load>);
 
-/// What a batch counts for until it is answered.
+/// A submission's share of the inbox, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Admission {
+pub(crate) struct InboxShare {
     inbox: Arc<Inbox>,
-    requests: usize,
-    bytes: usize,
+    load: Load,
 }
 
 impl Inbox {
-    /// Lets a batch in, or says `busy`.
-    pub(crate) fn admit(self: &Arc<Inbox>, batch: &[Request]) -> Result<Admission, Error> {
-        let waits = |request: &&Request| match &request.command {
-            Command::Reserve(reserve) => reserve.wait_ms > 0,
-            Command::Lock(lock) => lock.wait_ms > 0,
-            _ => false,
-        };
-        let requests = batch.len() - batch.iter().filter(waits).count();
-        let puts = batch.iter().filter_map(|request| match &request.command {
-            Command::Put(puts) => Some(puts.iter().map(|put| put.body.len()).sum::<usize>()),
-            _ => None,
-        });
-        let (mut bytes, mut has_put) = (0, false);
-        for body_bytes in puts {
-            bytes += body_bytes;
-            has_put = true;
-        }
-        let admission = Admission { inbox: Arc::clone(self), requests, bytes };
-        let under_way = self.requests.fetch_add(requests, Ordering::Relaxed) + requests;
-        let bytes_under_way = self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        // Batches without a put take work away: there is more room for them.
-        let relief = if has_put { 1 } else { INBOX_RELIEF };
-        if under_way > INBOX_REQUESTS_MAX * relief || bytes_under_way > INBOX_BYTES_MAX * relief {
-            return Err(Error::new(
-                Code::Busy,
-                format!(
-                    "{under_way} requests of {bytes_under_way} bytes are under way to Redis, the \
-                     limit is {INBOX_REQUESTS_MAX} or {INBOX_BYTES_MAX} bytes; try again"
-                ),
-            ));
-        }
-        Ok(admission)
+    /// Takes a submission in, or refuses it as `busy`.
+    pub(crate) fn admit(self: &Arc<Inbox>, batch: &[Request]) -> Result<InboxShare, Error> {
+        let commands = batch.iter().map(|request| &request.command);
+        let admission = Admission::of(commands.filter(|command| !command.may_wait()));
+        let mut held = self.lock();
+        *held = admission.admit(*held)?;
+        Ok(InboxShare { inbox: Arc::clone(self), load: admission.load() })
     }
 
-    /// Requests under way.
+    /// Requests that are not yet answered.
     pub(crate) fn requests(&self) -> usize {
-        self.requests.load(Ordering::Relaxed)
+        self.lock().requests
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Load> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Admission {
+impl Drop for InboxShare {
     fn drop(&mut self) {
-        self.inbox.requests.fetch_sub(self.requests, Ordering::Relaxed);
-        self.inbox.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+        *self.inbox.lock() -= self.load;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use dormouse_core::backend::Ticket;
+    use dormouse_core::command::Command;
+    use dormouse_core::op::Lock;
+
+    use super::*;
+
+    #[test]
+    fn requests_count_until_they_are_answered_unless_they_may_wait() {
+        let request = |wait_ms| {
+            let (name, owner) = ("name".into(), "owner".into());
+            let command = Command::Lock(Lock { name, owner, ttl_ms: 1_000, wait_ms });
+            Request { ticket: Ticket(1), command }
+        };
+        let inbox = Arc::new(Inbox::default());
+        let share = inbox.admit(&[request(0), request(5)]).expect("room");
+        assert_eq!(inbox.requests(), 1);
+        drop(share);
+        assert_eq!(inbox.requests(), 0);
     }
 }

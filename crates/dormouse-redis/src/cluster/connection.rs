@@ -1,4 +1,9 @@
-//! One connection to one node, opened when it is needed and again when it broke.
+//! One connection to one node, opened on first use and again after it broke.
+//!
+//! All calls of a node share it. While it is being opened they wait for the same attempt, which
+//! runs in a task of its own, so that a caller that gives up does not end it for the others. After
+//! a failure, calls fail at once for `REOPEN_DELAY`. A connection that failed is replaced, never
+//! reused: a late reply on it could otherwise be taken for the reply to a later call.
 
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,27 +19,26 @@ use super::opener::Opener;
 use super::url::Address;
 use crate::clock;
 
-/// After a failure nobody tries for this long: a thousand callers are one to a dead node.
-const REOPEN_PAUSE: Duration = Duration::from_millis(50);
+/// After a failure no new attempt is made for this long, however many calls want one.
+const REOPEN_DELAY: Duration = Duration::from_millis(50);
 
 type OpenResult = Result<OpenConnection, RedisError>;
 type Opened = (MultiplexedConnection, Arc<AtomicBool>);
 
-/// An open connection; its number tells it from the ones before and after.
+/// An open connection; the number distinguishes it from its predecessors.
 #[derive(Clone)]
 pub(super) struct OpenConnection {
     pub(super) connection: MultiplexedConnection,
     number: u64,
-    /// The other side has gone: nothing can be sent any more.
+    /// Set when the node has closed it.
     closed: Arc<AtomicBool>,
 }
 
 enum State {
     Closed,
-    /// Somebody opens it; all who need it wait for the same outcome.
     Opening(watch::Receiver<Option<OpenResult>>),
     Open(OpenConnection),
-    /// What came of the last attempt, and when another is worth it.
+    /// The error of the last attempt, and when to try again.
     Failed(RedisError, Instant),
 }
 
@@ -43,7 +47,7 @@ struct Inner {
     opened: u64,
 }
 
-/// The connection of a node, or the lack of it.
+/// A connection to a node, open or not.
 pub(super) struct Connection {
     address: Address,
     opener: Arc<Opener>,
@@ -52,13 +56,12 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// Not yet open.
     pub(super) fn new(address: Address, opener: Arc<Opener>, meters: Arc<Meters>) -> Connection {
         let inner = Mutex::new(Inner { state: State::Closed, opened: 0 });
         Connection { address, opener, meters, inner }
     }
 
-    /// The open connection, or the one that somebody opens right now.
+    /// The open connection; opens it if necessary.
     pub(super) async fn get(self: &Arc<Self>) -> OpenResult {
         let mut opening = {
             let mut inner = self.lock();
@@ -80,13 +83,13 @@ impl Connection {
         let result = opening.wait_for(Option::is_some).await.map(|result| result.clone());
         match result {
             Ok(Some(result)) => result,
-            // The opening task ended without a word: its runtime is going down.
+            // The opening task was dropped: the runtime is shutting down.
             Ok(None) | Err(_) => self.fail(),
         }
     }
 
-    /// Gives up a connection that failed, unless it has been replaced already. Calls under way on
-    /// it keep it for themselves until they end; no new one can meet a late reply.
+    /// Gives up a connection that failed, unless it has been replaced already. Calls in flight keep
+    /// it until they end.
     pub(super) fn discard(&self, failed: &OpenConnection) {
         let mut inner = self.lock();
         if matches!(&inner.state, State::Open(open) if open.number == failed.number) {
@@ -102,7 +105,6 @@ impl Connection {
         }
     }
 
-    /// In a task of its own: the caller who asked first may lose patience, the others have not.
     fn start_opening(self: &Arc<Self>) -> watch::Receiver<Option<OpenResult>> {
         let (sender, opening) = watch::channel(None);
         let connection = Arc::clone(self);
@@ -136,7 +138,7 @@ impl Connection {
                 inner.state = State::Open(open.clone());
             }
             Err(error) => {
-                inner.state = State::Failed(error.clone(), clock::instant() + REOPEN_PAUSE);
+                inner.state = State::Failed(error.clone(), clock::instant() + REOPEN_DELAY);
             }
         }
         result

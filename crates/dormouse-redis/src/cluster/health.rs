@@ -1,4 +1,4 @@
-//! Whether Redis answers at all, for those who ask only that.
+//! Health checks: whether Redis answers at all.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,18 +14,17 @@ use super::node::Node;
 use super::topology::Topology;
 use crate::clock;
 
-/// What was found serves all who ask within this time.
+/// A result is good for this long, so that frequent checks cost Redis little.
 const RESULT_TTL: Duration = Duration::from_secs(1);
-/// A node that has not answered by now does not.
 const PING_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What was found last, and when. Who asks meanwhile waits for it.
+/// The last result, and when it was found. Concurrent checks wait for the same probe.
 #[derive(Default)]
 pub(super) struct HealthProbe(Mutex<Option<(Instant, Result<(), Error>)>>);
 
 impl ClusterClient {
-    /// Whether a primary answers. One is enough: what the others have is told `unavailable`, and
-    /// to turn everybody away would help nobody.
+    /// Whether a primary answers. One is enough: requests to the others are answered `unavailable`,
+    /// and taking this server out of service would not help them.
     pub(crate) async fn check_health(&self) -> Result<(), Error> {
         let mut last = self.inner.health.0.lock().await;
         if let Some((at, found)) = &*last
@@ -40,7 +39,7 @@ impl ClusterClient {
             Ok(()) if !was_well => tracing::info!("redis: answers again"),
             _ => {}
         }
-        // Who asks for readiness shows no token: where Redis is, is for the log.
+        // Readiness is public, so the address of Redis appears only in the log.
         let redacted = |_| Error::unavailable("Redis cannot be reached; the log says why");
         let found = found.map_err(redacted);
         *last = Some((clock::instant(), found.clone()));
@@ -58,7 +57,7 @@ async fn probe(topology: &Arc<Topology>) -> Result<(), Error> {
         match answer {
             Ok(Ok(())) => return Ok(()),
             Ok(Err(error)) => why = error,
-            // It was cut off: the runtime is going down.
+            // Cancelled: the runtime is shutting down.
             Err(_) => {}
         }
     }

@@ -1,4 +1,4 @@
-//! What INFO says.
+//! The reply to INFO.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,6 @@ pub(super) struct Info {
 }
 
 impl Info {
-    /// Asks a node.
     pub(super) async fn of(node: &Node) -> Result<Info, RedisError> {
         let reply = node.query(&redis::cmd("INFO")).await?;
         Ok(Info::parse(&String::from_redis_value(reply)?))
@@ -25,12 +24,12 @@ impl Info {
         Info { fields: owned.collect() }
     }
 
-    /// A field, empty if there is none.
+    /// A field; empty if it is missing.
     pub(super) fn text(&self, name: &str) -> &str {
         self.fields.get(name).map_or("", String::as_str)
     }
 
-    /// A field that is a number, 0 if it is none.
+    /// A numeric field; 0 if it is missing.
     pub(super) fn number(&self, name: &str) -> u64 {
         self.text(name).parse().unwrap_or_default()
     }
@@ -40,7 +39,7 @@ impl Info {
         self.text(name) == "1"
     }
 
-    /// Major and minor number of the version of Redis, or of the one this is compatible with.
+    /// Major and minor version of Redis, or of the Redis that this is compatible with.
     pub(super) fn version(&self) -> Option<(u32, u32)> {
         let mut numbers = self.text("redis_version").split('.').map(|number| number.parse().ok());
         Some((numbers.next()??, numbers.next()??))

@@ -1,8 +1,16 @@
-//! The way to Redis and back: a script reaches the node that has its slot, whatever happens on the
-//! way, and its answer reaches the caller.
+//! The client of Redis and Redis Cluster: sends a script to the node that has its slot, and returns
+//! its reply, through lost connections, restarts, failovers and moves of slots.
 //!
-//! Every call concerns one slot, and every script recognises a call that it has answered before. So
-//! there is one cure for nearly all trouble: send it again, to wherever the slot is now.
+//! Every call concerns one slot, and every script recognises a call that it has executed before. So
+//! nearly all errors have one cure: send the call again, to the node that has the slot now.
+//! `ClusterClient::call_tracked` loops over attempts; `verdict` classifies the error of an attempt,
+//! and `CallAttempts::handle` does what it requires: load the script, follow a redirection, refresh
+//! the slot map, back off.
+//!
+//! `topology` holds the nodes and the slot map, `refresh` renews the map, `node` and `connection`
+//! send commands, `wait_batcher` those that wait for replicas. `subscriber`, one per node, receives
+//! wakeups. Not redis-rs' own cluster client, because that cannot tell whether a call was sent
+//! (`SentFlag`), nor keep sharded subscriptions when slots move (see `subscriber`).
 
 mod check;
 mod connection;
@@ -54,18 +62,18 @@ use topology::Topology;
 use url::{Address, RedisUrl};
 use verdict::Verdict;
 
-/// A call without an answer for this long makes us ask whether its node is still the one.
+/// After this long without a reply, the slot map is refreshed: the node may have been replaced.
 const SUSPECT_AFTER: Duration = Duration::from_millis(200);
-/// Redirections in a row that are followed without a pause. Two nodes that each name the other
-/// would keep a call running in circles.
+/// Redirections in a row that are followed without a delay. Two nodes that name each other would
+/// otherwise keep a call going round.
 const REDIRECTIONS_MAX: u32 = 3;
 
-/// Whether a URL of Redis can be read; nothing is connected to.
+/// Checks the syntax of a Redis URL, without connecting.
 pub fn check_url(url: &str) -> Result<(), Error> {
     RedisUrl::parse(url).map(|_| ())
 }
 
-/// The way to Redis. Clones share everything.
+/// The client. Clones share everything.
 #[derive(Clone)]
 pub(crate) struct ClusterClient {
     inner: Arc<Inner>,
@@ -75,13 +83,13 @@ struct Inner {
     topology: Arc<Topology>,
     subscriptions: Arc<Subscriptions>,
     health: HealthProbe,
-    /// Ends with the last clone.
+    /// Stops with the last clone.
     _subscribers: Task,
 }
 
 impl ClusterClient {
-    /// Connects and checks that the installation can serve; `replicas` is how many each primary
-    /// must have. Hints about channels go to `hints`.
+    /// Connects, and checks that the installation can be used; every primary must have this many
+    /// replicas.
     pub(crate) async fn open(
         url: &str,
         replicas: u32,
@@ -90,7 +98,7 @@ impl ClusterClient {
         ClusterClient::open_with(url, replicas, wakeups, Timeouts::default()).await
     }
 
-    /// The same, with other waits: tests cannot wait for seconds.
+    /// The same with other timeouts, for tests.
     pub(crate) async fn open_with(
         url: &str,
         replicas: u32,
@@ -110,22 +118,20 @@ impl ClusterClient {
         Ok((ClusterClient { inner: Arc::new(inner) }, findings))
     }
 
-    /// Whether slots are spread over nodes.
     pub(crate) fn is_cluster(&self) -> bool {
         self.inner.topology.is_cluster
     }
 
-    /// What it counts of itself.
     pub(crate) fn meters(&self) -> &Meters {
         &self.inner.topology.meters
     }
 
-    /// Wants the messages of a channel, through reconnects, failovers and moves of its slot.
+    /// Subscribes to a channel, through reconnects, failovers and moves of its slot.
     pub(crate) fn subscribe(&self, slot: u16, channel: Bytes) {
         self.inner.subscriptions.add(channel, slot);
     }
 
-    /// Ends when the present primary has confirmed the channel, or nobody wants it.
+    /// Returns when the present primary has confirmed the channel, or it was unsubscribed.
     pub(crate) async fn subscribed(&self, channel: &Bytes) {
         let Inner { topology, subscriptions, .. } = &*self.inner;
         let (mut changes, mut map) = (subscriptions.watch(), topology.watch());
@@ -139,18 +145,17 @@ impl ClusterClient {
         }
     }
 
-    /// Wants the channel no more.
     pub(crate) fn unsubscribe(&self, channel: &Bytes) {
         self.inner.subscriptions.remove(channel);
     }
 
-    /// Brings a call to the primary of its slot, as often as it takes. Whoever loses patience drops
-    /// the future; the script may still run.
+    /// Sends a call to the primary of its slot until it is answered. It has no deadline: a caller
+    /// that gives up drops the future, and the script may still run.
     pub(crate) async fn call(&self, call: &Call) -> Result<CallReply, CallError> {
         self.call_tracked(call, &SentFlag::default()).await
     }
 
-    /// The same; notes when it leaves.
+    /// The same; sets the flag when the call is first written to a connection.
     pub(crate) async fn call_tracked(
         &self,
         call: &Call,
@@ -176,19 +181,19 @@ impl ClusterClient {
     }
 }
 
-/// A call between its attempts.
+/// A call and the state between its attempts.
 struct CallAttempts<'a> {
     topology: &'a Arc<Topology>,
     call: &'a Call,
     sent_flag: &'a SentFlag,
     delay: RetryDelay,
-    /// Whom to ask in the next attempt, and only then.
+    /// The target of the next attempt only, after an ASK redirection.
     ask_node: Option<Arc<Node>>,
     redirections: u32,
 }
 
 impl CallAttempts<'_> {
-    /// Sends the call once. On failure: where it was sent, and what to do.
+    /// Sends the call once. On failure: the node it was sent to, and what to do.
     async fn try_once(&mut self) -> Result<CallReply, (Option<Arc<Node>>, Verdict)> {
         let ask_node = self.ask_node.take();
         let is_asking = ask_node.is_some();
@@ -198,15 +203,15 @@ impl CallAttempts<'_> {
         match self.send(&node, is_asking).await {
             Ok(reply) => Ok(reply),
             Err(verdict) => {
-                // It is taught where it was asked.
+                // The script must be loaded, and the call repeated, at the same node.
                 self.ask_node = (is_asking && verdict == Verdict::Load).then(|| Arc::clone(&node));
                 Err((Some(node), verdict))
             }
         }
     }
 
-    /// A frozen node answers nothing, and the others elect a new primary sooner than our patience
-    /// ends. So while we wait we look whether the slot has gone elsewhere.
+    /// Waits for a reply, or for the slot to move. A frozen node does not answer, but the others
+    /// elect a new primary sooner than the response times out.
     async fn send(&self, node: &Arc<Node>, is_asking: bool) -> Result<CallReply, Verdict> {
         let mut sent = std::pin::pin!(node.send(self.call, is_asking, self.sent_flag));
         let mut moved_away = std::pin::pin!(self.topology.slot_moved(self.call.slot, node));
@@ -220,7 +225,7 @@ impl CallAttempts<'_> {
         }
     }
 
-    /// Does what must be done before the next attempt.
+    /// Prepares the next attempt.
     async fn handle(&mut self, node: Option<Arc<Node>>, verdict: Verdict) -> Result<(), CallError> {
         match (verdict, node) {
             (Verdict::Load, Some(node)) => self.load(&node).await,
@@ -269,7 +274,7 @@ impl CallAttempts<'_> {
         }
     }
 
-    /// Waits, but not longer than until a new map says that the slot is elsewhere.
+    /// Waits for a delay, or until the slot map names another node.
     async fn back_off(&mut self) {
         self.redirections = 0;
         let owner = self.topology.owner(self.call.slot);

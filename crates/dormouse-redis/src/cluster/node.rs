@@ -1,4 +1,5 @@
-//! One node: its connections, and how a call is put to it.
+//! One node: its connections, and how a call is sent to it. Calls that wait for replicas go through
+//! `wait_batcher`, on a connection of their own.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,12 +21,12 @@ pub(super) struct Node {
     pub(super) address: Address,
     calls: Arc<Connection>,
     wait_batcher: WaitBatcher,
-    /// Names of scripts that it was taught, and has not lost as far as we know.
+    /// Names of the scripts that it has, as far as is known.
     loaded: Mutex<HashSet<String>>,
 }
 
 impl Node {
-    /// A node that nothing has been asked yet; connections open on demand.
+    /// Connections are opened on first use.
     pub(super) fn new(address: Address, opener: &Arc<Opener>, meters: &Arc<Meters>) -> Node {
         let connection =
             || Arc::new(Connection::new(address.clone(), Arc::clone(opener), Arc::clone(meters)));
@@ -33,7 +34,7 @@ impl Node {
         Node { calls: connection(), wait_batcher, address, loaded: Mutex::default() }
     }
 
-    /// Puts a call to this node, once.
+    /// Sends a call once.
     pub(super) async fn send(
         &self,
         call: &Call,
@@ -45,14 +46,14 @@ impl Node {
         match call.replicas {
             0 => self.send_plain(&commands).await,
             replicas => {
-                // Whether it knows the script, it would say only after WAIT, which waits in vain on
-                // a new primary without a replica.
+                // A NOSCRIPT reply would arrive only after WAIT, which times out on a new primary
+                // without replicas; so the script is loaded first.
                 if !self.loaded().contains(call.script.name()) {
                     self.load(&call.script).await?;
                 }
                 let reply = self.wait_batcher.send(commands, replicas).await;
                 if matches!(reply, Err(Verdict::Retry | Verdict::Load)) {
-                    // It may be another process by now.
+                    // The node may have been restarted.
                     self.loaded().clear();
                 }
                 reply
@@ -86,7 +87,7 @@ impl Node {
         })
     }
 
-    /// Teaches this node a script.
+    /// Loads a script.
     pub(super) async fn load(&self, script: &Script) -> Result<(), Verdict> {
         let mut pipeline = Pipeline::new();
         pipeline.add_command(script.load_command());
@@ -99,7 +100,7 @@ impl Node {
         Ok(())
     }
 
-    /// Asks anything else of this node; an error reply is an error here.
+    /// Sends any other command; an error reply is an error.
     pub(super) async fn query(&self, command: &Cmd) -> Result<Value, RedisError> {
         let mut open_connection = self.calls.get().await?;
         match open_connection.connection.send_packed_command(command).await {
@@ -111,14 +112,14 @@ impl Node {
         }
     }
 
-    /// A node that keeps silent, or is not what it was, gets new connections for what comes next.
+    /// Closes the connections to a node that is silent or was demoted; later calls open new ones.
     pub(super) fn reset_connections(&self) {
         self.calls.close();
         self.wait_batcher.connection.close();
     }
 }
 
-/// A script on its way, with leave to run it in a slot that is still being brought over.
+/// The commands of a call: the script, after ASKING if the slot is being imported.
 pub(super) struct ScriptCommands {
     is_asking: bool,
     script: Cmd,
@@ -126,7 +127,7 @@ pub(super) struct ScriptCommands {
 }
 
 impl ScriptCommands {
-    /// Adds them in order; they go out in one write, so nothing comes between.
+    /// Adds them in order; they go out in one write, so no other command gets between.
     pub(super) fn add_to(&self, pipeline: &mut Pipeline) {
         if self.is_asking {
             pipeline.cmd("ASKING");
@@ -140,13 +141,12 @@ impl ScriptCommands {
     }
 }
 
-/// The connection of a wire, opened if need be.
 pub(super) async fn open(connection: &Arc<Connection>) -> Result<OpenConnection, Verdict> {
     connection.get().await.map_err(|error| Verdict::of_failure(&error))
 }
 
-/// Sends commands in one write and takes all replies, errors among them, and when they were sent.
-/// A connection that failed is given up.
+/// Sends commands in one write. Returns all replies, errors among them, and when they were sent. A
+/// connection that failed is discarded.
 pub(super) async fn send_pipeline(
     connection: &Arc<Connection>,
     mut open_connection: OpenConnection,
@@ -166,7 +166,7 @@ pub(super) async fn send_pipeline(
     }
 }
 
-/// As `exchange`, of one command: a pipeline would copy it twice more.
+/// As `send_pipeline` for one command, without copying it twice more.
 async fn send_command(
     connection: &Arc<Connection>,
     mut open_connection: OpenConnection,
@@ -182,7 +182,6 @@ async fn send_command(
     }
 }
 
-/// A reply, unless it is an error.
 pub(super) fn into_result(value: Value) -> Result<Value, ServerError> {
     match value {
         Value::ServerError(error) => Err(error),

@@ -1,4 +1,4 @@
-//! Opening one connection, with bounds on every wait.
+//! Opens connections, with a timeout on every wait.
 
 use std::time::Duration;
 
@@ -7,15 +7,15 @@ use redis::{AsyncConnectionConfig, Client, ErrorKind, RedisError};
 
 use super::url::{Address, RedisUrl};
 
-/// How long to wait for what.
+/// The timeouts of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timeouts {
-    /// For a connection, with its greeting.
+    /// For opening it, HELLO included.
     pub(crate) connect_ms: u64,
-    /// For a reply; then the connection is given up.
+    /// For a reply; after it the connection is discarded.
     pub(crate) response_ms: u64,
-    /// For replicas, told to WAIT. Less than `response_ms`, or WAIT would look like a dead node;
-    /// and short, because who has no replica left after a failover answers only then.
+    /// The timeout of WAIT. Less than `response_ms`, or a slow replica would look like a dead node;
+    /// and short, because a primary without replicas replies only after it.
     pub(crate) wait_ms: u64,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Opener {
 }
 
 impl Opener {
-    /// A connection whose pushes go to `pushes`, with the news of its end.
+    /// Opens a connection. Push messages, and the news of its end, go to `pushes`.
     pub(super) async fn open(
         &self,
         address: &Address,

@@ -1,4 +1,8 @@
-//! Getting a new map, from whichever node answers.
+//! Renews the slot map, from the first node that answers.
+//!
+//! Nodes are asked one after the other, `HEDGE` apart, until one replies; a silent node thus delays
+//! a refresh by `HEDGE` only. Each refresh starts with another node, so that one with an outdated
+//! map cannot mislead for long.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,19 +16,19 @@ use super::slot_map::{self, SlotRange};
 use super::topology::Topology;
 use super::url::Address;
 
-/// Between two refreshes, however many calls fail.
+/// The least time between two refreshes, however many calls fail.
 const SPACING: Duration = Duration::from_millis(100);
-/// A node that has not answered by now is left to itself, and the next one asked as well.
+/// After this long without a reply the next node is asked as well.
 const HEDGE: Duration = Duration::from_millis(150);
-/// A node that has not answered by now is not going to.
+/// After this long a node counts as silent, and its connections are closed.
 const SLOTS_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Each refresh begins with another node: one that is behind the others cannot keep us there.
+/// The node to start with, modulo their number.
 static TURN: AtomicUsize = AtomicUsize::new(0);
 
 impl Topology {
-    /// Asks for a new map in the background; at most one asks at a time. Nothing to do for a
-    /// stand-alone server, which has all slots for ever.
+    /// Starts a refresh in the background, unless one is running. A stand-alone server has all
+    /// slots for ever, so there is nothing to do.
     pub(super) fn refresh_soon(self: &Arc<Self>) {
         if !self.is_cluster || self.is_refreshing.swap(true, Ordering::AcqRel) {
             return;
@@ -39,12 +43,12 @@ impl Topology {
         });
     }
 
-    /// Asks one node after the other and takes the first answer, also from one that was slow.
+    /// Returns the first reply, also of a node that was slow.
     async fn fetch_slots(self: &Arc<Self>) -> Option<Vec<SlotRange>> {
         let (sender, mut replies) = mpsc::unbounded_channel();
         for address in self.candidates() {
             let (sender, node) = (sender.clone(), self.node(&address));
-            // Not ended with this function: a silent node must be found out in full.
+            // Not cancelled with this function: the timeout must find out a silent node.
             tokio::spawn(async move { sender.send(query_slots(&node).await) });
             if let Ok(Some(Some(ranges))) = timeout(HEDGE, replies.recv()).await {
                 return Some(ranges);
@@ -59,7 +63,7 @@ impl Topology {
         None
     }
 
-    /// Nodes of the map, beginning with another each time, then the seeds that are not among them.
+    /// The nodes of the map, rotated, then the seed nodes that are not among them.
     fn candidates(&self) -> Vec<Address> {
         let mut known = self.map().known.clone();
         let turn = TURN.fetch_add(1, Ordering::Relaxed) % known.len().max(1);
@@ -73,7 +77,7 @@ impl Topology {
     }
 }
 
-/// The map as this node sees it.
+/// The slots as this node sees them.
 pub(super) async fn query_slots(node: &Arc<Node>) -> Option<Vec<SlotRange>> {
     let mut command = redis::cmd("CLUSTER");
     command.arg("SLOTS");

@@ -1,4 +1,4 @@
-//! What is asked of a node, and what came of it.
+//! Calls of scripts and their replies.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,7 +7,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use redis::{Cmd, Value};
 
-/// A script and the name by which Redis remembers it.
+/// A script and the SHA-1 by which Redis knows it.
 #[derive(Debug)]
 pub(crate) struct Script {
     source: String,
@@ -15,18 +15,17 @@ pub(crate) struct Script {
 }
 
 impl Script {
-    /// A script; its name is worked out once, here.
     pub(crate) fn new(source: String) -> Script {
         let sha1 = redis::Script::new(&source).get_hash().to_owned();
         Script { source, sha1 }
     }
 
-    /// The name by which Redis remembers it.
+    /// Its SHA-1.
     pub(super) fn name(&self) -> &str {
         &self.sha1
     }
 
-    /// The command that makes a node remember the script.
+    /// SCRIPT LOAD.
     pub(super) fn load_command(&self) -> Cmd {
         let mut command = redis::cmd("SCRIPT");
         command.arg("LOAD").arg(&self.source);
@@ -34,23 +33,21 @@ impl Script {
     }
 }
 
-/// One script to be run once for its effect, however often it has to be sent.
+/// A call of a script. It may be sent several times; the script makes the effect happen once.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     /// The slot of all `keys`.
     pub(crate) slot: u16,
-    /// What to run.
     pub(crate) script: Arc<Script>,
     /// Every key the script touches.
     pub(crate) keys: Vec<Bytes>,
-    /// Everything else it needs.
     pub(crate) args: Vec<Bytes>,
     /// How many replicas to wait for after the script; 0 for none.
     pub(crate) replicas: u32,
 }
 
 impl Call {
-    /// The script by its name: a node that does not know it says so.
+    /// EVALSHA; a node without the script replies NOSCRIPT.
     pub(super) fn command(&self) -> Cmd {
         let mut command = redis::cmd("EVALSHA");
         command.arg(&self.script.sha1).arg(self.keys.len());
@@ -61,13 +58,13 @@ impl Call {
     }
 }
 
-/// Whether a call has left for Redis: what never did has done nothing, and never will once its
-/// caller gave it up.
+/// Whether a call has been written to a connection. One that was not has had no effect, and will
+/// have none once its future is dropped.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SentFlag(Arc<AtomicBool>);
 
 impl SentFlag {
-    /// Whether it has left, or might have.
+    /// Whether it was sent, or may have been.
     pub(crate) fn is_sent(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
@@ -77,17 +74,17 @@ impl SentFlag {
     }
 }
 
-/// The answer to a call.
+/// The reply to a call.
 #[derive(Clone, Debug)]
 pub(crate) struct CallReply {
-    /// What the script returned; never an error reply.
+    /// The script's return value; never an error reply.
     pub(crate) value: Value,
-    /// When the attempt that was answered left.
+    /// When the attempt that was answered was sent.
     pub(crate) sent_at: Instant,
-    /// When its answer was here.
+    /// When its reply was received.
     pub(crate) received_at: Instant,
-    /// How many replicas have it, as far as WAIT counted; `u64::MAX` if nobody asked.
+    /// How many replicas have it, by WAIT; `u64::MAX` if the call does not wait for any.
     pub(crate) replicas: u64,
-    /// It was sent more than once, so it may have been done long before it landed.
+    /// It was sent more than once, so it may have been executed long before the reply.
     pub(crate) was_resent: bool,
 }

@@ -1,9 +1,9 @@
-//! Which of the 16384 slots a hash tag belongs to.
+//! The hash slot of a hash tag.
 
-/// How many slots a cluster has.
+/// The number of slots of a cluster.
 pub(crate) const SLOTS: u16 = 16384;
 
-/// The slot of a hash tag: what stands between the braces of a key, without them.
+/// The slot of a hash tag: the part of a key between the braces.
 pub(crate) fn slot_of(tag: &[u8]) -> u16 {
     crc16(tag) % SLOTS
 }
@@ -31,7 +31,7 @@ mod tests {
     #[test]
     fn slots_are_those_of_the_specification() {
         assert_eq!(crc16(b"123456789"), 0x31C3);
-        // As CLUSTER KEYSLOT answers.
+        // By CLUSTER KEYSLOT.
         assert_eq!(slot_of(b"foo"), 12182);
         assert_eq!(slot_of(b"bar"), 5061);
         assert_eq!(slot_of(b""), 0);

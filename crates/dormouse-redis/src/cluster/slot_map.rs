@@ -1,4 +1,4 @@
-//! Which node has which slot.
+//! The slot map: which node has which slot.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::node::Node;
 use super::slot::SLOTS;
 use super::url::Address;
 
-/// One line of CLUSTER SLOTS: a range of slots, its primary, and the replicas of that.
+/// An entry of CLUSTER SLOTS: a range of slots, its primary and its replicas.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SlotRange {
     pub(super) first: u16,
@@ -30,7 +30,7 @@ fn range(line: &Value, asked: &Address) -> Option<SlotRange> {
         first: slot(first)?,
         last: slot(last)?,
         primary: address(primary, asked)?,
-        // A replica that is not known by any address serves nobody, and is no reason to stop.
+        // A replica without an address is of no use here, but no reason to fail.
         replicas: replicas.iter().filter_map(|replica| address(replica, asked)).collect(),
     })
 }
@@ -50,15 +50,14 @@ fn address(value: &Value, asked: &Address) -> Option<Address> {
         Value::BulkString(host) => String::from_utf8(host.clone()).ok()?,
         _ => String::new(),
     };
-    // No name, or one that is not known: the node we asked does not know how we got there.
+    // A node that does not know its own name is the one that was asked.
     let host = if host.is_empty() || host == "?" { asked.host.clone() } else { host };
     Some(Address { host, port })
 }
 
-/// The slots and their primaries, as known at one time.
 pub(super) struct SlotMap {
     owners: Vec<Option<Arc<Node>>>,
-    /// Every node that can tell how the cluster is, replicas too.
+    /// All nodes that can be asked for the slots, replicas too.
     pub(super) known: Vec<Address>,
 }
 
@@ -84,13 +83,13 @@ impl SlotMap {
             known.push(range.primary.clone());
             known.extend(range.replicas.iter().cloned());
         }
-        // Every node lists itself and the others in an order of its own.
+        // Every node has an order of its own; sorted, the lists can be compared.
         known.sort_unstable();
         known.dedup();
         SlotMap { owners, known }
     }
 
-    /// The same, with one slot elsewhere.
+    /// The same with one slot moved.
     pub(super) fn with_moved(&self, slot: u16, node: &Arc<Node>) -> SlotMap {
         let mut owners = self.owners.clone();
         if let Some(owner) = owners.get_mut(usize::from(slot)) {
@@ -103,7 +102,7 @@ impl SlotMap {
         SlotMap { owners, known }
     }
 
-    /// Who has this slot, if anybody.
+    /// The primary of a slot.
     pub(super) fn owner(&self, slot: u16) -> Option<&Arc<Node>> {
         self.owners.get(usize::from(slot))?.as_ref()
     }
@@ -112,7 +111,7 @@ impl SlotMap {
     pub(super) fn primaries(&self) -> Vec<Arc<Node>> {
         let mut primaries: Vec<Arc<Node>> = Vec::new();
         for owner in self.owners.iter().flatten() {
-            // Slots of one primary mostly lie side by side, so the last is the one to look at.
+            // Slots of one primary are mostly neighbours, so the last one is compared first.
             let is_new = !primaries.iter().rev().any(|known| Arc::ptr_eq(known, owner));
             if is_new {
                 primaries.push(Arc::clone(owner));
@@ -121,7 +120,7 @@ impl SlotMap {
         primaries
     }
 
-    /// How many slots nobody has.
+    /// How many slots have no primary.
     pub(super) fn uncovered(&self) -> usize {
         self.owners.iter().filter(|owner| owner.is_none()).count()
     }
@@ -159,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn other_replies_are_not_maps() {
+    fn malformed_replies_are_refused() {
         for text in ["+OK\r\n", "*1\r\n:1\r\n", "*1\r\n*2\r\n:0\r\n:1\r\n"] {
             assert_eq!(read(text), None, "{text}");
         }

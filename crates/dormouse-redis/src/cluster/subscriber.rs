@@ -1,9 +1,13 @@
-//! Hearing the channels of one node, on a connection of their own.
+//! Receives the messages of the channels of one node, on a connection of its own.
 //!
-//! Not on the connection of calls: when a slot moves away the server says `sunsubscribe` unasked,
+//! Not on the connection of calls: when a slot moves away the node sends `sunsubscribe` unasked,
 //! and redis-rs takes that for the reply to the oldest request, so every later reply would go to
-//! the wrong caller. Here requests go one at a time, and a reply that is not the one we asked for
-//! ends the connection.
+//! the wrong caller. Here requests are sent one at a time, and an unexpected reply ends the
+//! connection.
+//!
+//! `sync` brings the node's subscriptions to what `Subscriptions` wants, whenever that or the slot
+//! map changes. Messages may be lost at any time: `Wakeup::Lost` when a confirmed channel is lost,
+//! and `Wakeup::Restored` when it is confirmed again, make partitions poll.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -22,28 +26,23 @@ use super::topology::Topology;
 use super::url::Address;
 use super::verdict::Verdict;
 
-/// A connection that only listens does not notice that the other side is gone.
+/// A connection that only receives does not notice a dead peer.
 const PING_EVERY: Duration = Duration::from_secs(2);
 /// Channels in one write.
 const CHANNELS_MAX: usize = 64;
 
-/// What happened on the channels. Only a hint: messages can be lost without any word.
+/// News from the channels. Only a hint: messages can be lost without notice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Wakeup {
-    /// Somebody published.
-    Message {
-        /// Where.
-        channel: Bytes,
-        /// What.
-        payload: Bytes,
-    },
-    /// A connection with channels broke, or slots moved: look at everything again.
+    /// A message was published.
+    Message { channel: Bytes, payload: Bytes },
+    /// Channels were lost with a connection or a moved slot: messages may be missed.
     Lost,
-    /// The channels that were lost at one node are heard again.
+    /// The lost channels of a node are subscribed again: messages may have been missed.
     Restored,
 }
 
-/// Everything an ear needs but its node.
+/// What all subscribers share.
 #[derive(Clone)]
 pub(super) struct SubscriberContext {
     pub(super) topology: Arc<Topology>,
@@ -52,12 +51,12 @@ pub(super) struct SubscriberContext {
 }
 
 impl SubscriberContext {
-    /// A hint that nobody takes is nobody's loss.
+    /// The receiver is gone only when the backend closes.
     pub(super) fn wake(&self, wakeup: Wakeup) {
         let _ = self.wakeups.send(wakeup);
     }
 
-    /// Channels are no longer heard at a node, all of them with `None`.
+    /// Marks channels of a node as lost, with `None` all of them.
     pub(super) fn mark_lost(&self, channels: Option<&HashSet<Bytes>>, at: &Address) {
         if self.subscriptions.mark_lost(channels, at) {
             self.wake(Wakeup::Lost);
@@ -65,7 +64,7 @@ impl SubscriberContext {
     }
 }
 
-/// Hears the channels of the node at `address` until the task is ended.
+/// Subscribes at the node at `address` until the task is cancelled.
 pub(super) async fn run(context: SubscriberContext, address: Address) {
     let mut delay = RetryDelay::new();
     let mut is_first = true;
@@ -92,8 +91,8 @@ pub(super) async fn run(context: SubscriberContext, address: Address) {
     }
 }
 
-/// Passes messages on at once, and to the ear what is not a reply to it: of thousands of
-/// confirmations each would make it look at everything again.
+/// Forwards messages at once, and other pushes to the subscriber; except confirmations, which it
+/// gets as replies, and of which each would make it sync once more.
 fn push_handler(
     wakeups: mpsc::UnboundedSender<Wakeup>,
     push_sender: mpsc::UnboundedSender<PushInfo>,
@@ -110,13 +109,13 @@ fn push_handler(
     }
 }
 
-/// The connection cannot be trusted any more.
+/// The connection cannot be used any more.
 struct Broken;
 
-/// Whether the server hears for us what we want.
+/// Whether the node has confirmed all wanted channels.
 enum SyncState {
     Complete,
-    /// Some channels were refused; worth another try later.
+    /// Some were refused; to be tried again later.
     Partial,
 }
 
@@ -124,14 +123,14 @@ struct Subscriber<'a> {
     context: &'a SubscriberContext,
     address: &'a Address,
     connection: MultiplexedConnection,
-    /// What this connection has subscribed to.
+    /// The channels confirmed on this connection.
     subscribed: HashSet<Bytes>,
-    /// Whether something lost has come back since the last word about it.
+    /// Whether a lost channel was confirmed since the last `Wakeup::Restored`.
     was_lost: bool,
 }
 
 impl Subscriber<'_> {
-    /// Ends when the connection is of no more use.
+    /// Returns when the connection is broken.
     async fn listen(
         &mut self,
         mut pushes: mpsc::UnboundedReceiver<PushInfo>,
@@ -162,14 +161,14 @@ impl Subscriber<'_> {
         }
     }
 
-    /// Brings what the server hears for us to what is wanted.
+    /// Brings the node's subscriptions to what is wanted.
     async fn sync(&mut self) -> Result<SyncState, Broken> {
         let wanted = self.context.subscriptions.wanted(&self.context.topology.map(), self.address);
         let unwanted: HashSet<Bytes> = self.subscribed.difference(&wanted).cloned().collect();
-        // Of those that are still wanted, the slot has moved.
+        // Unwanted here, but still wanted if the slot has moved.
         self.context.mark_lost(Some(&unwanted), self.address);
         for channel in unwanted {
-            // Before it is sent, so that the confirmation is not taken for news.
+            // Before it is sent, so that the confirmation is not taken for a moved slot.
             self.subscribed.remove(&channel);
             self.unsubscribe(&channel).await?;
         }
@@ -189,7 +188,7 @@ impl Subscriber<'_> {
     async fn subscribe(&mut self, channels: &[Bytes]) -> Result<SyncState, Broken> {
         let mut pipeline = Pipeline::new();
         for channel in channels {
-            // One each: a node refuses channels of several slots in one command.
+            // One command each: a node refuses channels of several slots in one.
             pipeline.cmd("SSUBSCRIBE").arg(&channel[..]);
         }
         let sent = self.connection.send_packed_commands(&pipeline, 0, channels.len()).await;
@@ -212,7 +211,7 @@ impl Subscriber<'_> {
         Ok(if confirmed.len() == channels.len() { SyncState::Complete } else { SyncState::Partial })
     }
 
-    /// The node would not have this channel: mostly because its slot is elsewhere.
+    /// The node refused a channel, mostly because its slot is elsewhere.
     fn handle_refusal(&self, channel: &Bytes, error: &ServerError) {
         let topology = &self.context.topology;
         match (Verdict::of_reply(error), self.context.subscriptions.slot(channel)) {
@@ -222,7 +221,7 @@ impl Subscriber<'_> {
                 }
             }
             (Verdict::Fatal(error), _) => {
-                tracing::warn!(node = %self.address, %error, "cannot listen to a channel");
+                tracing::warn!(node = %self.address, %error, "cannot subscribe to a channel");
             }
             _ => {}
         }
@@ -234,17 +233,17 @@ impl Subscriber<'_> {
         command.arg(&channel[..]);
         let reply = self.connection.send_packed_command(&command).await.map_err(|_| Broken)?;
         let is_mine = confirms(&reply, &PushKind::SUnsubscribe, channel);
-        // An error is a reply too: the slot is gone, and the channel with it.
+        // An error is fine too: the slot has moved, and the channel with it.
         if is_mine || matches!(reply, Value::ServerError(_)) { Ok(()) } else { Err(Broken) }
     }
 
-    /// Ends when there is something to do: true if channels were lost, false if the connection was.
+    /// Returns true when a channel was lost, false when the connection was.
     async fn watch(&mut self, pushes: &mut mpsc::UnboundedReceiver<PushInfo>) -> bool {
         while let Some(push) = pushes.recv().await {
             match (&push.kind, push.data.first().and_then(bytes_of)) {
                 (PushKind::Disconnection, _) => return false,
                 (PushKind::SUnsubscribe, Some(channel)) if self.subscribed.remove(&channel) => {
-                    // Unasked: the slot has moved. Nothing was under way, so no reply is displaced.
+                    // Unasked: the slot has moved. No request was in flight to be confused by it.
                     self.context.mark_lost(Some(&HashSet::from([channel])), self.address);
                     self.context.topology.refresh_soon();
                     return true;

@@ -1,4 +1,4 @@
-//! An ear at every node that has a wanted channel, and at no other.
+//! Runs a subscriber for every node that has a wanted channel.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,11 +7,10 @@ use tokio::task::AbortHandle;
 use super::subscriber::{self, SubscriberContext};
 use super::url::Address;
 
-/// A task that ends with this.
+/// A task that is cancelled when this is dropped.
 pub(super) struct Task(AbortHandle);
 
 impl Task {
-    /// Starts it.
     pub(super) fn spawn(work: impl Future<Output = ()> + Send + 'static) -> Task {
         Task(tokio::spawn(work).abort_handle())
     }
@@ -23,7 +22,7 @@ impl Drop for Task {
     }
 }
 
-/// Starts and ends ears as channels and slots come and go.
+/// Starts and stops subscribers as channels and slots change.
 pub(super) async fn run_subscribers(context: SubscriberContext) {
     let mut subscribers: HashMap<Address, Task> = HashMap::new();
     let mut changes = context.subscriptions.watch();

@@ -1,4 +1,4 @@
-//! The channels somebody wants to hear, and where each is heard.
+//! The wanted channels, and which node has confirmed each.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,36 +11,33 @@ use super::url::Address;
 
 struct Entry {
     slot: u16,
-    /// The node that confirmed it, on a connection that still stands.
+    /// The node that confirmed it, on a connection that is still open.
     confirmed_by: Option<Address>,
-    /// Whether it was heard before, and messages may have been missed since.
+    /// It was confirmed before, and messages may have been missed since.
     is_lost: bool,
 }
 
-/// All channels, whichever node they are on.
+/// The channels of all nodes.
 pub(super) struct Subscriptions {
     channels: Mutex<HashMap<Bytes, Entry>>,
     changes: watch::Sender<u64>,
 }
 
 impl Subscriptions {
-    /// No channels.
     pub(super) fn new() -> Subscriptions {
         Subscriptions { channels: Mutex::default(), changes: watch::channel(0).0 }
     }
 
-    /// Tells of every change.
+    /// Notifies of every change.
     pub(super) fn watch(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 
-    /// Wants a channel; twice is once.
     pub(super) fn add(&self, channel: Bytes, slot: u16) {
         self.lock().entry(channel).or_insert(Entry { slot, confirmed_by: None, is_lost: false });
         self.notify();
     }
 
-    /// Wants it no more.
     pub(super) fn remove(&self, channel: &Bytes) {
         self.lock().remove(channel);
         self.notify();
@@ -59,14 +56,14 @@ impl Subscriptions {
         })
     }
 
-    /// The nodes that have a wanted channel, by the map.
+    /// The nodes that have a wanted channel.
     pub(super) fn nodes(&self, map: &SlotMap) -> HashSet<Address> {
         let channels = self.lock();
         let owners = channels.values().filter_map(|entry| map.owner(entry.slot));
         owners.map(|node| node.address.clone()).collect()
     }
 
-    /// The wanted channels of one node, by the map.
+    /// The wanted channels of one node.
     pub(super) fn wanted(&self, map: &SlotMap, at: &Address) -> HashSet<Bytes> {
         let is_there = |slot| map.owner(slot).is_some_and(|node| node.address == *at);
         let channels = self.lock();
@@ -74,7 +71,7 @@ impl Subscriptions {
         there.map(|(channel, _)| channel.clone()).collect()
     }
 
-    /// A node confirmed channels. True if one of them had been lost.
+    /// A node confirmed channels. True = one of them had been lost.
     pub(super) fn confirm(&self, channels: &[Bytes], at: &Address) -> bool {
         let mut was_lost = false;
         let mut entries = self.lock();
@@ -89,8 +86,8 @@ impl Subscriptions {
         was_lost
     }
 
-    /// A node no longer sends some channels, or with `None` any. True if one of them was heard
-    /// there: somebody must look for himself.
+    /// A node lost some channels, or with `None` all. True = one of them was confirmed there, so
+    /// messages may be missed.
     pub(super) fn mark_lost(&self, channels: Option<&HashSet<Bytes>>, at: &Address) -> bool {
         let mut is_any = false;
         for (channel, entry) in self.lock().iter_mut() {

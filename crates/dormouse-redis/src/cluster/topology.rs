@@ -1,4 +1,4 @@
-//! All nodes, and the present map.
+//! The nodes of an installation, and the present slot map.
 
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
@@ -12,19 +12,19 @@ use super::opener::Opener;
 use super::slot_map::{SlotMap, SlotRange};
 use super::url::Address;
 
-/// The nodes of the installation and who has which slot. Tasks share it.
+/// Shared by all tasks of a client.
 pub(super) struct Topology {
     pub(super) opener: Arc<Opener>,
     pub(super) meters: Arc<Meters>,
     pub(super) is_cluster: bool,
     nodes: Mutex<HashMap<Address, Arc<Node>>>,
     map: watch::Sender<Arc<SlotMap>>,
-    /// Whether somebody asks for a new map right now.
+    /// A refresh of the slot map is running.
     pub(super) is_refreshing: AtomicBool,
 }
 
 impl Topology {
-    /// A stand-alone server, until a map of ranges is installed.
+    /// With one node that has all slots, until `install`.
     pub(super) fn new(
         opener: Arc<Opener>,
         meters: Arc<Meters>,
@@ -37,33 +37,31 @@ impl Topology {
         Topology { opener, meters, is_cluster, nodes, map, is_refreshing }
     }
 
-    /// The map as it is now.
     pub(super) fn map(&self) -> Arc<SlotMap> {
         Arc::clone(&self.map.borrow())
     }
 
-    /// Tells of every change of the map.
+    /// Notifies of every change of the slot map.
     pub(super) fn watch(&self) -> watch::Receiver<Arc<SlotMap>> {
         self.map.subscribe()
     }
 
-    /// Who has this slot, as far as is known.
     pub(super) fn owner(&self, slot: u16) -> Option<Arc<Node>> {
         self.map.borrow().owner(slot).cloned()
     }
 
-    /// Ends when the map gives this slot to somebody else than `node`.
+    /// Returns when the slot map gives this slot to another node.
     pub(super) async fn slot_moved(&self, slot: u16, node: &Arc<Node>) {
         let mut map = self.watch();
         let is_elsewhere =
             |map: &Arc<SlotMap>| map.owner(slot).is_some_and(|owner| !Arc::ptr_eq(owner, node));
         if map.wait_for(is_elsewhere).await.is_err() {
-            // The map goes only with all of this.
+            // The sender is dropped only with `self`.
             std::future::pending::<()>().await;
         }
     }
 
-    /// The node at an address; the same one for the same address, so its connections are shared.
+    /// The node at an address; one per address, so that its connections are shared.
     pub(super) fn node(&self, address: &Address) -> Arc<Node> {
         let mut nodes = self.lock();
         if let Some(node) = nodes.get(address) {
@@ -74,7 +72,7 @@ impl Topology {
         node
     }
 
-    /// A node said who has this slot now.
+    /// A node replied that another one has this slot now.
     pub(super) fn moved(&self, slot: u16, address: &Address) {
         count(&self.meters.redirections);
         let node = self.node(address);
@@ -87,7 +85,7 @@ impl Topology {
         });
     }
 
-    /// Takes over what CLUSTER SLOTS said, and forgets nodes that are no longer there.
+    /// Takes over the reply to CLUSTER SLOTS, and forgets nodes that have left.
     pub(super) fn install(&self, ranges: &[SlotRange]) {
         let new = SlotMap::of_ranges(ranges, |address| self.node(address));
         self.lock().retain(|address, _| {

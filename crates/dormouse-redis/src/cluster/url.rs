@@ -1,4 +1,4 @@
-//! The URL: where Redis is, and how to be let in.
+//! The URL of Redis: its seed nodes and the login.
 
 use std::fmt;
 
@@ -10,18 +10,17 @@ use redis::{
 
 const FORM: &str = "redis://[user[:password]@]host[:port][,host[:port]...][/db]";
 
-/// Where a node listens.
+/// The address of a node.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Address {
     /// A name, or an IP address without brackets.
     pub(crate) host: String,
-    /// Its TCP port.
     pub(crate) port: u16,
 }
 
 impl Address {
     /// Reads `host:port` as nodes write it, IPv6 without brackets. A node that does not know its
-    /// own name leaves it out or writes `?`: then it is the host that was asked.
+    /// own name omits it or writes `?`; then it is the host that was asked.
     pub(super) fn parse(text: &str, asked: &Address) -> Option<Address> {
         let (host, port) = text.rsplit_once(':')?;
         let host = host.trim_start_matches('[').trim_end_matches(']');
@@ -39,22 +38,21 @@ impl fmt::Display for Address {
     }
 }
 
-/// What the URL says.
 pub(crate) struct RedisUrl {
-    /// The nodes it names, at least one.
+    /// The seed nodes: any node of a cluster leads to the others. At least one.
     pub(super) seeds: Vec<Address>,
-    /// The number of the database; a cluster has only 0.
+    /// The database; a cluster has only 0.
     pub(super) db: i64,
     login: RedisConnectionInfo,
     is_tls: bool,
 }
 
 impl RedisUrl {
-    /// Reads a URL. No error repeats any part of it: there may be a password in each.
+    /// Reads a URL. Errors repeat no part of it, since any part may be a password.
     pub(super) fn parse(url: &str) -> Result<RedisUrl, Error> {
         let (scheme, rest) = url.split_once("://").ok_or_else(|| unreadable("it has no `://`"))?;
         let is_tls = is_tls(scheme)?;
-        // The last `@`: a password may have one that was not encoded.
+        // The last `@`: a password may contain one that was not encoded.
         let (login, hosts_and_db) = match rest.rsplit_once('@') {
             Some((login, hosts_and_db)) => (format!("{login}@"), hosts_and_db),
             None => (String::new(), rest),
@@ -70,7 +68,7 @@ impl RedisUrl {
         check_database(db.trim_start_matches('/'), hosts.contains(','))?;
         let infos: Result<Vec<ConnectionInfo>, Error> = hosts
             .split(',')
-            // Always the plain scheme: whether TLS is compiled in was looked at above.
+            // Always the plain scheme: TLS was checked above.
             .map(|host| format!("redis://{login}{host}{db}").into_connection_info())
             .map(|info| info.map_err(|error| unreadable(&error.to_string())))
             .collect();
@@ -88,7 +86,7 @@ impl RedisUrl {
         Ok(RedisUrl { seeds, db: login.db(), login, is_tls })
     }
 
-    /// How to connect to any node: all are taken to be alike but for their address.
+    /// How to connect to a node: all have the same login and TLS settings.
     pub(super) fn connection_info(&self, address: &Address) -> Result<ConnectionInfo, Error> {
         let (host, port) = (address.host.clone(), address.port);
         let host = match self.is_tls {
@@ -96,7 +94,7 @@ impl RedisUrl {
             false => ConnectionAddr::Tcp(host, port),
         };
         let info = host.into_connection_info().map_err(|error| unreadable(&error.to_string()))?;
-        // Small requests must not wait for one another in the kernel.
+        // Small requests must not be delayed by Nagle's algorithm.
         let tcp = TcpSettings::default().set_nodelay(true);
         Ok(info.set_redis_settings(self.login.clone()).set_tcp_settings(tcp))
     }
@@ -106,7 +104,7 @@ impl RedisUrl {
         self.login.password().is_some()
     }
 
-    /// A text that may have been made by somebody who knows the password.
+    /// Removes the password from a text that a server sent.
     pub(super) fn without_password(&self, text: &str) -> String {
         match self.login.password() {
             Some(password) if !password.is_empty() => text.replace(password, "***"),
@@ -127,7 +125,7 @@ fn is_tls(scheme: &str) -> Result<bool, Error> {
     }
 }
 
-/// Refuses a host without a name, or with a port that cannot be.
+/// Refuses a host without a name or with an impossible port.
 fn check_host(host: &str) -> Result<(), Error> {
     // The colons of an IPv6 address are inside brackets.
     let (name, rest) = host.split_at(host.rfind(']').map_or(0, |end| end + 1));
@@ -141,7 +139,7 @@ fn check_host(host: &str) -> Result<(), Error> {
     }
 }
 
-/// Refuses a database that is no number, or another than the one that clusters have.
+/// Refuses a database that is not a number, and for a cluster any but 0.
 fn check_database(db: &str, is_cluster: bool) -> Result<(), Error> {
     match db.parse::<u32>() {
         _ if db.is_empty() => Ok(()),
@@ -184,14 +182,14 @@ mod tests {
             ("redis://u:p,q@r@h,i", Some("u"), Some("p,q@r")),
             ("redis://h", None, None),
         ] {
-            let url_parsed = RedisUrl::parse(url).unwrap();
-            assert_eq!(url_parsed.login.username(), user, "{url}");
-            assert_eq!(url_parsed.login.password(), password, "{url}");
+            let parsed = RedisUrl::parse(url).unwrap();
+            assert_eq!(parsed.login.username(), user, "{url}");
+            assert_eq!(parsed.login.password(), password, "{url}");
         }
     }
 
     #[test]
-    fn errors_keep_the_password() {
+    fn errors_do_not_repeat_the_password() {
         for url in [
             "secret",
             "http://u:secret@h",
@@ -240,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_write_addresses_in_their_own_way() {
+    fn addresses_are_read_as_nodes_write_them() {
         let asked = Address { host: "asked".into(), port: 1 };
         let parsed = |text| Address::parse(text, &asked).map(|address| address.to_string());
         assert_eq!(parsed("10.0.0.1:7000").as_deref(), Some("10.0.0.1:7000"));

@@ -1,52 +1,52 @@
-//! What to do about an error: most heal by trying again, some never.
+//! What to do about the error of an attempt: most are cured by a retry, some never.
 
 use redis::{ErrorKind, RedisError, ServerError};
 
-/// What a retry cannot heal.
+/// An error that a retry does not cure.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum CallError {
-    /// The script failed, or Redis would not run it: `code` is the first word of the reply.
+    /// The script failed, or Redis refused to run it. `code` is the first word of the reply.
     #[error("{code} {text}")]
     Script {
-        /// `ERR`, `OOM`, `MISCONF` or what a script made up.
+        /// `ERR`, `OOM`, `MISCONF` or a script's own.
         code: String,
         /// The rest of the reply.
         text: String,
     },
-    /// Redis does not let this user in, or not do this.
+    /// The user may not connect or may not do this.
     #[error("Redis refuses: {0}")]
     Refused(String),
 }
 
-/// What to do with a call that was not answered.
+/// What to do with a call after a failed attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// The node does not know the script: teach it, then send again.
+    /// The node does not have the script: load it, then send again.
     Load,
     /// Another node has the slot, from now on.
     Moved(String),
-    /// Another node has these keys, for this once.
+    /// Another node has these keys, for this attempt.
     Ask(String),
-    /// Send again after a pause.
+    /// Send again after a delay.
     Retry,
-    /// The node is no longer a primary: send again after a pause, on a new connection, as the name
-    /// of a stand-alone server may lead elsewhere by now.
+    /// The node is no longer a primary: send again after a delay, on a new connection, since the
+    /// name of a stand-alone server may lead elsewhere by now.
     Demoted,
-    /// The map says that the slot has gone elsewhere: send again at once.
+    /// By the slot map the slot has moved: send again at once.
     Elsewhere,
-    /// No use.
+    /// A retry is of no use.
     Fatal(CallError),
 }
 
 impl Verdict {
-    /// About an error a node replied with.
+    /// For an error reply.
     pub(super) fn of_reply(error: &ServerError) -> Verdict {
         let details = error.details().unwrap_or_default();
         match error.code() {
             "NOSCRIPT" => Verdict::Load,
             "MOVED" => Verdict::redirected(details, Verdict::Moved),
             "ASK" => Verdict::redirected(details, Verdict::Ask),
-            // UNBLOCKED: the node stopped being a primary while WAIT waited.
+            // UNBLOCKED: the node was demoted during WAIT.
             "TRYAGAIN" | "CLUSTERDOWN" | "LOADING" | "MASTERDOWN" | "BUSY" | "UNBLOCKED" => {
                 Verdict::Retry
             }
@@ -59,7 +59,7 @@ impl Verdict {
         }
     }
 
-    /// About a request that got no reply, or a connection that was not opened.
+    /// For a request without reply, or a connection that was not opened.
     pub(super) fn of_failure(error: &RedisError) -> Verdict {
         match (error.kind(), error.code()) {
             (ErrorKind::AuthenticationFailed, _) | (_, Some("NOAUTH" | "WRONGPASS" | "NOPERM")) => {
@@ -69,7 +69,7 @@ impl Verdict {
         }
     }
 
-    /// `slot host:port`, of which only the place is news.
+    /// Reads `slot host:port`.
     fn redirected(details: &str, make: fn(String) -> Verdict) -> Verdict {
         match details.split_ascii_whitespace().nth(1) {
             Some(place) => make(place.to_owned()),
@@ -96,13 +96,13 @@ mod tests {
     }
 
     #[test]
-    fn redirections_name_a_place() {
+    fn redirections_give_an_address() {
         assert_eq!(verdict("MOVED 3999 10.0.0.1:6381"), Verdict::Moved("10.0.0.1:6381".into()));
         assert_eq!(verdict("ASK 3999 :6381"), Verdict::Ask(":6381".into()));
     }
 
     #[test]
-    fn passing_troubles_are_tried_again() {
+    fn transient_errors_are_retried() {
         for line in [
             "TRYAGAIN Multiple keys request during rehashing of slot",
             "CLUSTERDOWN The cluster is down",
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_retry_heals_is_passed_on() {
+    fn fatal_errors_are_returned() {
         let script = CallError::Script { code: "OOM".into(), text: "command not allowed".into() };
         assert_eq!(verdict("OOM command not allowed"), Verdict::Fatal(script));
         for line in ["NOPERM no", "NOAUTH Authentication required.", "WRONGPASS invalid"] {

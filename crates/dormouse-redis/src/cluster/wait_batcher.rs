@@ -1,9 +1,9 @@
 //! Calls that wait for replicas, several of them behind one WAIT.
 //!
-//! WAIT holds up its whole connection, half a second if a replica is away. So these calls have a
-//! connection of their own, and go in convoys: while one waits the next gathers, and each convoy is
-//! one write of all its scripts and one WAIT. WAIT counts replicas that have everything this
-//! connection wrote before it, so one is good for all.
+//! WAIT blocks its whole connection, for half a second if a replica is down. So these calls have a
+//! connection of their own and are batched: while one batch waits the next one gathers, and each is
+//! one write of all its scripts and one WAIT. WAIT counts the replicas that have everything written
+//! on this connection before it, so one is enough for all.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -17,7 +17,7 @@ use super::script::CallReply;
 use super::verdict::Verdict;
 use crate::clock;
 
-/// Scripts in one write; more would hold up the node for others.
+/// Scripts in one write; more would block the node for others.
 const WAIT_BATCH_MAX: usize = 64;
 
 struct PendingCall {
@@ -26,11 +26,12 @@ struct PendingCall {
     answer: oneshot::Sender<Result<CallReply, Verdict>>,
 }
 
-/// The way to a node for calls that wait for its replicas.
+/// Sends calls that wait for the replicas of a node.
 pub(super) struct WaitBatcher {
     pub(super) connection: Arc<Connection>,
     wait_ms: u64,
-    /// The task that leads the convoys begins with the first call, and ends with this.
+    /// To the task that sends the batches. It starts with the first call, and ends when this is
+    /// dropped.
     calls: OnceLock<mpsc::UnboundedSender<PendingCall>>,
 }
 
@@ -39,7 +40,7 @@ impl WaitBatcher {
         WaitBatcher { connection, wait_ms, calls: OnceLock::new() }
     }
 
-    /// Sends with the next convoy.
+    /// Sends a call with the next batch.
     pub(super) async fn send(
         &self,
         commands: ScriptCommands,
@@ -61,7 +62,7 @@ impl WaitBatcher {
     }
 }
 
-/// In a task of its own, since any caller may go away while the others wait.
+/// In a task of its own, since any caller may give up while the others wait.
 async fn run(
     connection: Arc<Connection>,
     wait_ms: u64,
@@ -81,7 +82,7 @@ async fn send_batch(connection: &Arc<Connection>, wait_ms: u64, batch: &mut Vec<
         Ok(open_connection) => open_connection,
         Err(verdict) => return fail_all(batch, &verdict),
     };
-    // Who gave up while it was opened has been told that nothing was sent.
+    // A caller that gave up meanwhile has taken its call for unsent, so it must stay unsent.
     batch.retain(|call| !call.answer.is_closed());
     if batch.is_empty() {
         return;
@@ -101,7 +102,7 @@ async fn send_batch(connection: &Arc<Connection>, wait_ms: u64, batch: &mut Vec<
 
 fn fail_all(batch: &mut Vec<PendingCall>, verdict: &Verdict) {
     for call in batch.drain(..) {
-        // A caller who went away needs no answer.
+        // The caller may have given up.
         let _ = call.answer.send(Err(verdict.clone()));
     }
 }
@@ -123,7 +124,7 @@ fn answer_all(batch: &mut Vec<PendingCall>, mut replies: Vec<Value>, sent_at: In
     }
 }
 
-/// The script's own error first: if it did not run, what WAIT said is about others.
+/// The script's error takes precedence: if it did not run, the count of WAIT is about others.
 fn call_result(
     reply: Option<Value>,
     waited: &Result<u64, Verdict>,

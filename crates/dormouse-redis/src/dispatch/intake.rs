@@ -165,7 +165,7 @@ impl Drop for InFlightGuard<'_> {
 
 #[cfg(test)]
 mod tests {
-    use dormouse_core::backend::{Answer, Request, Sink, Ticket};
+    use dormouse_core::backend::{Discard, Request, Ticket};
     use dormouse_core::command::Command;
     use tokio::runtime::Builder;
     use tokio::time::timeout;
@@ -173,18 +173,12 @@ mod tests {
     use super::*;
     use crate::inbox::Inbox;
 
-    struct Nobody;
-
-    impl Sink for Nobody {
-        fn deliver(&self, _: &mut Vec<(Ticket, Answer)>) {}
-    }
-
     fn submission(requests: usize) -> Submission {
         let request =
             |number| Request { ticket: Ticket(number), command: Command::Ack(Vec::new()) };
         let batch: Vec<_> = (0..requests as u64).map(request).collect();
-        let admission = Arc::new(Inbox::default()).admit(&[]).expect("room");
-        Submission { batch, sink: Arc::new(Nobody), admission }
+        let share = Arc::new(Inbox::default()).admit(&[]).expect("room");
+        Submission { batch, sink: Arc::new(Discard), share }
     }
 
     fn run(test: impl Future<Output = ()>) {

@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use crate::limits::LOCK_PARTITIONS;
 use bytes::Bytes;
-use dormouse_core::backend::{Request, Sink, Ticket};
+use dormouse_core::backend::{EventSink, Request, Sink, Ticket};
 use dormouse_core::job::JobId;
 use dormouse_core::topic::TopicName;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -33,8 +33,7 @@ use tokio::time::{Instant, sleep};
 use crate::clock::{self, Clock};
 use crate::cluster::{ClusterClient, Wakeup};
 use crate::codec::put::shard_of;
-use crate::events::EventSink;
-use crate::inbox::Admission;
+use crate::inbox::InboxShare;
 use crate::keys;
 use crate::partition::waiter::Waiter;
 use crate::partition::{Partition, REPLY_TIMEOUT, SubmissionNo};
@@ -57,7 +56,7 @@ pub(crate) struct Submission {
     pub(crate) batch: Vec<Request>,
     pub(crate) sink: Arc<dyn Sink>,
     /// Its share of the inbox, until it is answered.
-    pub(crate) admission: Admission,
+    pub(crate) share: InboxShare,
 }
 
 /// What all partitions share.
@@ -364,8 +363,8 @@ impl Dispatcher {
         partition
     }
 
-    fn caller(&self, request: &Request, sink: &Arc<dyn Sink>, admission: &Rc<Admission>) -> Caller {
-        let admission = (!submission::may_wait(&request.command)).then_some(admission);
-        Caller::new(&self.shared.outbox, sink, request.ticket, admission, &self.busy)
+    fn caller(&self, request: &Request, sink: &Arc<dyn Sink>, share: &Rc<InboxShare>) -> Caller {
+        let share = (!request.command.may_wait()).then_some(share);
+        Caller::new(&self.shared.outbox, sink, request.ticket, share, &self.busy)
     }
 }

@@ -5,18 +5,16 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use dormouse_core::backend::{Answer, Sink, Ticket};
+use dormouse_core::backend::{Answer, ReplyGroups, Sink, Ticket};
 use dormouse_core::error::Error;
 use tokio::sync::Notify;
 
-use crate::inbox::Admission;
-
-type PendingAnswer = (Arc<dyn Sink>, Ticket, Answer);
+use crate::inbox::InboxShare;
 
 #[derive(Default)]
 pub(crate) struct Outbox {
-    answers: RefCell<Vec<PendingAnswer>>,
-    news: Notify,
+    answers: RefCell<ReplyGroups>,
+    pushed: Notify,
 }
 
 impl Outbox {
@@ -26,7 +24,7 @@ impl Outbox {
         let task = Rc::clone(&outbox);
         tokio::task::spawn_local(async move {
             loop {
-                task.news.notified().await;
+                task.pushed.notified().await;
                 // Lets other ready tasks add their answers first.
                 tokio::task::yield_now().await;
                 task.flush();
@@ -35,24 +33,15 @@ impl Outbox {
         outbox
     }
 
-    fn push(&self, sink: Arc<dyn Sink>, ticket: Ticket, answer: Answer) {
-        self.answers.borrow_mut().push((sink, ticket, answer));
-        self.news.notify_one();
+    fn push(&self, sink: &Arc<dyn Sink>, ticket: Ticket, answer: Answer) {
+        self.answers.borrow_mut().push(sink, ticket, answer);
+        self.pushed.notify_one();
     }
 
     pub(crate) fn flush(&self) {
         let mut answers = self.answers.take();
-        // A stable sort groups by sink and keeps the order within each.
-        answers.sort_by_key(|(sink, ..)| Arc::as_ptr(sink).cast::<()>());
-        let mut answers = answers.into_iter().peekable();
-        let mut group = Vec::new();
-        while let Some((sink, ticket, answer)) = answers.next() {
-            group.push((ticket, answer));
-            if answers.peek().is_none_or(|(next, ..)| !Arc::ptr_eq(next, &sink)) {
-                sink.deliver(&mut group);
-                group.clear();
-            }
-        }
+        answers.join();
+        answers.deliver();
     }
 }
 
@@ -70,7 +59,7 @@ pub(crate) struct Caller {
     /// `None` once it is answered.
     sink: Option<Arc<dyn Sink>>,
     /// The request's share of the inbox; `None` for a request that may wait.
-    _admission: Option<Rc<Admission>>,
+    _share: Option<Rc<InboxShare>>,
     /// Keeps the dispatcher running.
     _busy: Rc<()>,
 }
@@ -80,14 +69,14 @@ impl Caller {
         outbox: &Rc<Outbox>,
         sink: &Arc<dyn Sink>,
         ticket: Ticket,
-        admission: Option<&Rc<Admission>>,
+        share: Option<&Rc<InboxShare>>,
         busy: &Rc<()>,
     ) -> Caller {
         Caller {
             outbox: Rc::clone(outbox),
             ticket,
             sink: Some(Arc::clone(sink)),
-            _admission: admission.cloned(),
+            _share: share.cloned(),
             _busy: Rc::clone(busy),
         }
     }
@@ -98,7 +87,7 @@ impl Caller {
 
     fn send(&mut self, answer: Answer) {
         if let Some(sink) = self.sink.take() {
-            self.outbox.push(sink, self.ticket, answer);
+            self.outbox.push(&sink, self.ticket, answer);
         }
     }
 }

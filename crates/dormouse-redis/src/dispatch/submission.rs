@@ -17,10 +17,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use dormouse_core::backend::{Request, Sink};
-use dormouse_core::command::Command;
+use dormouse_core::command::{Command, Name};
 use dormouse_core::error::Error;
-use dormouse_core::job::JobId;
-use dormouse_core::op::{KillTarget, Put, Target};
 use dormouse_core::topic::TopicName;
 use tokio::task::spawn_local;
 
@@ -28,7 +26,7 @@ use super::{Dispatcher, Submission};
 use crate::codec::put::shard_of;
 use crate::fanout;
 use crate::fanout::single::{self, Route};
-use crate::inbox::Admission;
+use crate::inbox::InboxShare;
 use crate::partition::SubmissionNo;
 
 /// The topics and shards that a submission names.
@@ -42,72 +40,32 @@ struct Names {
 }
 
 impl Names {
-    fn id(&mut self, id: JobId) {
-        self.shards.insert(shard_of(id));
-    }
-
-    fn target(&mut self, target: &Target) {
-        match target {
-            Target::Id(id) => self.id(*id),
-            Target::Key { topic, .. } => {
-                self.find.insert(topic.clone());
-            }
-        }
-    }
-
-    fn topic(&mut self, name: &TopicName) {
-        self.find.insert(name.clone());
-    }
-
-    fn command(&mut self, command: &Command) {
+    fn add(&mut self, command: &Command) {
+        // A command that will be refused must not create its topic.
         match command {
             Command::Put(puts) => {
-                // A put that will be refused must not create its topic.
                 let good = puts.iter().filter(|put| fanout::is_good(put));
-                self.create.extend(good.map(|put: &Put| put.topic.clone()));
+                return self.create.extend(good.map(|put| put.topic.clone()));
             }
-            Command::Reserve(reserve) if reserve.wait_ms > 0 && reserve.check().is_ok() => {
-                // A blocking reserve subscribes to the partitions, so they must exist.
-                self.create.extend(reserve.topics.iter().cloned());
-            }
-            Command::Reserve(reserve) => self.find.extend(reserve.topics.iter().cloned()),
-            Command::ReserveId(reserve) => self.id(reserve.id),
-            Command::Ack(tokens) => tokens.iter().for_each(|token| self.id(token.id)),
-            Command::Nack(nacks) => nacks.iter().for_each(|nack| self.id(nack.token.id)),
-            Command::Release(all) => all.iter().for_each(|release| self.id(release.token.id)),
-            Command::Extend(all) => all.iter().for_each(|extend| self.id(extend.token.id)),
-            Command::Kill(kills) => kills.iter().for_each(|kill| match &kill.target {
-                KillTarget::Token(token) => self.id(token.id),
-                KillTarget::Resting(target) => self.target(target),
-            }),
-            Command::Cancel(all) => all.iter().for_each(|cancel| self.target(&cancel.target)),
-            Command::Reschedule(all) => all.iter().for_each(|item| self.target(&item.target)),
-            Command::Revive(targets) | Command::Get(targets) => {
-                targets.iter().for_each(|target| self.target(target));
-            }
-            Command::ReviveTopic(revive) => self.topic(&revive.topic),
-            Command::Kick(kick) => self.topic(&kick.topic),
-            Command::Peek(peek) => self.topic(&peek.topic),
-            Command::List(list) => self.topic(&list.topic),
-            Command::Stats(stats) => stats.topic.iter().for_each(|topic| self.topic(topic)),
-            Command::Forecast(forecast) => self.topic(&forecast.topic),
-            Command::Resume(topic) | Command::Purge(topic) => self.topic(topic),
-            Command::SetTopic(set) if set.check().is_ok() => {
-                self.create.insert(set.topic.clone());
-            }
-            Command::Pause(pause) if fanout::pause_ms(pause).is_ok() => {
-                self.create.insert(pause.topic.clone());
-            }
-            Command::SetTopic(_)
-            | Command::Pause(_)
-            | Command::Topics(_)
-            | Command::OpenSession
-            | Command::CloseSession(_)
-            | Command::Lock(_)
-            | Command::RenewLock(_)
-            | Command::Unlock(_)
-            | Command::Withdraw(_) => {}
+            Command::SetTopic(set) if set.check().is_err() => return,
+            Command::Pause(pause) if fanout::pause_ms(pause).is_err() => return,
+            _ => {}
         }
+        let creates = match command {
+            Command::SetTopic(_) | Command::Pause(_) => true,
+            // A blocking reserve subscribes to the partitions, so they must exist.
+            Command::Reserve(reserve) => reserve.wait_ms > 0 && reserve.check().is_ok(),
+            _ => false,
+        };
+        let topics = if creates { &mut self.create } else { &mut self.find };
+        command.names(|name| match name {
+            Name::Job(id) => {
+                self.shards.insert(shard_of(id));
+            }
+            Name::Topic(topic) => {
+                topics.insert(topic.clone());
+            }
+        });
     }
 
     fn is_known(&self, dispatcher: &Dispatcher) -> bool {
@@ -193,15 +151,6 @@ fn barriers(batch: &[Request]) -> Vec<bool> {
     batch.iter().enumerate().map(is_barrier).collect()
 }
 
-/// Whether it may wait for a job or a lock.
-pub(super) fn may_wait(command: &Command) -> bool {
-    match command {
-        Command::Reserve(reserve) => reserve.wait_ms > 0,
-        Command::Lock(lock) => lock.wait_ms > 0,
-        _ => false,
-    }
-}
-
 /// Whether all commands can start at once, in their order.
 fn is_simple(batch: &[Request]) -> bool {
     let early = batch.get(..last_reserves(batch)).unwrap_or_default();
@@ -212,30 +161,30 @@ fn is_simple(batch: &[Request]) -> bool {
 
 impl Dispatcher {
     pub(super) fn dispatch(self: &Rc<Dispatcher>, submission: Submission) {
-        let Submission { batch, sink, admission } = submission;
-        let admission = Rc::new(admission);
+        let Submission { batch, sink, share } = submission;
+        let share = Rc::new(share);
         let is_simple = is_simple(&batch);
         let route = |request: &Request| self.single_route(&request.command);
         if is_simple && let Some(routes) = batch.iter().map(route).collect::<Option<Vec<_>>>() {
             let no = (batch.len() > 1).then(|| self.shared.next_submission_no());
             for (request, route) in batch.into_iter().zip(routes) {
-                let caller = self.caller(&request, &sink, &admission);
+                let caller = self.caller(&request, &sink, &share);
                 single::submit(self, no, route, request.command, caller);
             }
             return;
         }
         let mut names = Names::default();
-        batch.iter().for_each(|request| names.command(&request.command));
+        batch.iter().for_each(|request| names.add(&request.command));
         let no = self.shared.next_submission_no();
         if is_simple && names.is_known(self) {
             for request in batch {
-                self.start(no, request, &sink, &admission);
+                self.start(no, request, &sink, &share);
             }
             return;
         }
         let (dispatcher, busy) = (Rc::clone(self), Rc::clone(&self.busy));
         self.spawn(async move {
-            dispatcher.run_in_order(no, names, batch, sink, admission).await;
+            dispatcher.run_in_order(no, names, batch, sink, share).await;
             drop(busy);
         });
     }
@@ -266,11 +215,11 @@ impl Dispatcher {
         names: Names,
         batch: Vec<Request>,
         sink: Arc<dyn Sink>,
-        admission: Rc<Admission>,
+        share: Rc<InboxShare>,
     ) {
         if let Err(error) = names.look_up(&self).await {
             for request in batch {
-                self.caller(&request, &sink, &admission).answer(Err(error.clone()));
+                self.caller(&request, &sink, &share).answer(Err(error.clone()));
             }
             return;
         }
@@ -278,7 +227,7 @@ impl Dispatcher {
         let last_reserves = last_reserves(&batch);
         let barriers = barriers(&batch);
         for (index, (request, barrier)) in batch.into_iter().zip(barriers).enumerate() {
-            let waits = may_wait(&request.command);
+            let waits = request.command.may_wait();
             let ends_first = barrier || is_reserve(&request.command) && index < last_reserves;
             if barrier {
                 for handle in running.drain(..) {
@@ -286,7 +235,7 @@ impl Dispatcher {
                     let _ended = handle.await;
                 }
             }
-            let handle = self.start(no, request, &sink, &admission);
+            let handle = self.start(no, request, &sink, &share);
             if ends_first && !waits {
                 let _ended = handle.await;
             } else if !waits {
@@ -300,9 +249,9 @@ impl Dispatcher {
         no: SubmissionNo,
         request: Request,
         sink: &Arc<dyn Sink>,
-        admission: &Rc<Admission>,
+        share: &Rc<InboxShare>,
     ) -> tokio::task::JoinHandle<()> {
-        let caller = self.caller(&request, sink, admission);
+        let caller = self.caller(&request, sink, share);
         let dispatcher = Rc::clone(self);
         self.spawn(async move {
             let Request { ticket, command } = request;

@@ -18,7 +18,7 @@ use crate::clock::ANY_TIME;
 use crate::codec::{cancel, get, kill, reschedule, reserve_id, revive};
 use crate::dispatch::Dispatcher;
 use crate::dispatch::sessions::SessionLease;
-use crate::events::EventDetails;
+use crate::events::{self, EventDetails};
 use crate::partition::{Effect, Partition, SubmissionNo};
 
 /// Changes in one request: each costs a handful of Redis commands.
@@ -195,8 +195,8 @@ fn emit_killed(
         let topic = dispatcher.partition_of(id).and_then(|partition| partition.topic.clone());
         if let (Some(topic), Some(Ok(Ended::Done))) = (topic, reply) {
             let kind = EventKind::Killed;
-            let what = EventDetails { kind, id: Some(id), due_at: None, attempt: 0 };
-            shared.events.emit(&topic, shared.clock.now_ms(), [what]);
+            let event = EventDetails { kind, id: Some(id), due_at: None, attempt: 0 };
+            events::emit(&shared.events, &topic, shared.clock.now_ms(), [event]);
         }
     }
 }
@@ -211,8 +211,8 @@ fn emit(dispatcher: &Dispatcher, kind: EventKind, replies: &[Option<Result<Chang
         if let Some(topic) = &partition.topic {
             // A cancelled job is not due any more.
             let due_at = (kind != EventKind::Cancelled).then_some(changed.due_at);
-            let what = EventDetails { kind, id: Some(changed.id), due_at, attempt: 0 };
-            shared.events.emit(topic, shared.clock.now_ms(), [what]);
+            let event = EventDetails { kind, id: Some(changed.id), due_at, attempt: 0 };
+            events::emit(&shared.events, topic, shared.clock.now_ms(), [event]);
         }
     }
 }
@@ -243,8 +243,8 @@ pub(super) async fn reserve_id(
     }
     if dispatcher.shared.events.is_watched() {
         let (kind, id) = (EventKind::Reserved, Some(job.id));
-        let what = EventDetails { kind, id, due_at: None, attempt: job.attempt };
-        dispatcher.shared.events.emit(&topic, raw.now_ms, [what]);
+        let event = EventDetails { kind, id, due_at: None, attempt: job.attempt };
+        events::emit(&dispatcher.shared.events, &topic, raw.now_ms, [event]);
     }
     Ok(Reply::Jobs(vec![job]))
 }

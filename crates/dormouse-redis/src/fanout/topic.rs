@@ -15,7 +15,7 @@ use super::{pause_ms, run_op, submit};
 use crate::codec::kick::{self, Portion};
 use crate::codec::{pause, purge, revive, stats};
 use crate::dispatch::Dispatcher;
-use crate::events::EventDetails;
+use crate::events::{self, EventDetails};
 use crate::partition::{BATCH_JOBS_MAX, Effect, Partition, PartitionRequest, SubmissionNo};
 use crate::wire::{Op, Reader};
 
@@ -163,7 +163,7 @@ async fn everywhere(
 fn emit(dispatcher: &Dispatcher, topic: &TopicName, kind: EventKind) {
     let shared = &dispatcher.shared;
     if shared.events.is_watched() {
-        let what = EventDetails { kind, id: None, due_at: None, attempt: 0 };
-        shared.events.emit(topic, shared.clock.now_ms(), [what]);
+        let event = EventDetails { kind, id: None, due_at: None, attempt: 0 };
+        events::emit(&shared.events, topic, shared.clock.now_ms(), [event]);
     }
 }

@@ -16,7 +16,7 @@ use crate::codec::ack::LeaseEnd;
 use crate::codec::nack::EndRequest;
 use crate::codec::reserve::PollReply;
 use crate::codec::{ack, extend, nack, put, reserve, reserve_id};
-use crate::events::EventDetails;
+use crate::events::{self, EventDetails};
 use crate::wire::codes::FAILED;
 use crate::wire::{Reader, Records, malformed};
 
@@ -235,13 +235,13 @@ impl Delivery<'_> {
     }
 
     /// Emits events, if someone watches and the replicas have confirmed the change.
-    fn emit<E: IntoIterator<Item = EventDetails>>(&self, events: impl FnOnce() -> E) {
+    fn emit<E: IntoIterator<Item = EventDetails>>(&self, make: impl FnOnce() -> E) {
         let sink = &self.partition.shared.events;
         if let Some(topic) = &self.partition.topic
             && self.confirmed
             && sink.is_watched()
         {
-            sink.emit(topic, self.now_ms, events());
+            events::emit(sink, topic, self.now_ms, make());
         }
     }
 

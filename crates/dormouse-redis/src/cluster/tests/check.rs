@@ -1,4 +1,4 @@
-//! What is refused at the start, and in which words.
+//! The start-up check: refusals, warnings and their texts.
 
 use std::io::{Read, Write};
 
@@ -7,7 +7,7 @@ use dormouse_core::error::Code;
 use super::cluster::Cluster;
 use super::harness::{Server, connect, free_port, refusal};
 
-/// The text of a refusal, of which `parts` must be parts.
+/// Expects a refusal whose text contains all `parts`, and not the password.
 async fn refused(url: &str, code: Code, parts: &[&str]) {
     let error = refusal(url, 0).await;
     assert_eq!(error.code, code, "{error}");
@@ -79,12 +79,12 @@ async fn a_full_server_is_a_warning() {
 }
 
 #[tokio::test]
-async fn what_is_not_redis_is_told_apart() {
+async fn a_server_that_is_not_redis_is_recognised() {
     let port = free_port();
     let url = format!("redis://:secret@127.0.0.1:{port}");
     refused(&url, Code::Unavailable, &["cannot be reached", "refused"]).await;
     let listener = std::net::TcpListener::bind(("127.0.0.1", port)).unwrap();
-    // Accepted by the kernel, answered by nobody.
+    // The kernel accepts connections, but no one answers.
     refused(&url, Code::Unavailable, &["no answer within 500 ms"]).await;
     std::thread::spawn(move || {
         for stream in listener.incoming() {
@@ -96,9 +96,9 @@ async fn what_is_not_redis_is_told_apart() {
     refused(&url, Code::Invalid, &["is not Redis", "check host and port"]).await;
 }
 
-/// Some answer a command they do not know with all its words.
+/// Some servers repeat an unknown command with its arguments.
 #[tokio::test]
-async fn a_server_that_repeats_the_password_does_not_make_us_repeat_it() {
+async fn a_password_repeated_by_the_server_is_not_repeated_here() {
     let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
     std::thread::spawn(move || {
@@ -150,7 +150,7 @@ async fn replicas_are_refused_and_counted() {
 }
 
 #[tokio::test]
-async fn databases_and_several_nodes_are_for_those_that_have_them() {
+async fn unknown_databases_and_false_clusters_are_refused() {
     let server = Server::start(&[]).await;
     connect(&format!("{}/3", server.url())).await;
     refused(&format!("{}/99", server.url()), Code::Invalid, &["no database 99"]).await;

@@ -1,4 +1,4 @@
-//! Slots spread over nodes, and moved between them.
+//! Calls and subscriptions on a cluster whose slots move.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use crate::cluster::slot_map::{SlotRange, ranges};
 use crate::cluster::url::Address;
 use crate::cluster::{Call, ClusterClient, Wakeup, slot_of};
 
-/// Primaries with all slots between them.
+/// A cluster of primaries that share all slots.
 pub(super) struct Cluster {
     pub(super) nodes: Vec<Server>,
     ids: Vec<String>,
@@ -31,7 +31,7 @@ impl Cluster {
         cluster
     }
 
-    /// One more node, which does not know the others yet.
+    /// Starts one more node, which does not know the others yet.
     pub(super) async fn add(&mut self) -> &Server {
         let bus = free_port().to_string();
         let options = ["--cluster-enabled", "yes", "--cluster-node-timeout", "1000"];
@@ -41,7 +41,7 @@ impl Cluster {
         self.nodes.last().unwrap()
     }
 
-    /// Makes all nodes known to each other, and waits until each finds the whole well.
+    /// Makes all nodes known to each other, and waits until each reports a healthy cluster.
     pub(super) async fn meet(&self) {
         for node in &self.nodes {
             let bus = node.query_text("CLUSTER NODES").await;
@@ -75,7 +75,7 @@ impl Cluster {
         self.nodes[from].query(&format!("{set} MIGRATING {}", self.ids[to])).await;
     }
 
-    /// Brings the keys of a slot over.
+    /// Migrates the keys of a slot.
     async fn migrate_keys(&self, slot: u16, from: usize, to: usize) {
         loop {
             let keys = self.nodes[from].query(&format!("CLUSTER GETKEYSINSLOT {slot} 10")).await;
@@ -90,13 +90,13 @@ impl Cluster {
         }
     }
 
-    /// From now on it is there.
+    /// Ends a move: all nodes must know the new owner.
     async fn end_move(&self, slot: u16, from: usize, to: usize) {
         let set = format!("CLUSTER SETSLOT {slot} NODE {}", self.ids[to]);
         self.nodes[to].query(&set).await;
         self.nodes[from].query(&set).await;
-        // A node that has not heard of this move would give the next one the same epoch, and then
-        // the nodes do not agree which of the two was later.
+        // A node that does not know of this move would give the next one the same epoch, and the
+        // nodes would not agree which of the two was later.
         for node in &self.nodes {
             let there = self.nodes[to].port;
             until("all nodes know", async || owner_seen_by(node, slot).await == there).await;
@@ -109,7 +109,7 @@ impl Cluster {
         self.end_move(slot, from, to).await;
     }
 
-    /// A tag whose slot is with this node as the cluster was made.
+    /// A tag whose slot this node had at first.
     pub(super) fn tag_at(&self, node: usize, primaries: usize) -> String {
         let share = 16384_usize.div_ceil(primaries);
         let is_there = |tag: &String| usize::from(slot_of(tag.as_bytes())) / share == node;
@@ -117,7 +117,7 @@ impl Cluster {
     }
 }
 
-/// The port of the primary of a slot, as this node has it.
+/// The port of the primary of a slot, as this node sees it.
 async fn owner_seen_by(node: &Server, slot: u16) -> u16 {
     let asked = Address { host: "127.0.0.1".into(), port: node.port };
     let ranges = ranges(&node.query("CLUSTER SLOTS").await, &asked).unwrap();
@@ -165,7 +165,7 @@ async fn calls_ask_while_a_slot_moves() {
     assert_eq!(run(&client, &call(&script, &tag, "b")).await, 2, "the keys are still here");
     assert_eq!(redirections(&client), 0);
     cluster.migrate_keys(slot, 0, 2).await;
-    // Asked of a node that has never seen the script: it is taught, and asked again.
+    // An ASK redirection to a node without the script: it is loaded, and asked again.
     assert_eq!(run(&client, &call(&script, &tag, "c")).await, 3);
     let waiting = Call { replicas: 1, ..call(&script, &tag, "d") };
     assert_eq!(run(&client, &waiting).await, 4);
@@ -175,7 +175,7 @@ async fn calls_ask_while_a_slot_moves() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_with_half_of_its_keys_moved_waits_for_the_rest() {
+async fn a_call_with_half_of_its_keys_migrated_waits_for_the_rest() {
     let cluster = Cluster::start(2).await;
     let (client, ..) = connect(&cluster.nodes[0].url()).await;
     let (script, tag) = (counting(), cluster.tag_at(0, 2));
@@ -193,15 +193,14 @@ async fn a_call_with_half_of_its_keys_moved_waits_for_the_rest() {
         async move { run(&client, &both).await }
     });
     let retries = || client.meters().retries.load(Ordering::Relaxed);
-    until("it is told to try again", async || retries() >= 3).await;
+    until("TRYAGAIN was retried", async || retries() >= 3).await;
     assert!(!caller.is_finished());
     cluster.migrate_keys(slot, 0, 1).await;
     cluster.end_move(slot, 0, 1).await;
     assert_eq!(caller.await.unwrap(), 2);
 }
 
-/// Callers on slots that wander all the time: each call is answered with its own words, and
-/// counts once.
+/// Callers on a slot that moves all the time: each call gets its own reply, and counts once.
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_survive_slots_on_the_move() {
     let cluster = Cluster::start(3).await;

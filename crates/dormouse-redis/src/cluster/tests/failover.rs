@@ -1,4 +1,4 @@
-//! A primary that dies or freezes, and the replica that takes its place.
+//! A primary dies or freezes, and a replica takes its place.
 
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ async fn cluster() -> Cluster {
     cluster
 }
 
-/// With the patience of production: a failover must not wait for it.
+/// With the timeouts of production: a failover must not wait for them.
 async fn connect(cluster: &Cluster) -> (ClusterClient, mpsc::UnboundedReceiver<Wakeup>) {
     let (wakeups, received) = mpsc::unbounded_channel();
     let url = cluster.nodes[0].url();
@@ -61,7 +61,7 @@ async fn check(trouble: impl FnOnce(&mut Cluster)) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn calls_go_to_the_new_primary_after_a_death() {
+async fn calls_go_to_the_new_primary_after_a_crash() {
     check(|cluster| cluster.nodes[0].kill()).await;
 }
 

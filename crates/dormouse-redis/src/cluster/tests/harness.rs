@@ -1,4 +1,4 @@
-//! Real servers, in directories and on ports of their own.
+//! Real servers, each with a directory and a port of its own.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::TcpListener;
@@ -16,14 +16,14 @@ use tokio::sync::mpsc;
 use crate::cluster::{Call, ClusterClient, Findings, Script, Timeouts, Wakeup, slot_of};
 use crate::testing::redis_server;
 
-/// Long enough for a loaded machine; nothing waits so long when all is well.
+/// Long enough for a loaded machine; a passing test does not wait this long.
 pub(super) const DEADLINE: Duration = Duration::from_secs(20);
 
-/// Short waits: the tests make servers silent on purpose.
+/// Short timeouts: the tests make servers silent on purpose.
 pub(super) const TIMEOUTS: Timeouts = Timeouts { connect_ms: 500, response_ms: 600, wait_ms: 200 };
 
-/// Counts its calls; a call that is repeated gets the number it got before. Answers with the
-/// caller's own words, so that an answer that went astray shows.
+/// Counts its calls; a repeated call gets the number it got before. Returns the caller's argument,
+/// so that a reply to the wrong caller shows.
 const COUNTING: &str = "
     local number = redis.call('HGET', KEYS[1], ARGV[1])
     if not number then
@@ -41,7 +41,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Starts one and waits until it answers. A port may be taken in between; then another is.
+    /// Starts a server and waits until it answers; with another port if this one was taken.
     pub(super) async fn start(options: &[&str]) -> Server {
         let directory = tempfile::tempdir().unwrap();
         let options: Vec<String> = options.iter().map(|&option| option.to_owned()).collect();
@@ -61,13 +61,13 @@ impl Server {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
-    /// As `kill -9`.
+    /// `kill -9`.
     pub(super) fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// On the same port, with the data it had.
+    /// Starts it again on the same port with the same data.
     pub(super) async fn start_again(&mut self) {
         let deadline = Instant::now() + DEADLINE;
         loop {
@@ -84,7 +84,7 @@ impl Server {
         kill_process(pid, signal).unwrap();
     }
 
-    /// Asks on a connection of its own.
+    /// Runs a command on a connection of its own.
     pub(super) async fn query(&self, words: &str) -> Value {
         try_query(self.port, words).await.unwrap_or_else(|error| panic!("{words}: {error}"))
     }
@@ -124,7 +124,7 @@ fn spawn(port: u16, options: &[String], directory: &Path) -> Child {
     command.spawn().expect("no redis-check-rdb in PATH: `cargo xtask install` brings it")
 }
 
-/// Waits for the first answer, be it an error; false if the process ended.
+/// Waits for the first reply, even an error; false if the process ended.
 async fn answers(port: u16, child: &mut Child) -> bool {
     let deadline = Instant::now() + DEADLINE;
     while child.try_wait().unwrap().is_none() && Instant::now() < deadline {
@@ -138,8 +138,7 @@ async fn answers(port: u16, child: &mut Child) -> bool {
     false
 }
 
-/// Below the ports that the kernel gives to connections: a server that starts again must find its
-/// own free.
+/// Below the ephemeral ports, so that a restarted server finds its port free.
 pub(super) fn free_port() -> u16 {
     loop {
         let random = RandomState::new().build_hasher().finish();
@@ -150,7 +149,7 @@ pub(super) fn free_port() -> u16 {
     }
 }
 
-/// A link, what it found, and its hints.
+/// A client, the findings of its check, and its wakeups.
 pub(super) async fn connect(
     url: &str,
 ) -> (ClusterClient, Findings, mpsc::UnboundedReceiver<Wakeup>) {
@@ -159,14 +158,13 @@ pub(super) async fn connect(
     (client, findings, received)
 }
 
-/// What refuses the link.
+/// The error with which a client is refused.
 pub(super) async fn refusal(url: &str, replicas: u32) -> dormouse_core::error::Error {
     let (wakeups, _) = mpsc::unbounded_channel();
     let opened = ClusterClient::open_with(url, replicas, wakeups, TIMEOUTS).await;
     opened.map(|_| ()).unwrap_err()
 }
 
-/// The counting script, to be shared by calls.
 pub(super) fn counting() -> Arc<Script> {
     Arc::new(Script::new(COUNTING.to_owned()))
 }
@@ -182,17 +180,16 @@ pub(super) fn call(script: &Arc<Script>, tag: &str, name: &str) -> Call {
     }
 }
 
-/// Calls and checks that the answer is this call's own; gives its number.
+/// Calls, checks that the reply is this call's own, and returns its number.
 pub(super) async fn run(client: &ClusterClient, call: &Call) -> u64 {
     let reply =
         tokio::time::timeout(DEADLINE, client.call(call)).await.expect("no answer").unwrap();
     assert!(reply.sent_at <= reply.received_at);
     let (name, number) = <(String, u64)>::from_redis_value(reply.value).unwrap();
-    assert_eq!(name.as_bytes(), &call.args[0][..], "an answer went astray");
+    assert_eq!(name.as_bytes(), &call.args[0][..], "a reply to another call");
     number
 }
 
-/// Waits until it is so.
 pub(super) async fn until<F: Future<Output = bool>>(what: &str, mut is_so: impl FnMut() -> F) {
     let deadline = Instant::now() + DEADLINE;
     while !is_so().await {
@@ -201,7 +198,7 @@ pub(super) async fn until<F: Future<Output = bool>>(what: &str, mut is_so: impl 
     }
 }
 
-/// Waits for a hint that is not a message.
+/// Waits for this wakeup, and skips others.
 pub(super) async fn expect_wakeup(wakeups: &mut mpsc::UnboundedReceiver<Wakeup>, wanted: &Wakeup) {
     let found = async {
         while let Some(expect_wakeup) = wakeups.recv().await {
@@ -209,7 +206,7 @@ pub(super) async fn expect_wakeup(wakeups: &mut mpsc::UnboundedReceiver<Wakeup>,
                 return;
             }
         }
-        panic!("no more hints");
+        panic!("no more wakeups");
     };
     tokio::time::timeout(DEADLINE, found).await.unwrap_or_else(|_| panic!("never {wanted:?}"));
 }

@@ -1,4 +1,4 @@
-//! The link against real servers: killed, frozen, restarted, and moved about.
+//! The client against real servers: killed, frozen, restarted, with moving slots.
 
 mod check;
 mod cluster;

@@ -1,4 +1,4 @@
-//! One server, and everything that can happen to it.
+//! Calls to a stand-alone server that fails in every way.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,8 +13,8 @@ use crate::cluster::{Call, CallError, ClusterClient, Script};
 
 const CALLERS: usize = 50;
 
-/// Fifty callers, each one call after the other, while `trouble` goes on and a little longer. Each
-/// call must be answered with its own words, and count once.
+/// Fifty callers, each one call after the other, until `trouble` is over. Each call must get its
+/// own reply, and count once.
 async fn calls_through(
     server: &mut Server,
     client: &ClusterClient,
@@ -44,7 +44,6 @@ async fn calls_through(
     assert_eq!(server.query_text("HGET dormouse:{t}:s count").await, made.to_string());
 }
 
-/// As many calls as have been made until now.
 fn calls(client: &ClusterClient) -> u64 {
     client.meters().calls.load(Ordering::Relaxed)
 }
@@ -55,7 +54,7 @@ async fn until_more_calls(client: &ClusterClient, more: u64) {
 }
 
 #[tokio::test]
-async fn a_forgotten_script_is_taught_again() {
+async fn a_flushed_script_is_loaded_again() {
     let server = Server::start(&[]).await;
     let (client, ..) = connect(&server.url()).await;
     let script = counting();
@@ -95,7 +94,7 @@ async fn calls_survive_a_kill_of_the_server() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn calls_survive_a_freeze_longer_than_their_patience() {
+async fn calls_survive_a_freeze_longer_than_their_timeout() {
     let mut server = Server::start(&[]).await;
     let (client, ..) = connect(&server.url()).await;
     calls_through(&mut server, &client, async |server| {
@@ -112,11 +111,11 @@ async fn calls_survive_a_freeze_longer_than_their_patience() {
 }
 
 #[tokio::test]
-async fn many_callers_of_a_dead_node_are_one_to_it() {
+async fn many_callers_share_one_connection_attempt() {
     let mut server = Server::start(&[]).await;
     let (client, ..) = connect(&server.url()).await;
     server.kill();
-    // In place of the server, somebody who counts connections and keeps silent.
+    // In place of the server, a listener that counts connections and does not answer.
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", server.port)).await.unwrap();
     let script = counting();
     let mut callers = tokio::task::JoinSet::new();
@@ -138,7 +137,7 @@ async fn many_callers_of_a_dead_node_are_one_to_it() {
 }
 
 #[tokio::test]
-async fn a_call_waits_for_a_demoted_server_to_come_back() {
+async fn a_call_waits_until_a_demoted_server_is_primary_again() {
     let server = Server::start(&[]).await;
     let (client, ..) = connect(&server.url()).await;
     let script = counting();
@@ -156,7 +155,7 @@ async fn a_call_waits_for_a_demoted_server_to_come_back() {
 }
 
 #[tokio::test]
-async fn errors_of_scripts_are_passed_on() {
+async fn errors_of_scripts_are_returned() {
     let server = Server::start(&[]).await;
     let (client, ..) = connect(&server.url()).await;
     for (source, code, text) in [
@@ -204,7 +203,7 @@ async fn a_call_waits_for_replicas() {
     })
     .await;
     assert_eq!(replica.query_text("HGET dormouse:{t}:s one").await, "2");
-    assert_eq!(client.call(&call(&script, "t", "unasked")).await.unwrap().replicas, u64::MAX);
+    assert_eq!(client.call(&call(&script, "t", "without")).await.unwrap().replicas, u64::MAX);
 }
 
 #[tokio::test]
@@ -227,7 +226,7 @@ async fn calls_that_wait_share_their_wait() {
 }
 
 #[tokio::test]
-async fn big_requests_and_answers_pass() {
+async fn large_requests_and_replies_pass() {
     let server = Server::start(&[]).await;
     let (client, ..) = connect(&server.url()).await;
     let script = Arc::new(Script::new("return ARGV[1]".to_owned()));

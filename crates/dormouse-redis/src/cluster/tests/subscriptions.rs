@@ -1,4 +1,4 @@
-//! Channels, heard through everything.
+//! Subscriptions to a server that fails.
 
 use bytes::Bytes;
 use redis::Value;
@@ -17,7 +17,7 @@ pub(super) async fn subscribe(client: &ClusterClient, tag: &str) -> Bytes {
     channel
 }
 
-/// Publishes and waits for the word.
+/// Publishes a message and waits for it.
 pub(super) async fn check_delivery(
     server: &Server,
     channel: &Bytes,
@@ -30,7 +30,7 @@ pub(super) async fn check_delivery(
 }
 
 #[tokio::test]
-async fn messages_are_heard_until_nobody_wants_them() {
+async fn messages_arrive_until_the_channel_is_unsubscribed() {
     let server = Server::start(&[]).await;
     let (client, _, mut wakeups) = connect(&server.url()).await;
     let channel = subscribe(&client, "t").await;
@@ -43,14 +43,14 @@ async fn messages_are_heard_until_nobody_wants_them() {
     .await;
     check_delivery(&server, &other, &mut wakeups).await;
     drop(client);
-    until("the connections go with the link", async || {
+    until("the connections close with the client", async || {
         server.query_text("CLIENT LIST").await.lines().count() == 1
     })
     .await;
 }
 
 #[tokio::test]
-async fn many_channels_are_heard() {
+async fn many_channels_can_be_subscribed() {
     let server = Server::start(&[]).await;
     let (client, _, mut wakeups) = connect(&server.url()).await;
     let channels: Vec<Bytes> =
@@ -91,7 +91,7 @@ async fn subscriptions_survive_the_loss_of_connections() {
 }
 
 #[tokio::test]
-async fn a_frozen_server_is_a_loss() {
+async fn a_frozen_server_loses_its_channels() {
     let server = Server::start(&[]).await;
     let (client, _, mut wakeups) = connect(&server.url()).await;
     let channel = subscribe(&client, "t").await;
@@ -99,7 +99,7 @@ async fn a_frozen_server_is_a_loss() {
     expect_wakeup(&mut wakeups, &Wakeup::Lost).await;
     server.signal(Signal::CONT);
     expect_wakeup(&mut wakeups, &Wakeup::Restored).await;
-    until("it is heard once", async || {
+    until("it is subscribed once", async || {
         server.query(&format!("SPUBLISH {CHANNEL} word")).await == Value::Int(1)
     })
     .await;
