@@ -95,9 +95,9 @@ fn check(paths: &[String], files: &[TextFile]) -> Vec<Finding> {
     for file in files {
         findings.extend(paths::check_machine_paths(file));
         findings.extend(markers::check(file));
-        match file.path.ends_with(".rs") {
-            true => findings.extend(shape::check_lines(file)),
-            false => warnings.extend(shape::check_lines(file)),
+        match file.path.ends_with(".md") {
+            true => warnings.extend(shape::check_lines(file)),
+            false => findings.extend(shape::check_lines(file)),
         }
         warnings.extend(glossary.check_words(file));
         if file.path.ends_with(".md") {
@@ -112,7 +112,7 @@ fn check(paths: &[String], files: &[TextFile]) -> Vec<Finding> {
             sources.push(source);
         }
     }
-    warnings.extend(cycles::check(&sources));
+    findings.extend(cycles::check(&sources));
     findings.extend(warnings.into_iter().map(|warning| Finding { is_warning: true, ..warning }));
     findings.extend(layers::check_conformance(paths));
     findings.extend(docs::check_test_command(files));
