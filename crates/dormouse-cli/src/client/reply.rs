@@ -24,7 +24,7 @@ struct Problem {
     id: Option<String>,
 }
 
-/// The code of a change that may or may not have been made; a get of the job tells.
+/// The code of a change that may or may not have been made; get the job to find out.
 pub(crate) const UNCONFIRMED: &str = "unconfirmed";
 
 /// Names the job that an unconfirmed put may have created.

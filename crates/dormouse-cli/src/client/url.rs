@@ -34,7 +34,7 @@ impl Url {
         let is_tls = match uri.scheme_str() {
             Some("http") => false,
             Some("https") => true,
-            _ => return Err(wrong("only http and https are spoken")),
+            _ => return Err(wrong("only http and https are supported")),
         };
         let authority = uri.authority().ok_or_else(|| wrong("there is no host in it"))?;
         if authority.as_str().contains('@') {

@@ -25,7 +25,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// `dormouse beanstalkd`, which tells its port when it is asked to say more.
+    /// `dormouse beanstalkd`, which logs its port with -V.
     pub(crate) fn ours(setup: &Setup) -> Server {
         let dir = tempfile::tempdir().unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_dormouse"));
@@ -42,7 +42,7 @@ impl Server {
         });
         // What it says later must not fill the pipe.
         std::thread::spawn(move || lines.count());
-        let addr = addr.expect("it tells where it listens");
+        let addr = addr.expect("it prints its address");
         let mut server = Server { child, addr, _dir: dir };
         // The original is asked so too, and counts connections.
         assert!(server.comes_up(), "it has ended");

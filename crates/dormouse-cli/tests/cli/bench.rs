@@ -23,7 +23,7 @@ impl Server {
             .spawn()
             .unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let ready = lines.next().expect("it tells where it listens").unwrap();
+        let ready = lines.next().expect("it prints its address").unwrap();
         let url = ready.strip_prefix("http listening on ").unwrap().to_owned();
         Server { child, url }
     }

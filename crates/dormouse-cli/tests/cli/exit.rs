@@ -3,7 +3,7 @@
 use std::io::Read as _;
 use std::net::TcpListener;
 
-use crate::fake::{Answer, Fake, problem};
+use crate::fake::{Fake, Response, problem};
 use crate::util::{dormouse, finish, run};
 
 fn check(status: u16, code: &'static str, expected: i32) {
@@ -35,7 +35,7 @@ fn a_server_that_is_away_is_said_to_be() {
 
 #[test]
 fn a_server_that_hangs_up_is_unreachable() {
-    let fake = Fake::start(|_| Answer::Close);
+    let fake = Fake::start(|_| Response::Close);
     let done = run(&fake.url, &["stats"]).exits(5);
     assert!(done.stderr.contains("without an answer"), "{}", done.stderr);
 }

@@ -13,7 +13,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A request that came in.
 #[derive(Clone, Debug)]
-pub(crate) struct Seen {
+pub(crate) struct ReceivedRequest {
     pub(crate) method: String,
     pub(crate) path: String,
     pub(crate) head: String,
@@ -22,7 +22,7 @@ pub(crate) struct Seen {
     pub(crate) nth: usize,
 }
 
-impl Seen {
+impl ReceivedRequest {
     /// Method and path.
     pub(crate) fn line(&self) -> String {
         format!("{} {}", self.method, self.path)
@@ -35,7 +35,7 @@ impl Seen {
 }
 
 /// What to do with a request.
-pub(crate) enum Answer {
+pub(crate) enum Response {
     /// Status and body.
     Reply(u16, String),
     /// No answer until the client leaves.
@@ -49,22 +49,22 @@ pub(crate) enum Answer {
 }
 
 /// 200 with a body.
-pub(crate) fn ok(body: &str) -> Answer {
-    Answer::Reply(200, body.to_owned())
+pub(crate) fn ok(body: &str) -> Response {
+    Response::Reply(200, body.to_owned())
 }
 
 /// A problem.
-pub(crate) fn problem(status: u16, code: &str) -> Answer {
+pub(crate) fn problem(status: u16, code: &str) -> Response {
     let body = serde_json::json!({
         "type": format!("urn:dormouse:{code}"), "title": code, "status": status, "code": code,
         "detail": format!("detail of {code}"), "retryable": false,
     });
-    Answer::Reply(status, body.to_string())
+    Response::Reply(status, body.to_string())
 }
 
 #[derive(Default)]
 struct Log {
-    seen: Mutex<Vec<Seen>>,
+    seen: Mutex<Vec<ReceivedRequest>>,
     more: Condvar,
 }
 
@@ -76,11 +76,13 @@ pub(crate) struct Fake {
 
 impl Fake {
     /// Answers each request by `answer`.
-    pub(crate) fn start(answer: impl Fn(&Seen) -> Answer + Send + Sync + 'static) -> Fake {
+    pub(crate) fn start(
+        answer: impl Fn(&ReceivedRequest) -> Response + Send + Sync + 'static,
+    ) -> Fake {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let log = Arc::new(Log::default());
-        let answer: Arc<dyn Fn(&Seen) -> Answer + Send + Sync> = Arc::new(answer);
+        let answer: Arc<dyn Fn(&ReceivedRequest) -> Response + Send + Sync> = Arc::new(answer);
         let shared = log.clone();
         thread::spawn(move || {
             for stream in listener.incoming() {
@@ -94,52 +96,58 @@ impl Fake {
     /// Answers everything alike.
     pub(crate) fn always(status: u16, body: &str) -> Fake {
         let body = body.to_owned();
-        Fake::start(move |_| Answer::Reply(status, body.clone()))
+        Fake::start(move |_| Response::Reply(status, body.clone()))
     }
 
     /// All requests so far.
-    pub(crate) fn seen(&self) -> Vec<Seen> {
+    pub(crate) fn seen(&self) -> Vec<ReceivedRequest> {
         self.log.seen.lock().unwrap().clone()
     }
 
     /// The only request.
-    pub(crate) fn only(&self) -> Seen {
+    pub(crate) fn only(&self) -> ReceivedRequest {
         let seen = self.seen();
         assert_eq!(seen.len(), 1, "{seen:?}");
         seen[0].clone()
     }
 
     /// The requests to a path.
-    pub(crate) fn to(&self, path: &str) -> Vec<Seen> {
+    pub(crate) fn to(&self, path: &str) -> Vec<ReceivedRequest> {
         self.seen().into_iter().filter(|seen| seen.path == path).collect()
     }
 
     /// Waits until so many requests to a path came in; the last of them.
-    pub(crate) fn wait_for(&self, path: &str, count: usize) -> Seen {
+    pub(crate) fn wait_for(&self, path: &str, count: usize) -> ReceivedRequest {
         let guard = self.log.seen.lock().unwrap();
-        let few = |seen: &mut Vec<Seen>| seen.iter().filter(|one| one.path == path).count() < count;
+        let few = |seen: &mut Vec<ReceivedRequest>| {
+            seen.iter().filter(|one| one.path == path).count() < count
+        };
         let (seen, timeout) = self.log.more.wait_timeout_while(guard, TIMEOUT, few).unwrap();
         assert!(!timeout.timed_out(), "no {count} requests to {path}: {seen:?}");
         seen.iter().filter(|one| one.path == path).nth(count - 1).unwrap().clone()
     }
 }
 
-fn serve(stream: TcpStream, log: &Log, answer: &(dyn Fn(&Seen) -> Answer + Send + Sync)) {
+fn serve(
+    stream: TcpStream,
+    log: &Log,
+    answer: &(dyn Fn(&ReceivedRequest) -> Response + Send + Sync),
+) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let mut writer = stream;
     while let Some(seen) = read(&mut reader, log) {
         let reply = match answer(&seen) {
-            Answer::Reply(status, body) => http(status, &body),
-            Answer::Close => return,
-            Answer::Raw(text) => {
+            Response::Reply(status, body) => http(status, &body),
+            Response::Close => return,
+            Response::Raw(text) => {
                 let _ = writer.write_all(text.as_bytes());
                 return;
             }
-            Answer::Hold => {
+            Response::Hold => {
                 wait_for_end(&mut reader);
                 return;
             }
-            Answer::Late(status, body) => {
+            Response::Late(status, body) => {
                 wait_for_end(&mut reader);
                 let _ = writer.write_all(http(status, &body).as_bytes());
                 return;
@@ -163,7 +171,7 @@ fn http(status: u16, body: &str) -> String {
     )
 }
 
-fn read(reader: &mut impl BufRead, log: &Log) -> Option<Seen> {
+fn read(reader: &mut impl BufRead, log: &Log) -> Option<ReceivedRequest> {
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
         if reader.read_line(&mut head).ok()? == 0 {
@@ -180,7 +188,7 @@ fn read(reader: &mut impl BufRead, log: &Log) -> Option<Seen> {
     let body = String::from_utf8(body).unwrap();
     let mut seen = log.seen.lock().unwrap();
     let nth = seen.iter().filter(|one| one.path == path && one.method == method).count();
-    let one = Seen { method, path, head, body, nth };
+    let one = ReceivedRequest { method, path, head, body, nth };
     seen.push(one.clone());
     log.more.notify_all();
     Some(one)

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::fake::{Answer, Fake, Seen, ok, problem};
+use crate::fake::{Fake, ReceivedRequest, Response, ok, problem};
 use crate::util::{run, run_with};
 
 fn check(args: &[&str], line: &str, body: Value) {
@@ -46,7 +46,7 @@ fn get_shows_all_fields_or_only_the_body() {
 }
 
 /// Two pages of dead jobs, and no others.
-fn pages(seen: &Seen) -> Answer {
+fn pages(seen: &ReceivedRequest) -> Response {
     let job = |id: u32| format!(r#"{{"topic":"a","id":"{id}","state":"dead","due_at":"then"}}"#);
     if !seen.path.contains("state=dead") {
         return ok(r#"{"jobs":[]}"#);

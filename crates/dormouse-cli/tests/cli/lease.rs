@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::fake::{Answer, Fake, Seen, ok, problem};
+use crate::fake::{Fake, ReceivedRequest, Response, ok, problem};
 use crate::util::{run, run_with};
 
 const JOB: &str = r#"{"jobs":[{"topic":"a","id":"1","key":"42","token":"1.9","attempt":1,
@@ -48,7 +48,7 @@ fn one_token_answers_for_itself() {
     run(&fake.url, &["ack", "1.9"]).exits(0);
 }
 
-fn results(codes: &'static [&'static str]) -> impl Fn(&Seen) -> Answer {
+fn results(codes: &'static [&'static str]) -> impl Fn(&ReceivedRequest) -> Response {
     move |_| {
         let result = |code: &&str| match *code {
             "done" | "gone" => json!({"token": "1.9", "code": code}),

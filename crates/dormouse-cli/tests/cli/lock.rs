@@ -3,7 +3,7 @@
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::fake::{Answer, Fake, Seen, ok, problem};
+use crate::fake::{Fake, ReceivedRequest, Response, ok, problem};
 use crate::util::{dormouse, finish, run, signal};
 
 const GRANT: &str = r#"{"fence":"7","expires_at":"2027-01-01T08:00:00.000Z","depth":1}"#;
@@ -11,7 +11,7 @@ const ACQUIRE: &str = "/v1/locks/a%2Fb/acquire";
 const RENEW: &str = "/v1/locks/a%2Fb/renew";
 const RELEASE: &str = "/v1/locks/a%2Fb/release";
 
-fn granted(seen: &Seen) -> Answer {
+fn granted(seen: &ReceivedRequest) -> Response {
     ok(if seen.path == RELEASE { r#"{"code":"free"}"# } else { GRANT })
 }
 
@@ -75,7 +75,7 @@ fn the_lock_is_renewed_and_lost() {
 #[test]
 fn a_lock_that_cannot_be_renewed_in_time_is_lost() {
     let fake = Fake::start(|seen| match seen.path.as_str() {
-        RENEW => Answer::Close,
+        RENEW => Response::Close,
         _ => granted(seen),
     });
     let args = ["lock", "a/b", "--ttl", "200ms", "--", "sleep", "1000"];
@@ -97,7 +97,7 @@ fn a_signal_is_passed_on_and_the_lock_released() {
 #[test]
 fn a_signal_while_waiting_leaves_no_lock_behind() {
     let fake = Fake::start(|seen| match seen.path.as_str() {
-        ACQUIRE => Answer::Hold,
+        ACQUIRE => Response::Hold,
         _ => problem(404, "not_found"),
     });
     let args = ["lock", "a/b", "--wait", "10m", "--", "true"];

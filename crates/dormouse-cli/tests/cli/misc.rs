@@ -1,6 +1,6 @@
 //! Health, backup, verify, events.
 
-use crate::fake::{Answer, Fake, ok};
+use crate::fake::{Fake, Response, ok};
 use crate::util::{dormouse, run};
 
 #[test]
@@ -63,8 +63,8 @@ fn events_are_followed_where_they_broke_off() {
         format!("{head}: hello\n\nid: x-{n}\nevent: acked\ndata: {data}\n\n")
     };
     let fake = Fake::start(move |seen| match seen.nth {
-        0 => Answer::Raw(event(1)),
-        1 => Answer::Raw(event(2)),
+        0 => Response::Raw(event(1)),
+        1 => Response::Raw(event(2)),
         _ => ok("{}"),
     });
     let mut child = dormouse(&fake.url, &["tail", "a"]).spawn().unwrap();

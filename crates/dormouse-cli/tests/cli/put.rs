@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use crate::fake::{Answer, Fake, Seen, problem};
+use crate::fake::{Fake, ReceivedRequest, Response, problem};
 use crate::util::{run, run_with};
 
 const STORED: &str =
     r#"{"id":"7","code":"created","state":"delayed","due_at":"2027-01-01T08:00:00.000Z"}"#;
 
 /// What the server was sent for these arguments.
-fn sent(args: &[&str], stdin: &[u8]) -> Seen {
+fn sent(args: &[&str], stdin: &[u8]) -> ReceivedRequest {
     let fake = Fake::always(201, STORED);
     run_with(&fake.url, args, stdin).exits(0);
     fake.only()
@@ -77,13 +77,13 @@ fn a_taken_key_is_a_conflict() {
 }
 
 /// One result per line of the request; a line with `bad` in it fails.
-fn batch(seen: &Seen) -> Answer {
+fn batch(seen: &ReceivedRequest) -> Response {
     let result = |line: &str| match line.contains("bad") {
         true => json!({"code": "invalid", "detail": "no good", "retryable": false}),
         false => json!({"id": "1", "code": "created", "state": "ready"}),
     };
     let results: Vec<Value> = seen.body.lines().map(result).collect();
-    Answer::Reply(200, json!({"results": results}).to_string())
+    Response::Reply(200, json!({"results": results}).to_string())
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn a_line_the_server_cannot_read_is_left_out() {
         Some(index) => {
             let detail = format!("line {}: no JSON", index + 1);
             let problem = json!({"code": "invalid", "detail": detail, "retryable": false});
-            Answer::Reply(400, problem.to_string())
+            Response::Reply(400, problem.to_string())
         }
         None => batch(seen),
     });
@@ -127,7 +127,8 @@ fn a_line_the_server_cannot_read_is_left_out() {
 
 #[test]
 fn a_batch_is_sent_again_while_the_server_is_busy() {
-    let busy_once = |seen: &Seen| if seen.nth == 0 { problem(503, "busy") } else { batch(seen) };
+    let busy_once =
+        |seen: &ReceivedRequest| if seen.nth == 0 { problem(503, "busy") } else { batch(seen) };
     let fake = Fake::start(busy_once);
     run_with(&fake.url, &["put", "t", "--ndjson"], b"{}\n").exits(0);
     assert_eq!(fake.seen().len(), 2);

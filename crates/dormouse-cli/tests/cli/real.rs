@@ -216,7 +216,7 @@ fn events_are_printed_as_they_happen() {
     let server = Server::start();
     let mut tail = dormouse(&server.url, &["-o", "json", "tail", "orders"]).spawn().unwrap();
     let mut lines = BufReader::new(tail.stdout.take().unwrap()).lines();
-    // The stream begins when it begins: put until it tells of one.
+    // The stream may begin late: put until it shows an event.
     let first = std::thread::spawn(move || lines.next().unwrap().unwrap());
     while !first.is_finished() {
         server.run("put orders x").exits(0);

@@ -24,7 +24,7 @@ impl Done {
     }
 }
 
-/// The binary, without what this shell's environment would tell it.
+/// The binary, without this shell's DORMOUSE_ variables.
 pub(crate) fn dormouse(url: &str, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_dormouse"));
     for (name, _) in std::env::vars() {

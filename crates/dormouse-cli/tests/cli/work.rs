@@ -6,7 +6,7 @@ use std::process::Child;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::fake::{Answer, Fake, Seen, ok, problem};
+use crate::fake::{Fake, ReceivedRequest, Response, ok, problem};
 use crate::util::{Done, dormouse, finish, run, signal};
 
 const RESERVE: &str = "/v1/reserve";
@@ -24,13 +24,16 @@ fn job(id: u32, fields: Value) -> Value {
     job
 }
 
-fn jobs(jobs: &[Value]) -> Answer {
+fn jobs(jobs: &[Value]) -> Response {
     ok(&json!({"jobs": jobs}).to_string())
 }
 
 /// A server with these jobs, given out one reserve after the other; then it holds reserves, or
 /// answers that there is none if they do not wait.
-fn serving(all: Vec<Vec<Value>>, other: impl Fn(&Seen) -> Answer + Send + Sync + 'static) -> Fake {
+fn serving(
+    all: Vec<Vec<Value>>,
+    other: impl Fn(&ReceivedRequest) -> Response + Send + Sync + 'static,
+) -> Fake {
     Fake::start(move |seen| {
         if seen.path != RESERVE {
             return other(seen);
@@ -38,12 +41,12 @@ fn serving(all: Vec<Vec<Value>>, other: impl Fn(&Seen) -> Answer + Send + Sync +
         match all.get(seen.nth) {
             Some(given) => jobs(given),
             None if seen.json()["wait"] == 0 => jobs(&[]),
-            None => Answer::Hold,
+            None => Response::Hold,
         }
     })
 }
 
-fn done(_: &Seen) -> Answer {
+fn done(_: &ReceivedRequest) -> Response {
     ok(r#"{"token":"1.9","code":"done"}"#)
 }
 
@@ -149,7 +152,7 @@ fn the_lease_is_renewed_while_the_command_runs() {
 
 #[test]
 fn a_lost_lease_ends_the_command_and_nothing_is_acked() {
-    let lost = |seen: &Seen| match seen.path.as_str() {
+    let lost = |seen: &ReceivedRequest| match seen.path.as_str() {
         "/v1/extend" => problem(409, "lease_lost"),
         _ => done(seen),
     };
@@ -212,7 +215,7 @@ fn a_signal_while_waiting_withdraws_the_reserve() {
 fn a_job_that_was_on_its_way_is_given_back() {
     let late = json!({"jobs": [job(1, json!({}))]}).to_string();
     let fake = Fake::start(move |seen| match seen.path.as_str() {
-        RESERVE => Answer::Late(200, late.clone()),
+        RESERVE => Response::Late(200, late.clone()),
         _ => done(seen),
     });
     let child = start(&fake, "true");
@@ -225,12 +228,12 @@ fn a_job_that_was_on_its_way_is_given_back() {
 
 #[test]
 fn an_ack_is_sent_until_it_is_answered() {
-    let deaf = |seen: &Seen| match (seen.path.as_str(), seen.nth) {
-        ("/v1/ack", 0) => Answer::Close,
+    let failing = |seen: &ReceivedRequest| match (seen.path.as_str(), seen.nth) {
+        ("/v1/ack", 0) => Response::Close,
         ("/v1/ack", 1) => problem(503, "busy"),
         _ => done(seen),
     };
-    let fake = serving(vec![vec![job(1, json!({}))]], deaf);
+    let fake = serving(vec![vec![job(1, json!({}))]], failing);
     let out = drain(&fake, "true").exits(0);
     assert_eq!(fake.to("/v1/ack").len(), 3);
     assert_eq!(out.stderr.matches("trying again until it works").count(), 1, "{}", out.stderr);
@@ -241,7 +244,7 @@ fn an_ack_is_sent_until_it_is_answered() {
 #[test]
 fn a_server_that_is_away_is_tried_again() {
     let fake = Fake::start(|seen| match (seen.path.as_str(), seen.nth) {
-        (RESERVE, 0 | 1) => Answer::Close,
+        (RESERVE, 0 | 1) => Response::Close,
         (RESERVE, 2) => jobs(&[job(1, json!({}))]),
         (RESERVE, _) => jobs(&[]),
         _ => done(seen),

@@ -30,7 +30,7 @@ fn say(mut socket: impl Read + Write, text: &str) -> String {
     reply
 }
 
-/// A server on a free port, which it tells because it is asked to say more.
+/// A server on a free port, which it logs with -V.
 fn start(args: &[&str]) -> (Process, TcpStream) {
     listen(command(&[&["beanstalkd", "-V", "-l", "127.0.0.1", "-p", "0"], args].concat()))
 }

@@ -29,14 +29,14 @@ pub(crate) fn clean(mut command: Command, args: &[&str]) -> Command {
 
 /// How a process ended, and what it said.
 #[derive(Debug)]
-pub(crate) struct Ended {
+pub(crate) struct ProcessEnd {
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
 /// Runs a command that ends by itself.
-pub(crate) fn run(args: &[&str]) -> Ended {
+pub(crate) fn run(args: &[&str]) -> ProcessEnd {
     Process::start(command(args)).wait()
 }
 
@@ -81,7 +81,7 @@ impl Process {
         self.child.try_wait().unwrap().is_none()
     }
 
-    pub(crate) fn wait(mut self) -> Ended {
+    pub(crate) fn wait(mut self) -> ProcessEnd {
         let deadline = Instant::now() + TIMEOUT;
         let status = loop {
             if let Some(status) = self.child.try_wait().unwrap() {
@@ -91,7 +91,7 @@ impl Process {
             std::thread::sleep(Duration::from_millis(5));
         };
         let text = |lines: &Receiver<String>| lines.iter().collect::<Vec<_>>().join("\n");
-        Ended { code: status.code(), stdout: text(&self.stdout), stderr: text(&self.stderr) }
+        ProcessEnd { code: status.code(), stdout: text(&self.stdout), stderr: text(&self.stderr) }
     }
 }
 
@@ -146,7 +146,7 @@ impl Server {
     }
 
     /// Asks it to stop, and waits until it has.
-    pub(crate) fn stop(self) -> Ended {
+    pub(crate) fn stop(self) -> ProcessEnd {
         self.process.signal(Signal::TERM);
         self.process.wait()
     }
@@ -178,7 +178,7 @@ pub(crate) fn request(
     read_reply(socket)
 }
 
-/// A connection with patience.
+/// A connection whose reads time out.
 pub(crate) fn connect(addr: SocketAddr) -> TcpStream {
     let socket = TcpStream::connect(addr).unwrap();
     socket.set_read_timeout(Some(TIMEOUT)).unwrap();

@@ -2,10 +2,10 @@
 
 use std::net::TcpListener;
 
-use crate::process::{Ended, Server, run};
+use crate::process::{ProcessEnd, Server, run};
 
 /// It does not start: with this exit code, saying this, and nothing on stdout.
-fn check(ended: Ended, code: i32, parts: &[&str]) {
+fn check(ended: ProcessEnd, code: i32, parts: &[&str]) {
     assert_eq!(ended.code, Some(code), "{ended:?}");
     assert_eq!(ended.stdout, "");
     let last = ended.stderr.lines().last().unwrap_or_default();

@@ -47,7 +47,7 @@ fn the_service_manager_is_notified() {
     let path = dir.path().join("notify");
     let socket = UnixDatagram::bind(&path).unwrap();
     socket.set_read_timeout(Some(TIMEOUT)).unwrap();
-    let told = || {
+    let notified = || {
         let mut buffer = [0; 64];
         let length = socket.recv(&mut buffer).unwrap();
         String::from_utf8_lossy(&buffer[..length]).into_owned()
@@ -56,9 +56,9 @@ fn the_service_manager_is_notified() {
     let mut command = command(&args);
     command.env("NOTIFY_SOCKET", &path);
     let server = Server::ready(command);
-    assert_eq!(told(), "READY=1");
+    assert_eq!(notified(), "READY=1");
     assert_eq!(server.stop().code, Some(0));
-    assert_eq!(told(), "STOPPING=1");
+    assert_eq!(notified(), "STOPPING=1");
 }
 
 #[test]

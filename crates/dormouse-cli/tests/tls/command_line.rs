@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use crate::authority::Authority;
-use crate::process::{Ended, Process, command};
+use crate::process::{Process, ProcessEnd, command};
 use crate::server::Server;
 
-fn dormouse(url: &str, ca_file: &Path, args: &[&str]) -> Ended {
+fn dormouse(url: &str, ca_file: &Path, args: &[&str]) -> ProcessEnd {
     let mut command = command(args);
     command.arg("--url").arg(url).arg("--ca-file").arg(ca_file);
     Process::start(command).wait()

@@ -20,19 +20,19 @@ pub(crate) struct Fake {
 
 #[derive(Default)]
 struct State {
-    asked: VecDeque<Asked>,
+    asked: VecDeque<Submission>,
     /// So many submits answer `busy` first.
     busy: usize,
 }
 
 /// A request that waits for the test's answer.
-pub(crate) struct Asked {
+pub(crate) struct Submission {
     pub(crate) ticket: Ticket,
     pub(crate) command: Command,
     sink: Arc<dyn Sink>,
 }
 
-impl Asked {
+impl Submission {
     pub(crate) fn answer(self, answer: Answer) {
         self.sink.deliver(&mut vec![(self.ticket, answer)]);
     }
@@ -49,7 +49,7 @@ impl Fake {
     }
 
     /// The next request, waited for.
-    pub(crate) fn next(&self) -> Asked {
+    pub(crate) fn next(&self) -> Submission {
         let state = self.state.lock().unwrap();
         let quiet = |state: &mut State| state.asked.is_empty();
         let (mut state, _) = self.arrived.wait_timeout_while(state, LONG, quiet).unwrap();
@@ -76,7 +76,7 @@ impl Backend for Fake {
             return Err(Error::new(Code::Busy, "try again"));
         }
         for Request { ticket, command } in batch {
-            state.asked.push_back(Asked { ticket, command, sink: sink.clone() });
+            state.asked.push_back(Submission { ticket, command, sink: sink.clone() });
         }
         drop(state);
         self.arrived.notify_all();

@@ -197,23 +197,23 @@ async fn real_time_renews_too() {
 async fn a_handler_learns_that_its_job_is_lost() {
     let (queue, clock) = virtual_queue();
     let id = queue.put("t", "b").ttr(30 * SECOND).await.unwrap().id;
-    let told = Arc::new(AtomicUsize::new(0));
+    let notified = Arc::new(AtomicUsize::new(0));
     let running = Running::start(Worker::new(&queue).handle("t", {
-        let told = told.clone();
+        let notified = notified.clone();
         move |job: Job| {
-            let told = told.clone();
+            let notified = notified.clone();
             async move {
                 assert!(!job.is_lost());
                 job.lost().await;
                 assert!(job.is_lost());
-                told.fetch_add(1, Ordering::Relaxed);
+                notified.fetch_add(1, Ordering::Relaxed);
             }
         }
     }));
     soon("it is taken", async || view(&queue, id).await.state == State::Leased).await;
     queue.cancel(id).await.unwrap();
     clock.advance(10 * SECOND);
-    soon("it is told", async || told.load(Ordering::Relaxed) == 1).await;
+    soon("it is notified", async || notified.load(Ordering::Relaxed) == 1).await;
     assert_eq!(running.stop().await.lost, 1);
 }
 

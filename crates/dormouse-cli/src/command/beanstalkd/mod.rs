@@ -34,7 +34,7 @@ Also what a program called `beanstalkd` does: link it to this one.
 
 SIGTERM and SIGINT end it. SIGUSR1 refuses puts from then on.
 
-Without -b jobs are kept in memory and end with it. docs/beanstalk.md tells what differs from the
+Without -b jobs are kept in memory and end with it. docs/beanstalk.md lists what differs from the
 original. `dormouse serve --beanstalk` serves the same jobs over HTTP, too.
 
 Examples:

@@ -13,12 +13,12 @@ const BUFFER_LEN: usize = 16 * 1024;
 
 /// An answer, in the buffer of its connection.
 #[derive(Debug)]
-pub(super) struct Answer<'a> {
+pub(super) struct Response<'a> {
     pub(super) status: u16,
     pub(super) body: &'a [u8],
 }
 
-impl Answer<'_> {
+impl Response<'_> {
     pub(super) fn is_success(&self) -> bool {
         (200..300).contains(&self.status)
     }
@@ -61,7 +61,7 @@ impl Conn {
 
     /// Sends a request and waits for its answer. Dropped before that, the connection is of no use
     /// any more.
-    pub(super) async fn call(&mut self, request: &[u8]) -> io::Result<Answer<'_>> {
+    pub(super) async fn call(&mut self, request: &[u8]) -> io::Result<Response<'_>> {
         if self.stream.is_none() {
             self.open().await?;
         }
@@ -70,7 +70,7 @@ impl Conn {
             self.stream = None;
         }
         let head = exchanged?;
-        Ok(Answer { status: head.status, body: &self.buffer[head.head_len..head.len()] })
+        Ok(Response { status: head.status, body: &self.buffer[head.head_len..head.len()] })
     }
 
     async fn exchange(&mut self, request: &[u8]) -> io::Result<Head> {

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::clock;
-use super::conn::{Answer, Conn};
+use super::conn::{Conn, Response};
 use super::times::{Spread, Times};
 use crate::output;
 
@@ -135,7 +135,7 @@ impl Load {
     }
 
     /// Notes an error, then pauses.
-    pub(super) async fn trouble(&self, answer: io::Result<Answer<'_>>) {
+    pub(super) async fn trouble(&self, answer: io::Result<Response<'_>>) {
         self.note(match answer {
             Ok(answer) => problem(&answer),
             Err(error) => error.to_string(),
@@ -211,7 +211,7 @@ impl Load {
 }
 
 /// The text of an error reply, or its status if there is none.
-pub(super) fn problem(answer: &Answer<'_>) -> String {
+pub(super) fn problem(answer: &Response<'_>) -> String {
     let status = answer.status;
     let document: serde_json::Value = serde_json::from_slice(answer.body).unwrap_or_default();
     match (document["code"].as_str(), document["detail"].as_str()) {
@@ -238,7 +238,7 @@ mod tests {
     #[test]
     fn an_error_reply_is_described() {
         let check = |status, body: &[u8], expected: &str| {
-            assert_eq!(problem(&Answer { status, body }), expected);
+            assert_eq!(problem(&Response { status, body }), expected);
         };
         check(503, br#"{"code":"busy","detail":"wait"}"#, "503 busy: wait");
         check(503, br#"{"code":"busy"}"#, "503 busy");

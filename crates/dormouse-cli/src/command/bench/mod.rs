@@ -45,7 +45,7 @@ Phases:
            clock of this machine, which therefore has to be the server's
 
 Puts into the topics PREFIX-put, PREFIX-ready and PREFIX-late, and purges them in the end.
-The client runs on one thread; `client %` tells how much of it a phase needed.
+The client runs on one thread; `client %` is the part of it that a phase needed.
 
 Examples:
   dormouse bench

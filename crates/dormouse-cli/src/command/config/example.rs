@@ -10,7 +10,7 @@ const HEAD: &str = "\
 #
 # The same options are flags and environment variables: connections_max is --connections-max and
 # DORMOUSE_CONNECTIONS_MAX. A flag goes before the environment, which goes before this file.
-# `dormouse config check FILE` tells what is in force, and why.
+# `dormouse config check FILE` prints the effective values and their sources.
 ";
 
 const TAIL: &str = "
@@ -93,8 +93,8 @@ mod tests {
         let lines: Vec<String> = text().lines().map(uncomment).collect();
         let contents =
             crate::command::config::file::parse("x".as_ref(), &lines.join("\n")).unwrap();
-        let told = KEYS.iter().filter(|key| !key.is_hidden()).count();
-        assert_eq!(contents.values.len(), told);
+        let visible = KEYS.iter().filter(|key| !key.is_hidden()).count();
+        assert_eq!(contents.values.len(), visible);
         assert_eq!(contents.tokens.len(), 1);
     }
 

@@ -158,12 +158,12 @@ impl Config {
         let usual = Settings::default();
         let is_idle =
             |key: &&Key| !self.concerns(key) && (key.show)(&self.settings) != (key.show)(&usual);
-        let told = |key: &Key| {
+        let warning = |key: &Key| {
             let source = self.sources.get(key.name)?;
             let text = "means nothing here: only the disk backend has files";
             Some(format!("`{}` ({source}) {text}", key.name))
         };
-        KEYS.iter().filter(is_idle).filter_map(told).collect()
+        KEYS.iter().filter(is_idle).filter_map(warning).collect()
     }
 
     /// Keys, without the tokens, that have another value there.

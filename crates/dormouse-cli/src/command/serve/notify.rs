@@ -11,7 +11,7 @@ pub(super) fn notify(state: &str) {
         return;
     };
     if let Err(error) = send(&name, state) {
-        tracing::warn!("cannot tell the service manager {state}: {error}");
+        tracing::warn!("cannot notify the service manager of {state}: {error}");
     }
 }
 

@@ -50,8 +50,8 @@ impl Store {
     /// Waits on a thread of its own until the store has stopped. A Redis that is down may come
     /// again, so it never has.
     pub(in crate::command) fn watch(&self) -> Stopped {
-        let (tell, told) = oneshot::channel();
-        let Store::Engine(engine) = self else { return Stopped { told, keep: Some(tell) } };
+        let (sender, reason) = oneshot::channel();
+        let Store::Engine(engine) = self else { return Stopped { reason, keep: Some(sender) } };
         let engine = engine.clone();
         let wait = move || {
             let why = match engine.wait_stopped() {
@@ -59,14 +59,14 @@ impl Store {
                 Err(error) => error,
             };
             // At a normal stop the receiver is gone.
-            let _ = tell.send(why);
+            let _ = sender.send(why);
         };
         let spawned = std::thread::Builder::new().name("dormouse-watch".to_owned()).spawn(wait);
         if let Err(error) = spawned {
             // The sender is gone with the thread: the receiver sees it as a store that has stopped.
             tracing::error!("cannot start a thread: {error}");
         }
-        Stopped { told, keep: None }
+        Stopped { reason, keep: None }
     }
 
     /// Finishes operations in progress and closes the store.
@@ -83,7 +83,7 @@ impl Store {
 
 /// Reports when and why a store has stopped.
 pub(in crate::command) struct Stopped {
-    told: oneshot::Receiver<Error>,
+    reason: oneshot::Receiver<Error>,
     /// Kept for a store that never stops, so that the receiver waits forever.
     keep: Option<oneshot::Sender<Error>>,
 }
@@ -92,7 +92,7 @@ impl Stopped {
     pub(in crate::command) async fn why(&mut self) -> Error {
         let _kept = &self.keep;
         let unknown = |_| Error::unavailable("nobody knows why");
-        (&mut self.told).await.unwrap_or_else(unknown)
+        (&mut self.reason).await.unwrap_or_else(unknown)
     }
 }
 
