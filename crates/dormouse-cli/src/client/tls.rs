@@ -73,7 +73,10 @@ impl Connector {
 fn refused(url: &Url, error: &io::Error) -> Failure {
     let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>());
     Failure::unreachable(match cause {
-        Some(rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer)) => format!(
+        // A bad signature is that of another authority of the same name, a renewed one for example.
+        Some(rustls::Error::InvalidCertificate(
+            CertificateError::UnknownIssuer | CertificateError::BadSignature,
+        )) => format!(
             "the certificate of {url} is not trusted: {error}; give the certificate of its \
              authority with --ca-file"
         ),
