@@ -79,7 +79,7 @@ fn a_forecast_is_a_chart() {
     let fake = Fake::always(200, answer);
     let args = ["forecast", "a", "--from", "2027-01-01T09:00:00+01:00", "--step", "1h"];
     let done = run(&fake.url, &args).exits(0);
-    let path = "/v1/topics/a/forecast?from=2027-01-01T08%3A00%3A00Z&step=3600000";
+    let path = "/v1/topics/a/forecast?from=1798790400000&step=3600000";
     assert_eq!(fake.only().path, path);
     let last = done.stdout.lines().last().unwrap();
     assert_eq!(last, format!("2027-01-01T09:00:00.000Z     1  {}", "#".repeat(25)));
