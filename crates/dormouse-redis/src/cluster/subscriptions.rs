@@ -1,4 +1,8 @@
 //! The wanted channels, and which node has confirmed each.
+//!
+//! Partitions add and remove channels; the subscribers of the nodes, each for its own slots,
+//! confirm them and mark them lost. A channel counts as subscribed only if the node that confirmed
+//! it is the one that has the slot by the present slot map.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};

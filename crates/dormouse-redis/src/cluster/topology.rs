@@ -1,4 +1,8 @@
 //! The nodes of an installation, and the present slot map.
+//!
+//! The map changes in two ways: `moved` corrects one slot after a MOVED reply, at once; `install`
+//! replaces it by a reply to CLUSTER SLOTS. Either may be older than the other. A wrong entry costs
+//! one more redirection, never a wrong execution: a node refuses keys of slots it does not have.
 
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;

@@ -136,6 +136,7 @@ impl Intake {
             self.since.set(clock::instant());
         }
         self.in_flight.set(self.in_flight.get() + 1);
+        // See `Dispatcher::spin_before_park`.
         if items >= SECOND_BATCH_MIN {
             self.large_batch.notify_one();
         }

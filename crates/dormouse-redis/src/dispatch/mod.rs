@@ -73,6 +73,8 @@ pub(crate) struct Shared {
     pub(crate) replicas: u32,
     pub(crate) outbox: Rc<Outbox>,
     pub(crate) intake: Intake,
+    /// Weak, because the dispatcher owns this: a partition drains the intake and restores the
+    /// register through it.
     dispatcher: RefCell<Weak<Dispatcher>>,
     submissions: Cell<SubmissionNo>,
     partitions: Cell<u64>,
@@ -185,7 +187,9 @@ pub(crate) struct Dispatcher {
     pub(crate) shared: Rc<Shared>,
     /// The number of partitions of a new topic.
     pub(crate) partitions: u16,
+    /// The topics looked up so far. Registrations never change, so nothing is ever removed.
     topics: RefCell<HashMap<TopicName, Rc<Topic>>>,
+    /// The partitions of all known topics, by shard: how a job's id leads to its partition.
     shards: RefCell<HashMap<u32, Rc<Partition>>>,
     locks: RefCell<HashMap<u16, Rc<Partition>>>,
     pub(crate) sessions: RefCell<Sessions>,
@@ -193,6 +197,7 @@ pub(crate) struct Dispatcher {
     pub(crate) waiting: RefCell<HashMap<Ticket, Rc<Waiter>>>,
     /// The numbers of the requests that wait for a lock, by its name.
     pub(crate) lock_queues: RefCell<HashMap<Bytes, BTreeSet<u64>>>,
+    /// All partitions, of topics and locks, by the channel of their wakeups.
     channels: RefCell<HashMap<Bytes, Rc<Partition>>>,
     last_waiter_no: Cell<u64>,
     /// Spawned tasks that have not been polled yet.
@@ -297,6 +302,7 @@ impl Dispatcher {
                     partition.wake_at(at_ms);
                 }
             }
+            // Messages may have been missed, on any of the node's channels.
             Wakeup::Lost | Wakeup::Restored => {
                 for partition in self.channels.borrow().values() {
                     partition.poll_now();

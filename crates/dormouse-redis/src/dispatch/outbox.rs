@@ -112,7 +112,7 @@ mod tests {
 
     impl Sink for Delivered {
         fn deliver(&self, answers: &mut Vec<(Ticket, Answer)>) {
-            self.0.lock().expect("nobody panics").append(answers);
+            self.0.lock().expect("no panic").append(answers);
         }
     }
 
@@ -125,7 +125,7 @@ mod tests {
             [1, 2].map(|ticket| Caller::new(&outbox, &sink, Ticket(ticket), None, &Rc::new(())));
         answered.answer(Err(Error::invalid("no")));
         drop((forgotten, outbox));
-        let answers = delivered.0.lock().expect("nobody panics");
+        let answers = delivered.0.lock().expect("no panic");
         let code = |answer: &Answer| answer.as_ref().expect_err("an error").code;
         let codes: Vec<_> =
             answers.iter().map(|(ticket, answer)| (ticket.0, code(answer))).collect();

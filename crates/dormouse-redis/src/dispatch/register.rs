@@ -68,7 +68,7 @@ impl Dispatcher {
             Bytes::from(topic.partitions.len().to_string()),
         ];
         self.call(&self.shared.scripts.register_mend, args, true).await?;
-        // The script refuses if the name or the shards are taken; the register tells which.
+        // The script refuses if the name or the shards are taken; the register shows which.
         let args =
             vec![Bytes::from_static(b"find"), Bytes::copy_from_slice(name.as_str().as_bytes())];
         let registration = text(&self.call_register(args, false).await?)?;

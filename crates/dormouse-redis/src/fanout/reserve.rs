@@ -244,6 +244,7 @@ impl PendingReserve<'_> {
         if waiter.is_done() {
             return waiter.finished().await;
         }
+        // No partition may serve the waiter from here on, or it would get jobs twice.
         waiter.finish();
         let _nothing = waiter.finished().await;
         self.collect(self.dispatcher.shared.next_submission_no(), partitions).await

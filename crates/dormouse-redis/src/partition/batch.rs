@@ -215,6 +215,7 @@ impl ScriptBatch {
         keys.extend(in_order.map(|&priority| keys::priority(&partition.tag, priority)));
         let text = |number: u64| Bytes::from(number.to_string());
         let optional = |number: Option<u64>| number.map_or_else(Bytes::new, text);
+        // ARGV 1 to 11, as listed in `lua/lib.lua`; then every operation with its argument count.
         let mut args = vec![
             Bytes::from(format!("{}{sequence}", partition.shared.server)),
             text(number),
@@ -237,6 +238,7 @@ impl ScriptBatch {
             args.push(text(op.args.len() as u64));
             args.extend(op.args);
         }
+        // Only a script without puts may run when Redis is out of memory.
         let puts = matches!(self.requests.first(), Some(PartitionRequest::Put { .. }));
         let scripts = &partition.shared.scripts;
         let script = if puts { &scripts.put } else { &scripts.relief };

@@ -26,6 +26,7 @@ impl Partition {
         let ScriptReply { now_ms, answers, records, confirmed } = reply;
         let records = records.into_iter();
         let mut delivery = Delivery { partition: self, now_ms, answers, records, confirmed };
+        // A reply that cannot be read fails the requests that are still in the batch.
         if let Err(error) = delivery.deliver(&mut batch) {
             self.fail_batch(batch, &error);
         }
@@ -293,6 +294,7 @@ impl Delivery<'_> {
                 self.partition.unpark(waiter.no);
             }
         }
+        // For waiters that were done meanwhile: withdrawn, or served elsewhere.
         let left: Vec<_> = jobs.collect();
         self.give_back(&left);
     }

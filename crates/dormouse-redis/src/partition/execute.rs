@@ -69,6 +69,7 @@ impl Partition {
                     return None;
                 }
             }
+            // The next attempt has the same number, so Redis may have executed this one.
             was_resent = true;
         }
     }

@@ -3,7 +3,7 @@
 //! A second batch hides the round trip: while Redis executes one, the other is on its way or
 //! already in the socket. Each has a sequence of its own, so that either can be resent alone. Both
 //! travel on one connection, so they are executed, and answered, in the order in which they were
-//! sent, unless one was resent; then `was_concurrent` tells that its place in the order is unknown.
+//! sent, unless one was resent beside the other: then its place in the order is unknown.
 
 use std::future::poll_fn;
 use std::pin::Pin;

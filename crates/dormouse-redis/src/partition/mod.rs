@@ -199,7 +199,7 @@ impl Partition {
         let endings = tokens.iter().map(ending).collect();
         self.submit(
             None,
-            PartitionRequest::End { spends: false, endings, reply_to: ReplyTo::Nobody },
+            PartitionRequest::End { spends: false, endings, reply_to: ReplyTo::Discard },
         );
     }
 

@@ -10,7 +10,7 @@ use crate::dispatch::Caller;
 
 pub(crate) enum ReplyTo<T> {
     /// No one reads it.
-    Nobody,
+    Discard,
     /// To the task of a command, which merges several replies or sends further requests.
     Task(oneshot::Sender<Result<T, Error>>),
     /// Straight to the caller, converted by this function.
@@ -21,7 +21,7 @@ impl<T> ReplyTo<T> {
     /// Sends the result, or gives it back if no one receives it.
     pub(crate) fn send(self, result: Result<T, Error>) -> Result<(), Result<T, Error>> {
         match self {
-            ReplyTo::Nobody => Err(result),
+            ReplyTo::Discard => Err(result),
             ReplyTo::Task(task) => task.send(result),
             ReplyTo::Caller(caller, convert) => {
                 caller.answer(convert(result));
@@ -33,14 +33,14 @@ impl<T> ReplyTo<T> {
     /// Answers with an error. A later result goes to no one.
     pub(crate) fn fail(&mut self, error: Error) {
         // The receiver may be gone.
-        let _unheard = std::mem::replace(self, ReplyTo::Nobody).send(Err(error));
+        let _unheard = std::mem::replace(self, ReplyTo::Discard).send(Err(error));
     }
 }
 
 impl<T> fmt::Debug for ReplyTo<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            ReplyTo::Nobody => "nobody",
+            ReplyTo::Discard => "discard",
             ReplyTo::Task(_) => "a task",
             ReplyTo::Caller(..) => "the caller",
         })
