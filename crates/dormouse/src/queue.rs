@@ -25,7 +25,7 @@ pub struct Queue(Arc<Inner>);
 
 struct Inner {
     backend: Arc<dyn Backend>,
-    /// What `close` has to close.
+    /// The backend that `close` closes.
     opened: Opened,
     /// Set if the queue uses a virtual clock.
     clock: Option<VirtualClock>,

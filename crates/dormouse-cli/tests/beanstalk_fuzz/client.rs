@@ -7,7 +7,7 @@ use crate::server::TIMEOUT;
 
 pub(crate) struct Client {
     socket: TcpStream,
-    /// What came and was not taken yet.
+    /// Received bytes that were not taken yet.
     input: Vec<u8>,
 }
 

@@ -17,12 +17,12 @@ const OF_PROCESS: &[&str] = &[
     "binlog-current-index",
     "id",
 ];
-/// What goes on by itself.
+/// Values that change with time alone.
 const OF_TIME: &[&str] = &["age", "time-left", "pause-time-left", "uptime"];
 /// Of a tube: kept while the original would have forgotten it.
 const OF_TUBE: &[&str] = &["total-jobs", "cmd-delete", "cmd-pause-tube"];
 
-/// What is known about a round.
+/// The state of a round.
 pub(crate) struct Compare<'a> {
     pub(crate) ids: &'a Ids,
     pub(crate) setup: &'a Setup,

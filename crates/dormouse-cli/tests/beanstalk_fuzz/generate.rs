@@ -32,7 +32,7 @@ impl Generator {
         Generator { rng, ids: Ids::default(), setup, somebody_waits: false, serial: 0 }
     }
 
-    /// One to so many commands, at most one of which buries.
+    /// Some commands, at most one of which buries.
     pub(crate) fn script(&mut self, commands_max: u64) -> Script {
         let mut script = Script::default();
         for _ in 0..=self.rng.below(commands_max) {

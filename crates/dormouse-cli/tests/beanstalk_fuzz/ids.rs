@@ -35,7 +35,7 @@ impl Ids {
         self.original.len() as u64
     }
 
-    /// What the job is called on a side; a number that no job has is called so everywhere.
+    /// The job's id on a side; an id without a job is the same on both.
     pub(crate) fn id(&self, number: u64, side: Side) -> u64 {
         let at = usize::try_from(number).unwrap_or(0).checked_sub(1);
         let original = at.and_then(|at| self.original.get(at)).copied().unwrap_or(number);

@@ -95,7 +95,7 @@ const LINES: &[&str] = &[
 const WAIT: &str = "reserve-with-timeout ";
 /// A longer line is too long. One of a byte more is a listed difference.
 const LINE_BYTES_MAX: usize = 222;
-/// What the original reads a line into, together with its end.
+/// The original's line buffer, line end included.
 const LINE_ROOM: usize = 224;
 
 impl Generator {
@@ -147,7 +147,7 @@ impl Generator {
         Script::text(put)
     }
 
-    /// What is too much is read as a line.
+    /// The excess is read as a line.
     fn put_with_more(&mut self) -> Script {
         let length = self.rng.below(30) as usize;
         let more = 1 + self.rng.below(20) as usize;

@@ -17,7 +17,7 @@ pub(crate) struct Pair {
     original: Client,
 }
 
-/// What both have said, one after another.
+/// The replies of both, in order.
 #[derive(Debug)]
 pub(crate) struct Replies {
     pub(crate) ours: Vec<Vec<u8>>,
@@ -63,7 +63,7 @@ impl Pair {
         }
     }
 
-    /// What both say before they close.
+    /// The last replies of both before they close.
     pub(crate) fn rest(self) -> Result<Replies, String> {
         let original = self.original.rest().map_err(|why| format!("original: {why}"))?;
         let ours = self.ours.rest().map_err(|why| format!("ours: {why}"))?;

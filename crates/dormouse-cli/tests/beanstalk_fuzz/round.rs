@@ -15,7 +15,7 @@ const STEPS: usize = 500;
 const CLIENTS_MAX: usize = 3;
 /// Commands that are sent at once.
 const PIPELINE_MAX: u64 = 8;
-/// Who waits for longer is not going to get a job, probably.
+/// A client that waits for longer will probably not get a job.
 const WAIT_STEPS_MAX: usize = 40;
 /// Times of ours are whole milliseconds, and may be one more.
 const TICK: Duration = Duration::from_millis(3);
@@ -286,7 +286,7 @@ impl Round {
         self.compare(&replies)
     }
 
-    /// What ends each script: its answer is like no other.
+    /// Ends each script: no other command has the same answer.
     fn mark(&self) -> Script {
         Script::about("peek", MARK, "")
     }

@@ -43,7 +43,7 @@ impl Script {
         matches!(self.pieces.first(), Some(Piece::Text(first)) if first.starts_with(text))
     }
 
-    /// What is sent to a side.
+    /// The bytes for one side.
     pub(crate) fn bytes(&self, ids: &Ids, side: Side) -> Vec<u8> {
         let bytes = self.pieces.iter().map(|piece| match piece {
             Piece::Text(text) => text.clone(),

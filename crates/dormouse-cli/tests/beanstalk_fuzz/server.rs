@@ -40,7 +40,7 @@ impl Server {
             let (_, addr) = line.split_once("listening on ")?;
             addr.trim().parse().ok()
         });
-        // What it says later must not fill the pipe.
+        // Later log lines must not fill the pipe.
         std::thread::spawn(move || lines.count());
         let addr = addr.expect("it prints its address");
         let mut server = Server { child, addr, _dir: dir };

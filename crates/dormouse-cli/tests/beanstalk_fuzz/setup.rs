@@ -5,7 +5,7 @@ use dormouse_check::generate::rng::Rng;
 /// Tubes that commands name; a wrong line may name others. The first one is always there.
 pub(crate) const TUBES: [&str; 5] = ["default", "a", "b", "c", "d-+/;.$_()9"];
 
-/// What is chosen for a whole round.
+/// The choices for a whole round.
 #[derive(Clone, Debug)]
 pub(crate) struct Setup {
     /// Ours keeps jobs on disk. The original never does: it shows that in `stats`.

@@ -1,4 +1,4 @@
-//! What happens by itself: ends of delays, reservations, pauses and waits.
+//! Changes by time alone: ends of delays, reservations, pauses and waits.
 
 use crate::compare::Compare;
 use crate::ids::Ids;
@@ -27,7 +27,7 @@ const SCRIPT: &[(usize, &str, usize)] = &[
     (1, "reserve-with-timeout 1\r\n", 1),
     // No time at all is a second.
     (0, "put 5 0 0 1\r\ne\r\nstats-job 5\r\nreserve\r\nreserve\r\ndelete 5\r\n", 5),
-    // What becomes ready by itself goes to who waits for it, the rest stays.
+    // A job that becomes ready is given to its waiter, the others stay.
     (0, "use x\r\nput 6 1 1000 1\r\nf\r\nput 7 1 1000 1\r\ng\r\n", 3),
     (1, "watch x\r\nreserve\r\nreserve\r\nreserve-with-timeout 0\r\nstats-tube x\r\n", 5),
     (0, "stats\r\nlist-tubes\r\n", 2),

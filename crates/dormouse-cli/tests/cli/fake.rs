@@ -34,7 +34,7 @@ impl ReceivedRequest {
     }
 }
 
-/// What to do with a request.
+/// How to respond to a request.
 pub(crate) enum Response {
     /// Status and body.
     Reply(u16, String),
@@ -116,7 +116,7 @@ impl Fake {
         self.seen().into_iter().filter(|seen| seen.path == path).collect()
     }
 
-    /// Waits until so many requests to a path came in; the last of them.
+    /// Waits until `count` requests to a path have arrived; returns the last of them.
     pub(crate) fn wait_for(&self, path: &str, count: usize) -> ReceivedRequest {
         let guard = self.log.seen.lock().unwrap();
         let few = |seen: &mut Vec<ReceivedRequest>| {

@@ -16,7 +16,7 @@ fn reserve_asks_for_all_topics_at_once() {
     let done = run(&fake.url, &args).exits(0);
     let fields = json!({"topics": ["a", "b"], "max": 5, "wait": 20_000, "ttr": 300_000});
     let mut sent = fake.only().json();
-    // What is left of the wait when the request is made.
+    // The rest of the wait when the request is sent.
     let wait_ms = sent["wait"].as_u64().unwrap();
     assert!((15_000..=20_000).contains(&wait_ms), "{wait_ms}");
     sent["wait"] = json!(20_000);

@@ -8,7 +8,7 @@ use crate::util::{run, run_with};
 const STORED: &str =
     r#"{"id":"7","code":"created","state":"delayed","due_at":"2027-01-01T08:00:00.000Z"}"#;
 
-/// What the server was sent for these arguments.
+/// The request that the server received for these arguments.
 fn sent(args: &[&str], stdin: &[u8]) -> ReceivedRequest {
     let fake = Fake::always(201, STORED);
     run_with(&fake.url, args, stdin).exits(0);

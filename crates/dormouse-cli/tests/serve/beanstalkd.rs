@@ -15,7 +15,7 @@ use crate::process::{Process, TIMEOUT, clean, command, run};
 
 const PUT: &str = "put 7 0 60 5\r\nhello\r\n";
 
-/// What comes for one command: a line, and the body that it announces.
+/// The reply to one command: a line, and the body that it announces.
 fn say(mut socket: impl Read + Write, text: &str) -> String {
     socket.write_all(text.as_bytes()).unwrap();
     let mut input = BufReader::new(socket);

@@ -1,4 +1,4 @@
-//! What keeps it from starting, and what it says about that.
+//! Reasons not to start, and their messages.
 
 use std::net::TcpListener;
 

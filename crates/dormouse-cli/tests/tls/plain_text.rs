@@ -16,7 +16,7 @@ fn send_plain(addr: SocketAddr, text: &str) -> Vec<u8> {
     let mut answer = Vec::new();
     match socket.read_to_end(&mut answer) {
         Ok(_) => {}
-        // What the server has not read when it closes makes TCP reset the connection.
+        // TCP resets a connection that is closed with unread bytes.
         Err(error) => assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}"),
     }
     answer

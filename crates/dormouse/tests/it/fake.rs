@@ -21,7 +21,7 @@ pub(crate) struct Fake {
 #[derive(Default)]
 struct State {
     asked: VecDeque<Submission>,
-    /// So many submits answer `busy` first.
+    /// How many submits answer `busy` first.
     busy: usize,
 }
 

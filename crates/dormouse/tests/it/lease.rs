@@ -1,4 +1,4 @@
-//! What becomes of a job in hand.
+//! The ends of a lease.
 
 use std::time::Duration;
 
