@@ -190,7 +190,7 @@ impl PartitionRequest {
         match self {
             PartitionRequest::Put { reply_to, .. } => reply_to.fail(error),
             PartitionRequest::Ack { reply_to, .. } | PartitionRequest::End { reply_to, .. } => {
-                reply_to.fail(error)
+                reply_to.fail(error);
             }
             PartitionRequest::Extend { reply_to, .. } => reply_to.fail(error),
             PartitionRequest::Reserve { reply_to, .. } => reply_to.fail(error),
