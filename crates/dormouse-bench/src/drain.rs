@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use dormouse_core::backend::Ticket;
 use dormouse_core::command::{Command, Reply};
-use dormouse_core::op::{Ended, LeasedJob};
+use dormouse_core::op::{EndReply, LeasedJob};
 use dormouse_core::topic::TopicName;
 use dormouse_disk::clock::{Reading, SystemClock, TimeSource};
 use dormouse_disk::engine::{Engine, Options};
@@ -136,7 +136,7 @@ impl<'t> Drain<'t> {
             match answer.reply {
                 Reply::Jobs(jobs) => self.take(answer.ticket, &jobs)?,
                 Reply::Ended(ended) => {
-                    if let Some(wrong) = ended.iter().find(|item| **item != Ok(Ended::Done)) {
+                    if let Some(wrong) = ended.iter().find(|item| **item != Ok(EndReply::Done)) {
                         return Err(format!("an ack was answered with {wrong:?}").into());
                     }
                     self.acks_waiting -= 1;

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use dormouse_core::command::{Command, Reply};
-use dormouse_core::op::{Ended, LeasedJob, Put};
+use dormouse_core::op::{EndReply, LeasedJob, Put};
 use dormouse_core::topic::TopicName;
 use dormouse_disk::engine::{Engine, Options};
 use serde::{Deserialize, Serialize};
@@ -129,7 +129,7 @@ impl Consumer {
             let answer = self.client.receive()?;
             match answer.reply {
                 Reply::Jobs(leased) => self.take(&leased, jobs)?,
-                Reply::Ended(ended) if ended.iter().all(|item| *item == Ok(Ended::Done)) => {
+                Reply::Ended(ended) if ended.iter().all(|item| *item == Ok(EndReply::Done)) => {
                     self.acked += ended.len() as u64;
                 }
                 other => return Err(unexpected("reserve or ack", &other)),

@@ -13,7 +13,7 @@ use dormouse_check::generate::rng::Rng;
 use dormouse_core::backend::{Answer, Backend, Request, Sink, Ticket};
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::job::Token;
-use dormouse_core::op::{Ended, LeasedJob, Put, Reserve, Stats};
+use dormouse_core::op::{EndReply, LeasedJob, Put, Reserve, Stats};
 use dormouse_core::topic::TopicName;
 use dormouse_disk::clock::{TimeSource, VirtualClock};
 use dormouse_disk::engine::{Engine, Options};
@@ -96,7 +96,7 @@ impl Queue {
         self.reserved()
     }
 
-    fn ack(&self, token: Token) -> Ended {
+    fn ack(&self, token: Token) -> EndReply {
         self.send(Command::Ack(vec![token]));
         let Ok(Reply::Ended(ends)) = self.answer() else { panic!("ack failed") };
         *ends[0].as_ref().unwrap()
@@ -239,7 +239,7 @@ fn a_lease_does_not_move_with_the_wall_clock() {
         queue.advance(1);
         let second = queue.reserve().expect("the lease ended late");
         assert!(second.token.fence > first.token.fence);
-        assert_eq!(queue.ack(second.token), Ended::Done);
+        assert_eq!(queue.ack(second.token), EndReply::Done);
     }
 }
 
@@ -253,6 +253,6 @@ fn a_lease_has_its_full_time_again_after_a_restart() {
         queue.restart(|clock| clock.step_wall_ms(step_ms));
         queue.advance(9_999);
         assert_eq!(queue.reserve(), None, "the lease ended early");
-        assert_eq!(queue.ack(lease.token), Ended::Done);
+        assert_eq!(queue.ack(lease.token), EndReply::Done);
     }
 }

@@ -19,7 +19,7 @@ use dormouse_core::backend::{Answer, Backend, Request, Sink, Ticket};
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::error::{Code, Error};
 use dormouse_core::job::{JobId, Token};
-use dormouse_core::op::{Cancel, Ended, Put, Reserve, Target};
+use dormouse_core::op::{Cancel, EndReply, Put, Reserve, Target};
 use dormouse_core::timeline::Timeline;
 use dormouse_core::topic::TopicName;
 use dormouse_disk::clock::{Reading, TimeSource, VirtualClock};
@@ -121,7 +121,10 @@ impl Client {
     fn ack(&mut self) {
         let Some(token) = self.tokens.pop() else { return };
         let answer = self.ask(Command::Ack(vec![token]));
-        self.end(token.id, matches!(answer, Ok(Reply::Ended(ends)) if ends[0] == Ok(Ended::Done)));
+        self.end(
+            token.id,
+            matches!(answer, Ok(Reply::Ended(ends)) if ends[0] == Ok(EndReply::Done)),
+        );
     }
 
     fn cancel(&mut self, number: u64) {
@@ -305,7 +308,7 @@ fn a_pause_spends_no_lease_and_shortens_no_delay() {
     let requests = [put, ack].map(|command| Request { ticket: Ticket::next(), command });
     client.engine.submit(requests.into(), client.sink.clone()).unwrap();
     let answers: Vec<Answer> = (0..2).map(|_| client.answers.recv().unwrap()).collect();
-    let acked = Ok(Reply::Ended(vec![Ok(Ended::Done)]));
+    let acked = Ok(Reply::Ended(vec![Ok(EndReply::Done)]));
     assert!(answers.contains(&acked), "the lease ran out while the process stood still");
     let Ok(Reply::Jobs(jobs)) = client.ask(reserve(1)) else { panic!() };
     assert!(jobs.is_empty(), "half an hour counted from before the pause");

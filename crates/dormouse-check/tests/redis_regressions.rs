@@ -14,7 +14,7 @@ use dormouse_core::error::{Code, Error};
 use dormouse_core::limits::{BODY_BYTES_MAX, REPLY_BYTES_MAX};
 use dormouse_core::meter::MeterValue;
 use dormouse_core::op::{
-    Ended, LeasedJob, Lock, PauseTopic, Put, PutReply, Reserve, SetTopic, Stats,
+    EndReply, LeasedJob, Lock, PauseTopic, Put, PutReply, Reserve, SetTopic, Stats,
 };
 use dormouse_core::topic::{Settings, TopicName};
 use dormouse_redis::{Level, Options, RedisBackend};
@@ -93,7 +93,9 @@ fn must_ack(client: &Client, jobs: &[LeasedJob]) {
 
 fn is_acked(answer: Answer) {
     match answer {
-        Ok(Reply::Ended(items)) => items.iter().for_each(|item| assert_eq!(item, &Ok(Ended::Done))),
+        Ok(Reply::Ended(items)) => {
+            items.iter().for_each(|item| assert_eq!(item, &Ok(EndReply::Done)))
+        }
         other => panic!("acks are answered with {other:?}"),
     }
 }

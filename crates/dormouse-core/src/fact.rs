@@ -12,7 +12,7 @@ use crate::topic::{Pause, Settings, TopicName, TopicNo};
 
 /// Where a job went.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Whereto {
+pub enum Destination {
     /// To a consumer. Times are not kept: after a restart every lease has its full ttr again.
     Leased {
         /// The lease's length.
@@ -106,7 +106,7 @@ pub enum Fact {
         /// The place it left; `None` = it was leased.
         left: Option<Place>,
         /// Where it went.
-        to: Whereto,
+        to: Destination,
         /// Its progress afterwards, whole.
         progress: Progress,
         /// Its key, only where `to` is a hold: a hold is known by its key alone.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use dormouse_core::job::{JobId, Token};
-use dormouse_core::op::{self, Ended, Extended, KillTarget, Target};
+use dormouse_core::op::{self, EndReply, ExtendReply, KillTarget, Target};
 
 use crate::call::{Call, Items};
 use crate::change::by_key;
@@ -13,7 +13,7 @@ use crate::time::span_ms;
 
 impl Queue {
     /// The job is done and removed. A second ack answers `Gone` and is harmless.
-    pub fn ack(&self, token: Token) -> Call<Token, Ended> {
+    pub fn ack(&self, token: Token) -> Call<Token, EndReply> {
         Call::new(self, Ok(token), |queue, token| queue.call_one(op::Ack(vec![token])))
     }
 
@@ -21,7 +21,7 @@ impl Queue {
     pub fn ack_many(
         &self,
         tokens: impl IntoIterator<Item = Token>,
-    ) -> Call<Vec<Token>, Items<Ended>> {
+    ) -> Call<Vec<Token>, Items<EndReply>> {
         Call::new(self, Ok(tokens.into_iter().collect()), |queue, tokens| {
             queue.call(op::Ack(tokens))
         })
@@ -38,18 +38,18 @@ impl Queue {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn nack(&self, token: Token) -> Call<op::Nack, Ended> {
+    pub fn nack(&self, token: Token) -> Call<op::Nack, EndReply> {
         let options = op::Nack { token, delay_ms: None, priority: None, error: None };
         Call::new(self, Ok(options), Queue::call)
     }
 
     /// Nacks many; answers per item, in order.
-    pub fn nack_many(&self, items: Vec<op::Nack>) -> Call<Vec<op::Nack>, Items<Ended>> {
+    pub fn nack_many(&self, items: Vec<op::Nack>) -> Call<Vec<op::Nack>, Items<EndReply>> {
         Call::new(self, Ok(items), Queue::call)
     }
 
     /// Gives the job back: it is ready again with no attempt spent.
-    pub fn release(&self, token: Token) -> Call<op::Release, Ended> {
+    pub fn release(&self, token: Token) -> Call<op::Release, EndReply> {
         Call::new(self, Ok(op::Release::now(token)), Queue::call)
     }
 
@@ -57,12 +57,12 @@ impl Queue {
     pub fn release_many(
         &self,
         tokens: impl IntoIterator<Item = Token>,
-    ) -> Call<Vec<op::Release>, Items<Ended>> {
+    ) -> Call<Vec<op::Release>, Items<EndReply>> {
         Call::new(self, Ok(tokens.into_iter().map(op::Release::now).collect()), Queue::call)
     }
 
     /// Renews the lease, for its own length or a given one from now.
-    pub fn extend(&self, token: Token) -> Call<op::Extend, Extended> {
+    pub fn extend(&self, token: Token) -> Call<op::Extend, ExtendReply> {
         Call::new(self, Ok(op::Extend { token, ttr_ms: None }), Queue::call)
     }
 
@@ -70,36 +70,36 @@ impl Queue {
     pub fn extend_many(
         &self,
         tokens: impl IntoIterator<Item = Token>,
-    ) -> Call<Vec<op::Extend>, Items<Extended>> {
+    ) -> Call<Vec<op::Extend>, Items<ExtendReply>> {
         let items = tokens.into_iter().map(|token| op::Extend { token, ttr_ms: None }).collect();
         Call::new(self, Ok(items), Queue::call)
     }
 
     /// Makes a leased job dead, until it is revived.
-    pub fn kill(&self, token: Token) -> Call<op::Kill, Ended> {
+    pub fn kill(&self, token: Token) -> Call<op::Kill, EndReply> {
         self.kill_target(Ok(KillTarget::Token(token)))
     }
 
     /// Makes a delayed or ready job dead.
-    pub fn kill_id(&self, id: JobId) -> Call<op::Kill, Ended> {
+    pub fn kill_id(&self, id: JobId) -> Call<op::Kill, EndReply> {
         self.kill_target(Ok(KillTarget::Resting(Target::Id(id))))
     }
 
     /// Makes the delayed or ready job of this key dead.
-    pub fn kill_key(&self, topic: &str, key: impl AsRef<[u8]>) -> Call<op::Kill, Ended> {
+    pub fn kill_key(&self, topic: &str, key: impl AsRef<[u8]>) -> Call<op::Kill, EndReply> {
         self.kill_target(by_key(topic, key.as_ref()).map(KillTarget::Resting))
     }
 
     fn kill_target(
         &self,
         target: Result<KillTarget, dormouse_core::error::Error>,
-    ) -> Call<op::Kill, Ended> {
+    ) -> Call<op::Kill, EndReply> {
         let options = target.map(|target| op::Kill { target, error: None, priority: None });
         Call::new(self, options, Queue::call)
     }
 }
 
-impl Call<op::Nack, Ended> {
+impl Call<op::Nack, EndReply> {
     /// Replaces the job's backoff.
     pub fn delay(self, delay: Duration) -> Self {
         self.set(|nack| nack.delay_ms = Some(span_ms(delay)))
@@ -116,7 +116,7 @@ impl Call<op::Nack, Ended> {
     }
 }
 
-impl Call<op::Release, Ended> {
+impl Call<op::Release, EndReply> {
     /// Ready after this delay instead of now.
     pub fn delay(self, delay: Duration) -> Self {
         self.set(|release| release.delay_ms = Some(span_ms(delay)))
@@ -128,14 +128,14 @@ impl Call<op::Release, Ended> {
     }
 }
 
-impl Call<op::Extend, Extended> {
+impl Call<op::Extend, ExtendReply> {
     /// Replaces the lease's own length.
     pub fn ttr(self, ttr: Duration) -> Self {
         self.set(|extend| extend.ttr_ms = Some(span_ms(ttr)))
     }
 }
 
-impl Call<op::Kill, Ended> {
+impl Call<op::Kill, EndReply> {
     /// The reason, kept with the job; a long text is cut.
     pub fn error(self, text: impl Into<String>) -> Self {
         self.set(|kill| kill.error = Some(Bytes::from(text.into())))

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use dormouse_core::error::Error;
 use dormouse_core::job::{BodyKind, JobId, Token};
-use dormouse_core::op::{self, Ended, Extended};
+use dormouse_core::op::{self, EndReply, ExtendReply};
 
 use crate::call::Call;
 use crate::queue::Queue;
@@ -140,23 +140,23 @@ impl LeasedJob {
     }
 
     /// The job is done and removed.
-    pub fn ack(&self) -> Call<Token, Ended> {
+    pub fn ack(&self) -> Call<Token, EndReply> {
         self.queue.ack(self.token())
     }
 
     /// The attempt failed: the job is retried after its backoff, or is dead if that was its last
     /// attempt.
-    pub fn nack(&self) -> Call<op::Nack, Ended> {
+    pub fn nack(&self) -> Call<op::Nack, EndReply> {
         self.queue.nack(self.token())
     }
 
     /// Gives the job back: it is ready again with no attempt spent.
-    pub fn release(&self) -> Call<op::Release, Ended> {
+    pub fn release(&self) -> Call<op::Release, EndReply> {
         self.queue.release(self.token())
     }
 
     /// Renews the lease for its own length from now.
-    pub fn extend(&self) -> Call<op::Extend, Extended> {
+    pub fn extend(&self) -> Call<op::Extend, ExtendReply> {
         self.queue.extend(self.token())
     }
 
@@ -167,7 +167,7 @@ impl LeasedJob {
     }
 
     /// Makes the job dead, until it is revived.
-    pub fn kill(&self) -> Call<op::Kill, Ended> {
+    pub fn kill(&self) -> Call<op::Kill, EndReply> {
         self.queue.kill(self.token())
     }
 }

@@ -134,7 +134,7 @@ pub use dormouse_core::backoff::Backoff;
 pub use dormouse_core::error::{Code, Error};
 pub use dormouse_core::job::{BodyKind, JobId, State, Token};
 pub use dormouse_core::op::{
-    Changed, Ended, Extended, JobView, LockReply, OnConflict, Page, PutOutcome, PutReply,
+    ChangeReply, EndReply, ExtendReply, JobView, LockReply, OnConflict, Page, PutOutcome, PutReply,
     SessionId, Target, TopicStats, TopicsPage,
 };
 pub use dormouse_core::topic::{Settings, TopicName};

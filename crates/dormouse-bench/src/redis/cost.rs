@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::job::Token;
-use dormouse_core::op::{Ended, Put};
+use dormouse_core::op::{EndReply, Put};
 use dormouse_core::topic::TopicName;
 use serde::Serialize;
 
@@ -185,7 +185,7 @@ impl User {
 
 fn done(reply: &Reply) -> Result<()> {
     match reply {
-        Reply::Ended(ended) if ended.iter().all(|item| *item == Ok(Ended::Done)) => Ok(()),
+        Reply::Ended(ended) if ended.iter().all(|item| *item == Ok(EndReply::Done)) => Ok(()),
         other => Err(unexpected("ack", other)),
     }
 }

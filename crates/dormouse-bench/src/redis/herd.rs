@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use dormouse_core::command::{Command, Reply};
-use dormouse_core::op::{Ended, LeasedJob, Put};
+use dormouse_core::op::{EndReply, LeasedJob, Put};
 use dormouse_core::topic::TopicName;
 use serde::Serialize;
 
@@ -130,7 +130,7 @@ fn consume(client: &Client, topic: &TopicName, acked: &AtomicU64, jobs: u64) -> 
                 let ack = Command::Ack(leased.iter().map(tokens).collect());
                 client.send_both(ack, next())?;
             }
-            Reply::Ended(ended) if ended.iter().all(|item| *item == Ok(Ended::Done)) => {
+            Reply::Ended(ended) if ended.iter().all(|item| *item == Ok(EndReply::Done)) => {
                 let before = acked.fetch_add(ended.len() as u64, Ordering::Relaxed);
                 if before + ended.len() as u64 >= jobs {
                     return Ok(());

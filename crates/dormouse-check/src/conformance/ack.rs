@@ -29,7 +29,7 @@ fn leased(s: &Subject, put: Put) -> LeasedJob {
 fn removes_the_job(s: &mut Subject) {
     let lease = leased(s, keyed("mail", "k"));
     s.maybe_reopen();
-    assert_eq!(s.ack(lease.token), Ok(Ended::Done));
+    assert_eq!(s.ack(lease.token), Ok(EndReply::Done));
     s.maybe_reopen();
     assert!(s.is_gone(lease.id));
     refused(s.get(by_key("mail", "k")), Code::NotFound, &["mail", "k"]);
@@ -37,14 +37,14 @@ fn removes_the_job(s: &mut Subject) {
 
 fn twice_is_gone(s: &mut Subject) {
     let lease = leased(s, job("mail"));
-    assert_eq!(s.ack(lease.token), Ok(Ended::Done));
-    assert_eq!(s.ack(lease.token), Ok(Ended::Gone));
+    assert_eq!(s.ack(lease.token), Ok(EndReply::Done));
+    assert_eq!(s.ack(lease.token), Ok(EndReply::Gone));
     s.maybe_reopen();
-    assert_eq!(s.ack(lease.token), Ok(Ended::Gone));
+    assert_eq!(s.ack(lease.token), Ok(EndReply::Gone));
 }
 
 fn of_a_job_that_never_was_is_gone(s: &mut Subject) {
-    assert_eq!(s.ack(Token { id: JobId(99), fence: 1 }), Ok(Ended::Gone));
+    assert_eq!(s.ack(Token { id: JobId(99), fence: 1 }), Ok(EndReply::Gone));
 }
 
 fn after_the_lease_ran_out_is_still_good(s: &mut Subject) {
@@ -52,7 +52,7 @@ fn after_the_lease_ran_out_is_still_good(s: &mut Subject) {
     s.advance(5_000);
     assert_eq!(s.state(lease.id), State::Ready);
     s.maybe_reopen();
-    assert_eq!(s.ack(lease.token), Ok(Ended::Done));
+    assert_eq!(s.ack(lease.token), Ok(EndReply::Done));
     s.maybe_reopen();
     assert!(s.is_gone(lease.id));
     assert_eq!(s.reserve("mail", 1), []);
@@ -68,7 +68,7 @@ fn after_somebody_took_the_job_is_lost(s: &mut Subject) {
     // Also when the second lease ran out: the first token does not come back to life.
     s.advance(10);
     refused(s.ack(late.token), Code::LeaseLost, &words);
-    assert_eq!(s.ack(lease.token), Ok(Ended::Done));
+    assert_eq!(s.ack(lease.token), Ok(EndReply::Done));
 }
 
 fn another_fence_is_lost(s: &mut Subject) {
@@ -117,7 +117,7 @@ fn a_token_ends_with_cancel(s: &mut Subject) {
     let lease = leased(s, job("mail"));
     s.cancel(by_id(lease.id)).expect("a cancel");
     s.maybe_reopen();
-    assert_eq!(s.ack(lease.token), Ok(Ended::Gone), "the job is absent");
+    assert_eq!(s.ack(lease.token), Ok(EndReply::Gone), "the job is absent");
 }
 
 fn a_token_ends_with_death(s: &mut Subject) {
@@ -148,7 +148,10 @@ fn a_batch_answers_per_item(s: &mut Subject) {
     let tokens = vec![one.token, lost, one.token, two.token];
     let Ok(Reply::Ended(answers)) = s.ask(Command::Ack(tokens)) else { panic!("no answers") };
     let codes: Vec<_> = answers.into_iter().map(|item| item.map_err(|error| error.code)).collect();
-    assert_eq!(codes, [Ok(Ended::Done), Err(Code::LeaseLost), Ok(Ended::Gone), Ok(Ended::Done)]);
+    assert_eq!(
+        codes,
+        [Ok(EndReply::Done), Err(Code::LeaseLost), Ok(EndReply::Gone), Ok(EndReply::Done)]
+    );
 }
 
 fn is_final_through_restarts(s: &mut Subject) {

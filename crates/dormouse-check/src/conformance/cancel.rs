@@ -41,7 +41,7 @@ fn it_tells_when_the_job_would_have_been_due(s: &mut Subject) {
     let id = s.put(delayed("mail", 31_536_000_000));
     s.maybe_reopen();
     let due_at = s.now() + 31_536_000_000;
-    assert_eq!(s.cancel(by_id(id)), Ok(Changed { id, was: State::Delayed, due_at }));
+    assert_eq!(s.cancel(by_id(id)), Ok(ChangeReply { id, was: State::Delayed, due_at }));
 }
 
 fn leased_revokes_the_token(s: &mut Subject) {
@@ -52,7 +52,7 @@ fn leased_revokes_the_token(s: &mut Subject) {
     assert_eq!((changed.id, changed.was), (id, State::Leased));
     s.maybe_reopen();
     assert!(s.is_gone(id));
-    assert_eq!(s.ack(lease.token), Ok(Ended::Gone));
+    assert_eq!(s.ack(lease.token), Ok(EndReply::Gone));
     s.advance(60_000);
     assert_eq!(s.reserve("mail", 1), [], "its expiry brings nothing back");
 }
@@ -66,7 +66,7 @@ fn leased_with_unless_leased_is_a_conflict(s: &mut Subject) {
         let error = refused(s.cancel_unless_leased(target), Code::Conflict, &words);
         assert_eq!(error.job, Some((id, State::Leased)));
     }
-    assert_eq!(s.ack(lease.token), Ok(Ended::Done));
+    assert_eq!(s.ack(lease.token), Ok(EndReply::Done));
 }
 
 fn unless_leased_cancels_what_rests(s: &mut Subject) {
@@ -91,7 +91,7 @@ fn a_lease_that_ran_out_is_resting(s: &mut Subject) {
     let token = s.reserve_one("mail").token;
     s.advance(10);
     assert_eq!(s.cancel_unless_leased(by_id(id)).expect("a cancel").was, State::Ready);
-    assert_eq!(s.ack(token), Ok(Ended::Gone));
+    assert_eq!(s.ack(token), Ok(EndReply::Gone));
 }
 
 fn missing_is_not_found(s: &mut Subject) {

@@ -14,7 +14,7 @@ fn a_batch_at_its_limit(s: &mut Subject) {
     s.maybe_reopen();
     let tokens: Vec<_> = s.reserve("mail", limits::BATCH_MAX).iter().map(|job| job.token).collect();
     let Ok(Reply::Ended(answers)) = s.ask(Command::Ack(tokens)) else { panic!("no answers") };
-    assert!(answers.len() == limits::BATCH_MAX && answers.iter().all(|a| *a == Ok(Ended::Done)));
+    assert!(answers.len() == limits::BATCH_MAX && answers.iter().all(|a| *a == Ok(EndReply::Done)));
 }
 
 fn batches_over_their_limit_do_nothing(s: &mut Subject) {

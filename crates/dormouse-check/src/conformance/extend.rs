@@ -51,7 +51,7 @@ fn keeps_token_and_attempt(s: &mut Subject) {
     s.extend(lease.token, None).expect("an extend");
     s.maybe_reopen();
     assert_eq!(s.view(lease.id).job.progress.attempts, 1);
-    assert_eq!(s.ack(lease.token), Ok(Ended::Done));
+    assert_eq!(s.ack(lease.token), Ok(EndReply::Done));
 }
 
 fn again_and_again(s: &mut Subject) {
@@ -75,7 +75,7 @@ fn a_lease_that_ran_out_goes_on(s: &mut Subject) {
     s.maybe_reopen();
     let progress = s.view(lease.id).job.progress;
     assert_eq!((progress.attempts, progress.reserves), (1, 1), "the same attempt");
-    assert_eq!(s.ack(lease.token), Ok(Ended::Done));
+    assert_eq!(s.ack(lease.token), Ok(EndReply::Done));
 }
 
 fn not_after_somebody_took_the_job(s: &mut Subject) {

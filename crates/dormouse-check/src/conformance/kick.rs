@@ -92,5 +92,5 @@ fn revokes_no_token_in_course(s: &mut Subject) {
     s.put(job("mail"));
     let token = s.reserve_one("mail").token;
     s.kick("mail", 10);
-    assert_eq!(s.ack(token), Ok(Ended::Done));
+    assert_eq!(s.ack(token), Ok(EndReply::Done));
 }

@@ -20,7 +20,7 @@ fn a_waiting_job_by_id(s: &mut Subject) {
     for delay_ms in [0, 60_000] {
         let id = s.put(delayed("mail", delay_ms));
         s.maybe_reopen();
-        assert_eq!(s.kill(kill_resting(by_id(id))), Ok(Ended::Done));
+        assert_eq!(s.kill(kill_resting(by_id(id))), Ok(EndReply::Done));
         s.maybe_reopen();
         let view = s.view(id);
         assert_eq!((view.state, view.due_at), (State::Dead, s.now()));
@@ -34,7 +34,7 @@ fn a_waiting_job_by_id(s: &mut Subject) {
 fn a_waiting_job_by_key(s: &mut Subject) {
     let id = s.put(keyed("mail", "k"));
     s.maybe_reopen();
-    assert_eq!(s.kill(kill_resting(by_key("mail", "k"))), Ok(Ended::Done));
+    assert_eq!(s.kill(kill_resting(by_key("mail", "k"))), Ok(EndReply::Done));
     assert_eq!(s.state(id), State::Dead);
 }
 
@@ -42,7 +42,7 @@ fn a_leased_job_by_its_token(s: &mut Subject) {
     let id = s.put(job("mail"));
     let token = s.reserve_one("mail").token;
     s.maybe_reopen();
-    assert_eq!(s.kill(kill_held(token)), Ok(Ended::Done));
+    assert_eq!(s.kill(kill_held(token)), Ok(EndReply::Done));
     s.maybe_reopen();
     assert_eq!(s.state(id), State::Dead);
     let stats = s.stats("mail");
@@ -54,7 +54,7 @@ fn after_the_lease_ran_out_the_token_still_kills(s: &mut Subject) {
     let token = s.reserve_one("mail").token;
     s.advance(10);
     s.maybe_reopen();
-    assert_eq!(s.kill(kill_held(token)), Ok(Ended::Done));
+    assert_eq!(s.kill(kill_held(token)), Ok(EndReply::Done));
     assert_eq!(s.state(id), State::Dead);
 }
 
@@ -81,7 +81,7 @@ fn a_missing_job(s: &mut Subject) {
     refused(s.kill(kill_resting(by_id(JobId(9)))), Code::NotFound, &["job 9"]);
     refused(s.kill(kill_resting(by_key("mail", "k"))), Code::NotFound, &["mail", "k"]);
     let token = Token { id: JobId(9), fence: 1 };
-    assert_eq!(s.kill(kill_held(token)), Ok(Ended::Gone));
+    assert_eq!(s.kill(kill_held(token)), Ok(EndReply::Gone));
 }
 
 fn keeps_error_and_sets_priority(s: &mut Subject) {
@@ -126,5 +126,5 @@ fn a_batch_answers_per_item(s: &mut Subject) {
         vec![kill_resting(by_id(JobId(0))), kill_resting(by_id(id)), kill_resting(by_id(id))];
     let Ok(Reply::Ended(answers)) = s.ask(Command::Kill(items)) else { panic!("no answers") };
     let codes: Vec<_> = answers.into_iter().map(|item| item.map_err(|error| error.code)).collect();
-    assert_eq!(codes, [Err(Code::NotFound), Ok(Ended::Done), Err(Code::Conflict)]);
+    assert_eq!(codes, [Err(Code::NotFound), Ok(EndReply::Done), Err(Code::Conflict)]);
 }

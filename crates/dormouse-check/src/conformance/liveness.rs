@@ -28,7 +28,7 @@ fn one_consumer_gets_each_job_at_its_instant(s: &mut Subject) {
         let Ok(Reply::Jobs(jobs)) = pending.wait() else { panic!("no jobs") };
         assert_eq!(jobs.len(), 1);
         assert_eq!((jobs[0].due_at, jobs[0].late_ms), (start + due, 0));
-        assert_eq!(s.ack(jobs[0].token), Ok(Ended::Done));
+        assert_eq!(s.ack(jobs[0].token), Ok(EndReply::Done));
     }
     assert_eq!(s.total_stats().expect("totals").counts.waiting, 0);
 }

@@ -24,7 +24,7 @@ cases! { nack:
 
 fn fail(s: &Subject, name: &str) -> (LeasedJob, u64) {
     let lease = s.reserve_one(name);
-    assert_eq!(s.nack(failed(lease.token)), Ok(Ended::Done));
+    assert_eq!(s.nack(failed(lease.token)), Ok(EndReply::Done));
     let due_at = s.view(lease.id).due_at;
     (lease, due_at - s.now())
 }
@@ -166,7 +166,7 @@ fn attempts_spent_make_it_dead(s: &mut Subject) {
         let token = s.reserve_one("mail").token;
         let error = Some(bytes(&format!("failure {attempt}")));
         let ended = s.nack(Nack { delay_ms: Some(0), error, ..failed(token) });
-        assert_eq!(ended, Ok(if attempt == 3 { Ended::Dead } else { Ended::Done }));
+        assert_eq!(ended, Ok(if attempt == 3 { EndReply::Dead } else { EndReply::Done }));
         s.maybe_reopen();
     }
     let view = s.view(id);
@@ -179,7 +179,7 @@ fn attempts_spent_make_it_dead(s: &mut Subject) {
 fn a_dead_job_dies_once(s: &mut Subject) {
     s.put(Put { attempts_max: Some(1), ..job("mail") });
     let token = s.reserve_one("mail").token;
-    assert_eq!(s.nack(failed(token)), Ok(Ended::Dead));
+    assert_eq!(s.nack(failed(token)), Ok(EndReply::Dead));
     refused(s.nack(failed(token)), Code::LeaseLost, &["token"]);
     s.maybe_reopen();
     let stats = s.stats("mail");
@@ -191,7 +191,7 @@ fn a_late_nack_counts_from_now(s: &mut Subject) {
     let token = s.reserve_one("mail").token;
     s.advance(5_000);
     s.maybe_reopen();
-    assert_eq!(s.nack(failed(token)), Ok(Ended::Done));
+    assert_eq!(s.nack(failed(token)), Ok(EndReply::Done));
     let view = s.view(id);
     assert_eq!(view.due_at, s.now() + Backoff::DEFAULT.delay_ms(id, 1));
     assert_eq!(view.job.progress.attempts, 1, "the attempt is spent once");
@@ -201,7 +201,7 @@ fn of_a_missing_job_is_gone(s: &mut Subject) {
     s.put(job("mail"));
     let token = s.reserve_one("mail").token;
     s.ack(token).expect("an ack");
-    assert_eq!(s.nack(failed(token)), Ok(Ended::Gone));
+    assert_eq!(s.nack(failed(token)), Ok(EndReply::Gone));
 }
 
 fn a_batch_answers_per_item(s: &mut Subject) {
@@ -211,6 +211,6 @@ fn a_batch_answers_per_item(s: &mut Subject) {
     let items = vec![failed(leases[0].token), bad, failed(leases[0].token)];
     let Ok(Reply::Ended(answers)) = s.ask(Command::Nack(items)) else { panic!("no answers") };
     let codes: Vec<_> = answers.into_iter().map(|item| item.map_err(|error| error.code)).collect();
-    assert_eq!(codes, [Ok(Ended::Done), Err(Code::Invalid), Err(Code::LeaseLost)]);
+    assert_eq!(codes, [Ok(EndReply::Done), Err(Code::Invalid), Err(Code::LeaseLost)]);
     assert_eq!(s.state(leases[1].id), State::Leased);
 }

@@ -49,7 +49,7 @@ fn in_state(s: &mut Subject, state: State) -> (JobId, Option<Token>) {
 fn hold(s: &mut Subject) -> JobId {
     let id = s.put(Put { key_ttl_ms: Some(5_000), ..keyed("mail", "k") });
     let token = s.reserve_one("mail").token;
-    assert_eq!(s.ack(token), Ok(Ended::Done));
+    assert_eq!(s.ack(token), Ok(EndReply::Done));
     s.maybe_reopen();
     id
 }
@@ -161,7 +161,7 @@ fn replace_of_a_leased_job_passes_the_key_on(s: &mut Subject) {
     s.maybe_reopen();
     assert_eq!(s.get(by_key("mail", "k")).expect("the new job").job.id, put.id);
     assert_eq!(s.view(id).job.key(), None, "the old one has lost it");
-    assert_eq!(s.ack(token.expect("a token")), Ok(Ended::Done), "its lease goes on");
+    assert_eq!(s.ack(token.expect("a token")), Ok(EndReply::Done), "its lease goes on");
     assert_eq!(s.get(by_key("mail", "k")).expect("the new job").job.id, put.id);
 }
 
@@ -255,7 +255,7 @@ fn earliest_and_latest_of_a_leased_job_pass_the_key_on(s: &mut Subject) {
         let put = again(s, on_conflict).expect("a put");
         assert_eq!(put.outcome, Created);
         assert_ne!(put.id, id);
-        assert_eq!(s.ack(token.expect("a token")), Ok(Ended::Done));
+        assert_eq!(s.ack(token.expect("a token")), Ok(EndReply::Done));
         clear(s);
     }
 }

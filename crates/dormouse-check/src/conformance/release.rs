@@ -18,7 +18,7 @@ fn is_ready_now_and_unspent(s: &mut Subject) {
     let id = s.put(job("mail"));
     let token = s.reserve_one("mail").token;
     s.advance(500);
-    assert_eq!(s.release(give_back(token)), Ok(Ended::Done));
+    assert_eq!(s.release(give_back(token)), Ok(EndReply::Done));
     s.maybe_reopen();
     let view = s.view(id);
     assert_eq!((view.state, view.due_at), (State::Ready, s.now()));
@@ -33,7 +33,7 @@ fn never_makes_it_dead(s: &mut Subject) {
     for _ in 0..5 {
         let lease = s.reserve_one("mail");
         assert_eq!(lease.attempt, 1);
-        assert_eq!(s.release(give_back(lease.token)), Ok(Ended::Done));
+        assert_eq!(s.release(give_back(lease.token)), Ok(EndReply::Done));
     }
 }
 
@@ -84,7 +84,7 @@ fn after_the_lease_ran_out_is_unspent_too(s: &mut Subject) {
     let token = s.reserve_one("mail").token;
     s.advance(100);
     s.maybe_reopen();
-    assert_eq!(s.release(give_back(token)), Ok(Ended::Done));
+    assert_eq!(s.release(give_back(token)), Ok(EndReply::Done));
     let view = s.view(id);
     assert_eq!((view.due_at, view.job.progress.attempts), (s.now(), 0));
 }
@@ -93,7 +93,7 @@ fn of_a_missing_job_is_gone(s: &mut Subject) {
     s.put(job("mail"));
     let token = s.reserve_one("mail").token;
     s.cancel(by_id(token.id)).expect("a cancel");
-    assert_eq!(s.release(give_back(token)), Ok(Ended::Gone));
+    assert_eq!(s.release(give_back(token)), Ok(EndReply::Gone));
 }
 
 fn twice_is_lost(s: &mut Subject) {

@@ -24,7 +24,7 @@ fn moves_forward_and_back(s: &mut Subject) {
     let id = s.put(delayed("mail", 10_000));
     s.maybe_reopen();
     let changed = s.delay(by_id(id), 20_000).expect("a move");
-    assert_eq!(changed, Changed { id, was: State::Delayed, due_at: s.now() + 20_000 });
+    assert_eq!(changed, ChangeReply { id, was: State::Delayed, due_at: s.now() + 20_000 });
     s.maybe_reopen();
     s.advance(10_000);
     assert_eq!(s.reserve("mail", 1), [], "the old due time is forgotten");
@@ -63,7 +63,7 @@ fn run_now(s: &mut Subject) {
     let id = s.put(delayed("mail", 3_600_000));
     s.maybe_reopen();
     let changed = s.run_now(by_id(id)).expect("a run now");
-    assert_eq!(changed, Changed { id, was: State::Delayed, due_at: s.now() });
+    assert_eq!(changed, ChangeReply { id, was: State::Delayed, due_at: s.now() });
     s.maybe_reopen();
     assert_eq!(s.view(id).job.progress.kicks, 1);
     assert_eq!(s.reserve_one("mail").id, id);
@@ -87,7 +87,7 @@ fn leased_is_a_conflict(s: &mut Subject) {
         let error = refused(answer, Code::Conflict, &[&number(id), "leased", "extend"]);
         assert_eq!(error.job, Some((id, State::Leased)));
     }
-    assert_eq!(s.ack(lease.token), Ok(Ended::Done));
+    assert_eq!(s.ack(lease.token), Ok(EndReply::Done));
 }
 
 fn dead_is_a_conflict(s: &mut Subject) {

@@ -217,7 +217,7 @@ fn leases_go_on_after_a_restart_with_their_full_time(s: &mut Subject) {
     assert_eq!(s.view(id).due_at, s.now() + 1_000);
     s.advance(999);
     assert_eq!(s.state(id), State::Leased);
-    assert_eq!(s.ack(token), Ok(Ended::Done), "its token is good");
+    assert_eq!(s.ack(token), Ok(EndReply::Done), "its token is good");
     assert!(s.is_gone(id));
 }
 

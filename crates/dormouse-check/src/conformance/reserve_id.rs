@@ -21,7 +21,7 @@ fn takes_a_waiting_job_before_its_time(s: &mut Subject) {
     assert_eq!((lease.id, lease.attempt, lease.late_ms), (id, 1, 0));
     assert_eq!(lease.due_at, s.now() + 3_600_000);
     assert_eq!(lease.expires_at, s.now() + 60_000);
-    assert_eq!(s.ack(lease.token), Ok(Ended::Done));
+    assert_eq!(s.ack(lease.token), Ok(EndReply::Done));
     s.maybe_reopen();
     assert!(s.is_gone(id));
 }
@@ -33,7 +33,7 @@ fn takes_a_dead_job(s: &mut Subject) {
     let lease = s.reserve_id(id);
     let stats = s.stats("mail");
     assert_eq!((stats.counts.dead, stats.counts.leased), (0, 1));
-    assert_eq!(s.ack(lease.token), Ok(Ended::Done));
+    assert_eq!(s.ack(lease.token), Ok(EndReply::Done));
 }
 
 fn takes_from_a_paused_topic(s: &mut Subject) {
@@ -53,7 +53,7 @@ fn a_leased_job_is_a_conflict(s: &mut Subject) {
     let words = [&number(id)[..], "leased", "wait"];
     let error = refused(try_take(s, id, None), Code::Conflict, &words);
     assert_eq!(error.job, Some((id, State::Leased)));
-    assert_eq!(s.ack(token), Ok(Ended::Done), "the lease is untouched");
+    assert_eq!(s.ack(token), Ok(EndReply::Done), "the lease is untouched");
 }
 
 fn a_missing_job_is_not_found(s: &mut Subject) {
@@ -85,7 +85,7 @@ fn a_lease_that_ran_out_is_taken_over(s: &mut Subject) {
     let lease = s.reserve_id(id);
     assert_eq!(lease.attempt, 2);
     refused(s.ack(late), Code::LeaseLost, &["token"]);
-    assert_eq!(s.ack(lease.token), Ok(Ended::Done));
+    assert_eq!(s.ack(lease.token), Ok(EndReply::Done));
 }
 
 fn takes_any_of_many(s: &mut Subject) {

@@ -21,7 +21,7 @@ fn dead(s: &Subject, put: Put) -> JobId {
     let id = s.put(Put { attempts_max: Some(1), ..put });
     let token = s.reserve_id(id).token;
     let nack = Nack { error: Some(bytes("no")), ..failed(token) };
-    assert_eq!(s.nack(nack), Ok(Ended::Dead));
+    assert_eq!(s.nack(nack), Ok(EndReply::Dead));
     id
 }
 
@@ -30,13 +30,13 @@ fn is_ready_now_with_a_fresh_budget(s: &mut Subject) {
     s.maybe_reopen();
     s.advance(500);
     let changed = s.revive(by_id(id)).expect("a revive");
-    assert_eq!(changed, Changed { id, was: State::Dead, due_at: s.now() });
+    assert_eq!(changed, ChangeReply { id, was: State::Dead, due_at: s.now() });
     s.maybe_reopen();
     let view = s.view(id);
     assert_eq!((view.state, view.due_at, view.job.progress.attempts), (State::Ready, s.now(), 0));
     let lease = s.reserve_one("mail");
     assert_eq!((lease.id, lease.attempt), (id, 1));
-    assert_eq!(s.nack(failed(lease.token)), Ok(Ended::Dead), "the budget is one attempt again");
+    assert_eq!(s.nack(failed(lease.token)), Ok(EndReply::Dead), "the budget is one attempt again");
 }
 
 fn by_its_key(s: &mut Subject) {

@@ -59,8 +59,8 @@ fn other_leases_stay(s: &mut Subject) {
     let theirs = reserve_in(s, two);
     s.close_session(one).expect("a close");
     assert_eq!(s.state(mine.id), State::Ready);
-    assert_eq!(s.ack(free.token), Ok(Ended::Done));
-    assert_eq!(s.ack(theirs.token), Ok(Ended::Done));
+    assert_eq!(s.ack(free.token), Ok(EndReply::Done));
+    assert_eq!(s.ack(theirs.token), Ok(EndReply::Done));
 }
 
 fn a_lease_that_ended_before_is_left_alone(s: &mut Subject) {
@@ -75,7 +75,7 @@ fn a_lease_that_ended_before_is_left_alone(s: &mut Subject) {
     assert_eq!(other.id, expired);
     s.close_session(session).expect("a close");
     assert!(s.is_gone(acked));
-    assert_eq!(s.ack(other.token), Ok(Ended::Done), "taken by another since");
+    assert_eq!(s.ack(other.token), Ok(EndReply::Done), "taken by another since");
 }
 
 fn a_lease_that_ran_out_before_stays_spent(s: &mut Subject) {
@@ -91,7 +91,7 @@ fn a_lease_that_ran_out_before_stays_spent(s: &mut Subject) {
     assert_eq!((progress.releases, progress.expiries), (0, 1));
     let counts = s.stats("mail").counts;
     assert_eq!((counts.releases, counts.waiting), (0, 1));
-    assert_eq!(s.ack(lease.token), Ok(Ended::Done), "late is not wrong");
+    assert_eq!(s.ack(lease.token), Ok(EndReply::Done), "late is not wrong");
 }
 
 fn a_worker_that_hangs_and_is_killed_spends_its_attempts(s: &mut Subject) {

@@ -165,7 +165,7 @@ fn dead_max_of_zero_keeps_none(s: &mut Subject) {
     assert!(ids.into_iter().all(|id| s.is_gone(id)));
     let id = s.put(Put { attempts_max: Some(1), ..job("mail") });
     let token = s.reserve_one("mail").token;
-    assert_eq!(s.nack(failed(token)), Ok(Ended::Dead));
+    assert_eq!(s.nack(failed(token)), Ok(EndReply::Dead));
     assert!(s.is_gone(id));
 }
 

@@ -120,15 +120,15 @@ impl Waiting {
 
 /// Ending and prolonging leases.
 impl Subject {
-    pub(super) fn ack(&self, token: Token) -> Result<Ended, Error> {
+    pub(super) fn ack(&self, token: Token) -> Result<EndReply, Error> {
         only(reply!(self.ask(Command::Ack(vec![token])), Ended))
     }
 
-    pub(super) fn nack(&self, nack: Nack) -> Result<Ended, Error> {
+    pub(super) fn nack(&self, nack: Nack) -> Result<EndReply, Error> {
         only(reply!(self.ask(Command::Nack(vec![nack])), Ended))
     }
 
-    pub(super) fn release(&self, release: Release) -> Result<Ended, Error> {
+    pub(super) fn release(&self, release: Release) -> Result<EndReply, Error> {
         only(reply!(self.ask(Command::Release(vec![release])), Ended))
     }
 
@@ -139,36 +139,36 @@ impl Subject {
         extended.map(|extended| extended.expires_at)
     }
 
-    pub(super) fn kill(&self, kill: Kill) -> Result<Ended, Error> {
+    pub(super) fn kill(&self, kill: Kill) -> Result<EndReply, Error> {
         only(reply!(self.ask(Command::Kill(vec![kill])), Ended))
     }
 }
 
 /// Changing jobs by id or key.
 impl Subject {
-    pub(super) fn cancel(&self, target: Target) -> Result<Changed, Error> {
+    pub(super) fn cancel(&self, target: Target) -> Result<ChangeReply, Error> {
         let cancel = Cancel { target, unless_leased: false };
         only(reply!(self.ask(Command::Cancel(vec![cancel])), Changed))
     }
 
-    pub(super) fn cancel_unless_leased(&self, target: Target) -> Result<Changed, Error> {
+    pub(super) fn cancel_unless_leased(&self, target: Target) -> Result<ChangeReply, Error> {
         let cancel = Cancel { target, unless_leased: true };
         only(reply!(self.ask(Command::Cancel(vec![cancel])), Changed))
     }
 
-    pub(super) fn reschedule(&self, item: Reschedule) -> Result<Changed, Error> {
+    pub(super) fn reschedule(&self, item: Reschedule) -> Result<ChangeReply, Error> {
         only(reply!(self.ask(Command::Reschedule(vec![item])), Changed))
     }
 
-    pub(super) fn run_now(&self, target: Target) -> Result<Changed, Error> {
+    pub(super) fn run_now(&self, target: Target) -> Result<ChangeReply, Error> {
         self.reschedule(Reschedule { target, delay_ms: None, at_ms: None })
     }
 
-    pub(super) fn delay(&self, target: Target, delay_ms: i64) -> Result<Changed, Error> {
+    pub(super) fn delay(&self, target: Target, delay_ms: i64) -> Result<ChangeReply, Error> {
         self.reschedule(Reschedule { target, delay_ms: Some(delay_ms), at_ms: None })
     }
 
-    pub(super) fn revive(&self, target: Target) -> Result<Changed, Error> {
+    pub(super) fn revive(&self, target: Target) -> Result<ChangeReply, Error> {
         only(reply!(self.ask(Command::Revive(vec![target])), Changed))
     }
 

@@ -57,7 +57,7 @@ fn what_is_answered_already_stays_so(s: &mut Subject) {
     s.withdraw(waiting.ticket());
     let lease = waiting.job();
     assert_eq!(lease.id, id);
-    assert_eq!(s.release(give_back(lease.token)), Ok(Ended::Done));
+    assert_eq!(s.release(give_back(lease.token)), Ok(EndReply::Done));
 }
 
 fn an_unknown_ticket_is_as_good_as_withdrawn(s: &mut Subject) {

@@ -173,7 +173,7 @@ fn same_resting(
         (Some(have), Some(want)) => {
             have.place == want.place
                 && have.job == want.job
-                && (have.born == want.born || have.born == 0)
+                && (have.put_batch == want.put_batch || have.put_batch == 0)
         }
         _ => false,
     };

@@ -85,7 +85,7 @@ impl Oracle {
     /// The open facts became this batch.
     pub fn seal(&mut self, batch: u64) {
         self.batches.insert(batch, std::mem::take(&mut self.open));
-        self.machine.set_born(batch + 1);
+        self.machine.set_batch(batch + 1);
     }
 
     /// A checkpoint became the first batch of a segment.

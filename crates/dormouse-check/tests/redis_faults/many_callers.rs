@@ -17,7 +17,7 @@ use dormouse_core::backend::Backend;
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::job::JobId;
 use dormouse_core::op::{
-    Cancel, Ended, LeasedJob, OnConflict, Put, PutOutcome, Reserve, Stats, Target,
+    Cancel, EndReply, LeasedJob, OnConflict, Put, PutOutcome, Reserve, Stats, Target,
 };
 use dormouse_core::topic::TopicName;
 use dormouse_redis::Level;
@@ -72,7 +72,7 @@ impl Caller<'_> {
     fn ack(&self, job: &LeasedJob) {
         assert_eq!(job.attempt, 1, "{:?} was given to another", job.id);
         match self.client.call_one(Command::Ack(vec![job.token])) {
-            Ok(Reply::Ended(ended)) => assert_eq!(ended, [Ok(Ended::Done)], "{:?}", job.id),
+            Ok(Reply::Ended(ended)) => assert_eq!(ended, [Ok(EndReply::Done)], "{:?}", job.id),
             other => panic!("{other:?}"),
         }
         assert!(self.told().done.insert(job.id), "{:?} was done twice", job.id);

@@ -130,11 +130,11 @@ pub enum Reply {
     /// To `Reserve` and `ReserveId`.
     Jobs(Vec<LeasedJob>),
     /// To `Ack`, `Nack`, `Release`, `Kill`: per item.
-    Ended(Vec<Result<Ended, Error>>),
+    Ended(Vec<Result<EndReply, Error>>),
     /// To `Extend`: per item, when the lease now expires (wall ms).
-    Extended(Vec<Result<Extended, Error>>),
+    Extended(Vec<Result<ExtendReply, Error>>),
     /// To `Cancel`, `Reschedule` and `Revive`: per item, the id of the job concerned.
-    Changed(Vec<Result<Changed, Error>>),
+    Changed(Vec<Result<ChangeReply, Error>>),
     /// To `ReviveTopic`, `Kick` and `Purge`: how many.
     Count(u64),
     /// To `Get`: per item.

@@ -2,11 +2,11 @@
 
 use super::topics::Topic;
 use super::{Lease, Machine, Output};
-use crate::fact::{Cause, Fact, Whereto};
+use crate::fact::{Cause, Destination, Fact};
 use crate::image::Counts;
 use crate::job::{Content, Job, JobId, Progress};
 use crate::place::{Class, Place};
-use crate::timeline::{Born, Resting, Timeline};
+use crate::timeline::{BatchNo, Resting, Timeline};
 use crate::topic::TopicNo;
 
 /// What the one who decided a fact has in hand.
@@ -80,8 +80,8 @@ impl<T: Timeline> Machine<T> {
                 self.timeline.depart(*place);
             }
         }
-        let born = if replay { 0 } else { self.born };
-        self.timeline.arrive(*at, job.clone(), born);
+        let put_batch = if replay { 0 } else { self.put_batch };
+        self.timeline.arrive(*at, job.clone(), put_batch);
         self.next_id = self.next_id.max(job.id.0.saturating_add(1));
         let watch = self.count(at.topic, |counts| {
             counts.puts += 1;
@@ -100,46 +100,46 @@ impl<T: Timeline> Machine<T> {
         if matches!(origin, Origin::Replay) {
             self.note_fence(progress.fence);
         }
-        let (mut job, born) = self.lift(*id, *left, origin);
+        let (mut job, put_batch) = self.lift(*id, *left, origin);
         let watch = self.count(*topic, |counts| count_move(counts, *left, to, progress, *cause));
         match to {
-            Whereto::Leased { ttr_ms, session } => {
+            Destination::Leased { ttr_ms, session } => {
                 job.progress = progress.clone();
-                let lease = Lease::new(*topic, job, born, *ttr_ms, *session);
+                let lease = Lease::new(*topic, job, put_batch, *ttr_ms, *session);
                 self.insert_lease(lease);
             }
-            Whereto::Rest(place) => {
+            Destination::Rest(place) => {
                 job.progress = progress.clone();
-                self.timeline.arrive(*place, job, born);
+                self.timeline.arrive(*place, job, put_batch);
                 if place.class.is_waiting() {
                     self.waiters.look_at(watch);
                 }
             }
-            Whereto::Hold(place) => {
+            Destination::Hold(place) => {
                 let content = Content { key: key.clone(), ..Content::default() };
                 let hold = Job { id: *id, content, progress: Progress::default() };
-                self.timeline.arrive(*place, hold, born);
+                self.timeline.arrive(*place, hold, put_batch);
                 if let Some(value) = self.topics.get_mut(*topic) {
                     value.holds_until = value.holds_until.max(place.due_at);
                 }
                 self.plan_sweep(*topic, place.due_at);
                 self.topics.note_unused(*topic);
             }
-            Whereto::Gone => self.topics.note_unused(*topic),
+            Destination::Gone => self.topics.note_unused(*topic),
         }
     }
 
     /// The job a move is about, out of where it was.
-    fn lift(&mut self, id: JobId, left: Option<Place>, origin: Origin) -> (Job, Born) {
+    fn lift(&mut self, id: JobId, left: Option<Place>, origin: Origin) -> (Job, BatchNo) {
         match (left, origin) {
             (None, _) => match self.remove_lease(id) {
-                Some(lease) => (lease.job, lease.born),
+                Some(lease) => (lease.job, lease.put_batch),
                 None => (Job { id, ..Job::default() }, 0),
             },
-            (Some(_), Origin::Taken(resting)) => (resting.job, resting.born),
+            (Some(_), Origin::Taken(resting)) => (resting.job, resting.put_batch),
             (Some(place), Origin::Found(resting)) => {
                 self.timeline.depart(place);
-                (resting.job, resting.born)
+                (resting.job, resting.put_batch)
             }
             (Some(place), Origin::Replay | Origin::Live) => {
                 (self.timeline.depart_replayed(place), 0)
@@ -194,7 +194,7 @@ fn leave(counts: &mut Counts, class: Class) {
 fn count_move(
     counts: &mut Counts,
     left: Option<Place>,
-    to: &Whereto,
+    to: &Destination,
     progress: &Progress,
     cause: Cause,
 ) {
@@ -203,13 +203,13 @@ fn count_move(
         Some(place) => leave(counts, place.class),
     }
     match to {
-        Whereto::Leased { .. } => counts.leased += 1,
-        Whereto::Rest(place) if place.class == Class::DEAD => {
+        Destination::Leased { .. } => counts.leased += 1,
+        Destination::Rest(place) if place.class == Class::DEAD => {
             counts.dead += 1;
             counts.kills += 1;
         }
-        Whereto::Rest(_) => counts.waiting += 1,
-        Whereto::Hold(_) | Whereto::Gone => {
+        Destination::Rest(_) => counts.waiting += 1,
+        Destination::Hold(_) | Destination::Gone => {
             counts.bytes = counts.bytes.saturating_sub(u64::from(progress.bytes));
         }
     }

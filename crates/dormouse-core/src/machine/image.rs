@@ -1,10 +1,10 @@
 //! Pieces for a checkpoint, and the way back from them.
 
-use super::looks::Looks;
+use super::schedule::TopicSchedule;
 use super::topics::Topic;
 use super::{Lease, Machine, Output};
 use crate::error::Fatal;
-use crate::fact::{Cause, Whereto};
+use crate::fact::{Cause, Destination};
 use crate::image::{LeaseImage, LockImage, MachineImage, TopicImage};
 use crate::job::Job;
 use crate::place::{Class, Place};
@@ -108,7 +108,7 @@ impl<T: Timeline> Machine<T> {
                 progress.give_back();
                 let class = Class::waiting(progress.priority, Clock::Steady);
                 let place = Place { topic, class, due_at: now.steady_ms, id };
-                self.end_lease(topic, id, Whereto::Rest(place), progress, Cause::Release, out);
+                self.end_lease(topic, id, Destination::Rest(place), progress, Cause::Release, out);
             } else {
                 let expires_at = now.after(lease.ttr_ms);
                 self.begin_lease(id, expires_at, None);
@@ -120,11 +120,11 @@ impl<T: Timeline> Machine<T> {
         }
         // What the replay planned on the way may be obsolete.
         self.topics.clear_idle();
-        self.hold_looks = Looks::default();
+        self.hold_schedule = TopicSchedule::default();
         for topic in self.topics.numbers() {
             self.plan_trim(topic);
             if self.topics.get(topic).is_some_and(|value| value.holds_until > 0) {
-                self.hold_looks.plan(topic, 0);
+                self.hold_schedule.plan(topic, 0);
             }
             self.vanish_if_unused(topic, now, out);
         }

@@ -7,13 +7,13 @@ use bytes::Bytes;
 use super::{Machine, Origin, Output};
 use crate::Map;
 use crate::error::{Code, Error, Fatal};
-use crate::fact::{Cause, Fact, Whereto};
+use crate::fact::{Cause, Destination, Fact};
 use crate::job::{Job, JobId, Progress};
 use crate::limits::{LEASED_BYTES_MAX, LEASED_JOBS_MAX};
 use crate::op::SessionId;
 use crate::place::{Class, Place};
 use crate::time::{Clock, Now};
-use crate::timeline::{Born, Timeline};
+use crate::timeline::{BatchNo, Timeline};
 use crate::topic::TopicNo;
 
 /// A job in a consumer's hands.
@@ -22,7 +22,7 @@ pub(crate) struct Lease {
     pub(crate) topic: TopicNo,
     pub(crate) job: Job,
     /// The batch that put the job: it may come back before that batch is durable.
-    pub(crate) born: Born,
+    pub(crate) put_batch: BatchNo,
     pub(crate) ttr_ms: u64,
     /// It belongs to a session, of this process or (in a replay) of one that has ended.
     pub(crate) of_session: bool,
@@ -35,11 +35,11 @@ impl Lease {
     pub(crate) fn new(
         topic: TopicNo,
         job: Job,
-        born: Born,
+        put_batch: BatchNo,
         ttr_ms: u64,
         of_session: bool,
     ) -> Lease {
-        Lease { topic, job, born, ttr_ms, of_session, session: None, expires_at: u64::MAX }
+        Lease { topic, job, put_batch, ttr_ms, of_session, session: None, expires_at: u64::MAX }
     }
 }
 
@@ -197,7 +197,7 @@ impl<T: Timeline> Machine<T> {
             let class = Class::waiting(progress.priority, Clock::Steady);
             Place { topic, class, due_at: expires_at, id }
         };
-        self.end_lease(topic, id, Whereto::Rest(place), progress, Cause::Expiry, out);
+        self.end_lease(topic, id, Destination::Rest(place), progress, Cause::Expiry, out);
         if spent { self.trim_dead(topic, now, &mut 2, out) } else { Ok(()) }
     }
 
@@ -206,7 +206,7 @@ impl<T: Timeline> Machine<T> {
         &mut self,
         topic: TopicNo,
         id: JobId,
-        to: Whereto,
+        to: Destination,
         progress: Progress,
         cause: Cause,
         out: &mut Output,

@@ -15,32 +15,32 @@ use crate::topic::{TopicName, TopicNo};
 /// Where a job is.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "lives no longer than a call")]
-pub(crate) enum Located {
+pub(crate) enum JobLocation {
     /// In the lease table.
     Leased(JobId),
     /// In the timeline.
     Resting(Resting),
 }
 
-impl Located {
+impl JobLocation {
     pub(crate) fn id(&self) -> JobId {
         match self {
-            Located::Leased(id) => *id,
-            Located::Resting(resting) => resting.job.id,
+            JobLocation::Leased(id) => *id,
+            JobLocation::Resting(resting) => resting.job.id,
         }
     }
 
     pub(crate) fn state(&self, now: Now) -> State {
         match self {
-            Located::Leased(_) => State::Leased,
-            Located::Resting(resting) => resting.place.state(now),
+            JobLocation::Leased(_) => State::Leased,
+            JobLocation::Resting(resting) => resting.place.state(now),
         }
     }
 }
 
 /// Who has a key.
 #[derive(Debug)]
-pub(crate) enum Taker {
+pub(crate) enum KeyOwner {
     /// Nobody. A hold that is over may still rest at this place and leaves with the next put.
     Nobody(Option<Place>),
     /// A leased job.
@@ -54,7 +54,7 @@ pub(crate) enum Taker {
 /// Whether a token is good.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "lives no longer than a call")]
-pub(crate) enum Hold {
+pub(crate) enum TokenState {
     /// Its lease goes on.
     Leased,
     /// Its lease ran out, but nobody has taken the job since.
@@ -78,7 +78,7 @@ impl Place {
 
 impl<T: Timeline> Machine<T> {
     /// The job of this id or key, or `not_found`.
-    pub(crate) fn locate(&mut self, now: Now, target: &Target) -> Rule<Located> {
+    pub(crate) fn locate(&mut self, now: Now, target: &Target) -> Rule<JobLocation> {
         let found = match target {
             Target::Id(id) => self.locate_id(*id)?,
             Target::Key { topic, key } => self.locate_key(now, topic, key)?,
@@ -86,11 +86,11 @@ impl<T: Timeline> Machine<T> {
         found.ok_or_else(|| no_job(target).into())
     }
 
-    fn locate_id(&mut self, id: JobId) -> Result<Option<Located>, Fatal> {
+    fn locate_id(&mut self, id: JobId) -> Result<Option<JobLocation>, Fatal> {
         if self.leases.get(id).is_some() {
-            return Ok(Some(Located::Leased(id)));
+            return Ok(Some(JobLocation::Leased(id)));
         }
-        Ok(self.timeline.find(id)?.map(Located::Resting))
+        Ok(self.timeline.find(id)?.map(JobLocation::Resting))
     }
 
     fn locate_key(
@@ -98,42 +98,47 @@ impl<T: Timeline> Machine<T> {
         now: Now,
         topic: &TopicName,
         key: &Bytes,
-    ) -> Result<Option<Located>, Fatal> {
+    ) -> Result<Option<JobLocation>, Fatal> {
         let Some(topic) = self.topics.find(topic) else { return Ok(None) };
-        Ok(match self.taker(now, topic, key)? {
-            Taker::Leased(id) => Some(Located::Leased(id)),
-            Taker::Resting(resting) => Some(Located::Resting(resting)),
-            Taker::Nobody(_) | Taker::Held(_) => None,
+        Ok(match self.key_owner(now, topic, key)? {
+            KeyOwner::Leased(id) => Some(JobLocation::Leased(id)),
+            KeyOwner::Resting(resting) => Some(JobLocation::Resting(resting)),
+            KeyOwner::Nobody(_) | KeyOwner::Held(_) => None,
         })
     }
 
     /// Who has this key.
-    pub(crate) fn taker(&mut self, now: Now, topic: TopicNo, key: &Bytes) -> Result<Taker, Fatal> {
+    pub(crate) fn key_owner(
+        &mut self,
+        now: Now,
+        topic: TopicNo,
+        key: &Bytes,
+    ) -> Result<KeyOwner, Fatal> {
         if let Some(id) = self.leases.by_key(topic, key) {
-            return Ok(Taker::Leased(id));
+            return Ok(KeyOwner::Leased(id));
         }
         Ok(match self.timeline.find_key(topic, key)? {
-            None => Taker::Nobody(None),
-            Some(resting) if resting.place.class != Class::HOLD => Taker::Resting(resting),
-            Some(hold) if hold.place.due_at <= now.steady_ms => Taker::Nobody(Some(hold.place)),
-            Some(hold) => Taker::Held(hold.place),
+            None => KeyOwner::Nobody(None),
+            Some(resting) if resting.place.class != Class::HOLD => KeyOwner::Resting(resting),
+            Some(hold) if hold.place.due_at <= now.steady_ms => KeyOwner::Nobody(Some(hold.place)),
+            Some(hold) => KeyOwner::Held(hold.place),
         })
     }
 
     /// Whether this token is good.
-    pub(crate) fn hold(&mut self, token: Token) -> Result<Hold, Fatal> {
+    pub(crate) fn token_state(&mut self, token: Token) -> Result<TokenState, Fatal> {
         if let Some(lease) = self.leases.get(token.id) {
             let good = lease.job.progress.fence == token.fence;
-            return Ok(if good { Hold::Leased } else { Hold::Lost });
+            return Ok(if good { TokenState::Leased } else { TokenState::Lost });
         }
         Ok(match self.timeline.find(token.id)? {
-            None => Hold::Gone,
+            None => TokenState::Gone,
             Some(resting) => {
                 let progress = &resting.job.progress;
                 if progress.lapsed && progress.fence == token.fence {
-                    Hold::Lapsed(resting)
+                    TokenState::Lapsed(resting)
                 } else {
-                    Hold::Lost
+                    TokenState::Lost
                 }
             }
         })

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 
-use super::{Machine, Origin, Output, Parked, When};
+use super::{Machine, Origin, Output, WaitKind, When};
 use crate::Map;
 use crate::backend::Ticket;
 use crate::command::Reply;
@@ -100,7 +100,7 @@ impl<T: Timeline> Machine<T> {
     pub(crate) fn free_lock(&mut self, now: Now, name: Bytes, out: &mut Output) {
         let next = self.waiters.locks.get(&name).and_then(|waiters| waiters.first().copied());
         self.commit(Fact::LockFreed { name }, Origin::Live, out);
-        if let Some((ticket, Parked::Lock { name, owner, ttl_ms })) =
+        if let Some((ticket, WaitKind::Lock { name, owner, ttl_ms })) =
             next.and_then(|next| self.unpark(next))
         {
             self.grant_lock(now, ticket, name, owner, ttl_ms, out);

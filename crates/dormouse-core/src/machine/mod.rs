@@ -6,15 +6,15 @@
 
 mod apply;
 mod dead;
+mod events;
 mod holds;
 mod image;
 mod lease;
 mod locate;
 mod locks;
-mod looks;
+mod schedule;
 mod serve;
 mod sessions;
-mod tell;
 mod tick;
 mod topics;
 mod waiters;
@@ -27,18 +27,18 @@ use crate::image::Counts;
 use crate::limits::TICK_MAX;
 use crate::op::check;
 use crate::time::Now;
-use crate::timeline::{Born, Timeline};
+use crate::timeline::{BatchNo, Timeline};
 
 pub(crate) use apply::Origin;
 pub(crate) use lease::{Lease, bury};
-pub(crate) use locate::{Hold, Located, Taker};
+pub(crate) use locate::{JobLocation, KeyOwner, TokenState};
 pub(crate) use locks::HeldLock;
 pub(crate) use sessions::Orphan;
-pub(crate) use waiters::{Parked, ReserveTerms};
+pub(crate) use waiters::{ReserveTerms, WaitKind};
 
 use lease::Leases;
 use locks::Locks;
-use looks::Looks;
+use schedule::TopicSchedule;
 use sessions::Sessions;
 use topics::Topics;
 use waiters::Waiters;
@@ -104,14 +104,14 @@ pub struct Machine<T> {
     pub(crate) sessions: Sessions,
     pub(crate) locks: Locks,
     /// When the oldest dead job of a topic may have to go.
-    dead_looks: Looks,
+    dead_schedule: TopicSchedule,
     /// When the oldest hold of a topic may be over.
-    hold_looks: Looks,
+    hold_schedule: TopicSchedule,
     /// Totals over all topics, the vanished ones too.
     pub(crate) totals: Counts,
     pub(crate) next_id: u64,
     pub(crate) full: Option<Error>,
-    born: Born,
+    put_batch: BatchNo,
     epoch: u32,
     fences_given: u64,
     /// The last tick left work undone.
@@ -134,12 +134,12 @@ impl<T: Timeline> Machine<T> {
             waiters: Waiters::default(),
             sessions: Sessions::default(),
             locks: Locks::default(),
-            dead_looks: Looks::default(),
-            hold_looks: Looks::default(),
+            dead_schedule: TopicSchedule::default(),
+            hold_schedule: TopicSchedule::default(),
             totals: Counts::default(),
             next_id: 1,
             full: None,
-            born: 0,
+            put_batch: 0,
             epoch: 1,
             fences_given: 0,
             unfinished: false,
@@ -171,8 +171,8 @@ impl<T: Timeline> Machine<T> {
     }
 
     /// From now on jobs are put by this batch; 0 = what is put is durable already.
-    pub fn set_born(&mut self, born: Born) {
-        self.born = born;
+    pub fn set_batch(&mut self, put_batch: BatchNo) {
+        self.put_batch = put_batch;
     }
 
     /// While there is an error here, puts that would create or replace a job are refused with it.

@@ -1,7 +1,7 @@
 //! Serving reserves that wait: what comes due goes to who came first.
 
 use super::waiters::{WaiterNo, WatchNo};
-use super::{Machine, Output, Parked, When, answered};
+use super::{Machine, Output, WaitKind, When, answered};
 use crate::command::Reply;
 use crate::error::Fatal;
 use crate::time::Now;
@@ -70,7 +70,7 @@ impl<T: Timeline> Machine<T> {
         out: &mut Output,
     ) -> Result<(), Fatal> {
         let Some(waiter) = self.waiters.waiting.get(&no) else { return Ok(()) };
-        let Parked::Reserve { terms, watches } = &waiter.parked else { return Ok(()) };
+        let WaitKind::Reserve { terms, watches } = &waiter.kind else { return Ok(()) };
         let (terms, watches) = (*terms, watches.clone());
         let watch_topic = |watch| self.waiters.watches.get(watch).and_then(|watch| watch.topic);
         let topics: Vec<TopicNo> = watches.iter().filter_map(watch_topic).collect();

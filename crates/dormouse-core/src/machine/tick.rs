@@ -39,8 +39,8 @@ impl<T: Timeline> Machine<T> {
             self.leases.next_expiry(),
             self.locks.next_expiry(),
             self.waiters.next(),
-            self.dead_looks.next(),
-            self.hold_looks.next(),
+            self.dead_schedule.next(),
+            self.hold_schedule.next(),
             self.topics.next_idle(),
         ];
         let next = instants.into_iter().flatten().min()?;

@@ -36,7 +36,7 @@ pub(crate) struct ReserveTerms {
 
 /// A request that waits.
 #[derive(Debug)]
-pub(crate) enum Parked {
+pub(crate) enum WaitKind {
     Reserve { terms: ReserveTerms, watches: Vec<WatchNo> },
     Lock { name: Bytes, owner: Bytes, ttl_ms: u64 },
 }
@@ -45,7 +45,7 @@ pub(crate) enum Parked {
 pub(super) struct Waiter {
     ticket: Ticket,
     until: u64,
-    pub(super) parked: Parked,
+    pub(super) kind: WaitKind,
 }
 
 /// A topic that reserves wait on.
@@ -92,23 +92,23 @@ impl Waiters {
     }
 
     /// A request begins to wait.
-    pub(crate) fn park(&mut self, ticket: Ticket, until: u64, parked: Parked) -> WaiterNo {
+    pub(crate) fn park(&mut self, ticket: Ticket, until: u64, kind: WaitKind) -> WaiterNo {
         let no = WaiterNo(self.number());
-        match &parked {
-            Parked::Reserve { watches, .. } => {
+        match &kind {
+            WaitKind::Reserve { watches, .. } => {
                 for watch in watches {
                     if let Some(watch) = self.watches.get_mut(watch) {
                         watch.waiters.insert(no);
                     }
                 }
             }
-            Parked::Lock { name, .. } => {
+            WaitKind::Lock { name, .. } => {
                 self.locks.entry(name.clone()).or_default().insert(no);
             }
         }
         self.by_ticket.insert(ticket, no);
         self.ends.insert((until, no));
-        self.waiting.insert(no, Waiter { ticket, until, parked });
+        self.waiting.insert(no, Waiter { ticket, until, kind });
         no
     }
 
@@ -227,19 +227,19 @@ impl<T: Timeline> Machine<T> {
             }
             watches.push(watch);
         }
-        let no = self.waiters.park(ticket, until, Parked::Reserve { terms, watches });
+        let no = self.waiters.park(ticket, until, WaitKind::Reserve { terms, watches });
         if let Some(session) = terms.session {
             self.sessions.add_waiter(session, no);
         }
     }
 
     /// A request waits no more.
-    pub(crate) fn unpark(&mut self, no: WaiterNo) -> Option<(Ticket, Parked)> {
+    pub(crate) fn unpark(&mut self, no: WaiterNo) -> Option<(Ticket, WaitKind)> {
         let waiter = self.waiters.waiting.remove(&no)?;
         self.waiters.by_ticket.remove(&waiter.ticket);
         self.waiters.ends.remove(&(waiter.until, no));
-        match &waiter.parked {
-            Parked::Reserve { terms, watches } => {
+        match &waiter.kind {
+            WaitKind::Reserve { terms, watches } => {
                 if let Some(session) = terms.session {
                     self.sessions.drop_waiter(session, no);
                 }
@@ -247,7 +247,7 @@ impl<T: Timeline> Machine<T> {
                     self.unwatch(watch, no);
                 }
             }
-            Parked::Lock { name, .. } => {
+            WaitKind::Lock { name, .. } => {
                 if let Some(waiters) = self.waiters.locks.get_mut(name) {
                     waiters.remove(&no);
                     if waiters.is_empty() {
@@ -256,7 +256,7 @@ impl<T: Timeline> Machine<T> {
                 }
             }
         }
-        Some((waiter.ticket, waiter.parked))
+        Some((waiter.ticket, waiter.kind))
     }
 
     fn unwatch(&mut self, no: WatchNo, waiter: WaiterNo) {
@@ -288,10 +288,10 @@ impl<T: Timeline> Machine<T> {
     }
 
     pub(crate) fn answer_with_nothing(&mut self, no: WaiterNo, out: &mut Output) {
-        let Some((ticket, parked)) = self.unpark(no) else { return };
-        let (answer, when) = match parked {
-            Parked::Reserve { .. } => (Ok(Reply::Jobs(Vec::new())), When::Prompt),
-            Parked::Lock { name, .. } => (Err(self.locked(&name)), When::Durable),
+        let Some((ticket, kind)) = self.unpark(no) else { return };
+        let (answer, when) = match kind {
+            WaitKind::Reserve { .. } => (Ok(Reply::Jobs(Vec::new())), When::Prompt),
+            WaitKind::Lock { name, .. } => (Err(self.locked(&name)), When::Durable),
         };
         out.answers.push((ticket, answer, when));
     }

@@ -2,9 +2,9 @@
 
 use crate::command::{Command, Reply, operation};
 use crate::error::Error;
-use crate::fact::{Cause, Fact, Whereto};
+use crate::fact::{Cause, Destination, Fact};
 use crate::job::{Job, Progress, Token};
-use crate::machine::{Hold, Machine, Origin, Output, Rule};
+use crate::machine::{Machine, Origin, Output, Rule, TokenState};
 use crate::place::{Class, Place};
 use crate::refusal::lease_lost;
 use crate::time::Now;
@@ -13,7 +13,7 @@ use crate::topic::TopicNo;
 
 /// What ack, nack, release or kill came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum EndReply {
     /// It was done.
     Done,
     /// Nack or expiry spent the last attempt: the job is dead.
@@ -24,7 +24,7 @@ pub enum Ended {
 
 /// How a lease ends: what ack, nack, release and kill decide once the token is good.
 pub(crate) struct Ending {
-    pub(crate) to: Whereto,
+    pub(crate) to: Destination,
     pub(crate) progress: Progress,
     pub(crate) cause: Cause,
 }
@@ -34,21 +34,21 @@ pub(crate) struct Ending {
 pub struct Ack(pub Vec<Token>);
 
 operation! {
-    Ack => Vec<Result<Ended, Error>>,
+    Ack => Vec<Result<EndReply, Error>>,
         Ack(items) => Command::Ack(items), Reply::Ended(replies) => Ok(replies);
 }
 
 impl<T: Timeline> Machine<T> {
     pub(crate) fn ack(&mut self, now: Now, tokens: &[Token], out: &mut Output) -> Rule<Reply> {
         let replies = self.each(tokens, |machine, &token| {
-            machine.end_hold(now, token, out, |job, topic| {
+            machine.end_by_token(now, token, out, |job, topic| {
                 let progress = job.progress.clone();
                 let to = match job.key() {
                     Some(_) if job.content.key_ttl_ms > 0 => {
                         let due_at = now.after(job.content.key_ttl_ms);
-                        Whereto::Hold(Place { topic, class: Class::HOLD, due_at, id: job.id })
+                        Destination::Hold(Place { topic, class: Class::HOLD, due_at, id: job.id })
                     }
-                    _ => Whereto::Gone,
+                    _ => Destination::Gone,
                 };
                 Ending { to, progress, cause: Cause::Ack }
             })
@@ -57,22 +57,22 @@ impl<T: Timeline> Machine<T> {
     }
 
     /// Ends the hold that this token proves, be its lease still on or run out.
-    pub(crate) fn end_hold(
+    pub(crate) fn end_by_token(
         &mut self,
         now: Now,
         token: Token,
         out: &mut Output,
         decide: impl FnOnce(&Job, TopicNo) -> Ending,
-    ) -> Rule<Ended> {
-        let (ending, key, topic, left, origin) = match self.hold(token)? {
-            Hold::Gone => return Ok(Ended::Gone),
-            Hold::Lost => return Err(lease_lost(token).into()),
-            Hold::Leased => {
-                let Some(lease) = self.leases.get(token.id) else { return Ok(Ended::Gone) };
+    ) -> Rule<EndReply> {
+        let (ending, key, topic, left, origin) = match self.token_state(token)? {
+            TokenState::Gone => return Ok(EndReply::Gone),
+            TokenState::Lost => return Err(lease_lost(token).into()),
+            TokenState::Leased => {
+                let Some(lease) = self.leases.get(token.id) else { return Ok(EndReply::Gone) };
                 let ending = decide(&lease.job, lease.topic);
                 (ending, lease.job.key().cloned(), lease.topic, None, Origin::Live)
             }
-            Hold::Lapsed(resting) => {
+            TokenState::Lapsed(resting) => {
                 let place = resting.place;
                 let ending = decide(&resting.job, place.topic);
                 let key = resting.job.key().cloned();
@@ -80,13 +80,13 @@ impl<T: Timeline> Machine<T> {
             }
         };
         let Ending { to, progress, cause } = ending;
-        let key = key.filter(|_| matches!(to, Whereto::Hold(_)));
-        let died = matches!(to, Whereto::Rest(place) if place.class == Class::DEAD);
+        let key = key.filter(|_| matches!(to, Destination::Hold(_)));
+        let died = matches!(to, Destination::Rest(place) if place.class == Class::DEAD);
         let fact = Fact::Move { id: token.id, topic, left, to, progress, key, cause };
         self.commit(fact, origin, out);
         if died {
             self.trim_dead(topic, now, &mut 2, out)?;
         }
-        Ok(if died && cause != Cause::Kill { Ended::Dead } else { Ended::Done })
+        Ok(if died && cause != Cause::Kill { EndReply::Dead } else { EndReply::Done })
     }
 }

@@ -4,9 +4,9 @@ use bytes::Bytes;
 
 use crate::command::{Command, Reply, only, operation};
 use crate::error::Error;
-use crate::fact::{Cause, Fact, Whereto};
+use crate::fact::{Cause, Destination, Fact};
 use crate::job::{JobId, State};
-use crate::machine::{Located, Machine, Origin, Output, Rule};
+use crate::machine::{JobLocation, Machine, Origin, Output, Rule};
 use crate::refusal::cancel_leased;
 use crate::time::Now;
 use crate::timeline::Timeline;
@@ -37,7 +37,7 @@ pub struct Cancel {
 
 /// A job that was cancelled, moved or revived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Changed {
+pub struct ChangeReply {
     /// Which.
     pub id: JobId,
     /// The state it was in before.
@@ -47,9 +47,9 @@ pub struct Changed {
 }
 
 operation! {
-    Vec<Cancel> => Vec<Result<Changed, Error>>,
+    Vec<Cancel> => Vec<Result<ChangeReply, Error>>,
         items => Command::Cancel(items), Reply::Changed(replies) => Ok(replies);
-    Cancel => Changed,
+    Cancel => ChangeReply,
         item => Command::Cancel(vec![item]), Reply::Changed(replies) => only(replies);
 }
 
@@ -59,28 +59,28 @@ impl<T: Timeline> Machine<T> {
         Ok(Reply::Changed(replies))
     }
 
-    fn cancel_one(&mut self, now: Now, cancel: &Cancel, out: &mut Output) -> Rule<Changed> {
+    fn cancel_one(&mut self, now: Now, cancel: &Cancel, out: &mut Output) -> Rule<ChangeReply> {
         let (changed, topic, left, progress, origin) = match self.locate(now, &cancel.target)? {
-            Located::Leased(id) if cancel.unless_leased => return Err(cancel_leased(id).into()),
-            Located::Leased(id) => {
+            JobLocation::Leased(id) if cancel.unless_leased => return Err(cancel_leased(id).into()),
+            JobLocation::Leased(id) => {
                 let due_at = self.lease_end_wall_ms(id, now);
                 let (topic, progress) = self
                     .leases
                     .get(id)
                     .map(|lease| (lease.topic, lease.job.progress.clone()))
                     .unwrap_or_default();
-                let changed = Changed { id, was: State::Leased, due_at };
+                let changed = ChangeReply { id, was: State::Leased, due_at };
                 (changed, topic, None, progress, Origin::Live)
             }
-            Located::Resting(resting) => {
+            JobLocation::Resting(resting) => {
                 let (id, place) = (resting.job.id, resting.place);
                 let (was, due_at) = (place.state(now), place.due_wall_ms(now));
                 let progress = resting.job.progress.clone();
-                let changed = Changed { id, was, due_at };
+                let changed = ChangeReply { id, was, due_at };
                 (changed, place.topic, Some(place), progress, Origin::Found(resting))
             }
         };
-        let (id, to, cause) = (changed.id, Whereto::Gone, Cause::Cancel);
+        let (id, to, cause) = (changed.id, Destination::Gone, Cause::Cancel);
         self.commit(Fact::Move { id, topic, left, to, progress, key: None, cause }, origin, out);
         Ok(changed)
     }

@@ -3,9 +3,9 @@
 use crate::backend::Ticket;
 use crate::command::{Command, Reply, only, operation};
 use crate::error::{Error, Fatal};
-use crate::fact::{Cause, Fact, Whereto};
+use crate::fact::{Cause, Destination, Fact};
 use crate::job::Token;
-use crate::machine::{Hold, Machine, Origin, Output, Rule, When, answered};
+use crate::machine::{Machine, Origin, Output, Rule, TokenState, When, answered};
 use crate::op::check;
 use crate::refusal::{lease_lost, nothing_to_extend};
 use crate::time::{Clock, Now};
@@ -22,15 +22,15 @@ pub struct Extend {
 
 /// A prolonged lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Extended {
+pub struct ExtendReply {
     /// When it now runs out, wall ms.
     pub expires_at: u64,
 }
 
 operation! {
-    Vec<Extend> => Vec<Result<Extended, Error>>,
+    Vec<Extend> => Vec<Result<ExtendReply, Error>>,
         items => Command::Extend(items), Reply::Extended(replies) => Ok(replies);
-    Extend => Extended,
+    Extend => ExtendReply,
         item => Command::Extend(vec![item]), Reply::Extended(replies) => only(replies);
 }
 
@@ -47,19 +47,19 @@ impl<T: Timeline> Machine<T> {
         Ok(())
     }
 
-    fn extend_one(&mut self, now: Now, extend: &Extend, out: &mut Output) -> Rule<Extended> {
+    fn extend_one(&mut self, now: Now, extend: &Extend, out: &mut Output) -> Rule<ExtendReply> {
         let asked_ms = check::ttr(extend.ttr_ms)?;
         let token = extend.token;
-        match self.hold(token)? {
-            Hold::Gone => return Err(nothing_to_extend(token.id).into()),
-            Hold::Lost => return Err(lease_lost(token).into()),
-            Hold::Leased => {}
-            Hold::Lapsed(resting) => self.take_back(resting, out),
+        match self.token_state(token)? {
+            TokenState::Gone => return Err(nothing_to_extend(token.id).into()),
+            TokenState::Lost => return Err(lease_lost(token).into()),
+            TokenState::Leased => {}
+            TokenState::Lapsed(resting) => self.take_back(resting, out),
         }
         let Some(lease) = self.leases.get(token.id) else { return Err(lease_lost(token).into()) };
         let expires_at = now.after(asked_ms.unwrap_or(lease.ttr_ms));
         self.begin_lease(token.id, expires_at, lease.session);
-        Ok(Extended { expires_at: now.to_wall(Clock::Steady, expires_at) })
+        Ok(ExtendReply { expires_at: now.to_wall(Clock::Steady, expires_at) })
     }
 
     /// A lease that ran out goes on, because nobody has taken the job since: same fence, same
@@ -72,7 +72,7 @@ impl<T: Timeline> Machine<T> {
             id: place.id,
             topic: place.topic,
             left: Some(place),
-            to: Whereto::Leased { ttr_ms, session: false },
+            to: Destination::Leased { ttr_ms, session: false },
             progress,
             key: None,
             cause: Cause::Extend,

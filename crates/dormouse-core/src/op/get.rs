@@ -4,7 +4,7 @@ use crate::command::{Command, Reply, operation};
 use crate::error::Error;
 use crate::job::{Job, State};
 use crate::limits::REPLY_BYTES_MAX;
-use crate::machine::{Located, Machine, Rule};
+use crate::machine::{JobLocation, Machine, Rule};
 use crate::op::Target;
 use crate::refusal::{does_not_fit, no_job};
 use crate::time::Now;
@@ -43,8 +43,8 @@ impl<T: Timeline> Machine<T> {
 
     fn get_one(&mut self, now: Now, target: &Target) -> Rule<JobView> {
         let view = match self.locate(now, target)? {
-            Located::Leased(id) => self.view_leased(id, now),
-            Located::Resting(resting) => self.view_resting(resting, now),
+            JobLocation::Leased(id) => self.view_leased(id, now),
+            JobLocation::Resting(resting) => self.view_resting(resting, now),
         };
         view.ok_or_else(|| no_job(target).into())
     }

@@ -4,11 +4,11 @@ use bytes::Bytes;
 
 use crate::command::{Command, Reply, only, operation};
 use crate::error::Error;
-use crate::fact::{Cause, Fact, Whereto};
+use crate::fact::{Cause, Destination, Fact};
 use crate::job::{Progress, State, Token};
-use crate::machine::{Located, Machine, Origin, Output, Rule, bury};
+use crate::machine::{JobLocation, Machine, Origin, Output, Rule, bury};
 use crate::op::ack::Ending;
-use crate::op::{Ended, Target, check};
+use crate::op::{EndReply, Target, check};
 use crate::refusal::cannot_kill;
 use crate::time::Now;
 use crate::timeline::Timeline;
@@ -34,9 +34,9 @@ pub struct Kill {
 }
 
 operation! {
-    Vec<Kill> => Vec<Result<Ended, Error>>,
+    Vec<Kill> => Vec<Result<EndReply, Error>>,
         items => Command::Kill(items), Reply::Ended(replies) => Ok(replies);
-    Kill => Ended,
+    Kill => EndReply,
         item => Command::Kill(vec![item]), Reply::Ended(replies) => only(replies);
 }
 
@@ -64,12 +64,12 @@ impl<T: Timeline> Machine<T> {
         token: Token,
         mark: impl FnOnce(&mut Progress),
         out: &mut Output,
-    ) -> Rule<Ended> {
-        self.end_hold(now, token, out, |job, topic| {
+    ) -> Rule<EndReply> {
+        self.end_by_token(now, token, out, |job, topic| {
             let mut progress = job.progress.clone();
             mark(&mut progress);
             let place = bury(topic, job.id, now, &mut progress);
-            Ending { to: Whereto::Rest(place), progress, cause: Cause::Kill }
+            Ending { to: Destination::Rest(place), progress, cause: Cause::Kill }
         })
     }
 
@@ -79,22 +79,22 @@ impl<T: Timeline> Machine<T> {
         target: &Target,
         mark: impl FnOnce(&mut Progress),
         out: &mut Output,
-    ) -> Rule<Ended> {
+    ) -> Rule<EndReply> {
         let resting = match self.locate(now, target)? {
-            Located::Leased(id) => return Err(cannot_kill(id, State::Leased).into()),
-            Located::Resting(resting) if resting.place.state(now) == State::Dead => {
+            JobLocation::Leased(id) => return Err(cannot_kill(id, State::Leased).into()),
+            JobLocation::Resting(resting) if resting.place.state(now) == State::Dead => {
                 return Err(cannot_kill(resting.job.id, State::Dead).into());
             }
-            Located::Resting(resting) => resting,
+            JobLocation::Resting(resting) => resting,
         };
         let (id, left) = (resting.job.id, resting.place);
         let mut progress = resting.job.progress.clone();
         mark(&mut progress);
-        let to = Whereto::Rest(bury(left.topic, id, now, &mut progress));
+        let to = Destination::Rest(bury(left.topic, id, now, &mut progress));
         let (topic, cause) = (left.topic, Cause::Kill);
         let fact = Fact::Move { id, topic, left: Some(left), to, progress, key: None, cause };
         self.commit(fact, Origin::Found(resting), out);
         self.trim_dead(topic, now, &mut 2, out)?;
-        Ok(Ended::Done)
+        Ok(EndReply::Done)
     }
 }

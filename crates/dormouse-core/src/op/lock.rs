@@ -7,7 +7,7 @@ use crate::backend::Ticket;
 use crate::command::{Command, Reply, operation};
 use crate::error::Error;
 use crate::limits::{LOCKS_MAX, TTL_MS_MAX, TTR_MS_MIN, WAIT_MS_MAX};
-use crate::machine::{HeldLock, Machine, Output, Parked, Rule, When};
+use crate::machine::{HeldLock, Machine, Output, Rule, WaitKind, When};
 use crate::op::check;
 use crate::refusal::{lock_free, too_many_locks, too_many_wait};
 use crate::time::Now;
@@ -128,7 +128,7 @@ impl<T: Timeline> Machine<T> {
         if self.waiters.is_full() {
             return Err(too_many_wait());
         }
-        self.waiters.park(ticket, now.after(wait_ms), Parked::Lock { name, owner, ttl_ms });
+        self.waiters.park(ticket, now.after(wait_ms), WaitKind::Lock { name, owner, ttl_ms });
         Ok(None)
     }
 

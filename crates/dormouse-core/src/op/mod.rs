@@ -26,9 +26,9 @@ mod stats;
 mod topics;
 mod withdraw;
 
-pub use ack::{Ack, Ended};
-pub use cancel::{Cancel, Changed, Target};
-pub use extend::{Extend, Extended};
+pub use ack::{Ack, EndReply};
+pub use cancel::{Cancel, ChangeReply, Target};
+pub use extend::{Extend, ExtendReply};
 pub use forecast::Forecast;
 pub use get::{Get, JobView};
 pub use kick::Kick;

@@ -5,11 +5,11 @@ use bytes::Bytes;
 use crate::backoff::Backoff;
 use crate::command::{Command, Reply, only, operation};
 use crate::error::Error;
-use crate::fact::{Cause, Whereto};
+use crate::fact::{Cause, Destination};
 use crate::job::{Job, Token};
 use crate::machine::{Machine, Output, Rule, bury};
 use crate::op::ack::Ending;
-use crate::op::{Ended, check};
+use crate::op::{EndReply, check};
 use crate::place::{Class, Place};
 use crate::time::{Clock, Now};
 use crate::timeline::Timeline;
@@ -29,9 +29,9 @@ pub struct Nack {
 }
 
 operation! {
-    Vec<Nack> => Vec<Result<Ended, Error>>,
+    Vec<Nack> => Vec<Result<EndReply, Error>>,
         items => Command::Nack(items), Reply::Ended(replies) => Ok(replies);
-    Nack => Ended,
+    Nack => EndReply,
         item => Command::Nack(vec![item]), Reply::Ended(replies) => only(replies);
 }
 
@@ -41,10 +41,10 @@ impl<T: Timeline> Machine<T> {
         Ok(Reply::Ended(replies))
     }
 
-    fn nack_one(&mut self, now: Now, nack: Nack, out: &mut Output) -> Rule<Ended> {
+    fn nack_one(&mut self, now: Now, nack: Nack, out: &mut Output) -> Rule<EndReply> {
         let delay_ms = check::delay(nack.delay_ms)?;
         let token = nack.token;
-        self.end_hold(now, token, out, |job, topic| nack.ending(job, topic, now, delay_ms))
+        self.end_by_token(now, token, out, |job, topic| nack.ending(job, topic, now, delay_ms))
     }
 }
 
@@ -66,6 +66,6 @@ impl Nack {
             let class = Class::waiting(progress.priority, Clock::Steady);
             Place { topic, class, due_at: now.after(delay_ms), id }
         };
-        Ending { to: Whereto::Rest(place), progress, cause: Cause::Nack }
+        Ending { to: Destination::Rest(place), progress, cause: Cause::Nack }
     }
 }

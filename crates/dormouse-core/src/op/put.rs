@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::fact::Fact;
 use crate::job::{BodyKind, Content, Job, JobId, Progress, State, content_bytes};
 use crate::limits::{ATTEMPTS_MAX_DEFAULT, PRIORITY_DEFAULT, TTL_MS_MAX, TTR_MS_DEFAULT};
-use crate::machine::{Machine, Origin, Output, Rule, Taker};
+use crate::machine::{KeyOwner, Machine, Origin, Output, Rule};
 use crate::op::check;
 use crate::place::{Class, Place};
 use crate::refusal::{bytes_full, jobs_full, key_held, key_taken};
@@ -153,7 +153,7 @@ pub struct PutReply {
 }
 
 /// What becomes of a put, its key considered.
-enum Fate {
+enum Resolution {
     /// A new job. The hold on its key leaves its place, or a leased job loses the key to it.
     Create { left: Option<Place>, key_loser: Option<JobId> },
     /// This one gets the new content.
@@ -178,18 +178,18 @@ impl<T: Timeline> Machine<T> {
     fn put_one(&mut self, now: Now, put: Put, out: &mut Output) -> Rule<PutReply> {
         let (clock, due_at) = put.check(now)?;
         let known = self.topics.find(&put.topic);
-        let taker = match (known, &put.key) {
-            (Some(topic), Some(key)) => self.taker(now, topic, key)?,
-            _ => Taker::Nobody(None),
+        let owner = match (known, &put.key) {
+            (Some(topic), Some(key)) => self.key_owner(now, topic, key)?,
+            _ => KeyOwner::Nobody(None),
         };
         let due_wall_ms = now.to_wall(clock, due_at);
-        let fate = self.fate(now, put.on_conflict, due_wall_ms, taker)?;
-        let (id, outcome, left, key_loser, old) = match fate {
-            Fate::Keep(reply) => return Ok(reply),
-            Fate::Create { left, key_loser } => {
+        let resolution = self.resolve_conflict(now, put.on_conflict, due_wall_ms, owner)?;
+        let (id, outcome, left, key_loser, old) = match resolution {
+            Resolution::Keep(reply) => return Ok(reply),
+            Resolution::Create { left, key_loser } => {
                 (JobId(self.next_id), PutOutcome::Created, left, key_loser, None)
             }
-            Fate::Replace(old) => {
+            Resolution::Replace(old) => {
                 (old.job.id, PutOutcome::Replaced, Some(old.place), None, Some(old.job.progress))
             }
         };
@@ -214,31 +214,31 @@ impl<T: Timeline> Machine<T> {
     }
 
     /// The table of DESIGN: what a put on a key comes to, by the state of who has it.
-    fn fate(
+    fn resolve_conflict(
         &self,
         now: Now,
         on_conflict: OnConflict,
         due_wall_ms: u64,
-        taker: Taker,
-    ) -> Result<Fate, Error> {
+        owner: KeyOwner,
+    ) -> Result<Resolution, Error> {
         use OnConflict::{Earliest, Keep, Latest, Reject, Replace};
-        let create = |left, key_loser| Ok(Fate::Create { left, key_loser });
+        let create = |left, key_loser| Ok(Resolution::Create { left, key_loser });
         let keep = |id, state, due_at| {
-            Ok(Fate::Keep(PutReply { id, outcome: PutOutcome::Duplicate, state, due_at }))
+            Ok(Resolution::Keep(PutReply { id, outcome: PutOutcome::Duplicate, state, due_at }))
         };
-        match taker {
-            Taker::Nobody(over) => create(over, None),
-            Taker::Leased(id) => match on_conflict {
+        match owner {
+            KeyOwner::Nobody(over) => create(over, None),
+            KeyOwner::Leased(id) => match on_conflict {
                 Keep => keep(id, Some(State::Leased), self.lease_end_wall_ms(id, now)),
                 Reject => Err(key_taken(id, State::Leased)),
                 Replace | Earliest | Latest => create(None, Some(id)),
             },
-            Taker::Held(place) => match on_conflict {
+            KeyOwner::Held(place) => match on_conflict {
                 Keep | Earliest | Latest => keep(place.id, None, place.due_wall_ms(now)),
                 Reject => Err(key_held(place.id)),
                 Replace => create(Some(place), None),
             },
-            Taker::Resting(resting) => {
+            KeyOwner::Resting(resting) => {
                 let (state, due_at) = (resting.place.state(now), resting.place.due_wall_ms(now));
                 let replaces = match on_conflict {
                     Reject => return Err(key_taken(resting.job.id, state)),
@@ -248,7 +248,7 @@ impl<T: Timeline> Machine<T> {
                     Latest => state == State::Dead || due_wall_ms > due_at,
                 };
                 if replaces {
-                    Ok(Fate::Replace(resting))
+                    Ok(Resolution::Replace(resting))
                 } else {
                     keep(resting.job.id, Some(state), due_at)
                 }

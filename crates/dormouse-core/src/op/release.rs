@@ -2,11 +2,11 @@
 
 use crate::command::{Command, Reply, only, operation};
 use crate::error::Error;
-use crate::fact::{Cause, Whereto};
+use crate::fact::{Cause, Destination};
 use crate::job::Token;
 use crate::machine::{Machine, Output, Rule};
 use crate::op::ack::Ending;
-use crate::op::{Ended, check};
+use crate::op::{EndReply, check};
 use crate::place::{Class, Place};
 use crate::time::{Clock, Now};
 use crate::timeline::Timeline;
@@ -23,9 +23,9 @@ pub struct Release {
 }
 
 operation! {
-    Vec<Release> => Vec<Result<Ended, Error>>,
+    Vec<Release> => Vec<Result<EndReply, Error>>,
         items => Command::Release(items), Reply::Ended(replies) => Ok(replies);
-    Release => Ended,
+    Release => EndReply,
         item => Command::Release(vec![item]), Reply::Ended(replies) => only(replies);
 }
 
@@ -46,15 +46,15 @@ impl<T: Timeline> Machine<T> {
         now: Now,
         release: &Release,
         out: &mut Output,
-    ) -> Rule<Ended> {
+    ) -> Rule<EndReply> {
         let delay_ms = check::delay(release.delay_ms)?.unwrap_or(0);
-        self.end_hold(now, release.token, out, |job, topic| {
+        self.end_by_token(now, release.token, out, |job, topic| {
             let mut progress = job.progress.clone();
             progress.release();
             progress.priority = release.priority.unwrap_or(progress.priority);
             let class = Class::waiting(progress.priority, Clock::Steady);
             let place = Place { topic, class, due_at: now.after(delay_ms), id: job.id };
-            Ending { to: Whereto::Rest(place), progress, cause: Cause::Release }
+            Ending { to: Destination::Rest(place), progress, cause: Cause::Release }
         })
     }
 }

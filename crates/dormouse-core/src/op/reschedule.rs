@@ -2,10 +2,10 @@
 
 use crate::command::{Command, Reply, only, operation};
 use crate::error::Error;
-use crate::fact::{Cause, Fact, Whereto};
+use crate::fact::{Cause, Destination, Fact};
 use crate::job::State;
-use crate::machine::{Located, Machine, Origin, Output, Rule};
-use crate::op::{Changed, Target, check};
+use crate::machine::{JobLocation, Machine, Origin, Output, Rule};
+use crate::op::{ChangeReply, Target, check};
 use crate::place::{Class, Place};
 use crate::refusal::cannot_move;
 use crate::time::{Clock, Now};
@@ -23,9 +23,9 @@ pub struct Reschedule {
 }
 
 operation! {
-    Vec<Reschedule> => Vec<Result<Changed, Error>>,
+    Vec<Reschedule> => Vec<Result<ChangeReply, Error>>,
         items => Command::Reschedule(items), Reply::Changed(replies) => Ok(replies);
-    Reschedule => Changed,
+    Reschedule => ChangeReply,
         item => Command::Reschedule(vec![item]), Reply::Changed(replies) => only(replies);
 }
 
@@ -40,19 +40,24 @@ impl<T: Timeline> Machine<T> {
         Ok(Reply::Changed(replies))
     }
 
-    fn reschedule_one(&mut self, now: Now, item: &Reschedule, out: &mut Output) -> Rule<Changed> {
+    fn reschedule_one(
+        &mut self,
+        now: Now,
+        item: &Reschedule,
+        out: &mut Output,
+    ) -> Rule<ChangeReply> {
         let due = check::due(now, item.delay_ms, item.at_ms)?;
         let resting = match self.locate(now, &item.target)? {
-            Located::Leased(id) => return Err(cannot_move(id, State::Leased).into()),
-            Located::Resting(resting) if resting.place.state(now) == State::Dead => {
+            JobLocation::Leased(id) => return Err(cannot_move(id, State::Leased).into()),
+            JobLocation::Resting(resting) if resting.place.state(now) == State::Dead => {
                 return Err(cannot_move(resting.job.id, State::Dead).into());
             }
-            Located::Resting(resting) => resting,
+            JobLocation::Resting(resting) => resting,
         };
         let (id, was) = (resting.job.id, resting.place.state(now));
         let run_now = item.delay_ms.is_none() && item.at_ms.is_none();
         let place = self.move_resting(resting, due, run_now, out);
-        Ok(Changed { id, was, due_at: place.due_wall_ms(now) })
+        Ok(ChangeReply { id, was, due_at: place.due_wall_ms(now) })
     }
 
     /// Moves a waiting job to another due time; a token whose lease ran out is good no more.
@@ -73,7 +78,7 @@ impl<T: Timeline> Machine<T> {
             id,
             topic: left.topic,
             left: Some(left),
-            to: Whereto::Rest(place),
+            to: Destination::Rest(place),
             progress,
             key: None,
             cause: Cause::Reschedule,

@@ -10,7 +10,7 @@ use crate::Set;
 use crate::backend::Ticket;
 use crate::command::{Command, Reply, operation};
 use crate::error::{Error, Fatal};
-use crate::fact::{Cause, Fact, Whereto};
+use crate::fact::{Cause, Destination, Fact};
 use crate::job::{BodyKind, JobId, Token, content_bytes};
 use crate::limits::{
     JOB_BYTES_MAX, REPLY_BYTES_MAX, RESERVE_MAX, RESERVE_TOPICS_MAX, TICK_MAX, WAIT_MS_MAX,
@@ -235,7 +235,7 @@ impl<T: Timeline> Machine<T> {
             id: place.id,
             topic: place.topic,
             left: Some(place),
-            to: Whereto::Leased { ttr_ms, session: terms.session.is_some() },
+            to: Destination::Leased { ttr_ms, session: terms.session.is_some() },
             progress,
             key: None,
             cause: Cause::Reserve,

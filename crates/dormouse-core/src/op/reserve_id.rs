@@ -4,7 +4,7 @@ use crate::backend::Ticket;
 use crate::command::{Command, Reply, only, operation};
 use crate::error::Fatal;
 use crate::job::JobId;
-use crate::machine::{Located, Machine, Output, ReserveTerms, Rule, When, answered};
+use crate::machine::{JobLocation, Machine, Output, ReserveTerms, Rule, When, answered};
 use crate::op::{LeasedJob, SessionId, Target, check};
 use crate::refusal::{no_job, reserve_leased};
 use crate::time::Now;
@@ -55,13 +55,13 @@ impl<T: Timeline> Machine<T> {
         self.check_session(reserve.session)?;
         let id = reserve.id;
         let target = Target::Id(id);
-        let Located::Resting(resting) = self.locate(now, &target)? else {
+        let JobLocation::Resting(resting) = self.locate(now, &target)? else {
             return Err(reserve_leased(id).into());
         };
         if self.leases.is_full() {
             return Err(self.leases_full().into());
         }
-        if resting.born != 0 {
+        if resting.put_batch != 0 {
             *when = When::Durable;
         }
         let terms = ReserveTerms { max: 1, ttr_ms, session: reserve.session };

@@ -2,11 +2,11 @@
 
 use crate::command::{Command, Reply, operation};
 use crate::error::Error;
-use crate::fact::{Cause, Fact, Whereto};
+use crate::fact::{Cause, Destination, Fact};
 use crate::job::State;
 use crate::limits::BATCH_MAX;
-use crate::machine::{Located, Machine, Origin, Output, Rule};
-use crate::op::{Changed, Target};
+use crate::machine::{JobLocation, Machine, Origin, Output, Rule};
+use crate::op::{ChangeReply, Target};
 use crate::place::{Class, Place};
 use crate::refusal::not_dead;
 use crate::time::{Clock, Now};
@@ -27,7 +27,7 @@ pub struct ReviveTopic {
 pub struct Revive(pub Vec<Target>);
 
 operation! {
-    Revive => Vec<Result<Changed, Error>>,
+    Revive => Vec<Result<ChangeReply, Error>>,
         Revive(items) => Command::Revive(items), Reply::Changed(replies) => Ok(replies);
     ReviveTopic => u64,
         request => Command::ReviveTopic(request), Reply::Count(reply) => Ok(reply);
@@ -39,14 +39,14 @@ impl<T: Timeline> Machine<T> {
         Ok(Reply::Changed(replies))
     }
 
-    fn revive_one(&mut self, now: Now, target: &Target, out: &mut Output) -> Rule<Changed> {
+    fn revive_one(&mut self, now: Now, target: &Target, out: &mut Output) -> Rule<ChangeReply> {
         let located = self.locate(now, target)?;
         let state = located.state(now);
         match located {
-            Located::Resting(resting) if state == State::Dead => {
+            JobLocation::Resting(resting) if state == State::Dead => {
                 let id = resting.job.id;
                 self.revive_dead(now, resting, false, out);
-                Ok(Changed { id, was: State::Dead, due_at: now.wall_ms })
+                Ok(ChangeReply { id, was: State::Dead, due_at: now.wall_ms })
             }
             other => Err(not_dead(other.id(), state).into()),
         }
@@ -83,7 +83,7 @@ impl<T: Timeline> Machine<T> {
             id,
             topic: left.topic,
             left: Some(left),
-            to: Whereto::Rest(place),
+            to: Destination::Rest(place),
             progress,
             key: None,
             cause: Cause::Revive,

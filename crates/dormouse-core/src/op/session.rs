@@ -1,7 +1,7 @@
 //! Sessions: a connection or process whose leases end with it.
 
 use crate::command::{Command, Reply, operation};
-use crate::fact::{Cause, Whereto};
+use crate::fact::{Cause, Destination};
 use crate::limits::TICK_MAX;
 use crate::machine::{Machine, Orphan, Output, Rule};
 use crate::place::{Class, Place};
@@ -70,6 +70,6 @@ impl<T: Timeline> Machine<T> {
         progress.give_back();
         let class = Class::waiting(progress.priority, Clock::Steady);
         let place = Place { topic, class, due_at: closed_at, id };
-        self.end_lease(topic, id, Whereto::Rest(place), progress, Cause::Release, out);
+        self.end_lease(topic, id, Destination::Rest(place), progress, Cause::Release, out);
     }
 }

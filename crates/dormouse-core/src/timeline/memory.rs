@@ -6,7 +6,7 @@ use std::ops::Bound;
 
 use bytes::Bytes;
 
-use super::{Born, Next, Resting, Room, Timeline};
+use super::{BatchNo, Next, Resting, Room, Timeline};
 use crate::Map;
 use crate::error::Fatal;
 use crate::job::{Job, JobId};
@@ -20,7 +20,7 @@ type Spot = (u64, JobId);
 /// One topic's jobs of one class.
 #[derive(Clone, Debug, Default)]
 struct Lane {
-    jobs: BTreeMap<Spot, (Job, Born)>,
+    jobs: BTreeMap<Spot, (Job, BatchNo)>,
     /// How many jobs have `due_at <= counted_until`. Asking for another instant moves it over the
     /// jobs in between, so as time goes by each job is passed once.
     counted: u64,
@@ -28,13 +28,13 @@ struct Lane {
 }
 
 impl Lane {
-    fn insert(&mut self, spot: Spot, job: Job, born: Born) {
-        if self.jobs.insert(spot, (job, born)).is_none() && spot.0 <= self.counted_until {
+    fn insert(&mut self, spot: Spot, job: Job, put_batch: BatchNo) {
+        if self.jobs.insert(spot, (job, put_batch)).is_none() && spot.0 <= self.counted_until {
             self.counted += 1;
         }
     }
 
-    fn remove(&mut self, spot: Spot) -> Option<(Job, Born)> {
+    fn remove(&mut self, spot: Spot) -> Option<(Job, BatchNo)> {
         let found = self.jobs.remove(&spot)?;
         if spot.0 <= self.counted_until {
             self.counted -= 1;
@@ -65,7 +65,7 @@ pub struct MemoryTimeline {
     places: Map<JobId, Place>,
     /// Where the job or hold rests that has the key.
     keys: Map<(TopicNo, Bytes), Place>,
-    synced: Born,
+    synced: BatchNo,
 }
 
 impl MemoryTimeline {
@@ -75,7 +75,7 @@ impl MemoryTimeline {
     }
 
     /// Puts up to this batch are durable: their jobs may be handed out.
-    pub fn set_synced(&mut self, batch: Born) {
+    pub fn set_synced(&mut self, batch: BatchNo) {
         self.synced = batch;
     }
 
@@ -88,14 +88,14 @@ impl MemoryTimeline {
         })
     }
 
-    fn remove(&mut self, place: Place) -> Option<(Job, Born)> {
+    fn remove(&mut self, place: Place) -> Option<(Job, BatchNo)> {
         let lane = self.lanes.get_mut(&(place.topic, place.class))?;
-        let (job, born) = lane.remove((place.due_at, place.id))?;
+        let (job, put_batch) = lane.remove((place.due_at, place.id))?;
         if lane.jobs.is_empty() {
             self.lanes.remove(&(place.topic, place.class));
         }
         self.forget(place, &job);
-        Some((job, born))
+        Some((job, put_batch))
     }
 
     /// Takes a job that has left its lane out of the look-up maps.
@@ -113,8 +113,8 @@ impl MemoryTimeline {
 
     fn at(&self, place: Place) -> Option<Resting> {
         let lane = self.lanes.get(&(place.topic, place.class))?;
-        let (job, born) = lane.jobs.get(&(place.due_at, place.id))?;
-        Some(Resting { place, job: job.clone(), born: *born })
+        let (job, put_batch) = lane.jobs.get(&(place.due_at, place.id))?;
+        Some(Resting { place, job: job.clone(), put_batch: *put_batch })
     }
 
     fn head(&self, topic: TopicNo, class: Class) -> Option<Place> {
@@ -129,7 +129,7 @@ impl MemoryTimeline {
 }
 
 impl Timeline for MemoryTimeline {
-    fn arrive(&mut self, place: Place, job: Job, born: Born) {
+    fn arrive(&mut self, place: Place, job: Job, put_batch: BatchNo) {
         if place.class != Class::HOLD {
             self.places.insert(place.id, place);
         }
@@ -137,7 +137,7 @@ impl Timeline for MemoryTimeline {
             self.keys.insert((place.topic, key.clone()), place);
         }
         let lane = self.lanes.entry((place.topic, place.class)).or_default();
-        lane.insert((place.due_at, place.id), job, born);
+        lane.insert((place.due_at, place.id), job, put_batch);
     }
 
     fn depart(&mut self, place: Place) {
@@ -155,12 +155,14 @@ impl Timeline for MemoryTimeline {
             if best.is_some_and(|best| best.class.priority() < class.priority()) {
                 break;
             }
-            let Some((&(due_at, id), (_, born))) = lane.jobs.first_key_value() else { continue };
+            let Some((&(due_at, id), (_, put_batch))) = lane.jobs.first_key_value() else {
+                continue;
+            };
             let place = Place { topic, class, due_at, id };
             if !place.is_due(now) {
                 let until_ms = now.until_ms(class.clock(), due_at);
                 earliest_ms = Some(earliest_ms.map_or(until_ms, |ms| ms.min(until_ms)));
-            } else if *born > self.synced {
+            } else if *put_batch > self.synced {
                 // Behind an unsynced head nothing of its lane is given: order is kept.
                 blocked = true;
             } else if best.is_none_or(|best| place.given_before(&best, now)) {
@@ -181,10 +183,10 @@ impl Timeline for MemoryTimeline {
 
     fn take(&mut self, place: Place) -> Result<Resting, Fatal> {
         let taken = self.remove(place);
-        let (job, born) = taken.ok_or_else(|| {
+        let (job, put_batch) = taken.ok_or_else(|| {
             Fatal::new(format!("job {} is not where it was seen to rest", place.id))
         })?;
-        Ok(Resting { place, job, born })
+        Ok(Resting { place, job, put_batch })
     }
 
     fn find(&mut self, id: JobId) -> Result<Option<Resting>, Fatal> {
@@ -224,13 +226,13 @@ impl Timeline for MemoryTimeline {
     ) -> Result<Vec<Resting>, Fatal> {
         let Some(lane) = self.lanes.get(&(topic, class)) else { return Ok(Vec::new()) };
         let mut page = Vec::new();
-        for (&(due_at, id), (job, born)) in lane.jobs.range(from..) {
+        for (&(due_at, id), (job, put_batch)) in lane.jobs.range(from..) {
             if !room.is_left() {
                 break;
             }
             room.take(job);
             let place = Place { topic, class, due_at, id };
-            page.push(Resting { place, job: job.clone(), born: *born });
+            page.push(Resting { place, job: job.clone(), put_batch: *put_batch });
         }
         Ok(page)
     }

@@ -13,7 +13,7 @@ use crate::topic::TopicNo;
 
 /// The batch that put a job, as the store counts them; a job can be handed out only once its put
 /// is durable. 0 = durable already.
-pub type Born = u64;
+pub type BatchNo = u64;
 
 /// A resting job and where it rests.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub struct Resting {
     /// The job; of a hold only id and key.
     pub job: Job,
     /// The batch that put it.
-    pub born: Born,
+    pub put_batch: BatchNo,
 }
 
 /// What a topic has to offer now.
@@ -73,7 +73,7 @@ impl Room {
 /// taking consumes at the head. Everything that leaves from elsewhere leaves by `depart`.
 pub trait Timeline {
     /// A job comes to rest. Its place is free.
-    fn arrive(&mut self, place: Place, job: Job, born: Born);
+    fn arrive(&mut self, place: Place, job: Job, put_batch: BatchNo);
 
     /// The job that rests at this place, wherever in its lane that is, leaves.
     fn depart(&mut self, place: Place);

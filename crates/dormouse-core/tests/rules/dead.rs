@@ -25,7 +25,7 @@ fn kill_takes_delayed_and_ready_jobs_and_leased_ones_with_their_token() {
             priority: Some(2),
         };
         let answer = rig.run(Command::Kill(vec![kill]));
-        assert_eq!(answer, Ok(Reply::Ended(vec![Ok(Ended::Done)])));
+        assert_eq!(answer, Ok(Reply::Ended(vec![Ok(EndReply::Done)])));
         let view = rig.view(Target::Id(id)).unwrap();
         assert_eq!((view.state, view.due_at), (State::Dead, WALL_0));
         assert_eq!(view.job.progress.error, Some(bytes("why")));
@@ -37,7 +37,7 @@ fn kill_takes_delayed_and_ready_jobs_and_leased_ones_with_their_token() {
     let lease = rig.take("t");
     let other = rig.kill(KillTarget::Resting(Target::Id(lease.id))).unwrap_err();
     assert_eq!((other.code, other.job), (Code::Conflict, Some((lease.id, State::Leased))));
-    assert_eq!(rig.kill(KillTarget::Token(lease.token)), Ok(Ended::Done));
+    assert_eq!(rig.kill(KillTarget::Token(lease.token)), Ok(EndReply::Done));
     assert_eq!(code(rig.kill(KillTarget::Token(lease.token))), Code::LeaseLost);
     assert_eq!(code(rig.kill(KillTarget::Resting(Target::Id(JobId(99))))), Code::NotFound);
 }
@@ -48,10 +48,10 @@ fn a_revived_job_has_a_fresh_budget() {
     let put = Put { attempts_max: Some(1), key: Some(bytes("k")), ..Put::new(topic("t"), "") };
     let id = rig.put(put);
     let lease = rig.take("t");
-    assert_eq!(rig.nack(lease.token), Ok(Ended::Dead));
+    assert_eq!(rig.nack(lease.token), Ok(EndReply::Dead));
     rig.pass(50);
     let changed = rig.revive(by_key("t", "k")).unwrap();
-    assert_eq!(changed, Changed { id, was: State::Dead, due_at: WALL_0 + 50 });
+    assert_eq!(changed, ChangeReply { id, was: State::Dead, due_at: WALL_0 + 50 });
     let again = rig.take("t");
     assert_eq!((again.attempt, again.late_ms), (1, 0));
     assert_eq!(rig.view(Target::Id(id)).unwrap().job.progress.kicks, 1);
@@ -141,7 +141,7 @@ fn cancel_says_exactly_what_happened() {
     let mut rig = Rig::new();
     let delayed = rig.put_in("t", 500);
     let changed = rig.cancel(Target::Id(delayed)).unwrap();
-    assert_eq!(changed, Changed { id: delayed, was: State::Delayed, due_at: WALL_0 + 500 });
+    assert_eq!(changed, ChangeReply { id: delayed, was: State::Delayed, due_at: WALL_0 + 500 });
     assert_eq!(code(rig.cancel(Target::Id(delayed))), Code::NotFound);
     let dead = killed(&mut rig, "t");
     assert_eq!(rig.cancel(Target::Id(dead)).unwrap().was, State::Dead);
@@ -161,7 +161,7 @@ fn cancel_of_a_leased_job_revokes_its_token() {
     assert_eq!((error.code, error.job), (Code::Conflict, Some((lease.id, State::Leased))));
     let changed = rig.cancel(Target::Id(lease.id)).unwrap();
     assert_eq!((changed.was, changed.due_at), (State::Leased, lease.expires_at));
-    assert_eq!(rig.ack(lease.token), Ok(Ended::Gone));
+    assert_eq!(rig.ack(lease.token), Ok(EndReply::Gone));
 }
 
 #[test]
@@ -177,7 +177,10 @@ fn reschedule_moves_waiting_jobs_only() {
     };
     let at_ms = (WALL_0 + 70) as i64;
     let was = State::Delayed;
-    assert_eq!(to(Target::Id(id), Some(50), None), Ok(Changed { id, was, due_at: WALL_0 + 50 }));
+    assert_eq!(
+        to(Target::Id(id), Some(50), None),
+        Ok(ChangeReply { id, was, due_at: WALL_0 + 50 })
+    );
     let moved = to(Target::Id(id), None, Some(at_ms)).unwrap();
     assert_eq!(moved.due_at, WALL_0 + 70);
     assert_eq!(code(to(Target::Id(id), Some(1), Some(at_ms))), Code::Invalid);

@@ -16,10 +16,10 @@ fn an_acked_job_is_gone_and_acking_twice_is_harmless() {
     let mut rig = Rig::new();
     rig.put_now("t");
     let lease = rig.take("t");
-    assert_eq!(rig.ack(lease.token), Ok(Ended::Done));
-    assert_eq!(rig.ack(lease.token), Ok(Ended::Gone));
-    assert_eq!(rig.nack(lease.token), Ok(Ended::Gone));
-    assert_eq!(rig.release(lease.token), Ok(Ended::Gone));
+    assert_eq!(rig.ack(lease.token), Ok(EndReply::Done));
+    assert_eq!(rig.ack(lease.token), Ok(EndReply::Gone));
+    assert_eq!(rig.nack(lease.token), Ok(EndReply::Gone));
+    assert_eq!(rig.release(lease.token), Ok(EndReply::Gone));
     assert_eq!(code(rig.extend(lease.token, None)), Code::NotFound);
 }
 
@@ -34,8 +34,8 @@ fn a_lease_that_ran_out_keeps_its_token_until_somebody_takes_the_job() {
     let view = rig.view(Target::Id(id)).unwrap();
     assert_eq!((view.state, view.due_at), (State::Ready, WALL_0 + 60_000));
     assert_eq!((view.job.progress.expiries, view.job.progress.attempts), (1, 1));
-    assert_eq!(rig.ack(lease.token), Ok(Ended::Done));
-    assert_eq!(rig.ack(lease.token), Ok(Ended::Gone));
+    assert_eq!(rig.ack(lease.token), Ok(EndReply::Done));
+    assert_eq!(rig.ack(lease.token), Ok(EndReply::Gone));
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn a_token_is_lost_when_the_job_is_taken_again() {
     assert_eq!(second.attempt, 2);
     assert_eq!(code(rig.ack(first.token)), Code::LeaseLost);
     assert_eq!(code(rig.extend(first.token, None)), Code::LeaseLost);
-    assert_eq!(rig.ack(second.token), Ok(Ended::Done));
+    assert_eq!(rig.ack(second.token), Ok(EndReply::Done));
 }
 
 /// Whatever ends a lease on purpose, or moves the job after it ran out, makes the token bad.
@@ -107,7 +107,7 @@ fn a_good_late_token_does_all_a_token_does() {
     rig.release(token).unwrap();
     assert_eq!(rig.view(Target::Id(token.id)).unwrap().job.progress.attempts, 0);
     let (mut rig, token) = late();
-    assert_eq!(rig.kill(KillTarget::Token(token)), Ok(Ended::Done));
+    assert_eq!(rig.kill(KillTarget::Token(token)), Ok(EndReply::Done));
     assert_eq!(rig.state(token.id), Some(State::Dead));
     let (mut rig, token) = late();
     assert_eq!(rig.extend(token, Some(1_000)), Ok(WALL_0 + 61_000));
@@ -115,7 +115,7 @@ fn a_good_late_token_does_all_a_token_does() {
     assert_eq!((view.state, view.job.progress.attempts), (State::Leased, 1));
     assert_eq!((view.job.progress.fence, view.job.progress.lapsed), (token.fence, false));
     assert!(rig.reserve(&["t"], 1).is_empty());
-    assert_eq!(rig.ack(token), Ok(Ended::Done));
+    assert_eq!(rig.ack(token), Ok(EndReply::Done));
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn nack_waits_for_the_backoff_and_counts() {
     for attempt in 1..=4 {
         let lease = rig.take("t");
         assert_eq!(lease.attempt, attempt);
-        assert_eq!(rig.nack(lease.token), Ok(Ended::Done));
+        assert_eq!(rig.nack(lease.token), Ok(EndReply::Done));
         let delay_ms = backoff.delay_ms(id, attempt);
         let full_ms = (1_000 * 10_u64.pow(attempt - 1)).min(50_000);
         assert!((full_ms / 2..=full_ms).contains(&delay_ms), "{delay_ms} of {full_ms}");
@@ -203,7 +203,7 @@ fn the_last_attempt_makes_a_job_dead_with_its_error() {
         error: Some(bytes("no route")),
     };
     let answer = rig.run(Command::Nack(vec![nack]));
-    assert_eq!(answer, Ok(Reply::Ended(vec![Ok(Ended::Dead)])));
+    assert_eq!(answer, Ok(Reply::Ended(vec![Ok(EndReply::Dead)])));
     let view = rig.view(Target::Id(id)).unwrap();
     let progress = view.job.progress;
     assert_eq!((view.state, view.due_at), (State::Dead, WALL_0 + 60_000));
@@ -233,7 +233,7 @@ fn release_gives_back_unspent() {
     for _ in 0..3 {
         let lease = rig.take("t");
         assert_eq!(lease.attempt, 1);
-        assert_eq!(rig.release(lease.token), Ok(Ended::Done));
+        assert_eq!(rig.release(lease.token), Ok(EndReply::Done));
     }
     let lease = rig.take("t");
     let release = Release { token: lease.token, delay_ms: Some(500), priority: Some(1) };

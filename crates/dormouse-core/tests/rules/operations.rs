@@ -39,12 +39,12 @@ fn leased_job() -> LeasedJob {
 /// One of each kind; batches with one item.
 fn replies() -> Vec<Reply> {
     let put = PutReply { id: JobId(7), outcome: PutOutcome::Created, state: None, due_at: 1 };
-    let changed = Changed { id: JobId(7), was: State::Dead, due_at: 1 };
+    let changed = ChangeReply { id: JobId(7), was: State::Dead, due_at: 1 };
     vec![
         Reply::Put(vec![Ok(put)]),
         Reply::Jobs(vec![leased_job()]),
-        Reply::Ended(vec![Ok(Ended::Done)]),
-        Reply::Extended(vec![Ok(Extended { expires_at: 1 })]),
+        Reply::Ended(vec![Ok(EndReply::Done)]),
+        Reply::Extended(vec![Ok(ExtendReply { expires_at: 1 })]),
         Reply::Changed(vec![Ok(changed)]),
         Reply::Count(1),
         Reply::Views(vec![Err(Error::not_found("none"))]),

@@ -312,7 +312,7 @@ fn history(seed: u64, steps: u64) {
         seen.tickets.push(ticket);
         let said = twins.each_mut().map(|twin| {
             let machine = &mut twin.machine;
-            machine.set_born(step);
+            machine.set_batch(step);
             machine.step(now, ticket, command.clone(), &mut out).unwrap();
             if sync {
                 machine.timeline_mut().set_synced(step);

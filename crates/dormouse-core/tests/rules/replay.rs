@@ -182,7 +182,7 @@ fn stubs_are_completed_after_the_replay() {
     assert_eq!(image(&machine, rig.now), image(&rig.machine, rig.now));
     rig.machine = machine;
     assert_eq!(rig.try_put(keyed("k")).unwrap().id, lease.id);
-    assert_eq!(rig.ack(lease.token), Ok(Ended::Done));
+    assert_eq!(rig.ack(lease.token), Ok(EndReply::Done));
     assert_eq!(rig.run(Command::Purge(topic("t"))), Ok(Reply::Count(0)));
 }
 

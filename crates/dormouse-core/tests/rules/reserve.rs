@@ -127,7 +127,7 @@ fn reserve_id_takes_waiting_and_dead_jobs() {
 fn an_unsynced_put_at_the_head_stops_its_whole_lane() {
     let mut rig = Rig::new();
     let first = rig.put_in("t", 10);
-    rig.machine.set_born(7);
+    rig.machine.set_batch(7);
     let at = |priority| Put { priority: Some(priority), ..Put::new(topic("t"), "") };
     let unsynced = rig.put(Put { delay_ms: Some(5), ..at(1_024) });
     let lower = rig.put(at(2_000));
@@ -144,7 +144,7 @@ fn a_replace_is_a_put_and_must_be_durable_too() {
     let mut rig = Rig::new();
     let put = Put { key: Some(bytes("k")), ..Put::new(topic("t"), "") };
     rig.put(put.clone());
-    rig.machine.set_born(3);
+    rig.machine.set_batch(3);
     rig.put(Put { on_conflict: OnConflict::Replace, ..put });
     assert!(rig.reserve(&["t"], 1).is_empty());
     // Moved jobs keep the batch of their put.
@@ -160,7 +160,7 @@ fn reserve_id_of_a_job_that_may_not_be_durable_waits_for_the_disk() {
     use dormouse_core::machine::{Output, When};
     let mut rig = Rig::new();
     let durable = rig.put_now("t");
-    rig.machine.set_born(3);
+    rig.machine.set_batch(3);
     let fresh = rig.put_now("t");
     for (id, want) in [(durable, When::Prompt), (fresh, When::Durable)] {
         let mut out = Output::default();

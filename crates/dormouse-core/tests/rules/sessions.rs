@@ -25,7 +25,7 @@ fn leases_of_a_closed_session_are_released_unspent() {
     let view = rig.view(Target::Id(id)).unwrap();
     assert_eq!((view.state, view.job.progress.attempts), (State::Ready, 0));
     assert_eq!(code(rig.ack(mine.token)), Code::LeaseLost);
-    assert_eq!(rig.ack(theirs.token), Ok(Ended::Done));
+    assert_eq!(rig.ack(theirs.token), Ok(EndReply::Done));
     assert_eq!(code(rig.run(Command::CloseSession(session))), Code::NotFound);
 }
 
@@ -95,7 +95,7 @@ fn many_leases_are_given_back_in_portions() {
     // Others get their turn, and one that is acked meanwhile is gone.
     let last = leases.last().unwrap().token;
     let ticket = rig.begin(Command::Ack(vec![last]));
-    assert_eq!(rig.answer(ticket), Some(Ok(Reply::Ended(vec![Ok(Ended::Done)]))));
+    assert_eq!(rig.answer(ticket), Some(Ok(Reply::Ended(vec![Ok(EndReply::Done)]))));
     rig.tick();
     assert_eq!(rig.machine.leased_jobs(), MANY - 2 * TICK_MAX - 1);
     assert_eq!(rig.machine.next_wake(rig.now), Some(0));
@@ -123,7 +123,7 @@ fn who_took_a_job_since_keeps_it() {
     assert_eq!(taken.id, last.id);
     rig.pass(10);
     assert_eq!(rig.machine.leased_jobs(), 1);
-    assert_eq!(rig.ack(taken.token), Ok(Ended::Done));
+    assert_eq!(rig.ack(taken.token), Ok(EndReply::Done));
 }
 
 /// More ran out at once than one step looks at: the end of their session finds them still leased.

@@ -129,16 +129,16 @@ impl Rig {
         taken.pop().expect("nothing is due")
     }
 
-    pub(crate) fn ack(&mut self, token: Token) -> Result<Ended, Error> {
+    pub(crate) fn ack(&mut self, token: Token) -> Result<EndReply, Error> {
         ended(self.run(Command::Ack(vec![token])))
     }
 
-    pub(crate) fn nack(&mut self, token: Token) -> Result<Ended, Error> {
+    pub(crate) fn nack(&mut self, token: Token) -> Result<EndReply, Error> {
         let nack = Nack { token, delay_ms: None, priority: None, error: None };
         ended(self.run(Command::Nack(vec![nack])))
     }
 
-    pub(crate) fn release(&mut self, token: Token) -> Result<Ended, Error> {
+    pub(crate) fn release(&mut self, token: Token) -> Result<EndReply, Error> {
         let release = Release { token, delay_ms: None, priority: None };
         ended(self.run(Command::Release(vec![release])))
     }
@@ -150,21 +150,21 @@ impl Rig {
         }
     }
 
-    pub(crate) fn kill(&mut self, target: KillTarget) -> Result<Ended, Error> {
+    pub(crate) fn kill(&mut self, target: KillTarget) -> Result<EndReply, Error> {
         let kill = Kill { target, error: None, priority: None };
         ended(self.run(Command::Kill(vec![kill])))
     }
 
-    pub(crate) fn cancel(&mut self, target: Target) -> Result<Changed, Error> {
+    pub(crate) fn cancel(&mut self, target: Target) -> Result<ChangeReply, Error> {
         changed(self.run(Command::Cancel(vec![Cancel { target, unless_leased: false }])))
     }
 
-    pub(crate) fn run_now(&mut self, target: Target) -> Result<Changed, Error> {
+    pub(crate) fn run_now(&mut self, target: Target) -> Result<ChangeReply, Error> {
         let item = Reschedule { target, delay_ms: None, at_ms: None };
         changed(self.run(Command::Reschedule(vec![item])))
     }
 
-    pub(crate) fn revive(&mut self, target: Target) -> Result<Changed, Error> {
+    pub(crate) fn revive(&mut self, target: Target) -> Result<ChangeReply, Error> {
         changed(self.run(Command::Revive(vec![target])))
     }
 
@@ -215,14 +215,14 @@ pub(crate) fn ids(jobs: &[LeasedJob]) -> Vec<u64> {
     jobs.iter().map(|job| job.id.0).collect()
 }
 
-fn ended(answer: Answer) -> Result<Ended, Error> {
+fn ended(answer: Answer) -> Result<EndReply, Error> {
     match answer? {
         Reply::Ended(mut replies) => replies.pop().unwrap(),
         other => panic!("{other:?}"),
     }
 }
 
-fn changed(answer: Answer) -> Result<Changed, Error> {
+fn changed(answer: Answer) -> Result<ChangeReply, Error> {
     match answer? {
         Reply::Changed(mut replies) => replies.pop().unwrap(),
         other => panic!("{other:?}"),

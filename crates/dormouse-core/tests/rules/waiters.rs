@@ -133,7 +133,7 @@ fn whatever_makes_a_job_ready_wakes() {
 fn a_sync_wakes_what_waits_for_a_put_to_be_durable() {
     let mut rig = Rig::new();
     let ticket = wait(&mut rig, &["t"], 1);
-    rig.machine.set_born(5);
+    rig.machine.set_batch(5);
     rig.put_now("t");
     assert_eq!(given(&mut rig, ticket), None);
     assert!(rig.machine.next_wake(rig.now) > Some(0));

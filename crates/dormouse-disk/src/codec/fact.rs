@@ -17,7 +17,7 @@
 //! ```
 
 use bytes::Bytes;
-use dormouse_core::fact::{Cause, Fact, Whereto};
+use dormouse_core::fact::{Cause, Destination, Fact};
 use dormouse_core::job::{JobId, Progress};
 use dormouse_core::place::Place;
 use dormouse_core::topic::{TopicName, TopicNo};
@@ -224,17 +224,17 @@ impl MoveHeader {
 fn encode_move(
     header: &MoveHeader,
     left: Option<&Place>,
-    to: &Whereto,
+    to: &Destination,
     progress: &Progress,
     key: Option<&Bytes>,
     out: &mut Vec<u8>,
 ) {
     let whole = |place: &Place, flag: u8| if header.shares(place) { 0 } else { flag };
     let to_flags = match to {
-        Whereto::Gone => TO_GONE,
-        Whereto::Leased { session, .. } => TO_LEASED | if *session { SESSION } else { 0 },
-        Whereto::Rest(place) => TO_REST | whole(place, TO_WHOLE),
-        Whereto::Hold(place) => TO_HOLD | whole(place, TO_WHOLE),
+        Destination::Gone => TO_GONE,
+        Destination::Leased { session, .. } => TO_LEASED | if *session { SESSION } else { 0 },
+        Destination::Rest(place) => TO_REST | whole(place, TO_WHOLE),
+        Destination::Hold(place) => TO_HOLD | whole(place, TO_WHOLE),
     };
     let left_flags = left.map_or(0, |left| LEFT | whole(left, LEFT_WHOLE));
     let key_lost_flag = if progress.key_lost { KEY_LOST } else { 0 };
@@ -247,9 +247,9 @@ fn encode_move(
         header.encode_place(left, out);
     }
     match to {
-        Whereto::Gone => {}
-        Whereto::Leased { ttr_ms, .. } => put_varint(*ttr_ms, out),
-        Whereto::Rest(place) | Whereto::Hold(place) => header.encode_place(place, out),
+        Destination::Gone => {}
+        Destination::Leased { ttr_ms, .. } => put_varint(*ttr_ms, out),
+        Destination::Rest(place) | Destination::Hold(place) => header.encode_place(place, out),
     }
     progress::encode_progress(progress, progress::flags(progress, 0), out);
     if let Some(key) = key {
@@ -273,10 +273,12 @@ fn decode_move(reader: &mut Reader<'_>) -> Option<Fact> {
     };
     let to_whole = flags & TO_WHOLE != 0;
     let to = match flags & WHERETO {
-        TO_GONE => Whereto::Gone,
-        TO_LEASED => Whereto::Leased { ttr_ms: reader.varint()?, session: flags & SESSION != 0 },
-        TO_REST => Whereto::Rest(header.decode_place(to_whole, reader)?),
-        _ => Whereto::Hold(header.decode_place(to_whole, reader)?),
+        TO_GONE => Destination::Gone,
+        TO_LEASED => {
+            Destination::Leased { ttr_ms: reader.varint()?, session: flags & SESSION != 0 }
+        }
+        TO_REST => Destination::Rest(header.decode_place(to_whole, reader)?),
+        _ => Destination::Hold(header.decode_place(to_whole, reader)?),
     };
     let (mut progress, _) = progress::decode_progress(reader)?;
     progress.key_lost = flags & KEY_LOST != 0;

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use dormouse_core::backoff::Backoff;
-use dormouse_core::fact::{Cause, Fact, Whereto};
+use dormouse_core::fact::{Cause, Destination, Fact};
 use dormouse_core::job::{BodyKind, Content, Job, JobId, Progress};
 use dormouse_core::place::{Class, Place};
 use dormouse_core::time::Clock;
@@ -112,10 +112,11 @@ fn job() -> impl Strategy<Value = Job> {
 
 fn movement() -> impl Strategy<Value = Fact> {
     let to = prop_oneof![
-        Just(Whereto::Gone),
-        (number(), any::<bool>()).prop_map(|(ttr_ms, session)| Whereto::Leased { ttr_ms, session }),
-        place().prop_map(Whereto::Rest),
-        place().prop_map(Whereto::Hold),
+        Just(Destination::Gone),
+        (number(), any::<bool>())
+            .prop_map(|(ttr_ms, session)| Destination::Leased { ttr_ms, session }),
+        place().prop_map(Destination::Rest),
+        place().prop_map(Destination::Hold),
     ];
     let places = (place(), option::of(place()), to, any::<bool>());
     let cause = (0..11u8).prop_map(|number| Cause::from_u8(number).unwrap());
@@ -124,7 +125,7 @@ fn movement() -> impl Strategy<Value = Fact> {
         let share = |place: &mut Place| (place.topic, place.id) = (own.topic, own.id);
         if shared {
             left.as_mut().map(share);
-            if let Whereto::Rest(place) | Whereto::Hold(place) = &mut to {
+            if let Destination::Rest(place) | Destination::Hold(place) = &mut to {
                 share(place);
             }
         }
@@ -318,7 +319,7 @@ fn common_records_are_small() {
         let (progress, topic) = (job.progress.clone(), at.topic);
         encoded_fact(&Fact::Move { id: job.id, topic, left, to, progress, key: None, cause })
     };
-    let leased = Whereto::Leased { ttr_ms: 60_000, session: false };
+    let leased = Destination::Leased { ttr_ms: 60_000, session: false };
     assert_eq!(moved(Some(at), leased, Cause::Reserve).len(), 31);
-    assert_eq!(moved(None, Whereto::Gone, Cause::Ack).len(), 20);
+    assert_eq!(moved(None, Destination::Gone, Cause::Ack).len(), 20);
 }

@@ -35,7 +35,7 @@ impl MemoryStorage {
 
     fn route(&mut self, now: Now, route: &mut Route<'_>) {
         if self.watch.is_watched() {
-            self.machine.tell(now, &self.out.facts, &mut self.events);
+            self.machine.add_events(now, &self.out.facts, &mut self.events);
         }
         self.out.facts.clear();
         for (ticket, answer, when) in self.out.answers.drain(..) {

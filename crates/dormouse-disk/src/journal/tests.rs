@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use dormouse_core::backoff::Backoff;
-use dormouse_core::fact::{Cause, Fact, Whereto};
+use dormouse_core::fact::{Cause, Destination, Fact};
 use dormouse_core::image::{Counts, LeaseImage, LockImage, MachineImage, TopicImage};
 use dormouse_core::job::{Content, Job, JobId, Progress};
 use dormouse_core::place::{Class, Place};
@@ -276,7 +276,7 @@ fn a_move_without_change_of_place_is_replayed_whole() {
         id: JobId(5),
         topic: TopicNo(1),
         left: Some(place()),
-        to: Whereto::Leased { ttr_ms: 1, session: false },
+        to: Destination::Leased { ttr_ms: 1, session: false },
         progress: job().progress,
         key: None,
         cause: Cause::Reserve,

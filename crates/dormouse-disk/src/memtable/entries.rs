@@ -229,30 +229,35 @@ mod tests {
                 let place = at(random(120));
                 match (plain.remove(&place), random(3)) {
                     (None, 1..) => {
-                        let slot = MemtableEntry { born: step, ..MemtableEntry::TOMBSTONE };
+                        let slot = MemtableEntry { put_batch: step, ..MemtableEntry::TOMBSTONE };
                         entries.insert(place, slot);
                         plain.insert(place, step);
                     }
                     (None, _) => assert!(entries.remove(&place).is_none(), "seed {seed}"),
-                    (Some(born), 1..) => {
-                        let removed = entries.remove(&place).map(|slot| slot.born);
-                        assert_eq!(removed, Some(born), "seed {seed} step {step}");
+                    (Some(put_batch), 1..) => {
+                        let removed = entries.remove(&place).map(|slot| slot.put_batch);
+                        assert_eq!(removed, Some(put_batch), "seed {seed} step {step}");
                     }
                     (Some(_), _) => {
-                        entries.get_mut(&place).unwrap().born = step;
+                        entries.get_mut(&place).unwrap().put_batch = step;
                         plain.insert(place, step);
                     }
                 }
                 let (low, high) = (at(random(60)), at(60 + random(60)));
-                let found = entries.first(Bound::Excluded(low)).map(|(at, slot)| (at, slot.born));
+                let found =
+                    entries.first(Bound::Excluded(low)).map(|(at, slot)| (at, slot.put_batch));
                 let wanted = plain.range((Bound::Excluded(low), Bound::Unbounded)).next();
-                assert_eq!(found, wanted.map(|(at, born)| (*at, *born)), "seed {seed} step {step}");
+                assert_eq!(
+                    found,
+                    wanted.map(|(at, put_batch)| (*at, *put_batch)),
+                    "seed {seed} step {step}"
+                );
                 let mut within: Vec<_> = entries.within(low, high).map(|entry| entry.0).collect();
                 within.sort_unstable();
                 assert!(within.iter().eq(plain.range(low..=high).map(|entry| entry.0)));
             }
             assert_eq!(entries.len(), plain.len());
-            let all: Vec<_> = entries.iter().map(|(at, slot)| (at, slot.born)).collect();
+            let all: Vec<_> = entries.iter().map(|(at, slot)| (at, slot.put_batch)).collect();
             assert!(all.into_iter().eq(plain), "seed {seed}");
         }
     }

@@ -15,7 +15,7 @@ use std::ops::Bound;
 use dormouse_core::Map;
 use dormouse_core::job::{Job, JobId};
 use dormouse_core::place::{Class, Place};
-use dormouse_core::timeline::Born;
+use dormouse_core::timeline::BatchNo;
 use dormouse_core::topic::TopicNo;
 
 use crate::codec::{decode_payload, encode_payload, payload_key};
@@ -34,12 +34,12 @@ pub(crate) struct MemtableEntry {
     /// The encoded job; an empty one is a tombstone.
     job: Span,
     /// The batch that put the job, counted from the table's `born_base`; 0 = durable already.
-    born: u32,
+    put_batch: u32,
     weight: i8,
 }
 
 impl MemtableEntry {
-    const TOMBSTONE: MemtableEntry = MemtableEntry { job: Span::EMPTY, born: 0, weight: -1 };
+    const TOMBSTONE: MemtableEntry = MemtableEntry { job: Span::EMPTY, put_batch: 0, weight: -1 };
 
     pub(crate) fn is_job(&self) -> bool {
         !self.job.is_empty()
@@ -59,7 +59,7 @@ struct LaneCount {
 type KeyedId = (JobId, bool);
 
 /// How much older than the first birth a table sees another may be.
-const BIRTHS_BELOW: Born = 1 << 31;
+const BIRTHS_BELOW: BatchNo = 1 << 31;
 
 /// Entries by place.
 #[derive(Debug)]
@@ -72,7 +72,7 @@ pub(crate) struct Memtable {
     more_keys: Vec<(u64, KeyedId)>,
     arena: Arena,
     /// Births are counted from here, to need only four bytes each.
-    born_base: Born,
+    born_base: BatchNo,
     /// Jobs that arrived since the journal last asked, in order.
     arrivals: Vec<(Place, Span)>,
 }
@@ -95,11 +95,11 @@ impl Memtable {
     }
 
     /// A job comes to rest.
-    pub(crate) fn arrive(&mut self, place: Place, job: &Job, born: Born) {
+    pub(crate) fn arrive(&mut self, place: Place, job: &Job, put_batch: BatchNo) {
         let about = job.content.bytes() as usize + 256;
         let span = self.arena.store(about, |out| encode_payload(job, out));
         self.note_key(place, job);
-        let born = self.shorten(born);
+        let put_batch = self.shorten(put_batch);
         self.arrivals.push((place, span));
         let packed = PackedPlace::of(&place);
         // A new job has no entry to look for, and most jobs are new.
@@ -107,11 +107,11 @@ impl Memtable {
         match known {
             Some(slot) => {
                 debug_assert!(!slot.is_job(), "two jobs at {place:?}");
-                *slot = MemtableEntry { weight: slot.weight + 1, job: span, born };
+                *slot = MemtableEntry { weight: slot.weight + 1, job: span, put_batch };
                 self.count(place, 1, 0);
             }
             None => {
-                self.entries.insert(packed, MemtableEntry { weight: 1, job: span, born });
+                self.entries.insert(packed, MemtableEntry { weight: 1, job: span, put_batch });
                 self.ids.insert(place);
                 self.count(place, 1, 1);
             }
@@ -130,22 +130,22 @@ impl Memtable {
         }
     }
 
-    fn shorten(&mut self, born: Born) -> u32 {
-        if born == 0 {
+    fn shorten(&mut self, put_batch: BatchNo) -> u32 {
+        if put_batch == 0 {
             return 0;
         }
         if self.born_base == 0 {
             // A job born long before this table may come back to it, so there is room below too.
-            self.born_base = born.saturating_sub(BIRTHS_BELOW).max(1) - 1;
+            self.born_base = put_batch.saturating_sub(BIRTHS_BELOW).max(1) - 1;
         }
         // A put two billion batches old is durable, and a table that saw two billion would have
         // been frozen long before.
-        u32::try_from(born.saturating_sub(self.born_base)).unwrap_or(u32::MAX)
+        u32::try_from(put_batch.saturating_sub(self.born_base)).unwrap_or(u32::MAX)
     }
 
     /// The batch that put the job of a slot.
-    pub(crate) fn born(&self, slot: &MemtableEntry) -> Born {
-        if slot.born == 0 { 0 } else { self.born_base + u64::from(slot.born) }
+    pub(crate) fn put_batch(&self, slot: &MemtableEntry) -> BatchNo {
+        if slot.put_batch == 0 { 0 } else { self.born_base + u64::from(slot.put_batch) }
     }
 
     /// The encoded jobs that arrived since the last call, in order.

@@ -26,7 +26,7 @@ use dormouse_core::backend::{Answer, Ticket};
 use dormouse_core::command::Command;
 use dormouse_core::error::{Code, Error, Fatal};
 use dormouse_core::event::Event;
-use dormouse_core::fact::{Fact, Whereto};
+use dormouse_core::fact::{Destination, Fact};
 use dormouse_core::machine::{Machine, Output, When};
 use dormouse_core::time::Now;
 
@@ -164,7 +164,7 @@ impl Store {
     /// Appends facts to the open batch. The job of a put is encoded already, in the memtable.
     fn collect(&mut self, now: Now) {
         if self.watched {
-            self.machine.tell(now, &self.out.facts, &mut self.events);
+            self.machine.add_events(now, &self.out.facts, &mut self.events);
         }
         let mem = &mut self.machine.timeline_mut().sources.mem;
         let arrivals = mem.take_arrivals();
@@ -221,7 +221,7 @@ impl Store {
         self.journal_bytes += batch.len() as u64;
         *self.segments.entry(self.segment).or_default() += batch.len() as u64;
         self.batch += 1;
-        self.machine.set_born(self.batch);
+        self.machine.set_batch(self.batch);
         batch
     }
 
@@ -309,7 +309,7 @@ impl Store {
 fn brings_arrival(fact: &Fact) -> bool {
     match fact {
         Fact::Put { .. } => true,
-        Fact::Move { to, .. } => matches!(to, Whereto::Rest(_) | Whereto::Hold(_)),
+        Fact::Move { to, .. } => matches!(to, Destination::Rest(_) | Destination::Hold(_)),
         _ => false,
     }
 }

@@ -50,8 +50,8 @@ impl Sources {
         for place in self.mem.places(id).filter(|place| is_of(place, hold)) {
             mention = Mention::Past;
             if let (Some(job), Some(slot)) = (self.mem.job(place), self.mem.get(place)) {
-                let born = self.mem.born(&slot);
-                return Mention::Rests(Box::new(Resting { place, job, born }));
+                let put_batch = self.mem.put_batch(&slot);
+                return Mention::Rests(Box::new(Resting { place, job, put_batch }));
             }
         }
         mention
@@ -66,8 +66,8 @@ impl Sources {
                 continue;
             }
             if let (Some(job), Some(slot)) = (frozen.table.job(place), frozen.table.get(place)) {
-                let born = frozen.table.born(&slot);
-                return Mention::Rests(Box::new(Resting { place, job, born }));
+                let put_batch = frozen.table.put_batch(&slot);
+                return Mention::Rests(Box::new(Resting { place, job, put_batch }));
             }
         }
         mention
@@ -82,7 +82,11 @@ impl Sources {
             let unread = self.frontiers.is_unread(&entry.place, open.age());
             if let (true, Some(payload)) = (unread, entry.payload) {
                 let job = self.decode(&self.runs[index], id, &payload)?;
-                return Ok(Mention::Rests(Box::new(Resting { place: entry.place, job, born: 0 })));
+                return Ok(Mention::Rests(Box::new(Resting {
+                    place: entry.place,
+                    job,
+                    put_batch: 0,
+                })));
             }
         }
         Ok(mention)

@@ -10,7 +10,7 @@ use dormouse_core::Map;
 use dormouse_core::error::Fatal;
 use dormouse_core::place::{Class, Place};
 use dormouse_core::time::{Clock, Now};
-use dormouse_core::timeline::{Born, Next, Resting};
+use dormouse_core::timeline::{BatchNo, Next, Resting};
 use dormouse_core::topic::TopicNo;
 
 use super::sources::Sources;
@@ -46,7 +46,7 @@ enum NewestSource {
 struct Head {
     place: Place,
     speaker: NewestSource,
-    born: Born,
+    put_batch: BatchNo,
 }
 
 /// The state of a topic's lanes.
@@ -103,7 +103,7 @@ impl TopicHeads {
             };
             if !head.place.is_due(now) {
                 self.postpone(head.place);
-            } else if head.born > durable {
+            } else if head.put_batch > durable {
                 // Nothing of this lane may overtake it, or the bound would pass it unread.
                 blocked = true;
             } else if best.is_none_or(|best| is_longer_overdue(&head.place, &best, now)) {
@@ -152,7 +152,7 @@ impl TopicHeads {
         if let Some(lane) = self.lanes.get_mut(&place.class) {
             lane.pop(sources, place)?;
         }
-        Ok(job.map(|job| Resting { place, job, born: head.born }))
+        Ok(job.map(|job| Resting { place, job, put_batch: head.put_batch }))
     }
 
     /// The job at the head of a lane; tombstones before it are consumed on the way.
@@ -171,8 +171,8 @@ impl TopicHeads {
         loop {
             match lane.first(sources, topic, class) {
                 None => return Ok(None),
-                Some((place, Some((speaker, born)))) => {
-                    return Ok(Some(Head { place, speaker, born }));
+                Some((place, Some((speaker, put_batch)))) => {
+                    return Ok(Some(Head { place, speaker, put_batch }));
                 }
                 Some((place, None)) => lane.pop(sources, place)?,
             }
@@ -254,7 +254,7 @@ impl Lane {
         sources: &Sources,
         topic: TopicNo,
         class: Class,
-    ) -> Option<(Place, Option<(NewestSource, Born)>)> {
+    ) -> Option<(Place, Option<(NewestSource, BatchNo)>)> {
         let mem = sources.mem.first(topic, class, (0, dormouse_core::job::JobId(0)));
         let mut first: Option<Key> = mem.map(|(place, _)| (place.due_at, place.id));
         for key in self.frozen.iter().flatten() {
@@ -270,13 +270,13 @@ impl Lane {
         {
             return Some((
                 place,
-                slot.is_job().then_some((NewestSource::Mem, sources.mem.born(&slot))),
+                slot.is_job().then_some((NewestSource::Mem, sources.mem.put_batch(&slot))),
             ));
         }
         if let Some(index) = self.frozen.iter().rposition(|head| *head == Some(key)) {
             let table = &sources.frozen[index].table;
             let slot = table.get(place)?;
-            let speaks = (NewestSource::FrozenMemtable(index), table.born(&slot));
+            let speaks = (NewestSource::FrozenMemtable(index), table.put_batch(&slot));
             return Some((place, slot.is_job().then_some(speaks)));
         }
         let speaks = |head: &&RunHead| head.key == key;

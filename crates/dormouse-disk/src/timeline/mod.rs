@@ -15,7 +15,7 @@ use dormouse_core::error::Fatal;
 use dormouse_core::job::{Content, Job, JobId};
 use dormouse_core::place::{Class, Place};
 use dormouse_core::time::Now;
-use dormouse_core::timeline::{Born, Next, Resting, Room, Timeline};
+use dormouse_core::timeline::{BatchNo, Next, Resting, Room, Timeline};
 use dormouse_core::topic::TopicNo;
 
 use crate::damage::Damage;
@@ -99,8 +99,8 @@ pub(crate) fn stopped(damage: Damage) -> Fatal {
 }
 
 impl Timeline for DiskTimeline {
-    fn arrive(&mut self, place: Place, job: Job, born: Born) {
-        self.sources.mem.arrive(place, &job, born);
+    fn arrive(&mut self, place: Place, job: Job, put_batch: BatchNo) {
+        self.sources.mem.arrive(place, &job, put_batch);
         if let Some(heads) = self.heads.get_mut(&place.topic) {
             heads.arrived(place.class);
         }

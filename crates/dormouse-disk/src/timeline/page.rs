@@ -71,7 +71,7 @@ impl Sources {
         let (topic, class) = (place.topic, place.class);
         // Oldest first, so that the newest entry wins.
         let mut job = None;
-        let mut born = 0;
+        let mut put_batch = 0;
         for (index, head) in reading.runs.iter_mut().enumerate() {
             let Some((_, loc)) = head.filter(|(at, _)| *at == key) else { continue };
             let open = &self.runs[index];
@@ -93,14 +93,14 @@ impl Sources {
             let table = &self.frozen[index].table;
             *head = table.after(topic, class, key).map(|(place, _)| key_of(&place));
             job = table.job(place);
-            born = table.get(place).map_or(0, |slot| table.born(&slot));
+            put_batch = table.get(place).map_or(0, |slot| table.put_batch(&slot));
         }
         if reading.mem == Some(key) {
             reading.mem = self.mem.after(topic, class, key).map(|(place, _)| key_of(&place));
             job = self.mem.job(place);
-            born = self.mem.get(place).map_or(0, |slot| self.mem.born(&slot));
+            put_batch = self.mem.get(place).map_or(0, |slot| self.mem.put_batch(&slot));
         }
-        Ok(job.map(|job| Resting { place, job, born }))
+        Ok(job.map(|job| Resting { place, job, put_batch }))
     }
 }
 

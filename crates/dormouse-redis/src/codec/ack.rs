@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use bytes::Bytes;
 use dormouse_core::error::Error;
 use dormouse_core::job::Token;
-use dormouse_core::op::Ended;
+use dormouse_core::op::EndReply;
 use dormouse_core::refusal::lease_lost;
 
 use crate::wire::{Op, Reader, Writer, codes, malformed};
@@ -29,17 +29,17 @@ pub(crate) fn read(reply: &mut Reader<'_>, token: Token) -> Result<LeaseEnd, Err
 /// The end of a lease. `due_at` is when the job is due again or died; 0 = it is gone.
 #[derive(Debug)]
 pub(crate) struct LeaseEnd {
-    pub(crate) ended: Result<Ended, Error>,
+    pub(crate) ended: Result<EndReply, Error>,
     pub(crate) due_at: u64,
     pub(crate) attempts: u32,
 }
 
 /// Decodes the result code that ack, nack and release share.
-pub(crate) fn end_reply(code: u8, token: Token) -> Result<Result<Ended, Error>, Error> {
+pub(crate) fn end_reply(code: u8, token: Token) -> Result<Result<EndReply, Error>, Error> {
     Ok(match code {
-        codes::DONE => Ok(Ended::Done),
-        codes::DIED => Ok(Ended::Dead),
-        codes::GONE => Ok(Ended::Gone),
+        codes::DONE => Ok(EndReply::Done),
+        codes::DIED => Ok(EndReply::Dead),
+        codes::GONE => Ok(EndReply::Gone),
         codes::LOST => Err(lease_lost(token)),
         _ => return Err(malformed("unknown result of a lease")),
     })

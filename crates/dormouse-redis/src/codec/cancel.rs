@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use dormouse_core::error::Error;
-use dormouse_core::op::{Cancel, Changed, Target};
+use dormouse_core::op::{Cancel, ChangeReply, Target};
 use dormouse_core::refusal::cancel_leased;
 
 use super::target;
@@ -18,6 +18,6 @@ pub(crate) fn op<'a>(cancels: impl Iterator<Item = &'a Cancel>) -> Op {
 pub(crate) fn read(
     reply: &mut Reader<'_>,
     target: &Target,
-) -> Result<Result<Changed, Error>, Error> {
+) -> Result<Result<ChangeReply, Error>, Error> {
     target::change_reply(reply, target, |id, _| cancel_leased(id))
 }

@@ -2,7 +2,7 @@
 
 use dormouse_core::error::Error;
 use dormouse_core::job::Token;
-use dormouse_core::op::Extended;
+use dormouse_core::op::ExtendReply;
 use dormouse_core::refusal::{lease_lost, nothing_to_extend};
 
 use crate::wire::{Op, Reader, Writer, codes, malformed};
@@ -18,10 +18,13 @@ pub(crate) fn op<'a>(leases: impl Iterator<Item = &'a LeaseExtension>) -> Op {
     Op::new("extend", leases.map(arg).collect())
 }
 
-pub(crate) fn read(reply: &mut Reader<'_>, token: Token) -> Result<Result<Extended, Error>, Error> {
+pub(crate) fn read(
+    reply: &mut Reader<'_>,
+    token: Token,
+) -> Result<Result<ExtendReply, Error>, Error> {
     let (code, expires_at) = (reply.u8()?, reply.u48()?);
     Ok(match code {
-        codes::DONE => Ok(Extended { expires_at }),
+        codes::DONE => Ok(ExtendReply { expires_at }),
         codes::GONE => Err(nothing_to_extend(token.id)),
         codes::LOST => Err(lease_lost(token)),
         _ => return Err(malformed("unknown result of an extend")),

@@ -1,7 +1,7 @@
 //! Encodes the arguments of the script verb `kill` and decodes its reply.
 
 use dormouse_core::error::Error;
-use dormouse_core::op::{Ended, Kill, KillTarget};
+use dormouse_core::op::{EndReply, Kill, KillTarget};
 use dormouse_core::refusal::{cannot_kill, lease_lost, no_job};
 
 use super::target;
@@ -29,11 +29,11 @@ pub(crate) fn op<'a>(kills: impl Iterator<Item = &'a Kill>) -> Op {
 pub(crate) fn read(
     reply: &mut Reader<'_>,
     target: &KillTarget,
-) -> Result<Result<Ended, Error>, Error> {
+) -> Result<Result<EndReply, Error>, Error> {
     let (code, id, state) = (reply.u8()?, reply.id()?, reply.u8()?);
     Ok(match (code, target) {
-        (codes::DONE, _) => Ok(Ended::Done),
-        (codes::GONE, KillTarget::Token(_)) => Ok(Ended::Gone),
+        (codes::DONE, _) => Ok(EndReply::Done),
+        (codes::GONE, KillTarget::Token(_)) => Ok(EndReply::Gone),
         (codes::GONE, KillTarget::Resting(target)) => Err(no_job(target)),
         (codes::LOST, KillTarget::Token(token)) => Err(lease_lost(*token)),
         (codes::CONFLICT, KillTarget::Resting(_)) => {

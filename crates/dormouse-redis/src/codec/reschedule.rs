@@ -1,7 +1,7 @@
 //! Encodes the arguments of the script verb `reschedule` and decodes its reply.
 
 use dormouse_core::error::Error;
-use dormouse_core::op::{Changed, Reschedule, Target};
+use dormouse_core::op::{ChangeReply, Reschedule, Target};
 use dormouse_core::refusal::cannot_move;
 
 use super::target;
@@ -24,6 +24,6 @@ pub(crate) fn op<'a>(moves: impl Iterator<Item = &'a Reschedule>) -> Op {
 pub(crate) fn read(
     reply: &mut Reader<'_>,
     target: &Target,
-) -> Result<Result<Changed, Error>, Error> {
+) -> Result<Result<ChangeReply, Error>, Error> {
     target::change_reply(reply, target, cannot_move)
 }

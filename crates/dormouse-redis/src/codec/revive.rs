@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use dormouse_core::error::Error;
-use dormouse_core::op::{Changed, Target};
+use dormouse_core::op::{ChangeReply, Target};
 use dormouse_core::refusal::not_dead;
 
 use super::kick::Portion;
@@ -17,7 +17,7 @@ pub(crate) fn op<'a>(targets: impl Iterator<Item = &'a Target>) -> Op {
 pub(crate) fn read(
     reply: &mut Reader<'_>,
     target: &Target,
-) -> Result<Result<Changed, Error>, Error> {
+) -> Result<Result<ChangeReply, Error>, Error> {
     target::change_reply(reply, target, not_dead)
 }
 

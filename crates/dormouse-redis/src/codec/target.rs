@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use dormouse_core::error::Error;
 use dormouse_core::job::{JobId, State};
-use dormouse_core::op::{Changed, Target};
+use dormouse_core::op::{ChangeReply, Target};
 use dormouse_core::refusal::no_job;
 
 use super::put::state;
@@ -37,11 +37,11 @@ pub(crate) fn change_reply(
     reply: &mut Reader<'_>,
     target: &Target,
     refuse: impl FnOnce(JobId, State) -> Error,
-) -> Result<Result<Changed, Error>, Error> {
+) -> Result<Result<ChangeReply, Error>, Error> {
     let (code, id) = (reply.u8()?, reply.id()?);
     let (was, due_at) = (reply.u8()?, reply.u48()?);
     Ok(match code {
-        codes::DONE => Ok(Changed { id, was: known_state(was)?, due_at }),
+        codes::DONE => Ok(ChangeReply { id, was: known_state(was)?, due_at }),
         codes::GONE => Err(no_job(target)),
         codes::CONFLICT => Err(refuse(id, known_state(was)?)),
         codes::UNKNOWN_PRIORITY => return Err(unknown_priority()),

@@ -8,7 +8,7 @@ use dormouse_core::error::Error;
 use dormouse_core::event::EventKind;
 use dormouse_core::limits::REPLY_BYTES_MAX;
 use dormouse_core::op::{
-    Cancel, Changed, Ended, Kill, KillTarget, Reschedule, ReserveId, Target, check,
+    Cancel, ChangeReply, EndReply, Kill, KillTarget, Reschedule, ReserveId, Target, check,
 };
 use dormouse_core::refusal::{does_not_fit, no_job, no_session};
 
@@ -124,7 +124,7 @@ pub(super) async fn kill(
         };
         match (partition, &item.target, replies.get_mut(index)) {
             (Some(partition), ..) => scatter.add(&partition, index, item, CHANGES_MAX),
-            (None, KillTarget::Token(_), Some(entry)) => *entry = Some(Ok(Ended::Gone)),
+            (None, KillTarget::Token(_), Some(entry)) => *entry = Some(Ok(EndReply::Gone)),
             (None, KillTarget::Resting(target), _) => refuse(&mut replies, index, no_job(target)),
             (None, _, None) => {}
         }
@@ -180,7 +180,7 @@ pub(super) async fn get(
 fn emit_killed(
     dispatcher: &Dispatcher,
     targets: &[KillTarget],
-    replies: &[Option<Result<Ended, Error>>],
+    replies: &[Option<Result<EndReply, Error>>],
 ) {
     let shared = &dispatcher.shared;
     if !shared.events.is_watched() {
@@ -193,7 +193,7 @@ fn emit_killed(
             KillTarget::Resting(Target::Key { .. }) => continue,
         };
         let topic = dispatcher.partition_of(id).and_then(|partition| partition.topic.clone());
-        if let (Some(topic), Some(Ok(Ended::Done))) = (topic, reply) {
+        if let (Some(topic), Some(Ok(EndReply::Done))) = (topic, reply) {
             let kind = EventKind::Killed;
             let event = EventDetails { kind, id: Some(id), due_at: None, attempt: 0 };
             events::emit(&shared.events, &topic, shared.clock.now_ms(), [event]);
@@ -201,7 +201,7 @@ fn emit_killed(
     }
 }
 
-fn emit(dispatcher: &Dispatcher, kind: EventKind, replies: &[Option<Result<Changed, Error>>]) {
+fn emit(dispatcher: &Dispatcher, kind: EventKind, replies: &[Option<Result<ChangeReply, Error>>]) {
     let shared = &dispatcher.shared;
     if !shared.events.is_watched() {
         return;

@@ -6,7 +6,7 @@ use dormouse_core::backend::Answer;
 use dormouse_core::command::Reply;
 use dormouse_core::error::{Code, Error};
 use dormouse_core::job::{JobId, Token};
-use dormouse_core::op::{Ended, Extend, Nack, Release, check};
+use dormouse_core::op::{EndReply, Extend, Nack, Release, check};
 use dormouse_core::refusal::nothing_to_extend;
 
 use super::{Scatter, put::refuse, reply, unanswered};
@@ -154,8 +154,8 @@ pub(super) async fn extend(
 }
 
 /// A job of an unknown shard was never put.
-fn gone(replies: &mut [Option<Result<Ended, Error>>], index: usize) {
+fn gone(replies: &mut [Option<Result<EndReply, Error>>], index: usize) {
     if let Some(entry) = replies.get_mut(index) {
-        *entry = Some(Ok(Ended::Gone));
+        *entry = Some(Ok(EndReply::Gone));
     }
 }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use dormouse_core::error::{Code, Error};
 use dormouse_core::event::EventKind;
 use dormouse_core::job::{JobId, State, Token};
-use dormouse_core::op::{Ended, LeasedJob, PutOutcome, PutReply};
+use dormouse_core::op::{EndReply, LeasedJob, PutOutcome, PutReply};
 
 use super::Partition;
 use super::batch::{ScriptBatch, SharedPoll};
@@ -222,10 +222,10 @@ impl Delivery<'_> {
         kind: EventKind,
         end: LeaseEnd,
         token: Token,
-    ) -> Result<Result<Ended, Error>, Error> {
+    ) -> Result<Result<EndReply, Error>, Error> {
         let LeaseEnd { ended, due_at, attempts } = end;
-        let kind = if ended == Ok(Ended::Dead) { EventKind::Died } else { kind };
-        if matches!(ended, Ok(Ended::Done | Ended::Dead)) {
+        let kind = if ended == Ok(EndReply::Dead) { EventKind::Died } else { kind };
+        if matches!(ended, Ok(EndReply::Done | EndReply::Dead)) {
             let due_at = (due_at > 0).then_some(due_at);
             self.emit(|| [EventDetails { kind, id: Some(token.id), due_at, attempt: attempts }]);
         }

@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use dormouse_core::error::Error;
 use dormouse_core::job::Token;
-use dormouse_core::op::{Ended, Extended, Put, PutReply};
+use dormouse_core::op::{EndReply, ExtendReply, Put, PutReply};
 use dormouse_core::topic::Settings;
 
 use super::reply_to::ReplyTo;
@@ -35,17 +35,17 @@ pub(crate) enum PartitionRequest {
     },
     Ack {
         tokens: Vec<Token>,
-        reply_to: ReplyTo<PerItem<Ended>>,
+        reply_to: ReplyTo<PerItem<EndReply>>,
     },
     /// nack (`spends`) or release.
     End {
         spends: bool,
         endings: Vec<EndRequest>,
-        reply_to: ReplyTo<PerItem<Ended>>,
+        reply_to: ReplyTo<PerItem<EndReply>>,
     },
     Extend {
         leases: Vec<LeaseExtension>,
-        reply_to: ReplyTo<PerItem<Extended>>,
+        reply_to: ReplyTo<PerItem<ExtendReply>>,
     },
     Reserve {
         poll: Poll,

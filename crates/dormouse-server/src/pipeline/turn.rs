@@ -7,7 +7,7 @@ use dormouse_core::command::{Command, Reply};
 use dormouse_core::error::Error;
 use dormouse_core::job::{JobId, Token};
 use dormouse_core::limits::BATCH_MAX;
-use dormouse_core::op::{Ended, Put, PutReply};
+use dormouse_core::op::{EndReply, Put, PutReply};
 
 use crate::access::Verb;
 use crate::client::unexpected;
@@ -35,7 +35,7 @@ pub(crate) enum Outcome {
     /// Of `Turn::put`.
     Put(Result<PutReply, Error>),
     /// Of `Turn::ack`.
-    Acked(Result<Ended, Error>),
+    Acked(Result<EndReply, Error>),
     /// Of `Turn::ask`, `Turn::ask_last` and of what `Protocol::write` gave.
     Answer(Answer),
 }

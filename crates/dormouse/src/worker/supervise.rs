@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use dormouse_core::error::{Code, Error};
 use dormouse_core::limits::DELAY_MS_MAX;
-use dormouse_core::op::Ended;
+use dormouse_core::op::EndReply;
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinHandle};
 
@@ -116,9 +116,9 @@ fn panic_text(panic: &(dyn Any + Send)) -> &str {
 async fn settle(job: &Job, outcome: Outcome) -> End {
     loop {
         match send_outcome(job, &outcome).await {
-            Ok(Ended::Dead) => return End::Dead,
-            Ok(Ended::Gone) => return End::Lost,
-            Ok(Ended::Done) => {
+            Ok(EndReply::Dead) => return End::Dead,
+            Ok(EndReply::Gone) => return End::Lost,
+            Ok(EndReply::Done) => {
                 return match outcome {
                     Outcome::Done => End::Done,
                     Outcome::Failed { .. } => End::Failed,
@@ -135,7 +135,7 @@ async fn settle(job: &Job, outcome: Outcome) -> End {
     }
 }
 
-async fn send_outcome(job: &Job, outcome: &Outcome) -> Result<Ended, Error> {
+async fn send_outcome(job: &Job, outcome: &Outcome) -> Result<EndReply, Error> {
     let bounded = |delay: Duration| delay.min(Duration::from_millis(DELAY_MS_MAX));
     match outcome {
         Outcome::Done => job.ack().await,

@@ -3,7 +3,7 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 use dormouse::core::op::{Cancel, Reschedule};
-use dormouse::{Code, Ended, JobId, Queue, State, Target};
+use dormouse::{Code, EndReply, JobId, Queue, State, Target};
 
 use crate::util::{SECOND, take, virtual_queue};
 
@@ -27,7 +27,7 @@ fn a_cancel_revokes_a_lease_unless_forbidden() {
     let error = queue.cancel(id).unless_leased().wait().unwrap_err();
     assert_eq!((error.code, error.job), (Code::Conflict, Some((id, State::Leased))));
     assert_eq!(queue.cancel(id).wait().unwrap().was, State::Leased);
-    assert_eq!(job.ack().wait(), Ok(Ended::Gone));
+    assert_eq!(job.ack().wait(), Ok(EndReply::Gone));
 }
 
 #[test]
@@ -35,7 +35,7 @@ fn a_job_is_moved_by_id_or_key() {
     let (queue, clock) = virtual_queue();
     let id = queue.put("t", "b").key("k").delay(60 * SECOND).wait().unwrap().id;
     let start = UNIX_EPOCH + Duration::from_millis(1_767_225_600_000);
-    let due = |result: Result<dormouse::Changed, dormouse::Error>| result.unwrap().due_at;
+    let due = |result: Result<dormouse::ChangeReply, dormouse::Error>| result.unwrap().due_at;
     assert_eq!(due(queue.reschedule(id).delay(SECOND).wait()), 1_767_225_601_000);
     assert_eq!(due(queue.reschedule(id).at(start + 5 * SECOND).wait()), 1_767_225_605_000);
     assert_eq!(

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use dormouse::core::op::{Kill, KillTarget, Nack};
-use dormouse::{Backoff, Code, Ended, JobId, Queue, State, Token};
+use dormouse::{Backoff, Code, EndReply, JobId, Queue, State, Token};
 
 use crate::util::{SECOND, take, virtual_queue};
 
@@ -12,8 +12,8 @@ fn acking_twice_is_harmless() {
     let queue = Queue::memory();
     queue.put("t", "b").wait().unwrap();
     let job = take(&queue, "t");
-    assert_eq!(job.ack().wait(), Ok(Ended::Done));
-    assert_eq!(job.ack().wait(), Ok(Ended::Gone));
+    assert_eq!(job.ack().wait(), Ok(EndReply::Done));
+    assert_eq!(job.ack().wait(), Ok(EndReply::Gone));
     assert_eq!(queue.get(job.id()).wait().unwrap_err().code, Code::NotFound);
 }
 
@@ -23,7 +23,7 @@ fn a_failed_job_waits_for_its_backoff_and_remembers_why() {
     let backoff = Backoff::Fixed { delay_ms: 10_000 };
     let id = queue.put("t", "b").backoff(backoff).attempts_max(2).wait().unwrap().id;
     let nacked = take(&queue, "t").nack().error("no route").priority(5).wait();
-    assert_eq!(nacked, Ok(Ended::Done));
+    assert_eq!(nacked, Ok(EndReply::Done));
     let view = queue.get(id).wait().unwrap();
     assert_eq!((view.state, view.job.progress.priority), (State::Delayed, 5));
     assert_eq!(view.job.progress.error.as_deref(), Some(b"no route".as_slice()));
@@ -31,7 +31,7 @@ fn a_failed_job_waits_for_its_backoff_and_remembers_why() {
     clock.advance(10 * SECOND);
     let job = take(&queue, "t");
     assert_eq!(job.attempt(), 2);
-    assert_eq!(job.nack().wait(), Ok(Ended::Dead));
+    assert_eq!(job.nack().wait(), Ok(EndReply::Dead));
     assert_eq!(queue.get(id).wait().unwrap().state, State::Dead);
 }
 
@@ -88,7 +88,7 @@ fn a_token_is_valid_until_another_consumer_has_the_job() {
     }
     assert_eq!(slow.extend().wait().unwrap_err().code, Code::LeaseLost);
     assert!(slow.token().fence < quick.token().fence);
-    assert_eq!(quick.ack().wait(), Ok(Ended::Done));
+    assert_eq!(quick.ack().wait(), Ok(EndReply::Done));
 }
 
 #[test]
@@ -101,10 +101,10 @@ fn a_killed_job_is_dead_and_says_why() {
     assert_eq!(view.job.progress.error.as_deref(), Some(b"malformed".as_slice()));
 
     let resting = queue.put("t", "b").key("k").delay(SECOND).wait().unwrap().id;
-    assert_eq!(queue.kill_key("t", "k").priority(3).wait(), Ok(Ended::Done));
+    assert_eq!(queue.kill_key("t", "k").priority(3).wait(), Ok(EndReply::Done));
     assert_eq!(queue.get(resting).wait().unwrap().state, State::Dead);
     let other = queue.put("t", "b").delay(SECOND).wait().unwrap().id;
-    assert_eq!(queue.kill_id(other).wait(), Ok(Ended::Done));
+    assert_eq!(queue.kill_id(other).wait(), Ok(EndReply::Done));
 }
 
 #[test]
@@ -120,11 +120,11 @@ fn batches_answer_per_token() {
 
     let acks = queue.ack_many([stale, tokens[0], tokens[0]]).wait().unwrap();
     assert_eq!(acks[0].as_ref().unwrap_err().code, Code::LeaseLost);
-    assert_eq!(acks[1..], [Ok(Ended::Done), Ok(Ended::Gone)]);
+    assert_eq!(acks[1..], [Ok(EndReply::Done), Ok(EndReply::Gone)]);
 
     let nack = Nack { token: tokens[1], delay_ms: None, priority: None, error: None };
-    assert_eq!(queue.nack_many(vec![nack]).wait().unwrap(), [Ok(Ended::Done)]);
-    assert_eq!(queue.release_many([tokens[2]]).wait().unwrap(), [Ok(Ended::Done)]);
+    assert_eq!(queue.nack_many(vec![nack]).wait().unwrap(), [Ok(EndReply::Done)]);
+    assert_eq!(queue.release_many([tokens[2]]).wait().unwrap(), [Ok(EndReply::Done)]);
     let kill = Kill { target: KillTarget::Token(tokens[3]), error: None, priority: None };
     let killed = queue.execute(dormouse::core::command::Command::Kill(vec![kill])).wait();
     assert!(killed.is_ok());
@@ -137,7 +137,7 @@ fn a_token_of_text_is_read_or_refused() {
     let queue = Queue::memory();
     queue.put("t", "b").wait().unwrap();
     let text = take(&queue, "t").token().to_string();
-    assert_eq!(queue.ack(text.parse().unwrap()).wait(), Ok(Ended::Done));
+    assert_eq!(queue.ack(text.parse().unwrap()).wait(), Ok(EndReply::Done));
 
     let error = "12-7".parse::<Token>().unwrap_err();
     assert_eq!(error.code, Code::Invalid);
@@ -146,5 +146,5 @@ fn a_token_of_text_is_read_or_refused() {
         "token \"12-7\" is not of the form <id>.<fence>; send it as reserve gave it"
     );
     let unknown = Token { id: JobId(99), fence: 7 };
-    assert_eq!(queue.ack(unknown).wait(), Ok(Ended::Gone));
+    assert_eq!(queue.ack(unknown).wait(), Ok(EndReply::Gone));
 }

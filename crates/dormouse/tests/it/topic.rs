@@ -15,7 +15,7 @@ fn settings_are_the_defaults_of_puts() {
         queue.put("t", "b").wait().unwrap();
     }
     assert_eq!(queue.put("t", "b").wait().unwrap_err().code, Code::Full);
-    assert_eq!(take(&queue, "t").nack().wait(), Ok(dormouse::Ended::Dead));
+    assert_eq!(take(&queue, "t").nack().wait(), Ok(dormouse::EndReply::Dead));
     assert_eq!(queue.stats("t").wait().unwrap().settings, settings);
 }
 

@@ -7,7 +7,7 @@ use dormouse_core::backend::{Answer, Ticket};
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::job::{JobId, Token};
 use dormouse_core::op::{
-    Cancel, Ended, Extend, KillTarget, LeasedJob, Nack, OnConflict, Put, PutOutcome, PutReply,
+    Cancel, EndReply, Extend, KillTarget, LeasedJob, Nack, OnConflict, Put, PutOutcome, PutReply,
     Release, SessionId,
 };
 use dormouse_core::time::Now;
@@ -167,14 +167,14 @@ impl Checker {
         match (asked, reply) {
             (Command::Ack(tokens), Reply::Ended(ends)) => {
                 for (token, end) in tokens.iter().zip(ends) {
-                    if *end == Ok(Ended::Done) {
+                    if *end == Ok(EndReply::Done) {
                         self.acked(now, *token)?;
                     }
                 }
             }
             (Command::Nack(nacks), Reply::Ended(ends)) => {
                 for (Nack { token, delay_ms, .. }, end) in nacks.iter().zip(ends) {
-                    if matches!(end, Ok(Ended::Done | Ended::Dead)) {
+                    if matches!(end, Ok(EndReply::Done | EndReply::Dead)) {
                         let due = Due::after(now, delay_ms.unwrap_or(0));
                         self.held(now, *token)?.ended(due, false);
                     }
@@ -182,7 +182,7 @@ impl Checker {
             }
             (Command::Release(releases), Reply::Ended(ends)) => {
                 for (Release { token, delay_ms, .. }, end) in releases.iter().zip(ends) {
-                    if *end == Ok(Ended::Done) {
+                    if *end == Ok(EndReply::Done) {
                         let due = Due::after(now, delay_ms.unwrap_or(0));
                         self.held(now, *token)?.ended(due, true);
                     }
@@ -190,7 +190,7 @@ impl Checker {
             }
             (Command::Kill(kills), Reply::Ended(ends)) => {
                 for (kill, end) in kills.iter().zip(ends) {
-                    if let (KillTarget::Token(token), Ok(Ended::Done)) = (&kill.target, end) {
+                    if let (KillTarget::Token(token), Ok(EndReply::Done)) = (&kill.target, end) {
                         self.held(now, *token)?.ended(Due::NEVER, false);
                     }
                 }

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use dormouse_core::error::{Code, Error};
 use dormouse_core::job::{JobId, State};
-use dormouse_core::op::{Changed, Ended, Extended, PutOutcome, PutReply};
+use dormouse_core::op::{ChangeReply, EndReply, ExtendReply, PutOutcome, PutReply};
 use serde::Deserialize;
 
 use super::client::Response;
@@ -129,24 +129,26 @@ impl Item {
         Ok(PutReply { id: item.id()?, outcome, state, due_at: item.due_at()? })
     }
 
-    pub(super) fn ended(self) -> Result<Ended, Error> {
+    pub(super) fn ended(self) -> Result<EndReply, Error> {
         let item = self.good()?;
         match item.code.as_str() {
-            "done" => Ok(Ended::Done),
-            "dead" => Ok(Ended::Dead),
-            "gone" => Ok(Ended::Gone),
+            "done" => Ok(EndReply::Done),
+            "dead" => Ok(EndReply::Dead),
+            "gone" => Ok(EndReply::Gone),
             _ => Err(item.lacks("code")),
         }
     }
 
-    pub(super) fn extended(self) -> Result<Extended, Error> {
+    pub(super) fn extended(self) -> Result<ExtendReply, Error> {
         let item = self.good()?;
         let expires_at = item.expires_at.map(|At(ms)| ms).filter(|_| item.token.is_some());
-        expires_at.map(|expires_at| Extended { expires_at }).ok_or_else(|| item.lacks("expires_at"))
+        expires_at
+            .map(|expires_at| ExtendReply { expires_at })
+            .ok_or_else(|| item.lacks("expires_at"))
     }
 
     /// A cancelled job has no due time any more.
-    pub(super) fn changed(self) -> Result<Changed, Error> {
+    pub(super) fn changed(self) -> Result<ChangeReply, Error> {
         let item = self.good()?;
         let due_at = match item.code.as_str() {
             "cancelled" => 0,
@@ -154,6 +156,6 @@ impl Item {
             _ => return Err(item.lacks("code")),
         };
         let was = item.was.as_deref().and_then(state).ok_or_else(|| item.lacks("was"))?;
-        Ok(Changed { id: item.id()?, was, due_at })
+        Ok(ChangeReply { id: item.id()?, was, due_at })
     }
 }

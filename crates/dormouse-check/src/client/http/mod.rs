@@ -28,7 +28,7 @@
 //! | `Progress::fence`, `lapsed` | 0, false |
 //! | `Progress::key_lost`, and a key that was lost | false, no key |
 //! | `Progress::bytes` | counted from what came |
-//! | `Changed::due_at` of a cancel | 0 |
+//! | `ChangeReply::due_at` of a cancel | 0 |
 //! | `TopicStats::settings` of the totals | none |
 
 mod ask;

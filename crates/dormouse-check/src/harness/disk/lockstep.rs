@@ -2,7 +2,7 @@
 
 use dormouse_core::backend::{Answer, Ticket};
 use dormouse_core::command::{Command, Reply};
-use dormouse_core::fact::{Fact, Whereto};
+use dormouse_core::fact::{Destination, Fact};
 use dormouse_core::machine::When;
 use dormouse_core::op::Reserve;
 use dormouse_core::time::Now;
@@ -76,7 +76,7 @@ impl World {
     fn may_be_prompt(&mut self, command: &Command) -> bool {
         let Command::ReserveId(reserve) = command else { return true };
         let found = self.oracle.machine.timeline_mut().find(reserve.id);
-        found.is_ok_and(|found| found.is_none_or(|found| found.born <= self.driver.reported))
+        found.is_ok_and(|found| found.is_none_or(|found| found.put_batch <= self.driver.reported))
     }
 
     pub(crate) fn tick(&mut self, now: Now) -> Result<(), Trouble> {
@@ -122,7 +122,7 @@ impl World {
     fn learn(&mut self, fact: &Fact) {
         let place = match fact {
             Fact::Put { at, .. } => *at,
-            Fact::Move { to: Whereto::Rest(place), .. } if place.class.is_waiting() => *place,
+            Fact::Move { to: Destination::Rest(place), .. } if place.class.is_waiting() => *place,
             _ => return,
         };
         if !self.seen.ids.contains(&place.id) {

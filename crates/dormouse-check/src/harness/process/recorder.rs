@@ -9,7 +9,7 @@ use dormouse_core::command::{Command, Reply};
 use dormouse_core::error::{Code, Error};
 use dormouse_core::job::{JobId, Token};
 use dormouse_core::op::{
-    Cancel, Changed, Ended, Extend, LeasedJob, Nack, Put, PutOutcome, PutReply, Release,
+    Cancel, ChangeReply, EndReply, Extend, LeasedJob, Nack, Put, PutOutcome, PutReply, Release,
     Reschedule, Reserve, Target,
 };
 use dormouse_core::topic::TopicName;
@@ -117,7 +117,7 @@ impl<'l> Teller<'l> {
             Ok(Reply::Ended(items)) => self.each(items, ended),
             Ok(Reply::Extended(items)) => self.each(items, |_| Answer::Done),
             Ok(Reply::Changed(items)) => {
-                self.each(items, |changed: Changed| Answer::Changed(changed.id.0))
+                self.each(items, |changed: ChangeReply| Answer::Changed(changed.id.0))
             }
             Ok(other) => Err(Error::unavailable(format!("a call was answered with {other:?}"))),
             Err(error) => Ok(vec![self.failed(error)?; items]),
@@ -241,11 +241,11 @@ fn put(put: PutReply) -> Answer {
     }
 }
 
-fn ended(ended: Ended) -> Answer {
+fn ended(ended: EndReply) -> Answer {
     match ended {
-        Ended::Done => Answer::Done,
-        Ended::Dead => Answer::Dead,
-        Ended::Gone => Answer::Gone,
+        EndReply::Done => Answer::Done,
+        EndReply::Dead => Answer::Dead,
+        EndReply::Gone => Answer::Gone,
     }
 }
 

@@ -5,7 +5,7 @@ use dormouse_core::backend::Answer;
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::error::Error;
 use dormouse_core::job::JobId;
-use dormouse_core::op::{Cancel, Ended, Target};
+use dormouse_core::op::{Cancel, EndReply, Target};
 use dormouse_core::topic::TopicName;
 
 use super::{PendingReply, one};
@@ -26,12 +26,12 @@ impl Beanstalk {
     pub(super) fn deleted(
         &mut self,
         reservation: Reservation,
-        ended: Result<Ended, Error>,
+        ended: Result<EndReply, Error>,
         out: &mut BytesMut,
     ) {
         match ended {
-            Ok(Ended::Gone) => out.extend_from_slice(reply::NOT_FOUND),
-            Ok(Ended::Done | Ended::Dead) => {
+            Ok(EndReply::Gone) => out.extend_from_slice(reply::NOT_FOUND),
+            Ok(EndReply::Done | EndReply::Dead) => {
                 self.count_delete(&reservation.topic);
                 out.extend_from_slice(reply::DELETED);
             }

@@ -5,7 +5,7 @@ use dormouse_core::backend::Answer;
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::error::Error;
 use dormouse_core::job::{JobId, State};
-use dormouse_core::op::{Changed, Reschedule, Target};
+use dormouse_core::op::{ChangeReply, Reschedule, Target};
 
 use super::{PendingReply, one};
 use crate::beanstalk::{Beanstalk, reply};
@@ -44,6 +44,6 @@ impl Beanstalk {
     }
 }
 
-fn changed(answer: Answer) -> Result<Changed, Error> {
+fn changed(answer: Answer) -> Result<ChangeReply, Error> {
     one!(answer, Changed)
 }

@@ -25,7 +25,7 @@ use dormouse_core::backend::Answer;
 use dormouse_core::command::Reply;
 use dormouse_core::error::Error;
 use dormouse_core::job::JobId;
-use dormouse_core::op::{Ended, SessionId};
+use dormouse_core::op::{EndReply, SessionId};
 use dormouse_core::topic::TopicName;
 
 use super::counts::CountedCommand;
@@ -181,8 +181,8 @@ impl Beanstalk {
     /// A reservation was to be ended by its token.
     fn ended(&mut self, reservation: Reservation, answer: Answer, done: &[u8], out: &mut BytesMut) {
         match one!(answer, Ended) {
-            Ok(Ended::Gone) => out.extend_from_slice(reply::NOT_FOUND),
-            Ok(Ended::Done | Ended::Dead) => out.extend_from_slice(done),
+            Ok(EndReply::Gone) => out.extend_from_slice(reply::NOT_FOUND),
+            Ok(EndReply::Done | EndReply::Dead) => out.extend_from_slice(done),
             Err(error) => self.keep(reservation, &error, out),
         }
     }

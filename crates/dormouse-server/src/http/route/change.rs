@@ -1,6 +1,6 @@
 //! The response of cancel, reschedule, run and revive to one job.
 
-use dormouse_core::op::Changed;
+use dormouse_core::op::ChangeReply;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -34,8 +34,8 @@ pub(crate) struct ChangedOut {
     due_at: Option<At>,
 }
 
-pub(super) fn answer_change(code: ChangedCode, changed: Changed) -> HttpResult {
-    let Changed { id, was, due_at } = changed;
+pub(super) fn answer_change(code: ChangedCode, changed: ChangeReply) -> HttpResult {
+    let ChangeReply { id, was, due_at } = changed;
     let due_at = (code != ChangedCode::Cancelled).then_some(At(due_at));
     ok(&ChangedOut { id: IdOut(id), code, was: StateOut::from(was), due_at })
 }

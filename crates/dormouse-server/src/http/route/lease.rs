@@ -7,7 +7,7 @@ use dormouse_core::command::{Operation, only};
 use dormouse_core::error::Error;
 use dormouse_core::job::Token;
 use dormouse_core::limits::BATCH_MAX;
-use dormouse_core::op::{Ended, Extended};
+use dormouse_core::op::{EndReply, ExtendReply};
 use hyper::StatusCode;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -117,12 +117,12 @@ pub(crate) enum EndedCode {
     Gone,
 }
 
-impl From<Ended> for EndedCode {
-    fn from(ended: Ended) -> EndedCode {
+impl From<EndReply> for EndedCode {
+    fn from(ended: EndReply) -> EndedCode {
         match ended {
-            Ended::Done => EndedCode::Done,
-            Ended::Dead => EndedCode::Dead,
-            Ended::Gone => EndedCode::Gone,
+            EndReply::Done => EndedCode::Done,
+            EndReply::Dead => EndedCode::Dead,
+            EndReply::Gone => EndedCode::Gone,
         }
     }
 }
@@ -180,14 +180,14 @@ pub(super) struct LeaseReply {
     expires_at: Option<u64>,
 }
 
-impl From<Ended> for LeaseReply {
-    fn from(ended: Ended) -> LeaseReply {
+impl From<EndReply> for LeaseReply {
+    fn from(ended: EndReply) -> LeaseReply {
         LeaseReply { code: ended.into(), expires_at: None }
     }
 }
 
-impl From<Extended> for LeaseReply {
-    fn from(extended: Extended) -> LeaseReply {
+impl From<ExtendReply> for LeaseReply {
+    fn from(extended: ExtendReply) -> LeaseReply {
         LeaseReply { code: EndedCode::Done, expires_at: Some(extended.expires_at) }
     }
 }

@@ -3,7 +3,7 @@
 use dormouse_core::command::Command;
 use dormouse_core::error::Error;
 use dormouse_core::limits::BATCH_MAX;
-use dormouse_core::op::Ended;
+use dormouse_core::op::EndReply;
 
 use super::ReplyKind;
 use crate::access::Verb;
@@ -42,16 +42,16 @@ pub(in crate::resp) fn run(
 }
 
 /// What ack, nack, release and kill answer.
-pub(super) fn write(out: &mut Out<'_>, ended: Ended) {
+pub(super) fn write(out: &mut Out<'_>, ended: EndReply) {
     out.status(match ended {
-        Ended::Done => "OK",
-        Ended::Dead => "DEAD",
-        Ended::Gone => "GONE",
+        EndReply::Done => "OK",
+        EndReply::Dead => "DEAD",
+        EndReply::Gone => "GONE",
     });
 }
 
 /// The same, of several.
-pub(super) fn write_all(out: &mut Out<'_>, items: Vec<Result<Ended, Error>>) {
+pub(super) fn write_all(out: &mut Out<'_>, items: Vec<Result<EndReply, Error>>) {
     out.list(items.len());
     for item in items {
         match item {

@@ -2,7 +2,7 @@
 
 use dormouse_core::command::Command;
 use dormouse_core::error::Error;
-use dormouse_core::op::{Cancel, Changed};
+use dormouse_core::op::{Cancel, ChangeReply};
 
 use super::ReplyKind;
 use crate::access::Verb;
@@ -28,7 +28,7 @@ pub(in crate::resp) fn run(
 }
 
 /// Which job it was, and in which state.
-pub(super) fn write(out: &mut Out<'_>, changed: Changed) {
+pub(super) fn write(out: &mut Out<'_>, changed: ChangeReply) {
     out.list(2);
     out.digits(changed.id.0);
     out.string(changed.was.as_str().as_bytes());

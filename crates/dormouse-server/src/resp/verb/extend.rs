@@ -2,7 +2,7 @@
 
 use dormouse_core::command::Command;
 use dormouse_core::error::Error;
-use dormouse_core::op::{Extend, Extended};
+use dormouse_core::op::{Extend, ExtendReply};
 
 use super::ReplyKind;
 use crate::access::Verb;
@@ -25,6 +25,6 @@ pub(in crate::resp) fn run(
 }
 
 /// When the lease ends now.
-pub(super) fn write(out: &mut Out<'_>, extended: Extended) {
+pub(super) fn write(out: &mut Out<'_>, extended: ExtendReply) {
     out.number(extended.expires_at);
 }

@@ -185,11 +185,11 @@ impl Spread<'_> {
         let Some(job) = self.jobs.get_mut(&id) else { return Ok(()) };
         let is_good = job.is_held && job.fence == fence;
         match ended.pop() {
-            Some(Ok(Ended::Done)) if is_good && acks => {
+            Some(Ok(EndReply::Done)) if is_good && acks => {
                 self.jobs.remove(&id);
                 Ok(())
             }
-            Some(Ok(Ended::Done)) if is_good => {
+            Some(Ok(EndReply::Done)) if is_good => {
                 (job.is_held, job.visible_at) = (false, now_ms + delay_ms);
                 Ok(())
             }

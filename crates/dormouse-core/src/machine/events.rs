@@ -2,7 +2,7 @@
 
 use super::Machine;
 use crate::event::{Event, EventKind};
-use crate::fact::{Cause, Fact, Whereto};
+use crate::fact::{Cause, Destination, Fact};
 use crate::place::{Class, Place};
 use crate::time::Now;
 use crate::timeline::Timeline;
@@ -11,7 +11,7 @@ use crate::topic::TopicNo;
 impl<T: Timeline> Machine<T> {
     /// Adds the events of these facts, which the last step or tick made. Locks, births and ends of
     /// topics are none.
-    pub fn tell(&self, now: Now, facts: &[Fact], events: &mut Vec<Event>) {
+    pub fn add_events(&self, now: Now, facts: &[Fact], events: &mut Vec<Event>) {
         for fact in facts {
             let Some((topic, kind)) = about(fact) else { continue };
             // A topic outlives its last fact by its linger, so it is known here.
@@ -21,7 +21,7 @@ impl<T: Timeline> Machine<T> {
                 Fact::Put { job, at: place, .. } => {
                     (Some(job.id), at(place), job.progress.attempts)
                 }
-                Fact::Move { id, to: Whereto::Rest(place), progress, .. } => {
+                Fact::Move { id, to: Destination::Rest(place), progress, .. } => {
                     (Some(*id), at(place), progress.attempts)
                 }
                 Fact::Move { id, progress, .. } => (Some(*id), None, progress.attempts),
@@ -53,8 +53,8 @@ fn about(fact: &Fact) -> Option<(TopicNo, EventKind)> {
     })
 }
 
-fn moved(cause: Cause, to: &Whereto) -> EventKind {
-    let dead = matches!(to, Whereto::Rest(place) if place.class == Class::DEAD);
+fn moved(cause: Cause, to: &Destination) -> EventKind {
+    let dead = matches!(to, Destination::Rest(place) if place.class == Class::DEAD);
     match cause {
         Cause::Nack | Cause::Expiry if dead => EventKind::Died,
         Cause::Reserve => EventKind::Reserved,

@@ -8,12 +8,12 @@ use crate::topic::TopicNo;
 
 /// At most one planned look per topic, the earliest that was asked for.
 #[derive(Debug, Default)]
-pub(crate) struct Looks {
+pub(crate) struct TopicSchedule {
     in_order: BTreeSet<(u64, TopicNo)>,
     planned: Map<TopicNo, u64>,
 }
 
-impl Looks {
+impl TopicSchedule {
     /// The steady instant of the first look.
     pub(crate) fn next(&self) -> Option<u64> {
         self.in_order.first().map(|&(at, _)| at)
