@@ -12,7 +12,7 @@ use crate::acceptor::{Acceptor, StartError, bind};
 use crate::access::Access;
 use crate::backup::MakeBackup;
 use crate::beanstalk::{self, BeanstalkOptions};
-use crate::client::BackendClient;
+use crate::client::{BackendClient, ReplyObserver};
 use crate::http::{self, App, HostGuard, HttpServer};
 use crate::metrics::Metrics;
 use crate::pipeline::PipelineContext;
@@ -77,8 +77,9 @@ impl Server {
         let (stopping, stops) = watch::channel(false);
         let (aborting, aborts) = watch::channel(false);
         let (alive, ended) = mpsc::channel(1);
-        let client = BackendClient::new(backend, stops.clone());
         let metrics = Arc::new(Metrics::new(&resp::NAMES));
+        let observer = Arc::clone(&metrics) as Arc<dyn ReplyObserver>;
+        let client = BackendClient::new(backend, observer, stops.clone());
         let acceptor = Acceptor {
             permits: Arc::new(Semaphore::new(options.connections_max)),
             metrics: Arc::clone(&metrics),

@@ -25,11 +25,12 @@ use std::sync::Arc;
 
 use bytes::{Buf, BytesMut};
 use dormouse_core::command::Command;
+use dormouse_core::error::Error;
 use dormouse_core::op::SessionId;
 use dormouse_core::topic::TopicName;
 
 use crate::access::{Access, Grant};
-use crate::pipeline::{CloseReason, Flow, Outcome, Protocol, Step, Turn};
+use crate::pipeline::{CloseReason, Flow, Next, Protocol, RequestReply, Turn};
 use line::Line;
 pub(crate) use listen::start;
 pub use listen::{BeanstalkAddr, BeanstalkOptions};
@@ -51,7 +52,7 @@ pub(crate) struct Beanstalk {
     watched: Vec<Arc<Tube>>,
     session: Option<SessionId>,
     reservations: Reservations,
-    next: Next,
+    next: Expected,
     is_producer: bool,
     is_worker: bool,
     is_waiting: bool,
@@ -59,7 +60,7 @@ pub(crate) struct Beanstalk {
 }
 
 /// What the input goes on with.
-enum Next {
+enum Expected {
     Line,
     /// The rest of a line that is too long.
     Rest,
@@ -86,7 +87,7 @@ impl Beanstalk {
             watched,
             session: None,
             reservations: Reservations::default(),
-            next: Next::Line,
+            next: Expected::Line,
             is_producer: false,
             is_worker: false,
             is_waiting: false,
@@ -104,7 +105,7 @@ impl Beanstalk {
             Line::Begun => Ok(false),
             Line::Long => {
                 refuse_http(input)?;
-                self.next = Next::Rest;
+                self.next = Expected::Rest;
                 Ok(true)
             }
             Line::Whole(length) => {
@@ -115,9 +116,11 @@ impl Beanstalk {
                 input.advance(length + line::END.len());
                 match parsed {
                     Ok(ask) => self.ask(ask, turn)?,
-                    Err(ParseError::Format) => turn.say().extend_from_slice(reply::BAD_FORMAT),
+                    Err(ParseError::Format) => {
+                        turn.reply_now().extend_from_slice(reply::BAD_FORMAT)
+                    }
                     Err(ParseError::Unknown) => {
-                        turn.say().extend_from_slice(reply::UNKNOWN_COMMAND)
+                        turn.reply_now().extend_from_slice(reply::UNKNOWN_COMMAND)
                     }
                 }
                 Ok(true)
@@ -128,17 +131,17 @@ impl Beanstalk {
     /// Does what it can with the input; false = the rest has not come yet.
     fn step(&mut self, input: &mut BytesMut, turn: &mut Turn<PendingReply>) -> Result<bool, Close> {
         match self.next {
-            Next::Line => self.read_line(input, turn),
-            Next::Rest => {
+            Expected::Line => self.read_line(input, turn),
+            Expected::Rest => {
                 let is_over = line::skim(input);
                 if is_over {
-                    self.next = Next::Line;
-                    turn.say().extend_from_slice(reply::BAD_FORMAT);
+                    self.next = Expected::Line;
+                    turn.reply_now().extend_from_slice(reply::BAD_FORMAT);
                 }
                 Ok(is_over)
             }
-            Next::Body(line) => Ok(self.read_body(line, input, turn)),
-            Next::Large(left) => Ok(self.swallow(left, input, turn)),
+            Expected::Body(line) => Ok(self.read_body(line, input, turn)),
+            Expected::Large(left) => Ok(self.swallow(left, input, turn)),
         }
     }
 }
@@ -162,20 +165,20 @@ impl Protocol for Beanstalk {
         while turn.has_room() {
             match self.step(input, turn) {
                 Ok(true) => {}
-                Ok(false) => return Flow::Go,
+                Ok(false) => return Flow::Continue,
                 Err(Close) => return Flow::Close,
             }
         }
-        Flow::Go
+        Flow::Continue
     }
 
-    fn write(
+    fn on_reply(
         &mut self,
-        then: PendingReply,
-        outcome: Outcome,
+        pending: PendingReply,
+        reply: Result<RequestReply, Error>,
         out: &mut BytesMut,
-    ) -> Option<Step<PendingReply>> {
-        self.tell(then, outcome, out)
+    ) -> Next<PendingReply> {
+        self.handle_reply(pending, reply, out)
     }
 
     fn grant(&self) -> &Grant {

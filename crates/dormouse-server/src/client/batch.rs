@@ -1,4 +1,4 @@
-//! Commands under way, awaited together.
+//! A batch of commands under way, whose replies are awaited together.
 
 use std::future::Future;
 use std::mem;
@@ -7,18 +7,33 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use dormouse_core::backend::{Answer, Request, Sink, Ticket};
-use dormouse_core::command::Command;
+use dormouse_core::command::{Command, Undo};
 use dormouse_core::error::Error;
-use dormouse_core::op::Unlock;
 
 use super::BackendClient;
-use super::custody::{give_back, undo};
+use super::custody::give_back;
 
-/// A batch that was sent. Dropping it withdraws what waits and gives back what was granted.
-#[must_use = "the answers tell what happened"]
+/// A batch that was submitted; resolves to one reply per command, in order. Dropping it withdraws
+/// the commands that wait and gives back what was granted.
+#[must_use = "the replies tell what happened"]
 pub(crate) struct PendingBatch {
-    slot: Arc<BatchSink>,
-    withdrawn: bool,
+    sink: Arc<BatchSink>,
+    may_wait: bool,
+    is_withdrawn: bool,
+}
+
+/// The reply to one command of a batch.
+pub(crate) struct BatchReply {
+    pub(crate) answer: Answer,
+    /// How to give back what the answer grants.
+    pub(crate) undo: Undo,
+}
+
+impl BatchReply {
+    /// The reply to a command of a batch that was not accepted.
+    pub(crate) fn refused(error: &Error) -> BatchReply {
+        BatchReply { answer: Err(error.clone()), undo: Undo::Nothing }
+    }
 }
 
 struct BatchSink {
@@ -27,71 +42,81 @@ struct BatchSink {
 }
 
 struct State {
-    /// The first item's ticket; the others follow in a row.
+    /// The ticket of the first command; those of the others follow in a row.
     first: Ticket,
-    items: Vec<Entry>,
+    entries: Vec<Entry>,
     missing: usize,
     waker: Option<Waker>,
-    /// Nobody will read the answers.
-    abandoned: bool,
+    /// Nobody will read the replies.
+    is_abandoned: bool,
 }
 
 struct Entry {
-    /// It may wait in the backend.
-    waits: bool,
-    /// How to give back a lock that was granted.
-    unlock: Option<Unlock>,
+    may_wait: bool,
+    undo: Undo,
     answer: Option<Answer>,
 }
 
 impl PendingBatch {
-    pub(super) fn send(
+    pub(super) fn submit(
         client: &BackendClient,
         commands: Vec<Command>,
     ) -> Result<PendingBatch, Error> {
-        let items: Vec<Entry> = commands.iter().map(Entry::new).collect();
-        let first = Ticket::row(items.len());
+        let entries: Vec<Entry> = commands.iter().map(Entry::new).collect();
+        let may_wait = entries.iter().any(|entry| entry.may_wait);
+        let first = Ticket::row(entries.len());
         let tickets = (first.0..).map(Ticket);
         let requests =
             tickets.zip(commands).map(|(ticket, command)| Request { ticket, command }).collect();
-        let state = State { first, missing: items.len(), items, waker: None, abandoned: false };
-        let slot = Arc::new(BatchSink { client: client.clone(), state: Mutex::new(state) });
-        client.inner.backend.submit(requests, Arc::clone(&slot) as Arc<dyn Sink>)?;
-        Ok(PendingBatch { slot, withdrawn: false })
+        let missing = entries.len();
+        let state = State { first, entries, missing, waker: None, is_abandoned: false };
+        let sink = Arc::new(BatchSink { client: client.clone(), state: Mutex::new(state) });
+        client.inner.backend.submit(requests, Arc::clone(&sink) as Arc<dyn Sink>)?;
+        Ok(PendingBatch { sink, may_wait, is_withdrawn: false })
     }
 
-    /// Answers what waits with nothing; the answers still have to be awaited.
+    /// Whether the backend may hold a reply back until something happens.
+    pub(crate) fn may_wait(&self) -> bool {
+        self.may_wait
+    }
+
+    /// Ends the wait of every waiting command with an empty reply; the batch has still to be
+    /// awaited.
     pub(crate) fn withdraw(&mut self) {
-        if mem::replace(&mut self.withdrawn, true) {
+        if mem::replace(&mut self.is_withdrawn, true) {
             return;
         }
-        let waiting = self.slot.lock().waiting();
-        give_back(&self.slot.client, waiting);
+        let withdrawals = self.sink.lock().withdrawals();
+        give_back(&self.sink.client, withdrawals);
     }
 }
 
 impl Future for PendingBatch {
-    type Output = Vec<Answer>;
+    type Output = Vec<BatchReply>;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Vec<Answer>> {
-        let mut state = self.slot.lock();
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Vec<BatchReply>> {
+        let mut state = self.sink.lock();
         if state.missing > 0 {
             state.waker = Some(cx.waker().clone());
             return Poll::Pending;
         }
-        let items = mem::take(&mut state.items);
-        Poll::Ready(items.into_iter().filter_map(|item| item.answer).collect())
+        let entries = mem::take(&mut state.entries);
+        drop(state);
+        let replies: Vec<BatchReply> = entries.into_iter().filter_map(Entry::into_reply).collect();
+        let observer = &self.sink.client.inner.observer;
+        replies.iter().flat_map(|reply| &reply.answer).for_each(|reply| observer.observe(reply));
+        Poll::Ready(replies)
     }
 }
 
 impl Drop for PendingBatch {
     fn drop(&mut self) {
-        let mut state = self.slot.lock();
-        state.abandoned = true;
-        let mut commands = if self.withdrawn { Vec::new() } else { state.waiting() };
-        commands.extend(state.items.iter_mut().filter_map(Entry::undo));
+        let mut state = self.sink.lock();
+        state.is_abandoned = true;
+        let mut commands = if self.is_withdrawn { Vec::new() } else { state.withdrawals() };
+        commands.extend(state.entries.iter_mut().filter_map(Entry::undo));
         drop(state);
-        give_back(&self.slot.client, commands);
+        give_back(&self.sink.client, commands);
     }
 }
 
@@ -103,40 +128,45 @@ impl BatchSink {
 }
 
 impl State {
-    fn waiting(&self) -> Vec<Command> {
-        let tickets = (self.first.0..).map(Ticket).zip(&self.items);
-        let unanswered = tickets.filter(|(_, item)| item.waits && item.answer.is_none());
+    /// The commands that withdraw what has no reply yet and may wait.
+    fn withdrawals(&self) -> Vec<Command> {
+        let tickets = (self.first.0..).map(Ticket).zip(&self.entries);
+        let unanswered = tickets.filter(|(_, entry)| entry.may_wait && entry.answer.is_none());
         unanswered.map(|(ticket, _)| Command::Withdraw(ticket)).collect()
     }
 }
 
 impl Entry {
     fn new(command: &Command) -> Entry {
-        let (waits, unlock) = (may_wait(command), unlock_of(command));
-        Entry { waits, unlock, answer: None }
+        Entry { may_wait: command.may_wait(), undo: command.undo(), answer: None }
     }
 
-    /// What gives back the grant that nobody will read.
+    fn into_reply(self) -> Option<BatchReply> {
+        Some(BatchReply { answer: self.answer?, undo: self.undo })
+    }
+
+    /// The command that gives back a grant that nobody will read.
     fn undo(&mut self) -> Option<Command> {
         let reply = self.answer.take()?.ok()?;
-        undo(&reply, self.unlock.take())
+        mem::replace(&mut self.undo, Undo::Nothing).command(&reply)
     }
 }
 
 impl Sink for BatchSink {
     fn deliver(&self, answers: &mut Vec<(Ticket, Answer)>) {
         let mut state = self.lock();
-        let mut refused = Vec::new();
+        let mut unread = Vec::new();
         for (ticket, answer) in answers.drain(..) {
             let state = &mut *state;
             let index = usize::try_from(ticket.0.wrapping_sub(state.first.0)).ok();
-            let Some(item) = index.and_then(|index| state.items.get_mut(index)) else { continue };
-            if item.answer.is_none() {
+            let entry = index.and_then(|index| state.entries.get_mut(index));
+            let Some(entry) = entry else { continue };
+            if entry.answer.is_none() {
                 state.missing -= 1;
             }
-            item.answer = Some(answer);
-            if state.abandoned {
-                refused.extend(item.undo());
+            entry.answer = Some(answer);
+            if state.is_abandoned {
+                unread.extend(entry.undo());
             }
         }
         let waker = if state.missing == 0 { state.waker.take() } else { None };
@@ -144,23 +174,6 @@ impl Sink for BatchSink {
         if let Some(waker) = waker {
             waker.wake();
         }
-        give_back(&self.client, refused);
-    }
-}
-
-/// Whether a command may wait in the backend.
-pub(crate) fn may_wait(command: &Command) -> bool {
-    match command {
-        Command::Reserve(reserve) => reserve.wait_ms > 0,
-        Command::Lock(lock) => lock.wait_ms > 0,
-        _ => false,
-    }
-}
-
-/// How to give back what a lock grants.
-pub(crate) fn unlock_of(command: &Command) -> Option<Unlock> {
-    match command {
-        Command::Lock(lock) => Some(Unlock { name: lock.name.clone(), owner: lock.owner.clone() }),
-        _ => None,
+        give_back(&self.client, unread);
     }
 }

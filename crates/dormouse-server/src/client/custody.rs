@@ -1,16 +1,16 @@
-//! What was granted and has not reached its client yet.
+//! Leases and locks that were granted and have not reached their client yet.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use dormouse_core::backend::{Answer, Request, Sink, Ticket};
-use dormouse_core::command::{Command, Reply};
+use dormouse_core::backend::{Discard, Request, Ticket};
+use dormouse_core::command::{Command, Reply, Undo};
 use dormouse_core::error::Code;
 use dormouse_core::op::{LeasedJob, Release, Unlock};
 
 use super::BackendClient;
 
-/// How long to wait before a backend that is busy is asked again.
+/// Time before a busy backend is asked again.
 const BUSY: Duration = Duration::from_millis(10);
 
 /// Leases or a lock on their way to a client: given back when dropped, unless handed over.
@@ -21,9 +21,10 @@ pub(crate) struct Custody {
 }
 
 impl Custody {
-    /// Takes charge of what this reply grants; nothing, if it grants nothing.
-    pub(crate) fn of(client: &BackendClient, reply: &Reply, unlock: Option<Unlock>) -> Custody {
-        Custody { client: client.clone(), undo: undo(reply, unlock) }
+    /// Takes charge of what this reply grants; `None` if it grants nothing.
+    pub(crate) fn of_reply(client: &BackendClient, reply: &Reply, undo: Undo) -> Option<Custody> {
+        let command = undo.command(reply)?;
+        Some(Custody { client: client.clone(), undo: Some(command) })
     }
 
     /// Takes charge of leased jobs.
@@ -38,12 +39,12 @@ impl Custody {
         Custody { client: client.clone(), undo: Some(Command::Unlock(unlock)) }
     }
 
-    /// The client has it now.
+    /// The client has received it.
     pub(crate) fn hand_over(mut self) {
         self.undo = None;
     }
 
-    /// Whether there is anything to give back.
+    /// Whether there is nothing to give back.
     pub(crate) fn is_empty(&self) -> bool {
         self.undo.is_none()
     }
@@ -55,21 +56,8 @@ impl Drop for Custody {
     }
 }
 
-/// The command that takes back what a reply granted.
-pub(super) fn undo(reply: &Reply, unlock: Option<Unlock>) -> Option<Command> {
-    match reply {
-        Reply::Jobs(jobs) if !jobs.is_empty() => {
-            let unspent =
-                jobs.iter().map(|job| Release { token: job.token, delay_ms: None, priority: None });
-            Some(Command::Release(unspent.collect()))
-        }
-        Reply::Lock(_) => unlock.map(Command::Unlock),
-        _ => None,
-    }
-}
-
-/// Sends commands whose answers interest nobody. Called from drops and from the backend's own
-/// threads, so it only plans: a task of the runtime does it, again and again while it is busy.
+/// Submits commands whose replies nobody reads. It is called from drops and from the backend's own
+/// threads, so it must not block: a task submits them, and tries again while the backend is busy.
 pub(super) fn give_back(client: &BackendClient, commands: Vec<Command>) {
     if commands.is_empty() {
         return;
@@ -84,18 +72,10 @@ pub(super) fn give_back(client: &BackendClient, commands: Vec<Command>) {
                 .collect();
             match inner.backend.submit(requests, Arc::new(Discard)) {
                 Err(error) if error.code == Code::Busy => tokio::time::sleep(BUSY).await,
-                // Taken; or the store has stopped, and leases run out after its next start.
+                // Accepted; or the store has stopped, and leases expire after its next start.
                 _ => break,
             }
         }
         inner.returning.send_modify(|count| *count -= 1);
     });
-}
-
-struct Discard;
-
-impl Sink for Discard {
-    fn deliver(&self, answers: &mut Vec<(Ticket, Answer)>) {
-        answers.clear();
-    }
 }

@@ -211,6 +211,7 @@ mod tests {
     use super::*;
     use crate::access::Access;
     use crate::client::BackendClient;
+    use crate::metrics::Metrics;
 
     struct Idle;
 
@@ -238,7 +239,8 @@ mod tests {
     #[tokio::test]
     async fn a_slow_client_is_told_what_it_lost_and_goes_on() {
         let (stop, stopping) = watch::channel(false);
-        let events = Events::new(BackendClient::new(Arc::new(Idle), stopping));
+        let events =
+            Events::new(BackendClient::new(Arc::new(Idle), Arc::<Metrics>::default(), stopping));
         let mut feed = follow(&events);
         let ring = Arc::clone(&feed.seat.ring);
         let text = |piece: Option<Bytes>| String::from_utf8(piece.unwrap().to_vec()).unwrap();

@@ -18,12 +18,13 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use bytes::Bytes;
+use dormouse_core::command::Reply;
 use dormouse_core::error::{Code, Error};
-use dormouse_core::op::{LeasedJob, PutReply};
+use dormouse_core::op::PutReply;
 use hyper::{Method, StatusCode};
 use tokio::sync::Mutex;
 
-use crate::client::BackendClient;
+use crate::client::{BackendClient, ReplyObserver};
 use commands::Commands;
 use connections::Connections;
 pub(crate) use connections::ProtocolKind;
@@ -81,19 +82,23 @@ impl Drop for Connected {
     }
 }
 
+impl ReplyObserver for Metrics {
+    fn observe(&self, reply: &Reply) {
+        match reply {
+            Reply::Jobs(jobs) => self.lateness.note(jobs),
+            Reply::Put(replies) => self.note_puts(replies),
+            _ => {}
+        }
+    }
+}
+
 impl Metrics {
     /// All zero. `resp_names` are the names of the RESP commands that [`Metrics::resp`] counts.
     pub(crate) fn new(resp_names: &'static [&'static str]) -> Metrics {
         Metrics { resp: Commands::new(resp_names), ..Metrics::default() }
     }
 
-    /// These jobs were handed out.
-    pub(crate) fn handed_out(&self, jobs: &[LeasedJob]) {
-        self.lateness.note(jobs);
-    }
-
-    /// This came of puts.
-    pub(crate) fn put(&self, replies: &[Result<PutReply, Error>]) {
+    fn note_puts(&self, replies: &[Result<PutReply, Error>]) {
         let is_full = |reply: &&Result<PutReply, Error>| {
             reply.as_ref().is_err_and(|error| error.code == Code::Full)
         };
@@ -205,7 +210,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn who_waits_while_the_store_hangs_waits_once() {
-        let client = BackendClient::new(Arc::new(Hung), watch::channel(false).1);
+        let client =
+            BackendClient::new(Arc::new(Hung), Arc::<Metrics>::default(), watch::channel(false).1);
         let metrics = Metrics::default();
         let levels = Levels { bodies_bytes: 0, answers_bytes: 0, event_streams: 0, events_lost: 0 };
         let begun = Stopwatch::start();

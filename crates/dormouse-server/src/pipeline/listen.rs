@@ -3,13 +3,11 @@
 use std::sync::Arc;
 
 use crate::limits::{ANSWERS_BYTES_MAX, INPUTS_BYTES_MAX, PAGES_MAX};
-use dormouse_core::backend::Answer;
-use dormouse_core::command::Reply;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Semaphore;
 
 use super::Protocol;
-use super::drive::Connection;
+use super::driver::Connection;
 use crate::acceptor::{Acceptor, Listener};
 use crate::budget::Budget;
 use crate::client::BackendClient;
@@ -32,12 +30,6 @@ impl PipelineContext {
         let answers = Budget::new(ANSWERS_BYTES_MAX, "answers");
         let pages = Arc::new(Semaphore::new(PAGES_MAX));
         PipelineContext { client, metrics, inputs, answers, pages }
-    }
-
-    pub(super) fn note_puts(&self, answer: &Answer) {
-        if let Ok(Reply::Put(replies)) = answer {
-            self.metrics.put(replies);
-        }
     }
 }
 
@@ -107,7 +99,7 @@ async fn attend<S, P>(
     let mut connection = Connection::new(socket, protocol, context);
     tokio::select! {
         biased;
-        ended = connection.converse() => {
+        ended = connection.run() => {
             if let Err(error) = ended {
                 tracing::debug!(%error, "a connection ended");
             }

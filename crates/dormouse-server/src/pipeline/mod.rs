@@ -1,70 +1,76 @@
-//! What the protocols of pipelined commands share: RESP and beanstalkd.
+//! What RESP and beanstalkd, the protocols of pipelined commands, share.
 //!
 //! ```text
-//!   socket -> input -> Protocol::read -> turn (commands) -> client -> Protocol::write -> socket
+//!   socket -> input -> Protocol::read -> turn (requests) -> batch -> client -> Backend
+//!   socket <- output <- Protocol::on_reply <- reply <-------------- client <- Backend
 //! ```
-//! A connection goes in turns: all whole commands that have come are read, go to the backend as one
-//! batch and are answered in order; then the next turn begins. So a pipeline is a batch, and what
-//! one connection can hold is bounded. A command that may wait is the last of its turn: answers
-//! before it leave first, commands behind it are read when it is answered.
+//! A command passes through three types: a `Request` holds what the protocol has parsed, with the
+//! continuation that will receive the reply; a `Batch` is on its way to the backend; a
+//! `RequestReply` goes back to the protocol. `driver.rs` explains how connections proceed.
 
-mod answers;
-mod drive;
-mod group;
+mod batch;
+mod driver;
 mod input;
 mod listen;
 mod output;
+mod reply;
 mod turn;
 
 use bytes::BytesMut;
 use dormouse_core::command::Command;
+use dormouse_core::error::Error;
 
 use crate::access::Grant;
 pub(crate) use listen::{PipelineContext, PipelineServer};
-pub(crate) use turn::{Outcome, Step, Turn};
+pub(crate) use reply::RequestReply;
+pub(crate) use turn::{Request, Turn};
 
-/// One protocol's side of one connection: knows its bytes and what the connection has set up, and
-/// neither a socket nor the backend.
+/// One protocol's side of one connection. It knows the protocol's bytes and the state of the
+/// connection, and neither a socket nor the backend.
 pub(crate) trait Protocol: Send + 'static {
-    /// What a protocol remembers of a command until its outcome is there.
+    /// What the protocol remembers of a request until its reply arrives.
     type PendingReply: Send;
 
-    /// Takes whole commands off the input and adds them to the turn, while `turn.has_room()`.
+    /// Takes complete commands off the input and adds them to the turn, while `turn.has_room()`.
     fn read(&mut self, input: &mut BytesMut, turn: &mut Turn<Self::PendingReply>) -> Flow;
 
-    /// Writes what came of a command; called in the order of the commands. What this gives is done
-    /// next, before anything else: only for commands that `Turn::ask_last` has added.
-    fn write(
+    /// Writes the reply to a request; called in the order of the requests. A reply may lead to
+    /// another request, which is sent before anything else: only a request that was added with
+    /// `Turn::send_last` may do that.
+    fn on_reply(
         &mut self,
-        then: Self::PendingReply,
-        outcome: Outcome,
+        pending: Self::PendingReply,
+        reply: Result<RequestReply, Error>,
         out: &mut BytesMut,
-    ) -> Option<Step<Self::PendingReply>>;
+    ) -> Next<Self::PendingReply>;
 
-    /// What the caller may do; `Step::check` is judged by it.
+    /// The caller's rights, by which `Request::check` is decided.
     fn grant(&self) -> &Grant;
 
-    /// Tells the client why the connection ends, if the protocol has words for it.
+    /// Writes why the server closes the connection, if the protocol has a message for it.
     fn on_close(&mut self, why: CloseReason, out: &mut BytesMut);
 
-    /// What is left to do when the connection has ended, however it did.
+    /// The commands that remain to be done once the connection has ended, for whatever reason.
     fn end(&mut self) -> Vec<Command>;
 }
 
-/// What to do after a read.
+/// The request that a reply leads to; `None` if the reply was the last step.
+pub(crate) type Next<T> = Option<Request<T>>;
+
+/// How to proceed after a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flow {
-    /// Answer the turn, and read on: here if it is full, or when more has come.
-    Go,
+    /// Answer the turn, then read on: at once if the turn is full, else when more input arrives.
+    Continue,
     /// Answer the turn, then close.
     Close,
 }
 
-/// Why the server ends a connection.
+/// Why the server closes a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CloseReason {
-    /// All connections together hold too many bytes of unfinished commands.
+    /// All connections together hold too many bytes of incomplete commands.
     Crowded,
-    /// The rest of a command did not come.
+    /// The rest of a command did not arrive in time.
     Slow,
 }

@@ -1,197 +1,183 @@
-//! A turn: the commands of one read, and what comes of them.
+//! A turn: the requests of one read.
 
-use crate::limits::TURN_BYTES_MAX;
 use bytes::BytesMut;
-use dormouse_core::backend::Answer;
-use dormouse_core::command::{Command, Reply};
-use dormouse_core::error::Error;
+use dormouse_core::command::Command;
 use dormouse_core::job::{JobId, Token};
 use dormouse_core::limits::BATCH_MAX;
-use dormouse_core::op::{EndReply, Put, PutReply};
+use dormouse_core::op::Put;
 
 use crate::access::Verb;
-use crate::client::unexpected;
+use crate::limits::TURN_BYTES_MAX;
 
-/// Commands that go to the backend together, and words that need no backend, in their order.
+/// Requests in the order in which they arrived. The limits of a turn bound what one connection can
+/// hold.
 pub(crate) struct Turn<T> {
-    items: Vec<Item<T>>,
+    requests: Vec<Request<T>>,
     bytes: usize,
     is_last: bool,
 }
 
-/// One command and what to do with its outcome.
-pub(crate) struct Step<T> {
-    /// What to ask the backend.
-    pub(crate) command: Command,
-    /// Before that: may the caller do this with these jobs, whose topics only the backend knows?
-    pub(crate) check: Option<(Verb, Vec<JobId>)>,
-    /// Goes back to the protocol with the outcome.
-    pub(crate) then: T,
+/// A parsed request with its continuation, or several of a kind in a row: they are one command.
+pub(crate) struct Request<T> {
+    /// `None` if the protocol has answered the request itself.
+    pub(super) command: Option<Command>,
+    /// The caller must have this right on these jobs, whose topics only the backend knows.
+    pub(super) check: Option<(Verb, Vec<JobId>)>,
+    pub(super) pending: Pending<T>,
 }
 
-/// What came of a command.
-#[expect(clippy::large_enum_variant, reason = "it goes from hand to hand and rests nowhere")]
-pub(crate) enum Outcome {
-    /// Of `Turn::put`.
-    Put(Result<PutReply, Error>),
-    /// Of `Turn::ack`.
-    Acked(Result<EndReply, Error>),
-    /// Of `Turn::ask`, `Turn::ask_last` and of what `Protocol::write` gave.
-    Answer(Answer),
-}
-
-pub(super) enum Item<T> {
-    /// Needs no backend.
-    Say(BytesMut),
-    /// Puts that came one after the other.
-    Puts(Vec<Put>, Vec<T>),
-    /// Acks that came one after the other.
-    Acks(Vec<Token>, Vec<T>),
-    /// Anything else.
-    Ask(Step<T>),
+/// The continuation of a request.
+pub(crate) enum Pending<T> {
+    /// The reply is written already.
+    Bytes(BytesMut),
+    /// The protocol receives the reply to the command.
+    One(T),
+    /// The command consists of puts or acks in a row; each receives the reply to its item.
+    Row(Vec<T>),
 }
 
 impl<T> Turn<T> {
-    /// Nothing asked and nothing said.
     pub(crate) fn new() -> Turn<T> {
-        Turn { items: Vec::new(), bytes: 0, is_last: false }
+        Turn { requests: Vec::new(), bytes: 0, is_last: false }
     }
 
-    /// Whether another command may be added.
+    /// Whether another request may be added.
     pub(crate) fn has_room(&self) -> bool {
-        let bytes = self.bytes + self.open_words();
-        !self.is_last && bytes < TURN_BYTES_MAX && self.items.len() < BATCH_MAX
+        let bytes = self.bytes + self.open_bytes();
+        !self.is_last && bytes < TURN_BYTES_MAX && self.requests.len() < BATCH_MAX
     }
 
-    /// Bytes of the words said last: more may be added to them, so they are not counted yet.
-    fn open_words(&self) -> usize {
-        match self.items.last() {
-            Some(Item::Say(said)) => said.len(),
+    /// The length of the reply written last: it may still grow, so it is not counted yet.
+    fn open_bytes(&self) -> usize {
+        match self.requests.last() {
+            Some(Request { pending: Pending::Bytes(bytes), .. }) => bytes.len(),
             _ => 0,
         }
     }
 
-    fn push(&mut self, item: Item<T>) {
-        self.bytes += self.open_words();
-        self.items.push(item);
+    fn push(&mut self, request: Request<T>) {
+        self.bytes += self.open_bytes();
+        self.requests.push(request);
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.items.is_empty()
+        self.requests.is_empty()
     }
 
-    pub(super) fn into_items(self) -> Vec<Item<T>> {
-        self.items
+    pub(super) fn into_requests(self) -> Vec<Request<T>> {
+        self.requests
     }
 
-    /// Where to write what can be answered without the backend.
-    pub(crate) fn say(&mut self) -> &mut BytesMut {
-        if !matches!(self.items.last(), Some(Item::Say(_))) {
-            self.items.push(Item::Say(BytesMut::new()));
+    /// The buffer for a reply that needs no backend.
+    pub(crate) fn reply_now(&mut self) -> &mut BytesMut {
+        if !matches!(self.requests.last(), Some(Request { pending: Pending::Bytes(_), .. })) {
+            let pending = Pending::Bytes(BytesMut::new());
+            self.requests.push(Request { command: None, check: None, pending });
         }
-        // So that words count too: a client may ask for nothing else.
-        self.bytes += SAID_BYTES;
-        match self.items.last_mut() {
-            Some(Item::Say(said)) => said,
+        // A client may send nothing but such requests: they must fill a turn, too.
+        self.bytes += REPLY_BYTES;
+        match self.requests.last_mut() {
+            Some(Request { pending: Pending::Bytes(bytes), .. }) => bytes,
             _ => unreachable!("it was pushed above"),
         }
     }
 
-    /// Adds a job. Puts in a row are one command.
-    pub(crate) fn put(&mut self, put: Put, then: T) {
-        self.bytes += put.body.len() + STEP_BYTES;
-        match self.items.last_mut() {
-            Some(Item::Puts(puts, thens)) if puts.len() < BATCH_MAX => {
+    /// Adds a job. Puts in a row become one command.
+    pub(crate) fn put(&mut self, put: Put, pending: T) {
+        self.bytes += put.body.len() + REQUEST_BYTES;
+        match self.requests.last_mut() {
+            Some(Request {
+                command: Some(Command::Put(puts)), pending: Pending::Row(row), ..
+            }) if puts.len() < BATCH_MAX => {
                 puts.push(put);
-                thens.push(then);
+                row.push(pending);
             }
-            _ => self.push(Item::Puts(vec![put], vec![then])),
+            _ => self.push(Request::row(Command::Put(vec![put]), pending)),
         }
     }
 
-    /// Acks one lease. Acks in a row are one command. The caller may ack on every topic; where that
-    /// is to be asked first, use `ask`.
-    pub(crate) fn ack(&mut self, token: Token, then: T) {
-        self.bytes += STEP_BYTES;
-        match self.items.last_mut() {
-            Some(Item::Acks(tokens, thens)) if tokens.len() < BATCH_MAX => {
+    /// Acks one lease. Acks in a row become one command. The caller must have the right to ack on
+    /// every topic; where that must be checked first, use `send`.
+    pub(crate) fn ack(&mut self, token: Token, pending: T) {
+        self.bytes += REQUEST_BYTES;
+        match self.requests.last_mut() {
+            Some(Request {
+                command: Some(Command::Ack(tokens)),
+                pending: Pending::Row(row),
+                ..
+            }) if tokens.len() < BATCH_MAX => {
                 tokens.push(token);
-                thens.push(then);
+                row.push(pending);
             }
-            _ => self.push(Item::Acks(vec![token], vec![then])),
+            _ => self.push(Request::row(Command::Ack(vec![token]), pending)),
         }
     }
 
-    /// Asks something that is answered at once.
-    pub(crate) fn ask(&mut self, step: Step<T>) {
-        self.bytes += STEP_BYTES;
-        self.push(Item::Ask(step));
+    /// Adds a request that the backend answers at once.
+    pub(crate) fn send(&mut self, request: Request<T>) {
+        self.bytes += REQUEST_BYTES;
+        self.push(request);
     }
 
-    /// Asks something that may wait, or whose answer is large or decides what is asked next: it is
+    /// Adds a request that may wait, or whose reply is large or leads to another request: it is
     /// the last of this turn.
-    pub(crate) fn ask_last(&mut self, step: Step<T>) {
-        self.ask(step);
+    pub(crate) fn send_last(&mut self, request: Request<T>) {
+        self.send(request);
         self.end();
     }
 
-    /// Nothing more is added: what the protocol has read last changes how the rest is judged.
+    /// Ends the turn: the last request changes how the protocol reads those behind it.
     pub(crate) fn end(&mut self) {
         self.is_last = true;
     }
 }
 
-/// What a step is taken to weigh besides a body: together with the bound of a turn it bounds how
-/// many commands a turn has.
-const STEP_BYTES: usize = 128;
-/// What words are taken to weigh.
-const SAID_BYTES: usize = 32;
+/// The weight of a request besides its body: with the bound of a turn it bounds the number of
+/// requests in a turn.
+const REQUEST_BYTES: usize = 128;
+/// The weight of a reply that needs no backend, besides its bytes.
+const REPLY_BYTES: usize = 32;
 
-impl<T> Step<T> {
-    /// A command that needs no look at jobs first.
-    pub(crate) fn new(command: Command, then: T) -> Step<T> {
-        Step { command, check: None, then }
+impl<T> Request<T> {
+    pub(crate) fn new(command: impl Into<Command>, pending: T) -> Request<T> {
+        Request::checked(command, None, pending)
     }
-}
 
-/// One outcome for each put of a command.
-pub(super) fn outcomes_of_puts(answer: Answer, count: usize) -> Vec<Outcome> {
-    match answer {
-        Ok(Reply::Put(replies)) if replies.len() == count => {
-            replies.into_iter().map(Outcome::Put).collect()
+    /// A request that is refused unless the caller has this right on these jobs.
+    pub(crate) fn checked(
+        command: impl Into<Command>,
+        check: Option<(Verb, Vec<JobId>)>,
+        pending: T,
+    ) -> Request<T> {
+        Request { command: Some(command.into()), check, pending: Pending::One(pending) }
+    }
+
+    /// The command and the continuation of a single request.
+    #[cfg(test)]
+    pub(crate) fn into_parts(self) -> (Command, T) {
+        match (self.command, self.pending) {
+            (Some(command), Pending::One(pending)) => (command, pending),
+            _ => panic!("it is not a single request"),
         }
-        Ok(other) => vec_of(count, || Outcome::Put(Err(unexpected(&other)))),
-        Err(error) => vec_of(count, || Outcome::Put(Err(error.clone()))),
     }
-}
 
-/// As above, of acks.
-pub(super) fn outcomes_of_acks(answer: Answer, count: usize) -> Vec<Outcome> {
-    match answer {
-        Ok(Reply::Ended(items)) if items.len() == count => {
-            items.into_iter().map(Outcome::Acked).collect()
-        }
-        Ok(other) => vec_of(count, || Outcome::Acked(Err(unexpected(&other)))),
-        Err(error) => vec_of(count, || Outcome::Acked(Err(error.clone()))),
+    fn row(command: Command, pending: T) -> Request<T> {
+        Request { command: Some(command), check: None, pending: Pending::Row(vec![pending]) }
     }
-}
-
-fn vec_of<U>(count: usize, make: impl FnMut() -> U) -> Vec<U> {
-    std::iter::repeat_with(make).take(count).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Some commands are much shorter than what is said to them.
+    /// Some commands are much shorter than their replies.
     #[test]
-    fn long_words_fill_a_turn() {
+    fn long_replies_fill_a_turn() {
         let mut turn: Turn<()> = Turn::new();
-        turn.say().extend_from_slice(&[0; TURN_BYTES_MAX / 2]);
+        turn.reply_now().extend_from_slice(&[0; TURN_BYTES_MAX / 2]);
         assert!(turn.has_room());
         turn.ack(Token { id: JobId(1), fence: 1 }, ());
-        turn.say().extend_from_slice(&[0; TURN_BYTES_MAX / 2]);
+        turn.reply_now().extend_from_slice(&[0; TURN_BYTES_MAX / 2]);
         assert!(!turn.has_room());
     }
 }

@@ -17,7 +17,7 @@ use super::spec::{CommandNo, CommandSpec, Kind, nearest};
 use super::verb::ReplyKind;
 use crate::access::{Access, Grant, TokenHash, Verb};
 use crate::metrics::Metrics;
-use crate::pipeline::{Step, Turn};
+use crate::pipeline::{Request, Turn};
 
 /// Jobs that may be asked for in one turn: what comes of them is held until it is sent. Who asks
 /// for more gets the rest in turns of their own.
@@ -25,7 +25,7 @@ const JOBS_PER_TURN: usize = 16;
 
 /// What is remembered of a command until its outcome is there.
 pub(crate) struct PendingReply {
-    pub(super) word: CommandNo,
+    pub(super) command: CommandNo,
     /// What was spoken when it came; a HELLO may have come behind it.
     pub(super) version: Version,
     pub(super) kind: ReplyKind,
@@ -51,7 +51,7 @@ pub(super) struct Conn {
     /// Jobs asked for in this turn.
     jobs: usize,
     /// The command under way.
-    word: CommandNo,
+    command_no: CommandNo,
     pub(super) is_over: bool,
     /// A transaction was begun, which there are none of: nothing is done until it ends, or a part
     /// of it would be done and its client told that nothing was.
@@ -74,7 +74,7 @@ impl Conn {
             nobody: Grant::nobody(),
             topic: None,
             jobs: 0,
-            word: CommandNo::UNKNOWN,
+            command_no: CommandNo::UNKNOWN,
             is_over: false,
             in_transaction: false,
         }
@@ -135,29 +135,29 @@ impl Conn {
             return;
         }
         let Some(no) = CommandNo::find(name) else { return self.refuse_unknown(name, turn) };
-        let Some(word) = no.word() else { return };
-        self.word = no;
-        if let Err(error) = self.run(word, &mut args, turn) {
+        let Some(spec) = no.spec() else { return };
+        self.command_no = no;
+        if let Err(error) = self.run(spec, &mut args, turn) {
             self.refuse(&error, turn);
         }
     }
 
     fn run(
         &mut self,
-        word: &CommandSpec,
+        spec: &CommandSpec,
         args: &mut Args<'_>,
         turn: &mut Turn<PendingReply>,
     ) -> Result<(), Error> {
-        if !self.is_known() && word.kind != Kind::NoAuth {
+        if !self.is_known() && spec.kind != Kind::NoAuth {
             let text = "Authentication required; send AUTH with your access token first";
             return Err(Error::new(Code::Unauthorized, text));
         }
-        if !(word.min..=word.max).contains(&args.len()) {
-            let CommandSpec { name, usage, .. } = word;
+        if !(spec.min..=spec.max).contains(&args.len()) {
+            let CommandSpec { name, usage, .. } = spec;
             let text = format!("wrong number of arguments; write {name} {usage}");
             return Err(Error::invalid(text));
         }
-        (word.run)(self, args, turn)
+        (spec.run)(self, args, turn)
     }
 
     /// Says no to a transaction, and to all that stands in it.
@@ -172,7 +172,7 @@ impl Conn {
             return false;
         }
         self.in_transaction = !ends;
-        self.word = CommandNo::UNKNOWN;
+        self.command_no = CommandNo::UNKNOWN;
         let text = "there are no transactions, so nothing is done between MULTI and EXEC; send \
                     the same commands as a plain pipeline";
         self.decline(turn, ERR, text);
@@ -180,7 +180,7 @@ impl Conn {
     }
 
     fn refuse_unknown(&mut self, name: &[u8], turn: &mut Turn<PendingReply>) {
-        self.word = CommandNo::UNKNOWN;
+        self.command_no = CommandNo::UNKNOWN;
         if !self.is_known() {
             let text = "Authentication required; send AUTH with your access token first";
             return self.refuse(&Error::new(Code::Unauthorized, text), turn);
@@ -196,13 +196,13 @@ impl Conn {
 
     /// Says why a command is not even read.
     pub(super) fn refuse_unread(&mut self, error: &Error, turn: &mut Turn<PendingReply>) {
-        self.word = CommandNo::UNKNOWN;
+        self.command_no = CommandNo::UNKNOWN;
         self.refuse(error, turn);
     }
 
     /// Says why a command is not done.
     pub(super) fn refuse(&mut self, error: &Error, turn: &mut Turn<PendingReply>) {
-        self.metrics.resp(self.word.index(), Some(error.code));
+        self.metrics.resp(self.command_no.index(), Some(error.code));
         fault::write(&mut self.out(turn), error);
     }
 
@@ -219,23 +219,23 @@ impl Conn {
         word: &str,
         text: &str,
     ) {
-        self.metrics.resp(self.word.index(), Some(code));
+        self.metrics.resp(self.command_no.index(), Some(code));
         self.out(turn).error(word, text);
     }
 
     /// Answers at once, with what needs no backend.
-    pub(super) fn say<'t>(&self, turn: &'t mut Turn<PendingReply>) -> Out<'t> {
-        self.metrics.resp(self.word.index(), None);
+    pub(super) fn reply<'t>(&self, turn: &'t mut Turn<PendingReply>) -> Out<'t> {
+        self.metrics.resp(self.command_no.index(), None);
         self.out(turn)
     }
 
     fn out<'t>(&self, turn: &'t mut Turn<PendingReply>) -> Out<'t> {
-        Out::new(turn.say(), self.version)
+        Out::new(turn.reply_now(), self.version)
     }
 
     /// What to remember of the command under way.
-    pub(super) fn then(&self, kind: ReplyKind) -> PendingReply {
-        PendingReply { word: self.word, version: self.version, kind }
+    pub(super) fn pending(&self, kind: ReplyKind) -> PendingReply {
+        PendingReply { command: self.command_no, version: self.version, kind }
     }
 
     /// A topic, if the caller may do this there.
@@ -275,7 +275,7 @@ impl Conn {
     /// Says what to write instead of this, which is no id.
     fn no_id(&self, first: &[u8], stray: Option<&[u8]>) -> Error {
         let first = shown(first);
-        let (name, usage) = self.word.word().map_or(("", ""), |word| (word.name, word.usage));
+        let (name, usage) = self.command_no.spec().map_or(("", ""), |spec| (spec.name, spec.usage));
         let fix = match stray.map(shown) {
             Some(key) => format!("to name a job by its key write {name} {first} KEY {key}"),
             None => format!("write {name} {usage}"),
@@ -284,38 +284,38 @@ impl Conn {
     }
 
     /// Asks the backend, if the caller may do this with the jobs of these ids.
-    pub(super) fn ask(
+    pub(super) fn send(
         &mut self,
         turn: &mut Turn<PendingReply>,
-        command: Command,
+        command: impl Into<Command>,
         check: Option<(Verb, Vec<JobId>)>,
         kind: ReplyKind,
     ) {
-        turn.ask(Step { command, check, then: self.then(kind) });
+        turn.send(Request::checked(command, check, self.pending(kind)));
     }
 
-    /// As `ask`, for what is answered with so many jobs, and bodies may be large.
-    pub(super) fn ask_jobs(
+    /// As `send`, for what is answered with so many jobs, and bodies may be large.
+    pub(super) fn send_for_jobs(
         &mut self,
         turn: &mut Turn<PendingReply>,
         jobs: usize,
-        command: Command,
+        command: impl Into<Command>,
         check: Option<(Verb, Vec<JobId>)>,
         kind: ReplyKind,
     ) {
         self.jobs = self.jobs.saturating_add(jobs);
-        let step = Step { command, check, then: self.then(kind) };
-        if self.jobs < JOBS_PER_TURN { turn.ask(step) } else { turn.ask_last(step) }
+        let request = Request::checked(command, check, self.pending(kind));
+        if self.jobs < JOBS_PER_TURN { turn.send(request) } else { turn.send_last(request) }
     }
 
-    /// As `ask`, for what may wait, or whose answer decides what is asked next.
-    pub(super) fn ask_last(
+    /// As `send`, for what may wait, or whose answer decides what is asked next.
+    pub(super) fn send_last(
         &mut self,
         turn: &mut Turn<PendingReply>,
-        command: Command,
+        command: impl Into<Command>,
         kind: ReplyKind,
     ) {
-        turn.ask_last(Step { command, check: None, then: self.then(kind) });
+        turn.send_last(Request::new(command, self.pending(kind)));
     }
 }
 

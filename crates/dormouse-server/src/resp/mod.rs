@@ -27,7 +27,7 @@ use crate::acceptor::Acceptor;
 use crate::access::{Access, Grant};
 use crate::metrics::{Metrics, ProtocolKind};
 use crate::pipeline::{
-    CloseReason, Flow, Outcome, PipelineContext, PipelineServer, Protocol, Step, Turn,
+    CloseReason, Flow, Next, PipelineContext, PipelineServer, Protocol, RequestReply, Turn,
 };
 use args::Args;
 use conn::Conn;
@@ -95,7 +95,7 @@ impl Protocol for Resp {
                 Ok(None) => break,
                 Ok(Some(found)) => self.command(found, input, turn),
                 Err(breach) => {
-                    say_breach(&breach, turn.say());
+                    say_breach(&breach, turn.reply_now());
                     return Flow::Close;
                 }
             }
@@ -107,16 +107,16 @@ impl Protocol for Resp {
                 turn.end();
             }
         }
-        Flow::Go
+        Flow::Continue
     }
 
-    fn write(
+    fn on_reply(
         &mut self,
-        then: PendingReply,
-        outcome: Outcome,
+        pending: PendingReply,
+        reply: Result<RequestReply, Error>,
         out: &mut BytesMut,
-    ) -> Option<Step<PendingReply>> {
-        verb::write(&mut self.conn, then, outcome, out)
+    ) -> Next<PendingReply> {
+        verb::on_reply(&mut self.conn, pending, reply, out)
     }
 
     fn grant(&self) -> &Grant {

@@ -41,7 +41,7 @@ pub(super) enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CommandNo(u8);
 
-const fn word(
+const fn spec(
     name: &'static str,
     usage: &'static str,
     arguments: (usize, usize),
@@ -58,7 +58,7 @@ use Kind::{Connection, NoAuth, Read, Write};
 
 /// The most used ones first: they are looked for in this order.
 pub(super) const COMMANDS: &[CommandSpec] = &[
-    word(
+    spec(
         "PUT",
         "topic body [DELAY span] [AT instant] [KEY key] [ON_CONFLICT keep|reject|replace|earliest|\
          latest] [KEY_TTL span] [PRIORITY n] [TTR span] [ATTEMPTS n] [BACKOFF backoff] \
@@ -68,8 +68,8 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
         "Add a job",
         verb::put::run,
     ),
-    word("ACK", "token [token ...]", (1, MANY), Write, "Done: the job goes", verb::ack::run),
-    word(
+    spec("ACK", "token [token ...]", (1, MANY), Write, "Done: the job goes", verb::ack::run),
+    spec(
         "RESERVE",
         "topic [topic ...] [MAX n] [WAIT span] [TTR span] [FULL]",
         (1, MANY),
@@ -77,7 +77,7 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
         "Take jobs that are due, or wait for them",
         verb::reserve::run,
     ),
-    word(
+    spec(
         "PING",
         "[message]",
         (0, 1),
@@ -85,7 +85,7 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
         "Answers PONG, or the message",
         connection::basic::ping,
     ),
-    word(
+    spec(
         "NACK",
         "token [DELAY span] [PRIORITY n] [ERROR text]",
         (1, MANY),
@@ -93,7 +93,7 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
         "Failed: the job is tried again later",
         verb::nack::run,
     ),
-    word(
+    spec(
         "RELEASE",
         "token [DELAY span] [PRIORITY n]",
         (1, MANY),
@@ -101,8 +101,8 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
         "Give a job back without spending the attempt",
         verb::release::run,
     ),
-    word("EXTEND", "token [span]", (1, 2), Write, "Prolong a lease", verb::extend::run),
-    word(
+    spec("EXTEND", "token [span]", (1, 2), Write, "Prolong a lease", verb::extend::run),
+    spec(
         "KILL",
         "token|id|topic KEY key [PRIORITY n] [ERROR text]",
         (1, MANY),
@@ -110,7 +110,7 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
         "Make a job dead",
         verb::kill::run,
     ),
-    word(
+    spec(
         "CANCEL",
         "id|topic KEY key [UNLESS_LEASED]",
         (1, 4),
@@ -118,7 +118,7 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
         "Remove a job",
         verb::cancel::run,
     ),
-    word(
+    spec(
         "RESCHEDULE",
         "id|topic KEY key DELAY span|AT instant|NOW",
         (2, 5),
@@ -126,7 +126,7 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
         "Move a job's due time",
         verb::reschedule::run,
     ),
-    word(
+    spec(
         "REVIVE",
         "id|topic KEY key|topic MAX n|topic ALL",
         (1, 3),
@@ -134,8 +134,8 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
         "Bring dead jobs back",
         verb::revive::run,
     ),
-    word("KICK", "topic MAX n|ALL", (2, 3), Write, "Make delayed jobs ready", verb::kick::run),
-    word(
+    spec("KICK", "topic MAX n|ALL", (2, 3), Write, "Make delayed jobs ready", verb::kick::run),
+    spec(
         "RESERVEID",
         "id [TTR span] [FULL]",
         (1, 4),
@@ -143,8 +143,8 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
         "Take a given job, whatever its due time",
         verb::reserve_id::run,
     ),
-    word("GET", "id|topic KEY key", (1, 3), Read, "Look at a job", verb::get::run),
-    word(
+    spec("GET", "id|topic KEY key", (1, 3), Read, "Look at a job", verb::get::run),
+    spec(
         "PEEK",
         "topic [ready|delayed|leased|dead]",
         (1, 2),
@@ -152,7 +152,7 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
         "Look at the next job of a state",
         verb::peek::run,
     ),
-    word(
+    spec(
         "LIST",
         "topic ready|delayed|leased|dead [CURSOR cursor] [LIMIT n] [NOBODIES]",
         (2, 7),
@@ -160,7 +160,7 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
         "A page of jobs of a state",
         verb::list::run,
     ),
-    word(
+    spec(
         "TOPICS",
         "[AFTER topic] [LIMIT n]",
         (0, 4),
@@ -168,8 +168,8 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
         "A page of topics with their counts",
         verb::topics::run,
     ),
-    word("STATS", "[topic]", (0, 1), Read, "Counts of a topic, or of all", verb::stats::run),
-    word(
+    spec("STATS", "[topic]", (0, 1), Read, "Counts of a topic, or of all", verb::stats::run),
+    spec(
         "FORECAST",
         "topic [FROM instant] [TO instant] [STEP span]",
         (1, 7),
@@ -177,10 +177,10 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
         "Jobs coming due per step of time",
         verb::forecast::run,
     ),
-    word("PAUSE", "topic [span]", (1, 2), Write, "Stop reserve on a topic", verb::pause::run),
-    word("RESUME", "topic", (1, 1), Write, "End a pause", verb::resume::run),
-    word("PURGE", "topic", (1, 1), Write, "Remove all jobs nobody has", verb::purge::run),
-    word(
+    spec("PAUSE", "topic [span]", (1, 2), Write, "Stop reserve on a topic", verb::pause::run),
+    spec("RESUME", "topic", (1, 1), Write, "End a pause", verb::resume::run),
+    spec("PURGE", "topic", (1, 1), Write, "Remove all jobs nobody has", verb::purge::run),
+    spec(
         "LOCK",
         "name owner [TTL span] [WAIT span]",
         (2, 6),
@@ -188,10 +188,10 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
         "Take a lock, or wait for it",
         verb::lock::run,
     ),
-    word("RENEW", "name owner [TTL span]", (2, 4), Write, "Prolong a lock", verb::lock::renew),
-    word("UNLOCK", "name owner", (2, 2), Write, "Give a lock back", verb::lock::unlock),
-    word("ECHO", "message", (1, 1), Connection, "Answers the message", connection::basic::echo),
-    word(
+    spec("RENEW", "name owner [TTL span]", (2, 4), Write, "Prolong a lock", verb::lock::renew),
+    spec("UNLOCK", "name owner", (2, 2), Write, "Give a lock back", verb::lock::unlock),
+    spec("ECHO", "message", (1, 1), Connection, "Answers the message", connection::basic::echo),
+    spec(
         "HELLO",
         "[2|3 [AUTH user token] [SETNAME name]]",
         (0, 6),
@@ -199,11 +199,11 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
         "Choose the version of the protocol",
         connection::hello::run,
     ),
-    word("AUTH", "[user] token", (1, 2), NoAuth, "Show an access token", connection::auth::run),
-    word("QUIT", "", (0, MANY), NoAuth, "Close the connection", connection::basic::quit),
-    word("RESET", "", (0, 0), NoAuth, "Begin the connection anew", connection::basic::reset),
-    word("SELECT", "0", (1, 1), Connection, "There is one database: 0", connection::basic::select),
-    word(
+    spec("AUTH", "[user] token", (1, 2), NoAuth, "Show an access token", connection::auth::run),
+    spec("QUIT", "", (0, MANY), NoAuth, "Close the connection", connection::basic::quit),
+    spec("RESET", "", (0, 0), NoAuth, "Begin the connection anew", connection::basic::reset),
+    spec("SELECT", "0", (1, 1), Connection, "There is one database: 0", connection::basic::select),
+    spec(
         "CLIENT",
         "subcommand [...]",
         (1, MANY),
@@ -211,7 +211,7 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
         "About connections",
         connection::client::run,
     ),
-    word(
+    spec(
         "COMMAND",
         "[subcommand [...]]",
         (0, MANY),
@@ -219,8 +219,8 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
         "About commands",
         connection::command::run,
     ),
-    word("INFO", "[section ...]", (0, MANY), Connection, "About the server", connection::info::run),
-    word(
+    spec("INFO", "[section ...]", (0, MANY), Connection, "About the server", connection::info::run),
+    spec(
         "CONFIG",
         "GET name ...",
         (1, MANY),
@@ -248,11 +248,11 @@ impl CommandNo {
     /// Finds a command by its name, however it is written.
     pub(super) fn find(name: &[u8]) -> Option<CommandNo> {
         let found =
-            COMMANDS.iter().position(|word| name.eq_ignore_ascii_case(word.name.as_bytes()));
+            COMMANDS.iter().position(|spec| name.eq_ignore_ascii_case(spec.name.as_bytes()));
         found.map(|index| CommandNo(index as u8))
     }
 
-    pub(super) fn word(self) -> Option<&'static CommandSpec> {
+    pub(super) fn spec(self) -> Option<&'static CommandSpec> {
         COMMANDS.get(usize::from(self.0))
     }
 
@@ -264,7 +264,7 @@ impl CommandNo {
 
 /// The command that was probably meant.
 pub(super) fn nearest(name: &str) -> Option<&'static str> {
-    likeness::nearest(name, COMMANDS.iter().map(|word| word.name))
+    likeness::nearest(name, COMMANDS.iter().map(|spec| spec.name))
 }
 
 #[cfg(test)]
@@ -275,14 +275,14 @@ mod tests {
     fn every_command_is_found_and_documented() {
         let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/resp.md");
         let docs = std::fs::read_to_string(docs).unwrap();
-        for (index, word) in COMMANDS.iter().enumerate() {
+        for (index, spec) in COMMANDS.iter().enumerate() {
             assert_eq!(
-                CommandNo::find(word.name.to_lowercase().as_bytes()),
+                CommandNo::find(spec.name.to_lowercase().as_bytes()),
                 Some(CommandNo(index as u8))
             );
-            assert_eq!(NAMES[index], word.name);
-            assert!(docs.contains(&format!("`{}", word.name)), "{}", word.name);
-            assert!(word.min <= word.max, "{}", word.name);
+            assert_eq!(NAMES[index], spec.name);
+            assert!(docs.contains(&format!("`{}", spec.name)), "{}", spec.name);
+            assert!(spec.min <= spec.max, "{}", spec.name);
         }
         assert_eq!(CommandNo::find(b""), None);
         assert_eq!(NAMES[CommandNo::UNKNOWN.index()], "unknown");

@@ -1,18 +1,16 @@
 //! delete: an ack of a job that the connection holds, a cancel of one that nobody holds.
 
 use bytes::BytesMut;
-use dormouse_core::backend::Answer;
-use dormouse_core::command::{Command, Reply};
 use dormouse_core::error::Error;
 use dormouse_core::job::JobId;
-use dormouse_core::op::{Cancel, EndReply, Target};
+use dormouse_core::op::{Cancel, ChangeReply, EndReply, Target};
 use dormouse_core::topic::TopicName;
 
-use super::{PendingReply, one};
+use super::PendingReply;
 use crate::beanstalk::reservations::Reservation;
 use crate::beanstalk::shared::up;
 use crate::beanstalk::{Beanstalk, clock, reply};
-use crate::pipeline::{Step, Turn};
+use crate::pipeline::{Request, Turn};
 
 impl Beanstalk {
     pub(super) fn delete(&mut self, id: JobId, turn: &mut Turn<PendingReply>) {
@@ -20,7 +18,7 @@ impl Beanstalk {
             return turn.ack(reservation.token, PendingReply::Deleted(Box::new(reservation)));
         }
         let cancel = Cancel { target: Target::Id(id), unless_leased: true };
-        turn.ask(Step::new(Command::Cancel(vec![cancel]), PendingReply::Cancelled(id)));
+        turn.send(Request::new(cancel, PendingReply::Cancelled(id)));
     }
 
     pub(super) fn deleted(
@@ -39,8 +37,13 @@ impl Beanstalk {
         }
     }
 
-    pub(super) fn cancelled(&mut self, id: JobId, answer: Answer, out: &mut BytesMut) {
-        match one!(answer, Changed) {
+    pub(super) fn cancelled(
+        &mut self,
+        id: JobId,
+        changed: Result<ChangeReply, Error>,
+        out: &mut BytesMut,
+    ) {
+        match changed {
             Ok(_) => {
                 self.recent.topic_of(id).iter().for_each(|topic| self.count_delete(topic));
                 out.extend_from_slice(reply::DELETED);

@@ -2,18 +2,15 @@
 
 use crate::limits::BEANSTALK_LISTED_TUBES_MAX;
 use bytes::BytesMut;
-use dormouse_core::backend::Answer;
-use dormouse_core::command::{Command, Reply};
 use dormouse_core::error::Error;
-use dormouse_core::op::{TopicStats, Topics};
+use dormouse_core::op::{TopicStats, Topics, TopicsPage};
 use dormouse_core::topic::TopicName;
 
 use super::PendingReply;
 use super::watch::list;
 use crate::beanstalk::parse::is_tube_name;
 use crate::beanstalk::{Beanstalk, reply};
-use crate::client::unexpected;
-use crate::pipeline::{Step, Turn};
+use crate::pipeline::{Next, Request, Turn};
 use crate::walk::PORTION;
 
 /// Tubes with jobs, gathered page by page.
@@ -29,20 +26,17 @@ pub(crate) struct Listing {
 
 impl Listing {
     /// Asks for the next page.
-    pub(super) fn command(&self) -> Command {
-        Command::Topics(Topics { after: self.after.clone(), limit: PORTION })
+    pub(super) fn request(&self) -> Topics {
+        Topics { after: self.after.clone(), limit: PORTION }
     }
 
     /// Takes a page over, and shows each tube with jobs; true = there are more pages.
     pub(super) fn take(
         &mut self,
-        answer: Answer,
+        page: Result<TopicsPage, Error>,
         mut show: impl FnMut(&TopicStats),
     ) -> Result<bool, Error> {
-        let page = match answer? {
-            Reply::Topics(page) => page,
-            other => return Err(unexpected(&other)),
-        };
+        let page = page?;
         self.looked_at += page.topics.len();
         self.after = page.topics.last().map(|(name, _)| name.clone());
         for (name, stats) in page.topics {
@@ -62,17 +56,19 @@ impl Listing {
 impl Beanstalk {
     pub(super) fn list_tubes(turn: &mut Turn<PendingReply>) {
         let listing = Box::new(Listing::default());
-        turn.ask_last(Step::new(listing.command(), PendingReply::Listed(listing)));
+        turn.send_last(Request::new(listing.request(), PendingReply::Listed(listing)));
     }
 
     pub(super) fn listed(
         &mut self,
         mut listing: Box<Listing>,
-        answer: Answer,
+        page: Result<TopicsPage, Error>,
         out: &mut BytesMut,
-    ) -> Option<Step<PendingReply>> {
-        match listing.take(answer, |_| {}) {
-            Ok(true) => return Some(Step::new(listing.command(), PendingReply::Listed(listing))),
+    ) -> Next<PendingReply> {
+        match listing.take(page, |_| {}) {
+            Ok(true) => {
+                return Some(Request::new(listing.request(), PendingReply::Listed(listing)));
+            }
             Ok(false) => {
                 let names = self.shared.tubes.settle(&listing.found, listing.is_cut);
                 reply::yaml(&list(names.iter().map(TopicName::as_str)), out);

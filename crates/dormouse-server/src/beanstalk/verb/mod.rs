@@ -21,11 +21,13 @@ mod watch;
 use std::sync::Arc;
 
 use bytes::BytesMut;
-use dormouse_core::backend::Answer;
-use dormouse_core::command::Reply;
+use dormouse_core::command::{Operation, only};
 use dormouse_core::error::Error;
 use dormouse_core::job::JobId;
-use dormouse_core::op::{EndReply, SessionId};
+use dormouse_core::op::{
+    Cancel, EndReply, Extend, Get, Kick, OpenSession, PauseTopic, Peek, Reschedule, Reserve,
+    ReserveId, SessionId, Stats, Topics,
+};
 use dormouse_core::topic::TopicName;
 
 use super::counts::CountedCommand;
@@ -33,8 +35,7 @@ use super::parse::LineCommand;
 use super::reservations::Reservation;
 use super::tubes::Tube;
 use super::{Beanstalk, Close, reply};
-use crate::client::unexpected;
-use crate::pipeline::{Outcome, Step, Turn};
+use crate::pipeline::{Next, Request, RequestReply, Turn};
 use kick::KickProgress;
 use list::Listing;
 use reserve::Wait;
@@ -50,9 +51,10 @@ pub(crate) enum PendingReply {
     Touched(JobId),
     Opened(AfterOpen),
     Reserved(Wait),
-    Taken,
+    ReservedJob,
     Found,
-    PeekedAt,
+    Peeked,
+    KickSized(KickProgress),
     Kicked(KickProgress),
     KickedJob(JobId),
     Ran,
@@ -71,20 +73,6 @@ pub(crate) enum AfterOpen {
     Reserve(Wait),
     ReserveJob(JobId),
 }
-
-/// The one item of an answer, which must be of this kind, to a list of one.
-macro_rules! one {
-    ($answer:expr, $kind:ident) => {
-        match $answer {
-            Ok(Reply::$kind(mut items)) => {
-                items.pop().unwrap_or_else(|| Err(crate::client::no_reply()))
-            }
-            Ok(other) => Err(crate::client::unexpected(&other)),
-            Err(error) => Err(error),
-        }
-    };
-}
-use one;
 
 impl Beanstalk {
     /// Begins what a line asks.
@@ -117,7 +105,9 @@ impl Beanstalk {
             LineCommand::Watch(tube) => self.watch(tube, turn),
             LineCommand::Ignore(tube) => self.ignore(&tube, turn),
             LineCommand::ListTubesWatched => self.list_tubes_watched(turn),
-            LineCommand::ListTubeUsed => reply::named("USING", self.used.name.as_str(), turn.say()),
+            LineCommand::ListTubeUsed => {
+                reply::named("USING", self.used.name.as_str(), turn.reply_now())
+            }
             LineCommand::ListTubes => Self::list_tubes(turn),
             LineCommand::Quit => return Err(Close),
             LineCommand::PauseTube { tube, pause_s } => self.pause_tube(tube, pause_s, turn),
@@ -125,65 +115,66 @@ impl Beanstalk {
         Ok(())
     }
 
-    /// Says what came of it, or asks on.
-    pub(super) fn tell(
+    /// Writes a reply, or sends the next request that the command needs.
+    pub(super) fn handle_reply(
         &mut self,
-        then: PendingReply,
-        outcome: Outcome,
+        pending: PendingReply,
+        reply: Result<RequestReply, Error>,
         out: &mut BytesMut,
-    ) -> Option<Step<PendingReply>> {
-        let answer = match outcome {
-            Outcome::Answer(answer) => answer,
-            Outcome::Put(put) => {
-                if let PendingReply::Inserted(tube) = then {
-                    self.inserted(&tube, put, out);
-                }
-                return None;
+    ) -> Next<PendingReply> {
+        match pending {
+            PendingReply::Inserted(tube) => {
+                self.inserted(&tube, reply.and_then(RequestReply::of_put), out);
             }
-            Outcome::Acked(ended) => {
-                if let PendingReply::Deleted(reservation) = then {
-                    self.deleted(*reservation, ended, out);
-                }
-                return None;
+            PendingReply::Deleted(held) => self.deleted(*held, end(reply), out),
+            PendingReply::Cancelled(id) => self.cancelled(id, of::<Cancel>(reply), out),
+            PendingReply::Released(held) => self.ended(*held, end(reply), reply::RELEASED, out),
+            PendingReply::Buried(held) => self.ended(*held, end(reply), reply::BURIED, out),
+            PendingReply::Touched(id) => self.touched(id, of::<Extend>(reply), out),
+            PendingReply::Opened(goal) => {
+                return self.opened(goal, of::<OpenSession>(reply), out);
             }
-        };
-        match then {
-            PendingReply::Inserted(_) | PendingReply::Deleted(_) => {}
-            PendingReply::Cancelled(id) => self.cancelled(id, answer, out),
-            PendingReply::Released(reservation) => {
-                self.ended(*reservation, answer, reply::RELEASED, out)
+            PendingReply::Reserved(wait) => return self.reserved(wait, of::<Reserve>(reply), out),
+            PendingReply::ReservedJob => self.reserved_job(of::<ReserveId>(reply), out),
+            PendingReply::Found => self.found(of::<Get>(reply).and_then(only), out),
+            PendingReply::Peeked => self.peeked(of::<Peek>(reply), out),
+            PendingReply::KickSized(progress) => {
+                return Self::kick_sized(progress, of::<Stats>(reply), out);
             }
-            PendingReply::Buried(reservation) => {
-                self.ended(*reservation, answer, reply::BURIED, out)
+            PendingReply::Kicked(progress) => {
+                return Self::kicked(progress, of::<Kick>(reply), out);
             }
-            PendingReply::Touched(id) => self.touched(id, answer, out),
-            PendingReply::Opened(goal) => return self.opened(goal, answer, out),
-            PendingReply::Reserved(wait) => return self.reserved(wait, answer, out),
-            PendingReply::Taken => self.taken(answer, out),
-            PendingReply::Found => self.found(answer, out),
-            PendingReply::PeekedAt => self.peeked_at(answer, out),
-            PendingReply::Kicked(kicking) => return Self::kicked(kicking, answer, out),
-            PendingReply::KickedJob(id) => return Self::kicked_job(id, answer, out),
-            PendingReply::Ran => Self::ran(answer, out),
+            PendingReply::KickedJob(id) => {
+                return Self::kicked_job(id, of::<Reschedule>(reply), out);
+            }
+            PendingReply::Ran => Self::ran(of::<Reschedule>(reply), out),
             PendingReply::PauseSeen(tube, pause_s) => {
-                return Self::pause_seen(tube, pause_s, answer, out);
+                return Self::pause_seen(tube, pause_s, of::<Stats>(reply), out);
             }
-            PendingReply::Paused(tube, pause_s) => self.paused(&tube, pause_s, answer, out),
-            PendingReply::Listed(listing) => return self.listed(listing, answer, out),
-            PendingReply::JobStats => self.job_stats(answer, out),
-            PendingReply::TubeStats(tube) => self.tube_stats(&tube, answer, out),
-            PendingReply::Totals => return self.totals(answer, out),
-            PendingReply::Added(adding) => return self.added(adding, answer, out),
+            PendingReply::Paused(tube, pause_s) => {
+                self.paused(&tube, pause_s, of::<PauseTopic>(reply), out);
+            }
+            PendingReply::Listed(listing) => return self.listed(listing, of::<Topics>(reply), out),
+            PendingReply::JobStats => self.job_stats(of::<Get>(reply).and_then(only), out),
+            PendingReply::TubeStats(tube) => self.tube_stats(&tube, of::<Stats>(reply), out),
+            PendingReply::Totals => return self.totals(of::<Stats>(reply), out),
+            PendingReply::Added(scan) => return self.added(scan, of::<Topics>(reply), out),
         }
         None
     }
 
-    /// A reservation was to be ended by its token.
-    fn ended(&mut self, reservation: Reservation, answer: Answer, done: &[u8], out: &mut BytesMut) {
-        match one!(answer, Ended) {
+    /// The reply to a command that ends a reservation.
+    fn ended(
+        &mut self,
+        held: Reservation,
+        ended: Result<EndReply, Error>,
+        done: &[u8],
+        out: &mut BytesMut,
+    ) {
+        match ended {
             Ok(EndReply::Gone) => out.extend_from_slice(reply::NOT_FOUND),
             Ok(EndReply::Done | EndReply::Dead) => out.extend_from_slice(done),
-            Err(error) => self.keep(reservation, &error, out),
+            Err(error) => self.keep(held, &error, out),
         }
     }
 
@@ -196,21 +187,17 @@ impl Beanstalk {
         reply::error(error, out);
     }
 
-    /// A session was opened for this.
+    /// The session was opened: goes on with what it was opened for.
     fn opened(
         &mut self,
         goal: AfterOpen,
-        answer: Answer,
+        session: Result<SessionId, Error>,
         out: &mut BytesMut,
-    ) -> Option<Step<PendingReply>> {
-        match answer {
-            Ok(Reply::Session(session)) => {
+    ) -> Next<PendingReply> {
+        match session {
+            Ok(session) => {
                 self.session = Some(session);
                 Some(self.pursue(goal, session))
-            }
-            Ok(other) => {
-                reply::error(&unexpected(&other), out);
-                None
             }
             Err(error) => {
                 reply::error(&error, out);
@@ -219,12 +206,20 @@ impl Beanstalk {
         }
     }
 
-    fn pursue(&mut self, goal: AfterOpen, session: SessionId) -> Step<PendingReply> {
+    fn pursue(&mut self, goal: AfterOpen, session: SessionId) -> Request<PendingReply> {
         match goal {
             AfterOpen::Reserve(wait) => self.reserve_step(wait, session),
             AfterOpen::ReserveJob(id) => Self::reserve_job_step(id, session),
         }
     }
+}
+
+fn of<O: Operation>(reply: Result<RequestReply, Error>) -> Result<O::Reply, Error> {
+    reply.and_then(RequestReply::of::<O>)
+}
+
+fn end(reply: Result<RequestReply, Error>) -> Result<EndReply, Error> {
+    reply.and_then(RequestReply::of_end)
 }
 
 /// Seconds as the rules have them: at most what they allow.

@@ -3,17 +3,16 @@
 use std::sync::atomic::Ordering;
 
 use bytes::BytesMut;
-use dormouse_core::backend::Answer;
-use dormouse_core::command::{Command, Reply};
+use dormouse_core::command::Command;
+use dormouse_core::error::Error;
 use dormouse_core::limits::TTL_MS_MAX;
-use dormouse_core::op::{PauseTopic, Stats};
+use dormouse_core::op::{PauseTopic, Stats, TopicStats};
 use dormouse_core::topic::TopicName;
 
 use super::{PendingReply, ms};
 use crate::beanstalk::shared::up;
 use crate::beanstalk::{Beanstalk, reply};
-use crate::client::unexpected;
-use crate::pipeline::{Step, Turn};
+use crate::pipeline::{Next, Request, Turn};
 
 impl Beanstalk {
     pub(super) fn pause_tube(
@@ -23,31 +22,30 @@ impl Beanstalk {
         turn: &mut Turn<PendingReply>,
     ) {
         let Some(tube) = tube else {
-            return turn.say().extend_from_slice(reply::BAD_FORMAT);
+            return turn.reply_now().extend_from_slice(reply::BAD_FORMAT);
         };
         if self.shared.tubes.is_tied(&tube) {
-            return turn.ask_last(pause(tube, pause_s));
+            return turn.send_last(pause(tube, pause_s));
         }
         // It exists only if it has jobs.
-        let stats = Command::Stats(Stats { topic: Some(tube.clone()) });
-        turn.ask_last(Step::new(stats, PendingReply::PauseSeen(tube, pause_s)));
+        let stats = Stats { topic: Some(tube.clone()) };
+        turn.send_last(Request::new(stats, PendingReply::PauseSeen(tube, pause_s)));
     }
 
     pub(super) fn pause_seen(
         tube: TopicName,
         pause_s: u32,
-        answer: Answer,
+        stats: Result<TopicStats, Error>,
         out: &mut BytesMut,
-    ) -> Option<Step<PendingReply>> {
-        match answer {
-            Ok(Reply::Stats(stats)) => {
+    ) -> Next<PendingReply> {
+        match stats {
+            Ok(stats) => {
                 let counts = &stats.counts;
                 if counts.waiting + counts.leased + counts.dead > 0 {
                     return Some(pause(tube, pause_s));
                 }
                 out.extend_from_slice(reply::NOT_FOUND);
             }
-            Ok(other) => reply::error(&unexpected(&other), out),
             Err(error) => reply::error(&error, out),
         }
         None
@@ -57,25 +55,24 @@ impl Beanstalk {
         &mut self,
         tube: &TopicName,
         pause_s: u32,
-        answer: Answer,
+        paused: Result<(), Error>,
         out: &mut BytesMut,
     ) {
-        match answer {
-            Ok(Reply::Done) => {
+        match paused {
+            Ok(()) => {
                 if let Some(tube) = self.shared.tubes.find(tube) {
                     up(&tube.pauses);
                     tube.pause_s.store(pause_s.into(), Ordering::Relaxed);
                 }
                 out.extend_from_slice(reply::PAUSED);
             }
-            Ok(other) => reply::error(&unexpected(&other), out),
             Err(error) => reply::error(&error, out),
         }
     }
 }
 
 /// No time at all ends a pause.
-fn pause(tube: TopicName, pause_s: u32) -> Step<PendingReply> {
+fn pause(tube: TopicName, pause_s: u32) -> Request<PendingReply> {
     let command = match pause_s {
         0 => Command::Resume(tube.clone()),
         _ => {
@@ -83,5 +80,5 @@ fn pause(tube: TopicName, pause_s: u32) -> Step<PendingReply> {
             Command::Pause(PauseTopic { topic: tube.clone(), for_ms })
         }
     };
-    Step::new(command, PendingReply::Paused(tube, pause_s))
+    Request::new(command, PendingReply::Paused(tube, pause_s))
 }

@@ -11,7 +11,7 @@ use super::{PendingReply, ms};
 use crate::beanstalk::parse::PutLine;
 use crate::beanstalk::shared::up;
 use crate::beanstalk::tubes::Tube;
-use crate::beanstalk::{Beanstalk, Next, line, reply};
+use crate::beanstalk::{Beanstalk, Expected, line, reply};
 use crate::pipeline::Turn;
 
 /// Bodies below this are copied: else a small job would keep alive all that came with it.
@@ -21,15 +21,15 @@ impl Beanstalk {
     /// The size is looked at first: a body that is too large must not be read as commands.
     pub(super) fn put(&mut self, line: PutLine, turn: &mut Turn<PendingReply>) {
         if line.bytes as usize > self.shared.job_bytes_max {
-            self.next = Next::Large(u64::from(line.bytes) + line::END.len() as u64);
+            self.next = Expected::Large(u64::from(line.bytes) + line::END.len() as u64);
         } else if line.has_more {
-            turn.say().extend_from_slice(reply::BAD_FORMAT);
+            turn.reply_now().extend_from_slice(reply::BAD_FORMAT);
         } else {
             if !self.is_producer {
                 self.is_producer = true;
                 up(&self.shared.connections.producers);
             }
-            self.next = Next::Body(line);
+            self.next = Expected::Body(line);
         }
     }
 
@@ -42,7 +42,7 @@ impl Beanstalk {
     ) -> bool {
         let length = line.bytes as usize;
         let Some(trailer) = input.get(length..length + line::END.len()) else { return false };
-        self.next = Next::Line;
+        self.next = Expected::Line;
         let refusal = if trailer != line::END {
             reply::EXPECTED_CRLF
         } else if self.shared.drain.has_begun() {
@@ -55,7 +55,7 @@ impl Beanstalk {
             return true;
         };
         input.advance(length + line::END.len());
-        turn.say().extend_from_slice(refusal);
+        turn.reply_now().extend_from_slice(refusal);
         true
     }
 
@@ -79,12 +79,12 @@ impl Beanstalk {
         let here = left.min(input.len() as u64);
         // It is not more than the input has.
         input.advance(here as usize);
-        self.next = Next::Large(left - here);
+        self.next = Expected::Large(left - here);
         if left > here {
             return false;
         }
-        self.next = Next::Line;
-        turn.say().extend_from_slice(reply::JOB_TOO_BIG);
+        self.next = Expected::Line;
+        turn.reply_now().extend_from_slice(reply::JOB_TOO_BIG);
         true
     }
 

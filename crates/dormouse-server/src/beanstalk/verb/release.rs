@@ -1,13 +1,12 @@
 //! release: back to ready, or to delayed.
 
-use dormouse_core::command::Command;
 use dormouse_core::job::JobId;
 use dormouse_core::limits::DELAY_MS_MAX;
 use dormouse_core::op::Release;
 
 use super::{PendingReply, ms};
 use crate::beanstalk::{Beanstalk, clock, reply};
-use crate::pipeline::{Step, Turn};
+use crate::pipeline::{Request, Turn};
 
 impl Beanstalk {
     pub(super) fn release(
@@ -18,11 +17,11 @@ impl Beanstalk {
         turn: &mut Turn<PendingReply>,
     ) {
         let Some(reservation) = self.reservations.take(id, clock::now()) else {
-            return turn.say().extend_from_slice(reply::NOT_FOUND);
+            return turn.reply_now().extend_from_slice(reply::NOT_FOUND);
         };
         let delay_ms = (delay_s > 0).then(|| ms(delay_s, DELAY_MS_MAX));
         let release = Release { token: reservation.token, delay_ms, priority: Some(priority) };
         let then = PendingReply::Released(Box::new(reservation));
-        turn.ask(Step::new(Command::Release(vec![release]), then));
+        turn.send(Request::new(release, then));
     }
 }

@@ -4,18 +4,15 @@
 use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
-use dormouse_core::backend::Answer;
-use dormouse_core::command::{Command, Reply};
-use dormouse_core::error::Code;
+use dormouse_core::error::{Code, Error};
 use dormouse_core::limits::WAIT_MS_MAX;
-use dormouse_core::op::{LeasedJob, Reserve, SessionId};
+use dormouse_core::op::{LeasedJob, OpenSession, Reserve, SessionId};
 
 use super::{AfterOpen, PendingReply};
 use crate::beanstalk::reservations::Reservation;
 use crate::beanstalk::shared::{down, up};
 use crate::beanstalk::{Beanstalk, clock, reply};
-use crate::client::unexpected;
-use crate::pipeline::{Step, Turn};
+use crate::pipeline::{Next, Request, Turn};
 
 /// The backend's clock counts whole ms, so its waits may end a little before ours.
 const EARLY: Duration = Duration::from_millis(2);
@@ -55,19 +52,19 @@ impl Beanstalk {
         let now = clock::now();
         let until = wait_s.map(|wait_s| now + Duration::from_secs(wait_s.into()));
         let wait = Wait { until, slice_until: now, too_early_at: None };
-        turn.ask_last(self.with_session(AfterOpen::Reserve(wait)));
+        turn.send_last(self.with_session(AfterOpen::Reserve(wait)));
     }
 
     /// Does it, in a session.
-    pub(super) fn with_session(&mut self, goal: AfterOpen) -> Step<PendingReply> {
+    pub(super) fn with_session(&mut self, goal: AfterOpen) -> Request<PendingReply> {
         match self.session {
             Some(session) => self.pursue(goal, session),
-            None => Step::new(Command::OpenSession, PendingReply::Opened(goal)),
+            None => Request::new(OpenSession, PendingReply::Opened(goal)),
         }
     }
 
     /// The next slice of a wait.
-    pub(super) fn reserve_step(&mut self, wait: Wait, session: SessionId) -> Step<PendingReply> {
+    pub(super) fn reserve_step(&mut self, wait: Wait, session: SessionId) -> Request<PendingReply> {
         let now = clock::now();
         let longest = now + Duration::from_millis(WAIT_MS_MAX);
         let ends = [wait.until, self.reservations.margin(now)];
@@ -81,29 +78,26 @@ impl Beanstalk {
             ttr_ms: None,
             session: Some(session),
         };
-        Step::new(Command::Reserve(reserve), PendingReply::Reserved(Wait { slice_until, ..wait }))
+        Request::new(reserve, PendingReply::Reserved(Wait { slice_until, ..wait }))
     }
 
     pub(super) fn reserved(
         &mut self,
         wait: Wait,
-        answer: Answer,
+        jobs: Result<Vec<LeasedJob>, Error>,
         out: &mut BytesMut,
-    ) -> Option<Step<PendingReply>> {
+    ) -> Next<PendingReply> {
         self.set_waiting(false);
-        match answer {
-            Ok(Reply::Jobs(mut jobs)) => match jobs.pop() {
-                Some(job) => self.hand_out(&job, out),
-                None => return self.came_empty(wait, out),
-            },
-            Ok(other) => reply::error(&unexpected(&other), out),
+        match jobs.map(|mut jobs| jobs.pop()) {
+            Ok(Some(job)) => self.hand_out(&job, out),
+            Ok(None) => return self.on_empty(wait, out),
             Err(error) => self.refused(&error, out),
         }
         None
     }
 
     /// No job came: is it time to say so, or to wait on?
-    fn came_empty(&mut self, mut wait: Wait, out: &mut BytesMut) -> Option<Step<PendingReply>> {
+    fn on_empty(&mut self, mut wait: Wait, out: &mut BytesMut) -> Next<PendingReply> {
         let now = clock::now();
         let is_over = |end: Option<Instant>| end.is_some_and(|end| end <= now + EARLY);
         let was_withdrawn = wait.was_withdrawn(now);
@@ -132,7 +126,7 @@ impl Beanstalk {
 
     /// The session is not there any more if the backend says that something is not: the next
     /// reserve opens another.
-    pub(super) fn refused(&mut self, error: &dormouse_core::error::Error, out: &mut BytesMut) {
+    pub(super) fn refused(&mut self, error: &Error, out: &mut BytesMut) {
         if error.code == Code::NotFound {
             self.session = None;
             out.extend_from_slice(reply::INTERNAL_ERROR);

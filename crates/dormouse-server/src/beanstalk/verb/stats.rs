@@ -4,16 +4,14 @@ use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::BytesMut;
-use dormouse_core::backend::Answer;
-use dormouse_core::command::{Command, Reply};
-use dormouse_core::op::{Stats, TopicStats};
+use dormouse_core::error::Error;
+use dormouse_core::op::{Stats, TopicStats, TopicsPage};
 
 use super::PendingReply;
 use super::list::Listing;
 use crate::beanstalk::host::Usage;
 use crate::beanstalk::{Beanstalk, clock, reply};
-use crate::client::unexpected;
-use crate::pipeline::{Step, Turn};
+use crate::pipeline::{Next, Request, Turn};
 
 /// What a binlog file of the original may hold; there are none here.
 const BINLOG_BYTES_MAX: u64 = 10_485_760;
@@ -37,18 +35,21 @@ struct Sum {
 
 impl Beanstalk {
     pub(super) fn stats(turn: &mut Turn<PendingReply>) {
-        turn.ask_last(Step::new(Command::Stats(Stats { topic: None }), PendingReply::Totals));
+        turn.send_last(Request::new(Stats { topic: None }, PendingReply::Totals));
     }
 
-    pub(super) fn totals(&self, answer: Answer, out: &mut BytesMut) -> Option<Step<PendingReply>> {
-        match answer {
-            Ok(Reply::Stats(totals)) => {
+    pub(super) fn totals(
+        &self,
+        totals: Result<TopicStats, Error>,
+        out: &mut BytesMut,
+    ) -> Next<PendingReply> {
+        match totals {
+            Ok(totals) => {
                 let (listing, sum) = (Listing::default(), Sum::default());
-                let command = listing.command();
+                let request = listing.request();
                 let adding = Box::new(TotalsScan { totals, listing, sum });
-                return Some(Step::new(command, PendingReply::Added(adding)));
+                return Some(Request::new(request, PendingReply::Added(adding)));
             }
-            Ok(other) => reply::error(&unexpected(&other), out),
             Err(error) => reply::error(&error, out),
         }
         None
@@ -57,17 +58,17 @@ impl Beanstalk {
     pub(super) fn added(
         &self,
         mut adding: Box<TotalsScan>,
-        answer: Answer,
+        page: Result<TopicsPage, Error>,
         out: &mut BytesMut,
-    ) -> Option<Step<PendingReply>> {
+    ) -> Next<PendingReply> {
         let TotalsScan { totals, listing, sum } = &mut *adding;
         let add = |stats: &TopicStats| {
             sum.urgent += stats.urgent;
             sum.ready += stats.ready;
             sum.delayed += stats.delayed;
         };
-        match listing.take(answer, add) {
-            Ok(true) => return Some(Step::new(listing.command(), PendingReply::Added(adding))),
+        match listing.take(page, add) {
+            Ok(true) => return Some(Request::new(listing.request(), PendingReply::Added(adding))),
             Ok(false) => {
                 let tubes = self.shared.tubes.settle(&listing.found, listing.is_cut).len() as u64;
                 // With more topics than are looked at, only what waits at all is known.

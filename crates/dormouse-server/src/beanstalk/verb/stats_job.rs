@@ -1,22 +1,21 @@
 //! stats-job: a job's state and history.
 
 use bytes::BytesMut;
-use dormouse_core::backend::Answer;
-use dormouse_core::command::{Command, Reply};
+use dormouse_core::error::Error;
 use dormouse_core::job::{JobId, State};
-use dormouse_core::op::{JobView, Target};
+use dormouse_core::op::{Get, JobView, Target};
 
-use super::{PendingReply, one, whole_s};
+use super::{PendingReply, whole_s};
 use crate::beanstalk::{Beanstalk, clock, reply};
-use crate::pipeline::{Step, Turn};
+use crate::pipeline::{Request, Turn};
 
 impl Beanstalk {
     pub(super) fn stats_job(id: JobId, turn: &mut Turn<PendingReply>) {
-        turn.ask_last(Step::new(Command::Get(vec![Target::Id(id)]), PendingReply::JobStats));
+        turn.send_last(Request::new(Get(vec![Target::Id(id)]), PendingReply::JobStats));
     }
 
-    pub(super) fn job_stats(&mut self, answer: Answer, out: &mut BytesMut) {
-        match one!(answer, Views) {
+    pub(super) fn job_stats(&mut self, view: Result<JobView, Error>, out: &mut BytesMut) {
+        match view {
             Ok(view) => {
                 self.recent.note(view.job.id, &view.topic);
                 reply::yaml(&describe(&view, clock::wall_ms()), out);

@@ -3,30 +3,31 @@
 use std::sync::atomic::Ordering;
 
 use bytes::BytesMut;
-use dormouse_core::backend::Answer;
-use dormouse_core::command::{Command, Reply};
-use dormouse_core::error::Code;
+use dormouse_core::error::{Code, Error};
 use dormouse_core::op::{Stats, TopicStats};
 use dormouse_core::topic::TopicName;
 
 use super::{ADDED_MS, PendingReply, whole_s};
 use crate::beanstalk::tubes::Tube;
 use crate::beanstalk::{Beanstalk, reply};
-use crate::client::unexpected;
-use crate::pipeline::{Step, Turn};
+use crate::pipeline::{Request, Turn};
 
 impl Beanstalk {
     pub(super) fn stats_tube(tube: TopicName, turn: &mut Turn<PendingReply>) {
-        let stats = Command::Stats(Stats { topic: Some(tube.clone()) });
-        turn.ask_last(Step::new(stats, PendingReply::TubeStats(tube)));
+        let stats = Stats { topic: Some(tube.clone()) };
+        turn.send_last(Request::new(stats, PendingReply::TubeStats(tube)));
     }
 
     /// A tube exists while it has jobs, users or watchers.
-    pub(super) fn tube_stats(&self, name: &TopicName, answer: Answer, out: &mut BytesMut) {
-        let stats = match answer {
-            Ok(Reply::Stats(stats)) => stats,
+    pub(super) fn tube_stats(
+        &self,
+        name: &TopicName,
+        stats: Result<TopicStats, Error>,
+        out: &mut BytesMut,
+    ) {
+        let stats = match stats {
+            Ok(stats) => stats,
             Err(error) if error.code == Code::NotFound => TopicStats::default(),
-            Ok(other) => return reply::error(&unexpected(&other), out),
             Err(error) => return reply::error(&error, out),
         };
         let counts = &stats.counts;

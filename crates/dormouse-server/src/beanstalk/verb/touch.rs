@@ -1,27 +1,30 @@
 //! touch: the time of a reservation begins anew.
 
 use bytes::BytesMut;
-use dormouse_core::backend::Answer;
-use dormouse_core::command::{Command, Reply};
-use dormouse_core::error::Code;
+use dormouse_core::error::{Code, Error};
 use dormouse_core::job::JobId;
-use dormouse_core::op::Extend;
+use dormouse_core::op::{Extend, ExtendReply};
 
-use super::{PendingReply, one};
+use super::PendingReply;
 use crate::beanstalk::{Beanstalk, clock, reply};
-use crate::pipeline::{Step, Turn};
+use crate::pipeline::{Request, Turn};
 
 impl Beanstalk {
     pub(super) fn touch(&mut self, id: JobId, turn: &mut Turn<PendingReply>) {
         let Some(reservation) = self.reservations.get(id, clock::now()) else {
-            return turn.say().extend_from_slice(reply::NOT_FOUND);
+            return turn.reply_now().extend_from_slice(reply::NOT_FOUND);
         };
         let extend = Extend { token: reservation.token, ttr_ms: None };
-        turn.ask(Step::new(Command::Extend(vec![extend]), PendingReply::Touched(id)));
+        turn.send(Request::new(extend, PendingReply::Touched(id)));
     }
 
-    pub(super) fn touched(&mut self, id: JobId, answer: Answer, out: &mut BytesMut) {
-        match one!(answer, Extended) {
+    pub(super) fn touched(
+        &mut self,
+        id: JobId,
+        extended: Result<ExtendReply, Error>,
+        out: &mut BytesMut,
+    ) {
+        match extended {
             Ok(_) => {
                 self.reservations.renew(id, clock::now());
                 out.extend_from_slice(reply::TOUCHED);

@@ -16,12 +16,12 @@ impl Beanstalk {
     pub(super) fn use_tube(&mut self, name: TopicName, turn: &mut Turn<PendingReply>) {
         if name != self.used.name {
             let Some(tube) = self.shared.tubes.attach(name, Attachment::Uses) else {
-                return turn.say().extend_from_slice(reply::OUT_OF_MEMORY);
+                return turn.reply_now().extend_from_slice(reply::OUT_OF_MEMORY);
             };
             let left = mem::replace(&mut self.used, tube);
             self.shared.tubes.detach(&left, Attachment::Uses);
         }
-        reply::named("USING", self.used.name.as_str(), turn.say());
+        reply::named("USING", self.used.name.as_str(), turn.reply_now());
     }
 
     pub(super) fn watch(&mut self, name: TopicName, turn: &mut Turn<PendingReply>) {
@@ -30,7 +30,7 @@ impl Beanstalk {
             let tube =
                 if is_full { None } else { self.shared.tubes.attach(name, Attachment::Watches) };
             let Some(tube) = tube else {
-                return turn.say().extend_from_slice(reply::OUT_OF_MEMORY);
+                return turn.reply_now().extend_from_slice(reply::OUT_OF_MEMORY);
             };
             self.watched.push(tube);
         }
@@ -40,7 +40,7 @@ impl Beanstalk {
     pub(super) fn ignore(&mut self, name: &TopicName, turn: &mut Turn<PendingReply>) {
         if let Some(place) = self.watched.iter().position(|tube| tube.name == *name) {
             if self.watched.len() == 1 {
-                return turn.say().extend_from_slice(reply::NOT_IGNORED);
+                return turn.reply_now().extend_from_slice(reply::NOT_IGNORED);
             }
             let tube = self.watched.swap_remove(place);
             self.shared.tubes.detach(&tube, Attachment::Watches);
@@ -49,12 +49,12 @@ impl Beanstalk {
     }
 
     fn say_watching(&self, turn: &mut Turn<PendingReply>) {
-        reply::numbered("WATCHING", self.watched.len() as u64, turn.say());
+        reply::numbered("WATCHING", self.watched.len() as u64, turn.reply_now());
     }
 
     pub(super) fn list_tubes_watched(&self, turn: &mut Turn<PendingReply>) {
         let names = self.watched.iter().map(|tube| tube.name.as_str());
-        reply::yaml(&list(names), turn.say());
+        reply::yaml(&list(names), turn.reply_now());
     }
 }
 

@@ -75,8 +75,8 @@ pub(super) async fn ack(State(app): State<App>, request: LeaseRequest<AckForm>) 
     let Some(reserve) = form.reserve else { return end(&app, &tokens, ack).await };
     let reserve = reserve.into_reserve()?;
     check_reserve(&caller, &reserve)?;
-    let batch = app.client.send(vec![ack.into(), reserve.into()])?;
-    let mut answers = app.client.wait(batch).await.into_iter();
+    let batch = app.client.submit(vec![ack.into(), reserve.into()])?;
+    let mut answers = app.client.wait(batch).await.into_iter().map(|reply| reply.answer);
     let mut next = || answers.next().unwrap_or_else(|| Err(no_reply()));
     let (acked, reserved) = (next(), next());
     // The acks are done, whatever became of the reserve.

@@ -134,7 +134,6 @@ pub(super) async fn put(
     caller.check(Verb::Put, topic.as_str())?;
     let Puts { puts, is_list } = read(topic, &headers, params, &payload.bytes)?;
     let replies = app.client.call(puts).await?;
-    app.metrics.put(&replies);
     if is_list {
         return Ok(list(replies));
     }

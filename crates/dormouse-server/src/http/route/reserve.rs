@@ -105,7 +105,6 @@ pub(super) fn fitting(
             return Err(Error::new(Code::Busy, text));
         }
     }
-    app.metrics.handed_out(&jobs);
     let custody = Custody::of_jobs(&app.client, &jobs);
     Ok((jobs, custody))
 }

@@ -127,8 +127,11 @@ mod tests {
         let engine = Engine::memory(Options::default());
         let noted = Arc::new(Noted { engine, asked: Mutex::default() });
         // Nothing here waits, so nobody has to tell of a stop.
-        let client =
-            BackendClient::new(Arc::clone(&noted) as Arc<dyn Backend>, watch::channel(false).1);
+        let client = BackendClient::new(
+            Arc::clone(&noted) as Arc<dyn Backend>,
+            Arc::<crate::metrics::Metrics>::default(),
+            watch::channel(false).1,
+        );
         let puts: Vec<Put> = topics.map(|topic| Put::new(name(&topic), "x")).collect();
         client.call(puts).await.unwrap();
         (noted, client)

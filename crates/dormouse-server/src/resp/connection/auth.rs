@@ -25,7 +25,7 @@ pub(in crate::resp) fn run(
     let user = if args.len() == 2 { args.next() } else { None };
     let token = args.must("token")?;
     if show(conn, user.unwrap_or(ANYBODY.as_bytes()), token) {
-        conn.say(turn).status("OK");
+        conn.reply(turn).status("OK");
     } else {
         conn.decline_as(turn, Code::Unauthorized, WRONG.0, WRONG.1);
     }

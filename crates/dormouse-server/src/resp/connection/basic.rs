@@ -13,7 +13,7 @@ pub(in crate::resp) fn ping(
     args: &mut Args<'_>,
     turn: &mut Turn<PendingReply>,
 ) -> Result<(), Error> {
-    let mut out = conn.say(turn);
+    let mut out = conn.reply(turn);
     match args.next() {
         Some(message) => out.string(message),
         None => out.status("PONG"),
@@ -26,7 +26,7 @@ pub(in crate::resp) fn echo(
     args: &mut Args<'_>,
     turn: &mut Turn<PendingReply>,
 ) -> Result<(), Error> {
-    conn.say(turn).string(args.must("message")?);
+    conn.reply(turn).string(args.must("message")?);
     Ok(())
 }
 
@@ -36,7 +36,7 @@ pub(in crate::resp) fn quit(
     turn: &mut Turn<PendingReply>,
 ) -> Result<(), Error> {
     conn.is_over = true;
-    conn.say(turn).status("OK");
+    conn.reply(turn).status("OK");
     Ok(())
 }
 
@@ -49,7 +49,7 @@ pub(in crate::resp) fn reset(
     conn.show(None);
     conn.version = Version::Two;
     conn.name.clear();
-    conn.say(turn).status("RESET");
+    conn.reply(turn).status("RESET");
     Ok(())
 }
 
@@ -59,7 +59,7 @@ pub(in crate::resp) fn select(
     turn: &mut Turn<PendingReply>,
 ) -> Result<(), Error> {
     if args.must("index")? == b"0" {
-        conn.say(turn).status("OK");
+        conn.reply(turn).status("OK");
     } else {
         conn.decline(turn, ERR, "DB index is out of range; there is one database: 0");
     }
@@ -87,7 +87,7 @@ pub(in crate::resp) fn config(
     }
     let known = |(name, _): &&(&str, &str)| asked.iter().any(|asked| is(asked, name));
     let found: Vec<_> = SETTINGS.iter().filter(known).collect();
-    let mut out = conn.say(turn);
+    let mut out = conn.reply(turn);
     out.map(found.len());
     for (name, value) in found {
         out.name(name);

@@ -16,19 +16,19 @@ pub(in crate::resp) fn run(
     let sub = args.must("subcommand")?;
     if is(sub, "ID") {
         let id = conn.id;
-        conn.say(turn).number(id);
+        conn.reply(turn).number(id);
     } else if is(sub, "GETNAME") {
-        let mut out = conn.say(turn);
+        let mut out = conn.reply(turn);
         if conn.name.is_empty() { out.null() } else { out.string(&conn.name) }
     } else if is(sub, "SETNAME") {
         conn.name = good_name(args.must("name")?)?.to_vec();
-        conn.say(turn).status("OK");
+        conn.reply(turn).status("OK");
     } else if is(sub, "INFO") || is(sub, "LIST") {
         let line = line(conn);
-        conn.say(turn).string(line.as_bytes());
+        conn.reply(turn).string(line.as_bytes());
     } else if ["SETINFO", "NO-EVICT", "NO-TOUCH"].iter().any(|word| is(sub, word)) {
         // Whatever it is about, it is so here, or nothing depends on it.
-        conn.say(turn).status("OK");
+        conn.reply(turn).status("OK");
     } else if is(sub, "REPLY") {
         let text = "CLIENT REPLY is refused: here every command is answered";
         conn.decline(turn, ERR, text);

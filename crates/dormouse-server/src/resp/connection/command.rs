@@ -15,22 +15,22 @@ pub(in crate::resp) fn run(
     turn: &mut Turn<PendingReply>,
 ) -> Result<(), Error> {
     let Some(sub) = args.next() else {
-        write_infos(&mut conn.say(turn), COMMANDS.iter().map(Some));
+        write_infos(&mut conn.reply(turn), COMMANDS.iter().map(Some));
         return Ok(());
     };
     if is(sub, "COUNT") {
-        conn.say(turn).number(COMMANDS.len() as u64);
+        conn.reply(turn).number(COMMANDS.len() as u64);
     } else if is(sub, "LIST") {
-        let mut out = conn.say(turn);
+        let mut out = conn.reply(turn);
         out.list(COMMANDS.len());
-        COMMANDS.iter().for_each(|word| out.string(lower(word).as_bytes()));
+        COMMANDS.iter().for_each(|spec| out.string(lower(spec).as_bytes()));
     } else if is(sub, "INFO") && args.len() > 0 {
-        write_infos(&mut conn.say(turn), named(args).into_iter());
+        write_infos(&mut conn.reply(turn), named(args).into_iter());
     } else if is(sub, "INFO") {
-        write_infos(&mut conn.say(turn), COMMANDS.iter().map(Some));
+        write_infos(&mut conn.reply(turn), COMMANDS.iter().map(Some));
     } else if is(sub, "DOCS") {
-        let words = if args.len() > 0 { named(args) } else { COMMANDS.iter().map(Some).collect() };
-        write_docs(&mut conn.say(turn), words.into_iter().flatten().collect());
+        let specs = if args.len() > 0 { named(args) } else { COMMANDS.iter().map(Some).collect() };
+        write_docs(&mut conn.reply(turn), specs.into_iter().flatten().collect());
     } else {
         let text = format!("unknown subcommand {} of COMMAND", shown(sub));
         conn.decline(turn, ERR, &text);
@@ -43,23 +43,23 @@ fn named(args: &mut Args<'_>) -> Vec<Option<&'static CommandSpec>> {
     let mut found = Vec::new();
     // More names than commands are no use to anybody.
     while let Some(name) = args.next().filter(|_| found.len() < COMMANDS.len()) {
-        found.push(CommandNo::find(name).and_then(CommandNo::word));
+        found.push(CommandNo::find(name).and_then(CommandNo::spec));
     }
     found
 }
 
-fn lower(word: &CommandSpec) -> String {
-    word.name.to_lowercase()
+fn lower(spec: &CommandSpec) -> String {
+    spec.name.to_lowercase()
 }
 
 fn write_infos(
     out: &mut Out<'_>,
-    words: impl ExactSizeIterator<Item = Option<&'static CommandSpec>>,
+    specs: impl ExactSizeIterator<Item = Option<&'static CommandSpec>>,
 ) {
-    out.list(words.len());
-    for word in words {
-        match word {
-            Some(word) => write_info(out, word),
+    out.list(specs.len());
+    for spec in specs {
+        match spec {
+            Some(spec) => write_info(out, spec),
             None => out.null(),
         }
     }
@@ -67,12 +67,12 @@ fn write_infos(
 
 /// Name, number of arguments, flags, where keys are, categories, tips, keys, subcommands. No
 /// argument is a key in the sense of Redis: nothing is spread by it.
-fn write_info(out: &mut Out<'_>, word: &CommandSpec) {
+fn write_info(out: &mut Out<'_>, spec: &CommandSpec) {
     out.list(10);
-    out.string(lower(word).as_bytes());
-    let with_name = word.min as i64 + 1;
-    out.signed(if word.min == word.max { with_name } else { -with_name });
-    let (flag, category) = match word.kind {
+    out.string(lower(spec).as_bytes());
+    let with_name = spec.min as i64 + 1;
+    out.signed(if spec.min == spec.max { with_name } else { -with_name });
+    let (flag, category) = match spec.kind {
         Kind::Write => ("write", "@write"),
         Kind::Read => ("readonly", "@read"),
         Kind::Connection => ("fast", "@connection"),
@@ -86,17 +86,17 @@ fn write_info(out: &mut Out<'_>, word: &CommandSpec) {
     (0..3).for_each(|_| out.list(0));
 }
 
-fn write_docs(out: &mut Out<'_>, words: Vec<&'static CommandSpec>) {
-    out.map(words.len());
-    for word in words {
-        out.string(lower(word).as_bytes());
+fn write_docs(out: &mut Out<'_>, specs: Vec<&'static CommandSpec>) {
+    out.map(specs.len());
+    for spec in specs {
+        out.string(lower(spec).as_bytes());
         out.map(4);
         out.name("summary");
-        out.string(format!("{}: {} {}", word.summary, word.name, word.usage).trim_end().as_bytes());
+        out.string(format!("{}: {} {}", spec.summary, spec.name, spec.usage).trim_end().as_bytes());
         out.name("since");
         out.string(env!("CARGO_PKG_VERSION").as_bytes());
         out.name("group");
-        out.string(match word.kind {
+        out.string(match spec.kind {
             Kind::Write | Kind::Read => b"dormouse",
             Kind::Connection | Kind::NoAuth => b"connection",
         });

@@ -51,7 +51,7 @@ pub(in crate::resp) fn run(
 
 fn greet(conn: &Conn, turn: &mut Turn<PendingReply>) {
     let (id, version) = (conn.id, conn.version);
-    let mut out = conn.say(turn);
+    let mut out = conn.reply(turn);
     out.map(7);
     out.name("server");
     out.string(b"dormouse");

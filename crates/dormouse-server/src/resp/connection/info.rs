@@ -29,7 +29,7 @@ pub(in crate::resp) fn run(
             text.push_str(&format!("{gap}# {name}\r\n{lines}"));
         }
     }
-    conn.say(turn).string(text.as_bytes());
+    conn.reply(turn).string(text.as_bytes());
     Ok(())
 }
 

@@ -1,9 +1,8 @@
 //! ack: the work is done, the job goes.
 
-use dormouse_core::command::Command;
 use dormouse_core::error::Error;
 use dormouse_core::limits::BATCH_MAX;
-use dormouse_core::op::EndReply;
+use dormouse_core::op::{Ack, EndReply};
 
 use super::ReplyKind;
 use crate::access::Verb;
@@ -21,10 +20,10 @@ pub(in crate::resp) fn run(
     let token = args.token()?;
     if args.len() == 0 {
         if conn.grant().covers_all(Verb::Ack) {
-            turn.ack(token, conn.then(ReplyKind::Ended));
+            turn.ack(token, conn.pending(ReplyKind::Ended));
         } else {
             let check = Some((Verb::Ack, vec![token.id]));
-            conn.ask(turn, Command::Ack(vec![token]), check, ReplyKind::Ended);
+            conn.send(turn, Ack(vec![token]), check, ReplyKind::Ended);
         }
         return Ok(());
     }
@@ -37,7 +36,7 @@ pub(in crate::resp) fn run(
         tokens.push(args.token()?);
     }
     let check = Some((Verb::Ack, tokens.iter().map(|token| token.id).collect()));
-    conn.ask(turn, Command::Ack(tokens), check, ReplyKind::AllEnded);
+    conn.send(turn, Ack(tokens), check, ReplyKind::AllEnded);
     Ok(())
 }
 

@@ -1,6 +1,5 @@
 //! cancel: remove a job.
 
-use dormouse_core::command::Command;
 use dormouse_core::error::Error;
 use dormouse_core::op::{Cancel, ChangeReply};
 
@@ -23,7 +22,7 @@ pub(in crate::resp) fn run(
     args.finish(OPTIONS)?;
     let check = check_of(Verb::Cancel, &target);
     let cancel = Cancel { target, unless_leased };
-    conn.ask(turn, Command::Cancel(vec![cancel]), check, ReplyKind::Cancelled);
+    conn.send(turn, cancel, check, ReplyKind::Cancelled);
     Ok(())
 }
 

@@ -1,6 +1,5 @@
 //! extend: prolong a lease.
 
-use dormouse_core::command::Command;
 use dormouse_core::error::Error;
 use dormouse_core::op::{Extend, ExtendReply};
 
@@ -20,7 +19,7 @@ pub(in crate::resp) fn run(
     let ttr_ms = if args.len() > 0 { Some(args.span("span")?) } else { None };
     let extend = Extend { token, ttr_ms };
     let check = Some((Verb::Extend, vec![token.id]));
-    conn.ask(turn, Command::Extend(vec![extend]), check, ReplyKind::Extended);
+    conn.send(turn, extend, check, ReplyKind::Extended);
     Ok(())
 }
 

@@ -1,6 +1,5 @@
 //! forecast: jobs coming due per step of time.
 
-use dormouse_core::command::Command;
 use dormouse_core::error::Error;
 use dormouse_core::limits::AT_MS_MAX;
 use dormouse_core::op::Forecast;
@@ -40,7 +39,7 @@ pub(in crate::resp) fn run(
     let asked = Forecast { topic, from_ms, to_ms, step_ms };
     let kind = ReplyKind::Forecast(Box::new(asked.clone()));
     // It may look at all jobs of the topic: others have their turn behind each.
-    conn.ask_last(turn, Command::Forecast(asked), kind);
+    conn.send_last(turn, asked, kind);
     Ok(())
 }
 

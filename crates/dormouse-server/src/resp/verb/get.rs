@@ -1,11 +1,10 @@
 //! get: look at a job.
 
-use dormouse_core::command::{Command, Reply};
 use dormouse_core::error::{Code, Error};
+use dormouse_core::op::{Get, JobView};
 
-use super::{ReplyKind, job, only};
+use super::{ReplyKind, job};
 use crate::access::Verb;
-use crate::client::unexpected;
 use crate::pipeline::Turn;
 use crate::resp::args::Args;
 use crate::resp::conn::{Conn, PendingReply, check_of};
@@ -19,14 +18,13 @@ pub(in crate::resp) fn run(
     let target = conn.target(Verb::Get, &[], args)?;
     args.finish(&["KEY"])?;
     let check = check_of(Verb::Get, &target);
-    conn.ask_jobs(turn, 1, Command::Get(vec![target]), check, ReplyKind::View);
+    conn.send_for_jobs(turn, 1, Get(vec![target]), check, ReplyKind::View);
     Ok(())
 }
 
-/// The job, or nothing if it is not there: who looks does not err.
-pub(super) fn write(out: &mut Out<'_>, reply: Reply) -> Result<(), Error> {
-    let Reply::Views(views) = reply else { return Err(unexpected(&reply)) };
-    match only(views) {
+/// The job, or null if it does not exist: that is no error for a reader.
+pub(super) fn write(out: &mut Out<'_>, view: Result<JobView, Error>) -> Result<(), Error> {
+    match view {
         Ok(view) => job::write_view(out, &view, true),
         Err(error) if error.code == Code::NotFound => out.null(),
         Err(error) => return Err(error),

@@ -1,6 +1,5 @@
 //! kill: to dead, a leased job by its token, a waiting one by its id or key.
 
-use dormouse_core::command::Command;
 use dormouse_core::error::Error;
 use dormouse_core::op::{Kill, KillTarget};
 
@@ -39,7 +38,7 @@ pub(in crate::resp) fn run(
             return Err(unknown(word, OPTIONS));
         }
     }
-    conn.ask(turn, Command::Kill(vec![kill]), check, ReplyKind::Ended);
+    conn.send(turn, kill, check, ReplyKind::Ended);
     Ok(())
 }
 

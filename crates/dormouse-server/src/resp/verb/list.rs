@@ -1,6 +1,5 @@
 //! list: a page of jobs of a state.
 
-use dormouse_core::command::Command;
 use dormouse_core::error::Error;
 use dormouse_core::op::{List, Page};
 
@@ -34,7 +33,7 @@ pub(in crate::resp) fn run(
             return Err(unknown(word, &["CURSOR", "LIMIT", "NOBODIES"]));
         }
     }
-    conn.ask_last(turn, Command::List(list), ReplyKind::Page { bodies });
+    conn.send_last(turn, list, ReplyKind::Page { bodies });
     Ok(())
 }
 

@@ -1,7 +1,6 @@
 //! Locks: take, prolong, give back. A lock's name stands where a topic does.
 
 use bytes::Bytes;
-use dormouse_core::command::Command;
 use dormouse_core::error::Error;
 use dormouse_core::op::{Lock, LockReply, RenewLock, Unlock};
 
@@ -33,9 +32,9 @@ pub(in crate::resp) fn run(
     }
     lock.check()?;
     if lock.wait_ms > 0 {
-        conn.ask_last(turn, Command::Lock(lock), ReplyKind::Held);
+        conn.send_last(turn, lock, ReplyKind::Held);
     } else {
-        conn.ask(turn, Command::Lock(lock), None, ReplyKind::Held);
+        conn.send(turn, lock, None, ReplyKind::Held);
     }
     Ok(())
 }
@@ -48,7 +47,7 @@ pub(in crate::resp) fn renew(
     let (name, owner) = names(conn, args)?;
     let ttl_ms = if args.take("TTL") { Some(args.span("TTL")?) } else { None };
     args.finish(&["TTL"])?;
-    conn.ask(turn, Command::RenewLock(RenewLock { name, owner, ttl_ms }), None, ReplyKind::Held);
+    conn.send(turn, RenewLock { name, owner, ttl_ms }, None, ReplyKind::Held);
     Ok(())
 }
 
@@ -58,7 +57,7 @@ pub(in crate::resp) fn unlock(
     turn: &mut Turn<PendingReply>,
 ) -> Result<(), Error> {
     let (name, owner) = names(conn, args)?;
-    conn.ask(turn, Command::Unlock(Unlock { name, owner }), None, ReplyKind::Unlocked);
+    conn.send(turn, Unlock { name, owner }, None, ReplyKind::Unlocked);
     Ok(())
 }
 

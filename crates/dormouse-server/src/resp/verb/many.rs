@@ -1,16 +1,14 @@
 //! What revive and kick of a topic share: more than one command may do, one after the other, so
 //! that others get their turn in between.
 
-use dormouse_core::backend::Answer;
-use dormouse_core::command::{Command, Reply};
+use dormouse_core::command::Command;
 use dormouse_core::error::{Code, Error};
 use dormouse_core::limits::BATCH_MAX;
 use dormouse_core::op::{Kick, ReviveTopic, Stats, TopicStats};
 use dormouse_core::topic::TopicName;
 
-use super::{Next, ReplyKind};
+use super::{NextCommand, ReplyKind};
 use crate::access::Verb;
-use crate::client::unexpected;
 use crate::pipeline::Turn;
 use crate::resp::args::Args;
 use crate::resp::conn::{Conn, PendingReply};
@@ -64,12 +62,14 @@ impl Many {
         };
         args.finish(&[])?;
         let mut many = Box::new(Many { topic, action, missing, done: 0 });
-        // With producers at work there might be no end: only jobs that are there now count.
-        let first = match missing {
-            missing if missing <= BATCH_MAX as u64 => many.portion(),
-            _ => Command::Stats(Stats { topic: Some(many.topic.clone()) }),
-        };
-        conn.ask_last(turn, first, ReplyKind::Many(many));
+        if missing <= BATCH_MAX as u64 {
+            let first = many.portion();
+            conn.send_last(turn, first, ReplyKind::Many(many));
+        } else {
+            // With producers at work there might be no end: only jobs that exist now count.
+            let size = Stats { topic: Some(many.topic.clone()) };
+            conn.send_last(turn, size, ReplyKind::ManySize(many));
+        }
         Ok(())
     }
 
@@ -83,28 +83,41 @@ impl Many {
         }
     }
 
-    /// Takes what a portion came to, and asks for the next.
-    pub(super) fn go_on(mut self: Box<Self>, out: &mut Out<'_>, answer: Answer) -> Next {
-        let is_done = match answer {
-            Ok(Reply::Stats(stats)) => {
-                self.missing = self.missing.min(self.there(&stats));
-                false
-            }
-            Ok(Reply::Count(count)) => {
-                self.done += count;
-                count < BATCH_MAX as u64
-            }
-            // A topic that is not there has nothing.
-            Err(error) if error.code == Code::NotFound => true,
-            Err(error) => return Err(error),
-            Ok(other) => return Err(unexpected(&other)),
-        };
-        if is_done || self.missing == 0 {
-            out.number(self.done);
-            return Ok(None);
+    /// Takes the size of the topic, and sends for the first portion.
+    pub(super) fn on_size(
+        mut self: Box<Self>,
+        out: &mut Out<'_>,
+        stats: Result<TopicStats, Error>,
+    ) -> NextCommand {
+        if let Some(stats) = existing(stats)? {
+            self.missing = self.missing.min(self.there(&stats));
+            return self.go_on(out);
+        }
+        self.finish(out)
+    }
+
+    /// Takes the number of jobs that a portion changed, and sends for the next portion.
+    pub(super) fn on_portion(
+        mut self: Box<Self>,
+        out: &mut Out<'_>,
+        count: Result<u64, Error>,
+    ) -> NextCommand {
+        let count = existing(count)?.unwrap_or(0);
+        self.done += count;
+        if count < BATCH_MAX as u64 { self.finish(out) } else { self.go_on(out) }
+    }
+
+    fn go_on(mut self: Box<Self>, out: &mut Out<'_>) -> NextCommand {
+        if self.missing == 0 {
+            return self.finish(out);
         }
         let next = self.portion();
         Ok(Some((next, ReplyKind::Many(self))))
+    }
+
+    fn finish(self: Box<Self>, out: &mut Out<'_>) -> NextCommand {
+        out.number(self.done);
+        Ok(None)
     }
 
     fn there(&self, stats: &TopicStats) -> u64 {
@@ -112,5 +125,14 @@ impl Many {
             Action::Revive => stats.counts.dead,
             Action::Kick => stats.delayed,
         }
+    }
+}
+
+/// A topic that does not exist has no jobs.
+fn existing<T>(reply: Result<T, Error>) -> Result<Option<T>, Error> {
+    match reply {
+        Ok(reply) => Ok(Some(reply)),
+        Err(error) if error.code == Code::NotFound => Ok(None),
+        Err(error) => Err(error),
     }
 }

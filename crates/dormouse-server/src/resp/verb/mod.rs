@@ -1,4 +1,4 @@
-//! One file per verb: what it reads, what it asks, what it answers.
+//! One file per verb: how it is parsed, which command it sends, how its reply is written.
 
 pub(super) mod ack;
 pub(super) mod cancel;
@@ -27,51 +27,55 @@ pub(super) mod stats;
 pub(super) mod topics;
 
 use bytes::BytesMut;
-use dormouse_core::command::{Command, Reply};
+use dormouse_core::command::{Command, only};
 use dormouse_core::error::Error;
-use dormouse_core::op::Forecast;
+use dormouse_core::op::{
+    Ack, Cancel, Extend, Forecast, Get, Kick, List, Lock, Peek, Purge, Reschedule, Reserve, Resume,
+    Stats, Topics, Unlock,
+};
 
 use super::conn::{Conn, PendingReply};
 use super::encode::Out;
 use super::fault;
-use crate::client::unexpected;
-use crate::pipeline::{Outcome, Step};
+use crate::pipeline::{Next, Request, RequestReply};
 use crate::walk::Walk;
 use many::Many;
 
-/// What a verb needs to know when its outcome is there.
+/// How to write the reply to a verb.
 pub(super) enum ReplyKind {
-    /// A put; was it one with a key?
+    /// The id of a job; of a put with a key, also what the put did.
     Put { keyed: bool },
-    /// One lease or job, which has ended.
+    /// One lease or job that ended.
     Ended,
     /// Several.
     AllEnded,
-    /// A lease that goes on.
+    /// A lease that was extended.
     Extended,
-    /// A job that has gone.
+    /// A job that was removed.
     Cancelled,
     /// A job that was moved or revived.
     Changed,
-    /// Jobs in the client's hands; all that is known of them?
+    /// Jobs that the client has leased; with all their fields?
     Jobs { full: bool },
-    /// A job, or none, if it is not there.
+    /// A job, or null if it does not exist.
     View,
-    /// A job, or none, if there is none.
+    /// The next job of a state, or null.
     Peeked,
     /// A page of jobs; with their bodies?
     Page { bodies: bool },
-    /// A page of topics.
+    /// A page of topics, read in portions.
     Topics(Box<Walk>),
-    /// Counts.
+    /// Counts of one topic or of all.
     Stats { of_all: bool },
     /// Jobs per step.
     Forecast(Box<Forecast>),
-    /// How many.
-    Count,
-    /// How many, one portion after the other.
+    /// The number of jobs that were removed.
+    Purged,
+    /// The size of the topic whose jobs are then changed in portions.
+    ManySize(Box<Many>),
+    /// The number of jobs that were changed, portion by portion.
     Many(Box<Many>),
-    /// Nothing more to say.
+    /// OK.
     Done,
     /// A lock that is held.
     Held,
@@ -79,76 +83,67 @@ pub(super) enum ReplyKind {
     Unlocked,
 }
 
-/// What is asked next, if not all is done; or why nothing is.
-type Next = Result<Option<(Command, ReplyKind)>, Error>;
+/// The command that a reply leads to, and how to write its reply; `None` if the reply is written.
+type NextCommand = Result<Option<(Command, ReplyKind)>, Error>;
 
-/// Writes what came of a command.
-pub(super) fn write(
+/// Writes the reply to a request, or sends the next command that the request needs.
+pub(super) fn on_reply(
     conn: &mut Conn,
-    then: PendingReply,
-    outcome: Outcome,
+    pending: PendingReply,
+    reply: Result<RequestReply, Error>,
     bytes: &mut BytesMut,
-) -> Option<Step<PendingReply>> {
-    let PendingReply { word, version, kind } = then;
+) -> Next<PendingReply> {
+    let PendingReply { command: no, version, kind } = pending;
     let mut out = Out::new(bytes, version);
-    let written: Next = match (kind, outcome) {
-        (ReplyKind::Put { keyed }, Outcome::Put(put)) => {
-            put.map(|put| put::write(&mut out, put, keyed)).map(|()| None)
+    let written = match kind {
+        ReplyKind::ManySize(many) => {
+            many.on_size(&mut out, reply.and_then(RequestReply::of::<Stats>))
         }
-        (ReplyKind::Ended, Outcome::Acked(ended)) => {
-            ended.map(|ended| ack::write(&mut out, ended)).map(|()| None)
+        ReplyKind::Many(many) => {
+            many.on_portion(&mut out, reply.and_then(RequestReply::of::<Kick>))
         }
-        (ReplyKind::Many(many), Outcome::Answer(answer)) => many.go_on(&mut out, answer),
-        (ReplyKind::Topics(walk), Outcome::Answer(answer)) => {
-            answer.and_then(|reply| topics::go_on(conn.grant(), &mut out, *walk, reply))
-        }
-        (ReplyKind::View, Outcome::Answer(answer)) => {
-            answer.and_then(|reply| get::write(&mut out, reply)).map(|()| None)
-        }
-        (kind, Outcome::Answer(answer)) => {
-            answer.and_then(|reply| write_reply(&mut out, kind, reply)).map(|()| None)
-        }
-        (_, Outcome::Put(_) | Outcome::Acked(_)) => Err(unexpected(&Reply::Done)),
+        ReplyKind::Topics(walk) => reply
+            .and_then(RequestReply::of::<Topics>)
+            .and_then(|page| topics::on_page(conn.grant(), &mut out, *walk, page)),
+        kind => reply.and_then(|reply| write_reply(&mut out, kind, reply)).map(|()| None),
     };
     let code = written.as_ref().err().map(|error| error.code);
     match written {
         Ok(Some((command, kind))) => {
-            return Some(Step::new(command, PendingReply { word, version, kind }));
+            return Some(Request::new(command, PendingReply { command: no, version, kind }));
         }
         Ok(None) => {}
         Err(error) => fault::write(&mut out, &error),
     }
-    conn.metrics.resp(word.index(), code);
+    conn.metrics.resp(no.index(), code);
     None
 }
 
-/// Answers that come in one piece.
-fn write_reply(out: &mut Out<'_>, kind: ReplyKind, reply: Reply) -> Result<(), Error> {
-    match (kind, reply) {
-        (ReplyKind::Ended, Reply::Ended(items)) => ack::write(out, only(items)?),
-        (ReplyKind::AllEnded, Reply::Ended(items)) => ack::write_all(out, items),
-        (ReplyKind::Extended, Reply::Extended(items)) => extend::write(out, only(items)?),
-        (ReplyKind::Cancelled, Reply::Changed(items)) => cancel::write(out, only(items)?),
-        (ReplyKind::Changed, Reply::Changed(items)) => change::write(out, only(items)?),
-        (ReplyKind::Jobs { full }, Reply::Jobs(jobs)) => reserve::write(out, &jobs, full),
-        (ReplyKind::Peeked, Reply::View(view)) => peek::write(out, view.as_ref()),
-        (ReplyKind::Page { bodies }, Reply::Page(page)) => list::write(out, &page, bodies),
-        (ReplyKind::Stats { of_all }, Reply::Stats(stats)) => {
-            stats::write(out, None, &stats, of_all)
+/// Writes a reply that is complete.
+fn write_reply(out: &mut Out<'_>, kind: ReplyKind, reply: RequestReply) -> Result<(), Error> {
+    match kind {
+        ReplyKind::Put { keyed } => put::write(out, reply.of_put()?, keyed),
+        ReplyKind::Ended => ack::write(out, reply.of_end()?),
+        ReplyKind::AllEnded => ack::write_all(out, reply.of::<Ack>()?),
+        ReplyKind::Extended => extend::write(out, reply.of::<Extend>()?),
+        ReplyKind::Cancelled => cancel::write(out, reply.of::<Cancel>()?),
+        ReplyKind::Changed => change::write(out, reply.of::<Reschedule>()?),
+        ReplyKind::Jobs { full } => reserve::write(out, &reply.of::<Reserve>()?, full),
+        ReplyKind::View => get::write(out, only(reply.of::<Get>()?))?,
+        ReplyKind::Peeked => peek::write(out, reply.of::<Peek>()?.as_ref()),
+        ReplyKind::Page { bodies } => list::write(out, &reply.of::<List>()?, bodies),
+        ReplyKind::Stats { of_all } => stats::write(out, None, &reply.of::<Stats>()?, of_all),
+        ReplyKind::Forecast(asked) => forecast::write(out, &asked, &reply.of::<Forecast>()?),
+        ReplyKind::Purged => out.number(reply.of::<Purge>()?),
+        ReplyKind::Done => {
+            reply.of::<Resume>()?;
+            out.status("OK");
         }
-        (ReplyKind::Forecast(asked), Reply::Forecast(counts)) => {
-            forecast::write(out, &asked, &counts)
+        ReplyKind::Held => lock::write(out, reply.of::<Lock>()?),
+        ReplyKind::Unlocked => lock::write_unlocked(out, reply.of::<Unlock>()?),
+        ReplyKind::ManySize(_) | ReplyKind::Many(_) | ReplyKind::Topics(_) => {
+            unreachable!("the caller handles them")
         }
-        (ReplyKind::Count, Reply::Count(count)) => out.number(count),
-        (ReplyKind::Done, Reply::Done) => out.status("OK"),
-        (ReplyKind::Held, Reply::Lock(held)) => lock::write(out, held),
-        (ReplyKind::Unlocked, Reply::Unlocked(is_free)) => lock::write_unlocked(out, is_free),
-        (_, other) => return Err(unexpected(&other)),
     }
     Ok(())
-}
-
-/// The only item of a reply to one.
-fn only<T>(items: Vec<Result<T, Error>>) -> Result<T, Error> {
-    items.into_iter().next().unwrap_or_else(|| Err(unexpected(&Reply::Done)))
 }

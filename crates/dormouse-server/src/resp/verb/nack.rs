@@ -1,6 +1,5 @@
 //! nack: the attempt failed, the job is tried again later.
 
-use dormouse_core::command::Command;
 use dormouse_core::error::Error;
 use dormouse_core::op::Nack;
 
@@ -31,6 +30,6 @@ pub(in crate::resp) fn run(
         }
     }
     let check = Some((Verb::Nack, vec![token.id]));
-    conn.ask(turn, Command::Nack(vec![nack]), check, ReplyKind::Ended);
+    conn.send(turn, nack, check, ReplyKind::Ended);
     Ok(())
 }

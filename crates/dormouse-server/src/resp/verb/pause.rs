@@ -1,6 +1,5 @@
 //! pause: stop reserve on a topic.
 
-use dormouse_core::command::Command;
 use dormouse_core::error::Error;
 use dormouse_core::op::PauseTopic;
 
@@ -17,6 +16,6 @@ pub(in crate::resp) fn run(
 ) -> Result<(), Error> {
     let topic = conn.topic(Verb::Pause, args.must("topic")?)?;
     let for_ms = if args.len() > 0 { Some(args.span("span")?) } else { None };
-    conn.ask(turn, Command::Pause(PauseTopic { topic, for_ms }), None, ReplyKind::Done);
+    conn.send(turn, PauseTopic { topic, for_ms }, None, ReplyKind::Done);
     Ok(())
 }

@@ -1,6 +1,5 @@
 //! peek: look at the next job of a state.
 
-use dormouse_core::command::Command;
 use dormouse_core::error::Error;
 use dormouse_core::job::State;
 use dormouse_core::op::{JobView, Peek};
@@ -21,7 +20,7 @@ pub(in crate::resp) fn run(
     let topic = conn.topic(Verb::Get, args.must("topic")?)?;
     let state = args.next().map_or(Ok(State::Ready), state)?;
     let peek = Peek { topic, state };
-    conn.ask_last(turn, Command::Peek(peek), ReplyKind::Peeked);
+    conn.send_last(turn, peek, ReplyKind::Peeked);
     Ok(())
 }
 

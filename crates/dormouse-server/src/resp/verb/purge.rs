@@ -1,7 +1,7 @@
 //! purge: remove all jobs of a topic that nobody has.
 
-use dormouse_core::command::Command;
 use dormouse_core::error::Error;
+use dormouse_core::op::Purge;
 
 use super::ReplyKind;
 use crate::access::Verb;
@@ -15,6 +15,6 @@ pub(in crate::resp) fn run(
     turn: &mut Turn<PendingReply>,
 ) -> Result<(), Error> {
     let topic = conn.topic(Verb::Purge, args.must("topic")?)?;
-    conn.ask(turn, Command::Purge(topic), None, ReplyKind::Count);
+    conn.send(turn, Purge(topic), None, ReplyKind::Purged);
     Ok(())
 }

@@ -40,7 +40,7 @@ pub(in crate::resp) fn run(
     }
     put.headers = (!headers.all.is_empty()).then(|| Arc::new(headers.all));
     let keyed = put.key.is_some();
-    turn.put(put, conn.then(ReplyKind::Put { keyed }));
+    turn.put(put, conn.pending(ReplyKind::Put { keyed }));
     Ok(())
 }
 

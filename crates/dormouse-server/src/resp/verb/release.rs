@@ -1,6 +1,5 @@
 //! release: give back without spending the attempt.
 
-use dormouse_core::command::Command;
 use dormouse_core::error::Error;
 use dormouse_core::op::Release;
 
@@ -29,6 +28,6 @@ pub(in crate::resp) fn run(
         }
     }
     let check = Some((Verb::Release, vec![token.id]));
-    conn.ask(turn, Command::Release(vec![release]), check, ReplyKind::Ended);
+    conn.send(turn, release, check, ReplyKind::Ended);
     Ok(())
 }

@@ -1,6 +1,5 @@
 //! reschedule: move the due time of a waiting job.
 
-use dormouse_core::command::Command;
 use dormouse_core::error::Error;
 use dormouse_core::op::Reschedule;
 
@@ -29,6 +28,6 @@ pub(in crate::resp) fn run(
         return Err(unknown(word, OPTIONS));
     }
     args.finish(&[])?;
-    conn.ask(turn, Command::Reschedule(vec![reschedule]), check, ReplyKind::Changed);
+    conn.send(turn, reschedule, check, ReplyKind::Changed);
     Ok(())
 }

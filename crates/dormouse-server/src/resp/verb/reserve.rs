@@ -39,9 +39,9 @@ pub(in crate::resp) fn run(
     let (jobs, waits) = (reserve.max, reserve.wait_ms > 0);
     let command = Command::Reserve(reserve);
     if waits {
-        conn.ask_last(turn, command, ReplyKind::Jobs { full });
+        conn.send_last(turn, command, ReplyKind::Jobs { full });
     } else {
-        conn.ask_jobs(turn, jobs, command, None, ReplyKind::Jobs { full });
+        conn.send_for_jobs(turn, jobs, command, None, ReplyKind::Jobs { full });
     }
     Ok(())
 }

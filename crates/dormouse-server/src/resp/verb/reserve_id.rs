@@ -1,6 +1,5 @@
 //! reserve_id: take a given job now, whatever its due time.
 
-use dormouse_core::command::Command;
 use dormouse_core::error::Error;
 use dormouse_core::op::ReserveId;
 
@@ -28,6 +27,6 @@ pub(in crate::resp) fn run(
         }
     }
     let check = Some((Verb::Reserve, vec![id]));
-    conn.ask_jobs(turn, 1, Command::ReserveId(reserve), check, ReplyKind::Jobs { full });
+    conn.send_for_jobs(turn, 1, reserve, check, ReplyKind::Jobs { full });
     Ok(())
 }

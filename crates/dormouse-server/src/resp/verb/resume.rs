@@ -1,7 +1,7 @@
 //! resume: end a pause.
 
-use dormouse_core::command::Command;
 use dormouse_core::error::Error;
+use dormouse_core::op::Resume;
 
 use super::ReplyKind;
 use crate::access::Verb;
@@ -15,6 +15,6 @@ pub(in crate::resp) fn run(
     turn: &mut Turn<PendingReply>,
 ) -> Result<(), Error> {
     let topic = conn.topic(Verb::Resume, args.must("topic")?)?;
-    conn.ask(turn, Command::Resume(topic), None, ReplyKind::Done);
+    conn.send(turn, Resume(topic), None, ReplyKind::Done);
     Ok(())
 }

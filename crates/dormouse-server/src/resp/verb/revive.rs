@@ -1,7 +1,7 @@
 //! revive: dead to ready, one job or those of a topic.
 
-use dormouse_core::command::Command;
 use dormouse_core::error::Error;
+use dormouse_core::op::Revive;
 
 use super::ReplyKind;
 use super::many::Many;
@@ -23,6 +23,6 @@ pub(in crate::resp) fn run(
     let target = conn.target(Verb::Revive, &[], args)?;
     args.finish(&["KEY", "MAX", "ALL"])?;
     let check = check_of(Verb::Revive, &target);
-    conn.ask(turn, Command::Revive(vec![target]), check, ReplyKind::Changed);
+    conn.send(turn, Revive(vec![target]), check, ReplyKind::Changed);
     Ok(())
 }

@@ -1,6 +1,5 @@
 //! stats: counts of a topic, or of all.
 
-use dormouse_core::command::Command;
 use dormouse_core::error::Error;
 use dormouse_core::op::{Stats, TopicStats};
 use dormouse_core::topic::{Settings, TopicName};
@@ -26,7 +25,7 @@ pub(in crate::resp) fn run(
     };
     let of_all = topic.is_none();
     // Each looks into every run of the topics it is about: others have their turn in between.
-    conn.ask_last(turn, Command::Stats(Stats { topic }), ReplyKind::Stats { of_all });
+    conn.send_last(turn, Stats { topic }, ReplyKind::Stats { of_all });
     Ok(())
 }
 

@@ -1,14 +1,12 @@
 //! topics: a page of topics, of those the caller may see.
 
-use dormouse_core::command::{Command, Reply};
 use dormouse_core::error::Error;
-use dormouse_core::op::Topics;
+use dormouse_core::op::{Topics, TopicsPage};
 use dormouse_core::topic::TopicName;
 
 use super::list::LIMIT_DEFAULT;
-use super::{Next, ReplyKind, stats};
+use super::{NextCommand, ReplyKind, stats};
 use crate::access::{Grant, Verb};
-use crate::client::unexpected;
 use crate::pipeline::Turn;
 use crate::resp::args::{Args, is, unknown};
 use crate::resp::conn::{Conn, PendingReply};
@@ -35,23 +33,27 @@ pub(in crate::resp) fn run(
     }
     let mut walk = Box::new(Walk::new(wanted)?);
     match walk.next(conn.grant()) {
-        Some(portion) => conn.ask_last(turn, Command::Topics(portion), ReplyKind::Topics(walk)),
-        None => write(&mut conn.say(turn), *walk),
+        Some(portion) => conn.send_last(turn, portion, ReplyKind::Topics(walk)),
+        None => write(&mut conn.reply(turn), *walk),
     }
     Ok(())
 }
 
-/// Takes a portion, and asks for the next.
-pub(super) fn go_on(grant: &Grant, out: &mut Out<'_>, mut walk: Walk, reply: Reply) -> Next {
-    let Reply::Topics(page) = reply else { return Err(unexpected(&reply)) };
+/// Adds a portion to the page, and sends for the next.
+pub(super) fn on_page(
+    grant: &Grant,
+    out: &mut Out<'_>,
+    mut walk: Walk,
+    page: TopicsPage,
+) -> NextCommand {
     walk.take(grant, page);
     match walk.next(grant) {
-        Some(portion) => {
-            return Ok(Some((Command::Topics(portion), ReplyKind::Topics(Box::new(walk)))));
+        Some(portion) => Ok(Some((portion.into(), ReplyKind::Topics(Box::new(walk))))),
+        None => {
+            write(out, walk);
+            Ok(None)
         }
-        None => write(out, walk),
     }
-    Ok(None)
 }
 
 /// Where the next page begins, or nothing if this was the last; then the topics.

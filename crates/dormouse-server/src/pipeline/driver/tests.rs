@@ -10,6 +10,8 @@ use tokio::time::Instant;
 use super::*;
 use crate::access::{Access, Grant};
 use crate::client::BackendClient;
+use crate::metrics::Metrics;
+use crate::pipeline::Next;
 
 /// Nobody asks it.
 struct Idle;
@@ -28,13 +30,13 @@ impl Protocol for Curt {
 
     fn read(&mut self, input: &mut BytesMut, turn: &mut Turn<()>) -> Flow {
         if !input.starts_with(b"?") {
-            return Flow::Go;
+            return Flow::Continue;
         }
-        turn.say().extend_from_slice(b"no");
+        turn.reply_now().extend_from_slice(b"no");
         Flow::Close
     }
 
-    fn write(&mut self, (): (), _: Outcome, _: &mut BytesMut) -> Option<Step<()>> {
+    fn on_reply(&mut self, (): (), _: Result<RequestReply, Error>, _: &mut BytesMut) -> Next<()> {
         None
     }
 
@@ -61,8 +63,10 @@ struct Rig {
 impl Rig {
     fn new() -> Rig {
         let (stopping, stops) = watch::channel(false);
-        let context =
-            PipelineContext::new(BackendClient::new(Arc::new(Idle), stops), Arc::default());
+        let context = PipelineContext::new(
+            BackendClient::new(Arc::new(Idle), Arc::<Metrics>::default(), stops),
+            Arc::default(),
+        );
         Rig { context, stopping }
     }
 
@@ -71,7 +75,7 @@ impl Rig {
         let (client, socket) = duplex(64 << 10);
         let grant = Access::open().grant(None).unwrap();
         let mut connection = Connection::new(socket, Curt(grant), self.context.clone());
-        (client, tokio::spawn(async move { connection.converse().await }))
+        (client, tokio::spawn(async move { connection.run().await }))
     }
 }
 

@@ -1,0 +1,345 @@
+//! Drives one connection of a pipelined protocol.
+//!
+//! A connection proceeds in turns. `run` reads the complete commands of the input into a turn,
+//! `answer` sends them to the backend and writes the replies in order, and only then the next turn
+//! begins. A pipeline is thus one batch and one write, and what a connection can hold is bounded:
+//! one turn of requests and the input that was read ahead. While a turn is under way, the driver
+//! owns its continuations, and `Output` owns custody of every grant until its bytes are flushed; a
+//! connection that ends at any point drops both, which withdraws waiting commands and gives grants
+//! back.
+//!
+//! A turn is one batch unless the order of its effects demands more:
+//! - a request whose jobs must be looked up first, because the caller may touch only some topics,
+//!   begins a new batch: the lookup must see the effects of the requests before it;
+//! - a reserve behind a put waits for the put's reply: until the put is durable, the reserve would
+//!   be granted a job behind it;
+//! - a request that may wait, always the last of its turn, is a batch of its own, so that earlier
+//!   replies can be flushed while it waits. Both batches are sent before either is awaited: a
+//!   worker's ack and its next reserve take one round trip;
+//! - a page of jobs is a batch of its own: pages of all connections are made one at a time.
+//!
+//! While a request waits, the driver reads ahead, within bounds, to notice that the client has
+//! disconnected; then, and when the server stops, the request is withdrawn.
+
+use std::future::{Future, poll_fn};
+use std::io;
+use std::mem;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+use std::vec;
+
+use dormouse_core::command::Command;
+use dormouse_core::error::Error;
+use dormouse_core::op::Target;
+use dormouse_core::refusal::no_job;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::sync::watch;
+
+use super::batch::Batch;
+use super::input::Input;
+use super::listen::PipelineContext;
+use super::output::Output;
+use super::reply::{self, HeldReply, RequestReply};
+use super::turn::{Pending, Request, Turn};
+use super::{CloseReason, Flow, Protocol};
+use crate::access::mask_absent;
+use crate::budget::Held;
+use crate::client::{BatchReply, PendingBatch, no_reply};
+
+/// Time for a client to read the last message before its connection is closed.
+const LINGER: Duration = Duration::from_secs(1);
+
+pub(super) struct Connection<S, P: Protocol> {
+    socket: S,
+    protocol: P,
+    context: PipelineContext,
+    input: Input,
+    output: Output,
+    stopping: watch::Receiver<bool>,
+}
+
+impl<S, P> Connection<S, P>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+    P: Protocol,
+{
+    pub(super) fn new(socket: S, protocol: P, context: PipelineContext) -> Connection<S, P> {
+        let input = Input::new(context.inputs.clone());
+        let output = Output::new(context.answers.clone());
+        let stopping = context.client.stop_signal();
+        Connection { socket, protocol, context, input, output, stopping }
+    }
+
+    /// Runs until the client disconnects, the protocol closes or the server stops.
+    pub(super) async fn run(&mut self) -> io::Result<()> {
+        loop {
+            let mut turn = Turn::new();
+            let before = self.input.bytes.len();
+            let flow = self.protocol.read(&mut self.input.bytes, &mut turn);
+            if self.input.bytes.len() < before {
+                self.input.taken();
+            }
+            let is_full = !turn.has_room();
+            if !turn.is_empty() {
+                self.answer(turn).await?;
+            }
+            if flow == Flow::Close {
+                return self.close().await;
+            }
+            if self.context.client.is_stopping() {
+                return Ok(());
+            }
+            if is_full {
+                continue;
+            }
+            if self.input.is_over() || !self.read_more().await? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Waits for more input; false if the connection is to be closed.
+    async fn read_more(&mut self) -> io::Result<bool> {
+        if let Err(why) = self.input.admit() {
+            return self.close_because(why).await;
+        }
+        let deadline = self.input.deadline();
+        let timeout = async {
+            match deadline {
+                Some(deadline) => tokio::time::sleep_until(deadline).await,
+                None => std::future::pending().await,
+            }
+        };
+        let is_slow = tokio::select! {
+            biased;
+            filled = self.input.fill(&mut self.socket) => return filled.map(|()| true),
+            () = timeout => true,
+            _ = self.stopping.wait_for(|&stopping| stopping) => false,
+        };
+        if is_slow { self.close_because(CloseReason::Slow).await } else { Ok(false) }
+    }
+
+    async fn close_because(&mut self, why: CloseReason) -> io::Result<bool> {
+        tracing::debug!(?why, "a connection is closed");
+        self.protocol.on_close(why, &mut self.output.bytes);
+        self.output.flush(&mut self.socket).await?;
+        self.close().await.map(|()| false)
+    }
+
+    /// Shuts the sending side down, then discards input for a moment: a socket that is closed with
+    /// unread input is reset, and its client may lose the last message.
+    async fn close(&mut self) -> io::Result<()> {
+        // A client that sees the end expects that the connection's reservations have ended, too.
+        self.end();
+        let drained = async {
+            self.socket.shutdown().await?;
+            while !self.input.is_over() {
+                self.input.bytes.clear();
+                self.input.fill(&mut self.socket).await?;
+            }
+            Ok(())
+        };
+        tokio::time::timeout(LINGER, drained).await.unwrap_or(Ok(()))
+    }
+
+    /// Sends the requests of a turn, and writes the replies.
+    async fn answer(&mut self, turn: Turn<P::PendingReply>) -> io::Result<()> {
+        let mut batch = Batch::new();
+        for mut request in turn.into_requests() {
+            if self.must_check(&request) {
+                self.finish(mem::replace(&mut batch, Batch::new())).await?;
+                match self.check(&mut request).await {
+                    Ok(()) => batch.push(request),
+                    Err(error) => self.refuse(request, error).await?,
+                }
+                continue;
+            }
+            match &request.command {
+                Some(Command::Reserve(_)) if batch.has_puts() => {
+                    self.finish(mem::replace(&mut batch, Batch::new())).await?;
+                    self.finish(Batch::of(request)).await?;
+                }
+                Some(command) if command.may_wait() => {
+                    let mut waiting = Batch::of(request);
+                    batch.send(&self.context.client);
+                    waiting.send(&self.context.client);
+                    self.receive(mem::replace(&mut batch, Batch::new())).await?;
+                    self.receive(waiting).await?;
+                }
+                Some(Command::List(_)) => {
+                    self.finish(mem::replace(&mut batch, Batch::new())).await?;
+                    self.finish_page(Batch::of(request)).await?;
+                }
+                _ => batch.push(request),
+            }
+        }
+        self.finish(batch).await?;
+        self.output.flush(&mut self.socket).await
+    }
+
+    fn must_check(&self, request: &Request<P::PendingReply>) -> bool {
+        request.check.as_ref().is_some_and(|(verb, _)| !self.protocol.grant().covers_all(*verb))
+    }
+
+    /// Looks up the topics of a request's jobs, and refuses it if the caller may not touch one.
+    async fn check(&mut self, request: &mut Request<P::PendingReply>) -> Result<(), Error> {
+        let (Some((verb, ids)), Some(command)) = (request.check.take(), &mut request.command)
+        else {
+            return Ok(());
+        };
+        let grant = self.protocol.grant().clone();
+        let absent = grant.check_jobs(&self.context.client, verb, ids.iter().copied()).await?;
+        match (ids.as_slice(), &*command) {
+            // Their replies tell by themselves that the job is gone.
+            (_, Command::Ack(_) | Command::Nack(_) | Command::Release(_) | Command::Get(_)) => {}
+            ([id], _) if absent.contains(id) => return Err(no_job(&Target::Id(*id))),
+            _ => {}
+        }
+        mask_absent(command, &absent);
+        Ok(())
+    }
+
+    async fn refuse(&mut self, request: Request<P::PendingReply>, error: Error) -> io::Result<()> {
+        match request.pending {
+            Pending::One(pending) => self.deliver(pending, Err(error)).await,
+            Pending::Bytes(_) | Pending::Row(_) => unreachable!("only single requests are checked"),
+        }
+    }
+
+    /// Sends a batch, and writes its replies.
+    async fn finish(&mut self, mut batch: Batch<P::PendingReply>) -> io::Result<()> {
+        batch.send(&self.context.client);
+        self.receive(batch).await
+    }
+
+    /// As `finish`, for a large reply. The next page may be made while this one is written.
+    async fn finish_page(&mut self, mut batch: Batch<P::PendingReply>) -> io::Result<()> {
+        let pages = Arc::clone(&self.context.pages);
+        let permit = pages.acquire().await;
+        batch.send(&self.context.client);
+        let (replies, _held) = self.replies_to(&mut batch).await?;
+        drop(permit);
+        self.write(batch.pending, replies).await
+    }
+
+    /// Waits for the replies to a batch that was sent, and writes them.
+    async fn receive(&mut self, mut batch: Batch<P::PendingReply>) -> io::Result<()> {
+        let (replies, _held) = self.replies_to(&mut batch).await?;
+        self.write(batch.pending, replies).await
+    }
+
+    async fn replies_to(
+        &mut self,
+        batch: &mut Batch<P::PendingReply>,
+    ) -> io::Result<(vec::IntoIter<HeldReply>, Held)> {
+        let replies = match batch.take_sent() {
+            Ok(sent) => self.wait(sent).await?,
+            Err(replies) => replies,
+        };
+        Ok(reply::hold(&self.context, replies))
+    }
+
+    async fn write(
+        &mut self,
+        pending: Vec<Pending<P::PendingReply>>,
+        mut replies: vec::IntoIter<HeldReply>,
+    ) -> io::Result<()> {
+        let mut next = move || replies.next().unwrap_or_else(|| (Err(no_reply()), None));
+        for pending in pending {
+            match pending {
+                Pending::Bytes(bytes) => self.output.bytes.unsplit(bytes),
+                Pending::One(pending) => {
+                    let (answer, custody) = next();
+                    self.output.carry(custody);
+                    self.deliver(pending, answer.map(RequestReply::Command)).await?;
+                }
+                Pending::Row(row) => {
+                    let replies = reply::split_row(next().0, row.len());
+                    for (pending, reply) in row.into_iter().zip(replies) {
+                        self.deliver(pending, reply).await?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the protocol a reply, and sends the requests that it leads to.
+    async fn deliver(
+        &mut self,
+        pending: P::PendingReply,
+        reply: Result<RequestReply, Error>,
+    ) -> io::Result<()> {
+        let mut next = self.protocol.on_reply(pending, reply, &mut self.output.bytes);
+        while let Some(request) = next {
+            let mut batch = Batch::of(request);
+            batch.send(&self.context.client);
+            let (mut replies, _held) = self.replies_to(&mut batch).await?;
+            let (answer, custody) = replies.next().unwrap_or_else(|| (Err(no_reply()), None));
+            let Some(Pending::One(pending)) = batch.pending.pop() else { break };
+            self.output.carry(custody);
+            let reply = answer.map(RequestReply::Command);
+            next = self.protocol.on_reply(pending, reply, &mut self.output.bytes);
+        }
+        if self.output.is_large() { self.output.flush(&mut self.socket).await } else { Ok(()) }
+    }
+
+    /// Waits for replies. If they are not there at once and may take long, the replies written
+    /// before them are flushed first.
+    async fn wait(&mut self, mut sent: PendingBatch) -> io::Result<Vec<BatchReply>> {
+        if !sent.may_wait() {
+            return Ok(sent.await);
+        }
+        if let Some(replies) = ready(&mut sent).await {
+            return Ok(replies);
+        }
+        self.output.flush(&mut self.socket).await?;
+        let mut is_withdrawn = self.input.is_over();
+        if is_withdrawn {
+            sent.withdraw();
+        }
+        loop {
+            tokio::select! {
+                biased;
+                replies = &mut sent => return Ok(replies),
+                filled = self.input.fill(&mut self.socket), if self.input.may_read_ahead() => {
+                    filled?;
+                    if self.input.is_over() {
+                        sent.withdraw();
+                    }
+                }
+                _ = self.stopping.wait_for(|&stopping| stopping), if !is_withdrawn => {
+                    sent.withdraw();
+                    is_withdrawn = true;
+                }
+            }
+        }
+    }
+}
+
+impl<S, P: Protocol> Connection<S, P> {
+    /// Submits what remains to be done; does nothing the second time.
+    fn end(&mut self) {
+        self.context.client.submit_unread(self.protocol.end());
+    }
+}
+
+impl<S, P: Protocol> Drop for Connection<S, P> {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// The output of a future that is ready already.
+async fn ready<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
+    poll_fn(|cx| match Pin::new(&mut *future).poll(cx) {
+        Poll::Ready(output) => Poll::Ready(Some(output)),
+        Poll::Pending => Poll::Ready(None),
+    })
+    .await
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,113 @@
+//! Replies between the backend and a protocol.
+
+use std::vec;
+
+use dormouse_core::backend::Answer;
+use dormouse_core::command::{Operation, Reply, only};
+use dormouse_core::error::Error;
+use dormouse_core::op::{Ack, EndReply, JobView, LeasedJob, Put, PutReply};
+use dormouse_core::refusal::unexpected;
+
+use super::listen::PipelineContext;
+use crate::budget::Held;
+use crate::client::{BatchReply, Custody};
+use crate::limits::OUTPUT_BYTES;
+
+/// The estimated size of a topic in a page of topics.
+const TOPIC_BYTES: u64 = 512;
+
+/// The reply to one request.
+#[expect(clippy::large_enum_variant, reason = "it is passed on at once and stored nowhere")]
+pub(crate) enum RequestReply {
+    /// To one put of a row.
+    Put(PutReply),
+    /// To one ack of a row.
+    Ack(EndReply),
+    /// To any other request: the reply to its command.
+    Command(Reply),
+}
+
+impl RequestReply {
+    /// The reply to this operation.
+    pub(crate) fn of<O: Operation>(self) -> Result<O::Reply, Error> {
+        match self {
+            RequestReply::Command(reply) => O::from_reply(reply),
+            RequestReply::Put(_) | RequestReply::Ack(_) => Err(unexpected(&Reply::Done)),
+        }
+    }
+
+    /// The reply to a put.
+    pub(crate) fn of_put(self) -> Result<PutReply, Error> {
+        match self {
+            RequestReply::Put(reply) => Ok(reply),
+            other => other.of::<Put>(),
+        }
+    }
+
+    /// The reply to what ends one lease: an ack, nack, release or kill.
+    pub(crate) fn of_end(self) -> Result<EndReply, Error> {
+        match self {
+            RequestReply::Ack(ended) => Ok(ended),
+            other => only(other.of::<Ack>()?),
+        }
+    }
+}
+
+/// Splits the reply to a row of puts or acks: one reply for each request.
+pub(super) fn split_row(answer: Answer, count: usize) -> Vec<Result<RequestReply, Error>> {
+    let error = match answer {
+        Ok(Reply::Put(items)) if items.len() == count => {
+            return items.into_iter().map(|item| item.map(RequestReply::Put)).collect();
+        }
+        Ok(Reply::Ended(items)) if items.len() == count => {
+            return items.into_iter().map(|item| item.map(RequestReply::Ack)).collect();
+        }
+        Ok(other) => unexpected(&other),
+        Err(error) => error,
+    };
+    std::iter::repeat_with(|| Err(error.clone())).take(count).collect()
+}
+
+/// A reply that is not written yet, with custody of what it grants.
+pub(super) type HeldReply = (Answer, Option<Custody>);
+
+/// Takes charge of what the replies grant, and of their bytes until they are written. A large reply
+/// is refused while all unread replies together exceed their budget, and its grants are given back;
+/// small ones are never refused.
+pub(super) fn hold(
+    context: &PipelineContext,
+    replies: Vec<BatchReply>,
+) -> (vec::IntoIter<HeldReply>, Held) {
+    let (mut held, mut total) = (context.answers.hold(), 0);
+    let mut items = Vec::with_capacity(replies.len());
+    for BatchReply { answer, undo } in replies {
+        let granted = answer.as_ref().ok();
+        let custody = granted.and_then(|reply| Custody::of_reply(&context.client, reply, undo));
+        let bytes = granted.map_or(0, weight);
+        total += bytes;
+        let room = if total <= OUTPUT_BYTES { Ok(()) } else { context.answers.room_for(bytes) };
+        items.push(match room {
+            Ok(()) => {
+                held.take(bytes);
+                (answer, custody)
+            }
+            Err(error) => (Err(error), None),
+        });
+    }
+    (items.into_iter(), held)
+}
+
+/// The bytes that a reply holds; only those of kinds that can be large.
+fn weight(reply: &Reply) -> usize {
+    let viewed = |view: &JobView| u64::from(view.job.progress.bytes);
+    let bytes = match reply {
+        Reply::Jobs(jobs) => jobs.iter().map(LeasedJob::bytes).sum(),
+        Reply::Page(page) => page.jobs.iter().map(viewed).sum(),
+        Reply::Views(views) => views.iter().flatten().map(viewed).sum(),
+        Reply::View(view) => view.as_ref().map_or(0, viewed),
+        Reply::Topics(page) => page.topics.len() as u64 * TOPIC_BYTES,
+        _ => 0,
+    };
+    // Bounded by what a reply may hold.
+    bytes as usize
+}
