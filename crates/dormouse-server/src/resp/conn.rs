@@ -189,7 +189,7 @@ impl Conn {
         let name = name.trim_matches('"');
         let text = match nearest(name) {
             Some(meant) => format!("unknown command '{name}'; did you mean '{meant}'?"),
-            None => format!("unknown command '{name}'; COMMAND DOCS tells kind there is"),
+            None => format!("unknown command '{name}'; COMMAND DOCS lists the commands"),
         };
         self.decline(turn, ERR, &text);
     }

@@ -143,7 +143,7 @@ impl Protocol for Resp {
 fn say_breach(breach: &ProtocolError, out: &mut BytesMut) {
     let text = match breach {
         ProtocolError::Malformed(text) => format!("Protocol error: {text}"),
-        ProtocolError::Http => "Protocol error: this is HTTP, and RESP is kind here".to_owned(),
+        ProtocolError::Http => "Protocol error: this is HTTP, and this port speaks RESP".to_owned(),
     };
     Out::new(out, encode::Version::Two).error(fault::ERR, &text);
 }

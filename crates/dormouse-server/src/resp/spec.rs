@@ -225,7 +225,7 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
         "GET name ...",
         (1, MANY),
         Connection,
-        "ReplyKind clients ask at once",
+        "Settings that clients ask for first",
         connection::basic::config,
     ),
 ];

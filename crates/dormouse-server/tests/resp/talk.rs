@@ -44,8 +44,8 @@ async fn what_is_not_there_is_refused_in_words_that_clients_know() {
         ("COMMAND GETKEYS PUT a", "unknown subcommand"),
         ("RESREVE t", "unknown command 'RESREVE'; did you mean 'RESERVE'?"),
         ("PTU t", "did you mean 'PUT'?"),
-        ("SET k v", "unknown command 'SET'; COMMAND DOCS tells"),
-        ("xyzzy", "unknown command 'xyzzy'; COMMAND DOCS tells"),
+        ("SET k v", "unknown command 'SET'; COMMAND DOCS lists"),
+        ("xyzzy", "unknown command 'xyzzy'; COMMAND DOCS lists"),
     ] {
         let answer = client.ask(line).await;
         assert!(answer.error("ERR").contains(part), "{line}: {answer:?}");
