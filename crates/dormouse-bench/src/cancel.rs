@@ -56,7 +56,7 @@ pub(crate) fn run(task: &Task) -> Result<()> {
     if left != task.plan.jobs - cancelled {
         return Err(format!("{left} jobs are left after {cancelled} cancels").into());
     }
-    child::tell(&CancelFigures {
+    child::report(&CancelFigures {
         cancel_per_s,
         cancel_p50_us: times.percentile(50),
         cancel_p99_us: times.percentile(99),

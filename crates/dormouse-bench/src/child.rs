@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::plan::{Phase, Plan};
 use crate::{Result, cancel, drain, fill, herd, idle, keyed, late, reopen};
 
-/// What a phase must know.
+/// The arguments of a phase.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Task {
     pub(crate) phase: Phase,
@@ -21,7 +21,7 @@ pub(crate) struct Task {
     pub(crate) scratch: PathBuf,
     /// The id of the backlog's first job.
     pub(crate) first_id: u64,
-    /// So many jobs of the backlog are cancelled, the first ones of the shuffled order.
+    /// Jobs of the backlog that are cancelled: the first ones of the shuffled order.
     pub(crate) cancelled: u64,
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn run(task: &str) -> Result<()> {
 }
 
 /// The child's side: gives figures to the parent.
-pub(crate) fn tell(figures: &impl Serialize) -> Result<()> {
+pub(crate) fn report(figures: &impl Serialize) -> Result<()> {
     let mut stdout = std::io::stdout().lock();
     writeln!(stdout, "{}", serde_json::to_string(figures)?)?;
     Ok(stdout.flush()?)

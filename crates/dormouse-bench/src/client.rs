@@ -12,10 +12,10 @@ use dormouse_disk::engine::Engine;
 
 use crate::Result;
 
-/// No answer takes so long, unless something is wrong.
+/// No answer takes longer, unless something is wrong.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// An answer, and when it came.
+/// An answer, and when it arrived.
 pub(crate) struct Answered {
     pub(crate) ticket: Ticket,
     pub(crate) reply: Reply,

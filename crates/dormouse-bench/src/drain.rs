@@ -16,10 +16,10 @@ use crate::child::{self, Task};
 use crate::client::{Client, reserve, unexpected};
 use crate::plan::{ALL_DUE_MS, Plan, number_in};
 use crate::progress::Progress;
-use crate::rng::mix;
 use crate::rss;
+use dormouse_check::generate::rng::mix;
 
-/// Of a larger backlog only so many are drained.
+/// Of a larger backlog, only this many jobs are drained.
 const SAMPLE: u64 = 5_000_000;
 /// Consumers, each with one reserve and one ack on their way.
 const LOOPS: usize = 4;
@@ -29,7 +29,7 @@ const TOPICS_MAX: u64 = 1_000;
 pub(crate) struct DrainFigures {
     pub(crate) drain_per_s: f64,
     pub(crate) drain_jobs: u64,
-    /// All jobs were drained and each came once; else a sample.
+    /// Whether all jobs were drained, each exactly once; else only a sample was.
     pub(crate) drain_whole: bool,
     pub(crate) drain_cpu_us: f64,
     pub(crate) rss_drain_mib: f64,
@@ -72,7 +72,7 @@ pub(crate) fn run(task: &Task) -> Result<()> {
     if whole && drain.fingerprint != expected_fingerprint(task) {
         return Err("the drained jobs are not those that were put".into());
     }
-    child::tell(&DrainFigures {
+    child::report(&DrainFigures {
         drain_per_s: drain.acked as f64 / time.as_secs_f64(),
         drain_jobs: drain.acked,
         drain_whole: whole,
@@ -150,7 +150,7 @@ impl<'t> Drain<'t> {
         Ok(started.elapsed())
     }
 
-    /// Acks what came and asks for more, in one go.
+    /// Acks the last jobs and reserves more in one batch.
     fn take(&mut self, ticket: Ticket, jobs: &[LeasedJob]) -> Result<()> {
         let Some(at) = self.reserves.iter().position(|(waiting, _)| *waiting == ticket) else {
             return Err("the engine answered a reserve twice".into());
@@ -204,7 +204,7 @@ impl<'t> Drain<'t> {
     }
 }
 
-/// So many topics that a reserve of them is filled.
+/// Enough topics to fill a reserve.
 fn topics_per_reserve(plan: &Plan) -> usize {
     let jobs_per_topic = (plan.jobs / plan.topics).max(1);
     (plan.batch as u64 / jobs_per_topic).clamp(1, TOPICS_MAX) as usize

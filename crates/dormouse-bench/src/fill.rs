@@ -20,7 +20,7 @@ use crate::plan::{Maker, Plan};
 use crate::progress::Progress;
 use crate::rss;
 
-/// What a byte put counts for besides its body.
+/// Bytes that a put counts for besides its body.
 const OVERHEAD_BYTES: u64 = 48;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -53,7 +53,7 @@ pub(crate) fn run(task: &Task) -> Result<()> {
     let quiet_after = rss::wait_until_quiet()?;
     let (disk_bytes, runs) = rss::disk_use(&task.data)?;
     let byte_puts = plan.jobs * (plan.body as u64 + OVERHEAD_BYTES);
-    child::tell(&FillFigures {
+    child::report(&FillFigures {
         put_per_s: fill.rate(0..10),
         put_first_tenth_per_s: fill.rate(0..1),
         put_last_tenth_per_s: fill.rate(9..10),

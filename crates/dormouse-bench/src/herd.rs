@@ -22,7 +22,7 @@ use crate::plan::{Noise, Plan};
 use crate::progress::Progress;
 use crate::rss;
 
-/// The other topic gets one job each millisecond, due so long after.
+/// The other topic gets one job each millisecond, due after this delay.
 const TIME_MS: u64 = 10_000;
 const OTHER_DELAY_MS: u64 = 50;
 /// Time to put the herd before it is due.
@@ -72,7 +72,7 @@ pub(crate) fn run(task: &Task) -> Result<()> {
     let (herd_first_us, herd_taken) = slow.join().map_err(|_| "the slow consumer panicked")??;
     purge(&Client::new(&engine), &herd, plan.herd_jobs - herd_taken)?;
     let (put_us, late_us) = (puts.percentile(99), consumer.late.percentile(99));
-    child::tell(&HerdFigures {
+    child::report(&HerdFigures {
         other_p99_us: put_us.max(late_us),
         other_put_p99_us: put_us,
         other_late_p99_us: late_us,
@@ -141,7 +141,7 @@ fn produce(
     Ok(times)
 }
 
-/// Takes one job, acks it, rests; gives when the first came and how many there were.
+/// Takes one job, acks it, rests; returns when the first arrived and how many there were.
 fn consume_slowly(
     client: &Client,
     topic: &TopicName,

@@ -33,6 +33,6 @@ pub(crate) fn run(task: &Task) -> Result<()> {
     if client.receive_now()?.is_some() {
         return Err("the waiting consumer was answered although nothing was due".into());
     }
-    child::tell(&IdleFigures { idle_cpu_percent })?;
+    child::report(&IdleFigures { idle_cpu_percent })?;
     Ok(engine.close()?)
 }

@@ -42,7 +42,7 @@ pub(crate) fn run(task: &Task) -> Result<()> {
         progress.at(index);
     }
     progress.end(CHECKED);
-    child::tell(&KeyedFigures { keys_checked: CHECKED.min(task.plan.jobs) })?;
+    child::report(&KeyedFigures { keys_checked: CHECKED.min(task.plan.jobs) })?;
     Ok(engine.close()?)
 }
 

@@ -54,7 +54,7 @@ pub(crate) fn run(task: &Task) -> Result<()> {
     producer.join().map_err(|_| "the producer panicked")??;
     let mut sleeps = sleeper.join().map_err(|_| "the sleeper panicked")?;
     let mut late = consumer.late;
-    child::tell(&LateFigures {
+    child::report(&LateFigures {
         late_p50_us: late.percentile(50),
         late_p99_us: late.percentile(99),
         late_max_us: late.percentile(100),

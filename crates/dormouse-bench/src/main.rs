@@ -22,7 +22,6 @@ mod raw;
 mod redis;
 mod reopen;
 mod report;
-mod rng;
 mod rss;
 mod run;
 
@@ -51,7 +50,7 @@ enum Command {
     /// One phase, for the parent process
     #[command(hide = true)]
     Phase {
-        /// What to do, as JSON
+        /// The task, as JSON
         task: String,
     },
 }

@@ -23,7 +23,7 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
-    /// Begins so long from now, at a full millisecond.
+    /// Begins this long from now, at a full millisecond.
     pub(crate) fn begin_in(wait: Duration) -> Schedule {
         let (instant, now_us) = (Instant::now(), wall_us());
         let begin_us = now_us + u64::try_from(wait.as_micros()).unwrap_or(0);

@@ -9,7 +9,7 @@ use dormouse_core::topic::TopicName;
 use serde::{Deserialize, Serialize};
 
 use crate::Result;
-use crate::rng::Rng;
+use dormouse_check::generate::rng::Rng;
 
 /// Due times are uniform over this.
 pub(crate) const SPREAD_MS: u64 = 30 * 24 * 3_600 * 1_000;
@@ -68,7 +68,7 @@ pub(crate) struct Plan {
     pub(crate) skip: Vec<Phase>,
 }
 
-/// What is measured, in this order. All but the fill can be left out.
+/// The measurements, in this order. All but the fill can be left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 pub(crate) enum Phase {
     Fill,

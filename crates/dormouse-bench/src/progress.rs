@@ -1,4 +1,4 @@
-//! What goes on, on stderr: at most one line per second.
+//! Progress on stderr: at most one line per second.
 
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -7,32 +7,32 @@ use crate::rss;
 
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Tells how far a phase is.
+/// Prints how far a phase is.
 pub(crate) struct Progress {
     phase: &'static str,
     total: u64,
     started: Instant,
-    told: Instant,
-    done_told: u64,
+    printed_at: Instant,
+    done_printed: u64,
 }
 
 impl Progress {
     pub(crate) fn new(phase: &'static str, total: u64) -> Progress {
         let now = Instant::now();
-        Progress { phase, total, started: now, told: now, done_told: 0 }
+        Progress { phase, total, started: now, printed_at: now, done_printed: 0 }
     }
 
     /// Says so if the last time was long enough ago.
     pub(crate) fn at(&mut self, done: u64) {
-        let since = self.told.elapsed();
+        let since = self.printed_at.elapsed();
         if since < EVERY {
             return;
         }
-        let rate = (done - self.done_told) as f64 / since.as_secs_f64();
+        let rate = (done - self.done_printed) as f64 / since.as_secs_f64();
         let (phase, total, rss) = (self.phase, self.total, rss::peak_mib().unwrap_or(0.0));
         say(&format!("{phase}: {done} of {total}, {rate:.0}/s, peak rss {rss:.0} MiB"), false);
-        self.told = Instant::now();
-        self.done_told = done;
+        self.printed_at = Instant::now();
+        self.done_printed = done;
     }
 
     pub(crate) fn end(&self, done: u64) {

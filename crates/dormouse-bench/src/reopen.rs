@@ -25,6 +25,6 @@ pub(crate) fn run(task: &Task) -> Result<()> {
         let (found, jobs) = (stats.counts.waiting, task.plan.jobs);
         return Err(format!("after kill -9 {found} of {jobs} jobs are waiting").into());
     }
-    child::tell(&ReopenFigures { reopen_ms, rss_reopen_mib: rss::peak_mib()? })?;
+    child::report(&ReopenFigures { reopen_ms, rss_reopen_mib: rss::peak_mib()? })?;
     Ok(engine.close()?)
 }

@@ -25,7 +25,7 @@ pub(crate) struct RawFigures {
     pub(crate) put_to_raw: f64,
 }
 
-/// What was asked for.
+/// The options of the run.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Setup {
     pub(crate) jobs: u64,

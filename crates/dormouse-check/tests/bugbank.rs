@@ -21,7 +21,7 @@ const TESTS: [&str; 6] = [
     "disk_clock_steps",
 ];
 
-/// What cannot be caught, because it is no bug on any disk we know: see `BUGBANK.md`.
+/// Plants that cannot be caught, because they are harmless on any disk we know: see `BUGBANK.md`.
 const HARMLESS: [&str; 1] = ["dir-run"];
 
 fn root() -> PathBuf {

@@ -1,16 +1,20 @@
 //! Every case of the conformance suite over every subject, one test each:
 //! `put::keep_answers_the_existing_job::disk_churned`.
 
-use dormouse_check::conformance::{Subject, directory, redis, run, served};
+use dormouse_check::conformance::served::{self, NOT_OVER_HTTP, NOT_OVER_RESP, Skips};
+use dormouse_check::conformance::{Subject, directory, redis, run};
 
-/// How many cases cannot work over HTTP.
-const SKIPPED: usize = 29;
+/// How many cases cannot work over HTTP, and over RESP.
+const SKIPPED_HTTP: usize = 29;
+const SKIPPED_RESP: usize = 60;
 
 macro_rules! over_every_subject {
     ($verb:ident: $($case:ident)+) => {
         mod $verb {
             $(mod $case {
-                use super::super::{Subject, on_redis, over_http, run};
+                use super::super::{
+                    NOT_OVER_HTTP, NOT_OVER_RESP, Subject, on_redis, run, unless,
+                };
 
                 #[test]
                 fn memory() {
@@ -44,12 +48,22 @@ macro_rules! over_every_subject {
 
                 #[test]
                 fn http() {
-                    over_http(stringify!($verb), stringify!($case), Subject::http);
+                    unless(NOT_OVER_HTTP, stringify!($verb), stringify!($case), Subject::http);
                 }
 
                 #[test]
                 fn http_disk() {
-                    over_http(stringify!($verb), stringify!($case), Subject::http_disk);
+                    unless(NOT_OVER_HTTP, stringify!($verb), stringify!($case), Subject::http_disk);
+                }
+
+                #[test]
+                fn resp() {
+                    unless(NOT_OVER_RESP, stringify!($verb), stringify!($case), Subject::resp);
+                }
+
+                #[test]
+                fn resp_disk() {
+                    unless(NOT_OVER_RESP, stringify!($verb), stringify!($case), Subject::resp_disk);
                 }
             })+
         }
@@ -94,24 +108,32 @@ fn on_redis(verb: &str, case: &str, subject: fn() -> Subject) {
     }
 }
 
-/// Runs a case over HTTP, or says why it is not for HTTP.
-fn over_http(verb: &str, case: &str, subject: fn() -> Subject) {
-    match served::not_over_http(verb, case) {
+/// Runs a case unless the list names it; then says why.
+fn unless(skips: Skips, verb: &str, case: &str, subject: fn() -> Subject) {
+    match served::reason(skips, verb, case) {
         None => run(verb, case, &mut subject()),
-        Some(reason) => eprintln!("{verb}::{case} is not run over HTTP: {reason}"),
+        Some(reason) => eprintln!("{verb}::{case} is not run: {reason}"),
     }
 }
 
-/// A case that has another name now, or works now, would be skipped for nothing.
-#[test]
-fn what_is_skipped_over_http_does_not_work_over_http() {
-    let cases = served::skipped();
-    assert_eq!(cases.len(), SKIPPED, "each with its reason in `NOT_OVER_HTTP`: {cases:?}");
-    for (verb, case) in cases {
-        let case_over_http = || run(verb, case, &mut Subject::http());
-        let worked = std::panic::catch_unwind(case_over_http).is_ok();
-        assert!(!worked, "{verb}::{case} works over HTTP");
+/// A case that was renamed, or works now, would be skipped for nothing.
+fn check_skipped(skips: Skips, count: usize, subject: fn() -> Subject) {
+    let cases = served::skipped(skips);
+    for (verb, case) in &cases {
+        let worked = std::panic::catch_unwind(|| run(verb, case, &mut subject())).is_ok();
+        assert!(!worked, "{verb}::{case} works");
     }
+    assert_eq!(cases.len(), count, "each with its reason: {cases:?}");
+}
+
+#[test]
+fn no_case_is_skipped_that_works_over_http() {
+    check_skipped(NOT_OVER_HTTP, SKIPPED_HTTP, Subject::http);
+}
+
+#[test]
+fn no_case_is_skipped_that_works_over_resp() {
+    check_skipped(NOT_OVER_RESP, SKIPPED_RESP, Subject::resp);
 }
 
 macro_rules! in_a_directory {

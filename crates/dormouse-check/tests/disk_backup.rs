@@ -35,7 +35,7 @@ fn topic() -> TopicName {
     TopicName::new("t").unwrap()
 }
 
-/// What the answers say about a job.
+/// The state of a job, by the answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     There,
@@ -73,7 +73,7 @@ impl Worker {
             let delay_ms = Some(if rng.below(2) == 0 { 0 } else { 3_600_000 });
             Put { delay_ms, priority: Some(rng.below(3) as u32), ..Put::new(topic(), body) }
         };
-        // Many at once fill a memtable, so that flushes stand in line.
+        // Many at once fill a memtable, so that flushes queue up.
         let count = if self.rng.below(3) == 0 { 100 } else { 8 };
         let puts: Vec<Put> = (0..count).map(|_| put(&mut self.rng)).collect();
         let bodies: Vec<Bytes> = puts.iter().map(|put| put.body.clone()).collect();

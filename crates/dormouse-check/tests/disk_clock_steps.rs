@@ -90,7 +90,7 @@ impl Queue {
         jobs.pop()
     }
 
-    /// What a reserve that does not wait is given.
+    /// The jobs of a reserve that does not wait.
     fn reserve(&self) -> Option<LeasedJob> {
         self.send_reserve(0);
         self.reserved()

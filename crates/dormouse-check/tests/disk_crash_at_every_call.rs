@@ -7,10 +7,10 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 use dormouse_check::faults::disk::{CrashMode, FailKind, SimDisk};
+use dormouse_check::generate::op::{Kind, Op};
 use dormouse_check::generate::rng::Rng;
 use dormouse_check::generate::script::script;
 use dormouse_check::harness::disk::driver::{Driver, SimTime, Trouble};
-use dormouse_check::harness::disk::op::{Kind, Op};
 use dormouse_check::harness::disk::simulation::{SIZES, World};
 
 /// Calls that making a store takes, and calls of the whole script.
@@ -24,12 +24,12 @@ fn calls() -> (u64, u64) {
     (made, world.disk().calls())
 }
 
-/// What the rest of the history is after a crash: enough to flush, merge and empty a topic.
+/// The rest of the history after a crash: enough to flush, merge and empty a topic.
 fn goes_on(world: &mut World, ops: &[Op]) -> Result<(), String> {
     for op in ops.iter().take(60) {
         world.run(op)?;
     }
-    world.run(&Op { kind: Kind::Flush, args: [0; 5] })?;
+    world.run(&Op { kind: Kind::Flush, args: [0; 6] })?;
     world.check(true)
 }
 
@@ -84,7 +84,7 @@ fn power_cut_while_the_store_is_made() {
     }
 }
 
-/// Every call fails once. What the engine does then is to stop; so does this driver. Nothing that
+/// Every call fails once. The engine stops then; so does this driver. Nothing that
 /// was synced before is lost.
 fn fail_at(call: u64, kind: FailKind, mode: CrashMode, script: &[Op]) -> Result<bool, String> {
     let mut world = World::new(false)?;

@@ -10,10 +10,10 @@
 use std::collections::BTreeMap;
 
 use dormouse_check::faults::disk::CrashMode;
+use dormouse_check::generate::op::{Kind, Op};
 use dormouse_check::generate::rng::Rng;
 use dormouse_check::generate::script::script;
 use dormouse_check::harness::disk::damage::Verdict;
-use dormouse_check::harness::disk::op::{Kind, Op};
 use dormouse_check::harness::disk::simulation::World;
 use dormouse_disk::journal::segment_number;
 use dormouse_disk::manifest::run_number;
@@ -21,7 +21,7 @@ use dormouse_disk::manifest::run_number;
 /// Runs of several flushes, leases, dead jobs, keys and holds; three segments.
 fn world() -> World {
     let mut world = World::new(false).unwrap();
-    let just = |world: &mut World, kind: Kind| world.run(&Op { kind, args: [3; 5] }).unwrap();
+    let just = |world: &mut World, kind: Kind| world.run(&Op { kind, args: [3; 6] }).unwrap();
     let ops = script();
     for op in &ops[..150] {
         // No merge: its output would replace the runs.
@@ -32,8 +32,7 @@ fn world() -> World {
     just(&mut world, Kind::Flush);
     let mut rng = Rng::new(3);
     for _ in 0..60 {
-        let args = std::array::from_fn(|_| rng.next_u64() as u16);
-        world.run(&Op { kind: Kind::Put, args }).unwrap();
+        world.run(&Op::random(Kind::Put, &mut rng)).unwrap();
     }
     just(&mut world, Kind::Flush);
     for (index, op) in ops[150..210].iter().enumerate() {
@@ -58,7 +57,7 @@ fn world() -> World {
     world
 }
 
-/// What became of damages, by file.
+/// The results of damages, by file.
 type Verdicts = BTreeMap<String, [u64; 2]>;
 
 fn note(verdicts: &mut Verdicts, name: &str, verdict: Verdict) {

@@ -9,17 +9,8 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use dormouse_check::generate::rng::Rng;
+use dormouse_check::generate::profile::disk_history;
 use dormouse_check::harness::disk::minimise::{minimise, run};
-use dormouse_check::harness::disk::op::{Op, history};
-
-/// The history of a seed, and whether answers leave before the sync in it.
-fn history_of(seed: u64) -> (Vec<Op>, bool) {
-    let mut rng = Rng::new(seed.wrapping_mul(0x2545_f491_4f6c_dd1d));
-    let relaxed = rng.chance(15);
-    let len = [30, 60, 120, 250, 400][rng.below(5) as usize];
-    (history(&mut rng, len), relaxed)
-}
 
 fn env(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
@@ -27,7 +18,7 @@ fn env(name: &str) -> Option<u64> {
 
 /// Runs the history of a seed; a failure is made small, printed, and fails the test.
 fn check_seed(seed: u64, tally: &mut BTreeMap<&'static str, u64>) {
-    let (ops, relaxed) = history_of(seed);
+    let (ops, relaxed) = disk_history(seed);
     let failure = match run(&ops, relaxed, false) {
         Ok(happened) => {
             *tally.entry("histories").or_default() += 1;

@@ -1,11 +1,11 @@
-//! What random histories have found, each once more by name.
+//! Bugs that random histories found, each as a test with a name.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 use bytes::Bytes;
 use dormouse_check::faults::disk::CrashMode;
+use dormouse_check::generate::op::{Kind, Op};
 use dormouse_check::generate::rng::Rng;
-use dormouse_check::harness::disk::op::{Kind, Op};
 use dormouse_check::harness::disk::simulation::World;
 use dormouse_core::command::Command;
 use dormouse_core::op::{OnConflict, Put, Release, Reserve};
@@ -27,7 +27,7 @@ fn reserve(max: usize) -> Command {
 }
 
 fn run(world: &mut World, kind: Kind) {
-    world.run(&Op { kind, args: [1; 5] }).unwrap();
+    world.run(&Op { kind, args: [1; 6] }).unwrap();
     world.check(false).unwrap();
 }
 
@@ -95,7 +95,7 @@ fn an_input_consumed_while_it_is_merged_leaves_no_file() {
         world.command(Command::Put(vec![put(body)])).unwrap();
         run(&mut world, Kind::Flush);
     }
-    world.run(&Op { kind: Kind::MergeBegin, args: [0, 1, 1, 1, 1] }).unwrap();
+    world.run(&Op { kind: Kind::MergeBegin, args: [0, 1, 1, 1, 1, 1] }).unwrap();
     world.command(reserve(1)).unwrap();
     run(&mut world, Kind::Flush);
     run(&mut world, Kind::MergeAction);

@@ -1,6 +1,6 @@
 //! The engine with its threads on a disk that goes off or fails at any call.
 //!
-//! What was answered holds: a put is there, an ack or cancel is final. After the first failure no
+//! Answers hold: a put is there, an ack or cancel is final. After the first failure no
 //! mutation is answered ok. Threads decide which call is the n-th, so a run is not repeated to the
 //! letter, but every run is judged by the answers it gave.
 
@@ -39,7 +39,7 @@ impl Sink for Answers {
     }
 }
 
-/// What the answers say about a job.
+/// The state of a job, by the answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     There,
@@ -245,15 +245,22 @@ fn relaxed_answers_survive_a_kill() {
     }
 }
 
-/// Puts that never cease must not put off the sync that relaxed promises.
+/// Puts that never cease must not put off the sync that relaxed promises. On a busy machine the
+/// threads may need longer to have their turn.
 #[test]
 fn relaxed_syncs_also_under_constant_load() {
+    let times = [100, 400, 1_600, 6_400].map(Duration::from_millis);
+    assert!(times.into_iter().any(is_synced_within), "nothing was synced in seconds");
+}
+
+/// Whether a relaxed store under constant load has synced something after this time.
+fn is_synced_within(time: Duration) -> bool {
     let disk = SimDisk::new();
-    // So large that no new segment brings a sync of its own.
+    // Default sizes, so that no new segment brings a sync of its own.
     let relaxed = Durability::Relaxed { ms: 1 };
     let mut client = Client::open_sized(&disk, relaxed, Sizes::default()).unwrap();
     let begun = std::time::Instant::now();
-    while begun.elapsed() < Duration::from_millis(100) {
+    while begun.elapsed() < time {
         let put = Put::new(TopicName::new("busy").unwrap(), "body");
         assert!(matches!(client.ask(Command::Put(vec![put])), Ok(Reply::Put(_))));
     }
@@ -262,7 +269,7 @@ fn relaxed_syncs_also_under_constant_load() {
     let topics = vec![TopicName::new("busy").unwrap()];
     let reserve = Reserve { topics, max: 10, wait_ms: 0, ttr_ms: None, session: None };
     let Ok(Reply::Jobs(jobs)) = client.ask(Command::Reserve(reserve)) else { panic!() };
-    assert_eq!(jobs.len(), 10, "nothing was synced in 100 ms");
+    jobs.len() == 10
 }
 
 /// A clock that can leap as it does for a process that stood still.

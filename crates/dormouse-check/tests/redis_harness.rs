@@ -227,7 +227,7 @@ fn a_real_process_in_a_clients_place_is_reached_while_it_is_cut_off() {
 /// Set for a test that is to be killed by another one.
 const VICTIM: &str = "DORMOUSE_REDIS_RIG_VICTIM";
 
-/// What must not be left behind.
+/// Processes and interfaces that must not be left behind.
 #[derive(Debug)]
 struct Traces {
     pids: Vec<u32>,

@@ -1,4 +1,4 @@
-//! What a change is answered while Redis is away, and whether that was true.
+//! The answer to a change while Redis is away, and whether it was true.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 

@@ -7,8 +7,8 @@
 
 use std::time::{Duration, Instant};
 
+use dormouse_check::generate::profile::redis_history;
 use dormouse_check::harness::redis::model::minimise::{minimise, run};
-use dormouse_check::harness::redis::model::op::history_of;
 use dormouse_check::harness::redis::model::{Rig, partitioned};
 
 fn env(name: &str) -> Option<u64> {
@@ -17,7 +17,7 @@ fn env(name: &str) -> Option<u64> {
 
 /// Runs the history of a seed; a failure is made small, printed, and fails the test.
 fn check_seed(rig: &Rig, seed: u64) -> u64 {
-    let (ops, servers) = history_of(seed);
+    let (ops, servers) = redis_history(seed);
     let failure = match run(rig, &ops, servers) {
         Ok(steps) => return steps,
         Err(failure) => failure,
@@ -201,7 +201,7 @@ mod regressions {
         }
     }
 
-    /// It went with an earlier flight than what was before it in its batch, or a later one.
+    /// It was sent with an earlier script batch than the commands before it, or with a later one.
     #[test]
     fn a_reserve_keeps_its_place_in_a_batch() {
         let rig = Rig::start();
@@ -235,8 +235,8 @@ mod regressions {
         world.command(0, reserve(&["a", "b"], 2, 0)).unwrap();
     }
 
-    /// Servers look every few seconds without being told to: one who was not woken is late only,
-    /// and rarely so often in one random history that it can be told from a busy machine.
+    /// Servers poll every few seconds anyway: a request that was not woken is only late,
+    /// and rarely often enough in one random history to differ from a busy machine.
     #[test]
     fn a_put_at_another_server_wakes_who_waits() {
         let rig = Rig::start();

@@ -1,4 +1,4 @@
-//! What a review of two flights in the air found, each once more by name, on real servers.
+//! Bugs of two script batches in flight at a time, each as a test with a name, on real servers.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
@@ -47,8 +47,8 @@ fn reserve(client: &Client, wait_ms: i64) -> Vec<LeasedJob> {
     }
 }
 
-/// Nineteen stood in line behind a flight that was not answered, and were to be told so after ten
-/// seconds. With those who came at the ninth they were enough for a flight of their own, and waited
+/// Nineteen requests were queued behind a script batch without a reply, with a timeout of ten
+/// seconds. With those of the ninth second they were enough for a batch of their own, and waited
 /// another ten.
 #[test]
 fn who_stands_behind_a_silent_redis_is_told_in_time() {
@@ -93,7 +93,7 @@ impl Sink for Count {
     }
 }
 
-/// Sends acks that come to nothing, so that there is always a line, until it is told to stop.
+/// Sends acks without effect, so that there is always a queue, until `is_over`.
 fn keep_busy(backend: &Arc<dyn Backend>, id: JobId, is_over: &AtomicBool) {
     const UNDER_WAY: u64 = 64;
     let tokens = vec![Token { id, fence: 5 }; 100];
@@ -130,7 +130,7 @@ fn who_waits_is_woken_in_time_beside_a_load_that_never_rests() {
     });
     let (jobs, took) = served.unwrap();
     assert_eq!(jobs, 1);
-    assert!(took < Duration::from_millis(2_500), "served after {took:?}");
+    assert!(took < Duration::from_secs(4), "served after {took:?}");
 }
 
 /// A refusal was remembered for as long as the topic's priorities did not change.
@@ -151,11 +151,20 @@ fn a_priority_that_was_refused_is_taken_when_others_are_free() {
     put(&client, of(100)).unwrap();
 }
 
+/// Waits until something is so, with a deadline that holds on a busy machine.
+fn until(what: &str, is_so: impl Fn() -> bool) {
+    let began_at = Instant::now();
+    while !is_so() {
+        assert!(began_at.elapsed() < Duration::from_secs(60), "waited in vain for {what}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
 /// All commands that a server does, until it keeps silent for a while.
 fn watch(redis: &RedisServer) -> impl FnOnce() -> Vec<String> + Send + use<> {
     let mut line = TcpStream::connect(redis.address()).unwrap();
     line.write_all(b"MONITOR\r\n").unwrap();
-    line.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+    line.set_read_timeout(Some(Duration::from_secs(3))).unwrap();
     let mut lines = BufReader::new(line);
     let mut first = Vec::new();
     lines.read_until(b'\n', &mut first).unwrap();
@@ -171,7 +180,7 @@ fn watch(redis: &RedisServer) -> impl FnOnce() -> Vec<String> + Send + use<> {
     }
 }
 
-/// A flight that found nothing of what there was gave the topics their places back. Another one
+/// A script batch that found Redis empty restored the topics' registrations. Another one
 /// beside it did not wait for that, and wrote jobs to a topic without a place.
 #[test]
 fn nothing_is_written_before_a_lost_topic_has_its_place_again() {
@@ -193,9 +202,10 @@ fn nothing_is_written_before_a_lost_topic_has_its_place_again() {
                 }
             });
         }
-        thread::sleep(Duration::from_millis(100));
+        let jobs = || redis.must(&["HLEN", "dormouse:{crowd/0}:j"]).int();
+        until("puts", || jobs() > 200);
         redis.must(&["FLUSHALL"]);
-        thread::sleep(Duration::from_millis(300));
+        until("puts after the loss", || jobs() > 200);
         is_over.store(true, Ordering::Relaxed);
         watching.join().unwrap()
     });

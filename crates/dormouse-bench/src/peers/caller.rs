@@ -4,11 +4,11 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use super::wire::Speech;
+use super::wire::Codec;
 use crate::Result;
 
 pub(super) struct Caller {
-    pub(super) speech: Speech,
+    pub(super) codec: Codec,
     stream: TcpStream,
     input: Vec<u8>,
 }
@@ -16,27 +16,27 @@ pub(super) struct Caller {
 impl Caller {
     pub(super) fn connect(
         address: SocketAddr,
-        speech: &Speech,
+        codec: &Codec,
         silence_max: Duration,
     ) -> Result<Caller> {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(silence_max))?;
-        Ok(Caller { speech: speech.clone(), stream, input: Vec::new() })
+        Ok(Caller { codec: codec.clone(), stream, input: Vec::new() })
     }
 
     pub(super) fn send(&mut self, request: &[u8]) -> std::io::Result<()> {
         self.stream.write_all(request)
     }
 
-    /// Waits for one reply that the speech can take off the input.
+    /// Waits for one reply that the codec can take off the input.
     pub(super) fn receive(
         &mut self,
-        mut reply: impl FnMut(&Speech, &[u8]) -> Result<Option<usize>>,
+        mut reply: impl FnMut(&Codec, &[u8]) -> Result<Option<usize>>,
     ) -> Result<()> {
         let mut piece = [0; 16_384];
         loop {
-            if let Some(len) = reply(&self.speech, &self.input)? {
+            if let Some(len) = reply(&self.codec, &self.input)? {
                 self.input.drain(..len);
                 return Ok(());
             }
@@ -48,7 +48,7 @@ impl Caller {
         }
     }
 
-    /// Forgets what came, after a reply that nobody understood.
+    /// Discards the input after a reply that could not be read.
     pub(super) fn forget(&mut self) {
         self.input.clear();
     }

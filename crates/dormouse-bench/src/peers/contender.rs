@@ -1,15 +1,15 @@
-//! Who takes part: three servers, each as durable as its users may choose.
+//! The contenders: three servers, each as durable as its users may choose.
 
 use clap::ValueEnum;
 
 /// A server and how it is started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Contender {
-    /// The seeds' scripts, appendfsync no
+    /// Hand-written ZSET scripts, appendfsync no
     RedisNo,
-    /// The seeds' scripts, appendfsync everysec
+    /// Hand-written ZSET scripts, appendfsync everysec
     RedisEverysec,
-    /// The seeds' scripts, appendfsync always
+    /// Hand-written ZSET scripts, appendfsync always
     RedisAlways,
     /// Without a log
     Beanstalkd,
@@ -35,11 +35,11 @@ pub(super) enum Maker {
     Dormouse,
 }
 
-/// What is spoken to it.
+/// The protocol it is spoken to in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dialect {
-    /// RESP, with the seeds' scripts.
-    Seeds,
+    /// RESP, with hand-written ZSET scripts.
+    ZsetScripts,
     /// RESP, with the verbs of Dormouse.
     Verbs,
     Beanstalk,
@@ -63,7 +63,7 @@ impl Contender {
     pub(super) fn dialect(self) -> Dialect {
         match self {
             Contender::RespSynced | Contender::RespRelaxed => Dialect::Verbs,
-            _ if self.maker() == Maker::Redis => Dialect::Seeds,
+            _ if self.maker() == Maker::Redis => Dialect::ZsetScripts,
             _ => Dialect::Beanstalk,
         }
     }

@@ -13,11 +13,11 @@ use crate::Result;
 use crate::progress::note;
 use crate::redis::table::short;
 
-/// Jobs that are there before takes, however slow the server puts: so long.
+/// How long jobs are put before takes, however slow the server is.
 const FILL_PIPELINE: usize = 100;
 const BATCH: usize = 100;
 
-/// What is done.
+/// The kind of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Measure {
     /// Puts, one under way per connection.
@@ -171,21 +171,21 @@ impl Bout<'_> {
     }
 
     fn put(&mut self, pipeline: usize, limits: Limits) -> Result<()> {
-        let speech = &self.server.speech;
-        let mut work = PutWork::new(speech, pipeline, Duration::ZERO, self.ledger.next(), limits);
+        let codec = &self.server.codec;
+        let mut work = PutWork::new(codec, pipeline, Duration::ZERO, self.ledger.next(), limits);
         self.crowd.run(&mut work)?;
         self.ledger.put_until(work.next());
         Ok(())
     }
 
     fn take(&mut self, pipeline: usize, max: usize, limits: Limits) -> Result<()> {
-        let (speech, connections) = (&self.server.speech, self.plan.connections);
+        let (codec, connections) = (&self.server.codec, self.plan.connections);
         let ledger = &mut self.ledger;
-        let mut work = TakeWork::new(speech, connections, pipeline, max, limits, ledger);
+        let mut work = TakeWork::new(codec, connections, pipeline, max, limits, ledger);
         self.crowd.run(&mut work)
     }
 
-    /// Puts until so many are there, as long as a turn.
+    /// Puts until this many jobs are there, for at most a turn.
     fn fill(&mut self, jobs: u64) -> Result<()> {
         let missing = jobs.saturating_sub(self.ledger.left);
         if missing == 0 {

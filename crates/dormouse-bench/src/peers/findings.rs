@@ -1,4 +1,4 @@
-//! What was found: lines for people, figures for programs.
+//! Results: a table for people, figures for programs.
 
 use std::fmt::Write as _;
 
@@ -21,7 +21,7 @@ pub(super) struct Findings {
     reasons: Vec<(Contender, String)>,
 }
 
-/// What is demanded, and what came.
+/// The bar, and the measured value.
 struct Bar {
     name: String,
     bar: String,

@@ -1,6 +1,6 @@
 //! Lateness: a job per millisecond comes due one second after it was put, to consumers that wait.
-//! The seeds have nothing that waits: there a poller asks each millisecond, and at once again after
-//! a job.
+//! ZSET scripts have nothing that waits: there a poller asks each millisecond, and at once again
+//! after a job.
 
 use std::io::Write;
 use std::thread;
@@ -13,24 +13,24 @@ use super::contender::{Contender, Dialect};
 use super::findings::Findings;
 use super::load::{Crowd, Work};
 use super::server::Server;
-use super::wire::{Puts, Speech, Taken};
+use super::wire::{Codec, Puts, Taken};
 use crate::Result;
 use crate::latency::Latencies;
 use crate::pace::{Schedule, sleep_until, wall_us};
 use crate::progress::note;
 use crate::redis::median;
-use crate::redis::seeds::wall_ms;
 use crate::redis::table::short;
+use crate::redis::zset_scripts::wall_ms;
 
 const DELAY_MS: u64 = 1_000;
 /// Workers that wait: a worker that acks does not wait.
 const CONSUMERS: usize = 10;
 const POLL_EVERY: Duration = Duration::from_millis(1);
 const SILENCE_MAX: Duration = Duration::from_secs(30);
-/// The contenders take turns; the middle of so many rounds counts.
+/// The contenders take turns; the median of this many rounds counts.
 const ROUNDS_MAX: usize = 3;
-/// What the way to the server may take off: a delay counts from when the put arrives there, and a
-/// server may count in whole milliseconds.
+/// How much the way to the server may take off: a delay counts from when the put arrives there, and
+/// a server may count in whole milliseconds.
 const EARLY_US: u64 = 1_000;
 
 /// Those that are as quick as they can be made, and the durable ones of this project.
@@ -60,11 +60,11 @@ pub(super) fn run(arena: &mut Arena, plan: &PeersPlan, found: &mut Findings) -> 
         }
         contenders.reverse();
     }
-    tell(&mut all, plan, found);
+    report(&mut all, plan, found);
     Ok(())
 }
 
-fn tell(all: &mut [(Contender, Lateness)], plan: &PeersPlan, found: &mut Findings) {
+fn report(all: &mut [(Contender, Lateness)], plan: &PeersPlan, found: &mut Findings) {
     let mut rows = Vec::new();
     let mut p99s = Vec::new();
     for contender in CONTENDERS {
@@ -93,7 +93,7 @@ fn tell(all: &mut [(Contender, Lateness)], plan: &PeersPlan, found: &mut Finding
     }
     let title = format!(
         "Lateness in us at 1,000 jobs/s, {} jobs: from {DELAY_MS} ms after the put was sent to \
-         receipt; {CONSUMERS} waiting consumers, for the seeds a poller each ms",
+         receipt; {CONSUMERS} waiting consumers, for ZSET scripts a poller each ms",
         plan.late_jobs
     );
     found.table(&title, &["contender", "p50", "p99", "max", "server us per job", "early"], &rows);
@@ -115,7 +115,7 @@ struct Lateness {
 }
 
 impl Lateness {
-    /// A job came that was sent at this time.
+    /// A job arrived that was sent at this time.
     fn add(&mut self, sent_us: u64) {
         let (now_us, due_us) = (wall_us(), sent_us + DELAY_MS * 1_000);
         self.early += u64::from(now_us + EARLY_US < due_us);
@@ -126,16 +126,16 @@ impl Lateness {
 fn measure(server: &Server, contender: Contender, jobs: u64) -> Result<Lateness> {
     let schedule = Schedule::begin_in(Duration::from_millis(200));
     let producer = {
-        let caller = Caller::connect(server.address, &server.speech, SILENCE_MAX)?;
+        let caller = Caller::connect(server.address, &server.codec, SILENCE_MAX)?;
         thread::spawn(move || produce(caller, jobs, schedule))
     };
     let before = server.process.cpu()?;
     let mut late = Lateness::default();
-    if contender.dialect() == Dialect::Seeds {
-        let caller = Caller::connect(server.address, &server.speech, SILENCE_MAX)?;
+    if contender.dialect() == Dialect::ZsetScripts {
+        let caller = Caller::connect(server.address, &server.codec, SILENCE_MAX)?;
         poll(caller, jobs, &mut late)?;
     } else {
-        let mut consumers = Consumers::new(&server.speech, jobs, &mut late);
+        let mut consumers = Consumers::new(&server.codec, jobs, &mut late);
         Crowd::connect(server.address, CONSUMERS)?.run(&mut consumers)?;
     }
     late.server_us = (server.process.cpu()? - before).as_secs_f64() * 1e6 / jobs as f64;
@@ -145,7 +145,7 @@ fn measure(server: &Server, contender: Contender, jobs: u64) -> Result<Lateness>
 
 /// One put each millisecond, whose body is the time it was sent; answers are read meanwhile.
 fn produce(caller: Caller, jobs: u64, schedule: Schedule) -> Result<()> {
-    let puts = Puts::new(&caller.speech, 1, DELAY_MS);
+    let puts = Puts::new(&caller.codec, 1, DELAY_MS);
     let mut sender = caller.sender()?;
     let checker = thread::spawn(move || check_puts(caller, jobs));
     let mut out = Vec::new();
@@ -161,12 +161,12 @@ fn produce(caller: Caller, jobs: u64, schedule: Schedule) -> Result<()> {
 }
 
 fn check_puts(mut caller: Caller, jobs: u64) -> Result<()> {
-    (0..jobs).try_for_each(|_| caller.receive(Speech::put_reply))
+    (0..jobs).try_for_each(|_| caller.receive(Codec::put_reply))
 }
 
 /// Wait, ack, wait: each on its own connection.
 struct Consumers<'a> {
-    speech: &'a Speech,
+    codec: &'a Codec,
     /// Waits that may still begin: each ends with a job.
     left: u64,
     taken: Vec<(Taken, bool)>,
@@ -174,9 +174,9 @@ struct Consumers<'a> {
 }
 
 impl Consumers<'_> {
-    fn new<'a>(speech: &'a Speech, jobs: u64, late: &'a mut Lateness) -> Consumers<'a> {
+    fn new<'a>(codec: &'a Codec, jobs: u64, late: &'a mut Lateness) -> Consumers<'a> {
         let taken = (0..CONSUMERS).map(|_| Default::default()).collect();
-        Consumers { speech, left: jobs, taken, late }
+        Consumers { codec, left: jobs, taken, late }
     }
 }
 
@@ -185,26 +185,26 @@ impl Work for Consumers<'_> {
         let (taken, is_acking) = &mut self.taken[connection];
         *is_acking = !taken.is_empty();
         if *is_acking {
-            return self.speech.push_acks(taken, false, out);
+            return self.codec.push_acks(taken, false, out);
         }
         if self.left == 0 {
             return 0;
         }
         self.left -= 1;
-        self.speech.push_wait(wall_ms(), out);
+        self.codec.push_wait(wall_ms(), out);
         1
     }
 
     fn reply(&mut self, connection: usize, input: &[u8]) -> Result<Option<usize>> {
         let (taken, is_acking) = &mut self.taken[connection];
         if *is_acking {
-            let len = self.speech.ack_reply(input, 1)?;
+            let len = self.codec.ack_reply(input, 1)?;
             if len.is_some() {
                 taken.clear();
             }
             return Ok(len);
         }
-        let len = self.speech.take_reply(input, taken)?;
+        let len = self.codec.take_reply(input, taken)?;
         match (len, taken.numbers.first()) {
             (Some(_), Some(&sent_us)) => self.late.add(sent_us),
             (Some(_), None) => return Err("no job came to a waiting consumer".into()),
@@ -219,18 +219,18 @@ fn poll(mut caller: Caller, jobs: u64, late: &mut Lateness) -> Result<()> {
     let (mut done, mut out, mut taken) = (0, Vec::new(), Taken::default());
     while done < jobs {
         out.clear();
-        caller.speech.push_take(1, wall_ms(), &mut out);
+        caller.codec.push_take(1, wall_ms(), &mut out);
         caller.send(&out)?;
-        caller.receive(|speech, input| speech.take_reply(input, &mut taken))?;
+        caller.receive(|codec, input| codec.take_reply(input, &mut taken))?;
         let Some(&sent_us) = taken.numbers.first() else {
             thread::sleep(POLL_EVERY);
             continue;
         };
         late.add(sent_us);
         out.clear();
-        caller.speech.push_acks(&taken, false, &mut out);
+        caller.codec.push_acks(&taken, false, &mut out);
         caller.send(&out)?;
-        caller.receive(|speech, input| speech.ack_reply(input, 1))?;
+        caller.receive(|codec, input| codec.ack_reply(input, 1))?;
         taken.clear();
         done += 1;
     }

@@ -16,7 +16,7 @@ use crate::redis::table::short;
 
 const DELAY: Duration = Duration::from_secs(3_600);
 const PIPELINE: usize = 100;
-/// Nobody takes so long to take jobs.
+/// No contender needs longer to take its jobs.
 const FILL_MAX: Duration = Duration::from_secs(600);
 const IDLE: usize = 10_000;
 const IDLE_MIB_MAX: f64 = 150.0;
@@ -110,7 +110,7 @@ fn filled(
 fn fill(server: &Server, jobs: u64) -> Result<Memory> {
     let before = server.process.memory_bytes()? as f64;
     let limits = Limits { jobs, time: FILL_MAX };
-    let mut work = PutWork::new(&server.speech, PIPELINE, DELAY, 0, limits);
+    let mut work = PutWork::new(&server.codec, PIPELINE, DELAY, 0, limits);
     Crowd::connect(server.address, 10)?.run(&mut work)?;
     if work.done < jobs {
         return Err(format!("{} of {jobs} jobs were put in {FILL_MAX:?}", work.done).into());
@@ -161,7 +161,7 @@ fn idle_growth(server: &Server, dialect: Dialect, count: usize) -> Result<f64> {
 fn connect(address: SocketAddr, dialect: Dialect) -> std::io::Result<TcpStream> {
     let mut stream = TcpStream::connect(address)?;
     let (ask, reply_len): (&[u8], usize) = match dialect {
-        Dialect::Seeds | Dialect::Verbs => (b"*1\r\n$4\r\nPING\r\n", "+PONG\r\n".len()),
+        Dialect::ZsetScripts | Dialect::Verbs => (b"*1\r\n$4\r\nPING\r\n", "+PONG\r\n".len()),
         Dialect::Beanstalk => (b"list-tube-used\r\n", "USING default\r\n".len()),
     };
     stream.write_all(ask)?;
@@ -169,7 +169,8 @@ fn connect(address: SocketAddr, dialect: Dialect) -> std::io::Result<TcpStream> 
     Ok(stream)
 }
 
-/// Lets this process, and what it starts, have as many files as may be; so many connections.
+/// Raises the limit of open files for this process and its children; returns the connections it
+/// allows.
 fn make_room() -> Result<usize> {
     use rustix::process::{Resource, getrlimit, setrlimit};
     const OTHER_FILES: u64 = 100;

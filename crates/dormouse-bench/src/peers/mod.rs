@@ -1,4 +1,4 @@
-//! `dormouse-bench peers`: this project's server beside Redis with the seeds' scripts and
+//! `dormouse-bench peers`: this project's server beside Redis with hand-written ZSET scripts and
 //! beanstalkd, on the same file system, under the same load.
 
 mod arena;
@@ -54,10 +54,10 @@ pub(crate) struct PeersPlan {
     /// A small part of everything, to see whether it works: the figures mean little
     #[arg(long)]
     quick: bool,
-    /// What to leave out
+    /// Measurements to leave out
     #[arg(long, value_delimiter = ',')]
     skip: Vec<Phase>,
-    /// Who takes part [default: all]
+    /// Contenders that take part [default: all]
     #[arg(long, value_delimiter = ',')]
     only: Vec<Contender>,
     /// Directory for everything the servers write [default: next to this program]
@@ -68,7 +68,7 @@ pub(crate) struct PeersPlan {
     dormouse: Option<PathBuf>,
 }
 
-/// What is measured, in this order.
+/// The measurements, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Phase {
     /// Puts
@@ -79,9 +79,9 @@ enum Phase {
     Batch,
     /// How late jobs come
     Late,
-    /// What waiting jobs and idle connections take
+    /// Memory of waiting jobs and idle connections
     Memory,
-    /// What is answered by servers whose disk fails
+    /// Answers of servers whose disk fails
     Disk,
 }
 
@@ -142,7 +142,7 @@ pub(crate) fn run(plan: &PeersPlan) -> Result<()> {
     }
     if plan.includes_any(&[Phase::Put, Phase::Take, Phase::Batch]) {
         let turns = duel::run(&mut arena, plan, &mut found)?;
-        ratios::tell(&turns, plan, &mut found);
+        ratios::report(&turns, plan, &mut found);
     }
     type Measure = fn(&mut Arena, &PeersPlan, &mut Findings) -> Result<()>;
     let measures: [(Phase, Measure); 4] = [

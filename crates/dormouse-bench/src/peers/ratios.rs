@@ -86,7 +86,7 @@ const RATIOS: [Ratio; 9] = {
     ]
 };
 
-pub(super) fn tell(turns: &Turns, plan: &PeersPlan, found: &mut Findings) {
+pub(super) fn report(turns: &Turns, plan: &PeersPlan, found: &mut Findings) {
     table(turns, plan, found);
     for Ratio { name, ours, theirs, bar } in RATIOS {
         let (ours, theirs) = (turns.of(ours.0, ours.1), turns.of(theirs.0, theirs.1));

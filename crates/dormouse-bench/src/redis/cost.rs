@@ -1,4 +1,4 @@
-//! What an operation costs Redis: commands, those inside scripts included, and scripts.
+//! The cost of an operation for Redis: commands, those inside scripts included, and scripts.
 
 use std::thread;
 use std::time::Duration;
@@ -52,7 +52,7 @@ pub(super) fn run(rig: &Rig, plan: &RedisPlan, found: &mut Findings) -> Result<(
     let jobs = BATCHES * BATCH;
     let counted = count(rig, jobs, || waiting_lives(&rig.client(), &mut user, BATCHES, BATCH))?;
     figures.commands_per_job_batch_100_waiting = counted.commands;
-    tell(&figures, found);
+    report(&figures, found);
     found.add(&figures)
 }
 
@@ -80,7 +80,7 @@ fn alone(rig: &Rig, user: &mut User, figures: &mut CostFigures) -> Result<()> {
     user.ack(token)
 }
 
-fn tell(figures: &CostFigures, found: &mut Findings) {
+fn report(figures: &CostFigures, found: &mut Findings) {
     let table = &mut found.table;
     let life = "commands per job life (put, reserve, ack)";
     table.at_most(&format!("{life}, alone"), 20.0, figures.commands_per_life, "");

@@ -10,8 +10,8 @@ use dormouse::Queue;
 use tokio::runtime::Runtime;
 
 use super::rig::{Rig, Spent, median};
-use super::seeds::{Scripts, SeedsCaller};
 use super::table::short;
+use super::zset_scripts::{Scripts, ZsetCaller};
 use super::{Findings, RedisPlan};
 use crate::Result;
 use crate::plan::Noise;
@@ -20,11 +20,11 @@ use crate::progress::note;
 const TOPIC: &str = "duel";
 const BAR: f64 = 1.5;
 
-/// What one caller calls.
+/// The library, or the scripts, in the hands of one caller.
 #[derive(Clone)]
 enum Caller {
     Dormouse(Queue),
-    Seeds(SeedsCaller),
+    Zset(ZsetCaller),
 }
 
 impl Caller {
@@ -34,7 +34,7 @@ impl Caller {
                 queue.put(TOPIC, body.clone()).await?;
                 Ok(())
             }
-            Caller::Seeds(seeds) => seeds.put(number, body).await,
+            Caller::Zset(caller) => caller.put(number, body).await,
         }
     }
 
@@ -46,7 +46,7 @@ impl Caller {
                 job.ok_or("a job that is due is missing")?.ack().await?;
                 Ok(())
             }
-            Caller::Seeds(seeds) => seeds.consume().await,
+            Caller::Zset(caller) => caller.consume().await,
         }
     }
 }
@@ -97,24 +97,24 @@ pub(super) fn run(rig: &Rig, plan: &RedisPlan, found: &mut Findings) -> Result<(
             contender.consumed.push(consumed);
         }
     }
-    tell(&contenders, plan, found)
+    report(&contenders, plan, found)
 }
 
 async fn enter(rig: &Rig, plan: &RedisPlan) -> Result<Vec<Contender>> {
     let url = rig.server.url();
     let scripts = Scripts::load(&url)?;
     let callers = usize::try_from(plan.callers)?;
-    let one = SeedsCaller::connect(&url, &scripts).await?;
+    let one = ZsetCaller::connect(&url, &scripts).await?;
     let mut separate = Vec::new();
     for _ in 0..callers {
-        separate.push(Caller::Seeds(SeedsCaller::connect(&url, &scripts).await?));
+        separate.push(Caller::Zset(ZsetCaller::connect(&url, &scripts).await?));
     }
     let contender =
         |name, callers| Contender { name, callers, puts: Vec::new(), consumed: Vec::new() };
     Ok(vec![
         contender("dormouse", vec![Caller::Dormouse(rig.queue()); callers]),
-        contender("seeds, one connection", vec![Caller::Seeds(one); callers]),
-        contender("seeds, a connection each", separate),
+        contender("ZSET scripts, one connection", vec![Caller::Zset(one); callers]),
+        contender("ZSET scripts, a connection each", separate),
     ])
 }
 
@@ -167,9 +167,9 @@ async fn call(
     Ok(())
 }
 
-fn tell(contenders: &[Contender], plan: &RedisPlan, found: &mut Findings) -> Result<()> {
-    let [ours, seeds @ ..] = contenders else { return Err("there is no contender".into()) };
-    for other in seeds {
+fn report(contenders: &[Contender], plan: &RedisPlan, found: &mut Findings) -> Result<()> {
+    let [ours, others @ ..] = contenders else { return Err("there is no contender".into()) };
+    for other in others {
         compare(ours, other, plan, found)?;
     }
     for contender in contenders {

@@ -13,7 +13,7 @@ use crate::progress::Progress;
 const BATCH: u64 = 1_000;
 const IN_FLIGHT: u64 = 4;
 
-/// Puts so many jobs, each due when `due_ms` says; gives their ids.
+/// Puts `jobs` jobs, each due at `due_ms(number)`; returns their ids.
 pub(super) fn fill(
     client: &Client,
     topic: &TopicName,

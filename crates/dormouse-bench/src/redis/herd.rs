@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::fill::fill;
 use super::memory::Backlog;
 use super::rig::{Rig, SCRIPT_MICROS_MAX};
-use super::seeds::wall_ms;
+use super::zset_scripts::wall_ms;
 use super::{Findings, RedisPlan, verbs};
 use crate::Result;
 use crate::client::{Client, reserve, unexpected};
@@ -118,7 +118,7 @@ fn put_beside(
     Ok(())
 }
 
-/// Acks and reserves in one go until all consumers together have acked so many.
+/// Acks and reserves in one batch until all consumers together have acked this many.
 fn consume(client: &Client, topic: &TopicName, acked: &AtomicU64, jobs: u64) -> Result<()> {
     let next = || reserve(vec![topic.clone()], RESERVE_MAX, WAIT_MS);
     client.send(next())?;

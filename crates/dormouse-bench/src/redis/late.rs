@@ -25,7 +25,7 @@ const TIME_MS: u64 = 10_000;
 const LEAD_MS: u64 = 1_000;
 const RESERVE_MAX: usize = 100;
 const PING_EVERY: Duration = Duration::from_millis(2);
-/// What lateness may be above a round trip.
+/// The lateness that is allowed above a round trip.
 const BAR_US: f64 = 5_000.0;
 
 #[derive(Serialize)]
@@ -74,11 +74,11 @@ pub(super) fn run(rig: &Rig, plan: &RedisPlan, found: &mut Findings) -> Result<(
         ping_p99_us: pings.percentile(99),
         clock_offset_us,
     };
-    tell(&figures, found);
+    report(&figures, found);
     found.add(&figures)
 }
 
-fn tell(figures: &LateFigures, found: &mut Findings) {
+fn report(figures: &LateFigures, found: &mut Findings) {
     let LateFigures { late_p50_us, late_p99_us, late_max_us, ping_p50_us, ping_p99_us, .. } =
         figures;
     let more = format!(

@@ -7,12 +7,12 @@ use serde::Serialize;
 
 use super::fill::fill;
 use super::rig::Rig;
-use super::seeds::{Scripts, wall_ms};
+use super::zset_scripts::{Scripts, wall_ms};
 use super::{Findings, RedisPlan};
 use crate::Result;
 use crate::plan::{Noise, SPREAD_MS};
 use crate::progress::Progress;
-use crate::rng::Rng;
+use dormouse_check::generate::rng::Rng;
 
 /// Jobs that are due begin with this, so that none comes due during the run.
 const LEAD_MS: u64 = 3_600 * 1_000;
@@ -21,8 +21,8 @@ const PIPELINE: u64 = 1_000;
 #[derive(Serialize)]
 struct MemoryFigures {
     bytes_per_job: f64,
-    seeds_bytes_per_job: f64,
-    memory_to_seeds: f64,
+    zset_bytes_per_job: f64,
+    memory_to_zset: f64,
 }
 
 /// The jobs that wait, for the phases that need them.
@@ -32,7 +32,7 @@ pub(super) struct Backlog {
 }
 
 pub(super) fn run(rig: &Rig, plan: &RedisPlan, found: &mut Findings) -> Result<Backlog> {
-    let seeds_bytes = fill_seeds(plan)?;
+    let zset_bytes = fill_zset(plan)?;
     let (topic, mut rng) = (TopicName::new("backlog")?, Rng::new(plan.seed));
     let mut noise = Noise::new(plan.body, plan.seed);
     let (before, from_ms) = (rig.server.memory_used(), wall_ms() + LEAD_MS);
@@ -41,27 +41,27 @@ pub(super) fn run(rig: &Rig, plan: &RedisPlan, found: &mut Findings) -> Result<B
     let bytes = rig.server.memory_used().saturating_sub(before);
     let figures = MemoryFigures {
         bytes_per_job: bytes as f64 / plan.jobs as f64,
-        seeds_bytes_per_job: seeds_bytes as f64 / plan.jobs as f64,
-        memory_to_seeds: bytes as f64 / seeds_bytes as f64,
+        zset_bytes_per_job: zset_bytes as f64 / plan.jobs as f64,
+        memory_to_zset: bytes as f64 / zset_bytes as f64,
     };
     let more = format!(
         "{:.1} bytes to {:.1}, {} jobs",
-        figures.bytes_per_job, figures.seeds_bytes_per_job, plan.jobs
+        figures.bytes_per_job, figures.zset_bytes_per_job, plan.jobs
     );
-    let measure = "memory per waiting job, to the seeds' hash + zset";
-    found.table.at_most(measure, 1.25, figures.memory_to_seeds, &more);
+    let measure = "memory per waiting job, to hand-written hash + ZSET";
+    found.table.at_most(measure, 1.25, figures.memory_to_zset, &more);
     found.add(&figures)?;
     Ok(Backlog { topic, ids })
 }
 
-/// The same jobs by the seeds' scripts, on a server of their own: the bytes they take.
-fn fill_seeds(plan: &RedisPlan) -> Result<u64> {
+/// The same jobs by hand-written ZSET scripts, on a server of their own: the bytes they take.
+fn fill_zset(plan: &RedisPlan) -> Result<u64> {
     let server = RedisServer::start(RedisConfig::default());
     let scripts = Scripts::load(&server.url())?;
     let mut connection = redis::Client::open(server.url())?.get_connection()?;
     let (mut rng, mut noise) = (Rng::new(plan.seed), Noise::new(plan.body, plan.seed));
     let (before, from_ms) = (server.memory_used(), wall_ms() + LEAD_MS);
-    let mut progress = Progress::new("fill, seeds", plan.jobs);
+    let mut progress = Progress::new("fill, ZSET scripts", plan.jobs);
     let mut id = 0;
     while id < plan.jobs {
         let mut pipeline = redis::pipe();

@@ -1,5 +1,5 @@
 //! `dormouse-bench redis`: the backend on a real Redis, which is started for it, beside a
-//! straightforward client of the scripts that people write by hand (see `seeds.rs`).
+//! straightforward client of the scripts that people write by hand (see `zset_scripts.rs`).
 
 mod cost;
 mod duel;
@@ -9,9 +9,9 @@ mod idle;
 mod late;
 mod memory;
 mod rig;
-pub(crate) mod seeds;
 pub(crate) mod table;
 mod verbs;
+pub(crate) mod zset_scripts;
 
 use clap::ValueEnum;
 use serde_json::{Map, Value};
@@ -55,7 +55,7 @@ pub(crate) struct RedisPlan {
     skip: Vec<Phase>,
 }
 
-/// What is measured, in this order. `late` and `verbs` need the backlog that `memory` measures.
+/// The measurements, in this order. `late` and `verbs` need the backlog that `memory` measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Phase {
     Cost,
@@ -84,7 +84,7 @@ impl RedisPlan {
     }
 }
 
-/// What was found: lines for people, figures for programs.
+/// Results: a table for people, figures for programs.
 #[derive(Default)]
 struct Findings {
     table: Table,

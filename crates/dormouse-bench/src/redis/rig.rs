@@ -54,7 +54,7 @@ impl Rig {
         Queue::from_backend(self.backend.clone())
     }
 
-    /// What was spent since the start.
+    /// Processor time spent since the start.
     pub(super) fn spent(&self) -> Spent {
         let cpu = self.server.info_all("cpu");
         let seconds = |field: &str| cpu.get(field).and_then(|text| text.parse::<f64>().ok());

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::memory::Backlog;
 use super::rig::{Rig, SCRIPT_MICROS_MAX};
-use super::seeds::wall_ms;
+use super::zset_scripts::wall_ms;
 use super::{Findings, RedisPlan};
 use crate::client::{Client, unexpected};
 use crate::plan::{SPREAD_MS, Shuffled};
@@ -23,7 +23,7 @@ struct Trial<'a> {
     client: Client,
     backlog: &'a Backlog,
     shuffled: Shuffled,
-    /// So many jobs of the shuffled order were chosen.
+    /// Jobs of the shuffled order that were chosen.
     chosen: u64,
     slowest: Vec<(&'static str, u64, usize)>,
 }
@@ -55,7 +55,7 @@ pub(super) fn run(
     let list = List { topic: topic(), state: State::Ready, cursor: None, limit: PAGE };
     trial.ask("list ready", [Command::List(list)])?;
     trial.ask("purge", [Command::Purge(topic())])?;
-    trial.tell("30 days, changes", found);
+    trial.report("30 days, changes", found);
     Ok(())
 }
 
@@ -81,7 +81,7 @@ pub(super) fn looks(
     let (from_ms, step_ms) = (wall_ms(), SPREAD_MS / 999);
     let forecast = Forecast { topic: topic(), from_ms, to_ms: from_ms + 999 * step_ms, step_ms };
     trial.ask("forecast", [Command::Forecast(forecast)])?;
-    trial.tell(what, found);
+    trial.report(what, found);
     Ok(())
 }
 
@@ -144,7 +144,7 @@ impl<'a> Trial<'a> {
     }
 
     /// One line of all verbs.
-    fn tell(self, what: &str, found: &mut Findings) {
+    fn report(self, what: &str, found: &mut Findings) {
         let slowest = self.slowest.iter().map(|&(_, micros, _)| micros).max().unwrap_or(0);
         let over: usize = self.slowest.iter().map(|&(.., over)| over).sum();
         let verbs: Vec<String> = self

@@ -1,8 +1,8 @@
-//! What a child tells: one JSON document per line.
+//! The events that a child records: one JSON document per line.
 //!
-//! A call is told before it is submitted and again after it was answered. What was told before the
-//! kill is in the pipe, so an answered call counts as answered, and one without an answer may or
-//! may not have happened.
+//! A call is recorded before it is submitted and again after its answer. An event recorded before
+//! the kill is in the pipe, so an answered call counts as answered, and one without an answer may
+//! or may not have happened.
 
 use dormouse_core::op::OnConflict;
 use serde::{Deserialize, Serialize};
@@ -25,7 +25,7 @@ pub enum Event {
         call: u64,
         /// The wall clock before.
         at_us: u64,
-        /// What is asked.
+        /// The call.
         ask: Ask,
     },
     /// A call was answered.
@@ -84,7 +84,7 @@ pub enum Ask {
     },
 }
 
-/// What can be done with a token.
+/// The verbs that take a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Verb {
     /// Done.
@@ -106,11 +106,11 @@ pub struct PutAsk {
     pub topic: String,
     /// The producer's id.
     pub key: Option<String>,
-    /// What if the key is taken.
+    /// The mode if the key is taken.
     pub mode: Mode,
     /// How long the key stays taken after the ack.
     pub key_ttl_ms: i64,
-    /// Due so long from now.
+    /// Delay.
     pub delay_ms: Option<i64>,
     /// Due at.
     pub at_ms: Option<i64>,
@@ -122,7 +122,7 @@ pub struct PutAsk {
     pub priority: u32,
 }
 
-/// `OnConflict` as it is told.
+/// `OnConflict` as it is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Mode {
     /// Answer the existing job.

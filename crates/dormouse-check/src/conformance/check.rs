@@ -1,4 +1,4 @@
-//! What several operations check alike: the size of a batch.
+//! Checks that several operations share: the size of a batch.
 
 use super::prelude::*;
 

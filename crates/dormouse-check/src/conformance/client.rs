@@ -7,7 +7,7 @@ use std::time::Duration;
 use dormouse_core::backend::{Answer, Backend, Request, Sink, Ticket};
 use dormouse_core::command::Command;
 
-/// Longer than any answer takes on a busy machine; who waits so long waits for ever.
+/// Longer than any answer takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Where answers are kept until they are asked for.

@@ -38,7 +38,7 @@ fn store(dir: &Path) {
     engine.close().expect("a clean stop");
 }
 
-/// All files but the lock, which names who tried last.
+/// All files but the lock, which names the process that tried last.
 fn files(dir: &Path) -> Vec<(String, Vec<u8>)> {
     let mut files: Vec<_> = fs::read_dir(dir)
         .expect("a directory")
@@ -62,7 +62,7 @@ pub fn in_use_by_another_engine(dir: &Path) {
     open(dir).expect("a free directory");
 }
 
-/// A closed engine says so, also to who waited meanwhile, and never hangs.
+/// A closed engine says so, also to waiting requests, and never hangs.
 pub fn closed_is_unavailable(dir: &Path) {
     let engine = open(dir).expect("a new store");
     let client = Client::new(Arc::new(engine.clone()));
@@ -111,7 +111,7 @@ pub fn not_writable(dir: &Path) {
     assert_eq!(files(&path), []);
 }
 
-/// What a later version wrote is not touched.
+/// Files of a later version are not touched.
 pub fn a_newer_format(dir: &Path) {
     store(dir);
     let path = dir.join(MANIFEST_NAME);

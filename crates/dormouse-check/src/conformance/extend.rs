@@ -98,7 +98,7 @@ fn not_after_death(s: &mut Subject) {
 fn of_a_missing_job_is_not_found(s: &mut Subject) {
     let lease = leased(s, 1_000);
     s.cancel(by_id(lease.id)).expect("a cancel");
-    // Not a harmless `gone` as for ack: who extends goes on working, and must learn to stop.
+    // Not a harmless `gone` as for ack: a worker that extends goes on working, and must stop.
     refused(s.extend(lease.token, None), Code::NotFound, &[&number(lease.id), "drop"]);
 }
 

@@ -194,7 +194,7 @@ fn a_page_is_bounded_in_bytes(s: &mut Subject) {
         }
     }
     assert_eq!((listed, pages), (ids, 3), "16 of 1 MiB fit");
-    // What fits exactly is the last page.
+    // A page that fits exactly is the last.
     let cursor = s.list("mail", State::Delayed, None, 18).cursor;
     let second = s.list("mail", State::Delayed, cursor, 16);
     assert_eq!((second.jobs.len(), second.cursor.is_some()), (16, true));

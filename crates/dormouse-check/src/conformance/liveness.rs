@@ -1,4 +1,5 @@
-//! Whoever waits gets each job when it is due: no job is forgotten, none needs a second look.
+//! A waiting request gets each job when it is due: no job is forgotten, none needs a second
+//! request.
 
 use super::prelude::*;
 use crate::generate::rng::Rng;

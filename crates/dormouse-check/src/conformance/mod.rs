@@ -6,8 +6,8 @@
 //! here sleeps: answers are waited for, and that nothing happened is shown by the answer to a
 //! later command.
 
-/// Lists the cases of a file: as `CASES` for who runs them by name, and as a macro of the verb's
-/// name for who wants to write something for each. A function that is not listed is dead code.
+/// Lists the cases of a file: as `CASES`, to run them by name, and as a macro of the verb's
+/// name, to write something for each. A function that is not listed is dead code.
 macro_rules! cases {
     ($verb:ident: $($case:ident)+) => {
         cases! { @ ($) $verb: $($case)+ }

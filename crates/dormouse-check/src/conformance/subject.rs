@@ -1,4 +1,4 @@
-//! What is tested: a backend, its clock, and what can be done to both.
+//! The backend under test, its clock, and what can be done to both.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ pub trait Host: Send {
     /// The backend, as it runs now.
     fn backend(&self) -> Arc<dyn Backend>;
 
-    /// What the backend's calendar shows, ms since the epoch.
+    /// The backend's wall clock, ms since the epoch.
     fn now_ms(&self) -> u64;
 
     /// Time passes; the backend learns of it before any later command.
@@ -21,7 +21,7 @@ pub trait Host: Send {
     /// Sets the calendar although no time passes. False = this backend has one clock only.
     fn step_wall_ms(&self, by_ms: i64) -> bool;
 
-    /// Ends the backend and, after it was off for so long, starts it again on what it stored.
+    /// Ends the backend and, after this time, starts it again on its data.
     /// False = it stores nothing.
     fn reopen(&mut self, _off_ms: u64) -> bool {
         false
@@ -60,7 +60,7 @@ impl Subject {
         Subject { host: Box::new(host), client }
     }
 
-    /// What the backend's calendar shows, ms since the epoch.
+    /// The backend's wall clock, ms since the epoch.
     pub fn now(&self) -> u64 {
         self.host.now_ms()
     }
@@ -80,7 +80,7 @@ impl Subject {
         self.reopen_after(0)
     }
 
-    /// The same, off for so long.
+    /// The same, after this time.
     pub fn reopen_after(&mut self, off_ms: u64) -> bool {
         let reopened = self.host.reopen(off_ms);
         self.client = Client::new(self.host.backend());

@@ -7,15 +7,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::thread::{self, JoinHandle};
 
-/// What is lost next.
+/// The next loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Loss {
     /// Nothing.
     None = 0,
-    /// What Redis says next: it was done, and nobody heard of it.
+    /// The next reply of Redis: the command is done, and its client does not know.
     Answer = 1,
-    /// What is said to Redis next.
+    /// The next request to Redis.
     Request = 2,
 }
 

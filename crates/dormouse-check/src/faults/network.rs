@@ -41,7 +41,7 @@ pub(crate) enum Half {
     Aside,
 }
 
-/// Who has a cable: a member by its number, or this machine.
+/// An end of a cable: a member by its number, or this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     Member(usize),
@@ -95,7 +95,7 @@ impl Network {
     }
 
     /// Plugs a cable into a half of the switch. Those in one half reach each other and nobody
-    /// else; nobody is told.
+    /// else; no connection is closed.
     pub(crate) fn plug(&self, end: End, half: Half) {
         let port = match end {
             End::Member(number) => format!("member{number}"),

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// What is done to connections that are open.
+/// The fault that open connections suffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mood {
     Pass,
@@ -74,12 +74,12 @@ impl Relay {
     }
 
     /// Connections break for the client, which connects again; what it sent last reaches the server
-    /// on the old connection, but only after so long.
+    /// on the old connection, but only after this time.
     pub fn deliver_late(&self, gathering: Duration, late: Duration) {
         let kept = self.take(Mood::KeepRequests);
         thread::sleep(gathering);
         for connection in &kept {
-            // Who is gone needs no farewell.
+            // The peer may be gone already.
             let _ = lock(connection).client.shutdown(Shutdown::Both);
         }
         thread::sleep(late);
@@ -146,7 +146,7 @@ fn carry(
         let mut connection = lock(connection);
         let is_kept = connection.mood == Mood::KeepRequests;
         if count == 0 {
-            // A server that is to hear from a client who left stays connected.
+            // A server that is to hear from a client that left stays connected.
             if !(is_request && is_kept) {
                 close(&connection);
             }

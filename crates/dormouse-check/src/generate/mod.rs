@@ -1,6 +1,10 @@
 //! Random input: numbers from a printed seed, commands, bodies, histories.
 
 pub mod body;
+pub(crate) mod command;
+pub mod minimise;
+pub mod op;
+pub mod profile;
 pub mod rng;
 pub mod script;
 pub mod seed;

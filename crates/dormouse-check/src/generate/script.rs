@@ -1,9 +1,9 @@
 //! One history that meets everything once: for tests that repeat it with a fault at every call.
 
+use crate::generate::op::{Kind, Op};
 use crate::generate::rng::Rng;
-use crate::harness::disk::op::{Kind, Op};
 
-/// What happens, in words; `script` fills in the numbers.
+/// The kinds of the ops; `script` fills in the numbers.
 const PATTERN: &[Kind] = &[
     // Jobs come, some with a key, and are made durable.
     Kind::Put,
@@ -75,11 +75,10 @@ pub fn script() -> Vec<Op> {
     let mut ops = Vec::new();
     for round in 0..5 {
         for kind in PATTERN {
-            let args = std::array::from_fn(|_| rng.next_u64() as u16);
-            ops.push(Op { kind: *kind, args });
+            ops.push(Op::random(*kind, &mut rng));
         }
         if round % 2 == 1 {
-            ops.push(Op { kind: Kind::Purge, args: [2; 5] });
+            ops.push(Op { kind: Kind::Purge, args: [2; 6] });
         }
     }
     ops

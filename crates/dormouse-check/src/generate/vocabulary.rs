@@ -1,18 +1,12 @@
-//! The few topics, keys, priorities, backoffs and settings of a history: few, so that things meet.
+//! The topics, backoffs and settings of a history: few, so that things meet.
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use dormouse_core::backoff::Backoff;
 use dormouse_core::topic::{Settings, TopicName};
 
 /// Topics that a history uses: few, so that things meet.
 pub(crate) const TOPICS: [&str; 3] = ["a", "b", "c"];
-/// Keys likewise.
-const KEYS: [&str; 3] = ["k", "l", "m"];
-/// Priorities likewise.
-const PRIORITIES: [u32; 4] = [0, 7, 1_024, u32::MAX];
-
 pub(crate) fn pick<T: Copy>(items: &[T], number: u16) -> Option<T> {
     (!items.is_empty()).then(|| items[usize::from(number) % items.len()])
 }
@@ -27,14 +21,6 @@ pub(crate) fn pick_recent<T: Copy>(items: &[T], number: u16) -> Option<T> {
 pub(crate) fn topic(number: u16) -> TopicName {
     let name = TOPICS[usize::from(number) % TOPICS.len()];
     TopicName::new(name).unwrap_or_else(|_| unreachable!("these names are good"))
-}
-
-pub(crate) fn key(number: u16) -> Bytes {
-    Bytes::from_static(KEYS[usize::from(number) % KEYS.len()].as_bytes())
-}
-
-pub(crate) fn priority(number: u16) -> Option<u32> {
-    (number % 8 != 0).then(|| PRIORITIES[usize::from(number / 8) % PRIORITIES.len()])
 }
 
 pub(crate) fn backoff(number: u16) -> Option<Arc<Backoff>> {

@@ -1,4 +1,5 @@
-//! What runs the tests: a store on the simulated disk, real processes, real Redis servers.
+//! The machinery that runs the tests: a store on the simulated disk, real processes, real Redis
+//! servers.
 
 pub mod disk;
 pub mod process;

@@ -40,7 +40,7 @@ pub(crate) fn judge(
     if want == have { Ok(()) } else { Err(format!("they differ\n    {shown}")) }
 }
 
-/// What both created is the same job.
+/// Jobs that both created are the same job.
 fn learn_jobs(names: &mut Names, want: &Answer, have: &Answer) -> Result<(), String> {
     let (Ok(Reply::Put(want)), Ok(Reply::Put(have))) = (want, have) else { return Ok(()) };
     for pair in want.iter().zip(have) {
@@ -116,7 +116,7 @@ fn mask_text(error: &mut Error) {
     error.text = "".into();
 }
 
-/// Nothing but somebody who waits speaks for this topic.
+/// The topic exists only because a request waits for it.
 fn is_only_watched(stats: &TopicStats) -> bool {
     let watched = TopicStats { waiters: stats.waiters, topics: 1, ..TopicStats::default() };
     stats.waiters > 0 && *stats == watched
@@ -128,7 +128,7 @@ fn mask_totals(stats: &mut TopicStats) {
     stats.counts = Counts { waiting, leased, dead, bytes, ..Counts::default() };
 }
 
-/// Compares all pages of a list: how many are on each, and then who.
+/// Compares all pages of a list: the size of each, then the jobs.
 pub(crate) fn judge_pages(
     names: &Names,
     state: State,

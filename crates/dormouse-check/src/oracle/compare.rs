@@ -10,7 +10,7 @@ use dormouse_disk::store::Store;
 
 use crate::oracle::Oracle;
 
-/// What to ask for.
+/// The names to look up.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
     /// Every id ever seen.

@@ -16,7 +16,7 @@ pub(crate) const NO_JOB: u64 = 1 << 30;
 /// the real one.
 pub(crate) const NO_FENCE: u64 = 1 << 39;
 
-/// What is known of both.
+/// The names of both sides.
 #[derive(Default)]
 pub(crate) struct Names {
     jobs: HashMap<JobId, JobId>,
@@ -72,7 +72,7 @@ impl Names {
         Ok(())
     }
 
-    /// What Redis calls this job.
+    /// Redis' id of this job.
     pub(crate) fn job(&self, rules: JobId) -> JobId {
         let real = JobId(rules.0.wrapping_sub(NO_JOB));
         match (self.jobs.get(&rules), self.jobs.get(&real)) {

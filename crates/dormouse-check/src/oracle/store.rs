@@ -11,7 +11,7 @@ use dormouse_core::machine::{Machine, Output, When};
 use dormouse_core::time::Now;
 use dormouse_core::timeline::memory::MemoryTimeline;
 
-/// What a checkpoint says, and the jobs that rested then.
+/// A checkpoint, and the jobs that rested then.
 #[derive(Clone)]
 struct Snapshot {
     batch: u64,

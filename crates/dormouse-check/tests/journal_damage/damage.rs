@@ -49,8 +49,8 @@ fn three_segments() -> Written {
 }
 
 impl Written {
-    /// What must hold when the bytes of this batch are not as written, and of all others only
-    /// those `left` says.
+    /// The property that must hold when the bytes of this batch are not as written, and of all
+    /// others only those `left` says.
     fn check(&self, damaged: &Spot, left: impl Fn(&Spot) -> bool, what: &str) {
         let others = self.spots.iter().filter(|spot| spot.number > damaged.number && left(spot));
         let claimed = others.map(|spot| spot.claim).max().unwrap_or(0);

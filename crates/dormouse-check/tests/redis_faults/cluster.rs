@@ -11,7 +11,7 @@ use dormouse_redis::Level;
 
 use crate::{Took, open, work};
 
-/// A slot has keys once the topic's turn came to this partition.
+/// A slot has keys once a put has gone to its partition.
 fn await_keys(cluster: &RedisCluster, node: usize, slot: u16) {
     let count = || {
         let words = ["CLUSTER", "COUNTKEYSINSLOT", &slot.to_string()];

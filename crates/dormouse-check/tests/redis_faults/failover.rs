@@ -14,16 +14,17 @@ use dormouse_redis::Level;
 
 use crate::{Took, open, rounds, work};
 
-/// So long after the cluster is whole again for itself, callers are served.
-const GRACE: Duration = Duration::from_secs(1);
+/// Callers are served at most this long after the cluster is whole again. It takes a few hundred
+/// milliseconds (see `failover_table`), and more on a busy machine.
+const GRACE: Duration = Duration::from_secs(3);
 /// The same where the new primary has no replica yet: it waits a second for one before it says so.
-const GRACE_WAITING: Duration = Duration::from_millis(1_750);
+const GRACE_WAITING: Duration = Duration::from_secs(4);
 /// `applied` loses what was answered in this time before the end of a primary, at most.
 const WINDOW: Duration = Duration::from_secs(1);
-/// Leases given so long before the end of a primary may be lost.
+/// Leases granted this long before the end of a primary may be lost.
 const SHAKEN_US: u64 = 2_000_000;
 
-/// What one failover did.
+/// The result of one failover.
 struct Run {
     /// As long as the cluster itself took.
     failover: Duration,
@@ -37,7 +38,7 @@ fn fail_over(cluster: &mut RedisCluster, slot: u16) -> (Instant, Duration) {
     let killed_at = Instant::now();
     cluster.kill(victim);
     let failover = cluster.await_failover(slot);
-    // Long enough that calls without a replica are told so.
+    // Long enough that calls without a replica are answered so.
     work(1_800);
     cluster.restart(victim);
     cluster.await_whole();
@@ -69,7 +70,7 @@ fn run(cluster: &mut RedisCluster, level: Level, rng: &mut Rng) -> Run {
     Run { failover, gap, losses }
 }
 
-/// A crew that is judged by its history, while a primary dies.
+/// A workload whose history is checked, while a primary dies.
 fn crew(cluster: &mut RedisCluster, seed: u64, times: u64) {
     let (url, level) = (cluster.url(), Level::Replicated(1));
     let backends = vec![open(&url, level, None), open(&url, level, None)];
@@ -145,7 +146,7 @@ fn soak_redis_failover() {
     });
 }
 
-/// The table of the promise: `DORMOUSE_ROUNDS` failovers of each level, 20 unless told otherwise.
+/// The table of the promise: `DORMOUSE_ROUNDS` failovers of each level, 20 by default.
 #[test]
 #[ignore = "takes minutes: for the table of the promise"]
 fn failover_table() {

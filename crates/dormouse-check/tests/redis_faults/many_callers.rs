@@ -1,5 +1,5 @@
-//! So many callers that two flights are in the air at a time, while answers are lost and requests
-//! come late: each thing is done once, and what came together in its order.
+//! Enough callers that two script batches are in flight at a time, while answers are lost and
+//! requests arrive late: each command is done once, and a batch in its order.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,7 +27,7 @@ use crate::{Took, open, work};
 const CALLERS: u64 = 96;
 const TOPIC: &str = "crowd";
 
-/// What callers were told.
+/// The answers that callers got.
 #[derive(Default)]
 struct Told {
     put: HashSet<JobId>,
@@ -110,7 +110,7 @@ impl Caller<'_> {
     }
 }
 
-/// Works until it is told to stop.
+/// Works until `stop`.
 fn call(caller: &Caller<'_>, is_over: &AtomicBool) {
     while !is_over.load(Ordering::Relaxed) {
         match caller.number % 8 {
@@ -165,7 +165,7 @@ fn crowd(seed: u64, faults: u64) {
     assert_eq!(runways, 2, "two flights were in the air");
 }
 
-/// What the topic's books say of puts and acks.
+/// The topic's counters of puts and acks.
 fn counted(backend: &Arc<dyn Backend>) -> (u64, u64) {
     match Client::new(backend).call_one(Command::Stats(Stats { topic: Some(topic()) })) {
         Ok(Reply::Stats(stats)) => (stats.counts.puts, stats.counts.acks),
@@ -173,7 +173,7 @@ fn counted(backend: &Arc<dyn Backend>) -> (u64, u64) {
     }
 }
 
-/// Under how many names flights came.
+/// The number of sequences that sent batches.
 fn runways(server: &RedisServer) -> usize {
     let fields = server.must(&["HKEYS", "dormouse:{crowd/0}:s"]);
     fields.list().iter().filter(|field| field.text().starts_with('r')).count()

@@ -19,7 +19,7 @@ use dormouse_redis::Level;
 
 use crate::{Took, open, work};
 
-/// What is done to a server.
+/// The fault of a server.
 const FAULTS: u64 = 7;
 
 /// Two backends, one of them over a relay.
@@ -149,7 +149,7 @@ fn a_real_process_alone_does_each_thing_once() {
 #[test]
 #[ignore = "a campaign: cargo xtask soak"]
 fn soak_redis_single() {
-    // Up to longer than who asks is kept waiting.
+    // Up to longer than a request's timeout.
     soak(|seed| single(seed, 6, |rng, _| 1_000 + rng.below(11_000)));
 }
 

@@ -1,16 +1,16 @@
-//! Damage to numbers in the books of a partition: only they are set right.
+//! Damage to numbers in the header of a partition: only they are repaired.
 
 use dormouse_core::op::Put;
 
 use crate::installation::{Installation, TOPIC, check, is_clean, topic};
 
-/// Their places in the books; lua/lib.lua has all.
+/// Their positions in the header; lua/lib.lua has all.
 const LAST_NUMBER: usize = 0;
 const LEASE_END: usize = 3;
 const LAST_FENCE: usize = 4;
 const BYTES: usize = 13;
 
-/// No number in the books can be one of these.
+/// No number in the header can be one of these.
 const STRANGE: [f64; 5] = [f64::NAN, f64::INFINITY, -1.0, 0.5, 9_007_199_254_740_992.0];
 const NEVER: f64 = 35_184_372_088_831.0;
 
@@ -43,7 +43,7 @@ fn a_bad_number_leaves_the_others_as_they_are() {
         for strange in STRANGE {
             let after = mended(&installation, index, strange);
             match index {
-                // What jobs tell comes from them.
+                // Numbers that follow from the jobs.
                 LAST_NUMBER | LAST_FENCE | BYTES => assert_eq!(after, number, "{index}"),
                 LEASE_END => assert!(after >= number && after < NEVER, "{after}"),
                 _ => assert_eq!(after, 0.0, "{index}"),
@@ -54,7 +54,7 @@ fn a_bad_number_leaves_the_others_as_they_are() {
     installation.delivers_all_but(&[]);
 }
 
-/// Ids have room for less than the books, and scores for less than that.
+/// Ids have room for less than the header, and scores for less than that.
 #[test]
 fn a_number_that_has_no_room_where_it_goes() {
     let installation = Installation::new();
@@ -85,7 +85,7 @@ fn the_next_id_is_new(damage: impl FnOnce(&Installation)) {
     let report = check(&installation.server.url(), true);
     let names: Vec<_> = report.problems.iter().map(|problem| problem.kind.name).collect();
     assert!(report.is_sound() && names.contains(&"books_unreadable"), "{names:?}");
-    // Servers go on as soon as the books can be read: the number must be right by then.
+    // Servers go on as soon as the header can be read: the number must be right by then.
     assert!(!names.iter().any(|name| name.contains("number_low")), "{names:?}");
     installation.put(Put::new(topic(TOPIC), "next"));
     assert!(installation.ids["next"] > held, "{:?} after {held:?}", installation.ids["next"]);

@@ -1,4 +1,4 @@
-//! What is sound is found sound: at rest, on a cluster, and under load.
+//! A sound installation is found sound: at rest, on a cluster, and under load.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

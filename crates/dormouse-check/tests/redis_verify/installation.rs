@@ -126,7 +126,7 @@ impl Installation {
         self.raw(&all)
     }
 
-    /// The numbers of the partition's books; lua/lib.lua says which is which.
+    /// The numbers of the partition header; lua/lib.lua says which is which.
     pub(crate) fn books(&self) -> Vec<f64> {
         let text = self.on("HGET", "s", &[b"b"]).bytes().to_vec();
         text.chunks(8).map(|number| f64::from_be_bytes(number.try_into().unwrap())).collect()
@@ -158,7 +158,7 @@ impl Installation {
     /// Every job that was put and not acked comes out, after the mend, with all their tokens given
     /// back and all that waits or is dead made ready.
     pub(crate) fn delivers_all_but(&self, lost: &[&str]) {
-        // What this server knew of Redis is no more true.
+        // This server's knowledge of Redis is no longer true.
         self.backend.close();
         let client = Client::new(open(&self.server.url()));
         let back = |&token: &Token| Release { token, delay_ms: None, priority: None };

@@ -1,4 +1,4 @@
-//! What servers answer when their disk fails: puts that were answered well and are gone after a
+//! How servers answer when their disk fails: puts that were confirmed and are gone after a
 //! restart. The disk is filled up, or it dies: from one moment on nothing is written any more, and
 //! what was not synced is lost.
 
@@ -17,7 +17,7 @@ use super::server::{Extras, Server};
 use super::wire::Taken;
 use crate::Result;
 use crate::progress::note;
-use crate::redis::seeds::wall_ms;
+use crate::redis::zset_scripts::wall_ms;
 use volume::{Fault, Volume};
 use writers::{Outcome, Writers};
 
@@ -35,7 +35,7 @@ struct Count {
     lost: u64,
 }
 
-/// What is counted: answered before the disk began to fail, sent after it had failed, and what was
+/// Counts of puts: answered before the disk began to fail, sent after it had failed, and what was
 /// under way in between.
 #[derive(Clone, Copy, Default)]
 struct Counts {
@@ -75,7 +75,7 @@ fn one_fault(
         if !there {
             continue;
         }
-        rows.push(tell(contender, fault, counts, found));
+        rows.push(report(contender, fault, counts, found));
     }
     let title = format!("Answers while the disk is {}", fault.name());
     let columns =
@@ -84,7 +84,7 @@ fn one_fault(
     Ok(())
 }
 
-fn tell(contender: Contender, fault: Fault, counts: Counts, found: &mut Findings) -> Vec<String> {
+fn report(contender: Contender, fault: Fault, counts: Counts, found: &mut Findings) -> Vec<String> {
     let Counts { before, meanwhile, after, refused } = counts;
     let (name, disk) = (contender.name(), fault.name());
     note(&format!("disk {disk}: {name}: {} answered after, {} lost", after.answered, after.lost));
@@ -139,17 +139,17 @@ fn measure(arena: &mut Arena, contender: Contender, fault: Fault) -> Result<Coun
 
 /// Takes all jobs that are there.
 fn numbers_left(server: &Server) -> Result<Vec<u64>> {
-    let mut caller = Caller::connect(server.address, &server.speech, SILENCE_MAX)?;
+    let mut caller = Caller::connect(server.address, &server.codec, SILENCE_MAX)?;
     let (mut taken, mut out) = (Taken::default(), Vec::new());
     loop {
         let before = taken.len();
         out.clear();
         for _ in 0..PIPELINE {
-            caller.speech.push_take(1, wall_ms(), &mut out);
+            caller.codec.push_take(1, wall_ms(), &mut out);
         }
         caller.send(&out)?;
         for _ in 0..PIPELINE {
-            caller.receive(|speech, input| speech.take_reply(input, &mut taken))?;
+            caller.receive(|codec, input| codec.take_reply(input, &mut taken))?;
         }
         if taken.len() == before {
             let mut numbers = taken.numbers;

@@ -17,7 +17,7 @@ const MOUNT_DEAD: &str = r#"truncate -s "$2" "$1.img" && mkfs.ext4 -q "$1.img" &
 mount -o loop "$1.img" "$1""#;
 const MOUNT_AGAIN: &str = r#"umount "$1" && mount -o loop "$1.img" "$1""#;
 /// The file system is shut down without its journal being written: as by a power cut, except that
-/// who still uses it gets errors.
+/// later calls get errors.
 const SHUT_DOWN: &str = r#"open(my $dir, "<", $ARGV[0]) or die "$!";
 my $flags = pack("I", 2); ioctl($dir, 0x8004587D, $flags) or die "$!";"#;
 

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use super::super::caller::Caller;
 use super::super::server::Server;
-use super::super::wire::{Puts, Speech};
+use super::super::wire::{Codec, Puts};
 use super::SILENCE_MAX;
 use crate::Result;
-use crate::redis::seeds::wall_ms;
+use crate::redis::zset_scripts::wall_ms;
 
 const WRITERS: u64 = 4;
 /// Numbers of a writer begin with its own.
@@ -40,7 +40,7 @@ impl Writers {
         let over = Arc::new(AtomicBool::new(false));
         let mut threads = Vec::new();
         for writer in 0..WRITERS {
-            let caller = Caller::connect(server.address, &server.speech, SILENCE_MAX)?;
+            let caller = Caller::connect(server.address, &server.codec, SILENCE_MAX)?;
             let over = Arc::clone(&over);
             threads.push(thread::spawn(move || write(caller, writer * NUMBERS, &over)));
         }
@@ -61,7 +61,7 @@ impl Writers {
 
 /// Until it is over or the server has gone.
 fn write(mut caller: Caller, first: u64, over: &AtomicBool) -> Outcome {
-    let puts = Puts::new(&caller.speech, 1, 0);
+    let puts = Puts::new(&caller.codec, 1, 0);
     let (mut outcome, mut out) = (Outcome::default(), Vec::new());
     for number in first.. {
         if over.load(Ordering::Relaxed) {
@@ -73,7 +73,7 @@ fn write(mut caller: Caller, first: u64, over: &AtomicBool) -> Outcome {
         if caller.send(&out).is_err() {
             break;
         }
-        match caller.receive(Speech::put_reply) {
+        match caller.receive(Codec::put_reply) {
             Ok(()) => {
                 let answered = Instant::now();
                 outcome.answered.push(Answered { number, sent, answered });

@@ -10,13 +10,13 @@ use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 
 use crate::Result;
 
-/// A server that says nothing for so long has failed.
+/// A server that is silent for this long has failed.
 const SILENCE_SECONDS: i64 = 30;
 const INPUT: usize = 64 * 1_024;
 
-/// What connections do, told by their numbers.
+/// The work of connections, by their numbers.
 pub(in crate::peers) trait Work {
-    /// Adds the next requests; so many replies will come. None = it is done.
+    /// Adds the next requests; returns the number of replies to expect. None = it is done.
     fn ask(&mut self, connection: usize, out: &mut Vec<u8>) -> usize;
 
     /// Takes one whole reply off the input: its length, or `None` if it is not whole.
@@ -117,7 +117,7 @@ impl Crowd {
         Ok(())
     }
 
-    /// Reads what came and goes on; whether the connection is done.
+    /// Reads the replies and goes on; returns whether the connection is done.
     fn serve(&mut self, number: usize, work: &mut impl Work) -> Result<bool> {
         let connection = &mut self.connections[number];
         if connection.sent < connection.out.len() {

@@ -2,13 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use super::super::wire::{Puts, Speech};
+use super::super::wire::{Codec, Puts};
 use super::{Limits, Work};
 use crate::Result;
-use crate::redis::seeds::wall_ms;
+use crate::redis::zset_scripts::wall_ms;
 
 pub(in crate::peers) struct PutWork<'a> {
-    speech: &'a Speech,
+    codec: &'a Codec,
     puts: Puts,
     next: u64,
     end: u64,
@@ -20,16 +20,16 @@ pub(in crate::peers) struct PutWork<'a> {
 impl<'a> PutWork<'a> {
     /// Jobs from a number on.
     pub(in crate::peers) fn new(
-        speech: &'a Speech,
+        codec: &'a Codec,
         pipeline: usize,
         delay: Duration,
         first: u64,
         limits: Limits,
     ) -> PutWork<'a> {
         let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(0);
-        let puts = Puts::new(speech, pipeline, delay_ms);
+        let puts = Puts::new(codec, pipeline, delay_ms);
         let (end, deadline) = (first + limits.jobs, Instant::now() + limits.time);
-        PutWork { speech, puts, next: first, end, deadline, done: 0 }
+        PutWork { codec, puts, next: first, end, deadline, done: 0 }
     }
 
     /// The number after the last one that was put.
@@ -49,7 +49,7 @@ impl Work for PutWork<'_> {
     }
 
     fn reply(&mut self, _connection: usize, input: &[u8]) -> Result<Option<usize>> {
-        let len = self.speech.put_reply(input)?;
+        let len = self.codec.put_reply(input)?;
         self.done += u64::from(len.is_some());
         Ok(len)
     }

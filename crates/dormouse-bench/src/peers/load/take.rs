@@ -2,13 +2,13 @@
 
 use std::time::Instant;
 
-use super::super::wire::{Speech, Taken};
+use super::super::wire::{Codec, Taken};
 use super::{Limits, Work};
 use crate::Result;
-use crate::redis::seeds::wall_ms;
+use crate::redis::zset_scripts::wall_ms;
 
 pub(in crate::peers) struct TakeWork<'a> {
-    speech: &'a Speech,
+    codec: &'a Codec,
     /// Commands together.
     pipeline: usize,
     /// Jobs per command.
@@ -61,7 +61,7 @@ struct Consumer {
 impl<'a> TakeWork<'a> {
     /// One by one, or batches: `max` above 1.
     pub(in crate::peers) fn new(
-        speech: &'a Speech,
+        codec: &'a Codec,
         connections: usize,
         pipeline: usize,
         max: usize,
@@ -71,7 +71,7 @@ impl<'a> TakeWork<'a> {
         let consumers = (0..connections).map(|_| Consumer::default()).collect();
         let deadline = Instant::now() + limits.time;
         let left = limits.jobs;
-        TakeWork { speech, pipeline, max, left, deadline, consumers, ledger, done: 0 }
+        TakeWork { codec, pipeline, max, left, deadline, consumers, ledger, done: 0 }
     }
 }
 
@@ -80,7 +80,7 @@ impl Work for TakeWork<'_> {
         let consumer = &mut self.consumers[connection];
         consumer.is_acking = !consumer.taken.is_empty();
         if consumer.is_acking {
-            return self.speech.push_acks(&consumer.taken, self.max > 1, out);
+            return self.codec.push_acks(&consumer.taken, self.max > 1, out);
         }
         if self.left == 0 || Instant::now() >= self.deadline {
             return 0;
@@ -88,7 +88,7 @@ impl Work for TakeWork<'_> {
         let now_ms = wall_ms();
         let mut asked = 0;
         while asked < self.pipeline && self.left > 0 {
-            self.speech.push_take(self.max, now_ms, out);
+            self.codec.push_take(self.max, now_ms, out);
             self.left = self.left.saturating_sub(self.max as u64);
             asked += 1;
         }
@@ -99,14 +99,14 @@ impl Work for TakeWork<'_> {
         let Consumer { taken, is_acking } = &mut self.consumers[connection];
         if !*is_acking {
             let before = taken.len();
-            let len = self.speech.take_reply(input, taken)?;
+            let len = self.codec.take_reply(input, taken)?;
             if len.is_some() && taken.len() == before {
                 return Err(format!("a job that is due is missing after {}", self.done).into());
             }
             return Ok(len);
         }
         let jobs = if self.max > 1 { taken.len() } else { 1 };
-        let len = self.speech.ack_reply(input, jobs)?;
+        let len = self.codec.ack_reply(input, jobs)?;
         if len.is_some() {
             self.done += jobs as u64;
             for number in taken.numbers.drain(..jobs) {

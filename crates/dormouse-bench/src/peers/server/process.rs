@@ -12,7 +12,7 @@ const LAST_LINES: usize = 5;
 
 pub(in crate::peers) struct Process {
     child: Child,
-    /// What it prints, on stdout and stderr.
+    /// Its output, stdout and stderr.
     log: PathBuf,
 }
 
@@ -53,7 +53,7 @@ impl Process {
         let _ = self.child.wait();
     }
 
-    /// What it printed so far.
+    /// Its output so far.
     pub(in crate::peers) fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }

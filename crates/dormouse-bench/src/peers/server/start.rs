@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::super::contender::{Contender, Dialect, Maker};
-use super::super::wire::Speech;
+use super::super::wire::Codec;
 use super::{Process, Programs};
 use crate::Result;
 
@@ -20,7 +20,7 @@ const ANSWER_MAX: Duration = Duration::from_secs(1);
 const RESP: &str = "--resp 127.0.0.1:0 --beanstalk off";
 const BEANSTALK: &str = "--resp off --beanstalk 127.0.0.1:0";
 
-/// What only some measures want.
+/// Options that only some measurements need.
 #[derive(Clone, Default)]
 pub(in crate::peers) struct Extras {
     /// Words before the program, which then runs in its place.
@@ -35,7 +35,7 @@ pub(in crate::peers) struct Extras {
 pub(in crate::peers) struct Server {
     pub(in crate::peers) process: Process,
     pub(in crate::peers) address: SocketAddr,
-    pub(in crate::peers) speech: Speech,
+    pub(in crate::peers) codec: Codec,
 }
 
 impl Server {
@@ -54,8 +54,8 @@ impl Server {
         let mut process = Process::start(&words, log)?;
         let known = (contender.maker() != Maker::Dormouse).then_some(port);
         let address = wait(&mut process, contender.dialect(), known)?;
-        let speech = Speech::new(contender.dialect(), address)?;
-        Ok(Server { process, address, speech })
+        let codec = Codec::new(contender.dialect(), address)?;
+        Ok(Server { process, address, codec })
     }
 }
 
@@ -137,7 +137,7 @@ fn printed(log: &str, dialect: Dialect) -> Option<SocketAddr> {
 fn answers(address: SocketAddr, dialect: Dialect) -> bool {
     let (ask, good): (&[u8], &[u8]) = match dialect {
         // While Redis loads its file it answers with an error.
-        Dialect::Seeds | Dialect::Verbs => (b"PING\r\n", b"+PONG"),
+        Dialect::ZsetScripts | Dialect::Verbs => (b"PING\r\n", b"+PONG"),
         Dialect::Beanstalk => (b"list-tube-used\r\n", b"USING"),
     };
     let try_it = || -> std::io::Result<bool> {

@@ -1,7 +1,7 @@
 //! Bodies: a number in digits, so that a job is known again, and noise.
 
 use crate::Result;
-use crate::rng::Rng;
+use dormouse_check::generate::rng::Rng;
 
 pub(in crate::peers) const BODY: usize = 100;
 /// Digits at the beginning.
@@ -27,7 +27,7 @@ pub(in crate::peers) fn set_digits(digits: &mut [u8], mut number: u64) {
     }
 }
 
-/// The number of a body that came back.
+/// The number in a body that was returned.
 pub(in crate::peers) fn number_in(body: &[u8]) -> Result<u64> {
     let digits = body.get(..DIGITS).filter(|_| body.len() == BODY);
     let digits = digits.filter(|digits| digits.iter().all(u8::is_ascii_digit));

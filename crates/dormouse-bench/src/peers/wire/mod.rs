@@ -1,9 +1,9 @@
-//! What goes over the sockets: the same jobs in each dialect, and what comes back.
+//! The bytes on the sockets: the same jobs in each dialect, and the replies.
 
 pub(super) mod body;
+mod codec;
 mod puts;
 pub(super) mod resp;
-mod speech;
 
+pub(super) use codec::{Codec, Taken};
 pub(super) use puts::Puts;
-pub(super) use speech::{Speech, Taken};

@@ -13,7 +13,7 @@ pub(in crate::peers) fn push(out: &mut Vec<u8>, words: &[&[u8]]) {
 }
 
 /// Walks over one whole reply and shows each leaf of it; the reply's length, or `None` while it is
-/// not whole. What the server calls an error is one.
+/// not whole. An error reply of the server is an error.
 pub(in crate::peers) fn walk(input: &[u8], mut leaf: impl FnMut(&[u8])) -> Result<Option<usize>> {
     let (mut at, mut left) = (0, 1_usize);
     while left > 0 {

@@ -1,4 +1,4 @@
-//! Follows each job through the answers about it. What a crash took away is unwound by going
+//! Follows each job through the answers about it. The effects of lost answers are undone by going
 //! through the remembered answers again.
 
 use bytes::Bytes;
@@ -22,15 +22,15 @@ enum Event {
     Start { batch: u64, now: Now },
 }
 
-/// See the module. P1 never early, P3 nothing invented, P4 one valid lease, P5 stale is refused,
-/// P6 ack is final, P7 cancel is final, P8 attempts are counted, P9 a key is held so long and no
+/// See the module. P1 never early, P3 nothing invented, P4 one valid lease, P5 stale is refused, P6
+/// ack is final, P7 cancel is final, P8 attempts are counted, P9 a key is held for its time and no
 /// longer; and nothing is given before its put is durable.
 #[derive(Debug, Default)]
 pub struct Checker {
     events: Vec<Event>,
     waiting: Map<Ticket, Command>,
     jobs: Map<JobId, Known>,
-    /// Who has, or had last, each key.
+    /// The job that has, or last had, each key.
     keys: Map<(TopicName, Bytes), KeyUse>,
     /// Fences outlive what a crash took away: answers to reserve do not wait.
     fences: Map<JobId, u64>,

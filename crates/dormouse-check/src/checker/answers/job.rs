@@ -1,4 +1,4 @@
-//! What the answers so far say about one job.
+//! The state of one job, by the answers so far.
 
 use bytes::Bytes;
 use dormouse_core::op::{LeasedJob, Put, SessionId};
@@ -24,7 +24,7 @@ impl Due {
         }
     }
 
-    /// So long from now, to be safe from the end of the present millisecond on if one has begun.
+    /// This long from now, to be safe from the end of the present millisecond on if one has begun.
     pub(super) fn after(now: Now, delay_ms: i64) -> Due {
         let delay_ms = u64::try_from(delay_ms).unwrap_or(0);
         let begun = u64::from(now.fraction && delay_ms > 0);
@@ -60,7 +60,7 @@ pub(super) struct Known {
     pub(super) put_batch: u64,
     due: Due,
     attempts: u32,
-    /// Who names a dead job gets it, attempts spent or not: so often beyond the limit.
+    /// A dead job can be reserved by its id, attempts spent or not: this often beyond the limit.
     named: u32,
     /// The attempts are not known any more: something unnamed moved the job.
     attempts_unsure: bool,
@@ -184,7 +184,7 @@ impl Known {
         }
     }
 
-    /// What rests goes; what is leased stays.
+    /// Removes resting jobs; leased ones stay.
     pub(super) fn purged(&mut self, now: Now, topic: &TopicName) {
         if self.topic == *topic && self.lease.is_none_or(|lease| !lease.may_go_on(now)) {
             self.gone = Some("purged");

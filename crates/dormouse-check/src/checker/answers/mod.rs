@@ -1,4 +1,4 @@
-//! What answers alone must obey, whatever gave them: nothing here knows the rules' code.
+//! Rules that answers must obey, whatever gave them: nothing here knows the code of the rules.
 
 mod checker;
 mod job;

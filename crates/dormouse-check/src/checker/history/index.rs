@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::Store;
 use crate::checker::event::{Answer, Ask, Dumped, Event, PutAsk, Taken, Verb};
 
-/// When something was asked or told: its line in the whole history, and the wall clock.
+/// When a call or an answer was recorded: its line in the whole history, and the wall clock.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mark {
     pub(super) line: usize,
@@ -57,7 +57,7 @@ pub(super) struct Dump {
 /// All that concerns one job. Calls by their index.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Job {
-    /// The put that made it, if its answer was told.
+    /// The put that made it, if it was answered.
     pub(super) created: Option<usize>,
     pub(super) takes: Vec<Take>,
     /// Calls with a token of this job.
@@ -194,7 +194,7 @@ impl Index {
         job
     }
 
-    /// What was under way in one round may happen in the other, and leases of one hold in it.
+    /// Calls under way in one round may happen in the other, and leases of one hold in it.
     pub(super) fn is_one_life(&self, round: usize, other: usize) -> bool {
         self.store.lasting || round == other
     }

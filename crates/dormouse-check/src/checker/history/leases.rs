@@ -50,7 +50,7 @@ fn check_overlap(index: &Index, id: u64, job: &Job) -> Result<(), String> {
         let on_until_us = a.asked.us + a.job.ttr_ms * 1_000;
         for b in &job.takes {
             let follows = index.is_one_life(a.round, b.round) && b.job.fence > a.job.fence;
-            // In the drain, time is ahead of the one that is told.
+            // In the drain, time is ahead of the recorded one.
             if !follows || b.told.us >= on_until_us || a.round == index.drain_round {
                 continue;
             }

@@ -1,8 +1,8 @@
-//! Checks a history: what was asked and told over many processes that were all killed.
+//! Checks a history: the calls and answers of many processes that were all killed.
 //!
 //! The calls of different threads overlap, and a call without an answer may or may not have
 //! happened; so a rule speaks only where every order of events would break it. Line numbers order
-//! events: what was told on an earlier line was over before what was asked on a later one.
+//! events: an answer on an earlier line was given before a call on a later line was made.
 //!
 //! | property | where |
 //! |---|---|
@@ -11,7 +11,7 @@
 //! | P3 nothing invented | `bodies` |
 //! | P4 one valid lease, P5 stale is refused, P8 bounded attempts | `leases` |
 //! | P9 one job per key | `keys` |
-//! | P14 books balance | `lives` |
+//! | P14 counts are right | `lives` |
 
 mod bodies;
 mod index;
@@ -33,16 +33,16 @@ pub struct History {
     store: Store,
 }
 
-/// What the store is, besides durable.
+/// Properties of the store besides durability.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Store {
-    /// It outlives who asks: what was asked in a round may happen in a later one, and leases go on.
+    /// It outlives its clients: a call of one round may happen in a later one, and leases go on.
     lasting: bool,
     /// From when to when, by the wall clock, leases that were given may have been lost.
     shaken_us: Vec<(u64, u64)>,
 }
 
-/// What a good campaign did.
+/// Counts of a campaign without a failure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Processes, the last one not killed.
@@ -58,7 +58,7 @@ pub struct Summary {
 }
 
 impl History {
-    /// Of a store that is not killed with those who ask.
+    /// Of a store that is not killed with its clients.
     pub fn lasting() -> History {
         History { store: Store { lasting: true, ..Store::default() }, ..History::default() }
     }
@@ -69,7 +69,7 @@ impl History {
         self.store.shaken_us.push((from_us, to_us));
     }
 
-    /// What one more process told.
+    /// The events of one more process.
     pub fn add_round(&mut self, events: Vec<Event>) {
         self.rounds.push(events);
     }

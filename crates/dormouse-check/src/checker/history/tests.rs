@@ -3,7 +3,7 @@
 use super::*;
 use crate::checker::event::{Answer, Ask, Dumped, Mode, PutAsk, Taken, Verb};
 
-/// Writes histories: each step is asked, and told unless it is cut off.
+/// Writes histories: each call is recorded, and its answer unless it is cut off.
 #[derive(Default)]
 struct Story {
     history: History,

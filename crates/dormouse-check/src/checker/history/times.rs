@@ -3,7 +3,7 @@
 use super::index::{Call, Index, Job, Take};
 use crate::checker::event::{Ask, Verb};
 
-/// The wall clock that is told and the steady one that delays run on may drift apart a little.
+/// The recorded wall clock and the steady one that delays run on may drift apart a little.
 const TOLERANCE_US: u64 = 1_000;
 
 pub(super) fn check(index: &Index) -> Result<(), String> {
@@ -35,7 +35,7 @@ fn due_us(index: &Index, job: &Job, take: &Take) -> Option<u64> {
     };
     let before = job.takes.iter().filter(|other| other.job.fence < take.job.fence);
     let Some(previous) = before.max_by_key(|other| other.job.fence) else {
-        // A delivery that nobody was told of may have come before, and been nacked.
+        // A delivery without a recorded answer may have happened before, and been nacked.
         let put = index.call(*index.puts.get(&take.job.number?)?);
         let known = take.job.attempt == 1 && !moved(put.asked.line);
         return put_due_us(put).filter(|_| known);

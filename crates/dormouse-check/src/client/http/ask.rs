@@ -3,7 +3,7 @@
 use dormouse_core::command::Command;
 use dormouse_core::error::Error;
 use dormouse_core::job::Token;
-use dormouse_core::limits::{AT_MS_MAX, BATCH_MAX};
+use dormouse_core::limits::AT_MS_MAX;
 use dormouse_core::op::{
     Cancel, Forecast, Kill, KillTarget, List, Lock, Nack, Release, RenewLock, Reschedule, Reserve,
     ReserveId, Target, Topics, Unlock,
@@ -14,19 +14,9 @@ use super::client::Call;
 use super::put::{self, PutForm};
 use super::query::{Query, encode};
 use super::topic::settings_out;
+use crate::client::backend::{self, at_most_i64, check_batch};
 
-/// A request, and for how many items of the command it asks.
-#[derive(Debug)]
-pub(super) struct Part {
-    pub(super) call: Call,
-    pub(super) items: usize,
-}
-
-impl Part {
-    fn whole(call: Call) -> Vec<Part> {
-        vec![Part { call, items: 1 }]
-    }
-}
+pub(super) type Part = backend::Part<Call>;
 
 /// The API has no way to say this.
 pub(super) fn not_carried(what: &str) -> Error {
@@ -116,11 +106,6 @@ fn job(target: &Target) -> Result<String, Error> {
     }
 }
 
-/// Beyond it is beyond every limit, too.
-pub(super) fn at_most_i64(ms: u64) -> i64 {
-    i64::try_from(ms).unwrap_or(i64::MAX)
-}
-
 /// An object of the fields that have a value.
 fn fields<const N: usize>(fields: [(&str, Option<Value>); N]) -> Map<String, Value> {
     let given = fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
@@ -129,12 +114,7 @@ fn fields<const N: usize>(fields: [(&str, Option<Value>); N]) -> Map<String, Val
 
 /// One request per item, because there is no form for many. So the limit is kept here.
 fn each<T>(items: &[T], call: impl Fn(&T) -> Result<Call, Error>) -> Result<Vec<Part>, Error> {
-    if items.len() > BATCH_MAX {
-        return Err(Error::invalid(format!(
-            "the batch has {} items; send at most {BATCH_MAX} at once and the rest after",
-            items.len()
-        )));
-    }
+    check_batch(items.len())?;
     items.iter().map(|item| Ok(Part { call: call(item)?, items: 1 })).collect()
 }
 

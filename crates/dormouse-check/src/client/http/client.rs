@@ -3,7 +3,8 @@
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::sync::{Mutex, PoisonError};
+
+use crate::client::pool::Connection;
 
 const CHUNK_BYTES: usize = 64 << 10;
 const HEAD_BYTES_MAX: usize = 64 << 10;
@@ -31,62 +32,28 @@ impl Response {
     }
 }
 
-/// Connections that nobody uses at the moment.
-pub(super) struct Pool {
-    addr: SocketAddr,
-    idle: Mutex<Vec<Connection>>,
-}
-
-impl Pool {
-    pub(super) fn new(addr: SocketAddr) -> Pool {
-        Pool { addr, idle: Mutex::default() }
-    }
-
-    /// A connection that is open, or a new one.
-    pub(super) fn take(&self) -> io::Result<Connection> {
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        idle.map_or_else(|| Connection::open(self.addr), Ok)
-    }
-
-    /// For the next one; only after a whole answer.
-    pub(super) fn give_back(&self, connection: Connection) {
-        if connection.is_open {
-            self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
-        }
-    }
-
-    /// One request, one answer.
-    pub(super) fn exchange(&self, call: &Call) -> io::Result<Response> {
-        let mut connection = self.take()?;
-        let response = connection.exchange(call)?;
-        self.give_back(connection);
-        Ok(response)
-    }
-}
-
 /// One connection.
-pub(super) struct Connection {
+pub(super) struct HttpConnection {
     stream: TcpStream,
     host: SocketAddr,
-    /// What came beyond the last answer: nothing, if the server is right.
+    /// Bytes beyond the last response: none, if the server is right.
     read: Vec<u8>,
     is_open: bool,
 }
 
-impl Connection {
-    fn open(host: SocketAddr) -> io::Result<Connection> {
-        let stream = TcpStream::connect(host)?;
-        stream.set_nodelay(true)?;
-        Ok(Connection { stream, host, read: Vec::new(), is_open: true })
-    }
+impl Connection for HttpConnection {
+    type Call = Call;
+    type Response = Response;
 
-    /// The socket, for who wants to end the conversation.
-    pub(super) fn socket(&self) -> io::Result<TcpStream> {
+    fn socket(&self) -> io::Result<TcpStream> {
         self.stream.try_clone()
     }
 
-    /// One request, one answer.
-    pub(super) fn exchange(&mut self, call: &Call) -> io::Result<Response> {
+    fn is_open(&self) -> bool {
+        self.is_open
+    }
+
+    fn exchange(&mut self, call: &Call) -> io::Result<Response> {
         let Call { method, path, content_type, body } = call;
         let mut bytes = format!(
             "{method} {path} HTTP/1.1\r\nhost: {}\r\ncontent-type: {content_type}\r\n\
@@ -98,6 +65,12 @@ impl Connection {
         bytes.extend_from_slice(body);
         self.stream.write_all(&bytes)?;
         self.read_response()
+    }
+}
+
+impl HttpConnection {
+    pub(super) fn new(stream: TcpStream, host: SocketAddr) -> HttpConnection {
+        HttpConnection { stream, host, read: Vec::new(), is_open: true }
     }
 
     fn read_response(&mut self) -> io::Result<Response> {

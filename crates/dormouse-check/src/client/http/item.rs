@@ -1,4 +1,4 @@
-//! What became of one item: done in some way, or not.
+//! The result of one item: done in some way, or refused.
 
 use std::str::FromStr;
 
@@ -51,7 +51,7 @@ pub(super) fn problem(response: &Response) -> Error {
     if is_whole { item.error() } else { broken("a problem without its fields") }
 }
 
-/// All items of a response that answers for a list of so many, or for a single one.
+/// All items of a response to a list of `count`, or to a single one.
 pub(super) fn items(count: usize, response: &Response) -> Result<Vec<Item>, Error> {
     let broken = |error: serde_json::Error| unexpected(&error.to_string(), &response.body);
     if !response.is_good() && count > 1 {

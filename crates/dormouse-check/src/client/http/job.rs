@@ -96,7 +96,7 @@ fn lacks(what: &str, id: &str) -> Error {
 
 fn bytes_of(base64: &str) -> Result<Bytes, Error> {
     let bytes = STANDARD.decode(base64).map_err(|_| lacks("bad base64", "?"))?;
-    // What is text must come as text.
+    // Text must not be sent as base64.
     match std::str::from_utf8(&bytes) {
         Ok(text) => Err(lacks("text in base64", text)),
         Err(_) => Ok(Bytes::from(bytes)),

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use dormouse_core::backoff::Backoff;
 use dormouse_core::error::Error;
 use dormouse_core::job::BodyKind;
-use dormouse_core::op::{OnConflict, Put};
+use dormouse_core::op::Put;
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -16,6 +16,7 @@ use super::ask::{Part, not_carried, text};
 use super::client::Call;
 use super::query::{Query, encode};
 use super::topic::backoff_out;
+use crate::client::words::{backoff_words, on_conflict_word};
 
 /// How puts are written. The API has several ways to say the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,7 +110,7 @@ fn json(put: &Put) -> Result<Vec<u8>, Error> {
         delay: put.delay_ms,
         at: put.at_ms,
         key: put.key.as_ref().map(|key| text("a key", key)).transpose()?,
-        on_conflict: word(put.on_conflict),
+        on_conflict: on_conflict_word(put.on_conflict),
         key_ttl: put.key_ttl_ms,
         priority: put.priority,
         ttr: put.ttr_ms,
@@ -126,7 +127,7 @@ fn plain(path: String, put: &Put) -> Result<Call, Error> {
     query.add("delay", put.delay_ms);
     query.add("at", put.at_ms);
     query.add("key", put.key.as_ref().map(|key| text("a key", key)).transpose()?);
-    query.add("on_conflict", Some(word(put.on_conflict)));
+    query.add("on_conflict", Some(on_conflict_word(put.on_conflict)));
     query.add("key_ttl", put.key_ttl_ms);
     query.add("priority", put.priority);
     query.add("ttr", put.ttr_ms);
@@ -141,27 +142,4 @@ fn plain(path: String, put: &Put) -> Result<Call, Error> {
     };
     let body = put.body.to_vec();
     Ok(Call { method: "POST", path: query.after(path), content_type, body })
-}
-
-fn word(on_conflict: OnConflict) -> &'static str {
-    match on_conflict {
-        OnConflict::Keep => "keep",
-        OnConflict::Reject => "reject",
-        OnConflict::Replace => "replace",
-        OnConflict::Earliest => "earliest",
-        OnConflict::Latest => "latest",
-    }
-}
-
-fn backoff_words(backoff: &Backoff) -> String {
-    match backoff {
-        Backoff::Fixed { delay_ms } => format!("fixed:{delay_ms}ms"),
-        Backoff::Exponential { base_ms, factor, cap_ms } => {
-            format!("exponential:{base_ms}:{factor}:{cap_ms}")
-        }
-        Backoff::List { delays_ms } => {
-            let delays: Vec<String> = delays_ms.iter().map(ToString::to_string).collect();
-            format!("list:{}", delays.join(","))
-        }
-    }
 }

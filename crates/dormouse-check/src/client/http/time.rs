@@ -19,7 +19,7 @@ impl<'de> Deserialize<'de> for At {
     }
 }
 
-/// What the server answered is not what its contract says.
+/// The server broke its contract.
 pub(super) fn unexpected(what: &str, body: &[u8]) -> Error {
     let shown: String = String::from_utf8_lossy(body).chars().take(400).collect();
     Error::unavailable(format!("the server broke its contract: {what}: {shown}"))

@@ -10,7 +10,7 @@ use dormouse_core::topic::{Settings, TopicName};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::ask::at_most_i64;
+use crate::client::backend::at_most_i64;
 
 /// A page of topics.
 #[derive(Deserialize)]

@@ -1,4 +1,4 @@
-//! A Redis whose clock is wrong, and goes wrong when it is told to.
+//! A Redis whose clock is wrong, by an amount that can be changed.
 //!
 //! Redis reads the wall clock by `gettimeofday` alone, so a library of one function does it.
 //! libfaketime, which would be the usual way, does not get along with Redis' memory allocator.
@@ -46,7 +46,7 @@ impl Shifted {
         self.shift.write_all_at(&bytes, 0).expect("the shift is written");
     }
 
-    /// What its clock shows.
+    /// The time of its clock.
     pub fn now_ms(&self) -> u64 {
         let time = self.server.must(&["TIME"]);
         let parts: Vec<u64> =

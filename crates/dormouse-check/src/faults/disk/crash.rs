@@ -1,4 +1,4 @@
-//! What a crash leaves.
+//! The content of the disk after a crash.
 
 use super::fault::Faults;
 use super::node::{Node, SECTOR_BYTES, Write, copy_into};

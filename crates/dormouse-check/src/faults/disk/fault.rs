@@ -41,7 +41,7 @@ impl Faults {
         self.fail = Some((call, kind, forever));
     }
 
-    /// What happens to this mutating call: `Err` = the power is off, and it does nothing.
+    /// The fate of this mutating call: `Err` = the power is off, and it does nothing.
     pub(super) fn at_call(&mut self, call: u64) -> io::Result<Option<io::Error>> {
         self.off |= self.power_off_at.is_some_and(|at| call >= at);
         self.check_power()?;

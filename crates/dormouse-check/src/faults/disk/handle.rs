@@ -1,4 +1,4 @@
-//! What the store holds: a mounted disk and its open files, alive until the next crash.
+//! The store's view: a mounted disk and its open files, alive until the next crash.
 
 use std::io;
 use std::sync::{Arc, MutexGuard};

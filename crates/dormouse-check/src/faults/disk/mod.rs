@@ -1,7 +1,7 @@
 //! A disk in memory that behaves as badly as a real one may.
 //!
 //! It promises what [`dormouse_disk::disk`] says and no more: data survives a power cut after
-//! `File::sync`, a name after `Disk::sync_dir`. What was not synced survives in part, out of order,
+//! `File::sync`, a name after `Disk::sync_dir`. Unsynced data survives in part, out of order,
 //! with torn sectors and holes; a name may survive without the data of its file. Two things it does
 //! not do, as no store could live with them: it harms no byte that was synced, and it keeps the
 //! order of directory operations.

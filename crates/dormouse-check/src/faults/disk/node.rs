@@ -1,6 +1,6 @@
 //! One file: what is durable, what readers see, and the writes in between.
 
-/// What a drive writes whole, if it is lucky.
+/// The bytes that a drive writes whole, if it is lucky.
 pub(super) const SECTOR_BYTES: usize = 512;
 
 /// A write that no sync has covered.
@@ -16,11 +16,11 @@ pub(super) struct Write {
 pub(super) struct Node {
     /// For messages: the name it was created with.
     pub(super) name: String,
-    /// What readers see: everything written.
+    /// The content that readers see: everything written.
     pub(super) cached: Vec<u8>,
-    /// What every power cut leaves.
+    /// The content that every power cut leaves.
     pub(super) durable: Vec<u8>,
-    /// What a power cut may leave in part.
+    /// Writes that a power cut may leave in part.
     pub(super) pending: Vec<Write>,
     /// Open handles.
     pub(super) handles: usize,

@@ -134,7 +134,7 @@ impl State {
         failed.map_or(Ok(()), Err)
     }
 
-    /// What is still to be written stays; what a failed sync gave up is no longer shown.
+    /// Unwritten data stays; data that a failed sync gave up is no longer readable.
     pub(super) fn forget_cached(&mut self, node: NodeNo) -> io::Result<()> {
         self.node(node)?;
         if let Some(node) = self.nodes.get_mut(&node) {

@@ -1,4 +1,4 @@
-//! What a store makes of a damaged disk.
+//! Judges how a store handles a damaged disk.
 
 use dormouse_core::time::Now;
 use dormouse_disk::journal::segment_number;
@@ -11,7 +11,7 @@ use crate::oracle::{compare, compare_next};
 /// How a damaged disk was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The store did not open, or gave up when it came to the damage, and named the file.
+    /// The store did not open, or stopped at the damage, and named the file.
     Refused,
     /// It opened in the state at the end of this batch, all of it right.
     Right(u64),
@@ -56,7 +56,7 @@ impl World {
     }
 }
 
-/// An error that names the file is right; everything else is a wrong answer. What is missing from
+/// An error that names the file is right; everything else is a wrong answer. Jobs missing from
 /// a segment may show only in the next one.
 fn blames(what: &str, damaged: &str) -> Result<Verdict, String> {
     let is_answer = what.contains(", should be");

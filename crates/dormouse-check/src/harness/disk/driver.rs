@@ -30,7 +30,7 @@ pub enum Trouble {
 /// The clocks of the simulated machine.
 #[derive(Clone, Copy, Debug)]
 pub struct SimTime {
-    /// What the clocks show.
+    /// The time of both clocks.
     pub reading: Reading,
     /// Which boot.
     pub boot: u128,
@@ -57,7 +57,7 @@ impl SimTime {
         self.reading.wall_ms = wall_ms.max(1_000);
     }
 
-    /// The machine was off for so long.
+    /// The machine was off for this long.
     pub fn reboot(&mut self, off_ms: u64) {
         self.reading = Reading {
             boottime_ms: 3,
@@ -173,7 +173,7 @@ impl Driver {
         Some(number)
     }
 
-    /// Writes up to so many sealed batches.
+    /// Writes at most this many sealed batches.
     pub fn write(&mut self, batches: usize) -> Result<(), Trouble> {
         for _ in 0..batches {
             let Some(mut sealed) = self.waiting.pop_front() else { break };

@@ -8,16 +8,16 @@ use dormouse_core::op::Reserve;
 use dormouse_core::time::Now;
 use dormouse_core::timeline::Timeline;
 
+use crate::generate::op::Op;
 use crate::harness::disk::driver::Trouble;
-use crate::harness::disk::op::Op;
 use crate::harness::disk::simulation::World;
 
-/// Places each job has had are remembered up to so many.
+/// The most due times that are remembered of a job.
 const DUES_MAX: usize = 8;
 
 impl World {
     pub(crate) fn ask(&mut self, op: &Op, now: Now) -> Result<(), Trouble> {
-        let Some(mut command) = self.seen.command(op, now) else { return Ok(()) };
+        let Some(mut command) = self.source.command(op, now) else { return Ok(()) };
         if let Command::Reserve(reserve) = &mut command {
             self.wait_in_line(reserve);
         }
@@ -30,7 +30,7 @@ impl World {
         Ok(())
     }
 
-    /// In which order topics are looked at for those who wait depends on lower bounds that each
+    /// The order in which topics are polled for waiting requests depends on lower bounds that each
     /// timeline chooses for itself. So while somebody waits, others wait for the same topic only.
     fn wait_in_line(&mut self, reserve: &mut Reserve) {
         if reserve.wait_ms == 0 {
@@ -55,7 +55,7 @@ impl World {
 
     /// Tokens that were given, in order.
     pub fn tokens(&self) -> &[dormouse_core::job::Token] {
-        &self.seen.tokens
+        &self.source.tokens
     }
 
     fn do_command(&mut self, now: Now, ticket: Ticket, command: Command) -> Result<(), Trouble> {
@@ -67,7 +67,7 @@ impl World {
         self.checker.asked(ticket, &command);
         self.take_answers(now, have, facts, prompt_is_safe)?;
         if matches!(command, Command::Reserve(_) | Command::Lock(_)) {
-            self.seen.tickets.push(ticket);
+            self.source.tickets.push(ticket);
         }
         Ok(())
     }
@@ -125,10 +125,10 @@ impl World {
             Fact::Move { to: Destination::Rest(place), .. } if place.class.is_waiting() => *place,
             _ => return,
         };
-        if !self.seen.ids.contains(&place.id) {
-            self.seen.ids.push(place.id);
+        if !self.source.ids.contains(&place.id) {
+            self.source.ids.push(place.id);
         }
-        let dues = self.seen.dues.entry(place.id).or_default();
+        let dues = self.source.dues.entry(place.id).or_default();
         if dues.len() < DUES_MAX {
             dues.push((place.class.clock(), place.due_at));
         }
@@ -138,13 +138,13 @@ impl World {
         match answer {
             Ok(Reply::Jobs(jobs)) => {
                 for job in jobs {
-                    self.seen.tokens.push(job.token);
+                    self.source.tokens.push(job.token);
                     if !self.fences.insert(job.token.fence) {
                         return Err(format!("fence of token {} was given before", job.token));
                     }
                 }
             }
-            Ok(Reply::Session(session)) => self.seen.sessions.push(*session),
+            Ok(Reply::Session(session)) => self.source.sessions.push(*session),
             _ => {}
         }
         Ok(())

@@ -11,7 +11,7 @@ use crate::harness::disk::simulation::{SIZES, World};
 
 impl World {
     /// Crashes in this way and opens the store again; the first starts are cut short by a power
-    /// cut at these calls of theirs. `reboot` = the machine was off for so long.
+    /// cut at these calls of theirs. `reboot` = how long the machine was off.
     pub fn restart(
         &mut self,
         mode: CrashMode,
@@ -35,7 +35,8 @@ impl World {
         for cut in cuts {
             self.disk.crash_at_call(self.disk.calls() + 1 + cut);
             match Driver::open(&self.disk, SIZES, self.time) {
-                // It did not get as far as that call; whoever was served must find it all again.
+                // It did not get as far as that call; everything that was answered must be found
+                // again.
                 Ok(driver) => {
                     drop(driver);
                     self.disk.clear_faults();
@@ -104,8 +105,8 @@ impl World {
         }
         self.checker.set_durable(self.sealed);
         self.driver = driver;
-        self.seen.sessions.clear();
-        self.seen.tickets.clear();
+        self.source.sessions.clear();
+        self.source.tickets.clear();
         Ok(())
     }
 

@@ -9,10 +9,11 @@ use dormouse_disk::store::Sizes;
 
 use crate::checker::answers::Checker;
 use crate::faults::disk::{CrashMode, SimDisk};
+use crate::generate::command::CommandSource;
+use crate::generate::op::{Kind, Op};
+use crate::generate::profile::DISK_VOCABULARY;
 use crate::generate::rng::Rng;
-use crate::harness::disk::asking::{KEYS, PRIORITIES, Seen};
 use crate::harness::disk::driver::{Driver, SimTime, Trouble};
-use crate::harness::disk::op::{Kind, Op};
 use crate::oracle::{Known, Oracle, compare, compare_next};
 
 /// The history decides when to freeze and merge; small sizes only let every structure be used that
@@ -28,16 +29,16 @@ pub struct World {
     pub(crate) oracle: Oracle,
     pub(crate) disk: SimDisk,
     pub(crate) time: SimTime,
-    pub(crate) seen: Seen,
+    pub(crate) source: CommandSource,
     pub(crate) checker: Checker,
     /// The last batch sealed.
     pub(crate) sealed: u64,
     pub(crate) relaxed: bool,
     pub(crate) fences: BTreeSet<u64>,
     pub(crate) tickets: u64,
-    /// What the last one who began to wait waits for.
+    /// The topic of the request that was parked last.
     pub(crate) watched: Option<TopicName>,
-    /// What happened.
+    /// Counts of what the history covered.
     pub tally: Tally,
 }
 
@@ -51,7 +52,7 @@ impl World {
             oracle: Oracle::new(),
             disk,
             time,
-            seen: Seen::default(),
+            source: CommandSource::new(&DISK_VOCABULARY),
             checker: Checker::default(),
             sealed: 1,
             relaxed,
@@ -211,7 +212,7 @@ impl World {
     }
 
     /// A clean stop and a start: nothing may be lost.
-    fn stop(&mut self, args: [u16; 5]) -> Result<(), Trouble> {
+    fn stop(&mut self, args: [u16; 6]) -> Result<(), Trouble> {
         self.commit()?;
         let sealed = self.sealed;
         self.count("clean stop");
@@ -223,8 +224,8 @@ impl World {
         Ok(())
     }
 
-    fn crash(&mut self, args: [u16; 5]) -> Result<(), String> {
-        let [a, b, c, d, e] = args;
+    fn crash(&mut self, args: [u16; 6]) -> Result<(), String> {
+        let [a, b, c, d, e, _] = args;
         let mut rng = Rng::new(u64::from(b) << 16 | u64::from(c));
         let mode = CrashMode::ALL[usize::from(a % 4)];
         let reboot = mode != CrashMode::Kill && e % 2 == 0;
@@ -253,15 +254,15 @@ impl World {
 
     pub(crate) fn known(&self) -> Known {
         Known {
-            ids: self.seen.ids.clone(),
-            keys: KEYS.iter().map(|key| key.as_bytes().to_vec()).collect(),
-            priorities: PRIORITIES.to_vec(),
+            ids: self.source.ids.clone(),
+            keys: DISK_VOCABULARY.keys.iter().map(|key| key.as_bytes().to_vec()).collect(),
+            priorities: DISK_VOCABULARY.priorities.iter().flatten().copied().collect(),
         }
     }
 
     /// Every id ever seen.
     pub fn ids(&self) -> &[JobId] {
-        &self.seen.ids
+        &self.source.ids
     }
 }
 

@@ -1,4 +1,4 @@
-//! A campaign: one directory, many processes, each killed; then a drain, then the books.
+//! A campaign: one directory, many processes, each killed; then a drain, then the check.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
@@ -14,10 +14,10 @@ use crate::generate::rng::Rng;
 use crate::harness::process::child::{Task, Then};
 
 pub(crate) const SIGKILL: i32 = 9;
-/// No store of this size takes so long to open, and none to drain.
+/// No store of this size takes longer to open or to drain.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What to do.
+/// The parameters.
 #[derive(Clone, Debug)]
 pub struct Campaign {
     /// The child's program.
@@ -40,7 +40,7 @@ impl Campaign {
             for round in 0..self.rounds {
                 history.add_round(self.kill_one(round, &mut rng)?);
             }
-            // What went wrong before says more than a drain that does not end.
+            // An earlier error says more than a drain that does not end.
             history.check_killed()?;
             history.add_round(self.drain()?);
             history.check()
@@ -113,12 +113,12 @@ impl Process {
     fn wait_for_dump(&self) -> Result<(), String> {
         match self.dumped.recv_timeout(PATIENCE) {
             Err(RecvTimeoutError::Timeout) => Err("the store did not open in time".to_owned()),
-            // Ended: what it told says why.
+            // Ended: its last events say why.
             Ok(()) | Err(RecvTimeoutError::Disconnected) => Ok(()),
         }
     }
 
-    /// kill -9; gives what was told before.
+    /// kill -9; returns the events before it.
     fn kill(mut self) -> Result<Vec<Event>, String> {
         self.child.kill().map_err(|error| error.to_string())?;
         let status = self.child.wait().map_err(|error| error.to_string())?;
@@ -146,7 +146,7 @@ impl Process {
     }
 }
 
-/// Reads lines to the end. The last one may be cut short by the kill: then it was not told.
+/// Reads lines to the end. The last one may be cut short by the kill: then it is dropped.
 fn read(mut lines: impl BufRead, dumped: &Sender<()>) -> Result<Vec<Event>, String> {
     let mut events = Vec::new();
     let mut line = String::new();

@@ -24,7 +24,7 @@ const THREADS: u64 = 4;
 /// The drain's clock is ahead of all due times.
 const AHEAD_MS: u64 = 2 * 3_600 * 1_000;
 
-/// What a child is to do.
+/// The task of a child.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Task {
     /// The data directory.
@@ -37,7 +37,7 @@ pub struct Task {
     pub then: Then,
 }
 
-/// What a child does once it has told what is in the store.
+/// The work of a child once it has recorded the content of the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Then {
     /// Works until it is killed.

@@ -21,7 +21,7 @@ pub fn wall_us() -> u64 {
     u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// What happened, in its order.
+/// Events in their order.
 pub struct Log(Mutex<Place>);
 
 enum Place {
@@ -32,7 +32,7 @@ enum Place {
 }
 
 impl Log {
-    /// To stdout, without a buffer: what is told must not be lost with the process.
+    /// To stdout, without a buffer: an event must not be lost with the process.
     pub fn pipe() -> io::Result<Log> {
         let stdout = io::stdout().as_fd().try_clone_to_owned()?;
         Ok(Log(Mutex::new(Place::Pipe(File::from(stdout)))))
@@ -61,7 +61,7 @@ impl Log {
         }
     }
 
-    /// What is kept here.
+    /// The events kept in memory.
     pub fn into_events(self) -> Vec<Event> {
         match self.0.into_inner().unwrap_or_else(PoisonError::into_inner) {
             Place::Pipe(_) => Vec::new(),

@@ -6,25 +6,53 @@ use std::sync::{Arc, Mutex, PoisonError};
 use dormouse_core::error::Error;
 
 use crate::checker::event::{Answer, Ask, Mode, PutAsk, Verb};
+use crate::generate::op::weighted;
 use crate::generate::rng::Rng;
 use crate::harness::process::client::wall_us;
 use crate::harness::process::recorder::Teller;
 
 /// All topics there are.
 pub const TOPICS: [&str; 2] = ["red", "blue"];
-/// So many jobs at most, so that each can be listed.
+/// The most jobs at a time, so that each can be listed.
 const JOBS_MAX: i64 = 2_000;
 const CALLS_PER_BATCH: u64 = 6;
 /// Tokens that are good to be misused.
 const USED_RECENTLY: usize = 6;
 const PUTS_PER_LIST: u64 = 20;
 const ACKS_PER_LIST: usize = 8;
-/// A reserve that waits long waits so long at most.
+/// The longest wait of a reserve that waits long.
 const LONG_WAIT_MS: u64 = 400;
 /// Keys of each kind.
 const KEYS: u64 = 12;
-/// After its ack, a key of the kind `hold` stays taken so long.
+/// How long a key of the kind `hold` stays taken after its ack.
 pub const HOLD_MS: i64 = 400;
+
+/// A kind of call.
+#[derive(Clone, Copy, Debug)]
+enum Choice {
+    Put,
+    Reserve,
+    End(Verb),
+    Extend,
+    Cancel,
+    CancelKey,
+    Reschedule,
+    Misuse,
+}
+
+/// How often each kind of call is made.
+const WEIGHTS: &[(Choice, u64)] = &[
+    (Choice::Put, 50),
+    (Choice::Reserve, 8),
+    (Choice::End(Verb::Ack), 16),
+    (Choice::End(Verb::Nack), 6),
+    (Choice::End(Verb::Release), 4),
+    (Choice::Extend, 4),
+    (Choice::Cancel, 4),
+    (Choice::CancelKey, 2),
+    (Choice::Reschedule, 4),
+    (Choice::Misuse, 2),
+];
 
 /// How calls are put together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +67,7 @@ pub enum Style {
     },
 }
 
-/// What the threads of a process know together.
+/// The state that the threads of a process share.
 #[derive(Default)]
 pub struct Shared {
     ids: Mutex<Vec<u64>>,
@@ -103,7 +131,7 @@ impl<'l> Worker<'l> {
         self.run_until(&AtomicBool::new(false))
     }
 
-    /// The same, or until it is told to stop.
+    /// The same, or until `stop`.
     pub fn run_until(&mut self, stop: &AtomicBool) -> Result<(), Error> {
         while !stop.load(Ordering::Relaxed) {
             let left = match self.style {
@@ -134,7 +162,7 @@ impl<'l> Worker<'l> {
         }
     }
 
-    /// A reserve alone is told before its record is written: the kill may lose that record.
+    /// A reserve alone is answered before its record is written: the kill may lose that record.
     fn batch(&mut self) -> Vec<Ask> {
         if self.rng.chance(30) {
             return vec![self.reserve()];
@@ -175,18 +203,15 @@ impl<'l> Worker<'l> {
     }
 
     fn choose(&mut self) -> Ask {
-        let room = self.has_room();
-        match self.rng.below(100) {
-            0..50 if room => self.put(),
-            0..58 => self.reserve(),
-            58..74 => self.with_token(Verb::Ack),
-            74..80 => self.with_token(Verb::Nack),
-            80..84 => self.with_token(Verb::Release),
-            84..88 => self.extend(),
-            88..92 => self.cancel(),
-            92..94 => self.cancel_key(),
-            94..98 => self.reschedule(),
-            _ => self.misuse(),
+        match weighted(&mut self.rng, WEIGHTS) {
+            Choice::Put if self.has_room() => self.put(),
+            Choice::Put | Choice::Reserve => self.reserve(),
+            Choice::End(verb) => self.with_token(verb),
+            Choice::Extend => self.extend(),
+            Choice::Cancel => self.cancel(),
+            Choice::CancelKey => self.cancel_key(),
+            Choice::Reschedule => self.reschedule(),
+            Choice::Misuse => self.misuse(),
         }
     }
 

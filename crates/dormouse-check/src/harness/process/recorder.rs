@@ -1,4 +1,4 @@
-//! One thread's voice: tells what it asks, asks, tells what it is told.
+//! Records the calls of one thread and their answers.
 
 use std::sync::Arc;
 
@@ -96,7 +96,7 @@ impl<'l> Teller<'l> {
     }
 
     /// Goes away from a call. Only an answer with jobs was there before; whether the call did
-    /// anything otherwise nobody knows, and nothing is told.
+    /// anything otherwise nobody knows, and nothing is recorded.
     pub fn leave(&mut self, begun: Begun) -> Result<Option<(Ask, Answer)>, Error> {
         let Begun { call, ticket, ask } = begun;
         let mut answers = self.answers(self.aside.leave(ticket)?, 1)?;
@@ -108,8 +108,8 @@ impl<'l> Teller<'l> {
         Ok(Some((ask, answer)))
     }
 
-    /// The answers to a command, as they are told. A store that stopped is an error, and so is a
-    /// call of which nobody knows whether it was done, unless this one is patient.
+    /// The answers to a command, as they are recorded. A store that stopped is an error, and so is
+    /// a call of which nobody knows whether it was done, unless this one is patient.
     fn answers(&self, reply: Result<Reply, Error>, items: usize) -> Result<Vec<Answer>, Error> {
         match reply {
             Ok(Reply::Put(items)) => self.each(items, put),

@@ -1,7 +1,7 @@
 //! A campaign against the real binary: the child is `dormouse serve`, and the load is here, over
-//! HTTP. What is asked and told is in the memory of this process, which is not killed.
+//! HTTP. The history is in the memory of this process, which is not killed.
 //!
-//! A call whose connection broke was told nothing. A batch is no batch over HTTP, so each thread
+//! A call whose connection broke has no answer. A batch is no batch over HTTP, so each thread
 //! makes one request at a time, some of them with many items.
 
 use std::io::{BufRead, BufReader};
@@ -29,10 +29,10 @@ use crate::harness::process::load::{Shared, Style, Worker};
 use crate::harness::process::recorder::Teller;
 
 const THREADS: u64 = 8;
-/// Every so many rounds, one thread leaves reserves that wait.
+/// Every this many rounds, one thread abandons reserves that wait.
 const LEAVES_EVERY: u64 = 4;
 
-/// What to do.
+/// The parameters.
 #[derive(Clone, Debug)]
 pub struct ServedCampaign {
     /// The binary.
@@ -64,7 +64,7 @@ impl ServedCampaign {
             for round in 0..self.rounds {
                 history.add_round(self.kill_one(round, &mut rng)?);
             }
-            // What went wrong before says more than a drain that does not end.
+            // An earlier error says more than a drain that does not end.
             history.check_killed()?;
             history.add_round(self.drain()?);
             history.check()
@@ -187,7 +187,7 @@ impl Process {
     ) -> Result<Process, String> {
         let mut command = Command::new(program);
         command.args(["serve", "--http", "127.0.0.1:0", "--resp", "off"]);
-        // What it logs is for people who look at a failure.
+        // Its log is for people who look at a failure.
         command.args(["--log", "error"]).args(words).stdin(Stdio::null());
         let mut child = command
             .stdout(Stdio::piped())
@@ -197,7 +197,7 @@ impl Process {
         let stdout = child.stdout.take();
         thread::spawn(move || {
             for line in stdout.into_iter().flat_map(|stdout| BufReader::new(stdout).lines()) {
-                // Whoever asked for it may be gone.
+                // The receiver may be gone.
                 let _ = line.map(|line| send.send(line));
             }
         });
@@ -212,7 +212,7 @@ impl Process {
         let addr: Option<SocketAddr> = addr.and_then(|addr| addr.parse().ok());
         let addr = addr.ok_or_else(|| format!("it does not say where it listens: {line}"))?;
         let form = if round % 2 == 0 { PutForm::Json } else { PutForm::Plain };
-        Ok(Arc::new(HttpBackend::new(addr, form)))
+        Ok(Arc::new(HttpBackend::new(addr, form, None)))
     }
 
     /// kill -9. It must not have ended before.

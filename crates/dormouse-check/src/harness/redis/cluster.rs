@@ -2,13 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use crate::client::resp::Reply;
+use crate::client::resp::raw::Reply;
 use crate::harness::redis::config::RedisConfig;
 use crate::harness::redis::server::RedisServer;
 use crate::harness::redis::view::View;
 use crate::harness::redis::wait::until;
 
-/// After so long a node that does not answer is suspected: short for tests, and long enough for a
+/// A node that does not answer for this long is suspected: short for tests, and long enough for a
 /// busy machine.
 pub const NODE_TIMEOUT: Duration = Duration::from_millis(1500);
 /// All slots are below.
@@ -152,7 +152,7 @@ impl RedisCluster {
         self.went_at.elapsed()
     }
 
-    /// Waits until all nodes are back, agree about who has what, and all replicas are in sync.
+    /// Waits until all nodes are back and agree about owners, and all replicas are in sync.
     pub fn await_whole(&self) {
         until("a whole cluster", PATIENCE, || {
             (0..self.nodes.len()).try_for_each(|number| {
@@ -247,7 +247,7 @@ impl RedisCluster {
     /// Each primary gets an equal part of the slots.
     fn give_slots(&self, primaries: usize) {
         for (number, node) in self.nodes.iter().enumerate() {
-            // Nodes with the same epoch would first have to find out who is to change it.
+            // Nodes with the same epoch would first have to agree which one changes it.
             node.must(&["CLUSTER", "SET-CONFIG-EPOCH", &(number + 1).to_string()]);
         }
         let bound = |part: usize| usize::from(SLOTS) * part / primaries;

@@ -15,7 +15,7 @@ pub enum Append {
     Always,
 }
 
-/// What a server is started with; the default is a server alone that keeps nothing.
+/// Options of a server; the default is a single server that persists nothing.
 #[derive(Clone, Debug)]
 pub struct RedisConfig {
     /// The append-only file.

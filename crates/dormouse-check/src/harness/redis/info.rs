@@ -1,4 +1,4 @@
-//! What a server tells about itself.
+//! Reports of a server about itself.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use crate::harness::redis::server::RedisServer;
 
 /// Not work of their own: they run scripts, whose commands are counted.
 const SCRIPTS: [&str; 6] = ["eval", "evalsha", "eval_ro", "evalsha_ro", "fcall", "fcall_ro"];
-/// What this rig asks.
+/// The sections of INFO that the harness reads.
 const OWN: [&str; 5] = ["ping", "info", "config|resetstat", "slowlog|get", "slowlog|reset"];
 
 /// A call that the server found slow.
@@ -82,7 +82,7 @@ impl RedisServer {
         reply.list().iter().map(call).collect()
     }
 
-    /// Bytes that the data and the server's own books take.
+    /// Bytes that the data and the server's own structures take.
     pub fn memory_used(&self) -> u64 {
         self.info("memory", "used_memory").parse().expect("used_memory is a number")
     }

@@ -34,8 +34,8 @@ pub struct IsolatedCluster {
 }
 
 impl IsolatedCluster {
-    /// Starts it with room for so many clients. Without root there is none, and the test that asks
-    /// must leave; the reason is printed.
+    /// Starts it with room for this many clients. Without root there is none, and the test that
+    /// asks must leave; the reason is printed.
     pub fn start(clients: usize) -> Option<IsolatedCluster> {
         IsolatedCluster::with(clients, &RedisConfig::default())
     }
@@ -66,7 +66,7 @@ impl IsolatedCluster {
     }
 
     /// Cuts these off from all others, but not from one another. Nothing is closed: packets are
-    /// lost. Who was cut off before stays so, on the same side.
+    /// lost. A member that was cut off before stays so, on the same side.
     pub fn cut(&mut self, spots: &[Spot]) {
         for spot in spots {
             self.network.plug(end(*spot), Half::Aside);

@@ -1,4 +1,4 @@
-//! A ledger of what was answered, to find out what a fault lost: puts of jobs that are due in an
+//! Records promises, to find out which of them a fault broke: puts of jobs that are due in an
 //! hour, and acks of jobs that were taken at once.
 
 use std::collections::BTreeSet;
@@ -18,7 +18,7 @@ use dormouse_core::topic::TopicName;
 use crate::generate::body::{body, number_of};
 use crate::harness::process::client::Client;
 
-/// Bodies of all ledgers are different.
+/// Bodies of all audits are different.
 static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
 
 const STATES: [State; 4] = [State::Leased, State::Delayed, State::Ready, State::Dead];
@@ -52,7 +52,7 @@ pub struct Ledger {
     stop: AtomicBool,
 }
 
-/// What a fault did.
+/// The promises that a fault broke.
 #[derive(Clone, Debug, Default)]
 pub struct Losses {
     /// Calls made.
@@ -88,7 +88,7 @@ impl Ledger {
         Ledger { kept: topic(kept), done: topic(done), book, stop }
     }
 
-    /// Works on these backends, so many threads on each, while `faults` are done.
+    /// Works on these backends with `threads` threads on each, while `faults` runs.
     pub fn keep<T>(
         &self,
         backends: &[Arc<dyn Backend>],

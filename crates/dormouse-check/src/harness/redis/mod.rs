@@ -28,4 +28,4 @@ pub use isolated::{IsolatedCluster, Spot};
 pub use server::RedisServer;
 pub use slot_move::SlotMove;
 
-pub use crate::client::resp::Reply;
+pub use crate::client::resp::raw::Reply;

@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use crate::client::resp::{Reply, ask};
+use crate::client::resp::raw::{Reply, ask};
 use crate::harness::redis::config::RedisConfig;
 use crate::harness::redis::ports::Port;
 use crate::harness::redis::supervise::Supervised;
 use crate::harness::redis::wait::until;
 
-/// No server with the data of a test takes so long.
+/// No server with the data of a test takes longer.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Somebody else may take a port between the look at it and the start.
 const TRIES: usize = 5;
@@ -131,7 +131,7 @@ impl RedisServer {
         self.process.as_mut().expect("the server was started").signal("CONT");
     }
 
-    /// What it logged.
+    /// Its log.
     pub fn log(&self) -> String {
         fs::read_to_string(self.log_path()).unwrap_or_default()
     }

@@ -3,10 +3,10 @@
 use std::thread;
 use std::time::Duration;
 
-use crate::client::resp::Reply;
+use crate::client::resp::raw::Reply;
 use crate::harness::redis::cluster::RedisCluster;
 
-/// MIGRATE gives up after so long.
+/// MIGRATE gives up after this time.
 const TIMEOUT_MS: &str = "5000";
 
 /// A move that has begun. Keys that are not there any more are answered with ASK, commands over
@@ -24,7 +24,8 @@ impl RedisCluster {
     pub fn begin_move(&self, slot: u16, from: usize, to: usize) -> SlotMove<'_> {
         let nodes = self.nodes();
         let text = slot.to_string();
-        // First who takes, then who gives: else a client could be sent to one that knows nothing.
+        // First the importing node, then the exporting one: else a client could be redirected to a
+        // node that knows nothing of it.
         nodes[to].must(&["CLUSTER", "SETSLOT", &text, "IMPORTING", self.id(from)]);
         nodes[from].must(&["CLUSTER", "SETSLOT", &text, "MIGRATING", self.id(to)]);
         SlotMove { cluster: self, slot, from, to }
@@ -72,7 +73,7 @@ impl SlotMove<'_> {
         while self.step(100) > 0 {}
         let slot = self.slot.to_string();
         let owner = self.cluster.id(self.to);
-        // First who takes it: its word is newer than all others', so that it spreads.
+        // First the new owner: its epoch is newer than all others', so that it spreads.
         for node in [self.to, self.from] {
             self.cluster.nodes()[node].must(&["CLUSTER", "SETSLOT", &slot, "NODE", owner]);
         }

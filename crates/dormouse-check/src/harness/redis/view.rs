@@ -1,6 +1,6 @@
 //! A cluster as one of its nodes sees it: CLUSTER NODES.
 
-/// What a node knows of a node.
+/// A node, as another node knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) id: String,
@@ -23,7 +23,7 @@ impl View {
         View(text.lines().filter_map(seen).collect())
     }
 
-    /// Who has the slot.
+    /// The owner of the slot.
     pub(crate) fn owner(&self, slot: u16) -> Option<&str> {
         let has = |node: &&Seen| node.slots.iter().any(|(a, b)| (*a..=*b).contains(&slot));
         self.0.iter().find(has).map(|node| node.id.as_str())

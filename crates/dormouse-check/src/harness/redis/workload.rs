@@ -1,5 +1,6 @@
-//! A crew: several threads on several backends of one store that outlives them all. Faults are done
-//! to the store while they work; in the end everything that is due comes, and the books are right.
+//! A workload: several threads on several backends of one store that outlives them all. Faults are
+//! done to the store while they work; in the end every due job is delivered, and the counts are
+//! right.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -27,7 +28,7 @@ const THREADS: u64 = 3;
 /// and one that was extended last of all as long again.
 const SETTLED_WITHIN: Duration = Duration::from_secs(6);
 
-/// Those who work, and what they were told so far.
+/// The backends, and the history so far.
 pub struct Crew {
     name: &'static str,
     seed: u64,
@@ -37,7 +38,7 @@ pub struct Crew {
 }
 
 impl Crew {
-    /// A crew for the store behind all of these.
+    /// A workload for the store behind all of these.
     pub fn new(name: &'static str, seed: u64, backends: Vec<Arc<dyn Backend>>) -> Crew {
         eprintln!("{name}: DORMOUSE_SEED={seed}");
         Crew { name, seed, backends, history: History::lasting(), rounds: 0 }
@@ -91,7 +92,7 @@ impl Crew {
     }
 
     fn check(&mut self) -> Result<Summary, String> {
-        // What went wrong before says more than a drain that does not end.
+        // An earlier error says more than a drain that does not end.
         self.history.check_killed()?;
         let settled = self.settle()?;
         self.drain()?;
@@ -144,7 +145,7 @@ impl Crew {
     /// Tells all jobs; gives their ids.
     fn take_stock(&self, log: &Log) -> Result<Vec<u64>, String> {
         for backend in &self.backends {
-            // It stands in line behind all that is still under way there.
+            // It is queued behind all that is still under way there.
             let all = Command::Stats(Stats { topic: None });
             Client::new(backend).call_one(all).map_err(shown)?;
         }
@@ -175,13 +176,13 @@ impl Crew {
     }
 }
 
-/// Who does the faults can send threads home before.
+/// Lets the code that injects faults stop threads before.
 pub struct Watch<'w> {
     stops: &'w [AtomicBool],
 }
 
 impl Watch<'_> {
-    /// Those who work on this backend stop after the call that is under way.
+    /// The threads on this backend stop after the call that is under way.
     pub fn leave(&self, at: usize) {
         self.stops[at].store(true, Ordering::SeqCst);
     }

@@ -1,8 +1,8 @@
-//! Random owners of locks, and what must be true of all they were told:
+//! Random owners of locks, and the properties that all their answers must have:
 //! - two owners are never both sure to hold a lock: each is from the answer of its grant until its
 //!   time is over, counted from before it asked, or until it gives the lock back;
-//! - a resource that refuses all but the highest fence it has seen refuses nobody who is sure;
-//! - fences grow with every grant; one who takes a lock that it is sure to hold gets the same hold,
+//! - a resource that refuses all but the highest fence it has seen refuses no owner that is sure;
+//! - fences grow with every grant; an owner that takes a lock it surely holds gets the same hold,
 //!   one deeper;
 //! - once somebody else was granted a lock, its old holder can neither renew it nor give it back.
 //!
@@ -23,7 +23,7 @@ const LOCKS: usize = 5;
 /// Owners on each backend.
 const OWNERS: u64 = 3;
 
-/// A hold that an owner was told of.
+/// A hold that an owner was granted.
 #[derive(Clone, Copy, Debug)]
 struct Hold {
     owner: u64,
@@ -36,7 +36,7 @@ struct Hold {
     ttl: Duration,
 }
 
-/// What happened to one lock.
+/// The history of one lock.
 #[derive(Default)]
 struct Story {
     holds: Vec<Hold>,
@@ -44,7 +44,7 @@ struct Story {
     uses: Vec<(Hold, Instant)>,
 }
 
-/// What a run did.
+/// Counts of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tally {
     /// Calls made.

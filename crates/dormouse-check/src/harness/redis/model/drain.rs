@@ -1,4 +1,4 @@
-//! The end of a history: everything is taken out, and the books must balance.
+//! The end of a history: everything is taken out, and the counts must be right.
 
 use dormouse_core::command::Command;
 use dormouse_core::job::State;
@@ -51,10 +51,10 @@ impl World<'_> {
         self.command(0, Command::ReviveTopic(ReviveTopic { topic: name.clone(), max: 1_000 }))?;
         self.command(1, Command::Kick(Kick { topic: name.clone(), max: 1_000 }))?;
         let topics = vec![name];
-        let before = self.seen.tokens.len();
+        let before = self.source.tokens.len();
         let reserve = Reserve { topics, max: 1_000, wait_ms: 0, ttr_ms: None, session: None };
         self.command(0, Command::Reserve(reserve))?;
-        let tokens = self.seen.tokens[before..].to_vec();
+        let tokens = self.source.tokens[before..].to_vec();
         self.command(1, Command::Ack(tokens))
     }
 

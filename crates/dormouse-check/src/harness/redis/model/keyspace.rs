@@ -1,4 +1,4 @@
-//! What must be true of the keys of every partition, whatever happened. Read as Redis has it, by
+//! Invariants of the keys of every partition, whatever happened. Read as Redis has it, by
 //! nothing of the crate under test.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -110,7 +110,7 @@ impl Partition<'_> {
         }
     }
 
-    /// No lease ends before the instant that the books have, their fourth number.
+    /// No lease ends before the instant in the partition header, its fourth number.
     fn check_bound(&self, first_end: f64) -> Result<(), String> {
         let state = self.fields("s");
         let books = state.get(b"b".as_slice());

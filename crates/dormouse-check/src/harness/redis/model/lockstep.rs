@@ -11,18 +11,19 @@ use dormouse_core::job::Token;
 use dormouse_core::op::*;
 
 use crate::faults::lossy::Loss;
-use crate::harness::redis::model::asking::Seen;
-use crate::harness::redis::model::op::{Kind, Op};
+use crate::generate::command::CommandSource;
+use crate::generate::op::{Kind, Op};
+use crate::generate::profile::REDIS_VOCABULARY;
 use crate::harness::redis::model::parked::Parked;
 use crate::harness::redis::model::system::{Rig, SERVERS, START_MS, Subject};
 use crate::oracle::answers::judge;
 use crate::oracle::clocked::Oracle;
 use crate::oracle::names::Names;
 
-/// Whoever is woken answers sooner, also over a connection that must be made again; whoever is not,
-/// only when its server looks without being told to, every few seconds.
-const SOON: Duration = Duration::from_secs(1);
-/// On a busy machine one may be late.
+/// A request that is woken is answered sooner, even over a connection that must be opened again;
+/// one that is not, only by the timed poll of its server, every few seconds.
+const SOON: Duration = Duration::from_secs(2);
+/// On a busy machine some may be late.
 const LATE_MAX: u32 = 3;
 
 /// See the module.
@@ -31,7 +32,7 @@ pub struct World<'a> {
     pub(crate) subject: Subject,
     pub(crate) oracle: Oracle,
     pub(crate) names: Names,
-    pub(crate) seen: Seen,
+    pub(crate) source: CommandSource,
     pub(crate) parked: Parked,
     /// How many servers are used.
     servers: usize,
@@ -40,7 +41,7 @@ pub struct World<'a> {
     tickets: HashMap<Ticket, usize>,
     /// Answers that took longer than they should.
     late: u32,
-    /// What happened, for people.
+    /// The history so far, for people.
     pub log: Vec<String>,
     /// Commands that both did.
     pub steps: u64,
@@ -54,7 +55,7 @@ impl<'a> World<'a> {
             subject: Subject::new(rig, 1),
             oracle: Oracle::new(START_MS),
             names: Names::default(),
-            seen: Seen::default(),
+            source: CommandSource::new(&REDIS_VOCABULARY),
             parked: Parked::default(),
             servers: servers.clamp(1, SERVERS),
             sessions: HashMap::new(),
@@ -65,14 +66,14 @@ impl<'a> World<'a> {
         }
     }
 
-    /// What both clocks show.
+    /// The time of both clocks.
     pub fn now_ms(&self) -> u64 {
         self.oracle.now().wall_ms
     }
 
     /// The token that was given last, in the numbers of the rules.
     pub fn last_token(&self) -> Option<Token> {
-        self.seen.tokens.last().copied()
+        self.source.tokens.last().copied()
     }
 
     /// Does one op.
@@ -92,7 +93,7 @@ impl<'a> World<'a> {
             Kind::LoseRequest => self.lose(Loss::Request),
             Kind::Reopen => self.reopen(server),
             Kind::Batch => self.batch(server, op),
-            _ => match self.seen.command(op, self.now_ms()) {
+            _ => match self.source.command(op, self.oracle.now()) {
                 Some(command) => self.command(server, command),
                 None => Ok(()),
             },
@@ -121,14 +122,14 @@ impl<'a> World<'a> {
         self.rig.lose(Loss::None);
         self.subject.reopen(server);
         self.sessions.retain(|_, home| *home != server);
-        self.seen.sessions.retain(|session| self.sessions.contains_key(session));
+        self.source.sessions.retain(|session| self.sessions.contains_key(session));
         Ok(())
     }
 
     /// How long until a little before, at, or after an instant that an answer spoke of.
     fn until_some_instant(&self, a: u16, b: u16) -> u64 {
         let now_ms = self.now_ms();
-        let ahead = self.seen.instants.iter().filter(|at| **at > now_ms);
+        let ahead = self.source.instants.iter().filter(|at| **at > now_ms);
         let mut ahead: Vec<u64> = ahead.map(|at| at - now_ms).collect();
         ahead.sort_unstable();
         ahead.dedup();
@@ -149,7 +150,7 @@ impl<'a> World<'a> {
             let next_ms = self.oracle.next_instant().unwrap_or(until_ms).min(until_ms);
             self.leave_races(next_ms)?;
             self.oracle.advance(until_ms)?;
-            // Who waits sees every instant; else Redis need not.
+            // A waiting request sees every instant; else Redis need not.
             if !self.parked.is_empty() || self.now_ms() == until_ms {
                 let behind_ms = self.now_ms() - self.subject.clock.now_ms();
                 self.subject.clock.advance(behind_ms);
@@ -229,7 +230,7 @@ impl<'a> World<'a> {
         for i in 0..2 + u32::from(op.args[0] % 4) {
             let args = op.args.map(|arg| arg.rotate_left(3 * i).wrapping_mul(0x9e37));
             let kind = kinds[usize::from(args[4]) % kinds.len()];
-            match self.seen.command(&Op { kind, args }, self.now_ms()) {
+            match self.source.command(&Op { kind, args }, self.oracle.now()) {
                 Some(Command::Reserve(mut reserve)) => {
                     reserve.topics.truncate(1);
                     reserve.session = None;
@@ -268,7 +269,7 @@ impl<'a> World<'a> {
         self.wait_until_parked(server, &tickets)
     }
 
-    /// The backoff of a nack has a jitter by the job's id: the rules are told the one of Redis' id.
+    /// The backoff of a nack has a jitter by the job's id: the rules get the one of Redis' id.
     fn with_jitter(&mut self, mut command: Command) -> Command {
         if let Command::Nack(nacks) = &mut command {
             for nack in nacks.iter_mut().filter(|nack| nack.delay_ms.is_none()) {
@@ -283,7 +284,7 @@ impl<'a> World<'a> {
         command
     }
 
-    /// What the rules have answered, Redis answers too, and nothing else.
+    /// Redis answers every request that the rules have answered, and no other.
     pub(crate) fn settle(&mut self) -> Result<(), String> {
         for (ticket, rules) in self.oracle.answers() {
             let asked = self.parked.take(ticket);
@@ -312,7 +313,7 @@ impl<'a> World<'a> {
             line.push_str(&format!("\n      -> {answer:?}"));
         }
         let Ok(reply) = answer else { return };
-        self.seen.learn(reply);
+        self.source.learn(reply);
         if let (Reply::Session(session), Some(&server)) = (reply, self.tickets.get(&ticket)) {
             self.sessions.insert(*session, server);
         }

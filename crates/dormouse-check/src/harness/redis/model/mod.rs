@@ -6,12 +6,10 @@
 //! scripts are flushed, connections killed, requests and answers lost. At the end the keys
 //! themselves are looked at (`keyspace`) and all jobs are taken out (`drain`).
 
-mod asking;
 mod drain;
 mod keyspace;
 mod lockstep;
 pub mod minimise;
-pub mod op;
 mod pages;
 mod parked;
 pub mod partitioned;
@@ -21,7 +19,7 @@ mod system;
 pub use lockstep::World;
 pub use system::Rig;
 
-/// What need not be the same on Redis, and why. Each is either taken out before answers are
+/// Differences that Redis is allowed, and why. Each is either taken out before answers are
 /// compared or does not come up in a history.
 pub const DIFFERENCES: &[(&str, &str)] = &[
     ("ids, fences, sessions", "each side gives its own; they are translated one to one"),

@@ -12,13 +12,13 @@ use dormouse_core::topic::TopicName;
 use crate::generate::vocabulary::{TOPICS, topic};
 use crate::harness::redis::model::lockstep::{World, brief};
 
-/// Longer than a request takes to stand in line.
+/// Longer than a request takes to be parked.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A request that was not answered yet.
 struct Request {
     server: usize,
-    /// What a reserve waits for; nothing = it is a lock, or does not wait.
+    /// The topics of a reserve that waits; none = it is a lock, or does not wait.
     topics: Vec<TopicName>,
     /// When its wait ends.
     until_ms: u64,
@@ -107,7 +107,7 @@ fn may_make_visible(command: &Command) -> bool {
 }
 
 impl World<'_> {
-    /// Requests that the rules let wait stand in line at their server too, before anything else
+    /// Requests that the rules have parked are parked at their server too, before anything else
     /// happens: their time runs from then.
     pub(crate) fn wait_until_parked(
         &mut self,
@@ -122,7 +122,7 @@ impl World<'_> {
                 None => self.parked.requests.len() as u64,
             };
             let shown = brief(&request.command);
-            self.seen.tickets.push(*ticket);
+            self.source.tickets.push(*ticket);
             let began = Instant::now();
             while self.waiters(server, topic.clone())? < want {
                 if began.elapsed() > PATIENCE {
@@ -164,7 +164,7 @@ impl World<'_> {
         if self.parked.is_contested() && may_make_visible(command) {
             return self.withdraw_several();
         }
-        // Whoever waits on several topics gets what comes first; of two at once, either.
+        // A request that waits on several topics gets the first job; of two at once, either.
         match command {
             Command::Put(all) => all.truncate(1),
             Command::Nack(all) => all.truncate(1),
@@ -196,7 +196,7 @@ impl World<'_> {
         false
     }
 
-    /// Before an instant at which several topics of one who waits have something, it leaves.
+    /// A request is withdrawn before an instant at which several of its topics have a job.
     pub(crate) fn leave_races(&mut self, at_ms: u64) -> Result<(), String> {
         for ticket in self.parked.ending(at_ms) {
             self.withdraw(ticket)?;
@@ -229,8 +229,8 @@ impl World<'_> {
         }
     }
 
-    /// Ends when no look is under way at this server for one who waits no more: what it finds would
-    /// be taken and given back, which counts.
+    /// Ends when no poll is under way at this server for a withdrawn request: a job that it finds
+    /// would be taken and given back, which counts.
     pub(crate) fn wait_until_still(&mut self, server: usize) -> Result<(), String> {
         for number in 0..TOPICS.len() as u16 {
             let stats = Stats { topic: Some(topic(number)) };

@@ -12,7 +12,7 @@ use dormouse_redis::{ManualClock, Options, RedisBackend};
 use crate::faults::lossy::{Loss, LossyLink};
 use crate::harness::redis::{RedisConfig, RedisServer};
 
-/// Shorter than the time within which all servers have looked again without being told to.
+/// Shorter than the interval of the timed polls of all servers.
 const PATIENCE: Duration = Duration::from_secs(4);
 
 /// 2026-01-01T00:00:00Z.
@@ -123,7 +123,7 @@ impl Subject {
         self.take(ticket).map_err(|why| format!("{why} to {shown}"))
     }
 
-    /// What came without being asked for.
+    /// An answer to a request that should still wait.
     pub(crate) fn early(&self) -> Option<String> {
         let answers = self.mailbox.lock();
         answers.iter().next().map(|(ticket, answer)| format!("{ticket:?}: {answer:?}"))

@@ -1,4 +1,4 @@
-//! The smallest client: words out, one reply in.
+//! The bytes of RESP, versions 2 and 3: commands out, replies in.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -6,9 +6,9 @@ use std::path::Path;
 use std::time::Duration;
 
 /// A server that is stopped by a signal takes connections and does not answer.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What a server answers.
+/// A reply, as both versions have it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
     /// Nothing.
@@ -19,7 +19,7 @@ pub enum Reply {
     Bytes(Vec<u8>),
     /// An error, whole: `MOVED 1 127.0.0.1:7000`.
     Error(String),
-    /// A list.
+    /// A list; a map is the list of its names and values, as in version 2.
     List(Vec<Reply>),
 }
 
@@ -68,8 +68,8 @@ impl Reply {
 /// Sends one command over a unix socket.
 pub(crate) fn ask<W: AsRef<[u8]>>(socket: &Path, words: &[W]) -> io::Result<Reply> {
     let mut stream = UnixStream::connect(socket)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    stream.set_write_timeout(Some(TIMEOUT))?;
     stream.write_all(&encode(words))?;
     read(&mut BufReader::new(stream))
 }
@@ -99,16 +99,23 @@ pub fn read(from: &mut impl BufRead) -> io::Result<Reply> {
         "+" => Ok(Reply::Bytes(rest.as_bytes().to_vec())),
         "-" => Ok(Reply::Error(rest.to_owned())),
         ":" => Ok(Reply::Int(number()?)),
+        "#" => Ok(Reply::Int(i64::from(rest == "t"))),
+        "_" => Ok(Reply::Nil),
         "$" => match usize::try_from(number()?) {
             Ok(len) => read_bytes(from, len),
             Err(_) => Ok(Reply::Nil),
         },
         "*" => match usize::try_from(number()?) {
-            Ok(len) => (0..len).map(|_| read(from)).collect::<io::Result<_>>().map(Reply::List),
+            Ok(len) => read_list(from, len),
             Err(_) => Ok(Reply::Nil),
         },
+        "%" => read_list(from, 2 * usize::try_from(number()?).map_err(|_| wrong(line))?),
         _ => Err(wrong(line)),
     }
+}
+
+fn read_list(from: &mut impl BufRead, len: usize) -> io::Result<Reply> {
+    (0..len).map(|_| read(from)).collect::<io::Result<_>>().map(Reply::List)
 }
 
 fn read_bytes(from: &mut impl Read, len: usize) -> io::Result<Reply> {
@@ -140,6 +147,14 @@ mod tests {
         assert!(bytes.is_empty());
         assert!(read(&mut bytes).is_err());
         assert!(read(&mut &b"what\r\n"[..]).is_err());
+    }
+
+    #[test]
+    fn version_3_is_read_as_version_2() {
+        let mut bytes: &[u8] = b"%2\r\n$1\r\na\r\n#t\r\n$1\r\nb\r\n_\r\n";
+        let name = |text: &str| Reply::Bytes(text.as_bytes().to_vec());
+        let list = Reply::List(vec![name("a"), Reply::Int(1), name("b"), Reply::Nil]);
+        assert_eq!(read(&mut bytes).unwrap(), list);
     }
 
     #[test]

@@ -1,34 +1,62 @@
-//! Commands made of an op's numbers and of what is known.
+//! Commands, made of an op's numbers and of what earlier replies named.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
+use dormouse_core::Map;
 use dormouse_core::backend::Ticket;
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::job::{BodyKind, JobId, State, Token};
 use dormouse_core::op::*;
+use dormouse_core::time::{Clock, Now};
 
-use crate::generate::vocabulary::{backoff, key, pick_recent, priority, settings, topic};
-use crate::harness::redis::model::op::{Kind, Op};
+use super::op::{Kind, Op};
+use super::profile::Vocabulary;
+use super::vocabulary::{backoff, pick, pick_recent, settings, topic};
 use crate::oracle::names::{NO_FENCE, NO_JOB};
 
-/// What has been seen so far.
-#[derive(Default)]
-pub(crate) struct Seen {
+/// Makes commands; knows the ids, tokens and instants that replies named.
+pub(crate) struct CommandSource {
+    vocabulary: &'static Vocabulary,
     pub(crate) ids: Vec<JobId>,
     pub(crate) tokens: Vec<Token>,
     pub(crate) sessions: Vec<SessionId>,
     pub(crate) tickets: Vec<Ticket>,
-    /// Instants at which something was said to happen.
+    /// Instants at which something is to happen, by replies.
     pub(crate) instants: Vec<u64>,
+    /// The due times each job has had, where the harness knows them.
+    pub(crate) dues: Map<JobId, Vec<(Clock, u64)>>,
     bodies: u64,
 }
 
 /// A `delay` or an `at`.
 type Due = (Option<i64>, Option<i64>);
 
-impl Seen {
-    /// Takes note of an answer.
+impl CommandSource {
+    /// A source that knows no job yet.
+    pub(crate) fn new(vocabulary: &'static Vocabulary) -> CommandSource {
+        CommandSource {
+            vocabulary,
+            ids: Vec::new(),
+            tokens: Vec::new(),
+            sessions: Vec::new(),
+            tickets: Vec::new(),
+            instants: Vec::new(),
+            dues: Map::default(),
+            bodies: 0,
+        }
+    }
+
+    fn key(&self, number: u16) -> Bytes {
+        let keys = self.vocabulary.keys;
+        Bytes::from_static(keys[usize::from(number) % keys.len()].as_bytes())
+    }
+
+    fn priority(&self, number: u16) -> Option<u32> {
+        pick(self.vocabulary.priorities, number).flatten()
+    }
+
+    /// Takes note of a reply.
     pub(crate) fn learn(&mut self, reply: &Reply) {
         match reply {
             Reply::Put(items) => {
@@ -74,13 +102,20 @@ impl Seen {
 
     fn target(&self, a: u16, b: u16) -> Option<Target> {
         if a % 4 == 0 {
-            return Some(Target::Key { topic: topic(b), key: key(b / 3) });
+            return Some(Target::Key { topic: topic(b), key: self.key(b / 3) });
         }
         self.id(b).map(Target::Id)
     }
 
-    fn due(&self, a: u16, b: u16, now_ms: u64) -> Due {
-        let near = (now_ms + u64::from(b % 20)) as i64;
+    /// Often a due time that the job has had before: only so can weights at one place add up.
+    fn due(&self, id: Option<JobId>, a: u16, b: u16, now: Now) -> Due {
+        let had = id.and_then(|id| self.dues.get(&id));
+        if a % 2 == 0
+            && let Some((clock, due_at)) = had.and_then(|had| pick(had, b))
+        {
+            return again(clock, due_at, now);
+        }
+        let (a, near) = (a / 2, (now.wall_ms + u64::from(b % 20)) as i64);
         match a % 8 {
             0 | 1 => (None, None),
             2 => (None, Some(near - 8)),
@@ -93,15 +128,20 @@ impl Seen {
         }
     }
 
-    fn put(&mut self, args: [u16; 6], now_ms: u64) -> Put {
+    fn put(&mut self, args: [u16; 6], now: Now) -> Put {
         let [a, b, c, d, e, f] = args;
         self.bodies += 1;
-        let mut put = Put::new(topic(a), format!("body {}", self.bodies));
+        let mut body = format!("body {}", self.bodies);
+        if e % 16 == 0 {
+            // Some are longer than a sector, some fill a block.
+            body.push_str(&"-".repeat(usize::from(e / 16 % 3_000)));
+        }
+        let mut put = Put::new(topic(a), body);
         put.body_kind = [BodyKind::Bytes, BodyKind::Text, BodyKind::Json][usize::from(e % 3)];
-        put.priority = priority(a / 3);
-        (put.delay_ms, put.at_ms) = self.due(c, d, now_ms);
+        put.priority = self.priority(a / 3);
+        (put.delay_ms, put.at_ms) = self.due(self.id(c), c, d, now);
         if b % 2 == 0 {
-            put.key = Some(key(b / 2));
+            put.key = Some(self.key(b / 2));
             put.on_conflict = [
                 OnConflict::Keep,
                 OnConflict::Reject,
@@ -112,7 +152,7 @@ impl Seen {
             ][usize::from(b / 6 % 6)];
             put.key_ttl_ms = (b / 36 % 2 == 0).then(|| i64::from(b / 72 % 12));
         }
-        put.ttr_ms = (e / 3 % 4 != 0).then(|| i64::from(e / 12 % 40));
+        put.ttr_ms = (e / 3 % 8 != 0).then(|| i64::from(e / 24 % 40));
         put.attempts_max = (f % 4 != 0).then(|| u32::from(f / 4 % 4));
         put.backoff = backoff(f / 16);
         if d / 20 % 4 == 0 {
@@ -123,14 +163,14 @@ impl Seen {
     }
 
     /// The command of an op; `None` = it is none, or there is nothing to ask for.
-    pub(crate) fn command(&mut self, op: &Op, now_ms: u64) -> Option<Command> {
+    pub(crate) fn command(&mut self, op: &Op, now: Now) -> Option<Command> {
         let args = |i: u16| op.args.map(|arg| arg.rotate_left(u32::from(5 * i)));
         let [a, b, ..] = op.args;
         // Some of a kind at once; more than that many items happen to be alike.
         let count = if a % 8 == 0 { 2 + b % 3 } else { 1 };
         let each = || (0..count).map(args);
         Some(match op.kind {
-            Kind::Put => Command::Put(each().map(|args| self.put(args, now_ms)).collect()),
+            Kind::Put => Command::Put(each().map(|args| self.put(args, now)).collect()),
             Kind::Reserve | Kind::ReserveWait => self.reserve(op),
             Kind::ReserveId => {
                 let ttr_ms = (op.args[2] % 3 != 0).then(|| i64::from(op.args[2] % 20));
@@ -140,9 +180,11 @@ impl Seen {
             Kind::Ack => {
                 Command::Ack(each().map(|[_, b, ..]| self.token(b)).collect::<Option<_>>()?)
             }
-            Kind::Nack => Command::Nack(each().map(|args| self.nack(args)).collect::<Option<_>>()?),
+            Kind::Nack => {
+                Command::Nack(each().map(|args| self.nack(args, now)).collect::<Option<_>>()?)
+            }
             Kind::Release => {
-                Command::Release(each().map(|args| self.release(args)).collect::<Option<_>>()?)
+                Command::Release(each().map(|args| self.release(args, now)).collect::<Option<_>>()?)
             }
             Kind::Extend => {
                 Command::Extend(each().map(|args| self.extend(args)).collect::<Option<_>>()?)
@@ -161,13 +203,13 @@ impl Seen {
                     .collect::<Option<_>>()?,
             ),
             Kind::CancelKey => Command::Cancel(vec![Cancel {
-                target: Target::Key { topic: topic(a), key: key(b) },
+                target: Target::Key { topic: topic(a), key: self.key(b) },
                 unless_leased: op.args[2] % 2 == 0,
             }]),
             Kind::Reschedule => Command::Reschedule(
                 each()
                     .map(|[a, b, c, d, ..]| {
-                        let (delay_ms, at_ms) = self.due(c, d, now_ms);
+                        let (delay_ms, at_ms) = self.due(self.id(b), c, d, now);
                         Some(Reschedule { target: self.target(a, b)?, delay_ms, at_ms })
                     })
                     .collect::<Option<_>>()?,
@@ -175,7 +217,7 @@ impl Seen {
             Kind::Revive => {
                 Command::Revive(each().map(|[a, b, ..]| self.target(a, b)).collect::<Option<_>>()?)
             }
-            Kind::Look => self.look(op, now_ms)?,
+            Kind::Look => self.look(op, now)?,
             _ => return self.command_on_topic(op),
         })
     }
@@ -184,20 +226,22 @@ impl Seen {
         if number % 3 == 0 { pick_recent(&self.sessions, number) } else { None }
     }
 
-    fn nack(&self, [a, b, c, d, e, _]: [u16; 6]) -> Option<Nack> {
+    fn nack(&self, [a, b, c, d, e, _]: [u16; 6], now: Now) -> Option<Nack> {
+        let token = self.token(b)?;
         Some(Nack {
-            token: self.token(b)?,
-            delay_ms: (c % 2 == 0).then(|| i64::from(c / 2 % 12)),
-            priority: if d % 4 == 0 { priority(a) } else { None },
+            token,
+            delay_ms: self.due(Some(token.id), c, d, now).0,
+            priority: if d % 4 == 0 { self.priority(a) } else { None },
             error: (e % 2 == 0).then(|| Bytes::from(format!("failed {e}"))),
         })
     }
 
-    fn release(&self, [a, b, c, d, ..]: [u16; 6]) -> Option<Release> {
+    fn release(&self, [a, b, c, d, ..]: [u16; 6], now: Now) -> Option<Release> {
+        let token = self.token(b)?;
         Some(Release {
-            token: self.token(b)?,
-            delay_ms: (c % 2 == 0).then(|| i64::from(c / 2 % 12)),
-            priority: if d % 4 == 0 { priority(a) } else { None },
+            token,
+            delay_ms: self.due(Some(token.id), c, d, now).0,
+            priority: if d % 4 == 0 { self.priority(a) } else { None },
         })
     }
 
@@ -212,7 +256,7 @@ impl Seen {
             KillTarget::Resting(self.target(c, b)?)
         };
         let error = (e % 2 == 0).then(|| Bytes::from(format!("killed {e}")));
-        Some(Kill { target, error, priority: if d % 4 == 0 { priority(a) } else { None } })
+        Some(Kill { target, error, priority: if d % 4 == 0 { self.priority(a) } else { None } })
     }
 
     fn reserve(&self, op: &Op) -> Command {
@@ -253,23 +297,23 @@ impl Seen {
             Kind::OpenSession => Command::OpenSession,
             Kind::CloseSession => Command::CloseSession(pick_recent(&self.sessions, a)?),
             Kind::Lock => Command::Lock(Lock {
-                name: key(a % 2),
+                name: self.key(a % 2),
                 owner: owner(),
                 ttl_ms: i64::from(1 + c % 50),
                 wait_ms: if d % 2 == 0 { 0 } else { i64::from(d % 20) },
             }),
             Kind::RenewLock => Command::RenewLock(RenewLock {
-                name: key(a % 2),
+                name: self.key(a % 2),
                 owner: owner(),
                 ttl_ms: (c % 2 == 0).then(|| i64::from(1 + c % 50)),
             }),
-            Kind::Unlock => Command::Unlock(Unlock { name: key(a % 2), owner: owner() }),
+            Kind::Unlock => Command::Unlock(Unlock { name: self.key(a % 2), owner: owner() }),
             Kind::Withdraw => Command::Withdraw(pick_recent(&self.tickets, a)?),
             _ => return None,
         })
     }
 
-    fn look(&self, op: &Op, now_ms: u64) -> Option<Command> {
+    fn look(&self, op: &Op, now: Now) -> Option<Command> {
         let [a, b, c, d, e, _] = op.args;
         let states = [State::Delayed, State::Ready, State::Leased, State::Dead];
         let state = states[usize::from(c % 4)];
@@ -291,10 +335,22 @@ impl Seen {
             }),
             _ => Command::Forecast(Forecast {
                 topic: topic(b),
-                from_ms: now_ms - u64::from(c % 10),
-                to_ms: now_ms + u64::from(e % 40),
+                from_ms: now.wall_ms.saturating_sub(u64::from(c % 10)),
+                to_ms: now.wall_ms + u64::from(e % 40),
                 step_ms: u64::from(1 + d % 6),
             }),
         })
+    }
+}
+
+/// The request that leads to this due time again.
+fn again(clock: Clock, due_at: u64, now: Now) -> Due {
+    match clock {
+        Clock::Wall => (None, Some(due_at as i64)),
+        Clock::Steady => {
+            let rounded_up = u64::from(now.fraction && due_at > now.steady_ms);
+            let delay_ms = due_at.saturating_sub(now.steady_ms);
+            (Some(delay_ms.saturating_sub(rounded_up) as i64), None)
+        }
     }
 }

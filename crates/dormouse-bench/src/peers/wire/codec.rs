@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use super::super::contender::Dialect;
 use super::{body, resp};
 use crate::Result;
-use crate::redis::seeds::{BUCKET, POOL, Scripts};
+use crate::redis::zset_scripts::{BUCKET, POOL, Scripts};
 
 pub(super) const TOPIC: &[u8] = b"peers";
 /// Fields of a job in a reply to RESERVE: topic, id, token, attempt, due_at, body.
@@ -14,8 +14,8 @@ const TOKEN: usize = 2;
 
 /// How a server is spoken to.
 #[derive(Clone)]
-pub(in crate::peers) enum Speech {
-    Seeds(Scripts),
+pub(in crate::peers) enum Codec {
+    ZsetScripts(Scripts),
     Verbs,
     Beanstalk,
 }
@@ -23,7 +23,7 @@ pub(in crate::peers) enum Speech {
 /// Jobs that were taken and not yet acked.
 #[derive(Default)]
 pub(in crate::peers) struct Taken {
-    /// What proves the lease of each, one after another.
+    /// The tokens of the leases, one after another.
     tokens: Vec<u8>,
     ends: Vec<usize>,
     /// The numbers of their bodies.
@@ -56,20 +56,22 @@ impl Taken {
     }
 }
 
-impl Speech {
-    pub(in crate::peers) fn new(dialect: Dialect, address: SocketAddr) -> Result<Speech> {
+impl Codec {
+    pub(in crate::peers) fn new(dialect: Dialect, address: SocketAddr) -> Result<Codec> {
         Ok(match dialect {
-            Dialect::Seeds => Speech::Seeds(Scripts::load(&format!("redis://{address}"))?),
-            Dialect::Verbs => Speech::Verbs,
-            Dialect::Beanstalk => Speech::Beanstalk,
+            Dialect::ZsetScripts => {
+                Codec::ZsetScripts(Scripts::load(&format!("redis://{address}"))?)
+            }
+            Dialect::Verbs => Codec::Verbs,
+            Dialect::Beanstalk => Codec::Beanstalk,
         })
     }
 
     /// Takes the reply to one put off the input.
     pub(in crate::peers) fn put_reply(&self, input: &[u8]) -> Result<Option<usize>> {
         match self {
-            Speech::Seeds(_) => expect(input, b":1\r\n"),
-            Speech::Verbs => {
+            Codec::ZsetScripts(_) => expect(input, b":1\r\n"),
+            Codec::Verbs => {
                 let mut id_len = 0;
                 let end = resp::walk(input, |leaf| id_len += leaf.len())?;
                 if end.is_some() && id_len == 0 {
@@ -77,7 +79,7 @@ impl Speech {
                 }
                 Ok(end)
             }
-            Speech::Beanstalk => {
+            Codec::Beanstalk => {
                 let Some((line, end)) = line(input) else { return Ok(None) };
                 line.strip_prefix(b"INSERTED ").ok_or_else(|| unexpected(line))?;
                 Ok(Some(end))
@@ -89,25 +91,25 @@ impl Speech {
     /// means: whatever there is.
     pub(in crate::peers) fn push_take(&self, max: usize, now_ms: u64, out: &mut Vec<u8>) {
         match self {
-            Speech::Seeds(scripts) => {
+            Codec::ZsetScripts(scripts) => {
                 let (script, now) = (scripts.take.as_bytes(), now_ms.to_string());
                 let (bucket, pool) = (BUCKET.as_bytes(), POOL.as_bytes());
                 resp::push(out, &[b"EVALSHA", script, b"2", bucket, pool, now.as_bytes()]);
             }
-            Speech::Verbs if max == 1 => resp::push(out, &[b"RESERVE", TOPIC]),
-            Speech::Verbs => {
+            Codec::Verbs if max == 1 => resp::push(out, &[b"RESERVE", TOPIC]),
+            Codec::Verbs => {
                 resp::push(out, &[b"RESERVE", TOPIC, b"MAX", max.to_string().as_bytes()]);
             }
-            Speech::Beanstalk => out.extend_from_slice(b"reserve-with-timeout 0\r\n"),
+            Codec::Beanstalk => out.extend_from_slice(b"reserve-with-timeout 0\r\n"),
         }
     }
 
-    /// Adds the command that waits for a job; the seeds have none.
+    /// Adds the command that waits for a job; ZSET scripts have none.
     pub(in crate::peers) fn push_wait(&self, now_ms: u64, out: &mut Vec<u8>) {
         match self {
-            Speech::Seeds(_) => self.push_take(1, now_ms, out),
-            Speech::Verbs => resp::push(out, &[b"RESERVE", TOPIC, b"WAIT", b"30s"]),
-            Speech::Beanstalk => out.extend_from_slice(b"reserve-with-timeout 30\r\n"),
+            Codec::ZsetScripts(_) => self.push_take(1, now_ms, out),
+            Codec::Verbs => resp::push(out, &[b"RESERVE", TOPIC, b"WAIT", b"30s"]),
+            Codec::Beanstalk => out.extend_from_slice(b"reserve-with-timeout 30\r\n"),
         }
     }
 
@@ -118,13 +120,14 @@ impl Speech {
         taken: &mut Taken,
     ) -> Result<Option<usize>> {
         match self {
-            Speech::Seeds(_) => jobs_reply(input, (2, 0), taken),
-            Speech::Verbs => jobs_reply(input, (FIELDS, TOKEN), taken),
-            Speech::Beanstalk => reserved_reply(input, taken),
+            Codec::ZsetScripts(_) => jobs_reply(input, (2, 0), taken),
+            Codec::Verbs => jobs_reply(input, (FIELDS, TOKEN), taken),
+            Codec::Beanstalk => reserved_reply(input, taken),
         }
     }
 
-    /// Adds the acks of all that were taken: one command each, or one for all. So many replies.
+    /// Adds the acks of all taken jobs: one command each, or one for all. Returns the number of
+    /// replies.
     pub(in crate::peers) fn push_acks(
         &self,
         taken: &Taken,
@@ -139,12 +142,12 @@ impl Speech {
         }
         for token in taken.tokens() {
             match self {
-                Speech::Seeds(scripts) => {
+                Codec::ZsetScripts(scripts) => {
                     let (script, pool) = (scripts.delete.as_bytes(), POOL.as_bytes());
                     resp::push(out, &[b"EVALSHA", script, b"1", pool, token]);
                 }
-                Speech::Verbs => resp::push(out, &[b"ACK", token]),
-                Speech::Beanstalk => {
+                Codec::Verbs => resp::push(out, &[b"ACK", token]),
+                Codec::Beanstalk => {
                     out.extend_from_slice(b"delete ");
                     out.extend_from_slice(token);
                     out.extend_from_slice(b"\r\n");
@@ -154,12 +157,12 @@ impl Speech {
         taken.len()
     }
 
-    /// Takes the reply to an ack off the input, which was of so many jobs.
+    /// Takes the reply to an ack of this many jobs off the input.
     pub(in crate::peers) fn ack_reply(&self, input: &[u8], jobs: usize) -> Result<Option<usize>> {
         match self {
-            Speech::Seeds(_) => expect(input, b":1\r\n"),
-            Speech::Verbs if jobs == 1 => expect(input, b"+OK\r\n"),
-            Speech::Verbs => {
+            Codec::ZsetScripts(_) => expect(input, b":1\r\n"),
+            Codec::Verbs if jobs == 1 => expect(input, b"+OK\r\n"),
+            Codec::Verbs => {
                 let mut done = 0;
                 let end = resp::walk(input, |leaf| done += usize::from(leaf == b"OK"))?;
                 if end.is_some() && done != jobs {
@@ -167,13 +170,13 @@ impl Speech {
                 }
                 Ok(end)
             }
-            Speech::Beanstalk => expect(input, b"DELETED\r\n"),
+            Codec::Beanstalk => expect(input, b"DELETED\r\n"),
         }
     }
 }
 
-/// Jobs as lists in a list, or one job as a list: so many fields each, one of them the token, the
-/// last one the body.
+/// Jobs as lists in a list, or one job as a list: a fixed number of fields each, one of them the
+/// token, the last one the body.
 fn jobs_reply(
     input: &[u8],
     (fields, token): (usize, usize),

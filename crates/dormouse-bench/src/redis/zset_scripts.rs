@@ -64,15 +64,15 @@ impl Scripts {
 
 /// One caller; clones share the connection.
 #[derive(Clone)]
-pub(super) struct SeedsCaller {
+pub(super) struct ZsetCaller {
     scripts: Scripts,
     connection: MultiplexedConnection,
 }
 
-impl SeedsCaller {
-    pub(super) async fn connect(url: &str, scripts: &Scripts) -> Result<SeedsCaller> {
+impl ZsetCaller {
+    pub(super) async fn connect(url: &str, scripts: &Scripts) -> Result<ZsetCaller> {
         let connection = redis::Client::open(url)?.get_multiplexed_async_connection().await?;
-        Ok(SeedsCaller { scripts: scripts.clone(), connection })
+        Ok(ZsetCaller { scripts: scripts.clone(), connection })
     }
 
     /// A job that is due now.

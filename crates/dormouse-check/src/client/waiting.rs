@@ -10,35 +10,35 @@ use dormouse_core::backend::{Answer, Sink, Ticket};
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::error::{Code, Error};
 
-use super::broken;
-use super::client::{Call, Connection, Pool, Response};
-use super::witness::Witness;
+use super::backend::broken;
+use super::park_observer::ParkObserver;
+use super::pool::{Connection, Pool};
 
 /// All requests that wait.
 #[derive(Default)]
 pub(super) struct Waiting {
     entries: Mutex<BTreeMap<Ticket, Entry>>,
-    witness: Option<Arc<Witness>>,
+    observer: Option<Arc<ParkObserver>>,
 }
 
 struct Entry {
     socket: TcpStream,
     sink: Arc<dyn Sink>,
-    /// What it is answered with if it is withdrawn.
+    /// The answer if it is withdrawn.
     nothing: Answer,
 }
 
 /// A request that is about to wait.
-pub(super) struct Begin<R> {
+pub(super) struct Begin<C, R> {
     pub(super) ticket: Ticket,
-    pub(super) call: Call,
+    pub(super) call: C,
     pub(super) nothing: Answer,
     /// Turns the response into the answer.
     pub(super) read: R,
     pub(super) sink: Arc<dyn Sink>,
 }
 
-/// What a request that waits is answered with when it is withdrawn.
+/// The answer to a waiting request that is withdrawn.
 pub(super) fn nothing(command: &Command) -> Answer {
     match command {
         Command::Lock(lock) => {
@@ -50,26 +50,26 @@ pub(super) fn nothing(command: &Command) -> Answer {
 }
 
 impl Waiting {
-    pub(super) fn new(witness: Arc<Witness>) -> Waiting {
-        Waiting { witness: Some(witness), ..Waiting::default() }
+    pub(super) fn new(observer: Option<Arc<ParkObserver>>) -> Waiting {
+        Waiting { observer, ..Waiting::default() }
     }
 
     /// Sends a request and lets it wait; the answer goes to its sink.
-    pub(super) fn begin<R>(
+    pub(super) fn begin<C: Connection, R>(
         self: &Arc<Waiting>,
-        pool: &Arc<Pool>,
-        mut connection: Connection,
-        begin: Begin<R>,
+        pool: &Arc<Pool<C>>,
+        mut connection: C,
+        begin: Begin<C::Call, R>,
     ) -> Result<(), Error>
     where
-        R: FnOnce(Result<Response, Error>) -> Answer + Send + 'static,
+        R: FnOnce(Result<C::Response, Error>) -> Answer + Send + 'static,
     {
         let Begin { ticket, call, nothing, read, sink } = begin;
         let socket = connection.socket().map_err(|error| broken(&error))?;
         self.lock().insert(ticket, Entry { socket, sink, nothing });
-        let came = self.witness.as_ref().map(|witness| {
-            witness.open();
-            witness.came()
+        let arrived = self.observer.as_ref().map(|observer| {
+            observer.open();
+            observer.arrived()
         });
         let is_over = Arc::new(AtomicBool::new(false));
         let (waiting, pool, over) = (Arc::clone(self), Arc::clone(pool), Arc::clone(&is_over));
@@ -78,13 +78,13 @@ impl Waiting {
             let is_whole = response.is_ok();
             let answer = read(response);
             over.store(true, Ordering::Release);
-            // Who withdraws closes the socket: then it is not for the next one.
+            // A withdrawal closes the socket: then it cannot be used again.
             if waiting.end(ticket, |_| answer) && is_whole {
                 pool.give_back(connection);
             }
         });
-        if let (Some(witness), Some(came)) = (&self.witness, came) {
-            witness.wait_for_arrival(came, || is_over.load(Ordering::Acquire));
+        if let (Some(observer), Some(arrived)) = (&self.observer, arrived) {
+            observer.wait_for_arrival(arrived, || is_over.load(Ordering::Acquire));
         }
         Ok(())
     }
@@ -98,10 +98,10 @@ impl Waiting {
         });
     }
 
-    /// Waits until all that the backend has answered is delivered, where that can be known.
+    /// Waits until every answer of the backend is delivered, where that can be known.
     pub(super) fn settle(&self) {
-        if let Some(witness) = &self.witness {
-            witness.settle();
+        if let Some(observer) = &self.observer {
+            observer.settle();
         }
     }
 
@@ -109,8 +109,8 @@ impl Waiting {
     fn end(&self, ticket: Ticket, answer: impl FnOnce(&Entry) -> Answer) -> bool {
         let Some(entry) = self.lock().remove(&ticket) else { return false };
         entry.sink.deliver(&mut vec![(ticket, answer(&entry))]);
-        if let Some(witness) = &self.witness {
-            witness.close();
+        if let Some(observer) = &self.observer {
+            observer.close();
         }
         true
     }

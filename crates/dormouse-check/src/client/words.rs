@@ -1,0 +1,27 @@
+//! Words that protocols share: conflict modes and backoffs.
+
+use dormouse_core::backoff::Backoff;
+use dormouse_core::op::OnConflict;
+
+pub(super) fn on_conflict_word(on_conflict: OnConflict) -> &'static str {
+    match on_conflict {
+        OnConflict::Keep => "keep",
+        OnConflict::Reject => "reject",
+        OnConflict::Replace => "replace",
+        OnConflict::Earliest => "earliest",
+        OnConflict::Latest => "latest",
+    }
+}
+
+pub(super) fn backoff_words(backoff: &Backoff) -> String {
+    match backoff {
+        Backoff::Fixed { delay_ms } => format!("fixed:{delay_ms}ms"),
+        Backoff::Exponential { base_ms, factor, cap_ms } => {
+            format!("exponential:{base_ms}:{factor}:{cap_ms}")
+        }
+        Backoff::List { delays_ms } => {
+            let delays: Vec<String> = delays_ms.iter().map(ToString::to_string).collect();
+            format!("list:{}", delays.join(","))
+        }
+    }
+}
