@@ -117,10 +117,10 @@ impl Beanstalk {
                 match parsed {
                     Ok(ask) => self.ask(ask, turn)?,
                     Err(ParseError::Format) => {
-                        turn.reply_now().extend_from_slice(reply::BAD_FORMAT)
+                        turn.reply_now().extend_from_slice(reply::BAD_FORMAT);
                     }
                     Err(ParseError::Unknown) => {
-                        turn.reply_now().extend_from_slice(reply::UNKNOWN_COMMAND)
+                        turn.reply_now().extend_from_slice(reply::UNKNOWN_COMMAND);
                     }
                 }
                 Ok(true)

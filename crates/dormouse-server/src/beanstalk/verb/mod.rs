@@ -92,7 +92,7 @@ impl Beanstalk {
             LineCommand::ReserveJob(id) => self.reserve_job(id, turn),
             LineCommand::Delete(id) => self.delete(id, turn),
             LineCommand::Release { id, priority, delay_s } => {
-                self.release(id, priority, delay_s, turn)
+                self.release(id, priority, delay_s, turn);
             }
             LineCommand::Bury { id, priority } => self.bury(id, priority, turn),
             LineCommand::Kick(count) => self.kick(count, turn),
@@ -106,7 +106,7 @@ impl Beanstalk {
             LineCommand::Ignore(tube) => self.ignore(&tube, turn),
             LineCommand::ListTubesWatched => self.list_tubes_watched(turn),
             LineCommand::ListTubeUsed => {
-                reply::named("USING", self.used.name.as_str(), turn.reply_now())
+                reply::named("USING", self.used.name.as_str(), turn.reply_now());
             }
             LineCommand::ListTubes => Self::list_tubes(turn),
             LineCommand::Quit => return Err(Close),

@@ -115,7 +115,7 @@ impl Many {
         Ok(Some((next, ReplyKind::Many(self))))
     }
 
-    fn finish(self: Box<Self>, out: &mut Out<'_>) -> NextCommand {
+    fn finish(&self, out: &mut Out<'_>) -> NextCommand {
         out.number(self.done);
         Ok(None)
     }
