@@ -37,6 +37,7 @@ pub const NOT_OVER_RESP: Skips = &[
     ("cancel", "it_tells_when_the_job_would_have_been_due", "a job that is gone is not due"),
     ("cancel", "leased_with_unless_leased_is_a_conflict", JOB_IN_TEXT),
     ("get", "the_fence_of_the_newest_lease", "a token is only for the holder of the lease"),
+    ("get", "missing_is_not_found", "a missing job is null, which has no text"),
     ("get", "a_reply_is_bounded_in_bytes", "one job per command"),
     ("kick", "at_most_a_batch_at_once", "the server goes on until all are kicked"),
     ("kill", "a_dead_job_is_a_conflict", JOB_IN_TEXT),
