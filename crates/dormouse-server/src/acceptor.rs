@@ -11,7 +11,7 @@ use rustix::net::sockopt;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 
-use crate::metrics::{Connected, Metrics, ProtocolKind};
+use crate::metrics::{Metrics, OpenConnection, ProtocolKind};
 
 /// How long to wait after a failed accept.
 const RETRY_DELAY: Duration = Duration::from_millis(50);
@@ -61,7 +61,7 @@ pub(crate) struct Permit {
     #[expect(dead_code, reason = "its drop lets another connection in")]
     permit: OwnedSemaphorePermit,
     #[expect(dead_code, reason = "its drop is counted")]
-    connected: Connected,
+    connected: OpenConnection,
     #[expect(dead_code, reason = "its drop lets a stopping server end")]
     alive: mpsc::Sender<()>,
 }
@@ -95,8 +95,8 @@ impl Listener for TcpListener {
     }
 }
 
-/// A client whose machine or network is gone is as silent as one that waits: only probes tell them
-/// apart.
+/// Probes find clients whose machine or network is gone: without them they look like clients that
+/// wait.
 fn enable_keepalive(socket: &TcpStream) -> rustix::io::Result<()> {
     sockopt::set_tcp_keepidle(socket, Duration::from_secs(60))?;
     sockopt::set_tcp_keepintvl(socket, Duration::from_secs(10))?;

@@ -1,12 +1,15 @@
-//! Any [`Backend`](dormouse_core::backend::Backend) behind HTTP.
+//! Serves any [`Backend`](dormouse_core::backend::Backend) over HTTP, RESP (the protocol of Redis)
+//! and the beanstalkd protocol.
 //!
 //! ```text
-//!   accept loop -> wire (patience) -> hyper -> guard (Host, Origin) -> route/<verb>.rs
-//!        -> caller (who may) -> form (JSON) -> client -> Backend
+//!   acceptor -> http/      socket, hyper, guard, route/<verb>.rs -+
+//!            -> resp/      pipeline/, verb/<verb>.rs -------------+-> client/ -> Backend
+//!            -> beanstalk/ pipeline/, verb/<verb>.rs -------------+
 //! ```
-//! Protocols know no rules: they read a request, ask the backend, and write the answer.
+//! Protocols know no rules: they parse a request, send its command to the backend, and write the
+//! reply. ARCHITECTURE.md follows two requests from file to file.
 
-// Time is an argument: few places read a clock, and they say so.
+// Time is an argument: a file that reads a clock allows this lint and says why.
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 mod acceptor;

@@ -21,25 +21,25 @@ use crate::resp;
 /// How long a stop waits for leases to go back to a store that is busy.
 const GIVE_BACK_MAX: Duration = Duration::from_secs(1);
 
-/// How to serve.
+/// The addresses and settings of a server.
 pub struct Options {
-    /// Where HTTP listens; `None` = nowhere.
+    /// The address of HTTP; `None` = off.
     pub http: Option<SocketAddr>,
-    /// Where RESP listens; `None` = nowhere.
+    /// The address of RESP; `None` = off.
     pub resp: Option<SocketAddr>,
-    /// Where and how the beanstalkd protocol listens; `None` = nowhere.
+    /// The address and settings of the beanstalkd protocol; `None` = off.
     pub beanstalk: Option<BeanstalkOptions>,
-    /// Who may do what.
+    /// The tokens of HTTP and RESP and what they allow.
     pub access: Access,
     /// Names accepted in the `Host` header besides loopback and the bound address.
     pub hosts: Vec<String>,
-    /// Connections at once.
+    /// The largest number of open connections, of all protocols together.
     pub connections_max: usize,
-    /// How to make a backup, where that is possible.
+    /// Makes a backup; `None` if the backend has none.
     pub backup: Option<Box<MakeBackup>>,
-    /// The certificate, if HTTP is HTTPS.
+    /// The certificate of HTTPS; `None` = plain HTTP.
     pub tls: Option<crate::Tls>,
-    /// The certificate, if RESP speaks TLS; mostly the same. Clients are told by `rediss://`.
+    /// The certificate of RESP over TLS (`rediss://`); `None` = plain RESP.
     pub resp_tls: Option<crate::Tls>,
 }
 
@@ -72,7 +72,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens, and serves this backend.
+    /// Binds the addresses and serves this backend.
     pub async fn start(backend: Arc<dyn Backend>, options: Options) -> Result<Server, StartError> {
         let (stopping, stops) = watch::channel(false);
         let (aborting, aborts) = watch::channel(false);
@@ -118,31 +118,32 @@ impl Server {
         Ok(Server { client: kept, http, resp, beanstalk, stopping, aborting, ended })
     }
 
-    /// Where HTTP listens.
+    /// The bound address of HTTP.
     pub fn http_addr(&self) -> Option<SocketAddr> {
         self.http
     }
 
-    /// Where RESP listens.
+    /// The bound address of RESP.
     pub fn resp_addr(&self) -> Option<SocketAddr> {
         self.resp
     }
 
-    /// Where the beanstalkd protocol listens, if that is an address and not a path.
+    /// The bound address of the beanstalkd protocol; `None` for a Unix socket.
     pub fn beanstalk_addr(&self) -> Option<SocketAddr> {
         self.beanstalk
     }
 
-    /// Stops: accepts nothing more, answers what waits with nothing, finishes what is under way.
-    /// What is not finished after `drain` is cut off; its leases are given back.
+    /// Stops: accepts no more connections, answers waiting requests with an empty reply, and
+    /// finishes requests under way. Connections that are still open after `drain` are closed;
+    /// leases they have not received are given back.
     pub async fn stop(mut self, drain: Duration) {
-        // Nobody listens any more if all connections have ended already.
+        // An error means that all connections have ended already.
         let _ = self.stopping.send(true);
         if tokio::time::timeout(drain, self.ended.recv()).await.is_err() {
             let _ = self.aborting.send(true);
             let _ = self.ended.recv().await;
         }
-        // What was cut off is given back before the store is closed.
+        // Leases of closed connections are given back before the store is closed.
         let _ = tokio::time::timeout(GIVE_BACK_MAX, self.client.given_back()).await;
     }
 }

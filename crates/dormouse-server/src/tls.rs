@@ -1,4 +1,4 @@
-//! TLS: certificates from files, read again on demand, and a handshake that must not last.
+//! TLS: certificates from files, which can be reloaded, and a handshake with a deadline.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -13,7 +13,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::server::TlsStream;
 
-/// Where certificate and key are.
+/// The paths of a certificate and its key.
 #[derive(Clone, Debug)]
 pub struct TlsFiles {
     /// The certificate chain, PEM.
@@ -31,7 +31,7 @@ pub struct TlsError {
     what: &'static str,
 }
 
-/// Makes TLS connections of TCP connections. Clones share the certificate.
+/// The server's side of TLS. Clones share the certificate.
 #[derive(Clone)]
 pub struct Tls {
     files: TlsFiles,
@@ -45,8 +45,7 @@ impl Tls {
         Ok(Tls { files, config })
     }
 
-    /// Reads the files again; connections that are open go on with the old ones. After an error
-    /// nothing has changed.
+    /// Reads the files again. Open connections keep the old certificate. An error changes nothing.
     pub fn reload(&self) -> Result<(), TlsError> {
         let config = read(&self.files)?;
         *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
@@ -96,7 +95,7 @@ mod tests {
     use super::*;
     use crate::{Options, Server};
 
-    /// Without a certificate, which is enough for clients that say nothing.
+    /// Without a certificate: enough for a client that never sends anything.
     fn bare() -> Tls {
         let config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
             .with_safe_default_protocol_versions()
@@ -117,7 +116,7 @@ mod tests {
         sleep(Duration::from_millis(100)).await;
         let (begun, drain) = (Instant::now(), Duration::from_millis(100));
         server.stop(drain).await;
-        // It was waited for, and not for as long as a handshake may take.
+        // The stop waited for the drain time, not for the deadline of the handshake.
         let took = begun.elapsed();
         assert!(drain <= took && took < Duration::from_millis(HTTP_HEAD_MS_MAX / 2), "{took:?}");
         drop(silent);

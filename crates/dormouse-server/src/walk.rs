@@ -35,7 +35,7 @@ impl Walk {
             return None;
         }
         let place = self.after.as_ref().map_or("", TopicName::as_str);
-        let next = grant.goes_on(Verb::List, place)?;
+        let next = grant.skip_to(Verb::List, place)?;
         if next != place {
             self.after = before(next);
         }

@@ -1,8 +1,8 @@
-//! Who may do what. One function decides for every protocol: [`Grant::check`].
+//! Access rights. One function decides for all protocols: [`Grant::check`].
 //!
-//! A caller shows a token; its SHA-256 is looked up in the table, and the entry's scopes are what
-//! the caller may do. Only hashes are kept, so a leaked configuration opens nothing. Looking up a
-//! hash needs no constant time: to learn a hash byte by byte does not help to find its token.
+//! A caller sends a token; its SHA-256 is looked up in the table, and the scopes of the entry are
+//! the caller's rights. Only hashes are stored, so a leaked configuration gives no access. The
+//! lookup need not take constant time: knowing a hash byte by byte does not help to find its token.
 
 mod jobs;
 mod scope;
@@ -24,7 +24,7 @@ pub use verb::{UnknownVerb, Verb};
 /// SHA-256 of a token.
 pub type TokenHash = [u8; 32];
 
-/// The hash under which a token is kept.
+/// The hash under which a token is stored.
 pub fn hash_token(token: &str) -> TokenHash {
     Sha256::digest(token.as_bytes()).into()
 }
@@ -32,27 +32,27 @@ pub fn hash_token(token: &str) -> TokenHash {
 /// One token of the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenEntry {
-    /// What people call it; stands in messages.
+    /// The name in error texts; unique in the table.
     pub name: String,
-    /// Its hash; the token itself is known to its owner only.
+    /// Its hash; the token itself is not stored.
     pub hash: TokenHash,
-    /// What it allows.
+    /// The verbs and topics it allows; at least one.
     pub scopes: Vec<Scope>,
 }
 
-/// Why a table cannot be.
+/// Why a table of tokens is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AccessError {
-    /// No token at all: that would lock everybody out.
+    /// No token at all: nobody could do anything.
     #[error("no token is configured, so nobody could do anything")]
     NoToken,
     /// A token without a name.
     #[error("a token has no name")]
     NoName,
-    /// Two tokens of one name.
+    /// Two tokens with the same name.
     #[error("two tokens are called `{0}`; give each its own name")]
     SameName(String),
-    /// One token twice.
+    /// The same token twice.
     #[error("tokens `{0}` and `{1}` are the same token; make a new one for each")]
     SameToken(String, String),
     /// A token that allows nothing.
@@ -60,7 +60,7 @@ pub enum AccessError {
     NoScopes(String),
 }
 
-/// The table of tokens. Clones share it, so a table that is replaced is replaced everywhere.
+/// The table of tokens. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Access {
     table: Arc<RwLock<Table>>,
@@ -104,7 +104,7 @@ impl Access {
         Access::of(Table::Open(everybody))
     }
 
-    /// Only who shows one of these tokens may do what it allows.
+    /// A caller needs one of these tokens, and may do what it allows.
     pub fn new(tokens: Vec<TokenEntry>) -> Result<Access, AccessError> {
         Table::new(tokens).map(Access::of)
     }
@@ -113,8 +113,8 @@ impl Access {
         Access { table: Arc::new(RwLock::new(table)) }
     }
 
-    /// Takes over the other's table, in all clones of this one. What was granted before stays
-    /// granted to who holds it: a request, or an open stream.
+    /// Replaces the table by the other's, in all clones of this one. Requests and streams under
+    /// way keep the rights that they had.
     pub fn replace(&self, other: &Access) {
         let table = other.read(Table::clone);
         *self.table.write().unwrap_or_else(PoisonError::into_inner) = table;
@@ -125,8 +125,8 @@ impl Access {
         self.read(|table| matches!(table, Table::Open(_)))
     }
 
-    /// What the caller who shows this token may do; `unauthorized` if that is nothing. The token is
-    /// the text after `Bearer `, or what another protocol has in its place.
+    /// The rights of a caller with this token; `unauthorized` if it is unknown, or missing where
+    /// one is needed. Over HTTP the token is the text after `Bearer `.
     pub fn grant(&self, bearer: Option<&str>) -> Result<Grant, Error> {
         let unauthorized = |text: &'static str| Error::new(Code::Unauthorized, text);
         self.read(|table| match (table, bearer) {
@@ -143,8 +143,8 @@ impl Access {
         })
     }
 
-    /// What the caller may do who has shown the token of this hash, or none; `None` = nothing.
-    /// Cheap enough to be asked again and again: a revoked token must be of no use any more.
+    /// The rights of a caller with the token of this hash, or without one; `None` = no rights.
+    /// Cheap enough to call for every turn of a connection, so a revoked token is useless at once.
     pub(crate) fn grant_of(&self, shown: Option<&TokenHash>) -> Option<Grant> {
         self.read(|table| match table {
             Table::Open(grant) => Some(grant.clone()),
@@ -157,18 +157,18 @@ impl Access {
     }
 }
 
-/// What one caller may do; cheap to clone.
+/// The rights of one caller. Cheap to clone.
 #[derive(Clone)]
 pub struct Grant {
-    inner: Arc<Allowed>,
+    inner: Arc<Inner>,
 }
 
-struct Allowed {
+struct Inner {
     name: String,
     scopes: Vec<Scope>,
-    /// On every topic.
+    /// Verbs that are allowed on every topic.
     everywhere: Verbs,
-    /// On one topic at least.
+    /// Verbs that are allowed on at least one topic.
     somewhere: Verbs,
 }
 
@@ -177,57 +177,59 @@ impl Grant {
         let union = |all: Verbs, scope: &Scope| all.with(scope.verbs());
         let everywhere = scopes.iter().filter(|s| s.is_for_all_topics()).fold(Verbs::NONE, union);
         let somewhere = scopes.iter().fold(Verbs::NONE, union);
-        Grant { inner: Arc::new(Allowed { name, scopes, everywhere, somewhere }) }
+        Grant { inner: Arc::new(Inner { name, scopes, everywhere, somewhere }) }
     }
 
-    /// Of who has shown nothing, where something is wanted.
+    /// The grant of a caller without a token where one is needed: no rights.
     pub(crate) fn nobody() -> Grant {
         Grant::new("nobody".to_owned(), Vec::new())
     }
 
-    /// What people call the token.
+    /// The name of the token.
     pub fn name(&self) -> &str {
         &self.inner.name
     }
 
-    /// Whether this may be done on this topic (for `Lock`: with the lock of this name).
+    /// Whether the verb is allowed on this topic (for `Lock`: with the lock of this name); if not,
+    /// `forbidden`.
     pub fn check(&self, verb: Verb, topic: &str) -> Result<(), Error> {
         let what = if verb == Verb::Lock { "lock" } else { "topic" };
         let forbidden = || self.forbidden(verb, &format!("{what} `{topic}`"));
         self.allows(verb, topic).then_some(()).ok_or_else(forbidden)
     }
 
-    /// As `check`, where a no is not worth a text.
+    /// As `check`, without an error text.
     pub fn allows(&self, verb: Verb, topic: &str) -> bool {
         self.covers_all(verb) || self.inner.scopes.iter().any(|scope| scope.allows(verb, topic))
     }
 
-    /// Whether this may be done without naming a topic, or over all of them: only if it may be
-    /// done on every topic.
+    /// Whether the verb is allowed without a topic, or for all topics together: only if it is
+    /// allowed on every topic.
     pub fn check_verb(&self, verb: Verb) -> Result<(), Error> {
         self.covers_all(verb).then_some(()).ok_or_else(|| self.forbidden(verb, "all topics"))
     }
 
-    /// Whether this may be done on every topic, so that nobody needs to look up a job's.
+    /// Whether the verb is allowed on every topic, so that a job's topic need not be looked up.
     pub fn covers_all(&self, verb: Verb) -> bool {
         self.inner.everywhere.has(verb)
     }
 
-    /// Whether this may be done on some topic: what is forbidden everywhere need not be looked at.
+    /// Whether the verb is allowed on some topic. If not, a job's topic need not be looked up.
     pub fn may_somewhere(&self, verb: Verb) -> bool {
         self.inner.somewhere.has(verb)
     }
 
-    /// Where topics on which this may be done go on behind a place in the order of names, which is
-    /// a name or nothing: there, or at the name this gives; `None` = nowhere.
-    pub(crate) fn goes_on<'a>(&'a self, verb: Verb, after: &'a str) -> Option<&'a str> {
-        let places = self.inner.scopes.iter().filter_map(|scope| scope.goes_on(verb, after));
-        // What cannot be a topic's name is not the beginning of one either.
+    /// Where a walk over topics in the order of names that has reached `after` (a name, or empty)
+    /// finds the next topic that the verb is allowed on: behind `after`, if that is returned; else
+    /// not before the returned name. `None` = there is none.
+    pub(crate) fn skip_to<'a>(&'a self, verb: Verb, after: &'a str) -> Option<&'a str> {
+        let places = self.inner.scopes.iter().filter_map(|scope| scope.skip_to(verb, after));
+        // A prefix that is not a valid name is not the beginning of one either.
         places.filter(|place| *place == after || TopicName::new(place).is_ok()).min()
     }
 
     fn forbidden(&self, verb: Verb, place: &str) -> Error {
-        let Allowed { name, scopes, .. } = &*self.inner;
+        let Inner { name, scopes, .. } = &*self.inner;
         let scopes: Vec<String> = scopes.iter().map(|scope| format!("`{scope}`")).collect();
         let scopes = scopes.join(", ");
         let text = format!("token `{name}` does not allow `{verb}` on {place}; it allows {scopes}");

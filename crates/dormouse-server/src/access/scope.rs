@@ -29,7 +29,7 @@ const OPERATOR: Verbs = VIEWER.with(Verbs::of(&[
     Verb::Reschedule,
 ]));
 
-/// Words for the verbs that one kind of caller needs.
+/// Names for the verbs that one kind of caller needs.
 const ROLES: [(&str, Verbs); 5] = [
     ("producer", PRODUCER),
     ("consumer", CONSUMER),
@@ -38,7 +38,7 @@ const ROLES: [(&str, Verbs); 5] = [
     ("admin", Verbs::ALL),
 ];
 
-/// Some verbs on some topics. Written as `<verbs>:<topics>`: `producer:orders.*`, `put,get:mail`,
+/// Some verbs on some topics, written as `<verbs>:<topics>`: `producer:orders.*`, `put,get:mail`,
 /// `*:*`. Verbs are `*`, or verbs and roles with commas between; topics are a name, the beginning
 /// of names and a `*`, or `*` for all.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ enum Topics {
     One(String),
 }
 
-/// Why a text is no scope.
+/// Why a text is not a scope.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ScopeError {
     /// No `:`.
@@ -67,12 +67,12 @@ pub enum ScopeError {
     /// A `*` that is not the last character.
     #[error("scope `{0}` has a `*` inside; it can only stand for the end of a topic")]
     StarInside(String),
-    /// Neither verb nor role.
+    /// A word that is neither a verb nor a role.
     #[error("scope `{scope}`: {source}")]
     Verb {
         /// The whole scope.
         scope: String,
-        /// The word.
+        /// The word, and the nearest known one.
         source: UnknownVerb,
     },
 }
@@ -91,9 +91,9 @@ impl Scope {
             }
     }
 
-    /// Where what this allows goes on behind a place in the order of names: there if that is in the
-    /// midst of it, or at a name that is still to come.
-    pub(super) fn goes_on<'a>(&'a self, verb: Verb, after: &'a str) -> Option<&'a str> {
+    /// As [`super::Grant::skip_to`], for this scope: `after` if that is within the scope, or the
+    /// scope's first name if that is still ahead.
+    pub(super) fn skip_to<'a>(&'a self, verb: Verb, after: &'a str) -> Option<&'a str> {
         if !self.verbs.has(verb) {
             return None;
         }
@@ -125,7 +125,7 @@ impl FromStr for Scope {
     type Err = ScopeError;
 
     fn from_str(text: &str) -> Result<Scope, ScopeError> {
-        // Topics may have a colon, verbs have none: the first one parts them.
+        // Topics may contain a colon, verbs may not: the first one separates them.
         let Some((words, topics)) = text.split_once(':') else {
             return Err(ScopeError::NoTopics(text.to_owned()));
         };
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_scope_says_why() {
+    fn a_malformed_scope_is_refused_with_a_reason() {
         let check = |text: &str, part: &str| {
             let error = text.parse::<Scope>().unwrap_err().to_string();
             assert!(error.contains(part), "{text}: {error}");
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scope_is_shown_as_it_was_written() {
+    fn a_scope_is_displayed_as_it_was_written() {
         let text = "put, producer : a:b.*";
         let scope: Scope = text.parse().unwrap();
         assert_eq!(scope.to_string(), text);

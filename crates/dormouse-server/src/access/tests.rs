@@ -84,7 +84,7 @@ fn scopes_of_one_token_add_up_but_do_not_mix() {
 }
 
 #[test]
-fn open_lets_everybody_do_everything() {
+fn without_tokens_everything_is_allowed() {
     let access = Access::open();
     assert!(access.is_open());
     for bearer in [None, Some("anything")] {
@@ -95,7 +95,7 @@ fn open_lets_everybody_do_everything() {
 }
 
 #[test]
-fn only_a_known_token_is_granted_something() {
+fn only_known_tokens_have_rights() {
     let tokens = vec![entry("one", "s1", &["put:*"]), entry("two", "s2", &["ack:*"])];
     let access = Access::new(tokens).unwrap();
     assert!(!access.is_open());
@@ -110,7 +110,7 @@ fn only_a_known_token_is_granted_something() {
 }
 
 #[test]
-fn what_is_forbidden_says_what_is_allowed() {
+fn a_refusal_names_the_allowed_scopes() {
     let grant = granted(&["producer:orders.*", "stats:*"]);
     let check = |result: Result<(), Error>, text: &str| {
         let error = result.unwrap_err();
@@ -127,7 +127,7 @@ fn what_is_forbidden_says_what_is_allowed() {
 }
 
 #[test]
-fn a_table_that_cannot_be_is_refused() {
+fn an_invalid_table_is_refused() {
     let check = |tokens: Vec<TokenEntry>, expected| {
         assert_eq!(Access::new(tokens).unwrap_err(), expected);
     };
@@ -142,7 +142,7 @@ fn a_table_that_cannot_be_is_refused() {
 }
 
 #[test]
-fn a_replaced_table_counts_in_every_clone() {
+fn a_replaced_table_is_used_by_every_clone() {
     let access = Access::open();
     let clone = access.clone();
     let old = clone.grant(None).unwrap();
@@ -160,10 +160,10 @@ fn a_hash_is_sha_256() {
 }
 
 #[test]
-fn what_is_allowed_goes_on_at_the_next_scope() {
+fn a_walk_skips_to_the_next_allowed_scope() {
     let grant = granted(&["list:m.*", "list:c", "put:a*", "list:-*", "list:n o*"]);
     let check = |after: &str, expected: Option<&str>| {
-        assert_eq!(grant.goes_on(Verb::List, after), expected, "{after}");
+        assert_eq!(grant.skip_to(Verb::List, after), expected, "{after}");
     };
     check("", Some("c"));
     check("bz", Some("c"));
@@ -172,5 +172,5 @@ fn what_is_allowed_goes_on_at_the_next_scope() {
     check("m.", Some("m."));
     check("m.7", Some("m.7"));
     check("m/", None);
-    assert_eq!(granted(&["list:*"]).goes_on(Verb::List, ""), Some(""));
+    assert_eq!(granted(&["list:*"]).skip_to(Verb::List, ""), Some(""));
 }

@@ -1,11 +1,11 @@
-//! What a caller can be allowed to do, and sets of it.
+//! Verbs, which scopes allow, and sets of them.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::likeness;
 
-/// One thing to be allowed: an operation, or several that only make sense together.
+/// A right: to one operation, or to several that only make sense together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verb {
     /// Add a job.
@@ -20,19 +20,19 @@ pub enum Verb {
     Release,
     /// Prolong a lease.
     Extend,
-    /// Send a job to dead.
+    /// Make a job dead.
     Kill,
     /// Remove a job.
     Cancel,
     /// Move a job's due time.
     Reschedule,
-    /// Look at one job.
+    /// Read one job.
     Get,
     /// List jobs and topics.
     List,
-    /// Counts of a topic, or of all.
+    /// Read the counts of a topic, or of all topics.
     Stats,
-    /// How many jobs come due when.
+    /// Count the jobs that become due in each step of time.
     Forecast,
     /// Change a topic's settings.
     SetTopic,
@@ -42,15 +42,15 @@ pub enum Verb {
     Resume,
     /// Remove all jobs of a topic that are not leased.
     Purge,
-    /// Bring dead jobs back.
+    /// Make dead jobs ready.
     Revive,
     /// Make delayed jobs ready.
     Kick,
-    /// Acquire, renew and release a lock; its name stands where a topic does.
+    /// Acquire, renew and release a lock; a scope names it instead of a topic.
     Lock,
-    /// Watch what happens.
+    /// Follow the events.
     Events,
-    /// Read the server's measurements.
+    /// Read the server's metrics.
     Metrics,
     /// Make a backup on the server.
     Backup,
@@ -120,13 +120,13 @@ impl fmt::Display for Verb {
     }
 }
 
-/// A word that is no verb (in a scope: nor a role).
+/// A word that is not a verb (in a scope: nor a role).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", text(word, *nearest))]
 pub struct UnknownVerb {
-    /// What was written.
+    /// The unknown word.
     pub word: String,
-    /// What was probably meant.
+    /// The known word that was probably meant.
     pub nearest: Option<&'static str>,
 }
 
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_typo_is_answered_with_the_nearest_verb() {
+    fn a_typo_suggests_the_nearest_verb() {
         let check = |word: &str, text: &str| {
             assert_eq!(word.parse::<Verb>().unwrap_err().to_string(), text);
         };

@@ -1,4 +1,4 @@
-//! What one client gets: the text of server-sent events, a piece at a time.
+//! The stream of one client: server-sent events as text, a piece at a time.
 
 use std::fmt;
 use std::io::Write;
@@ -13,15 +13,15 @@ use serde::Serialize;
 use tokio::sync::watch;
 use tokio::time::Interval;
 
-use super::Seat;
+use super::Subscription;
 use crate::access::{Grant, Verb};
 use crate::units::At;
 
-/// How often something is sent, if only to say that the stream lives.
-const BEAT: Duration = Duration::from_secs(15);
-/// How long a client should wait before it comes again.
+/// After this time without an event a comment is sent, so that proxies keep the stream open.
+const KEEPALIVE: Duration = Duration::from_secs(15);
+/// How long a client should wait before it reconnects.
 const RETRY_MS: u64 = 2_000;
-/// Events of one piece; their text is at most 64 KiB.
+/// The largest number of events in one piece; their text has at most 64 KiB.
 const PIECE_EVENTS: usize = 128;
 
 /// `<ring>-<number>`: the last event that a client has seen.
@@ -47,18 +47,18 @@ impl FromStr for Mark {
     }
 }
 
-/// Where to begin.
+/// The position at which a stream begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum From {
-    /// With what happens next.
+pub(crate) enum StartAt {
+    /// With the next event.
     Now,
-    /// After this one.
+    /// After this event.
     Mark(Mark),
-    /// After one that nobody knows here.
+    /// After an event whose id cannot be parsed.
     Unknown,
 }
 
-/// What a client wants and may see.
+/// The topics that a client asked for and may see.
 pub(crate) struct Filter {
     pub(crate) grant: Grant,
     pub(crate) topic: Option<TopicName>,
@@ -73,69 +73,69 @@ impl Filter {
     }
 }
 
-/// The stream of one client. It has a place in the ring and no queue of its own.
+/// The stream of one client. It has a position in the ring and no queue of its own.
 pub(crate) struct Feed {
-    seat: Seat,
+    subscription: Subscription,
     filter: Filter,
-    /// The number of the last event that was looked at.
+    /// The number of the last event that was read.
     seen: u64,
-    news: watch::Receiver<u64>,
-    beat: Interval,
-    /// What is sent first.
+    changes: watch::Receiver<u64>,
+    keepalive: Interval,
+    /// The first piece, until it is sent.
     opening: Option<Bytes>,
 }
 
 impl Feed {
-    pub(super) fn new(seat: Seat, from: From, filter: Filter) -> Feed {
-        let (ring, last) = (seat.ring.id(), seat.ring.last());
+    pub(super) fn new(subscription: Subscription, from: StartAt, filter: Filter) -> Feed {
+        let (ring, last) = (subscription.ring.id(), subscription.ring.last());
         let (seen, is_gap) = match from {
-            From::Now => (last, false),
-            From::Mark(mark) if mark.ring == ring && mark.number <= last => (mark.number, false),
-            From::Mark(_) | From::Unknown => (last, true),
+            StartAt::Now => (last, false),
+            StartAt::Mark(mark) if mark.ring == ring && mark.number <= last => (mark.number, false),
+            StartAt::Mark(_) | StartAt::Unknown => (last, true),
         };
         let mut opening = format!(": dormouse\nretry: {RETRY_MS}\n{}", id_line(ring, seen));
         if is_gap {
             opening.push_str("event: lost\ndata: {}\n");
         }
         opening.push('\n');
-        let beat = tokio::time::interval(BEAT);
-        let news = seat.ring.news();
-        Feed { seat, filter, seen, news, beat, opening: Some(Bytes::from(opening)) }
+        let keepalive = tokio::time::interval(KEEPALIVE);
+        let changes = subscription.ring.changes();
+        Feed { subscription, filter, seen, changes, keepalive, opening: Some(Bytes::from(opening)) }
     }
 
-    /// The next piece of text, when there is one; `None` = the server stops.
+    /// Waits for the next piece of text; `None` = the server stops.
     pub(crate) async fn next(&mut self) -> Option<Bytes> {
         let piece = match self.opening.take() {
             Some(opening) => Some(opening),
             None => self.wait().await,
         };
-        self.beat.reset();
+        self.keepalive.reset();
         piece
     }
 
     async fn wait(&mut self) -> Option<Bytes> {
-        // Looked at each time: events that never cease must not keep the server from stopping.
-        while !self.seat.hub.client.is_stopping() {
-            // Before reading: what comes meanwhile is news again.
-            self.news.borrow_and_update();
+        // Checked each time: endless events must not keep the server from stopping.
+        while !self.subscription.hub.client.is_stopping() {
+            // Before reading, so that an event that arrives meanwhile counts as a change.
+            self.changes.borrow_and_update();
             let before = self.seen;
             let text = self.read();
             if !text.is_empty() {
                 return Some(Bytes::from(text));
             }
             if self.seen > before {
-                // All of it was other people's; there may be more.
+                // The filter passed none of them; there may be more.
                 tokio::task::yield_now().await;
                 continue;
             }
             tokio::select! {
                 biased;
-                () = self.seat.hub.client.stopping() => return None,
-                // The ring that sends it is held here.
-                _ = self.news.changed() => {}
-                // With the number: a client that wants little should not fall behind for that.
-                _ = self.beat.tick() => {
-                    let id = id_line(self.seat.ring.id(), self.seen);
+                () = self.subscription.hub.client.stopping() => return None,
+                // It cannot fail: the sender is in the ring, which is held here.
+                _ = self.changes.changed() => {}
+                // With the number, so that a client of quiet topics can resume from here.
+                _ = self.keepalive.tick() => {
+                    let id = id_line(self.subscription.ring.id(), self.seen);
                     return Some(Bytes::from(format!(":\n{id}\n")));
                 }
             }
@@ -143,14 +143,14 @@ impl Feed {
         None
     }
 
-    /// The text of what comes next, if any of it is for this client.
+    /// The text of the next events; empty if none of them passes the filter.
     fn read(&mut self) -> Vec<u8> {
-        let ring = self.seat.ring.id();
-        let batch = self.seat.ring.read(self.seen, PIECE_EVENTS);
+        let ring = self.subscription.ring.id();
+        let batch = self.subscription.ring.read(self.seen, PIECE_EVENTS);
         let mut text = Vec::new();
         self.seen = batch.after;
         if batch.lost > 0 {
-            self.seat.hub.lost.fetch_add(batch.lost, Ordering::Relaxed);
+            self.subscription.hub.lost.fetch_add(batch.lost, Ordering::Relaxed);
             let id = id_line(ring, self.seen);
             let lost = format!("{id}event: lost\ndata: {{\"count\":{}}}\n\n", batch.lost);
             text.extend_from_slice(lost.as_bytes());
@@ -223,7 +223,7 @@ mod tests {
 
     fn follow(events: &Events) -> Feed {
         let grant = Access::open().grant(None).unwrap();
-        events.follow(From::Now, Filter { grant, topic: None, prefix: None }).unwrap()
+        events.follow(StartAt::Now, Filter { grant, topic: None, prefix: None }).unwrap()
     }
 
     #[test]
@@ -237,12 +237,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_slow_client_is_told_what_it_lost_and_goes_on() {
+    async fn a_slow_client_learns_what_it_lost_and_continues() {
         let (stop, stopping) = watch::channel(false);
         let events =
             Events::new(BackendClient::new(Arc::new(Idle), Arc::<Metrics>::default(), stopping));
         let mut feed = follow(&events);
-        let ring = Arc::clone(&feed.seat.ring);
+        let ring = Arc::clone(&feed.subscription.ring);
         let text = |piece: Option<Bytes>| String::from_utf8(piece.unwrap().to_vec()).unwrap();
         assert!(text(feed.next().await).starts_with(": dormouse\n"));
         let topic = "t".repeat(TOPIC_BYTES_MAX);
@@ -256,7 +256,7 @@ mod tests {
             told += piece.matches("event: put\n").count() as u64;
         }
         assert_eq!((told, events.lost()), (kept, 3));
-        // Even though there is more to tell.
+        // Even though there are more events.
         put(&ring, &topic, 1, 1);
         stop.send(true).unwrap();
         assert_eq!(feed.next().await, None);

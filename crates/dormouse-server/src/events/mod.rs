@@ -1,4 +1,5 @@
-//! Events for clients that follow them: one ring for all, watched only while somebody follows.
+//! Event streams: one ring of events for all clients. The backend is watched only while at least
+//! one client subscribes, and for a minute after.
 
 mod feed;
 mod ring;
@@ -15,10 +16,10 @@ use dormouse_core::event::Watcher;
 use tokio::sync::watch;
 
 use crate::client::BackendClient;
-pub(crate) use feed::{Feed, Filter, From};
+pub(crate) use feed::{Feed, Filter, StartAt};
 use ring::Ring;
 
-/// How long events are kept after the last client left: it may come back for them.
+/// How long the backend is watched after the last client disconnected: it may resume.
 const LINGER: Duration = Duration::from_secs(60);
 
 /// The events of a backend. Cheap to clone.
@@ -29,16 +30,16 @@ pub(crate) struct Events {
 
 struct Hub {
     client: BackendClient,
-    /// There while the backend is watched.
+    /// `Some` while the backend is watched.
     ring: Mutex<Option<Arc<Ring>>>,
-    /// Clients that follow.
+    /// Open streams.
     streams: watch::Sender<usize>,
-    /// What came too fast for them.
+    /// Events that were dropped before a client read them.
     lost: AtomicU64,
 }
 
-/// A client's place: while it has one, the backend is watched.
-struct Seat {
+/// A client's share in the ring: while one exists, the backend is watched.
+struct Subscription {
     hub: Arc<Hub>,
     ring: Arc<Ring>,
 }
@@ -49,23 +50,23 @@ impl Events {
         Events { hub: Arc::new(Hub { client, ring, streams: watch::Sender::new(0), lost }) }
     }
 
-    /// Follows the events: those after `from` that pass the filter. Must be called within a tokio
+    /// Subscribes to the events after `from` that pass the filter. Must be called within a tokio
     /// runtime.
-    pub(crate) fn follow(&self, from: From, filter: Filter) -> Result<Feed, Error> {
-        Ok(Feed::new(self.seat()?, from, filter))
+    pub(crate) fn follow(&self, from: StartAt, filter: Filter) -> Result<Feed, Error> {
+        Ok(Feed::new(self.subscribe()?, from, filter))
     }
 
-    /// Clients that follow.
+    /// The number of open streams.
     pub(crate) fn streams(&self) -> usize {
         *self.hub.streams.borrow()
     }
 
-    /// Events that came too fast for a client.
+    /// The number of events that were dropped before a client read them.
     pub(crate) fn lost(&self) -> u64 {
         self.hub.lost.load(Ordering::Relaxed)
     }
 
-    fn seat(&self) -> Result<Seat, Error> {
+    fn subscribe(&self) -> Result<Subscription, Error> {
         let hub = &self.hub;
         let mut ring = hub.lock();
         if hub.client.is_stopping() {
@@ -83,7 +84,7 @@ impl Events {
         });
         let ring = Arc::clone(ring);
         hub.streams.send_modify(|streams| *streams += 1);
-        Ok(Seat { hub: Arc::clone(hub), ring })
+        Ok(Subscription { hub: Arc::clone(hub), ring })
     }
 }
 
@@ -93,7 +94,7 @@ impl Hub {
         self.ring.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets the backend be watched until nobody has followed for a while, or the server stops.
+    /// Watches the backend until there was no stream for a while, or the server stops.
     async fn keep(self: Arc<Hub>) {
         tokio::select! {
             () = self.linger() => {}
@@ -106,7 +107,7 @@ impl Hub {
     async fn linger(&self) {
         let mut streams = self.streams.subscribe();
         loop {
-            // The sender is in the hub, so these end only as they should.
+            // The sender is in the hub, so these calls cannot fail.
             let _ = streams.wait_for(|&streams| streams == 0).await;
             let back = tokio::time::timeout(LINGER, streams.wait_for(|&streams| streams > 0)).await;
             if back.is_err() && self.end(false) {
@@ -115,7 +116,7 @@ impl Hub {
         }
     }
 
-    /// Nobody is told any more; unless somebody has just come.
+    /// Stops watching; returns false, and does nothing, if a client has just subscribed.
     fn end(&self, by_force: bool) -> bool {
         let mut ring = self.lock();
         if *self.streams.borrow() > 0 && !by_force {
@@ -127,7 +128,7 @@ impl Hub {
     }
 }
 
-impl Drop for Seat {
+impl Drop for Subscription {
     fn drop(&mut self) {
         self.hub.streams.send_modify(|streams| *streams -= 1);
     }

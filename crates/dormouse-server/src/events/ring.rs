@@ -1,4 +1,4 @@
-//! The last events, numbered, for any number of readers at their own pace.
+//! The latest events, numbered, for any number of readers at their own pace.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,32 +7,32 @@ use crate::limits::EVENTS_KEPT;
 use dormouse_core::event::{Event, Watcher};
 use tokio::sync::watch;
 
-/// Events of one time of watching. What happens before or after is not in it, so each has an id of
-/// its own, and the numbers of another one mean nothing here.
+/// The events of one period in which the backend was watched. Events between two periods are
+/// unknown, so every ring has its own id, and event numbers are valid in one ring only.
 pub(super) struct Ring {
     id: u32,
-    kept: Mutex<Kept>,
+    kept: Mutex<RingState>,
     last: watch::Sender<u64>,
 }
 
-struct Kept {
+struct RingState {
     events: VecDeque<Event>,
     /// The number of the last one; the first ever is 1.
     last: u64,
 }
 
-/// What a reader gets at once.
-pub(super) struct Batch {
-    /// Events that were not kept long enough.
+/// The result of one read.
+pub(super) struct EventBatch {
+    /// Events after the reader's position that were dropped already.
     pub(super) lost: u64,
-    /// The number before the first one here.
+    /// The number before the first event here.
     pub(super) after: u64,
     pub(super) events: Vec<Event>,
 }
 
 impl Ring {
     pub(super) fn new(id: u32) -> Ring {
-        let kept = Kept { events: VecDeque::new(), last: 0 };
+        let kept = RingState { events: VecDeque::new(), last: 0 };
         Ring { id, kept: Mutex::new(kept), last: watch::Sender::new(0) }
     }
 
@@ -45,23 +45,23 @@ impl Ring {
         self.lock().last
     }
 
-    /// Changes when there are more.
-    pub(super) fn news(&self) -> watch::Receiver<u64> {
+    /// Changes when there are new events.
+    pub(super) fn changes(&self) -> watch::Receiver<u64> {
         self.last.subscribe()
     }
 
     /// Up to `max` events after the one of this number.
-    pub(super) fn read(&self, after: u64, max: usize) -> Batch {
+    pub(super) fn read(&self, after: u64, max: usize) -> EventBatch {
         let kept = self.lock();
         let before_all = kept.last - kept.events.len() as u64;
         let lost = before_all.saturating_sub(after);
         let after = after.max(before_all).min(kept.last);
         let from = usize::try_from(after - before_all).unwrap_or(usize::MAX);
         let events = kept.events.iter().skip(from).take(max).cloned().collect();
-        Batch { lost, after, events }
+        EventBatch { lost, after, events }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, RingState> {
         // Nothing panics while it is held.
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -88,7 +88,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// So many puts, of jobs numbered from `first` on.
+    /// Emits `count` puts of jobs with ids from `first` on.
     pub(in crate::events) fn put(ring: &Ring, topic: &str, first: u64, count: u64) {
         let event = |id| Event {
             kind: EventKind::Put,
@@ -110,7 +110,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn readers_go_on_where_they_were() {
+    fn readers_continue_after_their_last_event() {
         let ring = Ring::new(7);
         check(&ring, 0, 10, 0, 0..0);
         put(&ring, "a", 1, 5);
@@ -121,7 +121,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_is_too_old_is_counted() {
+    fn dropped_events_are_counted() {
         let ring = Ring::new(7);
         let kept = EVENTS_KEPT as u64;
         put(&ring, "a", 1, kept);

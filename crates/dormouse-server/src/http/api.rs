@@ -1,4 +1,4 @@
-//! The OpenAPI document, made from the routes.
+//! The OpenAPI document, generated from the routes.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -28,14 +28,14 @@ Spans are \"30m\", \"1h 30m\", \"PT30M\" or ms; instants are RFC 3339 or ms sinc
     fields and query parameters are refused. Topics, keys and names in paths are percent-encoded.";
 
 const TAGS: &[(&str, &str)] = &[
-    ("jobs", "Put jobs, and do something with one of them"),
-    ("leases", "Take jobs, and say what became of them"),
-    ("topics", "Lines of jobs: their counts, settings and contents"),
-    ("locks", "Named locks that expire, each grant with a growing number"),
+    ("jobs", "Put jobs; read, change or remove one of them"),
+    ("leases", "Take jobs, and report the result of the work"),
+    ("topics", "The counts, settings and jobs of topics"),
+    ("locks", "Named locks that expire; every grant has a greater fence"),
     ("server", "The server itself"),
 ];
 
-/// Declares sets of problems a call may answer with.
+/// Declares sets of problems that a call may respond with.
 macro_rules! problems {
     ($($(#[$text:meta])* $name:ident $(or $results:ty)? {
         $($status:literal: $what:literal),+ $(,)?
@@ -57,59 +57,59 @@ macro_rules! problems {
 }
 
 problems! {
-    /// Of every call, whoever may make it.
-    Guarded {
+    /// Problems of every call.
+    GuardProblems {
         "403": "A foreign origin",
         "421": "Not a host of this server",
     }
-    /// Of every call that needs a token.
+    /// Problems of every call that needs a token.
     Problems {
         "400": "Malformed",
-        "401": "No token, or one that is not known",
+        "401": "No token, or an unknown one",
         "403": "The token does not allow this; or a foreign origin",
         "421": "Not a host of this server",
         "422": "Beyond a limit",
         "503": "Busy, or stopping; try again",
         "504": "It may or may not have happened",
     }
-    /// Of calls that take a body.
-    Sent {
-        "408": "The request came too slowly",
+    /// Problems of calls that take a body.
+    BodyProblems {
+        "408": "The request arrived too slowly",
         "413": "Beyond the size limit",
     }
-    /// Of calls whose answer may be large.
-    Large {
-        "413": "Beyond the size limit; ask for less at once",
+    /// Problems of calls whose response may be large.
+    SizeProblems {
+        "413": "Beyond the size limit; request less at once",
     }
-    /// Of calls about something that must be there.
-    Missing {
+    /// Problems of calls about a job, topic or lock that must exist.
+    AbsenceProblems {
         "404": "No such job, topic or lock",
     }
-    /// Of calls that a state may forbid.
-    InTheWay {
-        "409": "The state of the job, or a held lock, is in the way",
+    /// Problems of calls that a state may forbid.
+    StateProblems {
+        "409": "The state of the job, or a held lock, forbids this",
     }
-    /// Of the question whether the server is ready.
-    NotReady {
-        "503": "Stopping, or the store does not answer",
+    /// Problems of `/readyz`.
+    ReadyProblems {
+        "503": "Stopping, or the store does not reply",
     }
-    /// Of put: a list of one has that item's status, and still answers with results.
+    /// Problems of put. A list of one item has that item's status, and a body with results.
     PutProblems or PutResults {
         "409": "The key is taken",
         "413": "A body, or the request, beyond its limit",
         "422": "Beyond a limit",
         "503": "Busy, or stopping; try again",
         "504": "It may or may not have happened",
-        "507": "No room for more jobs",
+        "507": "The topic or the disk is full",
     }
-    /// Of calls with tokens, likewise.
+    /// Problems of calls that end leases, likewise.
     EndProblems or EndedResults {
         "409": "The lease is lost",
         "422": "Beyond a limit",
         "503": "Busy, or stopping; try again",
         "504": "It may or may not have happened",
     }
-    /// Of extend, likewise.
+    /// Problems of extend, likewise.
     ExtendProblems or EndedResults {
         "404": "The job is gone",
         "409": "The lease is lost",
@@ -132,9 +132,13 @@ fn problems_of(
             response = response.content("application/json", content(results));
         }
         match *status {
-            "401" => response = response.header("WWW-Authenticate", header(Type::String, "How")),
+            "401" => {
+                response =
+                    response.header("WWW-Authenticate", header(Type::String, "The kind of token"))
+            }
             "503" | "507" => {
-                response = response.header("Retry-After", header(Type::Integer, "In so many s"));
+                response = response
+                    .header("Retry-After", header(Type::Integer, "Seconds until the next try"));
             }
             _ => {}
         }
@@ -152,7 +156,7 @@ fn header(kind: Type, text: &str) -> Header {
     HeaderBuilder::new().schema(Some(schema)).description(Some(text)).build()
 }
 
-/// The document.
+/// The OpenAPI document of this API.
 pub fn openapi() -> OpenApi {
     let (_, mut api) = routes_with_api().split_for_parts();
     let license = env!("CARGO_PKG_LICENSE");
@@ -166,7 +170,7 @@ pub fn openapi() -> OpenApi {
         .iter()
         .map(|(name, text)| TagBuilder::new().name(*name).description(Some(*text)).build());
     api.tags = Some(tags.collect());
-    // With tokens configured one is needed, without none is.
+    // A token is needed only where tokens are configured.
     api.security =
         Some(vec![SecurityRequirement::new(BEARER, [""; 0]), SecurityRequirement::default()]);
     let mut schemas = vec![(name_of_problem(), <ProblemOut<'_> as PartialSchema>::schema())];
@@ -187,7 +191,7 @@ pub fn openapi() -> OpenApi {
     api
 }
 
-/// An unsigned number of 32 bits is described as a signed one, which many do not fit in.
+/// utoipa describes `u32` as `int32`, whose range is too small: use `int64`.
 fn widen(schema: &mut RefOr<Schema>) {
     let RefOr::T(schema) = schema else { return };
     match schema {
@@ -208,7 +212,7 @@ fn operations(path: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
     [get, put, post, delete, patch].into_iter().flatten()
 }
 
-/// A body that may be absent is described as one that may be `null`, which it may not.
+/// utoipa describes an optional body as one that may be `null`, which is refused: make it optional.
 fn mend_request(operation: &mut Operation) {
     let Some(RefOr::T(body)) = &mut operation.request_body else { return };
     let RequestBody { content, required, .. } = body;

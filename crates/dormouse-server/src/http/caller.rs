@@ -1,4 +1,4 @@
-//! Who calls, and whether they may.
+//! The caller of a request and its rights.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use super::App;
 use super::problem::Problem;
 use crate::access::{Grant, Verb};
 
-/// A caller whose token is known, or anybody where no token is configured.
+/// A caller with a known token, or any caller where no token is configured.
 pub(crate) struct Caller {
     grant: Grant,
 }
@@ -32,17 +32,17 @@ impl FromRequestParts<App> for Caller {
 }
 
 impl Caller {
-    /// May they do this on this topic, or with the lock of this name?
+    /// As [`Grant::check`].
     pub(crate) fn check(&self, verb: Verb, topic: &str) -> Result<(), Error> {
         self.grant.check(verb, topic)
     }
 
-    /// May they do this, which concerns no topic or all?
+    /// As [`Grant::check_verb`].
     pub(crate) fn check_verb(&self, verb: Verb) -> Result<(), Error> {
         self.grant.check_verb(verb)
     }
 
-    /// What they may do.
+    /// The caller's rights.
     pub(crate) fn grant(&self) -> &Grant {
         &self.grant
     }
@@ -57,7 +57,7 @@ impl Caller {
         self.grant.check_jobs(&app.client, verb, ids).await
     }
 
-    /// May they do this with this job?
+    /// Whether the verb is allowed on the topic of this job.
     pub(crate) async fn check_target(
         &self,
         app: &App,

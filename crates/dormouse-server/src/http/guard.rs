@@ -1,11 +1,10 @@
-//! Host and Origin: a page in a browser must not reach this server behind its user's back.
+//! Checks Host and Origin, so that a foreign web page cannot use this server through a browser.
 //!
-//! Without tokens everybody who can connect may do everything, and a browser of somebody who can
-//! connect can, too. So the `Host` must be nothing that a foreign page can make lead here: a name
-//! this server goes by, an address, or a name without a dot, but no other one of the DNS. An
-//! `Origin`, which only browsers send, must be this very host or a name this server goes by. With
-//! tokens a foreign page has none to send, and the host may be anything unless `hosts` is
-//! configured.
+//! Without tokens everybody who can connect may do everything, and so may any page in a browser
+//! that can connect: it can point a DNS name of its own at this server (DNS rebinding). So `Host`
+//! must be a name of this server, an address, or a name without a dot, and no other DNS name. An
+//! `Origin`, which only browsers send, must equal the host or be a name of this server. With tokens
+//! any host is accepted unless `hosts` is configured, because a foreign page has no token.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -15,18 +14,18 @@ use hyper::header::{HOST, HeaderMap, HeaderValue, ORIGIN};
 use super::problem::Problem;
 use crate::access::Access;
 
-/// Which hosts are answered.
-pub(crate) struct Guard {
-    /// Tokens may come while the server runs.
+/// The accepted values of Host and Origin.
+pub(crate) struct HostGuard {
+    /// Tokens may be configured while the server runs.
     access: Access,
     names: Vec<String>,
     bound: IpAddr,
 }
 
-impl Guard {
-    /// `names`: configured ones; `bound`: the address listened on.
-    pub(crate) fn new(access: Access, names: &[String], bound: IpAddr) -> Guard {
-        Guard { access, names: names.to_vec(), bound: bound.to_canonical() }
+impl HostGuard {
+    /// `names` are configured; `bound` is the address of the listener.
+    pub(crate) fn new(access: Access, names: &[String], bound: IpAddr) -> HostGuard {
+        HostGuard { access, names: names.to_vec(), bound: bound.to_canonical() }
     }
 
     pub(crate) fn check(&self, headers: &HeaderMap) -> Result<(), Problem> {
@@ -59,7 +58,7 @@ impl Guard {
         ))
     }
 
-    /// Whether a host, with or without a port, is one of ours.
+    /// Whether a host, with or without a port, is a name or address of this server.
     fn knows(&self, host: &str) -> bool {
         let name = without_port(host);
         let is_ours = |ip: IpAddr| ip.is_loopback() || ip == self.bound;
@@ -69,8 +68,8 @@ impl Guard {
     }
 }
 
-/// Whether a host is an address, or a name without a dot: nobody can make such a name in the DNS
-/// and have it lead here.
+/// Whether a host is an address or a name without a dot: a foreign site cannot own such a name in
+/// the DNS.
 fn is_no_dns_name(host: &str) -> bool {
     let name = without_port(host);
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
@@ -84,7 +83,7 @@ fn without_port(host: &str) -> &str {
     }
 }
 
-/// The address that a host is; those of IPv6 have brackets.
+/// Parses a host that is an address; IPv6 addresses have brackets.
 fn address(name: &str) -> Option<IpAddr> {
     let in_brackets = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
     let address = match in_brackets {
@@ -109,12 +108,12 @@ mod tests {
         Access::new(vec![entry]).unwrap()
     }
 
-    fn guard(access: &Access, names: &[&str], bound: &str) -> Guard {
+    fn guard(access: &Access, names: &[&str], bound: &str) -> HostGuard {
         let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
-        Guard::new(access.clone(), &names, bound.parse().unwrap())
+        HostGuard::new(access.clone(), &names, bound.parse().unwrap())
     }
 
-    fn check(guard: &Guard, host: &str, origin: Option<&str>) -> Result<(), u16> {
+    fn check(guard: &HostGuard, host: &str, origin: Option<&str>) -> Result<(), u16> {
         let mut headers = HeaderMap::new();
         headers.insert(HOST, host.parse().unwrap());
         if let Some(origin) = origin {
@@ -123,7 +122,7 @@ mod tests {
         guard.check(&headers).map_err(|problem| problem.status().as_u16())
     }
 
-    fn check_hosts(guard: &Guard, answered: &[&str], refused: &[&str]) {
+    fn check_hosts(guard: &HostGuard, answered: &[&str], refused: &[&str]) {
         for host in answered {
             assert_eq!(check(guard, host, None), Ok(()), "{host}");
         }
@@ -171,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn with_tokens_any_host_is_let_in_until_some_are_configured() {
+    fn with_tokens_any_host_is_accepted_unless_hosts_are_configured() {
         let guard = guard(&tokens(), &[], "0.0.0.0");
         assert_eq!(check(&guard, "queue.internal", None), Ok(()));
         assert_eq!(check(&guard, "queue.internal", Some("http://queue.internal")), Ok(()));
@@ -181,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_that_come_later_count() {
+    fn tokens_that_are_configured_later_are_used() {
         let access = Access::open();
         let guard = guard(&access, &[], "127.0.0.1");
         assert_eq!(check(&guard, "queue.internal", None), Err(421));

@@ -1,4 +1,4 @@
-//! HTTP/JSON: docs/http.md is its contract.
+//! The HTTP API, as docs/http.md specifies it.
 
 mod api;
 mod caller;
@@ -30,14 +30,13 @@ use crate::client::BackendClient;
 use crate::events::Events;
 use crate::metrics::Metrics;
 use crate::tls::Tls;
-use guard::Guard;
 
 pub use api::openapi;
-pub(crate) use guard::Guard as HostGuard;
+pub(crate) use guard::HostGuard;
 pub(crate) use route::router;
 pub(crate) use server::HttpServer;
 
-/// What every request may use. Cheap to clone.
+/// State shared by all requests. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct App {
     pub(crate) client: BackendClient,
@@ -46,11 +45,11 @@ pub(crate) struct App {
     pub(crate) events: Events,
     pub(crate) backup: Option<Arc<MakeBackup>>,
     pub(crate) tls: Option<Tls>,
-    guard: Arc<Guard>,
+    guard: Arc<HostGuard>,
     bodies: Budget,
     small_bodies: Budget,
     answers: Budget,
-    /// Large pages being read and written at once.
+    /// One permit per large page that is read and written at the same time.
     pages: Arc<Semaphore>,
 }
 
@@ -60,7 +59,7 @@ impl App {
         access: Access,
         metrics: Arc<Metrics>,
         backup: Option<Arc<MakeBackup>>,
-        guard: Guard,
+        guard: HostGuard,
     ) -> App {
         App {
             events: Events::new(client.clone()),
@@ -77,7 +76,7 @@ impl App {
         }
     }
 
-    /// Speaks HTTPS, if there is a certificate.
+    /// Serves HTTPS if there is a certificate.
     pub(crate) fn with_tls(self, tls: Option<Tls>) -> App {
         App { tls, ..self }
     }

@@ -1,4 +1,4 @@
-//! Query parameters: each is asked for by name, and what nobody asked for is an error.
+//! Query parameters. A handler takes each by name; a parameter that is left over is an error.
 
 use std::str::FromStr;
 
@@ -49,7 +49,7 @@ impl Params {
         Some(self.pairs.swap_remove(at).1)
     }
 
-    /// All parameters that begin so, without the beginning.
+    /// All parameters with this prefix, which is removed.
     pub(crate) fn prefixed(&mut self, prefix: &'static str) -> Vec<(String, String)> {
         let mut found = Vec::new();
         self.pairs.retain_mut(|(name, value)| match name.strip_prefix(prefix) {
@@ -62,7 +62,7 @@ impl Params {
         found
     }
 
-    /// A number or another value that can be parsed; `what` says what it should have been.
+    /// A parameter that is parsed; `what` describes the expected value in the error.
     pub(crate) fn parsed<T: FromStr>(
         &mut self,
         name: &'static str,
@@ -74,7 +74,7 @@ impl Params {
             .map_err(|_| Problem::malformed(format!("{name} is {text:?}; give {what}")))
     }
 
-    /// A yes or no; given without a value it is a yes.
+    /// A boolean; without a value it is true.
     pub(crate) fn flag(&mut self, name: &'static str) -> Result<Option<bool>, Problem> {
         match self.text(name).as_deref() {
             None => Ok(None),
@@ -96,7 +96,7 @@ impl Params {
 
     /// An instant in ms since 1970.
     pub(crate) fn instant(&mut self, name: &'static str) -> Result<Option<i64>, Problem> {
-        // A plus that was not encoded reads as a space; no instant has one.
+        // A plus that was not encoded is decoded as a space; no instant contains one.
         let Some(text) = self.text(name).map(|text| text.replace(' ', "+")) else {
             return Ok(None);
         };
@@ -105,7 +105,7 @@ impl Params {
             .map_err(|reason| Problem::malformed(format!("{name}: {reason}")))
     }
 
-    /// Nothing else may have been given.
+    /// Refuses parameters that no one has taken.
     pub(crate) fn finish(self) -> Result<(), Problem> {
         let Some((name, _)) = self.pairs.first() else { return Ok(()) };
         let known = if self.asked.is_empty() {

@@ -1,4 +1,4 @@
-//! What stands in a path: topics, ids, keys and names.
+//! Topics, ids, keys and names in paths.
 
 use axum::extract::{FromRequestParts, RawPathParams};
 use bytes::Bytes;

@@ -1,4 +1,4 @@
-//! A request's body, read within its bounds: bytes, rate, and the memory of all of them.
+//! Reads the body of a request within its limits: size, rate, and the budget of all requests.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ impl FromRequest<App> for Payload {
 }
 
 impl Payload {
-    /// As JSON; nothing at all stands for an empty object.
+    /// Parses JSON; an empty body counts as an empty object.
     pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T, Problem> {
         let text: &[u8] = if self.bytes.is_empty() { b"{}" } else { &self.bytes };
         check_object(text).map_err(Problem::malformed)?;
@@ -42,12 +42,12 @@ impl Payload {
     }
 }
 
-/// JSON that cannot be read as what this call takes.
+/// The problem for JSON that does not fit this call.
 pub(crate) fn malformed(error: &serde_json::Error) -> Problem {
     Problem::malformed(format!("the body cannot be read: {error}; docs/http.md has the fields"))
 }
 
-/// serde would take a list for an object, field by field: nobody means that.
+/// serde accepts a list for an object, field by field; no client means that.
 pub(crate) fn check_object(json: &[u8]) -> Result<(), &'static str> {
     match json.iter().find(|byte| !byte.is_ascii_whitespace()) {
         Some(b'[') => Err("this is a list; send an object"),
@@ -62,7 +62,7 @@ async fn read(mut body: Body, app: &App, held: &mut Held) -> Result<Bytes, Probl
     }
     let mut first: Option<Bytes> = None;
     let mut rest = BytesMut::new();
-    // Every byte that comes gives the next ones a little more time.
+    // Every byte that arrives extends the deadline a little.
     let timer = tokio::time::sleep(Duration::from_millis(HTTP_BODY_MS_MAX));
     tokio::pin!(timer);
     loop {
@@ -83,7 +83,7 @@ async fn read(mut body: Body, app: &App, held: &mut Held) -> Result<Bytes, Probl
         let is_first_large =
             total > HTTP_SMALL_BYTES_MAX && total - data.len() <= HTTP_SMALL_BYTES_MAX;
         if is_first_large {
-            // Uploads must not be in the way of acks.
+            // Uploads must not use up the budget of acks.
             *held = app.bodies.hold();
             held.grow(total)?;
         } else {
@@ -101,7 +101,7 @@ async fn read(mut body: Body, app: &App, held: &mut Held) -> Result<Bytes, Probl
     Ok(join(first.unwrap_or_default(), rest))
 }
 
-/// Most bodies come in one piece and are not copied.
+/// Most bodies arrive in one piece and are not copied.
 fn join(first: Bytes, rest: BytesMut) -> Bytes {
     if rest.is_empty() {
         return first;

@@ -1,17 +1,18 @@
-//! The other end of a connection: is anybody still there?
+//! The state of a connection's other end.
 
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 use tokio::net::TcpStream;
 
-/// A socket that knows what became of its other end. The system is asked, because what the runtime
-/// heard last may be old.
+/// A socket that knows the state of its other end. It asks the system, because the runtime's last
+/// information may be old.
 pub(crate) trait Peer {
-    /// It has closed. Asked before something is sent: afterwards it may have read it and closed.
+    /// The client has closed. Call it before a write: afterwards the client may have read the
+    /// response before it closed.
     fn has_left(&self) -> bool;
 
-    /// It has thrown away what was sent: its system answers so for a socket that nobody reads any
-    /// more. Who reads everything and closes does not cause that.
+    /// The client's system has rejected what was sent, because the client closed without reading
+    /// it. A client that reads everything and then closes does not cause that.
     fn has_refused(&self) -> bool;
 }
 
@@ -31,7 +32,7 @@ impl Peer for TcpStream {
 }
 
 impl Peer for tokio_rustls::server::TlsStream<TcpStream> {
-    /// Sees a connection that broke, not one that was closed in good order: that is a message.
+    /// Detects a broken connection, not an orderly close: that is an encrypted message.
     fn has_left(&self) -> bool {
         self.get_ref().0.has_left()
     }

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use super::form::{CodeOut, IdOut, StateOut};
 use super::response::to_json;
 
-/// Why a request was not done.
+/// Why a request failed.
 #[derive(Clone, Debug)]
 pub(crate) struct Problem {
     status: StatusCode,
@@ -21,7 +21,7 @@ pub(crate) struct Problem {
     job: Option<(JobId, State)>,
 }
 
-/// Why a request was not done. Programs look at `code`, people at `detail`.
+/// Why a request failed. Programs use `code`, people read `detail`.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Problem)]
 pub(crate) struct ProblemOut<'a> {
@@ -39,18 +39,18 @@ pub(crate) struct ProblemOut<'a> {
     detail: &'a str,
     /// Whether the same request can succeed later.
     retryable: bool,
-    /// The job in the way.
+    /// The id of the conflicting job.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     id: Option<IdOut>,
-    /// Its state.
+    /// The state of the conflicting job.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     state: Option<StateOut>,
 }
 
 impl Problem {
-    /// A problem that only HTTP knows.
+    /// A problem with a code that only HTTP has.
     pub(crate) fn new(
         status: StatusCode,
         code: &'static str,
@@ -59,7 +59,7 @@ impl Problem {
         Problem { status, code, detail: detail.into(), retryable: false, job: None }
     }
 
-    /// A request that cannot be read.
+    /// The problem for a request that cannot be parsed.
     pub(crate) fn malformed(detail: impl Into<String>) -> Problem {
         Problem::new(StatusCode::BAD_REQUEST, Code::Invalid.as_str(), detail)
     }
@@ -82,7 +82,7 @@ impl Problem {
     }
 }
 
-/// The status that stands for a code.
+/// The HTTP status of a code.
 pub(crate) fn status_of(code: Code) -> StatusCode {
     match code {
         Code::Invalid => StatusCode::UNPROCESSABLE_ENTITY,

@@ -1,11 +1,11 @@
-//! Commands of a pipelined protocol, counted by verb and by what came of them.
+//! Commands of a pipelined protocol, counted by verb and result.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use dormouse_core::error::Code;
 
-/// What came of a command: it was done, or why it was not.
-const OUTCOMES: [(&str, Option<Code>); 12] = [
+/// The results of a command: `ok`, or the code of an error.
+const RESULTS: [(&str, Option<Code>); 12] = [
     ("ok", None),
     ("invalid", Some(Code::Invalid)),
     ("unauthorized", Some(Code::Unauthorized)),
@@ -23,11 +23,11 @@ const OUTCOMES: [(&str, Option<Code>); 12] = [
 /// The counts of every command of a protocol.
 #[derive(Default)]
 pub(super) struct Commands {
-    verbs: Vec<(&'static str, [AtomicU64; OUTCOMES.len()])>,
+    verbs: Vec<(&'static str, [AtomicU64; RESULTS.len()])>,
 }
 
-/// A verb, what came of it, and how often.
-pub(super) type SeenCommand = (&'static str, &'static str, u64);
+/// A verb, a result and their count.
+pub(super) type CommandCount = (&'static str, &'static str, u64);
 
 impl Commands {
     pub(super) fn new(names: &'static [&'static str]) -> Commands {
@@ -35,29 +35,29 @@ impl Commands {
         Commands { verbs: names.iter().map(|name| (*name, zeros())).collect() }
     }
 
-    /// A command was answered.
+    /// Counts a command.
     pub(super) fn note(&self, verb: usize, code: Option<Code>) {
-        let outcome = match code {
+        let result = match code {
             None => 0,
-            code => OUTCOMES.iter().position(|(_, known)| *known == code).unwrap_or(0),
+            code => RESULTS.iter().position(|(_, known)| *known == code).unwrap_or(0),
         };
         if let Some((_, counts)) = self.verbs.get(verb) {
-            counts[outcome].fetch_add(1, Relaxed);
+            counts[result].fetch_add(1, Relaxed);
         }
     }
 
     /// Every count that is not zero.
-    pub(super) fn seen(&self) -> Vec<SeenCommand> {
-        let mut seen = Vec::new();
+    pub(super) fn counts(&self) -> Vec<CommandCount> {
+        let mut nonzero = Vec::new();
         for (name, counts) in &self.verbs {
-            for ((outcome, _), count) in OUTCOMES.iter().zip(counts) {
+            for ((result, _), count) in RESULTS.iter().zip(counts) {
                 let count = count.load(Relaxed);
                 if count > 0 {
-                    seen.push((*name, *outcome, count));
+                    nonzero.push((*name, *result, count));
                 }
             }
         }
-        seen
+        nonzero
     }
 }
 
@@ -66,14 +66,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_outcome_has_its_code_for_a_name() {
+    fn every_result_has_its_code_for_a_name() {
         let commands = Commands::new(&["put"]);
-        for (name, code) in OUTCOMES {
+        for (name, code) in RESULTS {
             assert_eq!(name, code.map_or("ok", Code::as_str));
             commands.note(0, code);
             commands.note(7, code);
         }
-        let expected: Vec<SeenCommand> = OUTCOMES.map(|(name, _)| ("put", name, 1)).to_vec();
-        assert_eq!(commands.seen(), expected);
+        let expected: Vec<CommandCount> = RESULTS.map(|(name, _)| ("put", name, 1)).to_vec();
+        assert_eq!(commands.counts(), expected);
     }
 }

@@ -1,8 +1,8 @@
-//! Connections, by the protocol that is spoken on them.
+//! Connections by protocol.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What is spoken on a connection.
+/// The protocol of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProtocolKind {
     Http,
@@ -14,7 +14,7 @@ impl ProtocolKind {
     pub(super) const ALL: [ProtocolKind; 3] =
         [ProtocolKind::Http, ProtocolKind::Resp, ProtocolKind::Beanstalk];
 
-    /// As names of figures have it.
+    /// The protocol's word in metric names.
     pub(super) fn as_str(self) -> &'static str {
         match self {
             ProtocolKind::Http => "http",
@@ -24,11 +24,11 @@ impl ProtocolKind {
     }
 }
 
-/// Figures of all protocols.
+/// The counters of all protocols.
 #[derive(Default)]
 pub(super) struct Connections([Count; ProtocolKind::ALL.len()]);
 
-/// Figures of one.
+/// The counters of one protocol.
 #[derive(Default)]
 struct Count {
     open: AtomicU64,
@@ -36,9 +36,9 @@ struct Count {
     refused: AtomicU64,
 }
 
-/// What was counted up to some moment.
+/// A copy of the counters of one protocol.
 #[derive(Debug)]
-pub(super) struct SeenConnections {
+pub(super) struct ConnectionCounts {
     pub(super) kind: ProtocolKind,
     pub(super) open: u64,
     pub(super) accepted: u64,
@@ -64,11 +64,11 @@ impl Connections {
         self.of(kind).refused.fetch_add(1, Relaxed);
     }
 
-    pub(super) fn seen(&self) -> [SeenConnections; ProtocolKind::ALL.len()] {
+    pub(super) fn counts(&self) -> [ConnectionCounts; ProtocolKind::ALL.len()] {
         ProtocolKind::ALL.map(|kind| {
             let Count { open, accepted, refused } = self.of(kind);
             let [open, accepted, refused] = [open, accepted, refused].map(|it| it.load(Relaxed));
-            SeenConnections { kind, open, accepted, refused }
+            ConnectionCounts { kind, open, accepted, refused }
         })
     }
 }

@@ -1,26 +1,26 @@
-//! How often a value fell where: whole numbers in, seconds out, nothing but atomics in between.
+//! Histograms of times: integers in any unit go in, seconds come out. They consist of atomics.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Buckets of any histogram, the one without an end included.
+/// The largest number of buckets, including the one without an upper bound.
 const BUCKETS_MAX: usize = 16;
 
 /// A histogram of times.
 pub(super) struct Histogram {
     /// Upper ends, ascending, inclusive.
     bounds: &'static [u64],
-    /// How many of the unit make a second.
+    /// Units per second.
     per_second: f64,
     counts: [AtomicU64; BUCKETS_MAX],
     sum: AtomicU64,
 }
 
-/// What a histogram showed at some moment.
+/// A copy of a histogram.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Drawn {
-    /// Upper ends in seconds, and how many fell between this one and the one before.
+pub(super) struct HistogramCounts {
+    /// The upper end of each bucket in seconds, and the number of values in it.
     pub(super) buckets: Vec<(f64, u64)>,
-    /// All of them.
+    /// The number of all values.
     pub(super) count: u64,
     /// The sum in seconds.
     pub(super) sum: f64,
@@ -33,7 +33,7 @@ impl Histogram {
         Histogram { bounds, per_second: f64::from(per_second), counts, sum: AtomicU64::new(0) }
     }
 
-    /// Counts these values: as many writes to shared memory as buckets are hit.
+    /// Counts these values, with one write to shared memory per bucket that they hit.
     pub(super) fn note(&self, values: impl Iterator<Item = u64>) {
         let mut hits = [0_u64; BUCKETS_MAX];
         let mut sum = 0_u64;
@@ -48,13 +48,13 @@ impl Histogram {
         self.sum.fetch_add(sum, Relaxed);
     }
 
-    pub(super) fn draw(&self) -> Drawn {
+    pub(super) fn counts(&self) -> HistogramCounts {
         let ends = self.bounds.iter().map(|&bound| bound as f64 / self.per_second);
         let ends = ends.chain([f64::INFINITY]);
         let counts = self.counts.iter().map(|count| count.load(Relaxed));
         let buckets: Vec<(f64, u64)> = ends.zip(counts).collect();
         let count = buckets.iter().map(|(_, count)| count).sum();
-        Drawn { buckets, count, sum: self.sum.load(Relaxed) as f64 / self.per_second }
+        HistogramCounts { buckets, count, sum: self.sum.load(Relaxed) as f64 / self.per_second }
     }
 }
 
@@ -67,6 +67,6 @@ mod tests {
         let histogram = Histogram::new(&[1, 2, 1_000], 1_000);
         histogram.note([0, 1, 2, 3, 1_000, 1_001].into_iter());
         let buckets = vec![(0.001, 2), (0.002, 1), (1.0, 2), (f64::INFINITY, 1)];
-        assert_eq!(histogram.draw(), Drawn { buckets, count: 6, sum: 2.007 });
+        assert_eq!(histogram.counts(), HistogramCounts { buckets, count: 6, sum: 2.007 });
     }
 }

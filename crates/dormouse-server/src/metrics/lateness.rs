@@ -8,7 +8,7 @@ use dormouse_core::op::LeasedJob;
 use dormouse_core::topic::TopicName;
 
 use super::OTHER;
-use super::histogram::{Drawn, Histogram};
+use super::histogram::{Histogram, HistogramCounts};
 
 /// Upper ends in ms.
 const BOUNDS_MS: &[u64] =
@@ -31,7 +31,7 @@ fn new_histogram() -> Histogram {
 }
 
 impl Lateness {
-    /// These jobs were handed out. Neighbours of one topic cost one lookup.
+    /// Counts jobs that were handed out. Neighbours of one topic cost one lookup.
     pub(super) fn note(&self, jobs: &[LeasedJob]) {
         for same in jobs.chunk_by(|one, next| one.topic == next.topic) {
             if let Some(first) = same.first() {
@@ -57,7 +57,7 @@ impl Lateness {
         Arc::clone(topics.entry(topic.clone()).or_insert_with(|| Arc::new(new_histogram())))
     }
 
-    /// Short of places, topics that are no more give theirs back.
+    /// If all histograms are taken, frees those of topics that no longer exist.
     pub(super) fn forget_vanished(&self, alive: impl Fn(&TopicName) -> bool) {
         let mut topics = self.topics.write().unwrap_or_else(PoisonError::into_inner);
         if topics.len() >= METRICS_TOPICS_MAX {
@@ -65,18 +65,18 @@ impl Lateness {
         }
     }
 
-    /// All of them in the order of their names, the others last.
-    pub(super) fn draw(&self) -> Vec<(String, Drawn)> {
+    /// All histograms in the order of the topics' names, the others last.
+    pub(super) fn counts(&self) -> Vec<(String, HistogramCounts)> {
         let topics = self.topics.read().unwrap_or_else(PoisonError::into_inner);
-        let drawn = topics.iter().map(|(topic, late)| (topic.to_string(), late.draw()));
-        let mut drawn: Vec<(String, Drawn)> = drawn.collect();
+        let sorted = topics.iter().map(|(topic, late)| (topic.to_string(), late.counts()));
+        let mut sorted: Vec<(String, HistogramCounts)> = sorted.collect();
         drop(topics);
-        drawn.sort_by(|(one, _), (other, _)| one.cmp(other));
-        let others = self.others.draw();
+        sorted.sort_by(|(one, _), (other, _)| one.cmp(other));
+        let others = self.others.counts();
         if others.count > 0 {
-            drawn.push((OTHER.to_owned(), others));
+            sorted.push((OTHER.to_owned(), others));
         }
-        drawn
+        sorted
     }
 }
 
@@ -95,24 +95,24 @@ mod tests {
         for number in 0..METRICS_TOPICS_MAX + 5 {
             note(&lateness, &format!("t{number}"));
         }
-        let drawn = lateness.draw();
-        assert_eq!(drawn.len(), METRICS_TOPICS_MAX + 1);
-        let (name, others) = drawn.last().unwrap();
+        let topics = lateness.counts();
+        assert_eq!(topics.len(), METRICS_TOPICS_MAX + 1);
+        let (name, others) = topics.last().unwrap();
         assert_eq!((name.as_str(), others.count), (OTHER, 6));
     }
 
     #[test]
-    fn vanished_topics_give_their_places_back_when_there_is_no_other() {
+    fn histograms_of_vanished_topics_are_freed_when_all_are_taken() {
         let lateness = Lateness::default();
         note(&lateness, "t0");
         lateness.forget_vanished(|_| false);
-        assert_eq!(lateness.draw().len(), 1, "there are places still");
+        assert_eq!(lateness.counts().len(), 1, "there is room still");
         for number in 1..METRICS_TOPICS_MAX {
             note(&lateness, &format!("t{number}"));
         }
         lateness.forget_vanished(|topic| topic.as_str() == "t7");
         note(&lateness, "new");
-        let names: Vec<String> = lateness.draw().into_iter().map(|(name, _)| name).collect();
+        let names: Vec<String> = lateness.counts().into_iter().map(|(name, _)| name).collect();
         assert_eq!(names, ["new", "t7"]);
     }
 }

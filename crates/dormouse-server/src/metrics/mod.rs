@@ -1,7 +1,7 @@
-//! What the server measures, and the page that tells it.
+//! What the server measures, and the page that shows it.
 //!
-//! Counting is a few atomics. Asking is done at most once a second, whoever asks how often: the
-//! page is made once and shared.
+//! Counting costs a few atomics. The page is made at most once a second and shared by all
+//! scrapes.
 
 mod commands;
 mod connections;
@@ -37,12 +37,12 @@ use traffic::Traffic;
 
 /// The label of topics that have no figures of their own.
 const OTHER: &str = "_other";
-/// How long a page is good for.
-const FRESH: Duration = Duration::from_secs(1);
-/// How long to wait for the backend: less than a collector waits for the page.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a page is served before it is made again.
+const PAGE_TTL: Duration = Duration::from_secs(1);
+/// Time for the backend to reply: less than a collector waits for the page.
+const BACKEND_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Figures of this server.
+/// The counters of this server.
 #[derive(Default)]
 pub(crate) struct Metrics {
     lateness: Lateness,
@@ -50,33 +50,33 @@ pub(crate) struct Metrics {
     traffic: Traffic,
     resp: Commands,
     full: AtomicU64,
-    shelf: Mutex<Shelf>,
+    cache: Mutex<CachedPage>,
 }
 
-/// The page made last.
+/// The latest page, and the state that the next one builds on.
 #[derive(Default)]
-struct Shelf {
+struct CachedPage {
     others: Others,
     page: Option<(Stopwatch, Bytes)>,
 }
 
-/// What stands where, in the parts of the server that know it.
+/// Gauges that other parts of the server know.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Levels {
-    /// Bytes of request bodies in the server's hands.
+    /// Bytes of request bodies that are being read or served.
     pub(crate) bodies_bytes: usize,
-    /// Bytes of answers that clients have not taken yet.
+    /// Bytes of responses that are not flushed yet.
     pub(crate) answers_bytes: usize,
-    /// Clients that follow the events.
+    /// Open event streams.
     pub(crate) event_streams: usize,
-    /// Events that came too fast for a client.
+    /// Events that were dropped before a slow client read them.
     pub(crate) events_lost: u64,
 }
 
-/// A connection that is open.
-pub(crate) struct Connected(Arc<Metrics>, ProtocolKind);
+/// Counts a connection as open until it is dropped.
+pub(crate) struct OpenConnection(Arc<Metrics>, ProtocolKind);
 
-impl Drop for Connected {
+impl Drop for OpenConnection {
     fn drop(&mut self) {
         self.0.connections.disconnected(self.1);
     }
@@ -93,7 +93,7 @@ impl ReplyObserver for Metrics {
 }
 
 impl Metrics {
-    /// All zero. `resp_names` are the names of the RESP commands that [`Metrics::resp`] counts.
+    /// All counters are zero. `resp_names` are the RESP commands that [`Metrics::resp`] counts.
     pub(crate) fn new(resp_names: &'static [&'static str]) -> Metrics {
         Metrics { resp: Commands::new(resp_names), ..Metrics::default() }
     }
@@ -108,18 +108,18 @@ impl Metrics {
         }
     }
 
-    /// A connection was accepted; it lasts as long as what this gives.
-    pub(crate) fn connect(self: &Arc<Metrics>, kind: ProtocolKind) -> Connected {
+    /// Counts an accepted connection; drop the result when it closes.
+    pub(crate) fn connect(self: &Arc<Metrics>, kind: ProtocolKind) -> OpenConnection {
         self.connections.connected(kind);
-        Connected(Arc::clone(self), kind)
+        OpenConnection(Arc::clone(self), kind)
     }
 
-    /// A connection was refused because there are too many.
+    /// Counts a connection that was refused because there are too many.
     pub(crate) fn refused(&self, kind: ProtocolKind) {
         self.connections.refused(kind);
     }
 
-    /// A request was answered; `route` is the template of its path, if one took it.
+    /// Counts a request; `route` is the template of its path, `None` if no route matched.
     pub(crate) fn answered(
         &self,
         route: Option<&str>,
@@ -130,8 +130,7 @@ impl Metrics {
         self.traffic.answered(route, method, status, took);
     }
 
-    /// A RESP command was answered; `verb` is its place among the names, `code` why it was not
-    /// done.
+    /// Counts a RESP command; `verb` is its index in the names, `code` the error, if any.
     pub(crate) fn resp(&self, verb: usize, code: Option<Code>) {
         self.resp.note(verb, code);
     }
@@ -142,17 +141,17 @@ impl Metrics {
         client: &BackendClient,
         levels: Levels,
     ) -> Result<Bytes, Error> {
-        // Who comes while a page is made waits for it.
-        let mut shelf = self.shelf.lock().await;
-        if let Some((made, page)) = &shelf.page
-            && made.elapsed() < FRESH
+        // Requests that arrive while a page is made wait for it.
+        let mut cache = self.cache.lock().await;
+        if let Some((made, page)) = &cache.page
+            && made.elapsed() < PAGE_TTL
         {
             return Ok(page.clone());
         }
-        let text = self.make(client, levels, &mut shelf.others).await?;
-        // From now on: a store that hangs takes longer than a page is good for, and who has waited
-        // for that must not wait for the next one.
-        shelf.page = Some((Stopwatch::start(), text.clone()));
+        let text = self.make(client, levels, &mut cache.others).await?;
+        // Its age counts from here: if the backend timed out, requests that waited for this page
+        // must get it instead of waiting for another one.
+        cache.page = Some((Stopwatch::start(), text.clone()));
         Ok(text)
     }
 
@@ -163,27 +162,28 @@ impl Metrics {
         others: &mut Others,
     ) -> Result<Bytes, Error> {
         let process = tokio::task::spawn_blocking(Process::read).await.unwrap_or_default();
-        // A store that has stopped or hangs is when the rest is wanted most.
-        let (gathered, up) = match tokio::time::timeout(PATIENCE, topics::gather(client)).await {
-            Ok(Ok(gathered)) => (Some(gathered), true),
+        // The rest of the page matters most when the store has stopped or hangs.
+        let (figures, up) = match tokio::time::timeout(BACKEND_TIMEOUT, topics::fetch(client)).await
+        {
+            Ok(Ok(figures)) => (Some(figures), true),
             Ok(Err(error)) => (None, error.code == Code::Busy),
             Err(_) => (None, false),
         };
-        let told_of_others = gathered.as_ref().and_then(|gathered| others.update(gathered));
-        if let Some(gathered) = gathered.as_ref().filter(|gathered| gathered.complete) {
+        let other_totals = figures.as_ref().and_then(|figures| others.update(figures));
+        if let Some(figures) = figures.as_ref().filter(|figures| figures.complete) {
             self.lateness.forget_vanished(|name| {
-                gathered.shown.binary_search_by(|(shown, _)| shown.cmp(name)).is_ok()
+                figures.shown.binary_search_by(|(shown, _)| shown.cmp(name)).is_ok()
             });
         }
         let page = Page {
             up,
-            gathered,
-            others: told_of_others,
-            lateness: self.lateness.draw(),
+            figures,
+            others: other_totals,
+            lateness: self.lateness.counts(),
             meters: client.backend().meters(),
-            connections: self.connections.seen(),
-            seen: self.traffic.seen(),
-            resp: self.resp.seen(),
+            connections: self.connections.counts(),
+            traffic: self.traffic.counts(),
+            resp: self.resp.counts(),
             full: self.full.load(Relaxed),
             levels,
             process,
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_waits_while_the_store_hangs_waits_once() {
+    async fn requests_wait_once_while_the_store_hangs() {
         let client =
             BackendClient::new(Arc::new(Hung), Arc::<Metrics>::default(), watch::channel(false).1);
         let metrics = Metrics::default();
@@ -220,7 +220,7 @@ mod tests {
             metrics.page(&client, levels),
             metrics.page(&client, levels)
         );
-        assert!(begun.elapsed() < 2 * PATIENCE, "{:?}", begun.elapsed());
+        assert!(begun.elapsed() < 2 * BACKEND_TIMEOUT, "{:?}", begun.elapsed());
         let first = first.unwrap();
         assert_eq!(first, second.unwrap());
         assert_eq!(first, third.unwrap());

@@ -1,4 +1,4 @@
-//! The page: what was measured, as OpenMetrics text.
+//! The metrics page as OpenMetrics text.
 
 use std::fmt;
 
@@ -12,27 +12,27 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::exemplar::Exemplar;
 use prometheus_client::registry::Registry;
 
-use super::commands::SeenCommand;
-use super::connections::{ProtocolKind, SeenConnections};
-use super::histogram::Drawn;
+use super::commands::CommandCount;
+use super::connections::{ConnectionCounts, ProtocolKind};
+use super::histogram::HistogramCounts;
 use super::process::Process;
-use super::topics::{COUNTERS, Gathered, states, tells_apart};
-use super::traffic::Seen;
+use super::topics::{COUNTERS, TopicFigures, is_split_by_due, states};
+use super::traffic::TrafficCounts;
 use super::{Levels, OTHER};
 
-/// Everything there is to tell.
+/// Everything on the page.
 #[derive(Debug)]
 pub(super) struct Page {
-    /// The backend answers, if only that it is busy.
+    /// The backend replies, even if only with `busy`.
     pub(super) up: bool,
-    /// `None` = the backend did not say.
-    pub(super) gathered: Option<Gathered>,
+    /// `None` = the backend did not reply.
+    pub(super) figures: Option<TopicFigures>,
     pub(super) others: Option<[u64; COUNTERS.len()]>,
-    pub(super) lateness: Vec<(String, Drawn)>,
+    pub(super) lateness: Vec<(String, HistogramCounts)>,
     pub(super) meters: Vec<Meter>,
-    pub(super) connections: [SeenConnections; ProtocolKind::ALL.len()],
-    pub(super) seen: Seen,
-    pub(super) resp: Vec<SeenCommand>,
+    pub(super) connections: [ConnectionCounts; ProtocolKind::ALL.len()],
+    pub(super) traffic: TrafficCounts,
+    pub(super) resp: Vec<CommandCount>,
     pub(super) full: u64,
     pub(super) levels: Levels,
     pub(super) process: Process,
@@ -54,25 +54,25 @@ impl Collector for Page {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let mut out = Out(encoder);
         out.gauge("dormouse_up", "Whether the store answers", u64::from(self.up))?;
-        if let Some(gathered) = &self.gathered {
-            write_topics(&mut out, gathered, self.others.as_ref())?;
-            write_totals(&mut out, &gathered.total)?;
+        if let Some(figures) = &self.figures {
+            write_topics(&mut out, figures, self.others.as_ref())?;
+            write_totals(&mut out, &figures.total)?;
         }
         write_lateness(&mut out, &self.lateness)?;
         for meter in &self.meters {
             write_meter(&mut out, meter)?;
         }
-        for seen in &self.connections {
-            write_connections(&mut out, seen)?;
+        for counts in &self.connections {
+            write_connections(&mut out, counts)?;
         }
-        write_traffic(&mut out, &self.seen)?;
+        write_traffic(&mut out, &self.traffic)?;
         write_commands(&mut out, "dormouse_resp_commands", "RESP commands answered", &self.resp)?;
         self.write_server(&mut out)?;
         write_process(&mut out, &self.process)
     }
 }
 
-/// Writes one family after the other.
+/// Writes metric families.
 struct Out<'a>(DescriptorEncoder<'a>);
 
 impl Out<'_> {
@@ -100,8 +100,8 @@ fn count(encoder: &mut MetricEncoder<'_>, value: u64) -> fmt::Result {
     encoder.encode_counter(&value, NO_EXEMPLAR)
 }
 
-fn histogram(encoder: &mut MetricEncoder<'_>, drawn: &Drawn) -> fmt::Result {
-    encoder.encode_histogram::<NoLabelSet>(drawn.sum, drawn.count, &drawn.buckets, None)
+fn histogram(encoder: &mut MetricEncoder<'_>, counts: &HistogramCounts) -> fmt::Result {
+    encoder.encode_histogram::<NoLabelSet>(counts.sum, counts.count, &counts.buckets, None)
 }
 
 fn of_topic(topic: &str) -> impl EncodeLabelSet {
@@ -110,17 +110,17 @@ fn of_topic(topic: &str) -> impl EncodeLabelSet {
 
 fn write_topics(
     out: &mut Out<'_>,
-    gathered: &Gathered,
+    figures: &TopicFigures,
     others: Option<&[u64; COUNTERS.len()]>,
 ) -> fmt::Result {
-    let told_apart = tells_apart(&gathered.total);
-    let rest = (!gathered.complete).then(|| gathered.rest());
-    let shown = gathered.shown.iter().map(|(name, stats)| (name.as_str(), stats));
+    let is_split = is_split_by_due(&figures.total);
+    let rest = (!figures.complete).then(|| figures.rest());
+    let shown = figures.shown.iter().map(|(name, stats)| (name.as_str(), stats));
 
     let mut jobs = out.family("dormouse_jobs", "Jobs of a topic by state", MetricType::Gauge)?;
     let each = shown.clone().map(|(name, stats)| (name, stats, true));
-    for (name, stats, told_apart) in each.chain(rest.iter().map(|r| (OTHER, r, told_apart))) {
-        for (state, value) in states(stats, told_apart) {
+    for (name, stats, is_split) in each.chain(rest.iter().map(|r| (OTHER, r, is_split))) {
+        for (state, value) in states(stats, is_split) {
             let labels = [("topic", name), ("state", state)];
             jobs.encode_family(&labels)?.encode_gauge(&value)?;
         }
@@ -166,7 +166,7 @@ fn write_topics(
 fn write_totals(out: &mut Out<'_>, total: &TopicStats) -> fmt::Result {
     let help = "Jobs of all topics by state";
     let mut jobs = out.family("dormouse_all_jobs", help, MetricType::Gauge)?;
-    for (state, value) in states(total, tells_apart(total)) {
+    for (state, value) in states(total, is_split_by_due(total)) {
         jobs.encode_family(&[("state", state)])?.encode_gauge(&value)?;
     }
     out.gauge("dormouse_all_job_bytes", "Bytes of all jobs", total.counts.bytes)?;
@@ -177,17 +177,17 @@ fn write_totals(out: &mut Out<'_>, total: &TopicStats) -> fmt::Result {
     out.gauge("dormouse_all_waiters", "Reserves and locks that wait", total.waiters)
 }
 
-fn write_lateness(out: &mut Out<'_>, lateness: &[(String, Drawn)]) -> fmt::Result {
+fn write_lateness(out: &mut Out<'_>, lateness: &[(String, HistogramCounts)]) -> fmt::Result {
     let help = "How long after their due time jobs were handed out";
     let mut family = out.family("dormouse_lateness_seconds", help, MetricType::Histogram)?;
-    for (topic, drawn) in lateness {
-        histogram(&mut family.encode_family(&of_topic(topic))?, drawn)?;
+    for (topic, counts) in lateness {
+        histogram(&mut family.encode_family(&of_topic(topic))?, counts)?;
     }
     Ok(())
 }
 
 fn write_meter(out: &mut Out<'_>, meter: &Meter) -> fmt::Result {
-    // The encoder gives counters their ending.
+    // The encoder appends `_total` to counters.
     let name = format!("dormouse_{}", meter.name);
     match &meter.value {
         MeterValue::Counter(value) => {
@@ -197,32 +197,32 @@ fn write_meter(out: &mut Out<'_>, meter: &Meter) -> fmt::Result {
         MeterValue::Histogram { bounds, counts, sum } => {
             let ends = bounds.iter().copied().chain([f64::INFINITY]);
             let buckets = ends.zip(counts.iter().copied()).collect();
-            let drawn = Drawn { buckets, count: counts.iter().sum(), sum: *sum };
-            histogram(&mut out.family(&name, meter.help, MetricType::Histogram)?, &drawn)
+            let counts = HistogramCounts { buckets, count: counts.iter().sum(), sum: *sum };
+            histogram(&mut out.family(&name, meter.help, MetricType::Histogram)?, &counts)
         }
     }
 }
 
-fn write_connections(out: &mut Out<'_>, seen: &SeenConnections) -> fmt::Result {
-    let name = format!("dormouse_{}_connections", seen.kind.as_str());
-    out.gauge(&name, "Connections open", seen.open)?;
-    out.counter(&format!("{name}_accepted"), "Connections accepted", seen.accepted)?;
+fn write_connections(out: &mut Out<'_>, counts: &ConnectionCounts) -> fmt::Result {
+    let name = format!("dormouse_{}_connections", counts.kind.as_str());
+    out.gauge(&name, "Connections open", counts.open)?;
+    out.counter(&format!("{name}_accepted"), "Connections accepted", counts.accepted)?;
     let help = "Connections refused because there were too many of all protocols together";
-    out.counter(&format!("{name}_refused"), help, seen.refused)
+    out.counter(&format!("{name}_refused"), help, counts.refused)
 }
 
-fn write_traffic(out: &mut Out<'_>, seen: &Seen) -> fmt::Result {
+fn write_traffic(out: &mut Out<'_>, counts: &TrafficCounts) -> fmt::Result {
     let help = "Requests answered, by the template of their path";
     let mut family = out.family("dormouse_http_requests", help, MetricType::Counter)?;
-    for (route, method, status, value) in &seen.requests {
+    for (route, method, status, value) in &counts.requests {
         let labels = [("route", route.as_str()), ("method", method), ("status", status)];
         count(&mut family.encode_family(&labels)?, *value)?;
     }
     let help = "How long requests took until their answer was ready; those that may wait apart";
     let name = "dormouse_http_request_seconds";
     let mut family = out.family(name, help, MetricType::Histogram)?;
-    for (may_wait, drawn) in [("false", &seen.prompt), ("true", &seen.waiting)] {
-        histogram(&mut family.encode_family(&[("may_wait", may_wait)])?, drawn)?;
+    for (may_wait, counts) in [("false", &counts.prompt), ("true", &counts.waiting)] {
+        histogram(&mut family.encode_family(&[("may_wait", may_wait)])?, counts)?;
     }
     Ok(())
 }
@@ -231,7 +231,7 @@ fn write_commands(
     out: &mut Out<'_>,
     name: &str,
     help: &str,
-    commands: &[SeenCommand],
+    commands: &[CommandCount],
 ) -> fmt::Result {
     let mut family = out.family(name, help, MetricType::Counter)?;
     for (verb, code, value) in commands {
@@ -258,7 +258,7 @@ impl Page {
     }
 }
 
-/// By the names that every exporter has for them.
+/// Under the names that all Prometheus exporters use.
 fn write_process(out: &mut Out<'_>, process: &Process) -> fmt::Result {
     if let Some(bytes) = process.resident_bytes {
         out.gauge("process_resident_memory_bytes", "Memory in use", bytes)?;

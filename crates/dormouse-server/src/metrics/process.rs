@@ -1,11 +1,11 @@
-//! What the system says about this process; nothing where there is no /proc.
+//! Memory, descriptors and start time of this process, from /proc; absent where there is none.
 
 use std::fs;
 
 /// Ticks per second of the times in /proc, the same on every Linux.
 const TICKS_PER_S: u64 = 100;
 
-/// What was read.
+/// Each value is absent if it cannot be read.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Process {
     /// Memory in use, in bytes.
@@ -17,7 +17,7 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// Blocks for as long as the system takes to answer.
+    /// Reads files, so it may block.
     pub(super) fn read() -> Process {
         Process { resident_bytes: resident_bytes(), fds: fds(), start_s: start_s() }
     }

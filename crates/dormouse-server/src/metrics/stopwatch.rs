@@ -1,4 +1,4 @@
-//! How long things take. The only place where measuring reads a clock.
+//! Measures durations: the only place of the metrics that reads a clock.
 
 #![allow(clippy::disallowed_methods, reason = "measures requests")]
 
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Runs from its start on.
+/// Measures the time since its start.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stopwatch(Instant);
 

@@ -1,4 +1,4 @@
-//! Figures of topics, asked from the backend in small portions.
+//! Figures of topics, fetched from the backend in small pages.
 
 use std::collections::HashMap;
 
@@ -11,15 +11,15 @@ use dormouse_core::topic::TopicName;
 use super::OTHER;
 use crate::client::BackendClient;
 
-/// Topics asked for at once. The engine does nothing else meanwhile, and needs about 0.1 ms for a
+/// Topics fetched at once. The engine does nothing else meanwhile, and needs about 0.1 ms for a
 /// topic that is spread over ten runs.
 const PAGE: usize = 10;
 
-/// What a counter is called, what it says, and where it stands.
-pub(super) type CountOf = (&'static str, &'static str, fn(&Counts) -> u64);
+/// A counter's name, its help text, and its value.
+pub(super) type Counter = (&'static str, &'static str, fn(&Counts) -> u64);
 
-/// What only grows.
-pub(super) const COUNTERS: [CountOf; 8] = [
+/// The counters of a topic.
+pub(super) const COUNTERS: [Counter; 8] = [
     ("puts", "Jobs put", |counts| counts.puts),
     ("reserves", "Jobs handed out", |counts| counts.reserves),
     ("acks", "Jobs done", |counts| counts.acks),
@@ -30,25 +30,25 @@ pub(super) const COUNTERS: [CountOf; 8] = [
     ("cancels", "Jobs cancelled", |counts| counts.cancels),
 ];
 
-type Tally = [u64; COUNTERS.len()];
+type TopicTotals = [u64; COUNTERS.len()];
 
-fn tally(counts: &Counts) -> Tally {
+fn totals(counts: &Counts) -> TopicTotals {
     COUNTERS.map(|(_, _, count)| count(counts))
 }
 
-/// What the backend said about its topics.
+/// The figures of the first topics, and of all topics together.
 #[derive(Debug)]
-pub(super) struct Gathered {
+pub(super) struct TopicFigures {
     /// Topics with figures of their own, in the order of their names.
     pub(super) shown: Vec<(TopicName, TopicStats)>,
-    /// All of them together.
+    /// The totals of all topics.
     pub(super) total: TopicStats,
-    /// No topic is left out.
+    /// `shown` has every topic.
     pub(super) complete: bool,
 }
 
-/// Asks the backend. Never looks at a job.
-pub(super) async fn gather(client: &BackendClient) -> Result<Gathered, Error> {
+/// Fetches the figures. It reads counters only, never jobs.
+pub(super) async fn fetch(client: &BackendClient) -> Result<TopicFigures, Error> {
     let mut shown: Vec<(TopicName, TopicStats)> = Vec::new();
     let mut complete = true;
     let mut after = None;
@@ -61,7 +61,7 @@ pub(super) async fn gather(client: &BackendClient) -> Result<Gathered, Error> {
         let page = client.call(Topics { after, limit }).await?;
         after = page.topics.last().map(|(name, _)| name.clone());
         for (name, stats) in page.topics {
-            // One that is called as the others are together would be there twice.
+            // A topic with the name of the label would appear twice.
             let is_namesake = name.as_str() == OTHER;
             complete &= !is_namesake;
             if !is_namesake {
@@ -72,12 +72,12 @@ pub(super) async fn gather(client: &BackendClient) -> Result<Gathered, Error> {
             break;
         }
     }
-    // After the topics: all together are never less than those shown.
+    // After the topics, so that the totals are never less than the sum of those shown.
     let total = client.call(Stats { topic: None }).await?;
-    Ok(Gathered { shown, total, complete })
+    Ok(TopicFigures { shown, total, complete })
 }
 
-impl Gathered {
+impl TopicFigures {
     /// Jobs by state in the topics that are not shown.
     pub(super) fn rest(&self) -> TopicStats {
         let mut rest = self.total.clone();
@@ -94,10 +94,11 @@ impl Gathered {
     }
 }
 
-/// Jobs by state. With very many topics the backend does not tell delayed from ready in the totals.
-pub(super) fn states(stats: &TopicStats, told_apart: bool) -> Vec<(&'static str, u64)> {
+/// Jobs by state. In the totals of very many topics the backend does not split waiting jobs into
+/// delayed and ready.
+pub(super) fn states(stats: &TopicStats, is_split: bool) -> Vec<(&'static str, u64)> {
     let mut states = vec![("leased", stats.counts.leased), ("dead", stats.counts.dead)];
-    if told_apart {
+    if is_split {
         states.extend([("delayed", stats.delayed), ("ready", stats.ready)]);
     } else {
         states.push(("waiting", stats.counts.waiting));
@@ -105,69 +106,70 @@ pub(super) fn states(stats: &TopicStats, told_apart: bool) -> Vec<(&'static str,
     states
 }
 
-/// Whether the totals tell delayed from ready.
-pub(super) fn tells_apart(total: &TopicStats) -> bool {
+/// Whether the totals split waiting jobs into delayed and ready.
+pub(super) fn is_split_by_due(total: &TopicStats) -> bool {
     total.delayed + total.ready == total.counts.waiting
 }
 
-/// What happened in topics while they had no figures of their own. Totals minus those shown would
-/// jump whenever a topic vanishes or loses its place, so only what is new is added up.
+/// Counters of the topics that are not shown. Totals minus the topics shown would jump whenever a
+/// topic is removed or is no longer shown, so only the growth between two pages is added.
 #[derive(Default)]
 pub(super) struct Others {
-    before: Option<Before>,
-    /// May fall behind what was told: topics and totals are not asked at the same instant.
+    before: Option<PreviousFigures>,
+    /// May be less than `reported`: topics and totals are not read at the same instant.
     sum: [i128; COUNTERS.len()],
-    told: Tally,
+    reported: TopicTotals,
 }
 
-struct Before {
-    total: Tally,
-    shown: HashMap<TopicName, Tally>,
+struct PreviousFigures {
+    total: TopicTotals,
+    shown: HashMap<TopicName, TopicTotals>,
     complete: bool,
 }
 
 impl Others {
-    /// Takes note of what was gathered. The counters of the others; `None` = there were never any.
-    pub(super) fn update(&mut self, gathered: &Gathered) -> Option<Tally> {
-        let total = tally(&gathered.total.counts);
-        let shown: HashMap<TopicName, Tally> = gathered
+    /// Adds the growth since the last call, and returns the counters of the topics that are not
+    /// shown; `None` if there never were any.
+    pub(super) fn update(&mut self, figures: &TopicFigures) -> Option<TopicTotals> {
+        let total = totals(&figures.total.counts);
+        let shown: HashMap<TopicName, TopicTotals> = figures
             .shown
             .iter()
-            .map(|(name, stats)| (name.clone(), tally(&stats.counts)))
+            .map(|(name, stats)| (name.clone(), totals(&stats.counts)))
             .collect();
-        if !gathered.complete {
-            for (index, told) in self.told.iter_mut().enumerate() {
-                self.sum[index] += news(self.before.as_ref(), &total, &shown, index);
-                *told = u64::try_from(self.sum[index]).unwrap_or(0).max(*told);
+        if !figures.complete {
+            for (index, reported) in self.reported.iter_mut().enumerate() {
+                self.sum[index] += growth(self.before.as_ref(), &total, &shown, index);
+                *reported = u64::try_from(self.sum[index]).unwrap_or(0).max(*reported);
             }
         }
-        self.before = Some(Before { total, shown, complete: gathered.complete });
-        let any = !gathered.complete || self.told.iter().any(|&told| told > 0);
-        any.then_some(self.told)
+        self.before = Some(PreviousFigures { total, shown, complete: figures.complete });
+        let any = !figures.complete || self.reported.iter().any(|&reported| reported > 0);
+        any.then_some(self.reported)
     }
 }
 
-/// What one counter grew by since, less what those shown grew by.
-fn news(
-    before: Option<&Before>,
-    total: &Tally,
-    shown: &HashMap<TopicName, Tally>,
+/// The growth of one counter in all topics, less its growth in the topics shown.
+fn growth(
+    before: Option<&PreviousFigures>,
+    total: &TopicTotals,
+    shown: &HashMap<TopicName, TopicTotals>,
     index: usize,
 ) -> i128 {
     let grown = |now: u64, then: u64| {
-        // Less than before: it vanished and began anew.
+        // Less than before: the topic was removed and created again.
         i128::from(now.checked_sub(then).unwrap_or(now))
     };
     let Some(before) = before else {
-        let shown: i128 = shown.values().map(|tally| i128::from(tally[index])).sum();
+        let shown: i128 = shown.values().map(|totals| i128::from(totals[index])).sum();
         return (i128::from(total[index]) - shown).max(0);
     };
     let shown: i128 = shown
         .iter()
-        .map(|(name, tally)| match before.shown.get(name) {
-            Some(then) => grown(tally[index], then[index]),
-            // New among all topics, or one of the others until now, which has been told there.
-            None if before.complete => i128::from(tally[index]),
+        .map(|(name, totals)| match before.shown.get(name) {
+            Some(then) => grown(totals[index], then[index]),
+            // A new topic; or one that was not shown before, and is counted among the others.
+            None if before.complete => i128::from(totals[index]),
             None => 0,
         })
         .sum();
@@ -178,47 +180,47 @@ fn news(
 mod tests {
     use super::*;
 
-    fn gathered(shown: &[(&str, u64)], total: u64, complete: bool) -> Gathered {
+    fn figures(shown: &[(&str, u64)], total: u64, complete: bool) -> TopicFigures {
         let stats = |puts| TopicStats {
             counts: Counts { puts, ..Counts::default() },
             ..TopicStats::default()
         };
         let shown = shown.iter().map(|&(name, puts)| (TopicName::new(name).unwrap(), stats(puts)));
-        Gathered { shown: shown.collect(), total: stats(total), complete }
+        TopicFigures { shown: shown.collect(), total: stats(total), complete }
     }
 
-    fn check(others: &mut Others, gathered: &Gathered, puts: Option<u64>) {
-        assert_eq!(others.update(gathered).map(|tally| tally[0]), puts);
-    }
-
-    #[test]
-    fn where_all_are_shown_there_are_no_others() {
-        let mut others = Others::default();
-        check(&mut others, &gathered(&[("a", 5)], 7, true), None);
-        check(&mut others, &gathered(&[("a", 6)], 90, true), None);
+    fn check(others: &mut Others, figures: &TopicFigures, puts: Option<u64>) {
+        assert_eq!(others.update(figures).map(|totals| totals[0]), puts);
     }
 
     #[test]
-    fn a_topic_that_comes_or_goes_is_not_news_of_the_others() {
+    fn there_are_no_others_if_all_topics_are_shown() {
         let mut others = Others::default();
-        check(&mut others, &gathered(&[("a", 5), ("b", 10)], 40, false), Some(25));
-        // `b` lost its place to `aa`, which was one of the others; 3 puts happened to `a`.
-        check(&mut others, &gathered(&[("a", 8), ("aa", 7)], 43, false), Some(25));
+        check(&mut others, &figures(&[("a", 5)], 7, true), None);
+        check(&mut others, &figures(&[("a", 6)], 90, true), None);
+    }
+
+    #[test]
+    fn a_topic_that_appears_or_vanishes_does_not_change_the_others() {
+        let mut others = Others::default();
+        check(&mut others, &figures(&[("a", 5), ("b", 10)], 40, false), Some(25));
+        // `aa`, one of the others before, is shown instead of `b`; 3 puts to `a`.
+        check(&mut others, &figures(&[("a", 8), ("aa", 7)], 43, false), Some(25));
         // 2 puts to `b`.
-        check(&mut others, &gathered(&[("a", 8), ("aa", 7)], 45, false), Some(27));
-        // `a` vanished and came back with one put.
-        check(&mut others, &gathered(&[("a", 1), ("aa", 7)], 46, false), Some(27));
-        // None is left out any more, what was told stays.
-        check(&mut others, &gathered(&[("aa", 7)], 46, true), Some(27));
+        check(&mut others, &figures(&[("a", 8), ("aa", 7)], 45, false), Some(27));
+        // `a` was removed and created again by one put.
+        check(&mut others, &figures(&[("a", 1), ("aa", 7)], 46, false), Some(27));
+        // All topics are shown; the reported value stays.
+        check(&mut others, &figures(&[("aa", 7)], 46, true), Some(27));
     }
 
     #[test]
     fn what_was_told_never_shrinks() {
         let mut others = Others::default();
-        // 10 puts to `a` came between asking for it and for the totals.
-        check(&mut others, &gathered(&[("a", 0)], 10, false), Some(10));
-        check(&mut others, &gathered(&[("a", 10)], 10, false), Some(10));
-        check(&mut others, &gathered(&[("a", 10)], 15, false), Some(10));
-        check(&mut others, &gathered(&[("a", 10)], 21, false), Some(11));
+        // 10 puts to `a` between reading it and reading the totals.
+        check(&mut others, &figures(&[("a", 0)], 10, false), Some(10));
+        check(&mut others, &figures(&[("a", 10)], 10, false), Some(10));
+        check(&mut others, &figures(&[("a", 10)], 15, false), Some(10));
+        check(&mut others, &figures(&[("a", 10)], 21, false), Some(11));
     }
 }

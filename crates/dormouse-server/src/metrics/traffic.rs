@@ -1,4 +1,4 @@
-//! Requests over HTTP.
+//! Counts and durations of HTTP requests.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -7,47 +7,47 @@ use std::time::Duration;
 
 use hyper::{Method, StatusCode};
 
-use super::histogram::{Drawn, Histogram};
+use super::histogram::{Histogram, HistogramCounts};
 
 /// Upper ends in microseconds.
 const BOUNDS_US: &[u64] = &[
     250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000,
     5_000_000, 60_000_000,
 ];
-/// Each with figures of its own; the last stands for all others.
+/// Methods with counters of their own; the last one counts all others.
 const METHODS: [&str; 6] = ["GET", "POST", "PUT", "DELETE", "PATCH", "other"];
 const STATUSES: [&str; 19] = [
     "200", "201", "204", "400", "401", "403", "404", "405", "408", "409", "413", "415", "421",
     "422", "500", "503", "504", "507", "other",
 ];
-/// Paths that a request may wait at: how long, its client decides.
+/// Ends of paths whose requests may wait for as long as the client asked.
 const WAITING: [&str; 3] = ["/reserve", "/ack", "/acquire"];
 
-/// Where a request went that no path took.
-const NOWHERE: &str = "none";
+/// The label of requests that matched no route.
+const NO_ROUTE: &str = "none";
 
-/// What the listener sees.
+/// Counts requests by route, method and status, and their durations.
 pub(super) struct Traffic {
     routes: RwLock<HashMap<String, Arc<Route>>>,
     prompt: Histogram,
     waiting: Histogram,
 }
 
-/// One path, as a template.
+/// The counters of one route.
 struct Route {
     waits: bool,
     answers: [[AtomicU64; STATUSES.len()]; METHODS.len()],
 }
 
-/// What was seen up to some moment.
+/// A copy of the counters.
 #[derive(Debug)]
-pub(super) struct Seen {
-    /// Requests of a route, a method and a status.
+pub(super) struct TrafficCounts {
+    /// Route, method, status and number of requests; without zeros.
     pub(super) requests: Vec<(String, &'static str, &'static str, u64)>,
-    /// How long requests took that do not wait.
-    pub(super) prompt: Drawn,
-    /// How long requests took that may wait.
-    pub(super) waiting: Drawn,
+    /// Durations of requests that cannot wait.
+    pub(super) prompt: HistogramCounts,
+    /// Durations of requests that may wait.
+    pub(super) waiting: HistogramCounts,
 }
 
 impl Default for Traffic {
@@ -61,7 +61,7 @@ impl Default for Traffic {
 }
 
 impl Traffic {
-    /// A request was answered; `route` is the template of its path, if one took it.
+    /// Counts a request; `route` is the template of its path, `None` if no route matched.
     pub(super) fn answered(
         &self,
         route: Option<&str>,
@@ -69,14 +69,15 @@ impl Traffic {
         status: StatusCode,
         took: Duration,
     ) {
-        let route = self.route(route.unwrap_or(NOWHERE));
-        let methods = &route.answers[place(&METHODS, method.as_str())];
-        methods[place(&STATUSES, status.as_str())].fetch_add(1, Relaxed);
+        let route = self.route(route.unwrap_or(NO_ROUTE));
+        let methods = &route.answers[index_of(&METHODS, method.as_str())];
+        methods[index_of(&STATUSES, status.as_str())].fetch_add(1, Relaxed);
         let histogram = if route.waits { &self.waiting } else { &self.prompt };
         histogram.note(std::iter::once(u64::try_from(took.as_micros()).unwrap_or(u64::MAX)));
     }
 
-    /// There are as many as the router has paths, and one.
+    /// The counters of a path's template. The router has a fixed number of them, so the map is
+    /// bounded.
     fn route(&self, path: &str) -> Arc<Route> {
         let routes = self.routes.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(route) = routes.get(path) {
@@ -87,7 +88,7 @@ impl Traffic {
         Arc::clone(routes.entry(path.to_owned()).or_insert_with(|| Arc::new(Route::new(path))))
     }
 
-    pub(super) fn seen(&self) -> Seen {
+    pub(super) fn counts(&self) -> TrafficCounts {
         let mut requests = Vec::new();
         for (path, route) in self.routes.read().unwrap_or_else(PoisonError::into_inner).iter() {
             for (method, answers) in METHODS.iter().zip(&route.answers) {
@@ -100,7 +101,7 @@ impl Traffic {
             }
         }
         requests.sort();
-        Seen { requests, prompt: self.prompt.draw(), waiting: self.waiting.draw() }
+        TrafficCounts { requests, prompt: self.prompt.counts(), waiting: self.waiting.counts() }
     }
 }
 
@@ -112,8 +113,8 @@ impl Route {
     }
 }
 
-/// Where this one stands in the list; the last place is for all that are not there.
-fn place(list: &[&str], wanted: &str) -> usize {
+/// The index of a word in the list; of an unknown word, the last index.
+fn index_of(list: &[&str], wanted: &str) -> usize {
     list.iter().position(|known| *known == wanted).unwrap_or(list.len() - 1)
 }
 
@@ -122,20 +123,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_listed_is_counted_all_the_same() {
+    fn unlisted_methods_and_statuses_are_counted_as_other() {
         let traffic = Traffic::default();
         let teapot = StatusCode::IM_A_TEAPOT;
         traffic.answered(Some("/v1/reserve"), &Method::POST, StatusCode::OK, Duration::ZERO);
         traffic.answered(None, &Method::TRACE, teapot, Duration::from_millis(1));
-        let seen = traffic.seen();
+        let counts = traffic.counts();
         assert_eq!(
-            seen.requests,
+            counts.requests,
             [
                 ("/v1/reserve".to_owned(), "POST", "200", 1),
                 ("none".to_owned(), "other", "other", 1)
             ]
         );
-        assert_eq!((seen.prompt.count, seen.waiting.count), (1, 1));
-        assert_eq!(seen.prompt.sum, 0.001);
+        assert_eq!((counts.prompt.count, counts.waiting.count), (1, 1));
+        assert_eq!(counts.prompt.sum, 0.001);
     }
 }

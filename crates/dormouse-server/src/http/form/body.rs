@@ -1,4 +1,4 @@
-//! A body coming out the way it came in.
+//! The body of a job in a response: in the kind in which it was put.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -27,7 +27,7 @@ pub(crate) struct BodyOut<'a> {
 }
 
 impl<'a> BodyOut<'a> {
-    /// The kind is what the producer said; bytes are looked at again, so that none is mangled.
+    /// The producer chose the kind; bytes are checked again, so that none is mangled.
     pub(crate) fn new(kind: BodyKind, bytes: &'a Bytes) -> BodyOut<'a> {
         if kind == BodyKind::Json
             && let Ok(body) = serde_json::from_slice(bytes)
@@ -41,7 +41,7 @@ impl<'a> BodyOut<'a> {
     }
 }
 
-/// What a body takes as JSON, at most: a control character takes six bytes.
+/// The largest size of a body as JSON: a control character takes six bytes.
 pub(crate) fn body_json_bytes(kind: BodyKind, bytes: &Bytes) -> usize {
     if kind == BodyKind::Json {
         return bytes.len();
@@ -51,6 +51,6 @@ pub(crate) fn body_json_bytes(kind: BodyKind, bytes: &Bytes) -> usize {
         0..0x20 => 5,
         _ => 0,
     });
-    // As base64, if it is no text, it takes a third more.
+    // Bytes that are not text become base64, which takes a third more.
     (bytes.len() + escapes.sum::<usize>()).max(bytes.len().div_ceil(3) * 4)
 }

@@ -1,4 +1,4 @@
-//! Lists that are read no further than they may be long.
+//! Lists that are parsed only up to their limit.
 
 use std::fmt;
 use std::marker::PhantomData;

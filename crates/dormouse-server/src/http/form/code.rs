@@ -7,7 +7,7 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
-/// Every code: those of the rules, and those only HTTP knows.
+/// Every code: those of the rules, and those that only HTTP has.
 const CODES: [&str; 14] = [
     "invalid",
     "unauthorized",

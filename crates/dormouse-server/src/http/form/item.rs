@@ -1,4 +1,4 @@
-//! Answers about several items: each has its own code.
+//! Responses about several items: each has its own code.
 
 use dormouse_core::error::Error;
 use hyper::StatusCode;
@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use super::{CodeOut, IdOut, StateOut};
 
-/// An item that was not done.
+/// An item that failed.
 #[derive(Serialize, ToSchema)]
 #[schema(as = FailedItem)]
 pub(crate) struct Failed {
@@ -17,11 +17,11 @@ pub(crate) struct Failed {
     detail: String,
     /// Whether the same item can succeed later.
     retryable: bool,
-    /// The job in the way.
+    /// The id of the conflicting job.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     id: Option<IdOut>,
-    /// Its state.
+    /// The state of the conflicting job.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     state: Option<StateOut>,

@@ -1,4 +1,4 @@
-//! A job coming out: leased, or only looked at.
+//! A job in a response: leased, or only read.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 use super::BodyOut;
 use crate::units::{At, BackoffOut};
 
-/// An id: a string, because JSON numbers end at 2^53 in many languages.
+/// An id: a string, because many languages read JSON numbers only up to 2^53.
 #[derive(Clone, Copy, ToSchema)]
 #[schema(as = Id, value_type = String, pattern = "^[0-9]{1,20}$", example = "1")]
 pub(crate) struct IdOut(pub(crate) JobId);
@@ -34,9 +34,9 @@ pub(crate) enum StateOut {
     Delayed,
     /// Due.
     Ready,
-    /// In a worker's hands.
+    /// Leased to a worker.
     Leased,
-    /// Failed for good; waits for a revive.
+    /// No attempt is left; only a revive makes it ready again.
     Dead,
 }
 
@@ -67,7 +67,7 @@ impl Serialize for TokenOut {
     }
 }
 
-/// A key: text, or base64 if it is none.
+/// A key: text, or base64 if it is not text.
 #[derive(Default, Serialize, ToSchema)]
 #[schema(as = Key)]
 pub(crate) struct KeyOut<'a> {
@@ -75,7 +75,7 @@ pub(crate) struct KeyOut<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     key: Option<&'a str>,
-    /// The same, if it is not text.
+    /// The producer's own id in base64, if it is not text.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     key_base64: Option<String>,
@@ -105,7 +105,7 @@ pub(crate) fn headers_out(headers: Option<&Arc<Vec<(String, String)>>>) -> Optio
     headers.map(|headers| HeadersOut(headers))
 }
 
-/// A job in the client's hands.
+/// A job that is leased to the client.
 #[derive(Serialize, ToSchema)]
 #[schema(as = LeasedJob)]
 pub(crate) struct LeasedOut<'a> {
@@ -115,11 +115,11 @@ pub(crate) struct LeasedOut<'a> {
     key: KeyOut<'a>,
     /// Proof of this lease.
     token: TokenOut,
-    /// The first is 1.
+    /// The number of this attempt; the first is 1.
     attempt: u32,
     due_at: At,
     put_at: At,
-    /// How long after its due time it was given.
+    /// Time between its due time and the reserve.
     late_ms: u64,
     /// When the lease ends unless extended.
     expires_at: At,
@@ -152,7 +152,7 @@ impl<'a> From<&'a LeasedJob> for LeasedOut<'a> {
     }
 }
 
-/// A job that was looked at.
+/// A job in any state.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Job)]
 pub(crate) struct JobOut<'a> {
@@ -177,7 +177,7 @@ pub(crate) struct JobOut<'a> {
     releases: u32,
     kills: u32,
     kicks: u32,
-    /// The last failure's text.
+    /// The error text of the last failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, nullable = false)]
     error: Option<Lossy<'a>>,
@@ -188,7 +188,7 @@ pub(crate) struct JobOut<'a> {
     body: BodyOut<'a>,
 }
 
-/// Text that may hold other bytes: shown, not kept.
+/// Bytes as text, for display: those that are not UTF-8 are replaced.
 pub(crate) struct Lossy<'a>(&'a [u8]);
 
 impl fmt::Display for Lossy<'_> {
@@ -204,7 +204,7 @@ impl Serialize for Lossy<'_> {
 }
 
 impl<'a> JobOut<'a> {
-    /// The job, with its body or without.
+    /// The job, with or without its body.
     pub(crate) fn new(view: &'a JobView, with_body: bool) -> JobOut<'a> {
         let (content, progress) = (&view.job.content, &view.job.progress);
         let body = match with_body {

@@ -1,4 +1,4 @@
-//! The JSON shapes of requests and answers.
+//! The JSON shapes of requests and responses.
 
 mod body;
 mod bounded;

@@ -1,9 +1,9 @@
-//! A request that says all in its path.
+//! A request without fields.
 
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-/// Nothing: a field that is sent all the same is a mistake.
+/// No field: any field is an error.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NoFields {}

@@ -1,4 +1,4 @@
-//! put: a job going in, and what became of it.
+//! put: the request and its result.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -34,28 +34,28 @@ pub(crate) struct PutForm<'a> {
     /// The work, as bytes in base64.
     #[serde(borrow)]
     pub(crate) base64: Option<Cow<'a, str>>,
-    /// Due so long from now.
+    /// Time until the job is due.
     pub(crate) delay: Option<SpanMs>,
-    /// Due then.
+    /// The instant at which the job is due.
     pub(crate) at: Option<InstantMs>,
     /// Your own id, unique in the topic while the job lives.
     #[schema(min_length = 1, max_length = 256)]
     pub(crate) key: Option<String>,
     /// What to do if the key is taken.
     pub(crate) on_conflict: Option<OnConflictForm>,
-    /// The key stays taken so long after the ack.
+    /// How long the key stays taken after the ack.
     pub(crate) key_ttl: Option<SpanMs>,
-    /// Lower is first.
+    /// A lower number is first.
     #[schema(default = 1024, minimum = 0, maximum = 4294967295u32)]
     pub(crate) priority: Option<u32>,
-    /// How long a lease lasts.
+    /// The duration of a lease.
     pub(crate) ttr: Option<SpanMs>,
-    /// Then the job is dead; 0 = no limit.
+    /// The number of attempts after which the job is dead; 0 = no limit.
     #[schema(default = 16, minimum = 0, maximum = 4294967295u32)]
     pub(crate) attempts_max: Option<u32>,
-    /// The wait after a failed attempt.
+    /// The delay after a failed attempt.
     pub(crate) backoff: Option<BackoffForm>,
-    /// Handed out with the job.
+    /// Returned with the job.
     pub(crate) headers: Option<BTreeMap<String, String>>,
 }
 
@@ -71,9 +71,9 @@ fn present<'de: 'a, 'a, D: Deserializer<'de>>(from: D) -> Result<Option<&'a RawV
 pub(crate) enum OnConflictForm {
     /// The existing job stays.
     Keep,
-    /// An error.
+    /// The put fails with `conflict`.
     Reject,
-    /// The new content takes its place.
+    /// The existing job gets the new content.
     Replace,
     /// Replace if the new due time is earlier.
     Earliest,
@@ -107,7 +107,7 @@ impl From<OnConflictForm> for OnConflict {
 }
 
 impl PutForm<'_> {
-    /// The put this form asks for. `source` is the request it was read from: a body that makes up
+    /// The put of this form. `source` is the request it was read from: a body that makes up
     /// most of it is not copied, a small one is, so that it does not keep the rest alive.
     pub(crate) fn into_put(self, topic: TopicName, source: &Bytes) -> Result<Put, String> {
         let (body, body_kind) = match (self.body, self.text, self.base64) {
@@ -144,9 +144,9 @@ impl PutForm<'_> {
     }
 }
 
-/// Clients that read the job refuse what is nested deeper than their own limit.
+/// Many JSON parsers refuse deeply nested values, so consumers could not read the job.
 fn check_depth(json: &str) -> Result<(), String> {
-    // Most have fewer brackets than that, wherever they stand: counting them costs almost nothing.
+    // Most bodies have fewer brackets than that: counting them costs almost nothing.
     if json.bytes().filter(|byte| matches!(byte, b'[' | b'{')).count() <= JSON_DEPTH_MAX {
         return Ok(());
     }
@@ -177,26 +177,26 @@ fn share(source: &Bytes, part: &str) -> Bytes {
     }
 }
 
-/// How a put ended.
+/// The result of a put.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum PutCode {
-    /// There is a new job.
+    /// A new job was created.
     Created,
     /// The key was taken, and nothing was put.
     Duplicate,
-    /// The job that has the key has this content now.
+    /// The job that has the key has the new content now.
     Replaced,
 }
 
-/// What became of a put.
+/// The result of a put.
 #[derive(Serialize, ToSchema)]
 #[schema(as = PutResult)]
 pub(crate) struct PutOut {
     /// The job's id, or that of the job that has the key.
     id: IdOut,
     code: PutCode,
-    /// Its state; absent if only the key is held.
+    /// The state of the job; absent if only the key is held.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     state: Option<StateOut>,
@@ -229,23 +229,23 @@ impl From<PutReply> for PutOut {
     }
 }
 
-/// One of several puts.
+/// The result of one of several puts.
 #[derive(Serialize, ToSchema)]
 #[serde(untagged)]
 pub(crate) enum PutItem {
-    /// Done.
+    /// It succeeded.
     Done(PutOut),
-    /// Not done.
+    /// It failed.
     Failed(Failed),
 }
 
-/// What became of several puts, in the order they were sent.
+/// The results of several puts, in the order of the request.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct PutResults {
     pub(crate) results: Vec<PutItem>,
 }
 
-/// To one job, or to a list.
+/// The response to one job, or to a list.
 #[derive(Serialize, ToSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "describes the answer")]

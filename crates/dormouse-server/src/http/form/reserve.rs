@@ -1,4 +1,4 @@
-//! reserve: what to take, and what was given.
+//! reserve: the request and the leased jobs.
 
 use dormouse_core::limits::RESERVE_TOPICS_MAX;
 use dormouse_core::op::{LeasedJob, Reserve};
@@ -15,12 +15,12 @@ use crate::units::SpanMs;
 #[serde(deny_unknown_fields)]
 #[schema(as = ReserveTopic)]
 pub(crate) struct ReserveTopicForm {
-    /// At most so many jobs.
+    /// The largest number of jobs.
     #[schema(default = 1, minimum = 1, maximum = 4096)]
     max: Option<usize>,
-    /// Wait so long for the first one, up to 60 s.
+    /// How long to wait for the first job, at most 60 s.
     wait: Option<SpanMs>,
-    /// The leases' length; else each job's own.
+    /// The duration of the leases; default: each job's own.
     ttr: Option<SpanMs>,
 }
 
@@ -32,12 +32,12 @@ pub(crate) struct ReserveForm {
     /// From these topics.
     #[schema(value_type = Vec<TopicText>, min_items = 1, max_items = 1000)]
     topics: Bounded<String, RESERVE_TOPICS_MAX>,
-    /// At most so many jobs.
+    /// The largest number of jobs.
     #[schema(default = 1, minimum = 1, maximum = 4096)]
     max: Option<usize>,
-    /// Wait so long for the first one, up to 60 s.
+    /// How long to wait for the first job, at most 60 s.
     wait: Option<SpanMs>,
-    /// The leases' length; else each job's own.
+    /// The duration of the leases; default: each job's own.
     ttr: Option<SpanMs>,
 }
 
@@ -61,7 +61,7 @@ impl ReserveForm {
     }
 }
 
-/// Jobs in the client's hands.
+/// Jobs that are leased to the client.
 #[derive(Serialize, ToSchema)]
 #[schema(as = LeasedJobs)]
 pub(crate) struct JobsOut<'a> {

@@ -1,4 +1,4 @@
-//! A topic: its settings, going in and coming out, and its counts.
+//! A topic: its settings and its counts.
 
 use dormouse_core::op::TopicStats;
 use dormouse_core::topic::Settings;
@@ -19,7 +19,7 @@ use crate::units::{BackoffForm, BackoffOut, SpanMs};
 #[expect(dead_code, reason = "describes the name")]
 pub(crate) struct TopicText(String);
 
-/// All settings of a topic; what is absent has its default again.
+/// All settings of a topic; an absent one is reset to its default.
 #[derive(Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = NewSettings)]
@@ -31,19 +31,19 @@ pub(crate) struct SettingsForm {
     attempts_max: Option<u32>,
     /// Backoff of jobs put without one.
     backoff: Option<BackoffForm>,
-    /// Most jobs in any state; a put beyond answers `full`.
+    /// The largest number of jobs in all states; a put beyond it is answered with `full`.
     jobs_max: Option<u64>,
-    /// Most bytes; a put beyond answers `full`.
+    /// The largest number of bytes; a put beyond it is answered with `full`.
     bytes_max: Option<u64>,
     /// Dead jobs older than this are removed.
     dead_ttl: Option<SpanMs>,
-    /// Most dead jobs; the oldest are removed.
+    /// The largest number of dead jobs; beyond it the oldest are removed.
     dead_max: Option<u64>,
 }
 
 impl From<SettingsForm> for Settings {
     fn from(form: SettingsForm) -> Settings {
-        // A span below zero becomes one beyond every limit, and is refused as such.
+        // A negative span becomes one beyond every limit, so that the rules refuse it.
         let ms = |span: SpanMs| u64::try_from(span.0).unwrap_or(u64::MAX);
         Settings {
             ttr_ms: form.ttr.map(ms),
@@ -57,7 +57,7 @@ impl From<SettingsForm> for Settings {
     }
 }
 
-/// What was set.
+/// The settings of a topic; absent ones have their default.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Settings)]
 pub(crate) struct SettingsOut {
@@ -98,7 +98,7 @@ impl From<&Settings> for SettingsOut {
     }
 }
 
-/// What happened to a topic's jobs since it came to life.
+/// Counts of what happened to a topic's jobs since the topic was created.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Totals)]
 pub(crate) struct TotalsOut {
@@ -113,7 +113,7 @@ pub(crate) struct TotalsOut {
     cancels: u64,
 }
 
-/// Jobs, counted.
+/// Numbers of jobs.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Counts)]
 pub(crate) struct CountsOut {
@@ -134,7 +134,7 @@ pub(crate) struct CountsOut {
     dead: u64,
     /// Bytes of bodies, keys and headers.
     bytes: u64,
-    /// Reserves that wait.
+    /// Waiting reserves.
     waiters: u64,
     totals: TotalsOut,
 }
@@ -173,12 +173,12 @@ pub(crate) struct TopicOut<'a> {
     topic: &'a str,
     #[serde(flatten)]
     counts: CountsOut,
-    /// How long the job that comes next has been ready.
+    /// How long the job that a reserve would take next has been ready.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     oldest_ready_ms: Option<u64>,
     paused: bool,
-    /// How long still, unless until resumed.
+    /// The rest of the pause; absent if it lasts until a resume.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     paused_ms: Option<u64>,
@@ -202,9 +202,9 @@ impl<'a> TopicOut<'a> {
 #[derive(Serialize, ToSchema)]
 #[schema(as = Stats)]
 pub(crate) struct StatsOut {
-    /// Topics alive.
+    /// The number of topics.
     topics: u64,
-    /// Locks held.
+    /// The number of held locks.
     locks: u64,
     #[serde(flatten)]
     counts: CountsOut,

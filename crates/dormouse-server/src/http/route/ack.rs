@@ -1,4 +1,4 @@
-//! ack: the work is done; may carry the next reserve, so that a worker needs one round trip.
+//! ack: the work is done. It may include the next reserve, which saves a worker a round trip.
 
 use axum::extract::State;
 use dormouse_core::command::Operation as _;
@@ -13,60 +13,60 @@ use super::reserve::{check_reserve, fitting};
 use crate::access::Verb;
 use crate::client::no_reply;
 use crate::http::App;
-use crate::http::api::{EndProblems, Problems, Sent};
+use crate::http::api::{BodyProblems, EndProblems, Problems};
 use crate::http::form::{Bounded, Failed, LeasedOut, ReserveForm, TokenOut};
 use crate::http::response::{HttpResult, json, with_custody};
 
-/// Done.
+/// Leases to end.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Ack)]
 pub(crate) struct AckForm {
-    /// One lease.
+    /// The token of one lease.
     #[schema(value_type = Option<TokenOut>)]
     token: Option<String>,
-    /// Or many.
+    /// The tokens of several leases.
     #[schema(value_type = Option<Vec<TokenOut>>, max_items = 4096)]
     tokens: Option<Bounded<String, BATCH_MAX>>,
-    /// Then take the next jobs.
+    /// A reserve to execute after the acks.
     reserve: Option<ReserveForm>,
 }
 
 lease_form!(AckForm, Verb::Ack);
 
-/// To `token`; or to `tokens`, and with `reserve`.
+/// The response to `token`; or to `tokens`, or with `reserve`.
 #[derive(Serialize, ToSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "describes the answer")]
 pub(crate) enum AckAnswer {
     /// To `token`.
     One(EndedOut),
-    /// To `tokens`, and with `reserve`.
+    /// To `tokens`, or with `reserve`.
     Many(AckResults<'static>),
 }
 
-/// What became of several leases, and the next jobs.
+/// The results of several leases, and the next jobs.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct AckResults<'a> {
     results: Vec<EndedItem>,
     /// Only with `reserve`.
     #[schema(required = false)]
     jobs: Vec<LeasedOut<'a>>,
-    /// Why there is no job, if the reserve was refused: the acks are done all the same.
+    /// Why the reserve was refused, if it was; the acks are done nevertheless.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     reserve_failed: Option<Failed>,
 }
 
-/// End leases: the work is done, the jobs go.
+/// End leases: the work is done, the jobs are removed.
 #[utoipa::path(
     post,
     path = "/v1/ack",
     tag = "leases",
     request_body = AckForm,
     responses(
-        (status = 200, description = "What became of it", body = AckAnswer),
-        Problems, Sent, EndProblems
+        (status = 200, description = "The result of each token", body = AckAnswer),
+        Problems, BodyProblems, EndProblems
     )
 )]
 pub(super) async fn ack(State(app): State<App>, request: LeaseRequest<AckForm>) -> HttpResult {
@@ -79,7 +79,7 @@ pub(super) async fn ack(State(app): State<App>, request: LeaseRequest<AckForm>) 
     let mut answers = app.client.wait(batch).await.into_iter().map(|reply| reply.answer);
     let mut next = || answers.next().unwrap_or_else(|| Err(no_reply()));
     let (acked, reserved) = (next(), next());
-    // The acks are done, whatever became of the reserve.
+    // The acks are done even if the reserve failed.
     let reserved = reserved.and_then(Reserve::from_reply);
     let (jobs, custody, reserve_failed) = match reserved.and_then(|jobs| fitting(&app, jobs)) {
         Ok((jobs, custody)) => (jobs, Some(custody), None),

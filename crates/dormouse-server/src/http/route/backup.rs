@@ -9,22 +9,22 @@ use utoipa::ToSchema;
 
 use crate::access::Verb;
 use crate::http::App;
-use crate::http::api::{InTheWay, Problems, Sent};
+use crate::http::api::{BodyProblems, Problems, StateProblems};
 use crate::http::caller::Caller;
 use crate::http::params::Params;
 use crate::http::payload::Payload;
 use crate::http::response::{HttpResult, ok};
 use crate::units::{At, wall_ms};
 
-/// Bytes of a backup's name.
+/// The largest number of bytes in a backup's name.
 const NAME_BYTES_MAX: usize = 100;
 
-/// What to call it.
+/// The name of the backup.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = NewBackup)]
 pub(crate) struct BackupForm {
-    /// Names the directory; `backup-` and the time if not given.
+    /// The name of its directory; default: `backup-` and the time.
     #[schema(min_length = 1, max_length = 100, pattern = "^[A-Za-z0-9_][A-Za-z0-9._-]*$")]
     name: Option<String>,
 }
@@ -34,7 +34,7 @@ pub(crate) struct BackupForm {
 #[schema(as = Backup)]
 pub(crate) struct BackupOut {
     name: String,
-    /// Where it lies on the server.
+    /// Its directory on the server.
     path: String,
     files: u64,
     bytes: u64,
@@ -47,8 +47,8 @@ pub(crate) struct BackupOut {
     tag = "server",
     request_body = Option<BackupForm>,
     responses(
-        (status = 200, description = "It was made", body = BackupOut),
-        Problems, InTheWay, Sent
+        (status = 200, description = "The backup", body = BackupOut),
+        Problems, StateProblems, BodyProblems
     )
 )]
 pub(super) async fn backup(
@@ -80,7 +80,7 @@ fn name_of_now() -> String {
     format!("backup-{digits}Z")
 }
 
-/// It becomes a directory's name: nothing that leads elsewhere.
+/// The name becomes that of a directory, so it must not lead elsewhere.
 fn check_name(name: &str) -> Result<(), Error> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     let fits = (1..=NAME_BYTES_MAX).contains(&name.len())

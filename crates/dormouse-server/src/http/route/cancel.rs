@@ -7,16 +7,16 @@ use super::change::{ChangedCode, ChangedOut, answer_change};
 use super::job_routes::job_routes;
 use crate::access::Verb;
 use crate::http::App;
-use crate::http::api::{InTheWay, Missing, Problems};
+use crate::http::api::{AbsenceProblems, Problems, StateProblems};
 use crate::http::params::Params;
 use crate::http::response::HttpResult;
 
-/// How to cancel.
+/// Options of a cancel.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 #[expect(dead_code, reason = "describes the query")]
 pub(crate) struct CancelQuery {
-    /// Answer `conflict` instead of taking a leased job from its worker.
+    /// Respond with `conflict` if the job is leased, instead of taking it from its worker.
     #[param(default = false)]
     unless_leased: Option<bool>,
 }
@@ -29,8 +29,8 @@ job_routes! {
     cancel_key = "/v1/topics/{topic}/keys/{key}";
     params(, CancelQuery),
     responses(
-        (status = 200, description = "It is gone", body = ChangedOut),
-        Problems, Missing, InTheWay
+        (status = 200, description = "The job is removed", body = ChangedOut),
+        Problems, AbsenceProblems, StateProblems
     )
 }
 

@@ -8,19 +8,19 @@ use crate::http::form::{IdOut, StateOut};
 use crate::http::response::{HttpResult, ok};
 use crate::units::At;
 
-/// What was done.
+/// The change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ChangedCode {
-    /// The job is gone.
+    /// The job is removed.
     Cancelled,
-    /// It has another due time.
+    /// The job has another due time.
     Rescheduled,
-    /// It is ready again.
+    /// The job is ready again.
     Revived,
 }
 
-/// What became of a job.
+/// The change of a job.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Changed)]
 pub(crate) struct ChangedOut {
@@ -28,7 +28,7 @@ pub(crate) struct ChangedOut {
     code: ChangedCode,
     /// The state it was in before.
     was: StateOut,
-    /// When it is due now; absent of a job that is gone.
+    /// The new due time; absent if the job is removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     due_at: Option<At>,

@@ -1,4 +1,4 @@
-//! describe: this API, for machines.
+//! describe: the OpenAPI document.
 
 use std::sync::LazyLock;
 
@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 
-use crate::http::api::{Guarded, openapi};
+use crate::http::api::{GuardProblems, openapi};
 use crate::http::response::to_json;
 
 static DOCUMENT: LazyLock<Bytes> = LazyLock::new(|| to_json(&openapi()));
@@ -21,7 +21,7 @@ static DOCUMENT: LazyLock<Bytes> = LazyLock::new(|| to_json(&openapi()));
     responses(
         (status = 200, description = "The document", body = Object,
             content_type = "application/json"),
-        Guarded
+        GuardProblems
     )
 )]
 pub(super) async fn describe() -> Response {

@@ -1,4 +1,4 @@
-//! events: what happens to jobs, as it happens.
+//! events: a stream of the changes of jobs.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -14,7 +14,7 @@ use hyper::HeaderMap;
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
 
 use crate::access::Verb;
-use crate::events::{Feed, Filter, From};
+use crate::events::{Feed, Filter, StartAt};
 use crate::http::App;
 use crate::http::api::Problems;
 use crate::http::caller::Caller;
@@ -24,19 +24,20 @@ use crate::http::response::HttpResult;
 
 const LAST_EVENT_ID: &str = "last-event-id";
 
-/// Follow what happens, as server-sent events. Without `topic` all that the token allows.
+/// Follow the changes of jobs as server-sent events. Without `topic` and `prefix`: of all topics
+/// that the token allows.
 #[utoipa::path(
     get,
     path = "/v1/events",
     tag = "server",
     params(
-        ("topic" = Option<String>, Query, description = "Only of this topic"),
-        ("prefix" = Option<String>, Query, description = "Only of topics that begin so"),
+        ("topic" = Option<String>, Query, description = "Only events of this topic"),
+        ("prefix" = Option<String>, Query, description = "Only events of topics with this prefix"),
         ("after" = Option<String>, Query, description = "Resume after the event of this id"),
-        ("Last-Event-ID" = Option<String>, Header, description = "The same; it goes before")
+        ("Last-Event-ID" = Option<String>, Header, description = "As `after`, which it overrides")
     ),
     responses(
-        (status = 200, description = "A stream without end", body = String,
+        (status = 200, description = "An endless stream", body = String,
             content_type = "text/event-stream"),
         Problems
     )
@@ -53,7 +54,7 @@ pub(super) async fn events(
     params.finish()?;
     match &topic {
         Some(topic) => caller.check(Verb::Events, topic.as_str())?,
-        // The stream leaves out what is not theirs.
+        // The stream omits topics that the caller may not see.
         None if caller.grant().may_somewhere(Verb::Events) => {}
         None => caller.check_verb(Verb::Events)?,
     }
@@ -62,29 +63,29 @@ pub(super) async fn events(
     let headers = [
         (CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
         (CACHE_CONTROL, HeaderValue::from_static("no-store")),
-        // What nginx waits for otherwise: a buffer full of events.
+        // Otherwise nginx waits until its buffer is full of events.
         (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
     ];
     Ok((headers, Body::new(FeedBody::new(feed))).into_response())
 }
 
-/// A browser sends the header when it comes back, with the query it had at first.
-fn read_from(headers: &HeaderMap, after: Option<&str>) -> Result<From, Problem> {
+/// A browser that reconnects sends the header, and the query of its first request.
+fn read_from(headers: &HeaderMap, after: Option<&str>) -> Result<StartAt, Problem> {
     let header = headers.get(LAST_EVENT_ID).filter(|value| !value.is_empty());
     if let Some(value) = header {
-        // It cannot be told what is wrong with it: it would only stay away.
+        // A browser cannot handle an error here: it would not reconnect.
         let mark = value.to_str().ok().and_then(|text| text.parse().ok());
-        return Ok(mark.map_or(From::Unknown, From::Mark));
+        return Ok(mark.map_or(StartAt::Unknown, StartAt::Mark));
     }
-    let Some(after) = after.filter(|text| !text.is_empty()) else { return Ok(From::Now) };
-    after.parse().map(From::Mark).map_err(|()| {
+    let Some(after) = after.filter(|text| !text.is_empty()) else { return Ok(StartAt::Now) };
+    after.parse().map(StartAt::Mark).map_err(|()| {
         Problem::malformed(format!("after is {after:?}; give the id of an event, as 18c2f0a1-42"))
     })
 }
 
 type Step = Pin<Box<dyn Future<Output = Option<(Bytes, Feed)>> + Send>>;
 
-/// A body that goes on with its feed when hyper has room for more, and holds nothing else.
+/// A body that reads its feed when hyper has room for more, and buffers nothing.
 struct FeedBody {
     next: Option<Step>,
 }

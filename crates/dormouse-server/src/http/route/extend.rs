@@ -10,23 +10,23 @@ use utoipa::ToSchema;
 use super::lease::{EndedAnswer, LeaseRequest, end, lease_form};
 use crate::access::Verb;
 use crate::http::App;
-use crate::http::api::{ExtendProblems, Problems, Sent};
+use crate::http::api::{BodyProblems, ExtendProblems, Problems};
 use crate::http::form::{Bounded, TokenOut};
 use crate::http::response::HttpResult;
 use crate::units::SpanMs;
 
-/// Prolong.
+/// Leases to prolong.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Extend)]
 pub(crate) struct ExtendForm {
-    /// One lease.
+    /// The token of one lease.
     #[schema(value_type = Option<TokenOut>)]
     token: Option<String>,
-    /// Or many.
+    /// The tokens of several leases.
     #[schema(value_type = Option<Vec<TokenOut>>, max_items = 4096)]
     tokens: Option<Bounded<String, BATCH_MAX>>,
-    /// Ends so long from now; else after the lease's own ttr.
+    /// Time until the leases end; default: each lease's own ttr.
     ttr: Option<SpanMs>,
 }
 
@@ -39,8 +39,8 @@ lease_form!(ExtendForm, Verb::Extend);
     tag = "leases",
     request_body = ExtendForm,
     responses(
-        (status = 200, description = "What became of it", body = EndedAnswer),
-        Problems, Sent, ExtendProblems
+        (status = 200, description = "The result of each token", body = EndedAnswer),
+        Problems, BodyProblems, ExtendProblems
     )
 )]
 pub(super) async fn extend(

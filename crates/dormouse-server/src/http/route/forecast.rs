@@ -1,4 +1,4 @@
-//! forecast: jobs coming due per step of time.
+//! forecast: the number of jobs that become due in each step of time.
 
 use axum::extract::State;
 use dormouse_core::error::Error;
@@ -19,23 +19,23 @@ use crate::units::{At, InstantMs, SpanMs, wall_ms};
 const HOUR_MS: u64 = 3_600_000;
 const DAY_MS: u64 = 24 * HOUR_MS;
 
-/// Which time, in which steps.
+/// The time range and its steps.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 #[expect(dead_code, reason = "describes the query")]
 pub(crate) struct ForecastQuery {
-    /// Begin of the first step; else now.
+    /// Begin of the first step; default: now.
     #[param(inline)]
     from: Option<InstantMs>,
-    /// End of the last step; else a day later.
+    /// End of the last step; default: a day after `from`.
     #[param(inline)]
     to: Option<InstantMs>,
-    /// Length of a step; else an hour. At most 1,000 steps.
+    /// Length of a step; default: an hour. At most 1,000 steps.
     #[param(inline)]
     step: Option<SpanMs>,
 }
 
-/// Jobs coming due.
+/// Numbers of jobs that become due.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Forecast)]
 pub(crate) struct ForecastOut {
@@ -46,7 +46,7 @@ pub(crate) struct ForecastOut {
     counts: Vec<u64>,
 }
 
-/// Count the jobs of a topic that come due in each step of time.
+/// Count the jobs of a topic that become due in each step of time.
 #[utoipa::path(
     get,
     path = "/v1/topics/{topic}/forecast",

@@ -1,4 +1,4 @@
-//! Health: is the process alive, does the store take work.
+//! Health: whether the process runs, and whether the store accepts requests.
 
 use std::time::Duration;
 
@@ -9,46 +9,49 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::http::App;
-use crate::http::api::{Guarded, NotReady};
+use crate::http::api::{GuardProblems, ReadyProblems};
 use crate::http::response::{HttpResult, ok};
 
-/// How long the store may take to answer.
+/// Time for the store to reply.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// All is well.
+/// A healthy server.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Health)]
 pub(crate) struct HealthOut {
     code: HealthCode,
 }
 
-/// Always this.
+/// The only code: problems have others.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum HealthCode {
-    /// All is well.
+    /// Healthy.
     Ok,
 }
 
-/// Is the process alive?
+/// Check that the process runs.
 #[utoipa::path(
     get,
     path = "/livez",
     tag = "server",
     security(()),
-    responses((status = 200, description = "It runs", body = HealthOut), Guarded)
+    responses((status = 200, description = "The process runs", body = HealthOut), GuardProblems)
 )]
 pub(super) async fn livez() -> HttpResult {
     ok(&HealthOut { code: HealthCode::Ok })
 }
 
-/// Does the store take work?
+/// Check that the store accepts requests.
 #[utoipa::path(
     get,
     path = "/readyz",
     tag = "server",
     security(()),
-    responses((status = 200, description = "It does", body = HealthOut), Guarded, NotReady)
+    responses(
+        (status = 200, description = "The store accepts requests", body = HealthOut),
+        GuardProblems, ReadyProblems
+    )
 )]
 pub(super) async fn readyz(State(app): State<App>) -> HttpResult {
     if app.client.is_stopping() {

@@ -1,4 +1,4 @@
-//! kick: delayed jobs of a topic to ready.
+//! kick: make delayed jobs of a topic ready.
 
 use axum::extract::State;
 use dormouse_core::op::Kick;
@@ -6,7 +6,7 @@ use dormouse_core::op::Kick;
 use super::many::{CountOut, MaxForm, do_many};
 use crate::access::Verb;
 use crate::http::App;
-use crate::http::api::{Problems, Sent};
+use crate::http::api::{BodyProblems, Problems};
 use crate::http::caller::Caller;
 use crate::http::params::Params;
 use crate::http::path::{InTopic, TopicPath};
@@ -21,7 +21,10 @@ use crate::http::response::HttpResult;
     operation_id = "kick_topic",
     params(TopicPath),
     request_body = Option<MaxForm>,
-    responses((status = 200, description = "How many", body = CountOut), Problems, Sent)
+    responses(
+        (status = 200, description = "The number of jobs", body = CountOut),
+        Problems, BodyProblems
+    )
 )]
 pub(super) async fn kick(
     State(app): State<App>,

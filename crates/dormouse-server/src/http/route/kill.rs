@@ -1,4 +1,4 @@
-//! kill: to dead.
+//! kill: make jobs dead.
 
 use axum::extract::State;
 use bytes::Bytes;
@@ -12,24 +12,24 @@ use super::job_routes::job_routes;
 use super::lease::{EndedAnswer, EndedCode, LeaseRequest, end, lease_form};
 use crate::access::Verb;
 use crate::http::App;
-use crate::http::api::{EndProblems, InTheWay, Missing, Problems, Sent};
+use crate::http::api::{AbsenceProblems, BodyProblems, EndProblems, Problems, StateProblems};
 use crate::http::form::{Bounded, IdOut, TokenOut};
 use crate::http::params::Params;
 use crate::http::payload::Payload;
 use crate::http::response::{HttpResult, ok};
 
-/// To dead.
+/// Leases whose jobs become dead.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Kill)]
 pub(crate) struct KillForm {
-    /// One lease.
+    /// The token of one lease.
     #[schema(value_type = Option<TokenOut>)]
     token: Option<String>,
-    /// Or many.
+    /// The tokens of several leases.
     #[schema(value_type = Option<Vec<TokenOut>>, max_items = 4096)]
     tokens: Option<Bounded<String, BATCH_MAX>>,
-    /// Kept with the job.
+    /// An error text, stored with the job.
     error: Option<String>,
     /// A new priority.
     #[schema(minimum = 0, maximum = 4294967295u32)]
@@ -45,8 +45,8 @@ lease_form!(KillForm, Verb::Kill);
     tag = "leases",
     request_body = KillForm,
     responses(
-        (status = 200, description = "What became of it", body = EndedAnswer),
-        Problems, Sent, EndProblems
+        (status = 200, description = "The result of each token", body = EndedAnswer),
+        Problems, BodyProblems, EndProblems
     )
 )]
 pub(super) async fn kill(State(app): State<App>, request: LeaseRequest<KillForm>) -> HttpResult {
@@ -60,19 +60,19 @@ pub(super) async fn kill(State(app): State<App>, request: LeaseRequest<KillForm>
     end(&app, &tokens, masked.into_iter().map(kill).collect::<Vec<_>>()).await
 }
 
-/// To dead, a job that no worker has.
+/// Options of the kill of a waiting job.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = KillJob)]
 pub(crate) struct KillJobForm {
-    /// Kept with the job.
+    /// An error text, stored with the job.
     error: Option<String>,
     /// A new priority.
     #[schema(minimum = 0, maximum = 4294967295u32)]
     priority: Option<u32>,
 }
 
-/// What became of a job.
+/// The result of the kill.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Killed)]
 pub(crate) struct KilledOut {
@@ -92,8 +92,8 @@ job_routes! {
     params(),
     request_body = Option<KillJobForm>,
     responses(
-        (status = 200, description = "It is dead", body = KilledOut),
-        Problems, Missing, InTheWay, Sent
+        (status = 200, description = "The job is dead", body = KilledOut),
+        Problems, AbsenceProblems, StateProblems, BodyProblems
     )
 }
 

@@ -57,7 +57,7 @@ pub(super) struct LeaseRequest<F> {
     pub(super) masked: Vec<Token>,
 }
 
-/// The tokens of a request, and whether they came as a list.
+/// The tokens of a request, and whether it had a list.
 pub(super) struct Tokens {
     tokens: Vec<Token>,
     is_list: bool,
@@ -105,15 +105,15 @@ impl Tokens {
     }
 }
 
-/// How it ended.
+/// The result of a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum EndedCode {
-    /// As asked.
+    /// It was ended or extended.
     Done,
     /// The last attempt is spent: the job is dead.
     Dead,
-    /// The job is not there any more.
+    /// The job no longer exists.
     Gone,
 }
 
@@ -127,19 +127,19 @@ impl From<EndReply> for EndedCode {
     }
 }
 
-/// What became of one lease.
+/// The result of one lease.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Ended)]
 pub(crate) struct EndedOut {
     token: TokenOut,
     code: EndedCode,
-    /// When the lease ends now; after an extend.
+    /// The new end of the lease; only after an extend.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     expires_at: Option<At>,
 }
 
-/// One lease that was not found as it should be.
+/// A lease for which the request failed.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct EndedFailed {
     token: TokenOut,
@@ -147,23 +147,23 @@ pub(crate) struct EndedFailed {
     failed: Failed,
 }
 
-/// One of several.
+/// The result of one of several leases.
 #[derive(Serialize, ToSchema)]
 #[serde(untagged)]
 pub(crate) enum EndedItem {
-    /// Done.
+    /// It succeeded.
     Done(EndedOut),
-    /// Not done.
+    /// It failed.
     Failed(EndedFailed),
 }
 
-/// What became of several leases, in the order they were sent.
+/// The results of several leases, in the order of the request.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct EndedResults {
     results: Vec<EndedItem>,
 }
 
-/// To `token`, or to `tokens`.
+/// The response to `token`, or to `tokens`.
 #[derive(Serialize, ToSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "describes the answer")]

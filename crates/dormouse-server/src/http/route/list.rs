@@ -1,4 +1,4 @@
-//! list: a page of jobs of a state.
+//! list: a page of the jobs in one state.
 
 use axum::extract::State;
 use dormouse_core::job::Content;
@@ -9,7 +9,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::reserve::JOB_BYTES;
 use crate::access::Verb;
 use crate::http::App;
-use crate::http::api::{Large, Problems};
+use crate::http::api::{Problems, SizeProblems};
 use crate::http::caller::Caller;
 use crate::http::form::{JobOut, StateOut, body_json_bytes};
 use crate::http::params::Params;
@@ -26,15 +26,15 @@ pub(super) const LIMIT_DEFAULT: usize = 100;
 #[into_params(parameter_in = Query)]
 #[expect(dead_code, reason = "describes the query")]
 pub(crate) struct ListQuery {
-    /// Jobs of this state.
+    /// Jobs in this state.
     #[param(inline)]
     state: StateOut,
-    /// Where the last page ended.
+    /// The cursor of the previous page.
     cursor: Option<String>,
-    /// At most so many.
+    /// The largest number of jobs in the page.
     #[param(minimum = 1, maximum = 1000, default = 100)]
     limit: Option<u32>,
-    /// With their bodies?
+    /// Whether the jobs have their bodies.
     #[param(default = true)]
     bodies: Option<bool>,
 }
@@ -44,20 +44,23 @@ pub(crate) struct ListQuery {
 #[schema(as = JobsPage)]
 pub(crate) struct PageOut<'a> {
     jobs: Vec<JobOut<'a>>,
-    /// Where the next page begins; absent at the end.
+    /// The cursor of the next page; absent in the last one.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     cursor: Option<&'a str>,
 }
 
-/// Look at a page of jobs.
+/// Read a page of jobs.
 #[utoipa::path(
     get,
     path = "/v1/topics/{topic}/jobs",
     tag = "topics",
     operation_id = "list_jobs",
     params(TopicPath, ListQuery),
-    responses((status = 200, description = "A page", body = PageOut<'static>), Problems, Large)
+    responses(
+        (status = 200, description = "A page", body = PageOut<'static>),
+        Problems, SizeProblems
+    )
 )]
 pub(super) async fn list(
     State(app): State<App>,
@@ -73,7 +76,7 @@ pub(super) async fn list(
     let bodies = params.flag("bodies")?.unwrap_or(true);
     params.finish()?;
     let list = List { topic, state: state.ok_or_else(wanted)?, cursor, limit };
-    // Pages may be large, and many may ask at once: they take turns.
+    // Pages may be large, so they are made one at a time.
     let _turn = app.pages.acquire().await;
     let page = app.client.call(list).await?;
     app.answers.room_for(bytes_of(&page.jobs, bodies))?;
@@ -81,7 +84,7 @@ pub(super) async fn list(
     ok(&PageOut { jobs, cursor: page.cursor.as_deref() })
 }
 
-/// About what the jobs take as JSON.
+/// The estimated size of the jobs as JSON.
 fn bytes_of(jobs: &[JobView], bodies: bool) -> usize {
     let body = |content: &Content| body_json_bytes(content.body_kind, &content.body);
     let bytes = |view: &JobView| if bodies { body(&view.job.content) } else { 0 };

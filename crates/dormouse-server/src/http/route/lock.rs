@@ -1,4 +1,4 @@
-//! Locks: acquire, renew, release. A lock's name stands where a topic does.
+//! Locks: acquire, renew, release. Scopes name locks like topics.
 
 use axum::extract::State;
 use bytes::Bytes;
@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use crate::access::Verb;
 use crate::client::Custody;
 use crate::http::App;
-use crate::http::api::{InTheWay, Missing, Problems, Sent};
+use crate::http::api::{AbsenceProblems, BodyProblems, Problems, StateProblems};
 use crate::http::caller::Caller;
 use crate::http::params::Params;
 use crate::http::path::{InName, NamePath};
@@ -18,20 +18,20 @@ use crate::http::payload::Payload;
 use crate::http::response::{HttpResult, json, ok, with_custody};
 use crate::units::{At, SpanMs};
 
-/// How long a lock lasts unless told.
+/// The default duration of a lock.
 const TTL_MS_DEFAULT: i64 = 30_000;
 
-/// Take a lock.
+/// Acquire a lock.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = AcquireLock)]
 pub(crate) struct AcquireForm {
-    /// Who asks; the same owner may take it again.
+    /// The name of the owner, who may acquire it again.
     #[schema(min_length = 1, max_length = 200)]
     owner: String,
-    /// How long it lasts unless renewed; 30 s if not given.
+    /// How long it is held unless renewed; default: 30 s.
     ttl: Option<SpanMs>,
-    /// Wait so long for it, up to 60 s.
+    /// How long to wait for it, at most 60 s.
     wait: Option<SpanMs>,
 }
 
@@ -40,19 +40,19 @@ pub(crate) struct AcquireForm {
 #[serde(deny_unknown_fields)]
 #[schema(as = RenewLock)]
 pub(crate) struct RenewForm {
-    /// Who holds it.
+    /// The name of the owner.
     #[schema(min_length = 1, max_length = 200)]
     owner: String,
-    /// So long from now; else as it was acquired.
+    /// Time until it expires; default: the ttl of the acquire.
     ttl: Option<SpanMs>,
 }
 
-/// Give a lock back.
+/// Release a lock.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = ReleaseLock)]
 pub(crate) struct UnlockForm {
-    /// Who holds it.
+    /// The name of the owner.
     #[schema(min_length = 1, max_length = 200)]
     owner: String,
 }
@@ -61,12 +61,12 @@ pub(crate) struct UnlockForm {
 #[derive(Serialize, ToSchema)]
 #[schema(as = Lock)]
 pub(crate) struct LockOut {
-    /// Grows with every grant; hand it to what the lock protects.
+    /// Grows with every grant; pass it to the resource that the lock protects.
     #[schema(pattern = "^[0-9]+$")]
     fence: String,
-    /// When it runs out unless renewed.
+    /// When it expires unless renewed.
     expires_at: At,
-    /// How often its owner must release it.
+    /// The number of releases until it is free.
     depth: u32,
 }
 
@@ -91,14 +91,14 @@ pub(crate) enum UnlockedCode {
     Held,
 }
 
-/// What became of a lock that was given back.
+/// The state of a lock after a release.
 #[derive(Serialize, ToSchema)]
 #[schema(as = ReleasedLock)]
 pub(crate) struct UnlockedOut {
     code: UnlockedCode,
 }
 
-/// Take a lock, or wait for it.
+/// Acquire a lock, or wait for it.
 #[utoipa::path(
     post,
     path = "/v1/locks/{name}/acquire",
@@ -107,8 +107,8 @@ pub(crate) struct UnlockedOut {
     params(NamePath),
     request_body = AcquireForm,
     responses(
-        (status = 200, description = "It is the owner's", body = LockOut),
-        Problems, InTheWay, Sent
+        (status = 200, description = "The owner holds the lock", body = LockOut),
+        Problems, StateProblems, BodyProblems
     )
 )]
 pub(super) async fn acquire(
@@ -144,8 +144,8 @@ pub(super) async fn acquire(
     params(NamePath),
     request_body = RenewForm,
     responses(
-        (status = 200, description = "It is the owner's", body = LockOut),
-        Problems, Missing, InTheWay, Sent
+        (status = 200, description = "The owner holds the lock", body = LockOut),
+        Problems, AbsenceProblems, StateProblems, BodyProblems
     )
 )]
 pub(super) async fn renew(
@@ -166,7 +166,7 @@ pub(super) async fn renew(
     ok(&LockOut::from(&app.client.call(renew).await?))
 }
 
-/// Give a lock back, once per time it was taken.
+/// Release a lock, once for each acquire.
 #[utoipa::path(
     post,
     path = "/v1/locks/{name}/release",
@@ -175,8 +175,8 @@ pub(super) async fn renew(
     params(NamePath),
     request_body = UnlockForm,
     responses(
-        (status = 200, description = "Given back", body = UnlockedOut),
-        Problems, Missing, InTheWay, Sent
+        (status = 200, description = "Released", body = UnlockedOut),
+        Problems, AbsenceProblems, StateProblems, BodyProblems
     )
 )]
 pub(super) async fn unlock(

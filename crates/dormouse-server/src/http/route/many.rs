@@ -1,5 +1,5 @@
-//! What revive and kick of a topic share: more than one command may do, one after the other, so
-//! that others get their turn in between.
+//! Shared by revive and kick of a topic: several commands, one after the other, so that the backend
+//! can serve other requests in between.
 
 use dormouse_core::command::Operation;
 use dormouse_core::error::{Code, Error};
@@ -12,24 +12,24 @@ use utoipa::ToSchema;
 use crate::http::App;
 use crate::http::response::{HttpResult, ok};
 
-/// How many.
+/// The number of jobs to change.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Max)]
 pub(crate) struct MaxForm {
-    /// At most so many; else all there are.
+    /// The largest number of jobs; default: all.
     max: Option<u64>,
 }
 
-/// How many jobs it were.
+/// The number of changed jobs.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Count)]
 pub(crate) struct CountOut {
     pub(crate) count: u64,
 }
 
-/// Sends `operation` until as many jobs are done as wanted. At most the jobs that are there now
-/// are done: with busy producers there might be no end.
+/// Sends `operation` until `max` jobs are changed, and not more than there are now: with busy
+/// producers there might be no end.
 pub(super) async fn do_many<O: Operation<Reply = u64>>(
     app: &App,
     topic: &TopicName,

@@ -1,4 +1,4 @@
-//! metrics: what the server measures, for whoever collects it.
+//! metrics: the page of metrics.
 
 use axum::extract::State;
 use axum::response::IntoResponse;
@@ -14,7 +14,7 @@ use crate::metrics::Levels;
 
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// What the server measures, as OpenMetrics text. It is at most a second old.
+/// The metrics of the server as OpenMetrics text, at most a second old.
 #[utoipa::path(
     get,
     path = "/metrics",

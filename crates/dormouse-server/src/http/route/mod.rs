@@ -1,4 +1,4 @@
-//! One file per verb: how its request is read and its answer written. The rules are the backend's.
+//! One file per verb: it parses the request and writes the response. The rules are the backend's.
 
 mod ack;
 mod backup;

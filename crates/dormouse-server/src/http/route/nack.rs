@@ -11,28 +11,28 @@ use utoipa::ToSchema;
 use super::lease::{EndedAnswer, LeaseRequest, end, lease_form};
 use crate::access::Verb;
 use crate::http::App;
-use crate::http::api::{EndProblems, Problems, Sent};
+use crate::http::api::{BodyProblems, EndProblems, Problems};
 use crate::http::form::{Bounded, TokenOut};
 use crate::http::response::HttpResult;
 use crate::units::SpanMs;
 
-/// Failed; try again.
+/// Leases whose attempt failed.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Nack)]
 pub(crate) struct NackForm {
-    /// One lease.
+    /// The token of one lease.
     #[schema(value_type = Option<TokenOut>)]
     token: Option<String>,
-    /// Or many.
+    /// The tokens of several leases.
     #[schema(value_type = Option<Vec<TokenOut>>, max_items = 4096)]
     tokens: Option<Bounded<String, BATCH_MAX>>,
-    /// Due again so long from now; else by the job's backoff.
+    /// Time until the job is due again; default: by its backoff.
     delay: Option<SpanMs>,
     /// A new priority.
     #[schema(minimum = 0, maximum = 4294967295u32)]
     priority: Option<u32>,
-    /// Kept with the job.
+    /// An error text, stored with the job.
     error: Option<String>,
 }
 
@@ -45,8 +45,8 @@ lease_form!(NackForm, Verb::Nack);
     tag = "leases",
     request_body = NackForm,
     responses(
-        (status = 200, description = "What became of it", body = EndedAnswer),
-        Problems, Sent, EndProblems
+        (status = 200, description = "The result of each token", body = EndedAnswer),
+        Problems, BodyProblems, EndProblems
     )
 )]
 pub(super) async fn nack(State(app): State<App>, request: LeaseRequest<NackForm>) -> HttpResult {

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use crate::access::Verb;
 use crate::http::App;
-use crate::http::api::{Problems, Sent};
+use crate::http::api::{BodyProblems, Problems};
 use crate::http::caller::Caller;
 use crate::http::params::Params;
 use crate::http::path::{InTopic, TopicPath};
@@ -15,12 +15,12 @@ use crate::http::payload::Payload;
 use crate::http::response::{HttpResult, ok};
 use crate::units::SpanMs;
 
-/// For how long.
+/// The duration of the pause.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Pause)]
 pub(crate) struct PauseForm {
-    /// So long; else until resumed.
+    /// Default: until a resume.
     #[serde(rename = "for")]
     span: Option<SpanMs>,
 }
@@ -31,13 +31,13 @@ pub(crate) struct PauseForm {
 pub(crate) struct PausedOut<'a> {
     pub(crate) topic: &'a str,
     pub(crate) paused: bool,
-    /// For so long, unless until resumed.
+    /// The rest of the pause; absent if it lasts until a resume.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub(crate) paused_ms: Option<i64>,
 }
 
-/// Stop handing out a topic's jobs; everything else goes on.
+/// Stop handing out a topic's jobs. All other operations continue.
 #[utoipa::path(
     post,
     path = "/v1/topics/{topic}/pause",
@@ -47,7 +47,7 @@ pub(crate) struct PausedOut<'a> {
     request_body = Option<PauseForm>,
     responses(
         (status = 200, description = "Paused", body = PausedOut<'static>),
-        Problems, Sent
+        Problems, BodyProblems
     )
 )]
 pub(super) async fn pause(

@@ -19,7 +19,7 @@ use crate::http::response::{HttpResult, ok};
     tag = "topics",
     operation_id = "purge_topic",
     params(TopicPath),
-    responses((status = 200, description = "How many", body = CountOut), Problems)
+    responses((status = 200, description = "The number of jobs", body = CountOut), Problems)
 )]
 pub(super) async fn purge(
     State(app): State<App>,

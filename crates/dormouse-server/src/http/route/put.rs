@@ -19,7 +19,7 @@ use utoipa::{IntoParams, PartialSchema, ToSchema};
 
 use crate::access::Verb;
 use crate::http::App;
-use crate::http::api::{Problems, PutProblems, Sent};
+use crate::http::api::{BodyProblems, Problems, PutProblems};
 use crate::http::caller::Caller;
 use crate::http::form::{
     Bounded, Failed, OnConflictForm, PutAnswer, PutForm, PutItem, PutOut, PutResults,
@@ -54,7 +54,7 @@ impl ToSchema for PutForms {
     }
 }
 
-/// Bytes that are a body as they are.
+/// The body of a job, as it is.
 #[derive(ToSchema)]
 #[schema(as = RawBody, value_type = String, format = Binary)]
 #[expect(dead_code, reason = "describes the request")]
@@ -65,10 +65,10 @@ pub(crate) struct RawBody(Bytes);
 #[into_params(parameter_in = Query)]
 #[expect(dead_code, reason = "describes the query")]
 pub(crate) struct PutQuery {
-    /// Of a raw body: due so long from now.
+    /// Of a raw body: time until the job is due.
     #[param(inline)]
     delay: Option<SpanMs>,
-    /// Of a raw body: due then.
+    /// Of a raw body: the instant at which the job is due.
     #[param(inline)]
     at: Option<InstantMs>,
     /// Of a raw body: your own id, unique in the topic while the job lives.
@@ -77,16 +77,16 @@ pub(crate) struct PutQuery {
     /// Of a raw body: what to do if the key is taken.
     #[param(inline)]
     on_conflict: Option<OnConflictForm>,
-    /// Of a raw body: the key stays taken so long after the ack.
+    /// Of a raw body: how long the key stays taken after the ack.
     #[param(inline)]
     key_ttl: Option<SpanMs>,
-    /// Of a raw body: lower is first.
+    /// Of a raw body: a lower number is first.
     #[param(minimum = 0, maximum = 4294967295u32)]
     priority: Option<u32>,
-    /// Of a raw body: how long a lease lasts.
+    /// Of a raw body: the duration of a lease.
     #[param(inline)]
     ttr: Option<SpanMs>,
-    /// Of a raw body: then the job is dead; 0 = no limit.
+    /// Of a raw body: the number of attempts after which the job is dead; 0 = no limit.
     #[param(minimum = 0, maximum = 4294967295u32)]
     attempts_max: Option<u32>,
     /// Of a raw body: `fixed:10s`, `exponential:1s:2:10m` or `list:1s,5s`.
@@ -94,7 +94,7 @@ pub(crate) struct PutQuery {
     backoff: Option<String>,
 }
 
-/// The puts of a request, and whether they came as a list.
+/// The puts of a request, and whether it was a list.
 struct Puts {
     puts: Vec<Put>,
     is_list: bool,
@@ -120,7 +120,7 @@ struct Puts {
         (status = 201, description = "Created; or the results of a list of one", body = PutAnswer),
         (status = 200, description = "A key that was taken; or the results of a list",
             body = PutAnswer),
-        Problems, Sent, PutProblems
+        Problems, BodyProblems, PutProblems
     )
 )]
 pub(super) async fn put(
@@ -181,7 +181,8 @@ fn read(
     }
 }
 
-/// What curl -d sends without a content type; with options in it, they would be lost silently.
+/// Whether this is JSON that curl -d sends under another content type: its options would be lost
+/// silently.
 fn looks_like_json(source: &[u8]) -> bool {
     let first = source.iter().find(|byte| !byte.is_ascii_whitespace());
     matches!(first, Some(b'{' | b'['))
@@ -203,7 +204,7 @@ fn read_json(topic: TopicName, source: &Bytes) -> Result<Puts, Problem> {
     Ok(Puts { puts: vec![put], is_list: false })
 }
 
-/// One put object; the error says why it is none.
+/// Parses one object; the error says what is wrong with it.
 fn read_one(topic: &TopicName, json: &[u8], source: &Bytes) -> Result<Put, String> {
     check_object(json)?;
     let form: PutForm<'_> = serde_json::from_slice(json)

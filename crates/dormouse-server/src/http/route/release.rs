@@ -1,4 +1,4 @@
-//! release: give back unspent.
+//! release: give jobs back without spending an attempt.
 
 use axum::extract::State;
 use dormouse_core::job::Token;
@@ -10,23 +10,23 @@ use utoipa::ToSchema;
 use super::lease::{EndedAnswer, LeaseRequest, end, lease_form};
 use crate::access::Verb;
 use crate::http::App;
-use crate::http::api::{EndProblems, Problems, Sent};
+use crate::http::api::{BodyProblems, EndProblems, Problems};
 use crate::http::form::{Bounded, TokenOut};
 use crate::http::response::HttpResult;
 use crate::units::SpanMs;
 
-/// Given back.
+/// Leases to give back.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Release)]
 pub(crate) struct ReleaseForm {
-    /// One lease.
+    /// The token of one lease.
     #[schema(value_type = Option<TokenOut>)]
     token: Option<String>,
-    /// Or many.
+    /// The tokens of several leases.
     #[schema(value_type = Option<Vec<TokenOut>>, max_items = 4096)]
     tokens: Option<Bounded<String, BATCH_MAX>>,
-    /// Due again so long from now; else at once.
+    /// Time until the job is due again; default: none.
     delay: Option<SpanMs>,
     /// A new priority.
     #[schema(minimum = 0, maximum = 4294967295u32)]
@@ -35,15 +35,15 @@ pub(crate) struct ReleaseForm {
 
 lease_form!(ReleaseForm, Verb::Release);
 
-/// End leases: give the jobs back, the attempt not spent.
+/// End leases: give the jobs back without spending an attempt.
 #[utoipa::path(
     post,
     path = "/v1/release",
     tag = "leases",
     request_body = ReleaseForm,
     responses(
-        (status = 200, description = "What became of it", body = EndedAnswer),
-        Problems, Sent, EndProblems
+        (status = 200, description = "The result of each token", body = EndedAnswer),
+        Problems, BodyProblems, EndProblems
     )
 )]
 pub(super) async fn release(

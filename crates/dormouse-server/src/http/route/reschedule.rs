@@ -1,4 +1,4 @@
-//! reschedule: move one job's due time.
+//! reschedule: change one job's due time.
 
 use dormouse_core::op::{Reschedule, Target};
 use serde::Deserialize;
@@ -8,35 +8,35 @@ use super::change::{ChangedCode, ChangedOut, answer_change};
 use super::job_routes::job_routes;
 use crate::access::Verb;
 use crate::http::App;
-use crate::http::api::{InTheWay, Missing, Problems, Sent};
+use crate::http::api::{AbsenceProblems, BodyProblems, Problems, StateProblems};
 use crate::http::params::Params;
 use crate::http::payload::Payload;
 use crate::http::problem::Problem;
 use crate::http::response::HttpResult;
 use crate::units::{InstantMs, SpanMs};
 
-/// When it is due instead: one of the two.
+/// The new due time: one of the two.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Reschedule)]
 pub(crate) struct RescheduleForm {
-    /// So long from now.
+    /// Time until the job is due.
     delay: Option<SpanMs>,
-    /// Then.
+    /// The instant at which the job is due.
     at: Option<InstantMs>,
 }
 
 job_routes! {
     patch reschedule(params: Params, payload: Payload) if Verb::Reschedule;
-    /// Give a job another due time.
+    /// Change a job's due time.
     reschedule_job = "/v1/jobs/{id}";
-    /// Give the job that has a key another due time.
+    /// Change the due time of the job that has a key.
     reschedule_key = "/v1/topics/{topic}/keys/{key}";
     params(),
     request_body = RescheduleForm,
     responses(
-        (status = 200, description = "It was moved", body = ChangedOut),
-        Problems, Missing, InTheWay, Sent
+        (status = 200, description = "The new due time", body = ChangedOut),
+        Problems, AbsenceProblems, StateProblems, BodyProblems
     )
 }
 

@@ -8,7 +8,7 @@ use hyper::StatusCode;
 use crate::access::Verb;
 use crate::client::Custody;
 use crate::http::App;
-use crate::http::api::{Problems, Sent};
+use crate::http::api::{BodyProblems, Problems};
 use crate::http::caller::Caller;
 use crate::http::form::{JobsOut, ReserveForm, ReserveTopicForm, body_json_bytes};
 use crate::http::params::Params;
@@ -16,7 +16,7 @@ use crate::http::path::{InTopic, TopicPath};
 use crate::http::payload::Payload;
 use crate::http::response::{HttpResult, json, with_custody};
 
-/// What a job takes as JSON besides its body, about.
+/// The estimated size of a job as JSON without its body.
 pub(super) const JOB_BYTES: usize = 512;
 
 /// Take jobs of one topic.
@@ -28,7 +28,7 @@ pub(super) const JOB_BYTES: usize = 512;
     request_body = Option<ReserveTopicForm>,
     responses(
         (status = 200, description = "Jobs, or none", body = JobsOut<'static>),
-        Problems, Sent
+        Problems, BodyProblems
     )
 )]
 pub(super) async fn reserve_topic(
@@ -53,7 +53,7 @@ pub(super) async fn reserve_topic(
     request_body = ReserveForm,
     responses(
         (status = 200, description = "Jobs, or none", body = JobsOut<'static>),
-        Problems, Sent
+        Problems, BodyProblems
     )
 )]
 pub(super) async fn reserve(
@@ -70,7 +70,7 @@ pub(super) async fn reserve(
     take(&app, reserve).await
 }
 
-/// May they take from all of these?
+/// Whether the caller may reserve from all these topics.
 pub(super) fn check_reserve(caller: &Caller, reserve: &Reserve) -> Result<(), Error> {
     reserve.topics.iter().try_for_each(|topic| caller.check(Verb::Reserve, topic.as_str()))
 }
@@ -79,7 +79,7 @@ async fn take(app: &App, reserve: Reserve) -> HttpResult {
     answer_jobs(app, app.client.call_waiting(reserve).await?)
 }
 
-/// Jobs that are given back if they never reach the client.
+/// A response with jobs, which are given back unless the client receives them.
 pub(super) fn answer_jobs(app: &App, jobs: Vec<LeasedJob>) -> HttpResult {
     let (jobs, custody) = fitting(app, jobs)?;
     Ok(with_custody(json(StatusCode::OK, &JobsOut::new(&jobs)), custody))

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use super::reserve::answer_jobs;
 use crate::access::Verb;
 use crate::http::App;
-use crate::http::api::{InTheWay, Missing, Problems, Sent};
+use crate::http::api::{AbsenceProblems, BodyProblems, Problems, StateProblems};
 use crate::http::caller::Caller;
 use crate::http::form::JobsOut;
 use crate::http::params::Params;
@@ -17,12 +17,12 @@ use crate::http::payload::Payload;
 use crate::http::response::HttpResult;
 use crate::units::SpanMs;
 
-/// Take the job in the path.
+/// Options of the reserve of one job.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = ReserveJob)]
 pub(crate) struct ReserveIdForm {
-    /// The lease's length; else the job's own.
+    /// The duration of the lease; default: the job's own.
     ttr: Option<SpanMs>,
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct ReserveIdForm {
     request_body = Option<ReserveIdForm>,
     responses(
         (status = 200, description = "The job", body = JobsOut<'static>),
-        Problems, Missing, InTheWay, Sent
+        Problems, AbsenceProblems, StateProblems, BodyProblems
     )
 )]
 pub(super) async fn reserve_id(

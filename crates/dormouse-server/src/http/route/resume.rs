@@ -6,7 +6,7 @@ use dormouse_core::op::Resume;
 use super::pause::PausedOut;
 use crate::access::Verb;
 use crate::http::App;
-use crate::http::api::{Problems, Sent};
+use crate::http::api::{BodyProblems, Problems};
 use crate::http::caller::Caller;
 use crate::http::form::NoFields;
 use crate::http::params::Params;
@@ -24,7 +24,7 @@ use crate::http::response::{HttpResult, ok};
     request_body = Option<NoFields>,
     responses(
         (status = 200, description = "Not paused", body = PausedOut<'static>),
-        Problems, Sent
+        Problems, BodyProblems
     )
 )]
 pub(super) async fn resume(

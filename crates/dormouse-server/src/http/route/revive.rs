@@ -1,4 +1,4 @@
-//! revive: dead to ready, one job or those of a topic.
+//! revive: make one dead job ready, or those of a topic.
 
 use axum::extract::State;
 use dormouse_core::command::only;
@@ -9,7 +9,7 @@ use super::job_routes::job_routes;
 use super::many::{CountOut, MaxForm, do_many};
 use crate::access::Verb;
 use crate::http::App;
-use crate::http::api::{InTheWay, Missing, Problems, Sent};
+use crate::http::api::{AbsenceProblems, BodyProblems, Problems, StateProblems};
 use crate::http::caller::Caller;
 use crate::http::form::NoFields;
 use crate::http::params::Params;
@@ -19,15 +19,15 @@ use crate::http::response::HttpResult;
 
 job_routes! {
     post revive(params: Params, payload: Payload) if Verb::Revive;
-    /// Bring a dead job back.
+    /// Make a dead job ready.
     revive_job = "/v1/jobs/{id}/revive";
-    /// Bring back the dead job that has a key.
+    /// Make the dead job that has a key ready.
     revive_key = "/v1/topics/{topic}/keys/{key}/revive";
     params(),
     request_body = Option<NoFields>,
     responses(
-        (status = 200, description = "It is ready", body = ChangedOut),
-        Problems, Missing, InTheWay, Sent
+        (status = 200, description = "The job is ready", body = ChangedOut),
+        Problems, AbsenceProblems, StateProblems, BodyProblems
     )
 }
 
@@ -38,14 +38,17 @@ async fn revive(app: &App, target: Target, params: Params, payload: Payload) -> 
     answer_change(ChangedCode::Revived, changed)
 }
 
-/// Bring dead jobs of a topic back, the oldest first.
+/// Make dead jobs of a topic ready, the oldest first.
 #[utoipa::path(
     post,
     path = "/v1/topics/{topic}/revive",
     tag = "topics",
     params(TopicPath),
     request_body = Option<MaxForm>,
-    responses((status = 200, description = "How many", body = CountOut), Problems, Sent)
+    responses(
+        (status = 200, description = "The number of jobs", body = CountOut),
+        Problems, BodyProblems
+    )
 )]
 pub(super) async fn revive_topic(
     State(app): State<App>,

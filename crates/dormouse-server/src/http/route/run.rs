@@ -1,4 +1,4 @@
-//! run: one job is due now.
+//! run: make one job due now.
 
 use dormouse_core::op::{Reschedule, Target};
 
@@ -6,7 +6,7 @@ use super::change::{ChangedCode, ChangedOut, answer_change};
 use super::job_routes::job_routes;
 use crate::access::Verb;
 use crate::http::App;
-use crate::http::api::{InTheWay, Missing, Problems, Sent};
+use crate::http::api::{AbsenceProblems, BodyProblems, Problems, StateProblems};
 use crate::http::form::NoFields;
 use crate::http::params::Params;
 use crate::http::payload::Payload;
@@ -21,8 +21,8 @@ job_routes! {
     params(),
     request_body = Option<NoFields>,
     responses(
-        (status = 200, description = "It is ready", body = ChangedOut),
-        Problems, Missing, InTheWay, Sent
+        (status = 200, description = "The job is ready", body = ChangedOut),
+        Problems, AbsenceProblems, StateProblems, BodyProblems
     )
 }
 

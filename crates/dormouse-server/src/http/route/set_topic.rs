@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use crate::access::Verb;
 use crate::http::App;
-use crate::http::api::{Problems, Sent};
+use crate::http::api::{BodyProblems, Problems};
 use crate::http::caller::Caller;
 use crate::http::form::{SettingsForm, SettingsOut};
 use crate::http::params::Params;
@@ -16,7 +16,7 @@ use crate::http::path::{InTopic, TopicPath};
 use crate::http::payload::Payload;
 use crate::http::response::{HttpResult, ok};
 
-/// A topic's settings as they are now.
+/// A topic's new settings.
 #[derive(Serialize, ToSchema)]
 #[schema(as = TopicSettings)]
 pub(crate) struct SetTopicOut<'a> {
@@ -24,7 +24,7 @@ pub(crate) struct SetTopicOut<'a> {
     settings: SettingsOut,
 }
 
-/// Set all settings of a topic; what is absent has its default again.
+/// Set all settings of a topic; an absent one is reset to its default.
 #[utoipa::path(
     put,
     path = "/v1/topics/{topic}",
@@ -32,8 +32,8 @@ pub(crate) struct SetTopicOut<'a> {
     params(TopicPath),
     request_body = Option<SettingsForm>,
     responses(
-        (status = 200, description = "As it is now", body = SetTopicOut<'static>),
-        Problems, Sent
+        (status = 200, description = "The new settings", body = SetTopicOut<'static>),
+        Problems, BodyProblems
     )
 )]
 pub(super) async fn set_topic(

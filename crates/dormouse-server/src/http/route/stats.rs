@@ -11,7 +11,7 @@ use crate::http::form::StatsOut;
 use crate::http::params::Params;
 use crate::http::response::{HttpResult, ok};
 
-/// Look at all topics together.
+/// Read the totals of all topics.
 #[utoipa::path(
     get,
     path = "/v1/stats",

@@ -5,14 +5,14 @@ use dormouse_core::op::Stats;
 
 use crate::access::Verb;
 use crate::http::App;
-use crate::http::api::{Missing, Problems};
+use crate::http::api::{AbsenceProblems, Problems};
 use crate::http::caller::Caller;
 use crate::http::form::TopicOut;
 use crate::http::params::Params;
 use crate::http::path::{InTopic, TopicPath};
 use crate::http::response::{HttpResult, ok};
 
-/// Look at a topic.
+/// Read the counts and settings of a topic.
 #[utoipa::path(
     get,
     path = "/v1/topics/{topic}",
@@ -21,7 +21,7 @@ use crate::http::response::{HttpResult, ok};
     params(TopicPath),
     responses(
         (status = 200, description = "The topic", body = TopicOut<'static>),
-        Problems, Missing
+        Problems, AbsenceProblems
     )
 )]
 pub(super) async fn topic(

@@ -1,4 +1,4 @@
-//! topics: a page of topics, of those the caller may see.
+//! topics: a page of the topics that the caller may see.
 
 use axum::extract::State;
 use dormouse_core::error::Error;
@@ -18,14 +18,14 @@ use crate::http::params::Params;
 use crate::http::response::{HttpResult, ok};
 use crate::walk::Walk;
 
-/// Which topics.
+/// The page to read.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 #[expect(dead_code, reason = "describes the query")]
 pub(crate) struct TopicsQuery {
-    /// Those after this one in the order of their names.
+    /// Topics after this one in the order of their names.
     after: Option<String>,
-    /// At most so many.
+    /// The largest number of topics in the page.
     #[param(minimum = 1, maximum = 1000, default = 100)]
     limit: Option<u32>,
 }
@@ -35,13 +35,13 @@ pub(crate) struct TopicsQuery {
 #[schema(as = TopicsPage)]
 pub(crate) struct TopicsOut<'a> {
     topics: Vec<TopicOut<'a>>,
-    /// Where the next page begins, for `after`; absent at the end.
+    /// The `after` of the next page; absent in the last one.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     next: Option<&'a str>,
 }
 
-/// Look at a page of topics.
+/// Read a page of topics.
 #[utoipa::path(
     get,
     path = "/v1/topics",
@@ -61,7 +61,7 @@ pub(super) async fn topics(
     let after = params.text("after").map(|name| TopicName::new(&name)).transpose();
     let limit = params.parsed("limit", "a number")?.unwrap_or(LIMIT_DEFAULT);
     params.finish()?;
-    // Pages may be large, and many may ask at once: they take turns.
+    // Pages may be large, so they are made one at a time.
     let _turn = app.pages.acquire().await;
     let page = page_for(&app.client, caller.grant(), Topics { after: after?, limit }).await?;
     let last = page.topics.last().map(|(name, _)| name.as_str());
@@ -96,7 +96,7 @@ mod tests {
     use crate::access::{Access, TokenEntry, hash_token};
     use crate::walk::PORTION;
 
-    /// An engine, and the pages that it was asked for.
+    /// An engine, and the pages that were requested of it.
     struct Noted {
         engine: Engine,
         asked: Mutex<Vec<Topics>>,
@@ -126,7 +126,7 @@ mod tests {
     async fn over(topics: impl Iterator<Item = String>) -> (Arc<Noted>, BackendClient) {
         let engine = Engine::memory(Options::default());
         let noted = Arc::new(Noted { engine, asked: Mutex::default() });
-        // Nothing here waits, so nobody has to tell of a stop.
+        // No command here waits, so no stop signal is needed.
         let client = BackendClient::new(
             Arc::clone(&noted) as Arc<dyn Backend>,
             Arc::<crate::metrics::Metrics>::default(),
