@@ -1,4 +1,4 @@
-//! Backups: made by whoever opened the store, asked for by name.
+//! Backups: requested by name, made by the program that opened the store.
 
 use std::path::PathBuf;
 
@@ -7,11 +7,11 @@ use dormouse_core::error::Error;
 /// A backup that was made.
 #[derive(Clone, Debug)]
 pub struct Backup {
-    /// Where it lies on the server.
+    /// Its directory on the server.
     pub path: PathBuf,
-    /// Its files.
+    /// The number of its files.
     pub files: u64,
-    /// Their bytes.
+    /// The bytes of its files.
     pub bytes: u64,
 }
 

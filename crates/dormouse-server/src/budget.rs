@@ -1,4 +1,5 @@
-//! Bytes that all requests together may hold: one client may be large, all at once may not.
+//! Limits on the bytes that all connections hold together: one request may be large, but not all of
+//! them at the same time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,8 +25,8 @@ impl Budget {
         Budget { used: Arc::default(), max, what }
     }
 
-    /// Whether so many bytes more would fit now. Asked before something large is made; what is made
-    /// is held then.
+    /// Whether this many more bytes fit now. To be checked before something large is made, and then
+    /// held.
     pub(crate) fn room_for(&self, bytes: usize) -> Result<(), Error> {
         self.judge(self.used.load(Ordering::Relaxed), bytes)
     }
@@ -45,35 +46,35 @@ impl Budget {
         ))
     }
 
-    /// Whether more is held than should be.
+    /// Whether more is held than the limit.
     pub(crate) fn is_exceeded(&self) -> bool {
         self.used() > self.max
     }
 
-    /// What is held now.
+    /// The bytes that are held now.
     pub(crate) fn used(&self) -> usize {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// How many bytes would fit now.
+    /// The bytes that fit now.
     pub(crate) fn left(&self) -> usize {
         self.max.saturating_sub(self.used.load(Ordering::Relaxed))
     }
 
-    /// Nothing yet; grows with `Held::grow`.
+    /// Holds no bytes yet; see `Held::grow`.
     pub(crate) fn hold(&self) -> Held {
         Held { budget: self.clone(), bytes: 0 }
     }
 }
 
 impl Held {
-    /// Takes so many bytes more, or says that there are too many.
+    /// Takes more bytes; an error, if that exceeds the limit. They are taken even then.
     pub(crate) fn grow(&mut self, bytes: usize) -> Result<(), Error> {
         let before = self.take(bytes);
         self.budget.judge(before, bytes)
     }
 
-    /// Takes so many bytes more, there may be too many; gives how many there were before.
+    /// Takes more bytes, even beyond the limit; returns how many were held before.
     pub(crate) fn take(&mut self, bytes: usize) -> usize {
         self.bytes += bytes;
         // Only a count: it orders nothing else.
@@ -82,7 +83,7 @@ impl Held {
 }
 
 impl Held {
-    /// Gives back a part.
+    /// Gives a part of the bytes back.
     pub(crate) fn give(&mut self, bytes: usize) {
         let bytes = bytes.min(self.bytes);
         self.bytes -= bytes;
@@ -101,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_dropped_can_be_had_again() {
+    fn dropped_bytes_can_be_taken_again() {
         let budget = Budget::new(10, "bodies");
         let mut first = budget.hold();
         first.grow(8).unwrap();

@@ -1,13 +1,13 @@
-//! Which word was meant by somebody who mistyped it.
+//! Suggestions for mistyped words.
 
-/// The known word that was probably meant, however it is written. `None` where that would be a
-/// guess: who is sent the wrong way is worse off than who is told nothing.
+/// The known word that was probably meant, ignoring case and separators. `None` if that would be a
+/// guess: a wrong suggestion is worse than none.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let rated = known.into_iter().filter_map(|known| Some((distance(word, known)?, known)));
     rated.min_by_key(|(distance, _)| *distance).map(|(_, known)| known)
 }
 
-/// How far apart two words are; `None` = too far to be meant for one another.
+/// The distance of two words; `None` = too far apart for a suggestion.
 fn distance(word: &str, known: &str) -> Option<usize> {
     let (word, known) = (folded(word), folded(known));
     let (word, known) = within_table(&word, &known);
@@ -17,7 +17,7 @@ fn distance(word: &str, known: &str) -> Option<usize> {
     }
     let (word, known) = (word.replace('.', "_"), known.replace('.', "_"));
     let (long, short) = (word.len().max(known.len()), word.len().min(known.len()));
-    // Comparing is dear, and the difference in length is the least that it can come to.
+    // Comparing is expensive, and the distance is at least the difference in length.
     if !is_small(long - short, long) {
         return None;
     }

@@ -10,74 +10,74 @@ pub const HTTP_HEAD_BYTES_MAX: usize = 32 << 10;
 pub const HTTP_HEADERS_MAX: usize = 100;
 /// Parameters of one HTTP request's query.
 pub const HTTP_PARAMS_MAX: usize = 200;
-/// Bytes of all larger request bodies that are in the server's hands; beyond it `busy`.
+/// Bytes of all large request bodies that are being read or served; beyond it `busy`.
 pub const HTTP_BODIES_BYTES_MAX: usize = 64 << 20;
 /// Bytes up to which a request body counts as small.
 pub const HTTP_SMALL_BYTES_MAX: usize = 64 << 10;
-/// Bytes of all small request bodies, so that uploads are not in the way of acks.
+/// Bytes of all small request bodies: a limit of their own, so that uploads do not block acks.
 pub const HTTP_SMALL_BODIES_BYTES_MAX: usize = 32 << 20;
 /// How deep a JSON body may be nested.
 pub const JSON_DEPTH_MAX: usize = 64;
-/// Bytes of all answers that clients have not read yet; beyond it `busy`.
+/// Bytes of all responses that clients have not read yet; beyond it `busy`.
 pub const ANSWERS_BYTES_MAX: usize = 48 << 20;
-/// Pages of jobs or topics that are read from the store and written as JSON at once; others wait.
+/// Pages of jobs or topics that are made at the same time; others wait.
 pub const PAGES_MAX: usize = 1;
 /// Time for a request's line and headers, from their first byte on.
 pub const HTTP_HEAD_MS_MAX: u64 = 10_000;
-/// Time a connection may be silent between requests; before the first one, `HTTP_HEAD_MS_MAX`.
+/// Idle time between requests; before the first one, `HTTP_HEAD_MS_MAX`.
 pub const HTTP_IDLE_MS_MAX: u64 = 75_000;
-/// Time for a request's body, besides what its size gives it.
+/// Time for a request's body, plus a time that depends on its size.
 pub const HTTP_BODY_MS_MAX: u64 = 10_000;
-/// The slowest a large body may come.
+/// The lowest rate at which a large body may arrive.
 pub const HTTP_BODY_BYTES_PER_S_MIN: u64 = 16 << 10;
-/// Time in which a client must take at least a byte of its answer.
+/// Time in which a client must read at least one byte of its response.
 pub const STALL_MS_MAX: u64 = 20_000;
-/// Connections at once, unless configured.
+/// Default of the largest number of open connections.
 pub const CONNECTIONS_MAX_DEFAULT: usize = 10_000;
-/// Events kept for clients that come back.
+/// Events kept for clients that resume.
 pub const EVENTS_KEPT: usize = 16_384;
-/// Clients that follow the events at once.
+/// The largest number of event streams.
 pub const EVENT_STREAMS_MAX: usize = 100;
-/// Topics with figures of their own in the metrics; the others are added up.
+/// Topics with series of their own in the metrics; the others are added up.
 pub const METRICS_TOPICS_MAX: usize = 200;
 
-// Of the protocols of pipelined commands.
+// Pipelined protocols (RESP, beanstalkd).
 
 /// Bytes of commands that one connection's turn takes; a single command may be larger.
 pub const TURN_BYTES_MAX: usize = 256 << 10;
-/// Bytes of commands that have come and are not read yet, of all connections; beyond it those that
-/// add most are closed.
+/// Bytes of incomplete commands of all connections; beyond it connections that hold more than
+/// `INPUT_FREE_BYTES` are closed.
 pub const INPUTS_BYTES_MAX: usize = 64 << 20;
-/// Bytes of commands that a connection may hold without asking whether there is room.
+/// Bytes of commands that a connection may always hold.
 pub const INPUT_FREE_BYTES: usize = 4 << 10;
-/// Time for the rest of a command, besides what its size gives it.
+/// Time for the rest of a command, plus a time that depends on its size.
 pub const COMMAND_MS_MAX: u64 = 10_000;
 /// Arguments of a RESP command: an ack of a whole batch fits.
 pub const RESP_ARGUMENTS_MAX: usize = 2 * BATCH_MAX;
 /// Bytes of a RESP command: the largest job fits, with all its options.
 pub const RESP_COMMAND_BYTES_MAX: usize = 2 * BODY_BYTES_MAX;
-/// Bytes up to which a larger RESP command is let pass, to be told that it is too large.
+/// Bytes up to which a RESP command that is too large is skipped and answered with an error.
 pub const RESP_SKIPPED_BYTES_MAX: usize = 16 << 20;
 /// Bytes of a RESP command that is a line of words.
 pub const RESP_LINE_BYTES_MAX: usize = 64 << 10;
-/// Arguments of a RESP command of who has not shown a token yet, where one is wanted.
+/// Arguments of a RESP command before AUTH, where a token is needed.
 pub const RESP_GUEST_ARGUMENTS_MAX: usize = 10;
-/// Bytes of such a command.
+/// Bytes of a RESP command before AUTH, where a token is needed.
 pub const RESP_GUEST_BYTES_MAX: usize = 16 << 10;
-/// Bytes of answers that are gathered before they are sent.
+/// Bytes of replies that are gathered before they are sent.
 pub const OUTPUT_BYTES: usize = 64 << 10;
 
-// Of the beanstalkd protocol.
+// The beanstalkd protocol.
 
 /// Bytes of a line, its end included.
 pub const BEANSTALK_LINE_BYTES_MAX: usize = 224;
-/// Bytes of a body, unless configured.
+/// Default of the largest number of bytes in a body.
 pub const BEANSTALK_JOB_BYTES_MAX_DEFAULT: usize = 65_535;
-/// Tubes that connections use or watch, at once.
+/// Tubes that all connections together use or watch.
 pub const BEANSTALK_TUBES_MAX: usize = 100_000;
-/// Tubes that nobody uses or watches any more whose counts and place in lists are kept.
+/// Tubes without clients whose counts and position in lists are kept.
 pub const BEANSTALK_IDLE_TUBES_MAX: usize = 10_000;
-/// Topics that one command looks at: `list-tubes` and `stats`; and names that a list has.
+/// Topics that `list-tubes` and `stats` read, and names in a list.
 pub const BEANSTALK_LISTED_TUBES_MAX: usize = 10_000;
 /// Bytes of such a list.
 pub const BEANSTALK_LIST_BYTES_MAX: usize = 1 << 20;

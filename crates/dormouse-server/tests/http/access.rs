@@ -1,4 +1,4 @@
-//! Who may do what, over every route there is.
+//! Access rights on every route.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::rig::Rig;
 
 const OPEN: [&str; 3] = ["/livez", "/readyz", "/openapi.json"];
 
-/// Every method and path of the document.
+/// Every method and path of the OpenAPI document.
 fn routes() -> Vec<(String, String)> {
     let document = serde_json::to_value(dormouse_server::openapi()).unwrap();
     let paths = document["paths"].as_object().unwrap();
@@ -17,7 +17,7 @@ fn routes() -> Vec<(String, String)> {
 }
 
 #[tokio::test]
-async fn without_a_token_only_health_and_the_document_are_given() {
+async fn without_a_token_only_health_and_the_document_are_served() {
     let rig = Rig::with_tokens(&[("secret", &["*:*"])]).await;
     let routes = routes();
     assert!(routes.len() > 40);
@@ -70,11 +70,11 @@ async fn a_token_of_another_prefix_gets_nothing_of_a_topic() {
     other.post("/v1/reserve", form).await.problem(403, "forbidden");
     other.get("/v1/stats").await.problem(403, "forbidden");
     other.post("/v1/backups", json!({})).await.problem(403, "forbidden");
-    // Nothing of it happened.
+    // None of the refused requests had an effect.
     let topic = all.get("/v1/topics/t").await.ok();
     assert_eq!((&topic["ready"], &topic["leased"]), (&json!(1), &json!(1)));
     assert_eq!(topic["paused"], false);
-    // What is theirs they may.
+    // The same calls are allowed on their own topic.
     let put = other.post("/v1/topics/other.x/jobs", json!({})).await.expect(201);
     let job = format!("/v1/jobs/{}", put["id"].as_str().unwrap());
     other.get(&job).await.ok();
@@ -127,7 +127,7 @@ async fn topics_of_others_are_not_shown() {
     some.get("/v1/topics?limit=1001").await.problem(422, "invalid");
 }
 
-/// Jobs that do not fit into the look-up of their topics are looked up all the same.
+/// Jobs that do not fit into the first lookup of their topics are looked up again.
 #[tokio::test]
 async fn a_foreign_token_behind_large_jobs_is_refused() {
     let rig = Rig::with_tokens(&[("all", &["*:*"]), ("mine", &["*:mine"])]).await;
@@ -146,7 +146,7 @@ async fn a_foreign_token_behind_large_jobs_is_refused() {
     mine.post("/v1/ack", json!({"tokens": tokens})).await.problem(403, "forbidden");
     let acked = all.post("/v1/ack", json!({"token": foreign})).await.ok();
     assert_eq!(acked["code"], "done");
-    // A job that is not there is answered without asking for it again.
+    // An absent job is not looked up again.
     mine.get("/v1/jobs/999").await.problem(404, "not_found");
     let gone = mine.post("/v1/ack", json!({"tokens": ["999.1", "1000.1"]})).await.ok();
     assert_eq!(gone["results"][0], json!({"token": "999.1", "code": "gone"}));

@@ -1,4 +1,4 @@
-//! A small HTTP client that can do what a good one must not: leave, dribble, send nonsense.
+//! A small HTTP client that can misbehave: disconnect, send slowly, send garbage.
 
 use std::net::SocketAddr;
 
@@ -8,14 +8,14 @@ use tokio::net::TcpStream;
 
 use crate::schema;
 
-/// One connection, kept between calls.
+/// One connection, kept open between calls.
 pub(crate) struct Client {
     stream: BufReader<TcpStream>,
     /// Sent with every request.
     pub(crate) headers: Vec<(String, String)>,
 }
 
-/// What came back.
+/// A response.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -41,7 +41,7 @@ impl Client {
         self.stream.get_mut().write_all(bytes).await.unwrap();
     }
 
-    /// Sends a request and does not wait for its answer.
+    /// Sends a request without waiting for its response.
     pub(crate) async fn send(&mut self, method: &str, path: &str, kind: &str, body: &[u8]) {
         let mut head = format!("{method} {path} HTTP/1.1\r\ncontent-length: {}\r\n", body.len());
         if !kind.is_empty() {
@@ -56,7 +56,7 @@ impl Client {
         self.send_raw(&bytes).await;
     }
 
-    /// The next answer; `None` if the server closed the connection.
+    /// The next response; `None` if the server closed the connection.
     pub(crate) async fn receive(&mut self, has_body: bool) -> Option<Answer> {
         let status: u16 = self.line().await?.split(' ').nth(1).unwrap().parse().unwrap();
         let mut headers = Vec::new();
@@ -74,7 +74,7 @@ impl Client {
         Some(answer)
     }
 
-    /// A request and its answer.
+    /// Sends a request and returns its response.
     pub(crate) async fn request(
         &mut self,
         method: &str,
@@ -126,13 +126,13 @@ impl Answer {
         std::str::from_utf8(&self.body).unwrap()
     }
 
-    /// The JSON of an answer that went well.
+    /// The JSON of a successful response.
     #[track_caller]
     pub(crate) fn ok(self) -> Value {
         self.expect(200)
     }
 
-    /// The JSON of an answer with this status.
+    /// The JSON of a response with this status.
     #[track_caller]
     pub(crate) fn expect(self, status: u16) -> Value {
         assert_eq!(self.status, status, "{}", self.text());
@@ -140,7 +140,7 @@ impl Answer {
         serde_json::from_slice(&self.body).unwrap()
     }
 
-    /// A problem with this status and code; gives its JSON.
+    /// Checks for a problem with this status and code, and returns its JSON.
     #[track_caller]
     pub(crate) fn problem(self, status: u16, code: &str) -> Value {
         assert_eq!(self.status, status, "{}", self.text());

@@ -1,4 +1,4 @@
-//! One job, by its id and by its key: look, cancel, reschedule, run, revive, kill.
+//! One job, by its id and by its key: get, cancel, reschedule, run, revive, kill.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ async fn put(client: &mut Client, form: Value) -> String {
 }
 
 #[tokio::test]
-async fn a_job_is_shown_whole() {
+async fn a_job_is_returned_with_all_its_fields() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     let form = json!({"key": "k/1 é", "delay": "1h", "body": [1], "headers": {"a": "b"},
@@ -52,7 +52,7 @@ async fn what_is_not_there_is_404() {
 }
 
 #[tokio::test]
-async fn cancel_can_spare_a_worker() {
+async fn cancel_can_refuse_a_leased_job() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     let job = put(&mut client, json!({})).await;
@@ -68,7 +68,7 @@ async fn cancel_can_spare_a_worker() {
 }
 
 #[tokio::test]
-async fn a_due_time_is_moved() {
+async fn a_due_time_is_changed() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     let job = put(&mut client, json!({"delay": "1h", "key": "k"})).await;
@@ -103,7 +103,7 @@ async fn a_due_time_is_moved() {
 }
 
 #[tokio::test]
-async fn the_dead_come_back() {
+async fn dead_jobs_are_revived() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     let job = put(&mut client, json!({"key": "k", "delay": "1h"})).await;

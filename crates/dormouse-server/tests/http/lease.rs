@@ -58,7 +58,7 @@ async fn an_order_times_out_unless_it_is_paid() {
 }
 
 #[tokio::test]
-async fn late_is_not_wrong() {
+async fn an_expired_lease_that_nobody_took_can_be_acked() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     put(&mut client, "t", json!({})).await;
@@ -70,7 +70,7 @@ async fn late_is_not_wrong() {
 }
 
 #[tokio::test]
-async fn many_are_ended_at_once() {
+async fn several_leases_are_ended_at_once() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     client.post("/v1/topics/t/jobs", json!([{}, {}, {}])).await.ok();
@@ -97,7 +97,7 @@ async fn many_are_ended_at_once() {
 }
 
 #[tokio::test]
-async fn a_failure_is_tried_again() {
+async fn a_nacked_job_is_handed_out_again() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     put(&mut client, "t", json!({"attempts_max": 2})).await;
@@ -115,7 +115,7 @@ async fn a_failure_is_tried_again() {
 }
 
 #[tokio::test]
-async fn a_release_spends_nothing() {
+async fn a_release_spends_no_attempt() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     put(&mut client, "t", json!({"ttr": "10s"})).await;
@@ -134,7 +134,7 @@ async fn a_release_spends_nothing() {
 }
 
 #[tokio::test]
-async fn an_ack_may_carry_the_next_reserve() {
+async fn an_ack_may_include_the_next_reserve() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     client.post("/v1/topics/t/jobs", json!([{"text": "1"}, {"text": "2"}])).await.ok();
@@ -167,7 +167,7 @@ async fn a_reserve_may_name_several_topics() {
 }
 
 #[tokio::test]
-async fn what_a_reserve_may_not_ask_for() {
+async fn an_invalid_reserve_is_refused() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     for (form, status) in [
@@ -192,7 +192,7 @@ async fn what_a_reserve_may_not_ask_for() {
 }
 
 #[tokio::test]
-async fn a_given_job_is_taken_whatever_its_time() {
+async fn a_given_job_is_reserved_before_it_is_due() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     put(&mut client, "t", json!({"delay": "1h", "text": "x"})).await;
@@ -208,9 +208,9 @@ async fn a_given_job_is_taken_whatever_its_time() {
     client.post("/v1/jobs/1/reserve", json!({"max": 1})).await.problem(400, "invalid");
 }
 
-/// Zero bytes take six times their size as JSON: what does not fit goes back.
+/// Zero bytes take six times their size as JSON: jobs that do not fit are given back.
 #[tokio::test]
-async fn jobs_for_which_there_is_no_room_stay_ready() {
+async fn jobs_that_exceed_the_budget_stay_ready() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     let zeros = vec![0; 1 << 20];
@@ -230,7 +230,7 @@ async fn jobs_for_which_there_is_no_room_stay_ready() {
 }
 
 #[tokio::test]
-async fn acks_are_answered_though_their_reserve_was_refused() {
+async fn acks_are_answered_if_their_reserve_is_refused() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     client.post("/v1/topics/t/jobs", json!({})).await.expect(201);

@@ -1,4 +1,4 @@
-//! Clients that leave: nothing stays in nobody's hands.
+//! Clients that disconnect: their leases and locks are given back.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ async fn a_long_poll_is_answered_by_a_later_put() {
     assert_eq!(given["jobs"][0]["text"], "hi");
     let form = json!({"token": given["jobs"][0]["token"]});
     rig.client().await.post("/v1/ack", form).await.ok();
-    // Or by time: with nothing.
+    // When the wait ends, the response has no jobs.
     rig.client().await.post("/v1/topics/t/jobs", json!({"delay": "1h"})).await.expect(201);
     let mut waiting = poll(&rig, "t").await;
     rig.await_waiters("t", 1).await;
@@ -38,7 +38,7 @@ async fn a_long_poll_is_answered_by_a_later_put() {
 }
 
 #[tokio::test]
-async fn who_leaves_takes_no_job_along() {
+async fn a_client_that_disconnects_while_it_waits_gets_no_lease() {
     let rig = Rig::new().await;
     let waiting = poll(&rig, "t").await;
     rig.await_waiters("t", 1).await;
@@ -50,9 +50,9 @@ async fn who_leaves_takes_no_job_along() {
     assert_eq!(given["jobs"][0]["attempt"], 1);
 }
 
-/// The client has closed its side before the job comes due, and the server learns both at once.
+/// The client has closed its side before the job is due, and the server learns of both at once.
 #[tokio::test]
-async fn who_leaves_when_a_job_comes_due_loses_nothing() {
+async fn a_disconnect_when_a_job_becomes_due_loses_nothing() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     for round in 0..200 {
@@ -73,9 +73,9 @@ async fn who_leaves_when_a_job_comes_due_loses_nothing() {
     }
 }
 
-/// Whether the answer was on its way or not: at the latest the end of the lease brings it back.
+/// Whether or not the response was sent: the job is ready again when its lease ends, at the latest.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_job_outlives_its_client_whenever_that_leaves() {
+async fn a_job_survives_a_disconnect_at_any_time() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     for round in 0..100 {
@@ -102,9 +102,9 @@ async fn a_job_outlives_its_client_whenever_that_leaves() {
     }
 }
 
-/// The opposite: who reads the answer and closes at once, as curl does, keeps the lease.
+/// A client that reads the response and closes at once, as curl does, keeps the lease.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn who_leaves_with_a_job_keeps_it() {
+async fn a_client_that_read_its_job_keeps_the_lease() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     for round in 0..300 {
@@ -117,9 +117,9 @@ async fn who_leaves_with_a_job_keeps_it() {
     }
 }
 
-/// Likewise with locks.
+/// The same for locks.
 #[tokio::test]
-async fn who_leaves_takes_no_lock_along() {
+async fn a_client_that_disconnects_while_it_waits_gets_no_lock() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     for _ in 0..20 {
@@ -140,7 +140,7 @@ async fn who_leaves_takes_no_lock_along() {
 }
 
 #[tokio::test]
-async fn stop_answers_long_polls_with_nothing() {
+async fn a_stop_answers_long_polls_with_an_empty_reply() {
     let rig = Rig::new().await;
     let mut waiting = poll(&rig, "t").await;
     let mut idle = rig.client().await;

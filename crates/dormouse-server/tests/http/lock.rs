@@ -1,4 +1,4 @@
-//! Locks.
+//! Locks: acquire, renew, release.
 
 use serde_json::json;
 
@@ -48,7 +48,7 @@ async fn a_lock_can_be_waited_for() {
 }
 
 #[tokio::test]
-async fn what_a_lock_needs() {
+async fn an_invalid_lock_request_is_refused() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     let long = "n".repeat(201);

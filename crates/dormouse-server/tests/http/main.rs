@@ -1,4 +1,4 @@
-//! The HTTP API from outside: a server in this process, a socket, and time that stands still.
+//! The HTTP API through a socket: a server in this process, with a virtual clock.
 
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 

@@ -1,4 +1,4 @@
-//! The document: complete, and the one that is committed.
+//! The OpenAPI document is complete and committed.
 
 use dormouse_server::openapi;
 use serde_json::Value;
@@ -12,7 +12,7 @@ fn document() -> Value {
 }
 
 #[test]
-fn the_committed_document_is_this_one() {
+fn the_committed_document_is_current() {
     let text = serde_json::to_string_pretty(&openapi()).unwrap() + "\n";
     if std::env::var_os("UPDATE").is_some() {
         std::fs::write(SNAPSHOT, &text).unwrap();
@@ -26,7 +26,7 @@ fn the_committed_document_is_this_one() {
 }
 
 #[test]
-fn every_reference_leads_somewhere() {
+fn every_reference_resolves() {
     let document = document();
     let mut seen = 0;
     visit(&document, &mut |value| {
@@ -63,7 +63,7 @@ fn every_operation_is_named_once_and_described() {
 }
 
 #[tokio::test]
-async fn the_server_gives_it_to_anybody() {
+async fn the_server_serves_it_without_a_token() {
     let rig = Rig::with_tokens(&[("all", &["*:*"])]).await;
     let given = rig.client().await.get("/openapi.json").await.ok();
     assert_eq!(given, document());

@@ -1,4 +1,4 @@
-//! put: every form of a request, and bodies that come back as they went in.
+//! put: every form of a request; bodies are returned as they were put.
 
 use serde_json::json;
 
@@ -29,7 +29,7 @@ async fn an_object_is_one_job() {
 }
 
 #[tokio::test]
-async fn a_key_that_is_taken_is_told() {
+async fn a_taken_key_is_reported() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     let path = "/v1/topics/orders/jobs";
@@ -63,7 +63,7 @@ async fn a_held_key_has_no_state() {
 }
 
 #[tokio::test]
-async fn lists_answer_per_item() {
+async fn a_list_has_one_result_per_item() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     let path = "/v1/topics/t/jobs";
@@ -84,7 +84,7 @@ async fn lists_answer_per_item() {
 }
 
 #[tokio::test]
-async fn bodies_come_back_as_they_went_in() {
+async fn bodies_are_returned_as_they_were_put() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     let path = "/v1/topics/t/jobs";
@@ -171,7 +171,7 @@ async fn what_cannot_be_read_is_400() {
 }
 
 #[tokio::test]
-async fn what_is_beyond_a_limit_says_so() {
+async fn values_beyond_a_limit_are_refused() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     for (form, status, code) in [
@@ -214,7 +214,7 @@ async fn a_batch_has_its_limit() {
 }
 
 #[tokio::test]
-async fn a_request_beyond_its_limit_is_refused_unread() {
+async fn a_request_beyond_the_size_limit_is_not_read() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     let head = format!(

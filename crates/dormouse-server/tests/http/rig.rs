@@ -1,4 +1,4 @@
-//! A server in this process, over an engine whose time stands still.
+//! A server in this process, over an engine with a virtual clock.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,24 +16,24 @@ pub(crate) struct Rig {
     pub(crate) addr: SocketAddr,
     pub(crate) clock: VirtualClock,
     pub(crate) engine: Engine,
-    /// Of the store, where there is one.
+    /// The directory of the store; `None` = in memory.
     pub(crate) dir: Option<tempfile::TempDir>,
 }
 
 impl Rig {
-    /// Over memory.
+    /// In memory.
     pub(crate) async fn new() -> Rig {
         Rig::with(Options::default()).await
     }
 
-    /// Over memory, served in this way.
+    /// In memory, with these options.
     pub(crate) async fn with(options: Options) -> Rig {
         let clock = VirtualClock::new();
         let engine = Engine::memory(engine_options(&clock));
         Rig::serve(engine, clock, None, options).await
     }
 
-    /// Over files.
+    /// On disk.
     pub(crate) async fn on_disk(options: Options) -> Rig {
         let clock = VirtualClock::new();
         let dir = tempfile::tempdir().unwrap();
@@ -41,7 +41,7 @@ impl Rig {
         Rig::serve(engine, clock, Some(dir), options).await
     }
 
-    /// Over memory; each token has a name, which is its text too, and scopes.
+    /// In memory, with these tokens: the name of a token is also its text.
     pub(crate) async fn with_tokens(tokens: &[(&str, &[&str])]) -> Rig {
         let entry = |(name, scopes): &(&str, &[&str])| TokenEntry {
             name: (*name).to_owned(),
@@ -78,7 +78,7 @@ impl Rig {
         self.clock.advance(Duration::from_secs(seconds));
     }
 
-    /// Waits until so many reserves wait on a topic.
+    /// Waits until this many reserves wait on a topic.
     pub(crate) async fn await_waiters(&self, topic: &str, waiters: u64) {
         let mut client = self.client().await;
         loop {

@@ -1,5 +1,5 @@
-//! Every answer of every test is held against the document: its status, its content type and its
-//! shape must be what the operation promises.
+//! Every response of every test is checked against the OpenAPI document: its status, its content
+//! type and its shape.
 
 use std::sync::LazyLock;
 
@@ -10,8 +10,8 @@ use crate::client::Answer;
 static DOCUMENT: LazyLock<Value> =
     LazyLock::new(|| serde_json::to_value(dormouse_server::openapi()).unwrap());
 
-/// Panics if the document does not promise this answer. Paths and methods that are not in it are
-/// somebody else's concern.
+/// Panics if the document does not describe this response. Paths and methods that are not in it
+/// are ignored.
 pub(crate) fn check(method: &str, target: &str, answer: &Answer) {
     let Some(operation) = operation(method, target) else { return };
     let what = || format!("{method} {target}: {} {}", answer.status, answer.text());
@@ -41,7 +41,7 @@ fn operation(method: &str, target: &str) -> Option<&'static Value> {
     paths[template].get(method.to_lowercase())
 }
 
-/// As much of JSON Schema as the document uses.
+/// The part of JSON Schema that the document uses.
 fn fits(value: &Value, schema: &Value) -> Result<(), String> {
     if let Some(Value::String(to)) = schema.get("$ref") {
         return fits(value, DOCUMENT.pointer(to.strip_prefix('#').unwrap()).unwrap());

@@ -108,7 +108,7 @@ async fn only_own_hosts_are_answered() {
 }
 
 #[tokio::test]
-async fn wrong_paths_and_methods_are_told() {
+async fn wrong_paths_and_methods_are_refused() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     for path in ["/", "/v1", "/v1/jobs", "/v1/topics/a/b/jobs", "/v1/jobs/1/", "/v2/stats"] {
@@ -147,7 +147,7 @@ async fn a_connection_serves_many_requests_in_order() {
     }
 }
 
-/// Uploads that take their time are not in the way of small requests.
+/// Slow uploads do not block small requests.
 #[tokio::test]
 async fn uploads_leave_room_for_acks() {
     let rig = Rig::new().await;
@@ -166,7 +166,7 @@ async fn uploads_leave_room_for_acks() {
 }
 
 #[tokio::test]
-async fn lists_do_not_stand_for_objects() {
+async fn a_list_is_not_accepted_for_an_object() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     client.post("/v1/topics/t/reserve", json!([5, 0, 60_000])).await.problem(400, "invalid");

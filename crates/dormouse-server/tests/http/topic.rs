@@ -1,4 +1,4 @@
-//! Topics: settings, lists, counts, and what is done to all jobs of one.
+//! Topics: settings, pages, counts, and operations on all jobs of a topic.
 
 use serde_json::{Value, json};
 
@@ -67,7 +67,7 @@ async fn a_topic_counts_its_jobs() {
 }
 
 #[tokio::test]
-async fn topics_come_in_pages() {
+async fn topics_are_listed_in_pages() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     assert_eq!(client.get("/v1/topics").await.ok(), json!({"topics": []}));
@@ -90,7 +90,7 @@ async fn topics_come_in_pages() {
 }
 
 #[tokio::test]
-async fn jobs_come_in_pages() {
+async fn jobs_are_listed_in_pages() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     put_many(&mut client, "t", 5, json!({"delay": "1h", "body": {"x": 1}})).await;
@@ -145,7 +145,7 @@ async fn a_pause_stops_reserve_only() {
 }
 
 #[tokio::test]
-async fn kick_and_revive_go_beyond_a_batch() {
+async fn kick_and_revive_change_more_than_a_batch() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     put_many(&mut client, "t", 9_000, json!({"delay": "1h"})).await;

@@ -1,4 +1,4 @@
-//! As much of an HTTP client as these tests need.
+//! A minimal HTTP client.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -16,7 +16,7 @@ pub(crate) struct Answered {
     pub(crate) body: String,
 }
 
-/// One request on a connection of its own.
+/// Sends one request on a new connection.
 pub(crate) async fn request(
     addr: SocketAddr,
     method: &str,
@@ -31,7 +31,7 @@ pub(crate) async fn request(
     Answered { status: status(&head), head, body }
 }
 
-/// Waits, but not for ever.
+/// Waits, with a timeout.
 async fn patiently<T>(wait: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, wait).await.expect("it takes too long")
 }
@@ -67,11 +67,11 @@ fn status(head: &str) -> u16 {
     head.split(' ').nth(1).unwrap().parse().unwrap()
 }
 
-/// A stream of events that goes on.
+/// An open event stream.
 pub(crate) struct Stream {
     socket: BufReader<TcpStream>,
     pub(crate) head: String,
-    /// Text that came and has not been given.
+    /// Text that was received and not returned yet.
     text: String,
 }
 
@@ -97,7 +97,7 @@ impl Told {
 }
 
 impl Stream {
-    /// Follows the events; the first piece, which says so, has been read.
+    /// Opens a stream and reads its first piece.
     pub(crate) async fn open(addr: SocketAddr, query: &str, headers: &[(&str, &str)]) -> Stream {
         let mut socket = send(addr, "GET", &format!("/v1/events{query}"), headers, "").await;
         let head = read_head(&mut socket).await;
@@ -105,7 +105,7 @@ impl Stream {
         Stream { socket, head, text: String::new() }
     }
 
-    /// The next piece; `None` = the server has ended the stream as it should.
+    /// The next piece; `None` = the server has ended the stream properly.
     pub(crate) async fn next(&mut self) -> Option<Told> {
         while !self.text.contains("\n\n") {
             let chunk = self.chunk().await;
@@ -121,7 +121,7 @@ impl Stream {
         Some(told)
     }
 
-    /// The next events without the pieces that carry none.
+    /// The next events; pieces without an event are skipped.
     pub(crate) async fn events(&mut self, count: usize) -> Vec<Told> {
         let mut events = Vec::new();
         while events.len() < count {

@@ -1,4 +1,4 @@
-//! What is told, to whom, in which order.
+//! The contents of event streams: order, filters, gaps, access.
 
 use dormouse_core::command::Command;
 use dormouse_core::op::PauseTopic;
@@ -16,7 +16,7 @@ fn topics(events: &[Told]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn events_come_in_order() {
+async fn events_arrive_in_order() {
     let rig = Rig::start().await;
     rig.post("/v1/topics/orders/jobs", "{}").await;
     let mut stream = Stream::open(rig.addr, "", &[]).await;
@@ -47,7 +47,7 @@ async fn events_come_in_order() {
 }
 
 #[tokio::test]
-async fn a_client_that_comes_back_misses_nothing() {
+async fn a_client_that_resumes_misses_nothing() {
     let rig = Rig::start().await;
     let mut stream = Stream::open(rig.addr, "", &[]).await;
     rig.post("/v1/topics/a/jobs", "[{},{},{}]").await;
@@ -69,7 +69,7 @@ async fn a_client_that_comes_back_misses_nothing() {
 }
 
 #[tokio::test]
-async fn what_was_missed_is_counted() {
+async fn missed_events_are_counted() {
     let rig = Rig::start().await;
     let mut stream = Stream::open(rig.addr, "", &[]).await;
     let start = stream.next().await.unwrap().id;
@@ -91,7 +91,7 @@ async fn what_was_missed_is_counted() {
 }
 
 #[tokio::test]
-async fn what_nobody_knows_is_lost_without_a_count() {
+async fn an_unknown_id_is_reported_as_lost_without_a_count() {
     let rig = Rig::start().await;
     let mut stream = Stream::open(rig.addr, "", &[]).await;
     let now = stream.next().await.unwrap().id;
@@ -110,7 +110,7 @@ async fn what_nobody_knows_is_lost_without_a_count() {
 }
 
 #[tokio::test]
-async fn a_client_gets_what_it_asked_for() {
+async fn a_stream_is_filtered_by_topic() {
     let rig = Rig::start().await;
     let mut one = Stream::open(rig.addr, "?topic=mails", &[]).await;
     let mut some = Stream::open(rig.addr, "?prefix=mails", &[]).await;
@@ -126,7 +126,7 @@ async fn a_client_gets_what_it_asked_for() {
 }
 
 #[tokio::test]
-async fn a_token_shows_what_it_allows() {
+async fn a_stream_shows_only_allowed_topics() {
     let tokens = [("a", "events:a.*"), ("all", "events:*"), ("none", "put:*")];
     let rig = Rig::start_with_tokens(&tokens).await;
     let bearer = |name: &str| [("Authorization", format!("Bearer {name}"))];

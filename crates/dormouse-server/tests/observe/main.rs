@@ -1,4 +1,4 @@
-//! What the server tells about itself: figures at /metrics, and events as they happen.
+//! Metrics and event streams.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 

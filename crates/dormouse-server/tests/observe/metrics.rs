@@ -1,4 +1,4 @@
-//! Figures after known sequences of operations.
+//! Metrics after known sequences of operations.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -69,10 +69,10 @@ async fn every_operation_is_counted() {
         ("dormouse_leased_jobs", 1.0),
         ("dormouse_topics_alive", 1.0),
     ]);
-    // Nobody is left out.
+    // No topic is left out.
     assert_eq!(page.labels("dormouse_puts_total", "topic").len(), 1);
 
-    // The lease runs out; the topic is paused.
+    // The lease expires; the topic is paused.
     rig.clock.advance(Duration::from_secs(61));
     rig.backend.ask(Command::Pause(PauseTopic { topic: topic("orders"), for_ms: None })).await;
     rig.metrics().await.check(&[
@@ -89,7 +89,7 @@ async fn lateness_falls_into_its_buckets() {
     for late_ms in [0, 1, 2, 30, 5_001, 4_000_000] {
         rig.post("/v1/topics/mails/jobs", "{}").await;
         rig.clock.advance(Duration::from_millis(late_ms));
-        // Done at once: its lease would run out and make it late once more.
+        // Acked at once: an expired lease would make it late again.
         let token = rig.reserve("mails").await;
         rig.post("/v1/ack", &format!("{{\"token\":\"{token}\"}}")).await;
     }
@@ -119,9 +119,9 @@ async fn lateness_falls_into_its_buckets() {
 }
 
 #[tokio::test]
-async fn topics_have_figures_of_their_own_up_to_a_limit() {
+async fn topics_have_series_of_their_own_up_to_a_limit() {
     let rig = Rig::start().await;
-    // One has the name of all others.
+    // One topic has the name of the label.
     let names = (0..1_000).map(|number| format!("t{number:04}")).chain(["_other".to_owned()]);
     rig.backend.put(names.clone()).await;
     let page = rig.metrics().await;
@@ -132,7 +132,7 @@ async fn topics_have_figures_of_their_own_up_to_a_limit() {
     }
     let others = 1_001.0 - METRICS_TOPICS_MAX as f64;
     page.check(&[
-        // With more topics than a page the totals do not tell delayed from ready.
+        // With more topics than a page the totals do not split delayed and ready.
         ("dormouse_jobs{topic=\"_other\",state=\"waiting\"}", others),
         ("dormouse_puts_total{topic=\"_other\"}", others),
         ("dormouse_all_puts_total", 1_001.0),
@@ -140,7 +140,7 @@ async fn topics_have_figures_of_their_own_up_to_a_limit() {
     ]);
     assert_eq!(page.sum("dormouse_jobs"), 1_001.0);
 
-    // Again one for each; what was told stays true.
+    // One more put for each; reported counters do not decrease.
     rig.backend.put(names).await;
     rig.metrics().await.check(&[
         ("dormouse_puts_total{topic=\"_other\"}", 2.0 * others),
@@ -150,7 +150,7 @@ async fn topics_have_figures_of_their_own_up_to_a_limit() {
 }
 
 #[tokio::test]
-async fn a_topic_called_as_the_others_is_one_of_them() {
+async fn a_topic_with_the_name_of_the_label_is_one_of_the_others() {
     let rig = Rig::start().await;
     rig.backend.put(["_other", "a"].into_iter().map(str::to_owned)).await;
     rig.metrics().await.check(&[
@@ -161,7 +161,7 @@ async fn a_topic_called_as_the_others_is_one_of_them() {
 }
 
 #[tokio::test]
-async fn others_that_wait_are_one_state() {
+async fn waiting_jobs_of_the_others_are_one_state() {
     let rig = Rig::start().await;
     rig.backend.put((0..300).map(|number| format!("t{number:04}"))).await;
     rig.post("/v1/topics/z/jobs", "[{\"delay\":\"1h\"},{\"delay\":\"1h\"}]").await;
@@ -173,7 +173,7 @@ async fn others_that_wait_are_one_state() {
 }
 
 #[tokio::test]
-async fn a_vanished_topic_is_still_in_the_totals() {
+async fn a_removed_topic_is_still_in_the_totals() {
     let rig = Rig::start().await;
     rig.post("/v1/topics/brief/jobs", "{}").await;
     let token = rig.reserve("brief").await;
@@ -232,7 +232,7 @@ async fn a_page_is_made_once_a_second() {
 }
 
 #[tokio::test]
-async fn a_store_that_has_stopped_is_told() {
+async fn a_stopped_store_is_reported() {
     let rig = Rig::start().await;
     rig.backend.close();
     let page = rig.metrics().await;
@@ -241,7 +241,7 @@ async fn a_store_that_has_stopped_is_told() {
 }
 
 #[tokio::test]
-async fn metrics_want_a_token_for_all_topics() {
+async fn metrics_need_a_token_for_all_topics() {
     let rig = Rig::start_with_tokens(&[("all", "metrics:*"), ("some", "viewer:a.*")]).await;
     let get = async |headers: &[(&str, &str)]| rig.get("/metrics", headers).await.status;
     assert_eq!(get(&[]).await, 401);
@@ -254,7 +254,7 @@ async fn metrics_want_a_token_for_all_topics() {
 async fn connections_beyond_the_limit_are_counted() {
     let options = Options { connections_max: 1, ..Options::default() };
     let rig = Rig::start_options(options).await;
-    // Those who come first are let in first.
+    // Connections are accepted in order.
     let mut only = TcpStream::connect(rig.addr).await.unwrap();
     let mut refused = TcpStream::connect(rig.addr).await.unwrap();
     let mut answer = String::new();
@@ -272,17 +272,17 @@ async fn connections_beyond_the_limit_are_counted() {
     ]);
 }
 
-/// Says this on a new connection and hears that; the connection stays open.
-async fn talk(addr: SocketAddr, said: &str, heard: &str) -> TcpStream {
+/// Sends a text on a new connection and expects a reply; the connection stays open.
+async fn talk(addr: SocketAddr, sent: &str, expected: &str) -> TcpStream {
     let mut socket = TcpStream::connect(addr).await.unwrap();
-    socket.write_all(said.as_bytes()).await.unwrap();
-    let mut answer = vec![0; heard.len()];
+    socket.write_all(sent.as_bytes()).await.unwrap();
+    let mut answer = vec![0; expected.len()];
     socket.read_exact(&mut answer).await.unwrap();
-    assert_eq!(String::from_utf8(answer).unwrap(), heard);
+    assert_eq!(String::from_utf8(answer).unwrap(), expected);
     socket
 }
 
-/// The limit is one for all protocols, and each has its own words for those beyond it.
+/// All protocols share one limit; each refuses a connection beyond it in its own way.
 #[tokio::test]
 async fn connections_are_counted_by_protocol() {
     let free = "127.0.0.1:0".parse().unwrap();
@@ -318,7 +318,7 @@ async fn connections_are_counted_by_protocol() {
 }
 
 #[tokio::test]
-async fn the_documentation_names_all_of_it() {
+async fn the_documentation_names_every_metric() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/operations.md");
     let documentation = std::fs::read_to_string(path).unwrap();
     let mut names = Rig::start().await.metrics().await.families;

@@ -1,17 +1,17 @@
-//! A page of metrics, read as a collector would.
+//! Parses a page of metrics as a collector does.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Values by name and labels, as they stand there.
+/// Values by name and labels, as written on the page.
 pub(crate) struct Page {
-    /// Names of what is measured, as a query would have them.
+    /// Names of the metrics, as in a query.
     pub(crate) families: BTreeSet<String>,
     values: BTreeMap<String, f64>,
     text: String,
 }
 
 impl Page {
-    /// Reads a page and refuses what a collector would refuse.
+    /// Parses a page, and panics at what a collector would refuse.
     pub(crate) fn parse(text: &str) -> Page {
         let body = text.strip_suffix("# EOF\n").expect("the page has its end");
         let mut values = BTreeMap::new();
@@ -48,7 +48,7 @@ impl Page {
         self.values.get(series).copied()
     }
 
-    /// These series have these values.
+    /// Checks that these series have these values.
     pub(crate) fn check(&self, expected: &[(&str, f64)]) {
         for (series, value) in expected {
             assert_eq!(self.get(series), Some(*value), "{series} in\n{}", self.text);

@@ -1,4 +1,4 @@
-//! A server in this process over an engine in memory, whose time the test moves.
+//! A server in this process, over an engine in memory with a virtual clock.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -20,21 +20,21 @@ use tokio::sync::mpsc;
 use crate::client::{self, Answered};
 use crate::page::Page;
 
-/// A server and what is behind it.
+/// A server and its backend.
 pub(crate) struct Rig {
     pub(crate) addr: SocketAddr,
     pub(crate) clock: VirtualClock,
-    pub(crate) backend: Arc<Spied>,
+    pub(crate) backend: Arc<SpyBackend>,
     pub(crate) server: Server,
 }
 
-/// The engine, and a list of the times when somebody began or ceased to watch.
-pub(crate) struct Spied {
+/// An engine that records when a watcher is set and removed.
+pub(crate) struct SpyBackend {
     engine: Engine,
     watched: Mutex<Vec<bool>>,
 }
 
-impl Backend for Spied {
+impl Backend for SpyBackend {
     fn submit(&self, batch: Vec<Request>, sink: Arc<dyn Sink>) -> Result<(), Error> {
         self.engine.submit(batch, sink)
     }
@@ -59,18 +59,18 @@ impl Sink for Mailbox {
     }
 }
 
-impl Spied {
-    /// Beginnings and ends of watching so far.
+impl SpyBackend {
+    /// Watchers set (true) and removed (false) so far.
     pub(crate) fn watched(&self) -> Vec<bool> {
         self.watched.lock().unwrap().clone()
     }
 
-    /// The store stops.
+    /// Stops the store.
     pub(crate) fn close(&self) {
         self.engine.close().unwrap();
     }
 
-    /// What this comes to, without the server.
+    /// Sends a command to the engine directly.
     pub(crate) async fn ask(&self, command: Command) -> Reply {
         let (sender, mut answers) = mpsc::unbounded_channel();
         let request = Request { ticket: Ticket::next(), command };
@@ -78,7 +78,7 @@ impl Spied {
         answers.recv().await.unwrap().unwrap()
     }
 
-    /// Puts a job each into these topics.
+    /// Puts one job into each of these topics.
     pub(crate) async fn put(&self, topics: impl Iterator<Item = String>) {
         let puts = topics.map(|name| Put::new(topic(&name), "x")).collect();
         match self.ask(Command::Put(puts)).await {
@@ -93,12 +93,12 @@ pub(crate) fn topic(name: &str) -> TopicName {
 }
 
 impl Rig {
-    /// Everybody may do everything.
+    /// Without tokens.
     pub(crate) async fn start() -> Rig {
         Rig::start_with(Access::open()).await
     }
 
-    /// Only a token called and spelled `name` may do what its scope says.
+    /// With these tokens, each with one scope; the text of a token is its name.
     pub(crate) async fn start_with_tokens(tokens: &[(&str, &str)]) -> Rig {
         let entries = tokens.iter().map(|(name, scope)| TokenEntry {
             name: (*name).to_owned(),
@@ -112,12 +112,12 @@ impl Rig {
         Rig::start_options(Options { access, ..Options::default() }).await
     }
 
-    /// As these options say, on any free port.
+    /// With these options, on any free port.
     pub(crate) async fn start_options(options: Options) -> Rig {
         let clock = VirtualClock::new();
         let time = Arc::new(clock.clone());
         let engine = Engine::memory(EngineOptions { clock: time, ..EngineOptions::default() });
-        let backend = Arc::new(Spied { engine, watched: Mutex::default() });
+        let backend = Arc::new(SpyBackend { engine, watched: Mutex::default() });
         let http = Some("127.0.0.1:0".parse().unwrap());
         let options = Options { http, ..options };
         let server = Server::start(Arc::clone(&backend) as Arc<dyn Backend>, options).await;
@@ -125,7 +125,7 @@ impl Rig {
         Rig { addr: server.http_addr().unwrap(), clock, backend, server }
     }
 
-    /// Sends JSON; the answer must be a success.
+    /// Sends JSON; the response must be a success.
     pub(crate) async fn post(&self, path: &str, body: &str) -> serde_json::Value {
         let answered = client::request(self.addr, "POST", path, &[], body).await;
         assert!(answered.status < 300, "{path}: {answered:?}");
@@ -136,15 +136,15 @@ impl Rig {
         client::request(self.addr, "GET", path, headers, "").await
     }
 
-    /// Takes one job of a topic; its token.
+    /// Reserves one job of a topic, and returns its token.
     pub(crate) async fn reserve(&self, topic: &str) -> String {
         let answer = self.post(&format!("/v1/topics/{topic}/reserve"), "{}").await;
         answer["jobs"][0]["token"].as_str().unwrap().to_owned()
     }
 
-    /// What the server measures, now.
+    /// The current metrics.
     pub(crate) async fn metrics(&self) -> Page {
-        // A page that was made before is too old after a second.
+        // After a second the cached page is not used.
         pass(Duration::from_secs(1)).await;
         let answered = self.get("/metrics", &[]).await;
         assert_eq!(answered.status, 200, "{answered:?}");
@@ -152,7 +152,7 @@ impl Rig {
     }
 }
 
-/// Lets the server's own time pass; the engine has the virtual clock.
+/// Advances the runtime's clock; the engine has a virtual clock of its own.
 pub(crate) async fn pass(time: Duration) {
     tokio::time::pause();
     tokio::time::advance(time).await;

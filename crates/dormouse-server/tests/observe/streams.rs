@@ -1,4 +1,4 @@
-//! The life of a stream: how it is kept up, how many there may be, how it ends.
+//! The life of an event stream: keepalive, limit, end.
 
 use std::time::{Duration, Instant};
 
@@ -7,9 +7,9 @@ use dormouse_server::limits::{EVENT_STREAMS_MAX, STALL_MS_MAX};
 use crate::client::Stream;
 use crate::rig::{Rig, pass};
 
-/// Until this holds; checked as often as others let it.
+/// Waits until this holds.
 async fn until(mut holds: impl AsyncFnMut() -> bool) {
-    // The computer's own time: that of the runtime is moved meanwhile.
+    // Real time: the runtime's clock is advanced by the test.
     let started = Instant::now();
     while !holds().await {
         assert!(started.elapsed() < Duration::from_secs(60), "it takes too long");
@@ -18,7 +18,7 @@ async fn until(mut holds: impl AsyncFnMut() -> bool) {
 }
 
 #[tokio::test]
-async fn a_silent_stream_is_kept_up() {
+async fn a_silent_stream_gets_keepalives() {
     let rig = Rig::start().await;
     let mut stream = Stream::open(rig.addr, "?topic=mails", &[]).await;
     assert_eq!(stream.next().await.unwrap().number(), 0);
@@ -51,7 +51,7 @@ async fn a_stop_ends_streams_at_once() {
 }
 
 #[tokio::test]
-async fn the_backend_is_watched_while_somebody_follows() {
+async fn the_backend_is_watched_while_a_stream_is_open() {
     let rig = Rig::start().await;
     assert!(rig.backend.watched().is_empty());
     let mut stream = Stream::open(rig.addr, "", &[]).await;
@@ -63,7 +63,7 @@ async fn the_backend_is_watched_while_somebody_follows() {
     assert_eq!(rig.backend.watched(), [true], "one is still there");
     drop(other);
     streams_are(&rig, 0.0).await;
-    // It comes back in time, and leaves again.
+    // A client resumes in time, and disconnects again.
     pass(Duration::from_secs(50)).await;
     let mut back = Stream::open(rig.addr, "", &[("Last-Event-ID", &start)]).await;
     assert_eq!(back.next().await.unwrap().event, "");
@@ -73,7 +73,7 @@ async fn the_backend_is_watched_while_somebody_follows() {
     assert_eq!(rig.backend.watched(), [true]);
     pass(Duration::from_secs(60)).await;
     until(async || rig.backend.watched() == [true, false]).await;
-    // What happens now is told to nobody, and a client that comes back is told so.
+    // Events are not recorded now; a client that resumes learns of the gap.
     rig.backend.put(["a".to_owned()].into_iter()).await;
     let mut late = Stream::open(rig.addr, "", &[("Last-Event-ID", &start)]).await;
     assert_eq!(late.next().await.unwrap().event, "lost");
@@ -85,7 +85,7 @@ async fn streams_are(rig: &Rig, count: f64) {
 }
 
 #[tokio::test]
-async fn there_are_so_many_and_no_more() {
+async fn streams_beyond_the_limit_are_refused() {
     let rig = Rig::start().await;
     let mut streams = Vec::new();
     for _ in 0..EVENT_STREAMS_MAX {
@@ -102,14 +102,14 @@ async fn there_are_so_many_and_no_more() {
 }
 
 #[tokio::test]
-async fn a_client_that_never_reads_is_cut_off() {
+async fn a_client_that_never_reads_is_disconnected() {
     let rig = Rig::start().await;
     let stream = Stream::open(rig.addr, "", &[]).await;
     // More than all buffers between here and there.
     for _ in 0..32 {
         rig.backend.put((0..4_096).map(|_| "a".to_owned())).await;
     }
-    // The time of a client that does not read begins when the socket takes no more.
+    // The deadline starts when the socket accepts no more bytes.
     until(async || {
         pass(Duration::from_millis(STALL_MS_MAX)).await;
         rig.metrics().await.get("dormouse_event_streams") == Some(0.0)
