@@ -1,4 +1,4 @@
-//! A walk over topics, in portions, past those that the caller may not see.
+//! Reads a page of topics in portions, and skips topics that the caller may not see.
 
 use dormouse_core::error::Error;
 use dormouse_core::limits::TOPIC_BYTES_MAX;
@@ -7,29 +7,29 @@ use dormouse_core::topic::TopicName;
 
 use crate::access::{Grant, Verb};
 
-/// Topics asked for at once. The engine does nothing else meanwhile, and needs about 0.1 ms for a
+/// Topics in one portion. The engine does nothing else meanwhile, and needs about 0.1 ms for a
 /// topic that is spread over ten runs.
 pub(crate) const PORTION: usize = 25;
 
-/// A page of topics that comes to be. Goes on until there are enough that the caller may see, or
-/// there are no more: a page that ended at a topic they may not see would tell its name.
+/// A page of topics under construction. It is complete when it has enough topics that the caller
+/// may see, or there are no more: a page that ended at a hidden topic would reveal its name.
 pub(crate) struct Walk {
     after: Option<TopicName>,
     limit: usize,
-    seen: TopicsPage,
+    page: TopicsPage,
     is_over: bool,
 }
 
 impl Walk {
-    /// Nothing seen yet of this page.
+    /// Begins with an empty page.
     pub(crate) fn new(wanted: Topics) -> Result<Walk, Error> {
         wanted.check()?;
         let Topics { after, limit } = wanted;
-        let seen = TopicsPage { topics: Vec::new(), more: false };
-        Ok(Walk { after, limit, seen, is_over: false })
+        let page = TopicsPage { topics: Vec::new(), more: false };
+        Ok(Walk { after, limit, page, is_over: false })
     }
 
-    /// What to ask for next; `None` = the page is done.
+    /// The next portion to request; `None` = the page is complete.
     pub(crate) fn next(&mut self, grant: &Grant) -> Option<Topics> {
         if self.is_over {
             return None;
@@ -39,35 +39,35 @@ impl Walk {
         if next != place {
             self.after = before(next);
         }
-        // One more than wanted tells whether there are more.
-        let limit = PORTION.min(self.limit + 1 - self.seen.topics.len());
+        // One topic more than the limit shows whether there are more.
+        let limit = PORTION.min(self.limit + 1 - self.page.topics.len());
         Some(Topics { after: self.after.clone(), limit })
     }
 
-    /// Takes a portion.
-    pub(crate) fn take(&mut self, grant: &Grant, page: TopicsPage) {
-        self.after = page.topics.last().map(|(name, _)| name.clone());
-        self.is_over = !page.more || self.after.is_none();
-        for topic in page.topics {
+    /// Adds a portion to the page.
+    pub(crate) fn take(&mut self, grant: &Grant, portion: TopicsPage) {
+        self.after = portion.topics.last().map(|(name, _)| name.clone());
+        self.is_over = !portion.more || self.after.is_none();
+        for topic in portion.topics {
             if !grant.allows(Verb::List, topic.0.as_str()) {
                 continue;
             }
-            if self.seen.topics.len() == self.limit {
-                self.seen.more = true;
+            if self.page.topics.len() == self.limit {
+                self.page.more = true;
                 self.is_over = true;
                 return;
             }
-            self.seen.topics.push(topic);
+            self.page.topics.push(topic);
         }
     }
 
     /// The page.
     pub(crate) fn into_page(self) -> TopicsPage {
-        self.seen
+        self.page
     }
 }
 
-/// The last name that is before this one, if there is any: what comes after it begins here. `z` is
+/// The greatest name below this one, if there is any: a page after it begins with this name. `z` is
 /// the greatest character of names.
 fn before(name: &str) -> Option<TopicName> {
     let mut rest = name.to_owned();
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_before_is_the_last_one() {
+    fn before_is_the_greatest_name_below() {
         let check = |name: &str, expected: Option<&str>| {
             let expected = expected.map(|text| match text.strip_suffix("z...") {
                 Some(text) => format!("{text:z<TOPIC_BYTES_MAX$}"),

@@ -127,7 +127,7 @@ fn too_slow() -> Problem {
         StatusCode::REQUEST_TIMEOUT,
         "timeout",
         format!(
-            "the body came too slowly; send it within {} s and at {HTTP_BODY_BYTES_PER_S_MIN} \
+            "the body arrived too slowly; send it within {} s and at {HTTP_BODY_BYTES_PER_S_MIN} \
              bytes a second at least",
             HTTP_BODY_MS_MAX / 1_000
         ),

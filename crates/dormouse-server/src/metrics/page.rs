@@ -45,7 +45,7 @@ impl Page {
         registry.register_collector(Box::new(self));
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &registry)
-            .map_err(|_| Error::unavailable("the metrics cannot be written; ask again"))?;
+            .map_err(|_| Error::unavailable("the metrics cannot be written; try again"))?;
         Ok(Bytes::from(text))
     }
 }
@@ -218,7 +218,7 @@ fn write_traffic(out: &mut Out<'_>, counts: &TrafficCounts) -> fmt::Result {
         let labels = [("route", route.as_str()), ("method", method), ("status", status)];
         count(&mut family.encode_family(&labels)?, *value)?;
     }
-    let help = "How long requests took until their answer was ready; those that may wait apart";
+    let help = "Time until the response was ready; requests that may wait are apart";
     let name = "dormouse_http_request_seconds";
     let mut family = out.family(name, help, MetricType::Histogram)?;
     for (may_wait, counts) in [("false", &counts.prompt), ("true", &counts.waiting)] {
@@ -245,15 +245,16 @@ impl Page {
         let levels = &self.levels;
         let help = "Puts refused because a topic or the disk is full";
         out.counter("dormouse_puts_full", help, self.full)?;
-        let help = "Bytes of request bodies in the server's hands";
+        let help = "Bytes of request bodies that are being read or served";
         out.gauge("dormouse_http_bodies_bytes", help, levels.bodies_bytes as u64)?;
-        let help = "Bytes of answers that clients have not taken yet";
+        let help = "Bytes of responses that clients have not read yet";
         out.gauge("dormouse_http_answers_bytes", help, levels.answers_bytes as u64)?;
-        let help = "Clients that follow the events";
+        let help = "Open event streams";
         out.gauge("dormouse_event_streams", help, levels.event_streams as u64)?;
-        let help = "Events that came too fast for a client that followed them";
+        let help = "Events that were dropped before a slow client read them";
         out.counter("dormouse_events_lost", help, levels.events_lost)?;
-        let mut build = out.family("dormouse_build", "What runs here", MetricType::Info)?;
+        let mut build =
+            out.family("dormouse_build", "The version of the server", MetricType::Info)?;
         build.encode_info(&[("version", env!("CARGO_PKG_VERSION"))])
     }
 }
