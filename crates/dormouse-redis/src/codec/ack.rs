@@ -2,13 +2,13 @@
 
 use std::collections::HashSet;
 
-use bytes::Bytes;
 use dormouse_core::error::Error;
 use dormouse_core::job::Token;
 use dormouse_core::op::EndReply;
 use dormouse_core::refusal::lease_lost;
 
-use crate::wire::{Op, Reader, Writer, codes, malformed};
+use super::ItemResult;
+use crate::wire::{Op, Reader, Writer, codes, flag, malformed};
 
 pub(crate) fn op(tokens: impl Iterator<Item = Token>) -> Op {
     let (mut to, mut ids) = (Writer::default(), HashSet::new());
@@ -17,7 +17,7 @@ pub(crate) fn op(tokens: impl Iterator<Item = Token>) -> Op {
         to.id(token.id).u64(token.fence);
         repeats |= !ids.insert(token.id);
     }
-    Op::new("ack", vec![to.take(), Bytes::from_static(if repeats { b"1" } else { b"" })])
+    Op::new("ack", vec![to.take(), flag(repeats)])
 }
 
 pub(crate) fn read(reply: &mut Reader<'_>, token: Token) -> Result<LeaseEnd, Error> {
@@ -35,7 +35,7 @@ pub(crate) struct LeaseEnd {
 }
 
 /// Decodes the result code that ack, nack and release share.
-pub(crate) fn end_reply(code: u8, token: Token) -> Result<Result<EndReply, Error>, Error> {
+pub(crate) fn end_reply(code: u8, token: Token) -> ItemResult<EndReply> {
     Ok(match code {
         codes::DONE => Ok(EndReply::Done),
         codes::DIED => Ok(EndReply::Dead),

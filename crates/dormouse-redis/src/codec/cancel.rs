@@ -1,23 +1,16 @@
 //! Encodes the arguments of the script verb `cancel` and decodes its reply.
 
-use bytes::Bytes;
-use dormouse_core::error::Error;
 use dormouse_core::op::{Cancel, ChangeReply, Target};
 use dormouse_core::refusal::cancel_leased;
 
-use super::target;
-use crate::wire::{Op, Reader};
+use super::{ItemResult, target};
+use crate::wire::{Op, Reader, flag};
 
-pub(crate) fn op<'a>(cancels: impl Iterator<Item = &'a Cancel>) -> Op {
-    let unless_leased = |given| Bytes::from_static(if given { b"1" } else { b"" });
-    let args =
-        cancels.flat_map(|item| [target::arg(&item.target), unless_leased(item.unless_leased)]);
-    Op::new("cancel", args.collect())
+pub(crate) fn op(cancels: &[Cancel]) -> Op {
+    let args = |item: &Cancel| [target::arg(&item.target), flag(item.unless_leased)];
+    Op::new("cancel", cancels.iter().flat_map(args).collect())
 }
 
-pub(crate) fn read(
-    reply: &mut Reader<'_>,
-    target: &Target,
-) -> Result<Result<ChangeReply, Error>, Error> {
+pub(crate) fn read(reply: &mut Reader<'_>, target: &Target) -> ItemResult<ChangeReply> {
     target::change_reply(reply, target, |id, _| cancel_leased(id))
 }

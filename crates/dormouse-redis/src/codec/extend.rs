@@ -1,10 +1,10 @@
 //! Encodes the arguments of the script verb `extend` and decodes its reply.
 
-use dormouse_core::error::Error;
 use dormouse_core::job::Token;
 use dormouse_core::op::ExtendReply;
 use dormouse_core::refusal::{lease_lost, nothing_to_extend};
 
+use super::ItemResult;
 use crate::wire::{Op, Reader, Writer, codes, malformed};
 
 /// A lease to extend and by how many ms; without a number by its own length.
@@ -18,10 +18,7 @@ pub(crate) fn op<'a>(leases: impl Iterator<Item = &'a LeaseExtension>) -> Op {
     Op::new("extend", leases.map(arg).collect())
 }
 
-pub(crate) fn read(
-    reply: &mut Reader<'_>,
-    token: Token,
-) -> Result<Result<ExtendReply, Error>, Error> {
+pub(crate) fn read(reply: &mut Reader<'_>, token: Token) -> ItemResult<ExtendReply> {
     let (code, expires_at) = (reply.u8()?, reply.u48()?);
     Ok(match code {
         codes::DONE => Ok(ExtendReply { expires_at }),

@@ -1,19 +1,18 @@
 //! Encodes the arguments of the script verb `get` and decodes its reply.
 
-use bytes::Bytes;
 use dormouse_core::error::Error;
 use dormouse_core::job::Job;
 use dormouse_core::op::{JobView, Target};
 use dormouse_core::refusal::{does_not_fit, no_job};
 use dormouse_core::topic::TopicName;
 
-use super::target;
-use crate::wire::{Op, Reader, Records, codes, malformed, progress, record};
+use super::{ItemResult, target};
+use crate::wire::{Op, Reader, Records, codes, malformed, number, progress, record};
 
 /// `room`: bytes of jobs that fit into the reply.
-pub(crate) fn op<'a>(targets: impl Iterator<Item = &'a Target>, room: u64) -> Op {
-    let room = std::iter::once(Bytes::from(room.to_string()));
-    Op::new("get", room.chain(targets.map(target::arg)).collect())
+pub(crate) fn op(targets: &[Target], room: u64) -> Op {
+    let targets = targets.iter().map(target::arg);
+    Op::new("get", std::iter::once(number(room)).chain(targets).collect())
 }
 
 pub(crate) fn read(
@@ -21,7 +20,7 @@ pub(crate) fn read(
     records: &mut Records,
     topic: &TopicName,
     target: &Target,
-) -> Result<Result<JobView, Error>, Error> {
+) -> ItemResult<JobView> {
     Ok(read_view(reply, records, topic)?.unwrap_or_else(|| Err(no_job(target))))
 }
 

@@ -1,9 +1,8 @@
 //! Encodes the arguments of the script verb `kick` and decodes its reply.
 
-use bytes::Bytes;
 use dormouse_core::error::Error;
 
-use crate::wire::{Op, Reader};
+use crate::wire::{Op, Reader, number};
 
 /// The part of a request that one script call has done: it changes a bounded number of jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,7 +13,7 @@ pub(crate) struct Portion {
 }
 
 pub(crate) fn op(max: usize) -> Op {
-    Op::new("kick", vec![Bytes::from(max.to_string())])
+    Op::new("kick", vec![number(max as u64)])
 }
 
 pub(crate) fn read(reply: &mut Reader<'_>) -> Result<Portion, Error> {

@@ -1,15 +1,14 @@
 //! Encodes the arguments of the script verb `kill` and decodes its reply.
 
-use dormouse_core::error::Error;
 use dormouse_core::op::{EndReply, Kill, KillTarget};
 use dormouse_core::refusal::{cannot_kill, lease_lost, no_job};
 
-use super::target;
+use super::{ItemResult, target};
 use crate::wire::codes::{self, GIVEN_ERROR, GIVEN_PRIORITY};
 use crate::wire::{Op, Reader, Writer, malformed};
 
 /// The fields of `kills` have been checked and their errors cut to the limit.
-pub(crate) fn op<'a>(kills: impl Iterator<Item = &'a Kill>) -> Op {
+pub(crate) fn op(kills: &[Kill]) -> Op {
     let mut args = Vec::new();
     for kill in kills {
         let mut to = Writer::default();
@@ -23,13 +22,11 @@ pub(crate) fn op<'a>(kills: impl Iterator<Item = &'a Kill>) -> Op {
         args.push(to.u8(given).u32(kill.priority.unwrap_or(0)).take());
         args.push(kill.error.clone().unwrap_or_default());
     }
-    Op::new("kill", args)
+    let priorities = kills.iter().filter_map(|kill| kill.priority).collect();
+    Op { priorities, ..Op::new("kill", args) }
 }
 
-pub(crate) fn read(
-    reply: &mut Reader<'_>,
-    target: &KillTarget,
-) -> Result<Result<EndReply, Error>, Error> {
+pub(crate) fn read(reply: &mut Reader<'_>, target: &KillTarget) -> ItemResult<EndReply> {
     let (code, id, state) = (reply.u8()?, reply.id()?, reply.u8()?);
     Ok(match (code, target) {
         (codes::DONE, _) => Ok(EndReply::Done),

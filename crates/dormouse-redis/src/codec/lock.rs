@@ -4,7 +4,7 @@ use bytes::Bytes;
 use dormouse_core::error::Error;
 use dormouse_core::op::LockReply;
 
-use crate::wire::{Op, Reader, codes, malformed};
+use crate::wire::{Op, Reader, codes, flag, malformed, number, optional};
 
 /// The result of a lock, renew or unlock.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,21 +19,16 @@ pub(crate) enum LockStatus {
     TooMany,
 }
 
-fn number(value: u64) -> Bytes {
-    Bytes::from(value.to_string())
-}
-
 /// At most `most` locks may be held in this partition. `waits`: the caller will wait if another
 /// owner holds the lock, and must be woken.
 pub(crate) fn op(name: &Bytes, owner: &Bytes, ttl_ms: u64, most: u64, waits: bool) -> Op {
-    let waits = Bytes::from_static(if waits { b"1" } else { b"" });
-    Op::new("lock", vec![name.clone(), owner.clone(), number(ttl_ms), number(most), waits])
+    let args = vec![name.clone(), owner.clone(), number(ttl_ms), number(most), flag(waits)];
+    Op::new("lock", args)
 }
 
 /// Without `ttl_ms` the lock keeps the ttl it was granted with.
 pub(crate) fn op_renew(name: &Bytes, owner: &Bytes, ttl_ms: Option<u64>) -> Op {
-    let ttl = ttl_ms.map_or_else(Bytes::new, number);
-    Op::new("renew", vec![name.clone(), owner.clone(), ttl])
+    Op::new("renew", vec![name.clone(), owner.clone(), optional(ttl_ms)])
 }
 
 pub(crate) fn op_unlock(name: &Bytes, owner: &Bytes) -> Op {
@@ -59,8 +54,8 @@ pub(crate) fn op_holder(name: &Bytes) -> Op {
 }
 
 /// The owner; empty = the lock is free.
-pub(crate) fn read_holder(reply: &Reader<'_>) -> Bytes {
-    Bytes::copy_from_slice(reply.rest())
+pub(crate) fn read_holder(reply: &mut Reader<'_>) -> Result<Bytes, Error> {
+    Ok(Bytes::copy_from_slice(reply.rest()))
 }
 
 pub(crate) fn op_count() -> Op {

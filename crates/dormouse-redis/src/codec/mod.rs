@@ -23,3 +23,8 @@ pub(crate) mod stats;
 pub(crate) mod target;
 #[cfg(test)]
 mod tests;
+
+use dormouse_core::error::Error;
+
+/// The decoded result of one item of a request; the outer error is a malformed reply.
+pub(crate) type ItemResult<T> = Result<Result<T, Error>, Error>;

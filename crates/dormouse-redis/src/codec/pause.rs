@@ -2,11 +2,11 @@
 
 use bytes::Bytes;
 
-use crate::wire::Op;
+use crate::wire::{Op, number};
 
 /// Without `for_ms`, until resumed.
 pub(crate) fn op(for_ms: Option<u64>) -> Op {
-    let until = for_ms.map_or_else(|| Bytes::from_static(b"i"), |ms| Bytes::from(ms.to_string()));
+    let until = for_ms.map_or(Bytes::from_static(b"i"), number);
     Op::new("pause", vec![until])
 }
 

@@ -8,9 +8,10 @@ use dormouse_core::op::{OnConflict, Put, PutOutcome, PutReply};
 use dormouse_core::refusal::{bytes_full, jobs_full, key_held, key_taken};
 use dormouse_core::topic::{Settings, TopicName};
 
+use super::ItemResult;
 use crate::clock::ANY_TIME;
 use crate::errors::no_memory;
-use crate::wire::{Op, Reader, Writer, codes, malformed, record};
+use crate::wire::{Op, Reader, Writer, codes, malformed, number, record};
 
 /// A partition's share of the topic's limits.
 #[derive(Clone, Copy, Debug, Default)]
@@ -64,7 +65,7 @@ fn fast_op<'a>(puts: impl Iterator<Item = &'a Put>, settings: &Settings) -> Op {
         bytes += put.bytes();
         args.push(record::encode(&put.clone().content(Some(settings), ANY_TIME), priority(put)));
     }
-    args[0] = Bytes::from(bytes.to_string());
+    args[0] = number(bytes);
     args[1] = runs.u16(run).bytes(&last).take();
     Op::new("put_plain", args)
 }
@@ -95,7 +96,7 @@ pub(crate) fn read(
     topic: &TopicName,
     bytes: u64,
     settings: &Settings,
-) -> Result<Result<PutReply, Error>, Error> {
+) -> ItemResult<PutReply> {
     let (mut reply, index) = reply.run_item(16)?;
     let (code, seen) = (reply.u8()?, reply.u8()?);
     let (first, due_at) = (reply.id()?, reply.u48()?);

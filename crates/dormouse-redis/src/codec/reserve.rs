@@ -7,7 +7,7 @@ use dormouse_core::op::LeasedJob;
 use dormouse_core::topic::TopicName;
 
 use crate::wire::codes::{KEY_LOST, NEVER};
-use crate::wire::{Op, Reader, Records, Writer, malformed, record};
+use crate::wire::{Op, Reader, Records, Writer, flag, malformed, number, optional, record};
 
 /// The order in which visible jobs are reserved: priority, due time, id.
 pub(crate) type Rank = (u32, u64, JobId);
@@ -26,18 +26,11 @@ pub(crate) struct Poll {
 }
 
 pub(crate) fn op(poll: Poll) -> Op {
-    let text = |number: u64| Bytes::from(number.to_string());
     let bound = poll.bound.map_or_else(Bytes::new, |(priority, due_at, id)| {
         Writer::default().u32(priority).u48(due_at).id(id).take()
     });
-    let args = vec![
-        text(poll.max as u64),
-        poll.ttr_ms.map_or_else(Bytes::new, text),
-        text(poll.room),
-        bound,
-        Bytes::from_static(if poll.waits { b"1" } else { b"" }),
-    ];
-    Op::new("reserve", args)
+    let (max, ttr_ms, room) = (number(poll.max as u64), optional(poll.ttr_ms), number(poll.room));
+    Op::new("reserve", vec![max, ttr_ms, room, bound, flag(poll.waits)])
 }
 
 /// The result of a poll.

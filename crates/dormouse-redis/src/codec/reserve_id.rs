@@ -1,19 +1,16 @@
 //! Encodes the arguments of the script verb `reserve_id` and decodes its reply.
 
-use bytes::Bytes;
-use dormouse_core::error::Error;
 use dormouse_core::job::{JobId, State};
 use dormouse_core::op::{LeasedJob, Target};
 use dormouse_core::refusal::{no_job, reserve_leased};
 use dormouse_core::topic::TopicName;
 
 use super::reserve::read_jobs;
-use super::target;
-use crate::wire::{Op, Reader, Records, Writer, codes, malformed};
+use super::{ItemResult, target};
+use crate::wire::{Op, Reader, Records, Writer, codes, malformed, optional};
 
 pub(crate) fn op(id: JobId, ttr_ms: Option<u64>) -> Op {
-    let ttr = ttr_ms.map_or_else(Bytes::new, |ms| Bytes::from(ms.to_string()));
-    Op::new("reserve_id", vec![Writer::default().id(id).take(), ttr])
+    Op::new("reserve_id", vec![Writer::default().id(id).take(), optional(ttr_ms)])
 }
 
 pub(crate) fn read(
@@ -22,7 +19,7 @@ pub(crate) fn read(
     topic: &TopicName,
     now_ms: u64,
     id: JobId,
-) -> Result<Result<LeasedJob, Error>, Error> {
+) -> ItemResult<LeasedJob> {
     let (code, was, _priority) = (reply.u8()?, reply.u8()?, reply.u32()?);
     Ok(match code {
         codes::DONE => {

@@ -1,28 +1,24 @@
 //! Encodes the arguments of the script verbs `revive` (given jobs) and `revive_topic` (the oldest
 //! dead jobs of a partition) and decodes their replies.
 
-use bytes::Bytes;
 use dormouse_core::error::Error;
 use dormouse_core::op::{ChangeReply, Target};
 use dormouse_core::refusal::not_dead;
 
 use super::kick::Portion;
-use super::target;
-use crate::wire::{Op, Reader, codes, malformed};
+use super::{ItemResult, target};
+use crate::wire::{Op, Reader, codes, malformed, number};
 
-pub(crate) fn op<'a>(targets: impl Iterator<Item = &'a Target>) -> Op {
-    Op::new("revive", targets.map(target::arg).collect())
+pub(crate) fn op(targets: &[Target]) -> Op {
+    Op::new("revive", targets.iter().map(target::arg).collect())
 }
 
-pub(crate) fn read(
-    reply: &mut Reader<'_>,
-    target: &Target,
-) -> Result<Result<ChangeReply, Error>, Error> {
+pub(crate) fn read(reply: &mut Reader<'_>, target: &Target) -> ItemResult<ChangeReply> {
     target::change_reply(reply, target, not_dead)
 }
 
 pub(crate) fn op_oldest(max: usize) -> Op {
-    Op::new("revive_topic", vec![Bytes::from(max.to_string())])
+    Op::new("revive_topic", vec![number(max as u64)])
 }
 
 pub(crate) fn read_oldest(reply: &mut Reader<'_>) -> Result<Portion, Error> {

@@ -6,6 +6,7 @@ use dormouse_core::job::{JobId, State};
 use dormouse_core::op::{ChangeReply, Target};
 use dormouse_core::refusal::no_job;
 
+use super::ItemResult;
 use super::put::state;
 use crate::wire::{Reader, Writer, codes, malformed};
 
@@ -37,7 +38,7 @@ pub(crate) fn change_reply(
     reply: &mut Reader<'_>,
     target: &Target,
     refuse: impl FnOnce(JobId, State) -> Error,
-) -> Result<Result<ChangeReply, Error>, Error> {
+) -> ItemResult<ChangeReply> {
     let (code, id) = (reply.u8()?, reply.id()?);
     let (was, due_at) = (reply.u8()?, reply.u48()?);
     Ok(match code {

@@ -4,7 +4,7 @@
 //!
 //! The way of a request: `Intake::recv` or `drain` -> `Dispatcher::dispatch` (`submission`) ->
 //! either `fanout::single`, which queues it at its partition at once, or a task that runs
-//! `fanout::run` -> `Partition::submit` ... `Caller::answer` -> `Outbox::flush` -> the caller's
+//! `Fanout::run` -> `Partition::submit` ... `Caller::answer` -> `Outbox::flush` -> the caller's
 //! sink.
 //!
 //! The thread avoids two costs that exceed the work for a job: being woken for every submission

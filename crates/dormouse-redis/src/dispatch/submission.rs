@@ -24,8 +24,8 @@ use tokio::task::spawn_local;
 
 use super::{Dispatcher, Submission};
 use crate::codec::put::shard_of;
-use crate::fanout;
 use crate::fanout::single::{self, Route};
+use crate::fanout::{self, Fanout};
 use crate::inbox::InboxShare;
 use crate::partition::SubmissionNo;
 
@@ -255,7 +255,8 @@ impl Dispatcher {
         let dispatcher = Rc::clone(self);
         self.spawn(async move {
             let Request { ticket, command } = request;
-            caller.answer(fanout::run(&dispatcher, no, ticket, command).await);
+            let fanout = Fanout { dispatcher: &dispatcher, submission: no };
+            caller.answer(fanout.run(ticket, command).await);
         })
     }
 }

@@ -5,7 +5,6 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use crate::limits::LOCK_PARTITIONS;
 use bytes::Bytes;
 use dormouse_core::backend::{Answer, Ticket};
 use dormouse_core::command::Reply;
@@ -14,128 +13,121 @@ use dormouse_core::limits::{LOCKS_MAX, WAITERS_MAX};
 use dormouse_core::op::{Lock, RenewLock, Unlock};
 use dormouse_core::refusal::{lock_free, lock_held, too_many_locks, too_many_wait};
 
-use super::run_op;
+use super::Fanout;
 use crate::codec::lock::{self, LockStatus};
 use crate::dispatch::Dispatcher;
+use crate::limits::LOCK_PARTITIONS;
 use crate::partition::waiter::Waiter;
-use crate::partition::{Effect, Partition, SubmissionNo};
-use crate::wire::{Op, Reader};
+use crate::partition::{Effect, Partition};
+use crate::wire::Op;
 
 /// The first of a queue asks for the lock at least this often.
 const RECHECK: Duration = Duration::from_secs(5);
 
-async fn run(partition: &Partition, submission: SubmissionNo, op: Op) -> Result<LockStatus, Error> {
-    let raw = run_op(partition, submission, Effect::Change, op).await?;
-    lock::read(&mut Reader::new(&raw.answer))
-}
+impl Fanout<'_> {
+    async fn ask_lock(self, partition: &Partition, op: Op) -> Result<LockStatus, Error> {
+        self.ask(partition, Effect::Change, op, lock::read).await
+    }
 
-pub(super) async fn lock(
-    dispatcher: &Rc<Dispatcher>,
-    submission: SubmissionNo,
-    ticket: Ticket,
-    lock: Lock,
-) -> Answer {
-    let (ttl_ms, wait_ms) = lock.check()?;
-    let partition = dispatcher.lock_partition(&lock.name);
-    let most = (LOCKS_MAX as u64).div_ceil(u64::from(LOCK_PARTITIONS));
-    let try_once = |waits| {
-        let op = lock::op(&lock.name, &lock.owner, ttl_ms, most, waits);
-        run(&partition, submission, op)
-    };
-    let has_queue = dispatcher.lock_queues.borrow().contains_key(&lock.name);
-    let status = if has_queue {
-        // Others wait for it here; only its holder may pass them, to lock it once more.
-        let owner = is_owner(&partition, submission, &lock).await?;
-        if owner {
-            try_once(false).await?
+    pub(super) async fn lock(self, ticket: Ticket, lock: Lock) -> Answer {
+        let (ttl_ms, wait_ms) = lock.check()?;
+        let dispatcher = self.dispatcher;
+        let partition = &dispatcher.lock_partition(&lock.name);
+        let pending = PendingLock { fanout: self, partition, lock: &lock, ttl_ms };
+        let has_queue = dispatcher.lock_queues.borrow().contains_key(&lock.name);
+        let status = if !has_queue {
+            pending.attempt(wait_ms > 0).await?
+        } else if pending.holder().await? == lock.owner {
+            // Others wait for it here; only its holder may pass them, to lock it once more.
+            pending.attempt(false).await?
         } else {
             LockStatus::Held { owner: Bytes::new(), expires_at: 0 }
+        };
+        match status {
+            LockStatus::Held { owner, .. } if wait_ms == 0 => {
+                let owner = if owner.is_empty() { pending.holder().await? } else { owner };
+                return Err(lock_held(&lock.name, &owner));
+            }
+            LockStatus::Held { .. } => {}
+            status => return reply(status, &lock.name),
         }
-    } else {
-        try_once(wait_ms > 0).await?
-    };
-    match status {
-        LockStatus::Held { owner, .. } if wait_ms == 0 => {
-            let owner =
-                if owner.is_empty() { holder(&partition, submission, &lock).await? } else { owner };
-            return Err(lock_held(&lock.name, &owner));
+        if dispatcher.waiting.borrow().len() >= WAITERS_MAX {
+            return Err(too_many_wait());
         }
-        LockStatus::Held { .. } => {}
-        status => return reply(status, &lock.name),
-    }
-    if dispatcher.waiting.borrow().len() >= WAITERS_MAX {
-        return Err(too_many_wait());
-    }
-    let no = dispatcher.next_waiter_no();
-    let waiting = Rc::new(Waiter::new(no, submission, 0, None, true));
-    dispatcher.waiting.borrow_mut().insert(ticket, Rc::clone(&waiting));
-    dispatcher.lock_queues.borrow_mut().entry(lock.name.clone()).or_default().insert(no);
-    let _guard = WaitGuard { dispatcher, ticket, name: &lock.name, no };
-    let wait = PendingLock {
-        dispatcher,
-        submission,
-        partition: &partition,
-        lock: &lock,
-        ttl_ms,
-        most,
-        no,
-    };
-    let end = async {
-        tokio::select! {
-            _ = waiting.finished() => {}
-            () = dispatcher.shared.clock.sleep(wait_ms) => {}
+        let no = dispatcher.next_waiter_no();
+        let waiting = Rc::new(Waiter::new(no, self.submission, 0, None, true));
+        dispatcher.waiting.borrow_mut().insert(ticket, Rc::clone(&waiting));
+        dispatcher.lock_queues.borrow_mut().entry(lock.name.clone()).or_default().insert(no);
+        let _guard = WaitGuard { dispatcher, ticket, name: &lock.name, no };
+        let end = async {
+            tokio::select! {
+                _ = waiting.finished() => {}
+                () = dispatcher.shared.clock.sleep(wait_ms) => {}
+            }
+        };
+        if let Some(status) = pending.granted(no, end).await? {
+            return reply(status, &lock.name);
         }
-    };
-    if let Some(status) = wait.granted(end).await? {
-        return reply(status, &lock.name);
+        // Once more at the end of the wait: it may have become free this moment.
+        if !waiting.is_done()
+            && pending.is_first(no)
+            && let status @ LockStatus::Done(_) = pending.attempt(false).await?
+        {
+            return reply(status, &lock.name);
+        }
+        Err(lock_held(&lock.name, &pending.holder().await?))
     }
-    // Once more at the end of the wait: it may have become free this moment.
-    if !waiting.is_done()
-        && wait.is_first()
-        && let status @ LockStatus::Done(_) = try_once(false).await?
-    {
-        return reply(status, &lock.name);
+
+    pub(super) async fn renew_lock(self, renew: &RenewLock) -> Answer {
+        let ttl_ms = renew.check()?;
+        let partition = self.dispatcher.lock_partition(&renew.name);
+        let op = lock::op_renew(&renew.name, &renew.owner, ttl_ms);
+        reply(self.ask_lock(&partition, op).await?, &renew.name)
     }
-    let owner = holder(&partition, submission, &lock).await?;
-    Err(lock_held(&lock.name, &owner))
+
+    pub(super) async fn unlock(self, unlock: &Unlock) -> Answer {
+        unlock.check()?;
+        let partition = self.dispatcher.lock_partition(&unlock.name);
+        let op = lock::op_unlock(&unlock.name, &unlock.owner);
+        let status = self.ask_lock(&partition, op).await?;
+        partition.changed.notify_waiters();
+        match status {
+            LockStatus::Done(left) => Ok(Reply::Unlocked(left.depth == 0)),
+            status => reply(status, &unlock.name),
+        }
+    }
 }
 
-/// Whether the caller holds the lock already.
-async fn is_owner(
-    partition: &Partition,
-    submission: SubmissionNo,
-    lock: &Lock,
-) -> Result<bool, Error> {
-    Ok(holder(partition, submission, lock).await? == lock.owner)
-}
-
-/// The holder of a lock; empty = it is free.
-async fn holder(
-    partition: &Partition,
-    submission: SubmissionNo,
-    lock: &Lock,
-) -> Result<Bytes, Error> {
-    let op = lock::op_holder(&lock.name);
-    let raw = run_op(partition, submission, Effect::Read, op).await?;
-    Ok(lock::read_holder(&Reader::new(&raw.answer)))
-}
-
-/// A blocking request for a lock.
+/// A request for a lock that is not yet answered.
 struct PendingLock<'a> {
-    dispatcher: &'a Rc<Dispatcher>,
-    submission: SubmissionNo,
+    fanout: Fanout<'a>,
     partition: &'a Rc<Partition>,
     lock: &'a Lock,
     ttl_ms: u64,
-    most: u64,
-    no: u64,
 }
 
 impl PendingLock<'_> {
+    /// Asks for the lock. `waits`: the partition must tell when it becomes free.
+    async fn attempt(&self, waits: bool) -> Result<LockStatus, Error> {
+        let most = (LOCKS_MAX as u64).div_ceil(u64::from(LOCK_PARTITIONS));
+        let op = lock::op(&self.lock.name, &self.lock.owner, self.ttl_ms, most, waits);
+        self.fanout.ask_lock(self.partition, op).await
+    }
+
+    /// The holder of the lock; empty = it is free.
+    async fn holder(&self) -> Result<Bytes, Error> {
+        let (op, read) = (lock::op_holder(&self.lock.name), lock::read_holder);
+        self.fanout.ask(self.partition, Effect::Read, op, read).await
+    }
+
     /// Returns when the lock is granted, or `None` at `end`. A request under way is awaited also
     /// then: dropping its reply could leave a lock that no caller knows of.
-    async fn granted(&self, end: impl Future<Output = ()>) -> Result<Option<LockStatus>, Error> {
-        let clock = &self.dispatcher.shared.clock;
+    async fn granted(
+        &self,
+        no: u64,
+        end: impl Future<Output = ()>,
+    ) -> Result<Option<LockStatus>, Error> {
+        let clock = &self.fanout.dispatcher.shared.clock;
         tokio::pin!(end);
         tokio::select! {
             biased;
@@ -148,9 +140,8 @@ impl PendingLock<'_> {
             // Before the request, so that no change in between is missed.
             changed.as_mut().enable();
             let mut ends_at = None;
-            if self.is_first() {
-                let op = lock::op(&self.lock.name, &self.lock.owner, self.ttl_ms, self.most, true);
-                match run(self.partition, self.submission, op).await? {
+            if self.is_first(no) {
+                match self.attempt(true).await? {
                     LockStatus::Held { expires_at, .. } => ends_at = Some(expires_at),
                     status => return Ok(Some(status)),
                 }
@@ -164,9 +155,9 @@ impl PendingLock<'_> {
         }
     }
 
-    fn is_first(&self) -> bool {
-        let queues = self.dispatcher.lock_queues.borrow();
-        queues.get(&self.lock.name).and_then(|queue| queue.first()) == Some(&self.no)
+    fn is_first(&self, no: u64) -> bool {
+        let queues = self.fanout.dispatcher.lock_queues.borrow();
+        queues.get(&self.lock.name).and_then(|queue| queue.first()) == Some(&no)
     }
 }
 
@@ -190,33 +181,6 @@ impl Drop for WaitGuard<'_> {
         }
         drop(queues);
         self.dispatcher.lock_partition(self.name).changed.notify_waiters();
-    }
-}
-
-pub(super) async fn renew(
-    dispatcher: &Rc<Dispatcher>,
-    submission: SubmissionNo,
-    renew: &RenewLock,
-) -> Answer {
-    let ttl_ms = renew.check()?;
-    let partition = dispatcher.lock_partition(&renew.name);
-    let op = lock::op_renew(&renew.name, &renew.owner, ttl_ms);
-    reply(run(&partition, submission, op).await?, &renew.name)
-}
-
-pub(super) async fn unlock(
-    dispatcher: &Rc<Dispatcher>,
-    submission: SubmissionNo,
-    unlock: &Unlock,
-) -> Answer {
-    unlock.check()?;
-    let partition = dispatcher.lock_partition(&unlock.name);
-    let op = lock::op_unlock(&unlock.name, &unlock.owner);
-    let status = run(&partition, submission, op).await?;
-    partition.changed.notify_waiters();
-    match status {
-        LockStatus::Done(left) => Ok(Reply::Unlocked(left.depth == 0)),
-        status => reply(status, &unlock.name),
     }
 }
 

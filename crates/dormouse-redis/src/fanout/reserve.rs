@@ -11,49 +11,31 @@ use dormouse_core::error::Error;
 use dormouse_core::job::Token;
 use dormouse_core::limits::{JOB_BYTES_MAX, REPLY_BYTES_MAX, WAITERS_MAX};
 use dormouse_core::op::{LeasedJob, Reserve, SessionId};
-use dormouse_core::refusal::{no_session, too_many_wait};
-
+use dormouse_core::refusal::too_many_wait;
 use tokio::time::timeout;
 
-use super::submit;
+use super::Fanout;
 use crate::codec::reserve::{Poll, Rank};
-use crate::dispatch::Dispatcher;
 use crate::dispatch::sessions::SessionLease;
 use crate::partition::waiter::Waiter;
-use crate::partition::{
-    BATCH_JOBS_MAX, Partition, PartitionRequest, REPLY_TIMEOUT, SubmissionNo, timed_out,
-};
+use crate::partition::{BATCH_JOBS_MAX, Partition, PartitionRequest, REPLY_TIMEOUT, timed_out};
 
-pub(super) async fn reserve(
-    dispatcher: &Rc<Dispatcher>,
-    submission: SubmissionNo,
-    ticket: Ticket,
-    reserve: Reserve,
-) -> Answer {
-    let (ttr_ms, wait_ms) = reserve.check()?;
-    if let Some(session) = reserve.session
-        && !dispatcher.sessions.borrow().is_open(session)
-    {
-        return Err(no_session(session));
+impl Fanout<'_> {
+    pub(super) async fn reserve(self, ticket: Ticket, reserve: Reserve) -> Answer {
+        let (ttr_ms, wait_ms) = reserve.check()?;
+        let session = reserve.session;
+        self.check_session(session)?;
+        let topics = reserve.distinct_topics();
+        let partitions: Vec<_> = topics.iter().flat_map(|name| self.partitions(name)).collect();
+        if partitions.is_empty() {
+            return Ok(Reply::Jobs(Vec::new()));
+        }
+        let no = self.dispatcher.next_waiter_no();
+        let waiter = Rc::new(Waiter::new(no, self.submission, reserve.max, ttr_ms, wait_ms > 0));
+        let pending = PendingReserve { fanout: self, ticket, wait_ms, session, waiter, partitions };
+        let jobs = pending.reserve().await?;
+        Ok(Reply::Jobs(pending.keep_in_session(jobs)))
     }
-    let topics = reserve.distinct_topics();
-    let known = topics.iter().filter_map(|name| dispatcher.known(name));
-    let partitions: Vec<_> = known.flat_map(|topic| topic.partitions.clone()).collect();
-    if partitions.is_empty() {
-        return Ok(Reply::Jobs(Vec::new()));
-    }
-    let waiter =
-        Waiter::new(dispatcher.next_waiter_no(), submission, reserve.max, ttr_ms, wait_ms > 0);
-    let wait = PendingReserve {
-        dispatcher,
-        ticket,
-        wait_ms,
-        session: reserve.session,
-        waiter: Rc::new(waiter),
-    };
-    let jobs = wait.reserve(submission, &partitions).await?;
-    let jobs = wait.keep_in_session(jobs);
-    Ok(Reply::Jobs(jobs))
 }
 
 fn is_one_topic(partitions: &[Rc<Partition>]) -> bool {
@@ -77,31 +59,31 @@ enum Knowledge {
 
 /// A reserve that is not yet answered.
 struct PendingReserve<'a> {
-    dispatcher: &'a Rc<Dispatcher>,
+    fanout: Fanout<'a>,
     ticket: Ticket,
     wait_ms: u64,
     session: Option<SessionId>,
     waiter: Rc<Waiter>,
+    partitions: Vec<Rc<Partition>>,
 }
 
 impl PendingReserve<'_> {
-    async fn reserve(
-        &self,
-        submission: SubmissionNo,
-        partitions: &[Rc<Partition>],
-    ) -> Result<Vec<LeasedJob>, Error> {
+    async fn reserve(&self) -> Result<Vec<LeasedJob>, Error> {
         if self.wait_ms > 0 {
-            if self.dispatcher.waiting.borrow().len() >= WAITERS_MAX {
+            if self.fanout.dispatcher.waiting.borrow().len() >= WAITERS_MAX {
                 return Err(too_many_wait());
             }
-            self.dispatcher.waiting.borrow_mut().insert(self.ticket, Rc::clone(&self.waiter));
+            self.fanout
+                .dispatcher
+                .waiting
+                .borrow_mut()
+                .insert(self.ticket, Rc::clone(&self.waiter));
             if let Some(session) = self.session {
-                self.dispatcher.sessions.borrow_mut().add_waiter(session, &self.waiter);
+                self.fanout.dispatcher.sessions.borrow_mut().add_waiter(session, &self.waiter);
             }
         }
-        let _guard = WaitGuard { wait: self, partitions };
-        if partitions.len() > 1 || self.waiter.max > BATCH_JOBS_MAX {
-            let jobs = self.collect(submission, partitions).await?;
+        if self.partitions.len() > 1 || self.waiter.max > BATCH_JOBS_MAX {
+            let jobs = self.collect(self.fanout).await?;
             if self.waiter.is_done() {
                 // Withdrawn meanwhile.
                 self.give_back(jobs.iter().map(|job| job.token));
@@ -111,12 +93,16 @@ impl PendingReserve<'_> {
                 return Ok(jobs);
             }
         }
-        self.park(partitions).await
+        self.park().await
+    }
+
+    fn now_ms(&self) -> u64 {
+        self.fanout.dispatcher.shared.clock.now_ms()
     }
 
     fn give_back(&self, tokens: impl Iterator<Item = Token>) {
         for token in tokens {
-            if let Some(partition) = self.dispatcher.partition_of(token.id) {
+            if let Some(partition) = self.fanout.dispatcher.partition_of(token.id) {
                 partition.give_back(&[token]);
             }
         }
@@ -125,31 +111,21 @@ impl PendingReserve<'_> {
     /// Reserves from several partitions in the order of ranks, as far as it is known: polls the one
     /// with the next job, but only for jobs before the next job of all others. The reply is empty
     /// only if all partitions were polled.
-    async fn collect(
-        &self,
-        submission: SubmissionNo,
-        partitions: &[Rc<Partition>],
-    ) -> Result<Vec<LeasedJob>, Error> {
+    async fn collect(&self, fanout: Fanout<'_>) -> Result<Vec<LeasedJob>, Error> {
         // The order of jobs alternates between the partitions of a topic: many jobs in their exact
         // order would cost a round trip each.
-        let in_order = self.waiter.max == 1 || !is_one_topic(partitions);
+        let in_order = self.waiter.max == 1 || !is_one_topic(&self.partitions);
         let (mut jobs, mut room) = (Vec::new(), REPLY_BYTES_MAX);
-        let mut known = vec![Knowledge::Unpolled; partitions.len()];
+        let mut known = vec![Knowledge::Unpolled; self.partitions.len()];
         while jobs.len() < self.waiter.max && room >= JOB_BYTES_MAX {
-            let Some((index, bound)) = self.next_partition(partitions, &known, jobs.is_empty())
-            else {
-                break;
-            };
+            let next = self.next_partition(&known, jobs.is_empty());
+            let Some((index, bound)) = next else { break };
             let bound = bound.filter(|_| in_order);
-            let Some(partition) = partitions.get(index) else { break };
+            let Some(partition) = self.partitions.get(index) else { break };
             let max = (self.waiter.max - jobs.len()).min(BATCH_JOBS_MAX);
             let poll = Poll { max, ttr_ms: self.waiter.ttr_ms, room, bound, waits: false };
-            let reply = match submit(partition, submission, |reply_to| PartitionRequest::Reserve {
-                poll,
-                reply_to,
-            })
-            .await
-            {
+            let request = |reply_to| PartitionRequest::Reserve { poll, reply_to };
+            let reply = match fanout.submit(partition, request).await {
                 Ok(reply) => reply,
                 Err(error) if jobs.is_empty() => return Err(error),
                 Err(_) => break,
@@ -157,7 +133,7 @@ impl PendingReserve<'_> {
             if let Some(known) = known.get_mut(index) {
                 // Its own reply, not `heads`: those may hold a lower bound only, as for an ended
                 // lease, by which it would be polled for ever for jobs before the others'.
-                *known = match reply.next(self.dispatcher.shared.clock.now_ms()) {
+                *known = match reply.next(self.now_ms()) {
                     _ if reply.jobs.len() == max => Knowledge::More,
                     Some(next) => Knowledge::Next(next),
                     None => Knowledge::Empty,
@@ -172,13 +148,12 @@ impl PendingReserve<'_> {
     /// The partition to poll next, and the rank that its jobs must come before.
     fn next_partition(
         &self,
-        partitions: &[Rc<Partition>],
         known: &[Knowledge],
         nothing_yet: bool,
     ) -> Option<(usize, Option<Rank>)> {
-        let now_ms = self.dispatcher.shared.clock.now_ms();
+        let now_ms = self.now_ms();
         let mut ranks: Vec<(Rank, usize)> = Vec::new();
-        for (index, (partition, known)) in partitions.iter().zip(known).enumerate() {
+        for (index, (partition, known)) in self.partitions.iter().zip(known).enumerate() {
             let rank = match known {
                 Knowledge::Empty => None,
                 Knowledge::Next(rank) => Some(*rank),
@@ -198,10 +173,10 @@ impl PendingReserve<'_> {
     }
 
     /// The partitions by the rank of their next job; those without one rotate.
-    fn by_rank(&self, partitions: &[Rc<Partition>]) -> Vec<Rc<Partition>> {
-        let (now_ms, count) = (self.dispatcher.shared.clock.now_ms(), partitions.len().max(1));
+    fn by_rank(&self) -> Vec<Rc<Partition>> {
+        let (now_ms, count) = (self.now_ms(), self.partitions.len().max(1));
         let turn = usize::try_from(self.waiter.no).unwrap_or(0) % count;
-        let mut ranked: Vec<_> = partitions.iter().enumerate().collect();
+        let mut ranked: Vec<_> = self.partitions.iter().enumerate().collect();
         ranked.sort_by_cached_key(|(index, partition)| {
             let rank = partition.heads.borrow().first_visible(now_ms);
             (rank.is_none(), rank, (index + turn) % count)
@@ -210,17 +185,17 @@ impl PendingReserve<'_> {
     }
 
     /// Waits for a job until the wait is over.
-    async fn park(&self, partitions: &[Rc<Partition>]) -> Result<Vec<LeasedJob>, Error> {
+    async fn park(&self) -> Result<Vec<LeasedJob>, Error> {
         let waiter = &self.waiter;
-        waiter.park_at(&self.by_rank(partitions));
+        waiter.park_at(&self.by_rank());
         if self.wait_ms == 0 {
             return waiter.finished().await;
         }
-        let over = self.dispatcher.shared.clock.sleep(self.wait_ms);
+        let over = self.fanout.dispatcher.shared.clock.sleep(self.wait_ms);
         let listen = async {
             // All at once: an unreachable node must not delay the others' subscriptions.
-            partitions.iter().for_each(|partition| partition.subscribe());
-            for partition in partitions {
+            self.partitions.iter().for_each(|partition| partition.subscribe());
+            for partition in &self.partitions {
                 partition.subscribed().await;
             }
             std::future::pending::<()>().await;
@@ -231,11 +206,11 @@ impl PendingReserve<'_> {
             () = over => {}
             () = listen => {}
         }
-        self.final_poll(partitions).await
+        self.final_poll().await
     }
 
     /// A job that becomes due as the wait ends is still reserved.
-    async fn final_poll(&self, partitions: &[Rc<Partition>]) -> Result<Vec<LeasedJob>, Error> {
+    async fn final_poll(&self) -> Result<Vec<LeasedJob>, Error> {
         let waiter = &self.waiter;
         if timeout(REPLY_TIMEOUT, waiter.poll_ended()).await.is_err() {
             waiter.finish();
@@ -247,14 +222,15 @@ impl PendingReserve<'_> {
         // No partition may serve the waiter from here on, or it would get jobs twice.
         waiter.finish();
         let _nothing = waiter.finished().await;
-        self.collect(self.dispatcher.shared.next_submission_no(), partitions).await
+        let submission = self.fanout.dispatcher.shared.next_submission_no();
+        self.collect(Fanout { submission, ..self.fanout }).await
     }
 
     /// Adds the leases to the session; releases them if it has closed meanwhile.
     fn keep_in_session(&self, mut jobs: Vec<LeasedJob>) -> Vec<LeasedJob> {
         let Some(session) = self.session else { return jobs };
-        let now_ms = self.dispatcher.shared.clock.now_ms();
-        let mut sessions = self.dispatcher.sessions.borrow_mut();
+        let now_ms = self.now_ms();
+        let mut sessions = self.fanout.dispatcher.sessions.borrow_mut();
         let mut lost = Vec::new();
         jobs.retain(|job| {
             let kept = sessions.add(session, SessionLease::of(job), now_ms);
@@ -270,20 +246,15 @@ impl PendingReserve<'_> {
 }
 
 /// Unparks the waiter however the wait ends.
-struct WaitGuard<'a, 'b> {
-    wait: &'a PendingReserve<'b>,
-    partitions: &'a [Rc<Partition>],
-}
-
-impl Drop for WaitGuard<'_, '_> {
+impl Drop for PendingReserve<'_> {
     fn drop(&mut self) {
-        for partition in self.partitions {
-            partition.unpark(self.wait.waiter.no);
+        let (no, dispatcher) = (self.waiter.no, self.fanout.dispatcher);
+        for partition in &self.partitions {
+            partition.unpark(no);
         }
-        self.wait.dispatcher.waiting.borrow_mut().remove(&self.wait.ticket);
-        if let Some(session) = self.wait.session {
-            let no = self.wait.waiter.no;
-            self.wait.dispatcher.sessions.borrow_mut().remove_waiter(session, no);
+        dispatcher.waiting.borrow_mut().remove(&self.ticket);
+        if let Some(session) = self.session {
+            dispatcher.sessions.borrow_mut().remove_waiter(session, no);
         }
     }
 }

@@ -7,7 +7,6 @@
 use std::collections::HashSet;
 use std::rc::Rc;
 
-use crate::limits::PRIORITIES_MAX;
 use bytes::Bytes;
 use dormouse_core::error::Error;
 use dormouse_core::limits::REPLY_BYTES_MAX;
@@ -20,8 +19,9 @@ use crate::codec::put::Limits;
 use crate::codec::reserve::Poll;
 use crate::codec::{ack, extend, nack, put, reserve};
 use crate::keys;
+use crate::limits::PRIORITIES_MAX;
 use crate::wire::config::Config;
-use crate::wire::{Op, Writer};
+use crate::wire::{self, Op, Writer, optional};
 
 /// One poll for several waiters with the same ttr, which share its jobs.
 pub(crate) struct SharedPoll {
@@ -93,39 +93,25 @@ impl ScriptBatch {
     fn ops(&self, config: &Config, limits: Limits) -> Vec<Op> {
         let mut ops = Vec::with_capacity(self.requests.len() + self.polls.len());
         for group in self.groups() {
-            match group.first() {
-                None | Some(PartitionRequest::Configure { .. }) => {}
+            let all = group.iter();
+            ops.push(match group.first() {
+                None | Some(PartitionRequest::Configure { .. }) => continue,
                 Some(PartitionRequest::Put { .. }) => {
-                    let puts = group.iter().flat_map(|request| match request {
-                        PartitionRequest::Put { puts, .. } => &puts[..],
-                        _ => &[],
-                    });
-                    ops.push(put::op(puts, &config.settings, limits));
+                    put::op(all.flat_map(PartitionRequest::puts), &config.settings, limits)
                 }
                 Some(PartitionRequest::Ack { .. }) => {
-                    let tokens = group.iter().flat_map(|request| match request {
-                        PartitionRequest::Ack { tokens, .. } => &tokens[..],
-                        _ => &[],
-                    });
-                    ops.push(ack::op(tokens.copied()));
+                    ack::op(all.flat_map(PartitionRequest::tokens).copied())
                 }
                 Some(PartitionRequest::End { spends, .. }) => {
-                    let endings = group.iter().flat_map(|request| match request {
-                        PartitionRequest::End { endings, .. } => &endings[..],
-                        _ => &[],
-                    });
-                    ops.push(nack::op(if *spends { "nack" } else { "release" }, endings));
+                    let verb = if *spends { "nack" } else { "release" };
+                    nack::op(verb, all.flat_map(PartitionRequest::endings))
                 }
                 Some(PartitionRequest::Extend { .. }) => {
-                    let leases = group.iter().flat_map(|request| match request {
-                        PartitionRequest::Extend { leases, .. } => &leases[..],
-                        _ => &[],
-                    });
-                    ops.push(extend::op(leases));
+                    extend::op(all.flat_map(PartitionRequest::leases))
                 }
-                Some(PartitionRequest::Reserve { poll, .. }) => ops.push(reserve::op(*poll)),
-                Some(PartitionRequest::Other { op, .. }) => ops.push(op.clone()),
-            }
+                Some(PartitionRequest::Reserve { poll, .. }) => reserve::op(*poll),
+                Some(PartitionRequest::Other { op, .. }) => op.clone(),
+            });
         }
         ops.extend(self.polls.iter().map(|shared| reserve::op(shared.poll)));
         ops
@@ -213,13 +199,11 @@ impl ScriptBatch {
         let mut keys = partition.keys.to_vec();
         let in_order = using.priorities.iter().chain(&dropped);
         keys.extend(in_order.map(|&priority| keys::priority(&partition.tag, priority)));
-        let text = |number: u64| Bytes::from(number.to_string());
-        let optional = |number: Option<u64>| number.map_or_else(Bytes::new, text);
         // ARGV 1 to 11, as listed in `lua/lib.lua`; then every operation with its argument count.
         let mut args = vec![
             Bytes::from(format!("{}{sequence}", partition.shared.server)),
-            text(number),
-            text(present.version),
+            wire::number(number),
+            wire::number(present.version),
             clock(partition),
             config.as_ref().map_or_else(Bytes::new, Config::encode_with_version),
             packed(&using.priorities),
@@ -235,7 +219,7 @@ impl ScriptBatch {
         };
         for op in self.ops(using, limits) {
             args.push(Bytes::from_static(op.verb.as_bytes()));
-            args.push(text(op.args.len() as u64));
+            args.push(wire::number(op.args.len() as u64));
             args.extend(op.args);
         }
         // Only a script without puts may run when Redis is out of memory.
@@ -259,7 +243,7 @@ impl ScriptBatch {
 fn clock(partition: &Partition) -> Bytes {
     let clock = &partition.shared.clock;
     match (clock.override_ms(), clock.now_ms()) {
-        (Some(now_ms), _) => Bytes::from(now_ms.to_string()),
+        (Some(now_ms), _) => wire::number(now_ms),
         (None, 0) => Bytes::new(),
         (None, now_ms) => Bytes::from(format!("~{now_ms}")),
     }

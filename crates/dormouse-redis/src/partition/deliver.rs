@@ -6,12 +6,14 @@ use bytes::Bytes;
 use dormouse_core::error::{Code, Error};
 use dormouse_core::event::EventKind;
 use dormouse_core::job::{JobId, State, Token};
-use dormouse_core::op::{EndReply, LeasedJob, PutOutcome, PutReply};
+use dormouse_core::op::{EndReply, LeasedJob, Put, PutOutcome, PutReply};
+use dormouse_core::topic::Settings;
 
 use super::Partition;
 use super::batch::{ScriptBatch, SharedPoll};
 use super::decode::{CompletedBatch, ScriptReply};
 use super::request::{Effect, PartitionRequest, RawReply};
+use crate::codec::ItemResult;
 use crate::codec::ack::LeaseEnd;
 use crate::codec::nack::EndRequest;
 use crate::codec::reserve::PollReply;
@@ -83,33 +85,24 @@ impl Delivery<'_> {
     fn deliver_group(&mut self, group: Vec<PartitionRequest>) -> Result<(), Error> {
         if matches!(group.first(), Some(PartitionRequest::Configure { .. })) {
             for request in group {
-                self.deliver_request(
-                    request,
-                    &mut Reader::new(&[]),
-                    &Bytes::new(),
-                    Records::none(),
-                );
+                let (mut from, text) = (Reader::new(&[]), Bytes::new());
+                self.deliver_request(request, &mut from, &text, Records::none());
             }
             return Ok(());
         }
-        match self.answer() {
-            Ok(Ok((text, records))) => {
-                let (mut from, mut records) = (Reader::new(&text), Some(records));
-                for request in group {
-                    let records = records.take().unwrap_or_else(Records::none);
-                    self.deliver_request(request, &mut from, &text, records);
-                }
-                Ok(())
+        let answer = self.answer();
+        if let Ok(Ok((text, records))) = answer {
+            let (mut from, mut records) = (Reader::new(&text), Some(records));
+            for request in group {
+                let records = records.take().unwrap_or_else(Records::none);
+                self.deliver_request(request, &mut from, &text, records);
             }
-            Ok(Err(error)) => {
-                group.into_iter().for_each(|mut request| request.fail(error.clone()));
-                Ok(())
-            }
-            Err(error) => {
-                group.into_iter().for_each(|mut request| request.fail(error.clone()));
-                Err(error)
-            }
+            return Ok(());
         }
+        if let Ok(Err(error)) | Err(error) = &answer {
+            group.into_iter().for_each(|mut request| request.fail(error.clone()));
+        }
+        answer.map(|_| ())
     }
 
     fn deliver_request(
@@ -192,10 +185,10 @@ impl Delivery<'_> {
 
     fn put_reply(
         &self,
-        put: &dormouse_core::op::Put,
+        put: &Put,
         from: &mut Reader<'_>,
-        settings: &dormouse_core::topic::Settings,
-    ) -> Result<Result<PutReply, Error>, Error> {
+        settings: &Settings,
+    ) -> ItemResult<PutReply> {
         let topic = &put.topic;
         let reply = put::read(from, topic, put.bytes(), settings)?;
         if let Ok(reply) = &reply
@@ -217,12 +210,7 @@ impl Delivery<'_> {
     }
 
     /// The reply to the end of a lease, with its event.
-    fn ended(
-        &self,
-        kind: EventKind,
-        end: LeaseEnd,
-        token: Token,
-    ) -> Result<Result<EndReply, Error>, Error> {
+    fn ended(&self, kind: EventKind, end: LeaseEnd, token: Token) -> ItemResult<EndReply> {
         let LeaseEnd { ended, due_at, attempts } = end;
         let kind = if ended == Ok(EndReply::Dead) { EventKind::Died } else { kind };
         if matches!(ended, Ok(EndReply::Done | EndReply::Dead)) {

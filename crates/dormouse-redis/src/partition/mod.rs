@@ -45,7 +45,9 @@ pub(crate) use execute::{REPLY_TIMEOUT, timed_out};
 pub(crate) use heads::Heads;
 pub(crate) use in_flight::SECOND_BATCH_MIN;
 pub(crate) use reply_to::ReplyTo;
-pub(crate) use request::{BATCH_BYTES_MAX, BATCH_JOBS_MAX, Effect, PartitionRequest, RawReply};
+pub(crate) use request::{
+    BATCH_BYTES_MAX, BATCH_JOBS_MAX, Effect, PartitionRequest, PerItem, RawReply,
+};
 
 use crate::clock;
 use crate::cluster::slot_of;

@@ -54,7 +54,6 @@ pub(crate) enum PartitionRequest {
     Other {
         op: Op,
         effect: Effect,
-        priorities: Vec<u32>,
         reply_to: ReplyTo<RawReply>,
     },
     /// Sets the topic's settings.
@@ -103,99 +102,97 @@ impl Weight {
 
 impl PartitionRequest {
     pub(crate) fn weight(&self) -> Weight {
-        match self {
-            PartitionRequest::Put { puts, .. } => {
-                Weight { jobs: puts.len(), bytes: puts.iter().map(put::weight).sum() }
-            }
-            PartitionRequest::Ack { tokens, .. } => Weight { jobs: tokens.len().max(1), bytes: 0 },
-            PartitionRequest::End { endings, .. } => {
-                Weight { jobs: 2 * endings.len().max(1), bytes: 0 }
-            }
-            PartitionRequest::Extend { leases, .. } => {
-                Weight { jobs: 2 * leases.len().max(1), bytes: 0 }
-            }
-            PartitionRequest::Reserve { poll, .. } => Weight { jobs: poll.max, bytes: 0 },
-            PartitionRequest::Other { .. } | PartitionRequest::Configure { .. } => {
-                Weight { jobs: 64, bytes: 0 }
-            }
-        }
+        let jobs = match self {
+            Self::Put { puts, .. } => puts.len(),
+            Self::Ack { tokens, .. } => tokens.len().max(1),
+            Self::End { endings, .. } => 2 * endings.len().max(1),
+            Self::Extend { leases, .. } => 2 * leases.len().max(1),
+            Self::Reserve { poll, .. } => poll.max,
+            Self::Other { .. } | Self::Configure { .. } => 64,
+        };
+        Weight { jobs, bytes: self.puts().iter().map(put::weight).sum() }
     }
 
     /// How many jobs or callers it stands for, to judge whether a second batch is worth it.
     pub(crate) fn items(&self) -> usize {
         match self {
-            PartitionRequest::Put { puts, .. } => puts.len(),
-            PartitionRequest::Ack { tokens, .. } => tokens.len(),
-            PartitionRequest::End { endings, .. } => endings.len(),
-            PartitionRequest::Extend { leases, .. } => leases.len(),
-            PartitionRequest::Reserve { .. }
-            | PartitionRequest::Other { .. }
-            | PartitionRequest::Configure { .. } => 1,
+            Self::Put { puts, .. } => puts.len(),
+            Self::Ack { tokens, .. } => tokens.len(),
+            Self::End { endings, .. } => endings.len(),
+            Self::Extend { leases, .. } => leases.len(),
+            Self::Reserve { .. } | Self::Other { .. } | Self::Configure { .. } => 1,
         }
+    }
+
+    /// The puts; none if it is another request.
+    pub(crate) fn puts(&self) -> &[Put] {
+        if let Self::Put { puts, .. } = self { puts } else { &[] }
+    }
+
+    /// The tokens of an ack.
+    pub(crate) fn tokens(&self) -> &[Token] {
+        if let Self::Ack { tokens, .. } = self { tokens } else { &[] }
+    }
+
+    /// The nacks or releases.
+    pub(crate) fn endings(&self) -> &[EndRequest] {
+        if let Self::End { endings, .. } = self { endings } else { &[] }
+    }
+
+    /// The leases to extend.
+    pub(crate) fn leases(&self) -> &[LeaseExtension] {
+        if let Self::Extend { leases, .. } = self { leases } else { &[] }
     }
 
     /// The order within a script: writes before reads and polls. Puts are first, because Redis
     /// refuses only the first write of a script when it is out of memory.
     pub(crate) fn phase(&self) -> u8 {
         match self {
-            PartitionRequest::Put { .. } => 0,
-            PartitionRequest::Ack { .. } => 1,
-            PartitionRequest::End { spends: true, .. } => 2,
-            PartitionRequest::End { spends: false, .. } => 3,
-            PartitionRequest::Extend { .. } => 4,
-            PartitionRequest::Configure { .. } => 5,
-            PartitionRequest::Other { .. } => 6,
-            PartitionRequest::Reserve { .. } => 7,
+            Self::Put { .. } => 0,
+            Self::Ack { .. } => 1,
+            Self::End { spends: true, .. } => 2,
+            Self::End { spends: false, .. } => 3,
+            Self::Extend { .. } => 4,
+            Self::Configure { .. } => 5,
+            Self::Other { .. } => 6,
+            Self::Reserve { .. } => 7,
         }
     }
 
     /// Whether it can make a job visible, so that waiters must be polled for.
     pub(crate) fn may_make_visible(&self) -> bool {
         match self {
-            PartitionRequest::Put { .. } | PartitionRequest::End { .. } => true,
-            PartitionRequest::Other { effect, .. } => *effect == Effect::Change,
-            PartitionRequest::Ack { .. }
-            | PartitionRequest::Extend { .. }
-            | PartitionRequest::Reserve { .. }
-            | PartitionRequest::Configure { .. } => false,
+            Self::Put { .. } | Self::End { .. } => true,
+            Self::Other { effect, .. } => *effect == Effect::Change,
+            _ => false,
         }
     }
 
     /// Whether the replicas must confirm it before it is answered.
     pub(crate) fn is_change(&self) -> bool {
         match self {
-            PartitionRequest::Put { .. }
-            | PartitionRequest::Ack { .. }
-            | PartitionRequest::End { .. }
-            | PartitionRequest::Configure { .. } => true,
-            PartitionRequest::Other { effect, .. } => *effect == Effect::Change,
-            PartitionRequest::Extend { .. } | PartitionRequest::Reserve { .. } => false,
+            Self::Put { .. } | Self::Ack { .. } | Self::End { .. } | Self::Configure { .. } => true,
+            Self::Other { effect, .. } => *effect == Effect::Change,
+            Self::Extend { .. } | Self::Reserve { .. } => false,
         }
     }
 
     /// The priorities it uses; the partition's configuration must list them.
     pub(crate) fn priorities(&self) -> impl Iterator<Item = u32> {
-        let (puts, endings, others): (&[_], &[EndRequest], &[_]) = match self {
-            PartitionRequest::Put { puts, .. } => (puts, &[], &[]),
-            PartitionRequest::End { endings, .. } => (&[], endings, &[]),
-            PartitionRequest::Other { priorities, .. } => (&[], &[], priorities),
-            _ => (&[], &[], &[]),
-        };
-        let given = endings.iter().filter_map(|ending| ending.priority);
-        puts.iter().map(put::priority).chain(given).chain(others.iter().copied())
+        let others = if let Self::Other { op, .. } = self { &op.priorities[..] } else { &[] };
+        let given = self.endings().iter().filter_map(|ending| ending.priority);
+        self.puts().iter().map(put::priority).chain(given).chain(others.iter().copied())
     }
 
     /// Answers with an error. A later result goes to no one.
     pub(crate) fn fail(&mut self, error: Error) {
         match self {
-            PartitionRequest::Put { reply_to, .. } => reply_to.fail(error),
-            PartitionRequest::Ack { reply_to, .. } | PartitionRequest::End { reply_to, .. } => {
-                reply_to.fail(error);
-            }
-            PartitionRequest::Extend { reply_to, .. } => reply_to.fail(error),
-            PartitionRequest::Reserve { reply_to, .. } => reply_to.fail(error),
-            PartitionRequest::Other { reply_to, .. } => reply_to.fail(error),
-            PartitionRequest::Configure { reply_to, .. } => reply_to.fail(error),
+            Self::Put { reply_to, .. } => reply_to.fail(error),
+            Self::Ack { reply_to, .. } | Self::End { reply_to, .. } => reply_to.fail(error),
+            Self::Extend { reply_to, .. } => reply_to.fail(error),
+            Self::Reserve { reply_to, .. } => reply_to.fail(error),
+            Self::Other { reply_to, .. } => reply_to.fail(error),
+            Self::Configure { reply_to, .. } => reply_to.fail(error),
         }
     }
 }

@@ -19,12 +19,29 @@ pub(crate) use writer::Writer;
 pub(crate) struct Op {
     pub(crate) verb: &'static str,
     pub(crate) args: Vec<Bytes>,
+    /// The priorities that it uses besides those of the jobs in the partition.
+    pub(crate) priorities: Vec<u32>,
 }
 
 impl Op {
     pub(crate) fn new(verb: &'static str, args: Vec<Bytes>) -> Op {
-        Op { verb, args }
+        Op { verb, args, priorities: Vec::new() }
     }
+}
+
+/// A number as an argument.
+pub(crate) fn number(value: u64) -> Bytes {
+    Bytes::from(value.to_string())
+}
+
+/// A number as an argument; empty = not given.
+pub(crate) fn optional(value: Option<u64>) -> Bytes {
+    value.map_or_else(Bytes::new, number)
+}
+
+/// A flag as an argument; empty = not set.
+pub(crate) fn flag(is_set: bool) -> Bytes {
+    Bytes::from_static(if is_set { b"1" } else { b"" })
 }
 
 /// The records in a script's reply, in the order of the verbs that returned them.
