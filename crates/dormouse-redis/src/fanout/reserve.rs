@@ -69,17 +69,14 @@ struct PendingReserve<'a> {
 
 impl PendingReserve<'_> {
     async fn reserve(&self) -> Result<Vec<LeasedJob>, Error> {
+        let dispatcher = self.fanout.dispatcher;
         if self.wait_ms > 0 {
-            if self.fanout.dispatcher.waiting.borrow().len() >= WAITERS_MAX {
+            if dispatcher.waiting.borrow().len() >= WAITERS_MAX {
                 return Err(too_many_wait());
             }
-            self.fanout
-                .dispatcher
-                .waiting
-                .borrow_mut()
-                .insert(self.ticket, Rc::clone(&self.waiter));
+            dispatcher.waiting.borrow_mut().insert(self.ticket, Rc::clone(&self.waiter));
             if let Some(session) = self.session {
-                self.fanout.dispatcher.sessions.borrow_mut().add_waiter(session, &self.waiter);
+                dispatcher.sessions.borrow_mut().add_waiter(session, &self.waiter);
             }
         }
         if self.partitions.len() > 1 || self.waiter.max > BATCH_JOBS_MAX {

@@ -21,7 +21,7 @@ use crate::codec::{ack, extend, nack, put, reserve};
 use crate::keys;
 use crate::limits::PRIORITIES_MAX;
 use crate::wire::config::Config;
-use crate::wire::{self, Op, Writer, optional};
+use crate::wire::{self, Op, optional, packed};
 
 /// One poll for several waiters with the same ttr, which share its jobs.
 pub(crate) struct SharedPoll {
@@ -247,12 +247,4 @@ fn clock(partition: &Partition) -> Bytes {
         (None, 0) => Bytes::new(),
         (None, now_ms) => Bytes::from(format!("~{now_ms}")),
     }
-}
-
-fn packed(priorities: &[u32]) -> Bytes {
-    let mut to = Writer::default();
-    for &priority in priorities {
-        to.u32(priority);
-    }
-    to.take()
 }

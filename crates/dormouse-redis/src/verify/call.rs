@@ -125,7 +125,3 @@ impl Tools {
         }
     }
 }
-
-pub(super) fn number(value: u64) -> Bytes {
-    Bytes::from(value.to_string())
-}

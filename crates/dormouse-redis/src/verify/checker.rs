@@ -6,14 +6,14 @@ use bytes::Bytes;
 use dormouse_core::error::Error;
 
 use super::Verifier;
-use super::call::{Failure, Finding, ReplyParts, number};
+use super::call::{Failure, Finding, ReplyParts};
 use super::kind::{Kind, Scope};
 use super::portions;
 use super::report::{Problem, ProblemStatus, display_subject};
 use crate::cluster::slot_of;
 use crate::keys;
-use crate::wire::Writer;
 use crate::wire::config::Config;
+use crate::wire::{Writer, number, packed};
 
 /// Jobs that one script call mends.
 const MENDED_AT_ONCE: u64 = 16;
@@ -298,14 +298,6 @@ fn next_version() -> u64 {
 
 fn priority_of(text: &Bytes) -> Option<u32> {
     std::str::from_utf8(text).ok()?.parse().ok()
-}
-
-fn packed<'a>(priorities: impl IntoIterator<Item = &'a u32>) -> Bytes {
-    let mut to = Writer::default();
-    for &priority in priorities {
-        to.u32(priority);
-    }
-    to.take()
 }
 
 /// A script that fails on one partition is a problem; the other partitions are still checked.

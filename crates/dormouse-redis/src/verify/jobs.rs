@@ -12,12 +12,12 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 
-use super::call::{Failure, Finding, number};
+use super::call::{Failure, Finding};
 use super::checker::Checker;
 use super::kind::BYTES_WRONG;
 use super::portions;
 use super::report::ProblemStatus;
-use crate::wire::{Reader, Writer};
+use crate::wire::{Reader, Writer, number};
 
 /// Ids in a page of a zset.
 const PAGE: u64 = 500;
@@ -128,8 +128,7 @@ impl Checker<'_> {
             let mut reply = self.call("places", &[zset.clone(), cursor, number(PAGE)]).await?;
             cursor = reply.text()?;
             let jobs = portions::read(&mut reply)?;
-            let findings = reply.findings()?;
-            self.handle(findings).await?;
+            self.handle(reply.findings()?).await?;
             let bytes: u64 = jobs.iter().map(|(_, bytes)| bytes).sum();
             self.record_bytes = bytes.checked_div(jobs.len() as u64).unwrap_or(self.record_bytes);
             pass.jobs += jobs.len() as u64;
@@ -137,8 +136,7 @@ impl Checker<'_> {
                 ids.insert(0, zset.clone());
                 let mut reply = self.call("jobs", &ids).await?;
                 pass.bytes += reply.number()?;
-                let findings = reply.findings()?;
-                self.handle(findings).await?;
+                self.handle(reply.findings()?).await?;
             }
             if cursor == "0" {
                 return Ok(());

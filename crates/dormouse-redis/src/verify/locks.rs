@@ -29,8 +29,7 @@ impl Checker<'_> {
         let mut from = Reader::new(&counts);
         from.bytes(24)?;
         self.verifier.report.locks += from.u64()?;
-        let findings = reply.findings()?;
-        self.handle(findings).await?;
+        self.handle(reply.findings()?).await?;
         self.page("lock_ends", PAGE).await?;
         self.page("locks", PAGE).await
     }

@@ -3,9 +3,10 @@
 
 use bytes::Bytes;
 
-use super::call::{Failure, Finding, number};
+use super::call::{Failure, Finding};
 use super::checker::Checker;
 use super::portions;
+use crate::wire::number;
 
 /// Entries in a page, if they are small.
 const PAGE: u64 = 500;

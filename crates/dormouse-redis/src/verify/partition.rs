@@ -6,13 +6,13 @@ use bytes::Bytes;
 use dormouse_core::error::Error;
 
 use super::Verifier;
-use super::call::{Failure, Finding, number};
+use super::call::{Failure, Finding};
 use super::checker::{Checker, note_failure};
 use super::kind::CONFIG_UNREADABLE;
 use super::portions;
 use super::report::ProblemStatus;
 use crate::keys::topic_tag;
-use crate::wire::Reader;
+use crate::wire::{Reader, number};
 
 /// Entries in a page of which little is read.
 const PAGE: u64 = 500;
@@ -83,8 +83,7 @@ impl Checker<'_> {
             total += value;
         }
         let (jobs, progress) = (from.u64()?, from.u64()?);
-        let findings = reply.findings()?;
-        self.handle(findings).await?;
+        self.handle(reply.findings()?).await?;
         Ok(total + jobs + progress == 0)
     }
 
@@ -95,8 +94,7 @@ impl Checker<'_> {
             let mut reply = self.call("keys", &[cursor, number(PAGE)]).await?;
             cursor = reply.text()?;
             let keys = portions::read(&mut reply)?;
-            let findings = reply.findings()?;
-            self.handle(findings).await?;
+            self.handle(reply.findings()?).await?;
             for keys in portions::portions(&keys) {
                 let findings = self.call("keys_of", &keys).await?.findings()?;
                 self.handle(findings).await?;
@@ -113,8 +111,7 @@ impl Checker<'_> {
         loop {
             let mut reply = self.call(verb, &[cursor, number(count)]).await?;
             cursor = reply.text()?;
-            let findings = reply.findings()?;
-            self.handle(findings).await?;
+            self.handle(reply.findings()?).await?;
             if cursor == "0" {
                 return Ok(());
             }

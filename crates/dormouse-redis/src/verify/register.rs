@@ -6,13 +6,13 @@ use bytes::Bytes;
 use dormouse_core::error::Error;
 
 use super::Verifier;
-use super::call::{Failure, Finding, ReplyParts, number};
+use super::call::{Failure, Finding, ReplyParts};
 use super::key_listing::KeyListing;
 use super::kind::Kind;
 use super::report::{Problem, ProblemStatus, display_subject};
 use crate::cluster::slot_of;
 use crate::keys;
-use crate::wire::Reader;
+use crate::wire::{Reader, number};
 
 /// Topics in a page; each has up to 256 shards to look up.
 const TOPICS: u64 = 8;

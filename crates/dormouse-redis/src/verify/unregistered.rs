@@ -7,13 +7,14 @@ use bytes::Bytes;
 use dormouse_core::error::Error;
 
 use super::Verifier;
-use super::call::{Failure, number};
+use super::call::Failure;
 use super::checker::{Checker, note_failure};
 use super::key_listing::KeyListing;
 use super::kind::PARTITION_UNREGISTERED;
 use super::register::Topics;
 use super::report::ProblemStatus;
 use crate::keys::topic_tag;
+use crate::wire::number;
 
 impl Verifier {
     /// True = the register was changed.

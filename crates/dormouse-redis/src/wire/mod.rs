@@ -44,6 +44,15 @@ pub(crate) fn flag(is_set: bool) -> Bytes {
     Bytes::from_static(if is_set { b"1" } else { b"" })
 }
 
+/// Priorities as an argument.
+pub(crate) fn packed<'a>(priorities: impl IntoIterator<Item = &'a u32>) -> Bytes {
+    let mut to = Writer::default();
+    for &priority in priorities {
+        to.u32(priority);
+    }
+    to.take()
+}
+
 /// The records in a script's reply, in the order of the verbs that returned them.
 #[derive(Debug)]
 pub(crate) struct Records(std::vec::IntoIter<Bytes>);
