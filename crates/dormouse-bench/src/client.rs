@@ -13,7 +13,7 @@ use dormouse_disk::engine::Engine;
 use crate::Result;
 
 /// No answer takes longer, unless something is wrong.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// An answer, and when it arrived.
 pub(crate) struct Answered {
@@ -74,8 +74,8 @@ impl Client {
 
     /// The next answer.
     pub(crate) fn receive(&self) -> Result<Answered> {
-        let received = self.answers.recv_timeout(PATIENCE);
-        opened(received.map_err(|_| format!("the backend gave no answer within {PATIENCE:?}"))?)
+        let received = self.answers.recv_timeout(TIMEOUT);
+        opened(received.map_err(|_| format!("the backend gave no answer within {TIMEOUT:?}"))?)
     }
 
     /// The next answer, if it is there already.

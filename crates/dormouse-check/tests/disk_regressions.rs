@@ -56,7 +56,7 @@ fn a_replace_at_the_place_where_a_lease_just_ended_is_kept() {
 
 /// Its birth, counted from the first put of the memtable it came back to, wrapped around.
 #[test]
-fn a_job_that_is_older_than_its_memtable_is_handed_out_again() {
+fn a_job_that_is_older_than_its_memtable_is_delivered_again() {
     let mut world = World::new(false).unwrap();
     world.command(Command::Put(vec![put("old")])).unwrap();
     run(&mut world, Kind::Commit);

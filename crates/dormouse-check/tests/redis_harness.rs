@@ -177,8 +177,8 @@ fn a_real_process_cluster_answers_ask_then_moved_while_a_slot_moves() {
 /// Whether a server answers a client in the network of a spot.
 fn answers(net: &IsolatedCluster, from: Spot, node: usize) -> bool {
     let address = net.cluster().nodes()[node].address().parse().expect("an address");
-    let patience = Duration::from_millis(300);
-    net.run_in(from, || std::net::TcpStream::connect_timeout(&address, patience).is_ok())
+    let timeout = Duration::from_millis(300);
+    net.run_in(from, || std::net::TcpStream::connect_timeout(&address, timeout).is_ok())
 }
 
 #[test]

@@ -17,7 +17,7 @@ use dormouse_core::topic::TopicName;
 use dormouse_redis::{Options, RedisBackend};
 
 /// Longer than anything takes that comes at all.
-const PATIENCE: Duration = Duration::from_secs(25);
+const TIMEOUT: Duration = Duration::from_secs(25);
 const BETWEEN: Duration = Duration::from_millis(5);
 
 fn open(redis: &RedisServer) -> (Arc<RedisBackend>, Client) {
@@ -45,7 +45,7 @@ fn jobs(client: &Client) -> u64 {
 }
 
 fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while !is_so() {
         assert!(Instant::now() < deadline, "never: {what}");
         thread::sleep(BETWEEN);

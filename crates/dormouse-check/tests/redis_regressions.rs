@@ -22,7 +22,7 @@ use dormouse_redis::{Level, Options, RedisBackend};
 /// Most priorities in use in a topic on Redis.
 const PRIORITIES_MAX: u32 = 64;
 /// Longer than anything takes that comes at all.
-const PATIENCE: Duration = Duration::from_secs(25);
+const TIMEOUT: Duration = Duration::from_secs(25);
 const BETWEEN: Duration = Duration::from_millis(5);
 
 fn redis() -> RedisServer {
@@ -106,23 +106,23 @@ fn put_all_priorities(client: &Client) {
 }
 
 fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while !is_so() {
-        assert!(Instant::now() < deadline, "waited {PATIENCE:?} for {what}");
+        assert!(Instant::now() < deadline, "waited {TIMEOUT:?} for {what}");
         thread::sleep(BETWEEN);
     }
 }
 
 /// Reserves that wait; they are parked when this returns.
-fn crowd(client: &Client, waiters: usize) -> Vec<Pending> {
+fn callers(client: &Client, waiters: usize) -> Vec<Pending> {
     let wait = || client.send(Command::Reserve(reserving(1, 30_000)));
-    let crowd: Vec<Pending> = (0..waiters).map(|_| wait()).collect();
+    let callers: Vec<Pending> = (0..waiters).map(|_| wait()).collect();
     let stats = || client.ask(Command::Stats(Stats { topic: Some(topic()) }));
-    until("the crowd", || match stats() {
+    until("the callers", || match stats() {
         Ok(Reply::Stats(stats)) => stats.waiters == waiters as u64,
         _ => false,
     });
-    crowd
+    callers
 }
 
 /// Each server spread locks over as many partitions as it gives to topics.
@@ -230,14 +230,14 @@ fn a_producer_that_never_looks_can_use_new_priorities() {
 fn is_served_behind(partitions: u16, waiters: usize) {
     let redis = redis();
     let client = client(&redis, partitions);
-    let crowd = crowd(&client, waiters);
+    let callers = callers(&client, waiters);
     for _ in 0..4 {
         let asked_at = Instant::now();
         assert_eq!(reserve(&client, 1, 0), []);
         let took = asked_at.elapsed();
         assert!(took < Duration::from_secs(4), "answered after {took:?}");
     }
-    assert!(!crowd.iter().any(Pending::is_answered));
+    assert!(!callers.iter().any(Pending::is_answered));
 }
 
 #[test]
@@ -251,7 +251,7 @@ fn who_does_not_wait_is_served_behind_many_on_several_partitions() {
 }
 
 /// A look was under way, and the reserve waited for it however long it took. Now it is answered
-/// after the patience with that look and with the last one.
+/// after the timeout with that look and with the last one.
 #[test]
 fn a_frozen_redis_does_not_keep_who_waits() {
     let mut redis = redis();
@@ -340,7 +340,7 @@ fn a_redis_that_refuses_is_not_asked_all_the_time() {
     const WATCHED: Duration = Duration::from_secs(2);
     let redis = redis();
     let client = client(&redis, 1);
-    let waiting = crowd(&client, 1).remove(0);
+    let waiting = callers(&client, 1).remove(0);
     must_put(&client, vec![Put { delay_ms: Some(300), ..job(1) }]);
     redis.must(&["CONFIG", "SET", "min-replicas-to-write", "1"]);
     until("a refusal", || refusals(&redis) > 0);
@@ -416,7 +416,7 @@ fn the_end_of_a_pause_brings_what_was_put_meanwhile() {
     let for_ms = Some(i64::try_from(PAUSE.as_millis()).unwrap());
     one.ask(Command::Pause(PauseTopic { topic: topic(), for_ms })).unwrap();
     let paused_at = Instant::now();
-    let waiting = crowd(&other, 1).remove(0);
+    let waiting = callers(&other, 1).remove(0);
     must_put(&one, vec![job(1)]);
     assert_eq!(jobs(waiting.wait()).len(), 1);
     assert!(asked_at.elapsed() >= PAUSE, "the pause has ended after {:?}", asked_at.elapsed());
@@ -528,7 +528,7 @@ fn puts_before_a_reserve_spread_over_all_partitions() {
 
 /// Its last number is where nobody looks any more, so it would be given again.
 #[test]
-fn books_of_an_earlier_layout_are_refused() {
+fn a_header_of_an_earlier_layout_is_refused() {
     let redis = redis();
     let client = client(&redis, 1);
     redis.must(&["HSET", "dormouse:{t/0}:s", "n", "7"]);

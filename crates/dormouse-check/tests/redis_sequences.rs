@@ -109,7 +109,7 @@ fn keep_busy(backend: &Arc<dyn Backend>, id: JobId, is_over: &AtomicBool) {
     }
 }
 
-/// Alarms were heeded only while nothing was in the air, and here something always is.
+/// Alarms were handled only while nothing was in the air, and here something always is.
 #[test]
 fn who_waits_is_woken_in_time_beside_a_load_that_never_rests() {
     let redis = redis();
@@ -188,7 +188,7 @@ fn nothing_is_written_before_a_lost_topic_has_its_place_again() {
     let backend = open(&redis);
     let client = Client::new(&backend);
     let names: Vec<String> = (100..200).map(|number| format!("topic{number}")).collect();
-    for name in names.iter().map(String::as_str).chain(["crowd"]) {
+    for name in names.iter().map(String::as_str).chain(["callers"]) {
         put(&client, job(name)).unwrap();
     }
     let (watch, is_over) = (watch(&redis), AtomicBool::new(false));
@@ -198,11 +198,11 @@ fn nothing_is_written_before_a_lost_topic_has_its_place_again() {
             scope.spawn(|| {
                 let client = Client::new(&backend);
                 while !is_over.load(Ordering::Relaxed) {
-                    put(&client, job("crowd")).unwrap();
+                    put(&client, job("callers")).unwrap();
                 }
             });
         }
-        let jobs = || redis.must(&["HLEN", "dormouse:{crowd/0}:j"]).int();
+        let jobs = || redis.must(&["HLEN", "dormouse:{callers/0}:j"]).int();
         until("puts", || jobs() > 200);
         redis.must(&["FLUSHALL"]);
         until("puts after the loss", || jobs() > 200);
@@ -211,7 +211,7 @@ fn nothing_is_written_before_a_lost_topic_has_its_place_again() {
     });
     let flushed = seen.iter().position(|line| line.to_lowercase().contains("\"flushall\""));
     let after = &seen[flushed.unwrap()..];
-    let writes = |line: &String| line.contains("\"HSET\" \"dormouse:{crowd/0}:s\"");
+    let writes = |line: &String| line.contains("\"HSET\" \"dormouse:{callers/0}:s\"");
     let before = &after[..after.iter().position(writes).expect("it goes on")];
     let restores: Vec<_> = before.iter().filter(|line| line.contains("restore")).collect();
     let is_restored = |name: &&String| restores.iter().any(|line| line.contains(name.as_str()));

@@ -1,23 +1,23 @@
-//! Suggestions for mistyped words.
+//! Finds the known word that a mistyped one probably means.
 
-/// The known word that was probably meant, ignoring case and separators. `None` if that would be a
-/// guess: a wrong suggestion is worse than none.
+/// The known word that was probably meant, ignoring case. `None` where that would be a guess: a
+/// wrong suggestion is worse than none.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let rated = known.into_iter().filter_map(|known| Some((distance(word, known)?, known)));
     rated.min_by_key(|(distance, _)| *distance).map(|(_, known)| known)
 }
 
-/// The distance of two words; `None` = too far apart for a suggestion.
+/// The distance of two words; `None` if it is too great for a typo.
 fn distance(word: &str, known: &str) -> Option<usize> {
     let (word, known) = (folded(word), folded(known));
     let (word, known) = within_table(&word, &known);
     if has_more_parts(word, known) || has_more_parts(known, word) {
-        // Behind all that are merely mistyped.
+        // Ranks behind all typos.
         return Some(usize::MAX);
     }
     let (word, known) = (word.replace('.', "_"), known.replace('.', "_"));
     let (long, short) = (word.len().max(known.len()), word.len().min(known.len()));
-    // Comparing is expensive, and the distance is at least the difference in length.
+    // Comparing is expensive, and the difference in length is a lower bound.
     if !is_small(long - short, long) {
         return None;
     }
@@ -29,7 +29,7 @@ fn folded(word: &str) -> String {
     word.to_lowercase().replace('-', "_")
 }
 
-/// Of keys of the same table, only what stands in it: `tls.x` is not like `tls.key`.
+/// For keys of the same table, only the last part counts: `tls.x` is not like `tls.key`.
 fn within_table<'w>(word: &'w str, known: &'w str) -> (&'w str, &'w str) {
     match (word.rsplit_once('.'), known.rsplit_once('.')) {
         (Some((table, word)), Some((other, known))) if table == other => (word, known),
@@ -37,17 +37,17 @@ fn within_table<'w>(word: &'w str, known: &'w str) -> (&'w str, &'w str) {
     }
 }
 
-/// Whether a word is the other one and something behind it, as `data_dir` is `data`.
+/// Whether a word is the other one with more parts, as `data_dir` is of `data`.
 fn has_more_parts(word: &str, other: &str) -> bool {
     word.strip_prefix(other).is_some_and(|rest| !other.is_empty() && rest.starts_with('_'))
 }
 
-/// One letter in four may be wrong: then `SET` is not taken for `GET`.
+/// One letter in four may be wrong, so that `SET` is not taken for `GET`.
 fn is_small(distance: usize, length: usize) -> bool {
     distance * 4 <= length
 }
 
-/// Whether only two letters changed places: that is a slip in short words too.
+/// Whether only two letters are swapped: a common typo even in short words.
 fn is_swap(distance: usize, word: &str, known: &str) -> bool {
     let sorted = |word: &str| {
         let mut bytes = word.as_bytes().to_vec();
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_mistyped_is_found() {
+    fn a_typo_is_found() {
         check("resreve", &["RELEASE", "RESERVE", "REVIVE"], Some("RESERVE"));
         check("PTU", &["PING", "PUT"], Some("PUT"));
         check("set-topic", &["set_topic", "topics"], Some("set_topic"));
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_more_parts_is_found_unless_another_is_nearer() {
+    fn a_word_with_more_parts_is_found_unless_another_is_nearer() {
         check("data_dir", &["log", "data"], Some("data"));
         check("data-dir", &["data", "data_dirs"], Some("data_dirs"));
         check("set", &["get", "set_topic"], Some("set_topic"));
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_another_word_is_not_guessed() {
+    fn another_word_is_not_guessed() {
         check("SET", &["GET"], None);
         check("DEL", &["KILL", "GET"], None);
         check("delete", &["release", "reserve"], None);

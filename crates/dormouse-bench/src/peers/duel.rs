@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::arena::Arena;
 use super::contender::Contender;
 use super::findings::Findings;
-use super::load::{Crowd, Ledger, Limits, PutWork, TakeWork, Turn};
+use super::load::{ConnectionPool, AckedJobs, Limits, PutWork, TakeWork, Turn};
 use super::server::Server;
 use super::{PeersPlan, Phase};
 use crate::Result;
@@ -98,8 +98,8 @@ fn enter(
     let entered = arena.enter(contender)?;
     let mut bout = Bout {
         server: &entered.server,
-        crowd: Crowd::connect(entered.server.address, plan.connections)?,
-        ledger: Ledger::default(),
+        pool: ConnectionPool::connect(entered.server.address, plan.connections)?,
+        acked: AckedJobs::default(),
         plan,
     };
     bout.warm_up()?;
@@ -117,11 +117,11 @@ fn enter(
     Ok(())
 }
 
-/// A server and the crowd before it.
+/// A server and the pool before it.
 struct Bout<'a> {
     server: &'a Server,
-    crowd: Crowd,
-    ledger: Ledger,
+    pool: ConnectionPool,
+    acked: AckedJobs,
     plan: &'a PeersPlan,
 }
 
@@ -145,11 +145,11 @@ impl Bout<'_> {
             Measure::Take => {
                 self.fill(1_000)?;
                 // The other half is for the pipelines.
-                let jobs = limits.jobs.min(self.ledger.left / 2);
+                let jobs = limits.jobs.min(self.acked.left / 2);
                 self.measure(|bout| bout.take(1, 1, Limits { jobs, ..limits })).map(Some)
             }
             Measure::TakeDeep => {
-                let jobs = limits.jobs.min(self.ledger.left);
+                let jobs = limits.jobs.min(self.acked.left);
                 self.measure(|bout| bout.take(deep, 1, Limits { jobs, ..limits })).map(Some)
             }
             Measure::Batch if contender.has_batches() => {
@@ -160,34 +160,34 @@ impl Bout<'_> {
         }
     }
 
-    /// Work on the ledger, measured by what changed there.
+    /// Work on the acked, measured by what changed there.
     fn measure(&mut self, work: impl FnOnce(&mut Self) -> Result<()>) -> Result<Turn> {
         let process = &self.server.process;
         Turn::measure(process, || {
-            let before = self.ledger.left;
+            let before = self.acked.left;
             work(self)?;
-            Ok(self.ledger.left.abs_diff(before))
+            Ok(self.acked.left.abs_diff(before))
         })
     }
 
     fn put(&mut self, pipeline: usize, limits: Limits) -> Result<()> {
         let codec = &self.server.codec;
-        let mut work = PutWork::new(codec, pipeline, Duration::ZERO, self.ledger.next(), limits);
-        self.crowd.run(&mut work)?;
-        self.ledger.put_until(work.next());
+        let mut work = PutWork::new(codec, pipeline, Duration::ZERO, self.acked.next(), limits);
+        self.pool.run(&mut work)?;
+        self.acked.put_until(work.next());
         Ok(())
     }
 
     fn take(&mut self, pipeline: usize, max: usize, limits: Limits) -> Result<()> {
         let (codec, connections) = (&self.server.codec, self.plan.connections);
-        let ledger = &mut self.ledger;
-        let mut work = TakeWork::new(codec, connections, pipeline, max, limits, ledger);
-        self.crowd.run(&mut work)
+        let acked = &mut self.acked;
+        let mut work = TakeWork::new(codec, connections, pipeline, max, limits, acked);
+        self.pool.run(&mut work)
     }
 
     /// Puts until this many jobs are there, for at most a turn.
     fn fill(&mut self, jobs: u64) -> Result<()> {
-        let missing = jobs.saturating_sub(self.ledger.left);
+        let missing = jobs.saturating_sub(self.acked.left);
         if missing == 0 {
             return Ok(());
         }

@@ -11,7 +11,7 @@ use super::arena::Arena;
 use super::caller::Caller;
 use super::contender::{Contender, Dialect};
 use super::findings::Findings;
-use super::load::{Crowd, Work};
+use super::load::{ConnectionPool, Work};
 use super::server::Server;
 use super::wire::{Codec, Puts, Taken};
 use crate::Result;
@@ -136,7 +136,7 @@ fn measure(server: &Server, contender: Contender, jobs: u64) -> Result<Lateness>
         poll(caller, jobs, &mut late)?;
     } else {
         let mut consumers = Consumers::new(&server.codec, jobs, &mut late);
-        Crowd::connect(server.address, CONSUMERS)?.run(&mut consumers)?;
+        ConnectionPool::connect(server.address, CONSUMERS)?.run(&mut consumers)?;
     }
     late.server_us = (server.process.cpu()? - before).as_secs_f64() * 1e6 / jobs as f64;
     producer.join().map_err(|_| "the producer panicked")??;

@@ -8,7 +8,7 @@ use super::PeersPlan;
 use super::arena::Arena;
 use super::contender::{Contender, Dialect, Maker};
 use super::findings::Findings;
-use super::load::{Crowd, Limits, PutWork};
+use super::load::{ConnectionPool, Limits, PutWork};
 use super::server::{Extras, Server};
 use crate::Result;
 use crate::progress::note;
@@ -111,7 +111,7 @@ fn fill(server: &Server, jobs: u64) -> Result<Memory> {
     let before = server.process.memory_bytes()? as f64;
     let limits = Limits { jobs, time: FILL_MAX };
     let mut work = PutWork::new(&server.codec, PIPELINE, DELAY, 0, limits);
-    Crowd::connect(server.address, 10)?.run(&mut work)?;
+    ConnectionPool::connect(server.address, 10)?.run(&mut work)?;
     if work.done < jobs {
         return Err(format!("{} of {jobs} jobs were put in {FILL_MAX:?}", work.done).into());
     }

@@ -8,7 +8,7 @@ use dormouse_core::backend::{Answer, Backend, Request, Sink, Ticket};
 use dormouse_core::command::Command;
 
 /// Longer than any answer takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Where answers are kept until they are asked for.
 #[derive(Default)]
@@ -58,7 +58,7 @@ impl Pending {
     pub fn wait(self) -> Answer {
         let answers = self.mailbox.lock();
         let is_missing = |answers: &mut HashMap<_, _>| !answers.contains_key(&self.ticket);
-        let waited = self.mailbox.arrived.wait_timeout_while(answers, PATIENCE, is_missing);
+        let waited = self.mailbox.arrived.wait_timeout_while(answers, TIMEOUT, is_missing);
         let mut answers = waited.unwrap_or_else(PoisonError::into_inner).0;
         answers
             .remove(&self.ticket)

@@ -16,7 +16,7 @@ cases! { stats:
     totals_outlive_topics
     a_missing_topic_is_not_found
     exact_over_many
-    the_books_balance
+    the_counts_add_up
 }
 
 fn every_state_is_counted(s: &mut Subject) {
@@ -167,7 +167,7 @@ fn exact_over_many(s: &mut Subject) {
     assert_eq!(stats.delayed, kept.count() as u64 - ready);
 }
 
-fn the_books_balance(s: &mut Subject) {
+fn the_counts_add_up(s: &mut Subject) {
     let put =
         |n: usize| Put { ttr_ms: Some(50), attempts_max: Some(2), ..delayed("mail", n as i64) };
     s.put_many((0..300).map(put));

@@ -19,7 +19,7 @@ use crate::harness::redis::ports::Claim;
 use crate::harness::redis::supervise::Supervised;
 use crate::harness::redis::wait::until;
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// The last part of this machine's own address in the network.
 const HOST: u8 = 254;
 
@@ -189,7 +189,7 @@ impl Namespace {
         let words = ["unshare", "--net", "sleep", "infinity"].map(str::to_owned);
         let namespace = Namespace(Supervised::start(&words, Path::new("/dev/null"), None));
         let here = fs::read_link("/proc/self/ns/net").expect("this process has a network");
-        until("a network namespace", PATIENCE, || match fs::read_link(namespace.path()) {
+        until("a network namespace", TIMEOUT, || match fs::read_link(namespace.path()) {
             Ok(there) if there != here => Ok(()),
             other => Err(format!("it has {other:?}, this process has {here:?}")),
         });

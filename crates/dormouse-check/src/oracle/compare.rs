@@ -48,7 +48,7 @@ pub fn compare(
         let have = store.machine().timeline_mut().find(*id).map_err(text)?;
         same_resting(have, want, || format!("find {id}"))?;
     }
-    check_books(oracle)
+    check_counts(oracle)
 }
 
 /// Compares what each topic has to offer. The store consumes tombstones at heads on the way, so
@@ -140,7 +140,7 @@ fn compare_lane(
 }
 
 /// P14: counters and contents of the oracle itself agree.
-fn check_books(oracle: &Oracle) -> Result<(), String> {
+fn check_counts(oracle: &Oracle) -> Result<(), String> {
     let mut leased = oracle.machine.lease_images().map(|lease| lease.topic).collect::<Vec<_>>();
     leased.sort_unstable();
     for image in oracle.machine.topic_images() {

@@ -8,7 +8,7 @@ use dormouse_disk::journal::{Plan, SegmentWriter, plan, segments, settle};
 use super::{boot, checkpoint, numbered, replayed, sealed};
 
 /// A store that is nothing but a journal: the part of the sync thread and of a start.
-struct Keeper {
+struct JournalWriter {
     disk: SimDisk,
     writer: Option<SegmentWriter>,
     first_segment: u64,
@@ -19,13 +19,13 @@ struct Keeper {
     next_number: u64,
 }
 
-impl Keeper {
-    fn create(disk: &SimDisk) -> Keeper {
+impl JournalWriter {
+    fn create(disk: &SimDisk) -> JournalWriter {
         let mut writer = SegmentWriter::create(disk, 1).unwrap();
         let mut first = sealed(1, &[checkpoint()]);
         writer.write(&mut first, 0, 0, 0).unwrap();
         writer.sync().unwrap();
-        Keeper {
+        JournalWriter {
             disk: disk.clone(),
             writer: Some(writer),
             first_segment: 1,
@@ -121,7 +121,7 @@ fn power_cuts_are_never_corruption_and_lose_nothing_synced() {
     for seed in seeds(4_000) {
         let mut rng = Rng::new(seed);
         let disk = SimDisk::new();
-        let mut keeper = Keeper::create(&disk);
+        let mut writer = JournalWriter::create(&disk);
         for crash in 0..1 + rng.below(6) {
             let call = disk.calls() + 1 + rng.below(20);
             if rng.chance(20) {
@@ -129,7 +129,7 @@ fn power_cuts_are_never_corruption_and_lose_nothing_synced() {
             } else {
                 disk.crash_at_call(call);
             }
-            while keeper.step(&mut rng).is_ok() {}
+            while writer.step(&mut rng).is_ok() {}
             let mut what = format!("seed {seed}, crash {crash}, at {}", disk.last_call());
             loop {
                 // Also a start without a reboot after a failed sync, when the page cache shows
@@ -141,7 +141,7 @@ fn power_cuts_are_never_corruption_and_lose_nothing_synced() {
                 if rng.chance(50) {
                     disk.crash_at_call(disk.calls() + 1 + rng.below(8));
                 }
-                if keeper.recover(&what).is_ok() {
+                if writer.recover(&what).is_ok() {
                     disk.clear_faults();
                     break;
                 }
@@ -157,8 +157,8 @@ fn a_start_that_does_not_sync_what_it_read_is_found_out() {
     let found_out = (0..300).any(|seed| {
         let mut rng = Rng::new(seed);
         let disk = SimDisk::new();
-        let mut keeper = Keeper::create(&disk);
-        keeper.write(&mut rng).unwrap();
+        let mut writer = JournalWriter::create(&disk);
+        writer.write(&mut rng).unwrap();
         disk.crash(CrashMode::Kill, &mut rng);
         let read = plan(&disk, 1).unwrap();
         let mut writer = SegmentWriter::create(&disk, read.next_segment).unwrap();

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use dormouse_check::faults::clock::Shifted;
 use dormouse_check::generate::seed::seed;
 use dormouse_check::harness::process::client::Client;
-use dormouse_check::harness::redis::workload::Crew;
+use dormouse_check::harness::redis::workload::Workload;
 use dormouse_core::backend::Backend;
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::op::{LeasedJob, Put, Reserve};
@@ -117,16 +117,16 @@ fn a_real_process_whose_clock_is_stepped_goes_on() {
     assert!(take(&client, 300).is_none(), "its time has not come again");
     clock.set_ms(HOUR_MS + 1_000);
     assert!(take(&client, 10_000).is_some(), "it was not lost");
-    crew(&clock, backend);
+    workload(&clock, backend);
 }
 
 /// A workload under steps back, which make nothing early.
-fn crew(clock: &Shifted, backend: Arc<dyn Backend>) {
+fn workload(clock: &Shifted, backend: Arc<dyn Backend>) {
     let url = clock.server.url();
-    let mut crew =
-        Crew::new("clock_steps", seed(), vec![backend, open(&url, Level::Applied, None)]);
+    let mut workload =
+        Workload::new("clock_steps", seed(), vec![backend, open(&url, Level::Applied, None)]);
     clock.set_ms(0);
-    let done = crew.round(|_| {
+    let done = workload.round(|_| {
         for step in 1..=10 {
             work(100);
             // Fences grow all the same; leases last longer.
@@ -134,5 +134,5 @@ fn crew(clock: &Shifted, backend: Arc<dyn Backend>) {
         }
     });
     done.unwrap_or_else(|text| panic!("{text}"));
-    crew.finish().unwrap_or_else(|text| panic!("{text}"));
+    workload.finish().unwrap_or_else(|text| panic!("{text}"));
 }

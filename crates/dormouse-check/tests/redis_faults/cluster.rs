@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use dormouse_check::generate::rng::Rng;
 use dormouse_check::generate::seed::{seed, soak};
-use dormouse_check::harness::redis::loss_audit::{Ledger, Losses};
-use dormouse_check::harness::redis::workload::Crew;
+use dormouse_check::harness::redis::loss_audit::{LossAudit, Losses};
+use dormouse_check::harness::redis::workload::Workload;
 use dormouse_check::harness::redis::{IsolatedCluster, RedisCluster, Spot};
 use dormouse_redis::Level;
 
@@ -29,9 +29,9 @@ fn reshard(seed: u64, moves: u64) {
     let cluster = RedisCluster::start(3, 0);
     let url = cluster.url();
     let backends = vec![open(&url, Level::Applied, None), open(&url, Level::Applied, None)];
-    let mut crew = Crew::new("reshard", seed, backends);
+    let mut workload = Workload::new("reshard", seed, backends);
     let mut rng = Rng::new(seed);
-    let done = crew.round(|_| {
+    let done = workload.round(|_| {
         work(300);
         for turn in 0..moves {
             let (topic, partition) = (if turn % 2 == 0 { "red" } else { "blue" }, rng.below(8));
@@ -49,7 +49,7 @@ fn reshard(seed: u64, moves: u64) {
         work(200);
     });
     done.unwrap_or_else(|text| panic!("{text}"));
-    crew.finish().unwrap_or_else(|text| panic!("{text}"));
+    workload.finish().unwrap_or_else(|text| panic!("{text}"));
 }
 
 #[test]
@@ -78,8 +78,8 @@ fn partitioned(net: &mut IsolatedCluster, level: Level, away: Duration) -> Losse
     let slot = net.cluster().slot_of(&format!("{{{kept}/0}}"));
     let url = net.cluster().url();
     let near = [net.run_in(Spot::Client(0), || open(&url, level, Some(1)))];
-    let ledger = Ledger::new(&kept, &done);
-    let healed_at = ledger.keep(&near, 16, || {
+    let audit = LossAudit::new(&kept, &done);
+    let healed_at = audit.keep(&near, 16, || {
         work(500);
         net.cut(&[Spot::Node(victim), Spot::Client(0)]);
         let failover = net.cluster().await_failover(slot);
@@ -91,7 +91,7 @@ fn partitioned(net: &mut IsolatedCluster, level: Level, away: Duration) -> Losse
         eprintln!("partitioned: failover in {failover:?}");
         healed_at
     });
-    let losses = ledger.audit(&open(&url, Level::Applied, None), healed_at);
+    let losses = audit.audit(&open(&url, Level::Applied, None), healed_at);
     eprintln!("partitioned, {level:?}: {losses:?}");
     assert_eq!(losses.twins, 0, "no token is given twice");
     losses
@@ -114,10 +114,10 @@ fn cut_off(seed: u64, cuts: u64) {
     let Some(mut net) = IsolatedCluster::start(1) else { return };
     let url = net.cluster().url();
     let near = net.run_in(Spot::Client(0), || open(&url, Level::Applied, None));
-    let mut crew = Crew::new("cut_off", seed, vec![near, open(&url, Level::Applied, None)]);
+    let mut workload = Workload::new("cut_off", seed, vec![near, open(&url, Level::Applied, None)]);
     let mut rng = Rng::new(seed);
     for _ in 0..cuts {
-        let done = crew.round(|_| {
+        let done = workload.round(|_| {
             work(200 + rng.below(300));
             net.cut(&[Spot::Client(0)]);
             work(100 + rng.below(7_000));
@@ -126,7 +126,7 @@ fn cut_off(seed: u64, cuts: u64) {
         });
         done.unwrap_or_else(|text| panic!("{text}"));
     }
-    crew.finish().unwrap_or_else(|text| panic!("{text}"));
+    workload.finish().unwrap_or_else(|text| panic!("{text}"));
 }
 
 #[test]

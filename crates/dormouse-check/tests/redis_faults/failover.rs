@@ -6,9 +6,9 @@ use dormouse_check::generate::rng::Rng;
 use dormouse_check::generate::seed::{seed, soak};
 use dormouse_check::harness::process::client::wall_us;
 use dormouse_check::harness::redis::locks::Owners;
-use dormouse_check::harness::redis::loss_audit::{Ledger, Losses};
+use dormouse_check::harness::redis::loss_audit::{LossAudit, Losses};
 use dormouse_check::harness::redis::probe::{Gap, PROBE_KEY, Probe};
-use dormouse_check::harness::redis::workload::Crew;
+use dormouse_check::harness::redis::workload::Workload;
 use dormouse_check::harness::redis::{RedisCluster, Reply};
 use dormouse_redis::Level;
 
@@ -52,13 +52,13 @@ fn run(cluster: &mut RedisCluster, level: Level, rng: &mut Rng) -> Run {
     let alone = open(&url, level, Some(1));
     let probe = Probe::start(&alone).expect("the probe begins");
     let slot = cluster.slot_of(PROBE_KEY);
-    let ledger = Ledger::new("kept", "done");
-    let (killed_at, failover) = ledger.keep(&backends, 3, || {
+    let audit = LossAudit::new("kept", "done");
+    let (killed_at, failover) = audit.keep(&backends, 3, || {
         work(300 + rng.below(500));
         fail_over(cluster, slot)
     });
     let gap = probe.gap(killed_at).expect("answers before and after");
-    let losses = ledger.audit(&backends[0], killed_at);
+    let losses = audit.audit(&backends[0], killed_at);
     eprintln!("failover, {level:?}: {failover:?}, {gap:?}, {losses:?}");
     let bound = failover + if level == Level::Applied { GRACE } else { GRACE_WAITING };
     assert!(gap.served <= bound, "served after {gap:?}, failover took {failover:?}");
@@ -71,24 +71,24 @@ fn run(cluster: &mut RedisCluster, level: Level, rng: &mut Rng) -> Run {
 }
 
 /// A workload whose history is checked, while a primary dies.
-fn crew(cluster: &mut RedisCluster, seed: u64, times: u64) {
+fn workload(cluster: &mut RedisCluster, seed: u64, times: u64) {
     let (url, level) = (cluster.url(), Level::Replicated(1));
     let backends = vec![open(&url, level, None), open(&url, level, None)];
-    let mut crew = Crew::new("failover", seed, backends);
+    let mut workload = Workload::new("failover", seed, backends);
     let mut rng = Rng::new(seed);
     for _ in 0..times {
         let key = format!("{{red/{}}}", rng.below(8));
         let slot = cluster.slot_of(&key);
-        let done = crew.round(|_| {
+        let done = workload.round(|_| {
             work(300 + rng.below(500));
             let from_us = wall_us();
             fail_over(cluster, slot);
             (from_us - SHAKEN_US, wall_us())
         });
         let (from_us, to_us) = done.unwrap_or_else(|text| panic!("{text}"));
-        crew.shaken(from_us, to_us);
+        workload.shaken(from_us, to_us);
     }
-    crew.finish().unwrap_or_else(|text| panic!("{text}"));
+    workload.finish().unwrap_or_else(|text| panic!("{text}"));
 }
 
 /// A key on the primary that has most of those with such names.
@@ -132,7 +132,7 @@ fn a_real_process_failover_is_right_for_jobs_and_locks() {
     let _took = Took::new("failover of jobs and locks");
     let seed = seed();
     let mut cluster = RedisCluster::start(3, 1);
-    crew(&mut cluster, seed, 1);
+    workload(&mut cluster, seed, 1);
     owners(&mut cluster, seed);
 }
 
@@ -141,7 +141,7 @@ fn a_real_process_failover_is_right_for_jobs_and_locks() {
 fn soak_redis_failover() {
     soak(|seed| {
         let mut cluster = RedisCluster::start(3, 1);
-        crew(&mut cluster, seed, 6);
+        workload(&mut cluster, seed, 6);
         owners(&mut cluster, seed);
     });
 }

@@ -25,7 +25,7 @@ use dormouse_redis::Level;
 use crate::{Took, open, work};
 
 const CALLERS: u64 = 96;
-const TOPIC: &str = "crowd";
+const TOPIC: &str = "callers";
 
 /// The answers that callers got.
 #[derive(Default)]
@@ -132,9 +132,9 @@ fn fault(server: &RedisServer, relay: &Relay, rng: &mut Rng) {
     }
 }
 
-fn crowd(seed: u64, faults: u64) {
-    let _took = Took::new("crowd");
-    eprintln!("crowd: DORMOUSE_SEED={seed}");
+fn callers(seed: u64, faults: u64) {
+    let _took = Took::new("callers");
+    eprintln!("callers: DORMOUSE_SEED={seed}");
     let server = RedisServer::start(RedisConfig::default());
     let relay = Relay::to(&server.address());
     let backend = open(&relay.url(), Level::Applied, None);
@@ -156,13 +156,13 @@ fn crowd(seed: u64, faults: u64) {
     while caller(CALLERS).consume(0) {}
     // Books of a topic without jobs are not shown.
     caller(CALLERS).put();
-    let runways = runways(&server);
+    let sequences = sequences(&server);
     let told = told.into_inner().expect("nobody panicked");
-    eprintln!("crowd: {} puts, {} keyed; {runways} runways", told.put.len(), told.keyed);
+    eprintln!("callers: {} puts, {} keyed; {sequences} sequences", told.put.len(), told.keyed);
     assert_eq!(told.put.len(), told.done.len() + 1);
     assert!(told.done.is_subset(&told.put));
     assert_eq!(counted(&backend), (told.put.len() as u64 + told.keyed, told.done.len() as u64));
-    assert_eq!(runways, 2, "two flights were in the air");
+    assert_eq!(sequences, 2, "two batches were in the air");
 }
 
 /// The topic's counters of puts and acks.
@@ -174,18 +174,18 @@ fn counted(backend: &Arc<dyn Backend>) -> (u64, u64) {
 }
 
 /// The number of sequences that sent batches.
-fn runways(server: &RedisServer) -> usize {
-    let fields = server.must(&["HKEYS", "dormouse:{crowd/0}:s"]);
+fn sequences(server: &RedisServer) -> usize {
+    let fields = server.must(&["HKEYS", "dormouse:{callers/0}:s"]);
     fields.list().iter().filter(|field| field.text().starts_with('r')).count()
 }
 
 #[test]
-fn a_crowd_of_callers_does_each_thing_once() {
-    crowd(seed(), 60);
+fn many_callers_do_each_thing_once() {
+    callers(seed(), 60);
 }
 
 #[test]
 #[ignore = "a campaign: cargo xtask soak"]
-fn soak_redis_crowd() {
-    soak(|seed| crowd(seed, 300));
+fn soak_redis_many_callers() {
+    soak(|seed| callers(seed, 300));
 }

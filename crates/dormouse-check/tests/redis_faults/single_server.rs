@@ -8,7 +8,7 @@ use dormouse_check::faults::relay::Relay;
 use dormouse_check::generate::rng::Rng;
 use dormouse_check::generate::seed::{seed, soak};
 use dormouse_check::harness::process::client::Client;
-use dormouse_check::harness::redis::workload::Crew;
+use dormouse_check::harness::redis::workload::Workload;
 use dormouse_check::harness::redis::{Append, RedisConfig, RedisServer};
 use dormouse_core::backend::Backend;
 use dormouse_core::command::{Command, Reply};
@@ -114,10 +114,10 @@ fn single(seed: u64, turns: u64, frozen_ms: impl Fn(&mut Rng, u64) -> u64) {
     let _took = Took::new("single");
     let extra = vec!["enable-debug-command yes".to_owned()];
     let mut alone = Alone::start(RedisConfig { extra, ..RedisConfig::default() });
-    let mut crew = Crew::new("single", seed, alone.backends.clone());
+    let mut workload = Workload::new("single", seed, alone.backends.clone());
     let mut rng = Rng::new(seed);
     for turn in 0..turns {
-        let done = crew.round(|_| {
+        let done = workload.round(|_| {
             for kind in 0..FAULTS {
                 work(rng.below(100));
                 let frozen_ms = frozen_ms(&mut rng, turn);
@@ -134,7 +134,7 @@ fn single(seed: u64, turns: u64, frozen_ms: impl Fn(&mut Rng, u64) -> u64) {
         });
         done.unwrap_or_else(|text| panic!("{text}"));
     }
-    crew.finish().unwrap_or_else(|text| panic!("{text}"));
+    workload.finish().unwrap_or_else(|text| panic!("{text}"));
     let late = alone.relay.answered_late();
     eprintln!("single: {late} requests came late");
     assert!(late > 0, "requests that were sent again come once more");
@@ -157,10 +157,10 @@ fn soak_redis_single() {
 fn append_always(seed: u64, kills: u64) {
     let _took = Took::new("append_always");
     let mut alone = Alone::start(RedisConfig { append: Append::Always, ..RedisConfig::default() });
-    let mut crew = Crew::new("append_always", seed, alone.backends.clone());
+    let mut workload = Workload::new("append_always", seed, alone.backends.clone());
     let mut rng = Rng::new(seed);
     for _ in 0..kills {
-        let done = crew.round(|_| {
+        let done = workload.round(|_| {
             work(20 + rng.below(300));
             alone.server.kill_nine();
             work(rng.below(100));
@@ -169,7 +169,7 @@ fn append_always(seed: u64, kills: u64) {
         });
         done.unwrap_or_else(|text| panic!("{text}"));
     }
-    crew.finish().unwrap_or_else(|text| panic!("{text}"));
+    workload.finish().unwrap_or_else(|text| panic!("{text}"));
 }
 
 #[test]

@@ -145,7 +145,7 @@ damages! {
     bytes_that_are_counted_wrong, "bytes_wrong", "", |installation| {
         installation.write_book(13, 12_345.0);
     };
-    books_that_are_cut_short, "books_unreadable", "", |installation| {
+    a_header_that_is_cut_short, "books_unreadable", "", |installation| {
         installation.on("HSET", "s", &[b"b", b"short"]);
     };
     a_number_that_is_too_low, "number_low", "dead", |installation| {

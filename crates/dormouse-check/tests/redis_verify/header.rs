@@ -98,7 +98,7 @@ fn a_number_that_was_none_is_that_of_a_held_key() {
 }
 
 #[test]
-fn books_that_were_cut_short_know_of_a_held_key() {
+fn a_header_cut_short_knows_of_a_held_key() {
     the_next_id_is_new(|installation| {
         installation.on("HSET", "s", &[b"b", b"short"]);
     });

@@ -3,7 +3,7 @@
 //! ```text
 //! 1 put           flags (0x01 left, 0x02 key loser), at: place, [left: place, left_bytes],
 //!                 [loser id], payload
-//! 2 move          flags, cause, id, topic, [left], [to], progress, [key]; flags: 0x03 whereto
+//! 2 move          flags, cause, id, topic, [left], [to], progress, [key]; flags: 0x03 destination
 //!                 (0 gone, 1 leased, 2 rest, 3 hold), 0x04 left, 0x08 left is a whole place,
 //!                 0x10 key lost, 0x20 key, 0x40 session, 0x80 to is a whole place;
 //!                 left and to: class and due_at, or a whole place; to if leased: ttr_ms
@@ -44,7 +44,7 @@ const LOCK_FREED: u8 = 9;
 const PUT_LEFT: u8 = 0x01;
 const PUT_LOSER: u8 = 0x02;
 
-const WHERETO: u8 = 0x03;
+const DESTINATION: u8 = 0x03;
 const TO_GONE: u8 = 0;
 const TO_LEASED: u8 = 1;
 const TO_REST: u8 = 2;
@@ -272,7 +272,7 @@ fn decode_move(reader: &mut Reader<'_>) -> Option<Fact> {
         _ => Some(header.decode_place(flags & LEFT_WHOLE != 0, reader)?),
     };
     let to_whole = flags & TO_WHOLE != 0;
-    let to = match flags & WHERETO {
+    let to = match flags & DESTINATION {
         TO_GONE => Destination::Gone,
         TO_LEASED => {
             Destination::Leased { ttr_ms: reader.varint()?, session: flags & SESSION != 0 }
@@ -292,8 +292,8 @@ fn decode_move(reader: &mut Reader<'_>) -> Option<Fact> {
 
 /// Whether the flags make sense together: a bit without the one it belongs to is not ours.
 fn move_flags_fit(flags: u8) -> bool {
-    let rests = flags & WHERETO == TO_REST || flags & WHERETO == TO_HOLD;
-    let leased = flags & WHERETO == TO_LEASED;
+    let rests = flags & DESTINATION == TO_REST || flags & DESTINATION == TO_HOLD;
+    let leased = flags & DESTINATION == TO_LEASED;
     (flags & SESSION == 0 || leased)
         && (flags & TO_WHOLE == 0 || rests)
         && (flags & LEFT_WHOLE == 0 || flags & LEFT != 0)

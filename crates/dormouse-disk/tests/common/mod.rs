@@ -16,7 +16,7 @@ use dormouse_core::topic::TopicName;
 use dormouse_disk::engine::Engine;
 
 /// Long enough for any machine; a test that waits so long has failed.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Passes answers on.
 struct Answers(Mutex<Sender<Answer>>);
@@ -43,7 +43,7 @@ pub(crate) fn request(command: Command) -> Request {
 pub(crate) fn call(engine: &dyn Backend, command: Command) -> Answer {
     let (sink, arrived) = sink();
     engine.submit(vec![request(command)], sink)?;
-    arrived.recv_timeout(PATIENCE).expect("no answer")
+    arrived.recv_timeout(TIMEOUT).expect("no answer")
 }
 
 pub(crate) fn topic(name: &str) -> TopicName {

@@ -1,5 +1,5 @@
-//! When this protocol's own deadlines are: how long a client waits, when a reservation of its ends.
-//! The rules have their own clock; nothing is decided here that they do not decide again.
+//! The clock for this protocol's own deadlines: how long a client waits, when a reservation ends.
+//! The rules have their own clock, and decide again what is decided by this one.
 
 #![allow(clippy::disallowed_methods, reason = "waits, and the ends of a client's reservations")]
 

@@ -1,4 +1,4 @@
-//! How often each command came, well formed; whatever was answered.
+//! Counts of well-formed commands, whatever their reply.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_stand_in_the_order_of_the_commands() {
+    fn names_are_in_the_order_of_the_commands() {
         assert_eq!(NAMES[CountedCommand::Put as usize], "put");
         assert_eq!(NAMES[CountedCommand::Touch as usize], "touch");
         assert_eq!(NAMES[CountedCommand::PauseTube as usize], "pause-tube");

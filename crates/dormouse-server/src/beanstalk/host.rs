@@ -1,14 +1,14 @@
-//! What `stats` tells about the computer and the process.
+//! The figures of `stats` about the host and the process.
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 
-/// Ticks per second of the times in /proc, the same on every Linux.
+/// Ticks per second in /proc, the same on every Linux.
 const TICKS_PER_S: u64 = 100;
 
-/// What does not change while the process lives.
+/// Facts that do not change while the process lives.
 #[derive(Debug)]
 pub(super) struct Host {
-    /// 16 hexadecimal digits that name this start.
+    /// 16 random hexadecimal digits, new at every start.
     pub(super) id: String,
     pub(super) hostname: String,
     pub(super) os: String,
@@ -35,26 +35,26 @@ impl Host {
     }
 }
 
-/// The first digit is a letter, and not `e`: else a reader of YAML may take it for a number.
+/// The first digit is a letter other than `e`: otherwise YAML may read the id as a number.
 fn id() -> String {
     let random = RandomState::new().build_hasher().finish();
     let first = ['a', 'b', 'c', 'd', 'f'][(random % 5) as usize];
     format!("{first}{:015x}", random >> 4)
 }
 
-/// What stands between quotes must not end them.
+/// Removes characters that would end a quoted string.
 fn quotable(text: &str) -> String {
     text.chars().filter(|c| !c.is_control() && !matches!(c, '"' | '\\')).collect()
 }
 
 impl Usage {
-    /// Nothing where there is no /proc.
+    /// Zero where there is no /proc.
     pub(super) fn read() -> Usage {
         Usage::parse(&std::fs::read_to_string("/proc/self/stat").unwrap_or_default())
             .unwrap_or_default()
     }
 
-    /// Fields 14 and 15 of proc(5); the first after the name is the third.
+    /// Fields 14 and 15 of proc(5); the first field behind the name is the third.
     fn parse(stat: &str) -> Option<Usage> {
         let (_, fields) = stat.rsplit_once(')')?;
         let mut fields = fields.split_whitespace().skip(14 - 3);

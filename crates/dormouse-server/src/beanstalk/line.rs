@@ -1,23 +1,23 @@
-//! Lines: they end with CR LF, and only with that, and have at most 224 bytes.
+//! Lines end with CR LF, never with LF alone, and have at most 224 bytes.
 
 use crate::limits::BEANSTALK_LINE_BYTES_MAX;
 use bytes::{Buf, BytesMut};
 
-/// What ends a line, and a body.
+/// The end of a line, and of a body.
 pub(super) const END: &[u8] = b"\r\n";
 
-/// What the input begins with.
+/// The state of the first line of the input.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Line {
-    /// A line of so many bytes before its end.
+    /// Complete; this is its length without its end.
     Whole(usize),
-    /// The beginning of one.
+    /// Incomplete.
     Begun,
-    /// One that is too long.
+    /// Too long.
     Long,
 }
 
-/// Looks for the end of the first line.
+/// Finds the end of the first line.
 pub(super) fn find(input: &[u8]) -> Line {
     let near = &input[..input.len().min(BEANSTALK_LINE_BYTES_MAX)];
     match end_of(near) {
@@ -27,7 +27,7 @@ pub(super) fn find(input: &[u8]) -> Line {
     }
 }
 
-/// Throws away the rest of a line that is too long; false = its end has not come yet.
+/// Discards the rest of a line that is too long; false if its end has not arrived yet.
 pub(super) fn skim(input: &mut BytesMut) -> bool {
     match end_of(input) {
         Some(length) => {
@@ -35,7 +35,7 @@ pub(super) fn skim(input: &mut BytesMut) -> bool {
             true
         }
         None => {
-            // The last byte may be the first of the end.
+            // The last byte may be the first one of the end.
             let kept = usize::from(input.last() == Some(&b'\r'));
             input.advance(input.len() - kept);
             false
@@ -55,8 +55,8 @@ fn end_of(input: &[u8]) -> Option<usize> {
     None
 }
 
-/// Whether a browser, or what speaks like one, is on the line: it may say commands in the body of
-/// its request that a page of somebody else has chosen.
+/// Whether the line is HTTP: the body of a browser's request may contain commands that a foreign
+/// page has chosen.
 pub(super) fn is_http(line: &[u8]) -> bool {
     const METHODS: [&[u8]; 8] =
         [b"GET", b"HEAD", b"POST", b"PUT", b"DELETE", b"OPTIONS", b"PATCH", b"TRACE"];
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_line_is_thrown_away_to_its_end() {
+    fn a_long_line_is_discarded_up_to_its_end() {
         let mut input = BytesMut::from(&b"aaa\r"[..]);
         assert!(!skim(&mut input));
         assert_eq!(input, &b"\r"[..]);
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn browsers_are_noticed() {
+    fn http_is_recognized() {
         for line in [&b"GET / HTTP/1.1"[..], b"POST /x HTTP/1.0", b"PUT /a", b"OPTIONS * HTTP/1.1"]
         {
             assert!(is_http(line), "{line:?}");

@@ -1,4 +1,4 @@
-//! Where clients come from.
+//! The addresses that the protocol listens on.
 
 use std::io;
 use std::net::SocketAddr;
@@ -18,32 +18,32 @@ use crate::pipeline::{PipelineContext, PipelineServer};
 /// How to serve the beanstalkd protocol.
 #[derive(Clone, Debug)]
 pub struct BeanstalkOptions {
-    /// Where it listens.
+    /// The address to listen on.
     pub addr: BeanstalkAddr,
-    /// Bytes of a body; at most what a body may have at all.
+    /// The most bytes of a body; values above the limit of the rules are lowered to it.
     pub job_bytes_max: usize,
-    /// Refuses puts when it begins.
+    /// Switches to refusing puts.
     pub drain: Drain,
 }
 
-/// An address of this protocol.
+/// An address to listen on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BeanstalkAddr {
-    /// Of the network.
+    /// A network address.
     Tcp(SocketAddr),
-    /// In the file system. A socket that nobody listens on is replaced, any other file is not.
+    /// A path. A socket that nobody listens on is replaced, any other file is not.
     Unix(PathBuf),
 }
 
 impl BeanstalkOptions {
-    /// Everything but the address as usual.
+    /// Defaults for everything but the address.
     pub fn new(addr: BeanstalkAddr) -> BeanstalkOptions {
         let job_bytes_max = BEANSTALK_JOB_BYTES_MAX_DEFAULT;
         BeanstalkOptions { addr, job_bytes_max, drain: Drain::default() }
     }
 }
 
-/// Listens, and serves all who come; gives the address of the network, if it is one.
+/// Listens and serves; returns the network address, if it is one.
 pub(crate) async fn start(
     options: BeanstalkOptions,
     acceptor: Acceptor,
@@ -69,7 +69,7 @@ pub(crate) async fn start(
     }
 }
 
-/// A socket that is left over from a server that was killed is in nobody's way.
+/// Replaces a socket that is left over from a server that was killed.
 async fn listen_unix(path: &Path) -> io::Result<UnixListener> {
     match std::fs::symlink_metadata(path) {
         Ok(found) if !found.file_type().is_socket() => {
@@ -82,8 +82,8 @@ async fn listen_unix(path: &Path) -> io::Result<UnixListener> {
     UnixListener::bind(path)
 }
 
-/// Nobody listens there. Whatever else is in the way of a connection says nothing about that: the
-/// listener may be busy, of another user or of another kind.
+/// Whether nobody listens there. Any error but a refused connection proves nothing: the listener
+/// may be busy, of another user or of another kind.
 async fn is_left_over(path: &Path) -> bool {
     let connected = UnixStream::connect(path).await;
     connected.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)

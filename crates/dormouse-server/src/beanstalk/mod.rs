@@ -1,11 +1,11 @@
-//! The beanstalkd protocol: a connection of a client of it.
+//! The beanstalkd protocol.
 //!
 //! ```text
-//!   input -> line -> parse -> verb/<name> -> turn ... outcome -> verb/<name> -> output
+//!   input -> line -> parse -> verb/<name> -> turn ... reply -> verb/<name> -> output
 //! ```
-//! Words translate here and nowhere else: a tube is a topic, reserved is leased, buried is dead, a
-//! delete is an ack or a cancel. Reservations belong to the connection: they are leases of a
-//! session, which its first reserve opens and its end closes.
+//! Its terms are translated here and nowhere else: a tube is a topic, reserved is leased, buried is
+//! dead, a delete is an ack or a cancel. Reservations belong to the connection: they are leases of
+//! a session, which the connection's first reserve opens and its end closes.
 
 mod clock;
 mod counts;
@@ -48,7 +48,7 @@ pub(crate) struct Beanstalk {
     shared: Arc<Shared>,
     grant: Grant,
     used: Arc<Tube>,
-    /// In the order in which `list-tubes-watched` tells them.
+    /// In the order of `list-tubes-watched`.
     watched: Vec<Arc<Tube>>,
     session: Option<SessionId>,
     reservations: Reservations,
@@ -59,23 +59,22 @@ pub(crate) struct Beanstalk {
     recent: RecentJobs,
 }
 
-/// What the input goes on with.
+/// The next element of the input.
 enum Expected {
     Line,
     /// The rest of a line that is too long.
     Rest,
     /// The body of a put.
     Body(PutLine),
-    /// So many bytes of a body that is too large.
+    /// The rest of a body that is too large, in bytes.
     Large(u64),
 }
 
 impl Beanstalk {
-    /// A client has come.
     pub(crate) fn new(shared: Arc<Shared>) -> Beanstalk {
-        let tube = |tie| {
+        let tube = |attachment| {
             let name = TopicName::new(DEFAULT).expect("a good name");
-            shared.tubes.attach(name, tie).expect("it is always there")
+            shared.tubes.attach(name, attachment).expect("the default tube always exists")
         };
         let (used, watched) = (tube(Attachment::Uses), vec![tube(Attachment::Watches)]);
         up(&shared.connections.connections);
@@ -95,7 +94,7 @@ impl Beanstalk {
         }
     }
 
-    /// Takes the first line off the input; false = it has not come yet.
+    /// Takes the first line off the input; false if it is incomplete.
     fn read_line(
         &mut self,
         input: &mut BytesMut,
@@ -128,7 +127,7 @@ impl Beanstalk {
         }
     }
 
-    /// Does what it can with the input; false = the rest has not come yet.
+    /// Reads the next element of the input; false if it is incomplete.
     fn step(&mut self, input: &mut BytesMut, turn: &mut Turn<PendingReply>) -> Result<bool, Close> {
         match self.next {
             Expected::Line => self.read_line(input, turn),
@@ -153,7 +152,7 @@ fn refuse_http(line: &[u8]) -> Result<(), Close> {
     if line::is_http(line) { Err(Close) } else { Ok(()) }
 }
 
-/// This protocol knows no tokens; who may connect is up to the address that it listens on.
+/// This protocol has no tokens: access is limited by the address that it listens on.
 fn everything() -> Grant {
     Access::open().grant(None).expect("an open door")
 }
@@ -216,9 +215,9 @@ impl Drop for Beanstalk {
 mod tests {
     use super::*;
 
-    /// The protocol has words for one of them only.
+    /// The protocol has a message for one of them only.
     #[test]
-    fn who_is_sent_away_is_told_why() {
+    fn the_reason_for_closing_is_written_if_there_is_a_message() {
         for (why, word) in [(CloseReason::Crowded, reply::OUT_OF_MEMORY), (CloseReason::Slow, b"")]
         {
             let shared = Arc::new(Shared::new(100, Drain::default()));

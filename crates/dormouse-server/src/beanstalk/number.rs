@@ -1,8 +1,8 @@
-//! Numbers on a line, read as the original reads them, and written without a detour.
+//! Numbers: parsed as the original parses them, written without allocating.
 
 use bytes::BytesMut;
 
-/// Takes a number off the line: spaces before it are skipped, what follows it is left.
+/// Takes a number off the line, and the spaces before it.
 pub(super) fn take_u64(line: &mut &[u8]) -> Option<u64> {
     let blank = line.iter().take_while(|&&byte| byte == b' ').count();
     let (number, length) = digits(&line[blank..])?;
@@ -10,7 +10,7 @@ pub(super) fn take_u64(line: &mut &[u8]) -> Option<u64> {
     Some(number)
 }
 
-/// As above, of 32 bits.
+/// As `take_u64`, of 32 bits.
 pub(super) fn take_u32(line: &mut &[u8]) -> Option<u32> {
     let mut rest = *line;
     let number = u32::try_from(take_u64(&mut rest)?).ok()?;
@@ -18,14 +18,14 @@ pub(super) fn take_u32(line: &mut &[u8]) -> Option<u32> {
     Some(number)
 }
 
-/// The number that the rest of the line is.
+/// The rest of the line as a number.
 pub(super) fn only_u64(mut line: &[u8]) -> Option<u64> {
     let number = take_u64(&mut line)?;
     line.is_empty().then_some(number)
 }
 
-/// How many jobs to kick: any white space and a sign may come before it, anything after it, and a
-/// negative number is as good as infinite.
+/// The number of jobs to kick: white space and a sign may precede it, anything may follow it, and a
+/// negative number means all.
 pub(super) fn loose_u64(line: &[u8]) -> Option<u64> {
     let is_blank = |byte: &&u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c);
     let line = &line[line.iter().take_while(is_blank).count()..];
@@ -36,7 +36,7 @@ pub(super) fn loose_u64(line: &[u8]) -> Option<u64> {
     }
 }
 
-/// The number that the bytes begin with, and how many bytes it has.
+/// The number that the bytes begin with, and its length.
 fn digits(bytes: &[u8]) -> Option<(u64, usize)> {
     let mut number = 0_u64;
     let mut length = 0;
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kick_takes_almost_anything() {
+    fn the_argument_of_kick_is_parsed_leniently() {
         for (text, number) in [
             (&b"1a"[..], Some(1)),
             (b" \t+3 x", Some(3)),

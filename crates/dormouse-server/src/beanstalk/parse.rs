@@ -1,17 +1,17 @@
-//! Commands: found by how a line begins, in this order; then their arguments are checked.
+//! Parses a line: the command is found by its prefix, then its arguments are checked.
 
 use dormouse_core::job::{JobId, State};
 use dormouse_core::topic::TopicName;
 
 use super::number::{loose_u64, only_u64, take_u32, take_u64};
 
-/// What a line asks.
+/// A command as its line gives it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum LineCommand {
     Put(PutLine),
     Peek(JobId),
     PeekNext(State),
-    /// With so many seconds to wait; `None` = for ever.
+    /// With the seconds to wait; `None` if for ever.
     Reserve(Option<u32>),
     ReserveJob(JobId),
     Delete(JobId),
@@ -37,7 +37,7 @@ pub(super) enum LineCommand {
     ListTubeUsed,
     ListTubes,
     Quit,
-    /// `None` = the name is none.
+    /// `tube` is `None` if the name is invalid.
     PauseTube {
         tube: Option<TopicName>,
         pause_s: u32,
@@ -51,20 +51,19 @@ pub(super) struct PutLine {
     pub(super) delay_s: u32,
     pub(super) ttr_s: u32,
     pub(super) bytes: u32,
-    /// Something stands behind the last number.
+    /// Something follows the last number.
     pub(super) has_more: bool,
 }
 
-/// What is wrong with a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ParseError {
     Format,
     Unknown,
 }
 
-/// Reads a line, without its end.
+/// Parses a line, without its end.
 pub(super) fn parse(line: &[u8]) -> Result<LineCommand, ParseError> {
-    // Nothing in it is ours: a put is told apart first because most lines are puts.
+    // Puts are tried first because most lines are puts.
     if let Some(rest) = line.strip_prefix(b"put ") {
         return if rest.contains(&0) { Err(ParseError::Format) } else { put(rest) };
     }
@@ -106,7 +105,7 @@ enum Word {
     PauseTube,
 }
 
-/// How lines begin. Where one is the beginning of another, the longer one comes first; a space at
+/// The prefixes of lines. Where one is a prefix of another, the longer one comes first; a space at
 /// the end means that the word alone is no command.
 const WORDS: [(&str, Word); 24] = [
     ("peek ", Word::Peek),
@@ -161,7 +160,7 @@ fn arguments(word: Word, rest: &[u8]) -> Option<LineCommand> {
         Word::ListTubesWatched => alone(LineCommand::ListTubesWatched),
         Word::ListTubeUsed => alone(LineCommand::ListTubeUsed),
         Word::ListTubes => alone(LineCommand::ListTubes),
-        // Whatever follows: the original does not look.
+        // The original ignores what follows.
         Word::Quit => Some(LineCommand::Quit),
         Word::PauseTube => pause_tube(rest),
     }
@@ -173,7 +172,7 @@ fn put(mut rest: &[u8]) -> Result<LineCommand, ParseError> {
     Ok(LineCommand::Put(PutLine { priority, delay_s, ttr_s, bytes, has_more: !rest.is_empty() }))
 }
 
-/// The longest wait is what fits in 31 bits; what follows the number does not matter.
+/// The longest wait is that of 31 bits; the rest of the line is ignored.
 fn wait(mut rest: &[u8]) -> Option<LineCommand> {
     let seconds = take_u32(&mut rest)?;
     (seconds <= i32::MAX.unsigned_abs()).then_some(LineCommand::Reserve(Some(seconds)))
@@ -192,7 +191,7 @@ fn bury(mut rest: &[u8]) -> Option<LineCommand> {
     rest.is_empty().then_some(LineCommand::Bury { id, priority })
 }
 
-/// The name is what looks like one; whether it is one is asked when the number is known to be one.
+/// The number is checked before the name, as the original does.
 fn pause_tube(rest: &[u8]) -> Option<LineCommand> {
     let blank = rest.iter().take_while(|&&byte| byte == b' ').count();
     let rest = &rest[blank..];

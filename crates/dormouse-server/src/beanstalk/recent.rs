@@ -1,15 +1,15 @@
-//! The tubes of jobs that a connection has put or looked at lately: a delete of one that it does
-//! not hold names only the id, and the tube counts its deletes.
+//! The tubes of jobs that a connection has put or read lately: a delete of a job that is not
+//! reserved names only the id, but the deletes of each tube are counted.
 
 use std::collections::VecDeque;
 
 use dormouse_core::job::JobId;
 use dormouse_core::topic::TopicName;
 
-/// Who deletes a job has mostly just seen it.
+/// A client that deletes a job has usually just seen it.
 const KEPT: usize = 32;
 
-/// The last ones.
+/// The last jobs, the newest at the back.
 #[derive(Debug, Default)]
 pub(super) struct RecentJobs(VecDeque<(JobId, TopicName)>);
 

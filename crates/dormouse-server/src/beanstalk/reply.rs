@@ -1,4 +1,4 @@
-//! What the server says.
+//! Replies.
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 use dormouse_core::error::{Code, Error};
@@ -24,7 +24,7 @@ pub(super) const TOUCHED: &[u8] = b"TOUCHED\r\n";
 pub(super) const KICKED: &[u8] = b"KICKED\r\n";
 pub(super) const PAUSED: &[u8] = b"PAUSED\r\n";
 
-/// A word and a number.
+/// A keyword and a number.
 pub(super) fn numbered(word: &str, number: u64, out: &mut BytesMut) {
     out.extend_from_slice(word.as_bytes());
     out.put_u8(b' ');
@@ -32,7 +32,7 @@ pub(super) fn numbered(word: &str, number: u64, out: &mut BytesMut) {
     out.extend_from_slice(line::END);
 }
 
-/// A word and a name.
+/// A keyword and a name.
 pub(super) fn named(word: &str, name: &str, out: &mut BytesMut) {
     for part in [word.as_bytes(), b" ", name.as_bytes(), line::END] {
         out.extend_from_slice(part);
@@ -59,14 +59,14 @@ pub(super) fn yaml(text: &str, out: &mut BytesMut) {
     out.extend_from_slice(line::END);
 }
 
-/// What an error is called here: most are the job's state, or that it is not there.
+/// The reply for an error: most concern a job's state, or a job that does not exist.
 pub(super) fn error(error: &Error, out: &mut BytesMut) {
     out.extend_from_slice(match error.code {
         Code::NotFound | Code::Conflict | Code::LeaseLost => NOT_FOUND,
         Code::Full => OUT_OF_MEMORY,
         Code::TooLarge => JOB_TOO_BIG,
         _ => {
-            tracing::debug!(%error, "a beanstalkd client is told INTERNAL_ERROR");
+            tracing::debug!(%error, "a beanstalkd client gets INTERNAL_ERROR");
             INTERNAL_ERROR
         }
     });

@@ -6,20 +6,20 @@ use std::time::{Duration, Instant};
 use dormouse_core::job::{JobId, Token};
 use dormouse_core::topic::TopicName;
 
-/// How long before the end of a reservation its client is told.
+/// Time before the end of a reservation from which on a reserve answers `DEADLINE_SOON`.
 const MARGIN: Duration = Duration::from_secs(1);
 
-/// A job that the connection holds.
+/// A job that the connection has reserved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reservation {
     pub(super) token: Token,
     pub(super) topic: TopicName,
     pub(super) ttr: Duration,
-    /// When it ends.
+    /// When the reservation ends.
     pub(super) until: Instant,
 }
 
-/// All that it holds.
+/// All of them, by id and by end.
 #[derive(Debug, Default)]
 pub(super) struct Reservations {
     jobs: HashMap<JobId, Reservation>,
@@ -35,19 +35,19 @@ impl Reservations {
         self.by_end.insert((until, id));
     }
 
-    /// Takes the job out, if it is held and its time is not over.
+    /// Removes the reservation of a job; `None` if there is none or it has ended.
     pub(super) fn take(&mut self, id: JobId, now: Instant) -> Option<Reservation> {
         let reservation = self.jobs.remove(&id)?;
         self.by_end.remove(&(reservation.until, id));
         (reservation.until > now).then_some(reservation)
     }
 
-    /// As `take`, but it stays.
+    /// The reservation of a job; `None` if there is none or it has ended.
     pub(super) fn get(&self, id: JobId, now: Instant) -> Option<&Reservation> {
         self.jobs.get(&id).filter(|reservation| reservation.until > now)
     }
 
-    /// Its time begins anew.
+    /// Begins its time to run again.
     pub(super) fn renew(&mut self, id: JobId, now: Instant) {
         let Some(reservation) = self.jobs.get_mut(&id) else { return };
         self.by_end.remove(&(reservation.until, id));
@@ -61,7 +61,7 @@ impl Reservations {
         }
     }
 
-    /// When the client is to be told that the time of one of its jobs is nearly over; may be past.
+    /// The first time from which on a reserve answers `DEADLINE_SOON`; it may be past.
     pub(super) fn margin(&mut self, now: Instant) -> Option<Instant> {
         while let Some(&(until, id)) = self.by_end.first() {
             if until > now {
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn the_margin_is_that_of_the_first_to_end() {
+    fn the_margin_belongs_to_the_first_reservation_to_end() {
         let now = super::super::clock::now();
         let mut reservations = Reservations::default();
         assert_eq!(reservations.margin(now), None);
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_over_is_held_no_more() {
+    fn a_reservation_that_has_ended_is_forgotten() {
         let now = super::super::clock::now();
         let later = now + Duration::from_secs(5);
         let mut reservations = Reservations::default();

@@ -1,4 +1,4 @@
-//! What all connections of this protocol share.
+//! The state that all connections of this protocol share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,12 +9,12 @@ use super::counts::CommandCounts;
 use super::host::Host;
 use super::tubes::Tubes;
 
-/// Refuses puts from now on: what `SIGUSR1` is to the original. There is no way back.
+/// A switch that makes all puts be refused, as `SIGUSR1` does in the original. It cannot be undone.
 #[derive(Clone, Debug, Default)]
 pub struct Drain(Arc<AtomicBool>);
 
 impl Drain {
-    /// Refuses puts.
+    /// Refuses puts from now on.
     pub fn begin(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -25,7 +25,6 @@ impl Drain {
     }
 }
 
-/// Counters, tubes and limits of all connections.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(super) tubes: Tubes,
@@ -37,18 +36,18 @@ pub(crate) struct Shared {
     pub(super) started: Instant,
 }
 
-/// Who is connected.
+/// Counts of connections.
 #[derive(Debug, Default)]
 pub(super) struct ConnectionCounts {
-    /// Now.
+    /// Open now.
     pub(super) connections: AtomicU64,
-    /// Ever.
+    /// Opened since the start.
     pub(super) connections_ever: AtomicU64,
-    /// Have put.
+    /// Open connections that have put a job.
     pub(super) producers: AtomicU64,
-    /// Have reserved.
+    /// Open connections that have reserved.
     pub(super) workers: AtomicU64,
-    /// Wait for a job.
+    /// Open connections that wait for a job.
     pub(super) waiting: AtomicU64,
 }
 

@@ -1,8 +1,8 @@
-//! The tubes that clients use, watch or have put jobs into, and what is counted of them.
+//! The tubes that clients use, watch or have put jobs into, with their counters.
 //!
-//! Jobs are the backend's: a tube that nobody uses or watches stays here while it may have some.
-//! Whether it has is only known when somebody looks (`settle`), so it may stay longer than that;
-//! nobody sees it meanwhile.
+//! Only the backend knows which tubes have jobs, so a tube that nobody uses or watches stays here
+//! while it may have some. It is removed when a command has listed the tubes with jobs (`settle`);
+//! until then no reply shows it.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,30 +11,29 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::limits::{BEANSTALK_IDLE_TUBES_MAX, BEANSTALK_TUBES_MAX};
 use dormouse_core::topic::TopicName;
 
-/// The tube that every connection uses and watches at first, and that is always there.
+/// The tube that every connection uses and watches at first; it always exists.
 pub(super) const DEFAULT: &str = "default";
 
 /// One tube.
 #[derive(Debug)]
 pub(crate) struct Tube {
     pub(super) name: TopicName,
-    /// Connections that use it; changed under the lock of all tubes, like the next one.
+    /// Connections that use it; changed under the lock of all tubes, as `watching` is.
     using: AtomicU64,
     /// Connections that watch it.
     watching: AtomicU64,
-    /// Somebody has begun to put a job into it here.
+    /// A client of this protocol has put a job into it, or begun to.
     is_filled: AtomicBool,
-    /// Jobs that were put into it here.
+    /// Jobs put into it over this protocol.
     pub(super) puts: AtomicU64,
-    /// Jobs of it that were deleted here.
+    /// Jobs of it deleted over this protocol.
     pub(super) deletes: AtomicU64,
-    /// How often it was paused here.
+    /// The number of pauses over this protocol.
     pub(super) pauses: AtomicU64,
-    /// For how long it was last paused here.
+    /// The length of the last pause over this protocol.
     pub(super) pause_s: AtomicU64,
 }
 
-/// All of them.
 #[derive(Debug)]
 pub(super) struct Tubes {
     known: Mutex<TubeTable>,
@@ -42,14 +41,14 @@ pub(super) struct Tubes {
 
 #[derive(Debug, Default)]
 struct TubeTable {
-    /// As they came; the last one takes the place of one that goes.
+    /// In order of creation, except that the last one fills the place of one that is removed.
     in_order: Vec<Arc<Tube>>,
     places: HashMap<TopicName, usize>,
-    /// How many nobody uses or watches.
+    /// The number of tubes that nobody uses or watches.
     idle: usize,
 }
 
-/// What a connection has to do with a tube.
+/// How a connection is attached to a tube.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Attachment {
     Uses,
@@ -78,20 +77,20 @@ impl Tube {
         self.watching.load(Ordering::Relaxed)
     }
 
-    /// A job is put into it. All producers read this, so it is written once only.
+    /// Notes that it may have a job. All producers read this, so it is written only once.
     pub(super) fn fill(&self) {
         if !self.is_filled.load(Ordering::Relaxed) {
             self.is_filled.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Nobody uses or watches it, and it is not the one that is always there.
+    /// Whether nobody uses or watches it, and it is not the default.
     fn is_idle(&self) -> bool {
         self.using() == 0 && self.watching() == 0 && self.name.as_str() != DEFAULT
     }
 
-    fn attach(&self, tie: Attachment) -> &AtomicU64 {
-        match tie {
+    fn connections(&self, attachment: Attachment) -> &AtomicU64 {
+        match attachment {
             Attachment::Uses => &self.using,
             Attachment::Watches => &self.watching,
         }
@@ -99,18 +98,18 @@ impl Tube {
 }
 
 impl Tubes {
-    /// Only the one that is always there.
+    /// Only the default tube.
     pub(super) fn new() -> Tubes {
         let mut known = TubeTable::default();
-        // Its name is a good one.
+        // Its name is valid.
         if let Ok(name) = TopicName::new(DEFAULT) {
             known.add(name);
         }
         Tubes { known: Mutex::new(known) }
     }
 
-    /// Ties a connection to a tube, which comes to life if need be; `None` = there are too many.
-    pub(super) fn attach(&self, name: TopicName, tie: Attachment) -> Option<Arc<Tube>> {
+    /// Attaches a connection to a tube, which is created if needed; `None` if there are too many.
+    pub(super) fn attach(&self, name: TopicName, attachment: Attachment) -> Option<Arc<Tube>> {
         let mut known = self.lock();
         let tube = match known.find(&name) {
             Some(tube) => tube,
@@ -120,14 +119,14 @@ impl Tubes {
         if tube.is_idle() {
             known.idle -= 1;
         }
-        tube.attach(tie).fetch_add(1, Ordering::Relaxed);
+        tube.connections(attachment).fetch_add(1, Ordering::Relaxed);
         Some(tube)
     }
 
-    /// Ends that. A tube that never had a job put into it here vanishes with its last connection.
-    pub(super) fn detach(&self, tube: &Arc<Tube>, tie: Attachment) {
+    /// Detaches it. A tube that no job was put into is removed with its last connection.
+    pub(super) fn detach(&self, tube: &Arc<Tube>, attachment: Attachment) {
         let mut known = self.lock();
-        tube.attach(tie).fetch_sub(1, Ordering::Relaxed);
+        tube.connections(attachment).fetch_sub(1, Ordering::Relaxed);
         if !tube.is_idle() {
             return;
         }
@@ -139,17 +138,16 @@ impl Tubes {
         }
     }
 
-    /// A tube that is known here.
     pub(super) fn find(&self, name: &TopicName) -> Option<Arc<Tube>> {
         self.lock().find(name)
     }
 
-    /// Whether somebody uses or watches it, or it is always there: it exists without a job, too.
-    pub(super) fn is_tied(&self, name: &TopicName) -> bool {
+    /// Whether a client uses or watches it, or it is the default: it exists even without jobs.
+    pub(super) fn is_attached(&self, name: &TopicName) -> bool {
         self.find(name).is_some_and(|tube| !tube.is_idle())
     }
 
-    /// Forgets a tube without jobs if nobody uses or watches it.
+    /// Removes a tube without jobs if nobody uses or watches it.
     pub(super) fn forget(&self, name: &TopicName) {
         let mut known = self.lock();
         if known.find(name).is_some_and(|tube| tube.is_idle()) {
@@ -157,9 +155,8 @@ impl Tubes {
         }
     }
 
-    /// All tubes, given those that have jobs: first those known here, in their order, then the
-    /// others. Those that have neither jobs nor anybody are forgotten, unless there may be more
-    /// that have jobs.
+    /// All tubes, given those that have jobs: first those in this table, in order, then the others.
+    /// Tubes without jobs and clients are removed, unless the list of those with jobs is cut.
     pub(super) fn settle(&self, with_jobs: &[TopicName], is_cut: bool) -> Vec<TopicName> {
         let mut known = self.lock();
         let mut jobs: HashSet<&TopicName> = with_jobs.iter().collect();
@@ -187,7 +184,7 @@ impl TubeTable {
         self.places.get(name).and_then(|&place| self.in_order.get(place)).cloned()
     }
 
-    /// It is idle until somebody is tied to it.
+    /// It is idle until a connection is attached.
     fn add(&mut self, name: TopicName) -> Arc<Tube> {
         let tube = Arc::new(Tube::new(name));
         self.idle += usize::from(tube.is_idle());
@@ -196,7 +193,7 @@ impl TubeTable {
         tube
     }
 
-    /// Removes an idle one.
+    /// Removes an idle tube.
     fn remove(&mut self, name: &TopicName) {
         let Some(place) = self.places.remove(name) else { return };
         self.in_order.swap_remove(place);
@@ -206,7 +203,7 @@ impl TubeTable {
         }
     }
 
-    /// Removes the idle ones that are not to be kept.
+    /// Removes the idle tubes that `keep` refuses.
     fn retain(&mut self, keep: impl Fn(&TopicName) -> bool) {
         let goes = |tube: &&Arc<Tube>| tube.is_idle() && !keep(&tube.name);
         let gone: Vec<_> = self.in_order.iter().filter(goes).map(|t| t.name.clone()).collect();
@@ -228,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_one_takes_the_place_of_one_that_goes() {
+    fn the_last_tube_takes_the_place_of_a_removed_one() {
         let tubes = Tubes::new();
         let tied =
             ["t1", "t2", "t3"].map(|text| tubes.attach(name(text), Attachment::Watches).unwrap());
@@ -246,24 +243,24 @@ mod tests {
         tubes.attach(name("t2"), Attachment::Uses).unwrap();
         tube.fill();
         tubes.detach(&tube, Attachment::Uses);
-        assert!(!tubes.is_tied(&name("t1")));
+        assert!(!tubes.is_attached(&name("t1")));
         assert_eq!(names(&tubes, &["other", "t1"]), ["default", "t1", "t2", "other"]);
         assert_eq!(names(&tubes, &[]), ["default", "t2"], "its last job is gone");
         assert!(tubes.find(&name("t1")).is_none());
     }
 
     #[test]
-    fn the_first_tube_is_always_there() {
+    fn the_default_tube_always_exists() {
         let tubes = Tubes::new();
         let tube = tubes.attach(name(DEFAULT), Attachment::Uses).unwrap();
         tubes.detach(&tube, Attachment::Uses);
         tubes.forget(&name(DEFAULT));
         assert_eq!(names(&tubes, &[]), ["default"]);
-        assert!(tubes.is_tied(&name(DEFAULT)));
+        assert!(tubes.is_attached(&name(DEFAULT)));
     }
 
     #[test]
-    fn what_nobody_uses_any_more_is_bounded() {
+    fn idle_tubes_are_bounded() {
         let tubes = Tubes::new();
         for number in 0..=BEANSTALK_IDLE_TUBES_MAX {
             let tube = tubes.attach(name(&format!("t{number}")), Attachment::Uses).unwrap();

@@ -1,4 +1,4 @@
-//! What has come from a client and is not read yet.
+//! The input of a connection: bytes that have arrived and are not decoded yet.
 
 #![allow(clippy::disallowed_methods, reason = "closes slow connections")]
 
@@ -16,8 +16,8 @@ use tokio::time::Instant;
 use super::CloseReason;
 use crate::budget::{Budget, Held};
 
-/// Bytes read from a socket at once. They pass over the stack, so that a connection that is silent
-/// holds no buffer.
+/// Bytes read from a socket at once. They go through the stack, so that a silent connection holds
+/// no buffer.
 const READ_BYTES: usize = 16 << 10;
 
 /// One connection's input.
@@ -27,9 +27,9 @@ pub(super) struct Input {
     held: Held,
     /// Bytes that `held` accounts for.
     counted: usize,
-    /// When the command that has begun came first, if one has.
+    /// When the first byte of an incomplete command was seen.
     begun: Option<Instant>,
-    /// The client says nothing more.
+    /// The client has shut down its sending side.
     is_over: bool,
 }
 
@@ -39,7 +39,6 @@ impl Input {
         Input { bytes: BytesMut::new(), budget, held, counted: 0, begun: None, is_over: false }
     }
 
-    /// Whether the client will say nothing more.
     pub(super) fn is_over(&self) -> bool {
         self.is_over
     }
@@ -51,7 +50,7 @@ impl Input {
         !self.is_over && self.bytes.len() < most
     }
 
-    /// Commands were taken off: what is left has begun just now.
+    /// Commands were taken off: the rest begins now.
     pub(super) fn taken(&mut self) {
         self.begun = None;
         self.count();
@@ -60,7 +59,7 @@ impl Input {
         }
     }
 
-    /// Waits for more. An error means that the connection is broken.
+    /// Waits for more input. An error means that the connection is broken.
     pub(super) async fn fill<S: AsyncRead + Unpin>(&mut self, socket: &mut S) -> io::Result<()> {
         poll_fn(|cx| self.poll_fill(cx, socket)).await
     }
@@ -78,7 +77,7 @@ impl Input {
         Poll::Ready(Ok(()))
     }
 
-    /// When the rest of the command that has begun must be there; `None` = none has begun.
+    /// The deadline for the rest of an incomplete command; `None` if there is none.
     pub(super) fn deadline(&mut self) -> Option<Instant> {
         if self.bytes.is_empty() {
             return None;
@@ -88,7 +87,7 @@ impl Input {
         Some(begun + Duration::from_millis(COMMAND_MS_MAX + by_size))
     }
 
-    /// Whether what has come may be held.
+    /// Whether the input may be kept.
     pub(super) fn admit(&mut self) -> Result<(), CloseReason> {
         self.count();
         let is_large = self.counted > INPUT_FREE_BYTES;
@@ -111,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_read_ahead_is_counted() {
+    fn input_that_is_read_ahead_is_counted() {
         let budget = Budget::new(10_000, "unfinished commands");
         let mut inputs = [(); 2].map(|()| Input::new(budget.clone()));
         inputs.iter_mut().for_each(|input| input.bytes.extend_from_slice(&[0; 6_000]));

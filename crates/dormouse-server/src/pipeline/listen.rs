@@ -1,4 +1,4 @@
-//! A protocol on an address.
+//! Serves a pipelined protocol on an address.
 
 use std::sync::Arc;
 
@@ -13,14 +13,14 @@ use crate::budget::Budget;
 use crate::client::BackendClient;
 use crate::metrics::{Metrics, ProtocolKind};
 
-/// What all connections of all such protocols share. Cheap to clone.
+/// The state that all connections of pipelined protocols share. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct PipelineContext {
     pub(crate) client: BackendClient,
     pub(crate) metrics: Arc<Metrics>,
     pub(super) inputs: Budget,
     pub(super) answers: Budget,
-    /// Pages are large, and read from the store and written one after the other.
+    /// A page is large: they are made one at a time.
     pub(super) pages: Arc<Semaphore>,
 }
 
@@ -33,14 +33,14 @@ impl PipelineContext {
     }
 }
 
-/// Serves a protocol to all who come.
+/// The server of one protocol.
 pub(crate) struct PipelineServer<M> {
     pub(crate) acceptor: Acceptor,
     pub(crate) context: PipelineContext,
     pub(crate) kind: ProtocolKind,
-    /// What a client hears when there is no room for it.
+    /// The message for a connection above the limit.
     pub(crate) crowded: &'static [u8],
-    /// Begins a connection.
+    /// Makes the state of a new connection.
     pub(crate) begin: M,
 }
 
@@ -49,7 +49,7 @@ where
     M: Fn() -> P,
     P: Protocol,
 {
-    /// Accepts until told to stop.
+    /// Accepts connections until the server stops.
     pub(crate) async fn run<L>(self, listener: L)
     where
         L: Listener,
@@ -60,15 +60,15 @@ where
 
     /// As `run`, with TLS.
     pub(crate) async fn run_tls(self, listener: tokio::net::TcpListener, tls: crate::Tls) {
-        let greet = |socket| {
+        let handshake = |socket| {
             let tls = tls.clone();
             async move { tls.accept(socket).await }
         };
-        self.run_over(listener, greet).await;
+        self.run_over(listener, handshake).await;
     }
 
-    /// Serves what becomes of each socket when both sides have greeted.
-    async fn run_over<L, G, F, S>(self, listener: L, greet: G)
+    /// Serves each socket once its handshake is done.
+    async fn run_over<L, G, F, S>(self, listener: L, handshake: G)
     where
         L: Listener,
         G: Fn(L::Socket) -> F,
@@ -77,13 +77,14 @@ where
     {
         let PipelineServer { acceptor, context, kind, crowded, begin } = self;
         let each = acceptor.clone();
-        let serve = |socket| attend(greet(socket), begin(), context.clone(), each.clone());
+        let serve =
+            |socket| serve_connection(handshake(socket), begin(), context.clone(), each.clone());
         acceptor.run(listener, kind, crowded, serve).await;
     }
 }
 
-async fn attend<S, P>(
-    greeted: impl Future<Output = Option<S>>,
+async fn serve_connection<S, P>(
+    handshake: impl Future<Output = Option<S>>,
     protocol: P,
     context: PipelineContext,
     acceptor: Acceptor,
@@ -92,7 +93,7 @@ async fn attend<S, P>(
     P: Protocol,
 {
     let socket = tokio::select! {
-        socket = greeted => socket,
+        socket = handshake => socket,
         () = acceptor.aborting() => None,
     };
     let Some(socket) = socket else { return };

@@ -1,4 +1,5 @@
-//! What goes to a client: gathered, sent in one piece, and given back if it never left.
+//! The output of a connection: replies are gathered and sent in one write, and what they grant is
+//! given back if they are never sent.
 
 use std::future::Future;
 use std::io;
@@ -15,7 +16,7 @@ use crate::client::Custody;
 pub(super) struct Output {
     pub(super) bytes: BytesMut,
     budget: Budget,
-    /// Grants that are told in `bytes`.
+    /// The grants in `bytes`.
     custodies: Vec<Custody>,
 }
 
@@ -24,18 +25,18 @@ impl Output {
         Output { bytes: BytesMut::new(), budget, custodies: Vec::new() }
     }
 
-    /// Takes charge of a grant until it is sent.
+    /// Keeps a grant in custody until it is sent.
     pub(super) fn carry(&mut self, custody: Option<Custody>) {
         self.custodies.extend(custody);
     }
 
-    /// Whether there is enough to be sent before more is written.
+    /// Whether the output should be sent before more is written.
     pub(super) fn is_large(&self) -> bool {
         self.bytes.len() >= OUTPUT_BYTES
     }
 
-    /// Sends everything; who takes nothing of it for long is given up, and so is who is told much
-    /// while all together have much unread.
+    /// Sends everything. It is an error if the client takes no byte for a while, or if the output
+    /// is large while the unread replies of all clients exceed their budget.
     pub(super) async fn flush<S: AsyncWrite + Unpin>(&mut self, socket: &mut S) -> io::Result<()> {
         if self.bytes.is_empty() {
             return Ok(());
@@ -47,7 +48,7 @@ impl Output {
                 sent => self.bytes.advance(sent),
             }
         }
-        // What encrypts has taken it and not sent it yet.
+        // TLS may hold the bytes back until it is flushed.
         in_time(socket.flush()).await?;
         self.custodies.drain(..).for_each(Custody::hand_over);
         if self.bytes.capacity() > INPUT_FREE_BYTES {
@@ -60,7 +61,7 @@ impl Output {
         let mut held = self.budget.hold();
         held.take(self.bytes.len());
         if self.bytes.len() > 2 * OUTPUT_BYTES && self.budget.is_exceeded() {
-            return Err(io::Error::other("too much is not read by clients"));
+            return Err(io::Error::other("clients have too many replies to read"));
         }
         Ok(held)
     }
@@ -79,7 +80,7 @@ mod tests {
 
     use super::*;
 
-    /// Takes everything and sends nothing, as what encrypts does for a client that does not read.
+    /// Takes everything and sends nothing, as TLS does for a client that does not read.
     struct Stuck;
 
     impl AsyncWrite for Stuck {
@@ -101,7 +102,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_does_not_read_is_given_up_behind_tls_too() {
+    async fn a_client_that_does_not_read_times_out_behind_tls_too() {
         let mut output = Output::new(Budget::new(1 << 20, "answers"));
         output.bytes.extend_from_slice(b"+PONG\r\n");
         let error = output.flush(&mut Stuck).await.unwrap_err();
@@ -109,7 +110,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn much_is_not_sent_while_much_is_unread() {
+    async fn a_large_output_fails_while_too_much_is_unread() {
         let budget = Budget::new(1 << 20, "answers");
         let mut unread = budget.hold();
         unread.take(1 << 20);

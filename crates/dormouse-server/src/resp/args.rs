@@ -1,4 +1,4 @@
-//! The arguments of a command, read one after the other from where they came.
+//! The arguments of a command, read one after the other from the input.
 
 use bytes::Bytes;
 use dormouse_core::error::Error;
@@ -7,16 +7,16 @@ use dormouse_core::job::{JobId, Token};
 use super::decode::ByteRange;
 use crate::units::{parse_backoff, parse_instant, parse_span};
 
-/// Bytes from which on an argument is not copied, but holds the buffer it came in. The socket is
-/// read in portions of this size, so such an argument is a good part of what it holds.
+/// An argument of at least this size is not copied; it keeps the buffer that it arrived in alive.
+/// The socket is read in portions of this size, so the argument is a good part of that buffer.
 const SLICED_BYTES_MIN: usize = 16 << 10;
 
-/// Arguments, the next one first.
+/// The arguments that are still to be read.
 #[derive(Clone)]
 pub(super) struct Args<'a> {
     bytes: &'a [u8],
     ranges: &'a [ByteRange],
-    /// The same bytes, if arguments may hold them.
+    /// The same bytes, if arguments may keep them.
     frame: Option<&'a Bytes>,
 }
 
@@ -29,12 +29,12 @@ impl<'a> Args<'a> {
         Args { bytes, ranges, frame }
     }
 
-    /// Whether one of these is worth not being copied.
+    /// Whether one of these is too large to be copied.
     pub(super) fn are_large(ranges: &[ByteRange]) -> bool {
         ranges.iter().any(|place| (place.end - place.start) as usize >= SLICED_BYTES_MIN)
     }
 
-    /// How many are left.
+    /// The number of arguments left.
     pub(super) fn len(&self) -> usize {
         self.ranges.len()
     }
@@ -43,19 +43,18 @@ impl<'a> Args<'a> {
         self.bytes.get(place.start as usize..place.end as usize).unwrap_or_default()
     }
 
-    /// The next one.
     pub(super) fn next(&mut self) -> Option<&'a [u8]> {
         let (first, rest) = self.ranges.split_first()?;
         self.ranges = rest;
         Some(self.at(*first))
     }
 
-    /// The next one, which stays.
+    /// The next argument, which is not taken.
     pub(super) fn peek(&self) -> Option<&'a [u8]> {
         self.ranges.first().map(|place| self.at(*place))
     }
 
-    /// Takes the next one if it is this word.
+    /// Takes the next argument if it is this word.
     pub(super) fn take(&mut self, word: &str) -> bool {
         let is_it = self.peek().is_some_and(|next| is(next, word));
         if is_it {
@@ -64,12 +63,12 @@ impl<'a> Args<'a> {
         is_it
     }
 
-    /// The next one, which must be there.
+    /// The next argument; it is an error if there is none.
     pub(super) fn must(&mut self, field: &str) -> Result<&'a [u8], Error> {
         self.next().ok_or_else(|| missing(field))
     }
 
-    /// The next one as bytes of its own.
+    /// The next argument as bytes that outlive the input.
     pub(super) fn bytes(&mut self, field: &str) -> Result<Bytes, Error> {
         let place = *self.ranges.first().ok_or_else(|| missing(field))?;
         let value = self.must(field)?;
@@ -81,24 +80,21 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// The next one as text.
     pub(super) fn text(&mut self, field: &str) -> Result<&'a str, Error> {
         text(field, self.must(field)?)
     }
 
-    /// The next one as a span of time.
     pub(super) fn span(&mut self, field: &str) -> Result<i64, Error> {
         let value = self.must(field)?;
         time(field, value, parse_span)
     }
 
-    /// The next one as an instant.
     pub(super) fn instant(&mut self, field: &str) -> Result<i64, Error> {
         let value = self.must(field)?;
         time(field, value, parse_instant)
     }
 
-    /// The next one as a number within what its type can hold.
+    /// The next argument as a number that fits the type.
     pub(super) fn number<T: TryFrom<u64>>(&mut self, field: &str) -> Result<T, Error> {
         let value = self.must(field)?;
         let number = digits(value).and_then(|number| T::try_from(number).ok());
@@ -108,7 +104,6 @@ impl<'a> Args<'a> {
         })
     }
 
-    /// The next one as a backoff.
     pub(super) fn backoff(
         &mut self,
     ) -> Result<std::sync::Arc<dormouse_core::backoff::Backoff>, Error> {
@@ -117,12 +112,10 @@ impl<'a> Args<'a> {
             .map_err(|why| Error::invalid(format!("BACKOFF: {why}")))
     }
 
-    /// The next one as a token.
     pub(super) fn token(&mut self) -> Result<Token, Error> {
         text("token", self.must("token")?)?.parse()
     }
 
-    /// The next one as an id.
     pub(super) fn id(&mut self) -> Result<JobId, Error> {
         let value = self.must("id")?;
         digits(value).map(JobId).ok_or_else(|| {
@@ -131,7 +124,7 @@ impl<'a> Args<'a> {
         })
     }
 
-    /// All were read.
+    /// Refuses an argument that is left.
     pub(super) fn finish(&mut self, options: &[&'static str]) -> Result<(), Error> {
         match self.next() {
             None => Ok(()),
@@ -140,32 +133,32 @@ impl<'a> Args<'a> {
     }
 }
 
-/// Whether an argument is this word, however it is written.
+/// Whether an argument is this word, in any case.
 pub(super) fn is(value: &[u8], word: &str) -> bool {
     value.eq_ignore_ascii_case(word.as_bytes())
 }
 
-/// An option that there is none of.
+/// The error for an unknown option.
 pub(super) fn unknown(word: &[u8], options: &[&'static str]) -> Error {
     let shown = shown(word);
     if options.is_empty() {
         return Error::invalid(format!("{shown} is one argument too many"));
     }
     let options = options.join(", ");
-    Error::invalid(format!("{shown} is not an option here; there are {options}"))
+    Error::invalid(format!("{shown} is not an option here; the options are {options}"))
 }
 
 fn missing(field: &str) -> Error {
     Error::invalid(format!("{field} is missing"))
 }
 
-/// An argument as an error shows it: its begin, if it is long.
+/// An argument as an error shows it, cut after 64 bytes.
 pub(super) fn shown(value: &[u8]) -> String {
     let begin = value.get(..64.min(value.len())).unwrap_or_default();
     format!("{:?}", String::from_utf8_lossy(begin))
 }
 
-/// A number in decimal digits and nothing else.
+/// A number of nothing but decimal digits.
 pub(super) fn digits(value: &[u8]) -> Option<u64> {
     if value.is_empty() || value.len() > 20 {
         return None;
@@ -182,7 +175,7 @@ pub(super) fn text<'a>(field: &str, value: &'a [u8]) -> Result<&'a str, Error> {
         .map_err(|_| Error::invalid(format!("{field} {} is not UTF-8", shown(value))))
 }
 
-/// Time in ms, or as people write it.
+/// A time in ms, or in the notation for people.
 fn time(field: &str, value: &[u8], parse: fn(&str) -> Result<i64, String>) -> Result<i64, Error> {
     if let Some(ms) = digits(value).and_then(|ms| i64::try_from(ms).ok()) {
         return Ok(ms);

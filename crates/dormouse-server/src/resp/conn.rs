@@ -1,4 +1,4 @@
-//! What a connection has set up, and how it does a command.
+//! The state of a connection, and how it runs a command.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,42 +19,42 @@ use crate::access::{Access, Grant, TokenHash, Verb};
 use crate::metrics::Metrics;
 use crate::pipeline::{Request, Turn};
 
-/// Jobs that may be asked for in one turn: what comes of them is held until it is sent. Who asks
-/// for more gets the rest in turns of their own.
+/// The number of jobs that the replies of one turn may hold: they stay in memory until they are
+/// sent. A request above it ends its turn.
 const JOBS_PER_TURN: usize = 16;
 
-/// What is remembered of a command until its outcome is there.
+/// What is remembered of a command until its reply arrives.
 pub(crate) struct PendingReply {
     pub(super) command: CommandNo,
-    /// What was spoken when it came; a HELLO may have come behind it.
+    /// The version when it arrived; a HELLO may follow in the same turn.
     pub(super) version: Version,
     pub(super) kind: ReplyKind,
 }
 
-/// A connection.
+/// The state of a connection.
 pub(super) struct Conn {
     access: Access,
     pub(super) metrics: Arc<Metrics>,
     pub(super) id: u64,
     pub(super) name: Vec<u8>,
     pub(super) version: Version,
-    /// Of the token that was shown.
+    /// The hash of the token that the caller presented.
     shown: Option<TokenHash>,
     grant: Option<Grant>,
-    /// What the caller might do when the turn began: what was asked in it is judged by that.
+    /// The caller's rights when the turn began, by which its requests are checked.
     grant_before: Option<Grant>,
-    /// Somebody else may be speaking from here on.
+    /// The rest of the input may come from another caller.
     pub(super) is_new_caller: bool,
     nobody: Grant,
-    /// The topic named last: most connections name the same one again and again.
+    /// The topic named last: most connections use one topic.
     topic: Option<TopicName>,
-    /// Jobs asked for in this turn.
+    /// Jobs requested in this turn.
     jobs: usize,
-    /// The command under way.
+    /// The command that is being run.
     command_no: CommandNo,
     pub(super) is_over: bool,
-    /// A transaction was begun, which there are none of: nothing is done until it ends, or a part
-    /// of it would be done and its client told that nothing was.
+    /// MULTI was refused: everything up to EXEC is refused, too, or a part of the transaction would
+    /// be done though its client was told that nothing was.
     in_transaction: bool,
 }
 
@@ -80,7 +80,7 @@ impl Conn {
         }
     }
 
-    /// A turn begins. The token is judged anew: it may have been revoked.
+    /// Begins a turn. The token is checked again: it may have been revoked.
     pub(super) fn begin_turn(&mut self) {
         self.jobs = 0;
         self.is_new_caller = false;
@@ -88,23 +88,23 @@ impl Conn {
         self.grant_before = self.grant.clone();
     }
 
-    /// What the caller might do when the turn began.
+    /// The caller's rights when the turn began.
     pub(super) fn grant_before(&self) -> &Grant {
         self.grant_before.as_ref().unwrap_or(&self.nobody)
     }
 
-    /// What the caller may do.
+    /// The caller's rights.
     pub(super) fn grant(&self) -> &Grant {
         self.grant.as_ref().unwrap_or(&self.nobody)
     }
 
-    /// Whether the caller has shown who they are, or need not.
+    /// Whether the caller is authenticated, or need not be.
     pub(super) fn is_known(&self) -> bool {
         self.grant.is_some()
     }
 
-    /// Shows a token; without one, everything shown before is forgotten. Gives whether it is known.
-    pub(super) fn show(&mut self, token: Option<(&TokenHash, &str)>) -> bool {
+    /// Authenticates by a token; without one, resets. False if the token is unknown.
+    pub(super) fn authenticate(&mut self, token: Option<(&TokenHash, &str)>) -> bool {
         let Some((hash, user)) = token else {
             self.shown = None;
             self.is_new_caller = true;
@@ -112,7 +112,7 @@ impl Conn {
             return true;
         };
         let Some(grant) = self.access.grant_of(Some(hash)) else { return false };
-        // Without tokens everybody is welcome under every name.
+        // Without tokens, every name is accepted.
         if user != "default" && user != grant.name() && !self.access.is_open() {
             return false;
         }
@@ -122,14 +122,13 @@ impl Conn {
         true
     }
 
-    /// How much the caller may send at once.
     pub(super) fn bounds(&self) -> Bounds {
         if self.is_known() { Bounds::KNOWN } else { Bounds::GUEST }
     }
 
-    /// Does one command, whose name is the first of its arguments.
+    /// Runs one command; its name is the first argument.
     pub(super) fn command(&mut self, mut args: Args<'_>, turn: &mut Turn<PendingReply>) {
-        // A line with nothing in it.
+        // An empty line.
         let Some(name) = args.next() else { return };
         if self.is_known() && self.refuse_transaction(name, turn) {
             return;
@@ -160,7 +159,7 @@ impl Conn {
         (spec.run)(self, args, turn)
     }
 
-    /// Says no to a transaction, and to all that stands in it.
+    /// Refuses a transaction, and every command in it.
     fn refuse_transaction(&mut self, name: &[u8], turn: &mut Turn<PendingReply>) -> bool {
         let begins = is(name, "MULTI");
         let ends = is(name, "EXEC") || is(name, "DISCARD");
@@ -194,19 +193,19 @@ impl Conn {
         self.decline(turn, ERR, &text);
     }
 
-    /// Says why a command is not even read.
+    /// Refuses a command that was not decoded.
     pub(super) fn refuse_unread(&mut self, error: &Error, turn: &mut Turn<PendingReply>) {
         self.command_no = CommandNo::UNKNOWN;
         self.refuse(error, turn);
     }
 
-    /// Says why a command is not done.
+    /// Refuses a command with an error.
     pub(super) fn refuse(&mut self, error: &Error, turn: &mut Turn<PendingReply>) {
         self.metrics.resp(self.command_no.index(), Some(error.code));
         fault::write(&mut self.out(turn), error);
     }
 
-    /// Says no in words that Redis has for it.
+    /// Refuses a command with an error that Redis has.
     pub(super) fn decline(&self, turn: &mut Turn<PendingReply>, word: &str, text: &str) {
         self.decline_as(turn, Code::Invalid, word, text);
     }
@@ -223,7 +222,7 @@ impl Conn {
         self.out(turn).error(word, text);
     }
 
-    /// Answers at once, with what needs no backend.
+    /// The reply to a command that needs no backend.
     pub(super) fn reply<'t>(&self, turn: &'t mut Turn<PendingReply>) -> Out<'t> {
         self.metrics.resp(self.command_no.index(), None);
         self.out(turn)
@@ -233,12 +232,12 @@ impl Conn {
         Out::new(turn.reply_now(), self.version)
     }
 
-    /// What to remember of the command under way.
+    /// What to remember of this command until its reply arrives.
     pub(super) fn pending(&self, kind: ReplyKind) -> PendingReply {
         PendingReply { command: self.command_no, version: self.version, kind }
     }
 
-    /// A topic, if the caller may do this there.
+    /// Reads a topic, and checks that the caller has this right on it.
     pub(super) fn topic(&mut self, verb: Verb, name: &[u8]) -> Result<TopicName, Error> {
         let known = self.topic.as_ref().filter(|topic| topic.as_str().as_bytes() == name);
         let topic = match known {
@@ -250,8 +249,8 @@ impl Conn {
         Ok(topic)
     }
 
-    /// A job by its id, or by `topic KEY key`; by key, if the caller may do this in its topic.
-    /// Behind it only these options stand.
+    /// Reads a job's id, or `topic KEY key`; then also checks the caller's right on the topic.
+    /// Only these options may follow.
     pub(super) fn target(
         &mut self,
         verb: Verb,
@@ -261,7 +260,7 @@ impl Conn {
         let mut ahead = args.clone();
         let first = ahead.must("id")?;
         if !ahead.take("KEY") {
-            // What else stands behind a topic was meant for a key.
+            // Any other word behind a topic was meant as a key.
             let is_stray = |word: &&[u8]| !options.iter().any(|option| is(word, option));
             let stray = ahead.peek().filter(is_stray);
             return args.id().map(Target::Id).map_err(|_| self.no_id(first, stray));
@@ -272,7 +271,7 @@ impl Conn {
         Ok(Target::Key { topic, key })
     }
 
-    /// Says what to write instead of this, which is no id.
+    /// The error for an argument that is no id: it says what to write instead.
     fn no_id(&self, first: &[u8], stray: Option<&[u8]>) -> Error {
         let first = shown(first);
         let (name, usage) = self.command_no.spec().map_or(("", ""), |spec| (spec.name, spec.usage));
@@ -283,7 +282,7 @@ impl Conn {
         Error::invalid(format!("id {first} is not a number; {fix}"))
     }
 
-    /// Asks the backend, if the caller may do this with the jobs of these ids.
+    /// Adds a request, to be refused unless the caller has this right on these jobs.
     pub(super) fn send(
         &mut self,
         turn: &mut Turn<PendingReply>,
@@ -294,7 +293,7 @@ impl Conn {
         turn.send(Request::checked(command, check, self.pending(kind)));
     }
 
-    /// As `send`, for what is answered with so many jobs, and bodies may be large.
+    /// As `send`, for a reply with up to this number of jobs: their bodies may be large.
     pub(super) fn send_for_jobs(
         &mut self,
         turn: &mut Turn<PendingReply>,
@@ -308,7 +307,7 @@ impl Conn {
         if self.jobs < JOBS_PER_TURN { turn.send(request) } else { turn.send_last(request) }
     }
 
-    /// As `send`, for what may wait, or whose answer decides what is asked next.
+    /// As `send`, for a request that may wait, or whose reply leads to another.
     pub(super) fn send_last(
         &mut self,
         turn: &mut Turn<PendingReply>,
@@ -319,11 +318,11 @@ impl Conn {
     }
 }
 
-/// The check that a command on this job needs.
+/// The check that a request for this job needs.
 pub(super) fn check_of(verb: Verb, target: &Target) -> Option<(Verb, Vec<JobId>)> {
     match target {
         Target::Id(id) => Some((verb, vec![*id])),
-        // It was checked when its topic was read.
+        // The right was checked when the topic was read.
         Target::Key { .. } => None,
     }
 }

@@ -1,19 +1,19 @@
-//! Answers into bytes, as both versions of the protocol have them.
+//! Encodes replies in both versions of the protocol.
 
 use bytes::{BufMut, BytesMut};
 use dormouse_core::job::Token;
 
-/// Which of the two a connection speaks.
+/// The version that a connection speaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Version {
-    /// Everybody begins with it.
+    /// Every connection begins with it.
     #[default]
     Two,
-    /// Has maps, truth and one nothing.
+    /// Has maps, booleans and a null of its own.
     Three,
 }
 
-/// Where answers are written.
+/// Writes replies.
 pub(super) struct Out<'a> {
     bytes: &'a mut BytesMut,
     version: Version,
@@ -24,12 +24,12 @@ impl<'a> Out<'a> {
         Out { bytes, version }
     }
 
-    /// A word.
+    /// A simple string.
     pub(super) fn status(&mut self, word: &str) {
         self.line(b'+', word.as_bytes());
     }
 
-    /// A code and a text. Both are one line, whatever a caller has put into the text.
+    /// A code and a text on one line: line breaks in the text become blanks.
     pub(super) fn error(&mut self, code: &str, text: &str) {
         self.bytes.reserve(code.len() + text.len() + 4);
         self.bytes.put_u8(b'-');
@@ -45,19 +45,17 @@ impl<'a> Out<'a> {
         self.bytes.put_slice(b"\r\n");
     }
 
-    /// A number.
     pub(super) fn number(&mut self, value: u64) {
-        // The protocol's numbers have a sign.
+        // The protocol's numbers are signed.
         let value = value.min(i64::MAX as u64);
         self.line(b':', digits(value, &mut [0; 20]));
     }
 
-    /// A number that may be below zero.
+    /// A number that may be negative.
     pub(super) fn signed(&mut self, value: i64) {
         self.line(b':', value.to_string().as_bytes());
     }
 
-    /// A string.
     pub(super) fn string(&mut self, value: &[u8]) {
         self.bytes.reserve(value.len() + 26);
         self.line(b'$', digits(value.len() as u64, &mut [0; 20]));
@@ -65,12 +63,11 @@ impl<'a> Out<'a> {
         self.bytes.put_slice(b"\r\n");
     }
 
-    /// A number as a string: many languages have no exact number of 64 bits.
+    /// A number as a string: many languages have no exact 64-bit numbers.
     pub(super) fn digits(&mut self, value: u64) {
         self.string(digits(value, &mut [0; 20]));
     }
 
-    /// A token as a string.
     pub(super) fn token(&mut self, token: Token) {
         let mut text = [0; 41];
         let (mut id, mut fence) = ([0; 20], [0; 20]);
@@ -83,7 +80,6 @@ impl<'a> Out<'a> {
         self.string(&text[..length]);
     }
 
-    /// Nothing.
     pub(super) fn null(&mut self) {
         self.bytes.put_slice(match self.version {
             Version::Two => b"$-1\r\n",
@@ -91,8 +87,8 @@ impl<'a> Out<'a> {
         });
     }
 
-    /// Yes or no.
-    pub(super) fn truth(&mut self, value: bool) {
+    /// A boolean.
+    pub(super) fn boolean(&mut self, value: bool) {
         self.bytes.put_slice(match (self.version, value) {
             (Version::Two, false) => b":0\r\n",
             (Version::Two, true) => b":1\r\n",
@@ -101,12 +97,12 @@ impl<'a> Out<'a> {
         });
     }
 
-    /// So many items follow.
+    /// The header of a list; its items follow.
     pub(super) fn list(&mut self, items: usize) {
         self.line(b'*', digits(items as u64, &mut [0; 20]));
     }
 
-    /// So many fields follow, each a name and a value.
+    /// The header of a map; its fields follow, each a name and a value.
     pub(super) fn map(&mut self, fields: usize) {
         match self.version {
             Version::Two => self.list(2 * fields),
@@ -153,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_written_as_both_versions_have_it() {
+    fn every_type_is_encoded_in_both_versions() {
         let check = |write: fn(&mut Out<'_>), two: &str, three: &str| {
             assert_eq!(written(Version::Two, write), two);
             assert_eq!(written(Version::Three, write), three);
@@ -167,8 +163,8 @@ mod tests {
         same(|out| out.list(2), "*2\r\n");
         check(|out| out.map(2), "*4\r\n", "%2\r\n");
         check(|out| out.null(), "$-1\r\n", "_\r\n");
-        check(|out| out.truth(true), ":1\r\n", "#t\r\n");
-        check(|out| out.truth(false), ":0\r\n", "#f\r\n");
+        check(|out| out.boolean(true), ":1\r\n", "#t\r\n");
+        check(|out| out.boolean(false), ":0\r\n", "#f\r\n");
     }
 
     #[test]

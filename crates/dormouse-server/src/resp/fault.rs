@@ -1,15 +1,15 @@
-//! Errors as clients of Redis meet them.
+//! Errors in the form that Redis clients know.
 
 use dormouse_core::error::{Code, Error};
 
 use super::encode::Out;
 
-/// The code of what Redis has a text for, which clients look for.
+/// The code of errors whose text is known to clients.
 pub(super) const ERR: &str = "ERR";
 
-/// The word in front of an error's text. Where Redis has a word for it, that one, because clients
-/// know it. None of them is one that makes a client do something by itself that does not fit here:
-/// ask again at once, go to another server, wait until data is loaded.
+/// The word in front of an error's text: the one of Redis where it has one, because clients know
+/// it. None of them makes a client act on its own in a way that does not fit here: retry at once,
+/// go to another server, wait until data is loaded.
 pub(super) fn word_of(code: Code) -> &'static str {
     match code {
         Code::Invalid => "INVALID",
@@ -19,7 +19,7 @@ pub(super) fn word_of(code: Code) -> &'static str {
         Code::Conflict => "CONFLICT",
         Code::LeaseLost => "LEASELOST",
         Code::TooLarge => "TOOLARGE",
-        // `BUSY` is a script that does not end.
+        // In Redis, `BUSY` means a script that does not end.
         Code::Busy => "OVERLOADED",
         Code::Full => "FULL",
         Code::Unconfirmed => "UNCONFIRMED",
@@ -27,7 +27,6 @@ pub(super) fn word_of(code: Code) -> &'static str {
     }
 }
 
-/// Writes an error.
 pub(super) fn write(out: &mut Out<'_>, error: &Error) {
     out.error(word_of(error.code), &error.text);
 }
@@ -36,7 +35,7 @@ pub(super) fn write(out: &mut Out<'_>, error: &Error) {
 mod tests {
     use super::*;
 
-    /// What clients act on by themselves.
+    /// Words that clients act on.
     const TAKEN: [&str; 12] = [
         "BUSY",
         "LOADING",
@@ -53,7 +52,7 @@ mod tests {
     ];
 
     #[test]
-    fn no_word_is_one_that_clients_act_on() {
+    fn no_word_makes_clients_act() {
         for code in Code::ALL {
             let word = word_of(code);
             assert!(word.bytes().all(|byte| byte.is_ascii_uppercase()), "{word}");

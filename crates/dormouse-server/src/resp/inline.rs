@@ -1,9 +1,9 @@
-//! A command that a person typed: words with blanks between them, quoted where they have blanks.
+//! A command that a person typed: words separated by blanks, quoted where they contain blanks.
 
 use super::decode::ByteRange;
 
-/// Whether this is the first line of an HTTP request, or a header of one: then everything that
-/// follows may be what a web page was made to send.
+/// Whether this is the first line of an HTTP request, or a header of one: the bytes behind it may
+/// be chosen by a web page.
 pub(super) fn is_http(line: &[u8]) -> bool {
     let line = line.trim_ascii();
     let first = line.split(|byte| byte.is_ascii_whitespace()).next().unwrap_or_default();
@@ -13,8 +13,8 @@ pub(super) fn is_http(line: &[u8]) -> bool {
         || (last.len() < line.len() && last.starts_with(b"HTTP/"))
 }
 
-/// Takes a line apart: its words go behind each other. `None` = a quote is not closed, or closed
-/// within a word.
+/// Splits a line into words, which are appended to `words`. `None` if a quote is not closed, or is
+/// closed within a word.
 pub(super) fn split(line: &[u8], words: &mut Vec<u8>, ranges: &mut Vec<ByteRange>) -> Option<()> {
     let mut rest = line.trim_ascii_start();
     while !rest.is_empty() {
@@ -25,7 +25,7 @@ pub(super) fn split(line: &[u8], words: &mut Vec<u8>, ranges: &mut Vec<ByteRange
     Some(())
 }
 
-/// Reads one word; gives what is behind it.
+/// Reads one word; returns the rest of the line.
 fn word<'a>(line: &'a [u8], words: &mut Vec<u8>) -> Option<&'a [u8]> {
     let mut rest = line;
     while let Some((&byte, behind)) = rest.split_first() {
@@ -45,7 +45,7 @@ fn word<'a>(line: &'a [u8], words: &mut Vec<u8>) -> Option<&'a [u8]> {
     Some(rest)
 }
 
-/// Reads up to the closing quote; gives what is behind it.
+/// Reads up to the closing quote; returns the rest of the line.
 fn quoted<'a>(quote: u8, line: &'a [u8], words: &mut Vec<u8>) -> Option<&'a [u8]> {
     let mut rest = line;
     loop {
@@ -65,7 +65,7 @@ fn quoted<'a>(quote: u8, line: &'a [u8], words: &mut Vec<u8>) -> Option<&'a [u8]
     }
 }
 
-/// Reads what follows a backslash between double quotes.
+/// Reads the escape behind a backslash between double quotes.
 fn escaped<'a>(line: &'a [u8], words: &mut Vec<u8>) -> Option<&'a [u8]> {
     let (&byte, behind) = line.split_first()?;
     if byte == b'x'
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_read_as_a_shell_would() {
+    fn words_are_split_as_by_a_shell() {
         let check = |line: &str, expected: &[&str]| {
             assert_eq!(words(line).unwrap(), expected, "{line}");
         };
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn http_is_told_from_the_command_of_its_name() {
+    fn http_is_distinguished_from_commands() {
         for line in
             ["GET / HTTP/1.1\r", "POST /v1/ack HTTP/1.1", "Host: a", "post", "PRI * HTTP/2.0"]
         {

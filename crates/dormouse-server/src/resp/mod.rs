@@ -1,9 +1,9 @@
-//! RESP, the protocol of Redis' clients: docs/resp.md is its contract.
+//! RESP, the protocol of Redis clients; docs/resp.md specifies it.
 //!
 //! ```text
-//!   input -> decode -> args -> word (which command) -> verb/<verb>.rs -> turn -> backend
-//!                                                   \-> talk/<word>.rs -> answered at once
-//!   output <- encode <- verb/<verb>.rs <- outcome
+//!   input -> decode -> args -> spec (which command) -> verb/<verb>.rs -> turn -> backend
+//!                                                  \-> connection/<name>.rs -> answered at once
+//!   output <- encode <- verb/<verb>.rs <- reply
 //! ```
 
 mod args;
@@ -36,7 +36,7 @@ use decode::{Decoder, Frame, ProtocolError};
 use encode::Out;
 pub(crate) use spec::NAMES;
 
-/// What serves RESP to all who come.
+/// The server of this protocol.
 pub(crate) fn server(
     acceptor: Acceptor,
     context: PipelineContext,
@@ -47,7 +47,7 @@ pub(crate) fn server(
     PipelineServer { acceptor, context, kind: ProtocolKind::Resp, crowded: CROWDED, begin }
 }
 
-/// What a client hears when there is no room for it.
+/// The error for a connection above the limit.
 const CROWDED: &[u8] = b"-ERR max number of clients reached\r\n";
 
 /// One connection.
@@ -57,12 +57,11 @@ pub(crate) struct Resp {
 }
 
 impl Resp {
-    /// A connection of somebody who has said nothing yet.
     fn new(access: Access, metrics: Arc<Metrics>) -> Resp {
         Resp { decoder: Decoder::default(), conn: Conn::new(access, metrics) }
     }
 
-    /// Does a command that is all there, and takes it off the input.
+    /// Runs a complete command, and takes it off the input.
     fn command(&mut self, found: Frame, input: &mut BytesMut, turn: &mut Turn<PendingReply>) {
         let Resp { decoder, conn } = self;
         let ranges = &decoder.ranges;
@@ -94,15 +93,16 @@ impl Protocol for Resp {
             match self.decoder.next(input, self.conn.bounds()) {
                 Ok(None) => break,
                 Ok(Some(found)) => self.command(found, input, turn),
-                Err(breach) => {
-                    say_breach(&breach, turn.reply_now());
+                Err(error) => {
+                    write_protocol_error(&error, turn.reply_now());
                     return Flow::Close;
                 }
             }
             if self.conn.is_over {
                 return Flow::Close;
             }
-            // What came before is judged by the old grant, what comes behind by the new one.
+            // Requests before this one are checked by the old grant, those behind it by the new
+            // one.
             if self.conn.is_new_caller {
                 turn.end();
             }
@@ -140,8 +140,8 @@ impl Protocol for Resp {
     }
 }
 
-fn say_breach(breach: &ProtocolError, out: &mut BytesMut) {
-    let text = match breach {
+fn write_protocol_error(error: &ProtocolError, out: &mut BytesMut) {
+    let text = match error {
         ProtocolError::Malformed(text) => format!("Protocol error: {text}"),
         ProtocolError::Http => "Protocol error: this is HTTP, and this port speaks RESP".to_owned(),
     };
@@ -160,7 +160,7 @@ fn too_large() -> Error {
 mod tests {
     use super::*;
 
-    /// What a turn leaves of this input.
+    /// The input that a turn leaves.
     fn left_of(input: &str) -> String {
         let mut resp = Resp::new(Access::open(), Arc::default());
         let mut input = BytesMut::from(input);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_sent_away_is_told_why() {
+    fn the_reason_for_closing_is_written() {
         for (why, word) in [
             (CloseReason::Crowded, "-OVERLOADED all connections together hold too many bytes "),
             (CloseReason::Slow, "-INVALID the rest of the command did not come in time\r\n"),
@@ -181,9 +181,9 @@ mod tests {
         }
     }
 
-    /// A packet full of them would be one submission, and the engine does nothing else meanwhile.
+    /// A packet full of them would be one batch, and the engine does nothing else meanwhile.
     #[test]
-    fn what_costs_the_engine_much_ends_its_turn() {
+    fn an_expensive_command_ends_its_turn() {
         for line in ["STATS", "STATS t", "FORECAST t", "TOPICS", "LIST t ready", "PEEK t"] {
             assert_eq!(left_of(&format!("PING\r\n{line}\r\nPING\r\n")), "PING\r\n", "{line}");
         }

@@ -1,4 +1,4 @@
-//! Every command there is.
+//! The table of all commands.
 
 use super::args::Args;
 use super::conn::{Conn, PendingReply};
@@ -7,37 +7,37 @@ use crate::likeness;
 use crate::pipeline::Turn;
 use dormouse_core::error::Error;
 
-/// Does a command, or plans it for the backend.
+/// Answers a command, or adds a request for the backend to the turn.
 type Run = fn(&mut Conn, &mut Args<'_>, &mut Turn<PendingReply>) -> Result<(), Error>;
 
-/// A command.
+/// A command as it is looked up, documented and run.
 pub(super) struct CommandSpec {
     pub(super) name: &'static str,
-    /// What stands behind the name.
+    /// The arguments behind the name.
     pub(super) usage: &'static str,
-    /// Least arguments.
+    /// The least number of arguments.
     pub(super) min: usize,
-    /// Most arguments.
+    /// The greatest number of arguments.
     pub(super) max: usize,
     pub(super) kind: Kind,
     pub(super) summary: &'static str,
     pub(super) run: Run,
 }
 
-/// What a command is about.
+/// The subject of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Jobs, topics or locks, and changes them.
+    /// Changes jobs, topics or locks.
     Write,
-    /// As above, and only looks.
+    /// Only reads them.
     Read,
-    /// The connection or the server.
+    /// Concerns the connection or the server.
     Connection,
-    /// As above, and can be said by everybody.
+    /// As `Connection`; needs no authentication.
     NoAuth,
 }
 
-/// Where a command stands in the list.
+/// The index of a command in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CommandNo(u8);
 
@@ -56,7 +56,7 @@ const MANY: usize = usize::MAX;
 
 use Kind::{Connection, NoAuth, Read, Write};
 
-/// The most used ones first: they are looked for in this order.
+/// The table is searched in this order, so the most used commands come first.
 pub(super) const COMMANDS: &[CommandSpec] = &[
     spec(
         "PUT",
@@ -68,7 +68,7 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
         "Add a job",
         verb::put::run,
     ),
-    spec("ACK", "token [token ...]", (1, MANY), Write, "Done: the job goes", verb::ack::run),
+    spec("ACK", "token [token ...]", (1, MANY), Write, "Done: remove the job", verb::ack::run),
     spec(
         "RESERVE",
         "topic [topic ...] [MAX n] [WAIT span] [TTR span] [FULL]",
@@ -82,7 +82,7 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
         "[message]",
         (0, 1),
         Connection,
-        "Answers PONG, or the message",
+        "Reply with PONG, or the message",
         connection::basic::ping,
     ),
     spec(
@@ -140,7 +140,7 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
         "id [TTR span] [FULL]",
         (1, 4),
         Write,
-        "Take a given job, whatever its due time",
+        "Take a given job, regardless of its due time",
         verb::reserve_id::run,
     ),
     spec("GET", "id|topic KEY key", (1, 3), Read, "Look at a job", verb::get::run),
@@ -179,7 +179,7 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
     ),
     spec("PAUSE", "topic [span]", (1, 2), Write, "Stop reserve on a topic", verb::pause::run),
     spec("RESUME", "topic", (1, 1), Write, "End a pause", verb::resume::run),
-    spec("PURGE", "topic", (1, 1), Write, "Remove all jobs nobody has", verb::purge::run),
+    spec("PURGE", "topic", (1, 1), Write, "Remove all jobs that are not leased", verb::purge::run),
     spec(
         "LOCK",
         "name owner [TTL span] [WAIT span]",
@@ -190,7 +190,7 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
     ),
     spec("RENEW", "name owner [TTL span]", (2, 4), Write, "Prolong a lock", verb::lock::renew),
     spec("UNLOCK", "name owner", (2, 2), Write, "Give a lock back", verb::lock::unlock),
-    spec("ECHO", "message", (1, 1), Connection, "Answers the message", connection::basic::echo),
+    spec("ECHO", "message", (1, 1), Connection, "Reply with the message", connection::basic::echo),
     spec(
         "HELLO",
         "[2|3 [AUTH user token] [SETNAME name]]",
@@ -199,9 +199,23 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
         "Choose the version of the protocol",
         connection::hello::run,
     ),
-    spec("AUTH", "[user] token", (1, 2), NoAuth, "Show an access token", connection::auth::run),
+    spec(
+        "AUTH",
+        "[user] token",
+        (1, 2),
+        NoAuth,
+        "Authenticate with an access token",
+        connection::auth::run,
+    ),
     spec("QUIT", "", (0, MANY), NoAuth, "Close the connection", connection::basic::quit),
-    spec("RESET", "", (0, 0), NoAuth, "Begin the connection anew", connection::basic::reset),
+    spec(
+        "RESET",
+        "",
+        (0, 0),
+        NoAuth,
+        "Reset the state of the connection",
+        connection::basic::reset,
+    ),
     spec("SELECT", "0", (1, 1), Connection, "There is one database: 0", connection::basic::select),
     spec(
         "CLIENT",
@@ -230,7 +244,7 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
     ),
 ];
 
-/// Names of commands, for metrics; the last one is for those that there are none of.
+/// Names of commands, for metrics; the last one stands for unknown commands.
 pub(crate) const NAMES: [&str; COMMANDS.len() + 1] = {
     let mut names = ["unknown"; COMMANDS.len() + 1];
     let mut index = 0;
@@ -242,10 +256,10 @@ pub(crate) const NAMES: [&str; COMMANDS.len() + 1] = {
 };
 
 impl CommandNo {
-    /// A command there is none of.
+    /// An unknown command.
     pub(super) const UNKNOWN: CommandNo = CommandNo(COMMANDS.len() as u8);
 
-    /// Finds a command by its name, however it is written.
+    /// Finds a command by its name, in any case.
     pub(super) fn find(name: &[u8]) -> Option<CommandNo> {
         let found =
             COMMANDS.iter().position(|spec| name.eq_ignore_ascii_case(spec.name.as_bytes()));
@@ -256,13 +270,13 @@ impl CommandNo {
         COMMANDS.get(usize::from(self.0))
     }
 
-    /// Its place among `NAMES`.
+    /// Its index in `NAMES`.
     pub(super) fn index(self) -> usize {
         usize::from(self.0)
     }
 }
 
-/// The command that was probably meant.
+/// The command that an unknown name probably means.
 pub(super) fn nearest(name: &str) -> Option<&'static str> {
     likeness::nearest(name, COMMANDS.iter().map(|spec| spec.name))
 }
@@ -297,7 +311,7 @@ mod tests {
             ("cancle", Some("CANCEL")),
             ("XYZZY", None),
             ("", None),
-            // What Redis has and is something else here.
+            // Commands of Redis that have no counterpart.
             ("SET", None),
             ("DEL", None),
             ("UNLINK", None),

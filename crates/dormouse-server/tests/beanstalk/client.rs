@@ -1,4 +1,4 @@
-//! A client that says bytes and expects bytes.
+//! A client that sends bytes and expects bytes.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -7,8 +7,8 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// What takes longer does not come.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Time after which a reply is considered missing.
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 pub(crate) trait Socket: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Socket for S {}
@@ -33,12 +33,12 @@ impl Client {
         self.socket.write_all(bytes).await.unwrap();
     }
 
-    /// Says nothing more.
+    /// Shuts down its sending side.
     pub(crate) async fn fall_silent(&mut self) {
         self.socket.shutdown().await.unwrap();
     }
 
-    /// Says lines and expects lines, all without the last end.
+    /// Sends lines and expects lines, both without the last end.
     #[track_caller]
     pub(crate) fn ask<'a>(
         &'a mut self,
@@ -85,7 +85,7 @@ impl Client {
         }
     }
 
-    /// Asks for something in YAML and gives it.
+    /// Sends a command and returns its reply in YAML.
     pub(crate) async fn yaml(&mut self, said: &str) -> String {
         self.say(format!("{said}\r\n").as_bytes()).await;
         let line = self.line().await;
@@ -99,7 +99,7 @@ impl Client {
         String::from_utf8(text[..length].to_vec()).unwrap()
     }
 
-    /// One value of such an answer.
+    /// One value of such a reply.
     pub(crate) async fn stat(&mut self, said: &str, key: &str) -> String {
         let text = self.yaml(said).await;
         let value = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(": "));
@@ -116,14 +116,14 @@ impl Client {
         }
     }
 
-    /// All that comes until the server closes.
+    /// All bytes until the server closes.
     pub(crate) async fn rest(&mut self) -> Vec<u8> {
         while self.read(std::panic::Location::caller()).await {}
         std::mem::take(&mut self.heard)
     }
 
     async fn read(&mut self, place: &std::panic::Location<'_>) -> bool {
-        let read = timeout(PATIENCE, self.socket.read_buf(&mut self.heard)).await;
+        let read = timeout(TIMEOUT, self.socket.read_buf(&mut self.heard)).await;
         match read.unwrap_or_else(|_| panic!("{place}: nothing came, only {:?}", self.heard)) {
             Ok(bytes) => bytes > 0,
             // The server may close before it has read everything.

@@ -1,9 +1,9 @@
-//! delete, release, bury, touch: what ends or prolongs a reservation.
+//! delete, release, bury, touch: the commands that end or prolong a reservation.
 
 use crate::rig::{Rig, play};
 
 #[tokio::test]
-async fn delete_takes_any_job_that_no_other_has() {
+async fn delete_removes_any_job_that_no_other_client_has_reserved() {
     let rig = Rig::new().await;
     let (mut one, mut two) = (rig.client().await, rig.client().await);
     one.ask(
@@ -22,7 +22,7 @@ async fn delete_takes_any_job_that_no_other_has() {
 }
 
 #[tokio::test]
-async fn only_its_holder_ends_a_reservation() {
+async fn only_its_client_ends_a_reservation() {
     let rig = Rig::new().await;
     let (mut one, mut two) = (rig.client().await, rig.client().await);
     one.ask("put 0 0 9 1\na\nreserve", "INSERTED 1\nRESERVED 1 1\na").await;
@@ -49,7 +49,7 @@ async fn a_release_sets_priority_and_delay() {
 }
 
 #[tokio::test]
-async fn a_leaving_client_gives_back_and_nothing_is_counted() {
+async fn the_jobs_of_a_leaving_client_are_released_without_a_count() {
     for bye in [&b"quit\r\n"[..], b""] {
         let rig = Rig::new().await;
         let mut client = rig.client().await;

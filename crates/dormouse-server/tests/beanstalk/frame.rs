@@ -1,9 +1,9 @@
-//! Lines, pipelines, and what is no command.
+//! Lines, pipelines and malformed input.
 
 use crate::rig::{Rig, play};
 
 #[tokio::test]
-async fn unknown_and_badly_formed() {
+async fn unknown_and_malformed_lines_are_refused() {
     play(&[
         ("", "UNKNOWN_COMMAND"),
         ("PUT 0 0 0 1", "UNKNOWN_COMMAND"),
@@ -39,7 +39,7 @@ async fn lines_end_with_cr_lf_only() {
 }
 
 #[tokio::test]
-async fn a_line_too_long_costs_one_answer() {
+async fn a_line_that_is_too_long_gets_one_reply() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     client.ask(&"a".repeat(222), "UNKNOWN_COMMAND").await;
@@ -86,7 +86,7 @@ async fn a_long_pipeline_is_answered_in_order() {
 }
 
 #[tokio::test]
-async fn bytes_may_come_one_by_one() {
+async fn bytes_may_arrive_one_by_one() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     for byte in b"put 0 0 9 5\r\nhello\r\nstatsx\r\nreserve\r\n" {
@@ -113,7 +113,7 @@ async fn quit_closes_and_so_does_http() {
 }
 
 #[tokio::test]
-async fn what_was_said_before_the_end_is_answered() {
+async fn commands_before_the_end_are_answered() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     client.say(b"put 0 0 9 1\r\nx\r\nput 0 0 9 100\r\nhalf").await;

@@ -3,7 +3,7 @@
 use crate::rig::Rig;
 
 #[tokio::test]
-async fn jobs_of_http_are_jobs_here() {
+async fn jobs_put_over_http_can_be_reserved() {
     let rig = Rig::new().await;
     let answer = rig.put_by_http("mail", "hello").await;
     assert!(answer.contains("\"id\":\"1\""), "{answer}");

@@ -3,7 +3,7 @@
 use crate::rig::Rig;
 
 #[tokio::test]
-async fn peeks_look_at_the_used_tube() {
+async fn peeks_show_the_used_tube() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     client.ask("put 5 0 9 1\na\nput 3 0 9 1\nb", "INSERTED 1\nINSERTED 2").await;
@@ -39,7 +39,7 @@ async fn kick_moves_buried_jobs_or_else_delayed_ones() {
 }
 
 #[tokio::test]
-async fn kick_moves_more_than_the_backend_does_at_once() {
+async fn kick_moves_more_jobs_than_one_command_does() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     let said: String = (0..5_000).map(|_| "put 0 90 9 0\r\n\r\n").collect();
@@ -63,7 +63,7 @@ async fn a_given_job_is_kicked_if_it_is_buried_or_delayed() {
 }
 
 #[tokio::test]
-async fn a_paused_tube_gives_nothing() {
+async fn a_paused_tube_grants_no_job() {
     let rig = Rig::frozen().await;
     let mut client = rig.client().await;
     client.ask("pause-tube t 9\npause-tube -t 9", "NOT_FOUND\nBAD_FORMAT").await;

@@ -1,4 +1,4 @@
-//! The beanstalkd protocol from outside: a server in this process, sockets, bytes in, bytes out.
+//! The beanstalkd protocol from outside: a server in this process, real sockets, bytes.
 
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 

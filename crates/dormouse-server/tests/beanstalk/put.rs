@@ -23,7 +23,7 @@ async fn bodies_are_opaque() {
 }
 
 #[tokio::test]
-async fn what_is_too_large_is_swallowed() {
+async fn a_body_that_is_too_large_is_discarded() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     let body = "a".repeat(65_535);
@@ -68,7 +68,7 @@ async fn a_body_ends_with_cr_lf() {
 }
 
 #[tokio::test]
-async fn extremes_are_taken() {
+async fn extreme_numbers_are_accepted() {
     play(&[
         ("put 4294967295 4294967295 4294967295 0\n", "INSERTED 1"),
         ("put 4294967296 0 9 0", "BAD_FORMAT"),

@@ -1,10 +1,10 @@
-//! reserve, reserve-with-timeout, reserve-job, and who waits.
+//! reserve, reserve-with-timeout, reserve-job, and waiting clients.
 
 use std::time::{Duration, Instant};
 
 use crate::rig::{Rig, play};
 
-/// Whether something took so many seconds: not less, and not so much more that it is another rule.
+/// Checks that something took this number of seconds: not less, and not much more.
 fn took(since: Instant, seconds: u64) {
     let (passed, least) = (since.elapsed(), Duration::from_secs(seconds));
     let most = least + Duration::from_millis(900);
@@ -12,7 +12,7 @@ fn took(since: Instant, seconds: u64) {
 }
 
 #[tokio::test]
-async fn the_lowest_priority_of_all_tubes_goes_first() {
+async fn the_lowest_priority_of_all_tubes_comes_first() {
     play(&[
         ("put 5 0 9 1\na", "INSERTED 1"),
         ("use t\nput 3 0 9 1\nb", "USING t\nINSERTED 2"),
@@ -28,12 +28,12 @@ async fn the_lowest_priority_of_all_tubes_goes_first() {
 }
 
 #[tokio::test]
-async fn a_reserve_knows_of_the_puts_before_it() {
+async fn a_reserve_sees_the_puts_before_it() {
     let dir = tempfile::tempdir().unwrap();
     let rig = Rig::on_disk(dir.path()).await;
     let mut client = rig.client().await;
     client.ask("put 9 0 9 1\na\nput 8 0 9 1\nb", "INSERTED 1\nINSERTED 2").await;
-    // They are said at once, so nobody waits for the syncs but the server.
+    // They are sent at once, so that only the server waits for the syncs.
     let said = "put 5 0 9 1\nc\nreserve-with-timeout 0\nput 4 0 9 1\nd\nreserve";
     client.ask(said, "INSERTED 3\nRESERVED 3 1\nc\nINSERTED 4\nRESERVED 4 1\nd").await;
     client.ask("reserve-with-timeout 0", "RESERVED 2 1\nb").await;
@@ -53,7 +53,7 @@ async fn a_wait_ends_with_its_time() {
 }
 
 #[tokio::test]
-async fn a_put_wakes_who_has_waited_longest() {
+async fn a_put_wakes_the_longest_waiting_client() {
     let rig = Rig::new().await;
     let (mut first, mut second, mut other) =
         (rig.client().await, rig.client().await, rig.client().await);
@@ -71,7 +71,7 @@ async fn a_put_wakes_who_has_waited_longest() {
 }
 
 #[tokio::test]
-async fn who_falls_silent_waits_no_more() {
+async fn a_client_that_disconnects_no_longer_waits() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     client.say(b"reserve\r\nreserve\r\nlist-tube-used\r\n").await;
@@ -84,7 +84,7 @@ async fn who_falls_silent_waits_no_more() {
 }
 
 #[tokio::test]
-async fn who_waits_when_the_server_stops_is_told() {
+async fn a_stop_answers_waiting_clients() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     client.say(b"reserve\r\n").await;
@@ -95,7 +95,7 @@ async fn who_waits_when_the_server_stops_is_told() {
 }
 
 #[tokio::test]
-async fn a_deadline_is_told_when_its_margin_comes() {
+async fn deadline_soon_is_sent_at_the_margin() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     client.ask("put 0 0 2 1\na\nreserve", "INSERTED 1\nRESERVED 1 1\na").await;
@@ -115,7 +115,7 @@ async fn a_deadline_is_told_when_its_margin_comes() {
 }
 
 #[tokio::test]
-async fn a_second_is_all_margin() {
+async fn a_time_to_run_of_a_second_is_all_margin() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     client
@@ -137,7 +137,7 @@ async fn a_second_is_all_margin() {
 }
 
 #[tokio::test]
-async fn a_given_job_is_taken_whatever_its_state() {
+async fn a_given_job_is_reserved_in_any_state() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     client.ask("use t\nput 7 100 9 1\na\nput 0 0 9 1\nb", "USING t\nINSERTED 1\nINSERTED 2").await;

@@ -25,7 +25,7 @@ impl Rig {
         Rig::serve(engine::Options::default(), VirtualClock::new(), 65_535).await
     }
 
-    /// Over memory, with time that stands still.
+    /// Over memory, with a clock that stands still.
     pub(crate) async fn frozen() -> Rig {
         let clock = VirtualClock::new();
         let options =
@@ -33,7 +33,7 @@ impl Rig {
         Rig::serve(options, clock, 65_535).await
     }
 
-    /// Over memory, in real time, with bodies up to this.
+    /// Over memory, in real time, with bodies up to this size.
     pub(crate) async fn with_bodies(job_bytes_max: usize) -> Rig {
         Rig::serve(engine::Options::default(), VirtualClock::new(), job_bytes_max).await
     }
@@ -67,7 +67,7 @@ impl Rig {
         self.clock.advance(Duration::from_secs(seconds));
     }
 
-    /// Waits until so many clients wait for a job.
+    /// Waits until this number of clients wait for a job.
     pub(crate) async fn await_waiting(&self, count: u64) {
         let mut client = self.client().await;
         while client.stat("stats", "current-waiting").await != count.to_string() {
@@ -75,7 +75,7 @@ impl Rig {
         }
     }
 
-    /// Puts a job over HTTP; gives what was answered.
+    /// Puts a job over HTTP; returns the response.
     pub(crate) async fn put_by_http(&self, topic: &str, body: &str) -> String {
         let mut client = Client::connect(self.http).await;
         let head = "content-type: text/plain\r\nhost: localhost\r\nconnection: close";
@@ -89,8 +89,8 @@ impl Rig {
     }
 }
 
-/// Plays what clients say and hear on one connection to a fresh server: lines come without their
-/// ends, and ids from 1 on.
+/// Plays a dialogue on one connection to a fresh server: lines are given without their ends, and
+/// ids begin at 1.
 pub(crate) async fn play(script: &[(&str, &str)]) {
     let rig = Rig::new().await;
     let mut client = rig.client().await;

@@ -3,7 +3,7 @@
 use crate::rig::{Rig, play};
 
 #[tokio::test]
-async fn what_is_watched() {
+async fn watched_tubes_are_listed() {
     play(&[
         ("list-tube-used", "USING default"),
         ("watch default\nwatch a\nwatch a", "WATCHING 1\nWATCHING 2\nWATCHING 2"),
@@ -19,7 +19,7 @@ async fn what_is_watched() {
 }
 
 #[tokio::test]
-async fn tubes_come_and_go() {
+async fn tubes_are_created_and_removed() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     client.ask("use a\nwatch b", "USING a\nWATCHING 2").await;

@@ -97,7 +97,7 @@ async fn several_leases_are_ended_at_once() {
 }
 
 #[tokio::test]
-async fn a_nacked_job_is_handed_out_again() {
+async fn a_nacked_job_is_delivered_again() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     put(&mut client, "t", json!({"attempts_max": 2})).await;

@@ -7,7 +7,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 
 /// How long anything may take before the test fails.
-const PATIENCE: Duration = Duration::from_secs(300);
+const TIMEOUT: Duration = Duration::from_secs(300);
 
 #[derive(Debug)]
 pub(crate) struct Answered {
@@ -33,7 +33,7 @@ pub(crate) async fn request(
 
 /// Waits, with a timeout.
 async fn patiently<T>(wait: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, wait).await.expect("it takes too long")
+    tokio::time::timeout(TIMEOUT, wait).await.expect("it takes too long")
 }
 
 async fn send(

@@ -1,4 +1,4 @@
-//! Who may do what.
+//! Tokens and rights.
 
 use crate::client::command;
 use crate::rig::{Rig, access};
@@ -34,7 +34,7 @@ async fn without_a_token_nothing_is_done() {
 }
 
 #[tokio::test]
-async fn where_no_token_is_wanted_every_token_is_good() {
+async fn without_configured_tokens_every_token_is_accepted() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     assert_eq!(client.ask("AUTH any thing").await, status("OK"));
@@ -42,7 +42,7 @@ async fn where_no_token_is_wanted_every_token_is_good() {
 }
 
 #[tokio::test]
-async fn a_limited_token_stays_in_its_topics() {
+async fn a_limited_token_is_confined_to_its_topics() {
     let rig =
         Rig::with_tokens(&[("admin", &["*:*"]), ("a", &["*:a", "lock:own"]), ("puts", &["put:b"])])
             .await;
@@ -91,10 +91,10 @@ async fn a_limited_token_stays_in_its_topics() {
         let answer = client.ask(&line).await;
         assert!(answer.error("NOPERM").contains("token `a` does not allow"), "{line}: {answer:?}");
     }
-    // All is as it was.
+    // Nothing has changed.
     assert_eq!(admin.ask(&format!("ACK {token}")).await, status("OK"));
     assert_eq!(admin.ask("STATS b").await.field("delayed").number(), 1);
-    // Their own is theirs, and what is not there is not there.
+    // Jobs in their own topic are accessible, absent jobs are absent.
     let topics = client.ask("TOPICS").await;
     assert_eq!(topics.items()[1].items().len(), 1);
     assert_eq!(client.ask(&format!("GET {own}")).await.field("id").str(), own);
@@ -132,7 +132,7 @@ async fn answers_keep_their_order_while_jobs_are_looked_up() {
 }
 
 #[tokio::test]
-async fn each_command_of_a_pipeline_is_judged_by_the_token_shown_before_it() {
+async fn each_command_of_a_pipeline_is_checked_by_the_token_before_it() {
     let rig = Rig::with_tokens(&[("admin", &["*:*"]), ("a", &["*:a"])]).await;
     let mut admin = rig.client_of("admin").await;
     let (first, second) = (admin.put("b x").await, admin.put("b y").await);
@@ -164,7 +164,7 @@ async fn each_command_of_a_pipeline_is_judged_by_the_token_shown_before_it() {
 }
 
 #[tokio::test]
-async fn a_revoked_token_is_of_no_use_on_an_open_connection() {
+async fn a_revoked_token_is_refused_on_an_open_connection() {
     let rig = Rig::with_tokens(&[("admin", &["*:*"]), ("old", &["*:*"])]).await;
     let mut client = rig.client_of("old").await;
     client.put("t x").await;
@@ -178,7 +178,7 @@ async fn a_revoked_token_is_of_no_use_on_an_open_connection() {
 }
 
 #[tokio::test]
-async fn guests_may_not_send_much() {
+async fn unauthenticated_clients_may_send_little() {
     let rig = Rig::with_tokens(&[("admin", &["*:*"])]).await;
     for bytes in ["*11\r\n", "*2\r\n$4\r\nAUTH\r\n$100000\r\n"] {
         let mut client = rig.client().await;

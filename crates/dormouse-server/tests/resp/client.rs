@@ -1,4 +1,4 @@
-//! A client: what it sends, byte by byte, and what it hears.
+//! A client that sends bytes and decodes replies.
 
 use std::net::SocketAddr;
 
@@ -33,7 +33,7 @@ impl Client {
         self.socket.write_all(bytes).await.unwrap();
     }
 
-    /// The next answer; `None` = the connection is closed.
+    /// The next reply; `None` if the connection is closed.
     pub(crate) async fn try_hear(&mut self) -> Option<Value> {
         loop {
             if let Some((value, length)) = Value::read(&self.heard) {
@@ -48,30 +48,30 @@ impl Client {
         }
     }
 
-    /// The next answer.
+    /// The next reply.
     pub(crate) async fn hear(&mut self) -> Value {
         self.try_hear().await.expect("the connection is closed")
     }
 
-    /// Sends a command and hears its answer; arguments have no blanks.
+    /// Sends a command and returns its reply; arguments have no blanks.
     pub(crate) async fn ask(&mut self, line: &str) -> Value {
         let args: Vec<&str> = line.split_whitespace().collect();
         self.ask_all(&args).await
     }
 
-    /// Sends a command of these arguments and hears its answer.
+    /// Sends a command of these arguments and returns its reply.
     pub(crate) async fn ask_all<A: AsRef<[u8]>>(&mut self, args: &[A]) -> Value {
         self.send(&command(args)).await;
         self.hear().await
     }
 
-    /// Puts a job; gives its id.
+    /// Puts a job; returns its id.
     pub(crate) async fn put(&mut self, line: &str) -> String {
         let answer = self.ask(&format!("PUT {line}")).await;
         answer.str().to_owned()
     }
 
-    /// Takes one job of a topic; gives its token.
+    /// Reserves one job of a topic; returns its token.
     pub(crate) async fn take(&mut self, topic: &str) -> String {
         let jobs = self.ask(&format!("RESERVE {topic}")).await;
         let [job] = jobs.items() else { panic!("no job in {topic}: {jobs:?}") };

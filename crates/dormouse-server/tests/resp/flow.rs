@@ -31,7 +31,7 @@ async fn a_pipeline_is_answered_in_order() {
 }
 
 #[tokio::test]
-async fn what_comes_before_a_wait_is_answered_before_it() {
+async fn commands_before_a_wait_are_answered_before_it() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     let mut pipeline = command(&["PUT", "other", "x"]);
@@ -48,7 +48,7 @@ async fn what_comes_before_a_wait_is_answered_before_it() {
 }
 
 #[tokio::test]
-async fn a_wait_ends_with_nothing() {
+async fn a_wait_ends_with_an_empty_reply() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     client.send(&command(&["RESERVE", "t", "WAIT", "5s"])).await;
@@ -58,7 +58,7 @@ async fn a_wait_ends_with_nothing() {
 }
 
 #[tokio::test]
-async fn who_leaves_while_waiting_takes_nothing_along() {
+async fn a_client_that_leaves_while_waiting_keeps_no_lease() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     client.send(&command(&["RESERVE", "t", "WAIT", "60s"])).await;
@@ -72,7 +72,7 @@ async fn who_leaves_while_waiting_takes_nothing_along() {
 }
 
 #[tokio::test]
-async fn a_stop_answers_who_waits() {
+async fn a_stop_answers_waiting_clients() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     client.send(&command(&["RESERVE", "t", "WAIT", "60s"])).await;
@@ -84,7 +84,7 @@ async fn a_stop_answers_who_waits() {
 }
 
 #[tokio::test]
-async fn a_worker_acks_and_takes_in_one_trip() {
+async fn a_worker_acks_and_reserves_in_one_round_trip() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     client.put("t 1").await;
@@ -98,7 +98,7 @@ async fn a_worker_acks_and_takes_in_one_trip() {
     assert_eq!(client.hear().await.items()[0].items()[5], text("2"));
 }
 
-/// A purge takes what stands before it in its pipeline, and nothing of what stands behind it.
+/// A purge removes the jobs put before it in its pipeline, and none of those behind it.
 #[tokio::test]
 async fn a_purge_has_its_place_in_a_pipeline() {
     let rig = Rig::new().await;

@@ -1,4 +1,4 @@
-//! Clients that mean no good, or do not know better.
+//! Hostile or broken clients.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::client::{Client, command};
 use crate::rig::Rig;
 use crate::value::{Value, status};
 
-/// Sends bytes that end the conversation with an error.
+/// Sends bytes that end the connection with an error.
 async fn check_closed(rig: &Rig, bytes: &[u8], part: &str) {
     let mut client = rig.client().await;
     client.send(b"PING\r\n").await;
@@ -36,7 +36,7 @@ async fn nonsense_closes_the_connection() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn half_a_command_and_silence_is_not_waited_for() {
+async fn an_incomplete_command_times_out() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     client.send(b"*2\r\n$4\r\nPI").await;
@@ -79,9 +79,9 @@ fn resident_bytes() -> usize {
     statm.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4_096
 }
 
-/// Who sends and never reads is not read any more, so that what it costs is bounded.
+/// The server stops reading from a client that sends and never reads, so that its cost is bounded.
 #[tokio::test]
-async fn who_never_reads_is_not_served_for_ever() {
+async fn a_client_that_never_reads_is_closed() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     let echoes = command(&[b"ECHO".as_slice(), &vec![b'x'; 100_000]]);
@@ -97,9 +97,9 @@ async fn who_never_reads_is_not_served_for_ever() {
     assert_eq!(rig.client().await.ask("PING").await, status("PONG"));
 }
 
-/// Leases that never reach their client go back.
+/// Leases that never reach their client are given back.
 #[tokio::test]
-async fn who_leaves_before_reading_takes_nothing_along() {
+async fn a_client_that_leaves_before_reading_keeps_no_lease() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     let body = vec![b'x'; 1 << 20];
@@ -124,9 +124,9 @@ async fn who_leaves_before_reading_takes_nothing_along() {
     }
 }
 
-/// The store is asked for one page at a time; who does not take its page must not hold that up.
+/// Pages are made one at a time; a client that does not read its page must not delay the others.
 #[tokio::test]
-async fn who_never_reads_holds_up_nobodys_pages() {
+async fn a_client_that_never_reads_delays_no_page() {
     let rig = Rig::new().await;
     let mut other = rig.client().await;
     other.put("small x").await;
@@ -137,7 +137,7 @@ async fn who_never_reads_holds_up_nobodys_pages() {
     let mut deaf = rig.client().await;
     deaf.send(b"LIST large ready LIMIT 100\r\n").await;
     deaf.socket.readable().await.unwrap();
-    // Its page is given up after 20 s.
+    // Its connection is closed after 20 s.
     let soon = Duration::from_secs(10);
     tokio::time::timeout(soon, other.ask("LIST small ready")).await.unwrap();
 }

@@ -4,7 +4,7 @@ use crate::rig::Rig;
 use crate::value::{Value, list, status, text};
 
 #[tokio::test]
-async fn a_job_is_looked_at_by_id_and_by_key() {
+async fn a_job_is_read_by_id_and_by_key() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     let put = client.ask("PUT t a KEY k").await;
@@ -17,14 +17,14 @@ async fn a_job_is_looked_at_by_id_and_by_key() {
 }
 
 #[tokio::test]
-async fn who_forgets_the_word_key_is_told_where_it_stands() {
+async fn the_error_shows_where_the_word_key_belongs() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     client.ask("PUT t x KEY k").await.items();
     for (line, text) in [
         ("GET t k", r#"id "t" is not a number; to name a job by its key write GET "t" KEY "k""#),
         ("GET k", r#"id "k" is not a number; write GET id|topic KEY key"#),
-        ("GET 1 k", r#""k" is not an option here; there are KEY"#),
+        ("GET 1 k", r#""k" is not an option here; the options are KEY"#),
         ("CANCEL t k UNLESS_LEASED", r#"by its key write CANCEL "t" KEY "k""#),
         ("CANCEL k UNLESS_LEASED", r#"id "k" is not a number; write CANCEL id|topic KEY key [UNL"#),
         ("RESCHEDULE t k NOW", r#"by its key write RESCHEDULE "t" KEY "k""#),
@@ -44,7 +44,7 @@ async fn who_forgets_the_word_key_is_told_where_it_stands() {
 }
 
 #[tokio::test]
-async fn a_cancel_says_what_it_removed() {
+async fn a_cancel_replies_with_the_job() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     let id = client.put("t a DELAY 1h").await;
@@ -61,7 +61,7 @@ async fn a_cancel_says_what_it_removed() {
 }
 
 #[tokio::test]
-async fn a_job_is_moved() {
+async fn a_job_is_rescheduled() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     let put = client.ask("PUT t a KEY k DELAY 1h").await;
@@ -81,7 +81,7 @@ async fn a_job_is_moved() {
 }
 
 #[tokio::test]
-async fn jobs_die_and_come_back() {
+async fn jobs_are_killed_and_revived() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     let put = client.ask("PUT a.b x KEY k").await;

@@ -1,10 +1,10 @@
-//! reserve, and what ends or prolongs a lease.
+//! reserve, and the commands that end or prolong a lease.
 
 use crate::rig::Rig;
 use crate::value::{Value, list, status, text};
 
 #[tokio::test]
-async fn several_topics_and_jobs_come_in_order() {
+async fn jobs_of_several_topics_are_granted_in_order() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     for line in ["b 3 PRIORITY 3", "a 2 PRIORITY 2", "b 1 PRIORITY 1", "c 9 PRIORITY 0"] {
@@ -20,7 +20,7 @@ async fn several_topics_and_jobs_come_in_order() {
 }
 
 #[tokio::test]
-async fn full_tells_everything_in_both_versions() {
+async fn full_shows_every_field_in_both_versions() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     for version in ["HELLO 2", "HELLO 3"] {
@@ -44,7 +44,7 @@ async fn full_tells_everything_in_both_versions() {
 }
 
 #[tokio::test]
-async fn one_ack_is_a_word_and_several_are_a_list() {
+async fn one_ack_gets_a_status_and_several_a_list() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     let mut tokens = Vec::new();
@@ -67,7 +67,7 @@ async fn one_ack_is_a_word_and_several_are_a_list() {
 }
 
 #[tokio::test]
-async fn lost_leases_are_told_one_by_one() {
+async fn lost_leases_are_reported_one_by_one() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     client.put("t a TTR 1s").await;
@@ -80,7 +80,7 @@ async fn lost_leases_are_told_one_by_one() {
 }
 
 #[tokio::test]
-async fn a_failure_is_kept_and_tried_again() {
+async fn a_failed_job_keeps_its_error_and_is_retried() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     let id = client.put("t a ATTEMPTS 2").await;
@@ -101,7 +101,7 @@ async fn a_failure_is_kept_and_tried_again() {
 }
 
 #[tokio::test]
-async fn what_is_given_back_is_unspent() {
+async fn a_released_job_keeps_its_attempt() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     let id = client.put("t a").await;
@@ -133,7 +133,7 @@ async fn a_lease_is_prolonged_from_now_on() {
 }
 
 #[tokio::test]
-async fn a_given_job_can_be_taken() {
+async fn a_given_job_can_be_reserved() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     let id = client.put("t a DELAY 1h").await;

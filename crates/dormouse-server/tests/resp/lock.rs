@@ -29,7 +29,7 @@ async fn a_lock_is_held_by_one_owner() {
 }
 
 #[tokio::test]
-async fn who_waits_for_a_lock_gets_it() {
+async fn a_waiting_client_gets_the_lock() {
     let rig = Rig::new().await;
     let (mut holder, mut waiter) = (rig.client().await, rig.client().await);
     holder.ask("LOCK door me").await.items();

@@ -6,7 +6,7 @@ use tokio::net::TcpStream;
 use crate::rig::Rig;
 
 #[tokio::test]
-async fn commands_are_counted_by_verb_and_outcome() {
+async fn commands_are_counted_by_verb_and_result() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     client.put("t x").await;

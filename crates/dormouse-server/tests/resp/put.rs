@@ -4,7 +4,7 @@ use crate::rig::Rig;
 use crate::value::{Value, list, text};
 
 #[tokio::test]
-async fn a_job_goes_in_and_comes_out() {
+async fn a_job_is_put_and_reserved() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     let id = client.put("mails hello").await;
@@ -122,7 +122,7 @@ async fn bodies_are_any_bytes_of_any_size() {
 }
 
 #[tokio::test]
-async fn what_is_too_large_is_said_and_the_connection_goes_on() {
+async fn a_job_that_is_too_large_is_refused_and_the_connection_goes_on() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     for size in [(1 << 20) + 1, (2 << 20) - 100, 2 << 20, 3 << 20, (16 << 20) - 100] {
@@ -135,7 +135,7 @@ async fn what_is_too_large_is_said_and_the_connection_goes_on() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_said() {
+async fn invalid_arguments_are_refused() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     for (line, part) in [
@@ -153,7 +153,7 @@ async fn what_is_wrong_is_said() {
         ("PUT t b BACKOFF linear", "BACKOFF"),
         ("PUT t b ON_CONFLICT fight", "give keep, reject, replace, earliest or latest"),
         ("PUT t b HEADER a", "the value of a HEADER is missing"),
-        ("PUT t b DELAI 5", "\"DELAI\" is not an option here; there are DELAY, AT"),
+        ("PUT t b DELAI 5", "\"DELAI\" is not an option here; the options are DELAY, AT"),
     ] {
         let answer = client.ask(line).await;
         let said = answer.error("INVALID");

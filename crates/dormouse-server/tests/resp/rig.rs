@@ -1,4 +1,4 @@
-//! A server in this process, over an engine whose time stands still.
+//! A server in this process, over an engine whose clock stands still.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ pub(crate) struct Rig {
     pub(crate) server: Server,
     pub(crate) addr: SocketAddr,
     pub(crate) clock: VirtualClock,
-    /// What the server judges by: to be replaced.
+    /// The server's tokens, which can be replaced.
     pub(crate) access: Access,
 }
 
@@ -44,7 +44,7 @@ impl Rig {
         Client::connect(self.addr).await
     }
 
-    /// A client that has shown its token.
+    /// A client that is authenticated.
     pub(crate) async fn client_of(&self, token: &str) -> Client {
         let mut client = self.client().await;
         assert_eq!(client.ask(&format!("AUTH {token}")).await.str(), "OK");
@@ -55,7 +55,7 @@ impl Rig {
         self.clock.advance(Duration::from_secs(seconds));
     }
 
-    /// Waits until so many reserves wait on a topic.
+    /// Waits until this number of reserves wait on a topic.
     pub(crate) async fn await_waiters(&self, topic: &str, waiters: i64) {
         let mut client = self.client().await;
         loop {

@@ -1,10 +1,10 @@
-//! What clients of Redis say before and around their work.
+//! Commands about the connection and the server.
 
 use crate::rig::Rig;
 use crate::value::{Value, list, status, text};
 
 #[tokio::test]
-async fn clients_find_what_they_look_for() {
+async fn clients_get_the_facts_they_ask_for() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     for (line, expected) in [
@@ -33,7 +33,7 @@ async fn clients_find_what_they_look_for() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_refused_in_words_that_clients_know() {
+async fn unknown_commands_are_refused_in_the_words_of_redis() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     for (line, part) in [
@@ -59,7 +59,7 @@ async fn what_is_not_there_is_refused_in_words_that_clients_know() {
 }
 
 #[tokio::test]
-async fn versions_are_chosen_and_left_again() {
+async fn the_version_can_be_changed() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     let hello = client.ask("HELLO").await;
@@ -81,9 +81,9 @@ async fn versions_are_chosen_and_left_again() {
     assert_eq!(client.try_hear().await, None);
 }
 
-/// A HELLO behind a command does not change how that one is answered.
+/// A HELLO behind a command does not change the version of its reply.
 #[tokio::test]
-async fn a_command_is_answered_in_the_version_it_came_in() {
+async fn a_command_is_answered_in_the_version_of_its_arrival() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     client.put("t x").await;
@@ -116,7 +116,7 @@ async fn commands_are_described() {
 }
 
 #[tokio::test]
-async fn people_may_type() {
+async fn inline_commands_are_accepted() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     client.send(b"\r\n  put t \"two words\" DELAY 0s\r\nget t KEY\n").await;
@@ -126,7 +126,7 @@ async fn people_may_type() {
     assert_eq!(client.hear().await.items()[0].items()[5], text("two words"));
 }
 
-/// Or a client would be told that nothing was done, and do it again.
+/// Otherwise a client would be told that nothing was done, and would repeat it.
 #[tokio::test]
 async fn nothing_of_a_transaction_is_done() {
     let rig = Rig::new().await;

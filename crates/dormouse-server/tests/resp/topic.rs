@@ -5,7 +5,7 @@ use crate::rig::Rig;
 use crate::value::{Value, list, status, text};
 
 #[tokio::test]
-async fn counts_are_told_of_one_and_of_all() {
+async fn stats_of_one_topic_and_of_all() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     client.ask("HELLO 3").await;
@@ -38,7 +38,7 @@ async fn counts_are_told_of_one_and_of_all() {
 }
 
 #[tokio::test]
-async fn a_paused_topic_gives_nothing() {
+async fn a_paused_topic_grants_no_job() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     client.put("t x").await;
@@ -54,7 +54,7 @@ async fn a_paused_topic_gives_nothing() {
 }
 
 #[tokio::test]
-async fn a_purge_tells_how_many() {
+async fn a_purge_replies_with_a_count() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     for _ in 0..3 {
@@ -66,7 +66,7 @@ async fn a_purge_tells_how_many() {
 }
 
 #[tokio::test]
-async fn the_next_of_a_state_is_looked_at() {
+async fn peek_shows_the_next_job_of_a_state() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     client.put("t later DELAY 1h").await;
@@ -156,7 +156,7 @@ async fn many_jobs_are_kicked_and_revived() {
 }
 
 #[tokio::test]
-async fn what_comes_is_forecast() {
+async fn jobs_coming_due_are_forecast() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     for at in [3_786_940_800_000_i64, 3_786_940_860_000, 3_786_940_900_000] {

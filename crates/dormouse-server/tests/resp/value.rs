@@ -1,6 +1,6 @@
-//! An answer, read back.
+//! A decoder of replies.
 
-/// What a server can say.
+/// A reply.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value {
     Status(String),
@@ -13,7 +13,7 @@ pub(crate) enum Value {
     Null,
 }
 
-/// A word that was said.
+/// A simple string.
 pub(crate) fn status(word: &str) -> Value {
     Value::Status(word.to_owned())
 }
@@ -29,7 +29,7 @@ pub(crate) fn list(values: &[Value]) -> Value {
 }
 
 impl Value {
-    /// Reads a value off the begin of some bytes; gives how many it took.
+    /// Decodes the value at the start of some bytes; returns it and its length.
     pub(crate) fn read(bytes: &[u8]) -> Option<(Value, usize)> {
         let end = bytes.windows(2).position(|pair| pair == b"\r\n")?;
         let line = std::str::from_utf8(&bytes[1..end]).unwrap();
@@ -111,7 +111,7 @@ impl Value {
         }
     }
 
-    /// The field of a map, or of a list that stands for one.
+    /// The field of a map, or of a list of names and values.
     #[track_caller]
     pub(crate) fn field(&self, name: &str) -> &Value {
         let found = match self {

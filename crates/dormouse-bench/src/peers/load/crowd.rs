@@ -23,7 +23,7 @@ pub(in crate::peers) trait Work {
     fn reply(&mut self, connection: usize, input: &[u8]) -> Result<Option<usize>>;
 }
 
-pub(in crate::peers) struct Crowd {
+pub(in crate::peers) struct ConnectionPool {
     epoll: OwnedFd,
     connections: Vec<Connection>,
     events: Vec<Event>,
@@ -41,8 +41,8 @@ struct Connection {
     expected: usize,
 }
 
-impl Crowd {
-    pub(in crate::peers) fn connect(address: SocketAddr, count: usize) -> Result<Crowd> {
+impl ConnectionPool {
+    pub(in crate::peers) fn connect(address: SocketAddr, count: usize) -> Result<ConnectionPool> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         let mut connections = Vec::with_capacity(count);
         for number in 0..count {
@@ -53,7 +53,7 @@ impl Crowd {
             let (input, out) = (vec![0; INPUT], Vec::new());
             connections.push(Connection { stream, input, filled: 0, out, sent: 0, expected: 0 });
         }
-        Ok(Crowd { epoll, connections, events: Vec::with_capacity(count.max(1)) })
+        Ok(ConnectionPool { epoll, connections, events: Vec::with_capacity(count.max(1)) })
     }
 
     /// Until none of them has anything more to ask.

@@ -1,13 +1,13 @@
 //! The load generator: many connections, one thread, the same for all contenders.
 
-mod crowd;
+mod pool;
 mod put;
 mod take;
 mod turn;
 
-pub(super) use crowd::{Crowd, Work};
+pub(super) use pool::{ConnectionPool, Work};
 pub(super) use put::PutWork;
-pub(super) use take::{Ledger, TakeWork};
+pub(super) use take::{AckedJobs, TakeWork};
 pub(super) use turn::Turn;
 
 /// When a turn ends at the latest.

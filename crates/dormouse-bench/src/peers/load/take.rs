@@ -17,20 +17,20 @@ pub(in crate::peers) struct TakeWork<'a> {
     left: u64,
     deadline: Instant,
     consumers: Vec<Consumer>,
-    ledger: &'a mut Ledger,
+    acked: &'a mut AckedJobs,
     /// Jobs whose ack was answered.
     pub(in crate::peers) done: u64,
 }
 
 /// Which jobs are still there.
 #[derive(Default)]
-pub(in crate::peers) struct Ledger {
+pub(in crate::peers) struct AckedJobs {
     /// Of each job, by its number, whether it was put and not yet taken.
     is_there: Vec<bool>,
     pub(in crate::peers) left: u64,
 }
 
-impl Ledger {
+impl AckedJobs {
     /// The number of the next job.
     pub(in crate::peers) fn next(&self) -> u64 {
         self.is_there.len() as u64
@@ -66,12 +66,12 @@ impl<'a> TakeWork<'a> {
         pipeline: usize,
         max: usize,
         limits: Limits,
-        ledger: &'a mut Ledger,
+        acked: &'a mut AckedJobs,
     ) -> TakeWork<'a> {
         let consumers = (0..connections).map(|_| Consumer::default()).collect();
         let deadline = Instant::now() + limits.time;
         let left = limits.jobs;
-        TakeWork { codec, pipeline, max, left, deadline, consumers, ledger, done: 0 }
+        TakeWork { codec, pipeline, max, left, deadline, consumers, acked, done: 0 }
     }
 }
 
@@ -110,7 +110,7 @@ impl Work for TakeWork<'_> {
         if len.is_some() {
             self.done += jobs as u64;
             for number in taken.numbers.drain(..jobs) {
-                self.ledger.take(number)?;
+                self.acked.take(number)?;
             }
             if taken.numbers.is_empty() {
                 taken.clear();
@@ -126,11 +126,11 @@ mod tests {
 
     #[test]
     fn a_job_is_taken_once() {
-        let mut ledger = Ledger::default();
-        ledger.put_until(3);
-        assert!(ledger.take(2).is_ok());
-        assert!(ledger.take(2).is_err());
-        assert!(ledger.take(3).is_err());
-        assert_eq!((ledger.next(), ledger.left), (3, 2));
+        let mut acked = AckedJobs::default();
+        acked.put_until(3);
+        assert!(acked.take(2).is_ok());
+        assert!(acked.take(2).is_err());
+        assert!(acked.take(3).is_err());
+        assert_eq!((acked.next(), acked.left), (3, 2));
     }
 }

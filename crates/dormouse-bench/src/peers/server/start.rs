@@ -11,7 +11,7 @@ use super::super::wire::Codec;
 use super::{Process, Programs};
 use crate::Result;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 const BETWEEN: Duration = Duration::from_millis(5);
 /// A connection that is refused or silent is tried again.
 const ANSWER_MAX: Duration = Duration::from_secs(1);
@@ -106,7 +106,7 @@ fn free_port() -> Result<u16> {
 
 /// Where it listens, once it answers there. Without a port it prints where.
 fn wait(process: &mut Process, dialect: Dialect, port: Option<u16>) -> Result<SocketAddr> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         let address = match port {
             Some(port) => Some(SocketAddr::from((Ipv4Addr::LOCALHOST, port))),
@@ -121,7 +121,7 @@ fn wait(process: &mut Process, dialect: Dialect, port: Option<u16>) -> Result<So
             return Err(format!("it does not start: {}", process.last_words()).into());
         }
         if Instant::now() > deadline {
-            return Err(format!("no answer for {PATIENCE:?}: {}", process.last_words()).into());
+            return Err(format!("no answer for {TIMEOUT:?}: {}", process.last_words()).into());
         }
         thread::sleep(BETWEEN);
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::index::{Index, Job};
 
 pub(super) fn check(index: &Index) -> Result<(), String> {
-    check_books(index)?;
+    check_counts(index)?;
     for (&id, job) in &index.jobs {
         check_final(index, id, job)?;
         check_kept(index, id, job)?;
@@ -22,7 +22,7 @@ pub(super) fn check_drained(index: &Index) -> Result<(), String> {
     }
 }
 
-fn check_books(index: &Index) -> Result<(), String> {
+fn check_counts(index: &Index) -> Result<(), String> {
     for dump in &index.dumps {
         let counted: u64 = dump.counts.iter().sum();
         let listed = dump.jobs.len() as u64;

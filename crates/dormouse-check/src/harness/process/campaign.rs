@@ -15,7 +15,7 @@ use crate::harness::process::child::{Task, Then};
 
 pub(crate) const SIGKILL: i32 = 9;
 /// No store of this size takes longer to open or to drain.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The parameters.
 #[derive(Clone, Debug)]
@@ -111,7 +111,7 @@ impl Process {
     }
 
     fn wait_for_dump(&self) -> Result<(), String> {
-        match self.dumped.recv_timeout(PATIENCE) {
+        match self.dumped.recv_timeout(TIMEOUT) {
             Err(RecvTimeoutError::Timeout) => Err("the store did not open in time".to_owned()),
             // Ended: its last events say why.
             Ok(()) | Err(RecvTimeoutError::Disconnected) => Ok(()),

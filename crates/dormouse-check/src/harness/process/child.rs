@@ -16,7 +16,7 @@ use crate::checker::event::Event;
 use crate::harness::process::client::{Client, Log};
 use crate::harness::process::dump::{drain, dump};
 use crate::harness::process::load::{Shared, Style, Worker};
-use crate::harness::process::recorder::Teller;
+use crate::harness::process::recorder::Recorder;
 
 /// Flushes and merges all the time.
 const SIZES: Sizes = Sizes { memtable_bytes: 48 << 10, segment_bytes: 96 << 10, merge_runs: 3 };
@@ -88,8 +88,8 @@ fn work(task: &Task, log: &Log) -> Result<(), String> {
             thread::park();
         },
         Then::Drain => {
-            let (teller, client) = (Teller::new(&backend, log, 0), Client::new(&backend));
-            drain(teller, &client, false).map_err(shown)?;
+            let (recorder, client) = (Recorder::new(&backend, log, 0), Client::new(&backend));
+            drain(recorder, &client, false).map_err(shown)?;
             tell(dump(&backend).map_err(shown)?)?;
             tell(Event::Drained)?;
             engine.close().map_err(shown)
@@ -105,9 +105,9 @@ fn load(task: &Task, backend: &Arc<dyn Backend>, log: &Log, ids: Vec<u64>) -> Re
                 let shared = Arc::clone(&shared);
                 let unique = task.round * 16 + thread;
                 scope.spawn(move || {
-                    let teller = Teller::new(backend, log, thread);
+                    let recorder = Recorder::new(backend, log, thread);
                     let style = Style::Batches;
-                    let ended = Worker::new(teller, task.seed, unique, shared, style).run();
+                    let ended = Worker::new(recorder, task.seed, unique, shared, style).run();
                     if let Err(error) = ended {
                         // The other threads would wait for ever.
                         let _ = log.tell(&[Event::Failed(error.to_string())]);

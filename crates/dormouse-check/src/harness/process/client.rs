@@ -13,7 +13,7 @@ use dormouse_core::error::Error;
 
 use crate::checker::event::Event;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The wall clock.
 pub fn wall_us() -> u64 {
@@ -105,7 +105,7 @@ impl Client {
         self.backend.submit(requests, Arc::clone(&self.sink) as Arc<dyn Sink>)?;
         let mut answers: Vec<Option<backend::Answer>> = tickets.iter().map(|_| None).collect();
         for _ in &tickets {
-            let received = self.answers.recv_timeout(PATIENCE);
+            let received = self.answers.recv_timeout(TIMEOUT);
             let (ticket, answer) =
                 received.map_err(|_| Error::unavailable("no answer within a minute"))?;
             if let Some(at) = tickets.iter().position(|waiting| *waiting == ticket) {
@@ -131,7 +131,7 @@ impl Client {
         self.backend.submit(vec![Request { ticket: Ticket::next(), command }], sink)?;
         let mut left = None;
         for _ in 0..2 {
-            let received = self.answers.recv_timeout(PATIENCE);
+            let received = self.answers.recv_timeout(TIMEOUT);
             let (of, answer) =
                 received.map_err(|_| Error::unavailable("no answer within a minute"))?;
             if of == ticket {

@@ -15,7 +15,7 @@ use crate::checker::event::{Ask, Dumped, Event, Verb};
 use crate::generate::body::number_of;
 use crate::harness::process::client::Client;
 use crate::harness::process::load::TOPICS;
-use crate::harness::process::recorder::Teller;
+use crate::harness::process::recorder::Recorder;
 
 /// The order matters: a lease that runs out between two pages is then found twice, not missed.
 const STATES: [State; 4] = [State::Leased, State::Delayed, State::Ready, State::Dead];
@@ -78,7 +78,7 @@ fn dumped(view: &JobView) -> Dumped {
 
 /// Takes and acks everything, the dead as well, until nothing is left. `kicks` = those that are not
 /// due are made so; else the clock is ahead.
-pub fn drain(mut teller: Teller<'_>, client: &Client, kicks: bool) -> Result<(), Error> {
+pub fn drain(mut recorder: Recorder<'_>, client: &Client, kicks: bool) -> Result<(), Error> {
     loop {
         for topic in TOPICS {
             let (topic, max) = (TopicName::new(topic)?, 1_000);
@@ -87,7 +87,7 @@ pub fn drain(mut teller: Teller<'_>, client: &Client, kicks: bool) -> Result<(),
             }
             client.call_one(Command::ReviveTopic(ReviveTopic { topic, max }))?;
         }
-        let taken = teller.reserve(1_000, 100)?;
+        let taken = recorder.reserve(1_000, 100)?;
         let acks = taken.iter().map(|job| Ask::Token {
             verb: Verb::Ack,
             token: (job.id, job.fence),
@@ -96,7 +96,7 @@ pub fn drain(mut teller: Teller<'_>, client: &Client, kicks: bool) -> Result<(),
         });
         let acks: Vec<Ask> = acks.collect();
         if !acks.is_empty() {
-            teller.call(acks)?;
+            recorder.call(acks)?;
             continue;
         }
         // Leases that are still on end by themselves.

@@ -9,7 +9,7 @@ use crate::checker::event::{Answer, Ask, Mode, PutAsk, Verb};
 use crate::generate::op::weighted;
 use crate::generate::rng::Rng;
 use crate::harness::process::client::wall_us;
-use crate::harness::process::recorder::Teller;
+use crate::harness::process::recorder::Recorder;
 
 /// All topics there are.
 pub const TOPICS: [&str; 2] = ["red", "blue"];
@@ -101,7 +101,7 @@ impl Shared {
 
 /// One thread of the load.
 pub struct Worker<'l> {
-    teller: Teller<'l>,
+    recorder: Recorder<'l>,
     rng: Rng,
     shared: Arc<Shared>,
     /// Tokens that are good, as far as this thread knows.
@@ -115,7 +115,7 @@ pub struct Worker<'l> {
 impl<'l> Worker<'l> {
     /// `thread` is unique over all processes of a campaign.
     pub fn new(
-        teller: Teller<'l>,
+        recorder: Recorder<'l>,
         seed: u64,
         thread: u64,
         shared: Arc<Shared>,
@@ -123,7 +123,7 @@ impl<'l> Worker<'l> {
     ) -> Worker<'l> {
         let rng = Rng::new(seed ^ (thread << 20));
         let (held, used, next_number) = (Vec::new(), Vec::new(), thread << 32);
-        Worker { teller, rng, shared, held, used, next_number, style }
+        Worker { recorder, rng, shared, held, used, next_number, style }
     }
 
     /// Works until the process is killed or something fails.
@@ -137,17 +137,17 @@ impl<'l> Worker<'l> {
             let left = match self.style {
                 Style::Lists { leaves: true } if self.rng.chance(10) => {
                     let (max, wait_ms) = (4, LONG_WAIT_MS as i64);
-                    Some(self.teller.begin(Ask::Reserve { max, wait_ms })?)
+                    Some(self.recorder.begin(Ask::Reserve { max, wait_ms })?)
                 }
                 _ => None,
             };
             let asks = self.batch();
-            let answers = self.teller.call(asks.clone())?;
+            let answers = self.recorder.call(asks.clone())?;
             for (ask, answer) in asks.iter().zip(&answers) {
                 self.note(ask, answer);
             }
             if let Some(begun) = left
-                && let Some((ask, answer)) = self.teller.leave(begun)?
+                && let Some((ask, answer)) = self.recorder.leave(begun)?
             {
                 self.note(&ask, &answer);
             }

@@ -20,7 +20,7 @@ use crate::harness::process::client::{Client, Log, wall_us};
 use crate::harness::process::load::TOPICS;
 
 /// Makes calls and tells them.
-pub struct Teller<'l> {
+pub struct Recorder<'l> {
     client: Client,
     /// For calls that are left.
     aside: Client,
@@ -30,21 +30,21 @@ pub struct Teller<'l> {
     patient: bool,
 }
 
-impl<'l> Teller<'l> {
+impl<'l> Recorder<'l> {
     /// Calls of different threads have different names.
-    pub fn new(backend: &Arc<dyn Backend>, log: &'l Log, thread: u64) -> Teller<'l> {
+    pub fn new(backend: &Arc<dyn Backend>, log: &'l Log, thread: u64) -> Recorder<'l> {
         let (client, aside) = (Client::new(backend), Client::new(backend));
-        Teller { client, aside, log, next_call: thread << 32, lists: false, patient: false }
+        Recorder { client, aside, log, next_call: thread << 32, lists: false, patient: false }
     }
 
     /// Calls of one kind become one command of many items.
-    pub fn in_lists(self) -> Teller<'l> {
-        Teller { lists: true, ..self }
+    pub fn in_lists(self) -> Recorder<'l> {
+        Recorder { lists: true, ..self }
     }
 
     /// A store that is away for a while is no failure: what was asked meanwhile is unknown.
-    pub fn patient(self) -> Teller<'l> {
-        Teller { patient: true, ..self }
+    pub fn patient(self) -> Recorder<'l> {
+        Recorder { patient: true, ..self }
     }
 
     /// Tells, calls, tells.

@@ -22,11 +22,11 @@ use crate::checker::event::Event;
 use crate::checker::history::{History, Summary};
 use crate::client::http::{HttpBackend, PutForm};
 use crate::generate::rng::Rng;
-use crate::harness::process::campaign::{PATIENCE, SIGKILL, keep};
+use crate::harness::process::campaign::{TIMEOUT, SIGKILL, keep};
 use crate::harness::process::client::{Client, Log};
 use crate::harness::process::dump::{drain, dump};
 use crate::harness::process::load::{Shared, Style, Worker};
-use crate::harness::process::recorder::Teller;
+use crate::harness::process::recorder::Recorder;
 
 const THREADS: u64 = 8;
 /// Every this many rounds, one thread abandons reserves that wait.
@@ -117,9 +117,9 @@ impl ServedCampaign {
                 let (shared, is_killed) = (Arc::clone(&shared), &is_killed);
                 let leaves = thread == 1 && round % LEAVES_EVERY == LEAVES_EVERY - 1;
                 scope.spawn(move || {
-                    let teller = Teller::new(backend, log, thread).in_lists();
+                    let recorder = Recorder::new(backend, log, thread).in_lists();
                     let (unique, style) = (round * 16 + thread, Style::Lists { leaves });
-                    let ended = Worker::new(teller, self.seed, unique, shared, style).run();
+                    let ended = Worker::new(recorder, self.seed, unique, shared, style).run();
                     if let Err(error) = ended
                         && !is_killed.load(Ordering::SeqCst)
                     {
@@ -140,8 +140,8 @@ impl ServedCampaign {
         let mut process = self.start()?;
         let backend = process.ready(self.rounds)?;
         self.dump(&backend, &log)?;
-        let (teller, client) = (Teller::new(&backend, &log, 0).in_lists(), Client::new(&backend));
-        drain(teller, &client, true).map_err(shown)?;
+        let (recorder, client) = (Recorder::new(&backend, &log, 0).in_lists(), Client::new(&backend));
+        drain(recorder, &client, true).map_err(shown)?;
         self.dump(&backend, &log)?;
         tell(&log, Event::Drained)?;
         process.kill()?;
@@ -206,7 +206,7 @@ impl Process {
 
     /// Waits until it serves. Puts are written in another form every other round.
     pub fn ready(&mut self, round: u64) -> Result<Arc<dyn Backend>, String> {
-        let line = self.lines.recv_timeout(PATIENCE);
+        let line = self.lines.recv_timeout(TIMEOUT);
         let line = line.map_err(|_| format!("it does not start: {:?}", self.child.try_wait()))?;
         let addr = line.strip_prefix("http listening on http://");
         let addr: Option<SocketAddr> = addr.and_then(|addr| addr.parse().ok());

@@ -13,7 +13,7 @@ use crate::harness::redis::wait::until;
 pub const NODE_TIMEOUT: Duration = Duration::from_millis(1500);
 /// All slots are below.
 pub const SLOTS: u16 = 16_384;
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A cluster on this machine. Nodes have numbers: first the primaries of the beginning, then their
 /// replicas in turn.
@@ -135,7 +135,7 @@ impl RedisCluster {
     /// Waits until a node that is present has the slot, takes writes, and all others know it. How
     /// long that was since the last node went away.
     pub fn await_failover(&self, slot: u16) -> Duration {
-        until("a failover", PATIENCE, || {
+        until("a failover", TIMEOUT, || {
             let present = self.present();
             let mut owner = None;
             for number in &present {
@@ -154,7 +154,7 @@ impl RedisCluster {
 
     /// Waits until all nodes are back and agree about owners, and all replicas are in sync.
     pub fn await_whole(&self) {
-        until("a whole cluster", PATIENCE, || {
+        until("a whole cluster", TIMEOUT, || {
             (0..self.nodes.len()).try_for_each(|number| {
                 self.check_state(number)?;
                 self.check_link(number)?;
@@ -184,7 +184,7 @@ impl RedisCluster {
 
     /// Waits until all nodes that are present say that this one has the slot.
     pub(crate) fn await_owner(&self, slot: u16, node: usize) {
-        until("the new owner of a slot", PATIENCE, || {
+        until("the new owner of a slot", TIMEOUT, || {
             self.present().into_iter().try_for_each(|number| match self.view(number)?.owner(slot) {
                 Some(owner) if owner == self.ids[node] => Ok(()),
                 other => Err(format!("node {number} says that {other:?} has slot {slot}")),
@@ -265,7 +265,7 @@ impl RedisCluster {
                 node.must(&["CLUSTER", "MEET", &host, &port]);
             }
         }
-        until("nodes that know each other", PATIENCE, || {
+        until("nodes that know each other", TIMEOUT, || {
             (0..self.nodes.len()).try_for_each(|number| {
                 let view = self.view(number)?;
                 let knows = |id: &String| view.get(id).is_some_and(|seen| seen.is_well);

@@ -43,7 +43,7 @@ struct Book {
 }
 
 /// The load and its book.
-pub struct Ledger {
+pub struct LossAudit {
     /// Here jobs are put and stay.
     kept: TopicName,
     /// Here they are taken at once.
@@ -80,12 +80,12 @@ impl Losses {
     }
 }
 
-impl Ledger {
+impl LossAudit {
     /// An empty one; the topics are its own.
-    pub fn new(kept: &str, done: &str) -> Ledger {
+    pub fn new(kept: &str, done: &str) -> LossAudit {
         let topic = |name: &str| TopicName::new(name).expect("a good name");
         let (book, stop) = (Mutex::default(), AtomicBool::new(false));
-        Ledger { kept: topic(kept), done: topic(done), book, stop }
+        LossAudit { kept: topic(kept), done: topic(done), book, stop }
     }
 
     /// Works on these backends with `threads` threads on each, while `faults` runs.
@@ -149,7 +149,7 @@ impl Ledger {
         match client.call_one(Command::Ack(tokens)) {
             Ok(Reply::Ended(items)) => {
                 for (item, job) in items.into_iter().zip(jobs) {
-                    let number = number_of(&job.body).expect("a body of this ledger");
+                    let number = number_of(&job.body).expect("a body of this audit");
                     self.note(item.map(|_| number), |book, entry| {
                         // Also one that is gone must not come back.
                         book.acks.push(entry);

@@ -15,7 +15,7 @@ use crate::harness::redis::supervise::Supervised;
 use crate::harness::redis::wait::until;
 
 /// No server with the data of a test takes longer.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// Somebody else may take a port between the look at it and the start.
 const TRIES: usize = 5;
 
@@ -153,7 +153,7 @@ impl RedisServer {
         let (socket, dir) = (self.socket(), self.dir.path());
         let process = Supervised::start(&words, &self.log_path(), Some(dir));
         let pid = process.pid();
-        let is_serving = until("redis-server", PATIENCE, || match ask(&socket, &["PING"]) {
+        let is_serving = until("redis-server", TIMEOUT, || match ask(&socket, &["PING"]) {
             // While it loads its file it answers with an error.
             Ok(reply) if reply.error().is_none() => Ok(true),
             other if process.is_running() => Err(format!("process {pid} says {other:?}")),

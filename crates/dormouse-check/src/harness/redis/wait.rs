@@ -5,18 +5,18 @@ use std::time::{Duration, Instant};
 
 const BETWEEN: Duration = Duration::from_millis(5);
 
-/// Asks again and again until there is an answer; panics with `what` after `patience`.
+/// Asks again and again until there is an answer; panics with `what` after `timeout`.
 pub(crate) fn until<T>(
     what: &str,
-    patience: Duration,
+    timeout: Duration,
     mut ask: impl FnMut() -> Result<T, String>,
 ) -> T {
-    let deadline = Instant::now() + patience;
+    let deadline = Instant::now() + timeout;
     loop {
         match ask() {
             Ok(answer) => return answer,
             Err(reason) if Instant::now() >= deadline => {
-                panic!("waited {patience:?} for {what}: {reason}")
+                panic!("waited {timeout:?} for {what}: {reason}")
             }
             Err(_) => thread::sleep(BETWEEN),
         }

@@ -20,7 +20,7 @@ use crate::checker::history::{History, Summary};
 use crate::harness::process::client::{Client, Log};
 use crate::harness::process::dump::{drain, dump};
 use crate::harness::process::load::{Shared, Style, TOPICS, Worker};
-use crate::harness::process::recorder::Teller;
+use crate::harness::process::recorder::Recorder;
 
 /// Threads on each backend.
 const THREADS: u64 = 3;
@@ -29,7 +29,7 @@ const THREADS: u64 = 3;
 const SETTLED_WITHIN: Duration = Duration::from_secs(6);
 
 /// The backends, and the history so far.
-pub struct Crew {
+pub struct Workload {
     name: &'static str,
     seed: u64,
     backends: Vec<Arc<dyn Backend>>,
@@ -37,11 +37,11 @@ pub struct Crew {
     rounds: u64,
 }
 
-impl Crew {
+impl Workload {
     /// A workload for the store behind all of these.
-    pub fn new(name: &'static str, seed: u64, backends: Vec<Arc<dyn Backend>>) -> Crew {
+    pub fn new(name: &'static str, seed: u64, backends: Vec<Arc<dyn Backend>>) -> Workload {
         eprintln!("{name}: DORMOUSE_SEED={seed}");
-        Crew { name, seed, backends, history: History::lasting(), rounds: 0 }
+        Workload { name, seed, backends, history: History::lasting(), rounds: 0 }
     }
 
     /// The same store behind other servers.
@@ -70,9 +70,9 @@ impl Crew {
                     let number = at as u64 * THREADS + thread + 1;
                     let unique = rounds * 32 + number;
                     scope.spawn(move || {
-                        let teller = Teller::new(backend, log, number).in_lists().patient();
+                        let recorder = Recorder::new(backend, log, number).in_lists().patient();
                         let style = Style::Lists { leaves: false };
-                        let mut worker = Worker::new(teller, seed, unique, shared, style);
+                        let mut worker = Worker::new(recorder, seed, unique, shared, style);
                         if let Err(error) = worker.run_until(stop) {
                             // A log in memory takes everything.
                             let _ = log.tell(&[Event::Failed(error.to_string())]);
@@ -104,17 +104,17 @@ impl Crew {
     /// Takes and acks until nothing is ready or leased.
     fn settle(&mut self) -> Result<Duration, String> {
         let (log, began_at) = (Log::memory(), Instant::now());
-        let teller = |(backend, number)| Teller::new(backend, &log, number).in_lists();
-        let mut tellers: Vec<Teller<'_>> = self.backends.iter().zip(1..).map(teller).collect();
+        let recorder = |(backend, number)| Recorder::new(backend, &log, number).in_lists();
+        let mut recorders: Vec<Recorder<'_>> = self.backends.iter().zip(1..).map(recorder).collect();
         let ack = |token| Ask::Token { verb: Verb::Ack, token, forged: false, delay_ms: None };
         loop {
             let mut acks = 0;
-            for teller in &mut tellers {
-                let taken = teller.reserve(100, 100).map_err(shown)?;
+            for recorder in &mut recorders {
+                let taken = recorder.reserve(100, 100).map_err(shown)?;
                 let asks: Vec<Ask> = taken.iter().map(|job| ack((job.id, job.fence))).collect();
                 acks += asks.len();
                 if !asks.is_empty() {
-                    teller.call(asks).map_err(shown)?;
+                    recorder.call(asks).map_err(shown)?;
                 }
             }
             let backend = self.backends.first().ok_or("nobody to ask")?;
@@ -125,7 +125,7 @@ impl Crew {
                 return Err(format!("P12: jobs are still due after {SETTLED_WITHIN:?}"));
             }
         }
-        drop(tellers);
+        drop(recorders);
         self.end_round(log);
         Ok(began_at.elapsed())
     }
@@ -134,8 +134,8 @@ impl Crew {
         let log = Log::memory();
         self.take_stock(&log)?;
         let backend = self.backends.first().ok_or("nobody to ask")?;
-        let (teller, client) = (Teller::new(backend, &log, 0).in_lists(), Client::new(backend));
-        drain(teller, &client, true).map_err(shown)?;
+        let (recorder, client) = (Recorder::new(backend, &log, 0).in_lists(), Client::new(backend));
+        drain(recorder, &client, true).map_err(shown)?;
         self.take_stock(&log)?;
         log.tell(&[Event::Drained]).map_err(|error| error.to_string())?;
         self.end_round(log);

@@ -1,4 +1,4 @@
-//! bury: a kill of a job that the connection holds.
+//! bury: kills a job that the connection has reserved.
 
 use dormouse_core::job::JobId;
 use dormouse_core::op::{Kill, KillTarget};

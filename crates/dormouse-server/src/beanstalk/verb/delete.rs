@@ -1,4 +1,4 @@
-//! delete: an ack of a job that the connection holds, a cancel of one that nobody holds.
+//! delete: acks a job that the connection has reserved, cancels one that is not reserved.
 
 use bytes::BytesMut;
 use dormouse_core::error::Error;

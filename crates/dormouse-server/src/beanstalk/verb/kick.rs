@@ -1,4 +1,4 @@
-//! kick: buried jobs of the used tube to ready, or, if none is buried, delayed ones.
+//! kick: makes buried jobs of the used tube ready, or, if none is buried, delayed ones.
 
 use bytes::BytesMut;
 use dormouse_core::error::{Code, Error};
@@ -30,7 +30,7 @@ impl KickProgress {
         }
     }
 
-    /// Asks first how many jobs there are: with others at work there might be no end.
+    /// Asks first how many jobs there are: while others add jobs, there might be no end.
     fn size_request(self) -> Request<PendingReply> {
         let stats = Stats { topic: Some(self.tube.clone()) };
         Request::new(stats, PendingReply::KickSized(self))
@@ -116,7 +116,7 @@ mod tests {
 
     use super::*;
 
-    /// Whatever is asked for, and though there is always more to move.
+    /// Even if everything is asked for, and there is always more to move.
     #[test]
     fn a_kick_ends() {
         let mut stats = TopicStats::default();

@@ -1,4 +1,4 @@
-//! kick-job: a given buried or delayed job to ready.
+//! kick-job: makes a given buried or delayed job ready.
 
 use bytes::BytesMut;
 use dormouse_core::error::Error;
@@ -14,7 +14,7 @@ impl Beanstalk {
         turn.send_last(Request::new(Revive(vec![Target::Id(id)]), PendingReply::KickedJob(id)));
     }
 
-    /// One that is delayed is in the way of a revive; then it is to run now.
+    /// A delayed job cannot be revived; it is rescheduled to run now.
     pub(super) fn kicked_job(
         id: JobId,
         changed: Result<ChangeReply, Error>,

@@ -1,4 +1,4 @@
-//! list-tubes: those that are used or watched, and those that have jobs, whoever put them.
+//! list-tubes: tubes that are used or watched, and those that have jobs from any protocol.
 
 use crate::limits::BEANSTALK_LISTED_TUBES_MAX;
 use bytes::BytesMut;
@@ -17,20 +17,20 @@ use crate::walk::PORTION;
 #[derive(Default)]
 pub(crate) struct Listing {
     pub(super) found: Vec<TopicName>,
-    /// Topics that were looked at, and the last one's name.
+    /// The number of topics read, and the last one's name.
     looked_at: usize,
     after: Option<TopicName>,
-    /// There were more than may be looked at.
+    /// There are more topics than may be read.
     pub(super) is_cut: bool,
 }
 
 impl Listing {
-    /// Asks for the next page.
+    /// The request for the next page.
     pub(super) fn request(&self) -> Topics {
         Topics { after: self.after.clone(), limit: PORTION }
     }
 
-    /// Takes a page over, and shows each tube with jobs; true = there are more pages.
+    /// Adds a page, and calls `show` for each tube with jobs; true if there are more pages.
     pub(super) fn take(
         &mut self,
         page: Result<TopicsPage, Error>,

@@ -1,5 +1,5 @@
-//! One file per command, or per few that are the same: what it asks of the backend, and what it
-//! says when that is answered.
+//! One file per command or family of commands: the requests that it sends to the backend, and how
+//! it writes the replies.
 
 mod bury;
 mod delete;
@@ -41,7 +41,7 @@ use list::Listing;
 use reserve::Wait;
 use stats::TotalsScan;
 
-/// What to do with an answer.
+/// What to do with a reply.
 pub(crate) enum PendingReply {
     Inserted(Arc<Tube>),
     Deleted(Box<Reservation>),
@@ -67,7 +67,7 @@ pub(crate) enum PendingReply {
     Added(Box<TotalsScan>),
 }
 
-/// What a session was opened for.
+/// The command that needed a session.
 #[derive(Clone, Copy)]
 pub(crate) enum AfterOpen {
     Reserve(Wait),
@@ -75,7 +75,7 @@ pub(crate) enum AfterOpen {
 }
 
 impl Beanstalk {
-    /// Begins what a line asks.
+    /// Runs a command.
     pub(super) fn ask(
         &mut self,
         ask: LineCommand,
@@ -178,7 +178,8 @@ impl Beanstalk {
         }
     }
 
-    /// What could not be done has not been done: the job is still held, unless it is known better.
+    /// A failed command changed nothing: the job is still reserved, unless the error says
+    /// otherwise.
     fn keep(&mut self, reservation: Reservation, error: &Error, out: &mut BytesMut) {
         use dormouse_core::error::Code::{Conflict, LeaseLost, NotFound};
         if !matches!(error.code, Conflict | LeaseLost | NotFound) {
@@ -222,21 +223,21 @@ fn end(reply: Result<RequestReply, Error>) -> Result<EndReply, Error> {
     reply.and_then(RequestReply::of_end)
 }
 
-/// Seconds as the rules have them: at most what they allow.
+/// Seconds in ms, at most the limit.
 fn ms(seconds: u32, ms_max: u64) -> i64 {
     let ms = (u64::from(seconds) * 1_000).min(ms_max);
     i64::try_from(ms).unwrap_or(i64::MAX)
 }
 
-/// Times end on a ms, and up to two of them are added because nothing may end early.
+/// The rules add up to two ms to a time, because nothing may end early.
 const ADDED_MS: u64 = 2;
 
-/// Whole seconds that are left: those of the original have always begun.
+/// Whole seconds left, rounded down like those of the original.
 fn whole_s(left_ms: u64) -> u64 {
     left_ms.saturating_sub(ADDED_MS) / 1_000
 }
 
-/// As what a command counts; `kick-job`, `reserve-job` and `quit` are not counted.
+/// How a command is counted; `kick-job`, `reserve-job` and `quit` are not.
 fn counted(ask: &LineCommand) -> Option<CountedCommand> {
     use dormouse_core::job::State;
     Some(match ask {

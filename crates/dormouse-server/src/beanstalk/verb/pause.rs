@@ -1,4 +1,4 @@
-//! pause-tube: a tube that exists gives no job for a while.
+//! pause-tube: stops reserves from an existing tube for a while.
 
 use std::sync::atomic::Ordering;
 
@@ -24,10 +24,10 @@ impl Beanstalk {
         let Some(tube) = tube else {
             return turn.reply_now().extend_from_slice(reply::BAD_FORMAT);
         };
-        if self.shared.tubes.is_tied(&tube) {
+        if self.shared.tubes.is_attached(&tube) {
             return turn.send_last(pause(tube, pause_s));
         }
-        // It exists only if it has jobs.
+        // Nobody uses or watches it, so it exists only if it has jobs.
         let stats = Stats { topic: Some(tube.clone()) };
         turn.send_last(Request::new(stats, PendingReply::PauseSeen(tube, pause_s)));
     }
@@ -71,7 +71,7 @@ impl Beanstalk {
     }
 }
 
-/// No time at all ends a pause.
+/// A pause of zero seconds ends the pause.
 fn pause(tube: TopicName, pause_s: u32) -> Request<PendingReply> {
     let command = match pause_s {
         0 => Command::Resume(tube.clone()),

@@ -1,4 +1,4 @@
-//! peek, peek-ready, peek-delayed, peek-buried: a job without reserving it.
+//! peek, peek-ready, peek-delayed, peek-buried: shows a job without reserving it.
 
 use bytes::BytesMut;
 use dormouse_core::error::Error;

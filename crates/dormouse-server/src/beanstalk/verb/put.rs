@@ -14,11 +14,11 @@ use crate::beanstalk::tubes::Tube;
 use crate::beanstalk::{Beanstalk, Expected, line, reply};
 use crate::pipeline::Turn;
 
-/// Bodies below this are copied: else a small job would keep alive all that came with it.
+/// Bodies below this are copied: otherwise a small job would keep a large input buffer alive.
 const COPIED_BYTES: usize = 4 << 10;
 
 impl Beanstalk {
-    /// The size is looked at first: a body that is too large must not be read as commands.
+    /// The size is checked first: a body that is too large must not be parsed as commands.
     pub(super) fn put(&mut self, line: PutLine, turn: &mut Turn<PendingReply>) {
         if line.bytes as usize > self.shared.job_bytes_max {
             self.next = Expected::Large(u64::from(line.bytes) + line::END.len() as u64);
@@ -33,7 +33,7 @@ impl Beanstalk {
         }
     }
 
-    /// Reads the body once it is there; false = it is not.
+    /// Reads the body; false if it is incomplete.
     pub(in crate::beanstalk) fn read_body(
         &mut self,
         line: PutLine,
@@ -69,7 +69,7 @@ impl Beanstalk {
         }
     }
 
-    /// Throws away a body that is too large as it comes; false = there is more to come.
+    /// Discards a body that is too large as it arrives; false if more is to come.
     pub(in crate::beanstalk) fn swallow(
         &mut self,
         left: u64,
@@ -77,7 +77,7 @@ impl Beanstalk {
         turn: &mut Turn<PendingReply>,
     ) -> bool {
         let here = left.min(input.len() as u64);
-        // It is not more than the input has.
+        // At most the length of the input.
         input.advance(here as usize);
         self.next = Expected::Large(left - here);
         if left > here {

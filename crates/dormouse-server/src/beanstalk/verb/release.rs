@@ -1,4 +1,4 @@
-//! release: back to ready, or to delayed.
+//! release: makes a reserved job ready or delayed.
 
 use dormouse_core::job::JobId;
 use dormouse_core::limits::DELAY_MS_MAX;

@@ -1,5 +1,5 @@
 //! reserve and reserve-with-timeout: the backend waits in slices, because its waits are bounded and
-//! because the client must be told in time that one of its reservations nearly is over.
+//! because the client must get `DEADLINE_SOON` in time before one of its reservations ends.
 
 use std::time::{Duration, Instant};
 
@@ -14,28 +14,28 @@ use crate::beanstalk::shared::{down, up};
 use crate::beanstalk::{Beanstalk, clock, reply};
 use crate::pipeline::{Next, Request, Turn};
 
-/// The backend's clock counts whole ms, so its waits may end a little before ours.
+/// The backend's clock counts whole ms, so its waits may end slightly early.
 const EARLY: Duration = Duration::from_millis(2);
-/// A wait that ends so long before its time was withdrawn, or the computer was asleep: the clock of
-/// the backend goes on meanwhile, and this one does not.
+/// A wait that ends earlier than this was withdrawn, or the computer was asleep: the backend's
+/// clock goes on meanwhile, and this one does not.
 const TOO_EARLY: Duration = Duration::from_millis(20);
-/// One that was withdrawn is withdrawn again as soon as it is asked again.
+/// A wait that was withdrawn is withdrawn again within this time when it is repeated.
 const AT_ONCE: Duration = Duration::from_secs(1);
 
 /// A client that waits for a job.
 #[derive(Clone, Copy)]
 pub(crate) struct Wait {
-    /// When it gives up; `None` = never.
+    /// When it gives up; `None` if never.
     until: Option<Instant>,
-    /// When the present slice is over.
+    /// When the current slice ends.
     slice_until: Instant,
-    /// When a slice was last over too early.
+    /// When a slice last ended too early.
     too_early_at: Option<Instant>,
 }
 
 impl Wait {
-    /// Whether nobody wants it any more: a slice that has just come empty was the second in a row
-    /// that was over too early.
+    /// Whether the wait was withdrawn: the slice that has just ended empty was the second in a row
+    /// that ended too early.
     fn was_withdrawn(&mut self, now: Instant) -> bool {
         if now + TOO_EARLY >= self.slice_until {
             self.too_early_at = None;
@@ -55,7 +55,7 @@ impl Beanstalk {
         turn.send_last(self.with_session(AfterOpen::Reserve(wait)));
     }
 
-    /// Does it, in a session.
+    /// The request for this, or to open the session that it needs.
     pub(super) fn with_session(&mut self, goal: AfterOpen) -> Request<PendingReply> {
         match self.session {
             Some(session) => self.pursue(goal, session),
@@ -96,7 +96,7 @@ impl Beanstalk {
         None
     }
 
-    /// No job came: is it time to say so, or to wait on?
+    /// The slice ended without a job: answers, or waits on.
     fn on_empty(&mut self, mut wait: Wait, out: &mut BytesMut) -> Next<PendingReply> {
         let now = clock::now();
         let is_over = |end: Option<Instant>| end.is_some_and(|end| end <= now + EARLY);
@@ -111,7 +111,7 @@ impl Beanstalk {
         None
     }
 
-    /// Gives a job to the client, whose it is from now on.
+    /// Notes the reservation, and writes the job.
     pub(super) fn hand_out(&mut self, job: &LeasedJob, out: &mut BytesMut) {
         let ttr = Duration::from_millis(job.ttr_ms);
         let until = clock::now() + ttr;
@@ -124,8 +124,7 @@ impl Beanstalk {
         reply::job("RESERVED", job.id, &job.body, out);
     }
 
-    /// The session is not there any more if the backend says that something is not: the next
-    /// reserve opens another.
+    /// If the backend answers not-found, the session is gone: the next reserve opens another.
     pub(super) fn refused(&mut self, error: &Error, out: &mut BytesMut) {
         if error.code == Code::NotFound {
             self.session = None;
@@ -152,7 +151,7 @@ impl Beanstalk {
     }
 }
 
-/// Whole ms, not less than that.
+/// Whole ms, rounded up.
 fn ms_up(span: Duration) -> i64 {
     let up = u128::from(span.subsec_nanos() % 1_000_000 > 0);
     i64::try_from(span.as_millis() + up).unwrap_or(i64::MAX).min(WAIT_MS_MAX as i64)
@@ -163,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_waited_while_the_computer_slept_waits_on() {
+    fn a_wait_goes_on_after_the_computer_slept() {
         let (start, s) = (clock::now(), Duration::from_secs);
         let mut wait = Wait { until: None, slice_until: start + s(60), too_early_at: None };
         assert!(!wait.was_withdrawn(start + s(30)), "it slept");

@@ -1,4 +1,4 @@
-//! reserve-job: a given job, whatever its due time.
+//! reserve-job: reserves a given job, regardless of its due time.
 
 use bytes::BytesMut;
 use dormouse_core::error::Error;

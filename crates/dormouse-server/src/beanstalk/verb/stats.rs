@@ -13,10 +13,10 @@ use crate::beanstalk::host::Usage;
 use crate::beanstalk::{Beanstalk, clock, reply};
 use crate::pipeline::{Next, Request, Turn};
 
-/// What a binlog file of the original may hold; there are none here.
+/// The size of a binlog file of the original; there are none here.
 const BINLOG_BYTES_MAX: u64 = 10_485_760;
 
-/// The version whose behaviour this is, and whose it is. There are clients that want three numbers.
+/// The version of the original that this server behaves like; some clients expect three numbers.
 const VERSION: &str = concat!("1.13.0+dormouse.", env!("CARGO_PKG_VERSION"));
 
 /// Counts of all tubes, added up page by page.
@@ -71,7 +71,7 @@ impl Beanstalk {
             Ok(true) => return Some(Request::new(listing.request(), PendingReply::Added(adding))),
             Ok(false) => {
                 let tubes = self.shared.tubes.settle(&listing.found, listing.is_cut).len() as u64;
-                // With more topics than are looked at, only what waits at all is known.
+                // With more topics than are read, only the total of waiting jobs is known.
                 if listing.is_cut {
                     *sum = Sum { urgent: 0, ready: totals.counts.waiting, delayed: 0 };
                 }

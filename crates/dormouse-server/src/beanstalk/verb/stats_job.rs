@@ -25,7 +25,7 @@ impl Beanstalk {
     }
 }
 
-/// Exactly these keys in this order: there are clients that compare the whole.
+/// Exactly these keys in this order: some clients compare the whole text.
 fn describe(view: &JobView, now_ms: u64) -> String {
     let (content, progress) = (&view.job.content, &view.job.progress);
     let left_ms = match view.state {
@@ -60,13 +60,13 @@ fn state(state: State) -> &'static str {
     }
 }
 
-/// The delay that was asked for last is not kept. Of a job that nothing has happened to it is what
-/// lies between put and due; of one that is delayed again, what is left of it.
+/// The last delay that was asked for is not stored. For a job that is unchanged since its put, it
+/// is the time from put to due; for one that is delayed again, the time that is left.
 fn delay_s(view: &JobView, now_ms: u64) -> u64 {
     let progress = &view.job.progress;
     let is_fresh = progress.reserves == 0 && progress.kicks == 0 && progress.kills == 0;
     if is_fresh {
-        // The two are of clocks that may have drifted apart by less than a second.
+        // The two come from clocks that may differ by less than a second.
         (view.due_at.saturating_sub(view.job.content.put_at) + 500) / 1_000
     } else if view.state == State::Delayed {
         begun_s(view.due_at.saturating_sub(now_ms))
@@ -75,7 +75,7 @@ fn delay_s(view: &JobView, now_ms: u64) -> u64 {
     }
 }
 
-/// Seconds that have at least begun to be left, counted as whole ones are.
+/// Seconds left, rounded up.
 fn begun_s(left_ms: u64) -> u64 {
     whole_s(left_ms.saturating_add(999))
 }
@@ -84,9 +84,9 @@ fn begun_s(left_ms: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// A delay of five seconds ends up to two ms after them.
+    /// A delay of five seconds ends up to two ms late.
     #[test]
-    fn a_delay_is_not_longer_than_it_was_asked_for() {
+    fn a_delay_is_not_shown_longer_than_requested() {
         let check = |left_ms, seconds| assert_eq!(begun_s(left_ms), seconds, "{left_ms}");
         check(5_002, 5);
         check(5_001, 5);

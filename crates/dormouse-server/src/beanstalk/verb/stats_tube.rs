@@ -32,7 +32,7 @@ impl Beanstalk {
         };
         let counts = &stats.counts;
         let has_jobs = counts.waiting + counts.leased + counts.dead > 0;
-        if !has_jobs && !self.shared.tubes.is_tied(name) {
+        if !has_jobs && !self.shared.tubes.is_attached(name) {
             self.shared.tubes.forget(name);
             return out.extend_from_slice(reply::NOT_FOUND);
         }
@@ -41,7 +41,7 @@ impl Beanstalk {
     }
 }
 
-/// Exactly these keys in this order: there are clients that compare the whole.
+/// Exactly these keys in this order: some clients compare the whole text.
 fn describe(name: &TopicName, stats: &TopicStats, tube: Option<&Tube>) -> String {
     let counts = &stats.counts;
     let of = |count: fn(&Tube) -> u64| tube.map_or(0, count);
@@ -56,7 +56,7 @@ fn describe(name: &TopicName, stats: &TopicStats, tube: Option<&Tube>) -> String
         counts.leased,
         stats.delayed,
         counts.dead,
-        // The backend forgets a topic that is empty; here its clients keep it.
+        // The backend forgets an empty topic; a tube lives as long as its clients.
         counts.puts.max(of(|tube| tube.puts.load(Ordering::Relaxed))),
         of(Tube::using),
         of(Tube::watching),
@@ -66,13 +66,13 @@ fn describe(name: &TopicName, stats: &TopicStats, tube: Option<&Tube>) -> String
     )
 }
 
-/// For how long it is paused, and how long still. Who paused it elsewhere may have meant for good.
+/// The length of its pause, and the time left. Another protocol may have paused it for good.
 fn pause(stats: &TopicStats, asked_s: u64) -> (u64, u64) {
     match stats.paused {
         None => (0, 0),
         Some(None) => (u32::MAX.into(), u32::MAX.into()),
         Some(Some(left_ms)) => {
-            // Begun seconds, as whole ones are counted.
+            // Seconds left, rounded up.
             let least_s = left_ms.saturating_sub(ADDED_MS).div_ceil(1_000);
             (asked_s.max(least_s), whole_s(left_ms))
         }
@@ -84,12 +84,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pause_is_not_longer_than_it_was_asked_for() {
+    fn a_pause_is_not_shown_longer_than_requested() {
         let paused = |paused| TopicStats { paused, ..TopicStats::default() };
         for left_ms in [9_002, 9_001, 8_003] {
             assert_eq!(pause(&paused(Some(Some(left_ms))), 9).0, 9, "{left_ms}");
         }
-        // Somebody else has paused it for longer since.
+        // Another client has paused it for longer since.
         assert_eq!(pause(&paused(Some(Some(20_000))), 9), (20, 19));
         assert_eq!(pause(&paused(None), 9), (0, 0));
     }

@@ -1,4 +1,4 @@
-//! touch: the time of a reservation begins anew.
+//! touch: begins the time to run of a reservation again.
 
 use bytes::BytesMut;
 use dormouse_core::error::{Code, Error};

@@ -1,4 +1,4 @@
-//! use, watch, ignore and list-tubes-watched: what a connection has to do with which tubes.
+//! use, watch, ignore and list-tubes-watched: the tubes of a connection.
 
 use std::fmt::Write as _;
 use std::mem;
@@ -58,7 +58,7 @@ impl Beanstalk {
     }
 }
 
-/// Names as a list in YAML, as many as an answer may have.
+/// A list of names in YAML, cut at the limits of a reply.
 pub(super) fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let mut text = String::from("---\n");
     for name in names.take(BEANSTALK_LISTED_TUBES_MAX) {
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_has_bounds() {
+    fn a_list_is_bounded() {
         let shown = |name: &str| list(std::iter::repeat_n(name, 200_000));
         assert_eq!(shown("a").lines().count(), 1 + BEANSTALK_LISTED_TUBES_MAX);
         let long = shown(&"a".repeat(200));

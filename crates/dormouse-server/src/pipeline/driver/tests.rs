@@ -1,4 +1,4 @@
-//! How a connection is closed: what is said last, and that it is heard.
+//! Closing a connection: its last message reaches the client.
 
 use crate::limits::{COMMAND_MS_MAX, INPUT_FREE_BYTES, INPUTS_BYTES_MAX};
 use bytes::BytesMut;
@@ -13,16 +13,16 @@ use crate::client::BackendClient;
 use crate::metrics::Metrics;
 use crate::pipeline::Next;
 
-/// Nobody asks it.
+/// A backend that is never used.
 struct Idle;
 
 impl Backend for Idle {
     fn submit(&self, _: Vec<Request>, _: Arc<dyn Sink>) -> Result<(), Error> {
-        Err(Error::unavailable("nobody is here"))
+        Err(Error::unavailable("there is no backend"))
     }
 }
 
-/// A protocol that says no to `?` and closes, and waits for the rest of all else.
+/// A protocol that answers `?` with `no` and closes; all other input is incomplete.
 struct Curt(Grant);
 
 impl Protocol for Curt {
@@ -53,7 +53,7 @@ impl Protocol for Curt {
     }
 }
 
-/// A server that runs as long as this is there.
+/// A server that runs until this is dropped.
 struct Rig {
     context: PipelineContext,
     #[expect(dead_code, reason = "its drop stops the server")]
@@ -70,7 +70,7 @@ impl Rig {
         Rig { context, stopping }
     }
 
-    /// A client, and the conversation with it.
+    /// A client, and the task that serves it.
     fn begin(&self) -> (DuplexStream, JoinHandle<io::Result<()>>) {
         let (client, socket) = duplex(64 << 10);
         let grant = Access::open().grant(None).unwrap();
@@ -79,57 +79,57 @@ impl Rig {
     }
 }
 
-async fn all_said(client: &mut DuplexStream) -> String {
+async fn read_all(client: &mut DuplexStream) -> String {
     let mut said = String::new();
     client.read_to_string(&mut said).await.unwrap();
     said
 }
 
-/// A socket that is closed with something unread is reset, and its client may lose the words.
+/// A socket that is closed with unread input is reset, and its client may lose the last message.
 #[tokio::test(start_paused = true)]
-async fn who_is_sent_away_may_finish_what_it_says() {
+async fn input_is_discarded_until_the_client_disconnects() {
     let (rig, began) = (Rig::new(), Instant::now());
-    let (mut client, conversation) = rig.begin();
+    let (mut client, served) = rig.begin();
     client.write_all(b"?").await.unwrap();
-    assert_eq!(all_said(&mut client).await, "no");
-    assert!(began.elapsed() < LINGER, "the end is heard at once");
+    assert_eq!(read_all(&mut client).await, "no");
+    assert!(began.elapsed() < LINGER, "the end arrives at once");
     client.write_all(&[b'x'; 1 << 20]).await.unwrap();
     drop(client);
-    conversation.await.unwrap().unwrap();
-    assert!(began.elapsed() < LINGER, "nobody is waited for who has left");
+    served.await.unwrap().unwrap();
+    assert!(began.elapsed() < LINGER, "a client that has left is not waited for");
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_does_not_leave_is_not_waited_for() {
+async fn a_client_that_stays_connected_is_closed_after_a_while() {
     let (rig, began) = (Rig::new(), Instant::now());
-    let (mut client, conversation) = rig.begin();
+    let (mut client, served) = rig.begin();
     client.write_all(b"?").await.unwrap();
-    conversation.await.unwrap().unwrap();
+    served.await.unwrap().unwrap();
     assert_eq!(began.elapsed(), LINGER);
-    assert_eq!(all_said(&mut client).await, "no");
+    assert_eq!(read_all(&mut client).await, "no");
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_slow_is_told_so_before_the_end() {
+async fn a_slow_client_gets_the_reason() {
     let (rig, began) = (Rig::new(), Instant::now());
-    let (mut client, conversation) = rig.begin();
+    let (mut client, served) = rig.begin();
     client.write_all(b"half").await.unwrap();
-    assert_eq!(all_said(&mut client).await, "Slow");
+    assert_eq!(read_all(&mut client).await, "Slow");
     assert!(began.elapsed() >= Duration::from_millis(COMMAND_MS_MAX));
     client.write_all(b" a command").await.unwrap();
     drop(client);
-    conversation.await.unwrap().unwrap();
+    served.await.unwrap().unwrap();
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_one_too_many_is_told_so_before_the_end() {
+async fn a_client_that_exceeds_the_budget_gets_the_reason() {
     let rig = Rig::new();
     let mut others = rig.context.inputs.hold();
     others.take(INPUTS_BYTES_MAX);
-    let (mut client, conversation) = rig.begin();
+    let (mut client, served) = rig.begin();
     client.write_all(&[b'x'; INPUT_FREE_BYTES + 1]).await.unwrap();
-    assert_eq!(all_said(&mut client).await, "Crowded");
+    assert_eq!(read_all(&mut client).await, "Crowded");
     client.write_all(&[b'x'; 1 << 20]).await.unwrap();
     drop(client);
-    conversation.await.unwrap().unwrap();
+    served.await.unwrap().unwrap();
 }

@@ -1,4 +1,4 @@
-//! Commands of a few lines.
+//! PING, ECHO, QUIT, RESET, SELECT and CONFIG.
 
 use dormouse_core::error::Error;
 
@@ -40,13 +40,13 @@ pub(in crate::resp) fn quit(
     Ok(())
 }
 
-/// The connection is as it was when it began.
+/// Resets the state of the connection.
 pub(in crate::resp) fn reset(
     conn: &mut Conn,
     _: &mut Args<'_>,
     turn: &mut Turn<PendingReply>,
 ) -> Result<(), Error> {
-    conn.show(None);
+    conn.authenticate(None);
     conn.version = Version::Two;
     conn.name.clear();
     conn.reply(turn).status("RESET");
@@ -66,8 +66,8 @@ pub(in crate::resp) fn select(
     Ok(())
 }
 
-/// Settings as tools ask for them before they measure. What is set is told by the server's own
-/// configuration, not here.
+/// Settings that benchmark tools ask for first. The settings of this server are in its own
+/// configuration.
 const SETTINGS: [(&str, &str); 2] = [("save", ""), ("appendonly", "yes")];
 
 pub(in crate::resp) fn config(
@@ -77,7 +77,7 @@ pub(in crate::resp) fn config(
 ) -> Result<(), Error> {
     let sub = args.must("subcommand")?;
     if !is(sub, "GET") {
-        let text = format!("CONFIG {} is not known here; there is CONFIG GET", shown(sub));
+        let text = format!("CONFIG {} is not known here; only CONFIG GET is", shown(sub));
         conn.decline(turn, ERR, &text);
         return Ok(());
     }

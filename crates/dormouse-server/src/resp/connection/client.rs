@@ -1,4 +1,4 @@
-//! CLIENT: what clients tell of themselves, and ask.
+//! CLIENT: facts about this connection.
 
 use dormouse_core::error::Error;
 
@@ -27,10 +27,10 @@ pub(in crate::resp) fn run(
         let line = line(conn);
         conn.reply(turn).string(line.as_bytes());
     } else if ["SETINFO", "NO-EVICT", "NO-TOUCH"].iter().any(|word| is(sub, word)) {
-        // Whatever it is about, it is so here, or nothing depends on it.
+        // Accepted and ignored: nothing here depends on them.
         conn.reply(turn).status("OK");
     } else if is(sub, "REPLY") {
-        let text = "CLIENT REPLY is refused: here every command is answered";
+        let text = "CLIENT REPLY is refused: this server answers every command";
         conn.decline(turn, ERR, text);
     } else {
         let text = format!("unknown subcommand {} of CLIENT", shown(sub));
@@ -39,16 +39,18 @@ pub(in crate::resp) fn run(
     Ok(())
 }
 
-/// A name that does not break the lines in which names are shown.
+/// Checks that a name does not break the line of CLIENT LIST.
 pub(super) fn good_name(name: &[u8]) -> Result<&[u8], Error> {
     if name.len() <= 200 && name.iter().all(u8::is_ascii_graphic) {
         return Ok(name);
     }
     let shown = shown(name);
-    Err(Error::invalid(format!("name {shown} has more than 200 bytes, blanks or the like")))
+    Err(Error::invalid(format!(
+        "name {shown} has more than 200 bytes, or a blank or another invisible character"
+    )))
 }
 
-/// This connection; others are not told.
+/// This connection; others are not shown.
 fn line(conn: &Conn) -> String {
     let name = String::from_utf8_lossy(&conn.name);
     let version = if conn.version == Version::Two { 2 } else { 3 };

@@ -1,4 +1,4 @@
-//! COMMAND: which commands there are.
+//! COMMAND: describes the commands.
 
 use dormouse_core::error::Error;
 
@@ -38,10 +38,10 @@ pub(in crate::resp) fn run(
     Ok(())
 }
 
-/// The commands that are asked for; a list of as many.
+/// The commands of these names, one entry per name.
 fn named(args: &mut Args<'_>) -> Vec<Option<&'static CommandSpec>> {
     let mut found = Vec::new();
-    // More names than commands are no use to anybody.
+    // More names than there are commands are ignored: the reply must stay bounded.
     while let Some(name) = args.next().filter(|_| found.len() < COMMANDS.len()) {
         found.push(CommandNo::find(name).and_then(CommandNo::spec));
     }
@@ -66,7 +66,7 @@ fn write_infos(
 }
 
 /// Name, number of arguments, flags, where keys are, categories, tips, keys, subcommands. No
-/// argument is a key in the sense of Redis: nothing is spread by it.
+/// argument is a key in the sense of Redis: it does not decide on a node.
 fn write_info(out: &mut Out<'_>, spec: &CommandSpec) {
     out.list(10);
     out.string(lower(spec).as_bytes());

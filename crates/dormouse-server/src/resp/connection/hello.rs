@@ -1,4 +1,4 @@
-//! HELLO: which version to speak, and who speaks.
+//! HELLO: chooses the version, and may authenticate.
 
 use dormouse_core::error::{Code, Error};
 
@@ -18,7 +18,7 @@ pub(in crate::resp) fn run(
         Some(b"2") => Version::Two,
         Some(b"3") => Version::Three,
         Some(_) => {
-            conn.decline(turn, "NOPROTO", "unsupported protocol version; there are 2 and 3");
+            conn.decline(turn, "NOPROTO", "unsupported protocol version; give 2 or 3");
             return Ok(());
         }
     };
@@ -26,7 +26,7 @@ pub(in crate::resp) fn run(
     while let Some(word) = args.next() {
         if is(word, "AUTH") {
             let (user, token) = (args.must("user")?, args.must("token")?);
-            if !auth::show(conn, user, token) {
+            if !auth::authenticate(conn, user, token) {
                 conn.decline_as(turn, Code::Unauthorized, auth::WRONG.0, auth::WRONG.1);
                 return Ok(());
             }

@@ -1,4 +1,4 @@
-//! INFO: what clients look for before they begin.
+//! INFO: the facts that clients look for when they connect.
 
 use dormouse_core::error::Error;
 
@@ -6,7 +6,7 @@ use crate::pipeline::Turn;
 use crate::resp::args::Args;
 use crate::resp::conn::{Conn, PendingReply};
 
-/// Of the Redis whose protocol this is: clients decide by it what they may send.
+/// The version of Redis whose protocol this is: clients choose their commands by it.
 const REDIS: &str = "7.4.0";
 
 pub(in crate::resp) fn run(

@@ -1,4 +1,4 @@
-//! What clients of Redis say about the connection and the server.
+//! Commands about the connection and the server, as Redis clients know them.
 
 pub(super) mod auth;
 pub(super) mod basic;

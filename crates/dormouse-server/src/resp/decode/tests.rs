@@ -15,16 +15,16 @@ impl Rng {
     }
 }
 
-/// What came of some input: commands, then a breach or nothing.
+/// What some input was decoded to: commands, then an error or nothing.
 #[derive(Debug, PartialEq)]
 struct Read {
     commands: Vec<Option<Vec<Vec<u8>>>>,
     breach: Option<ProtocolError>,
-    /// Bytes that are left.
+    /// The number of bytes left.
     left: Vec<u8>,
 }
 
-/// Feeds pieces, as a socket would, and reads all that is whole after each.
+/// Feeds pieces, as a socket would, and decodes all complete commands after each.
 fn read(pieces: &[&[u8]], bounds: Bounds) -> Read {
     let (mut decoder, mut input) = (Decoder::default(), BytesMut::new());
     let mut commands = Vec::new();
@@ -83,7 +83,7 @@ fn cut<'a>(bytes: &'a [u8], rng: &mut Rng) -> Vec<&'a [u8]> {
 }
 
 #[test]
-fn what_is_written_is_read_back_in_any_pieces() {
+fn commands_are_decoded_from_any_pieces() {
     for seed in 0..2_000 {
         let mut rng = Rng(seed);
         let mut bytes = Vec::new();
@@ -105,8 +105,8 @@ fn what_is_written_is_read_back_in_any_pieces() {
 }
 
 #[test]
-fn random_bytes_are_read_the_same_in_any_pieces() {
-    // What the protocol is made of comes often enough to get far into it.
+fn random_bytes_are_decoded_the_same_in_any_pieces() {
+    // The protocol's own bytes are frequent enough to get far into it.
     const PARTS: [&[u8]; 16] = [
         b"*",
         b"$",
@@ -141,7 +141,7 @@ fn random_bytes_are_read_the_same_in_any_pieces() {
 }
 
 #[test]
-fn what_is_too_large_is_let_go_as_it_comes() {
+fn a_command_that_is_too_large_is_discarded_as_it_arrives() {
     let bounds = Bounds { arguments: 10, bytes: 100, skipped: 10_000 };
     let (small, large) = (vec![b"PING".to_vec()], vec![b"PUT".to_vec(), vec![b'x'; 5_000]]);
     for seed in 0..200 {
@@ -163,7 +163,7 @@ fn what_is_too_large_is_let_go_as_it_comes() {
 }
 
 #[track_caller]
-fn check_breach(input: &str, bounds: Bounds, part: &str) {
+fn check_error(input: &str, bounds: Bounds, part: &str) {
     match read(&[input.as_bytes()], bounds).breach {
         Some(ProtocolError::Malformed(text)) => assert!(text.contains(part), "{input:?}: {text}"),
         other => panic!("{input:?}: {other:?}"),
@@ -171,8 +171,8 @@ fn check_breach(input: &str, bounds: Bounds, part: &str) {
 }
 
 #[test]
-fn what_is_no_command_ends_the_conversation_at_once() {
-    let known = |input: &str, part: &str| check_breach(input, Bounds::KNOWN, part);
+fn malformed_input_ends_the_connection_at_once() {
+    let known = |input: &str, part: &str| check_error(input, Bounds::KNOWN, part);
     known("*1\r\n$1073741824\r\n", "invalid bulk length");
     known("*1\r\n$9223372036854775807\r\n", "invalid bulk length");
     known("*1\r\n$99999999999999999999\r\n", "invalid bulk length");
@@ -189,16 +189,16 @@ fn what_is_no_command_ends_the_conversation_at_once() {
     known("*00000000000000000000000000000000000000", "invalid multibulk length");
     known("\u{16}\u{3}\u{1}", "no command");
     known("PUT \"a\r\n", "unbalanced quotes");
-    let guest = |input: &str, part: &str| check_breach(input, Bounds::GUEST, part);
+    let guest = |input: &str, part: &str| check_error(input, Bounds::GUEST, part);
     guest("*11\r\n", "arguments; send at most 10");
     guest("*2\r\n$4\r\nAUTH\r\n$16384\r\n", "at most 16384 bytes");
 }
 
 #[test]
-fn a_line_has_a_bound_whether_it_ends_or_not() {
+fn a_line_is_bounded_whether_it_ends_or_not() {
     let line = "x".repeat(RESP_LINE_BYTES_MAX + 1);
-    check_breach(&line, Bounds::KNOWN, "too big inline request");
-    check_breach(&format!("{line}\r\n"), Bounds::KNOWN, "too big inline request");
+    check_error(&line, Bounds::KNOWN, "too big inline request");
+    check_error(&format!("{line}\r\n"), Bounds::KNOWN, "too big inline request");
     let line = "x".repeat(RESP_LINE_BYTES_MAX - 1);
     assert_eq!(read(&[line.as_bytes()], Bounds::KNOWN).breach, None);
     let read = read(&[line.as_bytes(), b"\r\n"], Bounds::KNOWN);
@@ -206,22 +206,22 @@ fn a_line_has_a_bound_whether_it_ends_or_not() {
 }
 
 #[test]
-fn a_line_has_the_bounds_of_who_sends_it() {
+fn a_line_is_bounded_by_the_bounds_of_its_sender() {
     let (guest, known) = (Bounds::GUEST, Bounds::KNOWN);
     let words = |count: usize| "a ".repeat(count) + "\r\n";
-    check_breach(&words(11), guest, "11 arguments; send at most 10");
+    check_error(&words(11), guest, "11 arguments; send at most 10");
     assert_eq!(read(&[words(10).as_bytes()], guest).commands.len(), 1);
-    check_breach(&words(8_193), known, "8193 arguments; send at most 8192");
+    check_error(&words(8_193), known, "8193 arguments; send at most 8192");
     assert_eq!(read(&[words(8_192).as_bytes()], known).commands.len(), 1);
     let line = |bytes: usize| "x".repeat(bytes);
-    check_breach(&line(RESP_GUEST_BYTES_MAX + 1), guest, "too big inline request");
-    check_breach(&(line(RESP_GUEST_BYTES_MAX) + "\r\n"), guest, "too big inline request");
+    check_error(&line(RESP_GUEST_BYTES_MAX + 1), guest, "too big inline request");
+    check_error(&(line(RESP_GUEST_BYTES_MAX) + "\r\n"), guest, "too big inline request");
     let most = line(RESP_GUEST_BYTES_MAX - 1) + "\r\n";
     assert_eq!(read(&[most.as_bytes()], guest).commands.len(), 1);
 }
 
 #[test]
-fn http_is_noticed() {
+fn http_is_recognized() {
     let read = read(&[b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"], Bounds::KNOWN);
     assert_eq!((read.commands.len(), read.breach), (0, Some(ProtocolError::Http)));
 }

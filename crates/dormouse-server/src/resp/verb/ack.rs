@@ -40,7 +40,7 @@ pub(in crate::resp) fn run(
     Ok(())
 }
 
-/// What ack, nack, release and kill answer.
+/// The reply to ack, nack, release and kill.
 pub(super) fn write(out: &mut Out<'_>, ended: EndReply) {
     out.status(match ended {
         EndReply::Done => "OK",
@@ -49,7 +49,7 @@ pub(super) fn write(out: &mut Out<'_>, ended: EndReply) {
     });
 }
 
-/// The same, of several.
+/// The reply to several of them.
 pub(super) fn write_all(out: &mut Out<'_>, items: Vec<Result<EndReply, Error>>) {
     out.list(items.len());
     for item in items {

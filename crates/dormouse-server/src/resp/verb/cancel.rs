@@ -26,7 +26,7 @@ pub(in crate::resp) fn run(
     Ok(())
 }
 
-/// Which job it was, and in which state.
+/// The id of the job, and its state.
 pub(super) fn write(out: &mut Out<'_>, changed: ChangeReply) {
     out.list(2);
     out.digits(changed.id.0);

@@ -1,10 +1,10 @@
-//! What reschedule and revive answer.
+//! The reply to reschedule and revive.
 
 use dormouse_core::op::ChangeReply;
 
 use crate::resp::encode::Out;
 
-/// Which job it is, in which state it was, when it is due now.
+/// The id of the job, its previous state, its new due time.
 pub(super) fn write(out: &mut Out<'_>, changed: ChangeReply) {
     out.list(3);
     out.digits(changed.id.0);

@@ -23,7 +23,7 @@ pub(in crate::resp) fn run(
     Ok(())
 }
 
-/// When the lease ends now.
+/// The new end of the lease.
 pub(super) fn write(out: &mut Out<'_>, extended: ExtendReply) {
     out.number(extended.expires_at);
 }

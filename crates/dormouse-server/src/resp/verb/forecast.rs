@@ -38,7 +38,8 @@ pub(in crate::resp) fn run(
     let to_ms = to.unwrap_or(from_ms.saturating_add(DAY_MS));
     let asked = Forecast { topic, from_ms, to_ms, step_ms };
     let kind = ReplyKind::Forecast(Box::new(asked.clone()));
-    // It may look at all jobs of the topic: others have their turn behind each.
+    // It may read all jobs of the topic: the last of its turn, it lets other connections in
+    // between.
     conn.send_last(turn, asked, kind);
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! A job with all that is known of it.
+//! Jobs with all their fields.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::resp::encode::Out;
 
 type Headers = Option<Arc<Vec<(String, String)>>>;
 
-/// A job in the client's hands. Every job has the same fields.
+/// A job that the client has leased. Every job has the same fields.
 pub(super) fn write_leased(out: &mut Out<'_>, job: &LeasedJob) {
     out.map(13);
     out.name("topic");
@@ -39,7 +39,7 @@ pub(super) fn write_leased(out: &mut Out<'_>, job: &LeasedJob) {
     out.string(&job.body);
 }
 
-/// A job that was looked at. Every job has the same fields, but for the body.
+/// A job that was only read. Every job has the same fields, except for the body.
 pub(super) fn write_view(out: &mut Out<'_>, view: &JobView, body: bool) {
     let (content, progress) = (&view.job.content, &view.job.progress);
     out.map(if body { 20 } else { 19 });
@@ -96,7 +96,7 @@ fn write_headers(out: &mut Out<'_>, headers: &Headers) {
     }
 }
 
-/// As `PUT` reads it, or nothing for the default.
+/// A backoff as `PUT` reads it; null for the default.
 pub(super) fn write_backoff(out: &mut Out<'_>, backoff: Option<&Backoff>) {
     let text = match backoff {
         None => return out.null(),

@@ -1,4 +1,4 @@
-//! kick: delayed jobs to ready.
+//! kick: make delayed jobs ready.
 
 use dormouse_core::error::Error;
 

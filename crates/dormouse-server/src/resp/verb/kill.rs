@@ -1,4 +1,4 @@
-//! kill: to dead, a leased job by its token, a waiting one by its id or key.
+//! kill: make a job dead; a leased job by its token, a waiting one by its id or key.
 
 use dormouse_core::error::Error;
 use dormouse_core::op::{Kill, KillTarget};
@@ -18,7 +18,7 @@ pub(in crate::resp) fn run(
 ) -> Result<(), Error> {
     let mut behind = args.clone();
     behind.next();
-    // A topic may look like a token: then `KEY` tells.
+    // A topic may look like a token: then `KEY` decides.
     let is_token = args.peek().is_some_and(looks_like_token) && !behind.take("KEY");
     let (target, check) = if is_token {
         let token = args.token()?;
@@ -42,7 +42,7 @@ pub(in crate::resp) fn run(
     Ok(())
 }
 
-/// Whether it has a dot, and no letters as most topics with dots have.
+/// Whether it looks like a token: it has a dot, and unlike most topics with dots no letters.
 fn looks_like_token(word: &[u8]) -> bool {
     word.contains(&b'.') && word.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.')
 }

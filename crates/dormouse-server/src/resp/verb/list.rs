@@ -10,7 +10,7 @@ use crate::resp::args::{Args, is, unknown};
 use crate::resp::conn::{Conn, PendingReply};
 use crate::resp::encode::Out;
 
-/// Items of a page unless a number is given.
+/// Items of a page unless LIMIT is given.
 pub(super) const LIMIT_DEFAULT: usize = 100;
 
 pub(in crate::resp) fn run(
@@ -37,7 +37,7 @@ pub(in crate::resp) fn run(
     Ok(())
 }
 
-/// Where the next page begins, or nothing if this was the last; then the jobs.
+/// The cursor of the next page, or null if this is the last; then the jobs.
 pub(super) fn write(out: &mut Out<'_>, page: &Page, bodies: bool) {
     out.list(2);
     match &page.cursor {

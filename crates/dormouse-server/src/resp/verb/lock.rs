@@ -1,4 +1,4 @@
-//! Locks: take, prolong, give back. A lock's name stands where a topic does.
+//! Locks: take, prolong, give back. Rights are checked on the lock's name as on a topic.
 
 use bytes::Bytes;
 use dormouse_core::error::Error;
@@ -11,7 +11,7 @@ use crate::resp::args::{Args, is, text, unknown};
 use crate::resp::conn::{Conn, PendingReply};
 use crate::resp::encode::Out;
 
-/// How long a lock lasts unless told.
+/// The TTL of a lock unless one is given.
 const TTL_MS_DEFAULT: i64 = 30_000;
 
 pub(in crate::resp) fn run(
@@ -61,14 +61,14 @@ pub(in crate::resp) fn unlock(
     Ok(())
 }
 
-/// Whose lock it is, and which, if the caller may have it.
+/// Reads the name of a lock and its owner, and checks the right to lock.
 fn names(conn: &Conn, args: &mut Args<'_>) -> Result<(Bytes, Bytes), Error> {
     let name = args.bytes("name")?;
     conn.grant().check(Verb::Lock, text("name", &name)?)?;
     Ok((name, args.bytes("owner")?))
 }
 
-/// The fence, when the lock runs out, and how often it must be given back.
+/// The fence, when the lock expires, how often it must be given back.
 pub(super) fn write(out: &mut Out<'_>, held: LockReply) {
     out.list(3);
     out.digits(held.fence);

@@ -1,5 +1,5 @@
-//! What revive and kick of a topic share: more than one command may do, one after the other, so
-//! that others get their turn in between.
+//! Revive and kick of a topic: more jobs than one command may change are changed in portions, so
+//! that other connections are served in between.
 
 use dormouse_core::command::Command;
 use dormouse_core::error::{Code, Error};
@@ -14,11 +14,11 @@ use crate::resp::args::Args;
 use crate::resp::conn::{Conn, PendingReply};
 use crate::resp::encode::Out;
 
-/// Jobs of a topic, to be done in portions.
+/// Jobs of a topic that are changed in portions.
 pub(in crate::resp) struct Many {
     topic: TopicName,
     action: Action,
-    /// At most so many more.
+    /// The most jobs that remain to be changed.
     missing: u64,
     done: u64,
 }

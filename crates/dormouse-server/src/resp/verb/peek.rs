@@ -32,7 +32,7 @@ pub(super) fn state(word: &[u8]) -> Result<State, Error> {
     })
 }
 
-/// The job, or nothing if there is none.
+/// The job, or null if there is none.
 pub(super) fn write(out: &mut Out<'_>, view: Option<&JobView>) {
     match view {
         Some(view) => job::write_view(out, view, true),

@@ -1,4 +1,4 @@
-//! purge: remove all jobs of a topic that nobody has.
+//! purge: remove all jobs of a topic that are not leased.
 
 use dormouse_core::error::Error;
 use dormouse_core::op::Purge;

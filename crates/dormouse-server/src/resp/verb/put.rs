@@ -44,17 +44,17 @@ pub(in crate::resp) fn run(
     Ok(())
 }
 
-/// Headers as they come.
+/// The headers read so far.
 #[derive(Default)]
 struct Headers<'a> {
     all: Vec<(String, String)>,
-    /// Where each name stands.
+    /// The index of each name in `all`.
     ranges: HashMap<&'a str, usize>,
     bytes: usize,
 }
 
 impl<'a> Headers<'a> {
-    /// Adds one; the last one of a name counts. Goes no further than what a job may have.
+    /// Adds a header; the last value of a name counts. Fails as soon as the headers are too large.
     fn add(&mut self, name: &'a str, value: &str) -> Result<(), Error> {
         let place = *self.ranges.entry(name).or_insert(self.all.len());
         match self.all.get_mut(place) {
@@ -122,7 +122,7 @@ fn on_conflict(word: &[u8]) -> Result<OnConflict, Error> {
     })
 }
 
-/// The id; of a put with a key, and what became of it.
+/// The id; of a put with a key, also what the put did.
 pub(super) fn write(out: &mut Out<'_>, reply: PutReply, keyed: bool) {
     if !keyed {
         return out.digits(reply.id.0);
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headers_end_at_their_limit() {
+    fn headers_are_refused_beyond_their_limit() {
         let half = "x".repeat(HEADERS_BYTES_MAX / 2);
         let mut headers = Headers::default();
         for _ in 0..3 {

@@ -34,7 +34,7 @@ pub(in crate::resp) fn run(
             reserve.topics.push(conn.topic(Verb::Reserve, word)?);
         }
     }
-    // What cannot be would wait for its turn in vain.
+    // An invalid request is refused now, not when its turn is sent.
     reserve.check()?;
     let (jobs, waits) = (reserve.max, reserve.wait_ms > 0);
     let command = Command::Reserve(reserve);
@@ -58,7 +58,7 @@ pub(super) fn write(out: &mut Out<'_>, jobs: &[LeasedJob], full: bool) {
     }
 }
 
-/// What a worker needs.
+/// The fields that a worker needs.
 fn write_short(out: &mut Out<'_>, job: &LeasedJob) {
     out.list(6);
     out.string(job.topic.as_str().as_bytes());

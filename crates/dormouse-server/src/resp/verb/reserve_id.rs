@@ -1,4 +1,4 @@
-//! reserve_id: take a given job now, whatever its due time.
+//! reserve_id: take a given job now, regardless of its due time.
 
 use dormouse_core::error::Error;
 use dormouse_core::op::ReserveId;

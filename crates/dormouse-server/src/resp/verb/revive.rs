@@ -1,4 +1,4 @@
-//! revive: dead to ready, one job or those of a topic.
+//! revive: make dead jobs ready, one of them or those of a topic.
 
 use dormouse_core::error::Error;
 use dormouse_core::op::Revive;

@@ -24,12 +24,12 @@ pub(in crate::resp) fn run(
         }
     };
     let of_all = topic.is_none();
-    // Each looks into every run of the topics it is about: others have their turn in between.
+    // It reads every run of its topics: the last of its turn, it lets other connections in between.
     conn.send_last(turn, Stats { topic }, ReplyKind::Stats { of_all });
     Ok(())
 }
 
-/// Counts as a map; with the name of the topic where there are several.
+/// Counts as a map; with the name of the topic in a list of several.
 pub(super) fn write(
     out: &mut Out<'_>,
     topic: Option<&TopicName>,
@@ -46,13 +46,13 @@ pub(super) fn write(
         write_count(out, "topics", Some(stats.topics));
         write_count(out, "locks", Some(stats.locks));
     }
-    // Of very many topics together that would cost too much.
-    let told_apart = stats.delayed + stats.ready == counts.waiting;
+    // The backend does not tell delayed from ready across very many topics: too expensive.
+    let is_split = stats.delayed + stats.ready == counts.waiting;
     for (name, value) in [
         ("waiting", Some(counts.waiting)),
-        ("delayed", told_apart.then_some(stats.delayed)),
-        ("ready", told_apart.then_some(stats.ready)),
-        ("urgent", told_apart.then_some(stats.urgent)),
+        ("delayed", is_split.then_some(stats.delayed)),
+        ("ready", is_split.then_some(stats.ready)),
+        ("urgent", is_split.then_some(stats.urgent)),
         ("leased", Some(counts.leased)),
         ("dead", Some(counts.dead)),
         ("bytes", Some(counts.bytes)),
@@ -71,7 +71,7 @@ pub(super) fn write(
     if !of_all {
         write_count(out, "oldest_ready_ms", stats.oldest_ready_ms);
         out.name("paused");
-        out.truth(stats.paused.is_some());
+        out.boolean(stats.paused.is_some());
         write_count(out, "paused_ms", stats.paused.flatten());
         out.name("settings");
         write_settings(out, &stats.settings);

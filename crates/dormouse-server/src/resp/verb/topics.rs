@@ -1,4 +1,4 @@
-//! topics: a page of topics, of those the caller may see.
+//! topics: a page of the topics that the caller may see.
 
 use dormouse_core::error::Error;
 use dormouse_core::op::{Topics, TopicsPage};
@@ -56,7 +56,7 @@ pub(super) fn on_page(
     }
 }
 
-/// Where the next page begins, or nothing if this was the last; then the topics.
+/// Where the next page begins, or null if this is the last; then the topics.
 fn write(out: &mut Out<'_>, walk: Walk) {
     let page = walk.into_page();
     out.list(2);

@@ -13,7 +13,7 @@ use crate::generate::vocabulary::{TOPICS, topic};
 use crate::harness::redis::model::lockstep::{World, brief};
 
 /// Longer than a request takes to be parked.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A request that was not answered yet.
 struct Request {
@@ -125,7 +125,7 @@ impl World<'_> {
             self.source.tickets.push(*ticket);
             let began = Instant::now();
             while self.waiters(server, topic.clone())? < want {
-                if began.elapsed() > PATIENCE {
+                if began.elapsed() > TIMEOUT {
                     return Err(format!("it does not wait: {shown}"));
                 }
             }

@@ -13,7 +13,7 @@ use crate::faults::lossy::{Loss, LossyLink};
 use crate::harness::redis::{RedisConfig, RedisServer};
 
 /// Shorter than the interval of the timed polls of all servers.
-const PATIENCE: Duration = Duration::from_secs(4);
+const TIMEOUT: Duration = Duration::from_secs(4);
 
 /// 2026-01-01T00:00:00Z.
 pub(crate) const START_MS: u64 = 1_767_225_600_000;
@@ -107,7 +107,7 @@ impl Subject {
     pub(crate) fn take(&self, ticket: Ticket) -> Result<Answer, String> {
         let answers = self.mailbox.lock();
         let is_missing = |answers: &mut HashMap<_, _>| !answers.contains_key(&ticket);
-        let waited = self.mailbox.arrived.wait_timeout_while(answers, PATIENCE, is_missing);
+        let waited = self.mailbox.arrived.wait_timeout_while(answers, TIMEOUT, is_missing);
         let mut answers = waited.unwrap_or_else(PoisonError::into_inner).0;
         let mut all = answers.remove(&ticket).ok_or("no answer comes")?;
         match (all.pop(), all.is_empty()) {
