@@ -294,7 +294,7 @@ fn who_waits_is_served_before_those_who_come_during_its_look() {
     until("its look", || calls(&backend) > before);
     let later = client.send(Command::Reserve(reserving(1, 0)));
     let puts: Vec<Pending> = (0..24).map(|_| client.send(Command::Put(vec![job(1)]))).collect();
-    until("a second flight", || calls(&backend) > before + 1);
+    until("a second script batch", || calls(&backend) > before + 1);
     redis.thaw();
     let ids = puts.into_iter().map(|put| match put.wait() {
         Ok(Reply::Put(items)) => items[0].as_ref().unwrap().id,

@@ -10,7 +10,7 @@ use std::time::Duration;
 use dormouse_check::generate::rng::Rng;
 use dormouse_check::generate::seed::{seed, soak};
 use dormouse_check::harness::process::served::Process;
-use dormouse_check::harness::redis::workload::Crew;
+use dormouse_check::harness::redis::workload::Workload;
 use dormouse_check::harness::redis::{RedisConfig, RedisServer};
 use dormouse_core::backend::Backend;
 
@@ -31,14 +31,14 @@ fn run(seed: u64, rounds: u64) {
     let redis = RedisServer::start(RedisConfig::default());
     let (mut processes, backends): (Vec<Process>, Vec<_>) =
         (0..SERVERS).map(|at| serve(&redis, at as u64)).unzip();
-    let mut crew = Crew::new("servers", seed, backends);
+    let mut workload = Workload::new("servers", seed, backends);
     let mut rng = Rng::new(seed);
     for round in 0..rounds {
         let first = rng.below(SERVERS as u64) as usize;
         // One, or all but one.
         let count = if rng.chance(50) { 1 } else { SERVERS - 1 };
         let killed: Vec<usize> = (first..first + count).map(|at| at % SERVERS).collect();
-        let done = crew.round(|watch| {
+        let done = workload.round(|watch| {
             thread::sleep(Duration::from_millis(50 + rng.below(400)));
             for &at in &killed {
                 // Only what is under way is cut off: else they would ask nobody, and fast.
@@ -53,10 +53,10 @@ fn run(seed: u64, rounds: u64) {
         let started = done.unwrap_or_else(|text| panic!("{text}"));
         for (at, (process, backend)) in killed.into_iter().zip(started) {
             processes[at] = process;
-            crew.replace(at, backend);
+            workload.replace(at, backend);
         }
     }
-    crew.finish().unwrap_or_else(|text| panic!("{text}"));
+    workload.finish().unwrap_or_else(|text| panic!("{text}"));
 }
 
 #[test]

@@ -13,7 +13,7 @@ use dormouse_core::topic::TopicName;
 use dormouse_disk::engine::{Durability, Engine, Options};
 
 /// Long enough for any machine; a test that waits so long has failed.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Passes answers on, and drops the engine it holds with the first one.
 struct Holder {
@@ -47,7 +47,7 @@ fn put() -> Vec<Request> {
 fn call(engine: &Engine, command: Command) -> Answer {
     let (sink, arrived) = holder(None);
     engine.submit(vec![Request { ticket: Ticket::next(), command }], sink).unwrap();
-    arrived.recv_timeout(PATIENCE).unwrap()
+    arrived.recv_timeout(TIMEOUT).unwrap()
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn a_sink_may_drop_the_last_handle() {
         let (sink, arrived) = holder(Some(engine));
         submitter.submit(put(), sink).unwrap();
         drop(submitter);
-        assert!(matches!(arrived.recv_timeout(PATIENCE), Ok(Ok(Reply::Put(_)))));
+        assert!(matches!(arrived.recv_timeout(TIMEOUT), Ok(Ok(Reply::Put(_)))));
     }
 }
 
@@ -103,7 +103,7 @@ fn closing_answers_what_waits() {
     let waiting = Request { ticket: Ticket::next(), command: Command::Reserve(reserve) };
     engine.submit(vec![waiting], sink).unwrap();
     engine.close().unwrap();
-    let answer = arrived.recv_timeout(PATIENCE).unwrap();
+    let answer = arrived.recv_timeout(TIMEOUT).unwrap();
     assert_eq!(answer.unwrap_err().code, Code::Unavailable);
 }
 
@@ -140,7 +140,7 @@ fn a_sink_that_panics_leaves_nobody_waiting() {
         engine.submit(vec![bad], Arc::new(Bomb)).unwrap();
         for _ in 0..2 {
             if engine.submit(vec![wait_for_a_job()], sink.clone()).is_ok() {
-                let answer = arrived.recv_timeout(PATIENCE).unwrap();
+                let answer = arrived.recv_timeout(TIMEOUT).unwrap();
                 assert_eq!(answer.unwrap_err().code, Code::Unavailable);
             }
         }
@@ -159,7 +159,7 @@ fn a_panic_at_a_durable_answer_leaves_nobody_waiting() {
         let others = (0..10).filter(|_| engine.submit(put(), sink.clone()).is_ok()).count();
         for _ in 0..others {
             // Taken before or after: it has an answer.
-            let _ = arrived.recv_timeout(PATIENCE).unwrap();
+            let _ = arrived.recv_timeout(TIMEOUT).unwrap();
         }
         assert!(engine.wait_stopped().unwrap_err().text.contains("panicked"));
     });
@@ -179,7 +179,7 @@ fn all_who_wait_for_the_end_are_told() {
         assert!(call(&engine, put().remove(0).command).is_ok(), "waiting closes nothing");
         engine.close().unwrap();
         for thread in waiting {
-            assert_eq!(ends.recv_timeout(PATIENCE), Ok(Ok(())));
+            assert_eq!(ends.recv_timeout(TIMEOUT), Ok(Ok(())));
             thread.join().unwrap();
         }
     });

@@ -9,7 +9,7 @@ use dormouse_core::meter::MeterValue;
 use dormouse_core::op::{Lock, Put};
 use dormouse_disk::engine::{Engine, Options, Sizes};
 
-use common::{PATIENCE, call, put_one, reserve, topic};
+use common::{TIMEOUT, call, put_one, reserve, topic};
 
 fn value(engine: &Engine, name: &str) -> MeterValue {
     let meters = engine.meters();
@@ -62,7 +62,7 @@ fn an_engine_on_disk_measures_its_files() {
     };
     assert_eq!(counts.len(), bounds.len() + 1);
     assert!(sum >= 200.0, "at least a record per put: {sum}");
-    let until = std::time::Instant::now() + PATIENCE;
+    let until = std::time::Instant::now() + TIMEOUT;
     while number(&engine, "merges_total") == 0 || number(&engine, "runs") == 0 {
         assert!(std::time::Instant::now() < until, "no merge: {:?}", engine.meters());
         put_one(&engine, Put::new(topic("t1"), vec![0; 100]));

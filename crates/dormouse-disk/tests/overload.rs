@@ -14,7 +14,7 @@ use dormouse_core::op::{Cancel, Put, Target};
 use dormouse_disk::engine::{Engine, Options};
 
 use common::gate::{Gate, GateDisk};
-use common::{PATIENCE, call, put_one, request, reserve, reserve_of, sink, topic};
+use common::{TIMEOUT, call, put_one, request, reserve, reserve_of, sink, topic};
 
 fn cancel_of(id: dormouse_core::job::JobId) -> Command {
     Command::Cancel(vec![Cancel { target: Target::Id(id), unless_leased: false }])
@@ -70,7 +70,7 @@ fn acks_cancels_and_reserves_are_taken_when_puts_are_not() {
     assert!(pages >= INBOX_REQUESTS_MAX / 1_000, "{pages} pages");
 
     disk.set(Gate::Open);
-    let answer = || answers.recv_timeout(PATIENCE).unwrap().unwrap();
+    let answer = || answers.recv_timeout(TIMEOUT).unwrap().unwrap();
     let mut replies: Vec<Reply> = (0..30 + pages * 1_000).map(|_| answer()).collect();
     replies.retain(|reply| !matches!(reply, Reply::Jobs(jobs) if jobs.is_empty()));
     let count = |wanted: fn(&Reply) -> bool| replies.iter().filter(|reply| wanted(reply)).count();
@@ -78,7 +78,7 @@ fn acks_cancels_and_reserves_are_taken_when_puts_are_not() {
     assert_eq!(count(|reply| matches!(reply, Reply::Changed(done) if done[0].is_ok())), 10);
     assert_eq!(count(|reply| matches!(reply, Reply::Jobs(jobs) if jobs.len() == 1)), 10);
     for _ in 0..taken {
-        put_answers.recv_timeout(PATIENCE).unwrap().unwrap();
+        put_answers.recv_timeout(TIMEOUT).unwrap().unwrap();
     }
     assert!(call(&engine, Command::Put(vec![Put::new(topic("t"), "x")])).is_ok());
 }

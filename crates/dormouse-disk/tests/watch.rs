@@ -18,7 +18,7 @@ use dormouse_disk::clock::VirtualClock;
 use dormouse_disk::engine::{Engine, Options};
 
 use common::gate::{Gate, GateDisk};
-use common::{PATIENCE, call, put_one, request, reserve, sink, topic};
+use common::{TIMEOUT, call, put_one, request, reserve, sink, topic};
 
 #[derive(Default)]
 struct Log(Mutex<Vec<Event>>);
@@ -184,7 +184,7 @@ fn events_wait_for_the_sync_and_a_replay_has_none() {
     assert!(arrived.recv_timeout(Duration::from_millis(100)).is_err());
     assert!(log.kinds().is_empty(), "told before it was durable");
     disk.set(Gate::Open);
-    arrived.recv_timeout(PATIENCE).unwrap().unwrap();
+    arrived.recv_timeout(TIMEOUT).unwrap().unwrap();
     assert_eq!(log.kinds(), ["put", "put"], "before its answer");
     engine.close().unwrap();
 

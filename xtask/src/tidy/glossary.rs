@@ -30,7 +30,7 @@ struct Rule {
     words: Vec<String>,
     instead: String,
     scope: Scope,
-    /// The words that, just before and with the retired ones, are fine: `in flight`.
+    /// A phrase with the retired words that is fine: `in flight`.
     except: Option<Vec<String>>,
 }
 
@@ -205,8 +205,12 @@ impl Rule {
 
     fn is_excepted(&self, words: &[String], at: usize) -> bool {
         let Some(except) = &self.except else { return false };
-        let end = at + self.words.len();
-        end >= except.len() && words[end - except.len()..end] == except[..]
+        // The exception has the retired words somewhere in it, as `in flight` has.
+        let Some(offset) = except.windows(self.words.len()).position(|part| part == self.words)
+        else {
+            return false;
+        };
+        at >= offset && words[at - offset..].starts_with(except)
     }
 }
 
@@ -228,7 +232,7 @@ fn rows(text: &str) -> Vec<(&str, usize, Vec<String>)> {
     found
 }
 
-/// `InFlight`, `IN_FLIGHT` and `in flight` as `in` and `flight`.
+/// `InFlight`, `IN_FLIGHT` and `in flight` as two words.
 fn split_words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut after_small = false;

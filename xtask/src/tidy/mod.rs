@@ -99,15 +99,15 @@ fn check(paths: &[String], files: &[TextFile]) -> Vec<Finding> {
             true => warnings.extend(shape::check_lines(file)),
             false => findings.extend(shape::check_lines(file)),
         }
-        warnings.extend(glossary.check_words(file));
+        findings.extend(glossary.check_words(file));
         if file.path.ends_with(".md") {
             findings.extend(docs::check_links(file, paths));
-            warnings.extend(docs::check_named_paths(file, paths));
+            findings.extend(docs::check_named_paths(file, paths));
         }
         if file.path.ends_with(".rs") {
             let source = Source::parse(&file.path, &file.text);
             findings.extend(shape::check_file(&source));
-            warnings.extend(glossary.check_types(&source));
+            findings.extend(glossary.check_types(&source));
             findings.extend(layers::check_core(&source));
             sources.push(source);
         }

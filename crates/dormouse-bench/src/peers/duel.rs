@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::arena::Arena;
 use super::contender::Contender;
 use super::findings::Findings;
-use super::load::{ConnectionPool, AckedJobs, Limits, PutWork, TakeWork, Turn};
+use super::load::{AckedJobs, ConnectionPool, Limits, PutWork, TakeWork, Turn};
 use super::server::Server;
 use super::{PeersPlan, Phase};
 use crate::Result;

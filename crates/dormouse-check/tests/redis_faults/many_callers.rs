@@ -154,7 +154,7 @@ fn callers(seed: u64, faults: u64) {
         is_over.store(true, Ordering::Relaxed);
     });
     while caller(CALLERS).consume(0) {}
-    // Books of a topic without jobs are not shown.
+    // The header of a topic without jobs is not shown.
     caller(CALLERS).put();
     let sequences = sequences(&server);
     let told = told.into_inner().expect("nobody panicked");

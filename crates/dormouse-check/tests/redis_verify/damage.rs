@@ -143,26 +143,26 @@ damages! {
         installation.on("ZREM", "h", &[b"k2"]);
     };
     bytes_that_are_counted_wrong, "bytes_wrong", "", |installation| {
-        installation.write_book(13, 12_345.0);
+        installation.write_header_number(13, 12_345.0);
     };
     a_header_that_is_cut_short, "books_unreadable", "", |installation| {
         installation.on("HSET", "s", &[b"b", b"short"]);
     };
     a_number_that_is_too_low, "number_low", "dead", |installation| {
-        installation.write_book(0, 2.0);
+        installation.write_header_number(0, 2.0);
     };
     a_number_that_is_lower_than_that_of_a_held_key, "key_number_low", "k3", |installation| {
         installation.on("HSET", "k", &[b"k3", &[0, 0, 1, 0, 0, 0, 1, 0]]);
         installation.on("ZADD", "h", &[NEVER, b"k3"]);
     };
     a_fence_that_is_too_low, "fence_low", "dead", |installation| {
-        installation.write_book(4, 2.0);
+        installation.write_header_number(4, 2.0);
     };
     an_end_of_a_lease_that_nobody_looks_for, "lease_end_late", "", |installation| {
-        installation.write_book(3, 35_184_372_088_831.0);
+        installation.write_header_number(3, 35_184_372_088_831.0);
     };
     a_number_that_is_none, "books_unreadable", "", |installation| {
-        installation.write_book(0, f64::NAN);
+        installation.write_header_number(0, f64::NAN);
     };
     settings_that_nobody_can_read, "config_unreadable", "", |installation| {
         installation.on("HSET", "s", &[b"g", b"\x00\x09what"]);
@@ -201,7 +201,7 @@ fn a_record_that_nobody_can_read() {
 fn a_number_that_is_lower_than_that_of_a_record_that_nobody_can_read() {
     let installation = suffers("number_low", "plain4", |installation| {
         installation.on("HSET", "j", &[&installation.id("plain4"), b"what"]);
-        installation.write_book(0, installation.books()[0] - 1.0);
+        installation.write_header_number(0, installation.header()[0] - 1.0);
     });
     installation.delivers_all_but(&["plain4"]);
 }

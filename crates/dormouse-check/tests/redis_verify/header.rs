@@ -16,13 +16,13 @@ const NEVER: f64 = 35_184_372_088_831.0;
 
 /// Mends this number, and gives the one that it was set to; all others stay.
 fn mended(installation: &Installation, index: usize, strange: f64) -> f64 {
-    let before = installation.books();
-    installation.write_book(index, strange);
+    let before = installation.header();
+    installation.write_header_number(index, strange);
     let report = check(&installation.server.url(), true);
     let names: Vec<_> = report.problems.iter().map(|problem| problem.kind.name).collect();
     assert!(report.is_sound() && names.contains(&"books_unreadable"), "{strange}: {names:?}");
     is_clean(&check(&installation.server.url(), false));
-    let after = installation.books();
+    let after = installation.header();
     let mut expected = before;
     expected[index] = after[index];
     assert_eq!(after, expected, "number {index} was {strange}");
@@ -35,10 +35,10 @@ fn a_bad_number_leaves_the_others_as_they_are() {
     for index in 0..14 {
         // So that nothing is 0 already, which is what counters are set to.
         if ![LAST_NUMBER, LEASE_END, LAST_FENCE, BYTES].contains(&index) {
-            installation.write_book(index, 1_000.0 + index as f64);
+            installation.write_header_number(index, 1_000.0 + index as f64);
         }
     }
-    let before = installation.books();
+    let before = installation.header();
     for (index, number) in before.into_iter().enumerate() {
         for strange in STRANGE {
             let after = mended(&installation, index, strange);
@@ -48,7 +48,7 @@ fn a_bad_number_leaves_the_others_as_they_are() {
                 LEASE_END => assert!(after >= number && after < NEVER, "{after}"),
                 _ => assert_eq!(after, 0.0, "{index}"),
             }
-            installation.write_book(index, number);
+            installation.write_header_number(index, number);
         }
     }
     installation.delivers_all_but(&[]);
@@ -58,7 +58,7 @@ fn a_bad_number_leaves_the_others_as_they_are() {
 #[test]
 fn a_number_that_has_no_room_where_it_goes() {
     let installation = Installation::new();
-    let before = installation.books();
+    let before = installation.header();
     assert_eq!(mended(&installation, LAST_NUMBER, 1_099_511_627_776.0), before[LAST_NUMBER]);
     for instant in 1..=3 {
         assert!(mended(&installation, instant, NEVER + 1.0) < NEVER, "{instant}");
@@ -69,8 +69,8 @@ fn a_number_that_has_no_room_where_it_goes() {
 #[test]
 fn a_report_names_the_bad_numbers() {
     let installation = Installation::new();
-    installation.write_book(1, f64::NAN);
-    installation.write_book(BYTES, -5.0);
+    installation.write_header_number(1, f64::NAN);
+    installation.write_header_number(BYTES, -5.0);
     let report = check(&installation.server.url(), false);
     let mut told = report.problems.iter().map(|problem| (problem.kind.name, &*problem.detail));
     let found = told.find(|(kind, _)| *kind == "books_unreadable");
@@ -94,7 +94,7 @@ fn the_next_id_is_new(damage: impl FnOnce(&Installation)) {
 
 #[test]
 fn a_number_that_was_none_is_that_of_a_held_key() {
-    the_next_id_is_new(|installation| installation.write_book(LAST_NUMBER, f64::NAN));
+    the_next_id_is_new(|installation| installation.write_header_number(LAST_NUMBER, f64::NAN));
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn a_new_id_is_no_other_jobs() {
     installation.on("ZREM", "z7", &[&id]);
     installation.on("ZADD", "z7", &[b"5", &foreign]);
     let [.., number] = installation.id("plain0");
-    installation.write_book(LAST_NUMBER, f64::from(number) - 1.0);
+    installation.write_header_number(LAST_NUMBER, f64::from(number) - 1.0);
     let report = check(&installation.server.url(), true);
     assert!(report.is_sound() && report.found > 0, "{:#?}", report.problems);
     installation.delivers_all_but(&[]);

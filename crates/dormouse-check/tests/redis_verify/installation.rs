@@ -127,16 +127,16 @@ impl Installation {
     }
 
     /// The numbers of the partition header; lua/lib.lua says which is which.
-    pub(crate) fn books(&self) -> Vec<f64> {
+    pub(crate) fn header(&self) -> Vec<f64> {
         let text = self.on("HGET", "s", &[b"b"]).bytes().to_vec();
         text.chunks(8).map(|number| f64::from_be_bytes(number.try_into().unwrap())).collect()
     }
 
     /// Writes one of them.
-    pub(crate) fn write_book(&self, index: usize, value: f64) {
-        let mut books = self.books();
-        books[index] = value;
-        let text: Vec<u8> = books.into_iter().flat_map(f64::to_be_bytes).collect();
+    pub(crate) fn write_header_number(&self, index: usize, value: f64) {
+        let mut header = self.header();
+        header[index] = value;
+        let text: Vec<u8> = header.into_iter().flat_map(f64::to_be_bytes).collect();
         self.on("HSET", "s", &[b"b", &text]);
     }
 

@@ -98,7 +98,7 @@ impl Round {
         match chance {
             10..=12 if may_leave && self.clients.len() > 1 => self.leave()?,
             13..=17 if self.waiting.is_none() && self.clients.len() > 1 => self.begin_to_wait()?,
-            _ => self.talk()?,
+            _ => self.exchange()?,
         }
         self.look_after_waiting()
     }
@@ -113,7 +113,7 @@ impl Round {
 
     /// Some commands on one connection. While somebody waits, only one, so that it is clear which
     /// one has ended the wait.
-    fn talk(&mut self) -> Result<(), String> {
+    fn exchange(&mut self) -> Result<(), String> {
         let at = self.pick();
         self.maker.somebody_waits = self.waiting.is_some();
         let most = if self.waiting.is_some() { 1 } else { PIPELINE_MAX };

@@ -81,15 +81,15 @@ impl Cursor {
 }
 
 /// What was found for a page: one job more than it may have tells where the next one begins.
-struct Found<J> {
+struct PageJobs<J> {
     jobs: Vec<J>,
     room: Room,
 }
 
-impl<J> Found<J> {
-    fn new(limit: usize) -> Found<J> {
+impl<J> PageJobs<J> {
+    fn new(limit: usize) -> PageJobs<J> {
         let room = Room { jobs: limit + 1, bytes: REPLY_BYTES_MAX };
-        Found { jobs: Vec::new(), room }
+        PageJobs { jobs: Vec::new(), room }
     }
 
     /// Takes the one too many out, if there is one.
@@ -121,7 +121,7 @@ impl<T: Timeline> Machine<T> {
         let from = cursor.map_or(JobId(0), |cursor| cursor.id);
         let value = self.topics.get(topic);
         let ids = value.into_iter().flat_map(|value| value.leased.range(from..)).copied();
-        let mut found = Found::new(limit);
+        let mut found = PageJobs::new(limit);
         for view in ids.filter_map(|id| self.view_leased(id, now)) {
             if !found.room.is_left() {
                 break;
@@ -145,7 +145,7 @@ impl<T: Timeline> Machine<T> {
             State::Dead => vec![Class::DEAD],
             _ => self.timeline.classes(topic)?,
         };
-        let mut found = Found::new(limit);
+        let mut found = PageJobs::new(limit);
         for class in classes {
             let from = match cursor {
                 Some(cursor) if cursor.class > Some(class) => continue,

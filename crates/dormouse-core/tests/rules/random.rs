@@ -319,7 +319,7 @@ fn history(seed: u64, steps: u64) {
                 machine.synced();
             }
             machine.tick(now, &mut out).unwrap();
-            books_balance(machine);
+            counts_add_up(machine);
             twin.take(now, &mut out)
         });
         assert_eq!(said[0], said[1], "step {step}: {command:?}");

@@ -100,7 +100,7 @@ fn a_checkpoint_rebuilds_everything_too() {
     let before = image(&rig.machine, rig.now);
     let again = restored(&before, rig.machine.timeline().clone());
     assert_eq!(image(&again, rig.now), before);
-    books_balance(&again);
+    counts_add_up(&again);
 }
 
 #[test]

@@ -54,7 +54,7 @@ impl Rig {
         for (ticket, answer, _) in self.out.answers.drain(..) {
             assert!(self.answers.insert(ticket, answer).is_none(), "{ticket:?} answered twice");
         }
-        books_balance(&self.machine);
+        counts_add_up(&self.machine);
         keys_are_unique(&self.machine);
     }
 
@@ -238,7 +238,7 @@ pub(crate) fn by_key(name: &str, key: &str) -> Target {
 }
 
 /// The counts are what counting everything one by one gives.
-pub(crate) fn books_balance(machine: &Machine<MemoryTimeline>) {
+pub(crate) fn counts_add_up(machine: &Machine<MemoryTimeline>) {
     let mut found: BTreeMap<TopicNo, Counts> = BTreeMap::new();
     for (place, job) in machine.timeline().iter() {
         let counts = found.entry(place.topic).or_default();

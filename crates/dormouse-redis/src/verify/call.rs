@@ -116,7 +116,7 @@ impl Tools {
     ) -> Result<ReplyParts, Failure> {
         let call = Call { slot, script: Arc::clone(script), keys, args, replicas: 0 };
         match timeout(REPLY_TIMEOUT, self.client.call(&call)).await {
-            Ok(Ok(landed)) => Ok(ReplyParts::new(landed.value)),
+            Ok(Ok(reply)) => Ok(ReplyParts::new(reply.value)),
             Ok(Err(CallError::Script { code, text })) => {
                 Err(Failure::Script(format!("{code} {text}")))
             }

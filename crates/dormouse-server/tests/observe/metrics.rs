@@ -273,7 +273,7 @@ async fn connections_beyond_the_limit_are_counted() {
 }
 
 /// Sends a text on a new connection and expects a reply; the connection stays open.
-async fn talk(addr: SocketAddr, sent: &str, expected: &str) -> TcpStream {
+async fn exchange(addr: SocketAddr, sent: &str, expected: &str) -> TcpStream {
     let mut socket = TcpStream::connect(addr).await.unwrap();
     socket.write_all(sent.as_bytes()).await.unwrap();
     let mut answer = vec![0; expected.len()];
@@ -291,16 +291,17 @@ async fn connections_are_counted_by_protocol() {
     let rig = Rig::start_options(options).await;
     let (resp, beanstalk) = (rig.server.resp_addr(), rig.server.beanstalk_addr());
     let (resp, beanstalk) = (resp.unwrap(), beanstalk.unwrap());
-    let _resp = talk(resp, "PING\r\n", "+PONG\r\n").await;
-    let _first = talk(beanstalk, "use a\r\n", "USING a\r\n").await;
-    let _second = talk(beanstalk, "use b\r\n", "USING b\r\n").await;
-    let mut http = talk(rig.addr, "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP").await;
+    let _resp = exchange(resp, "PING\r\n", "+PONG\r\n").await;
+    let _first = exchange(beanstalk, "use a\r\n", "USING a\r\n").await;
+    let _second = exchange(beanstalk, "use b\r\n", "USING b\r\n").await;
+    let mut http =
+        exchange(rig.addr, "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP").await;
     for (addr, word) in [
         (resp, "-ERR max number of clients reached\r\n"),
         (beanstalk, "OUT_OF_MEMORY\r\n"),
         (rig.addr, "HTTP/1.1 503 "),
     ] {
-        let mut refused = talk(addr, "", word).await;
+        let mut refused = exchange(addr, "", word).await;
         refused.read_to_end(&mut Vec::new()).await.unwrap();
     }
     let request = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";

@@ -4,6 +4,7 @@
 
 mod access;
 mod client;
+mod connection;
 mod flow;
 mod hostile;
 mod job;
@@ -12,6 +13,5 @@ mod lock;
 mod metrics;
 mod put;
 mod rig;
-mod talk;
 mod topic;
 mod value;

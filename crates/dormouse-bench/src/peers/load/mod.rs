@@ -1,11 +1,11 @@
 //! The load generator: many connections, one thread, the same for all contenders.
 
-mod pool;
+mod connection_pool;
 mod put;
 mod take;
 mod turn;
 
-pub(super) use pool::{ConnectionPool, Work};
+pub(super) use connection_pool::{ConnectionPool, Work};
 pub(super) use put::PutWork;
 pub(super) use take::{AckedJobs, TakeWork};
 pub(super) use turn::Turn;

@@ -22,7 +22,7 @@ use crate::checker::event::Event;
 use crate::checker::history::{History, Summary};
 use crate::client::http::{HttpBackend, PutForm};
 use crate::generate::rng::Rng;
-use crate::harness::process::campaign::{TIMEOUT, SIGKILL, keep};
+use crate::harness::process::campaign::{SIGKILL, TIMEOUT, keep};
 use crate::harness::process::client::{Client, Log};
 use crate::harness::process::dump::{drain, dump};
 use crate::harness::process::load::{Shared, Style, Worker};
@@ -140,7 +140,8 @@ impl ServedCampaign {
         let mut process = self.start()?;
         let backend = process.ready(self.rounds)?;
         self.dump(&backend, &log)?;
-        let (recorder, client) = (Recorder::new(&backend, &log, 0).in_lists(), Client::new(&backend));
+        let (recorder, client) =
+            (Recorder::new(&backend, &log, 0).in_lists(), Client::new(&backend));
         drain(recorder, &client, true).map_err(shown)?;
         self.dump(&backend, &log)?;
         tell(&log, Event::Drained)?;

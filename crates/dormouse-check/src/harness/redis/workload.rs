@@ -105,7 +105,8 @@ impl Workload {
     fn settle(&mut self) -> Result<Duration, String> {
         let (log, began_at) = (Log::memory(), Instant::now());
         let recorder = |(backend, number)| Recorder::new(backend, &log, number).in_lists();
-        let mut recorders: Vec<Recorder<'_>> = self.backends.iter().zip(1..).map(recorder).collect();
+        let mut recorders: Vec<Recorder<'_>> =
+            self.backends.iter().zip(1..).map(recorder).collect();
         let ack = |token| Ask::Token { verb: Verb::Ack, token, forged: false, delay_ms: None };
         loop {
             let mut acks = 0;

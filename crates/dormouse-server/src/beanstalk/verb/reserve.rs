@@ -89,7 +89,7 @@ impl Beanstalk {
     ) -> Next<PendingReply> {
         self.set_waiting(false);
         match jobs.map(|mut jobs| jobs.pop()) {
-            Ok(Some(job)) => self.hand_out(&job, out),
+            Ok(Some(job)) => self.deliver(&job, out),
             Ok(None) => return self.on_empty(wait, out),
             Err(error) => self.refused(&error, out),
         }
@@ -112,7 +112,7 @@ impl Beanstalk {
     }
 
     /// Notes the reservation, and writes the job.
-    pub(super) fn hand_out(&mut self, job: &LeasedJob, out: &mut BytesMut) {
+    pub(super) fn deliver(&mut self, job: &LeasedJob, out: &mut BytesMut) {
         let ttr = Duration::from_millis(job.ttr_ms);
         let until = clock::now() + ttr;
         self.reservations.add(Reservation {

@@ -23,7 +23,7 @@ impl Beanstalk {
         match job {
             Ok(job) => {
                 self.becomes_worker();
-                self.hand_out(&job, out);
+                self.deliver(&job, out);
             }
             Err(error) => reply::error(&error, out),
         }

@@ -113,10 +113,11 @@ impl Partition<'_> {
     /// No lease ends before the instant in the partition header, its fourth number.
     fn check_bound(&self, first_end: f64) -> Result<(), String> {
         let state = self.fields("s");
-        let books = state.get(b"b".as_slice());
-        let bound = books.and_then(|books| Some(f64::from_be_bytes(*books[24..].first_chunk()?)));
+        let header = state.get(b"b".as_slice());
+        let bound =
+            header.and_then(|header| Some(f64::from_be_bytes(*header[24..].first_chunk()?)));
         if first_end.is_finite() && bound.is_none_or(|bound| bound > first_end) {
-            return Err(format!("a lease ends at {first_end}, the books say {bound:?}"));
+            return Err(format!("a lease ends at {first_end}, the header says {bound:?}"));
         }
         Ok(())
     }
