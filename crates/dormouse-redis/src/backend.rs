@@ -67,11 +67,11 @@ impl RedisBackend {
         let (opened, is_open) = std::sync::mpsc::sync_channel(1);
         let url = url.to_owned();
         let events = Arc::new(EventSink::default());
-        let override_ms = Arc::clone(&events);
+        let sink = Arc::clone(&events);
         let skew = Skew::new();
         let clock = Clock::new(options.clock.clone(), skew.clone());
         let (sender, intake) = Intake::new();
-        let work = move || serve(&url, &options, clock, override_ms, intake, &opened);
+        let work = move || serve(&url, &options, clock, sink, intake, &opened);
         let thread = std::thread::Builder::new().name("dormouse-redis".to_owned()).spawn(work);
         let thread = thread
             .map_err(|error| Error::unavailable(format!("cannot start a thread: {error}")))?;

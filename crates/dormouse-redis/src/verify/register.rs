@@ -168,7 +168,7 @@ impl Verifier {
         Ok(self.mend_register(&args).await? == ProblemStatus::Mended)
     }
 
-    /// MendResult, if that is wanted.
+    /// Mends the register, if the options ask for it.
     pub(super) async fn mend_register(&self, args: &[Bytes]) -> Result<ProblemStatus, Error> {
         if !self.options.mend {
             return Ok(ProblemStatus::Wrong);
