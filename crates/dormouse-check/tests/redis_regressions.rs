@@ -94,7 +94,7 @@ fn must_ack(client: &Client, jobs: &[LeasedJob]) {
 fn is_acked(answer: Answer) {
     match answer {
         Ok(Reply::Ended(items)) => {
-            items.iter().for_each(|item| assert_eq!(item, &Ok(EndReply::Done)))
+            items.iter().for_each(|item| assert_eq!(item, &Ok(EndReply::Done)));
         }
         other => panic!("acks are answered with {other:?}"),
     }

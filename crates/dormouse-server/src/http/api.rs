@@ -134,7 +134,7 @@ fn problems_of(
         match *status {
             "401" => {
                 response =
-                    response.header("WWW-Authenticate", header(Type::String, "The kind of token"))
+                    response.header("WWW-Authenticate", header(Type::String, "The kind of token"));
             }
             "503" | "507" => {
                 response = response

@@ -66,13 +66,16 @@ impl<'r> Fields<'r> {
         backoff.map(Arc::new).map(Some).ok_or_else(broken)
     }
 
-    fn headers(&self) -> Result<Option<Arc<Vec<(String, String)>>>, Error> {
+    fn headers(&self) -> Result<Headers, Error> {
         let fields = Fields::of(self.get("headers")?)?;
         let pair = |pair: &[Reply]| Ok((text(&pair[0])?, text(&pair[1])?));
         let headers = fields.0.chunks(2).map(pair).collect::<Result<Vec<_>, Error>>()?;
         Ok((!headers.is_empty()).then(|| Arc::new(headers)))
     }
 }
+
+/// Headers of a job as core has them.
+type Headers = Option<Arc<Vec<(String, String)>>>;
 
 /// A string that stands for something.
 pub(super) fn text<T: FromStr>(reply: &Reply) -> Result<T, Error> {
