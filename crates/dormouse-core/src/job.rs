@@ -44,7 +44,7 @@ impl FromStr for JobId {
     }
 }
 
-/// Proof of one hold of one job: `<id>.<fence>`.
+/// Proof of one lease of one job: `<id>.<fence>`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Token {
     /// The job.

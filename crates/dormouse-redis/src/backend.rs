@@ -21,7 +21,7 @@ use crate::inbox::Inbox;
 /// Tasks polled between two looks at the sockets. There are few tasks, and a reply must not wait.
 const EVENT_INTERVAL: u32 = 4;
 
-/// What must have a change before it is answered.
+/// Which servers must have a change before it is acknowledged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Level {
     /// The primary. It survives a crash as far as Redis' own settings go.
@@ -34,7 +34,7 @@ pub enum Level {
 /// How to use an installation of Redis.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// What must have a change before it is answered.
+    /// Which servers must have a change before it is acknowledged.
     pub level: Level,
     /// Partitions of new topics; `None` = 1 on a single server, 8 on a cluster.
     pub partitions: Option<u16>,

@@ -43,7 +43,7 @@ pub struct Put {
     pub body: Bytes,
     /// How the body came in.
     pub body_kind: BodyKind,
-    /// Due so long from now.
+    /// The delay until the job is due.
     pub delay_ms: Option<i64>,
     /// Due at this time, ms since the epoch.
     pub at_ms: Option<i64>,
@@ -127,7 +127,7 @@ impl Put {
     }
 }
 
-/// What a put came to.
+/// The result of a put.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PutOutcome {
     /// A new job.
@@ -213,7 +213,7 @@ impl<T: Timeline> Machine<T> {
         Ok(PutReply { id, outcome, state: Some(at.state(now)), due_at: due_wall_ms })
     }
 
-    /// The table of DESIGN: what a put on a key comes to, by the state of who has it.
+    /// The table in docs/design.md: the result of a put on a key, by the state of its owner.
     fn resolve_conflict(
         &self,
         now: Now,

@@ -16,7 +16,7 @@ use crate::timeline::{Resting, Timeline};
 pub struct Reschedule {
     /// Which.
     pub target: Target,
-    /// Due so long from now.
+    /// The delay until the job is due.
     pub delay_ms: Option<i64>,
     /// Due at this time, ms since the epoch.
     pub at_ms: Option<i64>,

@@ -20,7 +20,7 @@ use crate::store::{OpenError, RecoveredStore, Store, TaskResult};
 
 /// Batches in flight to the disk; requests that arrive meanwhile become one batch.
 const IN_FLIGHT_MAX: u64 = 2;
-/// An open batch beyond this lets requests wait.
+/// While the open batch is larger than this, requests stay queued.
 const BATCH_BYTES_MAX: usize = 8 << 20;
 
 pub(super) struct DiskStorage {

@@ -20,7 +20,7 @@ use dormouse_core::time::Now;
 use super::Report;
 use super::inbox::{Inbox, Messages, Submission};
 use super::meters::RuleMeters;
-use super::waiting::WaitingSinks;
+use super::parked::ParkedSinks;
 use super::worker::panicked;
 use crate::clock::{Deadline, Reading, TimeSource};
 
@@ -28,7 +28,7 @@ use crate::clock::{Deadline, Reading, TimeSource};
 const SLEEP_MAX: Duration = Duration::from_secs(1);
 /// A gap between two turns beyond this means that the process stood still.
 const PAUSE_MS: u64 = 2_000;
-/// After a pause, commands are applied as of before it for this long; then leases expire.
+/// After a pause, acks and kills are applied as of before it for this long; then leases expire.
 const DRAIN: Duration = Duration::from_millis(50);
 
 /// Where an answer goes, and when.
@@ -73,7 +73,7 @@ pub(super) struct EngineLoop<K> {
     inbox: Arc<Inbox>,
     storage: K,
     clock: Arc<dyn TimeSource>,
-    parked: WaitingSinks,
+    parked: ParkedSinks,
     /// Answers that may leave at once.
     prompt: ReplyGroups,
     /// Answers that wait for the open batch.
@@ -104,7 +104,7 @@ impl<K: Storage> EngineLoop<K> {
     ) -> EngineLoop<K> {
         let last = storage.now(clock.read());
         let (prompt, waiting) = (ReplyGroups::default(), ReplyGroups::default());
-        let (parked, taken, current) = (WaitingSinks::default(), VecDeque::new(), None);
+        let (parked, taken, current) = (ParkedSinks::default(), VecDeque::new(), None);
         EngineLoop { inbox, storage, clock, parked, prompt, waiting, taken, current, last, meters }
     }
 

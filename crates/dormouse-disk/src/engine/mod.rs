@@ -15,9 +15,9 @@ mod engine_loop;
 mod inbox;
 mod memory;
 mod meters;
+mod parked;
 mod sync;
 mod termination;
-mod waiting;
 mod worker;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

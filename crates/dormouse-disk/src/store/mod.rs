@@ -64,7 +64,7 @@ impl Default for Sizes {
 /// for that, which makes a batch now and then.
 const CLOCK_STEP_MS: u64 = 1_000;
 
-/// While puts are refused for want of space, it is looked at so often whether there is some again.
+/// How often free space is checked while puts are refused for lack of it.
 const SPACE_CHECK_MS: u64 = 1_000;
 
 /// The most memtables that are being written at once.

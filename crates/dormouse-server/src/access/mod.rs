@@ -132,7 +132,7 @@ impl Access {
         self.read(|table| match (table, bearer) {
             (Table::Open(grant), _) => Ok(grant.clone()),
             (Table::Tokens(_), None) => Err(unauthorized(
-                "this server wants an access token, and none was shown; send it as \
+                "this server requires an access token, and none was sent; send it as \
                      `Authorization: Bearer TOKEN`",
             )),
             (Table::Tokens(grants), Some(token)) => {

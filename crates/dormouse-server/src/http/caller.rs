@@ -71,7 +71,9 @@ impl Caller {
                 if absent.is_empty() {
                     return Ok(());
                 }
-                Err(Error::not_found(format!("job {id} is not there; it is done, or never was")))
+                Err(Error::not_found(format!(
+                    "job {id} does not exist: it is done, or was never put"
+                )))
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The sinks of requests that wait for jobs or locks.
+//! The sinks of parked requests, which wait for jobs or locks.
 
 use std::sync::Arc;
 
@@ -6,13 +6,13 @@ use dormouse_core::Map;
 use dormouse_core::backend::{ReplyGroups, Sink, Ticket};
 use dormouse_core::error::Error;
 
-/// See the module.
+/// Sinks by the ticket of the parked request.
 #[derive(Default)]
-pub(super) struct WaitingSinks {
+pub(super) struct ParkedSinks {
     sinks: Map<Ticket, Arc<dyn Sink>>,
 }
 
-impl WaitingSinks {
+impl ParkedSinks {
     pub(super) fn insert(&mut self, ticket: Ticket, sink: Arc<dyn Sink>) {
         self.sinks.insert(ticket, sink);
     }
@@ -21,7 +21,7 @@ impl WaitingSinks {
         self.sinks.remove(&ticket)
     }
 
-    /// Nobody will answer them any more.
+    /// Answers all of them with this error.
     pub(super) fn fail(&mut self, error: &Error) {
         let mut outgoing = ReplyGroups::default();
         for (ticket, sink) in self.sinks.drain() {
