@@ -10,6 +10,9 @@
 //! ([`SimDisk::mount`]), which is dead after the crash together with its open files, so that no
 //! left-over thread of the old store can touch the new one's files.
 
+// A simulation is the same each time.
+#![warn(clippy::disallowed_methods)]
+
 mod crash;
 mod fault;
 mod handle;
