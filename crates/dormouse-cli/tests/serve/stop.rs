@@ -31,7 +31,8 @@ fn answered_operations_survive_a_restart() {
 
 #[test]
 fn a_stop_answers_waiting_requests() {
-    let server = Server::start(&["--backend", "memory"]);
+    // A drain longer than the test waits: the reply must not be the end of the drain.
+    let server = Server::start(&["--backend", "memory", "--drain", "60s"]);
     let mut socket = connect(server.addr);
     let body = "{\"wait\": \"60s\"}";
     let head = format!(

@@ -89,11 +89,11 @@ impl RedisUrl {
     /// How to connect to a node: all have the same login and TLS settings.
     pub(super) fn connection_info(&self, address: &Address) -> Result<ConnectionInfo, Error> {
         let (host, port) = (address.host.clone(), address.port);
-        let host = match self.is_tls {
+        let addr = match self.is_tls {
             true => ConnectionAddr::TcpTls { host, port, insecure: false, tls_params: None },
             false => ConnectionAddr::Tcp(host, port),
         };
-        let info = host.into_connection_info().map_err(|error| unreadable(&error.to_string()))?;
+        let info = addr.into_connection_info().map_err(|error| unreadable(&error.to_string()))?;
         // Small requests must not be delayed by Nagle's algorithm.
         let tcp = TcpSettings::default().set_nodelay(true);
         Ok(info.set_redis_settings(self.login.clone()).set_tcp_settings(tcp))

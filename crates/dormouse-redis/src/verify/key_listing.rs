@@ -109,7 +109,7 @@ fn first_slot(range: &mut ReplyParts) -> Result<(u16, String), Error> {
     let mut primary = range.list()?;
     let name = [primary.text()?, primary.text()?];
     let slot = first.ok_or_else(|| crate::wire::malformed("a slot is not a number"))?;
-    Ok((slot, name.map(|checker| checker.escape_ascii().to_string()).join(" ")))
+    Ok((slot, name.map(|part| part.escape_ascii().to_string()).join(" ")))
 }
 
 #[cfg(test)]

@@ -57,7 +57,7 @@ impl BackoffForm {
 
 /// Reads `fixed:10s`, `exponential:1s:2:10m` (base, factor, cap) or `list:1s,5s`.
 pub fn parse_backoff(text: &str) -> Result<BackoffForm, String> {
-    let span = |text: &str| parse_span(text).map(SpanMs);
+    let span = |text: &str| parse_span(text.trim()).map(SpanMs);
     let (kind, rest) = text.split_once(':').unwrap_or((text, ""));
     match kind {
         "fixed" => Ok(BackoffForm::Fixed(span(rest)?)),
@@ -126,6 +126,7 @@ mod tests {
             ("fixed:10s", r#"{"fixed":"10s"}"#),
             ("exponential:1s:3:10m", r#"{"exponential":{"base":"1s","factor":3,"cap":"10m"}}"#),
             ("list:1s,5s", r#"{"list":[1000,"5s"]}"#),
+            ("list:1s, 5s", r#"{"list":[1000,"5s"]}"#),
         ] {
             let form: BackoffForm = serde_json::from_str(json).unwrap();
             let parsed = parse_backoff(words).unwrap();

@@ -4,7 +4,7 @@ use axum::extract::State;
 use bytes::Bytes;
 use dormouse_core::job::Token;
 use dormouse_core::limits::BATCH_MAX;
-use dormouse_core::op::{Kill, KillTarget, Target};
+use dormouse_core::op::{Kill, KillTarget, Target, check};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -51,7 +51,8 @@ lease_form!(KillForm, Verb::Kill);
 )]
 pub(super) async fn kill(State(app): State<App>, request: LeaseRequest<KillForm>) -> HttpResult {
     let LeaseRequest { form, tokens, masked, .. } = request;
-    let error = form.error.map(Bytes::from);
+    // Cut once, here: each item would weigh the whole text.
+    let error = form.error.map(|text| check::error_text(Bytes::from(text)));
     let kill = |token: Token| Kill {
         target: KillTarget::Token(token),
         error: error.clone(),

@@ -4,7 +4,7 @@ use axum::extract::State;
 use bytes::Bytes;
 use dormouse_core::job::Token;
 use dormouse_core::limits::BATCH_MAX;
-use dormouse_core::op::Nack;
+use dormouse_core::op::{Nack, check};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
@@ -51,7 +51,8 @@ lease_form!(NackForm, Verb::Nack);
 )]
 pub(super) async fn nack(State(app): State<App>, request: LeaseRequest<NackForm>) -> HttpResult {
     let LeaseRequest { form, tokens, masked, .. } = request;
-    let error = form.error.map(Bytes::from);
+    // Cut once, here: each item would weigh the whole text.
+    let error = form.error.map(|text| check::error_text(Bytes::from(text)));
     let nack = |token: Token| Nack {
         token,
         delay_ms: form.delay.map(|delay| delay.0),

@@ -49,15 +49,15 @@ pub(in crate::resp) fn run(
 struct Headers<'a> {
     all: Vec<(String, String)>,
     /// The index of each name in `all`.
-    ranges: HashMap<&'a str, usize>,
+    indexes: HashMap<&'a str, usize>,
     bytes: usize,
 }
 
 impl<'a> Headers<'a> {
     /// Adds a header; the last value of a name counts. Fails as soon as the headers are too large.
     fn add(&mut self, name: &'a str, value: &str) -> Result<(), Error> {
-        let place = *self.ranges.entry(name).or_insert(self.all.len());
-        match self.all.get_mut(place) {
+        let index = *self.indexes.entry(name).or_insert(self.all.len());
+        match self.all.get_mut(index) {
             Some((_, known)) => {
                 self.bytes -= known.len();
                 value.clone_into(known);
