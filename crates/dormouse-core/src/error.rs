@@ -19,7 +19,7 @@ pub enum Code {
     NotFound,
     /// The job is in a state, or the key is taken, so that the request cannot be done.
     Conflict,
-    /// The token's lease is over and somebody else has, or had, the job.
+    /// The token's lease is over and another consumer has, or had, the job.
     LeaseLost,
     /// A body or a reply beyond the size limit.
     TooLarge,
@@ -27,7 +27,7 @@ pub enum Code {
     Busy,
     /// No room for more jobs; everything but put goes on.
     Full,
-    /// It may or may not have happened; the id tells which job to ask for.
+    /// It may or may not have happened; the id names the job to ask for.
     Unconfirmed,
     /// The store has stopped.
     Unavailable,
@@ -82,9 +82,9 @@ impl fmt::Display for Code {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{code}: {text}")]
 pub struct Error {
-    /// What programs look at.
+    /// For programs.
     pub code: Code,
-    /// What people read.
+    /// For people.
     pub text: Cow<'static, str>,
     /// The job that stands in the way, and its state, where there is one.
     pub job: Option<(JobId, State)>,

@@ -1,10 +1,10 @@
-//! Events: what happened to jobs and topics, for whoever watches. They are made of facts, and told
+//! Events: changes of jobs and topics, for watchers. They are made from facts, and emitted
 //! only once those are as durable as promised.
 
 use crate::job::JobId;
 use crate::topic::TopicName;
 
-/// What happened.
+/// The kind of change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EventKind {
     /// A job was put.
@@ -25,7 +25,7 @@ pub enum EventKind {
     Expired,
     /// Made dead on request.
     Killed,
-    /// Dead because its attempts are spent. Told instead of `Nacked` or `Expired`.
+    /// Dead because its attempts are spent. Emitted instead of `Nacked` or `Expired`.
     Died,
     /// Removed on request.
     Cancelled,
@@ -74,9 +74,9 @@ impl EventKind {
 /// One thing that happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// What.
+    /// The kind of change.
     pub kind: EventKind,
-    /// Where.
+    /// The topic.
     pub topic: TopicName,
     /// To which job; `None` = to the topic.
     pub id: Option<JobId>,
@@ -88,8 +88,8 @@ pub struct Event {
     pub attempt: u32,
 }
 
-/// Who watches. Called from the backend's threads, so it must be quick and never block.
+/// A receiver of events. Called from the backend's threads, so it must be quick and never block.
 pub trait Watcher: Send + Sync {
-    /// Takes some events, in the order they happened. What is left in the list is dropped.
+    /// Takes some events, in the order they happened. Events left in the list are dropped.
     fn observe(&self, events: &mut Vec<Event>);
 }

@@ -1,4 +1,5 @@
-//! Facts: what an operation decided, complete enough to be applied again without deciding anything.
+//! Facts: the decisions of operations, complete enough to be applied again without deciding
+//! anything.
 //!
 //! The disk backend writes them to its journal; replay feeds them to the same `apply` that made
 //! them effective in the first place. A fact never needs a look-up: it names the place a job left,
@@ -92,14 +93,14 @@ pub enum Fact {
         at: Place,
         /// The place the replaced job, or the hold on its key, left.
         left: Option<Place>,
-        /// What the replaced job counted against byte limits; 0 without one.
+        /// Bytes that the replaced job counted against byte limits; 0 without one.
         left_bytes: u32,
         /// The leased job that lost its key to this one.
         key_loser: Option<JobId>,
     },
     /// A job moved.
     Move {
-        /// Which.
+        /// The job.
         id: JobId,
         /// Its topic.
         topic: TopicNo,
@@ -111,7 +112,7 @@ pub enum Fact {
         progress: Progress,
         /// Its key, only where `to` is a hold: a hold is known by its key alone.
         key: Option<Bytes>,
-        /// Why.
+        /// The operation or event that moved it.
         cause: Cause,
     },
     /// All resting jobs and holds of a topic went.
@@ -119,7 +120,7 @@ pub enum Fact {
         /// Which topic.
         topic: TopicNo,
     },
-    /// A topic came to life.
+    /// A topic was created.
     TopicBorn {
         /// Its number.
         topic: TopicNo,
@@ -149,7 +150,7 @@ pub enum Fact {
     LockHeld {
         /// Its name.
         name: Bytes,
-        /// Who holds it.
+        /// The owner.
         owner: Bytes,
         /// The grant's fencing number.
         fence: u64,

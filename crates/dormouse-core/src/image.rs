@@ -1,4 +1,4 @@
-//! What the machine knows besides the timeline, in pieces that a checkpoint can carry.
+//! The machine's state besides the timeline, in pieces that a checkpoint can carry.
 
 use bytes::Bytes;
 
@@ -59,7 +59,7 @@ pub struct TopicImage {
     pub topic: TopicNo,
     /// Its name.
     pub name: TopicName,
-    /// What its owner set.
+    /// Its settings.
     pub settings: Settings,
     /// Whether reserve gives nothing from it.
     pub pause: Option<Pause>,
@@ -87,7 +87,7 @@ pub struct LeaseImage {
 pub struct LockImage {
     /// Its name.
     pub name: Bytes,
-    /// Who holds it.
+    /// The owner.
     pub owner: Bytes,
     /// The grant's fencing number.
     pub fence: u64,

@@ -1,4 +1,4 @@
-//! A job: what the producer gave (content, never changed but by a replace) and what happened to it
+//! A job: its content (given by the producer, changed only by a replace) and its progress
 //! since (state, complete in every fact that changes it).
 //!
 //! ```text
@@ -105,7 +105,7 @@ impl fmt::Display for State {
     }
 }
 
-/// How a body came in, so that it can go out the same way.
+/// The form in which a body was put, so that it is handed out in the same form.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BodyKind {
     /// Opaque bytes.
@@ -117,7 +117,7 @@ pub enum BodyKind {
     Json,
 }
 
-/// What the producer gave.
+/// The content, given by the producer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Content {
     /// The producer's own id for the job.
@@ -126,7 +126,7 @@ pub struct Content {
     pub headers: Option<Arc<Vec<(String, String)>>>,
     /// The work.
     pub body: Bytes,
-    /// How the body came in.
+    /// The form in which the body was put.
     pub body_kind: BodyKind,
     /// How long a lease lasts unless extended.
     pub ttr_ms: u64,
@@ -141,13 +141,13 @@ pub struct Content {
 }
 
 impl Content {
-    /// What the job costs against byte limits: body, key and headers.
+    /// Bytes of the job against byte limits: body, key and headers.
     pub fn bytes(&self) -> u64 {
         content_bytes(&self.body, self.key.as_ref(), self.headers.as_deref())
     }
 }
 
-/// What a job of this body, key and headers costs against byte limits.
+/// Bytes of a job of this body, key and headers against byte limits.
 pub(crate) fn content_bytes(
     body: &Bytes,
     key: Option<&Bytes>,
@@ -158,14 +158,14 @@ pub(crate) fn content_bytes(
     (body.len() + key.map_or(0, Bytes::len) + headers) as u64
 }
 
-/// What happened to the job since it was put.
+/// The progress of the job since it was put.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Lower is first; a nack or release may change it.
     pub priority: u32,
     /// The fence of the newest lease; 0 = never leased.
     pub fence: u64,
-    /// The newest lease ran out and nobody took the job since: its token is still good.
+    /// The newest lease ran out and the job was not taken since: its token is still good.
     pub lapsed: bool,
     /// The key has passed to a newer job.
     pub key_lost: bool,
@@ -181,7 +181,7 @@ pub struct Progress {
     pub kills: u32,
     /// Kicks, revives and run-nows.
     pub kicks: u32,
-    /// What `Content::bytes` gives, known here so that counting needs no content.
+    /// The same as `Content::bytes`, kept here so that counting needs no content.
     pub bytes: u32,
     /// The last failure's text.
     pub error: Option<Bytes>,
@@ -194,7 +194,7 @@ impl Progress {
         self.releases = self.releases.saturating_add(1);
     }
 
-    /// As `release`, where nobody said so: its holder is gone.
+    /// As `release`, but not by request: the holder is gone.
     pub(crate) fn give_back(&mut self) {
         self.attempts = self.attempts.saturating_sub(1);
         self.lapsed = false;
@@ -206,9 +206,9 @@ impl Progress {
 pub struct Job {
     /// Its number.
     pub id: JobId,
-    /// What the producer gave.
+    /// The content, given by the producer.
     pub content: Content,
-    /// What happened since.
+    /// Progress since its put.
     pub progress: Progress,
 }
 

@@ -9,13 +9,13 @@ pub const BODY_BYTES_MAX: usize = 1 << 20;
 pub const KEY_BYTES_MAX: usize = 256;
 /// Bytes of all header names and values of a job.
 pub const HEADERS_BYTES_MAX: usize = 4 << 10;
-/// Bytes kept of an error text; what is longer is cut.
+/// Bytes kept of an error text; a longer one is cut.
 pub const ERROR_BYTES_MAX: usize = 1 << 10;
 /// Items of one batch.
 pub const BATCH_MAX: usize = 4_096;
 /// Jobs or topics of one page.
 pub const PAGE_MAX: usize = 1_000;
-/// Topics up to which the totals tell delayed from ready: each costs a look into every run.
+/// Topics up to which the totals separate delayed from ready: each costs a read of every run.
 pub const STATS_TOPICS_MAX: usize = 100;
 /// Topics one reserve may name.
 pub const RESERVE_TOPICS_MAX: usize = 1_000;
@@ -51,8 +51,8 @@ pub const LOCK_NAME_BYTES_MAX: usize = 200;
 pub const LOCKS_MAX: usize = 1_000_000;
 /// Topics alive at once.
 pub const TOPICS_MAX: usize = 10_000_000;
-/// How long a topic stays after it became empty, unset and unwatched. Nobody sees it any more, but
-/// one that is filled and emptied all the time is not born each time.
+/// How long a topic stays after it became empty, unset and unwatched. Callers do not see it any
+/// more, but one that is filled and emptied all the time is not born each time.
 pub const TOPIC_LINGER_MS: u64 = 1_000;
 /// How long a key hold that is over may still rest; it is free all the same.
 pub const HOLD_SWEEP_MS: u64 = 10_000;
@@ -62,7 +62,7 @@ pub const TICK_MAX: usize = 4_096;
 pub const INBOX_BYTES_MAX: usize = 64 << 20;
 /// Requests waiting for the engine, in number.
 pub const INBOX_REQUESTS_MAX: usize = 100_000;
-/// Batches without a put are taken up to so many times as much: they take work away.
+/// Batches without a put are admitted up to this many times the limits: they take work away.
 pub const INBOX_RELIEF: usize = 2;
 
 /// Priority unless given; lower is first.

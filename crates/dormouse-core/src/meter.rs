@@ -1,17 +1,17 @@
-//! Meters: what a backend measures of itself, for whoever exports it.
+//! Meters: a backend's measurements of itself, for export.
 
 /// One measured thing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Meter {
     /// Its name, in the words of the Prometheus exposition format but without a prefix.
     pub name: &'static str,
-    /// What it says, a sentence without its full stop.
+    /// Its help text, a sentence without its full stop.
     pub help: &'static str,
-    /// What it stands at.
+    /// Its value.
     pub value: MeterValue,
 }
 
-/// What a meter stands at. Times are in seconds.
+/// The value of a meter. Times are in seconds.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MeterValue {
     /// Only grows while the process lives.

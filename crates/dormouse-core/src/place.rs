@@ -88,7 +88,7 @@ impl Place {
         self.rank(now) < other.rank(now)
     }
 
-    /// What reserve sorts ready jobs by, smallest first.
+    /// The sort key of ready jobs for reserve, smallest first.
     pub(crate) fn rank(&self, now: Now) -> (u32, Reverse<u64>, JobId) {
         (self.class.priority(), Reverse(self.overdue_ms(now)), self.id)
     }

@@ -88,7 +88,7 @@ pub fn cancel_leased(id: JobId) -> Error {
     Error::conflict(id, State::Leased, text)
 }
 
-/// To a reserve of one job that somebody has.
+/// To a reserve of one job that is leased.
 pub fn reserve_leased(id: JobId) -> Error {
     let text = format!("job {id} is leased; wait until its lease ends, or cancel it");
     Error::conflict(id, State::Leased, text)
@@ -147,7 +147,7 @@ pub fn session_closed(session: SessionId) -> Error {
     Error::not_found(format!("session {} is not open; it was closed before", session.0))
 }
 
-/// About a lock that nobody holds.
+/// About a lock that is free.
 pub fn lock_free(name: &[u8]) -> Error {
     Error::not_found(format!(
         "lock {:?} is free; it ran out or was given back, take it again",
@@ -155,7 +155,7 @@ pub fn lock_free(name: &[u8]) -> Error {
     ))
 }
 
-/// About a lock that somebody else holds.
+/// About a lock that another owner holds.
 pub fn lock_held(name: &[u8], owner: &[u8]) -> Error {
     let (name, owner) = (String::from_utf8_lossy(name), String::from_utf8_lossy(owner));
     Error::new(

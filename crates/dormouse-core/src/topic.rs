@@ -60,7 +60,7 @@ impl Borrow<str> for TopicName {
     }
 }
 
-/// What a topic's owner may set; `None` = the built-in default, or no limit.
+/// The settings of a topic; `None` = the built-in default, or no limit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
     /// Lease time of jobs put without one.

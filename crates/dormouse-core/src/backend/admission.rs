@@ -24,7 +24,7 @@ impl std::ops::SubAssign for Load {
     }
 }
 
-/// What a batch asks for.
+/// The demands of a batch.
 #[derive(Clone, Copy, Debug)]
 pub struct Admission {
     load: Load,
@@ -43,7 +43,7 @@ impl Admission {
         admission
     }
 
-    /// What the batch adds once it is admitted.
+    /// The load that the batch adds once it is admitted.
     pub fn load(&self) -> Load {
         self.load
     }

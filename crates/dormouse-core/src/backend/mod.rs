@@ -1,4 +1,4 @@
-//! The seam above the rules: whole operations in, answers out; and what backends share.
+//! The seam above the rules: whole operations in, answers out; and the parts that backends share.
 
 mod admission;
 mod events;
@@ -42,7 +42,7 @@ pub type Answer = Result<Reply, Error>;
 pub struct Request {
     /// Tags the answer.
     pub ticket: Ticket,
-    /// What to do.
+    /// The operation.
     pub command: Command,
 }
 
@@ -52,7 +52,7 @@ pub trait Sink: Send + Sync {
     fn deliver(&self, answers: &mut Vec<(Ticket, Answer)>);
 }
 
-/// For requests whose answers nobody reads.
+/// Drops all answers, for requests whose answers are not read.
 pub struct Discard;
 
 impl Sink for Discard {
@@ -79,13 +79,13 @@ pub trait Backend: Send + Sync {
     /// Hands over a batch. `busy` or `unavailable` means that nothing of it was taken.
     fn submit(&self, batch: Vec<Request>, sink: Arc<dyn Sink>) -> Result<(), Error>;
 
-    /// What the backend measures of itself, now. Cheap enough to be asked every second.
+    /// The backend's meters, now. Cheap enough to be read every second.
     fn meters(&self) -> Vec<Meter> {
         Vec::new()
     }
 
-    /// From now on this one, and no other, is told what happens; `None` = nobody is. Events come
+    /// From now on this watcher, and no other, gets events; `None` = no watcher. Events come
     /// in order, each after it is as durable as promised, and before answers that wait for that.
-    /// What was under way when it came or went may be told or not.
+    /// Events of commands under way when it is set or removed may be missing.
     fn watch(&self, _watcher: Option<Arc<dyn Watcher>>) {}
 }

@@ -54,7 +54,7 @@ impl ReplyGroups {
         }
     }
 
-    /// Gives every sink this error instead: what was requested may or may not have happened.
+    /// Gives every sink this error instead: the requests may or may not have happened.
     pub fn fail(&mut self, error: &Error) {
         for (_, answers) in &mut self.groups {
             answers.iter_mut().for_each(|(_, answer)| *answer = Err(error.clone()));

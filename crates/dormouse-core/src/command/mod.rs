@@ -20,7 +20,7 @@ pub use undo::Undo;
 /// Implemented for every request in `op/`, for a batch (`Vec<Nack>`) and for one item of it
 /// (`Nack`), whose own error is then the error of the call.
 pub trait Operation: Into<Command> {
-    /// What it is answered with unless it is refused.
+    /// The type of its reply, unless it is refused.
     type Reply;
 
     /// Takes the reply to this operation; any other reply is an error of the backend.

@@ -1,10 +1,10 @@
-//! How to give back what a reply granted when nobody will read that reply.
+//! How to give back what a reply granted if that reply will not be read.
 
 use super::{Command, Reply};
 use crate::job::Token;
 use crate::op::{Release, Unlock};
 
-/// What to remember of a command until its reply has been read.
+/// The part of a command to remember until its reply has been read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Undo {
     /// Its reply grants nothing.

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use super::Command;
 use crate::op::{Kill, KillTarget, Put, Target};
 
-/// What any command or item takes besides what it points to.
+/// Bytes of any command or item besides those it points to.
 const ITEM_BYTES: usize = 64;
 /// The same of a put.
 const PUT_BYTES: usize = 256;

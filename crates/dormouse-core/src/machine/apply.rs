@@ -9,7 +9,7 @@ use crate::place::{Class, Place};
 use crate::timeline::{BatchNo, Resting, Timeline};
 use crate::topic::TopicNo;
 
-/// What the one who decided a fact has in hand.
+/// The job of a fact, as far as its source has it at hand.
 #[derive(Debug)]
 pub(crate) enum Origin {
     /// Nothing: the fact comes from the journal.

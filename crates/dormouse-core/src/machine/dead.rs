@@ -18,7 +18,7 @@ impl<T: Timeline> Machine<T> {
         }
     }
 
-    /// Removes what is dead for too long, in all topics.
+    /// Removes jobs that are dead for longer than `dead_ttl`, in all topics.
     pub(crate) fn trim_all_dead(
         &mut self,
         now: Now,

@@ -1,4 +1,4 @@
-//! What a fact looks like to who watches.
+//! Makes events, for watchers, from facts.
 
 use super::Machine;
 use crate::event::{Event, EventKind};
@@ -33,7 +33,7 @@ impl<T: Timeline> Machine<T> {
     }
 }
 
-/// The topic a fact is about, and what it is called.
+/// The topic of a fact, and its name.
 fn about(fact: &Fact) -> Option<(TopicNo, EventKind)> {
     Some(match fact {
         Fact::Put { at, left, .. } => {

@@ -118,7 +118,7 @@ impl<T: Timeline> Machine<T> {
             let ttl_ms = self.locks.get(&name).map_or(0, |lock| lock.ttl_ms);
             self.locks.set_expiry(&name, now.after(ttl_ms));
         }
-        // What the replay planned on the way may be obsolete.
+        // Plans made during the replay may be obsolete.
         self.topics.clear_idle();
         self.hold_schedule = TopicSchedule::default();
         for topic in self.topics.numbers() {

@@ -165,7 +165,7 @@ impl<T: Timeline> Machine<T> {
         }
     }
 
-    /// Returns the jobs whose lease ran out. Their tokens stay good until somebody takes them.
+    /// Returns the jobs whose lease ran out. Their tokens stay good until the jobs are taken again.
     pub(crate) fn expire_leases(
         &mut self,
         now: Now,

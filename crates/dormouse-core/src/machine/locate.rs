@@ -38,16 +38,16 @@ impl JobLocation {
     }
 }
 
-/// Who has a key.
+/// The owner of a key.
 #[derive(Debug)]
 pub(crate) enum KeyOwner {
-    /// Nobody. A hold that is over may still rest at this place and leaves with the next put.
+    /// None. A hold that is over may still rest at this place; it leaves with the next put.
     Nobody(Option<Place>),
     /// A leased job.
     Leased(JobId),
     /// A waiting or dead job.
     Resting(Resting),
-    /// Nobody any more, but the key is kept taken.
+    /// None, but the key is held after an ack.
     Held(Place),
 }
 
@@ -107,7 +107,7 @@ impl<T: Timeline> Machine<T> {
         })
     }
 
-    /// Who has this key.
+    /// The owner of this key.
     pub(crate) fn key_owner(
         &mut self,
         now: Now,

@@ -96,7 +96,7 @@ impl<T: Timeline> Machine<T> {
         }
     }
 
-    /// Frees a lock; the first who waits for it gets it.
+    /// Frees a lock; the first waiting request gets it.
     pub(crate) fn free_lock(&mut self, now: Now, name: Bytes, out: &mut Output) {
         let next = self.waiters.locks.get(&name).and_then(|waiters| waiters.first().copied());
         self.commit(Fact::LockFreed { name }, Origin::Live, out);
@@ -142,7 +142,7 @@ impl<T: Timeline> Machine<T> {
         LockReply { fence, expires_at: now.to_wall(Clock::Steady, expires_at), depth }
     }
 
-    /// The answer to a request about a lock that somebody else holds.
+    /// The answer to a request about a lock that another owner holds.
     pub(crate) fn locked(&self, name: &Bytes) -> Error {
         let owner = self.locks.get(name).map_or_else(Bytes::new, |lock| lock.owner.clone());
         lock_held(name, &owner)

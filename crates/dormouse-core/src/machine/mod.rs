@@ -1,7 +1,7 @@
 //! The rules over a timeline: commands and time in, facts and answers out.
 //!
 //! An operation (`op/<verb>.rs`) decides a fact; `apply` alone makes it effective, live and in a
-//! replay. The machine keeps what is small: topics, leases, waiters, sessions, locks. Jobs that
+//! replay. The machine keeps small things: topics, leases, waiters, sessions, locks. Jobs that
 //! wait rest in the timeline.
 
 mod apply;
@@ -52,7 +52,7 @@ pub enum When {
     Durable,
 }
 
-/// What steps and ticks produce; the driver empties it, so its buffers are reused.
+/// The output of steps and ticks; the driver empties it, so its buffers are reused.
 #[derive(Debug, Default)]
 pub struct Output {
     /// To be made durable, in this order.
@@ -170,7 +170,7 @@ impl<T: Timeline> Machine<T> {
         }
     }
 
-    /// From now on jobs are put by this batch; 0 = what is put is durable already.
+    /// From now on jobs are put by this batch; 0 = they are durable already.
     pub fn set_batch(&mut self, put_batch: BatchNo) {
         self.put_batch = put_batch;
     }
@@ -254,7 +254,7 @@ impl<T: Timeline> Machine<T> {
         command: Command,
         out: &mut Output,
     ) -> Result<(), Fatal> {
-        // What ran out before this command came has run out for it, whenever the next tick is.
+        // Leases that ran out before this command have run out for it, whenever the next tick is.
         self.expire_leases(now, &mut { TICK_MAX }, out)?;
         self.expire_locks(now, &mut { TICK_MAX }, out);
         let reply = match command {

@@ -1,4 +1,4 @@
-//! Serving reserves that wait: what comes due goes to who came first.
+//! Serving waiting reserves: due jobs go to the reserve that came first.
 
 use super::waiters::{WaiterNo, WatchNo};
 use super::{Machine, Output, WaitKind, When, answered};
@@ -9,7 +9,7 @@ use crate::timeline::{Next, Timeline};
 use crate::topic::TopicNo;
 
 impl<T: Timeline> Machine<T> {
-    /// Gives what is due to those who wait for it, first come, first served.
+    /// Gives due jobs to waiting reserves, first come, first served.
     pub(crate) fn serve_waiters(
         &mut self,
         now: Now,
@@ -84,7 +84,7 @@ impl<T: Timeline> Machine<T> {
         Ok(())
     }
 
-    /// What a topic has to offer, its pause considered.
+    /// The topic's offer; nothing while it is paused.
     pub(crate) fn offer(&mut self, topic: TopicNo, now: Now) -> Result<Next, Fatal> {
         match self.topics.get(topic).and_then(|value| value.paused(now)) {
             Some(None) => Ok(Next::Empty),

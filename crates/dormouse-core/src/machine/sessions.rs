@@ -1,4 +1,4 @@
-//! Sessions: what ends with a connection or process.
+//! Sessions: leases that end with a connection or process.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -7,7 +7,7 @@ use crate::job::JobId;
 use crate::machine::waiters::WaiterNo;
 use crate::op::SessionId;
 
-/// What belongs to one session.
+/// The leases of one session.
 #[derive(Debug, Default)]
 pub(crate) struct Session {
     pub(crate) leases: BTreeSet<JobId>,
@@ -31,7 +31,7 @@ pub(crate) struct Orphan {
     pub(crate) closed_at: u64,
 }
 
-/// The sessions that are open, and what is left of others.
+/// The open sessions, and the remaining leases of closed ones.
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
     open: Map<SessionId, Session>,

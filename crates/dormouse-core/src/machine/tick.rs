@@ -1,4 +1,4 @@
-//! What time and syncs make possible: do all that is due, say when to come back.
+//! The tick: do all that became possible by time and syncs, and say when to come back.
 
 use super::{Machine, Output};
 use crate::error::Fatal;
@@ -25,7 +25,7 @@ impl<T: Timeline> Machine<T> {
         Ok(())
     }
 
-    /// A sync has finished: what waited for it is worth another look at the next tick.
+    /// A sync has finished: the next tick looks again at what waited for it.
     pub fn synced(&mut self) {
         self.waiters.synced();
     }

@@ -81,7 +81,7 @@ impl Topic {
         (!used).then_some(self.holds_until.max(pause_ends))
     }
 
-    /// It has vanished for everybody who asks, though its number may linger.
+    /// It has vanished for callers, though its number may linger.
     pub(crate) fn is_vanished(&self, now: Now) -> bool {
         self.unused_from().is_some_and(|from| from <= now.steady_ms)
     }
@@ -124,7 +124,7 @@ impl Topics {
         self.by_no.len()
     }
 
-    /// How many have not vanished for who asks. All that have are waiting to be looked at.
+    /// The number of topics that callers see. Those that have vanished are scheduled for a look.
     pub(crate) fn visible(&self, now: Now) -> usize {
         let idle = self.idle.iter().map(|(_, topic)| topic).chain(&self.emptied);
         let vanished =

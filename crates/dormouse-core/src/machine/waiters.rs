@@ -26,7 +26,7 @@ pub(crate) struct WaiterNo(u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct WatchNo(u64);
 
-/// What a reserve asks for, besides topics.
+/// The terms of a reserve, besides its topics.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReserveTerms {
     pub(crate) max: usize,
@@ -71,7 +71,7 @@ pub(crate) struct Waiters {
     looks: BTreeSet<(u64, WatchNo)>,
     /// Something happened to these.
     pub(super) dirty: VecDeque<WatchNo>,
-    /// What is due there is not durable yet.
+    /// The due job there is not durable yet.
     pub(super) blocked: Vec<WatchNo>,
     /// Locks by name, their waiters in order.
     pub(crate) locks: Map<Bytes, BTreeSet<WaiterNo>>,
@@ -117,7 +117,7 @@ impl Waiters {
         if let Some(&watch) = self.by_name.get(name) {
             return watch;
         }
-        // Nobody has looked at it for this watch, so nobody knows when to look next.
+        // It has not been looked at for this watch, so its next instant is unknown.
         let no = WatchNo(self.number());
         let waiters = BTreeSet::new();
         let watch = Watch { name: name.clone(), topic, waiters, at: None, dirty: false };

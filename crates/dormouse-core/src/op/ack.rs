@@ -11,7 +11,7 @@ use crate::time::Now;
 use crate::timeline::Timeline;
 use crate::topic::TopicNo;
 
-/// What ack, nack, release or kill came to.
+/// The result of ack, nack, release or kill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndReply {
     /// It was done.

@@ -29,7 +29,7 @@ pub enum Target {
 /// Remove a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cancel {
-    /// Which.
+    /// The job.
     pub target: Target,
     /// Answer `conflict` instead of revoking a lease.
     pub unless_leased: bool,
@@ -38,7 +38,7 @@ pub struct Cancel {
 /// A job that was cancelled, moved or revived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChangeReply {
-    /// Which.
+    /// The job.
     pub id: JobId,
     /// The state it was in before.
     pub was: State,

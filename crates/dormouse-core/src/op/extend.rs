@@ -62,7 +62,7 @@ impl<T: Timeline> Machine<T> {
         Ok(ExtendReply { expires_at: now.to_wall(Clock::Steady, expires_at) })
     }
 
-    /// A lease that ran out goes on, because nobody has taken the job since: same fence, same
+    /// A lease that ran out goes on, because the job was not taken since: same fence, same
     /// attempt. It belongs to no session: the one it had may be closed.
     fn take_back(&mut self, resting: Resting, out: &mut Output) {
         let (place, ttr_ms) = (resting.place, resting.job.content.ttr_ms);

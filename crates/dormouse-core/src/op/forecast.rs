@@ -11,7 +11,7 @@ use crate::topic::TopicName;
 /// How many jobs come due in each step of `[from_ms, to_ms)`, wall ms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Forecast {
-    /// Where.
+    /// The topic.
     pub topic: TopicName,
     /// Begin of the first step.
     pub from_ms: u64,
@@ -27,7 +27,7 @@ operation! {
 }
 
 impl<T: Timeline> Machine<T> {
-    /// Differences of ranks: what is due before a step's end less what is due before its begin.
+    /// Differences of ranks: jobs due before a step's end less those due before its beginning.
     pub(crate) fn forecast(&mut self, now: Now, forecast: &Forecast) -> Rule<Reply> {
         let steps = forecast.steps()?;
         let mut counts = vec![0; steps];

@@ -16,7 +16,7 @@ use crate::topic::{TopicName, TopicNo};
 /// Make delayed jobs ready, at most `limits::BATCH_MAX` per call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kick {
-    /// Where.
+    /// The topic.
     pub topic: TopicName,
     /// How many.
     pub max: usize,

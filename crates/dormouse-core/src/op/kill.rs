@@ -25,7 +25,7 @@ pub enum KillTarget {
 /// Make a job dead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kill {
-    /// Which.
+    /// The job.
     pub target: KillTarget,
     /// Why; kept with the job.
     pub error: Option<Bytes>,

@@ -16,7 +16,7 @@ use crate::topic::{TopicName, TopicNo};
 /// ones by id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct List {
-    /// Where.
+    /// The topic.
     pub topic: TopicName,
     /// Which state.
     pub state: State,
@@ -80,7 +80,7 @@ impl Cursor {
     }
 }
 
-/// What was found for a page: one job more than it may have tells where the next one begins.
+/// The jobs of a page: one more than the page may have shows where the next one begins.
 struct PageJobs<J> {
     jobs: Vec<J>,
     room: Room,

@@ -18,7 +18,7 @@ use crate::timeline::Timeline;
 pub struct Lock {
     /// Its name.
     pub name: Bytes,
-    /// Who asks; the same owner may take it again.
+    /// The owner; the same owner may take it again.
     pub owner: Bytes,
     /// How long it lasts unless renewed.
     pub ttl_ms: i64,
@@ -31,7 +31,7 @@ pub struct Lock {
 pub struct RenewLock {
     /// Its name.
     pub name: Bytes,
-    /// Who holds it.
+    /// The owner.
     pub owner: Bytes,
     /// How long from now; without it, as it was granted.
     pub ttl_ms: Option<i64>,
@@ -42,7 +42,7 @@ pub struct RenewLock {
 pub struct Unlock {
     /// Its name.
     pub name: Bytes,
-    /// Who holds it.
+    /// The owner.
     pub owner: Bytes,
 }
 
@@ -73,7 +73,7 @@ impl Unlock {
 /// A lock that is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LockReply {
-    /// Grows with every grant of any lock; hand it to what the lock protects.
+    /// Grows with every grant of any lock; pass it to the resource that the lock protects.
     pub fence: u64,
     /// When it runs out, wall ms.
     pub expires_at: u64,
@@ -118,7 +118,7 @@ impl<T: Timeline> Machine<T> {
             let mut again = held.clone();
             again.depth = again.depth.saturating_add(1);
             again.ttl_ms = ttl_ms;
-            // Taking it again must not shorten it for whoever took it first.
+            // Taking it again must not shorten the outer lock.
             again.expires_at = again.expires_at.max(now.after(ttl_ms));
             return Ok(Some(self.hold_lock(now, &name, again, out)));
         }

@@ -20,11 +20,11 @@ use crate::topic::TopicNo;
 pub struct Nack {
     /// Proof of the lease.
     pub token: Token,
-    /// Wait so long instead of the backoff.
+    /// The delay instead of the backoff's.
     pub delay_ms: Option<i64>,
     /// From now on this priority.
     pub priority: Option<u32>,
-    /// What went wrong; kept with the job.
+    /// The error text, kept with the job.
     pub error: Option<Bytes>,
 }
 

@@ -12,9 +12,9 @@ use crate::topic::{Pause, TopicName};
 /// Stop reserve on a topic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PauseTopic {
-    /// Where.
+    /// The topic.
     pub topic: TopicName,
-    /// For so long; `None` = until resumed.
+    /// The duration; `None` = until resumed.
     pub for_ms: Option<i64>,
 }
 

@@ -14,7 +14,7 @@ use crate::topic::{TopicName, TopicNo};
 /// age, leased by expiry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peek {
-    /// Where.
+    /// The topic.
     pub topic: TopicName,
     /// Which state.
     pub state: State,
@@ -51,7 +51,7 @@ impl<T: Timeline> Machine<T> {
         Ok(self.timeline.page(place.topic, place.class, from, Room::jobs(1))?.pop())
     }
 
-    /// What reserve would give next, were it not paused and all puts durable.
+    /// The job that reserve would give next if the topic were not paused and all puts durable.
     pub(crate) fn next_ready(&mut self, topic: TopicNo, now: Now) -> Result<Option<Place>, Fatal> {
         let mut best = None::<Place>;
         for class in self.timeline.classes(topic)? {

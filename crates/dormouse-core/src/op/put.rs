@@ -18,7 +18,7 @@ use crate::time::{Clock, Now};
 use crate::timeline::{Resting, Timeline};
 use crate::topic::{Settings, TopicName, TopicNo};
 
-/// What to do when the key is taken.
+/// The action if the key is taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnConflict {
     /// Answer the existing job.
@@ -26,7 +26,7 @@ pub enum OnConflict {
     Keep,
     /// Answer `conflict`.
     Reject,
-    /// Replace what rests.
+    /// Replace a resting job.
     Replace,
     /// Replace if the new due time is earlier.
     Earliest,
@@ -41,7 +41,7 @@ pub struct Put {
     pub topic: TopicName,
     /// The work.
     pub body: Bytes,
-    /// How the body came in.
+    /// The form of the body, kept for reserve.
     pub body_kind: BodyKind,
     /// The delay until the job is due.
     pub delay_ms: Option<i64>,
@@ -57,7 +57,7 @@ pub struct Put {
     pub backoff: Option<Arc<Backoff>>,
     /// The producer's own id.
     pub key: Option<Bytes>,
-    /// What if the key is taken.
+    /// The action if the key is taken.
     pub on_conflict: OnConflict,
     /// How long the key stays taken after the ack.
     pub key_ttl_ms: Option<i64>,
@@ -85,7 +85,7 @@ impl Put {
         }
     }
 
-    /// What the job costs against byte limits: body, key and headers.
+    /// Bytes of the job against byte limits: body, key and headers.
     pub fn bytes(&self) -> u64 {
         content_bytes(&self.body, self.key.as_ref(), self.headers.as_deref())
     }
@@ -107,7 +107,7 @@ impl Put {
         check::due(now, self.delay_ms, self.at_ms)
     }
 
-    /// The job's content; what is not given is the topic's default.
+    /// The job's content; missing options are the topic's defaults.
     pub fn content(self, settings: Option<&Settings>, now: Now) -> Content {
         // Spans were checked to be positive.
         let ms = |ms: i64| u64::try_from(ms).unwrap_or(0);
@@ -143,7 +143,7 @@ pub enum PutOutcome {
 pub struct PutReply {
     /// The job; of a duplicate, the existing one, or the one whose ack still holds the key.
     pub id: JobId,
-    /// What happened.
+    /// Whether a job was created, replaced or kept.
     pub outcome: PutOutcome,
     /// The job's state; `None` for a duplicate of a held key, whose job is gone.
     pub state: Option<State>,
@@ -152,7 +152,7 @@ pub struct PutReply {
     pub due_at: u64,
 }
 
-/// What becomes of a put, its key considered.
+/// How a put proceeds, given the owner of its key.
 enum Resolution {
     /// A new job. The hold on its key leaves its place, or a leased job loses the key to it.
     Create { left: Option<Place>, key_loser: Option<JobId> },

@@ -14,7 +14,7 @@ use crate::timeline::{Resting, Timeline};
 /// Move a job's due time: `delay_ms` or `at_ms`, or neither = now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reschedule {
-    /// Which.
+    /// The job.
     pub target: Target,
     /// The delay until the job is due.
     pub delay_ms: Option<i64>,

@@ -93,12 +93,12 @@ pub struct LeasedJob {
     pub headers: Option<Arc<Vec<(String, String)>>>,
     /// The work.
     pub body: Bytes,
-    /// How the body came in.
+    /// The form in which the body was put.
     pub body_kind: BodyKind,
 }
 
 impl LeasedJob {
-    /// What the job costs against byte limits: body, key and headers.
+    /// Bytes of the job against byte limits: body, key and headers.
     pub fn bytes(&self) -> u64 {
         content_bytes(&self.body, self.key.as_ref(), self.headers.as_deref())
     }
@@ -163,7 +163,7 @@ impl<T: Timeline> Machine<T> {
         }
     }
 
-    /// Leases what is due in these topics: by priority, then longest overdue, then id.
+    /// Leases due jobs of these topics: by priority, then longest overdue, then id.
     pub(crate) fn reserve_now(
         &mut self,
         now: Now,

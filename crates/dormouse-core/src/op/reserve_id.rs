@@ -13,7 +13,7 @@ use crate::timeline::Timeline;
 /// Take this job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReserveId {
-    /// Which.
+    /// The job.
     pub id: JobId,
     /// Lease time instead of the job's own.
     pub ttr_ms: Option<i64>,
@@ -28,7 +28,7 @@ operation! {
 }
 
 impl<T: Timeline> Machine<T> {
-    /// Takes one job, paused topic or not: who names a job means it.
+    /// Takes one job even of a paused topic: the caller names it on purpose.
     pub(crate) fn reserve_id(
         &mut self,
         now: Now,

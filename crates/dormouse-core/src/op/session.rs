@@ -30,7 +30,7 @@ operation! {
 
 impl<T: Timeline> Machine<T> {
     /// Its waiting reserves are answered with nothing, its leases given back unspent: that is no
-    /// release, because nobody has looked at the job and decided so. If there are very many, the
+    /// release, because no consumer decided so. If there are very many, the
     /// rest is given back by the next ticks, so that others need not wait for it.
     pub(crate) fn close_session(
         &mut self,
@@ -58,8 +58,8 @@ impl<T: Timeline> Machine<T> {
         }
     }
 
-    /// As if it had come at the instant at which the session ended: what had run out by then is
-    /// left to run out, and what somebody else has taken since is theirs.
+    /// As if it happened at the instant at which the session ended: a lease that had run out by
+    /// then is left to run out, and a job that was taken since is left to its new holder.
     fn give_back(&mut self, orphan: Orphan, out: &mut Output) {
         let Orphan { id, session, closed_at } = orphan;
         let Some(lease) = self.leases.get(id) else { return };

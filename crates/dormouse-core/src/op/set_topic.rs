@@ -12,7 +12,7 @@ use crate::topic::{Settings, TopicName};
 /// Replace a topic's settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SetTopic {
-    /// Where.
+    /// The topic.
     pub topic: TopicName,
     /// All settings; an empty one unsets everything.
     pub settings: Settings,

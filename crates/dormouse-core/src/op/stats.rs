@@ -34,7 +34,7 @@ pub struct TopicStats {
     pub oldest_ready_ms: Option<u64>,
     /// Reserve gives nothing from it; how long still, if that is known.
     pub paused: Option<Option<u64>>,
-    /// What its owner set.
+    /// Its settings.
     pub settings: Settings,
     /// Topics alive; 1 for a single one.
     pub topics: u64,
@@ -59,7 +59,7 @@ impl<T: Timeline> Machine<T> {
         if waiters == 0 {
             return Err(no_topic(name).into());
         }
-        // Somebody waits for its first job.
+        // A consumer waits for its first job.
         Ok(Reply::Stats(TopicStats { waiters, topics: 1, ..TopicStats::default() }))
     }
 
@@ -81,7 +81,7 @@ impl<T: Timeline> Machine<T> {
     }
 
     /// With many topics ready is not added up, that would cost too much: then only
-    /// `counts.waiting` tells of waiting jobs.
+    /// `counts.waiting` has the waiting jobs.
     fn total_stats(&mut self, now: Now) -> Result<TopicStats, Fatal> {
         let mut stats = TopicStats {
             counts: self.totals,

@@ -15,7 +15,7 @@ operation! {
 }
 
 impl<T: Timeline> Machine<T> {
-    /// A ticket nobody waits with is as good as withdrawn: its answer is on its way.
+    /// An unknown ticket counts as withdrawn: its answer is on its way.
     pub(crate) fn withdraw(&mut self, ticket: Ticket, out: &mut Output) -> Rule<Reply> {
         if let Some(waiter) = self.waiters.by_ticket(ticket) {
             self.answer_with_nothing(waiter, out);

@@ -18,7 +18,7 @@ pub type BatchNo = u64;
 /// A resting job and where it rests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resting {
-    /// Where.
+    /// The place.
     pub place: Place,
     /// The job; of a hold only id and key.
     pub job: Job,
@@ -26,14 +26,14 @@ pub struct Resting {
     pub put_batch: BatchNo,
 }
 
-/// What a topic has to offer now.
+/// A topic's offer to a reserve, now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// This one is to be taken next: smallest priority, then longest overdue, then smallest id.
     Due(Place),
-    /// Nothing is due; the earliest could be in so many ms (a lower bound, at least 1).
+    /// Nothing is due; the earliest job could be due in this many ms (a lower bound, at least 1).
     In(u64),
-    /// What is due was put by a batch that is not durable yet; ask again after the next sync.
+    /// The due job was put by a batch that is not durable yet; ask again after the next sync.
     Blocked,
     /// Nothing waits here.
     Empty,
@@ -49,7 +49,7 @@ pub struct Room {
 }
 
 impl Room {
-    /// So many jobs, however large.
+    /// At most this many jobs, however large.
     pub fn jobs(jobs: usize) -> Room {
         Room { jobs, bytes: u64::MAX }
     }
@@ -72,7 +72,7 @@ impl Room {
 /// A place given to `take` must be the one that `next` or `oldest` last answered for its lane:
 /// taking consumes at the head. Everything that leaves from elsewhere leaves by `depart`.
 pub trait Timeline {
-    /// A job comes to rest. Its place is free.
+    /// A job arrives. Its place is free.
     fn arrive(&mut self, place: Place, job: Job, put_batch: BatchNo);
 
     /// The job that rests at this place, wherever in its lane that is, leaves.
@@ -82,7 +82,7 @@ pub trait Timeline {
     /// job if this replay brought it; else a stub that is completed after the replay.
     fn depart_replayed(&mut self, place: Place) -> Job;
 
-    /// What the topic has to offer.
+    /// The topic's offer.
     fn next(&mut self, topic: TopicNo, now: Now) -> Result<Next, Fatal>;
 
     /// The first of a lane, due or not, durable or not. The lane may be one of dead jobs or holds.
