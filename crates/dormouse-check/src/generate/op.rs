@@ -8,7 +8,7 @@ use super::rng::Rng;
 pub struct Op {
     /// What it does.
     pub kind: Kind,
-    /// How; see [`CommandSource`](super::command::CommandSource).
+    /// Arguments that `CommandSource` turns into a command.
     pub args: [u16; 6],
 }
 

@@ -1,4 +1,4 @@
-//! The HTTP API as a backend; see [`backend`](super::backend) for what all protocols share.
+//! The HTTP API as a backend; `backend.rs` has what all protocols share.
 //!
 //! A list of puts or tokens with the same options is one request; a list of ids and keys, for which
 //! HTTP has no form, is one request per item.

@@ -1,4 +1,4 @@
-//! The RESP API as a backend; see [`backend`](super::backend) for what all protocols share.
+//! The RESP API as a backend; `backend.rs` has what all protocols share.
 //!
 //! A list of tokens to ack is one command; of any other list each item is a command of one
 //! pipeline.
