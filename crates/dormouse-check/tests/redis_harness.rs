@@ -113,7 +113,7 @@ fn a_server_with_a_wrong_configuration_says_why() {
 fn cluster() -> RedisCluster {
     let began_at = Instant::now();
     let cluster = RedisCluster::start(3, 1);
-    eprintln!("redis_rig: a cluster in {:?}", began_at.elapsed());
+    eprintln!("redis_harness: a cluster in {:?}", began_at.elapsed());
     cluster
 }
 

@@ -9,9 +9,9 @@ use super::op::Op;
 pub struct Failure {
     /// The index of the op; the number of ops = at the end.
     pub at: usize,
-    /// What was wrong.
+    /// The violated rule.
     pub what: String,
-    /// What happened until then, if the harness keeps a log.
+    /// The history up to the violation, if the harness keeps a log.
     pub log: Vec<String>,
 }
 

@@ -6,13 +6,13 @@ use super::rng::Rng;
 /// One step of a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Op {
-    /// What it does.
+    /// The verb or action.
     pub kind: Kind,
     /// Arguments that `CommandSource` turns into a command.
     pub args: [u16; 6],
 }
 
-/// What an op does: one of the verbs of `docs/design.md`, or an action of a harness. A harness
+/// The kind of an op: one of the verbs of `docs/design.md`, or an action of a harness. A harness
 /// ignores the actions of others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "verbs and actions by their names")]

@@ -162,7 +162,7 @@ fn the_error_of_a_single_item_is_the_error_of_the_call() {
     }
 }
 
-/// What a command names: jobs by number, topics by name.
+/// The names in a command: jobs by number, topics by name.
 #[track_caller]
 fn check_names(op: impl Into<Command>, expected: &[&str]) {
     let mut command = op.into();

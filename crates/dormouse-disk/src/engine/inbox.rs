@@ -25,7 +25,7 @@ pub(super) struct Messages {
 #[derive(Default)]
 struct State {
     messages: Messages,
-    /// What the messages hold.
+    /// The load of the queued submissions.
     load: Load,
     /// Time was moved by hand.
     nudged: bool,

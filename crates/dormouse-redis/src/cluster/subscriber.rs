@@ -42,7 +42,7 @@ pub(crate) enum Wakeup {
     Restored,
 }
 
-/// What all subscribers share.
+/// The state that all subscribers share.
 #[derive(Clone)]
 pub(super) struct SubscriberContext {
     pub(super) topology: Arc<Topology>,

@@ -39,7 +39,7 @@ pub(super) struct Signals {
     drain: unix::Signal,
 }
 
-/// What a signal asks for.
+/// The action that a signal requests.
 pub(super) enum SignalAction {
     /// Stop.
     Stop(Signal),
