@@ -1,8 +1,9 @@
 //! Every case of the conformance suite over every subject, one test each:
-//! `put::keep_answers_the_existing_job::disk_churned`.
+//! `put::keep_answers_the_existing_job::disk_churned`. On a cluster, one test for each verb:
+//! `redis_cluster::put`.
 
 use dormouse_check::conformance::served::{self, NOT_OVER_HTTP, NOT_OVER_RESP, Skips};
-use dormouse_check::conformance::{Subject, directory, redis, run};
+use dormouse_check::conformance::{Subject, directory, redis, run, verbs};
 
 /// How many cases cannot work over HTTP, and over RESP.
 const SKIPPED_HTTP: usize = 29;
@@ -70,6 +71,23 @@ macro_rules! over_every_subject {
     };
 }
 
+macro_rules! on_a_cluster {
+    ($($verb:ident)+) => {
+        mod redis_cluster {
+            $(#[test]
+            fn $verb() {
+                super::redis::run_on_cluster(stringify!($verb));
+            })+
+
+            /// A verb that is missing above would never meet a cluster.
+            #[test]
+            fn has_every_verb() {
+                assert_eq!(super::verbs(), [$(stringify!($verb)),+]);
+            }
+        }
+    };
+}
+
 dormouse_check::ack!(over_every_subject);
 dormouse_check::cancel!(over_every_subject);
 dormouse_check::check!(over_every_subject);
@@ -99,6 +117,38 @@ dormouse_check::set_topic!(over_every_subject);
 dormouse_check::stats!(over_every_subject);
 dormouse_check::topics!(over_every_subject);
 dormouse_check::withdraw!(over_every_subject);
+
+on_a_cluster! {
+    ack
+    cancel
+    check
+    extend
+    forecast
+    get
+    kick
+    kill
+    list
+    liveness
+    lock
+    nack
+    pause
+    peek
+    purge
+    put
+    put_limits
+    put_on_key
+    release
+    reschedule
+    reserve
+    reserve_id
+    reserve_wait
+    revive
+    session
+    set_topic
+    stats
+    topics
+    withdraw
+}
 
 /// Runs a case on Redis, or says why it is not for Redis.
 fn on_redis(verb: &str, case: &str, subject: fn() -> Subject) {

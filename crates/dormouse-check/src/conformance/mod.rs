@@ -99,6 +99,11 @@ const SUITE: &[(&str, Cases)] = &[
     ("withdraw", withdraw::CASES),
 ];
 
+/// The names of all files.
+pub fn verbs() -> Vec<&'static str> {
+    SUITE.iter().map(|(verb, _)| *verb).collect()
+}
+
 /// Runs one case; it panics where the backend does not keep the rules.
 pub fn run(verb: &str, case: &str, subject: &mut Subject) {
     let cases = SUITE.iter().find(|(name, _)| *name == verb).map_or(&[][..], |(_, cases)| cases);

@@ -1,13 +1,14 @@
-//! The host of the Redis backend: a real server that goes with the case, and a clock that moves
-//! when it is told to.
+//! The host of the Redis backend: a real server that goes with the case, or a real cluster that
+//! the cases of a verb share, and a clock that moves when it is told to.
 
 use std::sync::Arc;
 
 use dormouse_core::backend::Backend;
 use dormouse_redis::{ManualClock, Options, RedisBackend};
 
+use super::SUITE;
 use super::subject::{Host, Subject};
-use crate::harness::redis::{RedisConfig, RedisServer};
+use crate::harness::redis::{RedisCluster, RedisConfig, RedisServer};
 
 /// 2026-01-01T00:00:00Z.
 const START_MS: u64 = 1_767_225_600_000;
@@ -42,12 +43,50 @@ pub fn not_on_redis(verb: &str, case: &str) -> Option<&'static str> {
 impl Subject {
     /// On a Redis of its own.
     pub fn redis() -> Subject {
-        Subject::new(RedisHost::new(false))
+        Subject::new(RedisHost::alone(false))
     }
 
     /// The same, with another Dormouse wherever a case allows it: all comes from Redis.
     pub fn redis_reopened() -> Subject {
-        Subject::new(RedisHost::new(true))
+        Subject::new(RedisHost::alone(true))
+    }
+
+    /// On a cluster without data, with another Dormouse wherever a case allows it.
+    fn redis_cluster(cluster: &Arc<RedisCluster>) -> Subject {
+        Subject::new(RedisHost::new(Servers::Cluster(cluster.clone()), true))
+    }
+}
+
+/// Runs every case of a verb on one cluster of three primaries, each case on an empty one, and
+/// names those that failed. To start a cluster takes seconds, so the cases share it.
+pub fn run_on_cluster(verb: &str) {
+    let cluster = Arc::new(RedisCluster::start(3, 0));
+    let (_, cases) = SUITE.iter().find(|(name, _)| *name == verb).expect("a verb of the suite");
+    let mut failed = Vec::new();
+    for (case, run) in cases.iter().filter(|(case, _)| not_on_redis(verb, case).is_none()) {
+        for node in cluster.nodes() {
+            node.must(&["FLUSHALL"]);
+        }
+        let subject = std::panic::AssertUnwindSafe(|| run(&mut Subject::redis_cluster(&cluster)));
+        if std::panic::catch_unwind(subject).is_err() {
+            failed.push(*case);
+        }
+    }
+    assert_eq!(failed, [""; 0], "cases of {verb} that fail on a cluster; see above");
+}
+
+/// What the backend runs on.
+enum Servers {
+    Alone(RedisServer),
+    Cluster(Arc<RedisCluster>),
+}
+
+impl Servers {
+    fn url(&self) -> String {
+        match self {
+            Servers::Alone(server) => server.url(),
+            Servers::Cluster(cluster) => cluster.url(),
+        }
     }
 }
 
@@ -56,21 +95,32 @@ struct RedisHost {
     clock: ManualClock,
     reopens: bool,
     // Last, so that the backend has ended before its server goes.
-    server: RedisServer,
+    servers: Servers,
 }
 
 impl RedisHost {
-    fn new(reopens: bool) -> RedisHost {
-        let server = RedisServer::start(RedisConfig::default());
+    fn alone(reopens: bool) -> RedisHost {
+        RedisHost::new(Servers::Alone(RedisServer::start(RedisConfig::default())), reopens)
+    }
+
+    fn new(servers: Servers, reopens: bool) -> RedisHost {
         let clock = ManualClock::new(START_MS);
-        let backend = open(&server, &clock);
-        RedisHost { backend, clock, reopens, server }
+        let backend = open(&servers, &clock);
+        RedisHost { backend, clock, reopens, servers }
     }
 }
 
-fn open(server: &RedisServer, clock: &ManualClock) -> Arc<RedisBackend> {
+/// The cluster outlives its hosts: without this, a Dormouse of the case before would go on
+/// writing to it.
+impl Drop for RedisHost {
+    fn drop(&mut self) {
+        self.backend.close();
+    }
+}
+
+fn open(servers: &Servers, clock: &ManualClock) -> Arc<RedisBackend> {
     let options = Options { clock: Some(clock.clone()), ..Options::default() };
-    let opened = RedisBackend::open(&server.url(), options);
+    let opened = RedisBackend::open(&servers.url(), options);
     Arc::new(opened.unwrap_or_else(|error| panic!("the backend does not open: {error}")))
 }
 
@@ -94,7 +144,7 @@ impl Host for RedisHost {
     fn reopen(&mut self, off_ms: u64) -> bool {
         self.backend.close();
         self.clock.advance(off_ms);
-        self.backend = open(&self.server, &self.clock);
+        self.backend = open(&self.servers, &self.clock);
         true
     }
 
