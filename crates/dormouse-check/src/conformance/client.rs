@@ -54,6 +54,15 @@ impl Pending {
         self.mailbox.lock().contains_key(&self.ticket)
     }
 
+    /// Waits until the answer has arrived.
+    pub fn await_answer(&self) {
+        let is_missing = |answers: &mut HashMap<_, _>| !answers.contains_key(&self.ticket);
+        let waited =
+            self.mailbox.arrived.wait_timeout_while(self.mailbox.lock(), TIMEOUT, is_missing);
+        let timeout = waited.unwrap_or_else(PoisonError::into_inner).1;
+        assert!(!timeout.timed_out(), "{:?} got no answer: {:?}", self.ticket, self.asked);
+    }
+
     /// Waits for the answer.
     pub fn wait(self) -> Answer {
         let answers = self.mailbox.lock();

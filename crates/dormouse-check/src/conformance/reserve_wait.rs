@@ -172,6 +172,7 @@ fn first_come_first_served(s: &mut Subject) {
 fn one_job_wakes_one_reserve(s: &mut Subject) {
     let waiting = [(); 3].map(|()| s.park(wait_for("mail", WAIT_MS)));
     s.put(job("mail"));
+    waiting[0].await_answer();
     s.barrier();
     assert_eq!(waiting.iter().filter(|waiting| waiting.is_answered()).count(), 1);
     assert_eq!(s.stats("mail").waiters, 2);

@@ -99,6 +99,10 @@ impl Subject {
 pub(super) struct Waiting(super::client::Pending);
 
 impl Waiting {
+    pub(super) fn await_answer(&self) {
+        self.0.await_answer();
+    }
+
     pub(super) fn is_answered(&self) -> bool {
         self.0.is_answered()
     }

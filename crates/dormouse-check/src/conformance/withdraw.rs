@@ -58,8 +58,7 @@ fn on_several_topics(s: &mut Subject) {
 fn what_is_answered_already_stays_so(s: &mut Subject) {
     let waiting = s.park(wait_for("mail", 60_000));
     let id = s.put(job("mail"));
-    s.barrier();
-    assert!(waiting.is_answered());
+    waiting.await_answer();
     s.withdraw(waiting.ticket());
     let lease = waiting.job();
     assert_eq!(lease.id, id);
