@@ -20,6 +20,9 @@ use crate::retry;
 ///
 /// Each operation is a small value that does nothing until it is awaited (on any runtime), waited
 /// for with `.wait()` (blocks the thread) or started with `.send()` (gives a [`Pending`]).
+///
+/// The calling thread often does the work itself, and may wake tasks that wait for other answers:
+/// do not call with a lock held that the waker of such a task takes.
 #[derive(Clone)]
 pub struct Queue(Arc<Inner>);
 

@@ -84,23 +84,43 @@ struct Observed {
     observer: Arc<ParkObserver>,
 }
 
-impl Backend for Observed {
-    fn submit(&self, batch: Vec<Request>, sink: Arc<dyn Sink>) -> Result<(), Error> {
+impl Observed {
+    /// Hands a batch to the backend by `send`, and observes its requests that wait.
+    fn observe(
+        &self,
+        batch: Vec<Request>,
+        sink: Arc<dyn Sink>,
+        send: impl FnOnce(Vec<Request>, Arc<dyn Sink>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         let waiting = batch.iter().filter(|request| waits(&request.command));
         let waiting: BTreeSet<Ticket> = waiting.map(|request| request.ticket).collect();
         if waiting.is_empty() {
-            return self.backend.submit(batch, sink);
+            return send(batch, sink);
         }
         let count = waiting.len() as u64;
         let (observer, waiting) = (Arc::clone(&self.observer), Mutex::new(waiting));
         let sink = Arc::new(ObservedSink { observer, waiting, sink });
-        let taken = self.backend.submit(batch, sink);
+        let taken = send(batch, sink);
         // It must be in the backend before the next request is sent.
         self.observer.change(|counts| {
             counts.arrived += count;
             counts.answered += if taken.is_err() { count } else { 0 };
         });
         taken
+    }
+}
+
+impl Backend for Observed {
+    fn submit(&self, batch: Vec<Request>, sink: Arc<dyn Sink>) -> Result<(), Error> {
+        self.observe(batch, sink, |batch, sink| self.backend.submit(batch, sink))
+    }
+
+    fn defer(&self, batch: Vec<Request>, sink: Arc<dyn Sink>) -> Result<(), Error> {
+        self.observe(batch, sink, |batch, sink| self.backend.defer(batch, sink))
+    }
+
+    fn drive(&self) {
+        self.backend.drive();
     }
 
     fn meters(&self) -> Vec<Meter> {

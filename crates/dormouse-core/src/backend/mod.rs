@@ -3,6 +3,7 @@
 mod admission;
 mod events;
 mod replies;
+mod round;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,6 +17,7 @@ use crate::meter::Meter;
 pub use admission::{Admission, Load};
 pub use events::EventSink;
 pub use replies::ReplyGroups;
+pub use round::at_end_of_round;
 
 /// Names one request until it is answered; unique in the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -76,8 +78,20 @@ impl Sink for Sender<(Ticket, Answer)> {
 /// once; a mutation after it is durable, a waiting reserve when it has jobs, when its wait is over
 /// or when it is withdrawn (`Command::Withdraw`).
 pub trait Backend: Send + Sync {
-    /// Hands over a batch. `busy` or `unavailable` means that nothing of it was taken.
+    /// Hands over a batch. `busy` or `unavailable` means that nothing of it was taken. The calling
+    /// thread may do the work, and deliver answers to this and other sinks before it returns: do
+    /// not call it with a lock held that a sink, or the waker of a task, takes.
     fn submit(&self, batch: Vec<Request>, sink: Arc<dyn Sink>) -> Result<(), Error>;
+
+    /// As `submit`, but leaves the work to the next [`Backend::drive`], which has to follow: a
+    /// server hands over the requests of many connections first.
+    fn defer(&self, batch: Vec<Request>, sink: Arc<dyn Sink>) -> Result<(), Error> {
+        self.submit(batch, sink)
+    }
+
+    /// Does what was deferred, as far as this thread can without waiting. Cheap if there is
+    /// nothing.
+    fn drive(&self) {}
 
     /// The backend's meters, now. Cheap enough to be read every second.
     fn meters(&self) -> Vec<Meter> {

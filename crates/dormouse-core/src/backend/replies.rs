@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use super::round::DeliveryRound;
 use super::{Answer, Sink, Ticket};
 use crate::error::Error;
 
@@ -49,6 +50,7 @@ impl ReplyGroups {
 
     /// Gives every sink its answers. If one panics, the groups after it are still here.
     pub fn deliver(&mut self) {
+        let _round = DeliveryRound::begin();
         while let Some((sink, mut answers)) = self.groups.pop_front() {
             sink.deliver(&mut answers);
         }

@@ -1,15 +1,18 @@
-//! About how much memory a queued command takes. Nothing in it has been checked against its limit
-//! yet, so every part that a caller can make long counts.
+//! About how much memory a queued command takes, and whether it takes long. Nothing in it has been
+//! checked against its limit yet, so every part that a caller can make long counts.
 
 use bytes::Bytes;
 
 use super::Command;
+use crate::limits::BATCH_MAX;
 use crate::op::{Kill, KillTarget, Put, Target};
 
 /// Bytes of any command or item besides those it points to.
 const ITEM_BYTES: usize = 64;
 /// The same of a put.
 const PUT_BYTES: usize = 256;
+/// A command of more items than this is long.
+const ITEMS_FEW: usize = 64;
 
 impl Command {
     /// Bytes that it takes while it is queued, about.
@@ -38,6 +41,40 @@ impl Command {
             _ => 0,
         };
         ITEM_BYTES + items
+    }
+
+    /// Whether it may take much longer than a command on one job: its cost grows with what is
+    /// stored, or it has many items.
+    pub fn is_long(&self) -> bool {
+        match self {
+            Command::List(_)
+            | Command::Topics(_)
+            | Command::Purge(_)
+            | Command::Kick(_)
+            | Command::ReviveTopic(_)
+            | Command::Forecast(_)
+            | Command::Peek(_)
+            | Command::CloseSession(_) => true,
+            command => command.items() > ITEMS_FEW,
+        }
+    }
+
+    /// How many jobs it may concern, about.
+    pub fn items(&self) -> usize {
+        match self {
+            Command::Put(puts) => puts.len(),
+            // It has not been checked yet.
+            Command::Reserve(reserve) => reserve.max.min(BATCH_MAX),
+            Command::Ack(tokens) => tokens.len(),
+            Command::Nack(nacks) => nacks.len(),
+            Command::Release(releases) => releases.len(),
+            Command::Extend(extends) => extends.len(),
+            Command::Kill(kills) => kills.len(),
+            Command::Cancel(cancels) => cancels.len(),
+            Command::Reschedule(moves) => moves.len(),
+            Command::Revive(targets) | Command::Get(targets) => targets.len(),
+            _ => 1,
+        }
     }
 }
 

@@ -1,34 +1,38 @@
 //! The engine over a disk store: batches to the sync thread, tasks to the workers.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use dormouse_core::backend::{EventSink, ReplyGroups, Ticket};
+use dormouse_core::backend::{ReplyGroups, Ticket};
 use dormouse_core::command::Command;
 use dormouse_core::error::{Error, Fatal};
 use dormouse_core::time::Now;
 
-use super::engine_loop::{Route, Storage};
-use super::inbox::Inbox;
+use super::control::Control;
+use super::inbox::{JournalProgress, TurnOwner};
 use super::meters::{DiskMeters, RuleMeters};
+use super::outbox::Outbox;
+use super::relaxed::RelaxedWriter;
 use super::sync::{SyncThread, WriteBatch};
+use super::turn::{Route, Storage};
 use super::worker::{Priority, Worker};
-use super::{Options, Report};
+use super::{Durability, Options, Report};
 use crate::clock::{Reading, SteadyClock};
 use crate::disk::Disk;
 use crate::lock::DirLock;
 use crate::store::{OpenError, RecoveredStore, Store, TaskResult};
 
 /// Batches in flight to the disk; requests that arrive meanwhile become one batch.
-const IN_FLIGHT_MAX: u64 = 2;
+const IN_FLIGHT_MAX: u64 = 1;
 /// While the open batch is larger than this, requests stay queued.
 const BATCH_BYTES_MAX: usize = 8 << 20;
 
 pub(super) struct DiskStorage {
     store: Store,
     clock: SteadyClock,
-    sync: SyncThread,
+    journal: Journal,
     meters: Arc<DiskMeters>,
-    watch: Arc<EventSink>,
+    control: Arc<Control>,
     flush: Worker,
     merge: Worker,
     /// The last batch known to be as durable as promised.
@@ -39,13 +43,20 @@ pub(super) struct DiskStorage {
     _lock: Option<DirLock>,
 }
 
+/// Who writes the journal.
+enum Journal {
+    /// The sync thread writes and syncs.
+    Synced(SyncThread),
+    /// Whoever takes the turn writes; a thread syncs.
+    Relaxed(RelaxedWriter),
+}
+
 impl DiskStorage {
     pub(super) fn open(
         disk: Arc<dyn Disk>,
         lock: Option<DirLock>,
         options: &Options,
-        inbox: &Arc<Inbox>,
-        watch: &Arc<EventSink>,
+        control: &Arc<Control>,
     ) -> Result<DiskStorage, OpenError> {
         let (boot_id, reading) = (options.clock.boot_id(), options.clock.read());
         let RecoveredStore { store, writer, clock } =
@@ -54,28 +65,31 @@ impl DiskStorage {
         let meters = Arc::new(DiskMeters::new());
         meters.note_runs(&store);
         meters.note_growth(&store);
-        let sync = SyncThread::start(
-            Arc::clone(&disk),
-            writer,
-            durable,
-            options.durability,
-            Arc::clone(inbox),
-            Arc::clone(&meters),
-            Arc::clone(watch),
-        );
+        let (files, driven, measured) =
+            (Arc::clone(&disk), Arc::clone(control), Arc::clone(&meters));
+        let journal = match options.durability {
+            Durability::Synced => {
+                Journal::Synced(SyncThread::start(files, writer, durable, driven, measured))
+            }
+            Durability::Relaxed { ms } => {
+                let span = Duration::from_millis(ms);
+                let started = RelaxedWriter::start(files, writer, durable, span, driven, measured);
+                Journal::Relaxed(started)
+            }
+        };
         Ok(DiskStorage {
             store,
             clock,
-            sync,
+            journal,
             meters,
-            watch: Arc::clone(watch),
+            control: Arc::clone(control),
             flush: Worker::start(
                 "dormouse-flush",
                 Priority::Usual,
                 Arc::clone(&disk),
-                Arc::clone(inbox),
+                Arc::clone(control),
             ),
-            merge: Worker::start("dormouse-merge", Priority::Idle, disk, Arc::clone(inbox)),
+            merge: Worker::start("dormouse-merge", Priority::Idle, disk, Arc::clone(control)),
             durable,
             write_batch: WriteBatch::default(),
             _lock: lock,
@@ -99,12 +113,38 @@ impl DiskStorage {
         self.write_batch.answers.append(waiting);
     }
 
-    fn hand_over(&mut self, in_flight: u64) {
-        if self.write_batch.batches.is_empty() && in_flight == 0 {
-            // Nothing to wait for: reads of a quiet store need no other thread.
-            self.write_batch.answers.deliver();
-        } else if !self.write_batch.batches.is_empty() || !self.write_batch.answers.is_empty() {
-            self.sync.send(std::mem::take(&mut self.write_batch));
+    fn hand_over(&mut self, in_flight: u64, outbox: &Outbox) -> Result<(), Fatal> {
+        match &mut self.journal {
+            Journal::Synced(sync) => {
+                let WriteBatch { batches, events, answers } = &mut self.write_batch;
+                if batches.is_empty() && in_flight == 0 {
+                    // Nothing to wait for: reads of a quiet store need no other thread.
+                    outbox.push(events, answers);
+                } else if !batches.is_empty() || !answers.is_empty() {
+                    sync.send(std::mem::take(&mut self.write_batch));
+                }
+            }
+            Journal::Relaxed(writer) => {
+                // After a failed write nothing is answered with success: the state is not used
+                // again, and its answers get the reason.
+                for mut sealed in self.write_batch.batches.drain(..) {
+                    writer.write(&mut sealed)?;
+                    self.durable = sealed.batch.number;
+                    self.store.recycle(sealed.batch.into_bytes());
+                }
+                self.store.set_durable(self.durable);
+                self.store.set_synced(writer.synced());
+                outbox.push(&mut self.write_batch.events, &mut self.write_batch.answers);
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the thread that syncs, after everything handed over is synced.
+    fn stop_journal(&mut self) -> Result<(), Fatal> {
+        match &mut self.journal {
+            Journal::Synced(sync) => sync.stop().map_or(Ok(()), Err),
+            Journal::Relaxed(writer) => writer.stop(),
         }
     }
 
@@ -130,14 +170,14 @@ impl Storage for DiskStorage {
         command: Command,
         route: &mut Route<'_>,
     ) -> Result<(), Fatal> {
-        self.store.set_watched(self.watch.is_watched());
+        self.store.set_watched(self.control.watch.is_watched());
         self.store.step(now, ticket, command)?;
         self.route(route);
         Ok(())
     }
 
     fn tick(&mut self, now: Now, route: &mut Route<'_>) -> Result<(), Fatal> {
-        self.store.set_watched(self.watch.is_watched());
+        self.store.set_watched(self.control.watch.is_watched());
         self.store.tick(now)?;
         self.route(route);
         Ok(())
@@ -151,14 +191,22 @@ impl Storage for DiskStorage {
         meters.note(self.store.rules());
     }
 
+    fn advance(&mut self, progress: JournalProgress) {
+        if let Some(batch) = progress.durable {
+            self.durable = self.durable.max(batch);
+            self.store.set_durable(self.durable);
+        }
+        if let Some(batch) = progress.synced {
+            self.store.set_synced(batch);
+            if let Journal::Relaxed(writer) = &mut self.journal {
+                writer.set_synced(batch);
+            }
+        }
+        progress.buffers.into_iter().for_each(|buffer| self.store.recycle(buffer));
+    }
+
     fn report(&mut self, report: Report) -> Result<(), Fatal> {
         match report {
-            Report::Durable { batch, buffers } => {
-                self.durable = self.durable.max(batch);
-                self.store.set_durable(self.durable);
-                buffers.into_iter().for_each(|buffer| self.store.recycle(buffer));
-            }
-            Report::Synced { batch } => self.store.set_synced(batch),
             Report::Task(done) => {
                 if matches!(done, TaskResult::Removed) {
                     self.store.check_space();
@@ -173,9 +221,15 @@ impl Storage for DiskStorage {
         Ok(())
     }
 
-    fn end_turn(&mut self, now: Now, waiting: &mut ReplyGroups) -> Result<(), Fatal> {
+    fn end_turn(
+        &mut self,
+        now: Now,
+        owner: TurnOwner,
+        waiting: &mut ReplyGroups,
+        outbox: &Outbox,
+    ) -> Result<(), Fatal> {
         let in_flight = self.store.last_sealed() - self.durable;
-        let freezes = self.store.wants_freeze();
+        let freezes = owner == TurnOwner::EngineThread && self.store.wants_freeze();
         if in_flight < IN_FLIGHT_MAX || freezes {
             self.seal(now, waiting);
         }
@@ -184,9 +238,14 @@ impl Storage for DiskStorage {
             self.store.check_space();
         }
         self.meters.note_growth(&self.store);
-        self.hand_over(in_flight);
+        self.hand_over(in_flight, outbox)?;
         self.run_tasks();
         Ok(())
+    }
+
+    /// A freeze writes a checkpoint and begins a segment.
+    fn has_long_work(&self) -> bool {
+        self.store.wants_freeze()
     }
 
     fn is_crowded(&self) -> bool {
@@ -197,23 +256,23 @@ impl Storage for DiskStorage {
         self.write_batch.answers.fail(why);
     }
 
-    fn close(&mut self, now: Now, waiting: &mut ReplyGroups) -> Result<(), Fatal> {
+    fn close(&mut self, now: Now, waiting: &mut ReplyGroups, outbox: &Outbox) -> Result<(), Fatal> {
         self.store.push_seal();
         self.seal(now, waiting);
-        self.hand_over(1);
-        let failed = self.sync.stop();
+        let written = self.hand_over(1, outbox);
+        let stopped = self.stop_journal();
         self.store.stop_merge();
         self.flush.stop();
         self.merge.stop();
-        failed.map_or(Ok(()), Err)
+        written.and(stopped)
     }
 }
 
 impl Drop for DiskStorage {
     fn drop(&mut self) {
         // After a failure the threads end without a seal; their work is not waited for
-        // longer than it takes.
-        self.sync.stop();
+        // longer than it takes. The failure itself has been told.
+        let _ = self.stop_journal();
         self.store.stop_merge();
         self.flush.stop();
         self.merge.stop();

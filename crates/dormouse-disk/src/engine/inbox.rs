@@ -1,5 +1,10 @@
-//! Where requests and the other threads' reports wait for the engine thread: bounded, taken whole.
+//! Where requests and the other threads' reports wait for the next turn: bounded, taken in order.
+//!
+//! A request is pushed under the lock before its caller tries to take a turn, and a thread that
+//! ends its turn looks in here again after it has let the state go. So whatever is pushed is either
+//! seen by that look or belongs to a caller that finds the state free.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -14,30 +19,99 @@ pub(super) struct Submission {
     pub(super) sink: Arc<dyn Sink>,
 }
 
-/// Everything that the engine takes at once.
+/// A submission, and what it takes to apply it.
+struct Queued {
+    submission: Submission,
+    load: Load,
+    items: usize,
+    /// It may take longer than a caller should work for others.
+    is_long: bool,
+}
+
+/// How far the journal has come since the last turn.
+#[derive(Default)]
+pub(super) struct JournalProgress {
+    /// Batches up to this one are as durable as promised.
+    pub(super) durable: Option<u64>,
+    /// Batches up to this one are synced.
+    pub(super) synced: Option<u64>,
+    /// Buffers to use again.
+    pub(super) buffers: Vec<Vec<u8>>,
+}
+
+impl JournalProgress {
+    fn is_empty(&self) -> bool {
+        self.durable.is_none() && self.synced.is_none()
+    }
+}
+
+/// What a turn takes at once.
 #[derive(Default)]
 pub(super) struct Messages {
-    pub(super) submissions: Vec<Submission>,
+    pub(super) submissions: VecDeque<Submission>,
+    pub(super) progress: JournalProgress,
     pub(super) reports: Vec<Report>,
     pub(super) closing: bool,
 }
 
+impl Messages {
+    /// Whether there is nothing to do.
+    pub(super) fn is_empty(&self) -> bool {
+        self.submissions.is_empty()
+            && self.progress.is_empty()
+            && self.reports.is_empty()
+            && !self.closing
+    }
+}
+
+/// Who takes a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TurnOwner {
+    /// A thread that came with a request, or the sync thread: it does no long work.
+    Caller,
+    /// The engine thread.
+    EngineThread,
+}
+
+/// What is left after a caller took its part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rest {
+    /// Nothing, or nothing that may be taken now.
+    Nothing,
+    /// Requests that a caller may take, or progress.
+    Some,
+    /// Something that only the engine thread does.
+    Long,
+}
+
+/// More queued items than this are the engine thread's: waking it costs little beside them, and the
+/// caller can go on to prepare more.
+const CALLER_ITEMS_MAX: usize = 64;
+/// The engine thread takes at most this many items per turn.
+const THREAD_ITEMS_MAX: usize = 8_192;
+
 #[derive(Default)]
 struct State {
-    messages: Messages,
-    /// The load of the queued submissions.
+    queued: VecDeque<Queued>,
+    /// The load of the queued submissions, and their items.
     load: Load,
-    /// Time was moved by hand.
-    nudged: bool,
+    items: usize,
+    progress: JournalProgress,
+    reports: Vec<Report>,
+    closing: bool,
+    /// The engine thread is to take a turn.
+    woken: bool,
+    /// The engine thread sleeps: without this, every wake would be a system call.
+    sleeping: bool,
     /// Why nothing is taken any more.
     stopped: Option<Error>,
 }
 
-/// The queue before the engine thread.
+/// The queue before the engine.
 #[derive(Default)]
 pub(super) struct Inbox {
     state: Mutex<State>,
-    arrived: Condvar,
+    wakeup: Condvar,
 }
 
 impl Inbox {
@@ -46,17 +120,29 @@ impl Inbox {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a batch, unless too much waits already.
-    pub(super) fn submit(&self, submission: Submission) -> Result<(), Error> {
+    /// Wakes the engine thread if it sleeps.
+    fn wake_with(&self, mut state: MutexGuard<'_, State>) {
+        state.woken = true;
+        let sleeping = state.sleeping;
+        drop(state);
+        if sleeping {
+            self.wakeup.notify_one();
+        }
+    }
+
+    /// Takes a batch, unless too much waits already. It wakes nobody.
+    pub(super) fn push(&self, submission: Submission) -> Result<(), Error> {
         let admission = Admission::of(submission.requests.iter().map(|one| &one.command));
+        let is_long = submission.requests.iter().any(|one| one.command.is_long());
+        let items = submission.requests.iter().map(|one| one.command.items()).sum();
+        let load = admission.load();
         let mut state = self.lock();
         if let Some(error) = &state.stopped {
             return Err(error.clone());
         }
         state.load = admission.admit(state.load)?;
-        state.messages.submissions.push(submission);
-        drop(state);
-        self.arrived.notify_one();
+        state.items += items;
+        state.queued.push_back(Queued { submission, load, items, is_long });
         Ok(())
     }
 
@@ -65,10 +151,25 @@ impl Inbox {
         self.lock().load.requests
     }
 
-    /// Another thread reports.
+    /// The journal has come further. It wakes nobody: the next turn sees it.
+    pub(super) fn progress(
+        &self,
+        durable: Option<u64>,
+        synced: Option<u64>,
+        buffers: Vec<Vec<u8>>,
+    ) {
+        let mut state = self.lock();
+        let progress = &mut state.progress;
+        progress.durable = progress.durable.max(durable);
+        progress.synced = progress.synced.max(synced);
+        progress.buffers.extend(buffers);
+    }
+
+    /// Another thread reports to the engine thread.
     pub(super) fn report(&self, report: Report) {
-        self.lock().messages.reports.push(report);
-        self.arrived.notify_one();
+        let mut state = self.lock();
+        state.reports.push(report);
+        self.wake_with(state);
     }
 
     /// Somebody outside wants something other than an operation.
@@ -77,22 +178,22 @@ impl Inbox {
         if let Some(error) = &state.stopped {
             return Err(error.clone());
         }
-        state.messages.reports.push(report);
-        drop(state);
-        self.arrived.notify_one();
+        state.reports.push(report);
+        self.wake_with(state);
         Ok(())
     }
 
-    /// Time was moved by hand: look again.
-    pub(super) fn nudge(&self) {
-        self.lock().nudged = true;
-        self.arrived.notify_one();
+    /// The engine thread is to take a turn: there is long work, time was moved by hand, or its
+    /// alarm is too late.
+    pub(super) fn wake(&self) {
+        self.wake_with(self.lock());
     }
 
-    /// Asks the engine to finish and end.
+    /// Asks the engine thread to finish and end.
     pub(super) fn close(&self) {
-        self.lock().messages.closing = true;
-        self.arrived.notify_one();
+        let mut state = self.lock();
+        state.closing = true;
+        self.wake_with(state);
     }
 
     /// Refuses everything from now on; returns the queued submissions.
@@ -100,39 +201,73 @@ impl Inbox {
         let mut state = self.lock();
         state.stopped = Some(why);
         // Dropping a report wakes its sender, which learns that no answer will come.
-        state.messages.reports.clear();
-        std::mem::take(&mut state.messages.submissions)
+        state.reports.clear();
+        (state.load, state.items) = (Load::default(), 0);
+        std::mem::take(&mut state.queued).into_iter().map(|queued| queued.submission).collect()
     }
 
-    /// Waits for messages, at most for `timeout`. While `reports_only`, requests stay queued.
-    pub(super) fn wait(&self, timeout: Option<Duration>, reports_only: bool) -> Messages {
+    /// Takes what this turn may do. While `progress_only`, requests stay queued.
+    pub(super) fn take(&self, owner: TurnOwner, progress_only: bool) -> Messages {
         let mut state = self.lock();
-        let is_quiet = |state: &mut State| {
-            let requests = !reports_only && !state.messages.submissions.is_empty();
-            !(requests
-                || !state.messages.reports.is_empty()
-                || state.messages.closing
-                || state.nudged)
-        };
-        state = match timeout {
-            Some(timeout) => {
-                let waited = self.arrived.wait_timeout_while(state, timeout, is_quiet);
-                waited.unwrap_or_else(PoisonError::into_inner).0
-            }
-            None => {
-                self.arrived.wait_while(state, is_quiet).unwrap_or_else(PoisonError::into_inner)
+        let mut messages =
+            Messages { progress: std::mem::take(&mut state.progress), ..Messages::default() };
+        let items_max = match owner {
+            TurnOwner::Caller if state.items > CALLER_ITEMS_MAX => return messages,
+            TurnOwner::Caller => CALLER_ITEMS_MAX,
+            TurnOwner::EngineThread => {
+                messages.reports = std::mem::take(&mut state.reports);
+                messages.closing = state.closing;
+                state.woken = false;
+                // The last turn takes everything.
+                if state.closing { usize::MAX } else { THREAD_ITEMS_MAX }
             }
         };
-        state.nudged = false;
-        let mut messages = Messages {
-            submissions: Vec::new(),
-            reports: std::mem::take(&mut state.messages.reports),
-            closing: state.messages.closing,
-        };
-        if !reports_only {
-            messages.submissions = std::mem::take(&mut state.messages.submissions);
-            state.load = Load::default();
+        let mut items = 0;
+        while !progress_only
+            && items < items_max
+            && state.queued.front().is_some_and(|next| owner.may_take(next.is_long))
+            && let Some(next) = state.queued.pop_front()
+        {
+            items += next.items;
+            state.items -= next.items;
+            state.load -= next.load;
+            messages.submissions.push_back(next.submission);
         }
         messages
+    }
+
+    /// What is left, for a thread that ends its turn.
+    pub(super) fn rest(&self, owner: TurnOwner, progress_only: bool) -> Rest {
+        let state = self.lock();
+        let is_thread = owner == TurnOwner::EngineThread;
+        if is_thread && (!state.reports.is_empty() || state.closing || state.woken) {
+            return Rest::Long;
+        }
+        if !state.progress.is_empty() {
+            return Rest::Some;
+        }
+        match state.queued.front() {
+            Some(_) if progress_only => Rest::Nothing,
+            Some(next) if next.is_long || state.items > CALLER_ITEMS_MAX => Rest::Long,
+            Some(_) => Rest::Some,
+            None => Rest::Nothing,
+        }
+    }
+
+    /// The engine thread sleeps until it is woken, at most for `timeout`.
+    pub(super) fn sleep(&self, timeout: Duration) {
+        let mut state = self.lock();
+        if state.woken {
+            return;
+        }
+        state.sleeping = true;
+        let waited = self.wakeup.wait_timeout_while(state, timeout, |state| !state.woken);
+        waited.unwrap_or_else(PoisonError::into_inner).0.sleeping = false;
+    }
+}
+
+impl TurnOwner {
+    fn may_take(self, is_long: bool) -> bool {
+        !is_long || self == TurnOwner::EngineThread
     }
 }

@@ -10,8 +10,10 @@ use dormouse_core::machine::{Machine, Output};
 use dormouse_core::time::Now;
 use dormouse_core::timeline::memory::MemoryTimeline;
 
-use super::engine_loop::{Route, Storage};
+use super::inbox::TurnOwner;
 use super::meters::RuleMeters;
+use super::outbox::Outbox;
+use super::turn::{Route, Storage};
 use crate::clock::{Reading, SteadyClock, TimeSource};
 
 pub(super) struct MemoryStorage {
@@ -75,15 +77,24 @@ impl Storage for MemoryStorage {
         meters.note(&self.machine);
     }
 
-    fn end_turn(&mut self, _now: Now, waiting: &mut ReplyGroups) -> Result<(), Fatal> {
-        self.watch.emit(&mut self.events);
-        waiting.deliver();
+    fn end_turn(
+        &mut self,
+        _now: Now,
+        _owner: TurnOwner,
+        waiting: &mut ReplyGroups,
+        outbox: &Outbox,
+    ) -> Result<(), Fatal> {
+        outbox.push(&mut self.events, waiting);
         Ok(())
     }
 
-    fn close(&mut self, _now: Now, waiting: &mut ReplyGroups) -> Result<(), Fatal> {
-        self.watch.emit(&mut self.events);
-        waiting.deliver();
+    fn close(
+        &mut self,
+        _now: Now,
+        waiting: &mut ReplyGroups,
+        outbox: &Outbox,
+    ) -> Result<(), Fatal> {
+        outbox.push(&mut self.events, waiting);
         Ok(())
     }
 }

@@ -1,30 +1,35 @@
-//! The engine: one thread that owns the rules and the store, others that write, sync and merge.
+//! The engine: rules and store behind one lock, and threads that wait, sync, flush and merge.
 //!
 //! ```text
-//!  callers --submit--> inbox --> engine thread --sealed batch--> sync thread --> answers
-//!                        ^   step, tick |    ^                        |
-//!                        |              |    +------- synced ---------+
-//!                        +--- done -----+--> flush thread, merge thread
+//!  callers --push--> inbox --> turn: step*, tick, seal --> outbox --> sinks
+//!     |                ^          |            |             ^
+//!     +--- drive ------+----------+     sync thread: write, fdatasync
+//!                      |
+//!   engine thread: timers and long work;   flush thread, merge thread: tasks
 //! ```
-//! The engine applies batch N+1 while the sync thread writes and syncs batch N: requests that
-//! arrive during a sync become the next batch. Answers to mutations leave after their batch is
-//! synced, answers to reserve and extend at once. The first failed write or sync stops everything.
+//! The thread that comes with a request takes the turn itself if the state is free (`control`), and
+//! leaves it to whoever has the state if not. While the sync thread syncs batch N, requests become
+//! batch N+1. Answers to mutations leave after their batch is as durable as promised, answers to
+//! reserve and extend at once. The first failed write or sync stops everything.
 
+mod control;
 mod disk;
-mod engine_loop;
 mod inbox;
 mod memory;
 mod meters;
+mod outbox;
 mod parked;
+mod relaxed;
 mod sync;
 mod termination;
+mod thread;
+mod turn;
 mod worker;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use dormouse_core::backend::{Backend, EventSink, Request, Sink};
+use dormouse_core::backend::{Backend, Request, Sink};
 use dormouse_core::error::{Error, Fatal};
 use dormouse_core::event::Watcher;
 use dormouse_core::meter::Meter;
@@ -36,9 +41,11 @@ use crate::lock::{DirLock, open_dir};
 pub use crate::store::{OpenError, Sizes};
 
 use crate::store::{BackupRequest, TaskResult};
-use inbox::{Inbox, Submission};
+use control::Control;
+use inbox::Submission;
 use meters::{DiskMeters, RuleMeters};
 use termination::Termination;
+use turn::{EngineState, Storage};
 
 /// What an answered mutation survives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,10 +83,6 @@ impl Default for Options {
 
 /// A message of another thread to the engine thread.
 enum Report {
-    /// Batches up to this one are written (and, unless relaxed, synced); buffers to use again.
-    Durable { batch: u64, buffers: Vec<Vec<u8>> },
-    /// Batches up to this one are synced.
-    Synced { batch: u64 },
     /// A task ended.
     Task(TaskResult),
     /// Somebody wants a backup.
@@ -95,8 +98,7 @@ pub struct Engine {
 }
 
 struct Shared {
-    inbox: Arc<Inbox>,
-    watch: Arc<EventSink>,
+    control: Arc<Control>,
     rule_meters: Arc<RuleMeters>,
     /// Only with files.
     disk_meters: Option<Arc<DiskMeters>>,
@@ -124,49 +126,45 @@ impl Engine {
         place: Option<(PathBuf, DirLock)>,
         options: Options,
     ) -> Result<Engine, OpenError> {
-        let (inbox, watch) = (Arc::new(Inbox::default()), Arc::new(EventSink::default()));
+        let control = Arc::new(Control::new());
         let (dir, lock) = place.unzip();
-        let storage = disk::DiskStorage::open(disk, lock, &options, &inbox, &watch)?;
+        let storage = disk::DiskStorage::open(disk, lock, &options, &control)?;
         let meters = storage.meters();
-        Ok(Engine::start(inbox, storage, options.clock, watch, Some((meters, dir))))
+        Ok(Engine::start(control, Box::new(storage), options.clock, Some((meters, dir))))
     }
 
     /// An engine that keeps everything in memory.
     pub fn memory(options: Options) -> Engine {
-        let watch = Arc::new(EventSink::default());
-        let storage = memory::MemoryStorage::new(options.clock.as_ref(), Arc::clone(&watch));
-        Engine::start(Arc::new(Inbox::default()), storage, options.clock, watch, None)
+        let control = Arc::new(Control::new());
+        let watch = Arc::clone(&control.watch);
+        let storage = memory::MemoryStorage::new(options.clock.as_ref(), watch);
+        Engine::start(control, Box::new(storage), options.clock, None)
     }
 
     fn start(
-        inbox: Arc<Inbox>,
-        storage: impl engine_loop::Storage + 'static,
+        control: Arc<Control>,
+        storage: Box<dyn Storage>,
         clock: Arc<dyn TimeSource>,
-        watch: Arc<EventSink>,
         files: Option<(Arc<DiskMeters>, Option<PathBuf>)>,
     ) -> Engine {
-        let nudged = Arc::downgrade(&inbox);
+        let nudged = Arc::downgrade(&control);
         clock.on_change(Arc::new(move || {
-            if let Some(inbox) = nudged.upgrade() {
-                inbox.nudge();
+            if let Some(control) = nudged.upgrade() {
+                control.inbox.wake();
             }
         }));
-        let messages = Arc::clone(&inbox);
         let rule_meters = Arc::new(RuleMeters::default());
-        let measured = Arc::clone(&rule_meters);
+        control.install(EngineState::new(storage, clock, Arc::clone(&rule_meters)));
         let ended = Arc::new(Termination::default());
-        let told = Arc::clone(&ended);
-        let run = AssertUnwindSafe(move || {
-            engine_loop::EngineLoop::new(messages, storage, clock, measured).run()
-        });
+        let (driven, told) = (Arc::clone(&control), Arc::clone(&ended));
         worker::spawn("dormouse-engine", move || {
-            let how = catch_unwind(run).unwrap_or_else(|_| Err(worker::panicked()));
+            let how = thread::run(&driven);
             // Everything is released, the directory too, before waiting threads learn of it.
             told.set(how);
         });
         let (disk_meters, dir) = files.unzip();
         let dir = dir.flatten();
-        Engine { shared: Arc::new(Shared { inbox, watch, rule_meters, disk_meters, dir, ended }) }
+        Engine { shared: Arc::new(Shared { control, rule_meters, disk_meters, dir, ended }) }
     }
 
     /// Finishes what is in flight, syncs, seals and ends. Later requests get `unavailable`. The
@@ -203,21 +201,31 @@ impl Engine {
                  directory",
             ));
         };
-        backup::backup(dir, target, |wanted| self.shared.inbox.ask(Report::Backup(wanted)))
+        backup::backup(dir, target, |wanted| self.shared.control.inbox.ask(Report::Backup(wanted)))
     }
 }
 
 impl Backend for Engine {
     fn submit(&self, batch: Vec<Request>, sink: Arc<dyn Sink>) -> Result<(), Error> {
-        self.shared.inbox.submit(Submission { requests: batch, sink })
+        self.defer(batch, sink)?;
+        self.drive();
+        Ok(())
+    }
+
+    fn defer(&self, batch: Vec<Request>, sink: Arc<dyn Sink>) -> Result<(), Error> {
+        self.shared.control.inbox.push(Submission { requests: batch, sink })
+    }
+
+    fn drive(&self) {
+        self.shared.control.drive();
     }
 
     fn watch(&self, watcher: Option<Arc<dyn Watcher>>) {
-        self.shared.watch.set(watcher);
+        self.shared.control.watch.set(watcher);
     }
 
     fn meters(&self) -> Vec<Meter> {
-        let mut meters = vec![meters::inbox_requests(self.shared.inbox.requests())];
+        let mut meters = vec![meters::inbox_requests(self.shared.control.inbox.requests())];
         meters.extend(self.shared.rule_meters.read());
         meters.extend(self.shared.disk_meters.iter().flat_map(|meters| meters.read()));
         meters
@@ -226,7 +234,7 @@ impl Backend for Engine {
 
 impl Shared {
     fn close(&self) -> Result<(), Error> {
-        self.inbox.close();
+        self.control.inbox.close();
         if worker::is_own_thread() {
             // A sink dropped the last handle, or closes, on a thread that would wait for itself.
             // It ends by itself, and gives the directory back then.

@@ -1,20 +1,19 @@
-//! The sync thread: writes sealed batches, syncs once for all that are queued, delivers answers.
+//! The sync thread: writes sealed batches, syncs once for all that are queued, delivers answers,
+//! and then takes the next turn itself if it can, so that the next batch needs no other thread.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
-use dormouse_core::backend::{EventSink, ReplyGroups};
+use dormouse_core::backend::ReplyGroups;
 use dormouse_core::error::Fatal;
 use dormouse_core::event::Event;
 
-use super::inbox::Inbox;
+use super::control::Control;
 use super::meters::DiskMeters;
 use super::worker::{panicked, spawn};
-use super::{Durability, Report};
-use crate::clock::{Deadline, Stopwatch};
+use crate::clock::Stopwatch;
 use crate::damage::Damage;
 use crate::disk::Disk;
 use crate::journal::SegmentWriter;
@@ -39,10 +38,8 @@ impl SyncThread {
         disk: Arc<dyn Disk>,
         writer: SegmentWriter,
         synced: u64,
-        durability: Durability,
-        inbox: Arc<Inbox>,
+        control: Arc<Control>,
         meters: Arc<DiskMeters>,
-        watch: Arc<EventSink>,
     ) -> SyncThread {
         let (write_batches, waiting) = channel();
         let sync = Sync {
@@ -50,11 +47,8 @@ impl SyncThread {
             writer,
             written: synced,
             synced,
-            due: None,
-            durability,
-            inbox,
+            control,
             meters,
-            watch,
             answers: ReplyGroups::default(),
             failed: None,
         };
@@ -82,12 +76,8 @@ struct Sync {
     /// The last batch written, and the last one synced.
     written: u64,
     synced: u64,
-    /// Relaxed: the deadline of the next sync.
-    due: Option<Deadline>,
-    durability: Durability,
-    inbox: Arc<Inbox>,
+    control: Arc<Control>,
     meters: Arc<DiskMeters>,
-    watch: Arc<EventSink>,
     /// Answers of the hand-overs in progress.
     answers: ReplyGroups,
     failed: Option<Fatal>,
@@ -95,37 +85,17 @@ struct Sync {
 
 impl Sync {
     fn run(mut self, waiting: &Receiver<WriteBatch>) -> Option<Fatal> {
-        while let Some(write_batch) = self.next(waiting) {
+        while let Ok(write_batch) = waiting.recv() {
             let mut write_batches = vec![write_batch];
             write_batches.extend(waiting.try_iter());
-            // Sinks are other people's code: one that panics must not leave everybody waiting.
             if catch_unwind(AssertUnwindSafe(|| self.handle(write_batches))).is_err() {
                 self.stop_with(panicked());
                 self.answers.fail(&panicked().into());
             }
-        }
-        if self.failed.is_none() {
-            self.sync_or_fail();
+            self.control.deliver();
+            self.control.drive();
         }
         self.failed
-    }
-
-    /// The next hand-over; meanwhile, syncs written batches when their deadline passes.
-    fn next(&mut self, waiting: &Receiver<WriteBatch>) -> Option<WriteBatch> {
-        while let Some(due) = self.due {
-            match waiting.recv_timeout(due.left()) {
-                Ok(write_batch) => return Some(write_batch),
-                Err(RecvTimeoutError::Disconnected) => return None,
-                Err(RecvTimeoutError::Timeout) => self.sync_or_fail(),
-            }
-        }
-        waiting.recv().ok()
-    }
-
-    fn sync_or_fail(&mut self) {
-        if let Err(damage) = self.sync() {
-            self.fail(&damage);
-        }
     }
 
     fn handle(&mut self, mut write_batches: Vec<WriteBatch>) {
@@ -138,15 +108,12 @@ impl Sync {
         if self.failed.is_none()
             && let Err(damage) = self.make_durable(batches)
         {
-            self.fail(&damage);
+            self.stop_with(journal_failed(&damage));
         }
         match &self.failed {
             // After the first failure nothing is answered with success and no event is emitted.
             Some(fatal) => self.answers.fail(&fatal.clone().into()),
-            None => {
-                self.watch.emit(&mut events);
-                self.answers.deliver();
-            }
+            None => self.control.outbox.push(&mut events, &mut self.answers),
         }
     }
 
@@ -164,46 +131,33 @@ impl Sync {
             self.meters.note_batch(&sealed.batch);
             buffers.push(sealed.batch.into_bytes());
         }
-        match self.durability {
-            Durability::Synced => self.sync()?,
-            Durability::Relaxed { ms } => self.sync_in(Duration::from_millis(ms))?,
-        }
-        self.inbox.report(Report::Durable { batch: self.written, buffers });
+        self.sync()?;
+        // Before its answers are delivered: a client that hears of its put reserves at once.
+        let (durable, synced) = (Some(self.written), Some(self.synced));
+        self.control.inbox.progress(durable, synced, buffers);
         Ok(())
     }
 
-    /// Syncs at most `span` after the first unsynced write, even if writes never pause.
-    fn sync_in(&mut self, span: Duration) -> Result<(), Damage> {
-        if self.synced == self.written {
-            return Ok(());
-        }
-        let due = *self.due.get_or_insert_with(|| Deadline::after(span));
-        if due.left().is_zero() { self.sync() } else { Ok(()) }
-    }
-
     fn sync(&mut self) -> Result<(), Damage> {
-        self.due = None;
         if self.synced < self.written {
             let watch = Stopwatch::start();
             self.writer.sync()?;
             self.meters.note_sync(watch.passed());
             self.synced = self.written;
-            self.inbox.report(Report::Synced { batch: self.synced });
         }
         Ok(())
     }
 
-    fn fail(&mut self, damage: &Damage) {
-        let text = format!(
-            "the journal could not be written, so the store has stopped: {damage}; what was \
-             answered is safe, open the queue again after mending the disk"
-        );
-        self.stop_with(Fatal::new(text));
+    fn stop_with(&mut self, fatal: Fatal) {
+        self.failed = Some(fatal.clone());
+        self.control.fail(fatal);
     }
+}
 
-    fn stop_with(&mut self, error: Fatal) {
-        self.due = None;
-        self.failed = Some(error.clone());
-        self.inbox.report(Report::Failed(error));
-    }
+/// The journal could not be written or synced.
+pub(super) fn journal_failed(damage: &Damage) -> Fatal {
+    Fatal::new(format!(
+        "the journal could not be written, so the store has stopped: {damage}; what was answered \
+         is safe, open the queue again after mending the disk"
+    ))
 }

@@ -11,7 +11,7 @@ use rustix::process::setpriority_process;
 use rustix::thread::gettid;
 
 use super::Report;
-use super::inbox::Inbox;
+use super::control::Control;
 use crate::disk::Disk;
 use crate::store::Task;
 use crate::timeline::stopped;
@@ -39,7 +39,7 @@ impl Worker {
         name: &str,
         priority: Priority,
         disk: Arc<dyn Disk>,
-        inbox: Arc<Inbox>,
+        control: Arc<Control>,
     ) -> Worker {
         let (tasks, waiting) = channel::<Task>();
         let work = move || {
@@ -49,7 +49,7 @@ impl Worker {
             }
             for task in waiting {
                 let ran = catch_unwind(AssertUnwindSafe(|| task.run(&disk)));
-                inbox.report(match ran {
+                control.inbox.report(match ran {
                     Ok(Ok(done)) => Report::Task(done),
                     Ok(Err(damage)) => Report::Failed(stopped(damage)),
                     Err(_) => Report::Failed(panicked()),
@@ -80,7 +80,25 @@ thread_local! {
     static OWN: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether the calling thread belongs to an engine.
+/// Makes the calling thread one of the engine's until this is dropped: it must not wait for the
+/// engine's end meanwhile.
+pub(super) struct OwnThread {
+    before: bool,
+}
+
+impl OwnThread {
+    pub(super) fn enter() -> OwnThread {
+        OwnThread { before: OWN.replace(true) }
+    }
+}
+
+impl Drop for OwnThread {
+    fn drop(&mut self) {
+        OWN.set(self.before);
+    }
+}
+
+/// Whether the calling thread belongs to an engine, or works for one.
 pub(super) fn is_own_thread() -> bool {
     OWN.get()
 }

@@ -41,6 +41,11 @@ impl SegmentWriter {
         self.segment
     }
 
+    /// The segment's file, to be synced by another thread.
+    pub(crate) fn file(&self) -> &Arc<dyn File> {
+        &self.file
+    }
+
     /// Bytes written so far.
     pub fn bytes(&self) -> u64 {
         self.offset

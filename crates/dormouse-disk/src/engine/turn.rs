@@ -1,5 +1,5 @@
-//! The engine thread. Each turn takes all queued requests, applies them at one reading of the
-//! clock, does what is due, and hands the facts to be written to the storage.
+//! One turn: takes queued requests, applies them at one reading of the clock, does what is due, and
+//! hands the facts to be written to the storage.
 //!
 //! Answers leave in two ways: *prompt* ones at the end of the turn, the others with the batch whose
 //! facts they wait for. A request that must wait (a reserve with nothing due) is parked here with
@@ -7,7 +7,6 @@
 //! taken, parked or queued is answered with the reason, so no caller hangs.
 
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,10 +17,10 @@ use dormouse_core::machine::When;
 use dormouse_core::time::Now;
 
 use super::Report;
-use super::inbox::{Inbox, Messages, Submission};
+use super::inbox::{Inbox, JournalProgress, Messages, Submission, TurnOwner};
 use super::meters::RuleMeters;
+use super::outbox::Outbox;
 use super::parked::ParkedSinks;
-use super::worker::panicked;
 use crate::clock::{Deadline, Reading, TimeSource};
 
 /// The longest sleep: a wall clock that is set forward is noticed by then.
@@ -30,6 +29,8 @@ const SLEEP_MAX: Duration = Duration::from_secs(1);
 const PAUSE_MS: u64 = 2_000;
 /// After a pause, acks and kills are applied as of before it for this long; then leases expire.
 const DRAIN: Duration = Duration::from_millis(50);
+/// How often requests are looked for meanwhile.
+const DRAIN_STEP: Duration = Duration::from_millis(5);
 
 /// Where an answer goes, and when.
 pub(super) type Route<'r> = dyn FnMut(Ticket, Answer, When) + 'r;
@@ -52,12 +53,24 @@ pub(super) trait Storage: Send {
     fn next_wake(&self, now: Now) -> Option<u64>;
     /// Notes the sizes of the rules' state.
     fn note(&self, meters: &RuleMeters);
+    /// The journal has come further.
+    fn advance(&mut self, _progress: JournalProgress) {}
     /// Another thread reported.
     fn report(&mut self, _report: Report) -> Result<(), Fatal> {
         Ok(())
     }
     /// Takes the answers that wait for the open batch, and delivers them once it is durable.
-    fn end_turn(&mut self, now: Now, waiting: &mut ReplyGroups) -> Result<(), Fatal>;
+    fn end_turn(
+        &mut self,
+        now: Now,
+        owner: TurnOwner,
+        waiting: &mut ReplyGroups,
+        outbox: &Outbox,
+    ) -> Result<(), Fatal>;
+    /// Whether there is work that only the engine thread does.
+    fn has_long_work(&self) -> bool {
+        false
+    }
     /// Whether so much is unwritten that no more requests should be taken now.
     fn is_crowded(&self) -> bool {
         false
@@ -65,13 +78,12 @@ pub(super) trait Storage: Send {
     /// The store has stopped: undelivered answers become this error.
     fn fail(&mut self, _why: &Error) {}
     /// Finishes everything.
-    fn close(&mut self, now: Now, waiting: &mut ReplyGroups) -> Result<(), Fatal>;
+    fn close(&mut self, now: Now, waiting: &mut ReplyGroups, outbox: &Outbox) -> Result<(), Fatal>;
 }
 
-/// The engine thread's state.
-pub(super) struct EngineLoop<K> {
-    inbox: Arc<Inbox>,
-    storage: K,
+/// Everything that a turn changes.
+pub(super) struct EngineState {
+    storage: Box<dyn Storage>,
     clock: Arc<dyn TimeSource>,
     parked: ParkedSinks,
     /// Answers that may leave at once.
@@ -95,66 +107,75 @@ struct CurrentSubmission {
     asked: Option<Ticket>,
 }
 
-impl<K: Storage> EngineLoop<K> {
+impl EngineState {
     pub(super) fn new(
-        inbox: Arc<Inbox>,
-        storage: K,
+        storage: Box<dyn Storage>,
         clock: Arc<dyn TimeSource>,
         meters: Arc<RuleMeters>,
-    ) -> EngineLoop<K> {
+    ) -> EngineState {
         let last = storage.now(clock.read());
         let (prompt, waiting) = (ReplyGroups::default(), ReplyGroups::default());
         let (parked, taken, current) = (ParkedSinks::default(), VecDeque::new(), None);
-        EngineLoop { inbox, storage, clock, parked, prompt, waiting, taken, current, last, meters }
+        EngineState { storage, clock, parked, prompt, waiting, taken, current, last, meters }
     }
 
-    /// Runs until closed, or until the first failure; then every request gets the reason.
-    pub(super) fn run(mut self) -> Result<(), Fatal> {
-        // Sinks are other people's code, and rules may have bugs: a panic must not leave everybody
-        // waiting.
-        let turns = catch_unwind(AssertUnwindSafe(|| self.turns()));
-        let ended = turns.unwrap_or_else(|_| Err(panicked()));
-        let reason = match &ended {
-            Ok(()) => Error::unavailable("the queue is closed; open it again to go on"),
-            Err(fatal) => fatal.clone().into(),
-        };
-        self.drop_current(&reason);
-        self.taken.extend(self.inbox.stop(reason.clone()));
-        for submission in std::mem::take(&mut self.taken) {
-            self.refuse(submission, &reason);
-        }
-        self.storage.fail(&reason);
-        self.prompt.fail(&reason);
-        self.waiting.fail(&reason);
-        self.parked.fail(&reason);
-        ended
+    /// Whether requests must stay queued for now.
+    pub(super) fn is_crowded(&self) -> bool {
+        self.storage.is_crowded()
     }
 
-    fn turns(&mut self) -> Result<(), Fatal> {
-        loop {
-            let messages = self.inbox.wait(Some(self.sleep()), self.storage.is_crowded());
-            let closing = messages.closing;
-            self.turn(messages)?;
-            if closing {
-                return self.storage.close(self.last, &mut self.waiting);
-            }
-        }
+    /// Whether there is work that only the engine thread does.
+    pub(super) fn has_long_work(&self) -> bool {
+        self.storage.has_long_work()
     }
 
-    fn turn(&mut self, messages: Messages) -> Result<(), Fatal> {
-        self.taken.extend(messages.submissions);
-        for report in messages.reports {
-            self.storage.report(report)?;
-        }
-        let mut now = self.storage.now(self.clock.read());
+    /// The two clocks, now.
+    pub(super) fn now(&self) -> Now {
+        self.storage.now(self.clock.read())
+    }
+
+    /// Whether the process stood still since the last turn: the engine thread takes one each
+    /// second.
+    pub(super) fn was_paused(&self, now: Now) -> bool {
         let gap_ms = now.steady_ms.saturating_sub(self.last.steady_ms);
-        if gap_ms > PAUSE_MS && self.clock.jumps_are_pauses() {
-            self.drain_pause()?;
-            now = self.storage.now(self.clock.read());
+        gap_ms > PAUSE_MS && self.clock.jumps_are_pauses()
+    }
+
+    /// Keeps what was taken for the next turn.
+    pub(super) fn keep(&mut self, messages: Messages) {
+        self.taken.extend(messages.submissions);
+        self.storage.advance(messages.progress);
+    }
+
+    /// The engine thread's turn: only it notices that the process was paused.
+    pub(super) fn engine_turn(
+        &mut self,
+        mut messages: Messages,
+        inbox: &Inbox,
+        outbox: &Outbox,
+    ) -> Result<(), Fatal> {
+        let mut now = self.now();
+        if self.was_paused(now) {
+            self.take(messages)?;
+            self.drain_pause(inbox)?;
+            messages = Messages::default();
+            now = self.now();
         }
+        self.turn(now, messages, TurnOwner::EngineThread, outbox)
+    }
+
+    /// Takes one turn.
+    pub(super) fn turn(
+        &mut self,
+        now: Now,
+        messages: Messages,
+        owner: TurnOwner,
+        outbox: &Outbox,
+    ) -> Result<(), Fatal> {
+        self.take(messages)?;
         self.apply(now)?;
         self.last = now;
-        let EngineLoop { storage, parked, prompt, waiting, .. } = self;
+        let EngineState { storage, parked, prompt, waiting, .. } = self;
         storage.tick(now, &mut |ticket, answer, when| {
             if let Some(sink) = parked.remove(ticket) {
                 let outgoing = if when == When::Prompt { &mut *prompt } else { &mut *waiting };
@@ -162,14 +183,39 @@ impl<K: Storage> EngineLoop<K> {
             }
         })?;
         self.storage.note(&self.meters);
-        self.prompt.deliver();
-        self.storage.end_turn(now, &mut self.waiting)
+        outbox.push(&mut Vec::new(), &mut self.prompt);
+        self.storage.end_turn(now, owner, &mut self.waiting, outbox)
+    }
+
+    fn take(&mut self, messages: Messages) -> Result<(), Fatal> {
+        // Before anything that may fail: they are answered even then.
+        self.taken.extend(messages.submissions);
+        self.storage.advance(messages.progress);
+        messages.reports.into_iter().try_for_each(|report| self.storage.report(report))
+    }
+
+    /// Finishes everything that was taken.
+    pub(super) fn close(&mut self, outbox: &Outbox) -> Result<(), Fatal> {
+        self.storage.close(self.last, &mut self.waiting, outbox)
+    }
+
+    /// Answers every request that is here, and these, with the reason why the engine has ended.
+    pub(super) fn fail(&mut self, queued: Vec<Submission>, reason: &Error) {
+        self.drop_current(reason);
+        self.taken.extend(queued);
+        for submission in std::mem::take(&mut self.taken) {
+            self.refuse(submission, reason);
+        }
+        self.storage.fail(reason);
+        self.prompt.fail(reason);
+        self.waiting.fail(reason);
+        self.parked.fail(reason);
     }
 
     /// The process was paused. A consumer that finished in time must not lose its lease for that:
     /// for a moment acks and kills are applied as of before the pause. Everything else waits,
     /// because a delay or a lease counted from before the pause would end early.
-    fn drain_pause(&mut self) -> Result<(), Fatal> {
+    fn drain_pause(&mut self, inbox: &Inbox) -> Result<(), Fatal> {
         let before = self.last;
         let end = Deadline::after(DRAIN);
         loop {
@@ -182,12 +228,9 @@ impl<K: Storage> EngineLoop<K> {
             if end.left().is_zero() {
                 return Ok(());
             }
-            let late = self.inbox.wait(Some(end.left()), false);
+            std::thread::sleep(end.left().min(DRAIN_STEP));
             // Earlier submissions stay first; their acks and kills are done already.
-            self.taken.extend(late.submissions);
-            for report in late.reports {
-                self.storage.report(report)?;
-            }
+            self.take(inbox.take(TurnOwner::EngineThread, false))?;
         }
     }
 
@@ -202,7 +245,7 @@ impl<K: Storage> EngineLoop<K> {
     }
 
     fn apply_current(&mut self, now: Now) -> Result<(), Fatal> {
-        let EngineLoop { storage, parked, prompt, waiting, current: Some(current), .. } = self
+        let EngineState { storage, parked, prompt, waiting, current: Some(current), .. } = self
         else {
             return Ok(());
         };
@@ -240,9 +283,20 @@ impl<K: Storage> EngineLoop<K> {
         }
     }
 
-    /// Sleeps to the next instant that matters, to the microsecond. Which clock it is on is not
-    /// known here: waking a little before costs another short sleep, after would be late.
-    fn sleep(&self) -> Duration {
+    /// The next instant that matters, on the steady clock; at most `SLEEP_MAX` ahead.
+    pub(super) fn next_wake_at(&self) -> u64 {
+        let wake_ms = self.storage.next_wake(self.last).unwrap_or(u64::MAX);
+        self.last.steady_ms + wake_ms.min(SLEEP_MAX.as_millis() as u64)
+    }
+
+    /// Whether the rules want another turn at once.
+    pub(super) fn is_unfinished(&self) -> bool {
+        self.storage.next_wake(self.last) == Some(0)
+    }
+
+    /// How long to sleep to the next instant that matters, to the microsecond. Which clock it is on
+    /// is not known here: waking a little before costs another short sleep, after would be late.
+    pub(super) fn sleep(&self) -> Duration {
         let reading = self.clock.read();
         let now = self.storage.now(reading);
         let Some(wake_ms) = self.storage.next_wake(now) else { return SLEEP_MAX };
