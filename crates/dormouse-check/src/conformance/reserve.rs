@@ -9,6 +9,7 @@ cases! { reserve:
     a_topic_named_twice_counts_once
     absolute_and_relative_times_give_in_one_order
     order_holds_over_many_jobs
+    jobs_behind_many_cancelled_ones_are_given
     never_more_than_max
     stops_at_the_reply_size
     a_leased_job_is_not_given_again
@@ -38,6 +39,26 @@ fn nothing_there_answers_at_once(s: &mut Subject) {
     s.put(delayed("mail", 1));
     assert_eq!(s.reserve("mail", 10), []);
     assert_eq!(s.stats("mail").counts.reserves, 0);
+}
+
+/// More than a store passes at one look: a reserve without a wait must not be answered with nothing
+/// because of that, and one that waits must be woken.
+fn jobs_behind_many_cancelled_ones_are_given(s: &mut Subject) {
+    let cancelled = s.put_many((0..2_200).map(|_| delayed("mail", 10)));
+    let last = s.put_many([delayed("mail", 20), delayed("mail", 30)]);
+    s.churn();
+    for ids in cancelled.chunks(limits::BATCH_MAX) {
+        let cancel = |id: &JobId| Cancel { target: by_id(*id), unless_leased: false };
+        let answers = s.batch(vec![Command::Cancel(ids.iter().map(cancel).collect())]);
+        assert!(answers.iter().all(Result::is_ok), "{answers:?}");
+    }
+    s.maybe_reopen();
+    s.advance(20);
+    assert_eq!(ids(&s.reserve("mail", 1)), last[..1]);
+    let waiting = s.park(wait_for("mail", 60_000));
+    s.advance(10);
+    assert_eq!(waiting.job().id, last[1]);
+    assert_eq!(s.reserve("mail", 1), []);
 }
 
 fn with(name: &str, priority: u32, delay_ms: i64) -> Put {

@@ -5,7 +5,7 @@ use crate::error::Fatal;
 use crate::fact::{Cause, Destination, Fact};
 use crate::place::Class;
 use crate::time::Now;
-use crate::timeline::Timeline;
+use crate::timeline::{Head, Timeline};
 use crate::topic::TopicNo;
 
 impl<T: Timeline> Machine<T> {
@@ -48,7 +48,16 @@ impl<T: Timeline> Machine<T> {
         if ttl_ms.is_none() && max.is_none() {
             return Ok(());
         }
-        while let Some(oldest) = self.timeline.oldest(topic, Class::DEAD)? {
+        loop {
+            let oldest = match self.timeline.oldest(topic, Class::DEAD)? {
+                Head::At(oldest) => oldest,
+                Head::Empty => return Ok(()),
+                Head::Again => {
+                    self.dead_schedule.plan(topic, 0);
+                    *budget = 0;
+                    return Ok(());
+                }
+            };
             let dead = self.topics.get(topic).map_or(0, |value| value.counts.dead);
             let over = max.is_some_and(|max| dead > max);
             let ends_at = ttl_ms.map(|ttl_ms| oldest.due_at.saturating_add(ttl_ms));
@@ -75,6 +84,5 @@ impl<T: Timeline> Machine<T> {
             };
             self.commit(fact, Origin::Taken(resting), out);
         }
-        Ok(())
     }
 }

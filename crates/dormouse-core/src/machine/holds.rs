@@ -8,7 +8,7 @@ use crate::error::Fatal;
 use crate::limits::HOLD_SWEEP_MS;
 use crate::place::Class;
 use crate::time::Now;
-use crate::timeline::Timeline;
+use crate::timeline::{Head, Timeline};
 use crate::topic::TopicNo;
 
 impl<T: Timeline> Machine<T> {
@@ -21,7 +21,16 @@ impl<T: Timeline> Machine<T> {
             if self.topics.get(topic).is_none() {
                 continue;
             }
-            while let Some(oldest) = self.timeline.oldest(topic, Class::HOLD)? {
+            loop {
+                let oldest = match self.timeline.oldest(topic, Class::HOLD)? {
+                    Head::At(oldest) => oldest,
+                    Head::Empty => break,
+                    Head::Again => {
+                        self.hold_schedule.plan(topic, 0);
+                        *budget = 0;
+                        break;
+                    }
+                };
                 if oldest.due_at > now.steady_ms {
                     self.plan_sweep(topic, oldest.due_at);
                     break;

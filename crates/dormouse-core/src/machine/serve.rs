@@ -8,6 +8,14 @@ use crate::time::Now;
 use crate::timeline::{Next, Timeline};
 use crate::topic::TopicNo;
 
+/// How far a look at a watched topic went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Looked {
+    Whole,
+    /// It passed a portion of cancelled jobs, and has to go on.
+    Again,
+}
+
 impl<T: Timeline> Machine<T> {
     /// Gives due jobs to waiting reserves, first come, first served.
     pub(crate) fn serve_waiters(
@@ -24,7 +32,10 @@ impl<T: Timeline> Machine<T> {
             *budget -= 1;
             if let Some(watch) = self.waiters.watches.get_mut(&no) {
                 watch.dirty = false;
-                self.serve_watch(no, now, budget, out)?;
+                if self.serve_watch(no, now, budget, out)? == Looked::Again {
+                    // One portion per tick: others have their turn first.
+                    return Ok(());
+                }
             }
         }
         Ok(())
@@ -36,14 +47,14 @@ impl<T: Timeline> Machine<T> {
         now: Now,
         budget: &mut usize,
         out: &mut Output,
-    ) -> Result<(), Fatal> {
+    ) -> Result<Looked, Fatal> {
         while let Some(watch) = self.waiters.watches.get(&no)
             && let (Some(topic), Some(&first)) = (watch.topic, watch.waiters.first())
         {
             let again_in = match self.offer(topic, now)? {
                 Next::Due(_) if *budget == 0 => {
                     self.waiters.look_at(Some(no));
-                    return Ok(());
+                    return Ok(Looked::Whole);
                 }
                 Next::Due(_) => {
                     self.serve_first(first, now, budget, out)?;
@@ -55,11 +66,15 @@ impl<T: Timeline> Machine<T> {
                     None
                 }
                 Next::Empty => None,
+                Next::Again => {
+                    self.waiters.look_at(Some(no));
+                    return Ok(Looked::Again);
+                }
             };
             self.waiters.plan(no, again_in);
-            return Ok(());
+            return Ok(Looked::Whole);
         }
-        Ok(())
+        Ok(Looked::Whole)
     }
 
     fn serve_first(
@@ -75,11 +90,12 @@ impl<T: Timeline> Machine<T> {
         let watch_topic = |watch| self.waiters.watches.get(watch).and_then(|watch| watch.topic);
         let topics: Vec<TopicNo> = watches.iter().filter_map(watch_topic).collect();
         let answer = answered(self.reserve_now(now, &topics, terms, out))?;
-        if let Ok(jobs) = &answer {
-            *budget = budget.saturating_sub(jobs.len());
+        if let Ok(taken) = &answer {
+            *budget = budget.saturating_sub(taken.jobs.len());
         }
         if let Some((ticket, _)) = self.unpark(no) {
-            out.answers.push((ticket, answer.map(Reply::Jobs), When::Prompt));
+            let jobs = answer.map(|taken| Reply::Jobs(taken.jobs));
+            out.answers.push((ticket, jobs, When::Prompt));
         }
         Ok(())
     }

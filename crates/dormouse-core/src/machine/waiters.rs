@@ -204,6 +204,28 @@ impl Waiters {
         look.into_iter().chain(end).min()
     }
 
+    /// Whether reserves wait on this name and it has still to be looked at for them.
+    pub(crate) fn is_unlooked(&self, name: &TopicName) -> bool {
+        let watch = self.by_name.get(name).and_then(|no| self.watches.get(no));
+        watch.is_some_and(|watch| watch.dirty && !watch.waiters.is_empty())
+    }
+
+    /// Whether a topic it waits on has still to be looked at.
+    fn is_unsure(&self, no: WaiterNo) -> bool {
+        let kind = self.waiting.get(&no).map(|waiter| &waiter.kind);
+        let Some(WaitKind::Reserve { watches, .. }) = kind else { return false };
+        let mut watches = watches.iter().filter_map(|watch| self.watches.get(watch));
+        watches.any(|watch| watch.dirty)
+    }
+
+    /// It goes on waiting until then.
+    fn put_off(&mut self, no: WaiterNo, until: u64) {
+        let Some(waiter) = self.waiting.get_mut(&no) else { return };
+        self.ends.remove(&(waiter.until, no));
+        waiter.until = until;
+        self.ends.insert((until, no));
+    }
+
     pub(crate) fn by_ticket(&self, ticket: Ticket) -> Option<WaiterNo> {
         self.by_ticket.get(&ticket).copied()
     }
@@ -283,7 +305,11 @@ impl<T: Timeline> Machine<T> {
             && *budget > 0
         {
             *budget -= 1;
-            self.answer_with_nothing(no, out);
+            if self.waiters.is_unsure(no) {
+                self.waiters.put_off(no, now.after(1));
+            } else {
+                self.answer_with_nothing(no, out);
+            }
         }
     }
 

@@ -6,8 +6,9 @@ use crate::job::{JobId, State};
 use crate::machine::{Machine, Rule};
 use crate::op::JobView;
 use crate::place::{Class, Place};
+use crate::refusal::passing_cancelled;
 use crate::time::Now;
-use crate::timeline::{Resting, Room, Timeline};
+use crate::timeline::{Head, Resting, Room, Timeline};
 use crate::topic::{TopicName, TopicNo};
 
 /// Look at the next job of a state: ready as reserve would give it, delayed by due time, dead by
@@ -34,13 +35,15 @@ impl<T: Timeline> Machine<T> {
                 return Ok(Reply::View(first.and_then(|id| self.view_leased(id, now))));
             }
             State::Ready => match self.next_ready(topic, now)? {
-                Some(place) => self.resting_at(place)?,
-                None => None,
+                Head::At(place) => self.resting_at(place)?,
+                Head::Empty => None,
+                Head::Again => return Err(passing_cancelled().into()),
             },
             State::Delayed => self.next_delayed(topic, now)?,
             State::Dead => match self.timeline.oldest(topic, Class::DEAD)? {
-                Some(place) => self.resting_at(place)?,
-                None => None,
+                Head::At(place) => self.resting_at(place)?,
+                Head::Empty => None,
+                Head::Again => return Err(passing_cancelled().into()),
             },
         };
         Ok(Reply::View(resting.and_then(|resting| self.view_resting(resting, now))))
@@ -52,20 +55,24 @@ impl<T: Timeline> Machine<T> {
     }
 
     /// The job that reserve would give next if the topic were not paused and all puts durable.
-    pub(crate) fn next_ready(&mut self, topic: TopicNo, now: Now) -> Result<Option<Place>, Fatal> {
+    pub(crate) fn next_ready(&mut self, topic: TopicNo, now: Now) -> Result<Head, Fatal> {
         let mut best = None::<Place>;
         for class in self.timeline.classes(topic)? {
             if best.is_some_and(|best| best.class.priority() < class.priority()) {
                 break;
             }
-            if let Some(head) = self.timeline.oldest(topic, class)?
-                && head.is_due(now)
-                && best.is_none_or(|best| head.given_before(&best, now))
-            {
-                best = Some(head);
+            match self.timeline.oldest(topic, class)? {
+                Head::At(head)
+                    if head.is_due(now)
+                        && best.is_none_or(|best| head.given_before(&best, now)) =>
+                {
+                    best = Some(head);
+                }
+                Head::Again => return Ok(Head::Again),
+                Head::At(_) | Head::Empty => {}
             }
         }
-        Ok(best)
+        Ok(best.map_or(Head::Empty, Head::At))
     }
 
     fn next_delayed(&mut self, topic: TopicNo, now: Now) -> Result<Option<Resting>, Fatal> {

@@ -109,6 +109,13 @@ operation! {
         request => Command::Reserve(request), Reply::Jobs(reply) => Ok(reply);
 }
 
+/// The outcome of a look at topics.
+pub(crate) struct ReserveOutcome {
+    pub(crate) jobs: Vec<LeasedJob>,
+    /// A topic is still passing cancelled jobs: it may have more to give.
+    pub(crate) is_unsure: bool,
+}
+
 impl<T: Timeline> Machine<T> {
     /// Answers at once, or lets the request wait.
     pub(crate) fn reserve(
@@ -138,9 +145,13 @@ impl<T: Timeline> Machine<T> {
         if names.iter().any(|name| self.waiters.is_watched(name)) {
             self.serve_waiters(now, &mut { TICK_MAX }, out)?;
         }
-        let topics: Vec<_> = names.iter().filter_map(|name| self.topics.find(name)).collect();
-        let jobs = self.reserve_now(now, &topics, terms, out)?;
-        if !jobs.is_empty() || wait_ms == 0 {
+        // A topic that has still to be looked at for those who wait has nothing for a newcomer.
+        let (unsure, names_now): (Vec<_>, Vec<_>) =
+            names.iter().partition(|name| self.waiters.is_unlooked(name));
+        let topics: Vec<_> = names_now.iter().filter_map(|name| self.topics.find(name)).collect();
+        let ReserveOutcome { jobs, mut is_unsure } = self.reserve_now(now, &topics, terms, out)?;
+        is_unsure |= !unsure.is_empty();
+        if !jobs.is_empty() || (wait_ms == 0 && !is_unsure) {
             return Ok(Some(jobs));
         }
         if self.waiters.is_full() {
@@ -170,11 +181,14 @@ impl<T: Timeline> Machine<T> {
         topics: &[TopicNo],
         terms: ReserveTerms,
         out: &mut Output,
-    ) -> Rule<Vec<LeasedJob>> {
+    ) -> Rule<ReserveOutcome> {
         let mut heads = BinaryHeap::with_capacity(topics.len());
+        let mut is_unsure = false;
         for &topic in topics {
-            if let Next::Due(place) = self.offer(topic, now)? {
-                heads.push(Reverse((place.rank(now), place)));
+            match self.offer(topic, now)? {
+                Next::Due(place) => heads.push(Reverse((place.rank(now), place))),
+                Next::Again => is_unsure = true,
+                Next::In(_) | Next::Blocked | Next::Empty => {}
             }
         }
         let (mut jobs, mut bytes) = (Vec::new(), 0);
@@ -195,7 +209,7 @@ impl<T: Timeline> Machine<T> {
                 heads.push(Reverse((place.rank(now), place)));
             }
         }
-        Ok(jobs)
+        Ok(ReserveOutcome { jobs, is_unsure })
     }
 
     /// Leases a resting job. `taken` says that it has left the timeline already.

@@ -8,9 +8,9 @@ use crate::limits::BATCH_MAX;
 use crate::machine::{JobLocation, Machine, Origin, Output, Rule};
 use crate::op::{ChangeReply, Target};
 use crate::place::{Class, Place};
-use crate::refusal::not_dead;
+use crate::refusal::{not_dead, passing_cancelled};
 use crate::time::{Clock, Now};
-use crate::timeline::{Resting, Timeline};
+use crate::timeline::{Head, Resting, Timeline};
 use crate::topic::TopicName;
 
 /// Revive the oldest dead jobs of a topic, at most `limits::BATCH_MAX` per call.
@@ -61,9 +61,12 @@ impl<T: Timeline> Machine<T> {
     ) -> Rule<Reply> {
         let mut count = 0;
         if let Some(topic) = self.topics.find(&revive.topic) {
-            while count < revive.max.min(BATCH_MAX)
-                && let Some(place) = self.timeline.oldest(topic, Class::DEAD)?
-            {
+            while count < revive.max.min(BATCH_MAX) {
+                let place = match self.timeline.oldest(topic, Class::DEAD)? {
+                    Head::At(place) => place,
+                    Head::Again if count == 0 => return Err(passing_cancelled().into()),
+                    Head::Empty | Head::Again => break,
+                };
                 let resting = self.timeline.take(place)?;
                 self.revive_dead(now, resting, true, out);
                 count += 1;

@@ -7,7 +7,7 @@ use crate::limits::{PRIORITY_DEFAULT, STATS_TOPICS_MAX};
 use crate::machine::{Machine, Rule};
 use crate::refusal::no_topic;
 use crate::time::Now;
-use crate::timeline::Timeline;
+use crate::timeline::{Head, Timeline};
 use crate::topic::{Settings, TopicName, TopicNo};
 
 /// Ask for counts.
@@ -75,8 +75,9 @@ impl<T: Timeline> Machine<T> {
         };
         self.count_ready(now, topic, &mut stats)?;
         stats.delayed = stats.counts.waiting.saturating_sub(stats.ready);
-        let next = self.next_ready(topic, now)?;
-        stats.oldest_ready_ms = next.map(|place| place.overdue_ms(now));
+        if let Head::At(place) = self.next_ready(topic, now)? {
+            stats.oldest_ready_ms = Some(place.overdue_ms(now));
+        }
         Ok(stats)
     }
 

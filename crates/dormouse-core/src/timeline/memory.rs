@@ -6,7 +6,7 @@ use std::ops::Bound;
 
 use bytes::Bytes;
 
-use super::{BatchNo, Next, Resting, Room, Timeline};
+use super::{BatchNo, Head, Next, Resting, Room, Timeline};
 use crate::Map;
 use crate::error::Fatal;
 use crate::job::{Job, JobId};
@@ -177,8 +177,8 @@ impl Timeline for MemoryTimeline {
         })
     }
 
-    fn oldest(&mut self, topic: TopicNo, class: Class) -> Result<Option<Place>, Fatal> {
-        Ok(self.head(topic, class))
+    fn oldest(&mut self, topic: TopicNo, class: Class) -> Result<Head, Fatal> {
+        Ok(self.head(topic, class).map_or(Head::Empty, Head::At))
     }
 
     fn take(&mut self, place: Place) -> Result<Resting, Fatal> {

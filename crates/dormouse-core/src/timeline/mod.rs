@@ -37,6 +37,20 @@ pub enum Next {
     Blocked,
     /// Nothing waits here.
     Empty,
+    /// Many jobs that were cancelled lie before the head. A portion of them was passed; the next
+    /// question goes on from there.
+    Again,
+}
+
+/// The first of a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Head {
+    /// It rests here.
+    At(Place),
+    /// The lane is empty.
+    Empty,
+    /// See [`Next::Again`].
+    Again,
 }
 
 /// How much is read at once.
@@ -86,7 +100,7 @@ pub trait Timeline {
     fn next(&mut self, topic: TopicNo, now: Now) -> Result<Next, Fatal>;
 
     /// The first of a lane, due or not, durable or not. The lane may be one of dead jobs or holds.
-    fn oldest(&mut self, topic: TopicNo, class: Class) -> Result<Option<Place>, Fatal>;
+    fn oldest(&mut self, topic: TopicNo, class: Class) -> Result<Head, Fatal>;
 
     /// Takes the job, or the hold, at the head of a lane. A hold that is over is taken without a
     /// fact: a replay may find it again.

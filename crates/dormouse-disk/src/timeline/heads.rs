@@ -10,7 +10,7 @@ use dormouse_core::Map;
 use dormouse_core::error::Fatal;
 use dormouse_core::place::{Class, Place};
 use dormouse_core::time::{Clock, Now};
-use dormouse_core::timeline::{BatchNo, Next, Resting};
+use dormouse_core::timeline::{BatchNo, Head, Next, Resting};
 use dormouse_core::topic::TopicNo;
 
 use super::sources::Sources;
@@ -43,11 +43,23 @@ enum NewestSource {
 
 /// The job at the head of a lane.
 #[derive(Clone, Copy, Debug)]
-struct Head {
+struct HeadJob {
     place: Place,
     speaker: NewestSource,
     put_batch: BatchNo,
 }
+
+/// The result of a look at a lane.
+#[derive(Clone, Copy, Debug)]
+enum Look {
+    Job(HeadJob),
+    Empty,
+    /// So many tombstones were passed that others must have their turn.
+    Again,
+}
+
+/// Tombstones that one look passes at most; about a millisecond.
+const PASS_MAX: usize = 1_000;
 
 /// The state of a topic's lanes.
 #[derive(Debug)]
@@ -97,9 +109,15 @@ impl TopicHeads {
             if best.is_some_and(|best| best.class.priority() != class.priority()) {
                 break;
             }
-            let Some(head) = self.head(sources, topic, class)? else {
-                self.due.remove(&class);
-                continue;
+            let head = match self.look(sources, topic, class)? {
+                Look::Job(head) => head,
+                Look::Empty => {
+                    self.due.remove(&class);
+                    continue;
+                }
+                // What lies behind may come before anything of a later class.
+                Look::Again if best.is_none() => return Ok(Next::Again),
+                Look::Again => break,
             };
             if !head.place.is_due(now) {
                 self.postpone(head.place);
@@ -123,8 +141,12 @@ impl TopicHeads {
         sources: &mut Sources,
         topic: TopicNo,
         class: Class,
-    ) -> Result<Option<Place>, Fatal> {
-        Ok(self.head(sources, topic, class)?.map(|head| head.place))
+    ) -> Result<Head, Fatal> {
+        Ok(match self.look(sources, topic, class)? {
+            Look::Job(head) => Head::At(head.place),
+            Look::Empty => Head::Empty,
+            Look::Again => Head::Again,
+        })
     }
 
     /// Consumes the head of a lane in all sources that have it.
@@ -133,7 +155,10 @@ impl TopicHeads {
         sources: &mut Sources,
         place: Place,
     ) -> Result<Option<Resting>, Fatal> {
-        let Some(head) = self.head(sources, place.topic, place.class)? else { return Ok(None) };
+        // It was just looked at: there is no tombstone before it any more.
+        let Look::Job(head) = self.look(sources, place.topic, place.class)? else {
+            return Ok(None);
+        };
         if head.place != place {
             return Ok(None);
         }
@@ -155,28 +180,25 @@ impl TopicHeads {
         Ok(job.map(|job| Resting { place, job, put_batch: head.put_batch }))
     }
 
-    /// The job at the head of a lane; tombstones before it are consumed on the way.
-    fn head(
-        &mut self,
-        sources: &mut Sources,
-        topic: TopicNo,
-        class: Class,
-    ) -> Result<Option<Head>, Fatal> {
+    /// The job at the head of a lane; tombstones before it are consumed on the way, and the
+    /// frontier keeps how far that went.
+    fn look(&mut self, sources: &mut Sources, topic: TopicNo, class: Class) -> Result<Look, Fatal> {
         let lane = match self.lanes.entry(class) {
             std::collections::btree_map::Entry::Occupied(lane) => lane.into_mut(),
             std::collections::btree_map::Entry::Vacant(room) => {
                 room.insert(Lane::load(sources, topic, class)?)
             }
         };
-        loop {
+        for _ in 0..PASS_MAX {
             match lane.first(sources, topic, class) {
-                None => return Ok(None),
+                None => return Ok(Look::Empty),
                 Some((place, Some((speaker, put_batch)))) => {
-                    return Ok(Some(Head { place, speaker, put_batch }));
+                    return Ok(Look::Job(HeadJob { place, speaker, put_batch }));
                 }
                 Some((place, None)) => lane.pop(sources, place)?,
             }
         }
+        Ok(Look::Again)
     }
 
     /// Wakes the classes whose instant has passed.

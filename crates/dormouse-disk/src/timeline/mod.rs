@@ -15,7 +15,7 @@ use dormouse_core::error::Fatal;
 use dormouse_core::job::{Content, Job, JobId};
 use dormouse_core::place::{Class, Place};
 use dormouse_core::time::Now;
-use dormouse_core::timeline::{BatchNo, Next, Resting, Room, Timeline};
+use dormouse_core::timeline::{BatchNo, Head, Next, Resting, Room, Timeline};
 use dormouse_core::topic::TopicNo;
 
 use crate::damage::Damage;
@@ -127,11 +127,11 @@ impl Timeline for DiskTimeline {
         }
     }
 
-    fn oldest(&mut self, topic: TopicNo, class: Class) -> Result<Option<Place>, Fatal> {
+    fn oldest(&mut self, topic: TopicNo, class: Class) -> Result<Head, Fatal> {
         self.load_heads(topic)?;
         match self.heads.get_mut(&topic) {
             Some(heads) => heads.oldest(&mut self.sources, topic, class),
-            None => Ok(None),
+            None => Ok(Head::Empty),
         }
     }
 
