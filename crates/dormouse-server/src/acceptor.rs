@@ -35,6 +35,9 @@ pub enum StartError {
         /// The error of the operating system.
         source: io::Error,
     },
+    /// The system has no room for another thread.
+    #[error("cannot start a thread: {0}; raise the limit of tasks, or end other programs")]
+    Thread(io::Error),
 }
 
 /// Listens on an address.

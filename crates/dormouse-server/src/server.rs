@@ -15,7 +15,7 @@ use crate::beanstalk::{self, BeanstalkOptions};
 use crate::client::{BackendClient, ReplyObserver};
 use crate::http::{self, App, HostGuard, HttpServer};
 use crate::metrics::Metrics;
-use crate::pipeline::PipelineContext;
+use crate::pipeline::{PipelineContext, PipelineThread};
 use crate::resp;
 
 /// How long a stop waits for leases to go back to a store that is busy.
@@ -59,12 +59,71 @@ impl Default for Options {
     }
 }
 
+/// The settings of the pipelined protocols.
+struct PipelinedOptions {
+    resp: Option<SocketAddr>,
+    resp_tls: Option<crate::Tls>,
+    beanstalk: Option<BeanstalkOptions>,
+    access: Access,
+}
+
+/// The pipelined protocols, on their thread.
+struct Pipelined {
+    client: BackendClient,
+    resp: Option<SocketAddr>,
+    beanstalk: Option<SocketAddr>,
+    #[expect(dead_code, reason = "its drop ends the thread")]
+    thread: PipelineThread,
+}
+
+impl PipelinedOptions {
+    /// Binds the addresses and serves them on a thread of their own; `None` if there is none.
+    async fn start(
+        self,
+        (backend, observer, stops): (
+            Arc<dyn Backend>,
+            Arc<dyn ReplyObserver>,
+            watch::Receiver<bool>,
+        ),
+        acceptor: Acceptor,
+        metrics: Arc<Metrics>,
+    ) -> Result<Option<Pipelined>, StartError> {
+        if self.resp.is_none() && self.beanstalk.is_none() {
+            return Ok(None);
+        }
+        let thread = PipelineThread::start().map_err(StartError::Thread)?;
+        // Sockets and tasks belong to the runtime in which they are made.
+        let started = thread.runtime().spawn(async move {
+            let client = BackendClient::new(backend, observer, stops);
+            let context = PipelineContext::new(client.clone(), metrics);
+            let mut resp = None;
+            if let Some(addr) = self.resp {
+                let listener = bind(addr).await?;
+                resp = Some(listener.local_addr().unwrap_or(addr));
+                let server = resp::server(acceptor.clone(), context.clone(), self.access);
+                match self.resp_tls {
+                    Some(tls) => tokio::spawn(server.run_tls(listener, tls)),
+                    None => tokio::spawn(server.run(listener)),
+                };
+            }
+            let mut beanstalk = None;
+            if let Some(options) = self.beanstalk {
+                beanstalk = beanstalk::start(options, acceptor, context).await?;
+            }
+            Ok((client, resp, beanstalk))
+        });
+        let started = started.await.map_err(|error| StartError::Thread(error.into()))?;
+        let (client, resp, beanstalk) = started?;
+        Ok(Some(Pipelined { client, resp, beanstalk, thread }))
+    }
+}
+
 /// A server that runs until it is stopped.
 pub struct Server {
     client: BackendClient,
+    /// RESP and the beanstalkd protocol, if one of them is on.
+    pipelined: Option<Pipelined>,
     http: Option<SocketAddr>,
-    resp: Option<SocketAddr>,
-    beanstalk: Option<SocketAddr>,
     stopping: watch::Sender<bool>,
     aborting: watch::Sender<bool>,
     /// Closed when the last connection has ended.
@@ -79,31 +138,24 @@ impl Server {
         let (alive, ended) = mpsc::channel(1);
         let metrics = Arc::new(Metrics::new(&resp::NAMES));
         let observer = Arc::clone(&metrics) as Arc<dyn ReplyObserver>;
-        let client = BackendClient::new(backend, observer, stops.clone());
         let acceptor = Acceptor {
             permits: Arc::new(Semaphore::new(options.connections_max)),
             metrics: Arc::clone(&metrics),
-            stopping: stops,
+            stopping: stops.clone(),
             aborting: aborts,
             alive,
         };
+        let pipelined = PipelinedOptions {
+            resp: options.resp,
+            resp_tls: options.resp_tls,
+            beanstalk: options.beanstalk,
+            access: options.access.clone(),
+        };
+        let parts = (Arc::clone(&backend), Arc::clone(&observer), stops.clone());
+        let pipelined = pipelined.start(parts, acceptor.clone(), Arc::clone(&metrics)).await?;
+        let client = BackendClient::new(backend, observer, stops);
         let kept = client.clone();
         let backup = options.backup.map(Arc::from);
-        let context = PipelineContext::new(client.clone(), Arc::clone(&metrics));
-        let mut resp = None;
-        if let Some(addr) = options.resp {
-            let listener = bind(addr).await?;
-            resp = Some(listener.local_addr().unwrap_or(addr));
-            let server = resp::server(acceptor.clone(), context.clone(), options.access.clone());
-            match options.resp_tls {
-                Some(tls) => tokio::spawn(server.run_tls(listener, tls)),
-                None => tokio::spawn(server.run(listener)),
-            };
-        }
-        let mut beanstalk = None;
-        if let Some(options) = options.beanstalk {
-            beanstalk = beanstalk::start(options, acceptor.clone(), context).await?;
-        }
         let mut http = None;
         if let Some(addr) = options.http {
             let listener = bind(addr).await?;
@@ -115,7 +167,7 @@ impl Server {
             tokio::spawn(server.run(listener));
             http = Some(bound);
         }
-        Ok(Server { client: kept, http, resp, beanstalk, stopping, aborting, ended })
+        Ok(Server { client: kept, pipelined, http, stopping, aborting, ended })
     }
 
     /// The bound address of HTTP.
@@ -125,12 +177,12 @@ impl Server {
 
     /// The bound address of RESP.
     pub fn resp_addr(&self) -> Option<SocketAddr> {
-        self.resp
+        self.pipelined.as_ref()?.resp
     }
 
     /// The bound address of the beanstalkd protocol; `None` for a Unix socket.
     pub fn beanstalk_addr(&self) -> Option<SocketAddr> {
-        self.beanstalk
+        self.pipelined.as_ref()?.beanstalk
     }
 
     /// Stops: accepts no more connections, answers waiting requests with an empty reply, and
@@ -144,6 +196,12 @@ impl Server {
             let _ = self.ended.recv().await;
         }
         // Leases of closed connections are given back before the store is closed.
-        let _ = tokio::time::timeout(GIVE_BACK_MAX, self.client.given_back()).await;
+        let given_back = async {
+            self.client.given_back().await;
+            if let Some(pipelined) = &self.pipelined {
+                pipelined.client.given_back().await;
+            }
+        };
+        let _ = tokio::time::timeout(GIVE_BACK_MAX, given_back).await;
     }
 }

@@ -5,10 +5,11 @@
 
 mod batch;
 mod custody;
+mod drive;
 
 use std::sync::Arc;
 
-use dormouse_core::backend::{Answer, Backend};
+use dormouse_core::backend::{Answer, Backend, Request, Sink};
 use dormouse_core::command::{Command, Operation, Reply};
 use dormouse_core::error::Error;
 use tokio::runtime::Handle;
@@ -16,6 +17,7 @@ use tokio::sync::watch;
 
 pub(crate) use batch::{BatchReply, PendingBatch};
 pub(crate) use custody::Custody;
+use drive::DriveTask;
 
 /// A handle to the backend. Cheap to clone: every request does.
 #[derive(Clone)]
@@ -25,6 +27,7 @@ pub(crate) struct BackendClient {
 
 struct Inner {
     backend: Arc<dyn Backend>,
+    drive: DriveTask,
     observer: Arc<dyn ReplyObserver>,
     stopping: watch::Receiver<bool>,
     runtime: Handle,
@@ -47,7 +50,9 @@ impl BackendClient {
         stopping: watch::Receiver<bool>,
     ) -> BackendClient {
         let (runtime, returning) = (Handle::current(), watch::Sender::new(0));
-        BackendClient { inner: Arc::new(Inner { backend, observer, stopping, runtime, returning }) }
+        let drive = DriveTask::start(Arc::clone(&backend));
+        let inner = Inner { backend, drive, observer, stopping, runtime, returning };
+        BackendClient { inner: Arc::new(inner) }
     }
 
     /// Submits commands as one batch.
@@ -107,6 +112,15 @@ impl BackendClient {
 
     pub(crate) fn backend(&self) -> &Arc<dyn Backend> {
         &self.inner.backend
+    }
+}
+
+impl Inner {
+    /// Hands requests to the backend, which is driven once all that is ready has been read.
+    fn defer(&self, requests: Vec<Request>, sink: Arc<dyn Sink>) -> Result<(), Error> {
+        self.backend.defer(requests, sink)?;
+        self.drive.plan();
+        Ok(())
     }
 }
 

@@ -14,6 +14,7 @@ mod input;
 mod listen;
 mod output;
 mod reply;
+mod thread;
 mod turn;
 
 use bytes::BytesMut;
@@ -23,6 +24,7 @@ use dormouse_core::error::Error;
 use crate::access::Grant;
 pub(crate) use listen::{PipelineContext, PipelineServer};
 pub(crate) use reply::RequestReply;
+pub(crate) use thread::PipelineThread;
 pub(crate) use turn::{Request, Turn};
 
 /// One protocol's side of one connection. It knows the protocol's bytes and the state of the

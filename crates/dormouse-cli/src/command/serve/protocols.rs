@@ -44,6 +44,7 @@ fn with_flag(error: &StartError, settings: &Settings) -> String {
         StartError::Listen { addr, .. } if settings.http == Some(*addr) => "http",
         StartError::Listen { addr, .. } if settings.resp == Some(*addr) => "resp",
         StartError::Listen { .. } | StartError::ListenUnix { .. } => "beanstalk",
+        StartError::Thread(_) => return error.to_string(),
     };
     format!("{error} (--{flag} ADDR, or --{flag} off)")
 }
