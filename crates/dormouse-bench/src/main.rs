@@ -14,6 +14,7 @@ mod idle;
 mod keyed;
 mod late;
 mod latency;
+mod library;
 mod pace;
 mod peers;
 mod plan;
@@ -24,6 +25,7 @@ mod reopen;
 mod report;
 mod rss;
 mod run;
+mod stalls;
 
 use std::process::ExitCode;
 
@@ -43,6 +45,10 @@ struct Cli {
 enum Command {
     /// The engine in this process, without a server
     Engine(plan::Plan),
+    /// Single calls of the library, from one thread and from several
+    Library(library::LibraryPlan),
+    /// How long others wait while a topic meets many cancelled jobs
+    Stalls(stalls::StallsPlan),
     /// The backend on a Redis that is started for it, against plain scripts
     Redis(redis::RedisPlan),
     /// This project's server beside Redis and beanstalkd, under the same load
@@ -58,6 +64,8 @@ enum Command {
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Engine(plan) => run::engine(plan),
+        Command::Library(plan) => library::run(&plan),
+        Command::Stalls(plan) => stalls::run(&plan),
         Command::Redis(plan) => redis::run(&plan),
         Command::Peers(plan) => peers::run(&plan),
         Command::Phase { task } => child::run(&task),

@@ -83,14 +83,18 @@ impl Report {
     }
 
     pub(crate) fn print(&self) -> Result<()> {
-        let mut value = serde_json::to_value(self)?;
-        if let Some(figures) = value.as_object_mut() {
-            figures.values_mut().for_each(round);
-        }
-        let mut stdout = std::io::stdout().lock();
-        writeln!(stdout, "{value}")?;
-        Ok(stdout.flush()?)
+        print(serde_json::to_value(self)?)
     }
+}
+
+/// Prints figures as the one line of JSON.
+pub(crate) fn print(mut figures: serde_json::Value) -> Result<()> {
+    if let Some(figures) = figures.as_object_mut() {
+        figures.values_mut().for_each(round);
+    }
+    let mut stdout = std::io::stdout().lock();
+    writeln!(stdout, "{figures}")?;
+    Ok(stdout.flush()?)
 }
 
 /// Three digits after the point, none for what is large: more would be noise.
