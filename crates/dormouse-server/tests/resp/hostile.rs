@@ -35,7 +35,7 @@ async fn nonsense_closes_the_connection() {
     assert!(!rig.client().await.ask("STATS t").await.error("NOTFOUND").is_empty());
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn an_incomplete_command_times_out() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
