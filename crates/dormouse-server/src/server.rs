@@ -94,7 +94,7 @@ impl PipelinedOptions {
         let thread = PipelineThread::start().map_err(StartError::Thread)?;
         // Sockets and tasks belong to the runtime in which they are made.
         let started = thread.runtime().spawn(async move {
-            let client = BackendClient::new(backend, observer, stops);
+            let client = BackendClient::deferring(backend, observer, stops);
             let context = PipelineContext::new(client.clone(), metrics);
             let mut resp = None;
             if let Some(addr) = self.resp {

@@ -71,7 +71,7 @@ impl PendingBatch {
         let missing = entries.len();
         let state = State { first, entries, missing, waker: None, is_abandoned: false };
         let sink = Arc::new(BatchSink { client: client.clone(), state: Mutex::new(state) });
-        client.inner.defer(requests, Arc::clone(&sink) as Arc<dyn Sink>)?;
+        client.inner.send(requests, Arc::clone(&sink) as Arc<dyn Sink>)?;
         Ok(PendingBatch { sink, may_wait, is_withdrawn: false })
     }
 
@@ -172,7 +172,7 @@ impl Sink for BatchSink {
         let waker = if state.missing == 0 { state.waker.take() } else { None };
         drop(state);
         if let Some(waker) = waker {
-            self.client.inner.drive.wake(waker);
+            self.client.inner.wake(waker);
         }
         give_back(&self.client, unread);
     }

@@ -70,7 +70,7 @@ pub(super) fn give_back(client: &BackendClient, commands: Vec<Command>) {
                 .iter()
                 .map(|command| Request { ticket: Ticket::next(), command: command.clone() })
                 .collect();
-            match inner.defer(requests, Arc::new(Discard)) {
+            match inner.send(requests, Arc::new(Discard)) {
                 Err(error) if error.code == Code::Busy => tokio::time::sleep(BUSY).await,
                 // Accepted; or the store has stopped, and leases expire after its next start.
                 _ => break,

@@ -8,6 +8,7 @@ mod custody;
 mod drive;
 
 use std::sync::Arc;
+use std::task::Waker;
 
 use dormouse_core::backend::{Answer, Backend, Request, Sink};
 use dormouse_core::command::{Command, Operation, Reply};
@@ -27,7 +28,8 @@ pub(crate) struct BackendClient {
 
 struct Inner {
     backend: Arc<dyn Backend>,
-    drive: DriveTask,
+    /// `None` = every submission is driven at once, on the thread that submits.
+    drive: Option<DriveTask>,
     observer: Arc<dyn ReplyObserver>,
     stopping: watch::Receiver<bool>,
     runtime: Handle,
@@ -49,8 +51,27 @@ impl BackendClient {
         observer: Arc<dyn ReplyObserver>,
         stopping: watch::Receiver<bool>,
     ) -> BackendClient {
-        let (runtime, returning) = (Handle::current(), watch::Sender::new(0));
+        BackendClient::with_drive(backend, observer, stopping, None)
+    }
+
+    /// As `new`, for a runtime of one thread: the backend is driven once for all tasks that are
+    /// ready. Where tasks may take their thread for long, others would wait for the drive.
+    pub(crate) fn deferring(
+        backend: Arc<dyn Backend>,
+        observer: Arc<dyn ReplyObserver>,
+        stopping: watch::Receiver<bool>,
+    ) -> BackendClient {
         let drive = DriveTask::start(Arc::clone(&backend));
+        BackendClient::with_drive(backend, observer, stopping, Some(drive))
+    }
+
+    fn with_drive(
+        backend: Arc<dyn Backend>,
+        observer: Arc<dyn ReplyObserver>,
+        stopping: watch::Receiver<bool>,
+        drive: Option<DriveTask>,
+    ) -> BackendClient {
+        let (runtime, returning) = (Handle::current(), watch::Sender::new(0));
         let inner = Inner { backend, drive, observer, stopping, runtime, returning };
         BackendClient { inner: Arc::new(inner) }
     }
@@ -116,11 +137,20 @@ impl BackendClient {
 }
 
 impl Inner {
-    /// Hands requests to the backend, which is driven once all that is ready has been read.
-    fn defer(&self, requests: Vec<Request>, sink: Arc<dyn Sink>) -> Result<(), Error> {
+    /// Hands requests to the backend.
+    fn send(&self, requests: Vec<Request>, sink: Arc<dyn Sink>) -> Result<(), Error> {
+        let Some(drive) = &self.drive else { return self.backend.submit(requests, sink) };
         self.backend.defer(requests, sink)?;
-        self.drive.plan();
+        drive.plan();
         Ok(())
+    }
+
+    /// Wakes a task whose replies are complete.
+    fn wake(&self, waker: Waker) {
+        match &self.drive {
+            Some(drive) => drive.wake(waker),
+            None => waker.wake(),
+        }
     }
 }
 
