@@ -36,7 +36,7 @@ pub const NOT_ON_REDIS: &[(&str, &str, &str)] = &[
 
 /// Cases about the order within a topic, or about limits of a topic. Order holds within a
 /// partition, and each partition keeps its share of a limit, so on a cluster these cases are run
-/// with one partition per topic, all others with as many as usual.
+/// with one partition per topic, all others with as many as usual. No case = all of that verb.
 const IN_ONE_PARTITION: &[(&str, &[&str])] = &[
     ("ack", &["a_token_is_of_one_job"]),
     ("cancel", &["any_of_many"]),
@@ -68,7 +68,8 @@ const IN_ONE_PARTITION: &[(&str, &[&str])] = &[
             "order_holds_over_many_jobs",
         ],
     ),
-    ("reserve_wait", &["takes_up_to_max_at_once", "a_newcomer_does_not_overtake"]),
+    // Those who wait are served in order by each partition.
+    ("reserve_wait", &[]),
     ("revive", &["all_of_a_topic"]),
     (
         "set_topic",
@@ -89,7 +90,7 @@ const IN_ONE_PARTITION: &[(&str, &[&str])] = &[
 /// How many partitions a topic has on a cluster in this case; `None` = as many as usual.
 fn partitions(verb: &str, case: &str) -> Option<u16> {
     let cases = IN_ONE_PARTITION.iter().find(|(name, _)| *name == verb)?.1;
-    cases.contains(&case).then_some(1)
+    (cases.is_empty() || cases.contains(&case)).then_some(1)
 }
 
 /// Why this case is not run on Redis, if it is not.
