@@ -13,7 +13,7 @@ use dormouse_disk::clock::VirtualClock;
 use dormouse_disk::engine::{Engine, Options};
 use serde_json::json;
 
-use crate::client::Client;
+use crate::client::{Client, unexpected};
 use crate::latency::Latencies;
 use crate::progress::Progress;
 use crate::{Result, report, rss};
@@ -48,16 +48,22 @@ pub(crate) fn run(plan: &StallsPlan) -> Result<()> {
     let live = Put { delay_ms, ..Put::new(topic.clone(), "live") };
     let client = Client::new(&engine);
     client.call(Command::Put(vec![live]))?;
-    let mut quiet = others(&engine, || thread::sleep(Duration::from_secs(2)))?;
+    let mut quiet = others(&engine, || {
+        thread::sleep(Duration::from_secs(2));
+        Ok(())
+    })?;
     let mut passed = Duration::ZERO;
     let mut busy = others(&engine, || {
         let began = Instant::now();
         clock.advance(DELAY + Duration::from_secs(1));
         let topics = vec![topic.clone()];
         let reserve = Reserve { topics, max: 1, wait_ms: WAIT_MS, ttr_ms: None, session: None };
-        // What went wrong shows in the time.
-        let _ = client.call(Command::Reserve(reserve));
+        let reply = client.call(Command::Reserve(reserve))?;
         passed = began.elapsed();
+        match reply {
+            Reply::Jobs(jobs) if jobs.len() == 1 => Ok(()),
+            other => Err(unexpected("the reserve of the live job", &other)),
+        }
     })?;
     engine.close()?;
     report::print(json!({
@@ -98,7 +104,7 @@ fn cancel_all(engine: &Engine, plan: &StallsPlan) -> Result<()> {
 }
 
 /// The times of puts and reserves on a topic of their own while `meanwhile` runs.
-fn others(engine: &Engine, meanwhile: impl FnOnce()) -> Result<Latencies> {
+fn others(engine: &Engine, meanwhile: impl FnOnce() -> Result<()>) -> Result<Latencies> {
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         let running = scope.spawn(|| {
@@ -116,8 +122,9 @@ fn others(engine: &Engine, meanwhile: impl FnOnce()) -> Result<Latencies> {
             }
             Ok(times)
         });
-        meanwhile();
+        let done = meanwhile();
         stop.store(true, Ordering::Relaxed);
-        running.join().unwrap_or_else(|_| Err("a caller panicked".into()))
+        let times = running.join().unwrap_or_else(|_| Err("a caller panicked".into()));
+        done.and(times)
     })
 }

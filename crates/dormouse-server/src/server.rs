@@ -80,11 +80,7 @@ impl PipelinedOptions {
     /// Binds the addresses and serves them on a thread of their own; `None` if there is none.
     async fn start(
         self,
-        (backend, observer, stops): (
-            Arc<dyn Backend>,
-            Arc<dyn ReplyObserver>,
-            watch::Receiver<bool>,
-        ),
+        make_client: impl FnOnce() -> BackendClient + Send + 'static,
         acceptor: Acceptor,
         metrics: Arc<Metrics>,
     ) -> Result<Option<Pipelined>, StartError> {
@@ -94,7 +90,7 @@ impl PipelinedOptions {
         let thread = PipelineThread::start().map_err(StartError::Thread)?;
         // Sockets and tasks belong to the runtime in which they are made.
         let started = thread.runtime().spawn(async move {
-            let client = BackendClient::deferring(backend, observer, stops);
+            let client = make_client();
             let context = PipelineContext::new(client.clone(), metrics);
             let mut resp = None;
             if let Some(addr) = self.resp {
@@ -151,8 +147,10 @@ impl Server {
             beanstalk: options.beanstalk,
             access: options.access.clone(),
         };
-        let parts = (Arc::clone(&backend), Arc::clone(&observer), stops.clone());
-        let pipelined = pipelined.start(parts, acceptor.clone(), Arc::clone(&metrics)).await?;
+        let (served, observed, stopped) = (backend.clone(), observer.clone(), stops.clone());
+        let make_client = move || BackendClient::deferring(served, observed, stopped);
+        let started = pipelined.start(make_client, acceptor.clone(), Arc::clone(&metrics));
+        let pipelined = started.await?;
         let client = BackendClient::new(backend, observer, stops);
         let kept = client.clone();
         let backup = options.backup.map(Arc::from);

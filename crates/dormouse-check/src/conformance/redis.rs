@@ -136,7 +136,7 @@ pub fn run_on_cluster(verb: &str) {
     assert_eq!(failed, [""; 0], "cases of {verb} that fail on a cluster; see above");
 }
 
-/// What the backend runs on.
+/// The servers that the backend runs on.
 enum Servers {
     Alone(RedisServer),
     Cluster(Arc<RedisCluster>),

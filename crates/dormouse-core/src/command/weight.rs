@@ -11,8 +11,6 @@ use crate::op::{Kill, KillTarget, Put, Target};
 const ITEM_BYTES: usize = 64;
 /// The same of a put.
 const PUT_BYTES: usize = 256;
-/// A command of more items than this is long.
-const ITEMS_FEW: usize = 64;
 
 impl Command {
     /// Bytes that it takes while it is queued, about.
@@ -43,20 +41,19 @@ impl Command {
         ITEM_BYTES + items
     }
 
-    /// Whether it may take much longer than a command on one job: its cost grows with what is
-    /// stored, or it has many items.
+    /// Whether its cost grows with what is stored, whatever it names.
     pub fn is_long(&self) -> bool {
-        match self {
+        matches!(
+            self,
             Command::List(_)
-            | Command::Topics(_)
-            | Command::Purge(_)
-            | Command::Kick(_)
-            | Command::ReviveTopic(_)
-            | Command::Forecast(_)
-            | Command::Peek(_)
-            | Command::CloseSession(_) => true,
-            command => command.items() > ITEMS_FEW,
-        }
+                | Command::Topics(_)
+                | Command::Purge(_)
+                | Command::Kick(_)
+                | Command::ReviveTopic(_)
+                | Command::Forecast(_)
+                | Command::Peek(_)
+                | Command::CloseSession(_)
+        )
     }
 
     /// How many jobs it may concern, about.

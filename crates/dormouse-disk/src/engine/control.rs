@@ -1,4 +1,4 @@
-//! Who takes the next turn: the thread that came with a request, or the engine thread.
+//! Decides which thread takes the next turn: one that came with a request, or the engine thread.
 //!
 //! The state lies behind a lock that callers only try. A caller that gets it takes turns for
 //! everybody whose requests are queued, for a short time; one that does not leaves its request to
@@ -49,7 +49,7 @@ pub(super) struct Control {
     failed: OnceLock<Fatal>,
 }
 
-/// What the engine thread does after a turn.
+/// The engine thread's next step after a turn.
 pub(super) enum AfterEngineTurn {
     /// Sleeps, unless there is more to do.
     Sleep { wake: Deadline, progress_only: bool },
@@ -57,7 +57,7 @@ pub(super) enum AfterEngineTurn {
     Close,
 }
 
-/// What a caller does after its turns.
+/// A caller's next step after its turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AfterTurns {
     /// Looks whether there is more, and takes it unless this caller has done enough.
@@ -124,8 +124,8 @@ impl Control {
                 Some(AfterTurns::Look { progress_only, is_done }) => {
                     match self.inbox.rest(TurnOwner::Caller, progress_only) {
                         Rest::Nothing => return,
-                        Rest::Some if !is_done => {}
-                        Rest::Some | Rest::Long => return self.inbox.wake(),
+                        Rest::Short if !is_done => {}
+                        Rest::Short | Rest::Long => return self.inbox.wake(),
                     }
                 }
                 Some(AfterTurns::WakeThread) => return self.inbox.wake(),

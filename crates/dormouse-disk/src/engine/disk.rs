@@ -8,6 +8,7 @@ use dormouse_core::command::Command;
 use dormouse_core::error::{Error, Fatal};
 use dormouse_core::time::Now;
 
+use super::batch_writer::BatchWriter;
 use super::control::Control;
 use super::inbox::{JournalProgress, TurnOwner};
 use super::meters::{DiskMeters, RuleMeters};
@@ -43,11 +44,11 @@ pub(super) struct DiskStorage {
     _lock: Option<DirLock>,
 }
 
-/// Who writes the journal.
+/// The writer of the journal.
 enum Journal {
     /// The sync thread writes and syncs.
     Synced(SyncThread),
-    /// Whoever takes the turn writes; a thread syncs.
+    /// The thread that takes the turn writes; another one syncs.
     Relaxed(RelaxedWriter),
 }
 
@@ -65,16 +66,14 @@ impl DiskStorage {
         let meters = Arc::new(DiskMeters::new());
         meters.note_runs(&store);
         meters.note_growth(&store);
-        let (files, driven, measured) =
-            (Arc::clone(&disk), Arc::clone(control), Arc::clone(&meters));
+        let (files, driven) = (Arc::clone(&disk), Arc::clone(control));
+        let writer = BatchWriter::new(files, writer, durable, Arc::clone(&meters));
         let journal = match options.durability {
-            Durability::Synced => {
-                Journal::Synced(SyncThread::start(files, writer, durable, driven, measured))
-            }
+            Durability::Synced => Journal::Synced(SyncThread::start(writer, driven)),
             Durability::Relaxed { ms } => {
                 let span = Duration::from_millis(ms);
-                let started = RelaxedWriter::start(files, writer, durable, span, driven, measured);
-                Journal::Relaxed(started)
+                let measured = Arc::clone(&meters);
+                Journal::Relaxed(RelaxedWriter::start(writer, span, driven, measured))
             }
         };
         Ok(DiskStorage {

@@ -45,7 +45,7 @@ impl JournalProgress {
     }
 }
 
-/// What a turn takes at once.
+/// The messages that one turn takes.
 #[derive(Default)]
 pub(super) struct Messages {
     pub(super) submissions: VecDeque<Submission>,
@@ -64,7 +64,7 @@ impl Messages {
     }
 }
 
-/// Who takes a turn.
+/// The thread that takes a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TurnOwner {
     /// A thread that came with a request, or the sync thread: it does no long work.
@@ -73,13 +73,13 @@ pub(super) enum TurnOwner {
     EngineThread,
 }
 
-/// What is left after a caller took its part.
+/// The rest of the inbox after a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rest {
     /// Nothing, or nothing that may be taken now.
     Nothing,
     /// Requests that a caller may take, or progress.
-    Some,
+    Short,
     /// Something that only the engine thread does.
     Long,
 }
@@ -236,7 +236,7 @@ impl Inbox {
         messages
     }
 
-    /// What is left, for a thread that ends its turn.
+    /// The rest, for a thread that ends its turn.
     pub(super) fn rest(&self, owner: TurnOwner, progress_only: bool) -> Rest {
         let state = self.lock();
         let is_thread = owner == TurnOwner::EngineThread;
@@ -244,12 +244,12 @@ impl Inbox {
             return Rest::Long;
         }
         if !state.progress.is_empty() {
-            return Rest::Some;
+            return Rest::Short;
         }
         match state.queued.front() {
             Some(_) if progress_only => Rest::Nothing,
             Some(next) if next.is_long || state.items > CALLER_ITEMS_MAX => Rest::Long,
-            Some(_) => Rest::Some,
+            Some(_) => Rest::Short,
             None => Rest::Nothing,
         }
     }

@@ -12,6 +12,7 @@
 //! batch N+1. Answers to mutations leave after their batch is as durable as promised, answers to
 //! reserve and extend at once. The first failed write or sync stops everything.
 
+mod batch_writer;
 mod control;
 mod disk;
 mod inbox;

@@ -24,7 +24,7 @@ struct State {
     delivering: bool,
 }
 
-/// What is to be delivered.
+/// Answers and events that are to be delivered.
 pub(super) struct Outbox {
     state: Mutex<State>,
     /// Notified when a thread has stopped delivering.

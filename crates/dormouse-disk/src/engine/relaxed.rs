@@ -12,30 +12,25 @@ use std::time::Duration;
 
 use dormouse_core::error::Fatal;
 
+use super::batch_writer::BatchWriter;
 use super::control::Control;
 use super::meters::DiskMeters;
 use super::sync::journal_failed;
 use super::worker::{panicked, spawn};
 use crate::clock::{Deadline, Stopwatch};
 use crate::damage::Damage;
-use crate::disk::{Disk, File};
-use crate::journal::SegmentWriter;
+use crate::disk::File;
 use crate::store::SegmentBatch;
 
 /// Writes batches, and has them synced in time.
 pub(super) struct RelaxedWriter {
-    disk: Arc<dyn Disk>,
-    writer: SegmentWriter,
-    written: u64,
-    /// Batches up to this one are known to be synced.
-    synced: u64,
+    writer: BatchWriter,
     span: Duration,
-    meters: Arc<DiskMeters>,
     unsynced: Arc<Unsynced>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the sync thread has to sync.
+/// The file that the sync thread has to sync.
 #[derive(Default)]
 struct Unsynced {
     state: Mutex<UnsyncedState>,
@@ -123,24 +118,21 @@ impl Unsynced {
 
 impl RelaxedWriter {
     pub(super) fn start(
-        disk: Arc<dyn Disk>,
-        writer: SegmentWriter,
-        synced: u64,
+        writer: BatchWriter,
         span: Duration,
         control: Arc<Control>,
         meters: Arc<DiskMeters>,
     ) -> RelaxedWriter {
         let unsynced = Arc::new(Unsynced::default());
-        let (shared, measured) = (Arc::clone(&unsynced), Arc::clone(&meters));
+        let shared = Arc::clone(&unsynced);
         let thread = spawn("dormouse-sync", move || {
-            let ended = catch_unwind(AssertUnwindSafe(|| sync_all(&shared, &control, &measured)));
+            let ended = catch_unwind(AssertUnwindSafe(|| sync_all(&shared, &control, &meters)));
             if let Err(fatal) = ended.unwrap_or_else(|_| Err(panicked())) {
                 shared.fail();
                 control.fail(fatal);
             }
         });
-        let (written, thread) = (synced, Some(thread));
-        RelaxedWriter { disk, writer, written, synced, span, meters, unsynced, thread }
+        RelaxedWriter { writer, span, unsynced, thread: Some(thread) }
     }
 
     /// Writes batches in order; they are durable as far as promised when this returns.
@@ -149,27 +141,22 @@ impl RelaxedWriter {
     }
 
     fn try_write(&mut self, sealed: &mut SegmentBatch) -> Result<(), Damage> {
-        if sealed.segment != self.writer.segment() {
-            // A checkpoint must not become durable before what it builds on.
+        if self.writer.begins_segment(sealed) {
             self.sync()?;
-            self.writer = SegmentWriter::create(self.disk.as_ref(), sealed.segment)?;
         }
-        let now = sealed.now;
-        self.writer.write(&mut sealed.batch, self.synced, now.steady_ms, now.wall_ms)?;
-        self.written = sealed.batch.number;
-        self.meters.note_batch(&sealed.batch);
-        self.unsynced.note(self.writer.file(), self.written, self.span);
+        self.writer.write(sealed)?;
+        self.unsynced.note(self.writer.file(), self.writer.written(), self.span);
         Ok(())
     }
 
     /// The thread has synced batches up to this one.
     pub(super) fn set_synced(&mut self, batch: u64) {
-        self.synced = self.synced.max(batch);
+        self.writer.set_synced(batch);
     }
 
     /// Batches up to this one are synced.
     pub(super) fn synced(&self) -> u64 {
-        self.synced
+        self.writer.synced()
     }
 
     fn sync(&mut self) -> Result<(), Damage> {
@@ -177,13 +164,7 @@ impl RelaxedWriter {
             let source = io::Error::other("an earlier sync of this segment failed");
             return Err(Damage::io("the newest segment", source));
         }
-        if self.synced < self.written {
-            let watch = Stopwatch::start();
-            self.writer.sync()?;
-            self.meters.note_sync(watch.passed());
-            self.synced = self.written;
-        }
-        Ok(())
+        self.writer.sync()
     }
 
     /// Ends the thread and syncs what is left.

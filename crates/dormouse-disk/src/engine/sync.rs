@@ -10,13 +10,10 @@ use dormouse_core::backend::ReplyGroups;
 use dormouse_core::error::Fatal;
 use dormouse_core::event::Event;
 
+use super::batch_writer::BatchWriter;
 use super::control::Control;
-use super::meters::DiskMeters;
 use super::worker::{panicked, spawn};
-use crate::clock::Stopwatch;
 use crate::damage::Damage;
-use crate::disk::Disk;
-use crate::journal::SegmentWriter;
 use crate::store::SegmentBatch;
 
 /// One hand-over: batches to write, and the events and answers that wait for them and all before.
@@ -34,24 +31,9 @@ pub(super) struct SyncThread {
 }
 
 impl SyncThread {
-    pub(super) fn start(
-        disk: Arc<dyn Disk>,
-        writer: SegmentWriter,
-        synced: u64,
-        control: Arc<Control>,
-        meters: Arc<DiskMeters>,
-    ) -> SyncThread {
+    pub(super) fn start(writer: BatchWriter, control: Arc<Control>) -> SyncThread {
         let (write_batches, waiting) = channel();
-        let sync = Sync {
-            disk,
-            writer,
-            written: synced,
-            synced,
-            control,
-            meters,
-            answers: ReplyGroups::default(),
-            failed: None,
-        };
+        let sync = Sync { writer, control, answers: ReplyGroups::default(), failed: None };
         let thread = spawn("dormouse-sync", move || sync.run(&waiting));
         SyncThread { write_batches: Some(write_batches), thread: Some(thread) }
     }
@@ -71,13 +53,8 @@ impl SyncThread {
 }
 
 struct Sync {
-    disk: Arc<dyn Disk>,
-    writer: SegmentWriter,
-    /// The last batch written, and the last one synced.
-    written: u64,
-    synced: u64,
+    writer: BatchWriter,
     control: Arc<Control>,
-    meters: Arc<DiskMeters>,
     /// Answers of the hand-overs in progress.
     answers: ReplyGroups,
     failed: Option<Fatal>,
@@ -120,31 +97,13 @@ impl Sync {
     fn make_durable(&mut self, batches: Vec<SegmentBatch>) -> Result<(), Damage> {
         let mut buffers = Vec::with_capacity(batches.len());
         for mut sealed in batches {
-            if sealed.segment != self.writer.segment() {
-                // A checkpoint must not become durable before what it builds on.
-                self.sync()?;
-                self.writer = SegmentWriter::create(self.disk.as_ref(), sealed.segment)?;
-            }
-            let now = sealed.now;
-            self.writer.write(&mut sealed.batch, self.synced, now.steady_ms, now.wall_ms)?;
-            self.written = sealed.batch.number;
-            self.meters.note_batch(&sealed.batch);
+            self.writer.write(&mut sealed)?;
             buffers.push(sealed.batch.into_bytes());
         }
-        self.sync()?;
+        self.writer.sync()?;
         // Before its answers are delivered: a client that hears of its put reserves at once.
-        let (durable, synced) = (Some(self.written), Some(self.synced));
+        let (durable, synced) = (Some(self.writer.written()), Some(self.writer.synced()));
         self.control.inbox.progress(durable, synced, buffers);
-        Ok(())
-    }
-
-    fn sync(&mut self) -> Result<(), Damage> {
-        if self.synced < self.written {
-            let watch = Stopwatch::start();
-            self.writer.sync()?;
-            self.meters.note_sync(watch.passed());
-            self.synced = self.written;
-        }
         Ok(())
     }
 

@@ -32,7 +32,7 @@ pub(super) fn run(control: &Control) -> Result<(), Fatal> {
     if catch_unwind(end).is_err() {
         ended = ended.and(Err(panicked()));
     }
-    // What is in the outbox has happened.
+    // Answers in the outbox tell of changes that have happened.
     control.outbox.drain();
     ended
 }
