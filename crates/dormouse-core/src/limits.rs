@@ -57,7 +57,13 @@ pub const TOPIC_LINGER_MS: u64 = 1_000;
 /// How long a key hold that is over may still rest; it is free all the same.
 pub const HOLD_SWEEP_MS: u64 = 10_000;
 /// Things one tick does before others get their turn.
-pub const TICK_MAX: usize = 4_096;
+pub const TICK_MAX: usize = 1_024;
+/// Jobs that one portion of a kick or of a revival of a topic moves; one or two milliseconds.
+pub const PORTION_JOBS: usize = 512;
+/// Topics that one portion of a page of topics or of the totals counts: each asks every run.
+pub const PORTION_TOPICS: usize = 8;
+/// Commands that have portions to go.
+pub const LONG_COMMANDS_MAX: usize = 1_000;
 /// Requests waiting for the engine, in bytes; beyond it batches with a put get `busy`.
 pub const INBOX_BYTES_MAX: usize = 64 << 20;
 /// Requests waiting for the engine, in number.

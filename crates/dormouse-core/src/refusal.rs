@@ -175,15 +175,6 @@ pub fn too_many_locks() -> Error {
     )
 }
 
-/// To a look at the head of a lane before which many cancelled jobs lie.
-pub fn passing_cancelled() -> Error {
-    Error::new(
-        Code::Busy,
-        "many cancelled jobs lie before the first one of this topic and are being passed; try \
-         again in a moment",
-    )
-}
-
 /// To a request that wants to wait when too many do.
 pub fn too_many_wait() -> Error {
     Error::new(

@@ -90,6 +90,22 @@ fn compare_tables(store: &mut Store, oracle: &Oracle) -> Result<(), String> {
     same("leased bytes", have.leased_bytes(), want.leased_bytes())
 }
 
+/// All jobs of a lane, read in as many portions as it takes.
+fn whole_lane(
+    timeline: &mut impl Timeline,
+    topic: TopicNo,
+    class: Class,
+) -> Result<Vec<Resting>, String> {
+    let (mut jobs, mut from) = (Vec::new(), Some((0, JobId(0))));
+    while let Some(next) = from {
+        let room = Room::jobs(usize::MAX);
+        let stretch = timeline.page(topic, class, next, room).map_err(text)?;
+        jobs.extend(stretch.jobs);
+        from = stretch.next;
+    }
+    Ok(jobs)
+}
+
 fn compare_lane(
     store: &mut Store,
     oracle: &mut Oracle,
@@ -97,18 +113,9 @@ fn compare_lane(
     class: Class,
     now: Now,
 ) -> Result<(), String> {
-    let first = (0, JobId(0));
     let lane = || format!("lane {topic:?} {class:?}");
-    let mut want = oracle
-        .machine
-        .timeline_mut()
-        .page(topic, class, first, Room::jobs(usize::MAX))
-        .map_err(text)?;
-    let mut have = store
-        .machine()
-        .timeline_mut()
-        .page(topic, class, first, Room::jobs(usize::MAX))
-        .map_err(text)?;
+    let mut want = whole_lane(oracle.machine.timeline_mut(), topic, class)?;
+    let mut have = whole_lane(store.machine().timeline_mut(), topic, class)?;
     if class == Class::HOLD {
         have.retain(|resting| !is_over(resting, now));
         want.retain(|resting| !is_over(resting, now));
@@ -131,15 +138,31 @@ fn compare_lane(
         let want = want.iter().filter(|resting| resting.place.due_at <= until).count() as u64;
         same(&format!("count of {} until {until}", lane()), have, want)?;
     }
+    let have = store.machine().timeline_mut().count_steps(topic, class, 0, &steps(&want));
+    let want_steps = oracle.machine.timeline_mut().count_steps(topic, class, 0, &steps(&want));
+    let (have, want_steps) = (have.map_err(text)?, want_steps.map_err(text)?);
+    same(&format!("steps of {}", lane()), &have[..], &want_steps[..have.len()])?;
     // From the middle on, as a cursor would.
     if let Some(middle) = want.get(want.len() / 2) {
         let from = (middle.place.due_at, middle.place.id);
-        let have =
-            store.machine().timeline_mut().page(topic, class, from, Room::jobs(2)).map_err(text)?;
+        let have = store
+            .machine()
+            .timeline_mut()
+            .page(topic, class, from, Room::jobs(2))
+            .map_err(text)?
+            .jobs;
         let want: Vec<_> = want[want.len() / 2..].iter().take(2).map(|r| r.place).collect();
         same(&format!("page of {} from {from:?}", lane()), places(&have), want)?;
     }
     Ok(())
+}
+
+/// Ends of steps around the due times of these jobs.
+fn steps(jobs: &[Resting]) -> Vec<u64> {
+    let around = jobs.iter().flat_map(|job| [job.place.due_at, job.place.due_at + 1]);
+    let mut ends: Vec<u64> = around.chain([u64::MAX]).collect();
+    ends.dedup();
+    ends
 }
 
 /// P14: counters and contents of the oracle itself agree.

@@ -5,7 +5,7 @@ use bytes::Bytes;
 
 use super::Command;
 use crate::limits::BATCH_MAX;
-use crate::op::{Kill, KillTarget, Put, Target};
+use crate::op::{Kill, KillTarget, Put, Stats, Target};
 
 /// Bytes of any command or item besides those it points to.
 const ITEM_BYTES: usize = 64;
@@ -47,6 +47,7 @@ impl Command {
             self,
             Command::List(_)
                 | Command::Topics(_)
+                | Command::Stats(Stats { topic: None })
                 | Command::Purge(_)
                 | Command::Kick(_)
                 | Command::ReviveTopic(_)

@@ -100,7 +100,7 @@ impl<T: Timeline> Machine<T> {
         if matches!(origin, Origin::Replay) {
             self.note_fence(progress.fence);
         }
-        let (mut job, put_batch) = self.lift(*id, *left, origin);
+        let (mut job, put_batch) = self.lift(*id, *left, to, origin);
         let watch = self.count(*topic, |counts| count_move(counts, *left, to, progress, *cause));
         match to {
             Destination::Leased { ttr_ms, session } => {
@@ -130,7 +130,13 @@ impl<T: Timeline> Machine<T> {
     }
 
     /// The job a move is about, out of where it was.
-    fn lift(&mut self, id: JobId, left: Option<Place>, origin: Origin) -> (Job, BatchNo) {
+    fn lift(
+        &mut self,
+        id: JobId,
+        left: Option<Place>,
+        to: &Destination,
+        origin: Origin,
+    ) -> (Job, BatchNo) {
         match (left, origin) {
             (None, _) => match self.remove_lease(id) {
                 Some(lease) => (lease.job, lease.put_batch),
@@ -140,6 +146,11 @@ impl<T: Timeline> Machine<T> {
             (Some(place), Origin::Found(resting)) => {
                 self.timeline.depart(place);
                 (resting.job, resting.put_batch)
+            }
+            // Nobody will ask for the content of a job that is gone.
+            (Some(place), Origin::Replay) if matches!(to, Destination::Gone) => {
+                self.timeline.depart(place);
+                (Job { id, ..Job::default() }, 0)
             }
             (Some(place), Origin::Replay | Origin::Live) => {
                 (self.timeline.depart_replayed(place), 0)

@@ -12,6 +12,7 @@ mod image;
 mod lease;
 mod locate;
 mod locks;
+mod portions;
 mod schedule;
 mod serve;
 mod sessions;
@@ -33,11 +34,13 @@ pub(crate) use apply::Origin;
 pub(crate) use lease::{Lease, bury};
 pub(crate) use locate::{JobLocation, KeyOwner, TokenState};
 pub(crate) use locks::HeldLock;
+pub(crate) use portions::{LongCommand, Portion};
 pub(crate) use sessions::Orphan;
 pub(crate) use waiters::{ReserveTerms, WaitKind};
 
 use lease::Leases;
 use locks::Locks;
+use portions::LongCommands;
 use schedule::TopicSchedule;
 use sessions::Sessions;
 use topics::Topics;
@@ -116,6 +119,10 @@ pub struct Machine<T> {
     fences_given: u64,
     /// The last tick left work undone.
     unfinished: bool,
+    /// Commands that are done in portions and have some to go.
+    long_commands: LongCommands,
+    /// Leases and locks that the steps before the next tick may still let run out.
+    step_budget: usize,
     /// Wall minus steady when waiters last looked at the clocks; a step of the wall clock shows in
     /// it.
     wall_offset_ms: Option<i128>,
@@ -143,6 +150,8 @@ impl<T: Timeline> Machine<T> {
             epoch: 1,
             fences_given: 0,
             unfinished: false,
+            long_commands: LongCommands::new(),
+            step_budget: TICK_MAX,
             wall_offset_ms: None,
         }
     }
@@ -255,8 +264,11 @@ impl<T: Timeline> Machine<T> {
         out: &mut Output,
     ) -> Result<(), Fatal> {
         // Leases that ran out before this command have run out for it, whenever the next tick is.
-        self.expire_leases(now, &mut { TICK_MAX }, out)?;
-        self.expire_locks(now, &mut { TICK_MAX }, out);
+        // If they are very many, the next ticks do the rest.
+        let mut budget = std::mem::take(&mut self.step_budget);
+        self.expire_leases(now, &mut budget, out)?;
+        self.expire_locks(now, &mut budget, out);
+        self.step_budget = budget;
         let reply = match command {
             // These may wait, or need not wait for the disk: they answer for themselves.
             Command::Reserve(reserve) => return self.reserve(now, ticket, &reserve, out),
@@ -266,6 +278,33 @@ impl<T: Timeline> Machine<T> {
                 self.lock(now, ticket, lock, out);
                 return Ok(());
             }
+            Command::Forecast(forecast) => {
+                let begun = self.forecast(now, forecast);
+                return self.begin_long(now, ticket, begun, out);
+            }
+            Command::Kick(kick) => {
+                let begun = Ok(self.kick(kick));
+                return self.begin_long(now, ticket, begun, out);
+            }
+            Command::List(list) => {
+                let begun = self.list(list);
+                return self.begin_long(now, ticket, begun, out);
+            }
+            Command::Peek(peek) => {
+                return self.begin_long(now, ticket, Ok(LongCommand::Peek(peek)), out);
+            }
+            Command::ReviveTopic(revive) => {
+                let begun = Ok(self.revive_topic(revive));
+                return self.begin_long(now, ticket, begun, out);
+            }
+            Command::Stats(stats) => {
+                let begun = self.stats(now, stats);
+                return self.begin_long(now, ticket, begun, out);
+            }
+            Command::Topics(page) => {
+                let begun = self.topics_page(page);
+                return self.begin_long(now, ticket, begun, out);
+            }
             Command::Put(puts) => self.put(now, puts, out),
             Command::Ack(tokens) => self.ack(now, &tokens, out),
             Command::Nack(nacks) => self.nack(now, nacks, out),
@@ -274,18 +313,11 @@ impl<T: Timeline> Machine<T> {
             Command::Cancel(cancels) => self.cancel(now, &cancels, out),
             Command::Reschedule(moves) => self.reschedule(now, &moves, out),
             Command::Revive(targets) => self.revive(now, &targets, out),
-            Command::ReviveTopic(revive) => self.revive_topic(now, &revive, out),
-            Command::Kick(kick) => self.kick(now, &kick, out),
             Command::Get(targets) => self.get(now, &targets),
-            Command::Peek(peek) => self.peek(now, &peek),
-            Command::List(list) => self.list(now, &list),
-            Command::Topics(page) => self.topics_page(now, &page),
             Command::SetTopic(set) => self.set_topic(set, out),
-            Command::Stats(stats) => self.stats(now, &stats),
             Command::Pause(pause) => self.pause(now, &pause, out),
             Command::Resume(topic) => self.resume(&topic, out),
             Command::Purge(topic) => self.purge(&topic, out),
-            Command::Forecast(forecast) => self.forecast(now, &forecast),
             Command::OpenSession => Ok(Reply::Session(self.sessions.open())),
             Command::CloseSession(session) => self.close_session(now, session, out),
             Command::RenewLock(renew) => self.renew_lock(now, &renew, out),

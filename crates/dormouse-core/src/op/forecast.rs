@@ -3,10 +3,11 @@
 use crate::command::{Command, Reply, operation};
 use crate::error::Error;
 use crate::limits::FORECAST_STEPS_MAX;
-use crate::machine::{Machine, Rule};
-use crate::time::Now;
+use crate::machine::{LongCommand, Machine, Portion, Rule};
+use crate::place::Class;
+use crate::time::{Clock, Now};
 use crate::timeline::Timeline;
-use crate::topic::TopicName;
+use crate::topic::{TopicName, TopicNo};
 
 /// How many jobs come due in each step of `[from_ms, to_ms)`, wall ms.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,29 +27,65 @@ operation! {
         request => Command::Forecast(request), Reply::Forecast(reply) => Ok(reply);
 }
 
+/// A forecast between two portions.
+#[derive(Debug)]
+pub(crate) struct ForecastProgress {
+    forecast: Forecast,
+    /// When it began: what it counts is a matter of that instant.
+    now: Now,
+    topic: Option<TopicNo>,
+    /// Classes that are still to be counted, the present one last.
+    classes: Vec<Class>,
+    /// Steps of the present class that are counted.
+    counted: usize,
+    counts: Vec<u64>,
+}
+
+/// Classes that one portion counts at most.
+const CLASSES_PER_PORTION: usize = 8;
+
 impl<T: Timeline> Machine<T> {
-    /// Differences of ranks: jobs due before a step's end less those due before its beginning.
-    pub(crate) fn forecast(&mut self, now: Now, forecast: &Forecast) -> Rule<Reply> {
-        let steps = forecast.steps()?;
-        let mut counts = vec![0; steps];
-        let Some(topic) = self.topics.find(&forecast.topic) else {
-            return Ok(Reply::Forecast(counts));
+    pub(crate) fn forecast(&mut self, now: Now, forecast: Forecast) -> Rule<LongCommand> {
+        let counts = vec![0; forecast.steps()?];
+        let topic = self.topics.find(&forecast.topic);
+        let classes = match topic {
+            Some(topic) => self.timeline.classes(topic)?,
+            None => Vec::new(),
         };
-        for class in self.timeline.classes(topic)? {
-            let mut due_before = |wall_ms: u64| match now.instant_of(class.clock(), wall_ms) {
-                0 => Ok(0),
-                instant => self.timeline.count(topic, class, instant - 1),
+        let progress = ForecastProgress { forecast, now, topic, classes, counted: 0, counts };
+        Ok(LongCommand::Forecast(progress))
+    }
+
+    pub(crate) fn forecast_portion(&mut self, mut progress: ForecastProgress) -> Rule<Portion> {
+        for _ in 0..CLASSES_PER_PORTION {
+            let (Some(topic), Some(class)) = (progress.topic, progress.classes.last().copied())
+            else {
+                return Ok(Portion::Done(Reply::Forecast(progress.counts)));
             };
-            let mut before = due_before(forecast.from_ms)?;
-            let mut end_ms = forecast.from_ms;
-            for count in &mut counts {
-                end_ms = end_ms.saturating_add(forecast.step_ms).min(forecast.to_ms);
-                let after = due_before(end_ms)?;
-                *count += after.saturating_sub(before);
-                before = after;
+            let (from, ends) = progress.next_steps(class.clock());
+            let counts = self.timeline.count_steps(topic, class, from, &ends)?;
+            let sums = progress.counts.iter_mut().skip(progress.counted);
+            sums.zip(&counts).for_each(|(sum, count)| *sum += count);
+            progress.counted += counts.len();
+            if counts.len() < ends.len() {
+                break;
             }
+            progress.classes.pop();
+            progress.counted = 0;
         }
-        Ok(Reply::Forecast(counts))
+        Ok(Portion::More(LongCommand::Forecast(progress)))
+    }
+}
+
+impl ForecastProgress {
+    /// Where the next step of the present class begins, and where it and all after it end.
+    fn next_steps(&self, clock: Clock) -> (u64, Vec<u64>) {
+        let Forecast { from_ms, to_ms, step_ms, .. } = self.forecast;
+        let end_ms =
+            |steps: usize| from_ms.saturating_add(step_ms.saturating_mul(steps as u64)).min(to_ms);
+        let instant = |wall_ms: u64| self.now.instant_of(clock, wall_ms);
+        let ends = (self.counted + 1..=self.counts.len()).map(|steps| instant(end_ms(steps)));
+        (instant(end_ms(self.counted)), ends.collect())
     }
 }
 

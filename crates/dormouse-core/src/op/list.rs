@@ -4,12 +4,12 @@ use crate::command::{Command, Reply, operation};
 use crate::error::{Error, Fatal};
 use crate::job::{JobId, State};
 use crate::limits::{PAGE_MAX, REPLY_BYTES_MAX};
-use crate::machine::{Machine, Rule};
+use crate::machine::{LongCommand, Machine, Portion, Rule};
 use crate::op::JobView;
 use crate::place::Class;
 use crate::refusal::foreign_cursor;
 use crate::time::Now;
-use crate::timeline::{Resting, Room, Timeline};
+use crate::timeline::{Resting, Room, Stretch, Timeline};
 use crate::topic::{TopicName, TopicNo};
 
 /// A page of jobs: waiting ones by priority, then clock, then due time; dead ones by age; leased
@@ -36,7 +36,7 @@ pub struct Page {
 }
 
 /// Where a page begins: the class (none for leased jobs), due time and id of its first job.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Cursor {
     class: Option<Class>,
     due_at: u64,
@@ -81,6 +81,7 @@ impl Cursor {
 }
 
 /// The jobs of a page: one more than the page may have shows where the next one begins.
+#[derive(Debug)]
 struct PageJobs<J> {
     jobs: Vec<J>,
     room: Room,
@@ -103,18 +104,38 @@ operation! {
         request => Command::List(request), Reply::Page(reply) => Ok(reply);
 }
 
+/// A list between two portions.
+#[derive(Debug)]
+pub(crate) struct ListProgress {
+    list: List,
+    topic: Option<TopicNo>,
+    /// Where to go on.
+    cursor: Option<Cursor>,
+    found: PageJobs<Resting>,
+}
+
 impl<T: Timeline> Machine<T> {
-    pub(crate) fn list(&mut self, now: Now, list: &List) -> Rule<Reply> {
+    pub(crate) fn list(&mut self, list: List) -> Rule<LongCommand> {
         check_limit(list.limit)?;
-        let cursor = Cursor::of(list)?;
-        let Some(topic) = self.topics.find(&list.topic) else {
-            return Ok(Reply::Page(Page { jobs: Vec::new(), cursor: None }));
-        };
-        let page = match list.state {
-            State::Leased => self.list_leased(now, topic, cursor, list.limit),
-            state => self.list_resting(now, topic, state, cursor, list.limit)?,
-        };
-        Ok(Reply::Page(page))
+        let cursor = Cursor::of(&list)?;
+        let topic = self.topics.find(&list.topic);
+        let found = PageJobs::new(list.limit);
+        Ok(LongCommand::List(ListProgress { list, topic, cursor, found }))
+    }
+
+    pub(crate) fn list_portion(&mut self, now: Now, progress: ListProgress) -> Rule<Portion> {
+        let ListProgress { list, topic, cursor, .. } = &progress;
+        match (topic, list.state) {
+            (None, _) => {
+                let empty = Page { jobs: Vec::new(), cursor: None };
+                Ok(Portion::Done(Reply::Page(empty)))
+            }
+            (Some(topic), State::Leased) => {
+                let page = self.list_leased(now, *topic, *cursor, list.limit);
+                Ok(Portion::Done(Reply::Page(page)))
+            }
+            (Some(topic), _) => self.list_resting(now, *topic, progress),
+        }
     }
 
     fn list_leased(&self, now: Now, topic: TopicNo, cursor: Option<Cursor>, limit: usize) -> Page {
@@ -137,35 +158,40 @@ impl<T: Timeline> Machine<T> {
         &mut self,
         now: Now,
         topic: TopicNo,
-        state: State,
-        cursor: Option<Cursor>,
-        limit: usize,
-    ) -> Result<Page, Fatal> {
+        mut progress: ListProgress,
+    ) -> Rule<Portion> {
+        let state = progress.list.state;
         let classes = match state {
             State::Dead => vec![Class::DEAD],
             _ => self.timeline.classes(topic)?,
         };
-        let mut found = PageJobs::new(limit);
+        let found = &mut progress.found;
         for class in classes {
-            let from = match cursor {
+            let from = match progress.cursor {
                 Some(cursor) if cursor.class > Some(class) => continue,
                 Some(cursor) if cursor.class == Some(class) => (cursor.due_at, cursor.id),
                 _ => (0, JobId(0)),
             };
-            for resting in self.page_of_state(now, topic, class, state, from, found.room)? {
+            let stretch = self.page_of_state(now, topic, class, state, from, found.room)?;
+            for resting in stretch.jobs {
                 found.room.take(&resting.job);
                 found.jobs.push(resting);
             }
             if !found.room.is_left() {
                 break;
             }
+            if let Some((due_at, id)) = stretch.next {
+                progress.cursor = Some(Cursor { class: Some(class), due_at, id });
+                return Ok(Portion::More(LongCommand::List(progress)));
+            }
         }
-        let next = found.cut().map(|resting: Resting| {
+        let next = progress.found.cut().map(|resting: Resting| {
             let place = resting.place;
             Cursor { class: Some(place.class), due_at: place.due_at, id: place.id }.write()
         });
         let view = |resting| self.view_resting(resting, now);
-        Ok(Page { jobs: found.jobs.into_iter().filter_map(view).collect(), cursor: next })
+        let jobs = progress.found.jobs.into_iter().filter_map(view).collect();
+        Ok(Portion::Done(Reply::Page(Page { jobs, cursor: next })))
     }
 
     fn page_of_state(
@@ -176,7 +202,7 @@ impl<T: Timeline> Machine<T> {
         state: State,
         from: (u64, JobId),
         room: Room,
-    ) -> Result<Vec<Resting>, Fatal> {
+    ) -> Result<Stretch, Fatal> {
         let present = now.on(class.clock());
         match state {
             State::Ready => {
@@ -184,12 +210,13 @@ impl<T: Timeline> Machine<T> {
                 let ready = self.timeline.count(topic, class, present)?;
                 let jobs = room.jobs.min(usize::try_from(ready).unwrap_or(usize::MAX));
                 if jobs == 0 {
-                    return Ok(Vec::new());
+                    return Ok(Stretch::default());
                 }
                 let room = Room { jobs, ..room };
-                let mut page = self.timeline.page(topic, class, from, room)?;
-                page.retain(|resting| resting.place.due_at <= present);
-                Ok(page)
+                let mut stretch = self.timeline.page(topic, class, from, room)?;
+                stretch.jobs.retain(|resting| resting.place.due_at <= present);
+                stretch.next = stretch.next.filter(|next| next.0 <= present);
+                Ok(stretch)
             }
             State::Delayed => {
                 let from = from.max((present.saturating_add(1), JobId(0)));

@@ -3,12 +3,11 @@
 use crate::command::{Command, Reply, operation};
 use crate::error::Fatal;
 use crate::job::{JobId, State};
-use crate::machine::{Machine, Rule};
+use crate::machine::{LongCommand, Machine, Portion, Rule};
 use crate::op::JobView;
 use crate::place::{Class, Place};
-use crate::refusal::passing_cancelled;
 use crate::time::Now;
-use crate::timeline::{Head, Resting, Room, Timeline};
+use crate::timeline::{Head, Resting, Room, Stretch, Timeline};
 use crate::topic::{TopicName, TopicNo};
 
 /// Look at the next job of a state: ready as reserve would give it, delayed by due time, dead by
@@ -27,31 +26,30 @@ operation! {
 }
 
 impl<T: Timeline> Machine<T> {
-    pub(crate) fn peek(&mut self, now: Now, peek: &Peek) -> Rule<Reply> {
-        let Some(topic) = self.topics.find(&peek.topic) else { return Ok(Reply::View(None)) };
-        let resting = match peek.state {
+    pub(crate) fn peek_portion(&mut self, now: Now, peek: Peek) -> Rule<Portion> {
+        let view = |view| Ok(Portion::Done(Reply::View(view)));
+        let Some(topic) = self.topics.find(&peek.topic) else { return view(None) };
+        let head = match peek.state {
             State::Leased => {
                 let first = self.first_to_expire(topic);
-                return Ok(Reply::View(first.and_then(|id| self.view_leased(id, now))));
+                return view(first.and_then(|id| self.view_leased(id, now)));
             }
-            State::Ready => match self.next_ready(topic, now)? {
-                Head::At(place) => self.resting_at(place)?,
-                Head::Empty => None,
-                Head::Again => return Err(passing_cancelled().into()),
-            },
+            State::Ready => self.next_ready(topic, now)?,
             State::Delayed => self.next_delayed(topic, now)?,
-            State::Dead => match self.timeline.oldest(topic, Class::DEAD)? {
-                Head::At(place) => self.resting_at(place)?,
-                Head::Empty => None,
-                Head::Again => return Err(passing_cancelled().into()),
-            },
+            State::Dead => self.timeline.oldest(topic, Class::DEAD)?,
         };
-        Ok(Reply::View(resting.and_then(|resting| self.view_resting(resting, now))))
+        let resting = match head {
+            Head::At(place) => self.resting_at(place)?,
+            Head::Empty => None,
+            // The timeline remembers which cancelled jobs it has passed.
+            Head::Again => return Ok(Portion::More(LongCommand::Peek(peek))),
+        };
+        view(resting.and_then(|resting| self.view_resting(resting, now)))
     }
 
     fn resting_at(&mut self, place: Place) -> Result<Option<Resting>, Fatal> {
         let from = (place.due_at, place.id);
-        Ok(self.timeline.page(place.topic, place.class, from, Room::jobs(1))?.pop())
+        Ok(self.timeline.page(place.topic, place.class, from, Room::jobs(1))?.jobs.pop())
     }
 
     /// The job that reserve would give next if the topic were not paused and all puts durable.
@@ -75,15 +73,19 @@ impl<T: Timeline> Machine<T> {
         Ok(best.map_or(Head::Empty, Head::At))
     }
 
-    fn next_delayed(&mut self, topic: TopicNo, now: Now) -> Result<Option<Resting>, Fatal> {
-        let mut best = None::<Resting>;
+    fn next_delayed(&mut self, topic: TopicNo, now: Now) -> Result<Head, Fatal> {
+        let mut best = None::<Place>;
         for class in self.timeline.classes(topic)? {
             let from = (now.on(class.clock()).saturating_add(1), JobId(0));
-            let first = self.timeline.page(topic, class, from, Room::jobs(1))?.pop();
-            let rank = |resting: &Resting| (resting.place.due_wall_ms(now), resting.place.id);
+            let Stretch { jobs, next } = self.timeline.page(topic, class, from, Room::jobs(1))?;
+            if jobs.is_empty() && next.is_some() {
+                return Ok(Head::Again);
+            }
+            let first = jobs.first().map(|resting| resting.place);
+            let rank = |place: &Place| (place.due_wall_ms(now), place.id);
             best = best.into_iter().chain(first).min_by_key(rank);
         }
-        Ok(best)
+        Ok(best.map_or(Head::Empty, Head::At))
     }
 
     /// The lease of a topic that runs out first.

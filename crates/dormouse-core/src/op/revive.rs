@@ -4,14 +4,14 @@ use crate::command::{Command, Reply, operation};
 use crate::error::Error;
 use crate::fact::{Cause, Destination, Fact};
 use crate::job::State;
-use crate::limits::BATCH_MAX;
-use crate::machine::{JobLocation, Machine, Origin, Output, Rule};
+use crate::limits::{BATCH_MAX, PORTION_JOBS};
+use crate::machine::{JobLocation, LongCommand, Machine, Origin, Output, Portion, Rule};
 use crate::op::{ChangeReply, Target};
 use crate::place::{Class, Place};
-use crate::refusal::{not_dead, passing_cancelled};
+use crate::refusal::not_dead;
 use crate::time::{Clock, Now};
 use crate::timeline::{Head, Resting, Timeline};
-use crate::topic::TopicName;
+use crate::topic::{TopicName, TopicNo};
 
 /// Revive the oldest dead jobs of a topic, at most `limits::BATCH_MAX` per call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +25,14 @@ pub struct ReviveTopic {
 /// Make dead jobs ready again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Revive(pub Vec<Target>);
+
+/// A revival of a topic's dead jobs between two portions.
+#[derive(Debug)]
+pub(crate) struct ReviveProgress {
+    topic: Option<TopicNo>,
+    left: usize,
+    revived: u64,
+}
 
 operation! {
     Revive => Vec<Result<ChangeReply, Error>>,
@@ -52,27 +60,36 @@ impl<T: Timeline> Machine<T> {
         }
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "commands are passed by value")]
+    pub(crate) fn revive_topic(&mut self, revive: ReviveTopic) -> LongCommand {
+        let topic = self.topics.find(&revive.topic);
+        let left = revive.max.min(BATCH_MAX);
+        LongCommand::ReviveTopic(ReviveProgress { topic, left, revived: 0 })
+    }
+
     /// Revives from the head of the dead, so that no look-up is needed.
-    pub(crate) fn revive_topic(
+    pub(crate) fn revive_portion(
         &mut self,
         now: Now,
-        revive: &ReviveTopic,
+        mut progress: ReviveProgress,
         out: &mut Output,
-    ) -> Rule<Reply> {
-        let mut count = 0;
-        if let Some(topic) = self.topics.find(&revive.topic) {
-            while count < revive.max.min(BATCH_MAX) {
-                let place = match self.timeline.oldest(topic, Class::DEAD)? {
-                    Head::At(place) => place,
-                    Head::Again if count == 0 => return Err(passing_cancelled().into()),
-                    Head::Empty | Head::Again => break,
-                };
-                let resting = self.timeline.take(place)?;
-                self.revive_dead(now, resting, true, out);
-                count += 1;
-            }
+    ) -> Rule<Portion> {
+        for _ in 0..PORTION_JOBS {
+            let head = match progress.topic {
+                Some(topic) if progress.left > 0 => self.timeline.oldest(topic, Class::DEAD)?,
+                _ => Head::Empty,
+            };
+            let place = match head {
+                Head::At(place) => place,
+                Head::Empty => return Ok(Portion::Done(Reply::Count(progress.revived))),
+                Head::Again => break,
+            };
+            let resting = self.timeline.take(place)?;
+            self.revive_dead(now, resting, true, out);
+            progress.left -= 1;
+            progress.revived += 1;
         }
-        Ok(Reply::Count(count as u64))
+        Ok(Portion::More(LongCommand::ReviveTopic(progress)))
     }
 
     fn revive_dead(&mut self, now: Now, resting: Resting, taken: bool, out: &mut Output) {

@@ -3,8 +3,8 @@
 use crate::command::{Command, Reply, operation};
 use crate::error::Fatal;
 use crate::image::Counts;
-use crate::limits::{PRIORITY_DEFAULT, STATS_TOPICS_MAX};
-use crate::machine::{Machine, Rule};
+use crate::limits::{PORTION_TOPICS, PRIORITY_DEFAULT, STATS_TOPICS_MAX};
+use crate::machine::{LongCommand, Machine, Portion, Rule};
 use crate::refusal::no_topic;
 use crate::time::Now;
 use crate::timeline::{Head, Timeline};
@@ -47,20 +47,45 @@ operation! {
         request => Command::Stats(request), Reply::Stats(reply) => Ok(reply);
 }
 
+/// The counts between two portions.
+#[derive(Debug)]
+pub(crate) struct StatsProgress {
+    stats: TopicStats,
+    /// Topics whose ready jobs are still to be added.
+    topics: Vec<TopicNo>,
+}
+
 impl<T: Timeline> Machine<T> {
-    pub(crate) fn stats(&mut self, now: Now, stats: &Stats) -> Rule<Reply> {
-        let Some(name) = &stats.topic else {
-            return Ok(Reply::Stats(self.total_stats(now)?));
+    pub(crate) fn stats(&mut self, now: Now, stats: Stats) -> Rule<LongCommand> {
+        let (stats, topics) = match stats.topic {
+            Some(name) => (self.stats_of(now, &name)?, Vec::new()),
+            None => self.total_stats(now),
         };
+        Ok(LongCommand::Stats(StatsProgress { stats, topics }))
+    }
+
+    pub(crate) fn stats_portion(&mut self, now: Now, mut progress: StatsProgress) -> Rule<Portion> {
+        for _ in 0..PORTION_TOPICS {
+            let Some(topic) = progress.topics.pop() else {
+                return Ok(Portion::Done(Reply::Stats(progress.stats)));
+            };
+            let stats = &mut progress.stats;
+            self.count_ready(now, topic, stats)?;
+            stats.delayed = stats.counts.waiting.saturating_sub(stats.ready);
+        }
+        Ok(Portion::More(LongCommand::Stats(progress)))
+    }
+
+    fn stats_of(&mut self, now: Now, name: &TopicName) -> Rule<TopicStats> {
         if let Some(topic) = self.topics.find_visible(name, now) {
-            return Ok(Reply::Stats(self.topic_stats(now, topic)?));
+            return Ok(self.topic_stats(now, topic)?);
         }
         let waiters = self.waiters.on(name) as u64;
         if waiters == 0 {
             return Err(no_topic(name).into());
         }
         // A consumer waits for its first job.
-        Ok(Reply::Stats(TopicStats { waiters, topics: 1, ..TopicStats::default() }))
+        Ok(TopicStats { waiters, topics: 1, ..TopicStats::default() })
     }
 
     pub(crate) fn topic_stats(&mut self, now: Now, topic: TopicNo) -> Result<TopicStats, Fatal> {
@@ -81,23 +106,18 @@ impl<T: Timeline> Machine<T> {
         Ok(stats)
     }
 
-    /// With many topics ready is not added up, that would cost too much: then only
-    /// `counts.waiting` has the waiting jobs.
-    fn total_stats(&mut self, now: Now) -> Result<TopicStats, Fatal> {
-        let mut stats = TopicStats {
+    /// The totals, and the topics whose ready jobs are to be added. With many topics they are not,
+    /// that would cost too much: then only `counts.waiting` has the waiting jobs.
+    fn total_stats(&mut self, now: Now) -> (TopicStats, Vec<TopicNo>) {
+        let stats = TopicStats {
             counts: self.totals,
             waiters: self.waiters.len() as u64,
             topics: self.topics.visible(now) as u64,
             locks: self.locks.len() as u64,
             ..TopicStats::default()
         };
-        if self.topics.len() <= STATS_TOPICS_MAX {
-            for topic in self.topics.numbers() {
-                self.count_ready(now, topic, &mut stats)?;
-            }
-            stats.delayed = stats.counts.waiting.saturating_sub(stats.ready);
-        }
-        Ok(stats)
+        let few = self.topics.len() <= STATS_TOPICS_MAX;
+        (stats, if few { self.topics.numbers() } else { Vec::new() })
     }
 
     fn count_ready(&mut self, now: Now, topic: TopicNo, to: &mut TopicStats) -> Result<(), Fatal> {

@@ -6,7 +6,7 @@ use std::ops::Bound;
 
 use bytes::Bytes;
 
-use super::{BatchNo, Head, Next, Resting, Room, Timeline};
+use super::{BatchNo, Head, Next, Resting, Room, Stretch, Timeline};
 use crate::Map;
 use crate::error::Fatal;
 use crate::job::{Job, JobId};
@@ -217,23 +217,40 @@ impl Timeline for MemoryTimeline {
         Ok(self.lanes.get_mut(&(topic, class)).map_or(0, |lane| lane.count(until)))
     }
 
+    fn count_steps(
+        &mut self,
+        topic: TopicNo,
+        class: Class,
+        from: u64,
+        ends: &[u64],
+    ) -> Result<Vec<u64>, Fatal> {
+        let lane = self.lanes.get(&(topic, class));
+        let mut start = from;
+        let count = |end: &u64| {
+            let step = (start, JobId(0))..((*end).max(start), JobId(0));
+            start = start.max(*end);
+            lane.map_or(0, |lane| lane.jobs.range(step).count() as u64)
+        };
+        Ok(ends.iter().map(count).collect())
+    }
+
     fn page(
         &mut self,
         topic: TopicNo,
         class: Class,
         from: (u64, JobId),
         mut room: Room,
-    ) -> Result<Vec<Resting>, Fatal> {
-        let Some(lane) = self.lanes.get(&(topic, class)) else { return Ok(Vec::new()) };
-        let mut page = Vec::new();
+    ) -> Result<Stretch, Fatal> {
+        let mut jobs = Vec::new();
+        let Some(lane) = self.lanes.get(&(topic, class)) else { return Ok(Stretch::default()) };
         for (&(due_at, id), (job, put_batch)) in lane.jobs.range(from..) {
             if !room.is_left() {
                 break;
             }
             room.take(job);
             let place = Place { topic, class, due_at, id };
-            page.push(Resting { place, job: job.clone(), put_batch: *put_batch });
+            jobs.push(Resting { place, job: job.clone(), put_batch: *put_batch });
         }
-        Ok(page)
+        Ok(Stretch { jobs, next: None })
     }
 }

@@ -81,6 +81,16 @@ impl Room {
     }
 }
 
+/// Jobs of a lane that were read at once.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stretch {
+    /// In order.
+    pub jobs: Vec<Resting>,
+    /// Reading stopped here, with room left, because it had passed many jobs that were cancelled.
+    /// There may be more from here on.
+    pub next: Option<(u64, JobId)>,
+}
+
 /// Where waiting jobs rest.
 ///
 /// A place given to `take` must be the one that `next` or `oldest` last answered for its lane:
@@ -121,13 +131,25 @@ pub trait Timeline {
     /// How many rest in the lane with `due_at <= until`, at a cost independent of how many.
     fn count(&mut self, topic: TopicNo, class: Class, until: u64) -> Result<u64, Fatal>;
 
+    /// How many rest in the lane in each of some steps of time: the first lasts from `from` until
+    /// before the first of `ends`, each other until before the next. If that are many, it counts
+    /// some of the first ones, at least one.
+    fn count_steps(
+        &mut self,
+        topic: TopicNo,
+        class: Class,
+        from: u64,
+        ends: &[u64],
+    ) -> Result<Vec<u64>, Fatal>;
+
     /// Jobs of the lane with `(due_at, id) >= from`, in order, no more than there is room for. The
-    /// last one may be the first that no longer fits.
+    /// last one may be the first that no longer fits. It passes a bounded number of cancelled ones,
+    /// and remembers them: asked again, it goes on behind them.
     fn page(
         &mut self,
         topic: TopicNo,
         class: Class,
         from: (u64, JobId),
         room: Room,
-    ) -> Result<Vec<Resting>, Fatal>;
+    ) -> Result<Stretch, Fatal>;
 }

@@ -18,13 +18,15 @@ use super::sync::{SyncThread, WriteBatch};
 use super::turn::{Route, Storage};
 use super::worker::{Priority, Worker};
 use super::{Durability, Options, Report};
-use crate::clock::{Reading, SteadyClock};
+use crate::clock::{Reading, SteadyClock, Stopwatch};
 use crate::disk::Disk;
 use crate::lock::DirLock;
 use crate::store::{OpenError, RecoveredStore, Store, TaskResult};
 
 /// Batches in flight to the disk; requests that arrive meanwhile become one batch.
 const IN_FLIGHT_MAX: u64 = 1;
+/// How often the runs are looked at for a merge.
+const MERGE_LOOK: Duration = Duration::from_millis(100);
 /// While the open batch is larger than this, requests stay queued.
 const BATCH_BYTES_MAX: usize = 8 << 20;
 
@@ -36,6 +38,7 @@ pub(super) struct DiskStorage {
     control: Arc<Control>,
     flush: Worker,
     merge: Worker,
+    merge_looked: Option<Stopwatch>,
     /// The last batch known to be as durable as promised.
     durable: u64,
     /// The next hand-over to the sync thread.
@@ -89,6 +92,7 @@ impl DiskStorage {
                 Arc::clone(control),
             ),
             merge: Worker::start("dormouse-merge", Priority::Idle, disk, Arc::clone(control)),
+            merge_looked: None,
             durable,
             write_batch: WriteBatch::default(),
             _lock: lock,
@@ -147,10 +151,18 @@ impl DiskStorage {
         }
     }
 
-    fn run_tasks(&mut self) {
+    fn run_tasks(&mut self, owner: TurnOwner) {
         while let Some(task) = self.store.flush_task() {
             self.flush.run(task);
         }
+        // To weigh the runs takes a while, and asks the disk for its free space.
+        if owner == TurnOwner::Caller {
+            return;
+        }
+        if self.merge_looked.as_ref().is_some_and(|looked| looked.passed() < MERGE_LOOK) {
+            return;
+        }
+        self.merge_looked = Some(Stopwatch::start());
         if let Some(task) = self.store.merge_task() {
             self.merge.run(task);
         }
@@ -238,7 +250,7 @@ impl Storage for DiskStorage {
         }
         self.meters.note_growth(&self.store);
         self.hand_over(in_flight, outbox)?;
-        self.run_tasks();
+        self.run_tasks(owner);
         Ok(())
     }
 

@@ -22,7 +22,13 @@ pub(crate) struct Entries {
     tree_max: usize,
     chunks: Vec<Chunk>,
     len: usize,
+    /// Entries of all chunks, removed ones included: those keep their room.
+    chunk_slots: usize,
 }
+
+/// Bytes of an entry in the tree at its usual fill, and in a chunk with its pointer.
+const TREE_BYTES: usize = 60;
+const SLOT_BYTES: usize = size_of::<(PackedPlace, MemtableEntry)>() + size_of::<AtomicU32>();
 
 #[derive(Debug)]
 struct Chunk {
@@ -35,11 +41,16 @@ struct Chunk {
 impl Entries {
     /// An empty map whose tree takes at most this many entries.
     pub(crate) fn new(tree_max: usize) -> Entries {
-        Entries { tree: BTreeMap::new(), tree_max, chunks: Vec::new(), len: 0 }
+        Entries { tree: BTreeMap::new(), tree_max, chunks: Vec::new(), len: 0, chunk_slots: 0 }
     }
 
     pub(crate) fn len(&self) -> usize {
         self.len
+    }
+
+    /// About how much memory it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.tree.len() * TREE_BYTES + self.chunk_slots * SLOT_BYTES
     }
 
     pub(crate) fn get(&self, at: &PackedPlace) -> Option<&MemtableEntry> {
@@ -96,6 +107,18 @@ impl Entries {
         tree.chain(chunks)
     }
 
+    /// Removes all entries within these bounds, at a cost of a few nanoseconds each.
+    pub(crate) fn remove_within(&mut self, from: PackedPlace, to: PackedPlace) {
+        let is_outside = |at: &PackedPlace| *at < from || *at > to;
+        self.tree.retain(|at, _| is_outside(at));
+        for chunk in &mut self.chunks {
+            chunk.retain(is_outside);
+        }
+        self.chunks.retain(|chunk| !chunk.entries.is_empty());
+        self.chunk_slots = self.chunks.iter().map(|chunk| chunk.entries.len()).sum();
+        self.len = self.tree.len() + self.chunks.iter().map(Chunk::alive_count).sum::<usize>();
+    }
+
     /// All entries in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (PackedPlace, MemtableEntry)> + '_ {
         let mut tree = self.tree.iter().map(|(at, slot)| (*at, *slot)).peekable();
@@ -120,9 +143,11 @@ impl Entries {
             && last.entries.len() <= entries.len()
             && last.entries.len() + entries.len() <= merged_max
         {
+            self.chunk_slots -= last.entries.len();
             entries = merge(last, entries);
             self.chunks.pop();
         }
+        self.chunk_slots += entries.len();
         self.chunks.push(Chunk { entries, alive: Vec::new() });
     }
 }
@@ -161,6 +186,20 @@ impl Chunk {
         }
         self.alive[position].store(position as u32 + 1, Ordering::Relaxed);
         Some(self.entries[position].1)
+    }
+
+    /// Keeps only entries that are alive and at these places; a chunk without any other stays as
+    /// it is.
+    fn retain(&mut self, keep: impl Fn(&PackedPlace) -> bool) {
+        if self.entries.iter().all(|(at, _)| keep(at)) {
+            return;
+        }
+        let kept = self.walk(0).filter(|(at, _)| keep(at)).collect();
+        *self = Chunk { entries: kept, alive: Vec::new() };
+    }
+
+    fn alive_count(&self) -> usize {
+        if self.alive.is_empty() { self.entries.len() } else { self.walk(0).count() }
     }
 
     fn first(&self, from: Bound<PackedPlace>) -> Option<(PackedPlace, MemtableEntry)> {
@@ -256,6 +295,9 @@ mod tests {
                 within.sort_unstable();
                 assert!(within.iter().eq(plain.range(low..=high).map(|entry| entry.0)));
             }
+            let (low, high) = (at(random(60)), at(60 + random(60)));
+            entries.remove_within(low, high);
+            plain.retain(|at, _| *at < low || *at > high);
             assert_eq!(entries.len(), plain.len());
             let all: Vec<_> = entries.iter().map(|(at, slot)| (at, slot.put_batch)).collect();
             assert!(all.into_iter().eq(plain), "seed {seed}");

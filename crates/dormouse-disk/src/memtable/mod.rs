@@ -58,6 +58,9 @@ struct LaneCount {
 /// An id that has a key, and whether it is a hold.
 type KeyedId = (JobId, bool);
 
+/// A topic with more entries is purged by a pass over the whole table: milliseconds, once.
+const PURGE_ONE_BY_ONE_MAX: usize = 1_024;
+
 /// How much older than the first birth a table sees another may be.
 const BIRTHS_BELOW: BatchNo = 1 << 31;
 
@@ -123,8 +126,10 @@ impl Memtable {
         let Some(key) = job.key() else { return };
         let named = (job.id, place.class == Class::HOLD);
         let hash = key_hash(place.topic, key);
+        // A purge leaves keys behind; what no entry mentions need not be found.
         if let Some(before) = self.keys.insert(hash, named)
             && before != named
+            && self.ids.places(before.0).next().is_some()
         {
             self.more_keys.push((hash, before));
         }
@@ -222,16 +227,23 @@ impl Memtable {
 
     /// Everything of a topic goes.
     pub(crate) fn purge(&mut self, topic: TopicNo) {
-        let places: Vec<Place> = self.of_topic(topic).collect();
-        for place in places {
-            self.pop(place);
-        }
-    }
-
-    fn of_topic(&self, topic: TopicNo) -> impl Iterator<Item = Place> {
+        let lanes: Vec<_> = self.classes(topic).map(|class| (topic, class)).collect();
+        let count: usize =
+            lanes.iter().filter_map(|lane| self.lanes.get(lane)).map(|lane| lane.entries).sum();
         let first = PackedPlace::new(topic, Class::FIRST, 0, JobId(0));
         let last = PackedPlace::new(topic, Class::HOLD, u64::MAX, JobId(u64::MAX));
-        self.entries.within(first, last).map(|(packed, _)| packed.place())
+        if count <= PURGE_ONE_BY_ONE_MAX {
+            let within = self.entries.within(first, last).map(|(packed, _)| packed.place());
+            let places: Vec<Place> = within.collect();
+            places.into_iter().for_each(|place| self.pop(place));
+            return;
+        }
+        // Keys stay behind: an index names ids that had a key once, and these are not found.
+        self.entries.remove_within(first, last);
+        self.ids.remove_topic(topic);
+        for lane in lanes {
+            self.lanes.remove(&lane);
+        }
     }
 
     /// The first entry of a lane at or after `from`.
@@ -342,8 +354,7 @@ impl Memtable {
 
     /// About how much memory it takes.
     pub(crate) fn bytes(&self) -> usize {
-        // An entry costs its node in the tree (about 55 bytes at the usual fill) and its id slot.
-        self.arena.bytes() + self.entries.len() * 80
+        self.arena.bytes() + self.entries.bytes() + self.ids.bytes()
     }
 }
 

@@ -1,13 +1,14 @@
-//! The layout of a run file, format 1. All numbers are little-endian.
+//! The layout of a run file, format 2. All numbers are little-endian.
 //!
 //! ```text
-//! header   data blocks   blocks table   lanes table   ids table   keys table   filter   footer
-//! 32 B     data_bytes    ------------------ in this order, no gaps -----------------    112 B
+//! header  data blocks  blocks table  lanes table  ids table  keys table  filter  samples  footer
+//! 32 B    data_bytes   ---------------- in this order, no gaps ----------------  2068 B   112 B
 //! ```
 //!
-//! **Frame.** Header (from byte 8), blocks, pages and footer are frames: a CRC32C (u32), then
-//! bytes. The checksum covers the run number (u64), the frame's offset in the file (u64) and the
-//! bytes after the checksum, so that a frame in the wrong place or of another run is never taken.
+//! **Frame.** Header (from byte 8), blocks, pages, samples and footer are frames: a CRC32C (u32),
+//! then bytes. The checksum covers the run number (u64), the frame's offset in the file (u64) and
+//! the bytes after the checksum, so that a frame in the wrong place or of another run is never
+//! taken.
 //!
 //! **Header** (never changes in later formats):
 //! ```text
@@ -64,6 +65,9 @@
 //! low 64 bits) the bits `m >> 10 + 9 * k & 511`, k = 0 to 5; bit b is bit `b % 64` of number
 //! `b / 64`.
 //!
+//! **Samples**: of the ids of jobs, then of tombstones, each: the number of ids (u64, at most 128),
+//! the ids ascending (u64 each), zeros. Format 1 has no samples.
+//!
 //! **Footer** (the last 12 bytes never change in later formats):
 //! ```text
 //!   0  4  CRC32C
@@ -95,16 +99,21 @@ use super::file::Source;
 use super::filter::FilterLine;
 use super::page::bytes_for;
 use super::record::{BlockRecord, IdRecord, KeyRecord, LaneRecord};
+use super::sample::IdSamples;
 use super::table::table_bytes;
 
 /// The newest format this version reads, and the one it writes.
-pub(super) const FORMAT: u32 = 1;
+pub(super) const FORMAT: u32 = 2;
+/// The first format with samples.
+const FORMAT_SAMPLES: u32 = 2;
 /// Bytes of the header; data blocks follow.
 pub(super) const HEADER_BYTES: u64 = 32;
 /// Bytes of the footer.
 pub(super) const FOOTER_BYTES: u64 = 112;
 /// Bytes of a frame's checksum.
 pub(super) const CRC_BYTES: usize = 4;
+/// Bytes of the samples' frame.
+pub(super) const SAMPLES_BYTES: u64 = (CRC_BYTES + IdSamples::BYTES) as u64;
 
 /// The first bytes of a run file.
 pub(super) const MAGIC_HEAD: [u8; 8] = *b"dormrun>";
@@ -165,6 +174,7 @@ pub(super) struct Footer {
     pub(super) data_bytes: u64,
     pub(super) blocks: u64,
     pub(super) filter_lines: u64,
+    pub(super) format: u32,
 }
 
 impl Footer {
@@ -188,7 +198,7 @@ impl Footer {
         ] {
             out.extend_from_slice(&number.to_le_bytes());
         }
-        out.extend_from_slice(&FORMAT.to_le_bytes());
+        out.extend_from_slice(&self.format.to_le_bytes());
         out.extend_from_slice(&MAGIC_TAIL);
         out
     }
@@ -218,10 +228,33 @@ impl Footer {
         let [no, age, entries, tombstones, keyed, weight, min_id, max_id, ..] = numbers;
         let [.., data_bytes, blocks, lanes, filter_lines] = numbers;
         let weight = weight.cast_signed();
-        let meta =
-            RunMeta { no, age, entries, tombstones, keyed, lanes, weight, min_id, max_id, bytes };
-        Ok(Some(Footer { meta, data_bytes, blocks, filter_lines }))
+        // The samples are read once the layout is known.
+        let samples = None;
+        let meta = RunMeta {
+            no,
+            age,
+            entries,
+            tombstones,
+            keyed,
+            lanes,
+            weight,
+            min_id,
+            max_id,
+            bytes,
+            samples,
+        };
+        Ok(Some(Footer { meta, data_bytes, blocks, filter_lines, format }))
     }
+}
+
+/// Reads the samples, if the run has any.
+pub(super) fn read_samples(source: &Source, layout: &Layout) -> Result<Option<IdSamples>, Damage> {
+    if layout.samples == layout.footer {
+        return Ok(None);
+    }
+    let frame = source.read_frame(layout.samples, SAMPLES_BYTES as usize)?;
+    let samples = IdSamples::get(frame.get(CRC_BYTES..).unwrap_or(&[]));
+    samples.map(Some).ok_or_else(|| source.corrupt(layout.samples, "the samples are malformed"))
 }
 
 /// Where the sections begin, each being the end of the one before.
@@ -232,6 +265,7 @@ pub(super) struct Layout {
     pub(super) ids: u64,
     pub(super) keys: u64,
     pub(super) filter: u64,
+    pub(super) samples: u64,
     pub(super) footer: u64,
 }
 
@@ -244,7 +278,9 @@ impl Layout {
         let ids = lanes.checked_add(table_bytes::<LaneRecord>(meta.lanes)?)?;
         let keys = ids.checked_add(table_bytes::<IdRecord>(meta.entries)?)?;
         let filter = keys.checked_add(table_bytes::<KeyRecord>(meta.keyed)?)?;
-        let footer = filter.checked_add(bytes_for::<FilterLine>(footer.filter_lines)?)?;
-        Some(Layout { blocks, lanes, ids, keys, filter, footer })
+        let samples = filter.checked_add(bytes_for::<FilterLine>(footer.filter_lines)?)?;
+        let has_samples = footer.format >= FORMAT_SAMPLES;
+        let footer = samples.checked_add(if has_samples { SAMPLES_BYTES } else { 0 })?;
+        Some(Layout { blocks, lanes, ids, keys, filter, samples, footer })
     }
 }

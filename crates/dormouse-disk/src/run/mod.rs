@@ -16,6 +16,7 @@ mod merge;
 mod page;
 mod reader;
 mod record;
+mod sample;
 mod spill;
 mod stream;
 mod table;
@@ -34,6 +35,7 @@ pub use block::Block;
 pub use cache::BlockCache;
 pub use merge::{UnreadFrom, merge};
 pub use reader::Run;
+pub use sample::{IdSample, IdSamples};
 pub use writer::RunWriter;
 
 /// Figures of a run that are known without reading its entries.
@@ -59,6 +61,8 @@ pub struct RunMeta {
     pub max_id: u64,
     /// The file's length.
     pub bytes: u64,
+    /// Ids of some entries; `None` in a run of the first format.
+    pub samples: Option<IdSamples>,
 }
 
 /// Where an entry is in its run. Within a run locations sort as places do.

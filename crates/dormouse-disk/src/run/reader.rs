@@ -50,7 +50,8 @@ impl Run {
             .ok_or_else(|| {
                 source.corrupt(bytes - format::FOOTER_BYTES, "the sections do not fill the file")
             })?;
-        let meta = footer.meta;
+        let samples = format::read_samples(&source, &layout)?;
+        let meta = RunMeta { samples, ..footer.meta };
         Ok(Run {
             blocks: Table::open(&source, layout.blocks, footer.blocks)?,
             lanes: Table::open(&source, layout.lanes, meta.lanes)?,

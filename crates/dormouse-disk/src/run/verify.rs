@@ -15,6 +15,7 @@ use super::format::HEADER_BYTES;
 use super::page::Cursor;
 use super::reader::Run;
 use super::record::{BlockRecord, IdRecord, KeyRecord, LaneRecord, lane_of};
+use super::sample::EntrySampler;
 use super::stream::BlockStream;
 use super::table::{Record, Table};
 use super::{Loc, RunMeta, key_hash};
@@ -85,6 +86,7 @@ struct Check<'a> {
     lane: Option<LaneRecord>,
     ids: SetSum,
     keys: SetSum,
+    sampler: EntrySampler,
     scratch: Vec<u8>,
 }
 
@@ -109,6 +111,7 @@ impl<'a> Check<'a> {
             lane: None,
             ids: SetSum::default(),
             keys: SetSum::default(),
+            sampler: EntrySampler::default(),
             scratch: Vec::new(),
         }
     }
@@ -141,6 +144,7 @@ impl<'a> Check<'a> {
         self.meta.weight += i64::from(head.weight);
         self.meta.min_id = self.meta.min_id.min(place.id.0);
         self.meta.max_id = self.meta.max_id.max(place.id.0);
+        self.sampler.push(place.id.0, payload.is_none());
         Ok(())
     }
 
@@ -169,6 +173,9 @@ impl<'a> Check<'a> {
         self.end_lane()?;
         let run = self.run;
         self.expect(self.offset == run.layout.blocks, "there are bytes after the last block")?;
+        if run.meta.samples.is_some() {
+            self.meta.samples = Some(std::mem::take(&mut self.sampler).finish());
+        }
         self.expect(self.meta == run.meta, "the footer does not fit the entries")?;
         let ids = run.sum_table(&run.ids, run.layout.ids, |_| true)?;
         self.expect(ids == self.ids, "the ids table does not fit the entries")?;

@@ -15,6 +15,7 @@ use super::filter::FilterWriter;
 use super::format::{self, Footer, HEADER_BYTES};
 use super::page::Pages;
 use super::record::{BlockRecord, IdRecord, KeyRecord, LaneRecord, lane_of};
+use super::sample::EntrySampler;
 use super::spill::Sorter;
 use super::table::{Record, SCAN_PAGES, TableWriter};
 use super::{Loc, RunMeta, key_hash};
@@ -49,6 +50,7 @@ pub struct RunWriter {
     lanes: Sorter<LaneRecord>,
     ids: Sorter<IdRecord>,
     keys: Sorter<KeyRecord>,
+    sampler: EntrySampler,
 }
 
 impl RunWriter {
@@ -85,6 +87,7 @@ impl RunWriter {
             lanes: Sorter::new(disk, spill_name("lanes"), no, located),
             ids: Sorter::new(disk, spill_name("ids"), no, found),
             keys: Sorter::new(disk, spill_name("keys"), no, found),
+            sampler: EntrySampler::default(),
         })
     }
 
@@ -131,8 +134,12 @@ impl RunWriter {
         let keys_at = out.position();
         write_table(self.keys, &mut out)?;
         let filter_lines = write_filter(&self.disk, &mut out, keys_at, self.meta.keyed)?;
+        let samples = self.sampler.finish();
+        out.append_frame(&[&samples.put()])?;
+        self.meta.samples = Some(samples);
         self.meta.bytes = out.position() + format::FOOTER_BYTES;
-        let footer = Footer { meta: self.meta, data_bytes, blocks, filter_lines };
+        let format = format::FORMAT;
+        let footer = Footer { meta: self.meta, data_bytes, blocks, filter_lines, format };
         out.append_frame(&[&footer.put()])?;
         out.sync()?;
         Ok(footer.meta)
@@ -179,6 +186,7 @@ impl RunWriter {
         meta.weight += i64::from(weight);
         meta.min_id = meta.min_id.min(place.id.0);
         meta.max_id = meta.max_id.max(place.id.0);
+        self.sampler.push(place.id.0, tombstone);
     }
 
     fn end_block(&mut self) -> Result<(), Damage> {
@@ -201,6 +209,7 @@ fn empty_meta(no: u64, age: u64) -> RunMeta {
         min_id: u64::MAX,
         max_id: 0,
         bytes: 0,
+        samples: None,
     }
 }
 

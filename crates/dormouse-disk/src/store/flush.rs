@@ -19,6 +19,14 @@ use crate::memtable::Memtable;
 use crate::run::Run;
 use crate::timeline::{FrozenMemtable, OpenRun};
 
+/// Records after which a memtable is frozen whatever its size: a start applies about a million of
+/// them in a second.
+const RECORDS_MAX: u64 = 1 << 19;
+/// After this long without a change, a memtable of some size is frozen.
+const QUIET_MS: u64 = 5_000;
+/// After this long, a memtable of some more size is frozen in any case.
+const AGE_MS: u64 = 30_000;
+
 /// A flush under way.
 pub(super) struct Flush {
     /// The run-to-be; `None` = the memtable was empty.
@@ -40,10 +48,22 @@ impl Store {
     /// Whether it is time to freeze the memtable.
     pub fn wants_freeze(&self) -> bool {
         let full = self.machine.timeline().sources.mem.bytes() >= self.sizes.memtable_bytes
-            || self.journal_bytes >= self.sizes.segment_bytes.max(self.checkpoint_bytes);
+            || self.journal_bytes >= self.sizes.segment_bytes.max(self.checkpoint_bytes)
+            || self.journal_records >= RECORDS_MAX && self.journal_bytes >= self.checkpoint_bytes;
         let merged = self.merge.as_ref().is_some_and(|merge| merge.is_ready());
         let wanted = full || !self.backups_wanted.is_empty();
-        self.flushes.len() < FLUSHES_MAX && (wanted || (merged && self.flushes.is_empty()))
+        let at_leisure = merged || self.is_quiet();
+        self.flushes.len() < FLUSHES_MAX && (wanted || (at_leisure && self.flushes.is_empty()))
+    }
+
+    /// Whether there is time to bring the memtable into order: tombstones meet their jobs, and give
+    /// space back, only in runs; and a start that finds a short journal is a quick one.
+    fn is_quiet(&self) -> bool {
+        let bytes = self.journal_bytes;
+        let passed_ms = |since: u64| self.ticked_at.saturating_sub(since);
+        bytes >= self.checkpoint_bytes
+            && ((passed_ms(self.changed_at) >= QUIET_MS && bytes >= self.sizes.segment_bytes / 64)
+                || (passed_ms(self.frozen_at) >= AGE_MS && bytes >= self.sizes.segment_bytes / 8))
     }
 
     /// Flushing lags so far behind that new work must wait.
@@ -64,6 +84,7 @@ impl Store {
         let batch = self.seal_records();
         // A checkpoint that is larger than a segment must not call for the next one.
         (self.checkpoint_bytes, self.journal_bytes) = (batch.len() as u64, 0);
+        (self.journal_records, self.frozen_at) = (0, now.steady_ms);
         let sources = &self.machine.timeline().sources;
         let older = sources.frozen.iter().map(|frozen| RunRef { no: frozen.no, age: frozen.age });
         let mut runs: Vec<RunRef> =

@@ -8,14 +8,12 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::choice::{RunFigures, choose};
 use super::task::Work;
 use super::{Store, Task};
 use crate::manifest::RunRef;
 use crate::run::Run;
 use crate::timeline::OpenRun;
-
-/// Beyond this many runs, neighbours are merged whatever their sizes.
-const RUNS_MAX: usize = 64;
 
 /// A merge under way.
 pub(super) struct Merge {
@@ -36,14 +34,6 @@ impl Merge {
     }
 }
 
-/// The figures of a run that decide the choice.
-#[derive(Clone, Copy, Debug)]
-struct Weight {
-    bytes: u64,
-    entries: u64,
-    consumed: u64,
-}
-
 impl Store {
     /// The next merge worth doing, unless one is under way.
     pub fn merge_task(&mut self) -> Option<Task> {
@@ -52,12 +42,12 @@ impl Store {
         }
         let sources = &self.machine.timeline().sources;
         let durable = |open: &OpenRun| self.manifest.runs.iter().any(|run| run.no == open.no());
-        let weights: Vec<Weight> =
-            sources.runs.iter().take_while(|open| durable(open)).map(weigh).collect();
+        let runs: Vec<RunFigures> =
+            sources.runs.iter().take_while(|open| durable(open)).map(figures).collect();
         let tier_bytes = self.sizes.memtable_bytes as u64;
-        let chosen = choose(&weights, self.sizes.merge_runs, tier_bytes)?;
+        let chosen = choose(&runs, self.sizes.merge_runs, tier_bytes)?;
         // Merges stop first: they must never take the room that the journal needs.
-        let output_max: u64 = weights[chosen.clone()].iter().map(|run| run.bytes).sum();
+        let output_max: u64 = runs[chosen.clone()].iter().map(|run| run.bytes).sum();
         if self.space_free() < output_max.saturating_add(self.space_needed()) {
             return None;
         }
@@ -129,78 +119,13 @@ impl Store {
     }
 }
 
-fn weigh(open: &OpenRun) -> Weight {
+fn figures(open: &OpenRun) -> RunFigures {
     let meta = open.run.meta();
-    Weight { bytes: meta.bytes, entries: meta.entries, consumed: open.consumed }
-}
-
-/// Which neighbours to merge: a run that is mostly consumed is rewritten alone; `fan` neighbours of
-/// the smallest size class, or twice as many of another, become one of the next; too many runs lose
-/// their lightest stretch.
-fn choose(runs: &[Weight], fan: usize, tier_bytes: u64) -> Option<Range<usize>> {
-    let mostly_consumed = |run: &Weight| {
-        run.consumed < run.entries
-            && run.consumed.saturating_mul(8) >= run.entries.saturating_mul(7)
-    };
-    if let Some(index) = runs.iter().position(mostly_consumed) {
-        return Some(index..index + 1);
-    }
-    let fan = fan.max(2);
-    let tier = |run: &Weight| {
-        let mut tier = 0;
-        let mut bytes = run.bytes;
-        while bytes > tier_bytes.saturating_mul(2) {
-            bytes /= fan as u64;
-            tier += 1;
-        }
-        tier
-    };
-    let mut start = 0;
-    for end in 1..=runs.len() {
-        if tier(&runs[end - 1]) != tier(&runs[start]) {
-            start = end - 1;
-        }
-        // Large runs are rewritten reluctantly: that costs more than reading a few more of them.
-        let enough = if tier(&runs[start]) == 0 { fan } else { 2 * fan };
-        if end - start == enough {
-            return Some(start..end);
-        }
-    }
-    if runs.len() <= RUNS_MAX {
-        return None;
-    }
-    let lightest = (0..=runs.len() - fan.min(runs.len()))
-        .min_by_key(|start| runs[*start..].iter().take(fan).map(|run| run.bytes).sum::<u64>())?;
-    Some(lightest..(lightest + fan).min(runs.len()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn run(bytes: u64, consumed: u64) -> Weight {
-        Weight { bytes, entries: 100, consumed }
-    }
-
-    #[test]
-    fn neighbours_of_one_size_are_merged() {
-        let runs = [run(9_000, 0), run(100, 0), run(90, 0), run(120, 0)];
-        assert_eq!(choose(&runs, 3, 100), Some(1..4));
-        assert_eq!(choose(&runs[..3], 3, 100), None);
-    }
-
-    #[test]
-    fn a_mostly_consumed_run_is_rewritten() {
-        assert_eq!(choose(&[run(100, 10), run(100, 90)], 16, 100), Some(1..2));
-        // One that is consumed whole is simply dropped by the next manifest.
-        assert_eq!(choose(&[run(100, 100)], 16, 100), None);
-    }
-
-    #[test]
-    fn too_many_runs_lose_their_lightest_stretch() {
-        let mut runs: Vec<Weight> =
-            (0..70).map(|i| run(if i % 2 == 0 { 100 } else { 9_000 }, 0)).collect();
-        runs[31] = run(300, 0);
-        assert_eq!(choose(&runs, 3, 100), Some(30..33));
+    RunFigures {
+        bytes: meta.bytes,
+        entries: meta.entries,
+        tombstones: meta.tombstones,
+        consumed: open.consumed,
+        samples: meta.samples.clone(),
     }
 }

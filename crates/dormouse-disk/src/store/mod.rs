@@ -14,6 +14,7 @@
 
 mod backup;
 mod checkpoint;
+mod choice;
 mod flush;
 mod merge;
 mod recover;
@@ -94,9 +95,14 @@ pub struct Store {
     /// The number of the batch that is being filled.
     batch: u64,
     segment: u64,
-    /// Bytes of batches since the last checkpoint, and of the checkpoint itself.
+    /// Bytes and records of batches since the last checkpoint, and bytes of the checkpoint itself.
     journal_bytes: u64,
+    journal_records: u64,
     checkpoint_bytes: u64,
+    /// When the last tick was, the last change, and the last freeze: steady ms.
+    ticked_at: u64,
+    changed_at: u64,
+    frozen_at: u64,
     /// Bytes of every segment that the manifest still needs.
     segments: BTreeMap<u64, u64>,
     /// Batches up to this one are synced.
@@ -137,6 +143,7 @@ impl Store {
 
     /// Does what became possible by time and syncs.
     pub fn tick(&mut self, now: Now) -> Result<(), Fatal> {
+        self.ticked_at = now.steady_ms;
         self.note_clock_step(now);
         if self.space_checked_at.is_some_and(|at| now.steady_ms >= at + SPACE_CHECK_MS) {
             self.check_space();
@@ -212,6 +219,7 @@ impl Store {
         if self.builder.is_empty() {
             return None;
         }
+        self.changed_at = now.steady_ms;
         let batch = self.seal_records();
         Some(SegmentBatch { batch, segment: self.segment, now })
     }
@@ -219,6 +227,7 @@ impl Store {
     fn seal_records(&mut self) -> SealedBatch {
         let batch = self.builder.seal(self.batch);
         self.journal_bytes += batch.len() as u64;
+        self.journal_records += batch.records;
         *self.segments.entry(self.segment).or_default() += batch.len() as u64;
         self.batch += 1;
         self.machine.set_batch(self.batch);

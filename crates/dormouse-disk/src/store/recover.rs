@@ -130,6 +130,8 @@ impl Store {
         store.manifest = manifest;
         store.segment = plan.next_segment;
         store.segments = plan.stretches.iter().map(|part| (part.segment, part.bytes)).collect();
+        // The next start should not have to read all of it again.
+        store.journal_bytes = store.segments.values().sum();
         store.batch = plan.last.number + 1;
         store.push_boot(plan.last.number, now)?;
         let writer = store.write_first_batch(now)?;
@@ -153,6 +155,10 @@ impl Store {
             batch: 1,
             segment: 1,
             journal_bytes: 0,
+            journal_records: 0,
+            ticked_at: boot.steady_ms,
+            changed_at: boot.steady_ms,
+            frozen_at: boot.steady_ms,
             checkpoint_bytes: 0,
             segments: BTreeMap::new(),
             space_checked_at: None,

@@ -6,6 +6,7 @@
 //! consumed together.
 
 mod find;
+mod gaps;
 mod heads;
 mod page;
 mod sources;
@@ -15,10 +16,11 @@ use dormouse_core::error::Fatal;
 use dormouse_core::job::{Content, Job, JobId};
 use dormouse_core::place::{Class, Place};
 use dormouse_core::time::Now;
-use dormouse_core::timeline::{BatchNo, Head, Next, Resting, Room, Timeline};
+use dormouse_core::timeline::{BatchNo, Head, Next, Resting, Room, Stretch, Timeline};
 use dormouse_core::topic::TopicNo;
 
 use crate::damage::Damage;
+use gaps::Gaps;
 use heads::TopicHeads;
 pub(crate) use sources::{FrozenMemtable, OpenRun, Sources};
 
@@ -30,6 +32,7 @@ pub struct DiskTimeline {
     pub(crate) sources: Sources,
     /// Heads of lanes of topics that were asked for since the sources last changed.
     heads: Map<TopicNo, TopicHeads>,
+    gaps: Gaps,
     /// Puts up to this batch may be handed out.
     durable: u64,
     /// Replay only: jobs whose content is still in a run, at the place they left first.
@@ -38,7 +41,8 @@ pub struct DiskTimeline {
 
 impl DiskTimeline {
     pub(crate) fn new(sources: Sources) -> DiskTimeline {
-        DiskTimeline { sources, heads: Map::default(), durable: 0, stubs: Map::default() }
+        let (heads, gaps, stubs) = (Map::default(), Gaps::default(), Map::default());
+        DiskTimeline { sources, heads, gaps, durable: 0, stubs }
     }
 
     /// Puts up to this batch are as durable as was promised.
@@ -101,6 +105,7 @@ pub(crate) fn stopped(damage: Damage) -> Fatal {
 impl Timeline for DiskTimeline {
     fn arrive(&mut self, place: Place, job: Job, put_batch: BatchNo) {
         self.sources.mem.arrive(place, &job, put_batch);
+        self.gaps.arrived(&place);
         if let Some(heads) = self.heads.get_mut(&place.topic) {
             heads.arrived(place.class);
         }
@@ -167,13 +172,26 @@ impl Timeline for DiskTimeline {
         self.sources.count(topic, class, until)
     }
 
+    fn count_steps(
+        &mut self,
+        topic: TopicNo,
+        class: Class,
+        from: u64,
+        ends: &[u64],
+    ) -> Result<Vec<u64>, Fatal> {
+        self.sources.count_steps(topic, class, from, ends)
+    }
+
     fn page(
         &mut self,
         topic: TopicNo,
         class: Class,
         from: (u64, JobId),
         room: Room,
-    ) -> Result<Vec<Resting>, Fatal> {
-        self.sources.page(topic, class, from, room)
+    ) -> Result<Stretch, Fatal> {
+        let start = self.gaps.skip(topic, class, from);
+        let page = self.sources.page(topic, class, start, room)?;
+        self.gaps.note((topic, class), from, page.first, page.passed);
+        Ok(page.stretch)
     }
 }

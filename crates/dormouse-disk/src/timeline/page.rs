@@ -3,7 +3,7 @@
 use dormouse_core::error::Fatal;
 use dormouse_core::job::JobId;
 use dormouse_core::place::{Class, Place};
-use dormouse_core::timeline::{Resting, Room};
+use dormouse_core::timeline::{Resting, Room, Stretch};
 use dormouse_core::topic::TopicNo;
 
 use super::sources::Sources;
@@ -18,6 +18,17 @@ struct Reading {
     runs: Vec<Option<(Key, Loc)>>,
 }
 
+/// Entries without a job that one reading passes at most; about a millisecond.
+const PASS_MAX: usize = 1_000;
+
+/// The result of a reading.
+pub(crate) struct LanePage {
+    pub(crate) stretch: Stretch,
+    /// Entries that were passed before the first job, and where that was.
+    pub(crate) passed: usize,
+    pub(crate) first: Key,
+}
+
 impl Sources {
     /// Jobs of a lane at or after `from`, in order, as many as there is room for.
     pub(crate) fn page(
@@ -26,20 +37,39 @@ impl Sources {
         class: Class,
         from: Key,
         mut room: Room,
-    ) -> Result<Vec<Resting>, Fatal> {
+    ) -> Result<LanePage, Fatal> {
         let mut reading = self.start_reading(topic, class, from)?;
-        let mut jobs = Vec::new();
+        let mut page = LanePage { stretch: Stretch::default(), passed: 0, first: from };
+        let mut passed = 0;
         while room.is_left() {
             let runs = reading.runs.iter().flatten().map(|(key, _)| key);
             let keys = reading.mem.iter().chain(reading.frozen.iter().flatten()).chain(runs);
-            let Some(key) = keys.min().copied() else { break };
+            let Some(key) = keys.min().copied() else {
+                if page.stretch.jobs.is_empty() {
+                    page.first = (u64::MAX, JobId(u64::MAX));
+                }
+                break;
+            };
+            if page.stretch.jobs.is_empty() {
+                (page.passed, page.first) = (passed, key);
+            }
+            if passed == PASS_MAX {
+                page.stretch.next = Some(key);
+                break;
+            }
             let place = Place { topic, class, due_at: key.0, id: key.1 };
-            if let Some(resting) = self.read_past(&mut reading, place)? {
-                room.take(&resting.job);
-                jobs.push(resting);
+            match self.read_past(&mut reading, place)? {
+                Some(resting) => {
+                    room.take(&resting.job);
+                    page.stretch.jobs.push(resting);
+                }
+                None => passed += 1,
             }
         }
-        Ok(jobs)
+        if page.stretch.jobs.is_empty() {
+            page.passed = passed;
+        }
+        Ok(page)
     }
 
     fn start_reading(&mut self, topic: TopicNo, class: Class, from: Key) -> Result<Reading, Fatal> {

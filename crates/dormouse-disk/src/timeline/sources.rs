@@ -18,6 +18,9 @@ use crate::run::{BlockCache, Run};
 /// Bytes of decoded run blocks kept for the next look.
 const CACHE_BYTES: usize = 24 << 20;
 
+/// Ranks in runs that one count of steps asks for: about a millisecond.
+const STEP_RANKS_MAX: usize = 512;
+
 /// A memtable that is being written as a run.
 pub(crate) struct FrozenMemtable {
     pub(crate) table: Arc<Memtable>,
@@ -153,6 +156,50 @@ impl Sources {
         }
         debug_assert!(weight >= 0, "lane {topic:?} {class:?} weighs {weight}");
         Ok(u64::try_from(weight).unwrap_or(0))
+    }
+
+    /// How many rest in a lane in each of some steps of time; see `Timeline::count_steps`. A step
+    /// asks each run once, so fewer steps are counted at once where there are many runs.
+    pub(crate) fn count_steps(
+        &mut self,
+        topic: TopicNo,
+        class: Class,
+        from: u64,
+        ends: &[u64],
+    ) -> Result<Vec<u64>, Fatal> {
+        let steps = (STEP_RANKS_MAX / (self.runs.len() + 1)).clamp(1, ends.len().max(1));
+        let mut counts = Vec::with_capacity(steps);
+        let mut start = from;
+        let mut before = self.run_ranks(topic, class, from)?;
+        for end in ends.iter().copied().take(steps) {
+            let end = end.max(start);
+            let after = self.run_ranks(topic, class, end)?;
+            let mut weight = after - before;
+            if start < end {
+                weight += self.mem.weigh(topic, class, (start, JobId(0)), end - 1);
+                for frozen in &self.frozen {
+                    if let Some(bound) = self.frontiers.bound(topic, class, frozen.age) {
+                        let unread = bound.max((start, JobId(0)));
+                        weight += frozen.table.weigh(topic, class, unread, end - 1);
+                    }
+                }
+            }
+            counts.push(u64::try_from(weight).unwrap_or(0));
+            (start, before) = (end, after);
+        }
+        Ok(counts)
+    }
+
+    /// The weight of all that is unread in runs and due before this instant.
+    fn run_ranks(&mut self, topic: TopicNo, class: Class, before: u64) -> Result<i64, Fatal> {
+        let mut weight = 0;
+        for open in &self.runs {
+            let Some(bound) = self.frontiers.bound(topic, class, open.age()) else { continue };
+            // What is consumed is the same in all ranks of a lane, so differences are right.
+            let below = bound.max((before, JobId(0)));
+            weight += open.run.rank(&mut self.cache, topic, class, below).map_err(stopped)?;
+        }
+        Ok(weight)
     }
 
     /// The content of the job that left this place, also before the bound: the newest run decides.

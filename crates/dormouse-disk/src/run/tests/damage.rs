@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::super::format::{FOOTER_BYTES, HEADER_BYTES, checksum};
+use super::super::format::{FOOTER_BYTES, FORMAT, HEADER_BYTES, SAMPLES_BYTES, checksum};
 use super::super::page::PAGE_BYTES;
 use super::super::record::BlockRecord;
 use super::*;
@@ -107,16 +107,32 @@ fn forge(bytes: &mut [u8], frame: Range<usize>) {
 fn newer_formats_are_refused_by_name() {
     let (_, bytes) = small_run();
     let mut newer = bytes.clone();
-    newer[12] = 2;
+    newer[12] = FORMAT as u8 + 1;
     forge(&mut newer, 8..HEADER_BYTES as usize);
     let damage = Run::open(&disk_with("run", &newer), "run").err();
-    assert!(matches!(damage, Some(Damage::Newer { found: 2, known: 1, .. })), "{damage:?}");
+    assert!(matches!(damage, Some(Damage::Newer { found: 3, known: 2, .. })), "{damage:?}");
     let mut newer = bytes.clone();
     let end = newer.len();
-    newer[end - 12] = 2;
+    newer[end - 12] = FORMAT as u8 + 1;
     forge(&mut newer, end - FOOTER_BYTES as usize..end);
     let damage = Run::open(&disk_with("run", &newer), "run").err();
-    assert!(matches!(damage, Some(Damage::Newer { found: 2, .. })), "{damage:?}");
+    assert!(matches!(damage, Some(Damage::Newer { found: 3, .. })), "{damage:?}");
+}
+
+#[test]
+fn a_run_of_the_first_format_is_read() {
+    let (model, bytes) = small_run();
+    let footer = bytes.len() - FOOTER_BYTES as usize;
+    let samples = footer - SAMPLES_BYTES as usize;
+    let mut first = [&bytes[..samples], &bytes[footer..]].concat();
+    first[12] = 1;
+    forge(&mut first, 8..HEADER_BYTES as usize);
+    let end = first.len();
+    first[end - 12] = 1;
+    forge(&mut first, samples..end);
+    assert!(!is_noticed(&first, &model));
+    let disk = disk_with("run", &first);
+    assert_eq!(Run::open(&disk, "run").unwrap().meta().samples, None);
 }
 
 #[test]
