@@ -56,7 +56,7 @@ fn meter(backend: &RedisBackend, name: &str) -> Option<u64> {
     let found = backend.meters().into_iter().find(|meter| meter.name == name);
     found.map(|meter| match meter.value {
         MeterValue::Counter(value) | MeterValue::Gauge(value) => value,
-        MeterValue::Histogram { .. } => panic!("{name} is a histogram"),
+        other => panic!("{name} is no number: {other:?}"),
     })
 }
 

@@ -18,6 +18,8 @@ pub enum MeterValue {
     Counter(u64),
     /// Goes up and down.
     Gauge(u64),
+    /// A time that goes up and down.
+    Seconds(f64),
     /// How often a value fell where.
     Histogram {
         /// Upper ends of the buckets, ascending, inclusive.

@@ -20,6 +20,7 @@ fn value(engine: &Engine, name: &str) -> MeterValue {
 fn number(engine: &Engine, name: &str) -> u64 {
     match value(engine, name) {
         MeterValue::Counter(value) | MeterValue::Gauge(value) => value,
+        MeterValue::Seconds(value) => value as u64,
         MeterValue::Histogram { counts, .. } => counts.iter().sum(),
     }
 }

@@ -24,6 +24,41 @@ impl<'c> From<&'c Target> for Name<'c> {
 }
 
 impl Command {
+    /// Its name, as it is written in logs.
+    pub fn verb(&self) -> &'static str {
+        match self {
+            Command::Put(_) => "put",
+            Command::Reserve(_) => "reserve",
+            Command::ReserveId(_) => "reserve_id",
+            Command::Ack(_) => "ack",
+            Command::Nack(_) => "nack",
+            Command::Release(_) => "release",
+            Command::Extend(_) => "extend",
+            Command::Kill(_) => "kill",
+            Command::Cancel(_) => "cancel",
+            Command::Reschedule(_) => "reschedule",
+            Command::Revive(_) => "revive",
+            Command::ReviveTopic(_) => "revive_topic",
+            Command::Kick(_) => "kick",
+            Command::Get(_) => "get",
+            Command::Peek(_) => "peek",
+            Command::List(_) => "list",
+            Command::Topics(_) => "topics",
+            Command::SetTopic(_) => "set_topic",
+            Command::Stats(_) => "stats",
+            Command::Pause(_) => "pause",
+            Command::Resume(_) => "resume",
+            Command::Purge(_) => "purge",
+            Command::Forecast(_) => "forecast",
+            Command::OpenSession => "open_session",
+            Command::CloseSession(_) => "close_session",
+            Command::Lock(_) => "lock",
+            Command::RenewLock(_) => "renew_lock",
+            Command::Unlock(_) => "unlock",
+            Command::Withdraw(_) => "withdraw",
+        }
+    }
+
     /// Whether a backend may hold the answer back until something happens.
     pub fn may_wait(&self) -> bool {
         match self {

@@ -7,17 +7,18 @@ use dormouse_core::machine::Machine;
 use dormouse_core::meter::{Meter, MeterValue};
 use dormouse_core::timeline::Timeline;
 
+use super::turn_times::TurnTimes;
 use crate::journal::SealedBatch;
 use crate::store::{Store, TaskResult};
 
 /// Seconds; a sync takes 0.1 ms on a drive with a safe cache and a second on one in trouble.
-const SECONDS: [f64; 13] =
+pub(super) const SECONDS: [f64; 13] =
     [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0];
 const RECORDS: [f64; 9] = [1.0, 4.0, 16.0, 64.0, 256.0, 1e3, 4e3, 16e3, 64e3];
 const BYTES: [f64; 9] = [256.0, 1e3, 4e3, 16e3, 64e3, 256e3, 1e6, 4e6, 16e6];
 
 /// How often a value fell where.
-struct Histogram {
+pub(super) struct Histogram {
     bounds: &'static [f64],
     counts: Vec<AtomicU64>,
     sum: AtomicU64,
@@ -26,19 +27,19 @@ struct Histogram {
 }
 
 impl Histogram {
-    fn new(bounds: &'static [f64], unit: f64) -> Histogram {
+    pub(super) fn new(bounds: &'static [f64], unit: f64) -> Histogram {
         let counts = (0..=bounds.len()).map(|_| AtomicU64::new(0)).collect();
         Histogram { bounds, counts, sum: AtomicU64::new(0), unit }
     }
 
-    fn note(&self, value: u64) {
+    pub(super) fn note(&self, value: u64) {
         let scaled = value as f64 * self.unit;
         let bucket = self.bounds.partition_point(|bound| *bound < scaled);
         self.counts[bucket].fetch_add(1, Relaxed);
         self.sum.fetch_add(value, Relaxed);
     }
 
-    fn value(&self) -> MeterValue {
+    pub(super) fn value(&self) -> MeterValue {
         MeterValue::Histogram {
             bounds: self.bounds,
             counts: self.counts.iter().map(|count| count.load(Relaxed)).collect(),
@@ -55,7 +56,7 @@ fn counter(value: &AtomicU64) -> MeterValue {
     MeterValue::Counter(value.load(Relaxed))
 }
 
-fn meter(name: &'static str, help: &'static str, value: MeterValue) -> Meter {
+pub(super) fn meter(name: &'static str, help: &'static str, value: MeterValue) -> Meter {
     Meter { name, help, value }
 }
 
@@ -65,9 +66,9 @@ pub(super) fn inbox_requests(requests: usize) -> Meter {
     meter("inbox_requests", "Requests that wait for the engine thread", value)
 }
 
-/// Sizes of the rules' state in memory; written at the end of every turn.
-#[derive(Default)]
+/// Sizes of the rules' state in memory, and the times of turns; written at the end of every turn.
 pub(super) struct RuleMeters {
+    pub(super) turns: TurnTimes,
     leased_jobs: AtomicU64,
     leased_bytes: AtomicU64,
     waiting_requests: AtomicU64,
@@ -76,6 +77,17 @@ pub(super) struct RuleMeters {
 }
 
 impl RuleMeters {
+    pub(super) fn new() -> RuleMeters {
+        RuleMeters {
+            turns: TurnTimes::new(),
+            leased_jobs: AtomicU64::new(0),
+            leased_bytes: AtomicU64::new(0),
+            waiting_requests: AtomicU64::new(0),
+            locks_held: AtomicU64::new(0),
+            topics_alive: AtomicU64::new(0),
+        }
+    }
+
     pub(super) fn note<T: Timeline>(&self, machine: &Machine<T>) {
         self.leased_jobs.store(machine.leased_jobs() as u64, Relaxed);
         self.leased_bytes.store(machine.leased_bytes(), Relaxed);

@@ -25,6 +25,7 @@ mod sync;
 mod termination;
 mod thread;
 mod turn;
+mod turn_times;
 mod worker;
 
 use std::path::{Path, PathBuf};
@@ -154,7 +155,7 @@ impl Engine {
                 control.inbox.wake();
             }
         }));
-        let rule_meters = Arc::new(RuleMeters::default());
+        let rule_meters = Arc::new(RuleMeters::new());
         control.install(EngineState::new(storage, clock, Arc::clone(&rule_meters)));
         let ended = Arc::new(Termination::default());
         let (driven, told) = (Arc::clone(&control), Arc::clone(&ended));
@@ -228,6 +229,7 @@ impl Backend for Engine {
     fn meters(&self) -> Vec<Meter> {
         let mut meters = vec![meters::inbox_requests(self.shared.control.inbox.requests())];
         meters.extend(self.shared.rule_meters.read());
+        meters.extend(self.shared.rule_meters.turns.read());
         meters.extend(self.shared.disk_meters.iter().flat_map(|meters| meters.read()));
         meters
     }

@@ -21,7 +21,8 @@ use super::inbox::{Inbox, JournalProgress, Messages, Submission, TurnOwner};
 use super::meters::RuleMeters;
 use super::outbox::Outbox;
 use super::parked::ParkedSinks;
-use crate::clock::{Deadline, Reading, TimeSource};
+use super::turn_times::TurnParts;
+use crate::clock::{Deadline, Reading, Stopwatch, TimeSource};
 
 /// The longest sleep: a wall clock that is set forward is noticed by then.
 const SLEEP_MAX: Duration = Duration::from_secs(1);
@@ -172,8 +173,11 @@ impl EngineState {
         owner: TurnOwner,
         outbox: &Outbox,
     ) -> Result<(), Fatal> {
+        let turn = Stopwatch::start();
+        let mut parts = TurnParts::default();
         self.take(messages)?;
-        self.apply(now)?;
+        self.apply(now, &mut parts)?;
+        parts.commands = turn.passed();
         self.last = now;
         let EngineState { storage, parked, prompt, waiting, .. } = self;
         storage.tick(now, &mut |ticket, answer, when| {
@@ -184,7 +188,11 @@ impl EngineState {
         })?;
         self.storage.note(&self.meters);
         outbox.push(&mut Vec::new(), &mut self.prompt);
-        self.storage.end_turn(now, owner, &mut self.waiting, outbox)
+        parts.tick = turn.passed() - parts.commands;
+        self.storage.end_turn(now, owner, &mut self.waiting, outbox)?;
+        parts.journal = turn.passed() - parts.commands - parts.tick;
+        self.meters.turns.note(&parts);
+        Ok(())
     }
 
     fn take(&mut self, messages: Messages) -> Result<(), Fatal> {
@@ -221,7 +229,7 @@ impl EngineState {
         loop {
             let (ends, others) = std::mem::take(&mut self.taken).into_iter().map(split).unzip();
             self.taken = ends;
-            let applied = self.apply(before);
+            let applied = self.apply(before, &mut TurnParts::default());
             let mut others: VecDeque<Submission> = others;
             self.taken.append(&mut others);
             applied?;
@@ -234,17 +242,17 @@ impl EngineState {
         }
     }
 
-    fn apply(&mut self, now: Now) -> Result<(), Fatal> {
+    fn apply(&mut self, now: Now, parts: &mut TurnParts) -> Result<(), Fatal> {
         while let Some(Submission { requests, sink }) = self.taken.pop_front() {
             self.current =
                 Some(CurrentSubmission { requests: requests.into_iter(), sink, asked: None });
-            self.apply_current(now)?;
+            self.apply_current(now, parts)?;
             self.current = None;
         }
         Ok(())
     }
 
-    fn apply_current(&mut self, now: Now) -> Result<(), Fatal> {
+    fn apply_current(&mut self, now: Now, parts: &mut TurnParts) -> Result<(), Fatal> {
         let EngineState { storage, parked, prompt, waiting, current: Some(current), .. } = self
         else {
             return Ok(());
@@ -252,6 +260,7 @@ impl EngineState {
         let CurrentSubmission { requests, sink, asked } = current;
         for Request { ticket, command } in requests {
             *asked = Some(ticket);
+            let (verb, watch) = (command.verb(), Stopwatch::start());
             storage.step(now, ticket, command, &mut |ticket, answer, when| {
                 let outgoing = if when == When::Prompt { &mut *prompt } else { &mut *waiting };
                 if *asked == Some(ticket) {
@@ -261,6 +270,7 @@ impl EngineState {
                     outgoing.push(&sink, ticket, answer);
                 }
             })?;
+            parts.note_request(verb, watch.passed());
             if let Some(ticket) = asked.take() {
                 parked.insert(ticket, Arc::clone(sink));
             }

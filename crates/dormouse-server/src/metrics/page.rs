@@ -194,6 +194,9 @@ fn write_meter(out: &mut Out<'_>, meter: &Meter) -> fmt::Result {
             out.counter(name.strip_suffix("_total").unwrap_or(&name), meter.help, *value)
         }
         MeterValue::Gauge(value) => out.gauge(&name, meter.help, *value),
+        MeterValue::Seconds(value) => {
+            out.family(&name, meter.help, MetricType::Gauge)?.encode_gauge(value)
+        }
         MeterValue::Histogram { bounds, counts, sum } => {
             let ends = bounds.iter().copied().chain([f64::INFINITY]);
             let buckets = ends.zip(counts.iter().copied()).collect();
