@@ -50,6 +50,28 @@ impl ManualClock {
 /// Added to every sleep: a poll that is a little early finds nothing and must be repeated.
 const MARGIN: Duration = Duration::from_micros(300);
 
+/// A year, lest an instant overflow.
+const SLEEP_MS_MAX: u64 = 1 << 35;
+
+/// When a wait is over.
+#[derive(Clone, Debug)]
+pub(crate) enum Deadline {
+    /// By this machine's steady clock, which runs also while Redis is silent.
+    Steady(Instant),
+    /// By a test's clock.
+    Manual(ManualClock, u64),
+}
+
+impl Deadline {
+    /// Returns when the wait is over.
+    pub(crate) async fn reached(&self) {
+        match self {
+            Deadline::Steady(at) => tokio::time::sleep_until((*at).into()).await,
+            Deadline::Manual(clock, at_ms) => clock.until(*at_ms).await,
+        }
+    }
+}
+
 /// How far Redis' clock is from this machine's, as a meter.
 #[derive(Clone, Debug)]
 pub(crate) struct Skew(Arc<AtomicU64>);
@@ -132,11 +154,15 @@ impl Clock {
         }
     }
 
-    /// Sleeps for a span.
-    pub(crate) async fn sleep(&self, ms: u64) {
+    /// The deadline of a wait that begins now.
+    pub(crate) fn deadline(&self, wait_ms: u64) -> Deadline {
         match self {
-            Clock::Redis { .. } => tokio::time::sleep(Duration::from_millis(ms)).await,
-            Clock::Manual(clock) => clock.until(clock.now_ms() + ms).await,
+            Clock::Redis { .. } => {
+                Deadline::Steady(instant() + Duration::from_millis(wait_ms.min(SLEEP_MS_MAX)))
+            }
+            Clock::Manual(clock) => {
+                Deadline::Manual(clock.clone(), clock.now_ms().saturating_add(wait_ms))
+            }
         }
     }
 
@@ -145,8 +171,8 @@ impl Clock {
         match self {
             Clock::Redis { reading, .. } => {
                 let Some((at, now_ms)) = reading.get() else { return };
-                // At most a year, lest the instant overflow: rechecks come sooner.
-                let wait = Duration::from_millis(at_ms.saturating_sub(now_ms).min(1 << 35));
+                // Rechecks come sooner.
+                let wait = Duration::from_millis(at_ms.saturating_sub(now_ms).min(SLEEP_MS_MAX));
                 tokio::time::sleep_until((at + wait + MARGIN).into()).await;
             }
             Clock::Manual(clock) => clock.until(at_ms).await,

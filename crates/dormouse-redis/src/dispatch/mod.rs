@@ -15,6 +15,7 @@ mod outbox;
 mod register;
 pub(crate) mod sessions;
 mod submission;
+mod wait;
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap};
@@ -35,12 +36,12 @@ use crate::cluster::{ClusterClient, Wakeup};
 use crate::codec::put::shard_of;
 use crate::inbox::InboxShare;
 use crate::keys;
-use crate::partition::waiter::Waiter;
 use crate::partition::{Partition, REPLY_TIMEOUT, SubmissionNo};
 use crate::script::Scripts;
 pub(crate) use intake::{Intake, IntakeSender};
 pub(crate) use outbox::{Caller, Outbox};
 use sessions::Sessions;
+pub(crate) use wait::Wait;
 
 /// How often the thread looks for work before it sleeps. Measured: half as many gained less, more
 /// gained nothing.
@@ -194,7 +195,7 @@ pub(crate) struct Dispatcher {
     locks: RefCell<HashMap<u16, Rc<Partition>>>,
     pub(crate) sessions: RefCell<Sessions>,
     /// Blocking reserves and locks by ticket, so that they can be withdrawn.
-    pub(crate) waiting: RefCell<HashMap<Ticket, Rc<Waiter>>>,
+    pub(crate) waiting: RefCell<HashMap<Ticket, Rc<Wait>>>,
     /// The numbers of the requests that wait for a lock, by its name.
     pub(crate) lock_queues: RefCell<HashMap<Bytes, BTreeSet<u64>>>,
     /// All partitions, of topics and locks, by the channel of their wakeups.
@@ -280,8 +281,8 @@ impl Dispatcher {
     /// the latest.
     #[expect(clippy::disallowed_methods, reason = "a stop has a deadline")]
     async fn finish(&self, wakeups: &mut UnboundedReceiver<Wakeup>) {
-        for waiter in self.waiting.borrow().values() {
-            waiter.finish();
+        for wait in self.waiting.borrow().values() {
+            wait.withdraw();
         }
         let last = Instant::now() + REPLY_TIMEOUT + Duration::from_secs(2);
         while Rc::strong_count(&self.busy) > 1 && Instant::now() < last {

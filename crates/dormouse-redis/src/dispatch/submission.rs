@@ -19,10 +19,11 @@ use std::sync::Arc;
 use dormouse_core::backend::{Request, Sink};
 use dormouse_core::command::{Command, Name};
 use dormouse_core::error::Error;
+use dormouse_core::limits::WAITERS_MAX;
 use dormouse_core::topic::TopicName;
 use tokio::task::spawn_local;
 
-use super::{Dispatcher, Submission};
+use super::{Dispatcher, Submission, Wait};
 use crate::codec::put::shard_of;
 use crate::fanout::single::{self, Route};
 use crate::fanout::{self, Fanout};
@@ -173,6 +174,7 @@ impl Dispatcher {
             }
             return;
         }
+        batch.iter().for_each(|request| self.begin_wait(request));
         let mut names = Names::default();
         batch.iter().for_each(|request| names.add(&request.command));
         let no = self.shared.next_submission_no();
@@ -187,6 +189,21 @@ impl Dispatcher {
             dispatcher.run_in_order(no, names, batch, sink, share).await;
             drop(busy);
         });
+    }
+
+    /// Begins the wait of a request that may wait; `start` or `run_in_order` ends it.
+    fn begin_wait(&self, request: &Request) {
+        let wait_ms = match &request.command {
+            Command::Reserve(reserve) => reserve.wait_ms,
+            Command::Lock(lock) => lock.wait_ms,
+            _ => 0,
+        };
+        if wait_ms > 0 {
+            let mut waiting = self.waiting.borrow_mut();
+            let deadline = self.shared.clock.deadline(wait_ms.unsigned_abs());
+            let wait = Wait::new(deadline, waiting.len() < WAITERS_MAX);
+            waiting.insert(request.ticket, Rc::new(wait));
+        }
     }
 
     /// The route of a request that needs no task. A reserve needs one while a task has not been
@@ -219,6 +236,7 @@ impl Dispatcher {
     ) {
         if let Err(error) = names.look_up(&self).await {
             for request in batch {
+                self.waiting.borrow_mut().remove(&request.ticket);
                 self.caller(&request, &sink, &share).answer(Err(error.clone()));
             }
             return;
@@ -256,7 +274,10 @@ impl Dispatcher {
         self.spawn(async move {
             let Request { ticket, command } = request;
             let fanout = Fanout { dispatcher: &dispatcher, submission: no };
-            caller.answer(fanout.run(ticket, command).await);
+            let wait = dispatcher.waiting.borrow().get(&ticket).cloned();
+            let answer = fanout.run(wait, command).await;
+            dispatcher.waiting.borrow_mut().remove(&ticket);
+            caller.answer(answer);
         })
     }
 }

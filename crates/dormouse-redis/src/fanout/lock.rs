@@ -6,16 +6,16 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use dormouse_core::backend::{Answer, Ticket};
+use dormouse_core::backend::Answer;
 use dormouse_core::command::Reply;
 use dormouse_core::error::Error;
-use dormouse_core::limits::{LOCKS_MAX, WAITERS_MAX};
+use dormouse_core::limits::LOCKS_MAX;
 use dormouse_core::op::{Lock, RenewLock, Unlock};
-use dormouse_core::refusal::{lock_free, lock_held, too_many_locks, too_many_wait};
+use dormouse_core::refusal::{lock_free, lock_held, too_many_locks};
 
 use super::Fanout;
 use crate::codec::lock::{self, LockStatus};
-use crate::dispatch::Dispatcher;
+use crate::dispatch::{Dispatcher, Wait};
 use crate::limits::LOCK_PARTITIONS;
 use crate::partition::waiter::Waiter;
 use crate::partition::{Effect, Partition};
@@ -29,40 +29,34 @@ impl Fanout<'_> {
         self.ask(partition, Effect::Change, op, lock::read).await
     }
 
-    pub(super) async fn lock(self, ticket: Ticket, lock: Lock) -> Answer {
-        let (ttl_ms, wait_ms) = lock.check()?;
+    pub(super) async fn lock(self, wait: Option<Rc<Wait>>, lock: Lock) -> Answer {
+        let (ttl_ms, _) = lock.check()?;
         let dispatcher = self.dispatcher;
         let partition = &dispatcher.lock_partition(&lock.name);
         let pending = PendingLock { fanout: self, partition, lock: &lock, ttl_ms };
         let has_queue = dispatcher.lock_queues.borrow().contains_key(&lock.name);
         let status = if !has_queue {
-            pending.attempt(wait_ms > 0).await?
+            pending.attempt(wait.is_some()).await?
         } else if pending.holder().await? == lock.owner {
             // Others wait for it here; only its holder may pass them, to lock it once more.
             pending.attempt(false).await?
         } else {
             LockStatus::Held { owner: Bytes::new(), expires_at: 0 }
         };
-        match status {
-            LockStatus::Held { owner, .. } if wait_ms == 0 => {
-                let owner = if owner.is_empty() { pending.holder().await? } else { owner };
-                return Err(lock_held(&lock.name, &owner));
-            }
-            LockStatus::Held { .. } => {}
-            status => return reply(status, &lock.name),
-        }
-        if dispatcher.waiting.borrow().len() >= WAITERS_MAX {
-            return Err(too_many_wait());
-        }
+        let LockStatus::Held { owner, .. } = status else { return reply(status, &lock.name) };
+        let Some(wait) = wait else {
+            let owner = if owner.is_empty() { pending.holder().await? } else { owner };
+            return Err(lock_held(&lock.name, &owner));
+        };
         let no = dispatcher.next_waiter_no();
         let waiting = Rc::new(Waiter::new(no, self.submission, 0, None, true));
-        dispatcher.waiting.borrow_mut().insert(ticket, Rc::clone(&waiting));
+        wait.begin(&waiting)?;
         dispatcher.lock_queues.borrow_mut().entry(lock.name.clone()).or_default().insert(no);
-        let _guard = WaitGuard { dispatcher, ticket, name: &lock.name, no };
+        let _guard = WaitGuard { dispatcher, name: &lock.name, no };
         let end = async {
             tokio::select! {
                 _ = waiting.finished() => {}
-                () = dispatcher.shared.clock.sleep(wait_ms) => {}
+                () = wait.over() => {}
             }
         };
         if let Some(status) = pending.granted(no, end).await? {
@@ -131,8 +125,8 @@ impl PendingLock<'_> {
         tokio::pin!(end);
         tokio::select! {
             biased;
-            () = self.partition.subscribed() => {}
             () = &mut end => return Ok(None),
+            () = self.partition.subscribed() => {}
         }
         loop {
             let changed = self.partition.changed.notified();
@@ -164,14 +158,12 @@ impl PendingLock<'_> {
 /// Leaves the queue however the wait ends, and lets the next one try.
 struct WaitGuard<'a> {
     dispatcher: &'a Rc<Dispatcher>,
-    ticket: Ticket,
     name: &'a Bytes,
     no: u64,
 }
 
 impl Drop for WaitGuard<'_> {
     fn drop(&mut self) {
-        self.dispatcher.waiting.borrow_mut().remove(&self.ticket);
         let mut queues = self.dispatcher.lock_queues.borrow_mut();
         if let Some(queue) = queues.get_mut(self.name) {
             queue.remove(&self.no);

@@ -17,7 +17,7 @@ mod topic;
 
 use std::rc::Rc;
 
-use dormouse_core::backend::{Answer, Ticket};
+use dormouse_core::backend::Answer;
 use dormouse_core::command::Command;
 use dormouse_core::error::Error;
 use dormouse_core::job::JobId;
@@ -26,7 +26,7 @@ use dormouse_core::op::{PauseTopic, SessionId, check};
 use dormouse_core::refusal::no_session;
 use dormouse_core::topic::TopicName;
 
-use crate::dispatch::Dispatcher;
+use crate::dispatch::{Dispatcher, Wait};
 use crate::events::{self, EventDetails};
 use crate::partition::{Effect, Partition, PartitionRequest, RawReply, ReplyTo, SubmissionNo};
 use crate::wire::{Op, Reader};
@@ -41,10 +41,11 @@ pub(crate) struct Fanout<'a> {
 }
 
 impl Fanout<'_> {
-    pub(crate) async fn run(self, ticket: Ticket, command: Command) -> Answer {
+    /// `wait`: that of a request that may wait.
+    pub(crate) async fn run(self, wait: Option<Rc<Wait>>, command: Command) -> Answer {
         match command {
             Command::Put(puts) => self.put(puts).await,
-            Command::Reserve(reserve) => self.reserve(ticket, reserve).await,
+            Command::Reserve(reserve) => self.reserve(wait, reserve).await,
             Command::Ack(tokens) => self.ack(tokens).await,
             Command::Nack(nacks) => self.nack(nacks).await,
             Command::Release(releases) => self.release(releases).await,
@@ -68,7 +69,7 @@ impl Fanout<'_> {
             Command::Stats(stats) => self.stats(&stats).await,
             Command::OpenSession => Ok(self.open_session()),
             Command::CloseSession(session) => self.close_session(session).await,
-            Command::Lock(lock) => self.lock(ticket, lock).await,
+            Command::Lock(lock) => self.lock(wait, lock).await,
             Command::RenewLock(renew) => self.renew_lock(&renew).await,
             Command::Unlock(unlock) => self.unlock(&unlock).await,
             Command::Withdraw(ticket) => Ok(self.withdraw(ticket)),

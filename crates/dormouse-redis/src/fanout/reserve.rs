@@ -5,24 +5,24 @@
 
 use std::rc::Rc;
 
-use dormouse_core::backend::{Answer, Ticket};
+use dormouse_core::backend::Answer;
 use dormouse_core::command::Reply;
 use dormouse_core::error::Error;
 use dormouse_core::job::Token;
-use dormouse_core::limits::{JOB_BYTES_MAX, REPLY_BYTES_MAX, WAITERS_MAX};
+use dormouse_core::limits::{JOB_BYTES_MAX, REPLY_BYTES_MAX};
 use dormouse_core::op::{LeasedJob, Reserve, SessionId};
-use dormouse_core::refusal::too_many_wait;
 use tokio::time::timeout;
 
 use super::Fanout;
 use crate::codec::reserve::{Poll, Rank};
+use crate::dispatch::Wait;
 use crate::dispatch::sessions::SessionLease;
 use crate::partition::waiter::Waiter;
 use crate::partition::{BATCH_JOBS_MAX, Partition, PartitionRequest, REPLY_TIMEOUT, timed_out};
 
 impl Fanout<'_> {
-    pub(super) async fn reserve(self, ticket: Ticket, reserve: Reserve) -> Answer {
-        let (ttr_ms, wait_ms) = reserve.check()?;
+    pub(super) async fn reserve(self, wait: Option<Rc<Wait>>, reserve: Reserve) -> Answer {
+        let (ttr_ms, _) = reserve.check()?;
         let session = reserve.session;
         self.check_session(session)?;
         let topics = reserve.distinct_topics();
@@ -31,8 +31,8 @@ impl Fanout<'_> {
             return Ok(Reply::Jobs(Vec::new()));
         }
         let no = self.dispatcher.next_waiter_no();
-        let waiter = Rc::new(Waiter::new(no, self.submission, reserve.max, ttr_ms, wait_ms > 0));
-        let pending = PendingReserve { fanout: self, ticket, wait_ms, session, waiter, partitions };
+        let waiter = Rc::new(Waiter::new(no, self.submission, reserve.max, ttr_ms, wait.is_some()));
+        let pending = PendingReserve { fanout: self, wait, session, waiter, partitions };
         let jobs = pending.reserve().await?;
         Ok(Reply::Jobs(pending.keep_in_session(jobs)))
     }
@@ -60,8 +60,8 @@ enum Knowledge {
 /// A reserve that is not yet answered.
 struct PendingReserve<'a> {
     fanout: Fanout<'a>,
-    ticket: Ticket,
-    wait_ms: u64,
+    /// `None` = it does not wait.
+    wait: Option<Rc<Wait>>,
     session: Option<SessionId>,
     waiter: Rc<Waiter>,
     partitions: Vec<Rc<Partition>>,
@@ -70,11 +70,11 @@ struct PendingReserve<'a> {
 impl PendingReserve<'_> {
     async fn reserve(&self) -> Result<Vec<LeasedJob>, Error> {
         let dispatcher = self.fanout.dispatcher;
-        if self.wait_ms > 0 {
-            if dispatcher.waiting.borrow().len() >= WAITERS_MAX {
-                return Err(too_many_wait());
+        if let Some(wait) = &self.wait {
+            wait.begin(&self.waiter)?;
+            if self.waiter.is_done() {
+                return Ok(Vec::new());
             }
-            dispatcher.waiting.borrow_mut().insert(self.ticket, Rc::clone(&self.waiter));
             if let Some(session) = self.session {
                 dispatcher.sessions.borrow_mut().add_waiter(session, &self.waiter);
             }
@@ -86,7 +86,7 @@ impl PendingReserve<'_> {
                 self.give_back(jobs.iter().map(|job| job.token));
                 return Ok(Vec::new());
             }
-            if !jobs.is_empty() || self.wait_ms == 0 {
+            if !jobs.is_empty() || self.wait.is_none() {
                 return Ok(jobs);
             }
         }
@@ -185,10 +185,7 @@ impl PendingReserve<'_> {
     async fn park(&self) -> Result<Vec<LeasedJob>, Error> {
         let waiter = &self.waiter;
         waiter.park_at(&self.by_rank());
-        if self.wait_ms == 0 {
-            return waiter.finished().await;
-        }
-        let over = self.fanout.dispatcher.shared.clock.sleep(self.wait_ms);
+        let Some(wait) = &self.wait else { return waiter.finished().await };
         let listen = async {
             // All at once: an unreachable node must not delay the others' subscriptions.
             self.partitions.iter().for_each(|partition| partition.subscribe());
@@ -200,7 +197,7 @@ impl PendingReserve<'_> {
         tokio::select! {
             biased;
             jobs = waiter.finished() => return jobs,
-            () = over => {}
+            () = wait.over() => {}
             () = listen => {}
         }
         self.final_poll().await
@@ -249,7 +246,6 @@ impl Drop for PendingReserve<'_> {
         for partition in &self.partitions {
             partition.unpark(no);
         }
-        dispatcher.waiting.borrow_mut().remove(&self.ticket);
         if let Some(session) = self.session {
             dispatcher.sessions.borrow_mut().remove_waiter(session, no);
         }

@@ -29,10 +29,10 @@ impl Fanout<'_> {
         Ok(Reply::Done)
     }
 
-    /// An unknown ticket does not wait, or not any more: its answer is on its way.
+    /// A request with an unknown ticket does not wait, or not any more: its answer is on its way.
     pub(super) fn withdraw(self, ticket: Ticket) -> Reply {
-        if let Some(waiter) = self.dispatcher.waiting.borrow().get(&ticket) {
-            waiter.finish();
+        if let Some(wait) = self.dispatcher.waiting.borrow().get(&ticket) {
+            wait.withdraw();
         }
         Reply::Done
     }
