@@ -1,6 +1,6 @@
 //! Every case of the conformance suite over every subject, one test each:
 //! `put::keep_answers_the_existing_job::disk_churned`. On a cluster, one test for each verb:
-//! `redis_cluster::put`, run with `--run-ignored all`.
+//! `redis_cluster::put`.
 
 use dormouse_check::conformance::served::{self, NOT_OVER_HTTP, NOT_OVER_RESP, Skips};
 use dormouse_check::conformance::{Subject, directory, redis, run, verbs};
@@ -75,7 +75,6 @@ macro_rules! on_a_cluster {
     ($($verb:ident)+) => {
         mod redis_cluster {
             $(#[test]
-            #[ignore = "a case now and then gets no answer on a busy machine; not yet understood"]
             fn $verb() {
                 super::redis::run_on_cluster(stringify!($verb));
             })+

@@ -1,18 +1,28 @@
 //! The host of the Redis backend: a real server that goes with the case, or a real cluster that
 //! the cases of a verb share, and a clock that moves when it is told to.
 
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
-use dormouse_core::backend::Backend;
+use dormouse_core::backend::{Answer, Backend, Request, Sink, Ticket};
+use dormouse_core::command::{Command, Reply};
+use dormouse_core::error::Error;
+use dormouse_core::op::Stats;
+use dormouse_core::topic::TopicName;
 use dormouse_redis::{ManualClock, Options, RedisBackend};
 
 use super::SUITE;
+use super::client::Client;
 use super::subject::{Host, Subject};
 use crate::harness::redis::{RedisCluster, RedisConfig, RedisServer};
 
 /// 2026-01-01T00:00:00Z.
 const START_MS: u64 = 1_767_225_600_000;
+
+/// Longer than a reserve takes to be parked on a busy machine.
+const PARK_MAX: Duration = Duration::from_secs(10);
 
 /// The cases that cannot work on Redis, and why.
 pub const NOT_ON_REDIS: &[(&str, &str, &str)] = &[
@@ -151,8 +161,88 @@ impl Servers {
     }
 }
 
-struct RedisHost {
+/// The backend, but a reserve that may wait is parked, or answered, when `submit` returns. On Redis
+/// a later command may overtake a reserve that still looks up its topic or polls its partitions; a
+/// case takes it for granted that a reserve it sent before is in its place.
+struct ParkedFirst {
     backend: Arc<RedisBackend>,
+    waiting: Arc<WaitingReserves>,
+}
+
+/// The topics of the reserves that are not answered yet.
+#[derive(Default)]
+struct WaitingReserves(Mutex<BTreeMap<Ticket, Vec<TopicName>>>);
+
+impl WaitingReserves {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Ticket, Vec<TopicName>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many wait for jobs of this topic.
+    fn on(&self, topic: &TopicName) -> u64 {
+        self.lock().values().filter(|topics| topics.contains(topic)).count() as u64
+    }
+}
+
+impl ParkedFirst {
+    fn new(backend: RedisBackend) -> ParkedFirst {
+        ParkedFirst { backend: Arc::new(backend), waiting: Arc::default() }
+    }
+
+    /// Waits until the backend says that the reserve waits. If it never does, the case fails by
+    /// itself.
+    fn wait_until_parked(&self, ticket: Ticket, topics: &[TopicName]) {
+        let client = Client::new(self.backend.clone());
+        let began = Instant::now();
+        for topic in topics {
+            while began.elapsed() < PARK_MAX && self.waiting.lock().contains_key(&ticket) {
+                // Counted first: one that is answered meanwhile only leads to another round.
+                let expected = self.waiting.on(topic);
+                let stats = client.ask(Command::Stats(Stats { topic: Some(topic.clone()) }));
+                if matches!(stats, Ok(Reply::Stats(stats)) if stats.waiters >= expected) {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+impl Backend for ParkedFirst {
+    fn submit(&self, batch: Vec<Request>, sink: Arc<dyn Sink>) -> Result<(), Error> {
+        let blocking = batch.iter().filter_map(|request| match &request.command {
+            Command::Reserve(reserve) if reserve.wait_ms > 0 => {
+                Some((request.ticket, reserve.distinct_topics()))
+            }
+            _ => None,
+        });
+        let blocking: Vec<(Ticket, Vec<TopicName>)> = blocking.collect();
+        self.waiting.lock().extend(blocking.iter().cloned());
+        let sink = Arc::new(ParkedSink { waiting: Arc::clone(&self.waiting), sink });
+        self.backend.submit(batch, sink)?;
+        blocking.iter().for_each(|(ticket, topics)| self.wait_until_parked(*ticket, topics));
+        Ok(())
+    }
+}
+
+/// Notes which reserves are answered.
+struct ParkedSink {
+    waiting: Arc<WaitingReserves>,
+    sink: Arc<dyn Sink>,
+}
+
+impl Sink for ParkedSink {
+    fn deliver(&self, answers: &mut Vec<(Ticket, Answer)>) {
+        let mut waiting = self.waiting.lock();
+        for (ticket, _) in answers.iter() {
+            waiting.remove(ticket);
+        }
+        drop(waiting);
+        self.sink.deliver(answers);
+    }
+}
+
+struct RedisHost {
+    backend: Arc<ParkedFirst>,
     clock: ManualClock,
     partitions: Option<u16>,
     reopens: bool,
@@ -176,14 +266,15 @@ impl RedisHost {
 /// writing to it.
 impl Drop for RedisHost {
     fn drop(&mut self) {
-        self.backend.close();
+        self.backend.backend.close();
     }
 }
 
-fn open(servers: &Servers, clock: &ManualClock, partitions: Option<u16>) -> Arc<RedisBackend> {
+fn open(servers: &Servers, clock: &ManualClock, partitions: Option<u16>) -> Arc<ParkedFirst> {
     let options = Options { clock: Some(clock.clone()), partitions, ..Options::default() };
     let opened = RedisBackend::open(&servers.url(), options);
-    Arc::new(opened.unwrap_or_else(|error| panic!("the backend does not open: {error}")))
+    let backend = opened.unwrap_or_else(|error| panic!("the backend does not open: {error}"));
+    Arc::new(ParkedFirst::new(backend))
 }
 
 impl Host for RedisHost {
@@ -204,7 +295,7 @@ impl Host for RedisHost {
     }
 
     fn reopen(&mut self, off_ms: u64) -> bool {
-        self.backend.close();
+        self.backend.backend.close();
         self.clock.advance(off_ms);
         self.backend = open(&self.servers, &self.clock, self.partitions);
         true
