@@ -17,6 +17,10 @@ impl Latencies {
         self.times_us.push(time_us);
     }
 
+    pub(crate) fn append(&mut self, mut other: Latencies) {
+        self.times_us.append(&mut other.times_us);
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.times_us.len()
     }

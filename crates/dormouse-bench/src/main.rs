@@ -47,7 +47,7 @@ enum Command {
     Engine(plan::Plan),
     /// Single calls of the library, from one thread and from several
     Library(library::LibraryPlan),
-    /// How long others wait while a topic meets many cancelled jobs
+    /// How long others wait while the engine is busy with much at once
     Stalls(stalls::StallsPlan),
     /// The backend on a Redis that is started for it, against plain scripts
     Redis(redis::RedisPlan),

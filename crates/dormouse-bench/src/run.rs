@@ -26,15 +26,21 @@ pub(crate) fn engine(plan: Plan) -> Result<()> {
 
 /// A directory of our own, so that nothing else can be removed with it.
 fn make_dir(plan: &Plan) -> Result<PathBuf> {
-    let parent = plan.dir.clone().unwrap_or_else(std::env::temp_dir);
+    let parent = parent_on_disk(plan.dir.as_deref())?;
+    let dir = parent.join(format!("dormouse-bench-{}", std::process::id()));
+    std::fs::create_dir(&dir)?;
+    Ok(dir)
+}
+
+/// The directory to work below, which must not be in memory: there nothing is synced.
+pub(crate) fn parent_on_disk(dir: Option<&Path>) -> Result<PathBuf> {
+    let parent = dir.map_or_else(std::env::temp_dir, Path::to_owned);
     std::fs::create_dir_all(&parent)?;
     if rustix::fs::statfs(&parent)?.f_type == TMPFS_MAGIC {
         let shown = parent.display();
         return Err(format!("{shown} is in memory; give --dir on the disk to measure").into());
     }
-    let dir = parent.join(format!("dormouse-bench-{}", std::process::id()));
-    std::fs::create_dir(&dir)?;
-    Ok(dir)
+    Ok(parent)
 }
 
 fn measure(plan: &Plan, dir: &Path) -> Result<Report> {
