@@ -1,6 +1,6 @@
 //! Phases in processes of their own: this program started again, with a task.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
 
@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::plan::{Phase, Plan};
-use crate::{Result, cancel, drain, fill, herd, idle, keyed, late, reopen};
+use crate::{Result, cancel, drain, fill, herd, idle, keyed, late, leftovers, reopen};
 
 /// The arguments of a phase.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -37,6 +37,8 @@ pub(crate) fn run(task: &str) -> Result<()> {
         Phase::Late => late::run(&task),
         Phase::Herd => herd::run(&task),
         Phase::Drain => drain::run(&task),
+        Phase::Cancelled => leftovers::cancel_all(&task),
+        Phase::Leftovers => leftovers::start(&task),
         Phase::Raw => Err("raw is measured by the parent".into()),
     }
 }
@@ -46,6 +48,12 @@ pub(crate) fn report(figures: &impl Serialize) -> Result<()> {
     let mut stdout = std::io::stdout().lock();
     writeln!(stdout, "{}", serde_json::to_string(figures)?)?;
     Ok(stdout.flush()?)
+}
+
+/// The child's side: stays until the parent kills this process. If the parent is gone, there is
+/// nothing to wait for.
+pub(crate) fn wait_for_kill() {
+    let _ = std::io::stdin().read(&mut [0]);
 }
 
 /// The parent's side of a phase under way.

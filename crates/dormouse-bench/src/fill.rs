@@ -3,7 +3,6 @@
 //! Figures are written down once the background work is quiet. Then the process stays, its engine
 //! open, until it is killed.
 
-use std::io::Read;
 use std::time::{Duration, Instant};
 
 use dormouse_core::backend::Ticket;
@@ -68,19 +67,18 @@ pub(crate) fn run(task: &Task) -> Result<()> {
         runs,
         first_id: fill.first_id.unwrap_or(0),
     })?;
-    // The parent kills this process. If the parent is gone, there is nothing to wait for.
-    let _ = std::io::stdin().read(&mut [0]);
+    child::wait_for_kill();
     Ok(())
 }
 
-struct Fill<'p> {
+pub(crate) struct Fill<'p> {
     plan: &'p Plan,
     client: Client,
     maker: Maker,
     /// Batches on their way: their tickets, when they were sent, their first job's number.
     in_flight: Vec<(Ticket, Instant, u64)>,
     latencies: Latencies,
-    first_id: Option<u64>,
+    pub(crate) first_id: Option<u64>,
     answered: u64,
     /// The time at the beginning and when each tenth was answered, and how many were.
     tenths: Vec<(Duration, u64)>,
@@ -88,7 +86,7 @@ struct Fill<'p> {
 }
 
 impl<'p> Fill<'p> {
-    fn new(plan: &'p Plan, client: Client) -> Result<Fill<'p>> {
+    pub(crate) fn new(plan: &'p Plan, client: Client) -> Result<Fill<'p>> {
         Ok(Fill {
             plan,
             client,
@@ -102,7 +100,7 @@ impl<'p> Fill<'p> {
         })
     }
 
-    fn fill(&mut self) -> Result<()> {
+    pub(crate) fn fill(&mut self) -> Result<()> {
         let (jobs, batch) = (self.plan.jobs, self.plan.batch as u64);
         let mut progress = Progress::new("fill", jobs);
         let mut next = 0;
@@ -151,7 +149,7 @@ impl<'p> Fill<'p> {
         Ok(())
     }
 
-    fn rate(&self, tenths: std::ops::Range<usize>) -> f64 {
+    pub(crate) fn rate(&self, tenths: std::ops::Range<usize>) -> f64 {
         let [(from, before), (to, after)] = [tenths.start, tenths.end].map(|at| self.tenths[at]);
         (after - before) as f64 / (to - from).as_secs_f64()
     }

@@ -14,6 +14,7 @@ mod idle;
 mod keyed;
 mod late;
 mod latency;
+mod leftovers;
 mod library;
 mod pace;
 mod peers;

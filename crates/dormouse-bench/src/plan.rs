@@ -51,6 +51,12 @@ pub(crate) struct Plan {
     /// Jobs of the herd
     #[arg(long, default_value_t = 1_000_000)]
     pub(crate) herd_jobs: u64,
+    /// Also: put and cancel so many jobs, kill -9, start again
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    pub(crate) cancelled: u64,
+    /// How long that start stays quiet before its bytes on disk are counted
+    #[arg(long, default_value_t = 60.0)]
+    pub(crate) quiet_seconds: f64,
     /// All jobs are due at once and nobody takes them
     #[arg(long)]
     pub(crate) ready: bool,
@@ -63,12 +69,12 @@ pub(crate) struct Plan {
     /// Seed of bodies, due times and choices
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Phases to leave out
+    /// Phases to leave out; without the fill, all that need its backlog
     #[arg(long, value_delimiter = ',')]
     pub(crate) skip: Vec<Phase>,
 }
 
-/// The measurements, in this order. All but the fill can be left out.
+/// The measurements, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 pub(crate) enum Phase {
     Fill,
@@ -80,10 +86,25 @@ pub(crate) enum Phase {
     Late,
     Herd,
     Drain,
+    /// Puts and cancels, on a directory of their own
+    Cancelled,
+    /// The start after that
+    Leftovers,
+}
+
+impl Phase {
+    fn needs_backlog(self) -> bool {
+        use Phase::{Cancel, Drain, Fill, Idle, Keyed, Raw, Reopen};
+        matches!(self, Fill | Raw | Reopen | Idle | Keyed | Cancel | Drain)
+    }
 }
 
 impl Plan {
     pub(crate) fn check(&self) -> Result<()> {
+        if (1..JOBS_MIN).contains(&self.cancelled) {
+            let cancelled = self.cancelled;
+            return Err(format!("--cancelled is {cancelled}; give at least {JOBS_MIN}").into());
+        }
         if self.jobs < JOBS_MIN {
             return Err(format!("--jobs is {}; give at least {JOBS_MIN}", self.jobs).into());
         }
@@ -104,9 +125,11 @@ impl Plan {
         let asked = match phase {
             Phase::Keyed => self.keyed,
             Phase::Herd => self.herd,
+            Phase::Cancelled | Phase::Leftovers => self.cancelled > 0,
             _ => true,
         };
-        asked && !self.skip.contains(&phase)
+        let has_backlog = !self.skip.contains(&Phase::Fill);
+        asked && (has_backlog || !phase.needs_backlog()) && !self.skip.contains(&phase)
     }
 
     /// Put batches on their way at once, by number and by bytes.

@@ -17,14 +17,20 @@ pub(crate) struct ReopenFigures {
 }
 
 pub(crate) fn run(task: &Task) -> Result<()> {
+    let (engine, figures) = open(task, task.plan.jobs)?;
+    child::report(&figures)?;
+    Ok(engine.close()?)
+}
+
+/// Opens what a killed process left; so many jobs must be waiting.
+pub(crate) fn open(task: &Task, jobs: u64) -> Result<(Engine, ReopenFigures)> {
     let started = Instant::now();
     let engine = Engine::open(&task.data, Options::default())?;
     let stats = Client::new(&engine).stats()?;
     let reopen_ms = started.elapsed().as_secs_f64() * 1e3;
-    if stats.counts.waiting != task.plan.jobs {
-        let (found, jobs) = (stats.counts.waiting, task.plan.jobs);
+    if stats.counts.waiting != jobs {
+        let found = stats.counts.waiting;
         return Err(format!("after kill -9 {found} of {jobs} jobs are waiting").into());
     }
-    child::report(&ReopenFigures { reopen_ms, rss_reopen_mib: rss::peak_mib()? })?;
-    Ok(engine.close()?)
+    Ok((engine, ReopenFigures { reopen_ms, rss_reopen_mib: rss::peak_mib()? }))
 }

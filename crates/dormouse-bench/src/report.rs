@@ -12,6 +12,7 @@ use crate::herd::HerdFigures;
 use crate::idle::IdleFigures;
 use crate::keyed::KeyedFigures;
 use crate::late::LateFigures;
+use crate::leftovers::LeftoverFigures;
 use crate::reopen::ReopenFigures;
 
 /// The disk without a store, before and after the fill.
@@ -36,6 +37,8 @@ pub(crate) struct Setup {
     pub(crate) keyed: bool,
     pub(crate) herd: bool,
     pub(crate) ready: bool,
+    /// Jobs that are put and cancelled before a start; 0 = that is left out.
+    pub(crate) cancelled_jobs: u64,
     pub(crate) seed: u64,
 }
 
@@ -45,7 +48,7 @@ pub(crate) struct Report {
     #[serde(flatten)]
     pub(crate) setup: Setup,
     #[serde(flatten)]
-    pub(crate) fill: FillFigures,
+    pub(crate) fill: Option<FillFigures>,
     #[serde(flatten)]
     pub(crate) raw: Option<RawFigures>,
     #[serde(flatten)]
@@ -62,6 +65,8 @@ pub(crate) struct Report {
     pub(crate) herd: Option<HerdFigures>,
     #[serde(flatten)]
     pub(crate) drain: Option<DrainFigures>,
+    #[serde(flatten)]
+    pub(crate) leftovers: Option<LeftoverFigures>,
     /// How the page cache was dropped before the cancels.
     pub(crate) cache_dropped: Option<&'static str>,
     /// The most of all phases.
@@ -72,12 +77,13 @@ impl Report {
     /// The most memory that any phase had.
     pub(crate) fn set_rss(&mut self) {
         let phases = [
-            Some(self.fill.rss_fill_mib),
+            self.fill.as_ref().map(|figures| figures.rss_fill_mib),
             self.reopen.as_ref().map(|figures| figures.rss_reopen_mib),
             self.cancel.as_ref().map(|figures| figures.rss_cancel_mib),
             self.late.as_ref().map(|figures| figures.rss_late_mib),
             self.herd.as_ref().map(|figures| figures.rss_herd_mib),
             self.drain.as_ref().map(|figures| figures.rss_drain_mib),
+            self.leftovers.as_ref().map(LeftoverFigures::rss_mib),
         ];
         self.rss_mib = phases.into_iter().flatten().fold(0.0, f64::max);
     }

@@ -55,7 +55,12 @@ pub(crate) fn disk_use(dir: &Path) -> Result<(u64, u64)> {
     let (mut bytes, mut runs) = (0, 0);
     for entry in std::fs::read_dir(dir)? {
         let entry = entry?;
-        bytes += entry.metadata()?.len();
+        match entry.metadata() {
+            Ok(metadata) => bytes += metadata.len(),
+            // The engine removed it meanwhile.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(error.into()),
+        }
         let name = entry.file_name();
         let is_run = name.to_str().and_then(dormouse_disk::manifest::run_number).is_some();
         runs += u64::from(is_run);

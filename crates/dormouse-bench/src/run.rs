@@ -7,7 +7,7 @@ use crate::fill::FillFigures;
 use crate::plan::{Phase, Plan};
 use crate::raw::{self, Appended};
 use crate::report::{RawFigures, Report, Setup};
-use crate::{Result, cache, progress};
+use crate::{Result, cache, leftovers, progress};
 
 const TMPFS_MAGIC: i64 = 0x0102_1994;
 
@@ -52,8 +52,13 @@ fn measure(plan: &Plan, dir: &Path) -> Result<Report> {
         first_id: 0,
         cancelled: 0,
     };
-    let (fill, raw) = fill(&mut task)?;
-    task.first_id = fill.first_id;
+    let (fill, raw) = if plan.includes(Phase::Fill) {
+        let (fill, raw) = fill(&mut task)?;
+        (Some(fill), raw)
+    } else {
+        (None, None)
+    };
+    task.first_id = fill.as_ref().map_or(0, |figures| figures.first_id);
     let mut report = Report {
         setup: setup(plan),
         fill,
@@ -65,6 +70,7 @@ fn measure(plan: &Plan, dir: &Path) -> Result<Report> {
         late: None,
         herd: None,
         drain: None,
+        leftovers: None,
         cache_dropped: None,
         rss_mib: 0.0,
     };
@@ -76,6 +82,9 @@ fn measure(plan: &Plan, dir: &Path) -> Result<Report> {
     report.late = run(&mut task, Phase::Late)?;
     report.herd = run(&mut task, Phase::Herd)?;
     report.drain = run(&mut task, Phase::Drain)?;
+    if plan.includes(Phase::Cancelled) {
+        report.leftovers = Some(leftovers::measure(&task)?);
+    }
     report.set_rss();
     Ok(report)
 }
@@ -130,7 +139,7 @@ fn append(task: &Task, batch_bytes: u64) -> Result<Appended> {
 
 fn setup(plan: &Plan) -> Setup {
     Setup {
-        jobs: plan.jobs,
+        jobs: if plan.includes(Phase::Fill) { plan.jobs } else { 0 },
         body: plan.body,
         batch: plan.batch,
         in_flight: plan.window(),
@@ -138,6 +147,7 @@ fn setup(plan: &Plan) -> Setup {
         keyed: plan.keyed,
         herd: plan.herd,
         ready: plan.ready,
+        cancelled_jobs: plan.cancelled,
         seed: plan.seed,
     }
 }
