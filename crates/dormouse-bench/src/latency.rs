@@ -27,8 +27,13 @@ impl Latencies {
 
     /// The time that `percent` of 100 operations do not exceed; 0 if there were none.
     pub(crate) fn percentile(&mut self, percent: usize) -> u64 {
+        self.per_mille(10 * percent)
+    }
+
+    /// The same for a share of 1000 operations.
+    pub(crate) fn per_mille(&mut self, per_mille: usize) -> u64 {
         self.times_us.sort_unstable();
-        let rank = (self.times_us.len() * percent).div_ceil(100);
+        let rank = (self.times_us.len() * per_mille).div_ceil(1_000);
         self.times_us.get(rank.saturating_sub(1)).copied().unwrap_or(0)
     }
 }

@@ -54,6 +54,8 @@ enum Command {
     Redis(redis::RedisPlan),
     /// This project's server beside Redis and beanstalkd, under the same load
     Peers(peers::PeersPlan),
+    /// A shop's day over RESP: puts, many cancels, the rest consumed on time
+    Mix(peers::mix::MixPlan),
     /// One phase, for the parent process
     #[command(hide = true)]
     Phase {
@@ -69,6 +71,7 @@ fn main() -> ExitCode {
         Command::Stalls(plan) => stalls::run(&plan),
         Command::Redis(plan) => redis::run(&plan),
         Command::Peers(plan) => peers::run(&plan),
+        Command::Mix(plan) => peers::mix::run(&plan),
         Command::Phase { task } => child::run(&task),
     };
     match done {

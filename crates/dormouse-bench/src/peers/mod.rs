@@ -10,6 +10,7 @@ mod findings;
 mod late;
 mod load;
 mod memory;
+pub(crate) mod mix;
 mod ratios;
 mod server;
 mod wire;

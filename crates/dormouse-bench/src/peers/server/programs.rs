@@ -25,6 +25,12 @@ impl Programs {
         }
     }
 
+    /// Where nobody else takes part.
+    pub(in crate::peers) fn only_dormouse(named: Option<&Path>) -> Programs {
+        let absent = || Err("only dormouse takes part".to_owned());
+        Programs { redis: absent(), beanstalkd: absent(), dormouse: dormouse(named) }
+    }
+
     pub(in crate::peers) fn of(&self, maker: Maker) -> Result<String> {
         let found = match maker {
             Maker::Redis => &self.redis,

@@ -27,6 +27,8 @@ pub(in crate::peers) struct Extras {
     pub(in crate::peers) under: Vec<String>,
     /// Flags of Dormouse.
     pub(in crate::peers) dormouse: Vec<String>,
+    /// Dormouse also serves HTTP, for its metrics.
+    pub(in crate::peers) http: bool,
     /// Flags of beanstalkd.
     pub(in crate::peers) beanstalkd: Vec<String>,
 }
@@ -35,6 +37,8 @@ pub(in crate::peers) struct Extras {
 pub(in crate::peers) struct Server {
     pub(in crate::peers) process: Process,
     pub(in crate::peers) address: SocketAddr,
+    /// Where it serves HTTP.
+    pub(in crate::peers) http: Option<SocketAddr>,
     pub(in crate::peers) codec: Codec,
 }
 
@@ -55,7 +59,8 @@ impl Server {
         let known = (contender.maker() != Maker::Dormouse).then_some(port);
         let address = wait(&mut process, contender.dialect(), known)?;
         let codec = Codec::new(contender.dialect(), address)?;
-        Ok(Server { process, address, codec })
+        let http = printed(&process.log(), "http");
+        Ok(Server { process, address, http, codec })
     }
 }
 
@@ -64,18 +69,21 @@ impl Server {
 fn flags(contender: Contender, data: &Path, port: u16, extras: &Extras) -> Result<Vec<String>> {
     std::fs::create_dir_all(data)
         .or_else(|error| if data.is_dir() { Ok(()) } else { Err(error) })?;
-    let data = data.display();
+    let (data, http) = (data.display(), if extras.http { "127.0.0.1:0" } else { "off" });
+    let dormouse = |durability: &str, served: &str| {
+        format!("serve --data {data} --durability {durability} --http {http} {served}")
+    };
     let text = match contender {
-        Contender::RedisNo => redis(data, port, "no"),
-        Contender::RedisEverysec => redis(data, port, "everysec"),
-        Contender::RedisAlways => redis(data, port, "always"),
+        Contender::RedisNo => redis(&data, port, "no"),
+        Contender::RedisEverysec => redis(&data, port, "everysec"),
+        Contender::RedisAlways => redis(&data, port, "always"),
         Contender::Beanstalkd => format!("-l 127.0.0.1 -p {port}"),
         Contender::BeanstalkdF50 => format!("-l 127.0.0.1 -p {port} -b {data} -f 50"),
         Contender::BeanstalkdF0 => format!("-l 127.0.0.1 -p {port} -b {data} -f 0"),
-        Contender::RespSynced => dormouse(data, "synced", RESP),
-        Contender::RespRelaxed => dormouse(data, "relaxed=50", RESP),
-        Contender::BeanstalkSynced => dormouse(data, "synced", BEANSTALK),
-        Contender::BeanstalkRelaxed => dormouse(data, "relaxed=50", BEANSTALK),
+        Contender::RespSynced => dormouse("synced", RESP),
+        Contender::RespRelaxed => dormouse("relaxed=50", RESP),
+        Contender::BeanstalkSynced => dormouse("synced", BEANSTALK),
+        Contender::BeanstalkRelaxed => dormouse("relaxed=50", BEANSTALK),
     };
     let mut words: Vec<String> = text.split(' ').map(str::to_owned).collect();
     if contender.maker() == Maker::Redis {
@@ -89,15 +97,11 @@ fn flags(contender: Contender, data: &Path, port: u16, extras: &Extras) -> Resul
     Ok(words)
 }
 
-fn redis(data: std::path::Display<'_>, port: u16, sync: &str) -> String {
+fn redis(data: &std::path::Display<'_>, port: u16, sync: &str) -> String {
     format!(
         "--bind 127.0.0.1 --port {port} --dir {data} --appendonly yes --appendfsync {sync} \
          --auto-aof-rewrite-percentage 0 --daemonize no"
     )
-}
-
-fn dormouse(data: std::path::Display<'_>, durability: &str, served: &str) -> String {
-    format!("serve --data {data} --durability {durability} --http off {served}")
 }
 
 fn free_port() -> Result<u16> {
@@ -110,7 +114,7 @@ fn wait(process: &mut Process, dialect: Dialect, port: Option<u16>) -> Result<So
     loop {
         let address = match port {
             Some(port) => Some(SocketAddr::from((Ipv4Addr::LOCALHOST, port))),
-            None => printed(&process.log(), dialect),
+            None => printed(&process.log(), protocol(dialect)),
         };
         if let Some(address) = address
             && answers(address, dialect)
@@ -128,10 +132,14 @@ fn wait(process: &mut Process, dialect: Dialect, port: Option<u16>) -> Result<So
 }
 
 /// The last line that says so: a log may have those of starts before.
-fn printed(log: &str, dialect: Dialect) -> Option<SocketAddr> {
-    let name = if dialect == Dialect::Beanstalk { "beanstalk" } else { "resp" };
-    let starts = format!("{name} listening on ");
-    log.lines().rev().find_map(|line| line.strip_prefix(&starts)?.trim().parse().ok())
+fn printed(log: &str, protocol: &str) -> Option<SocketAddr> {
+    let starts = format!("{protocol} listening on ");
+    let address = |text: &str| text.trim_start_matches("http://").trim().parse().ok();
+    log.lines().rev().find_map(|line| address(line.strip_prefix(&starts)?))
+}
+
+fn protocol(dialect: Dialect) -> &'static str {
+    if dialect == Dialect::Beanstalk { "beanstalk" } else { "resp" }
 }
 
 fn answers(address: SocketAddr, dialect: Dialect) -> bool {

@@ -7,7 +7,7 @@ use super::{body, resp};
 use crate::Result;
 use crate::redis::zset_scripts::{BUCKET, POOL, Scripts};
 
-pub(super) const TOPIC: &[u8] = b"peers";
+pub(in crate::peers) const TOPIC: &[u8] = b"peers";
 /// Fields of a job in a reply to RESERVE: topic, id, token, attempt, due_at, body.
 const FIELDS: usize = 6;
 const TOKEN: usize = 2;

@@ -5,5 +5,5 @@ mod codec;
 mod puts;
 pub(super) mod resp;
 
-pub(super) use codec::{Codec, Taken};
+pub(super) use codec::{Codec, TOPIC, Taken};
 pub(super) use puts::Puts;
