@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::plan::{Phase, Plan};
-use crate::{Result, cancel, drain, fill, herd, idle, keyed, late, leftovers, reopen};
+use crate::{Result, cancel, drain, fill, herd, idle, keyed, late, late_busy, leftovers, reopen};
 
 /// The arguments of a phase.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -35,6 +35,8 @@ pub(crate) fn run(task: &str) -> Result<()> {
         Phase::Keyed => keyed::run(&task),
         Phase::Cancel => cancel::run(&task),
         Phase::Late => late::run(&task),
+        Phase::LateBeside => late_busy::beside(&task),
+        Phase::LateAfter => late_busy::after(&task),
         Phase::Herd => herd::run(&task),
         Phase::Drain => drain::run(&task),
         Phase::Cancelled => leftovers::cancel_all(&task),

@@ -79,6 +79,8 @@ pub(crate) struct Fill<'p> {
     in_flight: Vec<(Ticket, Instant, u64)>,
     latencies: Latencies,
     pub(crate) first_id: Option<u64>,
+    /// Nobody else puts, so the ids follow without a gap.
+    is_alone: bool,
     answered: u64,
     /// The time at the beginning and when each tenth was answered, and how many were.
     tenths: Vec<(Duration, u64)>,
@@ -94,10 +96,16 @@ impl<'p> Fill<'p> {
             in_flight: Vec::new(),
             latencies: Latencies::default(),
             first_id: None,
+            is_alone: true,
             answered: 0,
             tenths: vec![(Duration::ZERO, 0)],
             started: Instant::now(),
         })
+    }
+
+    /// Others put at the same time.
+    pub(crate) fn beside_others(self) -> Fill<'p> {
+        Fill { is_alone: false, ..self }
     }
 
     pub(crate) fn fill(&mut self) -> Result<()> {
@@ -122,7 +130,7 @@ impl<'p> Fill<'p> {
         Ok(())
     }
 
-    /// Every job must be new, and its id follow from its number.
+    /// Every job must be new, and its id follow from its number if nobody else puts.
     fn check(&mut self, answered: &Answered) -> Result<()> {
         let Reply::Put(items) = &answered.reply else {
             return Err(unexpected("put", &answered.reply));
@@ -136,7 +144,8 @@ impl<'p> Fill<'p> {
         for (item, number) in items.iter().zip(number..) {
             let put = item.as_ref().map_err(|error| format!("put of job {number}: {error}"))?;
             let first_id = *self.first_id.get_or_insert(put.id.0);
-            if put.outcome != PutOutcome::Created || put.id.0 != first_id + number {
+            let is_next = !self.is_alone || put.id.0 == first_id + number;
+            if put.outcome != PutOutcome::Created || !is_next {
                 return Err(format!("put of job {number} was answered with {put:?}").into());
             }
         }

@@ -41,31 +41,43 @@ pub(crate) struct LateFigures {
 
 pub(crate) fn run(task: &Task) -> Result<()> {
     let engine = Engine::open(&task.data, Options::default())?;
+    let figures = measure(task, &engine)?;
+    child::report(&figures)?;
+    check_early(&figures)?;
+    Ok(engine.close()?)
+}
+
+/// A job that came early makes all other figures worthless.
+pub(crate) fn check_early(figures: &LateFigures) -> Result<()> {
+    match figures.early_count {
+        0 => Ok(()),
+        count => Err(format!("{count} jobs were handed out early").into()),
+    }
+}
+
+/// Jobs come due for ten seconds, whatever else the engine does meanwhile.
+pub(crate) fn measure(task: &Task, engine: &Engine) -> Result<LateFigures> {
     let topic = TopicName::new("late")?;
     let schedule = Schedule::begin_in(Duration::from_millis(200));
     let producer = {
-        let (client, topic, plan) = (Client::new(&engine), topic.clone(), task.plan.clone());
+        let (client, topic, plan) = (Client::new(engine), topic.clone(), task.plan.clone());
         let noise = Noise::new(plan.body, plan.seed + 2);
         thread::spawn(move || produce(&client, &topic, noise, schedule))
     };
     let sleeper = thread::spawn(move || sleep_only(schedule));
-    let mut consumer = Consumer::new(Client::new(&engine), topic, RESERVE_MAX);
+    let mut consumer = Consumer::new(Client::new(engine), topic, RESERVE_MAX);
     consumer.consume(JOBS, "late")?;
     producer.join().map_err(|_| "the producer panicked")??;
     let mut sleeps = sleeper.join().map_err(|_| "the sleeper panicked")?;
     let mut late = consumer.late;
-    child::report(&LateFigures {
+    Ok(LateFigures {
         late_p50_us: late.percentile(50),
         late_p99_us: late.percentile(99),
         late_max_us: late.percentile(100),
         early_count: consumer.early,
         sleep_p99_us: sleeps.percentile(99),
         rss_late_mib: rss::peak_mib()?,
-    })?;
-    if consumer.early > 0 {
-        return Err(format!("{} jobs were handed out early", consumer.early).into());
-    }
-    Ok(engine.close()?)
+    })
 }
 
 /// Ten jobs each millisecond, on time whatever the answers.

@@ -13,6 +13,7 @@ mod herd;
 mod idle;
 mod keyed;
 mod late;
+mod late_busy;
 mod latency;
 mod leftovers;
 mod library;

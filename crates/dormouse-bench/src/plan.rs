@@ -51,6 +51,9 @@ pub(crate) struct Plan {
     /// Jobs of the herd
     #[arg(long, default_value_t = 1_000_000)]
     pub(crate) herd_jobs: u64,
+    /// Jobs of the bulk loads beside which lateness is measured; 0 leaves that out
+    #[arg(long, default_value_t = 3_000_000)]
+    pub(crate) bulk_jobs: u64,
     /// Also: put and cancel so many jobs, kill -9, start again
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub(crate) cancelled: u64,
@@ -83,7 +86,12 @@ pub(crate) enum Phase {
     Idle,
     Keyed,
     Cancel,
+    /// Lateness in quiet
     Late,
+    /// Lateness beside a bulk load
+    LateBeside,
+    /// Lateness right after a bulk load
+    LateAfter,
     Herd,
     Drain,
     /// Puts and cancels, on a directory of their own
@@ -101,9 +109,10 @@ impl Phase {
 
 impl Plan {
     pub(crate) fn check(&self) -> Result<()> {
-        if (1..JOBS_MIN).contains(&self.cancelled) {
-            let cancelled = self.cancelled;
-            return Err(format!("--cancelled is {cancelled}; give at least {JOBS_MIN}").into());
+        for (flag, jobs) in [("--cancelled", self.cancelled), ("--bulk-jobs", self.bulk_jobs)] {
+            if (1..JOBS_MIN).contains(&jobs) {
+                return Err(format!("{flag} is {jobs}; give 0 or at least {JOBS_MIN}").into());
+            }
         }
         if self.jobs < JOBS_MIN {
             return Err(format!("--jobs is {}; give at least {JOBS_MIN}", self.jobs).into());
@@ -125,6 +134,7 @@ impl Plan {
         let asked = match phase {
             Phase::Keyed => self.keyed,
             Phase::Herd => self.herd,
+            Phase::LateBeside | Phase::LateAfter => self.bulk_jobs > 0,
             Phase::Cancelled | Phase::Leftovers => self.cancelled > 0,
             _ => true,
         };

@@ -12,6 +12,7 @@ use crate::herd::HerdFigures;
 use crate::idle::IdleFigures;
 use crate::keyed::KeyedFigures;
 use crate::late::LateFigures;
+use crate::late_busy::BusyFigures;
 use crate::leftovers::LeftoverFigures;
 use crate::reopen::ReopenFigures;
 
@@ -37,6 +38,7 @@ pub(crate) struct Setup {
     pub(crate) keyed: bool,
     pub(crate) herd: bool,
     pub(crate) ready: bool,
+    pub(crate) bulk_jobs: u64,
     /// Jobs that are put and cancelled before a start; 0 = that is left out.
     pub(crate) cancelled_jobs: u64,
     pub(crate) seed: u64,
@@ -62,6 +64,10 @@ pub(crate) struct Report {
     #[serde(flatten)]
     pub(crate) late: Option<LateFigures>,
     #[serde(flatten)]
+    pub(crate) late_beside: Option<BusyFigures>,
+    #[serde(flatten)]
+    pub(crate) late_after: Option<BusyFigures>,
+    #[serde(flatten)]
     pub(crate) herd: Option<HerdFigures>,
     #[serde(flatten)]
     pub(crate) drain: Option<DrainFigures>,
@@ -81,6 +87,8 @@ impl Report {
             self.reopen.as_ref().map(|figures| figures.rss_reopen_mib),
             self.cancel.as_ref().map(|figures| figures.rss_cancel_mib),
             self.late.as_ref().map(|figures| figures.rss_late_mib),
+            rss_of(self.late_beside.as_ref(), "late_beside_rss_mib"),
+            rss_of(self.late_after.as_ref(), "late_after_rss_mib"),
             self.herd.as_ref().map(|figures| figures.rss_herd_mib),
             self.drain.as_ref().map(|figures| figures.rss_drain_mib),
             self.leftovers.as_ref().map(LeftoverFigures::rss_mib),
@@ -91,6 +99,10 @@ impl Report {
     pub(crate) fn print(&self) -> Result<()> {
         print(serde_json::to_value(self)?)
     }
+}
+
+fn rss_of(figures: Option<&BusyFigures>, name: &str) -> Option<f64> {
+    figures?.get(name)?.as_f64()
 }
 
 /// Prints figures as the one line of JSON.

@@ -68,6 +68,8 @@ fn measure(plan: &Plan, dir: &Path) -> Result<Report> {
         keyed: run(&mut task, Phase::Keyed)?,
         cancel: None,
         late: None,
+        late_beside: None,
+        late_after: None,
         herd: None,
         drain: None,
         leftovers: None,
@@ -80,6 +82,8 @@ fn measure(plan: &Plan, dir: &Path) -> Result<Report> {
         task.cancelled = report.cancel.as_ref().map_or(0, |figures| figures.cancelled);
     }
     report.late = run(&mut task, Phase::Late)?;
+    report.late_beside = run(&mut task, Phase::LateBeside)?;
+    report.late_after = run(&mut task, Phase::LateAfter)?;
     report.herd = run(&mut task, Phase::Herd)?;
     report.drain = run(&mut task, Phase::Drain)?;
     if plan.includes(Phase::Cancelled) {
@@ -147,6 +151,7 @@ fn setup(plan: &Plan) -> Setup {
         keyed: plan.keyed,
         herd: plan.herd,
         ready: plan.ready,
+        bulk_jobs: plan.bulk_jobs,
         cancelled_jobs: plan.cancelled,
         seed: plan.seed,
     }
