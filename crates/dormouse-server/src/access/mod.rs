@@ -10,6 +10,7 @@ mod verb;
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use dormouse_core::error::{Code, Error};
@@ -63,7 +64,14 @@ pub enum AccessError {
 /// The table of tokens. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Access {
-    table: Arc<RwLock<Table>>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    table: RwLock<Table>,
+    /// Grows after each change of the table, so that a connection need not read an unchanged one.
+    version: AtomicU64,
 }
 
 #[derive(Clone, Debug)]
@@ -110,14 +118,23 @@ impl Access {
     }
 
     fn of(table: Table) -> Access {
-        Access { table: Arc::new(RwLock::new(table)) }
+        Access {
+            shared: Arc::new(Shared { table: RwLock::new(table), version: AtomicU64::new(0) }),
+        }
     }
 
     /// Replaces the table by the other's, in all clones of this one. Requests and streams under
     /// way keep the rights that they had.
     pub fn replace(&self, other: &Access) {
         let table = other.read(Table::clone);
-        *self.table.write().unwrap_or_else(PoisonError::into_inner) = table;
+        *self.shared.table.write().unwrap_or_else(PoisonError::into_inner) = table;
+        // After the change: who sees the new number reads the new table.
+        self.shared.version.fetch_add(1, Ordering::Release);
+    }
+
+    /// While this is what it was before a call of `grant_of`, that call's result is still right.
+    pub(crate) fn version(&self) -> u64 {
+        self.shared.version.load(Ordering::Acquire)
     }
 
     /// Whether everybody may do everything.
@@ -144,7 +161,6 @@ impl Access {
     }
 
     /// The rights of a caller with the token of this hash, or without one; `None` = no rights.
-    /// Cheap enough to call for every turn of a connection, so a revoked token is useless at once.
     pub(crate) fn grant_of(&self, shown: Option<&TokenHash>) -> Option<Grant> {
         self.read(|table| match table {
             Table::Open(grant) => Some(grant.clone()),
@@ -153,7 +169,7 @@ impl Access {
     }
 
     fn read<T>(&self, look: impl FnOnce(&Table) -> T) -> T {
-        look(&self.table.read().unwrap_or_else(PoisonError::into_inner))
+        look(&self.shared.table.read().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

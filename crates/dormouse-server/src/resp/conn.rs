@@ -41,6 +41,8 @@ pub(super) struct Conn {
     /// The hash of the token that the caller presented.
     shown: Option<TokenHash>,
     grant: Option<Grant>,
+    /// The version of `access` that `grant` is from; `None` if it was never read.
+    grant_version: Option<u64>,
     /// The caller's rights when the turn began, by which its requests are checked.
     grant_before: Option<Grant>,
     /// The rest of the input may come from another caller.
@@ -69,6 +71,7 @@ impl Conn {
             version: Version::Two,
             shown: None,
             grant: None,
+            grant_version: None,
             grant_before: None,
             is_new_caller: false,
             nobody: Grant::nobody(),
@@ -80,10 +83,17 @@ impl Conn {
         }
     }
 
-    /// Begins a turn. The token is checked again: it may have been revoked.
+    /// Begins a turn. If the tokens have changed, this one is checked again: it may have been
+    /// revoked.
     pub(super) fn begin_turn(&mut self) {
         self.jobs = 0;
+        // Before the table is read: if it changes meanwhile, the next turn reads it again.
+        let version = Some(self.access.version());
+        if version == self.grant_version && !self.is_new_caller {
+            return;
+        }
         self.is_new_caller = false;
+        self.grant_version = version;
         self.grant = self.access.grant_of(self.shown.as_ref());
         self.grant_before = self.grant.clone();
     }
