@@ -1,8 +1,10 @@
 //! The reservations of one connection.
 
-use std::collections::{BTreeSet, HashMap};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::time::{Duration, Instant};
 
+use dormouse_core::Map;
 use dormouse_core::job::{JobId, Token};
 use dormouse_core::topic::TopicName;
 
@@ -22,23 +24,34 @@ pub(crate) struct Reservation {
 /// All of them, by id and by end.
 #[derive(Debug, Default)]
 pub(super) struct Reservations {
-    jobs: HashMap<JobId, Reservation>,
-    by_end: BTreeSet<(Instant, JobId)>,
+    jobs: Map<JobId, Reservation>,
+    /// The ends, the first on top; those of reservations that are gone or were renewed stay until
+    /// they are met or too many. A client mostly holds one reservation, and then this needs no
+    /// new memory for the next.
+    ends: BinaryHeap<Reverse<(Instant, JobId)>>,
 }
+
+/// The number of outdated ends that are never too many.
+const OUTDATED_MAX: usize = 16;
 
 impl Reservations {
     pub(super) fn add(&mut self, reservation: Reservation) {
         let (id, until) = (reservation.token.id, reservation.until);
-        if let Some(old) = self.jobs.insert(id, reservation) {
-            self.by_end.remove(&(old.until, id));
+        self.jobs.insert(id, reservation);
+        self.add_end(until, id);
+    }
+
+    fn add_end(&mut self, until: Instant, id: JobId) {
+        self.ends.push(Reverse((until, id)));
+        if self.ends.len() > 2 * self.jobs.len() + OUTDATED_MAX {
+            let jobs = &self.jobs;
+            self.ends.retain(|Reverse((until, id))| is_end(jobs, *until, *id));
         }
-        self.by_end.insert((until, id));
     }
 
     /// Removes the reservation of a job; `None` if there is none or it has ended.
     pub(super) fn take(&mut self, id: JobId, now: Instant) -> Option<Reservation> {
         let reservation = self.jobs.remove(&id)?;
-        self.by_end.remove(&(reservation.until, id));
         (reservation.until > now).then_some(reservation)
     }
 
@@ -50,27 +63,33 @@ impl Reservations {
     /// Begins its time to run again.
     pub(super) fn renew(&mut self, id: JobId, now: Instant) {
         let Some(reservation) = self.jobs.get_mut(&id) else { return };
-        self.by_end.remove(&(reservation.until, id));
         reservation.until = now + reservation.ttr;
-        self.by_end.insert((reservation.until, id));
+        let until = reservation.until;
+        self.add_end(until, id);
     }
 
     pub(super) fn drop(&mut self, id: JobId) {
-        if let Some(reservation) = self.jobs.remove(&id) {
-            self.by_end.remove(&(reservation.until, id));
-        }
+        self.jobs.remove(&id);
     }
 
     /// The first time from which on a reserve answers `DEADLINE_SOON`; it may be past.
     pub(super) fn margin(&mut self, now: Instant) -> Option<Instant> {
-        while let Some(&(until, id)) = self.by_end.first() {
-            if until > now {
-                return Some(until.checked_sub(MARGIN).unwrap_or(now));
+        while let Some(&Reverse((until, id))) = self.ends.peek() {
+            if is_end(&self.jobs, until, id) {
+                if until > now {
+                    return Some(until.checked_sub(MARGIN).unwrap_or(now));
+                }
+                self.jobs.remove(&id);
             }
-            self.drop(id);
+            self.ends.pop();
         }
         None
     }
+}
+
+/// Whether the reservation of this job ends then.
+fn is_end(jobs: &Map<JobId, Reservation>, until: Instant, id: JobId) -> bool {
+    jobs.get(&id).is_some_and(|reservation| reservation.until == until)
 }
 
 #[cfg(test)]
@@ -110,6 +129,20 @@ mod tests {
         assert_eq!(reservations.take(JobId(1), later), None);
         reservations.add(reservation(2, 5, now));
         assert_eq!(reservations.margin(later), None);
-        assert!(reservations.jobs.is_empty() && reservations.by_end.is_empty());
+        assert!(reservations.jobs.is_empty() && reservations.ends.is_empty());
+    }
+
+    #[test]
+    fn outdated_ends_are_bounded() {
+        let now = super::super::clock::now();
+        let mut reservations = Reservations::default();
+        reservations.add(reservation(0, 5, now));
+        for id in 1..1_000 {
+            reservations.add(reservation(id, 60, now));
+            reservations.renew(JobId(id), now + Duration::from_secs(1));
+            assert!(reservations.take(JobId(id), now).is_some());
+        }
+        assert!(reservations.ends.len() <= 2 + OUTDATED_MAX + 1, "{}", reservations.ends.len());
+        assert_eq!(reservations.margin(now), Some(now + Duration::from_secs(4)));
     }
 }

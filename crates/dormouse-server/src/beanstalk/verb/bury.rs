@@ -14,6 +14,6 @@ impl Beanstalk {
         };
         let target = KillTarget::Token(reservation.token);
         let kill = Kill { target, error: None, priority: Some(priority) };
-        turn.send(Request::new(kill, PendingReply::Buried(Box::new(reservation))));
+        turn.send(Request::new(kill, PendingReply::Buried(reservation)));
     }
 }

@@ -12,10 +12,13 @@ use crate::beanstalk::shared::up;
 use crate::beanstalk::{Beanstalk, clock, reply};
 use crate::pipeline::{Request, Turn};
 
+/// A client may watch thousands of tubes; only the first ones are compared.
+const WATCHED_LOOKED_AT: usize = 4;
+
 impl Beanstalk {
     pub(super) fn delete(&mut self, id: JobId, turn: &mut Turn<PendingReply>) {
         if let Some(reservation) = self.reservations.take(id, clock::now()) {
-            return turn.ack(reservation.token, PendingReply::Deleted(Box::new(reservation)));
+            return turn.ack(reservation.token, PendingReply::Deleted(reservation));
         }
         let cancel = Cancel { target: Target::Id(id), unless_leased: true };
         turn.send(Request::new(cancel, PendingReply::Cancelled(id)));
@@ -53,8 +56,11 @@ impl Beanstalk {
     }
 
     fn count_delete(&self, topic: &TopicName) {
-        if let Some(tube) = self.shared.tubes.find(topic) {
-            up(&tube.deletes);
+        // Most deletes are of a tube that this connection watches: then nothing is locked.
+        let watched = self.watched.iter().take(WATCHED_LOOKED_AT).find(|tube| tube.name == *topic);
+        match watched {
+            Some(tube) => up(&tube.deletes),
+            None => self.shared.tubes.find(topic).iter().for_each(|tube| up(&tube.deletes)),
         }
     }
 }

@@ -44,10 +44,10 @@ use stats::TotalsScan;
 /// What to do with a reply.
 pub(crate) enum PendingReply {
     Inserted(Arc<Tube>),
-    Deleted(Box<Reservation>),
+    Deleted(Reservation),
     Cancelled(JobId),
-    Released(Box<Reservation>),
-    Buried(Box<Reservation>),
+    Released(Reservation),
+    Buried(Reservation),
     Touched(JobId),
     Opened(AfterOpen),
     Reserved(Wait),
@@ -126,10 +126,10 @@ impl Beanstalk {
             PendingReply::Inserted(tube) => {
                 self.inserted(&tube, reply.and_then(RequestReply::of_put), out);
             }
-            PendingReply::Deleted(held) => self.deleted(*held, end(reply), out),
+            PendingReply::Deleted(held) => self.deleted(held, end(reply), out),
             PendingReply::Cancelled(id) => self.cancelled(id, of::<Cancel>(reply), out),
-            PendingReply::Released(held) => self.ended(*held, end(reply), reply::RELEASED, out),
-            PendingReply::Buried(held) => self.ended(*held, end(reply), reply::BURIED, out),
+            PendingReply::Released(held) => self.ended(held, end(reply), reply::RELEASED, out),
+            PendingReply::Buried(held) => self.ended(held, end(reply), reply::BURIED, out),
             PendingReply::Touched(id) => self.touched(id, of::<Extend>(reply), out),
             PendingReply::Opened(goal) => {
                 return self.opened(goal, of::<OpenSession>(reply), out);

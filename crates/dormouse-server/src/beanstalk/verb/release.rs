@@ -21,7 +21,7 @@ impl Beanstalk {
         };
         let delay_ms = (delay_s > 0).then(|| ms(delay_s, DELAY_MS_MAX));
         let release = Release { token: reservation.token, delay_ms, priority: Some(priority) };
-        let then = PendingReply::Released(Box::new(reservation));
+        let then = PendingReply::Released(reservation);
         turn.send(Request::new(release, then));
     }
 }
