@@ -1,9 +1,9 @@
 //! How late jobs are handed out, per topic.
 
-use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::limits::METRICS_TOPICS_MAX;
+use dormouse_core::Map;
 use dormouse_core::op::LeasedJob;
 use dormouse_core::topic::TopicName;
 
@@ -16,7 +16,7 @@ const BOUNDS_MS: &[u64] =
 
 /// A histogram for each of the first topics, and one for the others.
 pub(super) struct Lateness {
-    topics: RwLock<HashMap<TopicName, Arc<Histogram>>>,
+    topics: RwLock<Map<TopicName, Arc<Histogram>>>,
     others: Arc<Histogram>,
 }
 
