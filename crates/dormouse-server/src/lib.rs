@@ -26,6 +26,7 @@ mod metrics;
 mod pipeline;
 mod resp;
 mod server;
+mod stop;
 mod tls;
 pub mod units;
 mod walk;

@@ -21,12 +21,9 @@
 //! While a request waits, the driver reads ahead, within bounds, to notice that the client has
 //! disconnected; then, and when the server stops, the request is withdrawn.
 
-use std::future::{Future, poll_fn};
 use std::io;
 use std::mem;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 use std::vec;
 
@@ -35,18 +32,18 @@ use dormouse_core::error::Error;
 use dormouse_core::op::Target;
 use dormouse_core::refusal::no_job;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
-use tokio::sync::watch;
 
 use super::batch::Batch;
 use super::input::Input;
 use super::listen::PipelineContext;
-use super::output::Output;
+use super::output::{Output, ready};
 use super::reply::{self, HeldReply, RequestReply};
 use super::turn::{Pending, Request, Turn};
 use super::{CloseReason, Flow, Protocol};
 use crate::access::mask_absent;
 use crate::budget::Held;
 use crate::client::{BatchReply, PendingBatch, no_reply};
+use crate::stop::StopSignal;
 
 /// Time for a client to read the last message before its connection is closed.
 const LINGER: Duration = Duration::from_secs(1);
@@ -57,7 +54,7 @@ pub(super) struct Connection<S, P: Protocol> {
     context: PipelineContext,
     input: Input,
     output: Output,
-    stopping: watch::Receiver<bool>,
+    stopping: StopSignal,
 }
 
 impl<S, P> Connection<S, P>
@@ -68,7 +65,7 @@ where
     pub(super) fn new(socket: S, protocol: P, context: PipelineContext) -> Connection<S, P> {
         let input = Input::new(context.inputs.clone());
         let output = Output::new(context.answers.clone());
-        let stopping = context.client.stop_signal();
+        let stopping = StopSignal::new(context.client.stop_signal());
         Connection { socket, protocol, context, input, output, stopping }
     }
 
@@ -88,7 +85,7 @@ where
             if flow == Flow::Close {
                 return self.close().await;
             }
-            if self.context.client.is_stopping() {
+            if self.stopping.is_on() {
                 return Ok(());
             }
             if is_full {
@@ -116,7 +113,7 @@ where
             biased;
             filled = self.input.fill(&mut self.socket) => return filled.map(|()| true),
             () = timeout => true,
-            _ = self.stopping.wait_for(|&stopping| stopping) => false,
+            () = self.stopping.on() => false,
         };
         if is_slow { self.close_because(CloseReason::Slow).await } else { Ok(false) }
     }
@@ -310,7 +307,7 @@ where
                         sent.withdraw();
                     }
                 }
-                _ = self.stopping.wait_for(|&stopping| stopping), if !is_withdrawn => {
+                () = self.stopping.on(), if !is_withdrawn => {
                     sent.withdraw();
                     is_withdrawn = true;
                 }
@@ -330,15 +327,6 @@ impl<S, P: Protocol> Drop for Connection<S, P> {
     fn drop(&mut self) {
         self.end();
     }
-}
-
-/// The output of a future that is ready already.
-async fn ready<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
-    poll_fn(|cx| match Pin::new(&mut *future).poll(cx) {
-        Poll::Ready(output) => Poll::Ready(Some(output)),
-        Poll::Pending => Poll::Ready(None),
-    })
-    .await
 }
 
 #[cfg(test)]

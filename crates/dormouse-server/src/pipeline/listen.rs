@@ -12,6 +12,7 @@ use crate::acceptor::{Acceptor, Listener};
 use crate::budget::Budget;
 use crate::client::BackendClient;
 use crate::metrics::{Metrics, ProtocolKind};
+use crate::stop::StopSignal;
 
 /// The state that all connections of pipelined protocols share. Cheap to clone.
 #[derive(Clone)]
@@ -92,9 +93,10 @@ async fn serve_connection<S, P>(
     S: AsyncRead + AsyncWrite + Unpin,
     P: Protocol,
 {
+    let mut aborting = StopSignal::new(acceptor.aborting);
     let socket = tokio::select! {
         socket = handshake => socket,
-        () = acceptor.aborting() => None,
+        () = aborting.on() => None,
     };
     let Some(socket) = socket else { return };
     let mut connection = Connection::new(socket, protocol, context);
@@ -105,6 +107,6 @@ async fn serve_connection<S, P>(
                 tracing::debug!(%error, "a connection ended");
             }
         }
-        () = acceptor.aborting() => {}
+        () = aborting.on() => {}
     }
 }

@@ -4,6 +4,7 @@ use crate::limits::{COMMAND_MS_MAX, INPUT_FREE_BYTES, INPUTS_BYTES_MAX};
 use bytes::BytesMut;
 use dormouse_core::backend::{Backend, Request, Sink};
 use tokio::io::{AsyncReadExt, DuplexStream, duplex};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
