@@ -5,13 +5,14 @@ use std::mem;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
+use std::vec;
 
 use dormouse_core::backend::{Answer, Request, Sink, Ticket};
-use dormouse_core::command::{Command, Undo};
+use dormouse_core::command::{Command, Reply, Undo};
 use dormouse_core::error::Error;
 
-use super::BackendClient;
 use super::custody::give_back;
+use super::{BackendClient, Custody, no_reply};
 
 /// A batch that was submitted; resolves to one reply per command, in order. Dropping it withdraws
 /// the commands that wait and gives back what was granted.
@@ -20,20 +21,15 @@ pub(crate) struct PendingBatch {
     sink: Arc<BatchSink>,
     may_wait: bool,
     is_withdrawn: bool,
+    /// The replies were taken: there is nothing left to give back.
+    is_resolved: bool,
 }
 
-/// The reply to one command of a batch.
-pub(crate) struct BatchReply {
-    pub(crate) answer: Answer,
-    /// How to give back what the answer grants.
-    pub(crate) undo: Undo,
-}
-
-impl BatchReply {
-    /// The reply to a command of a batch that was not accepted.
-    pub(crate) fn refused(error: &Error) -> BatchReply {
-        BatchReply { answer: Err(error.clone()), undo: Undo::Nothing }
-    }
+/// The replies to a batch, in order. Dropping it gives back what the remaining ones grant.
+#[must_use = "dropping it gives back what was granted"]
+pub(crate) struct BatchReplies {
+    client: BackendClient,
+    entries: vec::IntoIter<Entry>,
 }
 
 struct BatchSink {
@@ -58,21 +54,23 @@ struct Entry {
 }
 
 impl PendingBatch {
+    /// Numbers the requests, and hands them to the backend.
     pub(super) fn submit(
         client: &BackendClient,
-        commands: Vec<Command>,
+        mut requests: Vec<Request>,
     ) -> Result<PendingBatch, Error> {
-        let entries: Vec<Entry> = commands.iter().map(Entry::new).collect();
+        let first = Ticket::row(requests.len());
+        for (ticket, request) in (first.0..).map(Ticket).zip(&mut requests) {
+            request.ticket = ticket;
+        }
+        let entries: Vec<Entry> =
+            requests.iter().map(|request| Entry::new(&request.command)).collect();
         let may_wait = entries.iter().any(|entry| entry.may_wait);
-        let first = Ticket::row(entries.len());
-        let tickets = (first.0..).map(Ticket);
-        let requests =
-            tickets.zip(commands).map(|(ticket, command)| Request { ticket, command }).collect();
         let missing = entries.len();
         let state = State { first, entries, missing, waker: None, is_abandoned: false };
         let sink = Arc::new(BatchSink { client: client.clone(), state: Mutex::new(state) });
         client.inner.send(requests, Arc::clone(&sink) as Arc<dyn Sink>)?;
-        Ok(PendingBatch { sink, may_wait, is_withdrawn: false })
+        Ok(PendingBatch { sink, may_wait, is_withdrawn: false, is_resolved: false })
     }
 
     /// Whether the backend may hold a reply back until something happens.
@@ -92,9 +90,9 @@ impl PendingBatch {
 }
 
 impl Future for PendingBatch {
-    type Output = Vec<BatchReply>;
+    type Output = BatchReplies;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Vec<BatchReply>> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<BatchReplies> {
         let mut state = self.sink.lock();
         if state.missing > 0 {
             state.waker = Some(cx.waker().clone());
@@ -102,21 +100,67 @@ impl Future for PendingBatch {
         }
         let entries = mem::take(&mut state.entries);
         drop(state);
-        let replies: Vec<BatchReply> = entries.into_iter().filter_map(Entry::into_reply).collect();
-        let observer = &self.sink.client.inner.observer;
-        replies.iter().flat_map(|reply| &reply.answer).for_each(|reply| observer.observe(reply));
-        Poll::Ready(replies)
+        self.is_resolved = true;
+        let client = self.sink.client.clone();
+        for reply in entries.iter().filter_map(Entry::reply) {
+            client.inner.observer.observe(reply);
+        }
+        Poll::Ready(BatchReplies { client, entries: entries.into_iter() })
     }
 }
 
 impl Drop for PendingBatch {
     fn drop(&mut self) {
+        if self.is_resolved {
+            return;
+        }
         let mut state = self.sink.lock();
         state.is_abandoned = true;
         let mut commands = if self.is_withdrawn { Vec::new() } else { state.withdrawals() };
         commands.extend(state.entries.iter_mut().filter_map(Entry::undo));
         drop(state);
         give_back(&self.sink.client, commands);
+    }
+}
+
+impl BatchReplies {
+    /// The replies to a batch that was not accepted.
+    pub(crate) fn refused(client: &BackendClient, error: &Error, count: usize) -> BatchReplies {
+        let entry =
+            || Entry { may_wait: false, undo: Undo::Nothing, answer: Some(Err(error.clone())) };
+        let entries: Vec<Entry> = std::iter::repeat_with(entry).take(count).collect();
+        BatchReplies { client: client.clone(), entries: entries.into_iter() }
+    }
+
+    /// The next reply, with custody of what it grants.
+    pub(crate) fn next(&mut self) -> (Answer, Option<Custody>) {
+        let Some(Entry { answer: Some(answer), undo, .. }) = self.entries.next() else {
+            return (Err(no_reply()), None);
+        };
+        let granted = answer.as_ref().ok();
+        let custody = granted.and_then(|reply| Custody::of_reply(&self.client, reply, undo));
+        (answer, custody)
+    }
+
+    /// The next reply; what it grants is the caller's from now on.
+    pub(crate) fn next_answer(&mut self) -> Answer {
+        self.entries.next().and_then(|entry| entry.answer).unwrap_or_else(|| Err(no_reply()))
+    }
+
+    /// Replaces replies by the errors that `judge` finds, and gives back what they grant.
+    pub(crate) fn refuse_some(&mut self, mut judge: impl FnMut(&Reply) -> Result<(), Error>) {
+        for entry in self.entries.as_mut_slice() {
+            let Some(Err(error)) = entry.reply().map(&mut judge) else { continue };
+            give_back(&self.client, entry.undo().into_iter().collect());
+            entry.answer = Some(Err(error));
+        }
+    }
+}
+
+impl Drop for BatchReplies {
+    fn drop(&mut self) {
+        let undo = self.entries.as_mut_slice().iter_mut().filter_map(Entry::undo);
+        give_back(&self.client, undo.collect());
     }
 }
 
@@ -141,8 +185,9 @@ impl Entry {
         Entry { may_wait: command.may_wait(), undo: command.undo(), answer: None }
     }
 
-    fn into_reply(self) -> Option<BatchReply> {
-        Some(BatchReply { answer: self.answer?, undo: self.undo })
+    /// The reply, unless there is none yet or it is an error.
+    fn reply(&self) -> Option<&Reply> {
+        self.answer.as_ref()?.as_ref().ok()
     }
 
     /// The command that gives back a grant that nobody will read.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use dormouse_core::backend::{Discard, Request, Ticket};
 use dormouse_core::command::{Command, Reply, Undo};
 use dormouse_core::error::Code;
+use dormouse_core::job::Token;
 use dormouse_core::op::{LeasedJob, Release, Unlock};
 
 use super::BackendClient;
@@ -17,42 +18,78 @@ const BUSY: Duration = Duration::from_millis(10);
 #[must_use = "dropping it gives the leases back"]
 pub(crate) struct Custody {
     client: BackendClient,
-    undo: Option<Command>,
+    granted: Option<Granted>,
+}
+
+/// The grant in custody. One lease is by far the most frequent one, and needs no memory of its own.
+enum Granted {
+    Lease(Token),
+    /// Anything else, with the command that gives it back.
+    Other(Command),
+}
+
+impl Granted {
+    /// `None` if there are no jobs.
+    fn of_jobs(jobs: &[LeasedJob]) -> Option<Granted> {
+        match jobs {
+            [] => None,
+            [job] => Some(Granted::Lease(job.token)),
+            jobs => {
+                let releases = jobs.iter().map(|job| Release::now(job.token)).collect();
+                Some(Granted::Other(Command::Release(releases)))
+            }
+        }
+    }
+
+    /// The command that gives it back.
+    fn give_back(self) -> Command {
+        match self {
+            Granted::Lease(token) => Command::Release(vec![Release::now(token)]),
+            Granted::Other(command) => command,
+        }
+    }
 }
 
 impl Custody {
+    fn new(client: &BackendClient, granted: Option<Granted>) -> Custody {
+        Custody { client: client.clone(), granted }
+    }
+
     /// Takes charge of what this reply grants; `None` if it grants nothing.
     pub(crate) fn of_reply(client: &BackendClient, reply: &Reply, undo: Undo) -> Option<Custody> {
-        let command = undo.command(reply)?;
-        Some(Custody { client: client.clone(), undo: Some(command) })
+        let granted = match (&undo, reply) {
+            (Undo::Release, Reply::Jobs(jobs)) if jobs.len() == 1 => Granted::of_jobs(jobs)?,
+            _ => Granted::Other(undo.command(reply)?),
+        };
+        Some(Custody::new(client, Some(granted)))
     }
 
     /// Takes charge of leased jobs.
     pub(crate) fn of_jobs(client: &BackendClient, jobs: &[LeasedJob]) -> Custody {
-        let release = || jobs.iter().map(|job| Release::now(job.token)).collect();
-        let undo = (!jobs.is_empty()).then(|| Command::Release(release()));
-        Custody { client: client.clone(), undo }
+        Custody::new(client, Granted::of_jobs(jobs))
     }
 
     /// Takes charge of a lock.
     pub(crate) fn of_lock(client: &BackendClient, unlock: Unlock) -> Custody {
-        Custody { client: client.clone(), undo: Some(Command::Unlock(unlock)) }
+        Custody::new(client, Some(Granted::Other(Command::Unlock(unlock))))
     }
 
     /// The client has received it.
     pub(crate) fn hand_over(mut self) {
-        self.undo = None;
+        self.granted = None;
     }
 
     /// Whether there is nothing to give back.
     pub(crate) fn is_empty(&self) -> bool {
-        self.undo.is_none()
+        self.granted.is_none()
     }
 }
 
 impl Drop for Custody {
     fn drop(&mut self) {
-        give_back(&self.client, self.undo.take().into_iter().collect());
+        if let Some(granted) = self.granted.take() {
+            give_back(&self.client, vec![granted.give_back()]);
+        }
     }
 }
 

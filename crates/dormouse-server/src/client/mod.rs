@@ -10,13 +10,13 @@ mod drive;
 use std::sync::Arc;
 use std::task::Waker;
 
-use dormouse_core::backend::{Answer, Backend, Request, Sink};
+use dormouse_core::backend::{Backend, Request, Sink, Ticket};
 use dormouse_core::command::{Command, Operation, Reply};
 use dormouse_core::error::Error;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-pub(crate) use batch::{BatchReply, PendingBatch};
+pub(crate) use batch::{BatchReplies, PendingBatch};
 pub(crate) use custody::Custody;
 use drive::DriveTask;
 
@@ -76,25 +76,25 @@ impl BackendClient {
         BackendClient { inner: Arc::new(inner) }
     }
 
-    /// Submits commands as one batch.
-    pub(crate) fn submit(&self, commands: Vec<Command>) -> Result<PendingBatch, Error> {
-        PendingBatch::submit(self, commands)
+    /// Submits requests as one batch; make them with `unnumbered`.
+    pub(crate) fn submit(&self, requests: Vec<Request>) -> Result<PendingBatch, Error> {
+        PendingBatch::submit(self, requests)
     }
 
     /// Sends one operation and waits for its reply.
     pub(crate) async fn call<O: Operation>(&self, operation: O) -> Result<O::Reply, Error> {
-        let replies = self.submit(vec![operation.into()])?.await;
-        O::from_reply(first(replies)?)
+        let mut replies = self.submit(vec![unnumbered(operation)])?.await;
+        O::from_reply(replies.next_answer()?)
     }
 
     /// As `call`, for an operation that may wait: a stop of the server ends the wait.
     pub(crate) async fn call_waiting<O: Operation>(&self, operation: O) -> Result<O::Reply, Error> {
-        let replies = self.wait(self.submit(vec![operation.into()])?).await;
-        O::from_reply(first(replies)?)
+        let mut replies = self.wait(self.submit(vec![unnumbered(operation)])?).await;
+        O::from_reply(replies.next_answer()?)
     }
 
     /// Waits for the replies of a batch; a stop of the server withdraws its waiting commands.
-    pub(crate) async fn wait(&self, mut batch: PendingBatch) -> Vec<BatchReply> {
+    pub(crate) async fn wait(&self, mut batch: PendingBatch) -> BatchReplies {
         let mut stopping = self.inner.stopping.clone();
         tokio::select! {
             biased;
@@ -154,8 +154,9 @@ impl Inner {
     }
 }
 
-fn first(replies: Vec<BatchReply>) -> Answer {
-    replies.into_iter().next().map_or_else(|| Err(no_reply()), |reply| reply.answer)
+/// A request for `BackendClient::submit`, which gives it its ticket.
+pub(crate) fn unnumbered(command: impl Into<Command>) -> Request {
+    Request { ticket: Ticket(0), command: command.into() }
 }
 
 /// The error for a backend that answers fewer commands than it was given: nobody may hang or panic.

@@ -2,39 +2,78 @@
 
 use std::mem;
 
+use dormouse_core::backend;
 use dormouse_core::command::Command;
 use dormouse_core::error::Error;
 
 use super::turn::{Pending, Request};
-use crate::client::{BackendClient, BatchReply, PendingBatch};
+use crate::client::{BackendClient, BatchReplies, PendingBatch, no_reply, unnumbered};
 
 /// Requests that are gathered, then sent together.
 pub(super) struct Batch<T> {
     /// Moved to `sent` when the batch is sent.
-    commands: Vec<Command>,
+    commands: Vec<backend::Request>,
     /// `None` if there was no command to send.
     sent: Option<Result<PendingBatch, Error>>,
     pub(super) pending: Vec<Pending<T>>,
 }
 
-impl<T> Batch<T> {
-    pub(super) fn new() -> Batch<T> {
-        Batch { commands: Vec::new(), sent: None, pending: Vec::new() }
+/// Empty lists that a connection uses again for its next turn.
+pub(super) struct SpareLists<T> {
+    requests: Vec<Request<T>>,
+    pending: Vec<Pending<T>>,
+}
+
+/// Lists with room for more items than this are not kept: a silent connection should hold little.
+const SPARE_ITEMS_MAX: usize = 4;
+
+impl<T> SpareLists<T> {
+    pub(super) fn new() -> SpareLists<T> {
+        SpareLists { requests: Vec::new(), pending: Vec::new() }
     }
 
-    pub(super) fn of(request: Request<T>) -> Batch<T> {
-        let mut batch = Batch::new();
-        batch.push(request);
+    /// A list for the requests of a turn.
+    pub(super) fn requests(&mut self) -> Vec<Request<T>> {
+        mem::take(&mut self.requests)
+    }
+
+    pub(super) fn keep_requests(&mut self, requests: Vec<Request<T>>) {
+        if requests.is_empty() && (1..=SPARE_ITEMS_MAX).contains(&requests.capacity()) {
+            self.requests = requests;
+        }
+    }
+
+    pub(super) fn keep_pending(&mut self, pending: Vec<Pending<T>>) {
+        if pending.is_empty() && (1..=SPARE_ITEMS_MAX).contains(&pending.capacity()) {
+            self.pending = pending;
+        }
+    }
+}
+
+impl<T> Default for Batch<T> {
+    fn default() -> Batch<T> {
+        Batch { commands: Vec::new(), sent: None, pending: Vec::new() }
+    }
+}
+
+impl<T> Batch<T> {
+    pub(super) fn of(request: Request<T>, spare: &mut SpareLists<T>) -> Batch<T> {
+        let mut batch = Batch::default();
+        batch.push(request, spare);
         batch
     }
 
-    pub(super) fn push(&mut self, request: Request<T>) {
-        self.commands.extend(request.command);
+    /// Adds a request; the first one takes the spare list.
+    pub(super) fn push(&mut self, request: Request<T>, spare: &mut SpareLists<T>) {
+        if self.pending.capacity() == 0 {
+            self.pending = mem::take(&mut spare.pending);
+        }
+        self.commands.extend(request.command.map(unnumbered));
         self.pending.push(request.pending);
     }
 
     pub(super) fn has_puts(&self) -> bool {
-        self.commands.iter().any(|command| matches!(command, Command::Put(_)))
+        self.commands.iter().any(|request| matches!(request.command, Command::Put(_)))
     }
 
     pub(super) fn send(&mut self, client: &BackendClient) {
@@ -43,15 +82,18 @@ impl<T> Batch<T> {
     }
 
     /// The batch under way, or its replies if there is nothing to wait for.
-    pub(super) fn take_sent(&mut self) -> Result<PendingBatch, Vec<BatchReply>> {
+    pub(super) fn take_sent(
+        &mut self,
+        client: &BackendClient,
+    ) -> Result<PendingBatch, BatchReplies> {
         match self.sent.take() {
             Some(Ok(sent)) => Ok(sent),
             Some(Err(error)) => {
                 let is_command = |pending: &&Pending<T>| !matches!(pending, Pending::Bytes(_));
-                let commands = self.pending.iter().filter(is_command);
-                Err(commands.map(|_| BatchReply::refused(&error)).collect())
+                let commands = self.pending.iter().filter(is_command).count();
+                Err(BatchReplies::refused(client, &error, commands))
             }
-            None => Err(Vec::new()),
+            None => Err(BatchReplies::refused(client, &no_reply(), 0)),
         }
     }
 }

@@ -25,7 +25,6 @@ use std::io;
 use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
-use std::vec;
 
 use dormouse_core::command::Command;
 use dormouse_core::error::Error;
@@ -33,16 +32,16 @@ use dormouse_core::op::Target;
 use dormouse_core::refusal::no_job;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 
-use super::batch::Batch;
+use super::batch::{Batch, SpareLists};
 use super::input::Input;
 use super::listen::PipelineContext;
 use super::output::{Output, ready};
-use super::reply::{self, HeldReply, RequestReply};
+use super::reply::{self, RequestReply, RowReplies};
 use super::turn::{Pending, Request, Turn};
 use super::{CloseReason, Flow, Protocol};
 use crate::access::mask_absent;
 use crate::budget::Held;
-use crate::client::{BatchReply, PendingBatch, no_reply};
+use crate::client::{BatchReplies, PendingBatch};
 use crate::stop::StopSignal;
 
 /// Time for a client to read the last message before its connection is closed.
@@ -55,6 +54,7 @@ pub(super) struct Connection<S, P: Protocol> {
     input: Input,
     output: Output,
     stopping: StopSignal,
+    spare: SpareLists<P::PendingReply>,
 }
 
 impl<S, P> Connection<S, P>
@@ -66,22 +66,25 @@ where
         let input = Input::new(context.inputs.clone());
         let output = Output::new(context.answers.clone());
         let stopping = StopSignal::new(context.client.stop_signal());
-        Connection { socket, protocol, context, input, output, stopping }
+        let spare = SpareLists::new();
+        Connection { socket, protocol, context, input, output, stopping, spare }
     }
 
     /// Runs until the client disconnects, the protocol closes or the server stops.
     pub(super) async fn run(&mut self) -> io::Result<()> {
         loop {
-            let mut turn = Turn::new();
+            let mut turn = Turn::reusing(self.spare.requests());
             let before = self.input.bytes.len();
             let flow = self.protocol.read(&mut self.input.bytes, &mut turn);
             if self.input.bytes.len() < before {
                 self.input.taken();
             }
             let is_full = !turn.has_room();
-            if !turn.is_empty() {
-                self.answer(turn).await?;
+            let mut requests = turn.into_requests();
+            if !requests.is_empty() {
+                self.answer(&mut requests).await?;
             }
+            self.spare.keep_requests(requests);
             if flow == Flow::Close {
                 return self.close().await;
             }
@@ -142,34 +145,36 @@ where
     }
 
     /// Sends the requests of a turn, and writes the replies.
-    async fn answer(&mut self, turn: Turn<P::PendingReply>) -> io::Result<()> {
-        let mut batch = Batch::new();
-        for mut request in turn.into_requests() {
+    async fn answer(&mut self, turn: &mut Vec<Request<P::PendingReply>>) -> io::Result<()> {
+        let mut batch = Batch::default();
+        for mut request in turn.drain(..) {
             if self.must_check(&request) {
-                self.finish(mem::replace(&mut batch, Batch::new())).await?;
+                self.finish(mem::take(&mut batch)).await?;
                 match self.check(&mut request).await {
-                    Ok(()) => batch.push(request),
+                    Ok(()) => batch.push(request, &mut self.spare),
                     Err(error) => self.refuse(request, error).await?,
                 }
                 continue;
             }
             match &request.command {
                 Some(Command::Reserve(_)) if batch.has_puts() => {
-                    self.finish(mem::replace(&mut batch, Batch::new())).await?;
-                    self.finish(Batch::of(request)).await?;
+                    self.finish(mem::take(&mut batch)).await?;
+                    let reserve = Batch::of(request, &mut self.spare);
+                    self.finish(reserve).await?;
                 }
                 Some(command) if command.may_wait() => {
-                    let mut waiting = Batch::of(request);
+                    let mut waiting = Batch::of(request, &mut self.spare);
                     batch.send(&self.context.client);
                     waiting.send(&self.context.client);
-                    self.receive(mem::replace(&mut batch, Batch::new())).await?;
+                    self.receive(mem::take(&mut batch)).await?;
                     self.receive(waiting).await?;
                 }
                 Some(Command::List(_)) => {
-                    self.finish(mem::replace(&mut batch, Batch::new())).await?;
-                    self.finish_page(Batch::of(request)).await?;
+                    self.finish(mem::take(&mut batch)).await?;
+                    let page = Batch::of(request, &mut self.spare);
+                    self.finish_page(page).await?;
                 }
-                _ => batch.push(request),
+                _ => batch.push(request, &mut self.spare),
             }
         }
         self.finish(batch).await?;
@@ -201,7 +206,9 @@ where
     async fn refuse(&mut self, request: Request<P::PendingReply>, error: Error) -> io::Result<()> {
         match request.pending {
             Pending::One(pending) => self.deliver(pending, Err(error)).await,
-            Pending::Bytes(_) | Pending::Row(_) => unreachable!("only single requests are checked"),
+            Pending::Bytes(_) | Pending::Row(..) => {
+                unreachable!("only single requests are checked")
+            }
         }
     }
 
@@ -223,6 +230,9 @@ where
 
     /// Waits for the replies to a batch that was sent, and writes them.
     async fn receive(&mut self, mut batch: Batch<P::PendingReply>) -> io::Result<()> {
+        if batch.pending.is_empty() {
+            return Ok(());
+        }
         let (replies, _held) = self.replies_to(&mut batch).await?;
         self.write(batch.pending, replies).await
     }
@@ -230,36 +240,38 @@ where
     async fn replies_to(
         &mut self,
         batch: &mut Batch<P::PendingReply>,
-    ) -> io::Result<(vec::IntoIter<HeldReply>, Held)> {
-        let replies = match batch.take_sent() {
+    ) -> io::Result<(BatchReplies, Held)> {
+        let mut replies = match batch.take_sent(&self.context.client) {
             Ok(sent) => self.wait(sent).await?,
             Err(replies) => replies,
         };
-        Ok(reply::hold(&self.context, replies))
+        let held = reply::hold(&self.context, &mut replies);
+        Ok((replies, held))
     }
 
     async fn write(
         &mut self,
-        pending: Vec<Pending<P::PendingReply>>,
-        mut replies: vec::IntoIter<HeldReply>,
+        mut pending: Vec<Pending<P::PendingReply>>,
+        mut replies: BatchReplies,
     ) -> io::Result<()> {
-        let mut next = move || replies.next().unwrap_or_else(|| (Err(no_reply()), None));
-        for pending in pending {
+        for pending in pending.drain(..) {
             match pending {
                 Pending::Bytes(bytes) => self.output.bytes.unsplit(bytes),
                 Pending::One(pending) => {
-                    let (answer, custody) = next();
+                    let (answer, custody) = replies.next();
                     self.output.carry(custody);
                     self.deliver(pending, answer.map(RequestReply::Command)).await?;
                 }
-                Pending::Row(row) => {
-                    let replies = reply::split_row(next().0, row.len());
-                    for (pending, reply) in row.into_iter().zip(replies) {
-                        self.deliver(pending, reply).await?;
+                Pending::Row(first, others) => {
+                    let mut row = RowReplies::new(replies.next_answer(), 1 + others.len());
+                    self.deliver(first, row.next()).await?;
+                    for pending in others {
+                        self.deliver(pending, row.next()).await?;
                     }
                 }
             }
         }
+        self.spare.keep_pending(pending);
         Ok(())
     }
 
@@ -271,11 +283,12 @@ where
     ) -> io::Result<()> {
         let mut next = self.protocol.on_reply(pending, reply, &mut self.output.bytes);
         while let Some(request) = next {
-            let mut batch = Batch::of(request);
+            let mut batch = Batch::of(request, &mut self.spare);
             batch.send(&self.context.client);
             let (mut replies, _held) = self.replies_to(&mut batch).await?;
-            let (answer, custody) = replies.next().unwrap_or_else(|| (Err(no_reply()), None));
+            let (answer, custody) = replies.next();
             let Some(Pending::One(pending)) = batch.pending.pop() else { break };
+            self.spare.keep_pending(batch.pending);
             self.output.carry(custody);
             let reply = answer.map(RequestReply::Command);
             next = self.protocol.on_reply(pending, reply, &mut self.output.bytes);
@@ -285,7 +298,7 @@ where
 
     /// Waits for replies. If they are not there at once and may take long, the replies written
     /// before them are flushed first.
-    async fn wait(&mut self, mut sent: PendingBatch) -> io::Result<Vec<BatchReply>> {
+    async fn wait(&mut self, mut sent: PendingBatch) -> io::Result<BatchReplies> {
         if !sent.may_wait() {
             return Ok(sent.await);
         }

@@ -10,7 +10,7 @@ use dormouse_core::refusal::unexpected;
 
 use super::listen::PipelineContext;
 use crate::budget::Held;
-use crate::client::{BatchReply, Custody};
+use crate::client::{BatchReplies, no_reply};
 use crate::limits::OUTPUT_BYTES;
 
 /// The estimated size of a topic in a page of topics.
@@ -53,48 +53,50 @@ impl RequestReply {
     }
 }
 
-/// Splits the reply to a row of puts or acks: one reply for each request.
-pub(super) fn split_row(answer: Answer, count: usize) -> Vec<Result<RequestReply, Error>> {
-    let error = match answer {
-        Ok(Reply::Put(items)) if items.len() == count => {
-            return items.into_iter().map(|item| item.map(RequestReply::Put)).collect();
-        }
-        Ok(Reply::Ended(items)) if items.len() == count => {
-            return items.into_iter().map(|item| item.map(RequestReply::Ack)).collect();
-        }
-        Ok(other) => unexpected(&other),
-        Err(error) => error,
-    };
-    std::iter::repeat_with(|| Err(error.clone())).take(count).collect()
+/// The replies to a row of puts or acks, one for each request.
+pub(super) enum RowReplies {
+    Puts(vec::IntoIter<Result<PutReply, Error>>),
+    Acks(vec::IntoIter<Result<EndReply, Error>>),
+    Failed(Error),
 }
 
-/// A reply that is not written yet, with custody of what it grants.
-pub(super) type HeldReply = (Answer, Option<Custody>);
-
-/// Takes charge of what the replies grant, and of their bytes until they are written. A large reply
-/// is refused while all unread replies together exceed their budget, and its grants are given back;
-/// small ones are never refused.
-pub(super) fn hold(
-    context: &PipelineContext,
-    replies: Vec<BatchReply>,
-) -> (vec::IntoIter<HeldReply>, Held) {
-    let (mut held, mut total) = (context.answers.hold(), 0);
-    let mut items = Vec::with_capacity(replies.len());
-    for BatchReply { answer, undo } in replies {
-        let granted = answer.as_ref().ok();
-        let custody = granted.and_then(|reply| Custody::of_reply(&context.client, reply, undo));
-        let bytes = granted.map_or(0, weight);
-        total += bytes;
-        let room = if total <= OUTPUT_BYTES { Ok(()) } else { context.answers.room_for(bytes) };
-        items.push(match room {
-            Ok(()) => {
-                held.take(bytes);
-                (answer, custody)
-            }
-            Err(error) => (Err(error), None),
-        });
+impl RowReplies {
+    /// Splits the reply to a row of this length.
+    pub(super) fn new(answer: Answer, count: usize) -> RowReplies {
+        match answer {
+            Ok(Reply::Put(items)) if items.len() == count => RowReplies::Puts(items.into_iter()),
+            Ok(Reply::Ended(items)) if items.len() == count => RowReplies::Acks(items.into_iter()),
+            Ok(other) => RowReplies::Failed(unexpected(&other)),
+            Err(error) => RowReplies::Failed(error),
+        }
     }
-    (items.into_iter(), held)
+
+    /// The reply to the next request.
+    pub(super) fn next(&mut self) -> Result<RequestReply, Error> {
+        let reply = match self {
+            RowReplies::Puts(items) => items.next().map(|item| item.map(RequestReply::Put)),
+            RowReplies::Acks(items) => items.next().map(|item| item.map(RequestReply::Ack)),
+            RowReplies::Failed(error) => Some(Err(error.clone())),
+        };
+        reply.unwrap_or_else(|| Err(no_reply()))
+    }
+}
+
+/// Holds the bytes of replies until they are written. A large reply is refused while all unread
+/// replies together exceed their budget, and its grants are given back; small ones are never
+/// refused.
+pub(super) fn hold(context: &PipelineContext, replies: &mut BatchReplies) -> Held {
+    let (mut held, mut total) = (context.answers.hold(), 0);
+    replies.refuse_some(|reply| {
+        let bytes = weight(reply);
+        total += bytes;
+        if total > OUTPUT_BYTES {
+            context.answers.room_for(bytes)?;
+        }
+        held.take(bytes);
+        Ok(())
+    });
+    held
 }
 
 /// The bytes that a reply holds; only those of kinds that can be large.

@@ -32,13 +32,20 @@ pub(crate) enum Pending<T> {
     Bytes(BytesMut),
     /// The protocol receives the reply to the command.
     One(T),
-    /// The command consists of puts or acks in a row; each receives the reply to its item.
-    Row(Vec<T>),
+    /// The command consists of puts or acks in a row; each receives the reply to its item. The
+    /// first is kept apart: most rows have no other, and need no memory for them.
+    Row(T, Vec<T>),
 }
 
 impl<T> Turn<T> {
+    #[cfg(test)]
     pub(crate) fn new() -> Turn<T> {
-        Turn { requests: Vec::new(), bytes: 0, is_last: false }
+        Turn::reusing(Vec::new())
+    }
+
+    /// A turn that puts its requests into this list, which is empty.
+    pub(super) fn reusing(requests: Vec<Request<T>>) -> Turn<T> {
+        Turn { requests, bytes: 0, is_last: false }
     }
 
     /// Whether another request may be added.
@@ -58,10 +65,6 @@ impl<T> Turn<T> {
     fn push(&mut self, request: Request<T>) {
         self.bytes += self.open_bytes();
         self.requests.push(request);
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.requests.is_empty()
     }
 
     pub(super) fn into_requests(self) -> Vec<Request<T>> {
@@ -87,10 +90,12 @@ impl<T> Turn<T> {
         self.bytes += put.body.len() + REQUEST_BYTES;
         match self.requests.last_mut() {
             Some(Request {
-                command: Some(Command::Put(puts)), pending: Pending::Row(row), ..
+                command: Some(Command::Put(puts)),
+                pending: Pending::Row(_, others),
+                ..
             }) if puts.len() < BATCH_MAX => {
                 puts.push(put);
-                row.push(pending);
+                others.push(pending);
             }
             _ => self.push(Request::row(Command::Put(vec![put]), pending)),
         }
@@ -103,11 +108,11 @@ impl<T> Turn<T> {
         match self.requests.last_mut() {
             Some(Request {
                 command: Some(Command::Ack(tokens)),
-                pending: Pending::Row(row),
+                pending: Pending::Row(_, others),
                 ..
             }) if tokens.len() < BATCH_MAX => {
                 tokens.push(token);
-                row.push(pending);
+                others.push(pending);
             }
             _ => self.push(Request::row(Command::Ack(vec![token]), pending)),
         }
@@ -162,7 +167,7 @@ impl<T> Request<T> {
     }
 
     fn row(command: Command, pending: T) -> Request<T> {
-        Request { command: Some(command), check: None, pending: Pending::Row(vec![pending]) }
+        Request { command: Some(command), check: None, pending: Pending::Row(pending, Vec::new()) }
     }
 }
 

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use super::lease::{EndedItem, EndedOut, LeaseRequest, end, lease_form, results_of};
 use super::reserve::{check_reserve, fitting};
 use crate::access::Verb;
-use crate::client::no_reply;
+use crate::client::unnumbered;
 use crate::http::App;
 use crate::http::api::{BodyProblems, EndProblems, Problems};
 use crate::http::form::{Bounded, Failed, LeasedOut, ReserveForm, TokenOut};
@@ -75,10 +75,9 @@ pub(super) async fn ack(State(app): State<App>, request: LeaseRequest<AckForm>) 
     let Some(reserve) = form.reserve else { return end(&app, &tokens, ack).await };
     let reserve = reserve.into_reserve()?;
     check_reserve(&caller, &reserve)?;
-    let batch = app.client.submit(vec![ack.into(), reserve.into()])?;
-    let mut answers = app.client.wait(batch).await.into_iter().map(|reply| reply.answer);
-    let mut next = || answers.next().unwrap_or_else(|| Err(no_reply()));
-    let (acked, reserved) = (next(), next());
+    let batch = app.client.submit(vec![unnumbered(ack), unnumbered(reserve)])?;
+    let mut replies = app.client.wait(batch).await;
+    let (acked, reserved) = (replies.next_answer(), replies.next_answer());
     // The acks are done even if the reserve failed.
     let reserved = reserved.and_then(Reserve::from_reply);
     let (jobs, custody, reserve_failed) = match reserved.and_then(|jobs| fitting(&app, jobs)) {
