@@ -15,7 +15,8 @@ use dormouse_core::command::{Command, Reply};
 use dormouse_core::error::Code;
 use dormouse_core::event::{Event, EventKind, Watcher};
 use dormouse_core::job::JobId;
-use dormouse_core::op::{Put, Reserve};
+use dormouse_core::limits::BATCH_MAX;
+use dormouse_core::op::{Kick, Put, Reserve};
 use dormouse_core::topic::TopicName;
 use dormouse_disk::disk::{Disk, File, RealDisk};
 use dormouse_disk::engine::{Durability, Engine, Options, Sizes};
@@ -372,4 +373,20 @@ fn a_caller_never_waits_for_the_disk() {
         let own_threads = callers.iter().all(|name| name.starts_with("dormouse-"));
         assert!(own_threads, "{durability:?}: {callers:?}");
     }
+}
+
+/// A close finishes what was taken, also a command that is done in portions.
+#[test]
+fn a_close_finishes_a_long_command() {
+    engines(|engine| {
+        let own = topic("own");
+        let put = Put { delay_ms: Some(3_600_000), ..Put::new(own.clone(), "x") };
+        assert!(call(engine, Command::Put(vec![put; BATCH_MAX])).is_ok());
+        let (sink, answers): (Sender<(Ticket, Answer)>, Receiver<_>) = channel();
+        let kick = Command::Kick(Kick { topic: own, max: BATCH_MAX });
+        engine.submit(vec![request(kick)], Arc::new(sink)).unwrap();
+        engine.close().unwrap();
+        let (_, answer) = answers.recv_timeout(TIMEOUT).unwrap();
+        assert_eq!(answer, Ok(Reply::Count(BATCH_MAX as u64)));
+    });
 }

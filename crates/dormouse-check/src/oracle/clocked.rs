@@ -34,7 +34,9 @@ impl Oracle {
 
     /// Does what is due.
     pub(crate) fn tick(&mut self) -> Result<(), String> {
-        let ticked = self.machine.tick(self.now(), &mut self.out);
+        let now = self.now();
+        let ticked = self.machine.tick(now, &mut self.out);
+        let ticked = ticked.and_then(|()| self.machine.continue_long(now, &mut self.out));
         self.out.facts.clear();
         ticked.map_err(|error| error.to_string())
     }

@@ -68,6 +68,7 @@ impl Oracle {
     /// Does what is due.
     pub fn tick(&mut self, now: Now) -> Result<(), Fatal> {
         self.machine.tick(now, &mut self.out)?;
+        self.machine.continue_long(now, &mut self.out)?;
         self.open.append(&mut self.out.facts);
         Ok(())
     }

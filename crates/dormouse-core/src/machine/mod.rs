@@ -121,7 +121,7 @@ pub struct Machine<T> {
     unfinished: bool,
     /// Commands that are done in portions and have some to go.
     long_commands: LongCommands,
-    /// Leases and locks that the steps before the next tick may still let run out.
+    /// Leases that the steps before the next tick may still let run out.
     step_budget: usize,
     /// Wall minus steady when waiters last looked at the clocks; a step of the wall clock shows in
     /// it.
@@ -267,8 +267,8 @@ impl<T: Timeline> Machine<T> {
         // If they are very many, the next ticks do the rest.
         let mut budget = std::mem::take(&mut self.step_budget);
         self.expire_leases(now, &mut budget, out)?;
-        self.expire_locks(now, &mut budget, out);
         self.step_budget = budget;
+        self.expire_locks(now, &mut { TICK_MAX }, out);
         let reply = match command {
             // These may wait, or need not wait for the disk: they answer for themselves.
             Command::Reserve(reserve) => return self.reserve(now, ticket, &reserve, out),
@@ -291,7 +291,7 @@ impl<T: Timeline> Machine<T> {
                 return self.begin_long(now, ticket, begun, out);
             }
             Command::Peek(peek) => {
-                return self.begin_long(now, ticket, Ok(LongCommand::Peek(peek)), out);
+                return self.begin_long(now, ticket, Ok(Machine::<T>::peek(peek)), out);
             }
             Command::ReviveTopic(revive) => {
                 let begun = Ok(self.revive_topic(revive));

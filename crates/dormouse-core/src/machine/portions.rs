@@ -2,8 +2,8 @@
 //! turn between two portions.
 //!
 //! A command does its first portion in its own step; most are finished then. Otherwise it waits in
-//! line, and each tick does one portion of the command that has waited longest. It sees the changes
-//! that others make meanwhile.
+//! line, and the driver asks for one portion after the other, of each command in turn. A command
+//! sees the changes that others make meanwhile.
 
 use std::collections::VecDeque;
 
@@ -13,7 +13,7 @@ use crate::command::Reply;
 use crate::error::{Code, Error, Fatal};
 use crate::limits::LONG_COMMANDS_MAX;
 use crate::op::{
-    ForecastProgress, KickProgress, ListProgress, Peek, ReviveProgress, StatsProgress,
+    ForecastProgress, KickProgress, ListProgress, PeekProgress, ReviveProgress, StatsProgress,
     TopicsProgress,
 };
 use crate::time::Now;
@@ -25,8 +25,7 @@ pub(crate) enum LongCommand {
     Forecast(ForecastProgress),
     Kick(KickProgress),
     List(ListProgress),
-    /// The timeline keeps how far it came.
-    Peek(Peek),
+    Peek(PeekProgress),
     ReviveTopic(ReviveProgress),
     Stats(StatsProgress),
     Topics(TopicsProgress),
@@ -65,11 +64,16 @@ impl<T: Timeline> Machine<T> {
         Ok(())
     }
 
-    /// Does one more portion of the command that came first.
-    pub(crate) fn continue_long(&mut self, now: Now, out: &mut Output) -> Result<(), Fatal> {
+    /// Whether commands have portions to go.
+    pub fn has_long_commands(&self) -> bool {
+        !self.long_commands.is_empty()
+    }
+
+    /// Does one more portion of a long command: of each in turn, so that none blocks the others.
+    pub fn continue_long(&mut self, now: Now, out: &mut Output) -> Result<(), Fatal> {
         let Some((ticket, command)) = self.long_commands.pop_front() else { return Ok(()) };
         if let Some(command) = self.portion(now, ticket, command, out)? {
-            self.long_commands.push_front((ticket, command));
+            self.long_commands.push_back((ticket, command));
         }
         Ok(())
     }
@@ -86,7 +90,7 @@ impl<T: Timeline> Machine<T> {
             LongCommand::Forecast(progress) => self.forecast_portion(progress),
             LongCommand::Kick(progress) => self.kick_portion(now, progress, out),
             LongCommand::List(progress) => self.list_portion(now, progress),
-            LongCommand::Peek(peek) => self.peek_portion(now, peek),
+            LongCommand::Peek(progress) => self.peek_portion(now, progress),
             LongCommand::ReviveTopic(progress) => self.revive_portion(now, progress, out),
             LongCommand::Stats(progress) => self.stats_portion(now, progress),
             LongCommand::Topics(progress) => self.topics_portion(now, progress),

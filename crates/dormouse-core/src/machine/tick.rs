@@ -21,8 +21,7 @@ impl<T: Timeline> Machine<T> {
         self.trim_all_dead(now, budget, out)?;
         self.sweep_holds(now, budget)?;
         self.let_topics_vanish(now, budget, out);
-        self.continue_long(now, out)?;
-        self.unfinished = *budget == 0 || !self.long_commands.is_empty();
+        self.unfinished = *budget == 0;
         self.step_budget = TICK_MAX;
         Ok(())
     }

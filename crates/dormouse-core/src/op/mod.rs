@@ -41,6 +41,7 @@ pub use lock::{Lock, LockReply, RenewLock, Unlock};
 pub use nack::Nack;
 pub use pause::{PauseTopic, Resume};
 pub use peek::Peek;
+pub(crate) use peek::PeekProgress;
 pub use purge::Purge;
 pub use put::{OnConflict, Put, PutOutcome, PutReply};
 pub use release::Release;

@@ -20,29 +20,42 @@ pub struct Peek {
     pub state: State,
 }
 
+/// A peek between two portions.
+#[derive(Debug)]
+pub(crate) struct PeekProgress {
+    peek: Peek,
+    /// The earliest delayed job of the classes before `next`, and where to go on.
+    best: Option<Place>,
+    next: Option<(Class, (u64, JobId))>,
+}
+
 operation! {
     Peek => Option<JobView>,
         request => Command::Peek(request), Reply::View(reply) => Ok(reply);
 }
 
 impl<T: Timeline> Machine<T> {
-    pub(crate) fn peek_portion(&mut self, now: Now, peek: Peek) -> Rule<Portion> {
+    pub(crate) fn peek(peek: Peek) -> LongCommand {
+        LongCommand::Peek(PeekProgress { peek, best: None, next: None })
+    }
+
+    pub(crate) fn peek_portion(&mut self, now: Now, mut progress: PeekProgress) -> Rule<Portion> {
         let view = |view| Ok(Portion::Done(Reply::View(view)));
-        let Some(topic) = self.topics.find(&peek.topic) else { return view(None) };
-        let head = match peek.state {
+        let Some(topic) = self.topics.find(&progress.peek.topic) else { return view(None) };
+        let head = match progress.peek.state {
             State::Leased => {
                 let first = self.first_to_expire(topic);
                 return view(first.and_then(|id| self.view_leased(id, now)));
             }
+            // The frontier keeps which cancelled jobs were passed.
             State::Ready => self.next_ready(topic, now)?,
-            State::Delayed => self.next_delayed(topic, now)?,
+            State::Delayed => self.next_delayed(topic, now, &mut progress)?,
             State::Dead => self.timeline.oldest(topic, Class::DEAD)?,
         };
         let resting = match head {
             Head::At(place) => self.resting_at(place)?,
             Head::Empty => None,
-            // The timeline remembers which cancelled jobs it has passed.
-            Head::Again => return Ok(Portion::More(LongCommand::Peek(peek))),
+            Head::Again => return Ok(Portion::More(LongCommand::Peek(progress))),
         };
         view(resting.and_then(|resting| self.view_resting(resting, now)))
     }
@@ -73,19 +86,28 @@ impl<T: Timeline> Machine<T> {
         Ok(best.map_or(Head::Empty, Head::At))
     }
 
-    fn next_delayed(&mut self, topic: TopicNo, now: Now) -> Result<Head, Fatal> {
-        let mut best = None::<Place>;
+    fn next_delayed(
+        &mut self,
+        topic: TopicNo,
+        now: Now,
+        progress: &mut PeekProgress,
+    ) -> Result<Head, Fatal> {
+        let rank = |place: &Place| (place.due_wall_ms(now), place.id);
         for class in self.timeline.classes(topic)? {
-            let from = (now.on(class.clock()).saturating_add(1), JobId(0));
+            let from = match progress.next {
+                Some((reached, _)) if class < reached => continue,
+                Some((reached, from)) if class == reached => from,
+                _ => (now.on(class.clock()).saturating_add(1), JobId(0)),
+            };
             let Stretch { jobs, next } = self.timeline.page(topic, class, from, Room::jobs(1))?;
-            if jobs.is_empty() && next.is_some() {
+            if let (true, Some(next)) = (jobs.is_empty(), next) {
+                progress.next = Some((class, next));
                 return Ok(Head::Again);
             }
             let first = jobs.first().map(|resting| resting.place);
-            let rank = |place: &Place| (place.due_wall_ms(now), place.id);
-            best = best.into_iter().chain(first).min_by_key(rank);
+            progress.best = progress.best.into_iter().chain(first).min_by_key(rank);
         }
-        Ok(best.map_or(Head::Empty, Head::At))
+        Ok(progress.best.map_or(Head::Empty, Head::At))
     }
 
     /// The lease of a topic that runs out first.

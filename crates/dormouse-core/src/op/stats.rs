@@ -53,27 +53,39 @@ pub(crate) struct StatsProgress {
     stats: TopicStats,
     /// Topics whose ready jobs are still to be added.
     topics: Vec<TopicNo>,
+    /// Ready jobs of all topics are added up.
+    is_total: bool,
 }
 
 impl<T: Timeline> Machine<T> {
     pub(crate) fn stats(&mut self, now: Now, stats: Stats) -> Rule<LongCommand> {
-        let (stats, topics) = match stats.topic {
-            Some(name) => (self.stats_of(now, &name)?, Vec::new()),
+        Ok(LongCommand::Stats(match stats.topic {
+            Some(name) => {
+                let stats = self.stats_of(now, &name)?;
+                StatsProgress { stats, topics: Vec::new(), is_total: false }
+            }
             None => self.total_stats(now),
-        };
-        Ok(LongCommand::Stats(StatsProgress { stats, topics }))
+        }))
     }
 
     pub(crate) fn stats_portion(&mut self, now: Now, mut progress: StatsProgress) -> Rule<Portion> {
         for _ in 0..PORTION_TOPICS {
             let Some(topic) = progress.topics.pop() else {
-                return Ok(Portion::Done(Reply::Stats(progress.stats)));
+                return Ok(Portion::Done(Reply::Stats(self.complete(progress))));
             };
-            let stats = &mut progress.stats;
-            self.count_ready(now, topic, stats)?;
-            stats.delayed = stats.counts.waiting.saturating_sub(stats.ready);
+            self.count_ready(now, topic, &mut progress.stats)?;
         }
         Ok(Portion::More(LongCommand::Stats(progress)))
+    }
+
+    /// The totals of the instant at which the last topic was counted.
+    fn complete(&self, progress: StatsProgress) -> TopicStats {
+        let mut stats = progress.stats;
+        if progress.is_total {
+            stats.counts = self.totals;
+            stats.delayed = stats.counts.waiting.saturating_sub(stats.ready);
+        }
+        stats
     }
 
     fn stats_of(&mut self, now: Now, name: &TopicName) -> Rule<TopicStats> {
@@ -108,7 +120,7 @@ impl<T: Timeline> Machine<T> {
 
     /// The totals, and the topics whose ready jobs are to be added. With many topics they are not,
     /// that would cost too much: then only `counts.waiting` has the waiting jobs.
-    fn total_stats(&mut self, now: Now) -> (TopicStats, Vec<TopicNo>) {
+    fn total_stats(&mut self, now: Now) -> StatsProgress {
         let stats = TopicStats {
             counts: self.totals,
             waiters: self.waiters.len() as u64,
@@ -116,8 +128,9 @@ impl<T: Timeline> Machine<T> {
             locks: self.locks.len() as u64,
             ..TopicStats::default()
         };
-        let few = self.topics.len() <= STATS_TOPICS_MAX;
-        (stats, if few { self.topics.numbers() } else { Vec::new() })
+        let is_total = self.topics.len() <= STATS_TOPICS_MAX;
+        let topics = if is_total { self.topics.numbers() } else { Vec::new() };
+        StatsProgress { stats, topics, is_total }
     }
 
     fn count_ready(&mut self, now: Now, topic: TopicNo, to: &mut TopicStats) -> Result<(), Fatal> {

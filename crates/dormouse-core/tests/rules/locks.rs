@@ -3,6 +3,7 @@
 use dormouse_core::backend::Ticket;
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::error::{Code, Error};
+use dormouse_core::limits::TICK_MAX;
 use dormouse_core::op::*;
 
 use crate::support::*;
@@ -129,4 +130,20 @@ fn names_and_times_of_locks_have_limits() {
         assert_eq!(error.code, Code::Invalid);
         assert!(error.text.contains(word), "{error}");
     }
+}
+
+/// Leases and locks once shared what a step may let run out, and leases came first.
+#[test]
+fn an_expired_lock_is_free_however_many_leases_run_out_with_it() {
+    let mut rig = Rig::new();
+    held(rig.run(lock("a", 1_000, 0)));
+    let count = 3 * TICK_MAX;
+    rig.begin(Command::Put(vec![Put::new(topic("t"), "body"); count]));
+    let terms = Reserve { ttr_ms: Some(1_000), ..reserve(&["t"], count, 0) };
+    assert_eq!(jobs(rig.run(Command::Reserve(terms))).len(), count);
+    rig.now.steady_ms += 1_000;
+    rig.now.wall_ms += 1_000;
+    let ticket = rig.begin(lock("b", 1_000, 0));
+    assert_eq!(answered(&mut rig, ticket).depth, 1);
+    assert!(rig.machine.leased_jobs() > 0, "some leases have still to run out");
 }

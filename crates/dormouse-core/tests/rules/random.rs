@@ -319,6 +319,7 @@ fn history(seed: u64, steps: u64) {
                 machine.synced();
             }
             machine.tick(now, &mut out).unwrap();
+            machine.continue_long(now, &mut out).unwrap();
             counts_add_up(machine);
             twin.take(now, &mut out)
         });

@@ -73,6 +73,7 @@ impl Rig {
 
     pub(crate) fn tick(&mut self) {
         self.machine.tick(self.now, &mut self.out).unwrap();
+        self.machine.continue_long(self.now, &mut self.out).unwrap();
         self.collect();
     }
 

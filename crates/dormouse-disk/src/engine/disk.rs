@@ -194,6 +194,16 @@ impl Storage for DiskStorage {
         Ok(())
     }
 
+    fn continue_long(&mut self, now: Now, route: &mut Route<'_>) -> Result<(), Fatal> {
+        self.store.continue_long(now)?;
+        self.route(route);
+        Ok(())
+    }
+
+    fn has_long_commands(&self) -> bool {
+        self.store.rules().has_long_commands()
+    }
+
     fn next_wake(&self, now: Now) -> Option<u64> {
         self.store.next_wake(now)
     }

@@ -69,6 +69,16 @@ impl Storage for MemoryStorage {
         Ok(())
     }
 
+    fn continue_long(&mut self, now: Now, route: &mut Route<'_>) -> Result<(), Fatal> {
+        self.machine.continue_long(now, &mut self.out)?;
+        self.route(now, route);
+        Ok(())
+    }
+
+    fn has_long_commands(&self) -> bool {
+        self.machine.has_long_commands()
+    }
+
     fn next_wake(&self, now: Now) -> Option<u64> {
         self.machine.next_wake(now)
     }

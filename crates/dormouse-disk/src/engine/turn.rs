@@ -50,6 +50,10 @@ pub(super) trait Storage: Send {
     ) -> Result<(), Fatal>;
     /// Does what is due.
     fn tick(&mut self, now: Now, route: &mut Route<'_>) -> Result<(), Fatal>;
+    /// Does a portion of a long command.
+    fn continue_long(&mut self, now: Now, route: &mut Route<'_>) -> Result<(), Fatal>;
+    /// Whether long commands have portions to go.
+    fn has_long_commands(&self) -> bool;
     /// How long until `tick` is needed.
     fn next_wake(&self, now: Now) -> Option<u64>;
     /// Notes the sizes of the rules' state.
@@ -127,7 +131,12 @@ impl EngineState {
 
     /// Whether there is work that only the engine thread does.
     pub(super) fn has_long_work(&self) -> bool {
-        self.storage.has_long_work()
+        self.storage.has_long_work() || self.has_portions()
+    }
+
+    /// Whether a portion of a long command can be done now.
+    fn has_portions(&self) -> bool {
+        self.storage.has_long_commands() && !self.storage.is_crowded()
     }
 
     /// The two clocks, now.
@@ -180,12 +189,17 @@ impl EngineState {
         parts.commands = turn.passed();
         self.last = now;
         let EngineState { storage, parked, prompt, waiting, .. } = self;
-        storage.tick(now, &mut |ticket, answer, when| {
+        let route = &mut |ticket, answer, when| {
             if let Some(sink) = parked.remove(ticket) {
                 let outgoing = if when == When::Prompt { &mut *prompt } else { &mut *waiting };
                 outgoing.push(&sink, ticket, answer);
             }
-        })?;
+        };
+        storage.tick(now, route)?;
+        // Not on the thread of a caller, which has its own to do.
+        if owner == TurnOwner::EngineThread && !storage.is_crowded() {
+            storage.continue_long(now, route)?;
+        }
         self.storage.note(&self.meters);
         outbox.push(&mut Vec::new(), &mut self.prompt);
         parts.tick = turn.passed() - parts.commands;
@@ -204,6 +218,14 @@ impl EngineState {
 
     /// Finishes everything that was taken.
     pub(super) fn close(&mut self, outbox: &Outbox) -> Result<(), Fatal> {
+        let EngineState { storage, parked, waiting, .. } = self;
+        while storage.has_long_commands() {
+            storage.continue_long(self.last, &mut |ticket, answer, _| {
+                if let Some(sink) = parked.remove(ticket) {
+                    waiting.push(&sink, ticket, answer);
+                }
+            })?;
+        }
         self.storage.close(self.last, &mut self.waiting, outbox)
     }
 
@@ -309,6 +331,9 @@ impl EngineState {
     pub(super) fn sleep(&self) -> Duration {
         let reading = self.clock.read();
         let now = self.storage.now(reading);
+        if self.has_portions() {
+            return Duration::ZERO;
+        }
         let Some(wake_ms) = self.storage.next_wake(now) else { return SLEEP_MAX };
         let wake = Duration::from_millis(wake_ms);
         let passed_us = reading.into_ms_us.max(reading.wall_into_ms_us);

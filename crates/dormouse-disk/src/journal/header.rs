@@ -44,7 +44,7 @@ pub(super) enum HeaderCheck {
 
 impl BatchHeader {
     /// Where the next batch of the segment begins.
-    pub(super) fn end(&self) -> u64 {
+    pub(crate) fn end(&self) -> u64 {
         self.offset.saturating_add(HEADER_BYTES as u64).saturating_add(self.records_bytes)
     }
 

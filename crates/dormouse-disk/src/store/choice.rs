@@ -110,14 +110,18 @@ fn freed_by_pair(runs: &[RunFigures]) -> Vec<Vec<u64>> {
             let has = |range: &Option<(u64, u64)>| {
                 range.is_some_and(|(low, high)| (low..=high).contains(id))
             };
-            // An id that several runs may have counts for each of them in part.
-            let homes = ranges[..newer].iter().filter(|range| has(range)).count();
-            for (older, _) in ranges[..newer].iter().enumerate().filter(|(_, range)| has(range)) {
-                hits[older] += 1.0 / homes as f64;
+            // An id that several runs may have counts for each of them, by the number of its jobs.
+            let homes = || ranges[..newer].iter().enumerate().filter(|(_, range)| has(range));
+            let jobs = |older: usize| (runs[older].entries - runs[older].tombstones) as f64;
+            let all: f64 = homes().map(|(older, _)| jobs(older)).sum();
+            for (older, _) in homes() {
+                hits[older] += jobs(older) / all.max(1.0);
             }
         }
         for (older, hits) in hits.into_iter().enumerate() {
-            let pairs = (unread as f64 * hits / ids.len() as f64) as u64;
+            // No more can vanish than there are jobs.
+            let jobs = runs[older].unread(runs[older].entries - runs[older].tombstones);
+            let pairs = ((unread as f64 * hits / ids.len() as f64) as u64).min(jobs);
             freed[older] = pairs.saturating_mul(runs[older].job_bytes() + TOMBSTONE_BYTES);
         }
         freed
@@ -219,6 +223,19 @@ mod tests {
         // A few cancelled jobs among many are not worth a merge.
         let runs = [jobs(0), jobs(1_000), cancelled(2_000..3_000, 900..1_100)];
         assert_eq!(choose(&runs, 16, 10_000), None);
+    }
+
+    #[test]
+    fn a_few_jobs_with_ids_of_many_runs_attract_no_merge() {
+        let retried = RunFigures {
+            bytes: 10_000,
+            entries: 100,
+            samples: cancelled(0..20_000, 0..0).samples,
+            ..RunFigures::default()
+        };
+        let runs = [cancelled(0..20_000, 0..0), retried, cancelled(0..0, 0..5_000)];
+        assert_eq!(mostly_cancelled(&runs[1..], 10_000), None);
+        assert_eq!(mostly_cancelled(&runs, 10_000), None);
     }
 
     #[test]

@@ -154,6 +154,13 @@ impl Store {
         Ok(())
     }
 
+    /// Does a portion of a command that takes long, if there is one.
+    pub fn continue_long(&mut self, now: Now) -> Result<(), Fatal> {
+        self.machine.continue_long(now, &mut self.out)?;
+        self.collect(now);
+        Ok(())
+    }
+
     /// A wall clock that was set must be on disk: after a power cut the steady clock goes on by the
     /// wall time that passed since the last batch, and a step would count as time.
     fn note_clock_step(&mut self, now: Now) {

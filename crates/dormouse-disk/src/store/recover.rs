@@ -56,6 +56,8 @@ struct ReplayState {
     saved: SavedClock,
     next_run: u64,
     epoch: u32,
+    checkpoint_bytes: u64,
+    facts: u64,
 }
 
 impl Store {
@@ -131,7 +133,10 @@ impl Store {
         store.segment = plan.next_segment;
         store.segments = plan.stretches.iter().map(|part| (part.segment, part.bytes)).collect();
         // The next start should not have to read all of it again.
-        store.journal_bytes = store.segments.values().sum();
+        store.checkpoint_bytes = replayed.checkpoint_bytes;
+        let bytes: u64 = store.segments.values().sum();
+        store.journal_bytes = bytes.saturating_sub(replayed.checkpoint_bytes);
+        store.journal_records = replayed.facts;
         store.batch = plan.last.number + 1;
         store.push_boot(plan.last.number, now)?;
         let writer = store.write_first_batch(now)?;
@@ -250,14 +255,18 @@ fn replay(
     machine: &mut Machine<DiskTimeline>,
 ) -> Result<ReplayState, Damage> {
     let none = SavedClock { boot_id: [0; 16], boottime_ms: 0, steady_ms: 0, wall_ms: 0 };
-    let mut replayed = ReplayState { saved: none, next_run: 1, epoch: 1 };
+    let mut replayed =
+        ReplayState { saved: none, next_run: 1, epoch: 1, checkpoint_bytes: 0, facts: 0 };
     // Checkpoints met later change nothing: all that is in them is known already.
     let mut first = None;
     let mut consumed: Map<u64, u64> = Map::default();
     plan.replay(disk, &mut |header: &BatchHeader, record: Record| {
         let in_first = *first.get_or_insert(header.number) == header.number;
         match record {
-            Record::Fact(fact) => machine.replay(fact),
+            Record::Fact(fact) => {
+                replayed.facts += 1;
+                machine.replay(fact);
+            }
             Record::Boot(boot) => {
                 replayed.epoch = replayed.epoch.max(boot.epoch);
                 replayed.saved = SavedClock {
@@ -274,6 +283,7 @@ fn replay(
                 sources.topics_frozen = head.machine.next_topic;
                 replayed.epoch = replayed.epoch.max(head.machine.epoch);
                 replayed.next_run = head.next_run;
+                replayed.checkpoint_bytes = header.end();
                 replayed.saved = SavedClock {
                     boot_id: head.boot_id,
                     boottime_ms: head.boottime_ms,

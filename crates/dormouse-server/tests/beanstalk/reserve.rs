@@ -98,12 +98,13 @@ async fn a_stop_answers_waiting_clients() {
 async fn deadline_soon_is_sent_at_the_margin() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
-    client.ask("put 0 0 2 1\na\nreserve", "INSERTED 1\nRESERVED 1 1\na").await;
+    // The margin is counted from the reserve, which comes before its reply.
     let since = Instant::now();
+    client.ask("put 0 0 2 1\na\nreserve", "INSERTED 1\nRESERVED 1 1\na").await;
     client.ask("reserve", "DEADLINE_SOON").await;
     took(since, 1);
-    client.ask("touch 1", "TOUCHED").await;
     let since = Instant::now();
+    client.ask("touch 1", "TOUCHED").await;
     client.ask("reserve-with-timeout 9", "DEADLINE_SOON").await;
     took(since, 1);
     client.ask("reserve-with-timeout 0", "DEADLINE_SOON").await;

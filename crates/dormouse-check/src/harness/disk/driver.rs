@@ -158,9 +158,9 @@ impl Driver {
         Ok(self.store.answers().collect())
     }
 
-    /// Does what is due.
+    /// Does what is due, and a portion of a long command.
     pub fn tick(&mut self, now: Now) -> Result<Vec<(Ticket, Answer, When)>, Trouble> {
-        let ticked = self.store.tick(now);
+        let ticked = self.store.tick(now).and_then(|()| self.store.continue_long(now));
         self.check(ticked)?;
         Ok(self.store.answers().collect())
     }
