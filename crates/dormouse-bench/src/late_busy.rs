@@ -70,7 +70,7 @@ fn run(
     Ok(engine.close()?)
 }
 
-/// What the store did in the background.
+/// The store's work in the background.
 #[derive(Clone, Copy)]
 struct Work {
     flushes: u64,

@@ -1,4 +1,4 @@
-//! What cancelled jobs leave behind: all jobs of a store are put and cancelled, the process is
+//! Remains of cancelled jobs: all jobs of a store are put and cancelled, the process is
 //! killed at once, and the next start finds the rest.
 
 use std::collections::VecDeque;
@@ -25,7 +25,7 @@ const SAMPLE_EVERY: Duration = Duration::from_secs(1);
 pub(crate) struct LeftoverFigures {
     #[serde(flatten)]
     cancelled: CancelledFigures,
-    /// What the killed process left.
+    /// The files that the killed process left.
     cancelled_disk_killed_bytes: u64,
     #[serde(flatten)]
     started: StartedFigures,

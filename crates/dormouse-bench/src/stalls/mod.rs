@@ -73,7 +73,7 @@ pub(crate) struct StallsPlan {
     dir: Option<PathBuf>,
 }
 
-/// What the engine is busy with.
+/// The work that keeps the engine busy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Event {
     Cancelled,

@@ -1,4 +1,4 @@
-//! What every event needs: an engine with a clock that is moved by hand, the jobs of its
+//! The stage of every event: an engine with a clock that is moved by hand, the jobs of its
 //! preparation, and the figures before and during the event.
 
 use std::collections::VecDeque;

@@ -1,4 +1,4 @@
-//! What all connections did together, and which jobs must still come.
+//! The sums of all connections' work, and the jobs that must still come.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};

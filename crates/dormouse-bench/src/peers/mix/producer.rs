@@ -10,7 +10,7 @@ use super::account::Account;
 use crate::Result;
 use crate::pace::{sleep_until, wall_us};
 
-/// What comes up within this time is sent together.
+/// Commands that come up within this time are sent together.
 const TICK: Duration = Duration::from_millis(2);
 /// Requests of a kind sent together at most: a producer that is behind catches up step by step.
 const TOGETHER_MAX: usize = 256;

@@ -48,7 +48,7 @@ impl LatenessHistogram {
         Ok(LatenessHistogram(buckets))
     }
 
-    /// What was added since an earlier one.
+    /// The counts that were added since an earlier one.
     pub(super) fn since(&self, earlier: &LatenessHistogram) -> LatenessHistogram {
         let before = |bound: f64| earlier.0.iter().find(|(known, _)| *known == bound);
         let added = |&(bound, count): &(f64, u64)| {
