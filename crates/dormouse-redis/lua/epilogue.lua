@@ -16,11 +16,12 @@ if writes then
     call('HSET', S, 'b', pack(HEADER, unpack(header)), sequence_field,
         pack('>I8I8I4', batch_number, seen, #record_ids * 8) .. concat(record_ids) .. text)
     if not saved then
-        -- A new sequence: remove those that were not used for ten minutes.
+        -- A new sequence: remove those that were not used for so long that no copy of a batch of
+        -- theirs can be executed any more (see prologue.lua).
         for _, field in ipairs(call('HKEYS', S)) do
             if sub(field, 1, 1) == 'r' and field ~= sequence_field then
                 local _, last = unpack_struct('>I8I8', call('HGET', S, field))
-                if last < now() - 600000 then
+                if last < now() - SEQUENCE_TTL_MS then
                     call('HDEL', S, field)
                 end
             end

@@ -28,16 +28,20 @@ elseif (fields[2] or '0') ~= ARGV[3] then
 end
 
 -- The verbs of this batch. Others are not defined.
-local wanted, at = {}, 12
+local wanted, at, only_acks = {}, 12, true
 while ARGV[at] do
     wanted[ARGV[at]] = true
+    only_acks = only_acks and ARGV[at] == 'ack'
     at = at + 2 + ARGV[at + 1]
 end
 
--- A delayed duplicate of a reserve must not lease jobs that nobody will receive: a reserve that
--- found nothing is not saved, so it cannot be recognised by its number. A server whose clock is
--- merely off gets the time and sends the batch again.
-if about_ms and wanted.reserve and math.abs(now() - about_ms) > 5000 then
+-- A batch is executed soon after it was sent, or never. A copy may be much delayed: by a frozen
+-- Redis, or by a server that was cut off from it. By then the batch may have been executed and its
+-- sequence forgotten, or its callers have been told that it failed. A server whose clock is merely
+-- off gets the time and sends the batch again. Acks are exempt, because reading the clock would
+-- cost them a command: their tokens end with their leases.
+if not only_acks and (ARGV[4] == '' or about_ms and math.abs(now() - about_ms) > BATCH_AGE_MS_MAX)
+then
     return { 'again', now() }
 end
 

@@ -1,5 +1,6 @@
 -- reserve: most jobs, ttr ('' = each job's own), most bytes of records, bound ('' or priority I4,
--- due I6, id c8: only jobs that sort before it), waits ('1' = the server will wait for more).
+-- due I6, id c8, least I2: only jobs that sort before it; if there is one, as many as `least` also
+-- beyond it), waits ('1' = the server will wait for more).
 -- Answers: paused until I6 (0 = not), lease end I6 (no lease expires before; 0 = none), number of
 -- jobs I2, their ids c8; number of runs of leases I2, per run: index I2 of its first job, that
 -- job's fence I8 (each job after it has the next), attempt I4, expires_at I6, ttr I6, priority I4,
@@ -13,8 +14,8 @@
 -- The first jobs of a priority. Returns a list of ids and scores in turn, with one job more than
 -- wanted, so that the next is known; the ids of those that may be leased, whose scores become
 -- numbers in the list; their count; whether the next one is visible but beyond the bound; and the
--- number of expired leases in the list.
-local function visible_jobs(priority, most, bound)
+-- number of expired leases in the list. `before`: jobs taken from priorities before this one.
+local function visible_jobs(priority, most, bound, before)
     local list = redis.call('ZRANGE', Z[priority], '0', NEVER_TEXT, 'BYSCORE', 'LIMIT', '0',
         string.format('%d', most + 1), 'WITHSCORES')
     local lapsed = 0
@@ -30,7 +31,8 @@ local function visible_jobs(priority, most, bound)
         local due = score < ZONE and score or score - ZONE
         if due > now_ms then
             break
-        elseif bound and not slow.is_within(bound, priority, due, list[n * 2 + 1]) then
+        elseif bound and (before + n == 0 or before + n >= bound[4])
+            and not slow.is_within(bound, priority, due, list[n * 2 + 1]) then
             return list, ids, n, true, lapsed
         end
         n = n + 1
@@ -148,14 +150,14 @@ verbs.reserve = function(at)
     if not slow and (lapses or bound ~= '') then
         return nil
     end
-    bound = bound ~= '' and { struct.unpack('>I4I6c8', bound) }
+    bound = bound ~= '' and { struct.unpack('>I4I6c8I2', bound) }
     local leases, dues, heads, shown = {}, {}, {}, #records
     local jobs, lapsed, next_at = 0, 0, NEVER
     for _, priority in ipairs(paused == 0 and PRIORITIES or {}) do
         if jobs >= most or room <= 0 then
             break
         end
-        local list, ids, n, beyond, seen = visible_jobs(priority, most - jobs, bound)
+        local list, ids, n, beyond, seen = visible_jobs(priority, most - jobs, bound, jobs)
         local taken, passed = 0, 0
         if n > 0 then
             room, taken, passed = lease_jobs(priority, ids, list, ttr, room, leases, dues, jobs)

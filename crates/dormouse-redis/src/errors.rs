@@ -1,6 +1,7 @@
 //! Errors of calls to Redis, as callers see them.
 
 use dormouse_core::error::{Code, Error};
+use dormouse_core::job::{JobId, State};
 
 use crate::cluster::CallError;
 
@@ -22,4 +23,14 @@ pub(crate) fn no_memory() -> Error {
         "Redis is at its maxmemory; everything but put still works, so try again when jobs are \
          done, or raise maxmemory",
     )
+}
+
+/// A change was made, but too few replicas confirmed it in time. `done` says what was made.
+pub(crate) fn unconfirmed(done: &str, id: Option<JobId>) -> Error {
+    let text = format!(
+        "{done}, but too few replicas confirmed it in time: it may be lost with the primary; check \
+         before you send it again"
+    );
+    let job = id.map(|id| (id, State::Ready));
+    Error { code: Code::Unconfirmed, text: text.into(), job }
 }

@@ -3,7 +3,7 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -31,6 +31,7 @@ type Shared = Arc<Mutex<Connection>>;
 pub struct Relay {
     address: SocketAddr,
     open: Arc<Mutex<Vec<Shared>>>,
+    is_cut: Arc<AtomicBool>,
     answered_late: Arc<AtomicU64>,
 }
 
@@ -41,17 +42,24 @@ impl Relay {
         let address = listener.local_addr().expect("an address");
         let open = Arc::new(Mutex::new(Vec::new()));
         let answered_late = Arc::new(AtomicU64::new(0));
-        let (all, server, late) =
-            (Arc::downgrade(&open), server.to_owned(), Arc::clone(&answered_late));
+        let is_cut = Arc::new(AtomicBool::new(false));
+        let (all, server, late, refuses) = (
+            Arc::downgrade(&open),
+            server.to_owned(),
+            Arc::clone(&answered_late),
+            Arc::clone(&is_cut),
+        );
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
                 let Some(open) = all.upgrade() else { return };
-                if let Ok(server) = TcpStream::connect(&server) {
+                if !refuses.load(Ordering::SeqCst)
+                    && let Ok(server) = TcpStream::connect(&server)
+                {
                     lock(&open).push(join(client, server, &late));
                 }
             }
         });
-        Relay { address, open, answered_late }
+        Relay { address, open, is_cut, answered_late }
     }
 
     /// `redis://` and the relay's own address.
@@ -62,6 +70,20 @@ impl Relay {
     /// Answers to requests that came late, which nobody hears.
     pub fn answered_late(&self) -> u64 {
         self.answered_late.load(Ordering::Relaxed)
+    }
+
+    /// From now on no answer arrives, and nobody can connect.
+    pub fn cut(&self) {
+        self.is_cut.store(true, Ordering::SeqCst);
+        for connection in &*lock(&self.open) {
+            lock(connection).mood = Mood::LoseAnswers;
+        }
+    }
+
+    /// Lets clients connect again; the connections of before break.
+    pub fn heal(&self) {
+        self.is_cut.store(false, Ordering::SeqCst);
+        lock(&self.open).drain(..).for_each(|connection| close(&lock(&connection)));
     }
 
     /// For a while requests arrive and answers do not; then the connections break.

@@ -19,15 +19,26 @@ pub(crate) struct Poll {
     pub(crate) ttr_ms: Option<u64>,
     /// Bytes of jobs that fit into the reply.
     pub(crate) room: u64,
-    /// Only jobs that sort before this one.
-    pub(crate) bound: Option<Rank>,
+    pub(crate) bound: Option<Bound>,
     /// The caller will wait if it gets fewer than `max` jobs, and must be woken.
     pub(crate) waits: bool,
 }
 
+/// How far a poll goes that shares a reserve with other partitions.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bound {
+    /// Only jobs that sort before this one, or none.
+    pub(crate) before: Rank,
+    /// If there is one, it may take this many, also beyond the bound: where the jobs of two
+    /// partitions alternate, each poll would otherwise get one job.
+    pub(crate) least: usize,
+}
+
 pub(crate) fn op(poll: Poll) -> Op {
-    let bound = poll.bound.map_or_else(Bytes::new, |(priority, due_at, id)| {
-        Writer::default().u32(priority).u48(due_at).id(id).take()
+    let bound = poll.bound.map_or_else(Bytes::new, |bound| {
+        let (priority, due_at, id) = bound.before;
+        let least = u16::try_from(bound.least).unwrap_or(u16::MAX);
+        Writer::default().u32(priority).u48(due_at).id(id).u16(least).take()
     });
     let (max, ttr_ms, room) = (number(poll.max as u64), optional(poll.ttr_ms), number(poll.room));
     Op::new("reserve", vec![max, ttr_ms, room, bound, flag(poll.waits)])

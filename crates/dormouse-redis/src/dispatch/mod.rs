@@ -26,6 +26,7 @@ use std::time::Duration;
 use crate::limits::LOCK_PARTITIONS;
 use bytes::Bytes;
 use dormouse_core::backend::{EventSink, Request, Sink, Ticket};
+use dormouse_core::error::Error;
 use dormouse_core::job::JobId;
 use dormouse_core::topic::TopicName;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -34,6 +35,7 @@ use tokio::time::{Instant, sleep};
 use crate::clock::{self, Clock};
 use crate::cluster::{ClusterClient, Wakeup};
 use crate::codec::put::shard_of;
+use crate::errors::unconfirmed;
 use crate::inbox::InboxShare;
 use crate::keys;
 use crate::partition::{Partition, REPLY_TIMEOUT, SubmissionNo};
@@ -110,6 +112,12 @@ impl Shared {
             partitions: Cell::new(0),
             random: Cell::new(seed | 1),
         }
+    }
+
+    /// The answer to a change that too few replicas confirmed; `done` says what was changed.
+    pub(crate) fn unconfirmed(&self, done: &str, id: Option<JobId>) -> Error {
+        self.client.meters().note_unconfirmed();
+        unconfirmed(done, id)
     }
 
     pub(crate) fn next_submission_no(&self) -> SubmissionNo {

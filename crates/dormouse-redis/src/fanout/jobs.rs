@@ -6,6 +6,7 @@ use dormouse_core::backend::Answer;
 use dormouse_core::command::Reply;
 use dormouse_core::error::Error;
 use dormouse_core::event::EventKind;
+use dormouse_core::job::JobId;
 use dormouse_core::limits::REPLY_BYTES_MAX;
 use dormouse_core::op::{
     Cancel, ChangeReply, EndReply, Kill, KillTarget, Reschedule, ReserveId, Target, check,
@@ -13,7 +14,7 @@ use dormouse_core::op::{
 use dormouse_core::refusal::{does_not_fit, no_job, no_session};
 
 use super::Fanout;
-use super::scatter::{Routed, Scatter};
+use super::scatter::{Change, Routed, Scatter};
 use crate::clock::ANY_TIME;
 use crate::codec::{cancel, get, kill, reschedule, reserve_id, revive};
 use crate::dispatch::sessions::SessionLease;
@@ -25,6 +26,20 @@ use crate::wire::Reader;
 const CHANGES_MAX: usize = 32;
 /// Jobs read in one request.
 const READS_MAX: usize = 128;
+
+/// What a command did to a job.
+fn change_of(reply: &ChangeReply, done: &str) -> Change {
+    (format!("job {} was {done}", reply.id), Some(reply.id))
+}
+
+/// The id of a job to kill, unless it is named by its key.
+fn killed_id(target: &KillTarget) -> Option<JobId> {
+    match target {
+        KillTarget::Token(token) => Some(token.id),
+        KillTarget::Resting(Target::Id(id)) => Some(*id),
+        KillTarget::Resting(Target::Key { .. }) => None,
+    }
+}
 
 impl Fanout<'_> {
     fn partition_of(self, target: &Target) -> Result<Rc<Partition>, Error> {
@@ -41,9 +56,13 @@ impl Fanout<'_> {
     pub(super) async fn cancel(self, cancels: Vec<Cancel>) -> Answer {
         let route = |item: Cancel| Ok(Routed::To(self.partition_of(&item.target)?, item));
         let scatter = Scatter::new(cancels, |_| CHANGES_MAX, route)?;
-        let replies = scatter.gather_op(self, Effect::Change, cancel::op, |from, _, _, item| {
-            cancel::read(from, &item.target)
-        });
+        let replies = scatter.gather_op(
+            self,
+            Effect::Change,
+            cancel::op,
+            |from, _, _, item| cancel::read(from, &item.target),
+            |reply, _| Some(change_of(reply, "cancelled")),
+        );
         Ok(self.changed(EventKind::Cancelled, replies.await))
     }
 
@@ -56,19 +75,26 @@ impl Fanout<'_> {
                 Ok(Routed::To(self.partition_of(&item.target)?, item))
             },
         )?;
-        let replies =
-            scatter.gather_op(self, Effect::Change, reschedule::op, |from, _, _, item| {
-                reschedule::read(from, &item.target)
-            });
+        let replies = scatter.gather_op(
+            self,
+            Effect::Change,
+            reschedule::op,
+            |from, _, _, item| reschedule::read(from, &item.target),
+            |reply, _| Some(change_of(reply, "rescheduled")),
+        );
         Ok(self.changed(EventKind::Rescheduled, replies.await))
     }
 
     pub(super) async fn revive(self, targets: Vec<Target>) -> Answer {
         let route = |target| Ok(Routed::To(self.partition_of(&target)?, target));
         let scatter = Scatter::new(targets, |_| CHANGES_MAX, route)?;
-        let replies = scatter.gather_op(self, Effect::Change, revive::op, |from, _, _, target| {
-            revive::read(from, target)
-        });
+        let replies = scatter.gather_op(
+            self,
+            Effect::Change,
+            revive::op,
+            |from, _, _, target| revive::read(from, target),
+            |reply, _| Some(change_of(reply, "revived")),
+        );
         Ok(self.changed(EventKind::Revived, replies.await))
     }
 
@@ -85,9 +111,20 @@ impl Fanout<'_> {
                 }
             },
         )?;
-        let replies = scatter.gather_op(self, Effect::Change, kill::op, |from, _, _, item| {
-            kill::read(from, &item.target)
-        });
+        let change = |reply: &EndReply, item: &Kill| {
+            let is_changed = *reply != EndReply::Gone;
+            is_changed.then(|| match killed_id(&item.target) {
+                Some(id) => (format!("job {id} was killed"), Some(id)),
+                None => ("the job was killed".to_owned(), None),
+            })
+        };
+        let replies = scatter.gather_op(
+            self,
+            Effect::Change,
+            kill::op,
+            |from, _, _, item| kill::read(from, &item.target),
+            change,
+        );
         let replies = replies.await;
         self.emit_killed(&targets, &replies);
         Ok(Reply::Ended(replies))
@@ -101,7 +138,7 @@ impl Fanout<'_> {
         let route = |target| Ok(Routed::To(self.partition_of(&target)?, target));
         let scatter = Scatter::new(targets, |_| READS_MAX, route)?;
         let op = |targets: &[Target]| get::op(targets, REPLY_BYTES_MAX);
-        let mut replies = scatter.gather_op(self, Effect::Read, op, get::read).await;
+        let mut replies = scatter.gather_op(self, Effect::Read, op, get::read, |_, _| None).await;
         let mut left = REPLY_BYTES_MAX;
         for reply in &mut replies {
             // Each script kept to the bound; all together must keep to it too.
@@ -121,11 +158,7 @@ impl Fanout<'_> {
             return;
         }
         for (target, reply) in targets.iter().zip(replies) {
-            let id = match target {
-                KillTarget::Token(token) => token.id,
-                KillTarget::Resting(Target::Id(id)) => *id,
-                KillTarget::Resting(Target::Key { .. }) => continue,
-            };
+            let Some(id) = killed_id(target) else { continue };
             if let (Some(topic), Ok(EndReply::Done)) = (self.topic_of(id), reply) {
                 let kind = EventKind::Killed;
                 self.emit(&topic, EventDetails { kind, id: Some(id), due_at: None, attempt: 0 });

@@ -17,16 +17,27 @@ use super::Fanout;
 use crate::codec::lock::{self, LockStatus};
 use crate::dispatch::{Dispatcher, Wait};
 use crate::limits::LOCK_PARTITIONS;
+use crate::partition::Partition;
 use crate::partition::waiter::Waiter;
-use crate::partition::{Effect, Partition};
 use crate::wire::Op;
 
 /// The first of a queue asks for the lock at least this often.
 const RECHECK: Duration = Duration::from_secs(5);
 
 impl Fanout<'_> {
-    async fn ask_lock(self, partition: &Partition, op: Op) -> Result<LockStatus, Error> {
-        self.ask(partition, Effect::Change, op, lock::read).await
+    /// Runs an operation on a lock. `done` says what was changed if it is done.
+    async fn ask_lock(
+        self,
+        partition: &Partition,
+        op: Op,
+        done: &str,
+    ) -> Result<LockStatus, Error> {
+        let (status, confirmed) = self.ask_change(partition, op, lock::read).await?;
+        if let (LockStatus::Done(lock), false) = (&status, confirmed) {
+            let done = format!("the lock was {done} (fence {})", lock.fence);
+            return Err(self.dispatcher.shared.unconfirmed(&done, None));
+        }
+        Ok(status)
     }
 
     pub(super) async fn lock(self, wait: Option<Rc<Wait>>, lock: Lock) -> Answer {
@@ -76,16 +87,16 @@ impl Fanout<'_> {
         let ttl_ms = renew.check()?;
         let partition = self.dispatcher.lock_partition(&renew.name);
         let op = lock::op_renew(&renew.name, &renew.owner, ttl_ms);
-        reply(self.ask_lock(&partition, op).await?, &renew.name)
+        reply(self.ask_lock(&partition, op, "renewed").await?, &renew.name)
     }
 
     pub(super) async fn unlock(self, unlock: &Unlock) -> Answer {
         unlock.check()?;
         let partition = self.dispatcher.lock_partition(&unlock.name);
         let op = lock::op_unlock(&unlock.name, &unlock.owner);
-        let status = self.ask_lock(&partition, op).await?;
+        let status = self.ask_lock(&partition, op, "unlocked").await;
         partition.changed.notify_waiters();
-        match status {
+        match status? {
             LockStatus::Done(left) => Ok(Reply::Unlocked(left.depth == 0)),
             status => reply(status, &unlock.name),
         }
@@ -105,13 +116,13 @@ impl PendingLock<'_> {
     async fn attempt(&self, waits: bool) -> Result<LockStatus, Error> {
         let most = (LOCKS_MAX as u64).div_ceil(u64::from(LOCK_PARTITIONS));
         let op = lock::op(&self.lock.name, &self.lock.owner, self.ttl_ms, most, waits);
-        self.fanout.ask_lock(self.partition, op).await
+        self.fanout.ask_lock(self.partition, op, "granted").await
     }
 
     /// The holder of the lock; empty = it is free.
     async fn holder(&self) -> Result<Bytes, Error> {
         let (op, read) = (lock::op_holder(&self.lock.name), lock::read_holder);
-        self.fanout.ask(self.partition, Effect::Read, op, read).await
+        self.fanout.ask(self.partition, op, read).await
     }
 
     /// Returns when the lock is granted, or `None` at `end`. A request under way is awaited also

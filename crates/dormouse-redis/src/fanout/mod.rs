@@ -18,7 +18,7 @@ mod topic;
 use std::rc::Rc;
 
 use dormouse_core::backend::Answer;
-use dormouse_core::command::Command;
+use dormouse_core::command::{Command, Reply};
 use dormouse_core::error::Error;
 use dormouse_core::job::JobId;
 use dormouse_core::limits::TTL_MS_MAX;
@@ -32,6 +32,9 @@ use crate::partition::{Effect, Partition, PartitionRequest, RawReply, ReplyTo, S
 use crate::wire::{Op, Reader};
 
 pub(crate) use put::is_good;
+
+/// Whether as many replicas as configured have confirmed a change.
+type Confirmed = bool;
 
 /// Runs the commands of a submission.
 #[derive(Clone, Copy)]
@@ -98,16 +101,35 @@ impl Fanout<'_> {
         self.submit(partition, move |reply_to| PartitionRequest::Other { op, effect, reply_to })
     }
 
-    /// Runs an operation and decodes its reply.
+    /// Runs an operation that changes nothing, and decodes its reply.
     async fn ask<T>(
         self,
         partition: &Partition,
-        effect: Effect,
         op: Op,
         read: impl FnOnce(&mut Reader<'_>) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let raw = self.submit_op(partition, effect, op).await?;
+        let raw = self.submit_op(partition, Effect::Read, op).await?;
         read(&mut Reader::new(&raw.answer))
+    }
+
+    /// Runs an operation that may change something, and decodes its reply.
+    async fn ask_change<T>(
+        self,
+        partition: &Partition,
+        op: Op,
+        read: impl FnOnce(&mut Reader<'_>) -> Result<T, Error>,
+    ) -> Result<(T, Confirmed), Error> {
+        let raw = self.submit_op(partition, Effect::Change, op).await?;
+        Ok((read(&mut Reader::new(&raw.answer))?, raw.confirmed))
+    }
+
+    /// The reply to a command, or an error if it changed something that too few replicas have
+    /// confirmed; `done` says what was changed.
+    fn if_confirmed(self, confirmed: Confirmed, reply: Reply, done: impl Into<String>) -> Answer {
+        if confirmed {
+            return Ok(reply);
+        }
+        Err(self.dispatcher.shared.unconfirmed(&done.into(), None))
     }
 
     /// The partitions of a topic; none if it is unknown.

@@ -110,7 +110,7 @@ impl Fanout<'_> {
             while done < sums.len() {
                 let from_ms = forecast.from_ms + done as u64 * forecast.step_ms;
                 let op = forecast::op(from_ms, forecast.step_ms, forecast.to_ms);
-                let counts = self.ask(&partition, Effect::Read, op, forecast::read).await?;
+                let counts = self.ask(&partition, op, forecast::read).await?;
                 if counts.is_empty() {
                     break;
                 }

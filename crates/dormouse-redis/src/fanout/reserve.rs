@@ -3,7 +3,9 @@
 //! next job (`collect`); if none has a job and the reserve may wait, its waiter is parked at all of
 //! them (`park`). At the end of the wait they are polled once more (`final_poll`).
 
+use std::collections::HashSet;
 use std::rc::Rc;
+use std::time::Duration;
 
 use dormouse_core::backend::Answer;
 use dormouse_core::command::Reply;
@@ -14,11 +16,15 @@ use dormouse_core::op::{LeasedJob, Reserve, SessionId};
 use tokio::time::timeout;
 
 use super::Fanout;
-use crate::codec::reserve::{Poll, Rank};
+use crate::clock;
+use crate::codec::reserve::{Bound, Poll, Rank};
 use crate::dispatch::Wait;
 use crate::dispatch::sessions::SessionLease;
 use crate::partition::waiter::Waiter;
 use crate::partition::{BATCH_JOBS_MAX, Partition, PartitionRequest, REPLY_TIMEOUT, timed_out};
+
+/// How long jobs are collected after the first: leases of one answer begin together.
+const COLLECT_TIME: Duration = Duration::from_millis(500);
 
 impl Fanout<'_> {
     pub(super) async fn reserve(self, wait: Option<Rc<Wait>>, reserve: Reserve) -> Answer {
@@ -106,16 +112,19 @@ impl PendingReserve<'_> {
     }
 
     /// Reserves from several partitions in the order of ranks, as far as it is known: polls the one
-    /// with the next job, but only for jobs before the next job of all others. The reply is empty
-    /// only if all partitions were polled.
+    /// with the next job, for its jobs before the next job of all others, or for a fair share if
+    /// those are fewer. The reply is empty only if all partitions were polled.
     async fn collect(&self, fanout: Fanout<'_>) -> Result<Vec<LeasedJob>, Error> {
         // The order of jobs alternates between the partitions of a topic: many jobs in their exact
         // order would cost a round trip each.
         let in_order = self.waiter.max == 1 || !is_one_topic(&self.partitions);
-        let (mut jobs, mut room) = (Vec::new(), REPLY_BYTES_MAX);
+        let (mut jobs, mut room, mut ends_at) = (Vec::new(), REPLY_BYTES_MAX, None);
         let mut known = vec![Knowledge::Unpolled; self.partitions.len()];
         while jobs.len() < self.waiter.max && room >= JOB_BYTES_MAX {
-            let next = self.next_partition(&known, jobs.is_empty());
+            if ends_at.is_some_and(|ends_at| clock::instant() > ends_at) {
+                break;
+            }
+            let next = self.next_partition(&known, self.waiter.max - jobs.len(), jobs.is_empty());
             let Some((index, bound)) = next else { break };
             let bound = bound.filter(|_| in_order);
             let Some(partition) = self.partitions.get(index) else { break };
@@ -137,17 +146,25 @@ impl PendingReserve<'_> {
                 };
             }
             room = room.saturating_sub(reply.jobs.iter().map(LeasedJob::bytes).sum());
+            if !reply.jobs.is_empty() {
+                ends_at = ends_at.or_else(|| Some(clock::instant() + COLLECT_TIME));
+            }
+            // A lease that has ended meanwhile may have been granted again: the older is void.
+            let again: HashSet<_> = reply.jobs.iter().map(|job| job.id).collect();
+            jobs.retain(|job: &LeasedJob| !again.contains(&job.id));
             jobs.extend(reply.jobs);
         }
+        jobs.sort_by_key(|job| (job.priority, job.due_at, job.id));
         Ok(jobs)
     }
 
-    /// The partition to poll next, and the rank that its jobs must come before.
+    /// The partition to poll next, and how far it may go; `wanted` jobs are still wanted.
     fn next_partition(
         &self,
         known: &[Knowledge],
+        wanted: usize,
         nothing_yet: bool,
-    ) -> Option<(usize, Option<Rank>)> {
+    ) -> Option<(usize, Option<Bound>)> {
         let now_ms = self.now_ms();
         let mut ranks: Vec<(Rank, usize)> = Vec::new();
         for (index, (partition, known)) in self.partitions.iter().zip(known).enumerate() {
@@ -162,7 +179,8 @@ impl PendingReserve<'_> {
         }
         ranks.sort_unstable();
         if let Some(&(_, index)) = ranks.first() {
-            return Some((index, ranks.get(1).map(|&(rank, _)| rank)));
+            let least = wanted.div_ceil(ranks.len());
+            return Some((index, ranks.get(1).map(|&(before, _)| Bound { before, least })));
         }
         // Other servers may have put jobs where none is known.
         let unpolled = known.iter().position(|known| *known == Knowledge::Unpolled)?;

@@ -4,6 +4,7 @@
 use std::rc::Rc;
 
 use dormouse_core::error::Error;
+use dormouse_core::job::JobId;
 use dormouse_core::op::check;
 use dormouse_core::topic::TopicName;
 
@@ -17,6 +18,9 @@ pub(super) enum Routed<I, T> {
     To(Rc<Partition>, I),
     Done(T),
 }
+
+/// What was changed, in words, and the job if it is known.
+pub(super) type Change = (String, Option<JobId>);
 
 /// The items of a command, grouped by partition.
 pub(super) struct Scatter<I, T> {
@@ -98,13 +102,15 @@ impl<I, T> Scatter<I, T> {
         self.all()
     }
 
-    /// Sends an operation per group; the replies are read item by item.
+    /// Sends an operation per group; the replies are read item by item. `change` says what an item
+    /// has changed, for the case that the replicas did not confirm it; `None` = nothing.
     pub(super) async fn gather_op(
         mut self,
         fanout: Fanout<'_>,
         effect: Effect,
         op: impl Fn(&[I]) -> Op,
         read: impl Fn(&mut Reader<'_>, &mut Records, &TopicName, &I) -> ItemResult<T>,
+        change: impl Fn(&T, &I) -> Option<Change>,
     ) -> PerItem<T> {
         let mut pending = Vec::with_capacity(self.groups.len());
         for (partition, indexes, items) in self.groups.drain(..) {
@@ -115,6 +121,7 @@ impl<I, T> Scatter<I, T> {
             let answer = answer.await;
             let text = answer.as_ref().map(|raw| raw.answer.clone()).unwrap_or_default();
             let mut from = Reader::new(&text);
+            let confirmed = answer.as_ref().is_ok_and(|raw| raw.confirmed);
             let mut answer = answer.map(|raw| raw.records);
             for (index, item) in indexes.into_iter().zip(items) {
                 let result = match (&mut answer, &partition.topic) {
@@ -122,7 +129,15 @@ impl<I, T> Scatter<I, T> {
                     (Ok(_), None) => Err(malformed("locks are no jobs")),
                     (Err(error), _) => Err(error.clone()),
                 };
-                self.set(index, result.and_then(|result| result));
+                let change = match &result {
+                    Ok(Ok(reply)) if !confirmed => change(reply, &item),
+                    _ => None,
+                };
+                let result = match change {
+                    Some((done, id)) => Err(fanout.dispatcher.shared.unconfirmed(&done, id)),
+                    None => result.and_then(|result| result),
+                };
+                self.set(index, result);
             }
         }
         self.all()

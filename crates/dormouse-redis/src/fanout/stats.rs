@@ -93,7 +93,7 @@ impl Fanout<'_> {
         for index in 0..LOCK_PARTITIONS {
             let partition = self.dispatcher.lock_partition_at(index);
             let op = lock::op_count();
-            total.locks += self.ask(&partition, Effect::Read, op, lock::read_count).await?;
+            total.locks += self.ask(&partition, op, lock::read_count).await?;
         }
         Ok(total)
     }

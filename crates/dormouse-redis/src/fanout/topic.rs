@@ -18,11 +18,12 @@ use crate::wire::{Op, Reader};
 
 impl Fanout<'_> {
     pub(super) async fn kick(self, kick: &Kick) -> Answer {
-        self.portions(&kick.topic, kick.max, kick::op, kick::read).await
+        self.portions(&kick.topic, kick.max, "kicked", kick::op, kick::read).await
     }
 
     pub(super) async fn revive_topic(self, revive: &ReviveTopic) -> Answer {
-        self.portions(&revive.topic, revive.max, revive::op_oldest, revive::read_oldest).await
+        let (op, read) = (revive::op_oldest, revive::read_oldest);
+        self.portions(&revive.topic, revive.max, "revived", op, read).await
     }
 
     /// Runs an operation on up to `max` jobs, in portions that one script can do.
@@ -30,31 +31,35 @@ impl Fanout<'_> {
         self,
         topic: &TopicName,
         max: usize,
+        done: &str,
         op: fn(usize) -> Op,
         read: fn(&mut Reader<'_>) -> Result<Portion, Error>,
     ) -> Answer {
-        let mut left = max.min(BATCH_MAX);
+        let (mut left, mut all_confirmed) = (max.min(BATCH_MAX), true);
         for partition in self.partitions(topic) {
             while left > 0 {
                 let wanted = left.min(BATCH_JOBS_MAX);
-                let portion = self.ask(&partition, Effect::Change, op(wanted), read).await?;
+                let (portion, confirmed) = self.ask_change(&partition, op(wanted), read).await?;
                 let done = usize::try_from(portion.count).unwrap_or(usize::MAX);
+                all_confirmed &= confirmed || done == 0;
                 left = left.saturating_sub(done);
                 if done < wanted && !portion.more {
                     break;
                 }
             }
         }
-        Ok(Reply::Count((max.min(BATCH_MAX) - left) as u64))
+        let count = (max.min(BATCH_MAX) - left) as u64;
+        self.if_confirmed(all_confirmed, Reply::Count(count), format!("{count} jobs were {done}"))
     }
 
     pub(super) async fn purge(self, name: &TopicName) -> Answer {
-        let mut removed = 0;
+        let (mut removed, mut all_confirmed) = (0, true);
         for partition in self.partitions(name) {
             let mut rest: Option<Bytes> = None;
             loop {
                 let op = purge::op(rest);
-                let purged = self.ask(&partition, Effect::Change, op, purge::read).await?;
+                let (purged, confirmed) = self.ask_change(&partition, op, purge::read).await?;
+                all_confirmed &= confirmed || purged.removed == 0;
                 removed += purged.removed;
                 rest = purged.cursor;
                 if rest.is_none() {
@@ -65,7 +70,8 @@ impl Fanout<'_> {
         if removed > 0 {
             self.emit_topic(name, EventKind::Purged);
         }
-        Ok(Reply::Count(removed))
+        let done = format!("{removed} jobs were purged");
+        self.if_confirmed(all_confirmed, Reply::Count(removed), done)
     }
 
     /// Sets the settings in all partitions, and removes dead jobs beyond the new limits.
@@ -78,12 +84,13 @@ impl Fanout<'_> {
             let answer = self.submit(&partition, request);
             pending.push((partition, answer));
         }
+        let mut all_confirmed = true;
         for (partition, answer) in pending {
-            answer.await?;
-            while self.ask(&partition, Effect::Read, stats::op(), stats::read).await?.more {}
+            all_confirmed &= answer.await?;
+            while self.ask(&partition, stats::op(), stats::read).await?.more {}
         }
         self.emit_topic(&set.topic, EventKind::TopicSet);
-        Ok(Reply::Done)
+        self.if_confirmed(all_confirmed, Reply::Done, "the topic was set")
     }
 
     pub(super) async fn pause(self, pause: &PauseTopic) -> Answer {
@@ -96,11 +103,12 @@ impl Fanout<'_> {
     }
 
     async fn everywhere(self, name: &TopicName, op: impl Fn() -> Op, kind: EventKind) -> Answer {
+        let mut all_confirmed = true;
         for partition in self.partitions(name) {
-            self.submit_op(&partition, Effect::Change, op()).await?;
+            all_confirmed &= self.submit_op(&partition, Effect::Change, op()).await?.confirmed;
         }
         self.emit_topic(name, kind);
-        Ok(Reply::Done)
+        self.if_confirmed(all_confirmed, Reply::Done, "the topic was paused or resumed")
     }
 
     fn emit_topic(self, topic: &TopicName, kind: EventKind) {

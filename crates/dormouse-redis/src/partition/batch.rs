@@ -37,6 +37,8 @@ pub(crate) struct ScriptBatch {
     pub(crate) requests: Vec<PartitionRequest>,
     pub(crate) polls: Vec<SharedPoll>,
     pub(crate) weight: Weight,
+    /// Redis did not answer in time, so its requests have been answered without it.
+    pub(crate) is_timed_out: bool,
 }
 
 /// A batch as a call of a script.

@@ -3,7 +3,7 @@
 //! emits events on the way.
 
 use bytes::Bytes;
-use dormouse_core::error::{Code, Error};
+use dormouse_core::error::Error;
 use dormouse_core::event::EventKind;
 use dormouse_core::job::{JobId, State, Token};
 use dormouse_core::op::{EndReply, LeasedJob, Put, PutOutcome, PutReply};
@@ -154,19 +154,15 @@ impl Delivery<'_> {
                 if effect != Effect::Read {
                     self.partition.heads.borrow_mut().invalidate();
                 }
-                if effect == Effect::Change && !self.confirmed {
-                    reply_to.send(Err(self.unconfirmed(None))).is_err()
-                } else {
-                    let raw = RawReply { answer: text.clone(), records, now_ms: self.now_ms };
-                    if let Err(Ok(raw)) = reply_to.send(Ok(raw)) {
-                        self.give_back_unheard(effect, raw);
-                    }
-                    false
+                let (now_ms, confirmed) = (self.now_ms, self.confirmed);
+                let raw = RawReply { answer: text.clone(), records, now_ms, confirmed };
+                if let Err(Ok(raw)) = reply_to.send(Ok(raw)) {
+                    self.give_back_unheard(effect, raw);
                 }
+                false
             }
             PartitionRequest::Configure { reply_to, .. } => {
-                let outcome = if self.confirmed { Ok(()) } else { Err(self.unconfirmed(None)) };
-                reply_to.send(outcome).is_err()
+                reply_to.send(Ok(self.confirmed)).is_err()
             }
         };
     }
@@ -205,7 +201,12 @@ impl Delivery<'_> {
             self.emit(|| kind.map(|kind| EventDetails { kind, id, due_at, attempt: 0 }));
         }
         Ok(reply.and_then(|reply| {
-            if self.confirmed { Ok(reply) } else { Err(self.unconfirmed(Some(reply.id))) }
+            let done = match reply.outcome {
+                PutOutcome::Created => "created",
+                PutOutcome::Replaced => "replaced",
+                PutOutcome::Duplicate => return Ok(reply),
+            };
+            self.if_confirmed(reply.id, done).map(|()| reply)
         }))
     }
 
@@ -217,10 +218,14 @@ impl Delivery<'_> {
             let due_at = (due_at > 0).then_some(due_at);
             self.emit(|| [EventDetails { kind, id: Some(token.id), due_at, attempt: attempts }]);
         }
-        match ended {
-            Ok(_) if !self.confirmed => Ok(Err(self.unconfirmed(Some(token.id)))),
-            ended => Ok(ended),
-        }
+        let done = match (&ended, kind) {
+            (Ok(EndReply::Done), EventKind::Acked) => "acked",
+            (Ok(EndReply::Done), EventKind::Released) => "released",
+            (Ok(EndReply::Done), _) => "nacked",
+            (Ok(EndReply::Dead), _) => "nacked and is dead",
+            (Ok(EndReply::Gone) | Err(_), _) => return Ok(ended),
+        };
+        Ok(self.if_confirmed(token.id, done).and(ended))
     }
 
     /// Emits events, if someone watches and the replicas have confirmed the change.
@@ -287,13 +292,12 @@ impl Delivery<'_> {
         self.give_back(&left);
     }
 
-    /// The change was made, but too few replicas confirmed it in time.
-    fn unconfirmed(&self, id: Option<JobId>) -> Error {
-        self.partition.shared.client.meters().note_unconfirmed();
-        let text = "the change was made, but too few replicas confirmed it in time: it may be lost \
-                    with the primary; check before you send it again";
-        let job = id.map(|id| (id, State::Ready));
-        Error { code: Code::Unconfirmed, text: text.into(), job }
+    /// An error if too few replicas have confirmed what was done to this job.
+    fn if_confirmed(&self, id: JobId, done: &str) -> Result<(), Error> {
+        if self.confirmed {
+            return Ok(());
+        }
+        Err(self.partition.shared.unconfirmed(&format!("job {id} was {done}"), Some(id)))
     }
 
     fn give_back(&self, jobs: &[LeasedJob]) {

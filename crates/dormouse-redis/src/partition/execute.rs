@@ -1,10 +1,11 @@
 //! Executes a script batch: sends it until it is answered, and bounds how long its requests wait.
 //!
-//! The batch must be sent to the end even when all its requests have timed out, because the next
-//! batch of its sequence may only follow once this one is answered. So after `REPLY_TIMEOUT` the
-//! requests are answered (`unconfirmed` for a change that was sent, `unavailable` for the rest) and
-//! the batch goes on without them. If it was never sent, an empty batch takes its place and number:
-//! callers were told that nothing happened, so nothing may happen any more.
+//! After `REPLY_TIMEOUT` the requests are answered: `unconfirmed` for a change that was sent,
+//! `unavailable` for the rest. From then on no copy of the batch can be executed, because scripts
+//! refuse one that is older than `BATCH_AGE_MS_MAX`. The same bytes are still sent until they are
+//! answered: to learn when Redis is back, and to release what the batch may have reserved in time.
+//! They are never encoded again, since that would make them young. If the batch was never sent, an
+//! empty one takes its place and number.
 
 use std::pin::{Pin, pin};
 use std::time::Duration;
@@ -50,7 +51,8 @@ impl Partition {
             let reply = self.send(&mut batch, &mut encoded, sequence, number).await;
             drop(in_flight);
             was_resent |= reply.as_ref().is_ok_and(|reply| reply.was_resent);
-            match reply.and_then(|reply| self.decode(reply, encoded.config)) {
+            let status = reply.and_then(|reply| self.decode(reply, encoded.config));
+            match status {
                 Ok(BatchStatus::Done(reply)) => {
                     self.poll_backoff.set(Duration::ZERO);
                     self.poll_not_before.set(None);
@@ -61,6 +63,8 @@ impl Partition {
                         was_concurrent: false,
                     });
                 }
+                // Nothing was executed, and its requests have been answered.
+                Ok(_) if batch.is_timed_out => return None,
                 Ok(BatchStatus::Retry) => {}
                 Ok(BatchStatus::PrioritiesBusy(priorities)) => free = Some(priorities),
                 Ok(BatchStatus::DataLost(config)) => self.restore(config).await,
@@ -107,7 +111,7 @@ impl Partition {
         }
         // The requests were answered as not executed, so an empty batch goes on in their place, to
         // find out when Redis is back.
-        *batch = ScriptBatch::default();
+        *batch = ScriptBatch { is_timed_out: true, ..ScriptBatch::default() };
         *encoded = batch.encode(self, sequence, number, None)?;
         self.await_late_reply(pin!(client.call(&encoded.call))).await
     }
@@ -148,6 +152,7 @@ impl Partition {
 
     /// Answers the requests of a batch that Redis does not answer.
     fn time_out(&self, batch: &mut ScriptBatch, is_sent: bool) {
+        batch.is_timed_out = true;
         for request in &mut batch.requests {
             let is_open = is_sent && request.is_change();
             request.fail(if is_open { self.unconfirmed() } else { timed_out() });
@@ -180,8 +185,8 @@ impl Partition {
         Error::new(
             Code::Unconfirmed,
             format!(
-                "Redis has not answered for {} s: the change may or may not have happened, or may \
-                 happen later; check before you send it again",
+                "Redis has not answered for {} s: the change has happened or never will; check \
+                 before you send it again",
                 REPLY_TIMEOUT.as_secs()
             ),
         )

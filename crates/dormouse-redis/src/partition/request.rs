@@ -24,6 +24,8 @@ pub(crate) struct RawReply {
     pub(crate) records: Records,
     /// Redis' clock when the script ran.
     pub(crate) now_ms: u64,
+    /// As many replicas have confirmed it as configured.
+    pub(crate) confirmed: bool,
 }
 
 /// A request to one partition. Its items have been checked against all limits.
@@ -59,7 +61,8 @@ pub(crate) enum PartitionRequest {
     /// Sets the topic's settings.
     Configure {
         settings: Settings,
-        reply_to: ReplyTo<()>,
+        /// Gets whether the replicas have confirmed it.
+        reply_to: ReplyTo<bool>,
     },
 }
 

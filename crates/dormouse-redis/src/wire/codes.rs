@@ -25,6 +25,8 @@ shared! {
     TTR_MS_DEFAULT: u64 = core_limits::TTR_MS_DEFAULT;
     PRIORITY_DEFAULT: u32 = core_limits::PRIORITY_DEFAULT;
     PARTITIONS_MAX: u16 = limits::PARTITIONS_MAX;
+    BATCH_AGE_MS_MAX: u64 = limits::BATCH_AGE_MS_MAX;
+    SEQUENCE_TTL_MS: u64 = limits::SEQUENCE_TTL_MS;
 
     // Flags of a record.
     HAS_KEY: u16 = 1;
