@@ -21,11 +21,12 @@ fn topic(name: &str) -> TopicName {
     TopicName::new(name).unwrap()
 }
 
-/// Puts a job per name, due at increasing times.
+/// Puts a job per name, due at increasing times; one of a name in capitals has a lower priority.
 fn put(client: &Client, names: &[&str]) {
     let job = |(at_ms, name): (usize, &&str)| Put {
         at_ms: Some(1_000_000 + at_ms as i64),
-        ..Put::new(topic(name), format!("{at_ms}"))
+        priority: name.starts_with(char::is_uppercase).then_some(9_999),
+        ..Put::new(topic(&name.to_lowercase()), format!("{at_ms}"))
     };
     let puts: Vec<_> = names.iter().enumerate().map(job).collect();
     for puts in puts.chunks(1_000) {
@@ -101,4 +102,6 @@ fn a_reserve_takes_what_is_due_first_or_a_fair_share() {
     check(&["b", "b", "a", "b"], 4, &[0, 1, 2, 3]);
     // Two each: exact would be 0, 1, 2, 3.
     check(&["a", "b", "b", "b", "a"], 4, &[0, 1, 2, 4]);
+    // But never a job of a lower priority.
+    check(&["a", "b", "b", "b", "A"], 4, &[0, 1, 2, 3]);
 }

@@ -29,8 +29,8 @@ pub(crate) struct Poll {
 pub(crate) struct Bound {
     /// Only jobs that sort before this one, or none.
     pub(crate) before: Rank,
-    /// If there is one, it may take this many, also beyond the bound: where the jobs of two
-    /// partitions alternate, each poll would otherwise get one job.
+    /// If there is one, it may take this many, of the same priority also beyond the bound: where
+    /// the jobs of two partitions alternate, each poll would otherwise get one job.
     pub(crate) least: usize,
 }
 

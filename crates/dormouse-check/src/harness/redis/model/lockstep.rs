@@ -173,7 +173,7 @@ impl<'a> World<'a> {
         match command {
             Command::List(list) => self.list(server, list),
             Command::Reserve(reserve)
-                if self.servers > 1
+                if (self.servers > 1 || reserve.max > 1)
                     && reserve.topics.len() > 1
                     && self.has_ready(&reserve.topics) =>
             {

@@ -34,6 +34,10 @@ pub const DIFFERENCES: &[(&str, &str)] = &[
         "what a reserve over several topics gives first while two servers put",
         "a server knows what it has seen: what it gives is checked, and taken by the rules too",
     ),
+    (
+        "which jobs of one priority a reserve of many takes from several topics",
+        "the first of each topic, in fair shares: the exact order would cost a script per job",
+    ),
     ("order of the leased in a list", "by expiry on Redis, by id in the rules"),
     ("order of delays and absolute times in a list", "Redis has one clock, the rules have two"),
     ("cursors", "opaque: whole lists are compared, page by page"),
