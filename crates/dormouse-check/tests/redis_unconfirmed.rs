@@ -125,7 +125,10 @@ fn replicated() -> (RedisServer, RedisServer) {
     let primary = RedisServer::start(RedisConfig::default());
     let extra = vec![format!("replicaof {} {}", primary.host(), primary.port())];
     let replica = RedisServer::start(RedisConfig { extra, ..RedisConfig::default() });
-    until("the replica is there", || primary.info("replication", "slave0").contains("online"));
+    until("the replica is there", || {
+        let replica = primary.info_all("replication").remove("slave0");
+        replica.is_some_and(|replica| replica.contains("online"))
+    });
     (primary, replica)
 }
 
