@@ -12,9 +12,10 @@
 --
 -- ARGV  1 name of the sequence, 2 number of the batch in it, 3 version of g known to the server,
 --       4 now ('' = the server does not know the time yet, '~' and a number = use Redis' clock,
---       which should show about that), 5 g to store ('' = none), 6 priorities of KEYS 7.. (u32 each), 7 priorities to drop
---       (u32 each; their keys are the last of KEYS), 8 the partition's shard (3 bytes),
---       9 dead_ttl, 10 dead_max ('' = none), 11 channel, then verb, number of arguments, arguments
+--       which should show about that), 5 g to store ('' = none), 6 priorities of KEYS 7.. (u32
+--       each), 7 priorities to drop (u32 each; their keys are the last of KEYS), 8 the partition's
+--       shard (3 bytes), 9 dead_ttl, 10 dead_max ('' = none), 11 channel, then verb, number of
+--       arguments, arguments
 --
 -- Scores: zone * ZONE + an instant in ms. Zone 0: a waiting job, visible from its due time on.
 -- Zone 1: a leased job, visible again when its lease expires. Zone 2: a job leased for its last

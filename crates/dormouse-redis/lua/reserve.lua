@@ -1,6 +1,6 @@
 -- reserve: most jobs, ttr ('' = each job's own), most bytes of records, bound ('' or priority I4,
--- due I6, id c8, least I2: only jobs that sort before it; if there is one, as many as `least` of its
--- priority also beyond it), waits ('1' = the server will wait for more).
+-- due I6, id c8, least I2: only jobs that sort before it; if there is one, as many as `least` of
+-- its priority also beyond it), waits ('1' = the server will wait for more).
 -- Answers: paused until I6 (0 = not), lease end I6 (no lease expires before; 0 = none), number of
 -- jobs I2, their ids c8; number of runs of leases I2, per run: index I2 of its first job, that
 -- job's fence I8 (each job after it has the next), attempt I4, expires_at I6, ttr I6, priority I4,
