@@ -24,39 +24,20 @@ impl<T: Timeline> Machine<T> {
 
     /// All topics, by number.
     pub fn topic_images(&self) -> impl Iterator<Item = TopicImage> {
-        self.topics.numbers().into_iter().filter_map(|topic| {
-            let value = self.topics.get(topic)?;
-            Some(TopicImage {
-                topic,
-                name: value.name.clone(),
-                settings: value.settings.clone(),
-                pause: value.pause,
-                holds_until: value.holds_until,
-                counts: value.counts,
-            })
-        })
+        self.topics
+            .numbers()
+            .into_iter()
+            .filter_map(|topic| Some(self.topics.get(topic)?.image(topic)))
     }
 
     /// All leased jobs, by id.
     pub fn lease_images(&self) -> impl Iterator<Item = LeaseImage> {
-        self.leases.ids().into_iter().filter_map(|id| {
-            let lease = self.leases.get(id)?;
-            Some(LeaseImage {
-                topic: lease.topic,
-                job: lease.job.clone(),
-                ttr_ms: lease.ttr_ms,
-                session: lease.of_session,
-            })
-        })
+        self.leases.ids().into_iter().filter_map(|id| Some(self.leases.get(id)?.image()))
     }
 
     /// All locks held, by name.
     pub fn lock_images(&self) -> impl Iterator<Item = LockImage> {
-        self.locks.names().into_iter().filter_map(|name| {
-            let lock = self.locks.get(&name)?.clone();
-            let (owner, fence, depth, ttl_ms) = (lock.owner, lock.fence, lock.depth, lock.ttl_ms);
-            Some(LockImage { name, owner, fence, depth, ttl_ms })
-        })
+        self.locks.names().into_iter().filter_map(|name| Some(self.locks.get(&name)?.image(&name)))
     }
 
     /// Takes the numbers of a checkpoint over. First of all, into an empty machine.
@@ -101,18 +82,14 @@ impl<T: Timeline> Machine<T> {
     /// released, and topics nothing speaks for vanish.
     pub fn recovered(&mut self, now: Now, out: &mut Output) -> Result<(), Fatal> {
         self.leases.index_keys();
-        for id in self.leases.ids() {
+        self.leases.begin_all(now);
+        for id in self.leases.of_sessions() {
             let Some(lease) = self.leases.get(id) else { continue };
-            if lease.of_session {
-                let (topic, mut progress) = (lease.topic, lease.job.progress.clone());
-                progress.give_back();
-                let class = Class::waiting(progress.priority, Clock::Steady);
-                let place = Place { topic, class, due_at: now.steady_ms, id };
-                self.end_lease(topic, id, Destination::Rest(place), progress, Cause::Release, out);
-            } else {
-                let expires_at = now.after(lease.ttr_ms);
-                self.begin_lease(id, expires_at, None);
-            }
+            let (topic, mut progress) = (lease.topic, lease.job.progress.clone());
+            progress.give_back();
+            let class = Class::waiting(progress.priority, Clock::Steady);
+            let place = Place { topic, class, due_at: now.steady_ms, id };
+            self.end_lease(topic, id, Destination::Rest(place), progress, Cause::Release, out);
         }
         for name in self.locks.names() {
             let ttl_ms = self.locks.get(&name).map_or(0, |lock| lock.ttl_ms);

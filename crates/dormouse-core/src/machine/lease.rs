@@ -1,23 +1,25 @@
 //! Leased jobs: they are resident, whole, until they end.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use bytes::Bytes;
 
 use super::{Machine, Origin, Output};
-use crate::Map;
 use crate::error::{Code, Error, Fatal};
 use crate::fact::{Cause, Destination, Fact};
+use crate::image::LeaseImage;
 use crate::job::{Job, JobId, Progress};
 use crate::limits::{LEASED_BYTES_MAX, LEASED_JOBS_MAX};
 use crate::op::SessionId;
 use crate::place::{Class, Place};
+use crate::snapshot_map::SnapshotMap;
 use crate::time::{Clock, Now};
 use crate::timeline::{BatchNo, Timeline};
 use crate::topic::TopicNo;
 
 /// A job in a consumer's hands.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Lease {
     pub(crate) topic: TopicNo,
     pub(crate) job: Job,
@@ -41,22 +43,34 @@ impl Lease {
     ) -> Lease {
         Lease { topic, job, put_batch, ttr_ms, of_session, session: None, expires_at: u64::MAX }
     }
+
+    /// The lease as a checkpoint has it.
+    pub(crate) fn image(&self) -> LeaseImage {
+        LeaseImage {
+            topic: self.topic,
+            job: self.job.clone(),
+            ttr_ms: self.ttr_ms,
+            session: self.of_session,
+        }
+    }
 }
 
 /// All leased jobs.
 #[derive(Debug, Default)]
 pub(crate) struct Leases {
-    jobs: Map<JobId, Lease>,
-    /// By the steady instant they run out.
+    jobs: SnapshotMap<JobId, Arc<Lease>>,
+    /// By the steady instant they run out; those that have one.
     expiries: BTreeSet<(u64, JobId)>,
+    /// By topic, for lists; those that have an instant at which they run out.
+    by_topic: BTreeSet<(TopicNo, JobId)>,
     /// Keys of leased jobs that have not passed to newer ones.
-    keys: Map<(TopicNo, Bytes), JobId>,
+    keys: SnapshotMap<(TopicNo, Bytes), JobId>,
     bytes: u64,
 }
 
 impl Leases {
     pub(crate) fn get(&self, id: JobId) -> Option<&Lease> {
-        self.jobs.get(&id)
+        self.jobs.get(&id).map(Arc::as_ref)
     }
 
     pub(crate) fn by_key(&self, topic: TopicNo, key: &Bytes) -> Option<JobId> {
@@ -83,8 +97,27 @@ impl Leases {
         self.expiries.iter().map(|&(_, id)| id)
     }
 
+    /// The leased jobs of a topic from this id on, ascending.
+    pub(crate) fn of_topic(&self, topic: TopicNo, from: JobId) -> impl Iterator<Item = JobId> {
+        let ids = (topic, from)..=(topic, JobId(u64::MAX));
+        self.by_topic.range(ids).map(|&(_, id)| id)
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.jobs.len()
+    }
+
+    /// All leases as they are now.
+    pub(crate) fn snapshot(&mut self) -> SnapshotMap<JobId, Arc<Lease>> {
+        self.jobs.snapshot()
+    }
+
+    /// Ids of leases that belong to sessions, ascending.
+    pub(crate) fn of_sessions(&self) -> Vec<JobId> {
+        let leases = self.jobs.iter().filter(|(_, lease)| lease.of_session);
+        let mut ids: Vec<_> = leases.map(|(id, _)| *id).collect();
+        ids.sort_unstable();
+        ids
     }
 
     /// All ids, ascending.
@@ -95,12 +128,12 @@ impl Leases {
     }
 
     pub(crate) fn jobs_mut(&mut self) -> impl Iterator<Item = &mut Job> {
-        self.jobs.values_mut().map(|lease| &mut lease.job)
+        self.jobs.values_mut().map(|lease| &mut Arc::make_mut(lease).job)
     }
 
     /// The job's key has passed to a newer job.
     pub(crate) fn lose_key(&mut self, id: JobId) {
-        let Some(lease) = self.jobs.get_mut(&id) else { return };
+        let Some(lease) = self.jobs.get_mut(&id).map(Arc::make_mut) else { return };
         if let Some(key) = lease.job.key() {
             self.keys.remove(&(lease.topic, key.clone()));
         }
@@ -109,12 +142,24 @@ impl Leases {
 
     /// Replayed jobs may have learnt their keys only afterwards.
     pub(crate) fn index_keys(&mut self) {
-        self.keys.clear();
-        for (id, lease) in &self.jobs {
+        self.keys = SnapshotMap::default();
+        for (id, lease) in self.jobs.iter() {
             if let Some(key) = lease.job.key() {
                 self.keys.insert((lease.topic, key.clone()), *id);
             }
         }
+    }
+
+    /// After a replay, whose leases have no end yet: all of them last their full time from now.
+    /// All at once, because a million entries one by one would make a start slow.
+    pub(crate) fn begin_all(&mut self, now: Now) {
+        for lease in self.jobs.values_mut() {
+            let lease = Arc::make_mut(lease);
+            lease.expires_at = now.after(lease.ttr_ms);
+        }
+        let leases = || self.jobs.iter().map(|(id, lease)| (*id, lease));
+        self.expiries = leases().map(|(id, lease)| (lease.expires_at, id)).collect();
+        self.by_topic = leases().map(|(id, lease)| (lease.topic, id)).collect();
     }
 }
 
@@ -124,24 +169,25 @@ impl<T: Timeline> Machine<T> {
         let id = lease.job.id;
         let bytes = u64::from(lease.job.progress.bytes);
         if let Some(topic) = self.topics.get_mut(lease.topic) {
-            topic.leased.insert(id);
             topic.leased_bytes += bytes;
         }
         if let Some(key) = lease.job.key() {
             self.leases.keys.insert((lease.topic, key.clone()), id);
         }
         self.leases.bytes += bytes;
-        self.leases.jobs.insert(id, lease);
+        self.leases.jobs.insert(id, Arc::new(lease));
     }
 
     /// Applies: a leased job is leased no more.
     pub(crate) fn remove_lease(&mut self, id: JobId) -> Option<Lease> {
-        let lease = self.leases.jobs.remove(&id)?;
+        let lease = Arc::unwrap_or_clone(self.leases.jobs.remove(&id)?);
         let bytes = u64::from(lease.job.progress.bytes);
         self.leases.bytes = self.leases.bytes.saturating_sub(bytes);
-        self.leases.expiries.remove(&(lease.expires_at, id));
+        if lease.expires_at != u64::MAX {
+            self.leases.expiries.remove(&(lease.expires_at, id));
+            self.leases.by_topic.remove(&(lease.topic, id));
+        }
         if let Some(topic) = self.topics.get_mut(lease.topic) {
-            topic.leased.remove(&id);
             topic.leased_bytes = topic.leased_bytes.saturating_sub(bytes);
         }
         if let Some(key) = lease.job.key() {
@@ -155,8 +201,12 @@ impl<T: Timeline> Machine<T> {
 
     /// Says until when a lease lasts and whose it is.
     pub(crate) fn begin_lease(&mut self, id: JobId, expires_at: u64, session: Option<SessionId>) {
-        let Some(lease) = self.leases.jobs.get_mut(&id) else { return };
-        self.leases.expiries.remove(&(lease.expires_at, id));
+        let Some(lease) = self.leases.jobs.get_mut(&id).map(Arc::make_mut) else { return };
+        if lease.expires_at == u64::MAX {
+            self.leases.by_topic.insert((lease.topic, id));
+        } else {
+            self.leases.expiries.remove(&(lease.expires_at, id));
+        }
         self.leases.expiries.insert((expires_at, id));
         lease.expires_at = expires_at;
         lease.session = session;

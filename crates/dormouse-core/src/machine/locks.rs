@@ -5,13 +5,14 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 
 use super::{Machine, Origin, Output, WaitKind, When};
-use crate::Map;
 use crate::backend::Ticket;
 use crate::command::Reply;
 use crate::error::Error;
 use crate::fact::Fact;
+use crate::image::LockImage;
 use crate::op::LockReply;
 use crate::refusal::lock_held;
+use crate::snapshot_map::SnapshotMap;
 use crate::time::{Clock, Now};
 use crate::timeline::Timeline;
 
@@ -26,10 +27,23 @@ pub(crate) struct HeldLock {
     pub(crate) expires_at: u64,
 }
 
+impl HeldLock {
+    /// The lock as a checkpoint has it.
+    pub(crate) fn image(&self, name: &Bytes) -> LockImage {
+        LockImage {
+            name: name.clone(),
+            owner: self.owner.clone(),
+            fence: self.fence,
+            depth: self.depth,
+            ttl_ms: self.ttl_ms,
+        }
+    }
+}
+
 /// All locks that are held.
 #[derive(Debug, Default)]
 pub(crate) struct Locks {
-    held: Map<Bytes, HeldLock>,
+    held: SnapshotMap<Bytes, HeldLock>,
     expiries: BTreeSet<(u64, Bytes)>,
 }
 
@@ -40,6 +54,11 @@ impl Locks {
 
     pub(crate) fn get(&self, name: &Bytes) -> Option<&HeldLock> {
         self.held.get(name)
+    }
+
+    /// All locks as they are now.
+    pub(crate) fn snapshot(&mut self) -> SnapshotMap<Bytes, HeldLock> {
+        self.held.snapshot()
     }
 
     /// All names, in order.

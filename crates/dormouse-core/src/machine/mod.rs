@@ -16,6 +16,7 @@ mod portions;
 mod schedule;
 mod serve;
 mod sessions;
+mod snapshot;
 mod tick;
 mod topics;
 mod waiters;
@@ -36,6 +37,7 @@ pub(crate) use locate::{JobLocation, KeyOwner, TokenState};
 pub(crate) use locks::HeldLock;
 pub(crate) use portions::{LongCommand, Portion};
 pub(crate) use sessions::Orphan;
+pub use snapshot::MachineSnapshot;
 pub(crate) use waiters::{ReserveTerms, WaitKind};
 
 use lease::Leases;

@@ -4,19 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
 use super::{Machine, Origin, Output};
-use crate::Map;
 use crate::error::{Code, Error};
 use crate::fact::Fact;
-use crate::image::Counts;
-use crate::job::JobId;
+use crate::image::{Counts, TopicImage};
 use crate::limits::{TOPIC_LINGER_MS, TOPICS_MAX};
 use crate::machine::waiters::WatchNo;
+use crate::snapshot_map::SnapshotMap;
 use crate::time::Now;
 use crate::timeline::Timeline;
 use crate::topic::{Pause, Settings, TopicName, TopicNo};
 
 /// One topic.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Topic {
     pub(crate) name: TopicName,
     pub(crate) settings: Settings,
@@ -24,8 +23,7 @@ pub(crate) struct Topic {
     /// When the last hold on one of its keys ends, steady.
     pub(crate) holds_until: u64,
     pub(crate) counts: Counts,
-    /// Its leased jobs, for lists.
-    pub(crate) leased: BTreeSet<JobId>,
+    /// Bytes of its leased jobs.
     pub(crate) leased_bytes: u64,
     /// Reserves wait on it.
     pub(crate) watch: Option<WatchNo>,
@@ -49,10 +47,21 @@ impl Topic {
             pause: None,
             holds_until: 0,
             counts: Counts::default(),
-            leased: BTreeSet::new(),
             leased_bytes: 0,
             watch: None,
             idle: Idle::No,
+        }
+    }
+
+    /// The topic as a checkpoint has it.
+    pub(crate) fn image(&self, topic: TopicNo) -> TopicImage {
+        TopicImage {
+            topic,
+            name: self.name.clone(),
+            settings: self.settings.clone(),
+            pause: self.pause,
+            holds_until: self.holds_until,
+            counts: self.counts,
         }
     }
 
@@ -90,8 +99,8 @@ impl Topic {
 /// All topics alive.
 #[derive(Debug)]
 pub(crate) struct Topics {
-    by_no: Map<TopicNo, Topic>,
-    by_name: Map<TopicName, TopicNo>,
+    by_no: SnapshotMap<TopicNo, Topic>,
+    by_name: SnapshotMap<TopicName, TopicNo>,
     in_order: BTreeMap<TopicName, TopicNo>,
     /// The name looked up last: batches mostly name one topic.
     last: Option<(TopicName, TopicNo)>,
@@ -107,8 +116,8 @@ pub(crate) struct Topics {
 impl Default for Topics {
     fn default() -> Topics {
         Topics {
-            by_no: Map::default(),
-            by_name: Map::default(),
+            by_no: SnapshotMap::default(),
+            by_name: SnapshotMap::default(),
             in_order: BTreeMap::new(),
             last: None,
             next_no: 1,
@@ -176,6 +185,11 @@ impl Topics {
     pub(crate) fn after(&self, name: Option<&TopicName>) -> impl Iterator<Item = TopicNo> {
         let from = name.map_or(Bound::Unbounded, Bound::Excluded);
         self.in_order.range::<TopicName, _>((from, Bound::Unbounded)).map(|(_, &topic)| topic)
+    }
+
+    /// All topics as they are now.
+    pub(crate) fn snapshot(&mut self) -> SnapshotMap<TopicNo, Topic> {
+        self.by_no.snapshot()
     }
 
     /// All numbers, ascending.

@@ -140,8 +140,7 @@ impl<T: Timeline> Machine<T> {
 
     fn list_leased(&self, now: Now, topic: TopicNo, cursor: Option<Cursor>, limit: usize) -> Page {
         let from = cursor.map_or(JobId(0), |cursor| cursor.id);
-        let value = self.topics.get(topic);
-        let ids = value.into_iter().flat_map(|value| value.leased.range(from..)).copied();
+        let ids = self.leases.of_topic(topic, from);
         let mut found = PageJobs::new(limit);
         for view in ids.filter_map(|id| self.view_leased(id, now)) {
             if !found.room.is_left() {

@@ -112,12 +112,12 @@ impl<T: Timeline> Machine<T> {
 
     /// The lease of a topic that runs out first.
     fn first_to_expire(&self, topic: TopicNo) -> Option<JobId> {
-        let ids = &self.topics.get(topic)?.leased;
+        let count = usize::try_from(self.topics.get(topic)?.counts.leased).unwrap_or(usize::MAX);
         let of_topic = |id: &JobId| self.leases.get(*id).is_some_and(|lease| lease.topic == topic);
         // Of a topic with few of all leases look at those; with many, one stands soon in line.
-        if ids.len().saturating_mul(ids.len()) < self.leases.len() {
+        if count.saturating_mul(count) < self.leases.len() {
             let ends = |id: &JobId| (self.leases.get(*id).map_or(0, |lease| lease.expires_at), *id);
-            return ids.iter().copied().min_by_key(ends);
+            return self.leases.of_topic(topic, JobId(0)).min_by_key(ends);
         }
         self.leases.by_expiry().find(of_topic)
     }
