@@ -107,7 +107,9 @@ fn take_place(plan: &StallsPlan, event: Event, count: u64) -> Result<()> {
         Event::Topics => topics::run(&stage, count)?,
         Event::List => list::run(&stage, count)?,
     }
-    stage.close()
+    stage.close()?;
+    // What these leave is in the checkpoint, which a start reads whole.
+    if matches!(event, Event::Leases | Event::Topics) { stage.reopen() } else { Ok(()) }
 }
 
 /// One of several events has a process of its own, so that its peak memory is its own.

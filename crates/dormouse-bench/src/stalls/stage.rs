@@ -45,7 +45,7 @@ pub(super) struct Stage {
     quiet: Map<String, Value>,
     quiet_slowest_us: u64,
     /// Goes last.
-    _dir: TempDir,
+    dir: TempDir,
 }
 
 impl Stage {
@@ -67,12 +67,35 @@ impl Stage {
             settle: plan.settle,
             quiet,
             quiet_slowest_us: times.slowest_us(),
-            _dir: dir,
+            dir,
         })
     }
 
     pub(super) fn close(&self) -> Result<()> {
         Ok(self.engine.close()?)
+    }
+
+    /// Opens what was closed and prints how long that took, up to the first answer.
+    pub(super) fn reopen(&self) -> Result<()> {
+        let (disk_bytes, _) = rss::disk_use(self.dir.path())?;
+        let options = Options { clock: Arc::new(self.clock.clone()), ..Options::default() };
+        let began = Instant::now();
+        let engine = Engine::open(self.dir.path(), options)?;
+        let stats = Client::new(&engine).call(Command::Stats(Stats { topic: None }))?;
+        let reopen_ms = began.elapsed().as_secs_f64() * 1e3;
+        let Reply::Stats(stats) = stats else { return Err(unexpected("stats", &stats)) };
+        let mut figures = Map::new();
+        for (name, value) in [
+            ("event", Value::from("reopen")),
+            ("leased", Value::from(stats.counts.leased)),
+            ("topics", Value::from(stats.topics)),
+            ("disk_bytes", Value::from(disk_bytes)),
+            ("reopen_ms", Value::from(reopen_ms)),
+        ] {
+            figures.insert(name.to_owned(), value);
+        }
+        report::print(Value::Object(figures))?;
+        Ok(engine.close()?)
     }
 
     pub(super) fn client(&self) -> Client {
