@@ -15,6 +15,7 @@ use dormouse_check::generate::rng::Rng;
 use dormouse_check::generate::script::script;
 use dormouse_check::harness::disk::damage::Verdict;
 use dormouse_check::harness::disk::simulation::World;
+use dormouse_disk::checkpoint::checkpoint_number;
 use dormouse_disk::journal::segment_number;
 use dormouse_disk::manifest::run_number;
 
@@ -54,6 +55,7 @@ fn world() -> World {
     let names = world.disk().names();
     assert!(names.iter().filter(|name| run_number(name).is_some()).count() >= 2, "{names:?}");
     assert!(names.iter().filter(|name| segment_number(name).is_some()).count() >= 3, "{names:?}");
+    assert!(names.iter().any(|name| checkpoint_number(name).is_some()), "{names:?}");
     world
 }
 

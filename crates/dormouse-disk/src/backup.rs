@@ -12,7 +12,7 @@ use crate::damage::Damage;
 use crate::disk::RealDisk;
 use crate::journal::segment_name;
 use crate::manifest;
-use crate::store::{BackupRequest, PinnedFiles};
+use crate::store::{BackupRequest, PinnedFile, PinnedFiles};
 
 /// The contents of a backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,13 +122,17 @@ impl Target {
 
     /// Everything but the links, in the order that makes half a backup no store.
     fn fill(&self, pinned: PinnedFiles) -> io::Result<BackupReport> {
-        let PinnedFiles { manifest, as_of, segment, linked, unlinked } = pinned;
-        let mut bytes: u64 = linked.iter().sum();
-        for (name, file) in &unlinked {
-            bytes += self.copy(file, u64::MAX, name)?;
+        let PinnedFiles { manifest, as_of, segment, checkpoint, runs } = pinned;
+        let is_linked = |file: &&PinnedFile| matches!(file, PinnedFile::Linked(_));
+        let linked = runs.iter().filter(is_linked).count();
+        let mut bytes = 0;
+        for file in runs.iter().chain(&checkpoint) {
+            bytes += match file {
+                PinnedFile::Linked(bytes) => *bytes,
+                PinnedFile::Open(name, file) => self.copy(file, u64::MAX, name)?,
+            };
         }
-        bytes +=
-            self.copy(&segment, as_of.checkpoint_bytes, &segment_name(manifest.first_segment))?;
+        bytes += self.copy(&segment, as_of.head_bytes, &segment_name(manifest.first_segment))?;
         let disk = RealDisk::open(&self.part)?;
         manifest::write(&disk, &manifest).map_err(|damage| match damage {
             Damage::Io { source, .. } => source,
@@ -137,10 +141,10 @@ impl Target {
         bytes += fs::metadata(self.part.join(manifest::MANIFEST_NAME))?.len();
         self.publish()?;
         Ok(BackupReport {
-            files: manifest.runs.len() as u64 + 2,
+            files: (runs.len() + usize::from(checkpoint.is_some())) as u64 + 2,
             bytes,
-            runs_linked: linked.len() as u64,
-            runs_copied: unlinked.len() as u64,
+            runs_linked: linked as u64,
+            runs_copied: (runs.len() - linked) as u64,
             jobs: as_of.jobs,
             at_ms: as_of.wall_ms,
         })
@@ -218,16 +222,16 @@ mod tests {
         assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
     }
 
-    fn pinned(checkpoint_bytes: u64) -> PinnedFiles {
+    fn pinned(head_bytes: u64) -> PinnedFiles {
         let mut file = tempfile::tempfile().unwrap();
         io::Write::write_all(&mut file, b"checkpoint").unwrap();
         io::Seek::rewind(&mut file).unwrap();
         PinnedFiles {
             manifest: Manifest::default(),
-            as_of: CheckpointInfo { checkpoint_bytes, jobs: 3, wall_ms: 4 },
+            as_of: CheckpointInfo { head_bytes, jobs: 3, wall_ms: 4 },
             segment: file,
-            linked: Vec::new(),
-            unlinked: Vec::new(),
+            checkpoint: None,
+            runs: Vec::new(),
         }
     }
 
@@ -240,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_checkpoint_of_a_segment_is_copied() {
+    fn only_the_first_batch_of_a_segment_is_copied() {
         let parent = tempfile::tempdir().unwrap();
         let target = parent.path().join("x");
         let report = backup(Path::new("/nowhere"), &target, |wanted| {

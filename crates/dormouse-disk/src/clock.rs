@@ -210,7 +210,7 @@ impl Stopwatch {
 }
 
 /// A saved instant from which the steady clock can go on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SavedClock {
     /// The boot in which it was saved.
     pub boot_id: [u8; 16],

@@ -10,9 +10,9 @@
 //!
 //! Invariants: no unread entry of a source lies below its bound; no consumed one at or above it.
 
-use dormouse_core::Map;
 use dormouse_core::job::JobId;
 use dormouse_core::place::{Class, Place};
+use dormouse_core::snapshot_map::SnapshotMap;
 use dormouse_core::topic::TopicNo;
 
 use crate::journal::FrontierImage;
@@ -22,12 +22,28 @@ use crate::memtable::Key;
 type Steps = Vec<(u64, Key)>;
 
 /// How far every lane is consumed.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Frontiers {
-    lanes: Map<(TopicNo, Class), Steps>,
+    lanes: SnapshotMap<(TopicNo, Class), Steps>,
     /// Topics of which sources up to this age are consumed whole.
-    purged: Map<TopicNo, u64>,
+    purged: SnapshotMap<TopicNo, u64>,
+    /// No source is older than this.
+    oldest: u64,
+    forgetting: Option<Forgetting>,
 }
+
+/// Frontiers that no source needs are being forgotten.
+#[derive(Debug)]
+struct Forgetting {
+    /// Where to go on in `purged` and in `lanes`; `None` = done.
+    purged: Option<usize>,
+    lanes: Option<usize>,
+}
+
+/// Entries that one portion of forgetting looks at: some ten microseconds.
+const FORGET_PORTION: usize = 1_000;
+/// A lane of more steps than this is looked through for those that no source needs.
+const STEPS_MANY: usize = 4;
 
 impl Frontiers {
     /// Where the unread part of a lane begins in a source; `None` = all of it is consumed.
@@ -50,11 +66,14 @@ impl Frontiers {
     pub(crate) fn raise(&mut self, place: &Place, newest: u64) {
         // Ids are below 2^64 - 1: the next position always exists.
         let bound = (place.due_at, JobId(place.id.0.saturating_add(1)));
-        let steps = self.lanes.entry((place.topic, place.class)).or_default();
+        let steps = self.lanes.get_or_insert_with((place.topic, place.class), Steps::new);
         while steps.last().is_some_and(|(_, lower)| *lower <= bound) {
             steps.pop();
         }
         if steps.last().is_none_or(|(upto, _)| *upto < newest) {
+            if steps.len() >= STEPS_MANY {
+                steps.retain(|(upto, _)| *upto >= self.oldest);
+            }
             steps.push((newest, bound));
         }
     }
@@ -64,30 +83,55 @@ impl Frontiers {
         self.purged.insert(topic, newest);
     }
 
-    /// Drops steps that no source is old enough to need.
-    pub(crate) fn forget_before(&mut self, oldest: u64) {
-        self.purged.retain(|_, upto| *upto >= oldest);
-        self.lanes.retain(|_, steps| {
-            steps.retain(|(upto, _)| *upto >= oldest);
-            !steps.is_empty()
-        });
+    /// No source, present or to come, is older than this.
+    pub(crate) fn set_oldest(&mut self, oldest: u64) {
+        self.oldest = oldest;
     }
 
-    /// The steps for a checkpoint, in the order of lanes.
-    pub(crate) fn images(&self) -> Vec<FrontierImage> {
-        let purged = self.purged.iter().map(|(topic, upto)| FrontierImage {
+    /// Lanes and purges that no source needs are forgotten from now on, a portion at a time.
+    pub(crate) fn begin_to_forget(&mut self) {
+        self.forgetting = Some(Forgetting { purged: Some(0), lanes: Some(0) });
+    }
+
+    /// Forgets a portion, if there is something to forget. A step that is needed no more may stay
+    /// beside one that is: it says nothing of the sources there are.
+    pub(crate) fn forget_portion(&mut self) {
+        let Some(Forgetting { purged, lanes }) = &mut self.forgetting else { return };
+        let oldest = &self.oldest;
+        if let Some(from) = *purged {
+            *purged = self.purged.retain_portion(from, FORGET_PORTION, |_, upto| *upto >= *oldest);
+        } else if let Some(from) = *lanes {
+            let is_needed = |steps: &Steps| steps.last().is_some_and(|(upto, _)| *upto >= *oldest);
+            *lanes = self.lanes.retain_portion(from, FORGET_PORTION, |_, steps| is_needed(steps));
+        } else {
+            self.forgetting = None;
+        }
+    }
+
+    /// The frontiers as they are now, for another thread.
+    pub(crate) fn snapshot(&mut self) -> Frontiers {
+        let (lanes, purged) = (self.lanes.snapshot(), self.purged.snapshot());
+        Frontiers { lanes, purged, oldest: self.oldest, forgetting: None }
+    }
+
+    /// The steps that sources need, in no order, for a checkpoint.
+    pub(crate) fn images(&self) -> impl Iterator<Item = FrontierImage> {
+        let oldest = self.oldest;
+        let purged = self.purged.iter().filter(move |(_, upto)| **upto >= oldest);
+        let purged = purged.map(|(topic, upto)| FrontierImage {
             topic: *topic,
             class: None,
             steps: vec![(*upto, 0, JobId(0))],
         });
-        let lanes = self.lanes.iter().map(|((topic, class), steps)| FrontierImage {
-            topic: *topic,
-            class: Some(*class),
-            steps: steps.iter().map(|(upto, bound)| (*upto, bound.0, bound.1)).collect(),
+        let lanes = self.lanes.iter().map(move |((topic, class), steps)| {
+            let steps = steps.iter().filter(|(upto, _)| *upto >= oldest);
+            FrontierImage {
+                topic: *topic,
+                class: Some(*class),
+                steps: steps.map(|(upto, bound)| (*upto, bound.0, bound.1)).collect(),
+            }
         });
-        let mut images: Vec<FrontierImage> = purged.chain(lanes).collect();
-        images.sort_unstable_by_key(|image| (image.topic, image.class));
-        images
+        purged.chain(lanes.filter(|image| !image.steps.is_empty()))
     }
 
     /// Restores the steps of a checkpoint.
@@ -126,7 +170,7 @@ mod tests {
         assert!(frontiers.is_unread(&place(20), 3));
         frontiers.raise(&place(60), 3);
         assert!([1, 2, 3].iter().all(|age| !frontiers.is_unread(&place(60), *age)));
-        assert_eq!(frontiers.images()[0].steps.len(), 1);
+        assert_eq!(frontiers.images().next().unwrap().steps.len(), 1);
     }
 
     #[test]
@@ -135,7 +179,32 @@ mod tests {
         frontiers.purge(TopicNo(1), 4);
         assert!(!frontiers.is_unread(&place(9), 4));
         assert!(frontiers.is_unread(&place(9), 5));
-        frontiers.forget_before(5);
-        assert!(frontiers.images().is_empty());
+        frontiers.set_oldest(4);
+        assert_eq!(frontiers.images().count(), 1);
+        frontiers.set_oldest(5);
+        assert_eq!(frontiers.images().count(), 0);
+    }
+
+    #[test]
+    fn what_no_source_needs_is_forgotten_in_portions() {
+        let mut frontiers = Frontiers::default();
+        for topic in 1..=3_000 {
+            frontiers.purge(TopicNo(topic), u64::from(topic % 2 + 1));
+            frontiers.raise(&Place { topic: TopicNo(topic), ..place(9) }, u64::from(topic % 3));
+        }
+        // A lane that an older source and a younger one have steps of.
+        frontiers.raise(&place(5), 3);
+        frontiers.set_oldest(2);
+        frontiers.begin_to_forget();
+        let mut portions = 0;
+        while frontiers.forgetting.is_some() {
+            frontiers.forget_portion();
+            portions += 1;
+            assert!(!frontiers.is_unread(&Place { topic: TopicNo(3), ..place(9) }, 2));
+        }
+        assert!((6..20).contains(&portions), "{portions}");
+        assert_eq!((frontiers.purged.len(), frontiers.lanes.len()), (1_500, 1_001));
+        assert_eq!(frontiers.images().count(), 2_501);
+        assert!(!frontiers.is_unread(&place(5), 3) && frontiers.is_unread(&place(6), 3));
     }
 }

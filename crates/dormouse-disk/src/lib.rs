@@ -4,6 +4,7 @@
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 pub mod backup;
+pub mod checkpoint;
 pub mod clock;
 pub mod codec;
 pub mod damage;

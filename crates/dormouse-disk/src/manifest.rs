@@ -1,23 +1,28 @@
-//! The manifest: which segment the journal begins with, and which runs belong to the store.
+//! The manifest: which segment the journal begins with, and which checkpoint and which runs belong
+//! to the store.
 //!
 //! One small file, never changed but replaced whole: written under another name, synced, renamed,
 //! and the directory synced. Fixed numbers, little-endian:
 //!
 //! ```text
 //!  0   4  magic, bytes 9d 44 4d 4d
-//!  4   4  format, 1
+//!  4   4  format, 2
 //!  8  16  store id, random, given once
 //! 24   8  wall_ms when the store was made
 //! 32   8  first segment
-//! 40   8  number of runs n
-//! 48 16n  per run, oldest first: number, age
+//! 40   8  number of the checkpoint's file; 0 = the first batch of the first segment is all of it
+//! 48   8  number of runs n
+//! 56 16n  per run, oldest first: number, age
 //! ..   4  CRC32C of all before it
 //! ```
+//!
+//! Format 1 has no number of a checkpoint: it is as if that were 0.
 //!
 //! Magic and format keep their places, and the checksum the end, in every later format.
 
 use std::io;
 
+use crate::checkpoint::checkpoint_number;
 use crate::codec::Reader;
 use crate::damage::Damage;
 use crate::disk::Disk;
@@ -29,7 +34,9 @@ pub const MANIFEST_NAME: &str = "manifest.dmm";
 pub const MANIFEST_TMP_NAME: &str = "manifest.tmp";
 
 const MAGIC: [u8; 4] = [0x9d, b'D', b'M', b'M'];
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
+/// The format without the number of a checkpoint.
+const FORMAT_INLINE: u32 = 1;
 const RUN_BYTES: usize = 16;
 /// A million runs: no store comes near, and a wild length is not read into memory.
 const BYTES_MAX: u64 = 16 << 20;
@@ -45,8 +52,11 @@ pub struct Manifest {
     pub store_id: [u8; 16],
     /// Wall clock when the store was made.
     pub created_ms: u64,
-    /// The segment that begins with the checkpoint to start from.
+    /// The segment that begins with the head of the checkpoint to start from.
     pub first_segment: u64,
+    /// The number of the checkpoint's file; `None` = the first batch of the first segment is all of
+    /// the checkpoint.
+    pub checkpoint: Option<u64>,
     /// The runs as they were at that checkpoint, oldest first.
     pub runs: Vec<RunRef>,
 }
@@ -81,16 +91,17 @@ pub fn run_number(name: &str) -> Option<u64> {
 
 /// Reads the manifest; `None` = there is no store yet.
 ///
-/// A directory without manifest that holds a run, or a journal with changes in it, is a store that
-/// lost its manifest. A first start that was cut short leaves at most its checkpoint, because it
-/// writes the manifest before it accepts anything.
+/// A directory without manifest that holds a run, a checkpoint, or a journal with changes in it, is
+/// a store that lost its manifest. A first start that was cut short leaves at most the head of a
+/// checkpoint, because it writes the manifest before it accepts anything.
 pub fn read(disk: &dyn Disk) -> Result<Option<Manifest>, Damage> {
     let names = disk.list().map_err(|source| Damage::io("data directory", source))?;
     if names.iter().any(|name| name == MANIFEST_NAME) {
         return parse(&read_bytes(disk)?).map(Some);
     }
-    if let Some(run) = names.iter().find(|name| run_number(name).is_some()) {
-        return Err(lost(&format!("{run} is there")));
+    let is_ours = |name: &&String| run_number(name).or(checkpoint_number(name)).is_some();
+    if let Some(name) = names.iter().find(is_ours) {
+        return Err(lost(&format!("{name} is there")));
     }
     for segment in journal::segments(disk)? {
         if journal::holds_changes(disk, segment)? {
@@ -138,6 +149,7 @@ fn to_bytes(manifest: &Manifest) -> Vec<u8> {
     bytes.extend_from_slice(&manifest.store_id);
     bytes.extend_from_slice(&manifest.created_ms.to_le_bytes());
     bytes.extend_from_slice(&manifest.first_segment.to_le_bytes());
+    bytes.extend_from_slice(&manifest.checkpoint.unwrap_or(0).to_le_bytes());
     bytes.extend_from_slice(&(manifest.runs.len() as u64).to_le_bytes());
     for run in &manifest.runs {
         bytes.extend_from_slice(&run.no.to_le_bytes());
@@ -159,14 +171,14 @@ fn parse(bytes: &[u8]) -> Result<Manifest, Damage> {
     if reader.array() != Some(MAGIC) {
         return Err(corrupt(0, "it does not begin like a manifest"));
     }
-    match reader.fixed_u32() {
-        Some(FORMAT) => {}
+    let format = match reader.fixed_u32() {
+        Some(format @ (FORMAT_INLINE | FORMAT)) => format,
         Some(found) if found > FORMAT => {
             return Err(Damage::Newer { file: MANIFEST_NAME.to_owned(), found, known: FORMAT });
         }
         _ => return Err(corrupt(4, "it has no format")),
-    }
-    let manifest = parse_fields(&mut reader);
+    };
+    let manifest = parse_fields(&mut reader, format);
     let at = (covered.len() - reader.len()) as u64;
     match manifest {
         Some(manifest) if reader.is_empty() => Ok(manifest),
@@ -174,10 +186,12 @@ fn parse(bytes: &[u8]) -> Result<Manifest, Damage> {
     }
 }
 
-fn parse_fields(reader: &mut Reader<'_>) -> Option<Manifest> {
+fn parse_fields(reader: &mut Reader<'_>, format: u32) -> Option<Manifest> {
     let store_id = reader.array()?;
     let created_ms = reader.fixed_u64()?;
     let first_segment = reader.fixed_u64()?;
+    let checkpoint = if format == FORMAT_INLINE { 0 } else { reader.fixed_u64()? };
+    let checkpoint = (checkpoint != 0).then_some(checkpoint);
     let count = usize::try_from(reader.fixed_u64()?).ok()?;
     if count != reader.len() / RUN_BYTES {
         return None;
@@ -186,7 +200,7 @@ fn parse_fields(reader: &mut Reader<'_>) -> Option<Manifest> {
     for _ in 0..count {
         runs.push(RunRef { no: reader.fixed_u64()?, age: reader.fixed_u64()? });
     }
-    Some(Manifest { store_id, created_ms, first_segment, runs })
+    Some(Manifest { store_id, created_ms, first_segment, checkpoint, runs })
 }
 
 fn corrupt(offset: u64, what: &str) -> Damage {
@@ -218,6 +232,7 @@ mod tests {
             store_id: *b"0123456789abcdef",
             created_ms: 1_790_000_000_000,
             first_segment: 7,
+            checkpoint: Some(7),
             runs: vec![RunRef { no: 3, age: 3 }, RunRef { no: u64::MAX, age: 5 }],
         }
     }
@@ -236,7 +251,7 @@ mod tests {
         std::fs::write(dir.path().join(MANIFEST_TMP_NAME), "left by a power cut").unwrap();
         write(&disk, &manifest()).unwrap();
         assert_eq!(read(&disk).unwrap(), Some(manifest()));
-        let empty = Manifest { first_segment: 8, runs: vec![], ..manifest() };
+        let empty = Manifest { first_segment: 8, checkpoint: None, runs: vec![], ..manifest() };
         write(&disk, &empty).unwrap();
         assert_eq!(read(&disk).unwrap(), Some(empty));
         assert_eq!(disk.list().unwrap(), [MANIFEST_NAME]);
@@ -272,12 +287,23 @@ mod tests {
             let crc = crc32c::crc32c(&bytes[..end]);
             bytes[end..].copy_from_slice(&crc.to_le_bytes());
         };
-        bytes[40..48].copy_from_slice(&u64::MAX.to_le_bytes());
+        bytes[48..56].copy_from_slice(&u64::MAX.to_le_bytes());
         reseal(&mut bytes);
         assert!(matches!(parse(&bytes), Err(Damage::Corrupt { .. })));
         bytes[4] = 9;
         reseal(&mut bytes);
-        assert!(matches!(parse(&bytes), Err(Damage::Newer { found: 9, known: 1, .. })));
+        assert!(matches!(parse(&bytes), Err(Damage::Newer { found: 9, known: 2, .. })));
+    }
+
+    #[test]
+    fn the_format_before_is_read() {
+        let mut bytes = to_bytes(&manifest());
+        bytes[4] = 1;
+        bytes.drain(40..48);
+        let end = bytes.len() - 4;
+        let crc = crc32c::crc32c(&bytes[..end]);
+        bytes[end..].copy_from_slice(&crc.to_le_bytes());
+        assert_eq!(parse(&bytes).unwrap(), Manifest { checkpoint: None, ..manifest() });
     }
 
     #[test]
@@ -302,5 +328,9 @@ mod tests {
         std::fs::write(dir.path().join(run_name(4)), "").unwrap();
         let error = read(&disk).unwrap_err().to_string();
         assert!(error.contains(&run_name(4)), "{error}");
+        disk.remove(&run_name(4)).unwrap();
+        std::fs::write(dir.path().join(crate::checkpoint::checkpoint_name(4)), "").unwrap();
+        let error = read(&disk).unwrap_err().to_string();
+        assert!(error.contains("checkpoint-"), "{error}");
     }
 }

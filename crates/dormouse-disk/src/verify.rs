@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::checkpoint;
 use crate::damage::Damage;
 use crate::disk::Disk;
 use crate::journal;
@@ -20,7 +21,7 @@ pub struct Report {
     pub runs: u64,
     /// Entries in them, consumed ones and tombstones included.
     pub entries: u64,
-    /// Bytes of runs and journal.
+    /// Bytes of runs, checkpoint and journal.
     pub bytes: u64,
     /// Batches of the journal.
     pub batches: u64,
@@ -53,13 +54,21 @@ pub fn verify(disk: &Arc<dyn Disk>) -> Report {
             return report;
         }
     };
+    let mut head = None;
     match journal::verify(disk.as_ref(), manifest.first_segment) {
         Ok(found) => {
+            head = found.head;
             report.batches = found.batches;
             report.bytes += found.bytes;
             report.torn = found.torn;
         }
         Err(damage) => report.damages.push(damage),
+    }
+    if let Some(number) = manifest.checkpoint {
+        match checkpoint::read(disk.as_ref(), number, head.as_ref(), &mut |_| {}) {
+            Ok(bytes) => report.bytes += bytes,
+            Err(damage) => report.damages.push(damage),
+        }
     }
     for run in &manifest.runs {
         match verify_run(disk, run) {

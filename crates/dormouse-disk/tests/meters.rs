@@ -76,7 +76,10 @@ fn an_engine_on_disk_measures_its_files() {
     let on_disk: u64 = std::fs::read_dir(dir.path())
         .unwrap()
         .map(Result::unwrap)
-        .filter(|entry| entry.file_name().to_string_lossy().starts_with("journal-"))
+        .filter(|entry| {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            name.starts_with("journal-") || name.starts_with("checkpoint-")
+        })
         .map(|entry| entry.metadata().unwrap().len())
         .sum();
     let engine = Engine::open(dir.path(), options).unwrap();

@@ -155,7 +155,8 @@ impl DiskMeters {
         match done {
             TaskResult::Flushed { .. } => self.flushes.fetch_add(1, Relaxed),
             TaskResult::Merged { run: Some(_) } => self.merges.fetch_add(1, Relaxed),
-            TaskResult::Manifest(_)
+            TaskResult::Checkpoint { .. }
+            | TaskResult::Manifest(_)
             | TaskResult::Removed
             | TaskResult::Backup
             | TaskResult::Merged { run: None } => 0,
@@ -180,7 +181,11 @@ impl DiskMeters {
             meter("journal_sync_seconds", "How long syncs took", self.sync_seconds.value()),
             meter("journal_batch_records", "Records per batch", self.batch_records.value()),
             meter("journal_batch_bytes", "Bytes per batch", self.batch_bytes.value()),
-            meter("journal_bytes", "Bytes of the live segments", gauge(&self.journal_bytes)),
+            meter(
+                "journal_bytes",
+                "Bytes of the checkpoint and the live segments",
+                gauge(&self.journal_bytes),
+            ),
             meter("run_bytes", "Bytes of all runs in use", gauge(&self.run_bytes)),
             meter("runs", "Runs in use", gauge(&self.runs)),
             meter(

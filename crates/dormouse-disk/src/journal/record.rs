@@ -50,7 +50,7 @@ pub enum Record {
 
 impl Record {
     /// Appends the record.
-    pub(super) fn encode(&self, out: &mut Vec<u8>) {
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         if let Record::Fact(fact) = self {
             return encode_fact(fact, out);
         }
@@ -68,7 +68,7 @@ impl Record {
     }
 
     /// Reads one record; `None` if it is malformed or of a kind this version does not know.
-    pub(super) fn decode(reader: &mut Reader<'_>) -> Option<Record> {
+    pub(crate) fn decode(reader: &mut Reader<'_>) -> Option<Record> {
         if reader.peek()? <= FACT_KIND_MAX {
             return decode_fact(reader).map(Record::Fact);
         }

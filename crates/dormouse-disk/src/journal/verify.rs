@@ -1,5 +1,6 @@
 //! Reads a whole journal for nothing but to see that it can be read.
 
+use super::checkpoint::CheckpointHead;
 use super::plan::{TornBatch, plan};
 use super::record::Record;
 use super::window::{Batch, Window};
@@ -18,6 +19,8 @@ pub struct JournalSummary {
     pub records: u64,
     /// Bytes of good batches.
     pub bytes: u64,
+    /// The head of the checkpoint it begins with.
+    pub head: Option<CheckpointHead>,
     /// Remains of a power cut, or of a write under way, behind the last good batch.
     pub torn: Option<TornBatch>,
 }
@@ -26,8 +29,11 @@ pub struct JournalSummary {
 /// it was when its segment was opened.
 pub fn verify(disk: &dyn Disk, first_segment: u64) -> Result<JournalSummary, Damage> {
     let plan = plan(disk, first_segment)?;
-    let mut records = 0;
-    plan.replay(disk, &mut |_, _| {
+    let (mut records, mut head) = (0, None);
+    plan.replay(disk, &mut |_, record| {
+        if let (0, Record::Checkpoint(first)) = (records, record) {
+            head = Some(first);
+        }
         records += 1;
         Ok(())
     })?;
@@ -35,13 +41,14 @@ pub fn verify(disk: &dyn Disk, first_segment: u64) -> Result<JournalSummary, Dam
         segments: plan.segments_read.len() as u64,
         batches: plan.stretches.iter().map(|one| one.last_batch - one.first_batch + 1).sum(),
         records,
+        head,
         bytes: plan.stretches.iter().map(|one| one.bytes).sum(),
         torn: plan.torn,
     })
 }
 
-/// Whether a segment holds anything that somebody may have been answered for: more than the
-/// checkpoint that a first start writes before its manifest.
+/// Whether a segment holds anything that somebody may have been answered for: more than the head
+/// of the checkpoint that a first start writes before its manifest.
 pub fn holds_changes(disk: &dyn Disk, segment: u64) -> Result<bool, Damage> {
     let mut window = Window::open(disk, segment)?;
     let mut from = 0;

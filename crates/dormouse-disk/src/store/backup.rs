@@ -9,6 +9,7 @@ use std::sync::mpsc::Sender;
 use dormouse_core::time::Now;
 
 use super::Store;
+use crate::checkpoint::checkpoint_name;
 use crate::journal::segment_name;
 use crate::manifest::Manifest;
 
@@ -25,8 +26,8 @@ pub(crate) struct BackupRequest {
 /// The contents of a checkpoint.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CheckpointInfo {
-    /// The bytes of its batch, the first of its segment.
-    pub(crate) checkpoint_bytes: u64,
+    /// The bytes of the batch with its head, the first of its segment.
+    pub(crate) head_bytes: u64,
     pub(crate) jobs: u64,
     pub(crate) wall_ms: u64,
 }
@@ -37,10 +38,16 @@ pub(crate) struct PinnedFiles {
     pub(crate) as_of: CheckpointInfo,
     /// The segment that begins with the checkpoint. It still grows.
     pub(crate) segment: File,
-    /// Bytes of every run that is linked.
-    pub(crate) linked: Vec<u64>,
-    /// Runs that could not be linked, to be copied.
-    pub(crate) unlinked: Vec<(String, File)>,
+    pub(crate) checkpoint: Option<PinnedFile>,
+    pub(crate) runs: Vec<PinnedFile>,
+}
+
+/// A file that does not change any more.
+pub(crate) enum PinnedFile {
+    /// It is linked, and has so many bytes.
+    Linked(u64),
+    /// It could not be linked, and is to be copied under this name.
+    Open(String, File),
 }
 
 /// Work for the flush line.
@@ -57,10 +64,10 @@ impl Store {
     }
 
     /// The contents of the checkpoint that was just sealed.
-    pub(super) fn as_of(&self, now: Now) -> CheckpointInfo {
+    pub(super) fn as_of(&self, now: Now, head_bytes: u64) -> CheckpointInfo {
         let totals = self.machine.totals();
         CheckpointInfo {
-            checkpoint_bytes: self.checkpoint_bytes,
+            head_bytes,
             jobs: totals.waiting + totals.leased + totals.dead,
             wall_ms: now.wall_ms,
         }
@@ -83,16 +90,18 @@ impl Pin {
         let Pin { wanted: BackupRequest { source, into, reply }, manifest, as_of } = self;
         let pin = || {
             let segment = File::open(source.join(segment_name(manifest.first_segment)))?;
-            let (mut linked, mut unlinked) = (Vec::new(), Vec::new());
-            for run in &manifest.runs {
-                let (name, from) = (run.name(), source.join(run.name()));
+            let pin = |name: String| {
+                let from = source.join(&name);
                 match fs::hard_link(&from, into.join(&name)) {
-                    Ok(()) => linked.push(fs::metadata(&from)?.len()),
+                    Ok(()) => Ok(PinnedFile::Linked(fs::metadata(&from)?.len())),
                     // Another file system, or one without links.
-                    Err(_) => unlinked.push((name, File::open(from)?)),
+                    Err(_) => Ok(PinnedFile::Open(name, File::open(from)?)),
                 }
-            }
-            Ok(PinnedFiles { manifest, as_of, segment, linked, unlinked })
+            };
+            let checkpoint = manifest.checkpoint.map(checkpoint_name).map(pin).transpose()?;
+            let runs = manifest.runs.iter().map(|run| pin(run.name()));
+            let runs = runs.collect::<io::Result<Vec<PinnedFile>>>()?;
+            Ok(PinnedFiles { manifest, as_of, segment, checkpoint, runs })
         };
         // The caller may be gone.
         let _ = reply.send(pin());
@@ -154,9 +163,11 @@ mod tests {
             store.finish(done);
         }
         let pinned = pinned.recv().unwrap().unwrap();
-        assert_eq!((pinned.manifest.runs.len(), pinned.linked.len()), (1, 1));
+        let is_linked = |file: &PinnedFile| matches!(file, PinnedFile::Linked(_));
+        assert!(pinned.manifest.runs.len() == 1 && pinned.runs.iter().all(is_linked));
+        assert!(pinned.checkpoint.as_ref().is_some_and(is_linked));
         assert_eq!(pinned.as_of.jobs, 1, "as of the first freeze");
         assert!(!dir.path().join(segment_name(pinned.manifest.first_segment)).exists());
-        assert_eq!(fs::read_dir(into.path()).unwrap().count(), 1);
+        assert_eq!(fs::read_dir(into.path()).unwrap().count(), 2);
     }
 }

@@ -1,45 +1,84 @@
 //! The checkpoint: all that a replay must know before the first record after it.
+//!
+//! A freeze takes a snapshot, in microseconds; a task writes it. The head alone, a few numbers, is
+//! also the first batch of the new segment.
 
+use dormouse_core::machine::MachineSnapshot;
 use dormouse_core::time::Now;
 
 use super::Store;
+use crate::checkpoint;
 use crate::clock::SavedClock;
+use crate::damage::Damage;
+use crate::disk::Disk;
+use crate::frontier::Frontiers;
 use crate::journal::{CheckpointHead, Record, RunUse};
 
+/// A checkpoint that is to be written. Dropping it may take long.
+pub(super) struct CheckpointSnapshot {
+    /// The number of its file, and of the segment that begins with its head.
+    number: u64,
+    head: CheckpointHead,
+    machine: MachineSnapshot,
+    frontiers: Frontiers,
+    runs: Vec<RunUse>,
+}
+
+impl CheckpointSnapshot {
+    /// Writes the file; it is durable when this returns. Gives its number and its bytes.
+    pub(super) fn write(&self, disk: &dyn Disk) -> Result<(u64, u64), Damage> {
+        let head = std::iter::once(Record::Checkpoint(self.head));
+        let records = head
+            .chain(self.machine.topics().map(Record::Topic))
+            .chain(self.machine.leases().map(Record::Lease))
+            .chain(self.machine.locks().map(Record::Lock))
+            .chain(self.frontiers.images().map(Record::Frontier))
+            .chain(self.runs.iter().copied().map(Record::RunUse))
+            .chain(std::iter::once(Record::CheckpointEnd));
+        Ok((self.number, checkpoint::write(disk, self.number, records)?))
+    }
+}
+
 impl Store {
-    /// Fills the open batch, which is empty, with a checkpoint.
-    pub(super) fn push_checkpoint(&mut self, now: Now) {
-        debug_assert!(self.builder.is_empty(), "a checkpoint is a batch of its own");
+    /// The checkpoint of the segment that begins now. `run` is the number of the run-to-be of the
+    /// memtable that freezes with it.
+    pub(super) fn snapshot(&mut self, now: Now, run: u64) -> CheckpointSnapshot {
+        let head = self.checkpoint_head(now);
+        let machine = self.machine.snapshot();
+        let sources = &mut self.machine.timeline_mut().sources;
+        let oldest = sources.oldest_age().min(run);
+        sources.frontiers.set_oldest(oldest);
+        let runs = sources.runs.iter().map(|open| (open.no(), open.consumed));
+        let frozen = sources.frozen.iter().map(|frozen| (frozen.no, frozen.consumed));
+        let used = runs.chain(frozen).filter(|(_, consumed)| *consumed > 0);
+        CheckpointSnapshot {
+            number: self.segment,
+            head,
+            machine,
+            runs: used.map(|(no, consumed)| RunUse { no, consumed }).collect(),
+            frontiers: sources.frontiers.snapshot(),
+        }
+    }
+
+    /// Fills the open batch, which is empty, with the head of a checkpoint: that is all of it for
+    /// an empty store, and for others what its file must begin with.
+    pub(super) fn push_checkpoint_head(&mut self, now: Now) {
+        debug_assert!(self.builder.is_empty(), "the head of a checkpoint is a batch of its own");
+        let head = self.checkpoint_head(now);
+        self.builder.push(&Record::Checkpoint(head));
+        self.builder.push(&Record::CheckpointEnd);
+    }
+
+    fn checkpoint_head(&self, now: Now) -> CheckpointHead {
         let saved = self.saved(now);
-        self.builder.push(&Record::Checkpoint(CheckpointHead {
+        CheckpointHead {
             machine: self.machine.machine_image(),
             boot_id: saved.boot_id,
             boottime_ms: saved.boottime_ms,
             steady_ms: saved.steady_ms,
             wall_ms: saved.wall_ms,
             next_run: self.next_run,
-        }));
-        for image in self.machine.topic_images() {
-            self.builder.push(&Record::Topic(image));
         }
-        for image in self.machine.lease_images() {
-            self.builder.push(&Record::Lease(image));
-        }
-        for image in self.machine.lock_images() {
-            self.builder.push(&Record::Lock(image));
-        }
-        let sources = &mut self.machine.timeline_mut().sources;
-        let oldest = sources.oldest_age();
-        sources.frontiers.forget_before(oldest);
-        for image in sources.frontiers.images() {
-            self.builder.push(&Record::Frontier(image));
-        }
-        let runs = sources.runs.iter().map(|open| (open.no(), open.consumed));
-        let frozen = sources.frozen.iter().map(|frozen| (frozen.no, frozen.consumed));
-        for (no, consumed) in runs.chain(frozen).filter(|(_, consumed)| *consumed > 0) {
-            self.builder.push(&Record::RunUse(RunUse { no, consumed }));
-        }
-        self.builder.push(&Record::CheckpointEnd);
     }
 
     /// The clocks, so that steady time can go on from here.

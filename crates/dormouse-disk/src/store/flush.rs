@@ -1,9 +1,11 @@
 //! Flush: the memtable becomes a run, and the journal before it may go.
 //!
 //! In one step, with no record between, the journal starts a new segment whose first batch is the
-//! checkpoint, and the memtable freezes. A task writes it as a run; then, once the checkpoint is
-//! synced, a task writes the manifest that names the new first segment and lists the runs *as they
-//! were at the checkpoint*; then the run takes the frozen memtable's place.
+//! head of the checkpoint, the rest of the checkpoint is snapshotted, and the memtable freezes.
+//! Tasks write the checkpoint (first, because changes meanwhile copy what they share with it) and
+//! the run. Then, once the batch is synced, a task writes the manifest that names the new first
+//! segment and the checkpoint, and lists the runs *as they were at the checkpoint*; then the run
+//! takes the frozen memtable's place.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,8 +13,10 @@ use std::sync::Arc;
 use dormouse_core::time::Now;
 
 use super::backup::CheckpointInfo;
+use super::checkpoint::CheckpointSnapshot;
 use super::task::Work;
 use super::{BackupRequest, FLUSHES_MAX, SegmentBatch, Store, Task, TaskResult};
+use crate::checkpoint::checkpoint_name;
 use crate::journal::segment_name;
 use crate::manifest::{Manifest, RunRef, run_name};
 use crate::memtable::Memtable;
@@ -34,7 +38,10 @@ pub(super) struct Flush {
     table: Option<Arc<Memtable>>,
     /// The run, once it is written.
     written: Option<Arc<Run>>,
-    /// The checkpoint's batch and segment.
+    /// The checkpoint, until a task takes it; and whether it is written.
+    checkpoint: Option<Box<CheckpointSnapshot>>,
+    checkpoint_written: bool,
+    /// The batch with the checkpoint's head, and its segment.
     batch: u64,
     segment: u64,
     /// Runs not fully consumed at the checkpoint, and the runs-to-be of older flushes.
@@ -42,6 +49,13 @@ pub(super) struct Flush {
     /// The request for a backup as of this checkpoint, and the checkpoint's contents.
     backups: Vec<BackupRequest>,
     as_of: CheckpointInfo,
+}
+
+impl Flush {
+    /// Its files are durable.
+    fn is_written(&self) -> bool {
+        self.checkpoint_written && (self.table.is_none() || self.written.is_some())
+    }
 }
 
 impl Store {
@@ -72,19 +86,20 @@ impl Store {
             && self.machine.timeline().sources.mem.bytes() >= 2 * self.sizes.memtable_bytes
     }
 
-    /// Freezes the memtable. The open batch must have been sealed; the checkpoint is returned.
+    /// Freezes the memtable. The open batch must have been sealed; the checkpoint's head is
+    /// returned.
     pub fn freeze(&mut self, now: Now) -> SegmentBatch {
         self.swap_in_merge();
         self.segment += 1;
         // The run-to-be is named in its own checkpoint, so that a cursor on it has a name.
         let no = self.next_run;
         self.next_run += 1;
-        let checkpoint_batch = self.batch;
-        self.push_checkpoint(now);
+        let head_batch = self.batch;
+        let checkpoint = self.snapshot(now, no);
+        self.push_checkpoint_head(now);
         let batch = self.seal_records();
-        // A checkpoint that is larger than a segment must not call for the next one.
-        (self.checkpoint_bytes, self.journal_bytes) = (batch.len() as u64, 0);
-        (self.journal_records, self.frozen_at) = (0, now.steady_ms);
+        (self.journal_bytes, self.journal_records) = (0, 0);
+        self.frozen_at = now.steady_ms;
         let sources = &self.machine.timeline().sources;
         let older = sources.frozen.iter().map(|frozen| RunRef { no: frozen.no, age: frozen.age });
         let mut runs: Vec<RunRef> =
@@ -95,11 +110,13 @@ impl Store {
             run: table.is_some().then_some(RunRef { no, age: no }),
             table,
             written: None,
-            batch: checkpoint_batch,
+            checkpoint: Some(Box::new(checkpoint)),
+            checkpoint_written: false,
+            batch: head_batch,
             segment: self.segment,
             runs,
             backups: std::mem::take(&mut self.backups_wanted),
-            as_of: self.as_of(now),
+            as_of: self.as_of(now, batch.len() as u64),
         });
         SegmentBatch { batch, segment: self.segment, now }
     }
@@ -135,23 +152,27 @@ impl Store {
         if let Some(pin) = self.backups_due.pop_front() {
             return Some(Task(Work::Backup(pin)));
         }
-        let unwritten =
-            self.flushes.iter().find(|flush| flush.table.is_some() && flush.written.is_none());
         // The manifest of an older flush goes first: it frees journal and memory.
         if let Some(flush) = self.flushes.front()
-            && (flush.table.is_none() || flush.written.is_some())
+            && flush.is_written()
             && flush.batch <= self.synced
         {
             let mut runs: Vec<RunRef> = flush.runs.clone();
             runs.extend(flush.run);
-            let manifest = Manifest { first_segment: flush.segment, runs, ..self.manifest.clone() };
+            let (first_segment, checkpoint) = (flush.segment, Some(flush.segment));
+            let manifest = Manifest { first_segment, checkpoint, runs, ..self.manifest.clone() };
             return Some(Task(Work::Manifest(manifest)));
         }
+        if let Some(checkpoint) = self.flushes.iter_mut().find_map(|flush| flush.checkpoint.take())
+        {
+            return Some(Task(Work::Checkpoint(checkpoint)));
+        }
+        let unwritten =
+            self.flushes.iter().find(|flush| flush.table.is_some() && flush.written.is_none());
         if let Some(Flush { run: Some(run), table: Some(table), .. }) = unwritten {
             return Some(Task(Work::Flush { run: *run, table: Arc::clone(table) }));
         }
-        let names = std::mem::take(&mut self.removable);
-        (!names.is_empty()).then_some(Task(Work::Remove(names)))
+        self.leftovers.take().map(|leftovers| Task(Work::Remove(leftovers)))
     }
 
     /// Takes the result of a task of the flush line.
@@ -166,6 +187,17 @@ impl Store {
                 }
                 self.flush_busy = false;
             }
+            TaskResult::Checkpoint { number, bytes } => {
+                self.flush_busy = false;
+                // A checkpoint that is larger than a segment must not call for the next one.
+                self.checkpoint_bytes = bytes;
+                let flush = self.flushes.iter_mut().find(|flush| flush.segment == number);
+                if let Some(flush) = flush {
+                    flush.checkpoint_written = true;
+                }
+                // Not before: what the snapshot shares would be copied.
+                self.machine.timeline_mut().sources.frontiers.begin_to_forget();
+            }
             TaskResult::Manifest(manifest) => {
                 self.flush_busy = false;
                 self.install(manifest);
@@ -179,7 +211,8 @@ impl Store {
     fn install(&mut self, manifest: Manifest) {
         let segments = self.manifest.first_segment..manifest.first_segment;
         self.segments.retain(|segment, _| *segment >= manifest.first_segment);
-        self.manifest = manifest;
+        let before = std::mem::replace(&mut self.manifest, manifest);
+        self.leftovers.names.extend(before.checkpoint.map(checkpoint_name));
         let Some(flush) = self.flushes.pop_front() else { return };
         self.plan_backups(flush.backups, flush.as_of);
         if let Some(run) = flush.written {
@@ -188,9 +221,10 @@ impl Store {
                 sources.runs.push(OpenRun { run, consumed: frozen.consumed, merging: false });
             });
         }
+        self.leftovers.tables.extend(flush.table);
         let removed: Vec<u64> = self.drop_unlisted_runs();
-        self.removable.extend(removed.into_iter().map(run_name));
-        self.removable.extend(segments.map(segment_name));
+        self.leftovers.names.extend(removed.into_iter().map(run_name));
+        self.leftovers.names.extend(segments.map(segment_name));
     }
 
     /// Runs that no manifest, present or to come, lists any more. Not only those that the last one
@@ -205,10 +239,11 @@ impl Store {
         gone.iter().for_each(|no| {
             self.run_files.remove(no);
         });
-        self.machine.timeline_mut().change_sources(|sources| {
-            sources.runs.retain(|open| !gone.contains(&open.no()));
+        let runs = self.machine.timeline_mut().change_sources(|sources| {
             gone.iter().for_each(|no| sources.cache.forget(*no));
+            sources.remove_runs(|no| gone.contains(&no))
         });
+        self.leftovers.runs.extend(runs);
         gone
     }
 }

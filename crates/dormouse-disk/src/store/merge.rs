@@ -61,7 +61,7 @@ impl Store {
             sources.runs.get(chosen.clone())?.iter().map(|open| Arc::clone(&open.run)).collect();
         let age = inputs.last()?.meta().age;
         sources.begin_merge(chosen);
-        let frontiers = Box::new(sources.frontiers.clone());
+        let frontiers = Box::new(sources.frontiers.snapshot());
         let run = RunRef { no: self.next_run, age };
         self.next_run += 1;
         let stop = Arc::new(AtomicBool::new(false));
@@ -108,14 +108,16 @@ impl Store {
         else {
             return;
         };
-        self.machine.timeline_mut().change_sources(|sources| {
+        let merged = self.machine.timeline_mut().change_sources(|sources| {
             let consumed = sources.end_merge();
             // Inputs that were consumed whole meanwhile may be gone from the list.
             let at = sources.runs.partition_point(|open| open.age() < run.meta().age);
             let at = sources.runs[..at].iter().filter(|o| !inputs.contains(&o.no())).count();
-            sources.runs.retain(|open| !inputs.contains(&open.no()));
+            let merged = sources.remove_runs(|no| inputs.contains(&no));
             sources.runs.insert(at, OpenRun { run, consumed, merging: false });
+            merged
         });
+        self.leftovers.runs.extend(merged);
     }
 }
 

@@ -8,17 +8,21 @@
 //! Invariants:
 //! - Batch numbers have no gap; a batch is sealed once and written in order.
 //! - An answer that waits leaves only after its batch (and all before) is as durable as promised.
-//! - A manifest is written only after the checkpoint it builds on is synced, manifests in the
-//!   order of their checkpoints, and a run's file is removed only after a durable manifest that
-//!   does not list it.
+//! - A manifest is written only after the checkpoint it names, and the batch with its head, are
+//!   synced, manifests in the order of their checkpoints. The file of a run or checkpoint is
+//!   removed only after a durable manifest that does not name it.
 
 mod backup;
 mod checkpoint;
 mod choice;
 mod flush;
+mod leftovers;
 mod merge;
 mod recover;
+mod replay;
 mod task;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -37,8 +41,9 @@ use crate::manifest::Manifest;
 use crate::timeline::DiskTimeline;
 #[cfg(test)]
 pub(crate) use backup::CheckpointInfo;
-pub(crate) use backup::{BackupRequest, PinnedFiles};
+pub(crate) use backup::{BackupRequest, PinnedFile, PinnedFiles};
 use flush::Flush;
+use leftovers::Leftovers;
 use merge::Merge;
 pub(crate) use recover::open_run;
 pub use recover::{OpenError, RecoveredStore};
@@ -95,7 +100,7 @@ pub struct Store {
     /// The number of the batch that is being filled.
     batch: u64,
     segment: u64,
-    /// Bytes and records of batches since the last checkpoint, and bytes of the checkpoint itself.
+    /// Bytes and records of batches since the last checkpoint, and bytes of the last one written.
     journal_bytes: u64,
     journal_records: u64,
     checkpoint_bytes: u64,
@@ -115,8 +120,7 @@ pub struct Store {
     next_run: u64,
     /// Runs whose files are there and have not been given up.
     run_files: BTreeSet<u64>,
-    /// Files that no durable manifest names any more.
-    removable: Vec<String>,
+    leftovers: Leftovers,
     /// Backups that wait for the next freeze, and those whose manifest is durable.
     backups_wanted: Vec<BackupRequest>,
     backups_due: VecDeque<backup::Pin>,
@@ -150,6 +154,7 @@ impl Store {
             self.space_checked_at = self.space_checked_at.map(|_| now.steady_ms);
         }
         self.machine.tick(now, &mut self.out)?;
+        self.machine.timeline_mut().sources.frontiers.forget_portion();
         self.collect(now);
         Ok(())
     }
@@ -262,9 +267,10 @@ impl Store {
         self.batch - 1
     }
 
-    /// Bytes of the journal, as far as a start would read it.
+    /// Bytes of the checkpoint and of the journal after it: what a start would read.
     pub fn journal_bytes(&self) -> u64 {
-        self.segments.values().sum()
+        let checkpoint = self.manifest.checkpoint.map_or(0, |_| self.checkpoint_bytes);
+        self.segments.values().sum::<u64>() + checkpoint
     }
 
     /// Bytes of the memtable and of those that are being written.
@@ -297,7 +303,7 @@ impl Store {
 
     /// Room for what is in memory and for what is still answered while puts are refused.
     fn space_needed(&self) -> u64 {
-        2 * self.sizes.memtable_bytes as u64 + self.sizes.segment_bytes
+        2 * self.sizes.memtable_bytes as u64 + self.sizes.segment_bytes + self.checkpoint_bytes
     }
 
     fn space_free(&self) -> u64 {

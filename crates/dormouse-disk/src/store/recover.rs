@@ -14,14 +14,14 @@ use dormouse_core::job::JobId;
 use dormouse_core::machine::{Machine, Output};
 use dormouse_core::time::Now;
 
+use super::replay::replay;
 use super::{Sizes, Store};
+use crate::checkpoint::{self, checkpoint_number};
 use crate::clock::{Reading, SavedClock, SteadyClock};
 use crate::damage::Damage;
 use crate::disk::Disk;
 use crate::frontier::Frontiers;
-use crate::journal::{
-    BatchBuilder, BatchHeader, Boot, Plan, Record, SegmentWriter, plan, segment_number, settle,
-};
+use crate::journal::{BatchBuilder, Boot, Record, SegmentWriter, plan, segment_number, settle};
 use crate::manifest::{self, Manifest, RunRef, run_number};
 use crate::memtable::Memtable;
 use crate::run::Run;
@@ -49,15 +49,6 @@ pub struct RecoveredStore {
     pub writer: SegmentWriter,
     /// The clock that makes its `now`.
     pub clock: SteadyClock,
-}
-
-/// The state that replay gathers besides the machine.
-struct ReplayState {
-    saved: SavedClock,
-    next_run: u64,
-    epoch: u32,
-    checkpoint_bytes: u64,
-    facts: u64,
 }
 
 impl Store {
@@ -94,10 +85,11 @@ impl Store {
             store_id: store_id(boot_id, reading),
             created_ms: reading.wall_ms,
             first_segment: 1,
+            checkpoint: None,
             runs: Vec::new(),
         };
         store.segment = 1;
-        store.push_checkpoint(now);
+        store.push_checkpoint_head(now);
         let writer = store.write_first_batch(now)?;
         manifest::write(store.disk.as_ref(), &store.manifest)?;
         Ok(RecoveredStore { store, writer, clock })
@@ -117,7 +109,7 @@ impl Store {
         let mem = Memtable::new(sizes.memtable_bytes, 1);
         let sources = Sources::new(mem, runs, Frontiers::default());
         let mut machine = Machine::new(DiskTimeline::new(sources));
-        let replayed = replay(disk.as_ref(), &plan, sizes, &mut machine)?;
+        let replayed = replay(disk.as_ref(), &plan, manifest.checkpoint, sizes, &mut machine)?;
         complete_stubs(&mut machine)?;
         // The replayed arrivals are in the journal already.
         drop(machine.timeline_mut().sources.mem.take_arrivals());
@@ -135,7 +127,7 @@ impl Store {
         // The next start should not have to read all of it again.
         store.checkpoint_bytes = replayed.checkpoint_bytes;
         let bytes: u64 = store.segments.values().sum();
-        store.journal_bytes = bytes.saturating_sub(replayed.checkpoint_bytes);
+        store.journal_bytes = bytes.saturating_sub(replayed.inline_bytes);
         store.journal_records = replayed.facts;
         store.batch = plan.last.number + 1;
         store.push_boot(plan.last.number, now)?;
@@ -173,7 +165,7 @@ impl Store {
             manifest: Manifest::default(),
             next_run: 1,
             run_files: BTreeSet::new(),
-            removable: Vec::new(),
+            leftovers: Default::default(),
             backups_wanted: Vec::new(),
             backups_due: Default::default(),
             flush_busy: false,
@@ -247,78 +239,6 @@ pub(crate) fn open_run(disk: &Arc<dyn Disk>, run: &RunRef) -> Result<Run, Damage
     Ok(opened)
 }
 
-/// Feeds the machine the checkpoint of the first segment and the facts after it.
-fn replay(
-    disk: &dyn Disk,
-    plan: &Plan,
-    sizes: Sizes,
-    machine: &mut Machine<DiskTimeline>,
-) -> Result<ReplayState, Damage> {
-    let none = SavedClock { boot_id: [0; 16], boottime_ms: 0, steady_ms: 0, wall_ms: 0 };
-    let mut replayed =
-        ReplayState { saved: none, next_run: 1, epoch: 1, checkpoint_bytes: 0, facts: 0 };
-    // Checkpoints met later change nothing: all that is in them is known already.
-    let mut first = None;
-    let mut consumed: Map<u64, u64> = Map::default();
-    plan.replay(disk, &mut |header: &BatchHeader, record: Record| {
-        let in_first = *first.get_or_insert(header.number) == header.number;
-        match record {
-            Record::Fact(fact) => {
-                replayed.facts += 1;
-                machine.replay(fact);
-            }
-            Record::Boot(boot) => {
-                replayed.epoch = replayed.epoch.max(boot.epoch);
-                replayed.saved = SavedClock {
-                    boot_id: boot.boot_id,
-                    boottime_ms: boot.boottime_ms,
-                    steady_ms: boot.steady_ms,
-                    wall_ms: boot.wall_ms,
-                };
-            }
-            Record::Checkpoint(head) if in_first => {
-                machine.restore_machine(head.machine);
-                let sources = &mut machine.timeline_mut().sources;
-                sources.mem = Memtable::new(sizes.memtable_bytes, head.machine.next_id);
-                sources.topics_frozen = head.machine.next_topic;
-                replayed.epoch = replayed.epoch.max(head.machine.epoch);
-                replayed.next_run = head.next_run;
-                replayed.checkpoint_bytes = header.end();
-                replayed.saved = SavedClock {
-                    boot_id: head.boot_id,
-                    boottime_ms: head.boottime_ms,
-                    steady_ms: head.steady_ms,
-                    wall_ms: head.wall_ms,
-                };
-            }
-            Record::Topic(image) if in_first => machine.restore_topic(image),
-            Record::Lease(image) if in_first => machine.restore_lease(image),
-            Record::Lock(image) if in_first => machine.restore_lock(image),
-            Record::Frontier(image) if in_first => {
-                machine.timeline_mut().sources.frontiers.restore(&image);
-            }
-            Record::RunUse(used) if in_first => {
-                consumed.insert(used.no, used.consumed);
-            }
-            _ => {}
-        }
-        Ok(())
-    })?;
-    for open in &mut machine.timeline_mut().sources.runs {
-        open.consumed = consumed.get(&open.no()).copied().unwrap_or(0);
-    }
-    advance(&mut replayed.saved, &plan.last);
-    Ok(replayed)
-}
-
-/// The newest batch knows the clocks best.
-fn advance(saved: &mut SavedClock, last: &BatchHeader) {
-    let passed_ms = last.steady_ms.saturating_sub(saved.steady_ms);
-    saved.boottime_ms += passed_ms;
-    saved.steady_ms += passed_ms;
-    saved.wall_ms = last.wall_ms;
-}
-
 /// Jobs that replay knew only by the place they left get their content from the runs.
 fn complete_stubs(machine: &mut Machine<DiskTimeline>) -> Result<(), Fatal> {
     let stubs: Vec<JobId> =
@@ -348,9 +268,12 @@ fn remove_unlisted(disk: &dyn Disk, manifest: &Manifest) -> Result<(), Damage> {
             segment_number(&name).is_some_and(|segment| segment < manifest.first_segment);
         let is_other_run =
             run_number(&name).is_some_and(|no| manifest.runs.iter().all(|run| run.no != no));
+        let is_other_checkpoint =
+            checkpoint_number(&name).is_some_and(|number| manifest.checkpoint != Some(number));
         // Temporary files of runs and their spills begin with the run's name.
-        let is_temporary = name.starts_with("run-") && name.contains(".dmr.");
-        if is_old_segment || is_other_run || is_temporary {
+        let is_temporary =
+            name.starts_with("run-") && name.contains(".dmr.") || checkpoint::is_temporary(&name);
+        if is_old_segment || is_other_run || is_other_checkpoint || is_temporary {
             disk.remove(&name).map_err(|source| Damage::io(&name, source))?;
         }
     }

@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::Store;
 use super::backup::Pin;
+use super::checkpoint::CheckpointSnapshot;
+use super::leftovers::Leftovers;
 use crate::damage::Damage;
 use crate::disk::Disk;
 use crate::frontier::Frontiers;
@@ -23,10 +25,12 @@ pub(super) enum Work {
         /// The memtable to write.
         table: Arc<Memtable>,
     },
+    /// Write a checkpoint.
+    Checkpoint(Box<CheckpointSnapshot>),
     /// Make this the manifest.
     Manifest(Manifest),
-    /// Remove files.
-    Remove(Vec<String>),
+    /// Remove files, and drop what takes long to drop.
+    Remove(Leftovers),
     /// Keep the files of a backup from vanishing.
     Backup(Pin),
     /// Merge neighbouring runs.
@@ -48,6 +52,13 @@ pub enum TaskResult {
     Flushed {
         /// Open for reading.
         run: Arc<Run>,
+    },
+    /// The checkpoint is durable.
+    Checkpoint {
+        /// Its number.
+        number: u64,
+        /// Its bytes.
+        bytes: u64,
     },
     /// The manifest is durable.
     Manifest(Manifest),
@@ -72,13 +83,17 @@ impl Task {
                 writer.finish()?;
                 Ok(TaskResult::Flushed { run: publish(disk, run)? })
             }
+            Work::Checkpoint(checkpoint) => {
+                let (number, bytes) = checkpoint.write(disk.as_ref())?;
+                Ok(TaskResult::Checkpoint { number, bytes })
+            }
             Work::Manifest(manifest) => {
                 manifest::write(disk.as_ref(), &manifest)?;
                 Ok(TaskResult::Manifest(manifest))
             }
-            Work::Remove(names) => {
-                for name in names {
-                    remove(disk, &name)?;
+            Work::Remove(leftovers) => {
+                for name in &leftovers.names {
+                    remove(disk, name)?;
                 }
                 Ok(TaskResult::Removed)
             }

@@ -107,6 +107,12 @@ impl Sources {
         Ok(classes)
     }
 
+    /// Takes runs off the list. To drop one may take long.
+    pub(crate) fn remove_runs(&mut self, is_gone: impl Fn(u64) -> bool) -> Vec<Arc<Run>> {
+        let gone = self.runs.extract_if(.., |open| is_gone(open.no()));
+        gone.map(|open| open.run).collect()
+    }
+
     /// These runs are being merged from now on.
     pub(crate) fn begin_merge(&mut self, chosen: Range<usize>) {
         self.merge_consumed = 0;

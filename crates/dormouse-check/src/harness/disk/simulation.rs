@@ -188,8 +188,10 @@ impl World {
         for name in self.disk.names() {
             let run = dormouse_disk::manifest::run_number(&name);
             let segment = dormouse_disk::journal::segment_number(&name);
+            let checkpoint = dormouse_disk::checkpoint::checkpoint_number(&name);
             let stale = run.is_some_and(|no| manifest.runs.iter().all(|run| run.no != no))
                 || segment.is_some_and(|no| no < manifest.first_segment)
+                || checkpoint.is_some_and(|no| manifest.checkpoint != Some(no))
                 || name.contains(".tmp");
             if stale {
                 return Err(format!("{name} belongs to nobody: {:?}", self.disk.names()));
