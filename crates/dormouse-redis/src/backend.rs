@@ -15,8 +15,10 @@ use tokio::task::LocalSet;
 
 use crate::clock::{Clock, ManualClock, Skew};
 use crate::cluster::ClusterClient;
-use crate::dispatch::{Dispatcher, Intake, IntakeSender, Shared, Submission};
+use crate::dispatch::Dispatcher;
 use crate::inbox::Inbox;
+use crate::intake::{Intake, IntakeSender, Submission};
+use crate::partition::Shared;
 
 /// Tasks polled between two looks at the sockets. There are few tasks, and a reply must not wait.
 const EVENT_INTERVAL: u32 = 4;

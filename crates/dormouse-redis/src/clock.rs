@@ -154,6 +154,17 @@ impl Clock {
         }
     }
 
+    /// The latest instant that Redis' clock has surely reached: later than a sleep until it ends.
+    pub(crate) fn reached_ms(&self) -> u64 {
+        match self {
+            Clock::Redis { reading, .. } => reading.get().map_or(0, |(at, now_ms)| {
+                let passed = at.elapsed().saturating_sub(MARGIN);
+                now_ms + u64::try_from(passed.as_millis()).unwrap_or(u64::MAX)
+            }),
+            Clock::Manual(clock) => clock.now_ms(),
+        }
+    }
+
     /// The deadline of a wait that begins now.
     pub(crate) fn deadline(&self, wait_ms: u64) -> Deadline {
         match self {

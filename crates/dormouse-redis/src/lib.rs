@@ -1,9 +1,10 @@
 //! Dormouse on Redis and Redis Cluster: any number of servers share one installation, and none is
 //! special. Every operation is one bounded script on the keys of one partition; see `lua/`.
 //!
-//! Reading order: `lua/lib.lua` (keys and arguments), `dispatch` (from submissions to commands),
-//! `fanout` (from commands to partitions), `partition` (batches of requests in one script), `codec`
-//! (arguments and answers of each verb), `cluster` (the client: nodes, slots, connections).
+//! Reading order: `lua/lib.lua` (keys and arguments), `dispatch` (from submissions to commands, and
+//! from commands to partitions), `scheduler` (which requests go to a partition in one script, and
+//! when), `partition` (performs what the scheduler decides), `codec` (arguments and answers of each
+//! verb), `cluster` (the client: nodes, slots, connections).
 
 // Time is an argument: few places read a clock, and they say so.
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
@@ -15,11 +16,13 @@ mod codec;
 mod dispatch;
 mod errors;
 mod events;
-mod fanout;
 mod inbox;
+mod intake;
 mod keys;
 pub mod limits;
+mod outbox;
 mod partition;
+mod scheduler;
 mod script;
 #[cfg(test)]
 mod testing;

@@ -6,11 +6,9 @@ use dormouse_core::job::{JobId, Token};
 use dormouse_core::op::LeasedJob;
 use dormouse_core::topic::TopicName;
 
+use crate::scheduler::{HeadsReport, Rank};
 use crate::wire::codes::{KEY_LOST, NEVER};
 use crate::wire::{Op, Reader, Records, Writer, flag, malformed, number, optional, record};
-
-/// The order in which visible jobs are reserved: priority, due time, id.
-pub(crate) type Rank = (u32, u64, JobId);
 
 /// The arguments of one reserve on one partition.
 #[derive(Clone, Copy, Debug)]
@@ -48,22 +46,7 @@ pub(crate) fn op(poll: Poll) -> Op {
 #[derive(Debug)]
 pub(crate) struct PollReply {
     pub(crate) jobs: Vec<LeasedJob>,
-    /// When the pause of the topic ends; 0 = it is not paused.
-    pub(crate) paused_until: u64,
-    /// No lease expires before this instant; `None` = there is none.
-    pub(crate) lease_end: Option<u64>,
-    /// The first job left in each priority that was read; `None` = it is empty.
-    pub(crate) heads: Vec<(u32, Option<(u64, JobId)>)>,
-}
-
-impl PollReply {
-    /// The job that would be reserved next; `None` = the poll found no other visible job.
-    pub(crate) fn next(&self, now_ms: u64) -> Option<Rank> {
-        self.heads.iter().find_map(|&(priority, head)| {
-            let (due_at, id) = head.filter(|&(due_at, _)| due_at <= now_ms)?;
-            Some((priority, due_at, id))
-        })
-    }
+    pub(crate) report: HeadsReport,
 }
 
 /// Jobs that were removed before a lost reply was requested again are left out.
@@ -83,7 +66,7 @@ pub(crate) fn read(
         let (priority, due_at, id) = (reply.u32()?, reply.u48()?, reply.id()?);
         heads.push((priority, (id != JobId(0)).then_some((due_at, id))));
     }
-    Ok(PollReply { jobs, paused_until, lease_end, heads })
+    Ok(PollReply { jobs, report: HeadsReport { paused_until, lease_end, heads } })
 }
 
 /// What consecutive leases have in common, from the job with index `from` on, whose fence this is.

@@ -10,40 +10,37 @@
 //! The thread avoids two costs that exceed the work for a job: being woken for every submission
 //! (see `intake`), and falling asleep just before the reply to a large batch (`spin_before_park`).
 
-mod intake;
-mod outbox;
+mod fanout;
 mod register;
-pub(crate) mod sessions;
+mod sessions;
 mod submission;
 mod wait;
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap};
+use std::pin::Pin;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::limits::LOCK_PARTITIONS;
 use bytes::Bytes;
-use dormouse_core::backend::{EventSink, Request, Sink, Ticket};
-use dormouse_core::error::Error;
+use dormouse_core::backend::{Request, Sink, Ticket};
 use dormouse_core::job::JobId;
 use dormouse_core::topic::TopicName;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, sleep};
 
-use crate::clock::{self, Clock};
-use crate::cluster::{ClusterClient, Wakeup};
+use crate::clock;
+use crate::cluster::Wakeup;
 use crate::codec::put::shard_of;
-use crate::errors::unconfirmed;
 use crate::inbox::InboxShare;
 use crate::keys;
-use crate::partition::{Partition, REPLY_TIMEOUT, SubmissionNo};
-use crate::script::Scripts;
-pub(crate) use intake::{Intake, IntakeSender};
-pub(crate) use outbox::{Caller, Outbox};
+use crate::outbox::Caller;
+use crate::partition::{Partition, Shared, Upstream};
+use crate::scheduler::REPLY_TIMEOUT;
 use sessions::Sessions;
-pub(crate) use wait::Wait;
+use wait::Wait;
 
 /// How often the thread looks for work before it sleeps. Measured: half as many gained less, more
 /// gained nothing.
@@ -53,120 +50,6 @@ const SPIN_ROUNDS: u32 = 60;
 const PREEMPTED: Duration = Duration::from_micros(500);
 /// After that, spinning stops for this long.
 const SPIN_BACKOFF: Duration = Duration::from_millis(100);
-
-/// A batch of requests that a caller handed over together, and the sink for its answers.
-pub(crate) struct Submission {
-    pub(crate) batch: Vec<Request>,
-    pub(crate) sink: Arc<dyn Sink>,
-    /// Its share of the inbox, until it is answered.
-    pub(crate) share: InboxShare,
-}
-
-/// What all partitions share.
-pub(crate) struct Shared {
-    pub(crate) client: ClusterClient,
-    pub(crate) clock: Clock,
-    pub(crate) scripts: Scripts,
-    pub(crate) events: Arc<EventSink>,
-    /// This server's name in the headers of partitions; the sequences' names begin with it.
-    pub(crate) server: String,
-    /// Script batches are numbered from here: a restarted server goes on above its old numbers.
-    pub(crate) first_number: u64,
-    /// How many replicas must confirm a change before it is answered.
-    pub(crate) replicas: u32,
-    pub(crate) outbox: Rc<Outbox>,
-    pub(crate) intake: Intake,
-    /// Weak, because the dispatcher owns this: a partition drains the intake and restores the
-    /// register through it.
-    dispatcher: RefCell<Weak<Dispatcher>>,
-    submissions: Cell<SubmissionNo>,
-    partitions: Cell<u64>,
-    random: Cell<u64>,
-}
-
-impl Shared {
-    #[expect(clippy::disallowed_methods, reason = "names of sequences grow over restarts")]
-    pub(crate) fn new(
-        client: ClusterClient,
-        clock: Clock,
-        events: Arc<EventSink>,
-        replicas: u32,
-        seed: u64,
-        intake: Intake,
-    ) -> Shared {
-        let wall_us = std::time::SystemTime::now()
-            .duration_since(std::time::UNIX_EPOCH)
-            .map_or(0, |since| u64::try_from(since.as_micros()).unwrap_or(0));
-        Shared {
-            client,
-            clock,
-            scripts: Scripts::new(),
-            events,
-            server: format!("{seed:016x}"),
-            first_number: wall_us,
-            replicas,
-            outbox: Outbox::start(),
-            intake,
-            dispatcher: RefCell::default(),
-            submissions: Cell::new(0),
-            partitions: Cell::new(0),
-            random: Cell::new(seed | 1),
-        }
-    }
-
-    /// The answer to a change that too few replicas confirmed; `done` says what was changed.
-    pub(crate) fn unconfirmed(&self, done: &str, id: Option<JobId>) -> Error {
-        self.client.meters().note_unconfirmed();
-        unconfirmed(done, id)
-    }
-
-    pub(crate) fn next_submission_no(&self) -> SubmissionNo {
-        self.submissions.set(self.submissions.get() + 1);
-        self.submissions.get()
-    }
-
-    /// Dispatches the submissions that have arrived.
-    pub(crate) async fn drain(&self) {
-        let dispatcher = self.dispatcher.borrow().upgrade();
-        if let Some(dispatcher) = dispatcher {
-            dispatcher.drain();
-            if dispatcher.unpolled_tasks.get() > 0 {
-                // The new tasks queue their requests when they are first polled.
-                tokio::task::yield_now().await;
-            }
-        }
-    }
-
-    /// Registers all known topics again, after Redis lost its data.
-    pub(crate) async fn restore(&self) {
-        let dispatcher = self.dispatcher.borrow().upgrade();
-        if let Some(dispatcher) = dispatcher {
-            dispatcher.restore().await;
-        }
-    }
-
-    pub(crate) fn next_partition(&self) -> u64 {
-        self.partitions.set(self.partitions.get() + 1);
-        self.partitions.get()
-    }
-
-    /// A new version of a configuration. Random rather than counted: a failover may undo the last
-    /// ones, and another server must not take the same number for another content.
-    pub(crate) fn next_version(&self) -> u64 {
-        // Lua's numbers are exact up to 2^53.
-        self.jitter(1 << 52) | 1
-    }
-
-    /// A random number below `end`.
-    pub(crate) fn jitter(&self, end: u64) -> u64 {
-        let mut x = self.random.get();
-        x ^= x << 13;
-        x ^= x >> 7;
-        x ^= x << 17;
-        self.random.set(x);
-        x % end.max(1)
-    }
-}
 
 /// A topic, as this server sees it.
 pub(crate) struct Topic {
@@ -215,6 +98,27 @@ pub(crate) struct Dispatcher {
     busy: Rc<()>,
 }
 
+/// Weak, because the dispatcher owns the partitions.
+struct DispatcherHandle(Weak<Dispatcher>);
+
+impl Upstream for DispatcherHandle {
+    fn drain(&self) -> bool {
+        self.0.upgrade().is_some_and(|dispatcher| {
+            dispatcher.drain();
+            dispatcher.unpolled_tasks.get() > 0
+        })
+    }
+
+    fn restore(&self) -> Pin<Box<dyn Future<Output = ()>>> {
+        let dispatcher = self.0.upgrade();
+        Box::pin(async move {
+            if let Some(dispatcher) = dispatcher {
+                dispatcher.restore().await;
+            }
+        })
+    }
+}
+
 impl Dispatcher {
     pub(crate) fn new(shared: Shared, partitions: u16) -> Rc<Dispatcher> {
         let dispatcher = Rc::new(Dispatcher {
@@ -231,7 +135,7 @@ impl Dispatcher {
             unpolled_tasks: Cell::new(0),
             busy: Rc::new(()),
         });
-        *dispatcher.shared.dispatcher.borrow_mut() = Rc::downgrade(&dispatcher);
+        dispatcher.shared.set_upstream(DispatcherHandle(Rc::downgrade(&dispatcher)));
         dispatcher
     }
 

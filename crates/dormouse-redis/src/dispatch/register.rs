@@ -138,7 +138,7 @@ impl Dispatcher {
             replicas: if is_change { self.shared.replicas } else { 0 },
         };
         let reply =
-            tokio::time::timeout(crate::partition::REPLY_TIMEOUT, self.shared.client.call(&call));
+            tokio::time::timeout(crate::scheduler::REPLY_TIMEOUT, self.shared.client.call(&call));
         match reply.await {
             Ok(Ok(reply)) if reply.replicas < u64::from(call.replicas) => Err(Error::unavailable(
                 "too few replicas confirmed the register of topics in time; try again",

@@ -23,12 +23,13 @@ use dormouse_core::limits::WAITERS_MAX;
 use dormouse_core::topic::TopicName;
 use tokio::task::spawn_local;
 
-use super::{Dispatcher, Submission, Wait};
+use super::fanout::single::{self, Route};
+use super::fanout::{self, Fanout};
+use super::{Dispatcher, Wait};
 use crate::codec::put::shard_of;
-use crate::fanout::single::{self, Route};
-use crate::fanout::{self, Fanout};
 use crate::inbox::InboxShare;
-use crate::partition::SubmissionNo;
+use crate::intake::Submission;
+use crate::scheduler::SubmissionNo;
 
 /// The topics and shards that a submission names.
 #[derive(Default)]

@@ -1,45 +1,26 @@
-//! A script batch: the requests and polls that go to a partition in one script, and how they become
-//! the script's arguments (listed in `lua/lib.lua`).
+//! How the requests and polls of a script batch become the script's arguments (listed in
+//! `lua/lib.lua`).
 //!
 //! Requests of one kind that are neighbours after sorting by phase become one operation, so that
 //! the script parses one header for all. `deliver` takes the reply apart by the same groups.
 
 use std::collections::HashSet;
-use std::rc::Rc;
 
 use bytes::Bytes;
 use dormouse_core::error::Error;
 use dormouse_core::limits::REPLY_BYTES_MAX;
 
 use super::Partition;
-use super::request::{PartitionRequest, Weight};
-use super::waiter::Waiter;
+use super::request::PartitionRequest;
 use crate::cluster::Call;
 use crate::codec::put::Limits;
 use crate::codec::reserve::Poll;
 use crate::codec::{ack, extend, nack, put, reserve};
 use crate::keys;
 use crate::limits::PRIORITIES_MAX;
+use crate::scheduler::{Batch, Request, SharedPoll};
 use crate::wire::config::Config;
 use crate::wire::{self, Op, optional, packed};
-
-/// One poll for several waiters with the same ttr, which share its jobs.
-pub(crate) struct SharedPoll {
-    pub(crate) waiters: Vec<Rc<Waiter>>,
-    pub(crate) poll: Poll,
-    /// The partition's poll epoch when the batch was filled.
-    pub(crate) epoch: u64,
-}
-
-#[derive(Default)]
-pub(crate) struct ScriptBatch {
-    /// Sorted by phase.
-    pub(crate) requests: Vec<PartitionRequest>,
-    pub(crate) polls: Vec<SharedPoll>,
-    pub(crate) weight: Weight,
-    /// Redis did not answer in time, so its requests have been answered without it.
-    pub(crate) is_timed_out: bool,
-}
 
 /// A batch as a call of a script.
 #[derive(Debug)]
@@ -47,54 +28,35 @@ pub(crate) struct EncodedBatch {
     pub(crate) call: Call,
     /// The configuration it sets, if it sets one.
     pub(crate) config: Option<Config>,
+    /// How many jobs and callers it stands for.
+    pub(crate) items: usize,
 }
 
-impl ScriptBatch {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.requests.is_empty() && self.polls.is_empty()
-    }
+pub(super) type ScriptBatch = Batch<PartitionRequest>;
 
-    /// Adds a poll for a waiter, or joins it to the last one.
-    pub(crate) fn add_poll(&mut self, waiter: &Rc<Waiter>, max: usize, epoch: u64) {
-        let (ttr_ms, waits) = (waiter.ttr_ms, waiter.is_blocking);
-        match self.polls.last_mut() {
-            Some(shared) if shared.poll.ttr_ms == ttr_ms => {
-                shared.poll.max += max;
-                shared.poll.waits |= waits;
-                shared.waiters.push(Rc::clone(waiter));
-            }
-            _ => {
-                let poll = Poll { max, ttr_ms, room: REPLY_BYTES_MAX, bound: None, waits };
-                self.polls.push(SharedPoll { waiters: vec![Rc::clone(waiter)], poll, epoch });
-            }
-        }
-    }
+/// How many jobs and callers a batch stands for.
+fn items(batch: &ScriptBatch) -> usize {
+    let polled = batch.polls.iter().map(|poll| poll.waiters.len());
+    batch.requests.iter().map(Request::items).chain(polled).sum()
+}
 
-    /// How many jobs and callers it stands for.
-    pub(crate) fn items(&self) -> usize {
-        let claimed = self.polls.iter().map(|shared| shared.waiters.len());
-        self.requests.iter().map(PartitionRequest::items).chain(claimed).sum()
-    }
+/// The requests that become one operation: neighbours of one phase, unless their task decodes the
+/// reply (phase 5 and later).
+pub(super) fn groups(requests: &[PartitionRequest]) -> impl Iterator<Item = &[PartitionRequest]> {
+    requests.chunk_by(|a, b| a.phase() == b.phase() && a.phase() < 5)
+}
 
-    /// Whether it polls for a blocking waiter.
-    pub(crate) fn has_blocking(&self) -> bool {
-        self.polls.iter().any(|shared| shared.poll.waits)
-    }
+/// The poll for several waiters as an operation.
+fn poll_op(poll: &SharedPoll) -> Op {
+    let SharedPoll { max, ttr_ms, waits, .. } = *poll;
+    reserve::op(Poll { max, ttr_ms, room: REPLY_BYTES_MAX, bound: None, waits })
+}
 
-    pub(crate) fn is_change(&self) -> bool {
-        self.requests.iter().any(PartitionRequest::is_change)
-    }
-
-    /// The requests that become one operation: neighbours of one phase, unless their task decodes
-    /// the reply (phase 5 and later).
-    pub(crate) fn groups(&self) -> impl Iterator<Item = &[PartitionRequest]> {
-        self.requests.chunk_by(|a, b| a.phase() == b.phase() && a.phase() < 5)
-    }
-
-    /// The operations, one per group and poll.
-    fn ops(&self, config: &Config, limits: Limits) -> Vec<Op> {
-        let mut ops = Vec::with_capacity(self.requests.len() + self.polls.len());
-        for group in self.groups() {
+impl Partition {
+    /// The operations of a batch, one per group and poll.
+    fn ops(&self, batch: &ScriptBatch, config: &Config, limits: Limits) -> Vec<Op> {
+        let mut ops = Vec::with_capacity(batch.requests.len() + batch.polls.len());
+        for group in groups(&batch.requests) {
             let all = group.iter();
             ops.push(match group.first() {
                 None | Some(PartitionRequest::Configure { .. }) => continue,
@@ -115,7 +77,7 @@ impl ScriptBatch {
                 Some(PartitionRequest::Other { op, .. }) => op.clone(),
             });
         }
-        ops.extend(self.polls.iter().map(|shared| reserve::op(shared.poll)));
+        ops.extend(batch.polls.iter().map(poll_op));
         ops
     }
 
@@ -123,20 +85,20 @@ impl ScriptBatch {
     /// give up: unused ones make room for new ones.
     fn needed_config(
         &self,
-        partition: &Partition,
+        batch: &ScriptBatch,
         free: Option<&[u32]>,
     ) -> Option<(Config, Vec<u32>)> {
-        let present = partition.config.borrow();
+        let present = self.config.borrow();
         let is_new = |priority: u32| present.priorities.binary_search(&priority).is_err();
         let brings_news = |request: &PartitionRequest| {
             matches!(request, PartitionRequest::Configure { .. })
                 || request.priorities().any(is_new)
         };
-        if !self.requests.iter().any(brings_news) {
+        if !batch.requests.iter().any(brings_news) {
             return None;
         }
         let mut wanted = present.clone();
-        for request in &self.requests {
+        for request in &batch.requests {
             if let PartitionRequest::Configure { settings, .. } = request {
                 wanted.settings = settings.clone();
             }
@@ -152,7 +114,7 @@ impl ScriptBatch {
         let mut dropped = Vec::new();
         if wanted.priorities.len() > PRIORITIES_MAX {
             let needed: HashSet<u32> =
-                self.requests.iter().flat_map(PartitionRequest::priorities).collect();
+                batch.requests.iter().flat_map(PartitionRequest::priorities).collect();
             dropped = present.priorities.clone();
             dropped.retain(|priority| !needed.contains(priority));
             // The script refused the others: they are in use.
@@ -161,16 +123,16 @@ impl ScriptBatch {
             }
             wanted.priorities.retain(|priority| !dropped.contains(priority));
         }
-        wanted.version = partition.shared.next_version();
+        wanted.version = self.shared.next_version();
         Some((wanted, dropped))
     }
 
     /// Refuses the requests that need a priority beyond the limit; the others remain.
-    pub(crate) fn refuse_new_priorities(&mut self, partition: &Partition, error: &Error) {
-        let known = partition.config.borrow().priorities.clone();
+    pub(super) fn refuse_new_priorities(&self, batch: &mut ScriptBatch, error: &Error) {
+        let known = self.config.borrow().priorities.clone();
         let is_known = |priority: u32| known.binary_search(&priority).is_ok();
         for mut request in
-            self.requests.extract_if(.., |request| !request.priorities().all(is_known))
+            batch.requests.extract_if(.., |request| !request.priorities().all(is_known))
         {
             request.fail(error.clone());
         }
@@ -178,15 +140,15 @@ impl ScriptBatch {
 
     /// The call for this batch; an error if it needs more priorities than allowed. If the script
     /// has named `free` priorities, only those are given up.
-    pub(crate) fn encode(
+    pub(super) fn encode(
         &self,
-        partition: &Partition,
+        batch: &ScriptBatch,
         sequence: u8,
         number: u64,
         free: Option<&[u32]>,
     ) -> Result<EncodedBatch, Error> {
-        let present = partition.config.borrow();
-        let (config, dropped) = match self.needed_config(partition, free) {
+        let present = self.config.borrow();
+        let (config, dropped) = match self.needed_config(batch, free) {
             None => (None, Vec::new()),
             Some((config, dropped)) => (Some(config), dropped),
         };
@@ -198,45 +160,43 @@ impl ScriptBatch {
                 using.priorities.len()
             )));
         }
-        let mut keys = partition.keys.to_vec();
+        let mut keys = self.keys.to_vec();
         let in_order = using.priorities.iter().chain(&dropped);
-        keys.extend(in_order.map(|&priority| keys::priority(&partition.tag, priority)));
+        keys.extend(in_order.map(|&priority| keys::priority(&self.tag, priority)));
         // ARGV 1 to 11, as listed in `lua/lib.lua`; then every operation with its argument count.
         let mut args = vec![
-            Bytes::from(format!("{}{sequence}", partition.shared.server)),
+            Bytes::from(format!("{}{sequence}", self.shared.server)),
             wire::number(number),
             wire::number(present.version),
-            clock(partition),
+            clock(self),
             config.as_ref().map_or_else(Bytes::new, Config::encode_with_version),
             packed(&using.priorities),
             packed(&dropped),
-            partition.shard.clone(),
+            self.shard.clone(),
             optional(using.settings.dead_ttl_ms),
-            optional(partition.share(using.settings.dead_max)),
-            partition.channel.clone(),
+            optional(self.share(using.settings.dead_max)),
+            self.channel.clone(),
         ];
         let limits = Limits {
-            jobs_max: partition.share(using.settings.jobs_max),
-            bytes_max: partition.share(using.settings.bytes_max),
+            jobs_max: self.share(using.settings.jobs_max),
+            bytes_max: self.share(using.settings.bytes_max),
         };
-        for op in self.ops(using, limits) {
+        for op in self.ops(batch, using, limits) {
             args.push(Bytes::from_static(op.verb.as_bytes()));
             args.push(wire::number(op.args.len() as u64));
             args.extend(op.args);
         }
         // Only a script without puts may run when Redis is out of memory.
-        let puts = matches!(self.requests.first(), Some(PartitionRequest::Put { .. }));
-        let scripts = &partition.shared.scripts;
+        let puts = matches!(batch.requests.first(), Some(PartitionRequest::Put { .. }));
+        let scripts = &self.shared.scripts;
         let script = if puts { &scripts.put } else { &scripts.relief };
-        let replicas = if self.is_change() { partition.shared.replicas } else { 0 };
-        let call = Call { slot: partition.slot, script: script.clone(), keys, args, replicas };
-        Ok(EncodedBatch { call, config })
-    }
-
-    pub(crate) fn fail(&mut self, error: &Error) {
-        for request in &mut self.requests {
-            request.fail(error.clone());
-        }
+        let replicas = if batch.requests.iter().any(PartitionRequest::is_change) {
+            self.shared.replicas
+        } else {
+            0
+        };
+        let call = Call { slot: self.slot, script: script.clone(), keys, args, replicas };
+        Ok(EncodedBatch { call, config, items: items(batch) })
     }
 }
 

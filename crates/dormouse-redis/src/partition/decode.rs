@@ -9,7 +9,6 @@ use dormouse_core::error::{Code, Error};
 use redis::Value;
 
 use super::Partition;
-use super::batch::ScriptBatch;
 use crate::cluster::CallReply;
 use crate::wire::config::Config;
 use crate::wire::{Reader, malformed};
@@ -50,23 +49,6 @@ pub(super) enum BatchStatus {
     /// The same, after the topic is restored: Redis has lost the partition and has this
     /// configuration.
     DataLost(Config),
-}
-
-/// An executed batch whose requests have not been answered yet.
-pub(super) struct CompletedBatch {
-    pub(super) batch: ScriptBatch,
-    pub(super) reply: ScriptReply,
-    /// It was sent more than once, so it may have been executed long before the reply.
-    pub(super) was_resent: bool,
-    /// Another batch was in flight at the same time.
-    pub(super) was_concurrent: bool,
-}
-
-impl CompletedBatch {
-    /// Whether it polled for a blocking waiter, which may have to be polled for again.
-    pub(super) fn has_blocking(&self) -> bool {
-        self.batch.has_blocking()
-    }
 }
 
 impl Partition {

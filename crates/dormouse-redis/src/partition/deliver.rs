@@ -2,6 +2,8 @@
 //! `batch` wrote them, and sends it to the requests and waiters it is for. Updates `heads` and
 //! emits events on the way.
 
+use std::cell::RefMut;
+
 use bytes::Bytes;
 use dormouse_core::error::Error;
 use dormouse_core::event::EventKind;
@@ -10,8 +12,8 @@ use dormouse_core::op::{EndReply, LeasedJob, Put, PutOutcome, PutReply};
 use dormouse_core::topic::Settings;
 
 use super::Partition;
-use super::batch::{ScriptBatch, SharedPoll};
-use super::decode::{CompletedBatch, ScriptReply};
+use super::batch::{ScriptBatch, groups};
+use super::decode::ScriptReply;
 use super::request::{Effect, PartitionRequest, RawReply};
 use crate::codec::ItemResult;
 use crate::codec::ack::LeaseEnd;
@@ -19,23 +21,19 @@ use crate::codec::nack::EndRequest;
 use crate::codec::reserve::PollReply;
 use crate::codec::{ack, extend, nack, put, reserve, reserve_id};
 use crate::events::{self, EventDetails};
+use crate::scheduler::{Heads, SharedPoll};
 use crate::wire::codes::FAILED;
 use crate::wire::{Reader, Records, malformed};
 
 impl Partition {
-    pub(super) fn deliver(&self, completed: CompletedBatch) {
-        let CompletedBatch { mut batch, reply, was_resent, was_concurrent } = completed;
+    pub(super) fn deliver(&self, mut batch: ScriptBatch, reply: ScriptReply) {
         let ScriptReply { now_ms, answers, records, confirmed } = reply;
         let records = records.into_iter();
         let mut delivery = Delivery { partition: self, now_ms, answers, records, confirmed };
         // A reply that cannot be read fails the requests that are still in the batch.
         if let Err(error) = delivery.deliver(&mut batch) {
-            self.fail_batch(batch, &error);
-        }
-        if was_resent && was_concurrent {
-            // The two may have been executed in either order, so its heads may be outdated.
-            self.heads.borrow_mut().invalidate();
-            self.poll_now();
+            batch.requests.iter_mut().for_each(|request| request.fail(error.clone()));
+            self.shared.schedule(|scheduler, now| scheduler.back_off(self.no, now));
         }
         self.shared.outbox.flush();
     }
@@ -55,14 +53,19 @@ struct Delivery<'a> {
 impl Delivery<'_> {
     fn deliver(&mut self, batch: &mut ScriptBatch) -> Result<(), Error> {
         // Requests are taken out group by group, so that a malformed answer fails only the rest.
-        let groups: Vec<usize> = batch.groups().map(<[PartitionRequest]>::len).collect();
-        for length in groups {
+        let lengths: Vec<_> = groups(&batch.requests).map(<[PartitionRequest]>::len).collect();
+        for length in lengths {
             let group: Vec<PartitionRequest> = batch.requests.drain(..length).collect();
-            self.deliver_group(group)?;
+            if let Err(error) = self.deliver_group(group) {
+                for poll in std::mem::take(&mut batch.polls) {
+                    self.give(poll, Err(error.clone()));
+                }
+                return Err(error);
+            }
         }
-        for shared in std::mem::take(&mut batch.polls) {
+        for poll in std::mem::take(&mut batch.polls) {
             let poll_reply = self.next_poll_reply();
-            self.give(shared, poll_reply);
+            self.give(poll, poll_reply);
         }
         Ok(())
     }
@@ -124,7 +127,7 @@ impl Delivery<'_> {
                 reply_to.send(tokens.iter().map(read).collect()).is_err()
             }
             PartitionRequest::End { spends, endings, reply_to } => {
-                self.partition.heads.borrow_mut().invalidate();
+                self.heads().invalidate();
                 let kind = if spends { EventKind::Nacked } else { EventKind::Released };
                 let read = |ending: &EndRequest| {
                     self.ended(kind, nack::read(from, ending.token)?, ending.token)
@@ -132,12 +135,11 @@ impl Delivery<'_> {
                 reply_to.send(endings.iter().map(read).collect()).is_err()
             }
             PartitionRequest::Extend { leases, reply_to } => {
-                let heads = &self.partition.heads;
                 let read = |&(token, _): &(_, _)| {
                     let extended = extend::read(from, token)?;
                     if let Ok(extended) = &extended {
                         // The lease may now end sooner.
-                        heads.borrow_mut().lower_lease_end(extended.expires_at);
+                        self.heads().lower_lease_end(extended.expires_at);
                     }
                     Ok(extended)
                 };
@@ -152,7 +154,7 @@ impl Delivery<'_> {
             }
             PartitionRequest::Other { reply_to, effect, .. } => {
                 if effect != Effect::Read {
-                    self.partition.heads.borrow_mut().invalidate();
+                    self.heads().invalidate();
                 }
                 let (now_ms, confirmed) = (self.now_ms, self.confirmed);
                 let raw = RawReply { answer: text.clone(), records, now_ms, confirmed };
@@ -190,8 +192,7 @@ impl Delivery<'_> {
         if let Ok(reply) = &reply
             && matches!(reply.state, Some(State::Delayed | State::Ready))
         {
-            let mut heads = self.partition.heads.borrow_mut();
-            heads.lower(put::priority(put), reply.due_at, reply.id);
+            self.heads().lower(put::priority(put), reply.due_at, reply.id);
             let kind = match reply.outcome {
                 PutOutcome::Created => Some(EventKind::Put),
                 PutOutcome::Replaced => Some(EventKind::Replaced),
@@ -249,7 +250,7 @@ impl Delivery<'_> {
         let Some(topic) = &partition.topic else { return Err(malformed("locks are not reserved")) };
         let poll_reply = reserve::read(from, records, topic, self.now_ms)?;
         let config = partition.config.borrow();
-        partition.heads.borrow_mut().update(&poll_reply, &config.priorities);
+        self.heads().update(&poll_reply.report, &config.priorities);
         let reserved = |job: &LeasedJob| EventDetails {
             kind: EventKind::Reserved,
             id: Some(job.id),
@@ -260,36 +261,30 @@ impl Delivery<'_> {
         Ok(poll_reply)
     }
 
-    /// Gives the jobs of a poll to its waiters, oldest first.
-    fn give(&self, shared: SharedPoll, poll_reply: Result<PollReply, Error>) {
-        let mut jobs = match poll_reply {
+    /// Gives the jobs of a poll to its waiters.
+    fn give(&self, mut poll: SharedPoll, poll_reply: Result<PollReply, Error>) {
+        let Partition { shared, no, .. } = self.partition;
+        match poll_reply {
             Ok(poll_reply) => {
-                if poll_reply.jobs.len() >= shared.poll.max {
-                    // There may be more jobs, for waiters that had no room in this poll.
-                    self.partition.poll_now();
+                let jobs = poll_reply.jobs;
+                let outcome = shared.schedule(|scheduler, _| scheduler.polled(*no, &poll, jobs));
+                for (waiter, jobs) in outcome.done {
+                    match shared.waiter(waiter) {
+                        Some(waiter) => waiter.finish_with(Ok(jobs)),
+                        None => self.give_back(&jobs),
+                    }
                 }
-                poll_reply.jobs.into_iter()
+                self.give_back(&outcome.left);
             }
             Err(error) => {
-                for waiter in shared.waiters {
-                    waiter.fail(&error);
-                }
-                return;
-            }
-        };
-        for waiter in shared.waiters {
-            if waiter.is_done() {
-                waiter.end_poll();
-                continue;
-            }
-            let share: Vec<_> = jobs.by_ref().take(waiter.max).collect();
-            if waiter.finish_poll(self.partition.no, shared.epoch, share) {
-                self.partition.unpark(waiter.no);
+                let failed = shared.schedule(|scheduler, _| scheduler.drop_poll(*no, &mut poll));
+                self.partition.fail_waiters(failed, &error);
             }
         }
-        // For waiters that were done meanwhile: withdrawn, or served elsewhere.
-        let left: Vec<_> = jobs.collect();
-        self.give_back(&left);
+    }
+
+    fn heads(&self) -> RefMut<'_, Heads> {
+        self.partition.shared.heads(self.partition.no)
     }
 
     /// An error if too few replicas have confirmed what was done to this job.

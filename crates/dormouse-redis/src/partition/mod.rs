@@ -1,84 +1,41 @@
-//! One partition of a topic, as this server sees it: a queue of requests, the reserves parked at
-//! it, and the script batches sent to it. One task per partition (`Partition::run`) fills batches
-//! (`batcher`), sends them (`execute`), reads the replies (`decode`) and delivers them (`deliver`).
-//!
-//! A script batch belongs to a *sequence*. The sequence's name and the batch's number go with the
-//! script, and the partition's header in Redis keeps, per sequence, the number and the reply of the
-//! last batch executed. So a batch can be sent any number of times and is executed once: a repeated
-//! number is answered with the kept reply, a smaller one is refused as late.
-//!
-//! Invariants
-//! 1. A sequence has at most one batch in flight. Its number is greater than all before it, and it
-//!    is sent with that number until it is answered.
-//! 2. Requests of one submission are executed in their order, so they are in one sequence at a
-//!    time. Requests of different submissions are executed in any order.
-//! 3. While a waiter is parked, the partition polls at the latest when a job becomes visible as far
-//!    as this server knows, when a wakeup arrives, and every few seconds.
-//! 4. While a poll for a blocking waiter is in flight, no other poll is: the oldest is served
-//!    first.
-//! 5. Replies are delivered in the order in which the scripts were executed, so that `heads` holds
-//!    what the last poll saw. Where that order is unknown, `heads` is invalidated.
+//! One partition of a topic, as this server sees it. Its task (`Partition::run`) performs what the
+//! scheduler decides: it encodes script batches (`batch`), sends them, reads the replies (`decode`)
+//! and delivers them (`deliver`).
 
 mod batch;
-mod batcher;
+mod calls;
 mod decode;
 mod deliver;
-mod execute;
-mod heads;
-mod in_flight;
 mod reply_to;
 mod request;
+mod shared;
 pub(crate) mod waiter;
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
-use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use dormouse_core::error::{Code, Error};
 use dormouse_core::job::Token;
 use dormouse_core::topic::TopicName;
 use tokio::sync::Notify;
-use tokio::time::{sleep, sleep_until};
+use tokio::time::sleep_until;
 
-pub(crate) use execute::{REPLY_TIMEOUT, timed_out};
-pub(crate) use heads::Heads;
-pub(crate) use in_flight::SECOND_BATCH_MIN;
 pub(crate) use reply_to::ReplyTo;
-pub(crate) use request::{
-    BATCH_BYTES_MAX, BATCH_JOBS_MAX, Effect, PartitionRequest, PerItem, RawReply,
-};
+pub(crate) use request::{Effect, PartitionRequest, PerItem, RawReply};
+pub(crate) use shared::{Shared, Upstream};
 
-use crate::clock;
 use crate::cluster::slot_of;
 use crate::codec::nack::EndRequest;
-use crate::dispatch::Shared;
 use crate::keys;
+use crate::scheduler::{Action, PartitionNo, REPLY_TIMEOUT, Rank, SubmissionNo, WaiterNo};
 use crate::wire::config::Config;
-use decode::CompletedBatch;
-use in_flight::InFlight;
-use waiter::Waiter;
-
-/// The number of a submission: a batch of requests that a caller handed over together.
-pub(crate) type SubmissionNo = u64;
-
-/// A partition with waiters polls at least this often. The phase is random, so that partitions and
-/// servers do not poll in step.
-const RECHECK: Duration = Duration::from_secs(5);
-/// How long a channel stays subscribed after the last waiter.
-const LINGER: Duration = Duration::from_secs(10);
-
-struct Queued {
-    /// `None` = it was submitted alone, so there is no order to keep.
-    submission: Option<SubmissionNo>,
-    request: PartitionRequest,
-    since: Instant,
-}
+use calls::{CallEnd, Calls};
+use decode::BatchStatus;
 
 pub(crate) struct Partition {
     pub(crate) shared: Rc<Shared>,
-    /// Unique within this backend.
-    pub(crate) no: u64,
+    pub(crate) no: PartitionNo,
     /// `None` = it holds locks.
     pub(crate) topic: Option<TopicName>,
     pub(crate) tag: String,
@@ -90,40 +47,11 @@ pub(crate) struct Partition {
     /// Its index among the partitions of the topic, and how many those are.
     position: (u64, u64),
     pub(crate) config: RefCell<Config>,
-    pub(crate) heads: RefCell<Heads>,
-    queue: RefCell<VecDeque<Queued>>,
-    waiters: RefCell<BTreeMap<u64, Rc<Waiter>>>,
-    /// The next batch should poll for the waiters.
-    poll_wanted: Cell<bool>,
-    /// Items queued since the last batch was filled, or `SECOND_BATCH_MIN` if that one had no room
-    /// for all. Requests left behind for their order do not count: they wait for a reply.
-    backlog: Cell<usize>,
-    /// Grows whenever a job may have become visible. A waiter polled for in this epoch needs no
-    /// other poll.
-    poll_epoch: Cell<u64>,
-    /// Other partitions poll for all waiters; each asks for a poll here when it is done.
-    polled_elsewhere: Cell<bool>,
-    /// The earliest instant at which, by a wakeup, a job becomes visible.
-    wakeup_at: Cell<Option<u64>>,
-    /// The number of the last batch, over all sequences.
-    last_number: Cell<u64>,
-    subscription: Cell<Subscription>,
-    last_poll: Cell<Instant>,
-    /// After a failed batch, blocking waiters alone cause no poll before this instant.
-    poll_not_before: Cell<Option<Instant>>,
-    poll_backoff: Cell<Duration>,
-    /// The first recheck; the others follow every `RECHECK`.
-    recheck: Instant,
-    wake: Notify,
+    /// Redis has confirmed the subscription to the channel.
+    is_confirmed: Cell<bool>,
+    wake: Rc<Notify>,
     /// Signals a change to requests that wait without a parked waiter: those for locks.
     pub(crate) changed: Notify,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Subscription {
-    None,
-    Requested,
-    Confirmed,
 }
 
 impl Partition {
@@ -136,8 +64,9 @@ impl Partition {
         position: (u64, u64),
     ) -> Rc<Partition> {
         let [_, high, mid, low] = shard.to_be_bytes();
+        let wake = Rc::new(Notify::new());
         let partition = Rc::new(Partition {
-            no: shared.next_partition(),
+            no: shared.add_partition(position.1, &wake),
             topic,
             slot: slot_of(tag.as_bytes()),
             shard: Bytes::copy_from_slice(&[high, mid, low]),
@@ -146,21 +75,8 @@ impl Partition {
             tag,
             position,
             config: RefCell::default(),
-            heads: RefCell::default(),
-            queue: RefCell::default(),
-            waiters: RefCell::default(),
-            poll_wanted: Cell::new(false),
-            backlog: Cell::new(0),
-            poll_epoch: Cell::new(1),
-            polled_elsewhere: Cell::new(false),
-            wakeup_at: Cell::new(None),
-            last_number: Cell::new(shared.first_number),
-            subscription: Cell::new(Subscription::None),
-            last_poll: Cell::new(clock::instant()),
-            poll_not_before: Cell::new(None),
-            poll_backoff: Cell::new(Duration::ZERO),
-            recheck: clock::instant() + RECHECK.mul_f64(shared.jitter(1_000) as f64 / 1e3),
-            wake: Notify::new(),
+            is_confirmed: Cell::new(false),
+            wake,
             changed: Notify::new(),
             shared: Rc::clone(shared),
         });
@@ -180,9 +96,8 @@ impl Partition {
         submission: impl Into<Option<SubmissionNo>>,
         request: PartitionRequest,
     ) {
-        self.backlog.set(self.backlog.get() + request.items());
-        let queued = Queued { submission: submission.into(), request, since: clock::instant() };
-        self.queue.borrow_mut().push_back(queued);
+        let submission = submission.into();
+        self.shared.schedule(|scheduler, now| scheduler.submit(self.no, submission, request, now));
         self.wake.notify_one();
     }
 
@@ -205,54 +120,36 @@ impl Partition {
         );
     }
 
-    /// Parks a waiter. It is polled for at once.
-    pub(crate) fn park(&self, waiter: &Rc<Waiter>) {
-        self.backlog.set(self.backlog.get() + 1);
-        self.waiters.borrow_mut().insert(waiter.no, Rc::clone(waiter));
-        self.retry_poll();
-    }
-
-    pub(crate) fn unpark(&self, no: u64) {
-        self.waiters.borrow_mut().remove(&no);
-    }
-
     /// How many reserves wait for a job of this partition.
     pub(crate) fn blocking_waiters(&self) -> usize {
-        self.waiters.borrow().values().filter(|waiter| waiter.is_blocking).count()
+        self.shared.schedule(|scheduler, _| scheduler.blocking_waiters(self.no))
+    }
+
+    /// A lower bound of the rank of the job that a reserve would get next. `None` = no job is
+    /// visible.
+    pub(crate) fn first_visible(&self, now_ms: u64) -> Option<Rank> {
+        self.shared.heads(self.no).first_visible(now_ms)
     }
 
     /// Polls for all waiters: a job may have become visible.
     pub(crate) fn poll_now(&self) {
-        self.bump_poll_epoch();
+        self.shared.schedule(|scheduler, _| scheduler.poll_now(self.no));
         self.wake.notify_one();
-    }
-
-    /// Polls for those waiters that have not been polled for in this epoch.
-    pub(crate) fn retry_poll(&self) {
-        self.poll_wanted.set(true);
-        self.wake.notify_one();
-    }
-
-    fn bump_poll_epoch(&self) {
-        self.poll_wanted.set(true);
-        self.poll_epoch.set(self.poll_epoch.get() + 1);
     }
 
     /// Handles a wakeup: a job becomes visible at this instant by Redis' clock.
     pub(crate) fn wake_at(&self, at_ms: u64) {
-        let earlier = self.wakeup_at.get().is_none_or(|wakeup_at| at_ms < wakeup_at);
-        if earlier {
-            self.wakeup_at.set(Some(at_ms));
-        }
+        self.shared.schedule(|scheduler, _| scheduler.wakeup(self.no, at_ms));
         self.wake.notify_one();
         self.changed.notify_waiters();
     }
 
     /// Asks for the messages of the channel, without waiting for the confirmation.
     pub(crate) fn subscribe(&self) {
-        if self.subscription.get() == Subscription::None {
+        if self.shared.schedule(|scheduler, now| scheduler.subscribe(self.no, now)) {
             self.shared.client.subscribe(self.slot, self.channel.clone());
-            self.subscription.set(Subscription::Requested);
+            self.is_confirmed.set(false);
+            self.wake.notify_one();
         }
     }
 
@@ -260,129 +157,193 @@ impl Partition {
     /// partition polls once more.
     pub(crate) async fn subscribed(&self) {
         self.subscribe();
-        if self.subscription.get() == Subscription::Requested {
+        if !self.is_confirmed.get() {
             self.shared.client.subscribed(&self.channel).await;
-            self.subscription.set(Subscription::Confirmed);
+            self.is_confirmed.set(true);
             self.poll_now();
         }
     }
 
     async fn run(&self) {
-        let (mut in_flight, mut completed) = (InFlight::new(self.shared.replicas), VecDeque::new());
+        let mut calls = Calls::default();
         loop {
-            if in_flight.is_empty() && completed.is_empty() {
+            self.shared.drain().await;
+            self.perform(&mut calls).await;
+            if calls.is_empty() {
                 self.idle().await;
                 // Lets other ready tasks add their requests to the batch.
                 tokio::task::yield_now().await;
+                continue;
             }
-            // A blocking waiter that got nothing must be back in the queue before the next batch is
-            // filled, or younger waiters would be served first.
-            if completed.iter().any(CompletedBatch::has_blocking) {
-                completed.drain(..).for_each(|completed| self.deliver(completed));
-            }
-            self.shared.drain().await;
-            self.send_batches(&mut in_flight);
+            let wake_at = self.shared.schedule(|scheduler, now| scheduler.wake_at(self.no, now));
+            let deadline = wake_at.steady.map(|steady| self.shared.instant(steady));
             tokio::select! {
                 biased;
-                next = in_flight.next_completed(), if !in_flight.is_empty() => {
-                    completed.extend(next);
-                }
-                // Yields first, so that the batch just filled is written before the replies are
-                // delivered: Redis executes it while callers take their answers.
-                () = tokio::task::yield_now(), if !completed.is_empty() => {
-                    completed.drain(..).for_each(|completed| self.deliver(completed));
-                }
-                () = self.wake.notified(), if !in_flight.is_empty() => {}
-                else => {}
+                (sequence, end) = calls.next_end() => self.ended(&mut calls, sequence, end),
+                () = self.wake.notified() => {}
+                () = sleep_until(deadline.unwrap_or_else(crate::clock::instant).into()),
+                    if deadline.is_some() => {}
             }
         }
     }
 
-    /// Sends batches while there is a free sequence; a second batch only if it is large enough.
-    fn send_batches<'a>(&'a self, in_flight: &mut InFlight<'a>) {
-        while let Some(sequence) = in_flight.free_sequence()
-            && (in_flight.is_empty()
-                || self.backlog.get() >= SECOND_BATCH_MIN && !in_flight.is_slow())
-        {
-            let (batch, info) = self.fill(in_flight);
-            if batch.is_empty() {
-                break;
-            }
-            in_flight.add(sequence, info, Box::pin(self.execute(batch, sequence)));
-        }
-    }
-
-    /// Whether the time for a poll has come. `idle` notices it too, but under load batches follow
-    /// one another so closely that it is never reached.
-    fn is_poll_due(&self) -> bool {
-        let is_past = |at_ms| at_ms < self.shared.clock.now_ms();
-        !self.waiters.borrow().is_empty()
-            && (self.next_visible().is_some_and(is_past) || self.next_recheck() <= clock::instant())
-    }
-
-    /// When a job becomes visible here, as far as is known; `None` also while other partitions poll
-    /// for all waiters.
-    fn next_visible(&self) -> Option<u64> {
-        let next =
-            self.heads.borrow().next_visible_at().into_iter().chain(self.wakeup_at.get()).min();
-        next.filter(|_| !self.polled_elsewhere.get())
-    }
-
-    /// Returns when there is something to send.
+    /// Returns when there may be something to do.
     async fn idle(&self) {
-        let paused = self.poll_not_before.get().filter(|&until| until > clock::instant());
-        if !self.queue.borrow().is_empty() || self.poll_wanted.get() && paused.is_none() {
-            return;
-        }
-        if let (true, Some(until)) = (self.poll_wanted.get(), paused) {
-            tokio::select! {
-                () = self.wake.notified() => {}
-                () = sleep_until(until.into()) => {}
-            }
-            return;
-        }
-        if self.waiters.borrow().is_empty() {
-            let unused = async {
-                sleep(LINGER).await;
-                if self.waiters.borrow().is_empty()
-                    && self.subscription.replace(Subscription::None) != Subscription::None
-                {
-                    self.shared.client.unsubscribe(&self.channel);
-                }
-                std::future::pending::<()>().await;
-            };
-            tokio::select! {
-                () = self.wake.notified() => {}
-                () = unused => {}
-            }
-            return;
-        }
-        let (next, recheck) = (self.next_visible(), self.next_recheck());
+        let wake_at = self.shared.schedule(|scheduler, now| scheduler.wake_at(self.no, now));
+        let at = wake_at.steady.map(|steady| self.shared.instant(steady));
+        let at_ms = wake_at.redis_ms;
         tokio::select! {
             () = self.wake.notified() => {}
-            () = self.sleep_until_visible(next.unwrap_or(u64::MAX)), if next.is_some() => {
-                self.bump_poll_epoch();
-            }
-            () = sleep_until(recheck.into()) => self.bump_poll_epoch(),
+            () = sleep_until(at.unwrap_or_else(crate::clock::instant).into()), if at.is_some() => {}
+            () = self.shared.clock.sleep_until(at_ms.unwrap_or(0)), if at_ms.is_some() => {}
         }
     }
 
-    /// Sleeps until this instant by Redis' clock, or to the end of the backoff if that is later.
-    async fn sleep_until_visible(&self, at_ms: u64) {
-        if let Some(poll_not_before) = self.poll_not_before.get() {
-            sleep_until(poll_not_before.into()).await;
-        }
-        self.shared.clock.sleep_until(at_ms).await;
-    }
-
-    /// The first recheck after the last poll.
-    fn next_recheck(&self) -> Instant {
-        match self.last_poll.get().checked_duration_since(self.recheck) {
-            None => self.recheck,
-            Some(since) => {
-                let passed = u32::try_from(since.as_secs() / RECHECK.as_secs()).unwrap_or(u32::MAX);
-                self.recheck + RECHECK * passed.saturating_add(1)
+    /// Performs all actions of the scheduler.
+    async fn perform<'a>(&'a self, calls: &mut Calls<'a>) {
+        let mut has_sent = false;
+        loop {
+            let action = self.shared.schedule(|scheduler, now| scheduler.next_action(self.no, now));
+            match action {
+                None => return,
+                Some(Action::Send { sequence }) => {
+                    self.send(calls, sequence);
+                    has_sent = true;
+                }
+                Some(Action::Deliver { batch, reply, is_reordered }) => {
+                    // The batch just filled is written before the replies are delivered: Redis
+                    // executes it while callers take their answers.
+                    if std::mem::take(&mut has_sent) {
+                        calls.start().await;
+                    }
+                    self.deliver(batch, reply);
+                    self.shared.schedule(|scheduler, _| scheduler.delivered(self.no, is_reordered));
+                }
+                Some(Action::TimeOut { sequence, waiters }) => {
+                    self.time_out(calls, sequence);
+                    self.fail_waiters(waiters, &timed_out());
+                }
+                Some(Action::Refuse { requests, waiters }) => {
+                    requests.into_iter().for_each(|mut request| request.fail(timed_out()));
+                    self.fail_waiters(waiters, &timed_out());
+                }
+                Some(Action::Unsubscribe) => self.shared.client.unsubscribe(&self.channel),
             }
         }
     }
+
+    /// Encodes the batch of a sequence, and calls its script until there is a reply.
+    fn send<'a>(&'a self, calls: &mut Calls<'a>, sequence: u8) {
+        let encoded = self.shared.schedule(|scheduler, _| {
+            let (number, batch) = scheduler.batch(self.no, sequence)?;
+            let call = calls.batch(sequence, number);
+            let mut encoded = self.encode(batch, sequence, number, call.free.as_deref());
+            if let Err(error) = &encoded {
+                self.refuse_new_priorities(batch, error);
+                encoded = self.encode(batch, sequence, number, call.free.as_deref());
+            }
+            let is_needed = !batch.is_empty() || call.is_timed_out;
+            let encoded = encoded.ok().filter(|_| is_needed);
+            if encoded.is_none() {
+                scheduler.cancel(self.no, sequence);
+            }
+            Some((encoded?, call))
+        });
+        let Some((encoded, call)) = encoded else { return };
+        let sent_flag = call.sent_flag.clone();
+        let in_flight = self.shared.intake.batch_sent(encoded.items);
+        call.call(async move {
+            let reply = self.shared.client.call_tracked(&encoded.call, &sent_flag).await;
+            drop(in_flight);
+            let was_resent = reply.as_ref().is_ok_and(|reply| reply.was_resent);
+            let decoded = reply.map_err(Error::from);
+            let status = decoded.and_then(|reply| self.decode(reply, encoded.config));
+            if let Ok(BatchStatus::DataLost(config)) = &status {
+                self.restore(config.clone()).await;
+            }
+            CallEnd { status, was_resent }
+        });
+    }
+
+    /// Redis has lost its data. Until the topic is registered again no batch gets further than
+    /// this: each is refused because it names another configuration.
+    async fn restore(&self, config: Config) {
+        tracing::error!("redis: all data of {} is gone", self.tag);
+        let lost = self.config.borrow().version;
+        self.shared.restore().await;
+        if self.config.borrow().version == lost {
+            *self.config.borrow_mut() = config;
+        }
+    }
+
+    /// A call has ended: with a reply, or without effect, or with an error.
+    fn ended(&self, calls: &mut Calls<'_>, sequence: u8, end: CallEnd) {
+        let no = self.no;
+        let Some(call) = calls.get(sequence) else { return };
+        if std::mem::take(&mut call.is_timed_out) {
+            tracing::info!("redis: answers again about {}", self.tag);
+        }
+        match end.status {
+            Ok(BatchStatus::Done(reply)) => self.shared.schedule(|scheduler, _| {
+                scheduler.completed(no, sequence, reply, end.was_resent);
+            }),
+            Ok(status) => {
+                if let BatchStatus::PrioritiesBusy(free) = status {
+                    call.free = Some(free);
+                }
+                self.shared.schedule(|scheduler, _| scheduler.again(no, sequence));
+            }
+            Err(error) => {
+                let failed =
+                    self.shared.schedule(|scheduler, now| scheduler.failed(no, sequence, now));
+                let Some((batch, waiters)) = failed else { return };
+                batch.requests.into_iter().for_each(|mut request| request.fail(error.clone()));
+                self.fail_waiters(waiters, &error);
+            }
+        }
+    }
+
+    /// Answers the requests of a batch that Redis does not answer.
+    fn time_out(&self, calls: &mut Calls<'_>, sequence: u8) {
+        tracing::warn!("redis: no reply for {REPLY_TIMEOUT:?} about {}", self.tag);
+        let Some(call) = calls.get(sequence) else { return };
+        call.is_timed_out = true;
+        let is_sent = call.sent_flag.is_sent();
+        self.shared.schedule(|scheduler, _| {
+            let Some((_, batch)) = scheduler.batch(self.no, sequence) else { return };
+            for request in &mut batch.requests {
+                let is_open = is_sent && request.is_change();
+                request.fail(if is_open { self.unconfirmed() } else { timed_out() });
+            }
+            if !is_sent {
+                call.cancel();
+                scheduler.clear(self.no, sequence);
+            }
+        });
+    }
+
+    fn fail_waiters(&self, waiters: Vec<WaiterNo>, error: &Error) {
+        for waiter in waiters.into_iter().filter_map(|no| self.shared.waiter(no)) {
+            waiter.finish_with(Err(error.clone()));
+        }
+    }
+
+    fn unconfirmed(&self) -> Error {
+        self.shared.client.meters().note_unconfirmed();
+        Error::new(
+            Code::Unconfirmed,
+            format!(
+                "Redis has not answered for {} s: the change has happened or never will; check \
+                 before you send it again",
+                REPLY_TIMEOUT.as_secs()
+            ),
+        )
+    }
+}
+
+pub(crate) fn timed_out() -> Error {
+    Error::unavailable(format!(
+        "Redis has not answered for {} s; the server keeps trying, so try again later",
+        REPLY_TIMEOUT.as_secs()
+    ))
 }

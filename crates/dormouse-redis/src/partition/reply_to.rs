@@ -6,7 +6,7 @@ use dormouse_core::backend::Answer;
 use dormouse_core::error::Error;
 use tokio::sync::oneshot;
 
-use crate::dispatch::Caller;
+use crate::outbox::Caller;
 
 pub(crate) enum ReplyTo<T> {
     /// No one reads it.

@@ -12,6 +12,7 @@ use crate::codec::extend::LeaseExtension;
 use crate::codec::nack::EndRequest;
 use crate::codec::put;
 use crate::codec::reserve::{Poll, PollReply};
+use crate::scheduler::{Request, Weight};
 use crate::wire::{Op, Records};
 
 /// A result per item of a request.
@@ -77,34 +78,8 @@ pub(crate) enum Effect {
     Lease,
 }
 
-/// The most jobs in a script batch, by weight: it bounds how long a script blocks Redis.
-pub(crate) const BATCH_JOBS_MAX: usize = 128;
-/// The most bytes in a script batch.
-pub(crate) const BATCH_BYTES_MAX: usize = 4 << 20;
-
-/// A request's share of the room in a batch.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Weight {
-    pub(crate) jobs: usize,
-    pub(crate) bytes: usize,
-}
-
-impl Weight {
-    pub(crate) fn add(&mut self, other: Weight) {
-        self.jobs += other.jobs;
-        self.bytes += other.bytes;
-    }
-
-    /// Whether another request fits. The first always does.
-    pub(crate) fn has_room(&self, other: Weight) -> bool {
-        self.jobs == 0
-            || self.jobs + other.jobs <= BATCH_JOBS_MAX
-                && self.bytes + other.bytes <= BATCH_BYTES_MAX
-    }
-}
-
-impl PartitionRequest {
-    pub(crate) fn weight(&self) -> Weight {
+impl Request for PartitionRequest {
+    fn weight(&self) -> Weight {
         let jobs = match self {
             Self::Put { puts, .. } => puts.len(),
             Self::Ack { tokens, .. } => tokens.len().max(1),
@@ -116,8 +91,7 @@ impl PartitionRequest {
         Weight { jobs, bytes: self.puts().iter().map(put::weight).sum() }
     }
 
-    /// How many jobs or callers it stands for, to judge whether a second batch is worth it.
-    pub(crate) fn items(&self) -> usize {
+    fn items(&self) -> usize {
         match self {
             Self::Put { puts, .. } => puts.len(),
             Self::Ack { tokens, .. } => tokens.len(),
@@ -127,6 +101,32 @@ impl PartitionRequest {
         }
     }
 
+    /// The order within a script: writes before reads and polls. Puts are first, because Redis
+    /// refuses only the first write of a script when it is out of memory.
+    fn phase(&self) -> u8 {
+        match self {
+            Self::Put { .. } => 0,
+            Self::Ack { .. } => 1,
+            Self::End { spends: true, .. } => 2,
+            Self::End { spends: false, .. } => 3,
+            Self::Extend { .. } => 4,
+            Self::Configure { .. } => 5,
+            Self::Other { .. } => 6,
+            Self::Reserve { .. } => 7,
+        }
+    }
+
+    /// Whether it can make a job visible, so that waiters must be polled for.
+    fn may_make_visible(&self) -> bool {
+        match self {
+            Self::Put { .. } | Self::End { .. } => true,
+            Self::Other { effect, .. } => *effect == Effect::Change,
+            _ => false,
+        }
+    }
+}
+
+impl PartitionRequest {
     /// The puts; none if it is another request.
     pub(crate) fn puts(&self) -> &[Put] {
         if let Self::Put { puts, .. } = self { puts } else { &[] }
@@ -145,30 +145,6 @@ impl PartitionRequest {
     /// The leases to extend.
     pub(crate) fn leases(&self) -> &[LeaseExtension] {
         if let Self::Extend { leases, .. } = self { leases } else { &[] }
-    }
-
-    /// The order within a script: writes before reads and polls. Puts are first, because Redis
-    /// refuses only the first write of a script when it is out of memory.
-    pub(crate) fn phase(&self) -> u8 {
-        match self {
-            Self::Put { .. } => 0,
-            Self::Ack { .. } => 1,
-            Self::End { spends: true, .. } => 2,
-            Self::End { spends: false, .. } => 3,
-            Self::Extend { .. } => 4,
-            Self::Configure { .. } => 5,
-            Self::Other { .. } => 6,
-            Self::Reserve { .. } => 7,
-        }
-    }
-
-    /// Whether it can make a job visible, so that waiters must be polled for.
-    pub(crate) fn may_make_visible(&self) -> bool {
-        match self {
-            Self::Put { .. } | Self::End { .. } => true,
-            Self::Other { effect, .. } => *effect == Effect::Change,
-            _ => false,
-        }
     }
 
     /// Whether the replicas must confirm it before it is answered.

@@ -10,7 +10,8 @@ use tokio::time::timeout;
 use super::Tools;
 use super::kind::Kind;
 use crate::cluster::{Call, CallError, Script};
-use crate::partition::{REPLY_TIMEOUT, timed_out};
+use crate::partition::timed_out;
+use crate::scheduler::REPLY_TIMEOUT;
 use crate::wire::{Reader, malformed};
 
 /// Why there is no reply.

@@ -19,6 +19,7 @@ use crate::dispatch::{Dispatcher, Wait};
 use crate::limits::LOCK_PARTITIONS;
 use crate::partition::Partition;
 use crate::partition::waiter::Waiter;
+use crate::scheduler::NewWaiter;
 use crate::wire::Op;
 
 /// The first of a queue asks for the lock at least this often.
@@ -60,7 +61,9 @@ impl Fanout<'_> {
             return Err(lock_held(&lock.name, &owner));
         };
         let no = dispatcher.next_waiter_no();
-        let waiting = Rc::new(Waiter::new(no, self.submission, 0, None, true));
+        // It is not parked: the queue of the lock decides whose turn it is.
+        let new = NewWaiter { max: 0, ttr_ms: None, submission: None, is_blocking: true };
+        let waiting = Rc::new(Waiter::new(&dispatcher.shared, no, new));
         wait.begin(&waiting)?;
         dispatcher.lock_queues.borrow_mut().entry(lock.name.clone()).or_default().insert(no);
         let _guard = WaitGuard { dispatcher, name: &lock.name, no };

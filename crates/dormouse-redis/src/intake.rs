@@ -16,13 +16,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicIsize, Ordering};
 use std::time::{Duration, Instant};
 
+use dormouse_core::backend::{Request, Sink};
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::sleep_until;
 
-use super::Submission;
 use crate::clock;
-use crate::partition::SECOND_BATCH_MIN;
+use crate::inbox::InboxShare;
+use crate::scheduler::SECOND_BATCH_MIN;
+
+/// A batch of requests that a caller handed over together, and the sink for its answers.
+pub(crate) struct Submission {
+    pub(crate) batch: Vec<Request>,
+    pub(crate) sink: Arc<dyn Sink>,
+    /// Its share of the inbox, until it is answered.
+    pub(crate) share: InboxShare,
+}
 
 /// How long a submission may wait for the reply to a batch in flight.
 const MAX_COALESCE: Duration = Duration::from_millis(1);
@@ -104,7 +113,7 @@ impl Intake {
     }
 
     /// The next submission; `None` = the sender is gone.
-    pub(super) async fn recv(&self) -> Option<Submission> {
+    pub(crate) async fn recv(&self) -> Option<Submission> {
         while self.has_in_flight() && !self.is_overdue.get() {
             let overdue_at = self.since.get() + MAX_COALESCE;
             tokio::select! {
@@ -124,7 +133,7 @@ impl Intake {
     }
 
     /// The next submission that has arrived.
-    pub(super) fn try_recv(&self) -> Option<Submission> {
+    pub(crate) fn try_recv(&self) -> Option<Submission> {
         let submission = self.submissions.borrow_mut().try_recv().ok()?;
         self.threshold.removed(submission.batch.len());
         Some(submission)
@@ -143,11 +152,11 @@ impl Intake {
         InFlightGuard(self)
     }
 
-    pub(super) fn has_in_flight(&self) -> bool {
+    pub(crate) fn has_in_flight(&self) -> bool {
         self.in_flight.get() > 0
     }
 
-    pub(super) async fn large_batch_sent(&self) {
+    pub(crate) async fn large_batch_sent(&self) {
         self.large_batch.notified().await;
     }
 }
@@ -166,7 +175,7 @@ impl Drop for InFlightGuard<'_> {
 
 #[cfg(test)]
 mod tests {
-    use dormouse_core::backend::{Discard, Request, Ticket};
+    use dormouse_core::backend::{Discard, Ticket};
     use dormouse_core::command::Command;
     use tokio::runtime::Builder;
     use tokio::time::timeout;

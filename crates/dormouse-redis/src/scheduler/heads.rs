@@ -9,7 +9,29 @@ use std::collections::BTreeMap;
 
 use dormouse_core::job::JobId;
 
-use crate::codec::reserve::{PollReply, Rank};
+/// The order in which visible jobs are reserved: priority, due time, id.
+pub(crate) type Rank = (u32, u64, JobId);
+
+/// What a poll saw of the jobs that are left.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct HeadsReport {
+    /// When the pause of the topic ends; 0 = it is not paused.
+    pub(crate) paused_until: u64,
+    /// No lease expires before this instant; `None` = there is none.
+    pub(crate) lease_end: Option<u64>,
+    /// The first job left in each priority that was read; `None` = it is empty.
+    pub(crate) heads: Vec<(u32, Option<(u64, JobId)>)>,
+}
+
+impl HeadsReport {
+    /// The job that would be reserved next; `None` = the poll found no other visible job.
+    pub(crate) fn next(&self, now_ms: u64) -> Option<Rank> {
+        self.heads.iter().find_map(|&(priority, head)| {
+            let (due_at, id) = head.filter(|&(due_at, _)| due_at <= now_ms)?;
+            Some((priority, due_at, id))
+        })
+    }
+}
 
 /// The first job of each priority, and when the first lease ends.
 #[derive(Debug, Default)]
@@ -22,18 +44,18 @@ pub(crate) struct Heads {
 
 impl Heads {
     /// Takes over what a poll saw. `priorities` are those of the partition.
-    pub(crate) fn update(&mut self, poll_reply: &PollReply, priorities: &[u32]) {
+    pub(crate) fn update(&mut self, report: &HeadsReport, priorities: &[u32]) {
         // Priorities that the poll did not reach may have a visible job.
         let unknown = || priorities.iter().map(|&priority| (priority, (0, JobId(0)))).collect();
         let known = self.by_priority.get_or_insert_with(unknown);
-        for (priority, head) in &poll_reply.heads {
+        for (priority, head) in &report.heads {
             match head {
                 Some(head) => known.insert(*priority, *head),
                 None => known.remove(priority),
             };
         }
-        self.lease_end = poll_reply.lease_end;
-        self.paused_until = poll_reply.paused_until;
+        self.lease_end = report.lease_end;
+        self.paused_until = report.paused_until;
     }
 
     /// A job of this priority was put or moved.
@@ -60,7 +82,9 @@ impl Heads {
             // A poll during a pause reports no heads, so its end is the next time to poll.
             return Some(self.paused_until);
         }
-        let Some(known) = &self.by_priority else { return Some(0) };
+        let Some(known) = &self.by_priority else {
+            return Some(0);
+        };
         let first = known.values().map(|&(due_at, _)| due_at).min();
         first.into_iter().chain(self.lease_end).min()
     }
@@ -68,7 +92,9 @@ impl Heads {
     /// A lower bound of the rank of the job that a reserve would get next. `None` = no job is
     /// visible.
     pub(crate) fn first_visible(&self, now_ms: u64) -> Option<Rank> {
-        let Some(known) = &self.by_priority else { return Some((0, 0, JobId(0))) };
+        let Some(known) = &self.by_priority else {
+            return Some((0, 0, JobId(0)));
+        };
         if self.paused_until > now_ms {
             return None;
         }

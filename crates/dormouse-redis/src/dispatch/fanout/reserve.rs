@@ -17,11 +17,12 @@ use tokio::time::timeout;
 
 use super::Fanout;
 use crate::clock;
-use crate::codec::reserve::{Bound, Poll, Rank};
+use crate::codec::reserve::{Bound, Poll};
 use crate::dispatch::Wait;
 use crate::dispatch::sessions::SessionLease;
 use crate::partition::waiter::Waiter;
-use crate::partition::{BATCH_JOBS_MAX, Partition, PartitionRequest, REPLY_TIMEOUT, timed_out};
+use crate::partition::{Partition, PartitionRequest, timed_out};
+use crate::scheduler::{BATCH_JOBS_MAX, NewWaiter, REPLY_TIMEOUT, Rank};
 
 /// How long jobs are collected after the first: leases of one answer begin together.
 const COLLECT_TIME: Duration = Duration::from_millis(500);
@@ -37,7 +38,9 @@ impl Fanout<'_> {
             return Ok(Reply::Jobs(Vec::new()));
         }
         let no = self.dispatcher.next_waiter_no();
-        let waiter = Rc::new(Waiter::new(no, self.submission, reserve.max, ttr_ms, wait.is_some()));
+        let (submission, is_blocking) = (Some(self.submission), wait.is_some());
+        let new = NewWaiter { max: reserve.max, ttr_ms, submission, is_blocking };
+        let waiter = Rc::new(Waiter::new(&self.dispatcher.shared, no, new));
         let pending = PendingReserve { fanout: self, wait, session, waiter, partitions };
         let jobs = pending.reserve().await?;
         Ok(Reply::Jobs(pending.keep_in_session(jobs)))
@@ -85,7 +88,7 @@ impl PendingReserve<'_> {
                 dispatcher.sessions.borrow_mut().add_waiter(session, &self.waiter);
             }
         }
-        if self.partitions.len() > 1 || self.waiter.max > BATCH_JOBS_MAX {
+        if self.partitions.len() > 1 || self.waiter.reserve.max > BATCH_JOBS_MAX {
             let jobs = self.collect(self.fanout).await?;
             if self.waiter.is_done() {
                 // Withdrawn meanwhile.
@@ -117,19 +120,20 @@ impl PendingReserve<'_> {
     async fn collect(&self, fanout: Fanout<'_>) -> Result<Vec<LeasedJob>, Error> {
         // The order of jobs alternates between the partitions of a topic: many jobs in their exact
         // order would cost a round trip each.
-        let in_order = self.waiter.max == 1 || !is_one_topic(&self.partitions);
+        let in_order = self.waiter.reserve.max == 1 || !is_one_topic(&self.partitions);
         let (mut jobs, mut room, mut ends_at) = (Vec::new(), REPLY_BYTES_MAX, None);
         let mut known = vec![Knowledge::Unpolled; self.partitions.len()];
-        while jobs.len() < self.waiter.max && room >= JOB_BYTES_MAX {
+        while jobs.len() < self.waiter.reserve.max && room >= JOB_BYTES_MAX {
             if ends_at.is_some_and(|ends_at| clock::instant() > ends_at) {
                 break;
             }
-            let next = self.next_partition(&known, self.waiter.max - jobs.len(), jobs.is_empty());
+            let next =
+                self.next_partition(&known, self.waiter.reserve.max - jobs.len(), jobs.is_empty());
             let Some((index, bound)) = next else { break };
             let bound = bound.filter(|_| in_order);
             let Some(partition) = self.partitions.get(index) else { break };
-            let max = (self.waiter.max - jobs.len()).min(BATCH_JOBS_MAX);
-            let poll = Poll { max, ttr_ms: self.waiter.ttr_ms, room, bound, waits: false };
+            let max = (self.waiter.reserve.max - jobs.len()).min(BATCH_JOBS_MAX);
+            let poll = Poll { max, ttr_ms: self.waiter.reserve.ttr_ms, room, bound, waits: false };
             let request = |reply_to| PartitionRequest::Reserve { poll, reply_to };
             let reply = match fanout.submit(partition, request).await {
                 Ok(reply) => reply,
@@ -139,7 +143,7 @@ impl PendingReserve<'_> {
             if let Some(known) = known.get_mut(index) {
                 // Its own reply, not `heads`: those may hold a lower bound only, as for an ended
                 // lease, by which it would be polled for ever for jobs before the others'.
-                *known = match reply.next(self.now_ms()) {
+                *known = match reply.report.next(self.now_ms()) {
                     _ if reply.jobs.len() == max => Knowledge::More,
                     Some(next) => Knowledge::Next(next),
                     None => Knowledge::Empty,
@@ -171,9 +175,7 @@ impl PendingReserve<'_> {
             let rank = match known {
                 Knowledge::Empty => None,
                 Knowledge::Next(rank) => Some(*rank),
-                Knowledge::Unpolled | Knowledge::More => {
-                    partition.heads.borrow().first_visible(now_ms)
-                }
+                Knowledge::Unpolled | Knowledge::More => partition.first_visible(now_ms),
             };
             ranks.extend(rank.map(|rank| (rank, index)));
         }
@@ -193,7 +195,7 @@ impl PendingReserve<'_> {
         let turn = usize::try_from(self.waiter.no).unwrap_or(0) % count;
         let mut ranked: Vec<_> = self.partitions.iter().enumerate().collect();
         ranked.sort_by_cached_key(|(index, partition)| {
-            let rank = partition.heads.borrow().first_visible(now_ms);
+            let rank = partition.first_visible(now_ms);
             (rank.is_none(), rank, (index + turn) % count)
         });
         ranked.into_iter().map(|(_, partition)| Rc::clone(partition)).collect()
@@ -260,12 +262,10 @@ impl PendingReserve<'_> {
 /// Unparks the waiter however the wait ends.
 impl Drop for PendingReserve<'_> {
     fn drop(&mut self) {
-        let (no, dispatcher) = (self.waiter.no, self.fanout.dispatcher);
-        for partition in &self.partitions {
-            partition.unpark(no);
-        }
+        self.waiter.finish();
         if let Some(session) = self.session {
-            dispatcher.sessions.borrow_mut().remove_waiter(session, no);
+            let mut sessions = self.fanout.dispatcher.sessions.borrow_mut();
+            sessions.remove_waiter(session, self.waiter.no);
         }
     }
 }

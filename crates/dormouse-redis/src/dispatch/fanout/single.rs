@@ -7,9 +7,11 @@ use dormouse_core::command::{Command, Reply};
 use dormouse_core::error::Error;
 use dormouse_core::op::check;
 
-use crate::dispatch::{Caller, Dispatcher, Topic};
+use crate::dispatch::{Dispatcher, Topic};
+use crate::outbox::Caller;
 use crate::partition::waiter::Waiter;
-use crate::partition::{BATCH_JOBS_MAX, Partition, PartitionRequest, ReplyTo, SubmissionNo};
+use crate::partition::{Partition, PartitionRequest, ReplyTo};
+use crate::scheduler::{BATCH_JOBS_MAX, NewWaiter, SubmissionNo};
 
 use super::put::is_good;
 
@@ -82,8 +84,8 @@ pub(crate) fn submit(
             // `route` has checked it.
             let ttr_ms = check::ttr(reserve.ttr_ms).unwrap_or_default();
             let no = dispatcher.next_waiter_no();
-            let waiter =
-                Waiter::new(no, submission, reserve.max, ttr_ms, false).replying_to(caller);
+            let new = NewWaiter { max: reserve.max, ttr_ms, submission, is_blocking: false };
+            let waiter = Waiter::new(&dispatcher.shared, no, new).replying_to(caller);
             Rc::new(waiter).park_at(std::slice::from_ref(&route));
         }
         _ => {}

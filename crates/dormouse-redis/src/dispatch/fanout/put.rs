@@ -9,7 +9,8 @@ use super::Fanout;
 use super::scatter::{Routed, Scatter};
 use crate::clock::ANY_TIME;
 use crate::codec::put;
-use crate::partition::{BATCH_BYTES_MAX, BATCH_JOBS_MAX, PartitionRequest};
+use crate::partition::PartitionRequest;
+use crate::scheduler::{BATCH_BYTES_MAX, BATCH_JOBS_MAX};
 
 /// Whether a put is within all limits.
 pub(crate) fn is_good(put: &Put) -> bool {

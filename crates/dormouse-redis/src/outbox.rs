@@ -19,7 +19,7 @@ pub(crate) struct Outbox {
 
 impl Outbox {
     /// An outbox and the task that flushes it.
-    pub(super) fn start() -> Rc<Outbox> {
+    pub(crate) fn start() -> Rc<Outbox> {
         let outbox = Rc::new(Outbox::default());
         let task = Rc::clone(&outbox);
         tokio::task::spawn_local(async move {
@@ -65,7 +65,7 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    pub(super) fn new(
+    pub(crate) fn new(
         outbox: &Rc<Outbox>,
         sink: &Arc<dyn Sink>,
         ticket: Ticket,

@@ -13,7 +13,8 @@ use super::{Fanout, pause_ms};
 use crate::codec::kick::{self, Portion};
 use crate::codec::{pause, purge, revive, stats};
 use crate::events::EventDetails;
-use crate::partition::{BATCH_JOBS_MAX, Effect, PartitionRequest};
+use crate::partition::{Effect, PartitionRequest};
+use crate::scheduler::BATCH_JOBS_MAX;
 use crate::wire::{Op, Reader};
 
 impl Fanout<'_> {

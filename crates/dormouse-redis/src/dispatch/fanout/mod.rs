@@ -28,7 +28,8 @@ use dormouse_core::topic::TopicName;
 
 use crate::dispatch::{Dispatcher, Wait};
 use crate::events::{self, EventDetails};
-use crate::partition::{Effect, Partition, PartitionRequest, RawReply, ReplyTo, SubmissionNo};
+use crate::partition::{Effect, Partition, PartitionRequest, RawReply, ReplyTo};
+use crate::scheduler::SubmissionNo;
 use crate::wire::{Op, Reader};
 
 pub(crate) use put::is_good;

@@ -10,7 +10,8 @@ use dormouse_core::refusal::nothing_to_extend;
 use super::Fanout;
 use super::scatter::{Routed, Scatter};
 use crate::codec::nack::EndRequest;
-use crate::partition::{BATCH_JOBS_MAX, PartitionRequest};
+use crate::partition::PartitionRequest;
+use crate::scheduler::BATCH_JOBS_MAX;
 
 impl Fanout<'_> {
     /// The end of a lease goes to the partition of its job. A job of an unknown shard was never

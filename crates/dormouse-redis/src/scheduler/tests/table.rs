@@ -1,0 +1,210 @@
+//! Cases by hand: what goes in, and which actions come out.
+
+use std::time::Duration;
+
+use super::super::{
+    Action, BATCH_JOBS_MAX, NewWaiter, Now, REPLY_TIMEOUT, SECOND_BATCH_MIN, Scheduler,
+};
+use super::fake::{Kind, Lease, TestRequest};
+
+type TestScheduler = Scheduler<TestRequest, &'static str>;
+
+fn at(ms: u64) -> Now {
+    Now { steady: Duration::from_millis(ms), redis_ms: ms }
+}
+
+fn scheduler(partitions: usize, replicas: u32) -> TestScheduler {
+    let mut scheduler = Scheduler::new(replicas, 100);
+    for _ in 0..partitions {
+        scheduler.add_partition(partitions, Duration::from_secs(60), at(0));
+    }
+    scheduler
+}
+
+fn submit(scheduler: &mut TestScheduler, no: u64, submission: Option<u64>, kind: Kind) {
+    let request = TestRequest { no, submission: None, kind };
+    scheduler.submit(0, submission, request, at(0));
+}
+
+fn put(jobs: usize) -> Kind {
+    Kind::Put { jobs, delay_ms: 0 }
+}
+
+fn park(scheduler: &mut TestScheduler, no: u64, max: usize, is_blocking: bool) {
+    let waiter = NewWaiter { max, ttr_ms: None, submission: None, is_blocking };
+    scheduler.park(no, waiter, &[0], at(0));
+}
+
+/// The sequence of the next action, which must be to send.
+fn sends(scheduler: &mut TestScheduler, now: Now) -> Option<u8> {
+    match scheduler.next_action(0, now) {
+        Some(Action::Send { sequence }) => Some(sequence),
+        None => None,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Number and requests of the batch in a sequence.
+fn batch(scheduler: &mut TestScheduler, sequence: u8) -> (u64, Vec<u64>) {
+    let (number, batch) = scheduler.batch(0, sequence).expect("it is in flight");
+    (number, batch.requests.iter().map(|request| request.no).collect())
+}
+
+#[test]
+fn requests_are_sorted_by_phase_but_a_submission_keeps_its_order() {
+    let mut scheduler = scheduler(1, 0);
+    submit(&mut scheduler, 1, Some(1), Kind::Read);
+    submit(&mut scheduler, 2, Some(1), put(1));
+    submit(&mut scheduler, 3, None, put(1));
+    submit(&mut scheduler, 4, Some(1), Kind::Read);
+    assert_eq!(sends(&mut scheduler, at(1)), Some(0));
+    assert_eq!(batch(&mut scheduler, 0), (101, vec![3, 1]));
+    scheduler.completed(0, 0, "", false);
+    assert_eq!(sends(&mut scheduler, at(2)), Some(0));
+    assert_eq!(batch(&mut scheduler, 0), (102, vec![2, 4]));
+}
+
+#[test]
+fn a_second_batch_is_sent_if_it_is_large_and_the_first_is_not_slow() {
+    for (replicas, items, at_ms, is_sent) in [
+        (0, SECOND_BATCH_MIN, 1, true),
+        (0, SECOND_BATCH_MIN - 1, 1, false),
+        (0, SECOND_BATCH_MIN, 600, false),
+        (1, SECOND_BATCH_MIN, 1, false),
+    ] {
+        let mut scheduler = scheduler(1, replicas);
+        submit(&mut scheduler, 1, None, put(1));
+        assert_eq!(sends(&mut scheduler, at(0)), Some(0));
+        (0..items).for_each(|no| submit(&mut scheduler, 2 + no as u64, None, put(1)));
+        assert_eq!(sends(&mut scheduler, at(at_ms)), is_sent.then_some(1), "{items} items");
+    }
+}
+
+#[test]
+fn a_batch_has_a_bound_and_the_rest_follows() {
+    let mut scheduler = scheduler(1, 0);
+    (1..=3).for_each(|no| submit(&mut scheduler, no, None, put(BATCH_JOBS_MAX / 2)));
+    assert_eq!(sends(&mut scheduler, at(0)), Some(0));
+    assert_eq!(sends(&mut scheduler, at(0)), Some(1));
+    assert_eq!(batch(&mut scheduler, 0), (101, vec![1, 2]));
+    assert_eq!(batch(&mut scheduler, 1), (102, vec![3]));
+}
+
+#[test]
+fn a_repeat_keeps_its_number() {
+    let mut scheduler = scheduler(1, 0);
+    submit(&mut scheduler, 1, None, put(1));
+    assert_eq!(sends(&mut scheduler, at(0)), Some(0));
+    scheduler.again(0, 0);
+    assert_eq!(sends(&mut scheduler, at(5)), Some(0));
+    assert_eq!(batch(&mut scheduler, 0), (101, vec![1]));
+}
+
+#[test]
+fn a_batch_without_reply_times_out_once_and_is_not_encoded_again() {
+    let mut scheduler = scheduler(1, 0);
+    submit(&mut scheduler, 1, None, put(1));
+    park(&mut scheduler, 7, 1, false);
+    assert_eq!(sends(&mut scheduler, at(0)), Some(0));
+    assert!(scheduler.next_action(0, at(9_999)).is_none());
+    let wake_at = scheduler.wake_at(0, at(9_999)).steady;
+    assert_eq!(wake_at, Some(REPLY_TIMEOUT));
+    submit(&mut scheduler, 2, None, put(1));
+    match scheduler.next_action(0, at(10_000)) {
+        Some(Action::TimeOut { sequence: 0, waiters }) => assert_eq!(waiters, [7]),
+        other => panic!("{other:?}"),
+    }
+    // Request 2 was queued at 0: it is never sent.
+    match scheduler.next_action(0, at(10_000)) {
+        Some(Action::Refuse { requests, waiters }) => {
+            assert_eq!((requests.len(), waiters.len()), (1, 0));
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(scheduler.next_action(0, at(10_000)).is_none());
+    scheduler.again(0, 0);
+    assert!(scheduler.batch(0, 0).is_none());
+    assert!(scheduler.next_action(0, at(10_001)).is_none());
+}
+
+#[test]
+fn a_batch_that_was_never_sent_is_replaced_by_an_empty_one() {
+    let mut scheduler = scheduler(1, 0);
+    submit(&mut scheduler, 1, None, put(1));
+    assert_eq!(sends(&mut scheduler, at(0)), Some(0));
+    assert!(matches!(scheduler.next_action(0, at(10_000)), Some(Action::TimeOut { .. })));
+    scheduler.clear(0, 0);
+    assert_eq!(sends(&mut scheduler, at(10_000)), Some(0));
+    assert_eq!(batch(&mut scheduler, 0), (101, vec![]));
+}
+
+#[test]
+fn the_next_batch_is_sent_before_replies_are_delivered_unless_a_waiter_may_wait_on() {
+    for is_blocking in [false, true] {
+        let mut scheduler = scheduler(1, 0);
+        park(&mut scheduler, 7, 1, is_blocking);
+        assert_eq!(sends(&mut scheduler, at(0)), Some(0));
+        submit(&mut scheduler, 1, None, put(1));
+        scheduler.completed(0, 0, "reply", false);
+        let first = scheduler.next_action(0, at(1));
+        assert_eq!(matches!(first, Some(Action::Deliver { .. })), is_blocking, "{first:?}");
+    }
+}
+
+#[test]
+fn the_oldest_waiter_is_served_first_and_the_others_stay() {
+    let mut scheduler = scheduler(1, 0);
+    (7..=9).for_each(|no| park(&mut scheduler, no, 2, true));
+    assert_eq!(sends(&mut scheduler, at(0)), Some(0));
+    let (_, batch) = scheduler.batch(0, 0).expect("it is in flight");
+    let poll = batch.polls.remove(0);
+    assert_eq!((&poll.waiters[..], poll.max), (&[7, 8, 9][..], 6));
+    scheduler.remove_waiter(8);
+    let leases: Vec<_> = (0..3).map(|id| Lease { id, fence: 1 }).collect();
+    let outcome = scheduler.polled(0, &poll, leases);
+    let done: Vec<_> = outcome.done.iter().map(|(no, jobs)| (*no, jobs.len())).collect();
+    assert_eq!((done, outcome.left.len()), (vec![(7, 2), (9, 1)], 0));
+    assert_eq!(scheduler.blocking_waiters(0), 0);
+}
+
+#[test]
+fn a_failure_delays_polls_of_blocking_waiters_but_no_requests() {
+    let mut scheduler = scheduler(1, 0);
+    park(&mut scheduler, 7, 1, true);
+    assert_eq!(sends(&mut scheduler, at(0)), Some(0));
+    let (_, waiters) = scheduler.failed(0, 0, at(1)).expect("it is in flight");
+    assert!(waiters.is_empty());
+    scheduler.poll_now(0);
+    assert_eq!(sends(&mut scheduler, at(50)), None);
+    assert_eq!(scheduler.wake_at(0, at(50)).steady, Some(Duration::from_millis(101)));
+    submit(&mut scheduler, 1, None, Kind::Read);
+    assert_eq!(sends(&mut scheduler, at(50)), Some(0));
+}
+
+#[test]
+fn a_wakeup_polls_at_its_time() {
+    let mut scheduler = scheduler(1, 0);
+    park(&mut scheduler, 7, 1, true);
+    assert!(scheduler.subscribe(0, at(0)) && !scheduler.subscribe(0, at(0)));
+    assert_eq!(sends(&mut scheduler, at(0)), Some(0));
+    scheduler.completed(0, 0, "", false);
+    let Some(Action::Deliver { batch, .. }) = scheduler.next_action(0, at(1)) else { panic!() };
+    scheduler.heads_mut(0).update(&Default::default(), &[]);
+    assert!(scheduler.polled(0, &batch.polls[0], Vec::<Lease>::new()).done.is_empty());
+    assert_eq!(sends(&mut scheduler, at(2)), None);
+    scheduler.wakeup(0, 500);
+    scheduler.wakeup(0, 900);
+    assert_eq!(scheduler.wake_at(0, at(2)).redis_ms, Some(500));
+    assert_eq!(sends(&mut scheduler, at(499)), None);
+    assert_eq!(sends(&mut scheduler, at(500)), Some(0));
+}
+
+#[test]
+fn a_channel_that_nobody_needs_is_left() {
+    let mut scheduler = scheduler(1, 0);
+    assert!(scheduler.subscribe(0, at(0)));
+    assert_eq!(scheduler.wake_at(0, at(1)).steady, Some(Duration::from_secs(10)));
+    assert!(scheduler.next_action(0, at(9_999)).is_none());
+    assert!(matches!(scheduler.next_action(0, at(10_000)), Some(Action::Unsubscribe)));
+    assert!(scheduler.subscribe(0, at(10_001)));
+}
