@@ -31,6 +31,8 @@ const HEADER_BYTES: usize = 20;
 const FRAME_BYTES: usize = 8;
 /// A portion is written when it has this size; the last record may go beyond.
 const PORTION_BYTES: usize = 1 << 20;
+/// After so many bytes the file is synced, so that the journal's syncs need not wait for all of it.
+const SYNC_EVERY_BYTES: u64 = 8 << 20;
 /// The largest record is a lease with its job; a wild length is not read into memory.
 const PORTION_BYTES_MAX: u32 = 16 << 20;
 
@@ -72,7 +74,8 @@ fn write_file(
     records: impl Iterator<Item = Record>,
 ) -> io::Result<u64> {
     let temporary = format!("{name}.tmp");
-    let mut writer = Writer { file: disk.create(&temporary)?, number, offset: 0, bytes: vec![] };
+    let file = disk.create(&temporary)?;
+    let mut writer = Writer { file, number, offset: 0, synced: 0, bytes: Vec::new() };
     writer.begin();
     for record in records {
         record.encode(&mut writer.bytes);
@@ -90,8 +93,9 @@ fn write_file(
 struct Writer {
     file: Arc<dyn File>,
     number: u64,
-    /// Bytes written.
+    /// Bytes written, and as many of them as are synced.
     offset: u64,
+    synced: u64,
     /// The header, if it is not written yet, the frame of a portion and its records.
     bytes: Vec<u8>,
 }
@@ -121,6 +125,10 @@ impl Writer {
         self.offset += self.bytes.len() as u64;
         self.bytes.clear();
         self.bytes.resize(FRAME_BYTES, 0);
+        if self.offset - self.synced >= SYNC_EVERY_BYTES {
+            self.file.sync()?;
+            self.synced = self.offset;
+        }
         Ok(())
     }
 }

@@ -106,7 +106,7 @@ impl<T: Timeline> Machine<T> {
             Destination::Leased { ttr_ms, session } => {
                 job.progress = progress.clone();
                 let lease = Lease::new(*topic, job, put_batch, *ttr_ms, *session);
-                self.insert_lease(lease);
+                self.insert_lease(*id, lease);
             }
             Destination::Rest(place) => {
                 job.progress = progress.clone();
@@ -139,7 +139,7 @@ impl<T: Timeline> Machine<T> {
     ) -> (Job, BatchNo) {
         match (left, origin) {
             (None, _) => match self.remove_lease(id) {
-                Some(lease) => (lease.job, lease.put_batch),
+                Some(lease) => (lease.job.to_job(id), lease.put_batch),
                 None => (Job { id, ..Job::default() }, 0),
             },
             (Some(_), Origin::Taken(resting)) => (resting.job, resting.put_batch),

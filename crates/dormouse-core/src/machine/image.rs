@@ -6,7 +6,7 @@ use super::{Lease, Machine, Output};
 use crate::error::Fatal;
 use crate::fact::{Cause, Destination};
 use crate::image::{LeaseImage, LockImage, MachineImage, TopicImage};
-use crate::job::Job;
+use crate::job::{Content, JobId};
 use crate::place::{Class, Place};
 use crate::time::{Clock, Now};
 use crate::timeline::Timeline;
@@ -32,7 +32,7 @@ impl<T: Timeline> Machine<T> {
 
     /// All leased jobs, by id.
     pub fn lease_images(&self) -> impl Iterator<Item = LeaseImage> {
-        self.leases.ids().into_iter().filter_map(|id| Some(self.leases.get(id)?.image()))
+        self.leases.ids().into_iter().filter_map(|id| Some(self.leases.get(id)?.image(id)))
     }
 
     /// All locks held, by name.
@@ -63,7 +63,8 @@ impl<T: Timeline> Machine<T> {
     /// Takes a leased job of a checkpoint over; its topic's counts know it already.
     pub fn restore_lease(&mut self, image: LeaseImage) {
         self.note_fence(image.job.progress.fence);
-        self.insert_lease(Lease::new(image.topic, image.job, 0, image.ttr_ms, image.session));
+        let LeaseImage { topic, job, ttr_ms, session } = image;
+        self.insert_lease(job.id, Lease::new(topic, job, 0, ttr_ms, session));
     }
 
     /// Takes a lock of a checkpoint over.
@@ -73,9 +74,14 @@ impl<T: Timeline> Machine<T> {
         self.locks.hold(&name, &owner, fence, depth, ttl_ms);
     }
 
-    /// The leased jobs, so that recovery can complete those of which a replay knew only the id.
-    pub fn leased_mut(&mut self) -> impl Iterator<Item = &mut Job> {
-        self.leases.jobs_mut()
+    /// The leased jobs of which a replay knew only the id.
+    pub fn leased_stubs(&self) -> Vec<JobId> {
+        self.leases.stubs()
+    }
+
+    /// Completes a leased job of which a replay knew only the id.
+    pub fn complete_leased(&mut self, id: JobId, content: Content) {
+        self.leases.complete(id, content);
     }
 
     /// The replay is over: leases and locks last their full time from now, those of sessions are
@@ -85,7 +91,7 @@ impl<T: Timeline> Machine<T> {
         self.leases.begin_all(now);
         for id in self.leases.of_sessions() {
             let Some(lease) = self.leases.get(id) else { continue };
-            let (topic, mut progress) = (lease.topic, lease.job.progress.clone());
+            let (topic, mut progress) = (lease.topic, lease.job.progress());
             progress.give_back();
             let class = Class::waiting(progress.priority, Clock::Steady);
             let place = Place { topic, class, due_at: now.steady_ms, id };

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::compact_job::CompactJob;
 use super::{Machine, Origin, Output};
 use crate::error::{Code, Error, Fatal};
 use crate::fact::{Cause, Destination, Fact};
 use crate::image::LeaseImage;
-use crate::job::{Job, JobId, Progress};
+use crate::job::{Content, Job, JobId, Progress};
 use crate::limits::{LEASED_BYTES_MAX, LEASED_JOBS_MAX};
 use crate::op::SessionId;
 use crate::place::{Class, Place};
@@ -22,7 +23,7 @@ use crate::topic::TopicNo;
 #[derive(Clone, Debug)]
 pub(crate) struct Lease {
     pub(crate) topic: TopicNo,
-    pub(crate) job: Job,
+    pub(crate) job: CompactJob,
     /// The batch that put the job: it may come back before that batch is durable.
     pub(crate) put_batch: BatchNo,
     pub(crate) ttr_ms: u64,
@@ -41,14 +42,15 @@ impl Lease {
         ttr_ms: u64,
         of_session: bool,
     ) -> Lease {
-        Lease { topic, job, put_batch, ttr_ms, of_session, session: None, expires_at: u64::MAX }
+        let (job, expires_at) = (CompactJob::new(job), u64::MAX);
+        Lease { topic, job, put_batch, ttr_ms, of_session, session: None, expires_at }
     }
 
     /// The lease as a checkpoint has it.
-    pub(crate) fn image(&self) -> LeaseImage {
+    pub(crate) fn image(&self, id: JobId) -> LeaseImage {
         LeaseImage {
             topic: self.topic,
-            job: self.job.clone(),
+            job: self.job.to_job(id),
             ttr_ms: self.ttr_ms,
             session: self.of_session,
         }
@@ -127,8 +129,17 @@ impl Leases {
         ids
     }
 
-    pub(crate) fn jobs_mut(&mut self) -> impl Iterator<Item = &mut Job> {
-        self.jobs.values_mut().map(|lease| &mut Arc::make_mut(lease).job)
+    /// Jobs of which a replay knew only the id.
+    pub(crate) fn stubs(&self) -> Vec<JobId> {
+        let stubs = self.jobs.iter().filter(|(_, lease)| lease.job.is_stub());
+        stubs.map(|(id, _)| *id).collect()
+    }
+
+    /// A stub learns its content.
+    pub(crate) fn complete(&mut self, id: JobId, content: Content) {
+        if let Some(lease) = self.jobs.get_mut(&id) {
+            Arc::make_mut(lease).job.complete(content);
+        }
     }
 
     /// The job's key has passed to a newer job.
@@ -137,7 +148,7 @@ impl Leases {
         if let Some(key) = lease.job.key() {
             self.keys.remove(&(lease.topic, key.clone()));
         }
-        lease.job.progress.key_lost = true;
+        lease.job.lose_key();
     }
 
     /// Replayed jobs may have learnt their keys only afterwards.
@@ -165,9 +176,8 @@ impl Leases {
 
 impl<T: Timeline> Machine<T> {
     /// Applies: a job is leased. It runs out only once `begin_lease` says when.
-    pub(crate) fn insert_lease(&mut self, lease: Lease) {
-        let id = lease.job.id;
-        let bytes = u64::from(lease.job.progress.bytes);
+    pub(crate) fn insert_lease(&mut self, id: JobId, lease: Lease) {
+        let bytes = lease.job.bytes();
         if let Some(topic) = self.topics.get_mut(lease.topic) {
             topic.leased_bytes += bytes;
         }
@@ -181,7 +191,7 @@ impl<T: Timeline> Machine<T> {
     /// Applies: a leased job is leased no more.
     pub(crate) fn remove_lease(&mut self, id: JobId) -> Option<Lease> {
         let lease = Arc::unwrap_or_clone(self.leases.jobs.remove(&id)?);
-        let bytes = u64::from(lease.job.progress.bytes);
+        let bytes = lease.job.bytes();
         self.leases.bytes = self.leases.bytes.saturating_sub(bytes);
         if lease.expires_at != u64::MAX {
             self.leases.expiries.remove(&(lease.expires_at, id));
@@ -236,7 +246,7 @@ impl<T: Timeline> Machine<T> {
         let Some(lease) = self.leases.get(id) else { return Ok(()) };
         let (topic, expires_at) = (lease.topic, lease.expires_at);
         let spent = lease.job.attempts_spent();
-        let mut progress = lease.job.progress.clone();
+        let mut progress = lease.job.progress();
         progress.expiries = progress.expiries.saturating_add(1);
         let place = if spent {
             progress.lapsed = false;

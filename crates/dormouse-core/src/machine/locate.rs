@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::{Machine, Rule};
 use crate::error::Fatal;
-use crate::job::{Job, JobId, State, Token};
+use crate::job::{JobId, State, Token};
 use crate::op::{JobView, Target};
 use crate::place::{Class, Place};
 use crate::refusal::no_job;
@@ -128,7 +128,7 @@ impl<T: Timeline> Machine<T> {
     /// Whether this token is good.
     pub(crate) fn token_state(&mut self, token: Token) -> Result<TokenState, Fatal> {
         if let Some(lease) = self.leases.get(token.id) {
-            let good = lease.job.progress.fence == token.fence;
+            let good = lease.job.fence() == token.fence;
             return Ok(if good { TokenState::Leased } else { TokenState::Lost });
         }
         Ok(match self.timeline.find(token.id)? {
@@ -159,7 +159,7 @@ impl<T: Timeline> Machine<T> {
     pub(crate) fn view_leased(&self, id: JobId, now: Now) -> Option<JobView> {
         let lease = self.leases.get(id)?;
         let topic = self.topics.get(lease.topic)?.name.clone();
-        let job: Job = lease.job.clone();
+        let job = lease.job.to_job(id);
         Some(JobView { topic, state: State::Leased, due_at: self.lease_end_wall_ms(id, now), job })
     }
 }

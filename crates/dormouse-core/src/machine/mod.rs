@@ -5,6 +5,7 @@
 //! wait rest in the timeline.
 
 mod apply;
+mod compact_job;
 mod dead;
 mod events;
 mod holds;

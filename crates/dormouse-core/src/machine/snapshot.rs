@@ -30,7 +30,7 @@ impl MachineSnapshot {
 
     /// All leased jobs, in no order.
     pub fn leases(&self) -> impl Iterator<Item = LeaseImage> {
-        self.leases.iter().map(|(_, lease)| lease.image())
+        self.leases.iter().map(|(id, lease)| lease.image(*id))
     }
 
     /// All locks held, in no order.

@@ -69,8 +69,9 @@ impl<T: Timeline> Machine<T> {
             TokenState::Lost => return Err(lease_lost(token).into()),
             TokenState::Leased => {
                 let Some(lease) = self.leases.get(token.id) else { return Ok(EndReply::Gone) };
-                let ending = decide(&lease.job, lease.topic);
-                (ending, lease.job.key().cloned(), lease.topic, None, Origin::Live)
+                let (job, topic) = (lease.job.to_job(token.id), lease.topic);
+                let ending = decide(&job, topic);
+                (ending, job.key().cloned(), topic, None, Origin::Live)
             }
             TokenState::Lapsed(resting) => {
                 let place = resting.place;

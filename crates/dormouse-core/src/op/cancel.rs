@@ -67,7 +67,7 @@ impl<T: Timeline> Machine<T> {
                 let (topic, progress) = self
                     .leases
                     .get(id)
-                    .map(|lease| (lease.topic, lease.job.progress.clone()))
+                    .map(|lease| (lease.topic, lease.job.progress()))
                     .unwrap_or_default();
                 let changed = ChangeReply { id, was: State::Leased, due_at };
                 (changed, topic, None, progress, Origin::Live)

@@ -66,7 +66,7 @@ impl<T: Timeline> Machine<T> {
         if lease.session != Some(session) || lease.expires_at <= closed_at {
             return;
         }
-        let (topic, mut progress) = (lease.topic, lease.job.progress.clone());
+        let (topic, mut progress) = (lease.topic, lease.job.progress());
         progress.give_back();
         let class = Class::waiting(progress.priority, Clock::Steady);
         let place = Place { topic, class, due_at: closed_at, id };

@@ -174,10 +174,9 @@ fn stubs_are_completed_after_the_replay() {
     let lease = rig.take("t");
     let mut machine = restored(&checkpoint, MemoryTimeline::new());
     rig.facts[before..].iter().cloned().for_each(|fact| machine.replay(fact));
-    for job in machine.leased_mut() {
-        assert_eq!((job.id, job.content.key.clone()), (lease.id, None));
-        job.content = whole.content.clone();
-    }
+    assert_eq!(machine.leased_stubs(), [lease.id]);
+    machine.complete_leased(lease.id, whole.content.clone());
+    assert_eq!(machine.leased_stubs(), []);
     machine.recovered(rig.now, &mut Output::default()).unwrap();
     assert_eq!(image(&machine, rig.now), image(&rig.machine, rig.now));
     rig.machine = machine;

@@ -8,9 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use dormouse_core::Map;
 use dormouse_core::error::Fatal;
-use dormouse_core::job::JobId;
 use dormouse_core::machine::{Machine, Output};
 use dormouse_core::time::Now;
 
@@ -25,7 +23,7 @@ use crate::journal::{BatchBuilder, Boot, Record, SegmentWriter, plan, segment_nu
 use crate::manifest::{self, Manifest, RunRef, run_number};
 use crate::memtable::Memtable;
 use crate::run::Run;
-use crate::timeline::{DiskTimeline, OpenRun, Sources, is_stub};
+use crate::timeline::{DiskTimeline, OpenRun, Sources};
 
 /// Why a store could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -241,16 +239,9 @@ pub(crate) fn open_run(disk: &Arc<dyn Disk>, run: &RunRef) -> Result<Run, Damage
 
 /// Jobs that replay knew only by the place they left get their content from the runs.
 fn complete_stubs(machine: &mut Machine<DiskTimeline>) -> Result<(), Fatal> {
-    let stubs: Vec<JobId> =
-        machine.leased_mut().filter(|job| is_stub(job)).map(|job| job.id).collect();
-    let mut contents = Map::default();
-    for id in stubs {
-        contents.insert(id, machine.timeline_mut().stub_content(id)?);
-    }
-    for job in machine.leased_mut() {
-        if let Some(content) = contents.remove(&job.id) {
-            job.content = content;
-        }
+    for id in machine.leased_stubs() {
+        let content = machine.timeline_mut().stub_content(id)?;
+        machine.complete_leased(id, content);
     }
     machine.timeline_mut().complete_stubs()
 }
