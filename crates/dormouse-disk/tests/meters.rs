@@ -84,5 +84,6 @@ fn an_engine_on_disk_measures_its_files() {
         .sum();
     let engine = Engine::open(dir.path(), options).unwrap();
     let journal_bytes = number(&engine, "journal_bytes");
-    assert!((1..=on_disk + 1_000).contains(&journal_bytes), "{journal_bytes} of {on_disk}");
+    // The start wrote a segment, and perhaps a freeze right after it another one.
+    assert!((1..=on_disk + 4_000).contains(&journal_bytes), "{journal_bytes} of {on_disk}");
 }

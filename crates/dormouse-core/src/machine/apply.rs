@@ -81,7 +81,7 @@ impl<T: Timeline> Machine<T> {
             }
         }
         let put_batch = if replay { 0 } else { self.put_batch };
-        self.timeline.arrive(*at, job.clone(), put_batch);
+        self.timeline.arrive(*at, job, put_batch);
         self.next_id = self.next_id.max(job.id.0.saturating_add(1));
         let watch = self.count(at.topic, |counts| {
             counts.puts += 1;
@@ -110,7 +110,7 @@ impl<T: Timeline> Machine<T> {
             }
             Destination::Rest(place) => {
                 job.progress = progress.clone();
-                self.timeline.arrive(*place, job, put_batch);
+                self.timeline.arrive(*place, &job, put_batch);
                 if place.class.is_waiting() {
                     self.waiters.look_at(watch);
                 }
@@ -118,7 +118,7 @@ impl<T: Timeline> Machine<T> {
             Destination::Hold(place) => {
                 let content = Content { key: key.clone(), ..Content::default() };
                 let hold = Job { id: *id, content, progress: Progress::default() };
-                self.timeline.arrive(*place, hold, put_batch);
+                self.timeline.arrive(*place, &hold, put_batch);
                 if let Some(value) = self.topics.get_mut(*topic) {
                     value.holds_until = value.holds_until.max(place.due_at);
                 }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::{Machine, Rule};
+use super::{Lease, Machine, Rule};
 use crate::error::Fatal;
 use crate::job::{JobId, State, Token};
 use crate::op::{JobView, Target};
@@ -53,12 +53,11 @@ pub(crate) enum KeyOwner {
 
 /// Whether a token is good.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "lives no longer than a call")]
-pub(crate) enum TokenState {
-    /// Its lease goes on.
-    Leased,
+pub(crate) enum TokenState<'m> {
+    /// This lease goes on.
+    Leased(&'m Lease),
     /// Its lease ran out, but nobody has taken the job since.
-    Lapsed(Resting),
+    Lapsed(Box<Resting>),
     /// The job is there, but not in this hand.
     Lost,
     /// The job is not there.
@@ -126,17 +125,17 @@ impl<T: Timeline> Machine<T> {
     }
 
     /// Whether this token is good.
-    pub(crate) fn token_state(&mut self, token: Token) -> Result<TokenState, Fatal> {
+    pub(crate) fn token_state(&mut self, token: Token) -> Result<TokenState<'_>, Fatal> {
         if let Some(lease) = self.leases.get(token.id) {
             let good = lease.job.fence() == token.fence;
-            return Ok(if good { TokenState::Leased } else { TokenState::Lost });
+            return Ok(if good { TokenState::Leased(lease) } else { TokenState::Lost });
         }
         Ok(match self.timeline.find(token.id)? {
             None => TokenState::Gone,
             Some(resting) => {
                 let progress = &resting.job.progress;
                 if progress.lapsed && progress.fence == token.fence {
-                    TokenState::Lapsed(resting)
+                    TokenState::Lapsed(Box::new(resting))
                 } else {
                     TokenState::Lost
                 }

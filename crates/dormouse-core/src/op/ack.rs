@@ -67,8 +67,7 @@ impl<T: Timeline> Machine<T> {
         let (ending, key, topic, left, origin) = match self.token_state(token)? {
             TokenState::Gone => return Ok(EndReply::Gone),
             TokenState::Lost => return Err(lease_lost(token).into()),
-            TokenState::Leased => {
-                let Some(lease) = self.leases.get(token.id) else { return Ok(EndReply::Gone) };
+            TokenState::Leased(lease) => {
                 let (job, topic) = (lease.job.to_job(token.id), lease.topic);
                 let ending = decide(&job, topic);
                 (ending, job.key().cloned(), topic, None, Origin::Live)
@@ -77,7 +76,7 @@ impl<T: Timeline> Machine<T> {
                 let place = resting.place;
                 let ending = decide(&resting.job, place.topic);
                 let key = resting.job.key().cloned();
-                (ending, key, place.topic, Some(place), Origin::Found(resting))
+                (ending, key, place.topic, Some(place), Origin::Found(*resting))
             }
         };
         let Ending { to, progress, cause } = ending;

@@ -53,8 +53,8 @@ impl<T: Timeline> Machine<T> {
         match self.token_state(token)? {
             TokenState::Gone => return Err(nothing_to_extend(token.id).into()),
             TokenState::Lost => return Err(lease_lost(token).into()),
-            TokenState::Leased => {}
-            TokenState::Lapsed(resting) => self.take_back(resting, out),
+            TokenState::Leased(_) => {}
+            TokenState::Lapsed(resting) => self.take_back(*resting, out),
         }
         let Some(lease) = self.leases.get(token.id) else { return Err(lease_lost(token).into()) };
         let expires_at = now.after(asked_ms.unwrap_or(lease.ttr_ms));

@@ -199,6 +199,10 @@ impl<T: Timeline> Machine<T> {
                 }
                 break;
             }
+            if jobs.is_empty() {
+                // Growing step by step would copy every job once more.
+                jobs.reserve_exact(self.reserve_room(topics, terms.max));
+            }
             let resting = self.timeline.take(place)?;
             bytes += u64::from(resting.job.progress.bytes);
             jobs.extend(self.grant(now, resting, true, terms, out));
@@ -210,6 +214,13 @@ impl<T: Timeline> Machine<T> {
             }
         }
         Ok(ReserveOutcome { jobs, is_unsure })
+    }
+
+    /// How many jobs a reserve can give at most.
+    fn reserve_room(&self, topics: &[TopicNo], max: usize) -> usize {
+        let waiting = |topic: &TopicNo| self.topics.get(*topic).map_or(0, |one| one.counts.waiting);
+        let waiting: u64 = topics.iter().map(waiting).sum();
+        max.min(usize::try_from(waiting).unwrap_or(max))
     }
 
     /// Leases a resting job. `taken` says that it has left the timeline already.

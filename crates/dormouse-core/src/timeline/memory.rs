@@ -129,7 +129,7 @@ impl MemoryTimeline {
 }
 
 impl Timeline for MemoryTimeline {
-    fn arrive(&mut self, place: Place, job: Job, put_batch: BatchNo) {
+    fn arrive(&mut self, place: Place, job: &Job, put_batch: BatchNo) {
         if place.class != Class::HOLD {
             self.places.insert(place.id, place);
         }
@@ -137,7 +137,7 @@ impl Timeline for MemoryTimeline {
             self.keys.insert((place.topic, key.clone()), place);
         }
         let lane = self.lanes.entry((place.topic, place.class)).or_default();
-        lane.insert((place.due_at, place.id), job, put_batch);
+        lane.insert((place.due_at, place.id), job.clone(), put_batch);
     }
 
     fn depart(&mut self, place: Place) {

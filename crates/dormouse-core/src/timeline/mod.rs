@@ -97,7 +97,7 @@ pub struct Stretch {
 /// taking consumes at the head. Everything that leaves from elsewhere leaves by `depart`.
 pub trait Timeline {
     /// A job arrives. Its place is free.
-    fn arrive(&mut self, place: Place, job: Job, put_batch: BatchNo);
+    fn arrive(&mut self, place: Place, job: &Job, put_batch: BatchNo);
 
     /// The job that rests at this place, wherever in its lane that is, leaves.
     fn depart(&mut self, place: Place);

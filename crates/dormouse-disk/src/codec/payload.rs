@@ -99,10 +99,48 @@ pub fn decode_payload(id: JobId, payload: &[u8]) -> Option<Job> {
         0 => (progress::fresh(0), None),
         _ => progress::decode_progress(&mut reader)?,
     };
-    content.body = Bytes::copy_from_slice(reader.rest());
+    content.body = body_bytes(reader.rest());
     progress.bytes = bytes.unwrap_or_else(|| bytes_implied(&content));
     progress.key_lost = flags & KEY_LOST != 0;
     Some(Job { id, content, progress })
+}
+
+/// A copy of a body. A job that is handed out shares its body with its lease, and `Bytes` that own
+/// a plain buffer allocate a counter when they are first shared; a small body and its counter fit
+/// into one piece.
+fn body_bytes(body: &[u8]) -> Bytes {
+    match body.len() {
+        0 => Bytes::new(),
+        ..=SMALL_BODY => Bytes::from_owner(InlineBody::<SMALL_BODY>::of(body)),
+        ..=MEDIUM_BODY => Bytes::from_owner(InlineBody::<MEDIUM_BODY>::of(body)),
+        ..=LARGE_BODY => Bytes::from_owner(InlineBody::<LARGE_BODY>::of(body)),
+        _ => Bytes::copy_from_slice(body),
+    }
+}
+
+/// Bodies up to these sizes are kept in one piece with their counter.
+const SMALL_BODY: usize = 62;
+const MEDIUM_BODY: usize = 126;
+const LARGE_BODY: usize = 254;
+
+struct InlineBody<const N: usize> {
+    len: u8,
+    bytes: [u8; N],
+}
+
+impl<const N: usize> InlineBody<N> {
+    /// A copy of a body of at most `N` bytes, and at most 255.
+    fn of(body: &[u8]) -> InlineBody<N> {
+        let mut bytes = [0; N];
+        bytes[..body.len()].copy_from_slice(body);
+        InlineBody { len: body.len() as u8, bytes }
+    }
+}
+
+impl<const N: usize> AsRef<[u8]> for InlineBody<N> {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.len)]
+    }
 }
 
 /// The key that this payload holds taken: none if it was given without, or if it passed on.

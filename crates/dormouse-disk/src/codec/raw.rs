@@ -19,7 +19,15 @@ pub fn put_varint(mut value: u64, out: &mut Vec<u8>) {
         len += 1;
     }
     bytes[len] = value as u8;
-    out.extend_from_slice(&bytes[..=len]);
+    // A copy of a length that the compiler knows needs no call.
+    match bytes {
+        [first @ .., _, _, _, _, _, _, _, _] if len == 1 => out.extend_from_slice(&first),
+        [first @ .., _, _, _, _, _, _, _] if len == 2 => out.extend_from_slice(&first),
+        [first @ .., _, _, _, _, _, _] if len == 3 => out.extend_from_slice(&first),
+        [first @ .., _, _, _, _, _] if len == 4 => out.extend_from_slice(&first),
+        [first @ .., _, _, _, _] if len == 5 => out.extend_from_slice(&first),
+        _ => out.extend_from_slice(&bytes[..=len]),
+    }
 }
 
 /// Appends a signed number so that small ones of either sign are short.

@@ -21,6 +21,7 @@ use super::{Durability, Options, Report};
 use crate::clock::{Reading, SteadyClock, Stopwatch};
 use crate::disk::Disk;
 use crate::lock::DirLock;
+use crate::pace::Pace;
 use crate::store::{OpenError, RecoveredStore, Store, TaskResult};
 
 /// Batches in flight to the disk; requests that arrive meanwhile become one batch.
@@ -38,6 +39,8 @@ pub(super) struct DiskStorage {
     control: Arc<Control>,
     flush: Worker,
     merge: Worker,
+    /// Tells them when the engine is in use.
+    pace: Arc<Pace>,
     merge_looked: Option<Stopwatch>,
     /// The last batch known to be as durable as promised.
     durable: u64,
@@ -79,19 +82,20 @@ impl DiskStorage {
                 Journal::Relaxed(RelaxedWriter::start(writer, span, driven, measured))
             }
         };
+        let pace = Arc::new(Pace::default());
+        let worker = |name, priority| {
+            let (pace, disk) = (Arc::clone(&pace), Arc::clone(&disk));
+            Worker::start(name, priority, pace, disk, Arc::clone(control))
+        };
         Ok(DiskStorage {
             store,
             clock,
             journal,
             meters,
             control: Arc::clone(control),
-            flush: Worker::start(
-                "dormouse-flush",
-                Priority::Usual,
-                Arc::clone(&disk),
-                Arc::clone(control),
-            ),
-            merge: Worker::start("dormouse-merge", Priority::Idle, disk, Arc::clone(control)),
+            flush: worker("dormouse-flush", Priority::Usual),
+            merge: worker("dormouse-merge", Priority::Idle),
+            pace,
             merge_looked: None,
             durable,
             write_batch: WriteBatch::default(),
@@ -260,6 +264,7 @@ impl Storage for DiskStorage {
         }
         self.meters.note_growth(&self.store);
         self.hand_over(in_flight, outbox)?;
+        self.pace.note_turn(self.store.is_flush_behind());
         self.run_tasks(owner);
         Ok(())
     }

@@ -158,6 +158,7 @@ impl DiskMeters {
             TaskResult::Checkpoint { .. }
             | TaskResult::Manifest(_)
             | TaskResult::Removed
+            | TaskResult::Covered { .. }
             | TaskResult::Backup
             | TaskResult::Merged { run: None } => 0,
         };

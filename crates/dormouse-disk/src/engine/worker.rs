@@ -13,6 +13,7 @@ use rustix::thread::gettid;
 use super::Report;
 use super::control::Control;
 use crate::disk::Disk;
+use crate::pace::{self, Pace};
 use crate::store::Task;
 use crate::timeline::stopped;
 
@@ -38,6 +39,7 @@ impl Worker {
     pub(super) fn start(
         name: &str,
         priority: Priority,
+        pace: Arc<Pace>,
         disk: Arc<dyn Disk>,
         control: Arc<Control>,
     ) -> Worker {
@@ -47,6 +49,7 @@ impl Worker {
                 // A system that does not allow it only makes merges less polite.
                 let _ = setpriority_process(Some(gettid()), LEAST_URGENT);
             }
+            pace::keep(pace);
             for task in waiting {
                 let ran = catch_unwind(AssertUnwindSafe(|| task.run(&disk)));
                 control.inbox.report(match ran {

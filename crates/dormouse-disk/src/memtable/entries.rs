@@ -1,23 +1,35 @@
-//! The sorted entries of a memtable: a small tree for new entries, sorted chunks for the rest.
+//! The sorted entries of a memtable: a list of the newest, a small tree for new ones, sorted chunks
+//! for the rest.
 //!
 //! Most entries are put once and read once, by the flush. One tree over all of them misses the
-//! cache at every insert, so only the newest few thousand live in a tree; when it is full it
-//! becomes a sorted chunk, and chunks of about one size become one. Entries of a chunk are changed
-//! in place; a removed one leaves a pointer to the next that is alive.
+//! cache at every insert, so only a few thousand live in a tree; when it is full it becomes a sorted
+//! chunk, and chunks of about one size become one. While nobody reads, as in a bulk load, even
+//! that is too much: new entries are kept in a list as they come. `settle` brings it into order, and
+//! must be called before any reading. Entries of a chunk are changed in place; a removed one leaves
+//! a pointer to the next that is alive.
 
-use std::collections::BTreeMap;
+use std::cmp::{Ordering, Reverse};
+use std::collections::binary_heap::PeekMut;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::ops::Bound;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
 
 use super::MemtableEntry;
 use super::packed::PackedPlace;
+use crate::sort::sort;
 
 /// Chunks up to this many times the tree's size are merged: a merge stays below a millisecond.
 const MERGED_MAX: usize = 16;
 
+/// So many times the tree's entries are kept unsorted: they are sorted within a millisecond.
+const FRESH_MAX: usize = 4;
+
 /// A sorted map of places.
 #[derive(Debug)]
 pub(crate) struct Entries {
+    /// In the order they came.
+    fresh: Vec<(PackedPlace, MemtableEntry)>,
     tree: BTreeMap<PackedPlace, MemtableEntry>,
     tree_max: usize,
     chunks: Vec<Chunk>,
@@ -38,10 +50,41 @@ struct Chunk {
     alive: Vec<AtomicU32>,
 }
 
+type SortedSource<'e> = Box<dyn Iterator<Item = (PackedPlace, MemtableEntry)> + 'e>;
+
+/// The next entry of one of several sorted sources.
+#[derive(Clone, Copy, Debug)]
+struct SourceHead {
+    at: PackedPlace,
+    index: usize,
+    slot: MemtableEntry,
+}
+
+impl PartialEq for SourceHead {
+    fn eq(&self, other: &SourceHead) -> bool {
+        self.at == other.at
+    }
+}
+
+impl Eq for SourceHead {}
+
+impl PartialOrd for SourceHead {
+    fn partial_cmp(&self, other: &SourceHead) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for SourceHead {
+    fn cmp(&self, other: &SourceHead) -> Ordering {
+        self.at.cmp(&other.at)
+    }
+}
+
 impl Entries {
     /// An empty map whose tree takes at most this many entries.
     pub(crate) fn new(tree_max: usize) -> Entries {
-        Entries { tree: BTreeMap::new(), tree_max, chunks: Vec::new(), len: 0, chunk_slots: 0 }
+        let (fresh, tree, chunks) = (Vec::new(), BTreeMap::new(), Vec::new());
+        Entries { fresh, tree, tree_max, chunks, len: 0, chunk_slots: 0 }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -50,14 +93,16 @@ impl Entries {
 
     /// About how much memory it takes.
     pub(crate) fn bytes(&self) -> usize {
-        self.tree.len() * TREE_BYTES + self.chunk_slots * SLOT_BYTES
+        (self.fresh.len() + self.chunk_slots) * SLOT_BYTES + self.tree.len() * TREE_BYTES
     }
 
     pub(crate) fn get(&self, at: &PackedPlace) -> Option<&MemtableEntry> {
+        self.check_settled();
         self.tree.get(at).or_else(|| self.chunks.iter().find_map(|chunk| chunk.get(at)))
     }
 
     pub(crate) fn get_mut(&mut self, at: &PackedPlace) -> Option<&mut MemtableEntry> {
+        self.settle();
         if let Some(slot) = self.tree.get_mut(at) {
             return Some(slot);
         }
@@ -69,15 +114,40 @@ impl Entries {
 
     /// Adds an entry at a place that has none.
     pub(crate) fn insert(&mut self, at: PackedPlace, slot: MemtableEntry) {
-        debug_assert!(self.get(&at).is_none(), "an entry is there already");
-        if self.tree.len() >= self.tree_max {
-            self.add_chunk();
+        if self.fresh.len() >= FRESH_MAX * self.tree_max {
+            self.settle();
         }
-        self.tree.insert(at, slot);
+        self.fresh.push((at, slot));
         self.len += 1;
     }
 
+    fn check_settled(&self) {
+        debug_assert!(self.fresh.is_empty(), "entries are read before they are settled");
+    }
+
+    /// Brings new entries into order, before they are read.
+    pub(crate) fn settle(&mut self) {
+        if self.fresh.is_empty() {
+            return;
+        }
+        if self.fresh.len() >= self.tree_max {
+            let mut entries = std::mem::take(&mut self.fresh);
+            sort_entries(&mut entries);
+            self.add_chunk(entries);
+            return;
+        }
+        for (at, slot) in self.fresh.drain(..) {
+            let before = self.tree.insert(at, slot);
+            debug_assert!(before.is_none(), "an entry is there already");
+        }
+        if self.tree.len() >= self.tree_max {
+            let entries = std::mem::take(&mut self.tree).into_iter().collect();
+            self.add_chunk(entries);
+        }
+    }
+
     pub(crate) fn remove(&mut self, at: &PackedPlace) -> Option<MemtableEntry> {
+        self.settle();
         let removed = match self.tree.remove(at) {
             Some(slot) => Some(slot),
             None => self.chunks.iter_mut().find_map(|chunk| chunk.remove(at)),
@@ -88,6 +158,7 @@ impl Entries {
 
     /// The first entry from here on.
     pub(crate) fn first(&self, from: Bound<PackedPlace>) -> Option<(PackedPlace, MemtableEntry)> {
+        self.check_settled();
         let tree = self.tree.range((from, Bound::Unbounded)).next().map(|(at, slot)| (*at, *slot));
         let chunks = self.chunks.iter().filter_map(|chunk| chunk.first(from));
         tree.into_iter().chain(chunks).min_by_key(|(at, _)| *at)
@@ -99,6 +170,7 @@ impl Entries {
         from: PackedPlace,
         to: PackedPlace,
     ) -> impl Iterator<Item = (PackedPlace, MemtableEntry)> + '_ {
+        self.check_settled();
         let tree = self.tree.range(from..=to).map(|(at, slot)| (*at, *slot));
         let chunks = self.chunks.iter().flat_map(move |chunk| {
             let start = chunk.entries.partition_point(|entry| entry.0 < from);
@@ -109,6 +181,7 @@ impl Entries {
 
     /// Removes all entries within these bounds, at a cost of a few nanoseconds each.
     pub(crate) fn remove_within(&mut self, from: PackedPlace, to: PackedPlace) {
+        self.settle();
         let is_outside = |at: &PackedPlace| *at < from || *at > to;
         self.tree.retain(|at, _| is_outside(at));
         for chunk in &mut self.chunks {
@@ -121,23 +194,29 @@ impl Entries {
 
     /// All entries in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (PackedPlace, MemtableEntry)> + '_ {
-        let mut tree = self.tree.iter().map(|(at, slot)| (*at, *slot)).peekable();
-        let mut chunks: Vec<_> = self.chunks.iter().map(|chunk| chunk.walk(0).peekable()).collect();
+        self.check_settled();
+        let tree = self.tree.iter().map(|(at, slot)| (*at, *slot));
+        let mut sources: Vec<SortedSource<'_>> = vec![Box::new(tree)];
+        for chunk in &self.chunks {
+            sources.push(Box::new(chunk.walk(0)));
+        }
+        let mut heads = BinaryHeap::with_capacity(sources.len());
+        for (index, source) in sources.iter_mut().enumerate() {
+            heads.extend(source.next().map(|(at, slot)| Reverse(SourceHead { at, index, slot })));
+        }
         std::iter::from_fn(move || {
-            let first_tree = tree.peek().map(|entry| entry.0);
-            let firsts = chunks.iter_mut().enumerate();
-            let chunk = firsts.filter_map(|(i, c)| Some((c.peek()?.0, i))).min();
-            match (first_tree, chunk) {
-                (Some(at), Some((other, _))) if at < other => tree.next(),
-                (_, Some((_, index))) => chunks[index].next(),
-                (_, None) => tree.next(),
+            let mut first = heads.peek_mut()?;
+            let Reverse(SourceHead { at, index, slot }) = *first;
+            match sources[index].next() {
+                Some((at, slot)) => *first = Reverse(SourceHead { at, index, slot }),
+                None => drop(PeekMut::pop(first)),
             }
+            Some((at, slot))
         })
     }
 
-    /// The tree becomes a chunk; chunks of about its size become one with it.
-    fn add_chunk(&mut self) {
-        let mut entries: Vec<_> = std::mem::take(&mut self.tree).into_iter().collect();
+    /// Sorted entries become a chunk; chunks of about its size become one with it.
+    fn add_chunk(&mut self, mut entries: Vec<(PackedPlace, MemtableEntry)>) {
         let merged_max = MERGED_MAX * self.tree_max;
         while let Some(last) = self.chunks.last()
             && last.entries.len() <= entries.len()
@@ -150,6 +229,15 @@ impl Entries {
         self.chunk_slots += entries.len();
         self.chunks.push(Chunk { entries, alive: Vec::new() });
     }
+}
+
+fn sort_entries(entries: &mut [(PackedPlace, MemtableEntry)]) {
+    let Some(lane) = entries.first().map(|(at, _)| at.lane()) else { return };
+    let is_one_lane = entries.iter().all(|(at, _)| at.lane() == lane);
+    let digit = |(at, _): &(PackedPlace, MemtableEntry)| {
+        if is_one_lane { at.within_lane() } else { at.lane() }
+    };
+    sort(entries, digit, |entry| entry.0);
 }
 
 fn merge(
@@ -184,7 +272,7 @@ impl Chunk {
         if self.alive.is_empty() {
             self.alive = (0..=self.entries.len() as u32).map(AtomicU32::new).collect();
         }
-        self.alive[position].store(position as u32 + 1, Ordering::Relaxed);
+        self.alive[position].store(position as u32 + 1, Relaxed);
         Some(self.entries[position].1)
     }
 
@@ -223,7 +311,7 @@ impl Chunk {
     /// The first position from here on that is alive; the chunk's length if there is none.
     fn alive_from(&self, from: usize) -> usize {
         let next = |position: usize| match self.alive.get(position) {
-            Some(next) => next.load(Ordering::Relaxed) as usize,
+            Some(next) => next.load(Relaxed) as usize,
             None => position.min(self.entries.len()),
         };
         let mut alive = next(from);
@@ -234,7 +322,7 @@ impl Chunk {
         let mut position = from;
         while position < alive {
             let after = next(position);
-            self.alive[position].store(alive as u32, Ordering::Relaxed);
+            self.alive[position].store(alive as u32, Relaxed);
             position = after;
         }
         alive
@@ -282,6 +370,10 @@ mod tests {
                         plain.insert(place, step);
                     }
                 }
+                if random(3) > 0 {
+                    continue;
+                }
+                entries.settle();
                 let (low, high) = (at(random(60)), at(60 + random(60)));
                 let found =
                     entries.first(Bound::Excluded(low)).map(|(at, slot)| (at, slot.put_batch));
@@ -299,6 +391,7 @@ mod tests {
             entries.remove_within(low, high);
             plain.retain(|at, _| *at < low || *at > high);
             assert_eq!(entries.len(), plain.len());
+            entries.settle();
             let all: Vec<_> = entries.iter().map(|(at, slot)| (at, slot.put_batch)).collect();
             assert!(all.into_iter().eq(plain), "seed {seed}");
         }

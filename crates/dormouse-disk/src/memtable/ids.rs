@@ -57,6 +57,12 @@ impl Ids {
         id.0 >= self.base + self.recent.len() as u64
     }
 
+    /// Makes room for about as many ids as another table has.
+    pub(crate) fn reserve_like(&mut self, other: &Ids) {
+        self.recent.reserve(other.recent.len());
+        self.older.reserve(other.older.len());
+    }
+
     /// About how much memory it takes.
     pub(crate) fn bytes(&self) -> usize {
         self.recent.len() * RECENT_BYTES + (self.older.len() + self.others.len()) * OLDER_BYTES

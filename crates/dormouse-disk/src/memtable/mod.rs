@@ -97,6 +97,21 @@ impl Memtable {
         }
     }
 
+    /// The table after this one, which is about as large: tables that grow step by step are copied
+    /// each time, which takes milliseconds once there is much in them.
+    pub(crate) fn successor(&self, bytes: usize, next_id: u64) -> Memtable {
+        let mut next = Memtable::new(bytes, next_id);
+        next.ids.reserve_like(&self.ids);
+        next.keys.reserve(self.keys.len());
+        next
+    }
+
+    /// Brings new entries into order. To be called before all that reads entries; what changes them
+    /// does so by itself.
+    pub(crate) fn settle(&mut self) {
+        self.entries.settle();
+    }
+
     /// A job comes to rest.
     pub(crate) fn arrive(&mut self, place: Place, job: &Job, put_batch: BatchNo) {
         let about = job.content.bytes() as usize + 256;
@@ -201,6 +216,7 @@ impl Memtable {
 
     /// A job's key is no longer to be found through this entry.
     fn forget_key(&mut self, place: Place) {
+        self.settle();
         let hash = self.payload(place).and_then(payload_key).map(|key| key_hash(place.topic, key));
         let Some(hash) = hash else { return };
         let gone = (hash, (place.id, place.class == Class::HOLD));
@@ -227,6 +243,7 @@ impl Memtable {
 
     /// Everything of a topic goes.
     pub(crate) fn purge(&mut self, topic: TopicNo) {
+        self.settle();
         let lanes: Vec<_> = self.classes(topic).map(|class| (topic, class)).collect();
         let count: usize =
             lanes.iter().filter_map(|lane| self.lanes.get(lane)).map(|lane| lane.entries).sum();
@@ -319,6 +336,7 @@ impl Memtable {
 
     /// The weight of a lane's entries with `due_at <= until`.
     pub(crate) fn rank(&mut self, topic: TopicNo, class: Class, until: u64) -> i64 {
+        self.entries.settle();
         let Some(lane) = self.lanes.get_mut(&(topic, class)) else { return 0 };
         let (low, high) = (lane.until.min(until), lane.until.max(until));
         let sign = if until >= lane.until { 1 } else { -1 };

@@ -23,6 +23,16 @@ impl PackedPlace {
         PackedPlace::new(place.topic, place.class, place.due_at, place.id)
     }
 
+    /// What two places of one lane have in common, at least; smaller ones sort first.
+    pub(crate) fn lane(self) -> u64 {
+        self.0
+    }
+
+    /// Within what `lane` gives, smaller ones sort first.
+    pub(crate) fn within_lane(self) -> u64 {
+        self.1
+    }
+
     pub(crate) fn place(self) -> Place {
         let class = (self.0 & u64::from(u32::MAX)) << 2 | self.1 >> 62;
         Place {

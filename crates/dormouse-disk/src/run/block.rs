@@ -11,10 +11,10 @@ use dormouse_core::topic::TopicNo;
 use crate::codec::{Reader, put_varint, put_zigzag};
 use crate::damage::Damage;
 
-use super::Entry;
 use super::file::FileWriter;
 use super::format::CRC_BYTES;
 use super::record::lane_of;
+use super::{Entry, EntryHead, Loc};
 
 /// A block is closed before it would grow beyond this.
 const BLOCK_BYTES_TARGET: usize = 16 << 10;
@@ -201,6 +201,12 @@ impl Block {
 }
 
 impl Head {
+    /// What others see of it.
+    #[inline]
+    pub(super) fn entry_head(&self, loc: Loc) -> EntryHead {
+        EntryHead { loc, place: self.place, is_job: self.len != TOMBSTONE }
+    }
+
     #[inline]
     fn payload_len(&self) -> u32 {
         if self.len == TOMBSTONE { 0 } else { self.len }

@@ -17,7 +17,7 @@ use super::table::SCAN_PAGES;
 /// Bits of filter per key. 16 give about one false answer in 1,000, which costs a page read; a put
 /// with a key asks every run.
 const BITS_PER_KEY: u64 = 16;
-const LINE_BITS: u64 = 512;
+pub(super) const LINE_BITS: u64 = 512;
 /// Bits a hash sets in its line.
 const PROBES: u32 = 6;
 
@@ -27,7 +27,7 @@ const PROBES: u32 = 6;
 pub(super) struct FilterLine([u64; 8]);
 
 impl FilterLine {
-    fn bits(hash: u64) -> impl Iterator<Item = (usize, u64)> {
+    pub(super) fn bits(hash: u64) -> impl Iterator<Item = (usize, u64)> {
         // Mixed, because the upper bits, which chose the line, are the same for all in it.
         let mixed = hash.wrapping_mul(GOLDEN);
         (0..PROBES).map(move |probe| {
@@ -68,7 +68,7 @@ impl Fixed for FilterLine {
 }
 
 /// The line of a hash among `lines`.
-fn line_of(hash: u64, lines: u64) -> u64 {
+pub(super) fn line_of(hash: u64, lines: u64) -> u64 {
     ((u128::from(hash) * u128::from(lines)) >> 64) as u64
 }
 

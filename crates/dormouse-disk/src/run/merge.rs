@@ -7,6 +7,7 @@ use dormouse_core::place::{Class, Place};
 use dormouse_core::topic::TopicNo;
 
 use crate::damage::Damage;
+use crate::pace;
 
 use super::page::Cursor;
 use super::reader::Run;
@@ -44,6 +45,7 @@ pub fn merge(
             if !go_on() {
                 return Ok(false);
             }
+            pace::rest();
             until_look = ENTRIES_PER_LOOK;
         }
         until_look -= 1;

@@ -12,6 +12,7 @@ mod cache;
 mod file;
 mod filter;
 mod format;
+mod key_filter;
 mod merge;
 mod page;
 mod reader;
@@ -33,6 +34,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 pub use block::Block;
 pub use cache::BlockCache;
+pub use key_filter::KeyFilter;
 pub use merge::{UnreadFrom, merge};
 pub use reader::Run;
 pub use sample::{IdSample, IdSamples};
@@ -84,6 +86,17 @@ pub struct Entry {
     /// The encoded job; `None` is a tombstone. A slice of the cached block: keeping it keeps
     /// the whole block, so copy what must stay.
     pub payload: Option<Bytes>,
+}
+
+/// An entry without its payload and weight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EntryHead {
+    /// Where it is in its run.
+    pub loc: Loc,
+    /// Where the job rests.
+    pub place: Place,
+    /// It is no tombstone.
+    pub is_job: bool,
 }
 
 /// An odd number whose multiples are spread evenly over 64 bits.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::codec::Reader;
 use crate::damage::Damage;
+use crate::pace;
 
 use super::file::{FileWriter, Source};
 use super::format::CRC_BYTES;
@@ -66,6 +67,7 @@ impl<T: Fixed> PageWriter<T> {
     fn end_page(&mut self, out: &mut FileWriter) -> Result<(), Damage> {
         out.append_frame(&[&self.page])?;
         self.page.clear();
+        pace::rest();
         Ok(())
     }
 }
@@ -178,6 +180,9 @@ impl<T: Fixed> Cursor<T> {
             self.pages.source.check_frame(at, frame)?;
         }
         self.loaded = page..page + self.buffer.len().div_ceil(PAGE_BYTES) as u64;
+        if self.ahead > 1 {
+            pace::rest();
+        }
         Ok(())
     }
 }

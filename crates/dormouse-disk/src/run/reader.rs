@@ -17,7 +17,7 @@ use super::filter::Filter;
 use super::format::{self, Footer, Layout};
 use super::record::{BlockRecord, IdRecord, KeyRecord, LaneRecord, lane_of};
 use super::table::Table;
-use super::{Entry, Loc, RunMeta};
+use super::{Entry, EntryHead, Loc, RunMeta};
 
 /// An open run. Several threads may read it at once, each with its own [`BlockCache`].
 pub struct Run {
@@ -120,6 +120,40 @@ impl Run {
             }
             None => self.first_of(cache, u64::from(loc.block) + 1, lane),
         }
+    }
+
+    /// The following entry of the same lane, without its payload.
+    #[inline]
+    pub fn next_head(&self, cache: &mut BlockCache, loc: Loc) -> Result<Option<EntryHead>, Damage> {
+        let heads = cache.get(self, loc.block)?.heads();
+        let index = usize::from(loc.index);
+        if let (Some(head), Some(next)) = (heads.get(index), heads.get(index + 1)) {
+            let loc = Loc { block: loc.block, index: loc.index + 1 };
+            let is_same_lane = lane_of(&next.place) == lane_of(&head.place);
+            return Ok(is_same_lane.then(|| next.entry_head(loc)));
+        }
+        let Some(loc) = self.next(cache, loc)? else { return Ok(None) };
+        self.head(cache, loc).map(Some)
+    }
+
+    /// The entry at a location this run gave, without its payload.
+    pub fn head(&self, cache: &mut BlockCache, loc: Loc) -> Result<EntryHead, Damage> {
+        let head = cache.get(self, loc.block)?.heads().get(usize::from(loc.index));
+        head.map(|head| head.entry_head(loc)).ok_or_else(|| self.no_entry(loc))
+    }
+
+    /// Reads the payload of the entry at a location this run gave; `None` for a tombstone.
+    #[inline]
+    pub fn with_payload<R>(
+        &self,
+        cache: &mut BlockCache,
+        loc: Loc,
+        read: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>, Damage> {
+        let block = cache.get(self, loc.block)?;
+        let head = block.heads().get(usize::from(loc.index));
+        let head = head.ok_or_else(|| self.no_entry(loc))?;
+        Ok(block.payload(head).map(read))
     }
 
     /// The entry at a location this run gave.

@@ -10,7 +10,7 @@ use crate::codec::Reader;
 
 use super::Loc;
 use super::page::Fixed;
-use super::table::Record;
+use super::table::{Digit, Record};
 
 /// A lane: topic and class.
 pub(super) type Lane = (TopicNo, Class);
@@ -125,6 +125,30 @@ macro_rules! sort_by_rank {
 
 sort_by_rank!(IdRecord);
 sort_by_rank!(KeyRecord);
+
+impl Digit for IdRecord {
+    fn digit(&self) -> u64 {
+        self.id.0
+    }
+}
+
+impl Digit for KeyRecord {
+    fn digit(&self) -> u64 {
+        self.flagged_hash
+    }
+}
+
+impl Digit for BlockRecord {
+    fn digit(&self) -> u64 {
+        u64::from(self.first.topic.0)
+    }
+}
+
+impl Digit for LaneRecord {
+    fn digit(&self) -> u64 {
+        u64::from(self.lane.0.0)
+    }
+}
 
 impl Fixed for u64 {
     const WIDTH: usize = 8;

@@ -8,9 +8,11 @@ use std::vec;
 
 use crate::damage::Damage;
 use crate::disk::Disk;
+use crate::sort::sort;
 
 use super::file::{FileWriter, Source};
 use super::page::{Cursor, Fixed, PageWriter, Pages};
+use super::table::Digit;
 
 /// Bytes of read-ahead of all chunks together.
 const MERGE_BYTES: usize = 8 << 20;
@@ -43,7 +45,7 @@ impl Drop for Spill {
     }
 }
 
-impl<R: Fixed + Ord> Sorter<R> {
+impl<R: Fixed + Digit> Sorter<R> {
     /// Keeps at most `chunk_records` in memory, and more in the file `name` of run `no`.
     pub(super) fn new(disk: &Arc<dyn Disk>, name: String, no: u64, chunk_records: usize) -> Self {
         let disk = Arc::clone(disk);
@@ -69,7 +71,7 @@ impl<R: Fixed + Ord> Sorter<R> {
     /// Ends the collection; gives all records in order.
     pub(super) fn finish(mut self) -> Result<SortedRecords<R>, Damage> {
         if self.spill.is_none() {
-            self.chunk.sort_unstable();
+            sort(&mut self.chunk, R::digit, |record| *record);
             return Ok(SortedRecords::Memory(self.chunk.into_iter()));
         }
         self.spill_chunk()?;
@@ -82,7 +84,7 @@ impl<R: Fixed + Ord> Sorter<R> {
     }
 
     fn spill_chunk(&mut self) -> Result<(), Damage> {
-        self.chunk.sort_unstable();
+        sort(&mut self.chunk, R::digit, |record| *record);
         let spill = match &mut self.spill {
             Some(spill) => spill,
             none => none.insert(Spill::create(&self.disk, &self.name, self.no)?),

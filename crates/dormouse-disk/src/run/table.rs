@@ -20,6 +20,12 @@ pub(super) trait Record: Fixed + Ord {
     fn key(&self) -> Self::Key;
 }
 
+/// A record that sorts by a number first.
+pub(super) trait Digit: Ord + Copy {
+    /// That number: records with a smaller one sort before others.
+    fn digit(&self) -> u64;
+}
+
 /// Pages per fence in a table of this many records.
 fn stride<R: Record>(records: u64) -> u64 {
     records.div_ceil(per_page::<R>()).div_ceil(FENCES_MAX).max(1)

@@ -8,6 +8,7 @@ use dormouse_core::place::{Class, Place};
 use crate::codec::payload_key;
 use crate::damage::Damage;
 use crate::disk::Disk;
+use crate::pace;
 
 use super::block::{BlockBuilder, PAYLOAD_BYTES_MAX};
 use super::file::{FileWriter, Source};
@@ -17,7 +18,7 @@ use super::page::Pages;
 use super::record::{BlockRecord, IdRecord, KeyRecord, LaneRecord, lane_of};
 use super::sample::EntrySampler;
 use super::spill::Sorter;
-use super::table::{Record, SCAN_PAGES, TableWriter};
+use super::table::{Digit, Record, SCAN_PAGES, TableWriter};
 use super::{Loc, RunMeta, key_hash};
 
 /// How many records of each table stay in memory while a run is written.
@@ -193,6 +194,7 @@ impl RunWriter {
         let Some((first, weight)) = self.block_first.take() else { return Ok(()) };
         let offset = self.out.position();
         let len = self.block.write(&mut self.out)?;
+        pace::rest();
         self.blocks.push(BlockRecord { first, weight, offset, len })
     }
 }
@@ -213,7 +215,7 @@ fn empty_meta(no: u64, age: u64) -> RunMeta {
     }
 }
 
-fn write_table<R: Record>(records: Sorter<R>, out: &mut FileWriter) -> Result<(), Damage> {
+fn write_table<R: Record + Digit>(records: Sorter<R>, out: &mut FileWriter) -> Result<(), Damage> {
     let mut table = TableWriter::new(records.len());
     let mut records = records.finish()?;
     while let Some(record) = records.next()? {

@@ -31,6 +31,9 @@ const QUIET_MS: u64 = 5_000;
 /// After this long, a memtable of some more size is frozen in any case.
 const AGE_MS: u64 = 30_000;
 
+/// A filter over the keys of all runs is for one key per so many bytes of a memtable, at least.
+const BYTES_PER_KEY: usize = 16;
+
 /// A flush under way.
 pub(super) struct Flush {
     /// The run-to-be; `None` = the memtable was empty.
@@ -80,6 +83,13 @@ impl Store {
                 || (passed_ms(self.frozen_at) >= AGE_MS && bytes >= self.sizes.segment_bytes / 8))
     }
 
+    /// Flushing lags behind: the next memtable is half full, and memory is what it takes.
+    pub fn is_flush_behind(&self) -> bool {
+        let mem = &self.machine.timeline().sources.mem;
+        let is_half_full = mem.bytes() >= self.sizes.memtable_bytes / 2;
+        self.flushes.len() >= FLUSHES_MAX || (!self.flushes.is_empty() && is_half_full)
+    }
+
     /// Flushing lags so far behind that new work must wait.
     pub fn is_stalled(&self) -> bool {
         self.flushes.len() >= FLUSHES_MAX
@@ -124,9 +134,11 @@ impl Store {
     /// The memtable becomes a source that no longer changes, unless it is empty.
     fn freeze_memtable(&mut self, no: u64) -> Option<Arc<Memtable>> {
         let image = self.machine.machine_image();
-        let empty = Memtable::new(self.sizes.memtable_bytes, image.next_id);
+        let before = &self.machine.timeline().sources.mem;
+        let empty = before.successor(self.sizes.memtable_bytes, image.next_id);
         self.machine.timeline_mut().change_sources(|sources| {
             sources.topics_frozen = image.next_topic;
+            sources.mem.settle();
             let table = Arc::new(std::mem::replace(&mut sources.mem, empty));
             if table.len() == 0 {
                 return None;
@@ -152,6 +164,13 @@ impl Store {
         if let Some(pin) = self.backups_due.pop_front() {
             return Some(Task(Work::Backup(pin)));
         }
+        // The next memtable needs the memory of the last, and puts with a key need the filters.
+        if !self.leftovers.tables.is_empty() {
+            return self.remove_task();
+        }
+        if let Some(task) = self.cover_task() {
+            return Some(task);
+        }
         // The manifest of an older flush goes first: it frees journal and memory.
         if let Some(flush) = self.flushes.front()
             && flush.is_written()
@@ -172,6 +191,20 @@ impl Store {
         if let Some(Flush { run: Some(run), table: Some(table), .. }) = unwritten {
             return Some(Task(Work::Flush { run: *run, table: Arc::clone(table) }));
         }
+        self.remove_task()
+    }
+
+    /// Adds the keys of a run to the filter over all runs, if there is one whose keys are not there
+    /// yet.
+    fn cover_task(&mut self) -> Option<Task> {
+        let keys_min = (self.sizes.memtable_bytes / BYTES_PER_KEY) as u64;
+        let sources = &mut self.machine.timeline_mut().sources;
+        let (run, room) = sources.uncovered_run(keys_min)?;
+        Some(Task(Work::Cover { run, room }))
+    }
+
+    /// Removes what may go.
+    fn remove_task(&mut self) -> Option<Task> {
         self.leftovers.take().map(|leftovers| Task(Work::Remove(leftovers)))
     }
 
@@ -202,6 +235,10 @@ impl Store {
                 self.flush_busy = false;
                 self.install(manifest);
             }
+            TaskResult::Covered { run, filter } => {
+                self.flush_busy = false;
+                self.machine.timeline_mut().sources.cover(run, filter);
+            }
             TaskResult::Removed | TaskResult::Backup => self.flush_busy = false,
             TaskResult::Merged { .. } => {}
         }
@@ -218,7 +255,7 @@ impl Store {
         if let Some(run) = flush.written {
             self.machine.timeline_mut().change_sources(|sources| {
                 let frozen = sources.frozen.remove(0);
-                sources.runs.push(OpenRun { run, consumed: frozen.consumed, merging: false });
+                sources.runs.push(OpenRun::new(run, frozen.consumed));
             });
         }
         self.leftovers.tables.extend(flush.table);

@@ -13,7 +13,7 @@ use super::task::Work;
 use super::{Store, Task};
 use crate::manifest::RunRef;
 use crate::run::Run;
-use crate::timeline::OpenRun;
+use crate::timeline::{Coverage, OpenRun};
 
 /// A merge under way.
 pub(super) struct Merge {
@@ -113,8 +113,14 @@ impl Store {
             // Inputs that were consumed whole meanwhile may be gone from the list.
             let at = sources.runs.partition_point(|open| open.age() < run.meta().age);
             let at = sources.runs[..at].iter().filter(|o| !inputs.contains(&o.no())).count();
+            let covered = sources.runs.iter().filter(|open| open.is_covered());
+            let covered = covered.filter(|open| inputs.contains(&open.no())).count();
             let merged = sources.remove_runs(|no| inputs.contains(&no));
-            sources.runs.insert(at, OpenRun { run, consumed, merging: false });
+            let mut output = OpenRun::new(run, consumed);
+            if covered == inputs.len() {
+                output.coverage = Coverage::Covered;
+            }
+            sources.runs.insert(at, output);
             merged
         });
         self.leftovers.runs.extend(merged);

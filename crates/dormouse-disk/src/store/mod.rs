@@ -188,20 +188,21 @@ impl Store {
         let mem = &mut self.machine.timeline_mut().sources.mem;
         let arrivals = mem.take_arrivals();
         let mut arrived = arrivals.iter();
-        for fact in self.out.facts.drain(..) {
+        for fact in &self.out.facts {
             // Facts and arrivals are in the same order. A place says nothing: a job may come to
             // rest where another fact of this step just left it.
-            let arrival = if brings_arrival(&fact) { arrived.next() } else { None };
-            match (&fact, arrival) {
+            let arrival = if brings_arrival(fact) { arrived.next() } else { None };
+            match (fact, arrival) {
                 (Fact::Put { at, left, left_bytes, key_loser, .. }, Some((place, span)))
                     if place == at =>
                 {
                     let encoded = mem.encoded(*span);
                     self.builder.push_put(at, left.as_ref(), *left_bytes, *key_loser, encoded);
                 }
-                _ => self.builder.push_fact(&fact),
+                _ => self.builder.push_fact(fact),
             }
         }
+        self.out.facts.clear();
         mem.return_arrivals(arrivals);
     }
 

@@ -221,7 +221,7 @@ fn store_id(boot_id: [u8; 16], reading: Reading) -> [u8; 16] {
 fn open_runs(disk: &Arc<dyn Disk>, runs: &[RunRef]) -> Result<Vec<OpenRun>, Damage> {
     let open = |run: &RunRef| {
         let run = Arc::new(open_run(disk, run)?);
-        Ok(OpenRun { run, consumed: 0, merging: false })
+        Ok(OpenRun::new(run, 0))
     };
     runs.iter().map(open).collect()
 }

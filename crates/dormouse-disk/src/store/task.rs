@@ -12,7 +12,8 @@ use crate::disk::Disk;
 use crate::frontier::Frontiers;
 use crate::manifest::{self, Manifest, RunRef, run_name};
 use crate::memtable::Memtable;
-use crate::run::{Run, RunWriter, merge};
+use crate::run::{KeyFilter, Run, RunWriter, merge};
+use crate::timeline::FilterRoom;
 
 /// Work to be done outside the store.
 pub struct Task(pub(super) Work);
@@ -31,6 +32,13 @@ pub(super) enum Work {
     Manifest(Manifest),
     /// Remove files, and drop what takes long to drop.
     Remove(Leftovers),
+    /// Add a run's keys to a filter over many.
+    Cover {
+        /// The run.
+        run: Arc<Run>,
+        /// Where to.
+        room: FilterRoom,
+    },
     /// Keep the files of a backup from vanishing.
     Backup(Pin),
     /// Merge neighbouring runs.
@@ -64,6 +72,13 @@ pub enum TaskResult {
     Manifest(Manifest),
     /// The files are gone.
     Removed,
+    /// The keys of a run are in a filter over many.
+    Covered {
+        /// The run's number.
+        run: u64,
+        /// Over its keys and those of others; `None` if its keys could not be read.
+        filter: Option<Arc<KeyFilter>>,
+    },
     /// The caller that asked for the backup has its answer.
     Backup,
     /// The merge ended; without a run it was given up.
@@ -96,6 +111,12 @@ impl Task {
                     remove(disk, name)?;
                 }
                 Ok(TaskResult::Removed)
+            }
+            Work::Cover { run, room } => {
+                let filter = room.filter();
+                // A page that cannot be read stops whoever needs it: that may be nobody.
+                let filter = filter.add(&run).is_ok().then_some(filter);
+                Ok(TaskResult::Covered { run: run.meta().no, filter })
             }
             Work::Backup(pin) => {
                 pin.run();

@@ -6,7 +6,7 @@ use dormouse_core::place::{Class, Place};
 use dormouse_core::timeline::Resting;
 use dormouse_core::topic::TopicNo;
 
-use super::sources::Sources;
+use super::sources::{OpenRun, Sources};
 use super::stopped;
 use crate::run::key_hash;
 
@@ -23,6 +23,7 @@ enum Mention {
 impl Sources {
     /// The resting job (or the hold) of an id.
     pub(crate) fn find(&mut self, id: JobId, hold: bool) -> Result<Option<Resting>, Fatal> {
+        self.mem.settle();
         match self.find_in_mem(id, hold) {
             Mention::None => {}
             Mention::Past => return Ok(None),
@@ -122,13 +123,20 @@ impl Sources {
 
     /// Ids that the sources' indexes have for a key, newest source first.
     fn named(&self, hash: u64) -> Result<Vec<(JobId, bool)>, Fatal> {
-        // The filters' lines are far apart in memory: fetched side by side they cost one wait.
-        std::hint::black_box(self.runs.iter().fold(0, |sum, open| sum ^ open.run.touch_key(hash)));
         let mut named = self.mem.by_key(hash);
         for frozen in self.frozen.iter().rev() {
             named.extend(frozen.table.by_key(hash));
         }
-        for open in self.runs.iter().rev().filter(|open| open.run.may_have_key(hash)) {
+        if self.key_filters.exclude_all(hash) {
+            return Ok(named);
+        }
+        let excluded = self.key_filters.exclude(hash);
+        let asked = |open: &&OpenRun| !(excluded && open.is_covered());
+        // The filters' lines are far apart in memory: fetched side by side they cost one wait.
+        let touched = self.runs.iter().filter(asked);
+        std::hint::black_box(touched.fold(0, |sum, open| sum ^ open.run.touch_key(hash)));
+        let asked = self.runs.iter().rev().filter(asked);
+        for open in asked.filter(|open| open.run.may_have_key(hash)) {
             named.extend(open.run.by_key(hash).map_err(stopped)?);
         }
         Ok(named)

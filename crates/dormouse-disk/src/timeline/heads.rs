@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dormouse_core::Map;
 use dormouse_core::error::Fatal;
+use dormouse_core::job::JobId;
 use dormouse_core::place::{Class, Place};
 use dormouse_core::time::{Clock, Now};
 use dormouse_core::timeline::{BatchNo, Head, Next, Resting};
@@ -16,7 +17,7 @@ use dormouse_core::topic::TopicNo;
 use super::sources::Sources;
 use super::stopped;
 use crate::memtable::Key;
-use crate::run::Loc;
+use crate::run::{EntryHead, Loc};
 
 /// The first unread entry of a lane in a run.
 #[derive(Clone, Copy, Debug)]
@@ -26,9 +27,19 @@ struct RunHead {
     is_job: bool,
 }
 
-/// The first unread entry of a lane in each immutable source, in the order of `Sources`.
+/// The first entry of a lane in the memtable.
+#[derive(Clone, Copy, Debug)]
+struct MemHead {
+    key: Key,
+    is_job: bool,
+    put_batch: BatchNo,
+}
+
+/// The first unread entry of a lane in each source, in the order of `Sources`.
 #[derive(Debug)]
 struct Lane {
+    /// `None` = it has changed since it was last looked for, which costs more than all the rest.
+    mem: Option<Option<MemHead>>,
     frozen: Vec<Option<Key>>,
     runs: Vec<Option<RunHead>>,
 }
@@ -46,6 +57,16 @@ enum NewestSource {
 struct HeadJob {
     place: Place,
     speaker: NewestSource,
+    put_batch: BatchNo,
+}
+
+/// The first place of a lane over all sources.
+#[derive(Clone, Copy, Debug)]
+struct First {
+    key: Key,
+    /// The newest source that has it, and whether it has a job there.
+    speaker: NewestSource,
+    is_job: bool,
     put_batch: BatchNo,
 }
 
@@ -70,6 +91,9 @@ pub(super) struct TopicHeads {
     later_wall: BTreeSet<(u64, Class)>,
     /// The instant under which a class stands in one of the two sets.
     postponed: Map<Class, u64>,
+    /// The result of the last look, while nothing has changed since: most looks are followed by
+    /// a take.
+    looked: Option<HeadJob>,
 }
 
 impl TopicHeads {
@@ -81,13 +105,23 @@ impl TopicHeads {
             later_steady: BTreeSet::new(),
             later_wall: BTreeSet::new(),
             postponed: Map::default(),
+            looked: None,
         }
     }
 
-    /// A job arrived in a class: it may be the new head.
-    pub(super) fn arrived(&mut self, class: Class) {
-        if class.is_waiting() {
-            self.due.insert(class);
+    /// A job arrived: it may be the new head of its class.
+    pub(super) fn arrived(&mut self, place: &Place) {
+        if place.class.is_waiting() {
+            self.due.insert(place.class);
+        }
+        self.departed(place);
+    }
+
+    /// The memtable's entry at this place has changed.
+    pub(super) fn departed(&mut self, place: &Place) {
+        self.looked = None;
+        if let Some(lane) = self.lanes.get_mut(&place.class) {
+            lane.mem_changed((place.due_at, place.id));
         }
     }
 
@@ -155,28 +189,28 @@ impl TopicHeads {
         sources: &mut Sources,
         place: Place,
     ) -> Result<Option<Resting>, Fatal> {
-        // It was just looked at: there is no tombstone before it any more.
-        let Look::Job(head) = self.look(sources, place.topic, place.class)? else {
-            return Ok(None);
+        let head = match self.looked.take() {
+            Some(head) if head.place == place => head,
+            // It was looked at before: there is no tombstone before it any more.
+            _ => match self.look(sources, place.topic, place.class)? {
+                Look::Job(head) if head.place == place => head,
+                _ => return Ok(None),
+            },
         };
-        if head.place != place {
-            return Ok(None);
-        }
+        self.looked = None;
+        let Some(lane) = self.lanes.get_mut(&place.class) else { return Ok(None) };
         let job = match head.speaker {
-            NewestSource::Mem => sources.mem.job(place),
+            NewestSource::Mem => {
+                sources.mem.settle();
+                sources.mem.job(place)
+            }
             NewestSource::FrozenMemtable(index) => sources.frozen[index].table.job(place),
             NewestSource::Run(index) => {
-                let lane = self.lanes.get(&place.class).and_then(|lane| lane.runs[index]);
-                let Some(run_head) = lane else { return Ok(None) };
-                let open = &sources.runs[index];
-                let entry = open.run.entry(&mut sources.cache, run_head.loc).map_err(stopped)?;
-                let Some(payload) = entry.payload else { return Ok(None) };
-                Some(sources.decode(&sources.runs[index], place.id, &payload)?)
+                let Some(run_head) = lane.runs[index] else { return Ok(None) };
+                sources.job_at(index, run_head.loc, place.id)?
             }
         };
-        if let Some(lane) = self.lanes.get_mut(&place.class) {
-            lane.pop(sources, place)?;
-        }
+        lane.pop(sources, place)?;
         Ok(job.map(|job| Resting { place, job, put_batch: head.put_batch }))
     }
 
@@ -189,14 +223,17 @@ impl TopicHeads {
                 room.insert(Lane::load(sources, topic, class)?)
             }
         };
+        self.looked = None;
         for _ in 0..PASS_MAX {
-            match lane.first(sources, topic, class) {
-                None => return Ok(Look::Empty),
-                Some((place, Some((speaker, put_batch)))) => {
-                    return Ok(Look::Job(HeadJob { place, speaker, put_batch }));
-                }
-                Some((place, None)) => lane.pop(sources, place)?,
+            let Some(first) = lane.first(sources, topic, class) else { return Ok(Look::Empty) };
+            let First { key: (due_at, id), speaker, is_job, put_batch } = first;
+            let place = Place { topic, class, due_at, id };
+            if is_job {
+                let head = HeadJob { place, speaker, put_batch };
+                self.looked = Some(head);
+                return Ok(Look::Job(head));
             }
+            lane.pop(sources, place)?;
         }
         Ok(Look::Again)
     }
@@ -254,14 +291,17 @@ fn is_longer_overdue(place: &Place, than: &Place, now: Now) -> bool {
 impl Lane {
     fn load(sources: &mut Sources, topic: TopicNo, class: Class) -> Result<Lane, Fatal> {
         let frozen = (0..sources.frozen.len()).map(|i| sources.frozen_head(i, topic, class));
-        let mut lane = Lane { frozen: frozen.collect(), runs: Vec::new() };
+        let mut lane = Lane { mem: None, frozen: frozen.collect(), runs: Vec::new() };
         for open in &sources.runs {
             let head = match sources.frontiers.bound(topic, class, open.age()) {
                 None => None,
                 Some(bound) => {
                     let cache = &mut sources.cache;
                     let loc = open.run.seek(cache, topic, class, bound).map_err(stopped)?;
-                    loc.map(|loc| run_head(open, cache, loc)).transpose()?
+                    match loc {
+                        Some(loc) => Some(RunHead::of(open.run.head(cache, loc).map_err(stopped)?)),
+                        None => None,
+                    }
                 }
             };
             lane.runs.push(head);
@@ -269,50 +309,58 @@ impl Lane {
         Ok(lane)
     }
 
-    /// The first place over all sources, and the newest source that has a job there; `None` for a
-    /// tombstone.
-    fn first(
-        &self,
-        sources: &Sources,
-        topic: TopicNo,
-        class: Class,
-    ) -> Option<(Place, Option<(NewestSource, BatchNo)>)> {
-        let mem = sources.mem.first(topic, class, (0, dormouse_core::job::JobId(0)));
-        let mut first: Option<Key> = mem.map(|(place, _)| (place.due_at, place.id));
-        for key in self.frozen.iter().flatten() {
-            first = Some(first.map_or(*key, |first| first.min(*key)));
+    /// The memtable's entry at this position has changed.
+    fn mem_changed(&mut self, key: Key) {
+        if self.mem.is_some_and(|head| head.is_none_or(|head| key <= head.key)) {
+            self.mem = None;
         }
-        for head in self.runs.iter().flatten() {
-            first = Some(first.map_or(head.key, |first| first.min(head.key)));
+    }
+
+    fn mem_head(&mut self, sources: &mut Sources, topic: TopicNo, class: Class) -> Option<MemHead> {
+        *self.mem.get_or_insert_with(|| {
+            sources.mem.settle();
+            let (place, slot) = sources.mem.first(topic, class, (0, JobId(0)))?;
+            let put_batch = sources.mem.put_batch(&slot);
+            Some(MemHead { key: (place.due_at, place.id), is_job: slot.is_job(), put_batch })
+        })
+    }
+
+    /// The first place over all sources; of those that have it, the newest speaks.
+    fn first(&mut self, sources: &mut Sources, topic: TopicNo, class: Class) -> Option<First> {
+        let mut first: Option<First> = None;
+        // Oldest first, so that of equal places the newest stays.
+        for (index, head) in self.runs.iter().enumerate() {
+            let Some(RunHead { key, is_job, .. }) = *head else { continue };
+            if first.is_none_or(|first| key <= first.key) {
+                let speaker = NewestSource::Run(index);
+                first = Some(First { key, speaker, is_job, put_batch: 0 });
+            }
         }
-        let key = first?;
-        let place = Place { topic, class, due_at: key.0, id: key.1 };
-        if let Some((at, slot)) = mem
-            && at == place
+        for (index, head) in self.frozen.iter().enumerate() {
+            let Some(key) = *head else { continue };
+            if first.is_none_or(|first| key <= first.key) {
+                let place = Place { topic, class, due_at: key.0, id: key.1 };
+                let table = &sources.frozen[index].table;
+                let slot = table.get(place)?;
+                let (speaker, is_job) = (NewestSource::FrozenMemtable(index), slot.is_job());
+                first = Some(First { key, speaker, is_job, put_batch: table.put_batch(&slot) });
+            }
+        }
+        if let Some(MemHead { key, is_job, put_batch }) = self.mem_head(sources, topic, class)
+            && first.is_none_or(|first| key <= first.key)
         {
-            return Some((
-                place,
-                slot.is_job().then_some((NewestSource::Mem, sources.mem.put_batch(&slot))),
-            ));
+            first = Some(First { key, speaker: NewestSource::Mem, is_job, put_batch });
         }
-        if let Some(index) = self.frozen.iter().rposition(|head| *head == Some(key)) {
-            let table = &sources.frozen[index].table;
-            let slot = table.get(place)?;
-            let speaks = (NewestSource::FrozenMemtable(index), table.put_batch(&slot));
-            return Some((place, slot.is_job().then_some(speaks)));
-        }
-        let speaks = |head: &&RunHead| head.key == key;
-        let mut runs = self.runs.iter().enumerate().rev();
-        let (index, head) =
-            runs.find_map(|(index, head)| head.as_ref().filter(speaks).map(|head| (index, head)))?;
-        Some((place, head.is_job.then_some((NewestSource::Run(index), 0))))
+        first
     }
 
     /// Consumes a place in every source that has it first.
     fn pop(&mut self, sources: &mut Sources, place: Place) -> Result<(), Fatal> {
         let key = (place.due_at, place.id);
-        if sources.mem.get(place).is_some() {
+        let mem = self.mem_head(sources, place.topic, place.class);
+        if mem.is_some_and(|head| head.key == key) {
             sources.mem.pop(place);
+            self.mem = None;
         }
         let mut popped = false;
         for (index, head) in self.frozen.iter_mut().enumerate().filter(|(_, k)| **k == Some(key)) {
@@ -326,15 +374,15 @@ impl Lane {
         // Newest first: of the runs being merged only the newest's entry outlives the merge, and
         // surely only if it is a job.
         for (index, head) in self.runs.iter_mut().enumerate().rev() {
-            let Some(run_head_now) = head.filter(|head| head.key == key) else { continue };
+            let Some(run_head) = head.filter(|head| head.key == key) else { continue };
             let open = &mut sources.runs[index];
             open.consumed += 1;
             if merging && open.merging {
-                sources.merge_consumed += u64::from(run_head_now.is_job);
+                sources.merge_consumed += u64::from(run_head.is_job);
                 merging = false;
             }
-            let after = open.run.next(&mut sources.cache, run_head_now.loc).map_err(stopped)?;
-            *head = after.map(|loc| run_head(open, &mut sources.cache, loc)).transpose()?;
+            let after = open.run.next_head(&mut sources.cache, run_head.loc).map_err(stopped)?;
+            *head = after.map(RunHead::of);
             popped = true;
         }
         if popped {
@@ -345,12 +393,9 @@ impl Lane {
     }
 }
 
-fn run_head(
-    open: &super::sources::OpenRun,
-    cache: &mut crate::run::BlockCache,
-    loc: Loc,
-) -> Result<RunHead, Fatal> {
-    let entry = open.run.entry(cache, loc).map_err(stopped)?;
-    let key = (entry.place.due_at, entry.place.id);
-    Ok(RunHead { key, loc, is_job: entry.payload.is_some() })
+impl RunHead {
+    fn of(head: EntryHead) -> RunHead {
+        let EntryHead { loc, place, is_job } = head;
+        RunHead { key: (place.due_at, place.id), loc, is_job }
+    }
 }

@@ -8,6 +8,7 @@
 mod find;
 mod gaps;
 mod heads;
+mod key_filters;
 mod page;
 mod sources;
 
@@ -22,6 +23,7 @@ use dormouse_core::topic::TopicNo;
 use crate::damage::Damage;
 use gaps::Gaps;
 use heads::TopicHeads;
+pub(crate) use key_filters::{Coverage, FilterRoom};
 pub(crate) use sources::{FrozenMemtable, OpenRun, Sources};
 
 /// Topics whose heads are kept; beyond it all are dropped and read again when asked for.
@@ -53,7 +55,9 @@ impl DiskTimeline {
     /// Changes the list of sources; positions in it are known nowhere else.
     pub(crate) fn change_sources<R>(&mut self, change: impl FnOnce(&mut Sources) -> R) -> R {
         self.heads.clear();
-        change(&mut self.sources)
+        let changed = change(&mut self.sources);
+        self.sources.note_covered();
+        changed
     }
 
     fn load_heads(&mut self, topic: TopicNo) -> Result<(), Fatal> {
@@ -77,6 +81,7 @@ impl DiskTimeline {
 
     /// After a replay: completes resting jobs that replay knew only by the place they left.
     pub(crate) fn complete_stubs(&mut self) -> Result<(), Fatal> {
+        self.sources.mem.settle();
         for (id, left) in std::mem::take(&mut self.stubs) {
             let places: Vec<Place> = self.sources.mem.places(id).collect();
             for place in places.into_iter().filter(|place| place.class != Class::HOLD) {
@@ -103,28 +108,35 @@ pub(crate) fn stopped(damage: Damage) -> Fatal {
 }
 
 impl Timeline for DiskTimeline {
-    fn arrive(&mut self, place: Place, job: Job, put_batch: BatchNo) {
-        self.sources.mem.arrive(place, &job, put_batch);
+    fn arrive(&mut self, place: Place, job: &Job, put_batch: BatchNo) {
+        self.sources.mem.arrive(place, job, put_batch);
         self.gaps.arrived(&place);
         if let Some(heads) = self.heads.get_mut(&place.topic) {
-            heads.arrived(place.class);
+            heads.arrived(&place);
         }
     }
 
     fn depart(&mut self, place: Place) {
         self.sources.mem.depart(place);
+        if let Some(heads) = self.heads.get_mut(&place.topic) {
+            heads.departed(&place);
+        }
     }
 
     fn depart_replayed(&mut self, place: Place) -> Job {
+        self.sources.mem.settle();
         let job = self.sources.mem.job(place).unwrap_or_else(|| {
             self.stubs.insert(place.id, place);
             Job { id: place.id, ..Job::default() }
         });
-        self.sources.mem.depart(place);
+        self.depart(place);
         job
     }
 
     fn next(&mut self, topic: TopicNo, now: Now) -> Result<Next, Fatal> {
+        if let Some(heads) = self.heads.get_mut(&topic) {
+            return heads.next(&mut self.sources, topic, now, self.durable);
+        }
         self.load_heads(topic)?;
         match self.heads.get_mut(&topic) {
             Some(heads) => heads.next(&mut self.sources, topic, now, self.durable),
@@ -141,7 +153,9 @@ impl Timeline for DiskTimeline {
     }
 
     fn take(&mut self, place: Place) -> Result<Resting, Fatal> {
-        self.load_heads(place.topic)?;
+        if !self.heads.contains_key(&place.topic) {
+            self.load_heads(place.topic)?;
+        }
         let taken = match self.heads.get_mut(&place.topic) {
             Some(heads) => heads.take(&mut self.sources, place)?,
             None => None,

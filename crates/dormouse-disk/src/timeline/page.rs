@@ -38,6 +38,7 @@ impl Sources {
         from: Key,
         mut room: Room,
     ) -> Result<LanePage, Fatal> {
+        self.mem.settle();
         let mut reading = self.start_reading(topic, class, from)?;
         let mut page = LanePage { stretch: Stretch::default(), passed: 0, first: from };
         let mut passed = 0;

@@ -8,12 +8,13 @@ use dormouse_core::job::{Content, Job, JobId};
 use dormouse_core::place::{Class, Place};
 use dormouse_core::topic::TopicNo;
 
+use super::key_filters::{Coverage, KeyFilters};
 use super::stopped;
 use crate::codec::decode_payload;
 use crate::damage::Damage;
 use crate::frontier::Frontiers;
 use crate::memtable::{Key, Memtable};
-use crate::run::{BlockCache, Run};
+use crate::run::{BlockCache, Loc, Run};
 
 /// Bytes of decoded run blocks kept for the next look.
 const CACHE_BYTES: usize = 24 << 20;
@@ -38,9 +39,21 @@ pub(crate) struct OpenRun {
     pub(crate) consumed: u64,
     /// It is being merged.
     pub(crate) merging: bool,
+    pub(crate) coverage: Coverage,
 }
 
 impl OpenRun {
+    /// A run of which this many entries are consumed.
+    pub(crate) fn new(run: Arc<Run>, consumed: u64) -> OpenRun {
+        let coverage = Coverage::of(&run);
+        OpenRun { run, consumed, merging: false, coverage }
+    }
+
+    /// Its keys are in the filters over all runs.
+    pub(crate) fn is_covered(&self) -> bool {
+        self.coverage == Coverage::Covered
+    }
+
     pub(crate) fn age(&self) -> u64 {
         self.run.meta().age
     }
@@ -62,6 +75,7 @@ pub(crate) struct Sources {
     pub(crate) runs: Vec<OpenRun>,
     pub(crate) frontiers: Frontiers,
     pub(crate) cache: BlockCache,
+    pub(crate) key_filters: KeyFilters,
     /// Topics from this number on are too young to be in a source that no longer changes.
     pub(crate) topics_frozen: u32,
     /// Entries of the merge under way that were consumed since it began.
@@ -70,15 +84,18 @@ pub(crate) struct Sources {
 
 impl Sources {
     pub(crate) fn new(mem: Memtable, runs: Vec<OpenRun>, frontiers: Frontiers) -> Sources {
-        Sources {
+        let mut sources = Sources {
             mem,
             frozen: Vec::new(),
             runs,
             frontiers,
             cache: BlockCache::new(CACHE_BYTES),
+            key_filters: KeyFilters::default(),
             topics_frozen: 1,
             merge_consumed: 0,
-        }
+        };
+        sources.note_covered();
+        sources
     }
 
     /// The age of the newest source that no longer changes; 0 = there is none.
@@ -173,6 +190,7 @@ impl Sources {
         from: u64,
         ends: &[u64],
     ) -> Result<Vec<u64>, Fatal> {
+        self.mem.settle();
         let steps = (STEP_RANKS_MAX / (self.runs.len() + 1)).clamp(1, ends.len().max(1));
         let mut counts = Vec::with_capacity(steps);
         let mut start = from;
@@ -225,12 +243,20 @@ impl Sources {
         Err(Fatal::new(format!("no run has the body of job {} any more", left.id)))
     }
 
+    /// The job at a location of a run, by its position.
+    pub(crate) fn job_at(&mut self, run: usize, loc: Loc, id: JobId) -> Result<Option<Job>, Fatal> {
+        let open = &self.runs[run];
+        let decode = |payload: &[u8]| decode_payload(id, payload);
+        match open.run.with_payload(&mut self.cache, loc, decode).map_err(stopped)? {
+            None => Ok(None),
+            Some(Some(job)) => Ok(Some(job)),
+            Some(None) => Err(undecodable(open, id)),
+        }
+    }
+
     /// A run's encoded job.
     pub(crate) fn decode(&self, open: &OpenRun, id: JobId, payload: &[u8]) -> Result<Job, Fatal> {
-        decode_payload(id, payload).ok_or_else(|| {
-            let what = format!("the entry of job {id} cannot be decoded");
-            stopped(Damage::corrupt(&format!("run {}", open.no()), 0, what))
-        })
+        decode_payload(id, payload).ok_or_else(|| undecodable(open, id))
     }
 
     /// The first unread entry of a lane in a frozen memtable.
@@ -240,4 +266,9 @@ impl Sources {
         let (place, _) = frozen.table.first(topic, class, bound)?;
         Some((place.due_at, place.id))
     }
+}
+
+fn undecodable(open: &OpenRun, id: JobId) -> Fatal {
+    let what = format!("the entry of job {id} cannot be decoded");
+    stopped(Damage::corrupt(&format!("run {}", open.no()), 0, what))
 }
