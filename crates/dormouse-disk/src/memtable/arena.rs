@@ -27,6 +27,8 @@ const START_BITS: u32 = 20;
 pub(crate) struct Arena {
     chunks: Vec<Vec<u8>>,
     bytes: usize,
+    /// Empty chunks to use first.
+    spare: Vec<Vec<u8>>,
 }
 
 impl Arena {
@@ -37,7 +39,9 @@ impl Arena {
             .last()
             .is_some_and(|last| last.len() < CHUNK_BYTES && last.capacity() - last.len() >= about);
         if !fits {
-            self.chunks.push(Vec::with_capacity(CHUNK_BYTES.max(about)));
+            let spare = if about <= CHUNK_BYTES { self.spare.pop() } else { None };
+            let chunk = spare.unwrap_or_else(|| Vec::with_capacity(CHUNK_BYTES.max(about)));
+            self.chunks.push(chunk);
         }
         let index = self.chunks.len() - 1;
         let chunk = &mut self.chunks[index];
@@ -47,6 +51,24 @@ impl Arena {
         self.bytes += len;
         // 4,096 chunks are 4 GiB: a memtable is frozen, or stops taking, long before.
         Span { at: (index as u32) << START_BITS | start as u32, len: len as u32 }
+    }
+
+    /// An empty one that uses these chunks first.
+    pub(crate) fn with_spare(spare: Vec<Vec<u8>>) -> Arena {
+        Arena { spare, ..Arena::default() }
+    }
+
+    /// Chunks in use.
+    pub(crate) fn len(&self) -> usize {
+        self.chunks.len()
+    }
+
+    /// Takes all chunks of the usual size; nothing is stored any more.
+    pub(crate) fn take_chunks(&mut self) -> Vec<Vec<u8>> {
+        let mut chunks = std::mem::take(&mut self.spare);
+        let used = std::mem::take(&mut self.chunks).into_iter();
+        chunks.extend(used.filter(|chunk| chunk.capacity() == CHUNK_BYTES));
+        chunks
     }
 
     /// The stored bytes.

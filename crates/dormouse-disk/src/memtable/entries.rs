@@ -20,7 +20,10 @@ use super::packed::PackedPlace;
 use crate::sort::sort;
 
 /// Chunks up to this many times the tree's size are merged: a merge stays below a millisecond.
-const MERGED_MAX: usize = 16;
+const MERGED_MAX: usize = 4;
+
+/// Entries in a row.
+pub(super) type EntryList = Vec<(PackedPlace, MemtableEntry)>;
 
 /// So many times the tree's entries are kept unsorted: they are sorted within a millisecond.
 const FRESH_MAX: usize = 4;
@@ -29,13 +32,15 @@ const FRESH_MAX: usize = 4;
 #[derive(Debug)]
 pub(crate) struct Entries {
     /// In the order they came.
-    fresh: Vec<(PackedPlace, MemtableEntry)>,
+    fresh: EntryList,
     tree: BTreeMap<PackedPlace, MemtableEntry>,
     tree_max: usize,
     chunks: Vec<Chunk>,
     len: usize,
     /// Entries of all chunks, removed ones included: those keep their room.
     chunk_slots: usize,
+    /// Empty lists to use first.
+    spare: Vec<EntryList>,
 }
 
 /// Bytes of an entry in the tree at its usual fill, and in a chunk with its pointer.
@@ -44,7 +49,7 @@ const SLOT_BYTES: usize = size_of::<(PackedPlace, MemtableEntry)>() + size_of::<
 
 #[derive(Debug)]
 struct Chunk {
-    entries: Vec<(PackedPlace, MemtableEntry)>,
+    entries: EntryList,
     /// From each position the first at or after it that may be alive; empty = all are alive.
     /// Shortened by each reader that walks it; any number may at once.
     alive: Vec<AtomicU32>,
@@ -84,7 +89,29 @@ impl Entries {
     /// An empty map whose tree takes at most this many entries.
     pub(crate) fn new(tree_max: usize) -> Entries {
         let (fresh, tree, chunks) = (Vec::new(), BTreeMap::new(), Vec::new());
-        Entries { fresh, tree, tree_max, chunks, len: 0, chunk_slots: 0 }
+        Entries { fresh, tree, tree_max, chunks, len: 0, chunk_slots: 0, spare: Vec::new() }
+    }
+
+    /// Empty lists to use first.
+    pub(super) fn set_spare(&mut self, spare: Vec<EntryList>) {
+        self.spare = spare;
+    }
+
+    /// Takes all lists; nothing is here any more.
+    pub(super) fn take_lists(&mut self) -> Vec<EntryList> {
+        let mut lists = std::mem::take(&mut self.spare);
+        lists.push(std::mem::take(&mut self.fresh));
+        lists.extend(std::mem::take(&mut self.chunks).into_iter().map(|chunk| chunk.entries));
+        // Small ones are not worth it.
+        lists.retain(|list| list.capacity() >= self.tree_max);
+        (self.len, self.chunk_slots) = (0, 0);
+        self.tree.clear();
+        lists
+    }
+
+    /// Lists in use.
+    pub(super) fn lists(&self) -> usize {
+        self.chunks.len()
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -131,7 +158,8 @@ impl Entries {
             return;
         }
         if self.fresh.len() >= self.tree_max {
-            let mut entries = std::mem::take(&mut self.fresh);
+            let next = self.spare.pop().unwrap_or_default();
+            let mut entries = std::mem::replace(&mut self.fresh, next);
             sort_entries(&mut entries);
             self.add_chunk(entries);
             return;
@@ -216,7 +244,7 @@ impl Entries {
     }
 
     /// Sorted entries become a chunk; chunks of about its size become one with it.
-    fn add_chunk(&mut self, mut entries: Vec<(PackedPlace, MemtableEntry)>) {
+    fn add_chunk(&mut self, mut entries: EntryList) {
         let merged_max = MERGED_MAX * self.tree_max;
         while let Some(last) = self.chunks.last()
             && last.entries.len() <= entries.len()
@@ -240,10 +268,7 @@ fn sort_entries(entries: &mut [(PackedPlace, MemtableEntry)]) {
     sort(entries, digit, |entry| entry.0);
 }
 
-fn merge(
-    older: &Chunk,
-    newer: Vec<(PackedPlace, MemtableEntry)>,
-) -> Vec<(PackedPlace, MemtableEntry)> {
+fn merge(older: &Chunk, newer: EntryList) -> EntryList {
     let mut merged = Vec::with_capacity(older.entries.len() + newer.len());
     let mut older = older.walk(0).peekable();
     for entry in newer {

@@ -9,8 +9,9 @@ use dormouse_core::job::JobId;
 use dormouse_core::place::{Class, Place};
 use dormouse_core::topic::TopicNo;
 
+/// A place without its id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct IdEntry {
+pub(super) struct IdEntry {
     topic: TopicNo,
     class: Option<Class>,
     due_at: u64,
@@ -57,10 +58,16 @@ impl Ids {
         id.0 >= self.base + self.recent.len() as u64
     }
 
-    /// Makes room for about as many ids as another table has.
-    pub(crate) fn reserve_like(&mut self, other: &Ids) {
+    /// Makes room for about as many ids as another table has, in this buffer.
+    pub(super) fn reserve_like(&mut self, other: &Ids, buffer: Vec<IdEntry>) {
+        self.recent = buffer;
         self.recent.reserve(other.recent.len());
         self.older.reserve(other.older.len());
+    }
+
+    /// Takes the largest buffer; nothing is here any more.
+    pub(super) fn take_buffer(&mut self) -> Vec<IdEntry> {
+        std::mem::take(&mut self.recent)
     }
 
     /// About how much memory it takes.

@@ -8,6 +8,7 @@ mod arena;
 mod entries;
 mod ids;
 mod packed;
+mod spare;
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -24,6 +25,7 @@ use arena::{Arena, Span};
 use entries::Entries;
 use ids::Ids;
 use packed::PackedPlace;
+use spare::{Spare, SpareStore};
 
 /// A position within a lane.
 pub(crate) type Key = (u64, JobId);
@@ -78,6 +80,19 @@ pub(crate) struct Memtable {
     born_base: BatchNo,
     /// Jobs that arrived since the journal last asked, in order.
     arrivals: Vec<(Place, Span)>,
+    /// Where its memory goes in the end.
+    spare: SpareStore,
+}
+
+impl Drop for Memtable {
+    fn drop(&mut self) {
+        self.spare.give(Spare {
+            chunks: self.arena.take_chunks(),
+            lists: self.entries.take_lists(),
+            ids: self.ids.take_buffer(),
+            keys: std::mem::take(&mut self.keys),
+        });
+    }
 }
 
 impl Memtable {
@@ -94,15 +109,23 @@ impl Memtable {
             arena: Arena::default(),
             born_base: 0,
             arrivals: Vec::new(),
+            spare: SpareStore::default(),
         }
     }
 
     /// The table after this one, which is about as large: tables that grow step by step are copied
-    /// each time, which takes milliseconds once there is much in them.
+    /// each time, which takes milliseconds once there is much in them. It uses the memory of
+    /// tables that are gone.
     pub(crate) fn successor(&self, bytes: usize, next_id: u64) -> Memtable {
         let mut next = Memtable::new(bytes, next_id);
-        next.ids.reserve_like(&self.ids);
+        let Spare { chunks, lists, ids, keys } =
+            self.spare.take(self.arena.len() + 1, self.entries.lists() + 1);
+        next.arena = Arena::with_spare(chunks);
+        next.entries.set_spare(lists);
+        next.ids.reserve_like(&self.ids, ids);
+        next.keys = keys;
         next.keys.reserve(self.keys.len());
+        next.spare = self.spare.clone();
         next
     }
 
