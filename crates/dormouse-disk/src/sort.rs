@@ -83,7 +83,7 @@ mod tests {
             let mut state = seed;
             let mut random = |below: u64| {
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(99);
-                (u128::from(state.rotate_left(32)) * u128::from(below) >> 64) as u64
+                ((u128::from(state.rotate_left(32)) * u128::from(below)) >> 64) as u64
             };
             let below = [1, 2, 300, 1 << 20, 1 << 63, u64::MAX][random(6) as usize];
             let base = if random(2) == 0 { 0 } else { u64::MAX - below };

@@ -109,12 +109,17 @@ pub fn decode_payload(id: JobId, payload: &[u8]) -> Option<Job> {
 /// a plain buffer allocate a counter when they are first shared; a small body and its counter fit
 /// into one piece.
 fn body_bytes(body: &[u8]) -> Bytes {
-    match body.len() {
-        0 => Bytes::new(),
-        ..=SMALL_BODY => Bytes::from_owner(InlineBody::<SMALL_BODY>::of(body)),
-        ..=MEDIUM_BODY => Bytes::from_owner(InlineBody::<MEDIUM_BODY>::of(body)),
-        ..=LARGE_BODY => Bytes::from_owner(InlineBody::<LARGE_BODY>::of(body)),
-        _ => Bytes::copy_from_slice(body),
+    if body.is_empty() {
+        return Bytes::new();
+    }
+    if body.len() <= SMALL_BODY {
+        Bytes::from_owner(InlineBody::<SMALL_BODY>::of(body))
+    } else if body.len() <= MEDIUM_BODY {
+        Bytes::from_owner(InlineBody::<MEDIUM_BODY>::of(body))
+    } else if body.len() <= LARGE_BODY {
+        Bytes::from_owner(InlineBody::<LARGE_BODY>::of(body))
+    } else {
+        Bytes::copy_from_slice(body)
     }
 }
 

@@ -2,11 +2,11 @@
 //! for the rest.
 //!
 //! Most entries are put once and read once, by the flush. One tree over all of them misses the
-//! cache at every insert, so only a few thousand live in a tree; when it is full it becomes a sorted
-//! chunk, and chunks of about one size become one. While nobody reads, as in a bulk load, even
-//! that is too much: new entries are kept in a list as they come. `settle` brings it into order, and
-//! must be called before any reading. Entries of a chunk are changed in place; a removed one leaves
-//! a pointer to the next that is alive.
+//! cache at every insert, so only a few thousand live in a tree; when it is full it becomes a
+//! sorted chunk, and chunks of about one size become one. While nobody reads, as in a bulk load,
+//! even that is too much: new entries are kept in a list as they come. `settle` brings it into
+//! order, and must be called before any reading. Entries of a chunk are changed in place; a removed
+//! one leaves a pointer to the next that is alive.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::binary_heap::PeekMut;

@@ -1,8 +1,8 @@
 //! Memory of memtables that are gone, for the next one.
 //!
-//! Memory that the system hands out is touched for the first time page by page, each at the price of
-//! a fault. A bulk load fills a memtable several times a second, and a tenth of its time would go
-//! there.
+//! Memory that the system hands out is touched for the first time page by page, each at the price
+//! of a fault. A bulk load fills a memtable several times a second, and a tenth of its time would
+//! go there.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

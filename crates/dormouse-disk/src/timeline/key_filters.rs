@@ -1,9 +1,9 @@
 //! The filters over the keys of all runs: which runs they cover, and when they are begun anew.
 //!
-//! Invariant: every key of a run that counts as covered is in one of the filters. A run from a flush
-//! or a start is not covered until a task has added its keys; a merge's output is if all its inputs
-//! are, because it has no other keys. Keys are never taken out, so once most of them have gone, the
-//! filters are dropped and all runs are covered afresh.
+//! Invariant: every key of a run that counts as covered is in one of the filters. A run from a
+//! flush or a start is not covered until a task has added its keys; a merge's output is if all its
+//! inputs are, because it has no other keys. Keys are never taken out, so once most of them have
+//! gone, the filters are dropped and all runs are covered afresh.
 
 use std::sync::Arc;
 
