@@ -136,11 +136,14 @@ impl Store {
         let image = self.machine.machine_image();
         let before = &self.machine.timeline().sources.mem;
         let empty = before.successor(self.sizes.memtable_bytes, image.next_id);
+        let leftovers = &mut self.leftovers;
         self.machine.timeline_mut().change_sources(|sources| {
             sources.topics_frozen = image.next_topic;
             sources.mem.settle();
             let table = Arc::new(std::mem::replace(&mut sources.mem, empty));
             if table.len() == 0 {
+                // Its jobs have left, but not their bytes: dropping them takes a while.
+                leftovers.tables.push(table);
                 return None;
             }
             let frozen = FrozenMemtable { table: Arc::clone(&table), no, age: no, consumed: 0 };
@@ -164,10 +167,12 @@ impl Store {
         if let Some(pin) = self.backups_due.pop_front() {
             return Some(Task(Work::Backup(pin)));
         }
-        // The next memtable needs the memory of the last, and puts with a key need the filters.
-        if !self.leftovers.tables.is_empty() {
-            return self.remove_task();
+        // The next memtable needs the memory of the last. And while memtables fill faster than they
+        // are written, there is always another task: what past flushes left would pile up.
+        if let Some(leftovers) = self.leftovers.take() {
+            return Some(Task(Work::Remove(leftovers)));
         }
+        // Puts with a key need the filters.
         if let Some(task) = self.cover_task() {
             return Some(task);
         }
@@ -188,10 +193,8 @@ impl Store {
         }
         let unwritten =
             self.flushes.iter().find(|flush| flush.table.is_some() && flush.written.is_none());
-        if let Some(Flush { run: Some(run), table: Some(table), .. }) = unwritten {
-            return Some(Task(Work::Flush { run: *run, table: Arc::clone(table) }));
-        }
-        self.remove_task()
+        let Some(Flush { run: Some(run), table: Some(table), .. }) = unwritten else { return None };
+        Some(Task(Work::Flush { run: *run, table: Arc::clone(table) }))
     }
 
     /// Adds the keys of a run to the filter over all runs, if there is one whose keys are not there
@@ -201,11 +204,6 @@ impl Store {
         let sources = &mut self.machine.timeline_mut().sources;
         let (run, room) = sources.uncovered_run(keys_min)?;
         Some(Task(Work::Cover { run, room }))
-    }
-
-    /// Removes what may go.
-    fn remove_task(&mut self) -> Option<Task> {
-        self.leftovers.take().map(|leftovers| Task(Work::Remove(leftovers)))
     }
 
     /// Takes the result of a task of the flush line.
@@ -224,6 +222,7 @@ impl Store {
                 self.flush_busy = false;
                 // A checkpoint that is larger than a segment must not call for the next one.
                 self.checkpoint_bytes = bytes;
+                self.check_space();
                 let flush = self.flushes.iter_mut().find(|flush| flush.segment == number);
                 if let Some(flush) = flush {
                     flush.checkpoint_written = true;

@@ -302,9 +302,11 @@ impl Store {
         }));
     }
 
-    /// Room for what is in memory and for what is still answered while puts are refused.
+    /// Room for what is in memory and for what is still answered while puts are refused. The next
+    /// checkpoints hold every leased job; reserves go on, so they may be larger than the last one.
     fn space_needed(&self) -> u64 {
-        2 * self.sizes.memtable_bytes as u64 + self.sizes.segment_bytes + self.checkpoint_bytes
+        let checkpoint = self.checkpoint_bytes.max(self.machine.leased_bytes());
+        2 * self.sizes.memtable_bytes as u64 + self.sizes.segment_bytes + 2 * checkpoint
     }
 
     fn space_free(&self) -> u64 {

@@ -7,7 +7,8 @@ use bytes::Bytes;
 use dormouse_core::backend::Ticket;
 use dormouse_core::command::Command;
 use dormouse_core::image::{LeaseImage, LockImage, TopicImage};
-use dormouse_core::op::{Lock, Put, Reserve};
+use dormouse_core::job::Token;
+use dormouse_core::op::{Extend, Lock, Put, Reserve, Unlock};
 use dormouse_core::topic::TopicName;
 
 use super::*;
@@ -113,6 +114,22 @@ impl Rig {
     }
 }
 
+/// The pieces of a checkpoint's file, in the order of `Rig::tables`.
+fn read_checkpoint(disk: &dyn Disk) -> (Vec<TopicImage>, Vec<LeaseImage>, Vec<LockImage>) {
+    let number = manifest::read(disk).unwrap().unwrap().checkpoint.unwrap();
+    let (mut topics, mut leases, mut locks) = (Vec::new(), Vec::new(), Vec::new());
+    checkpoint::read(disk, number, None, &mut |record| match record {
+        Record::Topic(image) => topics.push(image),
+        Record::Lease(image) => leases.push(image),
+        Record::Lock(image) => locks.push(image),
+        _ => {}
+    })
+    .unwrap();
+    topics.sort_unstable_by_key(|image| image.topic);
+    leases.sort_unstable_by_key(|image| image.job.id);
+    (topics, leases, locks)
+}
+
 #[test]
 fn the_first_batch_stays_small_and_the_checkpoint_comes_back() {
     let (dir, time) = (tempfile::tempdir().unwrap(), VirtualClock::new());
@@ -120,25 +137,44 @@ fn the_first_batch_stays_small_and_the_checkpoint_comes_back() {
     rig.fill(3_000);
     assert!(rig.freeze() < 300, "the head alone is in the journal");
     let before = rig.tables();
-    // Changes after the freeze are in the journal, not in the checkpoint.
+    // Changes after the freeze are in the journal, not in the checkpoint: one in every table.
+    let (acked, extended) = (&before.1[1], &before.1[2]);
     rig.step(Command::Put(vec![Put::new(TopicName::new("t1").unwrap(), "later")]));
+    rig.step(Command::Ack(vec![token(acked)]));
+    rig.step(Command::Extend(vec![Extend { token: token(extended), ttr_ms: Some(5_000) }]));
+    let (name, owner) = (Bytes::from_static(b"lock"), Bytes::from_static(b"me"));
+    rig.step(Command::Unlock(Unlock { name, owner }));
     rig.commit();
     rig.flush();
     let expected = rig.tables();
-    let manifest = manifest::read(rig.disk.as_ref()).unwrap().unwrap();
-    let mut topics = Vec::new();
-    let number = manifest.checkpoint.unwrap();
-    checkpoint::read(rig.disk.as_ref(), number, None, &mut |record| {
-        if let Record::Topic(image) = record {
-            topics.push(image);
-        }
-    })
-    .unwrap();
-    topics.sort_unstable_by_key(|image| image.topic);
-    assert!(topics == before.0, "the checkpoint is as of the freeze");
+    assert!(before.1 != expected.1 && before.2 != expected.2);
+    assert!(read_checkpoint(rig.disk.as_ref()) == before, "the checkpoint is as of the freeze");
     drop(rig);
     let rig = Rig::open(dir.path(), &time);
     assert!(rig.tables() == expected);
+}
+
+fn token(lease: &LeaseImage) -> Token {
+    Token { id: lease.job.id, fence: lease.job.progress.fence }
+}
+
+#[test]
+fn leftovers_go_while_memtables_fill_faster_than_they_are_written() {
+    let (dir, time) = (tempfile::tempdir().unwrap(), VirtualClock::new());
+    let mut rig = Rig::open(dir.path(), &time);
+    let mut frozen = 0;
+    while frozen < 12 {
+        // There is always another memtable to write when a task is done.
+        while rig.store.flushes.len() < FLUSHES_MAX {
+            rig.step(Command::Put(vec![Put::new(TopicName::new("t").unwrap(), "body")]));
+            rig.freeze();
+            frozen += 1;
+        }
+        let task = rig.store.flush_task().unwrap();
+        let done = task.run(&rig.disk).unwrap();
+        rig.store.finish(done);
+        assert!(rig.store.leftovers.tables.len() <= FLUSHES_MAX, "after {frozen} freezes");
+    }
 }
 
 /// Writes the checkpoint into the first segment and the manifest in its first format.
