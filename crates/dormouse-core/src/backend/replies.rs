@@ -8,21 +8,34 @@ use super::round::DeliveryRound;
 use super::{Answer, Sink, Ticket};
 use crate::error::Error;
 
-/// A sink and its answers.
-type Group = (Arc<dyn Sink>, Vec<(Ticket, Answer)>);
+/// A list that grew beyond this for one sink is not kept.
+const SPARE_MAX: usize = 256;
+
+/// A sink and its answers. Most have one, which needs no list.
+struct Group {
+    sink: Arc<dyn Sink>,
+    first: (Ticket, Answer),
+    others: Vec<(Ticket, Answer)>,
+}
 
 /// Answers grouped by sink, in order.
 #[derive(Default)]
 pub struct ReplyGroups {
     groups: VecDeque<Group>,
+    /// Empty; one list after another is handed to its sink in here.
+    spare: Vec<(Ticket, Answer)>,
 }
 
 impl ReplyGroups {
     /// Adds an answer; it joins the last group if that has the same sink.
     pub fn push(&mut self, sink: &Arc<dyn Sink>, ticket: Ticket, answer: Answer) {
+        let answer = (ticket, answer);
         match self.groups.back_mut() {
-            Some((last, answers)) if Arc::ptr_eq(last, sink) => answers.push((ticket, answer)),
-            _ => self.groups.push_back((Arc::clone(sink), vec![(ticket, answer)])),
+            Some(last) if Arc::ptr_eq(&last.sink, sink) => last.others.push(answer),
+            _ => {
+                let sink = Arc::clone(sink);
+                self.groups.push_back(Group { sink, first: answer, others: Vec::new() });
+            }
         }
     }
 
@@ -39,11 +52,14 @@ impl ReplyGroups {
     /// Joins the groups of each sink, for answers that were pushed in turns.
     pub fn join(&mut self) {
         let groups = self.groups.make_contiguous();
-        groups.sort_by_key(|(sink, _)| Arc::as_ptr(sink).cast::<()>());
-        for (sink, mut answers) in std::mem::take(&mut self.groups) {
+        groups.sort_by_key(|group| Arc::as_ptr(&group.sink).cast::<()>());
+        for mut group in std::mem::take(&mut self.groups) {
             match self.groups.back_mut() {
-                Some((last, before)) if Arc::ptr_eq(last, &sink) => before.append(&mut answers),
-                _ => self.groups.push_back((sink, answers)),
+                Some(last) if Arc::ptr_eq(&last.sink, &group.sink) => {
+                    last.others.push(group.first);
+                    last.others.append(&mut group.others);
+                }
+                _ => self.groups.push_back(group),
             }
         }
     }
@@ -51,15 +67,24 @@ impl ReplyGroups {
     /// Gives every sink its answers. If one panics, the groups after it are still here.
     pub fn deliver(&mut self) {
         let _round = DeliveryRound::begin();
-        while let Some((sink, mut answers)) = self.groups.pop_front() {
+        let mut answers = std::mem::take(&mut self.spare);
+        while let Some(Group { sink, first, mut others }) = self.groups.pop_front() {
+            answers.push(first);
+            answers.append(&mut others);
             sink.deliver(&mut answers);
+            answers.clear();
+        }
+        if answers.capacity() <= SPARE_MAX {
+            self.spare = answers;
         }
     }
 
     /// Gives every sink this error instead: the requests may or may not have happened.
     pub fn fail(&mut self, error: &Error) {
-        for (_, answers) in &mut self.groups {
-            answers.iter_mut().for_each(|(_, answer)| *answer = Err(error.clone()));
+        for Group { first, others, .. } in &mut self.groups {
+            for (_, answer) in std::iter::once(first).chain(others) {
+                *answer = Err(error.clone());
+            }
         }
         // Sinks are foreign code: one that panics must not keep the reason from the others.
         while catch_unwind(AssertUnwindSafe(|| self.deliver())).is_err() {}
