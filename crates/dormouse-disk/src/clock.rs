@@ -209,6 +209,31 @@ impl Stopwatch {
     }
 }
 
+/// Measures the parts of something, with one reading of the clock between two of them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Laps {
+    begun: std::time::Instant,
+    last: std::time::Instant,
+}
+
+impl Laps {
+    pub(crate) fn start() -> Laps {
+        let begun = std::time::Instant::now();
+        Laps { begun, last: begun }
+    }
+
+    /// The time since the last lap ended. Ends one.
+    pub(crate) fn lap(&mut self) -> Duration {
+        let before = std::mem::replace(&mut self.last, std::time::Instant::now());
+        self.last - before
+    }
+
+    /// All laps together.
+    pub(crate) fn total(&self) -> Duration {
+        self.last - self.begun
+    }
+}
+
 /// A saved instant from which the steady clock can go on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SavedClock {

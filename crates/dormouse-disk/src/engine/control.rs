@@ -18,7 +18,7 @@ use super::inbox::{Inbox, Rest, TurnOwner};
 use super::outbox::{Delivered, Outbox};
 use super::turn::EngineState;
 use super::worker::{OwnThread, panicked};
-use crate::clock::{Deadline, Stopwatch};
+use crate::clock::{Deadline, Laps, Stopwatch};
 
 /// A caller works for others no longer than this; then the engine thread goes on.
 const CALLER_TIME_MAX: Duration = Duration::from_micros(200);
@@ -116,15 +116,15 @@ impl Control {
     /// Takes turns and delivers answers, as far as this thread can without waiting.
     pub(super) fn drive(&self) {
         let _own = OwnThread::enter();
-        let watch = Stopwatch::start();
+        let mut laps = Laps::start();
         loop {
-            let after = self.try_turns(&watch);
+            let after = self.try_turns(&mut laps);
             self.deliver();
             match after {
                 Some(AfterTurns::Look { progress_only, is_done }) => {
                     match self.inbox.rest(TurnOwner::Caller, progress_only) {
                         Rest::Nothing => return,
-                        Rest::Short if !is_done => {}
+                        Rest::Short if !is_done => _ = laps.lap(),
                         Rest::Short | Rest::Long => return self.inbox.wake(),
                     }
                 }
@@ -135,7 +135,7 @@ impl Control {
     }
 
     /// `None` = another thread has the state and sees what was pushed.
-    fn try_turns(&self, watch: &Stopwatch) -> Option<AfterTurns> {
+    fn try_turns(&self, laps: &mut Laps) -> Option<AfterTurns> {
         if self.wanted.load(SeqCst) || self.is_slow() || self.failed.get().is_some() {
             return Some(AfterTurns::WakeThread);
         }
@@ -149,9 +149,9 @@ impl Control {
             // The one before failed while this thread waited for the lock's answer.
             return Some(AfterTurns::WakeThread);
         }
-        let turn = Stopwatch::start();
-        let turns = catch_unwind(AssertUnwindSafe(|| self.caller_turns(state, watch)));
-        self.note_time(turn.passed());
+        let before = laps.total();
+        let turns = catch_unwind(AssertUnwindSafe(|| self.caller_turns(state, laps)));
+        self.note_time(laps.total() - before);
         match turns.unwrap_or_else(|_| Err(panicked())) {
             Ok(after) => Some(after),
             Err(fatal) => {
@@ -162,20 +162,12 @@ impl Control {
         }
     }
 
-    fn caller_turns(
-        &self,
-        state: &mut EngineState,
-        watch: &Stopwatch,
-    ) -> Result<AfterTurns, Fatal> {
+    fn caller_turns(&self, state: &mut EngineState, laps: &mut Laps) -> Result<AfterTurns, Fatal> {
         loop {
-            if state.was_paused(state.now()) {
-                return Ok(AfterTurns::WakeThread);
-            }
-            let progress_only = state.is_crowded();
-            let messages = self.inbox.take(TurnOwner::Caller, progress_only);
+            let messages = state.take(TurnOwner::Caller, &self.inbox);
+            let is_done = laps.total() > CALLER_TIME_MAX;
             if messages.is_empty() && !state.is_unfinished() {
-                let is_done = watch.passed() > CALLER_TIME_MAX;
-                return Ok(AfterTurns::Look { progress_only, is_done });
+                return Ok(AfterTurns::Look { progress_only: state.is_crowded(), is_done });
             }
             // After the messages were taken: they are not older than their time.
             let now = state.now();
@@ -183,19 +175,20 @@ impl Control {
                 state.keep(messages);
                 return Ok(AfterTurns::WakeThread);
             }
-            state.turn(now, messages, TurnOwner::Caller, &self.outbox)?;
+            state.turn(now, messages, TurnOwner::Caller, &self.outbox, laps)?;
             if state.has_long_work() {
                 return Ok(AfterTurns::WakeThread);
             }
-            let is_done = watch.passed() > CALLER_TIME_MAX;
-            if state.is_unfinished() {
-                if is_done {
+            let is_done = laps.total() > CALLER_TIME_MAX;
+            if !state.is_unfinished() {
+                if state.next_wake_at() < self.alarm_at.load(SeqCst) {
                     return Ok(AfterTurns::WakeThread);
                 }
-            } else if state.next_wake_at() < self.alarm_at.load(SeqCst) {
-                return Ok(AfterTurns::WakeThread);
-            } else if is_done {
+                // What came meanwhile is taken after these answers are delivered.
                 return Ok(AfterTurns::Look { progress_only: state.is_crowded(), is_done });
+            }
+            if is_done {
+                return Ok(AfterTurns::WakeThread);
             }
         }
     }
@@ -240,7 +233,7 @@ impl Control {
     }
 
     fn long_turn(&self, state: &mut EngineState) -> Result<AfterEngineTurn, Fatal> {
-        let messages = self.inbox.take(TurnOwner::EngineThread, state.is_crowded());
+        let messages = state.take(TurnOwner::EngineThread, &self.inbox);
         let closing = messages.closing;
         state.engine_turn(messages, &self.inbox, &self.outbox)?;
         if let Some(fatal) = self.failed.get() {

@@ -48,7 +48,8 @@ impl JournalProgress {
 /// The messages that one turn takes.
 #[derive(Default)]
 pub(super) struct Messages {
-    pub(super) submissions: VecDeque<Submission>,
+    /// How many submissions were taken with them.
+    pub(super) submissions: usize,
     pub(super) progress: JournalProgress,
     pub(super) reports: Vec<Report>,
     pub(super) closing: bool,
@@ -57,7 +58,7 @@ pub(super) struct Messages {
 impl Messages {
     /// Whether there is nothing to do.
     pub(super) fn is_empty(&self) -> bool {
-        self.submissions.is_empty()
+        self.submissions == 0
             && self.progress.is_empty()
             && self.reports.is_empty()
             && !self.closing
@@ -206,8 +207,14 @@ impl Inbox {
         std::mem::take(&mut state.queued).into_iter().map(|queued| queued.submission).collect()
     }
 
-    /// Takes what this turn may do. While `progress_only`, requests stay queued.
-    pub(super) fn take(&self, owner: TurnOwner, progress_only: bool) -> Messages {
+    /// Takes what this turn may do; submissions go to the end of `taken`. While `progress_only`,
+    /// requests stay queued.
+    pub(super) fn take(
+        &self,
+        owner: TurnOwner,
+        progress_only: bool,
+        taken: &mut VecDeque<Submission>,
+    ) -> Messages {
         let mut state = self.lock();
         let mut messages =
             Messages { progress: std::mem::take(&mut state.progress), ..Messages::default() };
@@ -231,7 +238,8 @@ impl Inbox {
             items += next.items;
             state.items -= next.items;
             state.load -= next.load;
-            messages.submissions.push_back(next.submission);
+            messages.submissions += 1;
+            taken.push_back(next.submission);
         }
         messages
     }

@@ -34,7 +34,9 @@ impl Histogram {
 
     pub(super) fn note(&self, value: u64) {
         let scaled = value as f64 * self.unit;
-        let bucket = self.bounds.partition_point(|bound| *bound < scaled);
+        // Most values fall into the first buckets.
+        let bucket = self.bounds.iter().position(|bound| *bound >= scaled);
+        let bucket = bucket.unwrap_or(self.bounds.len());
         self.counts[bucket].fetch_add(1, Relaxed);
         self.sum.fetch_add(value, Relaxed);
     }

@@ -18,10 +18,26 @@ use super::worker::panicked;
 const ROUNDS_MAX: usize = 64;
 
 #[derive(Default)]
-struct State {
+struct Outgoing {
     events: Vec<Event>,
     answers: ReplyGroups,
+}
+
+impl Outgoing {
+    fn is_empty(&self) -> bool {
+        self.events.is_empty() && self.answers.is_empty()
+    }
+}
+
+#[derive(Default)]
+struct State {
+    outgoing: Outgoing,
+    /// Empty; its buffers are used again.
+    spare: Outgoing,
     delivering: bool,
+    /// A thread waits until nobody delivers: without this, every delivery would end with a system
+    /// call.
+    draining: bool,
 }
 
 /// Answers and events that are to be delivered.
@@ -59,51 +75,60 @@ impl Outbox {
             return;
         }
         let mut state = self.lock();
-        state.events.append(events);
-        state.answers.append(answers);
+        state.outgoing.events.append(events);
+        state.outgoing.answers.append(answers);
     }
 
     /// Delivers what is there, unless another thread does. Not to be called under any lock.
     pub(super) fn deliver(&self) -> Delivered {
+        let mut state = self.lock();
+        if state.delivering {
+            return Delivered::All;
+        }
         for _ in 0..ROUNDS_MAX {
-            let Some((mut events, mut answers)) = self.begin() else { return Delivered::All };
+            if state.outgoing.is_empty() {
+                self.end(state);
+                return Delivered::All;
+            }
+            state.delivering = true;
+            let spare = std::mem::take(&mut state.spare);
+            let mut outgoing = std::mem::replace(&mut state.outgoing, spare);
+            drop(state);
             let delivered = catch_unwind(AssertUnwindSafe(|| {
-                self.watch.emit(&mut events);
-                answers.deliver();
+                self.watch.emit(&mut outgoing.events);
+                outgoing.answers.deliver();
             }));
             if delivered.is_err() {
                 let fatal = panicked();
-                answers.fail(&Error::from(fatal.clone()));
-                self.end();
+                outgoing.answers.fail(&Error::from(fatal.clone()));
+                self.end(self.lock());
                 return Delivered::Panicked(fatal);
             }
-            self.end();
+            state = self.lock();
+            state.spare = outgoing;
         }
+        self.end(state);
         Delivered::Part
     }
 
-    fn begin(&self) -> Option<(Vec<Event>, ReplyGroups)> {
-        let mut state = self.lock();
-        if state.delivering || (state.events.is_empty() && state.answers.is_empty()) {
-            return None;
+    fn end(&self, mut state: MutexGuard<'_, State>) {
+        state.delivering = false;
+        let draining = state.draining;
+        drop(state);
+        if draining {
+            self.idle.notify_all();
         }
-        state.delivering = true;
-        Some((std::mem::take(&mut state.events), std::mem::take(&mut state.answers)))
-    }
-
-    fn end(&self) {
-        self.lock().delivering = false;
-        self.idle.notify_all();
     }
 
     /// Delivers everything, and waits for the thread that delivers. Only for the engine thread at
     /// its end, when nobody adds any more: a deliverer never waits for it.
     pub(super) fn drain(&self) {
         loop {
-            let state = self.lock();
+            let mut state = self.lock();
+            state.draining = true;
             let waited = self.idle.wait_while(state, |state| state.delivering);
             let state = waited.unwrap_or_else(PoisonError::into_inner);
-            if state.events.is_empty() && state.answers.is_empty() {
+            if state.outgoing.is_empty() {
                 return;
             }
             drop(state);

@@ -22,7 +22,7 @@ use super::meters::RuleMeters;
 use super::outbox::Outbox;
 use super::parked::ParkedSinks;
 use super::turn_times::TurnParts;
-use crate::clock::{Deadline, Reading, Stopwatch, TimeSource};
+use crate::clock::{Deadline, Laps, Reading, TimeSource};
 
 /// The longest sleep: a wall clock that is set forward is noticed by then.
 const SLEEP_MAX: Duration = Duration::from_secs(1);
@@ -151,9 +151,14 @@ impl EngineState {
         gap_ms > PAUSE_MS && self.clock.jumps_are_pauses()
     }
 
+    /// Takes what this turn may do. Submissions are here from now on: they are answered even if the
+    /// turn fails.
+    pub(super) fn take(&mut self, owner: TurnOwner, inbox: &Inbox) -> Messages {
+        inbox.take(owner, self.is_crowded(), &mut self.taken)
+    }
+
     /// Keeps what was taken for the next turn.
     pub(super) fn keep(&mut self, messages: Messages) {
-        self.taken.extend(messages.submissions);
         self.storage.advance(messages.progress);
     }
 
@@ -166,12 +171,12 @@ impl EngineState {
     ) -> Result<(), Fatal> {
         let mut now = self.now();
         if self.was_paused(now) {
-            self.take(messages)?;
+            self.read(messages)?;
             self.drain_pause(inbox)?;
             messages = Messages::default();
             now = self.now();
         }
-        self.turn(now, messages, TurnOwner::EngineThread, outbox)
+        self.turn(now, messages, TurnOwner::EngineThread, outbox, &mut Laps::start())
     }
 
     /// Takes one turn.
@@ -181,12 +186,11 @@ impl EngineState {
         messages: Messages,
         owner: TurnOwner,
         outbox: &Outbox,
+        laps: &mut Laps,
     ) -> Result<(), Fatal> {
-        let turn = Stopwatch::start();
         let mut parts = TurnParts::default();
-        self.take(messages)?;
-        self.apply(now, &mut parts)?;
-        parts.commands = turn.passed();
+        self.read(messages)?;
+        self.apply(now, &mut parts, laps)?;
         self.last = now;
         let EngineState { storage, parked, prompt, waiting, .. } = self;
         let route = &mut |ticket, answer, when| {
@@ -202,16 +206,14 @@ impl EngineState {
         }
         self.storage.note(&self.meters);
         outbox.push(&mut Vec::new(), &mut self.prompt);
-        parts.tick = turn.passed() - parts.commands;
+        parts.tick = laps.lap();
         self.storage.end_turn(now, owner, &mut self.waiting, outbox)?;
-        parts.journal = turn.passed() - parts.commands - parts.tick;
+        parts.journal = laps.lap();
         self.meters.turns.note(&parts);
         Ok(())
     }
 
-    fn take(&mut self, messages: Messages) -> Result<(), Fatal> {
-        // Before anything that may fail: they are answered even then.
-        self.taken.extend(messages.submissions);
+    fn read(&mut self, messages: Messages) -> Result<(), Fatal> {
         self.storage.advance(messages.progress);
         messages.reports.into_iter().try_for_each(|report| self.storage.report(report))
     }
@@ -251,7 +253,7 @@ impl EngineState {
         loop {
             let (ends, others) = std::mem::take(&mut self.taken).into_iter().map(split).unzip();
             self.taken = ends;
-            let applied = self.apply(before, &mut TurnParts::default());
+            let applied = self.apply(before, &mut TurnParts::default(), &mut Laps::start());
             let mut others: VecDeque<Submission> = others;
             self.taken.append(&mut others);
             applied?;
@@ -260,21 +262,27 @@ impl EngineState {
             }
             std::thread::sleep(end.left().min(DRAIN_STEP));
             // Earlier submissions stay first; their acks and kills are done already.
-            self.take(inbox.take(TurnOwner::EngineThread, false))?;
+            let messages = inbox.take(TurnOwner::EngineThread, false, &mut self.taken);
+            self.read(messages)?;
         }
     }
 
-    fn apply(&mut self, now: Now, parts: &mut TurnParts) -> Result<(), Fatal> {
+    fn apply(&mut self, now: Now, parts: &mut TurnParts, laps: &mut Laps) -> Result<(), Fatal> {
         while let Some(Submission { requests, sink }) = self.taken.pop_front() {
             self.current =
                 Some(CurrentSubmission { requests: requests.into_iter(), sink, asked: None });
-            self.apply_current(now, parts)?;
+            self.apply_current(now, parts, laps)?;
             self.current = None;
         }
         Ok(())
     }
 
-    fn apply_current(&mut self, now: Now, parts: &mut TurnParts) -> Result<(), Fatal> {
+    fn apply_current(
+        &mut self,
+        now: Now,
+        parts: &mut TurnParts,
+        laps: &mut Laps,
+    ) -> Result<(), Fatal> {
         let EngineState { storage, parked, prompt, waiting, current: Some(current), .. } = self
         else {
             return Ok(());
@@ -282,7 +290,7 @@ impl EngineState {
         let CurrentSubmission { requests, sink, asked } = current;
         for Request { ticket, command } in requests {
             *asked = Some(ticket);
-            let (verb, watch) = (command.verb(), Stopwatch::start());
+            let verb = command.verb();
             storage.step(now, ticket, command, &mut |ticket, answer, when| {
                 let outgoing = if when == When::Prompt { &mut *prompt } else { &mut *waiting };
                 if *asked == Some(ticket) {
@@ -292,7 +300,7 @@ impl EngineState {
                     outgoing.push(&sink, ticket, answer);
                 }
             })?;
-            parts.note_request(verb, watch.passed());
+            parts.note_request(verb, laps.lap());
             if let Some(ticket) = asked.take() {
                 parked.insert(ticket, Arc::clone(sink));
             }
