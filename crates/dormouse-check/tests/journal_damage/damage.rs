@@ -168,6 +168,31 @@ fn bytes_of_another_place_are_never_taken() {
 }
 
 #[test]
+fn bytes_behind_the_last_batch_of_a_segment_are_room() {
+    let written = three_segments();
+    for segment in 1..=3 {
+        let mut content = written.disk.read_all(&segment_name(segment)).unwrap();
+        content.extend_from_slice(&[0; 150]);
+        written.disk.put_file(&segment_name(segment), &content);
+    }
+    let found = |what: &str| {
+        let plan = plan(&written.disk, 1).unwrap();
+        assert_eq!(replayed(&written.disk, &plan), (1..=12).collect::<Vec<_>>(), "{what}");
+        plan.torn
+    };
+    assert_eq!(found("zeros"), None);
+    let before = written.disk.snapshot();
+    for spot in [written.spots[3], written.spots[7], written.spots[11]] {
+        for at in spot.end..spot.end + 150 {
+            written.disk.flip_byte(&segment_name(spot.segment), at);
+            let torn = found(&format!("byte {at} of segment {}", spot.segment));
+            assert_eq!(torn.is_some(), spot.segment == 3, "the end of the newest segment");
+            written.disk.restore(&before);
+        }
+    }
+}
+
+#[test]
 fn a_body_that_looks_like_a_header_is_a_body() {
     // Segment 1: a checkpoint, a batch that will be damaged, and one whose body is a header that
     // says, at the very place where it stands, that everything was synced.

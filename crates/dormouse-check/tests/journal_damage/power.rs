@@ -39,7 +39,8 @@ impl JournalWriter {
     /// One step of a random life. An error means that the power went off.
     fn step(&mut self, rng: &mut Rng) -> Result<(), Damage> {
         match rng.below(10) {
-            0..6 => self.write(rng),
+            0..5 => self.write(rng),
+            5 => self.writer.as_mut().unwrap().write_zeros(rng.below(3_000) as usize),
             6..9 => self.sync(),
             _ => self.roll(),
         }

@@ -9,6 +9,11 @@ use crate::disk::{Disk, File};
 use crate::journal::SegmentWriter;
 use crate::store::SegmentBatch;
 
+/// Zeros written behind the batches at once.
+const ZEROS_BYTES: usize = 256 << 10;
+/// Batches of this size are not worth it: their bytes would be written twice.
+const LARGE_BYTES: usize = 64 << 10;
+
 pub(super) struct BatchWriter {
     disk: Arc<dyn Disk>,
     writer: SegmentWriter,
@@ -45,6 +50,14 @@ impl BatchWriter {
         self.written = sealed.batch.number;
         self.meters.note_batch(&sealed.batch);
         Ok(())
+    }
+
+    /// Syncs everything that is written, and makes the next syncs quick.
+    pub(super) fn sync_often(&mut self, batch_bytes: usize) -> Result<(), Damage> {
+        if batch_bytes < LARGE_BYTES && self.synced < self.written {
+            self.writer.write_zeros(ZEROS_BYTES)?;
+        }
+        self.sync()
     }
 
     /// Syncs everything that is written.

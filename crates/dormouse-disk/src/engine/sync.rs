@@ -96,11 +96,13 @@ impl Sync {
 
     fn make_durable(&mut self, batches: Vec<SegmentBatch>) -> Result<(), Damage> {
         let mut buffers = Vec::with_capacity(batches.len());
+        let mut bytes = 0;
         for mut sealed in batches {
             self.writer.write(&mut sealed)?;
+            bytes += sealed.batch.len();
             buffers.push(sealed.batch.into_bytes());
         }
-        self.writer.sync()?;
+        self.writer.sync_often(bytes)?;
         // Before its answers are delivered: a client that hears of its put reserves at once.
         let (durable, synced) = (Some(self.writer.written()), Some(self.writer.synced()));
         self.control.inbox.progress(durable, synced, buffers);

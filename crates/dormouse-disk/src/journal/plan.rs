@@ -65,6 +65,10 @@ pub fn plan(disk: &dyn Disk, first_segment: u64) -> Result<Plan, Damage> {
     let mut planner = Planner::default();
     for segment in &segments_read {
         planner.read_segment(&mut Window::open(disk, *segment)?)?;
+        if planner.last.is_none() {
+            // Else the checkpoint of a later segment would be taken for this one.
+            return Err(checkpoint_missing(&segment_name(*segment), "the file is empty"));
+        }
     }
     let Some(last) = planner.last else {
         return Err(checkpoint_missing(&segment_name(first_segment), "the file is empty"));
@@ -112,6 +116,8 @@ impl Planner {
                     self.read_batch(window, &header)?;
                     offset = header.end();
                 }
+                // Room for batches that were never written.
+                Batch::Bad(_) if window.is_zero_from(offset)? => return Ok(()),
                 Batch::Bad(what) => {
                     self.damage(&window.name, offset, what)?;
                     return self.read_claims(window, offset);
@@ -148,6 +154,11 @@ impl Planner {
         let records = window.records(header)?;
         let mut reader = Reader::new(records);
         match (reader.byte(), self.last) {
+            (Some(CHECKPOINT), Some(last)) if header.number == last.number + 1 => {
+                // It goes on where the segment before it ended: what stands there is no batch.
+                self.torn = None;
+                Ok(())
+            }
             (Some(CHECKPOINT), _) => Ok(()),
             (_, None) => Err(checkpoint_missing(&window.name, "it begins with another record")),
             (Some(BOOT), Some(last)) => match Boot::decode(&mut reader) {

@@ -176,6 +176,29 @@ fn many_batches_in_one_write_come_back_like_single_ones() {
 }
 
 #[test]
+fn batches_are_written_over_zeros_and_the_rest_of_them_is_room() {
+    let (dir, disk) = disk();
+    let mut writer = SegmentWriter::create(&disk, 1).unwrap();
+    let mut builder = BatchBuilder::new();
+    let len = || std::fs::metadata(dir.path().join(segment_name(1))).unwrap().len();
+    let mut lens = Vec::new();
+    for number in 1..=20 {
+        builder.push(&if number == 1 { head() } else { Record::CheckpointEnd });
+        writer.write(&mut builder.seal(number), number - 1, 0, 0).unwrap();
+        writer.write_zeros(500).unwrap();
+        writer.sync().unwrap();
+        lens.push(len());
+        let plan = plan(&disk, 1).unwrap();
+        assert_eq!((plan.last.number, plan.torn), (number, None));
+    }
+    assert!(writer.bytes() < len());
+    lens.dedup();
+    assert!((3..=6).contains(&lens.len()), "the file grows now and then: {lens:?}");
+    let summary = verify(&disk, 1).unwrap();
+    assert_eq!((summary.bytes, summary.torn), (writer.bytes(), None));
+}
+
+#[test]
 fn a_start_goes_on_where_the_last_good_batch_was() {
     let (_dir, disk) = disk();
     write_segment(&disk, 1, 1, &[head(), Record::CheckpointEnd]);
@@ -217,10 +240,13 @@ fn a_missing_segment_that_was_synced_is_corruption() {
 #[test]
 fn a_first_segment_without_checkpoint_is_corruption() {
     for records in [vec![], vec![Record::CheckpointEnd], vec![boot(0)]] {
-        let (_dir, disk) = disk();
-        write_segment(&disk, 1, 1, &records);
-        let error = plan(&disk, 1).unwrap_err().to_string();
-        assert!(error.contains("checkpoint"), "{error}");
+        for next in [vec![], vec![head()]] {
+            let (_dir, disk) = disk();
+            write_segment(&disk, 1, 1, &records);
+            write_segment(&disk, 2, 2, &next);
+            let error = plan(&disk, 1).unwrap_err().to_string();
+            assert!(error.contains("checkpoint") && error.contains(&segment_name(1)), "{error}");
+        }
     }
 }
 

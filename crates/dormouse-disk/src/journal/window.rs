@@ -75,6 +75,18 @@ impl Window {
         Ok(None)
     }
 
+    /// Whether nothing but zeros follows.
+    pub(super) fn is_zero_from(&mut self, mut from: u64) -> Result<bool, Damage> {
+        while from < self.len {
+            let piece = self.piece(from)?;
+            if piece.iter().any(|byte| *byte != 0) {
+                return Ok(false);
+            }
+            from += piece.len() as u64;
+        }
+        Ok(true)
+    }
+
     /// The bytes from here on that are at hand, at least one.
     fn piece(&mut self, from: u64) -> Result<&[u8], Damage> {
         self.bytes_at(from, 1)?;

@@ -21,6 +21,8 @@ pub struct SegmentWriter {
     name: String,
     file: Arc<dyn File>,
     offset: u64,
+    /// The length of the file: behind the last batch there may be zeros.
+    len: u64,
     group: Vec<u8>,
     /// After a failed write or sync nobody knows what the file holds: no call succeeds any more.
     failed: bool,
@@ -33,7 +35,8 @@ impl SegmentWriter {
         let failed = |source| Damage::io(&name, source);
         let file = disk.create(&name).map_err(failed)?;
         disk.sync_dir().map_err(failed)?;
-        Ok(SegmentWriter { segment, name, file, offset: 0, group: Vec::new(), failed: false })
+        let group = Vec::new();
+        Ok(SegmentWriter { segment, name, file, offset: 0, len: 0, group, failed: false })
     }
 
     /// The segment's number.
@@ -96,6 +99,20 @@ impl SegmentWriter {
         self.write_group()
     }
 
+    /// Writes this many zeros behind the last batch, unless there are some left.
+    ///
+    /// A sync that makes the file longer has the new length and new blocks to write as well; one of
+    /// bytes that the file had before takes half as long.
+    pub fn write_zeros(&mut self, bytes: usize) -> Result<(), Damage> {
+        if self.offset < self.len {
+            return Ok(());
+        }
+        let end = self.offset;
+        self.write_bytes(&vec![0; bytes])?;
+        self.offset = end;
+        Ok(())
+    }
+
     /// Makes all writes durable.
     pub fn sync(&mut self) -> Result<(), Damage> {
         self.check_usable()?;
@@ -121,6 +138,7 @@ impl SegmentWriter {
             return Err(Damage::io(&self.name, source));
         }
         self.offset += bytes.len() as u64;
+        self.len = self.len.max(self.offset);
         Ok(())
     }
 

@@ -87,6 +87,9 @@ enum Work {
     Ended(TaskResult),
 }
 
+/// Zeros written behind the batches at once, as the engine does: room for a few of them.
+const ZEROS_BYTES: usize = 700;
+
 /// See the module.
 pub struct Driver {
     /// The store.
@@ -194,6 +197,8 @@ impl Driver {
     /// Syncs what is written.
     pub fn sync(&mut self) -> Result<(), Trouble> {
         if self.synced < self.written {
+            let zeros = self.writer.write_zeros(ZEROS_BYTES);
+            self.check(zeros)?;
             let synced = self.writer.sync();
             self.check(synced)?;
             self.synced = self.written;
