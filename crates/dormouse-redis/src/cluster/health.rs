@@ -4,12 +4,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use dormouse_core::error::Error;
+use redis::FromRedisValue;
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::ClusterClient;
 use super::check::errors;
+use super::info::Info;
 use super::node::Node;
 use super::topology::Topology;
 use crate::clock;
@@ -23,7 +25,7 @@ const PING_TIMEOUT: Duration = Duration::from_secs(1);
 pub(super) struct HealthProbe(Mutex<Option<(Instant, Result<(), Error>)>>);
 
 impl ClusterClient {
-    /// Whether a primary answers. One is enough: requests to the others are answered `unavailable`,
+    /// Whether a primary answers and takes work. One is enough: requests to the others are answered `unavailable`,
     /// and taking this server out of service would not help them.
     pub(crate) async fn check_health(&self) -> Result<(), Error> {
         let mut last = self.inner.health.0.lock().await;
@@ -40,7 +42,8 @@ impl ClusterClient {
             _ => {}
         }
         // Readiness is public, so the address of Redis appears only in the log.
-        let redacted = |_| Error::unavailable("Redis cannot be reached; the log says why");
+        let redacted =
+            |_| Error::unavailable("Redis cannot be reached, or takes no work; the log says why");
         let found = found.map_err(redacted);
         *last = Some((clock::instant(), found.clone()));
         found
@@ -67,8 +70,22 @@ async fn probe(topology: &Arc<Topology>) -> Result<(), Error> {
 
 async fn ping(topology: Arc<Topology>, node: Arc<Node>) -> Result<(), Error> {
     let address = &node.address;
-    match timeout(PING_TIMEOUT, node.query(&redis::cmd("PING"))).await {
-        Ok(Ok(_)) => Ok(()),
+    let asked = async {
+        node.query(&redis::cmd("PING")).await?;
+        if !topology.is_cluster {
+            return Ok(true);
+        }
+        // A node answers PING also while the cluster is down and refuses all work.
+        let mut command = redis::cmd("CLUSTER");
+        let text = String::from_redis_value(node.query(command.arg("INFO")).await?)?;
+        Ok(Info::parse(&text).text("cluster_state") != "fail")
+    };
+    match timeout(PING_TIMEOUT, asked).await {
+        Ok(Ok(true)) => Ok(()),
+        Ok(Ok(false)) => Err(Error::unavailable(format!(
+            "Redis at {address} says that the cluster is down: cluster_state is fail, so a slot has \
+             no primary (see CLUSTER NODES)"
+        ))),
         Ok(Err(error)) => Err(errors::failure(&topology.opener, address, "PING", &error)),
         Err(_) => Err(Error::unavailable(format!(
             "Redis at {address} does not answer within {} ms",

@@ -30,6 +30,7 @@ mod subscriptions;
 #[cfg(test)]
 mod tests;
 mod topology;
+mod trouble;
 mod url;
 mod verdict;
 mod wait_batcher;
@@ -124,6 +125,12 @@ impl ClusterClient {
 
     pub(crate) fn meters(&self) -> &Meters {
         &self.inner.topology.meters
+    }
+
+    /// Why the node of a slot takes no work.
+    pub(crate) fn trouble(&self, slot: u16) -> String {
+        let owner = self.inner.topology.owner(slot);
+        owner.map_or_else(|| "no node of Redis has the slot".to_owned(), |node| node.trouble())
     }
 
     /// Subscribes to a channel, through reconnects, failovers and moves of its slot.

@@ -11,6 +11,7 @@ use super::connection::{Connection, OpenConnection};
 use super::meters::Meters;
 use super::opener::Opener;
 use super::script::{Call, CallReply, Script, SentFlag};
+use super::trouble::Trouble;
 use super::url::Address;
 use super::verdict::Verdict;
 use super::wait_batcher::WaitBatcher;
@@ -21,6 +22,7 @@ pub(super) struct Node {
     pub(super) address: Address,
     calls: Arc<Connection>,
     wait_batcher: WaitBatcher,
+    trouble: Trouble,
     /// Names of the scripts that it has, as far as is known.
     loaded: Mutex<HashSet<String>>,
 }
@@ -31,7 +33,8 @@ impl Node {
         let connection =
             || Arc::new(Connection::new(address.clone(), Arc::clone(opener), Arc::clone(meters)));
         let wait_batcher = WaitBatcher::new(connection(), opener.timeouts.wait_ms);
-        Node { calls: connection(), wait_batcher, address, loaded: Mutex::default() }
+        let (trouble, loaded) = (Trouble::default(), Mutex::default());
+        Node { calls: connection(), wait_batcher, address, trouble, loaded }
     }
 
     /// Sends a call once.
@@ -43,6 +46,18 @@ impl Node {
     ) -> Result<CallReply, Verdict> {
         let sent_flag = sent_flag.clone();
         let commands = ScriptCommands { is_asking, script: call.command(), sent_flag };
+        let reply = self.send_commands(call, commands).await;
+        if reply.is_ok() {
+            self.trouble.clear(&self.address);
+        }
+        reply
+    }
+
+    async fn send_commands(
+        &self,
+        call: &Call,
+        commands: ScriptCommands,
+    ) -> Result<CallReply, Verdict> {
         match call.replicas {
             0 => self.send_plain(&commands).await,
             replicas => {
@@ -66,7 +81,10 @@ impl Node {
     }
 
     async fn send_plain(&self, commands: &ScriptCommands) -> Result<CallReply, Verdict> {
-        let open_connection = open(&self.calls).await?;
+        let open_connection = self.calls.get().await.map_err(|error| {
+            self.trouble.note(&self.address, error.to_string());
+            Verdict::of_failure(&error)
+        })?;
         commands.sent_flag.mark_sent();
         let (value, sent_at) = if commands.is_asking {
             let mut pipeline = Pipeline::new();
@@ -77,7 +95,14 @@ impl Node {
         } else {
             send_command(&self.calls, open_connection, &commands.script).await?
         };
-        let value = into_result(value).map_err(|error| Verdict::of_reply(&error))?;
+        let value = into_result(value).map_err(|error| {
+            let verdict = Verdict::of_reply(&error);
+            if matches!(verdict, Verdict::Retry | Verdict::Demoted) {
+                let details = error.details().unwrap_or_default();
+                self.trouble.note(&self.address, format!("{} {details}", error.code()));
+            }
+            verdict
+        })?;
         Ok(CallReply {
             value,
             sent_at,
@@ -109,6 +134,14 @@ impl Node {
                 self.calls.discard(&open_connection);
                 Err(error)
             }
+        }
+    }
+
+    /// What it says instead of executing calls, or that it says nothing.
+    pub(super) fn trouble(&self) -> String {
+        match self.trouble.reason() {
+            Some(reason) => format!("Redis at {} says \"{reason}\"", self.address),
+            None => format!("Redis at {} has not answered", self.address),
         }
     }
 

@@ -63,10 +63,18 @@ impl Topic {
         self.partitions.get(usize::from(redis_hash(key)) % self.partitions.len().max(1))
     }
 
-    /// The partition of the next job without a key: round robin.
+    /// The partition of the next job without a key: round robin, without those that are away.
     pub(crate) fn next_partition(&self) -> Option<&Rc<Partition>> {
-        self.next.set(self.next.get().wrapping_add(1));
-        self.partitions.get(self.next.get() % self.partitions.len().max(1))
+        let in_turn = || {
+            self.next.set(self.next.get().wrapping_add(1));
+            self.partitions.get(self.next.get() % self.partitions.len().max(1))
+        };
+        let first = in_turn()?;
+        if !first.is_away() {
+            return Some(first);
+        }
+        let mut others = (1..self.partitions.len()).filter_map(|_| in_turn());
+        others.find(|partition| !partition.is_away()).or(Some(first))
     }
 }
 

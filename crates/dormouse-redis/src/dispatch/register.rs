@@ -145,7 +145,7 @@ impl Dispatcher {
             )),
             Ok(Ok(reply)) => Ok(reply.value),
             Ok(Err(error)) => Err(error.into()),
-            Err(_) => Err(crate::partition::timed_out()),
+            Err(_) => Err(crate::partition::timed_out(&self.shared.client, call.slot)),
         }
     }
 }

@@ -25,7 +25,7 @@ pub(crate) use reply_to::ReplyTo;
 pub(crate) use request::{Effect, PartitionRequest, PerItem, RawReply};
 pub(crate) use shared::{Shared, Upstream};
 
-use crate::cluster::slot_of;
+use crate::cluster::{ClusterClient, slot_of};
 use crate::codec::nack::EndRequest;
 use crate::keys;
 use crate::scheduler::{Action, PartitionNo, REPLY_TIMEOUT, Rank, SubmissionNo, WaiterNo};
@@ -221,11 +221,11 @@ impl Partition {
                 }
                 Some(Action::TimeOut { sequence, waiters }) => {
                     self.time_out(calls, sequence);
-                    self.fail_waiters(waiters, &timed_out());
+                    self.fail_waiters(waiters, &self.timed_out());
                 }
                 Some(Action::Refuse { requests, waiters }) => {
-                    requests.into_iter().for_each(|mut request| request.fail(timed_out()));
-                    self.fail_waiters(waiters, &timed_out());
+                    requests.into_iter().for_each(|mut request| request.fail(self.timed_out()));
+                    self.fail_waiters(waiters, &self.timed_out());
                 }
                 Some(Action::Unsubscribe) => self.shared.client.unsubscribe(&self.channel),
             }
@@ -305,7 +305,8 @@ impl Partition {
 
     /// Answers the requests of a batch that Redis does not answer.
     fn time_out(&self, calls: &mut Calls<'_>, sequence: u8) {
-        tracing::warn!("redis: no reply for {REPLY_TIMEOUT:?} about {}", self.tag);
+        let trouble = self.shared.client.trouble(self.slot);
+        tracing::warn!("redis: no reply for {REPLY_TIMEOUT:?} about {}: {trouble}", self.tag);
         let Some(call) = calls.get(sequence) else { return };
         call.is_timed_out = true;
         let is_sent = call.sent_flag.is_sent();
@@ -313,7 +314,7 @@ impl Partition {
             let Some((_, batch)) = scheduler.batch(self.no, sequence) else { return };
             for request in &mut batch.requests {
                 let is_open = is_sent && request.is_change();
-                request.fail(if is_open { self.unconfirmed() } else { timed_out() });
+                request.fail(if is_open { self.unconfirmed() } else { self.timed_out() });
             }
             if !is_sent {
                 call.cancel();
@@ -333,17 +334,28 @@ impl Partition {
         Error::new(
             Code::Unconfirmed,
             format!(
-                "Redis has not answered for {} s: the change has happened or never will; check \
-                 before you send it again",
+                "{}, for {} s: the change has happened or never will; check before you send it \
+                 again",
+                self.shared.client.trouble(self.slot),
                 REPLY_TIMEOUT.as_secs()
             ),
         )
     }
+
+    pub(crate) fn timed_out(&self) -> Error {
+        timed_out(&self.shared.client, self.slot)
+    }
+
+    /// Whether Redis has not answered about this partition for a while.
+    pub(crate) fn is_away(&self) -> bool {
+        self.shared.schedule(|scheduler, now| scheduler.is_away(self.no, now))
+    }
 }
 
-pub(crate) fn timed_out() -> Error {
+pub(crate) fn timed_out(client: &ClusterClient, slot: u16) -> Error {
     Error::unavailable(format!(
-        "Redis has not answered for {} s; the server keeps trying, so try again later",
+        "{}, for {} s; the server keeps trying, so try again later",
+        client.trouble(slot),
         REPLY_TIMEOUT.as_secs()
     ))
 }

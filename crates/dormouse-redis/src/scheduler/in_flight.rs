@@ -19,6 +19,9 @@ use super::{
     WaiterNo,
 };
 
+/// The least time that passes.
+const TICK: Duration = Duration::from_millis(1);
+
 pub(super) struct InFlight<Q> {
     pub(super) sequence: u8,
     pub(super) number: u64,
@@ -34,8 +37,16 @@ pub(super) struct InFlight<Q> {
     /// When it was last encoded.
     pub(super) sent_at: Duration,
     is_timed_out: bool,
+    /// The waiters it polls for may be served elsewhere.
+    pub(super) is_freed: bool,
     /// It is to be sent by the next action.
     pub(super) to_send: bool,
+}
+
+impl<Q> InFlight<Q> {
+    pub(super) fn is_slow(&self, now: Now) -> bool {
+        !self.to_send && self.sent_at + SLOW_REPLY < now.steady
+    }
 }
 
 impl<Q: Request, R> Scheduler<Q, R> {
@@ -74,6 +85,7 @@ impl<Q: Request, R> Scheduler<Q, R> {
             was_resent: false,
             sent_at: now.steady,
             is_timed_out: false,
+            is_freed: false,
             to_send: true,
         });
     }
@@ -200,13 +212,14 @@ impl<Q: Request, R> Partition<Q, R> {
     /// Whether Redis is slow to answer, or silent. A second batch would gain nothing, and its
     /// requests would time out later than those in the queue.
     pub(super) fn is_slow(&self, now: Now) -> bool {
-        self.in_flight.iter().any(|entry| entry.sent_at + SLOW_REPLY < now.steady)
+        self.in_flight.iter().any(|entry| entry.is_slow(now))
     }
 
     /// When a batch in flight, or a request queued behind one that timed out, is too late.
     pub(super) fn reply_deadline(&self, now: Now) -> Option<Duration> {
         let deadline = |entry: &InFlight<Q>| match entry.is_timed_out {
             true => now.steady + REFUSE_EVERY,
+            false if entry.waits && !entry.is_freed => entry.sent_at + SLOW_REPLY + TICK,
             false => entry.sent_at + REPLY_TIMEOUT,
         };
         self.in_flight.iter().map(deadline).min()

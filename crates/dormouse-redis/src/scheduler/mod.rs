@@ -54,7 +54,8 @@ pub(crate) const SECOND_BATCH_MIN: usize = 20;
 /// Batches in flight per partition. With one, Redis falls asleep between two batches, and waking it
 /// costs more than executing them.
 const SEQUENCES_MAX: u8 = 2;
-/// While a batch has been in flight for this long, no second one is sent.
+/// While a batch has been in flight for this long, no second one is sent, and the waiters that it
+/// polls for may be served elsewhere.
 const SLOW_REPLY: Duration = Duration::from_millis(500);
 /// A partition with waiters polls at least this often. The phase is random, so that partitions and
 /// servers do not poll in step.
@@ -250,6 +251,11 @@ impl<Q: Request, R> Scheduler<Q, R> {
         &mut self.at(no).heads
     }
 
+    /// Whether Redis has not answered about this partition for a while.
+    pub(crate) fn is_away(&self, no: PartitionNo, now: Now) -> bool {
+        self.get(no).is_slow(now)
+    }
+
     pub(crate) fn take_news(&mut self) -> News {
         std::mem::take(&mut self.news)
     }
@@ -261,6 +267,7 @@ impl<Q: Request, R> Scheduler<Q, R> {
         if self.get(no).completed.iter().any(|completed| completed.batch.waits()) {
             return self.deliver_next(no);
         }
+        self.free_waiters(no, now);
         if let Some(action) = self.time_out_next(no, now).or_else(|| self.refuse_late(no, now)) {
             return Some(action);
         }

@@ -11,6 +11,7 @@
 
 use std::time::Duration;
 
+use super::in_flight::InFlight;
 use super::{Batch, Now, PartitionNo, Request, Scheduler, SharedPoll, SubmissionNo, WaiterNo};
 
 /// A reserve to be parked.
@@ -146,6 +147,24 @@ impl<Q: Request, R> Scheduler<Q, R> {
         }
     }
 
+    /// A batch is not answered: another partition may poll for the blocking waiters of its polls.
+    /// If it is answered before they are served, they get its jobs all the same. It is not changed:
+    /// what has a number must stay what it is.
+    pub(super) fn free_waiters(&mut self, no: PartitionNo, now: Now) {
+        let is_slow =
+            |entry: &&mut InFlight<Q>| entry.waits && !entry.is_freed && entry.is_slow(now);
+        let Some(entry) = self.at(no).in_flight.iter_mut().find(is_slow) else { return };
+        entry.is_freed = true;
+        let waiters: Vec<_> = entry.batch.polls.iter().flat_map(|p| p.waiters.clone()).collect();
+        for waiter_no in waiters {
+            let waiter = self.waiters.get(&waiter_no);
+            let is_here = waiter.is_some_and(|w| w.is_blocking && w.polled_by == Some(no));
+            if is_here {
+                self.end_poll(waiter_no);
+            }
+        }
+    }
+
     /// Gives the jobs of a poll to its waiters, oldest first.
     pub(crate) fn polled<J>(
         &mut self,
@@ -166,7 +185,9 @@ impl<Q: Request, R> Scheduler<Q, R> {
             let its: Vec<J> = jobs.by_ref().take(waiter.max).collect();
             waiter.note_polled(no, poll.epoch);
             let is_done = !its.is_empty() || !waiter.is_blocking;
-            self.end_poll(waiter_no);
+            if waiter.polled_by == Some(no) {
+                self.end_poll(waiter_no);
+            }
             if is_done {
                 self.remove_waiter(waiter_no);
                 done.push((waiter_no, its));

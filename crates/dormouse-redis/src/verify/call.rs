@@ -122,7 +122,7 @@ impl Tools {
                 Err(Failure::Script(format!("{code} {text}")))
             }
             Ok(Err(error)) => Err(Failure::Fatal(error.into())),
-            Err(_) => Err(Failure::Fatal(timed_out())),
+            Err(_) => Err(Failure::Fatal(timed_out(&self.client, slot))),
         }
     }
 }

@@ -17,13 +17,15 @@ use tokio::time::timeout;
 
 use super::Fanout;
 use crate::clock;
-use crate::codec::reserve::{Bound, Poll};
+use crate::codec::reserve::{Bound, Poll, PollReply};
 use crate::dispatch::Wait;
 use crate::dispatch::sessions::SessionLease;
 use crate::partition::waiter::Waiter;
-use crate::partition::{Partition, PartitionRequest, timed_out};
+use crate::partition::{Partition, PartitionRequest};
 use crate::scheduler::{BATCH_JOBS_MAX, NewWaiter, REPLY_TIMEOUT, Rank};
 
+/// How long a poll waits before it asks whether other partitions are alive.
+const AWAY_AFTER: Duration = Duration::from_millis(600);
 /// How long jobs are collected after the first: leases of one answer begin together.
 const COLLECT_TIME: Duration = Duration::from_millis(500);
 
@@ -47,6 +49,10 @@ impl Fanout<'_> {
     }
 }
 
+fn no_partition() -> Error {
+    Error::unavailable("the topic has no partition")
+}
+
 fn is_one_topic(partitions: &[Rc<Partition>]) -> bool {
     partitions.windows(2).all(|pair| match pair {
         [one, other] => one.topic == other.topic,
@@ -64,6 +70,8 @@ enum Knowledge {
     Next(Rank),
     /// It has no visible job.
     Empty,
+    /// Redis does not answer about it.
+    Away,
 }
 
 /// A reserve that is not yet answered.
@@ -116,7 +124,8 @@ impl PendingReserve<'_> {
 
     /// Reserves from several partitions in the order of ranks, as far as it is known: polls the one
     /// with the next job, for its jobs before the next job of all others, or for a fair share if
-    /// those are fewer. The reply is empty only if all partitions were polled.
+    /// those are fewer. The reply is empty only if all partitions were polled that Redis answers
+    /// about.
     async fn collect(&self, fanout: Fanout<'_>) -> Result<Vec<LeasedJob>, Error> {
         // The order of jobs alternates between the partitions of a topic: many jobs in their exact
         // order would cost a round trip each.
@@ -135,11 +144,18 @@ impl PendingReserve<'_> {
             let max = (self.waiter.reserve.max - jobs.len()).min(BATCH_JOBS_MAX);
             let poll = Poll { max, ttr_ms: self.waiter.reserve.ttr_ms, room, bound, waits: false };
             let request = |reply_to| PartitionRequest::Reserve { poll, reply_to };
-            let reply = match fanout.submit(partition, request).await {
-                Ok(reply) => reply,
-                Err(error) if jobs.is_empty() => return Err(error),
-                Err(_) => break,
-            };
+            let reply =
+                match self.poll_while_alive(partition, fanout.submit(partition, request)).await {
+                    Ok(Some(reply)) => reply,
+                    Ok(None) => {
+                        if let Some(known) = known.get_mut(index) {
+                            *known = Knowledge::Away;
+                        }
+                        continue;
+                    }
+                    Err(error) if jobs.is_empty() => return Err(error),
+                    Err(_) => break,
+                };
             if let Some(known) = known.get_mut(index) {
                 // Its own reply, not `heads`: those may hold a lower bound only, as for an ended
                 // lease, by which it would be polled for ever for jobs before the others'.
@@ -162,6 +178,24 @@ impl PendingReserve<'_> {
         Ok(jobs)
     }
 
+    /// The reply to a poll; `None` = Redis does not answer about this partition, but about others.
+    /// If it answers later, the jobs are given back.
+    async fn poll_while_alive(
+        &self,
+        partition: &Rc<Partition>,
+        reply: impl Future<Output = Result<PollReply, Error>>,
+    ) -> Result<Option<PollReply>, Error> {
+        let mut reply = std::pin::pin!(reply);
+        loop {
+            if let Ok(reply) = timeout(AWAY_AFTER, &mut reply).await {
+                return reply.map(Some);
+            }
+            if partition.is_away() && !self.partitions.iter().all(|other| other.is_away()) {
+                return Ok(None);
+            }
+        }
+    }
+
     /// The partition to poll next, and how far it may go; `wanted` jobs are still wanted.
     fn next_partition(
         &self,
@@ -170,10 +204,12 @@ impl PendingReserve<'_> {
         nothing_yet: bool,
     ) -> Option<(usize, Option<Bound>)> {
         let now_ms = self.now_ms();
+        let all_away = self.partitions.iter().all(|partition| partition.is_away());
         let mut ranks: Vec<(Rank, usize)> = Vec::new();
         for (index, (partition, known)) in self.partitions.iter().zip(known).enumerate() {
             let rank = match known {
-                Knowledge::Empty => None,
+                Knowledge::Empty | Knowledge::Away => None,
+                _ if partition.is_away() && !all_away => None,
                 Knowledge::Next(rank) => Some(*rank),
                 Knowledge::Unpolled | Knowledge::More => partition.first_visible(now_ms),
             };
@@ -185,7 +221,10 @@ impl PendingReserve<'_> {
             return Some((index, ranks.get(1).map(|&(before, _)| Bound { before, least })));
         }
         // Other servers may have put jobs where none is known.
-        let unpolled = known.iter().position(|known| *known == Knowledge::Unpolled)?;
+        let is_next = |(known, partition): (&Knowledge, &Rc<Partition>)| {
+            *known == Knowledge::Unpolled && (all_away || !partition.is_away())
+        };
+        let unpolled = known.iter().zip(&self.partitions).position(is_next)?;
         nothing_yet.then_some((unpolled, None))
     }
 
@@ -228,7 +267,8 @@ impl PendingReserve<'_> {
         let waiter = &self.waiter;
         if timeout(REPLY_TIMEOUT, waiter.poll_ended()).await.is_err() {
             waiter.finish();
-            return Err(timed_out());
+            let partition = self.partitions.first();
+            return Err(partition.map_or_else(no_partition, |partition| partition.timed_out()));
         }
         if waiter.is_done() {
             return waiter.finished().await;
