@@ -68,13 +68,16 @@ fn a_cluster_that_is_down_is_not_ready_and_says_why() {
     client.ask(Command::Get(Vec::new())).unwrap();
     cluster.kill(0);
     until("it is not ready", || client.ask(Command::Get(Vec::new())).is_err());
-    let errors: Vec<_> = (0..8).map(|_| client.send(Command::Put(vec![Put::new(topic(), "x")])));
-    let errors = errors.collect::<Vec<_>>().into_iter().map(|pending| match pending.wait() {
-        Ok(Reply::Put(mut items)) => items.remove(0).unwrap_err(),
-        Err(error) => error,
-        other => panic!("{other:?}"),
-    });
-    let errors: Vec<Error> = errors.collect();
+    let pending: Vec<_> =
+        (0..8).map(|_| client.send(Command::Put(vec![Put::new(topic(), "x")]))).collect();
+    let errors: Vec<Error> = pending
+        .into_iter()
+        .map(|pending| match pending.wait() {
+            Ok(Reply::Put(mut items)) => items.remove(0).unwrap_err(),
+            Err(error) => error,
+            other => panic!("{other:?}"),
+        })
+        .collect();
     let says_why = |error: &Error| {
         let is_away = matches!(error.code, Code::Unavailable | Code::Unconfirmed);
         is_away && error.text.contains("127.0.0.1:") && error.text.contains("CLUSTERDOWN")
