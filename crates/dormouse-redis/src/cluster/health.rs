@@ -25,8 +25,8 @@ const PING_TIMEOUT: Duration = Duration::from_secs(1);
 pub(super) struct HealthProbe(Mutex<Option<(Instant, Result<(), Error>)>>);
 
 impl ClusterClient {
-    /// Whether a primary answers and takes work. One is enough: requests to the others are answered `unavailable`,
-    /// and taking this server out of service would not help them.
+    /// Whether a primary answers and takes work. One is enough: requests to the others are answered
+    /// `unavailable`, and taking this server out of service would not help them.
     pub(crate) async fn check_health(&self) -> Result<(), Error> {
         let mut last = self.inner.health.0.lock().await;
         if let Some((at, found)) = &*last
@@ -83,8 +83,8 @@ async fn ping(topology: Arc<Topology>, node: Arc<Node>) -> Result<(), Error> {
     match timeout(PING_TIMEOUT, asked).await {
         Ok(Ok(true)) => Ok(()),
         Ok(Ok(false)) => Err(Error::unavailable(format!(
-            "Redis at {address} says that the cluster is down: cluster_state is fail, so a slot has \
-             no primary (see CLUSTER NODES)"
+            "Redis at {address} says that the cluster is down: cluster_state is fail; see CLUSTER \
+             NODES for the slots without a primary"
         ))),
         Ok(Err(error)) => Err(errors::failure(&topology.opener, address, "PING", &error)),
         Err(_) => Err(Error::unavailable(format!(
