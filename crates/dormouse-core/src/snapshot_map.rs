@@ -227,7 +227,8 @@ impl<K: ShardKey, V: Clone> SnapshotMap<K, V> {
     }
 
     /// Drops entries that are not to be kept: those of one part of the map, from this one on, up
-    /// to about `entries_max` looked at, of which an empty shard counts as one. Gives where to go on; `None` = the end was reached.
+    /// to about `entries_max` looked at, of which an empty shard counts as one. Gives where to go
+    /// on; `None` = the end was reached.
     pub fn retain_portion(
         &mut self,
         from: usize,
