@@ -1,5 +1,5 @@
-//! Remains of cancelled jobs: all jobs of a store are put and cancelled, the process is
-//! killed at once, and the next start finds the rest.
+//! Remains of cancelled jobs: all jobs of a store, or most of them, are put and cancelled, the
+//! process is killed at once, and the next start finds the rest.
 
 use std::collections::VecDeque;
 use std::thread;
@@ -94,10 +94,12 @@ fn cancel(plan: &Plan, client: &Client, first_id: u64) -> Result<()> {
     let (mut next, mut answered, mut in_flight) = (0, 0, VecDeque::new());
     let cancel =
         |number| Cancel { target: Target::Id(JobId(first_id + number)), unless_leased: false };
-    while answered < plan.jobs {
+    let count = plan.jobs - kept(plan);
+    while answered < count {
         while next < plan.jobs && in_flight.len() < plan.window() {
             let end = plan.jobs.min(next + plan.batch as u64);
-            in_flight.push_back(client.send(Command::Cancel((next..end).map(cancel).collect()))?);
+            let cancelled = (next..end).filter(|number| plan.is_cancelled(*number));
+            in_flight.push_back(client.send(Command::Cancel(cancelled.map(cancel).collect()))?);
             next = end;
         }
         let answer = client.receive()?;
@@ -115,9 +117,14 @@ fn cancel(plan: &Plan, client: &Client, first_id: u64) -> Result<()> {
     Ok(())
 }
 
+/// Jobs that are not cancelled.
+fn kept(plan: &Plan) -> u64 {
+    if plan.keep_every == 0 { 0 } else { plan.jobs.div_ceil(plan.keep_every) }
+}
+
 /// The second process: starts, and then does nothing.
 pub(crate) fn start(task: &Task) -> Result<()> {
-    let (engine, reopened) = reopen::open(task, 0)?;
+    let (engine, reopened) = reopen::open(task, kept(&task.plan))?;
     let (started, quiet) = (Instant::now(), Duration::from_secs_f64(task.plan.quiet_seconds));
     let (first_bytes, _) = rss::disk_use(&task.data)?;
     let (mut bytes, mut settled) = (first_bytes, Duration::ZERO);

@@ -57,6 +57,9 @@ pub(crate) struct Plan {
     /// Also: put and cancel so many jobs, kill -9, start again
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub(crate) cancelled: u64,
+    /// With --cancelled: one job in so many is not cancelled; 0 = all are
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    pub(crate) keep_every: u64,
     /// How long that start stays quiet before its bytes on disk are counted
     #[arg(long, default_value_t = 60.0)]
     pub(crate) quiet_seconds: f64,
@@ -108,6 +111,11 @@ impl Phase {
 }
 
 impl Plan {
+    /// Whether a job is put to be cancelled.
+    pub(crate) fn is_cancelled(&self, number: u64) -> bool {
+        self.keep_every == 0 || !number.is_multiple_of(self.keep_every)
+    }
+
     pub(crate) fn check(&self) -> Result<()> {
         for (flag, jobs) in [("--cancelled", self.cancelled), ("--bulk-jobs", self.bulk_jobs)] {
             if (1..JOBS_MIN).contains(&jobs) {

@@ -41,6 +41,8 @@ pub(crate) struct Setup {
     pub(crate) bulk_jobs: u64,
     /// Jobs that are put and cancelled before a start; 0 = that is left out.
     pub(crate) cancelled_jobs: u64,
+    /// One of so many of them is kept; 0 = none is.
+    pub(crate) keep_every: u64,
     pub(crate) seed: u64,
 }
 

@@ -153,6 +153,7 @@ fn setup(plan: &Plan) -> Setup {
         ready: plan.ready,
         bulk_jobs: plan.bulk_jobs,
         cancelled_jobs: plan.cancelled,
+        keep_every: plan.keep_every,
         seed: plan.seed,
     }
 }

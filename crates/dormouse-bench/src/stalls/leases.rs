@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::limits::RESERVE_MAX;
-use dormouse_core::op::{Put, Reserve};
+use dormouse_core::op::{Put, Reserve, SessionId};
 use dormouse_core::topic::TopicName;
 use serde_json::Value;
 
@@ -28,14 +28,14 @@ pub(super) fn run(stage: &Stage, count: u64, rounds: Option<u64>) -> Result<()> 
         // A job may expire as often as it likes.
         Ok(Put { attempts_max: Some(0), ..Put::new(topic, body) })
     })?;
-    lease_all(stage, &topics, count)?;
+    lease_all(stage, &topics, count, None)?;
     stage.measure("leases_checkpoint", count, || {
         let jobs = stage.pass_checkpoints(CHECKPOINTS)?;
         Ok(told([("checkpoints", Value::from(CHECKPOINTS)), ("filler_jobs", Value::from(jobs))]))
     })?;
     for round in 1..=rounds.unwrap_or(0) {
         if round > 1 {
-            lease_all(stage, &topics, count)?;
+            lease_all(stage, &topics, count, None)?;
         }
         stage.measure("leases_expired", count, || {
             let expired_at = Instant::now();
@@ -53,13 +53,19 @@ pub(super) fn run(stage: &Stage, count: u64, rounds: Option<u64>) -> Result<()> 
     Ok(())
 }
 
-fn lease_all(stage: &Stage, topics: &[TopicName], count: u64) -> Result<()> {
+/// Leases all jobs of these topics, of a session if there is one.
+pub(super) fn lease_all(
+    stage: &Stage,
+    topics: &[TopicName],
+    count: u64,
+    session: Option<SessionId>,
+) -> Result<()> {
     let (client, mut progress) = (stage.client(), Progress::new("lease", count));
     let ttr_ms = Some(i64::try_from(TTR.as_millis())?);
     let mut leased = 0;
     while leased < count {
         let topics = topics.to_vec();
-        let reserve = Reserve { topics, max: RESERVE_MAX, wait_ms: 0, ttr_ms, session: None };
+        let reserve = Reserve { topics, max: RESERVE_MAX, wait_ms: 0, ttr_ms, session };
         match client.call(Command::Reserve(reserve))? {
             Reply::Jobs(jobs) if !jobs.is_empty() => leased += jobs.len() as u64,
             other => {

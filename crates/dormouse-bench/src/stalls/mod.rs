@@ -4,10 +4,14 @@
 mod cancelled;
 mod forecast;
 mod kick;
+mod lanes;
 mod leases;
 mod list;
 mod others;
+mod priorities;
 mod purge;
+mod reserve;
+mod session;
 mod stage;
 mod topics;
 
@@ -56,6 +60,18 @@ pub(crate) struct StallsPlan {
     /// List and peek delayed jobs behind N cancelled ones
     #[arg(long, value_name = "N")]
     list: Option<u64>,
+    /// Ask a topic with N priorities everything; then its jobs are due and are taken
+    #[arg(long, value_name = "N")]
+    priorities: Option<u64>,
+    /// Let N lanes of many topics and priorities come due in one instant, and take their jobs
+    #[arg(long, value_name = "N")]
+    lanes: Option<u64>,
+    /// Reserve over N topics, a thousand at a time
+    #[arg(long, value_name = "N")]
+    reserve: Option<u64>,
+    /// End a session with N leases
+    #[arg(long, value_name = "N")]
+    session: Option<u64>,
     /// Wait until flushes and merges have ended before each event
     #[arg(long)]
     settle: bool,
@@ -83,6 +99,10 @@ enum Event {
     Forecast,
     Topics,
     List,
+    Priorities,
+    Lanes,
+    Reserve,
+    Session,
 }
 
 const CANCELLED_DEFAULT: u64 = 3_000_000;
@@ -106,6 +126,10 @@ fn take_place(plan: &StallsPlan, event: Event, count: u64) -> Result<()> {
         Event::Forecast => forecast::run(&stage, count, plan.clients, plan.jobs)?,
         Event::Topics => topics::run(&stage, count)?,
         Event::List => list::run(&stage, count)?,
+        Event::Priorities => priorities::run(&stage, count)?,
+        Event::Lanes => lanes::run(&stage, count)?,
+        Event::Reserve => reserve::run(&stage, count)?,
+        Event::Session => session::run(&stage, count)?,
     }
     stage.close()?;
     // What these leave is in the checkpoint, which a start reads whole.
@@ -141,6 +165,10 @@ impl Event {
             Event::Forecast => "--forecast",
             Event::Topics => "--topics",
             Event::List => "--list",
+            Event::Priorities => "--priorities",
+            Event::Lanes => "--lanes",
+            Event::Reserve => "--reserve",
+            Event::Session => "--session",
         }
     }
 }
@@ -155,6 +183,10 @@ impl StallsPlan {
             (Event::Forecast, self.forecast),
             (Event::Topics, self.topics),
             (Event::List, self.list),
+            (Event::Priorities, self.priorities),
+            (Event::Lanes, self.lanes),
+            (Event::Reserve, self.reserve),
+            (Event::Session, self.session),
         ];
         all.into_iter().filter_map(|(event, count)| Some((event, count?))).collect()
     }
@@ -170,6 +202,7 @@ impl StallsPlan {
         at_most("--batch", self.batch as u64, BATCH_MAX)?;
         // The other topic leases a job at a time too.
         at_most("--leases", self.leases.unwrap_or(1), LEASED_JOBS_MAX - 1)?;
+        at_most("--session", self.session.unwrap_or(1), LEASED_JOBS_MAX - 1)?;
         at_most("--forecast", self.forecast.unwrap_or(1), FORECAST_STEPS_MAX)?;
         at_most("--clients", self.clients as u64, 1_000)?;
         Ok(())

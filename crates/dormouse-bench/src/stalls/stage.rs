@@ -20,7 +20,7 @@ use tempfile::TempDir;
 
 use super::StallsPlan;
 use super::others::{self, Times};
-use crate::client::{Client, unexpected};
+use crate::client::{Client, reserve, unexpected};
 use crate::progress::Progress;
 use crate::{Result, report, rss, run};
 
@@ -240,6 +240,31 @@ impl Stage {
             count += self.batch;
         }
         Ok(count)
+    }
+
+    /// Takes and acks so many jobs of these groups of topics, one group after the other.
+    pub(super) fn take_all(&self, groups: &[Vec<TopicName>], count: u64) -> Result<()> {
+        let (client, mut taken) = (self.client(), 0);
+        let mut progress = Progress::new("take", count);
+        for topics in groups {
+            loop {
+                match client.call(reserve(topics.clone(), usize::try_from(self.batch)?, 0))? {
+                    Reply::Jobs(jobs) if jobs.is_empty() => break,
+                    Reply::Jobs(jobs) => {
+                        taken += jobs.len() as u64;
+                        client.call(Command::Ack(jobs.iter().map(|job| job.token).collect()))?;
+                    }
+                    other => return Err(unexpected("reserve", &other)),
+                }
+                progress.at(taken);
+            }
+        }
+        progress.end(taken);
+        if taken == count {
+            Ok(())
+        } else {
+            Err(format!("{taken} of {count} jobs were taken").into())
+        }
     }
 
     fn send_all(
