@@ -58,10 +58,18 @@ pub const TOPIC_LINGER_MS: u64 = 1_000;
 pub const HOLD_SWEEP_MS: u64 = 10_000;
 /// Things one tick does before others get their turn.
 pub const TICK_MAX: usize = 1_024;
-/// Jobs that one portion of a kick or of a revival of a topic moves; one or two milliseconds.
+/// A job costs a tick one thing, and one more for each so many of its bytes.
+pub const TICK_JOB_BYTES: usize = 4 << 10;
+/// A request that waits costs a tick one thing, and one more for each so many of its topics.
+pub const TICK_WAIT_TOPICS: usize = 8;
+/// Jobs that one portion of a long command reads or moves; one or two milliseconds.
 pub const PORTION_JOBS: usize = 512;
-/// Topics that one portion of a page of topics or of the totals counts: each asks every run.
-pub const PORTION_TOPICS: usize = 8;
+/// Bytes of these jobs; the one that exceeds them is the last of its portion.
+pub const PORTION_BYTES: u64 = 1 << 20;
+/// Questions about a lane that one portion asks, counted for each source that is asked.
+pub const PORTION_LOOKS: usize = 512;
+/// Entries of a table in memory that one portion passes.
+pub const PORTION_ENTRIES: usize = 4_096;
 /// Commands that have portions to go.
 pub const LONG_COMMANDS_MAX: usize = 1_000;
 /// Requests waiting for the engine, in bytes; beyond it batches with a put get `busy`.

@@ -26,6 +26,11 @@ impl Class {
         Class(u64::from(priority) << 1 | u64::from(clock == Clock::Wall))
     }
 
+    /// The class that sorts next, if all exist.
+    pub fn following(self) -> Class {
+        Class(self.0.saturating_add(1))
+    }
+
     /// The number that stands for this class in files.
     pub fn to_u64(self) -> u64 {
         self.0

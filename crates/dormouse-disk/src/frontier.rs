@@ -79,6 +79,11 @@ impl Frontiers {
         }
     }
 
+    /// Whether all of a topic is consumed in a source of this age.
+    pub(crate) fn is_purged(&self, topic: TopicNo, age: u64) -> bool {
+        self.purged.get(&topic).is_some_and(|upto| age <= *upto)
+    }
+
     /// A topic was purged while `newest` was the age of the newest immutable source.
     pub(crate) fn purge(&mut self, topic: TopicNo, newest: u64) {
         self.purged.insert(topic, newest);

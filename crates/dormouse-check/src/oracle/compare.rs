@@ -56,10 +56,13 @@ pub fn compare(
 pub fn compare_next(store: &mut Store, oracle: &mut Oracle, now: Now) -> Result<(), String> {
     for topic in (1..oracle.machine.machine_image().next_topic).map(TopicNo) {
         let want = oracle.machine.timeline_mut().next(topic, now).map_err(text)?;
+        let timeline = store.machine().timeline_mut();
         let mut have = Next::Again;
-        while have == Next::Again {
-            have = store.machine().timeline_mut().next(topic, now).map_err(text)?;
+        while matches!(have, Next::Again | Next::Unread) {
+            timeline.renew();
+            have = timeline.next(topic, now).map_err(text)?;
         }
+        timeline.renew();
         let fits = match (have, want) {
             // A lower bound is enough: what was first may have left.
             (Next::In(_), Next::Empty) => true,

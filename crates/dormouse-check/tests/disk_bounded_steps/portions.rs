@@ -1,6 +1,4 @@
-//! Work per step is bounded, whatever it meets on disk.
-
-#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
+//! Long commands in portions, and cancelled jobs that are passed in portions.
 
 use dormouse_check::faults::disk::SimDisk;
 use dormouse_check::harness::disk::driver::{Driver, SimTime};
@@ -8,74 +6,14 @@ use dormouse_core::backend::Ticket;
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::job::{JobId, State};
 use dormouse_core::limits::BATCH_MAX;
-use dormouse_core::op::{Cancel, Forecast, Kick, List, Peek, Put, Stats, Target};
+use dormouse_core::op::{Forecast, Kick, List, Peek, Put, Reschedule, Stats, Target};
 use dormouse_core::place::Class;
 use dormouse_core::time::Clock;
 use dormouse_core::timeline::{Head, Next, Timeline};
 use dormouse_core::topic::{TopicName, TopicNo};
 use dormouse_disk::store::Sizes;
 
-const TOPIC: &str = "orders";
-/// More than a reading passes at once.
-const MANY: usize = 5_000;
-
-fn topic() -> TopicName {
-    TopicName::new(TOPIC).unwrap()
-}
-
-fn put(driver: &mut Driver, time: SimTime, count: usize, delay_ms: i64) -> Vec<JobId> {
-    let mut ids = Vec::new();
-    while ids.len() < count {
-        let put = Put { delay_ms: Some(delay_ms), ..Put::new(topic(), "x") };
-        let puts = vec![put; BATCH_MAX.min(count - ids.len())];
-        let reply = step(driver, time, Command::Put(puts));
-        let Reply::Put(puts) = reply else { panic!("{reply:?}") };
-        ids.extend(puts.into_iter().map(|put| put.unwrap().id));
-    }
-    ids
-}
-
-fn cancel(driver: &mut Driver, time: SimTime, ids: &[JobId]) {
-    for ids in ids.chunks(BATCH_MAX) {
-        let cancel = |id: &JobId| Cancel { target: Target::Id(*id), unless_leased: false };
-        step(driver, time, Command::Cancel(ids.iter().map(cancel).collect()));
-    }
-}
-
-/// Moves the memtable into a run.
-fn flush(driver: &mut Driver, time: SimTime) {
-    let now = driver.now(time);
-    driver.seal(now);
-    driver.freeze(now).unwrap();
-    driver.write(usize::MAX).unwrap();
-    driver.sync().unwrap();
-    driver.report(false);
-    driver.flush_all().unwrap();
-}
-
-/// Puts this many delayed jobs, moves them into a run, and cancels all of them.
-fn cancelled(driver: &mut Driver, time: SimTime, count: usize) {
-    let ids = put(driver, time, count, 1_000);
-    flush(driver, time);
-    cancel(driver, time, &ids);
-}
-
-fn step(driver: &mut Driver, time: SimTime, command: Command) -> Reply {
-    step_in_portions(driver, time, command).0
-}
-
-/// The reply to a command, and the ticks that it took.
-fn step_in_portions(driver: &mut Driver, time: SimTime, command: Command) -> (Reply, usize) {
-    let now = driver.now(time);
-    let mut answers = driver.step(now, Ticket::next(), command).unwrap();
-    let mut ticks = 0;
-    while answers.is_empty() {
-        ticks += 1;
-        assert!(ticks < 1_000, "it is never answered");
-        answers = driver.tick(now).unwrap();
-    }
-    (answers.pop().unwrap().1.unwrap(), ticks)
-}
+use crate::support::*;
 
 /// Three million cancelled jobs at a head once stalled every topic for four seconds.
 #[test]
@@ -91,8 +29,10 @@ fn a_look_passes_a_portion_of_the_cancelled_jobs() {
     let class = Class::waiting(dormouse_core::limits::PRIORITY_DEFAULT, Clock::Steady);
     assert_eq!(timeline.oldest(topic, class).unwrap(), Head::Again);
     let mut looks = 1;
+    timeline.renew();
     while timeline.next(topic, now).unwrap() == Next::Again {
         looks += 1;
+        timeline.renew();
     }
     assert!((4..=20).contains(&looks), "{looks} looks for 5,000 jobs");
     assert_eq!(timeline.next(topic, now).unwrap(), Next::Empty);
@@ -169,42 +109,6 @@ fn a_forecast_counts_some_steps_at_a_time() {
     assert!(ticks >= 2, "{ticks} ticks for 40 steps over 40 runs");
 }
 
-/// Most jobs of a delay queue are cancelled: they must not take space until they are due.
-#[test]
-fn cancelled_jobs_give_their_space_back_before_they_are_due() {
-    let sizes = Sizes { memtable_bytes: 64 << 10, segment_bytes: 256 << 10, merge_runs: 100 };
-    let disk = SimDisk::new();
-    let mut time = SimTime::new();
-    let mut driver = Driver::open(&disk, sizes, time).unwrap();
-    let kept = put(&mut driver, time, 2_000, 3_600_000);
-    flush(&mut driver, time);
-    for _ in 0..4 {
-        let ids = put(&mut driver, time, 2_000, 3_600_000);
-        flush(&mut driver, time);
-        cancel(&mut driver, time, &ids);
-    }
-    let bytes_before = driver.store.runs().1;
-    // Nothing else happens.
-    for _ in 0..60 {
-        time.advance(1_000, false);
-        let now = driver.now(time);
-        driver.tick(now).unwrap();
-        if driver.store.wants_freeze() {
-            flush(&mut driver, time);
-        }
-        driver.begin_merge(None);
-        while driver.merge_action().unwrap() {}
-    }
-    let (runs, bytes) = driver.store.runs();
-    assert!(runs <= 2 && bytes * 3 < bytes_before, "{runs} runs, {bytes} of {bytes_before} bytes");
-    assert!(driver.store.journal_bytes() < 8 << 10, "{} bytes", driver.store.journal_bytes());
-    let stats = step(&mut driver, time, Command::Stats(Stats { topic: Some(topic()) }));
-    let Reply::Stats(stats) = stats else { panic!("{stats:?}") };
-    assert_eq!(stats.delayed, kept.len() as u64);
-    let again = Driver::open(&disk, sizes, time);
-    assert!(again.is_ok());
-}
-
 #[test]
 fn a_large_topic_in_the_memtable_is_purged_whole() {
     let disk = SimDisk::new();
@@ -227,4 +131,32 @@ fn a_large_topic_in_the_memtable_is_purged_whole() {
     let get = Command::Get(vec![Target::Key { topic: topic(), key: "k".into() }]);
     let Reply::Views(views) = step(&mut driver, time, get) else { panic!() };
     assert!(views[0].is_ok(), "{views:?}");
+}
+
+/// A list keeps what it has read from portion to portion; a job that moves on meanwhile was once
+/// shown at both places.
+#[test]
+fn a_job_that_moves_during_a_list_is_shown_once() {
+    let disk = SimDisk::new();
+    let time = SimTime::new();
+    let mut driver = Driver::open(&disk, Sizes::default(), time).unwrap();
+    let first = put(&mut driver, time, 1, 500)[0];
+    cancelled(&mut driver, time, MANY);
+    let last = put(&mut driver, time, 1, 2_000)[0];
+    let now = driver.now(time);
+    let list = List { topic: topic(), state: State::Delayed, cursor: None, limit: 10 };
+    assert!(driver.step(now, Ticket::next(), Command::List(list)).unwrap().is_empty());
+    let target = Target::Id(first);
+    let later = Reschedule { target, delay_ms: Some(3_000), at_ms: None };
+    assert_eq!(
+        driver.step(now, Ticket::next(), Command::Reschedule(vec![later])).unwrap().len(),
+        1
+    );
+    let mut answers = Vec::new();
+    while answers.is_empty() {
+        answers = driver.tick(now).unwrap();
+    }
+    let [(_, Ok(Reply::Page(page)), _)] = &answers[..] else { panic!("{answers:?}") };
+    let ids: Vec<JobId> = page.jobs.iter().map(|view| view.job.id).collect();
+    assert_eq!(ids, [last, first]);
 }

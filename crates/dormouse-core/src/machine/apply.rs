@@ -159,10 +159,10 @@ impl<T: Timeline> Machine<T> {
     }
 
     fn apply_purged(&mut self, topic: TopicNo) {
-        self.timeline.purge(topic);
         let Some(value) = self.topics.get_mut(topic) else { return };
         let gone_bytes = value.counts.bytes.saturating_sub(value.leased_bytes);
         let (waiting, dead) = (value.counts.waiting, value.counts.dead);
+        self.timeline.purge(topic, waiting + dead);
         value.holds_until = 0;
         self.count(topic, |counts| {
             counts.waiting = counts.waiting.saturating_sub(waiting);
@@ -177,7 +177,7 @@ impl<T: Timeline> Machine<T> {
             self.topics.gone.add(&value.counts);
         }
         // Holds that are over may still rest there.
-        self.timeline.purge(topic);
+        self.timeline.purge(topic, 0);
     }
 
     /// Changes the counts of a topic and the totals alike. Gives the topic's watch.

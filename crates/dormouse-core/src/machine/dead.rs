@@ -1,6 +1,6 @@
 //! Dead jobs that go: too many of a topic, or dead for too long.
 
-use super::{Machine, Origin, Output};
+use super::{Machine, Origin, Output, job_cost};
 use crate::error::Fatal;
 use crate::fact::{Cause, Destination, Fact};
 use crate::place::Class;
@@ -71,8 +71,8 @@ impl<T: Timeline> Machine<T> {
                 self.dead_schedule.plan(topic, 0);
                 return Ok(());
             }
-            *budget -= 1;
             let resting = self.timeline.take(oldest)?;
+            *budget = budget.saturating_sub(job_cost(u64::from(resting.job.progress.bytes)));
             let fact = Fact::Move {
                 id: oldest.id,
                 topic,

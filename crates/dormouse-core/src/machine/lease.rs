@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::compact_job::CompactJob;
-use super::{Machine, Origin, Output};
+use super::{Machine, Origin, Output, job_cost};
 use crate::error::{Code, Error, Fatal};
 use crate::fact::{Cause, Destination, Fact};
 use crate::image::LeaseImage;
@@ -236,7 +236,8 @@ impl<T: Timeline> Machine<T> {
             && at <= now.steady_ms
             && *budget > 0
         {
-            *budget -= 1;
+            let bytes = self.leases.get(id).map_or(0, |lease| lease.job.bytes());
+            *budget = budget.saturating_sub(job_cost(bytes));
             self.expire(now, id, out)?;
         }
         Ok(())

@@ -115,6 +115,13 @@ impl<T: Timeline> Machine<T> {
         }
     }
 
+    /// Frees a lock if it ran out, also while very many others have still to be freed.
+    pub(crate) fn expire_lock(&mut self, now: Now, name: &Bytes, out: &mut Output) {
+        if self.locks.get(name).is_some_and(|lock| lock.expires_at <= now.steady_ms) {
+            self.free_lock(now, name.clone(), out);
+        }
+    }
+
     /// Frees a lock; the first waiting request gets it.
     pub(crate) fn free_lock(&mut self, now: Now, name: Bytes, out: &mut Output) {
         let next = self.waiters.locks.get(&name).and_then(|waiters| waiters.first().copied());

@@ -5,6 +5,7 @@
 //! wait rest in the timeline.
 
 mod apply;
+mod classes;
 mod compact_job;
 mod dead;
 mod events;
@@ -27,18 +28,20 @@ use crate::command::{Command, Reply};
 use crate::error::{Error, Fatal};
 use crate::fact::Fact;
 use crate::image::Counts;
-use crate::limits::TICK_MAX;
-use crate::op::check;
+use crate::limits::{TICK_JOB_BYTES, TICK_MAX};
+use crate::op::{GetProgress, check};
 use crate::time::Now;
 use crate::timeline::{BatchNo, Timeline};
 
 pub(crate) use apply::Origin;
+pub(crate) use classes::ClassWalk;
 pub(crate) use lease::{Lease, bury};
 pub(crate) use locate::{JobLocation, KeyOwner, TokenState};
 pub(crate) use locks::HeldLock;
-pub(crate) use portions::{LongCommand, Portion};
-pub(crate) use sessions::Orphan;
+pub(crate) use portions::{BatchProgress, LongCommand, Portion, PortionBudget};
+pub(crate) use sessions::{Orphan, OrphanLease};
 pub use snapshot::MachineSnapshot;
+pub(crate) use topics::VanishedCount;
 pub(crate) use waiters::{ReserveTerms, WaitKind};
 
 use lease::Leases;
@@ -100,6 +103,29 @@ pub(crate) fn answered<R>(result: Rule<R>) -> Result<Result<R, Error>, Fatal> {
     }
 }
 
+/// The result of a step, unless the command answers for itself.
+enum StepResult {
+    Reply(Rule<Reply>),
+    /// It is done in portions.
+    Long(Rule<LongCommand>),
+    /// It is done in portions if its jobs are large.
+    Batch(Result<LongCommand, Error>),
+}
+
+impl StepResult {
+    fn batch<I, R>(
+        items: Vec<I>,
+        command: impl FnOnce(BatchProgress<I, R>) -> LongCommand,
+    ) -> StepResult {
+        StepResult::Batch(BatchProgress::new(items).map(command))
+    }
+}
+
+/// What a job of this size costs a tick.
+pub(crate) fn job_cost(bytes: u64) -> usize {
+    1 + usize::try_from(bytes).unwrap_or(usize::MAX - 1) / TICK_JOB_BYTES
+}
+
 /// The rules of the queue over a timeline.
 #[derive(Debug)]
 pub struct Machine<T> {
@@ -124,8 +150,11 @@ pub struct Machine<T> {
     unfinished: bool,
     /// Commands that are done in portions and have some to go.
     long_commands: LongCommands,
-    /// Leases that the steps before the next tick may still let run out.
-    step_budget: usize,
+    /// What the steps before the next tick may still do besides their own: leases that run out or
+    /// are given back, waiting reserves that are served.
+    pub(crate) step_budget: usize,
+    /// Locks that they may still let run out.
+    step_locks: usize,
     /// Wall minus steady when waiters last looked at the clocks; a step of the wall clock shows in
     /// it.
     wall_offset_ms: Option<i128>,
@@ -155,6 +184,7 @@ impl<T: Timeline> Machine<T> {
             unfinished: false,
             long_commands: LongCommands::new(),
             step_budget: TICK_MAX,
+            step_locks: TICK_MAX,
             wall_offset_ms: None,
         }
     }
@@ -257,6 +287,19 @@ impl<T: Timeline> Machine<T> {
         Ok(replies)
     }
 
+    /// Lets run out what a command must not see any more.
+    fn expire_before(&mut self, now: Now, out: &mut Output) -> Result<(), Fatal> {
+        // Leases that ran out before this command have run out for it, whenever the next tick is.
+        // If they are very many, the next ticks do the rest.
+        let mut budget = std::mem::take(&mut self.step_budget);
+        self.expire_leases(now, &mut budget, out)?;
+        self.step_budget = budget;
+        let mut budget = std::mem::take(&mut self.step_locks);
+        self.expire_locks(now, &mut budget, out);
+        self.step_locks = budget;
+        Ok(())
+    }
+
     /// Does one operation. Errors of the request are answers; after a fatal one the store must
     /// stop.
     pub fn step(
@@ -266,13 +309,8 @@ impl<T: Timeline> Machine<T> {
         command: Command,
         out: &mut Output,
     ) -> Result<(), Fatal> {
-        // Leases that ran out before this command have run out for it, whenever the next tick is.
-        // If they are very many, the next ticks do the rest.
-        let mut budget = std::mem::take(&mut self.step_budget);
-        self.expire_leases(now, &mut budget, out)?;
-        self.step_budget = budget;
-        self.expire_locks(now, &mut { TICK_MAX }, out);
-        let reply = match command {
+        self.expire_before(now, out)?;
+        let result = match command {
             // These may wait, or need not wait for the disk: they answer for themselves.
             Command::Reserve(reserve) => return self.reserve(now, ticket, &reserve, out),
             Command::ReserveId(reserve) => return self.reserve_id(now, ticket, reserve, out),
@@ -281,53 +319,41 @@ impl<T: Timeline> Machine<T> {
                 self.lock(now, ticket, lock, out);
                 return Ok(());
             }
-            Command::Forecast(forecast) => {
-                let begun = self.forecast(now, forecast);
-                return self.begin_long(now, ticket, begun, out);
+            Command::Forecast(forecast) => StepResult::Long(self.forecast(now, forecast)),
+            Command::Kick(kick) => StepResult::Long(Ok(self.kick(kick))),
+            Command::List(list) => StepResult::Long(self.list(list)),
+            Command::Peek(peek) => StepResult::Long(Ok(Machine::<T>::peek(peek))),
+            Command::ReviveTopic(revive) => StepResult::Long(Ok(self.revive_topic(revive))),
+            Command::Stats(stats) => StepResult::Long(self.stats(now, stats)),
+            Command::Topics(page) => StepResult::Long(self.topics_page(page)),
+            Command::Cancel(items) => StepResult::batch(items, LongCommand::Cancel),
+            Command::Get(items) => StepResult::Batch(GetProgress::new(items).map(LongCommand::Get)),
+            Command::Reschedule(items) => StepResult::batch(items, LongCommand::Reschedule),
+            Command::Revive(items) => StepResult::batch(items, LongCommand::Revive),
+            Command::Put(puts) => StepResult::Reply(self.put(now, puts, out)),
+            Command::Ack(tokens) => StepResult::Reply(self.ack(now, &tokens, out)),
+            Command::Nack(nacks) => StepResult::Reply(self.nack(now, nacks, out)),
+            Command::Release(releases) => StepResult::Reply(self.release(now, &releases, out)),
+            Command::Kill(kills) => StepResult::Reply(self.kill(now, kills, out)),
+            Command::SetTopic(set) => StepResult::Reply(self.set_topic(set, out)),
+            Command::Pause(pause) => StepResult::Reply(self.pause(now, &pause, out)),
+            Command::Resume(topic) => StepResult::Reply(self.resume(&topic, out)),
+            Command::Purge(topic) => StepResult::Reply(self.purge(&topic, out)),
+            Command::OpenSession => StepResult::Reply(Ok(Reply::Session(self.sessions.open()))),
+            Command::CloseSession(session) => {
+                StepResult::Reply(self.close_session(now, session, out))
             }
-            Command::Kick(kick) => {
-                let begun = Ok(self.kick(kick));
-                return self.begin_long(now, ticket, begun, out);
-            }
-            Command::List(list) => {
-                let begun = self.list(list);
-                return self.begin_long(now, ticket, begun, out);
-            }
-            Command::Peek(peek) => {
-                return self.begin_long(now, ticket, Ok(Machine::<T>::peek(peek)), out);
-            }
-            Command::ReviveTopic(revive) => {
-                let begun = Ok(self.revive_topic(revive));
-                return self.begin_long(now, ticket, begun, out);
-            }
-            Command::Stats(stats) => {
-                let begun = self.stats(now, stats);
-                return self.begin_long(now, ticket, begun, out);
-            }
-            Command::Topics(page) => {
-                let begun = self.topics_page(page);
-                return self.begin_long(now, ticket, begun, out);
-            }
-            Command::Put(puts) => self.put(now, puts, out),
-            Command::Ack(tokens) => self.ack(now, &tokens, out),
-            Command::Nack(nacks) => self.nack(now, nacks, out),
-            Command::Release(releases) => self.release(now, &releases, out),
-            Command::Kill(kills) => self.kill(now, kills, out),
-            Command::Cancel(cancels) => self.cancel(now, &cancels, out),
-            Command::Reschedule(moves) => self.reschedule(now, &moves, out),
-            Command::Revive(targets) => self.revive(now, &targets, out),
-            Command::Get(targets) => self.get(now, &targets),
-            Command::SetTopic(set) => self.set_topic(set, out),
-            Command::Pause(pause) => self.pause(now, &pause, out),
-            Command::Resume(topic) => self.resume(&topic, out),
-            Command::Purge(topic) => self.purge(&topic, out),
-            Command::OpenSession => Ok(Reply::Session(self.sessions.open())),
-            Command::CloseSession(session) => self.close_session(now, session, out),
-            Command::RenewLock(renew) => self.renew_lock(now, &renew, out),
-            Command::Unlock(unlock) => self.unlock(now, &unlock, out),
-            Command::Withdraw(ticket) => self.withdraw(ticket, out),
+            Command::RenewLock(renew) => StepResult::Reply(self.renew_lock(now, &renew, out)),
+            Command::Unlock(unlock) => StepResult::Reply(self.unlock(now, &unlock, out)),
+            Command::Withdraw(ticket) => StepResult::Reply(self.withdraw(ticket, out)),
         };
-        out.answers.push((ticket, answered(reply)?, When::Durable));
-        Ok(())
+        match result {
+            StepResult::Reply(reply) => {
+                out.answers.push((ticket, answered(reply)?, When::Durable));
+                Ok(())
+            }
+            StepResult::Long(begun) => self.begin_long(now, ticket, begun, out),
+            StepResult::Batch(begun) => self.begin_batch(now, ticket, begun, out),
+        }
     }
 }

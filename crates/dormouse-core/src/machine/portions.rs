@@ -11,21 +11,26 @@ use super::{Machine, Output, Rule, When, answered};
 use crate::backend::Ticket;
 use crate::command::Reply;
 use crate::error::{Code, Error, Fatal};
-use crate::limits::LONG_COMMANDS_MAX;
+use crate::job::Job;
+use crate::limits::{LONG_COMMANDS_MAX, PORTION_BYTES, PORTION_JOBS, PORTION_LOOKS};
 use crate::op::{
-    ForecastProgress, KickProgress, ListProgress, PeekProgress, ReviveProgress, StatsProgress,
-    TopicsProgress,
+    Cancel, ChangeReply, ForecastProgress, GetProgress, KickProgress, ListProgress, PeekProgress,
+    Reschedule, ReviveProgress, StatsProgress, Target, TopicsProgress, check,
 };
 use crate::time::Now;
-use crate::timeline::Timeline;
+use crate::timeline::{Room, Timeline};
 
 /// A command between two portions.
 #[derive(Debug)]
 pub(crate) enum LongCommand {
+    Cancel(BatchProgress<Cancel, ChangeReply>),
     Forecast(ForecastProgress),
+    Get(GetProgress),
     Kick(KickProgress),
     List(ListProgress),
     Peek(PeekProgress),
+    Reschedule(BatchProgress<Reschedule, ChangeReply>),
+    Revive(BatchProgress<Target, ChangeReply>),
     ReviveTopic(ReviveProgress),
     Stats(StatsProgress),
     Topics(TopicsProgress),
@@ -36,6 +41,67 @@ pub(crate) enum LongCommand {
 pub(crate) enum Portion {
     Done(Reply),
     More(LongCommand),
+}
+
+/// How much a portion may still do: jobs to read, their bytes, and questions about lanes.
+#[derive(Debug)]
+pub(crate) struct PortionBudget {
+    room: Room,
+    looks: usize,
+}
+
+impl PortionBudget {
+    pub(crate) fn new() -> PortionBudget {
+        let room = Room { jobs: PORTION_JOBS, bytes: PORTION_BYTES };
+        PortionBudget { room, looks: PORTION_LOOKS }
+    }
+
+    /// Of a batch, whose items are few enough: only the bytes that are read for them count.
+    fn of_batch() -> PortionBudget {
+        let room = Room { jobs: usize::MAX, bytes: 4 * PORTION_BYTES };
+        PortionBudget { room, looks: usize::MAX }
+    }
+
+    /// Whether there is something left of it.
+    pub(crate) fn is_left(&self) -> bool {
+        self.room.is_left() && self.looks > 0
+    }
+
+    /// Room for reading jobs, no more than is wanted.
+    pub(crate) fn room(&self, wanted: Room) -> Room {
+        let (jobs, bytes) = (self.room.jobs.min(wanted.jobs), self.room.bytes.min(wanted.bytes));
+        Room { jobs, bytes }
+    }
+
+    /// A job was read.
+    pub(crate) fn take(&mut self, job: &Job) {
+        self.room.take(job);
+    }
+
+    /// A lane was asked for something, at this cost.
+    pub(crate) fn look(&mut self, cost: usize) {
+        self.looks = self.looks.saturating_sub(cost);
+    }
+
+    /// Nothing is left of it.
+    pub(crate) fn end(&mut self) {
+        self.looks = 0;
+    }
+}
+
+/// A batch between two portions. It is done in one unless its jobs are large.
+#[derive(Debug)]
+pub(crate) struct BatchProgress<I, R> {
+    items: std::vec::IntoIter<I>,
+    pub(crate) replies: Vec<Result<R, Error>>,
+}
+
+impl<I, R> BatchProgress<I, R> {
+    pub(crate) fn new(items: Vec<I>) -> Result<BatchProgress<I, R>, Error> {
+        check::batch(items.len())?;
+        let replies = Vec::with_capacity(items.len());
+        Ok(BatchProgress { items: items.into_iter(), replies })
+    }
 }
 
 /// Commands that have portions to go, in the order they came.
@@ -64,6 +130,47 @@ impl<T: Timeline> Machine<T> {
         Ok(())
     }
 
+    /// Does a batch, or the first portion of it. It is not refused because of other long commands.
+    pub(crate) fn begin_batch(
+        &mut self,
+        now: Now,
+        ticket: Ticket,
+        begun: Result<LongCommand, Error>,
+        out: &mut Output,
+    ) -> Result<(), Fatal> {
+        let mut command = match begun {
+            Ok(command) => command,
+            Err(error) => {
+                out.answers.push((ticket, Err(error), When::Durable));
+                return Ok(());
+            }
+        };
+        while let Some(rest) = self.portion(now, ticket, command, out)? {
+            if self.long_commands.len() < LONG_COMMANDS_MAX {
+                self.long_commands.push_back((ticket, rest));
+                break;
+            }
+            command = rest;
+        }
+        Ok(())
+    }
+
+    /// Applies a rule to items of a batch as far as the budget reaches; tells whether all are done.
+    /// An item that is refused does not stop the others.
+    pub(crate) fn batch_portion<I, R>(
+        &mut self,
+        batch: &mut BatchProgress<I, R>,
+        mut rule: impl FnMut(&mut Machine<T>, I, &mut PortionBudget) -> Rule<R>,
+    ) -> Result<bool, Fatal> {
+        let mut budget = PortionBudget::of_batch();
+        while budget.is_left()
+            && let Some(item) = batch.items.next()
+        {
+            batch.replies.push(answered(rule(self, item, &mut budget))?);
+        }
+        Ok(batch.items.len() == 0)
+    }
+
     /// Whether commands have portions to go.
     pub fn has_long_commands(&self) -> bool {
         !self.long_commands.is_empty()
@@ -72,6 +179,7 @@ impl<T: Timeline> Machine<T> {
     /// Does one more portion of a long command: of each in turn, so that none blocks the others.
     pub fn continue_long(&mut self, now: Now, out: &mut Output) -> Result<(), Fatal> {
         let Some((ticket, command)) = self.long_commands.pop_front() else { return Ok(()) };
+        self.timeline.renew();
         if let Some(command) = self.portion(now, ticket, command, out)? {
             self.long_commands.push_back((ticket, command));
         }
@@ -87,10 +195,14 @@ impl<T: Timeline> Machine<T> {
         out: &mut Output,
     ) -> Result<Option<LongCommand>, Fatal> {
         let portion = match command {
+            LongCommand::Cancel(batch) => self.cancel_portion(now, batch, out),
             LongCommand::Forecast(progress) => self.forecast_portion(progress),
+            LongCommand::Get(progress) => self.get_portion(now, progress),
             LongCommand::Kick(progress) => self.kick_portion(now, progress, out),
             LongCommand::List(progress) => self.list_portion(now, progress),
             LongCommand::Peek(progress) => self.peek_portion(now, progress),
+            LongCommand::Reschedule(batch) => self.reschedule_portion(now, batch, out),
+            LongCommand::Revive(batch) => self.revive_batch(now, batch, out),
             LongCommand::ReviveTopic(progress) => self.revive_portion(now, progress, out),
             LongCommand::Stats(progress) => self.stats_portion(now, progress),
             LongCommand::Topics(progress) => self.topics_portion(now, progress),

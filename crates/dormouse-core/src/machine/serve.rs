@@ -1,9 +1,10 @@
 //! Serving waiting reserves: due jobs go to the reserve that came first.
 
 use super::waiters::{WaiterNo, WatchNo};
-use super::{Machine, Output, WaitKind, When, answered};
+use super::{Machine, Output, WaitKind, When, answered, job_cost};
 use crate::command::Reply;
 use crate::error::Fatal;
+use crate::op::LeasedJob;
 use crate::time::Now;
 use crate::timeline::{Next, Timeline};
 use crate::topic::TopicNo;
@@ -15,6 +16,10 @@ enum Looked {
     /// It passed a portion of cancelled jobs, and has to go on.
     Again,
 }
+
+/// So often a reserve over many topics waits until the heads of all of them are read. Then it gets
+/// what is known: with very many topics they may be forgotten as fast as they are read.
+const TRIES_MAX: u32 = 100;
 
 impl<T: Timeline> Machine<T> {
     /// Gives due jobs to waiting reserves, first come, first served.
@@ -57,7 +62,10 @@ impl<T: Timeline> Machine<T> {
                     return Ok(Looked::Whole);
                 }
                 Next::Due(_) => {
-                    self.serve_first(first, now, budget, out)?;
+                    if self.serve_first(first, now, budget, out)? == Looked::Again {
+                        self.waiters.look_at(Some(no));
+                        return Ok(Looked::Again);
+                    }
                     continue;
                 }
                 Next::In(ms) => Some(now.steady_ms.saturating_add(ms)),
@@ -66,7 +74,7 @@ impl<T: Timeline> Machine<T> {
                     None
                 }
                 Next::Empty => None,
-                Next::Again => {
+                Next::Again | Next::Unread => {
                     self.waiters.look_at(Some(no));
                     return Ok(Looked::Again);
                 }
@@ -83,21 +91,32 @@ impl<T: Timeline> Machine<T> {
         now: Now,
         budget: &mut usize,
         out: &mut Output,
-    ) -> Result<(), Fatal> {
-        let Some(waiter) = self.waiters.waiting.get(&no) else { return Ok(()) };
-        let WaitKind::Reserve { terms, watches } = &waiter.kind else { return Ok(()) };
+    ) -> Result<Looked, Fatal> {
+        *budget = budget.saturating_sub(self.waiters.cost(no));
+        let Some(waiter) = self.waiters.waiting.get_mut(&no) else { return Ok(Looked::Whole) };
+        waiter.tries += 1;
+        let is_patient = waiter.tries < TRIES_MAX;
+        let WaitKind::Reserve { terms, watches } = &waiter.kind else { return Ok(Looked::Whole) };
         let (terms, watches) = (*terms, watches.clone());
+        if terms.session.is_some_and(|session| !self.sessions.is_open(session)) {
+            self.answer_with_nothing(no, out);
+            return Ok(Looked::Whole);
+        }
         let watch_topic = |watch| self.waiters.watches.get(watch).and_then(|watch| watch.topic);
         let topics: Vec<TopicNo> = watches.iter().filter_map(watch_topic).collect();
-        let answer = answered(self.reserve_now(now, &topics, terms, out))?;
-        if let Ok(taken) = &answer {
-            *budget = budget.saturating_sub(taken.jobs.len());
+        let answer = answered(self.reserve_now(now, &topics, terms, is_patient, out))?;
+        if let Ok(outcome) = &answer {
+            if outcome.is_unread {
+                return Ok(Looked::Again);
+            }
+            let cost = |job: &LeasedJob| job_cost(job.bytes());
+            *budget = budget.saturating_sub(outcome.jobs.iter().map(cost).sum());
         }
         if let Some((ticket, _)) = self.unpark(no) {
-            let jobs = answer.map(|taken| Reply::Jobs(taken.jobs));
+            let jobs = answer.map(|outcome| Reply::Jobs(outcome.jobs));
             out.answers.push((ticket, jobs, When::Prompt));
         }
-        Ok(())
+        Ok(Looked::Whole)
     }
 
     /// The topic's offer; nothing while it is paused.

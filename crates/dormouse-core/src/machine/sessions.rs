@@ -14,17 +14,26 @@ pub(crate) struct Session {
     pub(crate) waiters: BTreeSet<WaiterNo>,
 }
 
-/// A session that has ended, with leases that are still to be given back.
+/// A session that has ended, with waits to be ended and leases to be given back.
 #[derive(Debug)]
 struct Closed {
     session: SessionId,
     closed_at: u64,
+    waiters: BTreeSet<WaiterNo>,
     leases: BTreeSet<JobId>,
+}
+
+/// What a session that has ended leaves behind.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Orphan {
+    /// A request that waits, unless it was answered since.
+    Waiter(WaiterNo),
+    Lease(OrphanLease),
 }
 
 /// A lease whose session has ended, unless it ended before.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Orphan {
+pub(crate) struct OrphanLease {
     pub(crate) id: JobId,
     pub(crate) session: SessionId,
     /// Steady.
@@ -51,23 +60,23 @@ impl Sessions {
         session
     }
 
-    /// Gives its waiters; its leases are orphans now.
-    pub(crate) fn close(
-        &mut self,
-        session: SessionId,
-        closed_at: u64,
-    ) -> Option<BTreeSet<WaiterNo>> {
-        let Session { leases, waiters } = self.open.remove(&session)?;
-        self.closed.push_back(Closed { session, closed_at, leases });
-        Some(waiters)
+    /// Its waiters and leases are orphans now. Tells whether it was open.
+    pub(crate) fn close(&mut self, session: SessionId, closed_at: u64) -> bool {
+        let Some(Session { leases, waiters }) = self.open.remove(&session) else { return false };
+        self.closed.push_back(Closed { session, closed_at, waiters, leases });
+        true
     }
 
-    /// Of the session that ended first; it is to be given back, and no orphan any more.
+    /// Of the session that ended first, its waiters first; it is no orphan any more.
     pub(crate) fn next_orphan(&mut self) -> Option<Orphan> {
         loop {
-            let &mut Closed { session, closed_at, ref mut leases } = self.closed.front_mut()?;
+            let &mut Closed { session, closed_at, ref mut waiters, ref mut leases } =
+                self.closed.front_mut()?;
+            if let Some(waiter) = waiters.pop_first() {
+                return Some(Orphan::Waiter(waiter));
+            }
             if let Some(id) = leases.pop_first() {
-                return Some(Orphan { id, session, closed_at });
+                return Some(Orphan::Lease(OrphanLease { id, session, closed_at }));
             }
             self.closed.pop_front();
         }

@@ -11,6 +11,7 @@ impl<T: Timeline> Machine<T> {
     /// met, `next_wake` says 0. To be called after every group of steps.
     pub fn tick(&mut self, now: Now, out: &mut Output) -> Result<(), Fatal> {
         let budget = &mut { TICK_MAX };
+        self.timeline.renew();
         // Before others run out: their sessions ended while these leases still lasted.
         self.give_back_orphans(budget, out);
         self.expire_leases(now, budget, out)?;
@@ -22,7 +23,8 @@ impl<T: Timeline> Machine<T> {
         self.sweep_holds(now, budget)?;
         self.let_topics_vanish(now, budget, out);
         self.unfinished = *budget == 0;
-        self.step_budget = TICK_MAX;
+        (self.step_budget, self.step_locks) = (TICK_MAX, TICK_MAX);
+        self.timeline.renew();
         Ok(())
     }
 

@@ -113,6 +113,13 @@ pub(crate) struct Topics {
     idle: BTreeSet<(u64, TopicNo)>,
 }
 
+/// Topics that have vanished for callers, as far as they were counted.
+#[derive(Debug, Default)]
+pub(crate) struct VanishedCount {
+    pub(crate) count: usize,
+    after: Option<(u64, TopicNo)>,
+}
+
 impl Default for Topics {
     fn default() -> Topics {
         Topics {
@@ -133,12 +140,22 @@ impl Topics {
         self.by_no.len()
     }
 
-    /// The number of topics that callers see. Those that have vanished are scheduled for a look.
-    pub(crate) fn visible(&self, now: Now) -> usize {
-        let idle = self.idle.iter().map(|(_, topic)| topic).chain(&self.emptied);
-        let vanished =
-            idle.filter(|topic| self.by_no.get(topic).is_some_and(|t| t.is_vanished(now)));
-        self.by_no.len() - vanished.count()
+    /// Counts topics that have vanished for callers: they are scheduled for a look. Passes at
+    /// most `max` of those; tells whether it was all.
+    pub(crate) fn count_vanished(&self, now: Now, count: &mut VanishedCount, max: usize) -> bool {
+        let is_vanished =
+            |topic: &TopicNo| self.by_no.get(topic).is_some_and(|value| value.is_vanished(now));
+        let from = count.after.map_or(Bound::Unbounded, Bound::Excluded);
+        let mut idle = self.idle.range((from, Bound::Unbounded));
+        for planned in idle.by_ref().take(max) {
+            count.after = Some(*planned);
+            count.count += usize::from(is_vanished(&planned.1));
+        }
+        if idle.next().is_some() {
+            return false;
+        }
+        count.count += self.emptied.iter().filter(|topic| is_vanished(topic)).count();
+        true
     }
 
     pub(crate) fn get(&self, topic: TopicNo) -> Option<&Topic> {

@@ -12,7 +12,7 @@ use super::{Machine, Output, When};
 use crate::Map;
 use crate::backend::Ticket;
 use crate::command::Reply;
-use crate::limits::WAITERS_MAX;
+use crate::limits::{TICK_MAX, TICK_WAIT_TOPICS, WAITERS_MAX};
 use crate::op::SessionId;
 use crate::time::Now;
 use crate::timeline::Timeline;
@@ -45,6 +45,8 @@ pub(crate) enum WaitKind {
 pub(super) struct Waiter {
     ticket: Ticket,
     until: u64,
+    /// How often it could have had a job, but a topic was not read yet.
+    pub(super) tries: u32,
     pub(super) kind: WaitKind,
 }
 
@@ -57,6 +59,13 @@ pub(super) struct Watch {
     /// When to look again, steady.
     at: Option<u64>,
     pub(super) dirty: bool,
+}
+
+impl Watch {
+    /// Whether it has still to be looked at for those who wait.
+    fn is_unlooked(&self, now: Now) -> bool {
+        self.dirty || self.at.is_some_and(|at| at <= now.steady_ms)
+    }
 }
 
 /// All requests that wait.
@@ -108,7 +117,7 @@ impl Waiters {
         }
         self.by_ticket.insert(ticket, no);
         self.ends.insert((until, no));
-        self.waiting.insert(no, Waiter { ticket, until, kind });
+        self.waiting.insert(no, Waiter { ticket, until, tries: 0, kind });
         no
     }
 
@@ -165,11 +174,13 @@ impl Waiters {
         }
     }
 
-    /// Those whose instant has come are looked at.
+    /// Those whose instant has come are looked at, the first of them if they are very many.
     pub(super) fn look_at_due(&mut self, now: Now) {
-        while let Some(&(at, no)) = self.looks.first()
-            && at <= now.steady_ms
-        {
+        for _ in 0..TICK_MAX {
+            let Some(&(at, no)) = self.looks.first() else { return };
+            if at > now.steady_ms {
+                return;
+            }
             self.looks.pop_first();
             if let Some(watch) = self.watches.get_mut(&no) {
                 watch.at = None;
@@ -205,17 +216,25 @@ impl Waiters {
     }
 
     /// Whether reserves wait on this name and it has still to be looked at for them.
-    pub(crate) fn is_unlooked(&self, name: &TopicName) -> bool {
+    pub(crate) fn is_unlooked(&self, name: &TopicName, now: Now) -> bool {
         let watch = self.by_name.get(name).and_then(|no| self.watches.get(no));
-        watch.is_some_and(|watch| watch.dirty && !watch.waiters.is_empty())
+        watch.is_some_and(|watch| watch.is_unlooked(now) && !watch.waiters.is_empty())
+    }
+
+    /// What it costs a tick to serve or to end it.
+    pub(crate) fn cost(&self, no: WaiterNo) -> usize {
+        match self.waiting.get(&no).map(|waiter| &waiter.kind) {
+            Some(WaitKind::Reserve { watches, .. }) => 1 + watches.len() / TICK_WAIT_TOPICS,
+            Some(WaitKind::Lock { .. }) | None => 1,
+        }
     }
 
     /// Whether a topic it waits on has still to be looked at.
-    fn is_unsure(&self, no: WaiterNo) -> bool {
+    fn is_unsure(&self, no: WaiterNo, now: Now) -> bool {
         let kind = self.waiting.get(&no).map(|waiter| &waiter.kind);
         let Some(WaitKind::Reserve { watches, .. }) = kind else { return false };
         let mut watches = watches.iter().filter_map(|watch| self.watches.get(watch));
-        watches.any(|watch| watch.dirty)
+        watches.any(|watch| watch.is_unlooked(now))
     }
 
     /// It goes on waiting until then.
@@ -304,8 +323,8 @@ impl<T: Timeline> Machine<T> {
             && until <= now.steady_ms
             && *budget > 0
         {
-            *budget -= 1;
-            if self.waiters.is_unsure(no) {
+            *budget = budget.saturating_sub(self.waiters.cost(no));
+            if self.waiters.is_unsure(no, now) {
                 self.waiters.put_off(no, now.after(1));
             } else {
                 self.answer_with_nothing(no, out);

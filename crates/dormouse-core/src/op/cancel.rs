@@ -6,7 +6,9 @@ use crate::command::{Command, Reply, only, operation};
 use crate::error::Error;
 use crate::fact::{Cause, Destination, Fact};
 use crate::job::{JobId, State};
-use crate::machine::{JobLocation, Machine, Origin, Output, Rule};
+use crate::machine::{
+    BatchProgress, JobLocation, LongCommand, Machine, Origin, Output, Portion, PortionBudget, Rule,
+};
 use crate::refusal::cancel_leased;
 use crate::time::Now;
 use crate::timeline::Timeline;
@@ -54,12 +56,29 @@ operation! {
 }
 
 impl<T: Timeline> Machine<T> {
-    pub(crate) fn cancel(&mut self, now: Now, cancels: &[Cancel], out: &mut Output) -> Rule<Reply> {
-        let replies = self.each(cancels, |machine, cancel| machine.cancel_one(now, cancel, out))?;
-        Ok(Reply::Changed(replies))
+    pub(crate) fn cancel_portion(
+        &mut self,
+        now: Now,
+        mut batch: BatchProgress<Cancel, ChangeReply>,
+        out: &mut Output,
+    ) -> Rule<Portion> {
+        let is_done = self.batch_portion(&mut batch, |machine, cancel, budget| {
+            machine.cancel_one(now, &cancel, budget, out)
+        })?;
+        Ok(if is_done {
+            Portion::Done(Reply::Changed(batch.replies))
+        } else {
+            Portion::More(LongCommand::Cancel(batch))
+        })
     }
 
-    fn cancel_one(&mut self, now: Now, cancel: &Cancel, out: &mut Output) -> Rule<ChangeReply> {
+    fn cancel_one(
+        &mut self,
+        now: Now,
+        cancel: &Cancel,
+        budget: &mut PortionBudget,
+        out: &mut Output,
+    ) -> Rule<ChangeReply> {
         let (changed, topic, left, progress, origin) = match self.locate(now, &cancel.target)? {
             JobLocation::Leased(id) if cancel.unless_leased => return Err(cancel_leased(id).into()),
             JobLocation::Leased(id) => {
@@ -73,6 +92,7 @@ impl<T: Timeline> Machine<T> {
                 (changed, topic, None, progress, Origin::Live)
             }
             JobLocation::Resting(resting) => {
+                budget.take(&resting.job);
                 let (id, place) = (resting.job.id, resting.place);
                 let (was, due_at) = (place.state(now), place.due_wall_ms(now));
                 let progress = resting.job.progress.clone();

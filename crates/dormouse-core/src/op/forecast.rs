@@ -3,7 +3,7 @@
 use crate::command::{Command, Reply, operation};
 use crate::error::Error;
 use crate::limits::FORECAST_STEPS_MAX;
-use crate::machine::{LongCommand, Machine, Portion, Rule};
+use crate::machine::{ClassWalk, LongCommand, Machine, Portion, PortionBudget, Rule};
 use crate::place::Class;
 use crate::time::{Clock, Now};
 use crate::timeline::Timeline;
@@ -34,44 +34,47 @@ pub(crate) struct ForecastProgress {
     /// When it began: what it counts is a matter of that instant.
     now: Now,
     topic: Option<TopicNo>,
-    /// Classes that are still to be counted, the present one last.
-    classes: Vec<Class>,
+    /// The class that is being counted, and those behind it.
+    class: Option<Class>,
+    walk: ClassWalk,
     /// Steps of the present class that are counted.
     counted: usize,
     counts: Vec<u64>,
 }
 
-/// Classes that one portion counts at most.
-const CLASSES_PER_PORTION: usize = 8;
-
 impl<T: Timeline> Machine<T> {
     pub(crate) fn forecast(&mut self, now: Now, forecast: Forecast) -> Rule<LongCommand> {
         let counts = vec![0; forecast.steps()?];
         let topic = self.topics.find(&forecast.topic);
-        let classes = match topic {
-            Some(topic) => self.timeline.classes(topic)?,
-            None => Vec::new(),
-        };
-        let progress = ForecastProgress { forecast, now, topic, classes, counted: 0, counts };
+        let (class, walk, counted) = (None, ClassWalk::new(), 0);
+        let progress = ForecastProgress { forecast, now, topic, class, walk, counted, counts };
         Ok(LongCommand::Forecast(progress))
     }
 
     pub(crate) fn forecast_portion(&mut self, mut progress: ForecastProgress) -> Rule<Portion> {
-        for _ in 0..CLASSES_PER_PORTION {
-            let (Some(topic), Some(class)) = (progress.topic, progress.classes.last().copied())
-            else {
+        let Some(topic) = progress.topic else {
+            return Ok(Portion::Done(Reply::Forecast(progress.counts)));
+        };
+        let mut budget = PortionBudget::new();
+        while budget.is_left() {
+            if progress.class.is_none() {
+                progress.class = self.next_class(topic, &mut progress.walk)?;
+            }
+            let Some(class) = progress.class else {
                 return Ok(Portion::Done(Reply::Forecast(progress.counts)));
             };
             let (from, ends) = progress.next_steps(class.clock());
             let counts = self.timeline.count_steps(topic, class, from, &ends)?;
+            let jobs = counts.iter().filter(|count| **count > 0).count();
+            // A step with jobs is found by halves.
+            budget.look((4 * jobs + 2).saturating_mul(self.timeline.sources()));
             let sums = progress.counts.iter_mut().skip(progress.counted);
             sums.zip(&counts).for_each(|(sum, count)| *sum += count);
             progress.counted += counts.len();
             if counts.len() < ends.len() {
                 break;
             }
-            progress.classes.pop();
-            progress.counted = 0;
+            (progress.class, progress.counted) = (None, 0);
         }
         Ok(Portion::More(LongCommand::Forecast(progress)))
     }

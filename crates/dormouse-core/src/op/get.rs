@@ -4,7 +4,7 @@ use crate::command::{Command, Reply, operation};
 use crate::error::Error;
 use crate::job::{Job, State};
 use crate::limits::REPLY_BYTES_MAX;
-use crate::machine::{JobLocation, Machine, Rule};
+use crate::machine::{BatchProgress, JobLocation, LongCommand, Machine, Portion, Rule};
 use crate::op::Target;
 use crate::refusal::{does_not_fit, no_job};
 use crate::time::Now;
@@ -33,12 +33,33 @@ operation! {
         Get(items) => Command::Get(items), Reply::Views(replies) => Ok(replies);
 }
 
+/// A look at jobs between two portions.
+#[derive(Debug)]
+pub(crate) struct GetProgress {
+    batch: BatchProgress<Target, JobView>,
+    /// Bytes that the reply may still take.
+    left: u64,
+}
+
+impl GetProgress {
+    pub(crate) fn new(targets: Vec<Target>) -> Result<GetProgress, Error> {
+        Ok(GetProgress { batch: BatchProgress::new(targets)?, left: REPLY_BYTES_MAX })
+    }
+}
+
 impl<T: Timeline> Machine<T> {
-    pub(crate) fn get(&mut self, now: Now, targets: &[Target]) -> Rule<Reply> {
-        let mut left = REPLY_BYTES_MAX;
-        let views = self
-            .each(targets, |machine, target| Ok(fit(machine.get_one(now, target)?, &mut left)?))?;
-        Ok(Reply::Views(views))
+    pub(crate) fn get_portion(&mut self, now: Now, mut progress: GetProgress) -> Rule<Portion> {
+        let GetProgress { batch, left } = &mut progress;
+        let is_done = self.batch_portion(batch, |machine, target, budget| {
+            let view = machine.get_one(now, &target)?;
+            budget.take(&view.job);
+            Ok(fit(view, left)?)
+        })?;
+        Ok(if is_done {
+            Portion::Done(Reply::Views(progress.batch.replies))
+        } else {
+            Portion::More(LongCommand::Get(progress))
+        })
     }
 
     fn get_one(&mut self, now: Now, target: &Target) -> Rule<JobView> {

@@ -1,10 +1,11 @@
 //! list: a page of jobs of a state.
 
+use crate::Set;
 use crate::command::{Command, Reply, operation};
 use crate::error::{Error, Fatal};
 use crate::job::{JobId, State};
 use crate::limits::{PAGE_MAX, REPLY_BYTES_MAX};
-use crate::machine::{LongCommand, Machine, Portion, Rule};
+use crate::machine::{ClassWalk, LongCommand, Machine, Portion, PortionBudget, Rule};
 use crate::op::JobView;
 use crate::place::Class;
 use crate::refusal::foreign_cursor;
@@ -67,6 +68,11 @@ impl Cursor {
         }
     }
 
+    /// A lane that is to be read from here on.
+    fn lane(self, class: Class) -> ListedLane {
+        ListedLane { class, from: (self.due_at, self.id), ready: None }
+    }
+
     /// The cursor of a request, if it is one of a list of this state.
     fn of(list: &List) -> Result<Option<Cursor>, Error> {
         let Some(text) = &list.cursor else { return Ok(None) };
@@ -109,9 +115,20 @@ operation! {
 pub(crate) struct ListProgress {
     list: List,
     topic: Option<TopicNo>,
-    /// Where to go on.
     cursor: Option<Cursor>,
+    /// The lane that is being read, and those behind it.
+    lane: Option<ListedLane>,
+    walk: ClassWalk,
     found: PageJobs<Resting>,
+}
+
+/// A lane of which some may have been read.
+#[derive(Clone, Copy, Debug)]
+struct ListedLane {
+    class: Class,
+    from: (u64, JobId),
+    /// Jobs that are ready from here on, at most, if they were counted.
+    ready: Option<u64>,
 }
 
 impl<T: Timeline> Machine<T> {
@@ -120,7 +137,10 @@ impl<T: Timeline> Machine<T> {
         let cursor = Cursor::of(&list)?;
         let topic = self.topics.find(&list.topic);
         let found = PageJobs::new(list.limit);
-        Ok(LongCommand::List(ListProgress { list, topic, cursor, found }))
+        let walk = ClassWalk::from(cursor.and_then(|cursor| cursor.class).unwrap_or(Class::FIRST));
+        let dead = Cursor { class: Some(Class::DEAD), due_at: 0, id: JobId(0) };
+        let lane = (list.state == State::Dead).then(|| cursor.unwrap_or(dead).lane(Class::DEAD));
+        Ok(LongCommand::List(ListProgress { list, topic, cursor, lane, walk, found }))
     }
 
     pub(crate) fn list_portion(&mut self, now: Now, progress: ListProgress) -> Rule<Portion> {
@@ -160,69 +180,101 @@ impl<T: Timeline> Machine<T> {
         mut progress: ListProgress,
     ) -> Rule<Portion> {
         let state = progress.list.state;
-        let classes = match state {
-            State::Dead => vec![Class::DEAD],
-            _ => self.timeline.classes(topic)?,
-        };
-        let found = &mut progress.found;
-        for class in classes {
-            let from = match progress.cursor {
-                Some(cursor) if cursor.class > Some(class) => continue,
-                Some(cursor) if cursor.class == Some(class) => (cursor.due_at, cursor.id),
-                _ => (0, JobId(0)),
-            };
-            let stretch = self.page_of_state(now, topic, class, state, from, found.room)?;
-            for resting in stretch.jobs {
-                found.room.take(&resting.job);
-                found.jobs.push(resting);
-            }
-            if !found.room.is_left() {
-                break;
-            }
-            if let Some((due_at, id)) = stretch.next {
-                progress.cursor = Some(Cursor { class: Some(class), due_at, id });
+        let mut budget = PortionBudget::new();
+        while progress.found.room.is_left()
+            && let Some(lane) = self.listed_lane(topic, &mut progress)?
+        {
+            if !budget.is_left() {
                 return Ok(Portion::More(LongCommand::List(progress)));
             }
+            budget.look(self.timeline.sources());
+            let room = budget.room(progress.found.room);
+            let (stretch, lane) = self.page_of_state(now, topic, lane, state, room)?;
+            if stretch.jobs.is_empty() && stretch.next.is_some() {
+                // It passed cancelled jobs, as many as a portion may.
+                budget.end();
+            }
+            for resting in stretch.jobs {
+                budget.take(&resting.job);
+                progress.found.room.take(&resting.job);
+                progress.found.jobs.push(resting);
+            }
+            progress.lane = lane;
         }
-        let next = progress.found.cut().map(|resting: Resting| {
-            let place = resting.place;
-            Cursor { class: Some(place.class), due_at: place.due_at, id: place.id }.write()
-        });
-        let view = |resting| self.view_resting(resting, now);
-        let jobs = progress.found.jobs.into_iter().filter_map(view).collect();
-        Ok(Portion::Done(Reply::Page(Page { jobs, cursor: next })))
+        Ok(Portion::Done(Reply::Page(self.listed_page(now, progress.found))))
     }
 
+    /// The lane that is to be read on, or the next one.
+    fn listed_lane(
+        &mut self,
+        topic: TopicNo,
+        progress: &mut ListProgress,
+    ) -> Result<Option<ListedLane>, Fatal> {
+        if progress.lane.is_none() && progress.list.state != State::Dead {
+            let class = self.next_class(topic, &mut progress.walk)?;
+            let begin = Cursor { class: None, due_at: 0, id: JobId(0) };
+            let at = |class| progress.cursor.filter(|cursor| cursor.class == Some(class));
+            progress.lane = class.map(|class| at(class).unwrap_or(begin).lane(class));
+        }
+        Ok(progress.lane)
+    }
+
+    /// The page of these jobs. One that was moved while the list was made may have been met twice:
+    /// it is shown where it is now.
+    fn listed_page(&self, now: Now, mut found: PageJobs<Resting>) -> Page {
+        let next = found.cut();
+        let mut seen: Set<JobId> = next.iter().map(|resting| resting.job.id).collect();
+        let view = |resting: Resting| {
+            if seen.insert(resting.job.id) { self.view_resting(resting, now) } else { None }
+        };
+        let mut jobs: Vec<JobView> = found.jobs.into_iter().rev().filter_map(view).collect();
+        jobs.reverse();
+        let cursor = next.map(|Resting { place, .. }| {
+            Cursor { class: Some(place.class), due_at: place.due_at, id: place.id }.write()
+        });
+        Page { jobs, cursor }
+    }
+
+    /// Reads on in a lane; gives also where to go on in it, unless it is over.
     fn page_of_state(
         &mut self,
         now: Now,
         topic: TopicNo,
-        class: Class,
+        mut lane: ListedLane,
         state: State,
-        from: (u64, JobId),
-        room: Room,
-    ) -> Result<Stretch, Fatal> {
-        let present = now.on(class.clock());
+        mut room: Room,
+    ) -> Result<(Stretch, Option<ListedLane>), Fatal> {
+        let (class, present) = (lane.class, now.on(lane.class.clock()));
         match state {
             State::Ready => {
                 // Counting first keeps a lane of delayed jobs from being read for nothing.
-                let ready = self.timeline.count(topic, class, present)?;
-                let jobs = room.jobs.min(usize::try_from(ready).unwrap_or(usize::MAX));
-                if jobs == 0 {
-                    return Ok(Stretch::default());
+                let ready = match lane.ready {
+                    Some(ready) => ready,
+                    None => self.timeline.count(topic, class, present)?,
+                };
+                room.jobs = room.jobs.min(usize::try_from(ready).unwrap_or(usize::MAX));
+                if ready == 0 {
+                    return Ok((Stretch::default(), None));
                 }
-                let room = Room { jobs, ..room };
-                let mut stretch = self.timeline.page(topic, class, from, room)?;
-                stretch.jobs.retain(|resting| resting.place.due_at <= present);
-                stretch.next = stretch.next.filter(|next| next.0 <= present);
-                Ok(stretch)
+                lane.ready = Some(ready);
             }
             State::Delayed => {
-                let from = from.max((present.saturating_add(1), JobId(0)));
-                self.timeline.page(topic, class, from, room)
+                lane.from = lane.from.max((present.saturating_add(1), JobId(0)));
             }
-            State::Dead | State::Leased => self.timeline.page(topic, class, from, room),
+            State::Dead | State::Leased => {}
         }
+        let mut stretch = self.timeline.page(topic, class, lane.from, room)?;
+        stretch.jobs.iter().for_each(|resting| room.take(&resting.job));
+        let last = stretch.jobs.last().filter(|_| !room.is_left());
+        let after = |last: &Resting| (last.place.due_at, JobId(last.place.id.0.saturating_add(1)));
+        let mut next = stretch.next.or_else(|| last.map(after));
+        if let Some(ready) = &mut lane.ready {
+            *ready = ready.saturating_sub(stretch.jobs.len() as u64);
+            next = next.filter(|next| next.0 <= present && *ready > 0);
+            stretch.jobs.retain(|resting| resting.place.due_at <= present);
+            stretch.next = stretch.next.filter(|_| next.is_some());
+        }
+        Ok((stretch, next.map(|from| ListedLane { from, ..lane })))
     }
 }
 

@@ -107,6 +107,7 @@ impl<T: Timeline> Machine<T> {
     ) -> Result<Option<LockReply>, Error> {
         let (ttl_ms, wait_ms) = lock.check()?;
         let Lock { name, owner, .. } = lock;
+        self.expire_lock(now, &name, out);
         let Some(held) = self.locks.get(&name) else {
             if self.locks.len() >= LOCKS_MAX {
                 return Err(too_many_locks());
@@ -139,6 +140,7 @@ impl<T: Timeline> Machine<T> {
         out: &mut Output,
     ) -> Rule<Reply> {
         let ttl_ms = renew.check()?;
+        self.expire_lock(now, &renew.name, out);
         let mut lock = self.own_lock(&renew.name, &renew.owner)?;
         lock.ttl_ms = ttl_ms.unwrap_or(lock.ttl_ms);
         lock.expires_at = now.after(lock.ttl_ms);
@@ -147,6 +149,7 @@ impl<T: Timeline> Machine<T> {
 
     pub(crate) fn unlock(&mut self, now: Now, unlock: &Unlock, out: &mut Output) -> Rule<Reply> {
         unlock.check()?;
+        self.expire_lock(now, &unlock.name, out);
         let mut lock = self.own_lock(&unlock.name, &unlock.owner)?;
         if lock.depth > 1 {
             lock.depth -= 1;

@@ -31,6 +31,7 @@ pub use cancel::{Cancel, ChangeReply, Target};
 pub use extend::{Extend, ExtendReply};
 pub use forecast::Forecast;
 pub(crate) use forecast::ForecastProgress;
+pub(crate) use get::GetProgress;
 pub use get::{Get, JobView};
 pub use kick::Kick;
 pub(crate) use kick::KickProgress;

@@ -3,7 +3,8 @@
 use crate::command::{Command, Reply, operation};
 use crate::error::Fatal;
 use crate::job::{JobId, State};
-use crate::machine::{LongCommand, Machine, Portion, Rule};
+use crate::limits::PORTION_ENTRIES;
+use crate::machine::{ClassWalk, LongCommand, Machine, Portion, PortionBudget, Rule};
 use crate::op::JobView;
 use crate::place::{Class, Place};
 use crate::time::Now;
@@ -20,13 +21,26 @@ pub struct Peek {
     pub state: State,
 }
 
+/// A lane, and where to go on in it.
+type PeekedLane = (Class, (u64, JobId));
+
 /// A peek between two portions.
 #[derive(Debug)]
 pub(crate) struct PeekProgress {
     peek: Peek,
-    /// The earliest delayed job of the classes before `next`, and where to go on.
+    walk: ClassWalk,
+    /// The lane that is being looked at, and where to go on in it.
+    lane: Option<PeekedLane>,
+    /// The best job of the lanes before it.
     best: Option<Place>,
-    next: Option<(Class, (u64, JobId))>,
+    leased: LeasedProgress,
+}
+
+/// A look for the lease of a topic that runs out first.
+#[derive(Debug, Default)]
+struct LeasedProgress {
+    from: JobId,
+    first: Option<(u64, JobId)>,
 }
 
 operation! {
@@ -36,7 +50,8 @@ operation! {
 
 impl<T: Timeline> Machine<T> {
     pub(crate) fn peek(peek: Peek) -> LongCommand {
-        LongCommand::Peek(PeekProgress { peek, best: None, next: None })
+        let (walk, leased) = (ClassWalk::new(), LeasedProgress::default());
+        LongCommand::Peek(PeekProgress { peek, walk, lane: None, best: None, leased })
     }
 
     pub(crate) fn peek_portion(&mut self, now: Now, mut progress: PeekProgress) -> Rule<Portion> {
@@ -44,11 +59,13 @@ impl<T: Timeline> Machine<T> {
         let Some(topic) = self.topics.find(&progress.peek.topic) else { return view(None) };
         let head = match progress.peek.state {
             State::Leased => {
-                let first = self.first_to_expire(topic);
-                return view(first.and_then(|id| self.view_leased(id, now)));
+                if !self.first_to_expire(topic, &mut progress.leased) {
+                    return Ok(Portion::More(LongCommand::Peek(progress)));
+                }
+                let first = progress.leased.first;
+                return view(first.and_then(|(_, id)| self.view_leased(id, now)));
             }
-            // The frontier keeps which cancelled jobs were passed.
-            State::Ready => self.next_ready(topic, now)?,
+            State::Ready => self.next_ready(topic, now, &mut progress)?,
             State::Delayed => self.next_delayed(topic, now, &mut progress)?,
             State::Dead => self.timeline.oldest(topic, Class::DEAD)?,
         };
@@ -66,24 +83,36 @@ impl<T: Timeline> Machine<T> {
     }
 
     /// The job that reserve would give next if the topic were not paused and all puts durable.
-    pub(crate) fn next_ready(&mut self, topic: TopicNo, now: Now) -> Result<Head, Fatal> {
-        let mut best = None::<Place>;
-        for class in self.timeline.classes(topic)? {
-            if best.is_some_and(|best| best.class.priority() < class.priority()) {
+    fn next_ready(
+        &mut self,
+        topic: TopicNo,
+        now: Now,
+        progress: &mut PeekProgress,
+    ) -> Result<Head, Fatal> {
+        let mut budget = PortionBudget::new();
+        while let Some((class, _)) = self.peeked_lane(topic, progress)? {
+            if progress.best.is_some_and(|best| best.class.priority() < class.priority()) {
                 break;
             }
+            if !budget.is_left() {
+                return Ok(Head::Again);
+            }
+            budget.look(self.timeline.sources());
+            let best = progress.best;
             match self.timeline.oldest(topic, class)? {
                 Head::At(head)
                     if head.is_due(now)
                         && best.is_none_or(|best| head.given_before(&best, now)) =>
                 {
-                    best = Some(head);
+                    progress.best = Some(head);
                 }
+                // The frontier keeps which cancelled jobs were passed.
                 Head::Again => return Ok(Head::Again),
                 Head::At(_) | Head::Empty => {}
             }
+            progress.lane = None;
         }
-        Ok(best.map_or(Head::Empty, Head::At))
+        Ok(progress.best.map_or(Head::Empty, Head::At))
     }
 
     fn next_delayed(
@@ -93,32 +122,60 @@ impl<T: Timeline> Machine<T> {
         progress: &mut PeekProgress,
     ) -> Result<Head, Fatal> {
         let rank = |place: &Place| (place.due_wall_ms(now), place.id);
-        for class in self.timeline.classes(topic)? {
-            let from = match progress.next {
-                Some((reached, _)) if class < reached => continue,
-                Some((reached, from)) if class == reached => from,
-                _ => (now.on(class.clock()).saturating_add(1), JobId(0)),
-            };
-            let Stretch { jobs, next } = self.timeline.page(topic, class, from, Room::jobs(1))?;
-            if let (true, Some(next)) = (jobs.is_empty(), next) {
-                progress.next = Some((class, next));
+        let mut budget = PortionBudget::new();
+        while let Some((class, from)) = self.peeked_lane(topic, progress)? {
+            if !budget.is_left() {
                 return Ok(Head::Again);
             }
+            budget.look(self.timeline.sources());
+            let from = from.max((now.on(class.clock()).saturating_add(1), JobId(0)));
+            let Stretch { jobs, next } = self.timeline.page(topic, class, from, Room::jobs(1))?;
+            if let (true, Some(next)) = (jobs.is_empty(), next) {
+                progress.lane = Some((class, next));
+                return Ok(Head::Again);
+            }
+            jobs.iter().for_each(|resting| budget.take(&resting.job));
             let first = jobs.first().map(|resting| resting.place);
             progress.best = progress.best.into_iter().chain(first).min_by_key(rank);
+            progress.lane = None;
         }
         Ok(progress.best.map_or(Head::Empty, Head::At))
     }
 
-    /// The lease of a topic that runs out first.
-    fn first_to_expire(&self, topic: TopicNo) -> Option<JobId> {
-        let count = usize::try_from(self.topics.get(topic)?.counts.leased).unwrap_or(usize::MAX);
-        let of_topic = |id: &JobId| self.leases.get(*id).is_some_and(|lease| lease.topic == topic);
-        // Of a topic with few of all leases look at those; with many, one stands soon in line.
-        if count.saturating_mul(count) < self.leases.len() {
-            let ends = |id: &JobId| (self.leases.get(*id).map_or(0, |lease| lease.expires_at), *id);
-            return self.leases.of_topic(topic, JobId(0)).min_by_key(ends);
+    /// The lane that is to be looked at on, or the next one, from its begin.
+    fn peeked_lane(
+        &mut self,
+        topic: TopicNo,
+        progress: &mut PeekProgress,
+    ) -> Result<Option<PeekedLane>, Fatal> {
+        if progress.lane.is_none() {
+            let class = self.next_class(topic, &mut progress.walk)?;
+            progress.lane = class.map(|class| (class, (0, JobId(0))));
         }
-        self.leases.by_expiry().find(of_topic)
+        Ok(progress.lane)
+    }
+
+    /// Looks for the lease of a topic that runs out first; tells whether it is found.
+    fn first_to_expire(&self, topic: TopicNo, progress: &mut LeasedProgress) -> bool {
+        let expiry =
+            |id: JobId| self.leases.get(id).map(|lease| (lease.topic, lease.expires_at, id));
+        // With many of all leases, one of its own stands soon in line.
+        let soon = self.leases.by_expiry().take(PORTION_ENTRIES / 4).filter_map(expiry);
+        if let Some((_, at, id)) = soon.into_iter().find(|lease| lease.0 == topic) {
+            progress.first = Some((at, id));
+            return true;
+        }
+        let mut ids = self.leases.of_topic(topic, progress.from);
+        for id in ids.by_ref().take(PORTION_ENTRIES) {
+            let ends = expiry(id).map(|(_, at, id)| (at, id));
+            progress.first = progress.first.into_iter().chain(ends).min();
+        }
+        match ids.next() {
+            Some(id) => {
+                progress.from = id;
+                false
+            }
+            None => true,
+        }
     }
 }

@@ -4,7 +4,9 @@ use crate::command::{Command, Reply, only, operation};
 use crate::error::Error;
 use crate::fact::{Cause, Destination, Fact};
 use crate::job::State;
-use crate::machine::{JobLocation, Machine, Origin, Output, Rule};
+use crate::machine::{
+    BatchProgress, JobLocation, LongCommand, Machine, Origin, Output, Portion, PortionBudget, Rule,
+};
 use crate::op::{ChangeReply, Target, check};
 use crate::place::{Class, Place};
 use crate::refusal::cannot_move;
@@ -30,20 +32,27 @@ operation! {
 }
 
 impl<T: Timeline> Machine<T> {
-    pub(crate) fn reschedule(
+    pub(crate) fn reschedule_portion(
         &mut self,
         now: Now,
-        moves: &[Reschedule],
+        mut batch: BatchProgress<Reschedule, ChangeReply>,
         out: &mut Output,
-    ) -> Rule<Reply> {
-        let replies = self.each(moves, |machine, item| machine.reschedule_one(now, item, out))?;
-        Ok(Reply::Changed(replies))
+    ) -> Rule<Portion> {
+        let is_done = self.batch_portion(&mut batch, |machine, item, budget| {
+            machine.reschedule_one(now, &item, budget, out)
+        })?;
+        Ok(if is_done {
+            Portion::Done(Reply::Changed(batch.replies))
+        } else {
+            Portion::More(LongCommand::Reschedule(batch))
+        })
     }
 
     fn reschedule_one(
         &mut self,
         now: Now,
         item: &Reschedule,
+        budget: &mut PortionBudget,
         out: &mut Output,
     ) -> Rule<ChangeReply> {
         let due = check::due(now, item.delay_ms, item.at_ms)?;
@@ -54,6 +63,7 @@ impl<T: Timeline> Machine<T> {
             }
             JobLocation::Resting(resting) => resting,
         };
+        budget.take(&resting.job);
         let (id, was) = (resting.job.id, resting.place.state(now));
         let run_now = item.delay_ms.is_none() && item.at_ms.is_none();
         let place = self.move_resting(resting, due, run_now, out);

@@ -12,9 +12,7 @@ use crate::command::{Command, Reply, operation};
 use crate::error::{Error, Fatal};
 use crate::fact::{Cause, Destination, Fact};
 use crate::job::{BodyKind, JobId, Token, content_bytes};
-use crate::limits::{
-    JOB_BYTES_MAX, REPLY_BYTES_MAX, RESERVE_MAX, RESERVE_TOPICS_MAX, TICK_MAX, WAIT_MS_MAX,
-};
+use crate::limits::{JOB_BYTES_MAX, REPLY_BYTES_MAX, RESERVE_MAX, RESERVE_TOPICS_MAX, WAIT_MS_MAX};
 use crate::machine::{Machine, Origin, Output, ReserveTerms, Rule, When, answered};
 use crate::op::{SessionId, check};
 use crate::refusal::{no_session, too_many_wait};
@@ -114,6 +112,8 @@ pub(crate) struct ReserveOutcome {
     pub(crate) jobs: Vec<LeasedJob>,
     /// A topic is still passing cancelled jobs: it may have more to give.
     pub(crate) is_unsure: bool,
+    /// The head of a topic has still to be read: nothing was taken, because it may come first.
+    pub(crate) is_unread: bool,
 }
 
 impl<T: Timeline> Machine<T> {
@@ -143,14 +143,18 @@ impl<T: Timeline> Machine<T> {
         let names = reserve.distinct_topics();
         // Requests that wait already came first.
         if names.iter().any(|name| self.waiters.is_watched(name)) {
-            self.serve_waiters(now, &mut { TICK_MAX }, out)?;
+            let mut budget = std::mem::take(&mut self.step_budget);
+            let served = self.serve_waiters(now, &mut budget, out);
+            self.step_budget = budget;
+            served?;
         }
         // A topic that has still to be looked at for those who wait has nothing for a newcomer.
         let (unsure, names_now): (Vec<_>, Vec<_>) =
-            names.iter().partition(|name| self.waiters.is_unlooked(name));
+            names.iter().partition(|name| self.waiters.is_unlooked(name, now));
         let topics: Vec<_> = names_now.iter().filter_map(|name| self.topics.find(name)).collect();
-        let ReserveOutcome { jobs, mut is_unsure } = self.reserve_now(now, &topics, terms, out)?;
-        is_unsure |= !unsure.is_empty();
+        let outcome = self.reserve_now(now, &topics, terms, true, out)?;
+        let ReserveOutcome { jobs, is_unsure, is_unread } = outcome;
+        let is_unsure = is_unsure || is_unread || !unsure.is_empty();
         if !jobs.is_empty() || (wait_ms == 0 && !is_unsure) {
             return Ok(Some(jobs));
         }
@@ -174,12 +178,14 @@ impl<T: Timeline> Machine<T> {
         }
     }
 
-    /// Leases due jobs of these topics: by priority, then longest overdue, then id.
+    /// Leases due jobs of these topics: by priority, then longest overdue, then id. If it is
+    /// patient, it takes nothing before the heads of all topics are read.
     pub(crate) fn reserve_now(
         &mut self,
         now: Now,
         topics: &[TopicNo],
         terms: ReserveTerms,
+        is_patient: bool,
         out: &mut Output,
     ) -> Rule<ReserveOutcome> {
         let mut heads = BinaryHeap::with_capacity(topics.len());
@@ -187,7 +193,11 @@ impl<T: Timeline> Machine<T> {
         for &topic in topics {
             match self.offer(topic, now)? {
                 Next::Due(place) => heads.push(Reverse((place.rank(now), place))),
-                Next::Again => is_unsure = true,
+                Next::Unread if is_patient => {
+                    let jobs = Vec::new();
+                    return Ok(ReserveOutcome { jobs, is_unsure: true, is_unread: true });
+                }
+                Next::Again | Next::Unread => is_unsure = true,
                 Next::In(_) | Next::Blocked | Next::Empty => {}
             }
         }
@@ -213,7 +223,7 @@ impl<T: Timeline> Machine<T> {
                 heads.push(Reverse((place.rank(now), place)));
             }
         }
-        Ok(ReserveOutcome { jobs, is_unsure })
+        Ok(ReserveOutcome { jobs, is_unsure, is_unread: false })
     }
 
     /// How many jobs a reserve can give at most.

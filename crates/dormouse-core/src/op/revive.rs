@@ -4,8 +4,10 @@ use crate::command::{Command, Reply, operation};
 use crate::error::Error;
 use crate::fact::{Cause, Destination, Fact};
 use crate::job::State;
-use crate::limits::{BATCH_MAX, PORTION_JOBS};
-use crate::machine::{JobLocation, LongCommand, Machine, Origin, Output, Portion, Rule};
+use crate::limits::BATCH_MAX;
+use crate::machine::{
+    BatchProgress, JobLocation, LongCommand, Machine, Origin, Output, Portion, PortionBudget, Rule,
+};
 use crate::op::{ChangeReply, Target};
 use crate::place::{Class, Place};
 use crate::refusal::not_dead;
@@ -42,16 +44,34 @@ operation! {
 }
 
 impl<T: Timeline> Machine<T> {
-    pub(crate) fn revive(&mut self, now: Now, targets: &[Target], out: &mut Output) -> Rule<Reply> {
-        let replies = self.each(targets, |machine, target| machine.revive_one(now, target, out))?;
-        Ok(Reply::Changed(replies))
+    pub(crate) fn revive_batch(
+        &mut self,
+        now: Now,
+        mut batch: BatchProgress<Target, ChangeReply>,
+        out: &mut Output,
+    ) -> Rule<Portion> {
+        let is_done = self.batch_portion(&mut batch, |machine, target, budget| {
+            machine.revive_one(now, &target, budget, out)
+        })?;
+        Ok(if is_done {
+            Portion::Done(Reply::Changed(batch.replies))
+        } else {
+            Portion::More(LongCommand::Revive(batch))
+        })
     }
 
-    fn revive_one(&mut self, now: Now, target: &Target, out: &mut Output) -> Rule<ChangeReply> {
+    fn revive_one(
+        &mut self,
+        now: Now,
+        target: &Target,
+        budget: &mut PortionBudget,
+        out: &mut Output,
+    ) -> Rule<ChangeReply> {
         let located = self.locate(now, target)?;
         let state = located.state(now);
         match located {
             JobLocation::Resting(resting) if state == State::Dead => {
+                budget.take(&resting.job);
                 let id = resting.job.id;
                 self.revive_dead(now, resting, false, out);
                 Ok(ChangeReply { id, was: State::Dead, due_at: now.wall_ms })
@@ -74,7 +94,8 @@ impl<T: Timeline> Machine<T> {
         mut progress: ReviveProgress,
         out: &mut Output,
     ) -> Rule<Portion> {
-        for _ in 0..PORTION_JOBS {
+        let mut budget = PortionBudget::new();
+        while budget.is_left() {
             let head = match progress.topic {
                 Some(topic) if progress.left > 0 => self.timeline.oldest(topic, Class::DEAD)?,
                 _ => Head::Empty,
@@ -85,6 +106,7 @@ impl<T: Timeline> Machine<T> {
                 Head::Again => break,
             };
             let resting = self.timeline.take(place)?;
+            budget.take(&resting.job);
             self.revive_dead(now, resting, true, out);
             progress.left -= 1;
             progress.revived += 1;

@@ -2,8 +2,7 @@
 
 use crate::command::{Command, Reply, operation};
 use crate::fact::{Cause, Destination};
-use crate::limits::TICK_MAX;
-use crate::machine::{Machine, Orphan, Output, Rule};
+use crate::machine::{Machine, Orphan, OrphanLease, Output, Rule, job_cost};
 use crate::place::{Class, Place};
 use crate::refusal::session_closed;
 use crate::time::{Clock, Now};
@@ -38,30 +37,38 @@ impl<T: Timeline> Machine<T> {
         session: SessionId,
         out: &mut Output,
     ) -> Rule<Reply> {
-        let Some(waiters) = self.sessions.close(session, now.steady_ms) else {
+        if !self.sessions.close(session, now.steady_ms) {
             return Err(session_closed(session).into());
-        };
-        for waiter in waiters {
-            self.answer_with_nothing(waiter, out);
         }
-        self.give_back_orphans(&mut { TICK_MAX }, out);
+        let mut budget = std::mem::take(&mut self.step_budget);
+        self.give_back_orphans(&mut budget, out);
+        self.step_budget = budget;
         Ok(Reply::Done)
     }
 
-    /// Gives back leases of sessions that have ended.
+    /// Ends what sessions that have ended left behind.
     pub(crate) fn give_back_orphans(&mut self, budget: &mut usize, out: &mut Output) {
         while *budget > 0
             && let Some(orphan) = self.sessions.next_orphan()
         {
-            *budget -= 1;
-            self.give_back(orphan, out);
+            match orphan {
+                Orphan::Waiter(waiter) => {
+                    *budget = budget.saturating_sub(self.waiters.cost(waiter));
+                    self.answer_with_nothing(waiter, out);
+                }
+                Orphan::Lease(lease) => {
+                    let bytes = self.leases.get(lease.id).map_or(0, |l| l.job.bytes());
+                    *budget = budget.saturating_sub(job_cost(bytes));
+                    self.give_back(lease, out);
+                }
+            }
         }
     }
 
     /// As if it happened at the instant at which the session ended: a lease that had run out by
     /// then is left to run out, and a job that was taken since is left to its new holder.
-    fn give_back(&mut self, orphan: Orphan, out: &mut Output) {
-        let Orphan { id, session, closed_at } = orphan;
+    fn give_back(&mut self, orphan: OrphanLease, out: &mut Output) {
+        let OrphanLease { id, session, closed_at } = orphan;
         let Some(lease) = self.leases.get(id) else { return };
         if lease.session != Some(session) || lease.expires_at <= closed_at {
             return;

@@ -1,10 +1,15 @@
 //! stats: counts of a topic or of all, at a cost independent of the backlog.
 
+use std::collections::VecDeque;
+
 use crate::command::{Command, Reply, operation};
 use crate::error::Fatal;
 use crate::image::Counts;
-use crate::limits::{PORTION_TOPICS, PRIORITY_DEFAULT, STATS_TOPICS_MAX};
-use crate::machine::{LongCommand, Machine, Portion, Rule};
+use crate::limits::{PORTION_ENTRIES, PRIORITY_DEFAULT, STATS_TOPICS_MAX};
+use crate::machine::{
+    ClassWalk, LongCommand, Machine, Portion, PortionBudget, Rule, VanishedCount,
+};
+use crate::place::{Class, Place};
 use crate::refusal::no_topic;
 use crate::time::Now;
 use crate::timeline::{Head, Timeline};
@@ -49,98 +54,221 @@ operation! {
 
 /// The counts between two portions.
 #[derive(Debug)]
-pub(crate) struct StatsProgress {
-    stats: TopicStats,
-    /// Topics whose ready jobs are still to be added.
+pub(crate) enum StatsProgress {
+    /// Of a topic that is not there, though reserves wait on it.
+    Waiters(TopicStats),
+    Topic(TopicCount),
+    Total(TotalCount),
+}
+
+/// The counts of one topic as far as its classes were asked.
+#[derive(Debug)]
+pub(crate) struct TopicCount {
+    topic: TopicNo,
+    walk: ClassWalk,
+    ready: u64,
+    urgent: u64,
+    /// The lanes of the first priority that has ready jobs, and the first of their jobs.
+    heads: VecDeque<Class>,
+    oldest: Option<Place>,
+    /// How often cancelled jobs were in the way of it.
+    tries: usize,
+}
+
+/// The totals as far as topics were counted.
+#[derive(Debug)]
+pub(crate) struct TotalCount {
+    /// Topics whose ready jobs are still to be added, the present one apart.
     topics: Vec<TopicNo>,
+    present: Option<TopicCount>,
+    ready: u64,
+    urgent: u64,
     /// Ready jobs of all topics are added up.
-    is_total: bool,
+    has_ready: bool,
+    /// Topics that have vanished for callers, as far as they were looked at.
+    vanished: VanishedCount,
+}
+
+/// So many portions pass cancelled jobs to find the oldest ready one; then it stays unknown.
+const TRIES_MAX: usize = 16;
+
+impl TopicCount {
+    pub(crate) fn new(topic: TopicNo) -> TopicCount {
+        let (walk, heads) = (ClassWalk::new(), VecDeque::new());
+        TopicCount { topic, walk, ready: 0, urgent: 0, heads, oldest: None, tries: 0 }
+    }
+
+    /// Lanes of the first priority that has ready jobs may have the oldest.
+    fn note_ready(&mut self, class: Class, ready: u64) {
+        self.ready += ready;
+        if class.priority() < PRIORITY_DEFAULT {
+            self.urgent += ready;
+        }
+        let is_first = self.heads.front().is_none_or(|first| first.priority() == class.priority());
+        if ready > 0 && is_first {
+            self.heads.push_back(class);
+        }
+    }
 }
 
 impl<T: Timeline> Machine<T> {
     pub(crate) fn stats(&mut self, now: Now, stats: Stats) -> Rule<LongCommand> {
         Ok(LongCommand::Stats(match stats.topic {
-            Some(name) => {
-                let stats = self.stats_of(now, &name)?;
-                StatsProgress { stats, topics: Vec::new(), is_total: false }
-            }
-            None => self.total_stats(now),
+            Some(name) => self.stats_of(now, &name)?,
+            None => StatsProgress::Total(self.total_stats()),
         }))
     }
 
-    pub(crate) fn stats_portion(&mut self, now: Now, mut progress: StatsProgress) -> Rule<Portion> {
-        for _ in 0..PORTION_TOPICS {
-            let Some(topic) = progress.topics.pop() else {
-                return Ok(Portion::Done(Reply::Stats(self.complete(progress))));
-            };
-            self.count_ready(now, topic, &mut progress.stats)?;
-        }
-        Ok(Portion::More(LongCommand::Stats(progress)))
+    pub(crate) fn stats_portion(&mut self, now: Now, progress: StatsProgress) -> Rule<Portion> {
+        let mut budget = PortionBudget::new();
+        let stats = match progress {
+            StatsProgress::Waiters(stats) => stats,
+            StatsProgress::Topic(mut count) => {
+                if !self.count_topic(now, &mut count, &mut budget)? {
+                    return Ok(Portion::More(LongCommand::Stats(StatsProgress::Topic(count))));
+                }
+                self.topic_stats(now, &count)
+            }
+            StatsProgress::Total(mut count) => {
+                if !self.count_all(now, &mut count, &mut budget)? {
+                    return Ok(Portion::More(LongCommand::Stats(StatsProgress::Total(count))));
+                }
+                self.totals_of(&count)
+            }
+        };
+        Ok(Portion::Done(Reply::Stats(stats)))
     }
 
-    /// The totals of the instant at which the last topic was counted.
-    fn complete(&self, progress: StatsProgress) -> TopicStats {
-        let mut stats = progress.stats;
-        if progress.is_total {
-            stats.counts = self.totals;
-            stats.delayed = stats.counts.waiting.saturating_sub(stats.ready);
-        }
-        stats
-    }
-
-    fn stats_of(&mut self, now: Now, name: &TopicName) -> Rule<TopicStats> {
+    fn stats_of(&mut self, now: Now, name: &TopicName) -> Rule<StatsProgress> {
         if let Some(topic) = self.topics.find_visible(name, now) {
-            return Ok(self.topic_stats(now, topic)?);
+            return Ok(StatsProgress::Topic(TopicCount::new(topic)));
         }
         let waiters = self.waiters.on(name) as u64;
         if waiters == 0 {
             return Err(no_topic(name).into());
         }
         // A consumer waits for its first job.
-        Ok(TopicStats { waiters, topics: 1, ..TopicStats::default() })
+        Ok(StatsProgress::Waiters(TopicStats { waiters, topics: 1, ..TopicStats::default() }))
     }
 
-    pub(crate) fn topic_stats(&mut self, now: Now, topic: TopicNo) -> Result<TopicStats, Fatal> {
-        let Some(value) = self.topics.get(topic) else { return Ok(TopicStats::default()) };
-        let mut stats = TopicStats {
+    /// Asks the classes of a topic, as far as the budget reaches; tells whether all were asked.
+    pub(crate) fn count_topic(
+        &mut self,
+        now: Now,
+        count: &mut TopicCount,
+        budget: &mut PortionBudget,
+    ) -> Result<bool, Fatal> {
+        Ok(self.count_classes(now, count, budget)? && self.find_oldest(now, count, budget)?)
+    }
+
+    fn count_classes(
+        &mut self,
+        now: Now,
+        count: &mut TopicCount,
+        budget: &mut PortionBudget,
+    ) -> Result<bool, Fatal> {
+        while budget.is_left() {
+            let Some(class) = self.next_class(count.topic, &mut count.walk)? else {
+                return Ok(true);
+            };
+            budget.look(2 * self.timeline.sources());
+            let ready = self.timeline.count(count.topic, class, now.on(class.clock()))?;
+            count.note_ready(class, ready);
+        }
+        Ok(false)
+    }
+
+    /// Looks for the job that reserve would give next if the topic were not paused.
+    fn find_oldest(
+        &mut self,
+        now: Now,
+        count: &mut TopicCount,
+        budget: &mut PortionBudget,
+    ) -> Result<bool, Fatal> {
+        while let Some(class) = count.heads.front().copied() {
+            if !budget.is_left() {
+                return Ok(false);
+            }
+            budget.look(self.timeline.sources());
+            match self.timeline.oldest(count.topic, class)? {
+                Head::At(head)
+                    if head.is_due(now)
+                        && count.oldest.is_none_or(|oldest| head.given_before(&oldest, now)) =>
+                {
+                    count.oldest = Some(head);
+                }
+                Head::Again if count.tries < TRIES_MAX => {
+                    count.tries += 1;
+                    return Ok(false);
+                }
+                Head::At(_) | Head::Empty | Head::Again => {}
+            }
+            count.heads.pop_front();
+        }
+        Ok(true)
+    }
+
+    /// The counts of a topic whose classes were all asked, at the instant at which the last was.
+    pub(crate) fn topic_stats(&self, now: Now, count: &TopicCount) -> TopicStats {
+        let Some(value) = self.topics.get(count.topic) else { return TopicStats::default() };
+        TopicStats {
+            delayed: value.counts.waiting.saturating_sub(count.ready),
+            ready: count.ready,
+            urgent: count.urgent,
             counts: value.counts,
             waiters: self.waiters.on(&value.name) as u64,
+            oldest_ready_ms: count.oldest.map(|place| place.overdue_ms(now)),
             paused: value.paused(now),
             settings: value.settings.clone(),
             topics: 1,
-            ..TopicStats::default()
-        };
-        self.count_ready(now, topic, &mut stats)?;
-        stats.delayed = stats.counts.waiting.saturating_sub(stats.ready);
-        if let Head::At(place) = self.next_ready(topic, now)? {
-            stats.oldest_ready_ms = Some(place.overdue_ms(now));
+            locks: 0,
         }
-        Ok(stats)
     }
 
-    /// The totals, and the topics whose ready jobs are to be added. With many topics they are not,
-    /// that would cost too much: then only `counts.waiting` has the waiting jobs.
-    fn total_stats(&mut self, now: Now) -> StatsProgress {
-        let stats = TopicStats {
-            counts: self.totals,
-            waiters: self.waiters.len() as u64,
-            topics: self.topics.visible(now) as u64,
-            locks: self.locks.len() as u64,
-            ..TopicStats::default()
-        };
-        let is_total = self.topics.len() <= STATS_TOPICS_MAX;
-        let topics = if is_total { self.topics.numbers() } else { Vec::new() };
-        StatsProgress { stats, topics, is_total }
+    /// The topics whose ready jobs are to be added up. With many topics they are not, that would
+    /// cost too much: then only `counts.waiting` has the waiting jobs.
+    fn total_stats(&self) -> TotalCount {
+        let has_ready = self.topics.len() <= STATS_TOPICS_MAX;
+        let topics = if has_ready { self.topics.numbers() } else { Vec::new() };
+        let vanished = VanishedCount::default();
+        TotalCount { topics, present: None, ready: 0, urgent: 0, has_ready, vanished }
     }
 
-    fn count_ready(&mut self, now: Now, topic: TopicNo, to: &mut TopicStats) -> Result<(), Fatal> {
-        for class in self.timeline.classes(topic)? {
-            let ready = self.timeline.count(topic, class, now.on(class.clock()))?;
-            to.ready += ready;
-            if class.priority() < PRIORITY_DEFAULT {
-                to.urgent += ready;
+    /// Counts topics as far as the budget reaches; tells whether all are counted.
+    fn count_all(
+        &mut self,
+        now: Now,
+        count: &mut TotalCount,
+        budget: &mut PortionBudget,
+    ) -> Result<bool, Fatal> {
+        if !self.topics.count_vanished(now, &mut count.vanished, PORTION_ENTRIES) {
+            return Ok(false);
+        }
+        while budget.is_left() {
+            let next = count.present.take().or_else(|| count.topics.pop().map(TopicCount::new));
+            let Some(mut present) = next else { return Ok(true) };
+            if self.count_classes(now, &mut present, budget)? {
+                count.ready += present.ready;
+                count.urgent += present.urgent;
+            } else {
+                count.present = Some(present);
             }
         }
-        Ok(())
+        Ok(false)
+    }
+
+    /// The totals of the instant at which the last topic was counted.
+    fn totals_of(&self, count: &TotalCount) -> TopicStats {
+        let delayed = self.totals.waiting.saturating_sub(count.ready);
+        TopicStats {
+            delayed: if count.has_ready { delayed } else { 0 },
+            ready: count.ready,
+            urgent: count.urgent,
+            counts: self.totals,
+            waiters: self.waiters.len() as u64,
+            topics: self.topics.len().saturating_sub(count.vanished.count) as u64,
+            locks: self.locks.len() as u64,
+            ..TopicStats::default()
+        }
     }
 }

@@ -2,10 +2,11 @@
 
 use crate::command::{Command, Reply, operation};
 use crate::error::Error;
-use crate::limits::PORTION_TOPICS;
-use crate::machine::{LongCommand, Machine, Portion, Rule};
+use crate::limits::PORTION_ENTRIES;
+use crate::machine::{LongCommand, Machine, Portion, PortionBudget, Rule};
 use crate::op::TopicStats;
 use crate::op::list::check_limit;
+use crate::op::stats::TopicCount;
 use crate::time::Now;
 use crate::timeline::Timeline;
 use crate::topic::{TopicName, TopicNo};
@@ -45,13 +46,27 @@ operation! {
 pub(crate) struct TopicsProgress {
     page: Topics,
     found: Vec<(TopicName, TopicStats)>,
+    /// The last topic that was passed.
+    after: Option<TopicName>,
+    /// The topic that is being counted.
+    present: Option<(TopicName, TopicCount)>,
+}
+
+/// The result of looking for the next topic.
+struct NextTopic {
+    visible: Option<TopicNo>,
+    /// The last one that was passed, the visible one included.
+    passed: Option<TopicNo>,
+    /// There are no more.
+    is_last: bool,
 }
 
 impl<T: Timeline> Machine<T> {
     #[expect(clippy::unused_self, reason = "every command begins with a method of the machine")]
     pub(crate) fn topics_page(&mut self, page: Topics) -> Rule<LongCommand> {
         page.check()?;
-        Ok(LongCommand::Topics(TopicsProgress { page, found: Vec::new() }))
+        let after = page.after.clone();
+        Ok(LongCommand::Topics(TopicsProgress { page, found: Vec::new(), after, present: None }))
     }
 
     pub(crate) fn topics_portion(
@@ -59,23 +74,47 @@ impl<T: Timeline> Machine<T> {
         now: Now,
         mut progress: TopicsProgress,
     ) -> Rule<Portion> {
-        let visible =
-            |topic: &TopicNo| self.topics.get(*topic).is_some_and(|value| !value.is_vanished(now));
-        let last = progress.found.last().map(|(name, _)| name);
-        let after = self.topics.after(last.or(progress.page.after.as_ref())).filter(visible);
-        let left = progress.page.limit - progress.found.len();
-        let mut numbers: Vec<_> = after.take(left.min(PORTION_TOPICS) + 1).collect();
-        let more = numbers.len() > left.min(PORTION_TOPICS);
-        numbers.truncate(left.min(PORTION_TOPICS));
-        for topic in numbers {
-            let Some(name) = self.topics.get(topic).map(|value| value.name.clone()) else {
-                continue;
+        let mut budget = PortionBudget::new();
+        let mut passed = 0;
+        while budget.is_left() && passed < PORTION_ENTRIES {
+            if let Some((name, mut count)) = progress.present.take() {
+                if self.count_topic(now, &mut count, &mut budget)? {
+                    progress.found.push((name, self.topic_stats(now, &count)));
+                } else {
+                    progress.present = Some((name, count));
+                    break;
+                }
+            }
+            let next = self.next_topic(now, progress.after.as_ref(), &mut passed);
+            let more = next.visible.is_some() && progress.found.len() >= progress.page.limit;
+            if next.is_last || more {
+                let topics = progress.found;
+                return Ok(Portion::Done(Reply::Topics(TopicsPage { topics, more })));
+            }
+            let name = |topic: TopicNo| self.topics.get(topic).map(|value| value.name.clone());
+            progress.after = next.passed.and_then(name).or(progress.after);
+            let count = |topic| Some((name(topic)?, TopicCount::new(topic)));
+            progress.present = next.visible.and_then(count);
+        }
+        Ok(Portion::More(LongCommand::Topics(progress)))
+    }
+
+    /// The next topic that callers see. Those that have vanished for them may be many.
+    fn next_topic(&self, now: Now, after: Option<&TopicName>, passed: &mut usize) -> NextTopic {
+        let mut topics = self.topics.after(after);
+        let mut next = NextTopic { visible: None, passed: None, is_last: false };
+        while *passed < PORTION_ENTRIES {
+            let Some(topic) = topics.next() else {
+                next.is_last = true;
+                break;
             };
-            progress.found.push((name, self.topic_stats(now, topic)?));
+            *passed += 1;
+            next.passed = Some(topic);
+            if self.topics.get(topic).is_some_and(|value| !value.is_vanished(now)) {
+                next.visible = Some(topic);
+                break;
+            }
         }
-        if more && progress.found.len() < progress.page.limit {
-            return Ok(Portion::More(LongCommand::Topics(progress)));
-        }
-        Ok(Portion::Done(Reply::Topics(TopicsPage { topics: progress.found, more })))
+        next
     }
 }

@@ -122,9 +122,9 @@ impl MemoryTimeline {
         Some(Place { topic, class, due_at, id })
     }
 
-    fn waiting_lanes(&self, topic: TopicNo) -> impl Iterator<Item = (Class, &Lane)> {
-        let first = (topic, Class::waiting(0, Clock::Steady));
-        self.lanes.range(first..(topic, Class::DEAD)).map(|(&(_, class), lane)| (class, lane))
+    fn waiting_lanes(&self, topic: TopicNo, from: Class) -> impl Iterator<Item = (Class, &Lane)> {
+        let range = (topic, from.min(Class::DEAD))..(topic, Class::DEAD);
+        self.lanes.range(range).map(|(&(_, class), lane)| (class, lane))
     }
 }
 
@@ -151,7 +151,7 @@ impl Timeline for MemoryTimeline {
 
     fn next(&mut self, topic: TopicNo, now: Now) -> Result<Next, Fatal> {
         let (mut best, mut earliest_ms, mut blocked) = (None::<Place>, None::<u64>, false);
-        for (class, lane) in self.waiting_lanes(topic) {
+        for (class, lane) in self.waiting_lanes(topic, Class::FIRST) {
             if best.is_some_and(|best| best.class.priority() < class.priority()) {
                 break;
             }
@@ -198,7 +198,7 @@ impl Timeline for MemoryTimeline {
         Ok(place.and_then(|place| self.at(place)))
     }
 
-    fn purge(&mut self, topic: TopicNo) {
+    fn purge(&mut self, topic: TopicNo, _jobs: u64) {
         let lanes = (topic, Class::waiting(0, Clock::Steady))..=(topic, Class::HOLD);
         let keys: Vec<_> = self.lanes.range(lanes).map(|(&key, _)| key).collect();
         for key in keys {
@@ -209,8 +209,8 @@ impl Timeline for MemoryTimeline {
         }
     }
 
-    fn classes(&mut self, topic: TopicNo) -> Result<Vec<Class>, Fatal> {
-        Ok(self.waiting_lanes(topic).map(|(class, _)| class).collect())
+    fn classes(&mut self, topic: TopicNo, from: Class, max: usize) -> Result<Vec<Class>, Fatal> {
+        Ok(self.waiting_lanes(topic, from).map(|(class, _)| class).take(max).collect())
     }
 
     fn count(&mut self, topic: TopicNo, class: Class, until: u64) -> Result<u64, Fatal> {

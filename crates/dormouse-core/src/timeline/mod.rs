@@ -40,6 +40,9 @@ pub enum Next {
     /// Many jobs that were cancelled lie before the head. A portion of them was passed; the next
     /// question goes on from there.
     Again,
+    /// The head has still to be read, and as much was read as one tick may; see
+    /// [`Timeline::renew`].
+    Unread,
 }
 
 /// The first of a lane.
@@ -49,7 +52,7 @@ pub enum Head {
     At(Place),
     /// The lane is empty.
     Empty,
-    /// See [`Next::Again`].
+    /// See [`Next::Again`] and [`Next::Unread`].
     Again,
 }
 
@@ -122,11 +125,21 @@ pub trait Timeline {
     /// The resting job, or else the hold, that has this key. A hold may be past its end.
     fn find_key(&mut self, topic: TopicNo, key: &[u8]) -> Result<Option<Resting>, Fatal>;
 
-    /// Everything that rests in the topic goes, holds too.
-    fn purge(&mut self, topic: TopicNo);
+    /// Everything that rests in the topic goes, holds too: so many jobs, besides holds.
+    fn purge(&mut self, topic: TopicNo, jobs: u64);
 
-    /// Classes of waiting jobs in the topic, ascending. May name classes that are empty by now.
-    fn classes(&mut self, topic: TopicNo) -> Result<Vec<Class>, Fatal>;
+    /// From here on as much may be read for `next` and `oldest` as in one tick. Beyond that they
+    /// say so, and go on from there in the next one.
+    fn renew(&mut self) {}
+
+    /// How many sources a question about one lane asks: what it costs.
+    fn sources(&self) -> usize {
+        1
+    }
+
+    /// Classes of waiting jobs in the topic from this one on, ascending: `max` of them, or fewer
+    /// if there are no more. May name classes that are empty by now.
+    fn classes(&mut self, topic: TopicNo, from: Class, max: usize) -> Result<Vec<Class>, Fatal>;
 
     /// How many rest in the lane with `due_at <= until`, at a cost independent of how many.
     fn count(&mut self, topic: TopicNo, class: Class, until: u64) -> Result<u64, Fatal>;

@@ -6,7 +6,7 @@ use dormouse_core::backoff::Backoff;
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::error::Code;
 use dormouse_core::job::{State, Token};
-use dormouse_core::limits::ERROR_BYTES_MAX;
+use dormouse_core::limits::{BODY_BYTES_MAX, ERROR_BYTES_MAX};
 use dormouse_core::op::*;
 
 use crate::support::*;
@@ -283,4 +283,21 @@ fn fences_only_grow_also_over_epochs() {
     assert_eq!(second.token.fence >> 40, 2);
     rig.machine.set_epoch(1);
     assert_eq!(rig.machine.epoch(), 2);
+}
+
+/// A job that comes back is copied into the memtable: large ones run out a few at a time.
+#[test]
+fn large_jobs_cost_a_tick_more_than_small_ones() {
+    let mut rig = Rig::new();
+    let large = Put { ttr_ms: Some(10), ..Put::new(topic("t"), vec![0; BODY_BYTES_MAX]) };
+    for _ in 0..12 {
+        rig.put(large.clone());
+    }
+    assert_eq!(rig.reserve(&["t"], 12).len(), 12);
+    rig.now.steady_ms += 10;
+    rig.now.wall_ms += 10;
+    rig.tick();
+    assert!((4..=8).contains(&rig.machine.leased_jobs()), "{}", rig.machine.leased_jobs());
+    rig.pass(0);
+    assert_eq!(rig.machine.leased_jobs(), 0);
 }

@@ -143,3 +143,35 @@ fn many_leases_that_ran_out_stay_spent() {
         assert_eq!((progress.attempts, progress.expiries), (1, 1));
     }
 }
+
+/// A thousand connections may end in one turn: together they give back as much as one may.
+#[test]
+fn sessions_that_end_in_one_turn_share_its_bound() {
+    let mut rig = Rig::new();
+    let (first, _) = holder_of_many(&mut rig, 60_000);
+    let (second, _) = holder_of_many(&mut rig, 60_000);
+    rig.begin(Command::CloseSession(first));
+    rig.begin(Command::CloseSession(second));
+    assert_eq!(rig.machine.leased_jobs(), 2 * MANY - TICK_MAX);
+    rig.pass(0);
+    assert_eq!(rig.machine.leased_jobs(), 0);
+}
+
+#[test]
+fn many_waits_of_a_closed_session_end_in_portions_and_get_nothing() {
+    let mut rig = Rig::new();
+    let session = rig.session();
+    let waiting = Reserve { session: Some(session), ..reserve(&["t"], 1, 60_000) };
+    let tickets: Vec<_> = (0..MANY).map(|_| rig.begin(Command::Reserve(waiting.clone()))).collect();
+    rig.begin(Command::CloseSession(session));
+    assert!((MANY - TICK_MAX..MANY).contains(&rig.machine.waiting_requests()));
+    // A job that comes now is not for those who are gone.
+    let ticket = rig.begin(Command::Put(vec![Put::new(topic("t"), "body")]));
+    assert!(rig.answer(ticket).is_some());
+    rig.pass(0);
+    assert_eq!(rig.machine.waiting_requests(), 0);
+    assert_eq!(rig.stats("t").unwrap().ready, 1);
+    for ticket in tickets {
+        assert_eq!(rig.answer(ticket), Some(Ok(Reply::Jobs(vec![]))));
+    }
+}

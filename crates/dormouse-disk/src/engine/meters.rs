@@ -162,7 +162,8 @@ impl DiskMeters {
             | TaskResult::Removed
             | TaskResult::Covered { .. }
             | TaskResult::Backup
-            | TaskResult::Merged { run: None } => 0,
+            | TaskResult::Merged { run: None }
+            | TaskResult::Weighed { .. } => 0,
         };
     }
 

@@ -33,6 +33,10 @@ const DRAIN: Duration = Duration::from_millis(50);
 /// How often requests are looked for meanwhile.
 const DRAIN_STEP: Duration = Duration::from_millis(5);
 
+/// Portions of long commands that a close still does: a second or two. Those who wait for more are
+/// told that the queue is closed.
+const CLOSE_PORTIONS: usize = 1_000;
+
 /// Where an answer goes, and when.
 pub(super) type Route<'r> = dyn FnMut(Ticket, Answer, When) + 'r;
 
@@ -221,7 +225,10 @@ impl EngineState {
     /// Finishes everything that was taken.
     pub(super) fn close(&mut self, outbox: &Outbox) -> Result<(), Fatal> {
         let EngineState { storage, parked, waiting, .. } = self;
-        while storage.has_long_commands() {
+        for _ in 0..CLOSE_PORTIONS {
+            if !storage.has_long_commands() {
+                break;
+            }
             storage.continue_long(self.last, &mut |ticket, answer, _| {
                 if let Some(sink) = parked.remove(ticket) {
                     waiting.push(&sink, ticket, answer);

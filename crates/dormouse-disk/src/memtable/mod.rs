@@ -9,6 +9,8 @@ mod entries;
 mod ids;
 mod packed;
 mod spare;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -267,7 +269,7 @@ impl Memtable {
     /// Everything of a topic goes.
     pub(crate) fn purge(&mut self, topic: TopicNo) {
         self.settle();
-        let lanes: Vec<_> = self.classes(topic).map(|class| (topic, class)).collect();
+        let lanes: Vec<_> = self.classes(topic, Class::FIRST).map(|class| (topic, class)).collect();
         let count: usize =
             lanes.iter().filter_map(|lane| self.lanes.get(lane)).map(|lane| lane.entries).sum();
         let first = PackedPlace::new(topic, Class::FIRST, 0, JobId(0));
@@ -281,6 +283,9 @@ impl Memtable {
         // Keys stay behind: an index names ids that had a key once, and these are not found.
         self.entries.remove_within(first, last);
         self.ids.remove_topic(topic);
+        // These are searched one by one, so they must not grow with every purge.
+        let ids = &self.ids;
+        self.more_keys.retain(|(_, named)| ids.places(named.0).next().is_some());
         for lane in lanes {
             self.lanes.remove(&lane);
         }
@@ -347,11 +352,10 @@ impl Memtable {
         std::iter::once(*named).chain(more).collect()
     }
 
-    /// Classes of a topic that have entries here, ascending.
-    pub(crate) fn classes(&self, topic: TopicNo) -> impl Iterator<Item = Class> + '_ {
-        let first = (topic, Class::FIRST);
+    /// Classes of a topic that have entries here, from this one on, ascending.
+    pub(crate) fn classes(&self, topic: TopicNo, from: Class) -> impl Iterator<Item = Class> + '_ {
         self.lanes
-            .range(first..)
+            .range((topic, from)..)
             .map(|(lane, _)| *lane)
             .take_while(move |lane| lane.0 == topic)
             .map(|lane| lane.1)
@@ -371,6 +375,30 @@ impl Memtable {
             lane.until = until;
         }
         lane.weight
+    }
+
+    /// Adds the weights of a lane's entries within steps of time: the first lasts from `from`
+    /// until before the first of `ends`, each other until before the next.
+    pub(crate) fn weigh_steps(
+        &self,
+        topic: TopicNo,
+        class: Class,
+        from: Key,
+        ends: &[u64],
+        counts: &mut [i64],
+    ) {
+        let Some(last) = ends.last().and_then(|end| end.checked_sub(1)) else { return };
+        let start = PackedPlace::new(topic, class, from.0, from.1);
+        let end = PackedPlace::new(topic, class, last, JobId(u64::MAX));
+        if start > end {
+            return;
+        }
+        for (packed, slot) in self.entries.within(start, end) {
+            let step = ends.partition_point(|end| *end <= packed.place().due_at);
+            if let Some(count) = counts.get_mut(step) {
+                *count += i64::from(slot.weight);
+            }
+        }
     }
 
     /// The weight of a lane's entries within two bounds, counted one by one.

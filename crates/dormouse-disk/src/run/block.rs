@@ -204,7 +204,8 @@ impl Head {
     /// What others see of it.
     #[inline]
     pub(super) fn entry_head(&self, loc: Loc) -> EntryHead {
-        EntryHead { loc, place: self.place, is_job: self.len != TOMBSTONE }
+        let bytes = self.payload_len() as usize;
+        EntryHead { loc, place: self.place, is_job: self.len != TOMBSTONE, bytes }
     }
 
     #[inline]

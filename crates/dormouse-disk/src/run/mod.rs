@@ -97,6 +97,8 @@ pub struct EntryHead {
     pub place: Place,
     /// It is no tombstone.
     pub is_job: bool,
+    /// Of its payload.
+    pub bytes: usize,
 }
 
 /// An odd number whose multiples are spread evenly over 64 bits.

@@ -69,17 +69,29 @@ impl Run {
         &self.meta
     }
 
-    /// The classes a topic has entries of, ascending.
-    pub fn classes(&self, topic: TopicNo) -> Result<Vec<Class>, Damage> {
+    /// The classes a topic has entries of, from this one on, ascending, at most so many.
+    pub fn classes(&self, topic: TopicNo, from: Class, max: usize) -> Result<Vec<Class>, Damage> {
         let mut classes = Vec::new();
-        let Some(lowest) = Class::from_u64(0) else { return Ok(classes) };
-        let mut lanes = self.lanes.from(&(topic, lowest))?;
-        while let Some(record) = lanes.next()?
+        let mut lanes = self.lanes.from(&(topic, from))?;
+        while classes.len() < max
+            && let Some(record) = lanes.next()?
             && record.lane.0 == topic
         {
             classes.push(record.lane.1);
         }
         Ok(classes)
+    }
+
+    /// How many entries the topics have of which this is so. Reads the lanes, not the entries.
+    pub fn entries_of(&self, is_one: &dyn Fn(TopicNo) -> bool) -> Result<u64, Damage> {
+        let mut entries = 0;
+        let mut lanes = self.lanes.from(&(TopicNo(0), Class::FIRST))?;
+        while let Some(record) = lanes.next()? {
+            if is_one(record.lane.0) {
+                entries += record.entries;
+            }
+        }
+        Ok(entries)
     }
 
     /// Whether the lane has an entry.
@@ -104,6 +116,33 @@ impl Run {
             // All of this block is below the bound, so the next one begins at or above it.
             None => self.first_of(cache, after, (topic, class)),
         }
+    }
+
+    /// The entry at a place. `near` is the block in which the last one was looked for: places that
+    /// are asked for in order are mostly in the same.
+    pub fn at(
+        &self,
+        cache: &mut BlockCache,
+        place: &Place,
+        near: &mut Option<u32>,
+    ) -> Result<Option<Entry>, Damage> {
+        let covers = |block: &Block| {
+            let (first, last) = (block.heads().first(), block.heads().last());
+            first.is_some_and(|head| head.place <= *place)
+                && last.is_some_and(|head| *place <= head.place)
+        };
+        let no = match *near {
+            Some(no) if covers(cache.get(self, no)?) => no,
+            _ => match self.blocks.floor(place)? {
+                Some((no, _)) => self.block_no(no)?,
+                None => return Ok(None),
+            },
+        };
+        *near = Some(no);
+        let block = cache.get(self, no)?;
+        let index = block.lower_bound(place);
+        let is_there = block.heads().get(index).is_some_and(|head| head.place == *place);
+        Ok(if is_there { block.entry(index) } else { None })
     }
 
     /// The following entry of the same lane.

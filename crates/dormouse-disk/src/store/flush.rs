@@ -239,7 +239,7 @@ impl Store {
                 self.machine.timeline_mut().sources.cover(run, filter);
             }
             TaskResult::Removed | TaskResult::Backup => self.flush_busy = false,
-            TaskResult::Merged { .. } => {}
+            TaskResult::Merged { .. } | TaskResult::Weighed { .. } => {}
         }
     }
 

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::choice::{RunFigures, choose};
+use super::choice::{ChoiceTerms, choose};
 use super::task::Work;
 use super::{Store, Task};
 use crate::manifest::RunRef;
@@ -35,23 +35,25 @@ impl Merge {
 }
 
 impl Store {
-    /// The next merge worth doing, unless one is under way.
+    /// The next merge worth doing, or a look at what was purged, unless one is under way.
     pub fn merge_task(&mut self) -> Option<Task> {
-        if self.merge.is_some() {
+        if self.merge.is_some() || self.run_notes.is_weighing() {
             return None;
         }
-        let sources = &self.machine.timeline().sources;
-        let durable = |open: &OpenRun| self.manifest.runs.iter().any(|run| run.no == open.no());
-        let runs: Vec<RunFigures> =
-            sources.runs.iter().take_while(|open| durable(open)).map(figures).collect();
-        let tier_bytes = self.sizes.memtable_bytes as u64;
-        let chosen = choose(&runs, self.sizes.merge_runs, tier_bytes)?;
-        // Merges stop first: they must never take the room that the journal needs.
-        let output_max: u64 = runs[chosen.clone()].iter().map(|run| run.bytes).sum();
-        if self.space_free() < output_max.saturating_add(self.space_needed()) {
+        if let Some(task) = self.weigh_task() {
+            return Some(task);
+        }
+        let runs = self.run_figures();
+        if runs.is_empty() {
             return None;
         }
-        self.begin_merge(chosen)
+        let terms = ChoiceTerms {
+            fan: self.sizes.merge_runs,
+            tier_bytes: self.sizes.memtable_bytes as u64,
+            // Merges stop first: they must never take the room that the journal needs.
+            room_bytes: self.space_free().saturating_sub(self.space_needed()),
+        };
+        self.begin_merge(choose(&runs, terms)?)
     }
 
     /// Begins to merge these runs, by their position.
@@ -124,16 +126,5 @@ impl Store {
             merged
         });
         self.leftovers.runs.extend(merged);
-    }
-}
-
-fn figures(open: &OpenRun) -> RunFigures {
-    let meta = open.run.meta();
-    RunFigures {
-        bytes: meta.bytes,
-        entries: meta.entries,
-        tombstones: meta.tombstones,
-        consumed: open.consumed,
-        samples: meta.samples.clone(),
     }
 }

@@ -15,6 +15,7 @@
 mod backup;
 mod checkpoint;
 mod choice;
+mod figures;
 mod flush;
 mod leftovers;
 mod merge;
@@ -42,6 +43,7 @@ use crate::timeline::DiskTimeline;
 #[cfg(test)]
 pub(crate) use backup::CheckpointInfo;
 pub(crate) use backup::{BackupRequest, PinnedFile, PinnedFiles};
+use figures::RunNotes;
 use flush::Flush;
 use leftovers::Leftovers;
 use merge::Merge;
@@ -114,6 +116,7 @@ pub struct Store {
     synced: u64,
     flushes: VecDeque<Flush>,
     merge: Option<Merge>,
+    run_notes: RunNotes,
     /// The newest durable manifest.
     manifest: Manifest,
     /// The next run's number, and age.

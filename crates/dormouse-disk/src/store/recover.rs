@@ -160,6 +160,7 @@ impl Store {
             synced: 0,
             flushes: Default::default(),
             merge: None,
+            run_notes: Default::default(),
             manifest: Manifest::default(),
             next_run: 1,
             run_files: BTreeSet::new(),
@@ -239,8 +240,8 @@ pub(crate) fn open_run(disk: &Arc<dyn Disk>, run: &RunRef) -> Result<Run, Damage
 
 /// Jobs that replay knew only by the place they left get their content from the runs.
 fn complete_stubs(machine: &mut Machine<DiskTimeline>) -> Result<(), Fatal> {
-    for id in machine.leased_stubs() {
-        let content = machine.timeline_mut().stub_content(id)?;
+    let stubs = machine.leased_stubs();
+    for (id, content) in machine.timeline_mut().stub_contents(&stubs)? {
         machine.complete_leased(id, content);
     }
     machine.timeline_mut().complete_stubs()

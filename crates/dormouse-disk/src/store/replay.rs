@@ -85,7 +85,11 @@ impl ReplayState {
             Record::Topic(image) => machine.restore_topic(image),
             Record::Lease(image) => machine.restore_lease(image),
             Record::Lock(image) => machine.restore_lock(image),
-            Record::Frontier(image) => machine.timeline_mut().sources.frontiers.restore(&image),
+            Record::Frontier(image) => {
+                let sources = &mut machine.timeline_mut().sources;
+                sources.purged_jobs += u64::from(image.class.is_none());
+                sources.frontiers.restore(&image);
+            }
             Record::RunUse(used) => {
                 self.consumed.insert(used.no, used.consumed);
             }

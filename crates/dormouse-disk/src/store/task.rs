@@ -3,9 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use dormouse_core::Map;
+
 use super::Store;
 use super::backup::Pin;
 use super::checkpoint::CheckpointSnapshot;
+use super::figures::weigh;
 use super::leftovers::Leftovers;
 use crate::damage::Damage;
 use crate::disk::Disk;
@@ -52,6 +55,13 @@ pub(super) enum Work {
         /// Set to stop early.
         stop: Arc<AtomicBool>,
     },
+    /// Look through runs for jobs of purged topics.
+    Weigh {
+        /// The runs.
+        runs: Vec<Arc<Run>>,
+        /// They know which topics were purged.
+        frontiers: Box<Frontiers>,
+    },
 }
 
 /// The result of a task.
@@ -85,6 +95,11 @@ pub enum TaskResult {
     Merged {
         /// Open for reading.
         run: Option<Arc<Run>>,
+    },
+    /// The runs were looked through.
+    Weighed {
+        /// Entries of purged topics, by run.
+        purged: Map<u64, u64>,
     },
 }
 
@@ -125,6 +140,9 @@ impl Task {
             Work::Merge { run, inputs, frontiers, stop } => {
                 let merged = merge_runs(disk, run, &inputs, &frontiers, &stop);
                 Ok(TaskResult::Merged { run: give_up_if_full(disk, run, merged)? })
+            }
+            Work::Weigh { runs, frontiers } => {
+                Ok(TaskResult::Weighed { purged: weigh(&runs, &frontiers)? })
             }
         }
     }
@@ -220,6 +238,7 @@ impl Store {
     pub fn finish(&mut self, done: TaskResult) {
         match done {
             TaskResult::Merged { run } => self.finish_merge(run),
+            TaskResult::Weighed { purged } => self.run_notes.weighed(purged),
             other => self.finish_flush_task(other),
         }
     }

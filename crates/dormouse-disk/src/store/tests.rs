@@ -100,6 +100,9 @@ impl Rig {
                 ttr_ms: None,
                 session: None,
             }));
+            // What may be read for heads is bounded between two ticks.
+            let now = self.now();
+            self.store.tick(now).unwrap();
         }
         let (name, owner) = (Bytes::from_static(b"lock"), Bytes::from_static(b"me"));
         let lock = Lock { name, owner, ttl_ms: 60_000, wait_ms: 0 };

@@ -14,6 +14,7 @@ use dormouse_core::time::{Clock, Now};
 use dormouse_core::timeline::{BatchNo, Head, Next, Resting};
 use dormouse_core::topic::TopicNo;
 
+use super::effort::Effort;
 use super::sources::Sources;
 use super::stopped;
 use crate::memtable::Key;
@@ -25,6 +26,8 @@ struct RunHead {
     key: Key,
     loc: Loc,
     is_job: bool,
+    /// Of its job.
+    bytes: usize,
 }
 
 /// The first entry of a lane in the memtable.
@@ -77,14 +80,20 @@ enum Look {
     Empty,
     /// So many tombstones were passed that others must have their turn.
     Again,
+    /// The lane has still to be read, and so much was read that others must have their turn.
+    Unread,
 }
 
-/// Tombstones that one look passes at most; about a millisecond.
-const PASS_MAX: usize = 1_000;
+/// Classes that are asked for at once.
+const CLASSES: usize = 64;
 
 /// The state of a topic's lanes.
 #[derive(Debug)]
 pub(super) struct TopicHeads {
+    topic: TopicNo,
+    /// Classes from this one on have still to be asked for; `None` = there are no more. Those in
+    /// which a job arrived since are known all the same.
+    unlisted: Option<Class>,
     lanes: BTreeMap<Class, Lane>,
     due: BTreeSet<Class>,
     later_steady: BTreeSet<(u64, Class)>,
@@ -97,11 +106,13 @@ pub(super) struct TopicHeads {
 }
 
 impl TopicHeads {
-    /// A topic with these classes, none of them looked at yet.
-    pub(super) fn new(classes: &[Class]) -> TopicHeads {
+    /// A topic of which nothing is known yet.
+    pub(super) fn new(topic: TopicNo) -> TopicHeads {
         TopicHeads {
+            topic,
+            unlisted: Some(Class::FIRST),
             lanes: BTreeMap::new(),
-            due: classes.iter().copied().filter(|class| class.is_waiting()).collect(),
+            due: BTreeSet::new(),
             later_steady: BTreeSet::new(),
             later_wall: BTreeSet::new(),
             postponed: Map::default(),
@@ -129,26 +140,32 @@ impl TopicHeads {
     pub(super) fn next(
         &mut self,
         sources: &mut Sources,
-        topic: TopicNo,
         now: Now,
         durable: u64,
+        effort: &mut Effort,
     ) -> Result<Next, Fatal> {
         self.promote(now);
         let mut best: Option<Place> = None;
         let mut blocked = false;
         let mut from = None;
         // Classes ascend by priority; the two clocks of one priority compete by lateness.
-        while let Some(class) = next_class(&self.due, from) {
+        loop {
+            let class = match self.next_due(sources, from, effort)? {
+                DueClass::Class(class) => class,
+                DueClass::None => break,
+                DueClass::Unread => return Ok(Next::Unread),
+            };
             from = Some(class);
             if best.is_some_and(|best| best.class.priority() != class.priority()) {
                 break;
             }
-            let head = match self.look(sources, topic, class)? {
+            let head = match self.look(sources, class, effort)? {
                 Look::Job(head) => head,
                 Look::Empty => {
                     self.due.remove(&class);
                     continue;
                 }
+                Look::Unread => return Ok(Next::Unread),
                 // What lies behind may come before anything of a later class.
                 Look::Again if best.is_none() => return Ok(Next::Again),
                 Look::Again => break,
@@ -169,17 +186,45 @@ impl TopicHeads {
         })
     }
 
+    /// The next class that is worth a look; asks for more classes if need be.
+    fn next_due(
+        &mut self,
+        sources: &mut Sources,
+        after: Option<Class>,
+        effort: &mut Effort,
+    ) -> Result<DueClass, Fatal> {
+        loop {
+            let known = next_class(&self.due, after);
+            let Some(unlisted) = self.unlisted else {
+                return Ok(known.map_or(DueClass::None, DueClass::Class));
+            };
+            if let Some(class) = known
+                && class < unlisted
+            {
+                return Ok(DueClass::Class(class));
+            }
+            if !effort.is_left() {
+                return Ok(DueClass::Unread);
+            }
+            effort.read_lane(sources.len());
+            let classes = sources.classes(self.topic, unlisted, CLASSES)?;
+            let is_full = classes.len() >= CLASSES;
+            self.unlisted = classes.last().filter(|_| is_full).map(|last| last.following());
+            self.due.extend(classes.into_iter().filter(|class| class.is_waiting()));
+        }
+    }
+
     /// The first of a lane, due or not.
     pub(super) fn oldest(
         &mut self,
         sources: &mut Sources,
-        topic: TopicNo,
         class: Class,
+        effort: &mut Effort,
     ) -> Result<Head, Fatal> {
-        Ok(match self.look(sources, topic, class)? {
+        Ok(match self.look(sources, class, effort)? {
             Look::Job(head) => Head::At(head.place),
             Look::Empty => Head::Empty,
-            Look::Again => Head::Again,
+            Look::Again | Look::Unread => Head::Again,
         })
     }
 
@@ -192,7 +237,7 @@ impl TopicHeads {
         let head = match self.looked.take() {
             Some(head) if head.place == place => head,
             // It was looked at before: there is no tombstone before it any more.
-            _ => match self.look(sources, place.topic, place.class)? {
+            _ => match self.look(sources, place.class, &mut Effort::new())? {
                 Look::Job(head) if head.place == place => head,
                 _ => return Ok(None),
             },
@@ -216,15 +261,25 @@ impl TopicHeads {
 
     /// The job at the head of a lane; tombstones before it are consumed on the way, and the
     /// frontier keeps how far that went.
-    fn look(&mut self, sources: &mut Sources, topic: TopicNo, class: Class) -> Result<Look, Fatal> {
+    fn look(
+        &mut self,
+        sources: &mut Sources,
+        class: Class,
+        effort: &mut Effort,
+    ) -> Result<Look, Fatal> {
+        let topic = self.topic;
         let lane = match self.lanes.entry(class) {
             std::collections::btree_map::Entry::Occupied(lane) => lane.into_mut(),
+            std::collections::btree_map::Entry::Vacant(_) if !effort.is_left() => {
+                return Ok(Look::Unread);
+            }
             std::collections::btree_map::Entry::Vacant(room) => {
+                effort.read_lane(sources.len());
                 room.insert(Lane::load(sources, topic, class)?)
             }
         };
         self.looked = None;
-        for _ in 0..PASS_MAX {
+        loop {
             let Some(first) = lane.first(sources, topic, class) else { return Ok(Look::Empty) };
             let First { key: (due_at, id), speaker, is_job, put_batch } = first;
             let place = Place { topic, class, due_at, id };
@@ -233,9 +288,11 @@ impl TopicHeads {
                 self.looked = Some(head);
                 return Ok(Look::Job(head));
             }
-            lane.pop(sources, place)?;
+            if !effort.is_left() {
+                return Ok(Look::Again);
+            }
+            effort.pass(lane.pop(sources, place)?);
         }
-        Ok(Look::Again)
     }
 
     /// Wakes the classes whose instant has passed.
@@ -272,6 +329,15 @@ impl TopicHeads {
             None => Next::Empty,
         }
     }
+}
+
+/// The next class of a topic that is worth a look.
+#[derive(Clone, Copy, Debug)]
+enum DueClass {
+    Class(Class),
+    None,
+    /// It is not known yet, and so much was read that others must have their turn.
+    Unread,
 }
 
 fn next_class(due: &BTreeSet<Class>, after: Option<Class>) -> Option<Class> {
@@ -354,8 +420,8 @@ impl Lane {
         first
     }
 
-    /// Consumes a place in every source that has it first.
-    fn pop(&mut self, sources: &mut Sources, place: Place) -> Result<(), Fatal> {
+    /// Consumes a place in every source that has it first. Gives the bytes that were read for it.
+    fn pop(&mut self, sources: &mut Sources, place: Place) -> Result<usize, Fatal> {
         let key = (place.due_at, place.id);
         let mem = self.mem_head(sources, place.topic, place.class);
         if mem.is_some_and(|head| head.key == key) {
@@ -370,7 +436,7 @@ impl Lane {
             *head = after.map(|(place, _)| (place.due_at, place.id));
             popped = true;
         }
-        let mut merging = true;
+        let (mut merging, mut bytes) = (true, 0);
         // Newest first: of the runs being merged only the newest's entry outlives the merge, and
         // surely only if it is a job.
         for (index, head) in self.runs.iter_mut().enumerate().rev() {
@@ -383,19 +449,20 @@ impl Lane {
             }
             let after = open.run.next_head(&mut sources.cache, run_head.loc).map_err(stopped)?;
             *head = after.map(RunHead::of);
+            bytes += head.map_or(0, |head| head.bytes);
             popped = true;
         }
         if popped {
             let newest = sources.newest_age();
             sources.frontiers.raise(&place, newest);
         }
-        Ok(())
+        Ok(bytes)
     }
 }
 
 impl RunHead {
     fn of(head: EntryHead) -> RunHead {
-        let EntryHead { loc, place, is_job } = head;
-        RunHead { key: (place.due_at, place.id), loc, is_job }
+        let EntryHead { loc, place, is_job, bytes } = head;
+        RunHead { key: (place.due_at, place.id), loc, is_job, bytes }
     }
 }

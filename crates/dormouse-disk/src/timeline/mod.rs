@@ -5,6 +5,7 @@
 //! tombstone in the memtable. Of equal places in several sources the newest speaks, and they are
 //! consumed together.
 
+mod effort;
 mod find;
 mod gaps;
 mod heads;
@@ -21,6 +22,7 @@ use dormouse_core::timeline::{BatchNo, Head, Next, Resting, Room, Stretch, Timel
 use dormouse_core::topic::TopicNo;
 
 use crate::damage::Damage;
+use effort::Effort;
 use gaps::Gaps;
 use heads::TopicHeads;
 pub(crate) use key_filters::{Coverage, FilterRoom};
@@ -35,6 +37,8 @@ pub struct DiskTimeline {
     /// Heads of lanes of topics that were asked for since the sources last changed.
     heads: Map<TopicNo, TopicHeads>,
     gaps: Gaps,
+    /// How much may still be read for heads before the next tick.
+    effort: Effort,
     /// Puts up to this batch may be handed out.
     durable: u64,
     /// Replay only: jobs whose content is still in a run, at the place they left first.
@@ -44,7 +48,7 @@ pub struct DiskTimeline {
 impl DiskTimeline {
     pub(crate) fn new(sources: Sources) -> DiskTimeline {
         let (heads, gaps, stubs) = (Map::default(), Gaps::default(), Map::default());
-        DiskTimeline { sources, heads, gaps, durable: 0, stubs }
+        DiskTimeline { sources, heads, gaps, effort: Effort::new(), durable: 0, stubs }
     }
 
     /// Puts up to this batch are as durable as was promised.
@@ -60,37 +64,45 @@ impl DiskTimeline {
         changed
     }
 
-    fn load_heads(&mut self, topic: TopicNo) -> Result<(), Fatal> {
-        if self.heads.contains_key(&topic) {
-            return Ok(());
-        }
-        if self.heads.len() >= HEADS_MAX {
+    /// The heads of a topic, and what they need to look.
+    fn heads(&mut self, topic: TopicNo) -> (&mut TopicHeads, &mut Sources, &mut Effort) {
+        if self.heads.len() >= HEADS_MAX && !self.heads.contains_key(&topic) {
             self.heads.clear();
         }
-        let classes = self.sources.classes(topic)?;
-        self.heads.insert(topic, TopicHeads::new(&classes));
-        Ok(())
+        let heads = self.heads.entry(topic).or_insert_with(|| TopicHeads::new(topic));
+        (heads, &mut self.sources, &mut self.effort)
     }
 
-    /// After a replay: the content of a leased job that replay knew only by the place it left.
-    pub(crate) fn stub_content(&mut self, id: JobId) -> Result<Content, Fatal> {
-        let left = self.stubs.get(&id).copied();
-        let left = left.ok_or_else(|| Fatal::new(format!("job {id} came from nowhere")))?;
-        self.sources.content_at(left)
+    /// After a replay: the contents of leased jobs that replay knew only by the place they left.
+    pub(crate) fn stub_contents(&mut self, ids: &[JobId]) -> Result<Map<JobId, Content>, Fatal> {
+        let left = |id: &JobId| {
+            let left = self.stubs.get(id).copied();
+            left.ok_or_else(|| Fatal::new(format!("job {id} came from nowhere")))
+        };
+        let mut places = ids.iter().map(left).collect::<Result<Vec<Place>, Fatal>>()?;
+        places.sort_unstable();
+        self.sources.contents_at(places)
     }
 
     /// After a replay: completes resting jobs that replay knew only by the place they left.
     pub(crate) fn complete_stubs(&mut self) -> Result<(), Fatal> {
         self.sources.mem.settle();
+        let mut found = Vec::new();
         for (id, left) in std::mem::take(&mut self.stubs) {
-            let places: Vec<Place> = self.sources.mem.places(id).collect();
-            for place in places.into_iter().filter(|place| place.class != Class::HOLD) {
-                if let Some(mut job) = self.sources.mem.job(place)
-                    && is_stub(&job)
-                {
-                    job.content = self.sources.content_at(left)?;
-                    self.sources.mem.rewrite(place, &job);
-                }
+            let places = self.sources.mem.places(id).filter(|place| place.class != Class::HOLD);
+            let stub =
+                |place: &Place| self.sources.mem.job(*place).is_some_and(|job| is_stub(&job));
+            found.extend(places.filter(stub).map(|place| (left, place)));
+        }
+        found.sort_unstable();
+        let left = found.iter().map(|(left, _)| *left).collect();
+        let contents = self.sources.contents_at(left)?;
+        for (_, place) in found {
+            if let (Some(mut job), Some(content)) =
+                (self.sources.mem.job(place), contents.get(&place.id))
+            {
+                job.content = content.clone();
+                self.sources.mem.rewrite(place, &job);
             }
         }
         Ok(())
@@ -134,33 +146,21 @@ impl Timeline for DiskTimeline {
     }
 
     fn next(&mut self, topic: TopicNo, now: Now) -> Result<Next, Fatal> {
-        if let Some(heads) = self.heads.get_mut(&topic) {
-            return heads.next(&mut self.sources, topic, now, self.durable);
-        }
-        self.load_heads(topic)?;
-        match self.heads.get_mut(&topic) {
-            Some(heads) => heads.next(&mut self.sources, topic, now, self.durable),
-            None => Ok(Next::Empty),
-        }
+        let durable = self.durable;
+        let (heads, sources, effort) = self.heads(topic);
+        heads.next(sources, now, durable, effort)
     }
 
     fn oldest(&mut self, topic: TopicNo, class: Class) -> Result<Head, Fatal> {
-        self.load_heads(topic)?;
-        match self.heads.get_mut(&topic) {
-            Some(heads) => heads.oldest(&mut self.sources, topic, class),
-            None => Ok(Head::Empty),
-        }
+        let (heads, sources, effort) = self.heads(topic);
+        heads.oldest(sources, class, effort)
     }
 
     fn take(&mut self, place: Place) -> Result<Resting, Fatal> {
-        if !self.heads.contains_key(&place.topic) {
-            self.load_heads(place.topic)?;
-        }
-        let taken = match self.heads.get_mut(&place.topic) {
-            Some(heads) => heads.take(&mut self.sources, place)?,
-            None => None,
-        };
-        taken.ok_or_else(|| Fatal::new(format!("no job at {place:?}: this is a bug")))
+        let (heads, sources, _) = self.heads(place.topic);
+        heads
+            .take(sources, place)?
+            .ok_or_else(|| Fatal::new(format!("no job at {place:?}: this is a bug")))
     }
 
     fn find(&mut self, id: JobId) -> Result<Option<Resting>, Fatal> {
@@ -171,13 +171,21 @@ impl Timeline for DiskTimeline {
         self.sources.find_key(topic, key)
     }
 
-    fn purge(&mut self, topic: TopicNo) {
-        self.sources.purge(topic);
+    fn purge(&mut self, topic: TopicNo, jobs: u64) {
+        self.sources.purge(topic, jobs);
         self.heads.remove(&topic);
     }
 
-    fn classes(&mut self, topic: TopicNo) -> Result<Vec<Class>, Fatal> {
-        let mut classes = self.sources.classes(topic)?;
+    fn renew(&mut self) {
+        self.effort = Effort::new();
+    }
+
+    fn sources(&self) -> usize {
+        self.sources.len()
+    }
+
+    fn classes(&mut self, topic: TopicNo, from: Class, max: usize) -> Result<Vec<Class>, Fatal> {
+        let mut classes = self.sources.classes(topic, from, max)?;
         classes.retain(|class| class.is_waiting());
         Ok(classes)
     }

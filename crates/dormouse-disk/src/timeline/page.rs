@@ -6,6 +6,7 @@ use dormouse_core::place::{Class, Place};
 use dormouse_core::timeline::{Resting, Room, Stretch};
 use dormouse_core::topic::TopicNo;
 
+use super::effort::Effort;
 use super::sources::Sources;
 use super::stopped;
 use crate::memtable::Key;
@@ -17,9 +18,6 @@ struct Reading {
     frozen: Vec<Option<Key>>,
     runs: Vec<Option<(Key, Loc)>>,
 }
-
-/// Entries without a job that one reading passes at most; about a millisecond.
-const PASS_MAX: usize = 1_000;
 
 /// The result of a reading.
 pub(crate) struct LanePage {
@@ -42,6 +40,7 @@ impl Sources {
         let mut reading = self.start_reading(topic, class, from)?;
         let mut page = LanePage { stretch: Stretch::default(), passed: 0, first: from };
         let mut passed = 0;
+        let mut effort = Effort::new();
         while room.is_left() {
             let runs = reading.runs.iter().flatten().map(|(key, _)| key);
             let keys = reading.mem.iter().chain(reading.frozen.iter().flatten()).chain(runs);
@@ -54,17 +53,20 @@ impl Sources {
             if page.stretch.jobs.is_empty() {
                 (page.passed, page.first) = (passed, key);
             }
-            if passed == PASS_MAX {
+            if !effort.is_left() {
                 page.stretch.next = Some(key);
                 break;
             }
             let place = Place { topic, class, due_at: key.0, id: key.1 };
             match self.read_past(&mut reading, place)? {
-                Some(resting) => {
+                (Some(resting), _) => {
                     room.take(&resting.job);
                     page.stretch.jobs.push(resting);
                 }
-                None => passed += 1,
+                (None, bytes) => {
+                    passed += 1;
+                    effort.pass(bytes);
+                }
             }
         }
         if page.stretch.jobs.is_empty() {
@@ -96,12 +98,18 @@ impl Sources {
         Ok(reading)
     }
 
-    /// Reads the first place over all sources and advances past it in each.
-    fn read_past(&mut self, reading: &mut Reading, place: Place) -> Result<Option<Resting>, Fatal> {
+    /// Reads the first place over all sources and advances past it in each. Gives also the bytes
+    /// that were read.
+    fn read_past(
+        &mut self,
+        reading: &mut Reading,
+        place: Place,
+    ) -> Result<(Option<Resting>, usize), Fatal> {
+        let mut bytes = 0;
         let key = key_of(&place);
         let (topic, class) = (place.topic, place.class);
         // Oldest first, so that the newest entry wins.
-        let mut job = None;
+        let (mut job, mut payload_of) = (None, None);
         let mut put_batch = 0;
         for (index, head) in reading.runs.iter_mut().enumerate() {
             let Some((_, loc)) = head.filter(|(at, _)| *at == key) else { continue };
@@ -114,24 +122,27 @@ impl Sources {
                 }
                 None => None,
             };
-            job = match entry.payload {
-                Some(payload) => Some(self.decode(&self.runs[index], place.id, &payload)?),
-                None => None,
-            };
+            payload_of = entry.payload.map(|payload| (index, payload));
+            bytes += payload_of.as_ref().map_or(0, |(_, payload)| payload.len());
         }
         for (index, head) in reading.frozen.iter_mut().enumerate().filter(|(_, h)| **h == Some(key))
         {
             let table = &self.frozen[index].table;
             *head = table.after(topic, class, key).map(|(place, _)| key_of(&place));
+            payload_of = None;
             job = table.job(place);
             put_batch = table.get(place).map_or(0, |slot| table.put_batch(&slot));
         }
         if reading.mem == Some(key) {
             reading.mem = self.mem.after(topic, class, key).map(|(place, _)| key_of(&place));
+            payload_of = None;
             job = self.mem.job(place);
             put_batch = self.mem.get(place).map_or(0, |slot| self.mem.put_batch(&slot));
         }
-        Ok(job.map(|job| Resting { place, job, put_batch }))
+        if let Some((index, payload)) = payload_of {
+            job = Some(self.decode(&self.runs[index], place.id, &payload)?);
+        }
+        Ok((job.map(|job| Resting { place, job, put_batch }), bytes))
     }
 }
 

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use dormouse_core::Map;
 use dormouse_core::error::Fatal;
 use dormouse_core::job::{Content, Job, JobId};
 use dormouse_core::place::{Class, Place};
@@ -21,6 +22,8 @@ const CACHE_BYTES: usize = 24 << 20;
 
 /// Ranks in runs that one count of steps asks for: about a millisecond.
 const STEP_RANKS_MAX: usize = 512;
+/// Instants whose rank one count of steps asks for at least: it must come to the first step.
+const STEP_RANKS_MIN: usize = 16;
 
 /// A memtable that is being written as a run.
 pub(crate) struct FrozenMemtable {
@@ -80,6 +83,8 @@ pub(crate) struct Sources {
     pub(crate) topics_frozen: u32,
     /// Entries of the merge under way that were consumed since it began.
     pub(crate) merge_consumed: u64,
+    /// Jobs that purges took, about, since runs were last looked through for them.
+    pub(crate) purged_jobs: u64,
 }
 
 impl Sources {
@@ -93,6 +98,7 @@ impl Sources {
             key_filters: KeyFilters::default(),
             topics_frozen: 1,
             merge_consumed: 0,
+            purged_jobs: 0,
         };
         sources.note_covered();
         sources
@@ -110,17 +116,24 @@ impl Sources {
         run.or_else(|| self.frozen.first().map(|frozen| frozen.age)).unwrap_or(u64::MAX)
     }
 
-    /// Classes of a topic in any source, ascending; some may be consumed by now.
-    pub(crate) fn classes(&self, topic: TopicNo) -> Result<Vec<Class>, Fatal> {
-        let mut classes: Vec<Class> = self.mem.classes(topic).collect();
+    /// Classes of a topic in any source, from this one on, ascending, at most so many; some may be
+    /// consumed by now.
+    pub(crate) fn classes(
+        &self,
+        topic: TopicNo,
+        from: Class,
+        max: usize,
+    ) -> Result<Vec<Class>, Fatal> {
+        let mut classes: Vec<Class> = self.mem.classes(topic, from).take(max).collect();
         for frozen in &self.frozen {
-            classes.extend(frozen.table.classes(topic));
+            classes.extend(frozen.table.classes(topic, from).take(max));
         }
         for open in &self.runs {
-            classes.extend(open.run.classes(topic).map_err(stopped)?);
+            classes.extend(open.run.classes(topic, from, max).map_err(stopped)?);
         }
         classes.sort_unstable();
         classes.dedup();
+        classes.truncate(max);
         Ok(classes)
     }
 
@@ -128,6 +141,11 @@ impl Sources {
     pub(crate) fn remove_runs(&mut self, is_gone: impl Fn(u64) -> bool) -> Vec<Arc<Run>> {
         let gone = self.runs.extract_if(.., |open| is_gone(open.no()));
         gone.map(|open| open.run).collect()
+    }
+
+    /// How many there are, the memtable included.
+    pub(crate) fn len(&self) -> usize {
+        1 + self.frozen.len() + self.runs.len()
     }
 
     /// These runs are being merged from now on.
@@ -144,13 +162,14 @@ impl Sources {
         std::mem::take(&mut self.merge_consumed)
     }
 
-    /// Everything of a topic is consumed.
-    pub(crate) fn purge(&mut self, topic: TopicNo) {
+    /// Everything of a topic is consumed: about so many jobs.
+    pub(crate) fn purge(&mut self, topic: TopicNo, jobs: u64) {
         self.mem.purge(topic);
         let newest = self.newest_age();
         // Topics come and go by the million: most live and vanish within one memtable.
         if newest > 0 && topic.0 < self.topics_frozen {
             self.frontiers.purge(topic, newest);
+            self.purged_jobs += jobs;
         }
     }
 
@@ -181,8 +200,8 @@ impl Sources {
         Ok(u64::try_from(weight).unwrap_or(0))
     }
 
-    /// How many rest in a lane in each of some steps of time; see `Timeline::count_steps`. A step
-    /// asks each run once, so fewer steps are counted at once where there are many runs.
+    /// How many rest in a lane in each of some steps of time; see `Timeline::count_steps`. The
+    /// rank of an instant asks each run, so fewer steps are counted at once where there are many.
     pub(crate) fn count_steps(
         &mut self,
         topic: TopicNo,
@@ -191,25 +210,57 @@ impl Sources {
         ends: &[u64],
     ) -> Result<Vec<u64>, Fatal> {
         self.mem.settle();
-        let steps = (STEP_RANKS_MAX / (self.runs.len() + 1)).clamp(1, ends.len().max(1));
-        let mut counts = Vec::with_capacity(steps);
-        let mut start = from;
-        let mut before = self.run_ranks(topic, class, from)?;
-        for end in ends.iter().copied().take(steps) {
-            let end = end.max(start);
-            let after = self.run_ranks(topic, class, end)?;
-            let mut weight = after - before;
-            if start < end {
-                weight += self.mem.weigh(topic, class, (start, JobId(0)), end - 1);
-                for frozen in &self.frozen {
-                    if let Some(bound) = self.frontiers.bound(topic, class, frozen.age) {
-                        let unread = bound.max((start, JobId(0)));
-                        weight += frozen.table.weigh(topic, class, unread, end - 1);
-                    }
-                }
+        let mut starts_at = from;
+        let ends: Vec<u64> = ends
+            .iter()
+            .map(|end| {
+                starts_at = starts_at.max(*end);
+                starts_at
+            })
+            .collect();
+        let mut counts = self.count_steps_of_runs(topic, class, from, &ends)?;
+        let ends = &ends[..counts.len()];
+        self.mem.weigh_steps(topic, class, (from, JobId(0)), ends, &mut counts);
+        for frozen in &self.frozen {
+            if let Some(bound) = self.frontiers.bound(topic, class, frozen.age) {
+                let unread = bound.max((from, JobId(0)));
+                frozen.table.weigh_steps(topic, class, unread, ends, &mut counts);
             }
-            counts.push(u64::try_from(weight).unwrap_or(0));
-            (start, before) = (end, after);
+        }
+        Ok(counts.into_iter().map(|weight| u64::try_from(weight).unwrap_or(0)).collect())
+    }
+
+    /// The weights of some of the first steps in all runs. Where nothing is due for many steps,
+    /// that takes two ranks.
+    fn count_steps_of_runs(
+        &mut self,
+        topic: TopicNo,
+        class: Class,
+        from: u64,
+        ends: &[u64],
+    ) -> Result<Vec<i64>, Fatal> {
+        let mut counts = Vec::with_capacity(ends.len());
+        let Some(last) = ends.last() else { return Ok(counts) };
+        let mut ranks_left = (STEP_RANKS_MAX / (self.runs.len() + 1)).max(STEP_RANKS_MIN);
+        let mut before = self.run_ranks(topic, class, from)?;
+        // Ends of steps whose rank is known, the nearest last.
+        let mut known = vec![(ends.len(), self.run_ranks(topic, class, *last)?)];
+        while let Some((upto, rank)) = known.last().copied() {
+            let counted = counts.len();
+            // Over all runs nothing weighs less than nothing.
+            if rank == before || upto == counted + 1 {
+                counts.resize(upto - 1, 0);
+                counts.push(rank - before);
+                before = rank;
+                known.pop();
+                continue;
+            }
+            if ranks_left == 0 {
+                break;
+            }
+            ranks_left -= 1;
+            let middle = counted + (upto - counted) / 2;
+            known.push((middle, self.run_ranks(topic, class, ends[middle - 1])?));
         }
         Ok(counts)
     }
@@ -226,21 +277,32 @@ impl Sources {
         Ok(weight)
     }
 
-    /// The content of the job that left this place, also before the bound: the newest run decides.
-    pub(crate) fn content_at(&mut self, left: Place) -> Result<Content, Fatal> {
-        let key = (left.due_at, left.id);
-        for open in self.runs.iter().rev() {
-            let found = open.run.seek(&mut self.cache, left.topic, left.class, key);
-            let Some(loc) = found.map_err(stopped)? else { continue };
-            let entry = open.run.entry(&mut self.cache, loc).map_err(stopped)?;
-            if entry.place != left {
-                continue;
+    /// The contents of the jobs that left these places, also before the bound: the newest run that
+    /// has a job there decides. The places are in order, so that each block is read once.
+    pub(crate) fn contents_at(&mut self, left: Vec<Place>) -> Result<Map<JobId, Content>, Fatal> {
+        let mut contents = Map::default();
+        let mut wanted = left;
+        for index in (0..self.runs.len()).rev() {
+            let (mut near, mut missing) = (None, Vec::new());
+            for place in wanted {
+                let open = &self.runs[index];
+                let entry = open.run.at(&mut self.cache, &place, &mut near).map_err(stopped)?;
+                match entry.and_then(|entry| entry.payload) {
+                    Some(payload) => {
+                        let job = self.decode(open, place.id, &payload)?;
+                        contents.insert(place.id, job.content);
+                    }
+                    None => missing.push(place),
+                }
             }
-            if let Some(payload) = entry.payload {
-                return Ok(self.decode(open, left.id, &payload)?.content);
+            wanted = missing;
+        }
+        match wanted.first() {
+            None => Ok(contents),
+            Some(place) => {
+                Err(Fatal::new(format!("no run has the body of job {} any more", place.id)))
             }
         }
-        Err(Fatal::new(format!("no run has the body of job {} any more", left.id)))
     }
 
     /// The job at a location of a run, by its position.

@@ -168,6 +168,15 @@ impl Driver {
         Ok(self.store.answers().collect())
     }
 
+    /// Does all portions of long commands; gives all answers that came of it.
+    pub fn finish_long(&mut self, now: Now) -> Result<Vec<(Ticket, Answer, When)>, Trouble> {
+        while self.store.rules().has_long_commands() {
+            let went_on = self.store.continue_long(now);
+            self.check(went_on)?;
+        }
+        Ok(self.store.answers().collect())
+    }
+
     /// Closes the open batch; gives its number if there was something in it.
     pub fn seal(&mut self, now: Now) -> Option<u64> {
         let sealed = self.store.seal(now)?;
@@ -276,8 +285,8 @@ impl Driver {
                 Work::Ended(self.check(ran)?)
             }
             Work::Ended(done) => {
-                let given_up = matches!(done, TaskResult::Merged { run: None });
-                (self.merging, self.merged) = (!given_up, !given_up);
+                let is_ready = matches!(done, TaskResult::Merged { run: Some(_) });
+                (self.merging, self.merged) = (is_ready, is_ready);
                 self.store.finish(done);
                 Work::None
             }

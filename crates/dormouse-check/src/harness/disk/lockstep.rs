@@ -61,7 +61,10 @@ impl World {
     fn do_command(&mut self, now: Now, ticket: Ticket, command: Command) -> Result<(), Trouble> {
         let prompt_is_safe = self.may_be_prompt(&command);
         let facts = self.oracle.open_facts().len();
-        let have = self.driver.step(now, ticket, command.clone())?;
+        // A store with many runs needs more portions than the oracle: it may do them at once.
+        self.driver.store.machine().timeline_mut().renew();
+        let mut have = self.driver.step(now, ticket, command.clone())?;
+        have.extend(self.driver.finish_long(now)?);
         let stepped = self.oracle.step(now, ticket, command.clone());
         stepped.map_err(|error| Trouble::Bug(error.to_string()))?;
         self.checker.asked(ticket, &command);

@@ -27,7 +27,7 @@ fn read_all(run: &Run, model: &Model) -> Result<(), Damage> {
     let mut cache = BlockCache::new(1 << 20);
     for (topic, class) in lanes_of(model) {
         run.has_lane(topic, class)?;
-        run.classes(topic)?;
+        run.classes(topic, Class::FIRST, usize::MAX)?;
         run.rank(&mut cache, topic, class, (u64::MAX, JobId(u64::MAX)))?;
         let mut at = run.seek(&mut cache, topic, class, (0, JobId(0)))?;
         while let Some(loc) = at {
@@ -215,7 +215,7 @@ fn touch_all(run: &Run, model: &Model) {
     for place in model.keys() {
         let (topic, class) = (place.topic, place.class);
         let from = (place.due_at, place.id);
-        let _ = run.classes(topic);
+        let _ = run.classes(topic, Class::FIRST, usize::MAX);
         let _ = run.rank(&mut cache, topic, class, from);
         let mut at = run.seek(&mut cache, topic, class, from).unwrap_or(None);
         while let Some(loc) = at {

@@ -83,7 +83,7 @@ fn check_lanes(run: &Run, model: &Model, topic: TopicNo) {
     let lanes = lanes_of(model);
     let classes: Vec<Class> =
         lanes.iter().filter(|lane| lane.0 == topic).map(|lane| lane.1).collect();
-    assert_eq!(run.classes(topic).unwrap(), classes);
+    assert_eq!(run.classes(topic, Class::FIRST, usize::MAX).unwrap(), classes);
     for class in [Class::DEAD, Class::HOLD, Class::waiting(7, Clock::Wall)] {
         assert_eq!(run.has_lane(topic, class).unwrap(), lanes.contains(&(topic, class)));
     }
@@ -154,7 +154,7 @@ fn the_empty_run_has_nothing() {
     assert!(run.by_id(JobId(0), false).unwrap().is_empty());
     assert!(!run.may_have_key(key_hash(topic, b"key")));
     assert!(run.by_key(key_hash(topic, b"key")).unwrap().is_empty());
-    assert!(run.classes(topic).unwrap().is_empty());
+    assert!(run.classes(topic, Class::FIRST, usize::MAX).unwrap().is_empty());
     assert!(!run.has_lane(topic, class).unwrap());
 }
 
