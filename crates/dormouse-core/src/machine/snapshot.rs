@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::topics::Topic;
 use super::{HeldLock, Lease, Machine};
-use crate::image::{LeaseImage, LockImage, MachineImage, TopicImage};
+use crate::image::{LeaseImage, LockImage, TopicImage};
 use crate::job::JobId;
 use crate::snapshot_map::SnapshotMap;
 use crate::timeline::Timeline;
@@ -15,8 +15,6 @@ use crate::topic::TopicNo;
 /// The machine's state besides the timeline, at one instant. Dropping it may take long.
 #[derive(Debug)]
 pub struct MachineSnapshot {
-    /// The machine's numbers.
-    pub numbers: MachineImage,
     topics: SnapshotMap<TopicNo, Topic>,
     leases: SnapshotMap<JobId, Arc<Lease>>,
     locks: SnapshotMap<Bytes, HeldLock>,
@@ -40,10 +38,9 @@ impl MachineSnapshot {
 }
 
 impl<T: Timeline> Machine<T> {
-    /// The state as it is now, in microseconds.
+    /// The state as it is now: tables are shared, not copied.
     pub fn snapshot(&mut self) -> MachineSnapshot {
         MachineSnapshot {
-            numbers: self.machine_image(),
             topics: self.topics.snapshot(),
             leases: self.leases.snapshot(),
             locks: self.locks.snapshot(),

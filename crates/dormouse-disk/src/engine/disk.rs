@@ -269,7 +269,7 @@ impl Storage for DiskStorage {
         Ok(())
     }
 
-    /// A freeze writes a checkpoint and begins a segment.
+    /// A freeze takes a snapshot and begins a segment.
     fn has_long_work(&self) -> bool {
         self.store.wants_freeze()
     }

@@ -52,8 +52,8 @@ pub struct TornBatch {
     pub what: String,
 }
 
-/// Reads every segment from `first_segment` on, which begins with the checkpoint that the manifest
-/// names, and tells a torn tail from corruption.
+/// Reads every segment from `first_segment` on, which begins with the head of the checkpoint that
+/// the manifest names, and tells a torn tail from corruption.
 pub fn plan(disk: &dyn Disk, first_segment: u64) -> Result<Plan, Damage> {
     let all = segments(disk)?;
     let newest = all.last().copied().unwrap_or(0).max(first_segment);

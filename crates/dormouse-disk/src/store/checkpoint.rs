@@ -1,6 +1,6 @@
 //! The checkpoint: all that a replay must know before the first record after it.
 //!
-//! A freeze takes a snapshot, in microseconds; a task writes it. The head alone, a few numbers, is
+//! A freeze takes a snapshot, in a millisecond; a task writes it. The head alone, a few numbers, is
 //! also the first batch of the new segment.
 
 use dormouse_core::machine::MachineSnapshot;
