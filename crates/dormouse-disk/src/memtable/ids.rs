@@ -133,6 +133,11 @@ impl Ids {
         self.others.retain(|_, entries| entries.iter().all(|entry| entry.topic != topic));
     }
 
+    /// Whether an entry of its id is at this place.
+    pub(crate) fn mentions(&self, place: Place) -> bool {
+        self.places(place.id).any(|other| other == place)
+    }
+
     /// All places of this id.
     pub(crate) fn places(&self, id: JobId) -> impl Iterator<Item = Place> + '_ {
         let index = id.0.wrapping_sub(self.base) as usize;

@@ -145,8 +145,9 @@ impl Memtable {
         let put_batch = self.shorten(put_batch);
         self.arrivals.push((place, span));
         let packed = PackedPlace::of(&place);
-        // A new job has no entry to look for, and most jobs are new.
-        let known = if self.ids.is_new(place.id) { None } else { self.entries.get_mut(&packed) };
+        // Most jobs are new. A search in vain would go through every list of entries.
+        let is_known = !self.ids.is_new(place.id) && self.ids.mentions(place);
+        let known = if is_known { self.entries.get_mut(&packed) } else { None };
         match known {
             Some(slot) => {
                 debug_assert!(!slot.is_job(), "two jobs at {place:?}");
@@ -211,19 +212,23 @@ impl Memtable {
 
     /// A job leaves its place otherwise than at the head of its lane.
     pub(crate) fn depart(&mut self, place: Place) {
-        self.forget_key(place);
-        match self.entries.get_mut(&PackedPlace::of(&place)) {
-            Some(slot) if slot.weight == 1 => self.drop_entry(place),
-            Some(slot) => {
-                *slot = MemtableEntry { weight: slot.weight - 1, ..MemtableEntry::TOMBSTONE };
-                self.count(place, -1, 0);
-            }
-            None => {
-                self.entries.insert(PackedPlace::of(&place), MemtableEntry::TOMBSTONE);
-                self.ids.insert(place);
-                self.count(place, -1, 1);
-            }
+        if self.ids.mentions(place) {
+            return self.depart_known(place);
         }
+        self.entries.insert(PackedPlace::of(&place), MemtableEntry::TOMBSTONE);
+        self.ids.insert(place);
+        self.count(place, -1, 1);
+    }
+
+    /// The same where the place has an entry.
+    fn depart_known(&mut self, place: Place) {
+        self.forget_key(place);
+        let Some(slot) = self.entries.get_mut(&PackedPlace::of(&place)) else { return };
+        if slot.weight == 1 {
+            return self.drop_entry(place);
+        }
+        *slot = MemtableEntry { weight: slot.weight - 1, ..MemtableEntry::TOMBSTONE };
+        self.count(place, -1, 0);
     }
 
     /// The entry at the head of a lane was consumed together with its equals in older sources.

@@ -24,8 +24,8 @@ use crate::run::Run;
 use crate::timeline::{FrozenMemtable, OpenRun};
 
 /// Records after which a memtable is frozen whatever its size: a start applies about a million of
-/// them in a second.
-const RECORDS_MAX: u64 = 1 << 19;
+/// them in a second. One more, and the hash table of cancelled jobs would double.
+const RECORDS_MAX: u64 = 7 << 16;
 /// After this long without a change, a memtable of some size is frozen.
 const QUIET_MS: u64 = 5_000;
 /// After this long, a memtable of some more size is frozen in any case.

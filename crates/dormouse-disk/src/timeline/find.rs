@@ -23,7 +23,6 @@ enum Mention {
 impl Sources {
     /// The resting job (or the hold) of an id.
     pub(crate) fn find(&mut self, id: JobId, hold: bool) -> Result<Option<Resting>, Fatal> {
-        self.mem.settle();
         match self.find_in_mem(id, hold) {
             Mention::None => {}
             Mention::Past => return Ok(None),
@@ -46,8 +45,12 @@ impl Sources {
         Ok(None)
     }
 
-    fn find_in_mem(&self, id: JobId, hold: bool) -> Mention {
+    fn find_in_mem(&mut self, id: JobId, hold: bool) -> Mention {
         let mut mention = Mention::None;
+        // Bringing entries into order costs more than to see that none has this id.
+        if self.mem.places(id).next().is_some() {
+            self.mem.settle();
+        }
         for place in self.mem.places(id).filter(|place| is_of(place, hold)) {
             mention = Mention::Past;
             if let (Some(job), Some(slot)) = (self.mem.job(place), self.mem.get(place)) {
