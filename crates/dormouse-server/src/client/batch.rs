@@ -5,7 +5,6 @@ use std::mem;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
-use std::vec;
 
 use dormouse_core::backend::{Answer, Request, Sink, Ticket};
 use dormouse_core::command::{Command, Reply, Undo};
@@ -28,8 +27,10 @@ pub(crate) struct PendingBatch {
 /// The replies to a batch, in order. Dropping it gives back what the remaining ones grant.
 #[must_use = "dropping it gives back what was granted"]
 pub(crate) struct BatchReplies {
-    client: BackendClient,
-    entries: vec::IntoIter<Entry>,
+    /// They stay here until each is taken: moving large replies costs more than the lock.
+    sink: Arc<BatchSink>,
+    /// The number of those taken.
+    taken: usize,
 }
 
 struct BatchSink {
@@ -40,11 +41,17 @@ struct BatchSink {
 struct State {
     /// The ticket of the first command; those of the others follow in a row.
     first: Ticket,
-    entries: Vec<Entry>,
+    entries: Entries,
     missing: usize,
     waker: Option<Waker>,
     /// Nobody will read the replies.
     is_abandoned: bool,
+}
+
+/// The commands of a batch, in order. Most batches have one, which needs no list.
+struct Entries {
+    first: Option<Entry>,
+    others: Vec<Entry>,
 }
 
 struct Entry {
@@ -63,12 +70,9 @@ impl PendingBatch {
         for (ticket, request) in (first.0..).map(Ticket).zip(&mut requests) {
             request.ticket = ticket;
         }
-        let entries: Vec<Entry> =
-            requests.iter().map(|request| Entry::new(&request.command)).collect();
+        let entries = Entries::new(requests.iter().map(|request| Entry::new(&request.command)));
         let may_wait = entries.iter().any(|entry| entry.may_wait);
-        let missing = entries.len();
-        let state = State { first, entries, missing, waker: None, is_abandoned: false };
-        let sink = Arc::new(BatchSink { client: client.clone(), state: Mutex::new(state) });
+        let sink = BatchSink::new(client, first, entries, requests.len());
         client.inner.send(requests, Arc::clone(&sink) as Arc<dyn Sink>)?;
         Ok(PendingBatch { sink, may_wait, is_withdrawn: false, is_resolved: false })
     }
@@ -98,14 +102,12 @@ impl Future for PendingBatch {
             state.waker = Some(cx.waker().clone());
             return Poll::Pending;
         }
-        let entries = mem::take(&mut state.entries);
+        for reply in state.entries.iter().filter_map(Entry::reply) {
+            self.sink.client.inner.observer.observe(reply);
+        }
         drop(state);
         self.is_resolved = true;
-        let client = self.sink.client.clone();
-        for reply in entries.iter().filter_map(Entry::reply) {
-            client.inner.observer.observe(reply);
-        }
-        Poll::Ready(BatchReplies { client, entries: entries.into_iter() })
+        Poll::Ready(BatchReplies { sink: Arc::clone(&self.sink), taken: 0 })
     }
 }
 
@@ -128,30 +130,36 @@ impl BatchReplies {
     pub(crate) fn refused(client: &BackendClient, error: &Error, count: usize) -> BatchReplies {
         let entry =
             || Entry { may_wait: false, undo: Undo::Nothing, answer: Some(Err(error.clone())) };
-        let entries: Vec<Entry> = std::iter::repeat_with(entry).take(count).collect();
-        BatchReplies { client: client.clone(), entries: entries.into_iter() }
+        let entries = Entries::new(std::iter::repeat_with(entry).take(count));
+        BatchReplies { sink: BatchSink::new(client, Ticket(0), entries, 0), taken: 0 }
+    }
+
+    /// Takes the next reply, with what undoes its command.
+    fn take(&mut self) -> Option<(Answer, Undo)> {
+        let mut state = self.sink.lock();
+        let entry = state.entries.get_mut(self.taken)?;
+        self.taken += 1;
+        Some((entry.answer.take()?, mem::replace(&mut entry.undo, Undo::Nothing)))
     }
 
     /// The next reply, with custody of what it grants.
     pub(crate) fn next(&mut self) -> (Answer, Option<Custody>) {
-        let Some(Entry { answer: Some(answer), undo, .. }) = self.entries.next() else {
-            return (Err(no_reply()), None);
-        };
+        let Some((answer, undo)) = self.take() else { return (Err(no_reply()), None) };
         let granted = answer.as_ref().ok();
-        let custody = granted.and_then(|reply| Custody::of_reply(&self.client, reply, undo));
+        let custody = granted.and_then(|reply| Custody::of_reply(&self.sink.client, reply, undo));
         (answer, custody)
     }
 
     /// The next reply; what it grants is the caller's from now on.
     pub(crate) fn next_answer(&mut self) -> Answer {
-        self.entries.next().and_then(|entry| entry.answer).unwrap_or_else(|| Err(no_reply()))
+        self.take().map_or_else(|| Err(no_reply()), |(answer, _)| answer)
     }
 
     /// Replaces replies by the errors that `judge` finds, and gives back what they grant.
     pub(crate) fn refuse_some(&mut self, mut judge: impl FnMut(&Reply) -> Result<(), Error>) {
-        for entry in self.entries.as_mut_slice() {
+        for entry in self.sink.lock().entries.iter_mut() {
             let Some(Err(error)) = entry.reply().map(&mut judge) else { continue };
-            give_back(&self.client, entry.undo().into_iter().collect());
+            give_back(&self.sink.client, entry.undo().into_iter().collect());
             entry.answer = Some(Err(error));
         }
     }
@@ -159,12 +167,23 @@ impl BatchReplies {
 
 impl Drop for BatchReplies {
     fn drop(&mut self) {
-        let undo = self.entries.as_mut_slice().iter_mut().filter_map(Entry::undo);
-        give_back(&self.client, undo.collect());
+        let undo = self.sink.lock().entries.iter_mut().filter_map(Entry::undo).collect();
+        give_back(&self.sink.client, undo);
     }
 }
 
 impl BatchSink {
+    /// So many of the answers are missing.
+    fn new(
+        client: &BackendClient,
+        first: Ticket,
+        entries: Entries,
+        missing: usize,
+    ) -> Arc<BatchSink> {
+        let state = State { first, entries, missing, waker: None, is_abandoned: false };
+        Arc::new(BatchSink { client: client.clone(), state: Mutex::new(state) })
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         // Nothing panics while it is held.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -174,9 +193,30 @@ impl BatchSink {
 impl State {
     /// The commands that withdraw what has no reply yet and may wait.
     fn withdrawals(&self) -> Vec<Command> {
-        let tickets = (self.first.0..).map(Ticket).zip(&self.entries);
+        let tickets = (self.first.0..).map(Ticket).zip(self.entries.iter());
         let unanswered = tickets.filter(|(_, entry)| entry.may_wait && entry.answer.is_none());
         unanswered.map(|(ticket, _)| Command::Withdraw(ticket)).collect()
+    }
+}
+
+impl Entries {
+    fn new(mut entries: impl Iterator<Item = Entry>) -> Entries {
+        Entries { first: entries.next(), others: entries.collect() }
+    }
+
+    fn get_mut(&mut self, index: usize) -> Option<&mut Entry> {
+        match index.checked_sub(1) {
+            None => self.first.as_mut(),
+            Some(index) => self.others.get_mut(index),
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &Entry> {
+        self.first.iter().chain(&self.others)
+    }
+
+    fn iter_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
+        self.first.iter_mut().chain(&mut self.others)
     }
 }
 

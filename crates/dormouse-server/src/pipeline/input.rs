@@ -2,6 +2,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "closes slow connections")]
 
+use std::cmp::Ordering;
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
@@ -95,11 +96,12 @@ impl Input {
     }
 
     fn count(&mut self) {
-        let bytes = self.bytes.len();
-        if bytes > self.counted {
-            self.held.take(bytes - self.counted);
-        } else {
-            self.held.give(self.counted - bytes);
+        let (bytes, before) = (self.bytes.len(), self.counted);
+        // A command that came whole was never counted: its connection leaves the shared count alone.
+        match bytes.cmp(&before) {
+            Ordering::Equal => return,
+            Ordering::Greater => _ = self.held.take(bytes - before),
+            Ordering::Less => self.held.give(before - bytes),
         }
         self.counted = bytes;
     }
