@@ -1,4 +1,5 @@
-//! The duel's tables, and what is demanded of it: ratios within a round, the middle one counts.
+//! The duel's tables, and what is demanded of it: ratios within a round, of which the median counts
+//! and the range is shown.
 
 use super::PeersPlan;
 use super::contender::Contender;
@@ -25,7 +26,7 @@ const fn ratio(
     Ratio { name, ours, theirs, bar }
 }
 
-const RATIOS: [Ratio; 9] = {
+const RATIOS: [Ratio; 12] = {
     use Contender::*;
     use Measure::*;
     [
@@ -45,7 +46,13 @@ const RATIOS: [Ratio; 9] = {
             "PUT over RESP, synced, pipeline 1, to Redis always",
             (RespSynced, Put),
             (RedisAlways, Put),
-            0.9,
+            1.5,
+        ),
+        ratio(
+            "PUT over RESP, relaxed 50 ms, pipeline 1, to Redis everysec",
+            (RespRelaxed, Put),
+            (RedisEverysec, Put),
+            1.3,
         ),
         ratio(
             "put over beanstalkd protocol, synced, pipeline 1, to beanstalkd -f 0",
@@ -66,6 +73,12 @@ const RATIOS: [Ratio; 9] = {
             1.2,
         ),
         ratio(
+            "put over beanstalkd protocol, relaxed 50 ms, pipeline 1, to beanstalkd without log",
+            (BeanstalkRelaxed, Put),
+            (Beanstalkd, Put),
+            1.0,
+        ),
+        ratio(
             "reserve + ack one by one, beanstalkd protocol, relaxed, to beanstalkd without log",
             (BeanstalkRelaxed, Take),
             (Beanstalkd, Take),
@@ -76,6 +89,12 @@ const RATIOS: [Ratio; 9] = {
             (RespRelaxed, Take),
             (RedisEverysec, Take),
             1.2,
+        ),
+        ratio(
+            "reserve + ack one by one, RESP, synced, to Redis always",
+            (RespSynced, Take),
+            (RedisAlways, Take),
+            1.6,
         ),
         ratio(
             "RESERVE MAX 100 + ACK of 100, synced, to Redis everysec one by one",
@@ -92,10 +111,17 @@ pub(super) fn report(turns: &Turns, plan: &PeersPlan, found: &mut Findings) {
         let (ours, theirs) = (turns.of(ours.0, ours.1), turns.of(theirs.0, theirs.1));
         let ratios: Vec<f64> =
             ours.iter().zip(theirs).map(|(ours, theirs)| ours.per_s / theirs.per_s).collect();
+        let more = format!("{} to {} jobs/s{}", per_s(ours), per_s(theirs), range(&ratios));
         let value = (!ratios.is_empty()).then(|| median(ratios));
-        let more = format!("{} to {} jobs/s", per_s(ours), per_s(theirs));
         found.at_least(name, bar, value, &more);
     }
+}
+
+/// The least and the greatest ratio of a round.
+fn range(ratios: &[f64]) -> String {
+    let least = ratios.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = ratios.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    if ratios.is_empty() { String::new() } else { format!("; {least:.2} to {most:.2} by round") }
 }
 
 fn table(turns: &Turns, plan: &PeersPlan, found: &mut Findings) {
