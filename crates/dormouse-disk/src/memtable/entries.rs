@@ -284,6 +284,12 @@ fn merge(older: &Chunk, newer: EntryList) -> EntryList {
 impl Chunk {
     /// Where a place is, if its entry is alive.
     fn position(&self, at: &PackedPlace) -> Option<usize> {
+        let (first, last) = (self.entries.first()?, self.entries.last()?);
+        // Where jobs come due as they were put, chunks hardly overlap: two comparisons rule out
+        // most of them.
+        if *at < first.0 || *at > last.0 {
+            return None;
+        }
         let position = self.entries.binary_search_by(|entry| entry.0.cmp(at)).ok()?;
         (self.alive_from(position) == position).then_some(position)
     }
@@ -316,11 +322,20 @@ impl Chunk {
     }
 
     fn first(&self, from: Bound<PackedPlace>) -> Option<(PackedPlace, MemtableEntry)> {
-        let start = self.entries.partition_point(|entry| match from {
-            Bound::Included(from) => entry.0 < from,
-            Bound::Excluded(from) => entry.0 <= from,
+        let is_before = |at: &PackedPlace| match from {
+            Bound::Included(from) => *at < from,
+            Bound::Excluded(from) => *at <= from,
             Bound::Unbounded => false,
-        });
+        };
+        let (first, last) = (self.entries.first()?, self.entries.last()?);
+        if is_before(&last.0) {
+            return None;
+        }
+        let start = if is_before(&first.0) {
+            self.entries.partition_point(|entry| is_before(&entry.0))
+        } else {
+            0
+        };
         self.entries.get(self.alive_from(start)).copied()
     }
 
