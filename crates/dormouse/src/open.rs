@@ -40,7 +40,8 @@ impl Queue {
     /// same operations and rules, by Redis' clock.
     ///
     /// `redis://[user:password@]host:port`, `rediss://` with the feature `tls`, several nodes of a
-    /// cluster separated by commas. A Redis whose settings would lose jobs is refused.
+    /// cluster separated by commas; `redis+sentinel://host,host/service` asks sentinels for the
+    /// primary. A Redis whose settings would lose jobs is refused.
     ///
     /// ```no_run
     /// # use dormouse::Queue;

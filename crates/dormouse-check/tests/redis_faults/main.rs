@@ -5,6 +5,7 @@ mod cluster;
 mod failover;
 mod locks;
 mod many_callers;
+mod sentinel;
 mod single_server;
 
 use std::sync::Arc;

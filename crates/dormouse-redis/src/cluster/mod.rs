@@ -7,10 +7,11 @@
 //! and `CallAttempts::handle` does what it requires: load the script, follow a redirection, refresh
 //! the slot map, back off.
 //!
-//! `topology` holds the nodes and the slot map, `refresh` renews the map, `node` and `connection`
-//! send commands, `wait_batcher` those that wait for replicas. `subscriber`, one per node, receives
-//! wakeups. Not redis-rs' own cluster client, because that cannot tell whether a call was sent
-//! (`SentFlag`), nor keep sharded subscriptions when slots move (see `subscriber`).
+//! `topology` holds the nodes and the slot map, `refresh` renews the map, `sentinel` asks
+//! sentinels, `node` and `connection` send commands, `wait_batcher` those that wait for replicas.
+//! `subscriber`, one per node, receives wakeups. Not redis-rs' own cluster client, because that
+//! cannot tell whether a call was sent (`SentFlag`), nor keep sharded subscriptions when slots move
+//! (see `subscriber`).
 
 mod check;
 mod connection;
@@ -22,6 +23,7 @@ mod opener;
 mod refresh;
 mod retry_delay;
 mod script;
+mod sentinel;
 mod slot;
 mod slot_map;
 mod subscriber;
@@ -55,6 +57,7 @@ use health::HealthProbe;
 use meters::count;
 use node::Node;
 use opener::Opener;
+use refresh::watch_sentinels;
 use retry_delay::RetryDelay;
 use subscriber::SubscriberContext;
 use subscribers::{Task, run_subscribers};
@@ -84,8 +87,9 @@ struct Inner {
     topology: Arc<Topology>,
     subscriptions: Arc<Subscriptions>,
     health: HealthProbe,
-    /// Stops with the last clone.
+    /// Both stop with the last clone.
     _subscribers: Task,
+    _sentinel_watch: Option<Task>,
 }
 
 impl ClusterClient {
@@ -115,7 +119,10 @@ impl ClusterClient {
             wakeups,
         };
         let _subscribers = Task::spawn(run_subscribers(context));
-        let inner = Inner { topology, subscriptions, health: HealthProbe::default(), _subscribers };
+        let watch = || Task::spawn(watch_sentinels(Arc::clone(&topology)));
+        let _sentinel_watch = topology.sentinels.is_some().then(watch);
+        let health = HealthProbe::default();
+        let inner = Inner { topology, subscriptions, health, _subscribers, _sentinel_watch };
         Ok((ClusterClient { inner: Arc::new(inner) }, findings))
     }
 

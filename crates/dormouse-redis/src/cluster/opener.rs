@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use redis::aio::{AsyncPushSender, MultiplexedConnection};
-use redis::{AsyncConnectionConfig, Client, ErrorKind, RedisError};
+use redis::{
+    AsyncConnectionConfig, Client, ErrorKind, ProtocolVersion, RedisConnectionInfo, RedisError,
+};
 
 use super::url::{Address, RedisUrl};
 
@@ -17,11 +19,13 @@ pub(crate) struct Timeouts {
     /// The timeout of WAIT. Less than `response_ms`, or a slow replica would look like a dead node;
     /// and short, because a primary without replicas replies only after it.
     pub(crate) wait_ms: u64,
+    /// How long other sentinels are waited for after the first answer, to compare theirs.
+    pub(crate) gather_ms: u64,
 }
 
 impl Default for Timeouts {
     fn default() -> Timeouts {
-        Timeouts { connect_ms: 1_000, response_ms: 5_000, wait_ms: 500 }
+        Timeouts { connect_ms: 1_000, response_ms: 5_000, wait_ms: 500, gather_ms: 150 }
     }
 }
 
@@ -32,21 +36,40 @@ pub(super) struct Opener {
 }
 
 impl Opener {
-    /// Opens a connection. Push messages, and the news of its end, go to `pushes`.
+    /// Opens a connection. Push messages, and the news of its end, go to `pushes`. The login is for
+    /// Redis: a sentinel gets it only if it asks for one.
     pub(super) async fn open(
         &self,
         address: &Address,
         pushes: impl AsyncPushSender,
     ) -> Result<MultiplexedConnection, RedisError> {
-        let info = self.url.connection_info(address).map_err(|error| {
+        let config = self.config().set_push_sender(pushes);
+        if !self.url.is_sentinel(address) {
+            return self.log_in(address, self.url.login(), &config).await;
+        }
+        let nobody = RedisConnectionInfo::default().set_protocol(ProtocolVersion::RESP3);
+        match self.log_in(address, nobody, &config).await {
+            Err(error) if error.code() == Some("NOAUTH") && self.url.has_password() => {
+                self.log_in(address, self.url.sentinel_login(), &config).await
+            }
+            opened => opened,
+        }
+    }
+
+    async fn log_in(
+        &self,
+        address: &Address,
+        login: RedisConnectionInfo,
+        config: &AsyncConnectionConfig,
+    ) -> Result<MultiplexedConnection, RedisError> {
+        let info = self.url.connection_info(address, login).map_err(|error| {
             RedisError::from((
                 ErrorKind::InvalidClientConfig,
                 "unusable address",
                 error.text.to_string(),
             ))
         })?;
-        let config = self.config().set_push_sender(pushes);
-        Client::open(info)?.get_multiplexed_async_connection_with_config(&config).await
+        Client::open(info)?.get_multiplexed_async_connection_with_config(config).await
     }
 
     fn config(&self) -> AsyncConnectionConfig {

@@ -3,6 +3,7 @@
 //! The map changes in two ways: `moved` corrects one slot after a MOVED reply, at once; `install`
 //! replaces it by a reply to CLUSTER SLOTS. Either may be older than the other. A wrong entry costs
 //! one more redirection, never a wrong execution: a node refuses keys of slots it does not have.
+//! `install_primary` replaces it by the primary that sentinels name.
 
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
@@ -13,6 +14,7 @@ use tokio::sync::watch;
 use super::meters::{Meters, count};
 use super::node::Node;
 use super::opener::Opener;
+use super::sentinel::Sentinels;
 use super::slot_map::{SlotMap, SlotRange};
 use super::url::Address;
 
@@ -21,6 +23,8 @@ pub(super) struct Topology {
     pub(super) opener: Arc<Opener>,
     pub(super) meters: Arc<Meters>,
     pub(super) is_cluster: bool,
+    /// Those that name the primary, if it is not a cluster and the URL is of sentinels.
+    pub(super) sentinels: Option<Sentinels>,
     nodes: Mutex<HashMap<Address, Arc<Node>>>,
     map: watch::Sender<Arc<SlotMap>>,
     /// A refresh of the slot map is running.
@@ -34,11 +38,12 @@ impl Topology {
         meters: Arc<Meters>,
         first: Arc<Node>,
         is_cluster: bool,
+        sentinels: Option<Sentinels>,
     ) -> Topology {
         let (map, _) = watch::channel(Arc::new(SlotMap::standalone(&first)));
         let nodes = Mutex::new(HashMap::from([(first.address.clone(), first)]));
         let is_refreshing = AtomicBool::new(false);
-        Topology { opener, meters, is_cluster, nodes, map, is_refreshing }
+        Topology { opener, meters, is_cluster, sentinels, nodes, map, is_refreshing }
     }
 
     pub(super) fn map(&self) -> Arc<SlotMap> {
@@ -91,7 +96,15 @@ impl Topology {
 
     /// Takes over the reply to CLUSTER SLOTS, and forgets nodes that have left.
     pub(super) fn install(&self, ranges: &[SlotRange]) {
-        let new = SlotMap::of_ranges(ranges, |address| self.node(address));
+        self.replace(SlotMap::of_ranges(ranges, |address| self.node(address)));
+    }
+
+    /// Gives all slots to one primary.
+    pub(super) fn install_primary(&self, node: &Arc<Node>) {
+        self.replace(SlotMap::standalone(node));
+    }
+
+    fn replace(&self, new: SlotMap) {
         self.lock().retain(|address, _| {
             new.known.contains(address) || self.opener.url.seeds.contains(address)
         });

@@ -24,6 +24,8 @@ pub struct RedisConfig {
     pub maxmemory: Option<u64>,
     /// A node of a cluster.
     pub cluster: bool,
+    /// A sentinel; `extra` has what it watches, the other options have no effect.
+    pub sentinel: bool,
     /// More lines of the configuration; they win over the others.
     pub extra: Vec<String>,
     /// Where it listens.
@@ -40,6 +42,7 @@ impl Default for RedisConfig {
             append: Append::Off,
             maxmemory: None,
             cluster: false,
+            sentinel: false,
             extra: Vec::new(),
             address: Ipv4Addr::LOCALHOST,
             network_of: None,
@@ -56,6 +59,9 @@ impl RedisConfig {
             Append::EverySec => ("yes", "everysec"),
             Append::Always => ("yes", "always"),
         };
+        if self.sentinel {
+            return self.sentinel_lines(port, dir, socket);
+        }
         let mut lines = vec![
             format!("bind {}", self.address),
             format!("port {port}"),
@@ -75,6 +81,18 @@ impl RedisConfig {
         if self.cluster {
             lines.push("cluster-enabled yes".to_owned());
         }
+        lines.extend_from_slice(&self.extra);
+        lines.join("\n") + "\n"
+    }
+
+    fn sentinel_lines(&self, port: u16, dir: &Path, socket: &Path) -> String {
+        let mut lines = vec![
+            format!("bind {}", self.address),
+            format!("port {port}"),
+            format!("dir {}", dir.display()),
+            format!("unixsocket {}", socket.display()),
+            "protected-mode no".to_owned(),
+        ];
         lines.extend_from_slice(&self.extra);
         lines.join("\n") + "\n"
     }

@@ -1,5 +1,5 @@
-//! Real Redis servers: one alone, a cluster, a cluster whose network can be cut; and what is run
-//! against them.
+//! Real Redis servers: one alone, one with replicas and sentinels, a cluster, a cluster whose
+//! network can be cut; and what is run against them.
 //!
 //! The harness speaks to its servers over their unix sockets with a small client of its own. So it
 //! shares nothing with the crate under test, and reaches a server also when its network is cut.
@@ -14,6 +14,7 @@ pub mod loss_audit;
 pub mod model;
 pub(crate) mod ports;
 pub mod probe;
+mod sentinel;
 mod server;
 mod slot_move;
 pub(crate) mod supervise;
@@ -25,6 +26,7 @@ pub use cluster::{NODE_TIMEOUT, RedisCluster, SLOTS};
 pub use config::{Append, RedisConfig};
 pub use info::SlowCall;
 pub use isolated::{IsolatedCluster, Spot};
+pub use sentinel::{SERVICE, SentinelRig};
 pub use server::RedisServer;
 pub use slot_move::SlotMove;
 

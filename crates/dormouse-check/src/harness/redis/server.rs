@@ -147,8 +147,11 @@ impl RedisServer {
     /// Starts the process and waits until it serves; an error if it ended instead.
     fn run(&mut self) -> Result<(), String> {
         let config = self.dir().join("redis.conf");
-        let text = self.config.lines(self.port(), self.dir(), &self.socket());
-        fs::write(&config, text).map_err(|error| format!("{}: {error}", config.display()))?;
+        // A sentinel keeps in this file what it has learned.
+        if !self.config.sentinel || !config.exists() {
+            let text = self.config.lines(self.port(), self.dir(), &self.socket());
+            fs::write(&config, text).map_err(|error| format!("{}: {error}", config.display()))?;
+        }
         let words = self.words(&config)?;
         let (socket, dir) = (self.socket(), self.dir.path());
         let process = Supervised::start(&words, &self.log_path(), Some(dir));
@@ -175,6 +178,9 @@ impl RedisServer {
         words.extend_from_slice(&self.config.under);
         words.push(self.program()?);
         words.push(config.display().to_string());
+        if self.config.sentinel {
+            words.push("--sentinel".to_owned());
+        }
         Ok(words)
     }
 

@@ -241,7 +241,10 @@ pub(super) const KEYS: &[Key] = &[
         flag: "redis-url",
         value: "URL",
         about: "Redis for --backend redis: redis://[user:password@]host:port, or rediss://",
-        more: &["Nodes of a cluster with commas between them."],
+        more: &[
+            "Nodes of a cluster with commas between them;",
+            "for Sentinel redis+sentinel://host,host/service.",
+        ],
         set: |settings, raw| redis_url(raw).map(|url| settings.redis_url = Some(url)),
         show: |settings| settings.redis_url.as_deref().map(without_password).unwrap_or_default(),
     },

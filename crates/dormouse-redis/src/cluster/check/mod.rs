@@ -13,6 +13,7 @@ use super::info::Info;
 use super::meters::Meters;
 use super::node::Node;
 use super::opener::Opener;
+use super::sentinel::Sentinels;
 use super::slot::SLOTS;
 use super::slot_map;
 use super::topology::Topology;
@@ -39,10 +40,22 @@ pub(super) async fn check(
     replicas: u32,
 ) -> Result<(Arc<Topology>, Findings), Error> {
     let meters = Arc::new(Meters::default());
-    let (first, info) = first_reachable(&opener, &meters).await?;
+    let sentinels = Sentinels::new(&opener, &meters);
+    let (first, info) = match &sentinels {
+        Some(sentinels) => named_primary(sentinels, &opener, &meters).await?,
+        None => first_reachable(&opener, &meters).await?,
+    };
     server::check_version(&first.address, &info)?;
     let is_cluster = info.is_set("cluster_enabled");
-    let topology = Topology::new(Arc::clone(&opener), meters, Arc::clone(&first), is_cluster);
+    if is_cluster && sentinels.is_some() {
+        return Err(Error::invalid(format!(
+            "Redis at {}, which the sentinels name, is part of a cluster, which needs no \
+             sentinels: name its nodes by redis://",
+            first.address
+        )));
+    }
+    let first_node = Arc::clone(&first);
+    let topology = Topology::new(Arc::clone(&opener), meters, first_node, is_cluster, sentinels);
     if is_cluster {
         load_slot_map(&topology, &first).await?;
     } else {
@@ -71,9 +84,21 @@ async fn first_reachable(
     Err(failure.unwrap_or_else(|| Error::invalid("the URL of Redis names no host")))
 }
 
+/// The primary that the sentinels name.
+async fn named_primary(
+    sentinels: &Sentinels,
+    opener: &Arc<Opener>,
+    meters: &Arc<Meters>,
+) -> Result<(Arc<Node>, Info), Error> {
+    let claim = sentinels.claim().await?;
+    let node = Arc::new(Node::new(claim.primary.clone(), opener, meters));
+    let info = sentinels.confirm(&claim, &node).await?;
+    Ok((node, info))
+}
+
 fn check_standalone(opener: &Opener, node: &Node, info: &Info) -> Result<(), Error> {
     let (count, address) = (opener.url.seeds.len(), &node.address);
-    if count > 1 {
+    if count > 1 && opener.url.service.is_none() {
         return Err(Error::invalid(format!(
             "the URL names {count} nodes, but Redis at {address} is not part of a cluster: \
              name one"

@@ -20,7 +20,8 @@ use crate::testing::redis_server;
 pub(super) const DEADLINE: Duration = Duration::from_secs(20);
 
 /// Short timeouts: the tests make servers silent on purpose.
-pub(super) const TIMEOUTS: Timeouts = Timeouts { connect_ms: 500, response_ms: 600, wait_ms: 200 };
+pub(super) const TIMEOUTS: Timeouts =
+    Timeouts { connect_ms: 500, response_ms: 600, wait_ms: 200, gather_ms: 10_000 };
 
 /// Counts its calls; a repeated call gets the number it got before. Returns the caller's argument,
 /// so that a reply to the wrong caller shows.

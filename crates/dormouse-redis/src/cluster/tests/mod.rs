@@ -4,5 +4,6 @@ mod check;
 mod cluster;
 mod failover;
 mod harness;
+mod sentinel;
 mod single_server;
 mod subscriptions;
