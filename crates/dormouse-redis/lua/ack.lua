@@ -5,9 +5,6 @@
 -- Fast path: the tokens are valid, the jobs have no keys, and their leases are not the last ones
 -- and cannot have expired. Otherwise it answers nil once, and uses `slow` when executed again.
 
--- The fields of progress after the fence that ack needs: attempts, priority, bytes, flags.
-local LEASE_FIELDS = '>I4I4xxxxxxxxxxxxxxxxxxxxI4xxxxxxB'
-
 -- Reading the clock costs a command. It is not needed if the first lease expires later than this
 -- after the server's time: no script travels that long.
 local TRANSIT_MS_MAX = 10000
@@ -33,7 +30,7 @@ verbs.ack = function(at)
         local its = text and sub(text, 9)
         if text and its ~= last then
             last = its
-            attempts, priority, bytes, flags = struct.unpack(LEASE_FIELDS, its)
+            attempts, priority, bytes, flags = struct.unpack(PROGRESS_TO_ACK, its)
         end
         if not text or flags ~= HELD or slow
             or sub(text, 1, 8) ~= sub(tokens, i * 16 - 7, i * 16) then

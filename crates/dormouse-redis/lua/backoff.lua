@@ -1,7 +1,7 @@
 -- The delay after a failed attempt, the same to the millisecond on every backend: the full delay of
 -- the job's backoff, times a factor in [0.5, 1) that is a hash of id and attempt, rounded up.
 --
--- backoff: nil = 1 s, doubling, at most 10 minutes, or kind B: 0 fixed (delay I6), 1 exponential
+-- backoff: nil = the default, or kind B: 0 fixed (delay I6), 1 exponential
 -- (base I6, factor I4, cap I6), 2 list (count B, delay I6 each).
 --
 -- Lua has only doubles, so 64 bits are four limbs of 16, the lowest first.
@@ -72,9 +72,7 @@ do
 
     local function full_ms(backoff, attempt)
         local steps = max(attempt - 1, 0)
-        if not backoff then
-            return exponential(1000, 2, 600000, steps)
-        end
+        backoff = backoff or DEFAULT_BACKOFF
         local kind = unpack_struct('>B', backoff)
         if kind == BACKOFF_FIXED then
             return (unpack_struct('>I6', backoff, 2))

@@ -14,7 +14,7 @@ if writes then
     -- command.
     local seen = now_ms or about_ms or batch_number % 16 ~= 0 and saved_at or now()
     call('HSET', S, 'b', pack(HEADER, unpack(header)), sequence_field,
-        pack('>I8I8I4', batch_number, seen, #record_ids * 8) .. concat(record_ids) .. text)
+        pack(SAVED, batch_number, seen, #record_ids * 8) .. concat(record_ids) .. text)
     if not saved then
         -- A new sequence: remove those that were not used for so long that no copy of a batch of
         -- theirs can be executed any more (see prologue.lua).

@@ -25,7 +25,7 @@ local function read_head(record)
     local r = { attempts_max = ATTEMPTS_MAX_DEFAULT, ttr = TTR_MS_DEFAULT,
         priority = PRIORITY_DEFAULT, key_ttl = 0 }
     r.put_at, r.bytes, r.flags = unpack_struct('>I6I4I2', record)
-    local at, flags = 13, r.flags
+    local at, flags = RECORD_OPTIONS_AT, r.flags
     if band(flags, HAS_ATTEMPTS) ~= 0 then
         r.attempts_max = unpack_struct('>I4', record, at)
         at = at + 4
@@ -55,8 +55,6 @@ local function read_head(record)
 end
 
 -- Progress: what has happened to a job since it was put. The last error follows the numbers.
-local PROGRESS = '>I8I4I4I4I4I4I4I4I4I6B'
-local PROGRESS_BYTES = 47
 local function read_progress(text)
     local p = {}
     p.fence, p.attempts, p.priority, p.reserves, p.expiries, p.releases, p.kills, p.kicks, p.bytes,

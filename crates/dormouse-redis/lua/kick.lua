@@ -1,12 +1,11 @@
--- kick: most jobs. Makes the earliest delayed jobs of all priorities ready, at most 128 per call.
+-- kick: most jobs. Makes the earliest delayed jobs of all priorities ready, at most BATCH_JOBS_MAX
+-- per call.
 -- Answers: count I4, more B (1 = another call will kick more).
-
--- Bytes of records that one call reads; they can be large.
-local RECORD_BYTES_MAX = 4194304
 
 verbs.kick = function(at)
     local most = tonumber(ARGV[at])
-    local list = most > 0 and merged(lanes_of(DELAYED, PRIORITIES), 0, '', min(most, 128)) or {}
+    local lanes = most > 0 and lanes_of(DELAYED, PRIORITIES) or {}
+    local list = merged(lanes, 0, '', min(most, BATCH_JOBS_MAX))
     local placed, written, kicked, read = {}, {}, 0, 0
     for _, job in ipairs(list) do
         if read > RECORD_BYTES_MAX then
@@ -36,6 +35,6 @@ verbs.kick = function(at)
         end
         wake(now())
     end
-    local more = kicked < #list or kicked == 128 and kicked < most
+    local more = kicked < #list or kicked == BATCH_JOBS_MAX and kicked < most
     return pack('>I4B', kicked, more and 1 or 0), kicked > 0
 end

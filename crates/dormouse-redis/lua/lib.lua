@@ -56,12 +56,13 @@ end
 
 -- The present in ms. Redis' clock is read once, and only if a verb needs it.
 local now_ms, fraction
-local about_ms = string.byte(ARGV[4]) == 126 and tonumber(sub(ARGV[4], 2)) or nil
+local TILDE = 126 -- '~'
+local about_ms = string.byte(ARGV[4]) == TILDE and tonumber(sub(ARGV[4], 2)) or nil
 local function now()
     if now_ms then
         return now_ms
     end
-    if ARGV[4] ~= '' and string.byte(ARGV[4]) ~= 126 then
+    if ARGV[4] ~= '' and string.byte(ARGV[4]) ~= TILDE then
         now_ms, fraction = tonumber(ARGV[4]), 0
     else
         local time = redis.call('TIME')
@@ -114,10 +115,13 @@ local function note_expiry(at)
     end
 end
 
+-- More than a partition grants in a ms.
+local FENCES_PER_MS = 2048
+
 -- A fence is greater than all that the partition granted before, even after a failover that lost
 -- the last ones, as long as the clock of the new primary is not behind.
 local function next_fence()
-    local fence = math.max(header[LAST_FENCE] + 1, now() * 2048)
+    local fence = math.max(header[LAST_FENCE] + 1, now() * FENCES_PER_MS)
     set(LAST_FENCE, fence)
     return fence
 end

@@ -1,5 +1,5 @@
 -- list: state B, most jobs I2, most bytes of jobs I6, then the cursor: '' or the first job of the
--- page: priority I4, instant I6, id c8. At most 128 jobs per call.
+-- page: priority I4, instant I6, id c8. At most BATCH_JOBS_MAX jobs per call.
 -- Waiting jobs by priority, due, id; dead ones by time of death, id; leased ones by expiry, id (the
 -- cursors of the latter two have priority 0).
 -- Answers: count I2, each as get does, then B (0 = the end, 1 = there are more, 2 = the next does
@@ -11,7 +11,7 @@ verbs.list = function(at)
     if ARGV[at + 1] ~= '' then
         from.priority, from.at, from.id = unpack_struct('>I4I6c8', ARGV[at + 1])
     end
-    most = min(most, 128)
+    most = min(most, BATCH_JOBS_MAX)
     local answers, next_job, why = {}, nil, LIST_END
 
     -- Answers the jobs of these lanes from (from_at, from_id) on; false = the page is full.

@@ -16,13 +16,13 @@ do
         if not text then
             return nil
         end
-        local lock = { name = name, expires_at = expires_at, owner = sub(text, 19) }
-        lock.fence, lock.depth, lock.ttl = unpack_struct('>I8I4I6', text)
+        local lock = { name = name, expires_at = expires_at, owner = sub(text, LOCK_BYTES + 1) }
+        lock.fence, lock.depth, lock.ttl = unpack_struct(LOCK, text)
         return lock
     end
 
     local function write_lock(lock)
-        call('HSET', J, lock.name, pack('>I8I4I6', lock.fence, lock.depth, lock.ttl) .. lock.owner)
+        call('HSET', J, lock.name, pack(LOCK, lock.fence, lock.depth, lock.ttl) .. lock.owner)
         call('ZADD', D, lock.expires_at, lock.name)
     end
 

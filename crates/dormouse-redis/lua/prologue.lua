@@ -1,12 +1,15 @@
 -- Recognises a batch that was repeated, that is out of date, or that knows another version of g.
 -- Answers then: 'done' with the saved answer; 'late'; 'again', now; 'stale', v, g.
 
+-- What is saved of a batch: its number, when it was executed, bytes of ids; then ids and answer.
+local SAVED, SAVED_BYTES = '>I8I8I4', 20
+
 local sequence_field = 'r' .. ARGV[1]
 local fields = call('HMGET', S, sequence_field, 'v', 'b')
 local batch_number, saved = tonumber(ARGV[2]), fields[1]
 local saved_number, saved_at, saved_ids
 if saved then
-    saved_number, saved_at, saved_ids = unpack_struct('>I8I8I4', saved)
+    saved_number, saved_at, saved_ids = unpack_struct(SAVED, saved)
 end
 
 if saved_number == batch_number then
@@ -14,8 +17,8 @@ if saved_number == batch_number then
     -- large to be stored twice.
     -- The field is written once more, so that a WAIT on this connection covers the first write too.
     pcall_redis('HSET', S, sequence_field, saved)
-    local answer = { 'done', 0, sub(saved, 21 + saved_ids) } -- 0: its time is unknown
-    for at = 21, 20 + saved_ids, 8 do
+    local answer = { 'done', 0, sub(saved, SAVED_BYTES + 1 + saved_ids) } -- 0: its time is unknown
+    for at = SAVED_BYTES + 1, SAVED_BYTES + saved_ids, 8 do
         answer[#answer + 1] = call('HGET', J, sub(saved, at, at + 7)) or ''
     end
     return answer

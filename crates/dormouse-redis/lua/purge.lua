@@ -3,12 +3,11 @@
 -- Answers: removed I8, more B, then the cursor.
 --
 -- If few jobs are leased, UNLINK removes everything at no cost per job, and the leased jobs are
--- written back. Otherwise jobs are removed one by one, at most 128 per call, those that were put
--- before the purge began; a job that is moved meanwhile may stay.
+-- written back. Otherwise jobs are removed one by one, at most BATCH_JOBS_MAX per call, those that
+-- were put before the purge began; a job that is moved meanwhile may stay.
 
 do
-    local LEASED_MAX, LEASED_BYTES_MAX = 500, 4194304
-    local SCANNED_MAX, REMOVED_MAX = 256, 128
+    local LEASED_MAX, SCANNED_MAX = 500, 256
 
     -- The leased jobs of all priorities: their ids, and per priority scores and ids for ZADD.
     local function find_leased()
@@ -73,7 +72,7 @@ do
             bytes = bytes + p.bytes
             keyed[i] = band(p.flags, KEYED) ~= 0 and band(p.flags, KEY_LOST) == 0
         end
-        if bytes > LEASED_BYTES_MAX then
+        if bytes > RECORD_BYTES_MAX then
             return nil
         end
         local found, keys = #ids > 0 and call('HMGET', J, unpack(ids)) or {}, {}
@@ -101,7 +100,7 @@ do
     -- Removes holds after the first `skipped` whose jobs have numbers up to n. Returns whether
     -- there are more, and the number to skip next time.
     local function purge_holds(n, skipped)
-        local held = call('ZRANGE', H, skipped, skipped + REMOVED_MAX - 1)
+        local held = call('ZRANGE', H, skipped, skipped + BATCH_JOBS_MAX - 1)
         for _, key in ipairs(held) do
             local id = call('HGET', K, key)
             if id and number_of(id) > n then
@@ -113,7 +112,7 @@ do
                 end
             end
         end
-        return #held == REMOVED_MAX, skipped
+        return #held == BATCH_JOBS_MAX, skipped
     end
 
     -- Removes a job that is not leased. Returns the bytes that were read for it.
@@ -163,7 +162,7 @@ do
                         rank, zone, at, id = lane_rank, lane_zone, 0, FIRST_ID
                     end
                     for _, job in ipairs(merged({ lane }, at, id, SCANNED_MAX - scanned)) do
-                        if removed >= REMOVED_MAX or bytes > RECORD_BYTES_MAX then
+                        if removed >= BATCH_JOBS_MAX or bytes > RECORD_BYTES_MAX then
                             return removed, pack(CURSOR, n, rank, zone, job.at, job.id)
                         end
                         scanned = scanned + 1

@@ -100,7 +100,7 @@ verbs.put = function(at, arguments)
         index = index + 1
         local clock, due, priority, on_conflict = unpack_struct('>BI6I4B', ARGV[i])
         local key, record = ARGV[i + 1], stamp .. ARGV[i + 2]
-        local bytes = unpack_struct('>I4', record, 7)
+        local bytes = unpack_struct('>I4', record, RECORD_BYTES_AT)
         if clock ~= CLOCK_AT then
             due = after(due)
         end

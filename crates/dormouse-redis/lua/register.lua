@@ -5,7 +5,7 @@
 --       3 n  zset  topic, all with score 0, so sorted by name
 -- ARGV  find topic; give topic partitions most-shards; whose shard; page after limit
 
-local pack, unpack_struct = struct.pack, struct.unpack
+local pack = struct.pack
 local call = redis.call
 local verb = ARGV[1]
 
@@ -20,7 +20,7 @@ elseif verb == 'give' then
     if last + partitions > tonumber(ARGV[4]) then
         return 'full'
     end
-    local registration = pack('>I4I2', last + 1, partitions)
+    local registration = pack(REGISTRATION, last + 1, partitions)
     for shard = last + 1, last + partitions do
         call('HSET', KEYS[2], pack('>I4', shard), ARGV[2])
     end

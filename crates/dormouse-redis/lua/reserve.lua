@@ -47,8 +47,8 @@ end
 -- without progress and with the same options have the same terms.
 function lease_terms(record, progress, lapsed, priority, given_ttr)
     local band, unpack_struct = bit.band, struct.unpack
-    local _, options = unpack_struct('>I4I2', record, 7)
-    local attempts_max, ttr, at = ATTEMPTS_MAX_DEFAULT, TTR_MS_DEFAULT, 13
+    local _, options = unpack_struct('>I4I2', record, RECORD_BYTES_AT)
+    local attempts_max, ttr, at = ATTEMPTS_MAX_DEFAULT, TTR_MS_DEFAULT, RECORD_OPTIONS_AT
     if band(options, HAS_ATTEMPTS) ~= 0 then
         attempts_max = unpack_struct('>I4', record, at)
         at = at + 4
@@ -62,8 +62,8 @@ function lease_terms(record, progress, lapsed, priority, given_ttr)
     local flags, message = band(options, HAS_KEY) ~= 0 and KEYED or 0, ''
     if progress then
         attempts, reserves, expiries, releases, kills, kicks, flags =
-            unpack_struct('>xxxxxxxxI4xxxxI4I4I4I4I4xxxxxxxxxxB', progress)
-        message = string.sub(progress, 48)
+            unpack_struct(PROGRESS_TO_LEASE, progress)
+        message = string.sub(progress, PROGRESS_BYTES + 1)
     end
     attempts, reserves = attempts + 1, reserves + 1
     if lapsed then
@@ -84,6 +84,9 @@ function lease_terms(record, progress, lapsed, priority, given_ttr)
         struct.pack('>I4I6I6I4B', attempts, expires_at, ttr, priority, flags), at - 1
 end
 
+-- Bytes of records after which they are read in portions.
+local SMALL_BYTES_MAX = 65536
+
 -- Leases the first of these jobs, until the answer is full. Returns the bytes left in the answer,
 -- the number of jobs leased, and the number of ids used. Runs are added to `leases` and `dues`,
 -- with indices from `first` on.
@@ -101,24 +104,26 @@ local function lease_jobs(priority, ids, list, ttr, room, leases, dues, first)
             -- Bodies may be large: hardly more are read than fit into the answer. If they have been
             -- small so far, the others are read at once.
             read = read_to
-            read_to = (read == 0 or bytes_read > 65536) and math.min(read + 16, wanted) or wanted
+            local by_portions = read == 0 or bytes_read > SMALL_BYTES_MAX
+            read_to = by_portions and math.min(read + 16, wanted) or wanted
             found = call('HMGET', KEYS[2], unpack(ids, read + 1, read_to))
         end
         local id, record, lapsed = ids[i], found[i - read], list[i * 2] >= ZONE
         if not record then
             call('ZREM', Z[priority], id)
         else
-            local bytes, its_options = unpack_struct('>I4I2', record, 7)
+            local bytes, its_options = unpack_struct('>I4I2', record, RECORD_BYTES_AT)
             n, fence = n + 1, fence and fence + 1 or next_fence()
             if progress[i] or lapsed or its_options ~= options
-                or own_end > 12 and string.sub(record, 13, own_end) ~= own then
+                or own_end >= RECORD_OPTIONS_AT
+                and string.sub(record, RECORD_OPTIONS_AT, own_end) ~= own then
                 front, back, score, tail, own_end =
                     lease_terms(record, progress[i], lapsed, priority, ttr)
                 starts[#starts + 1], scores[#scores + 1] = n, score
                 leases[#leases + 1] = pack('>I2I8', first + n - 1, fence) .. tail
                 -- Terms that depend on progress are not reused.
                 options = not progress[i] and not lapsed and its_options
-                own = string.sub(record, 13, own_end)
+                own = string.sub(record, RECORD_OPTIONS_AT, own_end)
             end
             if list[i * 2] ~= due then
                 due = list[i * 2]

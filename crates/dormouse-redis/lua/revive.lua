@@ -1,7 +1,8 @@
 -- revive: per item: target. Answers per item: result B (0 done, 2 missing, 4 conflict,
 -- 5 unknown priority), id c8, was B, due I6 (unknown priority: that priority).
--- revive_topic: most jobs. Revives the oldest dead jobs, at most 128 per call. Answers: count I4,
--- then B (0 the end, 1 there are more, 2 the next has an unknown priority), that priority I4.
+-- revive_topic: most jobs. Revives the oldest dead jobs, at most BATCH_JOBS_MAX per call. Answers:
+-- count I4, then B (0 the end, 1 there are more, 2 the next has an unknown priority), that priority
+-- I4.
 
 do
     -- Moves a dead job back to the zset of its priority, due now.
@@ -41,7 +42,8 @@ do
         local most = tonumber(ARGV[at])
         local more = sweep()
         local revived, unknown = 0, nil
-        local oldest = most > 0 and call('ZRANGE', D, 0, min(most, 128) - 1) or {}
+        local last = min(most, BATCH_JOBS_MAX) - 1
+        local oldest = most > 0 and call('ZRANGE', D, 0, last) or {}
         for _, id in ipairs(oldest) do
             local progress = call('HGET', F, id)
             if not progress then

@@ -14,12 +14,13 @@ local HEADER_FIELDS = {
     'nacks', 'expiries', 'releases', 'kills', 'cancels', 'bytes',
 }
 -- Job numbers have five bytes, instants fit into a zone; others only have to be exact.
-local FIELD_MAX = { [LAST_NUMBER] = 2 ^ 40 - 1, [PAUSED] = NEVER, [WAITING] = NEVER,
+local EXACT_MAX = 9007199254740991
+local FIELD_MAX = { [LAST_NUMBER] = JOB_NUMBER_MAX, [PAUSED] = NEVER, [WAITING] = NEVER,
     [LEASE_END] = NEVER }
 
 -- Whether no script can have written this number; NaN compares as false.
 local function is_invalid(which, number)
-    local most = FIELD_MAX[which] or 2 ^ 53 - 1
+    local most = FIELD_MAX[which] or EXACT_MAX
     return not (number >= 0 and number <= most and number == floor(number))
 end
 

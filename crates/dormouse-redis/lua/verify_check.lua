@@ -6,7 +6,7 @@
 
 -- The index after the head; an error if the record is shorter than its flags say.
 local function end_of_head(record, head)
-    local at = 13
+    local at = RECORD_OPTIONS_AT
     local function has(flag, bytes)
         if band(head.flags, flag) ~= 0 then
             at = at + bytes
@@ -25,9 +25,12 @@ local function end_of_head(record, head)
     return at
 end
 
+local FIXED_BYTES, EXPONENTIAL_BYTES = 7, 17
+
 local function check_backoff(backoff)
     local kind = unpack_struct('>B', backoff)
-    local bytes = kind == BACKOFF_FIXED and 7 or kind == BACKOFF_EXPONENTIAL and 17
+    local bytes = kind == BACKOFF_FIXED and FIXED_BYTES
+        or kind == BACKOFF_EXPONENTIAL and EXPONENTIAL_BYTES
         or kind == BACKOFF_LIST and 2 + 6 * unpack_struct('>B', backoff, 2)
     assert(bytes and bytes <= #backoff)
 end
@@ -50,7 +53,7 @@ local function read_whole_record(record)
     if band(head.flags, HAS_HEADERS) ~= 0 then
         check_headers(record, at)
     end
-    assert(floor(head.flags / 256) % 4 ~= 3) -- there is no such kind of body
+    assert(floor(head.flags / BODY_KIND) % 4 ~= 3) -- there is no such kind of body
     assert(at <= #record + 1)
     return head
 end

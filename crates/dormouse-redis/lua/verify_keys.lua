@@ -5,4 +5,5 @@
 if ARGV[1] == 'primaries' then
     return redis.call('CLUSTER', 'SLOTS')
 end
-return redis.call('SCAN', ARGV[2], 'MATCH', ARGV[3] .. '*', 'COUNT', 500)
+local PAGE = 500 -- a hint to Redis
+return redis.call('SCAN', ARGV[2], 'MATCH', ARGV[3] .. '*', 'COUNT', PAGE)

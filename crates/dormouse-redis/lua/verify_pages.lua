@@ -237,7 +237,7 @@ end
 
 -- The problem of a lock, if any: j has fence I8, depth I4, ttl I6 and owner, d its expiry.
 local function check_lock(name, text)
-    if #text < 18 then
+    if #text < LOCK_BYTES then
         return 'lock_unreadable'
     elseif not call('ZSCORE', D, name) then
         return 'lock_without_end'

@@ -17,10 +17,10 @@ local verb, a, b, c = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 
 -- First shard and partitions of a topic; nil = the registration is missing or invalid.
 local function read_registration(registration)
-    if not registration or #registration ~= 6 then
+    if not registration or #registration ~= REGISTRATION_BYTES then
         return nil
     end
-    local first, partitions = unpack_struct('>I4I2', registration)
+    local first, partitions = unpack_struct(REGISTRATION, registration)
     if first == 0 or partitions == 0 or partitions > PARTITIONS_MAX then
         return nil
     end
@@ -159,6 +159,6 @@ for i, owner in ipairs((owners(first, partitions))) do
         return 0
     end
 end
-call('HSET', T, a, pack('>I4I2', first, partitions))
+call('HSET', T, a, pack(REGISTRATION, first, partitions))
 write_topic(a, first, partitions)
 return 1

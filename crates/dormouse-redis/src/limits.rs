@@ -12,6 +12,8 @@ pub const CLUSTER_PARTITIONS: u16 = 8;
 pub const LOCK_PARTITIONS: u16 = 8;
 /// Replicas that `Level::Replicated` may ask for.
 pub const REPLICAS_MAX: u32 = 16;
+/// Jobs that one script changes or reads, by weight: it bounds how long a script blocks Redis.
+pub const BATCH_JOBS_MAX: usize = 128;
 /// A script batch is executed within this time after it was sent, by Redis' clock, or never. Less
 /// than `REPLY_TIMEOUT`, so that an `unconfirmed` change has happened or never will.
 pub const BATCH_AGE_MS_MAX: u64 = 8_000;

@@ -8,8 +8,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use dormouse_core::backoff::Backoff;
+
 use crate::cluster::Script;
 use crate::wire::codes::{NEVER, SHARED};
+use crate::wire::progress;
+use crate::wire::record::encode_backoff;
 
 /// In this order: a file uses what those before it define.
 ///
@@ -91,8 +95,24 @@ pub(crate) fn with_constants(source: &str) -> String {
 
 /// Constants that the scripts use without declaring them.
 fn shared_constants() -> Vec<(&'static str, String)> {
-    // A text where Redis expects one: it would format a number with 17 digits.
-    let texts = [("NEVER_TEXT", format!("'{NEVER}'"))];
+    let quoted = |text: &str| format!("'{text}'");
+    let escaped =
+        |bytes: &[u8]| bytes.iter().map(|byte| format!("\\{byte:03}")).collect::<String>();
+    let fields = progress::FIELDS;
+    let texts = [
+        // Where Redis expects a text: it would format a number with 17 digits.
+        ("NEVER_TEXT", quoted(&NEVER.to_string())),
+        ("PROGRESS", quoted(&progress::format(fields, |_| true))),
+        ("PROGRESS_BYTES", progress::bytes(fields).to_string()),
+        ("PROGRESS_TO_LEASE", quoted(&progress::format(fields, progress::is_for_lease))),
+        // The fence is compared before the others are read.
+        ("PROGRESS_TO_ACK", quoted(&progress::format(&fields[1..], progress::is_for_ack))),
+        // First shard, partitions.
+        ("REGISTRATION", quoted(">I4I2")),
+        // Fence, depth, ttl; the owner follows.
+        ("LOCK", quoted(">I8I4I6")),
+        ("DEFAULT_BACKOFF", quoted(&escaped(&encode_backoff(&Backoff::DEFAULT)))),
+    ];
     SHARED.iter().map(|&(name, value)| (name, value.to_string())).chain(texts).collect()
 }
 
@@ -137,6 +157,8 @@ fn declared<'a>(pieces: &[&'a str]) -> Option<Vec<(&'a str, &'a str)>> {
     fits.then(|| names.into_iter().zip(values).collect())
 }
 
+/// The register of topics.
+const REGISTER: &str = include_str!("../lua/register.lua");
 /// Checks and mends the register of topics.
 pub(crate) const REGISTER_MEND: &str = include_str!("../lua/verify_register.lua");
 
@@ -162,7 +184,7 @@ impl Scripts {
         Scripts {
             relief: Arc::new(Script::new(format!("{RELIEF}{source}"))),
             put: Arc::new(Script::new(source)),
-            register: Arc::new(Script::new(include_str!("../lua/register.lua").to_owned())),
+            register: Arc::new(Script::new(with_constants(REGISTER))),
             register_mend: Arc::new(Script::new(with_constants(REGISTER_MEND))),
         }
     }
@@ -204,12 +226,37 @@ mod tests {
         piece.len() > 1 && piece.chars().all(|c| c.is_ascii_uppercase() || c == '_')
     }
 
+    /// What a number means is in a name: in codes.rs if Rust has it, too. Small ones are counts and
+    /// sizes of fields.
+    #[test]
+    fn numbers_have_names() {
+        for file in std::fs::read_dir("lua").unwrap() {
+            let path = file.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            // The arithmetic of a hash, compared with Rust's in a test of its own.
+            if !name.ends_with(".lua") || name == "backoff.lua" {
+                continue;
+            }
+            for (number, line) in std::fs::read_to_string(&path).unwrap().lines().enumerate() {
+                if declared(&pieces(line.trim_start())).is_some() {
+                    continue;
+                }
+                let is_unnamed = |piece: &&str| match piece.parse::<u64>() {
+                    Ok(value) => value > 16 && value != 1_000, // microseconds in a ms
+                    Err(_) => piece.starts_with("0x"),
+                };
+                let unnamed = pieces(line).into_iter().find(is_unnamed);
+                assert_eq!(unnamed, None, "{name}:{}: {line}", number + 1);
+            }
+        }
+    }
+
     /// A name in capitals that is left over would be nil in the script.
     #[test]
     fn shared_constants_are_all_inlined_and_all_used() {
         let partition = FILES.concat();
         let mut unused: HashSet<_> = shared_constants().into_iter().map(|(name, _)| name).collect();
-        for source in [&partition, crate::verify::PARTITION, REGISTER_MEND] {
+        for source in [&partition, crate::verify::PARTITION, REGISTER, REGISTER_MEND] {
             for piece in source.lines().flat_map(pieces) {
                 unused.remove(piece);
             }

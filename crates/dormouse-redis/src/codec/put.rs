@@ -141,8 +141,8 @@ pub(crate) fn priority(put: &Put) -> u32 {
     put.priority.unwrap_or(PRIORITY_DEFAULT)
 }
 
-/// The shard is the high 24 bits of an id.
-pub(crate) const SHARD_SHIFT: u32 = 40;
+/// The shard is the part of an id above the number.
+pub(crate) const SHARD_SHIFT: u32 = codes::JOB_NUMBER_MAX.trailing_ones();
 
 pub(crate) fn shard_of(id: JobId) -> u32 {
     (id.0 >> SHARD_SHIFT) as u32

@@ -10,12 +10,12 @@
 
 use std::collections::{HashMap, HashSet};
 
+pub(crate) use crate::limits::BATCH_JOBS_MAX;
+
 use super::{
     Now, Partition, PartitionNo, Queued, SECOND_BATCH_MIN, Scheduler, SubmissionNo, WaiterNo,
 };
 
-/// The most jobs in a script batch, by weight: it bounds how long a script blocks Redis.
-pub(crate) const BATCH_JOBS_MAX: usize = 128;
 /// The most bytes in a script batch.
 pub(crate) const BATCH_BYTES_MAX: usize = 4 << 20;
 

@@ -27,6 +27,19 @@ shared! {
     PARTITIONS_MAX: u16 = limits::PARTITIONS_MAX;
     BATCH_AGE_MS_MAX: u64 = limits::BATCH_AGE_MS_MAX;
     SEQUENCE_TTL_MS: u64 = limits::SEQUENCE_TTL_MS;
+    BATCH_JOBS_MAX: usize = limits::BATCH_JOBS_MAX;
+    /// Bytes of records that one script reads for its own purposes; they can be large.
+    RECORD_BYTES_MAX: u64 = 4 << 20;
+    /// The number of a job in its partition, the low part of its id.
+    JOB_NUMBER_MAX: u64 = (1 << 40) - 1;
+
+    // Where fields of a record are, counted from 1: after put_at, and after bytes and flags.
+    RECORD_BYTES_AT: u8 = 7;
+    RECORD_OPTIONS_AT: u8 = 13;
+    /// Flags of a record from here on are the kind of the body, two bits.
+    BODY_KIND: u16 = 256;
+    REGISTRATION_BYTES: usize = 6;
+    LOCK_BYTES: usize = 18;
 
     // Flags of a record.
     HAS_KEY: u16 = 1;

@@ -10,13 +10,13 @@ use dormouse_core::job::{BodyKind, Content};
 use dormouse_core::limits::{ATTEMPTS_MAX_DEFAULT, PRIORITY_DEFAULT, TTR_MS_DEFAULT};
 
 use super::codes::{
-    BACKOFF_EXPONENTIAL, BACKOFF_FIXED, BACKOFF_LIST, HAS_ATTEMPTS, HAS_BACKOFF, HAS_HEADERS,
-    HAS_KEY, HAS_KEY_TTL, HAS_PRIORITY, HAS_TTR,
+    BACKOFF_EXPONENTIAL, BACKOFF_FIXED, BACKOFF_LIST, BODY_KIND, HAS_ATTEMPTS, HAS_BACKOFF,
+    HAS_HEADERS, HAS_KEY, HAS_KEY_TTL, HAS_PRIORITY, HAS_TTR,
 };
 use super::{Reader, Writer, malformed};
 
-/// Bits 8 and 9 of the flags are the kind of the body.
-const KIND_SHIFT: u16 = 8;
+/// The bits of the flags that are the kind of the body.
+const KIND_SHIFT: u32 = BODY_KIND.trailing_zeros();
 
 /// The record without its first field, put_at, which the script adds.
 pub(crate) fn encode(content: &Content, priority: u32) -> Bytes {
