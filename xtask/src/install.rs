@@ -24,6 +24,8 @@ pub(crate) const NEEDED: &[Package] = &[
     // redis-server adds only a link of that name, and a service that Debian starts at once and at
     // each boot, on the usual port.
     Package { program: "redis-check-rdb", package: "redis-tools" },
+    // Lints the scripts of the Redis backend.
+    Package { program: "luacheck", package: "lua-check" },
     // Networks of a Redis Cluster that a test can cut.
     Package { program: "ip", package: "iproute2" },
 ];

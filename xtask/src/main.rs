@@ -20,10 +20,11 @@ use std::process::ExitCode;
 const HELP: &str = "\
 cargo xtask <command>
 
-  test [-p PACKAGE] [--no-nextest]  everything a change must pass, in order: tidy, packages, fmt,
-                                    clippy (all features; the library also without), tests, doc
-                                    tests, docs, schemathesis, foreign. About 20 minutes on two
-                                    cores from an empty target, about 12 when built.
+  test [-p PACKAGE] [--no-nextest]  everything a change must pass, in order: tidy, packages,
+                                    luacheck, fmt, clippy (all features; the library also
+                                    without), tests, doc tests, docs, schemathesis, foreign.
+                                    About 20 minutes on two cores from an empty target, about 12
+                                    when built.
                                     Root or sudo: only if Debian packages are missing.
                                     Network: crates.io, and PyPI, npm and Debian the first time.
                                     Redis: the tests start their own, from the package redis-tools

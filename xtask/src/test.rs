@@ -17,6 +17,8 @@ pub(crate) struct Options {
 
 /// One set of features for every step: what one step has built the next one uses.
 pub(crate) const ALL: &str = "--all-features";
+/// The package with scripts in Lua.
+const SCRIPTED: &str = "dormouse-redis";
 /// The library, and the sets of features that it is also linted with, besides none and all.
 const LIBRARY: &str = "dormouse";
 const LIBRARY_FEATURES: &[&str] = &["json", "worker", "redis"];
@@ -28,6 +30,9 @@ pub(crate) fn run(root: &Path, options: &Options) -> Result<(), String> {
     steps.push(Step::new("install", "cargo xtask install", || {
         install::ensure(install::NEEDED, false)
     }));
+    if options.package.as_deref().is_none_or(|name| name == SCRIPTED) {
+        steps.push(Step::command("luacheck", root, luacheck()));
+    }
     for (name, invocation) in cargo_steps(root, options.package.as_deref(), nextest) {
         steps.push(Step::command(name, root, invocation));
     }
@@ -39,6 +44,19 @@ pub(crate) fn run(root: &Path, options: &Options) -> Result<(), String> {
         steps.push(Step::new("foreign", "cargo xtask foreign", || foreign::run(root)));
     }
     run_all("test", &steps)
+}
+
+/// Lints the scripts file by file; a test of the package lints them as a whole.
+fn luacheck() -> Invocation {
+    Invocation::new([
+        "luacheck",
+        "--quiet",
+        "--no-cache",
+        "--config",
+        "crates/dormouse-redis/lua/.luacheckrc",
+        "crates/dormouse-redis/lua",
+        "crates/dormouse-redis/src/cluster/check/trial.lua",
+    ])
 }
 
 /// The command of the test step, over the whole workspace.

@@ -251,6 +251,39 @@ mod tests {
         }
     }
 
+    /// What this luacheck does not like of a script as a whole.
+    fn luacheck(name: &str, source: &str, ignored: &[&str]) -> String {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join(name);
+        std::fs::write(&path, with_constants(source)).unwrap();
+        let mut command = std::process::Command::new("luacheck");
+        command.args(["--no-config", "--no-cache", "--no-color", "--codes", "--std", "lua51"]);
+        command.args(["--read-globals", "redis", "struct", "bit", "KEYS", "ARGV"]);
+        // Trailing blanks are left of comments, and copies of functions are quicker than upvalues.
+        command.args(["--ignore", "61", "431"]).args(ignored).arg("--").arg(path);
+        let output = command.output().expect("no luacheck: `cargo xtask install` brings it");
+        if output.status.success() {
+            return String::new();
+        }
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    #[test]
+    fn scripts_pass_luacheck_as_a_whole() {
+        // Verify uses a part of what all scripts have.
+        let unused = ["211", "231"];
+        for (name, source, ignored) in [
+            ("partition.lua", &FILES.concat()[..], &[][..]),
+            ("verify.lua", crate::verify::PARTITION, &unused[..]),
+            ("register.lua", REGISTER, &[]),
+            ("verify_register.lua", REGISTER_MEND, &[]),
+        ] {
+            assert_eq!(luacheck(name, source, ignored), "");
+        }
+        let typo = FILES.concat().replace("trim_dead(2)", "trim_daed(2)");
+        assert!(luacheck("typo.lua", &typo, &[]).contains("trim_daed"));
+    }
+
     /// A name in capitals that is left over would be nil in the script.
     #[test]
     fn shared_constants_are_all_inlined_and_all_used() {

@@ -1,0 +1,36 @@
+-- For the step `luacheck` of `cargo xtask test`, which checks one file at a time: syntax, and names
+-- that no file of a script has. A test in script.rs checks the whole scripts, as Redis gets them:
+-- there every name must be declared before it is used.
+--
+-- Not to be run in this directory: luacheck would take lanes.lua for a library of that name.
+std = 'lua51'
+max_line_length = 100
+
+-- Of Redis.
+read_globals = { 'redis', 'struct', 'cjson', 'cmsgpack', 'bit', 'KEYS', 'ARGV' }
+
+-- Local variables of a script that several of its files change.
+globals = {
+    'answers', 'at', 'header', 'lease_terms', 'record_ids', 'records', 'slow', 'verbs', 'writes',
+}
+
+-- Local variables and functions that one file of a script declares and others use.
+for name in string.gmatch([[
+    about_ms add add_record after backoff_ms band batch_number bury call change_reply check_job
+    check_lock cold concat count exceeds_last_number find_all find_target floor forget format
+    fresh_progress has_key has_lost_key holds_lease invalid_fields is_before is_local_id
+    is_orphan_key lanes_of late_lease_end locate max merged min missing_reply next_fence next_of
+    note_expiry note_lapse now now_ms number_of pack pcall_redis read_head read_progress saved
+    saved_at sequence_field set state_of sub sweep sweep_holds unpack_struct view wake wanted with
+    without write_progress
+]], '%S+') do
+    read_globals[#read_globals + 1] = name
+end
+
+ignore = {
+    -- Constants of codes.rs and of other files, and the keys of a partition: tests in script.rs
+    -- check that they exist.
+    '113/[A-Z][A-Z_]*',
+    -- Declared for other files.
+    '211', '221', '231', '241', '311',
+}
