@@ -56,10 +56,6 @@ impl Rig {
 
     /// Processor time spent since the start.
     pub(super) fn spent(&self) -> Spent {
-        let cpu = self.server.info_all("cpu");
-        let seconds = |field: &str| cpu.get(field).and_then(|text| text.parse::<f64>().ok());
-        let both = ["used_cpu_user_main_thread", "used_cpu_sys_main_thread"];
-        let redis = both.into_iter().filter_map(seconds).sum();
         let stats = self.server.info_all("commandstats");
         let evalsha = stats.get("cmdstat_evalsha").map_or("", String::as_str);
         let number = |name: &str| -> u64 {
@@ -67,7 +63,7 @@ impl Rig {
             field.and_then(|text| text.parse().ok()).unwrap_or(0)
         };
         Spent {
-            redis: Duration::from_secs_f64(redis),
+            redis: self.server.cpu(),
             own: rss::cpu(),
             in_scripts: Duration::from_micros(number("usec=")),
             scripts: number("calls="),

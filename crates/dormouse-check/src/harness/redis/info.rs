@@ -1,6 +1,7 @@
 //! Reports of a server about itself.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use crate::harness::redis::server::RedisServer;
 
@@ -55,6 +56,15 @@ impl RedisServer {
     pub fn scripts_run(&self) -> u64 {
         let stats = self.commandstats();
         SCRIPTS.iter().filter_map(|name| stats.get(*name)).sum()
+    }
+
+    /// Processor time of the thread that runs commands, by the kernel: unlike the durations of
+    /// SLOWLOG and commandstats it does not count waiting for a processor.
+    pub fn cpu(&self) -> Duration {
+        let cpu = self.info_all("cpu");
+        let fields = ["used_cpu_user_main_thread", "used_cpu_sys_main_thread"];
+        let seconds = |field: &str| cpu.get(field).and_then(|text| text.parse::<f64>().ok());
+        Duration::from_secs_f64(fields.into_iter().filter_map(seconds).sum())
     }
 
     /// Counts from zero again, slow calls too.
