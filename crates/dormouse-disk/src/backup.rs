@@ -1,15 +1,19 @@
 //! Backup of a running store, the caller's part: all that may take long. See ARCHITECTURE.md.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, ErrorKind, Read};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::channel;
 
 use dormouse_core::error::{Code, Error};
+use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, renameat, unlinkat};
+use rustix::io::Errno;
 
 use crate::damage::Damage;
-use crate::disk::RealDisk;
+use crate::disk::{DIR_MODE, Disk as _, FILE_MODE, RealDisk};
 use crate::journal::segment_name;
 use crate::manifest;
 use crate::store::{BackupRequest, PinnedFile, PinnedFiles};
@@ -31,13 +35,23 @@ pub struct BackupReport {
     pub at_ms: u64,
 }
 
-/// The directory of a backup, and the directories made for it.
+/// Where a backup goes.
 struct Target {
     dir: PathBuf,
-    /// The backup until it is whole.
-    part: PathBuf,
+    /// Its own name in its parent.
+    name: OsString,
+    /// Its name there until it is whole.
+    part_name: OsString,
     /// Parents that were missing, the innermost first.
     made: Vec<PathBuf>,
+}
+
+/// The directories of a backup that has begun. Everything is done by these handles: a path could
+/// lead elsewhere by the time it is used.
+struct Begun<'a> {
+    target: &'a Target,
+    parent: File,
+    part: Arc<File>,
 }
 
 /// Makes a backup; `ask` hands the request to the store.
@@ -47,12 +61,12 @@ pub(crate) fn backup(
     ask: impl FnOnce(BackupRequest) -> Result<(), Error>,
 ) -> Result<BackupReport, Error> {
     let target = Target::new(target)?;
-    let made = target.begin().and_then(|()| {
-        let filled = pin(source, &target, ask)
-            .and_then(|pinned| target.fill(pinned).map_err(|source| target.failed(&source)));
+    let made = target.begin().and_then(|begun| {
+        let filled = pin(source, &begun, ask)
+            .and_then(|pinned| begun.fill(pinned).map_err(|source| target.failed(&source)));
         if filled.is_err() {
             // If it cannot be removed, its name at least says what it is.
-            let _ = fs::remove_dir_all(&target.part);
+            let _ = begun.remove();
         }
         filled
     });
@@ -65,13 +79,13 @@ pub(crate) fn backup(
 /// Waits until the store has the files together.
 fn pin(
     source: &Path,
-    target: &Target,
+    begun: &Begun<'_>,
     ask: impl FnOnce(BackupRequest) -> Result<(), Error>,
 ) -> Result<PinnedFiles, Error> {
     let (reply, pinned) = channel();
-    ask(BackupRequest { source: source.to_owned(), into: target.part.clone(), reply })?;
+    ask(BackupRequest { source: source.to_owned(), into: Arc::clone(&begun.part), reply })?;
     let stopped = |_| Error::unavailable("the queue was closed before the backup was made");
-    pinned.recv().map_err(stopped)?.map_err(|source| target.failed(&source))
+    pinned.recv().map_err(stopped)?.map_err(|source| begun.target.failed(&source))
 }
 
 impl Target {
@@ -80,22 +94,20 @@ impl Target {
         let shown = dir.display();
         let dir = std::path::absolute(dir)
             .map_err(|source| Error::invalid(format!("backup into {shown}: {source}")))?;
-        let Some(name) = dir.file_name() else {
+        let Some(name) = dir.file_name().map(OsStr::to_owned) else {
             return Err(Error::invalid(format!(
                 "backup into {shown}: give the path of a new directory"
             )));
         };
-        let mut part = name.to_owned();
-        part.push(".part");
-        let part = dir.with_file_name(part);
+        let mut part_name = name.clone();
+        part_name.push(".part");
         let missing = |parent: &&Path| !parent.exists();
         let made = dir.ancestors().skip(1).take_while(missing).map(Path::to_owned).collect();
-        Ok(Target { dir, part, made })
+        Ok(Target { dir, name, part_name, made })
     }
 
     /// Makes the directory that is filled.
-    fn begin(&self) -> Result<(), Error> {
-        let shown = self.dir.display();
+    fn begin(&self) -> Result<Begun<'_>, Error> {
         match fs::read_dir(&self.dir).map(|mut entries| entries.next().is_some()) {
             Ok(false) => {}
             Err(error) if error.kind() == ErrorKind::NotFound => {}
@@ -103,73 +115,36 @@ impl Target {
             Err(source) => return Err(self.failed(&source)),
         }
         let mut builder = DirBuilder::new();
-        builder.mode(0o700);
+        builder.mode(DIR_MODE);
         for parent in self.made.iter().rev() {
             builder.create(parent).map_err(|source| self.failed(&source))?;
         }
-        builder.create(&self.part).map_err(|source| match source.kind() {
-            ErrorKind::AlreadyExists => Error::new(
-                Code::Conflict,
-                format!(
-                    "backup into {shown}: {} is there, so another backup into it is under way, \
-                     or one was cut short; wait for it, or remove it",
-                    self.part.display()
-                ),
-            ),
+        let parent = self.open_parent()?;
+        let failed = |error: Errno| self.failed(&error.into());
+        match mkdirat(&parent, &self.part_name, Mode::from_raw_mode(DIR_MODE)) {
+            Ok(()) => {}
+            Err(Errno::EXIST) => return Err(self.under_way()),
+            Err(error) => return Err(failed(error)),
+        }
+        let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let part = openat(&parent, &self.part_name, flags, Mode::empty()).map_err(failed)?;
+        Ok(Begun { target: self, parent, part: Arc::new(part.into()) })
+    }
+
+    /// A link in place of the parent would send the backup where whoever made it likes.
+    fn open_parent(&self) -> Result<File, Error> {
+        let parent = self.dir.parent().unwrap_or(&self.dir);
+        let flags = (OFlags::DIRECTORY | OFlags::NOFOLLOW).bits().cast_signed();
+        let opened = File::options().read(true).custom_flags(flags).open(parent);
+        opened.map_err(|source| match fs::symlink_metadata(parent) {
+            Ok(found) if found.is_symlink() => Error::invalid(format!(
+                "backup into {}: {} is a symbolic link, and no backup is made through one; put a \
+                 directory in its place, or name the one that it leads to",
+                self.dir.display(),
+                parent.display()
+            )),
             _ => self.failed(&source),
         })
-    }
-
-    /// Everything but the links, in the order that makes half a backup no store.
-    fn fill(&self, pinned: PinnedFiles) -> io::Result<BackupReport> {
-        let PinnedFiles { manifest, as_of, segment, checkpoint, runs } = pinned;
-        let is_linked = |file: &&PinnedFile| matches!(file, PinnedFile::Linked(_));
-        let linked = runs.iter().filter(is_linked).count();
-        let mut bytes = 0;
-        for file in runs.iter().chain(&checkpoint) {
-            bytes += match file {
-                PinnedFile::Linked(bytes) => *bytes,
-                PinnedFile::Open(name, file) => self.copy(file, u64::MAX, name)?,
-            };
-        }
-        bytes += self.copy(&segment, as_of.head_bytes, &segment_name(manifest.first_segment))?;
-        let disk = RealDisk::open(&self.part)?;
-        manifest::write(&disk, &manifest).map_err(|damage| match damage {
-            Damage::Io { source, .. } => source,
-            other => io::Error::other(other),
-        })?;
-        bytes += fs::metadata(self.part.join(manifest::MANIFEST_NAME))?.len();
-        self.publish()?;
-        Ok(BackupReport {
-            files: (runs.len() + usize::from(checkpoint.is_some())) as u64 + 2,
-            bytes,
-            runs_linked: linked as u64,
-            runs_copied: (runs.len() - linked) as u64,
-            jobs: as_of.jobs,
-            at_ms: as_of.wall_ms,
-        })
-    }
-
-    /// Copies the first bytes of a file, durably.
-    fn copy(&self, from: &File, len: u64, name: &str) -> io::Result<u64> {
-        let mut to = File::options().write(true).create_new(true).open(self.part.join(name))?;
-        let copied = io::copy(&mut from.take(len), &mut to)?;
-        if len != u64::MAX && copied != len {
-            return Err(io::Error::new(ErrorKind::UnexpectedEof, format!("{name} is too short")));
-        }
-        to.sync_all()?;
-        Ok(copied)
-    }
-
-    /// Gives the backup, which is whole, its name, durably.
-    fn publish(&self) -> io::Result<()> {
-        fs::rename(&self.part, &self.dir)?;
-        let mut parents = self.dir.ancestors().skip(1).take(self.made.len() + 1);
-        let synced = parents.try_for_each(|parent| File::open(parent)?.sync_all());
-        if synced.is_err() {
-            fs::rename(&self.dir, &self.part)?;
-        }
-        synced
     }
 
     /// Undoes what `begin` made beside the backup itself, unless others have used it meanwhile.
@@ -189,6 +164,18 @@ impl Target {
         )
     }
 
+    fn under_way(&self) -> Error {
+        Error::new(
+            Code::Conflict,
+            format!(
+                "backup into {}: {} is there, so another backup into it is under way, or one was \
+                 cut short; wait for it, or remove it",
+                self.dir.display(),
+                self.dir.with_file_name(&self.part_name).display()
+            ),
+        )
+    }
+
     fn failed(&self, source: &io::Error) -> Error {
         let code = match source.kind() {
             ErrorKind::DirectoryNotEmpty => return self.not_empty(),
@@ -197,6 +184,78 @@ impl Target {
         };
         let shown = self.dir.display();
         Error::new(code, format!("backup into {shown} failed: {source}; the store goes on"))
+    }
+}
+
+impl Begun<'_> {
+    /// Everything but the links, in the order that makes half a backup no store.
+    fn fill(&self, pinned: PinnedFiles) -> io::Result<BackupReport> {
+        let PinnedFiles { manifest, as_of, segment, checkpoint, runs } = pinned;
+        let is_linked = |file: &&PinnedFile| matches!(file, PinnedFile::Linked(_));
+        let linked = runs.iter().filter(is_linked).count();
+        let mut bytes = 0;
+        for file in runs.iter().chain(&checkpoint) {
+            bytes += match file {
+                PinnedFile::Linked(bytes) => *bytes,
+                PinnedFile::Open(name, file) => self.copy(file, u64::MAX, name)?,
+            };
+        }
+        bytes += self.copy(&segment, as_of.head_bytes, &segment_name(manifest.first_segment))?;
+        let disk = self.disk()?;
+        manifest::write(&disk, &manifest).map_err(|damage| match damage {
+            Damage::Io { source, .. } => source,
+            other => io::Error::other(other),
+        })?;
+        bytes += disk.open(manifest::MANIFEST_NAME)?.len()?;
+        self.publish()?;
+        Ok(BackupReport {
+            files: (runs.len() + usize::from(checkpoint.is_some())) as u64 + 2,
+            bytes,
+            runs_linked: linked as u64,
+            runs_copied: (runs.len() - linked) as u64,
+            jobs: as_of.jobs,
+            at_ms: as_of.wall_ms,
+        })
+    }
+
+    fn disk(&self) -> io::Result<RealDisk> {
+        self.part.try_clone().map(RealDisk::new)
+    }
+
+    /// Copies the first bytes of a file, durably.
+    fn copy(&self, from: &File, len: u64, name: &str) -> io::Result<u64> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let to = openat(&self.part, name, flags, Mode::from_raw_mode(FILE_MODE))?;
+        let mut to = File::from(to);
+        let copied = io::copy(&mut from.take(len), &mut to)?;
+        if len != u64::MAX && copied != len {
+            return Err(io::Error::new(ErrorKind::UnexpectedEof, format!("{name} is too short")));
+        }
+        to.sync_all()?;
+        Ok(copied)
+    }
+
+    /// Gives the backup, which is whole, its name, durably.
+    fn publish(&self) -> io::Result<()> {
+        let Target { dir, name, part_name, made } = self.target;
+        renameat(&self.parent, part_name, &self.parent, name)?;
+        let mut above = dir.ancestors().skip(2).take(made.len());
+        let synced = self.parent.sync_all();
+        let synced =
+            synced.and_then(|()| above.try_for_each(|parent| File::open(parent)?.sync_all()));
+        if synced.is_err() {
+            renameat(&self.parent, name, &self.parent, part_name)?;
+        }
+        synced
+    }
+
+    /// Removes what is not whole.
+    fn remove(&self) -> io::Result<()> {
+        let disk = self.disk()?;
+        for name in disk.list()? {
+            disk.remove(&name)?;
+        }
+        Ok(unlinkat(&self.parent, &self.target.part_name, AtFlags::REMOVEDIR)?)
     }
 }
 
@@ -212,7 +271,7 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let target = parent.path().join("a").join("b");
         let failed = backup(Path::new("/nowhere"), &target, |wanted| {
-            assert!(wanted.into.is_dir() && wanted.into != target);
+            assert!(wanted.into.metadata().unwrap().is_dir() && !target.exists());
             if let Some(answer) = answer {
                 wanted.reply.send(answer).ok().unwrap();
             }
@@ -255,5 +314,36 @@ mod tests {
         assert_eq!((report.files, report.jobs, report.at_ms), (2, 3, 4));
         assert_eq!(fs::read(target.join(segment_name(0))).unwrap(), b"check");
         assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn no_backup_is_made_through_a_link() {
+        let parent = tempfile::tempdir().unwrap();
+        let (elsewhere, link) = (parent.path().join("elsewhere"), parent.path().join("backups"));
+        fs::create_dir(&elsewhere).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, &link).unwrap();
+        let refused =
+            backup(Path::new("/nowhere"), &link.join("x"), |_| unreachable!()).unwrap_err();
+        assert_eq!(refused.code, Code::Invalid);
+        assert!(refused.text.contains("backups is a symbolic link"), "{}", refused.text);
+        assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
+    }
+
+    /// The parent becomes a link while the store has the files together.
+    #[test]
+    fn a_backup_stays_where_it_began() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = |name: &str| parent.path().join(name);
+        fs::create_dir(path("backups")).unwrap();
+        fs::create_dir(path("elsewhere")).unwrap();
+        backup(Path::new("/nowhere"), &path("backups").join("x"), |wanted| {
+            fs::rename(path("backups"), path("moved")).unwrap();
+            std::os::unix::fs::symlink(path("elsewhere"), path("backups")).unwrap();
+            wanted.reply.send(Ok(pinned(5))).ok().unwrap();
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(fs::read_dir(path("elsewhere")).unwrap().count(), 0);
+        assert_eq!(fs::read_dir(path("moved").join("x")).unwrap().count(), 2);
     }
 }

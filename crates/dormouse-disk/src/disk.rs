@@ -7,8 +7,10 @@
 use std::fs;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
+
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, openat, renameat, statat, unlinkat};
 
 /// A flat directory of files. Names are plain file names.
 pub trait Disk: Send + Sync {
@@ -47,52 +49,70 @@ pub trait File: Send + Sync {
     }
 }
 
-/// A directory of the operating system.
+/// What this user alone may read and write, whatever the umask.
+pub(crate) const FILE_MODE: u32 = 0o600;
+/// What this user alone may enter.
+pub(crate) const DIR_MODE: u32 = 0o700;
+
+/// A directory of the operating system. It is opened once, and its files by that handle: the path
+/// may lead elsewhere later.
 #[derive(Debug)]
 pub struct RealDisk {
-    dir: PathBuf,
     handle: fs::File,
 }
 
 impl RealDisk {
     /// Opens a directory that exists.
     pub fn open(dir: &Path) -> io::Result<RealDisk> {
-        Ok(RealDisk { dir: dir.to_owned(), handle: fs::File::open(dir)? })
+        fs::File::open(dir).map(RealDisk::new)
+    }
+
+    pub(crate) fn new(handle: fs::File) -> RealDisk {
+        RealDisk { handle }
+    }
+
+    fn open_at(&self, name: &str, flags: OFlags) -> io::Result<Arc<dyn File>> {
+        let mode = Mode::from_raw_mode(FILE_MODE);
+        let opened = openat(&self.handle, name, flags | OFlags::CLOEXEC, mode)?;
+        Ok(Arc::new(fs::File::from(opened)))
     }
 }
 
 impl Disk for RealDisk {
     fn create(&self, name: &str) -> io::Result<Arc<dyn File>> {
-        let file = fs::File::options()
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .open(self.dir.join(name))?;
-        Ok(Arc::new(file))
+        // An exclusive create follows no symbolic link.
+        self.open_at(name, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)
     }
 
     fn open(&self, name: &str) -> io::Result<Arc<dyn File>> {
-        Ok(Arc::new(fs::File::open(self.dir.join(name))?))
+        self.open_at(name, OFlags::RDONLY)
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        fs::rename(self.dir.join(from), self.dir.join(to))
+        Ok(renameat(&self.handle, from, &self.handle, to)?)
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        fs::remove_file(self.dir.join(name))
+        Ok(unlinkat(&self.handle, name, AtFlags::empty())?)
     }
 
     fn list(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
-        for entry in fs::read_dir(&self.dir)? {
+        for entry in Dir::read_from(&self.handle)? {
             let entry = entry?;
+            let kind = match entry.file_type() {
+                FileType::Unknown => {
+                    let stat = statat(&self.handle, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW)?;
+                    FileType::from_raw_mode(stat.st_mode)
+                }
+                kind => kind,
+            };
             // A directory is not ours (it may be a backup), nor is a name that is not
             // UTF-8.
-            if let Ok(name) = entry.file_name().into_string()
-                && !entry.file_type()?.is_dir()
+            if let Ok(name) = entry.file_name().to_str()
+                && kind != FileType::Directory
             {
-                names.push(name);
+                names.push(name.to_owned());
             }
         }
         Ok(names)
@@ -128,5 +148,41 @@ impl File for fs::File {
 
     fn len(&self) -> io::Result<u64> {
         self.metadata().map(|metadata| metadata.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn files_belong_to_the_directory_that_was_opened() {
+        let parent = tempfile::tempdir().unwrap();
+        let (dir, moved) = (parent.path().join("dir"), parent.path().join("moved"));
+        fs::create_dir_all(dir.join("backups")).unwrap();
+        let disk = RealDisk::open(&dir).unwrap();
+        fs::rename(&dir, &moved).unwrap();
+        fs::create_dir(&dir).unwrap();
+        disk.create("a").unwrap().write_at(0, b"x").unwrap();
+        disk.rename("a", "b").unwrap();
+        disk.sync_dir().unwrap();
+        assert_eq!(disk.open("b").unwrap().len().unwrap(), 1);
+        assert_eq!(disk.list().unwrap(), ["b"]);
+        assert_eq!(fs::metadata(moved.join("b")).unwrap().permissions().mode() & 0o777, FILE_MODE);
+        disk.remove("b").unwrap();
+        assert!(disk.list().unwrap().is_empty());
+        assert_eq!(fs::read_dir(&dir).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_new_file_is_not_made_through_a_link() {
+        let dir = tempfile::tempdir().unwrap();
+        let precious = dir.path().join("precious");
+        std::os::unix::fs::symlink(&precious, dir.path().join("a")).unwrap();
+        let disk = RealDisk::open(dir.path()).unwrap();
+        assert!(disk.create("a").is_err_and(|error| error.kind() == io::ErrorKind::AlreadyExists));
+        assert!(!precious.exists());
     }
 }

@@ -2,12 +2,13 @@
 
 use std::fs;
 use std::io::{self, Read, Write};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::io::Errno;
 
-use crate::disk::RealDisk;
+use crate::disk::{DIR_MODE, FILE_MODE, RealDisk};
 
 /// The file whose lock stands for the directory's.
 pub const LOCK_NAME: &str = "lock";
@@ -41,6 +42,13 @@ pub enum DirError {
         /// Which process holds it, as far as known.
         holder: String,
     },
+    /// The file of the lock is not one that this process may write into.
+    #[error(
+        "data directory {}: `lock` is not a plain file, and what it leads to is left alone; find \
+         out who put it there, and remove it",
+        .0.display()
+    )]
+    LockNotAFile(PathBuf),
     /// The operating system said no otherwise.
     #[error("data directory {}: {source}", .dir.display())]
     Io {
@@ -79,11 +87,21 @@ impl DirLock {
             .write(true)
             .create(true)
             .truncate(false)
+            .mode(FILE_MODE)
+            // A link would let whoever made it have another file overwritten, and a pipe has no
+            // end.
+            .custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed())
             .open(dir.join(LOCK_NAME));
-        let mut file = opened.map_err(|source| explain(dir, source))?;
+        let mut file = opened.map_err(|source| match Errno::from_io_error(&source) {
+            Some(Errno::LOOP) => DirError::LockNotAFile(dir.to_owned()),
+            _ => explain(dir, source),
+        })?;
+        if !file.metadata().map_err(|source| explain(dir, source))?.is_file() {
+            return Err(DirError::LockNotAFile(dir.to_owned()));
+        }
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
-            Err(rustix::io::Errno::WOULDBLOCK) => {
+            Err(Errno::WOULDBLOCK) => {
                 let holder = holder(&mut file);
                 return Err(DirError::InUse { dir: dir.to_owned(), holder });
             }
@@ -96,7 +114,7 @@ impl DirLock {
 
 /// Makes the directory for this user alone, durable before anything is put into it.
 fn make_dir(dir: &Path) -> io::Result<()> {
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+    fs::DirBuilder::new().recursive(true).mode(DIR_MODE).create(dir)?;
     match dir.parent() {
         Some(parent) if parent.as_os_str().is_empty() => fs::File::open(".")?.sync_all(),
         Some(parent) => fs::File::open(parent)?.sync_all(),
@@ -154,6 +172,21 @@ mod tests {
         for path in [path.clone(), path.join("below")] {
             assert!(matches!(open_dir(&path), Err(DirError::NotADirectory(_))), "{path:?}");
         }
+    }
+
+    #[test]
+    fn a_lock_that_leads_elsewhere_is_refused() {
+        let parent = tempfile::tempdir().unwrap();
+        let (dir, precious) = (parent.path().join("dir"), parent.path().join("precious"));
+        fs::create_dir(&dir).unwrap();
+        fs::write(&precious, "precious").unwrap();
+        for target in [precious.clone(), parent.path().join("missing")] {
+            std::os::unix::fs::symlink(&target, dir.join(LOCK_NAME)).unwrap();
+            assert!(matches!(open_dir(&dir), Err(DirError::LockNotAFile(_))), "{target:?}");
+            fs::remove_file(dir.join(LOCK_NAME)).unwrap();
+        }
+        assert_eq!(fs::read_to_string(&precious).unwrap(), "precious");
+        assert!(!parent.path().join("missing").exists());
     }
 
     #[test]

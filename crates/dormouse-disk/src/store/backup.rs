@@ -4,9 +4,11 @@
 use std::fs::{self, File};
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 use dormouse_core::time::Now;
+use rustix::fs::{AtFlags, CWD, linkat};
 
 use super::Store;
 use crate::checkpoint::checkpoint_name;
@@ -17,8 +19,8 @@ use crate::manifest::Manifest;
 pub(crate) struct BackupRequest {
     /// The data directory.
     pub(crate) source: PathBuf,
-    /// Where hard links go; it exists and is empty.
-    pub(crate) into: PathBuf,
+    /// The directory that hard links go into; it is empty.
+    pub(crate) into: Arc<File>,
     /// The waiting caller; dropped unanswered if the store stops first.
     pub(crate) reply: Sender<io::Result<PinnedFiles>>,
 }
@@ -92,7 +94,7 @@ impl Pin {
             let segment = File::open(source.join(segment_name(manifest.first_segment)))?;
             let pin = |name: String| {
                 let from = source.join(&name);
-                match fs::hard_link(&from, into.join(&name)) {
+                match linkat(CWD, &from, &*into, &name, AtFlags::empty()) {
                     Ok(()) => Ok(PinnedFile::Linked(fs::metadata(&from)?.len())),
                     // Another file system, or one without links.
                     Err(_) => Ok(PinnedFile::Open(name, File::open(from)?)),
@@ -110,7 +112,6 @@ impl Pin {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
     use std::sync::mpsc::channel;
 
     use dormouse_core::backend::Ticket;
@@ -147,7 +148,8 @@ mod tests {
         let RecoveredStore { mut store, mut writer, clock } = opened;
         let now = clock.now(reading);
         let (reply, pinned) = channel();
-        let (source, target) = (dir.path().to_owned(), into.path().to_owned());
+        let source = dir.path().to_owned();
+        let target = Arc::new(File::open(into.path()).unwrap());
         store.want_backup(BackupRequest { source, into: target, reply });
         for _ in 0..2 {
             let put = Put::new(TopicName::new("t").unwrap(), "body");
