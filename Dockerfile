@@ -10,7 +10,12 @@
 # `dormouse config token` makes one and its lines for dormouse.toml. To try it out without one, keep
 # it to this machine: -e DORMOUSE_INSECURE=true -p 127.0.0.1:7788:7788
 
-FROM rust:1-slim-bookworm AS build
+# Tags can be moved. For a release give the images by digest, as the registries show them today:
+#   --build-arg BUILD_IMAGE=rust@sha256:... --build-arg RUN_IMAGE=gcr.io/distroless/cc-debian12@sha256:...
+ARG BUILD_IMAGE=rust:1.95.0-slim-bookworm
+ARG RUN_IMAGE=gcr.io/distroless/cc-debian12:nonroot
+
+FROM ${BUILD_IMAGE} AS build
 WORKDIR /src
 COPY . .
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
@@ -23,7 +28,7 @@ RUN --mount=type=cache,target=/usr/local/cargo/registry \
 FROM scratch AS symbols
 COPY --from=build /dormouse.debug /
 
-FROM gcr.io/distroless/cc-debian12:nonroot
+FROM ${RUN_IMAGE}
 LABEL org.opencontainers.image.title="dormouse" \
       org.opencontainers.image.description="A durable delay queue: put a job now, get it at its time" \
       org.opencontainers.image.source="https://github.com/dormouse-queue/dormouse" \

@@ -11,6 +11,7 @@ mod lines;
 mod schemathesis;
 mod soak;
 mod step;
+mod supply;
 mod test;
 mod tidy;
 
@@ -20,7 +21,7 @@ use std::process::ExitCode;
 const HELP: &str = "\
 cargo xtask <command>
 
-  test [-p PACKAGE] [--no-nextest]  everything a change must pass, in order: tidy, packages,
+  test [-p PACKAGE] [--no-nextest]  everything a change must pass, in order: tidy, supply, packages,
                                     luacheck, fmt, clippy (all features; the library also
                                     without), tests, doc tests, docs, schemathesis, foreign.
                                     About 20 minutes on two cores from an empty target, about 12
@@ -29,6 +30,7 @@ cargo xtask <command>
                                     Network: crates.io, and PyPI, npm and Debian the first time.
                                     Redis: the tests start their own, from the package redis-tools
   tidy                              only the checks of text and layout: a second
+  supply                            licences, sources and second versions of all dependencies
   schemathesis [--examples N]       random requests by the OpenAPI document (default 20 each)
   foreign                           clients and suites of others, over RESP and beanstalkd, and
                                     the original beanstalkd: the same commands, the same answers
@@ -56,6 +58,7 @@ fn main() -> ExitCode {
 enum Task {
     Test(test::Options),
     Tidy,
+    Supply,
     Schemathesis { examples: u64 },
     Foreign { inside: bool },
     Soak { minutes: u64 },
@@ -69,6 +72,7 @@ fn run(root: &Path, task: &Task) -> Result<(), String> {
     match task {
         Task::Test(options) => test::run(root, options),
         Task::Tidy => tidy::run(root),
+        Task::Supply => supply::run(root),
         Task::Schemathesis { examples } => schemathesis::run(root, *examples),
         Task::Foreign { inside: false } => foreign::run(root),
         Task::Foreign { inside: true } => foreign::inside(root),
@@ -105,6 +109,7 @@ fn parse(words: &[String]) -> Result<Task, String> {
             Task::Test(options)
         }
         "tidy" => Task::Tidy,
+        "supply" => Task::Supply,
         "schemathesis" => {
             let (default, max) = (schemathesis::EXAMPLES_DEFAULT, schemathesis::EXAMPLES_MAX);
             Task::Schemathesis { examples: parse_number(&mut rest, "--examples", default, max)? }
@@ -188,6 +193,7 @@ mod tests {
         check("", Ok(Task::Help));
         check("help", Ok(Task::Help));
         check("tidy", Ok(Task::Tidy));
+        check("supply", Ok(Task::Supply));
         check("test", Ok(Task::Test(test::Options { package: None, nextest: true })));
         check(
             "test -p xtask --no-nextest",

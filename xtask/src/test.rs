@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::step::{Invocation, Step, run_all};
 use crate::tidy;
-use crate::{foreign, install, schemathesis};
+use crate::{foreign, install, schemathesis, supply};
 
 /// The options of `cargo xtask test`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +27,7 @@ const LIBRARY_FEATURES: &[&str] = &["json", "worker", "redis"];
 pub(crate) fn run(root: &Path, options: &Options) -> Result<(), String> {
     let nextest = options.nextest && nextest_is_installed(root);
     let mut steps = vec![Step::new("tidy", "cargo xtask tidy", || tidy::run(root))];
+    steps.push(Step::new("supply", "cargo xtask supply", || supply::run(root)));
     steps.push(Step::new("install", "cargo xtask install", || {
         install::ensure(install::NEEDED, false)
     }));
