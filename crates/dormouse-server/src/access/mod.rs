@@ -219,6 +219,12 @@ impl Grant {
         self.covers_all(verb) || self.inner.scopes.iter().any(|scope| scope.allows(verb, topic))
     }
 
+    /// A refusal about a lock. Its name and owner are all that a release needs, so the owner is
+    /// told only to those who may list: everybody else with the right to lock must know it.
+    pub(crate) fn lock_refusal(&self, name: &str, refusal: Error) -> Error {
+        if self.allows(Verb::List, name) { refusal } else { without_owner(name, refusal) }
+    }
+
     /// Whether the verb is allowed without a topic, or for all topics together: only if it is
     /// allowed on every topic.
     pub fn check_verb(&self, verb: Verb) -> Result<(), Error> {
@@ -251,6 +257,18 @@ impl Grant {
         let text = format!("token `{name}` does not allow `{verb}` on {place}; it allows {scopes}");
         Error::new(Code::Forbidden, text)
     }
+}
+
+/// A refusal about a lock as those read it who must not learn its owner.
+pub(crate) fn without_owner(name: &str, refusal: Error) -> Error {
+    if refusal.code != Code::Conflict {
+        return refusal;
+    }
+    let text = format!(
+        "lock {name:?} is held by another owner; only that owner may renew or release it, others \
+         can wait for it"
+    );
+    Error::new(Code::Conflict, text)
 }
 
 impl fmt::Debug for Grant {

@@ -65,3 +65,27 @@ async fn an_invalid_lock_request_is_refused() {
         answer.problem(status, "invalid");
     }
 }
+
+/// Name and owner are all that a release needs.
+#[tokio::test]
+async fn the_owner_of_a_lock_is_told_only_to_those_who_may_list() {
+    let rig = Rig::with_tokens(&[
+        ("one", &["lock:in.*"]),
+        ("two", &["lock:in.*"]),
+        ("operator", &["lock,operator:in.*"]),
+    ])
+    .await;
+    let mut one = rig.client_of("one").await;
+    one.post("/v1/locks/in.l/acquire", json!({"owner": "s3cret"})).await.ok();
+    for (token, is_told) in [("two", false), ("operator", true)] {
+        let mut client = rig.client_of(token).await;
+        for verb in ["acquire", "renew", "release"] {
+            let form = json!({"owner": "other"});
+            let refused = client.post(&format!("/v1/locks/in.l/{verb}"), form).await;
+            let refused = refused.problem(409, "conflict");
+            let text = refused["detail"].as_str().unwrap();
+            assert_eq!(text.contains("s3cret"), is_told, "{token} {verb}: {text}");
+            assert!(text.contains("in.l") && text.contains("is held by"), "{text}");
+        }
+    }
+}

@@ -38,3 +38,24 @@ async fn a_waiting_client_gets_the_lock() {
     while holder.ask("UNLOCK door me").await != status("OK") {}
     assert_eq!(waiter.hear().await.items()[2], Value::Number(1));
 }
+
+/// Name and owner are all that a release needs.
+#[tokio::test]
+async fn the_owner_of_a_lock_is_told_only_to_those_who_may_list() {
+    let rig = Rig::with_tokens(&[
+        ("one", &["lock:in.*"]),
+        ("two", &["lock:in.*"]),
+        ("operator", &["lock,operator:in.*"]),
+    ])
+    .await;
+    rig.client_of("one").await.ask("LOCK in.l s3cret").await.items();
+    for (token, is_told) in [("two", false), ("operator", true)] {
+        let mut client = rig.client_of(token).await;
+        for line in ["LOCK in.l other", "RENEW in.l other", "UNLOCK in.l other"] {
+            let answer = client.ask(line).await;
+            let text = answer.error("CONFLICT");
+            assert_eq!(text.contains("s3cret"), is_told, "{token} {line}: {text}");
+            assert!(text.contains("in.l") && text.contains("is held by"), "{text}");
+        }
+    }
+}

@@ -122,15 +122,16 @@ pub(super) async fn acquire(
     params.finish()?;
     let form: AcquireForm = payload.json()?;
     drop(payload);
-    let (name, owner) = (Bytes::from(name), Bytes::from(form.owner));
-    let unlock = Unlock { name: name.clone(), owner: owner.clone() };
+    let (lock_name, owner) = (Bytes::from(name.clone()), Bytes::from(form.owner));
+    let unlock = Unlock { name: lock_name.clone(), owner: owner.clone() };
     let lock = Lock {
-        name,
+        name: lock_name,
         owner,
         ttl_ms: form.ttl.map_or(TTL_MS_DEFAULT, |ttl| ttl.0),
         wait_ms: form.wait.map_or(0, |wait| wait.0),
     };
-    let held = app.client.call_waiting(lock).await?;
+    let held = app.client.call_waiting(lock).await;
+    let held = held.map_err(|refusal| caller.grant().lock_refusal(&name, refusal))?;
     let custody = Custody::of_lock(&app.client, unlock);
     Ok(with_custody(json(StatusCode::OK, &LockOut::from(&held)), custody))
 }
@@ -159,11 +160,13 @@ pub(super) async fn renew(
     params.finish()?;
     let form: RenewForm = payload.json()?;
     let renew = RenewLock {
-        name: Bytes::from(name),
+        name: Bytes::from(name.clone()),
         owner: Bytes::from(form.owner),
         ttl_ms: form.ttl.map(|ttl| ttl.0),
     };
-    ok(&LockOut::from(&app.client.call(renew).await?))
+    let held = app.client.call(renew).await;
+    let held = held.map_err(|refusal| caller.grant().lock_refusal(&name, refusal))?;
+    ok(&LockOut::from(&held))
 }
 
 /// Release a lock, once for each acquire.
@@ -189,7 +192,8 @@ pub(super) async fn unlock(
     caller.check(Verb::Lock, &name)?;
     params.finish()?;
     let form: UnlockForm = payload.json()?;
-    let unlock = Unlock { name: Bytes::from(name), owner: Bytes::from(form.owner) };
-    let is_free = app.client.call(unlock).await?;
+    let unlock = Unlock { name: Bytes::from(name.clone()), owner: Bytes::from(form.owner) };
+    let is_free = app.client.call(unlock).await;
+    let is_free = is_free.map_err(|refusal| caller.grant().lock_refusal(&name, refusal))?;
     ok(&UnlockedOut { code: if is_free { UnlockedCode::Free } else { UnlockedCode::Held } })
 }

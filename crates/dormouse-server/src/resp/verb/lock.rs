@@ -5,7 +5,7 @@ use dormouse_core::error::Error;
 use dormouse_core::op::{Lock, LockReply, RenewLock, Unlock};
 
 use super::ReplyKind;
-use crate::access::Verb;
+use crate::access::{Verb, without_owner};
 use crate::pipeline::Turn;
 use crate::resp::args::{Args, is, text, unknown};
 use crate::resp::conn::{Conn, PendingReply};
@@ -19,7 +19,7 @@ pub(in crate::resp) fn run(
     args: &mut Args<'_>,
     turn: &mut Turn<PendingReply>,
 ) -> Result<(), Error> {
-    let (name, owner) = names(conn, args)?;
+    let (name, owner, refusal) = names(conn, args)?;
     let mut lock = Lock { name, owner, ttl_ms: TTL_MS_DEFAULT, wait_ms: 0 };
     while let Some(word) = args.next() {
         if is(word, "TTL") {
@@ -32,9 +32,9 @@ pub(in crate::resp) fn run(
     }
     lock.check()?;
     if lock.wait_ms > 0 {
-        conn.send_last(turn, lock, ReplyKind::Held);
+        conn.send_last(turn, lock, ReplyKind::Held(refusal));
     } else {
-        conn.send(turn, lock, None, ReplyKind::Held);
+        conn.send(turn, lock, None, ReplyKind::Held(refusal));
     }
     Ok(())
 }
@@ -44,10 +44,10 @@ pub(in crate::resp) fn renew(
     args: &mut Args<'_>,
     turn: &mut Turn<PendingReply>,
 ) -> Result<(), Error> {
-    let (name, owner) = names(conn, args)?;
+    let (name, owner, refusal) = names(conn, args)?;
     let ttl_ms = if args.take("TTL") { Some(args.span("TTL")?) } else { None };
     args.finish(&["TTL"])?;
-    conn.send(turn, RenewLock { name, owner, ttl_ms }, None, ReplyKind::Held);
+    conn.send(turn, RenewLock { name, owner, ttl_ms }, None, ReplyKind::Held(refusal));
     Ok(())
 }
 
@@ -56,16 +56,33 @@ pub(in crate::resp) fn unlock(
     args: &mut Args<'_>,
     turn: &mut Turn<PendingReply>,
 ) -> Result<(), Error> {
-    let (name, owner) = names(conn, args)?;
-    conn.send(turn, Unlock { name, owner }, None, ReplyKind::Unlocked);
+    let (name, owner, refusal) = names(conn, args)?;
+    conn.send(turn, Unlock { name, owner }, None, ReplyKind::Unlocked(refusal));
     Ok(())
 }
 
 /// Reads the name of a lock and its owner, and checks the right to lock.
-fn names(conn: &Conn, args: &mut Args<'_>) -> Result<(Bytes, Bytes), Error> {
+fn names(conn: &Conn, args: &mut Args<'_>) -> Result<(Bytes, Bytes, LockRefusal), Error> {
     let name = args.bytes("name")?;
-    conn.grant().check(Verb::Lock, text("name", &name)?)?;
-    Ok((name, args.bytes("owner")?))
+    let shown = text("name", &name)?;
+    conn.grant().check(Verb::Lock, shown)?;
+    let hidden = (!conn.grant().allows(Verb::List, shown)).then(|| shown.into());
+    Ok((name, args.bytes("owner")?, LockRefusal { hidden }))
+}
+
+/// How to tell that a lock is held by another, who may not be named to every caller.
+pub(in crate::resp) struct LockRefusal {
+    /// The name of the lock whose owner is hidden.
+    hidden: Option<Box<str>>,
+}
+
+impl LockRefusal {
+    pub(super) fn of(&self, refusal: Error) -> Error {
+        match &self.hidden {
+            Some(name) => without_owner(name, refusal),
+            None => refusal,
+        }
+    }
 }
 
 /// The fence, when the lock expires, how often it must be given back.

@@ -39,6 +39,7 @@ use super::encode::Out;
 use super::fault;
 use crate::pipeline::{Next, Request, RequestReply};
 use crate::walk::Walk;
+use lock::LockRefusal;
 use many::Many;
 
 /// How to write the reply to a verb.
@@ -78,9 +79,9 @@ pub(super) enum ReplyKind {
     /// OK.
     Done,
     /// A lock that is held.
-    Held,
+    Held(LockRefusal),
     /// A lock that was given back.
-    Unlocked,
+    Unlocked(LockRefusal),
 }
 
 /// The command that a reply leads to, and how to write its reply; `None` if the reply is written.
@@ -105,6 +106,19 @@ pub(super) fn on_reply(
         ReplyKind::Topics(walk) => reply
             .and_then(RequestReply::of::<Topics>)
             .and_then(|page| topics::on_page(conn.grant(), &mut out, *walk, page)),
+        ReplyKind::Held(refusal) => {
+            let held = reply.and_then(RequestReply::of::<Lock>);
+            held.map(|held| lock::write(&mut out, held))
+                .map_err(|error| refusal.of(error))
+                .map(|()| None)
+        }
+        ReplyKind::Unlocked(refusal) => {
+            let is_free = reply.and_then(RequestReply::of::<Unlock>);
+            is_free
+                .map(|is_free| lock::write_unlocked(&mut out, is_free))
+                .map_err(|error| refusal.of(error))
+                .map(|()| None)
+        }
         kind => reply.and_then(|reply| write_reply(&mut out, kind, reply)).map(|()| None),
     };
     let code = written.as_ref().err().map(|error| error.code);
@@ -139,11 +153,11 @@ fn write_reply(out: &mut Out<'_>, kind: ReplyKind, reply: RequestReply) -> Resul
             reply.of::<Resume>()?;
             out.status("OK");
         }
-        ReplyKind::Held => lock::write(out, reply.of::<Lock>()?),
-        ReplyKind::Unlocked => lock::write_unlocked(out, reply.of::<Unlock>()?),
-        ReplyKind::ManySize(_) | ReplyKind::Many(_) | ReplyKind::Topics(_) => {
-            unreachable!("the caller handles them")
-        }
+        ReplyKind::ManySize(_)
+        | ReplyKind::Many(_)
+        | ReplyKind::Topics(_)
+        | ReplyKind::Held(_)
+        | ReplyKind::Unlocked(_) => unreachable!("the caller handles them"),
     }
     Ok(())
 }

@@ -17,7 +17,7 @@ pub(in crate::resp) fn run(
     args: &mut Args<'_>,
     turn: &mut Turn<PendingReply>,
 ) -> Result<(), Error> {
-    let topic = conn.topic(Verb::Get, args.must("topic")?)?;
+    let topic = conn.topic(Verb::List, args.must("topic")?)?;
     let state = args.next().map_or(Ok(State::Ready), state)?;
     let peek = Peek { topic, state };
     conn.send_last(turn, peek, ReplyKind::Peeked);
