@@ -1,5 +1,7 @@
 //! TLS: certificates from files, which can be reloaded, and a handshake with a deadline.
 
+mod expiry;
+
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -35,27 +37,43 @@ pub struct TlsError {
 #[derive(Clone)]
 pub struct Tls {
     files: TlsFiles,
-    config: Arc<RwLock<Arc<ServerConfig>>>,
+    loaded: Arc<RwLock<Loaded>>,
+}
+
+/// What the files hold.
+#[derive(Clone)]
+struct Loaded {
+    config: Arc<ServerConfig>,
+    expires_s: Option<i64>,
 }
 
 impl Tls {
     /// Reads the files.
     pub fn load(files: TlsFiles) -> Result<Tls, TlsError> {
-        let config = Arc::new(RwLock::new(read(&files)?));
-        Ok(Tls { files, config })
+        let loaded = Arc::new(RwLock::new(read(&files)?));
+        Ok(Tls { files, loaded })
     }
 
     /// Reads the files again. Open connections keep the old certificate. An error changes nothing.
     pub fn reload(&self) -> Result<(), TlsError> {
-        let config = read(&self.files)?;
-        *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
+        let loaded = read(&self.files)?;
+        *self.loaded.write().unwrap_or_else(PoisonError::into_inner) = loaded;
         Ok(())
+    }
+
+    /// When the first certificate of the chain in use expires, in seconds since 1970; `None` if it
+    /// does not say so.
+    pub fn expires_s(&self) -> Option<i64> {
+        self.loaded().expires_s
+    }
+
+    fn loaded(&self) -> Loaded {
+        self.loaded.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The handshake; `None` if it fails or takes too long.
     pub(crate) async fn accept(&self, socket: TcpStream) -> Option<TlsStream<TcpStream>> {
-        let config = Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner));
-        let handshake = TlsAcceptor::from(config).accept(socket);
+        let handshake = TlsAcceptor::from(self.loaded().config).accept(socket);
         match tokio::time::timeout(Duration::from_millis(HTTP_HEAD_MS_MAX), handshake).await {
             Ok(Ok(stream)) => Some(stream),
             Ok(Err(error)) => {
@@ -67,10 +85,12 @@ impl Tls {
     }
 }
 
-fn read(files: &TlsFiles) -> Result<Arc<ServerConfig>, TlsError> {
+fn read(files: &TlsFiles) -> Result<Loaded, TlsError> {
     let chain = CertificateDer::pem_file_iter(&files.cert)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
         .map_err(|error| wrong(&files.cert, &error, "a certificate chain"))?;
+    // A client refuses the chain when the first of them has expired.
+    let expires_s = chain.iter().filter_map(|certificate| expiry::not_after_s(certificate)).min();
     let key = PrivateKeyDer::from_pem_file(&files.key)
         .map_err(|error| wrong(&files.key, &error, "a private key"))?;
     let config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
@@ -79,7 +99,7 @@ fn read(files: &TlsFiles) -> Result<Arc<ServerConfig>, TlsError> {
         .with_no_client_auth()
         .with_single_cert(chain, key)
         .map_err(|error| wrong(&files.cert, &error, "the certificate of that key"))?;
-    Ok(Arc::new(config))
+    Ok(Loaded { config: Arc::new(config), expires_s })
 }
 
 fn wrong(path: &Path, reason: &dyn std::fmt::Display, what: &'static str) -> TlsError {
@@ -103,7 +123,8 @@ mod tests {
             .with_no_client_auth()
             .with_cert_resolver(Arc::new(ResolvesServerCertUsingSni::new()));
         let files = TlsFiles { cert: PathBuf::new(), key: PathBuf::new() };
-        Tls { files, config: Arc::new(RwLock::new(Arc::new(config))) }
+        let loaded = Loaded { config: Arc::new(config), expires_s: None };
+        Tls { files, loaded: Arc::new(RwLock::new(loaded)) }
     }
 
     #[tokio::test]

@@ -8,12 +8,16 @@ use std::sync::Arc;
 
 use crate::limits::BEANSTALK_JOB_BYTES_MAX_DEFAULT;
 use dormouse_core::limits::BODY_BYTES_MAX;
-use tokio::net::{UnixListener, UnixStream};
+use rustix::fs::{Mode, chmod, fchmod};
+use tokio::net::{UnixListener, UnixSocket, UnixStream};
 
 use super::{Beanstalk, Drain, Shared, reply};
 use crate::acceptor::{Acceptor, StartError, bind};
 use crate::metrics::ProtocolKind;
 use crate::pipeline::{PipelineContext, PipelineServer};
+
+/// Connections that wait to be accepted.
+const BACKLOG: u32 = 1024;
 
 /// How to serve the beanstalkd protocol.
 #[derive(Clone, Debug)]
@@ -79,7 +83,21 @@ async fn listen_unix(path: &Path) -> io::Result<UnixListener> {
         Ok(_) => return Err(io::ErrorKind::AddrInUse.into()),
         Err(_) => {}
     }
-    UnixListener::bind(path)
+    bind_unix(path)
+}
+
+/// Binds for this user alone, whatever the umask. A bind follows no link.
+fn bind_unix(path: &Path) -> io::Result<UnixListener> {
+    let socket = UnixSocket::new_stream()?;
+    let mode = Mode::RUSR | Mode::WUSR;
+    // On Linux the file gets the mode that the socket has by then. Elsewhere a socket without a
+    // file has none: its mode is set later, before anybody is let in.
+    let is_set = fchmod(&socket, mode).is_ok() && cfg!(target_os = "linux");
+    socket.bind(path)?;
+    if !is_set {
+        chmod(path, mode)?;
+    }
+    socket.listen(BACKLOG)
 }
 
 /// Whether nobody listens there. Any error but a refused connection proves nothing: the listener

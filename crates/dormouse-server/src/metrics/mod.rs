@@ -71,6 +71,8 @@ pub(crate) struct Levels {
     pub(crate) event_streams: usize,
     /// Events that were dropped before a slow client read them.
     pub(crate) events_lost: u64,
+    /// When the certificate expires, in seconds since 1970.
+    pub(crate) certificate_expires_s: Option<i64>,
 }
 
 /// Counts a connection as open until it is dropped.
@@ -213,7 +215,13 @@ mod tests {
         let client =
             BackendClient::new(Arc::new(Hung), Arc::<Metrics>::default(), watch::channel(false).1);
         let metrics = Metrics::default();
-        let levels = Levels { bodies_bytes: 0, answers_bytes: 0, event_streams: 0, events_lost: 0 };
+        let levels = Levels {
+            bodies_bytes: 0,
+            answers_bytes: 0,
+            event_streams: 0,
+            events_lost: 0,
+            certificate_expires_s: None,
+        };
         let begun = Stopwatch::start();
         let (first, second, third) = tokio::join!(
             metrics.page(&client, levels),

@@ -256,6 +256,11 @@ impl Page {
         out.gauge("dormouse_event_streams", help, levels.event_streams as u64)?;
         let help = "Events that were dropped before a slow client read them";
         out.counter("dormouse_events_lost", help, levels.events_lost)?;
+        if let Some(expires_s) = levels.certificate_expires_s {
+            let name = "dormouse_tls_certificate_expires_timestamp_seconds";
+            let help = "When the certificate of HTTP and RESP expires, in seconds since 1970";
+            out.family(name, help, MetricType::Gauge)?.encode_gauge(&expires_s)?;
+        }
         let mut build =
             out.family("dormouse_build", "The version of the server", MetricType::Info)?;
         build.encode_info(&[("version", env!("CARGO_PKG_VERSION"))])

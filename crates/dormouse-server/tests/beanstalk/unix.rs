@@ -31,6 +31,10 @@ async fn a_stale_socket_is_replaced_and_nothing_else() {
     let _kept = std::os::unix::net::UnixDatagram::bind(&other).unwrap();
     assert!(serve(&other).await.is_err(), "somebody listens, though to no connections");
     assert!(other.exists());
+    let link = dir.path().join("link");
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    assert!(serve(&link).await.is_err(), "a link, even to a socket");
+    assert!(link.is_symlink());
     let file = dir.path().join("file");
     std::fs::write(&file, "precious").unwrap();
     let error = serve(&file).await.err().unwrap().to_string();

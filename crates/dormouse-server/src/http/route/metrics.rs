@@ -33,6 +33,7 @@ pub(super) async fn metrics(State(app): State<App>, caller: Caller, params: Para
         answers_bytes: app.answers.used(),
         event_streams: app.events.streams(),
         events_lost: app.events.lost(),
+        certificate_expires_s: app.tls.as_ref().and_then(|tls| tls.expires_s()),
     };
     let page = app.metrics.page(&app.client, levels).await?;
     let kind = HeaderValue::from_static(OPENMETRICS);
