@@ -10,6 +10,7 @@ use tokio::process::{ChildStderr, ChildStdin, Command};
 use tokio::time::timeout;
 
 use crate::exit::Failure;
+use crate::{TOKEN_ENV, TOKEN_FILE_ENV};
 
 /// How long a command has to end after SIGTERM.
 const TERM_MAX: Duration = Duration::from_secs(5);
@@ -40,6 +41,9 @@ impl Start<'_> {
         };
         let mut command = Command::new(program);
         command.args(arguments).kill_on_drop(true);
+        // Of the server's token a command gets only what `environment` has: many print their
+        // environment into logs.
+        command.env_remove(TOKEN_ENV).env_remove(TOKEN_FILE_ENV);
         // No variable can hold a zero byte: such a one is left out, and the command still runs.
         let is_possible = |text: &str| !text.contains('\0');
         command.envs(self.environment.iter().filter(|(_, value)| is_possible(value)).cloned());

@@ -56,6 +56,10 @@ Examples:
   dormouse put orders '{\"order\": 42}' --json --delay 30m --key 42
   dormouse work orders -- ./cancel-order.sh";
 
+/// The variables of the access token.
+pub(crate) const TOKEN_ENV: &str = "DORMOUSE_TOKEN";
+pub(crate) const TOKEN_FILE_ENV: &str = "DORMOUSE_TOKEN_FILE";
+
 /// Options of every subcommand that talks to a server.
 #[derive(clap::Args)]
 pub(crate) struct Global {
@@ -69,11 +73,11 @@ pub(crate) struct Global {
         help_heading = "Server"
     )]
     pub(crate) url: String,
-    /// The access token
+    /// The access token; as an option, other users see it in the list of processes
     #[arg(
         long,
         global = true,
-        env = "DORMOUSE_TOKEN",
+        env = TOKEN_ENV,
         hide_env_values = true,
         value_name = "TOKEN",
         help_heading = "Server"
@@ -83,7 +87,7 @@ pub(crate) struct Global {
     #[arg(
         long,
         global = true,
-        env = "DORMOUSE_TOKEN_FILE",
+        env = TOKEN_FILE_ENV,
         value_name = "FILE",
         help_heading = "Server"
     )]
@@ -114,6 +118,13 @@ impl Global {
     pub(crate) fn client(&self) -> Result<Client, Failure> {
         Client::new(self)
     }
+
+    /// The token, or its file, as variables for a command that may have it.
+    pub(crate) fn token_variables(&self) -> Vec<(String, String)> {
+        let file = self.token_file.as_ref().map(|path| path.to_string_lossy().into_owned());
+        let values = [(TOKEN_ENV, self.token.clone()), (TOKEN_FILE_ENV, file)];
+        values.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+    }
 }
 
 /// All commands and their options.
@@ -134,6 +145,7 @@ fn main() -> ExitCode {
     if let Err(failure) = option_scope::check(&matches).and_then(|()| command.prepare()) {
         return failure.report();
     }
+    option_scope::warn(&matches);
     let mut builder = if command.is_threaded() {
         tokio::runtime::Builder::new_multi_thread()
     } else {

@@ -5,6 +5,7 @@ use clap::{Arg, ArgMatches, Command};
 
 use crate::command::beanstalkd;
 use crate::exit::Failure;
+use crate::output;
 
 /// Options of subcommands that talk to a server.
 const OF_CLIENTS: [&str; 4] = ["url", "token", "token_file", "ca_file"];
@@ -43,4 +44,14 @@ pub(super) fn check(matches: &ArgMatches) -> Result<(), Failure> {
     };
     let text = format!("--{option} is for commands that talk to a server, not for {name}; {fix}");
     Err(Failure::usage(text))
+}
+
+/// A program cannot hide its arguments from other users.
+pub(super) fn warn(matches: &ArgMatches) {
+    if matches.value_source("token") == Some(ValueSource::CommandLine) {
+        output::say(
+            "warning: --token shows the token to everybody who can list processes; use \
+             --token-file or DORMOUSE_TOKEN",
+        );
+    }
 }

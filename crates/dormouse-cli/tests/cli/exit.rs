@@ -115,13 +115,16 @@ fn the_token_is_sent_and_asked_for() {
 
     let done = run(&fake.url, &["stats", "--token", "S3cret"]).exits(1);
     assert!(!done.stderr.contains("give --token"), "{}", done.stderr);
+    assert!(done.stderr.contains("warning: --token shows the token"), "{}", done.stderr);
+    assert!(!done.stderr.contains("S3cret"), "{}", done.stderr);
     assert!(fake.seen()[1].head.contains("authorization: Bearer S3cret"));
 
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), "from-file\n").unwrap();
     let path = file.path().to_str().unwrap();
     let mut command = dormouse(&fake.url, &["--token-file", path, "stats"]);
-    finish(command.env("DORMOUSE_TOKEN", "other").spawn().unwrap()).exits(1);
+    let done = finish(command.env("DORMOUSE_TOKEN", "other").spawn().unwrap()).exits(1);
+    assert!(!done.stderr.contains("warning"), "{}", done.stderr);
     assert!(fake.seen()[2].head.contains("authorization: Bearer from-file"));
 }
 

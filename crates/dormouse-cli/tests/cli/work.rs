@@ -81,16 +81,27 @@ fn the_command_gets_body_and_environment_and_success_is_an_ack() {
         "DORMOUSE_KEY=k",
         "DORMOUSE_LEASE_TOKEN=1.9",
         "DORMOUSE_TOPIC=orders",
-        // Of the server, so that the command can talk to it too.
-        "DORMOUSE_TOKEN=secret",
         &url,
     ] {
         assert!(out.stderr.lines().any(|found| found == line), "{line}: {}", out.stderr);
     }
+    assert!(!out.stderr.contains("secret"), "{}", out.stderr);
     let reserve = json!({"topics": ["orders", "refunds"], "max": 1, "wait": 0, "ttr": 300_000});
     assert_eq!(fake.seen()[0].json(), reserve);
     assert_eq!(fake.to("/v1/ack")[0].json(), json!({"token": "1.9"}));
     assert!(out.stderr.contains("1 done, 0 failed"), "{}", out.stderr);
+}
+
+#[test]
+fn the_command_gets_the_servers_token_only_if_asked() {
+    for (options, is_given) in [(&[][..], false), (&["--pass-token"], true)] {
+        let fake = serving(vec![vec![job(1, json!({}))]], done);
+        let mut command = dormouse(&fake.url, &["work", "orders", "--drain"]);
+        command.env("DORMOUSE_TOKEN", "secret").args(options);
+        command.args(["--", "sh", "-c", "echo \"token=$DORMOUSE_TOKEN\""]);
+        let out = finish(command.spawn().unwrap()).exits(0);
+        assert_eq!(out.stdout, if is_given { "token=secret\n" } else { "token=\n" });
+    }
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod backup;
 mod beanstalk;
 mod beanstalkd;
 mod config;
+mod modes;
 mod process;
 mod ready;
 mod refuse;

@@ -35,8 +35,14 @@ impl Authority {
     /// Issues a certificate for `localhost` and 127.0.0.1 and writes it and its key to `cert.pem`
     /// and `key.pem`.
     pub(crate) fn issue(&self, dir: &Path) -> CertificateDer<'static> {
+        self.issue_until(dir, 2049)
+    }
+
+    /// Issues one that expires on the first day of a year.
+    pub(crate) fn issue_until(&self, dir: &Path, year: i32) -> CertificateDer<'static> {
         let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
-        let params = CertificateParams::new(names).unwrap();
+        let mut params = CertificateParams::new(names).unwrap();
+        params.not_after = rcgen::date_time_ymd(year, 1, 1);
         let key = KeyPair::generate().unwrap();
         let certificate = params.signed_by(&key, &self.issuer).unwrap();
         std::fs::write(dir.join("cert.pem"), certificate.pem()).unwrap();

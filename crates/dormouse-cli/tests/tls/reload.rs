@@ -52,3 +52,23 @@ fn a_broken_file_keeps_the_old_certificate() {
     let client = Client::connect(server.http, &server.authority);
     assert_eq!(client.certificate(), &server.certificate);
 }
+
+#[test]
+fn an_expired_certificate_is_warned_about_and_its_end_is_a_metric() {
+    let server = Server::start();
+    let mut client = Client::connect(server.http, &server.authority);
+    client.send("GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    let page = client.read_until("# EOF\n");
+    // The first second of 2049.
+    let metric = "\ndormouse_tls_certificate_expires_timestamp_seconds 2493072000\n";
+    assert!(page.contains(metric), "{page}");
+    server.authority.issue_until(server.dir.path(), 2020);
+    server.process.signal(Signal::HUP);
+    server.process.wait_for("the certificate has expired");
+
+    let args = ["serve", "--backend=memory", "--http=127.0.0.1:0", "--resp=off"];
+    let mut command = crate::process::command(&args);
+    command.arg("--tls-cert").arg(server.dir.path().join("cert.pem"));
+    command.arg("--tls-key").arg(server.dir.path().join("key.pem"));
+    crate::process::Process::start(command).wait_for("the certificate has expired");
+}

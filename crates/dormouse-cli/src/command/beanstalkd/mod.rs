@@ -14,6 +14,7 @@ use dormouse_server::{BeanstalkAddr, BeanstalkOptions, Drain, Options, Server};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::level_filters::LevelFilter;
 
+use crate::command::config::exposure;
 use crate::command::serve::{Store, files, log};
 use crate::exit::Failure;
 
@@ -100,6 +101,11 @@ impl Args {
         tracing::info!("listening on {}", self.place(&server));
         if server.beanstalk_addr().is_some_and(|addr| !addr.ip().to_canonical().is_loopback()) {
             tracing::warn!("everybody who reaches {} may do everything", self.place(&server));
+        }
+        if let Some(exposure) =
+            self.dir.as_deref().and_then(|dir| exposure("the data directory", dir, true))
+        {
+            tracing::warn!("{exposure}");
         }
         if self.dir.is_none() {
             tracing::info!("without -b all jobs are gone when this process ends");

@@ -1,6 +1,6 @@
 //! The TOML file: values with their lines.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use dormouse_server::access::TokenEntry;
 use toml::de::{DeTable, DeValue};
@@ -20,6 +20,8 @@ pub(super) struct Contents {
     pub(super) values: Vec<(&'static str, Raw, usize)>,
     /// Tokens and their lines.
     pub(super) tokens: Vec<(TokenEntry, usize)>,
+    /// The files that hold tokens.
+    pub(super) token_files: Vec<PathBuf>,
 }
 
 /// A position in a file.
@@ -63,6 +65,7 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<Contents, ConfigError> {
             }
             ("tokens", DeValue::Array(items)) => {
                 contents.tokens = tokens::read(&text, items)?;
+                contents.token_files = tokens::files(items);
             }
             (name @ ("redis" | "store" | "tls"), _) => {
                 return Err(text.error(at, &format!("`{name}` wants a table: [{name}]")));

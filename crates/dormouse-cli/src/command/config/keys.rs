@@ -169,6 +169,18 @@ pub(super) const KEYS: &[Key] = &[
         show: |settings| settings.insecure.to_string(),
     },
     Key {
+        name: "strict",
+        flag: "strict",
+        value: "",
+        about: "Do not start if other users can read or change the files of this server",
+        more: &[
+            "Those are this file, the data directory, token files and the private key. Without it",
+            "their modes are warned about.",
+        ],
+        set: |settings, raw| raw.bool().map(|value| settings.strict = value),
+        show: |settings| settings.strict.to_string(),
+    },
+    Key {
         name: "hosts",
         flag: "hosts",
         value: "NAMES",
@@ -360,6 +372,7 @@ mod tests {
         check("redis.level", "replicated=2", "\"replicated=2\"");
         check("redis.partitions", "16", "16");
         check("insecure", "true", "true");
+        check("strict", "true", "true");
         check("hosts", "a.example,b", "[\"a.example\", \"b\"]");
         check("connections_max", "1", "1");
         check("drain", "1m", "\"60s\"");

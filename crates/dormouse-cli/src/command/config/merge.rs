@@ -11,8 +11,9 @@ use super::ConfigError;
 use super::file::{self, Contents};
 use super::flags::Flags;
 use super::keys::{KEYS, Key};
+use super::permissions::exposure;
 use super::raw::Raw;
-use super::settings::Settings;
+use super::settings::{BackendKind, Settings};
 
 /// The variable that names the file.
 pub(super) const CONFIG_ENV: &str = "DORMOUSE_CONFIG";
@@ -54,6 +55,9 @@ pub(crate) struct Config {
     token_sources: Vec<Source>,
     /// Warnings about probable mistakes.
     warnings: Vec<String>,
+    /// The file, and the files that hold tokens.
+    file: Option<PathBuf>,
+    token_files: Vec<PathBuf>,
 }
 
 impl Config {
@@ -75,6 +79,8 @@ impl Config {
             sources: BTreeMap::new(),
             token_sources: Vec::new(),
             warnings: suspects(env),
+            file: None,
+            token_files: Vec::new(),
         };
         let named = flags.config().or_else(|| find(CONFIG_ENV).map(PathBuf::from));
         if let Some(path) = named {
@@ -93,6 +99,7 @@ impl Config {
         }
         config.settings.verify().map_err(ConfigError)?;
         config.access()?;
+        config.verify_exposures()?;
         Ok(config)
     }
 
@@ -103,6 +110,8 @@ impl Config {
                 self.apply(key, &raw, source(line))?;
             }
         }
+        self.file = Some(path.to_owned());
+        self.token_files = contents.token_files;
         for (token, line) in contents.tokens {
             self.settings.tokens.push(token);
             self.token_sources.push(source(line));
@@ -117,6 +126,33 @@ impl Config {
         })?;
         self.sources.insert(key.name, source);
         Ok(())
+    }
+
+    /// What other users of this machine could read or change. A file of settings may be read by all
+    /// unless it has the password of Redis: of tokens it has only hashes.
+    fn exposures(&self) -> Vec<String> {
+        let settings = &self.settings;
+        let has_password = matches!(self.sources.get("redis.url"), Some(Source::File { .. }))
+            && settings.redis_url.as_ref().is_some_and(|url| url.contains('@'));
+        let data = (settings.backend == BackendKind::Disk).then_some(&settings.data);
+        let all = [
+            ("the configuration file", self.file.as_ref(), has_password),
+            ("the data directory", data, true),
+            ("the private key", settings.tls_key.as_ref(), true),
+        ];
+        let all = all.into_iter().filter_map(|(what, path, secret)| Some((what, path?, secret)));
+        let tokens = self.token_files.iter().map(|path| ("the token file", path, true));
+        all.chain(tokens)
+            .filter_map(|(what, path, is_secret)| exposure(what, path, is_secret))
+            .collect()
+    }
+
+    fn verify_exposures(&self) -> Result<(), ConfigError> {
+        let exposures = if self.settings.strict { self.exposures() } else { Vec::new() };
+        if exposures.is_empty() {
+            return Ok(());
+        }
+        Err(ConfigError(format!("`strict` is set, and {}", exposures.join("; "))))
     }
 
     /// The table of tokens.
@@ -176,6 +212,7 @@ impl Config {
     pub(crate) fn warnings(&self) -> Vec<String> {
         let mut warnings = self.warnings.clone();
         warnings.extend(self.idle());
+        warnings.extend(self.exposures());
         warnings.extend(self.settings.warnings());
         warnings
     }
@@ -321,6 +358,42 @@ mod tests {
         assert_eq!(token.value, "(secret) put:* ack:a");
         assert_eq!(token.source.to_string(), format!("{}:1", file.path().display()));
         assert!(shown.iter().all(|shown| !shown.value.contains(&hash)));
+    }
+
+    #[test]
+    fn what_others_can_read_or_change_is_a_warning_and_an_error_if_strict() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let set = |path: &Path, mode: u32| {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+        };
+        let (data, token) = (tempfile::tempdir().unwrap(), file("a-secret-of-some-length"));
+        let path = token.path().display();
+        let config = file(&format!(
+            "[[tokens]]\nname = \"a\"\ntoken_file = \"{path}\"\nscopes = [\"*:*\"]\n"
+        ));
+        let args =
+            ["--config", config.path().to_str().unwrap(), "--data", data.path().to_str().unwrap()];
+        let check = |modes: [u32; 3], words: &[&str]| {
+            set(config.path(), modes[0]);
+            set(data.path(), modes[1]);
+            set(token.path(), modes[2]);
+            let found = Config::merge(&Flags::of(&args), &[]).unwrap().warnings();
+            assert_eq!(found.len(), words.len(), "{found:?}");
+            for (warning, word) in found.iter().zip(words) {
+                assert!(warning.contains(word) && warning.contains("`chmod "), "{warning}");
+            }
+            let strict = Flags::of(&[&args[..], &["--strict"]].concat());
+            let strict = Config::merge(&strict, &[]).map(|_| ()).map_err(|error| error.to_string());
+            match strict {
+                Ok(()) => assert!(words.is_empty()),
+                Err(error) => assert!(words.iter().all(|word| error.contains(word)), "{error}"),
+            }
+        };
+        check([0o644, 0o700, 0o600], &[]);
+        check([0o640, 0o750, 0o440], &[]);
+        let all = ["the configuration file", "the data directory", "the token file"];
+        check([0o666, 0o755, 0o644], &all);
+        check([0o660, 0o777, 0o620], &all);
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod file;
 mod flags;
 mod keys;
 mod merge;
+mod permissions;
 mod raw;
 mod settings;
 mod token;
@@ -25,6 +26,7 @@ use crate::exit::Failure;
 pub(crate) use address::shown as beanstalk_shown;
 pub(crate) use flags::Flags;
 pub(crate) use merge::{Config, Source};
+pub(crate) use permissions::exposure;
 pub(crate) use settings::{BackendKind, Settings};
 
 /// Make, check and explain the server's configuration

@@ -53,6 +53,8 @@ pub(crate) struct Settings {
     pub(crate) redis_partitions: Option<u16>,
     /// Other addresses than loopback without a token.
     pub(crate) insecure: bool,
+    /// Refuse to start where others can read or change what is this server's.
+    pub(crate) strict: bool,
     /// Accepted names in the Host header, in addition to loopback and the bound address.
     pub(crate) hosts: Vec<String>,
     /// Connections at once.
@@ -99,6 +101,7 @@ impl Default for Settings {
             redis_level: None,
             redis_partitions: None,
             insecure: false,
+            strict: false,
             hosts: Vec::new(),
             connections_max: 10_000,
             drain: Duration::from_secs(10),

@@ -1,6 +1,7 @@
 //! `[[tokens]]` of the file: name, secret, scopes.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use dormouse_server::access::{Scope, TokenEntry, TokenHash, hash_token};
 use toml::de::{DeArray, DeTable, DeValue};
@@ -12,6 +13,8 @@ use super::raw::suggestion;
 const NAMES: [&str; 4] = ["name", "token_sha256", "token_file", "scopes"];
 /// A token in a file that is shorter could be guessed.
 const TOKEN_BYTES_MIN: usize = 16;
+/// So could one of fewer different characters. A random one of 16 hexadecimal digits has about 10.
+const TOKEN_CHARACTERS_MIN: usize = 6;
 
 /// Reads all entries.
 pub(super) fn read(
@@ -36,6 +39,18 @@ pub(super) fn read(
         entries.push((entry, text.line(at)));
     }
     Ok(entries)
+}
+
+/// The files that hold tokens.
+pub(super) fn files(items: &DeArray<'_>) -> Vec<PathBuf> {
+    let file = |item: &toml::Spanned<DeValue<'_>>| match item.get_ref() {
+        DeValue::Table(table) => {
+            let (_, path) = table.iter().find(|(key, _)| key.get_ref() == "token_file")?;
+            raw(path.get_ref()).text().ok().map(PathBuf::from)
+        }
+        _ => None,
+    };
+    items.iter().filter_map(file).collect()
 }
 
 fn entry(text: &Text<'_>, at: usize, table: &DeTable<'_>) -> Result<TokenEntry, ConfigError> {
@@ -105,7 +120,21 @@ fn read_secret(path: &str) -> Result<TokenHash, String> {
             secret.len()
         ));
     }
+    if is_weak(secret) {
+        return Err(format!(
+            "the token in {path} could be guessed: it has fewer than {TOKEN_CHARACTERS_MIN} \
+             different characters, or repeats itself; `dormouse config token` makes a good one"
+        ));
+    }
     Ok(hash_token(secret))
+}
+
+/// Whether it has too few different characters, or is one text several times.
+fn is_weak(secret: &str) -> bool {
+    let bytes = secret.as_bytes();
+    let is_repeated = |len: usize| bytes.chunks(len).all(|chunk| bytes.starts_with(chunk));
+    let different: BTreeSet<char> = secret.chars().collect();
+    different.len() < TOKEN_CHARACTERS_MIN || (1..=bytes.len() / 2).any(is_repeated)
 }
 
 #[cfg(test)]
@@ -163,6 +192,22 @@ mod tests {
             "is the token of `a`, line 2",
         );
         check(&format!("{twice}{}", twice.replace("ba78", "0000")), "is called `a`, line 2");
+    }
+
+    #[test]
+    fn a_secret_that_could_be_guessed_is_refused() {
+        for (weak, strong) in [
+            ("aaaaaaaaaaaaaaaa", "0123456789abcdef"),
+            ("abcabcabcabcabca", "a-secret-of-some-length"),
+            ("passwordpassword", "9f86d081884c7d65"),
+            ("hunter2hunter2hunter2", "hunter2hunter2hunter3"),
+        ] {
+            let mut file = tempfile::NamedTempFile::new().unwrap();
+            file.write_all(weak.as_bytes()).unwrap();
+            let path = file.path().display();
+            check(&format!("[[tokens]]\ntoken_file = \"{path}\""), "could be guessed");
+            assert!(!is_weak(strong), "{strong}");
+        }
     }
 
     #[test]

@@ -28,12 +28,15 @@ pub(super) async fn run(global: &Global, client: Client, run: Run) -> Result<(),
     let grant: Grant = lock.acquire(&run.times, &mut signals).await?.parse()?;
     let until = Instant::now() + run.times.ttl.duration();
 
-    let environment = vec![
+    let mut environment = vec![
         ("DORMOUSE_URL".to_owned(), global.url.clone()),
         ("DORMOUSE_LOCK_NAME".to_owned(), lock.name.clone()),
         ("DORMOUSE_LOCK_FENCE".to_owned(), grant.fence),
         ("DORMOUSE_LOCK_OWNER".to_owned(), lock.owner.clone()),
     ];
+    if run.pass_token {
+        environment.extend(global.token_variables());
+    }
     // In a group of its own a command could not read from the terminal.
     let has_group = !io::stdin().is_terminal();
     let start = Start { command: &run.command, environment, is_piped: false, has_group };

@@ -34,6 +34,7 @@ const WAIT_STEP: Duration = Duration::from_secs(50);
     after_help = "\
 The command finds in its environment:
   DORMOUSE_LOCK_NAME DORMOUSE_LOCK_FENCE DORMOUSE_LOCK_OWNER DORMOUSE_URL
+  DORMOUSE_TOKEN, DORMOUSE_TOKEN_FILE  the server's token, only with --pass-token
 
 Examples:
   dormouse lock nightly -- ./report.sh
@@ -58,6 +59,9 @@ struct Run {
     owner: Option<String>,
     #[command(flatten)]
     times: Times,
+    /// Let the command have the server's token, for further dormouse commands
+    #[arg(long)]
+    pass_token: bool,
     /// The command and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<String>,

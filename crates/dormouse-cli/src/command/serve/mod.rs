@@ -25,6 +25,9 @@ pub(super) use store::Store;
 /// How long requests have after the store has stopped: they can only fail.
 const FAILED_DRAIN_MAX: Duration = Duration::from_secs(1);
 
+/// How often the age of the certificate is looked at.
+const CERTIFICATE_CHECK: Duration = Duration::from_secs(24 * 3_600);
+
 /// Serve a queue until a signal stops it
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -96,8 +99,11 @@ impl Args {
 /// Serves until a signal arrives or the store fails.
 async fn serve(store: &Store, mut reload: Reload, drained: &Drain, signals: &mut Signals) -> End {
     let mut stopped = store.watch();
+    // The first one is now.
+    let mut day = tokio::time::interval(CERTIFICATE_CHECK);
     loop {
         tokio::select! {
+            _ = day.tick() => reload.certificate().warn(),
             caught = signals.next() => match caught {
                 SignalAction::Stop(signal) => return End::Asked(signal),
                 SignalAction::Reload => reload.run(),

@@ -37,9 +37,10 @@ const WAIT: Duration = Duration::from_secs(20);
 #[command(after_help = "\
 The command finds in its environment:
   DORMOUSE_TOPIC DORMOUSE_ID DORMOUSE_KEY DORMOUSE_ATTEMPT DORMOUSE_DUE_AT
-  DORMOUSE_LEASE_TOKEN    the lease's token (DORMOUSE_TOKEN is the server's)
+  DORMOUSE_LEASE_TOKEN    the lease's token
   DORMOUSE_HEADER_<NAME>  each header, in capitals, with _ for other than letters and digits
   DORMOUSE_URL            the server, for further dormouse commands
+  DORMOUSE_TOKEN, DORMOUSE_TOKEN_FILE  the server's token, only with --pass-token
 
 Examples:
   dormouse work orders -- ./cancel-order.sh
@@ -62,6 +63,9 @@ pub(crate) struct Args {
     /// End when no job is ready
     #[arg(long)]
     drain: bool,
+    /// Let the command have the server's token, for further dormouse commands
+    #[arg(long)]
+    pass_token: bool,
     /// The command and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<String>,
@@ -73,6 +77,8 @@ struct Context {
     server: ServerState,
     stop: Stop,
     url: String,
+    /// The server's token, if the command may have it.
+    token: Vec<(String, String)>,
     ttr: Option<Span>,
     command: Vec<String>,
 }
@@ -105,6 +111,7 @@ impl Args {
             server: ServerState::default(),
             stop: Signals::listen()?.count(),
             url: global.url.clone(),
+            token: if self.pass_token { global.token_variables() } else { Vec::new() },
             ttr: self.ttr,
             command: self.command.clone(),
         });

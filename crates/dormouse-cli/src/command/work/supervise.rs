@@ -122,6 +122,7 @@ fn start(context: &Context, job: &Job) -> Result<Child, Failure> {
         ("DORMOUSE_ATTEMPT".to_owned(), job.attempt.to_string()),
         ("DORMOUSE_DUE_AT".to_owned(), job.due_at.clone()),
     ];
+    environment.extend(context.token.iter().cloned());
     for (name, value) in &job.headers {
         environment.push((variable(name), value.clone()));
     }
