@@ -40,6 +40,10 @@ pub const EVENTS_KEPT: usize = 16_384;
 pub const EVENT_STREAMS_MAX: usize = 100;
 /// Topics with series of their own in the metrics; the others are added up.
 pub const METRICS_TOPICS_MAX: usize = 200;
+/// Topics that one page of metrics looks at to find those to be shown; the next page goes on.
+pub const METRICS_SURVEY_TOPICS_MAX: usize = 5_000;
+/// Time after which a page looks at no more topics than it can show.
+pub const METRICS_SURVEY_MS_MAX: u64 = 100;
 
 // Pipelined protocols (RESP, beanstalkd).
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::limits::CONNECTIONS_MAX_DEFAULT;
 use dormouse_core::backend::Backend;
+use dormouse_core::topic::TopicName;
 use tokio::sync::{Semaphore, mpsc, watch};
 
 use crate::acceptor::{Acceptor, StartError, bind};
@@ -33,6 +34,9 @@ pub struct Options {
     pub access: Access,
     /// Names accepted in the `Host` header besides loopback and the bound address.
     pub hosts: Vec<String>,
+    /// Topics that have series of their own in the metrics, however many others there are; at most
+    /// [`METRICS_TOPICS_MAX`](crate::limits::METRICS_TOPICS_MAX).
+    pub metrics_topics: Vec<TopicName>,
     /// The largest number of open connections, of all protocols together.
     pub connections_max: usize,
     /// Makes a backup; `None` if the backend has none.
@@ -51,6 +55,7 @@ impl Default for Options {
             beanstalk: None,
             access: Access::open(),
             hosts: Vec::new(),
+            metrics_topics: Vec::new(),
             connections_max: CONNECTIONS_MAX_DEFAULT,
             backup: None,
             tls: None,
@@ -132,7 +137,7 @@ impl Server {
         let (stopping, stops) = watch::channel(false);
         let (aborting, aborts) = watch::channel(false);
         let (alive, ended) = mpsc::channel(1);
-        let metrics = Arc::new(Metrics::new(&resp::NAMES));
+        let metrics = Arc::new(Metrics::new(&resp::NAMES, options.metrics_topics));
         let observer = Arc::clone(&metrics) as Arc<dyn ReplyObserver>;
         let acceptor = Acceptor {
             permits: Arc::new(Semaphore::new(options.connections_max)),

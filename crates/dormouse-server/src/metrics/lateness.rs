@@ -14,7 +14,7 @@ use super::histogram::{Histogram, HistogramCounts};
 const BOUNDS_MS: &[u64] =
     &[1, 2, 5, 10, 25, 50, 100, 250, 500, 1_000, 5_000, 30_000, 300_000, 3_600_000];
 
-/// A histogram for each of the first topics, and one for the others.
+/// A histogram for each topic that is shown, and one for the others.
 pub(super) struct Lateness {
     topics: RwLock<Map<TopicName, Arc<Histogram>>>,
     others: Arc<Histogram>,
@@ -57,11 +57,24 @@ impl Lateness {
         Arc::clone(topics.entry(topic.clone()).or_insert_with(|| Arc::new(new_histogram())))
     }
 
-    /// If all histograms are taken, frees those of topics that no longer exist.
-    pub(super) fn forget_vanished(&self, alive: impl Fn(&TopicName) -> bool) {
+    /// If all histograms are taken, or there are more topics than those shown, frees the
+    /// histograms of topics that are not shown. In the second case those shown get theirs: else
+    /// whoever has many topics could take all.
+    pub(super) fn keep_shown<'a>(
+        &self,
+        shown: impl Iterator<Item = &'a TopicName>,
+        is_complete: bool,
+    ) {
         let mut topics = self.topics.write().unwrap_or_else(PoisonError::into_inner);
-        if topics.len() >= METRICS_TOPICS_MAX {
-            topics.retain(|topic, _| alive(topic));
+        if is_complete && topics.len() < METRICS_TOPICS_MAX {
+            return;
+        }
+        let mut before = std::mem::take(&mut *topics);
+        for topic in shown.take(METRICS_TOPICS_MAX) {
+            let kept = before.remove(topic);
+            if let Some(late) = kept.or_else(|| (!is_complete).then(|| Arc::new(new_histogram()))) {
+                topics.insert(topic.clone(), late);
+            }
         }
     }
 
@@ -69,7 +82,8 @@ impl Lateness {
     pub(super) fn counts(&self) -> Vec<(String, HistogramCounts)> {
         let topics = self.topics.read().unwrap_or_else(PoisonError::into_inner);
         let sorted = topics.iter().map(|(topic, late)| (topic.to_string(), late.counts()));
-        let mut sorted: Vec<(String, HistogramCounts)> = sorted.collect();
+        let mut sorted: Vec<(String, HistogramCounts)> =
+            sorted.filter(|(_, counts)| counts.count > 0).collect();
         drop(topics);
         sorted.sort_by(|(one, _), (other, _)| one.cmp(other));
         let others = self.others.counts();
@@ -105,14 +119,30 @@ mod tests {
     fn histograms_of_vanished_topics_are_freed_when_all_are_taken() {
         let lateness = Lateness::default();
         note(&lateness, "t0");
-        lateness.forget_vanished(|_| false);
+        lateness.keep_shown(std::iter::empty(), true);
         assert_eq!(lateness.counts().len(), 1, "there is room still");
         for number in 1..METRICS_TOPICS_MAX {
             note(&lateness, &format!("t{number}"));
         }
-        lateness.forget_vanished(|topic| topic.as_str() == "t7");
+        lateness.keep_shown([TopicName::new("t7").unwrap()].iter(), true);
         note(&lateness, "new");
         let names: Vec<String> = lateness.counts().into_iter().map(|(name, _)| name).collect();
         assert_eq!(names, ["new", "t7"]);
+    }
+
+    #[test]
+    fn a_topic_that_is_shown_gets_its_histogram_before_others_take_all() {
+        let lateness = Lateness::default();
+        let shown: Vec<TopicName> = (0..METRICS_TOPICS_MAX)
+            .map(|number| TopicName::new(&format!("shown{number}")).unwrap())
+            .collect();
+        lateness.keep_shown(shown.iter(), false);
+        for number in 0..METRICS_TOPICS_MAX {
+            note(&lateness, &format!("a{number}"));
+        }
+        note(&lateness, "shown7");
+        let counts = lateness.counts();
+        let names: Vec<&str> = counts.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["shown7", OTHER]);
     }
 }

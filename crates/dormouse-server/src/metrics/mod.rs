@@ -10,6 +10,7 @@ mod lateness;
 mod page;
 mod process;
 mod stopwatch;
+mod survey;
 mod topics;
 mod traffic;
 
@@ -21,6 +22,7 @@ use bytes::Bytes;
 use dormouse_core::command::Reply;
 use dormouse_core::error::{Code, Error};
 use dormouse_core::op::PutReply;
+use dormouse_core::topic::TopicName;
 use hyper::{Method, StatusCode};
 use tokio::sync::Mutex;
 
@@ -32,6 +34,7 @@ use lateness::Lateness;
 use page::Page;
 use process::Process;
 pub(crate) use stopwatch::Stopwatch;
+use survey::Survey;
 use topics::Others;
 use traffic::Traffic;
 
@@ -56,6 +59,7 @@ pub(crate) struct Metrics {
 /// The latest page, and the state that the next one builds on.
 #[derive(Default)]
 struct CachedPage {
+    survey: Survey,
     others: Others,
     page: Option<(Stopwatch, Bytes)>,
 }
@@ -95,9 +99,12 @@ impl ReplyObserver for Metrics {
 }
 
 impl Metrics {
-    /// All counters are zero. `resp_names` are the RESP commands that [`Metrics::resp`] counts.
-    pub(crate) fn new(resp_names: &'static [&'static str]) -> Metrics {
-        Metrics { resp: Commands::new(resp_names), ..Metrics::default() }
+    /// All counters are zero. `resp_names` are the RESP commands that [`Metrics::resp`] counts;
+    /// `topics` always have series of their own.
+    pub(crate) fn new(resp_names: &'static [&'static str], topics: Vec<TopicName>) -> Metrics {
+        let cache = CachedPage { survey: Survey::new(topics), ..CachedPage::default() };
+        let cache = Mutex::new(cache);
+        Metrics { resp: Commands::new(resp_names), cache, ..Metrics::default() }
     }
 
     fn note_puts(&self, replies: &[Result<PutReply, Error>]) {
@@ -150,7 +157,7 @@ impl Metrics {
         {
             return Ok(page.clone());
         }
-        let text = self.make(client, levels, &mut cache.others).await?;
+        let text = self.make(client, levels, &mut cache).await?;
         // Its age counts from here: if the backend timed out, requests that waited for this page
         // must get it instead of waiting for another one.
         cache.page = Some((Stopwatch::start(), text.clone()));
@@ -161,21 +168,20 @@ impl Metrics {
         &self,
         client: &BackendClient,
         levels: Levels,
-        others: &mut Others,
+        cache: &mut CachedPage,
     ) -> Result<Bytes, Error> {
         let process = tokio::task::spawn_blocking(Process::read).await.unwrap_or_default();
         // The rest of the page matters most when the store has stopped or hangs.
-        let (figures, up) = match tokio::time::timeout(BACKEND_TIMEOUT, topics::fetch(client)).await
-        {
+        let fetched = tokio::time::timeout(BACKEND_TIMEOUT, cache.survey.fetch(client)).await;
+        let (figures, up) = match fetched {
             Ok(Ok(figures)) => (Some(figures), true),
             Ok(Err(error)) => (None, error.code == Code::Busy),
             Err(_) => (None, false),
         };
-        let other_totals = figures.as_ref().and_then(|figures| others.update(figures));
-        if let Some(figures) = figures.as_ref().filter(|figures| figures.complete) {
-            self.lateness.forget_vanished(|name| {
-                figures.shown.binary_search_by(|(shown, _)| shown.cmp(name)).is_ok()
-            });
+        let other_totals = figures.as_ref().and_then(|figures| cache.others.update(figures));
+        if let Some(figures) = &figures {
+            let shown = figures.shown.iter().map(|(name, _)| name);
+            self.lateness.keep_shown(shown, figures.complete);
         }
         let page = Page {
             up,

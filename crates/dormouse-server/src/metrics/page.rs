@@ -152,15 +152,19 @@ fn write_topics(
         }),
         ("dormouse_waiters", "Reserves that wait on the topic", |stats| Some(stats.waiters as f64)),
     ];
-    for (name, help, value) in gauges {
+    for (index, (name, help, value)) in gauges.into_iter().enumerate() {
         let mut family = out.family(name, help, MetricType::Gauge)?;
         for (topic, stats) in shown.clone() {
             if let Some(value) = value(stats) {
                 family.encode_family(&of_topic(topic))?.encode_gauge(&value)?;
             }
         }
+        if let (0, Some(ms)) = (index, figures.hidden_oldest_ms) {
+            family.encode_family(&of_topic(OTHER))?.encode_gauge(&(ms as f64 / 1_000.0))?;
+        }
     }
-    Ok(())
+    let help = "Topics without series of their own, which are added up in _other";
+    out.gauge("dormouse_topics_hidden", help, figures.hidden())
 }
 
 fn write_totals(out: &mut Out<'_>, total: &TopicStats) -> fmt::Result {

@@ -1,19 +1,10 @@
-//! Figures of topics, fetched from the backend in small pages.
+//! Figures of topics: of those shown, and of the others together.
 
 use std::collections::HashMap;
 
-use crate::limits::METRICS_TOPICS_MAX;
-use dormouse_core::error::Error;
 use dormouse_core::image::Counts;
-use dormouse_core::op::{Stats, TopicStats, Topics};
+use dormouse_core::op::TopicStats;
 use dormouse_core::topic::TopicName;
-
-use super::OTHER;
-use crate::client::BackendClient;
-
-/// Topics fetched at once. The engine does nothing else meanwhile, and needs about 0.1 ms for a
-/// topic that is spread over ten runs.
-const PAGE: usize = 10;
 
 /// A counter's name, its help text, and its value.
 pub(super) type Counter = (&'static str, &'static str, fn(&Counts) -> u64);
@@ -36,7 +27,7 @@ fn totals(counts: &Counts) -> TopicTotals {
     COUNTERS.map(|(_, _, count)| count(counts))
 }
 
-/// The figures of the first topics, and of all topics together.
+/// The figures of the topics shown, and of all topics together.
 #[derive(Debug)]
 pub(super) struct TopicFigures {
     /// Topics with figures of their own, in the order of their names.
@@ -45,39 +36,16 @@ pub(super) struct TopicFigures {
     pub(super) total: TopicStats,
     /// `shown` has every topic.
     pub(super) complete: bool,
-}
-
-/// Fetches the figures. It reads counters only, never jobs.
-pub(super) async fn fetch(client: &BackendClient) -> Result<TopicFigures, Error> {
-    let mut shown: Vec<(TopicName, TopicStats)> = Vec::new();
-    let mut complete = true;
-    let mut after = None;
-    loop {
-        let limit = PAGE.min(METRICS_TOPICS_MAX - shown.len());
-        if limit == 0 {
-            complete = false;
-            break;
-        }
-        let page = client.call(Topics { after, limit }).await?;
-        after = page.topics.last().map(|(name, _)| name.clone());
-        for (name, stats) in page.topics {
-            // A topic with the name of the label would appear twice.
-            let is_namesake = name.as_str() == OTHER;
-            complete &= !is_namesake;
-            if !is_namesake {
-                shown.push((name, stats));
-            }
-        }
-        if !page.more || after.is_none() {
-            break;
-        }
-    }
-    // After the topics, so that the totals are never less than the sum of those shown.
-    let total = client.call(Stats { topic: None }).await?;
-    Ok(TopicFigures { shown, total, complete })
+    /// How long the job that waits longest in the other topics has been ready, as far as known.
+    pub(super) hidden_oldest_ms: Option<u64>,
 }
 
 impl TopicFigures {
+    /// Topics without series of their own.
+    pub(super) fn hidden(&self) -> u64 {
+        self.total.topics.saturating_sub(self.shown.len() as u64)
+    }
+
     /// Jobs by state in the topics that are not shown.
     pub(super) fn rest(&self) -> TopicStats {
         let mut rest = self.total.clone();
@@ -186,7 +154,12 @@ mod tests {
             ..TopicStats::default()
         };
         let shown = shown.iter().map(|&(name, puts)| (TopicName::new(name).unwrap(), stats(puts)));
-        TopicFigures { shown: shown.collect(), total: stats(total), complete }
+        TopicFigures {
+            shown: shown.collect(),
+            total: stats(total),
+            complete,
+            hidden_oldest_ms: None,
+        }
     }
 
     fn check(others: &mut Others, figures: &TopicFigures, puts: Option<u64>) {

@@ -92,7 +92,7 @@ impl clap::FromArgMatches for Flags {
             let values: Vec<&str> = values.map(String::as_str).collect();
             // Lists may be given bit by bit; of everything else the last one counts.
             let value = match key.name {
-                "hosts" => values.join(","),
+                "hosts" | "metrics_topics" => values.join(","),
                 _ => values.last().copied().unwrap_or_default().to_owned(),
             };
             self.values.push((key.name, value));

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use dormouse_core::limits::BODY_BYTES_MAX;
+use dormouse_core::topic::TopicName;
 use dormouse_disk::engine::Durability;
 use dormouse_redis::Level;
 use dormouse_redis::limits::PARTITIONS_MAX;
@@ -14,7 +15,8 @@ use super::settings::{
     BEANSTALK_ADDR, BackendKind, CONNECTIONS_MAX, DRAIN_MS_MAX, HTTP_PORT, RESP_PORT, Settings,
 };
 use super::values::{
-    backend, beanstalk, durability, level, network, redis_url, store_bytes, without_password,
+    backend, beanstalk, durability, level, metrics_topics, network, redis_url, store_bytes,
+    without_password,
 };
 
 /// One option.
@@ -190,10 +192,16 @@ pub(super) const KEYS: &[Key] = &[
             "that no web page can talk to it through a name of its own.",
         ],
         set: |settings, raw| raw.list().map(|names| settings.hosts = names),
-        show: |settings| {
-            let names: Vec<String> = settings.hosts.iter().map(|host| quoted(host)).collect();
-            format!("[{}]", names.join(", "))
-        },
+        show: |settings| list(settings.hosts.iter().map(String::as_str)),
+    },
+    Key {
+        name: "metrics_topics",
+        flag: "metrics-topics",
+        value: "TOPICS",
+        about: "Topics that always have series of their own in the metrics, at most 200",
+        more: &["Of the others those are shown that are most late, most ready or most dead."],
+        set: |settings, raw| metrics_topics(raw).map(|names| settings.metrics_topics = names),
+        show: |settings| list(settings.metrics_topics.iter().map(TopicName::as_str)),
     },
     Key {
         name: "connections_max",
@@ -319,6 +327,11 @@ pub(super) fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }
 
+/// A list of texts as TOML has it.
+fn list<'a>(texts: impl Iterator<Item = &'a str>) -> String {
+    format!("[{}]", texts.map(quoted).collect::<Vec<_>>().join(", "))
+}
+
 fn path(path: Option<&PathBuf>) -> String {
     path.map(|path| quoted(&path.to_string_lossy())).unwrap_or_default()
 }
@@ -374,6 +387,7 @@ mod tests {
         check("insecure", "true", "true");
         check("strict", "true", "true");
         check("hosts", "a.example,b", "[\"a.example\", \"b\"]");
+        check("metrics_topics", "a.b,c", "[\"a.b\", \"c\"]");
         check("connections_max", "1", "1");
         check("drain", "1m", "\"60s\"");
         check("drain", "1500", "\"1500ms\"");
@@ -391,6 +405,8 @@ mod tests {
             assert!(error.contains(part), "{name}: {error}");
         };
         check("data", " ", "is empty");
+        check("metrics_topics", "a b", "topic");
+        check("metrics_topics", &["a"; 201].join(","), "names 201 topics, at most 200");
         check("http", "7788", "write IP:PORT");
         check("http", "example.org:7788", "write IP:PORT");
         check("http", "localhost:99999", "write IP:PORT");

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use dormouse_core::topic::TopicName;
 use dormouse_disk::engine::Durability;
 use dormouse_redis::Level;
 use dormouse_server::BeanstalkAddr;
@@ -57,6 +58,8 @@ pub(crate) struct Settings {
     pub(crate) strict: bool,
     /// Accepted names in the Host header, in addition to loopback and the bound address.
     pub(crate) hosts: Vec<String>,
+    /// Topics that always have series of their own in the metrics.
+    pub(crate) metrics_topics: Vec<TopicName>,
     /// Connections at once.
     pub(crate) connections_max: usize,
     /// How long a stop waits for requests.
@@ -103,6 +106,7 @@ impl Default for Settings {
             insecure: false,
             strict: false,
             hosts: Vec::new(),
+            metrics_topics: Vec::new(),
             connections_max: 10_000,
             drain: Duration::from_secs(10),
             log: LevelFilter::INFO,

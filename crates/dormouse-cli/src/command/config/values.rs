@@ -3,10 +3,12 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
+use dormouse_core::topic::TopicName;
 use dormouse_disk::engine::Durability;
 use dormouse_redis::Level;
 use dormouse_redis::limits::REPLICAS_MAX;
 use dormouse_server::BeanstalkAddr;
+use dormouse_server::limits::METRICS_TOPICS_MAX;
 
 use super::keys::quoted;
 use super::raw::{Raw, one_of};
@@ -63,6 +65,16 @@ fn socket_path(path: &str) -> Result<PathBuf, String> {
         ));
     }
     Ok(path.into())
+}
+
+/// Names of topics, not more than the metrics can show.
+pub(super) fn metrics_topics(raw: &Raw) -> Result<Vec<TopicName>, String> {
+    let names = raw.list()?;
+    if names.len() > METRICS_TOPICS_MAX {
+        return Err(format!("names {} topics, at most {METRICS_TOPICS_MAX}", names.len()));
+    }
+    let topic = |name: &String| TopicName::new(name).map_err(|error| error.text.into_owned());
+    names.iter().map(topic).collect()
 }
 
 pub(super) fn store_bytes(raw: &Raw) -> Result<u64, String> {

@@ -23,6 +23,7 @@ pub(super) async fn start(
         beanstalk: beanstalk(settings, drain),
         access: reload.access(),
         hosts: settings.hosts.clone(),
+        metrics_topics: settings.metrics_topics.clone(),
         connections_max: settings.connections_max,
         backup: store.engine().and_then(|engine| backup::maker(engine, settings)),
         tls: reload.certificate().tls(),
