@@ -19,6 +19,7 @@ use super::{BackendClient, Custody, no_reply};
 pub(crate) struct PendingBatch {
     sink: Arc<BatchSink>,
     may_wait: bool,
+    may_grant: bool,
     is_withdrawn: bool,
     /// The replies were taken: there is nothing left to give back.
     is_resolved: bool,
@@ -72,14 +73,20 @@ impl PendingBatch {
         }
         let entries = Entries::new(requests.iter().map(|request| Entry::new(&request.command)));
         let may_wait = entries.iter().any(|entry| entry.may_wait);
+        let may_grant = entries.iter().any(|entry| entry.undo != Undo::Nothing);
         let sink = BatchSink::new(client, first, entries, requests.len());
         client.inner.send(requests, Arc::clone(&sink) as Arc<dyn Sink>)?;
-        Ok(PendingBatch { sink, may_wait, is_withdrawn: false, is_resolved: false })
+        Ok(PendingBatch { sink, may_wait, may_grant, is_withdrawn: false, is_resolved: false })
     }
 
     /// Whether the backend may hold a reply back until something happens.
     pub(crate) fn may_wait(&self) -> bool {
         self.may_wait
+    }
+
+    /// Whether a reply may grant something that has to be given back if the client is gone.
+    pub(crate) fn may_grant(&self) -> bool {
+        self.may_grant
     }
 
     /// Ends the wait of every waiting command with an empty reply; the batch has still to be

@@ -19,7 +19,8 @@
 //! - a page of jobs is a batch of its own: pages of all connections are made one at a time.
 //!
 //! While a request waits, the driver reads ahead, within bounds, to notice that the client has
-//! disconnected; then, and when the server stops, the request is withdrawn.
+//! disconnected; then, and when the server stops, the request is withdrawn. After a request that
+//! does not wait but grants something it looks once.
 
 use std::io;
 use std::mem;
@@ -178,7 +179,14 @@ where
             }
         }
         self.finish(batch).await?;
-        self.output.flush(&mut self.socket).await
+        self.flush().await
+    }
+
+    async fn flush(&mut self) -> io::Result<()> {
+        match self.input.is_over() {
+            false => self.output.flush(&mut self.socket).await,
+            true => self.output.flush_last(&mut self.socket).await,
+        }
     }
 
     fn must_check(&self, request: &Request<P::PendingReply>) -> bool {
@@ -293,14 +301,28 @@ where
             let reply = answer.map(RequestReply::Command);
             next = self.protocol.on_reply(pending, reply, &mut self.output.bytes);
         }
-        if self.output.is_large() { self.output.flush(&mut self.socket).await } else { Ok(()) }
+        if self.output.is_large() { self.flush().await } else { Ok(()) }
+    }
+
+    /// Reads what has arrived meanwhile, to notice that the client has disconnected.
+    async fn notice_end(&mut self) -> io::Result<()> {
+        if !self.input.may_read_ahead() {
+            return Ok(());
+        }
+        let mut filling = std::pin::pin!(self.input.fill(&mut self.socket));
+        ready(&mut filling).await.unwrap_or(Ok(()))
     }
 
     /// Waits for replies. If they are not there at once and may take long, the replies written
     /// before them are flushed first.
     async fn wait(&mut self, mut sent: PendingBatch) -> io::Result<BatchReplies> {
         if !sent.may_wait() {
-            return Ok(sent.await);
+            let may_grant = sent.may_grant();
+            let replies = sent.await;
+            if may_grant {
+                self.notice_end().await?;
+            }
+            return Ok(replies);
         }
         if let Some(replies) = ready(&mut sent).await {
             return Ok(replies);

@@ -14,6 +14,9 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 use crate::budget::{Budget, Held};
 use crate::client::Custody;
 
+/// Time for the machine of a client that has disconnected to refuse what it is sent.
+const REFUSAL_TIME: Duration = Duration::from_millis(100);
+
 /// One connection's output.
 pub(super) struct Output {
     pub(super) bytes: BytesMut,
@@ -43,6 +46,31 @@ impl Output {
         if self.bytes.is_empty() {
             return Ok(());
         }
+        self.send(socket).await?;
+        self.custodies.drain(..).for_each(Custody::hand_over);
+        if self.bytes.capacity() > INPUT_FREE_BYTES {
+            self.bytes = BytesMut::new();
+        }
+        Ok(())
+    }
+
+    /// As `flush`, for a client that has ended its sending side. It may have disconnected: then its
+    /// machine refuses the bytes, which shows at the next write. So if something is granted, the
+    /// last byte is sent a moment later.
+    pub(super) async fn flush_last<S: AsyncWrite + Unpin>(
+        &mut self,
+        socket: &mut S,
+    ) -> io::Result<()> {
+        if !self.custodies.is_empty() && self.bytes.len() > 1 {
+            let last = self.bytes.split_off(self.bytes.len() - 1);
+            self.send(socket).await?;
+            tokio::time::sleep(REFUSAL_TIME).await;
+            self.bytes.unsplit(last);
+        }
+        self.flush(socket).await
+    }
+
+    async fn send<S: AsyncWrite + Unpin>(&mut self, socket: &mut S) -> io::Result<()> {
         let _held = self.hold()?;
         while self.bytes.has_remaining() {
             match in_time(socket.write(&self.bytes)).await? {
@@ -51,12 +79,7 @@ impl Output {
             }
         }
         // TLS may hold the bytes back until it is flushed.
-        in_time(socket.flush()).await?;
-        self.custodies.drain(..).for_each(Custody::hand_over);
-        if self.bytes.capacity() > INPUT_FREE_BYTES {
-            self.bytes = BytesMut::new();
-        }
-        Ok(())
+        in_time(socket.flush()).await
     }
 
     fn hold(&self) -> io::Result<Held> {
