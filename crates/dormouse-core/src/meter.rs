@@ -18,6 +18,13 @@ pub enum MeterValue {
     Counter(u64),
     /// Goes up and down.
     Gauge(u64),
+    /// One that goes up and down for each of several things.
+    Gauges {
+        /// What they are, as the name of a label.
+        label: &'static str,
+        /// The name of each, and its value.
+        values: Vec<(String, u64)>,
+    },
     /// A time that goes up and down.
     Seconds(f64),
     /// How often a value fell where.

@@ -98,6 +98,12 @@ pub trait Backend: Send + Sync {
         Vec::new()
     }
 
+    /// What an operator should know though the backend works; it names no addresses, for everybody
+    /// may read it.
+    fn concern(&self) -> Option<String> {
+        None
+    }
+
     /// From now on this watcher, and no other, gets events; `None` = no watcher. Events come
     /// in order, each after it is as durable as promised, and before answers that wait for that.
     /// Events of commands under way when it is set or removed may be missing.

@@ -198,6 +198,13 @@ fn write_meter(out: &mut Out<'_>, meter: &Meter) -> fmt::Result {
             out.counter(name.strip_suffix("_total").unwrap_or(&name), meter.help, *value)
         }
         MeterValue::Gauge(value) => out.gauge(&name, meter.help, *value),
+        MeterValue::Gauges { label, values } => {
+            let mut family = out.family(&name, meter.help, MetricType::Gauge)?;
+            for (of, value) in values {
+                family.encode_family(&[(*label, of.as_str())])?.encode_gauge(value)?;
+            }
+            Ok(())
+        }
         MeterValue::Seconds(value) => {
             out.family(&name, meter.help, MetricType::Gauge)?.encode_gauge(value)
         }

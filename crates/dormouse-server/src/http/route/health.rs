@@ -20,6 +20,10 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 #[schema(as = Health)]
 pub(crate) struct HealthOut {
     code: HealthCode,
+    /// What an operator should look at though requests are accepted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    detail: Option<String>,
 }
 
 /// The only code: problems have others.
@@ -39,7 +43,7 @@ pub(crate) enum HealthCode {
     responses((status = 200, description = "The process runs", body = HealthOut), GuardProblems)
 )]
 pub(super) async fn livez() -> HttpResult {
-    ok(&HealthOut { code: HealthCode::Ok })
+    ok(&HealthOut { code: HealthCode::Ok, detail: None })
 }
 
 /// Check that the store accepts requests.
@@ -59,7 +63,10 @@ pub(super) async fn readyz(State(app): State<App>) -> HttpResult {
     }
     // An empty request: any reply shows that the store works.
     match tokio::time::timeout(TIMEOUT, app.client.call(Get(Vec::new()))).await {
-        Ok(Ok(_)) => ok(&HealthOut { code: HealthCode::Ok }),
+        Ok(Ok(_)) => {
+            let detail = app.client.backend().concern();
+            ok(&HealthOut { code: HealthCode::Ok, detail })
+        }
         Ok(Err(error)) => {
             Err(Error::unavailable(format!("the store does not answer: {}", error.text)).into())
         }
