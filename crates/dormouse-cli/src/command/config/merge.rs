@@ -192,8 +192,10 @@ impl Config {
     /// file of all defaults sets them, whatever the backend.
     fn idle(&self) -> Vec<String> {
         let usual = Settings::default();
-        let is_idle =
-            |key: &&Key| !self.concerns(key) && (key.show)(&self.settings) != (key.show)(&usual);
+        // Who gives a default on the command line relies on it.
+        let is_flag = |key: &Key| matches!(self.sources.get(key.name), Some(Source::Flag(_)));
+        let differs = |key: &Key| (key.show)(&self.settings) != (key.show)(&usual);
+        let is_idle = |key: &&Key| !self.concerns(key) && (is_flag(key) || differs(key));
         let warning = |key: &Key| {
             let source = self.sources.get(key.name)?;
             let text = "means nothing here: only the disk backend has files";
@@ -340,8 +342,12 @@ mod tests {
             let warnings = config.warnings();
             let about = |name: &str| warnings.iter().any(|text| text.starts_with(name));
             assert!(about("`data` (--data)") && about("`store.segment_bytes`"), "{warnings:?}");
-            // Equal to the default, so nobody is misled.
-            assert!(!about("`durability`"), "{warnings:?}");
+            // Who asks for it should not believe to get it.
+            assert!(about("`durability` (--durability)"), "{warnings:?}");
+            let image = env(&[("DORMOUSE_DURABILITY", "synced")]);
+            let flags = [&["--backend"], &backend[..]].concat();
+            let warnings = Config::merge(&Flags::of(&flags), &image).unwrap().warnings();
+            assert!(!warnings.iter().any(|text| text.contains("durability")), "{warnings:?}");
         }
     }
 
