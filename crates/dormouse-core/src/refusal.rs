@@ -158,6 +158,10 @@ pub fn lock_free(name: &[u8]) -> Error {
 /// About a lock that another owner holds.
 pub fn lock_held(name: &[u8], owner: &[u8]) -> Error {
     let (name, owner) = (String::from_utf8_lossy(name), String::from_utf8_lossy(owner));
+    if owner.is_empty() {
+        let text = format!("lock {name:?} is passing to one who waits for it; try again, or wait");
+        return Error::new(Code::Conflict, text);
+    }
     Error::new(
         Code::Conflict,
         format!(
