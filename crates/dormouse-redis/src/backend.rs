@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use tokio::task::LocalSet;
 
 use crate::clock::{Clock, ManualClock, Skew};
-use crate::cluster::ClusterClient;
+use crate::cluster::{ClusterClient, NodeState};
 use crate::dispatch::Dispatcher;
 use crate::inbox::Inbox;
 use crate::intake::{Intake, IntakeSender, Submission};
@@ -93,6 +93,17 @@ impl RedisBackend {
     /// Settings of this installation that weaken durability, as texts for the operator.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
+    }
+
+    fn by_node(
+        &self,
+        name: &'static str,
+        help: &'static str,
+        value: impl Fn(&NodeState) -> u64,
+    ) -> Meter {
+        let nodes = self.client.nodes();
+        let values = nodes.iter().map(|node| (node.address.clone(), value(node))).collect();
+        Meter { name, help, value: MeterValue::Gauges { label: "node", values } }
     }
 
     /// Takes no more requests, answers blocking ones with an empty reply, and finishes the others.
@@ -204,6 +215,14 @@ impl Backend for RedisBackend {
                 "Changes that may or may not have been made, or may be lost with the primary",
                 meters.unconfirmed.load(Relaxed),
             ),
+            self.by_node("redis_node_up", "Whether the node takes work", |node| {
+                u64::from(node.is_up)
+            }),
+            self.by_node(
+                "redis_node_replicas_missing",
+                "Replicas that did not confirm the last change of the node in time",
+                |node| node.replicas_missing,
+            ),
             gauge(
                 "inbox_requests",
                 "Requests not yet answered by Redis",
@@ -213,5 +232,21 @@ impl Backend for RedisBackend {
         let help = "Difference between the clocks of Redis and of this server";
         all.extend(self.skew.ms().map(|ms| gauge("redis_clock_skew_ms", help, ms)));
         all
+    }
+
+    fn concern(&self) -> Option<String> {
+        let nodes = self.client.nodes();
+        let down = nodes.iter().filter(|node| !node.is_up).count();
+        let short = nodes.iter().filter(|node| node.replicas_missing > 0).count();
+        let all = nodes.len();
+        let down = (down > 0).then(|| format!("{down} of {all} primaries of Redis take no work"));
+        let short = (short > 0).then(|| {
+            format!(
+                "{short} of {all} primaries of Redis have too few replicas: changes are answered \
+                 `unconfirmed`"
+            )
+        });
+        let concerns: Vec<_> = down.into_iter().chain(short).collect();
+        (!concerns.is_empty()).then(|| concerns.join("; "))
     }
 }

@@ -8,6 +8,13 @@ use crate::cluster::CallError;
 impl From<CallError> for Error {
     fn from(error: CallError) -> Error {
         match &error {
+            CallError::InDoubt(error) => Error::new(
+                Code::Unconfirmed,
+                format!(
+                    "Redis did not reply, and then refused a script: {error}; the change has \
+                     happened or never will: check before you send it again"
+                ),
+            ),
             CallError::Script { code, .. } if code == "OOM" => no_memory(),
             CallError::Script { .. } | CallError::Refused(_) => {
                 Error::unavailable(format!("Redis refused a script: {error}"))

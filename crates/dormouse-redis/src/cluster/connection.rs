@@ -49,7 +49,7 @@ struct Inner {
 
 /// A connection to a node, open or not.
 pub(super) struct Connection {
-    address: Address,
+    pub(super) address: Address,
     opener: Arc<Opener>,
     meters: Arc<Meters>,
     inner: Mutex<Inner>,

@@ -39,6 +39,16 @@ impl Info {
         self.text(name) == "1"
     }
 
+    /// Replicas that are connected and up to date.
+    pub(super) fn replicas(&self) -> u64 {
+        let is_replica =
+            |name: &str| name.strip_prefix("slave").is_some_and(|no| no.parse::<u32>().is_ok());
+        let online = |(name, value): &(&String, &String)| {
+            is_replica(name) && value.split(',').any(|part| part == "state=online")
+        };
+        self.fields.iter().filter(online).count() as u64
+    }
+
     /// Major and minor version of Redis, or of the Redis that this is compatible with.
     pub(super) fn version(&self) -> Option<(u32, u32)> {
         let mut numbers = self.text("redis_version").split('.').map(|number| number.parse().ok());

@@ -21,6 +21,7 @@ mod meters;
 mod node;
 mod opener;
 mod refresh;
+mod replicas;
 mod retry_delay;
 mod script;
 mod sentinel;
@@ -47,12 +48,14 @@ use tokio::time::sleep;
 
 pub(crate) use check::Findings;
 pub(crate) use meters::Meters;
+pub(crate) use node::NodeState;
 pub(crate) use opener::Timeouts;
 pub(crate) use script::{Call, CallReply, Script, SentFlag};
 pub(crate) use slot::slot_of;
 pub(crate) use subscriber::Wakeup;
 pub(crate) use verdict::CallError;
 
+use crate::clock;
 use health::HealthProbe;
 use meters::count;
 use node::Node;
@@ -134,6 +137,14 @@ impl ClusterClient {
         &self.inner.topology.meters
     }
 
+    /// The primaries, each with whether it takes work and how many replicas of it are missing.
+    pub(crate) fn nodes(&self) -> Vec<NodeState> {
+        let primaries = self.inner.topology.map().primaries();
+        let mut states: Vec<_> = primaries.iter().map(|node| node.state()).collect();
+        states.sort_by(|state, other| state.address.cmp(&other.address));
+        states
+    }
+
     /// Why the node of a slot takes no work.
     pub(crate) fn trouble(&self, slot: u16) -> String {
         let owner = self.inner.topology.owner(slot);
@@ -180,17 +191,19 @@ impl ClusterClient {
         let delay = RetryDelay::new();
         let mut attempts =
             CallAttempts { topology, call, sent_flag, delay, ask_node: None, redirections: 0 };
-        let mut was_resent = false;
+        let (mut was_resent, mut is_in_doubt) = (false, false);
         loop {
-            match attempts.try_once().await {
+            let failed = match attempts.try_once().await {
                 Ok(reply) => return Ok(CallReply { was_resent, ..reply }),
-                Err((_, Verdict::Fatal(error))) => return Err(error),
+                Err((_, Verdict::Fatal(error))) => Err(error),
                 Err((node, verdict)) => {
                     count(&topology.meters.retries);
-                    attempts.handle(node, verdict).await?;
+                    is_in_doubt |= matches!(verdict, Verdict::Lost | Verdict::Elsewhere);
                     was_resent = true;
+                    attempts.handle(node, verdict).await
                 }
-            }
+            };
+            failed.map_err(|error| if is_in_doubt { error.in_doubt() } else { error })?;
         }
     }
 }
@@ -227,6 +240,7 @@ impl CallAttempts<'_> {
     /// Waits for a reply, or for the slot to move. A frozen node does not answer, but the others
     /// elect a new primary sooner than the response times out.
     async fn send(&self, node: &Arc<Node>, is_asking: bool) -> Result<CallReply, Verdict> {
+        let sent_at = clock::instant();
         let mut sent = std::pin::pin!(node.send(self.call, is_asking, self.sent_flag));
         let mut moved_away = std::pin::pin!(self.topology.slot_moved(self.call.slot, node));
         loop {
@@ -234,7 +248,13 @@ impl CallAttempts<'_> {
                 biased;
                 reply = &mut sent => return reply,
                 () = &mut moved_away, if !is_asking => return Err(Verdict::Elsewhere),
-                () = sleep(SUSPECT_AFTER) => self.topology.refresh_soon(),
+                () = sleep(SUSPECT_AFTER) => {
+                    // A call that waits for replicas may stand in line for a while.
+                    if self.call.replicas == 0 {
+                        node.note_silence(sent_at);
+                    }
+                    self.topology.refresh_soon();
+                }
             }
         }
     }

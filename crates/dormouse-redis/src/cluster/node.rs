@@ -10,6 +10,7 @@ use redis::{Cmd, Pipeline, RedisError, ServerError, Value};
 use super::connection::{Connection, OpenConnection};
 use super::meters::Meters;
 use super::opener::Opener;
+use super::replicas::ReplicaWatch;
 use super::script::{Call, CallReply, Script, SentFlag};
 use super::trouble::Trouble;
 use super::url::Address;
@@ -22,9 +23,19 @@ pub(super) struct Node {
     pub(super) address: Address,
     calls: Arc<Connection>,
     wait_batcher: WaitBatcher,
-    trouble: Trouble,
+    trouble: Arc<Trouble>,
+    replicas: Arc<ReplicaWatch>,
     /// Names of the scripts that it has, as far as is known.
     loaded: Mutex<HashSet<String>>,
+}
+
+/// How a node is, for meters and readiness.
+#[derive(Clone, Debug)]
+pub(crate) struct NodeState {
+    pub(crate) address: String,
+    pub(crate) is_up: bool,
+    /// Replicas that did not confirm the last change.
+    pub(crate) replicas_missing: u64,
 }
 
 impl Node {
@@ -32,9 +43,15 @@ impl Node {
     pub(super) fn new(address: Address, opener: &Arc<Opener>, meters: &Arc<Meters>) -> Node {
         let connection =
             || Arc::new(Connection::new(address.clone(), Arc::clone(opener), Arc::clone(meters)));
-        let wait_batcher = WaitBatcher::new(connection(), opener.timeouts.wait_ms);
-        let (trouble, loaded) = (Trouble::default(), Mutex::default());
-        Node { calls: connection(), wait_batcher, address, trouble, loaded }
+        let (trouble, replicas) = (Arc::<Trouble>::default(), Arc::<ReplicaWatch>::default());
+        let wait_batcher = WaitBatcher::new(
+            connection(),
+            opener.timeouts.wait_ms,
+            Arc::clone(&trouble),
+            Arc::clone(&replicas),
+        );
+        let (calls, loaded) = (connection(), Mutex::default());
+        Node { calls, wait_batcher, address, trouble, replicas, loaded }
     }
 
     /// Sends a call once.
@@ -67,7 +84,7 @@ impl Node {
                     self.load(&call.script).await?;
                 }
                 let reply = self.wait_batcher.send(commands, replicas).await;
-                if matches!(reply, Err(Verdict::Retry | Verdict::Load)) {
+                if matches!(reply, Err(Verdict::Retry | Verdict::Lost | Verdict::Load)) {
                     // The node may have been restarted.
                     self.loaded().clear();
                 }
@@ -81,28 +98,19 @@ impl Node {
     }
 
     async fn send_plain(&self, commands: &ScriptCommands) -> Result<CallReply, Verdict> {
-        let open_connection = self.calls.get().await.map_err(|error| {
-            self.trouble.note(&self.address, error.to_string());
-            Verdict::of_failure(&error)
-        })?;
+        let open_connection = open(&self.calls, &self.trouble).await?;
         commands.sent_flag.mark_sent();
         let (value, sent_at) = if commands.is_asking {
             let mut pipeline = Pipeline::new();
             commands.add_to(&mut pipeline);
             let (mut replies, sent_at) =
                 send_pipeline(&self.calls, open_connection, &pipeline).await?;
-            (replies.pop().ok_or(Verdict::Retry)?, sent_at)
+            (replies.pop().ok_or(Verdict::Lost)?, sent_at)
         } else {
             send_command(&self.calls, open_connection, &commands.script).await?
         };
-        let value = into_result(value).map_err(|error| {
-            let verdict = Verdict::of_reply(&error);
-            if matches!(verdict, Verdict::Retry | Verdict::Demoted) {
-                let details = error.details().unwrap_or_default();
-                self.trouble.note(&self.address, format!("{} {details}", error.code()));
-            }
-            verdict
-        })?;
+        let value =
+            into_result(value).map_err(|error| judge(&error, &self.address, &self.trouble))?;
         Ok(CallReply {
             value,
             sent_at,
@@ -116,10 +124,12 @@ impl Node {
     pub(super) async fn load(&self, script: &Script) -> Result<(), Verdict> {
         let mut pipeline = Pipeline::new();
         pipeline.add_command(script.load_command());
-        let open_connection = open(&self.calls).await?;
-        let (replies, _) = send_pipeline(&self.calls, open_connection, &pipeline).await?;
+        let open_connection = open(&self.calls, &self.trouble).await?;
+        let loaded = send_pipeline(&self.calls, open_connection, &pipeline).await;
+        // To load a script is in no doubt.
+        let (replies, _) = loaded.map_err(|_| Verdict::Retry)?;
         for reply in replies {
-            into_result(reply).map_err(|error| Verdict::of_reply(&error))?;
+            into_result(reply).map_err(|error| judge(&error, &self.address, &self.trouble))?;
         }
         self.loaded().insert(script.name().to_owned());
         Ok(())
@@ -142,6 +152,19 @@ impl Node {
         match self.trouble.reason() {
             Some(reason) => format!("Redis at {} says \"{reason}\"", self.address),
             None => format!("Redis at {} has not answered", self.address),
+        }
+    }
+
+    /// It has not answered a call that was sent at this instant.
+    pub(super) fn note_silence(&self, sent_at: Instant) {
+        self.trouble.note_silence(&self.address, sent_at);
+    }
+
+    pub(super) fn state(&self) -> NodeState {
+        NodeState {
+            address: self.address.to_string(),
+            is_up: !self.trouble.is_lasting(),
+            replicas_missing: self.replicas.missing(),
         }
     }
 
@@ -174,8 +197,24 @@ impl ScriptCommands {
     }
 }
 
-pub(super) async fn open(connection: &Arc<Connection>) -> Result<OpenConnection, Verdict> {
-    connection.get().await.map_err(|error| Verdict::of_failure(&error))
+pub(super) async fn open(
+    connection: &Arc<Connection>,
+    trouble: &Trouble,
+) -> Result<OpenConnection, Verdict> {
+    connection.get().await.map_err(|error| {
+        trouble.note(&connection.address, error.to_string());
+        Verdict::of_failure(&error)
+    })
+}
+
+/// What to do after an error reply; keeps what the node says.
+pub(super) fn judge(error: &ServerError, address: &Address, trouble: &Trouble) -> Verdict {
+    let verdict = Verdict::of_reply(error);
+    if matches!(verdict, Verdict::Retry | Verdict::Demoted) {
+        let details = error.details().unwrap_or_default();
+        trouble.note(address, format!("{} {details}", error.code()));
+    }
+    verdict
 }
 
 /// Sends commands in one write. Returns all replies, errors among them, and when they were sent. A
@@ -190,11 +229,11 @@ pub(super) async fn send_pipeline(
         Ok(replies) if replies.len() == pipeline.len() => Ok((replies, sent_at)),
         Ok(_) => {
             connection.discard(&open_connection);
-            Err(Verdict::Retry)
+            Err(Verdict::Lost)
         }
-        Err(error) => {
+        Err(_) => {
             connection.discard(&open_connection);
-            Err(Verdict::of_failure(&error))
+            Err(Verdict::Lost)
         }
     }
 }
@@ -208,9 +247,9 @@ async fn send_command(
     let sent_at = clock::instant();
     match open_connection.connection.send_packed_command(command).await {
         Ok(value) => Ok((value, sent_at)),
-        Err(error) => {
+        Err(_) => {
             connection.discard(&open_connection);
-            Err(Verdict::of_failure(&error))
+            Err(Verdict::Lost)
         }
     }
 }

@@ -10,7 +10,8 @@ use crate::clock;
 const LOGGED_AFTER: Duration = Duration::from_secs(1);
 
 struct Refusal {
-    reason: String,
+    /// `None` = it says nothing.
+    reason: Option<String>,
     since: Instant,
     is_logged: bool,
 }
@@ -22,14 +23,24 @@ pub(super) struct Trouble(Mutex<Option<Refusal>>);
 impl Trouble {
     /// The node refused a call that will be sent again.
     pub(super) fn note(&self, address: &Address, reason: String) {
+        self.add(address, Some(reason), clock::instant());
+    }
+
+    /// The node has not answered a call since then.
+    pub(super) fn note_silence(&self, address: &Address, since: Instant) {
+        if since.elapsed() >= LOGGED_AFTER {
+            self.add(address, None, since);
+        }
+    }
+
+    fn add(&self, address: &Address, reason: Option<String>, since: Instant) {
         let mut refusal = self.lock();
-        let since = clock::instant();
-        let refusal =
-            refusal.get_or_insert(Refusal { reason: String::new(), since, is_logged: false });
-        refusal.reason = reason;
-        if !refusal.is_logged && since.duration_since(refusal.since) >= LOGGED_AFTER {
+        let refusal = refusal.get_or_insert(Refusal { reason: None, since, is_logged: false });
+        refusal.reason = reason.or(refusal.reason.take());
+        if !refusal.is_logged && refusal.since.elapsed() >= LOGGED_AFTER {
             refusal.is_logged = true;
-            tracing::warn!("redis: {address} takes no work: {}", refusal.reason);
+            let reason = refusal.reason.as_deref().unwrap_or("it does not answer");
+            tracing::warn!("redis: {address} takes no work: {reason}");
         }
     }
 
@@ -42,7 +53,12 @@ impl Trouble {
     }
 
     pub(super) fn reason(&self) -> Option<String> {
-        self.lock().as_ref().map(|refusal| refusal.reason.clone())
+        self.lock().as_ref().and_then(|refusal| refusal.reason.clone())
+    }
+
+    /// Whether it has been so for a while.
+    pub(super) fn is_lasting(&self) -> bool {
+        self.lock().as_ref().is_some_and(|refusal| refusal.is_logged)
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Refusal>> {

@@ -16,6 +16,9 @@ pub(crate) enum CallError {
     /// The user may not connect or may not do this.
     #[error("Redis refuses: {0}")]
     Refused(String),
+    /// Either, after the script was sent before without a reply: it may have been executed.
+    #[error("{0}")]
+    InDoubt(Box<CallError>),
 }
 
 /// What to do with a call after a failed attempt.
@@ -29,6 +32,8 @@ pub(super) enum Verdict {
     Ask(String),
     /// Send again after a delay.
     Retry,
+    /// The same, but the reply was lost: it may have been executed.
+    Lost,
     /// The node is no longer a primary: send again after a delay, on a new connection, since the
     /// name of a stand-alone server may lead elsewhere by now.
     Demoted,
@@ -59,7 +64,7 @@ impl Verdict {
         }
     }
 
-    /// For a request without reply, or a connection that was not opened.
+    /// For a connection that was not opened.
     pub(super) fn of_failure(error: &RedisError) -> Verdict {
         match (error.kind(), error.code()) {
             (ErrorKind::AuthenticationFailed, _) | (_, Some("NOAUTH" | "WRONGPASS" | "NOPERM")) => {
@@ -79,6 +84,22 @@ impl Verdict {
 }
 
 impl CallError {
+    /// The error without the doubt, where it does not matter whether the script was executed.
+    pub(crate) fn without_doubt(self) -> CallError {
+        match self {
+            CallError::InDoubt(error) => *error,
+            error => error,
+        }
+    }
+
+    /// The same error of a script that may have been executed.
+    pub(super) fn in_doubt(self) -> CallError {
+        match self {
+            CallError::InDoubt(_) => self,
+            error => CallError::InDoubt(Box::new(error)),
+        }
+    }
+
     fn refused(error: &ServerError) -> CallError {
         CallError::Refused(format!("{} {}", error.code(), error.details().unwrap_or_default()))
     }

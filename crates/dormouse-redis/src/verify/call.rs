@@ -118,10 +118,11 @@ impl Tools {
         let call = Call { slot, script: Arc::clone(script), keys, args, replicas: 0 };
         match timeout(REPLY_TIMEOUT, self.client.call(&call)).await {
             Ok(Ok(reply)) => Ok(ReplyParts::new(reply.value)),
-            Ok(Err(CallError::Script { code, text })) => {
-                Err(Failure::Script(format!("{code} {text}")))
-            }
-            Ok(Err(error)) => Err(Failure::Fatal(error.into())),
+            // A mend may be done twice.
+            Ok(Err(error)) => Err(match error.without_doubt() {
+                CallError::Script { code, text } => Failure::Script(format!("{code} {text}")),
+                error => Failure::Fatal(error.into()),
+            }),
             Err(_) => Err(Failure::Fatal(timed_out(&self.client, slot))),
         }
     }

@@ -184,7 +184,7 @@ async fn a_revoked_password_is_an_error_at_once() {
     server.query("ACL SETUSER u resetpass >q").await;
     server.query("CLIENT KILL USER u").await;
     let error = client.call(&call(&script, "t", "b")).await.unwrap_err();
-    assert!(matches!(error, CallError::Refused(_)), "{error}");
+    assert!(matches!(error.without_doubt(), CallError::Refused(_)));
 }
 
 #[tokio::test]
