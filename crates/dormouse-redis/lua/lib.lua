@@ -14,8 +14,9 @@
 --       4 now ('' = the server does not know the time yet, '~' and a number = use Redis' clock,
 --       which should show about that), 5 g to store ('' = none), 6 priorities of KEYS 7.. (u32
 --       each), 7 priorities to drop (u32 each; their keys are the last of KEYS), 8 the partition's
---       shard (3 bytes), 9 dead_ttl, 10 dead_max ('' = none), 11 channel, then verb, number of
---       arguments, arguments
+--       shard (3 bytes), and, if version 0 is known, the number after which new ones may begin
+--       (5 bytes), 9 dead_ttl, 10 dead_max ('' = none), 11 channel, then verb, number of arguments,
+--       arguments
 --
 -- Scores: zone * ZONE + an instant in ms. Zone 0: a waiting job, visible from its due time on.
 -- Zone 1: a leased job, visible again when its lease expires. Zone 2: a job leased for its last
@@ -36,7 +37,7 @@ local sub, format, concat, floor, min, max =
     string.sub, string.format, table.concat, math.floor, math.min, math.max
 local band = bit.band
 
-local SHARD = ARGV[8]
+local SHARD = sub(ARGV[8], 1, 3)
 local verbs = {}
 local slow -- table of the slow paths; nil until they are defined, see script.rs
 local records, record_ids = {}, {} -- records in the answer, and their jobs' ids

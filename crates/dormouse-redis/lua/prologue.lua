@@ -54,7 +54,11 @@ elseif call('HEXISTS', S, 'n') == 1 then
     -- Its job numbers would be used again.
     return { err = 'ERR this topic was written by a dormouse before 0.1; drain it with that one' }
 else
-    header = { 0, 0, 0, NEVER, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+    -- A new partition, or one whose data Redis has lost. Numbers begin at the time in ms, or after
+    -- those that the server knows, so that none is given again.
+    local known = #ARGV[8] > 3 and unpack_struct('>I5', ARGV[8], 4) or 0
+    local first = max(0, known, min(now() - NUMBER_EPOCH_MS, NUMBER_START_MAX))
+    header = { first, 0, 0, NEVER, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 end
 header[CHANGED] = false
 

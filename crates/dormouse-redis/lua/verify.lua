@@ -43,3 +43,4 @@ end
 header = { 0, 0, 0, NEVER, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 local invalid_fields = fields[2] and read_header(fields[2]) or {}
 header[CHANGED] = false
+local had_number = header[LAST_NUMBER] > 0

@@ -2,6 +2,10 @@
 
 local answer = verbs[ARGV[12]](14, tonumber(ARGV[13]))
 if header[CHANGED] then
+    if not had_number then
+        -- As in prologue.lua: jobs that are gone may have had greater numbers than those found.
+        set(LAST_NUMBER, max(header[LAST_NUMBER], min(now() - NUMBER_EPOCH_MS, NUMBER_START_MAX)))
+    end
     call('HSET', S, 'b', pack(HEADER, unpack(header)))
 end
 if header[PUBLISHES] then

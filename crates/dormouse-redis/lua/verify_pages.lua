@@ -55,8 +55,9 @@ verbs.look = function(at)
         ready, delayed, dead = ready + due + run_out, delayed + waiting - due, dead + dying
         leased = leased + call('ZCARD', zset) - waiting - run_out - dying
     end
-    local answer = { pack('>I8I8I8I8I8I8I8I8', delayed, ready, leased, dead, call('HLEN', K),
-        call('ZCARD', H), call('HLEN', J), call('HLEN', F)) }
+    local answer = { pack('>I8I8I8I8I8I8I8I8I8', delayed, ready, leased, dead, call('HLEN', K),
+        call('ZCARD', H), call('HLEN', J), call('HLEN', F),
+        call('ZCOUNT', D, format('(%.0f', now()), '+inf')) }
     local problems = {}
     for i = 1, #ARGV[at], 4 do
         local priority = unpack_struct('>I4', ARGV[at], i)

@@ -2,8 +2,9 @@
 
 /// Priorities in use per topic: each is a zset.
 pub const PRIORITIES_MAX: usize = 64;
-/// Partitions of all topics ever registered: the shard is the high 24 bits of a job id.
-pub const SHARDS_MAX: u32 = (1 << 24) - 1;
+/// Partitions of all topics ever registered: the shard is the high 24 bits of a job id, which stays
+/// below 2^63.
+pub const SHARDS_MAX: u32 = (1 << 23) - 1;
 /// Partitions of a topic.
 pub const PARTITIONS_MAX: u16 = 256;
 /// Partitions of a new topic on a cluster by default.
@@ -17,5 +18,15 @@ pub const BATCH_JOBS_MAX: usize = 128;
 /// A script batch is executed within this time after it was sent, by Redis' clock, or never. Less
 /// than `REPLY_TIMEOUT`, so that an `unconfirmed` change has happened or never will.
 pub const BATCH_AGE_MS_MAX: u64 = 8_000;
+/// The number of the first job of a partition is the time since this instant, 2026, in ms: a
+/// partition that is created anew after Redis lost its data does not give numbers again.
+pub const NUMBER_EPOCH_MS: u64 = 1_767_225_600_000;
+/// Numbers begin at this one at most, reached in 2043: as many are left for jobs.
+pub const NUMBER_START_MAX: u64 = 1 << 39;
+/// Job numbers of a partition have 40 bits.
+pub const NUMBER_MAX: u64 = (1 << 40) - 1;
+/// How far beyond the last number that a server has seen other servers may have been when Redis
+/// lost its data.
+pub const NUMBER_MARGIN: u64 = 1 << 20;
 /// Redis forgets a sequence of script batches that was not used for this long.
 pub const SEQUENCE_TTL_MS: u64 = 600_000;

@@ -18,7 +18,6 @@ mod wait;
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap};
-use std::pin::Pin;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +26,7 @@ use crate::limits::LOCK_PARTITIONS;
 use bytes::Bytes;
 use dormouse_core::backend::{Request, Sink, Ticket};
 use dormouse_core::job::JobId;
-use dormouse_core::topic::TopicName;
+use dormouse_core::topic::{Settings, TopicName};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, sleep};
 
@@ -37,7 +36,7 @@ use crate::codec::put::shard_of;
 use crate::inbox::InboxShare;
 use crate::keys;
 use crate::outbox::Caller;
-use crate::partition::{Partition, Shared, Upstream};
+use crate::partition::{Partition, Registered, Shared, Upstream};
 use crate::scheduler::REPLY_TIMEOUT;
 use sessions::Sessions;
 use wait::Wait;
@@ -61,6 +60,12 @@ pub(crate) struct Topic {
 impl Topic {
     pub(crate) fn partition_of_key(&self, key: &Bytes) -> Option<&Rc<Partition>> {
         self.partitions.get(usize::from(redis_hash(key)) % self.partitions.len().max(1))
+    }
+
+    fn has_settings(&self) -> bool {
+        let has =
+            |partition: &Rc<Partition>| partition.config.borrow().settings != Settings::default();
+        self.partitions.iter().any(has)
     }
 
     /// The partition of the next job without a key: round robin, without those that are away.
@@ -87,11 +92,15 @@ pub(crate) struct Dispatcher {
     pub(crate) shared: Rc<Shared>,
     /// The number of partitions of a new topic.
     pub(crate) partitions: u16,
-    /// The topics looked up so far. Registrations never change, so nothing is ever removed.
+    /// The topics looked up so far. A registration never changes, unless Redis loses its data.
     topics: RefCell<HashMap<TopicName, Rc<Topic>>>,
     /// The partitions of all known topics, by shard: how a job's id leads to its partition.
     shards: RefCell<HashMap<u32, Rc<Partition>>>,
+    /// The greatest shard known.
+    last_shard: Cell<u32>,
     locks: RefCell<HashMap<u16, Rc<Partition>>>,
+    /// When the topics were last registered again; locked meanwhile.
+    restored_at: tokio::sync::Mutex<Option<std::time::Instant>>,
     pub(crate) sessions: RefCell<Sessions>,
     /// Blocking reserves and locks by ticket, so that they can be withdrawn.
     pub(crate) waiting: RefCell<HashMap<Ticket, Rc<Wait>>>,
@@ -117,11 +126,22 @@ impl Upstream for DispatcherHandle {
         })
     }
 
-    fn restore(&self) -> Pin<Box<dyn Future<Output = ()>>> {
+    fn restore(&self, topic: TopicName) -> Registered {
         let dispatcher = self.0.upgrade();
         Box::pin(async move {
-            if let Some(dispatcher) = dispatcher {
-                dispatcher.restore().await;
+            match dispatcher {
+                Some(dispatcher) => dispatcher.restore(&topic).await,
+                None => Ok(()),
+            }
+        })
+    }
+
+    fn confirm(&self, topic: TopicName) -> Registered {
+        let dispatcher = self.0.upgrade();
+        Box::pin(async move {
+            match dispatcher {
+                Some(dispatcher) => dispatcher.confirm(&topic).await,
+                None => Ok(()),
             }
         })
     }
@@ -134,7 +154,9 @@ impl Dispatcher {
             partitions,
             topics: RefCell::default(),
             shards: RefCell::default(),
+            last_shard: Cell::new(0),
             locks: RefCell::default(),
+            restored_at: tokio::sync::Mutex::default(),
             sessions: RefCell::default(),
             waiting: RefCell::default(),
             lock_queues: RefCell::default(),
@@ -259,12 +281,28 @@ impl Dispatcher {
             let channel = partition.channel.clone();
             self.channels.borrow_mut().insert(channel, Rc::clone(&partition));
             self.shards.borrow_mut().insert(shard, Rc::clone(&partition));
+            self.last_shard.set(self.last_shard.get().max(shard));
             all.push(partition);
         }
         let topic = Topic { first_shard, partitions: all, next: Cell::new(0) };
         let topic = Rc::new(topic);
         self.topics.borrow_mut().insert(name.clone(), Rc::clone(&topic));
         topic
+    }
+
+    /// Forgets a topic that has other shards by now; the next request looks it up.
+    fn forget(&self, name: &TopicName) {
+        let Some(topic) = self.topics.borrow_mut().remove(name) else { return };
+        let is_its = |known: &Rc<Partition>| known.topic.as_ref() == Some(name);
+        self.shards.borrow_mut().retain(|_, known| !is_its(known));
+        topic.partitions.iter().for_each(|partition| partition.make_void());
+    }
+
+    /// Whether this server knows one of these shards as that of another topic.
+    fn knows_otherwise(&self, name: &TopicName, first_shard: u32, partitions: u16) -> bool {
+        let shards = self.shards.borrow();
+        let mut its = first_shard..first_shard + u32::from(partitions);
+        its.any(|no| shards.get(&no).is_some_and(|known| known.topic.as_ref() != Some(name)))
     }
 
     /// The partition of a job, if its shard has been looked up before.

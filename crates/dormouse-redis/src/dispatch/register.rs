@@ -1,5 +1,10 @@
 //! The register of topics: which shards a topic has, one per partition. A registration never
 //! changes, so it is read once and cached for good.
+//!
+//! Unless Redis loses its data. Then every server that notices registers the topics it knows again,
+//! with the shards they had, so that other partitions, which may still have their jobs, stay
+//! reachable. If the shards, or the name, went to others meanwhile, the topic is forgotten and
+//! looked up again: ids from before then lead nowhere, because job numbers are not given again.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -11,9 +16,14 @@ use dormouse_core::topic::TopicName;
 use redis::Value;
 
 use super::{Dispatcher, Topic};
+use crate::clock;
 use crate::cluster::{Call, Script, slot_of};
 use crate::keys;
+use crate::partition::registered_anew;
 use crate::wire::{Reader, malformed};
+
+/// Topics named in one line of the log.
+const LISTED_MAX: usize = 10;
 
 impl Dispatcher {
     /// The topic of this name, if it is registered.
@@ -21,15 +31,16 @@ impl Dispatcher {
         if let Some(topic) = self.known(name) {
             return Ok(Some(topic));
         }
-        let args =
-            vec![Bytes::from_static(b"find"), Bytes::copy_from_slice(name.as_str().as_bytes())];
-        let registration = self.call_register(args, false).await?;
-        self.topic_of(name, &registration)
+        let registration = self.registration(name).await?;
+        self.topic_of(name, &registration).await
     }
 
     /// The topic of this name, registered now if it is new.
     pub(crate) async fn find_or_create(&self, name: &TopicName) -> Result<Rc<Topic>, Error> {
-        if let Some(topic) = self.known(name) {
+        // Only a new registration has to wait for replicas, which may be missing.
+        let found =
+            if self.shared.replicas > 0 { self.find(name).await? } else { self.known(name) };
+        if let Some(topic) = found {
             return Ok(topic);
         }
         let args = vec![
@@ -37,6 +48,7 @@ impl Dispatcher {
             Bytes::copy_from_slice(name.as_str().as_bytes()),
             Bytes::from(self.partitions.to_string()),
             Bytes::from(SHARDS_MAX.to_string()),
+            Bytes::from(self.last_shard.get().to_string()),
         ];
         let registration = self.call_register(args, true).await?;
         if matches!(&registration, Value::BulkString(text) if text == b"full") {
@@ -45,37 +57,92 @@ impl Dispatcher {
                 format!("topic {name} would need more than {SHARDS_MAX} shards; reuse topic names"),
             ));
         }
-        self.topic_of(name, &registration)?.ok_or_else(|| malformed("the register gave no shards"))
+        let topic = self.topic_of(name, &text(&registration)?).await?;
+        topic.ok_or_else(|| malformed("the register gave no shards"))
     }
 
     /// Registers the known topics again with their old shards, after Redis lost its data: if
-    /// another topic got those shards, job ids would lead to the wrong topic.
-    pub(super) async fn restore(&self) {
-        let known: Vec<_> =
-            self.topics.borrow().iter().map(|(n, t)| (n.clone(), t.clone())).collect();
-        for (name, topic) in known {
-            if let Err(error) = self.restore_topic(&name, &topic).await {
-                tracing::error!("redis: topic {name} is not registered again: {error}");
-            }
+    /// another topic got those shards, job ids would lead to the wrong topic. An error if this
+    /// topic has other shards.
+    pub(super) async fn restore(&self, noticed_by: &TopicName) -> Result<(), Error> {
+        let noticed_at = clock::instant();
+        let mut restored_at = self.restored_at.lock().await;
+        if restored_at.is_none_or(|began_at| began_at < noticed_at) {
+            let began_at = clock::instant();
+            self.restore_all(noticed_by).await?;
+            *restored_at = Some(began_at);
         }
+        let is_known = self.topics.borrow().contains_key(noticed_by);
+        if is_known { Ok(()) } else { Err(registered_anew()) }
     }
 
-    async fn restore_topic(&self, name: &TopicName, topic: &Topic) -> Result<(), Error> {
+    async fn restore_all(&self, noticed_by: &TopicName) -> Result<(), Error> {
+        let mut known: Vec<_> =
+            self.topics.borrow().iter().map(|(n, t)| (n.clone(), t.clone())).collect();
+        known.sort_by(|(name, _), (other, _)| name.cmp(other));
+        let (mut restored, mut moved, mut set, mut unset) = (0, Vec::new(), vec![], vec![]);
+        for (name, topic) in &known {
+            let is_restored = self.restore_topic(name, topic).await?;
+            if topic.has_settings() {
+                if is_restored { set.push(name) } else { unset.push(name) }
+            }
+            if is_restored {
+                topic.partitions.iter().for_each(|partition| partition.reset());
+                restored += 1;
+            } else {
+                self.forget(name);
+                moved.push(name);
+            }
+        }
+        tracing::error!(
+            "redis: Redis has lost data, noticed in topic {noticed_by}. This server registered \
+             {restored} topics again, and writes settings back of: {}. Others have the shards of: \
+             {}; these are registered anew. Settings are lost of: {}",
+            listed(&set),
+            listed(&moved),
+            listed(&unset),
+        );
+        Ok(())
+    }
+
+    /// Looks whether the topic is registered as this server knows it. If it is not registered,
+    /// Redis has lost its data.
+    pub(super) async fn confirm(&self, name: &TopicName) -> Result<(), Error> {
+        let Some(topic) = self.known(name) else { return Err(registered_anew()) };
+        let registration = self.registration(name).await?;
+        if registration.is_empty() {
+            return self.restore(name).await;
+        }
+        if is_first_shard(&registration, topic.first_shard) {
+            return Ok(());
+        }
+        tracing::error!(
+            "redis: Redis has lost data: topic {name} was registered anew by another server, \
+             whose settings count"
+        );
+        self.forget(name);
+        Err(registered_anew())
+    }
+
+    /// False = others have the name or the shards.
+    async fn restore_topic(&self, name: &TopicName, topic: &Topic) -> Result<bool, Error> {
         let args = vec![
             Bytes::from_static(b"restore"),
             Bytes::copy_from_slice(name.as_str().as_bytes()),
             Bytes::from(topic.first_shard.to_string()),
             Bytes::from(topic.partitions.len().to_string()),
         ];
-        self.call(&self.shared.scripts.register_mend, args, true).await?;
+        // Without waiting for replicas, which may have to be restored themselves.
+        self.call(&self.shared.scripts.register_mend, args, false).await?;
         // The script refuses if the name or the shards are taken; the register shows which.
+        Ok(is_first_shard(&self.registration(name).await?, topic.first_shard))
+    }
+
+    /// The registration of a topic; empty = there is none.
+    async fn registration(&self, name: &TopicName) -> Result<Bytes, Error> {
         let args =
             vec![Bytes::from_static(b"find"), Bytes::copy_from_slice(name.as_str().as_bytes())];
-        let registration = text(&self.call_register(args, false).await?)?;
-        if Reader::new(&registration).u32().is_ok_and(|first| first == topic.first_shard) {
-            return Ok(());
-        }
-        Err(Error::unavailable("it has got other shards meanwhile; restart this server"))
+        text(&self.call_register(args, false).await?)
     }
 
     /// Looks up the topic of a shard.
@@ -109,13 +176,23 @@ impl Dispatcher {
         names.iter().map(name).collect()
     }
 
-    fn topic_of(&self, name: &TopicName, registration: &Value) -> Result<Option<Rc<Topic>>, Error> {
-        let registration = text(registration)?;
+    async fn topic_of(
+        &self,
+        name: &TopicName,
+        registration: &Bytes,
+    ) -> Result<Option<Rc<Topic>>, Error> {
         if registration.is_empty() {
             return Ok(None);
         }
-        let mut from = Reader::new(&registration);
+        let mut from = Reader::new(registration);
         let (first_shard, partitions) = (from.u32()?, from.u16()?);
+        if self.knows_otherwise(name, first_shard, partitions) {
+            // An error may mean that this topic is not known yet, which is so.
+            let restored = self.restore(name).await;
+            if self.knows_otherwise(name, first_shard, partitions) {
+                return Err(restored.err().unwrap_or_else(registered_anew));
+            }
+        }
         Ok(Some(self.add_topic(name, first_shard, partitions)))
     }
 
@@ -144,10 +221,26 @@ impl Dispatcher {
                 "too few replicas confirmed the register of topics in time; try again",
             )),
             Ok(Ok(reply)) => Ok(reply.value),
-            Ok(Err(error)) => Err(error.into()),
+            // Nothing was put yet, and a topic may be registered twice.
+            Ok(Err(error)) => Err(error.without_doubt().into()),
             Err(_) => Err(crate::partition::timed_out(&self.shared.client, call.slot)),
         }
     }
+}
+
+fn is_first_shard(registration: &[u8], shard: u32) -> bool {
+    Reader::new(registration).u32().is_ok_and(|first| first == shard)
+}
+
+/// Names for the log.
+fn listed(names: &[&TopicName]) -> String {
+    let mut text: Vec<_> = names.iter().take(LISTED_MAX).map(|name| name.to_string()).collect();
+    match names.len() {
+        0 => text.push("none".to_owned()),
+        count if count > LISTED_MAX => text.push(format!("and {} more", count - LISTED_MAX)),
+        _ => {}
+    }
+    text.join(", ")
 }
 
 fn text(value: &Value) -> Result<Bytes, Error> {

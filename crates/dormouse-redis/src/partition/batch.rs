@@ -9,15 +9,16 @@ use std::collections::HashSet;
 use bytes::Bytes;
 use dormouse_core::error::Error;
 use dormouse_core::limits::REPLY_BYTES_MAX;
+use dormouse_core::topic::Settings;
 
 use super::Partition;
 use super::request::PartitionRequest;
 use crate::cluster::Call;
-use crate::codec::put::Limits;
+use crate::codec::put::{Limits, SHARD_SHIFT};
 use crate::codec::reserve::Poll;
 use crate::codec::{ack, extend, nack, put, reserve};
 use crate::keys;
-use crate::limits::PRIORITIES_MAX;
+use crate::limits::{NUMBER_MARGIN, NUMBER_MAX, PRIORITIES_MAX};
 use crate::scheduler::{Batch, Request, SharedPoll};
 use crate::wire::config::Config;
 use crate::wire::{self, Op, optional, packed};
@@ -81,6 +82,17 @@ impl Partition {
         ops
     }
 
+    /// The id after which those of a new partition begin, as far as this server knows: beyond what
+    /// it, and probably others, have seen.
+    fn first_id(&self) -> Bytes {
+        let number = match self.last_number.get() {
+            0 => 0,
+            last => (last + NUMBER_MARGIN).min(NUMBER_MAX),
+        };
+        let id = u64::from(self.shard_no) << SHARD_SHIFT | number;
+        Bytes::copy_from_slice(&id.to_be_bytes())
+    }
+
     /// The configuration that this batch needs, if it is not the present one, and the priorities to
     /// give up: unused ones make room for new ones.
     fn needed_config(
@@ -99,8 +111,12 @@ impl Partition {
         }
         let mut wanted = present.clone();
         for request in &batch.requests {
-            if let PartitionRequest::Configure { settings, .. } = request {
-                wanted.settings = settings.clone();
+            if let PartitionRequest::Configure { settings, is_restore, .. } = request {
+                // Others may have set the topic since Redis lost its data.
+                let is_set = present.version != 0 && present.settings != Settings::default();
+                if !is_restore || !is_set {
+                    wanted.settings = settings.clone();
+                }
             }
             for priority in request.priorities() {
                 if let Err(index) = wanted.priorities.binary_search(&priority) {
@@ -108,7 +124,8 @@ impl Partition {
                 }
             }
         }
-        if wanted == *present {
+        // Version 0: nothing of it is in Redis.
+        if wanted == *present && present.version != 0 {
             return None;
         }
         let mut dropped = Vec::new();
@@ -124,6 +141,7 @@ impl Partition {
             wanted.priorities.retain(|priority| !dropped.contains(priority));
         }
         wanted.version = self.shared.next_version();
+        wanted.shard = self.shard_no;
         Some((wanted, dropped))
     }
 
@@ -172,7 +190,7 @@ impl Partition {
             config.as_ref().map_or_else(Bytes::new, Config::encode_with_version),
             packed(&using.priorities),
             packed(&dropped),
-            self.shard.clone(),
+            if present.version == 0 { self.first_id() } else { self.shard.clone() },
             optional(using.settings.dead_ttl_ms),
             optional(self.share(using.settings.dead_max)),
             self.channel.clone(),

@@ -46,9 +46,10 @@ pub(super) enum BatchStatus {
     Retry,
     /// The same, giving up only these priorities.
     PrioritiesBusy(Vec<u32>),
-    /// The same, after the topic is restored: Redis has lost the partition and has this
-    /// configuration.
-    DataLost(Config),
+    /// The same, after the topic is restored: Redis has lost the partition.
+    DataLost,
+    /// Servers use the partition with another shard: the topic was registered anew.
+    Foreign,
 }
 
 impl Partition {
@@ -60,12 +61,17 @@ impl Partition {
     ) -> Result<BatchStatus, Error> {
         let (now_ms, answers, records) = match parse(call.value)? {
             ParsedReply::StaleConfig(config) => {
-                // A configuration is never removed, so the data must be gone.
-                if config.version == 0 && self.config.borrow().version != 0 {
-                    return Ok(BatchStatus::DataLost(config));
-                }
-                *self.config.borrow_mut() = config;
-                return Ok(BatchStatus::Retry);
+                let known_version = self.config.borrow().version;
+                return Ok(match config.version {
+                    // A configuration is never removed, so the data must be gone.
+                    0 if known_version != 0 => BatchStatus::DataLost,
+                    0 => BatchStatus::Retry,
+                    _ if config.shard != 0 && config.shard != self.shard_no => BatchStatus::Foreign,
+                    _ => {
+                        *self.config.borrow_mut() = config;
+                        BatchStatus::Retry
+                    }
+                });
             }
             ParsedReply::PrioritiesBusy(free) => return Ok(BatchStatus::PrioritiesBusy(free)),
             ParsedReply::Expired(now_ms) => {

@@ -193,6 +193,7 @@ impl Delivery<'_> {
             && matches!(reply.state, Some(State::Delayed | State::Ready))
         {
             self.heads().lower(put::priority(put), reply.due_at, reply.id);
+            self.partition.note_number(reply.id);
             let kind = match reply.outcome {
                 PutOutcome::Created => Some(EventKind::Put),
                 PutOutcome::Replaced => Some(EventKind::Replaced),

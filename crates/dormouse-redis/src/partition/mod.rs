@@ -6,6 +6,7 @@ mod batch;
 mod calls;
 mod decode;
 mod deliver;
+mod registration;
 mod reply_to;
 mod request;
 mod shared;
@@ -13,6 +14,7 @@ pub(crate) mod waiter;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::time::Instant;
 
 use bytes::Bytes;
 use dormouse_core::error::{Code, Error};
@@ -21,10 +23,12 @@ use dormouse_core::topic::TopicName;
 use tokio::sync::Notify;
 use tokio::time::sleep_until;
 
+pub(crate) use registration::registered_anew;
 pub(crate) use reply_to::ReplyTo;
 pub(crate) use request::{Effect, PartitionRequest, PerItem, RawReply};
-pub(crate) use shared::{Shared, Upstream};
+pub(crate) use shared::{Registered, Shared, Upstream};
 
+use crate::clock;
 use crate::cluster::{ClusterClient, slot_of};
 use crate::codec::nack::EndRequest;
 use crate::keys;
@@ -42,11 +46,18 @@ pub(crate) struct Partition {
     pub(crate) slot: u16,
     /// The shard number, three bytes, big-endian.
     pub(crate) shard: Bytes,
+    shard_no: u32,
     pub(crate) keys: [Bytes; 6],
     pub(crate) channel: Bytes,
     /// Its index among the partitions of the topic, and how many those are.
     position: (u64, u64),
     pub(crate) config: RefCell<Config>,
+    /// The last job number that this server has seen.
+    last_number: Cell<u64>,
+    /// When the register last showed that the shard is this one's.
+    registered_at: Cell<Instant>,
+    /// The topic has other shards by now: nothing is sent any more.
+    is_void: Cell<bool>,
     /// Redis has confirmed the subscription to the channel.
     is_confirmed: Cell<bool>,
     wake: Rc<Notify>,
@@ -70,11 +81,15 @@ impl Partition {
             topic,
             slot: slot_of(tag.as_bytes()),
             shard: Bytes::copy_from_slice(&[high, mid, low]),
+            shard_no: shard,
             keys: keys::fixed(&tag),
             channel: keys::channel(&tag),
             tag,
             position,
             config: RefCell::default(),
+            last_number: Cell::new(0),
+            registered_at: Cell::new(clock::instant()),
+            is_void: Cell::new(false),
             is_confirmed: Cell::new(false),
             wake,
             changed: Notify::new(),
@@ -181,7 +196,7 @@ impl Partition {
                 biased;
                 (sequence, end) = calls.next_end() => self.ended(&mut calls, sequence, end),
                 () = self.wake.notified() => {}
-                () = sleep_until(deadline.unwrap_or_else(crate::clock::instant).into()),
+                () = sleep_until(deadline.unwrap_or_else(clock::instant).into()),
                     if deadline.is_some() => {}
             }
         }
@@ -194,7 +209,7 @@ impl Partition {
         let at_ms = wake_at.redis_ms;
         tokio::select! {
             () = self.wake.notified() => {}
-            () = sleep_until(at.unwrap_or_else(crate::clock::instant).into()), if at.is_some() => {}
+            () = sleep_until(at.unwrap_or_else(clock::instant).into()), if at.is_some() => {}
             () = self.shared.clock.sleep_until(at_ms.unwrap_or(0)), if at_ms.is_some() => {}
         }
     }
@@ -227,6 +242,8 @@ impl Partition {
                     requests.into_iter().for_each(|mut request| request.fail(self.timed_out()));
                     self.fail_waiters(waiters, &self.timed_out());
                 }
+                // The channel is that of the new partition, too.
+                Some(Action::Unsubscribe) if self.is_void.get() => {}
                 Some(Action::Unsubscribe) => self.shared.client.unsubscribe(&self.channel),
             }
         }
@@ -253,27 +270,19 @@ impl Partition {
         let sent_flag = call.sent_flag.clone();
         let in_flight = self.shared.intake.batch_sent(encoded.items);
         call.call(async move {
+            if let Err(error) = self.confirm_registration(&encoded).await {
+                return CallEnd { status: Err(error), was_resent: false };
+            }
             let reply = self.shared.client.call_tracked(&encoded.call, &sent_flag).await;
             drop(in_flight);
             let was_resent = reply.as_ref().is_ok_and(|reply| reply.was_resent);
             let decoded = reply.map_err(Error::from);
-            let status = decoded.and_then(|reply| self.decode(reply, encoded.config));
-            if let Ok(BatchStatus::DataLost(config)) = &status {
-                self.restore(config.clone()).await;
-            }
+            let status = match decoded.and_then(|reply| self.decode(reply, encoded.config)) {
+                Ok(status) => self.restored(status).await,
+                failed => failed,
+            };
             CallEnd { status, was_resent }
         });
-    }
-
-    /// Redis has lost its data. Until the topic is registered again no batch gets further than
-    /// this: each is refused because it names another configuration.
-    async fn restore(&self, config: Config) {
-        tracing::error!("redis: all data of {} is gone", self.tag);
-        let lost = self.config.borrow().version;
-        self.shared.restore().await;
-        if self.config.borrow().version == lost {
-            *self.config.borrow_mut() = config;
-        }
     }
 
     /// A call has ended: with a reply, or without effect, or with an error.
@@ -297,8 +306,19 @@ impl Partition {
                 let failed =
                     self.shared.schedule(|scheduler, now| scheduler.failed(no, sequence, now));
                 let Some((batch, waiters)) = failed else { return };
-                batch.requests.into_iter().for_each(|mut request| request.fail(error.clone()));
-                self.fail_waiters(waiters, &error);
+                // What changes nothing is in no doubt.
+                let refused = match error.code {
+                    Code::Unconfirmed => Error::unavailable(error.text.clone()),
+                    _ => error.clone(),
+                };
+                for mut request in batch.requests {
+                    let is_open = request.is_change() && error.code == Code::Unconfirmed;
+                    if is_open {
+                        self.shared.client.meters().note_unconfirmed();
+                    }
+                    request.fail(if is_open { error.clone() } else { refused.clone() });
+                }
+                self.fail_waiters(waiters, &refused);
             }
         }
     }

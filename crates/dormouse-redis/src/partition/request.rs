@@ -62,6 +62,8 @@ pub(crate) enum PartitionRequest {
     /// Sets the topic's settings.
     Configure {
         settings: Settings,
+        /// Redis has lost them: only if the topic has no settings.
+        is_restore: bool,
         /// Gets whether the replicas have confirmed it.
         reply_to: ReplyTo<bool>,
     },

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use dormouse_core::backend::EventSink;
 use dormouse_core::error::Error;
 use dormouse_core::job::JobId;
+use dormouse_core::topic::TopicName;
 use tokio::sync::Notify;
 
 use super::decode::ScriptReply;
@@ -28,9 +29,16 @@ pub(crate) trait Upstream {
     /// Dispatches the submissions that have arrived. True = tasks were spawned, which queue their
     /// requests when they are first polled.
     fn drain(&self) -> bool;
-    /// Registers all known topics again, after Redis lost its data.
-    fn restore(&self) -> Pin<Box<dyn Future<Output = ()>>>;
+    /// Registers all known topics again, after Redis lost its data. An error if this one has other
+    /// shards by now, or the register cannot be reached.
+    fn restore(&self, topic: TopicName) -> Registered;
+    /// Looks whether the topic is registered as this server knows it; restores it if it is not
+    /// registered at all.
+    fn confirm(&self, topic: TopicName) -> Registered;
 }
+
+/// Whether a topic is registered as this server knows it.
+pub(crate) type Registered = Pin<Box<dyn Future<Output = Result<(), Error>>>>;
 
 pub(crate) struct Shared {
     pub(crate) client: ClusterClient,
@@ -100,11 +108,15 @@ impl Shared {
     }
 
     /// Registers all known topics again, after Redis lost its data.
-    pub(super) async fn restore(&self) {
-        let restoring = self.upstream.borrow().as_ref().map(|upstream| upstream.restore());
-        if let Some(restoring) = restoring {
-            restoring.await;
-        }
+    pub(super) async fn restore(&self, topic: TopicName) -> Result<(), Error> {
+        let restored = self.upstream.borrow().as_ref().map(|upstream| upstream.restore(topic));
+        if let Some(restored) = restored { restored.await } else { Ok(()) }
+    }
+
+    /// Looks whether the topic is registered as this server knows it.
+    pub(super) async fn confirm(&self, topic: TopicName) -> Result<(), Error> {
+        let confirmed = self.upstream.borrow().as_ref().map(|upstream| upstream.confirm(topic));
+        if let Some(confirmed) = confirmed { confirmed.await } else { Ok(()) }
     }
 
     fn now(&self) -> Now {

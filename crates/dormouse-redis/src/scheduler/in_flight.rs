@@ -36,7 +36,7 @@ pub(super) struct InFlight<Q> {
     was_resent: bool,
     /// When it was last encoded.
     pub(super) sent_at: Duration,
-    is_timed_out: bool,
+    pub(super) is_timed_out: bool,
     /// The waiters it polls for may be served elsewhere.
     pub(super) is_freed: bool,
     /// It is to be sent by the next action.
@@ -215,10 +215,18 @@ impl<Q: Request, R> Partition<Q, R> {
         self.in_flight.iter().any(|entry| entry.is_slow(now))
     }
 
-    /// When a batch in flight, or a request queued behind one that timed out, is too late.
-    pub(super) fn reply_deadline(&self, now: Now) -> Option<Duration> {
+    /// When a batch in flight, or what waits behind one that timed out, is too late.
+    /// `waiting_since`: the oldest immediate waiter.
+    pub(super) fn reply_deadline(
+        &self,
+        waiting_since: Option<Duration>,
+        now: Now,
+    ) -> Option<Duration> {
+        let queued_since = self.queue.front().map(|queued| queued.since);
+        let oldest = queued_since.into_iter().chain(waiting_since).min();
+        let refuse_at = oldest.map_or(now.steady + REFUSE_EVERY, |since| since + REPLY_TIMEOUT);
         let deadline = |entry: &InFlight<Q>| match entry.is_timed_out {
-            true => now.steady + REFUSE_EVERY,
+            true => refuse_at.max(now.steady + TICK),
             false if entry.waits && !entry.is_freed => entry.sent_at + SLOW_REPLY + TICK,
             false => entry.sent_at + REPLY_TIMEOUT,
         };

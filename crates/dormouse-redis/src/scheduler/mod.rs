@@ -305,7 +305,10 @@ impl<Q: Request, R> Scheduler<Q, R> {
         let partition = self.get(no);
         let unused = partition.is_subscribed.then(|| partition.last_used + LINGER);
         if !partition.in_flight.is_empty() {
-            return WakeAt { steady: partition.reply_deadline(now), redis_ms: None };
+            let is_timed_out = partition.in_flight.iter().any(|entry| entry.is_timed_out);
+            let waiting_since = if is_timed_out { self.oldest_immediate(no) } else { None };
+            let steady = partition.reply_deadline(waiting_since, now);
+            return WakeAt { steady, redis_ms: None };
         }
         let paused = partition.poll_not_before.filter(|&until| until > now.steady);
         if partition.waiters.is_empty() {

@@ -130,6 +130,17 @@ impl<Q: Request, R> Scheduler<Q, R> {
         self.get(no).waiters.iter().filter(is_blocking).count()
     }
 
+    /// Since when the oldest waits that does not block and that nobody polls for.
+    pub(super) fn oldest_immediate(&self, no: PartitionNo) -> Option<Duration> {
+        let waiters = self.get(no).waiters.iter().filter_map(|no| self.waiters.get(no));
+        waiters.filter(|waiter| waiter.is_stuck(|_| true)).map(|waiter| waiter.since).next()
+    }
+
+    /// All that are parked at this partition.
+    pub(crate) fn waiters_at(&self, no: PartitionNo) -> Vec<WaiterNo> {
+        self.get(no).waiters.iter().copied().collect()
+    }
+
     fn retry_polls(&mut self, partitions: Vec<PartitionNo>) {
         for &partition in &partitions {
             self.at(partition).poll_wanted = true;

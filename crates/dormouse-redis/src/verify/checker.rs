@@ -25,6 +25,7 @@ pub(super) struct Checker<'a> {
     pub(super) verifier: &'a mut Verifier,
     pub(super) tag: String,
     shard: Bytes,
+    shard_no: u32,
     pub(super) holds_locks: bool,
     /// As Redis has it: it may not be a number.
     version: Bytes,
@@ -62,6 +63,7 @@ impl<'a> Checker<'a> {
             verifier,
             tag,
             shard: Bytes::copy_from_slice(&[high, mid, low]),
+            shard_no: shard,
             holds_locks: false,
             version: Bytes::from_static(b"0"),
             config: Config::default(),
@@ -77,6 +79,11 @@ impl<'a> Checker<'a> {
     /// A partition of locks.
     pub(super) fn of_locks(verifier: &'a mut Verifier, tag: String) -> Self {
         Checker { holds_locks: true, ..Checker::new(verifier, tag, 0, BTreeSet::new()) }
+    }
+
+    /// Whether servers of another registration have used the partition.
+    pub(super) fn has_foreign_shard(&self) -> bool {
+        self.config.shard != 0 && self.config.shard != self.shard_no
     }
 
     /// Whether any problem was found so far.
@@ -169,11 +176,13 @@ impl<'a> Checker<'a> {
         &mut self,
         priorities: &BTreeSet<u32>,
     ) -> Result<(), Failure> {
+        let shard = self.shard_no;
         let with = |config: &Config| {
             let mut config = config.clone();
             config.priorities.extend(priorities);
             config.priorities.sort_unstable();
             config.priorities.dedup();
+            config.shard = shard;
             config.encode()
         };
         let version = number(next_version());

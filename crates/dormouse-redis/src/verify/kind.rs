@@ -35,6 +35,11 @@ pub(super) const BYTES_WRONG: Kind =
     kind(Scope::State, "bytes_wrong", "the counter of bytes is not the sum over all jobs");
 pub(super) const CONFIG_UNREADABLE: Kind =
     kind(Scope::Config, "config_unreadable", "settings and priorities cannot be read");
+pub(super) const SHARD_FOREIGN: Kind = kind(
+    Scope::Config,
+    "shard_foreign",
+    "the partition was used with another shard than is registered, so servers do not use it",
+);
 pub(super) const PARTITION_UNREGISTERED: Kind =
     kind(Scope::Register, "partition_unregistered", "keys of a partition that is not registered");
 pub(super) const SCRIPT_FAILED: Kind =
@@ -43,6 +48,7 @@ pub(super) const SCRIPT_FAILED: Kind =
 const ALL: &[Kind] = &[
     BYTES_WRONG,
     CONFIG_UNREADABLE,
+    SHARD_FOREIGN,
     PARTITION_UNREGISTERED,
     SCRIPT_FAILED,
     kind(Scope::Job, "record_unreadable", "its record cannot be read"),

@@ -25,9 +25,10 @@ impl Checker<'_> {
     async fn check_locks(&mut self) -> Result<(), Failure> {
         let mut reply = self.call_with("look", |_| vec![Bytes::new()]).await?;
         let counts = reply.text()?;
-        // Locks are in `d`, as dead jobs are in other partitions.
+        // Locks are in `d`, as dead jobs are in other partitions; the last count is of those that
+        // have not expired.
         let mut from = Reader::new(&counts);
-        from.bytes(24)?;
+        from.bytes(64)?;
         self.verifier.report.locks += from.u64()?;
         self.handle(reply.findings()?).await?;
         self.page("lock_ends", PAGE).await?;

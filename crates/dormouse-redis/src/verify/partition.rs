@@ -8,7 +8,7 @@ use dormouse_core::error::Error;
 use super::Verifier;
 use super::call::{Failure, Finding};
 use super::checker::{Checker, note_failure};
-use super::kind::CONFIG_UNREADABLE;
+use super::kind::{CONFIG_UNREADABLE, SHARD_FOREIGN};
 use super::portions;
 use super::report::ProblemStatus;
 use crate::keys::topic_tag;
@@ -45,20 +45,21 @@ impl Checker<'_> {
         self.page("holds", PAGE).await
     }
 
-    /// Checks that the configuration can be read. Mending keeps its valid parts; settings that
-    /// cannot be read are lost.
+    /// Checks that the configuration can be read, and is one of this registration. Mending keeps
+    /// its valid parts; settings that cannot be read are lost.
     async fn check_config(&mut self) -> Result<(), Failure> {
         self.call("sample", &[]).await?;
-        if !self.config_is_invalid {
-            return Ok(());
-        }
+        let kind = match self.config_is_invalid {
+            true => CONFIG_UNREADABLE,
+            false if self.has_foreign_shard() => SHARD_FOREIGN,
+            false => return Ok(()),
+        };
         let mut status = ProblemStatus::Wrong;
         if self.verifier.options.mend {
             self.add_priorities(&self.priorities()).await?;
             status = ProblemStatus::Mended;
         }
-        let finding =
-            Finding { kind: CONFIG_UNREADABLE, subject: Bytes::new(), detail: Bytes::new() };
+        let finding = Finding { kind, subject: Bytes::new(), detail: Bytes::new() };
         self.report(finding, status);
         Ok(())
     }

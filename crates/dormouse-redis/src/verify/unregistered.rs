@@ -71,11 +71,12 @@ impl Verifier {
         Ok(self.mend_register(&args).await? == ProblemStatus::Mended)
     }
 
-    /// The shard in the id of any job of the partition.
+    /// The shard of the partition: in its configuration, or in the id of any job.
     async fn sample_shard(&mut self, topic: &str, index: u16) -> Result<Option<u32>, Error> {
         let tag = topic_tag(topic, index);
         let mut checker = Checker::new(self, tag.clone(), 0, BTreeSet::new());
         let sampled = match checker.call("sample", &[]).await {
+            Ok(_) if checker.config.shard != 0 => return Ok(Some(checker.config.shard)),
             Ok(mut reply) => reply.text().map_err(Failure::from),
             Err(failure) => Err(failure),
         };

@@ -27,6 +27,8 @@ shared! {
     PARTITIONS_MAX: u16 = limits::PARTITIONS_MAX;
     BATCH_AGE_MS_MAX: u64 = limits::BATCH_AGE_MS_MAX;
     SEQUENCE_TTL_MS: u64 = limits::SEQUENCE_TTL_MS;
+    NUMBER_EPOCH_MS: u64 = limits::NUMBER_EPOCH_MS;
+    NUMBER_START_MAX: u64 = limits::NUMBER_START_MAX;
     BATCH_JOBS_MAX: usize = limits::BATCH_JOBS_MAX;
     /// Bytes of records that one script reads for its own purposes; they can be large.
     RECORD_BYTES_MAX: u64 = 4 << 20;

@@ -18,6 +18,9 @@ pub(crate) struct Config {
     pub(crate) priorities: Vec<u32>,
     /// The settings of the topic; limits are those of the whole topic.
     pub(crate) settings: Settings,
+    /// The shard of the partition, by which a server notices that the topic was registered anew; 0
+    /// = an earlier version wrote it, which did not say.
+    pub(crate) shard: u32,
 }
 
 impl Config {
@@ -39,7 +42,7 @@ impl Config {
             to.u8(u8::from(value.is_some())).u64(value.unwrap_or(0));
         }
         let backoff = settings.backoff.as_deref().map(encode_backoff).unwrap_or_default();
-        to.short_bytes(&backoff).take()
+        to.short_bytes(&backoff).u32(self.shard).take()
     }
 
     /// `version:` and the encoded configuration, as scripts expect it.
@@ -75,6 +78,7 @@ impl Config {
         if !backoff.is_empty() {
             settings.backoff = Some(Arc::new(decode_backoff(backoff)?));
         }
-        Ok(Config { version, priorities, settings })
+        let shard = if from.is_empty() { 0 } else { from.u32()? };
+        Ok(Config { version, priorities, settings, shard })
     }
 }

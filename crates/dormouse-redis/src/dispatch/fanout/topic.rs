@@ -81,7 +81,8 @@ impl Fanout<'_> {
         let mut pending = Vec::new();
         for partition in self.partitions(&set.topic) {
             let settings = set.settings.clone();
-            let request = |reply_to| PartitionRequest::Configure { settings, reply_to };
+            let request =
+                |reply_to| PartitionRequest::Configure { settings, is_restore: false, reply_to };
             let answer = self.submit(&partition, request);
             pending.push((partition, answer));
         }
