@@ -152,7 +152,7 @@ damages! {
         installation.write_header_number(0, 2.0);
     };
     a_number_that_is_lower_than_that_of_a_held_key, "key_number_low", "k3", |installation| {
-        installation.on("HSET", "k", &[b"k3", &[0, 0, 1, 0, 0, 0, 1, 0]]);
+        installation.on("HSET", "k", &[b"k3", &[0, 0, 1, 255, 0, 0, 0, 0]]);
         installation.on("ZADD", "h", &[NEVER, b"k3"]);
     };
     a_fence_that_is_too_low, "fence_low", "dead", |installation| {
