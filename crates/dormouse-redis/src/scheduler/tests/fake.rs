@@ -9,6 +9,8 @@ use super::super::{HeadsReport, Request, SharedPoll, Weight};
 use crate::limits::BATCH_AGE_MS_MAX;
 
 pub(super) const TTR_MS: u64 = 2_000;
+/// That of all jobs.
+pub(super) const PRIORITY: u32 = 7;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -74,6 +76,8 @@ pub(super) struct Script {
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reply {
+    /// Due time and id of every job put.
+    pub(super) puts: Vec<(u64, JobId)>,
     /// Per poll.
     pub(super) polls: Vec<(Vec<Lease>, HeadsReport)>,
 }
@@ -121,25 +125,28 @@ impl FakePartition {
         {
             return Verdict::Again;
         }
-        let mut writes = false;
+        let (mut writes, mut puts) = (false, Vec::new());
         for request in &script.requests {
             writes |= request.kind != Kind::Read;
-            self.run(&request.kind, now_ms);
+            self.run(&request.kind, now_ms, &mut puts);
             self.executed.push(request.clone());
         }
         let polls: Vec<_> = script.polls.iter().map(|poll| self.poll(poll, now_ms)).collect();
         writes |= polls.iter().any(|(jobs, _)| !jobs.is_empty());
-        let reply = Reply { polls };
+        let reply = Reply { puts, polls };
         if writes {
             self.memory.insert(script.sequence, (script.number, reply.clone()));
         }
         Verdict::Done(reply)
     }
 
-    fn run(&mut self, kind: &Kind, now_ms: u64) {
+    fn run(&mut self, kind: &Kind, now_ms: u64, puts: &mut Vec<(u64, JobId)>) {
         match kind {
             Kind::Put { jobs, delay_ms } => {
-                (0..*jobs).for_each(|_| self.put(now_ms + delay_ms));
+                for _ in 0..*jobs {
+                    self.put(now_ms + delay_ms);
+                    puts.push((now_ms + delay_ms, JobId(self.last_id)));
+                }
             }
             Kind::Ack(leases) => self.end(leases, None),
             Kind::Release(leases) => self.end(leases, Some(now_ms)),
@@ -199,7 +206,7 @@ impl FakePartition {
             self.waiting =
                 head.map(|(at, _)| at).into_iter().chain(lease_end).min().unwrap_or(u64::MAX);
         }
-        (leases, HeadsReport { paused_until: 0, lease_end, heads: vec![(7, head)] })
+        (leases, HeadsReport { paused_until: 0, lease_end, heads: vec![(PRIORITY, head)] })
     }
 
     /// Comes back without data and without memory of sequences.

@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
+use dormouse_core::job::JobId;
+
 use super::super::{
-    Action, BATCH_JOBS_MAX, NewWaiter, Now, REPLY_TIMEOUT, SECOND_BATCH_MIN, Scheduler,
+    Action, BATCH_JOBS_MAX, Heads, HeadsReport, NewWaiter, Now, REPLY_TIMEOUT, SECOND_BATCH_MIN,
+    Scheduler,
 };
 use super::fake::{Kind, Lease, TestRequest};
 
@@ -207,4 +210,86 @@ fn a_channel_that_nobody_needs_is_left() {
     assert!(scheduler.next_action(0, at(9_999)).is_none());
     assert!(matches!(scheduler.next_action(0, at(10_000)), Some(Action::Unsubscribe)));
     assert!(scheduler.subscribe(0, at(10_001)));
+}
+
+#[test]
+fn a_batch_of_which_nothing_is_left_makes_room_for_the_next() {
+    let mut scheduler = scheduler(1, 0);
+    submit(&mut scheduler, 1, None, put(1));
+    assert_eq!(sends(&mut scheduler, at(0)), Some(0));
+    scheduler.cancel(0, 0);
+    submit(&mut scheduler, 2, None, put(1));
+    assert_eq!(sends(&mut scheduler, at(0)), Some(0));
+    assert_eq!(batch(&mut scheduler, 0), (102, vec![2]));
+}
+
+#[test]
+fn a_waiter_at_a_silent_partition_may_be_served_by_another() {
+    let mut scheduler = scheduler(2, 0);
+    let waiter = NewWaiter { max: 1, ttr_ms: None, submission: None, is_blocking: true };
+    scheduler.park(7, waiter, &[0, 1], at(0));
+    assert_eq!(sends(&mut scheduler, at(0)), Some(0));
+    assert!(scheduler.is_polled(7) && !scheduler.is_away(0, at(500)));
+    assert!(scheduler.next_action(1, at(500)).is_none());
+    assert!(scheduler.is_away(0, at(501)));
+    assert!(scheduler.next_action(0, at(501)).is_none());
+    assert!(!scheduler.is_polled(7));
+    assert!(matches!(scheduler.next_action(1, at(501)), Some(Action::Send { .. })));
+}
+
+#[test]
+fn after_batches_in_an_unknown_order_the_first_jobs_are_unknown() {
+    for (was_resent, next) in [(false, None), (true, Some(0))] {
+        let mut scheduler = scheduler(1, 0);
+        submit(&mut scheduler, 1, None, put(1));
+        assert_eq!(sends(&mut scheduler, at(0)), Some(0));
+        submit(&mut scheduler, 2, None, put(SECOND_BATCH_MIN));
+        assert_eq!(sends(&mut scheduler, at(0)), Some(1));
+        scheduler.completed(0, 0, "", was_resent);
+        let Some(Action::Deliver { is_reordered, .. }) = scheduler.next_action(0, at(1)) else {
+            panic!("no reply is delivered")
+        };
+        scheduler.heads_mut(0).update(&HeadsReport::default(), &[]);
+        scheduler.delivered(0, is_reordered);
+        assert_eq!(scheduler.heads_mut(0).next_visible_at(), next);
+    }
+}
+
+/// What is known of the first jobs: inputs, when a job is next visible, and the first visible one.
+#[test]
+fn heads_are_never_later_than_what_was_seen() {
+    let report = |paused_until, lease_end, heads: &[(u32, Option<(u64, JobId)>)]| HeadsReport {
+        paused_until,
+        lease_end,
+        heads: heads.to_vec(),
+    };
+    let check = |heads: &Heads, next: Option<u64>, first: Option<(u32, u64, u64)>| {
+        assert_eq!(heads.next_visible_at(), next);
+        let rank = heads.first_visible(100).map(|(priority, due_at, id)| (priority, due_at, id.0));
+        assert_eq!(rank, first);
+    };
+    let mut heads = Heads::default();
+    check(&heads, Some(0), Some((0, 0, 0)));
+    // The poll read one of two priorities, and its first job is left: the other is unknown.
+    let seen = report(0, None, &[(1, Some((90, JobId(5))))]);
+    assert_eq!(seen.next(100), Some((1, 90, JobId(5))));
+    assert_eq!(seen.next(89), None);
+    heads.update(&seen, &[1, 2]);
+    check(&heads, Some(0), Some((1, 90, 5)));
+    heads.update(&report(0, Some(150), &[(1, None), (2, Some((200, JobId(6))))]), &[1, 2]);
+    check(&heads, Some(150), None);
+    heads.lower(2, 120, JobId(7));
+    heads.lower(2, 300, JobId(8));
+    check(&heads, Some(120), None);
+    heads.lower(3, 95, JobId(9));
+    check(&heads, Some(95), Some((3, 95, 9)));
+    // The job of a lease that has ended may have any priority.
+    heads.lower_lease_end(99);
+    heads.lower_lease_end(170);
+    check(&heads, Some(95), Some((0, 0, 0)));
+    heads.update(&report(400, None, &[]), &[1, 2]);
+    check(&heads, Some(400), None);
+    heads.invalidate();
+    heads.lower(1, 5, JobId(1));
+    check(&heads, Some(400), Some((0, 0, 0)));
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::super::{
     Action, BATCH_JOBS_MAX, Batch, NewWaiter, Now, PartitionNo, RECHECK, Scheduler, WaiterNo,
 };
-use super::fake::{FakePartition, Kind, Lease, Reply, Script, TestRequest, Verdict};
+use super::fake::{FakePartition, Kind, Lease, PRIORITY, Reply, Script, TestRequest, Verdict};
 
 /// How a request was answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -264,12 +264,16 @@ impl World {
     fn deliver(&mut self, no: PartitionNo, batch: Batch<TestRequest>, reply: Reply) {
         for request in &batch.requests {
             self.answer(request.no, Answered::Delivered);
-            if request.kind != Kind::Read {
+            // As `partition/deliver.rs` does: the end of a lease may make any job visible.
+            if matches!(request.kind, Kind::Release(_)) {
                 self.scheduler.heads_mut(no).invalidate();
             }
         }
+        for (due_at, id) in reply.puts {
+            self.scheduler.heads_mut(no).lower(PRIORITY, due_at, id);
+        }
         for (poll, (jobs, report)) in batch.polls.iter().zip(reply.polls) {
-            self.scheduler.heads_mut(no).update(&report, &[7]);
+            self.scheduler.heads_mut(no).update(&report, &[PRIORITY]);
             let outcome = self.scheduler.polled(no, poll, jobs);
             for (waiter, jobs) in outcome.done {
                 self.serve(waiter, no, jobs);
