@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use dormouse_core::backend::{Answer, ReplyGroups, Sink, Ticket};
 use dormouse_core::error::Error;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
 
 use crate::inbox::InboxShare;
 
@@ -62,6 +62,8 @@ pub(crate) struct Caller {
     _share: Option<Rc<InboxShare>>,
     /// Keeps the dispatcher running.
     _busy: Rc<()>,
+    /// Dropped with the answer, for a task that waits for it.
+    answered: Option<oneshot::Sender<()>>,
 }
 
 impl Caller {
@@ -78,7 +80,15 @@ impl Caller {
             sink: Some(Arc::clone(sink)),
             _share: share.cloned(),
             _busy: Rc::clone(busy),
+            answered: None,
         }
+    }
+
+    /// A future that ends when it is answered.
+    pub(crate) fn answered(&mut self) -> impl Future<Output = ()> + use<> {
+        let (sender, answered) = oneshot::channel();
+        self.answered = Some(sender);
+        async { answered.await.unwrap_or_default() }
     }
 
     pub(crate) fn answer(mut self, answer: Answer) {

@@ -19,6 +19,13 @@ pub(crate) struct EndRequest {
     pub(crate) is_uncounted: bool,
 }
 
+impl EndRequest {
+    /// Ends the lease, and gives nothing else.
+    pub(crate) fn of(token: Token) -> EndRequest {
+        EndRequest { token, delay_ms: None, priority: None, error: None, is_uncounted: false }
+    }
+}
+
 /// `verb` is `nack` or `release`.
 pub(crate) fn op<'a>(verb: &'static str, endings: impl Iterator<Item = &'a EndRequest>) -> Op {
     let mut args = Vec::new();

@@ -3,9 +3,8 @@
 //! `RefCell` are never borrowed across an `await`.
 //!
 //! The way of a request: `Intake::recv` or `drain` -> `Dispatcher::dispatch` (`submission`) ->
-//! either `fanout::single`, which queues it at its partition at once, or a task that runs
-//! `Fanout::run` -> `Partition::submit` ... `Caller::answer` -> `Outbox::flush` -> the caller's
-//! sink.
+//! `Fanout::start`, or a task that runs `Fanout::run` -> `Partition::submit` ... `Caller::answer` ->
+//! `Outbox::flush` -> the caller's sink.
 //!
 //! The thread avoids two costs that exceed the work for a job: being woken for every submission
 //! (see `intake`), and falling asleep just before the reply to a large batch (`spin_before_park`).
@@ -109,8 +108,6 @@ pub(crate) struct Dispatcher {
     /// All partitions, of topics and locks, by the channel of their wakeups.
     channels: RefCell<HashMap<Bytes, Rc<Partition>>>,
     last_waiter_no: Cell<u64>,
-    /// Spawned tasks that have not been polled yet.
-    unpolled_tasks: Cell<usize>,
     /// Held by every request that is not yet answered.
     busy: Rc<()>,
 }
@@ -119,11 +116,8 @@ pub(crate) struct Dispatcher {
 struct DispatcherHandle(Weak<Dispatcher>);
 
 impl Upstream for DispatcherHandle {
-    fn drain(&self) -> bool {
-        self.0.upgrade().is_some_and(|dispatcher| {
-            dispatcher.drain();
-            dispatcher.unpolled_tasks.get() > 0
-        })
+    fn drain(&self) {
+        self.0.upgrade().into_iter().for_each(|dispatcher| dispatcher.drain());
     }
 
     fn restore(&self, topic: TopicName) -> Registered {
@@ -162,7 +156,6 @@ impl Dispatcher {
             lock_queues: RefCell::default(),
             channels: RefCell::default(),
             last_waiter_no: Cell::new(0),
-            unpolled_tasks: Cell::new(0),
             busy: Rc::new(()),
         });
         dispatcher.shared.set_upstream(DispatcherHandle(Rc::downgrade(&dispatcher)));

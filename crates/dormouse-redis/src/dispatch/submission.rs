@@ -7,14 +7,15 @@
 //!   before it must be answered before it starts, and it before the next one starts;
 //! - a reserve with another command after it, because a script executes reserves last.
 //!
-//! Three paths, fastest first: all commands go to one partition each (`fanout::single`, no task);
-//! all can start at once and everything named is known (a task each); a task that looks up names
-//! and waits at barriers (`run_in_order`).
+//! Two paths: all commands can start at once and everything they name is known; or a task that
+//! looks up names and waits at barriers (`run_in_order`). A command that starts has queued its
+//! first requests when `start` returns.
 
 use std::collections::HashSet;
 use std::mem::discriminant;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::{Context, Waker};
 
 use dormouse_core::backend::{Request, Sink};
 use dormouse_core::command::{Command, Name};
@@ -23,12 +24,13 @@ use dormouse_core::limits::WAITERS_MAX;
 use dormouse_core::topic::TopicName;
 use tokio::task::spawn_local;
 
-use super::fanout::single::{self, Route};
 use super::fanout::{self, Fanout};
 use super::{Dispatcher, Wait};
+use crate::clock::ANY_TIME;
 use crate::codec::put::shard_of;
 use crate::inbox::InboxShare;
 use crate::intake::Submission;
+use crate::outbox::Caller;
 use crate::scheduler::SubmissionNo;
 
 /// The topics and shards that a submission names.
@@ -46,7 +48,7 @@ impl Names {
         // A command that will be refused must not create its topic.
         match command {
             Command::Put(puts) => {
-                let good = puts.iter().filter(|put| fanout::is_good(put));
+                let good = puts.iter().filter(|put| put.check(ANY_TIME).is_ok());
                 return self.create.extend(good.map(|put| put.topic.clone()));
             }
             Command::SetTopic(set) if set.check().is_err() => return,
@@ -68,13 +70,6 @@ impl Names {
                 topics.insert(topic.clone());
             }
         });
-    }
-
-    fn is_known(&self, dispatcher: &Dispatcher) -> bool {
-        let topics = dispatcher.topics.borrow();
-        let shards = dispatcher.shards.borrow();
-        self.create.iter().chain(&self.find).all(|name| topics.contains_key(name))
-            && self.shards.iter().all(|shard| shards.contains_key(shard))
     }
 
     async fn look_up(self, dispatcher: &Dispatcher) -> Result<(), Error> {
@@ -165,31 +160,33 @@ impl Dispatcher {
     pub(super) fn dispatch(self: &Rc<Dispatcher>, submission: Submission) {
         let Submission { batch, sink, share } = submission;
         let share = Rc::new(share);
-        let is_simple = is_simple(&batch);
-        let route = |request: &Request| self.single_route(&request.command);
-        if is_simple && let Some(routes) = batch.iter().map(route).collect::<Option<Vec<_>>>() {
-            let no = (batch.len() > 1).then(|| self.shared.next_submission_no());
-            for (request, route) in batch.into_iter().zip(routes) {
-                let caller = self.caller(&request, &sink, &share);
-                single::submit(self, no, route, request.command, caller);
-            }
-            return;
-        }
         batch.iter().for_each(|request| self.begin_wait(request));
-        let mut names = Names::default();
-        batch.iter().for_each(|request| names.add(&request.command));
-        let no = self.shared.next_submission_no();
-        if is_simple && names.is_known(self) {
+        let no = (batch.len() > 1).then(|| self.shared.next_submission_no());
+        if is_simple(&batch) && batch.iter().all(|request| self.is_known(&request.command)) {
             for request in batch {
-                self.start(no, request, &sink, &share);
+                let caller = self.caller(&request, &sink, &share);
+                self.start(no, request, caller);
             }
             return;
         }
         let (dispatcher, busy) = (Rc::clone(self), Rc::clone(&self.busy));
-        self.spawn(async move {
-            dispatcher.run_in_order(no, names, batch, sink, share).await;
+        spawn_local(async move {
+            dispatcher.run_in_order(no, batch, sink, share).await;
             drop(busy);
         });
+    }
+
+    /// Whether all topics and shards are known that a command names.
+    fn is_known(&self, command: &Command) -> bool {
+        let (topics, shards) = (self.topics.borrow(), self.shards.borrow());
+        let mut is_known = true;
+        command.names(|name| {
+            is_known &= match name {
+                Name::Job(id) => shards.contains_key(&shard_of(id)),
+                Name::Topic(topic) => topics.contains_key(topic),
+            };
+        });
+        is_known
     }
 
     /// Begins the wait of a request that may wait; `start` or `run_in_order` ends it.
@@ -207,34 +204,15 @@ impl Dispatcher {
         }
     }
 
-    /// The route of a request that needs no task. A reserve needs one while a task has not been
-    /// polled yet: that may be an older reserve, which is served first.
-    fn single_route(&self, command: &Command) -> Option<Route> {
-        let must_queue = is_reserve(command) && self.unpolled_tasks.get() > 0;
-        if must_queue { None } else { single::route(self, command) }
-    }
-
-    /// Spawns a task, and counts it until it is first polled.
-    fn spawn(
-        self: &Rc<Dispatcher>,
-        task: impl Future<Output = ()> + 'static,
-    ) -> tokio::task::JoinHandle<()> {
-        self.unpolled_tasks.set(self.unpolled_tasks.get() + 1);
-        let dispatcher = Rc::clone(self);
-        spawn_local(async move {
-            dispatcher.unpolled_tasks.set(dispatcher.unpolled_tasks.get() - 1);
-            task.await;
-        })
-    }
-
     async fn run_in_order(
         self: Rc<Dispatcher>,
-        no: SubmissionNo,
-        names: Names,
+        no: Option<SubmissionNo>,
         batch: Vec<Request>,
         sink: Arc<dyn Sink>,
         share: Rc<InboxShare>,
     ) {
+        let mut names = Names::default();
+        batch.iter().for_each(|request| names.add(&request.command));
         if let Err(error) = names.look_up(&self).await {
             for request in batch {
                 self.waiting.borrow_mut().remove(&request.ticket);
@@ -249,36 +227,45 @@ impl Dispatcher {
             let waits = request.command.may_wait();
             let ends_first = barrier || is_reserve(&request.command) && index < last_reserves;
             if barrier {
-                for handle in running.drain(..) {
-                    // The task ends with its answer; it does not panic.
-                    let _ended = handle.await;
+                for answered in running.drain(..) {
+                    answered.await;
                 }
             }
-            let handle = self.start(no, request, &sink, &share);
+            let mut caller = self.caller(&request, &sink, &share);
+            let answered = caller.answered();
+            self.start(no, request, caller);
             if ends_first && !waits {
-                let _ended = handle.await;
+                answered.await;
             } else if !waits {
-                running.push(handle);
+                running.push(answered);
             }
         }
     }
 
+    /// Starts a command: when this returns, its first requests are queued.
     fn start(
         self: &Rc<Dispatcher>,
-        no: SubmissionNo,
+        submission: Option<SubmissionNo>,
         request: Request,
-        sink: &Arc<dyn Sink>,
-        share: &Rc<InboxShare>,
-    ) -> tokio::task::JoinHandle<()> {
-        let caller = self.caller(&request, sink, share);
+        caller: Caller,
+    ) {
+        let Request { ticket, command } = request;
+        let Some((command, caller)) =
+            Fanout { dispatcher: self, submission }.start(command, caller)
+        else {
+            return;
+        };
         let dispatcher = Rc::clone(self);
-        self.spawn(async move {
-            let Request { ticket, command } = request;
-            let fanout = Fanout { dispatcher: &dispatcher, submission: no };
+        let mut task = Box::pin(async move {
+            let fanout = Fanout { dispatcher: &dispatcher, submission };
             let wait = dispatcher.waiting.borrow().get(&ticket).cloned();
             let answer = fanout.run(wait, command).await;
             dispatcher.waiting.borrow_mut().remove(&ticket);
             caller.answer(answer);
-        })
+        });
+        // A task of its own would be polled later than commands that come after this one.
+        if task.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {
+            spawn_local(task);
+        }
     }
 }

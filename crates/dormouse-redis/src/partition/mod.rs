@@ -106,12 +106,7 @@ impl Partition {
         max.map(|max| max / of + u64::from(index < max % of))
     }
 
-    pub(crate) fn submit(
-        &self,
-        submission: impl Into<Option<SubmissionNo>>,
-        request: PartitionRequest,
-    ) {
-        let submission = submission.into();
+    pub(crate) fn submit(&self, submission: Option<SubmissionNo>, request: PartitionRequest) {
         self.shared.schedule(|scheduler, now| scheduler.submit(self.no, submission, request, now));
         self.wake.notify_one();
     }
@@ -121,18 +116,8 @@ impl Partition {
         if tokens.is_empty() {
             return;
         }
-        let ending = |&token| EndRequest {
-            token,
-            delay_ms: None,
-            priority: None,
-            error: None,
-            is_uncounted: false,
-        };
-        let endings = tokens.iter().map(ending).collect();
-        self.submit(
-            None,
-            PartitionRequest::End { spends: false, endings, reply_to: ReplyTo::Discard },
-        );
+        let endings = tokens.iter().map(|&token| EndRequest::of(token)).collect();
+        self.submit(None, PartitionRequest::release(endings, ReplyTo::Discard));
     }
 
     /// How many reserves wait for a job of this partition.
@@ -182,7 +167,7 @@ impl Partition {
     async fn run(&self) {
         let mut calls = Calls::default();
         loop {
-            self.shared.drain().await;
+            self.shared.drain();
             self.perform(&mut calls).await;
             if calls.is_empty() {
                 self.idle().await;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use dormouse_core::backend::Answer;
+use dormouse_core::command::Reply;
 use dormouse_core::error::Error;
 use tokio::sync::oneshot;
 
@@ -13,8 +13,8 @@ pub(crate) enum ReplyTo<T> {
     Discard,
     /// To the task of a command, which merges several replies or sends further requests.
     Task(oneshot::Sender<Result<T, Error>>),
-    /// Straight to the caller, converted by this function.
-    Caller(Caller, fn(Result<T, Error>) -> Answer),
+    /// Straight to the caller, as this reply.
+    Caller(Caller, fn(T) -> Reply),
 }
 
 impl<T> ReplyTo<T> {
@@ -23,8 +23,8 @@ impl<T> ReplyTo<T> {
         match self {
             ReplyTo::Discard => Err(result),
             ReplyTo::Task(task) => task.send(result),
-            ReplyTo::Caller(caller, convert) => {
-                caller.answer(convert(result));
+            ReplyTo::Caller(caller, reply) => {
+                caller.answer(result.map(reply));
                 Ok(())
             }
         }
@@ -34,6 +34,14 @@ impl<T> ReplyTo<T> {
     pub(crate) fn fail(&mut self, error: Error) {
         // The receiver may be gone.
         let _unheard = std::mem::replace(self, ReplyTo::Discard).send(Err(error));
+    }
+}
+
+impl<T> ReplyTo<Vec<Result<T, Error>>> {
+    /// Answers each of so many items with an error. A later result goes to no one.
+    pub(crate) fn fail_items(&mut self, items: usize, error: &Error) {
+        let results = (0..items).map(|_| Err(error.clone())).collect();
+        let _unheard = std::mem::replace(self, ReplyTo::Discard).send(Ok(results));
     }
 }
 

@@ -129,6 +129,10 @@ impl Request for PartitionRequest {
 }
 
 impl PartitionRequest {
+    pub(crate) fn release(endings: Vec<EndRequest>, reply_to: ReplyTo<PerItem<EndReply>>) -> Self {
+        Self::End { spends: false, endings, reply_to }
+    }
+
     /// The puts; none if it is another request.
     pub(crate) fn puts(&self) -> &[Put] {
         if let Self::Put { puts, .. } = self { puts } else { &[] }
@@ -168,9 +172,10 @@ impl PartitionRequest {
     /// Answers with an error. A later result goes to no one.
     pub(crate) fn fail(&mut self, error: Error) {
         match self {
-            Self::Put { reply_to, .. } => reply_to.fail(error),
-            Self::Ack { reply_to, .. } | Self::End { reply_to, .. } => reply_to.fail(error),
-            Self::Extend { reply_to, .. } => reply_to.fail(error),
+            Self::Put { puts, reply_to } => reply_to.fail_items(puts.len(), &error),
+            Self::Ack { tokens, reply_to } => reply_to.fail_items(tokens.len(), &error),
+            Self::End { endings, reply_to, .. } => reply_to.fail_items(endings.len(), &error),
+            Self::Extend { leases, reply_to } => reply_to.fail_items(leases.len(), &error),
             Self::Reserve { reply_to, .. } => reply_to.fail(error),
             Self::Other { reply_to, .. } => reply_to.fail(error),
             Self::Configure { reply_to, .. } => reply_to.fail(error),

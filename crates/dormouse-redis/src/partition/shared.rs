@@ -26,9 +26,8 @@ use crate::script::Scripts;
 
 /// What partitions ask of the dispatcher above them.
 pub(crate) trait Upstream {
-    /// Dispatches the submissions that have arrived. True = tasks were spawned, which queue their
-    /// requests when they are first polled.
-    fn drain(&self) -> bool;
+    /// Dispatches the submissions that have arrived.
+    fn drain(&self);
     /// Registers all known topics again, after Redis lost its data. An error if this one has other
     /// shards by now, or the register cannot be reached.
     fn restore(&self, topic: TopicName) -> Registered;
@@ -100,11 +99,8 @@ impl Shared {
     }
 
     /// Dispatches the submissions that have arrived.
-    pub(super) async fn drain(&self) {
-        let is_spawned = self.upstream.borrow().as_ref().is_some_and(|upstream| upstream.drain());
-        if is_spawned {
-            tokio::task::yield_now().await;
-        }
+    pub(super) fn drain(&self) {
+        self.upstream.borrow().iter().for_each(|upstream| upstream.drain());
     }
 
     /// Registers all known topics again, after Redis lost its data.

@@ -10,6 +10,7 @@ use dormouse_core::refusal::nothing_to_extend;
 use super::Fanout;
 use super::scatter::{Routed, Scatter};
 use crate::codec::nack::EndRequest;
+use crate::outbox::Caller;
 use crate::partition::PartitionRequest;
 use crate::scheduler::BATCH_JOBS_MAX;
 
@@ -24,54 +25,46 @@ impl Fanout<'_> {
         }
     }
 
-    pub(super) async fn ack(self, tokens: Vec<Token>) -> Answer {
+    pub(super) fn ack(self, tokens: Vec<Token>, caller: Caller) {
         let route = |token| Ok(self.route_end(token, token));
-        let scatter = Scatter::new(tokens, |_| BATCH_JOBS_MAX, route)?;
+        let scatter = Scatter::new(tokens, |_| BATCH_JOBS_MAX, route);
         let request = |tokens, reply_to| PartitionRequest::Ack { tokens, reply_to };
-        Ok(Reply::Ended(scatter.gather(self, request).await))
+        self.answer_items(scatter, caller, request, Reply::Ended);
     }
 
-    pub(super) async fn nack(self, nacks: Vec<Nack>) -> Answer {
-        self.end(true, nacks, |nack: Nack| {
+    pub(super) fn nack(self, nacks: Vec<Nack>, caller: Caller) {
+        let scatter = self.ends(nacks, |nack| {
             let Nack { token, delay_ms, priority, error } = nack;
             let (delay_ms, error) = (check::delay(delay_ms)?, error.map(check::error_text));
-            Ok(EndRequest { token, delay_ms, priority, error, is_uncounted: false })
-        })
-        .await
+            Ok(EndRequest { delay_ms, priority, error, ..EndRequest::of(token) })
+        });
+        let request = |endings, reply_to| PartitionRequest::End { spends: true, endings, reply_to };
+        self.answer_items(scatter, caller, request, Reply::Ended);
     }
 
-    pub(super) async fn release(self, releases: Vec<Release>) -> Answer {
-        self.end(false, releases, |release: Release| {
+    pub(super) fn release(self, releases: Vec<Release>, caller: Caller) {
+        let scatter = self.ends(releases, |release| {
             let Release { token, delay_ms, priority } = release;
-            let delay_ms = check::delay(delay_ms)?;
-            Ok(EndRequest { token, delay_ms, priority, error: None, is_uncounted: false })
-        })
-        .await
+            Ok(EndRequest { delay_ms: check::delay(delay_ms)?, priority, ..EndRequest::of(token) })
+        });
+        self.answer_items(scatter, caller, PartitionRequest::release, Reply::Ended);
     }
 
     /// Releases the leases of a closed session; they are not counted as released by a caller.
-    pub(super) async fn give_back(self, tokens: &[Token]) -> Answer {
-        let request = |token| EndRequest {
-            token,
-            delay_ms: None,
-            priority: None,
-            error: None,
-            is_uncounted: true,
-        };
-        self.end(false, tokens.to_vec(), |token| Ok(request(token))).await
+    pub(super) async fn give_back(self, tokens: &[Token]) -> Result<(), Error> {
+        let request = |token| Ok(EndRequest { is_uncounted: true, ..EndRequest::of(token) });
+        self.ends(tokens.to_vec(), request)?.gather(self, PartitionRequest::release).await;
+        Ok(())
     }
 
-    /// Ends leases; `request` checks one.
-    async fn end<G>(
+    /// The ends of leases; `request` checks one.
+    fn ends<G>(
         self,
-        spends: bool,
         given: Vec<G>,
         request: impl Fn(G) -> Result<EndRequest, Error>,
-    ) -> Answer {
+    ) -> Result<Scatter<EndRequest, EndReply>, Error> {
         let route = |given| request(given).map(|end| self.route_end(end.token, end));
-        let scatter = Scatter::new(given, |_| BATCH_JOBS_MAX / 2, route)?;
-        let request = |endings, reply_to| PartitionRequest::End { spends, endings, reply_to };
-        Ok(Reply::Ended(scatter.gather(self, request).await))
+        Scatter::new(given, |_| BATCH_JOBS_MAX / 2, route)
     }
 
     pub(super) async fn extend(self, extends: Vec<Extend>) -> Answer {

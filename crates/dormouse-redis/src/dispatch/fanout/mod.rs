@@ -1,7 +1,8 @@
 //! Commands: which partitions they go to, and how the replies of those become one reply.
 //!
-//! `single` handles, without a task, the commands that go to one partition. The others run here in
-//! a task each, as methods of `Fanout`; `Scatter` is for those that consist of items.
+//! The common commands queue their requests at once (`Fanout::start`), and if all go to one
+//! partition, its reply goes straight to the caller. The others run in a task each. `Scatter` is
+//! for commands that consist of items.
 
 mod jobs;
 mod lease;
@@ -11,7 +12,6 @@ mod query;
 mod reserve;
 mod scatter;
 mod session;
-pub(crate) mod single;
 mod stats;
 mod topic;
 
@@ -25,14 +25,14 @@ use dormouse_core::limits::TTL_MS_MAX;
 use dormouse_core::op::{PauseTopic, SessionId, check};
 use dormouse_core::refusal::no_session;
 use dormouse_core::topic::TopicName;
+use tokio::sync::oneshot;
 
 use crate::dispatch::{Dispatcher, Wait};
 use crate::events::{self, EventDetails};
+use crate::outbox::Caller;
 use crate::partition::{Effect, Partition, PartitionRequest, RawReply, ReplyTo};
 use crate::scheduler::SubmissionNo;
 use crate::wire::{Op, Reader};
-
-pub(crate) use put::is_good;
 
 /// Whether as many replicas as configured have confirmed a change.
 type Confirmed = bool;
@@ -41,18 +41,31 @@ type Confirmed = bool;
 #[derive(Clone, Copy)]
 pub(crate) struct Fanout<'a> {
     pub(crate) dispatcher: &'a Rc<Dispatcher>,
-    pub(crate) submission: SubmissionNo,
+    /// `None` = a command that was submitted alone.
+    pub(crate) submission: Option<SubmissionNo>,
 }
 
 impl Fanout<'_> {
-    /// `wait`: that of a request that may wait.
+    /// Starts a command that needs no task, as most do; gives back any other.
+    pub(crate) fn start(self, command: Command, caller: Caller) -> Option<(Command, Caller)> {
+        match command {
+            Command::Put(puts) => self.put(puts, caller),
+            Command::Ack(tokens) => self.ack(tokens, caller),
+            Command::Nack(nacks) => self.nack(nacks, caller),
+            Command::Release(releases) => self.release(releases, caller),
+            Command::Reserve(reserve) => return self.reserve_plain(reserve, caller),
+            command => return Some((command, caller)),
+        }
+        None
+    }
+
+    /// Runs any other command. `wait`: that of a request that may wait.
     pub(crate) async fn run(self, wait: Option<Rc<Wait>>, command: Command) -> Answer {
         match command {
-            Command::Put(puts) => self.put(puts).await,
+            Command::Put(_) | Command::Ack(_) | Command::Nack(_) | Command::Release(_) => {
+                Err(Error::unavailable("the command was not started"))
+            }
             Command::Reserve(reserve) => self.reserve(wait, reserve).await,
-            Command::Ack(tokens) => self.ack(tokens).await,
-            Command::Nack(nacks) => self.nack(nacks).await,
-            Command::Release(releases) => self.release(releases).await,
             Command::Extend(extends) => self.extend(extends).await,
             Command::ReserveId(reserve) => self.reserve_id(reserve).await,
             Command::Kill(kills) => self.kill(kills).await,
@@ -80,16 +93,21 @@ impl Fanout<'_> {
         }
     }
 
+    /// The same, with a number: several requests at once keep their order.
+    fn numbered(self) -> Self {
+        let next = || self.dispatcher.shared.next_submission_no();
+        Fanout { submission: self.submission.or_else(|| Some(next())), ..self }
+    }
+
     /// Submits a request now, and returns a future of its reply.
     fn submit<T, A: FnOnce(ReplyTo<T>) -> PartitionRequest>(
         self,
         partition: &Partition,
         request: A,
     ) -> impl Future<Output = Result<T, Error>> + use<T, A> {
-        let (to, from) = tokio::sync::oneshot::channel();
+        let (to, from) = oneshot::channel();
         partition.submit(self.submission, request(ReplyTo::Task(to)));
-        let closed = |_| Err(Error::unavailable("the backend has been closed"));
-        async move { from.await.unwrap_or_else(closed) }
+        received(from)
     }
 
     /// Submits an operation now, and returns a future of its reply, which the caller decodes.
@@ -161,6 +179,10 @@ impl Fanout<'_> {
         let closed = session.filter(|&session| !sessions.is_open(session));
         closed.map_or(Ok(()), |session| Err(no_session(session)))
     }
+}
+
+async fn received<T>(from: oneshot::Receiver<Result<T, Error>>) -> Result<T, Error> {
+    from.await.unwrap_or_else(|_| Err(Error::unavailable("the backend has been closed")))
 }
 
 /// How long a pause lasts; `None` = until resumed.

@@ -1,6 +1,5 @@
 //! put: a job with a key goes to the partition of its key, others round robin.
 
-use dormouse_core::backend::Answer;
 use dormouse_core::command::Reply;
 use dormouse_core::error::Error;
 use dormouse_core::op::Put;
@@ -9,16 +8,12 @@ use super::Fanout;
 use super::scatter::{Routed, Scatter};
 use crate::clock::ANY_TIME;
 use crate::codec::put;
+use crate::outbox::Caller;
 use crate::partition::PartitionRequest;
 use crate::scheduler::{BATCH_BYTES_MAX, BATCH_JOBS_MAX};
 
-/// Whether a put is within all limits.
-pub(crate) fn is_good(put: &Put) -> bool {
-    put.check(ANY_TIME).is_ok()
-}
-
 impl Fanout<'_> {
-    pub(super) async fn put(self, puts: Vec<Put>) -> Answer {
+    pub(super) fn put(self, puts: Vec<Put>, caller: Caller) {
         // Large bodies fill a script batch with fewer jobs.
         let most = |put: &Put| (BATCH_BYTES_MAX / put::weight(put)).clamp(1, BATCH_JOBS_MAX / 2);
         let scatter = Scatter::new(puts, most, |put: Put| {
@@ -31,8 +26,8 @@ impl Fanout<'_> {
             let partition =
                 partition.ok_or_else(|| Error::unavailable("the topic has no partition"))?;
             Ok(Routed::To(partition.clone(), put))
-        })?;
+        });
         let request = |puts, reply_to| PartitionRequest::Put { puts, reply_to };
-        Ok(Reply::Put(scatter.gather(self, request).await))
+        self.answer_items(scatter, caller, request, Reply::Put);
     }
 }

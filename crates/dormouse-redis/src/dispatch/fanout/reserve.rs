@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use dormouse_core::backend::Answer;
-use dormouse_core::command::Reply;
+use dormouse_core::command::{Command, Reply};
 use dormouse_core::error::Error;
 use dormouse_core::job::Token;
 use dormouse_core::limits::{JOB_BYTES_MAX, REPLY_BYTES_MAX};
@@ -20,6 +20,7 @@ use crate::clock;
 use crate::codec::reserve::{Bound, Poll, PollReply};
 use crate::dispatch::Wait;
 use crate::dispatch::sessions::SessionLease;
+use crate::outbox::Caller;
 use crate::partition::waiter::Waiter;
 use crate::partition::{Partition, PartitionRequest};
 use crate::scheduler::{BATCH_JOBS_MAX, NewWaiter, REPLY_TIMEOUT, Rank};
@@ -30,6 +31,34 @@ const AWAY_AFTER: Duration = Duration::from_millis(600);
 const COLLECT_TIME: Duration = Duration::from_millis(500);
 
 impl Fanout<'_> {
+    /// Starts a reserve without wait and session from a single partition: it needs no task.
+    pub(super) fn reserve_plain(
+        self,
+        reserve: Reserve,
+        caller: Caller,
+    ) -> Option<(Command, Caller)> {
+        let dispatcher = self.dispatcher;
+        let topic = match &reserve.topics[..] {
+            [name] => dispatcher.known(name),
+            _ => None,
+        };
+        let partition = topic.as_ref().and_then(|topic| match &topic.partitions[..] {
+            [partition] => Some(partition),
+            _ => None,
+        });
+        let is_plain = reserve.wait_ms == 0 && reserve.session.is_none();
+        let (Some(partition), true, Ok((ttr_ms, _))) =
+            (partition, is_plain && reserve.max <= BATCH_JOBS_MAX, reserve.check())
+        else {
+            return Some((Command::Reserve(reserve), caller));
+        };
+        let submission = self.submission;
+        let new = NewWaiter { max: reserve.max, ttr_ms, submission, is_blocking: false };
+        let waiter = Waiter::new(&dispatcher.shared, dispatcher.next_waiter_no(), new);
+        Rc::new(waiter.replying_to(caller)).park_at(std::slice::from_ref(partition));
+        None
+    }
+
     pub(super) async fn reserve(self, wait: Option<Rc<Wait>>, reserve: Reserve) -> Answer {
         let (ttr_ms, _) = reserve.check()?;
         let session = reserve.session;
@@ -40,7 +69,7 @@ impl Fanout<'_> {
             return Ok(Reply::Jobs(Vec::new()));
         }
         let no = self.dispatcher.next_waiter_no();
-        let (submission, is_blocking) = (Some(self.submission), wait.is_some());
+        let (submission, is_blocking) = (self.submission, wait.is_some());
         let new = NewWaiter { max: reserve.max, ttr_ms, submission, is_blocking };
         let waiter = Rc::new(Waiter::new(&self.dispatcher.shared, no, new));
         let pending = PendingReserve { fanout: self, wait, session, waiter, partitions };
@@ -276,8 +305,7 @@ impl PendingReserve<'_> {
         // No partition may serve the waiter from here on, or it would get jobs twice.
         waiter.finish();
         let _nothing = waiter.finished().await;
-        let submission = self.fanout.dispatcher.shared.next_submission_no();
-        self.collect(Fanout { submission, ..self.fanout }).await
+        self.collect(Fanout { submission: None, ..self.fanout }).await
     }
 
     /// Adds the leases to the session; releases them if it has closed meanwhile.

@@ -1,15 +1,21 @@
 //! Groups the items of a command by partition, sends one request per group, and puts the results
 //! back in the order of the items.
+//!
+//! Most commands have one item, or all of them in one partition: its reply then goes straight to
+//! the caller, and no task is needed (`Fanout::answer_items`).
 
 use std::rc::Rc;
 
+use dormouse_core::command::Reply;
 use dormouse_core::error::Error;
 use dormouse_core::job::JobId;
 use dormouse_core::op::check;
 use dormouse_core::topic::TopicName;
+use tokio::sync::oneshot;
 
-use super::Fanout;
+use super::{Fanout, received};
 use crate::codec::ItemResult;
+use crate::outbox::Caller;
 use crate::partition::{Effect, Partition, PartitionRequest, PerItem, ReplyTo};
 use crate::wire::{Op, Reader, Records, malformed};
 
@@ -24,8 +30,10 @@ pub(super) type Change = (String, Option<JobId>);
 
 /// The items of a command, grouped by partition.
 pub(super) struct Scatter<I, T> {
-    /// A result per item; `None` = not known yet.
-    results: Vec<Option<Result<T, Error>>>,
+    /// How many there are.
+    items: usize,
+    /// The results known already, by index.
+    results: Vec<(usize, Result<T, Error>)>,
     /// Each with the indexes of its items in the command.
     groups: Vec<(Rc<Partition>, Vec<usize>, Vec<I>)>,
 }
@@ -38,18 +46,16 @@ impl<I, T> Scatter<I, T> {
         route: impl Fn(G) -> Result<Routed<I, T>, Error>,
     ) -> Result<Scatter<I, T>, Error> {
         check::batch(given.len())?;
-        let mut scatter = Scatter { results: Vec::with_capacity(given.len()), groups: Vec::new() };
+        let mut scatter = Scatter { items: given.len(), results: Vec::new(), groups: Vec::new() };
         for (index, given) in given.into_iter().enumerate() {
-            let result = match route(given) {
+            match route(given) {
                 Ok(Routed::To(partition, item)) => {
                     let most = most(&item);
                     scatter.add(partition, index, item, most);
-                    None
                 }
-                Ok(Routed::Done(result)) => Some(Ok(result)),
-                Err(error) => Some(Err(error)),
-            };
-            scatter.results.push(result);
+                Ok(Routed::Done(result)) => scatter.results.push((index, Ok(result))),
+                Err(error) => scatter.results.push((index, Err(error))),
+            }
         }
         Ok(scatter)
     }
@@ -69,37 +75,44 @@ impl<I, T> Scatter<I, T> {
         }
     }
 
-    fn set(&mut self, index: usize, result: Result<T, Error>) {
-        if let Some(entry) = self.results.get_mut(index) {
-            *entry = Some(result);
-        }
-    }
-
     /// The results of all items. A missing one is a bug, and answered with an error.
     fn all(self) -> PerItem<T> {
-        let missing = || Err(Error::unavailable("Redis gave no answer to this item"));
-        self.results.into_iter().map(|entry| entry.unwrap_or_else(missing)).collect()
-    }
-
-    /// Sends a request per group.
-    pub(super) async fn gather(
-        mut self,
-        fanout: Fanout<'_>,
-        request: impl Fn(Vec<I>, ReplyTo<PerItem<T>>) -> PartitionRequest,
-    ) -> PerItem<T> {
-        let mut pending = Vec::with_capacity(self.groups.len());
-        for (partition, indexes, items) in self.groups.drain(..) {
-            pending.push((indexes, fanout.submit(&partition, |to| request(items, to))));
-        }
-        for (indexes, answer) in pending {
-            match answer.await {
-                Ok(results) => {
-                    indexes.into_iter().zip(results).for_each(|(at, result)| self.set(at, result));
-                }
-                Err(error) => indexes.into_iter().for_each(|at| self.set(at, Err(error.clone()))),
+        let mut all: Vec<_> = (0..self.items)
+            .map(|_| Err(Error::unavailable("Redis gave no answer to this item")))
+            .collect();
+        for (index, result) in self.results {
+            if let Some(entry) = all.get_mut(index) {
+                *entry = result;
             }
         }
-        self.all()
+        all
+    }
+
+    /// Sends a request per group now, and returns a future of all results.
+    pub(super) fn gather<R: Fn(Vec<I>, ReplyTo<PerItem<T>>) -> PartitionRequest>(
+        mut self,
+        fanout: Fanout<'_>,
+        request: R,
+    ) -> impl Future<Output = PerItem<T>> + use<I, T, R> {
+        let fanout = fanout.numbered();
+        let mut pending = Vec::with_capacity(self.groups.len());
+        for (partition, indexes, items) in self.groups.drain(..) {
+            let (to, from) = oneshot::channel();
+            partition.submit(fanout.submission, request(items, ReplyTo::Task(to)));
+            pending.push((indexes, from));
+        }
+        async move {
+            for (indexes, answer) in pending {
+                match received(answer).await {
+                    Ok(results) => self.results.extend(indexes.into_iter().zip(results)),
+                    Err(error) => {
+                        let failed = indexes.into_iter().map(|index| (index, Err(error.clone())));
+                        self.results.extend(failed);
+                    }
+                }
+            }
+            self.all()
+        }
     }
 
     /// Sends an operation per group; the replies are read item by item. `change` says what an item
@@ -112,6 +125,7 @@ impl<I, T> Scatter<I, T> {
         read: impl Fn(&mut Reader<'_>, &mut Records, &TopicName, &I) -> ItemResult<T>,
         change: impl Fn(&T, &I) -> Option<Change>,
     ) -> PerItem<T> {
+        let fanout = fanout.numbered();
         let mut pending = Vec::with_capacity(self.groups.len());
         for (partition, indexes, items) in self.groups.drain(..) {
             let answer = fanout.submit_op(&partition, effect, op(&items));
@@ -137,9 +151,34 @@ impl<I, T> Scatter<I, T> {
                     Some((done, id)) => Err(fanout.dispatcher.shared.unconfirmed(&done, id)),
                     None => result.and_then(|result| result),
                 };
-                self.set(index, result);
+                self.results.push((index, result));
             }
         }
         self.all()
+    }
+}
+
+impl Fanout<'_> {
+    /// Sends a request per group now, and answers the caller when all results are there.
+    pub(super) fn answer_items<I: 'static, T: 'static>(
+        self,
+        scatter: Result<Scatter<I, T>, Error>,
+        caller: Caller,
+        request: impl Fn(Vec<I>, ReplyTo<PerItem<T>>) -> PartitionRequest + 'static,
+        reply: fn(PerItem<T>) -> Reply,
+    ) {
+        let mut scatter = match scatter {
+            Ok(scatter) => scatter,
+            Err(error) => return caller.answer(Err(error)),
+        };
+        if scatter.results.is_empty()
+            && scatter.groups.len() == 1
+            && let Some((partition, _, items)) = scatter.groups.pop()
+        {
+            let reply_to = ReplyTo::Caller(caller, reply);
+            return partition.submit(self.submission, request(items, reply_to));
+        }
+        let gathered = scatter.gather(self, request);
+        tokio::task::spawn_local(async move { caller.answer(Ok(reply(gathered.await))) });
     }
 }
