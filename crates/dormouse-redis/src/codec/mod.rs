@@ -1,30 +1,42 @@
-//! One file per script verb: encodes its arguments, decodes its reply. The header of the Lua file
-//! of the same name has the layouts.
+//! The verbs that partitions merge into one operation for many callers, one per file: encodes the
+//! arguments, decodes the reply. All other verbs are files of `dispatch/fanout/`. The header of the
+//! Lua file of the same name has the layouts.
 
 pub(crate) mod ack;
-pub(crate) mod cancel;
 pub(crate) mod extend;
-pub(crate) mod forecast;
-pub(crate) mod get;
-pub(crate) mod kick;
-pub(crate) mod kill;
-pub(crate) mod list;
-pub(crate) mod lock;
 pub(crate) mod nack;
-pub(crate) mod pause;
-pub(crate) mod peek;
-pub(crate) mod purge;
 pub(crate) mod put;
-pub(crate) mod reschedule;
 pub(crate) mod reserve;
 pub(crate) mod reserve_id;
-pub(crate) mod revive;
-pub(crate) mod stats;
-pub(crate) mod target;
 #[cfg(test)]
 mod tests;
 
 use dormouse_core::error::Error;
+use dormouse_core::job::State;
+
+use crate::wire::{codes, malformed};
 
 /// The decoded result of one item of a request; the outer error is a malformed reply.
 pub(crate) type ItemResult<T> = Result<Result<T, Error>, Error>;
+
+/// The state with this code, if any.
+fn state(code: u8) -> Result<Option<State>, Error> {
+    Ok(Some(match code {
+        codes::DELAYED => State::Delayed,
+        codes::READY => State::Ready,
+        codes::LEASED => State::Leased,
+        codes::DEAD => State::Dead,
+        codes::NO_STATE => return Ok(None),
+        _ => return Err(malformed("unknown state of a job")),
+    }))
+}
+
+/// The state of a job that exists.
+pub(crate) fn known_state(code: u8) -> Result<State, Error> {
+    state(code)?.ok_or_else(|| malformed("a job without a state"))
+}
+
+/// Cannot happen: a priority is not dropped while a dead job may have it.
+pub(crate) fn unknown_priority() -> Error {
+    malformed("a dead job has a priority that its partition does not know")
+}

@@ -8,7 +8,7 @@ use dormouse_core::op::{OnConflict, Put, PutOutcome, PutReply};
 use dormouse_core::refusal::{bytes_full, jobs_full, key_held, key_taken};
 use dormouse_core::topic::{Settings, TopicName};
 
-use super::ItemResult;
+use super::{ItemResult, state};
 use crate::clock::ANY_TIME;
 use crate::errors::no_memory;
 use crate::wire::{Op, Reader, Writer, codes, malformed, number, record};
@@ -118,18 +118,6 @@ pub(crate) fn read(
         codes::HELD_REFUSED => Err(key_held(id)),
         _ => return Err(malformed("unknown result of a put")),
     })
-}
-
-/// The state with this code, if any.
-pub(crate) fn state(code: u8) -> Result<Option<State>, Error> {
-    Ok(Some(match code {
-        codes::DELAYED => State::Delayed,
-        codes::READY => State::Ready,
-        codes::LEASED => State::Leased,
-        codes::DEAD => State::Dead,
-        codes::NO_STATE => return Ok(None),
-        _ => return Err(malformed("unknown state of a job")),
-    }))
 }
 
 /// What counts for the limit of a script batch: about the bytes sent.

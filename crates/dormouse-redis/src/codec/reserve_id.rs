@@ -6,7 +6,7 @@ use dormouse_core::refusal::{no_job, reserve_leased};
 use dormouse_core::topic::TopicName;
 
 use super::reserve::read_jobs;
-use super::{ItemResult, target};
+use super::{ItemResult, known_state, unknown_priority};
 use crate::wire::{Op, Reader, Records, Writer, codes, malformed, optional};
 
 pub(crate) fn op(id: JobId, ttr_ms: Option<u64>) -> Op {
@@ -26,7 +26,7 @@ pub(crate) fn read(
             let job = read_jobs(reply, 1, records, topic, now_ms)?.pop();
             let mut job = job.ok_or_else(|| no_job(&Target::Id(id)));
             if let Ok(job) = &mut job
-                && target::known_state(was)? == State::Dead
+                && known_state(was)? == State::Dead
             {
                 // A dead job has no due time to be late for.
                 job.late_ms = 0;
@@ -35,7 +35,7 @@ pub(crate) fn read(
         }
         codes::GONE => Err(no_job(&Target::Id(id))),
         codes::CONFLICT => Err(reserve_leased(id)),
-        codes::UNKNOWN_PRIORITY => return Err(target::unknown_priority()),
+        codes::UNKNOWN_PRIORITY => return Err(unknown_priority()),
         _ => return Err(malformed("unknown result of a reserve by id")),
     })
 }

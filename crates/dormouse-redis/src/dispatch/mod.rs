@@ -3,8 +3,8 @@
 //! `RefCell` are never borrowed across an `await`.
 //!
 //! The way of a request: `Intake::recv` or `drain` -> `Dispatcher::dispatch` (`submission`) ->
-//! `Fanout::start`, or a task that runs `Fanout::run` -> `Partition::submit` ... `Caller::answer` ->
-//! `Outbox::flush` -> the caller's sink.
+//! `Fanout::start`, or a task that runs `Fanout::run` -> `Partition::submit` ...
+//! `Caller::answer` -> `Outbox::flush` -> the caller's sink.
 //!
 //! The thread avoids two costs that exceed the work for a job: being woken for every submission
 //! (see `intake`), and falling asleep just before the reply to a large batch (`spin_before_park`).
@@ -113,15 +113,13 @@ pub(crate) struct Dispatcher {
 }
 
 /// Weak, because the dispatcher owns the partitions.
-struct DispatcherHandle(Weak<Dispatcher>);
-
-impl Upstream for DispatcherHandle {
+impl Upstream for Weak<Dispatcher> {
     fn drain(&self) {
-        self.0.upgrade().into_iter().for_each(|dispatcher| dispatcher.drain());
+        self.upgrade().into_iter().for_each(|dispatcher| dispatcher.drain());
     }
 
     fn restore(&self, topic: TopicName) -> Registered {
-        let dispatcher = self.0.upgrade();
+        let dispatcher = self.upgrade();
         Box::pin(async move {
             match dispatcher {
                 Some(dispatcher) => dispatcher.restore(&topic).await,
@@ -131,7 +129,7 @@ impl Upstream for DispatcherHandle {
     }
 
     fn confirm(&self, topic: TopicName) -> Registered {
-        let dispatcher = self.0.upgrade();
+        let dispatcher = self.upgrade();
         Box::pin(async move {
             match dispatcher {
                 Some(dispatcher) => dispatcher.confirm(&topic).await,
@@ -158,7 +156,7 @@ impl Dispatcher {
             last_waiter_no: Cell::new(0),
             busy: Rc::new(()),
         });
-        dispatcher.shared.set_upstream(DispatcherHandle(Rc::downgrade(&dispatcher)));
+        dispatcher.shared.set_upstream(Rc::downgrade(&dispatcher));
         dispatcher
     }
 

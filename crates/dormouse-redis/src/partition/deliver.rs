@@ -86,14 +86,11 @@ impl Delivery<'_> {
     }
 
     fn deliver_group(&mut self, group: Vec<PartitionRequest>) -> Result<(), Error> {
-        if matches!(group.first(), Some(PartitionRequest::Configure { .. })) {
-            for request in group {
-                let (mut from, text) = (Reader::new(&[]), Bytes::new());
-                self.deliver_request(request, &mut from, &text, Records::none());
-            }
-            return Ok(());
-        }
-        let answer = self.answer();
+        // What goes with the script itself has no answer of its own.
+        let answer = match group.first() {
+            Some(PartitionRequest::Configure { .. }) => Ok(Ok((Bytes::new(), Records::none()))),
+            _ => self.answer(),
+        };
         if let Ok(Ok((text, records))) = answer {
             let (mut from, mut records) = (Reader::new(&text), Some(records));
             for request in group {

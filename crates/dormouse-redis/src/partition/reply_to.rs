@@ -1,7 +1,5 @@
 //! Where the reply to a partition request goes.
 
-use std::fmt;
-
 use dormouse_core::command::Reply;
 use dormouse_core::error::Error;
 use tokio::sync::oneshot;
@@ -42,15 +40,5 @@ impl<T> ReplyTo<Vec<Result<T, Error>>> {
     pub(crate) fn fail_items(&mut self, items: usize, error: &Error) {
         let results = (0..items).map(|_| Err(error.clone())).collect();
         let _unheard = std::mem::replace(self, ReplyTo::Discard).send(Ok(results));
-    }
-}
-
-impl<T> fmt::Debug for ReplyTo<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            ReplyTo::Discard => "discard",
-            ReplyTo::Task(_) => "a task",
-            ReplyTo::Caller(..) => "the caller",
-        })
     }
 }

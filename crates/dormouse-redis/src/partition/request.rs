@@ -30,7 +30,6 @@ pub(crate) struct RawReply {
 }
 
 /// A request to one partition. Its items have been checked against all limits.
-#[derive(Debug)]
 pub(crate) enum PartitionRequest {
     Put {
         puts: Vec<Put>,

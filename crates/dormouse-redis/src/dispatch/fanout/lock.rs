@@ -10,17 +10,72 @@ use dormouse_core::backend::Answer;
 use dormouse_core::command::Reply;
 use dormouse_core::error::Error;
 use dormouse_core::limits::LOCKS_MAX;
-use dormouse_core::op::{Lock, RenewLock, Unlock};
+use dormouse_core::op::{Lock, LockReply, RenewLock, Unlock};
 use dormouse_core::refusal::{lock_free, lock_held, too_many_locks};
 
 use super::Fanout;
-use crate::codec::lock::{self, LockStatus};
 use crate::dispatch::{Dispatcher, Wait};
 use crate::limits::LOCK_PARTITIONS;
 use crate::partition::Partition;
 use crate::partition::waiter::Waiter;
 use crate::scheduler::NewWaiter;
-use crate::wire::Op;
+use crate::wire::{Op, Reader, codes, flag, malformed, number, optional};
+
+/// The result of a lock, renew or unlock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum LockStatus {
+    /// The lock as it is now; after an unlock, depth 0 means that it is free.
+    Done(LockReply),
+    /// Nobody holds it, so it can be neither renewed nor unlocked.
+    Free,
+    /// Another owner holds it.
+    Held { owner: Bytes, expires_at: u64 },
+    /// The limit of locks held is reached.
+    TooMany,
+}
+
+/// At most `most` locks may be held in this partition. `waits`: the caller will wait if another
+/// owner holds the lock, and must be woken.
+fn op_lock(name: &Bytes, owner: &Bytes, ttl_ms: u64, most: u64, waits: bool) -> Op {
+    let args = vec![name.clone(), owner.clone(), number(ttl_ms), number(most), flag(waits)];
+    Op::new("lock", args)
+}
+
+/// Without `ttl_ms` the lock keeps the ttl it was granted with.
+fn op_renew(name: &Bytes, owner: &Bytes, ttl_ms: Option<u64>) -> Op {
+    Op::new("renew", vec![name.clone(), owner.clone(), optional(ttl_ms)])
+}
+
+fn op_unlock(name: &Bytes, owner: &Bytes) -> Op {
+    Op::new("unlock", vec![name.clone(), owner.clone()])
+}
+
+/// Decodes the reply to lock, renew and unlock.
+fn read_status(reply: &mut Reader<'_>) -> Result<LockStatus, Error> {
+    let (code, fence) = (reply.u8()?, reply.u64()?);
+    let (expires_at, depth) = (reply.u48()?, reply.u32()?);
+    let owner = Bytes::copy_from_slice(reply.short_bytes()?);
+    Ok(match code {
+        codes::DONE => LockStatus::Done(LockReply { fence, expires_at, depth }),
+        codes::GONE => LockStatus::Free,
+        codes::LOST => LockStatus::Held { owner, expires_at },
+        codes::TOO_MANY => LockStatus::TooMany,
+        _ => return Err(malformed("unknown result of a lock")),
+    })
+}
+
+fn op_holder(name: &Bytes) -> Op {
+    Op::new("holder", vec![name.clone()])
+}
+
+/// The owner; empty = the lock is free.
+fn read_holder(reply: &mut Reader<'_>) -> Result<Bytes, Error> {
+    Ok(Bytes::copy_from_slice(reply.rest()))
+}
+
+pub(super) fn op_count() -> Op {
+    Op::new("locks", Vec::new())
+}
 
 /// The first of a queue asks for the lock at least this often.
 const RECHECK: Duration = Duration::from_secs(5);
@@ -33,7 +88,7 @@ impl Fanout<'_> {
         op: Op,
         done: &str,
     ) -> Result<LockStatus, Error> {
-        let (status, confirmed) = self.ask_change(partition, op, lock::read).await?;
+        let (status, confirmed) = self.ask_change(partition, op, read_status).await?;
         if let (LockStatus::Done(lock), false) = (&status, confirmed) {
             let done = format!("the lock was {done} (fence {})", lock.fence);
             return Err(self.dispatcher.shared.unconfirmed(&done, None));
@@ -89,14 +144,14 @@ impl Fanout<'_> {
     pub(super) async fn renew_lock(self, renew: &RenewLock) -> Answer {
         let ttl_ms = renew.check()?;
         let partition = self.dispatcher.lock_partition(&renew.name);
-        let op = lock::op_renew(&renew.name, &renew.owner, ttl_ms);
+        let op = op_renew(&renew.name, &renew.owner, ttl_ms);
         reply(self.ask_lock(&partition, op, "renewed").await?, &renew.name)
     }
 
     pub(super) async fn unlock(self, unlock: &Unlock) -> Answer {
         unlock.check()?;
         let partition = self.dispatcher.lock_partition(&unlock.name);
-        let op = lock::op_unlock(&unlock.name, &unlock.owner);
+        let op = op_unlock(&unlock.name, &unlock.owner);
         let status = self.ask_lock(&partition, op, "unlocked").await;
         partition.changed.notify_waiters();
         match status? {
@@ -118,13 +173,13 @@ impl PendingLock<'_> {
     /// Asks for the lock. `waits`: the partition must tell when it becomes free.
     async fn attempt(&self, waits: bool) -> Result<LockStatus, Error> {
         let most = (LOCKS_MAX as u64).div_ceil(u64::from(LOCK_PARTITIONS));
-        let op = lock::op(&self.lock.name, &self.lock.owner, self.ttl_ms, most, waits);
+        let op = op_lock(&self.lock.name, &self.lock.owner, self.ttl_ms, most, waits);
         self.fanout.ask_lock(self.partition, op, "granted").await
     }
 
     /// The holder of the lock; empty = it is free.
     async fn holder(&self) -> Result<Bytes, Error> {
-        let (op, read) = (lock::op_holder(&self.lock.name), lock::read_holder);
+        let (op, read) = (op_holder(&self.lock.name), read_holder);
         self.fanout.ask(self.partition, op, read).await
     }
 

@@ -4,12 +4,15 @@
 //! partition, its reply goes straight to the caller. The others run in a task each. `Scatter` is
 //! for commands that consist of items.
 
-mod jobs;
+mod change;
+mod get;
+mod kill;
 mod lease;
 mod lock;
 mod put;
 mod query;
 mod reserve;
+mod reserve_id;
 mod scatter;
 mod session;
 mod stats;

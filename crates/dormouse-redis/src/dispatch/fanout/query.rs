@@ -1,17 +1,104 @@
 //! Queries over the jobs of a topic: peek, list, forecast.
 
+use bytes::Bytes;
 use dormouse_core::backend::Answer;
 use dormouse_core::command::Reply;
+use dormouse_core::error::Error;
 use dormouse_core::job::{JobId, State};
 use dormouse_core::limits::REPLY_BYTES_MAX;
 use dormouse_core::op::{Forecast, JobView, List, Page, Peek, check_limit};
 use dormouse_core::refusal::foreign_cursor;
+use dormouse_core::topic::TopicName;
 
 use super::Fanout;
-use crate::codec::list::{Cursor, Next};
-use crate::codec::{forecast, list, peek};
+use super::get::read_view;
 use crate::partition::Effect;
-use crate::wire::Reader;
+use crate::wire::{Op, Reader, Records, Writer, codes, malformed};
+
+fn state_code(state: State) -> u8 {
+    match state {
+        State::Delayed => codes::DELAYED,
+        State::Ready => codes::READY,
+        State::Leased => codes::LEASED,
+        State::Dead => codes::DEAD,
+    }
+}
+
+/// The first job of a page. Waiting jobs are sorted by priority, due time and id; dead ones by time
+/// of death and id; leased ones by expiry and id. The latter two have priority 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Cursor {
+    priority: u32,
+    at_ms: u64,
+    id: JobId,
+}
+
+/// One page of a partition's list.
+#[derive(Debug)]
+struct ListPart {
+    jobs: Vec<JobView>,
+    next: Next,
+}
+
+/// What follows after a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    /// Nothing.
+    End,
+    /// More jobs, from here on.
+    From(Cursor),
+    /// More jobs, but this one did not fit into the bytes left.
+    NoRoom(Cursor),
+}
+
+/// `room`: bytes of jobs that fit into the reply.
+fn list_op(state: State, limit: usize, room: u64, from: Option<Cursor>) -> Op {
+    let mut to = Writer::default();
+    let limit = u16::try_from(limit).unwrap_or(u16::MAX);
+    let page = to.u8(state_code(state)).u16(limit).u48(room.min((1 << 48) - 1)).take();
+    let from = from
+        .map_or_else(Bytes::new, |from| to.u32(from.priority).u48(from.at_ms).id(from.id).take());
+    Op::new("list", vec![page, from])
+}
+
+fn read_list(
+    reply: &mut Reader<'_>,
+    records: &mut Records,
+    topic: &TopicName,
+) -> Result<ListPart, Error> {
+    let count = reply.u16()?;
+    let mut jobs = Vec::with_capacity(usize::from(count));
+    for _ in 0..count {
+        jobs.extend(read_view(reply, records, topic)?.transpose()?);
+    }
+    let end = reply.u8()?;
+    let next = Cursor { priority: reply.u32()?, at_ms: reply.u48()?, id: reply.id()? };
+    let next = match end {
+        codes::LIST_END => Next::End,
+        codes::LIST_MORE => Next::From(next),
+        codes::LIST_NO_ROOM => Next::NoRoom(next),
+        _ => return Err(malformed("unknown end of a list")),
+    };
+    Ok(ListPart { jobs, next })
+}
+
+/// Later than the due time of any job; fits into 48 bits.
+const LAST_MS: u64 = (1 << 48) - 1;
+
+/// Counts the jobs that become due in each step of `[from_ms, to_ms)`, which is not empty.
+fn forecast_op(from_ms: u64, step_ms: u64, to_ms: u64) -> Op {
+    let mut to = Writer::default();
+    for ms in [from_ms, step_ms, to_ms] {
+        to.u48(ms.min(LAST_MS));
+    }
+    Op::new("forecast", vec![to.take()])
+}
+
+/// The counts of the first steps, as many as one script call computes.
+fn read_counts(reply: &mut Reader<'_>) -> Result<Vec<u64>, Error> {
+    let count = reply.u16()?;
+    (0..count).map(|_| reply.u64()).collect()
+}
 
 /// Reads where a page begins: the partition, and the position in its order.
 fn read_cursor(text: &str) -> Option<(usize, Option<Cursor>)> {
@@ -50,9 +137,10 @@ impl Fanout<'_> {
     pub(super) async fn peek(self, peek: &Peek) -> Answer {
         let mut first: Option<JobView> = None;
         for partition in self.partitions(&peek.topic) {
-            let mut raw = self.submit_op(&partition, Effect::Read, peek::op(peek.state)).await?;
+            let op = Op::new("peek", vec![Writer::default().u8(state_code(peek.state)).take()]);
+            let mut raw = self.submit_op(&partition, Effect::Read, op).await?;
             let mut from = Reader::new(&raw.answer);
-            let view = peek::read(&mut from, &mut raw.records, &peek.topic)?;
+            let view = read_view(&mut from, &mut raw.records, &peek.topic)?.transpose()?;
             let rank = |view: &JobView| match view.state {
                 State::Ready => (view.job.progress.priority, view.due_at, view.job.id),
                 _ => (0, view.due_at, view.job.id),
@@ -75,9 +163,9 @@ impl Fanout<'_> {
         let partitions = self.partitions(&list.topic);
         let (mut jobs, mut room) = (Vec::new(), REPLY_BYTES_MAX);
         while let Some(partition) = partitions.get(index) {
-            let op = list::op(list.state, list.limit - jobs.len(), room, from);
+            let op = list_op(list.state, list.limit - jobs.len(), room, from);
             let mut raw = self.submit_op(partition, Effect::Read, op).await?;
-            let part = list::read(&mut Reader::new(&raw.answer), &mut raw.records, &list.topic)?;
+            let part = read_list(&mut Reader::new(&raw.answer), &mut raw.records, &list.topic)?;
             let bytes = |view: &JobView| u64::from(view.job.progress.bytes);
             room = room.saturating_sub(part.jobs.iter().map(bytes).sum());
             jobs.extend(part.jobs);
@@ -109,8 +197,8 @@ impl Fanout<'_> {
             let mut done = 0;
             while done < sums.len() {
                 let from_ms = forecast.from_ms + done as u64 * forecast.step_ms;
-                let op = forecast::op(from_ms, forecast.step_ms, forecast.to_ms);
-                let counts = self.ask(&partition, op, forecast::read).await?;
+                let op = forecast_op(from_ms, forecast.step_ms, forecast.to_ms);
+                let counts = self.ask(&partition, op, read_counts).await?;
                 if counts.is_empty() {
                     break;
                 }

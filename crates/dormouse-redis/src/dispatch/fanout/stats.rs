@@ -5,19 +5,80 @@ use std::rc::Rc;
 use dormouse_core::backend::Answer;
 use dormouse_core::command::Reply;
 use dormouse_core::error::Error;
+use dormouse_core::image::Counts;
 use dormouse_core::limits::PAGE_MAX;
 use dormouse_core::op::{Stats, TopicStats, Topics, TopicsPage};
 use dormouse_core::refusal::no_topic;
 use dormouse_core::topic::{Settings, TopicName};
 
-use super::Fanout;
-use crate::codec::stats::PartitionStats;
-use crate::codec::{lock, stats};
+use super::{Fanout, lock};
 use crate::dispatch::Topic;
 use crate::limits::LOCK_PARTITIONS;
 use crate::partition::Effect;
-use crate::wire::Reader;
 use crate::wire::codes::NEVER;
+use crate::wire::{Op, Reader};
+
+/// The numbers of one partition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PartitionStats {
+    pub(super) delayed: u64,
+    pub(super) ready: u64,
+    /// Ready, with a priority below the default.
+    pub(super) urgent: u64,
+    pub(super) counts: Counts,
+    /// Keys kept taken after an ack.
+    pub(super) holds: u64,
+    /// Jobs in any state.
+    pub(super) jobs: u64,
+    /// The due time of the job that would be reserved next.
+    pub(super) oldest_ready_at: Option<u64>,
+    /// 0 = not paused, `NEVER` = until resumed.
+    pub(super) paused_until: u64,
+    /// One script call did not expire all dead jobs, so their number may be too high.
+    pub(super) more: bool,
+    /// Priorities without a waiting or leased job.
+    pub(super) empty: Vec<u32>,
+}
+
+pub(super) fn op() -> Op {
+    Op::new("stats", Vec::new())
+}
+
+pub(super) fn read(reply: &mut Reader<'_>) -> Result<PartitionStats, Error> {
+    let (delayed, ready, urgent) = (reply.u64()?, reply.u64()?, reply.u64()?);
+    let (leased, dead, holds) = (reply.u64()?, reply.u64()?, reply.u64()?);
+    let counts = Counts {
+        waiting: delayed + ready,
+        leased,
+        dead,
+        puts: reply.u64()?,
+        reserves: reply.u64()?,
+        acks: reply.u64()?,
+        nacks: reply.u64()?,
+        expiries: reply.u64()?,
+        releases: reply.u64()?,
+        kills: reply.u64()?,
+        cancels: reply.u64()?,
+        bytes: reply.u64()?,
+    };
+    let jobs = reply.u64()?;
+    let (is_ready, due_at) = (reply.u8()? == 1, reply.u48()?);
+    let (paused_until, more) = (reply.u48()?, reply.u8()? == 1);
+    let empty = (0..reply.u8()?).map(|_| reply.u32()).collect::<Result<_, _>>()?;
+    let oldest_ready_at = is_ready.then_some(due_at);
+    Ok(PartitionStats {
+        delayed,
+        ready,
+        urgent,
+        counts,
+        holds,
+        jobs,
+        oldest_ready_at,
+        paused_until,
+        more,
+        empty,
+    })
+}
 
 /// The counts of a topic. It exists if it has jobs, held keys, waiters, settings or a pause; the
 /// register also keeps topics that do not exist any more.
@@ -38,14 +99,14 @@ impl Fanout<'_> {
 
     /// Asks all partitions of a topic at once, and returns a future of the sum.
     fn count(self, topic: Rc<Topic>) -> impl Future<Output = Result<TopicCount, Error>> + use<> {
-        let submit = |partition| self.submit_op(partition, Effect::Read, stats::op());
+        let submit = |partition| self.submit_op(partition, Effect::Read, op());
         let pending: Vec<_> = topic.partitions.iter().map(|to| submit(to)).collect();
         async move {
             let mut sum = TopicStats { topics: 1, ..TopicStats::default() };
             let mut exists = false;
             for (partition, answer) in topic.partitions.iter().zip(pending) {
                 let raw = answer.await?;
-                let sums = stats::read(&mut Reader::new(&raw.answer))?;
+                let sums = read(&mut Reader::new(&raw.answer))?;
                 sum.waiters = sum.waiters.max(partition.blocking_waiters() as u64);
                 sum.settings = partition.config.borrow().settings.clone();
                 exists |= sums.jobs > 0 || sums.holds > 0 || sums.paused_until > 0;
@@ -92,8 +153,7 @@ impl Fanout<'_> {
         total.waiters = self.dispatcher.waiting.borrow().len() as u64;
         for index in 0..LOCK_PARTITIONS {
             let partition = self.dispatcher.lock_partition_at(index);
-            let op = lock::op_count();
-            total.locks += self.ask(&partition, op, lock::read_count).await?;
+            total.locks += self.ask(&partition, lock::op_count(), |from| from.u64()).await?;
         }
         Ok(total)
     }

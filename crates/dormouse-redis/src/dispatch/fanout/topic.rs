@@ -9,22 +9,57 @@ use dormouse_core::limits::BATCH_MAX;
 use dormouse_core::op::{Kick, PauseTopic, ReviveTopic, SetTopic};
 use dormouse_core::topic::TopicName;
 
-use super::{Fanout, pause_ms};
-use crate::codec::kick::{self, Portion};
-use crate::codec::{pause, purge, revive, stats};
+use super::{Fanout, pause_ms, stats};
+use crate::codec::unknown_priority;
 use crate::events::EventDetails;
 use crate::partition::{Effect, PartitionRequest};
 use crate::scheduler::BATCH_JOBS_MAX;
-use crate::wire::{Op, Reader};
+use crate::wire::{Op, Reader, codes, malformed, number};
+
+/// The part of a request that one script call has done: it changes a bounded number of jobs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Portion {
+    count: u64,
+    /// Another call will change more.
+    more: bool,
+}
+
+fn read_kicked(reply: &mut Reader<'_>) -> Result<Portion, Error> {
+    Ok(Portion { count: u64::from(reply.u32()?), more: reply.u8()? == 1 })
+}
+
+fn read_revived(reply: &mut Reader<'_>) -> Result<Portion, Error> {
+    let (count, end, _priority) = (u64::from(reply.u32()?), reply.u8()?, reply.u32()?);
+    match end {
+        codes::REVIVE_END | codes::REVIVE_MORE => {
+            Ok(Portion { count, more: end == codes::REVIVE_MORE })
+        }
+        codes::REVIVE_UNKNOWN_PRIORITY => Err(unknown_priority()),
+        _ => Err(malformed("unknown result of a revive")),
+    }
+}
+
+/// The part of a purge that one script call has done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct PurgeProgress {
+    removed: u64,
+    /// Where the next call continues; `None` = nothing is left.
+    cursor: Option<Bytes>,
+}
+
+fn read_purged(reply: &mut Reader<'_>) -> Result<PurgeProgress, Error> {
+    let (removed, more) = (reply.u64()?, reply.u8()? == 1);
+    let cursor = Bytes::copy_from_slice(reply.rest());
+    Ok(PurgeProgress { removed, cursor: more.then_some(cursor) })
+}
 
 impl Fanout<'_> {
     pub(super) async fn kick(self, kick: &Kick) -> Answer {
-        self.portions(&kick.topic, kick.max, "kicked", kick::op, kick::read).await
+        self.portions(&kick.topic, kick.max, "kicked", "kick", read_kicked).await
     }
 
     pub(super) async fn revive_topic(self, revive: &ReviveTopic) -> Answer {
-        let (op, read) = (revive::op_oldest, revive::read_oldest);
-        self.portions(&revive.topic, revive.max, "revived", op, read).await
+        self.portions(&revive.topic, revive.max, "revived", "revive_topic", read_revived).await
     }
 
     /// Runs an operation on up to `max` jobs, in portions that one script can do.
@@ -33,14 +68,15 @@ impl Fanout<'_> {
         topic: &TopicName,
         max: usize,
         done: &str,
-        op: fn(usize) -> Op,
+        verb: &'static str,
         read: fn(&mut Reader<'_>) -> Result<Portion, Error>,
     ) -> Answer {
         let (mut left, mut all_confirmed) = (max.min(BATCH_MAX), true);
         for partition in self.partitions(topic) {
             while left > 0 {
                 let wanted = left.min(BATCH_JOBS_MAX);
-                let (portion, confirmed) = self.ask_change(&partition, op(wanted), read).await?;
+                let op = Op::new(verb, vec![number(wanted as u64)]);
+                let (portion, confirmed) = self.ask_change(&partition, op, read).await?;
                 let done = usize::try_from(portion.count).unwrap_or(usize::MAX);
                 all_confirmed &= confirmed || done == 0;
                 left = left.saturating_sub(done);
@@ -58,8 +94,8 @@ impl Fanout<'_> {
         for partition in self.partitions(name) {
             let mut rest: Option<Bytes> = None;
             loop {
-                let op = purge::op(rest);
-                let (purged, confirmed) = self.ask_change(&partition, op, purge::read).await?;
+                let op = Op::new("purge", vec![rest.unwrap_or_default()]);
+                let (purged, confirmed) = self.ask_change(&partition, op, read_purged).await?;
                 all_confirmed &= confirmed || purged.removed == 0;
                 removed += purged.removed;
                 rest = purged.cursor;
@@ -97,17 +133,20 @@ impl Fanout<'_> {
 
     pub(super) async fn pause(self, pause: &PauseTopic) -> Answer {
         let for_ms = pause_ms(pause)?;
-        self.everywhere(&pause.topic, || pause::op(for_ms), EventKind::Paused).await
+        let until = for_ms.map_or(Bytes::from_static(b"i"), number);
+        self.everywhere(&pause.topic, &until, EventKind::Paused).await
     }
 
     pub(super) async fn resume(self, name: &TopicName) -> Answer {
-        self.everywhere(name, pause::op_resume, EventKind::Resumed).await
+        self.everywhere(name, &Bytes::new(), EventKind::Resumed).await
     }
 
-    async fn everywhere(self, name: &TopicName, op: impl Fn() -> Op, kind: EventKind) -> Answer {
+    /// Sets the end of the pause: a number of ms, `i` = until resumed, empty = now.
+    async fn everywhere(self, name: &TopicName, until: &Bytes, kind: EventKind) -> Answer {
         let mut all_confirmed = true;
         for partition in self.partitions(name) {
-            all_confirmed &= self.submit_op(&partition, Effect::Change, op()).await?.confirmed;
+            let op = Op::new("pause", vec![until.clone()]);
+            all_confirmed &= self.submit_op(&partition, Effect::Change, op).await?.confirmed;
         }
         self.emit_topic(name, kind);
         self.if_confirmed(all_confirmed, Reply::Done, "the topic was paused or resumed")
