@@ -221,9 +221,9 @@ impl<K: ShardKey, V: Clone> SnapshotMap<K, V> {
         Some(value)
     }
 
-    /// All values, to be changed.
-    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
-        self.shards.iter_mut().flat_map(|shard| shard.entries_mut().values_mut())
+    /// All entries in no order, their values to be changed.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (&K, &mut V)> {
+        self.shards.iter_mut().flat_map(|shard| shard.entries_mut())
     }
 
     /// Drops entries that are not to be kept: those of one part of the map, from this one on, up

@@ -138,6 +138,11 @@ impl<T: Timeline> Machine<T> {
         origin: Origin,
     ) -> (Job, BatchNo) {
         match (left, origin) {
+            // Nobody will ask for the content of a job that is gone.
+            (None, _) if matches!(to, Destination::Gone | Destination::Hold(_)) => {
+                let put_batch = self.remove_lease(id).map_or(0, |lease| lease.put_batch);
+                (Job { id, ..Job::default() }, put_batch)
+            }
             (None, _) => match self.remove_lease(id) {
                 Some(lease) => (lease.job.to_job(id), lease.put_batch),
                 None => (Job { id, ..Job::default() }, 0),
@@ -147,7 +152,6 @@ impl<T: Timeline> Machine<T> {
                 self.timeline.depart(place);
                 (resting.job, resting.put_batch)
             }
-            // Nobody will ask for the content of a job that is gone.
             (Some(place), Origin::Replay) if matches!(to, Destination::Gone) => {
                 self.timeline.depart(place);
                 (Job { id, ..Job::default() }, 0)

@@ -87,9 +87,7 @@ impl<T: Timeline> Machine<T> {
     /// The replay is over: leases and locks last their full time from now, those of sessions are
     /// released, and topics nothing speaks for vanish.
     pub fn recovered(&mut self, now: Now, out: &mut Output) -> Result<(), Fatal> {
-        self.leases.index_keys();
-        self.leases.begin_all(now);
-        for id in self.leases.of_sessions() {
+        for id in self.leases.begin_all(now) {
             let Some(lease) = self.leases.get(id) else { continue };
             let (topic, mut progress) = (lease.topic, lease.job.progress());
             progress.give_back();

@@ -67,6 +67,8 @@ pub(crate) struct Leases {
     by_topic: BTreeSet<(TopicNo, JobId)>,
     /// Keys of leased jobs that have not passed to newer ones.
     keys: SnapshotMap<(TopicNo, Bytes), JobId>,
+    /// Jobs that a replay knew only by their id when they were leased.
+    stubs: Vec<JobId>,
     bytes: u64,
 }
 
@@ -114,14 +116,6 @@ impl Leases {
         self.jobs.snapshot()
     }
 
-    /// Ids of leases that belong to sessions, ascending.
-    pub(crate) fn of_sessions(&self) -> Vec<JobId> {
-        let leases = self.jobs.iter().filter(|(_, lease)| lease.of_session);
-        let mut ids: Vec<_> = leases.map(|(id, _)| *id).collect();
-        ids.sort_unstable();
-        ids
-    }
-
     /// All ids, ascending.
     pub(crate) fn ids(&self) -> Vec<JobId> {
         let mut ids: Vec<_> = self.jobs.keys().copied().collect();
@@ -131,8 +125,12 @@ impl Leases {
 
     /// Jobs of which a replay knew only the id.
     pub(crate) fn stubs(&self) -> Vec<JobId> {
-        let stubs = self.jobs.iter().filter(|(_, lease)| lease.job.is_stub());
-        stubs.map(|(id, _)| *id).collect()
+        let is_stub = |id: &JobId| self.get(*id).is_some_and(|lease| lease.job.is_stub());
+        let mut stubs: Vec<_> = self.stubs.iter().copied().filter(is_stub).collect();
+        // A job may have been leased, given back and leased again.
+        stubs.sort_unstable();
+        stubs.dedup();
+        stubs
     }
 
     /// A stub learns its content.
@@ -151,26 +149,32 @@ impl Leases {
         lease.job.lose_key();
     }
 
-    /// Replayed jobs may have learnt their keys only afterwards.
-    pub(crate) fn index_keys(&mut self) {
+    /// After a replay, whose leases have no end yet: all of them last their full time from now.
+    /// All at once, because a million entries one by one would make a start slow. Gives the ids of
+    /// those that belong to sessions, ascending.
+    pub(crate) fn begin_all(&mut self, now: Now) -> Vec<JobId> {
+        self.stubs = Vec::new();
+        // Replayed jobs may have learnt their keys only afterwards.
         self.keys = SnapshotMap::default();
-        for (id, lease) in self.jobs.iter() {
+        let mut expiries = Vec::with_capacity(self.jobs.len());
+        let mut by_topic = Vec::with_capacity(self.jobs.len());
+        let mut of_sessions = Vec::new();
+        for (id, lease) in self.jobs.iter_mut() {
+            let lease = Arc::make_mut(lease);
+            lease.expires_at = now.after(lease.ttr_ms);
+            expiries.push((lease.expires_at, *id));
+            by_topic.push((lease.topic, *id));
             if let Some(key) = lease.job.key() {
                 self.keys.insert((lease.topic, key.clone()), *id);
             }
+            if lease.of_session {
+                of_sessions.push(*id);
+            }
         }
-    }
-
-    /// After a replay, whose leases have no end yet: all of them last their full time from now.
-    /// All at once, because a million entries one by one would make a start slow.
-    pub(crate) fn begin_all(&mut self, now: Now) {
-        for lease in self.jobs.values_mut() {
-            let lease = Arc::make_mut(lease);
-            lease.expires_at = now.after(lease.ttr_ms);
-        }
-        let leases = || self.jobs.iter().map(|(id, lease)| (*id, lease));
-        self.expiries = leases().map(|(id, lease)| (lease.expires_at, id)).collect();
-        self.by_topic = leases().map(|(id, lease)| (lease.topic, id)).collect();
+        self.expiries = expiries.into_iter().collect();
+        self.by_topic = by_topic.into_iter().collect();
+        of_sessions.sort_unstable();
+        of_sessions
     }
 }
 
@@ -183,6 +187,9 @@ impl<T: Timeline> Machine<T> {
         }
         if let Some(key) = lease.job.key() {
             self.leases.keys.insert((lease.topic, key.clone()), id);
+        }
+        if lease.job.is_stub() {
+            self.leases.stubs.push(id);
         }
         self.leases.bytes += bytes;
         self.leases.jobs.insert(id, Arc::new(lease));
