@@ -56,18 +56,18 @@ pub const TOPICS_MAX: usize = 10_000_000;
 pub const TOPIC_LINGER_MS: u64 = 1_000;
 /// How long a key hold that is over may still rest; it is free all the same.
 pub const HOLD_SWEEP_MS: u64 = 10_000;
-/// Things one tick does before others get their turn.
-pub const TICK_MAX: usize = 1_024;
+/// Things one tick does before others get their turn: a millisecond.
+pub const TICK_MAX: usize = 256;
 /// A job costs a tick one thing, and one more for each so many of its bytes.
 pub const TICK_JOB_BYTES: usize = 4 << 10;
 /// A request that waits costs a tick one thing, and one more for each so many of its topics.
 pub const TICK_WAIT_TOPICS: usize = 8;
-/// Jobs that one portion of a long command reads or moves; one or two milliseconds.
-pub const PORTION_JOBS: usize = 512;
+/// Jobs that one portion of a long command reads or moves: a millisecond.
+pub const PORTION_JOBS: usize = 256;
 /// Bytes of these jobs; the one that exceeds them is the last of its portion.
 pub const PORTION_BYTES: u64 = 1 << 20;
 /// Questions about a lane that one portion asks, counted for each source that is asked.
-pub const PORTION_LOOKS: usize = 512;
+pub const PORTION_LOOKS: usize = 256;
 /// Entries of a table in memory that one portion passes.
 pub const PORTION_ENTRIES: usize = 4_096;
 /// Commands that have portions to go.

@@ -11,11 +11,12 @@ use super::{Machine, Output, Rule, When, answered};
 use crate::backend::Ticket;
 use crate::command::Reply;
 use crate::error::{Code, Error, Fatal};
-use crate::job::Job;
+use crate::job::{Job, Token};
 use crate::limits::{LONG_COMMANDS_MAX, PORTION_BYTES, PORTION_JOBS, PORTION_LOOKS};
 use crate::op::{
-    Cancel, ChangeReply, ForecastProgress, GetProgress, KickProgress, ListProgress, PeekProgress,
-    Reschedule, ReviveProgress, StatsProgress, Target, TopicsProgress, check,
+    Cancel, ChangeReply, EndReply, ForecastProgress, GetProgress, KickProgress, Kill, ListProgress,
+    Nack, PeekProgress, Release, Reschedule, ReviveProgress, StatsProgress, Target, TopicsProgress,
+    check,
 };
 use crate::time::Now;
 use crate::timeline::{Room, Timeline};
@@ -23,12 +24,16 @@ use crate::timeline::{Room, Timeline};
 /// A command between two portions.
 #[derive(Debug)]
 pub(crate) enum LongCommand {
+    Ack(BatchProgress<Token, EndReply>),
     Cancel(BatchProgress<Cancel, ChangeReply>),
     Forecast(ForecastProgress),
     Get(GetProgress),
     Kick(KickProgress),
+    Kill(BatchProgress<Kill, EndReply>),
     List(ListProgress),
+    Nack(BatchProgress<Nack, EndReply>),
     Peek(PeekProgress),
+    Release(BatchProgress<Release, EndReply>),
     Reschedule(BatchProgress<Reschedule, ChangeReply>),
     Revive(BatchProgress<Target, ChangeReply>),
     ReviveTopic(ReviveProgress),
@@ -195,12 +200,16 @@ impl<T: Timeline> Machine<T> {
         out: &mut Output,
     ) -> Result<Option<LongCommand>, Fatal> {
         let portion = match command {
+            LongCommand::Ack(batch) => self.ack_portion(now, batch, out),
             LongCommand::Cancel(batch) => self.cancel_portion(now, batch, out),
             LongCommand::Forecast(progress) => self.forecast_portion(progress),
             LongCommand::Get(progress) => self.get_portion(now, progress),
             LongCommand::Kick(progress) => self.kick_portion(now, progress, out),
+            LongCommand::Kill(batch) => self.kill_portion(now, batch, out),
             LongCommand::List(progress) => self.list_portion(now, progress),
+            LongCommand::Nack(batch) => self.nack_portion(now, batch, out),
             LongCommand::Peek(progress) => self.peek_portion(now, progress),
+            LongCommand::Release(batch) => self.release_portion(now, batch, out),
             LongCommand::Reschedule(batch) => self.reschedule_portion(now, batch, out),
             LongCommand::Revive(batch) => self.revive_batch(now, batch, out),
             LongCommand::ReviveTopic(progress) => self.revive_portion(now, progress, out),

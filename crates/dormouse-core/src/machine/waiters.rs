@@ -61,13 +61,6 @@ pub(super) struct Watch {
     pub(super) dirty: bool,
 }
 
-impl Watch {
-    /// Whether it has still to be looked at for those who wait.
-    fn is_unlooked(&self, now: Now) -> bool {
-        self.dirty || self.at.is_some_and(|at| at <= now.steady_ms)
-    }
-}
-
 /// All requests that wait.
 #[derive(Debug, Default)]
 pub(crate) struct Waiters {
@@ -78,6 +71,8 @@ pub(crate) struct Waiters {
     pub(super) watches: Map<WatchNo, Watch>,
     by_name: Map<TopicName, WatchNo>,
     looks: BTreeSet<(u64, WatchNo)>,
+    /// Those that are to be looked at before their instant, because the wall clock was stepped.
+    stepped: BTreeSet<(u64, WatchNo)>,
     /// Something happened to these.
     pub(super) dirty: VecDeque<WatchNo>,
     /// The due job there is not durable yet.
@@ -164,24 +159,22 @@ impl Waiters {
         !self.by_name.is_empty() && self.by_name.contains_key(topic)
     }
 
-    /// Every watch with an instant is looked at: the wall clock was stepped.
+    /// Every watch with an instant is to be looked at: the wall clock was stepped.
     pub(super) fn look_at_all(&mut self) {
-        for (_, no) in std::mem::take(&mut self.looks) {
-            if let Some(watch) = self.watches.get_mut(&no) {
-                watch.at = None;
-            }
-            self.look_at(Some(no));
+        if self.stepped.is_empty() {
+            std::mem::swap(&mut self.stepped, &mut self.looks);
+        } else {
+            self.stepped.append(&mut self.looks);
         }
     }
 
     /// Those whose instant has come are looked at, the first of them if they are very many.
     pub(super) fn look_at_due(&mut self, now: Now) {
         for _ in 0..TICK_MAX {
-            let Some(&(at, no)) = self.looks.first() else { return };
-            if at > now.steady_ms {
-                return;
-            }
-            self.looks.pop_first();
+            let is_due = |at: u64| at <= now.steady_ms;
+            let due = self.looks.first().copied().filter(|(at, _)| is_due(*at));
+            let Some((at, no)) = due.or_else(|| self.stepped.first().copied()) else { return };
+            self.forget_look(at, no);
             if let Some(watch) = self.watches.get_mut(&no) {
                 watch.at = None;
             }
@@ -192,10 +185,16 @@ impl Waiters {
     pub(super) fn plan(&mut self, no: WatchNo, at: Option<u64>) {
         let Some(watch) = self.watches.get_mut(&no) else { return };
         if let Some(before) = std::mem::replace(&mut watch.at, at) {
-            self.looks.remove(&(before, no));
+            self.forget_look(before, no);
         }
         if let Some(at) = at {
             self.looks.insert((at, no));
+        }
+    }
+
+    fn forget_look(&mut self, at: u64, no: WatchNo) {
+        if !self.looks.remove(&(at, no)) {
+            self.stepped.remove(&(at, no));
         }
     }
 
@@ -207,7 +206,7 @@ impl Waiters {
 
     /// When a tick has something to do here.
     pub(crate) fn next(&self) -> Option<u64> {
-        if !self.dirty.is_empty() {
+        if !self.dirty.is_empty() || !self.stepped.is_empty() {
             return Some(0);
         }
         let look = self.looks.first().map(|&(at, _)| at);
@@ -217,8 +216,15 @@ impl Waiters {
 
     /// Whether reserves wait on this name and it has still to be looked at for them.
     pub(crate) fn is_unlooked(&self, name: &TopicName, now: Now) -> bool {
-        let watch = self.by_name.get(name).and_then(|no| self.watches.get(no));
-        watch.is_some_and(|watch| watch.is_unlooked(now) && !watch.waiters.is_empty())
+        let no = self.by_name.get(name);
+        no.is_some_and(|no| self.on(name) > 0 && self.has_to_be_looked_at(*no, now))
+    }
+
+    /// Whether a topic has still to be looked at for those who wait.
+    fn has_to_be_looked_at(&self, no: WatchNo, now: Now) -> bool {
+        let Some(watch) = self.watches.get(&no) else { return false };
+        let is_due = |at: u64| at <= now.steady_ms || self.stepped.contains(&(at, no));
+        watch.dirty || watch.at.is_some_and(is_due)
     }
 
     /// What it costs a tick to serve or to end it.
@@ -233,8 +239,7 @@ impl Waiters {
     fn is_unsure(&self, no: WaiterNo, now: Now) -> bool {
         let kind = self.waiting.get(&no).map(|waiter| &waiter.kind);
         let Some(WaitKind::Reserve { watches, .. }) = kind else { return false };
-        let mut watches = watches.iter().filter_map(|watch| self.watches.get(watch));
-        watches.any(|watch| watch.is_unlooked(now))
+        watches.iter().any(|watch| self.has_to_be_looked_at(*watch, now))
     }
 
     /// It goes on waiting until then.

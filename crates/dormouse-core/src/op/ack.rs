@@ -4,7 +4,9 @@ use crate::command::{Command, Reply, operation};
 use crate::error::Error;
 use crate::fact::{Cause, Destination, Fact};
 use crate::job::{Job, Progress, Token};
-use crate::machine::{Machine, Origin, Output, Rule, TokenState};
+use crate::machine::{
+    BatchProgress, LongCommand, Machine, Origin, Output, Portion, PortionBudget, Rule, TokenState,
+};
 use crate::place::{Class, Place};
 use crate::refusal::lease_lost;
 use crate::time::Now;
@@ -39,9 +41,14 @@ operation! {
 }
 
 impl<T: Timeline> Machine<T> {
-    pub(crate) fn ack(&mut self, now: Now, tokens: &[Token], out: &mut Output) -> Rule<Reply> {
-        let replies = self.each(tokens, |machine, &token| {
-            machine.end_by_token(now, token, out, |job, topic| {
+    pub(crate) fn ack_portion(
+        &mut self,
+        now: Now,
+        batch: BatchProgress<Token, EndReply>,
+        out: &mut Output,
+    ) -> Rule<Portion> {
+        self.end_portion(batch, LongCommand::Ack, |machine, token, budget| {
+            machine.end_by_token(now, token, budget, out, |job, topic| {
                 let progress = job.progress.clone();
                 let to = match job.key() {
                     Some(_) if job.content.key_ttl_ms > 0 => {
@@ -52,8 +59,22 @@ impl<T: Timeline> Machine<T> {
                 };
                 Ending { to, progress, cause: Cause::Ack }
             })
-        })?;
-        Ok(Reply::Ended(replies))
+        })
+    }
+
+    /// Does items of an ack, nack, release or kill.
+    pub(crate) fn end_portion<I>(
+        &mut self,
+        mut batch: BatchProgress<I, EndReply>,
+        more: impl FnOnce(BatchProgress<I, EndReply>) -> LongCommand,
+        rule: impl FnMut(&mut Machine<T>, I, &mut PortionBudget) -> Rule<EndReply>,
+    ) -> Rule<Portion> {
+        let is_done = self.batch_portion(&mut batch, rule)?;
+        Ok(if is_done {
+            Portion::Done(Reply::Ended(batch.replies))
+        } else {
+            Portion::More(more(batch))
+        })
     }
 
     /// Ends the hold that this token proves, be its lease still on or run out.
@@ -61,6 +82,7 @@ impl<T: Timeline> Machine<T> {
         &mut self,
         now: Now,
         token: Token,
+        budget: &mut PortionBudget,
         out: &mut Output,
         decide: impl FnOnce(&Job, TopicNo) -> Ending,
     ) -> Rule<EndReply> {
@@ -73,6 +95,7 @@ impl<T: Timeline> Machine<T> {
                 (ending, job.key().cloned(), topic, None, Origin::Live)
             }
             TokenState::Lapsed(resting) => {
+                budget.take(&resting.job);
                 let place = resting.place;
                 let ending = decide(&resting.job, place.topic);
                 let key = resting.job.key().cloned();

@@ -6,7 +6,10 @@ use crate::command::{Command, Reply, only, operation};
 use crate::error::Error;
 use crate::fact::{Cause, Destination, Fact};
 use crate::job::{Progress, State, Token};
-use crate::machine::{JobLocation, Machine, Origin, Output, Rule, bury};
+use crate::machine::{
+    BatchProgress, JobLocation, LongCommand, Machine, Origin, Output, Portion, PortionBudget, Rule,
+    bury,
+};
 use crate::op::ack::Ending;
 use crate::op::{EndReply, Target, check};
 use crate::refusal::cannot_kill;
@@ -41,8 +44,13 @@ operation! {
 }
 
 impl<T: Timeline> Machine<T> {
-    pub(crate) fn kill(&mut self, now: Now, kills: Vec<Kill>, out: &mut Output) -> Rule<Reply> {
-        let replies = self.each(kills, |machine, kill| {
+    pub(crate) fn kill_portion(
+        &mut self,
+        now: Now,
+        batch: BatchProgress<Kill, EndReply>,
+        out: &mut Output,
+    ) -> Rule<Portion> {
+        self.end_portion(batch, LongCommand::Kill, |machine, kill, budget| {
             let Kill { target, error, priority } = kill;
             let mark = |progress: &mut Progress| {
                 progress.priority = priority.unwrap_or(progress.priority);
@@ -51,11 +59,12 @@ impl<T: Timeline> Machine<T> {
                 }
             };
             match target {
-                KillTarget::Token(token) => machine.kill_held(now, token, mark, out),
-                KillTarget::Resting(target) => machine.kill_resting(now, &target, mark, out),
+                KillTarget::Token(token) => machine.kill_held(now, token, mark, budget, out),
+                KillTarget::Resting(target) => {
+                    machine.kill_resting(now, &target, mark, budget, out)
+                }
             }
-        })?;
-        Ok(Reply::Ended(replies))
+        })
     }
 
     fn kill_held(
@@ -63,9 +72,10 @@ impl<T: Timeline> Machine<T> {
         now: Now,
         token: Token,
         mark: impl FnOnce(&mut Progress),
+        budget: &mut PortionBudget,
         out: &mut Output,
     ) -> Rule<EndReply> {
-        self.end_by_token(now, token, out, |job, topic| {
+        self.end_by_token(now, token, budget, out, |job, topic| {
             let mut progress = job.progress.clone();
             mark(&mut progress);
             let place = bury(topic, job.id, now, &mut progress);
@@ -78,6 +88,7 @@ impl<T: Timeline> Machine<T> {
         now: Now,
         target: &Target,
         mark: impl FnOnce(&mut Progress),
+        budget: &mut PortionBudget,
         out: &mut Output,
     ) -> Rule<EndReply> {
         let resting = match self.locate(now, target)? {
@@ -87,6 +98,7 @@ impl<T: Timeline> Machine<T> {
             }
             JobLocation::Resting(resting) => resting,
         };
+        budget.take(&resting.job);
         let (id, left) = (resting.job.id, resting.place);
         let mut progress = resting.job.progress.clone();
         mark(&mut progress);

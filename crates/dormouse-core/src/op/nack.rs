@@ -7,7 +7,9 @@ use crate::command::{Command, Reply, only, operation};
 use crate::error::Error;
 use crate::fact::{Cause, Destination};
 use crate::job::{Job, Token};
-use crate::machine::{Machine, Output, Rule, bury};
+use crate::machine::{
+    BatchProgress, LongCommand, Machine, Output, Portion, PortionBudget, Rule, bury,
+};
 use crate::op::ack::Ending;
 use crate::op::{EndReply, check};
 use crate::place::{Class, Place};
@@ -36,15 +38,28 @@ operation! {
 }
 
 impl<T: Timeline> Machine<T> {
-    pub(crate) fn nack(&mut self, now: Now, nacks: Vec<Nack>, out: &mut Output) -> Rule<Reply> {
-        let replies = self.each(nacks, |machine, nack| machine.nack_one(now, nack, out))?;
-        Ok(Reply::Ended(replies))
+    pub(crate) fn nack_portion(
+        &mut self,
+        now: Now,
+        batch: BatchProgress<Nack, EndReply>,
+        out: &mut Output,
+    ) -> Rule<Portion> {
+        self.end_portion(batch, LongCommand::Nack, |machine, nack, budget| {
+            machine.nack_one(now, nack, budget, out)
+        })
     }
 
-    fn nack_one(&mut self, now: Now, nack: Nack, out: &mut Output) -> Rule<EndReply> {
+    fn nack_one(
+        &mut self,
+        now: Now,
+        nack: Nack,
+        budget: &mut PortionBudget,
+        out: &mut Output,
+    ) -> Rule<EndReply> {
         let delay_ms = check::delay(nack.delay_ms)?;
-        let token = nack.token;
-        self.end_by_token(now, token, out, |job, topic| nack.ending(job, topic, now, delay_ms))
+        self.end_by_token(now, nack.token, budget, out, |job, topic| {
+            nack.ending(job, topic, now, delay_ms)
+        })
     }
 }
 

@@ -4,7 +4,7 @@ use crate::command::{Command, Reply, only, operation};
 use crate::error::Error;
 use crate::fact::{Cause, Destination};
 use crate::job::Token;
-use crate::machine::{Machine, Output, Rule};
+use crate::machine::{BatchProgress, LongCommand, Machine, Output, Portion, PortionBudget, Rule};
 use crate::op::ack::Ending;
 use crate::op::{EndReply, check};
 use crate::place::{Class, Place};
@@ -30,25 +30,26 @@ operation! {
 }
 
 impl<T: Timeline> Machine<T> {
-    pub(crate) fn release(
+    pub(crate) fn release_portion(
         &mut self,
         now: Now,
-        releases: &[Release],
+        batch: BatchProgress<Release, EndReply>,
         out: &mut Output,
-    ) -> Rule<Reply> {
-        let replies =
-            self.each(releases, |machine, release| machine.release_one(now, release, out))?;
-        Ok(Reply::Ended(replies))
+    ) -> Rule<Portion> {
+        self.end_portion(batch, LongCommand::Release, |machine, release, budget| {
+            machine.release_one(now, &release, budget, out)
+        })
     }
 
-    pub(crate) fn release_one(
+    fn release_one(
         &mut self,
         now: Now,
         release: &Release,
+        budget: &mut PortionBudget,
         out: &mut Output,
     ) -> Rule<EndReply> {
         let delay_ms = check::delay(release.delay_ms)?.unwrap_or(0);
-        self.end_by_token(now, release.token, out, |job, topic| {
+        self.end_by_token(now, release.token, budget, out, |job, topic| {
             let mut progress = job.progress.clone();
             progress.release();
             progress.priority = release.priority.unwrap_or(progress.priority);

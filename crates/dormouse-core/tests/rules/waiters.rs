@@ -174,6 +174,31 @@ fn a_tick_is_bounded_and_says_so() {
     assert_eq!(rig.machine.next_wake(rig.now), None);
 }
 
+/// A hundred thousand requests may wait when the wall clock is set.
+#[test]
+fn a_stepped_wall_clock_is_noticed_in_portions() {
+    let mut rig = Rig::new();
+    let count = 2 * TICK_MAX + 10;
+    let names: Vec<String> = (0..count).map(|n| format!("t{n}")).collect();
+    let due_at = Some((WALL_0 + 9_000) as i64);
+    for name in &names {
+        rig.begin(Command::Put(vec![Put { at_ms: due_at, ..Put::new(topic(name), "") }]));
+    }
+    let wait = |name: &String| reserve(&[name.as_str()], 1, 60_000);
+    let tickets: Vec<_> =
+        names.iter().map(|name| rig.begin(Command::Reserve(wait(name)))).collect();
+    rig.pass(0);
+    assert_eq!(rig.machine.waiting_requests(), count);
+    // As the clock is set, the waits end: who waited gets a job all the same.
+    rig.now.wall_ms += 9_000;
+    rig.now.steady_ms += 60_000;
+    rig.tick();
+    assert!(rig.machine.waiting_requests() >= count - TICK_MAX, "one tick does not look at all");
+    assert_eq!(rig.machine.next_wake(rig.now), Some(0));
+    rig.pass(100);
+    assert!(tickets.into_iter().all(|ticket| given(&mut rig, ticket).unwrap().len() == 1));
+}
+
 #[test]
 fn a_consumer_of_many_topics_costs_no_wake_up_of_the_others() {
     let mut rig = Rig::new();

@@ -144,8 +144,8 @@ impl Planner {
         Ok(())
     }
 
-    /// The first batch of a segment: a checkpoint to begin with, or a start that names what it
-    /// built on.
+    /// The first batch of a segment: the head of a checkpoint to begin with, or a start that names
+    /// what it built on.
     fn read_first_batch(
         &mut self,
         window: &mut Window,

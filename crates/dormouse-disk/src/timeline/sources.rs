@@ -21,7 +21,7 @@ use crate::run::{BlockCache, Loc, Run};
 const CACHE_BYTES: usize = 24 << 20;
 
 /// Ranks in runs that one count of steps asks for: about a millisecond.
-const STEP_RANKS_MAX: usize = 512;
+const STEP_RANKS_MAX: usize = 256;
 /// Instants whose rank one count of steps asks for at least: it must come to the first step.
 const STEP_RANKS_MIN: usize = 16;
 
