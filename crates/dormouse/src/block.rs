@@ -1,25 +1,53 @@
 //! Blocks the thread on a future, for the `wait` of every operation.
 
+use std::cell::Cell;
 use std::future::Future;
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
+use std::thread;
+
+/// How often a thread lets others run before it goes to sleep. If many threads call at once, one of
+/// them answers the others within microseconds; to sleep and to be woken takes longer.
+const YIELDS: usize = 16;
+/// A thread that slept all the same does not try again for so many waits: its answers wait for the
+/// disk.
+const SLEEPS: u32 = 32;
 
 /// Puts the thread to sleep until it is woken. Not `thread::park`, whose single token other code
 /// on the thread may consume.
 #[derive(Default)]
 struct Parker {
-    woken: Mutex<bool>,
+    woken: AtomicBool,
+    /// The thread sleeps: without this, every wake would be a system call.
+    sleeping: Mutex<bool>,
     condvar: Condvar,
 }
 
 impl Parker {
-    fn park(&self) {
-        let mut woken = self.woken.lock().unwrap_or_else(PoisonError::into_inner);
-        while !*woken {
-            woken = self.condvar.wait(woken).unwrap_or_else(PoisonError::into_inner);
+    fn is_woken(&self) -> bool {
+        self.woken.swap(false, Ordering::SeqCst)
+    }
+
+    /// Lets other threads run until it is woken, for a short time only.
+    fn yield_some(&self) -> bool {
+        for _ in 0..YIELDS {
+            if self.is_woken() {
+                return true;
+            }
+            thread::yield_now();
         }
-        *woken = false;
+        false
+    }
+
+    fn sleep(&self) {
+        let mut sleeping = self.sleeping.lock().unwrap_or_else(PoisonError::into_inner);
+        *sleeping = true;
+        while !self.is_woken() {
+            sleeping = self.condvar.wait(sleeping).unwrap_or_else(PoisonError::into_inner);
+        }
+        *sleeping = false;
     }
 }
 
@@ -29,29 +57,53 @@ impl Wake for Parker {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        *self.woken.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        self.condvar.notify_one();
+        self.woken.store(true, Ordering::SeqCst);
+        // The thread looks at `woken` after it has said that it sleeps, under the same lock.
+        if *self.sleeping.lock().unwrap_or_else(PoisonError::into_inner) {
+            self.condvar.notify_one();
+        }
+    }
+}
+
+/// What a thread waits with.
+struct Waiting {
+    parker: Arc<Parker>,
+    waker: Waker,
+    /// For how many waits it goes to sleep at once.
+    sleeps: Cell<u32>,
+}
+
+impl Waiting {
+    fn park(&self) {
+        let sleeps = self.sleeps.get();
+        if sleeps > 0 {
+            self.sleeps.set(sleeps - 1);
+            self.parker.sleep();
+        } else if !self.parker.yield_some() {
+            self.sleeps.set(SLEEPS);
+            self.parker.sleep();
+        }
     }
 }
 
 thread_local! {
     // One per thread and not per wait: a blocking call allocates no more than an async one.
-    static PARKER: (Arc<Parker>, Waker) = {
+    static WAITING: Waiting = {
         let parker = Arc::<Parker>::default();
         let waker = Waker::from(parker.clone());
-        (parker, waker)
+        Waiting { parker, waker, sleeps: Cell::new(0) }
     };
 }
 
 /// Polls the future until it is ready and sleeps in between.
 pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
-    PARKER.with(|(parker, waker)| {
-        let mut cx = Context::from_waker(waker);
+    WAITING.with(|waiting| {
+        let mut cx = Context::from_waker(&waiting.waker);
         loop {
             match future.as_mut().poll(&mut cx) {
                 Poll::Ready(output) => return output,
-                Poll::Pending => parker.park(),
+                Poll::Pending => waiting.park(),
             }
         }
     })
