@@ -121,6 +121,11 @@ impl Frontiers {
         Frontiers { lanes, purged, oldest: self.oldest, forgetting: None }
     }
 
+    /// How many images there are at most.
+    pub(crate) fn len(&self) -> usize {
+        self.lanes.len() + self.purged.len()
+    }
+
     /// The steps that sources need, in no order, for a checkpoint.
     pub(crate) fn images(&self) -> impl Iterator<Item = FrontierImage> {
         let oldest = self.oldest;

@@ -21,6 +21,16 @@ pub struct MachineSnapshot {
 }
 
 impl MachineSnapshot {
+    /// How many topics, leased jobs and locks there are.
+    pub fn len(&self) -> usize {
+        self.topics.len() + self.leases.len() + self.locks.len()
+    }
+
+    /// Whether there is none of them.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// All topics, in no order.
     pub fn topics(&self) -> impl Iterator<Item = TopicImage> {
         self.topics.iter().map(|(topic, value)| value.image(*topic))

@@ -28,6 +28,8 @@ use crate::clock::{Deadline, Laps, Reading, TimeSource};
 const SLEEP_MAX: Duration = Duration::from_secs(1);
 /// A gap between two turns beyond this means that the process stood still.
 const PAUSE_MS: u64 = 2_000;
+/// How often the engine thread looks whether requests may be taken again.
+const CROWDED_SLEEP: Duration = Duration::from_millis(1);
 /// After a pause, acks and kills are applied as of before it for this long; then leases expire.
 const DRAIN: Duration = Duration::from_millis(50);
 /// How often requests are looked for meanwhile.
@@ -105,6 +107,8 @@ pub(super) struct EngineState {
     current: Option<CurrentSubmission>,
     /// The time of the last turn.
     last: Now,
+    /// The last turn of the engine thread did no portion of a long command.
+    put_off: bool,
     meters: Arc<RuleMeters>,
 }
 
@@ -125,7 +129,19 @@ impl EngineState {
         let last = storage.now(clock.read());
         let (prompt, waiting) = (ReplyGroups::default(), ReplyGroups::default());
         let (parked, taken, current) = (ParkedSinks::default(), VecDeque::new(), None);
-        EngineState { storage, clock, parked, prompt, waiting, taken, current, last, meters }
+        let put_off = false;
+        EngineState {
+            storage,
+            clock,
+            parked,
+            prompt,
+            waiting,
+            taken,
+            current,
+            last,
+            put_off,
+            meters,
+        }
     }
 
     /// Whether requests must stay queued for now.
@@ -135,7 +151,8 @@ impl EngineState {
 
     /// Whether there is work that only the engine thread does.
     pub(super) fn has_long_work(&self) -> bool {
-        self.storage.has_long_work() || self.has_portions()
+        // Requests that stay queued are the engine thread's: it looks again and again.
+        self.storage.has_long_work() || self.has_portions() || self.is_crowded()
     }
 
     /// Whether a portion of a long command can be done now.
@@ -193,10 +210,11 @@ impl EngineState {
         laps: &mut Laps,
     ) -> Result<(), Fatal> {
         let mut parts = TurnParts::default();
+        let has_requests = messages.submissions > 0;
         self.read(messages)?;
         self.apply(now, &mut parts, laps)?;
         self.last = now;
-        let EngineState { storage, parked, prompt, waiting, .. } = self;
+        let EngineState { storage, parked, prompt, waiting, put_off, .. } = self;
         let route = &mut |ticket, answer, when| {
             if let Some(sink) = parked.remove(ticket) {
                 let outgoing = if when == When::Prompt { &mut *prompt } else { &mut *waiting };
@@ -204,9 +222,13 @@ impl EngineState {
             }
         };
         storage.tick(now, route)?;
-        // Not on the thread of a caller, which has its own to do.
-        if owner == TurnOwner::EngineThread && !storage.is_crowded() {
-            storage.continue_long(now, route)?;
+        // Not on the thread of a caller, which has its own to do. And requests that came during the
+        // last portion are answered before the next.
+        if owner == TurnOwner::EngineThread {
+            *put_off = (has_requests && !*put_off) || storage.is_crowded();
+            if !*put_off {
+                storage.continue_long(now, route)?;
+            }
         }
         self.storage.note(&self.meters);
         outbox.push(&mut Vec::new(), &mut self.prompt);
@@ -349,10 +371,11 @@ impl EngineState {
         if self.has_portions() {
             return Duration::ZERO;
         }
-        let Some(wake_ms) = self.storage.next_wake(now) else { return SLEEP_MAX };
+        let sleep_max = if self.is_crowded() { CROWDED_SLEEP } else { SLEEP_MAX };
+        let Some(wake_ms) = self.storage.next_wake(now) else { return sleep_max };
         let wake = Duration::from_millis(wake_ms);
         let passed_us = reading.into_ms_us.max(reading.wall_into_ms_us);
-        wake.saturating_sub(Duration::from_micros(u64::from(passed_us))).min(SLEEP_MAX)
+        wake.saturating_sub(Duration::from_micros(u64::from(passed_us))).min(sleep_max)
     }
 }
 

@@ -3,10 +3,13 @@
 //! A freeze takes a snapshot, in a millisecond; a task writes it. The head alone, a few numbers, is
 //! also the first batch of the new segment.
 
+use std::sync::Arc;
+
 use dormouse_core::machine::MachineSnapshot;
 use dormouse_core::time::Now;
 
 use super::Store;
+use super::flush::FlushProgress;
 use crate::checkpoint;
 use crate::clock::SavedClock;
 use crate::damage::Damage;
@@ -22,9 +25,15 @@ pub(super) struct CheckpointSnapshot {
     machine: MachineSnapshot,
     frontiers: Frontiers,
     runs: Vec<RunUse>,
+    progress: Arc<FlushProgress>,
 }
 
 impl CheckpointSnapshot {
+    /// How far its flush has come.
+    pub(super) fn progress(&self) -> Arc<FlushProgress> {
+        Arc::clone(&self.progress)
+    }
+
     /// Writes the file; it is durable when this returns. Gives its number and its bytes.
     pub(super) fn write(&self, disk: &dyn Disk) -> Result<(u64, u64), Damage> {
         let head = std::iter::once(Record::Checkpoint(self.head));
@@ -34,7 +43,8 @@ impl CheckpointSnapshot {
             .chain(self.machine.locks().map(Record::Lock))
             .chain(self.frontiers.images().map(Record::Frontier))
             .chain(self.runs.iter().copied().map(Record::RunUse))
-            .chain(std::iter::once(Record::CheckpointEnd));
+            .chain(std::iter::once(Record::CheckpointEnd))
+            .inspect(|_| self.progress.checkpoint().note(1));
         Ok((self.number, checkpoint::write(disk, self.number, records)?))
     }
 }
@@ -51,13 +61,11 @@ impl Store {
         let runs = sources.runs.iter().map(|open| (open.no(), open.consumed));
         let frozen = sources.frozen.iter().map(|frozen| (frozen.no, frozen.consumed));
         let used = runs.chain(frozen).filter(|(_, consumed)| *consumed > 0);
-        CheckpointSnapshot {
-            number: self.segment,
-            head,
-            machine,
-            runs: used.map(|(no, consumed)| RunUse { no, consumed }).collect(),
-            frontiers: sources.frontiers.snapshot(),
-        }
+        let runs = used.map(|(no, consumed)| RunUse { no, consumed }).collect();
+        let frontiers = sources.frontiers.snapshot();
+        let records = machine.len() + frontiers.len();
+        let progress = FlushProgress::new(records, sources.mem.len());
+        CheckpointSnapshot { number: self.segment, head, machine, runs, frontiers, progress }
     }
 
     /// Fills the open batch, which is empty, with the head of a checkpoint: that is all of it for

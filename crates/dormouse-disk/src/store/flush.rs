@@ -9,6 +9,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use dormouse_core::time::Now;
 
@@ -31,6 +32,11 @@ const QUIET_MS: u64 = 5_000;
 /// After this long, a memtable of some more size is frozen in any case.
 const AGE_MS: u64 = 30_000;
 
+/// Shares of a memtable are in thousandths. While the flushes before it go on, it may be filled to
+/// this share at once, and further as they get on.
+pub(super) const FULL: u64 = 1_000;
+pub(super) const FILLED_AT_ONCE: u64 = FULL / 8;
+
 /// A filter over the keys of all runs is for one key per so many bytes of a memtable, at least.
 const BYTES_PER_KEY: usize = 16;
 
@@ -44,6 +50,7 @@ pub(super) struct Flush {
     /// The checkpoint, until a task takes it; and whether it is written.
     checkpoint: Option<Box<CheckpointSnapshot>>,
     checkpoint_written: bool,
+    progress: Arc<FlushProgress>,
     /// The batch with the checkpoint's head, and its segment.
     batch: u64,
     segment: u64,
@@ -52,6 +59,42 @@ pub(super) struct Flush {
     /// The request for a backup as of this checkpoint, and the checkpoint's contents.
     backups: Vec<BackupRequest>,
     as_of: CheckpointInfo,
+}
+
+/// How far a flush has come; its tasks tell the engine.
+#[derive(Debug, Default)]
+pub(super) struct FlushProgress {
+    checkpoint: Part,
+    run: Part,
+}
+
+/// One file of a flush: its records, or entries, and how many of them are written.
+#[derive(Debug, Default)]
+pub(super) struct Part {
+    all: u64,
+    written: AtomicU64,
+}
+
+impl Part {
+    /// So many more are written.
+    pub(super) fn note(&self, count: usize) {
+        self.written.fetch_add(count as u64, Relaxed);
+    }
+}
+
+impl FlushProgress {
+    pub(super) fn new(records: usize, entries: usize) -> Arc<FlushProgress> {
+        let part = |all: usize| Part { all: all as u64, written: AtomicU64::new(0) };
+        Arc::new(FlushProgress { checkpoint: part(records), run: part(entries) })
+    }
+
+    pub(super) fn checkpoint(&self) -> &Part {
+        &self.checkpoint
+    }
+
+    pub(super) fn run(&self) -> &Part {
+        &self.run
+    }
 }
 
 impl Flush {
@@ -64,13 +107,24 @@ impl Flush {
 impl Store {
     /// Whether it is time to freeze the memtable.
     pub fn wants_freeze(&self) -> bool {
-        let full = self.machine.timeline().sources.mem.bytes() >= self.sizes.memtable_bytes
-            || self.journal_bytes >= self.sizes.segment_bytes.max(self.checkpoint_bytes)
-            || self.journal_records >= RECORDS_MAX && self.journal_bytes >= self.checkpoint_bytes;
+        let full = self.filled() >= FULL;
         let merged = self.merge.as_ref().is_some_and(|merge| merge.is_ready());
         let wanted = full || !self.backups_wanted.is_empty();
         let at_leisure = merged || self.is_quiet();
         self.flushes.len() < FLUSHES_MAX && (wanted || (at_leisure && self.flushes.is_empty()))
+    }
+
+    /// How full the memtable is, or the journal since the last checkpoint: in thousandths.
+    pub(super) fn filled(&self) -> u64 {
+        let share = |part: u64, whole: u64| part.saturating_mul(FULL) / whole.max(1);
+        let mem = self.machine.timeline().sources.mem.bytes() as u64;
+        let bytes = share(mem, self.sizes.memtable_bytes as u64);
+        let segment_bytes = self.sizes.segment_bytes.max(self.checkpoint_bytes);
+        let journal = share(self.journal_bytes, segment_bytes);
+        // A checkpoint that is larger than the journal is not worth it.
+        let is_worth_it = self.journal_bytes >= self.checkpoint_bytes;
+        let records = if is_worth_it { share(self.journal_records, RECORDS_MAX) } else { 0 };
+        bytes.max(journal).max(records)
     }
 
     /// Whether there is time to bring the memtable into order: tombstones meet their jobs, and give
@@ -85,15 +139,27 @@ impl Store {
 
     /// Flushing lags behind: the next memtable is half full, and memory is what it takes.
     pub fn is_flush_behind(&self) -> bool {
-        let mem = &self.machine.timeline().sources.mem;
-        let is_half_full = mem.bytes() >= self.sizes.memtable_bytes / 2;
+        let is_half_full = self.filled() >= FULL / 2;
         self.flushes.len() >= FLUSHES_MAX || (!self.flushes.is_empty() && is_half_full)
     }
 
-    /// Flushing lags so far behind that new work must wait.
+    /// Flushing lags so far behind that new work must wait. The memtable fills as fast as those
+    /// before it are written, so nobody waits for a whole flush.
     pub fn is_stalled(&self) -> bool {
-        self.flushes.len() >= FLUSHES_MAX
-            && self.machine.timeline().sources.mem.bytes() >= 2 * self.sizes.memtable_bytes
+        self.flushes.len() >= FLUSHES_MAX && self.filled() >= self.fillable()
+    }
+
+    /// How full the memtable may be by now: all of it once the oldest flush is over, before which
+    /// the checkpoints of all are written.
+    pub(super) fn fillable(&self) -> u64 {
+        let checkpoints = self.flushes.iter().map(|flush| &flush.progress.checkpoint);
+        let run = self.flushes.front().map(|flush| &flush.progress.run);
+        let (mut written, mut all) = (0, 1);
+        for part in checkpoints.chain(run) {
+            written += part.written.load(Relaxed).min(part.all);
+            all += part.all;
+        }
+        FILLED_AT_ONCE + (FULL - FILLED_AT_ONCE) * written / all
     }
 
     /// Freezes the memtable. The open batch must have been sealed; the checkpoint's head is
@@ -120,6 +186,7 @@ impl Store {
             run: table.is_some().then_some(RunRef { no, age: no }),
             table,
             written: None,
+            progress: checkpoint.progress(),
             checkpoint: Some(Box::new(checkpoint)),
             checkpoint_written: false,
             batch: head_batch,
@@ -193,8 +260,11 @@ impl Store {
         }
         let unwritten =
             self.flushes.iter().find(|flush| flush.table.is_some() && flush.written.is_none());
-        let Some(Flush { run: Some(run), table: Some(table), .. }) = unwritten else { return None };
-        Some(Task(Work::Flush { run: *run, table: Arc::clone(table) }))
+        let Some(Flush { run: Some(run), table: Some(table), progress, .. }) = unwritten else {
+            return None;
+        };
+        let (table, progress) = (Arc::clone(table), Arc::clone(progress));
+        Some(Task(Work::Flush { run: *run, table, progress }))
     }
 
     /// Adds the keys of a run to the filter over all runs, if there is one whose keys are not there

@@ -9,6 +9,7 @@ use super::Store;
 use super::backup::Pin;
 use super::checkpoint::CheckpointSnapshot;
 use super::figures::weigh;
+use super::flush::{FlushProgress, Part};
 use super::leftovers::Leftovers;
 use crate::damage::Damage;
 use crate::disk::Disk;
@@ -28,6 +29,8 @@ pub(super) enum Work {
         run: RunRef,
         /// The memtable to write.
         table: Arc<Memtable>,
+        /// Where to tell how far it is.
+        progress: Arc<FlushProgress>,
     },
     /// Write a checkpoint.
     Checkpoint(Box<CheckpointSnapshot>),
@@ -107,9 +110,9 @@ impl Task {
     /// Does the work. An error stops the store.
     pub fn run(self, disk: &Arc<dyn Disk>) -> Result<TaskResult, Damage> {
         match self.0 {
-            Work::Flush { run, table } => {
+            Work::Flush { run, table, progress } => {
                 let mut writer = RunWriter::create(disk, &temporary(run), run.no, run.age)?;
-                write_table(&table, &mut writer)?;
+                write_table(&table, &mut writer, progress.run())?;
                 writer.finish()?;
                 Ok(TaskResult::Flushed { run: publish(disk, run)? })
             }
@@ -152,7 +155,7 @@ impl Task {
 /// cache miss. Touching some ahead lets the processor fetch them side by side.
 const AHEAD: usize = 16;
 
-fn write_table(table: &Memtable, writer: &mut RunWriter) -> Result<(), Damage> {
+fn write_table(table: &Memtable, writer: &mut RunWriter, progress: &Part) -> Result<(), Damage> {
     let mut entries = table.iter();
     let mut group = Vec::with_capacity(AHEAD);
     loop {
@@ -167,6 +170,7 @@ fn write_table(table: &Memtable, writer: &mut RunWriter) -> Result<(), Damage> {
             let (first, last) = end.unwrap_or((0, 0));
             sum ^ first ^ last
         }));
+        progress.note(group.len());
         for (place, weight, payload) in group.drain(..) {
             writer.push(&place, weight, payload)?;
         }

@@ -180,6 +180,43 @@ fn leftovers_go_while_memtables_fill_faster_than_they_are_written() {
     }
 }
 
+/// While two memtables are being written, the third fills as they get on. It once filled at full
+/// speed, and then everybody waited for a whole flush.
+#[test]
+fn a_memtable_fills_as_fast_as_those_before_it_are_written() {
+    let (dir, time) = (tempfile::tempdir().unwrap(), VirtualClock::new());
+    let mut rig = Rig::open(dir.path(), &time);
+    // Some records of checkpoints.
+    rig.fill(1_000);
+    rig.store.sizes.memtable_bytes = 1 << 20;
+    let fill = |rig: &mut Rig, thousandths: u64| {
+        while rig.store.filled() < thousandths {
+            rig.step(Command::Put(vec![Put::new(TopicName::new("t").unwrap(), vec![0; 400])]));
+        }
+    };
+    for _ in 0..FLUSHES_MAX {
+        fill(&mut rig, flush::FULL);
+        assert!(!rig.store.is_stalled());
+        rig.freeze();
+    }
+    assert!(!rig.store.is_stalled(), "there is room for some");
+    fill(&mut rig, flush::FILLED_AT_ONCE);
+    assert!(rig.store.is_stalled());
+    let mut fillable = rig.store.fillable();
+    // Both checkpoints, then the first run: each leaves room for more.
+    for _ in 0..FLUSHES_MAX + 1 {
+        let task = rig.store.flush_task().unwrap();
+        let done = task.run(&rig.disk).unwrap();
+        let before = std::mem::replace(&mut fillable, rig.store.fillable());
+        assert!(before < fillable && !rig.store.is_stalled(), "{before} {fillable}");
+        fill(&mut rig, fillable);
+        assert!(rig.store.is_stalled());
+        rig.store.finish(done);
+    }
+    rig.flush();
+    assert!(!rig.store.is_stalled());
+}
+
 /// Writes the checkpoint into the first segment and the manifest in its first format.
 fn make_format_1(dir: &Path) {
     let disk = RealDisk::open(dir).unwrap();
