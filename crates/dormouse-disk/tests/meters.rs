@@ -22,6 +22,7 @@ fn number(engine: &Engine, name: &str) -> u64 {
         MeterValue::Counter(value) | MeterValue::Gauge(value) => value,
         MeterValue::Seconds(value) => value as u64,
         MeterValue::Histogram { counts, .. } => counts.iter().sum(),
+        MeterValue::Gauges { .. } => panic!("{name} has several values"),
     }
 }
 
