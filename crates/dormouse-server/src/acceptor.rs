@@ -9,9 +9,11 @@ use std::time::Duration;
 
 use rustix::net::sockopt;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 
 use crate::metrics::{Metrics, OpenConnection, ProtocolKind};
+use crate::places::{Places, TakenPlace};
+use crate::visitor::{Address, Visitor};
 
 /// How long to wait after a failed accept.
 const RETRY_DELAY: Duration = Duration::from_millis(50);
@@ -48,8 +50,7 @@ pub(crate) async fn bind(addr: SocketAddr) -> Result<TcpListener, StartError> {
 /// Accepts connections. Clones share the limit and the stop signals.
 #[derive(Clone)]
 pub(crate) struct Acceptor {
-    /// One permit per connection that may still be opened.
-    pub(crate) permits: Arc<Semaphore>,
+    pub(crate) places: Places,
     pub(crate) metrics: Arc<Metrics>,
     /// True = connections finish their current requests and close.
     pub(crate) stopping: watch::Receiver<bool>,
@@ -62,7 +63,7 @@ pub(crate) struct Acceptor {
 /// Held by a connection for as long as it is open.
 pub(crate) struct Permit {
     #[expect(dead_code, reason = "its drop lets another connection in")]
-    permit: OwnedSemaphorePermit,
+    place: TakenPlace,
     #[expect(dead_code, reason = "its drop is counted")]
     connected: OpenConnection,
     #[expect(dead_code, reason = "its drop lets a stopping server end")]
@@ -74,8 +75,8 @@ pub(crate) trait Listener: Send + 'static {
     /// The server's end of a connection.
     type Socket: Send + 'static;
 
-    /// The next connection.
-    fn next(&self) -> impl Future<Output = io::Result<Self::Socket>> + Send;
+    /// The next connection, and where it comes from.
+    fn next(&self) -> impl Future<Output = io::Result<(Self::Socket, Address)>> + Send;
 
     /// Sends a last message to a client beyond the limit. Nothing is read from it before, so it
     /// may miss the message.
@@ -85,12 +86,12 @@ pub(crate) trait Listener: Send + 'static {
 impl Listener for TcpListener {
     type Socket = TcpStream;
 
-    async fn next(&self) -> io::Result<TcpStream> {
-        let (socket, _) = self.accept().await?;
+    async fn next(&self) -> io::Result<(TcpStream, Address)> {
+        let (socket, from) = self.accept().await?;
         // Responses are written whole: waiting for more to send would only delay them.
         let _ = socket.set_nodelay(true);
         let _ = enable_keepalive(&socket);
-        Ok(socket)
+        Ok((socket, from.into()))
     }
 
     fn reject(socket: &TcpStream, message: &[u8]) {
@@ -110,8 +111,8 @@ fn enable_keepalive(socket: &TcpStream) -> rustix::io::Result<()> {
 impl Listener for UnixListener {
     type Socket = UnixStream;
 
-    async fn next(&self) -> io::Result<UnixStream> {
-        Ok(self.accept().await?.0)
+    async fn next(&self) -> io::Result<(UnixStream, Address)> {
+        Ok((self.accept().await?.0, Address::Local))
     }
 
     fn reject(socket: &UnixStream, message: &[u8]) {
@@ -131,7 +132,7 @@ impl Acceptor {
     ) where
         L: Listener,
         F: Future<Output = ()> + Send + 'static,
-        S: Fn(L::Socket) -> F,
+        S: Fn(L::Socket, Arc<Visitor>) -> F,
     {
         let mut stopping = self.stopping.clone();
         loop {
@@ -140,9 +141,9 @@ impl Acceptor {
                 _ = stopping.wait_for(|&stopping| stopping) => return,
             };
             match accepted {
-                Ok(socket) => match self.admit(kind) {
-                    Some(permit) => {
-                        let served = serve(socket);
+                Ok((socket, from)) => match self.admit(kind, from) {
+                    Some((permit, visitor)) => {
+                        let served = serve(socket, Arc::new(visitor));
                         tokio::spawn(async move {
                             served.await;
                             drop(permit);
@@ -159,14 +160,14 @@ impl Acceptor {
         }
     }
 
-    fn admit(&self, kind: ProtocolKind) -> Option<Permit> {
-        let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() else {
-            tracing::debug!("too many connections");
+    fn admit(&self, kind: ProtocolKind, from: Address) -> Option<(Permit, Visitor)> {
+        let Some((place, visitor)) = self.places.take(kind, from) else {
+            tracing::debug!(%from, "too many connections");
             self.metrics.refused(kind);
             return None;
         };
         let connected = self.metrics.connect(kind);
-        Some(Permit { permit, connected, alive: self.alive.clone() })
+        Some((Permit { place, connected, alive: self.alive.clone() }, visitor))
     }
 
     /// Resolves when connections must close at once.
@@ -185,7 +186,7 @@ mod tests {
     async fn a_dead_connection_is_detected() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let _client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-        let socket = listener.next().await.unwrap();
+        let (socket, _) = listener.next().await.unwrap();
         assert_eq!(sockopt::socket_keepalive(&socket), Ok(true));
         let idle = sockopt::tcp_keepidle(&socket).unwrap();
         let asked = sockopt::tcp_keepintvl(&socket).unwrap();

@@ -24,11 +24,14 @@ mod likeness;
 pub mod limits;
 mod metrics;
 mod pipeline;
+mod places;
 mod resp;
 mod server;
+mod shares;
 mod stop;
 mod tls;
 pub mod units;
+mod visitor;
 mod walk;
 
 pub use acceptor::StartError;

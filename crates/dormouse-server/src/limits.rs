@@ -34,6 +34,27 @@ pub const HTTP_BODY_BYTES_PER_S_MIN: u64 = 16 << 10;
 pub const STALL_MS_MAX: u64 = 20_000;
 /// Default of the largest number of open connections.
 pub const CONNECTIONS_MAX_DEFAULT: usize = 10_000;
+/// Of all connections, one in so many is kept for each protocol.
+pub const PLACES_KEPT_PART: usize = 16;
+/// The most connections that are kept for a protocol.
+pub const PLACES_KEPT_MAX: usize = 64;
+/// Of all connections, one in so many may be a guest of one protocol: where tokens are configured,
+/// a client that has not presented one.
+pub const GUESTS_PART: usize = 4;
+/// Guests of a protocol that are let in even if there are few connections.
+pub const GUESTS_MIN: usize = 16;
+/// Time for a guest to present a token.
+pub const GUEST_MS_MAX: u64 = 10_000;
+/// Refused tokens of an address that are answered at once.
+pub const REFUSALS_AT_ONCE: u64 = 50;
+/// The time between further ones.
+pub const REFUSAL_MS: u64 = 100;
+/// The longest that a refusal waits.
+pub const REFUSAL_DELAY_MS_MAX: u64 = 2_000;
+/// Addresses whose refused tokens are remembered apart.
+pub const REFUSALS_ADDRESSES: usize = 1_024;
+/// The time between two lines in the log about refused tokens of an address.
+pub const REFUSALS_LOG_MS: u64 = 60_000;
 /// Events kept for clients that resume.
 pub const EVENTS_KEPT: usize = 16_384;
 /// The largest number of event streams.

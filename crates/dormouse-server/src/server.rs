@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::limits::CONNECTIONS_MAX_DEFAULT;
 use dormouse_core::backend::Backend;
 use dormouse_core::topic::TopicName;
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 
 use crate::acceptor::{Acceptor, StartError, bind};
 use crate::access::Access;
@@ -15,8 +15,9 @@ use crate::backup::MakeBackup;
 use crate::beanstalk::{self, BeanstalkOptions};
 use crate::client::{BackendClient, ReplyObserver};
 use crate::http::{self, App, HostGuard, HttpServer};
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, ProtocolKind};
 use crate::pipeline::{PipelineContext, PipelineThread};
+use crate::places::Places;
 use crate::resp;
 
 /// How long a stop waits for leases to go back to a store that is busy.
@@ -61,6 +62,18 @@ impl Default for Options {
             tls: None,
             resp_tls: None,
         }
+    }
+}
+
+impl Options {
+    fn places(&self) -> Places {
+        let served = [
+            (ProtocolKind::Http, self.http.is_some()),
+            (ProtocolKind::Resp, self.resp.is_some()),
+            (ProtocolKind::Beanstalk, self.beanstalk.is_some()),
+        ];
+        let served: Vec<_> = served.iter().filter(|(_, on)| *on).map(|(kind, _)| *kind).collect();
+        Places::new(self.connections_max, &served, self.access.clone())
     }
 }
 
@@ -140,7 +153,7 @@ impl Server {
         let metrics = Arc::new(Metrics::new(&resp::NAMES, options.metrics_topics));
         let observer = Arc::clone(&metrics) as Arc<dyn ReplyObserver>;
         let acceptor = Acceptor {
-            permits: Arc::new(Semaphore::new(options.connections_max)),
+            places: options.places(),
             metrics: Arc::clone(&metrics),
             stopping: stops.clone(),
             aborting: aborts,

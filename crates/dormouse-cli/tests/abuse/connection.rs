@@ -1,18 +1,38 @@
 //! Requests as bytes.
 
+use std::io;
 use std::net::SocketAddr;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
+
+use crate::limited::secret;
 
 /// A request with a JSON body.
 pub(crate) fn post(path: &str, body: &str) -> Vec<u8> {
+    post_as(None, path, body)
+}
+
+/// As `post`, with the token of this name.
+pub(crate) fn post_as(token: Option<&str>, path: &str, body: &str) -> Vec<u8> {
+    format!("{}{body}", head_as(token, "POST", path, body.len())).into_bytes()
+}
+
+/// The head of a request.
+pub(crate) fn head_as(token: Option<&str>, method: &str, path: &str, body_bytes: usize) -> String {
+    let bearer = token.map(|name| format!("Authorization: Bearer {}\r\n", secret(name)));
+    let bearer = bearer.unwrap_or_default();
     format!(
-        "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
-         Content-Length: {}\r\n\r\n{body}",
-        body.len()
+        "{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n{bearer}\
+         Content-Length: {body_bytes}\r\n\r\n"
     )
-    .into_bytes()
+}
+
+/// A connection from another address of this machine.
+pub(crate) async fn connect_from(last: u8, to: SocketAddr) -> io::Result<TcpStream> {
+    let socket = TcpSocket::new_v4()?;
+    socket.bind(SocketAddr::from(([127, 0, 0, last], 0)))?;
+    socket.connect(to).await
 }
 
 /// A connection that sends a request and reads its answer.

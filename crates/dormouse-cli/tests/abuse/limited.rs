@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 const MEMORY: &str = "268435456";
@@ -12,13 +12,27 @@ const MEMORY: &str = "268435456";
 pub(crate) struct Server {
     child: Child,
     addr: SocketAddr,
+    resp: Option<SocketAddr>,
     cgroup: Option<PathBuf>,
     _data: tempfile::TempDir,
 }
 
 impl Server {
+    /// HTTP without tokens.
     pub(crate) fn start() -> Server {
+        Server::launch(tempfile::tempdir().unwrap(), &["--resp", "off"])
+    }
+
+    /// HTTP and RESP with these tokens, each with a name and a scope; `secret` has their texts.
+    pub(crate) fn with_tokens(tokens: &[(&str, &str)], args: &[&str]) -> Server {
         let data = tempfile::tempdir().unwrap();
+        let config = data.path().join("dormouse.toml");
+        write_tokens(&config, tokens);
+        let served = ["--resp", "127.0.0.1:0", "--config", config.to_str().unwrap()];
+        Server::launch(data, &[&served, args].concat())
+    }
+
+    fn launch(data: tempfile::TempDir, args: &[&str]) -> Server {
         let cgroup = make_cgroup();
         let mut command = Command::new("sh");
         // The process joins before it becomes the server, so that every byte counts.
@@ -29,18 +43,25 @@ impl Server {
             .arg("-c")
             .arg(format!("{join}ulimit -n 8192; exec \"$0\" \"$@\""))
             .arg(env!("CARGO_BIN_EXE_dormouse"))
-            .args(["serve", "--http", "127.0.0.1:0", "--resp", "off", "--data"])
+            .args(["serve", "--http", "127.0.0.1:0", "--data"])
             .arg(data.path().join("data"))
+            .args(args)
             .stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let addr = line.trim().rsplit_once("http://").expect(&line).1.parse().unwrap();
-        Server { child, addr, cgroup, _data: data }
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut line = || lines.next().unwrap().unwrap();
+        let addr = line().rsplit_once("http://").unwrap().1.parse().unwrap();
+        let has_resp = !args.contains(&"off");
+        let resp = has_resp.then(|| line().rsplit_once(" on ").unwrap().1.parse().unwrap());
+        Server { child, addr, resp, cgroup, _data: data }
     }
 
     pub(crate) fn addr(&self) -> SocketAddr {
         self.addr
+    }
+
+    pub(crate) fn resp(&self) -> SocketAddr {
+        self.resp.unwrap()
     }
 
     /// The most memory it ever had.
@@ -72,6 +93,23 @@ impl Drop for Server {
             let _ = fs::remove_dir(cgroup);
         }
     }
+}
+
+/// The token of this name.
+pub(crate) fn secret(name: &str) -> String {
+    format!("{name}-0123456789abcdef0123456789abcdef")
+}
+
+fn write_tokens(path: &Path, tokens: &[(&str, &str)]) {
+    let table = |(name, scope): &(&str, &str)| {
+        let secret = path.with_file_name(format!("{name}.token"));
+        fs::write(&secret, self::secret(name)).unwrap();
+        let secret = secret.display();
+        format!(
+            "[[tokens]]\nname = \"{name}\"\ntoken_file = \"{secret}\"\nscopes = [\"{scope}\"]\n"
+        )
+    };
+    fs::write(path, tokens.iter().map(table).collect::<String>()).unwrap();
 }
 
 /// Version 1 or 2 of cgroups; `None` if neither lets us.

@@ -4,11 +4,13 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod connection;
+mod guests;
 mod limited;
 mod normal;
 mod polls;
 mod slow_senders;
 mod unread;
+mod victim;
 
 use std::time::Duration;
 

@@ -31,7 +31,9 @@ fn a_token_is_needed_and_limits_its_bearer() {
     assert_eq!(put(&server, "orders.eu", Some(&shop)), 201);
     assert_eq!(put(&server, "mails", Some(&shop)), 403);
     assert_eq!(put(&server, "orders.eu", None), 401);
-    assert_eq!(put(&server, "orders.eu", Some("wrong")), 401);
+    assert_eq!(put(&server, "orders.eu", Some("a-wrong-token")), 401);
+    let line = server.process.wait_for("127.0.0.1 was refused");
+    assert!(line.contains("unknown token, 1 times (http)") && !line.contains("wrong"), "{line}");
 
     // Another one takes its place while the server runs.
     let (mail, table) = token("mail", "put:mails");

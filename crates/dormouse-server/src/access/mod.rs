@@ -5,6 +5,7 @@
 //! lookup need not take constant time: knowing a hash byte by byte does not help to find its token.
 
 mod jobs;
+mod refusals;
 mod scope;
 mod verb;
 
@@ -12,12 +13,15 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use dormouse_core::error::{Code, Error};
 use dormouse_core::topic::TopicName;
 use sha2::{Digest, Sha256};
 
+use crate::visitor::Visitor;
 pub(crate) use jobs::{NO_JOB, mask_absent};
+use refusals::Refusals;
 pub use scope::{Scope, ScopeError};
 use verb::Verbs;
 pub use verb::{UnknownVerb, Verb};
@@ -62,16 +66,16 @@ pub enum AccessError {
 }
 
 /// The table of tokens. Clones share it.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Access {
     shared: Arc<Shared>,
 }
 
-#[derive(Debug)]
 struct Shared {
     table: RwLock<Table>,
     /// Grows after each change of the table, so that a connection need not read an unchanged one.
     version: AtomicU64,
+    refusals: Refusals,
 }
 
 #[derive(Clone, Debug)]
@@ -118,9 +122,8 @@ impl Access {
     }
 
     fn of(table: Table) -> Access {
-        Access {
-            shared: Arc::new(Shared { table: RwLock::new(table), version: AtomicU64::new(0) }),
-        }
+        let (table, version) = (RwLock::new(table), AtomicU64::new(0));
+        Access { shared: Arc::new(Shared { table, version, refusals: Refusals::new() }) }
     }
 
     /// Replaces the table by the other's, in all clones of this one. Requests and streams under
@@ -166,6 +169,11 @@ impl Access {
             Table::Open(grant) => Some(grant.clone()),
             Table::Tokens(grants) => grants.get(shown?).cloned(),
         })
+    }
+
+    /// Notes that a client's token was refused; returns how long its answer has to wait.
+    pub(crate) fn refused(&self, client: &Visitor) -> Duration {
+        self.shared.refusals.note(client)
     }
 
     fn read<T>(&self, look: impl FnOnce(&Table) -> T) -> T {
@@ -231,6 +239,11 @@ impl Grant {
         self.covers_all(verb).then_some(()).ok_or_else(|| self.forbidden(verb, "all topics"))
     }
 
+    /// Whether the verb is allowed on some topic: who has it nowhere need not be asked where.
+    pub(crate) fn check_somewhere(&self, verb: Verb) -> Result<(), Error> {
+        if self.may_somewhere(verb) { Ok(()) } else { self.check_verb(verb) }
+    }
+
     /// Whether the verb is allowed on every topic, so that a job's topic need not be looked up.
     pub fn covers_all(&self, verb: Verb) -> bool {
         self.inner.everywhere.has(verb)
@@ -269,6 +282,12 @@ pub(crate) fn without_owner(name: &str, refusal: Error) -> Error {
          can wait for it"
     );
     Error::new(Code::Conflict, text)
+}
+
+impl fmt::Debug for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.read(|table| table.fmt(f))
+    }
 }
 
 impl fmt::Debug for Grant {

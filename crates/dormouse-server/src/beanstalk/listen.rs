@@ -15,6 +15,7 @@ use super::{Beanstalk, Drain, Shared, reply};
 use crate::acceptor::{Acceptor, StartError, bind};
 use crate::metrics::ProtocolKind;
 use crate::pipeline::{PipelineContext, PipelineServer};
+use crate::visitor::Visitor;
 
 /// Connections that wait to be accepted.
 const BACKLOG: u32 = 1024;
@@ -54,7 +55,7 @@ pub(crate) async fn start(
     context: PipelineContext,
 ) -> Result<Option<SocketAddr>, StartError> {
     let shared = Arc::new(Shared::new(options.job_bytes_max.min(BODY_BYTES_MAX), options.drain));
-    let begin = move || Beanstalk::new(Arc::clone(&shared));
+    let begin = move |_: &Arc<Visitor>| Beanstalk::new(Arc::clone(&shared));
     let (kind, crowded) = (ProtocolKind::Beanstalk, reply::OUT_OF_MEMORY);
     let server = PipelineServer { acceptor, context, kind, crowded, begin };
     match options.addr {

@@ -22,6 +22,7 @@ mod tubes;
 mod verb;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
 use dormouse_core::command::Command;
@@ -182,6 +183,15 @@ impl Protocol for Beanstalk {
 
     fn grant(&self) -> &Grant {
         &self.grant
+    }
+
+    /// This protocol has no tokens.
+    fn is_guest(&self) -> bool {
+        false
+    }
+
+    fn take_delay(&mut self) -> Option<Duration> {
+        None
     }
 
     fn on_close(&mut self, why: CloseReason, out: &mut BytesMut) {

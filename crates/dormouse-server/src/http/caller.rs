@@ -1,6 +1,7 @@
 //! The caller of a request and its rights.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
 use dormouse_core::error::Error;
@@ -12,6 +13,7 @@ use hyper::http::request::Parts;
 use super::App;
 use super::problem::Problem;
 use crate::access::{Grant, Verb};
+use crate::visitor::Visitor;
 
 /// A caller with a known token, or any caller where no token is configured.
 pub(crate) struct Caller {
@@ -27,7 +29,20 @@ impl FromRequestParts<App> for Caller {
             let (scheme, token) = value.split_once(' ')?;
             scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
         });
-        Ok(Caller { grant: app.access.grant(bearer)? })
+        let visitor = parts.extensions.get::<Arc<Visitor>>();
+        match app.access.grant(bearer) {
+            Ok(grant) => {
+                visitor.inspect(|visitor| visitor.welcome());
+                Ok(Caller { grant })
+            }
+            Err(error) => {
+                // A wrong token, not a missing one.
+                if let (Some(_), Some(visitor)) = (bearer, visitor) {
+                    tokio::time::sleep(app.access.refused(visitor)).await;
+                }
+                Err(error.into())
+            }
+        }
     }
 }
 
@@ -40,6 +55,11 @@ impl Caller {
     /// As [`Grant::check_verb`].
     pub(crate) fn check_verb(&self, verb: Verb) -> Result<(), Error> {
         self.grant.check_verb(verb)
+    }
+
+    /// As [`Grant::check_somewhere`].
+    pub(crate) fn check_somewhere(&self, verb: Verb) -> Result<(), Error> {
+        self.grant.check_somewhere(verb)
     }
 
     /// The caller's rights.

@@ -1,5 +1,9 @@
 //! Reads the body of a request within its limits: size, rate, and the budget of all requests.
+//!
+//! A handler gets the body unread, and reads it when it knows that the caller may do what the path
+//! says: who has no right here cannot use up what others need.
 
+use std::convert::Infallible;
 use std::time::Duration;
 
 use crate::limits::{
@@ -17,26 +21,35 @@ use super::App;
 use super::problem::Problem;
 use crate::budget::Held;
 
+/// The body of a request that is still to be read. Check the caller's rights first.
+pub(crate) struct Unread(pub(crate) Body);
+
 /// The whole body of a request.
 pub(crate) struct Payload {
     pub(crate) bytes: Bytes,
     _held: Held,
 }
 
-impl FromRequest<App> for Payload {
-    type Rejection = Problem;
+impl FromRequest<App> for Unread {
+    type Rejection = Infallible;
 
-    async fn from_request(request: Request, app: &App) -> Result<Payload, Problem> {
-        let mut held = app.small_bodies.hold();
-        let bytes = read(request.into_body(), app, &mut held).await?;
-        Ok(Payload { bytes, _held: held })
+    async fn from_request(request: Request, _: &App) -> Result<Unread, Infallible> {
+        Ok(Unread(request.into_body()))
     }
 }
 
-impl Payload {
-    /// Parses JSON; an empty body counts as an empty object.
-    pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T, Problem> {
-        let text: &[u8] = if self.bytes.is_empty() { b"{}" } else { &self.bytes };
+impl Unread {
+    /// Reads it.
+    pub(crate) async fn read(self, app: &App) -> Result<Payload, Problem> {
+        let mut held = app.small_bodies.hold();
+        let bytes = read(self.0, app, &mut held).await?;
+        Ok(Payload { bytes, _held: held })
+    }
+
+    /// Reads and parses JSON; an empty body counts as an empty object.
+    pub(crate) async fn json<T: DeserializeOwned>(self, app: &App) -> Result<T, Problem> {
+        let payload = self.read(app).await?;
+        let text: &[u8] = if payload.bytes.is_empty() { b"{}" } else { &payload.bytes };
         check_object(text).map_err(Problem::malformed)?;
         serde_json::from_slice(text).map_err(|error| malformed(&error))
     }

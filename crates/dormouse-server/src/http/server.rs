@@ -23,6 +23,7 @@ use super::response_body::track;
 use super::socket::{ConnState, DeadlineTimer, GuardedSocket};
 use crate::acceptor::Acceptor;
 use crate::metrics::ProtocolKind;
+use crate::visitor::Visitor;
 
 /// The response to a connection beyond the limit. No request is read, so the client may miss it.
 const BUSY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\
@@ -40,29 +41,33 @@ impl HttpServer {
     /// Accepts connections until the server stops.
     pub(crate) async fn run(self, listener: TcpListener) {
         let acceptor = self.acceptor.clone();
-        let serve = move |socket| self.clone().start(socket);
+        let serve = move |socket, visitor| self.clone().start(socket, visitor);
         acceptor.run(listener, ProtocolKind::Http, BUSY, serve).await;
     }
 
     /// Completes the TLS handshake, if there is one, and serves the connection.
-    async fn start(self, socket: TcpStream) {
-        let Some(tls) = self.app.tls.clone() else { return self.serve(socket).await };
+    async fn start(self, socket: TcpStream, visitor: Arc<Visitor>) {
+        let Some(tls) = self.app.tls.clone() else { return self.serve(socket, visitor).await };
         let accepted = tokio::select! {
             accepted = tls.accept(socket) => accepted,
             () = self.acceptor.aborting() => None,
         };
         if let Some(stream) = accepted {
-            self.serve(stream).await;
+            self.serve(stream, visitor).await;
         }
     }
 
-    async fn serve<S: AsyncRead + AsyncWrite + Peer + Unpin>(self, socket: S) {
-        let conn = ConnState::new();
+    async fn serve<S>(self, socket: S, visitor: Arc<Visitor>)
+    where
+        S: AsyncRead + AsyncWrite + Peer + Unpin,
+    {
+        let conn = ConnState::new(Arc::clone(&visitor));
         let socket = GuardedSocket::new(socket, Arc::clone(&conn));
         let mut timer = DeadlineTimer::new(Arc::clone(&conn));
         let (app, router) = (self.app.clone(), self.router.clone());
-        let service = service_fn(move |request: Request<Incoming>| {
+        let service = service_fn(move |mut request: Request<Incoming>| {
             let (app, router, conn) = (app.clone(), router.clone(), Arc::clone(&conn));
+            request.extensions_mut().insert(Arc::clone(&visitor));
             async move {
                 let number = conn.begin_serving();
                 let is_head = request.method() == Method::HEAD;

@@ -18,16 +18,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use crate::limits::{HTTP_HEAD_MS_MAX, HTTP_IDLE_MS_MAX, STALL_MS_MAX};
+use crate::limits::{GUEST_MS_MAX, HTTP_HEAD_MS_MAX, HTTP_IDLE_MS_MAX, STALL_MS_MAX};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
 use super::peer::Peer;
 use crate::budget::Held;
 use crate::client::Custody;
+use crate::visitor::Visitor;
 
 const HEAD: Duration = Duration::from_millis(HTTP_HEAD_MS_MAX);
 const IDLE: Duration = Duration::from_millis(HTTP_IDLE_MS_MAX);
+/// Idle time of a client that has sent no good token.
+const GUEST_IDLE: Duration = Duration::from_millis(GUEST_MS_MAX);
 const STALL: Duration = Duration::from_millis(STALL_MS_MAX);
 
 /// What a connection is waiting for.
@@ -43,6 +46,7 @@ enum Phase {
 
 /// State shared by the socket and the requests of one connection.
 pub(crate) struct ConnState {
+    visitor: Arc<Visitor>,
     inner: Mutex<Inner>,
 }
 
@@ -66,11 +70,11 @@ pub(crate) struct Unflushed {
 }
 
 impl ConnState {
-    pub(crate) fn new() -> Arc<ConnState> {
+    pub(crate) fn new(visitor: Arc<Visitor>) -> Arc<ConnState> {
         // A client connects to send something, so the first request gets no idle time.
         let deadline = Some(Instant::now() + HEAD);
         let inner = Inner { phase: Phase::Idle, deadline, requests: 0, unflushed: Vec::new() };
-        Arc::new(ConnState { inner: Mutex::new(inner) })
+        Arc::new(ConnState { visitor, inner: Mutex::new(inner) })
     }
 
     /// Notes that a request's head is complete, and returns the request's number.
@@ -100,7 +104,8 @@ impl ConnState {
         }
         // With pipelining the next request may have begun.
         if state.unflushed.iter().any(|unflushed| unflushed.last_of == Some(state.requests)) {
-            (state.phase, state.deadline) = (Phase::Idle, Some(Instant::now() + IDLE));
+            let idle = if self.visitor.is_guest() { GUEST_IDLE } else { IDLE };
+            (state.phase, state.deadline) = (Phase::Idle, Some(Instant::now() + idle));
         }
         let flushed = std::mem::take(&mut state.unflushed);
         drop(state);
@@ -272,6 +277,30 @@ impl<S: AsyncWrite + Peer + Unpin> AsyncWrite for GuardedSocket<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metrics::ProtocolKind;
+    use crate::shares::{Portion, SharedLimit};
+    use crate::visitor::Address;
+
+    fn connect(guest: Option<Portion<Address>>) -> Arc<ConnState> {
+        ConnState::new(Arc::new(Visitor::new(Address::Local, ProtocolKind::Http, guest)))
+    }
+
+    /// Where tokens are needed, a client without one is not waited for.
+    #[tokio::test(start_paused = true)]
+    async fn a_guest_is_idle_for_a_short_time_only() {
+        let guests = SharedLimit::new(1, "guests");
+        for is_welcome in [false, true] {
+            let conn = connect(guests.take(Address::Local, 1).ok());
+            let mut timer = DeadlineTimer::new(Arc::clone(&conn));
+            let first = conn.begin_serving();
+            if is_welcome {
+                conn.visitor.welcome();
+            }
+            answered(&conn, first);
+            tokio::time::advance(GUEST_IDLE + Duration::from_secs(1)).await;
+            assert_eq!(is_expired(&mut timer).await, !is_welcome);
+        }
+    }
 
     async fn is_expired(timer: &mut DeadlineTimer) -> bool {
         // A deadline that has passed is noticed at the next poll.
@@ -285,7 +314,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn every_phase_has_its_own_deadline() {
-        let conn = ConnState::new();
+        let conn = connect(None);
         let mut timer = DeadlineTimer::new(Arc::clone(&conn));
         assert!(!is_expired(&mut timer).await);
         conn.received();
@@ -307,7 +336,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_idle_connection_is_closed() {
-        let conn = ConnState::new();
+        let conn = connect(None);
         let mut timer = DeadlineTimer::new(Arc::clone(&conn));
         let (first, second) = (conn.begin_serving(), conn.begin_serving());
         answered(&conn, first);

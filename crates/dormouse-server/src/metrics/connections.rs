@@ -11,11 +11,11 @@ pub(crate) enum ProtocolKind {
 }
 
 impl ProtocolKind {
-    pub(super) const ALL: [ProtocolKind; 3] =
+    pub(crate) const ALL: [ProtocolKind; 3] =
         [ProtocolKind::Http, ProtocolKind::Resp, ProtocolKind::Beanstalk];
 
     /// The protocol's word in metric names.
-    pub(super) fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             ProtocolKind::Http => "http",
             ProtocolKind::Resp => "resp",

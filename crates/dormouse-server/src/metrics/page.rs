@@ -221,7 +221,7 @@ fn write_connections(out: &mut Out<'_>, counts: &ConnectionCounts) -> fmt::Resul
     let name = format!("dormouse_{}_connections", counts.kind.as_str());
     out.gauge(&name, "Connections open", counts.open)?;
     out.counter(&format!("{name}_accepted"), "Connections accepted", counts.accepted)?;
-    let help = "Connections refused because there were too many of all protocols together";
+    let help = "Connections refused because there were too many, or too many without a token";
     out.counter(&format!("{name}_refused"), help, counts.refused)
 }
 

@@ -34,6 +34,7 @@ use dormouse_core::refusal::no_job;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 
 use super::batch::{Batch, SpareLists};
+use super::guest::GuestTimer;
 use super::input::Input;
 use super::listen::PipelineContext;
 use super::output::{Output, ready};
@@ -44,6 +45,7 @@ use crate::access::mask_absent;
 use crate::budget::Held;
 use crate::client::{BatchReplies, PendingBatch};
 use crate::stop::StopSignal;
+use crate::visitor::Visitor;
 
 /// Time for a client to read the last message before its connection is closed.
 const LINGER: Duration = Duration::from_secs(1);
@@ -55,6 +57,7 @@ pub(super) struct Connection<S, P: Protocol> {
     input: Input,
     output: Output,
     stopping: StopSignal,
+    guest: GuestTimer,
     spare: SpareLists<P::PendingReply>,
 }
 
@@ -63,12 +66,17 @@ where
     S: AsyncRead + AsyncWrite + Unpin,
     P: Protocol,
 {
-    pub(super) fn new(socket: S, protocol: P, context: PipelineContext) -> Connection<S, P> {
+    pub(super) fn new(
+        socket: S,
+        visitor: Arc<Visitor>,
+        protocol: P,
+        context: PipelineContext,
+    ) -> Connection<S, P> {
         let input = Input::new(context.inputs.clone());
         let output = Output::new(context.answers.clone());
         let stopping = StopSignal::new(context.client.stop_signal());
-        let spare = SpareLists::new();
-        Connection { socket, protocol, context, input, output, stopping, spare }
+        let (guest, spare) = (GuestTimer::new(visitor), SpareLists::new());
+        Connection { socket, protocol, context, input, output, stopping, guest, spare }
     }
 
     /// Runs until the client disconnects, the protocol closes or the server stops.
@@ -82,6 +90,11 @@ where
             }
             let is_full = !turn.has_room();
             let mut requests = turn.into_requests();
+            if let Some(delay) = self.protocol.take_delay()
+                && !self.pause(delay).await?
+            {
+                return Ok(());
+            }
             if !requests.is_empty() {
                 self.answer(&mut requests).await?;
             }
@@ -101,12 +114,30 @@ where
         }
     }
 
+    /// Lets a caller whose token was refused wait; false if the connection is to be closed. What
+    /// it has sent meanwhile must not prolong its time.
+    async fn pause(&mut self, delay: Duration) -> io::Result<bool> {
+        tokio::select! {
+            () = tokio::time::sleep(delay) => {}
+            () = self.stopping.on() => return Ok(false),
+        }
+        if self.guest.is_over(self.protocol.is_guest()) {
+            return self.close_because(CloseReason::Guest).await;
+        }
+        Ok(true)
+    }
+
     /// Waits for more input; false if the connection is to be closed.
     async fn read_more(&mut self) -> io::Result<bool> {
         if let Err(why) = self.input.admit() {
             return self.close_because(why).await;
         }
-        let deadline = self.input.deadline();
+        let is_guest = self.protocol.is_guest();
+        if self.guest.is_over(is_guest) {
+            return self.close_because(CloseReason::Guest).await;
+        }
+        let guest_until = self.guest.deadline(is_guest);
+        let deadline = [self.input.deadline(), guest_until].into_iter().flatten().min();
         let timeout = async {
             match deadline {
                 Some(deadline) => tokio::time::sleep_until(deadline).await,
@@ -119,7 +150,11 @@ where
             () = timeout => true,
             () = self.stopping.on() => false,
         };
-        if is_slow { self.close_because(CloseReason::Slow).await } else { Ok(false) }
+        if !is_slow {
+            return Ok(false);
+        }
+        let is_late_guest = guest_until.is_some() && deadline == guest_until;
+        self.close_because(if is_late_guest { CloseReason::Guest } else { CloseReason::Slow }).await
     }
 
     async fn close_because(&mut self, why: CloseReason) -> io::Result<bool> {

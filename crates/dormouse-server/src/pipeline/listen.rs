@@ -13,6 +13,7 @@ use crate::budget::Budget;
 use crate::client::BackendClient;
 use crate::metrics::{Metrics, ProtocolKind};
 use crate::stop::StopSignal;
+use crate::visitor::Visitor;
 
 /// The state that all connections of pipelined protocols share. Cheap to clone.
 #[derive(Clone)]
@@ -47,7 +48,7 @@ pub(crate) struct PipelineServer<M> {
 
 impl<M, P> PipelineServer<M>
 where
-    M: Fn() -> P,
+    M: Fn(&Arc<Visitor>) -> P,
     P: Protocol,
 {
     /// Accepts connections until the server stops.
@@ -78,14 +79,17 @@ where
     {
         let PipelineServer { acceptor, context, kind, crowded, begin } = self;
         let each = acceptor.clone();
-        let serve =
-            |socket| serve_connection(handshake(socket), begin(), context.clone(), each.clone());
+        let serve = |socket, visitor| {
+            let (protocol, context) = (begin(&visitor), context.clone());
+            serve_connection(handshake(socket), visitor, protocol, context, each.clone())
+        };
         acceptor.run(listener, kind, crowded, serve).await;
     }
 }
 
 async fn serve_connection<S, P>(
     handshake: impl Future<Output = Option<S>>,
+    visitor: Arc<Visitor>,
     protocol: P,
     context: PipelineContext,
     acceptor: Acceptor,
@@ -99,7 +103,7 @@ async fn serve_connection<S, P>(
         () = aborting.on() => None,
     };
     let Some(socket) = socket else { return };
-    let mut connection = Connection::new(socket, protocol, context);
+    let mut connection = Connection::new(socket, visitor, protocol, context);
     tokio::select! {
         biased;
         ended = connection.run() => {

@@ -10,12 +10,15 @@
 
 mod batch;
 mod driver;
+mod guest;
 mod input;
 mod listen;
 mod output;
 mod reply;
 mod thread;
 mod turn;
+
+use std::time::Duration;
 
 use bytes::BytesMut;
 use dormouse_core::command::Command;
@@ -49,6 +52,12 @@ pub(crate) trait Protocol: Send + 'static {
     /// The caller's rights, by which `Request::check` is decided.
     fn grant(&self) -> &Grant;
 
+    /// Whether the caller needs a token and has presented none.
+    fn is_guest(&self) -> bool;
+
+    /// How long the replies of the turn that was read last have to wait.
+    fn take_delay(&mut self) -> Option<Duration>;
+
     /// Writes why the server closes the connection, if the protocol has a message for it.
     fn on_close(&mut self, why: CloseReason, out: &mut BytesMut);
 
@@ -75,4 +84,6 @@ pub(crate) enum CloseReason {
     Crowded,
     /// The rest of a command did not arrive in time.
     Slow,
+    /// The caller needs a token and did not present one in time.
+    Guest,
 }

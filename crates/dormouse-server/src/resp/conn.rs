@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use dormouse_core::command::Command;
 use dormouse_core::error::{Code, Error};
@@ -18,6 +19,7 @@ use super::verb::ReplyKind;
 use crate::access::{Access, Grant, TokenHash, Verb};
 use crate::metrics::Metrics;
 use crate::pipeline::{Request, Turn};
+use crate::visitor::Visitor;
 
 /// The number of jobs that the replies of one turn may hold: they stay in memory until they are
 /// sent. A request above it ends its turn.
@@ -35,6 +37,7 @@ pub(crate) struct PendingReply {
 pub(super) struct Conn {
     access: Access,
     pub(super) metrics: Arc<Metrics>,
+    visitor: Arc<Visitor>,
     pub(super) id: u64,
     pub(super) name: Vec<u8>,
     pub(super) version: Version,
@@ -47,6 +50,8 @@ pub(super) struct Conn {
     grant_before: Option<Grant>,
     /// The rest of the input may come from another caller.
     pub(super) is_new_caller: bool,
+    /// A token was refused: how long the answer has to wait.
+    pub(super) delay: Option<Duration>,
     nobody: Grant,
     /// The topic named last: most connections use one topic.
     topic: Option<TopicName>,
@@ -61,11 +66,12 @@ pub(super) struct Conn {
 }
 
 impl Conn {
-    pub(super) fn new(access: Access, metrics: Arc<Metrics>) -> Conn {
+    pub(super) fn new(access: Access, metrics: Arc<Metrics>, visitor: Arc<Visitor>) -> Conn {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         Conn {
             access,
             metrics,
+            visitor,
             id: NEXT.fetch_add(1, Ordering::Relaxed),
             name: Vec::new(),
             version: Version::Two,
@@ -74,6 +80,7 @@ impl Conn {
             grant_version: None,
             grant_before: None,
             is_new_caller: false,
+            delay: None,
             nobody: Grant::nobody(),
             topic: None,
             jobs: 0,
@@ -130,6 +137,11 @@ impl Conn {
         self.is_new_caller = true;
         self.grant = Some(grant);
         true
+    }
+
+    /// Notes that a token was refused: who guesses waits for the answer.
+    pub(super) fn token_refused(&mut self) {
+        self.delay = Some(self.access.refused(&self.visitor));
     }
 
     pub(super) fn bounds(&self) -> Bounds {

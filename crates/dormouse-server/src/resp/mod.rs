@@ -17,6 +17,7 @@ mod spec;
 mod verb;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::limits::RESP_COMMAND_BYTES_MAX;
 use bytes::{Buf, BytesMut};
@@ -29,6 +30,7 @@ use crate::metrics::{Metrics, ProtocolKind};
 use crate::pipeline::{
     CloseReason, Flow, Next, PipelineContext, PipelineServer, Protocol, RequestReply, Turn,
 };
+use crate::visitor::Visitor;
 use args::Args;
 use conn::Conn;
 pub(crate) use conn::PendingReply;
@@ -41,9 +43,11 @@ pub(crate) fn server(
     acceptor: Acceptor,
     context: PipelineContext,
     access: Access,
-) -> PipelineServer<impl Fn() -> Resp + Send> {
+) -> PipelineServer<impl Fn(&Arc<Visitor>) -> Resp + Send> {
     let metrics = Arc::clone(&context.metrics);
-    let begin = move || Resp::new(access.clone(), Arc::clone(&metrics));
+    let begin = move |visitor: &Arc<Visitor>| {
+        Resp::new(access.clone(), Arc::clone(&metrics), Arc::clone(visitor))
+    };
     PipelineServer { acceptor, context, kind: ProtocolKind::Resp, crowded: CROWDED, begin }
 }
 
@@ -57,8 +61,8 @@ pub(crate) struct Resp {
 }
 
 impl Resp {
-    fn new(access: Access, metrics: Arc<Metrics>) -> Resp {
-        Resp { decoder: Decoder::default(), conn: Conn::new(access, metrics) }
+    fn new(access: Access, metrics: Arc<Metrics>, visitor: Arc<Visitor>) -> Resp {
+        Resp { decoder: Decoder::default(), conn: Conn::new(access, metrics, visitor) }
     }
 
     /// Runs a complete command, and takes it off the input.
@@ -102,8 +106,8 @@ impl Protocol for Resp {
                 return Flow::Close;
             }
             // Requests before this one are checked by the old grant, those behind it by the new
-            // one.
-            if self.conn.is_new_caller {
+            // one. A caller who guesses waits for each answer.
+            if self.conn.is_new_caller || self.conn.delay.is_some() {
                 turn.end();
             }
         }
@@ -123,6 +127,14 @@ impl Protocol for Resp {
         self.conn.grant_before()
     }
 
+    fn is_guest(&self) -> bool {
+        !self.conn.is_known()
+    }
+
+    fn take_delay(&mut self) -> Option<Duration> {
+        self.conn.delay.take()
+    }
+
     fn on_close(&mut self, why: CloseReason, out: &mut BytesMut) {
         let (code, text) = match why {
             CloseReason::Crowded => {
@@ -131,6 +143,9 @@ impl Protocol for Resp {
                 (Code::Busy, text)
             }
             CloseReason::Slow => (Code::Invalid, "the rest of the command did not come in time"),
+            CloseReason::Guest => {
+                (Code::Unauthorized, "no access token came in time; connect and send AUTH at once")
+            }
         };
         fault::write(&mut Out::new(out, self.conn.version), &Error::new(code, text));
     }
@@ -159,10 +174,16 @@ fn too_large() -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::visitor::Address;
+
+    fn connect() -> Resp {
+        let visitor = Visitor::new(Address::Local, ProtocolKind::Resp, None);
+        Resp::new(Access::open(), Arc::default(), Arc::new(visitor))
+    }
 
     /// The input that a turn leaves.
     fn left_of(input: &str) -> String {
-        let mut resp = Resp::new(Access::open(), Arc::default());
+        let mut resp = connect();
         let mut input = BytesMut::from(input);
         resp.read(&mut input, &mut Turn::new());
         String::from_utf8(input.to_vec()).unwrap()
@@ -173,9 +194,10 @@ mod tests {
         for (why, word) in [
             (CloseReason::Crowded, "-OVERLOADED all connections together hold too many bytes "),
             (CloseReason::Slow, "-INVALID the rest of the command did not come in time\r\n"),
+            (CloseReason::Guest, "-NOAUTH no access token came in time"),
         ] {
             let mut said = BytesMut::new();
-            Resp::new(Access::open(), Arc::default()).on_close(why, &mut said);
+            connect().on_close(why, &mut said);
             let said = String::from_utf8(said.to_vec()).unwrap();
             assert!(said.starts_with(word) && said.ends_with("\r\n"), "{said}");
         }

@@ -159,3 +159,32 @@ async fn a_foreign_token_behind_large_jobs_is_gone() {
     assert_eq!(gone["results"][0], json!({"token": "999.1", "code": "gone"}));
     mine.post("/v1/extend", json!({"token": "999.1"})).await.problem(404, "not_found");
 }
+
+/// A token without the right for a call cannot occupy the memory for bodies: the answer does not
+/// wait for the body.
+#[tokio::test]
+async fn rights_are_checked_before_a_body_is_read() {
+    let rig = Rig::with_tokens(&[("all", &["*:*"]), ("idle", &["metrics:in.*"])]).await;
+    let mut all = rig.client_of("all").await;
+    all.post("/v1/topics/t/jobs", json!({"key": "k", "delay": "1h"})).await.expect(201);
+    let document = serde_json::to_value(dormouse_server::openapi()).unwrap();
+    let mut tried = 0;
+    for (method, path) in routes() {
+        if document["paths"][&path][method.to_lowercase()].get("requestBody").is_none() {
+            continue;
+        }
+        tried += 1;
+        let target = path.replace("{topic}", "t").replace("{key}", "k").replace("{name}", "n");
+        let target = target.replace("{id}", "1");
+        let head = format!(
+            "{method} {target} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer idle\r\n\
+             Content-Type: application/json\r\nContent-Length: 65536\r\n\r\n{{\"topics\": [\"t\","
+        );
+        let mut client = rig.client().await;
+        client.send_raw(head.as_bytes()).await;
+        // The rest of the body never comes: after 10 s the answer would be 408.
+        let answer = client.receive(true).await.unwrap();
+        assert_eq!(answer.status, 403, "{method} {target}: {}", answer.text());
+    }
+    assert!(tried > 15, "{tried}");
+}

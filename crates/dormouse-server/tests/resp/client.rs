@@ -26,7 +26,11 @@ pub(crate) fn command<A: AsRef<[u8]>>(args: &[A]) -> Vec<u8> {
 
 impl Client {
     pub(crate) async fn connect(addr: SocketAddr) -> Client {
-        Client { socket: TcpStream::connect(addr).await.unwrap(), heard: Vec::new() }
+        Client::of(TcpStream::connect(addr).await.unwrap())
+    }
+
+    pub(crate) fn of(socket: TcpStream) -> Client {
+        Client { socket, heard: Vec::new() }
     }
 
     pub(crate) async fn send(&mut self, bytes: &[u8]) {

@@ -6,6 +6,7 @@ mod access;
 mod client;
 mod connection;
 mod flow;
+mod guest;
 mod hostile;
 mod job;
 mod lease;

@@ -30,12 +30,17 @@ impl Rig {
     }
 
     async fn with(access: Access) -> Rig {
+        Rig::with_options(Options { access, ..Options::default() }).await
+    }
+
+    /// HTTP and RESP on free ports.
+    pub(crate) async fn with_options(options: Options) -> Rig {
+        let access = options.access.clone();
         let clock = VirtualClock::new();
-        let options = engine::Options { clock: Arc::new(clock.clone()), ..Default::default() };
+        let memory = engine::Options { clock: Arc::new(clock.clone()), ..Default::default() };
         let free = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
-        let served =
-            Options { http: free, resp: free, access: access.clone(), ..Options::default() };
-        let server = Server::start(Arc::new(Engine::memory(options)), served).await.unwrap();
+        let served = Options { http: free, resp: free, ..options };
+        let server = Server::start(Arc::new(Engine::memory(memory)), served).await.unwrap();
         let addr = server.resp_addr().unwrap();
         Rig { server, addr, clock, access }
     }

@@ -12,7 +12,7 @@ use crate::http::App;
 use crate::http::api::{BodyProblems, Problems, StateProblems};
 use crate::http::caller::Caller;
 use crate::http::params::Params;
-use crate::http::payload::Payload;
+use crate::http::payload::Unread;
 use crate::http::response::{HttpResult, ok};
 use crate::units::{At, wall_ms};
 
@@ -55,11 +55,11 @@ pub(super) async fn backup(
     State(app): State<App>,
     caller: Caller,
     params: Params,
-    payload: Payload,
+    body: Unread,
 ) -> HttpResult {
     caller.check_verb(Verb::Backup)?;
     params.finish()?;
-    let form: BackupForm = payload.json()?;
+    let form: BackupForm = body.json(&app).await?;
     let name = form.name.unwrap_or_else(name_of_now);
     check_name(&name)?;
     let Some(make) = app.backup.as_ref().map(Arc::clone) else {

@@ -10,7 +10,7 @@ use crate::http::api::{BodyProblems, Problems};
 use crate::http::caller::Caller;
 use crate::http::params::Params;
 use crate::http::path::{InTopic, TopicPath};
-use crate::http::payload::Payload;
+use crate::http::payload::Unread;
 use crate::http::response::HttpResult;
 
 /// Make delayed jobs of a topic ready, the earliest first.
@@ -31,12 +31,11 @@ pub(super) async fn kick(
     caller: Caller,
     InTopic(topic): InTopic,
     params: Params,
-    payload: Payload,
+    body: Unread,
 ) -> HttpResult {
     caller.check(Verb::Kick, topic.as_str())?;
     params.finish()?;
-    let form: MaxForm = payload.json()?;
-    drop(payload);
+    let form: MaxForm = body.json(&app).await?;
     let kick = |max| Kick { topic: topic.clone(), max };
     do_many(&app, &topic, form, |stats| stats.delayed, kick).await
 }

@@ -15,7 +15,7 @@ use crate::http::App;
 use crate::http::api::{AbsenceProblems, BodyProblems, EndProblems, Problems, StateProblems};
 use crate::http::form::{Bounded, IdOut, TokenOut};
 use crate::http::params::Params;
-use crate::http::payload::Payload;
+use crate::http::payload::Unread;
 use crate::http::response::{HttpResult, ok};
 
 /// Leases whose jobs become dead.
@@ -85,7 +85,7 @@ pub(crate) struct KilledOut {
 }
 
 job_routes! {
-    post kill_resting(params: Params, payload: Payload) if Verb::Kill;
+    post kill_resting(params: Params, body: Unread) if Verb::Kill;
     /// Make a waiting job dead.
     kill_job = "/v1/jobs/{id}/kill";
     /// Make the waiting job that has a key dead.
@@ -98,9 +98,9 @@ job_routes! {
     )
 }
 
-async fn kill_resting(app: &App, target: Target, params: Params, payload: Payload) -> HttpResult {
+async fn kill_resting(app: &App, target: Target, params: Params, body: Unread) -> HttpResult {
     params.finish()?;
-    let form: KillJobForm = payload.json()?;
+    let form: KillJobForm = body.json(app).await?;
     let id = match &target {
         Target::Id(id) => Some(IdOut(*id)),
         Target::Key { .. } => None,

@@ -18,7 +18,7 @@ use crate::http::App;
 use crate::http::caller::Caller;
 use crate::http::form::{Bounded, Failed, TokenOut, status_of_list};
 use crate::http::params::Params;
-use crate::http::payload::Payload;
+use crate::http::payload::Unread;
 use crate::http::problem::{Problem, status_of};
 use crate::http::response::{HttpResult, json};
 use crate::units::At;
@@ -73,9 +73,9 @@ impl<F: LeaseForm> FromRequest<App> for LeaseRequest<F> {
         let (mut parts, body) = request.into_parts();
         let caller = Caller::from_request_parts(&mut parts, app).await?;
         let params = Params::from_request_parts(&mut parts, app).await?;
-        let payload = Payload::from_request(Request::from_parts(parts, body), app).await?;
         params.finish()?;
-        let form: F = payload.json()?;
+        caller.check_somewhere(F::VERB)?;
+        let form: F = Unread(body).json(app).await?;
         let tokens = Tokens::read(form.token(), form.tokens())?;
         let masked = tokens.masked(app, &caller, F::VERB).await?;
         Ok(LeaseRequest { caller, form, tokens, masked })

@@ -14,7 +14,7 @@ use crate::http::api::{AbsenceProblems, BodyProblems, Problems, StateProblems};
 use crate::http::caller::Caller;
 use crate::http::params::Params;
 use crate::http::path::{InName, NamePath};
-use crate::http::payload::Payload;
+use crate::http::payload::Unread;
 use crate::http::response::{HttpResult, json, ok, with_custody};
 use crate::units::{At, SpanMs};
 
@@ -116,12 +116,11 @@ pub(super) async fn acquire(
     caller: Caller,
     InName(name): InName,
     params: Params,
-    payload: Payload,
+    body: Unread,
 ) -> HttpResult {
     caller.check(Verb::Lock, &name)?;
     params.finish()?;
-    let form: AcquireForm = payload.json()?;
-    drop(payload);
+    let form: AcquireForm = body.json(&app).await?;
     let (lock_name, owner) = (Bytes::from(name.clone()), Bytes::from(form.owner));
     let unlock = Unlock { name: lock_name.clone(), owner: owner.clone() };
     let lock = Lock {
@@ -154,11 +153,11 @@ pub(super) async fn renew(
     caller: Caller,
     InName(name): InName,
     params: Params,
-    payload: Payload,
+    body: Unread,
 ) -> HttpResult {
     caller.check(Verb::Lock, &name)?;
     params.finish()?;
-    let form: RenewForm = payload.json()?;
+    let form: RenewForm = body.json(&app).await?;
     let renew = RenewLock {
         name: Bytes::from(name.clone()),
         owner: Bytes::from(form.owner),
@@ -187,11 +186,11 @@ pub(super) async fn unlock(
     caller: Caller,
     InName(name): InName,
     params: Params,
-    payload: Payload,
+    body: Unread,
 ) -> HttpResult {
     caller.check(Verb::Lock, &name)?;
     params.finish()?;
-    let form: UnlockForm = payload.json()?;
+    let form: UnlockForm = body.json(&app).await?;
     let unlock = Unlock { name: Bytes::from(name.clone()), owner: Bytes::from(form.owner) };
     let is_free = app.client.call(unlock).await;
     let is_free = is_free.map_err(|refusal| caller.grant().lock_refusal(&name, refusal))?;

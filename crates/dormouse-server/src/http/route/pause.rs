@@ -11,7 +11,7 @@ use crate::http::api::{BodyProblems, Problems};
 use crate::http::caller::Caller;
 use crate::http::params::Params;
 use crate::http::path::{InTopic, TopicPath};
-use crate::http::payload::Payload;
+use crate::http::payload::Unread;
 use crate::http::response::{HttpResult, ok};
 use crate::units::SpanMs;
 
@@ -55,11 +55,11 @@ pub(super) async fn pause(
     caller: Caller,
     InTopic(topic): InTopic,
     params: Params,
-    payload: Payload,
+    body: Unread,
 ) -> HttpResult {
     caller.check(Verb::Pause, topic.as_str())?;
     params.finish()?;
-    let form: PauseForm = payload.json()?;
+    let form: PauseForm = body.json(&app).await?;
     let for_ms = form.span.map(|span| span.0);
     app.client.call(PauseTopic { topic: topic.clone(), for_ms }).await?;
     ok(&PausedOut { topic: topic.as_str(), paused: true, paused_ms: for_ms })

@@ -27,7 +27,7 @@ use crate::http::form::{
 };
 use crate::http::params::Params;
 use crate::http::path::{InTopic, TopicPath};
-use crate::http::payload::{Payload, check_object, malformed};
+use crate::http::payload::{Unread, check_object, malformed};
 use crate::http::problem::{Problem, status_of};
 use crate::http::response::{HttpResult, json};
 use crate::units::{InstantMs, SpanMs, parse_backoff};
@@ -129,9 +129,10 @@ pub(super) async fn put(
     InTopic(topic): InTopic,
     headers: HeaderMap,
     params: Params,
-    payload: Payload,
+    body: Unread,
 ) -> HttpResult {
     caller.check(Verb::Put, topic.as_str())?;
+    let payload = body.read(&app).await?;
     let Puts { puts, is_list } = read(topic, &headers, params, &payload.bytes)?;
     let replies = app.client.call(puts).await?;
     if is_list {

@@ -10,7 +10,7 @@ use crate::access::Verb;
 use crate::http::App;
 use crate::http::api::{AbsenceProblems, BodyProblems, Problems, StateProblems};
 use crate::http::params::Params;
-use crate::http::payload::Payload;
+use crate::http::payload::Unread;
 use crate::http::problem::Problem;
 use crate::http::response::HttpResult;
 use crate::units::{InstantMs, SpanMs};
@@ -27,7 +27,7 @@ pub(crate) struct RescheduleForm {
 }
 
 job_routes! {
-    patch reschedule(params: Params, payload: Payload) if Verb::Reschedule;
+    patch reschedule(params: Params, body: Unread) if Verb::Reschedule;
     /// Change a job's due time.
     reschedule_job = "/v1/jobs/{id}";
     /// Change the due time of the job that has a key.
@@ -40,9 +40,9 @@ job_routes! {
     )
 }
 
-async fn reschedule(app: &App, target: Target, params: Params, payload: Payload) -> HttpResult {
+async fn reschedule(app: &App, target: Target, params: Params, body: Unread) -> HttpResult {
     params.finish()?;
-    let form: RescheduleForm = payload.json()?;
+    let form: RescheduleForm = body.json(app).await?;
     let (delay_ms, at_ms) = (form.delay.map(|delay| delay.0), form.at.map(|at| at.0));
     if delay_ms.is_none() && at_ms.is_none() {
         return Err(Problem::malformed("give either delay or at; /run makes it due now"));

@@ -13,7 +13,7 @@ use crate::http::caller::Caller;
 use crate::http::form::{JobsOut, ReserveForm, ReserveTopicForm, body_json_bytes};
 use crate::http::params::Params;
 use crate::http::path::{InTopic, TopicPath};
-use crate::http::payload::Payload;
+use crate::http::payload::Unread;
 use crate::http::response::{HttpResult, json, with_custody};
 
 /// The estimated size of a job as JSON without its body.
@@ -36,12 +36,11 @@ pub(super) async fn reserve_topic(
     caller: Caller,
     InTopic(topic): InTopic,
     params: Params,
-    payload: Payload,
+    body: Unread,
 ) -> HttpResult {
     params.finish()?;
     caller.check(Verb::Reserve, topic.as_str())?;
-    let form: ReserveTopicForm = payload.json()?;
-    drop(payload);
+    let form: ReserveTopicForm = body.json(&app).await?;
     take(&app, form.into_reserve(vec![topic])).await
 }
 
@@ -60,11 +59,11 @@ pub(super) async fn reserve(
     State(app): State<App>,
     caller: Caller,
     params: Params,
-    payload: Payload,
+    body: Unread,
 ) -> HttpResult {
     params.finish()?;
-    let form: ReserveForm = payload.json()?;
-    drop(payload);
+    caller.check_somewhere(Verb::Reserve)?;
+    let form: ReserveForm = body.json(&app).await?;
     let reserve = form.into_reserve()?;
     check_reserve(&caller, &reserve)?;
     take(&app, reserve).await

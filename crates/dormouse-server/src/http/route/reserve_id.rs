@@ -13,7 +13,7 @@ use crate::http::caller::Caller;
 use crate::http::form::JobsOut;
 use crate::http::params::Params;
 use crate::http::path::{IdPath, InId};
-use crate::http::payload::Payload;
+use crate::http::payload::Unread;
 use crate::http::response::HttpResult;
 use crate::units::SpanMs;
 
@@ -43,11 +43,11 @@ pub(super) async fn reserve_id(
     caller: Caller,
     InId(id): InId,
     params: Params,
-    payload: Payload,
+    body: Unread,
 ) -> HttpResult {
     caller.check_target(&app, Verb::Reserve, &Target::Id(id)).await?;
     params.finish()?;
-    let form: ReserveIdForm = payload.json()?;
+    let form: ReserveIdForm = body.json(&app).await?;
     let reserve = ReserveId { id, ttr_ms: form.ttr.map(|ttr| ttr.0), session: None };
     answer_jobs(&app, vec![app.client.call(reserve).await?])
 }

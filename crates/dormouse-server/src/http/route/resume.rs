@@ -11,7 +11,7 @@ use crate::http::caller::Caller;
 use crate::http::form::NoFields;
 use crate::http::params::Params;
 use crate::http::path::{InTopic, TopicPath};
-use crate::http::payload::Payload;
+use crate::http::payload::Unread;
 use crate::http::response::{HttpResult, ok};
 
 /// Hand out a topic's jobs again.
@@ -32,11 +32,11 @@ pub(super) async fn resume(
     caller: Caller,
     InTopic(topic): InTopic,
     params: Params,
-    payload: Payload,
+    body: Unread,
 ) -> HttpResult {
     caller.check(Verb::Resume, topic.as_str())?;
     params.finish()?;
-    let NoFields {} = payload.json()?;
+    let NoFields {} = body.json(&app).await?;
     app.client.call(Resume(topic.clone())).await?;
     ok(&PausedOut { topic: topic.as_str(), paused: false, paused_ms: None })
 }

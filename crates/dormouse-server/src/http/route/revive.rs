@@ -14,11 +14,11 @@ use crate::http::caller::Caller;
 use crate::http::form::NoFields;
 use crate::http::params::Params;
 use crate::http::path::{InTopic, TopicPath};
-use crate::http::payload::Payload;
+use crate::http::payload::Unread;
 use crate::http::response::HttpResult;
 
 job_routes! {
-    post revive(params: Params, payload: Payload) if Verb::Revive;
+    post revive(params: Params, body: Unread) if Verb::Revive;
     /// Make a dead job ready.
     revive_job = "/v1/jobs/{id}/revive";
     /// Make the dead job that has a key ready.
@@ -31,9 +31,9 @@ job_routes! {
     )
 }
 
-async fn revive(app: &App, target: Target, params: Params, payload: Payload) -> HttpResult {
+async fn revive(app: &App, target: Target, params: Params, body: Unread) -> HttpResult {
     params.finish()?;
-    let NoFields {} = payload.json()?;
+    let NoFields {} = body.json(app).await?;
     let changed = only(app.client.call(Revive(vec![target])).await?)?;
     answer_change(ChangedCode::Revived, changed)
 }
@@ -55,12 +55,11 @@ pub(super) async fn revive_topic(
     caller: Caller,
     InTopic(topic): InTopic,
     params: Params,
-    payload: Payload,
+    body: Unread,
 ) -> HttpResult {
     caller.check(Verb::Revive, topic.as_str())?;
     params.finish()?;
-    let form: MaxForm = payload.json()?;
-    drop(payload);
+    let form: MaxForm = body.json(&app).await?;
     let revive = |max| ReviveTopic { topic: topic.clone(), max };
     do_many(&app, &topic, form, |stats| stats.counts.dead, revive).await
 }

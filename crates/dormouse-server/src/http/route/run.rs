@@ -9,11 +9,11 @@ use crate::http::App;
 use crate::http::api::{AbsenceProblems, BodyProblems, Problems, StateProblems};
 use crate::http::form::NoFields;
 use crate::http::params::Params;
-use crate::http::payload::Payload;
+use crate::http::payload::Unread;
 use crate::http::response::HttpResult;
 
 job_routes! {
-    post run(params: Params, payload: Payload) if Verb::Reschedule;
+    post run(params: Params, body: Unread) if Verb::Reschedule;
     /// Make a job due now.
     run_job = "/v1/jobs/{id}/run";
     /// Make the job that has a key due now.
@@ -26,9 +26,9 @@ job_routes! {
     )
 }
 
-async fn run(app: &App, target: Target, params: Params, payload: Payload) -> HttpResult {
+async fn run(app: &App, target: Target, params: Params, body: Unread) -> HttpResult {
     params.finish()?;
-    let NoFields {} = payload.json()?;
+    let NoFields {} = body.json(app).await?;
     let now = Reschedule { target, delay_ms: None, at_ms: None };
     answer_change(ChangedCode::Rescheduled, app.client.call(now).await?)
 }

@@ -13,7 +13,7 @@ use crate::http::caller::Caller;
 use crate::http::form::{SettingsForm, SettingsOut};
 use crate::http::params::Params;
 use crate::http::path::{InTopic, TopicPath};
-use crate::http::payload::Payload;
+use crate::http::payload::Unread;
 use crate::http::response::{HttpResult, ok};
 
 /// A topic's new settings.
@@ -41,11 +41,11 @@ pub(super) async fn set_topic(
     caller: Caller,
     InTopic(topic): InTopic,
     params: Params,
-    payload: Payload,
+    body: Unread,
 ) -> HttpResult {
     caller.check(Verb::SetTopic, topic.as_str())?;
     params.finish()?;
-    let settings = Settings::from(payload.json::<SettingsForm>()?);
+    let settings = Settings::from(body.json::<SettingsForm>(&app).await?);
     let out = SettingsOut::from(&settings);
     app.client.call(SetTopic { topic: topic.clone(), settings }).await?;
     ok(&SetTopicOut { topic: topic.as_str(), settings: out })

@@ -11,8 +11,9 @@ use tokio::time::Instant;
 use super::*;
 use crate::access::{Access, Grant};
 use crate::client::BackendClient;
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, ProtocolKind};
 use crate::pipeline::Next;
+use crate::visitor::Address;
 
 /// A backend that is never used.
 struct Idle;
@@ -45,6 +46,14 @@ impl Protocol for Curt {
         &self.0
     }
 
+    fn is_guest(&self) -> bool {
+        false
+    }
+
+    fn take_delay(&mut self) -> Option<Duration> {
+        None
+    }
+
     fn on_close(&mut self, why: CloseReason, out: &mut BytesMut) {
         out.extend_from_slice(format!("{why:?}").as_bytes());
     }
@@ -75,7 +84,8 @@ impl Rig {
     fn begin(&self) -> (DuplexStream, JoinHandle<io::Result<()>>) {
         let (client, socket) = duplex(64 << 10);
         let grant = Access::open().grant(None).unwrap();
-        let mut connection = Connection::new(socket, Curt(grant), self.context.clone());
+        let visitor = Arc::new(Visitor::new(Address::Local, ProtocolKind::Resp, None));
+        let mut connection = Connection::new(socket, visitor, Curt(grant), self.context.clone());
         (client, tokio::spawn(async move { connection.run().await }))
     }
 }

@@ -37,8 +37,12 @@ pub(super) fn authenticate(conn: &mut Conn, user: &[u8], token: &[u8]) -> bool {
     // For a URL without a user, some clients send an empty name.
     let user = if user.is_empty() { DEFAULT_USER.as_bytes() } else { user };
     // Tokens are text: other bytes cannot be one.
-    match (std::str::from_utf8(user), std::str::from_utf8(token)) {
+    let is_known = match (std::str::from_utf8(user), std::str::from_utf8(token)) {
         (Ok(user), Ok(token)) => conn.authenticate(Some((&hash_token(token), user))),
         _ => false,
+    };
+    if !is_known {
+        conn.token_refused();
     }
+    is_known
 }

@@ -1,0 +1,86 @@
+//! The client at the other end of a connection, as far as it is known before it sends anything.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::sync::{Mutex, PoisonError};
+
+use crate::metrics::ProtocolKind;
+use crate::shares::Portion;
+
+/// Where a client comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Address {
+    /// A network address; of an IPv6 address only the first half, because one client has all of
+    /// the other.
+    Ip(IpAddr),
+    /// This machine, over a Unix socket.
+    Local,
+}
+
+impl From<SocketAddr> for Address {
+    fn from(addr: SocketAddr) -> Address {
+        Address::Ip(match addr.ip().to_canonical() {
+            IpAddr::V6(ip) if !ip.is_loopback() => {
+                let [a, b, c, d, ..] = ip.segments();
+                IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
+            }
+            ip => ip,
+        })
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Ip(IpAddr::V6(ip)) if !ip.is_loopback() => write!(f, "{ip}/64"),
+            Address::Ip(ip) => ip.fmt(f),
+            Address::Local => f.write_str("a Unix socket"),
+        }
+    }
+}
+
+/// A client whose connection was accepted.
+pub(crate) struct Visitor {
+    pub(crate) address: Address,
+    pub(crate) protocol: ProtocolKind,
+    /// Its place among the guests, until it presents a good token.
+    guest: Mutex<Option<Portion<Address>>>,
+}
+
+impl Visitor {
+    /// `guest` is its place among the guests; `None` where no token is needed.
+    pub(crate) fn new(
+        address: Address,
+        protocol: ProtocolKind,
+        guest: Option<Portion<Address>>,
+    ) -> Visitor {
+        Visitor { address, protocol, guest: Mutex::new(guest) }
+    }
+
+    /// Whether it needs a token and has presented none yet.
+    pub(crate) fn is_guest(&self) -> bool {
+        self.guest.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    /// It has presented a good token: its place is free for another guest.
+    pub(crate) fn welcome(&self) {
+        *self.guest.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_client_has_one_address() {
+        let check = |addr: &str, shown: &str| {
+            let address = Address::from(addr.parse::<SocketAddr>().unwrap());
+            assert_eq!(address.to_string(), shown);
+        };
+        check("192.0.2.7:5000", "192.0.2.7");
+        check("[::ffff:192.0.2.7]:5000", "192.0.2.7");
+        check("[2001:db8:1:2:3:4:5:6]:5000", "2001:db8:1:2::/64");
+        check("[::1]:5000", "::1");
+    }
+}
