@@ -33,6 +33,8 @@ pub struct Options {
     pub beanstalk: Option<BeanstalkOptions>,
     /// The tokens of HTTP and RESP and what they allow.
     pub access: Access,
+    /// Counts what is read again while the server runs, for its metrics.
+    pub reloads: crate::Reloads,
     /// Names accepted in the `Host` header besides loopback and the bound address.
     pub hosts: Vec<String>,
     /// Topics that have series of their own in the metrics, however many others there are; at most
@@ -55,6 +57,7 @@ impl Default for Options {
             resp: None,
             beanstalk: None,
             access: Access::open(),
+            reloads: crate::Reloads::default(),
             hosts: Vec::new(),
             metrics_topics: Vec::new(),
             connections_max: CONNECTIONS_MAX_DEFAULT,
@@ -109,7 +112,8 @@ impl PipelinedOptions {
         // Sockets and tasks belong to the runtime in which they are made.
         let started = thread.runtime().spawn(async move {
             let client = make_client();
-            let context = PipelineContext::new(client.clone(), metrics);
+            let tokens = self.access.changes();
+            let context = PipelineContext::new(client.clone(), metrics, tokens);
             let mut resp = None;
             if let Some(addr) = self.resp {
                 let listener = bind(addr).await?;
@@ -150,7 +154,9 @@ impl Server {
         let (stopping, stops) = watch::channel(false);
         let (aborting, aborts) = watch::channel(false);
         let (alive, ended) = mpsc::channel(1);
-        let metrics = Arc::new(Metrics::new(&resp::NAMES, options.metrics_topics));
+        let metrics =
+            Metrics::new(&resp::NAMES, options.metrics_topics, options.reloads.clone());
+        let metrics = Arc::new(metrics);
         let observer = Arc::clone(&metrics) as Arc<dyn ReplyObserver>;
         let acceptor = Acceptor {
             places: options.places(),

@@ -1,7 +1,8 @@
-//! The signal that a connection has to end, as one task sees it.
+//! Signals that a connection waits for besides its own input, as one task sees them: that it has to
+//! end, that tokens have changed.
 //!
-//! A connection asks for it whenever it waits, which is several times per command, and it comes at
-//! most once. So the task is registered with the channel once, and what remains of each later
+//! A connection asks for them whenever it waits, which is several times per command, and they come
+//! rarely. So the task is registered with the channel once, and what remains of each later
 //! question is to compare two numbers.
 
 use std::future::{Future, poll_fn};
@@ -10,11 +11,16 @@ use std::task::{Context, Poll, Waker};
 
 use tokio::sync::watch;
 
+/// A value that somebody else changes.
+pub(crate) struct Changes<T> {
+    values: watch::Receiver<T>,
+    registered: Option<Registered>,
+}
+
 /// A switch that somebody else turns on, and that stays on.
 pub(crate) struct StopSignal {
-    switch: watch::Receiver<bool>,
+    switch: Changes<bool>,
     is_on: bool,
-    registered: Option<Registered>,
 }
 
 /// The wait of a task at the channel.
@@ -24,16 +30,58 @@ struct Registered {
     waker: Waker,
 }
 
+impl<T: Send + Sync + 'static> Changes<T> {
+    pub(crate) fn new(mut values: watch::Receiver<T>) -> Changes<T> {
+        values.mark_unchanged();
+        Changes { values, registered: None }
+    }
+
+    /// Resolves when the value has changed since the last time.
+    pub(crate) async fn changed(&mut self) {
+        poll_fn(|cx| self.poll(cx)).await;
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        match self.values.has_changed() {
+            Ok(true) => {
+                self.values.mark_unchanged();
+                self.registered = None;
+                Poll::Ready(())
+            }
+            Ok(false) => self.register(cx),
+            // Nobody can change it any more.
+            Err(_) => Poll::Pending,
+        }
+    }
+
+    /// Has the task woken by the next change.
+    fn register(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        match &mut self.registered {
+            Some(registered) if registered.waker.will_wake(cx.waker()) => Poll::Pending,
+            registered => {
+                let mut values = self.values.clone();
+                let wait = async move {
+                    let _ = values.changed().await;
+                };
+                let registered = registered
+                    .insert(Registered { wait: Box::pin(wait), waker: cx.waker().clone() });
+                registered.wait.as_mut().poll(cx)
+            }
+        }
+    }
+}
+
 impl StopSignal {
-    pub(crate) fn new(mut switch: watch::Receiver<bool>) -> StopSignal {
-        let is_on = *switch.borrow_and_update();
-        StopSignal { switch, is_on, registered: None }
+    pub(crate) fn new(switch: watch::Receiver<bool>) -> StopSignal {
+        let is_on = *switch.borrow();
+        StopSignal { switch: Changes { values: switch, registered: None }, is_on }
     }
 
     pub(crate) fn is_on(&mut self) -> bool {
+        let switch = &mut self.switch.values;
         // An error means that nobody can turn it on any more: the server is gone.
-        self.is_on |= match self.switch.has_changed() {
-            Ok(has_changed) => has_changed && *self.switch.borrow_and_update(),
+        self.is_on |= match switch.has_changed() {
+            Ok(has_changed) => has_changed && *switch.borrow_and_update(),
             Err(_) => true,
         };
         self.is_on
@@ -45,21 +93,7 @@ impl StopSignal {
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if self.is_on() {
-            return Poll::Ready(());
-        }
-        match &mut self.registered {
-            Some(registered) if registered.waker.will_wake(cx.waker()) => Poll::Pending,
-            registered => {
-                let mut switch = self.switch.clone();
-                let wait = async move {
-                    let _ = switch.wait_for(|&is_on| is_on).await;
-                };
-                let registered = registered
-                    .insert(Registered { wait: Box::pin(wait), waker: cx.waker().clone() });
-                registered.wait.as_mut().poll(cx)
-            }
-        }
+        if self.is_on() { Poll::Ready(()) } else { self.switch.register(cx) }
     }
 }
 
@@ -95,6 +129,25 @@ mod tests {
         for _ in 0..2 {
             assert!(signal.poll(&mut Context::from_waker(Waker::noop())).is_ready());
         }
+    }
+
+    #[test]
+    fn every_change_is_seen_once() {
+        let (change, values) = watch::channel(());
+        change.send_replace(());
+        let mut changes = Changes::new(values);
+        let wakes = Arc::new(Wakes::default());
+        let waker = Waker::from(Arc::clone(&wakes));
+        let mut cx = Context::from_waker(&waker);
+        for round in 1..4 {
+            assert!(changes.poll(&mut cx).is_pending());
+            assert!(changes.poll(&mut cx).is_pending());
+            change.send_replace(());
+            assert_eq!(wakes.0.load(Ordering::Relaxed), round);
+            assert!(changes.poll(&mut cx).is_ready());
+        }
+        drop(change);
+        assert!(changes.poll(&mut cx).is_pending(), "there will be none");
     }
 
     #[tokio::test]

@@ -46,7 +46,7 @@ fn a_token_is_needed_and_limits_its_bearer() {
     // A mistake changes nothing.
     std::fs::write(&path, "[[tokens]]\nnmae = \"x\"\n").unwrap();
     server.process.signal(Signal::HUP);
-    server.process.wait_for("nothing was read again");
+    server.process.wait_for("the old tokens stay: ");
     assert_eq!(put(&server, "mails", Some(&mail)), 201);
 
     let ended = server.stop();

@@ -35,7 +35,7 @@ fn a_broken_file_keeps_the_old_certificate() {
     let cert = server.dir.path().join("cert.pem");
     std::fs::write(&cert, "-----BEGIN CERTIFICATE-----\nbroken\n").unwrap();
     server.process.signal(Signal::HUP);
-    let line = server.process.wait_for("nothing was read again");
+    let line = server.process.wait_for("the old certificate stays: ");
     assert!(line.contains(cert.to_str().unwrap()), "{line}");
     let mut client = Client::connect(server.http, &server.authority);
     assert_eq!(client.certificate(), &server.certificate);
@@ -48,7 +48,7 @@ fn a_broken_file_keeps_the_old_certificate() {
     let key = "key.pem";
     std::fs::copy(other.path().join(key), server.dir.path().join(key)).unwrap();
     server.process.signal(Signal::HUP);
-    server.process.wait_for("nothing was read again");
+    server.process.wait_for("the old certificate stays: ");
     let client = Client::connect(server.http, &server.authority);
     assert_eq!(client.certificate(), &server.certificate);
 }
@@ -71,4 +71,38 @@ fn an_expired_certificate_is_warned_about_and_its_end_is_a_metric() {
     command.arg("--tls-cert").arg(server.dir.path().join("cert.pem"));
     command.arg("--tls-key").arg(server.dir.path().join("key.pem"));
     crate::process::Process::start(command).wait_for("the certificate has expired");
+}
+
+/// A token can be withdrawn while the certificate is wrong, and the other way round.
+#[test]
+fn tokens_and_certificate_are_read_again_each_by_itself() {
+    let config = tempfile::NamedTempFile::new().unwrap();
+    let table = |token: &str| {
+        let hash = dormouse_server::access::hash_token(token);
+        let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+        format!("[[tokens]]\nname = \"{token}\"\ntoken_sha256 = \"{hash}\"\nscopes = [\"*:*\"]\n")
+    };
+    std::fs::write(config.path(), table("old")).unwrap();
+    let server = Server::start_with(&["--config", config.path().to_str().unwrap()]);
+    let auth = |token: &str| {
+        let mut client = Client::connect(server.resp, &server.authority);
+        client.send(&format!("AUTH {token}\r\n"));
+        client.read_until("\r\n").starts_with("+OK")
+    };
+    assert!(auth("old"));
+    let cert = server.dir.path().join("cert.pem");
+    std::fs::write(&cert, "-----BEGIN CERTIFICATE-----\nbroken\n").unwrap();
+    std::fs::write(config.path(), table("new")).unwrap();
+    server.process.signal(Signal::HUP);
+    server.process.wait_for("tokens are read again: 1");
+    server.process.wait_for("the old certificate stays: ");
+    assert!(!auth("old") && auth("new"));
+
+    let renewed = server.authority.issue(server.dir.path());
+    std::fs::write(config.path(), "[[tokens]]\nnmae = 1\n").unwrap();
+    server.process.signal(Signal::HUP);
+    server.process.wait_for("the old tokens stay: ");
+    server.process.wait_for("the certificate is read again");
+    assert!(auth("new"));
+    assert_eq!(Client::connect(server.http, &server.authority).certificate(), &renewed);
 }

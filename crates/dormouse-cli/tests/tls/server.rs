@@ -21,13 +21,17 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn start() -> Server {
+        Server::start_with(&[])
+    }
+
+    pub(crate) fn start_with(args: &[&str]) -> Server {
         let dir = tempfile::tempdir().unwrap();
         let authority = Authority::new();
         let certificate = authority.issue(dir.path());
         let mut command = command(&["serve", "--backend=memory"]);
         command.args(["--http=127.0.0.1:0", "--resp=127.0.0.1:0"]);
         command.arg("--tls-cert").arg(dir.path().join("cert.pem"));
-        command.arg("--tls-key").arg(dir.path().join("key.pem"));
+        command.arg("--tls-key").arg(dir.path().join("key.pem")).args(args);
         let process = Process::start(command);
         let addr = |prefix: &str| {
             let line = process.line().expect("the server did not start");

@@ -18,6 +18,7 @@ use std::time::Duration;
 use dormouse_core::error::{Code, Error};
 use dormouse_core::topic::TopicName;
 use sha2::{Digest, Sha256};
+use tokio::sync::watch;
 
 use crate::visitor::Visitor;
 pub(crate) use jobs::{NO_JOB, mask_absent};
@@ -75,6 +76,8 @@ struct Shared {
     table: RwLock<Table>,
     /// Grows after each change of the table, so that a connection need not read an unchanged one.
     version: AtomicU64,
+    /// Tells those who wait that the table has changed.
+    changes: watch::Sender<()>,
     refusals: Refusals,
 }
 
@@ -85,6 +88,23 @@ enum Table {
 }
 
 impl Table {
+    /// Takes over the grants of an older table that are the same in this one, so that those who
+    /// have one can tell that it is still good.
+    fn keep_equal(&mut self, older: &Table) {
+        match (self, older) {
+            (Table::Open(grant), Table::Open(old)) => *grant = old.clone(),
+            (Table::Tokens(grants), Table::Tokens(old)) => {
+                for (hash, grant) in grants {
+                    match old.get(hash) {
+                        Some(old) if old.is_equal(grant) => *grant = old.clone(),
+                        _ => {}
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
     fn new(tokens: Vec<TokenEntry>) -> Result<Table, AccessError> {
         if tokens.is_empty() {
             return Err(AccessError::NoToken);
@@ -103,7 +123,7 @@ impl Table {
             if let Some(other) = grants.get(&hash) {
                 return Err(AccessError::SameToken(other.name().to_owned(), name));
             }
-            grants.insert(hash, Grant::new(name, scopes));
+            grants.insert(hash, Grant::new(name, Some(hash), scopes));
         }
         Ok(Table::Tokens(grants))
     }
@@ -112,7 +132,7 @@ impl Table {
 impl Access {
     /// No token is configured: everybody may do everything.
     pub fn open() -> Access {
-        let everybody = Grant::new("everybody".to_owned(), vec![Scope::everything()]);
+        let everybody = Grant::new("everybody".to_owned(), None, vec![Scope::everything()]);
         Access::of(Table::Open(everybody))
     }
 
@@ -123,16 +143,52 @@ impl Access {
 
     fn of(table: Table) -> Access {
         let (table, version) = (RwLock::new(table), AtomicU64::new(0));
-        Access { shared: Arc::new(Shared { table, version, refusals: Refusals::new() }) }
+        let (changes, refusals) = (watch::Sender::new(()), Refusals::new());
+        Access { shared: Arc::new(Shared { table, version, changes, refusals }) }
     }
 
-    /// Replaces the table by the other's, in all clones of this one. Requests and streams under
-    /// way keep the rights that they had.
+    /// Replaces the table by the other's, in all clones of this one. What waits with the rights of
+    /// a token that is gone or allows something else ends; other tokens are not disturbed.
     pub fn replace(&self, other: &Access) {
-        let table = other.read(Table::clone);
-        *self.shared.table.write().unwrap_or_else(PoisonError::into_inner) = table;
+        let mut table = other.read(Table::clone);
+        let mut current = self.shared.table.write().unwrap_or_else(PoisonError::into_inner);
+        table.keep_equal(&current);
+        *current = table;
+        drop(current);
         // After the change: who sees the new number reads the new table.
         self.shared.version.fetch_add(1, Ordering::Release);
+        self.shared.changes.send_replace(());
+    }
+
+    /// Changes when the table has changed.
+    pub(crate) fn changes(&self) -> watch::Receiver<()> {
+        self.shared.changes.subscribe()
+    }
+
+    /// The present rights of the token that gave these; `None` if it is gone.
+    pub(crate) fn renew(&self, grant: &Grant) -> Option<Grant> {
+        self.grant_of(grant.inner.hash.as_ref())
+    }
+
+    /// Whether these are still the rights of their token.
+    pub(crate) fn judge(&self, grant: &Grant) -> Result<(), Error> {
+        match self.renew(grant) {
+            Some(present) if present.is(grant) => Ok(()),
+            Some(_) => Err(Error::unavailable("the token's rights have changed; try again")),
+            None => Err(Error::new(Code::Unauthorized, "the access token was withdrawn")),
+        }
+    }
+
+    /// Resolves when these are no longer the rights of their token.
+    pub(crate) async fn outdated(&self, grant: &Grant) -> Error {
+        let mut changes = self.changes();
+        loop {
+            if let Err(error) = self.judge(grant) {
+                return error;
+            }
+            // It cannot fail: the sender is in `shared`.
+            let _ = changes.changed().await;
+        }
     }
 
     /// While this is what it was before a call of `grant_of`, that call's result is still right.
@@ -189,6 +245,8 @@ pub struct Grant {
 
 struct Inner {
     name: String,
+    /// The token's; `None` if there is none.
+    hash: Option<TokenHash>,
     scopes: Vec<Scope>,
     /// Verbs that are allowed on every topic.
     everywhere: Verbs,
@@ -197,16 +255,25 @@ struct Inner {
 }
 
 impl Grant {
-    fn new(name: String, scopes: Vec<Scope>) -> Grant {
+    fn new(name: String, hash: Option<TokenHash>, scopes: Vec<Scope>) -> Grant {
         let union = |all: Verbs, scope: &Scope| all.with(scope.verbs());
         let everywhere = scopes.iter().filter(|s| s.is_for_all_topics()).fold(Verbs::NONE, union);
         let somewhere = scopes.iter().fold(Verbs::NONE, union);
-        Grant { inner: Arc::new(Inner { name, scopes, everywhere, somewhere }) }
+        Grant { inner: Arc::new(Inner { name, hash, scopes, everywhere, somewhere }) }
     }
 
     /// The grant of a caller without a token where one is needed: no rights.
     pub(crate) fn nobody() -> Grant {
-        Grant::new("nobody".to_owned(), Vec::new())
+        Grant::new("nobody".to_owned(), None, Vec::new())
+    }
+
+    /// Whether this is that grant, and not one that replaced it.
+    pub(crate) fn is(&self, other: &Grant) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
+    }
+
+    fn is_equal(&self, other: &Grant) -> bool {
+        self.inner.name == other.inner.name && self.inner.scopes == other.inner.scopes
     }
 
     /// The name of the token.

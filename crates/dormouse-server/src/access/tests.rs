@@ -174,3 +174,38 @@ fn a_walk_skips_to_the_next_allowed_scope() {
     check("m/", None);
     assert_eq!(granted(&["list:*"]).skip_to(Verb::List, ""), Some(""));
 }
+
+#[tokio::test]
+async fn only_what_has_changed_is_outdated() {
+    let before = [("kept", "*:a"), ("changed", "*:a"), ("renamed", "*:a"), ("gone", "*:a")];
+    let table = |tokens: &[(&str, &str, &str)]| {
+        let entries = tokens.iter().map(|(name, token, scope)| entry(name, token, &[scope]));
+        Access::new(entries.collect()).unwrap()
+    };
+    let access = table(&before.map(|(name, scope)| (name, name, scope)));
+    let grants = before.map(|(name, _)| access.grant(Some(name)).unwrap());
+    let codes = |access: &Access| grants.each_ref().map(|grant| access.judge(grant).err());
+    assert_eq!(codes(&access), [None, None, None, None]);
+    let [kept, changed, .., gone] = &grants;
+    let both = async { tokio::join!(access.outdated(changed), access.outdated(gone)) };
+    let replace = async {
+        let after =
+            [("kept", "kept", "*:a"), ("changed", "changed", "*:b"), ("new", "renamed", "*:a")];
+        access.replace(&table(&after));
+    };
+    let ((changed, gone), ()) = tokio::join!(both, replace);
+    assert_eq!((changed.code, gone.code), (Code::Unavailable, Code::Unauthorized));
+    let codes = codes(&access).map(|error| error.map(|error| error.code));
+    assert_eq!(
+        codes,
+        [None, Some(Code::Unavailable), Some(Code::Unavailable), Some(Code::Unauthorized)]
+    );
+    assert!(access.renew(kept).unwrap().is(kept));
+    // Without tokens, too.
+    let open = Access::open();
+    let everybody = open.grant(None).unwrap();
+    open.replace(&Access::open());
+    assert_eq!(open.judge(&everybody), Ok(()));
+    open.replace(&access);
+    assert_eq!(open.judge(&everybody).unwrap_err().code, Code::Unauthorized);
+}

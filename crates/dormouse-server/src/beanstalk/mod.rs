@@ -31,7 +31,7 @@ use dormouse_core::op::SessionId;
 use dormouse_core::topic::TopicName;
 
 use crate::access::{Access, Grant};
-use crate::pipeline::{CloseReason, Flow, Next, Protocol, RequestReply, Turn};
+use crate::pipeline::{CloseReason, Flow, Next, Protocol, RequestReply, Standing, Turn};
 use line::Line;
 pub(crate) use listen::start;
 pub use listen::{BeanstalkAddr, BeanstalkOptions};
@@ -188,6 +188,10 @@ impl Protocol for Beanstalk {
     /// This protocol has no tokens.
     fn is_guest(&self) -> bool {
         false
+    }
+
+    fn standing(&self) -> Standing {
+        Standing::Same
     }
 
     fn take_delay(&mut self) -> Option<Duration> {

@@ -87,12 +87,6 @@ impl BackendClient {
         O::from_reply(replies.next_answer()?)
     }
 
-    /// As `call`, for an operation that may wait: a stop of the server ends the wait.
-    pub(crate) async fn call_waiting<O: Operation>(&self, operation: O) -> Result<O::Reply, Error> {
-        let mut replies = self.wait(self.submit(vec![unnumbered(operation)])?).await;
-        O::from_reply(replies.next_answer()?)
-    }
-
     /// Waits for the replies of a batch; a stop of the server withdraws its waiting commands.
     pub(crate) async fn wait(&self, mut batch: PendingBatch) -> BatchReplies {
         let mut stopping = self.inner.stopping.clone();

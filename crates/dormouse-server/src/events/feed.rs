@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use tokio::time::Interval;
 
 use super::Subscription;
-use crate::access::{Grant, Verb};
+use crate::access::{Access, Grant, Verb};
 use crate::units::At;
 
 /// After this time without an event a comment is sent, so that proxies keep the stream open.
@@ -60,12 +60,23 @@ pub(crate) enum StartAt {
 
 /// The topics that a client asked for and may see.
 pub(crate) struct Filter {
+    pub(crate) access: Access,
     pub(crate) grant: Grant,
     pub(crate) topic: Option<TopicName>,
     pub(crate) prefix: Option<String>,
 }
 
 impl Filter {
+    /// Takes the caller's present rights; false if it may not follow the events any more.
+    fn renew(&mut self) -> bool {
+        let Some(grant) = self.access.renew(&self.grant) else { return false };
+        self.grant = grant;
+        match &self.topic {
+            Some(topic) => self.grant.allows(Verb::Events, topic.as_str()),
+            None => self.grant.may_somewhere(Verb::Events),
+        }
+    }
+
     fn passes(&self, topic: &TopicName) -> bool {
         self.topic.as_ref().is_none_or(|wanted| wanted == topic)
             && self.prefix.as_ref().is_none_or(|prefix| topic.as_str().starts_with(prefix))
@@ -80,6 +91,8 @@ pub(crate) struct Feed {
     /// The number of the last event that was read.
     seen: u64,
     changes: watch::Receiver<u64>,
+    /// Changes when tokens have changed.
+    tokens: watch::Receiver<()>,
     keepalive: Interval,
     /// The first piece, until it is sent.
     opening: Option<Bytes>,
@@ -99,11 +112,12 @@ impl Feed {
         }
         opening.push('\n');
         let keepalive = tokio::time::interval(KEEPALIVE);
-        let changes = subscription.ring.changes();
-        Feed { subscription, filter, seen, changes, keepalive, opening: Some(Bytes::from(opening)) }
+        let (changes, tokens) = (subscription.ring.changes(), filter.access.changes());
+        let opening = Some(Bytes::from(opening));
+        Feed { subscription, filter, seen, changes, tokens, keepalive, opening }
     }
 
-    /// Waits for the next piece of text; `None` = the server stops.
+    /// Waits for the next piece of text; `None` = the server stops, or the caller's token is gone.
     pub(crate) async fn next(&mut self) -> Option<Bytes> {
         let piece = match self.opening.take() {
             Some(opening) => Some(opening),
@@ -115,7 +129,7 @@ impl Feed {
 
     async fn wait(&mut self) -> Option<Bytes> {
         // Checked each time: endless events must not keep the server from stopping.
-        while !self.subscription.hub.client.is_stopping() {
+        while !self.subscription.hub.client.is_stopping() && self.filter.renew() {
             // Before reading, so that an event that arrives meanwhile counts as a change.
             self.changes.borrow_and_update();
             let before = self.seen;
@@ -131,8 +145,9 @@ impl Feed {
             tokio::select! {
                 biased;
                 () = self.subscription.hub.client.stopping() => return None,
-                // It cannot fail: the sender is in the ring, which is held here.
+                // They cannot fail: the senders are in the ring and in `access`, held here.
                 _ = self.changes.changed() => {}
+                _ = self.tokens.changed() => {}
                 // With the number, so that a client of quiet topics can resume from here.
                 _ = self.keepalive.tick() => {
                     let id = id_line(self.subscription.ring.id(), self.seen);
@@ -209,7 +224,6 @@ mod tests {
     use super::super::Events;
     use super::super::ring::tests::put;
     use super::*;
-    use crate::access::Access;
     use crate::client::BackendClient;
     use crate::metrics::Metrics;
 
@@ -222,8 +236,9 @@ mod tests {
     }
 
     fn follow(events: &Events) -> Feed {
-        let grant = Access::open().grant(None).unwrap();
-        events.follow(StartAt::Now, Filter { grant, topic: None, prefix: None }).unwrap()
+        let access = Access::open();
+        let grant = access.grant(None).unwrap();
+        events.follow(StartAt::Now, Filter { access, grant, topic: None, prefix: None }).unwrap()
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
+use dormouse_core::command::Operation;
 use dormouse_core::error::Error;
 use dormouse_core::job::JobId;
 use dormouse_core::op::Target;
@@ -13,6 +14,7 @@ use hyper::http::request::Parts;
 use super::App;
 use super::problem::Problem;
 use crate::access::{Grant, Verb};
+use crate::client::{BatchReplies, PendingBatch, unnumbered};
 use crate::visitor::Visitor;
 
 /// A caller with a known token, or any caller where no token is configured.
@@ -33,6 +35,8 @@ impl FromRequestParts<App> for Caller {
         match app.access.grant(bearer) {
             Ok(grant) => {
                 visitor.inspect(|visitor| visitor.welcome());
+                // For the body, which may take its time to arrive.
+                parts.extensions.insert(grant.clone());
                 Ok(Caller { grant })
             }
             Err(error) => {
@@ -65,6 +69,28 @@ impl Caller {
     /// The caller's rights.
     pub(crate) fn grant(&self) -> &Grant {
         &self.grant
+    }
+
+    /// Sends an operation that may wait. It ends when the server stops, and when the caller's
+    /// rights change.
+    pub(crate) async fn call_waiting<O: Operation>(
+        &self,
+        app: &App,
+        operation: O,
+    ) -> Result<O::Reply, Error> {
+        let batch = app.client.submit(vec![unnumbered(operation)])?;
+        O::from_reply(self.wait(app, batch).await?.next_answer()?)
+    }
+
+    /// Waits for the replies of a batch, as `call_waiting` does. What was granted with rights that
+    /// are no longer the caller's is given back.
+    pub(crate) async fn wait(&self, app: &App, batch: PendingBatch) -> Result<BatchReplies, Error> {
+        let replies = tokio::select! {
+            biased;
+            replies = app.client.wait(batch) => replies,
+            error = app.access.outdated(&self.grant) => return Err(error),
+        };
+        app.access.judge(&self.grant).map(|()| replies)
     }
 
     /// As [`Grant::check_jobs`].

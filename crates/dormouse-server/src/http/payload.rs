@@ -19,10 +19,15 @@ use serde::de::DeserializeOwned;
 
 use super::App;
 use super::problem::Problem;
+use crate::access::Grant;
 use crate::budget::Held;
 
 /// The body of a request that is still to be read. Check the caller's rights first.
-pub(crate) struct Unread(pub(crate) Body);
+pub(crate) struct Unread {
+    body: Body,
+    /// The caller's rights, which may change until all of it has arrived.
+    grant: Option<Grant>,
+}
 
 /// The whole body of a request.
 pub(crate) struct Payload {
@@ -34,15 +39,22 @@ impl FromRequest<App> for Unread {
     type Rejection = Infallible;
 
     async fn from_request(request: Request, _: &App) -> Result<Unread, Infallible> {
-        Ok(Unread(request.into_body()))
+        let grant = request.extensions().get::<Grant>().cloned();
+        Ok(Unread { body: request.into_body(), grant })
     }
 }
 
 impl Unread {
+    /// The body of a request that this caller has sent.
+    pub(crate) fn new(body: Body, grant: Grant) -> Unread {
+        Unread { body, grant: Some(grant) }
+    }
+
     /// Reads it.
     pub(crate) async fn read(self, app: &App) -> Result<Payload, Problem> {
         let mut held = app.small_bodies.hold();
-        let bytes = read(self.0, app, &mut held).await?;
+        let bytes = read(self.body, app, &mut held).await?;
+        self.grant.map_or(Ok(()), |grant| app.access.judge(&grant))?;
         Ok(Payload { bytes, _held: held })
     }
 

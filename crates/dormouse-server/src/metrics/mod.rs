@@ -27,6 +27,7 @@ use hyper::{Method, StatusCode};
 use tokio::sync::Mutex;
 
 use crate::client::{BackendClient, ReplyObserver};
+use crate::reloads::Reloads;
 use commands::Commands;
 use connections::Connections;
 pub(crate) use connections::ProtocolKind;
@@ -53,6 +54,7 @@ pub(crate) struct Metrics {
     traffic: Traffic,
     resp: Commands,
     full: AtomicU64,
+    reloads: Reloads,
     cache: Mutex<CachedPage>,
 }
 
@@ -101,10 +103,14 @@ impl ReplyObserver for Metrics {
 impl Metrics {
     /// All counters are zero. `resp_names` are the RESP commands that [`Metrics::resp`] counts;
     /// `topics` always have series of their own.
-    pub(crate) fn new(resp_names: &'static [&'static str], topics: Vec<TopicName>) -> Metrics {
+    pub(crate) fn new(
+        resp_names: &'static [&'static str],
+        topics: Vec<TopicName>,
+        reloads: Reloads,
+    ) -> Metrics {
         let cache = CachedPage { survey: Survey::new(topics), ..CachedPage::default() };
         let cache = Mutex::new(cache);
-        Metrics { resp: Commands::new(resp_names), cache, ..Metrics::default() }
+        Metrics { resp: Commands::new(resp_names), reloads, cache, ..Metrics::default() }
     }
 
     fn note_puts(&self, replies: &[Result<PutReply, Error>]) {
@@ -193,6 +199,7 @@ impl Metrics {
             traffic: self.traffic.counts(),
             resp: self.resp.counts(),
             full: self.full.load(Relaxed),
+            reloads: self.reloads.counts(),
             levels,
             process,
         };

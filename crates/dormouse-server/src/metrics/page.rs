@@ -34,6 +34,7 @@ pub(super) struct Page {
     pub(super) traffic: TrafficCounts,
     pub(super) resp: Vec<CommandCount>,
     pub(super) full: u64,
+    pub(super) reloads: Vec<(&'static str, &'static str, u64)>,
     pub(super) levels: Levels,
     pub(super) process: Process,
 }
@@ -271,6 +272,11 @@ impl Page {
             let name = "dormouse_tls_certificate_expires_timestamp_seconds";
             let help = "When the certificate of HTTP and RESP expires, in seconds since 1970";
             out.family(name, help, MetricType::Gauge)?.encode_gauge(&expires_s)?;
+        }
+        let help = "Times that tokens or the certificate were read again";
+        let mut family = out.family("dormouse_reloads", help, MetricType::Counter)?;
+        for (part, result, value) in &self.reloads {
+            count(&mut family.encode_family(&[("part", *part), ("result", *result)])?, *value)?;
         }
         let mut build =
             out.family("dormouse_build", "The version of the server", MetricType::Info)?;

@@ -40,11 +40,11 @@ use super::listen::PipelineContext;
 use super::output::{Output, ready};
 use super::reply::{self, RequestReply, RowReplies};
 use super::turn::{Pending, Request, Turn};
-use super::{CloseReason, Flow, Protocol};
+use super::{CloseReason, Flow, Protocol, Standing};
 use crate::access::mask_absent;
 use crate::budget::Held;
 use crate::client::{BatchReplies, PendingBatch};
-use crate::stop::StopSignal;
+use crate::stop::{Changes, StopSignal};
 use crate::visitor::Visitor;
 
 /// Time for a client to read the last message before its connection is closed.
@@ -57,6 +57,7 @@ pub(super) struct Connection<S, P: Protocol> {
     input: Input,
     output: Output,
     stopping: StopSignal,
+    tokens: Changes<()>,
     guest: GuestTimer,
     spare: SpareLists<P::PendingReply>,
 }
@@ -75,8 +76,9 @@ where
         let input = Input::new(context.inputs.clone());
         let output = Output::new(context.answers.clone());
         let stopping = StopSignal::new(context.client.stop_signal());
+        let tokens = Changes::new(context.tokens.clone());
         let (guest, spare) = (GuestTimer::new(visitor), SpareLists::new());
-        Connection { socket, protocol, context, input, output, stopping, guest, spare }
+        Connection { socket, protocol, context, input, output, stopping, tokens, guest, spare }
     }
 
     /// Runs until the client disconnects, the protocol closes or the server stops.
@@ -132,6 +134,9 @@ where
         if let Err(why) = self.input.admit() {
             return self.close_because(why).await;
         }
+        if self.protocol.standing() == Standing::Gone {
+            return self.close_because(CloseReason::Revoked).await;
+        }
         let is_guest = self.protocol.is_guest();
         if self.guest.is_over(is_guest) {
             return self.close_because(CloseReason::Guest).await;
@@ -149,6 +154,8 @@ where
             filled = self.input.fill(&mut self.socket) => return filled.map(|()| true),
             () = timeout => true,
             () = self.stopping.on() => false,
+            // The next turn reads them.
+            () = self.tokens.changed() => return Ok(true),
         };
         if !is_slow {
             return Ok(false);
@@ -360,7 +367,7 @@ where
             return Ok(replies);
         }
         if let Some(replies) = ready(&mut sent).await {
-            return Ok(replies);
+            return self.unless_revoked(replies).await;
         }
         self.output.flush(&mut self.socket).await?;
         let mut is_withdrawn = self.input.is_over();
@@ -370,7 +377,8 @@ where
         loop {
             tokio::select! {
                 biased;
-                replies = &mut sent => return Ok(replies),
+                replies = &mut sent => return self.unless_revoked(replies).await,
+                () = self.tokens.changed() => sent = self.unless_revoked(sent).await?,
                 filled = self.input.fill(&mut self.socket), if self.input.may_read_ahead() => {
                     filled?;
                     if self.input.is_over() {
@@ -383,6 +391,17 @@ where
                 }
             }
         }
+    }
+
+    /// What waits, or was granted, with rights that are no longer the caller's is given back, and
+    /// the connection ends.
+    async fn unless_revoked<T>(&mut self, waiting: T) -> io::Result<T> {
+        if self.protocol.standing() == Standing::Same {
+            return Ok(waiting);
+        }
+        drop(waiting);
+        self.close_because(CloseReason::Revoked).await?;
+        Err(io::Error::other("the token's rights have changed"))
     }
 }
 

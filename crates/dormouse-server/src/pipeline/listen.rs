@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::limits::{ANSWERS_BYTES_MAX, INPUTS_BYTES_MAX, PAGES_MAX};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 
 use super::Protocol;
 use super::driver::Connection;
@@ -24,14 +24,20 @@ pub(crate) struct PipelineContext {
     pub(super) answers: Budget,
     /// A page is large: they are made one at a time.
     pub(super) pages: Arc<Semaphore>,
+    /// Changes when tokens have changed.
+    pub(super) tokens: watch::Receiver<()>,
 }
 
 impl PipelineContext {
-    pub(crate) fn new(client: BackendClient, metrics: Arc<Metrics>) -> PipelineContext {
+    pub(crate) fn new(
+        client: BackendClient,
+        metrics: Arc<Metrics>,
+        tokens: watch::Receiver<()>,
+    ) -> PipelineContext {
         let inputs = Budget::new(INPUTS_BYTES_MAX, "unfinished commands");
         let answers = Budget::new(ANSWERS_BYTES_MAX, "answers");
         let pages = Arc::new(Semaphore::new(PAGES_MAX));
-        PipelineContext { client, metrics, inputs, answers, pages }
+        PipelineContext { client, metrics, inputs, answers, pages, tokens }
     }
 }
 

@@ -55,6 +55,9 @@ pub(crate) trait Protocol: Send + 'static {
     /// Whether the caller needs a token and has presented none.
     fn is_guest(&self) -> bool;
 
+    /// Whether the rights are the caller's still by which its last commands were let in.
+    fn standing(&self) -> Standing;
+
     /// How long the replies of the turn that was read last have to wait.
     fn take_delay(&mut self) -> Option<Duration>;
 
@@ -86,4 +89,17 @@ pub(crate) enum CloseReason {
     Slow,
     /// The caller needs a token and did not present one in time.
     Guest,
+    /// The caller's token is gone, or its rights have changed while a command waited.
+    Revoked,
+}
+
+/// What has become of a caller's rights.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// They are the same.
+    Same,
+    /// They have changed.
+    Changed,
+    /// The token is gone.
+    Gone,
 }

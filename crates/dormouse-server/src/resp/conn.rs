@@ -18,7 +18,7 @@ use super::spec::{CommandNo, CommandSpec, Kind, nearest};
 use super::verb::ReplyKind;
 use crate::access::{Access, Grant, TokenHash, Verb};
 use crate::metrics::Metrics;
-use crate::pipeline::{Request, Turn};
+use crate::pipeline::{Request, Standing, Turn};
 use crate::visitor::Visitor;
 
 /// The number of jobs that the replies of one turn may hold: they stay in memory until they are
@@ -118,6 +118,20 @@ impl Conn {
     /// Whether the caller is authenticated, or need not be.
     pub(super) fn is_known(&self) -> bool {
         self.grant.is_some()
+    }
+
+    /// What has become of the rights by which the last turn was read.
+    pub(super) fn standing(&self) -> Standing {
+        if self.grant_version == Some(self.access.version()) {
+            let is_gone = self.shown.is_some() && self.grant.is_none();
+            return if is_gone { Standing::Gone } else { Standing::Same };
+        }
+        match (&self.grant, self.access.grant_of(self.shown.as_ref())) {
+            (Some(grant), Some(present)) if present.is(grant) => Standing::Same,
+            (None, None) if self.shown.is_none() => Standing::Same,
+            (_, None) if self.shown.is_some() => Standing::Gone,
+            _ => Standing::Changed,
+        }
     }
 
     /// Authenticates by a token; without one, resets. False if the token is unknown.

@@ -28,7 +28,8 @@ use crate::acceptor::Acceptor;
 use crate::access::{Access, Grant};
 use crate::metrics::{Metrics, ProtocolKind};
 use crate::pipeline::{
-    CloseReason, Flow, Next, PipelineContext, PipelineServer, Protocol, RequestReply, Turn,
+    CloseReason, Flow, Next, PipelineContext, PipelineServer, Protocol, RequestReply, Standing,
+    Turn,
 };
 use crate::visitor::Visitor;
 use args::Args;
@@ -131,6 +132,10 @@ impl Protocol for Resp {
         !self.conn.is_known()
     }
 
+    fn standing(&self) -> Standing {
+        self.conn.standing()
+    }
+
     fn take_delay(&mut self) -> Option<Duration> {
         self.conn.delay.take()
     }
@@ -143,6 +148,11 @@ impl Protocol for Resp {
                 (Code::Busy, text)
             }
             CloseReason::Slow => (Code::Invalid, "the rest of the command did not come in time"),
+            CloseReason::Revoked => {
+                let text = "the access token was withdrawn, or its rights have changed; connect \
+                            again";
+                (Code::Unauthorized, text)
+            }
             CloseReason::Guest => {
                 (Code::Unauthorized, "no access token came in time; connect and send AUTH at once")
             }
@@ -194,6 +204,7 @@ mod tests {
         for (why, word) in [
             (CloseReason::Crowded, "-OVERLOADED all connections together hold too many bytes "),
             (CloseReason::Slow, "-INVALID the rest of the command did not come in time\r\n"),
+            (CloseReason::Revoked, "-NOAUTH the access token was withdrawn"),
             (CloseReason::Guest, "-NOAUTH no access token came in time"),
         ] {
             let mut said = BytesMut::new();

@@ -1,8 +1,9 @@
 //! Access rights on every route.
 
+use dormouse_server::Options;
 use serde_json::{Value, json};
 
-use crate::rig::Rig;
+use crate::rig::{Rig, access};
 
 const OPEN: [&str; 3] = ["/livez", "/readyz", "/openapi.json"];
 
@@ -187,4 +188,51 @@ async fn rights_are_checked_before_a_body_is_read() {
         assert_eq!(answer.status, 403, "{method} {target}: {}", answer.text());
     }
     assert!(tried > 15, "{tried}");
+}
+
+/// What waits, or still arrives, when its token is withdrawn is refused, and gets no job.
+#[tokio::test]
+async fn calls_under_way_end_when_their_token_is_withdrawn() {
+    let access = access(&[("all", &["*:*"]), ("old", &["*:*"])]);
+    let rig = Rig::with(Options { access: access.clone(), ..Options::default() }).await;
+    let mut all = rig.client_of("all").await;
+    let mut calls = Vec::new();
+    for (path, body) in [
+        ("/v1/topics/t/reserve", json!({"wait": "60s"})),
+        ("/v1/reserve", json!({"topics": ["t"], "wait": "60s"})),
+        ("/v1/ack", json!({"tokens": [], "reserve": {"topics": ["t"], "wait": "60s"}})),
+    ] {
+        let mut client = rig.client_of("old").await;
+        client.send("POST", path, "application/json", body.to_string().as_bytes()).await;
+        calls.push(client);
+    }
+    all.post("/v1/locks/l/acquire", json!({"owner": "all"})).await.ok();
+    let mut lock = rig.client_of("old").await;
+    let form = json!({"owner": "me", "wait": "60s"}).to_string();
+    lock.send("POST", "/v1/locks/l/acquire", "application/json", form.as_bytes()).await;
+    calls.push(lock);
+    let mut upload = rig.client_of("old").await;
+    let head = "POST /v1/topics/t/jobs HTTP/1.1\r\nHost: localhost\r\n\
+                Authorization: Bearer old\r\nContent-Length: 2\r\n\r\nx";
+    upload.send_raw(head.as_bytes()).await;
+    loop {
+        let waiters = all.get("/v1/stats").await.ok()["waiters"].as_u64();
+        if waiters == Some(4) {
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
+    access.replace(&self::access(&[("all", &["*:*"])]));
+    all.post("/v1/topics/t/jobs", json!({})).await.expect(201);
+    all.post("/v1/locks/l/release", json!({"owner": "all"})).await.ok();
+    upload.send_raw(b"y").await;
+    calls.push(upload);
+    for mut call in calls {
+        call.receive(true).await.unwrap().problem(401, "unauthorized");
+    }
+    // The job and the lock are there for others.
+    let reserved = all.post("/v1/topics/t/reserve", json!({"wait": "60s"})).await.ok();
+    assert_eq!(reserved["jobs"].as_array().unwrap().len(), 1);
+    all.post("/v1/locks/l/acquire", json!({"owner": "all", "wait": "60s"})).await.ok();
+    assert_eq!(all.get("/v1/topics/t").await.ok()["ready"], 0);
 }

@@ -43,13 +43,7 @@ impl Rig {
 
     /// In memory, with these tokens: the name of a token is also its text.
     pub(crate) async fn with_tokens(tokens: &[(&str, &[&str])]) -> Rig {
-        let entry = |(name, scopes): &(&str, &[&str])| TokenEntry {
-            name: (*name).to_owned(),
-            hash: hash_token(name),
-            scopes: scopes.iter().map(|scope| scope.parse().unwrap()).collect(),
-        };
-        let access = Access::new(tokens.iter().map(entry).collect()).unwrap();
-        Rig::with(Options { access, ..Options::default() }).await
+        Rig::with(Options { access: access(tokens), ..Options::default() }).await
     }
 
     async fn serve(
@@ -93,6 +87,16 @@ impl Rig {
             tokio::task::yield_now().await;
         }
     }
+}
+
+/// A table of tokens.
+pub(crate) fn access(tokens: &[(&str, &[&str])]) -> Access {
+    let entry = |(name, scopes): &(&str, &[&str])| TokenEntry {
+        name: (*name).to_owned(),
+        hash: hash_token(name),
+        scopes: scopes.iter().map(|scope| scope.parse().unwrap()).collect(),
+    };
+    Access::new(tokens.iter().map(entry).collect()).unwrap()
 }
 
 fn engine_options(clock: &VirtualClock) -> engine::Options {

@@ -2,9 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use dormouse_server::Options;
+use dormouse_server::access::{Access, TokenEntry, hash_token};
 use dormouse_server::limits::{EVENT_STREAMS_MAX, STALL_MS_MAX};
 
-use crate::client::Stream;
+use crate::client::{Stream, Told};
 use crate::rig::{Rig, pass};
 
 /// Waits until this holds.
@@ -116,4 +118,51 @@ async fn a_client_that_never_reads_is_disconnected() {
     })
     .await;
     drop(stream);
+}
+
+fn tokens(tokens: &[(&str, &str)]) -> Access {
+    let entry = |(name, scope): &(&str, &str)| TokenEntry {
+        name: (*name).to_owned(),
+        hash: hash_token(name),
+        scopes: vec![scope.parse().unwrap()],
+    };
+    Access::new(tokens.iter().map(entry).collect()).unwrap()
+}
+
+#[tokio::test]
+async fn the_streams_of_a_revoked_token_end() {
+    let access = tokens(&[("kept", "*:*"), ("less", "viewer:*"), ("lost", "*:*"), ("gone", "*:*")]);
+    let options = Options { access: access.clone(), ..Options::default() };
+    let rig = Rig::start_options(options).await;
+    let mut streams = Vec::new();
+    for name in ["kept", "less", "lost", "gone"] {
+        let bearer = format!("Bearer {name}");
+        streams.push(Stream::open(rig.addr, "", &[("Authorization", &bearer)]).await);
+    }
+    rig.backend.put(["secret".to_owned()].into_iter()).await;
+    for stream in &mut streams {
+        stream.events(1).await;
+    }
+    access.replace(&tokens(&[("kept", "*:*"), ("less", "viewer:open"), ("lost", "put:*")]));
+    // What happens from now on is told to those only who may still see it.
+    rig.backend.put(["secret".to_owned(), "open".to_owned()].into_iter()).await;
+    let topics = |told: Vec<Told>| -> Vec<String> {
+        told.iter().map(|told| told.json()["topic"].as_str().unwrap().to_owned()).collect()
+    };
+    let [kept, less, lost, gone] = &mut streams[..] else { panic!("there are four") };
+    assert_eq!(topics(kept.events(2).await), ["secret", "open"]);
+    assert_eq!(topics(less.events(1).await), ["open"]);
+    assert_eq!(rest_of(lost).await, []);
+    assert_eq!(rest_of(gone).await, []);
+}
+
+/// The events until the end of a stream.
+async fn rest_of(stream: &mut Stream) -> Vec<Told> {
+    let mut events = Vec::new();
+    while let Some(told) = stream.next().await {
+        if !told.event.is_empty() {
+            events.push(told);
+        }
+    }
+    events
 }

@@ -1,6 +1,8 @@
 //! Tokens and rights.
 
-use crate::client::command;
+use std::time::Duration;
+
+use crate::client::{Client, command};
 use crate::rig::{Rig, access};
 use crate::value::{Value, list, status};
 
@@ -136,18 +138,56 @@ async fn each_command_of_a_pipeline_is_checked_by_the_token_before_it() {
     assert!(!client.hear().await.error("NOAUTH").is_empty());
 }
 
+/// The server closes its connection and says why.
+async fn is_ended(client: &mut Client) {
+    let ended = async {
+        assert!(client.hear().await.error("NOAUTH").contains("withdrawn"));
+        assert_eq!(client.try_hear().await, None);
+    };
+    tokio::time::timeout(Duration::from_secs(60), ended).await.expect("it is still connected");
+}
+
 #[tokio::test]
-async fn a_revoked_token_is_refused_on_an_open_connection() {
+async fn the_sessions_of_a_revoked_token_end() {
     let rig = Rig::with_tokens(&[("admin", &["*:*"]), ("old", &["*:*"])]).await;
-    let mut client = rig.client_of("old").await;
-    client.put("t x").await;
+    let mut admin = rig.client_of("admin").await;
+    let (mut idle, mut waiting) = (rig.client_of("old").await, rig.client_of("old").await);
+    idle.put("t x").await;
+    waiting.send(&command(&["RESERVE", "later", "WAIT", "60s"])).await;
+    rig.await_waiters_of(&mut admin, "later", 1).await;
     rig.access.replace(&access(&[("admin", &["*:*"])]));
-    assert!(!client.ask("PUT t x").await.error("NOAUTH").is_empty());
-    assert!(!client.ask("AUTH old").await.error("WRONGPASS").is_empty());
-    assert_eq!(client.ask("AUTH admin").await, status("OK"));
+    // No job reaches the one that waits, whether it has noticed already or not.
+    admin.put("later secret").await;
+    is_ended(&mut idle).await;
+    is_ended(&mut waiting).await;
+    assert!(!rig.client().await.ask("AUTH old").await.error("WRONGPASS").is_empty());
+    loop {
+        let stats = admin.ask("STATS later").await;
+        if stats.field("ready").number() == 1 {
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
+    // Those of a token that has lost a right go on with the others, but for what waits.
+    let mut waiting = rig.client_of("admin").await;
+    waiting.send(&command(&["RESERVE", "never", "WAIT", "60s"])).await;
+    rig.await_waiters_of(&mut admin, "never", 1).await;
     rig.access.replace(&access(&[("admin", &["put:t"])]));
-    client.put("t x").await;
-    assert!(!client.ask("STATS t").await.error("NOPERM").is_empty());
+    is_ended(&mut waiting).await;
+    admin.put("t x").await;
+    assert!(!admin.ask("STATS t").await.error("NOPERM").is_empty());
+}
+
+#[tokio::test]
+async fn other_tokens_are_not_disturbed_by_a_reload() {
+    let rig = Rig::with_tokens(&[("admin", &["*:*"]), ("other", &["*:*"])]).await;
+    let mut admin = rig.client_of("admin").await;
+    let mut waiting = rig.client_of("admin").await;
+    waiting.send(&command(&["RESERVE", "t", "WAIT", "60s"])).await;
+    rig.await_waiters_of(&mut admin, "t", 1).await;
+    rig.access.replace(&access(&[("admin", &["*:*"]), ("new", &["*:*"])]));
+    admin.put("t x").await;
+    assert_eq!(waiting.hear().await.items().len(), 1);
 }
 
 #[tokio::test]

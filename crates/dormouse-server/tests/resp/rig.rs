@@ -62,7 +62,11 @@ impl Rig {
 
     /// Waits until this number of reserves wait on a topic.
     pub(crate) async fn await_waiters(&self, topic: &str, waiters: i64) {
-        let mut client = self.client().await;
+        self.await_waiters_of(&mut self.client().await, topic, waiters).await;
+    }
+
+    /// As `await_waiters`, by a client that may ask.
+    pub(crate) async fn await_waiters_of(&self, client: &mut Client, topic: &str, waiters: i64) {
         loop {
             let stats = client.ask(&format!("STATS {topic}")).await;
             let there = match stats {

@@ -320,7 +320,7 @@ mod tests {
             assert!(error.contains("is set and"), "{error}");
         }
         let both = Flags::of(&["--tls-cert", "/nowhere/c", "--tls-key", "/nowhere/k"]);
-        let error = Config::merge(&both, &[]).unwrap_err().to_string();
+        let error = Config::merge(&both, &[]).unwrap().settings.verify_certificate().unwrap_err();
         assert!(error.contains("give a PEM file"), "{error}");
     }
 

@@ -22,6 +22,7 @@ pub(super) async fn start(
         resp: settings.resp,
         beanstalk: beanstalk(settings, drain),
         access: reload.access(),
+        reloads: reload.reloads(),
         hosts: settings.hosts.clone(),
         metrics_topics: settings.metrics_topics.clone(),
         connections_max: settings.connections_max,

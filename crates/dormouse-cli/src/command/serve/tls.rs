@@ -38,16 +38,18 @@ impl Certificate {
         }
     }
 
-    /// Reads the files again; after an error the old certificate stays in use.
-    pub(super) fn reload(&self) {
-        let Some(tls) = &self.0 else { return };
-        match tls.reload() {
+    /// Reads the files again; after an error the old certificate stays in use. Returns whether it
+    /// succeeded; `None` if there is none.
+    pub(super) fn reload(&self) -> Option<bool> {
+        let reloaded = self.0.as_ref()?.reload();
+        match &reloaded {
             Ok(()) => {
                 tracing::info!("SIGHUP: the certificate is read again");
                 self.warn();
             }
             Err(error) => tracing::error!("SIGHUP: the old certificate stays: {error}"),
         }
+        Some(reloaded.is_ok())
     }
 }
 

@@ -76,7 +76,7 @@ pub(super) async fn ack(State(app): State<App>, request: LeaseRequest<AckForm>) 
     let reserve = reserve.into_reserve()?;
     check_reserve(&caller, &reserve)?;
     let batch = app.client.submit(vec![unnumbered(ack), unnumbered(reserve)])?;
-    let mut replies = app.client.wait(batch).await;
+    let mut replies = caller.wait(&app, batch).await?;
     let (acked, reserved) = (replies.next_answer(), replies.next_answer());
     // The acks are done even if the reserve failed.
     let reserved = reserved.and_then(Reserve::from_reply);

@@ -58,7 +58,8 @@ pub(super) async fn events(
         None if caller.grant().may_somewhere(Verb::Events) => {}
         None => caller.check_verb(Verb::Events)?,
     }
-    let filter = Filter { grant: caller.grant().clone(), topic, prefix };
+    let (access, grant) = (app.access.clone(), caller.grant().clone());
+    let filter = Filter { access, grant, topic, prefix };
     let feed = app.events.follow(from, filter)?;
     let headers = [
         (CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),

@@ -129,7 +129,7 @@ pub(super) async fn acquire(
         ttl_ms: form.ttl.map_or(TTL_MS_DEFAULT, |ttl| ttl.0),
         wait_ms: form.wait.map_or(0, |wait| wait.0),
     };
-    let held = app.client.call_waiting(lock).await;
+    let held = caller.call_waiting(&app, lock).await;
     let held = held.map_err(|refusal| caller.grant().lock_refusal(&name, refusal))?;
     let custody = Custody::of_lock(&app.client, unlock);
     Ok(with_custody(json(StatusCode::OK, &LockOut::from(&held)), custody))

@@ -41,7 +41,7 @@ pub(super) async fn reserve_topic(
     params.finish()?;
     caller.check(Verb::Reserve, topic.as_str())?;
     let form: ReserveTopicForm = body.json(&app).await?;
-    take(&app, form.into_reserve(vec![topic])).await
+    take(&app, &caller, form.into_reserve(vec![topic])).await
 }
 
 /// Take jobs of several topics.
@@ -66,7 +66,7 @@ pub(super) async fn reserve(
     let form: ReserveForm = body.json(&app).await?;
     let reserve = form.into_reserve()?;
     check_reserve(&caller, &reserve)?;
-    take(&app, reserve).await
+    take(&app, &caller, reserve).await
 }
 
 /// Whether the caller may reserve from all these topics.
@@ -74,8 +74,8 @@ pub(super) fn check_reserve(caller: &Caller, reserve: &Reserve) -> Result<(), Er
     reserve.topics.iter().try_for_each(|topic| caller.check(Verb::Reserve, topic.as_str()))
 }
 
-async fn take(app: &App, reserve: Reserve) -> HttpResult {
-    answer_jobs(app, app.client.call_waiting(reserve).await?)
+async fn take(app: &App, caller: &Caller, reserve: Reserve) -> HttpResult {
+    answer_jobs(app, caller.call_waiting(app, reserve).await?)
 }
 
 /// A response with jobs, which are given back unless the client receives them.

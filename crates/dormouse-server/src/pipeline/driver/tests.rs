@@ -50,6 +50,10 @@ impl Protocol for Curt {
         false
     }
 
+    fn standing(&self) -> Standing {
+        Standing::Same
+    }
+
     fn take_delay(&mut self) -> Option<Duration> {
         None
     }
@@ -76,6 +80,7 @@ impl Rig {
         let context = PipelineContext::new(
             BackendClient::new(Arc::new(Idle), Arc::<Metrics>::default(), stops),
             Arc::default(),
+            Access::open().changes(),
         );
         Rig { context, stopping }
     }
