@@ -182,7 +182,7 @@ impl Server {
         if let Some(addr) = options.http {
             let listener = bind(addr).await?;
             let bound = listener.local_addr().unwrap_or(addr);
-            let guard = HostGuard::new(options.access.clone(), &options.hosts, bound.ip());
+            let guard = HostGuard::new(options.access.clone(), &options.hosts, bound);
             let app = App::new(client, options.access, metrics, backup, guard);
             let app = app.with_tls(options.tls);
             let server = HttpServer { router: http::router(app.clone()), app, acceptor };

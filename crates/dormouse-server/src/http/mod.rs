@@ -4,6 +4,7 @@ mod api;
 mod caller;
 pub(crate) mod form;
 mod guard;
+mod head;
 mod measure;
 mod params;
 mod path;

@@ -17,10 +17,10 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tower::ServiceExt;
 
-use super::App;
 use super::peer::Peer;
 use super::response_body::track;
 use super::socket::{ConnState, DeadlineTimer, GuardedSocket};
+use super::{App, head};
 use crate::acceptor::Acceptor;
 use crate::metrics::ProtocolKind;
 use crate::visitor::Visitor;
@@ -106,7 +106,8 @@ impl HttpServer {
 }
 
 async fn respond(app: &App, router: Router, request: Request<Incoming>) -> Response {
-    if let Err(problem) = app.guard.check(request.headers()) {
+    let checked = head::check(&request).and_then(|()| app.guard.check(request.headers()));
+    if let Err(problem) = checked {
         app.metrics.answered(None, request.method(), problem.status(), Duration::ZERO);
         return problem.into_response();
     }

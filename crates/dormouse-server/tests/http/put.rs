@@ -237,3 +237,23 @@ async fn a_full_topic_is_507() {
     assert_eq!(answer.problem(507, "full")["retryable"], true);
     client.post("/v1/topics/t/jobs", json!([{}])).await.expect(507);
 }
+
+/// A strict consumer would fail on the whole batch that has such a body.
+#[tokio::test]
+async fn json_that_many_cannot_read_is_refused() {
+    let rig = Rig::new().await;
+    let mut client = rig.client().await;
+    for (body, part) in [(r#""\ud800""#, "half of a character"), ("1e400", "beyond 1.8e308")] {
+        let one = format!(r#"{{"body": {body}}}"#);
+        let list = format!(r#"[{{"body": 1}}, {{"body": [{body}]}}]"#);
+        for json in [one, list] {
+            let kind = "application/json";
+            let answer = client.request("POST", "/v1/topics/t/jobs", kind, json.as_bytes()).await;
+            let problem = answer.problem(400, "invalid");
+            assert!(problem["detail"].as_str().unwrap().contains(part), "{problem}");
+        }
+    }
+    client.get("/v1/topics/t").await.problem(404, "not_found");
+    let text = json!({"text": "1e400"});
+    client.post("/v1/topics/t/jobs", text).await.expect(201);
+}

@@ -104,7 +104,36 @@ async fn only_own_hosts_are_answered() {
         let mut client = rig.client().await.with("origin", "https://evil.example");
         client.get(path).await.problem(403, "forbidden");
     }
-    rig.client().await.with("origin", "http://localhost:3000").get("/v1/stats").await.ok();
+    // Another port of this machine is another site.
+    for origin in ["http://localhost:3000", "http://127.0.0.1:9999"] {
+        let mut client = rig.client().await.with("origin", origin);
+        client.get("/v1/stats").await.problem(403, "forbidden");
+    }
+    let own = format!("http://{}", rig.addr);
+    rig.client().await.with("origin", &own).get("/v1/stats").await.ok();
+    // A name that somebody in the local network may have made up.
+    rig.client().await.with("host", "wpad").get("/v1/stats").await.problem(421, "misdirected");
+}
+
+/// The status of a request whose head has these lines.
+async fn status_of_head(rig: &Rig, lines: &str) -> u16 {
+    let mut client = rig.client().await;
+    client.send_raw(format!("GET /livez HTTP/1.1\r\n{lines}\r\n").as_bytes()).await;
+    client.receive(true).await.unwrap().status
+}
+
+#[tokio::test]
+async fn a_head_has_one_host_and_32_kib() {
+    let rig = Rig::new().await;
+    assert_eq!(status_of_head(&rig, "Host: localhost\r\n").await, 200);
+    assert_eq!(status_of_head(&rig, "Host: localhost\r\nHost: evil.example\r\n").await, 400);
+    assert_eq!(status_of_head(&rig, "").await, 400);
+    let coded = "Host: localhost\r\nTransfer-Encoding: gzip, chunked\r\n";
+    assert_eq!(status_of_head(&rig, coded).await, 400);
+    for (bytes, status) in [(32_000, 200), (33_000, 431), (36_000, 431), (40_000, 431)] {
+        let lines = format!("Host: localhost\r\nX: {}\r\n", "x".repeat(bytes));
+        assert_eq!(status_of_head(&rig, &lines).await, status, "{bytes}");
+    }
 }
 
 #[tokio::test]

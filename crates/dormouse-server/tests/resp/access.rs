@@ -207,3 +207,15 @@ async fn unauthenticated_clients_may_send_little() {
     assert_eq!(client.hear().await, status("OK"));
     client.hear().await.str();
 }
+
+#[tokio::test]
+async fn a_refused_hello_authenticates_nobody() {
+    let rig = Rig::with_tokens(&[("admin", &["*:*"])]).await;
+    for tail in ["FOO", "SETNAME", "SETNAME a\tb", "AUTH default"] {
+        let mut client = rig.client().await;
+        let mut args = vec!["HELLO", "3", "AUTH", "default", "admin"];
+        args.extend(tail.split(' '));
+        assert!(matches!(client.ask_all(&args).await, Value::Error(_)), "{tail}");
+        assert!(!client.ask("PING").await.error("NOAUTH").is_empty(), "{tail}");
+    }
+}

@@ -6,6 +6,7 @@ mod code;
 mod item;
 mod job;
 mod none;
+mod portable;
 mod put;
 mod reserve;
 mod topic;

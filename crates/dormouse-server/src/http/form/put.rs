@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::limits::JSON_DEPTH_MAX;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -16,7 +15,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use super::{Failed, IdOut, StateOut};
+use super::{Failed, IdOut, StateOut, portable};
 use crate::units::{At, BackoffForm, InstantMs, SpanMs};
 
 /// A job to put.
@@ -113,7 +112,7 @@ impl PutForm<'_> {
         let (body, body_kind) = match (self.body, self.text, self.base64) {
             (None, None, None) => (Bytes::new(), BodyKind::Bytes),
             (Some(json), None, None) => {
-                check_depth(json.get())?;
+                portable::check(json.get())?;
                 (share(source, json.get()), BodyKind::Json)
             }
             (None, Some(Cow::Borrowed(text)), None) => (share(source, text), BodyKind::Text),
@@ -142,31 +141,6 @@ impl PutForm<'_> {
             ..Put::new(topic, body)
         })
     }
-}
-
-/// Many JSON parsers refuse deeply nested values, so consumers could not read the job.
-fn check_depth(json: &str) -> Result<(), String> {
-    // Most bodies have fewer brackets than that: counting them costs almost nothing.
-    if json.bytes().filter(|byte| matches!(byte, b'[' | b'{')).count() <= JSON_DEPTH_MAX {
-        return Ok(());
-    }
-    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
-    for byte in json.bytes() {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' => escaped = in_string,
-            b'"' => in_string = !in_string,
-            b'[' | b'{' if !in_string => depth += 1,
-            b']' | b'}' if !in_string => depth -= 1,
-            _ => {}
-        }
-        if depth > JSON_DEPTH_MAX {
-            return Err(format!(
-                "body is nested deeper than {JSON_DEPTH_MAX}; send it as text, or flatter"
-            ));
-        }
-    }
-    Ok(())
 }
 
 fn share(source: &Bytes, part: &str) -> Bytes {
@@ -254,18 +228,4 @@ pub(crate) enum PutAnswer {
     One(PutOut),
     /// To an array or NDJSON.
     Many(PutResults),
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn depth_is_bounded_outside_of_strings() {
-        let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
-        check_depth(&nested(JSON_DEPTH_MAX)).unwrap();
-        assert!(check_depth(&nested(JSON_DEPTH_MAX + 1)).is_err());
-        check_depth(&format!("\"\\\"{}\"", "[".repeat(1_000))).unwrap();
-        check_depth(&"[1],".repeat(1_000)).unwrap();
-    }
 }

@@ -22,19 +22,22 @@ pub(in crate::resp) fn run(
             return Ok(());
         }
     };
-    let mut name = None;
+    // All of it is read first: a command that is refused authenticates nobody.
+    let (mut login, mut name) = (None, None);
     while let Some(word) = args.next() {
         if is(word, "AUTH") {
-            let (user, token) = (args.must("user")?, args.must("token")?);
-            if !auth::authenticate(conn, user, token) {
-                conn.decline_as(turn, Code::Unauthorized, auth::WRONG.0, auth::WRONG.1);
-                return Ok(());
-            }
+            login = Some((args.must("user")?, args.must("token")?));
         } else if is(word, "SETNAME") {
             name = Some(client::good_name(args.must("name")?)?);
         } else {
             return Err(unknown(word, &["AUTH", "SETNAME"]));
         }
+    }
+    if let Some((user, token)) = login
+        && !auth::authenticate(conn, user, token)
+    {
+        conn.decline_as(turn, Code::Unauthorized, auth::WRONG.0, auth::WRONG.1);
+        return Ok(());
     }
     if !conn.is_known() {
         let text = "HELLO must be called with the client already authenticated, otherwise with \
