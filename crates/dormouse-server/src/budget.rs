@@ -61,33 +61,18 @@ impl Budget {
         self.max.saturating_sub(self.used.load(Ordering::Relaxed))
     }
 
-    /// Holds no bytes yet; see `Held::grow`.
+    /// Holds no bytes yet; see `Held::take`.
     pub(crate) fn hold(&self) -> Held {
         Held { budget: self.clone(), bytes: 0 }
     }
 }
 
 impl Held {
-    /// Takes more bytes; an error, if that exceeds the limit. They are taken even then.
-    pub(crate) fn grow(&mut self, bytes: usize) -> Result<(), Error> {
-        let before = self.take(bytes);
-        self.budget.judge(before, bytes)
-    }
-
-    /// Takes more bytes, even beyond the limit; returns how many were held before.
-    pub(crate) fn take(&mut self, bytes: usize) -> usize {
+    /// Takes more bytes, even beyond the limit.
+    pub(crate) fn take(&mut self, bytes: usize) {
         self.bytes += bytes;
         // Only a count: it orders nothing else.
-        self.budget.used.fetch_add(bytes, Ordering::Relaxed)
-    }
-}
-
-impl Held {
-    /// Gives a part of the bytes back.
-    pub(crate) fn give(&mut self, bytes: usize) {
-        let bytes = bytes.min(self.bytes);
-        self.bytes -= bytes;
-        self.budget.used.fetch_sub(bytes, Ordering::Relaxed);
+        self.budget.used.fetch_add(bytes, Ordering::Relaxed);
     }
 }
 
@@ -105,16 +90,17 @@ mod tests {
     fn dropped_bytes_can_be_taken_again() {
         let budget = Budget::new(10, "bodies");
         let mut first = budget.hold();
-        first.grow(8).unwrap();
+        first.take(8);
+        assert!(!budget.is_exceeded());
         let mut second = budget.hold();
-        assert_eq!(second.grow(3).unwrap_err().code, Code::Busy);
+        second.take(3);
+        assert!(budget.is_exceeded());
         drop(second);
         assert_eq!(budget.room_for(3).unwrap_err().code, Code::Busy);
         assert_eq!(budget.room_for(11).unwrap_err().code, Code::TooLarge);
         assert_eq!(budget.left(), 2);
         budget.room_for(2).unwrap();
-        first.grow(2).unwrap();
         drop(first);
-        budget.hold().grow(10).unwrap();
+        budget.room_for(10).unwrap();
     }
 }

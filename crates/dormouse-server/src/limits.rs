@@ -57,8 +57,8 @@ pub const REFUSALS_ADDRESSES: usize = 1_024;
 pub const REFUSALS_LOG_MS: u64 = 60_000;
 /// Events kept for clients that resume.
 pub const EVENTS_KEPT: usize = 16_384;
-/// The largest number of event streams.
-pub const EVENT_STREAMS_MAX: usize = 100;
+/// The largest number of event streams; one token or address alone has half of them.
+pub const EVENT_STREAMS_MAX: usize = 200;
 /// Topics with series of their own in the metrics; the others are added up.
 pub const METRICS_TOPICS_MAX: usize = 200;
 /// Topics that one page of metrics looks at to find those to be shown; the next page goes on.
@@ -70,8 +70,8 @@ pub const METRICS_SURVEY_MS_MAX: u64 = 100;
 
 /// Bytes of commands that one connection's turn takes; a single command may be larger.
 pub const TURN_BYTES_MAX: usize = 256 << 10;
-/// Bytes of incomplete commands of all connections; beyond it connections that hold more than
-/// `INPUT_FREE_BYTES` are closed.
+/// Bytes of incomplete commands of all connections that hold more than `INPUT_FREE_BYTES`; beyond
+/// it, and beyond a share of it, they are closed.
 pub const INPUTS_BYTES_MAX: usize = 64 << 20;
 /// Bytes of commands that a connection may always hold.
 pub const INPUT_FREE_BYTES: usize = 4 << 10;

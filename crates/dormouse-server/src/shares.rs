@@ -98,28 +98,17 @@ impl<K: Clone + Eq + Hash> SharedLimit<K> {
 
     /// Takes an amount; `busy` if the limit or the share is used up.
     pub(crate) fn take(&self, who: K, amount: usize) -> Result<Portion<K>, Error> {
-        let mut shares = self.lock();
-        let taken = shares.take(&who, amount);
-        let (max, share, what) = (shares.max, shares.share(), self.what);
-        drop(shares);
-        match taken {
-            Ok(()) => Ok(Portion { limit: self.clone(), who, amount }),
-            Err(Short::All) => Err(Error::new(
-                Code::Busy,
-                format!("there are {max} {what} already, of all clients together; try again"),
-            )),
-            Err(Short::Share) => Err(Error::new(
-                Code::Busy,
-                format!(
-                    "this token or address has its share of {share} {what}, and the others are \
-                     kept for others; end some, or try again"
-                ),
-            )),
-        }
+        let mut portion = self.hold(who);
+        portion.grow(amount)?;
+        Ok(portion)
+    }
+
+    /// Holds nothing yet; see `Portion::grow`.
+    pub(crate) fn hold(&self, who: K) -> Portion<K> {
+        Portion { limit: self.clone(), who, amount: 0 }
     }
 
     /// What all hold together.
-    #[cfg(test)]
     pub(crate) fn used(&self) -> usize {
         self.lock().used
     }
@@ -127,6 +116,38 @@ impl<K: Clone + Eq + Hash> SharedLimit<K> {
     fn lock(&self) -> MutexGuard<'_, Shares<K>> {
         // Nothing panics while it is held.
         self.shares.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<K: Clone + Eq + Hash> Portion<K> {
+    /// Takes more; `busy`, and nothing is taken, if the limit or the share is used up.
+    pub(crate) fn grow(&mut self, amount: usize) -> Result<(), Error> {
+        let mut shares = self.limit.lock();
+        let taken = shares.take(&self.who, amount);
+        let (max, share, what) = (shares.max, shares.share(), self.limit.what);
+        drop(shares);
+        let text = match taken {
+            Ok(()) => {
+                self.amount += amount;
+                return Ok(());
+            }
+            Err(Short::All) => format!("all clients together have {max} {what}; try again"),
+            Err(Short::Share) => format!(
+                "this token or address has its share, {share} {what}, and what is left is for \
+                 others; end some, or try again"
+            ),
+        };
+        Err(Error::new(Code::Busy, text))
+    }
+
+    /// Takes more or gives a part back, so that this is held; `busy` as in `grow`.
+    pub(crate) fn resize(&mut self, amount: usize) -> Result<(), Error> {
+        if amount >= self.amount {
+            return self.grow(amount - self.amount);
+        }
+        self.limit.lock().give(&self.who, self.amount - amount);
+        self.amount = amount;
+        Ok(())
     }
 }
 
@@ -197,10 +218,17 @@ mod tests {
         let first = limit.take("a", 2).ok().unwrap();
         let refused = limit.take("a", 1).err().unwrap();
         assert_eq!(refused.code, Code::Busy);
-        assert!(refused.text.contains("its share of 1 streams"), "{}", refused.text);
+        assert!(refused.text.contains("its share, 1 streams"), "{}", refused.text);
         let other = limit.take("b", 1).ok().unwrap();
         assert_eq!(limit.used(), 3);
         drop((first, other));
         assert_eq!(limit.used(), 0);
+        let mut portion = limit.hold("a");
+        for (amount, is_given) in [(2, true), (3, false), (1, true), (2, true), (0, true)] {
+            let before = portion.amount;
+            assert_eq!(portion.resize(amount).is_ok(), is_given);
+            assert_eq!(portion.amount, if is_given { amount } else { before });
+            assert_eq!(limit.used(), portion.amount);
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::metrics::ProtocolKind;
 use crate::shares::Portion;
@@ -39,6 +39,15 @@ impl fmt::Display for Address {
     }
 }
 
+/// Who holds a share of a limit.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Claimant {
+    /// All clients with the token of this name.
+    Token(Arc<str>),
+    /// All clients without a token at this address.
+    Address(Address),
+}
+
 /// A client whose connection was accepted.
 pub(crate) struct Visitor {
     pub(crate) address: Address,
@@ -60,6 +69,11 @@ impl Visitor {
     /// Whether it needs a token and has presented none yet.
     pub(crate) fn is_guest(&self) -> bool {
         self.guest.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    /// Whose shares it uses: those of the token of this name, or of its address if it has none.
+    pub(crate) fn claimant(&self, token: Option<Arc<str>>) -> Claimant {
+        token.map_or(Claimant::Address(self.address), Claimant::Token)
     }
 
     /// It has presented a good token: its place is free for another guest.

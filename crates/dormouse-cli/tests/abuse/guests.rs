@@ -8,6 +8,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use crate::block_on;
 use crate::connection::{Conn, connect_from, head_as};
 use crate::limited::Server;
 use crate::victim::{self, VICTIM};
@@ -17,11 +18,6 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 const SILENT: usize = 400;
 /// They would fill the memory for small bodies.
 const BODIES: usize = 513;
-
-fn block_on<T>(test: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    runtime.block_on(test)
-}
 
 /// Clients that connect, say nothing, and connect again when they are closed.
 fn silent(addrs: &[SocketAddr]) -> JoinSet<()> {
@@ -60,30 +56,32 @@ fn silent_guests_keep_nobody_out() {
     server.stop();
 }
 
-/// Sends a request but for the end of its body.
-async fn unfinished(token: &str, http: SocketAddr) -> TcpStream {
+/// Sends this part of a request's body.
+async fn unfinished(token: &str, http: SocketAddr, bytes: usize) -> TcpStream {
     let mut stream = connect_from(2, http).await.unwrap();
     let mut request = head_as(Some(token), "POST", "/v1/ack", 65_536).into_bytes();
-    request.resize(request.len() + 65_500, b' ');
+    request.resize(request.len() + bytes, b' ');
     // It may be refused and closed before all is sent.
     let _ = stream.write_all(&request).await;
     stream
 }
 
+/// As many as fill the memory for small bodies; the last ones fill what is left.
+pub(crate) async fn unfinished_bodies(token: &str, http: SocketAddr) -> Vec<TcpStream> {
+    let mut streams = Vec::new();
+    for (count, bytes) in [(BODIES, 65_500), (20, 2_000), (20, 200), (20, 20), (20, 1)] {
+        for _ in 0..count {
+            streams.push(unfinished(token, http, bytes).await);
+        }
+    }
+    streams
+}
+
 #[test]
 fn bodies_of_a_token_without_the_right_keep_nobody_out() {
-    let tokens = [(VICTIM, "*:*"), ("idle", "metrics:in.*")];
-    let server = Server::with_tokens(&tokens, &[]);
+    let server = Server::with_tokens(&[(VICTIM, "*:*"), ("idle", "metrics:in.*")], &[]);
     let http = server.addr();
-    block_on(async {
-        let attack = async {
-            let mut streams = Vec::new();
-            for _ in 0..BODIES {
-                streams.push(unfinished("idle", http).await);
-            }
-            streams
-        };
-        victim::check("bodies without a right", http, attack).await;
-    });
+    let attack = unfinished_bodies("idle", http);
+    block_on(victim::check("bodies without a right", http, attack));
     server.stop();
 }

@@ -8,6 +8,7 @@ mod guests;
 mod limited;
 mod normal;
 mod polls;
+mod shares;
 mod slow_senders;
 mod unread;
 mod victim;
@@ -25,12 +26,17 @@ const P99_MAX: Duration = Duration::from_millis(50);
 const ALONE: Duration = Duration::from_secs(2);
 const MEASURED: Duration = Duration::from_secs(8);
 
+/// Runs a test's clients.
+fn block_on<T>(clients: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    runtime.block_on(clients)
+}
+
 #[test]
 fn abuse_of_a_real_process_is_bounded() {
     let server = Server::start();
     let addr = server.addr();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    let (alone, p99, slowest, closed) = runtime.block_on(async move {
+    let (alone, p99, slowest, closed) = block_on(async move {
         let (alone, _) = normal::measure(addr, ALONE).await;
         let slow = slow_senders::start(addr, SLOW_SENDERS).await;
         let polls = polls::start(addr, POLLS).await;

@@ -244,7 +244,7 @@ pub struct Grant {
 }
 
 struct Inner {
-    name: String,
+    name: Arc<str>,
     /// The token's; `None` if there is none.
     hash: Option<TokenHash>,
     scopes: Vec<Scope>,
@@ -259,7 +259,7 @@ impl Grant {
         let union = |all: Verbs, scope: &Scope| all.with(scope.verbs());
         let everywhere = scopes.iter().filter(|s| s.is_for_all_topics()).fold(Verbs::NONE, union);
         let somewhere = scopes.iter().fold(Verbs::NONE, union);
-        Grant { inner: Arc::new(Inner { name, hash, scopes, everywhere, somewhere }) }
+        Grant { inner: Arc::new(Inner { name: name.into(), hash, scopes, everywhere, somewhere }) }
     }
 
     /// The grant of a caller without a token where one is needed: no rights.
@@ -279,6 +279,11 @@ impl Grant {
     /// The name of the token.
     pub fn name(&self) -> &str {
         &self.inner.name
+    }
+
+    /// The name of the token, if there is one.
+    pub(crate) fn token_name(&self) -> Option<Arc<str>> {
+        self.inner.hash.map(|_| Arc::clone(&self.inner.name))
     }
 
     /// Whether the verb is allowed on this topic (for `Lock`: with the lock of this name); if not,

@@ -226,6 +226,7 @@ mod tests {
     use super::*;
     use crate::client::BackendClient;
     use crate::metrics::Metrics;
+    use crate::visitor::{Address, Claimant};
 
     struct Idle;
 
@@ -238,7 +239,8 @@ mod tests {
     fn follow(events: &Events) -> Feed {
         let access = Access::open();
         let grant = access.grant(None).unwrap();
-        events.follow(StartAt::Now, Filter { access, grant, topic: None, prefix: None }).unwrap()
+        let filter = Filter { access, grant, topic: None, prefix: None };
+        events.follow(Claimant::Address(Address::Local), StartAt::Now, filter).unwrap()
     }
 
     #[test]

@@ -11,11 +11,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::limits::EVENT_STREAMS_MAX;
-use dormouse_core::error::{Code, Error};
+use dormouse_core::error::Error;
 use dormouse_core::event::Watcher;
 use tokio::sync::watch;
 
 use crate::client::BackendClient;
+use crate::shares::{Portion, SharedLimit};
+use crate::visitor::Claimant;
 pub(crate) use feed::{Feed, Filter, StartAt};
 use ring::Ring;
 
@@ -34,6 +36,8 @@ struct Hub {
     ring: Mutex<Option<Arc<Ring>>>,
     /// Open streams.
     streams: watch::Sender<usize>,
+    /// Whose they are.
+    shares: SharedLimit<Claimant>,
     /// Events that were dropped before a client read them.
     lost: AtomicU64,
 }
@@ -42,18 +46,26 @@ struct Hub {
 struct Subscription {
     hub: Arc<Hub>,
     ring: Arc<Ring>,
+    #[expect(dead_code, reason = "its drop lets another client subscribe")]
+    portion: Portion<Claimant>,
 }
 
 impl Events {
     pub(crate) fn new(client: BackendClient) -> Events {
-        let (ring, lost) = (Mutex::default(), AtomicU64::default());
-        Events { hub: Arc::new(Hub { client, ring, streams: watch::Sender::new(0), lost }) }
+        let (ring, lost, streams) = (Mutex::default(), AtomicU64::default(), watch::Sender::new(0));
+        let shares = SharedLimit::new(EVENT_STREAMS_MAX, "event streams");
+        Events { hub: Arc::new(Hub { client, ring, streams, shares, lost }) }
     }
 
-    /// Subscribes to the events after `from` that pass the filter. Must be called within a tokio
-    /// runtime.
-    pub(crate) fn follow(&self, from: StartAt, filter: Filter) -> Result<Feed, Error> {
-        Ok(Feed::new(self.subscribe()?, from, filter))
+    /// Subscribes a client to the events after `from` that pass the filter. Must be called within
+    /// a tokio runtime.
+    pub(crate) fn follow(
+        &self,
+        who: Claimant,
+        from: StartAt,
+        filter: Filter,
+    ) -> Result<Feed, Error> {
+        Ok(Feed::new(self.subscribe(who)?, from, filter))
     }
 
     /// The number of open streams.
@@ -66,16 +78,13 @@ impl Events {
         self.hub.lost.load(Ordering::Relaxed)
     }
 
-    fn subscribe(&self) -> Result<Subscription, Error> {
+    fn subscribe(&self, who: Claimant) -> Result<Subscription, Error> {
         let hub = &self.hub;
         let mut ring = hub.lock();
         if hub.client.is_stopping() {
             return Err(Error::unavailable("the server is stopping; try again"));
         }
-        if self.streams() >= EVENT_STREAMS_MAX {
-            let text = format!("{EVENT_STREAMS_MAX} clients follow the events already; try again");
-            return Err(Error::new(Code::Busy, text));
-        }
+        let portion = hub.shares.take(who, 1)?;
         let ring = ring.get_or_insert_with(|| {
             let ring = Arc::new(Ring::new(new_id()));
             hub.client.backend().watch(Some(Arc::clone(&ring) as Arc<dyn Watcher>));
@@ -84,7 +93,7 @@ impl Events {
         });
         let ring = Arc::clone(ring);
         hub.streams.send_modify(|streams| *streams += 1);
-        Ok(Subscription { hub: Arc::clone(hub), ring })
+        Ok(Subscription { hub: Arc::clone(hub), ring, portion })
     }
 }
 

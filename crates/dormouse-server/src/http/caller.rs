@@ -15,11 +15,13 @@ use super::App;
 use super::problem::Problem;
 use crate::access::{Grant, Verb};
 use crate::client::{BatchReplies, PendingBatch, unnumbered};
-use crate::visitor::Visitor;
+use crate::visitor::{Address, Claimant, Visitor};
 
 /// A caller with a known token, or any caller where no token is configured.
+#[derive(Clone)]
 pub(crate) struct Caller {
     grant: Grant,
+    claimant: Claimant,
 }
 
 impl FromRequestParts<App> for Caller {
@@ -35,9 +37,12 @@ impl FromRequestParts<App> for Caller {
         match app.access.grant(bearer) {
             Ok(grant) => {
                 visitor.inspect(|visitor| visitor.welcome());
+                let here = Claimant::Address(Address::Local);
+                let claimant = visitor.map_or(here, |visitor| visitor.claimant(grant.token_name()));
+                let caller = Caller { grant, claimant };
                 // For the body, which may take its time to arrive.
-                parts.extensions.insert(grant.clone());
-                Ok(Caller { grant })
+                parts.extensions.insert(caller.clone());
+                Ok(caller)
             }
             Err(error) => {
                 // A wrong token, not a missing one.
@@ -71,6 +76,16 @@ impl Caller {
         &self.grant
     }
 
+    /// Whose shares its requests use.
+    pub(crate) fn claimant(&self) -> &Claimant {
+        &self.claimant
+    }
+
+    /// Whether the caller's rights are what they were when it called.
+    pub(crate) fn judge(&self, app: &App) -> Result<(), Error> {
+        app.access.judge(&self.grant)
+    }
+
     /// Sends an operation that may wait. It ends when the server stops, and when the caller's
     /// rights change.
     pub(crate) async fn call_waiting<O: Operation>(
@@ -90,7 +105,7 @@ impl Caller {
             replies = app.client.wait(batch) => replies,
             error = app.access.outdated(&self.grant) => return Err(error),
         };
-        app.access.judge(&self.grant).map(|()| replies)
+        self.judge(app).map(|()| replies)
     }
 
     /// As [`Grant::check_jobs`].

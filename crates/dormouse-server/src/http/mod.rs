@@ -30,7 +30,9 @@ use crate::budget::Budget;
 use crate::client::BackendClient;
 use crate::events::Events;
 use crate::metrics::Metrics;
+use crate::shares::SharedLimit;
 use crate::tls::Tls;
+use crate::visitor::Claimant;
 
 pub use api::openapi;
 pub(crate) use guard::HostGuard;
@@ -47,8 +49,8 @@ pub(crate) struct App {
     pub(crate) backup: Option<Arc<MakeBackup>>,
     pub(crate) tls: Option<Tls>,
     guard: Arc<HostGuard>,
-    bodies: Budget,
-    small_bodies: Budget,
+    bodies: SharedLimit<Claimant>,
+    small_bodies: SharedLimit<Claimant>,
     answers: Budget,
     /// One permit per large page that is read and written at the same time.
     pages: Arc<Semaphore>,
@@ -70,8 +72,8 @@ impl App {
             backup,
             tls: None,
             guard: Arc::new(guard),
-            bodies: Budget::new(HTTP_BODIES_BYTES_MAX, "large requests"),
-            small_bodies: Budget::new(HTTP_SMALL_BODIES_BYTES_MAX, "small requests"),
+            bodies: SharedLimit::new(HTTP_BODIES_BYTES_MAX, "bytes of large requests"),
+            small_bodies: SharedLimit::new(HTTP_SMALL_BODIES_BYTES_MAX, "bytes of small requests"),
             answers: Budget::new(ANSWERS_BYTES_MAX, "answers"),
             pages: Arc::new(Semaphore::new(PAGES_MAX)),
         }

@@ -3,7 +3,6 @@
 //! A handler gets the body unread, and reads it when it knows that the caller may do what the path
 //! says: who has no right here cannot use up what others need.
 
-use std::convert::Infallible;
 use std::time::Duration;
 
 use crate::limits::{
@@ -18,43 +17,46 @@ use hyper::StatusCode;
 use serde::de::DeserializeOwned;
 
 use super::App;
+use super::caller::Caller;
 use super::problem::Problem;
-use crate::access::Grant;
-use crate::budget::Held;
+use crate::shares::Portion;
+use crate::visitor::Claimant;
 
 /// The body of a request that is still to be read. Check the caller's rights first.
 pub(crate) struct Unread {
     body: Body,
-    /// The caller's rights, which may change until all of it has arrived.
-    grant: Option<Grant>,
+    caller: Caller,
 }
 
 /// The whole body of a request.
 pub(crate) struct Payload {
     pub(crate) bytes: Bytes,
-    _held: Held,
+    _held: Portion<Claimant>,
 }
 
 impl FromRequest<App> for Unread {
-    type Rejection = Infallible;
+    type Rejection = Problem;
 
-    async fn from_request(request: Request, _: &App) -> Result<Unread, Infallible> {
-        let grant = request.extensions().get::<Grant>().cloned();
-        Ok(Unread { body: request.into_body(), grant })
+    async fn from_request(request: Request, _: &App) -> Result<Unread, Problem> {
+        let caller = request.extensions().get::<Caller>().cloned();
+        // Every handler that reads a body takes its caller first.
+        let caller = caller.ok_or_else(|| Problem::malformed("this call takes no body"))?;
+        Ok(Unread { body: request.into_body(), caller })
     }
 }
 
 impl Unread {
     /// The body of a request that this caller has sent.
-    pub(crate) fn new(body: Body, grant: Grant) -> Unread {
-        Unread { body, grant: Some(grant) }
+    pub(crate) fn new(body: Body, caller: Caller) -> Unread {
+        Unread { body, caller }
     }
 
-    /// Reads it.
+    /// Reads it. The caller's rights may change until all of it has arrived.
     pub(crate) async fn read(self, app: &App) -> Result<Payload, Problem> {
-        let mut held = app.small_bodies.hold();
-        let bytes = read(self.body, app, &mut held).await?;
-        self.grant.map_or(Ok(()), |grant| app.access.judge(&grant))?;
+        let Unread { body, caller } = self;
+        let mut held = app.small_bodies.hold(caller.claimant().clone());
+        let bytes = read(body, app, &caller, &mut held).await?;
+        caller.judge(app)?;
         Ok(Payload { bytes, _held: held })
     }
 
@@ -80,7 +82,12 @@ pub(crate) fn check_object(json: &[u8]) -> Result<(), &'static str> {
     }
 }
 
-async fn read(mut body: Body, app: &App, held: &mut Held) -> Result<Bytes, Problem> {
+async fn read(
+    mut body: Body,
+    app: &App,
+    caller: &Caller,
+    held: &mut Portion<Claimant>,
+) -> Result<Bytes, Problem> {
     let size = http_body::Body::size_hint(&body);
     if size.lower() > HTTP_BODY_BYTES_MAX as u64 {
         return Err(too_large(size.lower()));
@@ -109,7 +116,7 @@ async fn read(mut body: Body, app: &App, held: &mut Held) -> Result<Bytes, Probl
             total > HTTP_SMALL_BYTES_MAX && total - data.len() <= HTTP_SMALL_BYTES_MAX;
         if is_first_large {
             // Uploads must not use up the budget of acks.
-            *held = app.bodies.hold();
+            *held = app.bodies.hold(caller.claimant().clone());
             held.grow(total)?;
         } else {
             held.grow(data.len())?;

@@ -131,7 +131,8 @@ where
 
     /// Waits for more input; false if the connection is to be closed.
     async fn read_more(&mut self) -> io::Result<bool> {
-        if let Err(why) = self.input.admit() {
+        let Connection { input, protocol, guest, .. } = self;
+        if let Err(why) = input.admit(|| guest.visitor.claimant(protocol.grant().token_name())) {
             return self.close_because(why).await;
         }
         if self.protocol.standing() == Standing::Gone {
@@ -375,11 +376,14 @@ where
             sent.withdraw();
         }
         loop {
+            let Connection { input, protocol, guest, .. } = self;
+            let may_read =
+                input.may_read_ahead(|| guest.visitor.claimant(protocol.grant().token_name()));
             tokio::select! {
                 biased;
                 replies = &mut sent => return self.unless_revoked(replies).await,
                 () = self.tokens.changed() => sent = self.unless_revoked(sent).await?,
-                filled = self.input.fill(&mut self.socket), if self.input.may_read_ahead() => {
+                filled = self.input.fill(&mut self.socket), if may_read => {
                     filled?;
                     if self.input.is_over() {
                         sent.withdraw();

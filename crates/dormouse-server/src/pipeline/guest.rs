@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 /// Knows since when a client is without a token.
 pub(super) struct GuestTimer {
-    visitor: Arc<Visitor>,
+    pub(super) visitor: Arc<Visitor>,
     since: Option<Instant>,
 }
 

@@ -15,7 +15,8 @@ use tokio::io::{AsyncRead, ReadBuf};
 use tokio::time::Instant;
 
 use super::CloseReason;
-use crate::budget::{Budget, Held};
+use crate::shares::{Portion, SharedLimit};
+use crate::visitor::Claimant;
 
 /// Bytes read from a socket at once. They go through the stack, so that a silent connection holds
 /// no buffer.
@@ -24,10 +25,9 @@ const READ_BYTES: usize = 16 << 10;
 /// One connection's input.
 pub(super) struct Input {
     pub(super) bytes: BytesMut,
-    budget: Budget,
-    held: Held,
-    /// Bytes that `held` accounts for.
-    counted: usize,
+    limit: SharedLimit<Claimant>,
+    /// What is counted of it: nothing, while it is small.
+    held: Option<Portion<Claimant>>,
     /// When the first byte of an incomplete command was seen.
     begun: Option<Instant>,
     /// The client has shut down its sending side.
@@ -35,26 +35,25 @@ pub(super) struct Input {
 }
 
 impl Input {
-    pub(super) fn new(budget: Budget) -> Input {
-        let held = budget.hold();
-        Input { bytes: BytesMut::new(), budget, held, counted: 0, begun: None, is_over: false }
+    pub(super) fn new(limit: SharedLimit<Claimant>) -> Input {
+        Input { bytes: BytesMut::new(), limit, held: None, begun: None, is_over: false }
     }
 
     pub(super) fn is_over(&self) -> bool {
         self.is_over
     }
 
-    /// Whether more may be read ahead while a command waits.
-    pub(super) fn may_read_ahead(&mut self) -> bool {
-        self.count();
-        let most = if self.budget.is_exceeded() { INPUT_FREE_BYTES } else { TURN_BYTES_MAX };
-        !self.is_over && self.bytes.len() < most
+    /// Whether more may be read ahead while a command of this client waits.
+    pub(super) fn may_read_ahead(&mut self, who: impl FnOnce() -> Claimant) -> bool {
+        !self.is_over && self.bytes.len() < TURN_BYTES_MAX && self.count(who)
     }
 
     /// Commands were taken off: the rest begins now.
     pub(super) fn taken(&mut self) {
         self.begun = None;
-        self.count();
+        if self.bytes.len() <= INPUT_FREE_BYTES {
+            self.held = None;
+        }
         if self.bytes.is_empty() && self.bytes.capacity() > INPUT_FREE_BYTES {
             self.bytes = BytesMut::new();
         }
@@ -88,22 +87,20 @@ impl Input {
         Some(begun + Duration::from_millis(COMMAND_MS_MAX + by_size))
     }
 
-    /// Whether the input may be kept.
-    pub(super) fn admit(&mut self) -> Result<(), CloseReason> {
-        self.count();
-        let is_large = self.counted > INPUT_FREE_BYTES;
-        if is_large && self.budget.is_exceeded() { Err(CloseReason::Crowded) } else { Ok(()) }
+    /// Whether the input of this client may be kept.
+    pub(super) fn admit(&mut self, who: impl FnOnce() -> Claimant) -> Result<(), CloseReason> {
+        if self.count(who) { Ok(()) } else { Err(CloseReason::Crowded) }
     }
 
-    fn count(&mut self) {
-        let (bytes, before) = (self.bytes.len(), self.counted);
-        // A command that came whole was never counted: its connection leaves the shared count alone.
-        match bytes.cmp(&before) {
-            Ordering::Equal => return,
-            Ordering::Greater => _ = self.held.take(bytes - before),
-            Ordering::Less => self.held.give(before - bytes),
+    /// Counts the input, unless it is small; false if it exceeds what the client may hold.
+    fn count(&mut self, who: impl FnOnce() -> Claimant) -> bool {
+        let bytes = self.bytes.len();
+        if bytes <= INPUT_FREE_BYTES {
+            self.held = None;
+            return true;
         }
-        self.counted = bytes;
+        let limit = &self.limit;
+        self.held.get_or_insert_with(|| limit.hold(who())).resize(bytes).is_ok()
     }
 }
 
@@ -113,14 +110,22 @@ mod tests {
 
     #[test]
     fn input_that_is_read_ahead_is_counted() {
-        let budget = Budget::new(10_000, "unfinished commands");
-        let mut inputs = [(); 2].map(|()| Input::new(budget.clone()));
-        inputs.iter_mut().for_each(|input| input.bytes.extend_from_slice(&[0; 6_000]));
-        assert!(inputs[0].may_read_ahead());
-        assert!(!inputs[1].may_read_ahead(), "all together hold too much");
-        assert_eq!(budget.used(), 12_000);
+        let limit = SharedLimit::new(20_000, "unfinished commands");
+        let mut inputs = [(); 3].map(|()| Input::new(limit.clone()));
+        inputs.iter_mut().for_each(|input| input.bytes.extend_from_slice(&[0; 5_000]));
+        let who = |name: &str| Claimant::Token(name.into());
+        assert!(inputs[0].may_read_ahead(|| who("a")));
+        assert!(inputs[1].may_read_ahead(|| who("a")));
+        assert!(!inputs[2].may_read_ahead(|| who("a")), "one holds too much");
+        assert_eq!(inputs[2].admit(|| who("a")), Err(CloseReason::Crowded));
+        inputs[2].held = None;
+        assert!(inputs[2].may_read_ahead(|| who("b")), "what one holds is not another's");
+        assert_eq!(limit.used(), 15_000);
         inputs[1].bytes.clear();
-        assert!(inputs[1].may_read_ahead());
-        assert_eq!(budget.used(), 6_000);
+        inputs[1].taken();
+        assert_eq!(limit.used(), 10_000);
+        inputs[0].bytes.truncate(INPUT_FREE_BYTES);
+        assert_eq!(inputs[0].admit(|| who("a")), Ok(()));
+        assert_eq!(limit.used(), 5_000, "a small input is free");
     }
 }

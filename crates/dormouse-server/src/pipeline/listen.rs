@@ -12,15 +12,16 @@ use crate::acceptor::{Acceptor, Listener};
 use crate::budget::Budget;
 use crate::client::BackendClient;
 use crate::metrics::{Metrics, ProtocolKind};
+use crate::shares::SharedLimit;
 use crate::stop::StopSignal;
-use crate::visitor::Visitor;
+use crate::visitor::{Claimant, Visitor};
 
 /// The state that all connections of pipelined protocols share. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct PipelineContext {
     pub(crate) client: BackendClient,
     pub(crate) metrics: Arc<Metrics>,
-    pub(super) inputs: Budget,
+    pub(super) inputs: SharedLimit<Claimant>,
     pub(super) answers: Budget,
     /// A page is large: they are made one at a time.
     pub(super) pages: Arc<Semaphore>,
@@ -34,7 +35,7 @@ impl PipelineContext {
         metrics: Arc<Metrics>,
         tokens: watch::Receiver<()>,
     ) -> PipelineContext {
-        let inputs = Budget::new(INPUTS_BYTES_MAX, "unfinished commands");
+        let inputs = SharedLimit::new(INPUTS_BYTES_MAX, "bytes of unfinished commands");
         let answers = Budget::new(ANSWERS_BYTES_MAX, "answers");
         let pages = Arc::new(Semaphore::new(PAGES_MAX));
         PipelineContext { client, metrics, inputs, answers, pages, tokens }

@@ -143,8 +143,8 @@ impl Protocol for Resp {
     fn on_close(&mut self, why: CloseReason, out: &mut BytesMut) {
         let (code, text) = match why {
             CloseReason::Crowded => {
-                let text = "all connections together hold too many bytes of unfinished commands; \
-                            connect and try again";
+                let text = "all connections together, or those of this token or address, hold too \
+                            many bytes of unfinished commands; connect and try again";
                 (Code::Busy, text)
             }
             CloseReason::Slow => (Code::Invalid, "the rest of the command did not come in time"),
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn the_reason_for_closing_is_written() {
         for (why, word) in [
-            (CloseReason::Crowded, "-OVERLOADED all connections together hold too many bytes "),
+            (CloseReason::Crowded, "-OVERLOADED all connections together, or those of this token "),
             (CloseReason::Slow, "-INVALID the rest of the command did not come in time\r\n"),
             (CloseReason::Revoked, "-NOAUTH the access token was withdrawn"),
             (CloseReason::Guest, "-NOAUTH no access token came in time"),

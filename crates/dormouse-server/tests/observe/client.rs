@@ -99,10 +99,21 @@ impl Told {
 impl Stream {
     /// Opens a stream and reads its first piece.
     pub(crate) async fn open(addr: SocketAddr, query: &str, headers: &[(&str, &str)]) -> Stream {
+        Stream::try_open(addr, query, headers).await.unwrap_or_else(|head| panic!("{head}"))
+    }
+
+    /// As `open`; an error has the head of the response.
+    pub(crate) async fn try_open(
+        addr: SocketAddr,
+        query: &str,
+        headers: &[(&str, &str)],
+    ) -> Result<Stream, String> {
         let mut socket = send(addr, "GET", &format!("/v1/events{query}"), headers, "").await;
         let head = read_head(&mut socket).await;
-        assert_eq!(status(&head), 200, "{head}");
-        Stream { socket, head, text: String::new() }
+        match status(&head) {
+            200 => Ok(Stream { socket, head, text: String::new() }),
+            _ => Err(head),
+        }
     }
 
     /// The next piece; `None` = the server has ended the stream properly.

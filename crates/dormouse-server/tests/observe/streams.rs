@@ -88,19 +88,35 @@ async fn streams_are(rig: &Rig, count: f64) {
 
 #[tokio::test]
 async fn streams_beyond_the_limit_are_refused() {
+    /// What one address has if it is alone.
+    const MAX: usize = EVENT_STREAMS_MAX / 2;
     let rig = Rig::start().await;
     let mut streams = Vec::new();
-    for _ in 0..EVENT_STREAMS_MAX {
+    for _ in 0..MAX {
         streams.push(Stream::open(rig.addr, "", &[]).await);
     }
     let refused = rig.get("/v1/events", &[]).await;
     assert_eq!(refused.status, 503);
     assert!(refused.head.contains("retry-after"), "{}", refused.head);
     assert!(refused.body.contains("\"busy\""), "{}", refused.body);
-    rig.metrics().await.check(&[("dormouse_event_streams", EVENT_STREAMS_MAX as f64)]);
+    rig.metrics().await.check(&[("dormouse_event_streams", MAX as f64)]);
     streams.pop();
-    streams_are(&rig, EVENT_STREAMS_MAX as f64 - 1.0).await;
+    streams_are(&rig, MAX as f64 - 1.0).await;
     Stream::open(rig.addr, "", &[]).await;
+}
+
+#[tokio::test]
+async fn one_token_cannot_take_the_streams_of_others() {
+    let rig = Rig::start_with_tokens(&[("hog", "viewer:in.*"), ("other", "*:*")]).await;
+    let (hog, other) = (("Authorization", "Bearer hog"), ("Authorization", "Bearer other"));
+    let mut streams = Vec::new();
+    while let Ok(stream) = Stream::try_open(rig.addr, "", &[hog]).await {
+        streams.push(stream);
+    }
+    assert_eq!(streams.len(), EVENT_STREAMS_MAX / 2);
+    for _ in 0..EVENT_STREAMS_MAX / 4 {
+        streams.push(Stream::open(rig.addr, "", &[other]).await);
+    }
 }
 
 #[tokio::test]

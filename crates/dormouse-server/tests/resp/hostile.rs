@@ -141,3 +141,28 @@ async fn a_client_that_never_reads_delays_no_page() {
     let soon = Duration::from_secs(10);
     tokio::time::timeout(soon, other.ask("LIST small ready")).await.unwrap();
 }
+
+/// Unfinished commands of one token take only its share of the memory for them.
+#[tokio::test]
+async fn unfinished_commands_of_one_token_do_not_block_others() {
+    let rig = Rig::with_tokens(&[("hog", &["*:in.*"]), ("other", &["*:out.*"])]).await;
+    let part = |bytes: usize| {
+        let mut part = format!("*3\r\n$3\r\nPUT\r\n$5\r\nout.x\r\n${bytes}\r\n").into_bytes();
+        part.resize(part.len() + bytes, b'x');
+        part
+    };
+    let mut hogs = Vec::new();
+    // The last ones fill what is left.
+    for (count, bytes) in [(34, 2_000_000), (30, 50_000), (30, 5_000)] {
+        for _ in 0..count {
+            let mut hog = rig.client_of("hog").await;
+            // It may be closed before all is sent.
+            let _ = hog.socket.write_all(&part(bytes)).await;
+            hogs.push(hog);
+        }
+    }
+    let mut other = rig.client_of("other").await;
+    other.send(&part(60_000)).await;
+    other.send(b"\r\n").await;
+    other.hear().await.str();
+}

@@ -60,7 +60,7 @@ pub(super) async fn events(
     }
     let (access, grant) = (app.access.clone(), caller.grant().clone());
     let filter = Filter { access, grant, topic, prefix };
-    let feed = app.events.follow(from, filter)?;
+    let feed = app.events.follow(caller.claimant().clone(), from, filter)?;
     let headers = [
         (CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
         (CACHE_CONTROL, HeaderValue::from_static("no-store")),

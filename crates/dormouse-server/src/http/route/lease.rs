@@ -75,7 +75,7 @@ impl<F: LeaseForm> FromRequest<App> for LeaseRequest<F> {
         let params = Params::from_request_parts(&mut parts, app).await?;
         params.finish()?;
         caller.check_somewhere(F::VERB)?;
-        let form: F = Unread::new(body, caller.grant().clone()).json(app).await?;
+        let form: F = Unread::new(body, caller.clone()).json(app).await?;
         let tokens = Tokens::read(form.token(), form.tokens())?;
         let masked = tokens.masked(app, &caller, F::VERB).await?;
         Ok(LeaseRequest { caller, form, tokens, masked })

@@ -29,7 +29,7 @@ pub(super) async fn metrics(State(app): State<App>, caller: Caller, params: Para
     params.finish()?;
     caller.check_verb(Verb::Metrics)?;
     let levels = Levels {
-        bodies_bytes: app.bodies.used(),
+        bodies_bytes: app.bodies.used() + app.small_bodies.used(),
         answers_bytes: app.answers.used(),
         event_streams: app.events.streams(),
         events_lost: app.events.lost(),

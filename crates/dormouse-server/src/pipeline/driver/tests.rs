@@ -13,7 +13,7 @@ use crate::access::{Access, Grant};
 use crate::client::BackendClient;
 use crate::metrics::{Metrics, ProtocolKind};
 use crate::pipeline::Next;
-use crate::visitor::Address;
+use crate::visitor::{Address, Claimant};
 
 /// A backend that is never used.
 struct Idle;
@@ -140,8 +140,10 @@ async fn a_slow_client_gets_the_reason() {
 #[tokio::test(start_paused = true)]
 async fn a_client_that_exceeds_the_budget_gets_the_reason() {
     let rig = Rig::new();
-    let mut others = rig.context.inputs.hold();
-    others.take(INPUTS_BYTES_MAX);
+    let others = [("a", 2), ("b", 4), ("c", 4)].map(|(name, part)| {
+        rig.context.inputs.take(Claimant::Token(name.into()), INPUTS_BYTES_MAX / part).ok()
+    });
+    assert!(others.iter().all(Option::is_some));
     let (mut client, served) = rig.begin();
     client.write_all(&[b'x'; INPUT_FREE_BYTES + 1]).await.unwrap();
     assert_eq!(read_all(&mut client).await, "Crowded");
