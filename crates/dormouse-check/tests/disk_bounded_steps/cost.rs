@@ -61,7 +61,9 @@ fn kick_and_revival_of_large_jobs_are_bounded_by_bytes() {
         let target = KillTarget::Resting(Target::Id(*id));
         Kill { target, error: None, priority: None }
     };
-    step(&mut driver, time, Command::Kill(ids.iter().map(kill).collect()));
+    let kills = Command::Kill(ids.iter().map(kill).collect());
+    let (_, ticks) = step_in_portions(&mut driver, time, kills);
+    assert!(ticks >= 1, "{ticks} ticks");
     flush(&mut driver, time);
     let revive = Command::ReviveTopic(ReviveTopic { topic: topic(), max: BATCH_MAX });
     let (reply, ticks) = step_in_portions(&mut driver, time, revive);
