@@ -7,12 +7,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
+use std::time::{Duration, Instant};
 
 /// How often a thread lets others run before it goes to sleep. If many threads call at once, one of
 /// them answers the others within microseconds; to sleep and to be woken takes longer.
 const YIELDS: usize = 16;
-/// A thread that slept all the same does not try again for so many waits: its answers wait for the
-/// disk.
+/// If that takes longer, other programs want the processor, and give it back later than a thread
+/// gets it that wakes up.
+const YIELDS_TIME_MAX: Duration = Duration::from_micros(300);
+/// A thread that slept all the same, or lost time, does not try again for so many waits: its answers
+/// wait for the disk, or the computer is busy.
 const SLEEPS: u32 = 32;
 
 /// Puts the thread to sleep until it is woken. Not `thread::park`, whose single token other code
@@ -28,17 +32,6 @@ struct Parker {
 impl Parker {
     fn is_woken(&self) -> bool {
         self.woken.swap(false, Ordering::SeqCst)
-    }
-
-    /// Lets other threads run until it is woken, for a short time only.
-    fn yield_some(&self) -> bool {
-        for _ in 0..YIELDS {
-            if self.is_woken() {
-                return true;
-            }
-            thread::yield_now();
-        }
-        false
     }
 
     fn sleep(&self) {
@@ -79,10 +72,30 @@ impl Waiting {
         if sleeps > 0 {
             self.sleeps.set(sleeps - 1);
             self.parker.sleep();
-        } else if !self.parker.yield_some() {
-            self.sleeps.set(SLEEPS);
+        } else if !self.yield_some() {
             self.parker.sleep();
         }
+    }
+
+    /// Lets other threads run for a short time; tells whether it was woken.
+    #[expect(clippy::disallowed_methods, reason = "how long a rest takes is not the queue's time")]
+    fn yield_some(&self) -> bool {
+        let began = Instant::now();
+        for _ in 0..YIELDS {
+            thread::yield_now();
+            let is_quick = began.elapsed() < YIELDS_TIME_MAX;
+            if !is_quick {
+                self.sleeps.set(SLEEPS);
+            }
+            if self.parker.is_woken() {
+                return true;
+            }
+            if !is_quick {
+                return false;
+            }
+        }
+        self.sleeps.set(SLEEPS);
+        false
     }
 }
 
