@@ -154,12 +154,12 @@ impl Server {
         let (stopping, stops) = watch::channel(false);
         let (aborting, aborts) = watch::channel(false);
         let (alive, ended) = mpsc::channel(1);
-        let metrics =
-            Metrics::new(&resp::NAMES, options.metrics_topics, options.reloads.clone());
+        let places = options.places();
+        let metrics = Metrics::new(&resp::NAMES, options.metrics_topics, options.reloads.clone());
         let metrics = Arc::new(metrics);
         let observer = Arc::clone(&metrics) as Arc<dyn ReplyObserver>;
         let acceptor = Acceptor {
-            places: options.places(),
+            places,
             metrics: Arc::clone(&metrics),
             stopping: stops.clone(),
             aborting: aborts,

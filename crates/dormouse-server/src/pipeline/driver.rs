@@ -349,7 +349,8 @@ where
 
     /// Reads what has arrived meanwhile, to notice that the client has disconnected.
     async fn notice_end(&mut self) -> io::Result<()> {
-        if !self.input.may_read_ahead() {
+        let Connection { input, protocol, guest, .. } = self;
+        if !input.may_read_ahead(|| guest.visitor.claimant(protocol.grant().token_name())) {
             return Ok(());
         }
         let mut filling = std::pin::pin!(self.input.fill(&mut self.socket));

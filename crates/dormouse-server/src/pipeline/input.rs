@@ -2,7 +2,6 @@
 
 #![allow(clippy::disallowed_methods, reason = "closes slow connections")]
 
-use std::cmp::Ordering;
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
