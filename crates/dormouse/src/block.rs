@@ -15,8 +15,8 @@ const YIELDS: usize = 16;
 /// If that takes longer, other programs want the processor, and give it back later than a thread
 /// gets it that wakes up.
 const YIELDS_TIME_MAX: Duration = Duration::from_micros(300);
-/// A thread that slept all the same, or lost time, does not try again for so many waits: its answers
-/// wait for the disk, or the computer is busy.
+/// A thread that slept all the same, or lost time, does not try again for so many waits: its
+/// answers wait for the disk, or the computer is busy.
 const SLEEPS: u32 = 32;
 
 /// Puts the thread to sleep until it is woken. Not `thread::park`, whose single token other code

@@ -12,7 +12,13 @@ fn a_batch_at_its_limit(s: &mut Subject) {
     let ids = s.put_many((0..limits::BATCH_MAX).map(|_| job("mail")));
     assert_eq!(ids.len(), limits::BATCH_MAX);
     s.maybe_reopen();
-    let tokens: Vec<_> = s.reserve("mail", limits::BATCH_MAX).iter().map(|job| job.token).collect();
+    let mut tokens = Vec::new();
+    // A backend may answer with fewer jobs than there are, rather than late.
+    while tokens.len() < limits::BATCH_MAX {
+        let jobs = s.reserve("mail", limits::BATCH_MAX - tokens.len());
+        assert!(!jobs.is_empty(), "{} jobs were given, and no more", tokens.len());
+        tokens.extend(jobs.iter().map(|job| job.token));
+    }
     let Ok(Reply::Ended(answers)) = s.ask(Command::Ack(tokens)) else { panic!("no answers") };
     assert!(answers.len() == limits::BATCH_MAX && answers.iter().all(|a| *a == Ok(EndReply::Done)));
 }
