@@ -102,6 +102,9 @@ async fn many_silent_connections_keep_nobody_out() {
         for _ in 0..100 {
             silent.push(rig.client().await);
         }
+        // They are accepted in order: when the last is refused, there is no place left.
+        let refused = silent.last_mut().unwrap().hear().await;
+        assert!(refused.error("ERR").contains("max number of clients"), "{refused:?}");
         assert_eq!(ready(rig.server.http_addr().unwrap()).await, "200", "open: {is_open}");
         if !is_open {
             // Another address has a place among the guests, too.
