@@ -363,8 +363,8 @@ fn a_backend_opens_inside_a_runtime() {
     must_put(&Client::new(Arc::new(backend)), vec![job(1)]);
 }
 
-/// Takes so many jobs, by replies that keep to their size. While Redis is slow, a reply may be empty
-/// though there are jobs: a partition that has not answered for half a second counts as away.
+/// Takes so many jobs, by replies that keep to their size. While Redis is slow, a reply may be
+/// empty though there are jobs: a partition that has not answered for half a second counts as away.
 fn take_all(client: &Client, reserve: &Reserve, count: usize) {
     let ends_at = Instant::now() + Duration::from_secs(60);
     let mut taken = 0;
