@@ -18,11 +18,11 @@ globals = {
 for name in string.gmatch([[
     about_ms add add_record after backoff_ms band batch_number bury call change_reply check_job
     check_lock cold concat count exceeds_last_number find_all find_target floor forget format
-    fresh_progress has_key has_lost_key holds_lease invalid_fields is_before is_local_id
-    is_orphan_key lanes_of late_lease_end locate max merged min missing_reply next_fence next_of
-    note_expiry note_lapse now now_ms number_of pack pcall_redis read_head read_progress saved
-    saved_at sequence_field set state_of sub sweep sweep_holds unpack_struct view wake wanted with
-    without write_progress
+    fresh_progress had_number has_key has_lost_key holds_lease invalid_fields is_before
+    is_local_id is_orphan_key lanes_of late_lease_end locate max merged min missing_reply
+    next_fence next_of note_expiry note_lapse now now_ms number_of pack pcall_redis read_head
+    read_progress saved saved_at sequence_field set state_of sub sweep sweep_holds unpack_struct
+    view wake wanted with without write_progress
 ]], '%S+') do
     read_globals[#read_globals + 1] = name
 end
