@@ -29,7 +29,7 @@ local function add_to_zsets(runs, dues, list)
 end
 
 verbs.put_plain = function(at, arguments)
-    local pack, shard, runs = struct.pack, ARGV[8], ARGV[at + 1]
+    local pack, shard, runs = struct.pack, SHARD, ARGV[at + 1]
     local n, first, stamp = header[LAST_NUMBER], NEVER, pack('>I6', now())
     local list, dues, answers, i = { '' }, {}, {}, 0 -- ids and records from list[2] on
     for from = 1, #runs, RUN_BYTES do

@@ -4,8 +4,8 @@
 --       2 i  hash  first shard I4 -> topic
 --       3 n  zset  topic, all with score 0, so sorted by name
 -- ARGV  find topic; give topic partitions most-shards known-shard; whose shard; page after limit
---       known-shard: the last that the server knows. A new register begins after it, since Redis
---       may have lost an older one.
+--       known-shard: the last that the server knows. What is given begins after it, since Redis
+--       may have lost an older register, whose topics are not all restored yet.
 
 local pack = struct.pack
 local call = redis.call
@@ -18,7 +18,8 @@ elseif verb == 'give' then
     if known then
         return known
     end
-    local last, partitions = tonumber(call('HGET', KEYS[1], '') or ARGV[5]), tonumber(ARGV[3])
+    local partitions = tonumber(ARGV[3])
+    local last = math.max(tonumber(call('HGET', KEYS[1], '') or 0), tonumber(ARGV[5]))
     if last + partitions > tonumber(ARGV[4]) then
         return 'full'
     end

@@ -198,7 +198,8 @@ impl ClusterClient {
                 Err((_, Verdict::Fatal(error))) => Err(error),
                 Err((node, verdict)) => {
                     count(&topology.meters.retries);
-                    is_in_doubt |= matches!(verdict, Verdict::Lost | Verdict::Elsewhere);
+                    is_in_doubt |= matches!(verdict, Verdict::Lost | Verdict::Elsewhere)
+                        && attempts.sent_flag.is_sent();
                     was_resent = true;
                     attempts.handle(node, verdict).await
                 }

@@ -113,7 +113,7 @@ impl Dispatcher {
         if registration.is_empty() {
             return self.restore(name).await;
         }
-        if is_first_shard(&registration, topic.first_shard) {
+        if is_registered_as(&registration, &topic) {
             return Ok(());
         }
         tracing::error!(
@@ -135,7 +135,7 @@ impl Dispatcher {
         // Without waiting for replicas, which may have to be restored themselves.
         self.call(&self.shared.scripts.register_mend, args, false).await?;
         // The script refuses if the name or the shards are taken; the register shows which.
-        Ok(is_first_shard(&self.registration(name).await?, topic.first_shard))
+        Ok(is_registered_as(&self.registration(name).await?, topic))
     }
 
     /// The registration of a topic; empty = there is none.
@@ -228,8 +228,11 @@ impl Dispatcher {
     }
 }
 
-fn is_first_shard(registration: &[u8], shard: u32) -> bool {
-    Reader::new(registration).u32().is_ok_and(|first| first == shard)
+/// Whether a registration has the shards of this topic, the first and all others.
+fn is_registered_as(registration: &[u8], topic: &Topic) -> bool {
+    let mut reader = Reader::new(registration);
+    reader.u32().is_ok_and(|first| first == topic.first_shard)
+        && reader.u16().is_ok_and(|count| usize::from(count) == topic.partitions.len())
 }
 
 /// Names for the log.

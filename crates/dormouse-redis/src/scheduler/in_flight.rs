@@ -88,6 +88,7 @@ impl<Q: Request, R> Scheduler<Q, R> {
             is_freed: false,
             to_send: true,
         });
+        self.last_number = self.last_number.max(self.get(no).last_number);
     }
 
     /// The batch in flight in a sequence, and its number.

@@ -150,7 +150,9 @@ struct Partition<Q, R> {
 /// The scheduler of all partitions. `Q` is a request, `R` the reply of a script.
 pub(crate) struct Scheduler<Q, R> {
     sequences: u8,
-    first_number: u64,
+    /// The greatest number of any batch. A partition that is forgotten and added again begins after
+    /// it: Redis would take a number that it has seen for a repeat.
+    last_number: u64,
     partitions: Vec<Partition<Q, R>>,
     waiters: BTreeMap<WaiterNo, Waiter>,
     news: News,
@@ -172,7 +174,7 @@ impl<Q: Request, R> Scheduler<Q, R> {
     pub(crate) fn new(replicas: u32, first_number: u64) -> Scheduler<Q, R> {
         Scheduler {
             sequences: if replicas == 0 { SEQUENCES_MAX } else { 1 },
-            first_number,
+            last_number: first_number,
             partitions: Vec::new(),
             waiters: BTreeMap::new(),
             news: News::default(),
@@ -193,7 +195,7 @@ impl<Q: Request, R> Scheduler<Q, R> {
             poll_epoch: 1,
             polled_elsewhere: false,
             wakeup_at: None,
-            last_number: self.first_number,
+            last_number: self.last_number,
             last_poll: now.steady,
             poll_not_before: None,
             poll_backoff: Duration::ZERO,

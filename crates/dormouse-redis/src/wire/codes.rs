@@ -33,7 +33,7 @@ shared! {
     /// Bytes of records that one script reads for its own purposes; they can be large.
     RECORD_BYTES_MAX: u64 = 4 << 20;
     /// The number of a job in its partition, the low part of its id.
-    JOB_NUMBER_MAX: u64 = (1 << 40) - 1;
+    JOB_NUMBER_MAX: u64 = limits::NUMBER_MAX;
 
     // Where fields of a record are, counted from 1: after put_at, and after bytes and flags.
     RECORD_BYTES_AT: u8 = 7;
