@@ -113,3 +113,28 @@ fn who_only_ends_the_sending_side_gets_the_jobs() {
     assert!(reply.starts_with(b"*100\r\n"), "{}", reply[..20].escape_ascii());
     assert_eq!(stats(&rig.client, "t").ready, JOBS - 100);
 }
+
+/// The look at the connection read the next command, and nobody executed it.
+#[test]
+fn what_is_sent_during_a_reserve_without_wait_is_answered_after_it() {
+    let mut rig = rig(&["t"]);
+    let mut socket = TcpStream::connect(rig.address).unwrap();
+    socket.set_read_timeout(Some(TIMEOUT)).unwrap();
+    socket.write_all(b"PING\r\n").unwrap();
+    socket.read_exact(&mut [0; 7]).unwrap();
+    rig.redis.freeze();
+    socket.write_all(b"RESERVE t MAX 1\r\n").unwrap();
+    // The server must have sent the reserve to a Redis that cannot answer.
+    thread::sleep(Duration::from_millis(300));
+    socket.write_all(b"PING\r\n").unwrap();
+    thread::sleep(Duration::from_millis(100));
+    rig.redis.thaw();
+    let mut reply = Vec::new();
+    let mut bytes = [0; 1_024];
+    while !reply.ends_with(b"+PONG\r\n") {
+        let count = socket.read(&mut bytes).unwrap();
+        assert!(count > 0, "closed after {}", reply.escape_ascii());
+        reply.extend_from_slice(&bytes[..count]);
+    }
+    assert!(reply.starts_with(b"*1\r\n"), "{}", reply.escape_ascii());
+}

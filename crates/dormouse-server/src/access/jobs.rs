@@ -34,7 +34,9 @@ impl Grant {
         if !self.may_somewhere(verb) {
             return self.check_verb(verb).map(|()| absent);
         }
-        let mut unknown: Vec<JobId> = ids.collect();
+        // An id may be named thousands of times.
+        let distinct: BTreeSet<JobId> = ids.collect();
+        let mut unknown: Vec<JobId> = distinct.into_iter().collect();
         while !unknown.is_empty() {
             let views = client.call(Get(unknown.iter().copied().map(Target::Id).collect())).await?;
             let mut later = Vec::new();

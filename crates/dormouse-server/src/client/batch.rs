@@ -254,7 +254,8 @@ impl Sink for BatchSink {
             let entry = index.and_then(|index| state.entries.get_mut(index));
             let Some(entry) = entry else { continue };
             if entry.answer.is_none() {
-                state.missing -= 1;
+                // A second answer to one command, which no backend gives, finds none missing.
+                state.missing = state.missing.saturating_sub(1);
             }
             entry.answer = Some(answer);
             if state.is_abandoned {

@@ -90,6 +90,9 @@ where
             if self.input.bytes.len() < before {
                 self.input.taken();
             }
+            let left = self.input.bytes.len();
+            // Who has presented a good token is no guest, also while its next command waits.
+            self.guest.deadline(self.protocol.is_guest());
             let is_full = !turn.has_room();
             let mut requests = turn.into_requests();
             if let Some(delay) = self.protocol.take_delay()
@@ -107,7 +110,8 @@ where
             if self.stopping.is_on() {
                 return Ok(());
             }
-            if is_full {
+            // What was read ahead, to notice an end, may be a whole command.
+            if is_full || self.input.bytes.len() > left {
                 continue;
             }
             if self.input.is_over() || !self.read_more().await? {
@@ -168,7 +172,7 @@ where
     async fn close_because(&mut self, why: CloseReason) -> io::Result<bool> {
         tracing::debug!(?why, "a connection is closed");
         self.protocol.on_close(why, &mut self.output.bytes);
-        self.output.flush(&mut self.socket).await?;
+        self.flush().await?;
         self.close().await.map(|()| false)
     }
 
@@ -371,7 +375,7 @@ where
         if let Some(replies) = ready(&mut sent).await {
             return self.unless_revoked(replies).await;
         }
-        self.output.flush(&mut self.socket).await?;
+        self.flush().await?;
         let mut is_withdrawn = self.input.is_over();
         if is_withdrawn {
             sent.withdraw();
