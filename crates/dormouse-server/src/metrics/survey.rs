@@ -9,6 +9,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::limits::{METRICS_SURVEY_MS_MAX, METRICS_SURVEY_TOPICS_MAX, METRICS_TOPICS_MAX};
+use dormouse_core::command::Operation;
 use dormouse_core::error::{Code, Error};
 use dormouse_core::op::{Stats, TopicStats, Topics};
 use dormouse_core::topic::TopicName;
@@ -16,7 +17,7 @@ use dormouse_core::topic::TopicName;
 use super::OTHER;
 use super::stopwatch::Stopwatch;
 use super::topics::TopicFigures;
-use crate::client::BackendClient;
+use crate::client::{BackendClient, unnumbered};
 
 /// Topics fetched at once. The engine does nothing else meanwhile, and needs about 0.1 ms for a
 /// topic that is spread over ten runs.
@@ -68,12 +69,15 @@ impl Survey {
         let Reading { mut stats, is_complete } = self.walk(client).await?;
         let chosen = self.choose();
         let mut shown = Vec::with_capacity(chosen.len());
+        let mut missing = Vec::new();
         for name in chosen {
-            let fresh = match stats.remove(&name) {
-                Some(stats) => Some(stats),
-                None => existing(client.call(Stats { topic: Some(name.clone()) }).await)?,
-            };
-            shown.extend(fresh.map(|stats| (name, stats)));
+            match stats.remove(&name) {
+                Some(stats) => shown.push((name, stats)),
+                None => missing.push(name),
+            }
+        }
+        for names in missing.chunks(PAGE) {
+            shown.extend(fetch_all(client, names).await?);
         }
         shown.sort_by(|(one, _), (other, _)| one.cmp(other));
         let hidden_oldest_ms = self.hidden_oldest_ms(&shown);
@@ -123,6 +127,8 @@ impl Survey {
     fn choose(&self) -> HashSet<TopicName> {
         let mut chosen: HashSet<TopicName> =
             self.configured.iter().take(METRICS_TOPICS_MAX).cloned().collect();
+        // A topic with the name of the label would appear twice.
+        chosen.retain(|name| name.as_str() != OTHER);
         let mut ranked: [_; RESPECTS.len()] =
             std::array::from_fn(|respect| self.ranked(respect).into_iter());
         while chosen.len() < METRICS_TOPICS_MAX {
@@ -194,6 +200,21 @@ fn sort(ranked: &mut [(u64, TopicName)]) {
 }
 
 /// A topic that has vanished meanwhile is not shown.
+/// The figures of these topics, as far as they exist: one round trip, however slow the backend is.
+async fn fetch_all(
+    client: &BackendClient,
+    names: &[TopicName],
+) -> Result<Vec<(TopicName, TopicStats)>, Error> {
+    let requests = names.iter().map(|name| unnumbered(Stats { topic: Some(name.clone()) }));
+    let mut replies = client.wait(client.submit(requests.collect())?).await;
+    let mut found = Vec::with_capacity(names.len());
+    for name in names {
+        let stats = replies.next_answer().and_then(Stats::from_reply);
+        found.extend(existing(stats)?.map(|stats| (name.clone(), stats)));
+    }
+    Ok(found)
+}
+
 fn existing(stats: Result<TopicStats, Error>) -> Result<Option<TopicStats>, Error> {
     match stats {
         Ok(stats) => Ok(Some(stats)),
