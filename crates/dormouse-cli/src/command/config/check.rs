@@ -26,6 +26,7 @@ pub(crate) struct Args {
 impl Args {
     pub(super) fn run(self, global: &Global) -> Result<(), Failure> {
         let config = Config::load(&self.flags.with_config(self.file))?;
+        config.verify_exposures()?;
         config.settings.verify_certificate().map_err(Failure::usage)?;
         for warning in config.warnings() {
             output::say(&format!("warning: {warning}"));

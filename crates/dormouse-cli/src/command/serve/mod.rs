@@ -65,6 +65,7 @@ impl Args {
         let mut signals = Signals::catch()
             .map_err(|error| Failure::new(format!("cannot catch signals: {error}")))?;
         let config = Config::load(&self.flags)?;
+        config.verify_exposures()?;
         log::start(config.settings.log);
         log::effective(&config);
         let reload = Reload::new(self.flags, config)?;
