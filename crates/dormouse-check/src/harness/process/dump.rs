@@ -17,47 +17,44 @@ use crate::harness::process::client::Client;
 use crate::harness::process::load::TOPICS;
 use crate::harness::process::recorder::Recorder;
 
-/// The order matters: a lease that runs out between two pages is then found twice, not missed.
+/// The order matters: who changes its state between two pages is then found twice, not missed.
 const STATES: [State; 4] = [State::Leased, State::Delayed, State::Ready, State::Dead];
 
 /// Lists all jobs and reads the counts.
+///
+/// Long lists are read in portions, each of a later instant. Nobody adds or removes a job meanwhile,
+/// so that the sum is sure; but of two lists that are read at the same time, the one may pass a
+/// place before a job comes to it, the other after it left. So one state is listed after the other.
 pub fn dump(backend: &Arc<dyn Backend>) -> Result<Event, Error> {
     let client = Client::new(backend);
     let mut jobs = BTreeMap::new();
-    let mut pages = vec![Command::Stats(Stats { topic: None })];
-    for topic in TOPICS {
-        for state in STATES {
-            pages.push(list(topic, state, None)?);
+    let mut counted = 0;
+    for answer in client.call(vec![Command::Stats(Stats { topic: None })])? {
+        match answer? {
+            Reply::Stats(stats) => {
+                counted = stats.counts.waiting + stats.counts.leased + stats.counts.dead;
+            }
+            other => return Err(Error::unavailable(format!("stats answered {other:?}"))),
         }
     }
-    // The first pages and the counts are of one instant where a batch is applied as one. Else
-    // nobody removes anything meanwhile, so that the sum is sure.
-    let (mut counts, mut is_first) = ([0; 3], true);
-    while !pages.is_empty() {
-        let asked = std::mem::take(&mut pages);
-        for (command, answer) in asked.clone().into_iter().zip(client.call(asked)?) {
-            match (command, answer?) {
-                (_, Reply::Stats(stats)) => {
-                    counts = [stats.counts.waiting, stats.counts.leased, stats.counts.dead];
+    for state in STATES {
+        let firsts: Result<Vec<_>, _> =
+            TOPICS.iter().map(|topic| list(topic, state, None)).collect();
+        let mut pages = firsts?;
+        while !pages.is_empty() {
+            let asked = std::mem::take(&mut pages);
+            for (command, answer) in asked.clone().into_iter().zip(client.call(asked)?) {
+                let (Command::List(asked), Reply::Page(page)) = (command, answer?) else {
+                    return Err(Error::unavailable("a list is not answered by a page"));
+                };
+                jobs.extend(page.jobs.iter().map(|view| (view.job.id.0, dumped(view))));
+                if page.cursor.is_some() {
+                    pages.push(Command::List(List { cursor: page.cursor, ..asked }));
                 }
-                (Command::List(asked), Reply::Page(page)) => {
-                    jobs.extend(page.jobs.iter().map(|view| (view.job.id.0, dumped(view))));
-                    if page.cursor.is_some() {
-                        is_first = false;
-                        pages.push(Command::List(List { cursor: page.cursor, ..asked }));
-                    }
-                }
-                (_, other) => return Err(Error::unavailable(format!("list answered {other:?}"))),
             }
         }
     }
-    let jobs: Vec<Dumped> = jobs.into_values().collect();
-    if is_first {
-        Ok(Event::Dump { jobs, counts })
-    } else {
-        // Pages that followed may be of a later instant: only the sum is sure.
-        Ok(Event::Dump { jobs, counts: [counts.iter().sum(), 0, 0] })
-    }
+    Ok(Event::Dump { jobs: jobs.into_values().collect(), counts: [counted, 0, 0] })
 }
 
 fn list(topic: &str, state: State, cursor: Option<String>) -> Result<Command, Error> {
