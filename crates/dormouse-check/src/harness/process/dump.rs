@@ -22,9 +22,10 @@ const STATES: [State; 4] = [State::Leased, State::Delayed, State::Ready, State::
 
 /// Lists all jobs and reads the counts.
 ///
-/// Long lists are read in portions, each of a later instant. Nobody adds or removes a job meanwhile,
-/// so that the sum is sure; but of two lists that are read at the same time, the one may pass a
-/// place before a job comes to it, the other after it left. So one state is listed after the other.
+/// Long lists are read in portions, each of a later instant. Nobody adds or removes a job
+/// meanwhile, so that the sum is sure; but of two lists that are read at the same time, the one may
+/// pass a place before a job comes to it, the other after it left. So one state is listed after the
+/// other.
 pub fn dump(backend: &Arc<dyn Backend>) -> Result<Event, Error> {
     let client = Client::new(backend);
     let mut jobs = BTreeMap::new();
