@@ -56,8 +56,9 @@ pub const TOPICS_MAX: usize = 10_000_000;
 pub const TOPIC_LINGER_MS: u64 = 1_000;
 /// How long a key hold that is over may still rest; it is free all the same.
 pub const HOLD_SWEEP_MS: u64 = 10_000;
-/// Things one tick does before others get their turn: a millisecond.
-pub const TICK_MAX: usize = 256;
+/// Things one tick does before others get their turn. Leases that run out beyond it are not seen by
+/// a reserve of the same instant, so it is not smaller.
+pub const TICK_MAX: usize = 1_024;
 /// A job costs a tick one thing, and one more for each so many of its bytes.
 pub const TICK_JOB_BYTES: usize = 4 << 10;
 /// A request that waits costs a tick one thing, and one more for each so many of its topics.
