@@ -5,9 +5,10 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use dormouse_check::conformance::client::Client;
+use dormouse_check::harness::redis::wait::wait_for;
 use dormouse_check::harness::redis::{RedisConfig, RedisServer};
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::error::{Code, Error};
@@ -15,10 +16,6 @@ use dormouse_core::job::JobId;
 use dormouse_core::op::{Put, PutReply, Reserve, SetTopic, Stats, Target};
 use dormouse_core::topic::{Settings, TopicName};
 use dormouse_redis::{Options, RedisBackend, VerifyOptions, verify};
-
-/// Longer than anything takes that comes at all.
-const TIMEOUT: Duration = Duration::from_secs(25);
-const BETWEEN: Duration = Duration::from_millis(5);
 
 fn redis() -> RedisServer {
     RedisServer::start(RedisConfig::default())
@@ -44,7 +41,7 @@ fn put(client: &Client, topic: &str) -> Result<PutReply, Error> {
 /// A put that is answered with an id, if not at once.
 fn must_put(client: &Client, topic: &str) -> JobId {
     let mut id = None;
-    until("a put is taken", || match put(client, topic) {
+    wait_for("a put is taken", || match put(client, topic) {
         Ok(reply) => id.replace(reply.id).is_none(),
         Err(error) => {
             assert_eq!(error.code, Code::Unavailable, "{error}");
@@ -52,14 +49,6 @@ fn must_put(client: &Client, topic: &str) -> JobId {
         }
     });
     id.unwrap()
-}
-
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + TIMEOUT;
-    while !is_so() {
-        assert!(Instant::now() < deadline, "never: {what}");
-        thread::sleep(BETWEEN);
-    }
 }
 
 /// The topic of a job, as its body says.
@@ -148,7 +137,7 @@ fn a_topic_whose_shards_are_taken_gets_others() {
     let new = client(&redis, 1);
     let others = ["n1", "n2"].map(|topic| must_put(&new, topic));
     assert_eq!(before.map(|id| id.0 >> 40), others.map(|id| id.0 >> 40), "the case at hand");
-    // What it answers meanwhile says what to do.
+    // Meanwhile it answers `unavailable`, and nothing else.
     let after = ["a1", "a2"].map(|topic| must_put(&old, topic));
     for client in [&old, &new] {
         for (id, topic) in after.into_iter().zip(["a1", "a2"]) {
@@ -241,7 +230,7 @@ fn settings_are_written_back() {
     let new = client(&redis, 2);
     for topic in ["s1", "s2"] {
         must_put(&new, topic);
-        until("the settings are back", || settings(&new, topic) == wanted);
+        wait_for("the settings are back", || settings(&new, topic) == wanted);
     }
     assert_eq!(settings(&new, "plain"), Settings::default());
 }

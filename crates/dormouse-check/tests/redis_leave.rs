@@ -1,4 +1,4 @@
-//! Who disconnects during a reserve takes no job along.
+//! A client that disconnects during a reserve keeps no lease.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
@@ -6,9 +6,10 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use dormouse_check::conformance::client::Client;
+use dormouse_check::harness::redis::wait::wait_for;
 use dormouse_check::harness::redis::{RedisConfig, RedisServer};
 use dormouse_core::backend::Backend;
 use dormouse_core::command::{Command, Reply};
@@ -20,7 +21,6 @@ use tokio::runtime::{Builder, Runtime};
 
 /// Longer than anything takes that comes at all; leases last longer.
 const TIMEOUT: Duration = Duration::from_secs(25);
-const BETWEEN: Duration = Duration::from_millis(5);
 const JOBS: u64 = 150;
 
 struct Rig {
@@ -60,14 +60,6 @@ fn stats(client: &Client, name: &str) -> TopicStats {
     }
 }
 
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + TIMEOUT;
-    while !is_so() {
-        assert!(Instant::now() < deadline, "never: {what}");
-        thread::sleep(BETWEEN);
-    }
-}
-
 /// The client leaves while the server waits for Redis: whatever is granted after that comes back.
 fn check(topics: &[&str]) {
     let mut rig = rig(topics);
@@ -83,8 +75,8 @@ fn check(topics: &[&str]) {
     thread::sleep(Duration::from_millis(100));
     rig.redis.thaw();
     for name in topics {
-        until("a job was granted", || stats(&rig.client, name).counts.reserves > 0);
-        until("all are ready again", || stats(&rig.client, name).ready == JOBS);
+        wait_for("a job was granted", || stats(&rig.client, name).counts.reserves > 0);
+        wait_for("all are ready again", || stats(&rig.client, name).ready == JOBS);
         assert_eq!(stats(&rig.client, name).counts.nacks, 0, "no attempt was spent");
     }
 }

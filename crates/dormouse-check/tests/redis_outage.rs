@@ -3,10 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 use std::sync::Arc;
-use std::thread;
-use std::time::{Duration, Instant};
 
 use dormouse_check::conformance::client::Client;
+use dormouse_check::harness::redis::wait::wait_for;
 use dormouse_check::harness::redis::{Append, RedisConfig, RedisServer};
 use dormouse_core::backend::Backend;
 use dormouse_core::command::{Command, Reply};
@@ -15,10 +14,6 @@ use dormouse_core::meter::MeterValue;
 use dormouse_core::op::{Put, PutReply, Stats};
 use dormouse_core::topic::TopicName;
 use dormouse_redis::{Options, RedisBackend};
-
-/// Longer than anything takes that comes at all.
-const TIMEOUT: Duration = Duration::from_secs(25);
-const BETWEEN: Duration = Duration::from_millis(5);
 
 fn open(redis: &RedisServer) -> (Arc<RedisBackend>, Client) {
     let backend = Arc::new(RedisBackend::open(&redis.url(), Options::default()).unwrap());
@@ -44,14 +39,6 @@ fn jobs(client: &Client) -> u64 {
     }
 }
 
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + TIMEOUT;
-    while !is_so() {
-        assert!(Instant::now() < deadline, "never: {what}");
-        thread::sleep(BETWEEN);
-    }
-}
-
 fn meter(backend: &RedisBackend, name: &str) -> Option<u64> {
     let found = backend.meters().into_iter().find(|meter| meter.name == name);
     found.map(|meter| match meter.value {
@@ -71,12 +58,12 @@ fn a_put_that_never_left_is_unavailable_and_never_happens() {
     let (backend, client) = open(&redis);
     put(&client).unwrap();
     redis.kill_nine();
-    until("the backend notices", || is_away(&client));
+    wait_for("the backend notices", || is_away(&client));
     let error = put(&client).unwrap_err();
     assert_eq!(error.code, Code::Unavailable, "{error}");
     assert_eq!(meter(&backend, "redis_unconfirmed_total"), Some(0));
     redis.restart();
-    until("Redis answers again", || !is_away(&client));
+    wait_for("Redis answers again", || !is_away(&client));
     // Also not later: what comes after it finds only the first.
     assert_eq!(jobs(&client), 1);
     put(&client).unwrap();
@@ -94,7 +81,7 @@ fn a_put_that_left_is_unconfirmed_and_never_happens_later() {
     assert_eq!(error.code, Code::Unconfirmed, "{error}");
     assert_eq!(meter(&backend, "redis_unconfirmed_total"), Some(1));
     redis.thaw();
-    until("Redis answers again", || !is_away(&client));
+    wait_for("Redis answers again", || !is_away(&client));
     put(&client).unwrap();
     assert_eq!(jobs(&client), 2);
 }

@@ -7,6 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use dormouse_check::conformance::client::{Client, Pending};
+use dormouse_check::harness::redis::wait::wait_for;
 use dormouse_check::harness::redis::{RedisConfig, RedisServer, Reply as Raw};
 use dormouse_core::backend::{Answer, Backend};
 use dormouse_core::command::{Command, Reply};
@@ -21,8 +22,6 @@ use dormouse_redis::{Level, Options, RedisBackend};
 
 /// Most priorities in use in a topic on Redis.
 const PRIORITIES_MAX: u32 = 64;
-/// Longer than anything takes that comes at all.
-const TIMEOUT: Duration = Duration::from_secs(25);
 const BETWEEN: Duration = Duration::from_millis(5);
 
 fn redis() -> RedisServer {
@@ -105,20 +104,12 @@ fn put_all_priorities(client: &Client) {
     must_put(client, (0..PRIORITIES_MAX).map(job).collect());
 }
 
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + TIMEOUT;
-    while !is_so() {
-        assert!(Instant::now() < deadline, "waited {TIMEOUT:?} for {what}");
-        thread::sleep(BETWEEN);
-    }
-}
-
 /// Reserves that wait; they are parked when this returns.
 fn callers(client: &Client, waiters: usize) -> Vec<Pending> {
     let wait = || client.send(Command::Reserve(reserving(1, 30_000)));
     let callers: Vec<Pending> = (0..waiters).map(|_| wait()).collect();
     let stats = || client.ask(Command::Stats(Stats { topic: Some(topic()) }));
-    until("the callers", || match stats() {
+    wait_for("the callers", || match stats() {
         Ok(Reply::Stats(stats)) => stats.waiters == waiters as u64,
         _ => false,
     });
@@ -260,7 +251,7 @@ fn a_frozen_redis_does_not_keep_who_waits() {
     assert_eq!(reserve(&client, 1, 0).len(), 1);
     redis.freeze();
     let waiting = client.send(Command::Reserve(reserving(1, 1_000)));
-    until("an answer", || waiting.is_answered());
+    wait_for("an answer", || waiting.is_answered());
     // A backend that ends waits for its Redis.
     redis.thaw();
     match waiting.wait() {
@@ -291,10 +282,10 @@ fn who_waits_is_served_before_those_who_come_during_its_look() {
     redis.freeze();
     let before = calls(&backend);
     let waiting = client.send(Command::Reserve(reserving(1, 20_000)));
-    until("its look", || calls(&backend) > before);
+    wait_for("its look", || calls(&backend) > before);
     let later = client.send(Command::Reserve(reserving(1, 0)));
     let puts: Vec<Pending> = (0..24).map(|_| client.send(Command::Put(vec![job(1)]))).collect();
-    until("a second script batch", || calls(&backend) > before + 1);
+    wait_for("a second script batch", || calls(&backend) > before + 1);
     redis.thaw();
     let ids = puts.into_iter().map(|put| match put.wait() {
         Ok(Reply::Put(items)) => items[0].as_ref().unwrap().id,
@@ -316,10 +307,10 @@ fn what_is_found_for_nobody_is_given_back_before_the_end() {
     redis.freeze();
     let before = calls(&backend);
     let waiting = client.send(Command::Reserve(reserving(1, 20_000)));
-    until("its look", || calls(&backend) > before);
+    wait_for("its look", || calls(&backend) > before);
     let closing = thread::spawn(move || backend.close());
-    until("the end of the wait", || waiting.is_answered());
-    until("the job", || due_at.elapsed() > Duration::ZERO);
+    wait_for("the end of the wait", || waiting.is_answered());
+    wait_for("the job", || due_at.elapsed() > Duration::ZERO);
     redis.thaw();
     closing.join().unwrap();
     assert_eq!(jobs(waiting.wait()), []);
@@ -343,7 +334,7 @@ fn a_redis_that_refuses_is_not_asked_all_the_time() {
     let waiting = callers(&client, 1).remove(0);
     must_put(&client, vec![Put { delay_ms: Some(300), ..job(1) }]);
     redis.must(&["CONFIG", "SET", "min-replicas-to-write", "1"]);
-    until("a refusal", || refusals(&redis) > 0);
+    wait_for("a refusal", || refusals(&redis) > 0);
     let deadline = Instant::now() + WATCHED;
     while Instant::now() < deadline {
         let refused = refusals(&redis);
@@ -447,13 +438,13 @@ fn dead_jobs_go_by_puts_and_reserves_alone() {
     let settings = Settings { dead_ttl_ms: Some(100), ..Settings::default() };
     client.ask(Command::SetTopic(SetTopic { topic: topic(), settings })).unwrap();
     put_doomed(&client);
-    until("reserves to remove the dead", || {
+    wait_for("reserves to remove the dead", || {
         assert_eq!(reserve(&client, 1, 0), []);
         jobs_kept(&redis) == 0
     });
     put_doomed(&client);
     let mut puts = 0;
-    until("puts to remove the dead", || {
+    wait_for("puts to remove the dead", || {
         must_put(&client, vec![Put { delay_ms: Some(3_600_000), ..job(1) }]);
         puts += 1;
         jobs_kept(&redis) == puts

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use dormouse_check::conformance::client::Client;
 use dormouse_check::faults::relay::Relay;
+use dormouse_check::harness::redis::wait::wait_for;
 use dormouse_check::harness::redis::{RedisConfig, RedisServer};
 use dormouse_core::backend::Backend;
 use dormouse_core::command::{Command, Reply};
@@ -51,14 +52,6 @@ fn jobs(client: &Client) -> u64 {
     }
 }
 
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + TIMEOUT;
-    while !is_so() {
-        assert!(Instant::now() < deadline, "never: {what}");
-        thread::sleep(BETWEEN);
-    }
-}
-
 fn replica_of(primary: &RedisServer) -> RedisServer {
     let extra = vec![format!("replicaof {} {}", primary.host(), primary.port())];
     RedisServer::start(RedisConfig { extra, ..RedisConfig::default() })
@@ -91,7 +84,7 @@ fn a_server_starts_while_a_replica_is_away_and_says_so() {
     assert!(backend.concern().unwrap().contains("too few replicas"));
 
     let _replica = replica_of(&primary);
-    until("the replica confirms", || put(&client).is_ok());
+    wait_for("the replica confirms", || put(&client).is_ok());
     assert_eq!(by_node(&backend, "redis_node_replicas_missing"), [(node, 0)]);
     assert_eq!(backend.concern(), None);
 }
@@ -102,10 +95,10 @@ fn a_refusal_carries_the_reason_with_replicas_too() {
     let mut primary = RedisServer::start(RedisConfig::default());
     let _replica = replica_of(&primary);
     let (backend, client) = open(&primary.url(), Level::Replicated(1));
-    until("the replica confirms", || put(&client).is_ok());
+    wait_for("the replica confirms", || put(&client).is_ok());
     assert_eq!(by_node(&backend, "redis_node_up"), [(primary.address(), 1)]);
     primary.kill_nine();
-    until("the backend notices", || client.ask(Command::Get(Vec::new())).is_err());
+    wait_for("the backend notices", || client.ask(Command::Get(Vec::new())).is_err());
     let error = put(&client).unwrap_err();
     assert!(error.text.contains("says \""), "{error}");
     assert!(error.text.contains(&primary.address()), "{error}");
@@ -123,7 +116,7 @@ fn a_change_that_may_have_happened_is_unconfirmed_whatever_redis_says_later() {
     put(&client).unwrap();
     relay.cut();
     let pending = client.send(Command::Put(vec![Put::new(topic(), "x")]));
-    until("the change is made", || jobs(&other) == 2);
+    wait_for("the change is made", || jobs(&other) == 2);
     redis.must(&["ACL", "SETUSER", "default", "-evalsha"]);
     relay.heal();
     let error = item(pending.wait()).unwrap_err();

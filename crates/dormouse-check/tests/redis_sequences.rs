@@ -10,6 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use dormouse_check::harness::process::client::Client;
+use dormouse_check::harness::redis::wait::wait_for;
 use dormouse_check::harness::redis::{RedisConfig, RedisServer};
 use dormouse_core::backend::{Answer, Backend, Request, Sink, Ticket};
 use dormouse_core::command::{Command, Reply};
@@ -151,15 +152,6 @@ fn a_priority_that_was_refused_is_taken_when_others_are_free() {
     put(&client, of(100)).unwrap();
 }
 
-/// Waits until something is so, with a deadline that holds on a busy machine.
-fn until(what: &str, is_so: impl Fn() -> bool) {
-    let began_at = Instant::now();
-    while !is_so() {
-        assert!(began_at.elapsed() < Duration::from_secs(60), "waited in vain for {what}");
-        thread::sleep(Duration::from_millis(5));
-    }
-}
-
 /// All commands that a server does, until it keeps silent for a while.
 fn watch(redis: &RedisServer) -> impl FnOnce() -> Vec<String> + Send + use<> {
     let mut line = TcpStream::connect(redis.address()).unwrap();
@@ -203,9 +195,9 @@ fn nothing_is_written_before_a_lost_topic_has_its_place_again() {
             });
         }
         let jobs = || redis.must(&["HLEN", "dormouse:{callers/0}:j"]).int();
-        until("puts", || jobs() > 200);
+        wait_for("puts", || jobs() > 200);
         redis.must(&["FLUSHALL"]);
-        until("puts after the loss", || jobs() > 200);
+        wait_for("puts after the loss", || jobs() > 200);
         is_over.store(true, Ordering::Relaxed);
         watching.join().unwrap()
     });

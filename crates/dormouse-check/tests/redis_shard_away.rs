@@ -7,6 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use dormouse_check::conformance::client::Client;
+use dormouse_check::harness::redis::wait::wait_for;
 use dormouse_check::harness::redis::{RedisCluster, RedisConfig};
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::error::{Code, Error};
@@ -14,8 +15,6 @@ use dormouse_core::op::{LeasedJob, Put, PutReply, Reserve};
 use dormouse_core::topic::TopicName;
 use dormouse_redis::{Options, RedisBackend};
 
-/// Longer than anything takes that comes at all.
-const TIMEOUT: Duration = Duration::from_secs(40);
 /// A request that waits for a dead shard takes 10 s.
 const SOON: Duration = Duration::from_secs(5);
 const BETWEEN: Duration = Duration::from_millis(50);
@@ -51,14 +50,6 @@ fn reserve(client: &Client, max: usize, wait_ms: i64) -> (Vec<LeasedJob>, Durati
     }
 }
 
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + TIMEOUT;
-    while !is_so() {
-        assert!(Instant::now() < deadline, "never: {what}");
-        thread::sleep(BETWEEN);
-    }
-}
-
 /// `/readyz` was 200, the log empty, and the answer that Redis had not answered.
 #[test]
 fn a_cluster_that_is_down_is_not_ready_and_says_why() {
@@ -67,7 +58,7 @@ fn a_cluster_that_is_down_is_not_ready_and_says_why() {
     put(&client).unwrap();
     client.ask(Command::Get(Vec::new())).unwrap();
     cluster.kill(0);
-    until("it is not ready", || client.ask(Command::Get(Vec::new())).is_err());
+    wait_for("it is not ready", || client.ask(Command::Get(Vec::new())).is_err());
     let pending: Vec<_> =
         (0..8).map(|_| client.send(Command::Put(vec![Put::new(topic(), "x")]))).collect();
     let errors: Vec<Error> = pending
@@ -97,7 +88,7 @@ fn a_dead_shard_costs_the_others_nothing() {
     // Those that are under way notice it.
     let noticing: Vec<_> =
         (0..16).map(|_| client.send(Command::Put(vec![Put::new(topic(), "x")]))).collect();
-    until("puts without a key go to those that live", || {
+    wait_for("puts without a key go to those that live", || {
         let asked_at = Instant::now();
         (0..16).all(|_| put(&client).is_ok()) && asked_at.elapsed() < SOON
     });

@@ -4,11 +4,10 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 use std::sync::Arc;
-use std::thread;
-use std::time::{Duration, Instant};
 
 use dormouse_check::conformance::client::Client;
 use dormouse_check::faults::relay::Relay;
+use dormouse_check::harness::redis::wait::wait_for;
 use dormouse_check::harness::redis::{RedisConfig, RedisServer, Reply as Raw};
 use dormouse_core::backend::Backend;
 use dormouse_core::command::{Command, Reply};
@@ -21,10 +20,6 @@ use dormouse_core::op::{
 };
 use dormouse_core::topic::TopicName;
 use dormouse_redis::{Level, Options, RedisBackend};
-
-/// Longer than anything takes that comes at all.
-const TIMEOUT: Duration = Duration::from_secs(25);
-const BETWEEN: Duration = Duration::from_millis(5);
 
 fn open(url: &str, level: Level) -> (Arc<RedisBackend>, Client) {
     let options = Options { level, partitions: Some(1), clock: None };
@@ -61,14 +56,6 @@ fn jobs(client: &Client) -> u64 {
         Ok(Reply::Stats(stats)) => stats.ready,
         Err(error) if error.code == Code::NotFound => 0,
         other => panic!("stats are answered with {other:?}"),
-    }
-}
-
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + TIMEOUT;
-    while !is_so() {
-        assert!(Instant::now() < deadline, "never: {what}");
-        thread::sleep(BETWEEN);
     }
 }
 
@@ -126,7 +113,7 @@ fn replicated() -> (RedisServer, RedisServer) {
     let primary = RedisServer::start(RedisConfig::default());
     let extra = vec![format!("replicaof {} {}", primary.host(), primary.port())];
     let replica = RedisServer::start(RedisConfig { extra, ..RedisConfig::default() });
-    until("the replica is there", || {
+    wait_for("the replica is there", || {
         let replica = primary.info_all("replication").remove("slave0");
         replica.is_some_and(|replica| replica.contains("online"))
     });
@@ -137,7 +124,7 @@ fn replicated() -> (RedisServer, RedisServer) {
 fn open_replicated(primary: &RedisServer) -> (Arc<RedisBackend>, Client, u64) {
     let (backend, client) = open(&primary.url(), Level::Replicated(1));
     let warm = || Put::new(TopicName::new("warm").unwrap(), "x");
-    until("the replica confirms", || put(&client, warm()).is_ok());
+    wait_for("the replica confirms", || put(&client, warm()).is_ok());
     let before = unconfirmed(&backend);
     (backend, client, before)
 }
@@ -154,7 +141,7 @@ fn without_replicas_a_refusal_stays_a_refusal() {
     assert_eq!(acked, Ok(Reply::Ended(vec![Ok(EndReply::Done)])));
     client.ask(lock("alice")).unwrap();
     replica.kill_nine();
-    until("the primary notices", || primary.info("replication", "connected_slaves") == "0");
+    wait_for("the primary notices", || primary.info("replication", "connected_slaves") == "0");
 
     let keep = put(&client, job("kept")).unwrap();
     assert_eq!(keep.outcome, PutOutcome::Duplicate);
@@ -187,7 +174,7 @@ fn an_unconfirmed_change_says_what_happened_and_to_which_job() {
     let (backend, client, counted) = open_replicated(&primary);
     let before = put(&client, job("before")).unwrap().id;
     replica.kill_nine();
-    until("the primary notices", || primary.info("replication", "connected_slaves") == "0");
+    wait_for("the primary notices", || primary.info("replication", "connected_slaves") == "0");
 
     let created = put(&client, Put::new(topic(), "x")).unwrap_err();
     let (id, _) = created.job.expect("an id");
@@ -233,14 +220,14 @@ fn check_cut_off(change: Command, made: impl Fn(&Client) -> bool) {
     assert_eq!(jobs(&other), 1);
     relay.cut();
     let pending = client.send(change);
-    until("the change is made", || made(&other));
+    wait_for("the change is made", || made(&other));
     let error = item(pending.wait()).unwrap_err();
     assert_eq!(error.code, Code::Unconfirmed, "{error}");
     put(&other, job("new")).unwrap();
     let before = jobs(&other);
     forget_sequences(&redis);
     relay.heal();
-    until("it is back", || client.ask(Command::Get(Vec::new())).is_ok());
+    wait_for("it is back", || client.ask(Command::Get(Vec::new())).is_ok());
     put(&client, Put::new(topic(), "after")).unwrap();
     assert_eq!(jobs(&other), before + 1);
 }
@@ -267,7 +254,7 @@ fn an_unconfirmed_change_never_happens_later() {
     assert!(error.text.contains("has happened or never will"), "{error}");
     assert_eq!(unconfirmed(&backend), 1);
     redis.thaw();
-    until("Redis answers again", || client.ask(Command::Get(Vec::new())).is_ok());
+    wait_for("Redis answers again", || client.ask(Command::Get(Vec::new())).is_ok());
     put(&client, job("new")).unwrap();
     assert_eq!(jobs(&client), 2);
 }

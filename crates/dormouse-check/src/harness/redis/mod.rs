@@ -19,7 +19,7 @@ mod server;
 mod slot_move;
 pub(crate) mod supervise;
 mod view;
-pub(crate) mod wait;
+pub mod wait;
 pub mod workload;
 
 pub use cluster::{NODE_TIMEOUT, RedisCluster, SLOTS};

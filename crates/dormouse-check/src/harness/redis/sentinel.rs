@@ -6,7 +6,7 @@ use crate::harness::redis::config::RedisConfig;
 use crate::harness::redis::server::RedisServer;
 use crate::harness::redis::wait::until;
 
-/// What the sentinels call the primary and its replicas.
+/// The name of the service: a primary and its replicas.
 pub const SERVICE: &str = "main";
 /// A server that does not answer for this long is down: short for tests, and long enough for a busy
 /// machine.

@@ -127,8 +127,8 @@ impl Config {
         Ok(())
     }
 
-    /// What other users of this machine could read or change. A file of settings may be read by all
-    /// unless it has the password of Redis: of tokens it has only hashes.
+    /// Files and directories that other users of this machine can read or change. Everybody may
+    /// read the configuration unless it has the password of Redis: of tokens it has only hashes.
     fn exposures(&self) -> Vec<String> {
         let settings = &self.settings;
         let has_password = matches!(self.sources.get("redis.url"), Some(Source::File { .. }))
@@ -193,7 +193,7 @@ impl Config {
     /// file of all defaults sets them, whatever the backend.
     fn idle(&self) -> Vec<String> {
         let usual = Settings::default();
-        // Who gives a default on the command line relies on it.
+        // A user who gives a default on the command line relies on it.
         let is_flag = |key: &Key| matches!(self.sources.get(key.name), Some(Source::Flag(_)));
         let differs = |key: &Key| (key.show)(&self.settings) != (key.show)(&usual);
         let is_idle = |key: &&Key| !self.concerns(key) && (is_flag(key) || differs(key));
@@ -343,7 +343,7 @@ mod tests {
             let warnings = config.warnings();
             let about = |name: &str| warnings.iter().any(|text| text.starts_with(name));
             assert!(about("`data` (--data)") && about("`store.segment_bytes`"), "{warnings:?}");
-            // Who asks for it should not believe to get it.
+            // A user who asks for it must learn that it has no effect.
             assert!(about("`durability` (--durability)"), "{warnings:?}");
             let image = env(&[("DORMOUSE_DURABILITY", "synced")]);
             let flags = [&["--backend"], &backend[..]].concat();

@@ -9,8 +9,8 @@ const WRITE: u32 = 0o022;
 /// Others may read. The group may: that is how a file is given to the server's user.
 const READ: u32 = 0o004;
 
-/// What is wrong with the mode of a file or directory, and the fix; `None` if nothing is, or if it
-/// is not there. Only what `is_secret` must not be read.
+/// Describes a mode that lets other users in, and the fix; `None` if the mode is right or the file
+/// is absent. Others may read the file unless it `is_secret`.
 pub(crate) fn exposure(what: &str, path: &Path, is_secret: bool) -> Option<String> {
     let mode = fs::metadata(path).ok()?.permissions().mode() & 0o7777;
     let is_read = is_secret && mode & READ != 0;

@@ -32,7 +32,7 @@ impl Reload {
         self.access.clone()
     }
 
-    /// What was read again so far; clones count on.
+    /// The counts of reloads; clones share them.
     pub(super) fn reloads(&self) -> Reloads {
         self.reloads.clone()
     }
