@@ -148,6 +148,9 @@ pub struct Machine<T> {
     fences_given: u64,
     /// The last tick left work undone.
     unfinished: bool,
+    /// Leases and the like run out slowly for now; and the last tick left some of them.
+    is_disk_behind: bool,
+    is_put_off: bool,
     /// Commands that are done in portions and have some to go.
     long_commands: LongCommands,
     /// What the steps before the next tick may still do besides their own: leases that run out or
@@ -182,6 +185,8 @@ impl<T: Timeline> Machine<T> {
             epoch: 1,
             fences_given: 0,
             unfinished: false,
+            is_disk_behind: false,
+            is_put_off: false,
             long_commands: LongCommands::new(),
             step_budget: TICK_MAX,
             step_locks: TICK_MAX,

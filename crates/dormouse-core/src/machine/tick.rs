@@ -2,30 +2,43 @@
 
 use super::{Machine, Output};
 use crate::error::Fatal;
-use crate::limits::TICK_MAX;
+use crate::limits::{TICK_BEHIND_MAX, TICK_MAX};
 use crate::time::Now;
 use crate::timeline::Timeline;
+
+/// What a tick put off because the disk is behind waits so long.
+const PUT_OFF_MS: u64 = 1;
 
 impl<T: Timeline> Machine<T> {
     /// Does everything that time, syncs or the last steps made possible, up to a bound; if that is
     /// met, `next_wake` says 0. To be called after every group of steps.
     pub fn tick(&mut self, now: Now, out: &mut Output) -> Result<(), Fatal> {
-        let budget = &mut { TICK_MAX };
+        let upkeep_max = if self.is_disk_behind { TICK_BEHIND_MAX } else { TICK_MAX };
+        let upkeep = &mut { upkeep_max };
         self.timeline.renew();
         // Before others run out: their sessions ended while these leases still lasted.
-        self.give_back_orphans(budget, out);
-        self.expire_leases(now, budget, out)?;
+        self.give_back_orphans(upkeep, out);
+        self.expire_leases(now, upkeep, out)?;
+        let budget = &mut (TICK_MAX - (upkeep_max - *upkeep));
         self.expire_locks(now, budget, out);
         self.serve_waiters(now, budget, out)?;
         // A wait that is over is answered with nothing only after it was looked at once more.
         self.end_waits(now, budget, out);
-        self.trim_all_dead(now, budget, out)?;
-        self.sweep_holds(now, budget)?;
-        self.let_topics_vanish(now, budget, out);
-        self.unfinished = *budget == 0;
-        (self.step_budget, self.step_locks) = (TICK_MAX, TICK_MAX);
+        let rest = &mut (*budget).min(*upkeep);
+        self.trim_all_dead(now, rest, out)?;
+        self.sweep_holds(now, rest)?;
+        self.let_topics_vanish(now, rest, out);
+        self.is_put_off = *rest == 0 && self.is_disk_behind && *budget > 0;
+        self.unfinished = *rest == 0 && !self.is_put_off;
+        (self.step_budget, self.step_locks) = (upkeep_max, TICK_MAX);
         self.timeline.renew();
         Ok(())
+    }
+
+    /// While the disk is behind, little runs out per tick, and the next such tick is a ms later:
+    /// what time alone changes must not take the room that requests need.
+    pub fn set_disk_behind(&mut self, is_behind: bool) {
+        self.is_disk_behind = is_behind;
     }
 
     /// A sync has finished: the next tick looks again at what waited for it.
@@ -37,6 +50,11 @@ impl<T: Timeline> Machine<T> {
     pub fn next_wake(&self, now: Now) -> Option<u64> {
         if self.unfinished {
             return Some(0);
+        }
+        if self.is_put_off {
+            let waits = [self.locks.next_expiry(), self.waiters.next()];
+            let next = waits.into_iter().flatten().min().unwrap_or(u64::MAX);
+            return Some(next.saturating_sub(now.steady_ms).min(PUT_OFF_MS));
         }
         let instants = [
             self.leases.next_expiry(),

@@ -6,7 +6,7 @@ use dormouse_core::backoff::Backoff;
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::error::Code;
 use dormouse_core::job::{State, Token};
-use dormouse_core::limits::{BODY_BYTES_MAX, ERROR_BYTES_MAX};
+use dormouse_core::limits::{BODY_BYTES_MAX, ERROR_BYTES_MAX, TICK_BEHIND_MAX, TICK_MAX};
 use dormouse_core::op::*;
 
 use crate::support::*;
@@ -338,4 +338,31 @@ fn large_jobs_cost_a_tick_more_than_small_ones() {
     assert!((4..12).contains(&rig.machine.leased_jobs()), "{}", rig.machine.leased_jobs());
     rig.pass(0);
     assert_eq!(rig.machine.leased_jobs(), 0);
+}
+
+/// A million leases that ran out at once once filled the journal faster than the disk took it, and
+/// requests waited for that.
+#[test]
+fn leases_run_out_slowly_while_the_disk_is_behind() {
+    let mut rig = Rig::new();
+    let count = 2 * TICK_MAX;
+    rig.begin(Command::Put(vec![Put::new(topic("t"), "body"); count]));
+    let terms = Reserve { ttr_ms: Some(1_000), ..reserve(&["t"], count, 0) };
+    assert_eq!(jobs(rig.run(Command::Reserve(terms))).len(), count);
+    let waiting = rig.begin(Command::Reserve(reserve(&["t"], 1, 60_000)));
+    rig.machine.set_disk_behind(true);
+    rig.tick();
+    rig.now.steady_ms += 1_000;
+    rig.now.wall_ms += 1_000;
+    rig.tick();
+    assert_eq!(jobs(rig.answer(waiting).unwrap()).len(), 1, "who waits gets what ran out");
+    assert_eq!(rig.machine.leased_jobs(), count - TICK_BEHIND_MAX + 1);
+    assert_eq!(rig.machine.next_wake(rig.now), Some(1), "not at once, and not never");
+    // A command lets no more of them run out either.
+    rig.put_now("other");
+    assert_eq!(rig.machine.leased_jobs(), count - 3 * TICK_BEHIND_MAX + 1);
+    rig.machine.set_disk_behind(false);
+    rig.pass(1);
+    assert_eq!(rig.machine.leased_jobs(), 1);
+    assert_eq!(rig.stats("t").unwrap().ready, count as u64 - 1);
 }

@@ -30,6 +30,8 @@ const IN_FLIGHT_MAX: u64 = 1;
 const MERGE_LOOK: Duration = Duration::from_millis(100);
 /// While the open batch is larger than this, requests stay queued.
 const BATCH_BYTES_MAX: usize = 8 << 20;
+/// While it is larger than this, what time alone changes waits: the rest is for requests.
+const BATCH_BYTES_UPKEEP: usize = 512 << 10;
 
 pub(super) struct DiskStorage {
     store: Store,
@@ -193,6 +195,8 @@ impl Storage for DiskStorage {
 
     fn tick(&mut self, now: Now, route: &mut Route<'_>) -> Result<(), Fatal> {
         self.store.set_watched(self.control.watch.is_watched());
+        let is_behind = self.store.batch_bytes() > BATCH_BYTES_UPKEEP || self.store.is_filling();
+        self.store.set_disk_behind(is_behind);
         self.store.tick(now)?;
         self.route(route);
         Ok(())

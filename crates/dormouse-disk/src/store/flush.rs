@@ -149,6 +149,11 @@ impl Store {
         self.flushes.len() >= FLUSHES_MAX && self.filled() >= self.fillable()
     }
 
+    /// Half of that room is taken.
+    pub fn is_filling(&self) -> bool {
+        self.flushes.len() >= FLUSHES_MAX && self.filled() >= self.fillable() / 2
+    }
+
     /// How full the memtable may be by now: all of it once the oldest flush is over, before which
     /// the checkpoints of all are written.
     pub(super) fn fillable(&self) -> u64 {

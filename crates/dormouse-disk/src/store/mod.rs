@@ -162,6 +162,11 @@ impl Store {
         Ok(())
     }
 
+    /// Leases and the like run out slowly while the disk is behind.
+    pub fn set_disk_behind(&mut self, is_behind: bool) {
+        self.machine.set_disk_behind(is_behind);
+    }
+
     /// Does a portion of a command that takes long, if there is one.
     pub fn continue_long(&mut self, now: Now) -> Result<(), Fatal> {
         self.machine.continue_long(now, &mut self.out)?;
