@@ -30,8 +30,8 @@ pub(super) struct ChunkRecords {
     pub(super) located: usize,
 }
 
-/// 34 MiB in all.
-const CHUNK_RECORDS: ChunkRecords = ChunkRecords { found: 1 << 20, located: 1 << 14 };
+/// 18 MiB in all. A memtable has fewer jobs and tombstones than that, so a flush writes no chunks.
+const CHUNK_RECORDS: ChunkRecords = ChunkRecords { found: 1 << 19, located: 1 << 14 };
 
 /// Writes one run.
 ///

@@ -64,7 +64,7 @@ pub struct Sizes {
 
 impl Default for Sizes {
     fn default() -> Sizes {
-        Sizes { memtable_bytes: 56 << 20, segment_bytes: 96 << 20, merge_runs: 16 }
+        Sizes { memtable_bytes: 48 << 20, segment_bytes: 96 << 20, merge_runs: 16 }
     }
 }
 
