@@ -107,6 +107,20 @@ impl<I, R> BatchProgress<I, R> {
         let replies = Vec::with_capacity(items.len());
         Ok(BatchProgress { items: items.into_iter(), replies })
     }
+
+    /// Every item has its reply.
+    pub(crate) fn is_done(&self) -> bool {
+        self.items.len() == 0
+    }
+
+    /// The reply, or the command that has items to go.
+    pub(crate) fn into_portion(
+        self,
+        reply: impl FnOnce(Vec<Result<R, Error>>) -> Reply,
+        more: impl FnOnce(Self) -> LongCommand,
+    ) -> Portion {
+        if self.is_done() { Portion::Done(reply(self.replies)) } else { Portion::More(more(self)) }
+    }
 }
 
 /// Commands that have portions to go, in the order they came.
@@ -160,20 +174,20 @@ impl<T: Timeline> Machine<T> {
         Ok(())
     }
 
-    /// Applies a rule to items of a batch as far as the budget reaches; tells whether all are done.
-    /// An item that is refused does not stop the others.
+    /// Applies a rule to items of a batch as far as the budget reaches. An item that is refused does
+    /// not stop the others.
     pub(crate) fn batch_portion<I, R>(
         &mut self,
         batch: &mut BatchProgress<I, R>,
         mut rule: impl FnMut(&mut Machine<T>, I, &mut PortionBudget) -> Rule<R>,
-    ) -> Result<bool, Fatal> {
+    ) -> Result<(), Fatal> {
         let mut budget = PortionBudget::of_batch();
         while budget.is_left()
             && let Some(item) = batch.items.next()
         {
             batch.replies.push(answered(rule(self, item, &mut budget))?);
         }
-        Ok(batch.items.len() == 0)
+        Ok(())
     }
 
     /// Whether commands have portions to go.

@@ -22,13 +22,8 @@ pub struct MachineSnapshot {
 
 impl MachineSnapshot {
     /// How many topics, leased jobs and locks there are.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.topics.len() + self.leases.len() + self.locks.len()
-    }
-
-    /// Whether there is none of them.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// All topics, in no order.

@@ -69,12 +69,8 @@ impl<T: Timeline> Machine<T> {
         more: impl FnOnce(BatchProgress<I, EndReply>) -> LongCommand,
         rule: impl FnMut(&mut Machine<T>, I, &mut PortionBudget) -> Rule<EndReply>,
     ) -> Rule<Portion> {
-        let is_done = self.batch_portion(&mut batch, rule)?;
-        Ok(if is_done {
-            Portion::Done(Reply::Ended(batch.replies))
-        } else {
-            Portion::More(more(batch))
-        })
+        self.batch_portion(&mut batch, rule)?;
+        Ok(batch.into_portion(Reply::Ended, more))
     }
 
     /// Ends the hold that this token proves, be its lease still on or run out.

@@ -62,14 +62,10 @@ impl<T: Timeline> Machine<T> {
         mut batch: BatchProgress<Cancel, ChangeReply>,
         out: &mut Output,
     ) -> Rule<Portion> {
-        let is_done = self.batch_portion(&mut batch, |machine, cancel, budget| {
+        self.batch_portion(&mut batch, |machine, cancel, budget| {
             machine.cancel_one(now, &cancel, budget, out)
         })?;
-        Ok(if is_done {
-            Portion::Done(Reply::Changed(batch.replies))
-        } else {
-            Portion::More(LongCommand::Cancel(batch))
-        })
+        Ok(batch.into_portion(Reply::Changed, LongCommand::Cancel))
     }
 
     fn cancel_one(

@@ -50,12 +50,12 @@ impl GetProgress {
 impl<T: Timeline> Machine<T> {
     pub(crate) fn get_portion(&mut self, now: Now, mut progress: GetProgress) -> Rule<Portion> {
         let GetProgress { batch, left } = &mut progress;
-        let is_done = self.batch_portion(batch, |machine, target, budget| {
+        self.batch_portion(batch, |machine, target, budget| {
             let view = machine.get_one(now, &target)?;
             budget.take(&view.job);
             Ok(fit(view, left)?)
         })?;
-        Ok(if is_done {
+        Ok(if batch.is_done() {
             Portion::Done(Reply::Views(progress.batch.replies))
         } else {
             Portion::More(LongCommand::Get(progress))

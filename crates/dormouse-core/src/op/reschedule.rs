@@ -38,14 +38,10 @@ impl<T: Timeline> Machine<T> {
         mut batch: BatchProgress<Reschedule, ChangeReply>,
         out: &mut Output,
     ) -> Rule<Portion> {
-        let is_done = self.batch_portion(&mut batch, |machine, item, budget| {
+        self.batch_portion(&mut batch, |machine, item, budget| {
             machine.reschedule_one(now, &item, budget, out)
         })?;
-        Ok(if is_done {
-            Portion::Done(Reply::Changed(batch.replies))
-        } else {
-            Portion::More(LongCommand::Reschedule(batch))
-        })
+        Ok(batch.into_portion(Reply::Changed, LongCommand::Reschedule))
     }
 
     fn reschedule_one(

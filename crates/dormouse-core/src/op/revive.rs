@@ -50,14 +50,10 @@ impl<T: Timeline> Machine<T> {
         mut batch: BatchProgress<Target, ChangeReply>,
         out: &mut Output,
     ) -> Rule<Portion> {
-        let is_done = self.batch_portion(&mut batch, |machine, target, budget| {
+        self.batch_portion(&mut batch, |machine, target, budget| {
             machine.revive_one(now, &target, budget, out)
         })?;
-        Ok(if is_done {
-            Portion::Done(Reply::Changed(batch.replies))
-        } else {
-            Portion::More(LongCommand::Revive(batch))
-        })
+        Ok(batch.into_portion(Reply::Changed, LongCommand::Revive))
     }
 
     fn revive_one(

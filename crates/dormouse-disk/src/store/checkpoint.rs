@@ -63,7 +63,7 @@ impl Store {
         let used = runs.chain(frozen).filter(|(_, consumed)| *consumed > 0);
         let runs = used.map(|(no, consumed)| RunUse { no, consumed }).collect();
         let frontiers = sources.frontiers.snapshot();
-        let records = machine.len() + frontiers.len();
+        let records = machine.count() + frontiers.len();
         let progress = FlushProgress::new(records, sources.mem.len());
         CheckpointSnapshot { number: self.segment, head, machine, runs, frontiers, progress }
     }
