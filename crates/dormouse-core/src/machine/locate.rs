@@ -58,8 +58,8 @@ pub(crate) enum TokenState<'m> {
     Leased(&'m Lease),
     /// Its lease ran out, but nobody has taken the job since.
     Lapsed(Box<Resting>),
-    /// The job is there, but not in this hand.
-    Lost,
+    /// The job is there, but not in this hand. If it rests, it was read to tell.
+    Lost(Option<Box<Resting>>),
     /// The job is not there.
     Gone,
 }
@@ -128,7 +128,7 @@ impl<T: Timeline> Machine<T> {
     pub(crate) fn token_state(&mut self, token: Token) -> Result<TokenState<'_>, Fatal> {
         if let Some(lease) = self.leases.get(token.id) {
             let good = lease.job.fence() == token.fence;
-            return Ok(if good { TokenState::Leased(lease) } else { TokenState::Lost });
+            return Ok(if good { TokenState::Leased(lease) } else { TokenState::Lost(None) });
         }
         Ok(match self.timeline.find(token.id)? {
             None => TokenState::Gone,
@@ -137,7 +137,7 @@ impl<T: Timeline> Machine<T> {
                 if progress.lapsed && progress.fence == token.fence {
                     TokenState::Lapsed(Box::new(resting))
                 } else {
-                    TokenState::Lost
+                    TokenState::Lost(Some(Box::new(resting)))
                 }
             }
         })

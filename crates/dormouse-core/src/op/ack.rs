@@ -84,7 +84,10 @@ impl<T: Timeline> Machine<T> {
     ) -> Rule<EndReply> {
         let (ending, key, topic, left, origin) = match self.token_state(token)? {
             TokenState::Gone => return Ok(EndReply::Gone),
-            TokenState::Lost => return Err(lease_lost(token).into()),
+            TokenState::Lost(resting) => {
+                resting.iter().for_each(|resting| budget.take(&resting.job));
+                return Err(lease_lost(token).into());
+            }
             TokenState::Leased(lease) => {
                 let (job, topic) = (lease.job.to_job(token.id), lease.topic);
                 let ending = decide(&job, topic);

@@ -52,7 +52,7 @@ impl<T: Timeline> Machine<T> {
         let token = extend.token;
         match self.token_state(token)? {
             TokenState::Gone => return Err(nothing_to_extend(token.id).into()),
-            TokenState::Lost => return Err(lease_lost(token).into()),
+            TokenState::Lost(_) => return Err(lease_lost(token).into()),
             TokenState::Leased(_) => {}
             TokenState::Lapsed(resting) => self.take_back(*resting, out),
         }
