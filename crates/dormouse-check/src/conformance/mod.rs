@@ -58,6 +58,7 @@ mod set_topic;
 mod stats;
 pub mod subject;
 mod topics;
+mod topics_of;
 mod verbs;
 mod withdraw;
 
@@ -96,6 +97,7 @@ const SUITE: &[(&str, Cases)] = &[
     ("set_topic", set_topic::CASES),
     ("stats", stats::CASES),
     ("topics", topics::CASES),
+    ("topics_of", topics_of::CASES),
     ("withdraw", withdraw::CASES),
 ];
 

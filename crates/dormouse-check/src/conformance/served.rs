@@ -21,6 +21,7 @@ const DRAIN: Duration = Duration::from_secs(5);
 pub const NOT_OVER_HTTP: Skips = &[
     ("session", "*", "a client of HTTP may come from many connections: it has no session"),
     ("peek", "*", "it is for protocols that have the word; HTTP has list"),
+    ("topics_of", "*", OWN_QUESTION),
     ("cancel", "it_tells_when_the_job_would_have_been_due", "a job that is gone is not due"),
     ("get", "the_fence_of_the_newest_lease", "a token is for who holds the lease"),
     ("get", "a_reply_is_bounded_in_bytes", "one job per request"),
@@ -33,6 +34,7 @@ pub const NOT_OVER_HTTP: Skips = &[
 /// The cases that cannot work over RESP, and why; `*` = all of the verb.
 pub const NOT_OVER_RESP: Skips = &[
     ("session", "*", "RESP has no word for sessions: a lease outlives its connection"),
+    ("topics_of", "*", OWN_QUESTION),
     ("set_topic", "*", SETTINGS),
     ("cancel", "it_tells_when_the_job_would_have_been_due", "a job that is gone is not due"),
     ("cancel", "leased_with_unless_leased_is_a_conflict", JOB_IN_TEXT),
@@ -63,6 +65,7 @@ pub const NOT_OVER_RESP: Skips = &[
     ("topics", "vanish_when_empty_unset_and_unwatched", SETTINGS),
 ];
 
+const OWN_QUESTION: &str = "it is the server's own question, before it lets a command pass";
 const SETTINGS: &str = "settings are changed over HTTP or with the command line";
 const JOB_IN_TEXT: &str = "an error is one line of text: the job in the way is named only there";
 

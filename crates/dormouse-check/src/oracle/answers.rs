@@ -99,6 +99,7 @@ fn mask(answer: &mut Answer) {
         Reply::Extended(items) => mask_texts(items),
         Reply::Changed(items) => mask_texts(items),
         Reply::Views(items) => mask_texts(items),
+        Reply::TopicsOf(items) => mask_texts(items),
         Reply::Topics(page) => {
             page.topics.iter_mut().for_each(|(_, stats)| mask_totals(stats));
             page.topics.retain(|(_, stats)| !is_only_watched(stats));

@@ -46,6 +46,11 @@ pub fn compare(
     for id in &known.ids {
         let want = oracle.machine.timeline_mut().find(*id).map_err(text)?;
         let have = store.machine().timeline_mut().find(*id).map_err(text)?;
+        let place = store.machine().timeline_mut().place_of(*id).map_err(text)?;
+        let found = have.as_ref().map(|resting| resting.place);
+        if place != found {
+            return Err(format!("place_of {id} is {place:?}, but it is found at {found:?}"));
+        }
         same_resting(have, want, || format!("find {id}"))?;
     }
     check_counts(oracle)

@@ -129,6 +129,7 @@ impl Names {
             Command::Revive(all) | Command::Get(all) => {
                 all.iter_mut().for_each(|target| self.target(target));
             }
+            Command::TopicsOf(all) => all.iter_mut().for_each(|id| *id = self.job(*id)),
             Command::CloseSession(session) => {
                 *session = self.sessions.get(session).copied().unwrap_or(*session);
             }

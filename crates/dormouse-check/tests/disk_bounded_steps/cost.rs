@@ -4,7 +4,7 @@ use dormouse_check::faults::disk::SimDisk;
 use dormouse_check::harness::disk::driver::{Driver, SimTime};
 use dormouse_core::backend::Ticket;
 use dormouse_core::command::{Command, Reply};
-use dormouse_core::job::{JobId, State};
+use dormouse_core::job::{JobId, State, Token};
 use dormouse_core::limits::{BATCH_MAX, PORTION_BYTES};
 use dormouse_core::op::{
     Cancel, Forecast, Kick, Kill, KillTarget, List, Peek, Put, Reserve, ReviveTopic, Stats, Target,
@@ -224,6 +224,27 @@ fn a_reserve_that_reads_on_is_served_before_the_next() {
     assert!(views[0].as_ref().is_ok_and(|view| view.state == State::Leased), "{views:?}");
 }
 
+/// Every command by id of a caller who is limited to some topics asks this first, so that it must
+/// not read what it does not need: here every body is damaged.
+#[test]
+fn topics_of_large_jobs_are_told_without_reading_them() {
+    let (time, disk) = (SimTime::new(), SimDisk::new());
+    let mut driver = Driver::open(&disk, Sizes::default(), time).unwrap();
+    let ids = put_large(&mut driver, time);
+    for name in disk.names().iter().filter(|name| name.ends_with(".dmr")) {
+        for offset in (0..LARGE_JOBS * LARGE).step_by(LARGE / 2) {
+            disk.flip_byte(name, (LARGE / 4 + offset) as u64);
+        }
+    }
+    let asked: Vec<JobId> = ids.iter().copied().cycle().take(BATCH_MAX).collect();
+    let (reply, ticks) = step_in_portions(&mut driver, time, Command::TopicsOf(asked));
+    assert_eq!(reply, Reply::TopicsOf(vec![Ok(topic()); BATCH_MAX]));
+    assert_eq!(ticks, 0);
+    let now = driver.now(time);
+    let read = Command::Get(vec![Target::Id(ids[0])]);
+    driver.step(now, Ticket::next(), read).expect_err("to read one finds the damage");
+}
+
 /// To cancel a large job, or to look at it, is to read it whole: a batch once read 4 GiB in one
 /// step.
 #[test]
@@ -236,6 +257,12 @@ fn batches_of_large_jobs_are_bounded_by_bytes() {
     let Reply::Views(views) = reply else { panic!("{reply:?}") };
     assert!(views.len() == LARGE_JOBS && views.iter().all(Result::is_ok));
     assert!(ticks >= 1, "{ticks} ticks");
+    let guess = |id: &JobId| Token { id: *id, fence: 7 };
+    let acks = Command::Ack(ids.iter().map(guess).collect());
+    let (reply, ticks) = step_in_portions(&mut driver, time, acks);
+    let Reply::Ended(ended) = reply else { panic!("{reply:?}") };
+    assert!(ended.len() == LARGE_JOBS && ended.iter().all(Result::is_err));
+    assert!(ticks >= 1, "{ticks} ticks for guessed tokens");
     let cancel = |target| Cancel { target, unless_leased: false };
     let cancels = targets.into_iter().map(cancel).collect();
     let (reply, ticks) = step_in_portions(&mut driver, time, Command::Cancel(cancels));

@@ -90,6 +90,8 @@ pub enum Command {
     Kick(Kick),
     /// Look at jobs.
     Get(Vec<Target>),
+    /// The topics of jobs.
+    TopicsOf(Vec<crate::job::JobId>),
     /// Look at the next job of a state.
     Peek(Peek),
     /// Look at a page of jobs of a state.
@@ -139,6 +141,8 @@ pub enum Reply {
     Count(u64),
     /// To `Get`: per item.
     Views(Vec<Result<JobView, Error>>),
+    /// To `TopicsOf`: per item.
+    TopicsOf(Vec<Result<crate::topic::TopicName, Error>>),
     /// To `Peek`.
     View(Option<JobView>),
     /// To `List`.

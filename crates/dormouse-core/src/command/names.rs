@@ -41,6 +41,7 @@ impl Command {
             Command::ReviveTopic(_) => "revive_topic",
             Command::Kick(_) => "kick",
             Command::Get(_) => "get",
+            Command::TopicsOf(_) => "topics_of",
             Command::Peek(_) => "peek",
             Command::List(_) => "list",
             Command::Topics(_) => "topics",
@@ -91,6 +92,7 @@ impl Command {
             Command::Revive(targets) | Command::Get(targets) => {
                 targets.iter().map(Name::from).for_each(visit);
             }
+            Command::TopicsOf(ids) => ids.iter().for_each(|id| visit(Name::Job(*id))),
             Command::ReviveTopic(revive) => visit(Name::Topic(&revive.topic)),
             Command::Kick(kick) => visit(Name::Topic(&kick.topic)),
             Command::Peek(peek) => visit(Name::Topic(&peek.topic)),
@@ -135,6 +137,7 @@ impl Command {
             Command::Nack(items) => items.iter_mut().for_each(|item| visit(&mut item.token.id)),
             Command::Release(items) => items.iter_mut().for_each(|item| visit(&mut item.token.id)),
             Command::Extend(items) => items.iter_mut().for_each(|item| visit(&mut item.token.id)),
+            Command::TopicsOf(ids) => ids.iter_mut().for_each(visit),
             Command::ReserveId(reserve) => visit(&mut reserve.id),
             _ => {}
         }

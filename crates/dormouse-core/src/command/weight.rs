@@ -32,6 +32,7 @@ impl Command {
             Command::Revive(targets) | Command::Get(targets) => {
                 targets.iter().map(weigh_target).sum()
             }
+            Command::TopicsOf(ids) => size_of_val(ids.as_slice()),
             Command::List(list) => list.cursor.as_ref().map_or(0, String::len),
             Command::Lock(lock) => lock.name.len() + lock.owner.len(),
             Command::RenewLock(renew) => renew.name.len() + renew.owner.len(),
@@ -71,6 +72,7 @@ impl Command {
             Command::Cancel(cancels) => cancels.len(),
             Command::Reschedule(moves) => moves.len(),
             Command::Revive(targets) | Command::Get(targets) => targets.len(),
+            Command::TopicsOf(ids) => ids.len(),
             _ => 1,
         }
     }

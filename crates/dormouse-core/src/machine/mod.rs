@@ -339,6 +339,7 @@ impl<T: Timeline> Machine<T> {
             Command::Release(items) => StepResult::batch(items, LongCommand::Release),
             Command::Reschedule(items) => StepResult::batch(items, LongCommand::Reschedule),
             Command::Revive(items) => StepResult::batch(items, LongCommand::Revive),
+            Command::TopicsOf(ids) => StepResult::batch(ids, LongCommand::TopicsOf),
             Command::Put(puts) => StepResult::Reply(self.put(now, puts, out)),
             Command::SetTopic(set) => StepResult::Reply(self.set_topic(set, out)),
             Command::Pause(pause) => StepResult::Reply(self.pause(now, &pause, out)),

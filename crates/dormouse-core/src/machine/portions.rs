@@ -11,7 +11,7 @@ use super::{Machine, Output, Rule, When, answered};
 use crate::backend::Ticket;
 use crate::command::Reply;
 use crate::error::{Code, Error, Fatal};
-use crate::job::{Job, Token};
+use crate::job::{Job, JobId, Token};
 use crate::limits::{LONG_COMMANDS_MAX, PORTION_BYTES, PORTION_JOBS, PORTION_LOOKS};
 use crate::op::{
     Cancel, ChangeReply, EndReply, ForecastProgress, GetProgress, KickProgress, Kill, ListProgress,
@@ -20,6 +20,7 @@ use crate::op::{
 };
 use crate::time::Now;
 use crate::timeline::{Room, Timeline};
+use crate::topic::TopicName;
 
 /// A command between two portions.
 #[derive(Debug)]
@@ -39,6 +40,7 @@ pub(crate) enum LongCommand {
     ReviveTopic(ReviveProgress),
     Stats(StatsProgress),
     Topics(TopicsProgress),
+    TopicsOf(BatchProgress<JobId, TopicName>),
 }
 
 /// The result of a portion.
@@ -229,6 +231,7 @@ impl<T: Timeline> Machine<T> {
             LongCommand::ReviveTopic(progress) => self.revive_portion(now, progress, out),
             LongCommand::Stats(progress) => self.stats_portion(now, progress),
             LongCommand::Topics(progress) => self.topics_portion(now, progress),
+            LongCommand::TopicsOf(batch) => self.topics_of_portion(batch),
         };
         let answer = match answered(portion)? {
             Ok(Portion::More(command)) => return Ok(Some(command)),

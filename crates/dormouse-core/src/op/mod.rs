@@ -24,6 +24,7 @@ mod session;
 mod set_topic;
 mod stats;
 mod topics;
+mod topics_of;
 mod withdraw;
 
 pub use ack::{Ack, EndReply};
@@ -57,4 +58,5 @@ pub(crate) use stats::StatsProgress;
 pub use stats::{Stats, TopicStats};
 pub(crate) use topics::TopicsProgress;
 pub use topics::{Topics, TopicsPage};
+pub use topics_of::TopicsOf;
 pub use withdraw::Withdraw;

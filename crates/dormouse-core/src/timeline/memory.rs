@@ -193,6 +193,10 @@ impl Timeline for MemoryTimeline {
         Ok(self.places.get(&id).and_then(|&place| self.at(place)))
     }
 
+    fn place_of(&mut self, id: JobId) -> Result<Option<Place>, Fatal> {
+        Ok(self.places.get(&id).copied())
+    }
+
     fn find_key(&mut self, topic: TopicNo, key: &[u8]) -> Result<Option<Resting>, Fatal> {
         let place = self.keys.get(&(topic, Bytes::copy_from_slice(key))).copied();
         Ok(place.and_then(|place| self.at(place)))

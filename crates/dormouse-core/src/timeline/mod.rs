@@ -122,6 +122,9 @@ pub trait Timeline {
     /// The resting job of this id; holds do not count.
     fn find(&mut self, id: JobId) -> Result<Option<Resting>, Fatal>;
 
+    /// Where the job of this id rests; holds do not count. As `find`, without reading the job.
+    fn place_of(&mut self, id: JobId) -> Result<Option<Place>, Fatal>;
+
     /// The resting job, or else the hold, that has this key. A hold may be past its end.
     fn find_key(&mut self, topic: TopicNo, key: &[u8]) -> Result<Option<Resting>, Fatal>;
 

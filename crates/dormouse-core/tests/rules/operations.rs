@@ -48,6 +48,7 @@ fn replies() -> Vec<Reply> {
         Reply::Changed(vec![Ok(changed)]),
         Reply::Count(1),
         Reply::Views(vec![Err(Error::not_found("none"))]),
+        Reply::TopicsOf(vec![Ok(topic())]),
         Reply::View(None),
         Reply::Page(Page { jobs: Vec::new(), cursor: None }),
         Reply::Topics(TopicsPage { topics: Vec::new(), more: false }),
@@ -106,6 +107,7 @@ fn batches_and_single_items() {
     check!(vec![later.clone()], Command::Reschedule(vec![later]), Reply::Changed(_));
     check!(Revive(vec![target()]), Command::Revive(vec![target()]), Reply::Changed(_));
     check!(Get(vec![target()]), Command::Get(vec![target()]), Reply::Views(_));
+    check!(TopicsOf(vec![JobId(7)]), Command::TopicsOf(vec![JobId(7)]), Reply::TopicsOf(_));
 }
 
 #[test]
@@ -196,6 +198,7 @@ fn a_command_names_its_jobs_and_topics() {
     check_names(kills.map(kill).to_vec(), &["7", "7", "t"]);
     check_names(Get(vec![target(), key()]), &["7", "t"]);
     check_names(Revive(vec![key(), target()]), &["t", "7"]);
+    check_names(TopicsOf(vec![JobId(7), JobId(7)]), &["7", "7"]);
     check_names(Cancel { target: target(), unless_leased: false }, &["7"]);
     check_names(Reschedule { target: key(), delay_ms: None, at_ms: None }, &["t"]);
     check_names(ReserveId { id: JobId(7), ttr_ms: None, session: None }, &["7"]);

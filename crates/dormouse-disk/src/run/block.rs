@@ -16,8 +16,8 @@ use super::format::CRC_BYTES;
 use super::record::lane_of;
 use super::{Entry, EntryHead, Loc};
 
-/// A block is closed before it would grow beyond this.
-const BLOCK_BYTES_TARGET: usize = 16 << 10;
+/// A block is closed before it would grow beyond this; a larger one has one entry, which is a job.
+pub(super) const BLOCK_BYTES_TARGET: usize = 16 << 10;
 /// The largest block, which has one entry: larger ones are not read, so a forged length costs no
 /// more memory than this.
 pub(super) const BLOCK_BYTES_MAX: usize = 4 << 20;

@@ -10,7 +10,7 @@ use dormouse_core::topic::TopicNo;
 use crate::damage::Damage;
 use crate::disk::Disk;
 
-use super::block::{BLOCK_BYTES_MAX, Block};
+use super::block::{BLOCK_BYTES_MAX, BLOCK_BYTES_TARGET, Block};
 use super::cache::BlockCache;
 use super::file::Source;
 use super::filter::Filter;
@@ -181,6 +181,19 @@ impl Run {
         head.map(|head| head.entry_head(loc)).ok_or_else(|| self.no_entry(loc))
     }
 
+    /// Where the job at a location this run gave rests; `None` for a tombstone. A block of one large
+    /// job is not read: the index has its place.
+    pub fn place(&self, cache: &mut BlockCache, loc: Loc) -> Result<Option<Place>, Damage> {
+        if loc.index == 0 {
+            let record = self.block_record(loc.block)?;
+            if record.len as usize > BLOCK_BYTES_TARGET {
+                return Ok(Some(record.first));
+            }
+        }
+        let head = self.head(cache, loc)?;
+        Ok(head.is_job.then_some(head.place))
+    }
+
     /// Reads the payload of the entry at a location this run gave; `None` for a tombstone.
     #[inline]
     pub fn with_payload<R>(
@@ -269,13 +282,18 @@ impl Run {
 
     /// Reads and decodes a block, past every cache.
     pub(super) fn read_block(&self, no: u32) -> Result<Block, Damage> {
+        let record = self.block_record(no)?;
+        let bytes = self.source.read(record.offset, record.len as usize)?;
+        self.decode(&record, Bytes::from(bytes))
+    }
+
+    fn block_record(&self, no: u32) -> Result<BlockRecord, Damage> {
         if u64::from(no) >= self.blocks.len() {
             return Err(self.no_entry(Loc { block: no, index: 0 }));
         }
         let record = self.blocks.get(u64::from(no))?;
         self.check_location(&record)?;
-        let bytes = self.source.read(record.offset, record.len as usize)?;
-        self.decode(&record, Bytes::from(bytes))
+        Ok(record)
     }
 
     /// The block of this record from its bytes.

@@ -167,6 +167,10 @@ impl Timeline for DiskTimeline {
         self.sources.find(id, false)
     }
 
+    fn place_of(&mut self, id: JobId) -> Result<Option<Place>, Fatal> {
+        self.sources.place_of(id)
+    }
+
     fn find_key(&mut self, topic: TopicNo, key: &[u8]) -> Result<Option<Resting>, Fatal> {
         self.sources.find_key(topic, key)
     }

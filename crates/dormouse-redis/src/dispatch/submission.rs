@@ -99,6 +99,7 @@ fn is_barrier(command: &Command) -> bool {
         | Command::Reschedule(_)
         | Command::Revive(_)
         | Command::Get(_)
+        | Command::TopicsOf(_)
         | Command::ReserveId(_)
         | Command::OpenSession
         | Command::Withdraw(_)

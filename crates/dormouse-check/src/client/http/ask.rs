@@ -74,6 +74,7 @@ pub(super) fn parts(command: &Command, form: PutForm) -> Result<Vec<Part>, Error
         Command::RenewLock(renew) => Part::whole(self::renew(renew)?),
         Command::Unlock(unlock) => Part::whole(self::unlock(unlock)?),
         Command::Peek(_)
+        | Command::TopicsOf(_)
         | Command::OpenSession
         | Command::CloseSession(_)
         | Command::Withdraw(_) => return Err(not_carried("this command")),

@@ -17,6 +17,7 @@ mod scatter;
 mod session;
 mod stats;
 mod topic;
+mod topics_of;
 
 use std::rc::Rc;
 
@@ -76,6 +77,7 @@ impl Fanout<'_> {
             Command::Reschedule(moves) => self.reschedule(moves).await,
             Command::Revive(targets) => self.revive(targets).await,
             Command::Get(targets) => self.get(targets).await,
+            Command::TopicsOf(ids) => self.topics_of(&ids),
             Command::ReviveTopic(revive) => self.revive_topic(&revive).await,
             Command::Kick(kick) => self.kick(&kick).await,
             Command::Purge(name) => self.purge(&name).await,
