@@ -181,8 +181,8 @@ impl Run {
         head.map(|head| head.entry_head(loc)).ok_or_else(|| self.no_entry(loc))
     }
 
-    /// Where the job at a location this run gave rests; `None` for a tombstone. A block of one large
-    /// job is not read: the index has its place.
+    /// Where the job at a location this run gave rests; `None` for a tombstone. A block of one
+    /// large job is not read: the index has its place.
     pub fn place(&self, cache: &mut BlockCache, loc: Loc) -> Result<Option<Place>, Damage> {
         if loc.index == 0 {
             let record = self.block_record(loc.block)?;
