@@ -143,9 +143,13 @@ impl Acceptor {
             match accepted {
                 Ok((socket, from)) => match self.admit(kind, from) {
                     Some((permit, visitor)) => {
-                        let served = serve(socket, Arc::new(visitor));
+                        let served = serve(socket, Arc::clone(&visitor));
                         tokio::spawn(async move {
-                            served.await;
+                            tokio::select! {
+                                biased;
+                                () = served => {}
+                                () = visitor.dismissed() => {}
+                            }
                             drop(permit);
                         });
                     }
@@ -160,7 +164,7 @@ impl Acceptor {
         }
     }
 
-    fn admit(&self, kind: ProtocolKind, from: Address) -> Option<(Permit, Visitor)> {
+    fn admit(&self, kind: ProtocolKind, from: Address) -> Option<(Permit, Arc<Visitor>)> {
         let Some((place, visitor)) = self.places.take(kind, from) else {
             tracing::debug!(%from, "too many connections");
             self.metrics.refused(kind);

@@ -19,6 +19,7 @@ mod beanstalk;
 mod budget;
 mod client;
 mod events;
+mod guests;
 mod http;
 mod likeness;
 pub mod limits;

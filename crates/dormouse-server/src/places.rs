@@ -2,15 +2,15 @@
 //! of guests.
 //!
 //! A *guest* needs a token and has not presented one. Guests have a limit of their own for each
-//! protocol, shared by their addresses, and little time: so they can neither keep out those who
-//! have a token, nor each other for long.
+//! protocol, shared by their addresses (`guests.rs`), and little time: so they can neither keep out
+//! those who have a token, nor each other for long.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::access::Access;
+use crate::guests::Guests;
 use crate::limits::{GUESTS_MIN, GUESTS_PART, PLACES_KEPT_MAX, PLACES_KEPT_PART};
 use crate::metrics::ProtocolKind;
-use crate::shares::SharedLimit;
 use crate::visitor::{Address, Visitor};
 
 const PROTOCOLS: usize = ProtocolKind::ALL.len();
@@ -19,7 +19,7 @@ const PROTOCOLS: usize = ProtocolKind::ALL.len();
 #[derive(Clone)]
 pub(crate) struct Places {
     open: Arc<Mutex<Open>>,
-    guests: [SharedLimit<Address>; PROTOCOLS],
+    guests: [Guests; PROTOCOLS],
     access: Access,
 }
 
@@ -62,7 +62,7 @@ impl Places {
     /// For so many connections of these protocols.
     pub(crate) fn new(max: usize, served: &[ProtocolKind], access: Access) -> Places {
         let guests = (max / GUESTS_PART).max(GUESTS_MIN);
-        let guests = [(); PROTOCOLS].map(|()| SharedLimit::new(guests, "guests"));
+        let guests = [(); PROTOCOLS].map(|()| Guests::new(guests));
         Places { open: Arc::new(Mutex::new(Open::new(max, served))), guests, access }
     }
 
@@ -71,24 +71,24 @@ impl Places {
         &self,
         protocol: ProtocolKind,
         from: Address,
-    ) -> Option<(TakenPlace, Visitor)> {
-        // The beanstalkd protocol has no tokens.
-        let is_guest = protocol != ProtocolKind::Beanstalk && !self.access.is_open();
-        let guest = match is_guest {
-            true => Some(self.guests[protocol as usize].take(from, 1).ok()?),
-            false => None,
-        };
+    ) -> Option<(TakenPlace, Arc<Visitor>)> {
         if !lock(&self.open).take(protocol) {
             return None;
         }
         let place = TakenPlace { open: Arc::clone(&self.open), protocol };
-        Some((place, Visitor::new(from, protocol, guest)))
+        // The beanstalkd protocol has no tokens.
+        let is_guest = protocol != ProtocolKind::Beanstalk && !self.access.is_open();
+        let visitor = match is_guest {
+            true => self.guests[protocol as usize].admit(from, protocol)?,
+            false => Arc::new(Visitor::new(from, protocol, None)),
+        };
+        Some((place, visitor))
     }
 
     /// The guests of a protocol.
     #[cfg(test)]
     fn guests(&self, protocol: ProtocolKind) -> usize {
-        self.guests[protocol as usize].used()
+        self.guests[protocol as usize].count()
     }
 }
 
@@ -169,7 +169,20 @@ mod tests {
         let more: Vec<_> = (0..400).filter_map(|_| places.take(Resp, address(1))).collect();
         assert_eq!(more.len(), 50);
         drop(visitors);
-        drop(more);
+        // When three addresses have taken all, another one sends away who has been there longest.
+        let third: Vec<_> = [2, 3]
+            .into_iter()
+            .flat_map(|last| std::iter::repeat_with(move || last).take(25))
+            .filter_map(|last| places.take(Resp, address(last)))
+            .collect();
+        assert_eq!((third.len(), places.guests(Resp)), (50, 100));
+        let fourth: Vec<_> = (0..400).filter_map(|_| places.take(Resp, address(4))).collect();
+        assert_eq!((fourth.len(), places.guests(Resp)), (25, 100));
+        let stay: Vec<bool> = more.iter().map(|(_, visitor)| visitor.is_guest()).collect();
+        assert_eq!(stay, [[false; 25], [true; 25]].concat());
+        assert!(third.iter().chain(&fourth).all(|(_, visitor)| visitor.is_guest()));
+        assert!(places.take(Resp, address(1)).is_none(), "it has as many as the others");
+        drop((more, third, fourth));
         assert_eq!(places.guests(Resp), 0);
         assert_eq!(lock(&places.open).counts, [0; PROTOCOLS]);
     }

@@ -108,6 +108,11 @@ impl<K: Clone + Eq + Hash> SharedLimit<K> {
         Portion { limit: self.clone(), who, amount: 0 }
     }
 
+    /// What everybody may hold.
+    pub(crate) fn share(&self) -> usize {
+        self.lock().share()
+    }
+
     /// What all hold together.
     pub(crate) fn used(&self) -> usize {
         self.lock().used

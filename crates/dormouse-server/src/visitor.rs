@@ -4,6 +4,8 @@ use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use tokio::sync::Notify;
+
 use crate::metrics::ProtocolKind;
 use crate::shares::Portion;
 
@@ -54,6 +56,7 @@ pub(crate) struct Visitor {
     pub(crate) protocol: ProtocolKind,
     /// Its place among the guests, until it presents a good token.
     guest: Mutex<Option<Portion<Address>>>,
+    dismissal: Notify,
 }
 
 impl Visitor {
@@ -63,7 +66,7 @@ impl Visitor {
         protocol: ProtocolKind,
         guest: Option<Portion<Address>>,
     ) -> Visitor {
-        Visitor { address, protocol, guest: Mutex::new(guest) }
+        Visitor { address, protocol, guest: Mutex::new(guest), dismissal: Notify::new() }
     }
 
     /// Whether it needs a token and has presented none yet.
@@ -74,6 +77,19 @@ impl Visitor {
     /// Whose shares it uses: those of the token of this name, or of its address if it has none.
     pub(crate) fn claimant(&self, token: Option<Arc<str>>) -> Claimant {
         token.map_or(Claimant::Address(self.address), Claimant::Token)
+    }
+
+    /// Sends a guest away: its place is free for another one. Who is no guest any more stays.
+    pub(crate) fn dismiss(&self) {
+        let place = self.guest.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if place.is_some() {
+            self.dismissal.notify_one();
+        }
+    }
+
+    /// Resolves when it is sent away.
+    pub(crate) async fn dismissed(&self) {
+        self.dismissal.notified().await;
     }
 
     /// It has presented a good token: its place is free for another guest.
