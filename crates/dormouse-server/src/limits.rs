@@ -30,6 +30,11 @@ pub const HTTP_IDLE_MS_MAX: u64 = 75_000;
 pub const HTTP_BODY_MS_MAX: u64 = 10_000;
 /// The lowest rate at which a large body may arrive.
 pub const HTTP_BODY_BYTES_PER_S_MIN: u64 = 16 << 10;
+/// Bytes of a refused request that are read and dropped before its connection is closed, so that
+/// the client does not lose the response.
+pub const LINGER_BYTES_MAX: usize = HTTP_BODY_BYTES_MAX;
+/// The longest time for that.
+pub const LINGER_MS_MAX: u64 = 2_000;
 /// Time in which a client must read at least one byte of its response.
 pub const STALL_MS_MAX: u64 = 20_000;
 /// Default of the largest number of open connections.

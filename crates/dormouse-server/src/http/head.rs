@@ -7,7 +7,11 @@ use super::problem::Problem;
 use crate::limits::HTTP_HEAD_BYTES_MAX;
 
 /// Refuses a head that is too large, or that two readers could understand differently.
-pub(super) fn check<B>(request: &Request<B>) -> Result<(), Problem> {
+/// `is_strict`: each of its lines ended with CR LF.
+pub(super) fn check<B>(request: &Request<B>, is_strict: bool) -> Result<(), Problem> {
+    if !is_strict {
+        return Err(Problem::malformed("end each line of the head with CR LF, not with LF alone"));
+    }
     let bytes = bytes_of(request);
     if bytes > HTTP_HEAD_BYTES_MAX {
         let text = format!(
@@ -47,16 +51,83 @@ fn bytes_of<B>(request: &Request<B>) -> usize {
     line + headers.sum::<usize>() + "\r\n".len()
 }
 
+/// Looks for lines of a head that end with LF alone, while the head arrives. hyper takes them for
+/// lines; a proxy may not, and see another request than this server.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LineScan {
+    last: u8,
+    /// The line that arrives has no byte yet.
+    is_empty_line: bool,
+    /// The request's line has begun: lines before it may be empty.
+    has_begun: bool,
+    is_over: bool,
+    has_bare_lf: bool,
+}
+
+impl LineScan {
+    /// Before a head. Its first bytes may have arrived with the request before it.
+    pub(super) const NEW: LineScan = LineScan {
+        last: b'\r',
+        is_empty_line: true,
+        has_begun: false,
+        is_over: false,
+        has_bare_lf: false,
+    };
+
+    /// More of the head has arrived, and perhaps something after it.
+    pub(super) fn feed(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            if self.is_over {
+                return;
+            }
+            match byte {
+                b'\n' => {
+                    self.has_bare_lf |= self.last != b'\r';
+                    self.is_over = self.is_empty_line && self.has_begun;
+                    self.is_empty_line = true;
+                }
+                b'\r' => {}
+                _ => (self.is_empty_line, self.has_begun) = (false, true),
+            }
+            self.last = byte;
+        }
+    }
+
+    pub(super) fn is_strict(&self) -> bool {
+        !self.has_bare_lf
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_ends_with_cr_lf() {
+        let check = |head: &[u8], is_strict: bool| {
+            // However it arrives.
+            for at in 0..=head.len() {
+                let mut scan = LineScan::NEW;
+                scan.feed(&head[..at]);
+                scan.feed(&head[at..]);
+                assert_eq!(scan.is_strict(), is_strict, "{head:?} in two at {at}");
+            }
+        };
+        check(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", true);
+        check(b"\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n{\n}\n", true);
+        check(b"POST / HTTP/1.1\r\nHost: a\r\n\r\n\n\n", true);
+        check(b"GET / HTTP/1.1\nHost: a\r\n\r\n", false);
+        check(b"GET / HTTP/1.1\r\nHost: a\n\r\n", false);
+        check(b"GET / HTTP/1.1\r\nHost: a\r\n\n", false);
+        check(b"GET / HTTP/1.1\r\nHost: a\n\nGET", false);
+    }
 
     fn check(version: Version, uri: &str, headers: &[(&str, &str)], status: u16) {
         let mut request = Request::builder().version(version).uri(uri);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let checked = super::check(&request.body(()).unwrap());
+        let checked = super::check(&request.body(()).unwrap(), true);
         let found = checked.map_or_else(|problem| problem.status().as_u16(), |()| 200);
         assert_eq!(found, status, "{uri} {headers:?}");
     }

@@ -8,7 +8,8 @@ use crate::limits::{HTTP_HEAD_BYTES_MAX, HTTP_HEADERS_MAX};
 use axum::Router;
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
+use hyper::header::{CONNECTION, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request};
@@ -18,6 +19,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tower::ServiceExt;
 
 use super::peer::Peer;
+use super::problem::Problem;
 use super::response_body::track;
 use super::socket::{ConnState, DeadlineTimer, GuardedSocket};
 use super::{App, head};
@@ -71,7 +73,12 @@ impl HttpServer {
             async move {
                 let number = conn.begin_serving();
                 let is_head = request.method() == Method::HEAD;
-                let response = respond(&app, router, request).await;
+                let has_body = !request.body().is_end_stream();
+                let response = respond(&app, router, request, conn.head_is_strict()).await;
+                let status = response.status();
+                if has_body && (status.is_client_error() || status.is_server_error()) {
+                    conn.leave_unread();
+                }
                 Ok::<_, Infallible>(track(&app, conn, number, is_head, response))
             }
         });
@@ -105,11 +112,24 @@ impl HttpServer {
     }
 }
 
-async fn respond(app: &App, router: Router, request: Request<Incoming>) -> Response {
-    let checked = head::check(&request).and_then(|()| app.guard.check(request.headers()));
-    if let Err(problem) = checked {
+async fn respond(
+    app: &App,
+    router: Router,
+    request: Request<Incoming>,
+    head_is_strict: bool,
+) -> Response {
+    let refuse = |problem: Problem| {
         app.metrics.answered(None, request.method(), problem.status(), Duration::ZERO);
-        return problem.into_response();
+        problem.into_response()
+    };
+    if let Err(problem) = head::check(&request, head_is_strict) {
+        // Where a request ends whose head has two meanings is not certain either.
+        let mut response = refuse(problem);
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        return response;
+    }
+    if let Err(problem) = app.guard.check(request.headers()) {
+        return refuse(problem);
     }
     match router.oneshot(request.map(Body::new)).await {
         Ok(response) => response,

@@ -18,10 +18,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use crate::limits::{GUEST_MS_MAX, HTTP_HEAD_MS_MAX, HTTP_IDLE_MS_MAX, STALL_MS_MAX};
+use crate::limits::{
+    GUEST_MS_MAX, HTTP_HEAD_MS_MAX, HTTP_IDLE_MS_MAX, LINGER_BYTES_MAX, LINGER_MS_MAX, STALL_MS_MAX,
+};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
+use super::head::LineScan;
 use super::peer::Peer;
 use crate::budget::Held;
 use crate::client::Custody;
@@ -58,6 +61,10 @@ struct Inner {
     requests: u64,
     /// Responses given to hyper that are not flushed yet.
     unflushed: Vec<Unflushed>,
+    /// The lines of the head that arrives or arrived last.
+    lines: LineScan,
+    /// The last request was refused, and its body may still arrive.
+    has_unread: bool,
 }
 
 /// What a response holds until it is flushed.
@@ -73,7 +80,14 @@ impl ConnState {
     pub(crate) fn new(visitor: Arc<Visitor>) -> Arc<ConnState> {
         // A client connects to send something, so the first request gets no idle time.
         let deadline = Some(Instant::now() + HEAD);
-        let inner = Inner { phase: Phase::Idle, deadline, requests: 0, unflushed: Vec::new() };
+        let inner = Inner {
+            phase: Phase::Idle,
+            deadline,
+            requests: 0,
+            unflushed: Vec::new(),
+            lines: LineScan::NEW,
+            has_unread: false,
+        };
         Arc::new(ConnState { visitor, inner: Mutex::new(inner) })
     }
 
@@ -82,7 +96,19 @@ impl ConnState {
         let mut state = self.lock();
         (state.phase, state.deadline) = (Phase::Serving, None);
         state.requests += 1;
+        state.has_unread = false;
         state.requests
+    }
+
+    /// Whether each line of the head ended with CR LF. Of a head that arrived in one piece with the
+    /// request before it, this is not known, and it counts as strict.
+    pub(crate) fn head_is_strict(&self) -> bool {
+        self.lock().lines.is_strict()
+    }
+
+    /// Notes that a request is refused whose body may still arrive.
+    pub(crate) fn leave_unread(&self) {
+        self.lock().has_unread = true;
     }
 
     /// Notes that hyper took a response's bytes: the next flush sends them.
@@ -116,10 +142,14 @@ impl ConnState {
     }
 
     /// Notes that bytes arrived: the first bytes of a head start its deadline.
-    fn received(&self) {
+    fn received(&self, bytes: &[u8]) {
         let mut state = self.lock();
         if state.phase == Phase::Idle {
             (state.phase, state.deadline) = (Phase::Head, Some(Instant::now() + HEAD));
+            state.lines = LineScan::NEW;
+        }
+        if state.phase == Phase::Head {
+            state.lines.feed(bytes);
         }
     }
 
@@ -171,11 +201,43 @@ pub(crate) struct GuardedSocket<S> {
     socket: S,
     conn: Arc<ConnState>,
     stall: Option<Pin<Box<Sleep>>>,
+    linger: Option<Linger>,
+}
+
+/// Reads what still arrives after the response to a refused request, and drops it: a socket that is
+/// closed with unread input is reset, and its client may lose the response.
+struct Linger {
+    timer: Pin<Box<Sleep>>,
+    left_bytes: usize,
+}
+
+impl Linger {
+    fn new() -> Linger {
+        let timer = Box::pin(tokio::time::sleep(Duration::from_millis(LINGER_MS_MAX)));
+        Linger { timer, left_bytes: LINGER_BYTES_MAX }
+    }
+
+    /// Resolves at the end of the input, or when enough of it was read.
+    fn poll<S: AsyncRead + Unpin>(&mut self, socket: &mut S, cx: &mut Context<'_>) -> Poll<()> {
+        let mut space = [0; 4 << 10];
+        loop {
+            if self.timer.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(());
+            }
+            let mut buf = ReadBuf::new(&mut space);
+            let read = std::task::ready!(Pin::new(&mut *socket).poll_read(cx, &mut buf));
+            let bytes = buf.filled().len();
+            if read.is_err() || bytes == 0 || bytes > self.left_bytes {
+                return Poll::Ready(());
+            }
+            self.left_bytes -= bytes;
+        }
+    }
 }
 
 impl<S> GuardedSocket<S> {
     pub(crate) fn new(socket: S, conn: Arc<ConnState>) -> GuardedSocket<S> {
-        GuardedSocket { socket, conn, stall: None }
+        GuardedSocket { socket, conn, stall: None, linger: None }
     }
 
     /// Fails once the client has read nothing for `STALL`.
@@ -197,8 +259,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for GuardedSocket<S> {
     ) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
         let read = Pin::new(&mut self.socket).poll_read(cx, buf);
-        if buf.filled().len() > before {
-            self.conn.received();
+        let read_bytes = &buf.filled()[before..];
+        if !read_bytes.is_empty() {
+            self.conn.received(read_bytes);
         }
         read
     }
@@ -228,7 +291,7 @@ impl<S: AsyncWrite + Peer + Unpin> GuardedSocket<S> {
     }
 }
 
-impl<S: AsyncWrite + Peer + Unpin> AsyncWrite for GuardedSocket<S> {
+impl<S: AsyncRead + AsyncWrite + Peer + Unpin> AsyncWrite for GuardedSocket<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -267,8 +330,15 @@ impl<S: AsyncWrite + Peer + Unpin> AsyncWrite for GuardedSocket<S> {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match Pin::new(&mut self.socket).poll_shutdown(cx) {
+        let GuardedSocket { socket, conn, linger, .. } = &mut *self;
+        if let Some(linger) = linger {
+            return linger.poll(socket, cx).map(Ok);
+        }
+        match Pin::new(&mut *socket).poll_shutdown(cx) {
             Poll::Pending => self.poll_stall(cx),
+            Poll::Ready(Ok(())) if conn.lock().has_unread => {
+                linger.insert(Linger::new()).poll(socket, cx).map(Ok)
+            }
             ready => ready,
         }
     }
@@ -317,9 +387,9 @@ mod tests {
         let conn = connect(None);
         let mut timer = DeadlineTimer::new(Arc::clone(&conn));
         assert!(!is_expired(&mut timer).await);
-        conn.received();
+        conn.received(b"x");
         tokio::time::advance(HEAD / 2).await;
-        conn.received();
+        conn.received(b"x");
         assert!(!is_expired(&mut timer).await);
         let first = conn.begin_serving();
         tokio::time::advance(10 * IDLE).await;
@@ -327,7 +397,7 @@ mod tests {
         answered(&conn, first);
         tokio::time::advance(IDLE - Duration::from_secs(1)).await;
         assert!(!is_expired(&mut timer).await);
-        conn.received();
+        conn.received(b"x");
         tokio::time::advance(HEAD / 2).await;
         assert!(!is_expired(&mut timer).await, "a head has its own time");
         tokio::time::advance(HEAD).await;

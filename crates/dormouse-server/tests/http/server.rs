@@ -115,11 +115,18 @@ async fn only_own_hosts_are_answered() {
     rig.client().await.with("host", "wpad").get("/v1/stats").await.problem(421, "misdirected");
 }
 
-/// The status of a request whose head has these lines.
+/// The status of a request whose head has these lines. If they are refused, the connection ends:
+/// where the next request begins is not certain.
 async fn status_of_head(rig: &Rig, lines: &str) -> u16 {
     let mut client = rig.client().await;
     client.send_raw(format!("GET /livez HTTP/1.1\r\n{lines}\r\n").as_bytes()).await;
-    client.receive(true).await.unwrap().status
+    let status = client.receive(true).await.unwrap().status;
+    if status == 200 {
+        client.get("/livez").await.ok();
+    } else {
+        assert!(client.is_closed().await, "{lines:?}");
+    }
+    status
 }
 
 #[tokio::test]
@@ -128,6 +135,9 @@ async fn a_head_has_one_host_and_32_kib() {
     assert_eq!(status_of_head(&rig, "Host: localhost\r\n").await, 200);
     assert_eq!(status_of_head(&rig, "Host: localhost\r\nHost: evil.example\r\n").await, 400);
     assert_eq!(status_of_head(&rig, "").await, 400);
+    // A proxy may see another request where a line ends with LF alone.
+    assert_eq!(status_of_head(&rig, "Host: localhost\nX: y\r\n").await, 400);
+    assert_eq!(status_of_head(&rig, "Host: localhost\n").await, 400);
     let coded = "Host: localhost\r\nTransfer-Encoding: gzip, chunked\r\n";
     assert_eq!(status_of_head(&rig, coded).await, 400);
     for (bytes, status) in [(32_000, 200), (33_000, 431), (36_000, 431), (40_000, 431)] {

@@ -1,5 +1,6 @@
 //! Topics: settings, pages, counts, and operations on all jobs of a topic.
 
+use dormouse_server::Options;
 use serde_json::{Value, json};
 
 use crate::client::Client;
@@ -197,4 +198,31 @@ async fn a_forecast_counts_by_steps() {
     for query in ["step=x", "from=now", "until=1"] {
         client.get(&format!("/v1/topics/t/forecast?{query}")).await.problem(400, "invalid");
     }
+}
+
+/// The server does not take a path apart twice, and no file is named after a topic.
+#[tokio::test]
+async fn topics_called_like_directories_are_topics_like_others() {
+    let rig = Rig::on_disk(Options::default()).await;
+    let mut client = rig.client().await;
+    let files = || -> Vec<_> {
+        let dir = std::fs::read_dir(rig.dir.as_ref().unwrap().path()).unwrap();
+        let mut names: Vec<_> = dir.map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    let before = files();
+    for name in [".", "..", "../..", "a/../b"] {
+        let path = format!("/v1/topics/{}", name.replace('/', "%2F"));
+        client.post(&format!("{path}/jobs"), json!({"key": ".."})).await.expect(201);
+        assert_eq!(client.get(&path).await.ok()["topic"], name);
+        assert_eq!(client.get(&format!("{path}/keys/..")).await.ok()["topic"], name);
+        let reserved = client.post(&format!("{path}/reserve"), json!({})).await.ok();
+        assert_eq!(reserved["jobs"][0]["topic"], name);
+    }
+    assert_eq!(client.get("/v1/topics").await.ok()["topics"].as_array().unwrap().len(), 4);
+    client.send("GET", "/metrics", "", b"").await;
+    let metrics = client.receive(true).await.unwrap();
+    assert!(metrics.text().contains(r#"topic="../..""#), "{}", metrics.text());
+    assert_eq!(files(), before);
 }
