@@ -88,11 +88,11 @@ impl BackendClient {
     }
 
     /// Waits for the replies of a batch; a stop of the server withdraws its waiting commands.
-    pub(crate) async fn wait(&self, mut batch: PendingBatch) -> BatchReplies {
+    pub(crate) async fn wait(&self, batch: &mut PendingBatch) -> BatchReplies {
         let mut stopping = self.inner.stopping.clone();
         tokio::select! {
             biased;
-            replies = &mut batch => return replies,
+            replies = &mut *batch => return replies,
             _ = stopping.wait_for(|&stopping| stopping) => {}
         }
         batch.withdraw();

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
-use dormouse_core::command::Operation;
+use dormouse_core::command::{Operation, Reply};
 use dormouse_core::error::Error;
 use dormouse_core::job::JobId;
 use dormouse_core::op::Target;
@@ -99,13 +99,33 @@ impl Caller {
 
     /// Waits for the replies of a batch, as `call_waiting` does. What was granted with rights that
     /// are no longer the caller's is given back.
-    pub(crate) async fn wait(&self, app: &App, batch: PendingBatch) -> Result<BatchReplies, Error> {
+    async fn wait(&self, app: &App, mut batch: PendingBatch) -> Result<BatchReplies, Error> {
         let replies = tokio::select! {
             biased;
-            replies = app.client.wait(batch) => replies,
+            replies = app.client.wait(&mut batch) => replies,
             error = app.access.outdated(&self.grant) => return Err(error),
         };
         self.judge(app).map(|()| replies)
+    }
+
+    /// As `wait`, for a batch of which a part is done whatever becomes of the rest: only what
+    /// reserves is refused then, and the other replies tell what was done.
+    pub(crate) async fn wait_for_all(&self, app: &App, mut batch: PendingBatch) -> BatchReplies {
+        let mut replies = tokio::select! {
+            biased;
+            replies = app.client.wait(&mut batch) => replies,
+            _ = app.access.outdated(&self.grant) => {
+                batch.withdraw();
+                batch.await
+            }
+        };
+        if let Err(error) = self.judge(app) {
+            replies.refuse_some(|reply| match reply {
+                Reply::Jobs(_) => Err(error.clone()),
+                _ => Ok(()),
+            });
+        }
+        replies
     }
 
     /// As [`Grant::check_jobs`].

@@ -338,6 +338,8 @@ where
     ) -> io::Result<()> {
         let mut next = self.protocol.on_reply(pending, reply, &mut self.output.bytes);
         while let Some(request) = next {
+            // The commands that one request leads to may be many.
+            let request = self.unless_revoked(request).await?;
             let mut batch = Batch::of(request, &mut self.spare);
             batch.send(&self.context.client);
             let (mut replies, _held) = self.replies_to(&mut batch).await?;

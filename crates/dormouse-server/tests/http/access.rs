@@ -236,3 +236,40 @@ async fn calls_under_way_end_when_their_token_is_withdrawn() {
     all.post("/v1/locks/l/acquire", json!({"owner": "all", "wait": "60s"})).await.ok();
     assert_eq!(all.get("/v1/topics/t").await.ok()["ready"], 0);
 }
+
+/// What was done is told, whatever became of the rest.
+#[tokio::test]
+async fn acks_are_told_though_the_token_is_withdrawn_while_the_next_job_is_waited_for() {
+    let access = access(&[("all", &["*:*"]), ("old", &["*:*"])]);
+    let rig = Rig::with(Options { access: access.clone(), ..Options::default() }).await;
+    let mut all = rig.client_of("all").await;
+    all.post("/v1/topics/t/jobs", json!({})).await.expect(201);
+    let leased = all.post("/v1/topics/t/reserve", json!({})).await.ok();
+    let mut old = rig.client_of("old").await;
+    let reserve = json!({"topics": ["t"], "wait": "60s"});
+    let form = json!({"token": leased["jobs"][0]["token"], "reserve": reserve}).to_string();
+    old.send("POST", "/v1/ack", "application/json", form.as_bytes()).await;
+    while all.get("/v1/stats").await.ok()["waiters"] != 1 {
+        tokio::task::yield_now().await;
+    }
+    access.replace(&self::access(&[("all", &["*:*"])]));
+    let answer = old.receive(true).await.unwrap().ok();
+    assert_eq!(answer["results"][0]["code"], "done", "{answer}");
+    assert_eq!(
+        (&answer["jobs"], &answer["reserve_failed"]["code"]),
+        (&json!([]), &json!("unauthorized"))
+    );
+    old.get("/v1/stats").await.problem(401, "unauthorized");
+}
+
+/// A client that sends its whole body before it reads must get the refusal, and not a reset.
+#[tokio::test]
+async fn a_refusal_before_a_large_body_reaches_its_client() {
+    let rig = Rig::with_tokens(&[("idle", &["metrics:*"])]).await;
+    for bytes in [100_000, 4 << 20, 12 << 20] {
+        let mut client = rig.client_of("idle").await;
+        let body = vec![b'x'; bytes];
+        client.send("POST", "/v1/topics/t/jobs", "text/plain", &body).await;
+        client.receive(true).await.unwrap().problem(403, "forbidden");
+    }
+}

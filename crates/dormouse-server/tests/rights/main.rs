@@ -9,6 +9,7 @@ mod client;
 mod http;
 mod matrix;
 mod resp;
+mod revoked;
 mod server;
 #[path = "../resp/value.rs"]
 #[allow(dead_code, reason = "shared with the tests of RESP, which use all of it")]

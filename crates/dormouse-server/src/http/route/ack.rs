@@ -71,13 +71,18 @@ pub(crate) struct AckResults<'a> {
 )]
 pub(super) async fn ack(State(app): State<App>, request: LeaseRequest<AckForm>) -> HttpResult {
     let LeaseRequest { caller, form, tokens, masked } = request;
+    let has_none = masked.is_empty();
     let ack = Ack(masked);
     let Some(reserve) = form.reserve else { return end(&app, &tokens, ack).await };
     let reserve = reserve.into_reserve()?;
     check_reserve(&caller, &reserve)?;
     let batch = app.client.submit(vec![unnumbered(ack), unnumbered(reserve)])?;
-    let mut replies = caller.wait(&app, batch).await?;
+    let mut replies = caller.wait_for_all(&app, batch).await;
     let (acked, reserved) = (replies.next_answer(), replies.next_answer());
+    if has_none {
+        // Nothing was done: the call is what became of its reserve.
+        caller.judge(&app)?;
+    }
     // The acks are done even if the reserve failed.
     let reserved = reserved.and_then(Reserve::from_reply);
     let (jobs, custody, reserve_failed) = match reserved.and_then(|jobs| fitting(&app, jobs)) {

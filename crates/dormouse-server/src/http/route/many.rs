@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::http::App;
+use crate::http::caller::Caller;
 use crate::http::response::{HttpResult, ok};
 
 /// The number of jobs to change.
@@ -32,6 +33,7 @@ pub(crate) struct CountOut {
 /// producers there might be no end.
 pub(super) async fn do_many<O: Operation<Reply = u64>>(
     app: &App,
+    caller: &Caller,
     topic: &TopicName,
     form: MaxForm,
     present: impl Fn(&TopicStats) -> u64,
@@ -43,6 +45,8 @@ pub(super) async fn do_many<O: Operation<Reply = u64>>(
     };
     let mut count = 0;
     while missing > 0 {
+        // They may be many, and the right to change them may be withdrawn meanwhile.
+        caller.judge(app)?;
         let batch = missing.min(BATCH_MAX as u64);
         let done = app.client.call(operation(batch as usize)).await?;
         count += done;

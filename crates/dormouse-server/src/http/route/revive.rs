@@ -61,5 +61,5 @@ pub(super) async fn revive_topic(
     params.finish()?;
     let form: MaxForm = body.json(&app).await?;
     let revive = |max| ReviveTopic { topic: topic.clone(), max };
-    do_many(&app, &topic, form, |stats| stats.counts.dead, revive).await
+    do_many(&app, &caller, &topic, form, |stats| stats.counts.dead, revive).await
 }
