@@ -21,7 +21,7 @@ const SLOW_SENDERS: usize = 2_000;
 const POLLS: usize = 1_000;
 const UNREAD: usize = 24;
 const RSS_MAX: u64 = 200 << 20;
-/// For a normal client's p99, unless the computer is so busy that a client alone is slow.
+/// For a normal client's p99, unless the computer is so busy that it is slow elsewhere, too.
 const P99_MAX: Duration = Duration::from_millis(50);
 const ALONE: Duration = Duration::from_secs(2);
 const MEASURED: Duration = Duration::from_secs(8);
@@ -36,26 +36,36 @@ fn block_on<T>(clients: impl Future<Output = T>) -> T {
 fn abuse_of_a_real_process_is_bounded() {
     let server = Server::start();
     let addr = server.addr();
-    let (alone, p99, slowest, closed) = block_on(async move {
+    // Nobody attacks this one: it shows what the computer, busy as it is, does at the same time.
+    let other = Server::start();
+    let beside = other.addr();
+    let (alone, control, p99, slowest, closed) = block_on(async move {
         let (alone, _) = normal::measure(addr, ALONE).await;
         let slow = slow_senders::start(addr, SLOW_SENDERS).await;
         let polls = polls::start(addr, POLLS).await;
         let unread = unread::start(addr, UNREAD).await;
-        let (p99, slowest) = normal::measure(addr, MEASURED).await;
+        let attacked = normal::measure(addr, MEASURED);
+        let ((p99, slowest), (control, _)) =
+            tokio::join!(attacked, normal::measure(beside, MEASURED));
         // Every slow head and body is cut off by its deadline, however many there are.
         let closed = slow.all_closed().await;
         drop((polls, unread));
-        (alone, p99, slowest, closed)
+        (alone, control, p99, slowest, closed)
     });
     let rss = server.rss_max();
     eprintln!(
-        "abuse: normal client p99 {p99:?}, alone {alone:?}, slowest {slowest:?}; peak RSS {} MiB; \
+        "abuse: normal client p99 {p99:?}, alone {alone:?}, at another server {control:?}, slowest \
+         {slowest:?}; peak RSS {} MiB; \
          {closed} of {SLOW_SENDERS} slow senders cut off; memory limit: {}",
         rss >> 20,
         server.cgroup()
     );
-    assert!(p99 < P99_MAX.max(20 * alone), "a normal client's p99 is {p99:?}, alone {alone:?}");
+    assert!(
+        p99 < P99_MAX.max(20 * alone).max(3 * control),
+        "a normal client's p99 is {p99:?}, alone {alone:?}, at another server {control:?}"
+    );
     assert!(rss < RSS_MAX, "the server took {} MiB", rss >> 20);
     assert_eq!(closed, SLOW_SENDERS);
     server.stop();
+    other.stop();
 }
