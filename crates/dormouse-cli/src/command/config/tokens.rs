@@ -1,6 +1,7 @@
 //! `[[tokens]]` of the file: name, secret, scopes.
 
 use std::collections::BTreeSet;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use dormouse_server::access::{Scope, TokenEntry, TokenHash, hash_token};
@@ -15,6 +16,8 @@ const NAMES: [&str; 4] = ["name", "token_sha256", "token_file", "scopes"];
 const TOKEN_BYTES_MIN: usize = 16;
 /// So could one of fewer different characters. A random one of 16 hexadecimal digits has about 10.
 const TOKEN_CHARACTERS_MIN: usize = 6;
+/// A file with more holds something else.
+const TOKEN_FILE_BYTES_MAX: u64 = 4 << 10;
 
 /// Reads all entries.
 pub(super) fn read(
@@ -110,8 +113,17 @@ fn parse_hash(text: &str) -> Result<TokenHash, String> {
 /// A secret in a file of its own, as secret stores provide them. White space around it is not
 /// part of it.
 fn read_secret(path: &str) -> Result<TokenHash, String> {
-    let secret = std::fs::read_to_string(Path::new(path))
-        .map_err(|error| format!("cannot read {path}: {error}"))?;
+    let mut secret = String::new();
+    // A device, or a file that was named by mistake, may have no end.
+    let read = std::fs::File::open(Path::new(path))
+        .and_then(|file| file.take(TOKEN_FILE_BYTES_MAX + 1).read_to_string(&mut secret));
+    read.map_err(|error| format!("cannot read {path}: {error}"))?;
+    if secret.len() as u64 > TOKEN_FILE_BYTES_MAX {
+        return Err(format!(
+            "{path} has more than {TOKEN_FILE_BYTES_MAX} bytes; name a file that holds the token \
+             and nothing else"
+        ));
+    }
     let secret = secret.trim();
     if secret.len() < TOKEN_BYTES_MIN {
         return Err(format!(
@@ -184,6 +196,7 @@ mod tests {
         check(&token("token_sha256 = \"12\""), "64 hexadecimal digits");
         check(&token(&format!("token_sha256 = \"{}\"", "é".repeat(32))), "64 hexadecimal digits");
         check(&token("token_file = \"/nowhere/t\""), "cannot read /nowhere/t");
+        check(&token("token_file = \"/dev/zero\""), "/dev/zero has more than 4096 bytes");
         check(&token(&format!("{good}\ntoken_file = \"x\"")), "not both");
         check("tokens = [1]", "wants tables");
         let twice = token(&format!("{good}\nscopes = [\"put:*\"]"));
