@@ -1,6 +1,6 @@
 //! `cargo xtask supply`: holds `deny.toml` to what the lock file names: where packages come from,
-//! which of them are there twice, and their licences. cargo-deny checks the same and more; this
-//! part needs nothing installed.
+//! which of them are there twice, and their licences. That needs nothing installed. If cargo-deny
+//! is there and reaches the database, advisories are checked, too.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -51,7 +51,33 @@ pub(crate) fn run(root: &Path) -> Result<(), String> {
         println!("{finding}");
     }
     println!("supply: {} packages, {} errors", packages.len(), findings.len());
+    check_advisories(root)?;
     if findings.is_empty() { Ok(()) } else { Err(format!("{} errors", findings.len())) }
+}
+
+/// Checks advisories, or says why it cannot.
+fn check_advisories(root: &Path) -> Result<(), String> {
+    let deny = Invocation::new(["cargo", "deny", "check", "advisories"]);
+    let output = deny.command(root).output().map_err(|error| format!("`{deny}`: {error}"))?;
+    if output.status.success() {
+        println!("supply: no advisory concerns a package");
+        return Ok(());
+    }
+    let text = String::from_utf8_lossy(&output.stderr);
+    match why_unchecked(&text) {
+        Some(reason) => {
+            println!("supply: advisories are not checked: {reason}");
+            Ok(())
+        }
+        None => Err(format!("`{deny}`:\n{text}")),
+    }
+}
+
+fn why_unchecked(text: &str) -> Option<&'static str> {
+    if text.contains("no such command") {
+        return Some("`cargo install cargo-deny` installs what knows them");
+    }
+    text.contains("fetch advisory database").then_some("their database cannot be reached")
 }
 
 impl Rules {
@@ -263,5 +289,12 @@ mod tests {
         let foreign = vec![package("g", "1.0.0", Some("git+https://x"), true)];
         check(&with(foreign), &["comes from git+https://x"]);
         check(&with(vec![package("p", "1.0.0", good, false)]), &["no checksum"]);
+    }
+
+    #[test]
+    fn what_cannot_be_checked_is_no_error() {
+        assert!(why_unchecked("error: no such command: `deny`").is_some());
+        assert!(why_unchecked("[ERROR] failed to fetch advisory database https://x").is_some());
+        assert!(why_unchecked("error[vulnerability]: a buffer overflow").is_none());
     }
 }
