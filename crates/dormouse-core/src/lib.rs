@@ -17,6 +17,7 @@ pub mod meter;
 pub mod op;
 pub mod place;
 pub mod refusal;
+pub mod share;
 pub mod snapshot_map;
 pub mod time;
 pub mod timeline;

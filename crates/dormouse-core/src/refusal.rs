@@ -4,7 +4,7 @@
 use crate::command::Reply;
 use crate::error::{Code, Error};
 use crate::job::{JobId, State, Token};
-use crate::limits::{LOCKS_MAX, REPLY_BYTES_MAX, WAITERS_MAX};
+use crate::limits::{LEASED_BYTES_MAX, LEASED_JOBS_MAX, LOCKS_MAX, REPLY_BYTES_MAX, WAITERS_MAX};
 use crate::op::{SessionId, Target};
 use crate::topic::TopicName;
 
@@ -92,6 +92,29 @@ pub fn cancel_leased(id: JobId) -> Error {
 pub fn reserve_leased(id: JobId) -> Error {
     let text = format!("job {id} is leased; wait until its lease ends, or cancel it");
     Error::conflict(id, State::Leased, text)
+}
+
+/// To a reserve when all topics together have as much leased as there may be.
+pub fn leases_full(jobs: usize, bytes: u64) -> Error {
+    Error::new(
+        Code::Busy,
+        format!(
+            "{jobs} jobs of {bytes} bytes are leased, the limit is {LEASED_JOBS_MAX} jobs or \
+             {LEASED_BYTES_MAX} bytes; ack some and try again"
+        ),
+    )
+}
+
+/// To a reserve in a topic that has its share of all leases.
+pub fn lease_share_used(topic: &TopicName, jobs: u64, bytes: u64) -> Error {
+    Error::new(
+        Code::Busy,
+        format!(
+            "topic {topic} has {jobs} jobs of {bytes} bytes leased: its share, a quarter of \
+             {LEASED_JOBS_MAX} jobs or {LEASED_BYTES_MAX} bytes, is used up, and what is left is \
+             for other topics; ack some and try again"
+        ),
+    )
 }
 
 /// To a kill of a job in this state.

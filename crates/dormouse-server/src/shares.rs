@@ -1,14 +1,11 @@
-//! Divides a limit among those who use it, so that none takes what others need.
-//!
-//! Everybody may hold a quarter. More than that is given only in the first half of the limit: so
-//! whoever is alone is not held up, and whatever it takes, half remains for others, each of whom
-//! finds a quarter until all is used.
+//! Divides a limit among those who use it, by the rule of core's `share.rs`.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dormouse_core::error::{Code, Error};
+use dormouse_core::share;
 
 /// Why something is not given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +32,7 @@ impl<K: Clone + Eq + Hash> Shares<K> {
 
     /// What everybody may hold.
     pub(crate) fn share(&self) -> usize {
-        (self.max / 4).max(1)
+        usize::try_from(share::quarter(self.max as u64)).unwrap_or(self.max)
     }
 
     /// Takes an amount; an error takes nothing.
@@ -45,7 +42,7 @@ impl<K: Clone + Eq + Hash> Shares<K> {
         if used > self.max {
             return Err(Short::All);
         }
-        if held > self.share() && used > self.max.div_ceil(2) {
+        if share::exceeds(held as u64, used as u64, self.max as u64) {
             return Err(Short::Share);
         }
         if amount > 0 {

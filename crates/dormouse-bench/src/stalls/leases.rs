@@ -14,20 +14,15 @@ use crate::Result;
 use crate::client::unexpected;
 use crate::progress::Progress;
 
-/// Leases of one topic alone would all be in one lane when they expire.
+/// Leases of one topic alone would all be in one lane when they expire; and one topic has no more
+/// than half of all leases.
 const TOPICS: u64 = 8;
 const CHECKPOINTS: u64 = 2;
 const TTR: Duration = Duration::from_secs(3_600);
 
 /// With rounds, they also expire: so many times.
 pub(super) fn run(stage: &Stage, count: u64, rounds: Option<u64>) -> Result<()> {
-    let name = |number| Ok(TopicName::new(&format!("leases-{number}"))?);
-    let topics = (0..TOPICS.min(count)).map(name).collect::<Result<Vec<_>>>()?;
-    stage.put("put", count, |number, body| {
-        let topic = topics[usize::try_from(number % topics.len() as u64)?].clone();
-        // A job may expire as often as it likes.
-        Ok(Put { attempts_max: Some(0), ..Put::new(topic, body) })
-    })?;
+    let topics = put_all(stage, count)?;
     lease_all(stage, &topics, count, None)?;
     stage.measure("leases_checkpoint", count, || {
         let jobs = stage.pass_checkpoints(CHECKPOINTS)?;
@@ -51,6 +46,18 @@ pub(super) fn run(stage: &Stage, count: u64, rounds: Option<u64>) -> Result<()> 
         })?;
     }
     Ok(())
+}
+
+/// Puts jobs into as many topics; gives these.
+pub(super) fn put_all(stage: &Stage, count: u64) -> Result<Vec<TopicName>> {
+    let name = |number| Ok(TopicName::new(&format!("leases-{number}"))?);
+    let topics = (0..TOPICS.min(count)).map(name).collect::<Result<Vec<_>>>()?;
+    stage.put("put", count, |number, body| {
+        let topic = topics[usize::try_from(number % topics.len() as u64)?].clone();
+        // A job may expire as often as it likes.
+        Ok(Put { attempts_max: Some(0), ..Put::new(topic, body) })
+    })?;
+    Ok(topics)
 }
 
 /// Leases all jobs of these topics, of a session if there is one.

@@ -3,23 +3,20 @@
 use std::time::Instant;
 
 use dormouse_core::command::{Command, Reply};
-use dormouse_core::op::Put;
-use dormouse_core::topic::TopicName;
 use serde_json::Value;
 
-use super::leases::lease_all;
+use super::leases::{lease_all, put_all};
 use super::stage::{Stage, told};
 use crate::Result;
 use crate::client::unexpected;
 
 pub(super) fn run(stage: &Stage, count: u64) -> Result<()> {
-    let topic = TopicName::new("session")?;
-    stage.put("put", count, |_, body| Ok(Put::new(topic.clone(), body)))?;
+    let topics = put_all(stage, count)?;
     let session = match stage.client().call(Command::OpenSession)? {
         Reply::Session(session) => session,
         other => return Err(unexpected("open session", &other)),
     };
-    lease_all(stage, &[topic], count, Some(session))?;
+    lease_all(stage, &topics, count, Some(session))?;
     stage.measure("session", count, || {
         let called = Instant::now();
         match stage.client().call(Command::CloseSession(session))? {

@@ -22,7 +22,7 @@ cases! { reserve:
     leases_go_on_after_a_restart_with_their_full_time
     fences_grow_through_restarts
     counters_are_kept_with_the_job
-    leased_bytes_have_a_limit
+    leased_bytes_are_shared_by_topics
     no_topic_is_invalid
     too_many_topics_are_invalid
     max_out_of_range
@@ -269,27 +269,35 @@ fn counters_are_kept_with_the_job(s: &mut Subject) {
     assert_eq!((progress.kills, progress.kicks), (1, 1));
 }
 
-fn leased_bytes_have_a_limit(s: &mut Subject) {
+fn leased_bytes_are_shared_by_topics(s: &mut Subject) {
     if !s.bytes_are_cheap() {
         return;
     }
     let body = bytes::Bytes::from(vec![b'x'; limits::BODY_BYTES_MAX]);
-    for _ in 0..258 {
-        s.put(Put { ttr_ms: Some(1_000), ..Put::new(topic("mail"), body.clone()) });
-    }
-    let mut tokens = Vec::new();
-    let error = loop {
-        match s.try_reserve(Reserve { max: 100, ..take("mail") }) {
-            Ok(jobs) => tokens.extend(jobs.into_iter().map(|job| job.token)),
-            Err(error) => break error,
+    let lease_all = |s: &mut Subject, name: &str| {
+        for _ in 0..130 {
+            s.put(Put { ttr_ms: Some(1_000), ..Put::new(topic(name), body.clone()) });
+        }
+        let mut tokens = Vec::new();
+        loop {
+            match s.try_reserve(Reserve { max: 100, ..take(name) }) {
+                Ok(jobs) => tokens.extend(jobs.into_iter().map(|job| job.token)),
+                Err(error) => return (tokens, Err::<(), _>(error)),
+            }
         }
     };
     let limit = number(limits::LEASED_BYTES_MAX);
-    refused(Err::<(), _>(error), Code::Busy, &["leased", &limit, "ack"]);
-    assert!((250..=257).contains(&tokens.len()), "{} leased", tokens.len());
-    s.ack(tokens[0]).expect("an ack");
-    s.ack(tokens[1]).expect("an ack");
-    assert_eq!(s.reserve("mail", 1).len(), 1, "after an ack there is room");
+    let (tokens, error) = lease_all(s, "mail");
+    refused(error, Code::Busy, &["topic mail", "leased", "share", &limit, "ack"]);
+    assert!((126..=129).contains(&tokens.len()), "half of the limit: {} leased", tokens.len());
+    let (others, error) = lease_all(s, "sms");
+    refused(error, Code::Busy, &["topic sms", "share"]);
+    assert!((62..=65).contains(&others.len()), "a quarter: {} leased", others.len());
+    let (_, error) = lease_all(s, "push");
+    refused(error, Code::Busy, &["leased", "the limit is", &limit, "ack"]);
+    s.ack(others[0]).expect("an ack");
+    s.ack(others[1]).expect("an ack");
+    assert_eq!(s.reserve("sms", 1).len(), 1, "after an ack there is room");
 }
 
 fn no_topic_is_invalid(s: &mut Subject) {

@@ -6,14 +6,17 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::compact_job::CompactJob;
+use super::topics::Topic;
 use super::{Machine, Origin, Output, job_cost};
-use crate::error::{Code, Error, Fatal};
+use crate::error::{Error, Fatal};
 use crate::fact::{Cause, Destination, Fact};
 use crate::image::LeaseImage;
 use crate::job::{Content, Job, JobId, Progress};
 use crate::limits::{LEASED_BYTES_MAX, LEASED_JOBS_MAX};
 use crate::op::SessionId;
 use crate::place::{Class, Place};
+use crate::refusal::{lease_share_used, leases_full};
+use crate::share;
 use crate::snapshot_map::SnapshotMap;
 use crate::time::{Clock, Now};
 use crate::timeline::{BatchNo, Timeline};
@@ -89,8 +92,16 @@ impl Leases {
     }
 
     /// No further job can be leased before others end.
-    pub(crate) fn is_full(&self) -> bool {
+    fn is_full(&self) -> bool {
         self.jobs.len() >= LEASED_JOBS_MAX || self.bytes >= LEASED_BYTES_MAX
+    }
+
+    /// Whether one who has leased so much may not lease a job more. How large that job is shows
+    /// only when it is read, so it counts as a byte.
+    fn is_share_used(&self, jobs: u64, bytes: u64) -> bool {
+        let all_jobs = self.jobs.len() as u64;
+        share::exceeds(jobs + 1, all_jobs + 1, LEASED_JOBS_MAX as u64)
+            || share::exceeds(bytes + 1, self.bytes + 1, LEASED_BYTES_MAX)
     }
 
     pub(crate) fn next_expiry(&self) -> Option<u64> {
@@ -283,17 +294,20 @@ impl<T: Timeline> Machine<T> {
         self.commit(fact, Origin::Live, out);
     }
 
-    /// The answer to a reserve that can give nothing because too much is leased.
-    pub(crate) fn leases_full(&self) -> Error {
-        Error::new(
-            Code::Busy,
-            format!(
-                "{} jobs of {} bytes are leased, the limit is {LEASED_JOBS_MAX} jobs or \
-                 {LEASED_BYTES_MAX} bytes; ack some and try again",
-                self.leases.len(),
-                self.leases.bytes()
-            ),
-        )
+    /// Whether a job of this topic can be leased now.
+    pub(crate) fn has_lease_room(&self, topic: TopicNo) -> bool {
+        let is_used = |one: &Topic| self.leases.is_share_used(one.counts.leased, one.leased_bytes);
+        !self.leases.is_full() && !self.topics.get(topic).is_some_and(is_used)
+    }
+
+    /// The answer to a reserve in a topic without such room.
+    pub(crate) fn no_lease_room(&self, topic: TopicNo) -> Error {
+        match self.topics.get(topic) {
+            Some(one) if !self.leases.is_full() => {
+                lease_share_used(&one.name, one.counts.leased, one.leased_bytes)
+            }
+            _ => leases_full(self.leases.len(), self.leases.bytes()),
+        }
     }
 }
 

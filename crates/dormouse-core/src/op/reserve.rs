@@ -201,13 +201,12 @@ impl<T: Timeline> Machine<T> {
                 Next::In(_) | Next::Blocked | Next::Empty => {}
             }
         }
-        let (mut jobs, mut bytes) = (Vec::new(), 0);
+        let (mut jobs, mut bytes, mut refused) = (Vec::new(), 0, None);
         while let Some(Reverse((_, place))) = heads.pop() {
-            if self.leases.is_full() {
-                if jobs.is_empty() {
-                    return Err(self.leases_full().into());
-                }
-                break;
+            if !self.has_lease_room(place.topic) {
+                // Other topics may have room.
+                refused.get_or_insert(place.topic);
+                continue;
             }
             if jobs.is_empty() {
                 // Growing step by step would copy every job once more.
@@ -223,7 +222,10 @@ impl<T: Timeline> Machine<T> {
                 heads.push(Reverse((place.rank(now), place)));
             }
         }
-        Ok(ReserveOutcome { jobs, is_unsure, is_unread: false })
+        match refused {
+            Some(topic) if jobs.is_empty() => Err(self.no_lease_room(topic).into()),
+            _ => Ok(ReserveOutcome { jobs, is_unsure, is_unread: false }),
+        }
     }
 
     /// How many jobs a reserve can give at most.

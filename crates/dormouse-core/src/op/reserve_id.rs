@@ -58,8 +58,9 @@ impl<T: Timeline> Machine<T> {
         let JobLocation::Resting(resting) = self.locate(now, &target)? else {
             return Err(reserve_leased(id).into());
         };
-        if self.leases.is_full() {
-            return Err(self.leases_full().into());
+        let topic = resting.place.topic;
+        if !self.has_lease_room(topic) {
+            return Err(self.no_lease_room(topic).into());
         }
         if resting.put_batch != 0 {
             *when = When::Durable;

@@ -8,6 +8,7 @@ use dormouse_core::command::Command;
 use dormouse_core::error::{Code, Error};
 use dormouse_core::job::{JobId, State, Token};
 use dormouse_core::limits::*;
+use dormouse_core::machine::Output;
 use dormouse_core::op::*;
 use dormouse_core::topic::Settings;
 
@@ -128,21 +129,58 @@ fn the_rest_has_limits_too() {
     assert!(rig.facts.is_empty());
 }
 
+/// Leases jobs of 1 MiB of a topic until that is refused; gives them and the refusal.
+fn lease_all(rig: &mut Rig, name: &str) -> (Vec<LeasedJob>, Error) {
+    let body = Bytes::from(vec![0; BODY_BYTES_MAX]);
+    let mut taken = Vec::new();
+    loop {
+        rig.put(Put::new(topic(name), body.clone()));
+        match rig.run(Command::Reserve(reserve(&[name], 1, 1_000))) {
+            Ok(reply) => taken.append(&mut jobs(Ok(reply))),
+            Err(error) => return (taken, error),
+        }
+    }
+}
+
+#[test]
+fn leases_are_shared_by_topics() {
+    let mut rig = Rig::new();
+    let full = LEASED_BYTES_MAX as usize / BODY_BYTES_MAX;
+    let (of_t, error) = lease_all(&mut rig, "t");
+    assert_eq!(of_t.len(), full / 2, "whoever is alone has half");
+    let share = ["topic t has 128 jobs of 134217728 bytes", "share", "268435456", "ack"];
+    says(&error, Code::Busy, &share);
+    let waiting = rig.state(JobId(of_t.len() as u64 + 1));
+    assert_eq!(waiting, Some(State::Ready));
+    // Others are not held up by a topic that has its share, not even in one request with it.
+    let small = rig.put_now("u");
+    assert_eq!(ids(&rig.reserve(&["t", "u"], 9)), [small.0]);
+    let (of_u, error) = lease_all(&mut rig, "u");
+    assert!(of_u.len().abs_diff(full / 4) <= 1, "{} leased", of_u.len());
+    says(&error, Code::Busy, &["topic u has", "share"]);
+    let by_id = |id| Command::ReserveId(ReserveId { id, ttr_ms: None, session: None });
+    let error = rig.run(by_id(JobId(of_t.len() as u64 + 1))).unwrap_err();
+    says(&error, Code::Busy, &share);
+    // Leases are what shares are derived from, so a restart changes nothing.
+    let facts = std::mem::take(&mut rig.facts);
+    let mut again = Rig::new();
+    facts.into_iter().for_each(|fact| again.machine.replay(fact));
+    again.machine.recovered(again.now, &mut Output::default()).unwrap();
+    let error = again.run(Command::Reserve(reserve(&["t"], 1, 0))).unwrap_err();
+    says(&error, Code::Busy, &share);
+    again.put_now("v");
+    assert_eq!(again.reserve(&["v"], 1).len(), 1);
+}
+
 #[test]
 fn too_much_leased_is_busy_and_goes_on_after_an_ack() {
     let mut rig = Rig::new();
-    let body = Bytes::from(vec![0; BODY_BYTES_MAX]);
-    let full = LEASED_BYTES_MAX as usize / BODY_BYTES_MAX;
-    let mut taken = Vec::new();
-    for _ in 0..=full {
-        rig.put(Put::new(topic("t"), body.clone()));
-    }
-    while taken.len() < full {
-        taken.append(&mut rig.reserve(&["t"], full - taken.len()));
-    }
-    let error = rig.run(Command::Reserve(reserve(&["t"], 1, 1_000))).unwrap_err();
+    let (of_t, _) = lease_all(&mut rig, "t");
+    let _ = lease_all(&mut rig, "u");
+    let (_, error) = lease_all(&mut rig, "v");
     says(&error, Code::Busy, &["256 jobs", "268435456"]);
     assert!(rig.reserve(&["none"], 1).is_empty());
-    rig.ack(taken[0].token).unwrap();
-    assert_eq!(rig.reserve(&["t"], 1).len(), 1);
+    rig.ack(of_t[0].token).unwrap();
+    rig.put_now("w");
+    assert_eq!(rig.reserve(&["w"], 1).len(), 1);
 }
