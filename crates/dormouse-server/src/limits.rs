@@ -39,6 +39,8 @@ pub const LINGER_MS_MAX: u64 = 2_000;
 pub const STALL_MS_MAX: u64 = 20_000;
 /// Default of the largest number of open connections.
 pub const CONNECTIONS_MAX_DEFAULT: usize = 10_000;
+/// Default of the longest ttr and lock ttl of callers who are not operators: 24 hours.
+pub const TTR_MS_MAX_DEFAULT: i64 = 24 * 3_600 * 1_000;
 /// Of all connections, one in so many is kept for each protocol.
 pub const PLACES_KEPT_PART: usize = 16;
 /// The most connections that are kept for a protocol.

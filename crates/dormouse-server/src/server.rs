@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::limits::CONNECTIONS_MAX_DEFAULT;
+use crate::limits::{CONNECTIONS_MAX_DEFAULT, TTR_MS_MAX_DEFAULT};
 use dormouse_core::backend::Backend;
 use dormouse_core::topic::TopicName;
 use tokio::sync::{mpsc, watch};
@@ -40,6 +40,8 @@ pub struct Options {
     /// Topics that have series of their own in the metrics, however many others there are; at most
     /// [`METRICS_TOPICS_MAX`](crate::limits::METRICS_TOPICS_MAX).
     pub metrics_topics: Vec<TopicName>,
+    /// The longest ttr of a job and ttl of a lock for callers without the right to set topics.
+    pub ttr_max: Duration,
     /// The largest number of open connections, of all protocols together.
     pub connections_max: usize,
     /// Makes a backup; `None` if the backend has none.
@@ -60,6 +62,7 @@ impl Default for Options {
             reloads: crate::Reloads::default(),
             hosts: Vec::new(),
             metrics_topics: Vec::new(),
+            ttr_max: Duration::from_millis(TTR_MS_MAX_DEFAULT.unsigned_abs()),
             connections_max: CONNECTIONS_MAX_DEFAULT,
             backup: None,
             tls: None,
@@ -155,6 +158,7 @@ impl Server {
         let (aborting, aborts) = watch::channel(false);
         let (alive, ended) = mpsc::channel(1);
         let places = options.places();
+        options.access.limit_ttr(options.ttr_max);
         let metrics = Metrics::new(&resp::NAMES, options.metrics_topics, options.reloads.clone());
         let metrics = Arc::new(metrics);
         let observer = Arc::clone(&metrics) as Arc<dyn ReplyObserver>;

@@ -7,11 +7,12 @@
 mod jobs;
 mod refusals;
 mod scope;
+mod ttr;
 mod verb;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -20,6 +21,7 @@ use dormouse_core::topic::TopicName;
 use sha2::{Digest, Sha256};
 use tokio::sync::watch;
 
+use crate::limits::TTR_MS_MAX_DEFAULT;
 use crate::visitor::Visitor;
 pub(crate) use jobs::{NO_JOB, mask_absent};
 use refusals::Refusals;
@@ -79,6 +81,8 @@ struct Shared {
     /// Tells those who wait that the table has changed.
     changes: watch::Sender<()>,
     refusals: Refusals,
+    /// The longest ttr of callers who are not operators.
+    ttr_ms_max: AtomicI64,
 }
 
 #[derive(Clone, Debug)]
@@ -144,7 +148,8 @@ impl Access {
     fn of(table: Table) -> Access {
         let (table, version) = (RwLock::new(table), AtomicU64::new(0));
         let (changes, refusals) = (watch::Sender::new(()), Refusals::new());
-        Access { shared: Arc::new(Shared { table, version, changes, refusals }) }
+        let ttr_ms_max = AtomicI64::new(TTR_MS_MAX_DEFAULT);
+        Access { shared: Arc::new(Shared { table, version, changes, refusals, ttr_ms_max }) }
     }
 
     /// Replaces the table by the other's, in all clones of this one. What waits with the rights of

@@ -86,6 +86,17 @@ impl Caller {
         app.access.judge(&self.grant)
     }
 
+    /// As [`Access::check_ttr`](crate::access::Access::check_ttr).
+    pub(crate) fn check_ttr(
+        &self,
+        app: &App,
+        field: &str,
+        span_ms: Option<i64>,
+        name: Option<&str>,
+    ) -> Result<(), Error> {
+        app.access.check_ttr(&self.grant, field, span_ms, name)
+    }
+
     /// Sends an operation that may wait. It ends when the server stops, and when the caller's
     /// rights change.
     pub(crate) async fn call_waiting<O: Operation>(

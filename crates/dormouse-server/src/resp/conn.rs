@@ -285,6 +285,16 @@ impl Conn {
         Ok(topic)
     }
 
+    /// As [`Access::check_ttr`].
+    pub(super) fn check_ttr(
+        &self,
+        field: &str,
+        span_ms: Option<i64>,
+        name: Option<&str>,
+    ) -> Result<(), Error> {
+        self.access.check_ttr(self.grant(), field, span_ms, name)
+    }
+
     /// Reads a job's id, or `topic KEY key`; then also checks the caller's right on the topic.
     /// Only these options may follow.
     pub(super) fn target(

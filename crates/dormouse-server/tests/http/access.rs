@@ -273,3 +273,75 @@ async fn a_refusal_before_a_large_body_reaches_its_client() {
         client.receive(true).await.unwrap().problem(403, "forbidden");
     }
 }
+
+#[tokio::test]
+async fn only_an_operator_holds_jobs_and_locks_for_long() {
+    let rig = Rig::with_tokens(&[
+        ("admin", &["*:*"]),
+        ("client", &["producer,consumer,lock:in.*"]),
+        ("set", &["producer,consumer,lock,set_topic:in.*"]),
+    ])
+    .await;
+    let (day, longer) = (86_400_000_u64, 86_400_001_u64);
+    let mut client = rig.client_of("client").await;
+    let mut ids = Vec::new();
+    for _ in 0..4 {
+        let put = client.post("/v1/topics/in.a/jobs", json!({"body": 1, "ttr": day})).await;
+        ids.push(put.expect(201)["id"].as_str().unwrap().to_owned());
+    }
+    let taken = client.post("/v1/topics/in.a/reserve", json!({"ttr": day})).await.ok();
+    let token = taken["jobs"][0]["token"].clone();
+    let own = |ttr: u64| {
+        let (one, lock) = (&ids[3], json!({"owner": "me", "ttl": ttr}));
+        [
+            ("/v1/topics/in.a/jobs".to_owned(), json!([{"body": 1}, {"body": 2, "ttr": ttr}])),
+            (format!("/v1/topics/in.a/jobs?ttr={ttr}"), json!(null)),
+            ("/v1/topics/in.a/reserve".to_owned(), json!({"ttr": ttr})),
+            ("/v1/reserve".to_owned(), json!({"topics": ["in.b", "in.a"], "ttr": ttr})),
+            ("/v1/locks/in.a/acquire".to_owned(), lock.clone()),
+            ("/v1/locks/in.a/renew".to_owned(), lock),
+            (format!("/v1/jobs/{one}/reserve"), json!({"ttr": ttr})),
+            ("/v1/extend".to_owned(), json!({"token": token, "ttr": ttr})),
+        ]
+    };
+    let send =
+        async |client: &mut crate::client::Client, path: &str, body: &serde_json::Value| match body
+            .is_null()
+        {
+            true => client.request("POST", path, "text/plain", b"x").await,
+            false => client.post(path, body.clone()).await,
+        };
+    for (path, body) in own(longer) {
+        let refused = send(&mut client, &path, &body).await.problem(422, "invalid");
+        let text = refused["detail"].as_str().unwrap();
+        let field = if path.contains("locks") { "ttl is" } else { "ttr is" };
+        for part in [field, "86400001 ms", "at most 86400000 ms", "ttr_max", "set_topic"] {
+            assert!(text.contains(part), "{path}: {text}");
+        }
+    }
+    // Whoever may set the topic's ttr may do it to jobs that are named by topic, an operator of
+    // all topics to all.
+    let mut set = rig.client_of("set").await;
+    for (path, body) in &own(longer)[..6] {
+        let done = send(&mut set, path, body).await;
+        assert!((200..300).contains(&done.status), "{path}: {}", done.status);
+    }
+    for (path, body) in &own(longer)[6..] {
+        send(&mut set, path, body).await.problem(422, "invalid");
+        let done = send(&mut rig.client_of("admin").await, path, body).await;
+        assert!((200..300).contains(&done.status), "{path}: {}", done.status);
+    }
+}
+
+#[tokio::test]
+async fn the_longest_ttr_can_be_set() {
+    let access = access(&[("client", &["producer,consumer:*"])]);
+    let ttr_max = std::time::Duration::from_secs(1);
+    let rig = Rig::with(Options { access, ttr_max, ..Options::default() }).await;
+    let mut client = rig.client_of("client").await;
+    let path = "/v1/topics/t/jobs";
+    client.post(path, json!({"body": 1, "ttr": "1s"})).await.expect(201);
+    client.post(path, json!({"body": 1, "ttr": "2s"})).await.problem(422, "invalid");
+    // Without one the job has the usual ttr.
+    client.post(path, json!({"body": 1})).await.expect(201);
+}

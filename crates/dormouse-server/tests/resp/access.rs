@@ -219,3 +219,30 @@ async fn a_refused_hello_authenticates_nobody() {
         assert!(!client.ask("PING").await.error("NOAUTH").is_empty(), "{tail}");
     }
 }
+
+#[tokio::test]
+async fn only_an_operator_holds_jobs_and_locks_for_long() {
+    let scopes: &[&str] = &["producer,consumer,lock:a"];
+    let rig = Rig::with_tokens(&[("admin", &["*:*"]), ("client", scopes)]).await;
+    let mut client = rig.client_of("client").await;
+    let mut admin = rig.client_of("admin").await;
+    for _ in 0..2 {
+        client.put("a x").await;
+    }
+    let id = client.put("a x DELAY 1h").await;
+    let token = client.take("a").await;
+    for (line, field) in [
+        ("PUT a x TTR 25h".to_owned(), "TTR"),
+        ("RESERVE a TTR 25h".to_owned(), "TTR"),
+        (format!("RESERVEID {id} TTR 25h"), "TTR"),
+        (format!("EXTEND {token} 25h"), "span"),
+        ("LOCK a me TTL 25h".to_owned(), "TTL"),
+        ("RENEW a me TTL 25h".to_owned(), "TTL"),
+    ] {
+        let text = client.ask(&line).await.error("INVALID").to_owned();
+        let expected = format!("{field} is 90000000 ms");
+        assert!(text.contains(&expected) && text.contains("86400000"), "{line}: {text}");
+        let done = admin.ask(&line).await;
+        assert!(!matches!(done, Value::Error(_)), "{line}: {done:?}");
+    }
+}

@@ -1,8 +1,9 @@
 //! The table of options: each is a key of the file, a flag and an environment variable.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
-use dormouse_core::limits::BODY_BYTES_MAX;
+use dormouse_core::limits::{BODY_BYTES_MAX, TTL_MS_MAX};
 use dormouse_core::topic::TopicName;
 use dormouse_disk::engine::Durability;
 use dormouse_redis::Level;
@@ -218,16 +219,25 @@ pub(super) const KEYS: &[Key] = &[
         show: |settings| settings.connections_max.to_string(),
     },
     Key {
+        name: "ttr_max",
+        flag: "ttr-max",
+        value: "SPAN",
+        about: "The longest ttr of a job and ttl of a lock for tokens without `set_topic`",
+        more: &[
+            "Leases and locks are limited for all together: so nobody but an operator holds them",
+            "for longer. Without tokens everybody is one.",
+        ],
+        set: |settings, raw| raw.span(TTL_MS_MAX).map(|span| settings.ttr_max = span),
+        show: |settings| span(settings.ttr_max),
+    },
+    Key {
         name: "drain",
         flag: "drain",
         value: "SPAN",
         about: "How long a stop waits for requests that are under way, at most 1h",
         more: &[],
         set: |settings, raw| raw.span(DRAIN_MS_MAX).map(|span| settings.drain = span),
-        show: |settings| match settings.drain.subsec_millis() {
-            0 => quoted(&format!("{}s", settings.drain.as_secs())),
-            _ => quoted(&format!("{}ms", settings.drain.as_millis())),
-        },
+        show: |settings| span(settings.drain),
     },
     Key {
         name: "log",
@@ -332,6 +342,13 @@ fn list<'a>(texts: impl Iterator<Item = &'a str>) -> String {
     format!("[{}]", texts.map(quoted).collect::<Vec<_>>().join(", "))
 }
 
+fn span(span: Duration) -> String {
+    match span.subsec_millis() {
+        0 => quoted(&format!("{}s", span.as_secs())),
+        _ => quoted(&format!("{}ms", span.as_millis())),
+    }
+}
+
 fn path(path: Option<&PathBuf>) -> String {
     path.map(|path| quoted(&path.to_string_lossy())).unwrap_or_default()
 }
@@ -389,6 +406,7 @@ mod tests {
         check("hosts", "a.example,b", "[\"a.example\", \"b\"]");
         check("metrics_topics", "a.b,c", "[\"a.b\", \"c\"]");
         check("connections_max", "1", "1");
+        check("ttr_max", "1h", "\"3600s\"");
         check("drain", "1m", "\"60s\"");
         check("drain", "1500", "\"1500ms\"");
         check("log", "debug", "\"debug\"");

@@ -62,6 +62,8 @@ pub(crate) struct Settings {
     pub(crate) metrics_topics: Vec<TopicName>,
     /// Connections at once.
     pub(crate) connections_max: usize,
+    /// The longest ttr and lock ttl of clients that are not operators.
+    pub(crate) ttr_max: Duration,
     /// How long a stop waits for requests.
     pub(crate) drain: Duration,
     /// The log level.
@@ -108,6 +110,7 @@ impl Default for Settings {
             hosts: Vec::new(),
             metrics_topics: Vec::new(),
             connections_max: 10_000,
+            ttr_max: Duration::from_secs(24 * 3_600),
             drain: Duration::from_secs(10),
             log: LevelFilter::INFO,
             tls_cert: None,

@@ -25,6 +25,7 @@ pub(super) async fn start(
         reloads: reload.reloads(),
         hosts: settings.hosts.clone(),
         metrics_topics: settings.metrics_topics.clone(),
+        ttr_max: settings.ttr_max,
         connections_max: settings.connections_max,
         backup: store.engine().and_then(|engine| backup::maker(engine, settings)),
         tls: reload.certificate().tls(),

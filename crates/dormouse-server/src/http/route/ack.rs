@@ -75,7 +75,7 @@ pub(super) async fn ack(State(app): State<App>, request: LeaseRequest<AckForm>) 
     let ack = Ack(masked);
     let Some(reserve) = form.reserve else { return end(&app, &tokens, ack).await };
     let reserve = reserve.into_reserve()?;
-    check_reserve(&caller, &reserve)?;
+    check_reserve(&app, &caller, &reserve)?;
     let batch = app.client.submit(vec![unnumbered(ack), unnumbered(reserve)])?;
     let mut replies = caller.wait_for_all(&app, batch).await;
     let (acked, reserved) = (replies.next_answer(), replies.next_answer());

@@ -47,8 +47,9 @@ pub(super) async fn extend(
     State(app): State<App>,
     request: LeaseRequest<ExtendForm>,
 ) -> HttpResult {
-    let LeaseRequest { form, tokens, masked, .. } = request;
+    let LeaseRequest { caller, form, tokens, masked } = request;
     let ttr_ms = form.ttr.map(|ttr| ttr.0);
+    caller.check_ttr(&app, "ttr", ttr_ms, None)?;
     let extend = |token: Token| Extend { token, ttr_ms };
     end(&app, &tokens, masked.into_iter().map(extend).collect::<Vec<_>>()).await
 }

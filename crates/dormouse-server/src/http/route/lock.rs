@@ -129,6 +129,7 @@ pub(super) async fn acquire(
         ttl_ms: form.ttl.map_or(TTL_MS_DEFAULT, |ttl| ttl.0),
         wait_ms: form.wait.map_or(0, |wait| wait.0),
     };
+    caller.check_ttr(&app, "ttl", Some(lock.ttl_ms), Some(&name))?;
     let held = caller.call_waiting(&app, lock).await;
     let held = held.map_err(|refusal| caller.grant().lock_refusal(&name, refusal))?;
     let custody = Custody::of_lock(&app.client, unlock);
@@ -163,6 +164,7 @@ pub(super) async fn renew(
         owner: Bytes::from(form.owner),
         ttl_ms: form.ttl.map(|ttl| ttl.0),
     };
+    caller.check_ttr(&app, "ttl", renew.ttl_ms, Some(&name))?;
     let held = app.client.call(renew).await;
     let held = held.map_err(|refusal| caller.grant().lock_refusal(&name, refusal))?;
     ok(&LockOut::from(&held))

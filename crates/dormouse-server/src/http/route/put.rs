@@ -134,6 +134,9 @@ pub(super) async fn put(
     caller.check(Verb::Put, topic.as_str())?;
     let payload = body.read(&app).await?;
     let Puts { puts, is_list } = read(topic, &headers, params, &payload.bytes)?;
+    for put in &puts {
+        caller.check_ttr(&app, "ttr", put.ttr_ms, Some(put.topic.as_str()))?;
+    }
     let replies = app.client.call(puts).await?;
     if is_list {
         return Ok(list(replies));

@@ -3,6 +3,7 @@
 use axum::extract::State;
 use dormouse_core::error::{Code, Error};
 use dormouse_core::op::{LeasedJob, Reserve};
+use dormouse_core::topic::TopicName;
 use hyper::StatusCode;
 
 use crate::access::Verb;
@@ -41,7 +42,9 @@ pub(super) async fn reserve_topic(
     params.finish()?;
     caller.check(Verb::Reserve, topic.as_str())?;
     let form: ReserveTopicForm = body.json(&app).await?;
-    take(&app, &caller, form.into_reserve(vec![topic])).await
+    let reserve = form.into_reserve(vec![topic]);
+    check_reserve(&app, &caller, &reserve)?;
+    take(&app, &caller, reserve).await
 }
 
 /// Take jobs of several topics.
@@ -65,13 +68,16 @@ pub(super) async fn reserve(
     caller.check_somewhere(Verb::Reserve)?;
     let form: ReserveForm = body.json(&app).await?;
     let reserve = form.into_reserve()?;
-    check_reserve(&caller, &reserve)?;
+    check_reserve(&app, &caller, &reserve)?;
     take(&app, &caller, reserve).await
 }
 
-/// Whether the caller may reserve from all these topics.
-pub(super) fn check_reserve(caller: &Caller, reserve: &Reserve) -> Result<(), Error> {
-    reserve.topics.iter().try_for_each(|topic| caller.check(Verb::Reserve, topic.as_str()))
+/// Whether the caller may reserve from all these topics, for so long.
+pub(super) fn check_reserve(app: &App, caller: &Caller, reserve: &Reserve) -> Result<(), Error> {
+    reserve.topics.iter().map(TopicName::as_str).try_for_each(|topic| {
+        caller.check(Verb::Reserve, topic)?;
+        caller.check_ttr(app, "ttr", reserve.ttr_ms, Some(topic))
+    })
 }
 
 async fn take(app: &App, caller: &Caller, reserve: Reserve) -> HttpResult {

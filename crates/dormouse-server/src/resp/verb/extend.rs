@@ -17,6 +17,7 @@ pub(in crate::resp) fn run(
 ) -> Result<(), Error> {
     let token = args.token()?;
     let ttr_ms = if args.len() > 0 { Some(args.span("span")?) } else { None };
+    conn.check_ttr("span", ttr_ms, None)?;
     let extend = Extend { token, ttr_ms };
     let check = Some((Verb::Extend, vec![token.id]));
     conn.send(turn, extend, check, ReplyKind::Extended);

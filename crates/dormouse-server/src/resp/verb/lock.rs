@@ -31,6 +31,7 @@ pub(in crate::resp) fn run(
         }
     }
     lock.check()?;
+    conn.check_ttr("TTL", Some(lock.ttl_ms), Some(text("name", &lock.name)?))?;
     if lock.wait_ms > 0 {
         conn.send_last(turn, lock, ReplyKind::Held(refusal));
     } else {
@@ -47,6 +48,7 @@ pub(in crate::resp) fn renew(
     let (name, owner, refusal) = names(conn, args)?;
     let ttl_ms = if args.take("TTL") { Some(args.span("TTL")?) } else { None };
     args.finish(&["TTL"])?;
+    conn.check_ttr("TTL", ttl_ms, Some(text("name", &name)?))?;
     conn.send(turn, RenewLock { name, owner, ttl_ms }, None, ReplyKind::Held(refusal));
     Ok(())
 }

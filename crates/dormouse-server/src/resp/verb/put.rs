@@ -39,6 +39,7 @@ pub(in crate::resp) fn run(
         read_option(&mut put, &mut headers, word, args)?;
     }
     put.headers = (!headers.all.is_empty()).then(|| Arc::new(headers.all));
+    conn.check_ttr("TTR", put.ttr_ms, Some(put.topic.as_str()))?;
     let keyed = put.key.is_some();
     turn.put(put, conn.pending(ReplyKind::Put { keyed }));
     Ok(())

@@ -36,6 +36,9 @@ pub(in crate::resp) fn run(
     }
     // An invalid request is refused now, not when its turn is sent.
     reserve.check()?;
+    for topic in &reserve.topics {
+        conn.check_ttr("TTR", reserve.ttr_ms, Some(topic.as_str()))?;
+    }
     let (jobs, waits) = (reserve.max, reserve.wait_ms > 0);
     let command = Command::Reserve(reserve);
     if waits {

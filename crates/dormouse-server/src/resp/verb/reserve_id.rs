@@ -26,6 +26,7 @@ pub(in crate::resp) fn run(
             return Err(unknown(word, &["TTR", "FULL"]));
         }
     }
+    conn.check_ttr("TTR", reserve.ttr_ms, None)?;
     let check = Some((Verb::Reserve, vec![id]));
     conn.send_for_jobs(turn, 1, reserve, check, ReplyKind::Jobs { full });
     Ok(())
