@@ -30,12 +30,8 @@ impl<T: Timeline> Machine<T> {
         &mut self,
         mut batch: BatchProgress<JobId, TopicName>,
     ) -> Rule<Portion> {
-        let is_done = self.batch_portion(&mut batch, |machine, id, _| machine.topic_of(id))?;
-        Ok(if is_done {
-            Portion::Done(Reply::TopicsOf(batch.replies))
-        } else {
-            Portion::More(LongCommand::TopicsOf(batch))
-        })
+        self.batch_portion(&mut batch, |machine, id, _| machine.topic_of(id))?;
+        Ok(batch.into_portion(Reply::TopicsOf, LongCommand::TopicsOf))
     }
 
     fn topic_of(&mut self, id: JobId) -> Rule<TopicName> {
