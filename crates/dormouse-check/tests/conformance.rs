@@ -99,6 +99,7 @@ dormouse_check::kill!(over_every_subject);
 dormouse_check::list!(over_every_subject);
 dormouse_check::liveness!(over_every_subject);
 dormouse_check::lock!(over_every_subject);
+dormouse_check::locks!(over_every_subject);
 dormouse_check::nack!(over_every_subject);
 dormouse_check::pause!(over_every_subject);
 dormouse_check::peek!(over_every_subject);
@@ -131,6 +132,7 @@ on_a_cluster! {
     list
     liveness
     lock
+    locks
     nack
     pause
     peek

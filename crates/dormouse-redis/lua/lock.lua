@@ -5,6 +5,11 @@
 -- renew: name, owner, ttl ('' = as granted). unlock: name, owner.
 -- All answer: result B (0 done, 2 free: nothing to renew or unlock, 3 another owner holds it, 6 too
 -- many locks), fence I8, expires_at I6, depth I4 (after an unlock 0 = free), owner I2 + bytes.
+-- break_lock: name. Answers the same: the lock that was broken, or 2.
+-- lock_page: when the last lock of the page before expires, its name, most locks, beginning of
+-- names. Looks at so many locks in the order of their expiry. Answers: more B, expires_at I6 and
+-- name I2 + bytes of the last one; then per lock name I2 + bytes, fence I8, expires_at I6, depth
+-- I4, owner I2 + bytes.
 -- locks: no arguments. Answers the number of locks held I8.
 -- holder: name. Answers the owner; '' = the lock is free.
 
@@ -114,6 +119,43 @@ do
             wake(now())
         end
         return answer(DONE, lock), true
+    end
+
+    verbs.break_lock = function(at)
+        local lock = held_lock(ARGV[at])
+        if not lock then
+            return answer(GONE), false
+        end
+        free_lock(lock.name)
+        wake(now())
+        return answer(DONE, lock), true
+    end
+
+    -- How many locks come before the page: those up to the last one, and those that have expired.
+    local function rank_after(expires_at, name)
+        local is_there = tonumber(call('ZSCORE', D, name) or nil) == expires_at
+        local rank = is_there and call('ZRANK', D, name) + 1
+            or call('ZCOUNT', D, '-inf', format('(%.0f', expires_at))
+        return max(rank, call('ZCOUNT', D, '-inf', now()))
+    end
+
+    verbs.lock_page = function(at)
+        local last_at, last = tonumber(ARGV[at]), ARGV[at + 1]
+        local most, prefix = tonumber(ARGV[at + 2]), ARGV[at + 3]
+        local rank = rank_after(last_at, last)
+        local names = call('ZRANGE', D, rank, rank + most - 1)
+        local parts = {}
+        for _, name in ipairs(names) do
+            local lock = held_lock(name)
+            last_at, last = lock and lock.expires_at or last_at, name
+            if lock and sub(name, 1, #prefix) == prefix then
+                parts[#parts + 1] = pack('>I2', #name) .. name
+                    .. pack('>I8I6I4I2', lock.fence, lock.expires_at, lock.depth, #lock.owner)
+                    .. lock.owner
+            end
+        end
+        local more = #names == most and 1 or 0
+        return pack('>BI6I2', more, last_at, #last) .. last .. concat(parts), false
     end
 
     verbs.holder = function(at)

@@ -56,6 +56,7 @@ const FILES: &[&str] = &[
     include_str!("../lua/kill.lua"),
     include_str!("../lua/revive.lua"),
     include_str!("../lua/kick.lua"),
+    include_str!("../lua/release_topic.lua"),
     include_str!("../lua/reserve_id.lua"),
     include_str!("../lua/get.lua"),
     include_str!("../lua/peek.lua"),

@@ -9,10 +9,11 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use dormouse_core::command::{Command, Operation as _};
 use dormouse_core::error::{Code, Error};
-use dormouse_core::limits::WAIT_MS_MAX;
-use dormouse_core::op::{self, LockReply};
+use dormouse_core::limits::{PAGE_MAX, WAIT_MS_MAX};
+use dormouse_core::op::{self, LockReply, LocksPage};
 
 use crate::block::block_on;
+use crate::call::Call;
 use crate::pending::{Pending, Read};
 use crate::queue::Queue;
 use crate::time::{instant, span_ms};
@@ -40,6 +41,44 @@ impl Queue {
             wait_ms: 0,
         };
         Acquire { queue: self.clone(), options, wait_ms: 0 }
+    }
+
+    /// A page of the locks that are held and whose name begins with `prefix`. It may have fewer
+    /// than a page may hold and not be the last: go on while there is a `cursor`.
+    ///
+    /// ```
+    /// # use dormouse::Queue;
+    /// # use std::time::Duration;
+    /// let queue = Queue::memory();
+    /// let lock = queue.lock("nightly", "host-1", Duration::from_secs(30)).wait()?;
+    /// let page = queue.locks("night").wait()?;
+    /// assert_eq!((&page.locks[0].owner[..], page.cursor), (&b"host-1"[..], None));
+    /// queue.break_lock("nightly").wait()?;
+    /// assert!(queue.locks("").wait()?.locks.is_empty());
+    /// # drop(lock);
+    /// # Ok::<(), dormouse::Error>(())
+    /// ```
+    pub fn locks(&self, prefix: impl AsRef<[u8]>) -> Call<op::Locks, LocksPage> {
+        let prefix = Bytes::copy_from_slice(prefix.as_ref());
+        let options = op::Locks { prefix, cursor: None, limit: PAGE_MAX };
+        Call::new(self, Ok(options), Queue::call)
+    }
+
+    /// Frees a lock, whoever holds it; the first who waits gets it.
+    pub fn break_lock(&self, name: impl AsRef<[u8]>) -> Pending<()> {
+        self.call(op::BreakLock(Bytes::copy_from_slice(name.as_ref())))
+    }
+}
+
+impl Call<op::Locks, LocksPage> {
+    /// How many at most.
+    pub fn limit(self, limit: usize) -> Self {
+        self.set(|page| page.limit = limit)
+    }
+
+    /// Where the last page ended: its `cursor`.
+    pub fn after(self, cursor: impl Into<String>) -> Self {
+        self.set(|page| page.cursor = Some(cursor.into()))
     }
 }
 

@@ -68,6 +68,13 @@ impl Queue {
         Call::new(self, options, Queue::call)
     }
 
+    /// Gives up to `max` leased jobs of a topic back, whoever has them: they are ready now, their
+    /// attempts are not spent, and the tokens are no longer good. Answers how many.
+    pub fn release_topic(&self, topic: &str, max: usize) -> Call<op::ReleaseTopic, u64> {
+        let options = TopicName::new(topic).map(|topic| op::ReleaseTopic { topic, max });
+        Call::new(self, options, Queue::call)
+    }
+
     /// Makes up to `max` dead jobs of a topic ready now, the oldest first; answers how many.
     pub fn revive_topic(&self, topic: &str, max: usize) -> Call<op::ReviveTopic, u64> {
         let options = TopicName::new(topic).map(|topic| op::ReviveTopic { topic, max });

@@ -25,6 +25,29 @@ cases! { lock:
     fences_grow_through_restarts
     names_and_owners_out_of_range
     ttl_and_wait_out_of_range
+    broken_is_free_whoever_holds_it
+    broken_passes_to_the_first_who_waits
+}
+
+fn broken_is_free_whoever_holds_it(s: &mut Subject) {
+    refused(s.break_lock("shop"), Code::NotFound, &["lock", "shop", "free"]);
+    let fence = s.lock("shop", "one", 10_000).fence;
+    s.lock("shop", "one", 10_000);
+    s.lock("mail", "one", 10_000);
+    s.break_lock("shop").expect("a break");
+    s.maybe_reopen();
+    refused(s.renew("shop", "one", None), Code::NotFound, &["lock", "shop", "free"]);
+    refused(s.break_lock("shop"), Code::NotFound, &["shop"]);
+    assert!(s.lock("shop", "two", 10_000).fence > fence);
+    assert_eq!(s.unlock("mail", "one"), Ok(true), "others stay");
+}
+
+fn broken_passes_to_the_first_who_waits(s: &mut Subject) {
+    s.lock("shop", "one", 50_000);
+    let waiting = s.park_lock(lock_of("shop", "two", 10_000, 10_000));
+    s.break_lock("shop").expect("a break");
+    assert_eq!(waiting.answer().expect("the lock").depth, 1);
+    refused(s.unlock("shop", "one"), Code::Conflict, &["shop", "two"]);
 }
 
 fn is_exclusive(s: &mut Subject) {

@@ -37,6 +37,7 @@ mod kill;
 mod list;
 mod liveness;
 mod lock;
+mod locks;
 mod nack;
 mod pause;
 mod peek;
@@ -80,6 +81,7 @@ const SUITE: &[(&str, Cases)] = &[
     ("list", list::CASES),
     ("liveness", liveness::CASES),
     ("lock", lock::CASES),
+    ("locks", locks::CASES),
     ("nack", nack::CASES),
     ("pause", pause::CASES),
     ("peek", peek::CASES),

@@ -12,6 +12,61 @@ cases! { release:
     after_the_lease_ran_out_is_unspent_too
     of_a_missing_job_is_gone
     twice_is_lost
+    of_a_topic_gives_all_leases_back
+    of_a_topic_in_portions
+    of_a_topic_takes_the_last_attempt_back
+}
+
+fn of_a_topic_gives_all_leases_back(s: &mut Subject) {
+    let day_ms = 24 * 3_600 * 1_000;
+    assert_eq!(s.release_topic("mail", 10), 0);
+    let ids = s.put_many([job("mail"), Put { priority: Some(7), ..job("mail") }, job("mail")]);
+    let other = s.put(job("sms"));
+    let later = s.put(delayed("mail", 60_000));
+    let lease = |name| Reserve { max: 10, ttr_ms: Some(day_ms), ..take(name) };
+    let leased = s.try_reserve(lease("mail")).expect("jobs");
+    let kept = s.try_reserve(lease("sms")).expect("a job");
+    assert_eq!((leased.len(), kept.len()), (3, 1));
+    s.maybe_reopen();
+    assert_eq!(s.release_topic("mail", 100), 3);
+    s.maybe_reopen();
+    for id in ids {
+        let view = s.view(id);
+        assert_eq!((view.state, view.due_at), (State::Ready, s.now()));
+        let progress = view.job.progress;
+        assert_eq!((progress.attempts, progress.reserves, progress.releases), (0, 1, 1));
+    }
+    assert_eq!(s.view(other).state, State::Leased);
+    assert_eq!(s.view(later).state, State::Delayed);
+    let stats = s.stats("mail");
+    assert_eq!((stats.counts.leased, stats.counts.releases), (0, 3));
+    assert_eq!(s.release_topic("mail", 100), 0);
+    // Who took them has lost them.
+    assert_eq!(s.ack(leased[0].token).map_err(|error| error.code), Err(Code::LeaseLost));
+    assert_eq!(s.ack(kept[0].token), Ok(EndReply::Done));
+    assert_eq!(s.reserve("mail", 10).len(), 3);
+}
+
+fn of_a_topic_in_portions(s: &mut Subject) {
+    s.put_many((0..300).map(|_| job("mail")));
+    let mut leased = 0;
+    while leased < 300 {
+        leased += s.reserve("mail", 300).len();
+    }
+    assert_eq!(s.release_topic("mail", 0), 0);
+    assert_eq!(s.release_topic("mail", 1), 1);
+    assert_eq!(s.release_topic("mail", 280), 280);
+    assert_eq!(s.stats("mail").counts.leased, 19);
+    assert_eq!(s.release_topic("mail", limits::BATCH_MAX), 19);
+    assert_eq!(s.stats("mail").ready, 300);
+}
+
+fn of_a_topic_takes_the_last_attempt_back(s: &mut Subject) {
+    let id = s.put(Put { attempts_max: Some(1), ..job("mail") });
+    s.reserve_one("mail");
+    assert_eq!(s.release_topic("mail", 10), 1);
+    assert_eq!(s.state(id), State::Ready);
+    assert_eq!(s.reserve_one("mail").attempt, 1);
 }
 
 fn is_ready_now_and_unspent(s: &mut Subject) {

@@ -279,6 +279,14 @@ impl Subject {
     }
 
     #[track_caller]
+    pub(super) fn release_topic(&self, name: &str, max: usize) -> u64 {
+        good(reply!(
+            self.ask(Command::ReleaseTopic(ReleaseTopic { topic: topic(name), max })),
+            Count
+        ))
+    }
+
+    #[track_caller]
     pub(super) fn resume(&self, name: &str) {
         good(done(self.ask(Command::Resume(topic(name)))));
     }
@@ -335,6 +343,20 @@ impl Subject {
     ) -> Result<LockReply, Error> {
         let renew = RenewLock { name: bytes(name), owner: bytes(owner), ttl_ms };
         reply!(self.ask(Command::RenewLock(renew)), Lock)
+    }
+
+    pub(super) fn break_lock(&self, name: &str) -> Result<(), Error> {
+        done(self.ask(Command::BreakLock(bytes(name))))
+    }
+
+    pub(super) fn locks(
+        &self,
+        prefix: &str,
+        cursor: Option<String>,
+        limit: usize,
+    ) -> Result<LocksPage, Error> {
+        let page = Locks { prefix: bytes(prefix), cursor, limit };
+        reply!(self.ask(Command::Locks(page)), Locks)
     }
 
     pub(super) fn unlock(&self, name: &str, owner: &str) -> Result<bool, Error> {

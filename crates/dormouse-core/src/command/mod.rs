@@ -74,6 +74,8 @@ pub enum Command {
     Nack(Vec<Nack>),
     /// Give back unspent.
     Release(Vec<Release>),
+    /// Give back leases of a topic, whoever has them.
+    ReleaseTopic(ReleaseTopic),
     /// Prolong leases.
     Extend(Vec<Extend>),
     /// To dead.
@@ -120,6 +122,10 @@ pub enum Command {
     RenewLock(RenewLock),
     /// Give a lock back.
     Unlock(Unlock),
+    /// Free a lock, whoever holds it.
+    BreakLock(bytes::Bytes),
+    /// A page of the locks that are held.
+    Locks(Locks),
     /// Answer a waiting reserve or lock now with nothing.
     Withdraw(Ticket),
 }
@@ -137,7 +143,7 @@ pub enum Reply {
     Extended(Vec<Result<ExtendReply, Error>>),
     /// To `Cancel`, `Reschedule` and `Revive`: per item, the id of the job concerned.
     Changed(Vec<Result<ChangeReply, Error>>),
-    /// To `ReviveTopic`, `Kick` and `Purge`: how many.
+    /// To `ReviveTopic`, `ReleaseTopic`, `Kick` and `Purge`: how many.
     Count(u64),
     /// To `Get`: per item.
     Views(Vec<Result<JobView, Error>>),
@@ -159,6 +165,8 @@ pub enum Reply {
     Lock(LockReply),
     /// To `Unlock`: whether the lock is free now (false = still held by an outer acquire).
     Unlocked(bool),
-    /// To `SetTopic`, `Pause`, `Resume`, `CloseSession`, `Withdraw`.
+    /// To `Locks`.
+    Locks(LocksPage),
+    /// To `BreakLock`, `SetTopic`, `Pause`, `Resume`, `CloseSession`, `Withdraw`.
     Done,
 }

@@ -33,6 +33,7 @@ impl Command {
             Command::Ack(_) => "ack",
             Command::Nack(_) => "nack",
             Command::Release(_) => "release",
+            Command::ReleaseTopic(_) => "release_topic",
             Command::Extend(_) => "extend",
             Command::Kill(_) => "kill",
             Command::Cancel(_) => "cancel",
@@ -56,6 +57,8 @@ impl Command {
             Command::Lock(_) => "lock",
             Command::RenewLock(_) => "renew_lock",
             Command::Unlock(_) => "unlock",
+            Command::BreakLock(_) => "break_lock",
+            Command::Locks(_) => "locks",
             Command::Withdraw(_) => "withdraw",
         }
     }
@@ -94,6 +97,7 @@ impl Command {
             }
             Command::TopicsOf(ids) => ids.iter().for_each(|id| visit(Name::Job(*id))),
             Command::ReviveTopic(revive) => visit(Name::Topic(&revive.topic)),
+            Command::ReleaseTopic(release) => visit(Name::Topic(&release.topic)),
             Command::Kick(kick) => visit(Name::Topic(&kick.topic)),
             Command::Peek(peek) => visit(Name::Topic(&peek.topic)),
             Command::List(list) => visit(Name::Topic(&list.topic)),
@@ -108,6 +112,8 @@ impl Command {
             | Command::Lock(_)
             | Command::RenewLock(_)
             | Command::Unlock(_)
+            | Command::BreakLock(_)
+            | Command::Locks(_)
             | Command::Withdraw(_) => {}
         }
     }

@@ -37,6 +37,8 @@ impl Command {
             Command::Lock(lock) => lock.name.len() + lock.owner.len(),
             Command::RenewLock(renew) => renew.name.len() + renew.owner.len(),
             Command::Unlock(unlock) => unlock.name.len() + unlock.owner.len(),
+            Command::BreakLock(name) => name.len(),
+            Command::Locks(page) => page.prefix.len() + page.cursor.as_ref().map_or(0, String::len),
             _ => 0,
         };
         ITEM_BYTES + items
@@ -52,6 +54,7 @@ impl Command {
                 | Command::Purge(_)
                 | Command::Kick(_)
                 | Command::ReviveTopic(_)
+                | Command::ReleaseTopic(_)
                 | Command::Forecast(_)
                 | Command::Peek(_)
                 | Command::CloseSession(_)

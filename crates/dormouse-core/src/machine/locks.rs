@@ -1,6 +1,7 @@
 //! The table of locks that are held.
 
 use std::collections::BTreeSet;
+use std::ops::Bound;
 
 use bytes::Bytes;
 
@@ -66,6 +67,12 @@ impl Locks {
         let mut names: Vec<_> = self.held.keys().cloned().collect();
         names.sort_unstable();
         names
+    }
+
+    /// The locks by the steady instant they run out, then by name: those after this one.
+    pub(crate) fn after(&self, last: Option<(u64, Bytes)>) -> impl Iterator<Item = &(u64, Bytes)> {
+        let from = last.map_or(Bound::Unbounded, Bound::Excluded);
+        self.expiries.range((from, Bound::Unbounded))
     }
 
     pub(crate) fn next_expiry(&self) -> Option<u64> {

@@ -329,6 +329,7 @@ impl<T: Timeline> Machine<T> {
             Command::List(list) => StepResult::Long(self.list(list)),
             Command::Peek(peek) => StepResult::Long(Ok(Machine::<T>::peek(peek))),
             Command::ReviveTopic(revive) => StepResult::Long(Ok(self.revive_topic(revive))),
+            Command::ReleaseTopic(release) => StepResult::Long(Ok(self.release_topic(&release))),
             Command::Stats(stats) => StepResult::Long(self.stats(now, stats)),
             Command::Topics(page) => StepResult::Long(self.topics_page(page)),
             Command::Ack(items) => StepResult::batch(items, LongCommand::Ack),
@@ -351,6 +352,8 @@ impl<T: Timeline> Machine<T> {
             }
             Command::RenewLock(renew) => StepResult::Reply(self.renew_lock(now, &renew, out)),
             Command::Unlock(unlock) => StepResult::Reply(self.unlock(now, &unlock, out)),
+            Command::BreakLock(name) => StepResult::Reply(self.break_lock(now, name, out)),
+            Command::Locks(page) => StepResult::Reply(self.locks_page(now, &page)),
             Command::Withdraw(ticket) => StepResult::Reply(self.withdraw(ticket, out)),
         };
         match result {

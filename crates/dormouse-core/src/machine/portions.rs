@@ -15,8 +15,8 @@ use crate::job::{Job, JobId, Token};
 use crate::limits::{LONG_COMMANDS_MAX, PORTION_BYTES, PORTION_JOBS, PORTION_LOOKS};
 use crate::op::{
     Cancel, ChangeReply, EndReply, ForecastProgress, GetProgress, KickProgress, Kill, ListProgress,
-    Nack, PeekProgress, Release, Reschedule, ReviveProgress, StatsProgress, Target, TopicsProgress,
-    check,
+    Nack, PeekProgress, Release, ReleaseProgress, Reschedule, ReviveProgress, StatsProgress,
+    Target, TopicsProgress, check,
 };
 use crate::time::Now;
 use crate::timeline::{Room, Timeline};
@@ -35,6 +35,7 @@ pub(crate) enum LongCommand {
     Nack(BatchProgress<Nack, EndReply>),
     Peek(PeekProgress),
     Release(BatchProgress<Release, EndReply>),
+    ReleaseTopic(ReleaseProgress),
     Reschedule(BatchProgress<Reschedule, ChangeReply>),
     Revive(BatchProgress<Target, ChangeReply>),
     ReviveTopic(ReviveProgress),
@@ -226,6 +227,7 @@ impl<T: Timeline> Machine<T> {
             LongCommand::Nack(batch) => self.nack_portion(now, batch, out),
             LongCommand::Peek(progress) => self.peek_portion(now, progress),
             LongCommand::Release(batch) => self.release_portion(now, batch, out),
+            LongCommand::ReleaseTopic(progress) => Ok(self.release_leases(now, progress, out)),
             LongCommand::Reschedule(batch) => self.reschedule_portion(now, batch, out),
             LongCommand::Revive(batch) => self.revive_batch(now, batch, out),
             LongCommand::ReviveTopic(progress) => self.revive_portion(now, progress, out),

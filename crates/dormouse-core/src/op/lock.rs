@@ -46,6 +46,10 @@ pub struct Unlock {
     pub owner: Bytes,
 }
 
+/// Free a lock, whoever holds it: an operator's way out. The first who waits gets it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BreakLock(pub Bytes);
+
 impl Lock {
     /// Checks all limits; gives ttl and wait.
     pub fn check(&self) -> Result<(u64, u64), Error> {
@@ -86,6 +90,8 @@ operation! {
         request => Command::Lock(request), Reply::Lock(reply) => Ok(reply);
     RenewLock => LockReply,
         request => Command::RenewLock(request), Reply::Lock(reply) => Ok(reply);
+    BreakLock => (),
+        BreakLock(name) => Command::BreakLock(name), Reply::Done => Ok(());
     Unlock => bool,
         request => Command::Unlock(request), Reply::Unlocked(reply) => Ok(reply);
 }
@@ -158,6 +164,15 @@ impl<T: Timeline> Machine<T> {
         }
         self.free_lock(now, unlock.name.clone(), out);
         Ok(Reply::Unlocked(true))
+    }
+
+    pub(crate) fn break_lock(&mut self, now: Now, name: Bytes, out: &mut Output) -> Rule<Reply> {
+        self.expire_lock(now, &name, out);
+        if self.locks.get(&name).is_none() {
+            return Err(lock_free(&name).into());
+        }
+        self.free_lock(now, name, out);
+        Ok(Reply::Done)
     }
 
     /// The lock as this owner holds it.

@@ -3,13 +3,15 @@
 use crate::command::{Command, Reply, only, operation};
 use crate::error::Error;
 use crate::fact::{Cause, Destination};
-use crate::job::Token;
+use crate::job::{JobId, Token};
+use crate::limits::{BATCH_MAX, PORTION_BYTES, PORTION_JOBS};
 use crate::machine::{BatchProgress, LongCommand, Machine, Output, Portion, PortionBudget, Rule};
 use crate::op::ack::Ending;
 use crate::op::{EndReply, check};
 use crate::place::{Class, Place};
 use crate::time::{Clock, Now};
 use crate::timeline::Timeline;
+use crate::topic::{TopicName, TopicNo};
 
 /// Give back without spending the attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +24,30 @@ pub struct Release {
     pub priority: Option<u32>,
 }
 
+/// Give leased jobs of a topic back, whoever has them, at most `limits::BATCH_MAX` per call: an
+/// operator's way out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReleaseTopic {
+    /// The topic.
+    pub topic: TopicName,
+    /// How many.
+    pub max: usize,
+}
+
+/// A release of a topic's leases between two portions.
+#[derive(Debug)]
+pub(crate) struct ReleaseProgress {
+    topic: Option<TopicNo>,
+    /// Jobs that are still to be given back, and those that were.
+    left: usize,
+    released: u64,
+    /// Those before this one were met already.
+    from: JobId,
+}
+
 operation! {
+    ReleaseTopic => u64,
+        request => Command::ReleaseTopic(request), Reply::Count(reply) => Ok(reply);
     Vec<Release> => Vec<Result<EndReply, Error>>,
         items => Command::Release(items), Reply::Ended(replies) => Ok(replies);
     Release => EndReply,
@@ -39,6 +64,46 @@ impl<T: Timeline> Machine<T> {
         self.end_portion(batch, LongCommand::Release, |machine, release, budget| {
             machine.release_one(now, &release, budget, out)
         })
+    }
+
+    pub(crate) fn release_topic(&mut self, release: &ReleaseTopic) -> LongCommand {
+        let left = release.max.min(BATCH_MAX);
+        let topic = self.topics.find(&release.topic);
+        LongCommand::ReleaseTopic(ReleaseProgress { topic, left, released: 0, from: JobId(0) })
+    }
+
+    /// Gives leases back as they are, by id, as far as a portion reaches.
+    pub(crate) fn release_leases(
+        &mut self,
+        now: Now,
+        mut progress: ReleaseProgress,
+        out: &mut Output,
+    ) -> Portion {
+        let done = |released| Portion::Done(Reply::Count(released));
+        let Some(topic) = progress.topic else { return done(0) };
+        let most = progress.left.min(PORTION_JOBS);
+        let ids: Vec<JobId> = self.leases.of_topic(topic, progress.from).take(most).collect();
+        let is_last = ids.len() < PORTION_JOBS;
+        let mut bytes = 0;
+        for id in ids {
+            if bytes > PORTION_BYTES {
+                return Portion::More(LongCommand::ReleaseTopic(progress));
+            }
+            progress.from = JobId(id.0.saturating_add(1));
+            let Some(lease) = self.leases.get(id) else { continue };
+            bytes += lease.job.bytes();
+            let mut given_back = lease.job.progress();
+            given_back.release();
+            let class = Class::waiting(given_back.priority, Clock::Steady);
+            let place = Place { topic, class, due_at: now.steady_ms, id };
+            self.end_lease(topic, id, Destination::Rest(place), given_back, Cause::Release, out);
+            progress.left -= 1;
+            progress.released += 1;
+        }
+        match is_last || progress.left == 0 {
+            true => done(progress.released),
+            false => Portion::More(LongCommand::ReleaseTopic(progress)),
+        }
     }
 
     fn release_one(

@@ -105,6 +105,7 @@ fn is_barrier(command: &Command) -> bool {
         | Command::Withdraw(_)
         | Command::Lock(_)
         | Command::RenewLock(_)
+        | Command::BreakLock(_)
         | Command::Unlock(_) => false,
         Command::Reserve(reserve) => reserve.topics.len() > 1,
         _ => true,

@@ -291,10 +291,10 @@ impl Grant {
         self.inner.hash.map(|_| Arc::clone(&self.inner.name))
     }
 
-    /// Whether the verb is allowed on this topic (for `Lock`: with the lock of this name); if not,
-    /// `forbidden`.
+    /// Whether the verb is allowed on this topic (for `Lock` and `BreakLock`: with the lock of this
+    /// name); if not, `forbidden`.
     pub fn check(&self, verb: Verb, topic: &str) -> Result<(), Error> {
-        let what = if verb == Verb::Lock { "lock" } else { "topic" };
+        let what = if matches!(verb, Verb::Lock | Verb::BreakLock) { "lock" } else { "topic" };
         let forbidden = || self.forbidden(verb, &format!("{what} `{topic}`"));
         self.allows(verb, topic).then_some(()).ok_or_else(forbidden)
     }

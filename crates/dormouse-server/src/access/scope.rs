@@ -27,6 +27,7 @@ const OPERATOR: Verbs = VIEWER.with(Verbs::of(&[
     Verb::Kill,
     Verb::Cancel,
     Verb::Reschedule,
+    Verb::BreakLock,
 ]));
 
 /// Names for the verbs that one kind of caller needs.

@@ -44,10 +44,12 @@ pub enum Verb {
     Purge,
     /// Make dead jobs ready.
     Revive,
-    /// Make delayed jobs ready.
+    /// Make delayed jobs ready, and leased ones.
     Kick,
     /// Acquire, renew and release a lock; a scope names it instead of a topic.
     Lock,
+    /// Free a lock that somebody else holds; a scope names it instead of a topic.
+    BreakLock,
     /// Follow the events.
     Events,
     /// Read the server's metrics.
@@ -58,7 +60,7 @@ pub enum Verb {
 
 impl Verb {
     /// Every verb, in the order of the enum.
-    pub const ALL: [Verb; 23] = [
+    pub const ALL: [Verb; 24] = [
         Verb::Put,
         Verb::Reserve,
         Verb::Ack,
@@ -79,6 +81,7 @@ impl Verb {
         Verb::Revive,
         Verb::Kick,
         Verb::Lock,
+        Verb::BreakLock,
         Verb::Events,
         Verb::Metrics,
         Verb::Backup,
@@ -107,6 +110,7 @@ impl Verb {
             Verb::Revive => "revive",
             Verb::Kick => "kick",
             Verb::Lock => "lock",
+            Verb::BreakLock => "break_lock",
             Verb::Events => "events",
             Verb::Metrics => "metrics",
             Verb::Backup => "backup",

@@ -95,10 +95,10 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
     ),
     spec(
         "RELEASE",
-        "token [DELAY span] [PRIORITY n]",
+        "token [DELAY span] [PRIORITY n]|topic MAX n|topic ALL",
         (1, MANY),
         Write,
-        "Give a job back without spending the attempt",
+        "Give jobs back without spending the attempt",
         verb::release::run,
     ),
     spec("EXTEND", "token [span]", (1, 2), Write, "Prolong a lease", verb::extend::run),
@@ -190,6 +190,15 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
     ),
     spec("RENEW", "name owner [TTL span]", (2, 4), Write, "Prolong a lock", verb::lock::renew),
     spec("UNLOCK", "name owner", (2, 2), Write, "Give a lock back", verb::lock::unlock),
+    spec(
+        "LOCKS",
+        "[PREFIX text] [CURSOR cursor] [LIMIT n]",
+        (0, 6),
+        Read,
+        "A page of the locks that are held",
+        verb::locks::run,
+    ),
+    spec("BREAK", "name", (1, 1), Write, "Free a lock of any owner", verb::locks::break_lock),
     spec("ECHO", "message", (1, 1), Connection, "Reply with the message", connection::basic::echo),
     spec(
         "HELLO",

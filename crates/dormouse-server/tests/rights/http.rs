@@ -47,6 +47,7 @@ const CALLS: &[Call] = &[
     call("POST /v1/topics/{topic}/resume", "{}", Verb::Resume, Name, Waiting),
     call("POST /v1/topics/{topic}/revive", "{}", Verb::Revive, Name, Waiting),
     call("POST /v1/topics/{topic}/kick", "{}", Verb::Kick, Name, Waiting),
+    call("POST /v1/topics/{topic}/release", "{}", Verb::Kick, Name, Leased),
     call("POST /v1/topics/{topic}/reserve", "{}", Verb::Reserve, Name, Waiting),
     call("POST /v1/reserve", "{\"topics\":[\"{topic}\"]}", Verb::Reserve, Name, Waiting),
     call("GET /v1/topics/{topic}/keys/{key}", "", Verb::Get, Name, Waiting),
@@ -75,6 +76,9 @@ const CALLS: &[Call] = &[
     call("POST /v1/locks/{name}/acquire", "{\"owner\":\"me\"}", Verb::Lock, Name, Locked),
     call("POST /v1/locks/{name}/renew", "{\"owner\":\"me\"}", Verb::Lock, Name, Locked),
     call("POST /v1/locks/{name}/release", "{\"owner\":\"me\"}", Verb::Lock, Name, Locked),
+    call("GET /v1/locks?limit=1000", "", Verb::List, All, Locked),
+    call("GET /v1/locks?prefix=in&limit=1", "", Verb::List, All, Locked),
+    call("DELETE /v1/locks/{name}", "", Verb::BreakLock, Name, Locked),
 ];
 
 /// Headers that differ between any two answers, or with the length of an id.

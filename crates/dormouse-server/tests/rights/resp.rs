@@ -38,6 +38,7 @@ const CALLS: &[Call] = &[
     call("REVIVE {topic} KEY {key}", Verb::Revive, Name, Dead),
     call("REVIVE {topic} ALL", Verb::Revive, Name, Dead),
     call("KICK {topic} ALL", Verb::Kick, Name, Waiting),
+    call("RELEASE {topic} ALL", Verb::Kick, Name, Leased),
     call("GET {id}", Verb::Get, Job, Waiting),
     call("GET {topic} KEY {key}", Verb::Get, Name, Waiting),
     call("PEEK {topic} delayed", Verb::List, Name, Waiting),
@@ -54,6 +55,9 @@ const CALLS: &[Call] = &[
     call("LOCK {topic} me", Verb::Lock, Name, Locked),
     call("RENEW {topic} me", Verb::Lock, Name, Locked),
     call("UNLOCK {topic} me", Verb::Lock, Name, Locked),
+    call("LOCKS LIMIT 1000", Verb::List, All, Locked),
+    call("LOCKS PREFIX in LIMIT 1", Verb::List, All, Locked),
+    call("BREAK {topic}", Verb::BreakLock, Name, Locked),
 ];
 
 /// Commands about the connection, which need a token and no right; the last ones not even that.

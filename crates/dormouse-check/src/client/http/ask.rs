@@ -5,8 +5,8 @@ use dormouse_core::error::Error;
 use dormouse_core::job::Token;
 use dormouse_core::limits::AT_MS_MAX;
 use dormouse_core::op::{
-    Cancel, Forecast, Kill, KillTarget, List, Lock, Nack, Release, RenewLock, Reschedule, Reserve,
-    ReserveId, Target, Topics, Unlock,
+    Cancel, Forecast, Kill, KillTarget, List, Lock, Locks, Nack, Release, RenewLock, Reschedule,
+    Reserve, ReserveId, Target, Topics, Unlock,
 };
 use serde_json::{Map, Value, json};
 
@@ -73,6 +73,14 @@ pub(super) fn parts(command: &Command, form: PutForm) -> Result<Vec<Part>, Error
         Command::Lock(lock) => Part::whole(acquire(lock)?),
         Command::RenewLock(renew) => Part::whole(self::renew(renew)?),
         Command::Unlock(unlock) => Part::whole(self::unlock(unlock)?),
+        Command::BreakLock(name) => {
+            let name = encode(text("a lock's name", name)?);
+            Part::whole(Call { method: "DELETE", ..get(format!("/v1/locks/{name}")) })
+        }
+        Command::Locks(page) => Part::whole(get(locks(page)?)),
+        Command::ReleaseTopic(release) => {
+            Part::whole(in_topic(&release.topic, "release", &json!({ "max": release.max })))
+        }
         Command::Peek(_)
         | Command::TopicsOf(_)
         | Command::OpenSession
@@ -273,6 +281,13 @@ fn renew(renew: &RenewLock) -> Result<Call, Error> {
 fn unlock(unlock: &Unlock) -> Result<Call, Error> {
     let body = json!({ "owner": text("an owner", &unlock.owner)? });
     Ok(post(lock_path(&unlock.name, "release")?, &body))
+}
+
+fn locks(page: &Locks) -> Result<String, Error> {
+    let prefix = encode(text("a prefix", &page.prefix)?);
+    let cursor = page.cursor.iter().map(|cursor| format!("&cursor={}", encode(cursor)));
+    let cursor: String = cursor.collect();
+    Ok(format!("/v1/locks?limit={}&prefix={prefix}{cursor}", page.limit))
 }
 
 fn lock_path(name: &[u8], verb: &str) -> Result<String, Error> {

@@ -3,7 +3,7 @@
 use dormouse_core::backend::Answer;
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::error::Error;
-use dormouse_core::op::LockReply;
+use dormouse_core::op::{HeldLockView, LockReply, LocksPage};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -37,6 +37,31 @@ struct LockIn {
     fence: String,
     expires_at: At,
     depth: u32,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LocksIn {
+    locks: Vec<HeldLockIn>,
+    cursor: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct HeldLockIn {
+    name: String,
+    owner: String,
+    fence: String,
+    expires_at: At,
+    depth: u32,
+}
+
+impl HeldLockIn {
+    fn view(self) -> Result<HeldLockView, Error> {
+        let HeldLockIn { name, owner, fence, expires_at: At(expires_at), depth } = self;
+        let fence = fence.parse().map_err(|_| unexpected("no fence", fence.as_bytes()))?;
+        Ok(HeldLockView { name: name.into(), owner: owner.into(), fence, depth, expires_at })
+    }
 }
 
 #[derive(Deserialize)]
@@ -88,9 +113,15 @@ fn whole(command: &Command, response: &Response) -> Answer {
     Ok(match command {
         Command::Reserve(_) => Reply::Jobs(one::<JobsIn>(response)?.jobs()?),
         Command::ReserveId(_) => Reply::Jobs(one::<JobsIn>(response)?.jobs()?),
-        Command::ReviveTopic(_) | Command::Kick(_) | Command::Purge(_) => {
-            Reply::Count(one::<CountIn>(response)?.count)
+        Command::Locks(_) => {
+            let LocksIn { locks, cursor } = one(response)?;
+            let locks = locks.into_iter().map(HeldLockIn::view).collect::<Result<_, _>>()?;
+            Reply::Locks(LocksPage { locks, cursor })
         }
+        Command::ReviveTopic(_)
+        | Command::ReleaseTopic(_)
+        | Command::Kick(_)
+        | Command::Purge(_) => Reply::Count(one::<CountIn>(response)?.count),
         Command::List(_) => Reply::Page(one::<PageIn>(response)?.page()?),
         Command::Topics(_) => Reply::Topics(one::<TopicsIn>(response)?.page()?),
         Command::Stats(_) => Reply::Stats(one::<TopicIn>(response)?.stats().1),

@@ -123,6 +123,15 @@ fn one(command: &Command) -> Result<Words, Error> {
         Command::Lock(lock) => acquire(lock),
         Command::RenewLock(renew) => self::renew(renew),
         Command::Unlock(unlock) => Words::new("UNLOCK").bytes(&unlock.name).bytes(&unlock.owner),
+        Command::BreakLock(name) => Words::new("BREAK").bytes(name),
+        Command::Locks(page) => Words::new("LOCKS")
+            .option("CURSOR", page.cursor.as_ref())
+            .option("LIMIT", Some(page.limit))
+            .word("PREFIX")
+            .bytes(&page.prefix),
+        Command::ReleaseTopic(release) => {
+            Words::new("RELEASE").word(&release.topic).option("MAX", Some(release.max))
+        }
         Command::SetTopic(_) => return Err(not_carried("settings of topics")),
         Command::OpenSession | Command::CloseSession(_) => return Err(not_carried("sessions")),
         _ => return Err(not_carried("this command")),

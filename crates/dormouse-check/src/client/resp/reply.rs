@@ -5,8 +5,8 @@ use dormouse_core::command::{self, Command};
 use dormouse_core::error::{Code, Error};
 use dormouse_core::job::State;
 use dormouse_core::op::{
-    ChangeReply, EndReply, ExtendReply, JobView, LockReply, Page, PutOutcome, PutReply, Target,
-    TopicsPage,
+    ChangeReply, EndReply, ExtendReply, HeldLockView, JobView, LockReply, LocksPage, Page,
+    PutOutcome, PutReply, Target, TopicsPage,
 };
 
 use super::Replies;
@@ -94,7 +94,15 @@ fn whole(command: &Command, reply: &Reply) -> Answer {
         Command::Reserve(_) | Command::ReserveId(_) => {
             R::Jobs(list(reply)?.iter().map(leased).collect::<Result<_, _>>()?)
         }
-        Command::ReviveTopic(_) | Command::Kick(_) | Command::Purge(_) => R::Count(number(reply)?),
+        Command::ReviveTopic(_)
+        | Command::ReleaseTopic(_)
+        | Command::Kick(_)
+        | Command::Purge(_) => R::Count(number(reply)?),
+        Command::Locks(_) => {
+            let (cursor, locks) = page(reply)?;
+            let locks = locks.iter().map(held_lock).collect::<Result<_, _>>()?;
+            R::Locks(LocksPage { locks, cursor })
+        }
         Command::Peek(_) => R::View(optional_view(reply)?),
         Command::List(_) => {
             let (cursor, jobs) = page(reply)?;
@@ -131,6 +139,19 @@ fn whole(command: &Command, reply: &Reply) -> Answer {
         },
         _ if status(reply) == "OK" => R::Done,
         _ => return Err(unexpected("not OK", reply)),
+    })
+}
+
+fn held_lock(reply: &Reply) -> Result<HeldLockView, Error> {
+    let [Reply::Bytes(name), Reply::Bytes(owner), fence, expires_at, depth] = list(reply)? else {
+        return Err(unexpected("no lock", reply));
+    };
+    Ok(HeldLockView {
+        name: name.clone().into(),
+        owner: owner.clone().into(),
+        fence: text(fence)?,
+        expires_at: number(expires_at)?,
+        depth: number(depth)?,
     })
 }
 

@@ -1,6 +1,7 @@
 //! `dormouse lock`: named locks, around a command or one step at a time.
 
 mod hold;
+mod ls;
 
 use std::time::Duration;
 
@@ -40,7 +41,9 @@ Examples:
   dormouse lock nightly -- ./report.sh
   dormouse lock deploy --wait 10m --ttl 1m -- make deploy
   dormouse lock acquire deploy --owner $USER --ttl 1h
-  dormouse lock release deploy --owner $USER"
+  dormouse lock release deploy --owner $USER
+  dormouse lock ls --prefix deploy.
+  dormouse lock break deploy"
 )]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -102,6 +105,13 @@ enum Verb {
         #[arg(long, value_name = "SPAN", default_value = "30s")]
         ttl: Span,
     },
+    /// List the locks that are held, those first that expire first
+    Ls(ls::Args),
+    /// Free a lock, whoever holds it; the first who waits gets it
+    Break {
+        /// The lock
+        name: String,
+    },
     /// Release a lock
     Release {
         /// The lock
@@ -139,6 +149,15 @@ impl Args {
             }
             Some(Verb::Renew { name, owner, ttl }) => {
                 print_grant(global, &Lock { client, name, owner }.renew(ttl).await?)
+            }
+            Some(Verb::Ls(args)) => args.run(global, &client).await,
+            Some(Verb::Break { name }) => {
+                let request = Request::delete(format!("/v1/locks/{}", encode(&name)));
+                let reply = client.call(request).await?;
+                match global.output {
+                    Output::Json => output::print_json(&reply.body),
+                    Output::Table => output::print_line("broken"),
+                }
             }
             Some(Verb::Release { name, owner }) => {
                 let reply = Lock { client, name, owner }.release().await?;

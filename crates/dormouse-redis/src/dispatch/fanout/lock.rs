@@ -50,7 +50,11 @@ fn op_unlock(name: &Bytes, owner: &Bytes) -> Op {
     Op::new("unlock", vec![name.clone(), owner.clone()])
 }
 
-/// Decodes the reply to lock, renew and unlock.
+fn op_break(name: &Bytes) -> Op {
+    Op::new("break_lock", vec![name.clone()])
+}
+
+/// Decodes the reply to lock, renew, unlock and break.
 fn read_status(reply: &mut Reader<'_>) -> Result<LockStatus, Error> {
     let (code, fence) = (reply.u8()?, reply.u64()?);
     let (expires_at, depth) = (reply.u48()?, reply.u32()?);
@@ -157,6 +161,18 @@ impl Fanout<'_> {
         match status? {
             LockStatus::Done(left) => Ok(Reply::Unlocked(left.depth == 0)),
             status => reply(status, &unlock.name),
+        }
+    }
+}
+
+impl Fanout<'_> {
+    pub(super) async fn break_lock(self, name: &Bytes) -> Answer {
+        let partition = self.dispatcher.lock_partition(name);
+        let status = self.ask_lock(&partition, op_break(name), "broken").await;
+        partition.changed.notify_waiters();
+        match status? {
+            LockStatus::Done(_) => Ok(Reply::Done),
+            status => reply(status, name),
         }
     }
 }

@@ -9,6 +9,7 @@ mod get;
 mod kill;
 mod lease;
 mod lock;
+mod locks;
 mod put;
 mod query;
 mod reserve;
@@ -80,6 +81,7 @@ impl Fanout<'_> {
             Command::TopicsOf(ids) => self.topics_of(&ids),
             Command::ReviveTopic(revive) => self.revive_topic(&revive).await,
             Command::Kick(kick) => self.kick(&kick).await,
+            Command::ReleaseTopic(release) => self.release_topic(&release).await,
             Command::Purge(name) => self.purge(&name).await,
             Command::SetTopic(set) => self.set_topic(set).await,
             Command::Pause(pause) => self.pause(&pause).await,
@@ -94,6 +96,8 @@ impl Fanout<'_> {
             Command::Lock(lock) => self.lock(wait, lock).await,
             Command::RenewLock(renew) => self.renew_lock(&renew).await,
             Command::Unlock(unlock) => self.unlock(&unlock).await,
+            Command::BreakLock(name) => self.break_lock(&name).await,
+            Command::Locks(page) => self.locks(&page).await,
             Command::Withdraw(ticket) => Ok(self.withdraw(ticket)),
         }
     }

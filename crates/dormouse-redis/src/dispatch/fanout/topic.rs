@@ -6,7 +6,7 @@ use dormouse_core::command::Reply;
 use dormouse_core::error::Error;
 use dormouse_core::event::EventKind;
 use dormouse_core::limits::BATCH_MAX;
-use dormouse_core::op::{Kick, PauseTopic, ReviveTopic, SetTopic};
+use dormouse_core::op::{Kick, PauseTopic, ReleaseTopic, ReviveTopic, SetTopic};
 use dormouse_core::topic::TopicName;
 
 use super::{Fanout, pause_ms, stats};
@@ -56,6 +56,10 @@ fn read_purged(reply: &mut Reader<'_>) -> Result<PurgeProgress, Error> {
 impl Fanout<'_> {
     pub(super) async fn kick(self, kick: &Kick) -> Answer {
         self.portions(&kick.topic, kick.max, "kicked", "kick", read_kicked).await
+    }
+
+    pub(super) async fn release_topic(self, release: &ReleaseTopic) -> Answer {
+        self.portions(&release.topic, release.max, "released", "release_topic", read_kicked).await
     }
 
     pub(super) async fn revive_topic(self, revive: &ReviveTopic) -> Answer {

@@ -16,6 +16,7 @@ mod kill;
 mod lease;
 mod list;
 mod lock;
+mod locks;
 mod many;
 mod metrics;
 mod nack;
@@ -23,6 +24,7 @@ mod pause;
 mod purge;
 mod put;
 mod release;
+mod release_topic;
 mod reschedule;
 mod reserve;
 mod reserve_id;
@@ -86,11 +88,14 @@ fn topics() -> OpenApiRouter<App> {
         .routes(routes!(resume::resume))
         .routes(routes!(revive::revive_topic))
         .routes(routes!(kick::kick))
+        .routes(routes!(release_topic::release_topic))
         .routes(routes!(stats::stats))
 }
 
 fn locks() -> OpenApiRouter<App> {
     OpenApiRouter::new()
+        .routes(routes!(locks::list))
+        .routes(routes!(locks::break_lock))
         .routes(routes!(lock::acquire))
         .routes(routes!(lock::renew))
         .routes(routes!(lock::unlock))

@@ -1,10 +1,10 @@
-//! Revive and kick of a topic: more jobs than one command may change are changed in portions, so
-//! that other connections are served in between.
+//! Revive, kick and release of a topic: more jobs than one command may change are changed in
+//! portions, so that other connections are served in between.
 
 use dormouse_core::command::Command;
 use dormouse_core::error::{Code, Error};
 use dormouse_core::limits::BATCH_MAX;
-use dormouse_core::op::{Kick, ReviveTopic, Stats, TopicStats};
+use dormouse_core::op::{Kick, ReleaseTopic, ReviveTopic, Stats, TopicStats};
 use dormouse_core::topic::TopicName;
 
 use super::{NextCommand, ReplyKind};
@@ -27,6 +27,7 @@ pub(in crate::resp) struct Many {
 enum Action {
     Revive,
     Kick,
+    Release,
 }
 
 impl Many {
@@ -44,6 +45,15 @@ impl Many {
         turn: &mut Turn<PendingReply>,
     ) -> Result<(), Error> {
         Many::begin(conn, args, turn, Verb::Kick, Action::Kick)
+    }
+
+    /// By operators, not by those who hold the leases: so the right is that to kick.
+    pub(super) fn release(
+        conn: &mut Conn,
+        args: &mut Args<'_>,
+        turn: &mut Turn<PendingReply>,
+    ) -> Result<(), Error> {
+        Many::begin(conn, args, turn, Verb::Kick, Action::Release)
     }
 
     /// Reads `topic MAX n` or `topic ALL`.
@@ -80,6 +90,7 @@ impl Many {
         match self.action {
             Action::Revive => Command::ReviveTopic(ReviveTopic { topic, max }),
             Action::Kick => Command::Kick(Kick { topic, max }),
+            Action::Release => Command::ReleaseTopic(ReleaseTopic { topic, max }),
         }
     }
 
@@ -124,6 +135,7 @@ impl Many {
         match self.action {
             Action::Revive => stats.counts.dead,
             Action::Kick => stats.delayed,
+            Action::Release => stats.counts.leased,
         }
     }
 }

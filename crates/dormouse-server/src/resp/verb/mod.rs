@@ -11,6 +11,7 @@ pub(super) mod kick;
 pub(super) mod kill;
 pub(super) mod list;
 pub(super) mod lock;
+pub(super) mod locks;
 mod many;
 pub(super) mod nack;
 pub(super) mod pause;
@@ -30,8 +31,8 @@ use bytes::BytesMut;
 use dormouse_core::command::{Command, only};
 use dormouse_core::error::Error;
 use dormouse_core::op::{
-    Ack, Cancel, Extend, Forecast, Get, Kick, List, Lock, Peek, Purge, Reschedule, Reserve, Resume,
-    Stats, Topics, Unlock,
+    Ack, Cancel, Extend, Forecast, Get, Kick, List, Lock, Locks, Peek, Purge, Reschedule, Reserve,
+    Resume, Stats, Topics, Unlock,
 };
 
 use super::conn::{Conn, PendingReply};
@@ -78,6 +79,8 @@ pub(super) enum ReplyKind {
     Many(Box<Many>),
     /// OK.
     Done,
+    /// A page of locks.
+    Locks,
     /// A lock that is held.
     Held(LockRefusal),
     /// A lock that was given back.
@@ -148,6 +151,7 @@ fn write_reply(out: &mut Out<'_>, kind: ReplyKind, reply: RequestReply) -> Resul
         ReplyKind::Page { bodies } => list::write(out, &reply.of::<List>()?, bodies),
         ReplyKind::Stats { of_all } => stats::write(out, None, &reply.of::<Stats>()?, of_all),
         ReplyKind::Forecast(asked) => forecast::write(out, &asked, &reply.of::<Forecast>()?),
+        ReplyKind::Locks => locks::write(out, &reply.of::<Locks>()?),
         ReplyKind::Purged => out.number(reply.of::<Purge>()?),
         ReplyKind::Done => {
             reply.of::<Resume>()?;

@@ -1,9 +1,10 @@
-//! release: give back without spending the attempt.
+//! release: give back without spending the attempt, one lease or those of a topic.
 
 use dormouse_core::error::Error;
 use dormouse_core::op::Release;
 
 use super::ReplyKind;
+use super::many::Many;
 use crate::access::Verb;
 use crate::pipeline::Turn;
 use crate::resp::args::{Args, is, unknown};
@@ -16,6 +17,11 @@ pub(in crate::resp) fn run(
     args: &mut Args<'_>,
     turn: &mut Turn<PendingReply>,
 ) -> Result<(), Error> {
+    let mut behind = args.clone();
+    behind.next();
+    if behind.take("MAX") || behind.take("ALL") {
+        return Many::release(conn, args, turn);
+    }
     let token = args.token()?;
     let mut release = Release { token, delay_ms: None, priority: None };
     while let Some(word) = args.next() {

@@ -1,0 +1,41 @@
+//! release of a topic: give its leased jobs back, whoever has them.
+
+use axum::extract::State;
+use dormouse_core::op::ReleaseTopic;
+
+use super::many::{CountOut, MaxForm, do_many};
+use crate::access::Verb;
+use crate::http::App;
+use crate::http::api::{BodyProblems, Problems};
+use crate::http::caller::Caller;
+use crate::http::params::Params;
+use crate::http::path::{InTopic, TopicPath};
+use crate::http::payload::Unread;
+use crate::http::response::HttpResult;
+
+/// Give leased jobs of a topic back, whoever has them: ready now, no attempt spent.
+#[utoipa::path(
+    post,
+    path = "/v1/topics/{topic}/release",
+    tag = "topics",
+    operation_id = "release_topic",
+    params(TopicPath),
+    request_body = Option<MaxForm>,
+    responses(
+        (status = 200, description = "The number of jobs", body = CountOut),
+        Problems, BodyProblems
+    )
+)]
+pub(super) async fn release_topic(
+    State(app): State<App>,
+    caller: Caller,
+    InTopic(topic): InTopic,
+    params: Params,
+    body: Unread,
+) -> HttpResult {
+    caller.check(Verb::Kick, topic.as_str())?;
+    params.finish()?;
+    let form: MaxForm = body.json(&app).await?;
+    let release = |max| ReleaseTopic { topic: topic.clone(), max };
+    do_many(&app, &topic, form, |stats| stats.counts.leased, release).await
+}
