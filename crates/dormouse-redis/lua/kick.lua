@@ -2,31 +2,37 @@
 -- per call.
 -- Answers: count I4, more B (1 = another call will kick more).
 
+-- Jobs that are read together: records may be large, and hardly more are read than allowed.
+local KICK_STEP = 16
+
 verbs.kick = function(at)
     local most = tonumber(ARGV[at])
     local lanes = most > 0 and lanes_of(DELAYED, PRIORITIES) or {}
     local list = merged(lanes, 0, '', min(most, BATCH_JOBS_MAX))
-    local placed, written, kicked, read = {}, {}, 0, 0
-    for _, job in ipairs(list) do
-        if read > RECORD_BYTES_MAX then
-            break
+    local placed, written, kicked, read, score = {}, {}, 0, 0, format('%d', now())
+    while kicked < #list and read <= RECORD_BYTES_MAX do
+        local ids = {}
+        for i = 1, min(KICK_STEP, #list - kicked) do
+            ids[i] = list[kicked + i].id
         end
-        local id, priority = job.id, job.lane.priority
-        local progress = call('HGET', F, id)
-        local p = progress and read_progress(progress)
-        if not p then
-            local record = call('HGET', J, id)
-            read = read + #record
-            p = fresh_progress(read_head(record))
+        local progress, found = call('HMGET', F, unpack(ids)), nil
+        for i, id in ipairs(ids) do
+            local p = progress[i] and read_progress(progress[i])
+            if not p then
+                found = found or call('HMGET', J, unpack(ids))
+                read = read + #found[i]
+                p = fresh_progress(read_head(found[i]))
+            end
+            p.kicks = p.kicks + 1
+            written[#written + 1] = id
+            written[#written + 1] = write_progress(p)
+            local priority = list[kicked + i].lane.priority
+            local members = placed[priority] or {}
+            placed[priority] = members
+            members[#members + 1] = score
+            members[#members + 1] = id
         end
-        p.kicks = p.kicks + 1
-        written[#written + 1] = id
-        written[#written + 1] = write_progress(p)
-        local members = placed[priority] or {}
-        placed[priority] = members
-        members[#members + 1] = now()
-        members[#members + 1] = id
-        kicked = kicked + 1
+        kicked = kicked + #ids
     end
     if kicked > 0 then
         call('HSET', F, unpack(written))
