@@ -2,20 +2,18 @@
 -- Answers I8 each: delayed, ready, urgent (ready, priority below the default), leased, dead, holds,
 -- the nine counters, jobs; then B (0 = nothing is ready) and the due time I6 of the job that would
 -- be reserved next, paused until I6 (0 = not), more B (1 = there was more to expire than one call
--- does), number of empty priorities B, and each of them I4.
+-- does).
 --
 -- Leases that have expired unnoticed are counted as expired.
 
 verbs.stats = function()
     local more = sweep()
     local delayed, ready, urgent, leased, dead = 0, 0, 0, 0, call('ZCARD', D)
-    local lapsed, spent, empty = 0, 0, {}
+    local lapsed, spent = 0, 0
     for _, priority in ipairs(PRIORITIES) do
         local zset = Z[priority]
         local all = call('ZCARD', zset)
-        if all == 0 then
-            empty[#empty + 1] = pack('>I4', priority)
-        else
+        if all > 0 then
             local waiting = call('ZCOUNT', zset, 0, NEVER)
             local due = call('ZCOUNT', zset, 0, now())
             local run_out, dying = 0, 0
@@ -40,6 +38,6 @@ verbs.stats = function()
     local paused = header[PAUSED]
     return pack('>I8I8I8I8I8I8', delayed, ready, urgent, leased, dead + spent, holds_now)
         .. pack('>I8I8I8I8I8I8I8I8I8', unpack(totals)) .. pack('>I8', call('HLEN', J))
-        .. pack('>BI6I6BB', first and 1 or 0, first and first.at or 0,
-            paused > now() and paused or 0, more and 1 or 0, #empty) .. concat(empty), false
+        .. pack('>BI6I6B', first and 1 or 0, first and first.at or 0,
+            paused > now() and paused or 0, more and 1 or 0), false
 end

@@ -36,8 +36,6 @@ pub(super) struct PartitionStats {
     pub(super) paused_until: u64,
     /// One script call did not expire all dead jobs, so their number may be too high.
     pub(super) more: bool,
-    /// Priorities without a waiting or leased job.
-    pub(super) empty: Vec<u32>,
 }
 
 pub(super) fn op() -> Op {
@@ -64,7 +62,6 @@ pub(super) fn read(reply: &mut Reader<'_>) -> Result<PartitionStats, Error> {
     let jobs = reply.u64()?;
     let (is_ready, due_at) = (reply.u8()? == 1, reply.u48()?);
     let (paused_until, more) = (reply.u48()?, reply.u8()? == 1);
-    let empty = (0..reply.u8()?).map(|_| reply.u32()).collect::<Result<_, _>>()?;
     let oldest_ready_at = is_ready.then_some(due_at);
     Ok(PartitionStats {
         delayed,
@@ -76,7 +73,6 @@ pub(super) fn read(reply: &mut Reader<'_>) -> Result<PartitionStats, Error> {
         oldest_ready_at,
         paused_until,
         more,
-        empty,
     })
 }
 
