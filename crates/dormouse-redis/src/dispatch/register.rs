@@ -67,10 +67,11 @@ impl Dispatcher {
     pub(super) async fn restore(&self, noticed_by: &TopicName) -> Result<(), Error> {
         let noticed_at = clock::instant();
         let mut restored_at = self.restored_at.lock().await;
-        if restored_at.is_none_or(|began_at| began_at < noticed_at) {
-            let began_at = clock::instant();
+        // All partitions may notice while the first restores: once is enough. What is lost anew
+        // meanwhile is noticed again by the next script.
+        if restored_at.is_none_or(|ended_at| ended_at < noticed_at) {
             self.restore_all(noticed_by).await?;
-            *restored_at = Some(began_at);
+            *restored_at = Some(clock::instant());
         }
         let is_known = self.topics.borrow().contains_key(noticed_by);
         if is_known { Ok(()) } else { Err(registered_anew()) }
@@ -109,9 +110,10 @@ impl Dispatcher {
     /// Redis has lost its data.
     pub(super) async fn confirm(&self, name: &TopicName) -> Result<(), Error> {
         let Some(topic) = self.known(name) else { return Err(registered_anew()) };
-        let registration = self.registration(name).await?;
+        let mut registration = self.registration(name).await?;
         if registration.is_empty() {
-            return self.restore(name).await;
+            self.restore(name).await?;
+            registration = self.registration(name).await?;
         }
         if is_registered_as(&registration, &topic) {
             return Ok(());
