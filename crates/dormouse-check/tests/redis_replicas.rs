@@ -89,6 +89,25 @@ fn a_server_starts_while_a_replica_is_away_and_says_so() {
     assert_eq!(backend.concern(), None);
 }
 
+/// What `/readyz` said of the replicas was what the last change had seen, for as long as there was
+/// no other.
+#[test]
+fn a_replica_that_comes_or_goes_is_seen_without_a_change() {
+    let primary = RedisServer::start(RedisConfig::default());
+    let (backend, client) = open(&primary.url(), Level::Replicated(1));
+    let replica = replica_of(&primary);
+    wait_for("the replica confirms", || put(&client).is_ok());
+    let concern = || {
+        client.ask(Command::Get(Vec::new())).unwrap();
+        backend.concern()
+    };
+    assert_eq!(concern(), None);
+    drop(replica);
+    wait_for("it is missed", || concern().is_some_and(|text| text.contains("too few replicas")));
+    let _replica = replica_of(&primary);
+    wait_for("it is back", || concern().is_none());
+}
+
 /// The connection that waits for replicas kept Redis' words to itself.
 #[test]
 fn a_refusal_carries_the_reason_with_replicas_too() {

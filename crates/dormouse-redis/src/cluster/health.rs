@@ -58,7 +58,11 @@ async fn probe(topology: &Arc<Topology>) -> Result<(), Error> {
     let mut why = Error::unavailable("no primary is known");
     while let Some(answer) = pings.join_next().await {
         match answer {
-            Ok(Ok(())) => return Ok(()),
+            Ok(Ok(())) => {
+                // The others still learn how their nodes are.
+                pings.detach_all();
+                return Ok(());
+            }
             Ok(Err(error)) => why = error,
             // Cancelled: the runtime is shutting down.
             Err(_) => {}
@@ -72,13 +76,16 @@ async fn ping(topology: Arc<Topology>, node: Arc<Node>) -> Result<(), Error> {
     let address = &node.address;
     let asked = async {
         node.query(&redis::cmd("PING")).await?;
-        if !topology.is_cluster {
-            return Ok(true);
-        }
         // A node answers PING also while the cluster is down and refuses all work.
-        let mut command = redis::cmd("CLUSTER");
-        let text = String::from_redis_value(node.query(command.arg("INFO")).await?)?;
-        Ok(Info::parse(&text).text("cluster_state") != "fail")
+        if topology.is_cluster {
+            let mut command = redis::cmd("CLUSTER");
+            let text = String::from_redis_value(node.query(command.arg("INFO")).await?)?;
+            if Info::parse(&text).text("cluster_state") == "fail" {
+                return Ok(false);
+            }
+        }
+        node.refresh_state().await?;
+        Ok(true)
     };
     match timeout(PING_TIMEOUT, asked).await {
         Ok(Ok(true)) => Ok(()),

@@ -6,6 +6,9 @@ use redis::{FromRedisValue, RedisError};
 
 use super::node::Node;
 
+/// A replica that has not reported for longer confirms nothing.
+const REPLICA_LAG_S_MAX: u64 = 2;
+
 /// The fields of INFO, all sections together.
 pub(super) struct Info {
     fields: HashMap<String, String>,
@@ -39,12 +42,14 @@ impl Info {
         self.text(name) == "1"
     }
 
-    /// Replicas that are connected and up to date.
+    /// Replicas that are connected, up to date, and not frozen: they report every second.
     pub(super) fn replicas(&self) -> u64 {
         let is_replica =
             |name: &str| name.strip_prefix("slave").is_some_and(|no| no.parse::<u32>().is_ok());
         let online = |(name, value): &(&String, &String)| {
-            is_replica(name) && value.split(',').any(|part| part == "state=online")
+            let part = |name: &str| value.split(',').find_map(|part| part.strip_prefix(name));
+            let lag_s = part("lag=").and_then(|lag| lag.parse().ok()).unwrap_or(u64::MAX);
+            is_replica(name) && part("state=") == Some("online") && lag_s <= REPLICA_LAG_S_MAX
         };
         self.fields.iter().filter(online).count() as u64
     }

@@ -8,6 +8,7 @@ use std::time::Instant;
 use redis::{Cmd, Pipeline, RedisError, ServerError, Value};
 
 use super::connection::{Connection, OpenConnection};
+use super::info::Info;
 use super::meters::Meters;
 use super::opener::Opener;
 use super::replicas::ReplicaWatch;
@@ -34,7 +35,7 @@ pub(super) struct Node {
 pub(crate) struct NodeState {
     pub(crate) address: String,
     pub(crate) is_up: bool,
-    /// Replicas that did not confirm the last change.
+    /// Replicas that did not confirm the last change, or are not connected.
     pub(crate) replicas_missing: u64,
 }
 
@@ -158,6 +159,18 @@ impl Node {
     /// It has not answered a call that was sent at this instant.
     pub(super) fn note_silence(&self, sent_at: Instant) {
         self.trouble.note_silence(&self.address, sent_at);
+    }
+
+    /// Brings `state` up to date on a node that answers: what the last call or change showed may be
+    /// long ago.
+    pub(super) async fn refresh_state(&self) -> Result<(), RedisError> {
+        self.trouble.clear_if_over(&self.address);
+        let wanted = self.replicas.wanted();
+        if wanted > 0 {
+            let connected = Info::of(self).await?.replicas();
+            self.replicas.note(&self.address, connected, wanted);
+        }
+        Ok(())
     }
 
     pub(super) fn state(&self) -> NodeState {

@@ -11,12 +11,13 @@ const LOGGED_EVERY: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
 struct State {
+    wanted: u32,
     missing: u64,
     is_logged: bool,
     logged_at: Option<Instant>,
 }
 
-/// What the last WAIT at a node came to.
+/// What the last WAIT at a node came to, or how many are connected if that was seen later.
 #[derive(Default)]
 pub(super) struct ReplicaWatch(Mutex<State>);
 
@@ -24,6 +25,7 @@ impl ReplicaWatch {
     /// So many of the replicas that are wanted confirmed in time.
     pub(super) fn note(&self, address: &Address, confirmed: u64, wanted: u32) {
         let mut state = self.lock();
+        state.wanted = wanted;
         state.missing = u64::from(wanted).saturating_sub(confirmed);
         let now = clock::instant();
         let may_log = state.logged_at.is_none_or(|at| now.duration_since(at) >= LOGGED_EVERY);
@@ -38,6 +40,11 @@ impl ReplicaWatch {
                 "redis: {confirmed} of {wanted} replicas of {address} confirm changes again"
             );
         }
+    }
+
+    /// How many replicas changes wait for; 0 = no change has waited yet.
+    pub(super) fn wanted(&self) -> u32 {
+        self.lock().wanted
     }
 
     pub(super) fn missing(&self) -> u64 {

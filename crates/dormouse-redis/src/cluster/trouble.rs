@@ -8,11 +8,14 @@ use crate::clock;
 
 /// Shorter troubles are not logged: a slot that moves, a failover that others have noticed.
 const LOGGED_AFTER: Duration = Duration::from_secs(1);
+/// Calls that are refused come again sooner: after this long none is left that is.
+const REPEATED_WITHIN: Duration = Duration::from_secs(1);
 
 struct Refusal {
     /// `None` = it says nothing.
     reason: Option<String>,
     since: Instant,
+    last_at: Instant,
     is_logged: bool,
 }
 
@@ -35,7 +38,10 @@ impl Trouble {
 
     fn add(&self, address: &Address, reason: Option<String>, since: Instant) {
         let mut refusal = self.lock();
-        let refusal = refusal.get_or_insert(Refusal { reason: None, since, is_logged: false });
+        let last_at = clock::instant();
+        let new = Refusal { reason: None, since, last_at, is_logged: false };
+        let refusal = refusal.get_or_insert(new);
+        refusal.last_at = last_at;
         refusal.reason = reason.or(refusal.reason.take());
         if !refusal.is_logged && refusal.since.elapsed() >= LOGGED_AFTER {
             refusal.is_logged = true;
@@ -44,12 +50,17 @@ impl Trouble {
         }
     }
 
+    /// The node answers other commands: it is no longer known to refuse calls if none was repeated.
+    pub(super) fn clear_if_over(&self, address: &Address) {
+        let is_over = |refusal: &mut Refusal| refusal.last_at.elapsed() > REPEATED_WITHIN;
+        let ended = self.lock().take_if(is_over);
+        log_end(address, ended);
+    }
+
     /// The node executed a call.
     pub(super) fn clear(&self, address: &Address) {
         let ended = self.lock().take();
-        if ended.is_some_and(|refusal| refusal.is_logged) {
-            tracing::info!("redis: {address} takes work again");
-        }
+        log_end(address, ended);
     }
 
     pub(super) fn reason(&self) -> Option<String> {
@@ -63,5 +74,11 @@ impl Trouble {
 
     fn lock(&self) -> MutexGuard<'_, Option<Refusal>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn log_end(address: &Address, ended: Option<Refusal>) {
+    if ended.is_some_and(|refusal| refusal.is_logged) {
+        tracing::info!("redis: {address} takes work again");
     }
 }
