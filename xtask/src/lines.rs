@@ -9,7 +9,7 @@ use crate::tidy::source::Source;
 use crate::tidy::{TextFile, list_files, read_texts};
 
 /// Crates that are not shipped: they test and measure.
-const NOT_SHIPPED: &[&str] = &["dormouse-check", "dormouse-bench"];
+const NOT_SHIPPED: &[&str] = &["dormouse-check", "dormouse-bench", "dormouse-fuzz"];
 
 /// Prints the lines of each shipped crate and their sum.
 pub(crate) fn run(root: &Path) -> Result<(), String> {

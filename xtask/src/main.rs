@@ -6,6 +6,7 @@
 #![allow(clippy::print_stdout, reason = "a command-line tool prints to stdout")]
 
 mod foreign;
+mod fuzz;
 mod install;
 mod lines;
 mod schemathesis;
@@ -34,6 +35,8 @@ cargo xtask <command>
   schemathesis [--examples N]       random requests by the OpenAPI document (default 20 each)
   foreign                           clients and suites of others, over RESP and beanstalkd, and
                                     the original beanstalkd: the same commands, the same answers
+  fuzz [--target NAME] [--executions N] [--seed S]
+                                    random inputs for the parsers (default 5 million each)
   soak [--minutes N]                the long campaigns, N minutes each (default 10)
   soak --busy [--rounds N]          all tests N times (default 3) while every core is kept busy
   lines                             lines of product code per shipped crate
@@ -61,6 +64,7 @@ enum Task {
     Supply,
     Schemathesis { examples: u64 },
     Foreign { inside: bool },
+    Fuzz(fuzz::Options),
     Soak { minutes: u64 },
     SoakBusy { rounds: u64 },
     Lines,
@@ -76,6 +80,7 @@ fn run(root: &Path, task: &Task) -> Result<(), String> {
         Task::Schemathesis { examples } => schemathesis::run(root, *examples),
         Task::Foreign { inside: false } => foreign::run(root),
         Task::Foreign { inside: true } => foreign::inside(root),
+        Task::Fuzz(options) => fuzz::run(root, options),
         Task::Soak { minutes } => soak::run(root, *minutes),
         Task::SoakBusy { rounds } => soak::run_busy(root, *rounds),
         Task::Lines => lines::run(root),
@@ -114,6 +119,7 @@ fn parse(words: &[String]) -> Result<Task, String> {
             let (default, max) = (schemathesis::EXAMPLES_DEFAULT, schemathesis::EXAMPLES_MAX);
             Task::Schemathesis { examples: parse_number(&mut rest, "--examples", default, max)? }
         }
+        "fuzz" => Task::Fuzz(fuzz::Options::parse(&mut rest)?),
         "soak" if words.first() == Some(&"--busy") => {
             rest.next();
             let (default, max) = (soak::ROUNDS_DEFAULT, soak::ROUNDS_MAX);

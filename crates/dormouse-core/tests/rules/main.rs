@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 mod dead;
+mod fuzz;
 mod lease;
 mod limits;
 mod locks;

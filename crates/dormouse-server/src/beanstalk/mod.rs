@@ -9,6 +9,8 @@
 
 mod clock;
 mod counts;
+#[cfg(test)]
+mod fuzz;
 mod host;
 mod line;
 mod listen;

@@ -3,6 +3,8 @@
 mod api;
 mod caller;
 pub(crate) mod form;
+#[cfg(test)]
+mod fuzz;
 mod guard;
 mod head;
 mod measure;

@@ -103,3 +103,42 @@ pub(crate) enum Standing {
     /// The token is gone.
     Gone,
 }
+
+/// The commands of an input that arrives in pieces, one for each put and each ack: how many of them
+/// become one command depends on the pieces.
+#[cfg(test)]
+pub(crate) fn read_all<'p, P: Protocol>(
+    protocol: &mut P,
+    pieces: impl Iterator<Item = &'p [u8]>,
+    mut input: BytesMut,
+) -> Vec<Command> {
+    let mut commands = Vec::new();
+    for piece in pieces {
+        input.extend_from_slice(piece);
+        for round in 0.. {
+            assert!(round <= input.len() + piece.len() + 1, "it makes no progress");
+            let mut turn = Turn::new();
+            let flow = protocol.read(&mut input, &mut turn);
+            protocol.take_delay();
+            let is_full = !turn.has_room();
+            for request in turn.into_requests() {
+                match request.command {
+                    Some(Command::Put(puts)) => {
+                        commands.extend(puts.into_iter().map(|put| Command::Put(vec![put])));
+                    }
+                    Some(Command::Ack(acks)) => {
+                        commands.extend(acks.into_iter().map(|ack| Command::Ack(vec![ack])));
+                    }
+                    command => commands.extend(command),
+                }
+            }
+            if flow == Flow::Close {
+                return commands;
+            }
+            if !is_full {
+                break;
+            }
+        }
+    }
+    commands
+}

@@ -12,6 +12,8 @@ mod connection;
 mod decode;
 mod encode;
 mod fault;
+#[cfg(test)]
+mod fuzz;
 mod inline;
 mod spec;
 mod verb;

@@ -7,6 +7,8 @@ mod check;
 mod example;
 mod file;
 mod flags;
+#[cfg(test)]
+mod fuzz;
 mod keys;
 mod merge;
 mod permissions;

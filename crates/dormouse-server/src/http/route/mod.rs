@@ -8,6 +8,8 @@ mod describe;
 mod events;
 mod extend;
 mod forecast;
+#[cfg(test)]
+mod fuzz;
 mod get;
 mod health;
 mod job_routes;

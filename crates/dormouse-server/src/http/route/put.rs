@@ -95,7 +95,7 @@ pub(crate) struct PutQuery {
 }
 
 /// The puts of a request, and whether it was a list.
-struct Puts {
+pub(super) struct Puts {
     puts: Vec<Put>,
     is_list: bool,
 }
@@ -157,7 +157,7 @@ fn list(replies: Vec<Result<PutReply, Error>>) -> axum::response::Response {
     json(status_of_list(&statuses), &PutResults { results })
 }
 
-fn read(
+pub(super) fn read(
     topic: TopicName,
     headers: &HeaderMap,
     params: Params,
