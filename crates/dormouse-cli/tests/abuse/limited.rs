@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 const MEMORY: &str = "268435456";
 
@@ -114,7 +115,9 @@ fn write_tokens(path: &Path, tokens: &[(&str, &str)]) {
 
 /// Version 1 or 2 of cgroups; `None` if neither lets us.
 fn make_cgroup() -> Option<PathBuf> {
-    let name = format!("dormouse-abuse-{}", std::process::id());
+    static SERVERS: AtomicUsize = AtomicUsize::new(0);
+    let number = SERVERS.fetch_add(1, Ordering::Relaxed);
+    let name = format!("dormouse-abuse-{}-{number}", std::process::id());
     let trees =
         [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")];
     trees.iter().find_map(|(tree, limit)| {
