@@ -1,7 +1,8 @@
 //! The words and the rules of Dormouse, a durable delay queue.
 //!
 //! This crate is pure: no clock, no I/O, no threads, no async; `now` is an argument. Reading order:
-//! the nouns (`time`, `job`, `topic`, `place`), then `fact`, then `machine` and `op/`.
+//! the nouns (`time`, `job`, `topic`, `place`), then `fact`, then `machine` and `op/`. `tick`,
+//! the instants of rules that repeat, stands alone.
 
 pub mod backend;
 pub mod backoff;
@@ -19,6 +20,7 @@ pub mod place;
 pub mod refusal;
 pub mod share;
 pub mod snapshot_map;
+pub mod tick;
 pub mod time;
 pub mod timeline;
 pub mod topic;

@@ -45,6 +45,19 @@ pub const TTR_MS_MIN: u64 = 1;
 pub const BACKOFF_LIST_MAX: usize = 64;
 /// Steps of a forecast.
 pub const FORECAST_STEPS_MAX: usize = 1_000;
+/// Bytes of a cron expression.
+pub const CRON_BYTES_MAX: usize = 256;
+/// Bytes of a zone's name.
+pub const ZONE_BYTES_MAX: usize = 64;
+/// Shortest `every` and `gap` of a rule.
+pub const EVERY_MS_MIN: u64 = 100;
+/// Longest `every` and `gap` of a rule: 100 years, as for delays.
+pub const EVERY_MS_MAX: u64 = DELAY_MS_MAX;
+/// Years in which the next tick of a rule is searched. The sparsest rule that comes at all, the
+/// fifth Monday of February, is up to 40 years apart.
+pub const TICK_AHEAD_YEARS_MAX: i64 = 45;
+/// Ticks of one preview.
+pub const PREVIEW_TICKS_MAX: usize = 1_000;
 /// Bytes of a lock's name and of its owner.
 pub const LOCK_NAME_BYTES_MAX: usize = 200;
 /// Locks held at once.
