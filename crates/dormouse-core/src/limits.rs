@@ -58,6 +58,8 @@ pub const EVERY_MS_MAX: u64 = DELAY_MS_MAX;
 pub const TICK_AHEAD_YEARS_MAX: i64 = 45;
 /// Ticks of one preview.
 pub const PREVIEW_TICKS_MAX: usize = 1_000;
+/// Ticks of a preview unless given.
+pub const PREVIEW_TICKS_DEFAULT: usize = 10;
 /// Bytes of a lock's name and of its owner.
 pub const LOCK_NAME_BYTES_MAX: usize = 200;
 /// Locks held at once.

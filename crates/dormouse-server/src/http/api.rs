@@ -32,6 +32,7 @@ const TAGS: &[(&str, &str)] = &[
     ("leases", "Take jobs, and report the result of the work"),
     ("topics", "The counts, settings and jobs of topics"),
     ("locks", "Named locks that expire; every grant has a greater fence"),
+    ("schedules", "Rules that repeat: what they would do"),
     ("server", "The server itself"),
 ];
 

@@ -11,6 +11,7 @@ mod lock;
 mod openapi;
 mod put;
 mod rig;
+mod schedule;
 mod schema;
 mod server;
 mod topic;

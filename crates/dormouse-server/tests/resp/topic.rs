@@ -169,3 +169,26 @@ async fn jobs_coming_due_are_forecast() {
     assert!(!client.ask("FORECAST t STEP 0").await.error("INVALID").is_empty());
     assert!(!client.ask("FORECAST t FROM -5").await.error("INVALID").is_empty());
 }
+
+#[tokio::test]
+async fn a_rule_that_repeats_is_previewed() {
+    let rig = Rig::new().await;
+    let mut client = rig.client().await;
+    let zone = ["ZONE", "America/New_York", "FROM", "2027-03-13T12:00:00Z", "LIMIT", "2"];
+    let preview = client.ask_all(&[&["PREVIEW", "CRON", "30 2 * * *"], &zone[..]].concat()).await;
+    let ticks = [Value::Number(1_805_007_600_000), Value::Number(1_805_092_200_000)];
+    assert_eq!(preview.field("ticks"), &list(&ticks));
+    assert_eq!(preview.field("words").str(), "at 02:30 every day, America/New_York");
+    assert_eq!(preview.field("notes").items().len(), 2);
+    assert_eq!(client.ask("PREVIEW EVERY 90m").await.field("ticks").items().len(), 10);
+    assert_eq!(client.ask("PREVIEW GAP 5s LIMIT 1").await.field("notes").items().len(), 1);
+    for (command, part) in [
+        ("PREVIEW CRON @reboot", "write one of @hourly"),
+        ("PREVIEW CRON @daily EVERY 5m", "cron and every are given"),
+        ("PREVIEW CRON @daily LIMIT 1001", "limit is 1001"),
+        ("PREVIEW CRON @daily SOON x", "the options are CRON, ZONE"),
+    ] {
+        let text = client.ask(command).await.error("INVALID").to_owned();
+        assert!(text.contains(part), "{command}: {text}");
+    }
+}

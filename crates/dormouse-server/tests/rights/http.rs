@@ -73,6 +73,7 @@ const CALLS: &[Call] = &[
     call("POST /v1/extend", "{\"tokens\":[\"{token}\"]}", Verb::Extend, Job, Leased),
     call("POST /v1/kill", "{\"token\":\"{token}\"}", Verb::Kill, Job, Leased),
     call("POST /v1/kill", "{\"tokens\":[\"{token}\"]}", Verb::Kill, Job, Leased),
+    call("POST /v1/schedules/preview", "{\"cron\":\"@daily\"}", Verb::Get, Seen, Waiting),
     call("POST /v1/locks/{name}/acquire", "{\"owner\":\"me\"}", Verb::Lock, Name, Locked),
     call("POST /v1/locks/{name}/renew", "{\"owner\":\"me\"}", Verb::Lock, Name, Locked),
     call("POST /v1/locks/{name}/release", "{\"owner\":\"me\"}", Verb::Lock, Name, Locked),

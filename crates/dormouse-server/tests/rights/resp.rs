@@ -49,6 +49,7 @@ const CALLS: &[Call] = &[
     call("STATS", Verb::Stats, All, Waiting),
     call("STATS {topic}", Verb::Stats, Name, Waiting),
     call("FORECAST {topic}", Verb::Forecast, Name, Waiting),
+    call("PREVIEW CRON @daily", Verb::Get, Seen, Waiting),
     call("PAUSE {topic}", Verb::Pause, Name, Waiting),
     call("RESUME {topic}", Verb::Resume, Name, Waiting),
     call("PURGE {topic}", Verb::Purge, Name, Waiting),

@@ -23,6 +23,7 @@ mod many;
 mod metrics;
 mod nack;
 mod pause;
+mod preview;
 mod purge;
 mod put;
 mod release;
@@ -51,7 +52,7 @@ use super::problem::Problem;
 
 /// All paths, with their description.
 pub(super) fn routes_with_api() -> OpenApiRouter<App> {
-    jobs().merge(leases()).merge(topics()).merge(locks()).merge(server())
+    jobs().merge(leases()).merge(topics()).merge(locks()).merge(schedules()).merge(server())
 }
 
 fn jobs() -> OpenApiRouter<App> {
@@ -101,6 +102,10 @@ fn locks() -> OpenApiRouter<App> {
         .routes(routes!(lock::acquire))
         .routes(routes!(lock::renew))
         .routes(routes!(lock::unlock))
+}
+
+fn schedules() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(preview::preview))
 }
 
 fn server() -> OpenApiRouter<App> {

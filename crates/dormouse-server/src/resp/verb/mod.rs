@@ -16,6 +16,7 @@ mod many;
 pub(super) mod nack;
 pub(super) mod pause;
 pub(super) mod peek;
+pub(super) mod preview;
 pub(super) mod purge;
 pub(super) mod put;
 pub(super) mod release;
