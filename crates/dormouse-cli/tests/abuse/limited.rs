@@ -21,20 +21,28 @@ pub(crate) struct Server {
 impl Server {
     /// HTTP without tokens.
     pub(crate) fn start() -> Server {
-        Server::launch(tempfile::tempdir().unwrap(), &["--resp", "off"])
+        Server::launch(tempfile::tempdir().unwrap(), &["--resp", "off"], make_cgroup())
     }
 
     /// HTTP and RESP with these tokens, each with a name and a scope; `secret` has their texts.
     pub(crate) fn with_tokens(tokens: &[(&str, &str)], args: &[&str]) -> Server {
+        Server::configured(tokens, args, make_cgroup())
+    }
+
+    /// As `with_tokens`, without a limit of memory: as much as may be leased is in memory.
+    pub(crate) fn unlimited(tokens: &[(&str, &str)]) -> Server {
+        Server::configured(tokens, &[], None)
+    }
+
+    fn configured(tokens: &[(&str, &str)], args: &[&str], cgroup: Option<PathBuf>) -> Server {
         let data = tempfile::tempdir().unwrap();
         let config = data.path().join("dormouse.toml");
         write_tokens(&config, tokens);
         let served = ["--resp", "127.0.0.1:0", "--config", config.to_str().unwrap()];
-        Server::launch(data, &[&served, args].concat())
+        Server::launch(data, &[&served, args].concat(), cgroup)
     }
 
-    fn launch(data: tempfile::TempDir, args: &[&str]) -> Server {
-        let cgroup = make_cgroup();
+    fn launch(data: tempfile::TempDir, args: &[&str], cgroup: Option<PathBuf>) -> Server {
         let mut command = Command::new("sh");
         // The process joins before it becomes the server, so that every byte counts.
         let join = cgroup.as_ref().map_or(String::new(), |cgroup| {

@@ -5,6 +5,7 @@
 
 mod connection;
 mod guests;
+mod leases;
 mod limited;
 mod normal;
 mod polls;

@@ -13,7 +13,7 @@ use crate::guests::unfinished_bodies;
 use crate::limited::{Server, secret};
 use crate::victim::{self, VICTIM};
 
-const TIMEOUT: Duration = Duration::from_secs(60);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Opens an event stream; returns its status.
 async fn follow(token: &str, http: SocketAddr) -> (TcpStream, String) {
@@ -47,7 +47,7 @@ fn streams_of_one_token_leave_some_to_others() {
 }
 
 /// A RESP connection with this token.
-async fn session(token: &str, resp: SocketAddr) -> BufReader<TcpStream> {
+pub(crate) async fn session(token: &str, resp: SocketAddr) -> BufReader<TcpStream> {
     let mut stream = BufReader::new(connect_from(2, resp).await.unwrap());
     let auth = format!("AUTH {}\r\n", secret(token));
     stream.write_all(auth.as_bytes()).await.unwrap();
@@ -55,7 +55,7 @@ async fn session(token: &str, resp: SocketAddr) -> BufReader<TcpStream> {
     stream
 }
 
-async fn line(stream: &mut BufReader<TcpStream>) -> String {
+pub(crate) async fn line(stream: &mut BufReader<TcpStream>) -> String {
     let mut line = String::new();
     timeout(TIMEOUT, stream.read_line(&mut line)).await.unwrap().unwrap();
     line
