@@ -177,8 +177,8 @@ impl<T: Timeline> Machine<T> {
         Ok(())
     }
 
-    /// Applies a rule to items of a batch as far as the budget reaches. An item that is refused does
-    /// not stop the others.
+    /// Applies a rule to items of a batch as far as the budget reaches. An item that is refused
+    /// does not stop the others.
     pub(crate) fn batch_portion<I, R>(
         &mut self,
         batch: &mut BatchProgress<I, R>,

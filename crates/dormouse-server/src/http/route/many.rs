@@ -1,5 +1,5 @@
-//! Shared by revive, kick and release of a topic: several commands, one after the other, so that the
-//! backend can serve other requests in between.
+//! Shared by revive, kick and release of a topic: several commands, one after the other, so that
+//! the backend can serve other requests in between.
 
 use dormouse_core::command::Operation;
 use dormouse_core::error::{Code, Error};
