@@ -47,8 +47,8 @@ const CONFIG: Target<'_> = Target {
         b"10s",
         b"unix:",
     ],
-    // The table of a parser that keeps the place of everything.
-    held_bytes_max: |bytes| (32 << 10) + 256 * bytes as u64,
+    // The TOML parser makes a table for each part of a dotted key, which may have one byte.
+    held_bytes_max: |bytes| (32 << 10) + 1_024 * bytes as u64,
 };
 
 const TOKENS: Target<'_> = Target {
