@@ -52,6 +52,7 @@
 //!   graceful stop.
 //! - Invalid input is an [`Error`] with a stable [`Code`] and a text that names the mistake, the
 //!   limit and the fix; nothing is stored. Batches answer per item.
+//! - [`Rule::preview`] tells when a rule that repeats would tick, such as a cron expression.
 //! - With a [`VirtualClock`] a month passes in a test.
 //!
 //! Instants that are plain numbers are ms since 1970 UTC.
@@ -106,6 +107,7 @@ mod put;
 mod queue;
 mod reserve;
 mod retry;
+mod rule;
 mod session;
 mod time;
 mod topic;
@@ -125,6 +127,7 @@ pub use pending::Pending;
 pub use put::Put;
 pub use queue::Queue;
 pub use reserve::{FromJobs, Reserve, ReserveFuture};
+pub use rule::Rule;
 pub use session::Session;
 #[cfg(feature = "worker")]
 pub use worker::{IntoOutcome, Job, Outcome, Stopper, Tally, Worker};
@@ -137,6 +140,7 @@ pub use dormouse_core::op::{
     ChangeReply, EndReply, ExtendReply, JobView, LockReply, OnConflict, Page, PutOutcome, PutReply,
     SessionId, Target, TopicStats, TopicsPage,
 };
+pub use dormouse_core::tick::Preview;
 pub use dormouse_core::topic::{Settings, TopicName};
 pub use dormouse_disk::clock::VirtualClock;
 pub use dormouse_disk::engine::Durability;

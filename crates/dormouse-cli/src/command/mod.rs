@@ -26,6 +26,7 @@ mod reserve;
 mod resume;
 mod revive;
 mod run;
+mod schedule;
 mod serve;
 mod stats;
 mod tail;
@@ -71,6 +72,7 @@ pub(crate) enum Command {
     Purge(purge::Args),
     Stats(stats::Args),
     Forecast(forecast::Args),
+    Schedule(schedule::Args),
     Tail(tail::Args),
     Work(work::Args),
     Lock(lock::Args),
@@ -111,6 +113,7 @@ impl Command {
             Self::Purge(args) => args.run(global).await,
             Self::Stats(args) => args.run(global).await,
             Self::Forecast(args) => args.run(global).await,
+            Self::Schedule(args) => args.run(global).await,
             Self::Tail(args) => args.run(global).await,
             Self::Work(args) => args.run(global).await,
             Self::Lock(args) => args.run(global).await,

@@ -86,6 +86,31 @@ fn a_forecast_is_a_chart() {
 }
 
 #[test]
+fn a_rule_is_previewed_by_the_server() {
+    let answer = r#"{"ticks":["2027-03-15T02:00:00.000Z"],"words":"at 03:00","notes":["a note"]}"#;
+    let check = |args: &[&str], form: serde_json::Value| {
+        let fake = Fake::always(200, answer);
+        let args = [&["schedule", "preview"], args].concat();
+        let done = run(&fake.url, &args).exits(0);
+        let request = fake.only();
+        assert_eq!(request.path, "/v1/schedules/preview");
+        assert_eq!(request.json(), form);
+        assert_eq!(done.stdout, "at 03:00\n  2027-03-15T02:00:00.000Z\nnote: a note\n");
+    };
+    let zone = ["0 3 * * 1-5", "--zone", "Europe/Berlin"];
+    check(&zone, json!({"cron": "0 3 * * 1-5", "zone": "Europe/Berlin"}));
+    check(
+        &["@daily", "--zone", "-03:00", "--limit", "3"],
+        json!({"cron": "@daily", "zone": "-03:00", "limit": 3}),
+    );
+    check(
+        &["--every", "90m", "--from", "2027-01-01T09:00:00+01:00"],
+        json!({"every": 5_400_000, "from": 1_798_790_400_000_i64}),
+    );
+    check(&["--gap", "5s"], json!({"gap": 5_000}));
+}
+
+#[test]
 fn stats_are_pairs() {
     let fake = Fake::always(200, TOPIC);
     let done = run(&fake.url, &["stats"]).exits(0);

@@ -1,6 +1,7 @@
 //! Tables of rules and what they mean.
 
 mod changes_of_the_clock;
+mod docs;
 mod refused;
 mod searching;
 mod syntax;
