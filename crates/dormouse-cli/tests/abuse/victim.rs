@@ -15,8 +15,8 @@ const P99_MAX: Duration = Duration::from_millis(50);
 /// The token of the client.
 pub(crate) const VICTIM: &str = "victim";
 
-/// Measures both clients alone, then beside an attack, which lasts until its result is dropped. None
-/// of their calls may be refused.
+/// Measures both clients alone, then beside an attack, which lasts until its result is dropped.
+/// None of their calls may be refused.
 pub(crate) async fn check<A>(name: &str, http: SocketAddr, attack: impl Future<Output = A>) -> A {
     let other = Server::with_tokens(&[(VICTIM, "*:*")], &[]);
     let measure = |http| normal::measure_as(Some(VICTIM), http, MEASURED);
