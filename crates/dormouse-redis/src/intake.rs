@@ -91,8 +91,6 @@ pub(crate) struct Intake {
     /// No reply for `MAX_COALESCE`: that node may be silent, but others may answer.
     is_overdue: Cell<bool>,
     completed: Notify,
-    /// A batch of at least `SECOND_BATCH_MIN` items was sent.
-    large_batch: Notify,
 }
 
 impl Intake {
@@ -107,7 +105,6 @@ impl Intake {
             since: Cell::new(clock::instant()),
             is_overdue: Cell::new(false),
             completed: Notify::new(),
-            large_batch: Notify::new(),
         };
         (sender, intake)
     }
@@ -140,24 +137,16 @@ impl Intake {
     }
 
     /// Counts a script batch as in flight until the guard is dropped.
-    pub(crate) fn batch_sent(&self, items: usize) -> InFlightGuard<'_> {
+    pub(crate) fn batch_sent(&self) -> InFlightGuard<'_> {
         if !self.has_in_flight() {
             self.since.set(clock::instant());
         }
         self.in_flight.set(self.in_flight.get() + 1);
-        // See `Dispatcher::spin_before_park`.
-        if items >= SECOND_BATCH_MIN {
-            self.large_batch.notify_one();
-        }
         InFlightGuard(self)
     }
 
-    pub(crate) fn has_in_flight(&self) -> bool {
+    fn has_in_flight(&self) -> bool {
         self.in_flight.get() > 0
-    }
-
-    pub(crate) async fn large_batch_sent(&self) {
-        self.large_batch.notified().await;
     }
 }
 
@@ -204,7 +193,7 @@ mod tests {
     fn a_batch_without_reply_does_not_hold_up_submissions() {
         run(async {
             let (sender, intake) = Intake::new();
-            let _in_flight = intake.batch_sent(1);
+            let _in_flight = intake.batch_sent();
             for _ in 0..2 {
                 assert!(sender.send(submission(0)));
                 let received = timeout(Duration::from_secs(10), intake.recv()).await;
@@ -217,7 +206,7 @@ mod tests {
     fn enough_pending_requests_are_received_at_once() {
         run(async {
             let (sender, intake) = Intake::new();
-            let _in_flight = intake.batch_sent(1);
+            let _in_flight = intake.batch_sent();
             assert!(sender.send(submission(SECOND_BATCH_MIN - 1)));
             assert!(timeout(Duration::ZERO, intake.recv()).await.is_err());
             assert!(sender.send(submission(1)));

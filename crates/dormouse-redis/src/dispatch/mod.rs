@@ -6,8 +6,8 @@
 //! `Fanout::start`, or a task that runs `Fanout::run` -> `Partition::submit` ...
 //! `Caller::answer` -> `Outbox::flush` -> the caller's sink.
 //!
-//! The thread avoids two costs that exceed the work for a job: being woken for every submission
-//! (see `intake`), and falling asleep just before the reply to a large batch (`spin_before_park`).
+//! The thread avoids a cost that exceeds the work for a job: being woken for every submission (see
+//! `intake`).
 
 mod fanout;
 mod register;
@@ -29,7 +29,6 @@ use dormouse_core::topic::{Settings, TopicName};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, sleep};
 
-use crate::clock;
 use crate::cluster::Wakeup;
 use crate::codec::put::shard_of;
 use crate::inbox::InboxShare;
@@ -39,15 +38,6 @@ use crate::partition::{Partition, Registered, Shared, Upstream};
 use crate::scheduler::REPLY_TIMEOUT;
 use sessions::Sessions;
 use wait::Wait;
-
-/// How often the thread looks for work before it sleeps. Measured: half as many gained less, more
-/// gained nothing.
-const SPIN_ROUNDS: u32 = 60;
-/// A yield that took this long gave the processor to another program, not to a thread that a reply
-/// just woke.
-const PREEMPTED: Duration = Duration::from_micros(500);
-/// After that, spinning stops for this long.
-const SPIN_BACKOFF: Duration = Duration::from_millis(100);
 
 /// A topic, as this server sees it.
 pub(crate) struct Topic {
@@ -162,7 +152,6 @@ impl Dispatcher {
 
     /// Runs until the senders are gone and all requests are answered.
     pub(crate) async fn run(self: Rc<Dispatcher>, mut wakeups: UnboundedReceiver<Wakeup>) {
-        tokio::task::spawn_local(Rc::clone(&self).spin_before_park());
         loop {
             tokio::select! {
                 submission = self.shared.intake.recv() => match submission {
@@ -176,31 +165,6 @@ impl Dispatcher {
             }
         }
         self.finish(&mut wakeups).await;
-    }
-
-    /// Spins for a short while after a large batch was sent: its reply is likely to arrive before
-    /// the thread would be asleep. Each round yields the processor. If another program takes it,
-    /// spinning stops for a while: the scheduler runs a woken thread first and a yielding one last,
-    /// so sleeping is faster then.
-    async fn spin_before_park(self: Rc<Dispatcher>) {
-        let mut not_before = clock::instant();
-        loop {
-            self.shared.intake.large_batch_sent().await;
-            let mut at = clock::instant();
-            for _ in 0..SPIN_ROUNDS {
-                if !self.shared.intake.has_in_flight() || at < not_before {
-                    break;
-                }
-                std::thread::yield_now();
-                let back_at = clock::instant();
-                if back_at - at > PREEMPTED {
-                    not_before = back_at + SPIN_BACKOFF;
-                }
-                self.drain();
-                tokio::task::yield_now().await;
-                at = clock::instant();
-            }
-        }
     }
 
     /// Dispatches all submissions that have arrived.

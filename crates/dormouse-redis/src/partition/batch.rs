@@ -19,7 +19,7 @@ use crate::codec::reserve::Poll;
 use crate::codec::{ack, extend, nack, put, reserve};
 use crate::keys;
 use crate::limits::{NUMBER_MARGIN, NUMBER_MAX, PRIORITIES_MAX};
-use crate::scheduler::{Batch, Request, SharedPoll};
+use crate::scheduler::{Batch, Request as _, SharedPoll};
 use crate::wire::config::Config;
 use crate::wire::{self, Op, optional, packed};
 
@@ -29,17 +29,9 @@ pub(crate) struct EncodedBatch {
     pub(crate) call: Call,
     /// The configuration it sets, if it sets one.
     pub(crate) config: Option<Config>,
-    /// How many jobs and callers it stands for.
-    pub(crate) items: usize,
 }
 
 pub(super) type ScriptBatch = Batch<PartitionRequest>;
-
-/// How many jobs and callers a batch stands for.
-fn items(batch: &ScriptBatch) -> usize {
-    let polled = batch.polls.iter().map(|poll| poll.waiters.len());
-    batch.requests.iter().map(Request::items).chain(polled).sum()
-}
 
 /// The requests that become one operation: neighbours of one phase, unless their task decodes the
 /// reply (phase 5 and later).
@@ -214,7 +206,7 @@ impl Partition {
             0
         };
         let call = Call { slot: self.slot, script: script.clone(), keys, args, replicas };
-        Ok(EncodedBatch { call, config, items: items(batch) })
+        Ok(EncodedBatch { call, config })
     }
 }
 

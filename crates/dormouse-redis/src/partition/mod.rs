@@ -253,7 +253,7 @@ impl Partition {
         });
         let Some((encoded, call)) = encoded else { return };
         let sent_flag = call.sent_flag.clone();
-        let in_flight = self.shared.intake.batch_sent(encoded.items);
+        let in_flight = self.shared.intake.batch_sent();
         call.call(async move {
             if let Err(error) = self.confirm_registration(&encoded).await {
                 return CallEnd { status: Err(error), was_resent: false };
