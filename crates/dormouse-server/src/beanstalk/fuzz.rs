@@ -38,7 +38,7 @@ const TARGET: Target<'_> = Target {
         b"POST / HTTP/1.1\r\n",
     ],
     // A connection, and a request for each of the shortest commands, in a list that doubles.
-    held_bytes_max: |bytes| (16 << 10) + 128 * bytes as u64,
+    held_bytes_max: |bytes| (64 << 10) + 128 * bytes as u64,
 };
 
 fn read(shared: &Arc<Shared>, input: &Input) -> Vec<Command> {
