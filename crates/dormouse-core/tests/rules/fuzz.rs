@@ -14,7 +14,7 @@ const TARGET: Target<'_> = Target {
     seeds: &[b"801.4c4b40.1", b"1", b"200000000.1.2", b"0.0.0", b"1.2", b"ffffffffffffffff"],
     words: &[b".", b"-", b"+", b"0x", b"ffffffffffffffff", b"200000001", b"..", b"\xc3\xa9"],
     // A page of three jobs, and the text of a refusal.
-    held_bytes_max: |bytes| (16 << 10) + 16 * bytes as u64,
+    held_bytes_max: |bytes| (16 << 10) + 24 * bytes as u64,
 };
 
 /// A cursor that somebody made up leads to jobs of the topic, or to a refusal.
