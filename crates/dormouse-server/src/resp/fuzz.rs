@@ -66,10 +66,9 @@ fn read(access: &Access, input: &Input) -> Vec<Command> {
     let mut resp = Resp::new(access.clone(), Arc::<Metrics>::default(), visitor);
     let mut commands = read_all(&mut resp, input.pieces(), BytesMut::new());
     for command in &mut commands {
-        // Without FROM it begins now.
+        // Without FROM it begins now, which may be a ms later the second time.
         if let Command::Forecast(forecast) = command {
-            forecast.to_ms = forecast.to_ms.wrapping_sub(forecast.from_ms);
-            forecast.from_ms = 0;
+            (forecast.from_ms, forecast.to_ms) = (0, 0);
         }
     }
     commands

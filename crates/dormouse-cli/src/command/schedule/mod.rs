@@ -9,6 +9,9 @@ use crate::exit::Failure;
 
 /// Check a rule that repeats before it is used
 #[derive(clap::Args)]
+#[command(after_help = "\
+Example:
+  dormouse schedule preview '0 3 * * 1-5' --zone Europe/Berlin")]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,

@@ -7,7 +7,8 @@ local trials = {
   {'HSET', hash, 'check', '1'}, {'HGET', hash, 'check'}, {'HMGET', hash, 'check'},
   {'HEXISTS', hash, 'check'}, {'HLEN', hash}, {'HKEYS', hash}, {'HDEL', hash, 'check'},
   {'ZADD', zset, '1', 'check'}, {'ZSCORE', zset, 'check'}, {'ZMSCORE', zset, 'check'},
-  {'ZCARD', zset}, {'ZCOUNT', zset, '0', '1'}, {'ZRANGE', zset, '0', '0'}, {'ZREM', zset, 'check'},
+  {'ZRANK', zset, 'check'}, {'ZCARD', zset}, {'ZCOUNT', zset, '0', '1'}, {'ZRANGE', zset, '0', '0'},
+  {'ZREM', zset, 'check'},
   {'EXISTS', hash}, {'UNLINK', hash, zset},
   {'SPUBLISH', channel, ''},
 }
