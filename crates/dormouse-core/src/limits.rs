@@ -74,7 +74,7 @@ pub const HOLD_SWEEP_MS: u64 = 10_000;
 /// Things one tick does before others get their turn. Leases that run out beyond it are not seen by
 /// a reserve of the same instant, so it is not smaller.
 pub const TICK_MAX: usize = 1_024;
-/// Leases, dead jobs and the like that one tick ends while the disk is behind.
+/// Leases, dead jobs and the like that end in one ms while the disk is behind.
 pub const TICK_BEHIND_MAX: usize = 64;
 /// A job costs a tick one thing, and one more for each so many of its bytes.
 pub const TICK_JOB_BYTES: usize = 4 << 10;

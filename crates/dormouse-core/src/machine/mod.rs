@@ -151,6 +151,8 @@ pub struct Machine<T> {
     /// Leases and the like run out slowly for now; and the last tick left some of them.
     is_disk_behind: bool,
     is_put_off: bool,
+    /// When that was last done, steady ms.
+    upkeep_at: u64,
     /// Commands that are done in portions and have some to go.
     long_commands: LongCommands,
     /// What the steps before the next tick may still do besides their own: leases that run out or
@@ -187,6 +189,7 @@ impl<T: Timeline> Machine<T> {
             unfinished: false,
             is_disk_behind: false,
             is_put_off: false,
+            upkeep_at: 0,
             long_commands: LongCommands::new(),
             step_budget: TICK_MAX,
             step_locks: TICK_MAX,
@@ -264,6 +267,11 @@ impl<T: Timeline> Machine<T> {
 
     pub(crate) fn next_fence(&mut self) -> u64 {
         self.fences_given += 1;
+        self.last_fence()
+    }
+
+    /// The fence that was given last; those given later are greater.
+    pub(crate) fn last_fence(&self) -> u64 {
         u64::from(self.epoch) << FENCE_COUNTER_BITS | self.fences_given
     }
 
@@ -297,6 +305,8 @@ impl<T: Timeline> Machine<T> {
         // Leases that ran out before this command have run out for it, whenever the next tick is.
         // If they are very many, the next ticks do the rest.
         let mut budget = std::mem::take(&mut self.step_budget);
+        // Before others run out, as in a tick.
+        self.give_back_orphans(&mut budget, out);
         self.expire_leases(now, &mut budget, out)?;
         self.step_budget = budget;
         let mut budget = std::mem::take(&mut self.step_locks);
@@ -319,7 +329,6 @@ impl<T: Timeline> Machine<T> {
             // These may wait, or need not wait for the disk: they answer for themselves.
             Command::Reserve(reserve) => return self.reserve(now, ticket, &reserve, out),
             Command::ReserveId(reserve) => return self.reserve_id(now, ticket, reserve, out),
-            Command::Extend(extends) => return self.extend(now, ticket, &extends, out),
             Command::Lock(lock) => {
                 self.lock(now, ticket, lock, out);
                 return Ok(());
@@ -335,6 +344,7 @@ impl<T: Timeline> Machine<T> {
             Command::Ack(items) => StepResult::batch(items, LongCommand::Ack),
             Command::Cancel(items) => StepResult::batch(items, LongCommand::Cancel),
             Command::Get(items) => StepResult::Batch(GetProgress::new(items).map(LongCommand::Get)),
+            Command::Extend(items) => StepResult::batch(items, LongCommand::Extend),
             Command::Kill(items) => StepResult::batch(items, LongCommand::Kill),
             Command::Nack(items) => StepResult::batch(items, LongCommand::Nack),
             Command::Release(items) => StepResult::batch(items, LongCommand::Release),

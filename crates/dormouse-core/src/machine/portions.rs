@@ -14,9 +14,9 @@ use crate::error::{Code, Error, Fatal};
 use crate::job::{Job, JobId, Token};
 use crate::limits::{LONG_COMMANDS_MAX, PORTION_BYTES, PORTION_JOBS, PORTION_LOOKS};
 use crate::op::{
-    Cancel, ChangeReply, EndReply, ForecastProgress, GetProgress, KickProgress, Kill, ListProgress,
-    Nack, PeekProgress, Release, ReleaseProgress, Reschedule, ReviveProgress, StatsProgress,
-    Target, TopicsProgress, check,
+    Cancel, ChangeReply, EndReply, Extend, ExtendReply, ForecastProgress, GetProgress,
+    KickProgress, Kill, ListProgress, Nack, PeekProgress, Release, ReleaseProgress, Reschedule,
+    ReviveProgress, StatsProgress, Target, TopicsProgress, check,
 };
 use crate::time::Now;
 use crate::timeline::{Room, Timeline};
@@ -27,6 +27,7 @@ use crate::topic::TopicName;
 pub(crate) enum LongCommand {
     Ack(BatchProgress<Token, EndReply>),
     Cancel(BatchProgress<Cancel, ChangeReply>),
+    Extend(BatchProgress<Extend, ExtendReply>),
     Forecast(ForecastProgress),
     Get(GetProgress),
     Kick(KickProgress),
@@ -216,9 +217,12 @@ impl<T: Timeline> Machine<T> {
         command: LongCommand,
         out: &mut Output,
     ) -> Result<Option<LongCommand>, Fatal> {
+        let is_extend = matches!(command, LongCommand::Extend(_));
+        let when = if is_extend { When::Prompt } else { When::Durable };
         let portion = match command {
             LongCommand::Ack(batch) => self.ack_portion(now, batch, out),
             LongCommand::Cancel(batch) => self.cancel_portion(now, batch, out),
+            LongCommand::Extend(batch) => self.extend_portion(now, batch, out),
             LongCommand::Forecast(progress) => self.forecast_portion(progress),
             LongCommand::Get(progress) => self.get_portion(now, progress),
             LongCommand::Kick(progress) => self.kick_portion(now, progress, out),
@@ -240,7 +244,7 @@ impl<T: Timeline> Machine<T> {
             Ok(Portion::Done(reply)) => Ok(reply),
             Err(error) => Err(error),
         };
-        out.answers.push((ticket, answer, When::Durable));
+        out.answers.push((ticket, answer, when));
         Ok(None)
     }
 }

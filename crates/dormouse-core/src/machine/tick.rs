@@ -13,7 +13,13 @@ impl<T: Timeline> Machine<T> {
     /// Does everything that time, syncs or the last steps made possible, up to a bound; if that is
     /// met, `next_wake` says 0. To be called after every group of steps.
     pub fn tick(&mut self, now: Now, out: &mut Output) -> Result<(), Fatal> {
-        let upkeep_max = if self.is_disk_behind { TICK_BEHIND_MAX } else { TICK_MAX };
+        let upkeep_max = match self.is_disk_behind {
+            false => TICK_MAX,
+            // However many turns are taken in a ms.
+            true if self.upkeep_at == now.steady_ms => 0,
+            true => TICK_BEHIND_MAX,
+        };
+        self.upkeep_at = now.steady_ms;
         let upkeep = &mut { upkeep_max };
         self.timeline.renew();
         // Before others run out: their sessions ended while these leases still lasted.
@@ -30,7 +36,8 @@ impl<T: Timeline> Machine<T> {
         self.let_topics_vanish(now, rest, out);
         self.is_put_off = *rest == 0 && self.is_disk_behind && *budget > 0;
         self.unfinished = *rest == 0 && !self.is_put_off;
-        (self.step_budget, self.step_locks) = (upkeep_max, TICK_MAX);
+        self.step_budget = if self.is_disk_behind { 0 } else { TICK_MAX };
+        self.step_locks = TICK_MAX;
         self.timeline.renew();
         Ok(())
     }

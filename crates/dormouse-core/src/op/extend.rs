@@ -1,11 +1,12 @@
 //! extend: prolong a lease from now on.
 
-use crate::backend::Ticket;
 use crate::command::{Command, Reply, only, operation};
-use crate::error::{Error, Fatal};
+use crate::error::Error;
 use crate::fact::{Cause, Destination, Fact};
 use crate::job::Token;
-use crate::machine::{Machine, Origin, Output, Rule, TokenState, When, answered};
+use crate::machine::{
+    BatchProgress, LongCommand, Machine, Origin, Output, Portion, PortionBudget, Rule, TokenState,
+};
 use crate::op::check;
 use crate::refusal::{lease_lost, nothing_to_extend};
 use crate::time::{Clock, Now};
@@ -35,26 +36,43 @@ operation! {
 }
 
 impl<T: Timeline> Machine<T> {
-    pub(crate) fn extend(
+    pub(crate) fn extend_portion(
         &mut self,
         now: Now,
-        ticket: Ticket,
-        extends: &[Extend],
+        mut batch: BatchProgress<Extend, ExtendReply>,
         out: &mut Output,
-    ) -> Result<(), Fatal> {
-        let replies = self.each(extends, |machine, extend| machine.extend_one(now, extend, out));
-        out.answers.push((ticket, answered(replies)?.map(Reply::Extended), When::Prompt));
-        Ok(())
+    ) -> Rule<Portion> {
+        self.batch_portion(&mut batch, |machine, extend, budget| {
+            machine.extend_one(now, extend, budget, out)
+        })?;
+        Ok(batch.into_portion(Reply::Extended, LongCommand::Extend))
     }
 
-    fn extend_one(&mut self, now: Now, extend: &Extend, out: &mut Output) -> Rule<ExtendReply> {
+    fn extend_one(
+        &mut self,
+        now: Now,
+        extend: Extend,
+        budget: &mut PortionBudget,
+        out: &mut Output,
+    ) -> Rule<ExtendReply> {
         let asked_ms = check::ttr(extend.ttr_ms)?;
         let token = extend.token;
         match self.token_state(token)? {
             TokenState::Gone => return Err(nothing_to_extend(token.id).into()),
-            TokenState::Lost(_) => return Err(lease_lost(token).into()),
+            TokenState::Lost(resting) => {
+                resting.iter().for_each(|resting| budget.take(&resting.job));
+                return Err(lease_lost(token).into());
+            }
             TokenState::Leased(_) => {}
-            TokenState::Lapsed(resting) => self.take_back(*resting, out),
+            TokenState::Lapsed(resting) => {
+                budget.take(&resting.job);
+                let topic = resting.place.topic;
+                // Leases that ran out took no room, so there may be any number of them.
+                if !self.has_lease_room(topic) {
+                    return Err(self.no_lease_room(topic).into());
+                }
+                self.take_back(*resting, out);
+            }
         }
         let Some(lease) = self.leases.get(token.id) else { return Err(lease_lost(token).into()) };
         let expires_at = now.after(asked_ms.unwrap_or(lease.ttr_ms));

@@ -93,12 +93,12 @@ impl<T: Timeline> Machine<T> {
     ) -> Rule<EndReply> {
         let resting = match self.locate(now, target)? {
             JobLocation::Leased(id) => return Err(cannot_kill(id, State::Leased).into()),
-            JobLocation::Resting(resting) if resting.place.state(now) == State::Dead => {
-                return Err(cannot_kill(resting.job.id, State::Dead).into());
-            }
             JobLocation::Resting(resting) => resting,
         };
         budget.take(&resting.job);
+        if resting.place.state(now) == State::Dead {
+            return Err(cannot_kill(resting.job.id, State::Dead).into());
+        }
         let (id, left) = (resting.job.id, resting.place);
         let mut progress = resting.job.progress.clone();
         mark(&mut progress);

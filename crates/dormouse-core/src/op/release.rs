@@ -43,6 +43,8 @@ pub(crate) struct ReleaseProgress {
     released: u64,
     /// Those before this one were met already.
     from: JobId,
+    /// Leases that began later stay: who asked has not seen them.
+    fence_max: u64,
 }
 
 operation! {
@@ -69,7 +71,8 @@ impl<T: Timeline> Machine<T> {
     pub(crate) fn release_topic(&mut self, release: &ReleaseTopic) -> LongCommand {
         let left = release.max.min(BATCH_MAX);
         let topic = self.topics.find(&release.topic);
-        LongCommand::ReleaseTopic(ReleaseProgress { topic, left, released: 0, from: JobId(0) })
+        let (released, from, fence_max) = (0, JobId(0), self.last_fence());
+        LongCommand::ReleaseTopic(ReleaseProgress { topic, left, released, from, fence_max })
     }
 
     /// Gives leases back as they are, by id, as far as a portion reaches.
@@ -81,16 +84,22 @@ impl<T: Timeline> Machine<T> {
     ) -> Portion {
         let done = |released| Portion::Done(Reply::Count(released));
         let Some(topic) = progress.topic else { return done(0) };
-        let most = progress.left.min(PORTION_JOBS);
-        let ids: Vec<JobId> = self.leases.of_topic(topic, progress.from).take(most).collect();
+        let ids = self.leases.of_topic(topic, progress.from).take(PORTION_JOBS);
+        let ids: Vec<JobId> = ids.collect();
         let is_last = ids.len() < PORTION_JOBS;
         let mut bytes = 0;
         for id in ids {
+            if progress.left == 0 {
+                break;
+            }
             if bytes > PORTION_BYTES {
                 return Portion::More(LongCommand::ReleaseTopic(progress));
             }
             progress.from = JobId(id.0.saturating_add(1));
             let Some(lease) = self.leases.get(id) else { continue };
+            if lease.job.fence() > progress.fence_max {
+                continue;
+            }
             bytes += lease.job.bytes();
             let mut given_back = lease.job.progress();
             given_back.release();

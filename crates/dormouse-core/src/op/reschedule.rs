@@ -54,13 +54,13 @@ impl<T: Timeline> Machine<T> {
         let due = check::due(now, item.delay_ms, item.at_ms)?;
         let resting = match self.locate(now, &item.target)? {
             JobLocation::Leased(id) => return Err(cannot_move(id, State::Leased).into()),
-            JobLocation::Resting(resting) if resting.place.state(now) == State::Dead => {
-                return Err(cannot_move(resting.job.id, State::Dead).into());
-            }
             JobLocation::Resting(resting) => resting,
         };
         budget.take(&resting.job);
         let (id, was) = (resting.job.id, resting.place.state(now));
+        if was == State::Dead {
+            return Err(cannot_move(id, State::Dead).into());
+        }
         let run_now = item.delay_ms.is_none() && item.at_ms.is_none();
         let place = self.move_resting(resting, due, run_now, out);
         Ok(ChangeReply { id, was, due_at: place.due_wall_ms(now) })

@@ -13,7 +13,7 @@ use crate::error::{Error, Fatal};
 use crate::fact::{Cause, Destination, Fact};
 use crate::job::{BodyKind, JobId, Token, content_bytes};
 use crate::limits::{JOB_BYTES_MAX, REPLY_BYTES_MAX, RESERVE_MAX, RESERVE_TOPICS_MAX, WAIT_MS_MAX};
-use crate::machine::{Machine, Origin, Output, ReserveTerms, Rule, When, answered};
+use crate::machine::{Machine, Origin, Output, ReserveTerms, Rule, Stop, When, answered};
 use crate::op::{SessionId, check};
 use crate::refusal::{no_session, too_many_wait};
 use crate::time::{Clock, Now};
@@ -108,6 +108,7 @@ operation! {
 }
 
 /// The outcome of a look at topics.
+#[derive(Default)]
 pub(crate) struct ReserveOutcome {
     pub(crate) jobs: Vec<LeasedJob>,
     /// A topic is still passing cancelled jobs: it may have more to give.
@@ -152,7 +153,10 @@ impl<T: Timeline> Machine<T> {
         let (unsure, names_now): (Vec<_>, Vec<_>) =
             names.iter().partition(|name| self.waiters.is_unlooked(name, now));
         let topics: Vec<_> = names_now.iter().filter_map(|name| self.topics.find(name)).collect();
-        let outcome = self.reserve_now(now, &topics, terms, true, out)?;
+        let outcome = match self.reserve_now(now, &topics, terms, true, out) {
+            Err(Stop::Refused(_)) if !unsure.is_empty() => ReserveOutcome::default(),
+            outcome => outcome?,
+        };
         let ReserveOutcome { jobs, is_unsure, is_unread } = outcome;
         let is_unsure = is_unsure || is_unread || !unsure.is_empty();
         if !jobs.is_empty() || (wait_ms == 0 && !is_unsure) {
@@ -223,6 +227,10 @@ impl<T: Timeline> Machine<T> {
             }
         }
         match refused {
+            // Another topic may have jobs, and room for them.
+            Some(_) if jobs.is_empty() && is_unsure && is_patient => {
+                Ok(ReserveOutcome { jobs, is_unsure, is_unread: true })
+            }
             Some(topic) if jobs.is_empty() => Err(self.no_lease_room(topic).into()),
             _ => Ok(ReserveOutcome { jobs, is_unsure, is_unread: false }),
         }

@@ -65,9 +65,11 @@ impl<T: Timeline> Machine<T> {
     ) -> Rule<ChangeReply> {
         let located = self.locate(now, target)?;
         let state = located.state(now);
+        if let JobLocation::Resting(resting) = &located {
+            budget.take(&resting.job);
+        }
         match located {
             JobLocation::Resting(resting) if state == State::Dead => {
-                budget.take(&resting.job);
                 let id = resting.job.id;
                 self.revive_dead(now, resting, false, out);
                 Ok(ChangeReply { id, was: State::Dead, due_at: now.wall_ms })

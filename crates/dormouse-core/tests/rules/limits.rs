@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use dormouse_core::backoff::Backoff;
-use dormouse_core::command::Command;
+use dormouse_core::command::{Command, Reply};
 use dormouse_core::error::{Code, Error};
 use dormouse_core::job::{JobId, State, Token};
 use dormouse_core::limits::*;
@@ -183,4 +183,23 @@ fn too_much_leased_is_busy_and_goes_on_after_an_ack() {
     rig.ack(of_t[0].token).unwrap();
     rig.put_now("w");
     assert_eq!(rig.reserve(&["w"], 1).len(), 1);
+}
+
+/// Leases that ran out take no room, and their tokens stay good: a consumer could once collect any
+/// number of them, and take all back.
+#[test]
+fn a_lease_that_ran_out_goes_on_only_if_there_is_room() {
+    let mut rig = Rig::new();
+    // The others come first, so that nobody takes this one meanwhile.
+    rig.put(Put { priority: Some(u32::MAX), ttr_ms: Some(10), ..Put::new(topic("t"), "last") });
+    let lapsed = rig.take("t");
+    rig.pass(10);
+    let (taken, _) = lease_all(&mut rig, "t");
+    let extend = || Command::Extend(vec![Extend { token: lapsed.token, ttr_ms: None }]);
+    let Ok(Reply::Extended(replies)) = rig.run(extend()) else { panic!("no replies") };
+    says(replies[0].as_ref().unwrap_err(), Code::Busy, &["topic t has", "share", "ack"]);
+    rig.ack(taken[0].token).unwrap();
+    rig.ack(taken[1].token).unwrap();
+    let Ok(Reply::Extended(replies)) = rig.run(extend()) else { panic!("no replies") };
+    assert!(replies[0].is_ok());
 }
