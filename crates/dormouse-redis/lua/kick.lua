@@ -2,8 +2,8 @@
 -- per call.
 -- Answers: count I4, more B (1 = another call will kick more).
 
--- Jobs that are read together: records may be large, and hardly more are read than allowed.
-local KICK_STEP = 16
+-- Jobs that are read together. Records may be large: so many more than allowed may be read.
+local KICK_STEP = 4
 
 verbs.kick = function(at)
     local most = tonumber(ARGV[at])
@@ -11,17 +11,21 @@ verbs.kick = function(at)
     local list = merged(lanes, 0, '', min(most, BATCH_JOBS_MAX))
     local placed, written, kicked, read, score = {}, {}, 0, 0, format('%d', now())
     while kicked < #list and read <= RECORD_BYTES_MAX do
-        local ids = {}
+        local ids, fresh = {}, {}
         for i = 1, min(KICK_STEP, #list - kicked) do
             ids[i] = list[kicked + i].id
         end
-        local progress, found = call('HMGET', F, unpack(ids)), nil
+        local progress = call('HMGET', F, unpack(ids))
+        for i, id in ipairs(ids) do
+            fresh[#fresh + 1] = not progress[i] and id or nil
+        end
+        local records, met = #fresh > 0 and call('HMGET', J, unpack(fresh)) or {}, 0
         for i, id in ipairs(ids) do
             local p = progress[i] and read_progress(progress[i])
             if not p then
-                found = found or call('HMGET', J, unpack(ids))
-                read = read + #found[i]
-                p = fresh_progress(read_head(found[i]))
+                met = met + 1
+                read = read + #records[met]
+                p = fresh_progress(read_head(records[met]))
             end
             p.kicks = p.kicks + 1
             written[#written + 1] = id

@@ -34,8 +34,10 @@ impl Guests {
         }
         let place = match self.limit.take(from, 1) {
             Ok(place) => place,
+            // Whoever has its share costs no look at the others.
+            Err(_) if !self.limit.is_within_share(&from) => return None,
             Err(_) => {
-                self.oldest_of_most(&arrived, from)?.dismiss();
+                Guests::oldest_of_most(&arrived, from)?.dismiss();
                 self.limit.take(from, 1).ok()?
             }
         };
@@ -45,9 +47,8 @@ impl Guests {
     }
 
     /// The oldest guest of the address that has the most; `None` unless that has more than the
-    /// newcomer's would have, which must be within its share.
+    /// newcomer's would have.
     fn oldest_of_most(
-        &self,
         arrived: &VecDeque<Weak<Visitor>>,
         newcomer: Address,
     ) -> Option<Arc<Visitor>> {
@@ -58,10 +59,7 @@ impl Guests {
         }
         let wanted = counts.get(&newcomer).copied().unwrap_or(0) + 1;
         let (most, count) = counts.into_iter().max_by_key(|(_, count)| *count)?;
-        if wanted > self.limit.share() || count <= wanted {
-            return None;
-        }
-        guests.into_iter().find(|guest| guest.address == most)
+        (count > wanted).then(|| guests.into_iter().find(|guest| guest.address == most))?
     }
 
     #[cfg(test)]

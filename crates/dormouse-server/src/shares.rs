@@ -105,9 +105,10 @@ impl<K: Clone + Eq + Hash> SharedLimit<K> {
         Portion { limit: self.clone(), who, amount: 0 }
     }
 
-    /// What everybody may hold.
-    pub(crate) fn share(&self) -> usize {
-        self.lock().share()
+    /// Whether it has less than everybody may hold.
+    pub(crate) fn is_within_share(&self, who: &K) -> bool {
+        let shares = self.lock();
+        shares.held(who) < shares.share()
     }
 
     /// What all hold together.

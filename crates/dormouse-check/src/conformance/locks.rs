@@ -8,7 +8,7 @@ cases! { locks:
     by_the_beginning_of_their_names
     pages_end_and_leave_none_out
     survive_a_restart
-    limit_out_of_range
+    limit_and_prefix_out_of_range
     a_foreign_cursor_is_invalid
 }
 
@@ -82,14 +82,17 @@ fn survive_a_restart(s: &mut Subject) {
     assert_eq!(names(s, "", 10), ["shop"]);
 }
 
-fn limit_out_of_range(s: &mut Subject) {
+fn limit_and_prefix_out_of_range(s: &mut Subject) {
     for limit in [0, limits::PAGE_MAX + 1] {
         refused(s.locks("", None, limit), Code::Invalid, &["limit", &number(limit), "1 to 1000"]);
     }
+    let prefix = "x".repeat(limits::LOCK_NAME_BYTES_MAX + 1);
+    refused(s.locks(&prefix, None, 10), Code::Invalid, &["prefix", "201", "200"]);
 }
 
 fn a_foreign_cursor_is_invalid(s: &mut Subject) {
-    for cursor in ["", "1", "x.y.z", "0.1.a", "0.1.zz", "1.2.3.4"] {
+    let long = format!("0.1.{}", "61".repeat(limits::LOCK_NAME_BYTES_MAX + 1));
+    for cursor in ["", "1", "x.y.z", "0.1.a", "0.1.zz", "1.2.3.4", &long] {
         let page = s.locks("", Some(cursor.to_owned()), 10);
         refused(page, Code::Invalid, &["cursor", "locks"]);
     }

@@ -72,9 +72,14 @@ pub fn key(key: &Bytes) -> Result<(), Error> {
     named_bytes("key", key, KEY_BYTES_MAX)
 }
 
+/// A lock's name within its limits.
+pub fn lock_name(name: &Bytes) -> Result<(), Error> {
+    named_bytes("lock name", name, LOCK_NAME_BYTES_MAX)
+}
+
 /// A lock's name and owner within their limits.
 pub fn lock_names(name: &Bytes, owner: &Bytes) -> Result<(), Error> {
-    named_bytes("lock name", name, LOCK_NAME_BYTES_MAX)?;
+    lock_name(name)?;
     named_bytes("lock owner", owner, LOCK_NAME_BYTES_MAX)
 }
 

@@ -74,6 +74,13 @@ impl Unlock {
     }
 }
 
+impl BreakLock {
+    /// Checks all limits.
+    pub fn check(&self) -> Result<(), Error> {
+        check::lock_name(&self.0)
+    }
+}
+
 /// A lock that is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LockReply {
@@ -167,6 +174,7 @@ impl<T: Timeline> Machine<T> {
     }
 
     pub(crate) fn break_lock(&mut self, now: Now, name: Bytes, out: &mut Output) -> Rule<Reply> {
+        check::lock_name(&name)?;
         self.expire_lock(now, &name, out);
         if self.locks.get(&name).is_none() {
             return Err(lock_free(&name).into());

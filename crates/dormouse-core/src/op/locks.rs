@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::command::{Command, Reply, operation};
 use crate::error::Error;
-use crate::limits::PORTION_ENTRIES;
+use crate::limits::{LOCK_NAME_BYTES_MAX, PORTION_ENTRIES};
 use crate::machine::{Machine, Rule};
 use crate::op::list::check_limit;
 use crate::time::{Clock, Now};
@@ -22,9 +22,14 @@ pub struct Locks {
 }
 
 impl Locks {
-    /// Checks the limit; gives where the page begins.
+    /// Checks limit and prefix; gives where the page begins.
     pub fn check(&self) -> Result<Option<LocksCursor>, Error> {
         check_limit(self.limit)?;
+        if self.prefix.len() > LOCK_NAME_BYTES_MAX {
+            let bytes = self.prefix.len();
+            let text = format!("prefix has {bytes} bytes; give at most {LOCK_NAME_BYTES_MAX}");
+            return Err(Error::invalid(text));
+        }
         self.cursor.as_deref().map(LocksCursor::read).transpose()
     }
 }
@@ -86,7 +91,8 @@ impl LocksCursor {
                 let pair = std::str::from_utf8(pair).ok().filter(|pair| pair.len() == 2)?;
                 u8::from_str_radix(pair, 16).ok()
             });
-            let name = digits.collect::<Option<Vec<u8>>>()?.into();
+            let is_name = name.len() <= 2 * LOCK_NAME_BYTES_MAX;
+            let name = is_name.then(|| digits.collect::<Option<Vec<u8>>>())??.into();
             Some(LocksCursor { part, at: u64::from_str_radix(at, 16).ok()?, name })
         };
         parse().ok_or_else(|| {

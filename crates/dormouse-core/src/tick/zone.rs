@@ -117,12 +117,14 @@ fn nearest(name: &str, zones: &TimeZoneDatabase) -> Option<String> {
         let lower = known.as_str().to_ascii_lowercase();
         let (_, city) = lower.rsplit_once('/')?;
         let is_near = |distance: usize, text: &str| distance * 4 <= text.len();
-        let whole = strsim::damerau_levenshtein(&wanted, &lower);
-        if is_near(whole, &lower) {
-            return Some((whole, known.as_str().to_owned()));
-        }
-        let part = strsim::damerau_levenshtein(&wanted, city);
-        is_near(part, city).then(|| (part, known.as_str().to_owned()))
+        // No distance is below the difference of the lengths, which costs less to see.
+        let distance = |text: &str| {
+            let may_be = is_near(wanted.len().abs_diff(text.len()), text);
+            let distance = may_be.then(|| strsim::damerau_levenshtein(&wanted, text))?;
+            is_near(distance, text).then_some(distance)
+        };
+        let rated = distance(&lower).or_else(|| distance(city))?;
+        Some((rated, known.as_str().to_owned()))
     });
     rated.min().map(|(_, known)| known)
 }

@@ -125,6 +125,8 @@ fn names_and_times_of_locks_have_limits() {
         (lock("a", 0, 0), "ttl"),
         (lock("a", 1, 60_001), "wait"),
         (renew("a", Some(-1)), "ttl"),
+        (Command::BreakLock(bytes(&"x".repeat(201))), "lock name has 201"),
+        (Command::BreakLock(bytes("")), "lock name"),
     ] {
         let error = rig.run(command).unwrap_err();
         assert_eq!(error.code, Code::Invalid);

@@ -96,7 +96,10 @@ impl ConnState {
         let mut state = self.lock();
         (state.phase, state.deadline) = (Phase::Serving, None);
         state.requests += 1;
-        state.has_unread = false;
+        if state.has_unread {
+            // The rest of a refused body may have been taken for lines of this head.
+            (state.lines, state.has_unread) = (LineScan::NEW, false);
+        }
         state.requests
     }
 

@@ -10,7 +10,7 @@ use dormouse_core::backend::Answer;
 use dormouse_core::command::Reply;
 use dormouse_core::error::Error;
 use dormouse_core::limits::LOCKS_MAX;
-use dormouse_core::op::{Lock, LockReply, RenewLock, Unlock};
+use dormouse_core::op::{Lock, LockReply, RenewLock, Unlock, check};
 use dormouse_core::refusal::{lock_free, lock_held, too_many_locks};
 
 use super::Fanout;
@@ -167,6 +167,7 @@ impl Fanout<'_> {
 
 impl Fanout<'_> {
     pub(super) async fn break_lock(self, name: &Bytes) -> Answer {
+        check::lock_name(name)?;
         let partition = self.dispatcher.lock_partition(name);
         let status = self.ask_lock(&partition, op_break(name), "broken").await;
         partition.changed.notify_waiters();

@@ -78,11 +78,11 @@ pub(super) async fn ack(State(app): State<App>, request: LeaseRequest<AckForm>) 
     check_reserve(&app, &caller, &reserve)?;
     let batch = app.client.submit(vec![unnumbered(ack), unnumbered(reserve)])?;
     let mut replies = caller.wait_for_all(&app, batch).await;
-    let (acked, reserved) = (replies.next_answer(), replies.next_answer());
     if has_none {
-        // Nothing was done: the call is what became of its reserve.
+        // Nothing was done: the call is what became of its reserve, which is undone here.
         caller.judge(&app)?;
     }
+    let (acked, reserved) = (replies.next_answer(), replies.next_answer());
     // The acks are done even if the reserve failed.
     let reserved = reserved.and_then(Reserve::from_reply);
     let (jobs, custody, reserve_failed) = match reserved.and_then(|jobs| fitting(&app, jobs)) {

@@ -40,9 +40,10 @@ pub(in crate::resp) fn break_lock(
     args: &mut Args<'_>,
     turn: &mut Turn<PendingReply>,
 ) -> Result<(), Error> {
-    let name = args.bytes("name")?;
-    conn.grant().check(Verb::BreakLock, text("name", &name)?)?;
-    conn.send(turn, BreakLock(name), None, ReplyKind::Done);
+    let broken = BreakLock(args.bytes("name")?);
+    broken.check()?;
+    conn.grant().check(Verb::BreakLock, text("name", &broken.0)?)?;
+    conn.send(turn, broken, None, ReplyKind::Done);
     Ok(())
 }
 
