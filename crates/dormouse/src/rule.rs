@@ -15,10 +15,10 @@ use crate::time::{span_ms, wall_ms};
 ///
 /// let from = UNIX_EPOCH + Duration::from_millis(1_804_507_200_000); // 8 March 2027
 /// let rule = Rule::cron("30 2 * * *").zone("America/New_York");
-/// let preview = rule.preview(from, 7)?;
+/// let preview = rule.preview(from, 6)?;
 /// assert_eq!(preview.words, "at 02:30 every day, America/New_York");
 /// assert_eq!(preview.notes[0], "2027-03-14 has no 02:30: ticks at 03:00");
-/// assert_eq!(preview.ticks[6] % 86_400_000, 7 * 3_600_000); // 03:00 there is 07:00 UTC
+/// assert_eq!(preview.ticks[5] % 86_400_000, 7 * 3_600_000); // 03:00 there is 07:00 UTC
 ///
 /// let error = Rule::cron("0 0 30 2 *").preview(from, 1).unwrap_err();
 /// assert!(error.text.contains("never comes"));
