@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use dormouse_core::backend::{Answer, Backend, Request, Sink, Ticket};
 use dormouse_core::command::{Command, Reply};
@@ -105,6 +105,35 @@ fn everybody_is_answered_however_many_come_at_once() {
             });
         });
     });
+}
+
+/// The engine thread looks into the inbox each second, so a request that a holder overlooked is not
+/// lost, only late. Relaxed, no call waits for the disk, so hardly one takes that long.
+#[test]
+fn nobody_waits_for_the_next_look_of_the_engine_thread() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = Options { durability: RELAXED, ..Options::default() };
+    let engine = Engine::open(dir.path(), options).unwrap();
+    let slow_calls = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        for number in 0..8 {
+            let (engine, slow_calls) = (&engine, &slow_calls);
+            scope.spawn(move || {
+                let own = topic(&format!("own-{number}"));
+                for _ in 0..300 {
+                    // Many jobs, so that the others come during this one's turn.
+                    let many = vec![Put::new(own.clone(), "x"); 50];
+                    let called_at = Instant::now();
+                    ids(call(engine, Command::Put(many)));
+                    if called_at.elapsed() > Duration::from_millis(400) {
+                        slow_calls.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+    });
+    let slow_calls = slow_calls.into_inner();
+    assert!(slow_calls < 8, "{slow_calls} of 2,400 calls took more than 400 ms");
 }
 
 /// Notes the jobs whose put it was told of.
