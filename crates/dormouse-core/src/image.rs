@@ -67,6 +67,8 @@ pub struct TopicImage {
     pub holds_until: u64,
     /// Its counts.
     pub counts: Counts,
+    /// Schedules that put jobs into it.
+    pub schedules: u64,
 }
 
 /// A leased job, whole: the run it came from may be gone.

@@ -24,6 +24,7 @@ use bytes::Bytes;
 
 use crate::backoff::Backoff;
 use crate::error::Error;
+use crate::schedule::ScheduleName;
 
 /// A job's number, given by the server, unique in the installation, growing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -138,6 +139,19 @@ pub struct Content {
     pub key_ttl_ms: u64,
     /// When it was put, wall clock.
     pub put_at: u64,
+    /// The tick that put it, if one did.
+    pub tick: Option<Arc<TickOrigin>>,
+}
+
+/// The tick of a schedule that a job was put for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TickOrigin {
+    /// The schedule, in the job's topic.
+    pub schedule: ScheduleName,
+    /// The tick, wall ms.
+    pub tick_ms: u64,
+    /// Ticks just before it that got no job.
+    pub missed: u64,
 }
 
 impl Content {

@@ -2,7 +2,7 @@
 //!
 //! This crate is pure: no clock, no I/O, no threads, no async; `now` is an argument. Reading order:
 //! the nouns (`time`, `job`, `topic`, `place`), then `fact`, then `machine` and `op/`. `tick`,
-//! the instants of rules that repeat, stands alone.
+//! the instants of rules that repeat, stands alone; `schedule` builds on it.
 
 pub mod backend;
 pub mod backoff;
@@ -18,6 +18,7 @@ pub mod meter;
 pub mod op;
 pub mod place;
 pub mod refusal;
+pub mod schedule;
 pub mod share;
 pub mod snapshot_map;
 pub mod tick;

@@ -60,6 +60,18 @@ pub const TICK_AHEAD_YEARS_MAX: i64 = 45;
 pub const PREVIEW_TICKS_MAX: usize = 1_000;
 /// Ticks of a preview unless given.
 pub const PREVIEW_TICKS_DEFAULT: usize = 10;
+/// Longest jitter of a schedule.
+pub const JITTER_MS_MAX: u64 = 24 * 3_600 * 1_000;
+/// Schedules of one topic.
+pub const TOPIC_SCHEDULES_MAX: u64 = 1_000_000;
+/// Schedules of all topics.
+pub const SCHEDULES_MAX: u64 = 10_000_000;
+/// Ticks that one backfill may give.
+pub const BACKFILL_TICKS_MAX: usize = 1_000;
+/// A tick whose job was refused because the topic is full is tried again after so long.
+pub const SCHEDULE_RETRY_MS: u64 = 1_000;
+/// Coming ticks that a look at a schedule tells.
+pub const NEXT_TICKS: usize = 5;
 /// Bytes of a lock's name and of its owner.
 pub const LOCK_NAME_BYTES_MAX: usize = 200;
 /// Locks held at once.

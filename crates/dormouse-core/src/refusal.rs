@@ -6,6 +6,7 @@ use crate::error::{Code, Error};
 use crate::job::{JobId, State, Token};
 use crate::limits::{LEASED_BYTES_MAX, LEASED_JOBS_MAX, LOCKS_MAX, REPLY_BYTES_MAX, WAITERS_MAX};
 use crate::op::{SessionId, Target};
+use crate::schedule::ScheduleName;
 use crate::topic::TopicName;
 
 /// About a job that is not there.
@@ -22,6 +23,38 @@ pub fn no_job(target: &Target) -> Error {
 /// About a topic that is not there.
 pub fn no_topic(name: &TopicName) -> Error {
     Error::not_found(format!("topic {name} is not there; it has no job, setting or consumer"))
+}
+
+/// About a schedule that is not there.
+pub fn no_schedule(topic: &TopicName, name: &ScheduleName) -> Error {
+    Error::not_found(format!(
+        "topic {topic} has no schedule {name}; it was removed, has ended or was never put"
+    ))
+}
+
+/// To a put of a schedule whose name is taken, or whose version is another.
+pub fn schedule_conflict(name: &ScheduleName, given: u64, version: Option<u64>) -> Error {
+    let text = match version {
+        None => format!(
+            "schedule {name} is not there, so it has not version {given}; leave if_version out"
+        ),
+        Some(version) if given == 0 => format!(
+            "schedule {name} is there with version {version}; give another name or on_conflict \
+             replace"
+        ),
+        Some(version) => format!(
+            "schedule {name} has version {version}, not {given}; look at it and decide again"
+        ),
+    };
+    Error::new(Code::Conflict, text)
+}
+
+/// To a schedule that would never tick.
+pub fn schedule_never_ticks(name: &ScheduleName) -> Error {
+    Error::invalid(format!(
+        "schedule {name} would never tick: there is none between start_at and end_at; change them \
+         or the rule"
+    ))
 }
 
 /// To a token that is no longer good.

@@ -13,6 +13,25 @@ use crate::limits::TOPIC_BYTES_MAX;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TopicNo(pub u32);
 
+/// The bit that tells the line of a topic's schedules from the topic.
+const SCHEDULES: u32 = 1 << 31;
+
+impl TopicNo {
+    /// The largest number of a topic.
+    pub const MAX: TopicNo = TopicNo(SCHEDULES - 1);
+
+    /// The line in which the schedules of this topic rest. It is none of the topics that have
+    /// names, so what happens to the topic's jobs does not touch it.
+    pub fn schedules(self) -> TopicNo {
+        TopicNo(self.0 | SCHEDULES)
+    }
+
+    /// The topic whose schedules rest in this line; `None` = it is a topic.
+    pub fn scheduled_topic(self) -> Option<TopicNo> {
+        (self.0 & SCHEDULES != 0).then_some(TopicNo(self.0 & !SCHEDULES))
+    }
+}
+
 /// A topic's name: 1-200 bytes of `A-Za-z0-9-+/;.$_():`, not starting with `-`. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TopicName(Arc<str>);
@@ -20,18 +39,7 @@ pub struct TopicName(Arc<str>);
 impl TopicName {
     /// Checks a name.
     pub fn new(name: &str) -> Result<TopicName, Error> {
-        if name.is_empty() || name.len() > TOPIC_BYTES_MAX {
-            return Err(Error::invalid(format!(
-                "topic has {} bytes; give it 1 to {TOPIC_BYTES_MAX}",
-                name.len()
-            )));
-        }
-        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-+/;.$_():".contains(&byte);
-        if name.starts_with('-') || !name.bytes().all(allowed) {
-            return Err(Error::invalid(format!(
-                "topic {name:?} may hold A-Z a-z 0-9 - + / ; . $ _ ( ) : only and not start with -"
-            )));
-        }
+        check_name("topic", name)?;
         Ok(TopicName(Arc::from(name)))
     }
 
@@ -58,6 +66,23 @@ impl Borrow<str> for TopicName {
     fn borrow(&self) -> &str {
         &self.0
     }
+}
+
+/// Checks the name of a topic or a schedule.
+pub(crate) fn check_name(kind: &str, name: &str) -> Result<(), Error> {
+    if name.is_empty() || name.len() > TOPIC_BYTES_MAX {
+        return Err(Error::invalid(format!(
+            "{kind} has {} bytes; give it 1 to {TOPIC_BYTES_MAX}",
+            name.len()
+        )));
+    }
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-+/;.$_():".contains(&byte);
+    if name.starts_with('-') || !name.bytes().all(allowed) {
+        return Err(Error::invalid(format!(
+            "{kind} {name:?} may hold A-Z a-z 0-9 - + / ; . $ _ ( ) : only and not start with -"
+        )));
+    }
+    Ok(())
 }
 
 /// The settings of a topic; `None` = the built-in default, or no limit.

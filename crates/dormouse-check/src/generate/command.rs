@@ -12,6 +12,7 @@ use dormouse_core::time::{Clock, Now};
 
 use super::op::{Kind, Op};
 use super::profile::Vocabulary;
+use super::schedule;
 use super::vocabulary::{backoff, pick, pick_recent, settings, topic};
 use crate::oracle::names::{NO_FENCE, NO_JOB};
 
@@ -218,6 +219,7 @@ impl CommandSource {
                 Command::Revive(each().map(|[a, b, ..]| self.target(a, b)).collect::<Option<_>>()?)
             }
             Kind::Look => self.look(op, now)?,
+            Kind::Schedule => schedule::command(op.args),
             _ => return self.command_on_topic(op),
         })
     }

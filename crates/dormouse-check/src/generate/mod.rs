@@ -6,6 +6,7 @@ pub mod minimise;
 pub mod op;
 pub mod profile;
 pub mod rng;
+pub(crate) mod schedule;
 pub mod script;
 pub mod seed;
 pub(crate) mod vocabulary;

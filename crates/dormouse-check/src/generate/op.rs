@@ -21,10 +21,10 @@ pub enum Kind {
     // Commands.
     Put, Reserve, ReserveWait, ReserveId, Ack, Nack, Release, Extend, KillToken, Kill, Cancel,
     CancelKey, Reschedule, Revive, ReviveTopic, Kick, Purge, Pause, Resume, SetTopic,
-    OpenSession, CloseSession, Lock, RenewLock, Unlock, Withdraw, Look,
+    OpenSession, CloseSession, Lock, RenewLock, Unlock, Withdraw, Look, Schedule,
     // Time, and the disk store's actions.
-    Tick, Advance, AdvanceFar, StepWall, Seal, Write, Sync, Report, Commit, Freeze, FlushAction,
-    Flush, MergeBegin, MergeAction, Merge, Stop, Crash, PowerOffIn,
+    Tick, Advance, AdvanceTick, AdvanceFar, StepWall, Seal, Write, Sync, Report, Commit, Freeze,
+    FlushAction, Flush, MergeBegin, MergeAction, Merge, Stop, Crash, PowerOffIn,
     // Faults of Redis and of the servers on it.
     Batch, AdvanceTo, ScriptFlush, KillClients, LoseAnswer, LoseRequest, Reopen,
 }

@@ -18,7 +18,9 @@ pub(crate) struct Oracle {
 
 impl Oracle {
     pub(crate) fn new(now_ms: u64) -> Oracle {
-        Oracle { machine: Machine::new(MemoryTimeline::new()), out: Output::default(), now_ms }
+        let mut machine = Machine::new(MemoryTimeline::new());
+        machine.set_zones(jiff::tz::db().clone());
+        Oracle { machine, out: Output::default(), now_ms }
     }
 
     /// The one clock that Redis has is both clocks here.

@@ -126,6 +126,18 @@ pub enum Command {
     BreakLock(bytes::Bytes),
     /// A page of the locks that are held.
     Locks(Locks),
+    /// Define a schedule.
+    PutSchedule(Box<PutSchedule>),
+    /// Look at a schedule.
+    GetSchedule(GetSchedule),
+    /// A page of a topic's schedules.
+    Schedules(Schedules),
+    /// Remove a schedule.
+    RemoveSchedule(RemoveSchedule),
+    /// Change when a schedule ticks next.
+    ChangeSchedule(ChangeSchedule),
+    /// Put jobs of a schedule.
+    RunSchedule(RunSchedule),
     /// Answer a waiting reserve or lock now with nothing.
     Withdraw(Ticket),
 }
@@ -133,7 +145,7 @@ pub enum Command {
 /// The answer to an operation, variant by variant as in [`Command`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// To `Put`: per item.
+    /// To `Put` and `RunSchedule`: per item.
     Put(Vec<Result<PutReply, Error>>),
     /// To `Reserve` and `ReserveId`.
     Jobs(Vec<LeasedJob>),
@@ -167,6 +179,12 @@ pub enum Reply {
     Unlocked(bool),
     /// To `Locks`.
     Locks(LocksPage),
-    /// To `BreakLock`, `SetTopic`, `Pause`, `Resume`, `CloseSession`, `Withdraw`.
+    /// To `PutSchedule`.
+    PutSchedule(PutScheduleReply),
+    /// To `GetSchedule` and `ChangeSchedule`.
+    Schedule(Box<ScheduleView>),
+    /// To `Schedules`.
+    Schedules(SchedulesPage),
+    /// To `RemoveSchedule`, `BreakLock`, `SetTopic`, `Pause`, `Resume`, `CloseSession`, `Withdraw`.
     Done,
 }

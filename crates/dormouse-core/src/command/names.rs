@@ -59,6 +59,12 @@ impl Command {
             Command::Unlock(_) => "unlock",
             Command::BreakLock(_) => "break_lock",
             Command::Locks(_) => "locks",
+            Command::PutSchedule(_) => "put_schedule",
+            Command::GetSchedule(_) => "get_schedule",
+            Command::Schedules(_) => "schedules",
+            Command::RemoveSchedule(_) => "remove_schedule",
+            Command::ChangeSchedule(_) => "change_schedule",
+            Command::RunSchedule(_) => "run_schedule",
             Command::Withdraw(_) => "withdraw",
         }
     }
@@ -106,6 +112,12 @@ impl Command {
             Command::Pause(pause) => visit(Name::Topic(&pause.topic)),
             Command::Resume(topic) | Command::Purge(topic) => visit(Name::Topic(topic)),
             Command::Forecast(forecast) => visit(Name::Topic(&forecast.topic)),
+            Command::PutSchedule(put) => visit(Name::Topic(&put.topic)),
+            Command::GetSchedule(get) => visit(Name::Topic(&get.topic)),
+            Command::Schedules(page) => visit(Name::Topic(&page.topic)),
+            Command::RemoveSchedule(remove) => visit(Name::Topic(&remove.topic)),
+            Command::ChangeSchedule(change) => visit(Name::Topic(&change.topic)),
+            Command::RunSchedule(run) => visit(Name::Topic(&run.topic)),
             Command::Topics(_)
             | Command::OpenSession
             | Command::CloseSession(_)

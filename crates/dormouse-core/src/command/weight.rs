@@ -4,8 +4,8 @@
 use bytes::Bytes;
 
 use super::Command;
-use crate::limits::BATCH_MAX;
-use crate::op::{Kill, KillTarget, Put, Stats, Target};
+use crate::limits::{BACKFILL_TICKS_MAX, BATCH_MAX};
+use crate::op::{Kill, KillTarget, Put, PutSchedule, Stats, Target};
 
 /// Bytes of any command or item besides those it points to.
 const ITEM_BYTES: usize = 64;
@@ -33,6 +33,8 @@ impl Command {
                 targets.iter().map(weigh_target).sum()
             }
             Command::TopicsOf(ids) => size_of_val(ids.as_slice()),
+            Command::PutSchedule(put) => weigh_put_schedule(put),
+            Command::Schedules(page) => page.cursor.as_ref().map_or(0, String::len),
             Command::List(list) => list.cursor.as_ref().map_or(0, String::len),
             Command::Lock(lock) => lock.name.len() + lock.owner.len(),
             Command::RenewLock(renew) => renew.name.len() + renew.owner.len(),
@@ -76,6 +78,7 @@ impl Command {
             Command::Reschedule(moves) => moves.len(),
             Command::Revive(targets) | Command::Get(targets) => targets.len(),
             Command::TopicsOf(ids) => ids.len(),
+            Command::RunSchedule(run) if run.ticks.is_some() => BACKFILL_TICKS_MAX,
             _ => 1,
         }
     }
@@ -86,6 +89,12 @@ fn weigh_put(put: &Put) -> usize {
         headers.iter().map(|(name, value)| ITEM_BYTES + name.len() + value.len()).sum()
     });
     PUT_BYTES + put.body.len() + length(put.key.as_ref()) + headers
+}
+
+fn weigh_put_schedule(put: &PutSchedule) -> usize {
+    let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+    let template = put.template.put(put.topic.clone());
+    text(&put.cron) + text(&put.zone) + weigh_put(&template)
 }
 
 fn weigh_kill(kill: &Kill) -> usize {

@@ -1,4 +1,4 @@
-//! When to look at which topic for something that ends with time.
+//! When to look at which topic for something that time brings.
 
 use std::collections::BTreeSet;
 
@@ -8,15 +8,29 @@ use crate::topic::TopicNo;
 
 /// At most one planned look per topic, the earliest that was asked for.
 #[derive(Debug, Default)]
-pub(crate) struct TopicSchedule {
+pub(crate) struct TopicAlarms {
     in_order: BTreeSet<(u64, TopicNo)>,
     planned: Map<TopicNo, u64>,
+    /// Looks that are due before their instant, because the wall clock was stepped.
+    stepped: BTreeSet<(u64, TopicNo)>,
 }
 
-impl TopicSchedule {
+impl TopicAlarms {
     /// The steady instant of the first look.
     pub(crate) fn next(&self) -> Option<u64> {
+        if !self.stepped.is_empty() {
+            return Some(0);
+        }
         self.in_order.first().map(|&(at, _)| at)
+    }
+
+    /// All planned looks are due: the wall clock was stepped.
+    pub(crate) fn make_all_due(&mut self) {
+        if self.stepped.is_empty() {
+            std::mem::swap(&mut self.stepped, &mut self.in_order);
+        } else {
+            self.stepped.append(&mut self.in_order);
+        }
     }
 
     /// Look at the topic at this steady instant, or before if that is planned already.
@@ -25,6 +39,7 @@ impl TopicSchedule {
             Some(&before) if before <= at => return,
             Some(&after) => {
                 self.in_order.remove(&(after, topic));
+                self.stepped.remove(&(after, topic));
             }
             None => {}
         }
@@ -34,11 +49,9 @@ impl TopicSchedule {
 
     /// A topic whose look is due; it is planned no more.
     pub(crate) fn pop_due(&mut self, now: Now) -> Option<TopicNo> {
-        let &(at, topic) = self.in_order.first()?;
-        if at > now.steady_ms {
-            return None;
-        }
-        self.in_order.pop_first();
+        let due = self.in_order.first().filter(|(at, _)| *at <= now.steady_ms).is_some();
+        let first = if due { self.in_order.pop_first() } else { self.stepped.pop_first() };
+        let (_, topic) = first?;
         self.planned.remove(&topic);
         Some(topic)
     }

@@ -69,6 +69,9 @@ impl<T: Timeline> Machine<T> {
 
     fn apply_put(&mut self, fact: &Fact, origin: &Origin) {
         let Fact::Put { job, at, left, left_bytes, key_loser } = fact else { return };
+        if let (Some(topic), None) = (at.topic.scheduled_topic(), left) {
+            self.count_schedule(topic, 1);
+        }
         let replay = matches!(origin, Origin::Replay);
         if let Some(loser) = key_loser {
             self.leases.lose_key(*loser);
@@ -99,6 +102,9 @@ impl<T: Timeline> Machine<T> {
         let Fact::Move { id, topic, left, to, progress, key, cause } = fact else { return };
         if matches!(origin, Origin::Replay) {
             self.note_fence(progress.fence);
+        }
+        if let (Some(topic), Destination::Gone) = (topic.scheduled_topic(), to) {
+            self.count_schedule(topic, -1);
         }
         let (mut job, put_batch) = self.lift(*id, *left, to, origin);
         let watch = self.count(*topic, |counts| count_move(counts, *left, to, progress, *cause));
@@ -140,16 +146,32 @@ impl<T: Timeline> Machine<T> {
         match (left, origin) {
             // Nobody will ask for the content of a job that is gone.
             (None, _) if matches!(to, Destination::Gone | Destination::Hold(_)) => {
-                let put_batch = self.remove_lease(id).map_or(0, |lease| lease.put_batch);
-                (Job { id, ..Job::default() }, put_batch)
+                let lease = self.remove_lease(id);
+                if let Some(lease) = &lease {
+                    self.note_tick_end(lease.topic, id, lease.job.tick());
+                }
+                (Job { id, ..Job::default() }, lease.map_or(0, |lease| lease.put_batch))
             }
             (None, _) => match self.remove_lease(id) {
-                Some(lease) => (lease.job.to_job(id), lease.put_batch),
+                Some(lease) => {
+                    if is_end(to) {
+                        self.note_tick_end(lease.topic, id, lease.job.tick());
+                    }
+                    (lease.job.to_job(id), lease.put_batch)
+                }
                 None => (Job { id, ..Job::default() }, 0),
             },
-            (Some(_), Origin::Taken(resting)) => (resting.job, resting.put_batch),
+            (Some(place), Origin::Taken(resting)) => {
+                if is_end(to) {
+                    self.note_tick_end(place.topic, id, resting.job.content.tick.as_deref());
+                }
+                (resting.job, resting.put_batch)
+            }
             (Some(place), Origin::Found(resting)) => {
                 self.timeline.depart(place);
+                if is_end(to) {
+                    self.note_tick_end(place.topic, id, resting.job.content.tick.as_deref());
+                }
                 (resting.job, resting.put_batch)
             }
             (Some(place), Origin::Replay) if matches!(to, Destination::Gone) => {
@@ -168,6 +190,7 @@ impl<T: Timeline> Machine<T> {
         let (waiting, dead) = (value.counts.waiting, value.counts.dead);
         self.timeline.purge(topic, waiting + dead);
         value.holds_until = 0;
+        self.review_schedules(topic);
         self.count(topic, |counts| {
             counts.waiting = counts.waiting.saturating_sub(waiting);
             counts.dead = counts.dead.saturating_sub(dead);
@@ -194,6 +217,15 @@ impl<T: Timeline> Machine<T> {
         change(&mut value.counts);
         change(&mut self.totals);
         value.watch
+    }
+}
+
+/// Whether a job that goes there lives no more.
+fn is_end(to: &Destination) -> bool {
+    match to {
+        Destination::Gone | Destination::Hold(_) => true,
+        Destination::Rest(place) => place.class == Class::DEAD,
+        Destination::Leased { .. } => false,
     }
 }
 

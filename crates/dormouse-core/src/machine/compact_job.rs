@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::backoff::Backoff;
-use crate::job::{BodyKind, Content, Job, JobId, Progress};
+use crate::job::{BodyKind, Content, Job, JobId, Progress, TickOrigin};
 
 /// A job without its id.
 #[derive(Clone, Debug)]
@@ -34,6 +34,7 @@ struct RareFields {
     headers: Option<Arc<Vec<(String, String)>>>,
     backoff: Option<Arc<Backoff>>,
     key_ttl_ms: u64,
+    tick: Option<Arc<TickOrigin>>,
     expiries: u32,
     releases: u32,
     kills: u32,
@@ -54,6 +55,7 @@ impl CompactJob {
             backoff,
             key_ttl_ms,
             put_at,
+            tick,
         } = content;
         let Progress {
             priority,
@@ -74,6 +76,7 @@ impl CompactJob {
             headers,
             backoff,
             key_ttl_ms,
+            tick,
             expiries,
             releases,
             kills,
@@ -110,6 +113,7 @@ impl CompactJob {
             backoff: rare.and_then(|rare| rare.backoff.clone()),
             key_ttl_ms: rare.map_or(0, |rare| rare.key_ttl_ms),
             put_at: self.put_at,
+            tick: rare.and_then(|rare| rare.tick.clone()),
         };
         Job { id, content, progress: self.progress() }
     }
@@ -149,6 +153,11 @@ impl CompactJob {
         if self.key_lost { None } else { self.rare.as_ref()?.key.as_ref() }
     }
 
+    /// The tick that put it, if one did.
+    pub(crate) fn tick(&self) -> Option<&TickOrigin> {
+        self.rare.as_ref()?.tick.as_deref()
+    }
+
     /// The key has passed to a newer job.
     pub(crate) fn lose_key(&mut self) {
         self.key_lost = true;
@@ -174,6 +183,7 @@ impl CompactJob {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::schedule::ScheduleName;
 
     fn check(job: Job) {
         let mut compact = CompactJob::new(job.clone());
@@ -201,6 +211,11 @@ mod tests {
             backoff: Some(Arc::new(Backoff::Fixed { delay_ms: 1 })),
             key_ttl_ms: 5,
             put_at: 6,
+            tick: Some(Arc::new(TickOrigin {
+                schedule: ScheduleName::new("nightly").unwrap(),
+                tick_ms: 16,
+                missed: 17,
+            })),
         };
         let progress = Progress {
             priority: 7,

@@ -14,7 +14,7 @@ impl<T: Timeline> Machine<T> {
         let Some(value) = self.topics.get(topic) else { return };
         let limited = value.settings.dead_ttl_ms.is_some() || value.settings.dead_max.is_some();
         if limited && value.counts.dead > 0 {
-            self.dead_schedule.plan(topic, 0);
+            self.dead_alarms.plan(topic, 0);
         }
     }
 
@@ -26,7 +26,7 @@ impl<T: Timeline> Machine<T> {
         out: &mut Output,
     ) -> Result<(), Fatal> {
         while *budget > 0
-            && let Some(topic) = self.dead_schedule.pop_due(now)
+            && let Some(topic) = self.dead_alarms.pop_due(now)
         {
             *budget -= 1;
             self.trim_dead(topic, now, budget, out)?;
@@ -53,7 +53,7 @@ impl<T: Timeline> Machine<T> {
                 Head::At(oldest) => oldest,
                 Head::Empty => return Ok(()),
                 Head::Again => {
-                    self.dead_schedule.plan(topic, 0);
+                    self.dead_alarms.plan(topic, 0);
                     *budget = 0;
                     return Ok(());
                 }
@@ -63,12 +63,12 @@ impl<T: Timeline> Machine<T> {
             let ends_at = ttl_ms.map(|ttl_ms| oldest.due_at.saturating_add(ttl_ms));
             if !over && ends_at.is_none_or(|at| at > now.steady_ms) {
                 if let Some(at) = ends_at {
-                    self.dead_schedule.plan(topic, at);
+                    self.dead_alarms.plan(topic, at);
                 }
                 return Ok(());
             }
             if *budget == 0 {
-                self.dead_schedule.plan(topic, 0);
+                self.dead_alarms.plan(topic, 0);
                 return Ok(());
             }
             let resting = self.timeline.take(oldest)?;

@@ -15,7 +15,7 @@ impl<T: Timeline> Machine<T> {
     /// Removes holds that are over, of each topic now and then.
     pub(crate) fn sweep_holds(&mut self, now: Now, budget: &mut usize) -> Result<(), Fatal> {
         while *budget > 0
-            && let Some(topic) = self.hold_schedule.pop_due(now)
+            && let Some(topic) = self.hold_alarms.pop_due(now)
         {
             *budget -= 1;
             if self.topics.get(topic).is_none() {
@@ -26,7 +26,7 @@ impl<T: Timeline> Machine<T> {
                     Head::At(oldest) => oldest,
                     Head::Empty => break,
                     Head::Again => {
-                        self.hold_schedule.plan(topic, 0);
+                        self.hold_alarms.plan(topic, 0);
                         *budget = 0;
                         break;
                     }
@@ -36,7 +36,7 @@ impl<T: Timeline> Machine<T> {
                     break;
                 }
                 if *budget == 0 {
-                    self.hold_schedule.plan(topic, 0);
+                    self.hold_alarms.plan(topic, 0);
                     break;
                 }
                 *budget -= 1;
@@ -49,6 +49,6 @@ impl<T: Timeline> Machine<T> {
     /// A hold of the topic ends then. It may rest for a while longer, so that many are removed at
     /// a time.
     pub(crate) fn plan_sweep(&mut self, topic: TopicNo, ends_at: u64) {
-        self.hold_schedule.plan(topic, ends_at.saturating_add(HOLD_SWEEP_MS));
+        self.hold_alarms.plan(topic, ends_at.saturating_add(HOLD_SWEEP_MS));
     }
 }

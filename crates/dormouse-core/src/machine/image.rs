@@ -1,6 +1,6 @@
 //! Pieces for a checkpoint, and the way back from them.
 
-use super::schedule::TopicSchedule;
+use super::alarms::TopicAlarms;
 use super::topics::Topic;
 use super::{Lease, Machine, Output};
 use crate::error::Fatal;
@@ -57,6 +57,8 @@ impl<T: Timeline> Machine<T> {
         value.pause = image.pause;
         value.holds_until = image.holds_until;
         value.counts = image.counts;
+        value.schedules = image.schedules;
+        self.schedules.count += image.schedules;
         self.topics.insert(image.topic, value);
     }
 
@@ -101,11 +103,13 @@ impl<T: Timeline> Machine<T> {
         }
         // Plans made during the replay may be obsolete.
         self.topics.clear_idle();
-        self.hold_schedule = TopicSchedule::default();
+        self.hold_alarms = TopicAlarms::default();
+        self.schedules.recovered();
         for topic in self.topics.numbers() {
             self.plan_trim(topic);
+            self.review_schedules(topic);
             if self.topics.get(topic).is_some_and(|value| value.holds_until > 0) {
-                self.hold_schedule.plan(topic, 0);
+                self.hold_alarms.plan(topic, 0);
             }
             self.vanish_if_unused(topic, now, out);
         }

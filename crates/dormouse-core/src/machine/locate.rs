@@ -40,6 +40,7 @@ impl JobLocation {
 
 /// The owner of a key.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "lives no longer than a call")]
 pub(crate) enum KeyOwner {
     /// None. A hold that is over may still rest at this place; it leaves with the next put.
     Nobody(Option<Place>),
@@ -75,6 +76,12 @@ impl Place {
     }
 }
 
+/// The resting job of an id. Schedules rest in the timeline, too, but are no jobs.
+fn find_job(timeline: &mut impl Timeline, id: JobId) -> Result<Option<Resting>, Fatal> {
+    let found = timeline.find(id)?;
+    Ok(found.filter(|resting| resting.place.topic.scheduled_topic().is_none()))
+}
+
 impl<T: Timeline> Machine<T> {
     /// The job of this id or key, or `not_found`.
     pub(crate) fn locate(&mut self, now: Now, target: &Target) -> Rule<JobLocation> {
@@ -89,7 +96,7 @@ impl<T: Timeline> Machine<T> {
         if self.leases.get(id).is_some() {
             return Ok(Some(JobLocation::Leased(id)));
         }
-        Ok(self.timeline.find(id)?.map(JobLocation::Resting))
+        Ok(find_job(&mut self.timeline, id)?.map(JobLocation::Resting))
     }
 
     fn locate_key(
@@ -130,7 +137,7 @@ impl<T: Timeline> Machine<T> {
             let good = lease.job.fence() == token.fence;
             return Ok(if good { TokenState::Leased(lease) } else { TokenState::Lost(None) });
         }
-        Ok(match self.timeline.find(token.id)? {
+        Ok(match find_job(&mut self.timeline, token.id)? {
             None => TokenState::Gone,
             Some(resting) => {
                 let progress = &resting.job.progress;

@@ -4,6 +4,7 @@
 //! replay. The machine keeps small things: topics, leases, waiters, sessions, locks. Jobs that
 //! wait rest in the timeline.
 
+mod alarms;
 mod apply;
 mod classes;
 mod compact_job;
@@ -15,7 +16,7 @@ mod lease;
 mod locate;
 mod locks;
 mod portions;
-mod schedule;
+mod schedules;
 mod serve;
 mod sessions;
 mod snapshot;
@@ -39,15 +40,17 @@ pub(crate) use lease::{Lease, bury};
 pub(crate) use locate::{JobLocation, KeyOwner, TokenState};
 pub(crate) use locks::HeldLock;
 pub(crate) use portions::{BatchProgress, LongCommand, Portion, PortionBudget};
+pub(crate) use schedules::{Position, ScheduleEntry};
 pub(crate) use sessions::{Orphan, OrphanLease};
 pub use snapshot::MachineSnapshot;
 pub(crate) use topics::VanishedCount;
 pub(crate) use waiters::{ReserveTerms, WaitKind};
 
+use alarms::TopicAlarms;
 use lease::Leases;
 use locks::Locks;
 use portions::LongCommands;
-use schedule::TopicSchedule;
+use schedules::Schedules;
 use sessions::Sessions;
 use topics::Topics;
 use waiters::Waiters;
@@ -135,10 +138,11 @@ pub struct Machine<T> {
     pub(crate) waiters: Waiters,
     pub(crate) sessions: Sessions,
     pub(crate) locks: Locks,
+    pub(crate) schedules: Schedules,
     /// When the oldest dead job of a topic may have to go.
-    dead_schedule: TopicSchedule,
+    dead_alarms: TopicAlarms,
     /// When the oldest hold of a topic may be over.
-    hold_schedule: TopicSchedule,
+    hold_alarms: TopicAlarms,
     /// Totals over all topics, the vanished ones too.
     pub(crate) totals: Counts,
     pub(crate) next_id: u64,
@@ -178,8 +182,9 @@ impl<T: Timeline> Machine<T> {
             waiters: Waiters::default(),
             sessions: Sessions::default(),
             locks: Locks::default(),
-            dead_schedule: TopicSchedule::default(),
-            hold_schedule: TopicSchedule::default(),
+            schedules: Schedules::default(),
+            dead_alarms: TopicAlarms::default(),
+            hold_alarms: TopicAlarms::default(),
             totals: Counts::default(),
             next_id: 1,
             full: None,
@@ -364,6 +369,16 @@ impl<T: Timeline> Machine<T> {
             Command::Unlock(unlock) => StepResult::Reply(self.unlock(now, &unlock, out)),
             Command::BreakLock(name) => StepResult::Reply(self.break_lock(now, name, out)),
             Command::Locks(page) => StepResult::Reply(self.locks_page(now, &page)),
+            Command::PutSchedule(put) => StepResult::Reply(self.put_schedule(now, &put, out)),
+            Command::GetSchedule(get) => StepResult::Reply(self.get_schedule(now, get)),
+            Command::Schedules(page) => StepResult::Reply(self.schedules_page(now, &page)),
+            Command::RemoveSchedule(remove) => {
+                StepResult::Reply(self.remove_schedule(now, &remove, out))
+            }
+            Command::ChangeSchedule(change) => {
+                StepResult::Reply(self.change_schedule(now, change, out))
+            }
+            Command::RunSchedule(run) => StepResult::Reply(self.run_schedule(now, &run, out)),
             Command::Withdraw(ticket) => StepResult::Reply(self.withdraw(ticket, out)),
         };
         match result {

@@ -136,6 +136,7 @@ impl<T: Timeline> Machine<T> {
         if before.abs_diff(offset_ms) > 1 {
             self.wall_offset_ms = Some(offset_ms);
             self.waiters.look_at_all();
+            self.schedules.alarms.make_all_due();
         }
     }
 }

@@ -27,6 +27,8 @@ impl<T: Timeline> Machine<T> {
         self.expire_leases(now, upkeep, out)?;
         let budget = &mut (TICK_MAX - (upkeep_max - *upkeep));
         self.expire_locks(now, budget, out);
+        // Before jobs are given out: those of ticks may be among them.
+        self.give_ticks(now, budget, out)?;
         self.serve_waiters(now, budget, out)?;
         // A wait that is over is answered with nothing only after it was looked at once more.
         self.end_waits(now, budget, out);
@@ -51,6 +53,7 @@ impl<T: Timeline> Machine<T> {
     /// A sync has finished: the next tick looks again at what waited for it.
     pub fn synced(&mut self) {
         self.waiters.synced();
+        self.schedules.synced();
     }
 
     /// In how many ms a tick is needed; 0 = now, `None` = there is nothing to wait for.
@@ -59,7 +62,7 @@ impl<T: Timeline> Machine<T> {
             return Some(0);
         }
         if self.is_put_off {
-            let waits = [self.locks.next_expiry(), self.waiters.next()];
+            let waits = [self.locks.next_expiry(), self.waiters.next(), self.schedules.next()];
             let next = waits.into_iter().flatten().min().unwrap_or(u64::MAX);
             return Some(next.saturating_sub(now.steady_ms).min(PUT_OFF_MS));
         }
@@ -67,8 +70,9 @@ impl<T: Timeline> Machine<T> {
             self.leases.next_expiry(),
             self.locks.next_expiry(),
             self.waiters.next(),
-            self.dead_schedule.next(),
-            self.hold_schedule.next(),
+            self.schedules.next(),
+            self.dead_alarms.next(),
+            self.hold_alarms.next(),
             self.topics.next_idle(),
         ];
         let next = instants.into_iter().flatten().min()?;

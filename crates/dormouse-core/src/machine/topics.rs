@@ -23,6 +23,8 @@ pub(crate) struct Topic {
     /// When the last hold on one of its keys ends, steady.
     pub(crate) holds_until: u64,
     pub(crate) counts: Counts,
+    /// Schedules that put jobs into it.
+    pub(crate) schedules: u64,
     /// Bytes of its leased jobs.
     pub(crate) leased_bytes: u64,
     /// Reserves wait on it.
@@ -47,6 +49,7 @@ impl Topic {
             pause: None,
             holds_until: 0,
             counts: Counts::default(),
+            schedules: 0,
             leased_bytes: 0,
             watch: None,
             idle: Idle::No,
@@ -62,6 +65,7 @@ impl Topic {
             pause: self.pause,
             holds_until: self.holds_until,
             counts: self.counts,
+            schedules: self.schedules,
         }
     }
 
@@ -86,7 +90,10 @@ impl Topic {
             Some(Pause::Until(until)) => until,
             Some(Pause::Open) => return None,
         };
-        let used = self.jobs() > 0 || self.watch.is_some() || self.settings != Settings::default();
+        let used = self.jobs() > 0
+            || self.schedules > 0
+            || self.watch.is_some()
+            || self.settings != Settings::default();
         (!used).then_some(self.holds_until.max(pause_ends))
     }
 
@@ -252,7 +259,7 @@ impl<T: Timeline> Machine<T> {
         if let Some(topic) = self.topics.find(name) {
             return Ok(topic);
         }
-        if self.topics.len() >= TOPICS_MAX {
+        if self.topics.len() >= TOPICS_MAX || self.topics.next_no > TopicNo::MAX.0 {
             return Err(Error::new(
                 Code::Full,
                 format!("topic {name} would be one more than {TOPICS_MAX}; empty or unset others"),

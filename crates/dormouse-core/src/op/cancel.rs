@@ -68,7 +68,7 @@ impl<T: Timeline> Machine<T> {
         Ok(batch.into_portion(Reply::Changed, LongCommand::Cancel))
     }
 
-    fn cancel_one(
+    pub(crate) fn cancel_one(
         &mut self,
         now: Now,
         cancel: &Cancel,

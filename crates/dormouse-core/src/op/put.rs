@@ -8,7 +8,7 @@ use crate::backoff::Backoff;
 use crate::command::{Command, Reply, only, operation};
 use crate::error::Error;
 use crate::fact::Fact;
-use crate::job::{BodyKind, Content, Job, JobId, Progress, State, content_bytes};
+use crate::job::{BodyKind, Content, Job, JobId, Progress, State, TickOrigin, content_bytes};
 use crate::limits::{ATTEMPTS_MAX_DEFAULT, PRIORITY_DEFAULT, TTL_MS_MAX, TTR_MS_DEFAULT};
 use crate::machine::{KeyOwner, Machine, Origin, Output, Rule};
 use crate::op::check;
@@ -123,6 +123,7 @@ impl Put {
             backoff: self.backoff.or_else(|| settings.and_then(|s| s.backoff.clone())),
             key_ttl_ms: self.key_ttl_ms.map_or(0, ms),
             put_at: now.wall_ms,
+            tick: None,
         }
     }
 }
@@ -211,6 +212,30 @@ impl<T: Timeline> Machine<T> {
         let job = Job { id, content, progress };
         self.commit(Fact::Put { job, at, left, left_bytes, key_loser }, Origin::Live, out);
         Ok(PutReply { id, outcome, state: Some(at.state(now)), due_at: due_wall_ms })
+    }
+
+    /// Puts the job of a tick, or of a schedule that is run by request.
+    pub(crate) fn put_tick(
+        &mut self,
+        now: Now,
+        topic: TopicNo,
+        put: Put,
+        (clock, due_at): (Clock, u64),
+        tick: Option<Arc<TickOrigin>>,
+        out: &mut Output,
+    ) -> Result<JobId, Error> {
+        let settings = self.topics.get(topic).map(|topic| &topic.settings);
+        let priority = put.priority.unwrap_or(PRIORITY_DEFAULT);
+        let content = Content { tick, ..put.content(settings, now) };
+        let bytes = u32::try_from(content.bytes()).unwrap_or(u32::MAX);
+        self.check_room(Some(topic), 1, 0, bytes)?;
+        let id = JobId(self.next_id);
+        let progress = Progress { priority, bytes, ..Progress::default() };
+        let at = Place { topic, class: Class::waiting(priority, clock), due_at, id };
+        let job = Job { id, content, progress };
+        let fact = Fact::Put { job, at, left: None, left_bytes: 0, key_loser: None };
+        self.commit(fact, Origin::Live, out);
+        Ok(id)
     }
 
     /// The table in docs/design.md: the result of a put on a key, by the state of its owner.

@@ -11,7 +11,7 @@ use crate::backend::Ticket;
 use crate::command::{Command, Reply, operation};
 use crate::error::{Error, Fatal};
 use crate::fact::{Cause, Destination, Fact};
-use crate::job::{BodyKind, JobId, Token, content_bytes};
+use crate::job::{BodyKind, JobId, TickOrigin, Token, content_bytes};
 use crate::limits::{JOB_BYTES_MAX, REPLY_BYTES_MAX, RESERVE_MAX, RESERVE_TOPICS_MAX, WAIT_MS_MAX};
 use crate::machine::{Machine, Origin, Output, ReserveTerms, Rule, Stop, When, answered};
 use crate::op::{SessionId, check};
@@ -93,6 +93,8 @@ pub struct LeasedJob {
     pub body: Bytes,
     /// The form in which the body was put.
     pub body_kind: BodyKind,
+    /// The tick that put it, if one did.
+    pub tick: Option<Arc<TickOrigin>>,
 }
 
 impl LeasedJob {
@@ -275,6 +277,7 @@ impl<T: Timeline> Machine<T> {
             headers: job.content.headers.clone(),
             body: job.content.body.clone(),
             body_kind: job.content.body_kind,
+            tick: job.content.tick.clone(),
         };
         let fact = Fact::Move {
             id: place.id,

@@ -34,6 +34,11 @@ impl Cron {
         Ok(Cron { fields, zone: Zone::find(zone, zones)? })
     }
 
+    /// The name of its zone.
+    pub fn zone_name(&self) -> &str {
+        self.zone.name()
+    }
+
     /// The first tick after an instant, both in ms since 1970 UTC; `None` if there is none within
     /// 45 years.
     pub fn next(&self, after_ms: u64) -> Option<u64> {

@@ -56,6 +56,25 @@ impl Rule {
     /// Checks a rule that begins at an instant: the first tick comes after it, and `every` is
     /// counted from it.
     pub fn new(form: &RuleForm<'_>, from_ms: u64, zones: &TimeZoneDatabase) -> Result<Rule, Error> {
+        let rule = Rule::read(form, from_ms, zones)?;
+        if let Rule::Cron(cron) = &rule
+            && cron.next(from_ms).is_none()
+        {
+            let (text, words) = (form.cron.unwrap_or_default(), cron.words());
+            return Err(Error::invalid(format!(
+                "cron {text:?} never comes: no tick within {TICK_AHEAD_YEARS_MAX} years ({words}): \
+                 change hours or days"
+            )));
+        }
+        Ok(rule)
+    }
+
+    /// Reads a rule, whether it ever ticks or not; `every` is counted from an instant.
+    pub fn read(
+        form: &RuleForm<'_>,
+        from_ms: u64,
+        zones: &TimeZoneDatabase,
+    ) -> Result<Rule, Error> {
         let rule = match (form.cron, form.every_ms, form.gap_ms) {
             (Some(text), None, None) => {
                 let cron = Cron::new(text, form.zone.unwrap_or(UTC), zones)?;
@@ -76,15 +95,6 @@ impl Rule {
                         zone out";
             return Err(Error::invalid(text));
         }
-        if let Rule::Cron(cron) = &rule
-            && cron.next(from_ms).is_none()
-        {
-            let (text, words) = (form.cron.unwrap_or_default(), cron.words());
-            return Err(Error::invalid(format!(
-                "cron {text:?} never comes: no tick within {TICK_AHEAD_YEARS_MAX} years ({words}): \
-                 change hours or days"
-            )));
-        }
         Ok(rule)
     }
 
@@ -94,6 +104,27 @@ impl Rule {
             Rule::Cron(cron) => cron.next(after_ms),
             Rule::Every(every) => every.next(after_ms),
             Rule::Gap(gap_ms) => after_ms.checked_add(*gap_ms),
+        }
+    }
+
+    /// The last tick after one instant and up to another, that included.
+    pub fn previous(&self, after_ms: u64, until_ms: u64) -> Option<u64> {
+        let first_ms = self.next(after_ms).filter(|&first_ms| first_ms <= until_ms)?;
+        match self {
+            Rule::Cron(cron) => cron.previous(until_ms),
+            Rule::Every(every) => every.previous(until_ms),
+            // The next counts from the end of its job.
+            Rule::Gap(_) => Some(first_ms),
+        }
+    }
+
+    /// The number of ticks after one instant and up to another, that included.
+    pub fn count(&self, after_ms: u64, until_ms: u64) -> u64 {
+        match self {
+            Rule::Cron(_) if until_ms <= after_ms => 0,
+            Rule::Cron(cron) => cron.count(after_ms, until_ms),
+            Rule::Every(every) => every.count(after_ms, until_ms),
+            Rule::Gap(_) => self.next(after_ms).map_or(0, |tick_ms| u64::from(tick_ms <= until_ms)),
         }
     }
 

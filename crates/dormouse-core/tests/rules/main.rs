@@ -13,6 +13,7 @@ mod put;
 mod random;
 mod replay;
 mod reserve;
+mod schedules;
 mod sessions;
 mod support;
 mod topics;

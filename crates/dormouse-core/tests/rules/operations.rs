@@ -33,6 +33,7 @@ fn leased_job() -> LeasedJob {
         headers: None,
         body: Default::default(),
         body_kind: BodyKind::Bytes,
+        tick: None,
     }
 }
 

@@ -9,6 +9,7 @@ use dormouse_core::job::{JobId, State, Token};
 use dormouse_core::machine::{Machine, Output};
 use dormouse_core::op::*;
 use dormouse_core::place::Class;
+use dormouse_core::schedule::{Catchup, Overlap, ScheduleName, Template};
 use dormouse_core::time::Now;
 use dormouse_core::timeline::memory::MemoryTimeline;
 use dormouse_core::topic::{Settings, TopicName};
@@ -133,7 +134,7 @@ impl Seen {
 
     fn command(&self, rng: &mut Rng, now: Now) -> Command {
         let name = self.topic(rng);
-        match rng.below(30) {
+        match rng.below(31) {
             0..=5 => Command::Put((0..=rng.below(3)).map(|_| self.put(rng, now)).collect()),
             6..=10 => Command::Reserve(self.reserve(rng)),
             11 | 12 => Command::Ack(vec![self.token(rng)]),
@@ -178,6 +179,7 @@ impl Seen {
             23 => Command::Pause(PauseTopic { topic: name, for_ms: Some(rng.below(40) as i64) }),
             24 => self.rare(rng, name),
             25 => self.lock(rng),
+            26 => self.schedule(rng, name),
             _ => self.look(rng, name, now),
         }
     }
@@ -199,6 +201,56 @@ impl Seen {
                 session: self.session(rng),
             }),
         }
+    }
+
+    fn schedule(&self, rng: &mut Rng, topic: TopicName) -> Command {
+        let name = ScheduleName::new(["one", "two"][rng.below(2) as usize]).unwrap();
+        let change = |change| ChangeSchedule { topic: topic.clone(), name: name.clone(), change };
+        match rng.below(12) {
+            0 => Command::GetSchedule(GetSchedule { topic, name }),
+            1 => Command::Schedules(Schedules { topic, state: None, cursor: None, limit: 1 }),
+            2 => {
+                let cancel_job = rng.chance(2);
+                Command::RemoveSchedule(RemoveSchedule { topic, name, cancel_job })
+            }
+            3 => {
+                let for_ms = rng.maybe(2, |rng| rng.below(400) as i64);
+                Command::ChangeSchedule(change(ScheduleChange::Pause { for_ms }))
+            }
+            4 => Command::ChangeSchedule(change(ScheduleChange::Resume)),
+            5 => Command::ChangeSchedule(change(ScheduleChange::Skip)),
+            6 => Command::ChangeSchedule(change(ScheduleChange::Replan)),
+            7 => Command::RunSchedule(RunSchedule { topic, name, ticks: None }),
+            _ => self.put_schedule(rng, topic, name),
+        }
+    }
+
+    fn put_schedule(&self, rng: &mut Rng, topic: TopicName, name: ScheduleName) -> Command {
+        use Overlap::{Allow, Replace, Skip, Wait};
+        let template = Template {
+            body: vec![0; rng.below(20) as usize].into(),
+            ttr_ms: Some(1 + rng.below(400) as i64),
+            attempts_max: Some(rng.below(3) as u32),
+            ..Template::default()
+        };
+        let mut put = PutSchedule::new(topic, name, template);
+        match rng.below(4) {
+            0 => put.cron = Some("* * * * * *".to_owned()),
+            1 => put.gap_ms = Some(100 + rng.below(2) as i64 * 50),
+            _ => put.every_ms = Some(100 + rng.below(2) as i64 * 50),
+        }
+        if put.gap_ms.is_none() {
+            let overlap = [Skip, Wait, Allow, Replace][rng.below(4) as usize];
+            put.overlap = Some(overlap);
+            if matches!(overlap, Wait | Allow) {
+                put.catchup = rng.maybe(2, |_| Catchup::All);
+            }
+        }
+        put.late_max_ms = rng.maybe(4, |rng| rng.below(100) as i64);
+        put.jitter_ms = rng.maybe(4, |rng| rng.below(200) as i64);
+        put.ticks_max = rng.maybe(4, |rng| 1 + rng.below(5));
+        put.if_version = rng.maybe(8, |rng| rng.below(3));
+        Command::PutSchedule(Box::new(put))
     }
 
     fn lock(&self, rng: &mut Rng) -> Command {
@@ -298,7 +350,8 @@ fn history(seed: u64, steps: u64) {
     let mut seen = Seen::default();
     let (mut epoch, mut out) = (1, Output::default());
     for step in 1..=steps {
-        let passed_ms = [0, 0, 1, rng.below(30)][rng.below(4) as usize];
+        let long_ms = if rng.chance(40) { 700 } else { 30 };
+        let passed_ms = [0, 0, 1, rng.below(long_ms)][rng.below(4) as usize];
         now.steady_ms += passed_ms;
         now.wall_ms += passed_ms + if rng.chance(50) { rng.below(30) } else { 0 };
         now.fraction = rng.chance(2);

@@ -12,9 +12,11 @@ use dormouse_core::job::{JobId, State, Token};
 use dormouse_core::machine::{Machine, Output};
 use dormouse_core::op::*;
 use dormouse_core::place::Class;
+use dormouse_core::schedule::{RuleSpec, Schedule};
 use dormouse_core::time::Now;
 use dormouse_core::timeline::memory::MemoryTimeline;
 use dormouse_core::topic::{Settings, TopicName, TopicNo};
+use jiff::tz::TimeZoneDatabase;
 
 /// Both clocks start here, with different readings so that mixing them up shows.
 pub(crate) const STEADY_0: u64 = 1_000_000;
@@ -241,7 +243,13 @@ pub(crate) fn by_key(name: &str, key: &str) -> Target {
 /// The counts are what counting everything one by one gives.
 pub(crate) fn counts_add_up(machine: &Machine<MemoryTimeline>) {
     let mut found: BTreeMap<TopicNo, Counts> = BTreeMap::new();
+    let mut schedules: BTreeMap<TopicNo, u64> = BTreeMap::new();
     for (place, job) in machine.timeline().iter() {
+        if let Some(topic) = place.topic.scheduled_topic() {
+            *schedules.entry(topic).or_default() += 1;
+            ticks_add_up(&job.content.body);
+            continue;
+        }
         let counts = found.entry(place.topic).or_default();
         counts.waiting += u64::from(place.class.is_waiting());
         counts.dead += u64::from(place.class == Class::DEAD);
@@ -259,9 +267,24 @@ pub(crate) fn counts_add_up(machine: &Machine<MemoryTimeline>) {
         let counts = image.counts;
         totals.add(&counts);
         assert_eq!([counts.waiting, counts.leased, counts.dead, counts.bytes], found, "{image:?}");
+        assert_eq!(image.schedules, schedules.remove(&image.topic).unwrap_or(0), "{image:?}");
     }
+    assert!(schedules.is_empty(), "schedules of topics that are not there: {schedules:?}");
     assert!(found.is_empty(), "jobs of topics that are not there: {found:?}");
     assert_eq!(machine.totals(), totals);
+}
+
+/// The law of ticks, of schedules whose recurrence is the first they had.
+fn ticks_add_up(record: &Bytes) {
+    let schedule = Schedule::decode(record).unwrap();
+    let rule = schedule.rule(&TimeZoneDatabase::none()).unwrap();
+    let progress = &schedule.progress;
+    if schedule.version == 1
+        && matches!(schedule.definition.recurrence.spec, RuleSpec::Every { .. })
+    {
+        let passed = rule.count(progress.anchor_ms, progress.last_ms);
+        assert_eq!(progress.counts.total(), passed, "{schedule:?}");
+    }
 }
 
 /// No two jobs have the same key, and none has one that is held.

@@ -6,8 +6,8 @@
 //!                   0x40 progress  0x80 refused
 //! key       bytes   if 0x01
 //! put_at    varint
-//! options   1 byte  if 0x20: 0x01 ttr_ms  0x02 attempts_max  0x04 backoff  0x08 key_ttl_ms,
-//!                   and those announced, in this order
+//! options   1 byte  if 0x20: 0x01 ttr_ms  0x02 attempts_max  0x04 backoff  0x08 key_ttl_ms
+//!                   0x10 tick: schedule, tick_ms, missed; and those announced, in this order
 //! headers   count and (name, value) pairs, if 0x10
 //! progress  if 0x40
 //! body      the rest
@@ -16,7 +16,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use dormouse_core::job::{BodyKind, Content, Job, JobId};
+use dormouse_core::job::{BodyKind, Content, Job, JobId, TickOrigin};
+use dormouse_core::schedule::ScheduleName;
 
 use super::backoff::{decode_backoff, encode_backoff};
 use super::progress;
@@ -34,6 +35,7 @@ const TTR: u8 = 0x01;
 const ATTEMPTS_MAX: u8 = 0x02;
 const BACKOFF: u8 = 0x04;
 const KEY_TTL: u8 = 0x08;
+const TICK: u8 = 0x10;
 
 /// The lease time that costs nothing.
 const TTR_MS_IMPLIED: u64 = 60_000;
@@ -171,6 +173,7 @@ fn option_flags(content: &Content) -> u8 {
         | set(content.attempts_max != ATTEMPTS_MAX_IMPLIED, ATTEMPTS_MAX)
         | set(content.backoff.is_some(), BACKOFF)
         | set(content.key_ttl_ms != 0, KEY_TTL)
+        | set(content.tick.is_some(), TICK)
 }
 
 fn encode_options(content: &Content, options: u8, out: &mut Vec<u8>) {
@@ -187,11 +190,16 @@ fn encode_options(content: &Content, options: u8, out: &mut Vec<u8>) {
     if options & KEY_TTL != 0 {
         put_varint(content.key_ttl_ms, out);
     }
+    if let Some(tick) = &content.tick {
+        put_bytes(tick.schedule.as_str().as_bytes(), out);
+        put_varint(tick.tick_ms, out);
+        put_varint(tick.missed, out);
+    }
 }
 
 fn decode_options(content: &mut Content, reader: &mut Reader<'_>) -> Option<()> {
     let options = reader.byte()?;
-    if options & !(TTR | ATTEMPTS_MAX | BACKOFF | KEY_TTL) != 0 {
+    if options & !(TTR | ATTEMPTS_MAX | BACKOFF | KEY_TTL | TICK) != 0 {
         return None;
     }
     if options & TTR != 0 {
@@ -205,6 +213,11 @@ fn decode_options(content: &mut Content, reader: &mut Reader<'_>) -> Option<()> 
     }
     if options & KEY_TTL != 0 {
         content.key_ttl_ms = reader.varint()?;
+    }
+    if options & TICK != 0 {
+        let schedule = ScheduleName::new(reader.text()?).ok()?;
+        let (tick_ms, missed) = (reader.varint()?, reader.varint()?);
+        content.tick = Some(Arc::new(TickOrigin { schedule, tick_ms, missed }));
     }
     Some(())
 }

@@ -3,8 +3,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use dormouse_core::backoff::Backoff;
 use dormouse_core::fact::{Cause, Destination, Fact};
-use dormouse_core::job::{BodyKind, Content, Job, JobId, Progress};
+use dormouse_core::job::{BodyKind, Content, Job, JobId, Progress, TickOrigin};
 use dormouse_core::place::{Class, Place};
+use dormouse_core::schedule::ScheduleName;
 use dormouse_core::time::Clock;
 use dormouse_core::topic::{Pause, Settings, TopicName, TopicNo};
 use proptest::collection::vec;
@@ -52,6 +53,13 @@ fn backoff() -> impl Strategy<Value = Arc<Backoff>> {
     .prop_map(Arc::new)
 }
 
+fn tick() -> impl Strategy<Value = Arc<TickOrigin>> {
+    ("[a-z0-9.:]{1,20}", number(), number()).prop_map(|(name, tick_ms, missed)| {
+        let schedule = ScheduleName::new(&name).unwrap();
+        Arc::new(TickOrigin { schedule, tick_ms, missed })
+    })
+}
+
 fn content() -> impl Strategy<Value = Content> {
     let kind = prop_oneof![Just(BodyKind::Bytes), Just(BodyKind::Text), Just(BodyKind::Json)];
     let headers = option::of(vec((any::<String>(), any::<String>()), 0..3).prop_map(Arc::new));
@@ -59,7 +67,7 @@ fn content() -> impl Strategy<Value = Content> {
     let attempts_max = prop_oneof![Just(16), number_u32()];
     (
         (option::of(bytes(20)), headers, bytes(300), kind),
-        (ttr_ms, attempts_max, option::of(backoff()), number(), number()),
+        (ttr_ms, attempts_max, option::of(backoff()), number(), number(), option::of(tick())),
     )
         .prop_map(|((key, headers, body, body_kind), rest)| Content {
             key,
@@ -71,6 +79,7 @@ fn content() -> impl Strategy<Value = Content> {
             backoff: rest.2,
             key_ttl_ms: rest.3,
             put_at: rest.4,
+            tick: rest.5,
         })
 }
 

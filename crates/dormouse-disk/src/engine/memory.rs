@@ -26,8 +26,10 @@ pub(super) struct MemoryStorage {
 
 impl MemoryStorage {
     pub(super) fn new(clock: &dyn TimeSource, watch: Arc<EventSink>) -> MemoryStorage {
+        let mut machine = Machine::new(MemoryTimeline::default());
+        machine.set_zones(jiff::tz::db().clone());
         MemoryStorage {
-            machine: Machine::new(MemoryTimeline::default()),
+            machine,
             out: Output::default(),
             watch,
             events: Vec::new(),

@@ -125,9 +125,13 @@ pub(super) fn encode_topic(image: &TopicImage, out: &mut Vec<u8>) {
     encode_pause(image.pause, out);
     put_varint(image.holds_until, out);
     encode_counts(&image.counts, out);
+    if image.schedules > 0 {
+        put_varint(image.schedules, out);
+    }
 }
 
-pub(super) fn decode_topic(reader: &mut Reader<'_>) -> Option<TopicImage> {
+/// Reads a topic; the last field is there only if it has schedules.
+pub(super) fn decode_topic(reader: &mut Reader<'_>, has_schedules: bool) -> Option<TopicImage> {
     Some(TopicImage {
         topic: TopicNo(reader.varint_u32()?),
         name: TopicName::new(reader.text()?).ok()?,
@@ -135,6 +139,7 @@ pub(super) fn decode_topic(reader: &mut Reader<'_>) -> Option<TopicImage> {
         pause: decode_pause(reader)?,
         holds_until: reader.varint()?,
         counts: decode_counts(reader)?,
+        schedules: if has_schedules { reader.varint()? } else { 0 },
     })
 }
 

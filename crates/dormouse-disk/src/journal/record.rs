@@ -20,6 +20,7 @@ const CHECKPOINT_END: u8 = 38;
 const SEAL: u8 = 39;
 const RUN_USE: u8 = 40;
 const CLOCK_STEP: u8 = 41;
+const SCHEDULED_TOPIC: u8 = 42;
 
 /// One entry of the journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,7 +76,8 @@ impl Record {
         Some(match reader.byte()? {
             BOOT => Record::Boot(Boot::decode(reader)?),
             CHECKPOINT => Record::Checkpoint(CheckpointHead::decode(reader)?),
-            TOPIC => Record::Topic(decode_topic(reader)?),
+            TOPIC => Record::Topic(decode_topic(reader, false)?),
+            SCHEDULED_TOPIC => Record::Topic(decode_topic(reader, true)?),
             LEASE => Record::Lease(decode_lease(reader)?),
             LOCK => Record::Lock(decode_lock(reader)?),
             FRONTIER => Record::Frontier(FrontierImage::decode(reader)?),
@@ -93,6 +95,7 @@ impl Record {
             Record::Fact(_) => 0,
             Record::Boot(_) => BOOT,
             Record::Checkpoint(_) => CHECKPOINT,
+            Record::Topic(image) if image.schedules > 0 => SCHEDULED_TOPIC,
             Record::Topic(_) => TOPIC,
             Record::Lease(_) => LEASE,
             Record::Lock(_) => LOCK,

@@ -66,6 +66,16 @@ fn every_kind() -> Vec<Record> {
             pause: Some(Pause::Until(9)),
             holds_until: 3,
             counts: Counts { waiting: 1, cancels: 9, ..Counts::default() },
+            schedules: 0,
+        }),
+        Record::Topic(TopicImage {
+            topic: TopicNo(2),
+            name: TopicName::new("nightly").unwrap(),
+            settings: Settings::default(),
+            pause: None,
+            holds_until: 0,
+            counts: Counts::default(),
+            schedules: 300,
         }),
         Record::Lease(LeaseImage { topic: TopicNo(1), job: job(), ttr_ms: 60_000, session: true }),
         Record::Lock(LockImage {

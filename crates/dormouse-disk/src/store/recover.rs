@@ -77,8 +77,9 @@ impl Store {
         let now = clock.now(reading);
         let mem = Memtable::new(sizes.memtable_bytes, 1);
         let timeline = DiskTimeline::new(Sources::new(mem, Vec::new(), Frontiers::default()));
-        let mut store =
-            Store::new(disk, sizes, Machine::new(timeline), saved(boot_id, reading, now));
+        let mut machine = Machine::new(timeline);
+        machine.set_zones(jiff::tz::db().clone());
+        let mut store = Store::new(disk, sizes, machine, saved(boot_id, reading, now));
         store.manifest = Manifest {
             store_id: store_id(boot_id, reading),
             created_ms: reading.wall_ms,
@@ -116,6 +117,7 @@ impl Store {
         let clock = SteadyClock::resume(replayed.saved, boot_id, reading);
         let now = clock.now(reading);
         machine.set_epoch(replayed.epoch + 1);
+        machine.set_zones(jiff::tz::db().clone());
         let mut store = Store::new(disk, sizes, machine, saved(boot_id, reading, now));
         store.next_run = next_run(replayed.next_run, &manifest.runs);
         store.run_files = manifest.runs.iter().map(|run| run.no).collect();

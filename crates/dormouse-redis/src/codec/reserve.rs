@@ -137,6 +137,7 @@ pub(crate) fn read_jobs(
             headers: content.headers,
             body: content.body,
             body_kind: content.body_kind,
+            tick: content.tick,
         });
     }
     Ok(jobs)

@@ -51,6 +51,7 @@ shared! {
     HAS_KEY_TTL: u16 = 16;
     HAS_BACKOFF: u16 = 32;
     HAS_HEADERS: u16 = 64;
+    HAS_TICK: u16 = 128;
 
     // Flags of progress.
     HELD: u8 = 1;

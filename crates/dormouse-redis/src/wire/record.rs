@@ -6,12 +6,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use dormouse_core::backoff::Backoff;
 use dormouse_core::error::Error;
-use dormouse_core::job::{BodyKind, Content};
+use dormouse_core::job::{BodyKind, Content, TickOrigin};
 use dormouse_core::limits::{ATTEMPTS_MAX_DEFAULT, PRIORITY_DEFAULT, TTR_MS_DEFAULT};
+use dormouse_core::schedule::ScheduleName;
 
 use super::codes::{
     BACKOFF_EXPONENTIAL, BACKOFF_FIXED, BACKOFF_LIST, BODY_KIND, HAS_ATTEMPTS, HAS_BACKOFF,
-    HAS_HEADERS, HAS_KEY, HAS_KEY_TTL, HAS_PRIORITY, HAS_TTR,
+    HAS_HEADERS, HAS_KEY, HAS_KEY_TTL, HAS_PRIORITY, HAS_TICK, HAS_TTR,
 };
 use super::{Reader, Writer, malformed};
 
@@ -29,6 +30,7 @@ pub(crate) fn encode(content: &Content, priority: u32) -> Bytes {
     flag(content.key_ttl_ms > 0, HAS_KEY_TTL);
     flag(content.backoff.is_some(), HAS_BACKOFF);
     flag(content.headers.is_some(), HAS_HEADERS);
+    flag(content.tick.is_some(), HAS_TICK);
     let mut to = Writer::with_capacity(64 + content.body.len());
     to.u32(u32::try_from(content.bytes()).unwrap_or(u32::MAX)).u16(flags);
     if flags & HAS_ATTEMPTS != 0 {
@@ -48,6 +50,10 @@ pub(crate) fn encode(content: &Content, priority: u32) -> Bytes {
     }
     if let Some(backoff) = &content.backoff {
         to.short_bytes(&encode_backoff(backoff));
+    }
+    if let Some(tick) = &content.tick {
+        to.short_bytes(tick.schedule.as_str().as_bytes()).u48(tick.tick_ms);
+        to.u32(u32::try_from(tick.missed).unwrap_or(u32::MAX));
     }
     if let Some(headers) = &content.headers {
         to.u16(u16::try_from(headers.len()).unwrap_or(u16::MAX));
@@ -72,6 +78,7 @@ pub(crate) fn decode(record: &Bytes) -> Result<(Content, u32), Error> {
     let key = if has(HAS_KEY) { Some(record.slice_ref(from.short_bytes()?)) } else { None };
     let backoff =
         if has(HAS_BACKOFF) { Some(Arc::new(decode_backoff(from.short_bytes()?)?)) } else { None };
+    let tick = if has(HAS_TICK) { Some(Arc::new(decode_tick(&mut from)?)) } else { None };
     let headers = if has(HAS_HEADERS) { Some(Arc::new(decode_headers(&mut from)?)) } else { None };
     let body_kind = kind_of((flags >> KIND_SHIFT) as u8)?;
     let body = record.slice_ref(from.rest());
@@ -85,6 +92,7 @@ pub(crate) fn decode(record: &Bytes) -> Result<(Content, u32), Error> {
         backoff,
         key_ttl_ms,
         put_at,
+        tick,
     };
     Ok((content, priority))
 }
@@ -104,6 +112,13 @@ fn kind_of(number: u8) -> Result<BodyKind, Error> {
         2 => Ok(BodyKind::Json),
         _ => Err(malformed("unknown kind of a body")),
     }
+}
+
+fn decode_tick(from: &mut Reader<'_>) -> Result<TickOrigin, Error> {
+    let name = std::str::from_utf8(from.short_bytes()?);
+    let schedule = name.ok().and_then(|name| ScheduleName::new(name).ok());
+    let schedule = schedule.ok_or_else(|| malformed("no name of a schedule"))?;
+    Ok(TickOrigin { schedule, tick_ms: from.u48()?, missed: from.u32()?.into() })
 }
 
 fn decode_headers(from: &mut Reader<'_>) -> Result<Vec<(String, String)>, Error> {

@@ -101,6 +101,7 @@ pub(crate) fn one_job(id: u64) -> Reply {
         headers: None,
         body: Bytes::new(),
         body_kind: BodyKind::Bytes,
+        tick: None,
     }])
 }
 

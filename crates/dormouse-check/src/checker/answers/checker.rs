@@ -36,6 +36,8 @@ pub struct Checker {
     fences: Map<JobId, u64>,
     /// Puts up to this batch are as durable as promised.
     durable: u64,
+    /// A job may be one of a tick.
+    has_schedules: bool,
 }
 
 /// The last job that took a key, and until when the key is kept after its ack.
@@ -131,6 +133,12 @@ impl Checker {
                     if let Ok(reply) = reply {
                         self.put(now, put, reply, batch)?;
                     }
+                }
+            }
+            (Command::PutSchedule(_), _) => self.has_schedules = true,
+            (Command::RunSchedule(_), Reply::Put(replies)) => {
+                for reply in replies.iter().flatten() {
+                    self.jobs.insert(reply.id, Known::of_schedule(batch));
                 }
             }
             (Command::Reserve(reserve), Reply::Jobs(jobs)) => {
@@ -295,6 +303,10 @@ impl Checker {
 
     /// A job that was put and is not gone.
     fn live(&mut self, id: JobId) -> Result<&mut Known, String> {
+        if self.has_schedules {
+            // Ticks are no answers, so this may be the first that is heard of the job of one.
+            self.jobs.entry(id).or_insert_with(|| Known::of_schedule(0));
+        }
         let job = self.jobs.get_mut(&id).ok_or_else(|| format!("job {id} was never put"))?;
         match job.gone {
             Some(how) => Err(format!("job {id} is back, but it was {how}")),

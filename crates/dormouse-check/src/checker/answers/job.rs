@@ -52,7 +52,8 @@ impl Lease {
 #[derive(Clone, Debug)]
 pub(super) struct Known {
     topic: TopicName,
-    body: Bytes,
+    /// `None` = a schedule put it, and it has not been seen yet.
+    body: Option<Bytes>,
     attempts_max: Option<u32>,
     key: Option<Bytes>,
     key_ttl_ms: u64,
@@ -72,10 +73,18 @@ pub(super) struct Known {
 }
 
 impl Known {
+    /// A job that a schedule has put by now. Its topic and body are known when it is first seen.
+    pub(super) fn of_schedule(put_batch: u64) -> Known {
+        let due = Due { clock: Clock::Steady, at: 0 };
+        let topic = TopicName::new("unknown").unwrap_or_else(|_| unreachable!("it is good"));
+        let put = Put::new(topic, Bytes::new());
+        Known { body: None, attempts_unsure: true, ..Known::new(&put, due, put_batch) }
+    }
+
     pub(super) fn new(put: &Put, due: Due, put_batch: u64) -> Known {
         Known {
             topic: put.topic.clone(),
-            body: put.body.clone(),
+            body: Some(put.body.clone()),
             attempts_max: put.attempts_max,
             key: put.key.clone(),
             key_ttl_ms: put.key_ttl_ms.and_then(|ms| u64::try_from(ms).ok()).unwrap_or(0),
@@ -120,7 +129,11 @@ impl Known {
         {
             return Err(format!("given twice, {lease:?} goes on"));
         }
-        if given.body != self.body || given.topic != self.topic {
+        if self.body.is_none() {
+            self.topic = given.topic.clone();
+        }
+        let body = self.body.get_or_insert_with(|| given.body.clone());
+        if given.body != *body || given.topic != self.topic {
             return Err(format!("{:?} was put, {:?} comes", self.body, given.body));
         }
         self.attempts += 1;

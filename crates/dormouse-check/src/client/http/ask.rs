@@ -81,7 +81,13 @@ pub(super) fn parts(command: &Command, form: PutForm) -> Result<Vec<Part>, Error
         Command::ReleaseTopic(release) => {
             Part::whole(in_topic(&release.topic, "release", &json!({ "max": release.max })))
         }
-        Command::Peek(_)
+        Command::PutSchedule(_)
+        | Command::GetSchedule(_)
+        | Command::Schedules(_)
+        | Command::RemoveSchedule(_)
+        | Command::ChangeSchedule(_)
+        | Command::RunSchedule(_)
+        | Command::Peek(_)
         | Command::TopicsOf(_)
         | Command::OpenSession
         | Command::CloseSession(_)

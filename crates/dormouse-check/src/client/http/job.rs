@@ -155,6 +155,7 @@ impl LeasedIn {
             headers: headers_of(self.headers),
             body,
             body_kind,
+            tick: None,
         })
     }
 }
@@ -172,6 +173,7 @@ impl ViewIn {
             backoff: self.backoff.map(BackoffIn::backoff),
             key_ttl_ms: self.key_ttl_ms,
             put_at: self.put_at.0,
+            tick: None,
         };
         let progress = Progress {
             priority: self.priority,

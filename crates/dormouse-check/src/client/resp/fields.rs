@@ -140,6 +140,7 @@ pub(super) fn leased(reply: &Reply) -> Result<LeasedJob, Error> {
         headers: fields.headers()?,
         body: fields.bytes("body")?.unwrap_or_default(),
         body_kind: BodyKind::Bytes,
+        tick: None,
     })
 }
 
@@ -155,6 +156,7 @@ pub(super) fn view(reply: &Reply) -> Result<JobView, Error> {
         backoff: fields.backoff()?,
         key_ttl_ms: fields.number("key_ttl_ms")?,
         put_at: fields.number("put_at")?,
+        tick: None,
     };
     let progress = Progress {
         priority: fields.number("priority")?,

@@ -100,6 +100,7 @@ impl World {
         match op.kind {
             Kind::Tick => self.tick(now)?,
             Kind::Advance => self.advance(a, b),
+            Kind::AdvanceTick => self.time.advance(u64::from(60 + a % 80), b % 4 == 0),
             Kind::AdvanceFar => self.time.advance(u64::from(900 + a % 400), b % 4 == 0),
             Kind::StepWall => self.time.step_wall(step_ms(a)),
             Kind::Seal => self.seal(),

@@ -98,6 +98,14 @@ impl Fanout<'_> {
             Command::Unlock(unlock) => self.unlock(&unlock).await,
             Command::BreakLock(name) => self.break_lock(&name).await,
             Command::Locks(page) => self.locks(&page).await,
+            Command::PutSchedule(_)
+            | Command::GetSchedule(_)
+            | Command::Schedules(_)
+            | Command::RemoveSchedule(_)
+            | Command::ChangeSchedule(_)
+            | Command::RunSchedule(_) => Err(Error::invalid(
+                "the redis backend has no schedules yet; use the disk or the memory backend",
+            )),
             Command::Withdraw(ticket) => Ok(self.withdraw(ticket)),
         }
     }

@@ -1,0 +1,496 @@
+//! Schedules: each rests in the timeline as the entry of its next tick, in a line beside the jobs
+//! of its topic. Nothing of a far-off schedule is in memory.
+//!
+//! When an entry is due, the job of its tick is put and the entry moves on, in one batch. An entry
+//! that waits for its last job is parked in a class that is never due. The end of that job wakes
+//! it; should a crash come between the two, the review after the start does.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use jiff::tz::TimeZoneDatabase;
+
+use super::alarms::TopicAlarms;
+use super::{Machine, Origin, Output, PortionBudget, Rule, job_cost};
+use crate::error::Fatal;
+use crate::fact::{Cause, Destination, Fact};
+use crate::job::{Content, Job, JobId, Progress, TickOrigin};
+use crate::limits::{PORTION_BYTES, PORTION_JOBS, SCHEDULE_RETRY_MS};
+use crate::op::{Cancel, Target};
+use crate::place::{Class, Place};
+use crate::schedule::{LastJob, Overlap, Parked, Plan, Rest, Schedule, ScheduleName, TickPut};
+use crate::time::Now;
+use crate::timeline::{Next, Resting, Room, Timeline};
+use crate::topic::TopicNo;
+
+/// A position in a class of entries.
+pub(crate) type Position = (u64, JobId);
+
+/// What is known of schedules besides their entries.
+#[derive(Debug)]
+pub(crate) struct Schedules {
+    /// How many there are.
+    pub(crate) count: u64,
+    /// When the first entry of a topic is due.
+    pub(crate) alarms: TopicAlarms,
+    /// The due entry there is not durable yet.
+    blocked: Vec<TopicNo>,
+    /// Jobs of ticks that have ended.
+    ended: VecDeque<(TopicNo, ScheduleName, JobId)>,
+    /// Topics whose parked entries are to be looked at, from a place on.
+    reviews: VecDeque<(TopicNo, Position)>,
+    pub(crate) zones: TimeZoneDatabase,
+}
+
+impl Default for Schedules {
+    fn default() -> Schedules {
+        Schedules {
+            count: 0,
+            alarms: TopicAlarms::default(),
+            blocked: Vec::new(),
+            ended: VecDeque::new(),
+            reviews: VecDeque::new(),
+            zones: TimeZoneDatabase::none(),
+        }
+    }
+}
+
+impl Schedules {
+    /// The replay is over: what it noted is obsolete.
+    pub(super) fn recovered(&mut self) {
+        self.alarms = TopicAlarms::default();
+        self.ended.clear();
+        self.reviews.clear();
+    }
+
+    pub(super) fn synced(&mut self) {
+        for topic in std::mem::take(&mut self.blocked) {
+            self.alarms.plan(topic, 0);
+        }
+    }
+
+    /// The steady instant of the next thing to do.
+    pub(super) fn next(&self) -> Option<u64> {
+        if !self.ended.is_empty() || !self.reviews.is_empty() {
+            return Some(0);
+        }
+        self.alarms.next()
+    }
+}
+
+/// A schedule and the entry that it was read from.
+#[derive(Debug)]
+pub(crate) struct ScheduleEntry {
+    pub(crate) name: ScheduleName,
+    pub(crate) schedule: Schedule,
+    /// When it was made, wall ms.
+    pub(crate) created_at: u64,
+    id: JobId,
+    pub(crate) place: Place,
+}
+
+impl ScheduleEntry {
+    /// The position behind it in its class.
+    pub(crate) fn behind(&self) -> Position {
+        (self.place.due_at, JobId(self.id.0.saturating_add(1)))
+    }
+
+    fn read(resting: &Resting) -> Result<ScheduleEntry, Fatal> {
+        let Resting { place, job, .. } = resting;
+        let name = job.content.key.as_ref().and_then(|key| std::str::from_utf8(key).ok());
+        let name = name.and_then(|name| ScheduleName::new(name).ok());
+        let entry = name.zip(Schedule::decode(&job.content.body)).map(|(name, schedule)| {
+            let created_at = job.content.put_at;
+            ScheduleEntry { name, schedule, created_at, id: job.id, place: *place }
+        });
+        entry.ok_or_else(|| {
+            Fatal::new(format!("the record of the schedule at {place:?} cannot be read"))
+        })
+    }
+}
+
+impl<T: Timeline> Machine<T> {
+    /// Takes the time zones that rules are read with.
+    pub fn set_zones(&mut self, zones: TimeZoneDatabase) {
+        self.schedules.zones = zones;
+    }
+
+    /// Schedules of all topics.
+    pub fn schedule_count(&self) -> u64 {
+        self.schedules.count
+    }
+
+    /// Applies: a schedule came or went.
+    pub(super) fn count_schedule(&mut self, topic: TopicNo, change: i64) {
+        self.schedules.count = self.schedules.count.saturating_add_signed(change);
+        if let Some(value) = self.topics.get_mut(topic) {
+            value.schedules = value.schedules.saturating_add_signed(change);
+        }
+        self.topics.note_unused(topic);
+    }
+
+    /// Applies: a job has ended that may be one of a tick.
+    pub(super) fn note_tick_end(&mut self, topic: TopicNo, id: JobId, tick: Option<&TickOrigin>) {
+        if let Some(tick) = tick {
+            self.schedules.ended.push_back((topic, tick.schedule.clone(), id));
+        }
+    }
+
+    /// Jobs of the topic's schedules may have ended unnoticed, or entries may be due.
+    pub(super) fn review_schedules(&mut self, topic: TopicNo) {
+        if self.topics.get(topic).is_some_and(|value| value.schedules > 0) {
+            self.schedules.alarms.plan(topic, 0);
+            self.schedules.reviews.push_back((topic, (0, JobId(0))));
+        }
+    }
+
+    /// The schedule of this name.
+    pub(crate) fn find_schedule(
+        &mut self,
+        topic: TopicNo,
+        name: &ScheduleName,
+    ) -> Result<Option<ScheduleEntry>, Fatal> {
+        if self.topics.get(topic).is_none_or(|value| value.schedules == 0) {
+            return Ok(None);
+        }
+        let found = self.timeline.find_key(topic.schedules(), name.as_str().as_bytes())?;
+        found.as_ref().map(ScheduleEntry::read).transpose()
+    }
+
+    /// A page of the entries of a class.
+    pub(crate) fn page_schedules(
+        &mut self,
+        topic: TopicNo,
+        class: Class,
+        from: Position,
+        room: Room,
+    ) -> Result<(Vec<ScheduleEntry>, Option<Position>), Fatal> {
+        let stretch = self.timeline.page(topic.schedules(), class, from, room)?;
+        let entries: Result<Vec<_>, _> = stretch.jobs.iter().map(ScheduleEntry::read).collect();
+        Ok((entries?, stretch.next))
+    }
+
+    /// Whether the last job of a schedule waits, is leased, or is between two attempts.
+    pub(crate) fn is_last_alive(&mut self, schedule: &Schedule) -> Result<bool, Fatal> {
+        let Some(LastJob { id, .. }) = schedule.progress.last_job else { return Ok(false) };
+        if self.leases.get(id).is_some() {
+            return Ok(true);
+        }
+        Ok(self.timeline.place_of(id)?.is_some_and(|place| place.class.is_waiting()))
+    }
+
+    /// Gives the ticks that are due.
+    pub(super) fn give_ticks(
+        &mut self,
+        now: Now,
+        budget: &mut usize,
+        out: &mut Output,
+    ) -> Result<(), Fatal> {
+        self.settle_ended(now, budget, out)?;
+        self.review_parked(now, budget, out)?;
+        while *budget > 0
+            && let Some(topic) = self.schedules.alarms.pop_due(now)
+        {
+            *budget -= 1;
+            self.give_ticks_of(topic, now, budget, out)?;
+        }
+        Ok(())
+    }
+
+    fn give_ticks_of(
+        &mut self,
+        topic: TopicNo,
+        now: Now,
+        budget: &mut usize,
+        out: &mut Output,
+    ) -> Result<(), Fatal> {
+        loop {
+            let place = match self.timeline.next(topic.schedules(), now)? {
+                Next::Due(_) if *budget == 0 => {
+                    self.schedules.alarms.plan(topic, 0);
+                    return Ok(());
+                }
+                Next::Due(place) => place,
+                Next::In(ms) => {
+                    self.schedules.alarms.plan(topic, now.steady_ms.saturating_add(ms));
+                    return Ok(());
+                }
+                Next::Blocked => {
+                    self.schedules.blocked.push(topic);
+                    return Ok(());
+                }
+                Next::Empty => return Ok(()),
+                Next::Again | Next::Unread => {
+                    self.schedules.alarms.plan(topic, 0);
+                    *budget = 0;
+                    return Ok(());
+                }
+            };
+            // It is not taken yet: if the topic is full, it stays.
+            let Some(resting) = self.timeline.find(place.id)? else { return Ok(()) };
+            *budget = budget.saturating_sub(2 * job_cost(u64::from(resting.job.progress.bytes)));
+            let entry = ScheduleEntry::read(&resting)?;
+            if !self.advance_schedule(topic, entry, now, out)? {
+                self.schedules.alarms.plan(topic, now.after(SCHEDULE_RETRY_MS));
+                return Ok(());
+            }
+        }
+    }
+
+    /// Wakes schedules whose last job has ended.
+    fn settle_ended(
+        &mut self,
+        now: Now,
+        budget: &mut usize,
+        out: &mut Output,
+    ) -> Result<(), Fatal> {
+        while *budget > 0
+            && let Some((topic, name, id)) = self.schedules.ended.pop_front()
+        {
+            *budget -= 1;
+            let Some(entry) = self.find_schedule(topic, &name)? else { continue };
+            let progress = &entry.schedule.progress;
+            let waited = progress.parked == Parked::Busy
+                && progress.last_job.is_some_and(|last| last.id == id);
+            if waited {
+                *budget = budget.saturating_sub(1);
+                self.advance_schedule(topic, entry, now, out)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks at parked entries: after a start, and after a purge.
+    fn review_parked(
+        &mut self,
+        now: Now,
+        budget: &mut usize,
+        out: &mut Output,
+    ) -> Result<(), Fatal> {
+        while *budget > 0
+            && let Some((topic, from)) = self.schedules.reviews.pop_front()
+        {
+            let room = Room { jobs: PORTION_JOBS.min(*budget), bytes: PORTION_BYTES };
+            let (entries, next) = self.page_schedules(topic, Class::DEAD, from, room)?;
+            *budget = budget.saturating_sub(1 + entries.len());
+            let behind = entries.last().map(ScheduleEntry::behind);
+            if let Some(from) = next.or(behind) {
+                self.schedules.reviews.push_back((topic, from));
+            }
+            for entry in entries {
+                if matches!(entry.schedule.progress.parked, Parked::Busy | Parked::Broken) {
+                    self.advance_schedule(topic, entry, now, out)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Does what a schedule has to do now, at most one tick, and lets it rest until the next.
+    /// `false` = the topic is full: the tick is still to be given.
+    pub(crate) fn advance_schedule(
+        &mut self,
+        topic: TopicNo,
+        mut entry: ScheduleEntry,
+        now: Now,
+        out: &mut Output,
+    ) -> Result<bool, Fatal> {
+        let before = entry.schedule.clone();
+        let Ok(rule) = before.rule(&self.schedules.zones) else {
+            entry.schedule.progress.parked = Parked::Broken;
+            self.rest_schedule(topic, &mut entry, &before, Rest::Parked, now, out);
+            return Ok(true);
+        };
+        let now_ms = now.on(before.definition.clock());
+        let is_alive = self.is_last_alive(&before)?;
+        if let Plan::Give(tick) = entry.schedule.plan(&entry.name, &rule, now_ms, is_alive) {
+            if !self.give_tick(topic, &mut entry, tick, now, out)? {
+                if !entry.place.class.is_waiting() {
+                    entry.schedule = before.clone();
+                    entry.schedule.progress.parked = Parked::No;
+                    let rest = Rest::Until(tick.due_ms);
+                    self.rest_schedule(topic, &mut entry, &before, rest, now, out);
+                }
+                return Ok(false);
+            }
+        } else {
+            entry.schedule = before.clone();
+        }
+        let is_alive = self.is_last_alive(&entry.schedule)?;
+        let rest = entry.schedule.rest(&entry.name, &rule, now_ms, is_alive);
+        self.rest_schedule(topic, &mut entry, &before, rest, now, out);
+        Ok(true)
+    }
+
+    /// Puts the job of a tick; `false` = it was refused.
+    fn give_tick(
+        &mut self,
+        topic: TopicNo,
+        entry: &mut ScheduleEntry,
+        tick: TickPut,
+        now: Now,
+        out: &mut Output,
+    ) -> Result<bool, Fatal> {
+        let Some(value) = self.topics.get(topic) else { return Ok(false) };
+        let definition = &entry.schedule.definition;
+        let clock = definition.clock();
+        let put = definition.template.put(value.name.clone());
+        let tick_ms = now.to_wall(clock, tick.tick_ms);
+        let origin = TickOrigin { schedule: entry.name.clone(), tick_ms, missed: tick.missed };
+        let due = (clock, tick.due_ms);
+        let Ok(id) = self.put_tick(now, topic, put, due, Some(Arc::new(origin)), out) else {
+            return Ok(false);
+        };
+        if definition.overlap == Overlap::Replace
+            && let Some(LastJob { id, .. }) = entry.schedule.progress.last_job
+        {
+            self.cancel_tick_job(id, now, out)?;
+        }
+        let last = LastJob { id, tick_ms, put_at: now.wall_ms };
+        entry.schedule.progress.last_job = Some(last);
+        Ok(true)
+    }
+
+    /// Cancels the job of a tick if it still lives.
+    pub(crate) fn cancel_tick_job(
+        &mut self,
+        id: JobId,
+        now: Now,
+        out: &mut Output,
+    ) -> Result<(), Fatal> {
+        let is_alive = self.leases.get(id).is_some()
+            || self.timeline.place_of(id)?.is_some_and(|place| place.class.is_waiting());
+        if is_alive {
+            let cancel = Cancel { target: Target::Id(id), unless_leased: false };
+            let cancelled = self.cancel_one(now, &cancel, &mut PortionBudget::new(), out);
+            super::answered(cancelled)?.ok();
+        }
+        Ok(())
+    }
+
+    /// A schedule goes to rest; the entry knows where then.
+    fn rest_schedule(
+        &mut self,
+        topic: TopicNo,
+        entry: &mut ScheduleEntry,
+        before: &Schedule,
+        rest: Rest,
+        now: Now,
+        out: &mut Output,
+    ) {
+        let Some(at) = rest_place(topic, entry.id, &entry.schedule, rest, now) else {
+            self.remove_schedule_entry(topic, entry, out);
+            return;
+        };
+        let is_parked = |place: &Place| !place.class.is_waiting();
+        let stays = at == entry.place || (is_parked(&at) && is_parked(&entry.place));
+        if !stays || entry.schedule != *before {
+            let (left, created_at) = (Some(entry.place), entry.created_at);
+            self.put_schedule_entry(&entry.name, &entry.schedule, created_at, at, left, out);
+            entry.place = at;
+        }
+        self.plan_schedule(topic, entry.place, now);
+    }
+
+    /// A new schedule comes to rest.
+    pub(crate) fn add_schedule(
+        &mut self,
+        topic: TopicNo,
+        name: &ScheduleName,
+        schedule: &Schedule,
+        rest: Rest,
+        now: Now,
+        out: &mut Output,
+    ) {
+        let Some(at) = rest_place(topic, JobId(self.next_id), schedule, rest, now) else { return };
+        self.put_schedule_entry(name, schedule, now.wall_ms, at, None, out);
+        self.plan_schedule(topic, at, now);
+    }
+
+    fn put_schedule_entry(
+        &mut self,
+        name: &ScheduleName,
+        schedule: &Schedule,
+        created_at: u64,
+        at: Place,
+        left: Option<Place>,
+        out: &mut Output,
+    ) {
+        let content = Content {
+            key: Some(Bytes::copy_from_slice(name.as_str().as_bytes())),
+            body: schedule.encode(),
+            // A job without a lease time is one of which only the id is known.
+            ttr_ms: 1,
+            put_at: created_at,
+            ..Content::default()
+        };
+        let bytes = u32::try_from(content.bytes()).unwrap_or(u32::MAX);
+        let progress = Progress { bytes, ..Progress::default() };
+        let job = Job { id: at.id, content, progress };
+        let fact = Fact::Put { job, at, left, left_bytes: 0, key_loser: None };
+        self.commit(fact, Origin::Live, out);
+    }
+
+    fn plan_schedule(&mut self, topic: TopicNo, at: Place, now: Now) {
+        if at.class.is_waiting() {
+            let in_ms = now.until_ms(at.class.clock(), at.due_at);
+            self.schedules.alarms.plan(topic, now.steady_ms.saturating_add(in_ms));
+        }
+    }
+
+    /// A schedule goes.
+    pub(crate) fn remove_schedule_entry(
+        &mut self,
+        topic: TopicNo,
+        entry: &ScheduleEntry,
+        out: &mut Output,
+    ) {
+        let fact = Fact::Move {
+            id: entry.id,
+            topic: topic.schedules(),
+            left: Some(entry.place),
+            to: Destination::Gone,
+            progress: Progress::default(),
+            key: None,
+            cause: Cause::Cancel,
+        };
+        let job = Job { id: entry.id, ..Job::default() };
+        let resting = Resting { place: entry.place, job, put_batch: 0 };
+        self.commit(fact, Origin::Found(resting), out);
+    }
+
+    /// A schedule changes by request, and rests until its next tick. The entry has it then.
+    pub(crate) fn redefine_schedule(
+        &mut self,
+        topic: TopicNo,
+        entry: &mut ScheduleEntry,
+        mut schedule: Schedule,
+        now: Now,
+        out: &mut Output,
+    ) -> Rule<()> {
+        let rule = schedule.rule(&self.schedules.zones)?;
+        let is_alive = self.is_last_alive(&schedule)?;
+        let now_ms = now.on(schedule.definition.clock());
+        let rest = schedule.rest(&entry.name, &rule, now_ms, is_alive);
+        let before = std::mem::replace(&mut entry.schedule, schedule);
+        self.rest_schedule(topic, entry, &before, rest, now, out);
+        Ok(())
+    }
+}
+
+/// Where the entry of a schedule rests, unless it has ended.
+fn rest_place(
+    topic: TopicNo,
+    id: JobId,
+    schedule: &Schedule,
+    rest: Rest,
+    now: Now,
+) -> Option<Place> {
+    let (class, due_at) = match rest {
+        Rest::Until(due_ms) => (Class::waiting(0, schedule.definition.clock()), due_ms),
+        Rest::Parked => (Class::DEAD, now.steady_ms),
+        Rest::Ended => return None,
+    };
+    Some(Place { topic: topic.schedules(), class, due_at, id })
+}

@@ -1,0 +1,155 @@
+//! get_schedule: look at a schedule.
+
+use crate::command::{Command, Reply, operation};
+use crate::limits::NEXT_TICKS;
+use crate::machine::{Machine, Rule, ScheduleEntry};
+use crate::refusal::no_schedule;
+use crate::schedule::{Definition, LastJob, Parked, Schedule, ScheduleName, TickCounts};
+use crate::tick;
+use crate::time::Now;
+use crate::timeline::Timeline;
+use crate::topic::{Pause, TopicName};
+
+/// A schedule by its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GetSchedule {
+    /// Its topic.
+    pub topic: TopicName,
+    /// Its name.
+    pub name: ScheduleName,
+}
+
+/// What a schedule is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScheduleState {
+    /// It waits for its next tick.
+    Waiting,
+    /// It gives no ticks for now.
+    Paused,
+    /// A tick waits for the job before, or passes because of it.
+    Busy,
+    /// Its rule cannot be read any more: the zone is unknown here.
+    Broken,
+}
+
+impl ScheduleState {
+    /// The word for it on every surface.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ScheduleState::Waiting => "waiting",
+            ScheduleState::Paused => "paused",
+            ScheduleState::Busy => "busy",
+            ScheduleState::Broken => "broken",
+        }
+    }
+}
+
+/// A schedule as it is now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScheduleView {
+    /// Its topic.
+    pub topic: TopicName,
+    /// Its name.
+    pub name: ScheduleName,
+    /// As it was defined.
+    pub definition: Definition,
+    /// Grows with each change of the definition.
+    pub version: u64,
+    /// What it is doing.
+    pub state: ScheduleState,
+    /// When it was made, wall ms.
+    pub created_at: u64,
+    /// Its next ticks, wall ms; the first is not sure while it is busy.
+    pub next: Vec<u64>,
+    /// The newest job.
+    pub last: Option<LastJob>,
+    /// What became of the ticks that passed.
+    pub counts: TickCounts,
+    /// When a pause ends by itself, wall ms.
+    pub paused_until: Option<u64>,
+    /// The rule in words.
+    pub words: String,
+}
+
+impl ScheduleView {
+    /// The view of a schedule; its rule may be unreadable.
+    pub fn of(
+        topic: TopicName,
+        name: ScheduleName,
+        schedule: Schedule,
+        rule: Option<&tick::Rule>,
+        created_at: u64,
+        now: Now,
+    ) -> ScheduleView {
+        let progress = &schedule.progress;
+        let now_ms = now.on(schedule.definition.clock());
+        let pause = match progress.pause {
+            Some(Pause::Until(end_ms)) if end_ms <= now_ms => None,
+            pause => pause,
+        };
+        let state = match (rule, progress.parked, pause) {
+            (None, _, _) => ScheduleState::Broken,
+            (_, _, Some(_)) => ScheduleState::Paused,
+            (_, Parked::Busy, _) => ScheduleState::Busy,
+            _ => ScheduleState::Waiting,
+        };
+        let is_stopped = pause == Some(Pause::Open);
+        let next = match rule {
+            Some(rule) if !is_stopped => schedule.next_ticks(rule, NEXT_TICKS),
+            _ => Vec::new(),
+        };
+        let next = next.into_iter().map(|tick_ms| schedule.to_wall(now, tick_ms)).collect();
+        let paused_until = match pause {
+            Some(Pause::Until(end_ms)) => Some(schedule.to_wall(now, end_ms)),
+            _ => None,
+        };
+        ScheduleView {
+            topic,
+            name,
+            version: schedule.version,
+            state,
+            created_at,
+            next,
+            last: progress.last_job,
+            counts: progress.counts,
+            paused_until,
+            words: rule.map(tick::Rule::words).unwrap_or_default(),
+            definition: schedule.definition,
+        }
+    }
+}
+
+operation! {
+    GetSchedule => ScheduleView,
+        request => Command::GetSchedule(request), Reply::Schedule(view) => Ok(*view);
+}
+
+impl<T: Timeline> Machine<T> {
+    pub(crate) fn get_schedule(&mut self, now: Now, get: GetSchedule) -> Rule<Reply> {
+        let (_, entry) = self.locate_schedule(&get.topic, &get.name)?;
+        Ok(Reply::Schedule(Box::new(self.view_schedule(get.topic, entry, now))))
+    }
+
+    /// The schedule of this name, or `not_found`.
+    pub(crate) fn locate_schedule(
+        &mut self,
+        topic: &TopicName,
+        name: &ScheduleName,
+    ) -> Rule<(crate::topic::TopicNo, ScheduleEntry)> {
+        let missing = || no_schedule(topic, name);
+        let topic = self.topics.find(topic).ok_or_else(missing)?;
+        let entry = self.find_schedule(topic, name)?.ok_or_else(missing)?;
+        Ok((topic, entry))
+    }
+
+    pub(crate) fn view_schedule(
+        &self,
+        topic: TopicName,
+        entry: ScheduleEntry,
+        now: Now,
+    ) -> ScheduleView {
+        let ScheduleEntry { name, schedule, created_at, .. } = entry;
+        let rule = schedule.rule(&self.schedules.zones).ok();
+        ScheduleView::of(topic, name, schedule, rule.as_ref(), created_at, now)
+    }
+}
