@@ -90,10 +90,12 @@ macro_rules! on_a_cluster {
 
 dormouse_check::ack!(over_every_subject);
 dormouse_check::cancel!(over_every_subject);
+dormouse_check::change_schedule!(over_every_subject);
 dormouse_check::check!(over_every_subject);
 dormouse_check::extend!(over_every_subject);
 dormouse_check::forecast!(over_every_subject);
 dormouse_check::get!(over_every_subject);
+dormouse_check::get_schedule!(over_every_subject);
 dormouse_check::kick!(over_every_subject);
 dormouse_check::kill!(over_every_subject);
 dormouse_check::list!(over_every_subject);
@@ -107,12 +109,16 @@ dormouse_check::purge!(over_every_subject);
 dormouse_check::put!(over_every_subject);
 dormouse_check::put_limits!(over_every_subject);
 dormouse_check::put_on_key!(over_every_subject);
+dormouse_check::put_schedule!(over_every_subject);
 dormouse_check::release!(over_every_subject);
+dormouse_check::remove_schedule!(over_every_subject);
 dormouse_check::reschedule!(over_every_subject);
 dormouse_check::reserve!(over_every_subject);
 dormouse_check::reserve_id!(over_every_subject);
 dormouse_check::reserve_wait!(over_every_subject);
 dormouse_check::revive!(over_every_subject);
+dormouse_check::run_schedule!(over_every_subject);
+dormouse_check::schedules!(over_every_subject);
 dormouse_check::session!(over_every_subject);
 dormouse_check::set_topic!(over_every_subject);
 dormouse_check::stats!(over_every_subject);
@@ -123,10 +129,12 @@ dormouse_check::withdraw!(over_every_subject);
 on_a_cluster! {
     ack
     cancel
+    change_schedule
     check
     extend
     forecast
     get
+    get_schedule
     kick
     kill
     list
@@ -140,12 +148,16 @@ on_a_cluster! {
     put
     put_limits
     put_on_key
+    put_schedule
     release
+    remove_schedule
     reschedule
     reserve
     reserve_id
     reserve_wait
     revive
+    run_schedule
+    schedules
     session
     set_topic
     stats

@@ -43,6 +43,14 @@ pub enum EventKind {
     Resumed,
     /// A topic's settings changed.
     TopicSet,
+    /// A schedule was defined. Its name is not told, and a change of it is no event.
+    Scheduled,
+    /// A schedule went: on request, or because it has ended.
+    Unscheduled,
+    /// A tick was given: the job was put for it. Emitted after `Put`.
+    Tick,
+    /// Ticks just before a tick that was given got no job. Emitted after `Tick`.
+    TickMissed,
 }
 
 impl EventKind {
@@ -67,6 +75,10 @@ impl EventKind {
             EventKind::Paused => "paused",
             EventKind::Resumed => "resumed",
             EventKind::TopicSet => "topic_set",
+            EventKind::Scheduled => "scheduled",
+            EventKind::Unscheduled => "unscheduled",
+            EventKind::Tick => "tick",
+            EventKind::TickMissed => "tick_missed",
         }
     }
 }

@@ -58,6 +58,21 @@ impl LeasedJob {
         self.job.attempt
     }
 
+    /// The schedule that put it, if one did.
+    pub fn schedule(&self) -> Option<&str> {
+        self.job.tick.as_ref().map(|tick| tick.schedule.as_str())
+    }
+
+    /// The tick that it stands for, if a schedule put it.
+    pub fn tick(&self) -> Option<SystemTime> {
+        self.job.tick.as_ref().map(|tick| instant(tick.tick_ms))
+    }
+
+    /// Ticks just before it that got no job.
+    pub fn ticks_missed(&self) -> u64 {
+        self.job.tick.as_ref().map_or(0, |tick| tick.missed)
+    }
+
     /// When it was due.
     pub fn due_at(&self) -> SystemTime {
         instant(self.job.due_at)

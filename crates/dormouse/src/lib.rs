@@ -108,6 +108,7 @@ mod queue;
 mod reserve;
 mod retry;
 mod rule;
+mod schedule;
 mod session;
 mod time;
 mod topic;
@@ -138,8 +139,10 @@ pub use dormouse_core::error::{Code, Error};
 pub use dormouse_core::job::{BodyKind, JobId, State, Token};
 pub use dormouse_core::op::{
     ChangeReply, EndReply, ExtendReply, JobView, LockReply, OnConflict, Page, PutOutcome, PutReply,
-    SessionId, Target, TopicStats, TopicsPage,
+    PutScheduleReply, ScheduleConflict, ScheduleOutcome, ScheduleState, ScheduleView,
+    SchedulesPage, SessionId, Target, TopicStats, TopicsPage,
 };
+pub use dormouse_core::schedule::{Catchup, Overlap};
 pub use dormouse_core::tick::Preview;
 pub use dormouse_core::topic::{Settings, TopicName};
 pub use dormouse_disk::clock::VirtualClock;

@@ -3,6 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use dormouse_core::error::Error;
+use dormouse_core::op::PutSchedule;
 use dormouse_core::tick::{self, Preview, RuleForm};
 
 use crate::time::{span_ms, wall_ms};
@@ -57,6 +58,16 @@ impl Rule {
     pub fn zone(mut self, name: impl Into<String>) -> Rule {
         self.zone = Some(name.into());
         self
+    }
+
+    /// Makes this the rule of a schedule.
+    pub(crate) fn fill(self, put: &mut PutSchedule) {
+        match self.kind {
+            Kind::Cron(expression) => put.cron = Some(expression),
+            Kind::Every(span) => put.every_ms = Some(span_ms(span)),
+            Kind::Gap(span) => put.gap_ms = Some(span_ms(span)),
+        }
+        put.zone = self.zone;
     }
 
     /// The rule in words, its first `limit` ticks after an instant, at most 1,000, and notes about

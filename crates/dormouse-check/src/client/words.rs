@@ -13,6 +13,15 @@ pub(super) fn on_conflict_word(on_conflict: OnConflict) -> &'static str {
     }
 }
 
+/// The value whose word this is.
+pub(super) fn find_word<T: Copy>(
+    values: impl IntoIterator<Item = T>,
+    word_of: impl Fn(T) -> &'static str,
+    word: &str,
+) -> Option<T> {
+    values.into_iter().find(|value| word_of(*value) == word)
+}
+
 pub(super) fn backoff_words(backoff: &Backoff) -> String {
     match backoff {
         Backoff::Fixed { delay_ms } => format!("fixed:{delay_ms}ms"),

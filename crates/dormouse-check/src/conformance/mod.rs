@@ -25,12 +25,14 @@ macro_rules! cases {
 
 mod ack;
 mod cancel;
+mod change_schedule;
 mod check;
 pub mod client;
 pub mod directory;
 mod extend;
 mod forecast;
 mod get;
+mod get_schedule;
 pub mod hosts;
 mod kick;
 mod kill;
@@ -46,13 +48,17 @@ mod purge;
 mod put;
 mod put_limits;
 mod put_on_key;
+mod put_schedule;
 pub mod redis;
 mod release;
+mod remove_schedule;
 mod reschedule;
 mod reserve;
 mod reserve_id;
 mod reserve_wait;
 mod revive;
+mod run_schedule;
+mod schedules;
 pub mod served;
 mod session;
 mod set_topic;
@@ -72,10 +78,12 @@ type Cases = &'static [(&'static str, fn(&mut Subject))];
 const SUITE: &[(&str, Cases)] = &[
     ("ack", ack::CASES),
     ("cancel", cancel::CASES),
+    ("change_schedule", change_schedule::CASES),
     ("check", check::CASES),
     ("extend", extend::CASES),
     ("forecast", forecast::CASES),
     ("get", get::CASES),
+    ("get_schedule", get_schedule::CASES),
     ("kick", kick::CASES),
     ("kill", kill::CASES),
     ("list", list::CASES),
@@ -89,12 +97,16 @@ const SUITE: &[(&str, Cases)] = &[
     ("put", put::CASES),
     ("put_limits", put_limits::CASES),
     ("put_on_key", put_on_key::CASES),
+    ("put_schedule", put_schedule::CASES),
     ("release", release::CASES),
+    ("remove_schedule", remove_schedule::CASES),
     ("reschedule", reschedule::CASES),
     ("reserve", reserve::CASES),
     ("reserve_id", reserve_id::CASES),
     ("reserve_wait", reserve_wait::CASES),
     ("revive", revive::CASES),
+    ("run_schedule", run_schedule::CASES),
+    ("schedules", schedules::CASES),
     ("session", session::CASES),
     ("set_topic", set_topic::CASES),
     ("stats", stats::CASES),

@@ -12,6 +12,7 @@ pub(super) use dormouse_core::error::{Code, Error};
 pub(super) use dormouse_core::job::{BodyKind, JobId, State, Token};
 pub(super) use dormouse_core::limits;
 pub(super) use dormouse_core::op::*;
+pub(super) use dormouse_core::schedule::{Catchup, Overlap, ScheduleName, Template};
 pub(super) use dormouse_core::topic::{Settings, TopicName};
 
 pub(super) use super::subject::Subject;
@@ -58,6 +59,23 @@ pub(super) fn take(name: &str) -> Reserve {
 /// A reserve of one job of one topic that waits.
 pub(super) fn wait_for(name: &str, wait_ms: i64) -> Reserve {
     Reserve { wait_ms, ..take(name) }
+}
+
+pub(super) fn schedule_name(name: &str) -> ScheduleName {
+    ScheduleName::new(name).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// A schedule of topic `t`, named `s`, that ticks at this distance.
+pub(super) fn every(span_ms: i64) -> PutSchedule {
+    let template =
+        Template { body: bytes("work"), body_kind: BodyKind::Text, ..Template::default() };
+    let put = PutSchedule::new(topic("t"), schedule_name("s"), template);
+    PutSchedule { every_ms: Some(span_ms), ..put }
+}
+
+/// A schedule of topic `t`, named `s`, that ticks by the calendar of UTC.
+pub(super) fn cron(text: &str) -> PutSchedule {
+    PutSchedule { every_ms: None, cron: Some(text.to_owned()), ..every(1_000) }
 }
 
 pub(super) fn failed(token: Token) -> Nack {

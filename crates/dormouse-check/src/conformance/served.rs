@@ -60,6 +60,8 @@ pub const NOT_OVER_RESP: Skips = &[
     ("reserve_id", "a_leased_job_is_a_conflict", JOB_IN_TEXT),
     ("revive", "at_most_a_batch_at_once", "the server goes on until all are revived"),
     ("revive", "not_dead_is_a_conflict", JOB_IN_TEXT),
+    ("change_schedule", "a_replan_gives_up_what_was_to_be_given", SETTINGS),
+    ("put_schedule", "a_full_topic_loses_no_tick", SETTINGS),
     ("stats", "waiters_and_pause_and_settings", SETTINGS),
     ("topics", "come_with_the_first_put_or_setting", SETTINGS),
     ("topics", "vanish_when_empty_unset_and_unwatched", SETTINGS),

@@ -390,3 +390,86 @@ impl WaitingLock {
         reply!(self.0.wait(), Lock)
     }
 }
+
+/// Schedules; those of topic `t` named `s` unless it says otherwise.
+impl Subject {
+    pub(super) fn try_schedule(&self, put: PutSchedule) -> Result<PutScheduleReply, Error> {
+        reply!(self.ask(Command::PutSchedule(Box::new(put))), PutSchedule)
+    }
+
+    #[track_caller]
+    pub(super) fn schedule(&self, put: PutSchedule) -> PutScheduleReply {
+        good(self.try_schedule(put))
+    }
+
+    pub(super) fn try_look(&self, name: &str) -> Result<ScheduleView, Error> {
+        let get = GetSchedule { topic: topic("t"), name: schedule_name(name) };
+        reply!(self.ask(Command::GetSchedule(get)), Schedule).map(|view| *view)
+    }
+
+    #[track_caller]
+    pub(super) fn look(&self) -> ScheduleView {
+        good(self.try_look("s"))
+    }
+
+    /// The counts: given, missed, overlapped, skipped.
+    #[track_caller]
+    pub(super) fn tick_counts(&self) -> [u64; 4] {
+        let counts = self.look().counts;
+        [counts.given, counts.missed, counts.overlapped, counts.skipped]
+    }
+
+    /// Looks at the schedule until it is as expected. A tick is given soon after its instant, by
+    /// the backend itself, so that the first look may be too early.
+    #[track_caller]
+    pub(super) fn look_until(&self, is_so: impl Fn(&ScheduleView) -> bool) -> ScheduleView {
+        for _ in 0..10_000 {
+            let view = self.look();
+            if is_so(&view) {
+                return view;
+            }
+            std::thread::yield_now();
+        }
+        panic!("it stays {:?}", self.look());
+    }
+
+    pub(super) fn change(&self, change: ScheduleChange) -> Result<ScheduleView, Error> {
+        let change = ChangeSchedule { topic: topic("t"), name: schedule_name("s"), change };
+        reply!(self.ask(Command::ChangeSchedule(change)), Schedule).map(|view| *view)
+    }
+
+    pub(super) fn unschedule(&self, name: &str, cancel_job: bool) -> Result<(), Error> {
+        let name = schedule_name(name);
+        done(self.ask(Command::RemoveSchedule(RemoveSchedule {
+            topic: topic("t"),
+            name,
+            cancel_job,
+        })))
+    }
+
+    pub(super) fn run_schedule(
+        &self,
+        ticks: Option<(i64, i64)>,
+    ) -> Result<Vec<Result<PutReply, Error>>, Error> {
+        let run = RunSchedule { topic: topic("t"), name: schedule_name("s"), ticks };
+        reply!(self.ask(Command::RunSchedule(run)), Put)
+    }
+
+    pub(super) fn schedules(
+        &self,
+        state: Option<ScheduleState>,
+        cursor: Option<String>,
+        limit: usize,
+    ) -> Result<SchedulesPage, Error> {
+        let page = Schedules { topic: topic("t"), state, cursor, limit };
+        reply!(self.ask(Command::Schedules(page)), Schedules)
+    }
+
+    /// The job of a tick that has come, or comes at once.
+    #[track_caller]
+    pub(super) fn take_tick(&self) -> LeasedJob {
+        let mut jobs = good(self.try_reserve(wait_for("t", 10_000)));
+        assert_eq!(jobs.len(), 1, "no tick came");
+        jobs.remove(0)
+    }
+}

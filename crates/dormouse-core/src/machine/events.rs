@@ -18,6 +18,7 @@ impl<T: Timeline> Machine<T> {
             let Some(value) = self.topics.get(topic) else { continue };
             let at = |place: &Place| Some(place.due_wall_ms(now));
             let (id, due_at, attempt) = match fact {
+                _ if is_schedule(fact) => (None, None, 0),
                 Fact::Put { job, at: place, .. } => {
                     (Some(job.id), at(place), job.progress.attempts)
                 }
@@ -28,13 +29,45 @@ impl<T: Timeline> Machine<T> {
                 _ => (None, None, 0),
             };
             let topic = value.name.clone();
-            events.push(Event { kind, topic, id, at_ms: now.wall_ms, due_at, attempt });
+            let event = Event { kind, topic, id, at_ms: now.wall_ms, due_at, attempt };
+            let tick = match fact {
+                Fact::Put { job, .. } => job.content.tick.as_deref(),
+                _ => None,
+            };
+            if let Some(tick) = tick {
+                let of = |kind| Event { kind, ..event.clone() };
+                let (given, missed) = (of(EventKind::Tick), of(EventKind::TickMissed));
+                events
+                    .extend([event, given].into_iter().chain((tick.missed > 0).then_some(missed)));
+            } else {
+                events.push(event);
+            }
         }
+    }
+}
+
+/// Whether a fact is about the entry of a schedule.
+fn is_schedule(fact: &Fact) -> bool {
+    match fact {
+        Fact::Put { at, .. } => at.topic.scheduled_topic().is_some(),
+        Fact::Move { topic, .. } => topic.scheduled_topic().is_some(),
+        _ => false,
     }
 }
 
 /// The topic of a fact, and its name.
 fn about(fact: &Fact) -> Option<(TopicNo, EventKind)> {
+    match fact {
+        Fact::Put { at, left, .. } if is_schedule(fact) => {
+            // An entry that moves on is no event: the job of its tick is one.
+            let topic = at.topic.scheduled_topic().filter(|_| left.is_none());
+            return topic.map(|topic| (topic, EventKind::Scheduled));
+        }
+        Fact::Move { topic, .. } if is_schedule(fact) => {
+            return topic.scheduled_topic().map(|topic| (topic, EventKind::Unscheduled));
+        }
+        _ => {}
+    }
     Some(match fact {
         Fact::Put { at, left, .. } => {
             // A put that ends a hold is a new job like any other.

@@ -1,11 +1,14 @@
 //! get_schedule: look at a schedule.
 
+use jiff::tz::TimeZoneDatabase;
+
 use crate::command::{Command, Reply, operation};
-use crate::limits::NEXT_TICKS;
+use crate::error::Error;
+use crate::limits::{NEXT_TICKS, PREVIEW_TICKS_MAX};
 use crate::machine::{Machine, Rule, ScheduleEntry};
 use crate::refusal::no_schedule;
-use crate::schedule::{Definition, LastJob, Parked, Schedule, ScheduleName, TickCounts};
-use crate::tick;
+use crate::schedule::{Definition, LastJob, Parked, RuleSpec, Schedule, ScheduleName, TickCounts};
+use crate::tick::{self, Every, RuleForm};
 use crate::time::Now;
 use crate::timeline::Timeline;
 use crate::topic::{Pause, TopicName};
@@ -59,6 +62,8 @@ pub struct ScheduleView {
     pub state: ScheduleState,
     /// When it was made, wall ms.
     pub created_at: u64,
+    /// The instant that `every` is counted from, wall ms.
+    pub anchor_at: u64,
     /// Its next ticks, wall ms; the first is not sure while it is busy.
     pub next: Vec<u64>,
     /// The newest job.
@@ -109,6 +114,7 @@ impl ScheduleView {
             version: schedule.version,
             state,
             created_at,
+            anchor_at: schedule.to_wall(now, progress.anchor_ms),
             next,
             last: progress.last_job,
             counts: progress.counts,
@@ -116,6 +122,39 @@ impl ScheduleView {
             words: rule.map(tick::Rule::words).unwrap_or_default(),
             definition: schedule.definition,
         }
+    }
+}
+
+impl ScheduleView {
+    /// Its ticks from one instant to before another, past or future, whatever becomes of them.
+    pub fn ticks(
+        &self,
+        from_ms: u64,
+        to_ms: u64,
+        limit: usize,
+        zones: &TimeZoneDatabase,
+    ) -> Result<Vec<u64>, Error> {
+        if !(1..=PREVIEW_TICKS_MAX).contains(&limit) {
+            return Err(Error::invalid(format!("limit is {limit}; give 1 to {PREVIEW_TICKS_MAX}")));
+        }
+        let rule = match &self.definition.recurrence.spec {
+            RuleSpec::Cron { text, zone } => {
+                let (cron, zone) = (Some(text.as_str()), Some(zone.as_str()));
+                tick::Rule::read(&RuleForm { cron, zone, ..RuleForm::default() }, 0, zones)?
+            }
+            RuleSpec::Every { span_ms } => {
+                tick::Rule::Every(Every { anchor_ms: self.anchor_at, span_ms: *span_ms })
+            }
+            // Only the next one is known.
+            RuleSpec::Gap { .. } => {
+                let next = self.next.iter().copied().take(1);
+                return Ok(next.filter(|tick_ms| (from_ms..to_ms).contains(tick_ms)).collect());
+            }
+        };
+        let end_ms = self.definition.recurrence.end_at.unwrap_or(u64::MAX);
+        let next = |tick_ms: &u64| rule.next(*tick_ms);
+        let ticks = std::iter::successors(rule.next(from_ms.saturating_sub(1)), next);
+        Ok(ticks.take_while(|tick_ms| *tick_ms < to_ms && *tick_ms <= end_ms).take(limit).collect())
     }
 }
 

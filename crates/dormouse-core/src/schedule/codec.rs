@@ -31,8 +31,6 @@ use crate::topic::Pause;
 
 const FORMAT: u8 = 1;
 
-const OVERLAPS: [Overlap; 4] = [Overlap::Skip, Overlap::Wait, Overlap::Allow, Overlap::Replace];
-const CATCHUPS: [Catchup; 2] = [Catchup::One, Catchup::All];
 const PARKED: [Parked; 4] = [Parked::No, Parked::Busy, Parked::Paused, Parked::Broken];
 const KINDS: [BodyKind; 3] = [BodyKind::Bytes, BodyKind::Text, BodyKind::Json];
 
@@ -77,8 +75,8 @@ pub(super) fn encode(schedule: &Schedule) -> Bytes {
     let mut out = Vec::with_capacity(96 + template.body.len());
     out.push(FORMAT);
     put_varint(flags, &mut out);
-    out.push(index_of(&OVERLAPS, overlap));
-    out.push(index_of(&CATCHUPS, catchup));
+    out.push(index_of(&Overlap::ALL, overlap));
+    out.push(index_of(&Catchup::ALL, catchup));
     out.push(index_of(&PARKED, parked));
     out.push(index_of(&KINDS, &template.body_kind));
     encode_spec(&recurrence.spec, &mut out);
@@ -116,8 +114,8 @@ pub(super) fn decode(record: &Bytes) -> Option<Schedule> {
         return None;
     }
     let flags = from.varint()?;
-    let overlap = *OVERLAPS.get(usize::from(from.byte()?))?;
-    let catchup = *CATCHUPS.get(usize::from(from.byte()?))?;
+    let overlap = *Overlap::ALL.get(usize::from(from.byte()?))?;
+    let catchup = *Catchup::ALL.get(usize::from(from.byte()?))?;
     let parked = *PARKED.get(usize::from(from.byte()?))?;
     let body_kind = *KINDS.get(usize::from(from.byte()?))?;
     let spec = decode_spec(&mut from)?;

@@ -111,6 +111,21 @@ pub enum Overlap {
     Replace,
 }
 
+impl Overlap {
+    /// Every way, in the order of the enum.
+    pub const ALL: [Overlap; 4] = [Overlap::Skip, Overlap::Wait, Overlap::Allow, Overlap::Replace];
+
+    /// The word for it on every surface.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Overlap::Skip => "skip",
+            Overlap::Wait => "wait",
+            Overlap::Allow => "allow",
+            Overlap::Replace => "replace",
+        }
+    }
+}
+
 /// Ticks that passed unseen: nothing ran, or the topic was full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Catchup {
@@ -119,6 +134,19 @@ pub enum Catchup {
     One,
     /// Each is given, in order.
     All,
+}
+
+impl Catchup {
+    /// Every way, in the order of the enum.
+    pub const ALL: [Catchup; 2] = [Catchup::One, Catchup::All];
+
+    /// The word for it on every surface.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Catchup::One => "one",
+            Catchup::All => "all",
+        }
+    }
 }
 
 /// A schedule as a user defines it.

@@ -5,7 +5,8 @@ use std::str::FromStr;
 
 use super::verb::{UnknownVerb, Verb, Verbs};
 
-const PRODUCER: Verbs = Verbs::of(&[Verb::Put, Verb::Get, Verb::Cancel, Verb::Reschedule]);
+const PRODUCER: Verbs =
+    Verbs::of(&[Verb::Put, Verb::Get, Verb::Cancel, Verb::Reschedule, Verb::Schedule]);
 const CONSUMER: Verbs = Verbs::of(&[
     Verb::Reserve,
     Verb::Ack,
@@ -27,6 +28,7 @@ const OPERATOR: Verbs = VIEWER.with(Verbs::of(&[
     Verb::Kill,
     Verb::Cancel,
     Verb::Reschedule,
+    Verb::Schedule,
     Verb::BreakLock,
 ]));
 

@@ -50,6 +50,8 @@ pub enum Verb {
     Lock,
     /// Free a lock that somebody else holds; a scope names it instead of a topic.
     BreakLock,
+    /// Define, change, run and remove schedules.
+    Schedule,
     /// Follow the events.
     Events,
     /// Read the server's metrics.
@@ -60,7 +62,7 @@ pub enum Verb {
 
 impl Verb {
     /// Every verb, in the order of the enum.
-    pub const ALL: [Verb; 24] = [
+    pub const ALL: [Verb; 25] = [
         Verb::Put,
         Verb::Reserve,
         Verb::Ack,
@@ -82,6 +84,7 @@ impl Verb {
         Verb::Kick,
         Verb::Lock,
         Verb::BreakLock,
+        Verb::Schedule,
         Verb::Events,
         Verb::Metrics,
         Verb::Backup,
@@ -111,6 +114,7 @@ impl Verb {
             Verb::Kick => "kick",
             Verb::Lock => "lock",
             Verb::BreakLock => "break_lock",
+            Verb::Schedule => "schedule",
             Verb::Events => "events",
             Verb::Metrics => "metrics",
             Verb::Backup => "backup",

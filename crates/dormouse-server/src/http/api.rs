@@ -32,7 +32,7 @@ const TAGS: &[(&str, &str)] = &[
     ("leases", "Take jobs, and report the result of the work"),
     ("topics", "The counts, settings and jobs of topics"),
     ("locks", "Named locks that expire; every grant has a greater fence"),
-    ("schedules", "Rules that repeat: what they would do"),
+    ("schedules", "Rules that put a job at each of their ticks"),
     ("server", "The server itself"),
 ];
 
@@ -84,7 +84,7 @@ problems! {
     }
     /// Problems of calls about a job, topic or lock that must exist.
     AbsenceProblems {
-        "404": "No such job, topic or lock",
+        "404": "No such job, topic, schedule or lock",
     }
     /// Problems of calls that a state may forbid.
     StateProblems {

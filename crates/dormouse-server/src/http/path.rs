@@ -4,6 +4,7 @@ use axum::extract::{FromRequestParts, RawPathParams};
 use bytes::Bytes;
 use dormouse_core::job::JobId;
 use dormouse_core::op::Target;
+use dormouse_core::schedule::ScheduleName;
 use dormouse_core::topic::TopicName;
 use hyper::http::request::Parts;
 use utoipa::IntoParams;
@@ -15,6 +16,9 @@ pub(crate) struct InTopic(pub(crate) TopicName);
 
 /// `{name}`: of a lock.
 pub(crate) struct InName(pub(crate) String);
+
+/// `{topic}` and `{name}`: of a schedule.
+pub(crate) struct InSchedule(pub(crate) TopicName, pub(crate) ScheduleName);
 
 /// `{id}`, or `{topic}` and `{key}`.
 pub(crate) struct InJob(pub(crate) Target);
@@ -47,6 +51,16 @@ impl<S: Send + Sync> FromRequestParts<S> for InName {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<InName, Problem> {
         let params = params(parts, state).await?;
         Ok(InName(find(&params, "name").unwrap_or_default().to_owned()))
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for InSchedule {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<InSchedule, Problem> {
+        let params = params(parts, state).await?;
+        let part = |name| find(&params, name).unwrap_or_default();
+        Ok(InSchedule(TopicName::new(part("topic"))?, ScheduleName::new(part("name"))?))
     }
 }
 
@@ -114,6 +128,29 @@ pub(crate) struct KeyPath {
     /// The key, percent-encoded; at most 256 bytes.
     #[param(min_length = 1, max_length = 256, example = "42")]
     key: String,
+}
+
+/// `{topic}` and `{name}`, described.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+#[expect(dead_code, reason = "describes the path")]
+pub(crate) struct SchedulePath {
+    /// The topic, percent-encoded.
+    #[param(
+        min_length = 1,
+        max_length = 200,
+        pattern = "^[A-Za-z0-9+/;.$_():][A-Za-z0-9+/;.$_():-]*$",
+        example = "orders"
+    )]
+    topic: String,
+    /// The schedule's name, percent-encoded.
+    #[param(
+        min_length = 1,
+        max_length = 200,
+        pattern = "^[A-Za-z0-9+/;.$_():][A-Za-z0-9+/;.$_():-]*$",
+        example = "nightly"
+    )]
+    name: String,
 }
 
 /// `{name}`, described.

@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 use super::client::Call;
 use super::put::{self, PutForm};
 use super::query::{Query, encode};
+use super::schedule;
 use super::topic::settings_out;
 use crate::client::backend::{self, at_most_i64, check_batch};
 
@@ -81,13 +82,20 @@ pub(super) fn parts(command: &Command, form: PutForm) -> Result<Vec<Part>, Error
         Command::ReleaseTopic(release) => {
             Part::whole(in_topic(&release.topic, "release", &json!({ "max": release.max })))
         }
-        Command::PutSchedule(_)
-        | Command::GetSchedule(_)
-        | Command::Schedules(_)
-        | Command::RemoveSchedule(_)
-        | Command::ChangeSchedule(_)
-        | Command::RunSchedule(_)
-        | Command::Peek(_)
+        Command::PutSchedule(put) => Part::whole(schedule::put(put)?),
+        Command::GetSchedule(one) => Part::whole(get(schedule::path(&one.topic, &one.name))),
+        Command::Schedules(page) => Part::whole(get(schedule::page(page))),
+        Command::RemoveSchedule(remove) => {
+            let mut query = Query::default();
+            query.add("jobs", remove.cancel_job.then_some(true));
+            let path = query.after(schedule::path(&remove.topic, &remove.name));
+            Part::whole(Call { method: "DELETE", ..get(path) })
+        }
+        Command::ChangeSchedule(one) => {
+            Part::whole(schedule::change(&schedule::path(&one.topic, &one.name), one.change))
+        }
+        Command::RunSchedule(run) => Part::whole(schedule::run(run)),
+        Command::Peek(_)
         | Command::TopicsOf(_)
         | Command::OpenSession
         | Command::CloseSession(_)

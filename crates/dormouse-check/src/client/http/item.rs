@@ -72,6 +72,20 @@ pub(super) fn items(count: usize, response: &Response) -> Result<Vec<Item>, Erro
     }
 }
 
+/// The items of a response that tells how many they are.
+pub(super) fn ran(response: &Response) -> Result<Vec<Item>, Error> {
+    if !response.is_good() {
+        return Err(problem(response));
+    }
+    if let Ok(item) = serde_json::from_slice(&response.body) {
+        return Ok(vec![item]);
+    }
+    let results: Result<Results, _> = serde_json::from_slice(&response.body);
+    results
+        .map(|results| results.results)
+        .map_err(|error| unexpected(&error.to_string(), &response.body))
+}
+
 fn code(word: &str) -> Option<Code> {
     Code::ALL.into_iter().find(|code| code.as_str() == word)
 }

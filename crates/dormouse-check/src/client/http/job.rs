@@ -8,8 +8,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use dormouse_core::error::Error;
-use dormouse_core::job::{BodyKind, Content, Job, JobId, Progress, Token};
+use dormouse_core::job::{BodyKind, Content, Job, JobId, Progress, TickOrigin, Token};
 use dormouse_core::op::{JobView, LeasedJob, Page};
+use dormouse_core::schedule::ScheduleName;
 use dormouse_core::topic::TopicName;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
@@ -41,6 +42,9 @@ struct LeasedIn {
     ttr_ms: u64,
     priority: u32,
     headers: Option<BTreeMap<String, String>>,
+    schedule: Option<String>,
+    tick: Option<At>,
+    ticks_missed: Option<u64>,
     #[serde(default, deserialize_with = "present")]
     body: Option<Box<RawValue>>,
     text: Option<String>,
@@ -71,6 +75,9 @@ pub(super) struct ViewIn {
     kicks: u32,
     error: Option<String>,
     headers: Option<BTreeMap<String, String>>,
+    schedule: Option<String>,
+    tick: Option<At>,
+    ticks_missed: Option<u64>,
     #[serde(default, deserialize_with = "present")]
     body: Option<Box<RawValue>>,
     text: Option<String>,
@@ -86,11 +93,13 @@ pub(super) struct PageIn {
 }
 
 /// A `null` body is a body; an absent one is not.
-fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Box<RawValue>>, D::Error> {
+pub(super) fn present<'de, D: Deserializer<'de>>(
+    from: D,
+) -> Result<Option<Box<RawValue>>, D::Error> {
     Box::<RawValue>::deserialize(from).map(Some)
 }
 
-fn lacks(what: &str, id: &str) -> Error {
+pub(super) fn lacks(what: &str, id: &str) -> Error {
     Error::unavailable(format!("the server broke its contract: {what} of job {id}"))
 }
 
@@ -111,7 +120,7 @@ fn key_of(key: Option<String>, base64: Option<String>) -> Result<Option<Bytes>, 
     }
 }
 
-fn body_of(
+pub(super) fn body_of(
     id: &str,
     body: Option<Box<RawValue>>,
     text: Option<String>,
@@ -125,10 +134,26 @@ fn body_of(
     }
 }
 
-type Headers = Option<Arc<Vec<(String, String)>>>;
+pub(super) type Headers = Option<Arc<Vec<(String, String)>>>;
 
-fn headers_of(headers: Option<BTreeMap<String, String>>) -> Headers {
+pub(super) fn headers_of(headers: Option<BTreeMap<String, String>>) -> Headers {
     headers.map(|headers| Arc::new(headers.into_iter().collect()))
+}
+
+/// All three, or none.
+fn tick_of(
+    schedule: Option<String>,
+    tick: Option<At>,
+    missed: Option<u64>,
+) -> Result<Option<Arc<TickOrigin>>, Error> {
+    match (schedule, tick, missed) {
+        (None, None, None) => Ok(None),
+        (Some(name), Some(At(tick_ms)), Some(missed)) => {
+            let schedule = ScheduleName::new(&name)?;
+            Ok(Some(Arc::new(TickOrigin { schedule, tick_ms, missed })))
+        }
+        (name, ..) => Err(lacks("half a tick", &name.unwrap_or_default())),
+    }
 }
 
 impl JobsIn {
@@ -155,7 +180,7 @@ impl LeasedIn {
             headers: headers_of(self.headers),
             body,
             body_kind,
-            tick: None,
+            tick: tick_of(self.schedule, self.tick, self.ticks_missed)?,
         })
     }
 }
@@ -173,7 +198,7 @@ impl ViewIn {
             backoff: self.backoff.map(BackoffIn::backoff),
             key_ttl_ms: self.key_ttl_ms,
             put_at: self.put_at.0,
-            tick: None,
+            tick: tick_of(self.schedule, self.tick, self.ticks_missed)?,
         };
         let progress = Progress {
             priority: self.priority,

@@ -28,6 +28,7 @@ mod job;
 mod put;
 mod query;
 mod reply;
+mod schedule;
 mod time;
 mod topic;
 

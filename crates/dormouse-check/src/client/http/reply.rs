@@ -8,8 +8,9 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::client::Response;
-use super::item::{Item, items, problem};
+use super::item::{Item, items, problem, ran};
 use super::job::{JobsIn, PageIn, ViewIn};
+use super::schedule::{PutScheduleIn, ScheduleIn, SchedulesIn};
 use super::time::{At, unexpected};
 use super::topic::{TopicIn, TopicsIn};
 
@@ -122,6 +123,15 @@ fn whole(command: &Command, response: &Response) -> Answer {
         | Command::ReleaseTopic(_)
         | Command::Kick(_)
         | Command::Purge(_) => Reply::Count(one::<CountIn>(response)?.count),
+        Command::PutSchedule(_) => Reply::PutSchedule(one::<PutScheduleIn>(response)?.reply()?),
+        Command::GetSchedule(_) | Command::ChangeSchedule(_) => {
+            Reply::Schedule(Box::new(one::<ScheduleIn>(response)?.view()?))
+        }
+        Command::Schedules(_) => Reply::Schedules(one::<SchedulesIn>(response)?.page()?),
+        Command::RunSchedule(_) => {
+            let replies = ran(response)?.into_iter().map(Item::put);
+            Reply::Put(replies.collect())
+        }
         Command::List(_) => Reply::Page(one::<PageIn>(response)?.page()?),
         Command::Topics(_) => Reply::Topics(one::<TopicsIn>(response)?.page()?),
         Command::Stats(_) => Reply::Stats(one::<TopicIn>(response)?.stats().1),

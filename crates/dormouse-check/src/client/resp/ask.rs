@@ -8,6 +8,7 @@ use dormouse_core::op::{
     Reserve, ReserveId, Target, Topics,
 };
 
+use super::schedule;
 use crate::client::backend::{Part, at_most_i64, check_batch};
 use crate::client::words::{backoff_words, on_conflict_word};
 
@@ -20,42 +21,42 @@ pub(super) struct Call {
 }
 
 /// The words of one command.
-struct Words(Vec<Vec<u8>>);
+pub(super) struct Words(Vec<Vec<u8>>);
 
 impl Words {
-    fn new(verb: &str) -> Words {
+    pub(super) fn new(verb: &str) -> Words {
         Words(vec![verb.as_bytes().to_vec()])
     }
 
-    fn bytes(mut self, word: &[u8]) -> Words {
+    pub(super) fn bytes(mut self, word: &[u8]) -> Words {
         self.0.push(word.to_vec());
         self
     }
 
-    fn word(self, word: impl ToString) -> Words {
+    pub(super) fn word(self, word: impl ToString) -> Words {
         self.bytes(word.to_string().as_bytes())
     }
 
     /// A name and its value, if it has one.
-    fn option(self, name: &str, value: Option<impl ToString>) -> Words {
+    pub(super) fn option(self, name: &str, value: Option<impl ToString>) -> Words {
         match value {
             Some(value) => self.word(name).word(value),
             None => self,
         }
     }
 
-    fn bytes_option(self, name: &str, value: Option<&[u8]>) -> Words {
+    pub(super) fn bytes_option(self, name: &str, value: Option<&[u8]>) -> Words {
         match value {
             Some(value) => self.word(name).bytes(value),
             None => self,
         }
     }
 
-    fn flag(self, name: &str, is_set: bool) -> Words {
+    pub(super) fn flag(self, name: &str, is_set: bool) -> Words {
         if is_set { self.word(name) } else { self }
     }
 
-    fn target(self, target: &Target) -> Words {
+    pub(super) fn target(self, target: &Target) -> Words {
         match target {
             Target::Id(id) => self.word(id),
             Target::Key { topic, key } => self.word(topic).word("KEY").bytes(key),
@@ -134,7 +135,7 @@ fn one(command: &Command) -> Result<Words, Error> {
         }
         Command::SetTopic(_) => return Err(not_carried("settings of topics")),
         Command::OpenSession | Command::CloseSession(_) => return Err(not_carried("sessions")),
-        _ => return Err(not_carried("this command")),
+        command => schedule::words(command).ok_or_else(|| not_carried("this command"))?,
     })
 }
 

@@ -7,8 +7,9 @@ use bytes::Bytes;
 use dormouse_core::backoff::Backoff;
 use dormouse_core::error::Error;
 use dormouse_core::image::Counts;
-use dormouse_core::job::{BodyKind, Content, Job, JobId, Progress, State, Token};
+use dormouse_core::job::{BodyKind, Content, Job, JobId, Progress, State, TickOrigin, Token};
 use dormouse_core::op::{JobView, LeasedJob, TopicStats};
+use dormouse_core::schedule::ScheduleName;
 use dormouse_core::topic::{Settings, TopicName};
 
 use super::raw::Reply;
@@ -19,23 +20,23 @@ pub(super) fn unexpected(what: &str, reply: &Reply) -> Error {
 }
 
 /// The fields of a map.
-struct Fields<'r>(&'r [Reply]);
+pub(super) struct Fields<'r>(&'r [Reply]);
 
 impl<'r> Fields<'r> {
-    fn of(reply: &'r Reply) -> Result<Fields<'r>, Error> {
+    pub(super) fn of(reply: &'r Reply) -> Result<Fields<'r>, Error> {
         match reply {
             Reply::List(items) if items.len().is_multiple_of(2) => Ok(Fields(items)),
             other => Err(unexpected("no map", other)),
         }
     }
 
-    fn get(&self, name: &str) -> Result<&'r Reply, Error> {
+    pub(super) fn get(&self, name: &str) -> Result<&'r Reply, Error> {
         let found = self.0.chunks(2).find(|pair| pair[0] == Reply::Bytes(name.into()));
         let missing = || unexpected(&format!("no field {name}"), &Reply::List(self.0.to_vec()));
         found.map(|pair| &pair[1]).ok_or_else(missing)
     }
 
-    fn bytes(&self, name: &str) -> Result<Option<Bytes>, Error> {
+    pub(super) fn bytes(&self, name: &str) -> Result<Option<Bytes>, Error> {
         match self.get(name)? {
             Reply::Nil => Ok(None),
             Reply::Bytes(bytes) => Ok(Some(Bytes::from(bytes.clone()))),
@@ -43,22 +44,22 @@ impl<'r> Fields<'r> {
         }
     }
 
-    fn text<T: FromStr>(&self, name: &str) -> Result<T, Error> {
+    pub(super) fn text<T: FromStr>(&self, name: &str) -> Result<T, Error> {
         text(self.get(name)?)
     }
 
-    fn count<T: TryFrom<i64>>(&self, name: &str) -> Result<Option<T>, Error> {
+    pub(super) fn count<T: TryFrom<i64>>(&self, name: &str) -> Result<Option<T>, Error> {
         match self.get(name)? {
             Reply::Nil => Ok(None),
             reply => number(reply).map(Some),
         }
     }
 
-    fn number<T: TryFrom<i64>>(&self, name: &str) -> Result<T, Error> {
+    pub(super) fn number<T: TryFrom<i64>>(&self, name: &str) -> Result<T, Error> {
         number(self.get(name)?)
     }
 
-    fn backoff(&self) -> Result<Option<Arc<Backoff>>, Error> {
+    pub(super) fn backoff(&self) -> Result<Option<Arc<Backoff>>, Error> {
         let Some(text) = self.bytes("backoff")? else { return Ok(None) };
         let text = String::from_utf8_lossy(&text);
         let backoff = read_backoff(&text);
@@ -66,11 +67,19 @@ impl<'r> Fields<'r> {
         backoff.map(Arc::new).map(Some).ok_or_else(broken)
     }
 
-    fn headers(&self) -> Result<Headers, Error> {
+    pub(super) fn headers(&self) -> Result<Headers, Error> {
         let fields = Fields::of(self.get("headers")?)?;
         let pair = |pair: &[Reply]| Ok((text(&pair[0])?, text(&pair[1])?));
         let headers = fields.0.chunks(2).map(pair).collect::<Result<Vec<_>, Error>>()?;
         Ok((!headers.is_empty()).then(|| Arc::new(headers)))
+    }
+
+    /// All three fields, or none.
+    fn tick(&self) -> Result<Option<Arc<TickOrigin>>, Error> {
+        let Some(tick_ms) = self.count("tick")? else { return Ok(None) };
+        let schedule = ScheduleName::new(&self.text::<String>("schedule")?)?;
+        let missed = self.number("ticks_missed")?;
+        Ok(Some(Arc::new(TickOrigin { schedule, tick_ms, missed })))
     }
 }
 
@@ -140,7 +149,7 @@ pub(super) fn leased(reply: &Reply) -> Result<LeasedJob, Error> {
         headers: fields.headers()?,
         body: fields.bytes("body")?.unwrap_or_default(),
         body_kind: BodyKind::Bytes,
-        tick: None,
+        tick: fields.tick()?,
     })
 }
 
@@ -156,7 +165,7 @@ pub(super) fn view(reply: &Reply) -> Result<JobView, Error> {
         backoff: fields.backoff()?,
         key_ttl_ms: fields.number("key_ttl_ms")?,
         put_at: fields.number("put_at")?,
-        tick: None,
+        tick: fields.tick()?,
     };
     let progress = Progress {
         priority: fields.number("priority")?,

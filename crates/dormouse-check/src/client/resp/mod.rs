@@ -27,6 +27,7 @@ mod ask;
 mod fields;
 pub mod raw;
 mod reply;
+mod schedule;
 
 use std::io::{self, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};

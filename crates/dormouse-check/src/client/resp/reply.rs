@@ -6,12 +6,13 @@ use dormouse_core::error::{Code, Error};
 use dormouse_core::job::State;
 use dormouse_core::op::{
     ChangeReply, EndReply, ExtendReply, HeldLockView, JobView, LockReply, LocksPage, Page,
-    PutOutcome, PutReply, Target, TopicsPage,
+    PutOutcome, PutReply, SchedulesPage, Target, TopicsPage,
 };
 
 use super::Replies;
 use super::fields::{leased, named_stats, number, state, stats, text, unexpected, view};
 use super::raw::Reply;
+use super::schedule;
 
 /// The code that a word stands for.
 const CODES: [(&str, Code); 12] = [
@@ -117,6 +118,16 @@ fn whole(command: &Command, reply: &Reply) -> Answer {
             }
             R::Topics(TopicsPage { topics, more: after.is_some() })
         }
+        Command::PutSchedule(_) => R::PutSchedule(schedule::put_reply(reply)?),
+        Command::GetSchedule(_) | Command::ChangeSchedule(_) => {
+            R::Schedule(Box::new(schedule::view(reply)?))
+        }
+        Command::Schedules(_) => {
+            let (cursor, schedules) = page(reply)?;
+            let schedules = schedules.iter().map(schedule::view).collect::<Result<_, _>>()?;
+            R::Schedules(SchedulesPage { schedules, cursor })
+        }
+        Command::RunSchedule(_) => R::Put(schedule::ran(reply)?),
         Command::Stats(asked) => R::Stats(stats(reply, asked.topic.is_none())?),
         Command::Forecast(_) => match list(reply)? {
             [.., counts] => {

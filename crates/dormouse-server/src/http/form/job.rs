@@ -6,7 +6,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use dormouse_core::job::{JobId, State, Token};
+use dormouse_core::job::{JobId, State, TickOrigin, Token};
 use dormouse_core::op::{JobView, LeasedJob};
 use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
@@ -105,6 +105,34 @@ pub(crate) fn headers_out(headers: Option<&Arc<Vec<(String, String)>>>) -> Optio
     headers.map(|headers| HeadersOut(headers))
 }
 
+/// The tick that put a job; nothing of a job that somebody put.
+#[derive(Default, Serialize, ToSchema)]
+#[schema(as = TickOfJob)]
+pub(crate) struct TickOut<'a> {
+    /// The schedule that put the job.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    schedule: Option<&'a str>,
+    /// The tick that the job stands for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    tick: Option<At>,
+    /// Ticks just before it that got no job.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    ticks_missed: Option<u64>,
+}
+
+impl<'a> TickOut<'a> {
+    fn new(tick: Option<&'a TickOrigin>) -> TickOut<'a> {
+        TickOut {
+            schedule: tick.map(|tick| tick.schedule.as_str()),
+            tick: tick.map(|tick| At(tick.tick_ms)),
+            ticks_missed: tick.map(|tick| tick.missed),
+        }
+    }
+}
+
 /// A job that is leased to the client.
 #[derive(Serialize, ToSchema)]
 #[schema(as = LeasedJob)]
@@ -129,6 +157,8 @@ pub(crate) struct LeasedOut<'a> {
     #[schema(value_type = Option<std::collections::BTreeMap<String, String>>, nullable = false)]
     headers: Option<HeadersOut<'a>>,
     #[serde(flatten)]
+    tick: TickOut<'a>,
+    #[serde(flatten)]
     body: BodyOut<'a>,
 }
 
@@ -147,6 +177,7 @@ impl<'a> From<&'a LeasedJob> for LeasedOut<'a> {
             ttr_ms: job.ttr_ms,
             priority: job.priority,
             headers: headers_out(job.headers.as_ref()),
+            tick: TickOut::new(job.tick.as_deref()),
             body: BodyOut::new(job.body_kind, &job.body),
         }
     }
@@ -184,6 +215,8 @@ pub(crate) struct JobOut<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<std::collections::BTreeMap<String, String>>, nullable = false)]
     headers: Option<HeadersOut<'a>>,
+    #[serde(flatten)]
+    tick: TickOut<'a>,
     #[serde(flatten)]
     body: BodyOut<'a>,
 }
@@ -231,6 +264,7 @@ impl<'a> JobOut<'a> {
             kicks: progress.kicks,
             error: progress.error.as_deref().map(Lossy),
             headers: headers_out(content.headers.as_ref()),
+            tick: TickOut::new(content.tick.as_deref()),
             body,
         }
     }

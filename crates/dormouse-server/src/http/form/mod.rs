@@ -9,6 +9,7 @@ mod none;
 mod portable;
 mod put;
 mod reserve;
+mod schedule;
 mod topic;
 
 pub(crate) use body::{BodyOut, body_json_bytes};
@@ -19,4 +20,7 @@ pub(crate) use job::{IdOut, JobOut, LeasedOut, StateOut, TokenOut};
 pub(crate) use none::NoFields;
 pub(crate) use put::{OnConflictForm, PutAnswer, PutForm, PutItem, PutOut, PutResults};
 pub(crate) use reserve::{JobsOut, ReserveForm, ReserveTopicForm};
+pub(crate) use schedule::{
+    PutScheduleOut, ScheduleCode, ScheduleForm, ScheduleOut, ScheduleStateWord,
+};
 pub(crate) use topic::{SettingsForm, SettingsOut, StatsOut, TopicOut, TopicText};

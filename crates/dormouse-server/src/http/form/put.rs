@@ -59,7 +59,9 @@ pub(crate) struct PutForm<'a> {
 }
 
 /// A `null` body is a body; an absent one is not.
-fn present<'de: 'a, 'a, D: Deserializer<'de>>(from: D) -> Result<Option<&'a RawValue>, D::Error> {
+pub(super) fn present<'de: 'a, 'a, D: Deserializer<'de>>(
+    from: D,
+) -> Result<Option<&'a RawValue>, D::Error> {
     <&'a RawValue>::deserialize(from).map(Some)
 }
 
@@ -109,22 +111,7 @@ impl PutForm<'_> {
     /// The put of this form. `source` is the request it was read from: a body that makes up
     /// most of it is not copied, a small one is, so that it does not keep the rest alive.
     pub(crate) fn into_put(self, topic: TopicName, source: &Bytes) -> Result<Put, String> {
-        let (body, body_kind) = match (self.body, self.text, self.base64) {
-            (None, None, None) => (Bytes::new(), BodyKind::Bytes),
-            (Some(json), None, None) => {
-                portable::check(json.get())?;
-                (share(source, json.get()), BodyKind::Json)
-            }
-            (None, Some(Cow::Borrowed(text)), None) => (share(source, text), BodyKind::Text),
-            (None, Some(Cow::Owned(text)), None) => (Bytes::from(text), BodyKind::Text),
-            (None, None, Some(text)) => {
-                let bytes = STANDARD.decode(text.as_bytes()).map_err(|error| {
-                    format!("base64 cannot be read: {error}; send standard base64 with padding")
-                })?;
-                (Bytes::from(bytes), BodyKind::Bytes)
-            }
-            _ => return Err("body, text and base64 exclude each other; give one of them".into()),
-        };
+        let (body, body_kind) = body_of(self.body, self.text, self.base64, source)?;
         let headers = self.headers.filter(|headers| !headers.is_empty());
         Ok(Put {
             body_kind,
@@ -141,6 +128,31 @@ impl PutForm<'_> {
             ..Put::new(topic, body)
         })
     }
+}
+
+/// The body that one of three fields gives.
+pub(super) fn body_of(
+    json: Option<&RawValue>,
+    text: Option<Cow<'_, str>>,
+    base64: Option<Cow<'_, str>>,
+    source: &Bytes,
+) -> Result<(Bytes, BodyKind), String> {
+    Ok(match (json, text, base64) {
+        (None, None, None) => (Bytes::new(), BodyKind::Bytes),
+        (Some(json), None, None) => {
+            portable::check(json.get())?;
+            (share(source, json.get()), BodyKind::Json)
+        }
+        (None, Some(Cow::Borrowed(text)), None) => (share(source, text), BodyKind::Text),
+        (None, Some(Cow::Owned(text)), None) => (Bytes::from(text), BodyKind::Text),
+        (None, None, Some(text)) => {
+            let bytes = STANDARD.decode(text.as_bytes()).map_err(|error| {
+                format!("base64 cannot be read: {error}; send standard base64 with padding")
+            })?;
+            (Bytes::from(bytes), BodyKind::Bytes)
+        }
+        _ => return Err("body, text and base64 exclude each other; give one of them".into()),
+    })
 }
 
 fn share(source: &Bytes, part: &str) -> Bytes {

@@ -4,6 +4,7 @@ mod ack;
 mod backup;
 mod cancel;
 mod change;
+mod change_schedule;
 mod describe;
 mod events;
 mod extend;
@@ -11,6 +12,7 @@ mod forecast;
 #[cfg(test)]
 mod fuzz;
 mod get;
+mod get_schedule;
 mod health;
 mod job_routes;
 mod kick;
@@ -26,14 +28,18 @@ mod pause;
 mod preview;
 mod purge;
 mod put;
+mod put_schedule;
 mod release;
 mod release_topic;
+mod remove_schedule;
 mod reschedule;
 mod reserve;
 mod reserve_id;
 mod resume;
 mod revive;
 mod run;
+mod run_schedule;
+mod schedules;
 mod set_topic;
 mod stats;
 mod topic;
@@ -105,7 +111,21 @@ fn locks() -> OpenApiRouter<App> {
 }
 
 fn schedules() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(preview::preview))
+    OpenApiRouter::new()
+        .routes(routes!(preview::preview))
+        .routes(routes!(schedules::schedules))
+        .routes(routes!(
+            get_schedule::get_schedule,
+            put_schedule::put_schedule,
+            remove_schedule::remove_schedule
+        ))
+        .routes(routes!(get_schedule::ticks))
+        .routes(routes!(change_schedule::pause_schedule))
+        .routes(routes!(change_schedule::resume_schedule))
+        .routes(routes!(change_schedule::skip_schedule))
+        .routes(routes!(change_schedule::replan_schedule))
+        .routes(routes!(run_schedule::run_schedule))
+        .routes(routes!(run_schedule::backfill_schedule))
 }
 
 fn server() -> OpenApiRouter<App> {

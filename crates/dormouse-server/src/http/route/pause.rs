@@ -25,6 +25,12 @@ pub(crate) struct PauseForm {
     span: Option<SpanMs>,
 }
 
+impl PauseForm {
+    pub(super) fn for_ms(&self) -> Option<i64> {
+        self.span.map(|span| span.0)
+    }
+}
+
 /// Whether a topic is paused.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Paused)]
@@ -60,7 +66,7 @@ pub(super) async fn pause(
     caller.check(Verb::Pause, topic.as_str())?;
     params.finish()?;
     let form: PauseForm = body.json(&app).await?;
-    let for_ms = form.span.map(|span| span.0);
+    let for_ms = form.for_ms();
     app.client.call(PauseTopic { topic: topic.clone(), for_ms }).await?;
     ok(&PausedOut { topic: topic.as_str(), paused: true, paused_ms: for_ms })
 }

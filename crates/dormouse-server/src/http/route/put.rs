@@ -145,7 +145,7 @@ pub(super) async fn put(
     Ok(json(out.status(), &out))
 }
 
-fn list(replies: Vec<Result<PutReply, Error>>) -> axum::response::Response {
+pub(super) fn list(replies: Vec<Result<PutReply, Error>>) -> axum::response::Response {
     let results = replies.into_iter().map(|reply| match reply {
         Ok(reply) => {
             let out = PutOut::from(reply);

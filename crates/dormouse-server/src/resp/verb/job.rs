@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use dormouse_core::backoff::Backoff;
+use dormouse_core::job::TickOrigin;
 use dormouse_core::op::{JobView, LeasedJob};
 
 use crate::resp::encode::Out;
@@ -12,7 +13,7 @@ type Headers = Option<Arc<Vec<(String, String)>>>;
 
 /// A job that the client has leased. Every job has the same fields.
 pub(super) fn write_leased(out: &mut Out<'_>, job: &LeasedJob) {
-    out.map(13);
+    out.map(16);
     out.name("topic");
     out.string(job.topic.as_str().as_bytes());
     out.name("id");
@@ -35,6 +36,7 @@ pub(super) fn write_leased(out: &mut Out<'_>, job: &LeasedJob) {
     }
     out.name("headers");
     write_headers(out, &job.headers);
+    write_tick(out, job.tick.as_deref());
     out.name("body");
     out.string(&job.body);
 }
@@ -42,7 +44,7 @@ pub(super) fn write_leased(out: &mut Out<'_>, job: &LeasedJob) {
 /// A job that was only read. Every job has the same fields, except for the body.
 pub(super) fn write_view(out: &mut Out<'_>, view: &JobView, body: bool) {
     let (content, progress) = (&view.job.content, &view.job.progress);
-    out.map(if body { 20 } else { 19 });
+    out.map(if body { 23 } else { 22 });
     out.name("topic");
     out.string(view.topic.as_str().as_bytes());
     out.name("id");
@@ -74,9 +76,28 @@ pub(super) fn write_view(out: &mut Out<'_>, view: &JobView, body: bool) {
     write_optional(out, progress.error.as_ref());
     out.name("headers");
     write_headers(out, &content.headers);
+    write_tick(out, content.tick.as_deref());
     if body {
         out.name("body");
         out.string(&content.body);
+    }
+}
+
+/// The tick that put the job; nulls if none did.
+fn write_tick(out: &mut Out<'_>, tick: Option<&TickOrigin>) {
+    out.name("schedule");
+    match tick {
+        Some(tick) => out.string(tick.schedule.as_str().as_bytes()),
+        None => out.null(),
+    }
+    for (name, number) in
+        [("tick", tick.map(|tick| tick.tick_ms)), ("ticks_missed", tick.map(|tick| tick.missed))]
+    {
+        out.name(name);
+        match number {
+            Some(number) => out.number(number),
+            None => out.null(),
+        }
     }
 }
 
@@ -87,7 +108,7 @@ fn write_optional(out: &mut Out<'_>, value: Option<&Bytes>) {
     }
 }
 
-fn write_headers(out: &mut Out<'_>, headers: &Headers) {
+pub(super) fn write_headers(out: &mut Out<'_>, headers: &Headers) {
     let headers = headers.as_ref().map_or(&[][..], |headers| headers.as_slice());
     out.map(headers.len());
     for (name, value) in headers {

@@ -19,12 +19,14 @@ pub(super) mod peek;
 pub(super) mod preview;
 pub(super) mod purge;
 pub(super) mod put;
+pub(super) mod put_schedule;
 pub(super) mod release;
 pub(super) mod reschedule;
 pub(super) mod reserve;
 pub(super) mod reserve_id;
 pub(super) mod resume;
 pub(super) mod revive;
+pub(super) mod schedule;
 pub(super) mod stats;
 pub(super) mod topics;
 
@@ -32,8 +34,8 @@ use bytes::BytesMut;
 use dormouse_core::command::{Command, only};
 use dormouse_core::error::Error;
 use dormouse_core::op::{
-    Ack, Cancel, Extend, Forecast, Get, Kick, List, Lock, Locks, Peek, Purge, Reschedule, Reserve,
-    Resume, Stats, Topics, Unlock,
+    Ack, Cancel, Extend, Forecast, Get, GetSchedule, Kick, List, Lock, Locks, Peek, Purge,
+    PutSchedule, Reschedule, Reserve, Resume, RunSchedule, Schedules, Stats, Topics, Unlock,
 };
 
 use super::conn::{Conn, PendingReply};
@@ -82,6 +84,14 @@ pub(super) enum ReplyKind {
     Done,
     /// A page of locks.
     Locks,
+    /// What became of a schedule.
+    PutSchedule,
+    /// A schedule.
+    Schedule,
+    /// A page of schedules.
+    Schedules,
+    /// The jobs of a schedule that was run.
+    RanSchedule,
     /// A lock that is held.
     Held(LockRefusal),
     /// A lock that was given back.
@@ -153,6 +163,10 @@ fn write_reply(out: &mut Out<'_>, kind: ReplyKind, reply: RequestReply) -> Resul
         ReplyKind::Stats { of_all } => stats::write(out, None, &reply.of::<Stats>()?, of_all),
         ReplyKind::Forecast(asked) => forecast::write(out, &asked, &reply.of::<Forecast>()?),
         ReplyKind::Locks => locks::write(out, &reply.of::<Locks>()?),
+        ReplyKind::PutSchedule => put_schedule::write(out, &reply.of::<PutSchedule>()?),
+        ReplyKind::Schedule => schedule::write(out, &reply.of::<GetSchedule>()?),
+        ReplyKind::Schedules => schedule::write_page(out, &reply.of::<Schedules>()?),
+        ReplyKind::RanSchedule => schedule::write_ran(out, &reply.of::<RunSchedule>()?)?,
         ReplyKind::Purged => out.number(reply.of::<Purge>()?),
         ReplyKind::Done => {
             reply.of::<Resume>()?;

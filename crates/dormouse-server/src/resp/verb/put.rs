@@ -38,7 +38,7 @@ pub(in crate::resp) fn run(
     while let Some(word) = args.next() {
         read_option(&mut put, &mut headers, word, args)?;
     }
-    put.headers = (!headers.all.is_empty()).then(|| Arc::new(headers.all));
+    put.headers = headers.into_all().map(Arc::new);
     conn.check_ttr("TTR", put.ttr_ms, Some(put.topic.as_str()))?;
     let keyed = put.key.is_some();
     turn.put(put, conn.pending(ReplyKind::Put { keyed }));
@@ -47,7 +47,7 @@ pub(in crate::resp) fn run(
 
 /// The headers read so far.
 #[derive(Default)]
-struct Headers<'a> {
+pub(super) struct Headers<'a> {
     all: Vec<(String, String)>,
     /// The index of each name in `all`.
     indexes: HashMap<&'a str, usize>,
@@ -55,8 +55,13 @@ struct Headers<'a> {
 }
 
 impl<'a> Headers<'a> {
+    /// All of them, if there are some.
+    pub(super) fn into_all(self) -> Option<Vec<(String, String)>> {
+        (!self.all.is_empty()).then_some(self.all)
+    }
+
     /// Adds a header; the last value of a name counts. Fails as soon as the headers are too large.
-    fn add(&mut self, name: &'a str, value: &str) -> Result<(), Error> {
+    pub(super) fn add(&mut self, name: &'a str, value: &str) -> Result<(), Error> {
         let index = *self.indexes.entry(name).or_insert(self.all.len());
         match self.all.get_mut(index) {
             Some((_, known)) => {
