@@ -20,7 +20,7 @@ const fn call(
 }
 
 use By::{All, Job, Name, Nothing, Seen};
-use Prepared::{Dead, Leased, Locked, Waiting};
+use Prepared::{Dead, Leased, Locked, Scheduled, Waiting};
 
 /// A query is not part of the route.
 #[rustfmt::skip]
@@ -74,6 +74,18 @@ const CALLS: &[Call] = &[
     call("POST /v1/kill", "{\"token\":\"{token}\"}", Verb::Kill, Job, Leased),
     call("POST /v1/kill", "{\"tokens\":[\"{token}\"]}", Verb::Kill, Job, Leased),
     call("POST /v1/schedules/preview", "{\"cron\":\"@daily\"}", Verb::Get, Seen, Waiting),
+    call("GET /v1/topics/{topic}/schedules?limit=1", "", Verb::List, Name, Scheduled),
+    call("PUT /v1/topics/{topic}/schedules/{name}", "{\"every\":\"1h\"}", Verb::Schedule, Name, Waiting),
+    call("GET /v1/topics/{topic}/schedules/{name}", "", Verb::Get, Name, Scheduled),
+    call("DELETE /v1/topics/{topic}/schedules/{name}", "", Verb::Schedule, Name, Scheduled),
+    call("GET /v1/topics/{topic}/schedules/{name}/ticks", "", Verb::Get, Name, Scheduled),
+    call("POST /v1/topics/{topic}/schedules/{name}/pause", "{}", Verb::Schedule, Name, Scheduled),
+    call("POST /v1/topics/{topic}/schedules/{name}/resume", "{}", Verb::Schedule, Name, Scheduled),
+    call("POST /v1/topics/{topic}/schedules/{name}/skip", "{}", Verb::Schedule, Name, Scheduled),
+    call("POST /v1/topics/{topic}/schedules/{name}/replan", "{}", Verb::Schedule, Name, Scheduled),
+    call("POST /v1/topics/{topic}/schedules/{name}/run", "{}", Verb::Schedule, Name, Scheduled),
+    call("POST /v1/topics/{topic}/schedules/{name}/backfill", "{\"from\":0,\"to\":1}",
+         Verb::Schedule, Name, Scheduled),
     call("POST /v1/locks/{name}/acquire", "{\"owner\":\"me\"}", Verb::Lock, Name, Locked),
     call("POST /v1/locks/{name}/renew", "{\"owner\":\"me\"}", Verb::Lock, Name, Locked),
     call("POST /v1/locks/{name}/release", "{\"owner\":\"me\"}", Verb::Lock, Name, Locked),

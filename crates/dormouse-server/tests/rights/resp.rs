@@ -14,7 +14,7 @@ const fn call(text: &'static str, verb: Verb, by: By, prepared: Prepared) -> Cal
 }
 
 use By::{All, Job, Name, Seen};
-use Prepared::{Dead, Leased, Locked, Waiting};
+use Prepared::{Dead, Leased, Locked, Scheduled, Waiting};
 
 #[rustfmt::skip]
 const CALLS: &[Call] = &[
@@ -50,6 +50,15 @@ const CALLS: &[Call] = &[
     call("STATS {topic}", Verb::Stats, Name, Waiting),
     call("FORECAST {topic}", Verb::Forecast, Name, Waiting),
     call("PREVIEW CRON @daily", Verb::Get, Seen, Waiting),
+    call("SCHEDULE {topic} {topic} x EVERY 1h", Verb::Schedule, Name, Waiting),
+    call("GETSCHEDULE {topic} {topic}", Verb::Get, Name, Scheduled),
+    call("SCHEDULES {topic} LIMIT 1", Verb::List, Name, Scheduled),
+    call("UNSCHEDULE {topic} {topic}", Verb::Schedule, Name, Scheduled),
+    call("PAUSESCHEDULE {topic} {topic}", Verb::Schedule, Name, Scheduled),
+    call("RESUMESCHEDULE {topic} {topic}", Verb::Schedule, Name, Scheduled),
+    call("SKIPTICK {topic} {topic}", Verb::Schedule, Name, Scheduled),
+    call("REPLAN {topic} {topic}", Verb::Schedule, Name, Scheduled),
+    call("RUNSCHEDULE {topic} {topic}", Verb::Schedule, Name, Scheduled),
     call("PAUSE {topic}", Verb::Pause, Name, Waiting),
     call("RESUME {topic}", Verb::Resume, Name, Waiting),
     call("PURGE {topic}", Verb::Purge, Name, Waiting),

@@ -38,13 +38,14 @@ pub(crate) struct Subject {
     pub(crate) cursor: String,
 }
 
-/// How a job is, or that a lock of the topic's name is held.
+/// How a job is, or that there is a lock or a schedule of the topic's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Prepared {
     Waiting,
     Leased,
     Dead,
     Locked,
+    Scheduled,
 }
 
 impl Served {
@@ -95,6 +96,10 @@ impl Served {
                 token = jobs.items()[0].items()[2].str().to_owned();
             }
             Prepared::Dead => assert_eq!(admin.ask(&format!("KILL {id}")).await.str(), "OK"),
+            Prepared::Scheduled => {
+                let reply = admin.ask(&format!("SCHEDULE {topic} {topic} x EVERY 1h")).await;
+                assert!(!reply.items().is_empty());
+            }
             Prepared::Locked => drop(admin.ask(&format!("LOCK {topic} me TTL 1d")).await.items()),
         }
         // Of the topic that no scope but `*` has: it must lead nowhere.
