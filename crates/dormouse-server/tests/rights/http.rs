@@ -84,7 +84,7 @@ const CALLS: &[Call] = &[
     call("POST /v1/topics/{topic}/schedules/{name}/skip", "{}", Verb::Schedule, Name, Scheduled),
     call("POST /v1/topics/{topic}/schedules/{name}/replan", "{}", Verb::Schedule, Name, Scheduled),
     call("POST /v1/topics/{topic}/schedules/{name}/run", "{}", Verb::Schedule, Name, Scheduled),
-    call("POST /v1/topics/{topic}/schedules/{name}/backfill", "{\"from\":0,\"to\":1}",
+    call("POST /v1/topics/{topic}/schedules/{name}/backfill", "{\"from\":\"2026-01-01T00:00:00Z\",\"to\":\"2026-01-01T00:30:00Z\"}",
          Verb::Schedule, Name, Scheduled),
     call("POST /v1/locks/{name}/acquire", "{\"owner\":\"me\"}", Verb::Lock, Name, Locked),
     call("POST /v1/locks/{name}/renew", "{\"owner\":\"me\"}", Verb::Lock, Name, Locked),
