@@ -54,10 +54,12 @@ pub enum Cause {
     Revive,
     /// Removed because too many were dead, or for too long.
     Trim,
+    /// Dead, it stays where it is; a new job took its key.
+    KeyPassed,
 }
 
 impl Cause {
-    const ALL: [Cause; 11] = [
+    const ALL: [Cause; 12] = [
         Cause::Reserve,
         Cause::Extend,
         Cause::Ack,
@@ -69,6 +71,7 @@ impl Cause {
         Cause::Reschedule,
         Cause::Revive,
         Cause::Trim,
+        Cause::KeyPassed,
     ];
 
     /// The number that stands for this cause in files.

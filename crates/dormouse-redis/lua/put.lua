@@ -43,13 +43,18 @@ local function resolve_conflict(on_conflict, due, found)
         return on_conflict == REJECT and HELD_REFUSED or HELD_DUPLICATE, NO_STATE
     end
     local state = state_of(found)
-    if on_conflict == REJECT then
+    if state == DEAD then
+        if on_conflict == REPLACE then
+            return REPLACED, state
+        end
+        return nil -- a dead job never stands in the way of new work
+    elseif on_conflict == REJECT then
         return REFUSED, state
     elseif on_conflict == KEEP then
         return DUPLICATE, state
     elseif state == LEASED then
         return nil
-    elseif on_conflict == REPLACE or state == DEAD or on_conflict == EARLIEST and due < found.at
+    elseif on_conflict == REPLACE or on_conflict == EARLIEST and due < found.at
         or on_conflict == LATEST and due > found.at then
         return REPLACED, state
     end
@@ -160,7 +165,8 @@ verbs.put = function(at, arguments)
                         jobs = jobs + 1
                     end
                     if key ~= '' then
-                        if found and found.where == 'leased' then
+                        if found and found.where ~= 'held' then
+                            -- Leased or dead, it stays, without the key.
                             found.p.flags = with(found.p.flags, KEY_LOST)
                             call('HSET', F, found.id, write_progress(found.p))
                         end

@@ -11,7 +11,7 @@ cases! { kill:
     a_dead_job_is_a_conflict
     a_missing_job
     keeps_error_and_sets_priority
-    keeps_the_key
+    keeps_the_key_until_another_takes_it
     one_of_many
     a_batch_answers_per_item
 }
@@ -96,12 +96,15 @@ fn keeps_error_and_sets_priority(s: &mut Subject) {
     assert_eq!(s.reserve_one("mail").priority, 3);
 }
 
-fn keeps_the_key(s: &mut Subject) {
+fn keeps_the_key_until_another_takes_it(s: &mut Subject) {
     let id = s.put(keyed("mail", "k"));
     s.kill(kill_resting(by_id(id))).expect("a kill");
     s.maybe_reopen();
+    let view = s.get(by_key("mail", "k")).expect("the dead job");
+    assert_eq!((view.job.id, view.state), (id, State::Dead));
+    s.revive(by_key("mail", "k")).expect("a revive");
     let kept = s.try_put(keyed("mail", "k")).expect("a duplicate");
-    assert_eq!((kept.id, kept.state), (id, Some(State::Dead)));
+    assert_eq!((kept.id, kept.state), (id, Some(State::Ready)));
 }
 
 fn one_of_many(s: &mut Subject) {

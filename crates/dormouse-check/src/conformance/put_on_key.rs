@@ -21,7 +21,11 @@ cases! { put_on_key:
     earliest_moves_only_forward
     latest_moves_only_back
     earliest_and_latest_of_a_leased_job_pass_the_key_on
-    earliest_and_latest_of_a_dead_job_replace
+    a_dead_job_does_not_hold_its_key
+    a_job_that_died_by_expiry_does_not_hold_its_key
+    a_revived_job_does_not_get_its_key_back
+    keys_of_dead_jobs_pass_on_again_and_again
+    a_full_topic_leaves_the_key_with_the_dead_job
     earliest_and_latest_of_a_hold_keep
     earliest_compares_delay_with_at
     a_key_is_taken_per_topic
@@ -32,6 +36,8 @@ cases! { put_on_key:
 }
 
 const STATES: [State; 4] = [State::Delayed, State::Ready, State::Leased, State::Dead];
+/// States in which a job holds its key against others.
+const LIVING: [State; 3] = [State::Delayed, State::Ready, State::Leased];
 
 /// A job with key `k` in this state, its lease's token if it has one.
 fn in_state(s: &mut Subject, state: State) -> (JobId, Option<Token>) {
@@ -67,7 +73,7 @@ fn clear(s: &Subject) {
 }
 
 fn keep_answers_the_existing_job(s: &mut Subject) {
-    for state in STATES {
+    for state in LIVING {
         let (id, _) = in_state(s, state);
         let before = s.view(id);
         let put = again(s, Keep).expect("a duplicate");
@@ -94,7 +100,7 @@ fn keep_answers_a_hold(s: &mut Subject) {
 }
 
 fn reject_names_the_job_and_its_state(s: &mut Subject) {
-    for state in STATES {
+    for state in LIVING {
         let (id, _) = in_state(s, state);
         let before = s.view(id);
         let words = ["key", &number(id), state.as_str(), "on_conflict"];
@@ -260,23 +266,91 @@ fn earliest_and_latest_of_a_leased_job_pass_the_key_on(s: &mut Subject) {
     }
 }
 
-fn earliest_and_latest_of_a_dead_job_replace(s: &mut Subject) {
+fn a_dead_job_does_not_hold_its_key(s: &mut Subject) {
     // Whether the new due time is before its death or after it.
-    for (on_conflict, offset_ms, state) in [
-        (Earliest, 10_000, State::Delayed),
-        (Latest, 10_000, State::Delayed),
-        (Earliest, -10_000, State::Ready),
-        (Latest, -10_000, State::Ready),
+    for (on_conflict, offset_ms) in [
+        (Keep, 10_000),
+        (Reject, 10_000),
+        (Earliest, 10_000),
+        (Earliest, -10_000),
+        (Latest, 10_000),
+        (Latest, -10_000),
     ] {
-        let (id, _) = in_state(s, State::Dead);
+        let (dead, _) = in_state(s, State::Dead);
+        let before = s.view(dead);
         let at_ms = Some(s.now() as i64 + offset_ms);
         let put = s.try_put(Put { on_conflict, at_ms, ..keyed("mail", "k") }).expect("a put");
-        assert_eq!((put.id, put.outcome, put.state), (id, Replaced, Some(state)));
+        let state = if offset_ms > 0 { State::Delayed } else { State::Ready };
+        assert_eq!((put.outcome, put.state), (Created, Some(state)), "{on_conflict:?}");
+        assert_ne!(put.id, dead);
         assert_eq!(Some(put.due_at as i64), at_ms);
         s.maybe_reopen();
-        assert_eq!(s.state(id), state);
+        assert_eq!(s.get(by_key("mail", "k")).expect("the new job").job.id, put.id);
+        let after = s.view(dead);
+        assert_eq!((after.state, after.due_at), (State::Dead, before.due_at), "it stays dead");
+        assert_eq!((after.job.key(), after.job.progress.kills), (None, 1), "without the key");
+        let stats = s.stats("mail");
+        assert_eq!((stats.counts.dead, stats.delayed + stats.ready), (1, 1));
         clear(s);
     }
+}
+
+fn a_job_that_died_by_expiry_does_not_hold_its_key(s: &mut Subject) {
+    let dead = s.put(Put { attempts_max: Some(1), ..keyed("mail", "k") });
+    let token = s.reserve_one("mail").token;
+    s.advance(60_000);
+    s.maybe_reopen();
+    let put = again(s, Reject).expect("a put");
+    assert_eq!((put.outcome, put.id != dead), (Created, true));
+    assert_eq!(s.state(dead), State::Dead);
+    refused(s.ack(token), Code::LeaseLost, &["token"]);
+}
+
+fn a_revived_job_does_not_get_its_key_back(s: &mut Subject) {
+    let (dead, _) = in_state(s, State::Dead);
+    let new = again(s, Keep).expect("a put").id;
+    s.maybe_reopen();
+    s.revive(by_id(dead)).expect("a revive");
+    s.maybe_reopen();
+    assert_eq!(again(s, Keep).expect("a duplicate").id, new);
+    let lease = s.reserve_one("mail");
+    assert_eq!((lease.id, lease.key), (dead, None));
+    s.ack(lease.token).expect("an ack");
+    s.maybe_reopen();
+    assert_eq!(again(s, Keep).expect("a duplicate").id, new, "its ack frees nothing");
+    s.cancel(by_key("mail", "k")).expect("a cancel");
+    s.maybe_reopen();
+    assert_eq!(again(s, Reject).expect("the key is free").outcome, Created);
+}
+
+fn keys_of_dead_jobs_pass_on_again_and_again(s: &mut Subject) {
+    let mut dead = Vec::new();
+    for _ in 0..3 {
+        let put = s.try_put(keyed("mail", "k")).expect("a put");
+        assert_eq!(put.outcome, Created);
+        s.kill(kill_resting(by_key("mail", "k"))).expect("a kill");
+        dead.push(put.id);
+        s.maybe_reopen();
+    }
+    assert_eq!(s.stats("mail").counts.dead, 3);
+    // Only the last one has the key; without it nobody has.
+    assert_eq!(s.get(by_key("mail", "k")).expect("the last").job.id, dead[2]);
+    s.cancel(by_id(dead[2])).expect("a cancel");
+    s.maybe_reopen();
+    refused(s.get(by_key("mail", "k")), Code::NotFound, &["k"]);
+    for id in &dead[..2] {
+        s.cancel(by_id(*id)).expect("a cancel");
+    }
+    assert_eq!(again(s, Reject).expect("the key is free").outcome, Created);
+}
+
+fn a_full_topic_leaves_the_key_with_the_dead_job(s: &mut Subject) {
+    let (dead, _) = in_state(s, State::Dead);
+    let settings = Settings { jobs_max: Some(1), ..Settings::default() };
+    s.set_topic("mail", settings);
+    refused(again(s, Keep), Code::Full, &["mail"]);
+    s.maybe_reopen();
+    assert_eq!(s.get(by_key("mail", "k")).expect("the dead job").job.id, dead);
 }
 
 fn earliest_and_latest_of_a_hold_keep(s: &mut Subject) {

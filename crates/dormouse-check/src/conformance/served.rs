@@ -51,6 +51,7 @@ pub const NOT_OVER_RESP: Skips = &[
     ("put", "everything_given_comes_back", "a body is bytes"),
     ("put", "headers_keep_their_order_and_repetitions", "the last of a name counts"),
     ("put_limits", "backoffs_out_of_range", "an empty list cannot be written"),
+    ("put_on_key", "a_full_topic_leaves_the_key_with_the_dead_job", SETTINGS),
     ("put_on_key", "keep_answers_a_hold", "PUT does not say when a held key becomes free"),
     ("put_on_key", "reject_names_the_job_and_its_state", JOB_IN_TEXT),
     ("reschedule", "dead_is_a_conflict", JOB_IN_TEXT),

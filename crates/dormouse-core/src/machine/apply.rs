@@ -253,7 +253,8 @@ fn count_move(
         Destination::Leased { .. } => counts.leased += 1,
         Destination::Rest(place) if place.class == Class::DEAD => {
             counts.dead += 1;
-            counts.kills += 1;
+            // Death is counted once, also if the job loses its key later.
+            counts.kills += u64::from(cause != Cause::KeyPassed);
         }
         Destination::Rest(_) => counts.waiting += 1,
         Destination::Hold(_) | Destination::Gone => {
@@ -267,6 +268,11 @@ fn count_move(
         Cause::Release => counts.releases += 1,
         Cause::Expiry => counts.expiries += 1,
         Cause::Cancel => counts.cancels += 1,
-        Cause::Extend | Cause::Kill | Cause::Reschedule | Cause::Revive | Cause::Trim => {}
+        Cause::Extend
+        | Cause::Kill
+        | Cause::Reschedule
+        | Cause::Revive
+        | Cause::Trim
+        | Cause::KeyPassed => {}
     }
 }

@@ -74,7 +74,7 @@ fn about(fact: &Fact) -> Option<(TopicNo, EventKind)> {
             let replaces = left.is_some_and(|left| left.class != Class::HOLD);
             (at.topic, if replaces { EventKind::Replaced } else { EventKind::Put })
         }
-        Fact::Move { topic, to, cause, .. } => (*topic, moved(*cause, to)),
+        Fact::Move { topic, to, cause, .. } => (*topic, moved(*cause, to)?),
         Fact::Purged { topic } => (*topic, EventKind::Purged),
         Fact::TopicSet { topic, .. } => (*topic, EventKind::TopicSet),
         Fact::TopicPaused { topic, pause: Some(_) } => (*topic, EventKind::Paused),
@@ -86,9 +86,10 @@ fn about(fact: &Fact) -> Option<(TopicNo, EventKind)> {
     })
 }
 
-fn moved(cause: Cause, to: &Destination) -> EventKind {
+/// What happened to a job that moved. That a dead one lost its key is told by the put that took it.
+fn moved(cause: Cause, to: &Destination) -> Option<EventKind> {
     let dead = matches!(to, Destination::Rest(place) if place.class == Class::DEAD);
-    match cause {
+    Some(match cause {
         Cause::Nack | Cause::Expiry if dead => EventKind::Died,
         Cause::Reserve => EventKind::Reserved,
         Cause::Extend => EventKind::Extended,
@@ -101,5 +102,6 @@ fn moved(cause: Cause, to: &Destination) -> EventKind {
         Cause::Reschedule => EventKind::Rescheduled,
         Cause::Revive => EventKind::Revived,
         Cause::Trim => EventKind::Trimmed,
-    }
+        Cause::KeyPassed => return None,
+    })
 }

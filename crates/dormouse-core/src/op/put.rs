@@ -7,7 +7,7 @@ use bytes::Bytes;
 use crate::backoff::Backoff;
 use crate::command::{Command, Reply, only, operation};
 use crate::error::Error;
-use crate::fact::Fact;
+use crate::fact::{Cause, Destination, Fact};
 use crate::job::{BodyKind, Content, Job, JobId, Progress, State, TickOrigin, content_bytes};
 use crate::limits::{ATTEMPTS_MAX_DEFAULT, PRIORITY_DEFAULT, TTL_MS_MAX, TTR_MS_DEFAULT};
 use crate::machine::{KeyOwner, Machine, Origin, Output, Rule};
@@ -157,6 +157,8 @@ pub struct PutReply {
 enum Resolution {
     /// A new job. The hold on its key leaves its place, or a leased job loses the key to it.
     Create { left: Option<Place>, key_loser: Option<JobId> },
+    /// A new job. This dead one stays where it is, without the key.
+    CreateBeside(Resting),
     /// This one gets the new content.
     Replace(Resting),
     /// All stays as it is.
@@ -185,10 +187,16 @@ impl<T: Timeline> Machine<T> {
         };
         let due_wall_ms = now.to_wall(clock, due_at);
         let resolution = self.resolve_conflict(now, put.on_conflict, due_wall_ms, owner)?;
+        let new = JobId(self.next_id);
+        let mut dead = None;
         let (id, outcome, left, key_loser, old) = match resolution {
             Resolution::Keep(reply) => return Ok(reply),
+            Resolution::CreateBeside(resting) => {
+                dead = Some(resting);
+                (new, PutOutcome::Created, None, None, None)
+            }
             Resolution::Create { left, key_loser } => {
-                (JobId(self.next_id), PutOutcome::Created, left, key_loser, None)
+                (new, PutOutcome::Created, left, key_loser, None)
             }
             Resolution::Replace(old) => {
                 (old.job.id, PutOutcome::Replaced, Some(old.place), None, Some(old.job.progress))
@@ -205,6 +213,9 @@ impl<T: Timeline> Machine<T> {
             Some(topic) => topic,
             None => self.topic_or_birth(&name, out)?,
         };
+        if let Some(resting) = dead {
+            self.take_key(resting, out);
+        }
         // A replaced job starts afresh, but a token of its old life must never be good again.
         let fence = old.map_or(0, |old| old.fence);
         let progress = Progress { priority, fence, bytes, ..Progress::default() };
@@ -263,14 +274,20 @@ impl<T: Timeline> Machine<T> {
                 Reject => Err(key_held(place.id)),
                 Replace => create(Some(place), None),
             },
+            // A dead job does not live: it never stands in the way of new work.
+            KeyOwner::Resting(resting)
+                if resting.place.class == Class::DEAD && on_conflict != Replace =>
+            {
+                Ok(Resolution::CreateBeside(resting))
+            }
             KeyOwner::Resting(resting) => {
                 let (state, due_at) = (resting.place.state(now), resting.place.due_wall_ms(now));
                 let replaces = match on_conflict {
                     Reject => return Err(key_taken(resting.job.id, state)),
                     Keep => false,
                     Replace => true,
-                    Earliest => state == State::Dead || due_wall_ms < due_at,
-                    Latest => state == State::Dead || due_wall_ms > due_at,
+                    Earliest => due_wall_ms < due_at,
+                    Latest => due_wall_ms > due_at,
                 };
                 if replaces {
                     Ok(Resolution::Replace(resting))
@@ -279,6 +296,22 @@ impl<T: Timeline> Machine<T> {
                 }
             }
         }
+    }
+
+    /// Takes the key from a dead job. A fact of its own, before that of the put: the job at this
+    /// place is another one afterwards, for indexes and replay alike.
+    fn take_key(&mut self, resting: Resting, out: &mut Output) {
+        let place = resting.place;
+        let fact = Fact::Move {
+            id: place.id,
+            topic: place.topic,
+            left: Some(place),
+            to: Destination::Rest(place),
+            progress: Progress { key_lost: true, ..resting.job.progress.clone() },
+            key: None,
+            cause: Cause::KeyPassed,
+        };
+        self.commit(fact, Origin::Found(resting), out);
     }
 
     /// Whether the store and the topic have room for these jobs and bytes.

@@ -2,7 +2,8 @@
 
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::error::{Code, Error};
-use dormouse_core::job::{JobId, State};
+use dormouse_core::event::EventKind;
+use dormouse_core::job::{JobId, Progress, State};
 use dormouse_core::op::OnConflict::{Earliest, Keep, Latest, Reject, Replace};
 use dormouse_core::op::*;
 use dormouse_core::topic::Settings;
@@ -88,13 +89,14 @@ fn wanted(mode: OnConflict, owner: Owner, earlier: bool) -> Want {
         Owner::Held => None,
     };
     match (mode, owner) {
+        (Replace, Owner::Dead) => Want::Replaced,
+        (_, Owner::Dead) => Want::Created,
         (Keep, _) => Want::Duplicate(state),
         (Reject, _) => Want::Conflict(state),
         (Replace, Owner::Leased | Owner::Held) => Want::Created,
         (Replace, _) => Want::Replaced,
         (Earliest | Latest, Owner::Leased) => Want::Created,
         (Earliest | Latest, Owner::Held) => Want::Duplicate(None),
-        (Earliest | Latest, Owner::Dead) => Want::Replaced,
         (Earliest, _) if earlier => Want::Replaced,
         (Latest, _) if !earlier => Want::Replaced,
         (Earliest | Latest, _) => Want::Duplicate(state),
@@ -158,6 +160,24 @@ fn check_cell(mode: OnConflict, owner: Owner, earlier: bool) {
         }
         (want, got) => panic!("{context}: wanted {want:?}, got {got:?}"),
     }
+}
+
+#[test]
+fn a_dead_job_that_lost_its_key_died_once() {
+    let (mut rig, _) = owned(Owner::Dead);
+    let before = rig.view(Target::Id(JobId(1))).unwrap();
+    rig.facts.clear();
+    rig.put(keyed(500));
+    let mut events = Vec::new();
+    rig.machine.add_events(rig.now, &rig.facts, &mut events);
+    let kinds: Vec<EventKind> = events.iter().map(|event| event.kind).collect();
+    assert_eq!(kinds, [EventKind::Put]);
+    let after = rig.view(Target::Id(JobId(1))).unwrap();
+    assert_eq!((after.state, after.due_at), (State::Dead, before.due_at));
+    assert_eq!(after.job.key(), None);
+    assert_eq!(after.job.progress, Progress { key_lost: true, ..before.job.progress });
+    let counts = rig.stats("t").unwrap().counts;
+    assert_eq!((counts.dead, counts.kills, counts.waiting), (1, 1, 1));
 }
 
 #[test]

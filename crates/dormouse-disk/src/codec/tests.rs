@@ -128,7 +128,7 @@ fn movement() -> impl Strategy<Value = Fact> {
         place().prop_map(Destination::Hold),
     ];
     let places = (place(), option::of(place()), to, any::<bool>());
-    let cause = (0..11u8).prop_map(|number| Cause::from_u8(number).unwrap());
+    let cause = (0..12u8).prop_map(|number| Cause::from_u8(number).unwrap());
     (places, progress(), option::of(bytes(20)), cause).prop_map(|(places, progress, key, cause)| {
         let (own, mut left, mut to, shared) = places;
         let share = |place: &mut Place| (place.topic, place.id) = (own.topic, own.id);

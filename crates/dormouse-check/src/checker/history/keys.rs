@@ -1,9 +1,10 @@
 //! P9: a key has one job at a time, also across kills; after the ack it stays taken for its time.
+//! Dead jobs lose their keys to new ones.
 //!
 //! Only keys of the kinds `keep` and `hold` are looked at: of the others jobs are replaced, and
 //! keys pass from leased jobs to new ones.
 
-use super::index::{Call, Index};
+use super::index::{Call, Index, Job};
 use crate::checker::event::{Answer, Ask, Verb};
 use crate::harness::process::load::HOLD_MS;
 
@@ -38,6 +39,9 @@ pub(super) fn check(index: &Index) -> Result<(), String> {
 /// The key of this job is free when that put makes another one.
 fn check_free(index: &Index, id: u64, later: &Call) -> Result<(), String> {
     let (Some(job), Some((told, _))) = (index.jobs.get(&id), &later.told) else { return Ok(()) };
+    if may_be_dead(index, job, told.line) {
+        return Ok(());
+    }
     let ends: Vec<&Call> =
         index.possible_ends(job).filter(|call| call.asked.line < told.line).collect();
     if ends.is_empty() {
@@ -54,6 +58,17 @@ fn check_free(index: &Index, id: u64, later: &Call) -> Result<(), String> {
         return Err(format!("job {id} was acked and holds it, yet a put made another job"));
     }
     Ok(())
+}
+
+/// Its last attempt was taken before that line, or may have been: of an unanswered reserve nobody
+/// knows what it took.
+fn may_be_dead(index: &Index, job: &Job, line: usize) -> bool {
+    let Some(put) = index.put_of(job) else { return false };
+    let taken = job.takes.iter().filter(|take| take.asked.line < line);
+    let attempts = taken.map(|take| take.job.attempt as usize).max().unwrap_or(0);
+    let reserves = index.reserves.iter().map(|at| index.call(*at));
+    let unanswered = reserves.filter(|call| call.told.is_none() && call.asked.line < line);
+    attempts + unanswered.count() >= put.attempts_max as usize
 }
 
 /// No two jobs of a dump have the same key, whatever its kind.
