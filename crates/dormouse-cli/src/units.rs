@@ -120,6 +120,8 @@ mod tests {
         assert_eq!(backoff("list:1s,5s"), Some(json!({"list": [1_000, 5_000]})));
         let exponential = json!({"exponential": {"base": 1_000, "factor": 2, "cap": 600_000}});
         assert_eq!(backoff("exponential:1s:2:10m"), Some(exponential));
+        let spread = json!({"fixed": 10_000, "jitter": 0.2});
+        assert_eq!(backoff("fixed:10s:jitter=0.2"), Some(spread));
         for text in ["", "10s", "fixed:", "fixed:1s:2s", "exponential:1s", "list:", "fixed:-1s"] {
             assert_eq!(backoff(text), None, "{text}");
         }

@@ -43,6 +43,8 @@ pub const TTL_MS_MAX: u64 = DELAY_MS_MAX;
 pub const TTR_MS_MIN: u64 = 1;
 /// Entries of a backoff list.
 pub const BACKOFF_LIST_MAX: usize = 64;
+/// Thousandths of a delay that jitter may take away.
+pub const JITTER_PERMILLE_MAX: u16 = 1_000;
 /// Steps of a forecast.
 pub const FORECAST_STEPS_MAX: usize = 1_000;
 /// Bytes of a cron expression.

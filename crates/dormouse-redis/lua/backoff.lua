@@ -1,8 +1,9 @@
 -- The delay after a failed attempt, the same to the millisecond on every backend: the full delay of
--- the job's backoff, times a factor in [0.5, 1) that is a hash of id and attempt, rounded up.
+-- the job's backoff, less what jitter and a hash of id and attempt take away, rounded up.
 --
 -- backoff: nil = the default, or kind B: 0 fixed (delay I6), 1 exponential
--- (base I6, factor I4, cap I6), 2 list (count B, delay I6 each).
+-- (base I6, factor I4, cap I6), 2 list (count B, delay I6 each); then the jitter in thousandths I2,
+-- if it is not the usual one of its kind.
 --
 -- Lua has only doubles, so 64 bits are four limbs of 16, the lowest first.
 
@@ -37,19 +38,20 @@ do
 
     local FIRST, SECOND = { 0xe5b9, 0x1ce4, 0x476d, 0xbf58 }, { 0x11eb, 0x1331, 0x49bb, 0x94d0 }
 
-    -- The finaliser of SplitMix64, without its lowest 11 bits: the upper 26 and the lower 27 of 53.
+    -- The upper 16 bits of SplitMix64's finaliser.
     local function hash(id, attempt)
         local a, b, c, d = unpack_struct('>I2I2I2I2', id)
         local v = { d, c, b, bxor(a, attempt % 65536) }
-        v = fold(times(fold(times(fold(v, 30), FIRST), 27), SECOND), 31)
-        return v[4] * 1024 + floor(v[3] / 64), v[3] % 64 * 2097152 + v[2] * 32 + floor(v[1] / 2048)
+        return fold(times(fold(times(fold(v, 30), FIRST), 27), SECOND), 31)[4]
     end
 
-    -- a * b with a < 2^48, b < 2^27: the part above 27 bits, and the 27 bits.
-    local function times_27(a, b)
-        local upper = floor(a / 16777216) * b
-        local lower = upper % 8 * 16777216 + a % 16777216 * b
-        return floor(upper / 8) + floor(lower / 134217728), lower % 134217728
+    -- full * left / whole, rounded up, with full < 2^48 and left <= whole < 2^26: in two steps, as
+    -- the product exceeds a double.
+    local function share_of(full, left, whole)
+        local step = 2097152
+        local upper = floor(full / step) * left
+        local rest = upper % whole * step + full % step * left
+        return floor(upper / whole) * step + math.ceil(rest / whole)
     end
 
     local function exponential(base, factor, cap, steps)
@@ -70,31 +72,33 @@ do
         return min(base, cap)
     end
 
-    local function full_ms(backoff, attempt)
-        local steps = max(attempt - 1, 0)
-        backoff = backoff or DEFAULT_BACKOFF
+    -- The full delay, the usual jitter, and where a jitter that was given begins.
+    local function read(backoff, steps)
         local kind = unpack_struct('>B', backoff)
         if kind == BACKOFF_FIXED then
-            return (unpack_struct('>I6', backoff, 2))
+            return unpack_struct('>I6', backoff, 2), 0, 8
         elseif kind == BACKOFF_EXPONENTIAL then
             local base, factor, cap = unpack_struct('>I6I4I6', backoff, 2)
-            return exponential(base, factor, cap, steps)
+            return exponential(base, factor, cap, steps), EXPONENTIAL_JITTER_PERMILLE, 18
         end
         local length = unpack_struct('>B', backoff, 2)
-        if length == 0 then
-            return 0
+        local full = 0
+        if length > 0 then
+            full = unpack_struct('>I6', backoff, 3 + 6 * min(steps, length - 1))
         end
-        return (unpack_struct('>I6', backoff, 3 + 6 * min(steps, length - 1)))
+        return full, 0, 3 + 6 * length
     end
 
     function backoff_ms(id, attempt, backoff)
-        local full = full_ms(backoff, attempt)
-        -- full * (2^53 + hash) / 2^54, rounded up; the factor is two parts of 27 bits.
-        local upper, lower = hash(id, attempt)
-        local carry, last = times_27(full, lower)
-        local whole, low = times_27(full, 67108864 + upper)
-        low = low + carry
-        whole = whole + floor(low / 134217728)
-        return (low % 134217728 > 0 or last > 0) and whole + 1 or whole
+        backoff = backoff or DEFAULT_BACKOFF
+        local full, jitter, at = read(backoff, max(attempt - 1, 0))
+        if #backoff >= at then
+            jitter = unpack_struct('>I2', backoff, at)
+        end
+        if jitter == 0 then
+            return full
+        end
+        local left = (JITTER_PERMILLE_MAX - jitter) * 65536 + jitter * hash(id, attempt)
+        return share_of(full, left, JITTER_PERMILLE_MAX * 65536)
     end
 end

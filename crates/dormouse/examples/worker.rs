@@ -29,7 +29,7 @@ fn make_report(job: Job) -> Result<Outcome, Error> {
 
 async fn run() -> Result<(), Error> {
     let queue = Queue::memory();
-    let quickly = Backoff::Fixed { delay_ms: 10 };
+    let quickly = Backoff::fixed(Duration::from_millis(10));
     queue.put("mails", "hello").backoff(quickly).await?;
     queue.put_json("reports", &[1, 2, 3]).delay(Duration::from_millis(20)).await?;
     queue.put("reports", "not a list").await?;

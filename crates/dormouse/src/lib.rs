@@ -134,7 +134,7 @@ pub use session::Session;
 pub use worker::{IntoOutcome, Job, Outcome, Stopper, Tally, Worker};
 
 pub use dormouse_core::backend::Backend;
-pub use dormouse_core::backoff::Backoff;
+pub use dormouse_core::backoff::{Backoff, Delays};
 pub use dormouse_core::error::{Code, Error};
 pub use dormouse_core::job::{BodyKind, JobId, State, Token};
 pub use dormouse_core::op::{

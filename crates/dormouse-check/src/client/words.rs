@@ -1,6 +1,6 @@
 //! Words that protocols share: conflict modes and backoffs.
 
-use dormouse_core::backoff::Backoff;
+use dormouse_core::backoff::{Backoff, Delays};
 use dormouse_core::op::OnConflict;
 
 pub(super) fn on_conflict_word(on_conflict: OnConflict) -> &'static str {
@@ -23,14 +23,16 @@ pub(super) fn find_word<T: Copy>(
 }
 
 pub(super) fn backoff_words(backoff: &Backoff) -> String {
-    match backoff {
-        Backoff::Fixed { delay_ms } => format!("fixed:{delay_ms}ms"),
-        Backoff::Exponential { base_ms, factor, cap_ms } => {
+    let words = match &backoff.delays {
+        Delays::Fixed { delay_ms } => format!("fixed:{delay_ms}ms"),
+        Delays::Exponential { base_ms, factor, cap_ms } => {
             format!("exponential:{base_ms}:{factor}:{cap_ms}")
         }
-        Backoff::List { delays_ms } => {
+        Delays::List { delays_ms } => {
             let delays: Vec<String> = delays_ms.iter().map(ToString::to_string).collect();
             format!("list:{}", delays.join(","))
         }
-    }
+    };
+    let usual = backoff.jitter_permille == backoff.delays.default_jitter_permille();
+    if usual { words } else { format!("{words}:jitter={}", backoff.jitter()) }
 }

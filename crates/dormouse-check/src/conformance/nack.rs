@@ -5,8 +5,9 @@ use super::prelude::*;
 cases! { nack:
     waits_for_the_backoff_exactly
     the_default_backoff_doubles_to_its_cap
-    jitter_is_between_half_and_all
-    fixed_and_listed_backoffs
+    jitter_takes_its_part_of_the_delay
+    fixed_and_listed_backoffs_are_exact
+    backoffs_with_every_jitter
     a_topics_backoff_is_used
     a_given_delay_goes_before_the_backoff
     a_delay_of_zero_is_ready_at_once
@@ -52,9 +53,11 @@ fn the_default_backoff_doubles_to_its_cap(s: &mut Subject) {
     }
 }
 
-fn jitter_is_between_half_and_all(s: &mut Subject) {
-    let backoff = Some(Arc::new(Backoff::Fixed { delay_ms: 1_000 }));
+fn jitter_takes_its_part_of_the_delay(s: &mut Subject) {
+    let backoff = Backoff::from(Delays::Fixed { delay_ms: 1_000 }).with_jitter(0.5);
+    let backoff = Some(Arc::new(backoff));
     s.put_many((0..200).map(|_| Put { backoff: backoff.clone(), ..job("mail") }));
+    s.maybe_reopen();
     let delays: Vec<u64> = (0..200).map(|_| fail(s, "mail").1).collect();
     assert!(delays.iter().all(|delay_ms| (500..=1_000).contains(delay_ms)), "{delays:?}");
     // A hash spreads: each quarter of the range has its share, or the jobs come back as a herd.
@@ -65,24 +68,39 @@ fn jitter_is_between_half_and_all(s: &mut Subject) {
     }
 }
 
-fn fixed_and_listed_backoffs(s: &mut Subject) {
-    let fixed = Backoff::Fixed { delay_ms: 900 };
-    let list = Backoff::List { delays_ms: vec![100, 10_000, 0] };
-    let steep = Backoff::Exponential { base_ms: 10, factor: 10, cap_ms: 1_500 };
-    for backoff in [fixed, list, steep] {
-        let id = s.put(Put { backoff: Some(Arc::new(backoff.clone())), ..job("mail") });
-        s.maybe_reopen();
-        for attempt in 1..=5 {
-            let (_, delay_ms) = fail(s, "mail");
-            assert_eq!(delay_ms, backoff.delay_ms(id, attempt), "{backoff:?} after {attempt}");
-            s.advance(delay_ms);
-        }
-        s.cancel(by_id(id)).expect("a cancel");
+/// Fails a job of this backoff five times; gives the delays.
+fn delays_of(s: &mut Subject, backoff: &Backoff) -> [u64; 5] {
+    let id = s.put(Put { backoff: Some(Arc::new(backoff.clone())), ..job("mail") });
+    s.maybe_reopen();
+    assert_eq!(s.view(id).job.content.backoff.as_deref(), Some(backoff));
+    let delays = [1, 2, 3, 4, 5].map(|attempt| {
+        let (_, delay_ms) = fail(s, "mail");
+        assert_eq!(delay_ms, backoff.delay_ms(id, attempt), "{backoff:?} after {attempt}");
+        s.advance(delay_ms);
+        delay_ms
+    });
+    s.cancel(by_id(id)).expect("a cancel");
+    delays
+}
+
+fn fixed_and_listed_backoffs_are_exact(s: &mut Subject) {
+    let fixed = Backoff::from(Delays::Fixed { delay_ms: 900 });
+    assert_eq!(delays_of(s, &fixed), [900; 5]);
+    let list = Backoff::from(Delays::List { delays_ms: vec![100, 10_000, 0] });
+    assert_eq!(delays_of(s, &list), [100, 10_000, 0, 0, 0]);
+}
+
+fn backoffs_with_every_jitter(s: &mut Subject) {
+    let steep = Backoff::from(Delays::Exponential { base_ms: 10, factor: 10, cap_ms: 1_500 });
+    assert_eq!(delays_of(s, &steep.clone().with_jitter(0.0)), [10, 100, 1_000, 1_500, 1_500]);
+    let list = Backoff::from(Delays::List { delays_ms: vec![100, 10_000] });
+    for backoff in [steep.clone(), steep.with_jitter(1.0), list.with_jitter(0.333)] {
+        delays_of(s, &backoff);
     }
 }
 
 fn a_topics_backoff_is_used(s: &mut Subject) {
-    let backoff = Backoff::Fixed { delay_ms: 77_000 };
+    let backoff = Backoff::from(Delays::Fixed { delay_ms: 77_000 });
     let settings = Settings { backoff: Some(Arc::new(backoff.clone())), ..Settings::default() };
     s.set_topic("mail", settings);
     let id = s.put(job("mail"));
@@ -193,7 +211,7 @@ fn a_late_nack_counts_from_now(s: &mut Subject) {
     s.maybe_reopen();
     assert_eq!(s.nack(failed(token)), Ok(EndReply::Done));
     let view = s.view(id);
-    assert_eq!(view.due_at, s.now() + Backoff::DEFAULT.delay_ms(id, 1));
+    assert_eq!(view.due_at, due_at);
     assert_eq!(view.job.progress.attempts, 1, "the attempt is spent once");
 }
 

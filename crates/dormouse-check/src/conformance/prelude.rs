@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 pub(super) use std::sync::Arc;
 
-pub(super) use dormouse_core::backoff::Backoff;
+pub(super) use dormouse_core::backoff::{Backoff, Delays};
 pub(super) use dormouse_core::command::{Command, Reply};
 pub(super) use dormouse_core::error::{Code, Error};
 pub(super) use dormouse_core::job::{BodyKind, JobId, State, Token};

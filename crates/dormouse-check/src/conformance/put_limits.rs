@@ -145,13 +145,26 @@ fn backoffs_out_of_range(s: &mut Subject) {
     let over = limits::DELAY_MS_MAX + 1;
     let entries = limits::BACKOFF_LIST_MAX;
     let bad = [
-        (Backoff::Fixed { delay_ms: over }, number(over)),
-        (Backoff::Exponential { base_ms: 1, factor: 0, cap_ms: 1 }, "factor".to_owned()),
-        (Backoff::Exponential { base_ms: over, factor: 2, cap_ms: 1 }, "base".to_owned()),
-        (Backoff::Exponential { base_ms: 1, factor: 2, cap_ms: over }, "cap".to_owned()),
-        (Backoff::List { delays_ms: Vec::new() }, format!("1 to {entries}")),
-        (Backoff::List { delays_ms: vec![1; entries + 1] }, format!("1 to {entries}")),
-        (Backoff::List { delays_ms: vec![1, over] }, number(over)),
+        (Backoff::from(Delays::Fixed { delay_ms: over }), number(over)),
+        (Backoff::from(Delays::Fixed { delay_ms: 1 }).with_jitter(1.5), "0 to 1".to_owned()),
+        (
+            Backoff::from(Delays::Exponential { base_ms: 1, factor: 0, cap_ms: 1 }),
+            "factor".to_owned(),
+        ),
+        (
+            Backoff::from(Delays::Exponential { base_ms: over, factor: 2, cap_ms: 1 }),
+            "base".to_owned(),
+        ),
+        (
+            Backoff::from(Delays::Exponential { base_ms: 1, factor: 2, cap_ms: over }),
+            "cap".to_owned(),
+        ),
+        (Backoff::from(Delays::List { delays_ms: Vec::new() }), format!("1 to {entries}")),
+        (
+            Backoff::from(Delays::List { delays_ms: vec![1; entries + 1] }),
+            format!("1 to {entries}"),
+        ),
+        (Backoff::from(Delays::List { delays_ms: vec![1, over] }), number(over)),
     ];
     for (backoff, word) in bad {
         let put = Put { backoff: Some(Arc::new(backoff)), ..job("mail") };

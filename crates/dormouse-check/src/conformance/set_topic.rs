@@ -31,7 +31,7 @@ fn set(s: &Subject, change: impl FnOnce(&mut Settings)) {
 }
 
 fn defaults_for_puts_without_their_own(s: &mut Subject) {
-    let backoff = Arc::new(Backoff::Fixed { delay_ms: 5 });
+    let backoff = Arc::new(Backoff::from(Delays::Fixed { delay_ms: 5 }));
     set(s, |settings| {
         settings.ttr_ms = Some(700);
         settings.attempts_max = Some(2);
@@ -217,7 +217,7 @@ fn settings_survive_a_restart(s: &mut Subject) {
     let settings = Settings {
         ttr_ms: Some(1),
         attempts_max: Some(0),
-        backoff: Some(Arc::new(Backoff::List { delays_ms: vec![1, 2, 3] })),
+        backoff: Some(Arc::new(Backoff::from(Delays::List { delays_ms: vec![1, 2, 3] }))),
         jobs_max: Some(4),
         bytes_max: Some(5),
         dead_ttl_ms: Some(6),
@@ -239,7 +239,7 @@ fn all_settings_are_replaced_at_once(s: &mut Subject) {
 fn out_of_range(s: &mut Subject) {
     let default = Settings::default;
     let over = limits::TTL_MS_MAX + 1;
-    let list = Backoff::List { delays_ms: Vec::new() };
+    let list = Backoff::from(Delays::List { delays_ms: Vec::new() });
     let bad = [
         (Settings { ttr_ms: Some(0), ..default() }, "ttr"),
         (Settings { ttr_ms: Some(over), ..default() }, "ttr"),

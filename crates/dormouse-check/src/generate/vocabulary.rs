@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use dormouse_core::backoff::Backoff;
+use dormouse_core::backoff::{Backoff, Delays};
+use dormouse_core::limits::JITTER_PERMILLE_MAX;
 use dormouse_core::topic::{Settings, TopicName};
 
 /// Topics that a history uses: few, so that things meet.
@@ -25,13 +26,17 @@ pub(crate) fn topic(number: u16) -> TopicName {
 
 pub(crate) fn backoff(number: u16) -> Option<Arc<Backoff>> {
     let ms = u64::from(number / 8 % 12);
-    let backoff = match number % 8 {
-        0 | 1 => Backoff::Fixed { delay_ms: ms },
-        2 => Backoff::Exponential { base_ms: ms, factor: 2, cap_ms: 10 },
-        3 => Backoff::Exponential { base_ms: 1 + ms, factor: 3, cap_ms: u64::from(number) },
-        4 => Backoff::List { delays_ms: vec![ms, 3, 20] },
+    let delays = match number % 8 {
+        0 | 1 => Delays::Fixed { delay_ms: ms },
+        2 => Delays::Exponential { base_ms: ms, factor: 2, cap_ms: 10 },
+        3 => Delays::Exponential { base_ms: 1 + ms, factor: 3, cap_ms: u64::from(number) },
+        4 => Delays::List { delays_ms: vec![ms, 3, 20] },
         _ => return None,
     };
+    let mut backoff = Backoff::from(delays);
+    if number / 96 % 3 == 1 {
+        backoff.jitter_permille = number / 288 % (JITTER_PERMILLE_MAX + 1);
+    }
     Some(Arc::new(backoff))
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use dormouse_check::conformance::client::Client;
 use dormouse_check::harness::redis::{RedisCluster, RedisConfig, RedisServer};
-use dormouse_core::backoff::Backoff;
+use dormouse_core::backoff::{Backoff, Delays};
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::job::Token;
 use dormouse_core::op::{Kick, Lock, Nack, OnConflict, Put, Reserve, Unlock};
@@ -85,7 +85,7 @@ impl Load<'_> {
             delay_ms: Some([0, 0, 5, HOUR_MS][self.dice(4) as usize]),
             attempts_max: Some(2),
             ttr_ms: (self.dice(3) == 0).then_some(1_000),
-            backoff: Some(Arc::new(Backoff::List { delays_ms: vec![1, 2] })),
+            backoff: Some(Arc::new(Backoff::from(Delays::List { delays_ms: vec![1, 2] }))),
             ..Put::new(topic(name), vec![b'x'; self.dice(300) as usize])
         }
     }

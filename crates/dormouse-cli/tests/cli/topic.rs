@@ -7,7 +7,7 @@ use crate::util::run;
 
 const TOPIC: &str = r#"{"topic":"a","delayed":1,"ready":2,"urgent":0,"leased":3,"dead":4,"bytes":5,
 "waiters":6,"oldest_ready_ms":7,"paused":true,"paused_ms":1000,
-"settings":{"ttr_ms":60000,"attempts_max":16,"backoff":{"fixed":1000},"jobs_max":null},
+"settings":{"ttr_ms":60000,"attempts_max":16,"backoff":{"fixed":1000,"jitter":0.2},"jobs_max":null},
 "totals":{"puts":9}}"#;
 
 #[test]
@@ -28,7 +28,7 @@ fn topics_are_listed_to_the_end() {
 fn a_topic_is_shown_with_its_settings() {
     let fake = Fake::always(200, TOPIC);
     let done = run(&fake.url, &["topic", "show", "a"]).exits(0);
-    for line in ["settings.ttr_ms         60000", "totals.puts             9"] {
+    for line in ["settings.ttr_ms          60000", "totals.puts              9"] {
         assert!(done.stdout.lines().any(|found| found == line), "{line}: {}", done.stdout);
     }
 }
@@ -39,7 +39,8 @@ fn settings_that_are_not_given_stay() {
     run(&fake.url, &["topic", "set", "a", "--ttr", "5m", "--dead-ttl", "30d"]).exits(0);
     let put = fake.seen().pop().unwrap();
     assert_eq!(put.line(), "PUT /v1/topics/a");
-    let expected = json!({"ttr": 300_000, "attempts_max": 16, "backoff": {"fixed": 1000},
+    let backoff = json!({"fixed": 1000, "jitter": 0.2});
+    let expected = json!({"ttr": 300_000, "attempts_max": 16, "backoff": backoff,
                           "dead_ttl": 2_592_000_000_u64});
     assert_eq!(put.json(), expected);
 

@@ -184,6 +184,7 @@ impl CompactJob {
 mod tests {
     use super::*;
     use crate::schedule::ScheduleName;
+    use crate::backoff::Delays;
 
     fn check(job: Job) {
         let mut compact = CompactJob::new(job.clone());
@@ -208,7 +209,7 @@ mod tests {
             body_kind: BodyKind::Json,
             ttr_ms: 3,
             attempts_max: 4,
-            backoff: Some(Arc::new(Backoff::Fixed { delay_ms: 1 })),
+            backoff: Some(Arc::new(Backoff::from(Delays::Fixed { delay_ms: 1 }))),
             key_ttl_ms: 5,
             put_at: 6,
             tick: Some(Arc::new(TickOrigin {

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::backoff::Backoff;
+use crate::backoff::{Backoff, Delays};
 use crate::error::{Code, Error};
 use crate::limits::{
     AT_MS_MAX, BACKOFF_LIST_MAX, BATCH_MAX, BODY_BYTES_MAX, DELAY_MS_MAX, ERROR_BYTES_MAX,
-    HEADERS_BYTES_MAX, KEY_BYTES_MAX, LOCK_NAME_BYTES_MAX, TTL_MS_MAX, TTR_MS_MIN,
+    HEADERS_BYTES_MAX, JITTER_PERMILLE_MAX, KEY_BYTES_MAX, LOCK_NAME_BYTES_MAX, TTL_MS_MAX,
+    TTR_MS_MIN,
 };
 use crate::time::{Clock, Now};
 
@@ -110,19 +111,22 @@ pub fn backoff(backoff: &Backoff) -> Result<(), Error> {
     let wait = |field: &str, ms: u64| {
         span(field, i64::try_from(ms).unwrap_or(i64::MAX), 0, DELAY_MS_MAX).map(drop)
     };
-    match backoff {
-        Backoff::Fixed { delay_ms } => wait("backoff delay", *delay_ms),
-        Backoff::Exponential { factor: 0, .. } => {
+    if backoff.jitter_permille > JITTER_PERMILLE_MAX {
+        return Err(Error::invalid("backoff jitter is out of range; give 0 to 1"));
+    }
+    match &backoff.delays {
+        Delays::Fixed { delay_ms } => wait("backoff delay", *delay_ms),
+        Delays::Exponential { factor: 0, .. } => {
             Err(Error::invalid("backoff factor is 0; give at least 1"))
         }
-        Backoff::Exponential { base_ms, cap_ms, .. } => {
+        Delays::Exponential { base_ms, cap_ms, .. } => {
             wait("backoff base", *base_ms)?;
             wait("backoff cap", *cap_ms)
         }
-        Backoff::List { delays_ms } if (1..=BACKOFF_LIST_MAX).contains(&delays_ms.len()) => {
+        Delays::List { delays_ms } if (1..=BACKOFF_LIST_MAX).contains(&delays_ms.len()) => {
             delays_ms.iter().try_for_each(|&ms| wait("backoff list entry", ms))
         }
-        Backoff::List { delays_ms } => Err(Error::invalid(format!(
+        Delays::List { delays_ms } => Err(Error::invalid(format!(
             "backoff list has {} entries; give 1 to {BACKOFF_LIST_MAX}, the last one repeats",
             delays_ms.len()
         ))),

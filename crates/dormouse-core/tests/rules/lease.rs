@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dormouse_core::backoff::Backoff;
+use dormouse_core::backoff::{Backoff, Delays};
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::error::Code;
 use dormouse_core::job::{State, Token};
@@ -194,7 +194,7 @@ fn a_lease_that_begins_within_a_millisecond_is_rounded_up() {
 #[test]
 fn nack_waits_for_the_backoff_and_counts() {
     let mut rig = Rig::new();
-    let backoff = Backoff::Exponential { base_ms: 1_000, factor: 10, cap_ms: 50_000 };
+    let backoff = Backoff::from(Delays::Exponential { base_ms: 1_000, factor: 10, cap_ms: 50_000 });
     let put = Put { backoff: Some(Arc::new(backoff.clone())), ..Put::new(topic("t"), "") };
     let id = rig.put(put);
     for attempt in 1..=4 {
@@ -214,13 +214,14 @@ fn nack_waits_for_the_backoff_and_counts() {
 
 #[test]
 fn a_list_backoff_repeats_its_last_wait() {
-    let list = Backoff::List { delays_ms: vec![100, 200] };
+    let list = Backoff::from(Delays::List { delays_ms: vec![100, 200] });
     let id = dormouse_core::job::JobId(9);
     for (attempt, full_ms) in [(1, 100), (2, 200), (3, 200), (u32::MAX, 200)] {
         let delay_ms = list.delay_ms(id, attempt);
         assert!((full_ms / 2..=full_ms).contains(&delay_ms));
     }
-    let huge = Backoff::Exponential { base_ms: u64::MAX, factor: u32::MAX, cap_ms: 1_000 };
+    let huge =
+        Backoff::from(Delays::Exponential { base_ms: u64::MAX, factor: u32::MAX, cap_ms: 1_000 });
     assert!(huge.delay_ms(id, u32::MAX) <= 1_000);
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use dormouse_core::backoff::Backoff;
+use dormouse_core::backoff::{Backoff, Delays};
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::error::{Code, Error};
 use dormouse_core::job::{JobId, State, Token};
@@ -29,8 +29,8 @@ fn every_limit_of_put_names_field_value_limit_and_fix() {
     let far = (AT_MS_MAX + 1) as i64;
     let big = Bytes::from(vec![0; BODY_BYTES_MAX + 1]);
     let headers = |name: &str, value: &str| Some(Arc::new(vec![(name.into(), value.into())]));
-    let list = |delays_ms| Some(Arc::new(Backoff::List { delays_ms }));
-    let factor_0 = Backoff::Exponential { base_ms: 1, factor: 0, cap_ms: 1 };
+    let list = |delays_ms| Some(Arc::new(Backoff::from(Delays::List { delays_ms })));
+    let factor_0 = Backoff::from(Delays::Exponential { base_ms: 1, factor: 0, cap_ms: 1 });
     let cases: Vec<(Put, Code, &[&str])> = vec![
         (Put { delay_ms: Some(-1), ..base() }, Code::Invalid, &["delay", "-1", "give 0 to"]),
         (Put { delay_ms: Some(days_100y + 1), ..base() }, Code::Invalid, &["delay", "3162240000"]),

@@ -1,9 +1,10 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use dormouse_core::backoff::Backoff;
+use dormouse_core::backoff::{Backoff, Delays};
 use dormouse_core::fact::{Cause, Destination, Fact};
 use dormouse_core::job::{BodyKind, Content, Job, JobId, Progress, TickOrigin};
+use dormouse_core::limits::JITTER_PERMILLE_MAX;
 use dormouse_core::place::{Class, Place};
 use dormouse_core::schedule::ScheduleName;
 use dormouse_core::time::Clock;
@@ -43,14 +44,17 @@ fn place() -> impl Strategy<Value = Place> {
 }
 
 fn backoff() -> impl Strategy<Value = Arc<Backoff>> {
-    prop_oneof![
-        number().prop_map(|delay_ms| Backoff::Fixed { delay_ms }),
+    let delays = prop_oneof![
+        number().prop_map(|delay_ms| Delays::Fixed { delay_ms }),
         (number(), number_u32(), number()).prop_map(|(base_ms, factor, cap_ms)| {
-            Backoff::Exponential { base_ms, factor, cap_ms }
+            Delays::Exponential { base_ms, factor, cap_ms }
         }),
-        vec(number(), 0..5).prop_map(|delays_ms| Backoff::List { delays_ms }),
-    ]
-    .prop_map(Arc::new)
+        vec(number(), 0..5).prop_map(|delays_ms| Delays::List { delays_ms }),
+    ];
+    (delays, option::of(0..=JITTER_PERMILLE_MAX)).prop_map(|(delays, jitter)| {
+        let usual = delays.default_jitter_permille();
+        Arc::new(Backoff { delays, jitter_permille: jitter.unwrap_or(usual) })
+    })
 }
 
 fn tick() -> impl Strategy<Value = Arc<TickOrigin>> {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use dormouse_core::backoff::Backoff;
+use dormouse_core::backoff::{Backoff, Delays};
 use dormouse_core::error::Error;
 use dormouse_core::job::{BodyKind, Content, TickOrigin};
 use dormouse_core::limits::{ATTEMPTS_MAX_DEFAULT, PRIORITY_DEFAULT, TTR_MS_DEFAULT};
@@ -134,12 +134,12 @@ fn decode_headers(from: &mut Reader<'_>) -> Result<Vec<(String, String)>, Error>
 /// backoff.lua has the layout, and reads it.
 pub(crate) fn encode_backoff(backoff: &Backoff) -> Bytes {
     let mut to = Writer::default();
-    match backoff {
-        Backoff::Fixed { delay_ms } => to.u8(BACKOFF_FIXED).u48(*delay_ms),
-        Backoff::Exponential { base_ms, factor, cap_ms } => {
+    match &backoff.delays {
+        Delays::Fixed { delay_ms } => to.u8(BACKOFF_FIXED).u48(*delay_ms),
+        Delays::Exponential { base_ms, factor, cap_ms } => {
             to.u8(BACKOFF_EXPONENTIAL).u48(*base_ms).u32(*factor).u48(*cap_ms)
         }
-        Backoff::List { delays_ms } => {
+        Delays::List { delays_ms } => {
             to.u8(BACKOFF_LIST).u8(u8::try_from(delays_ms.len()).unwrap_or(u8::MAX));
             for &delay_ms in delays_ms {
                 to.u48(delay_ms);
@@ -147,21 +147,29 @@ pub(crate) fn encode_backoff(backoff: &Backoff) -> Bytes {
             &mut to
         }
     };
+    if backoff.jitter_permille != backoff.delays.default_jitter_permille() {
+        to.u16(backoff.jitter_permille);
+    }
     to.take()
 }
 
 pub(crate) fn decode_backoff(bytes: &[u8]) -> Result<Backoff, Error> {
     let mut from = Reader::new(bytes);
-    Ok(match from.u8()? {
-        BACKOFF_FIXED => Backoff::Fixed { delay_ms: from.u48()? },
+    let delays = match from.u8()? {
+        BACKOFF_FIXED => Delays::Fixed { delay_ms: from.u48()? },
         BACKOFF_EXPONENTIAL => {
-            Backoff::Exponential { base_ms: from.u48()?, factor: from.u32()?, cap_ms: from.u48()? }
+            Delays::Exponential { base_ms: from.u48()?, factor: from.u32()?, cap_ms: from.u48()? }
         }
         BACKOFF_LIST => {
             let count = from.u8()?;
             let delays: Result<_, _> = (0..count).map(|_| from.u48()).collect();
-            Backoff::List { delays_ms: delays? }
+            Delays::List { delays_ms: delays? }
         }
         _ => return Err(malformed("unknown kind of a backoff")),
-    })
+    };
+    let mut backoff = Backoff::from(delays);
+    if !from.is_empty() {
+        backoff.jitter_permille = from.u16()?;
+    }
+    Ok(backoff)
 }

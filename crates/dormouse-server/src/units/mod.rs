@@ -9,8 +9,8 @@ mod clock;
 mod state;
 mod time;
 
-pub(crate) use backoff::BackoffOut;
 pub use backoff::{BackoffForm, parse_backoff};
+pub(crate) use backoff::{BackoffOut, backoff_words};
 pub(crate) use clock::wall_ms;
 pub use state::STATES;
 pub(crate) use state::parse_state;

@@ -22,7 +22,7 @@ async fn a_job_is_returned_with_all_its_fields() {
         "due_at": "2026-01-01T01:00:00.000Z", "put_at": "2026-01-01T00:00:00.000Z",
         "priority": 1024, "ttr_ms": 60_000, "attempts": 0, "attempts_max": 16,
         "key_ttl_ms": 60_000, "reserves": 0, "expiries": 0, "releases": 0, "kills": 0, "kicks": 0,
-        "backoff": {"exponential": {"base": 1000, "factor": 3, "cap": 60_000}},
+        "backoff": {"exponential": {"base": 1000, "factor": 3, "cap": 60_000}, "jitter": 0.5},
         "headers": {"a": "b"}, "body": [1]});
     assert_eq!(client.get(&by_id).await.ok(), expected);
     assert_eq!(client.get("/v1/topics/a%2Fb/keys/k%2F1%20%C3%A9").await.ok(), expected);

@@ -124,13 +124,13 @@ async fn a_raw_body_has_its_options_in_the_query() {
     let rig = Rig::new().await;
     let mut client = rig.client().await;
     let path = "/v1/topics/t/jobs?delay=30m&key=a%2Fb&priority=5&ttr=10s&attempts_max=2\
-        &backoff=list:1s,5s&header.trace=x%20y&key_ttl=1h&on_conflict=replace";
+        &backoff=list:1s,5s:jitter=0.25&header.trace=x%20y&key_ttl=1h&on_conflict=replace";
     client.request("POST", path, "text/plain", b"hello").await.expect(201);
     let job = client.get("/v1/topics/t/keys/a%2Fb").await.ok();
     assert_eq!(job["text"], "hello");
     assert_eq!(job["key"], "a/b");
     assert_eq!(job["headers"], json!({"trace": "x y"}));
-    assert_eq!(job["backoff"], json!({"list": [1000, 5000]}));
+    assert_eq!(job["backoff"], json!({"list": [1000, 5000], "jitter": 0.25}));
     assert_eq!((&job["priority"], &job["ttr_ms"]), (&json!(5), &json!(10_000)));
     assert_eq!((&job["attempts_max"], &job["key_ttl_ms"]), (&json!(2), &json!(3_600_000)));
     for query in ["dealy=1", "delay=soon", "priority=-1", "on_conflict=maybe", "backoff=linear:1"] {
@@ -161,6 +161,8 @@ async fn what_cannot_be_read_is_400() {
         r#"{"headers": {"a": 1}}"#,
         r#"{"backoff": {"linear": 1}}"#,
         r#"{"backoff": {"fixed": "1s", "list": []}}"#,
+        r#"{"backoff": {"jitter": 0.5}}"#,
+        r#"{"backoff": {"fixed": "1s", "jitter": "much"}}"#,
         r#"{"delay": 1, "delay": 2}"#,
         "[{}, {\"x\": 1}]",
         "{\"text\": \"\u{0}\"}",
@@ -184,6 +186,8 @@ async fn values_beyond_a_limit_are_refused() {
         (json!({"headers": {"a": "b".repeat(4096)}}), 422, "invalid"),
         (json!({"backoff": {"list": []}}), 422, "invalid"),
         (json!({"backoff": {"fixed": "-1s"}}), 422, "invalid"),
+        (json!({"backoff": {"fixed": "1s", "jitter": 1.5}}), 422, "invalid"),
+        (json!({"backoff": {"fixed": "1s", "jitter": -0.5}}), 422, "invalid"),
         (json!({"text": "x".repeat((1 << 20) + 1)}), 413, "too_large"),
     ] {
         let list = json!([form]);

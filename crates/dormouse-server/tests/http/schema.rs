@@ -61,6 +61,7 @@ fn fits(value: &Value, schema: &Value) -> Result<(), String> {
         "array" => value.is_array(),
         "string" => value.is_string(),
         "integer" => value.is_u64() || value.is_i64(),
+        "number" => value.is_number(),
         "boolean" => value.is_boolean(),
         "null" => value.is_null(),
         other => panic!("type {other}"),

@@ -24,7 +24,8 @@ async fn settings_are_set_all_at_once() {
     client.get("/v1/topics/t").await.problem(404, "not_found");
     let form = json!({"ttr": "5m", "attempts_max": 3, "backoff": {"fixed": "10s"},
         "jobs_max": 100, "bytes_max": 1_000, "dead_ttl": "1d", "dead_max": 5});
-    let settings = json!({"ttr_ms": 300_000, "attempts_max": 3, "backoff": {"fixed": 10_000},
+    let backoff = json!({"fixed": 10_000, "jitter": 0.0});
+    let settings = json!({"ttr_ms": 300_000, "attempts_max": 3, "backoff": backoff,
         "jobs_max": 100, "bytes_max": 1_000, "dead_ttl_ms": 86_400_000, "dead_max": 5});
     let set = client.json("PUT", "/v1/topics/t", form).await.ok();
     assert_eq!(set, json!({"topic": "t", "settings": settings}));

@@ -20,7 +20,7 @@ fn acking_twice_is_harmless() {
 #[test]
 fn a_failed_job_waits_for_its_backoff_and_remembers_why() {
     let (queue, clock) = virtual_queue();
-    let backoff = Backoff::Fixed { delay_ms: 10_000 };
+    let backoff = Backoff::fixed(Duration::from_millis(10_000));
     let id = queue.put("t", "b").backoff(backoff).attempts_max(2).wait().unwrap().id;
     let nacked = take(&queue, "t").nack().error("no route").priority(5).wait();
     assert_eq!(nacked, Ok(EndReply::Done));

@@ -11,7 +11,7 @@ const START_MS: u64 = 1_767_225_600_000;
 #[test]
 fn every_option_reaches_the_job() {
     let (queue, _clock) = virtual_queue();
-    let backoff = Backoff::Fixed { delay_ms: 5_000 };
+    let backoff = Backoff::fixed(Duration::from_millis(5_000));
     let put = queue
         .put("t", "work")
         .delay(Duration::from_micros(1_999_001))

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use dormouse_core::backoff::Backoff;
+use dormouse_core::backoff::{Backoff, Delays};
 use dormouse_core::error::Error;
 use dormouse_core::job::BodyKind;
 use dormouse_core::op::Put;
@@ -86,8 +86,7 @@ fn call(puts: &[Put], form: PutForm) -> Result<Call, Error> {
 
 /// JSON would be taken for a form, and a list without an entry has no words.
 fn can_be_plain(put: &Put) -> bool {
-    let is_empty =
-        |backoff: &Backoff| matches!(backoff, Backoff::List { delays_ms } if delays_ms.is_empty());
+    let is_empty = |backoff: &Backoff| backoff.delays == Delays::List { delays_ms: Vec::new() };
     put.body_kind != BodyKind::Json && !put.backoff.as_deref().is_some_and(is_empty)
 }
 

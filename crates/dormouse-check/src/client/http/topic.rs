@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dormouse_core::backoff::Backoff;
+use dormouse_core::backoff::{Backoff, Delays};
 use dormouse_core::error::Error;
 use dormouse_core::image::Counts;
 use dormouse_core::op::{TopicStats, TopicsPage};
@@ -71,8 +71,15 @@ struct SettingsIn {
 
 /// A backoff, in ms.
 #[derive(Deserialize)]
+pub(super) struct BackoffIn {
+    #[serde(flatten)]
+    delays: DelaysIn,
+    jitter: f64,
+}
+
+#[derive(Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub(super) enum BackoffIn {
+enum DelaysIn {
     Fixed(u64),
     Exponential { base: u64, factor: u32, cap: u64 },
     List(Vec<u64>),
@@ -80,13 +87,14 @@ pub(super) enum BackoffIn {
 
 impl BackoffIn {
     pub(super) fn backoff(self) -> Arc<Backoff> {
-        Arc::new(match self {
-            BackoffIn::Fixed(delay_ms) => Backoff::Fixed { delay_ms },
-            BackoffIn::Exponential { base, factor, cap } => {
-                Backoff::Exponential { base_ms: base, factor, cap_ms: cap }
+        let delays = match self.delays {
+            DelaysIn::Fixed(delay_ms) => Delays::Fixed { delay_ms },
+            DelaysIn::Exponential { base, factor, cap } => {
+                Delays::Exponential { base_ms: base, factor, cap_ms: cap }
             }
-            BackoffIn::List(delays_ms) => Backoff::List { delays_ms },
-        })
+            DelaysIn::List(delays_ms) => Delays::List { delays_ms },
+        };
+        Arc::new(Backoff::from(delays).with_jitter(self.jitter))
     }
 }
 
@@ -156,13 +164,17 @@ impl TopicsIn {
 
 /// A backoff going out, in ms.
 pub(super) fn backoff_out(backoff: &Backoff) -> Value {
-    match backoff {
-        Backoff::Fixed { delay_ms } => json!({ "fixed": delay_ms }),
-        Backoff::Exponential { base_ms, factor, cap_ms } => {
+    let mut fields = match &backoff.delays {
+        Delays::Fixed { delay_ms } => json!({ "fixed": delay_ms }),
+        Delays::Exponential { base_ms, factor, cap_ms } => {
             json!({ "exponential": { "base": base_ms, "factor": factor, "cap": cap_ms } })
         }
-        Backoff::List { delays_ms } => json!({ "list": delays_ms }),
+        Delays::List { delays_ms } => json!({ "list": delays_ms }),
+    };
+    if backoff.jitter_permille != backoff.delays.default_jitter_permille() {
+        fields["jitter"] = json!(backoff.jitter());
     }
+    fields
 }
 
 /// Settings going out: only those that are set.

@@ -4,7 +4,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use dormouse_core::backoff::Backoff;
+use dormouse_core::backoff::{Backoff, Delays};
 use dormouse_core::error::Error;
 use dormouse_core::image::Counts;
 use dormouse_core::job::{BodyKind, Content, Job, JobId, Progress, State, TickOrigin, Token};
@@ -113,23 +113,27 @@ fn topic(reply: &Reply) -> Result<TopicName, Error> {
     TopicName::new(&text::<String>(reply)?)
 }
 
-/// Reads `fixed:10000`, `exponential:1000:2:600000` or `list:1000,5000`.
+/// Reads `fixed:10000`, `exponential:1000:2:600000` or `list:1000,5000`, perhaps with a jitter.
 fn read_backoff(text: &str) -> Option<Backoff> {
+    if let Some((rule, jitter)) = text.split_once(":jitter=") {
+        return Some(read_backoff(rule)?.with_jitter(jitter.parse().ok()?));
+    }
     let (kind, rest) = text.split_once(':')?;
     let numbers = |by: char| -> Option<Vec<u64>> {
         rest.split(by).filter(|part| !part.is_empty()).map(|part| part.parse().ok()).collect()
     };
-    match kind {
-        "fixed" => Some(Backoff::Fixed { delay_ms: rest.parse().ok()? }),
+    let delays = match kind {
+        "fixed" => Delays::Fixed { delay_ms: rest.parse().ok()? },
         "exponential" => match numbers(':')?[..] {
             [base_ms, factor, cap_ms] => {
-                Some(Backoff::Exponential { base_ms, factor: u32::try_from(factor).ok()?, cap_ms })
+                Delays::Exponential { base_ms, factor: u32::try_from(factor).ok()?, cap_ms }
             }
-            _ => None,
+            _ => return None,
         },
-        "list" => Some(Backoff::List { delays_ms: numbers(',')? }),
-        _ => None,
-    }
+        "list" => Delays::List { delays_ms: numbers(',')? },
+        _ => return None,
+    };
+    Some(delays.into())
 }
 
 pub(super) fn leased(reply: &Reply) -> Result<LeasedJob, Error> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use dormouse_core::backend::{Backend, Ticket};
-use dormouse_core::backoff::Backoff;
+use dormouse_core::backoff::{Backoff, Delays};
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::error::{Code, Error};
 use dormouse_core::job::{JobId, Token};
@@ -185,7 +185,7 @@ fn command(ask: &Ask) -> Result<Command, Error> {
             ttr_ms: Some(put.ttr_ms),
             attempts_max: Some(put.attempts_max),
             priority: Some(put.priority),
-            backoff: Some(Arc::new(Backoff::Fixed { delay_ms: 50 })),
+            backoff: Some(Arc::new(Backoff::from(Delays::Fixed { delay_ms: 50 }))),
             ..Put::new(TopicName::new(&put.topic)?, body(put.number))
         }]),
         Ask::Reserve { max, wait_ms } => {

@@ -3,9 +3,9 @@
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use dormouse_core::backoff::Backoff;
+use dormouse_core::backoff::{Backoff, Delays};
 use dormouse_core::job::JobId;
-use dormouse_core::limits::DELAY_MS_MAX;
+use dormouse_core::limits::{DELAY_MS_MAX, JITTER_PERMILLE_MAX};
 use tempfile::TempDir;
 
 use crate::script::with_constants;
@@ -88,19 +88,24 @@ impl Random {
     }
 
     fn backoff(&mut self) -> Option<Backoff> {
-        Some(match self.next() % 8 {
+        let delays = match self.next() % 8 {
             0 => return None,
-            1 | 2 => Backoff::Fixed { delay_ms: self.delay_ms() },
-            3..=5 => Backoff::Exponential {
+            1 | 2 => Delays::Fixed { delay_ms: self.delay_ms() },
+            3..=5 => Delays::Exponential {
                 base_ms: self.delay_ms(),
                 factor: self.below(1 << 32) as u32,
                 cap_ms: self.delay_ms(),
             },
             _ => {
                 let count = 1 + self.next() % 64;
-                Backoff::List { delays_ms: (0..count).map(|_| self.delay_ms()).collect() }
+                Delays::List { delays_ms: (0..count).map(|_| self.delay_ms()).collect() }
             }
-        })
+        };
+        let mut backoff = Backoff::from(delays);
+        if self.next() % 2 == 0 {
+            backoff.jitter_permille = self.below(u64::from(JITTER_PERMILLE_MAX) + 1) as u16;
+        }
+        Some(backoff)
     }
 }
 

@@ -8,6 +8,7 @@ use dormouse_core::job::TickOrigin;
 use dormouse_core::op::{JobView, LeasedJob};
 
 use crate::resp::encode::Out;
+use crate::units::backoff_words;
 
 type Headers = Option<Arc<Vec<(String, String)>>>;
 
@@ -119,16 +120,8 @@ pub(super) fn write_headers(out: &mut Out<'_>, headers: &Headers) {
 
 /// A backoff as `PUT` reads it; null for the default.
 pub(super) fn write_backoff(out: &mut Out<'_>, backoff: Option<&Backoff>) {
-    let text = match backoff {
-        None => return out.null(),
-        Some(Backoff::Fixed { delay_ms }) => format!("fixed:{delay_ms}"),
-        Some(Backoff::Exponential { base_ms, factor, cap_ms }) => {
-            format!("exponential:{base_ms}:{factor}:{cap_ms}")
-        }
-        Some(Backoff::List { delays_ms }) => {
-            let delays: Vec<String> = delays_ms.iter().map(u64::to_string).collect();
-            format!("list:{}", delays.join(","))
-        }
-    };
-    out.string(text.as_bytes());
+    match backoff {
+        None => out.null(),
+        Some(backoff) => out.string(backoff_words(backoff).as_bytes()),
+    }
 }
