@@ -109,6 +109,7 @@ mod tests {
         let at = |text: &str| text.parse::<At>().ok().map(|at| at.0);
         assert_eq!(at("2027-01-01T09:00:00+01:00"), Some(1_798_790_400_000));
         assert_eq!(at("1798790400000"), Some(1_798_790_400_000));
+        assert_eq!(at("1798790400"), None, "these are seconds");
         assert_eq!(at("2027-01-01T09:00:00"), None);
         assert_eq!(at("tomorrow"), None);
     }

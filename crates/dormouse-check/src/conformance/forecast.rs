@@ -92,7 +92,7 @@ fn too_many_steps(s: &mut Subject) {
     let words = ["1001 steps", "1000", "longer step"];
     refused(forecast(s, 0, 1_001, 1), Code::Invalid, &words);
     assert_eq!(forecast(s, 0, 1_000, 1).expect("a forecast").len(), 1_000);
-    let all = Forecast { topic: topic("mail"), from_ms: 0, to_ms: u64::MAX, step_ms: 1 };
+    let all = Forecast { topic: topic("mail"), from_ms: s.now(), to_ms: u64::MAX, step_ms: 1 };
     refused(s.forecast(all), Code::Invalid, &["steps", "1000", "longer step"]);
 }
 

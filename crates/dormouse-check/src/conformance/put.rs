@@ -50,7 +50,7 @@ fn full_put() -> Put {
         priority: Some(7),
         ttr_ms: Some(1_234),
         attempts_max: Some(3),
-        backoff: Some(Arc::new(Backoff::Fixed { delay_ms: 500 })),
+        backoff: Some(Arc::new(Backoff::from(Delays::Fixed { delay_ms: 500 }))),
         key: Some(bytes("order 1")),
         key_ttl_ms: Some(9_000),
         headers: Some(Arc::new(vec![header("a", ""), header("trace", "c")])),
@@ -171,7 +171,7 @@ fn a_stepped_wall_clock_moves_what_is_due_by_it(s: &mut Subject) {
 }
 
 fn a_batch_answers_per_item_and_stores_only_the_good(s: &mut Subject) {
-    let both = Put { delay_ms: Some(1), at_ms: Some(1), ..job("mail") };
+    let both = Put { delay_ms: Some(1), at_ms: Some(s.now() as i64), ..job("mail") };
     let large = Put::new(topic("mail"), vec![0; limits::BODY_BYTES_MAX + 1]);
     let items = vec![job("mail"), both, keyed("sms", "k"), large, job("mail")];
     let answers = s.put_all(items).expect("answers per item");

@@ -33,8 +33,9 @@ fn check(s: &mut Subject, put: Put, code: Code, words: &[&str]) {
 }
 
 fn delay_and_at_together(s: &mut Subject) {
-    let put = Put { delay_ms: Some(5), at_ms: Some(7), ..job("mail") };
-    check(s, put, Code::Invalid, &["delay", "at", "5", "7", "one of them"]);
+    let at_ms = s.now() as i64;
+    let put = Put { delay_ms: Some(5), at_ms: Some(at_ms), ..job("mail") };
+    check(s, put, Code::Invalid, &["delay", "at", "5", &number(at_ms), "one of them"]);
 }
 
 fn a_delay_below_zero(s: &mut Subject) {

@@ -177,8 +177,5 @@ pub(super) fn text<'a>(field: &str, value: &'a [u8]) -> Result<&'a str, Error> {
 
 /// A time in ms, or in the notation for people.
 fn time(field: &str, value: &[u8], parse: fn(&str) -> Result<i64, String>) -> Result<i64, Error> {
-    if let Some(ms) = digits(value).and_then(|ms| i64::try_from(ms).ok()) {
-        return Ok(ms);
-    }
     parse(text(field, value)?).map_err(|why| Error::invalid(format!("{field}: {why}")))
 }

@@ -39,11 +39,26 @@ pub fn parse_span(text: &str) -> Result<i64, String> {
     i64::try_from(duration.as_millis() + up).map_err(|_| wrong())
 }
 
+/// The first instant that is read as a number: 10^12 ms are in September 2001. Below, somebody most
+/// likely sends seconds, which would all be instants long past.
+const INSTANT_NUMBER_MIN: i64 = 1_000_000_000_000;
+
+/// An instant as a number. One below 0 is no time at all: that is for the rules to say.
+fn instant_ms(ms: i64) -> Result<i64, String> {
+    if (0..INSTANT_NUMBER_MIN).contains(&ms) {
+        return Err(format!(
+            "{ms} looks like seconds; write ms since 1970, which have 13 digits, or \
+             \"2027-01-01T09:00:00Z\""
+        ));
+    }
+    Ok(ms)
+}
+
 /// Reads an RFC 3339 instant or ms since 1970 UTC, and returns ms since 1970 UTC. Fractions of a ms
 /// are rounded up.
 pub fn parse_instant(text: &str) -> Result<i64, String> {
     if let Ok(ms) = text.parse() {
-        return Ok(ms);
+        return instant_ms(ms);
     }
     let instant: Timestamp = text.parse().map_err(|_| {
         let shown: String = text.chars().take(64).collect();
@@ -72,6 +87,7 @@ impl Serialize for At {
 
 struct TimeVisitor {
     parse: fn(&str) -> Result<i64, String>,
+    number: fn(i64) -> Result<i64, String>,
     expecting: &'static str,
 }
 
@@ -83,11 +99,12 @@ impl Visitor<'_> for TimeVisitor {
     }
 
     fn visit_i64<E: de::Error>(self, ms: i64) -> Result<i64, E> {
-        Ok(ms)
+        (self.number)(ms).map_err(E::custom)
     }
 
     fn visit_u64<E: de::Error>(self, ms: u64) -> Result<i64, E> {
-        i64::try_from(ms).map_err(|_| E::custom(format!("{ms} is beyond every limit")))
+        let fits = i64::try_from(ms);
+        self.visit_i64(fits.map_err(|_| E::custom(format!("{ms} is beyond every limit")))?)
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<i64, E> {
@@ -98,14 +115,15 @@ impl Visitor<'_> for TimeVisitor {
 impl<'de> Deserialize<'de> for SpanMs {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<SpanMs, D::Error> {
         let expecting = "a span like \"30m\" or ms";
-        deserializer.deserialize_any(TimeVisitor { parse: parse_span, expecting }).map(SpanMs)
+        let visitor = TimeVisitor { parse: parse_span, number: Ok, expecting };
+        deserializer.deserialize_any(visitor).map(SpanMs)
     }
 }
 
 impl<'de> Deserialize<'de> for InstantMs {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<InstantMs, D::Error> {
         let expecting = "an RFC 3339 instant or ms since 1970";
-        let visitor = TimeVisitor { parse: parse_instant, expecting };
+        let visitor = TimeVisitor { parse: parse_instant, number: instant_ms, expecting };
         deserializer.deserialize_any(visitor).map(InstantMs)
     }
 }
@@ -156,7 +174,7 @@ schema!(
     [String, Integer],
     None,
     "RFC 3339, or ms since 1970 UTC",
-    Some(0),
+    Some(INSTANT_NUMBER_MIN),
     Some("^[0-9]"),
     [Value::from("2027-01-01T09:00:00+01:00"), Value::from(1_798_790_400_000_i64)]
 );
@@ -205,7 +223,24 @@ mod tests {
         assert_eq!(parse_instant("2027-01-01T08:00:00.0001Z"), Ok(1_798_790_400_001));
         assert_eq!(At(1_798_790_400_000).to_string(), "2027-01-01T08:00:00.000Z");
         assert_eq!(At(0).to_string(), "1970-01-01T00:00:00.000Z");
+        assert_eq!(parse_instant("1000000000000"), Ok(INSTANT_NUMBER_MIN));
         assert!(parse_instant("tomorrow").is_err());
         assert!(parse_instant("2027-01-01T09:00:00").is_err());
+    }
+
+    #[test]
+    fn seconds_are_not_taken_for_milliseconds() {
+        for number in ["1798790400", "999999999999", "0"] {
+            let text = parse_instant(number).unwrap_err();
+            let json = serde_json::from_str::<InstantMs>(number).unwrap_err().to_string();
+            for error in [text, json] {
+                assert!(error.contains("looks like seconds") && error.contains(number), "{error}");
+            }
+        }
+        assert_eq!(
+            serde_json::from_str::<InstantMs>("1798790400000").unwrap().0,
+            1_798_790_400_000
+        );
+        assert_eq!(parse_instant("-1"), Ok(-1));
     }
 }

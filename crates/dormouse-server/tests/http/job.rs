@@ -92,7 +92,7 @@ async fn a_due_time_is_changed() {
     for (form, status) in [
         (json!({}), 400),
         (json!({"until": 1}), 400),
-        (json!({"delay": 1, "at": 1}), 422),
+        (json!({"delay": 1, "at": "2027-01-01T09:00:00Z"}), 422),
         (json!({"delay": -1}), 422),
     ] {
         client.json("PATCH", &job, form).await.problem(status, "invalid");
