@@ -5,9 +5,15 @@
 //! batch; on the same boot it goes on from there by boottime, on another boot by the wall time
 //! that passed, never backwards. So a stepped wall clock neither moves a relative delay nor fires
 //! one early.
+//!
+//! Wall is steady plus an offset of whole ms, which is measured at the start and again only when
+//! the wall clock was stepped. The machine's two clocks tick out of phase: rounded down each by
+//! itself, their distance would change by 1 ms within each ms, and with it the due time that
+//! callers are told of one and the same job.
 
 #![allow(clippy::disallowed_methods, reason = "the one place from which the engine takes its time")]
 
+use std::cell::Cell;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -50,10 +56,26 @@ pub trait TimeSource: Send + Sync {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 
+/// How long a reading of both clocks takes if nothing interrupts it, with room to spare, and how
+/// often it is tried.
+const READING_NS_MAX: i64 = 5_000;
+const READING_TRIES: u32 = 8;
+
 impl TimeSource for SystemClock {
     fn read(&self) -> Reading {
-        let boot = clock_gettime(ClockId::Boottime);
-        let wall = clock_gettime(ClockId::Realtime);
+        let mut tries = 0;
+        // A thread that is interrupted between the two readings would see a step of the wall clock.
+        let (boot, wall) = loop {
+            let boot = clock_gettime(ClockId::Boottime);
+            let wall = clock_gettime(ClockId::Realtime);
+            let after = clock_gettime(ClockId::Boottime);
+            tries += 1;
+            let gap_ns =
+                (after.tv_sec - boot.tv_sec) * 1_000_000_000 + after.tv_nsec - boot.tv_nsec;
+            if gap_ns < READING_NS_MAX || tries == READING_TRIES {
+                break (boot, wall);
+            }
+        };
         Reading {
             boottime_ms: to_ms(boot.tv_sec, boot.tv_nsec),
             wall_ms: to_ms(wall.tv_sec, wall.tv_nsec),
@@ -248,16 +270,32 @@ pub struct SavedClock {
 }
 
 /// Makes the two clocks of the rules from raw readings.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct SteadyClock {
     boottime_ms: u64,
     steady_ms: u64,
+    /// Wall less steady, rounded down: an absolute time is late by less than a ms, never early.
+    wall_offset_ms: Cell<i64>,
 }
+
+/// How much less than before the distance of the clocks may be read without being a step: two
+/// readings are not made at the same instant.
+const OFFSET_NOISE_US: i64 = 50;
 
 impl SteadyClock {
     /// A new store: steady begins as the wall clock.
     pub fn begin(reading: Reading) -> SteadyClock {
-        SteadyClock { boottime_ms: reading.boottime_ms, steady_ms: reading.wall_ms }
+        SteadyClock::new(reading, reading.wall_ms)
+    }
+
+    fn new(reading: Reading, steady_ms: u64) -> SteadyClock {
+        let clock = SteadyClock {
+            boottime_ms: reading.boottime_ms,
+            steady_ms,
+            wall_offset_ms: Cell::new(0),
+        };
+        clock.wall_offset_ms.set(clock.offset_us(reading).div_euclid(1_000));
+        clock
     }
 
     /// A store that was open before.
@@ -268,23 +306,42 @@ impl SteadyClock {
         } else {
             reading.wall_ms.saturating_sub(saved.wall_ms)
         };
-        let steady_ms = saved.steady_ms.saturating_add(passed_ms);
-        SteadyClock { boottime_ms: reading.boottime_ms, steady_ms }
+        SteadyClock::new(reading, saved.steady_ms.saturating_add(passed_ms))
+    }
+
+    fn steady_ms(&self, reading: Reading) -> u64 {
+        self.steady_ms.saturating_add(reading.boottime_ms.saturating_sub(self.boottime_ms))
+    }
+
+    /// Wall less steady, to the microsecond.
+    fn offset_us(&self, reading: Reading) -> i64 {
+        let us = |ms: u64, into_ms_us: u32| {
+            i64::try_from(ms).unwrap_or(i64::MAX).saturating_mul(1_000) + i64::from(into_ms_us)
+        };
+        us(reading.wall_ms, reading.wall_into_ms_us)
+            .saturating_sub(us(self.steady_ms(reading), reading.into_ms_us))
     }
 
     /// Both clocks at a reading.
     pub fn now(&self, reading: Reading) -> Now {
-        let passed_ms = reading.boottime_ms.saturating_sub(self.boottime_ms);
+        let offset_us = self.offset_us(reading);
+        let beyond_us = offset_us.saturating_sub(self.wall_offset_ms.get().saturating_mul(1_000));
+        if !(-OFFSET_NOISE_US..1_000).contains(&beyond_us) {
+            self.wall_offset_ms.set(offset_us.div_euclid(1_000));
+        }
+        let steady_ms = self.steady_ms(reading);
         Now {
-            steady_ms: self.steady_ms.saturating_add(passed_ms),
-            wall_ms: reading.wall_ms,
-            fraction: reading.into_ms_us > 0 || reading.wall_into_ms_us > 0,
+            steady_ms,
+            wall_ms: steady_ms.saturating_add_signed(self.wall_offset_ms.get()),
+            fraction: reading.into_ms_us > 0,
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use dormouse_core::time::Clock;
+
     use super::*;
 
     fn saved() -> SavedClock {
@@ -305,6 +362,42 @@ mod tests {
         assert_eq!(SteadyClock::resume(saved(), [2; 16], later).now(later).steady_ms, 12_000);
         let earlier = Reading { boottime_ms: 5, wall_ms: 7_000, into_ms_us: 0, wall_into_ms_us: 0 };
         assert_eq!(SteadyClock::resume(saved(), [2; 16], earlier).now(earlier).steady_ms, 10_000);
+    }
+
+    /// A reading this many microseconds after the start of clocks that tick out of phase.
+    fn out_of_phase(us: u64) -> Reading {
+        let (boot_us, wall_us) = (5_000_300 + us, 1_767_225_600_000_700 + us);
+        Reading {
+            boottime_ms: boot_us / 1_000,
+            wall_ms: wall_us / 1_000,
+            into_ms_us: (boot_us % 1_000) as u32,
+            wall_into_ms_us: (wall_us % 1_000) as u32,
+        }
+    }
+
+    #[test]
+    fn an_instant_reads_the_same_at_every_moment() {
+        let clock = SteadyClock::begin(out_of_phase(0));
+        let due_at = clock.now(out_of_phase(0)).after(10_000);
+        let told = clock.now(out_of_phase(0)).to_wall(Clock::Steady, due_at);
+        for us in (0..20_000).step_by(37) {
+            let reading = out_of_phase(us);
+            let now = clock.now(reading);
+            assert_eq!(now.to_wall(Clock::Steady, due_at), told, "after {us} us");
+            let behind = reading.wall_ms - now.wall_ms;
+            assert!(behind <= 1, "wall is {behind} ms behind");
+        }
+    }
+
+    #[test]
+    fn a_step_of_the_wall_clock_is_seen_at_once() {
+        let clock = SteadyClock::begin(out_of_phase(0));
+        for (us, by_ms) in [(100, 1), (200, -1), (900, 3_600_000), (950, -7_200_000)] {
+            let before = clock.now(out_of_phase(us)).wall_ms;
+            let mut stepped = out_of_phase(us);
+            stepped.wall_ms = stepped.wall_ms.saturating_add_signed(by_ms);
+            assert_eq!(clock.now(stepped).wall_ms, before.saturating_add_signed(by_ms));
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod backup;
 mod beanstalk;
 mod beanstalkd;
 mod config;
+mod due_time;
 mod modes;
 mod process;
 mod ready;

@@ -363,8 +363,7 @@ impl EngineState {
         self.storage.next_wake(self.last) == Some(0)
     }
 
-    /// How long to sleep to the next instant that matters, to the microsecond. Which clock it is on
-    /// is not known here: waking a little before costs another short sleep, after would be late.
+    /// How long to sleep to the next instant that matters, to the microsecond.
     pub(super) fn sleep(&self) -> Duration {
         let reading = self.clock.read();
         let now = self.storage.now(reading);
@@ -374,8 +373,7 @@ impl EngineState {
         let sleep_max = if self.is_crowded() { CROWDED_SLEEP } else { SLEEP_MAX };
         let Some(wake_ms) = self.storage.next_wake(now) else { return sleep_max };
         let wake = Duration::from_millis(wake_ms);
-        let passed_us = reading.into_ms_us.max(reading.wall_into_ms_us);
-        wake.saturating_sub(Duration::from_micros(u64::from(passed_us))).min(sleep_max)
+        wake.saturating_sub(Duration::from_micros(u64::from(reading.into_ms_us))).min(sleep_max)
     }
 }
 

@@ -49,6 +49,7 @@ impl SimTime {
         self.reading.boottime_ms += ms;
         self.reading.wall_ms += ms;
         self.reading.into_ms_us = if fraction { 500 } else { 0 };
+        self.reading.wall_into_ms_us = self.reading.into_ms_us;
     }
 
     /// Somebody sets the wall clock.
@@ -59,12 +60,8 @@ impl SimTime {
 
     /// The machine was off for this long.
     pub fn reboot(&mut self, off_ms: u64) {
-        self.reading = Reading {
-            boottime_ms: 3,
-            wall_ms: self.reading.wall_ms + off_ms,
-            into_ms_us: self.reading.into_ms_us,
-            wall_into_ms_us: 0,
-        };
+        self.reading =
+            Reading { boottime_ms: 3, wall_ms: self.reading.wall_ms + off_ms, ..self.reading };
         self.boot += 1;
     }
 
