@@ -25,8 +25,8 @@ cases! { nack:
 
 fn fail(s: &Subject, name: &str) -> (LeasedJob, u64) {
     let lease = s.reserve_one(name);
-    assert_eq!(s.nack(failed(lease.token)), Ok(EndReply::Done));
-    let due_at = s.view(lease.id).due_at;
+    let Ok(EndReply::Retry { due_at }) = s.nack(failed(lease.token)) else { panic!("no retry") };
+    assert_eq!(s.view(lease.id).due_at, due_at, "the next attempt is told");
     (lease, due_at - s.now())
 }
 
@@ -184,7 +184,8 @@ fn attempts_spent_make_it_dead(s: &mut Subject) {
         let token = s.reserve_one("mail").token;
         let error = Some(bytes(&format!("failure {attempt}")));
         let ended = s.nack(Nack { delay_ms: Some(0), error, ..failed(token) });
-        assert_eq!(ended, Ok(if attempt == 3 { EndReply::Dead } else { EndReply::Done }));
+        let retry = EndReply::Retry { due_at: s.now() };
+        assert_eq!(ended, Ok(if attempt == 3 { EndReply::Dead } else { retry }));
         s.maybe_reopen();
     }
     let view = s.view(id);
@@ -209,7 +210,8 @@ fn a_late_nack_counts_from_now(s: &mut Subject) {
     let token = s.reserve_one("mail").token;
     s.advance(5_000);
     s.maybe_reopen();
-    assert_eq!(s.nack(failed(token)), Ok(EndReply::Done));
+    let due_at = s.now() + Backoff::DEFAULT.delay_ms(id, 1);
+    assert_eq!(s.nack(failed(token)), Ok(EndReply::Retry { due_at }));
     let view = s.view(id);
     assert_eq!(view.due_at, due_at);
     assert_eq!(view.job.progress.attempts, 1, "the attempt is spent once");
@@ -229,6 +231,8 @@ fn a_batch_answers_per_item(s: &mut Subject) {
     let items = vec![failed(leases[0].token), bad, failed(leases[0].token)];
     let Ok(Reply::Ended(answers)) = s.ask(Command::Nack(items)) else { panic!("no answers") };
     let codes: Vec<_> = answers.into_iter().map(|item| item.map_err(|error| error.code)).collect();
-    assert_eq!(codes, [Ok(EndReply::Done), Err(Code::Invalid), Err(Code::LeaseLost)]);
+    let due_at = s.view(leases[0].id).due_at;
+    let retry = EndReply::Retry { due_at };
+    assert_eq!(codes, [Ok(retry), Err(Code::Invalid), Err(Code::LeaseLost)]);
     assert_eq!(s.state(leases[1].id), State::Leased);
 }

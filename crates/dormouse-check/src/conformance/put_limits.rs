@@ -179,7 +179,7 @@ fn no_limit_of_attempts(s: &mut Subject) {
         let got = s.reserve_one("mail");
         assert_eq!(got.attempt, attempt);
         let nack = Nack { delay_ms: Some(0), ..failed(got.token) };
-        assert_eq!(s.nack(nack), Ok(EndReply::Done));
+        assert_eq!(s.nack(nack), Ok(EndReply::Retry { due_at: s.now() }));
     }
     assert_eq!(s.state(id), State::Ready);
 }

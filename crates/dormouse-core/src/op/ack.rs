@@ -18,6 +18,11 @@ use crate::topic::TopicNo;
 pub enum EndReply {
     /// It was done.
     Done,
+    /// The attempt failed, and there will be another one.
+    Retry {
+        /// When the job is due again, wall ms.
+        due_at: u64,
+    },
     /// Nack or expiry spent the last attempt: the job is dead.
     Dead,
     /// The job is not there (any more): acking twice is harmless.
@@ -103,12 +108,21 @@ impl<T: Timeline> Machine<T> {
         };
         let Ending { to, progress, cause } = ending;
         let key = key.filter(|_| matches!(to, Destination::Hold(_)));
+        let reply = match &to {
+            Destination::Rest(place) if place.class == Class::DEAD && cause != Cause::Kill => {
+                EndReply::Dead
+            }
+            Destination::Rest(place) if cause == Cause::Nack => {
+                EndReply::Retry { due_at: place.due_wall_ms(now) }
+            }
+            _ => EndReply::Done,
+        };
         let died = matches!(to, Destination::Rest(place) if place.class == Class::DEAD);
         let fact = Fact::Move { id: token.id, topic, left, to, progress, key, cause };
         self.commit(fact, origin, out);
         if died {
             self.trim_dead(topic, now, &mut 2, out)?;
         }
-        Ok(if died && cause != Cause::Kill { EndReply::Dead } else { EndReply::Done })
+        Ok(reply)
     }
 }

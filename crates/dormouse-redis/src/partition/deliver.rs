@@ -211,7 +211,7 @@ impl Delivery<'_> {
 
     /// The reply to the end of a lease, with its event.
     fn ended(&self, kind: EventKind, end: LeaseEnd, token: Token) -> ItemResult<EndReply> {
-        let LeaseEnd { ended, due_at, attempts } = end;
+        let LeaseEnd { mut ended, due_at, attempts } = end;
         let kind = if ended == Ok(EndReply::Dead) { EventKind::Died } else { kind };
         if matches!(ended, Ok(EndReply::Done | EndReply::Dead)) {
             let due_at = (due_at > 0).then_some(due_at);
@@ -220,10 +220,13 @@ impl Delivery<'_> {
         let done = match (&ended, kind) {
             (Ok(EndReply::Done), EventKind::Acked) => "acked",
             (Ok(EndReply::Done), EventKind::Released) => "released",
-            (Ok(EndReply::Done), _) => "nacked",
+            (Ok(EndReply::Done | EndReply::Retry { .. }), _) => "nacked",
             (Ok(EndReply::Dead), _) => "nacked and is dead",
             (Ok(EndReply::Gone) | Err(_), _) => return Ok(ended),
         };
+        if (&ended, kind) == (&Ok(EndReply::Done), EventKind::Nacked) {
+            ended = Ok(EndReply::Retry { due_at });
+        }
         Ok(self.if_confirmed(token.id, done).and(ended))
     }
 

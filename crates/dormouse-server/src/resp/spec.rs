@@ -68,7 +68,7 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
         "Add a job",
         verb::put::run,
     ),
-    spec("ACK", "token [token ...]", (1, MANY), Write, "Done: remove the job", verb::ack::run),
+    spec("ACK", "[token ...]", (0, MANY), Write, "Done: remove the job", verb::ack::run),
     spec(
         "RESERVE",
         "topic [topic ...] [MAX n] [WAIT span] [TTR span] [FULL]",
@@ -101,7 +101,14 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
         "Give jobs back without spending the attempt",
         verb::release::run,
     ),
-    spec("EXTEND", "token [span]", (1, 2), Write, "Prolong a lease", verb::extend::run),
+    spec(
+        "EXTEND",
+        "token [token ...] [span]",
+        (1, MANY),
+        Write,
+        "Prolong leases",
+        verb::extend::run,
+    ),
     spec(
         "KILL",
         "token|id|topic KEY key [PRIORITY n] [ERROR text]",

@@ -103,8 +103,9 @@ async fn a_nacked_job_is_delivered_again() {
     put(&mut client, "t", json!({"attempts_max": 2})).await;
     let job = take(&mut client, "t").await;
     let form = json!({"token": job["token"], "delay": "10s", "priority": 5, "error": "oops"});
-    assert_eq!(client.post("/v1/nack", form).await.ok()["code"], "done");
+    let nacked = client.post("/v1/nack", form).await.ok();
     let view = client.get("/v1/jobs/1").await.ok();
+    assert_eq!((&nacked["code"], &nacked["due_at"]), (&json!("retry"), &view["due_at"]));
     assert_eq!((&view["state"], &view["error"]), (&json!("delayed"), &json!("oops")));
     assert_eq!((&view["priority"], &view["attempts"]), (&json!(5), &json!(1)));
     rig.advance(10);

@@ -86,8 +86,9 @@ async fn a_failed_job_keeps_its_error_and_is_retried() {
     let id = client.put("t a ATTEMPTS 2").await;
     let token = client.take("t").await;
     let nack = ["NACK", &token, "DELAY", "10s", "PRIORITY", "3", "ERROR", "no route"];
-    assert_eq!(client.ask_all(&nack).await, status("OK"));
+    let nacked = client.ask_all(&nack).await;
     let job = client.ask(&format!("GET {id}")).await;
+    assert_eq!(nacked, list(&[status("RETRY"), job.field("due_at").clone()]));
     assert_eq!(job.field("error"), &text("no route"));
     assert_eq!((job.field("priority").number(), job.field("attempts").number()), (3, 1));
     rig.advance(9);
@@ -130,6 +131,37 @@ async fn a_lease_is_prolonged_from_now_on() {
     assert_eq!(client.ask(&format!("EXTEND {token} 1m")).await, Value::Number(until + 54_000));
     assert!(client.ask(&format!("EXTEND {token} 0")).await.error("INVALID").contains("ttr is 0"));
     assert!(!client.ask("EXTEND 99.1").await.error("NOTFOUND").is_empty());
+    assert!(client.ask(&format!("EXTEND {token} soon")).await.error("INVALID").contains("soon"));
+}
+
+#[tokio::test]
+async fn several_leases_are_prolonged_at_once() {
+    let rig = Rig::new().await;
+    let mut client = rig.client().await;
+    for ttr in ["10s", "20s"] {
+        client.put(&format!("t a TTR {ttr}")).await;
+    }
+    let jobs = client.ask("RESERVE t MAX 2 FULL").await;
+    let field = |at: usize, name: &str| jobs.items()[at].field(name).clone();
+    let tokens = format!("{} {}", field(0, "token").str(), field(1, "token").str());
+    let until = |at: usize| field(at, "expires_at").number();
+    rig.advance(4);
+    let own = client.ask(&format!("EXTEND {tokens}")).await;
+    let number = Value::Number;
+    assert_eq!(own, list(&[number(until(0) + 4_000), number(until(1) + 4_000)]));
+    let same = client.ask(&format!("EXTEND {tokens} 99.1 1m")).await;
+    let [first, second, missing] = same.items() else { panic!("{same:?}") };
+    assert_eq!((first, second), (&number(until(0) + 54_000), &number(until(1) + 44_000)));
+    assert!(!missing.error("NOTFOUND").is_empty());
+    let wrong = client.ask(&format!("EXTEND {tokens} 1m 99.1")).await;
+    assert!(wrong.error("INVALID").contains("1m"), "{wrong:?}");
+}
+
+#[tokio::test]
+async fn nothing_to_ack_is_no_error() {
+    let rig = Rig::new().await;
+    let mut client = rig.client().await;
+    assert_eq!(client.ask("ACK").await, list(&[]));
 }
 
 #[tokio::test]

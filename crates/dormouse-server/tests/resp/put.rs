@@ -10,11 +10,14 @@ async fn a_job_is_put_and_reserved() {
     let id = client.put("mails hello").await;
     let jobs = client.ask("RESERVE mails").await;
     let [job] = jobs.items() else { panic!("{jobs:?}") };
-    let [topic, job_id, token, attempt, due_at, body] = job.items() else { panic!("{job:?}") };
+    let [topic, job_id, token, attempt, due_at, body, ttr_ms] = job.items() else {
+        panic!("{job:?}")
+    };
     assert_eq!((topic, job_id), (&text("mails"), &text(&id)));
     assert!(token.str().starts_with(&format!("{id}.")));
     assert_eq!((attempt, body), (&Value::Number(1), &text("hello")));
     assert!(due_at.number() > 0);
+    assert_eq!(ttr_ms, &Value::Number(60_000));
     assert_eq!(client.ask(&format!("ACK {}", token.str())).await.str(), "OK");
 }
 

@@ -27,6 +27,7 @@ const CALLS: &[Call] = &[
     call("NACK {token}", Verb::Nack, Job, Leased),
     call("RELEASE {token}", Verb::Release, Job, Leased),
     call("EXTEND {token}", Verb::Extend, Job, Leased),
+    call("EXTEND {token} {token}", Verb::Extend, Job, Leased),
     call("KILL {token}", Verb::Kill, Job, Leased),
     call("KILL {id}", Verb::Kill, Job, Waiting),
     call("KILL {topic} KEY {key}", Verb::Kill, Name, Waiting),
@@ -121,6 +122,8 @@ fn kind_of(value: &Value) -> AnswerKind {
                 _ => AnswerKind::Other,
             }
         }
+        // Of several leases each has its own answer.
+        Value::List(items) if matches!(items.first(), Some(Value::Error(_))) => kind_of(&items[0]),
         _ => AnswerKind::Done,
     }
 }

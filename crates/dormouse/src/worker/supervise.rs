@@ -118,7 +118,7 @@ async fn settle(job: &Job, outcome: Outcome) -> End {
         match send_outcome(job, &outcome).await {
             Ok(EndReply::Dead) => return End::Dead,
             Ok(EndReply::Gone) => return End::Lost,
-            Ok(EndReply::Done) => {
+            Ok(EndReply::Done | EndReply::Retry { .. }) => {
                 return match outcome {
                     Outcome::Done => End::Done,
                     Outcome::Failed { .. } => End::Failed,

@@ -23,8 +23,8 @@ fn a_failed_job_waits_for_its_backoff_and_remembers_why() {
     let backoff = Backoff::fixed(Duration::from_millis(10_000));
     let id = queue.put("t", "b").backoff(backoff).attempts_max(2).wait().unwrap().id;
     let nacked = take(&queue, "t").nack().error("no route").priority(5).wait();
-    assert_eq!(nacked, Ok(EndReply::Done));
     let view = queue.get(id).wait().unwrap();
+    assert_eq!(nacked, Ok(EndReply::Retry { due_at: view.due_at }));
     assert_eq!((view.state, view.job.progress.priority), (State::Delayed, 5));
     assert_eq!(view.job.progress.error.as_deref(), Some(b"no route".as_slice()));
 
@@ -123,7 +123,8 @@ fn batches_answer_per_token() {
     assert_eq!(acks[1..], [Ok(EndReply::Done), Ok(EndReply::Gone)]);
 
     let nack = Nack { token: tokens[1], delay_ms: None, priority: None, error: None };
-    assert_eq!(queue.nack_many(vec![nack]).wait().unwrap(), [Ok(EndReply::Done)]);
+    let nacked = queue.nack_many(vec![nack]).wait().unwrap();
+    assert!(matches!(nacked[..], [Ok(EndReply::Retry { .. })]));
     assert_eq!(queue.release_many([tokens[2]]).wait().unwrap(), [Ok(EndReply::Done)]);
     let kill = Kill { target: KillTarget::Token(tokens[3]), error: None, priority: None };
     let killed = queue.execute(dormouse::core::command::Command::Kill(vec![kill])).wait();

@@ -8,8 +8,8 @@ use super::super::wire::{TOPIC, body, resp};
 use super::account::Account;
 use crate::Result;
 
-/// Fields of a job in a reply to RESERVE: topic, id, token, attempt, due_at, body.
-const FIELDS: usize = 6;
+/// Fields of a job in a reply to RESERVE: topic, id, token, attempt, due_at, body, ttr_ms.
+const FIELDS: usize = 7;
 const MAX: &[u8] = b"64";
 /// A consumer that got nothing for so long looks whether it is still needed.
 const WAIT: &[u8] = b"1s";
@@ -55,7 +55,7 @@ fn arrivals(input: &[u8], jobs: &mut Vec<Arrival>) -> Result<Option<usize>> {
     };
     jobs.clear();
     for fields in leaves.chunks(FIELDS) {
-        let [_topic, _id, token, _attempt, due_ms, body] = fields else {
+        let [_topic, _id, token, _attempt, due_ms, body, _ttr_ms] = fields else {
             return Err(format!("a job has {} fields, not {FIELDS}", fields.len()).into());
         };
         let due_ms = std::str::from_utf8(due_ms)?.parse()?;
@@ -71,8 +71,8 @@ mod tests {
     #[test]
     fn a_reply_has_jobs_once_it_is_whole() {
         let body = format!("{:016}{}", 77, "n".repeat(body::BODY - 16));
-        let job =
-            format!("*6\r\n$1\r\nt\r\n$1\r\n5\r\n$3\r\n5.9\r\n:1\r\n:123\r\n$100\r\n{body}\r\n");
+        let fields = "$1\r\nt\r\n$1\r\n5\r\n$3\r\n5.9\r\n:1\r\n:123\r\n";
+        let job = format!("*7\r\n{fields}$100\r\n{body}\r\n:60000\r\n");
         let reply = format!("*2\r\n{job}{job}");
         let mut jobs = Vec::new();
         assert_eq!(arrivals(&reply.as_bytes()[..80], &mut jobs).expect("a part"), None);

@@ -8,9 +8,18 @@ use crate::Result;
 use crate::redis::zset_scripts::{BUCKET, POOL, Scripts};
 
 pub(in crate::peers) const TOPIC: &[u8] = b"peers";
-/// Fields of a job in a reply to RESERVE: topic, id, token, attempt, due_at, body.
-const FIELDS: usize = 6;
-const TOKEN: usize = 2;
+/// Fields of a job in a reply to RESERVE: topic, id, token, attempt, due_at, body, ttr_ms.
+const VERBS: JobLayout = JobLayout { fields: 7, token: 2, body: 5 };
+/// Of a job that ZSET scripts give: id, body.
+const ZSET: JobLayout = JobLayout { fields: 2, token: 0, body: 1 };
+
+/// How many fields a job has in a reply, and where those are that matter.
+#[derive(Clone, Copy)]
+struct JobLayout {
+    fields: usize,
+    token: usize,
+    body: usize,
+}
 
 /// How a server is spoken to.
 #[derive(Clone)]
@@ -120,8 +129,8 @@ impl Codec {
         taken: &mut Taken,
     ) -> Result<Option<usize>> {
         match self {
-            Codec::ZsetScripts(_) => jobs_reply(input, (2, 0), taken),
-            Codec::Verbs => jobs_reply(input, (FIELDS, TOKEN), taken),
+            Codec::ZsetScripts(_) => jobs_reply(input, ZSET, taken),
+            Codec::Verbs => jobs_reply(input, VERBS, taken),
             Codec::Beanstalk => reserved_reply(input, taken),
         }
     }
@@ -175,19 +184,15 @@ impl Codec {
     }
 }
 
-/// Jobs as lists in a list, or one job as a list: a fixed number of fields each, one of them the
-/// token, the last one the body.
-fn jobs_reply(
-    input: &[u8],
-    (fields, token): (usize, usize),
-    taken: &mut Taken,
-) -> Result<Option<usize>> {
+/// Jobs as lists in a list, or one job as a list.
+fn jobs_reply(input: &[u8], layout: JobLayout, taken: &mut Taken) -> Result<Option<usize>> {
+    let JobLayout { fields, token, body } = layout;
     let (before, mut leaves, mut wrong) = (taken.len(), 0, None);
     let end = resp::walk(input, |leaf| {
         if leaves % fields == token {
             taken.add_token(leaf);
         }
-        if leaves % fields == fields - 1 {
+        if leaves % fields == body {
             match body::number_in(leaf) {
                 Ok(number) => taken.numbers.push(number),
                 Err(error) => wrong = Some(error),

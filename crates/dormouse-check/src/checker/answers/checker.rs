@@ -182,7 +182,7 @@ impl Checker {
             }
             (Command::Nack(nacks), Reply::Ended(ends)) => {
                 for (Nack { token, delay_ms, .. }, end) in nacks.iter().zip(ends) {
-                    if matches!(end, Ok(EndReply::Done | EndReply::Dead)) {
+                    if matches!(end, Ok(EndReply::Retry { .. } | EndReply::Dead)) {
                         let due = Due::after(now, delay_ms.unwrap_or(0));
                         self.held(now, *token)?.ended(due, false);
                     }

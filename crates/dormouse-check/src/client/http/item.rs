@@ -147,6 +147,7 @@ impl Item {
         let item = self.good()?;
         match item.code.as_str() {
             "done" => Ok(EndReply::Done),
+            "retry" => Ok(EndReply::Retry { due_at: item.due_at()? }),
             "dead" => Ok(EndReply::Dead),
             "gone" => Ok(EndReply::Gone),
             _ => Err(item.lacks("code")),

@@ -229,6 +229,11 @@ fn put(reply: &Reply, view: &Reply) -> Result<PutReply, Error> {
 }
 
 fn ended(reply: &Reply) -> Result<EndReply, Error> {
+    if let Ok([word, due_at]) = list(reply)
+        && status(word) == "RETRY"
+    {
+        return Ok(EndReply::Retry { due_at: number(due_at)? });
+    }
     match status(reply) {
         "OK" => Ok(EndReply::Done),
         "DEAD" => Ok(EndReply::Dead),

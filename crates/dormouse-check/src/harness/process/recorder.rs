@@ -243,7 +243,7 @@ fn put(put: PutReply) -> Answer {
 
 fn ended(ended: EndReply) -> Answer {
     match ended {
-        EndReply::Done => Answer::Done,
+        EndReply::Done | EndReply::Retry { .. } => Answer::Done,
         EndReply::Dead => Answer::Dead,
         EndReply::Gone => Answer::Gone,
     }

@@ -32,7 +32,7 @@ impl Beanstalk {
     ) {
         match ended {
             Ok(EndReply::Gone) => out.extend_from_slice(reply::NOT_FOUND),
-            Ok(EndReply::Done | EndReply::Dead) => {
+            Ok(EndReply::Done | EndReply::Retry { .. } | EndReply::Dead) => {
                 self.count_delete(&reservation.topic);
                 out.extend_from_slice(reply::DELETED);
             }

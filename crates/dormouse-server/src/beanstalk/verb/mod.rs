@@ -173,7 +173,9 @@ impl Beanstalk {
     ) {
         match ended {
             Ok(EndReply::Gone) => out.extend_from_slice(reply::NOT_FOUND),
-            Ok(EndReply::Done | EndReply::Dead) => out.extend_from_slice(done),
+            Ok(EndReply::Done | EndReply::Retry { .. } | EndReply::Dead) => {
+                out.extend_from_slice(done);
+            }
             Err(error) => self.keep(held, &error, out),
         }
     }

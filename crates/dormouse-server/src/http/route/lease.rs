@@ -111,6 +111,8 @@ impl Tokens {
 pub(crate) enum EndedCode {
     /// It was ended or extended.
     Done,
+    /// The attempt failed; the next one is at `due_at`.
+    Retry,
     /// The last attempt is spent: the job is dead.
     Dead,
     /// The job no longer exists.
@@ -121,6 +123,7 @@ impl From<EndReply> for EndedCode {
     fn from(ended: EndReply) -> EndedCode {
         match ended {
             EndReply::Done => EndedCode::Done,
+            EndReply::Retry { .. } => EndedCode::Retry,
             EndReply::Dead => EndedCode::Dead,
             EndReply::Gone => EndedCode::Gone,
         }
@@ -137,6 +140,10 @@ pub(crate) struct EndedOut {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     expires_at: Option<At>,
+    /// When the job is due again; only after a nack.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    due_at: Option<At>,
 }
 
 /// A lease for which the request failed.
@@ -178,24 +185,31 @@ pub(crate) enum EndedAnswer {
 pub(super) struct LeaseReply {
     code: EndedCode,
     expires_at: Option<u64>,
+    due_at: Option<u64>,
 }
 
 impl From<EndReply> for LeaseReply {
     fn from(ended: EndReply) -> LeaseReply {
-        LeaseReply { code: ended.into(), expires_at: None }
+        let due_at = match ended {
+            EndReply::Retry { due_at } => Some(due_at),
+            EndReply::Done | EndReply::Dead | EndReply::Gone => None,
+        };
+        LeaseReply { code: ended.into(), expires_at: None, due_at }
     }
 }
 
 impl From<ExtendReply> for LeaseReply {
     fn from(extended: ExtendReply) -> LeaseReply {
-        LeaseReply { code: EndedCode::Done, expires_at: Some(extended.expires_at) }
+        let expires_at = Some(extended.expires_at);
+        LeaseReply { code: EndedCode::Done, expires_at, due_at: None }
     }
 }
 
 impl LeaseReply {
     fn out(self, token: Token) -> EndedOut {
-        let LeaseReply { code, expires_at } = self;
-        EndedOut { token: TokenOut(token), code, expires_at: expires_at.map(At) }
+        let LeaseReply { code, expires_at, due_at } = self;
+        let (expires_at, due_at) = (expires_at.map(At), due_at.map(At));
+        EndedOut { token: TokenOut(token), code, expires_at, due_at }
     }
 }
 

@@ -17,6 +17,11 @@ pub(in crate::resp) fn run(
     args: &mut Args<'_>,
     turn: &mut Turn<PendingReply>,
 ) -> Result<(), Error> {
+    if args.len() == 0 {
+        // A worker whose reserve gave nothing acks nothing.
+        conn.reply(turn).list(0);
+        return Ok(());
+    }
     let token = args.token()?;
     if args.len() == 0 {
         if conn.grant().covers_all(Verb::Ack) {
@@ -42,11 +47,16 @@ pub(in crate::resp) fn run(
 
 /// The reply to ack, nack, release and kill.
 pub(super) fn write(out: &mut Out<'_>, ended: EndReply) {
-    out.status(match ended {
-        EndReply::Done => "OK",
-        EndReply::Dead => "DEAD",
-        EndReply::Gone => "GONE",
-    });
+    match ended {
+        EndReply::Done => out.status("OK"),
+        EndReply::Retry { due_at } => {
+            out.list(2);
+            out.status("RETRY");
+            out.number(due_at);
+        }
+        EndReply::Dead => out.status("DEAD"),
+        EndReply::Gone => out.status("GONE"),
+    }
 }
 
 /// The reply to several of them.

@@ -56,6 +56,8 @@ pub(super) enum ReplyKind {
     AllEnded,
     /// A lease that was extended.
     Extended,
+    /// Several.
+    AllExtended,
     /// A job that was removed.
     Cancelled,
     /// A job that was moved or revived.
@@ -154,6 +156,7 @@ fn write_reply(out: &mut Out<'_>, kind: ReplyKind, reply: RequestReply) -> Resul
         ReplyKind::Ended => ack::write(out, reply.of_end()?),
         ReplyKind::AllEnded => ack::write_all(out, reply.of::<Ack>()?),
         ReplyKind::Extended => extend::write(out, reply.of::<Extend>()?),
+        ReplyKind::AllExtended => extend::write_all(out, reply.of::<Vec<Extend>>()?),
         ReplyKind::Cancelled => cancel::write(out, reply.of::<Cancel>()?),
         ReplyKind::Changed => change::write(out, reply.of::<Reschedule>()?),
         ReplyKind::Jobs { full } => reserve::write(out, &reply.of::<Reserve>()?, full),

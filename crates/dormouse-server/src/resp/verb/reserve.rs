@@ -61,13 +61,14 @@ pub(super) fn write(out: &mut Out<'_>, jobs: &[LeasedJob], full: bool) {
     }
 }
 
-/// The fields that a worker needs.
+/// The fields that a worker needs. New ones come last: clients know them by their position.
 fn write_short(out: &mut Out<'_>, job: &LeasedJob) {
-    out.list(6);
+    out.list(7);
     out.string(job.topic.as_str().as_bytes());
     out.digits(job.id.0);
     out.token(job.token);
     out.number(u64::from(job.attempt));
     out.number(job.due_at);
     out.string(&job.body);
+    out.number(job.ttr_ms);
 }

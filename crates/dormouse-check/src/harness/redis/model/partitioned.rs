@@ -189,8 +189,8 @@ impl Spread<'_> {
                 self.jobs.remove(&id);
                 Ok(())
             }
-            Some(Ok(EndReply::Done)) if is_good => {
-                (job.is_held, job.visible_at) = (false, now_ms + delay_ms);
+            Some(Ok(EndReply::Retry { due_at })) if is_good && due_at == now_ms + delay_ms => {
+                (job.is_held, job.visible_at) = (false, due_at);
                 Ok(())
             }
             Some(Err(error)) if !is_good && error.code == Code::LeaseLost => Ok(()),
