@@ -11,7 +11,7 @@ use crate::target::JobTarget;
 #[command(after_help = "\
 Examples:
   dormouse cancel 7
-  dormouse cancel --topic orders --key 42 --unless-leased")]
+  dormouse cancel orders 42 --unless-leased")]
 pub(crate) struct Args {
     #[command(flatten)]
     which: JobTarget,
@@ -23,6 +23,6 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) async fn run(self, global: &Global) -> Result<(), Failure> {
         let query = if self.unless_leased { "?unless_leased=true" } else { "" };
-        change::send(global, Request::delete(format!("{}{query}", self.which.path()))).await
+        change::send(global, Request::delete(format!("{}{query}", self.which.path()?))).await
     }
 }

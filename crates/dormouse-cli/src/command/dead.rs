@@ -16,12 +16,18 @@ use crate::target::id_path;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  dormouse dead ls orders
+  dormouse dead orders
   dormouse dead revive orders --max 100
   dormouse dead rm orders --all")]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    verb: Verb,
+    verb: Option<Verb>,
+    /// List the dead jobs of this topic, as `dead ls` does
+    #[arg(required = true)]
+    topic: Option<String>,
+    #[command(flatten)]
+    range: ls::Range,
 }
 
 #[derive(Subcommand)]
@@ -54,7 +60,12 @@ enum Verb {
 
 impl Args {
     pub(crate) async fn run(self, global: &Global) -> Result<(), Failure> {
-        match self.verb {
+        let verb = self.verb.unwrap_or(Verb::Ls {
+            // Required without a subcommand: clap sees to it.
+            topic: self.topic.unwrap_or_default(),
+            range: self.range,
+        });
+        match verb {
             Verb::Ls { topic, range } => ls::list(global, &topic, &["dead"], range).await,
             Verb::Revive { topic, how_many } => {
                 revive::revive_topic(global, &topic, how_many.max).await

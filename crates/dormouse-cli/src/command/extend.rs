@@ -16,7 +16,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     tokens: Tokens,
     /// How long from now; the job's ttr if not given
-    #[arg(long, value_name = "SPAN")]
+    #[arg(long, value_name = "SPAN", allow_hyphen_values = true)]
     ttr: Option<Span>,
 }
 

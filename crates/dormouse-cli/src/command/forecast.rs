@@ -28,7 +28,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "INSTANT")]
     to: Option<At>,
     /// The length of a step; an hour if not given
-    #[arg(long, value_name = "SPAN")]
+    #[arg(long, value_name = "SPAN", allow_hyphen_values = true)]
     step: Option<Span>,
 }
 

@@ -14,7 +14,7 @@ use crate::target::JobTarget;
 #[command(after_help = "\
 Examples:
   dormouse get 7
-  dormouse get --topic orders --key 42
+  dormouse get orders 42
   dormouse get 7 --body > cat.jpg")]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -26,7 +26,7 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) async fn run(self, global: &Global) -> Result<(), Failure> {
-        let reply = global.client()?.call(Request::get(self.which.path())).await?;
+        let reply = global.client()?.call(Request::get(self.which.path()?)).await?;
         if self.body {
             return output::print(&reply.parse::<Job>()?.bytes()?);
         }

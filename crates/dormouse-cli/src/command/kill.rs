@@ -6,27 +6,20 @@ use crate::Global;
 use crate::change;
 use crate::client::{Request, fields};
 use crate::exit::Failure;
-use crate::target::{id_path, key_path};
+use crate::target::{JobName, JobTarget};
 
 /// Make a job dead: it stays until it is revived or cancelled
 ///
-/// Name a waiting job by its id or key, a leased one by its token.
+/// Name a waiting job by its id, or its topic and key; a leased one by its token instead.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   dormouse kill 7 --error 'customer left'
   dormouse kill 7.4294967297
-  dormouse kill --topic orders --key 42")]
+  dormouse kill orders 42")]
 pub(crate) struct Args {
-    /// The job's id, or the token of its lease
-    #[arg(value_name = "ID|TOKEN", required_unless_present = "key", conflicts_with = "key")]
-    job: Option<String>,
-    /// The topic in which the key is
-    #[arg(long, value_name = "TOPIC", requires = "key")]
-    topic: Option<String>,
-    /// The job's key, in place of its id
-    #[arg(long, value_name = "KEY", requires = "topic")]
-    key: Option<String>,
+    #[command(flatten)]
+    which: JobTarget,
     /// Why; kept with the job
     #[arg(long, value_name = "TEXT")]
     error: Option<String>,
@@ -41,19 +34,12 @@ impl Args {
             ("error", self.error.map(Into::into)),
             ("priority", self.priority.map(Into::into)),
         ]);
-        let path = match (&self.job, &self.topic, &self.key) {
-            (_, Some(topic), Some(key)) => format!("{}/kill", key_path(topic, key)),
-            (Some(token), _, _) if token.contains('.') => {
+        let path = match self.which.named() {
+            JobName::Word(token) if token.contains('.') => {
                 fields.insert("token".into(), json!(token));
                 "/v1/kill".to_owned()
             }
-            (job, _, _) => {
-                let job = job.as_deref().unwrap_or_default();
-                let id = job.parse().map_err(|_| {
-                    Failure::usage(format!("{job}: an id is a number, a token has a dot"))
-                })?;
-                format!("{}/kill", id_path(id))
-            }
+            _ => format!("{}/kill", self.which.path()?),
         };
         change::send(global, Request::post(path).json(&fields)).await
     }

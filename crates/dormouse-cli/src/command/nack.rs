@@ -18,7 +18,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     tokens: Tokens,
     /// When to try again, in place of the backoff
-    #[arg(long, value_name = "SPAN")]
+    #[arg(long, value_name = "SPAN", allow_hyphen_values = true)]
     delay: Option<Span>,
     /// A new priority; lower is first
     #[arg(long, value_name = "N")]

@@ -17,7 +17,7 @@ pub(crate) struct Args {
     /// The topic
     topic: String,
     /// For how long; until it is resumed if not given
-    #[arg(long = "for", value_name = "SPAN")]
+    #[arg(long = "for", value_name = "SPAN", allow_hyphen_values = true)]
     span: Option<Span>,
 }
 

@@ -54,7 +54,7 @@ pub(crate) struct Args {
 #[derive(clap::Args)]
 struct Options {
     /// Due after this delay
-    #[arg(long, value_name = "SPAN", conflicts_with = "at")]
+    #[arg(long, value_name = "SPAN", allow_hyphen_values = true, conflicts_with = "at")]
     delay: Option<Span>,
     /// Due at this instant; now if neither is given
     #[arg(long, value_name = "INSTANT")]
@@ -66,13 +66,13 @@ struct Options {
     #[arg(long, value_name = "MODE", requires = "key")]
     on_conflict: Option<OnConflict>,
     /// Keep the key taken for this long after the ack
-    #[arg(long, value_name = "SPAN", requires = "key")]
+    #[arg(long, value_name = "SPAN", allow_hyphen_values = true, requires = "key")]
     key_ttl: Option<Span>,
     /// Lower is taken first; 1024 if not given
     #[arg(long, value_name = "N")]
     priority: Option<u32>,
     /// How long a lease lasts; the topic's default or 60s if not given
-    #[arg(long, value_name = "SPAN")]
+    #[arg(long, value_name = "SPAN", allow_hyphen_values = true)]
     ttr: Option<Span>,
     /// After this many attempts the job is dead; 0 is no limit
     #[arg(long, value_name = "N")]

@@ -16,7 +16,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     tokens: Tokens,
     /// When the jobs are due again; now if not given
-    #[arg(long, value_name = "SPAN")]
+    #[arg(long, value_name = "SPAN", allow_hyphen_values = true)]
     delay: Option<Span>,
     /// A new priority; lower is first
     #[arg(long, value_name = "N")]

@@ -12,7 +12,7 @@ use crate::units::{At, Span};
 #[command(after_help = "\
 Examples:
   dormouse reschedule 7 --delay 30m
-  dormouse reschedule --topic orders --key 42 --at 2027-01-01T09:00:00+01:00")]
+  dormouse reschedule orders 42 --at 2027-01-01T09:00:00+01:00")]
 pub(crate) struct Args {
     #[command(flatten)]
     which: JobTarget,
@@ -24,7 +24,7 @@ pub(crate) struct Args {
 #[group(required = true, multiple = false)]
 struct DueTime {
     /// Due after this delay
-    #[arg(long, value_name = "SPAN")]
+    #[arg(long, value_name = "SPAN", allow_hyphen_values = true)]
     delay: Option<Span>,
     /// Due at this instant
     #[arg(long, value_name = "INSTANT")]
@@ -37,6 +37,6 @@ impl Args {
             ("delay", self.when.delay.map(Into::into)),
             ("at", self.when.at.map(Into::into)),
         ]);
-        change::send(global, Request::patch(self.which.path()).json(&fields)).await
+        change::send(global, Request::patch(self.which.path()?).json(&fields)).await
     }
 }

@@ -33,10 +33,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 1)]
     max: u32,
     /// Wait this long for the first one
-    #[arg(long, value_name = "SPAN", default_value = "0s")]
+    #[arg(long, value_name = "SPAN", allow_hyphen_values = true, default_value = "0s")]
     wait: Span,
     /// How long the leases last; each job's own ttr if not given
-    #[arg(long, value_name = "SPAN")]
+    #[arg(long, value_name = "SPAN", allow_hyphen_values = true)]
     ttr: Option<Span>,
 }
 

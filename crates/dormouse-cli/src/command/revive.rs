@@ -5,49 +5,41 @@ use crate::change;
 use crate::client::{Request, fields};
 use crate::count;
 use crate::exit::Failure;
-use crate::target::{id_path, key_path, topic_path};
+use crate::target::{JobName, JobTarget, topic_path};
 
 /// Make dead jobs ready, with fresh attempts: one, or those of a topic, oldest first
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   dormouse revive 7
-  dormouse revive --topic orders --key 42
+  dormouse revive orders 42
   dormouse revive orders --all
   dormouse revive orders --max 100")]
 pub(crate) struct Args {
-    /// The id of a job; with --all or --max the name of a topic
-    #[arg(value_name = "ID|TOPIC", required_unless_present = "key", conflicts_with = "key")]
-    what: Option<String>,
+    #[command(flatten)]
+    which: JobTarget,
     /// All dead jobs of the topic
-    #[arg(long, conflicts_with_all = ["max", "key"])]
+    #[arg(long, conflicts_with_all = ["max", "key", "key_option"])]
     all: bool,
     /// At most this many dead jobs of the topic
-    #[arg(long, value_name = "N", conflicts_with = "key")]
+    #[arg(long, value_name = "N", conflicts_with_all = ["key", "key_option"])]
     max: Option<u64>,
-    /// The topic in which the key is
-    #[arg(long, value_name = "TOPIC", requires = "key")]
-    topic: Option<String>,
-    /// The job's key, in place of its id
-    #[arg(long, value_name = "KEY", requires = "topic")]
-    key: Option<String>,
 }
 
 impl Args {
     pub(crate) async fn run(self, global: &Global) -> Result<(), Failure> {
-        let what = self.what.unwrap_or_default();
-        if self.all || self.max.is_some() {
-            return revive_topic(global, &what, self.max).await;
-        }
-        let path = match (&self.topic, &self.key) {
-            (Some(topic), Some(key)) => key_path(topic, key),
-            _ => {
-                let wrong = "is no id; for a topic say --all or --max N";
-                let id = what.parse().map_err(|_| Failure::usage(format!("{what} {wrong}")))?;
-                id_path(id)
+        match self.which.named() {
+            JobName::Word(topic) if self.all || self.max.is_some() => {
+                revive_topic(global, topic, self.max).await
             }
-        };
-        change::send(global, Request::post(format!("{path}/revive"))).await
+            JobName::Word(topic) if topic.parse::<u64>().is_err() => Err(Failure::usage(format!(
+                "{topic} is no id; for a key write {topic} KEY, for a topic --all or --max N"
+            ))),
+            _ => {
+                let path = self.which.path()?;
+                change::send(global, Request::post(format!("{path}/revive"))).await
+            }
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use crate::target::JobTarget;
 #[command(after_help = "\
 Examples:
   dormouse run 7
-  dormouse run --topic orders --key 42")]
+  dormouse run orders 42")]
 pub(crate) struct Args {
     #[command(flatten)]
     which: JobTarget,
@@ -19,6 +19,6 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) async fn run(self, global: &Global) -> Result<(), Failure> {
-        change::send(global, Request::post(format!("{}/run", self.which.path()))).await
+        change::send(global, Request::post(format!("{}/run", self.which.path()?))).await
     }
 }

@@ -43,7 +43,7 @@ enum Verb {
 #[derive(clap::Args)]
 struct Settings {
     /// How long a lease lasts, unless the job sets it
-    #[arg(long, value_name = "SPAN")]
+    #[arg(long, value_name = "SPAN", allow_hyphen_values = true)]
     ttr: Option<Span>,
     /// After this many attempts a job is dead, unless it sets its own limit; 0 is no limit
     #[arg(long, value_name = "N")]
@@ -58,7 +58,7 @@ struct Settings {
     #[arg(long, value_name = "BYTES")]
     bytes_max: Option<u64>,
     /// Dead jobs vanish after this time
-    #[arg(long, value_name = "SPAN")]
+    #[arg(long, value_name = "SPAN", allow_hyphen_values = true)]
     dead_ttl: Option<Span>,
     /// The most dead jobs it keeps; the oldest go first
     #[arg(long, value_name = "N")]

@@ -29,6 +29,42 @@ fn a_job_is_named_by_id_or_key() {
     check(&args, "PATCH /v1/jobs/7", json!({"at": 1_798_790_400_000_u64}));
 }
 
+#[test]
+fn a_job_is_named_by_topic_and_key_in_this_order() {
+    let null = Value::Null;
+    check(&["cancel", "orders", "42"], "DELETE /v1/topics/orders/keys/42", null.clone());
+    check(&["cancel", "orders", "--key", "42"], "DELETE /v1/topics/orders/keys/42", null.clone());
+    check(&["run", "a/b", "k 1"], "POST /v1/topics/a%2Fb/keys/k%201/run", null.clone());
+    check(&["revive", "t", "k"], "POST /v1/topics/t/keys/k/revive", null);
+    check(&["kill", "t", "1.5"], "POST /v1/topics/t/keys/1.5/kill", json!({}));
+    let args = ["reschedule", "t", "k", "--delay", "1m"];
+    check(&args, "PATCH /v1/topics/t/keys/k", json!({"delay": 60_000}));
+    let fake = Fake::always(200, JOB);
+    run(&fake.url, &["get", "t", "k"]).exits(0);
+    assert_eq!(fake.only().line(), "GET /v1/topics/t/keys/k");
+}
+
+#[test]
+fn wrong_usage_says_what_to_write() {
+    for (args, part) in [
+        (&["cancel", "orders"][..], "orders KEY"),
+        (&["revive", "orders"], "orders KEY, for a topic --all or --max N"),
+        (&["put", "t", "x", "--delay", "-5s"], "a span cannot be negative"),
+        (&["put", "t", "x", "--at", "1798790400"], "looks like seconds"),
+    ] {
+        let done = run("http://127.0.0.1:1", args).exits(2);
+        assert!(done.stderr.contains(part), "{args:?}: {}", done.stderr);
+    }
+}
+
+#[test]
+fn a_topic_alone_lists_its_dead_jobs() {
+    let fake = Fake::start(pages);
+    let done = run(&fake.url, &["dead", "a"]).exits(0);
+    assert_eq!(done.stdout, run(&fake.url, &["dead", "ls", "a"]).exits(0).stdout);
+    run(&fake.url, &["dead"]).exits(2);
+}
+
 const JOB: &str = r#"{"topic":"a","id":"7","key":"42","state":"delayed","due_at":"soon",
     "priority":1024,"ttr_ms":60000,"attempts":0,"headers":{"h":"v"},"base64":"/wA="}"#;
 

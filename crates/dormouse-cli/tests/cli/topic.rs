@@ -115,5 +115,9 @@ fn a_rule_is_previewed_by_the_server() {
 fn stats_are_pairs() {
     let fake = Fake::always(200, TOPIC);
     let done = run(&fake.url, &["stats"]).exits(0);
-    assert!(done.stdout.contains("delayed                 1\n"), "{}", done.stdout);
+    assert!(done.stdout.contains("delayed                  1\n"), "{}", done.stdout);
+    assert_eq!(fake.only().line(), "GET /v1/stats");
+    let fake = Fake::always(200, TOPIC);
+    assert_eq!(run(&fake.url, &["stats", "a"]).exits(0).stdout, done.stdout);
+    assert_eq!(fake.only().line(), "GET /v1/topics/a");
 }

@@ -128,6 +128,14 @@ impl Rule {
         }
     }
 
+    /// A tick by the clock of the rule's zone; `None` if that is UTC, or there is none.
+    fn local(&self, tick_ms: u64) -> Option<String> {
+        match self {
+            Rule::Cron(cron) => cron.zone.local(tick_ms),
+            Rule::Every(_) | Rule::Gap(_) => None,
+        }
+    }
+
     /// The rule in words.
     pub fn words(&self) -> String {
         match self {

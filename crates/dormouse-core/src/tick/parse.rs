@@ -58,6 +58,13 @@ pub(super) fn parse(text: &str) -> Result<Fields, Error> {
         let fix = "give the zone in the field `zone`, and here the 5 or 6 fields alone";
         return Err(Error::invalid(format!("cron: {zone:?}: {fix}")));
     }
+    if let [.., year] = parts.as_slice()
+        && parts.len() == 6
+        && number(year).is_some_and(|year| (1970..=2199).contains(&year))
+    {
+        let fix = "there is no field for years, and of 6 fields the first is seconds; leave it out";
+        return Err(Error::invalid(format!("cron {text:?}: {year:?} looks like a year: {fix}")));
+    }
     let (seconds, rest) = match parts.as_slice() {
         [seconds, rest @ ..] if parts.len() == 6 => (*seconds, rest),
         rest if rest.len() == 5 => ("0", rest),
@@ -137,6 +144,9 @@ fn days(text: &str) -> Result<Days, Error> {
             days.last = true;
         } else if item.eq_ignore_ascii_case("LW") {
             days.last_weekday = true;
+        } else if item.starts_with(['L', 'l']) && item[1..].starts_with('-') {
+            let fix = "there is no day before the last: write L, LW, or days like 26-28";
+            return Err(wrong(&DAYS, text, fix));
         } else if let Some(day) = item.strip_suffix(['W', 'w']) {
             days.near |= 1 << value(&DAYS, text, day)?;
         } else {

@@ -11,6 +11,8 @@ use crate::limits::{AT_MS_MAX, PREVIEW_TICKS_MAX};
 pub struct Preview {
     /// The next ticks in ms since 1970 UTC, the earliest first.
     pub ticks: Vec<u64>,
+    /// The same by the clock of the rule's zone, RFC 3339; empty without a zone other than UTC.
+    pub local: Vec<String>,
     /// The rule in words.
     pub words: String,
     /// What happens on special days.
@@ -32,6 +34,7 @@ pub fn preview(
     }
     let rule = Rule::new(form, from_ms, zones)?;
     let ticks = std::iter::successors(rule.next(from_ms), |&tick_ms| rule.next(tick_ms));
-    let ticks = ticks.take_while(|&tick_ms| tick_ms <= AT_MS_MAX).take(limit).collect();
-    Ok(Preview { ticks, words: rule.words(), notes: rule.notes(from_ms) })
+    let ticks: Vec<u64> = ticks.take_while(|&tick_ms| tick_ms <= AT_MS_MAX).take(limit).collect();
+    let local = ticks.iter().map_while(|&tick_ms| rule.local(tick_ms)).collect();
+    Ok(Preview { ticks, local, words: rule.words(), notes: rule.notes(from_ms) })
 }

@@ -1,5 +1,6 @@
 //! Time zones by name: those of IANA, UTC, and fixed offsets.
 
+use jiff::Timestamp;
 use jiff::tz::{Offset, TimeZone, TimeZoneDatabase};
 
 use crate::error::Error;
@@ -61,6 +62,13 @@ impl Zone {
         let rules = found.ok_or_else(|| refusal(name, zones))?;
         let name = rules.iana_name().unwrap_or(name).to_owned();
         Ok(Zone { name, rules })
+    }
+
+    /// An instant by the clock of the zone, RFC 3339 to the second; `None` if that is UTC.
+    pub(super) fn local(&self, at_ms: u64) -> Option<String> {
+        let instant = Timestamp::from_millisecond(i64::try_from(at_ms).ok()?).ok()?;
+        let local = instant.to_zoned(self.rules.clone()).strftime("%Y-%m-%dT%H:%M:%S%:z");
+        (self.name != UTC).then(|| local.to_string())
     }
 
     /// Its name, as IANA spells it.

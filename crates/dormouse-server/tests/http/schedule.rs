@@ -15,6 +15,7 @@ async fn a_preview_has_ticks_words_and_notes() {
     assert_eq!(
         client.post(PREVIEW, rule).await.ok(),
         json!({"ticks": ["2027-03-14T07:00:00.000Z", "2027-03-15T06:30:00.000Z"],
+            "local": ["2027-03-14T03:00:00-04:00", "2027-03-15T02:30:00-04:00"],
             "words": "at 02:30 every day, America/New_York",
             "notes": ["2027-03-14 has no 02:30: ticks at 03:00",
                 "2028-03-12 has no 02:30: ticks at 03:00"]})

@@ -73,10 +73,10 @@ struct Run {
 #[derive(clap::Args)]
 struct Times {
     /// The lock expires this long after the last renewal
-    #[arg(long, value_name = "SPAN", default_value = "30s")]
+    #[arg(long, value_name = "SPAN", allow_hyphen_values = true, default_value = "30s")]
     ttl: Span,
     /// Wait this long while another owner holds it
-    #[arg(long, value_name = "SPAN", default_value = "0s")]
+    #[arg(long, value_name = "SPAN", allow_hyphen_values = true, default_value = "0s")]
     wait: Span,
 }
 
@@ -102,7 +102,7 @@ enum Verb {
         #[arg(long, value_name = "OWNER")]
         owner: String,
         /// The lock expires after this span from now
-        #[arg(long, value_name = "SPAN", default_value = "30s")]
+        #[arg(long, value_name = "SPAN", allow_hyphen_values = true, default_value = "30s")]
         ttl: Span,
     },
     /// List the locks that are held, those first that expire first

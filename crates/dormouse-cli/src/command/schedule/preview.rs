@@ -23,10 +23,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ZONE", allow_hyphen_values = true)]
     zone: Option<String>,
     /// Ticks at this distance instead
-    #[arg(long, value_name = "SPAN")]
+    #[arg(long, value_name = "SPAN", allow_hyphen_values = true)]
     every: Option<Span>,
     /// Ticks this long after the job before has ended instead
-    #[arg(long, value_name = "SPAN")]
+    #[arg(long, value_name = "SPAN", allow_hyphen_values = true)]
     gap: Option<Span>,
     /// Ticks after this instant; now if not given
     #[arg(long, value_name = "INSTANT")]
@@ -39,6 +39,8 @@ pub(crate) struct Args {
 #[derive(Deserialize)]
 struct Preview {
     ticks: Vec<String>,
+    #[serde(default)]
+    local: Vec<String>,
     words: String,
     notes: Vec<String>,
 }
@@ -56,7 +58,13 @@ impl Args {
         add("from", self.from.map(Value::from));
         add("limit", self.limit.map(Value::from));
         let request = Request::post("/v1/schedules/preview").json(&form);
-        let reply = global.client()?.call(request).await?;
+        let reply = global.client()?.call(request).await;
+        // The server is asked what the rule means: one that it refuses is wrong usage.
+        let is_wrong = |failure: &Failure| failure.code() == Some("invalid");
+        let reply = reply.map_err(|failure| match is_wrong(&failure) {
+            true => Failure::usage(failure.text()),
+            false => failure,
+        })?;
         if global.output == Output::Json {
             return output::print_json(&reply.body);
         }
@@ -64,9 +72,12 @@ impl Args {
     }
 }
 
-/// The words, a line per tick, and the notes.
+/// The words, a line per tick, by the clock of the zone too, and the notes.
 fn shown(preview: &Preview) -> String {
-    let ticks = preview.ticks.iter().map(|tick| format!("  {}\n", output::clean(tick)));
+    let ticks = preview.ticks.iter().enumerate().map(|(at, tick)| {
+        let local = preview.local.get(at).map(|local| format!("  {}", output::clean(local)));
+        format!("  {}{}\n", output::clean(tick), local.unwrap_or_default())
+    });
     let notes = preview.notes.iter().map(|note| format!("note: {}\n", output::clean(note)));
     let words = output::clean(&preview.words);
     format!("{words}\n{}{}", ticks.collect::<String>(), notes.collect::<String>())
@@ -80,10 +91,12 @@ mod tests {
     fn a_preview_is_words_ticks_and_notes() {
         let preview = Preview {
             ticks: vec!["2027-03-14T07:00:00.000Z".to_owned()],
+            local: vec!["2027-03-14T03:00:00-04:00".to_owned()],
             words: "at 02:30 every day, America/New_York".to_owned(),
             notes: vec!["2027-03-14 has no 02:30: ticks at 03:00".to_owned()],
         };
-        let expected = "at 02:30 every day, America/New_York\n  2027-03-14T07:00:00.000Z\n\
+        let expected = "at 02:30 every day, America/New_York\n  \
+                        2027-03-14T07:00:00.000Z  2027-03-14T03:00:00-04:00\n\
                         note: 2027-03-14 has no 02:30: ticks at 03:00\n";
         assert_eq!(shown(&preview), expected);
     }

@@ -45,6 +45,10 @@ pub(crate) struct PreviewForm {
 pub(crate) struct PreviewOut {
     /// The next ticks, the earliest first.
     ticks: Vec<At>,
+    /// The same by the clock of the zone; absent without a zone other than UTC.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false, examples("2027-01-04T03:00:00+01:00"))]
+    local: Vec<String>,
     /// The rule in words.
     words: String,
     /// What happens when clocks change in the year after `from`, and which months are passed over.
@@ -84,5 +88,6 @@ pub(super) async fn preview(
     let limit = form.limit.map_or(PREVIEW_TICKS_DEFAULT, |limit| limit as usize);
     let preview = tick::preview(&rule, from_ms, limit, jiff::tz::db())?;
     let ticks = preview.ticks.into_iter().map(At).collect();
-    ok(&PreviewOut { ticks, words: preview.words, notes: preview.notes })
+    let (local, words, notes) = (preview.local, preview.words, preview.notes);
+    ok(&PreviewOut { ticks, local, words, notes })
 }

@@ -48,10 +48,13 @@ pub(in crate::resp) fn run(
 }
 
 fn write(out: &mut Out<'_>, preview: &Preview) {
-    out.map(3);
+    out.map(4);
     out.name("ticks");
     out.list(preview.ticks.len());
     preview.ticks.iter().for_each(|&tick_ms| out.number(tick_ms));
+    out.name("local");
+    out.list(preview.local.len());
+    preview.local.iter().for_each(|local| out.string(local.as_bytes()));
     out.name("words");
     out.string(preview.words.as_bytes());
     out.name("notes");
