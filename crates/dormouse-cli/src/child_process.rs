@@ -13,7 +13,7 @@ use crate::exit::Failure;
 use crate::{TOKEN_ENV, TOKEN_FILE_ENV};
 
 /// How long a command has to end after SIGTERM.
-const TERM_MAX: Duration = Duration::from_secs(5);
+pub(crate) const TERM_MAX: Duration = Duration::from_secs(5);
 
 /// A running command.
 pub(crate) struct Child {
@@ -70,6 +70,11 @@ impl Child {
 
     pub(crate) fn take_stderr(&mut self) -> Option<ChildStderr> {
         self.child.stderr.take()
+    }
+
+    /// Its process group, if it has one of its own.
+    pub(crate) fn group(&self) -> Option<Pid> {
+        self.pid.filter(|_| self.has_group)
     }
 
     pub(crate) async fn wait(&mut self) -> io::Result<ExitStatus> {

@@ -41,6 +41,11 @@ pub(crate) fn say(text: &str) {
     let _ = writeln!(io::stderr().lock(), "dormouse: {}", clean(text));
 }
 
+/// Writes a line of JSON to stderr, which escapes what `clean` would.
+pub(crate) fn say_json(line: &str) {
+    let _ = writeln!(io::stderr().lock(), "{line}");
+}
+
 /// Rewrites the last line of a terminal; `done` ends it. Does nothing elsewhere.
 pub(crate) fn progress(text: &str, done: bool) {
     let mut stderr = io::stderr().lock();

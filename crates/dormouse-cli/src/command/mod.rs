@@ -83,6 +83,8 @@ pub(crate) enum Command {
     #[command(after_help = CONFIG_HELP)]
     Config(config::Args),
     Completions(completions::Args),
+    #[command(name = work::guard::NAME, hide = true)]
+    WorkGuard(work::guard::Args),
 }
 
 impl Command {
@@ -120,6 +122,7 @@ impl Command {
             Self::Backup(args) => args.run(global).await,
             Self::Verify(args) => args.run(global),
             Self::Completions(args) => args.run(),
+            Self::WorkGuard(args) => args.run(),
             Self::Health(args) => args.run(global).await,
             Self::Config(args) => args.run(global),
         }

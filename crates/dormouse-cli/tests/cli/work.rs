@@ -139,6 +139,92 @@ fn failure_is_a_nack_with_the_end_of_stderr() {
 }
 
 #[test]
+fn a_command_that_takes_too_long_is_ended_and_its_job_nacked() {
+    let fake = serving(vec![vec![job(1, json!({}))]], done);
+    let args = ["work", "orders", "--drain", "--timeout", "200ms", "--", "sh", "-c", "sleep 600"];
+    run(&fake.url, &args).exits(0);
+    let nack = fake.to("/v1/nack")[0].json();
+    assert_eq!((&nack["token"], &nack["error"]), (&json!("1.9"), &json!("timed out after 200ms")));
+}
+
+#[test]
+fn exit_codes_kill_a_job_or_give_it_back() {
+    let fake = serving(vec![vec![job(1, json!({}))]], done);
+    let out = drain(&fake, "echo no such order >&2; exit 65").exits(0);
+    let kill = json!({"token": "1.9", "error": "exit code 65: no such order"});
+    assert_eq!(fake.to("/v1/kill")[0].json(), kill);
+    assert!(out.stderr.contains("0 done, 1 failed"), "{}", out.stderr);
+
+    let fake = serving(vec![vec![job(1, json!({}))]], done);
+    let out = drain(&fake, "exit 75").exits(0);
+    assert_eq!(fake.to("/v1/release")[0].json(), json!({"token": "1.9", "delay": 1_000}));
+    assert!(out.stderr.contains("1 given back or lost"), "{}", out.stderr);
+    assert!(fake.to("/v1/nack").is_empty() && fake.to("/v1/ack").is_empty());
+}
+
+/// The line that is written about the only job.
+fn reported(answer: &'static str, script: &str) -> Value {
+    let fake = serving(vec![vec![job(1, json!({"key": "k"}))]], move |_| ok(answer));
+    let args = ["work", "orders", "--drain", "--json", "--", "sh", "-c", script];
+    let out = run(&fake.url, &args).exits(0);
+    let mut lines = out.stderr.lines().filter(|line| line.starts_with('{'));
+    let mut line: Value = serde_json::from_str(lines.next().unwrap()).unwrap();
+    assert_eq!(lines.next(), None, "{}", out.stderr);
+    assert!(line["duration_ms"].as_u64().is_some(), "{line}");
+    line.as_object_mut().unwrap().remove("duration_ms");
+    line
+}
+
+#[test]
+fn a_line_of_json_tells_how_each_job_ended() {
+    let line = json!({"topic": "orders", "id": "1", "key": "k", "attempt": 2, "outcome": "done"});
+    assert_eq!(reported(r#"{"code":"done"}"#, "exit 0"), line);
+    let line = reported(r#"{"code":"retry","due_at":"later"}"#, "exit 3");
+    assert_eq!((&line["outcome"], &line["due_at"]), (&json!("retry"), &json!("later")));
+    assert_eq!(line["error"], "exit code 3");
+    assert_eq!(reported(r#"{"code":"dead"}"#, "exit 3")["outcome"], "dead");
+    assert_eq!(reported(r#"{"code":"done"}"#, "exit 65")["outcome"], "killed");
+    assert_eq!(reported(r#"{"code":"done"}"#, "exit 75")["outcome"], "released");
+}
+
+/// Whether a process runs: one that has ended may still be listed until somebody asks how.
+fn runs(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))
+}
+
+#[test]
+fn a_command_dies_with_its_worker_and_so_does_what_it_started() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = script_file(dir.path(), "pids");
+    let fake = serving(vec![vec![job(1, json!({"ttr_ms": 60}))]], done);
+    let script = format!("sleep 600 & echo $$ $! > {file}; wait");
+    let mut child = start(&fake, &script);
+    // It runs for sure: its lease is renewed.
+    fake.wait_for("/v1/extend", 3);
+    let pids = wait_until(|| {
+        let text = std::fs::read_to_string(&file).unwrap_or_default();
+        text.ends_with('\n').then(|| text.trim().to_owned())
+    });
+    assert!(pids.split(' ').all(runs), "{pids}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    wait_until(|| (!pids.split(' ').any(runs)).then_some(()));
+}
+
+/// What `look` finds, as soon as it does.
+fn wait_until<T>(look: impl Fn() -> Option<T>) -> T {
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(std::time::Instant::now() < deadline, "it does not come");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+}
+
+#[test]
 fn a_command_that_ignores_its_stdin_is_not_held_up() {
     let body = "x".repeat(1_000_000);
     let fake = serving(vec![vec![job(1, json!({"text": body}))]], done);

@@ -1,5 +1,7 @@
 //! `dormouse work`: run a command for each due job.
 
+pub(super) mod guard;
+mod report;
 mod retry;
 mod stderr;
 mod supervise;
@@ -17,6 +19,8 @@ use crate::job::Job;
 use crate::output;
 use crate::signals::{Signals, Stop};
 use crate::units::Span;
+use guard::Guard;
+use report::Verdict;
 use retry::{Pause, ServerState};
 use supervise::JobEnd;
 
@@ -26,13 +30,14 @@ const WAIT: Duration = Duration::from_secs(20);
 /// Run a command for each due job
 ///
 /// The job's body is the command's stdin; its stdout and stderr are passed on. Exit code 0 acks the
-/// job, any other nacks it with the end of stderr as the error. The lease is renewed while the
+/// job, 65 kills it (never again), 75 gives it back (later, no attempt spent), any other nacks it,
+/// with the end of stderr as the error. The lease is renewed while the
 /// command runs. If it is lost all the same (the job was cancelled, or taken by another worker),
 /// the command is ended with SIGTERM, after 5 s with SIGKILL, and the job is left alone.
 ///
 /// After SIGTERM or SIGINT no more jobs are taken and running commands finish; a second signal ends
 /// them and gives their jobs back. The exit code is 0 in both cases. A server that cannot be
-/// reached is retried until it answers.
+/// reached is retried until it answers. Commands die with the worker, even if that is killed.
 #[derive(clap::Args)]
 #[command(after_help = "\
 The command finds in its environment:
@@ -44,7 +49,7 @@ The command finds in its environment:
 
 Examples:
   dormouse work orders -- ./cancel-order.sh
-  dormouse work mail sms --concurrency 8 -- php send.php
+  dormouse work mail sms --concurrency 8 --timeout 1m -- php send.php
   dormouse work orders --drain -- sh -c 'curl -fsS --data-binary @- http://shop/timeout'")]
 pub(crate) struct Args {
     /// The topics to take jobs from
@@ -55,8 +60,14 @@ pub(crate) struct Args {
           value_parser = clap::value_parser!(u32).range(1..=1_000))]
     concurrency: u32,
     /// How long a lease lasts between two renewals; each job's own ttr if not given
-    #[arg(long, value_name = "SPAN")]
+    #[arg(long, value_name = "SPAN", allow_hyphen_values = true)]
     ttr: Option<Span>,
+    /// End a command that runs for longer than this, and nack its job
+    #[arg(long, value_name = "SPAN", allow_hyphen_values = true)]
+    timeout: Option<Span>,
+    /// Report each job as a line of JSON on stderr
+    #[arg(long)]
+    json: bool,
     /// End after this many jobs
     #[arg(long, value_name = "N")]
     max_jobs: Option<u64>,
@@ -80,6 +91,10 @@ struct Context {
     /// The server's token, if the command may have it.
     token: Vec<(String, String)>,
     ttr: Option<Span>,
+    timeout: Option<Duration>,
+    /// Whether each job is reported as JSON.
+    json: bool,
+    guard: Guard,
     command: Vec<String>,
 }
 
@@ -96,9 +111,9 @@ struct Totals {
 impl Totals {
     fn count(&mut self, end: JobEnd) {
         match end {
-            JobEnd::Done => self.done += 1,
-            JobEnd::Failed => self.failed += 1,
-            JobEnd::Other => self.other += 1,
+            JobEnd::Ended(Verdict::Done) => self.done += 1,
+            JobEnd::Ended(Verdict::Retry | Verdict::Dead | Verdict::Killed) => self.failed += 1,
+            JobEnd::Ended(Verdict::Released | Verdict::Lost) => self.other += 1,
             JobEnd::CannotRun(failure) => self.fatal = Some(failure),
         }
     }
@@ -113,6 +128,9 @@ impl Args {
             url: global.url.clone(),
             token: if self.pass_token { global.token_variables() } else { Vec::new() },
             ttr: self.ttr,
+            timeout: self.timeout.map(Span::duration),
+            json: self.json,
+            guard: Guard::start()?,
             command: self.command.clone(),
         });
         let mut commands = JoinSet::new();
@@ -124,7 +142,7 @@ impl Args {
             output::say(&text);
         }
         while let Some(end) = commands.join_next().await {
-            totals.count(end.unwrap_or(JobEnd::Other));
+            totals.count(end.unwrap_or(JobEnd::Ended(Verdict::Lost)));
         }
         let Totals { done, failed, other, .. } = totals;
         output::say(&format!("{done} done, {failed} failed, {other} given back or lost"));
@@ -141,7 +159,7 @@ impl Args {
         let mut pause = Pause::default();
         loop {
             while let Some(end) = commands.try_join_next() {
-                totals.count(end.unwrap_or(JobEnd::Other));
+                totals.count(end.unwrap_or(JobEnd::Ended(Verdict::Lost)));
             }
             let left = self.max_jobs.map_or(u64::MAX, |max| max.saturating_sub(totals.taken));
             if context.stop.is_asked() || totals.fatal.is_some() || left == 0 {
@@ -185,7 +203,7 @@ impl Args {
     ) {
         tokio::select! {
             end = commands.join_next() => {
-                totals.count(end.and_then(Result::ok).unwrap_or(JobEnd::Other));
+                totals.count(end.and_then(Result::ok).unwrap_or(JobEnd::Ended(Verdict::Lost)));
             }
             () = context.stop.asked() => {}
         }

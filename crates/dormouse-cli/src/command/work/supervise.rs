@@ -1,5 +1,7 @@
 //! One job: runs its command, renews its lease, ends the lease by the exit code.
 
+use std::io;
+use std::process::ExitStatus;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -8,6 +10,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::time::{Instant, sleep};
 
 use super::Context;
+use super::report::{EndAnswer, Verdict, report};
 use super::retry::Pause;
 use super::stderr::{Tail, error_text};
 use crate::child_process::{Child, Start, describe};
@@ -23,12 +26,16 @@ const LATE_MAX: Duration = Duration::from_secs(10);
 /// The shortest time between two renewals.
 const RENEW_MIN: Duration = Duration::from_millis(10);
 
+/// How long a job that its command gave back waits, lest it is taken again at once and for ever.
+const RELEASE_DELAY: Duration = Duration::from_secs(1);
+
+/// Exit codes with a meaning of their own, those of sysexits.h for wrong data and for "try again".
+const EXIT_KILL: i32 = 65;
+const EXIT_RELEASE: i32 = 75;
+
 /// How a job ended.
 pub(super) enum JobEnd {
-    Done,
-    Failed,
-    /// Given back, lost, or unknown to the server.
-    Other,
+    Ended(Verdict),
     /// The command cannot be run at all, so no further job is taken.
     CannotRun(Failure),
 }
@@ -37,15 +44,39 @@ pub(super) enum JobEnd {
 enum Exit {
     Done,
     Failed(String),
+    /// The job must never be tried again.
+    Kill(String),
+    /// The command gave the job back.
+    Release(String),
     /// The lease is lost, and this is why.
     Lost(String),
     /// A second signal arrived.
     Stopped,
 }
 
+impl Exit {
+    fn of(status: io::Result<ExitStatus>) -> Exit {
+        match status {
+            Ok(status) if status.success() => Exit::Done,
+            Ok(status) if status.code() == Some(EXIT_KILL) => Exit::Kill(describe(status)),
+            Ok(status) if status.code() == Some(EXIT_RELEASE) => Exit::Release(describe(status)),
+            Ok(status) => Exit::Failed(describe(status)),
+            Err(error) => Exit::Failed(error.to_string()),
+        }
+    }
+
+    /// Why it is not done.
+    fn error(&self) -> Option<&str> {
+        match self {
+            Exit::Failed(why) | Exit::Kill(why) | Exit::Release(why) | Exit::Lost(why) => Some(why),
+            Exit::Done | Exit::Stopped => None,
+        }
+    }
+}
+
 /// Runs the command for a job and ends its lease.
 pub(super) async fn supervise(context: Arc<Context>, job: Job) -> JobEnd {
-    let lease = Lease::new(&context, &job);
+    let (lease, started_at) = (Lease::new(&context, &job), Instant::now());
     let child = start(&context, &job);
     let mut child = match child {
         Ok(child) => child,
@@ -54,6 +85,7 @@ pub(super) async fn supervise(context: Arc<Context>, job: Job) -> JobEnd {
             return JobEnd::CannotRun(failure);
         }
     };
+    context.guard.add(child.group()).await;
     let body = job.bytes().unwrap_or_default();
     let stdin = child.take_stdin();
     let feeder = tokio::spawn(async move {
@@ -64,31 +96,46 @@ pub(super) async fn supervise(context: Arc<Context>, job: Job) -> JobEnd {
     });
     let tail = Tail::read(child.take_stderr());
     let exit = watch(&context, &lease, &mut child).await;
+    context.guard.remove(child.group()).await;
     feeder.abort();
     let tail = tail.finish().await;
-    match exit {
-        Exit::Done => match lease.end("ack", Map::new()).await {
-            true => JobEnd::Done,
-            false => JobEnd::Other,
-        },
-        Exit::Failed(exit) => {
-            output::say(&format!("job {}: {exit}, attempt {}", job.id, job.attempt));
-            let mut fields = Map::new();
-            fields.insert("error".into(), json!(error_text(&exit, &tail)));
-            match lease.end("nack", fields).await {
-                true => JobEnd::Failed,
-                false => JobEnd::Other,
-            }
-        }
-        Exit::Lost(why) => {
-            output::say(&format!("job {}: {why}; its command was ended", job.id));
-            JobEnd::Other
-        }
-        Exit::Stopped => {
-            lease.end("release", Map::new()).await;
-            JobEnd::Other
-        }
+    let (outcome, ended) = settle(&lease, &job, &exit, &tail).await;
+    if context.json {
+        let duration = started_at.elapsed();
+        report(&job, outcome, exit.error(), duration, ended.and_then(|ended| ended.due_at));
     }
+    JobEnd::Ended(outcome)
+}
+
+/// Ends the lease as the command's exit says.
+async fn settle(
+    lease: &Lease<'_>,
+    job: &Job,
+    exit: &Exit,
+    tail: &str,
+) -> (Verdict, Option<EndAnswer>) {
+    if let Some(why) = exit.error().filter(|_| !lease.context.json) {
+        output::say(&format!("job {}: {why}, attempt {}", job.id, job.attempt));
+    }
+    let with_error = |why: &str| Map::from_iter([("error".into(), json!(error_text(why, tail)))]);
+    let (verb, fields, outcome) = match exit {
+        Exit::Done => ("ack", Map::new(), Verdict::Done),
+        Exit::Failed(why) => ("nack", with_error(why), Verdict::Retry),
+        Exit::Kill(why) => ("kill", with_error(why), Verdict::Killed),
+        Exit::Release(_) => {
+            let delay = Span::from_ms(RELEASE_DELAY.as_millis() as u64);
+            ("release", Map::from_iter([("delay".into(), delay.into())]), Verdict::Released)
+        }
+        Exit::Stopped => ("release", Map::new(), Verdict::Released),
+        Exit::Lost(_) => return (Verdict::Lost, None),
+    };
+    let ended = lease.end(verb, fields).await;
+    let outcome = match &ended {
+        None => Verdict::Lost,
+        Some(ended) if ended.code == "dead" => Verdict::Dead,
+        Some(_) => outcome,
+    };
+    (outcome, ended)
 }
 
 /// Gives back a job whose command was not started.
@@ -96,17 +143,22 @@ pub(super) async fn give_back(context: &Context, job: &Job) {
     Lease::new(context, job).end("release", Map::new()).await;
 }
 
-/// Waits for the command; ends it if the lease is lost or a second signal arrives.
+/// Waits for the command; ends it if it takes too long, the lease is lost, or a second signal
+/// arrives.
 async fn watch(context: &Context, lease: &Lease<'_>, child: &mut Child) -> Exit {
+    let timed_out = async {
+        match context.timeout {
+            Some(timeout) => sleep(timeout).await,
+            None => std::future::pending().await,
+        }
+        Exit::Failed(format!("timed out after {:?}", context.timeout.unwrap_or_default()))
+    };
     let exit = tokio::select! {
         biased;
-        status = child.wait() => return match status {
-            Ok(status) if status.success() => Exit::Done,
-            Ok(status) => Exit::Failed(describe(status)),
-            Err(error) => Exit::Failed(error.to_string()),
-        },
+        status = child.wait() => return Exit::of(status),
         () = context.stop.urgent() => Exit::Stopped,
-        why = lease.renew() => Exit::Lost(why),
+        why = lease.renew() => Exit::Lost(format!("{why}; its command was ended")),
+        exit = timed_out => exit,
     };
     child.end().await;
     exit
@@ -193,21 +245,21 @@ impl Lease<'_> {
     }
 
     /// Ends it, retrying while the server cannot be reached, so that done work is not repeated.
-    /// Returns whether the server accepted it.
-    async fn end(&self, verb: &str, fields: Map<String, Value>) -> bool {
+    /// Returns what the server answered, `None` if it did not accept it.
+    async fn end(&self, verb: &str, fields: Map<String, Value>) -> Option<EndAnswer> {
         let request = self.request(verb, fields);
         let mut pause = Pause::default();
         loop {
             let failure = match self.context.client.call(request.clone()).await {
-                Ok(_) => {
+                Ok(reply) => {
                     self.context.server.is_up();
-                    return true;
+                    return Some(reply.parse().unwrap_or_default());
                 }
                 Err(failure) => failure,
             };
             if !failure.is_retryable() || self.is_over() {
                 output::say(&format!("job {}: {verb}: {}", self.id, failure.text()));
-                return false;
+                return None;
             }
             self.context.server.is_down(&failure);
             pause.sleep(self.context.stop.urgent()).await;

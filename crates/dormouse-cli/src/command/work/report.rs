@@ -1,0 +1,73 @@
+//! How a job ended, as a line of JSON for programs that read logs.
+
+use serde::Serialize;
+
+use crate::job::Job;
+use crate::output;
+
+/// What came of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Verdict {
+    /// The command succeeded: acked.
+    Done,
+    /// It failed, and there will be another attempt.
+    Retry,
+    /// It failed on the last attempt.
+    Dead,
+    /// Its exit code said that the job must never be tried again.
+    Killed,
+    /// Given back, no attempt spent.
+    Released,
+    /// The lease was lost, or the server did not take the end of it.
+    Lost,
+}
+
+/// The line about a job.
+#[derive(Serialize)]
+struct JobLine<'a> {
+    topic: &'a str,
+    id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<&'a str>,
+    attempt: u32,
+    outcome: Verdict,
+    duration_ms: u64,
+    /// How the command ended, unless it succeeded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a str>,
+    /// When the next attempt is due.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    due_at: Option<String>,
+}
+
+/// What the server answered to the end of a lease.
+#[derive(Debug, Default, serde::Deserialize)]
+pub(super) struct EndAnswer {
+    pub(super) code: String,
+    #[serde(default)]
+    pub(super) due_at: Option<String>,
+}
+
+/// Writes the line to stderr.
+pub(super) fn report(
+    job: &Job,
+    outcome: Verdict,
+    error: Option<&str>,
+    duration: std::time::Duration,
+    due_at: Option<String>,
+) {
+    let line = JobLine {
+        topic: &job.topic,
+        id: &job.id,
+        key: job.key.as_deref(),
+        attempt: job.attempt,
+        outcome,
+        duration_ms: u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
+        error,
+        due_at,
+    };
+    if let Ok(text) = serde_json::to_string(&line) {
+        output::say_json(&text);
+    }
+}
