@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use dormouse_core::error::Fatal;
+use dormouse_core::error::{Error, Fatal};
 use dormouse_core::machine::{Machine, Output};
 use dormouse_core::time::Now;
 
@@ -37,6 +37,12 @@ pub enum OpenError {
     /// The files contradict each other.
     #[error(transparent)]
     Store(#[from] Fatal),
+}
+
+impl From<OpenError> for Error {
+    fn from(error: OpenError) -> Error {
+        Error::unavailable(error.to_string())
+    }
 }
 
 /// A store that is ready, the writer of its journal, and its clock.

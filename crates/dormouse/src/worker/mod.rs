@@ -77,6 +77,7 @@ pub struct Worker {
     concurrency: usize,
     limits: Vec<(String, usize)>,
     grace: Duration,
+    timeout: Option<Duration>,
     stop: watch::Sender<bool>,
 }
 
@@ -89,6 +90,7 @@ impl Worker {
             concurrency: CONCURRENCY,
             limits: Vec::new(),
             grace: GRACE,
+            timeout: None,
             stop: watch::Sender::new(false),
         }
     }
@@ -106,6 +108,74 @@ impl Worker {
             tokio::spawn(async move { handler(job).await.into_outcome() })
         };
         self.add_handler(topic, Arc::new(start))
+    }
+
+    /// Runs an async function for each job of a topic, with a clone of `state`: a connection pool,
+    /// an `Arc` of settings.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use dormouse::{Job, Queue, Worker};
+    /// struct Shop;
+    ///
+    /// impl Shop {
+    ///     async fn cancel(&self, _order: &str) {}
+    /// }
+    ///
+    /// async fn cancel_order(shop: Arc<Shop>, job: Job) -> Result<(), dormouse::Error> {
+    ///     shop.cancel(job.text()?).await;
+    ///     Ok(())
+    /// }
+    ///
+    /// let queue = Queue::memory();
+    /// let worker = Worker::new(&queue).handle_with(Arc::new(Shop), "orders", cancel_order);
+    /// # drop(worker);
+    /// ```
+    pub fn handle_with<S, F, R>(self, state: S, topic: &str, handler: F) -> Worker
+    where
+        S: Clone + Send + Sync + 'static,
+        F: Fn(S, Job) -> R + Send + Sync + 'static,
+        R: Future<Output: IntoOutcome> + Send + 'static,
+    {
+        self.handle(topic, move |job| handler(state.clone(), job))
+    }
+
+    /// Runs an async function for each job of a topic, with the body read as JSON. A job whose body
+    /// cannot be read so is killed: trying again would not help.
+    ///
+    /// ```
+    /// # use dormouse::{Job, Queue, Worker};
+    /// #[derive(serde::Deserialize)]
+    /// struct Mail {
+    ///     to: String,
+    /// }
+    ///
+    /// async fn send(mail: Mail, job: Job) -> std::io::Result<()> {
+    ///     println!("attempt {}: to {}", job.attempt(), mail.to);
+    ///     Ok(())
+    /// }
+    ///
+    /// let queue = Queue::memory();
+    /// let worker = Worker::new(&queue).handle_json("mails", send);
+    /// # drop(worker);
+    /// ```
+    #[cfg(feature = "json")]
+    pub fn handle_json<T, F, R>(self, topic: &str, handler: F) -> Worker
+    where
+        T: serde::de::DeserializeOwned + Send + 'static,
+        F: Fn(T, Job) -> R + Send + Sync + 'static,
+        R: Future<Output: IntoOutcome> + Send + 'static,
+    {
+        let handler = Arc::new(handler);
+        self.handle(topic, move |job: Job| {
+            let handler = handler.clone();
+            async move {
+                match job.json::<T>() {
+                    Ok(value) => handler(value, job).await.into_outcome(),
+                    Err(error) => Outcome::kill(error),
+                }
+            }
+        })
     }
 
     /// Runs a blocking function for each job of a topic, on tokio's pool of blocking threads. It
@@ -146,6 +216,14 @@ impl Worker {
         self
     }
 
+    /// How long a handler may run, by real time; no limit unless given. One that takes longer is
+    /// stopped and its job nacked. A blocking one cannot be stopped: it goes on beside the next
+    /// attempt, and should check [`Job::is_lost`].
+    pub fn job_timeout(mut self, timeout: Duration) -> Worker {
+        self.timeout = Some(timeout);
+        self
+    }
+
     /// Stops the worker from elsewhere, a handler for example.
     pub fn stopper(&self) -> Stopper {
         Stopper(self.stop.clone())
@@ -159,7 +237,8 @@ impl Worker {
     /// Runs until `shutdown` is ready, it is [stopped](Worker::stopper), or the backend fails.
     pub async fn run_until(self, shutdown: impl Future<Output = ()>) -> Result<Tally, Error> {
         let handlers = self.checked_handlers()?;
-        let mut pool = Pool::new(handlers, self.concurrency, LeaseTimer::new(&self.queue));
+        let timer = LeaseTimer::new(&self.queue);
+        let mut pool = Pool::new(handlers, self.concurrency, timer, self.timeout);
         let mut stop = self.stop.subscribe();
         let mut shutdown = pin!(shutdown);
         let mut fetch: Option<Fetch> = None;

@@ -42,12 +42,19 @@ pub(crate) struct Pool {
     /// The index of each task's handler.
     handler_of: HashMap<Id, usize>,
     timer: LeaseTimer,
+    /// How long a handler may run.
+    timeout: Option<Duration>,
     cancel: watch::Sender<bool>,
     tally: Tally,
 }
 
 impl Pool {
-    pub(crate) fn new(handlers: Vec<Handler>, concurrency: usize, timer: LeaseTimer) -> Pool {
+    pub(crate) fn new(
+        handlers: Vec<Handler>,
+        concurrency: usize,
+        timer: LeaseTimer,
+        timeout: Option<Duration>,
+    ) -> Pool {
         Pool {
             busy: vec![0; handlers.len()],
             handlers,
@@ -55,6 +62,7 @@ impl Pool {
             tasks: JoinSet::new(),
             handler_of: HashMap::new(),
             timer,
+            timeout,
             cancel: watch::Sender::new(false),
             tally: Tally::default(),
         }
@@ -92,7 +100,8 @@ impl Pool {
         };
         let job = Job::new(leased);
         let run = (self.handlers[index].start)(job.clone());
-        let supervised = supervise(job, run, self.timer.clone(), self.cancel.subscribe());
+        let (timer, cancel) = (self.timer.clone(), self.cancel.subscribe());
+        let supervised = supervise(job, run, timer, self.timeout, cancel);
         let task = self.tasks.spawn(supervised);
         self.handler_of.insert(task.id(), index);
         self.busy[index] += 1;

@@ -27,22 +27,26 @@ pub(crate) async fn supervise(
     job: Job,
     mut run: JoinHandle<Outcome>,
     timer: LeaseTimer,
+    timeout: Option<Duration>,
     mut cancel: watch::Receiver<bool>,
 ) -> End {
     let mut guard = JobGuard { job: &job, run: run.abort_handle(), settled: false };
-    let result = tokio::select! {
-        result = &mut run => Some(result),
+    let ended = tokio::select! {
+        result = &mut run => Ok(result),
         never = renew(&job, &timer) => match never {},
-        _ = cancel.wait_for(|cancel| *cancel) => None,
+        timeout = passed(timeout) => {
+            Err(Outcome::failed(format_args!("timed out after {timeout:?}")))
+        }
+        _ = cancel.wait_for(|cancel| *cancel) => Err(Outcome::release()),
     };
-    let (outcome, panicked) = match result {
-        Some(result) => outcome_of(result),
-        None => cancel_handler(&job, &mut run).await,
+    let (outcome, panicked) = match ended {
+        Ok(result) => outcome_of(result),
+        Err(stopped) => cancel_handler(&job, &mut run, stopped).await,
     };
     let end = settle(&job, outcome).await;
     guard.settled = true;
     match end {
-        End::Failed | End::Dead if panicked => End::Panicked,
+        End::Failed if panicked => End::Panicked,
         end => end,
     }
 }
@@ -81,15 +85,29 @@ async fn renew(job: &Job, timer: &LeaseTimer) -> Infallible {
     std::future::pending().await
 }
 
-/// Stops the handler. The outcome of one that returns in this moment counts; one that cannot be
-/// stopped, because it blocks its thread, is left alone and its job is lost.
-async fn cancel_handler(job: &Job, run: &mut JoinHandle<Outcome>) -> (Outcome, bool) {
+/// Returns when a handler has run for this long; never if there is no limit.
+async fn passed(timeout: Option<Duration>) -> Duration {
+    match timeout {
+        Some(timeout) => tokio::time::sleep(timeout).await,
+        None => std::future::pending().await,
+    }
+    timeout.unwrap_or_default()
+}
+
+/// Stops the handler, whose job ends as `stopped` says. The outcome of one that returns in this
+/// moment counts; one that cannot be stopped, because it blocks its thread, is left alone and its
+/// job is lost.
+async fn cancel_handler(
+    job: &Job,
+    run: &mut JoinHandle<Outcome>,
+    stopped: Outcome,
+) -> (Outcome, bool) {
     job.lose();
     run.abort();
     match tokio::time::timeout(Duration::from_millis(ABORT_MS), run).await {
-        Ok(Err(stopped)) if stopped.is_cancelled() => (Outcome::release(), false),
+        Ok(Err(error)) if error.is_cancelled() => (stopped, false),
         Ok(result) => outcome_of(result),
-        Err(_) => (Outcome::release(), false),
+        Err(_) => (stopped, false),
     }
 }
 

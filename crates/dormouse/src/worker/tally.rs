@@ -19,9 +19,9 @@ pub struct Tally {
     pub done: u64,
     /// Nacked, to be tried again.
     pub failed: u64,
-    /// Nacked because their handler panicked.
+    /// Nacked because their handler panicked, to be tried again.
     pub panicked: u64,
-    /// Killed, or failed on their last attempt.
+    /// Killed, or failed on their last attempt, in whatever way.
     pub dead: u64,
     /// Given back unspent.
     pub released: u64,

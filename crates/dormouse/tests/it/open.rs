@@ -40,6 +40,18 @@ fn one_directory_has_one_owner() {
 }
 
 #[test]
+fn an_open_that_fails_is_an_error_like_any_other() {
+    fn open_twice(dir: &std::path::Path) -> Result<(), dormouse::Error> {
+        let first = Queue::open(dir)?;
+        Queue::open(dir)?;
+        first.put("t", "b").wait()?;
+        Ok(())
+    }
+    let dir = tempfile::tempdir().unwrap();
+    assert_eq!(open_twice(dir.path()).unwrap_err().code, Code::Unavailable);
+}
+
+#[test]
 fn a_closed_queue_says_so() {
     let queue = Queue::memory();
     let clone = queue.clone();

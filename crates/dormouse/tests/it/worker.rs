@@ -146,6 +146,63 @@ async fn a_panic_nacks_with_its_text_and_ends_nothing_else() {
 }
 
 #[tokio::test]
+async fn a_panic_on_the_last_attempt_counts_as_dead() {
+    let queue = Queue::memory();
+    let id = queue.put("t", "b").attempts_max(1).await.unwrap().id;
+    let running =
+        Running::start(Worker::new(&queue).handle_blocking("t", |_: Job| -> () { panic!("boom") }));
+    soon("it is dead", async || view(&queue, id).await.state == State::Dead).await;
+    let tally = running.stop().await;
+    assert_eq!((tally.dead, tally.panicked), (1, 0));
+}
+
+#[tokio::test]
+async fn a_handler_that_takes_too_long_is_stopped_and_its_job_nacked() {
+    let queue = Queue::memory();
+    let id = queue.put("t", "b").attempts_max(1).await.unwrap().id;
+    let worker = Worker::new(&queue).job_timeout(Duration::from_millis(20));
+    let running = Running::start(worker.handle("t", |_: Job| std::future::pending::<()>()));
+    soon("it is dead", async || view(&queue, id).await.state == State::Dead).await;
+    assert_eq!(error_text(&view(&queue, id).await), "timed out after 20ms");
+    assert_eq!(running.stop().await.dead, 1);
+}
+
+#[tokio::test]
+async fn a_handler_has_its_state() {
+    async fn count(seen: Arc<AtomicUsize>, job: Job) -> Result<(), dormouse::Error> {
+        seen.fetch_add(job.text()?.len(), Ordering::SeqCst);
+        Ok(())
+    }
+    let queue = Queue::memory();
+    queue.put("t", "four").await.unwrap();
+    let seen = Arc::new(AtomicUsize::new(0));
+    let running = Running::start(Worker::new(&queue).handle_with(seen.clone(), "t", count));
+    soon("it is done", async || is_empty(&queue).await).await;
+    assert_eq!(running.stop().await.done, 1);
+    assert_eq!(seen.load(Ordering::SeqCst), 4);
+}
+
+#[tokio::test]
+async fn a_typed_handler_gets_the_body_and_kills_what_it_cannot_read() {
+    let queue = Queue::memory();
+    queue.put_json("sums", &(1, 2)).await.unwrap();
+    let bad = queue.put("sums", "three").await.unwrap().id;
+    let sum = Arc::new(AtomicUsize::new(0));
+    let running = Running::start(Worker::new(&queue).handle_json("sums", {
+        let sum = sum.clone();
+        move |(a, b): (usize, usize), _: Job| {
+            let sum = sum.clone();
+            async move { sum.store(a + b, Ordering::SeqCst) }
+        }
+    }));
+    soon("one is killed", async || view(&queue, bad).await.state == State::Dead).await;
+    soon("one is done", async || sum.load(Ordering::SeqCst) == 3).await;
+    assert!(error_text(&view(&queue, bad).await).contains("JSON"));
+    let tally = running.stop().await;
+    assert_eq!((tally.done, tally.dead), (1, 1));
+}
+
+#[tokio::test]
 async fn the_lease_is_renewed_as_long_as_the_handler_runs() {
     let (queue, clock) = virtual_queue();
     let id = queue.put("t", "b").ttr(30 * SECOND).await.unwrap().id;
