@@ -30,9 +30,10 @@ class Verbs:
 
     def test_a_job_is_put_reserved_and_acked(self):
         job_id = self.do("PUT", self.topic, "hello")
-        [[topic, got_id, token, attempt, due_at, body]] = self.do("RESERVE", self.topic)
+        [[topic, got_id, token, attempt, due_at, body, ttr]] = self.do("RESERVE", self.topic)
         self.assertEqual((topic, got_id, int(attempt), body), (self.topic, job_id, 1, "hello"))
         self.assertLess(abs(int(due_at) / 1000 - time.time()), 60)
+        self.assertEqual(int(ttr), 60_000)
         self.assertIn(self.do("ACK", token), (True, "OK"))
         self.assertEqual(self.do("ACK", token), "GONE")
         self.assertEqual(self.do("RESERVE", self.topic), [])

@@ -65,7 +65,7 @@ fn run_all(
     for suite in SUITES {
         println!("foreign: {} ({}) on {backend}", suite.name, suite.about);
         let server = start()?;
-        let invocation = suite.invocation(&place);
+        let invocation = suite.invocation(&place, &server);
         if let Err(reason) = invocation.run(&suite.directory(root, &place)) {
             println!("foreign: {} failed on {backend} ({reason}): {invocation}", suite.name);
             failed.push(format!("{} on {backend}", suite.name));

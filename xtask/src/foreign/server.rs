@@ -40,6 +40,11 @@ impl Server {
         }
     }
 
+    /// Its process.
+    pub(super) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Stops the server. It is an error if it has ended by itself.
     pub(super) fn stop(mut self) -> Result<(), String> {
         match self.child.try_wait() {

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::fetch::{BEANSTALKC, BEANSTALKD_RS, CAP_LINTS, FIVEBEANS, PYSTALKD};
+use super::server::Server;
 use crate::step::Invocation;
 
 /// One suite.
@@ -34,6 +35,8 @@ pub(super) const SUITES: &[Suite] = &[
     Suite { name: BEANSTALKC, about: "its tests", kind: Kind::Crate(BEANSTALKC) },
     Suite { name: "redis-py", about: "every RESP verb", kind: Kind::Python("resp.py") },
     Suite { name: "ioredis", about: "every RESP verb", kind: Kind::Node("resp.js") },
+    Suite { name: "redis-py loop", about: "docs/resp.md", kind: Kind::Python("snippets.py") },
+    Suite { name: "ioredis loop", about: "docs/resp.md", kind: Kind::Node("snippets.js") },
 ];
 
 impl Suite {
@@ -47,8 +50,8 @@ impl Suite {
         }
     }
 
-    /// The command, which is killed after two minutes.
-    pub(super) fn invocation(&self, place: &Path) -> Invocation {
+    /// The command, which is killed after two minutes. Suites may pause the server.
+    pub(super) fn invocation(&self, place: &Path, server: &Server) -> Invocation {
         let python = place.join("python").display().to_string();
         let modules = place.join("node/node_modules");
         let words: Vec<String> = match self.kind {
@@ -66,6 +69,7 @@ impl Suite {
         };
         let words = ["timeout", "120"].into_iter().chain(words.iter().map(String::as_str));
         Invocation::new(words)
+            .with_env("DORMOUSE_PID", server.pid().to_string())
             .with_env("PYTHONPATH", python)
             .with_env("NODE_PATH", modules.display().to_string())
             .with_env("CARGO_TARGET_DIR", place.join("build").display().to_string())
