@@ -135,6 +135,13 @@ impl VirtualClock {
         VirtualClock(Arc::new(Mutex::new(VirtualState { reading, boot: 1, wakes: Vec::new() })))
     }
 
+    /// Starts at this many ms since the epoch.
+    pub fn starting_at(wall_ms: u64) -> VirtualClock {
+        let clock = VirtualClock::new();
+        clock.change(|time| time.reading.wall_ms = wall_ms);
+        clock
+    }
+
     /// Time passes.
     pub fn advance(&self, by: Duration) {
         let by_ms = u64::try_from(by.as_millis()).unwrap_or(u64::MAX);

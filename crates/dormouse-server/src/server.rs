@@ -19,6 +19,7 @@ use crate::metrics::{Metrics, ProtocolKind};
 use crate::pipeline::{PipelineContext, PipelineThread};
 use crate::places::Places;
 use crate::resp;
+use crate::test_clock::TestClock;
 
 /// How long a stop waits for leases to go back to a store that is busy.
 const GIVE_BACK_MAX: Duration = Duration::from_secs(1);
@@ -46,6 +47,8 @@ pub struct Options {
     pub connections_max: usize,
     /// Makes a backup; `None` if the backend has none.
     pub backup: Option<Box<MakeBackup>>,
+    /// Moves the backend's clock; `None` if it follows real time.
+    pub test_clock: Option<Box<TestClock>>,
     /// The certificate of HTTPS; `None` = plain HTTP.
     pub tls: Option<crate::Tls>,
     /// The certificate of RESP over TLS (`rediss://`); `None` = plain RESP.
@@ -65,6 +68,7 @@ impl Default for Options {
             ttr_max: Duration::from_millis(TTR_MS_MAX_DEFAULT.unsigned_abs()),
             connections_max: CONNECTIONS_MAX_DEFAULT,
             backup: None,
+            test_clock: None,
             tls: None,
             resp_tls: None,
         }
@@ -188,7 +192,7 @@ impl Server {
             let bound = listener.local_addr().unwrap_or(addr);
             let guard = HostGuard::new(options.access.clone(), &options.hosts, bound);
             let app = App::new(client, options.access, metrics, backup, guard);
-            let app = app.with_tls(options.tls);
+            let app = app.with_tls(options.tls).with_test_clock(options.test_clock);
             let server = HttpServer { router: http::router(app.clone()), app, acceptor };
             tokio::spawn(server.run(listener));
             http = Some(bound);

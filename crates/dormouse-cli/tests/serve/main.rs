@@ -15,4 +15,5 @@ mod resp;
 mod start;
 mod stop;
 mod store;
+mod test_clock;
 mod tokens;

@@ -101,6 +101,16 @@ impl Control {
         state
     }
 
+    /// How long until the rules want a turn by themselves. Waits for the turn under way.
+    pub(super) fn next_wake_ms(&self) -> Option<u64> {
+        self.wanted.store(true, SeqCst);
+        let wake_ms = self.lock().as_ref().and_then(EngineState::next_wake_ms);
+        self.wanted.store(false, SeqCst);
+        // Callers have left their requests to the engine thread meanwhile.
+        self.inbox.wake();
+        wake_ms
+    }
+
     /// The first failure, if there was one.
     pub(super) fn failure(&self) -> Option<&Fatal> {
         self.failed.get()

@@ -26,6 +26,7 @@ mod termination;
 mod thread;
 mod turn;
 mod turn_times;
+mod virtual_time;
 mod worker;
 
 use std::path::{Path, PathBuf};

@@ -358,6 +358,14 @@ impl EngineState {
         self.last.steady_ms + wake_ms.min(SLEEP_MAX.as_millis() as u64)
     }
 
+    /// How long until the rules want a turn by themselves; `None` = never, as things are.
+    pub(super) fn next_wake_ms(&self) -> Option<u64> {
+        if self.has_portions() {
+            return Some(0);
+        }
+        self.storage.next_wake(self.storage.now(self.clock.read()))
+    }
+
     /// Whether the rules want another turn at once.
     pub(super) fn is_unfinished(&self) -> bool {
         self.storage.next_wake(self.last) == Some(0)

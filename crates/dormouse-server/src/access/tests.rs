@@ -18,7 +18,8 @@ const VIEWER: &str = "get list stats forecast events metrics";
 const OPERATOR: &str = "get list stats forecast events metrics \
     set_topic pause resume purge revive kick kill cancel reschedule break_lock";
 const ADMIN: &str = "put reserve ack nack release extend kill cancel reschedule get list stats \
-    forecast set_topic pause resume purge revive kick lock break_lock events metrics backup";
+    forecast set_topic pause resume purge revive kick lock break_lock events metrics backup \
+    advance";
 
 #[test]
 fn every_verb_on_every_kind_of_scope() {

@@ -58,6 +58,8 @@ pub enum Verb {
     Metrics,
     /// Make a backup on the server.
     Backup,
+    /// Move the clock of a server for tests.
+    Advance,
 }
 
 impl Verb {
@@ -88,6 +90,7 @@ impl Verb {
         Verb::Events,
         Verb::Metrics,
         Verb::Backup,
+        Verb::Advance,
     ];
 
     /// The verb's word in a scope.
@@ -118,6 +121,7 @@ impl Verb {
             Verb::Events => "events",
             Verb::Metrics => "metrics",
             Verb::Backup => "backup",
+            Verb::Advance => "advance",
         }
     }
 }

@@ -33,6 +33,7 @@ use crate::client::BackendClient;
 use crate::events::Events;
 use crate::metrics::Metrics;
 use crate::shares::SharedLimit;
+use crate::test_clock::TestClock;
 use crate::tls::Tls;
 use crate::visitor::Claimant;
 
@@ -50,6 +51,7 @@ pub(crate) struct App {
     pub(crate) events: Events,
     pub(crate) backup: Option<Arc<MakeBackup>>,
     pub(crate) tls: Option<Tls>,
+    pub(crate) test_clock: Option<Arc<TestClock>>,
     guard: Arc<HostGuard>,
     bodies: SharedLimit<Claimant>,
     small_bodies: SharedLimit<Claimant>,
@@ -73,6 +75,7 @@ impl App {
             metrics,
             backup,
             tls: None,
+            test_clock: None,
             guard: Arc::new(guard),
             bodies: SharedLimit::new(HTTP_BODIES_BYTES_MAX, "bytes of large requests"),
             small_bodies: SharedLimit::new(HTTP_SMALL_BODIES_BYTES_MAX, "bytes of small requests"),
@@ -84,5 +87,10 @@ impl App {
     /// Serves HTTPS if there is a certificate.
     pub(crate) fn with_tls(self, tls: Option<Tls>) -> App {
         App { tls, ..self }
+    }
+
+    /// Lets clients move the clock, if it is one for tests.
+    pub(crate) fn with_test_clock(self, test_clock: Option<Box<TestClock>>) -> App {
+        App { test_clock: test_clock.map(Arc::from), ..self }
     }
 }

@@ -67,6 +67,7 @@ impl Served {
             resp: free,
             access: access.clone(),
             backup: Some(Box::new(backup)),
+            test_clock: Some(Box::new(|_| Ok(0))),
             ..Options::default()
         };
         let engine = Engine::memory(EngineOptions::default());

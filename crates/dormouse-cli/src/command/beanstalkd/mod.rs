@@ -155,9 +155,9 @@ impl Args {
         let durability = self.durability();
         let options = EngineOptions { durability, ..EngineOptions::default() };
         match &self.dir {
-            None => Ok(Store::Engine(Engine::memory(options))),
+            None => Ok(Store::Engine(Engine::memory(options), None)),
             Some(dir) => Engine::open(dir, options)
-                .map(Store::Engine)
+                .map(|engine| Store::Engine(engine, None))
                 .map_err(|error| Failure::new(error.to_string())),
         }
     }

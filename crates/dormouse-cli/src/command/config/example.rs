@@ -32,7 +32,8 @@ const TAIL: &str = "
 # A scope is <verbs>:<topics>. Verbs, with commas between: producer (put, get, cancel, reschedule),
 # consumer (reserve, ack, nack, release, extend, kill, get), viewer (get, list, stats, forecast,
 # events, metrics), operator (viewer and set_topic, pause, resume, purge, revive, kick, kill,
-# cancel, reschedule, break_lock), admin or * (everything, also lock and backup), or single verbs.
+# cancel, reschedule, break_lock), admin or * (everything, also lock, backup and, on a server for
+# tests, advance), or single verbs.
 # Topics: a name, the beginning of names and a *, or * for all. For lock and break_lock, the lock's
 # name stands for a topic.
 #[[tokens]]

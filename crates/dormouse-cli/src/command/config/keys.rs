@@ -53,6 +53,7 @@ impl Key {
         match self.name.split_once('.').map_or(self.name, |(table, _)| table) {
             "data" | "durability" | "store" => Some(BackendKind::Disk),
             "redis" => Some(BackendKind::Redis),
+            "test_clock" => Some(BackendKind::Memory),
             _ => None,
         }
     }
@@ -170,6 +171,15 @@ pub(super) const KEYS: &[Key] = &[
         more: &["Everybody who reaches the address may then do everything."],
         set: |settings, raw| raw.bool().map(|value| settings.insecure = value),
         show: |settings| settings.insecure.to_string(),
+    },
+    Key {
+        name: "test_clock",
+        flag: "test-clock",
+        value: "",
+        about: "For tests: time stands still until POST /v1/test/advance moves it",
+        more: &["Only with backend = \"memory\"."],
+        set: |settings, raw| raw.bool().map(|value| settings.test_clock = value),
+        show: |settings| settings.test_clock.to_string(),
     },
     Key {
         name: "strict",
@@ -402,6 +412,7 @@ mod tests {
         check("redis.level", "replicated=2", "\"replicated=2\"");
         check("redis.partitions", "16", "16");
         check("insecure", "true", "true");
+        check("test_clock", "true", "true");
         check("strict", "true", "true");
         check("hosts", "a.example,b", "[\"a.example\", \"b\"]");
         check("metrics_topics", "a.b,c", "[\"a.b\", \"c\"]");

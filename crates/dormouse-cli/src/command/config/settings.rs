@@ -54,6 +54,8 @@ pub(crate) struct Settings {
     pub(crate) redis_partitions: Option<u16>,
     /// Other addresses than loopback without a token.
     pub(crate) insecure: bool,
+    /// A clock that stands still until a client moves it.
+    pub(crate) test_clock: bool,
     /// Refuse to start where others can read or change what is this server's.
     pub(crate) strict: bool,
     /// Accepted names in the Host header, in addition to loopback and the bound address.
@@ -106,6 +108,7 @@ impl Default for Settings {
             redis_level: None,
             redis_partitions: None,
             insecure: false,
+            test_clock: false,
             strict: false,
             hosts: Vec::new(),
             metrics_topics: Vec::new(),

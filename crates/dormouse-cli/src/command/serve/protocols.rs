@@ -28,6 +28,7 @@ pub(super) async fn start(
         ttr_max: settings.ttr_max,
         connections_max: settings.connections_max,
         backup: store.engine().and_then(|engine| backup::maker(engine, settings)),
+        test_clock: store.test_clock(),
         tls: reload.certificate().tls(),
         resp_tls: reload.certificate().tls(),
     };

@@ -1,12 +1,14 @@
 //! Where the jobs of a server are kept: opened, watched, closed.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use dormouse_core::backend::Backend;
 use dormouse_core::error::Error;
+use dormouse_disk::clock::{SystemClock, TimeSource as _, VirtualClock};
 use dormouse_disk::engine::{Engine, Options as EngineOptions};
 use dormouse_disk::store::Sizes;
 use dormouse_redis::{Options as RedisOptions, RedisBackend};
+use dormouse_server::TestClock;
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 
@@ -15,8 +17,8 @@ use crate::exit::Failure;
 
 /// A store that is open.
 pub(in crate::command) enum Store {
-    /// In files or in memory of this process.
-    Engine(Engine),
+    /// In files or in memory of this process; in memory perhaps with a clock for tests.
+    Engine(Engine, Option<VirtualClock>),
     /// In Redis.
     Redis(Arc<RedisBackend>),
 }
@@ -34,7 +36,7 @@ impl Store {
     /// The backend to serve.
     pub(in crate::command) fn backend(&self) -> Arc<dyn Backend> {
         match self {
-            Store::Engine(engine) => Arc::new(engine.clone()),
+            Store::Engine(engine, _) => Arc::new(engine.clone()),
             Store::Redis(backend) => backend.clone(),
         }
     }
@@ -42,16 +44,29 @@ impl Store {
     /// The engine, if this process has one.
     pub(super) fn engine(&self) -> Option<&Engine> {
         match self {
-            Store::Engine(engine) => Some(engine),
+            Store::Engine(engine, _) => Some(engine),
             Store::Redis(_) => None,
         }
+    }
+
+    /// Moves the clock, if it is one for tests.
+    pub(super) fn test_clock(&self) -> Option<Box<TestClock>> {
+        let Store::Engine(engine, Some(clock)) = self else { return None };
+        let (engine, clock) = (engine.clone(), clock.clone());
+        // One after the other: each moves from instant to instant.
+        let moving = Mutex::new(());
+        Some(Box::new(move |by| {
+            let _moving = moving.lock().unwrap_or_else(PoisonError::into_inner);
+            engine.advance(&clock, by)?;
+            Ok(clock.read().wall_ms)
+        }))
     }
 
     /// Waits on a thread of its own until the store has stopped. A Redis that is down may come
     /// again, so it never has.
     pub(in crate::command) fn watch(&self) -> Stopped {
         let (sender, reason) = oneshot::channel();
-        let Store::Engine(engine) = self else { return Stopped { reason, keep: Some(sender) } };
+        let Store::Engine(engine, _) = self else { return Stopped { reason, keep: Some(sender) } };
         let engine = engine.clone();
         let wait = move || {
             let why = match engine.wait_stopped() {
@@ -72,7 +87,7 @@ impl Store {
     /// Finishes operations in progress and closes the store.
     pub(in crate::command) fn close(self) -> Result<(), Error> {
         match self {
-            Store::Engine(engine) => engine.close(),
+            Store::Engine(engine, _) => engine.close(),
             Store::Redis(backend) => {
                 backend.close();
                 Ok(())
@@ -111,15 +126,24 @@ fn open(settings: &Settings) -> Result<Store, Failure> {
         }
         return Ok(Store::Redis(Arc::new(backend)));
     }
-    let options = EngineOptions {
+    let mut options = EngineOptions {
         durability: settings.durability,
         sizes: sizes(settings),
         ..EngineOptions::default()
     };
     if settings.backend == BackendKind::Memory {
-        return Ok(Store::Engine(Engine::memory(options)));
+        let clock = settings.test_clock.then(|| {
+            // Clients reckon absolute times from their own clocks.
+            VirtualClock::starting_at(SystemClock.read().wall_ms)
+        });
+        if let Some(clock) = &clock {
+            tracing::warn!("test_clock: time stands still until POST /v1/test/advance moves it");
+            options.clock = Arc::new(clock.clone());
+        }
+        return Ok(Store::Engine(Engine::memory(options), clock));
     }
-    Engine::open(&settings.data, options).map(Store::Engine).map_err(|error| failed(&error))
+    let opened = Engine::open(&settings.data, options);
+    opened.map(|engine| Store::Engine(engine, None)).map_err(|error| failed(&error))
 }
 
 /// The sizes of the store's files; the defaults unless configured.

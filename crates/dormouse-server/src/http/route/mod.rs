@@ -1,6 +1,7 @@
 //! One file per verb: it parses the request and writes the response. The rules are the backend's.
 
 mod ack;
+mod advance;
 mod backup;
 mod cancel;
 mod change;
@@ -138,7 +139,10 @@ fn server() -> OpenApiRouter<App> {
 
 /// All paths.
 pub(crate) fn router(app: App) -> Router {
-    let (router, _) = routes_with_api().split_for_parts();
+    let (mut router, _) = routes_with_api().split_for_parts();
+    if app.test_clock.is_some() {
+        router = router.route("/v1/test/advance", axum::routing::post(advance::advance));
+    }
     router
         .fallback(no_path)
         .method_not_allowed_fallback(no_method)
