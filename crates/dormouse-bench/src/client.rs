@@ -54,17 +54,14 @@ impl Client {
     /// Sends one command.
     pub(crate) fn send(&self, command: Command) -> Result<Ticket> {
         let ticket = Ticket::next();
-        self.submit(vec![Request { ticket, command }])?;
+        self.submit(vec![Request::new(ticket, command)])?;
         Ok(ticket)
     }
 
     /// Sends two commands that the backend applies together.
     pub(crate) fn send_both(&self, first: Command, second: Command) -> Result<(Ticket, Ticket)> {
         let tickets = (Ticket::next(), Ticket::next());
-        self.submit(vec![
-            Request { ticket: tickets.0, command: first },
-            Request { ticket: tickets.1, command: second },
-        ])?;
+        self.submit(vec![Request::new(tickets.0, first), Request::new(tickets.1, second)])?;
         Ok(tickets)
     }
 

@@ -63,7 +63,7 @@ impl Queue {
 
     fn send(&self, command: Command) {
         let sink: Arc<dyn Sink> = self.sink.clone();
-        let request = Request { ticket: Ticket::next(), command };
+        let request = Request::new(Ticket::next(), command);
         self.engine.as_ref().unwrap().submit(vec![request], sink).unwrap();
     }
 

@@ -75,7 +75,7 @@ impl Client {
     /// One request, one answer, always.
     fn ask(&mut self, command: Command) -> Answer {
         let is_reserve = matches!(command, Command::Reserve(_));
-        let request = Request { ticket: Ticket::next(), command };
+        let request = Request::new(Ticket::next(), command);
         let sink: Arc<dyn Sink> = self.sink.clone();
         let answer = match self.engine.submit(vec![request], sink) {
             Ok(()) => self.answers.recv_timeout(Duration::from_secs(20)).expect("no answer"),
@@ -312,7 +312,7 @@ fn a_pause_spends_no_lease_and_shortens_no_delay() {
     let mut later = Put::new(topic.clone(), "later");
     later.delay_ms = Some(1_800_000);
     let (put, ack) = (Command::Put(vec![later]), Command::Ack(vec![jobs[0].token]));
-    let requests = [put, ack].map(|command| Request { ticket: Ticket::next(), command });
+    let requests = [put, ack].map(|command| Request::new(Ticket::next(), command));
     client.engine.submit(requests.into(), client.sink.clone()).unwrap();
     let answers: Vec<Answer> = (0..2).map(|_| client.answers.recv().unwrap()).collect();
     let acked = Ok(Reply::Ended(vec![Ok(EndReply::Done)]));

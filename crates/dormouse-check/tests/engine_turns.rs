@@ -48,7 +48,7 @@ fn topic(name: &str) -> TopicName {
 }
 
 fn request(command: Command) -> Request {
-    Request { ticket: Ticket::next(), command }
+    Request::new(Ticket::next(), command)
 }
 
 fn put(topic: &TopicName) -> Command {

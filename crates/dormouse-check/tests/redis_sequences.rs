@@ -103,7 +103,7 @@ fn keep_busy(backend: &Arc<dyn Backend>, id: JobId, is_over: &AtomicBool) {
         while sent - answered.0.load(Ordering::Relaxed) < UNDER_WAY {
             let command = Command::Ack(tokens.clone());
             let sink = Arc::clone(&answered) as Arc<dyn Sink>;
-            backend.submit(vec![Request { ticket: Ticket::next(), command }], sink).unwrap();
+            backend.submit(vec![Request::new(Ticket::next(), command)], sink).unwrap();
             sent += 1;
         }
         thread::yield_now();

@@ -10,6 +10,7 @@ pub mod command;
 pub mod error;
 pub mod event;
 pub mod fact;
+pub mod holder;
 pub mod image;
 pub mod job;
 pub mod limits;

@@ -3,6 +3,7 @@
 
 use crate::command::Reply;
 use crate::error::{Code, Error};
+use crate::holder::Holdings;
 use crate::job::{JobId, State, Token};
 use crate::limits::{LEASED_BYTES_MAX, LEASED_JOBS_MAX, LOCKS_MAX, REPLY_BYTES_MAX, WAITERS_MAX};
 use crate::op::{SessionId, Target};
@@ -139,13 +140,40 @@ pub fn leases_full(jobs: usize, bytes: u64) -> Error {
 }
 
 /// To a reserve in a topic that has its share of all leases.
-pub fn lease_share_used(topic: &TopicName, jobs: u64, bytes: u64) -> Error {
+pub fn leases_of_topic_used(topic: &TopicName, jobs: u64, bytes: u64) -> Error {
     Error::new(
         Code::Busy,
         format!(
             "topic {topic} has {jobs} jobs of {bytes} bytes leased: its share, a quarter of \
              {LEASED_JOBS_MAX} jobs or {LEASED_BYTES_MAX} bytes, is used up, and what is left is \
              for other topics; ack some and try again"
+        ),
+    )
+}
+
+/// How the caller's own token is called here; the server, which knows its name, tells that.
+pub const THIS_TOKEN: &str = "this token";
+
+/// To a reserve by a token that has its share of all leases.
+pub fn leases_of_token_used(held: Holdings) -> Error {
+    let Holdings { jobs, bytes, .. } = held;
+    Error::new(
+        Code::Busy,
+        format!(
+            "{THIS_TOKEN} has {jobs} jobs of {bytes} bytes leased: its share, a quarter of \
+             {LEASED_JOBS_MAX} jobs or {LEASED_BYTES_MAX} bytes, is used up, and what is left is \
+             for others; ack some and try again"
+        ),
+    )
+}
+
+/// To a lock by a token that has its share of all locks.
+pub fn locks_of_token_used(locks: u64) -> Error {
+    Error::new(
+        Code::Busy,
+        format!(
+            "{THIS_TOKEN} holds {locks} locks: its share, a quarter of {LOCKS_MAX}, is used up, \
+             and what is left is for others; release some and try again"
         ),
     )
 }

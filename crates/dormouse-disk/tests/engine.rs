@@ -41,12 +41,12 @@ fn topic() -> TopicName {
 
 fn put() -> Vec<Request> {
     let command = Command::Put(vec![Put::new(topic(), "body")]);
-    vec![Request { ticket: Ticket::next(), command }]
+    vec![Request::new(Ticket::next(), command)]
 }
 
 fn call(engine: &Engine, command: Command) -> Answer {
     let (sink, arrived) = holder(None);
-    engine.submit(vec![Request { ticket: Ticket::next(), command }], sink).unwrap();
+    engine.submit(vec![Request::new(Ticket::next(), command)], sink).unwrap();
     arrived.recv_timeout(TIMEOUT).unwrap()
 }
 
@@ -100,7 +100,7 @@ fn closing_answers_what_waits() {
     let (sink, arrived) = holder(None);
     let reserve =
         Reserve { topics: vec![topic()], max: 1, wait_ms: 60_000, ttr_ms: None, session: None };
-    let waiting = Request { ticket: Ticket::next(), command: Command::Reserve(reserve) };
+    let waiting = Request::new(Ticket::next(), Command::Reserve(reserve));
     engine.submit(vec![waiting], sink).unwrap();
     engine.close().unwrap();
     let answer = arrived.recv_timeout(TIMEOUT).unwrap();
@@ -125,7 +125,7 @@ fn both(test: impl Fn(Engine)) {
 fn wait_for_a_job() -> Request {
     let reserve =
         Reserve { topics: vec![topic()], max: 1, wait_ms: 60_000, ttr_ms: None, session: None };
-    Request { ticket: Ticket::next(), command: Command::Reserve(reserve) }
+    Request::new(Ticket::next(), Command::Reserve(reserve))
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn a_sink_that_panics_leaves_nobody_waiting() {
         engine.submit(vec![wait_for_a_job()], sink.clone()).unwrap();
         let other = TopicName::new("other").unwrap();
         let bad = Reserve { topics: vec![other], max: 1, wait_ms: 0, ttr_ms: None, session: None };
-        let bad = Request { ticket: Ticket::next(), command: Command::Reserve(bad) };
+        let bad = Request::new(Ticket::next(), Command::Reserve(bad));
         engine.submit(vec![bad], Arc::new(Bomb)).unwrap();
         for _ in 0..2 {
             if engine.submit(vec![wait_for_a_job()], sink.clone()).is_ok() {

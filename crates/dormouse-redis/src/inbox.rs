@@ -55,7 +55,7 @@ mod tests {
         let request = |wait_ms| {
             let (name, owner) = ("name".into(), "owner".into());
             let command = Command::Lock(Lock { name, owner, ttl_ms: 1_000, wait_ms });
-            Request { ticket: Ticket(1), command }
+            Request::new(Ticket(1), command)
         };
         let inbox = Arc::new(Inbox::default());
         let share = inbox.admit(&[request(0), request(5)]).expect("room");

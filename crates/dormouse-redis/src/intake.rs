@@ -173,8 +173,7 @@ mod tests {
     use crate::inbox::Inbox;
 
     fn submission(requests: usize) -> Submission {
-        let request =
-            |number| Request { ticket: Ticket(number), command: Command::Ack(Vec::new()) };
+        let request = |number| Request::new(Ticket(number), Command::Ack(Vec::new()));
         let batch: Vec<_> = (0..requests as u64).map(request).collect();
         let share = Arc::new(Inbox::default()).admit(&[]).expect("room");
         Submission { batch, sink: Arc::new(Discard), share }

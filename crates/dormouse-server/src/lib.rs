@@ -20,6 +20,7 @@ mod budget;
 mod client;
 mod events;
 mod guests;
+mod holder;
 mod http;
 mod likeness;
 pub mod limits;

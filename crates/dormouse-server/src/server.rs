@@ -125,7 +125,7 @@ impl PipelinedOptions {
             if let Some(addr) = self.resp {
                 let listener = bind(addr).await?;
                 resp = Some(listener.local_addr().unwrap_or(addr));
-                let server = resp::server(acceptor.clone(), context.clone(), self.access);
+                let server = resp::server(acceptor.clone(), context.clone(), self.access.clone());
                 match self.resp_tls {
                     Some(tls) => tokio::spawn(server.run_tls(listener, tls)),
                     None => tokio::spawn(server.run(listener)),
@@ -133,7 +133,7 @@ impl PipelinedOptions {
             }
             let mut beanstalk = None;
             if let Some(options) = self.beanstalk {
-                beanstalk = beanstalk::start(options, acceptor, context).await?;
+                beanstalk = beanstalk::start(options, acceptor, context, &self.access).await?;
             }
             Ok((client, resp, beanstalk))
         });

@@ -126,7 +126,7 @@ impl Queue {
         command: Command,
         sink: Arc<dyn Sink>,
     ) -> Result<(), Error> {
-        self.0.backend.submit(vec![Request { ticket, command }], sink)
+        self.0.backend.submit(vec![Request::new(ticket, command)], sink)
     }
 
     pub(crate) fn submit_unread(&self, command: Command) -> Result<(), Error> {

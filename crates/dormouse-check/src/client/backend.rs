@@ -83,7 +83,7 @@ impl<P: Protocol> ProtocolBackend<P> {
 
 impl<P: Protocol> Backend for ProtocolBackend<P> {
     fn submit(&self, batch: Vec<Request>, sink: Arc<dyn Sink>) -> Result<(), Error> {
-        for Request { ticket, command } in batch {
+        for Request { ticket, command, .. } in batch {
             let answer = match command {
                 Command::Withdraw(waiting) => {
                     self.waiting.withdraw(waiting);

@@ -96,7 +96,7 @@ impl Client {
             let ticket = Ticket::next();
             let asked = command.clone();
             pending.push(Pending { ticket, asked, mailbox: Arc::clone(&self.mailbox) });
-            batch.push(Request { ticket, command });
+            batch.push(Request::new(ticket, command));
         }
         let sink: Arc<dyn Sink> = Arc::clone(&self.mailbox) as Arc<dyn Sink>;
         self.backend.submit(batch, sink).expect("the backend takes the batch");

@@ -1,6 +1,6 @@
 //! The rules over a map, with a clock that passes every instant that matters.
 
-use dormouse_core::backend::{Answer, Ticket};
+use dormouse_core::backend::{Answer, Request, Ticket};
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::job::State;
 use dormouse_core::machine::{Machine, Output};
@@ -30,7 +30,7 @@ impl Oracle {
 
     /// Applies a command.
     pub(crate) fn step(&mut self, ticket: Ticket, command: Command) -> Result<(), String> {
-        let stepped = self.machine.step(self.now(), ticket, command, &mut self.out);
+        let stepped = self.machine.step(self.now(), Request::new(ticket, command), &mut self.out);
         stepped.map_err(|error| error.to_string())
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dormouse_core::backend::{Answer, Ticket};
+use dormouse_core::backend::{Answer, Request, Ticket};
 use dormouse_core::command::Command;
 use dormouse_core::error::Fatal;
 use dormouse_core::fact::Fact;
@@ -60,7 +60,7 @@ impl Oracle {
 
     /// Applies a command.
     pub fn step(&mut self, now: Now, ticket: Ticket, command: Command) -> Result<(), Fatal> {
-        self.machine.step(now, ticket, command, &mut self.out)?;
+        self.machine.step(now, Request::new(ticket, command), &mut self.out)?;
         self.open.append(&mut self.out.facts);
         Ok(())
     }

@@ -18,9 +18,9 @@ const MIB: usize = 1 << 20;
 const HALF: usize = 128;
 
 /// Puts jobs of 1 MiB.
-async fn fill(server: &Server, jobs: usize) {
+async fn fill(server: &Server, topic: &str, jobs: usize) {
     let mut conn = Conn::open(server.addr()).await;
-    let head = head_as(Some("hog"), "POST", "/v1/topics/in.hog/jobs", MIB);
+    let head = head_as(Some("hog"), "POST", &format!("/v1/topics/{topic}/jobs"), MIB);
     let head = head.replace("application/json", "application/octet-stream");
     let put = [head.as_bytes(), &vec![b'x'; MIB]].concat();
     for _ in 0..jobs {
@@ -30,8 +30,8 @@ async fn fill(server: &Server, jobs: usize) {
 }
 
 /// Reserves a job; gives the error if that is refused.
-async fn reserve(stream: &mut BufReader<TcpStream>, ttr: &str) -> Result<(), String> {
-    let command = format!("RESERVE in.hog TTR {ttr}\r\n");
+async fn reserve(stream: &mut BufReader<TcpStream>, topics: &str, ttr: &str) -> Result<(), String> {
+    let command = format!("RESERVE {topics} TTR {ttr}\r\n");
     stream.write_all(command.as_bytes()).await.unwrap();
     let first = line(stream).await;
     if first != "*1\r\n" {
@@ -67,13 +67,13 @@ fn leases_of_one_topic_leave_some_to_others_and_can_be_freed() {
     let server = Server::unlimited(&tokens);
     block_on(async {
         let attack = async {
-            fill(&server, HALF + 2).await;
+            fill(&server, "in.hog", HALF + 2).await;
             let mut hog = session("hog", server.resp()).await;
-            let refused = reserve(&mut hog, "36500d").await.unwrap_err();
+            let refused = reserve(&mut hog, "in.hog", "36500d").await.unwrap_err();
             assert!(refused.starts_with("-INVALID") && refused.contains("ttr_max"), "{refused}");
             let mut leased = 0;
             let refused = loop {
-                match reserve(&mut hog, "24h").await {
+                match reserve(&mut hog, "in.hog", "24h").await {
                     Ok(()) => leased += 1,
                     Err(refused) => break refused,
                 }
@@ -85,7 +85,35 @@ fn leases_of_one_topic_leave_some_to_others_and_can_be_freed() {
         };
         let mut hog = victim::check("leases", server.addr(), attack).await;
         assert_eq!(operate(&server, &["kick", "in.hog", "--leased", "--all"]), "128 released\n");
-        reserve(&mut hog, "1h").await.unwrap();
+        reserve(&mut hog, "in.hog", "1h").await.unwrap();
+    });
+    server.stop();
+}
+
+/// No topic has its share, but all of them together have that of the token.
+#[test]
+fn leases_of_one_token_in_many_topics_leave_some_to_others() {
+    let server = Server::unlimited(&[(VICTIM, "*:*"), ("hog", "producer,consumer:in.*")]);
+    let topics = ["in.a", "in.b", "in.c", "in.d"];
+    block_on(async {
+        let attack = async {
+            for topic in topics {
+                fill(&server, topic, HALF / topics.len() + 1).await;
+            }
+            let mut hog = session("hog", server.resp()).await;
+            let mut leased = 0;
+            let refused = loop {
+                match reserve(&mut hog, topics[leased % topics.len()], "24h").await {
+                    Ok(()) => leased += 1,
+                    Err(refused) => break refused,
+                }
+            };
+            assert_eq!(leased, HALF);
+            assert!(refused.starts_with("-OVERLOADED"), "{refused}");
+            assert!(refused.contains("token `hog` has 128 jobs"), "{refused}");
+            hog
+        };
+        drop(victim::check("leases of many topics", server.addr(), attack).await);
     });
     server.stop();
 }

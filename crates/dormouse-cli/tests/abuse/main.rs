@@ -7,6 +7,7 @@ mod connection;
 mod guests;
 mod leases;
 mod limited;
+mod locks;
 mod normal;
 mod polls;
 mod shares;

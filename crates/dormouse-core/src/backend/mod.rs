@@ -12,6 +12,7 @@ use std::sync::mpsc::Sender;
 use crate::command::{Command, Reply};
 use crate::error::Error;
 use crate::event::Watcher;
+use crate::holder::HolderId;
 use crate::meter::Meter;
 
 pub use admission::{Admission, Load};
@@ -46,6 +47,16 @@ pub struct Request {
     pub ticket: Ticket,
     /// The operation.
     pub command: Command,
+    /// For whom leases and locks count that it takes; `None` = for nobody, and no share bounds
+    /// them: the program that has the queue in it is trusted.
+    pub holder: Option<HolderId>,
+}
+
+impl Request {
+    /// Whose leases and locks count for nobody.
+    pub fn new(ticket: Ticket, command: Command) -> Request {
+        Request { ticket, command, holder: None }
+    }
 }
 
 /// Where answers go. Called from the backend's threads, so it must be quick and never block.

@@ -63,7 +63,10 @@ impl<T: Timeline> Machine<T> {
                 self.note_fence(*fence);
                 self.locks.hold(name, owner, *fence, *depth, *ttl_ms);
             }
-            Fact::LockFreed { name } => self.locks.free(name),
+            Fact::LockFreed { name } => {
+                let holder = self.locks.free(name);
+                self.holders.drop_lock(holder);
+            }
         }
     }
 

@@ -10,12 +10,13 @@ use super::topics::Topic;
 use super::{Machine, Origin, Output, job_cost};
 use crate::error::{Error, Fatal};
 use crate::fact::{Cause, Destination, Fact};
+use crate::holder::{HolderId, Holdings};
 use crate::image::LeaseImage;
 use crate::job::{Content, Job, JobId, Progress};
 use crate::limits::{LEASED_BYTES_MAX, LEASED_JOBS_MAX};
 use crate::op::SessionId;
 use crate::place::{Class, Place};
-use crate::refusal::{lease_share_used, leases_full};
+use crate::refusal::{leases_full, leases_of_token_used, leases_of_topic_used};
 use crate::share;
 use crate::snapshot_map::SnapshotMap;
 use crate::time::{Clock, Now};
@@ -33,6 +34,8 @@ pub(crate) struct Lease {
     /// It belongs to a session, of this process or (in a replay) of one that has ended.
     pub(crate) of_session: bool,
     pub(crate) session: Option<SessionId>,
+    /// For whom it counts; `None` = for nobody.
+    pub(crate) holder: Option<HolderId>,
     /// Steady; `u64::MAX` until `begin_lease`.
     pub(crate) expires_at: u64,
 }
@@ -46,7 +49,8 @@ impl Lease {
         of_session: bool,
     ) -> Lease {
         let (job, expires_at) = (CompactJob::new(job), u64::MAX);
-        Lease { topic, job, put_batch, ttr_ms, of_session, session: None, expires_at }
+        let (session, holder) = (None, None);
+        Lease { topic, job, put_batch, ttr_ms, of_session, session, holder, expires_at }
     }
 
     /// The lease as a checkpoint has it.
@@ -211,6 +215,7 @@ impl<T: Timeline> Machine<T> {
         let lease = Arc::unwrap_or_clone(self.leases.jobs.remove(&id)?);
         let bytes = lease.job.bytes();
         self.leases.bytes = self.leases.bytes.saturating_sub(bytes);
+        self.holders.drop_lease(lease.holder, bytes);
         if lease.expires_at != u64::MAX {
             self.leases.expiries.remove(&(lease.expires_at, id));
             self.leases.by_topic.remove(&(lease.topic, id));
@@ -227,8 +232,14 @@ impl<T: Timeline> Machine<T> {
         Some(lease)
     }
 
-    /// Says until when a lease lasts and whose it is.
-    pub(crate) fn begin_lease(&mut self, id: JobId, expires_at: u64, session: Option<SessionId>) {
+    /// Says until when a lease lasts and whose it is. A lease that counts for somebody stays so.
+    pub(crate) fn begin_lease(
+        &mut self,
+        id: JobId,
+        expires_at: u64,
+        session: Option<SessionId>,
+        holder: Option<HolderId>,
+    ) {
         let Some(lease) = self.leases.jobs.get_mut(&id).map(Arc::make_mut) else { return };
         if lease.expires_at == u64::MAX {
             self.leases.by_topic.insert((lease.topic, id));
@@ -238,6 +249,12 @@ impl<T: Timeline> Machine<T> {
         self.leases.expiries.insert((expires_at, id));
         lease.expires_at = expires_at;
         lease.session = session;
+        if lease.holder.is_none()
+            && let Some(holder) = holder
+        {
+            lease.holder = Some(holder);
+            self.holders.add_lease(holder, lease.job.bytes());
+        }
         if let Some(session) = session {
             self.sessions.add_lease(session, id);
         }
@@ -294,19 +311,28 @@ impl<T: Timeline> Machine<T> {
         self.commit(fact, Origin::Live, out);
     }
 
-    /// Whether a job of this topic can be leased now.
-    pub(crate) fn has_lease_room(&self, topic: TopicNo) -> bool {
-        let is_used = |one: &Topic| self.leases.is_share_used(one.counts.leased, one.leased_bytes);
-        !self.leases.is_full() && !self.topics.get(topic).is_some_and(is_used)
+    /// Whether this holder can lease a job of this topic now.
+    pub(crate) fn has_lease_room(&self, topic: TopicNo, holder: Option<HolderId>) -> bool {
+        let Holdings { jobs, bytes, .. } = self.holders.of(holder);
+        !self.leases.is_full()
+            && !self.topics.get(topic).is_some_and(|one| self.is_topic_share_used(one))
+            && !self.leases.is_share_used(jobs, bytes)
     }
 
-    /// The answer to a reserve in a topic without such room.
-    pub(crate) fn no_lease_room(&self, topic: TopicNo) -> Error {
+    fn is_topic_share_used(&self, topic: &Topic) -> bool {
+        self.leases.is_share_used(topic.counts.leased, topic.leased_bytes)
+    }
+
+    /// The answer to a reserve without such room.
+    pub(crate) fn no_lease_room(&self, topic: TopicNo, holder: Option<HolderId>) -> Error {
+        if self.leases.is_full() {
+            return leases_full(self.leases.len(), self.leases.bytes());
+        }
         match self.topics.get(topic) {
-            Some(one) if !self.leases.is_full() => {
-                lease_share_used(&one.name, one.counts.leased, one.leased_bytes)
+            Some(one) if self.is_topic_share_used(one) => {
+                leases_of_topic_used(&one.name, one.counts.leased, one.leased_bytes)
             }
-            _ => leases_full(self.leases.len(), self.leases.bytes()),
+            _ => leases_of_token_used(self.holders.of(holder)),
         }
     }
 }

@@ -5,14 +5,17 @@ use std::ops::Bound;
 
 use bytes::Bytes;
 
-use super::{Machine, Origin, Output, WaitKind, When};
+use super::{LockTerms, Machine, Origin, Output, WaitKind, When};
 use crate::backend::Ticket;
 use crate::command::Reply;
 use crate::error::Error;
 use crate::fact::Fact;
+use crate::holder::HolderId;
 use crate::image::LockImage;
+use crate::limits::{LOCKS_MAX, TICK_MAX};
 use crate::op::LockReply;
-use crate::refusal::lock_held;
+use crate::refusal::{lock_held, locks_of_token_used, too_many_locks};
+use crate::share;
 use crate::snapshot_map::SnapshotMap;
 use crate::time::{Clock, Now};
 use crate::timeline::Timeline;
@@ -26,6 +29,8 @@ pub(crate) struct HeldLock {
     pub(crate) ttl_ms: u64,
     /// Steady; `u64::MAX` until it is said.
     pub(crate) expires_at: u64,
+    /// For whom it counts; `None` = for nobody.
+    pub(crate) holder: Option<HolderId>,
 }
 
 impl HeldLock {
@@ -88,16 +93,27 @@ impl Locks {
         depth: u32,
         ttl_ms: u64,
     ) {
-        let expires_at = self.held.get(name).map_or(u64::MAX, |lock| lock.expires_at);
-        let lock = HeldLock { owner: owner.clone(), fence, depth, ttl_ms, expires_at };
+        let before = self.held.get(name);
+        let expires_at = before.map_or(u64::MAX, |lock| lock.expires_at);
+        let holder = before.and_then(|lock| lock.holder);
+        let lock = HeldLock { owner: owner.clone(), fence, depth, ttl_ms, expires_at, holder };
         self.held.insert(name.clone(), lock);
     }
 
-    /// Applies: a lock is free.
-    pub(crate) fn free(&mut self, name: &Bytes) {
-        if let Some(lock) = self.held.remove(name) {
-            self.expiries.remove(&(lock.expires_at, name.clone()));
-        }
+    /// Applies: a lock is free. Gives for whom it counted.
+    pub(crate) fn free(&mut self, name: &Bytes) -> Option<HolderId> {
+        let lock = self.held.remove(name)?;
+        self.expiries.remove(&(lock.expires_at, name.clone()));
+        lock.holder
+    }
+
+    /// Says for whom a lock counts, unless it does for somebody already; tells whether it did.
+    fn claim(&mut self, name: &Bytes, holder: HolderId) -> bool {
+        let Some(lock) = self.held.get_mut(name).filter(|lock| lock.holder.is_none()) else {
+            return false;
+        };
+        lock.holder = Some(holder);
+        true
     }
 
     /// Says until when a lock is held.
@@ -116,9 +132,8 @@ impl<T: Timeline> Machine<T> {
             && *at <= now.steady_ms
             && *budget > 0
         {
-            *budget -= 1;
             let name = name.clone();
-            self.free_lock(now, name, out);
+            *budget = budget.saturating_sub(self.free_lock(now, name, out));
         }
     }
 
@@ -129,15 +144,38 @@ impl<T: Timeline> Machine<T> {
         }
     }
 
-    /// Frees a lock; the first waiting request gets it.
-    pub(crate) fn free_lock(&mut self, now: Now, name: Bytes, out: &mut Output) {
-        let next = self.waiters.locks.get(&name).and_then(|waiters| waiters.first().copied());
-        self.commit(Fact::LockFreed { name }, Origin::Live, out);
-        if let Some((ticket, WaitKind::Lock { name, owner, ttl_ms })) =
-            next.and_then(|next| self.unpark(next))
-        {
-            self.grant_lock(now, ticket, name, owner, ttl_ms, out);
+    /// Frees a lock; the first waiting request gets it whose holder has room for a lock. Gives what
+    /// that costs a tick. If very many have none, the next gets it all the same: others must not
+    /// wait for so many answers.
+    pub(crate) fn free_lock(&mut self, now: Now, name: Bytes, out: &mut Output) -> usize {
+        self.commit(Fact::LockFreed { name: name.clone() }, Origin::Live, out);
+        for refused in 0..=TICK_MAX {
+            let next = self.waiters.locks.get(&name).and_then(|waiters| waiters.first().copied());
+            let unparked = next.and_then(|next| self.unpark(next));
+            let Some((ticket, WaitKind::Lock(terms))) = unparked else { return 1 + refused };
+            match self.check_lock_room(terms.holder) {
+                Err(error) if refused < TICK_MAX => {
+                    out.answers.push((ticket, Err(error), When::Durable));
+                }
+                _ => {
+                    self.grant_lock(now, ticket, terms, out);
+                    return 1 + refused;
+                }
+            }
         }
+        1 + TICK_MAX
+    }
+
+    /// Whether this holder may take one lock more.
+    pub(crate) fn check_lock_room(&self, holder: Option<HolderId>) -> Result<(), Error> {
+        if self.locks.len() >= LOCKS_MAX {
+            return Err(too_many_locks());
+        }
+        let (held, all) = (self.holders.of(holder).locks, self.locks.len() as u64);
+        if share::exceeds(held + 1, all + 1, LOCKS_MAX as u64) {
+            return Err(locks_of_token_used(held));
+        }
+        Ok(())
     }
 
     /// Gives a free lock away.
@@ -145,18 +183,13 @@ impl<T: Timeline> Machine<T> {
         &mut self,
         now: Now,
         ticket: Ticket,
-        name: Bytes,
-        owner: Bytes,
-        ttl_ms: u64,
+        terms: LockTerms,
         out: &mut Output,
     ) {
-        let fence = self.next_fence();
-        let reply = self.hold_lock(
-            now,
-            &name,
-            HeldLock { owner, fence, depth: 1, ttl_ms, expires_at: now.after(ttl_ms) },
-            out,
-        );
+        let (fence, expires_at) = (self.next_fence(), now.after(terms.ttl_ms));
+        let LockTerms { name, owner, ttl_ms, holder } = terms;
+        let lock = HeldLock { owner, fence, depth: 1, ttl_ms, expires_at, holder };
+        let reply = self.hold_lock(now, &name, lock, out);
         out.answers.push((ticket, Ok(Reply::Lock(reply)), When::Durable));
     }
 
@@ -168,10 +201,15 @@ impl<T: Timeline> Machine<T> {
         lock: HeldLock,
         out: &mut Output,
     ) -> LockReply {
-        let HeldLock { owner, fence, depth, ttl_ms, expires_at } = lock;
+        let HeldLock { owner, fence, depth, ttl_ms, expires_at, holder } = lock;
         let fact = Fact::LockHeld { name: name.clone(), owner, fence, depth, ttl_ms };
         self.commit(fact, Origin::Live, out);
         self.locks.set_expiry(name, expires_at);
+        if let Some(holder) = holder
+            && self.locks.claim(name, holder)
+        {
+            self.holders.add_lock(holder);
+        }
         LockReply { fence, expires_at: now.to_wall(Clock::Steady, expires_at), depth }
     }
 

@@ -10,6 +10,7 @@ mod classes;
 mod compact_job;
 mod dead;
 mod events;
+mod holders;
 mod holds;
 mod image;
 mod lease;
@@ -24,7 +25,7 @@ mod tick;
 mod topics;
 mod waiters;
 
-use crate::backend::{Answer, Ticket};
+use crate::backend::{Answer, Request, Ticket};
 use crate::command::{Command, Reply};
 use crate::error::{Error, Fatal};
 use crate::fact::Fact;
@@ -44,9 +45,10 @@ pub(crate) use schedules::{Position, ScheduleEntry};
 pub(crate) use sessions::{Orphan, OrphanLease};
 pub use snapshot::MachineSnapshot;
 pub(crate) use topics::VanishedCount;
-pub(crate) use waiters::{ReserveTerms, WaitKind};
+pub(crate) use waiters::{LockTerms, ReserveTerms, WaitKind};
 
 use alarms::TopicAlarms;
+use holders::Holders;
 use lease::Leases;
 use locks::Locks;
 use portions::LongCommands;
@@ -139,6 +141,8 @@ pub struct Machine<T> {
     pub(crate) sessions: Sessions,
     pub(crate) locks: Locks,
     pub(crate) schedules: Schedules,
+    /// Who has how many of the leases and locks.
+    pub(crate) holders: Holders,
     /// When the oldest dead job of a topic may have to go.
     dead_alarms: TopicAlarms,
     /// When the oldest hold of a topic may be over.
@@ -185,6 +189,7 @@ impl<T: Timeline> Machine<T> {
             schedules: Schedules::default(),
             dead_alarms: TopicAlarms::default(),
             hold_alarms: TopicAlarms::default(),
+            holders: Holders::default(),
             totals: Counts::default(),
             next_id: 1,
             full: None,
@@ -322,20 +327,17 @@ impl<T: Timeline> Machine<T> {
 
     /// Does one operation. Errors of the request are answers; after a fatal one the store must
     /// stop.
-    pub fn step(
-        &mut self,
-        now: Now,
-        ticket: Ticket,
-        command: Command,
-        out: &mut Output,
-    ) -> Result<(), Fatal> {
+    pub fn step(&mut self, now: Now, request: Request, out: &mut Output) -> Result<(), Fatal> {
         self.expire_before(now, out)?;
+        let Request { ticket, command, holder } = request;
         let result = match command {
             // These may wait, or need not wait for the disk: they answer for themselves.
-            Command::Reserve(reserve) => return self.reserve(now, ticket, &reserve, out),
-            Command::ReserveId(reserve) => return self.reserve_id(now, ticket, reserve, out),
+            Command::Reserve(reserve) => return self.reserve(now, ticket, holder, &reserve, out),
+            Command::ReserveId(reserve) => {
+                return self.reserve_id(now, ticket, holder, reserve, out);
+            }
             Command::Lock(lock) => {
-                self.lock(now, ticket, lock, out);
+                self.lock(now, ticket, holder, lock, out);
                 return Ok(());
             }
             Command::Forecast(forecast) => StepResult::Long(self.forecast(now, forecast)),
@@ -349,7 +351,9 @@ impl<T: Timeline> Machine<T> {
             Command::Ack(items) => StepResult::batch(items, LongCommand::Ack),
             Command::Cancel(items) => StepResult::batch(items, LongCommand::Cancel),
             Command::Get(items) => StepResult::Batch(GetProgress::new(items).map(LongCommand::Get)),
-            Command::Extend(items) => StepResult::batch(items, LongCommand::Extend),
+            Command::Extend(items) => {
+                StepResult::batch(items, |batch| LongCommand::Extend(batch, holder))
+            }
             Command::Kill(items) => StepResult::batch(items, LongCommand::Kill),
             Command::Nack(items) => StepResult::batch(items, LongCommand::Nack),
             Command::Release(items) => StepResult::batch(items, LongCommand::Release),
@@ -365,7 +369,9 @@ impl<T: Timeline> Machine<T> {
             Command::CloseSession(session) => {
                 StepResult::Reply(self.close_session(now, session, out))
             }
-            Command::RenewLock(renew) => StepResult::Reply(self.renew_lock(now, &renew, out)),
+            Command::RenewLock(renew) => {
+                StepResult::Reply(self.renew_lock(now, holder, &renew, out))
+            }
             Command::Unlock(unlock) => StepResult::Reply(self.unlock(now, &unlock, out)),
             Command::BreakLock(name) => StepResult::Reply(self.break_lock(now, name, out)),
             Command::Locks(page) => StepResult::Reply(self.locks_page(now, &page)),

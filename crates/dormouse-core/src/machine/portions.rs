@@ -11,6 +11,7 @@ use super::{Machine, Output, Rule, When, answered};
 use crate::backend::Ticket;
 use crate::command::Reply;
 use crate::error::{Code, Error, Fatal};
+use crate::holder::HolderId;
 use crate::job::{Job, JobId, Token};
 use crate::limits::{LONG_COMMANDS_MAX, PORTION_BYTES, PORTION_JOBS, PORTION_LOOKS};
 use crate::op::{
@@ -27,7 +28,7 @@ use crate::topic::TopicName;
 pub(crate) enum LongCommand {
     Ack(BatchProgress<Token, EndReply>),
     Cancel(BatchProgress<Cancel, ChangeReply>),
-    Extend(BatchProgress<Extend, ExtendReply>),
+    Extend(BatchProgress<Extend, ExtendReply>, Option<HolderId>),
     Forecast(ForecastProgress),
     Get(GetProgress),
     Kick(KickProgress),
@@ -217,12 +218,12 @@ impl<T: Timeline> Machine<T> {
         command: LongCommand,
         out: &mut Output,
     ) -> Result<Option<LongCommand>, Fatal> {
-        let is_extend = matches!(command, LongCommand::Extend(_));
+        let is_extend = matches!(command, LongCommand::Extend(..));
         let when = if is_extend { When::Prompt } else { When::Durable };
         let portion = match command {
             LongCommand::Ack(batch) => self.ack_portion(now, batch, out),
             LongCommand::Cancel(batch) => self.cancel_portion(now, batch, out),
-            LongCommand::Extend(batch) => self.extend_portion(now, batch, out),
+            LongCommand::Extend(batch, holder) => self.extend_portion(now, batch, holder, out),
             LongCommand::Forecast(progress) => self.forecast_portion(progress),
             LongCommand::Get(progress) => self.get_portion(now, progress),
             LongCommand::Kick(progress) => self.kick_portion(now, progress, out),

@@ -12,6 +12,7 @@ use super::{Machine, Output, When};
 use crate::Map;
 use crate::backend::Ticket;
 use crate::command::Reply;
+use crate::holder::HolderId;
 use crate::limits::{TICK_MAX, TICK_WAIT_TOPICS, WAITERS_MAX};
 use crate::op::SessionId;
 use crate::time::Now;
@@ -32,13 +33,23 @@ pub(crate) struct ReserveTerms {
     pub(crate) max: usize,
     pub(crate) ttr_ms: Option<u64>,
     pub(crate) session: Option<SessionId>,
+    pub(crate) holder: Option<HolderId>,
+}
+
+/// The terms of a lock.
+#[derive(Clone, Debug)]
+pub(crate) struct LockTerms {
+    pub(crate) name: Bytes,
+    pub(crate) owner: Bytes,
+    pub(crate) ttl_ms: u64,
+    pub(crate) holder: Option<HolderId>,
 }
 
 /// A request that waits.
 #[derive(Debug)]
 pub(crate) enum WaitKind {
     Reserve { terms: ReserveTerms, watches: Vec<WatchNo> },
-    Lock { name: Bytes, owner: Bytes, ttl_ms: u64 },
+    Lock(LockTerms),
 }
 
 #[derive(Debug)]
@@ -106,8 +117,8 @@ impl Waiters {
                     }
                 }
             }
-            WaitKind::Lock { name, .. } => {
-                self.locks.entry(name.clone()).or_default().insert(no);
+            WaitKind::Lock(terms) => {
+                self.locks.entry(terms.name.clone()).or_default().insert(no);
             }
         }
         self.by_ticket.insert(ticket, no);
@@ -231,7 +242,7 @@ impl Waiters {
     pub(crate) fn cost(&self, no: WaiterNo) -> usize {
         match self.waiting.get(&no).map(|waiter| &waiter.kind) {
             Some(WaitKind::Reserve { watches, .. }) => 1 + watches.len() / TICK_WAIT_TOPICS,
-            Some(WaitKind::Lock { .. }) | None => 1,
+            Some(WaitKind::Lock(_)) | None => 1,
         }
     }
 
@@ -293,11 +304,11 @@ impl<T: Timeline> Machine<T> {
                     self.unwatch(watch, no);
                 }
             }
-            WaitKind::Lock { name, .. } => {
-                if let Some(waiters) = self.waiters.locks.get_mut(name) {
+            WaitKind::Lock(terms) => {
+                if let Some(waiters) = self.waiters.locks.get_mut(&terms.name) {
                     waiters.remove(&no);
                     if waiters.is_empty() {
-                        self.waiters.locks.remove(name);
+                        self.waiters.locks.remove(&terms.name);
                     }
                 }
             }
@@ -341,7 +352,7 @@ impl<T: Timeline> Machine<T> {
         let Some((ticket, kind)) = self.unpark(no) else { return };
         let (answer, when) = match kind {
             WaitKind::Reserve { .. } => (Ok(Reply::Jobs(Vec::new())), When::Prompt),
-            WaitKind::Lock { name, .. } => (Err(self.locked(&name)), When::Durable),
+            WaitKind::Lock(terms) => (Err(self.locked(&terms.name)), When::Durable),
         };
         out.answers.push((ticket, answer, when));
     }

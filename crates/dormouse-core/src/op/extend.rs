@@ -3,6 +3,7 @@
 use crate::command::{Command, Reply, only, operation};
 use crate::error::Error;
 use crate::fact::{Cause, Destination, Fact};
+use crate::holder::HolderId;
 use crate::job::Token;
 use crate::machine::{
     BatchProgress, LongCommand, Machine, Origin, Output, Portion, PortionBudget, Rule, TokenState,
@@ -40,18 +41,21 @@ impl<T: Timeline> Machine<T> {
         &mut self,
         now: Now,
         mut batch: BatchProgress<Extend, ExtendReply>,
+        holder: Option<HolderId>,
         out: &mut Output,
     ) -> Rule<Portion> {
         self.batch_portion(&mut batch, |machine, extend, budget| {
-            machine.extend_one(now, extend, budget, out)
+            machine.extend_one(now, extend, holder, budget, out)
         })?;
-        Ok(batch.into_portion(Reply::Extended, LongCommand::Extend))
+        let more = |batch| LongCommand::Extend(batch, holder);
+        Ok(batch.into_portion(Reply::Extended, more))
     }
 
     fn extend_one(
         &mut self,
         now: Now,
         extend: Extend,
+        holder: Option<HolderId>,
         budget: &mut PortionBudget,
         out: &mut Output,
     ) -> Rule<ExtendReply> {
@@ -68,15 +72,16 @@ impl<T: Timeline> Machine<T> {
                 budget.take(&resting.job);
                 let topic = resting.place.topic;
                 // Leases that ran out took no room, so there may be any number of them.
-                if !self.has_lease_room(topic) {
-                    return Err(self.no_lease_room(topic).into());
+                if !self.has_lease_room(topic, holder) {
+                    return Err(self.no_lease_room(topic, holder).into());
                 }
                 self.take_back(*resting, out);
             }
         }
         let Some(lease) = self.leases.get(token.id) else { return Err(lease_lost(token).into()) };
         let expires_at = now.after(asked_ms.unwrap_or(lease.ttr_ms));
-        self.begin_lease(token.id, expires_at, lease.session);
+        // A lease that outlived a restart counts for nobody until its holder shows itself here.
+        self.begin_lease(token.id, expires_at, lease.session, holder);
         Ok(ExtendReply { expires_at: now.to_wall(Clock::Steady, expires_at) })
     }
 

@@ -6,10 +6,11 @@ use bytes::Bytes;
 use crate::backend::Ticket;
 use crate::command::{Command, Reply, operation};
 use crate::error::Error;
-use crate::limits::{LOCKS_MAX, TTL_MS_MAX, TTR_MS_MIN, WAIT_MS_MAX};
-use crate::machine::{HeldLock, Machine, Output, Rule, WaitKind, When};
+use crate::holder::HolderId;
+use crate::limits::{TTL_MS_MAX, TTR_MS_MIN, WAIT_MS_MAX};
+use crate::machine::{HeldLock, LockTerms, Machine, Output, Rule, WaitKind, When};
 use crate::op::check;
-use crate::refusal::{lock_free, too_many_locks, too_many_wait};
+use crate::refusal::{lock_free, too_many_wait};
 use crate::time::Now;
 use crate::timeline::Timeline;
 
@@ -105,8 +106,15 @@ operation! {
 
 impl<T: Timeline> Machine<T> {
     /// Answers at once, or lets the request wait.
-    pub(crate) fn lock(&mut self, now: Now, ticket: Ticket, lock: Lock, out: &mut Output) {
-        if let Some(answer) = self.try_lock(now, ticket, lock, out).transpose() {
+    pub(crate) fn lock(
+        &mut self,
+        now: Now,
+        ticket: Ticket,
+        holder: Option<HolderId>,
+        lock: Lock,
+        out: &mut Output,
+    ) {
+        if let Some(answer) = self.try_lock(now, ticket, holder, lock, out).transpose() {
             out.answers.push((ticket, answer.map(Reply::Lock), When::Durable));
         }
     }
@@ -115,6 +123,7 @@ impl<T: Timeline> Machine<T> {
         &mut self,
         now: Now,
         ticket: Ticket,
+        holder: Option<HolderId>,
         lock: Lock,
         out: &mut Output,
     ) -> Result<Option<LockReply>, Error> {
@@ -122,16 +131,15 @@ impl<T: Timeline> Machine<T> {
         let Lock { name, owner, .. } = lock;
         self.expire_lock(now, &name, out);
         let Some(held) = self.locks.get(&name) else {
-            if self.locks.len() >= LOCKS_MAX {
-                return Err(too_many_locks());
-            }
-            self.grant_lock(now, ticket, name, owner, ttl_ms, out);
+            self.check_lock_room(holder)?;
+            self.grant_lock(now, ticket, LockTerms { name, owner, ttl_ms, holder }, out);
             return Ok(None);
         };
         if held.owner == owner {
             let mut again = held.clone();
             again.depth = again.depth.saturating_add(1);
             again.ttl_ms = ttl_ms;
+            again.holder = again.holder.or(holder);
             // Taking it again must not shorten the outer lock.
             again.expires_at = again.expires_at.max(now.after(ttl_ms));
             return Ok(Some(self.hold_lock(now, &name, again, out)));
@@ -142,13 +150,15 @@ impl<T: Timeline> Machine<T> {
         if self.waiters.is_full() {
             return Err(too_many_wait());
         }
-        self.waiters.park(ticket, now.after(wait_ms), WaitKind::Lock { name, owner, ttl_ms });
+        let terms = LockTerms { name, owner, ttl_ms, holder };
+        self.waiters.park(ticket, now.after(wait_ms), WaitKind::Lock(terms));
         Ok(None)
     }
 
     pub(crate) fn renew_lock(
         &mut self,
         now: Now,
+        holder: Option<HolderId>,
         renew: &RenewLock,
         out: &mut Output,
     ) -> Rule<Reply> {
@@ -157,6 +167,7 @@ impl<T: Timeline> Machine<T> {
         let mut lock = self.own_lock(&renew.name, &renew.owner)?;
         lock.ttl_ms = ttl_ms.unwrap_or(lock.ttl_ms);
         lock.expires_at = now.after(lock.ttl_ms);
+        lock.holder = lock.holder.or(holder);
         Ok(Reply::Lock(self.hold_lock(now, &renew.name, lock, out)))
     }
 

@@ -12,6 +12,7 @@ use crate::command::{Command, Reply, operation};
 use crate::error::{Error, Fatal};
 use crate::fact::{Cause, Destination, Fact};
 use crate::job::{BodyKind, JobId, TickOrigin, Token, content_bytes};
+use crate::holder::HolderId;
 use crate::limits::{JOB_BYTES_MAX, REPLY_BYTES_MAX, RESERVE_MAX, RESERVE_TOPICS_MAX, WAIT_MS_MAX};
 use crate::machine::{Machine, Origin, Output, ReserveTerms, Rule, Stop, When, answered};
 use crate::op::{SessionId, check};
@@ -125,10 +126,12 @@ impl<T: Timeline> Machine<T> {
         &mut self,
         now: Now,
         ticket: Ticket,
+        holder: Option<HolderId>,
         reserve: &Reserve,
         out: &mut Output,
     ) -> Result<(), Fatal> {
-        if let Some(answer) = answered(self.try_reserve(now, ticket, reserve, out))?.transpose() {
+        let answer = answered(self.try_reserve(now, ticket, holder, reserve, out))?;
+        if let Some(answer) = answer.transpose() {
             out.answers.push((ticket, answer.map(Reply::Jobs), When::Prompt));
         }
         Ok(())
@@ -139,10 +142,11 @@ impl<T: Timeline> Machine<T> {
         &mut self,
         now: Now,
         ticket: Ticket,
+        holder: Option<HolderId>,
         reserve: &Reserve,
         out: &mut Output,
     ) -> Rule<Option<Vec<LeasedJob>>> {
-        let (terms, wait_ms) = self.check_reserve(reserve)?;
+        let (terms, wait_ms) = self.check_reserve(holder, reserve)?;
         let names = reserve.distinct_topics();
         // Requests that wait already came first.
         if names.iter().any(|name| self.waiters.is_watched(name)) {
@@ -171,10 +175,15 @@ impl<T: Timeline> Machine<T> {
         Ok(None)
     }
 
-    fn check_reserve(&self, reserve: &Reserve) -> Result<(ReserveTerms, u64), Error> {
+    fn check_reserve(
+        &self,
+        holder: Option<HolderId>,
+        reserve: &Reserve,
+    ) -> Result<(ReserveTerms, u64), Error> {
         let (ttr_ms, wait_ms) = reserve.check()?;
-        self.check_session(reserve.session)?;
-        Ok((ReserveTerms { max: reserve.max, ttr_ms, session: reserve.session }, wait_ms))
+        let &Reserve { max, session, .. } = reserve;
+        self.check_session(session)?;
+        Ok((ReserveTerms { max, ttr_ms, session, holder }, wait_ms))
     }
 
     pub(crate) fn check_session(&self, session: Option<SessionId>) -> Result<(), Error> {
@@ -209,7 +218,7 @@ impl<T: Timeline> Machine<T> {
         }
         let (mut jobs, mut bytes, mut refused) = (Vec::new(), 0, None);
         while let Some(Reverse((_, place))) = heads.pop() {
-            if !self.has_lease_room(place.topic) {
+            if !self.has_lease_room(place.topic, terms.holder) {
                 // Other topics may have room.
                 refused.get_or_insert(place.topic);
                 continue;
@@ -233,7 +242,7 @@ impl<T: Timeline> Machine<T> {
             Some(_) if jobs.is_empty() && is_unsure && is_patient => {
                 Ok(ReserveOutcome { jobs, is_unsure, is_unread: true })
             }
-            Some(topic) if jobs.is_empty() => Err(self.no_lease_room(topic).into()),
+            Some(topic) if jobs.is_empty() => Err(self.no_lease_room(topic, terms.holder).into()),
             _ => Ok(ReserveOutcome { jobs, is_unsure, is_unread: false }),
         }
     }
@@ -290,7 +299,7 @@ impl<T: Timeline> Machine<T> {
         };
         let origin = if taken { Origin::Taken(resting) } else { Origin::Found(resting) };
         self.commit(fact, origin, out);
-        self.begin_lease(place.id, expires_at, terms.session);
+        self.begin_lease(place.id, expires_at, terms.session, terms.holder);
         Some(leased)
     }
 }

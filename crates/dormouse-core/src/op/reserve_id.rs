@@ -3,6 +3,7 @@
 use crate::backend::Ticket;
 use crate::command::{Command, Reply, only, operation};
 use crate::error::Fatal;
+use crate::holder::HolderId;
 use crate::job::JobId;
 use crate::machine::{JobLocation, Machine, Output, ReserveTerms, Rule, When, answered};
 use crate::op::{LeasedJob, SessionId, Target, check};
@@ -33,12 +34,13 @@ impl<T: Timeline> Machine<T> {
         &mut self,
         now: Now,
         ticket: Ticket,
+        holder: Option<HolderId>,
         reserve: ReserveId,
         out: &mut Output,
     ) -> Result<(), Fatal> {
         // `take_by_id` overrides this where the job's put may not be durable yet.
         let mut when = When::Prompt;
-        let answer = answered(self.take_by_id(now, reserve, &mut when, out))?;
+        let answer = answered(self.take_by_id(now, holder, reserve, &mut when, out))?;
         let answer = answer.map(|job| Reply::Jobs(vec![job]));
         out.answers.push((ticket, answer, when));
         Ok(())
@@ -47,6 +49,7 @@ impl<T: Timeline> Machine<T> {
     fn take_by_id(
         &mut self,
         now: Now,
+        holder: Option<HolderId>,
         reserve: ReserveId,
         when: &mut When,
         out: &mut Output,
@@ -59,13 +62,13 @@ impl<T: Timeline> Machine<T> {
             return Err(reserve_leased(id).into());
         };
         let topic = resting.place.topic;
-        if !self.has_lease_room(topic) {
-            return Err(self.no_lease_room(topic).into());
+        if !self.has_lease_room(topic, holder) {
+            return Err(self.no_lease_room(topic, holder).into());
         }
         if resting.put_batch != 0 {
             *when = When::Durable;
         }
-        let terms = ReserveTerms { max: 1, ttr_ms, session: reserve.session };
+        let terms = ReserveTerms { max: 1, ttr_ms, session: reserve.session, holder };
         self.grant(now, resting, false, terms, out).ok_or_else(|| no_job(&target).into())
     }
 }

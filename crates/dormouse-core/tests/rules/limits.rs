@@ -15,13 +15,6 @@ use dormouse_core::topic::Settings;
 use crate::support::*;
 
 /// The error, which must name all of these.
-fn says(error: &Error, code: Code, words: &[&str]) {
-    assert_eq!(error.code, code, "{error}");
-    for word in words {
-        assert!(error.text.contains(word), "{error} does not say {word}");
-    }
-}
-
 #[test]
 fn every_limit_of_put_names_field_value_limit_and_fix() {
     let base = || Put::new(topic("t"), "");

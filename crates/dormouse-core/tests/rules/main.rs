@@ -4,6 +4,7 @@
 
 mod dead;
 mod fuzz;
+mod holders;
 mod lease;
 mod limits;
 mod locks;

@@ -2,9 +2,10 @@
 //! written since the last restart. Their answers, facts and images must never differ.
 
 use bytes::Bytes;
-use dormouse_core::backend::{Answer, Ticket};
+use dormouse_core::backend::{Answer, Request, Ticket};
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::fact::Fact;
+use dormouse_core::holder::HolderId;
 use dormouse_core::job::{JobId, State, Token};
 use dormouse_core::machine::{Machine, Output};
 use dormouse_core::op::*;
@@ -14,6 +15,7 @@ use dormouse_core::time::Now;
 use dormouse_core::timeline::memory::MemoryTimeline;
 use dormouse_core::topic::{Settings, TopicName};
 
+use crate::holders::HolderModel;
 use crate::replay::{Image, image, restored};
 use crate::support::*;
 
@@ -185,8 +187,9 @@ impl Seen {
     }
 
     fn rare(&self, rng: &mut Rng, name: TopicName) -> Command {
-        match rng.below(6) {
+        match rng.below(7) {
             0 => Command::Purge(name),
+            6 => Command::ReleaseTopic(ReleaseTopic { topic: name, max: rng.below(4) as usize }),
             1 => Command::Resume(name),
             2 => Command::OpenSession,
             3 => Command::CloseSession(self.session(rng).unwrap_or(SessionId(0))),
@@ -255,8 +258,10 @@ impl Seen {
 
     fn lock(&self, rng: &mut Rng) -> Command {
         let (name, owner) = (self.key(rng), self.key(rng));
-        match rng.below(4) {
-            0 => Command::Unlock(Unlock { name, owner }),
+        match rng.below(9) {
+            0 | 5 => Command::Unlock(Unlock { name, owner }),
+            6 => Command::BreakLock(name),
+            7 => Command::Locks(Locks { prefix: Bytes::new(), cursor: None, limit: 2 }),
             1 => Command::RenewLock(RenewLock { name, owner, ttl_ms: None }),
             _ => {
                 let (ttl_ms, wait_ms) = (1 + rng.below(50) as i64, rng.below(50) as i64);
@@ -349,6 +354,8 @@ fn history(seed: u64, steps: u64) {
     let mut twins = [Twin::new(now), Twin::new(now)];
     let mut seen = Seen::default();
     let (mut epoch, mut out) = (1, Output::default());
+    let holders: [Option<HolderId>; 3] = [None, HolderId::next(), HolderId::next()];
+    let mut model = HolderModel::default();
     for step in 1..=steps {
         let long_ms = if rng.chance(40) { 700 } else { 30 };
         let passed_ms = [0, 0, 1, rng.below(long_ms)][rng.below(4) as usize];
@@ -359,14 +366,18 @@ fn history(seed: u64, steps: u64) {
             epoch += 1;
             restart(&mut twins, epoch, now, step);
             seen.sessions.clear();
+            model = HolderModel::default();
         }
         let command = seen.command(&mut rng, now);
         let (ticket, sync) = (Ticket(step), rng.chance(3));
         seen.tickets.push(ticket);
+        let holder = holders[rng.below(3) as usize];
+        model.ask(ticket, &command, holder);
         let said = twins.each_mut().map(|twin| {
             let machine = &mut twin.machine;
             machine.set_batch(step);
-            machine.step(now, ticket, command.clone(), &mut out).unwrap();
+            let request = Request { holder, ..Request::new(ticket, command.clone()) };
+            machine.step(now, request, &mut out).unwrap();
             if sync {
                 machine.timeline_mut().set_synced(step);
                 machine.synced();
@@ -378,7 +389,12 @@ fn history(seed: u64, steps: u64) {
         });
         assert_eq!(said[0], said[1], "step {step}: {command:?}");
         assert_eq!(twins[0].machine.next_wake(now), twins[1].machine.next_wake(now));
-        said[0].1.iter().for_each(|(_, answer)| seen.note(answer));
+        model.note_facts(&said[0].0);
+        said[0].1.iter().for_each(|(ticket, answer)| {
+            seen.note(answer);
+            model.note(*ticket, answer);
+        });
+        twins.iter().for_each(|twin| model.compare(&twin.machine));
     }
 }
 

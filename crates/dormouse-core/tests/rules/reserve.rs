@@ -156,7 +156,7 @@ fn a_replace_is_a_put_and_must_be_durable_too() {
 
 #[test]
 fn reserve_id_of_a_job_that_may_not_be_durable_waits_for_the_disk() {
-    use dormouse_core::backend::Ticket;
+    use dormouse_core::backend::{Request, Ticket};
     use dormouse_core::machine::{Output, When};
     let mut rig = Rig::new();
     let durable = rig.put_now("t");
@@ -165,7 +165,8 @@ fn reserve_id_of_a_job_that_may_not_be_durable_waits_for_the_disk() {
     for (id, want) in [(durable, When::Prompt), (fresh, When::Durable)] {
         let mut out = Output::default();
         let command = Command::ReserveId(ReserveId { id, ttr_ms: None, session: None });
-        rig.machine.step(rig.now, Ticket(1_000 + id.0), command, &mut out).unwrap();
+        let request = Request::new(Ticket(1_000 + id.0), command);
+        rig.machine.step(rig.now, request, &mut out).unwrap();
         assert_eq!(out.answers.pop().unwrap().2, want);
     }
     // Back in the line before its put is durable, it is not handed out at once either.

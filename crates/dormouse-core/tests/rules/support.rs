@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
-use dormouse_core::backend::{Answer, Ticket};
+use dormouse_core::backend::{Answer, Request, Ticket};
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::error::{Code, Error};
 use dormouse_core::fact::Fact;
+use dormouse_core::holder::HolderId;
 use dormouse_core::image::Counts;
 use dormouse_core::job::{JobId, State, Token};
 use dormouse_core::machine::{Machine, Output};
@@ -62,9 +63,15 @@ impl Rig {
 
     /// Submits a command that may wait, without a tick.
     pub(crate) fn begin(&mut self, command: Command) -> Ticket {
+        self.begin_by(None, command)
+    }
+
+    /// As `begin`; what it takes counts for this holder.
+    pub(crate) fn begin_by(&mut self, holder: Option<HolderId>, command: Command) -> Ticket {
         self.tickets += 1;
         let ticket = Ticket(self.tickets);
-        self.machine.step(self.now, ticket, command, &mut self.out).unwrap();
+        let request = Request { holder, ..Request::new(ticket, command) };
+        self.machine.step(self.now, request, &mut self.out).unwrap();
         self.collect();
         ticket
     }
@@ -81,7 +88,12 @@ impl Rig {
 
     /// A command, and the tick that follows it.
     pub(crate) fn run(&mut self, command: Command) -> Answer {
-        let ticket = self.begin(command);
+        self.run_by(None, command)
+    }
+
+    /// As `run`; what it takes counts for this holder.
+    pub(crate) fn run_by(&mut self, holder: Option<HolderId>, command: Command) -> Answer {
+        let ticket = self.begin_by(holder, command);
         let answer = self.answer(ticket).expect("the command waits");
         self.tick();
         answer
@@ -211,6 +223,14 @@ pub(crate) fn jobs(answer: Answer) -> Vec<LeasedJob> {
     match answer.unwrap() {
         Reply::Jobs(jobs) => jobs,
         other => panic!("{other:?}"),
+    }
+}
+
+/// Whether an error has this code and these words.
+pub(crate) fn says(error: &Error, code: Code, words: &[&str]) {
+    assert_eq!(error.code, code, "{error}");
+    for word in words {
+        assert!(error.text.contains(word), "{error} does not say {word}");
     }
 }
 

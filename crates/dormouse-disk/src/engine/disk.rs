@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use dormouse_core::backend::{ReplyGroups, Ticket};
-use dormouse_core::command::Command;
+use dormouse_core::backend::{ReplyGroups, Request};
 use dormouse_core::error::{Error, Fatal};
 use dormouse_core::time::Now;
 
@@ -180,15 +179,9 @@ impl Storage for DiskStorage {
         self.clock.now(reading)
     }
 
-    fn step(
-        &mut self,
-        now: Now,
-        ticket: Ticket,
-        command: Command,
-        route: &mut Route<'_>,
-    ) -> Result<(), Fatal> {
+    fn step(&mut self, now: Now, request: Request, route: &mut Route<'_>) -> Result<(), Fatal> {
         self.store.set_watched(self.control.watch.is_watched());
-        self.store.step(now, ticket, command)?;
+        self.store.step(now, request)?;
         self.route(route);
         Ok(())
     }

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use dormouse_core::backend::{EventSink, ReplyGroups, Ticket};
-use dormouse_core::command::Command;
+use dormouse_core::backend::{EventSink, ReplyGroups, Request};
 use dormouse_core::error::Fatal;
 use dormouse_core::event::Event;
 use dormouse_core::machine::{Machine, Output};
@@ -53,14 +52,8 @@ impl Storage for MemoryStorage {
         self.clock.now(reading)
     }
 
-    fn step(
-        &mut self,
-        now: Now,
-        ticket: Ticket,
-        command: Command,
-        route: &mut Route<'_>,
-    ) -> Result<(), Fatal> {
-        self.machine.step(now, ticket, command, &mut self.out)?;
+    fn step(&mut self, now: Now, request: Request, route: &mut Route<'_>) -> Result<(), Fatal> {
+        self.machine.step(now, request, &mut self.out)?;
         self.route(now, route);
         Ok(())
     }

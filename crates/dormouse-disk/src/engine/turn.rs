@@ -47,13 +47,7 @@ pub(super) trait Storage: Send {
     /// The two clocks at a reading.
     fn now(&self, reading: Reading) -> Now;
     /// Applies a command.
-    fn step(
-        &mut self,
-        now: Now,
-        ticket: Ticket,
-        command: Command,
-        route: &mut Route<'_>,
-    ) -> Result<(), Fatal>;
+    fn step(&mut self, now: Now, request: Request, route: &mut Route<'_>) -> Result<(), Fatal>;
     /// Does what is due.
     fn tick(&mut self, now: Now, route: &mut Route<'_>) -> Result<(), Fatal>;
     /// Does a portion of a long command.
@@ -317,10 +311,11 @@ impl EngineState {
             return Ok(());
         };
         let CurrentSubmission { requests, sink, asked } = current;
-        for Request { ticket, command } in requests {
+        for request in requests {
+            let ticket = request.ticket;
             *asked = Some(ticket);
-            let verb = command.verb();
-            storage.step(now, ticket, command, &mut |ticket, answer, when| {
+            let verb = request.command.verb();
+            storage.step(now, request, &mut |ticket, answer, when| {
                 let outgoing = if when == When::Prompt { &mut *prompt } else { &mut *waiting };
                 if *asked == Some(ticket) {
                     *asked = None;

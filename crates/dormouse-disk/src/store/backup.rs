@@ -114,7 +114,7 @@ impl Pin {
 mod tests {
     use std::sync::mpsc::channel;
 
-    use dormouse_core::backend::Ticket;
+    use dormouse_core::backend::{Request, Ticket};
     use dormouse_core::command::Command;
     use dormouse_core::op::Put;
     use dormouse_core::topic::TopicName;
@@ -153,7 +153,8 @@ mod tests {
         store.want_backup(BackupRequest { source, into: target, reply });
         for _ in 0..2 {
             let put = Put::new(TopicName::new("t").unwrap(), "body");
-            store.step(now, Ticket::next(), Command::Put(vec![put])).unwrap();
+            let put = Request::new(Ticket::next(), Command::Put(vec![put]));
+            store.step(now, put).unwrap();
             let sealed = store.seal(now).unwrap();
             write(disk.as_ref(), &mut store, &mut writer, sealed);
             let sealed = store.freeze(now);

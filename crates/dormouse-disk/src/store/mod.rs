@@ -28,8 +28,7 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use dormouse_core::backend::{Answer, Ticket};
-use dormouse_core::command::Command;
+use dormouse_core::backend::{Answer, Request, Ticket};
 use dormouse_core::error::{Code, Error, Fatal};
 use dormouse_core::event::Event;
 use dormouse_core::fact::{Destination, Fact};
@@ -142,8 +141,8 @@ fn wall_ahead_ms(now: Now) -> i64 {
 
 impl Store {
     /// Applies one command.
-    pub fn step(&mut self, now: Now, ticket: Ticket, command: Command) -> Result<(), Fatal> {
-        self.machine.step(now, ticket, command, &mut self.out)?;
+    pub fn step(&mut self, now: Now, request: Request) -> Result<(), Fatal> {
+        self.machine.step(now, request, &mut self.out)?;
         self.collect(now);
         Ok(())
     }

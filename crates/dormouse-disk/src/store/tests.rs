@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use dormouse_core::backend::Ticket;
+use dormouse_core::backend::{Request, Ticket};
 use dormouse_core::command::Command;
 use dormouse_core::image::{LeaseImage, LockImage, TopicImage};
 use dormouse_core::job::Token;
@@ -41,7 +41,7 @@ impl Rig {
 
     fn step(&mut self, command: Command) {
         let now = self.now();
-        self.store.step(now, Ticket::next(), command).unwrap();
+        self.store.step(now, Request::new(Ticket::next(), command)).unwrap();
         for (_, answer, _) in self.store.answers() {
             answer.unwrap();
         }

@@ -36,7 +36,7 @@ pub(crate) fn sink() -> (Arc<dyn Sink>, Receiver<Answer>) {
 }
 
 pub(crate) fn request(command: Command) -> Request {
-    Request { ticket: Ticket::next(), command }
+    Request::new(Ticket::next(), command)
 }
 
 /// One request, one answer.

@@ -251,7 +251,7 @@ impl Dispatcher {
         request: Request,
         caller: Caller,
     ) {
-        let Request { ticket, command } = request;
+        let Request { ticket, command, .. } = request;
         let Some((command, caller)) =
             Fanout { dispatcher: self, submission }.start(command, caller)
         else {

@@ -21,8 +21,10 @@ use dormouse_core::topic::TopicName;
 use sha2::{Digest, Sha256};
 use tokio::sync::watch;
 
+use crate::holder::Holder;
 use crate::limits::TTR_MS_MAX_DEFAULT;
 use crate::visitor::Visitor;
+
 pub(crate) use jobs::{NO_JOB, mask_absent};
 use refusals::Refusals;
 pub use scope::{Scope, ScopeError};
@@ -93,15 +95,21 @@ enum Table {
 
 impl Table {
     /// Takes over the grants of an older table that are the same in this one, so that those who
-    /// have one can tell that it is still good.
+    /// have one can tell that it is still good; and the holders of all names, because what they
+    /// hold does not end.
     fn keep_equal(&mut self, older: &Table) {
         match (self, older) {
             (Table::Open(grant), Table::Open(old)) => *grant = old.clone(),
             (Table::Tokens(grants), Table::Tokens(old)) => {
+                let by_name: HashMap<&str, &Grant> =
+                    old.values().map(|old| (old.name(), old)).collect();
                 for (hash, grant) in grants {
                     match old.get(hash) {
                         Some(old) if old.is_equal(grant) => *grant = old.clone(),
-                        _ => {}
+                        _ => {
+                            let named = by_name.get(grant.name());
+                            named.inspect(|old| *grant = grant.with_holder_of(old));
+                        }
                     }
                 }
             }
@@ -196,6 +204,17 @@ impl Access {
         }
     }
 
+    /// The grant of all clients of a protocol that has no tokens: everything. Where others need a
+    /// token, what these hold together counts as if it were one token's.
+    pub(crate) fn grant_of_protocol(&self, name: &str) -> Grant {
+        let grant = Grant::new(name.to_owned(), None, vec![Scope::everything()]);
+        if self.is_open() {
+            return grant;
+        }
+        let holder = Holder::new(&grant.inner.name);
+        grant.with_holder(holder)
+    }
+
     /// While this is what it was before a call of `grant_of`, that call's result is still right.
     pub(crate) fn version(&self) -> u64 {
         self.shared.version.load(Ordering::Acquire)
@@ -248,6 +267,7 @@ pub struct Grant {
     inner: Arc<Inner>,
 }
 
+#[derive(Clone)]
 struct Inner {
     name: Arc<str>,
     /// The token's; `None` if there is none.
@@ -257,6 +277,9 @@ struct Inner {
     everywhere: Verbs,
     /// Verbs that are allowed on at least one topic.
     somewhere: Verbs,
+    /// For whom leases and locks count; `None` where nobody needs a token: what all hold together
+    /// is no share of anybody.
+    holder: Option<Holder>,
 }
 
 impl Grant {
@@ -264,7 +287,23 @@ impl Grant {
         let union = |all: Verbs, scope: &Scope| all.with(scope.verbs());
         let everywhere = scopes.iter().filter(|s| s.is_for_all_topics()).fold(Verbs::NONE, union);
         let somewhere = scopes.iter().fold(Verbs::NONE, union);
-        Grant { inner: Arc::new(Inner { name: name.into(), hash, scopes, everywhere, somewhere }) }
+        let name = name.into();
+        let holder = hash.and_then(|_| Holder::new(&name));
+        Grant { inner: Arc::new(Inner { name, hash, scopes, everywhere, somewhere, holder }) }
+    }
+
+    /// These rights, with what is held under another grant of the same token.
+    fn with_holder_of(&self, other: &Grant) -> Grant {
+        self.with_holder(other.inner.holder.clone())
+    }
+
+    fn with_holder(&self, holder: Option<Holder>) -> Grant {
+        Grant { inner: Arc::new(Inner { holder, ..(*self.inner).clone() }) }
+    }
+
+    /// For whom leases and locks count that are taken with these rights.
+    pub(crate) fn holder(&self) -> Option<&Holder> {
+        self.inner.holder.as_ref()
     }
 
     /// The grant of a caller without a token where one is needed: no rights.

@@ -155,6 +155,28 @@ fn a_replaced_table_is_used_by_every_clone() {
 }
 
 #[test]
+fn a_holder_is_known_by_the_name_of_its_token() {
+    let holder =
+        |access: &Access, token| access.grant(Some(token)).unwrap().holder().map(Holder::id);
+    let access =
+        Access::new(vec![entry("a", "x", &["put:*"]), entry("b", "y", &["put:*"])]).unwrap();
+    let (a, b) = (holder(&access, "x"), holder(&access, "y"));
+    assert!(a.is_some() && b.is_some() && a != b);
+    // Another secret, other rights; a name that was not there; all as it was.
+    let after = [entry("a", "z", &["get:*"]), entry("c", "y", &["put:*"])];
+    access.replace(&Access::new(after.to_vec()).unwrap());
+    assert_eq!(holder(&access, "z"), a);
+    let c = holder(&access, "y");
+    assert!(c != a && c != b);
+    access.replace(&Access::new(after.to_vec()).unwrap());
+    assert_eq!([holder(&access, "z"), holder(&access, "y")], [a, c]);
+    // Protocols without tokens are one holder where others are some.
+    assert!(access.grant_of_protocol("p").holder().is_some());
+    assert!(Access::open().grant_of_protocol("p").holder().is_none());
+    assert_eq!(holder(&Access::open(), "x"), None);
+}
+
+#[test]
 fn a_hash_is_sha_256() {
     let shown: String = hash_token("abc").iter().map(|byte| format!("{byte:02x}")).collect();
     assert_eq!(shown, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");

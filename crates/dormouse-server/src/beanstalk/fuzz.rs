@@ -7,6 +7,7 @@ use dormouse_core::command::Command;
 use dormouse_fuzz::{Input, Target, fuzz};
 
 use super::{Beanstalk, Drain, Shared};
+use crate::access::Access;
 use crate::pipeline::read_all;
 
 const TARGET: Target<'_> = Target {
@@ -49,7 +50,7 @@ fn read(shared: &Arc<Shared>, input: &Input) -> Vec<Command> {
 /// However the bytes arrive, they are the same commands.
 #[test]
 fn fuzz_beanstalk() {
-    let shared = Arc::new(Shared::new(65_535, Drain::default()));
+    let shared = Arc::new(Shared::new(65_535, Drain::default(), &Access::open()));
     fuzz(&TARGET, |input| {
         let commands = read(&shared, input);
         assert_eq!(commands, read(&shared, &Input::whole(&input.bytes)));

@@ -13,6 +13,7 @@ use tokio::net::{UnixListener, UnixSocket, UnixStream};
 
 use super::{Beanstalk, Drain, Shared, reply};
 use crate::acceptor::{Acceptor, StartError, bind};
+use crate::access::Access;
 use crate::metrics::ProtocolKind;
 use crate::pipeline::{PipelineContext, PipelineServer};
 use crate::visitor::Visitor;
@@ -53,8 +54,10 @@ pub(crate) async fn start(
     options: BeanstalkOptions,
     acceptor: Acceptor,
     context: PipelineContext,
+    access: &Access,
 ) -> Result<Option<SocketAddr>, StartError> {
-    let shared = Arc::new(Shared::new(options.job_bytes_max.min(BODY_BYTES_MAX), options.drain));
+    let job_bytes_max = options.job_bytes_max.min(BODY_BYTES_MAX);
+    let shared = Arc::new(Shared::new(job_bytes_max, options.drain, access));
     let begin = move |_: &Arc<Visitor>| Beanstalk::new(Arc::clone(&shared));
     let (kind, crowded) = (ProtocolKind::Beanstalk, reply::OUT_OF_MEMORY);
     let server = PipelineServer { acceptor, context, kind, crowded, begin };

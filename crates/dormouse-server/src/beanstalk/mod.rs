@@ -32,7 +32,7 @@ use dormouse_core::error::Error;
 use dormouse_core::op::SessionId;
 use dormouse_core::topic::TopicName;
 
-use crate::access::{Access, Grant};
+use crate::access::Grant;
 use crate::pipeline::{CloseReason, Flow, Next, Protocol, RequestReply, Standing, Turn};
 use line::Line;
 pub(crate) use listen::start;
@@ -49,7 +49,6 @@ use verb::PendingReply;
 /// One connection.
 pub(crate) struct Beanstalk {
     shared: Arc<Shared>,
-    grant: Grant,
     used: Arc<Tube>,
     /// In the order of `list-tubes-watched`.
     watched: Vec<Arc<Tube>>,
@@ -84,7 +83,6 @@ impl Beanstalk {
         up(&shared.connections.connections_ever);
         Beanstalk {
             shared,
-            grant: everything(),
             used,
             watched,
             session: None,
@@ -155,11 +153,6 @@ fn refuse_http(line: &[u8]) -> Result<(), Close> {
     if line::is_http(line) { Err(Close) } else { Ok(()) }
 }
 
-/// This protocol has no tokens: access is limited by the address that it listens on.
-fn everything() -> Grant {
-    Access::open().grant(None).expect("an open door")
-}
-
 impl Protocol for Beanstalk {
     type PendingReply = PendingReply;
 
@@ -184,7 +177,7 @@ impl Protocol for Beanstalk {
     }
 
     fn grant(&self) -> &Grant {
-        &self.grant
+        &self.shared.grant
     }
 
     /// This protocol has no tokens.
@@ -236,7 +229,8 @@ mod tests {
     fn the_reason_for_closing_is_written_if_there_is_a_message() {
         for (why, word) in [(CloseReason::Crowded, reply::OUT_OF_MEMORY), (CloseReason::Slow, b"")]
         {
-            let shared = Arc::new(Shared::new(100, Drain::default()));
+            let shared =
+                Arc::new(Shared::new(100, Drain::default(), &crate::access::Access::open()));
             let mut said = BytesMut::new();
             Beanstalk::new(shared).on_close(why, &mut said);
             assert_eq!(said, word, "{why:?}");

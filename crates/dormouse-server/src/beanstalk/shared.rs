@@ -8,6 +8,7 @@ use super::clock;
 use super::counts::CommandCounts;
 use super::host::Host;
 use super::tubes::Tubes;
+use crate::access::{Access, Grant};
 
 /// A switch that makes all puts be refused, as `SIGUSR1` does in the original. It cannot be undone.
 #[derive(Clone, Debug, Default)]
@@ -27,6 +28,8 @@ impl Drain {
 
 #[derive(Debug)]
 pub(crate) struct Shared {
+    /// This protocol has no tokens: access is limited by the address that it listens on.
+    pub(super) grant: Grant,
     pub(super) tubes: Tubes,
     pub(super) commands: CommandCounts,
     pub(super) connections: ConnectionCounts,
@@ -52,8 +55,9 @@ pub(super) struct ConnectionCounts {
 }
 
 impl Shared {
-    pub(crate) fn new(job_bytes_max: usize, drain: Drain) -> Shared {
+    pub(crate) fn new(job_bytes_max: usize, drain: Drain, access: &Access) -> Shared {
         Shared {
+            grant: access.grant_of_protocol("beanstalkd"),
             tubes: Tubes::new(),
             commands: CommandCounts::default(),
             connections: ConnectionCounts::default(),

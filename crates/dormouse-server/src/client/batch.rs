@@ -12,6 +12,7 @@ use dormouse_core::error::Error;
 
 use super::custody::give_back;
 use super::{BackendClient, Custody, no_reply};
+use crate::holder::Holder;
 
 /// A batch that was submitted; resolves to one reply per command, in order. Dropping it withdraws
 /// the commands that wait and gives back what was granted.
@@ -47,6 +48,8 @@ struct State {
     waker: Option<Waker>,
     /// Nobody will read the replies.
     is_abandoned: bool,
+    /// For whom leases and locks count that the commands take.
+    holder: Option<Holder>,
 }
 
 /// The commands of a batch, in order. Most batches have one, which needs no list.
@@ -66,15 +69,17 @@ impl PendingBatch {
     pub(super) fn submit(
         client: &BackendClient,
         mut requests: Vec<Request>,
+        holder: Option<&Holder>,
     ) -> Result<PendingBatch, Error> {
         let first = Ticket::row(requests.len());
         for (ticket, request) in (first.0..).map(Ticket).zip(&mut requests) {
             request.ticket = ticket;
+            request.holder = holder.map(Holder::id);
         }
         let entries = Entries::new(requests.iter().map(|request| Entry::new(&request.command)));
         let may_wait = entries.iter().any(|entry| entry.may_wait);
         let may_grant = entries.iter().any(|entry| entry.undo != Undo::Nothing);
-        let sink = BatchSink::new(client, first, entries, requests.len());
+        let sink = BatchSink::new(client, first, entries, requests.len(), holder.cloned());
         client.inner.send(requests, Arc::clone(&sink) as Arc<dyn Sink>)?;
         Ok(PendingBatch { sink, may_wait, may_grant, is_withdrawn: false, is_resolved: false })
     }
@@ -138,7 +143,7 @@ impl BatchReplies {
         let entry =
             || Entry { may_wait: false, undo: Undo::Nothing, answer: Some(Err(error.clone())) };
         let entries = Entries::new(std::iter::repeat_with(entry).take(count));
-        BatchReplies { sink: BatchSink::new(client, Ticket(0), entries, 0), taken: 0 }
+        BatchReplies { sink: BatchSink::new(client, Ticket(0), entries, 0, None), taken: 0 }
     }
 
     /// Takes the next reply, with what undoes its command.
@@ -186,8 +191,9 @@ impl BatchSink {
         first: Ticket,
         entries: Entries,
         missing: usize,
+        holder: Option<Holder>,
     ) -> Arc<BatchSink> {
-        let state = State { first, entries, missing, waker: None, is_abandoned: false };
+        let state = State { first, entries, missing, waker: None, is_abandoned: false, holder };
         Arc::new(BatchSink { client: client.clone(), state: Mutex::new(state) })
     }
 
@@ -248,7 +254,7 @@ impl Sink for BatchSink {
     fn deliver(&self, answers: &mut Vec<(Ticket, Answer)>) {
         let mut state = self.lock();
         let mut unread = Vec::new();
-        for (ticket, answer) in answers.drain(..) {
+        for (ticket, mut answer) in answers.drain(..) {
             let state = &mut *state;
             let index = usize::try_from(ticket.0.wrapping_sub(state.first.0)).ok();
             let entry = index.and_then(|index| state.entries.get_mut(index));
@@ -256,6 +262,9 @@ impl Sink for BatchSink {
             if entry.answer.is_none() {
                 // A second answer to one command, which no backend gives, finds none missing.
                 state.missing = state.missing.saturating_sub(1);
+            }
+            if let Some(holder) = &state.holder {
+                holder.name_in(&mut answer);
             }
             entry.answer = Some(answer);
             if state.is_abandoned {

@@ -105,7 +105,7 @@ pub(super) fn give_back(client: &BackendClient, commands: Vec<Command>) {
         loop {
             let requests = commands
                 .iter()
-                .map(|command| Request { ticket: Ticket::next(), command: command.clone() })
+                .map(|command| Request::new(Ticket::next(), command.clone()))
                 .collect();
             match inner.send(requests, Arc::new(Discard)) {
                 Err(error) if error.code == Code::Busy => tokio::time::sleep(BUSY).await,

@@ -16,6 +16,8 @@ use dormouse_core::error::Error;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
+use crate::holder::Holder;
+
 pub(crate) use batch::{BatchReplies, PendingBatch};
 pub(crate) use custody::Custody;
 use drive::DriveTask;
@@ -77,13 +79,18 @@ impl BackendClient {
     }
 
     /// Submits requests as one batch; make them with `unnumbered`.
-    pub(crate) fn submit(&self, requests: Vec<Request>) -> Result<PendingBatch, Error> {
-        PendingBatch::submit(self, requests)
+    /// Leases and locks that they take count for this holder.
+    pub(crate) fn submit(
+        &self,
+        requests: Vec<Request>,
+        holder: Option<&Holder>,
+    ) -> Result<PendingBatch, Error> {
+        PendingBatch::submit(self, requests, holder)
     }
 
-    /// Sends one operation and waits for its reply.
+    /// Sends one operation that takes no lease or lock, and waits for its reply.
     pub(crate) async fn call<O: Operation>(&self, operation: O) -> Result<O::Reply, Error> {
-        let mut replies = self.submit(vec![unnumbered(operation)])?.await;
+        let mut replies = self.submit(vec![unnumbered(operation)], None)?.await;
         O::from_reply(replies.next_answer()?)
     }
 
@@ -150,7 +157,7 @@ impl Inner {
 
 /// A request for `BackendClient::submit`, which gives it its ticket.
 pub(crate) fn unnumbered(command: impl Into<Command>) -> Request {
-    Request { ticket: Ticket(0), command: command.into() }
+    Request::new(Ticket(0), command.into())
 }
 
 /// The error for a backend that answers fewer commands than it was given: nobody may hang or panic.

@@ -104,8 +104,18 @@ impl Caller {
         app: &App,
         operation: O,
     ) -> Result<O::Reply, Error> {
-        let batch = app.client.submit(vec![unnumbered(operation)])?;
+        let batch = app.client.submit(vec![unnumbered(operation)], self.grant.holder())?;
         O::from_reply(self.wait(app, batch).await?.next_answer()?)
+    }
+
+    /// Sends an operation that does not wait; what it takes counts for the caller.
+    pub(crate) async fn call<O: Operation>(
+        &self,
+        app: &App,
+        operation: O,
+    ) -> Result<O::Reply, Error> {
+        let batch = app.client.submit(vec![unnumbered(operation)], self.grant.holder())?;
+        O::from_reply(batch.await.next_answer()?)
     }
 
     /// Waits for the replies of a batch, as `call_waiting` does. What was granted with rights that

@@ -206,7 +206,7 @@ async fn fetch_all(
     names: &[TopicName],
 ) -> Result<Vec<(TopicName, TopicStats)>, Error> {
     let requests = names.iter().map(|name| unnumbered(Stats { topic: Some(name.clone()) }));
-    let mut replies = client.wait(&mut client.submit(requests.collect())?).await;
+    let mut replies = client.wait(&mut client.submit(requests.collect(), None)?).await;
     let mut found = Vec::with_capacity(names.len());
     for name in names {
         let stats = replies.next_answer().and_then(Stats::from_reply);

@@ -8,6 +8,7 @@ use dormouse_core::error::Error;
 
 use super::turn::{Pending, Request};
 use crate::client::{BackendClient, BatchReplies, PendingBatch, no_reply, unnumbered};
+use crate::holder::Holder;
 
 /// Requests that are gathered, then sent together.
 pub(super) struct Batch<T> {
@@ -76,9 +77,10 @@ impl<T> Batch<T> {
         self.commands.iter().any(|request| matches!(request.command, Command::Put(_)))
     }
 
-    pub(super) fn send(&mut self, client: &BackendClient) {
+    /// Leases and locks that it takes count for this holder.
+    pub(super) fn send(&mut self, client: &BackendClient, holder: Option<&Holder>) {
         let commands = mem::take(&mut self.commands);
-        self.sent = (!commands.is_empty()).then(|| client.submit(commands));
+        self.sent = (!commands.is_empty()).then(|| client.submit(commands, holder));
     }
 
     /// The batch under way, or its replies if there is nothing to wait for.

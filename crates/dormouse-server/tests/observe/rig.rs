@@ -73,7 +73,7 @@ impl SpyBackend {
     /// Sends a command to the engine directly.
     pub(crate) async fn ask(&self, command: Command) -> Reply {
         let (sender, mut answers) = mpsc::unbounded_channel();
-        let request = Request { ticket: Ticket::next(), command };
+        let request = Request::new(Ticket::next(), command);
         self.submit(vec![request], Arc::new(Mailbox(sender))).unwrap();
         answers.recv().await.unwrap().unwrap()
     }

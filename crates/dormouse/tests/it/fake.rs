@@ -75,7 +75,7 @@ impl Backend for Fake {
             state.busy -= 1;
             return Err(Error::new(Code::Busy, "try again"));
         }
-        for Request { ticket, command } in batch {
+        for Request { ticket, command, .. } in batch {
             state.asked.push_back(Submission { ticket, command, sink: sink.clone() });
         }
         drop(state);

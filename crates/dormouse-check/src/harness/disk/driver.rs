@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use dormouse_core::backend::{Answer, Ticket};
+use dormouse_core::backend::{Answer, Request, Ticket};
 use dormouse_core::command::Command;
 use dormouse_core::machine::When;
 use dormouse_core::time::Now;
@@ -153,7 +153,7 @@ impl Driver {
         ticket: Ticket,
         command: Command,
     ) -> Result<Vec<(Ticket, Answer, When)>, Trouble> {
-        let stepped = self.store.step(now, ticket, command);
+        let stepped = self.store.step(now, Request::new(ticket, command));
         self.check(stepped)?;
         Ok(self.store.answers().collect())
     }

@@ -97,10 +97,8 @@ impl Client {
 
     /// Makes calls as one batch and waits for all answers, in the order of the calls.
     pub fn call(&self, commands: Vec<Command>) -> Result<Vec<Result<Reply, Error>>, Error> {
-        let requests: Vec<Request> = commands
-            .into_iter()
-            .map(|command| Request { ticket: Ticket::next(), command })
-            .collect();
+        let requests: Vec<Request> =
+            commands.into_iter().map(|command| Request::new(Ticket::next(), command)).collect();
         let tickets: Vec<Ticket> = requests.iter().map(|request| request.ticket).collect();
         self.backend.submit(requests, Arc::clone(&self.sink) as Arc<dyn Sink>)?;
         let mut answers: Vec<Option<backend::Answer>> = tickets.iter().map(|_| None).collect();
@@ -120,7 +118,7 @@ impl Client {
     pub fn begin(&self, command: Command) -> Result<Ticket, Error> {
         let ticket = Ticket::next();
         let sink = Arc::clone(&self.sink) as Arc<dyn Sink>;
-        self.backend.submit(vec![Request { ticket, command }], sink)?;
+        self.backend.submit(vec![Request::new(ticket, command)], sink)?;
         Ok(ticket)
     }
 
@@ -128,7 +126,7 @@ impl Client {
     pub fn leave(&self, ticket: Ticket) -> Result<backend::Answer, Error> {
         let sink = Arc::clone(&self.sink) as Arc<dyn Sink>;
         let command = Command::Withdraw(ticket);
-        self.backend.submit(vec![Request { ticket: Ticket::next(), command }], sink)?;
+        self.backend.submit(vec![Request::new(Ticket::next(), command)], sink)?;
         let mut left = None;
         for _ in 0..2 {
             let received = self.answers.recv_timeout(TIMEOUT);

@@ -73,10 +73,11 @@ pub(super) async fn ack(State(app): State<App>, request: LeaseRequest<AckForm>) 
     let LeaseRequest { caller, form, tokens, masked } = request;
     let has_none = masked.is_empty();
     let ack = Ack(masked);
-    let Some(reserve) = form.reserve else { return end(&app, &tokens, ack).await };
+    let Some(reserve) = form.reserve else { return end(&app, &caller, &tokens, ack).await };
     let reserve = reserve.into_reserve()?;
     check_reserve(&app, &caller, &reserve)?;
-    let batch = app.client.submit(vec![unnumbered(ack), unnumbered(reserve)])?;
+    let requests = vec![unnumbered(ack), unnumbered(reserve)];
+    let batch = app.client.submit(requests, caller.grant().holder())?;
     let mut replies = caller.wait_for_all(&app, batch).await;
     if has_none {
         // Nothing was done: the call is what became of its reserve, which is undone here.

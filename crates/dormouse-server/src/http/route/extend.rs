@@ -51,5 +51,5 @@ pub(super) async fn extend(
     let ttr_ms = form.ttr.map(|ttr| ttr.0);
     caller.check_ttr(&app, "ttr", ttr_ms, None)?;
     let extend = |token: Token| Extend { token, ttr_ms };
-    end(&app, &tokens, masked.into_iter().map(extend).collect::<Vec<_>>()).await
+    end(&app, &caller, &tokens, masked.into_iter().map(extend).collect::<Vec<_>>()).await
 }

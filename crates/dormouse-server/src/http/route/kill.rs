@@ -50,7 +50,7 @@ lease_form!(KillForm, Verb::Kill);
     )
 )]
 pub(super) async fn kill(State(app): State<App>, request: LeaseRequest<KillForm>) -> HttpResult {
-    let LeaseRequest { form, tokens, masked, .. } = request;
+    let LeaseRequest { caller, form, tokens, masked } = request;
     // Cut once, here: each item would weigh the whole text.
     let error = form.error.map(|text| check::error_text(Bytes::from(text)));
     let kill = |token: Token| Kill {
@@ -58,7 +58,7 @@ pub(super) async fn kill(State(app): State<App>, request: LeaseRequest<KillForm>
         error: error.clone(),
         priority: form.priority,
     };
-    end(&app, &tokens, masked.into_iter().map(kill).collect::<Vec<_>>()).await
+    end(&app, &caller, &tokens, masked.into_iter().map(kill).collect::<Vec<_>>()).await
 }
 
 /// Options of the kill of a waiting job.

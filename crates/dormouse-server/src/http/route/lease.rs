@@ -214,12 +214,17 @@ impl LeaseReply {
 }
 
 /// Sends the operation and answers for its tokens.
-pub(super) async fn end<O, R>(app: &App, tokens: &Tokens, operation: O) -> HttpResult
+pub(super) async fn end<O, R>(
+    app: &App,
+    caller: &Caller,
+    tokens: &Tokens,
+    operation: O,
+) -> HttpResult
 where
     O: Operation<Reply = Vec<Result<R, Error>>>,
     R: Into<LeaseReply>,
 {
-    let replies = app.client.call(operation).await?;
+    let replies = caller.call(app, operation).await?;
     match tokens.tokens.as_slice() {
         [token] if !tokens.is_list => Ok(json(StatusCode::OK, &only(replies)?.into().out(*token))),
         _ => Ok(many(tokens, replies)),

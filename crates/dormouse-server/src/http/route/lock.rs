@@ -165,7 +165,7 @@ pub(super) async fn renew(
         ttl_ms: form.ttl.map(|ttl| ttl.0),
     };
     caller.check_ttr(&app, "ttl", renew.ttl_ms, Some(&name))?;
-    let held = app.client.call(renew).await;
+    let held = caller.call(&app, renew).await;
     let held = held.map_err(|refusal| caller.grant().lock_refusal(&name, refusal))?;
     ok(&LockOut::from(&held))
 }

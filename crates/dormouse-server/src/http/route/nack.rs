@@ -50,7 +50,7 @@ lease_form!(NackForm, Verb::Nack);
     )
 )]
 pub(super) async fn nack(State(app): State<App>, request: LeaseRequest<NackForm>) -> HttpResult {
-    let LeaseRequest { form, tokens, masked, .. } = request;
+    let LeaseRequest { caller, form, tokens, masked } = request;
     // Cut once, here: each item would weigh the whole text.
     let error = form.error.map(|text| check::error_text(Bytes::from(text)));
     let nack = |token: Token| Nack {
@@ -59,5 +59,5 @@ pub(super) async fn nack(State(app): State<App>, request: LeaseRequest<NackForm>
         priority: form.priority,
         error: error.clone(),
     };
-    end(&app, &tokens, masked.into_iter().map(nack).collect::<Vec<_>>()).await
+    end(&app, &caller, &tokens, masked.into_iter().map(nack).collect::<Vec<_>>()).await
 }

@@ -50,11 +50,11 @@ pub(super) async fn release(
     State(app): State<App>,
     request: LeaseRequest<ReleaseForm>,
 ) -> HttpResult {
-    let LeaseRequest { form, tokens, masked, .. } = request;
+    let LeaseRequest { caller, form, tokens, masked } = request;
     let release = |token: Token| Release {
         token,
         delay_ms: form.delay.map(|delay| delay.0),
         priority: form.priority,
     };
-    end(&app, &tokens, masked.into_iter().map(release).collect::<Vec<_>>()).await
+    end(&app, &caller, &tokens, masked.into_iter().map(release).collect::<Vec<_>>()).await
 }

@@ -50,5 +50,5 @@ pub(super) async fn reserve_id(
     let form: ReserveIdForm = body.json(&app).await?;
     let reserve = ReserveId { id, ttr_ms: form.ttr.map(|ttr| ttr.0), session: None };
     caller.check_ttr(&app, "ttr", reserve.ttr_ms, None)?;
-    answer_jobs(&app, vec![app.client.call(reserve).await?])
+    answer_jobs(&app, vec![caller.call(&app, reserve).await?])
 }

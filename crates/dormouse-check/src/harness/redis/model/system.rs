@@ -97,7 +97,7 @@ impl Subject {
     pub(crate) fn send(&self, server: usize, commands: Vec<Command>) -> Vec<Ticket> {
         let tickets: Vec<Ticket> = commands.iter().map(|_| Ticket::next()).collect();
         let requests = tickets.iter().zip(commands);
-        let batch = requests.map(|(&ticket, command)| Request { ticket, command }).collect();
+        let batch = requests.map(|(&ticket, command)| Request::new(ticket, command)).collect();
         let sink: Arc<dyn Sink> = Arc::clone(&self.mailbox) as Arc<dyn Sink>;
         self.servers[server].submit(batch, sink).expect("the backend takes the batch");
         tickets
