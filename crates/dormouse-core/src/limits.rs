@@ -27,6 +27,9 @@ pub const WAIT_MS_MAX: u64 = 60_000;
 pub const REPLY_BYTES_MAX: u64 = 16 << 20;
 /// Bytes of the largest job there can be: a reply stops where one more might not fit.
 pub const JOB_BYTES_MAX: u64 = (BODY_BYTES_MAX + KEY_BYTES_MAX + HEADERS_BYTES_MAX) as u64;
+/// Bytes of the jobs that a batch of puts may find under its keys: each is read whole, and all in
+/// one step. As many as an HTTP request can put, twice.
+pub const PUT_KEYED_BYTES_MAX: u64 = 32 << 20;
 /// Leases at once.
 pub const LEASED_JOBS_MAX: usize = 1_000_000;
 /// Bytes of all leased jobs.

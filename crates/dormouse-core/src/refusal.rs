@@ -5,7 +5,9 @@ use crate::command::Reply;
 use crate::error::{Code, Error};
 use crate::holder::Holdings;
 use crate::job::{JobId, State, Token};
-use crate::limits::{LEASED_BYTES_MAX, LEASED_JOBS_MAX, LOCKS_MAX, REPLY_BYTES_MAX, WAITERS_MAX};
+use crate::limits::{
+    LEASED_BYTES_MAX, LEASED_JOBS_MAX, LOCKS_MAX, PUT_KEYED_BYTES_MAX, REPLY_BYTES_MAX, WAITERS_MAX,
+};
 use crate::op::{SessionId, Target};
 use crate::schedule::ScheduleName;
 use crate::topic::TopicName;
@@ -90,6 +92,17 @@ pub fn key_held(id: JobId) -> Error {
         format!(
             "the key is kept taken after the ack of job {id} (key_ttl); wait, give another key, \
              or on_conflict replace"
+        ),
+    )
+}
+
+/// To a put whose batch has found enough large jobs under its keys.
+pub fn keyed_jobs_too_large() -> Error {
+    Error::new(
+        Code::Busy,
+        format!(
+            "the jobs that have the keys of this batch have more than {PUT_KEYED_BYTES_MAX} bytes, \
+             and this put comes after those; put it again, with fewer at once"
         ),
     )
 }
@@ -237,6 +250,24 @@ pub fn lock_free(name: &[u8]) -> Error {
         "lock {:?} is free; it ran out or was given back, take it again",
         String::from_utf8_lossy(name)
     ))
+}
+
+/// To who breaks a lock that nobody holds.
+pub fn no_lock_to_break(name: &[u8]) -> Error {
+    let name = String::from_utf8_lossy(name);
+    Error::not_found(format!("lock {name:?} is free; there is nothing to break"))
+}
+
+/// To who breaks a grant of a lock that has ended, while another has it.
+pub fn lock_passed_on(name: &[u8], fence: u64) -> Error {
+    let name = String::from_utf8_lossy(name);
+    Error::new(
+        Code::Conflict,
+        format!(
+            "lock {name:?} is held with fence {fence} by now, not with the one that was named; \
+             look again, and name that one or none"
+        ),
+    )
 }
 
 /// About a lock that another owner holds.

@@ -5,7 +5,8 @@
 -- renew: name, owner, ttl ('' = as granted). unlock: name, owner.
 -- All answer: result B (0 done, 2 free: nothing to renew or unlock, 3 another owner holds it, 6 too
 -- many locks), fence I8, expires_at I6, depth I4 (after an unlock 0 = free), owner I2 + bytes.
--- break_lock: name. Answers the same: the lock that was broken, or 2.
+-- break_lock: name, fence ('' = of any grant). Answers the same: the lock that was broken, 2, or 3:
+-- it is held with another fence.
 -- lock_page: when the last lock of the page before expires, its name, most locks, beginning of
 -- names. Looks at so many locks in the order of their expiry. Answers: more B, expires_at I6 and
 -- name I2 + bytes of the last one; then per lock name I2 + bytes, fence I8, expires_at I6, depth
@@ -123,8 +124,11 @@ do
 
     verbs.break_lock = function(at)
         local lock = held_lock(ARGV[at])
+        local fence = tonumber(ARGV[at + 1])
         if not lock then
             return answer(GONE), false
+        elseif fence and fence ~= lock.fence then
+            return answer(LOST, lock), false
         end
         free_lock(lock.name)
         wake(now())

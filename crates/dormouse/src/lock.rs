@@ -65,8 +65,16 @@ impl Queue {
     }
 
     /// Frees a lock, whoever holds it; the first who waits gets it.
-    pub fn break_lock(&self, name: impl AsRef<[u8]>) -> Pending<()> {
-        self.call(op::BreakLock(Bytes::copy_from_slice(name.as_ref())))
+    pub fn break_lock(&self, name: impl AsRef<[u8]>) -> Call<op::BreakLock, ()> {
+        let name = Bytes::copy_from_slice(name.as_ref());
+        Call::new(self, Ok(op::BreakLock { name, fence: None }), Queue::call)
+    }
+}
+
+impl Call<op::BreakLock, ()> {
+    /// Only this grant, as the list of locks has it: another may have got the lock since.
+    pub fn fence(self, fence: u64) -> Self {
+        self.set(|broken| broken.fence = Some(fence))
     }
 }
 

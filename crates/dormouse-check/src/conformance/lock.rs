@@ -27,6 +27,7 @@ cases! { lock:
     ttl_and_wait_out_of_range
     broken_is_free_whoever_holds_it
     broken_passes_to_the_first_who_waits
+    only_the_grant_that_is_named_is_broken
 }
 
 fn broken_is_free_whoever_holds_it(s: &mut Subject) {
@@ -48,6 +49,17 @@ fn broken_passes_to_the_first_who_waits(s: &mut Subject) {
     s.break_lock("shop").expect("a break");
     assert_eq!(waiting.answer().expect("the lock").depth, 1);
     refused(s.unlock("shop", "one"), Code::Conflict, &["shop", "two"]);
+}
+
+fn only_the_grant_that_is_named_is_broken(s: &mut Subject) {
+    let fence = s.lock("shop", "one", 10_000).fence;
+    assert_eq!(s.unlock("shop", "one"), Ok(true));
+    let next = s.lock("shop", "two", 10_000).fence;
+    let words = ["shop", "fence", &number(next)];
+    refused(s.break_grant("shop", Some(fence)), Code::Conflict, &words);
+    s.renew("shop", "two", None).expect("it is held");
+    s.break_grant("shop", Some(next)).expect("a break");
+    refused(s.break_grant("shop", Some(next)), Code::NotFound, &["shop", "free", "break"]);
 }
 
 fn is_exclusive(s: &mut Subject) {

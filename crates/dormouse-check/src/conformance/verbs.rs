@@ -346,7 +346,11 @@ impl Subject {
     }
 
     pub(super) fn break_lock(&self, name: &str) -> Result<(), Error> {
-        done(self.ask(Command::BreakLock(bytes(name))))
+        self.break_grant(name, None)
+    }
+
+    pub(super) fn break_grant(&self, name: &str, fence: Option<u64>) -> Result<(), Error> {
+        done(self.ask(Command::BreakLock(BreakLock { name: bytes(name), fence })))
     }
 
     pub(super) fn locks(

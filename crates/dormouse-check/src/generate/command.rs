@@ -7,6 +7,7 @@ use dormouse_core::Map;
 use dormouse_core::backend::Ticket;
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::job::{BodyKind, JobId, State, Token};
+use dormouse_core::limits::{BATCH_MAX, PAGE_MAX};
 use dormouse_core::op::*;
 use dormouse_core::time::{Clock, Now};
 
@@ -22,6 +23,8 @@ pub(crate) struct CommandSource {
     pub(crate) ids: Vec<JobId>,
     pub(crate) tokens: Vec<Token>,
     pub(crate) sessions: Vec<SessionId>,
+    /// Of locks.
+    fences: Vec<u64>,
     pub(crate) tickets: Vec<Ticket>,
     /// Instants at which something is to happen, by replies.
     pub(crate) instants: Vec<u64>,
@@ -41,6 +44,7 @@ impl CommandSource {
             ids: Vec::new(),
             tokens: Vec::new(),
             sessions: Vec::new(),
+            fences: Vec::new(),
             tickets: Vec::new(),
             instants: Vec::new(),
             dues: Map::default(),
@@ -78,7 +82,10 @@ impl CommandSource {
             Reply::Changed(items) => {
                 self.instants.extend(items.iter().flatten().map(|item| item.due_at));
             }
-            Reply::Lock(lock) => self.instants.push(lock.expires_at),
+            Reply::Lock(lock) => {
+                self.instants.push(lock.expires_at);
+                self.fences.push(lock.fence);
+            }
             Reply::Session(session) => self.sessions.push(*session),
             _ => {}
         }
@@ -287,6 +294,11 @@ impl CommandSource {
                 Command::ReviveTopic(ReviveTopic { topic: topic(a), max: usize::from(b % 4) })
             }
             Kind::Kick => Command::Kick(Kick { topic: topic(a), max: usize::from(b % 4) }),
+            // None or all: backends give them back in an order of their own.
+            Kind::ReleaseTopic => {
+                let max = if b % 8 == 0 { 0 } else { BATCH_MAX };
+                Command::ReleaseTopic(ReleaseTopic { topic: topic(a), max })
+            }
             Kind::Purge => Command::Purge(topic(a)),
             Kind::Pause => Command::Pause(PauseTopic {
                 topic: topic(a),
@@ -310,6 +322,10 @@ impl CommandSource {
                 ttl_ms: (c % 2 == 0).then(|| i64::from(1 + c % 50)),
             }),
             Kind::Unlock => Command::Unlock(Unlock { name: self.key(a % 2), owner: owner() }),
+            Kind::BreakLock => Command::BreakLock(BreakLock {
+                name: self.key(a % 2),
+                fence: if c % 2 == 0 { pick_recent(&self.fences, d) } else { None },
+            }),
             Kind::Withdraw => Command::Withdraw(pick_recent(&self.tickets, a)?),
             _ => return None,
         })
@@ -319,11 +335,19 @@ impl CommandSource {
         let [a, b, c, d, e, _] = op.args;
         let states = [State::Delayed, State::Ready, State::Leased, State::Dead];
         let state = states[usize::from(c % 4)];
-        Some(match a % 7 {
+        Some(match a % 9 {
             0 | 1 => {
                 let several = [(d, b), (e, c), (b, d)];
                 let some = several.iter().take(usize::from(1 + e % 3));
                 Command::Get(some.map(|&(a, b)| self.target(a, b)).collect::<Option<_>>()?)
+            }
+            7 => {
+                let ids = [b, c, d].into_iter().take(usize::from(1 + e % 3));
+                Command::TopicsOf(ids.map(|number| self.id(number)).collect::<Option<_>>()?)
+            }
+            8 => {
+                let prefix = if b % 2 == 0 { Bytes::new() } else { self.key(c) };
+                Command::Locks(Locks { prefix, cursor: None, limit: PAGE_MAX })
             }
             2 => Command::Peek(Peek { topic: topic(b), state }),
             3 => {

@@ -21,7 +21,8 @@ pub enum Kind {
     // Commands.
     Put, Reserve, ReserveWait, ReserveId, Ack, Nack, Release, Extend, KillToken, Kill, Cancel,
     CancelKey, Reschedule, Revive, ReviveTopic, Kick, Purge, Pause, Resume, SetTopic,
-    OpenSession, CloseSession, Lock, RenewLock, Unlock, Withdraw, Look, Schedule,
+    ReleaseTopic, OpenSession, CloseSession, Lock, RenewLock, Unlock, BreakLock, Withdraw, Look,
+    Schedule,
     // Time, and the disk store's actions.
     Tick, Advance, AdvanceTick, AdvanceFar, StepWall, Seal, Write, Sync, Report, Commit, Freeze,
     FlushAction, Flush, MergeBegin, MergeAction, Merge, Stop, Crash, PowerOffIn,

@@ -69,6 +69,11 @@ fn learn_rest(
                 }
             }
         }
+        // Ids lead to topics there, whatever became of the job.
+        (Ok(Reply::TopicsOf(want)), Ok(Reply::TopicsOf(have))) => {
+            let gone = want.iter().zip(have).filter(|(want, _)| want.is_err());
+            gone.for_each(|(want, have)| have.clone_from(want));
+        }
         (Ok(Reply::Session(want)), Ok(Reply::Session(have))) => {
             names.pair_sessions(*want, *have);
             *have = *want;
@@ -100,6 +105,11 @@ fn mask(answer: &mut Answer) {
         Reply::Changed(items) => mask_texts(items),
         Reply::Views(items) => mask_texts(items),
         Reply::TopicsOf(items) => mask_texts(items),
+        // In order per partition only.
+        Reply::Locks(page) => {
+            page.cursor = None;
+            page.locks.sort_by(|one, other| one.name.cmp(&other.name));
+        }
         Reply::Topics(page) => {
             page.topics.iter_mut().for_each(|(_, stats)| mask_totals(stats));
             page.topics.retain(|(_, stats)| !is_only_watched(stats));

@@ -129,6 +129,11 @@ impl Names {
             Command::Revive(all) | Command::Get(all) => {
                 all.iter_mut().for_each(|target| self.target(target));
             }
+            Command::BreakLock(BreakLock { name, fence: Some(fence) }) => {
+                let last = self.locks.get(name).filter(|(rules, _)| rules == fence);
+                // Nobody has 0.
+                *fence = last.map_or(0, |(_, redis)| *redis);
+            }
             Command::TopicsOf(all) => all.iter_mut().for_each(|id| *id = self.job(*id)),
             Command::CloseSession(session) => {
                 *session = self.sessions.get(session).copied().unwrap_or(*session);
@@ -191,6 +196,14 @@ impl Names {
                 Err(error) => self.error_back(error),
             }),
             Reply::View(view) => view.iter_mut().try_for_each(|view| self.view_back(view)),
+            Reply::Locks(page) => {
+                for lock in &mut page.locks {
+                    let last = self.locks.get(&lock.name).filter(|(_, redis)| *redis == lock.fence);
+                    let nobody = || format!("nobody was given fence {} of a lock", lock.fence);
+                    lock.fence = last.ok_or_else(nobody)?.0;
+                }
+                Ok(())
+            }
             Reply::Page(page) => page.jobs.iter_mut().try_for_each(|view| self.view_back(view)),
             _ => Ok(()),
         }

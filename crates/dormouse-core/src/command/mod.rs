@@ -123,7 +123,7 @@ pub enum Command {
     /// Give a lock back.
     Unlock(Unlock),
     /// Free a lock, whoever holds it.
-    BreakLock(bytes::Bytes),
+    BreakLock(BreakLock),
     /// A page of the locks that are held.
     Locks(Locks),
     /// Define a schedule.

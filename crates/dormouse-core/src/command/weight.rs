@@ -39,7 +39,7 @@ impl Command {
             Command::Lock(lock) => lock.name.len() + lock.owner.len(),
             Command::RenewLock(renew) => renew.name.len() + renew.owner.len(),
             Command::Unlock(unlock) => unlock.name.len() + unlock.owner.len(),
-            Command::BreakLock(name) => name.len(),
+            Command::BreakLock(broken) => broken.name.len(),
             Command::Locks(page) => page.prefix.len() + page.cursor.as_ref().map_or(0, String::len),
             _ => 0,
         };

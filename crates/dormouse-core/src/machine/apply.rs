@@ -206,6 +206,7 @@ impl<T: Timeline> Machine<T> {
         if let Some(value) = self.topics.remove(topic) {
             self.topics.gone.add(&value.counts);
         }
+        self.leases.take_release_end(topic);
         // Holds that are over may still rest there.
         self.timeline.purge(topic, 0);
     }

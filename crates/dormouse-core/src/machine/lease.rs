@@ -8,6 +8,7 @@ use bytes::Bytes;
 use super::compact_job::CompactJob;
 use super::topics::Topic;
 use super::{Machine, Origin, Output, job_cost};
+use crate::Map;
 use crate::error::{Error, Fatal};
 use crate::fact::{Cause, Destination, Fact};
 use crate::holder::{HolderId, Holdings};
@@ -76,6 +77,8 @@ pub(crate) struct Leases {
     keys: SnapshotMap<(TopicNo, Bytes), JobId>,
     /// Jobs that a replay knew only by their id when they were leased.
     stubs: Vec<JobId>,
+    /// Where the last release of a topic ended, if it did not reach the end.
+    release_ends: Map<TopicNo, JobId>,
     bytes: u64,
 }
 
@@ -120,6 +123,17 @@ impl Leases {
     pub(crate) fn of_topic(&self, topic: TopicNo, from: JobId) -> impl Iterator<Item = JobId> {
         let ids = (topic, from)..=(topic, JobId(u64::MAX));
         self.by_topic.range(ids).map(|&(_, id)| id)
+    }
+
+    pub(crate) fn note_release_end(&mut self, topic: TopicNo, next: JobId) {
+        if next != JobId(0) {
+            self.release_ends.insert(topic, next);
+        }
+    }
+
+    /// Where the next release of a topic begins; also called when the topic is gone.
+    pub(crate) fn take_release_end(&mut self, topic: TopicNo) -> JobId {
+        self.release_ends.remove(&topic).unwrap_or(JobId(0))
     }
 
     pub(crate) fn len(&self) -> usize {

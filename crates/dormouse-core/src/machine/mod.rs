@@ -373,7 +373,7 @@ impl<T: Timeline> Machine<T> {
                 StepResult::Reply(self.renew_lock(now, holder, &renew, out))
             }
             Command::Unlock(unlock) => StepResult::Reply(self.unlock(now, &unlock, out)),
-            Command::BreakLock(name) => StepResult::Reply(self.break_lock(now, name, out)),
+            Command::BreakLock(broken) => StepResult::Reply(self.break_lock(now, broken, out)),
             Command::Locks(page) => StepResult::Reply(self.locks_page(now, &page)),
             Command::PutSchedule(put) => StepResult::Reply(self.put_schedule(now, &put, out)),
             Command::GetSchedule(get) => StepResult::Reply(self.get_schedule(now, get)),

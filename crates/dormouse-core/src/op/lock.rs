@@ -10,7 +10,7 @@ use crate::holder::HolderId;
 use crate::limits::{TTL_MS_MAX, TTR_MS_MIN, WAIT_MS_MAX};
 use crate::machine::{HeldLock, LockTerms, Machine, Output, Rule, WaitKind, When};
 use crate::op::check;
-use crate::refusal::{lock_free, too_many_wait};
+use crate::refusal::{lock_free, lock_passed_on, no_lock_to_break, too_many_wait};
 use crate::time::Now;
 use crate::timeline::Timeline;
 
@@ -49,7 +49,12 @@ pub struct Unlock {
 
 /// Free a lock, whoever holds it: an operator's way out. The first who waits gets it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BreakLock(pub Bytes);
+pub struct BreakLock {
+    /// Its name.
+    pub name: Bytes,
+    /// Only this grant of it: another may have got it since the operator looked.
+    pub fence: Option<u64>,
+}
 
 impl Lock {
     /// Checks all limits; gives ttl and wait.
@@ -78,7 +83,7 @@ impl Unlock {
 impl BreakLock {
     /// Checks all limits.
     pub fn check(&self) -> Result<(), Error> {
-        check::lock_name(&self.0)
+        check::lock_name(&self.name)
     }
 }
 
@@ -99,7 +104,7 @@ operation! {
     RenewLock => LockReply,
         request => Command::RenewLock(request), Reply::Lock(reply) => Ok(reply);
     BreakLock => (),
-        BreakLock(name) => Command::BreakLock(name), Reply::Done => Ok(());
+        request => Command::BreakLock(request), Reply::Done => Ok(());
     Unlock => bool,
         request => Command::Unlock(request), Reply::Unlocked(reply) => Ok(reply);
 }
@@ -184,14 +189,25 @@ impl<T: Timeline> Machine<T> {
         Ok(Reply::Unlocked(true))
     }
 
-    pub(crate) fn break_lock(&mut self, now: Now, name: Bytes, out: &mut Output) -> Rule<Reply> {
-        check::lock_name(&name)?;
+    pub(crate) fn break_lock(
+        &mut self,
+        now: Now,
+        broken: BreakLock,
+        out: &mut Output,
+    ) -> Rule<Reply> {
+        broken.check()?;
+        let BreakLock { name, fence } = broken;
         self.expire_lock(now, &name, out);
-        if self.locks.get(&name).is_none() {
-            return Err(lock_free(&name).into());
+        match self.locks.get(&name).map(|held| held.fence) {
+            None => Err(no_lock_to_break(&name).into()),
+            Some(held) if fence.is_some_and(|fence| fence != held) => {
+                Err(lock_passed_on(&name, held).into())
+            }
+            Some(_) => {
+                self.free_lock(now, name, out);
+                Ok(Reply::Done)
+            }
         }
-        self.free_lock(now, name, out);
-        Ok(Reply::Done)
     }
 
     /// The lock as this owner holds it.

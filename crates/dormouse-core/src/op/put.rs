@@ -9,11 +9,13 @@ use crate::command::{Command, Reply, only, operation};
 use crate::error::Error;
 use crate::fact::{Cause, Destination, Fact};
 use crate::job::{BodyKind, Content, Job, JobId, Progress, State, TickOrigin, content_bytes};
-use crate::limits::{ATTEMPTS_MAX_DEFAULT, PRIORITY_DEFAULT, TTL_MS_MAX, TTR_MS_DEFAULT};
+use crate::limits::{
+    ATTEMPTS_MAX_DEFAULT, PRIORITY_DEFAULT, PUT_KEYED_BYTES_MAX, TTL_MS_MAX, TTR_MS_DEFAULT,
+};
 use crate::machine::{KeyOwner, Machine, Origin, Output, Rule};
 use crate::op::check;
 use crate::place::{Class, Place};
-use crate::refusal::{bytes_full, jobs_full, key_held, key_taken};
+use crate::refusal::{bytes_full, jobs_full, key_held, key_taken, keyed_jobs_too_large};
 use crate::time::{Clock, Now};
 use crate::timeline::{Resting, Timeline};
 use crate::topic::{Settings, TopicName, TopicNo};
@@ -174,17 +176,32 @@ operation! {
 
 impl<T: Timeline> Machine<T> {
     pub(crate) fn put(&mut self, now: Now, puts: Vec<Put>, out: &mut Output) -> Rule<Reply> {
-        let replies = self.each(puts, |machine, put| machine.put_one(now, put, out))?;
+        let mut read_bytes = 0;
+        let replies =
+            self.each(puts, |machine, put| machine.put_one(now, put, &mut read_bytes, out))?;
         Ok(Reply::Put(replies))
     }
 
-    fn put_one(&mut self, now: Now, put: Put, out: &mut Output) -> Rule<PutReply> {
+    /// `read_bytes` are those of the jobs that the puts before found under their keys.
+    fn put_one(
+        &mut self,
+        now: Now,
+        put: Put,
+        read_bytes: &mut u64,
+        out: &mut Output,
+    ) -> Rule<PutReply> {
         let (clock, due_at) = put.check(now)?;
         let known = self.topics.find(&put.topic);
         let owner = match (known, &put.key) {
+            (Some(_), Some(_)) if *read_bytes > PUT_KEYED_BYTES_MAX => {
+                return Err(keyed_jobs_too_large().into());
+            }
             (Some(topic), Some(key)) => self.key_owner(now, topic, key)?,
             _ => KeyOwner::Nobody(None),
         };
+        if let KeyOwner::Resting(resting) = &owner {
+            *read_bytes += u64::from(resting.job.progress.bytes);
+        }
         let due_wall_ms = now.to_wall(clock, due_at);
         let resolution = self.resolve_conflict(now, put.on_conflict, due_wall_ms, owner)?;
         let new = JobId(self.next_id);

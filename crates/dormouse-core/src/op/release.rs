@@ -25,7 +25,8 @@ pub struct Release {
 }
 
 /// Give leased jobs of a topic back, whoever has them, at most `limits::BATCH_MAX` per call: an
-/// operator's way out.
+/// operator's way out. A call goes on behind the last job of the one before, so that several reach
+/// all leases even if jobs are taken again meanwhile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReleaseTopic {
     /// The topic.
@@ -43,6 +44,8 @@ pub(crate) struct ReleaseProgress {
     released: u64,
     /// Those before this one were met already.
     from: JobId,
+    /// Where it began, unless it has begun again with the first job since.
+    began_at: Option<JobId>,
     /// Leases that began later stay: who asked has not seen them.
     fence_max: u64,
 }
@@ -71,11 +74,14 @@ impl<T: Timeline> Machine<T> {
     pub(crate) fn release_topic(&mut self, release: &ReleaseTopic) -> LongCommand {
         let left = release.max.min(BATCH_MAX);
         let topic = self.topics.find(&release.topic);
-        let (released, from, fence_max) = (0, JobId(0), self.last_fence());
-        LongCommand::ReleaseTopic(ReleaseProgress { topic, left, released, from, fence_max })
+        let from = topic.map_or(JobId(0), |topic| self.leases.take_release_end(topic));
+        let (released, fence_max, began_at) = (0, self.last_fence(), Some(from));
+        let progress = ReleaseProgress { topic, left, released, from, began_at, fence_max };
+        LongCommand::ReleaseTopic(progress)
     }
 
-    /// Gives leases back as they are, by id, as far as a portion reaches.
+    /// Gives leases back as they are, by id, as far as a portion reaches: from where the last
+    /// release of this topic ended to the last job, then from the first to there.
     pub(crate) fn release_leases(
         &mut self,
         now: Now,
@@ -109,10 +115,18 @@ impl<T: Timeline> Machine<T> {
             progress.left -= 1;
             progress.released += 1;
         }
-        match is_last || progress.left == 0 {
-            true => done(progress.released),
-            false => Portion::More(LongCommand::ReleaseTopic(progress)),
+        if progress.left == 0 {
+            self.leases.note_release_end(topic, progress.from);
+            return done(progress.released);
         }
+        if is_last && progress.began_at.take().is_none_or(|from| from == JobId(0)) {
+            return done(progress.released);
+        }
+        if is_last {
+            // What it meets a second time then is no older than it, and stays.
+            progress.from = JobId(0);
+        }
+        Portion::More(LongCommand::ReleaseTopic(progress))
     }
 
     fn release_one(

@@ -372,3 +372,32 @@ fn leases_run_out_slowly_while_the_disk_is_behind() {
     assert_eq!(rig.machine.leased_jobs(), 1);
     assert_eq!(rig.stats("t").unwrap().ready, count as u64 - 1);
 }
+
+/// An operator gives all leases back while their workers take jobs again at once: each call would
+/// meet the same jobs, and the others would stay leased.
+#[test]
+fn releases_of_a_topic_go_on_where_the_last_ended() {
+    let mut rig = Rig::new();
+    let ids: Vec<_> = (0..6).map(|_| rig.put_now("t")).collect();
+    let first = rig.reserve(&["t"], 6);
+    assert_eq!(first.len(), 6);
+    for _ in 0..3 {
+        let release = ReleaseTopic { topic: topic("t"), max: 2 };
+        assert_eq!(rig.run(Command::ReleaseTopic(release)), Ok(Reply::Count(2)));
+        assert_eq!(rig.reserve(&["t"], 6).len(), 2);
+    }
+    for lease in first {
+        assert_eq!(code(rig.extend(lease.token, None)), Code::LeaseLost, "{}", lease.id);
+    }
+    // It begins again with the first job, and ends where it began.
+    let release = |rig: &mut Rig, max| {
+        let release = ReleaseTopic { topic: topic("t"), max };
+        let ticket = rig.begin(Command::ReleaseTopic(release));
+        // What is left after the end of the topic is another portion.
+        rig.tick();
+        rig.answer(ticket)
+    };
+    assert_eq!(release(&mut rig, 1), Some(Ok(Reply::Count(1))));
+    assert_eq!(rig.state(ids[0]), Some(State::Ready));
+    assert_eq!(release(&mut rig, 100), Some(Ok(Reply::Count(5))));
+}

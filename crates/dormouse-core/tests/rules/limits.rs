@@ -196,3 +196,26 @@ fn a_lease_that_ran_out_goes_on_only_if_there_is_room() {
     let Ok(Reply::Extended(replies)) = rig.run(extend()) else { panic!("no replies") };
     assert!(replies[0].is_ok());
 }
+
+/// Each job that has a key of the batch is read: gigabytes, if all are large.
+#[test]
+fn a_batch_of_puts_reads_so_much_under_its_keys_and_no_more() {
+    let mut rig = Rig::new();
+    let count = PUT_KEYED_BYTES_MAX as usize / BODY_BYTES_MAX + 8;
+    let keyed = |number: usize, body: Bytes| {
+        let key = Some(bytes(&number.to_string()));
+        Put { key, ..Put::new(topic("t"), body) }
+    };
+    let body = Bytes::from(vec![0; BODY_BYTES_MAX]);
+    (0..count).for_each(|number| assert!(rig.try_put(keyed(number, body.clone())).is_ok()));
+    let again = (0..count).map(|number| keyed(number, Bytes::new())).collect();
+    let Ok(Reply::Put(replies)) = rig.run(Command::Put(again)) else { panic!("no replies") };
+    let good = replies.iter().take_while(|reply| reply.is_ok()).count();
+    assert!((count - 8..count).contains(&good), "{good} of {count}");
+    let refused = &replies[good..];
+    for reply in refused {
+        says(reply.as_ref().unwrap_err(), Code::Busy, &["keys", "33554432", "fewer"]);
+    }
+    let last = rig.try_put(keyed(count - 1, Bytes::new())).unwrap();
+    assert_eq!(last.outcome, PutOutcome::Duplicate);
+}

@@ -31,6 +31,10 @@ fn answered(rig: &mut Rig, ticket: Ticket) -> LockReply {
     held(rig.answer(ticket).expect("it waits"))
 }
 
+fn break_lock(name: &str) -> Command {
+    Command::BreakLock(BreakLock { name: bytes(name), fence: None })
+}
+
 #[test]
 fn a_lock_is_exclusive_and_re_entrant() {
     let mut rig = Rig::new();
@@ -125,8 +129,8 @@ fn names_and_times_of_locks_have_limits() {
         (lock("a", 0, 0), "ttl"),
         (lock("a", 1, 60_001), "wait"),
         (renew("a", Some(-1)), "ttl"),
-        (Command::BreakLock(bytes(&"x".repeat(201))), "lock name has 201"),
-        (Command::BreakLock(bytes("")), "lock name"),
+        (break_lock(&"x".repeat(201)), "lock name has 201"),
+        (break_lock(""), "lock name"),
     ] {
         let error = rig.run(command).unwrap_err();
         assert_eq!(error.code, Code::Invalid);

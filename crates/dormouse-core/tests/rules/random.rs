@@ -260,7 +260,7 @@ impl Seen {
         let (name, owner) = (self.key(rng), self.key(rng));
         match rng.below(9) {
             0 | 5 => Command::Unlock(Unlock { name, owner }),
-            6 => Command::BreakLock(name),
+            6 => Command::BreakLock(BreakLock { name, fence: None }),
             7 => Command::Locks(Locks { prefix: Bytes::new(), cursor: None, limit: 2 }),
             1 => Command::RenewLock(RenewLock { name, owner, ttl_ms: None }),
             _ => {

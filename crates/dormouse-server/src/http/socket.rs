@@ -114,6 +114,13 @@ impl ConnState {
         self.lock().has_unread = true;
     }
 
+    /// Whether more of a refused request may still arrive: of its body, or of a head that hyper
+    /// refused before it was complete.
+    fn has_unread(&self) -> bool {
+        let state = self.lock();
+        state.has_unread || state.phase == Phase::Head
+    }
+
     /// Notes that hyper took a response's bytes: the next flush sends them.
     pub(crate) fn await_flush(&self, unflushed: Unflushed) {
         self.lock().unflushed.push(unflushed);
@@ -339,7 +346,7 @@ impl<S: AsyncRead + AsyncWrite + Peer + Unpin> AsyncWrite for GuardedSocket<S> {
         }
         match Pin::new(&mut *socket).poll_shutdown(cx) {
             Poll::Pending => self.poll_stall(cx),
-            Poll::Ready(Ok(())) if conn.lock().has_unread => {
+            Poll::Ready(Ok(())) if conn.has_unread() => {
                 linger.insert(Linger::new()).poll(socket, cx).map(Ok)
             }
             ready => ready,
@@ -353,6 +360,7 @@ mod tests {
     use crate::metrics::ProtocolKind;
     use crate::shares::{Portion, SharedLimit};
     use crate::visitor::Address;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     fn connect(guest: Option<Portion<Address>>) -> Arc<ConnState> {
         ConnState::new(Arc::new(Visitor::new(Address::Local, ProtocolKind::Http, guest)))
@@ -405,6 +413,26 @@ mod tests {
         assert!(!is_expired(&mut timer).await, "a head has its own time");
         tokio::time::advance(HEAD).await;
         assert!(is_expired(&mut timer).await, "and no more");
+    }
+
+    /// hyper answers a head that it refuses and closes, while more of it may be on its way.
+    #[tokio::test(start_paused = true)]
+    async fn a_head_that_is_refused_is_lingered_for() {
+        for (sent, lingers) in [(&b"no head"[..], true), (b"", false)] {
+            let (mut client, server) = tokio::io::duplex(64);
+            let mut socket = GuardedSocket::new(server, connect(None));
+            if lingers {
+                client.write_all(sent).await.unwrap();
+                socket.read_exact(&mut vec![0; sent.len()]).await.unwrap();
+            }
+            let mut shutdown = Box::pin(socket.shutdown());
+            let waits = tokio::time::timeout(Duration::from_millis(1), &mut shutdown).await;
+            assert_eq!(waits.is_err(), lingers);
+            if lingers {
+                drop(client);
+                shutdown.await.unwrap();
+            }
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -274,7 +274,14 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
         "A page of the locks that are held",
         verb::locks::run,
     ),
-    spec("BREAK", "name", (1, 1), Write, "Free a lock of any owner", verb::locks::break_lock),
+    spec(
+        "BREAK",
+        "name [FENCE fence]",
+        (1, 3),
+        Write,
+        "Free a lock of any owner",
+        verb::locks::break_lock,
+    ),
     spec("ECHO", "message", (1, 1), Connection, "Reply with the message", connection::basic::echo),
     spec(
         "HELLO",

@@ -294,7 +294,7 @@ async fn only_an_operator_holds_jobs_and_locks_for_long() {
     let own = |ttr: u64| {
         let (one, lock) = (&ids[3], json!({"owner": "me", "ttl": ttr}));
         [
-            ("/v1/topics/in.a/jobs".to_owned(), json!([{"body": 1}, {"body": 2, "ttr": ttr}])),
+            ("/v1/topics/in.a/jobs".to_owned(), json!({"body": 2, "ttr": ttr})),
             (format!("/v1/topics/in.a/jobs?ttr={ttr}"), json!(null)),
             ("/v1/topics/in.a/reserve".to_owned(), json!({"ttr": ttr})),
             ("/v1/reserve".to_owned(), json!({"topics": ["in.b", "in.a"], "ttr": ttr})),
@@ -344,4 +344,10 @@ async fn the_longest_ttr_can_be_set() {
     client.post(path, json!({"body": 1, "ttr": "2s"})).await.problem(422, "invalid");
     // Without one the job has the usual ttr.
     client.post(path, json!({"body": 1})).await.expect(201);
+    // In a list each is judged alone.
+    let list = json!([{"body": 1}, {"body": 2, "ttr": "2s"}, {"body": 3, "ttr": "1s"}]);
+    let reply = client.post(path, list).await.expect(200);
+    let codes = ["/results/0/code", "/results/1/code", "/results/2/code"];
+    let codes = codes.map(|at| reply.pointer(at).and_then(|code| code.as_str().map(str::to_owned)));
+    assert_eq!(codes, ["created", "invalid", "created"].map(|code| Some(code.to_owned())));
 }

@@ -227,6 +227,10 @@ impl Checker {
                 // Which ones is not said.
                 self.jobs.values_mut().for_each(|job| job.perhaps_moved(now, &asked.topic, true));
             }
+            // All, or none: see the generator.
+            (Command::ReleaseTopic(asked), Reply::Count(1..)) => {
+                self.jobs.values_mut().for_each(|job| job.released(now, &asked.topic));
+            }
             (Command::Kick(asked), _) => {
                 self.jobs.values_mut().for_each(|job| job.perhaps_moved(now, &asked.topic, false));
             }

@@ -197,6 +197,19 @@ impl Known {
         }
     }
 
+    /// All leases of the topic were given back.
+    pub(super) fn released(&mut self, now: Now, topic: &TopicName) {
+        if self.topic != *topic {
+            return;
+        }
+        if self.is_surely_leased(now) {
+            self.ended(Due::after(now, 0), true);
+        } else if self.lease.is_some_and(|lease| !lease.sure) {
+            self.attempts_unsure = true;
+            self.due = Due::after(now, 0);
+        }
+    }
+
     /// Removes resting jobs; leased ones stay.
     pub(super) fn purged(&mut self, now: Now, topic: &TopicName) {
         if self.topic == *topic && self.lease.is_none_or(|lease| !lease.may_go_on(now)) {

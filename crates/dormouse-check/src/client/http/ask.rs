@@ -74,9 +74,10 @@ pub(super) fn parts(command: &Command, form: PutForm) -> Result<Vec<Part>, Error
         Command::Lock(lock) => Part::whole(acquire(lock)?),
         Command::RenewLock(renew) => Part::whole(self::renew(renew)?),
         Command::Unlock(unlock) => Part::whole(self::unlock(unlock)?),
-        Command::BreakLock(name) => {
-            let name = encode(text("a lock's name", name)?);
-            Part::whole(Call { method: "DELETE", ..get(format!("/v1/locks/{name}")) })
+        Command::BreakLock(broken) => {
+            let name = encode(text("a lock's name", &broken.name)?);
+            let query = broken.fence.map(|fence| format!("?fence={fence}")).unwrap_or_default();
+            Part::whole(Call { method: "DELETE", ..get(format!("/v1/locks/{name}{query}")) })
         }
         Command::Locks(page) => Part::whole(get(locks(page)?)),
         Command::ReleaseTopic(release) => {

@@ -124,7 +124,9 @@ fn one(command: &Command) -> Result<Words, Error> {
         Command::Lock(lock) => acquire(lock),
         Command::RenewLock(renew) => self::renew(renew),
         Command::Unlock(unlock) => Words::new("UNLOCK").bytes(&unlock.name).bytes(&unlock.owner),
-        Command::BreakLock(name) => Words::new("BREAK").bytes(name),
+        Command::BreakLock(broken) => {
+            Words::new("BREAK").bytes(&broken.name).option("FENCE", broken.fence)
+        }
         Command::Locks(page) => Words::new("LOCKS")
             .option("CURSOR", page.cursor.as_ref())
             .option("LIMIT", Some(page.limit))

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use dormouse_core::limits::{BODY_BYTES_MAX, TTL_MS_MAX};
+use dormouse_core::limits::{BODY_BYTES_MAX, TTL_MS_MAX, TTR_MS_DEFAULT};
 use dormouse_core::topic::TopicName;
 use dormouse_disk::engine::Durability;
 use dormouse_redis::Level;
@@ -235,9 +235,17 @@ pub(super) const KEYS: &[Key] = &[
         about: "The longest ttr of a job and ttl of a lock for tokens without `set_topic`",
         more: &[
             "Leases and locks are limited for all together: so nobody but an operator holds them",
-            "for longer. Without tokens everybody is one.",
+            "for longer. Without tokens everybody is one. Not below 60s, which who gives none gets.",
         ],
-        set: |settings, raw| raw.span(TTL_MS_MAX).map(|span| settings.ttr_max = span),
+        set: |settings, raw| {
+            let (span, least) = (raw.span(TTL_MS_MAX)?, Duration::from_millis(TTR_MS_DEFAULT));
+            if span < least {
+                let (span, least) = (span.as_millis(), least.as_secs());
+                return Err(format!("{span} ms is too short; at least {least}s, the usual ttr"));
+            }
+            settings.ttr_max = span;
+            Ok(())
+        },
         show: |settings| span(settings.ttr_max),
     },
     Key {

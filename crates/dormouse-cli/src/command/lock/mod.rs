@@ -111,6 +111,9 @@ enum Verb {
     Break {
         /// The lock
         name: String,
+        /// Only the grant with this fence, as `lock ls` shows it: another may hold it by now
+        #[arg(long, value_name = "FENCE")]
+        fence: Option<u64>,
     },
     /// Release a lock
     Release {
@@ -151,8 +154,9 @@ impl Args {
                 print_grant(global, &Lock { client, name, owner }.renew(ttl).await?)
             }
             Some(Verb::Ls(args)) => args.run(global, &client).await,
-            Some(Verb::Break { name }) => {
-                let request = Request::delete(format!("/v1/locks/{}", encode(&name)));
+            Some(Verb::Break { name, fence }) => {
+                let query = fence.map(|fence| format!("?fence={fence}")).unwrap_or_default();
+                let request = Request::delete(format!("/v1/locks/{}{query}", encode(&name)));
                 let reply = client.call(request).await?;
                 match global.output {
                     Output::Json => output::print_json(&reply.body),

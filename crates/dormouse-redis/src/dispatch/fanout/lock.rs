@@ -10,8 +10,10 @@ use dormouse_core::backend::Answer;
 use dormouse_core::command::Reply;
 use dormouse_core::error::Error;
 use dormouse_core::limits::LOCKS_MAX;
-use dormouse_core::op::{Lock, LockReply, RenewLock, Unlock, check};
-use dormouse_core::refusal::{lock_free, lock_held, too_many_locks};
+use dormouse_core::op::{BreakLock, Lock, LockReply, RenewLock, Unlock};
+use dormouse_core::refusal::{
+    lock_free, lock_held, lock_passed_on, no_lock_to_break, too_many_locks,
+};
 
 use super::Fanout;
 use crate::dispatch::{Dispatcher, Wait};
@@ -28,8 +30,8 @@ enum LockStatus {
     Done(LockReply),
     /// Nobody holds it, so it can be neither renewed nor unlocked.
     Free,
-    /// Another owner holds it.
-    Held { owner: Bytes, expires_at: u64 },
+    /// Another owner holds it, or another grant of it.
+    Held { owner: Bytes, fence: u64, expires_at: u64 },
     /// The limit of locks held is reached.
     TooMany,
 }
@@ -50,8 +52,8 @@ fn op_unlock(name: &Bytes, owner: &Bytes) -> Op {
     Op::new("unlock", vec![name.clone(), owner.clone()])
 }
 
-fn op_break(name: &Bytes) -> Op {
-    Op::new("break_lock", vec![name.clone()])
+fn op_break(broken: &BreakLock) -> Op {
+    Op::new("break_lock", vec![broken.name.clone(), optional(broken.fence)])
 }
 
 /// Decodes the reply to lock, renew, unlock and break.
@@ -62,7 +64,7 @@ fn read_status(reply: &mut Reader<'_>) -> Result<LockStatus, Error> {
     Ok(match code {
         codes::DONE => LockStatus::Done(LockReply { fence, expires_at, depth }),
         codes::GONE => LockStatus::Free,
-        codes::LOST => LockStatus::Held { owner, expires_at },
+        codes::LOST => LockStatus::Held { owner, fence, expires_at },
         codes::TOO_MANY => LockStatus::TooMany,
         _ => return Err(malformed("unknown result of a lock")),
     })
@@ -112,7 +114,7 @@ impl Fanout<'_> {
             // Others wait for it here; only its holder may pass them, to lock it once more.
             pending.attempt(false).await?
         } else {
-            LockStatus::Held { owner: Bytes::new(), expires_at: 0 }
+            LockStatus::Held { owner: Bytes::new(), fence: 0, expires_at: 0 }
         };
         let LockStatus::Held { owner, .. } = status else { return reply(status, &lock.name) };
         let Some(wait) = wait else {
@@ -166,14 +168,16 @@ impl Fanout<'_> {
 }
 
 impl Fanout<'_> {
-    pub(super) async fn break_lock(self, name: &Bytes) -> Answer {
-        check::lock_name(name)?;
-        let partition = self.dispatcher.lock_partition(name);
-        let status = self.ask_lock(&partition, op_break(name), "broken").await;
+    pub(super) async fn break_lock(self, broken: &BreakLock) -> Answer {
+        broken.check()?;
+        let partition = self.dispatcher.lock_partition(&broken.name);
+        let status = self.ask_lock(&partition, op_break(broken), "broken").await;
         partition.changed.notify_waiters();
         match status? {
             LockStatus::Done(_) => Ok(Reply::Done),
-            status => reply(status, name),
+            LockStatus::Free => Err(no_lock_to_break(&broken.name)),
+            LockStatus::Held { fence, .. } => Err(lock_passed_on(&broken.name, fence)),
+            LockStatus::TooMany => Err(too_many_locks()),
         }
     }
 }

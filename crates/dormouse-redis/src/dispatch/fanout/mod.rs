@@ -96,7 +96,7 @@ impl Fanout<'_> {
             Command::Lock(lock) => self.lock(wait, lock).await,
             Command::RenewLock(renew) => self.renew_lock(&renew).await,
             Command::Unlock(unlock) => self.unlock(&unlock).await,
-            Command::BreakLock(name) => self.break_lock(&name).await,
+            Command::BreakLock(broken) => self.break_lock(&broken).await,
             Command::Locks(page) => self.locks(&page).await,
             Command::PutSchedule(_)
             | Command::GetSchedule(_)

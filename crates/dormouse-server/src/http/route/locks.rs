@@ -11,7 +11,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::list::LIMIT_DEFAULT;
 use crate::access::Verb;
 use crate::http::App;
-use crate::http::api::{AbsenceProblems, Problems};
+use crate::http::api::{AbsenceProblems, Problems, StateProblems};
 use crate::http::caller::Caller;
 use crate::http::params::Params;
 use crate::http::path::{InName, NamePath};
@@ -56,6 +56,16 @@ pub(crate) struct LocksOut<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     cursor: Option<&'a str>,
+}
+
+/// The query of a break.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "describes the query")]
+pub(crate) struct BreakQuery {
+    /// Break only the grant with this fence, as the list of locks has it.
+    #[param(value_type = Option<String>, pattern = "^[0-9]+$")]
+    fence: Option<u64>,
 }
 
 /// The result of a break.
@@ -107,20 +117,21 @@ pub(super) async fn list(State(app): State<App>, caller: Caller, mut params: Par
     path = "/v1/locks/{name}",
     tag = "locks",
     operation_id = "break_lock",
-    params(NamePath),
+    params(NamePath, BreakQuery),
     responses(
         (status = 200, description = "It is broken", body = BrokenOut<'static>),
-        Problems, AbsenceProblems
+        Problems, AbsenceProblems, StateProblems
     )
 )]
 pub(super) async fn break_lock(
     State(app): State<App>,
     caller: Caller,
     InName(name): InName,
-    params: Params,
+    mut params: Params,
 ) -> HttpResult {
     caller.check(Verb::BreakLock, &name)?;
+    let fence = params.parsed("fence", "the number of a grant")?;
     params.finish()?;
-    app.client.call(BreakLock(Bytes::from(name.clone()))).await?;
+    app.client.call(BreakLock { name: Bytes::from(name.clone()), fence }).await?;
     ok(&BrokenOut { name: &name })
 }

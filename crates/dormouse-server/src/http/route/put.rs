@@ -18,6 +18,7 @@ use utoipa::openapi::{Ref, RefOr};
 use utoipa::{IntoParams, PartialSchema, ToSchema};
 
 use crate::access::Verb;
+use crate::client::no_reply;
 use crate::http::App;
 use crate::http::api::{BodyProblems, Problems, PutProblems};
 use crate::http::caller::Caller;
@@ -134,15 +135,31 @@ pub(super) async fn put(
     caller.check(Verb::Put, topic.as_str())?;
     let payload = body.read(&app).await?;
     let Puts { puts, is_list } = read(topic, &headers, params, &payload.bytes)?;
-    for put in &puts {
-        caller.check_ttr(&app, "ttr", put.ttr_ms, Some(put.topic.as_str()))?;
-    }
-    let replies = app.client.call(puts).await?;
+    let replies = send(&app, &caller, puts).await?;
     if is_list {
         return Ok(list(replies));
     }
     let out = PutOut::from(only(replies)?);
     Ok(json(out.status(), &out))
+}
+
+/// Sends puts. One with a ttr that the caller may not give is refused alone, as one beyond a limit
+/// of the rules is.
+async fn send(
+    app: &App,
+    caller: &Caller,
+    mut puts: Vec<Put>,
+) -> Result<Vec<Result<PutReply, Error>>, Error> {
+    let check = |put: &Put| caller.check_ttr(app, "ttr", put.ttr_ms, Some(put.topic.as_str()));
+    if puts.iter().all(|put| check(put).is_ok()) {
+        return app.client.call(puts).await;
+    }
+    let judged: Vec<Result<(), Error>> = puts.iter().map(check).collect();
+    puts.retain(|put| check(put).is_ok());
+    let sent = if puts.is_empty() { Vec::new() } else { app.client.call(puts).await? };
+    let mut sent = sent.into_iter();
+    let mut next = || sent.next().unwrap_or_else(|| Err(no_reply()));
+    Ok(judged.into_iter().map(|judged| judged.and_then(|()| next())).collect())
 }
 
 pub(super) fn list(replies: Vec<Result<PutReply, Error>>) -> axum::response::Response {

@@ -40,9 +40,13 @@ pub(in crate::resp) fn break_lock(
     args: &mut Args<'_>,
     turn: &mut Turn<PendingReply>,
 ) -> Result<(), Error> {
-    let broken = BreakLock(args.bytes("name")?);
+    let mut broken = BreakLock { name: args.bytes("name")?, fence: None };
     broken.check()?;
-    conn.grant().check(Verb::BreakLock, text("name", &broken.0)?)?;
+    conn.grant().check(Verb::BreakLock, text("name", &broken.name)?)?;
+    if args.take("FENCE") {
+        broken.fence = Some(args.number("FENCE")?);
+    }
+    args.finish(&["FENCE"])?;
     conn.send(turn, broken, None, ReplyKind::Done);
     Ok(())
 }

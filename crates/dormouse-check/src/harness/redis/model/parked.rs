@@ -101,6 +101,7 @@ fn may_make_visible(command: &Command) -> bool {
             | Command::Revive(_)
             | Command::ReviveTopic(_)
             | Command::Kick(_)
+            | Command::ReleaseTopic(_)
             | Command::Resume(_)
             | Command::CloseSession(_)
     )
@@ -171,7 +172,7 @@ impl World<'_> {
             Command::Release(all) => all.truncate(1),
             Command::Reschedule(all) => all.truncate(1),
             Command::Revive(all) => all.truncate(1),
-            Command::CloseSession(_) => return self.withdraw_several(),
+            Command::CloseSession(_) | Command::ReleaseTopic(_) => return self.withdraw_several(),
             _ => {}
         }
         Ok(())
