@@ -235,7 +235,7 @@ pub(super) const KEYS: &[Key] = &[
         about: "The longest ttr of a job and ttl of a lock for tokens without `set_topic`",
         more: &[
             "Leases and locks are limited for all together: so nobody but an operator holds them",
-            "for longer. Without tokens everybody is one. Not below 60s, which who gives none gets.",
+            "for longer. Without tokens everybody is one. At least 60s, the usual ttr.",
         ],
         set: |settings, raw| {
             let (span, least) = (raw.span(TTL_MS_MAX)?, Duration::from_millis(TTR_MS_DEFAULT));
