@@ -183,8 +183,8 @@ impl CompactJob {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schedule::ScheduleName;
     use crate::backoff::Delays;
+    use crate::schedule::ScheduleName;
 
     fn check(job: Job) {
         let mut compact = CompactJob::new(job.clone());

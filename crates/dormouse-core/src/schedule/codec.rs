@@ -11,7 +11,7 @@
 //! version, anchor, last, given, missed, overlapped, skipped
 //! if given: jitter, start_at, end_at, late_max, ticks_max, priority, ttr, attempts_max, end,
 //!             last job (id, tick, put_at), pause (0 open, else the instant plus one),
-//!             backoff, headers (count, then names and values)
+//!             backoff (jitter, kind, delays), headers (count, then names and values)
 //! body        the rest
 //! ```
 //!
@@ -25,7 +25,7 @@ use super::{
     Catchup, Definition, LastJob, Overlap, Parked, Recurrence, RuleSpec, Schedule, Template,
     TickCounts, TickProgress,
 };
-use crate::backoff::Backoff;
+use crate::backoff::{Backoff, Delays};
 use crate::job::{BodyKind, JobId};
 use crate::topic::Pause;
 
@@ -188,18 +188,19 @@ fn decode_spec(from: &mut Reader<'_>) -> Option<RuleSpec> {
 }
 
 fn encode_backoff(backoff: &Backoff, out: &mut Vec<u8>) {
-    match backoff {
-        Backoff::Fixed { delay_ms } => {
+    put_varint(u64::from(backoff.jitter_permille), out);
+    match &backoff.delays {
+        Delays::Fixed { delay_ms } => {
             out.push(BACKOFF_FIXED);
             put_varint(*delay_ms, out);
         }
-        Backoff::Exponential { base_ms, factor, cap_ms } => {
+        Delays::Exponential { base_ms, factor, cap_ms } => {
             out.push(BACKOFF_EXPONENTIAL);
             put_varint(*base_ms, out);
             put_varint(u64::from(*factor), out);
             put_varint(*cap_ms, out);
         }
-        Backoff::List { delays_ms } => {
+        Delays::List { delays_ms } => {
             out.push(BACKOFF_LIST);
             put_varint(delays_ms.len() as u64, out);
             delays_ms.iter().for_each(|delay_ms| put_varint(*delay_ms, out));
@@ -208,9 +209,10 @@ fn encode_backoff(backoff: &Backoff, out: &mut Vec<u8>) {
 }
 
 fn decode_backoff(from: &mut Reader<'_>) -> Option<Backoff> {
-    Some(match from.byte()? {
-        BACKOFF_FIXED => Backoff::Fixed { delay_ms: from.varint()? },
-        BACKOFF_EXPONENTIAL => Backoff::Exponential {
+    let jitter_permille = u16::try_from(from.varint()?).ok()?;
+    let delays = match from.byte()? {
+        BACKOFF_FIXED => Delays::Fixed { delay_ms: from.varint()? },
+        BACKOFF_EXPONENTIAL => Delays::Exponential {
             base_ms: from.varint()?,
             factor: u32::try_from(from.varint()?).ok()?,
             cap_ms: from.varint()?,
@@ -218,10 +220,11 @@ fn decode_backoff(from: &mut Reader<'_>) -> Option<Backoff> {
         BACKOFF_LIST => {
             let count = from.varint()?;
             let delays_ms: Option<Vec<u64>> = (0..count).map(|_| from.varint()).collect();
-            Backoff::List { delays_ms: delays_ms? }
+            Delays::List { delays_ms: delays_ms? }
         }
         _ => return None,
-    })
+    };
+    Some(Backoff { delays, jitter_permille })
 }
 
 fn decode_headers(from: &mut Reader<'_>) -> Option<Vec<(String, String)>> {

@@ -3,6 +3,7 @@
 use std::hash::{BuildHasher, RandomState};
 
 use super::*;
+use crate::backoff::Delays;
 
 /// Random numbers that a seed repeats.
 struct Random(u64);
@@ -343,7 +344,7 @@ fn a_record_comes_back_whole() {
         priority: Some(4),
         ttr_ms: Some(5),
         attempts_max: Some(6),
-        backoff: Some(Arc::new(Backoff::List { delays_ms: vec![7, 8_000_000] })),
+        backoff: Some(Arc::new(Backoff::from(Delays::List { delays_ms: vec![7, 8_000_000] }))),
     };
     let (overlap, catchup) = (Overlap::Allow, Catchup::All);
     let (late_max_ms, ticks_max) = (Some(9), Some(10));

@@ -60,7 +60,7 @@ impl Engine {
     /// Returns when the engine has taken a turn that began after this call.
     fn barrier(&self) -> Result<(), Error> {
         let (sender, passed) = mpsc::channel();
-        let request = Request { ticket: Ticket(0), command: Command::Stats(Stats { topic: None }) };
+        let request = Request::new(Ticket(0), Command::Stats(Stats { topic: None }));
         self.submit(vec![request], Arc::new(Passed(Mutex::new(sender))))?;
         passed.recv().map_err(|_| Error::unavailable("the engine has stopped"))
     }

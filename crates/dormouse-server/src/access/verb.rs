@@ -64,7 +64,7 @@ pub enum Verb {
 
 impl Verb {
     /// Every verb, in the order of the enum.
-    pub const ALL: [Verb; 25] = [
+    pub const ALL: [Verb; 26] = [
         Verb::Put,
         Verb::Reserve,
         Verb::Ack,
