@@ -234,3 +234,34 @@ fn settings_are_written_back() {
     }
     assert_eq!(settings(&new, "plain"), Settings::default());
 }
+
+/// Data is lost again while topics are being registered again: a topic that was not there for a
+/// moment was taken for one that others had registered, and its settings were forgotten.
+#[test]
+fn settings_survive_losses_during_a_restore() {
+    let redis = redis();
+    let old = client(&redis, 2);
+    let wanted = Settings { jobs_max: Some(1_000), ..Settings::default() };
+    let topics: Vec<String> = (0..30).map(|number| format!("s{number}")).collect();
+    for topic in &topics {
+        let set = SetTopic { topic: named(topic), settings: wanted.clone() };
+        old.ask(Command::SetTopic(set)).unwrap();
+    }
+    for round in 0..40 {
+        redis.must(&["FLUSHALL"]);
+        let pending = old.send(Command::Put(vec![Put::new(named(&topics[round % 30]), "x")]));
+        thread::sleep(Duration::from_micros(250 * (round as u64 % 16)));
+        redis.must(&["FLUSHALL"]);
+        // It may be refused as `unavailable`.
+        let _answer = pending.wait();
+    }
+    must_put(&old, "s0");
+    redis.must(&["FLUSHALL"]);
+    must_put(&old, "s0");
+    let new = client(&redis, 2);
+    for topic in &topics {
+        must_put(&new, topic);
+        wait_for("the settings are back", || settings(&new, topic) == wanted);
+    }
+    is_sound(&redis);
+}

@@ -8,7 +8,7 @@
 --       mend_shard shard I4, mend_name topic: removes one without a topic
 --       restore topic first-shard partitions: registers a topic again, unless its shards are in use
 --       give topic partitions: registers a topic with new shards
--- Mends answer 1 = done.
+-- Mends answer 1 (MENDED) = done, 2 (TAKEN) = the shards are in use, 0 = there is nothing to do.
 
 local pack, unpack_struct = struct.pack, struct.unpack
 local call = redis.call
@@ -133,22 +133,22 @@ elseif verb == 'mend_topic' then
         return 0
     end
     write_topic(a, first, partitions)
-    return 1
+    return MENDED
 elseif verb == 'mend_shard' then
     local topic = call('HGET', I, a)
     if topic and not (#a == 4 and covers(topic, (unpack_struct('>I4', a)))) then
         call('HDEL', I, a)
     end
-    return 1
+    return MENDED
 elseif verb == 'mend_name' then
     if call('HEXISTS', T, a) == 0 then
         call('ZREM', N, a)
     end
-    return 1
+    return MENDED
 end
 
 if read_registration(call('HGET', T, a)) then
-    return verb == 'give' and 1 or 0 -- it is registered
+    return verb == 'give' and MENDED or 0 -- it is registered
 end
 local first, partitions = tonumber(b), tonumber(c)
 if verb == 'give' then
@@ -156,9 +156,9 @@ if verb == 'give' then
 end
 for i, owner in ipairs((owners(first, partitions))) do
     if owner and owner ~= a and covers(owner, first + i - 1) then
-        return 0
+        return TAKEN
     end
 end
 call('HSET', T, a, pack(REGISTRATION, first, partitions))
 write_topic(a, first, partitions)
-return 1
+return MENDED

@@ -20,6 +20,7 @@ use crate::clock;
 use crate::cluster::{Call, Script, slot_of};
 use crate::keys;
 use crate::partition::registered_anew;
+use crate::wire::codes::{MENDED, TAKEN};
 use crate::wire::{Reader, malformed};
 
 /// Topics named in one line of the log.
@@ -81,27 +82,29 @@ impl Dispatcher {
         let mut known: Vec<_> =
             self.topics.borrow().iter().map(|(n, t)| (n.clone(), t.clone())).collect();
         known.sort_by(|(name, _), (other, _)| name.cmp(other));
-        let (mut restored, mut moved, mut set, mut unset) = (0, Vec::new(), vec![], vec![]);
+        let (mut kept, mut moved) = (Vec::new(), Vec::new());
         for (name, topic) in &known {
-            let is_restored = self.restore_topic(name, topic).await?;
-            if topic.has_settings() {
-                if is_restored { set.push(name) } else { unset.push(name) }
-            }
-            if is_restored {
-                topic.partitions.iter().for_each(|partition| partition.reset());
-                restored += 1;
-            } else {
-                self.forget(name);
-                moved.push(name);
-            }
+            let of_its_kind =
+                if self.restore_topic(name, topic).await? { &mut kept } else { &mut moved };
+            of_its_kind.push((name, topic));
         }
+        // All data is lost at once: if the first is still there, so are the others.
+        if let Some((first, _)) = kept.first()
+            && self.registration(first).await?.is_empty()
+        {
+            return Err(lost_again());
+        }
+        kept.iter().for_each(|(_, topic)| topic.partitions.iter().for_each(|it| it.reset()));
+        moved.iter().for_each(|(name, _)| self.forget(name));
+        let set = |(_, topic): &&(&TopicName, &Rc<Topic>)| topic.has_settings();
         tracing::error!(
             "redis: Redis has lost data, noticed in topic {noticed_by}. This server registered \
-             {restored} topics again, and writes settings back of: {}. Others have the shards of: \
+             {} topics again, and writes settings back of: {}. Others have the shards of: \
              {}; these are registered anew. Settings are lost of: {}",
-            listed(&set),
-            listed(&moved),
-            listed(&unset),
+            kept.len(),
+            listed(kept.iter().filter(set)),
+            listed(moved.iter()),
+            listed(moved.iter().filter(set)),
         );
         Ok(())
     }
@@ -114,6 +117,9 @@ impl Dispatcher {
         if registration.is_empty() {
             self.restore(name).await?;
             registration = self.registration(name).await?;
+            if registration.is_empty() {
+                return Err(lost_again());
+            }
         }
         if is_registered_as(&registration, &topic) {
             return Ok(());
@@ -135,9 +141,14 @@ impl Dispatcher {
             Bytes::from(topic.partitions.len().to_string()),
         ];
         // Without waiting for replicas, which may have to be restored themselves.
-        self.call(&self.shared.scripts.register_mend, args, false).await?;
-        // The script refuses if the name or the shards are taken; the register shows which.
-        Ok(is_registered_as(&self.registration(name).await?, topic))
+        match self.call(&self.shared.scripts.register_mend, args, false).await? {
+            Value::Int(MENDED) => Ok(true),
+            Value::Int(TAKEN) => Ok(false),
+            _ => match self.registration(name).await? {
+                gone if gone.is_empty() => Err(lost_again()),
+                registration => Ok(is_registered_as(&registration, topic)),
+            },
+        }
     }
 
     /// The registration of a topic; empty = there is none.
@@ -237,9 +248,15 @@ fn is_registered_as(registration: &[u8], topic: &Topic) -> bool {
         && reader.u16().is_ok_and(|count| usize::from(count) == topic.partitions.len())
 }
 
+/// What was registered a moment ago is not there any more. The next script notices it.
+fn lost_again() -> Error {
+    Error::unavailable("Redis has lost its data while topics were registered again; try again")
+}
+
 /// Names for the log.
-fn listed(names: &[&TopicName]) -> String {
-    let mut text: Vec<_> = names.iter().take(LISTED_MAX).map(|name| name.to_string()).collect();
+fn listed<'a>(topics: impl Iterator<Item = &'a (&'a TopicName, &'a Rc<Topic>)>) -> String {
+    let names: Vec<_> = topics.map(|(name, _)| name.to_string()).collect();
+    let mut text: Vec<_> = names.iter().take(LISTED_MAX).cloned().collect();
     match names.len() {
         0 => text.push("none".to_owned()),
         count if count > LISTED_MAX => text.push(format!("and {} more", count - LISTED_MAX)),

@@ -124,6 +124,11 @@ shared! {
     REVIVE_MORE: u8 = 1;
     REVIVE_UNKNOWN_PRIORITY: u8 = 2;
 
+    // What a mend of the register came to; 0 = there was nothing to do.
+    MENDED: i64 = 1;
+    /// Other topics have the shards.
+    TAKEN: i64 = 2;
+
     // Kinds of backoff.
     BACKOFF_FIXED: u8 = 0;
     BACKOFF_EXPONENTIAL: u8 = 1;
