@@ -108,6 +108,23 @@ fn a_replica_that_comes_or_goes_is_seen_without_a_change() {
     wait_for("it is back", || concern().is_none());
 }
 
+/// That it was connected counted as if it had confirmed: `/readyz` was fine after every change that
+/// was answered `unconfirmed`.
+#[test]
+fn a_replica_that_is_connected_and_confirms_nothing_is_missed() {
+    let primary = RedisServer::start(RedisConfig::default());
+    let (backend, client) = open(&primary.url(), Level::Replicated(1));
+    let mut replica = replica_of(&primary);
+    wait_for("the replica confirms", || put(&client).is_ok());
+    replica.freeze();
+    assert_eq!(put(&client).unwrap_err().code, Code::Unconfirmed);
+    client.ask(Command::Get(Vec::new())).unwrap();
+    assert!(backend.concern().is_some_and(|text| text.contains("too few replicas")));
+    replica.thaw();
+    wait_for("the replica confirms", || put(&client).is_ok());
+    assert_eq!(backend.concern(), None);
+}
+
 /// The connection that waits for replicas kept Redis' words to itself.
 #[test]
 fn a_refusal_carries_the_reason_with_replicas_too() {

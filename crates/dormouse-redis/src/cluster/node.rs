@@ -165,10 +165,9 @@ impl Node {
     /// long ago.
     pub(super) async fn refresh_state(&self) -> Result<(), RedisError> {
         self.trouble.clear_if_over(&self.address);
-        let wanted = self.replicas.wanted();
-        if wanted > 0 {
+        if self.replicas.wanted() > 0 {
             let connected = Info::of(self).await?.replicas();
-            self.replicas.note(&self.address, connected, wanted);
+            self.replicas.note_connected(&self.address, connected);
         }
         Ok(())
     }

@@ -13,6 +13,8 @@ const LOGGED_EVERY: Duration = Duration::from_secs(10);
 struct State {
     wanted: u32,
     missing: u64,
+    /// Too few were connected since a change was last confirmed.
+    was_absent: bool,
     is_logged: bool,
     logged_at: Option<Instant>,
 }
@@ -27,6 +29,7 @@ impl ReplicaWatch {
         let mut state = self.lock();
         state.wanted = wanted;
         state.missing = u64::from(wanted).saturating_sub(confirmed);
+        state.was_absent &= state.missing > 0;
         let now = clock::instant();
         let may_log = state.logged_at.is_none_or(|at| now.duration_since(at) >= LOGGED_EVERY);
         if state.missing > 0 && !state.is_logged && may_log {
@@ -39,6 +42,19 @@ impl ReplicaWatch {
             tracing::info!(
                 "redis: {confirmed} of {wanted} replicas of {address} confirm changes again"
             );
+        }
+    }
+
+    /// So many of them are connected. If none was away, one that did not confirm the last change in
+    /// time is too slow: that it is connected does not tell that it confirms the next one.
+    pub(super) fn note_connected(&self, address: &Address, connected: u64) {
+        let mut state = self.lock();
+        let wanted = state.wanted;
+        let is_absent = connected < u64::from(wanted);
+        if is_absent || state.was_absent || state.missing == 0 {
+            state.was_absent = is_absent;
+            drop(state);
+            self.note(address, connected, wanted);
         }
     }
 
