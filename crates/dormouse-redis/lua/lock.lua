@@ -135,12 +135,31 @@ do
         return answer(DONE, lock), true
     end
 
-    -- How many locks come before the page: those up to the last one, and those that have expired.
+    -- Whether a name sorts after another by its bytes: `>` would follow the locale of Redis.
+    local function is_after(a, b)
+        for i = 1, min(#a, #b) do
+            local x, y = string.byte(a, i), string.byte(b, i)
+            if x ~= y then
+                return x > y
+            end
+        end
+        return #a > #b
+    end
+
+    -- How many locks come before the page: those up to the given one, which may be in another
+    -- partition, and those that have expired.
     local function rank_after(expires_at, name)
-        local is_there = tonumber(call('ZSCORE', D, name) or nil) == expires_at
-        local rank = is_there and call('ZRANK', D, name) + 1
-            or call('ZCOUNT', D, '-inf', format('(%.0f', expires_at))
-        return max(rank, call('ZCOUNT', D, '-inf', now()))
+        local low = call('ZCOUNT', D, '-inf', format('(%.0f', expires_at))
+        local high = low + call('ZCOUNT', D, expires_at, expires_at)
+        while low < high do
+            local middle = floor((low + high) / 2)
+            if is_after(call('ZRANGE', D, middle, middle)[1], name) then
+                high = middle
+            else
+                low = middle + 1
+            end
+        end
+        return max(low, call('ZCOUNT', D, '-inf', now()))
     end
 
     verbs.lock_page = function(at)

@@ -21,6 +21,8 @@ fn all(s: &Subject, prefix: &str, limit: usize) -> Vec<HeldLockView> {
         locks.extend(page.locks);
         cursor = page.cursor;
         if cursor.is_none() {
+            let place = |lock: &HeldLockView| (lock.expires_at, lock.name.clone());
+            assert!(locks.is_sorted_by_key(place), "not in the order of their ends: {locks:?}");
             locks.sort_by(|one, other| one.name.cmp(&other.name));
             return locks;
         }
