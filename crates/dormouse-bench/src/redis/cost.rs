@@ -46,6 +46,8 @@ pub(super) fn run(rig: &Rig, plan: &RedisPlan, found: &mut Findings) -> Result<(
     alone(rig, &mut user, &mut figures)?;
     let counted = count(rig, BATCHES * BATCH, || user.lives(BATCHES, BATCH))?;
     figures.commands_per_job_batch_100 = counted.commands;
+    // The first that waits writes since when; after it, that is so already.
+    waiting_lives(&rig.client(), &mut user, 1, 1)?;
     let counted = count(rig, LIVES, || waiting_lives(&rig.client(), &mut user, LIVES, 1))?;
     figures.commands_per_life_waiting = counted.commands;
     figures.scripts_per_life_waiting = counted.scripts;

@@ -21,7 +21,9 @@ use crate::cluster::ClusterClient;
 use crate::errors::unconfirmed;
 use crate::intake::Intake;
 use crate::outbox::Outbox;
-use crate::scheduler::{Heads, Now, PartitionNo, RECHECK, Scheduler, SubmissionNo, WaiterNo};
+use crate::scheduler::{
+    Heads, Now, PartitionNo, RECHECK, RECHECK_JITTER, Scheduler, SubmissionNo, WaiterNo,
+};
 use crate::script::Scripts;
 
 /// What partitions ask of the dispatcher above them.
@@ -150,9 +152,9 @@ impl Shared {
     /// Adds a partition, one of `of` of its topic; its task is woken by the notification.
     pub(super) fn add_partition(&self, of: u64, wake: &Rc<Notify>) -> PartitionNo {
         let of = usize::try_from(of).unwrap_or(1);
-        let phase = RECHECK.mul_f64(self.jitter(1_000) as f64 / 1e3);
+        let recheck = RECHECK + RECHECK_JITTER.mul_f64(self.jitter(1_000) as f64 / 1e3);
         self.wakes.borrow_mut().push(Rc::clone(wake));
-        self.schedule(|scheduler, now| scheduler.add_partition(of, now.steady + phase, now))
+        self.schedule(|scheduler, now| scheduler.add_partition(of, recheck, now))
     }
 
     pub(super) fn add_waiter(&self, waiter: &Rc<Waiter>) {

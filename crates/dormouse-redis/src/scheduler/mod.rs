@@ -57,9 +57,10 @@ const SEQUENCES_MAX: u8 = 2;
 /// While a batch has been in flight for this long, no second one is sent, and the waiters that it
 /// polls for may be served elsewhere.
 const SLOW_REPLY: Duration = Duration::from_millis(500);
-/// A partition with waiters polls at least this often. The phase is random, so that partitions and
-/// servers do not poll in step.
+/// A partition with waiters polls again this long after its last poll, and a random time later, so
+/// that partitions and servers do not poll in step.
 pub(crate) const RECHECK: Duration = Duration::from_secs(5);
+pub(crate) const RECHECK_JITTER: Duration = Duration::from_secs(1);
 /// How long a channel stays subscribed after the last use of the partition.
 const LINGER: Duration = Duration::from_secs(10);
 /// How long blocking waiters cause no poll after Redis refused a script.
@@ -141,7 +142,7 @@ struct Partition<Q, R> {
     /// After a failed batch, blocking waiters alone cause no poll before this instant.
     poll_not_before: Option<Duration>,
     poll_backoff: Duration,
-    /// The first recheck; the others follow every `RECHECK`.
+    /// How long after a poll the next is due.
     recheck: Duration,
     last_used: Duration,
     is_subscribed: bool,
@@ -181,7 +182,7 @@ impl<Q: Request, R> Scheduler<Q, R> {
         }
     }
 
-    /// Adds a partition, one of `of` of its topic. Its first recheck is at this instant.
+    /// Adds a partition, one of `of` of its topic. It is rechecked this long after its last poll.
     pub(crate) fn add_partition(&mut self, of: usize, recheck: Duration, now: Now) -> PartitionNo {
         self.partitions.push(Partition {
             of: of.max(1),
@@ -318,7 +319,10 @@ impl<Q: Request, R> Scheduler<Q, R> {
         } else if paused.is_some() {
             WakeAt { steady: paused, redis_ms: None }
         } else {
-            WakeAt { steady: Some(partition.next_recheck()), redis_ms: partition.next_visible() }
+            WakeAt {
+                steady: Some(partition.last_poll + partition.recheck),
+                redis_ms: partition.next_visible(),
+            }
         }
     }
 }
@@ -338,7 +342,7 @@ impl<Q: Request, R> Partition<Q, R> {
     fn is_poll_due(&self, now: Now) -> bool {
         !self.waiters.is_empty()
             && (self.next_visible().is_some_and(|at_ms| at_ms <= now.redis_ms)
-                || self.next_recheck() <= now.steady)
+                || self.last_poll + self.recheck <= now.steady)
     }
 
     /// When a job becomes visible here, as far as is known; `None` also while other partitions poll
@@ -346,17 +350,6 @@ impl<Q: Request, R> Partition<Q, R> {
     fn next_visible(&self) -> Option<u64> {
         let next = self.heads.next_visible_at().into_iter().chain(self.wakeup_at).min();
         next.filter(|_| !self.polled_elsewhere)
-    }
-
-    /// The first recheck after the last poll.
-    fn next_recheck(&self) -> Duration {
-        match self.last_poll.checked_sub(self.recheck) {
-            None => self.recheck,
-            Some(since) => {
-                let passed = u32::try_from(since.as_secs() / RECHECK.as_secs()).unwrap_or(u32::MAX);
-                self.recheck + RECHECK * passed.saturating_add(1)
-            }
-        }
     }
 
     fn is_unused(&self, now: Now) -> bool {

@@ -70,7 +70,7 @@ impl World {
         let now = Now { steady: Duration::from_secs(1), redis_ms: 1_000 };
         let mut scheduler = Scheduler::new(replicas, 0);
         for no in 0..partitions {
-            let recheck = now.steady + RECHECK / 7 * u32::try_from(no).unwrap();
+            let recheck = RECHECK + RECHECK / 50 * u32::try_from(no).unwrap();
             assert_eq!(scheduler.add_partition(partitions, recheck, now), no);
         }
         World {
