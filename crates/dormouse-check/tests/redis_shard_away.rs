@@ -18,6 +18,10 @@ use dormouse_redis::{Options, RedisBackend};
 /// A request that waits for a dead shard takes 10 s.
 const SOON: Duration = Duration::from_secs(5);
 const BETWEEN: Duration = Duration::from_millis(50);
+/// The load of `dead_shard_table`.
+const CALLERS: usize = 4;
+const CALLS: usize = 500;
+const RUNS: usize = 3;
 
 fn cluster(full_coverage: &str) -> RedisCluster {
     let extra = vec![format!("cluster-require-full-coverage {full_coverage}")];
@@ -107,4 +111,76 @@ fn a_dead_shard_costs_the_others_nothing() {
     assert!(matches!(waiting.wait(), Ok(Reply::Jobs(jobs)) if jobs.len() == 1));
     assert!(put_at.elapsed() < SOON, "delivered after {:?}", put_at.elapsed());
     noticing.into_iter().for_each(|pending| drop(pending.wait()));
+}
+
+/// How long calls took, from shortest to longest.
+struct Took(Vec<Duration>);
+
+impl Took {
+    fn of(mut took: Vec<Duration>) -> Took {
+        took.sort_unstable();
+        Took(took)
+    }
+
+    fn percentile(&self, percent: usize) -> Duration {
+        self.0[(self.0.len() - 1) * percent / 100]
+    }
+}
+
+/// Puts without a key, and reserves of one job, by several callers at once.
+fn load(client: &Client, calls: usize) -> (Took, Took) {
+    let call = || {
+        let (mut puts, mut reserves) = (Vec::new(), Vec::new());
+        for _ in 0..calls {
+            let asked_at = Instant::now();
+            put(client).unwrap();
+            puts.push(asked_at.elapsed());
+            let (jobs, took) = reserve(client, 1, 0);
+            reserves.push(took);
+            let tokens = jobs.iter().map(|job| job.token).collect();
+            client.ask(Command::Ack(tokens)).unwrap();
+        }
+        (puts, reserves)
+    };
+    thread::scope(|scope| {
+        let callers: Vec<_> = (0..CALLERS).map(|_| scope.spawn(call)).collect();
+        let (mut puts, mut reserves) = (Vec::new(), Vec::new());
+        for caller in callers {
+            let (put, reserved) = caller.join().unwrap();
+            puts.extend(put);
+            reserves.extend(reserved);
+        }
+        (Took::of(puts), Took::of(reserves))
+    })
+}
+
+/// The table of a dead shard: `cargo test --release -p dormouse-check --test redis_shard_away --
+/// --ignored --nocapture dead_shard_table`. The bar is 2 for both p99.
+#[test]
+#[ignore = "measures latencies: for a machine that does nothing else"]
+fn dead_shard_table() {
+    eprintln!("| run | | p50 us before | after | p99 us before | after | p99 ratio |");
+    eprintln!("|---|---|---|---|---|---|---|");
+    for run in 1..=RUNS {
+        let mut cluster = cluster("no");
+        let client = client(&cluster);
+        load(&client, CALLS / 5);
+        let before = load(&client, CALLS);
+        cluster.kill(0);
+        let noticing: Vec<_> =
+            (0..16).map(|_| client.send(Command::Put(vec![Put::new(topic(), "x")]))).collect();
+        noticing.into_iter().for_each(|pending| drop(pending.wait()));
+        let after = load(&client, CALLS);
+        for (verb, before, after) in
+            [("put", &before.0, &after.0), ("reserve", &before.1, &after.1)]
+        {
+            let [p50, p99] = [50, 99]
+                .map(|percent| [before, after].map(|took| took.percentile(percent).as_micros()));
+            let ratio = p99[1] as f64 / p99[0] as f64;
+            eprintln!(
+                "| {run} | {verb} | {} | {} | {} | {} | {ratio:.2} |",
+                p50[0], p50[1], p99[0], p99[1]
+            );
+        }
+    }
 }
