@@ -148,7 +148,7 @@ pub fn run_on_cluster(verb: &str) {
 
 /// The servers that the backend runs on.
 enum Servers {
-    Alone(RedisServer),
+    Alone(Box<RedisServer>),
     Cluster(Arc<RedisCluster>),
 }
 
@@ -252,7 +252,8 @@ struct RedisHost {
 
 impl RedisHost {
     fn alone(reopens: bool) -> RedisHost {
-        RedisHost::new(Servers::Alone(RedisServer::start(RedisConfig::default())), None, reopens)
+        let server = Box::new(RedisServer::start(RedisConfig::default()));
+        RedisHost::new(Servers::Alone(server), None, reopens)
     }
 
     fn new(servers: Servers, partitions: Option<u16>, reopens: bool) -> RedisHost {

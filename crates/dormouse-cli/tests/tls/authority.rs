@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use tokio_rustls::rustls::pki_types::CertificateDer;
 
 pub(crate) struct Authority {
@@ -15,6 +15,8 @@ impl Authority {
     pub(crate) fn new() -> Authority {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        // OpenSSL takes a certificate with the name of its issuer for one that is self-signed.
+        params.distinguished_name.push(DnType::CommonName, "the authority of a test");
         let key = KeyPair::generate().unwrap();
         let certificate = params.self_signed(&key).unwrap();
         let (pem, certificate) = (certificate.pem(), certificate.der().clone());

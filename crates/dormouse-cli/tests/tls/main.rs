@@ -11,5 +11,6 @@ mod plain_text;
 mod process;
 mod protocols;
 mod reload;
+mod sentinel;
 mod server;
 mod slow_handshakes;

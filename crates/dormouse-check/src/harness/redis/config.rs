@@ -1,7 +1,7 @@
 //! How a server is to be.
 
 use std::net::Ipv4Addr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The append-only file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,6 +26,9 @@ pub struct RedisConfig {
     pub cluster: bool,
     /// A sentinel; `extra` has what it watches, the other options have no effect.
     pub sentinel: bool,
+    /// Only by TLS, to clients, replicas and sentinels: a directory with `cert.pem`, `key.pem` and
+    /// `ca.pem`.
+    pub tls: Option<PathBuf>,
     /// More lines of the configuration; they win over the others.
     pub extra: Vec<String>,
     /// Where it listens.
@@ -43,6 +46,7 @@ impl Default for RedisConfig {
             maxmemory: None,
             cluster: false,
             sentinel: false,
+            tls: None,
             extra: Vec::new(),
             address: Ipv4Addr::LOCALHOST,
             network_of: None,
@@ -64,7 +68,6 @@ impl RedisConfig {
         }
         let mut lines = vec![
             format!("bind {}", self.address),
-            format!("port {port}"),
             format!("dir {}", dir.display()),
             format!("unixsocket {}", socket.display()),
             // Other addresses than the loopback are in namespaces that only the rig reaches.
@@ -81,6 +84,7 @@ impl RedisConfig {
         if self.cluster {
             lines.push("cluster-enabled yes".to_owned());
         }
+        lines.extend(self.port_lines(port));
         lines.extend_from_slice(&self.extra);
         lines.join("\n") + "\n"
     }
@@ -88,12 +92,26 @@ impl RedisConfig {
     fn sentinel_lines(&self, port: u16, dir: &Path, socket: &Path) -> String {
         let mut lines = vec![
             format!("bind {}", self.address),
-            format!("port {port}"),
             format!("dir {}", dir.display()),
             format!("unixsocket {}", socket.display()),
             "protected-mode no".to_owned(),
         ];
+        lines.extend(self.port_lines(port));
         lines.extend_from_slice(&self.extra);
         lines.join("\n") + "\n"
+    }
+
+    fn port_lines(&self, port: u16) -> Vec<String> {
+        let Some(dir) = &self.tls else { return vec![format!("port {port}")] };
+        let file = |name: &str| dir.join(name).display().to_string();
+        vec![
+            "port 0".to_owned(),
+            format!("tls-port {port}"),
+            format!("tls-cert-file {}", file("cert.pem")),
+            format!("tls-key-file {}", file("key.pem")),
+            format!("tls-ca-cert-file {}", file("ca.pem")),
+            "tls-auth-clients no".to_owned(),
+            "tls-replication yes".to_owned(),
+        ]
     }
 }

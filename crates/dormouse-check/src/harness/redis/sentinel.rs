@@ -27,30 +27,19 @@ pub struct SentinelRig {
 impl SentinelRig {
     /// Starts them, and waits until all know each other and the replicas are in sync.
     pub fn start(replicas: usize, sentinels: usize) -> SentinelRig {
-        SentinelRig::with(replicas, sentinels, &[], &[])
+        SentinelRig::with(replicas, sentinels, &RedisConfig::default())
     }
 
-    /// The same with more lines in the configuration of the servers and of the sentinels.
-    pub fn with(
-        replicas: usize,
-        sentinels: usize,
-        server_lines: &[String],
-        sentinel_lines: &[String],
-    ) -> SentinelRig {
-        let server = |more: &[String]| {
-            let extra = [server_lines, more].concat();
-            RedisServer::start(RedisConfig { extra, ..RedisConfig::default() })
-        };
-        let primary = server(&[]);
+    /// The same with other options for all of them.
+    pub fn with(replicas: usize, sentinels: usize, config: &RedisConfig) -> SentinelRig {
+        let start =
+            |sentinel, extra| RedisServer::start(RedisConfig { extra, sentinel, ..config.clone() });
+        let primary = start(false, Vec::new());
         let copies = format!("replicaof {} {}", primary.host(), primary.port());
         let mut servers = vec![primary];
-        servers.extend((0..replicas).map(|_| server(std::slice::from_ref(&copies))));
-        let lines = [watch(&servers[0], sentinels / 2 + 1), sentinel_lines.to_vec()].concat();
-        let sentinel = |_| {
-            let extra = lines.clone();
-            RedisServer::start(RedisConfig { extra, sentinel: true, ..RedisConfig::default() })
-        };
-        let sentinels: Vec<RedisServer> = (0..sentinels).map(sentinel).collect();
+        servers.extend((0..replicas).map(|_| start(false, vec![copies.clone()])));
+        let lines = watch(&servers[0], sentinels / 2 + 1);
+        let sentinels: Vec<_> = (0..sentinels).map(|_| start(true, lines.clone())).collect();
         let away = vec![false; servers.len()];
         let rig = SentinelRig { servers, sentinels, away };
         rig.await_whole();
