@@ -12,7 +12,7 @@ use crate::units::{At, Span};
 
 /// A schedule by its name.
 #[derive(clap::Args)]
-pub(super) struct Named {
+pub(super) struct ScheduleArgs {
     /// The topic
     topic: String,
     /// The schedule's name
@@ -22,7 +22,7 @@ pub(super) struct Named {
 #[derive(clap::Args)]
 pub(super) struct Remove {
     #[command(flatten)]
-    named: Named,
+    named: ScheduleArgs,
     /// Cancel its newest job, too, if that still lives
     #[arg(long)]
     jobs: bool,
@@ -31,7 +31,7 @@ pub(super) struct Remove {
 #[derive(clap::Args)]
 pub(super) struct Pause {
     #[command(flatten)]
-    named: Named,
+    named: ScheduleArgs,
     /// For how long; until it is resumed if not given
     #[arg(long = "for", value_name = "SPAN")]
     span: Option<Span>,
@@ -40,7 +40,7 @@ pub(super) struct Pause {
 #[derive(clap::Args)]
 pub(super) struct Run {
     #[command(flatten)]
-    named: Named,
+    named: ScheduleArgs,
     /// A job for each tick from this instant on instead; with --to
     #[arg(long, value_name = "INSTANT", requires = "to")]
     from: Option<At>,
@@ -52,7 +52,7 @@ pub(super) struct Run {
 #[derive(clap::Args)]
 pub(super) struct Next {
     #[command(flatten)]
-    named: Named,
+    named: ScheduleArgs,
     /// Ticks from this instant on; now if not given
     #[arg(long, value_name = "INSTANT")]
     from: Option<At>,
@@ -75,7 +75,7 @@ struct Schedule {
     last: Option<std::collections::BTreeMap<String, String>>,
 }
 
-impl Named {
+impl ScheduleArgs {
     fn path(&self) -> String {
         path(&self.topic, &self.name)
     }

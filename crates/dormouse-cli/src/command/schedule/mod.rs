@@ -30,17 +30,17 @@ enum Command {
     Put(Box<put::Args>),
     Ls(ls::Args),
     /// Show a schedule, its counts and its next ticks
-    Get(change::Named),
+    Get(change::ScheduleArgs),
     /// Remove a schedule; its jobs stay
     Rm(change::Remove),
     /// Give no ticks, and none of them later
     Pause(change::Pause),
     /// End a pause
-    Resume(change::Named),
+    Resume(change::ScheduleArgs),
     /// Leave out the next tick
-    Skip(change::Named),
+    Skip(change::ScheduleArgs),
     /// Let the next tick be the first after now, whatever was still to be given
-    Replan(change::Named),
+    Replan(change::ScheduleArgs),
     /// Put a job now, or one for each tick of a time; the ticks go on as if nothing had happened
     Run(change::Run),
     /// Show the ticks of a schedule
