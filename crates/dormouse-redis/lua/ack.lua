@@ -2,8 +2,9 @@
 -- Answers runs of tokens with the same result: count I2, result B (0 done, 2 gone, 3 lost),
 -- attempts I4.
 --
--- Fast path: the tokens are valid, the jobs have no keys, and their leases are not the last ones
--- and cannot have expired. Otherwise it answers nil once, and uses `slow` when executed again.
+-- Fast path: the tokens are valid, the jobs have no keys and are of no ticks, and their leases are
+-- not the last ones and cannot have expired. Otherwise it answers nil once, and uses `slow` when
+-- executed again.
 
 -- Reading the clock costs a command. It is not needed if the first lease expires later than this
 -- after the server's time: no script travels that long.

@@ -1,4 +1,5 @@
--- Slow path of ack: invalid tokens, keys, last leases, and leases that may have expired.
+-- Slow path of ack: invalid tokens, keys, jobs of ticks, last leases, and leases that may have
+-- expired.
 
 local acked = {} -- set of ids
 
@@ -40,6 +41,9 @@ function slow.check_token(id, progress, fence, priority, flags)
     acked[id] = true
     if band(flags, KEYED) ~= 0 and band(flags, KEY_LOST) == 0 then
         settle_key(id)
+    end
+    if band(flags, TICKED) ~= 0 then
+        settle_tick_of(id, now())
     end
     return DONE
 end

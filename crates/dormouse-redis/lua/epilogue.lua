@@ -30,4 +30,4 @@ if writes then
 elseif header[CHANGED] then
     call('HSET', S, 'b', pack(HEADER, unpack(header)))
 end
-return { 'done', now_ms or 0, text, unpack(records) }
+return { header[TICKS_DUE] and 'ticks' or 'done', now_ms or 0, text, unpack(records) }

@@ -19,8 +19,8 @@ local function is_before(a, b)
 end
 
 -- The head of a record: put_at I6, bytes I4, flags I2, then those that the flags name: attempts_max
--- I4, ttr I6, priority I4, key_ttl I6, key I2 + bytes, backoff I2 + bytes. Only servers read the
--- part after it.
+-- I4, ttr I6, priority I4, key_ttl I6, key I2 + bytes, backoff I2 + bytes, schedule I2 + bytes and
+-- tick I6, missed I4. Only servers read the part after it.
 local function read_head(record)
     local r = { attempts_max = ATTEMPTS_MAX_DEFAULT, ttr = TTR_MS_DEFAULT,
         priority = PRIORITY_DEFAULT, key_ttl = 0 }
@@ -50,6 +50,11 @@ local function read_head(record)
     if band(flags, HAS_BACKOFF) ~= 0 then
         local length = unpack_struct('>I2', record, at)
         r.backoff = sub(record, at + 2, at + 1 + length)
+        at = at + 2 + length
+    end
+    if band(flags, HAS_TICK) ~= 0 then
+        local length = unpack_struct('>I2', record, at)
+        r.schedule = sub(record, at + 2, at + 1 + length)
     end
     return r
 end
@@ -75,10 +80,29 @@ end
 
 -- The progress of a job that has none yet.
 local function fresh_progress(head)
-    local flags = head.key and KEYED or 0
+    local flags = (head.key and KEYED or 0) + (head.schedule and TICKED or 0)
     return { fence = 0, attempts = 0, priority = head.priority, reserves = 0, expiries = 0,
         releases = 0, kills = 0, kicks = 0, bytes = head.bytes, ttr = head.ttr, flags = flags,
         error = '' }
+end
+
+-- The job of a tick has ended at this instant: its schedule is due, if it waits for a job. It may
+-- wait for another one: then the server that meets it lets it wait on.
+local function settle_tick(name, at)
+    local score = tonumber(call('ZSCORE', T, name) or nil)
+    if score and score >= ZONE and score < 2 * ZONE then
+        call('ZADD', T, at, name)
+        header[TICKS_DUE] = true
+    end
+end
+
+-- The same, for a job whose record was not read.
+local function settle_tick_of(id, at)
+    local record = call('HGET', J, id)
+    local name = record and read_head(record).schedule
+    if name then
+        settle_tick(name, at)
+    end
 end
 
 -- Removes the record, progress and key of a job that is in no zset any more.
@@ -91,6 +115,9 @@ local function forget(id, head, p)
         if call('HGET', K, head.key) == id then
             call('HDEL', K, head.key)
         end
+    end
+    if head.schedule then
+        settle_tick(head.schedule, now())
     end
     count(BYTES, -head.bytes)
 end
@@ -130,6 +157,9 @@ local function bury(id, p, priority, at)
     p.flags = without(without(p.flags, HELD), LAST)
     call('HSET', F, id, write_progress(p))
     count(KILLS, 1)
+    if band(p.flags, TICKED) ~= 0 then
+        settle_tick_of(id, at)
+    end
     trim_dead(2)
 end
 
@@ -240,6 +270,19 @@ function sweep(budget)
     end
     sweep_holds(budget or SWEEP)
     return trim_dead(budget or SWEEP)
+end
+
+-- Whether Redis is at maxmemory. Tested by a write that changes nothing, before the script's first
+-- real one: after that one Redis refuses no more writes of this script.
+local function out_of_memory()
+    local reply = pcall_redis('ZADD', D, 'XX', 0, '')
+    if type(reply) == 'table' and reply.err then
+        -- A write that is allowed: Redis accepts all later ones, and verbs that remove jobs must
+        -- work.
+        call('HDEL', S, '')
+        return true
+    end
+    return false
 end
 
 -- Adds a record to the answer.

@@ -7,12 +7,15 @@
 --       4 d  zset   id -> when it died
 --       5 k  hash   key -> id of the job that has it, or had it when it was acked
 --       6 h  zset   key -> end of its hold after the ack
---       7.. zsets   id -> score, one per priority in use, ascending
+--       7 t  zset   name of a schedule -> when it is due; zone 1: it waits for its newest job,
+--                   zone 2: it is paused
+--       8 n  hash   name of a schedule -> revision, newest job, record: see schedule.lua
+--       9.. zsets   id -> score, one per priority in use, ascending
 --       (x  hash    id -> record that cannot be read; only `verify` writes it)
 --
 -- ARGV  1 name of the sequence, 2 number of the batch in it, 3 version of g known to the server,
 --       4 now ('' = the server does not know the time yet, '~' and a number = use Redis' clock,
---       which should show about that), 5 g to store ('' = none), 6 priorities of KEYS 7.. (u32
+--       which should show about that), 5 g to store ('' = none), 6 priorities of KEYS 9.. (u32
 --       each), 7 priorities to drop (u32 each; their keys are the last of KEYS), 8 the partition's
 --       shard (3 bytes), and, if version 0 is known, the number after which new ones may begin
 --       (5 bytes), 9 dead_ttl, 10 dead_max ('' = none), 11 channel, then verb, number of arguments,
@@ -31,6 +34,7 @@
 -- Lua numbers are exact up to 2^53, but tostring rounds them.
 
 local S, J, F, D, K, H = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local T, N = KEYS[7], KEYS[8]
 local call, pcall_redis = redis.call, redis.pcall
 local pack, unpack_struct = struct.pack, struct.unpack
 local sub, format, concat, floor, min, max =
@@ -45,13 +49,13 @@ local records, record_ids = {}, {} -- records in the answer, and their jobs' ids
 local PRIORITIES, Z
 if #ARGV[6] == 4 then
     local priority = unpack_struct('>I4', ARGV[6])
-    PRIORITIES, Z = { priority }, { [priority] = KEYS[7] }
+    PRIORITIES, Z = { priority }, { [priority] = KEYS[9] }
 else
     PRIORITIES, Z = {}, {}
     for i = 1, #ARGV[6] / 4 do
         local priority = unpack_struct('>I4', ARGV[6], i * 4 - 3)
         PRIORITIES[i] = priority
-        Z[priority] = KEYS[6 + i]
+        Z[priority] = KEYS[8 + i]
     end
 end
 
@@ -84,11 +88,12 @@ end
 -- LAST_NUMBER: of the last job created. PAUSED: end of the pause (0 = not paused). WAITING:
 -- earliest instant that waiting servers know of (0 = none waits). LEASE_END: no lease expires
 -- before it. LAST_FENCE: the last fence granted. The others are counters. CHANGED (the header must
--- be written) and PUBLISHES (waiting servers must be woken) are not stored.
+-- be written), PUBLISHES (waiting servers must be woken) and TICKS_DUE (schedules became due) are
+-- not stored.
 local LAST_NUMBER, PAUSED, WAITING, LEASE_END, LAST_FENCE = 1, 2, 3, 4, 5
 local PUTS, RESERVES, ACKS, NACKS, EXPIRIES = 6, 7, 8, 9, 10
 local RELEASES, KILLS, CANCELS, BYTES = 11, 12, 13, 14
-local CHANGED, PUBLISHES = 15, 16
+local CHANGED, PUBLISHES, TICKS_DUE = 15, 16, 17
 local HEADER, HEADER_BYTES = '>dddddddddddddd', 112
 local header
 

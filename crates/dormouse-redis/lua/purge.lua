@@ -4,7 +4,8 @@
 --
 -- If few jobs are leased, UNLINK removes everything at no cost per job, and the leased jobs are
 -- written back. Otherwise jobs are removed one by one, at most BATCH_JOBS_MAX per call, those that
--- were put before the purge began; a job that is moved meanwhile may stay.
+-- were put before the purge began; a job that is moved meanwhile may stay. Schedules stay, too;
+-- those that wait for a job are due then.
 
 do
     local LEASED_MAX, SCANNED_MAX = 500, 256
@@ -145,15 +146,28 @@ do
         return lanes
     end
 
+    -- Schedules that wait for a job that is gone are due; BATCH_JOBS_MAX of them. True = there are
+    -- more.
+    local function settle_parked()
+        local names = call('ZRANGE', T, ZONE, 2 * ZONE - 1, 'BYSCORE', 'LIMIT', 0, BATCH_JOBS_MAX)
+        for _, name in ipairs(names) do
+            settle_tick(name, now())
+        end
+        return #names == BATCH_JOBS_MAX
+    end
+
     -- The cursor: the highest number n to remove, priority + 1 and zone of the lane, the next
     -- instant (holds: how many to skip) and id in it.
     local CURSOR = '>I5I5BI6c8'
-    local HOLDS = 4294967297 -- greater than all priorities
+    local HOLDS, PARKED = 4294967297, 4294967298 -- greater than all priorities
     local FIRST_ID = SHARD .. '\0\0\0\0\0'
 
     local function purge_some(cursor)
         local n, rank, zone, at, id = unpack_struct(CURSOR, cursor)
         local removed, scanned, bytes = 0, 0, 0
+        if rank == PARKED then
+            return 0, settle_parked() and cursor or nil
+        end
         if rank < HOLDS then
             for _, lane in ipairs(resting_lanes()) do
                 local lane_rank, lane_zone = lane.priority + 1, lane.zone / ZONE
@@ -195,7 +209,9 @@ do
             local leased, lapsed, spent = count_leases()
             local removed = leased <= LEASED_MAX and purge_at_once(lapsed, spent)
             if removed then
-                return pack('>I8B', removed, 0), true
+                local more = settle_parked()
+                return pack('>I8B', removed, more and 1 or 0)
+                    .. (more and pack(CURSOR, 0, PARKED, 0, 0, FIRST_ID) or ''), true
             end
             cursor = pack(CURSOR, header[LAST_NUMBER], 0, 0, 0, FIRST_ID)
         end

@@ -3,19 +3,6 @@
 -- Answers runs of jobs with the same result and consecutive ids: count I2, result B, state B, id c8
 -- of the first, due I6. This file answers runs of one job; put_fast.lua longer ones.
 
--- Whether Redis is at maxmemory. Tested by a write that changes nothing, before the script's first
--- real one: after that one Redis refuses no more writes of this script.
-local function out_of_memory()
-    local reply = pcall_redis('ZADD', D, 'XX', 0, '')
-    if type(reply) == 'table' and reply.err then
-        -- A write that is allowed: Redis accepts all later ones, and verbs that remove jobs must
-        -- work.
-        call('HDEL', S, '')
-        return true
-    end
-    return false
-end
-
 -- The owner of a key: nil, a located job, or a hold.
 local function key_owner(key)
     local id = call('HGET', K, key)

@@ -3,7 +3,9 @@
 -- KEYS  1 t  hash  topic -> first shard I4, partitions I2; '' -> the last shard in use
 --       2 i  hash  first shard I4 -> topic
 --       3 n  zset  topic, all with score 0, so sorted by name
--- ARGV  find topic; give topic partitions most-shards known-shard; whose shard; page after limit
+--       4 c  zset  topics that have had a schedule, sorted by name
+-- ARGV  find topic; give topic partitions most-shards known-shard; whose shard; page after limit;
+--       tick topic; ticking after limit
 --       known-shard: the last that the server knows. What is given begins after it, since Redis
 --       may have lost an older register, whose topics are not all restored yet.
 
@@ -32,5 +34,10 @@ elseif verb == 'give' then
     return registration
 elseif verb == 'whose' then
     return call('HGET', KEYS[2], ARGV[2]) or ''
+elseif verb == 'tick' then
+    call('ZADD', KEYS[4], 0, ARGV[2])
+    return ''
+elseif verb == 'ticking' then
+    return call('ZRANGE', KEYS[4], ARGV[2], '+', 'BYLEX', 'LIMIT', 0, ARGV[3])
 end
 return call('ZRANGE', KEYS[3], ARGV[2], '+', 'BYLEX', 'LIMIT', 0, ARGV[3])

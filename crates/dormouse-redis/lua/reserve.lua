@@ -60,6 +60,7 @@ function lease_terms(record, progress, lapsed, priority, given_ttr)
     ttr = given_ttr or ttr
     local attempts, reserves, expiries, releases, kills, kicks = 0, 0, 0, 0, 0, 0
     local flags, message = band(options, HAS_KEY) ~= 0 and KEYED or 0, ''
+    flags = band(options, HAS_TICK) ~= 0 and flags + TICKED or flags
     if progress then
         attempts, reserves, expiries, releases, kills, kicks, flags =
             unpack_struct(PROGRESS_TO_LEASE, progress)
@@ -71,7 +72,7 @@ function lease_terms(record, progress, lapsed, priority, given_ttr)
         header[EXPIRIES] = header[EXPIRIES] + 1
     end
     local last = attempts_max ~= 0 and attempts >= attempts_max
-    flags = band(flags, KEYED + KEY_LOST) + HELD + (last and LAST or 0)
+    flags = band(flags, KEYED + KEY_LOST + TICKED) + HELD + (last and LAST or 0)
     local expires_at = after(ttr)
     if not last then
         note_expiry(expires_at)

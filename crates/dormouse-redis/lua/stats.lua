@@ -2,7 +2,7 @@
 -- Answers I8 each: delayed, ready, urgent (ready, priority below the default), leased, dead, holds,
 -- the nine counters, jobs; then B (0 = nothing is ready) and the due time I6 of the job that would
 -- be reserved next, paused until I6 (0 = not), more B (1 = there was more to expire than one call
--- does).
+-- does), schedules I8.
 --
 -- Leases that have expired unnoticed are counted as expired.
 
@@ -39,5 +39,5 @@ verbs.stats = function()
     return pack('>I8I8I8I8I8I8', delayed, ready, urgent, leased, dead + spent, holds_now)
         .. pack('>I8I8I8I8I8I8I8I8I8', unpack(totals)) .. pack('>I8', call('HLEN', J))
         .. pack('>BI6I6B', first and 1 or 0, first and first.at or 0,
-            paused > now() and paused or 0, more and 1 or 0), false
+            paused > now() and paused or 0, more and 1 or 0) .. pack('>I8', call('ZCARD', T)), false
 end

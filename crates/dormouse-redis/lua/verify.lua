@@ -1,7 +1,7 @@
 -- Checks and mends a partition, one page per call. lib.lua precedes it, with the same KEYS and ARGV
 -- and one verb. After the zsets KEYS has one more: x, a hash id -> record that was set aside.
 --
--- KEYS 7.. are the priorities in g, and those whose zsets were found without being in g.
+-- KEYS 9.. are the priorities in g, and those whose zsets were found without being in g.
 -- Answers 'stale', v, g, or 'done' and the verb's answer.
 
 local fields = call('HMGET', S, 'v', 'b', 'g')

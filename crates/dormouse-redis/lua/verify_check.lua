@@ -22,6 +22,10 @@ local function end_of_head(record, head)
             at = at + 2 + #text
         end
     end
+    if head.schedule then
+        assert(unpack_struct('>I2', record, at) == #head.schedule)
+        at = at + 2 + #head.schedule + 10
+    end
     return at
 end
 
@@ -151,6 +155,7 @@ local function check_flags(found, plan, add_problem)
         flags = without(flags, HELD)
     end
     flags = plan.head.key and with(flags, KEYED) or without(flags, KEYED)
+    flags = plan.head.schedule and with(flags, TICKED) or without(flags, TICKED)
     if flags ~= p.flags or p.bytes ~= plan.head.bytes then
         p.flags, p.bytes = flags, plan.head.bytes
         return true

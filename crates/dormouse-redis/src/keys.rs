@@ -24,8 +24,8 @@ pub(crate) fn key(tag: &str, name: &str) -> Bytes {
 }
 
 /// The fixed keys of a partition, in the order of KEYS.
-pub(crate) fn fixed(tag: &str) -> [Bytes; 6] {
-    ["s", "j", "f", "d", "k", "h"].map(|name| key(tag, name))
+pub(crate) fn fixed(tag: &str) -> [Bytes; 8] {
+    ["s", "j", "f", "d", "k", "h", "t", "n"].map(|name| key(tag, name))
 }
 
 /// The zset of a priority.

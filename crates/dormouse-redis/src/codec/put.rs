@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use dormouse_core::error::Error;
-use dormouse_core::job::{JobId, State};
+use dormouse_core::job::{Content, JobId, State};
 use dormouse_core::limits::PRIORITY_DEFAULT;
 use dormouse_core::op::{OnConflict, Put, PutOutcome, PutReply};
 use dormouse_core::refusal::{bytes_full, jobs_full, key_held, key_taken};
@@ -32,13 +32,8 @@ pub(crate) fn op<'a>(
     if !is_limited && puts.clone().all(|put| put.key.is_none()) {
         return fast_op(puts, settings);
     }
-    let mut args = Vec::new();
+    let mut args = vec![limits_arg(limits)];
     let mut to = Writer::default();
-    if is_limited {
-        let share = |max: Option<u64>| max.unwrap_or(NO_LIMIT).min(NO_LIMIT);
-        to.u64(share(limits.jobs_max)).u64(share(limits.bytes_max));
-    }
-    args.push(to.take());
     for put in puts {
         write_meta(&mut to, put);
         args.push(to.u8(mode(put.on_conflict)).take());
@@ -46,6 +41,38 @@ pub(crate) fn op<'a>(
         args.push(record::encode(&put.clone().content(Some(settings), ANY_TIME), priority(put)));
     }
     Op::new("put", args)
+}
+
+fn limits_arg(limits: Limits) -> Bytes {
+    if limits.jobs_max.is_none() && limits.bytes_max.is_none() {
+        return Bytes::new();
+    }
+    let share = |max: Option<u64>| max.unwrap_or(NO_LIMIT).min(NO_LIMIT);
+    Writer::default().u64(share(limits.jobs_max)).u64(share(limits.bytes_max)).take()
+}
+
+/// A job that a schedule puts; it has no key.
+#[derive(Clone, Debug)]
+pub(crate) struct ScheduledJob {
+    pub(crate) content: Content,
+    pub(crate) priority: u32,
+    /// When it is due; `None` = now.
+    pub(crate) due_at: Option<u64>,
+}
+
+/// The arguments of a put of such jobs.
+pub(crate) fn scheduled_args<'a>(
+    jobs: impl Iterator<Item = &'a ScheduledJob>,
+    limits: Limits,
+) -> Vec<Bytes> {
+    let mut args = vec![limits_arg(limits)];
+    for ScheduledJob { content, priority, due_at } in jobs {
+        let clock = if due_at.is_some() { codes::CLOCK_AT } else { codes::CLOCK_DELAY };
+        let mut to = Writer::default();
+        to.u8(clock).u48(due_at.unwrap_or(0)).u32(*priority).u8(codes::KEEP);
+        args.extend([to.take(), Bytes::new(), record::encode(content, *priority)]);
+    }
+    args
 }
 
 /// Jobs without keys for a topic without limits: the script looks nothing up for them.
@@ -109,13 +136,27 @@ pub(crate) fn read(
         codes::DUPLICATE | codes::HELD_DUPLICATE => Ok(done(PutOutcome::Duplicate)?),
         codes::REPLACED => Ok(done(PutOutcome::Replaced)?),
         codes::REFUSED => Err(key_taken(id, state(seen)?.unwrap_or(State::Ready))),
-        codes::JOBS_FULL => Err(jobs_full(topic, due_at, settings.jobs_max.unwrap_or(0))),
+        codes::HELD_REFUSED => Err(key_held(id)),
+        code => Err(no_room(code, due_at, topic, bytes, settings)?),
+    })
+}
+
+/// The refusal of a job for which there is no room; `amount`: what the topic has of the limited
+/// thing.
+pub(crate) fn no_room(
+    code: u8,
+    amount: u64,
+    topic: &TopicName,
+    bytes: u64,
+    settings: &Settings,
+) -> Result<Error, Error> {
+    Ok(match code {
+        codes::JOBS_FULL => jobs_full(topic, amount, settings.jobs_max.unwrap_or(0)),
         codes::BYTES_FULL => {
             let max = settings.bytes_max.unwrap_or(0);
-            Err(bytes_full(topic, due_at, due_at.saturating_add(bytes), max))
+            bytes_full(topic, amount, amount.saturating_add(bytes), max)
         }
-        codes::NO_MEMORY => Err(no_memory()),
-        codes::HELD_REFUSED => Err(key_held(id)),
+        codes::NO_MEMORY => no_memory(),
         _ => return Err(malformed("unknown result of a put")),
     })
 }

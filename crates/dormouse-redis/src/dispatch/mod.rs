@@ -13,10 +13,11 @@ mod fanout;
 mod register;
 mod sessions;
 mod submission;
+mod ticking;
 mod wait;
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::Duration;
@@ -81,6 +82,8 @@ pub(crate) struct Dispatcher {
     pub(crate) shared: Rc<Shared>,
     /// The number of partitions of a new topic.
     pub(crate) partitions: u16,
+    /// Topics that the register lists as having had schedules.
+    ticking: RefCell<HashSet<TopicName>>,
     /// The topics looked up so far. A registration never changes, unless Redis loses its data.
     topics: RefCell<HashMap<TopicName, Rc<Topic>>>,
     /// The partitions of all known topics, by shard: how a job's id leads to its partition.
@@ -106,6 +109,10 @@ pub(crate) struct Dispatcher {
 impl Upstream for Weak<Dispatcher> {
     fn drain(&self) {
         self.upgrade().into_iter().for_each(|dispatcher| dispatcher.drain());
+    }
+
+    fn give_ticks(&self, shard: u32) {
+        self.upgrade().into_iter().for_each(|dispatcher| dispatcher.give_ticks(shard));
     }
 
     fn restore(&self, topic: TopicName) -> Registered {
@@ -134,6 +141,7 @@ impl Dispatcher {
         let dispatcher = Rc::new(Dispatcher {
             shared: Rc::new(shared),
             partitions,
+            ticking: RefCell::default(),
             topics: RefCell::default(),
             shards: RefCell::default(),
             last_shard: Cell::new(0),
@@ -152,6 +160,7 @@ impl Dispatcher {
 
     /// Runs until the senders are gone and all requests are answered.
     pub(crate) async fn run(self: Rc<Dispatcher>, mut wakeups: UnboundedReceiver<Wakeup>) {
+        tokio::task::spawn_local(Dispatcher::watch_ticking(Rc::downgrade(&self)));
         loop {
             tokio::select! {
                 submission = self.shared.intake.recv() => match submission {

@@ -82,6 +82,8 @@ impl Dispatcher {
         let mut known: Vec<_> =
             self.topics.borrow().iter().map(|(n, t)| (n.clone(), t.clone())).collect();
         known.sort_by(|(name, _), (other, _)| name.cmp(other));
+        // The list is lost, too.
+        self.ticking.borrow_mut().clear();
         let (mut kept, mut moved) = (Vec::new(), Vec::new());
         for (name, topic) in &known {
             let of_its_kind =
@@ -179,9 +181,17 @@ impl Dispatcher {
         after: Option<&TopicName>,
         limit: usize,
     ) -> Result<Vec<TopicName>, Error> {
+        self.name_page(b"page", after, limit).await
+    }
+
+    async fn name_page(
+        &self,
+        verb: &'static [u8],
+        after: Option<&TopicName>,
+        limit: usize,
+    ) -> Result<Vec<TopicName>, Error> {
         let from = after.map_or_else(|| "-".to_owned(), |name| format!("({name}"));
-        let args =
-            vec![Bytes::from_static(b"page"), Bytes::from(from), Bytes::from(limit.to_string())];
+        let args = vec![verb.into(), Bytes::from(from), Bytes::from(limit.to_string())];
         let Value::Array(names) = self.call_register(args, false).await? else {
             return Err(malformed("the register gave no page"));
         };
@@ -209,6 +219,26 @@ impl Dispatcher {
         Ok(Some(self.add_topic(name, first_shard, partitions)))
     }
 
+    /// Lists a topic as one that has schedules, unless this server has done so before.
+    pub(super) async fn register_ticking(&self, name: &TopicName) -> Result<(), Error> {
+        if self.ticking.borrow().contains(name) {
+            return Ok(());
+        }
+        let name_arg = Bytes::copy_from_slice(name.as_str().as_bytes());
+        self.call_register(vec![Bytes::from_static(b"tick"), name_arg], true).await?;
+        self.ticking.borrow_mut().insert(name.clone());
+        Ok(())
+    }
+
+    /// The names of topics that have had schedules, after the given one, in order.
+    pub(super) async fn ticking_page(
+        &self,
+        after: Option<&TopicName>,
+        limit: usize,
+    ) -> Result<Vec<TopicName>, Error> {
+        self.name_page(b"ticking", after, limit).await
+    }
+
     async fn call_register(&self, args: Vec<Bytes>, is_change: bool) -> Result<Value, Error> {
         self.call(&self.shared.scripts.register, args, is_change).await
     }
@@ -223,7 +253,7 @@ impl Dispatcher {
         let call = Call {
             slot: slot_of(tag.as_bytes()),
             script: Arc::clone(script),
-            keys: ["t", "i", "n"].map(|name| keys::key(tag, name)).to_vec(),
+            keys: ["t", "i", "n", "c"].map(|name| keys::key(tag, name)).to_vec(),
             args,
             replicas: if is_change { self.shared.replicas } else { 0 },
         };

@@ -34,9 +34,9 @@ pub(crate) struct EncodedBatch {
 pub(super) type ScriptBatch = Batch<PartitionRequest>;
 
 /// The requests that become one operation: neighbours of one phase, unless their task decodes the
-/// reply (phase 5 and later).
+/// reply.
 pub(super) fn groups(requests: &[PartitionRequest]) -> impl Iterator<Item = &[PartitionRequest]> {
-    requests.chunk_by(|a, b| a.phase() == b.phase() && a.phase() < 5)
+    requests.chunk_by(|a, b| a.phase() == b.phase() && a.is_merged() && b.is_merged())
 }
 
 /// The poll for several waiters as an operation.
@@ -72,6 +72,14 @@ impl Partition {
         }
         ops.extend(batch.polls.iter().map(poll_op));
         ops
+    }
+
+    /// This partition's share of the topic's limits.
+    pub(crate) fn limits(&self, settings: &Settings) -> Limits {
+        Limits {
+            jobs_max: self.share(settings.jobs_max),
+            bytes_max: self.share(settings.bytes_max),
+        }
     }
 
     /// The id after which those of a new partition begin, as far as this server knows: beyond what
@@ -187,19 +195,15 @@ impl Partition {
             optional(self.share(using.settings.dead_max)),
             self.channel.clone(),
         ];
-        let limits = Limits {
-            jobs_max: self.share(using.settings.jobs_max),
-            bytes_max: self.share(using.settings.bytes_max),
-        };
-        for op in self.ops(batch, using, limits) {
+        for op in self.ops(batch, using, self.limits(&using.settings)) {
             args.push(Bytes::from_static(op.verb.as_bytes()));
             args.push(wire::number(op.args.len() as u64));
             args.extend(op.args);
         }
         // Only a script without puts may run when Redis is out of memory.
-        let puts = matches!(batch.requests.first(), Some(PartitionRequest::Put { .. }));
+        let needs_memory = batch.requests.first().is_some_and(|request| request.phase() == 0);
         let scripts = &self.shared.scripts;
-        let script = if puts { &scripts.put } else { &scripts.relief };
+        let script = if needs_memory { &scripts.put } else { &scripts.relief };
         let replicas = if batch.requests.iter().any(PartitionRequest::is_change) {
             self.shared.replicas
         } else {

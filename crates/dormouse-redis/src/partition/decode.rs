@@ -1,6 +1,7 @@
 //! Decodes the reply of a script as a whole; `deliver` reads the answers of its operations.
 //!
-//! A script answers with one of five words (see `lua/prologue.lua`): `done` with the answers,
+//! A script answers with one of six words (see `lua/prologue.lua`): `done` with the answers,
+//! `ticks` with the answers if schedules became due,
 //! `stale` with the configuration that another server has set, `busy` with the priorities that can
 //! be given up, `again` if the batch was delayed, `late` if its sequence has gone on without it.
 
@@ -19,6 +20,8 @@ enum ParsedReply {
         now_ms: u64,
         answers: Bytes,
         records: Vec<Bytes>,
+        /// `ticks`: schedules became due.
+        are_ticks_due: bool,
     },
     /// `stale`: another server changed the configuration.
     StaleConfig(Config),
@@ -35,6 +38,8 @@ pub(super) struct ScriptReply {
     pub(super) now_ms: u64,
     pub(super) answers: Bytes,
     pub(super) records: Vec<Bytes>,
+    /// Schedules of the partition became due.
+    pub(super) are_ticks_due: bool,
     /// As many replicas have confirmed it as configured.
     pub(super) confirmed: bool,
 }
@@ -59,7 +64,7 @@ impl Partition {
         call: CallReply,
         config: Option<Config>,
     ) -> Result<BatchStatus, Error> {
-        let (now_ms, answers, records) = match parse(call.value)? {
+        let (now_ms, answers, records, are_ticks_due) = match parse(call.value)? {
             ParsedReply::StaleConfig(config) => {
                 let known_version = self.config.borrow().version;
                 return Ok(match config.version {
@@ -82,7 +87,9 @@ impl Partition {
             // a copy on an abandoned connection is late, and no one reads the reply to that. If one
             // is read, this server's name is not unique, and the batch may have been executed.
             ParsedReply::Late => return Err(overtaken()),
-            ParsedReply::Done { now_ms, answers, records } => (now_ms, answers, records),
+            ParsedReply::Done { now_ms, answers, records, are_ticks_due } => {
+                (now_ms, answers, records, are_ticks_due)
+            }
         };
         self.shared.clock.observe(now_ms, call.sent_at, call.received_at);
         if let Some(config) = config {
@@ -94,7 +101,8 @@ impl Partition {
             _ => self.shared.clock.now_ms(),
         };
         let confirmed = call.replicas >= u64::from(self.shared.replicas);
-        Ok(BatchStatus::Done(ScriptReply { now_ms, answers, records, confirmed }))
+        let reply = ScriptReply { now_ms, answers, records, are_ticks_due, confirmed };
+        Ok(BatchStatus::Done(reply))
     }
 }
 
@@ -109,11 +117,12 @@ fn parse(value: Value) -> Result<ParsedReply, Error> {
     let mut items = items.into_iter();
     let word = bytes(items.next())?;
     match &word[..] {
-        b"done" => {
+        b"done" | b"ticks" => {
             let now_ms = number(items.next())?;
             let answers = bytes(items.next())?;
             let records = items.map(|item| bytes(Some(item))).collect::<Result<_, _>>()?;
-            Ok(ParsedReply::Done { now_ms, answers, records })
+            let are_ticks_due = &word[..] == b"ticks";
+            Ok(ParsedReply::Done { now_ms, answers, records, are_ticks_due })
         }
         b"stale" => {
             let version = bytes(items.next())?;
@@ -161,7 +170,9 @@ mod tests {
         let word = |word: &str| Value::BulkString(word.into());
         let parsed = |items: Vec<Value>| parse(Value::Array(items));
         let done = parsed(vec![word("done"), Value::Int(7), word("answers"), word("record")]);
-        assert!(matches!(done, Ok(ParsedReply::Done { now_ms: 7, .. })));
+        assert!(matches!(done, Ok(ParsedReply::Done { now_ms: 7, are_ticks_due: false, .. })));
+        let ticks = parsed(vec![word("ticks"), Value::Int(7), word("answers")]);
+        assert!(matches!(ticks, Ok(ParsedReply::Done { are_ticks_due: true, .. })));
         let stale = parsed(vec![word("stale"), word("0"), word("")]);
         assert!(matches!(stale, Ok(ParsedReply::StaleConfig(config)) if config.version == 0));
         let busy = parsed(vec![word("busy"), word("\0\0\0\x05")]);

@@ -27,7 +27,10 @@ use crate::wire::{Reader, Records, malformed};
 
 impl Partition {
     pub(super) fn deliver(&self, mut batch: ScriptBatch, reply: ScriptReply) {
-        let ScriptReply { now_ms, answers, records, confirmed } = reply;
+        let ScriptReply { now_ms, answers, records, are_ticks_due, confirmed } = reply;
+        if are_ticks_due {
+            self.shared.schedule(|scheduler, _| scheduler.expect_tick(self.no, 0));
+        }
         let records = records.into_iter();
         let mut delivery = Delivery { partition: self, now_ms, answers, records, confirmed };
         // A reply that cannot be read fails the requests that are still in the batch.

@@ -32,7 +32,9 @@ use crate::clock;
 use crate::cluster::{ClusterClient, slot_of};
 use crate::codec::nack::EndRequest;
 use crate::keys;
-use crate::scheduler::{Action, PartitionNo, REPLY_TIMEOUT, Rank, SubmissionNo, WaiterNo};
+use crate::scheduler::{
+    Action, PartitionNo, REPLY_TIMEOUT, Rank, SubmissionNo, TicksReport, WaiterNo,
+};
 use crate::wire::config::Config;
 use calls::{CallEnd, Calls};
 use decode::BatchStatus;
@@ -47,7 +49,7 @@ pub(crate) struct Partition {
     /// The shard number, three bytes, big-endian.
     pub(crate) shard: Bytes,
     shard_no: u32,
-    pub(crate) keys: [Bytes; 6],
+    pub(crate) keys: [Bytes; 8],
     pub(crate) channel: Bytes,
     /// Its index among the partitions of the topic, and how many those are.
     position: (u64, u64),
@@ -144,6 +146,24 @@ impl Partition {
         self.changed.notify_waiters();
     }
 
+    /// A schedule is due at this instant by Redis' clock.
+    pub(crate) fn expect_tick(&self, at_ms: u64) {
+        self.shared.schedule(|scheduler, _| scheduler.expect_tick(self.no, at_ms));
+    }
+
+    /// The partition may have schedules.
+    pub(crate) fn watch_ticks(&self) {
+        self.shared.schedule(|scheduler, _| scheduler.watch_ticks(self.no));
+    }
+
+    /// A portion of ticks was given, or could not be.
+    pub(crate) fn end_ticks(&self, report: Option<TicksReport>) {
+        self.shared.schedule(|scheduler, now| match report {
+            Some(report) => scheduler.ticks_given(self.no, report, now),
+            None => scheduler.ticks_failed(self.no, now),
+        });
+    }
+
     /// Asks for the messages of the channel, without waiting for the confirmation.
     pub(crate) fn subscribe(&self) {
         if self.shared.schedule(|scheduler, now| scheduler.subscribe(self.no, now)) {
@@ -230,6 +250,7 @@ impl Partition {
                 // The channel is that of the new partition, too.
                 Some(Action::Unsubscribe) if self.is_void.get() => {}
                 Some(Action::Unsubscribe) => self.shared.client.unsubscribe(&self.channel),
+                Some(Action::GiveTicks) => self.shared.give_ticks(self.shard_no),
             }
         }
     }

@@ -49,7 +49,7 @@ impl Partition {
     }
 
     /// Notes the number of a job.
-    pub(super) fn note_number(&self, id: JobId) {
+    pub(crate) fn note_number(&self, id: JobId) {
         self.last_number.set(self.last_number.get().max(id.0 & NUMBER_MAX));
     }
 

@@ -75,6 +75,8 @@ pub(crate) enum Effect {
     Read,
     /// Jobs or topics: confirmed by as many replicas as configured.
     Change,
+    /// The same, and it needs memory: refused when Redis has none.
+    Growth,
     /// A lease, whose loss only costs another delivery.
     Lease,
 }
@@ -87,9 +89,14 @@ impl Request for PartitionRequest {
             Self::End { endings, .. } => 2 * endings.len().max(1),
             Self::Extend { leases, .. } => 2 * leases.len().max(1),
             Self::Reserve { poll, .. } => poll.max,
+            Self::Other { effect: Effect::Growth, op, .. } => op.args.len(),
             Self::Other { .. } | Self::Configure { .. } => 64,
         };
-        Weight { jobs, bytes: self.puts().iter().map(put::weight).sum() }
+        let args = match self {
+            Self::Other { op, .. } => op.args.iter().map(Bytes::len).sum(),
+            _ => 0,
+        };
+        Weight { jobs, bytes: args + self.puts().iter().map(put::weight).sum::<usize>() }
     }
 
     fn items(&self) -> usize {
@@ -106,7 +113,7 @@ impl Request for PartitionRequest {
     /// refuses only the first write of a script when it is out of memory.
     fn phase(&self) -> u8 {
         match self {
-            Self::Put { .. } => 0,
+            Self::Put { .. } | Self::Other { effect: Effect::Growth, .. } => 0,
             Self::Ack { .. } => 1,
             Self::End { spends: true, .. } => 2,
             Self::End { spends: false, .. } => 3,
@@ -121,7 +128,7 @@ impl Request for PartitionRequest {
     fn may_make_visible(&self) -> bool {
         match self {
             Self::Put { .. } | Self::End { .. } => true,
-            Self::Other { effect, .. } => *effect == Effect::Change,
+            Self::Other { effect, .. } => matches!(effect, Effect::Change | Effect::Growth),
             _ => false,
         }
     }
@@ -152,11 +159,18 @@ impl PartitionRequest {
         if let Self::Extend { leases, .. } = self { leases } else { &[] }
     }
 
+    /// Whether neighbours of its kind become one operation: their replies are read item by item.
+    pub(crate) fn is_merged(&self) -> bool {
+        let alone =
+            matches!(self, Self::Reserve { .. } | Self::Other { .. } | Self::Configure { .. });
+        !alone
+    }
+
     /// Whether the replicas must confirm it before it is answered.
     pub(crate) fn is_change(&self) -> bool {
         match self {
             Self::Put { .. } | Self::Ack { .. } | Self::End { .. } | Self::Configure { .. } => true,
-            Self::Other { effect, .. } => *effect == Effect::Change,
+            Self::Other { effect, .. } => matches!(effect, Effect::Change | Effect::Growth),
             Self::Extend { .. } | Self::Reserve { .. } => false,
         }
     }

@@ -33,6 +33,8 @@ pub(crate) trait Upstream {
     /// Registers all known topics again, after Redis lost its data. An error if this one has other
     /// shards by now, or the register cannot be reached.
     fn restore(&self, topic: TopicName) -> Registered;
+    /// Gives a portion of the ticks of a partition.
+    fn give_ticks(&self, shard: u32);
     /// Looks whether the topic is registered as this server knows it; restores it if it is not
     /// registered at all.
     fn confirm(&self, topic: TopicName) -> Registered;
@@ -103,6 +105,11 @@ impl Shared {
     /// Dispatches the submissions that have arrived.
     pub(super) fn drain(&self) {
         self.upstream.borrow().iter().for_each(|upstream| upstream.drain());
+    }
+
+    /// Gives a portion of the ticks of a partition.
+    pub(super) fn give_ticks(&self, shard: u32) {
+        self.upstream.borrow().iter().for_each(|upstream| upstream.give_ticks(shard));
     }
 
     /// Registers all known topics again, after Redis lost its data.

@@ -20,6 +20,8 @@
 //!    what the last poll saw. Where that order is unknown, `heads` is invalidated.
 //! 6. Every request leaves exactly once: in a batch that is delivered, failed or timed out, or
 //!    refused because it waited too long to be sent.
+//! 7. While a partition has schedules as far as this server knows, ticks are given at the latest
+//!    when one is due as far as it knows, when a script tells of one, and every few seconds.
 
 mod batch;
 mod heads;
@@ -27,6 +29,7 @@ mod in_flight;
 mod polls;
 #[cfg(test)]
 mod tests;
+mod ticks;
 mod waiters;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -34,9 +37,11 @@ use std::time::Duration;
 
 pub(crate) use batch::{BATCH_BYTES_MAX, BATCH_JOBS_MAX, Batch, Request, SharedPoll, Weight};
 pub(crate) use heads::{Heads, HeadsReport, Rank};
+pub(crate) use ticks::TicksReport;
 pub(crate) use waiters::NewWaiter;
 
 use in_flight::InFlight;
+use ticks::Ticks;
 use waiters::Waiter;
 
 /// The index of a partition in the scheduler.
@@ -92,6 +97,8 @@ pub(crate) enum Action<Q, R> {
     Refuse { requests: Vec<Q>, waiters: Vec<WaiterNo> },
     /// Nobody needs the partition's wakeups any more.
     Unsubscribe,
+    /// Give a portion of the ticks that are due, then call `ticks_given` or `ticks_failed`.
+    GiveTicks,
 }
 
 /// When the task of a partition is to ask for actions again: at the earlier of the two.
@@ -100,6 +107,16 @@ pub(crate) struct WakeAt {
     pub(crate) steady: Option<Duration>,
     /// By Redis' clock.
     pub(crate) redis_ms: Option<u64>,
+}
+
+impl WakeAt {
+    /// At the earliest of both.
+    fn or_earlier(self, other: WakeAt) -> WakeAt {
+        WakeAt {
+            steady: self.steady.into_iter().chain(other.steady).min(),
+            redis_ms: self.redis_ms.into_iter().chain(other.redis_ms).min(),
+        }
+    }
 }
 
 struct Queued<Q> {
@@ -146,6 +163,7 @@ struct Partition<Q, R> {
     recheck: Duration,
     last_used: Duration,
     is_subscribed: bool,
+    ticks: Ticks,
 }
 
 /// The scheduler of all partitions. `Q` is a request, `R` the reply of a script.
@@ -156,6 +174,8 @@ pub(crate) struct Scheduler<Q, R> {
     last_number: u64,
     partitions: Vec<Partition<Q, R>>,
     waiters: BTreeMap<WaiterNo, Waiter>,
+    /// Partitions that have schedules.
+    ticking: u32,
     news: News,
 }
 
@@ -178,6 +198,7 @@ impl<Q: Request, R> Scheduler<Q, R> {
             last_number: first_number,
             partitions: Vec::new(),
             waiters: BTreeMap::new(),
+            ticking: 0,
             news: News::default(),
         }
     }
@@ -203,6 +224,7 @@ impl<Q: Request, R> Scheduler<Q, R> {
             recheck,
             last_used: now.steady,
             is_subscribed: false,
+            ticks: Ticks::default(),
         });
         self.partitions.len() - 1
     }
@@ -284,6 +306,9 @@ impl<Q: Request, R> Scheduler<Q, R> {
             partition.is_subscribed = false;
             return Some(Action::Unsubscribe);
         }
+        if partition.ticks.begin(now) {
+            return Some(Action::GiveTicks);
+        }
         // After the next batch was sent: Redis executes it while callers take their answers.
         self.deliver_next(no)
     }
@@ -314,7 +339,7 @@ impl<Q: Request, R> Scheduler<Q, R> {
             return WakeAt { steady, redis_ms: None };
         }
         let paused = partition.poll_not_before.filter(|&until| until > now.steady);
-        if partition.waiters.is_empty() {
+        let wake_at = if partition.waiters.is_empty() {
             WakeAt { steady: unused, redis_ms: None }
         } else if paused.is_some() {
             WakeAt { steady: paused, redis_ms: None }
@@ -323,7 +348,8 @@ impl<Q: Request, R> Scheduler<Q, R> {
                 steady: Some(partition.last_poll + partition.recheck),
                 redis_ms: partition.next_visible(),
             }
-        }
+        };
+        wake_at.or_earlier(partition.ticks.wake_at())
     }
 }
 

@@ -62,6 +62,8 @@ shared! {
     LAST: u8 = 8;
     /// The lease had expired and was extended; the end of a session no longer ends it.
     RESUMED: u8 = 16;
+    /// It is the job of a tick.
+    TICKED: u8 = 32;
 
     // Optional parts of a nack, release or kill.
     GIVEN_DELAY: u8 = 1;

@@ -5,18 +5,26 @@
 //! for commands that consist of items.
 
 mod change;
+mod change_schedule;
 mod get;
+mod get_schedule;
 mod kill;
 mod lease;
 mod lock;
 mod locks;
 mod put;
+mod put_schedule;
 mod query;
+mod remove_schedule;
 mod reserve;
 mod reserve_id;
+mod run_schedule;
 mod scatter;
+mod schedule_store;
+mod schedules;
 mod session;
 mod stats;
+mod ticks;
 mod topic;
 mod topics_of;
 
@@ -98,14 +106,12 @@ impl Fanout<'_> {
             Command::Unlock(unlock) => self.unlock(&unlock).await,
             Command::BreakLock(broken) => self.break_lock(&broken).await,
             Command::Locks(page) => self.locks(&page).await,
-            Command::PutSchedule(_)
-            | Command::GetSchedule(_)
-            | Command::Schedules(_)
-            | Command::RemoveSchedule(_)
-            | Command::ChangeSchedule(_)
-            | Command::RunSchedule(_) => Err(Error::invalid(
-                "the redis backend has no schedules yet; use the disk or the memory backend",
-            )),
+            Command::PutSchedule(put) => self.put_schedule(&put).await,
+            Command::GetSchedule(get) => self.get_schedule(get).await,
+            Command::Schedules(page) => self.schedules(&page).await,
+            Command::RemoveSchedule(remove) => self.remove_schedule(&remove).await,
+            Command::ChangeSchedule(change) => self.change_schedule(change).await,
+            Command::RunSchedule(run) => self.run_schedule(&run).await,
             Command::Withdraw(ticket) => Ok(self.withdraw(ticket)),
         }
     }

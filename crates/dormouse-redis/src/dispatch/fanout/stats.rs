@@ -36,6 +36,7 @@ pub(super) struct PartitionStats {
     pub(super) paused_until: u64,
     /// One script call did not expire all dead jobs, so their number may be too high.
     pub(super) more: bool,
+    pub(super) schedules: u64,
 }
 
 pub(super) fn op() -> Op {
@@ -61,7 +62,7 @@ pub(super) fn read(reply: &mut Reader<'_>) -> Result<PartitionStats, Error> {
     };
     let jobs = reply.u64()?;
     let (is_ready, due_at) = (reply.u8()? == 1, reply.u48()?);
-    let (paused_until, more) = (reply.u48()?, reply.u8()? == 1);
+    let (paused_until, more, schedules) = (reply.u48()?, reply.u8()? == 1, reply.u64()?);
     let oldest_ready_at = is_ready.then_some(due_at);
     Ok(PartitionStats {
         delayed,
@@ -73,11 +74,12 @@ pub(super) fn read(reply: &mut Reader<'_>) -> Result<PartitionStats, Error> {
         oldest_ready_at,
         paused_until,
         more,
+        schedules,
     })
 }
 
-/// The counts of a topic. It exists if it has jobs, held keys, waiters, settings or a pause; the
-/// register also keeps topics that do not exist any more.
+/// The counts of a topic. It exists if it has jobs, held keys, schedules, waiters, settings or a
+/// pause; the register also keeps topics that do not exist any more.
 struct TopicCount {
     stats: TopicStats,
     exists: bool,
@@ -105,7 +107,8 @@ impl Fanout<'_> {
                 let sums = read(&mut Reader::new(&raw.answer))?;
                 sum.waiters = sum.waiters.max(partition.blocking_waiters() as u64);
                 sum.settings = partition.config.borrow().settings.clone();
-                exists |= sums.jobs > 0 || sums.holds > 0 || sums.paused_until > 0;
+                exists |= sums.jobs > 0 || sums.holds > 0 || sums.schedules > 0;
+                exists |= sums.paused_until > 0;
                 add(&mut sum, &sums, raw.now_ms);
             }
             exists |= sum.waiters > 0 || sum.settings != Settings::default();

@@ -204,6 +204,7 @@ impl World {
                 self.refuse_waiters(waiters);
             }
             Action::Unsubscribe => self.links[no].is_subscribed = false,
+            Action::GiveTicks => unreachable!("no partition of this world has schedules"),
         }
     }
 
