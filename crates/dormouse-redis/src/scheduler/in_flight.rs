@@ -44,8 +44,9 @@ pub(super) struct InFlight<Q> {
 }
 
 impl<Q> InFlight<Q> {
+    /// One that timed out is slow until it is answered, also if an empty one was sent in its place.
     pub(super) fn is_slow(&self, now: Now) -> bool {
-        !self.to_send && self.sent_at + SLOW_REPLY < now.steady
+        self.is_timed_out || !self.to_send && self.sent_at + SLOW_REPLY < now.steady
     }
 }
 
