@@ -27,6 +27,7 @@ mod reopen;
 mod report;
 mod rss;
 mod run;
+mod schedules;
 mod stalls;
 
 use std::process::ExitCode;
@@ -51,6 +52,8 @@ enum Command {
     Library(library::LibraryPlan),
     /// How long others wait while the engine is busy with much at once
     Stalls(stalls::StallsPlan),
+    /// Schedules that rest, and many ticks at once
+    Schedules(schedules::SchedulesPlan),
     /// The backend on a Redis that is started for it, against plain scripts
     Redis(redis::RedisPlan),
     /// This project's server beside Redis and beanstalkd, under the same load
@@ -70,6 +73,7 @@ fn main() -> ExitCode {
         Command::Engine(plan) => run::engine(plan),
         Command::Library(plan) => library::run(&plan),
         Command::Stalls(plan) => stalls::run(&plan),
+        Command::Schedules(plan) => schedules::run(&plan),
         Command::Redis(plan) => redis::run(&plan),
         Command::Peers(plan) => peers::run(&plan),
         Command::Mix(plan) => peers::mix::run(&plan),
