@@ -7,7 +7,7 @@ use dormouse_check::conformance::{Subject, directory, redis, run, verbs};
 
 /// How many cases cannot work over HTTP, and over RESP.
 const SKIPPED_HTTP: usize = 32;
-const SKIPPED_RESP: usize = 65;
+const SKIPPED_RESP: usize = 69;
 
 macro_rules! over_every_subject {
     ($verb:ident: $($case:ident)+) => {

@@ -73,8 +73,15 @@ pub const TOPIC_SCHEDULES_MAX: u64 = 1_000_000;
 pub const SCHEDULES_MAX: u64 = 10_000_000;
 /// Ticks that one backfill may give.
 pub const BACKFILL_TICKS_MAX: usize = 1_000;
-/// A tick whose job was refused because the topic is full is tried again after so long.
-pub const SCHEDULE_RETRY_MS: u64 = 1_000;
+/// A tick whose job was refused because the topic is full is tried again after an eighth of the
+/// time that it is late, at least this...
+pub const SCHEDULE_RETRY_MS_MIN: u64 = 1_000;
+/// ...and at most this. A rule that cannot be read is read again after it.
+pub const SCHEDULE_RETRY_MS_MAX: u64 = 60_000;
+/// Things that ticks of schedules may cost one tick of the machine: waiting requests have the rest.
+pub const SCHEDULE_TICK_MAX: usize = 256;
+/// Parked schedules that one tick of the machine reviews.
+pub const SCHEDULE_REVIEW_MAX: usize = 64;
 /// Coming ticks that a look at a schedule tells.
 pub const NEXT_TICKS: usize = 5;
 /// Bytes of a lock's name and of its owner.

@@ -25,6 +25,8 @@ cases! { put_schedule:
     a_schedule_ends_with_its_last_job
     ticks_survive_a_restart
     a_full_topic_loses_no_tick
+    one_that_does_not_fit_holds_up_no_other
+    a_full_topic_does_not_keep_a_job_from_being_replaced
     a_schedule_is_no_job
     a_topic_lives_as_long_as_its_schedules
     wrong_rules_and_fields_are_refused
@@ -277,6 +279,27 @@ fn a_full_topic_loses_no_tick(s: &mut Subject) {
     assert_eq!((given, given + missed), (1, 5));
 }
 
+fn one_that_does_not_fit_holds_up_no_other(s: &mut Subject) {
+    s.set_topic("t", Settings { bytes_max: Some(100), ..Settings::default() });
+    let mut large = PutSchedule { name: schedule_name("large"), ..every(1_000) };
+    large.template.body = bytes(&"x".repeat(200));
+    s.schedule(large);
+    s.schedule(every(1_500));
+    s.advance(1_600);
+    assert_eq!(s.take_tick().tick.map(|tick| tick.schedule.clone()), Some(schedule_name("s")));
+}
+
+fn a_full_topic_does_not_keep_a_job_from_being_replaced(s: &mut Subject) {
+    s.set_topic("t", Settings { jobs_max: Some(1), ..Settings::default() });
+    s.schedule(PutSchedule { overlap: Some(Overlap::Replace), ..every(1_000) });
+    s.advance(1_001);
+    let first = s.take_tick();
+    s.advance(1_000);
+    let second = s.take_tick();
+    assert_ne!(first.id, second.id);
+    assert_eq!(s.ack(first.token), Ok(EndReply::Gone));
+}
+
 fn a_schedule_is_no_job(s: &mut Subject) {
     s.schedule(every(1_000));
     assert_eq!(s.stats("t").delayed, 0);
@@ -294,6 +317,7 @@ fn a_topic_lives_as_long_as_its_schedules(s: &mut Subject) {
 }
 
 fn wrong_rules_and_fields_are_refused(s: &mut Subject) {
+    let past_ms = 1_000_000_000_000;
     let zone = |zone: &str| PutSchedule { zone: Some(zone.to_owned()), ..cron("0 3 * * *") };
     let cases: Vec<(PutSchedule, &[&str])> = vec![
         (PutSchedule { every_ms: None, ..every(1) }, &["cron, every and gap"]),
@@ -318,10 +342,10 @@ fn wrong_rules_and_fields_are_refused(s: &mut Subject) {
             &["overlap", "gap"],
         ),
         (
-            PutSchedule { start_at_ms: Some(5_000), end_at_ms: Some(5_000), ..every(1_000) },
+            PutSchedule { start_at_ms: Some(past_ms), end_at_ms: Some(past_ms), ..every(1_000) },
             &["end_at", "start_at"],
         ),
-        (PutSchedule { end_at_ms: Some(2_000_000_000), ..every(1_000) }, &["never tick"]),
+        (PutSchedule { end_at_ms: Some(past_ms), ..every(1_000) }, &["never tick"]),
         (PutSchedule { jitter_ms: Some(86_400_001), ..every(1_000) }, &["jitter", "86400000"]),
         (PutSchedule { late_max_ms: Some(-1), ..every(1_000) }, &["late_max"]),
         (PutSchedule { ticks_max: Some(0), ..every(1_000) }, &["ticks_max"]),

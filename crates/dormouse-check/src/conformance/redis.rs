@@ -81,6 +81,15 @@ const IN_ONE_PARTITION: &[(&str, &[&str])] = &[
     // Those who wait are served in order by each partition.
     ("reserve_wait", &[]),
     ("revive", &["all_of_a_topic"]),
+    ("change_schedule", &["a_replan_gives_up_what_was_to_be_given"]),
+    (
+        "put_schedule",
+        &[
+            "a_full_topic_loses_no_tick",
+            "one_that_does_not_fit_holds_up_no_other",
+            "a_full_topic_does_not_keep_a_job_from_being_replaced",
+        ],
+    ),
     (
         "set_topic",
         &[

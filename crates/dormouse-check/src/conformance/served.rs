@@ -63,6 +63,8 @@ pub const NOT_OVER_RESP: Skips = &[
     ("revive", "not_dead_is_a_conflict", JOB_IN_TEXT),
     ("change_schedule", "a_replan_gives_up_what_was_to_be_given", SETTINGS),
     ("put_schedule", "a_full_topic_loses_no_tick", SETTINGS),
+    ("put_schedule", "one_that_does_not_fit_holds_up_no_other", SETTINGS),
+    ("put_schedule", "a_full_topic_does_not_keep_a_job_from_being_replaced", SETTINGS),
     ("stats", "waiters_and_pause_and_settings", SETTINGS),
     ("topics", "come_with_the_first_put_or_setting", SETTINGS),
     ("topics", "vanish_when_empty_unset_and_unwatched", SETTINGS),

@@ -38,7 +38,10 @@ impl Admission {
         for command in commands {
             admission.load.requests += 1;
             admission.load.bytes += command.weight();
-            admission.has_put |= matches!(command, Command::Put(_));
+            admission.has_put |= matches!(
+                command,
+                Command::Put(_) | Command::PutSchedule(_) | Command::RunSchedule(_)
+            );
         }
         admission
     }

@@ -346,6 +346,7 @@ impl<T: Timeline> Machine<T> {
             Command::Peek(peek) => StepResult::Long(Ok(Machine::<T>::peek(peek))),
             Command::ReviveTopic(revive) => StepResult::Long(Ok(self.revive_topic(revive))),
             Command::ReleaseTopic(release) => StepResult::Long(Ok(self.release_topic(&release))),
+            Command::RunSchedule(run) => StepResult::Long(self.run_schedule(now, &run)),
             Command::Stats(stats) => StepResult::Long(self.stats(now, stats)),
             Command::Topics(page) => StepResult::Long(self.topics_page(page)),
             Command::Ack(items) => StepResult::batch(items, LongCommand::Ack),
@@ -384,7 +385,6 @@ impl<T: Timeline> Machine<T> {
             Command::ChangeSchedule(change) => {
                 StepResult::Reply(self.change_schedule(now, change, out))
             }
-            Command::RunSchedule(run) => StepResult::Reply(self.run_schedule(now, &run, out)),
             Command::Withdraw(ticket) => StepResult::Reply(self.withdraw(ticket, out)),
         };
         match result {

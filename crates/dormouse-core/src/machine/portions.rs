@@ -17,7 +17,7 @@ use crate::limits::{LONG_COMMANDS_MAX, PORTION_BYTES, PORTION_JOBS, PORTION_LOOK
 use crate::op::{
     Cancel, ChangeReply, EndReply, Extend, ExtendReply, ForecastProgress, GetProgress,
     KickProgress, Kill, ListProgress, Nack, PeekProgress, Release, ReleaseProgress, Reschedule,
-    ReviveProgress, StatsProgress, Target, TopicsProgress, check,
+    ReviveProgress, RunProgress, StatsProgress, Target, TopicsProgress, check,
 };
 use crate::time::Now;
 use crate::timeline::{Room, Timeline};
@@ -41,6 +41,7 @@ pub(crate) enum LongCommand {
     Reschedule(BatchProgress<Reschedule, ChangeReply>),
     Revive(BatchProgress<Target, ChangeReply>),
     ReviveTopic(ReviveProgress),
+    RunSchedule(Box<RunProgress>),
     Stats(StatsProgress),
     Topics(TopicsProgress),
     TopicsOf(BatchProgress<JobId, TopicName>),
@@ -236,6 +237,7 @@ impl<T: Timeline> Machine<T> {
             LongCommand::Reschedule(batch) => self.reschedule_portion(now, batch, out),
             LongCommand::Revive(batch) => self.revive_batch(now, batch, out),
             LongCommand::ReviveTopic(progress) => self.revive_portion(now, progress, out),
+            LongCommand::RunSchedule(progress) => self.run_portion(now, progress, out),
             LongCommand::Stats(progress) => self.stats_portion(now, progress),
             LongCommand::Topics(progress) => self.topics_portion(now, progress),
             LongCommand::TopicsOf(batch) => self.topics_of_portion(batch),

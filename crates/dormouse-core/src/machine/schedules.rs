@@ -5,7 +5,8 @@
 //! that waits for its last job is parked in a class that is never due. The end of that job wakes
 //! it; should a crash come between the two, the review after the start does.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Bound;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -16,7 +17,9 @@ use super::{Machine, Origin, Output, PortionBudget, Rule, job_cost};
 use crate::error::Fatal;
 use crate::fact::{Cause, Destination, Fact};
 use crate::job::{Content, Job, JobId, Progress, TickOrigin};
-use crate::limits::{PORTION_BYTES, PORTION_JOBS, SCHEDULE_RETRY_MS};
+use crate::limits::{
+    PORTION_BYTES, SCHEDULE_RETRY_MS_MAX, SCHEDULE_RETRY_MS_MIN, SCHEDULE_REVIEW_MAX,
+};
 use crate::op::{Cancel, Target};
 use crate::place::{Class, Place};
 use crate::schedule::{LastJob, Overlap, Parked, Plan, Rest, Schedule, ScheduleName, TickPut};
@@ -26,6 +29,15 @@ use crate::topic::TopicNo;
 
 /// A position in a class of entries.
 pub(crate) type Position = (u64, JobId);
+
+/// A look at the parked entries of a topic, as far as it has come.
+#[derive(Clone, Copy, Debug, Default)]
+struct Review {
+    from: Position,
+    /// Entries that were parked at this steady instant or later are none of its business; `None` =
+    /// it has not begun.
+    until: Option<u64>,
+}
 
 /// What is known of schedules besides their entries.
 #[derive(Debug)]
@@ -38,8 +50,10 @@ pub(crate) struct Schedules {
     blocked: Vec<TopicNo>,
     /// Jobs of ticks that have ended.
     ended: VecDeque<(TopicNo, ScheduleName, JobId)>,
-    /// Topics whose parked entries are to be looked at, from a place on.
-    reviews: VecDeque<(TopicNo, Position)>,
+    /// Topics whose parked entries are to be looked at.
+    reviews: BTreeMap<TopicNo, Review>,
+    /// The topic that was reviewed last; the next is the one after it.
+    reviewed: TopicNo,
     pub(crate) zones: TimeZoneDatabase,
 }
 
@@ -50,7 +64,8 @@ impl Default for Schedules {
             alarms: TopicAlarms::default(),
             blocked: Vec::new(),
             ended: VecDeque::new(),
-            reviews: VecDeque::new(),
+            reviews: BTreeMap::new(),
+            reviewed: TopicNo::default(),
             zones: TimeZoneDatabase::none(),
         }
     }
@@ -62,6 +77,16 @@ impl Schedules {
         self.alarms = TopicAlarms::default();
         self.ended.clear();
         self.reviews.clear();
+    }
+
+    /// The next topic to be reviewed, each in its turn; it is planned no more.
+    fn next_review(&mut self) -> Option<(TopicNo, Review)> {
+        let after = (Bound::Excluded(self.reviewed), Bound::Unbounded);
+        let next = self.reviews.range(after).next().or_else(|| self.reviews.first_key_value());
+        let (topic, review) = next.map(|(topic, review)| (*topic, *review))?;
+        self.reviews.remove(&topic);
+        self.reviewed = topic;
+        Some((topic, review))
     }
 
     pub(super) fn synced(&mut self) {
@@ -88,6 +113,8 @@ pub(crate) struct ScheduleEntry {
     pub(crate) created_at: u64,
     id: JobId,
     pub(crate) place: Place,
+    /// Of its record, and of the job of a tick, about.
+    pub(crate) bytes: u64,
 }
 
 impl ScheduleEntry {
@@ -102,7 +129,8 @@ impl ScheduleEntry {
         let name = name.and_then(|name| ScheduleName::new(name).ok());
         let entry = name.zip(Schedule::decode(&job.content.body)).map(|(name, schedule)| {
             let created_at = job.content.put_at;
-            ScheduleEntry { name, schedule, created_at, id: job.id, place: *place }
+            let bytes = u64::from(job.progress.bytes);
+            ScheduleEntry { name, schedule, created_at, id: job.id, place: *place, bytes }
         });
         entry.ok_or_else(|| {
             Fatal::new(format!("the record of the schedule at {place:?} cannot be read"))
@@ -141,7 +169,7 @@ impl<T: Timeline> Machine<T> {
     pub(super) fn review_schedules(&mut self, topic: TopicNo) {
         if self.topics.get(topic).is_some_and(|value| value.schedules > 0) {
             self.schedules.alarms.plan(topic, 0);
-            self.schedules.reviews.push_back((topic, (0, JobId(0))));
+            self.schedules.reviews.insert(topic, Review::default());
         }
     }
 
@@ -180,20 +208,27 @@ impl<T: Timeline> Machine<T> {
         Ok(self.timeline.place_of(id)?.is_some_and(|place| place.class.is_waiting()))
     }
 
-    /// Gives the ticks that are due.
+    /// Gives the ticks that are due. It has a budget of its own, so that many ticks at once do not
+    /// hold up those who wait.
     pub(super) fn give_ticks(
         &mut self,
         now: Now,
         budget: &mut usize,
         out: &mut Output,
     ) -> Result<(), Fatal> {
-        self.settle_ended(now, budget, out)?;
-        self.review_parked(now, budget, out)?;
+        // Ends of jobs have half of it, if there are as many.
+        let mut ends = *budget / 2;
+        let before = ends;
+        self.settle_ended(now, &mut ends, out)?;
+        *budget -= before - ends;
         while *budget > 0
             && let Some(topic) = self.schedules.alarms.pop_due(now)
         {
             *budget -= 1;
             self.give_ticks_of(topic, now, budget, out)?;
+        }
+        if *budget > 0 {
+            self.review_parked(now, budget, out)?;
         }
         Ok(())
     }
@@ -227,14 +262,16 @@ impl<T: Timeline> Machine<T> {
                     return Ok(());
                 }
             };
-            // It is not taken yet: if the topic is full, it stays.
-            let Some(resting) = self.timeline.find(place.id)? else { return Ok(()) };
-            *budget = budget.saturating_sub(2 * job_cost(u64::from(resting.job.progress.bytes)));
-            let entry = ScheduleEntry::read(&resting)?;
-            if !self.advance_schedule(topic, entry, now, out)? {
-                self.schedules.alarms.plan(topic, now.after(SCHEDULE_RETRY_MS));
+            if self.full.is_some() {
+                // Everybody is refused, and nothing more is to be written.
+                self.schedules.alarms.plan(topic, now.after(SCHEDULE_RETRY_MS_MIN));
                 return Ok(());
             }
+            // It is not taken yet: if the topic is full, the tick is still to be given.
+            let Some(resting) = self.timeline.find(place.id)? else { return Ok(()) };
+            let entry = ScheduleEntry::read(&resting)?;
+            *budget = budget.saturating_sub(2 * job_cost(entry.bytes));
+            self.advance_schedule(topic, entry, now, out)?;
         }
     }
 
@@ -250,69 +287,73 @@ impl<T: Timeline> Machine<T> {
         {
             *budget -= 1;
             let Some(entry) = self.find_schedule(topic, &name)? else { continue };
+            *budget = budget.saturating_sub(job_cost(entry.bytes));
             let progress = &entry.schedule.progress;
             let waited = progress.parked == Parked::Busy
                 && progress.last_job.is_some_and(|last| last.id == id);
             if waited {
-                *budget = budget.saturating_sub(1);
+                *budget = budget.saturating_sub(2 * job_cost(entry.bytes));
                 self.advance_schedule(topic, entry, now, out)?;
             }
         }
         Ok(())
     }
 
-    /// Looks at parked entries: after a start, and after a purge.
+    /// Looks at some parked entries of a topic: after a start, and after a purge.
     fn review_parked(
         &mut self,
         now: Now,
         budget: &mut usize,
         out: &mut Output,
     ) -> Result<(), Fatal> {
-        while *budget > 0
-            && let Some((topic, from)) = self.schedules.reviews.pop_front()
+        let Some((topic, review)) = self.schedules.next_review() else { return Ok(()) };
+        let until = review.until.unwrap_or(now.steady_ms);
+        let room = Room { jobs: SCHEDULE_REVIEW_MAX, bytes: PORTION_BYTES };
+        let (entries, next) = self.page_schedules(topic, Class::DEAD, review.from, room)?;
+        let costs = entries.iter().map(|entry| 2 * job_cost(entry.bytes));
+        *budget = budget.saturating_sub(1 + costs.sum::<usize>());
+        let behind = entries.last().map(ScheduleEntry::behind);
+        if let Some(from) = next.or(behind)
+            && from.0 < until
         {
-            let room = Room { jobs: PORTION_JOBS.min(*budget), bytes: PORTION_BYTES };
-            let (entries, next) = self.page_schedules(topic, Class::DEAD, from, room)?;
-            *budget = budget.saturating_sub(1 + entries.len());
-            let behind = entries.last().map(ScheduleEntry::behind);
-            if let Some(from) = next.or(behind) {
-                self.schedules.reviews.push_back((topic, from));
-            }
-            for entry in entries {
-                if matches!(entry.schedule.progress.parked, Parked::Busy | Parked::Broken) {
-                    self.advance_schedule(topic, entry, now, out)?;
-                }
+            self.schedules.reviews.insert(topic, Review { from, until: Some(until) });
+        }
+        for entry in entries.into_iter().filter(|entry| entry.place.due_at < until) {
+            if entry.schedule.progress.parked == Parked::Busy {
+                self.advance_schedule(topic, entry, now, out)?;
             }
         }
         Ok(())
     }
 
-    /// Does what a schedule has to do now, at most one tick, and lets it rest until the next.
-    /// `false` = the topic is full: the tick is still to be given.
+    /// Does what a schedule has to do now, at most one tick, and lets it rest until the next. If the
+    /// topic is full, it rests until the tick is tried again.
     pub(crate) fn advance_schedule(
         &mut self,
         topic: TopicNo,
         mut entry: ScheduleEntry,
         now: Now,
         out: &mut Output,
-    ) -> Result<bool, Fatal> {
+    ) -> Result<(), Fatal> {
         let before = entry.schedule.clone();
+        let now_ms = now.on(before.definition.clock());
         let Ok(rule) = before.rule(&self.schedules.zones) else {
             entry.schedule.progress.parked = Parked::Broken;
-            self.rest_schedule(topic, &mut entry, &before, Rest::Parked, now, out);
-            return Ok(true);
+            let rest = Rest::Until(now_ms.saturating_add(SCHEDULE_RETRY_MS_MAX));
+            self.rest_schedule(topic, &mut entry, &before, rest, now, out);
+            return Ok(());
         };
-        let now_ms = now.on(before.definition.clock());
         let is_alive = self.is_last_alive(&before)?;
         if let Plan::Give(tick) = entry.schedule.plan(&entry.name, &rule, now_ms, is_alive) {
             if !self.give_tick(topic, &mut entry, tick, now, out)? {
-                if !entry.place.class.is_waiting() {
-                    entry.schedule = before.clone();
-                    entry.schedule.progress.parked = Parked::No;
-                    let rest = Rest::Until(tick.due_ms);
-                    self.rest_schedule(topic, &mut entry, &before, rest, now, out);
-                }
-                return Ok(false);
+                entry.schedule = before.clone();
+                entry.schedule.progress.parked = Parked::No;
+                let first_ms = before.next_tick(&rule).unwrap_or(tick.tick_ms);
+                let late_ms = now_ms.saturating_sub(first_ms);
+                let retry_ms = (late_ms / 8).clamp(SCHEDULE_RETRY_MS_MIN, SCHEDULE_RETRY_MS_MAX);
+                let rest = Rest::Until(now_ms.saturating_add(retry_ms));
+                self.rest_schedule(topic, &mut entry, &before, rest, now, out);
+                return Ok(());
             }
         } else {
             entry.schedule = before.clone();
@@ -320,7 +361,7 @@ impl<T: Timeline> Machine<T> {
         let is_alive = self.is_last_alive(&entry.schedule)?;
         let rest = entry.schedule.rest(&entry.name, &rule, now_ms, is_alive);
         self.rest_schedule(topic, &mut entry, &before, rest, now, out);
-        Ok(true)
+        Ok(())
     }
 
     /// Puts the job of a tick; `false` = it was refused.
@@ -339,17 +380,31 @@ impl<T: Timeline> Machine<T> {
         let tick_ms = now.to_wall(clock, tick.tick_ms);
         let origin = TickOrigin { schedule: entry.name.clone(), tick_ms, missed: tick.missed };
         let due = (clock, tick.due_ms);
-        let Ok(id) = self.put_tick(now, topic, put, due, Some(Arc::new(origin)), out) else {
+        // A job that is replaced makes room.
+        let replaced = match definition.overlap {
+            Overlap::Replace => self.living_job(entry.schedule.progress.last_job)?,
+            _ => None,
+        };
+        let left = replaced.map(|(_, bytes)| bytes);
+        let Ok(id) = self.put_tick(now, topic, put, due, Some(Arc::new(origin)), left, out) else {
             return Ok(false);
         };
-        if definition.overlap == Overlap::Replace
-            && let Some(LastJob { id, .. }) = entry.schedule.progress.last_job
-        {
+        if let Some((id, _)) = replaced {
             self.cancel_tick_job(id, now, out)?;
         }
         let last = LastJob { id, tick_ms, put_at: now.wall_ms };
         entry.schedule.progress.last_job = Some(last);
         Ok(true)
+    }
+
+    /// A job that still lives, and its bytes.
+    fn living_job(&mut self, last: Option<LastJob>) -> Result<Option<(JobId, u32)>, Fatal> {
+        let Some(LastJob { id, .. }) = last else { return Ok(None) };
+        if let Some(lease) = self.leases.get(id) {
+            return Ok(Some((id, u32::try_from(lease.job.bytes()).unwrap_or(u32::MAX))));
+        }
+        let resting = self.timeline.find(id)?.filter(|found| found.place.class.is_waiting());
+        Ok(resting.map(|resting| (id, resting.job.progress.bytes)))
     }
 
     /// Cancels the job of a tick if it still lives.

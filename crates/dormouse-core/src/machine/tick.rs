@@ -2,7 +2,7 @@
 
 use super::{Machine, Output};
 use crate::error::Fatal;
-use crate::limits::{TICK_BEHIND_MAX, TICK_MAX};
+use crate::limits::{SCHEDULE_TICK_MAX, TICK_BEHIND_MAX, TICK_MAX};
 use crate::time::Now;
 use crate::timeline::Timeline;
 
@@ -25,10 +25,13 @@ impl<T: Timeline> Machine<T> {
         // Before others run out: their sessions ended while these leases still lasted.
         self.give_back_orphans(upkeep, out);
         self.expire_leases(now, upkeep, out)?;
+        // Before jobs are given out: those of ticks may be among them.
+        let ticks_max = (*upkeep).min(SCHEDULE_TICK_MAX);
+        let ticks = &mut { ticks_max };
+        self.give_ticks(now, ticks, out)?;
+        *upkeep -= ticks_max - *ticks;
         let budget = &mut (TICK_MAX - (upkeep_max - *upkeep));
         self.expire_locks(now, budget, out);
-        // Before jobs are given out: those of ticks may be among them.
-        self.give_ticks(now, budget, out)?;
         self.serve_waiters(now, budget, out)?;
         // A wait that is over is answered with nothing only after it was looked at once more.
         self.end_waits(now, budget, out);
@@ -62,7 +65,7 @@ impl<T: Timeline> Machine<T> {
             return Some(0);
         }
         if self.is_put_off {
-            let waits = [self.locks.next_expiry(), self.waiters.next(), self.schedules.next()];
+            let waits = [self.locks.next_expiry(), self.waiters.next()];
             let next = waits.into_iter().flatten().min().unwrap_or(u64::MAX);
             return Some(next.saturating_sub(now.steady_ms).min(PUT_OFF_MS));
         }

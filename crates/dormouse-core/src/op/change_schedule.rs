@@ -45,18 +45,18 @@ impl ChangeSchedule {
         let clock = schedule.definition.clock();
         let now_ms = now.on(clock);
         match self.change {
-            ScheduleChange::Pause { for_ms: None } => schedule.pause(Pause::Open),
+            ScheduleChange::Pause { for_ms: None } => schedule.pause(Pause::Open, rule, now_ms),
             ScheduleChange::Pause { for_ms: Some(ms) } => {
                 let for_ms = check::span("pause", ms, 0, TTL_MS_MAX)?;
                 let end_ms = match clock {
                     Clock::Steady => now.after(for_ms),
                     Clock::Wall => now_ms.saturating_add(for_ms),
                 };
-                schedule.pause(Pause::Until(end_ms));
+                schedule.pause(Pause::Until(end_ms), rule, now_ms);
             }
             ScheduleChange::Resume => schedule.resume(rule, now_ms),
             ScheduleChange::Skip => {
-                schedule.skip(rule).ok_or_else(|| nothing_to_skip(&self.name))?;
+                schedule.skip(rule, now_ms).ok_or_else(|| nothing_to_skip(&self.name))?;
             }
             ScheduleChange::Replan => schedule.replan(rule, now_ms),
         }

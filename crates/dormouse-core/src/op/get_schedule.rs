@@ -86,8 +86,12 @@ impl ScheduleView {
         created_at: u64,
         now: Now,
     ) -> ScheduleView {
-        let progress = &schedule.progress;
         let now_ms = now.on(schedule.definition.clock());
+        let schedule = match rule {
+            Some(rule) => schedule.accounted(rule, now_ms),
+            None => schedule,
+        };
+        let progress = &schedule.progress;
         let pause = match progress.pause {
             Some(Pause::Until(end_ms)) if end_ms <= now_ms => None,
             pause => pause,
@@ -152,8 +156,14 @@ impl ScheduleView {
             }
         };
         let end_ms = self.definition.recurrence.end_at.unwrap_or(u64::MAX);
+        // Without a start, the first comes one span after the anchor.
+        let is_started = self.definition.recurrence.start_at.is_some();
+        let first_ms = match &rule {
+            tick::Rule::Every(every) if !is_started => every.anchor_ms.saturating_add(1),
+            _ => 0,
+        };
         let next = |tick_ms: &u64| rule.next(*tick_ms);
-        let ticks = std::iter::successors(rule.next(from_ms.saturating_sub(1)), next);
+        let ticks = std::iter::successors(rule.next(from_ms.max(first_ms).saturating_sub(1)), next);
         Ok(ticks.take_while(|tick_ms| *tick_ms < to_ms && *tick_ms <= end_ms).take(limit).collect())
     }
 }

@@ -65,6 +65,7 @@ pub use reserve::{LeasedJob, Reserve};
 pub use reserve_id::ReserveId;
 pub(crate) use revive::ReviveProgress;
 pub use revive::{Revive, ReviveTopic};
+pub(crate) use run_schedule::RunProgress;
 pub use run_schedule::RunSchedule;
 pub use schedules::{Schedules, SchedulesPage};
 pub use session::{CloseSession, OpenSession, SessionId};

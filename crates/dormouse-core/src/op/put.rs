@@ -242,7 +242,9 @@ impl<T: Timeline> Machine<T> {
         Ok(PutReply { id, outcome, state: Some(at.state(now)), due_at: due_wall_ms })
     }
 
-    /// Puts the job of a tick, or of a schedule that is run by request.
+    /// Puts the job of a tick, or of a schedule that is run by request. `left_bytes`: of a job that
+    /// makes room for it.
+    #[expect(clippy::too_many_arguments, reason = "each is a part of one job")]
     pub(crate) fn put_tick(
         &mut self,
         now: Now,
@@ -250,13 +252,15 @@ impl<T: Timeline> Machine<T> {
         put: Put,
         (clock, due_at): (Clock, u64),
         tick: Option<Arc<TickOrigin>>,
+        left_bytes: Option<u32>,
         out: &mut Output,
     ) -> Result<JobId, Error> {
         let settings = self.topics.get(topic).map(|topic| &topic.settings);
         let priority = put.priority.unwrap_or(PRIORITY_DEFAULT);
         let content = Content { tick, ..put.content(settings, now) };
         let bytes = u32::try_from(content.bytes()).unwrap_or(u32::MAX);
-        self.check_room(Some(topic), 1, 0, bytes)?;
+        let more_jobs = u64::from(left_bytes.is_none());
+        self.check_room(Some(topic), more_jobs, left_bytes.unwrap_or(0), bytes)?;
         let id = JobId(self.next_id);
         let progress = Progress { priority, bytes, ..Progress::default() };
         let at = Place { topic, class: Class::waiting(priority, clock), due_at, id };

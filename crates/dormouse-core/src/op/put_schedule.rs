@@ -2,6 +2,7 @@
 
 use crate::command::{Command, Reply, operation};
 use crate::error::{Code, Error};
+use crate::job::BodyKind;
 use crate::limits::{AT_MS_MAX, DELAY_MS_MAX, JITTER_MS_MAX, SCHEDULES_MAX, TOPIC_SCHEDULES_MAX};
 use crate::machine::{Machine, Output, Rule};
 use crate::op::check;
@@ -115,6 +116,10 @@ impl PutSchedule {
         self.template.put(self.topic.clone()).check(now)?;
         let mut template = self.template.clone();
         template.headers = template.headers.filter(|headers| !headers.is_empty());
+        // Text is handed out as text, however it came: it is the same definition.
+        if template.body_kind == BodyKind::Bytes && std::str::from_utf8(&template.body).is_ok() {
+            template.body_kind = BodyKind::Text;
+        }
         Ok(Definition {
             recurrence: Recurrence { spec, jitter_ms, start_at, end_at },
             template,
@@ -175,8 +180,8 @@ impl PutSchedule {
             return Ok((ScheduleOutcome::Unchanged, existing.clone()));
         }
         let mut schedule = existing.clone();
-        let rule = existing.rule(zones)?;
-        schedule.redefine(definition, &rule, now);
+        // If its rule cannot be read any more, the ticks that passed are unknown.
+        schedule.redefine(definition, existing.rule(zones).ok().as_ref(), now);
         Ok((ScheduleOutcome::Replaced, schedule))
     }
 }
@@ -272,10 +277,14 @@ impl<T: Timeline> Machine<T> {
         if matches!(outcome, ScheduleOutcome::Unchanged | ScheduleOutcome::Duplicate) {
             return Ok(Reply::PutSchedule(PutScheduleReply::of(outcome, &schedule, &rule, now)));
         }
+        if let Some(full) = &self.full {
+            return Err(full.clone().into());
+        }
         match entry {
             Some(mut entry) => {
                 let topic = known.unwrap_or_default();
-                self.redefine_schedule(topic, &mut entry, schedule.clone(), now, out)?;
+                self.redefine_schedule(topic, &mut entry, schedule, now, out)?;
+                schedule = entry.schedule;
             }
             None => {
                 self.check_schedule_room(put)?;
@@ -292,9 +301,6 @@ impl<T: Timeline> Machine<T> {
     }
 
     fn check_schedule_room(&mut self, put: &PutSchedule) -> Result<(), Error> {
-        if let Some(full) = &self.full {
-            return Err(full.clone());
-        }
         let topic = self.topics.find(&put.topic);
         let of_topic =
             topic.and_then(|topic| self.topics.get(topic)).map_or(0, |one| one.schedules);

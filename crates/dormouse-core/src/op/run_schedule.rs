@@ -6,14 +6,14 @@ use std::sync::Arc;
 use crate::command::{Command, Reply, operation};
 use crate::error::Error;
 use crate::job::{JobId, State, TickOrigin};
-use crate::limits::{AT_MS_MAX, BACKFILL_TICKS_MAX};
-use crate::machine::{Machine, Output, Rule};
-use crate::op::{PutOutcome, PutReply, check};
+use crate::limits::{AT_MS_MAX, BACKFILL_TICKS_MAX, PORTION_BYTES, PORTION_JOBS};
+use crate::machine::{LongCommand, Machine, Output, Portion, Rule};
+use crate::op::{Put, PutOutcome, PutReply, check};
 use crate::schedule::{Schedule, ScheduleName};
 use crate::tick;
 use crate::time::{Clock, Now};
 use crate::timeline::Timeline;
-use crate::topic::TopicName;
+use crate::topic::{TopicName, TopicNo};
 
 /// Put jobs of a schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +44,22 @@ impl RunSchedule {
             return Err(Error::invalid(text));
         }
         let clock = schedule.definition.clock();
-        let (from, to) = (now.instant_of(clock, from_ms), now.instant_of(clock, to_ms));
+        if to_ms <= from_ms {
+            let text = format!("to ({to_ms} ms) must be later than from ({from_ms} ms)");
+            return Err(Error::invalid(text));
+        }
+        if to_ms > now.wall_ms {
+            let now_ms = now.wall_ms;
+            return Err(Error::invalid(format!(
+                "to is {to_ms} ms, which is later than now ({now_ms} ms): ticks to come are given \
+                 at their time"
+            )));
+        }
+        let (mut from, to) = (now.instant_of(clock, from_ms), now.instant_of(clock, to_ms));
+        if schedule.definition.recurrence.start_at.is_none() && clock == Clock::Steady {
+            // Without a start, the first comes one span after the anchor.
+            from = from.max(schedule.progress.anchor_ms.saturating_add(1));
+        }
         let next = |tick_ms: &u64| rule.next(*tick_ms);
         let ticks = std::iter::successors(rule.next(from.saturating_sub(1)), next);
         let ticks = ticks.take_while(|tick_ms| *tick_ms < to).take(BACKFILL_TICKS_MAX + 1);
@@ -64,29 +79,51 @@ operation! {
         request => Command::RunSchedule(request), Reply::Put(replies) => Ok(replies);
 }
 
+/// A run between two portions.
+#[derive(Debug)]
+pub(crate) struct RunProgress {
+    topic: TopicNo,
+    put: Put,
+    /// Those that are still to be put for.
+    origins: std::vec::IntoIter<Option<Arc<TickOrigin>>>,
+    replies: Vec<Result<PutReply, Error>>,
+}
+
 impl<T: Timeline> Machine<T> {
-    pub(crate) fn run_schedule(
-        &mut self,
-        now: Now,
-        run: &RunSchedule,
-        out: &mut Output,
-    ) -> Rule<Reply> {
+    pub(crate) fn run_schedule(&mut self, now: Now, run: &RunSchedule) -> Rule<LongCommand> {
         let (topic, entry) = self.locate_schedule(&run.topic, &run.name)?;
         let rule = entry.schedule.rule(&self.schedules.zones)?;
-        let origins = match run.ticks(&entry.schedule, &rule, now)? {
+        let of_tick = |tick_ms| Some(origin(&run.name, tick_ms));
+        let origins: Vec<_> = match run.ticks(&entry.schedule, &rule, now)? {
             None => vec![None],
-            Some(ticks) => {
-                ticks.into_iter().map(|tick_ms| Some(origin(&run.name, tick_ms))).collect()
-            }
+            Some(ticks) => ticks.into_iter().map(of_tick).collect(),
         };
-        let template = &entry.schedule.definition.template;
-        let mut replies = Vec::with_capacity(origins.len());
-        for origin in origins {
-            let (put, due) = (template.put(run.topic.clone()), (Clock::Steady, now.steady_ms));
-            let id = self.put_tick(now, topic, put, due, origin, out);
+        let put = entry.schedule.definition.template.put(run.topic.clone());
+        let replies = Vec::with_capacity(origins.len());
+        let origins = origins.into_iter();
+        Ok(LongCommand::RunSchedule(Box::new(RunProgress { topic, put, origins, replies })))
+    }
+
+    /// Puts some jobs. The topic may vanish meanwhile: then it is brought to life again.
+    pub(crate) fn run_portion(
+        &mut self,
+        now: Now,
+        mut progress: Box<RunProgress>,
+        out: &mut Output,
+    ) -> Rule<Portion> {
+        let RunProgress { topic, put, origins, replies } = &mut *progress;
+        *topic = self.topic_or_birth(&put.topic, out)?;
+        let (mut jobs, mut bytes) = (0, 0);
+        while jobs < PORTION_JOBS && bytes < PORTION_BYTES {
+            let Some(origin) = origins.next() else {
+                return Ok(Portion::Done(Reply::Put(progress.replies)));
+            };
+            (jobs, bytes) = (jobs + 1, bytes + put.bytes());
+            let due = (Clock::Steady, now.steady_ms);
+            let id = self.put_tick(now, *topic, put.clone(), due, origin, None, out);
             replies.push(id.map(|id| created(id, now)));
         }
-        Ok(Reply::Put(replies))
+        Ok(Portion::More(LongCommand::RunSchedule(progress)))
     }
 }
 

@@ -90,14 +90,18 @@ impl<T: Timeline> Machine<T> {
         let mut schedules = Vec::new();
         let mut cursor = None;
         if let Some(topic) = self.topics.find(&page.topic) {
-            let room = Room { jobs: page.limit, bytes: PORTION_BYTES };
-            let entries = if start.is_parked {
-                self.parked_page(topic, &mut start, room)?
-            } else {
-                self.waiting_page(topic, &mut start, room, now)?
-            };
-            cursor = entries.1.then(|| start.write());
-            let views = entries.0.into_iter();
+            let mut entries = Vec::new();
+            let mut room = Room { jobs: page.limit, bytes: PORTION_BYTES };
+            if !start.is_parked {
+                entries = self.waiting_page(topic, &mut start, room, now)?;
+                room.jobs -= entries.len();
+            }
+            let mut has_more = true;
+            if start.is_parked && room.jobs > 0 {
+                has_more = self.parked_page(topic, &mut start, room, &mut entries)?;
+            }
+            cursor = has_more.then(|| start.write());
+            let views = entries.into_iter();
             let views = views.map(|entry| self.view_schedule(page.topic.clone(), entry, now));
             schedules = views.filter(|view| page.state.is_none_or(|is| is == view.state)).collect();
         }
@@ -115,14 +119,14 @@ impl<T: Timeline> Machine<T> {
         Ok(ClassPage { entries: entries.into_iter().peekable(), next })
     }
 
-    /// Entries with a next tick, in its order. Tells whether there may be more.
+    /// Entries with a next tick, in its order.
     fn waiting_page(
         &mut self,
         topic: TopicNo,
         start: &mut PageStart,
         room: Room,
         now: Now,
-    ) -> Rule<(Vec<ScheduleEntry>, bool)> {
+    ) -> Rule<Vec<ScheduleEntry>> {
         let (steady, wall) = (Class::waiting(0, Clock::Steady), Class::waiting(0, Clock::Wall));
         let mut steady = self.class_page(topic, steady, start.steady, room)?;
         let mut wall = self.class_page(topic, wall, start.wall, room)?;
@@ -159,18 +163,27 @@ impl<T: Timeline> Machine<T> {
         let is_done = |page: &mut ClassPage| page.entries.peek().is_none() && page.next.is_none();
         let had_room = entries.len() < room.jobs;
         start.is_parked = had_room && is_done(&mut steady) && is_done(&mut wall);
-        Ok((entries, true))
+        Ok(entries)
     }
 
+    /// Adds parked entries. Tells whether there may be more.
     fn parked_page(
         &mut self,
         topic: TopicNo,
         start: &mut PageStart,
         room: Room,
-    ) -> Rule<(Vec<ScheduleEntry>, bool)> {
-        let (entries, next) = self.page_schedules(topic, Class::DEAD, start.parked, room)?;
-        let behind = entries.last().map(ScheduleEntry::behind);
+        entries: &mut Vec<ScheduleEntry>,
+    ) -> Rule<bool> {
+        let (parked, next) = self.page_schedules(topic, Class::DEAD, start.parked, room)?;
+        let is_cut = next.is_some() || parked.len() == room.jobs || is_large(&parked);
+        let behind = parked.last().map(ScheduleEntry::behind);
         start.parked = next.or(behind).unwrap_or(start.parked);
-        Ok((entries, next.or(behind).is_some()))
+        entries.extend(parked);
+        Ok(is_cut)
     }
+}
+
+/// Whether a page ended because of its bytes.
+fn is_large(entries: &[ScheduleEntry]) -> bool {
+    entries.iter().map(|entry| entry.bytes).sum::<u64>() > PORTION_BYTES
 }

@@ -8,7 +8,7 @@
 //! parked      1 byte   0 no, 1 busy, 2 paused, 3 broken
 //! body kind   1 byte   0 bytes, 1 text, 2 JSON
 //! rule        1 byte   0 cron: text, zone; 1 every: span; 2 gap: span
-//! version, anchor, last, given, missed, overlapped, skipped
+//! version, anchor, last, given, missed, overlapped, skipped, without_job
 //! if given: jitter, start_at, end_at, late_max, ticks_max, priority, ttr, attempts_max, end,
 //!             last job (id, tick, put_at), pause (0 open, else the instant plus one),
 //!             backoff (jitter, kind, delays), headers (count, then names and values)
@@ -51,7 +51,8 @@ const HEADERS: u64 = 1 << 12;
 pub(super) fn encode(schedule: &Schedule) -> Bytes {
     let Schedule { definition, version, progress } = schedule;
     let Definition { recurrence, template, overlap, catchup, late_max_ms, ticks_max } = definition;
-    let TickProgress { anchor_ms, end_ms, last_ms, counts, last_job, pause, parked } = progress;
+    let TickProgress { anchor_ms, end_ms, last_ms, counts, without_job, last_job, pause, parked } =
+        progress;
     let numbers = [
         Some(recurrence.jitter_ms).filter(|jitter_ms| *jitter_ms > 0),
         recurrence.start_at,
@@ -81,7 +82,8 @@ pub(super) fn encode(schedule: &Schedule) -> Bytes {
     out.push(index_of(&KINDS, &template.body_kind));
     encode_spec(&recurrence.spec, &mut out);
     let TickCounts { given, missed, overlapped, skipped } = *counts;
-    for number in [*version, *anchor_ms, *last_ms, given, missed, overlapped, skipped] {
+    let counts = [given, missed, overlapped, skipped, *without_job];
+    for number in [*version, *anchor_ms, *last_ms].into_iter().chain(counts) {
         put_varint(number, &mut out);
     }
     numbers.into_iter().flatten().for_each(|number| put_varint(number, &mut out));
@@ -126,6 +128,7 @@ pub(super) fn decode(record: &Bytes) -> Option<Schedule> {
         overlapped: from.varint()?,
         skipped: from.varint()?,
     };
+    let without_job = from.varint()?;
     let mut number = |index: u32| match flags & 1 << index {
         0 => Some(None),
         _ => from.varint().map(Some),
@@ -156,7 +159,8 @@ pub(super) fn decode(record: &Bytes) -> Option<Schedule> {
     let recurrence = Recurrence { spec, jitter_ms, start_at, end_at };
     let template = Template { body, body_kind, headers, priority, ttr_ms, attempts_max, backoff };
     let definition = Definition { recurrence, template, overlap, catchup, late_max_ms, ticks_max };
-    let progress = TickProgress { anchor_ms, end_ms, last_ms, counts, last_job, pause, parked };
+    let progress =
+        TickProgress { anchor_ms, end_ms, last_ms, counts, without_job, last_job, pause, parked };
     Some(Schedule { definition, version, progress })
 }
 

@@ -196,7 +196,12 @@ pub struct TickCounts {
 impl TickCounts {
     /// All ticks that passed.
     pub fn total(&self) -> u64 {
-        self.given + self.missed + self.overlapped + self.skipped
+        self.given + self.without_job()
+    }
+
+    /// Those that got no job.
+    pub fn without_job(&self) -> u64 {
+        self.missed + self.overlapped + self.skipped
     }
 }
 
@@ -236,6 +241,8 @@ pub struct TickProgress {
     pub last_ms: u64,
     /// What became of them.
     pub counts: TickCounts,
+    /// How many of them had got no job when the newest one was put.
+    pub without_job: u64,
     /// The newest job.
     pub last_job: Option<LastJob>,
     /// No ticks until then.
@@ -264,11 +271,12 @@ impl Schedule {
 
     /// Gives it a new definition. Ticks that were still to be given stay, unless the recurrence
     /// changes: then they are missed, and it begins anew.
-    pub fn redefine(&mut self, definition: Definition, rule: &Rule, now: Now) {
+    pub fn redefine(&mut self, definition: Definition, rule: Option<&Rule>, now: Now) {
         if definition.recurrence != self.definition.recurrence {
             let now_ms = now.on(self.definition.clock());
-            self.progress.counts.missed += self.count_until(rule, now_ms);
-            let TickProgress { counts, last_job, pause, .. } = self.progress;
+            let missed = rule.map_or(0, |rule| self.count_until(rule, now_ms));
+            self.progress.counts.missed += missed;
+            let TickProgress { counts, without_job, last_job, pause, .. } = self.progress;
             let began = begin(&definition, now);
             // The end of a pause on another clock.
             let (old, new) = (self.definition.clock(), definition.clock());
@@ -276,7 +284,7 @@ impl Schedule {
                 Pause::Until(at) => Pause::Until(now.instant_of(new, now.to_wall(old, at))),
                 Pause::Open => Pause::Open,
             });
-            self.progress = TickProgress { counts, last_job, pause, ..began };
+            self.progress = TickProgress { counts, without_job, last_job, pause, ..began };
         }
         self.definition = definition;
         self.version += 1;

@@ -11,7 +11,7 @@ pub struct TickPut {
     pub tick_ms: u64,
     /// When its job is due, on the same clock.
     pub due_ms: u64,
-    /// Ticks before it that got no job.
+    /// Ticks since the one before it that got no job.
     pub missed: u64,
 }
 
@@ -104,8 +104,10 @@ impl Schedule {
         let passed_as = if was_busy { &mut counts.overlapped } else { &mut counts.missed };
         *passed_as += passed;
         counts.given += 1;
+        let without_job = counts.without_job();
+        let missed = without_job - std::mem::replace(&mut self.progress.without_job, without_job);
         self.progress.last_ms = tick_ms;
-        Plan::Give(TickPut { tick_ms, due_ms: self.due_ms(name, rule, tick_ms), missed: passed })
+        Plan::Give(TickPut { tick_ms, due_ms: self.due_ms(name, rule, tick_ms), missed })
     }
 
     /// The last job of a schedule that waited for it has ended.
@@ -126,13 +128,19 @@ impl Schedule {
         let Some(before_ms) = now_ms.checked_sub(late_max_ms.saturating_add(1)) else { return };
         if let Some(tick_ms) = self.latest_due(name, rule, before_ms) {
             self.progress.counts.missed += self.count_until(rule, tick_ms);
-            self.progress.last_ms = tick_ms;
+            // The next of a gap counts from now: nothing has run since.
+            self.progress.last_ms = if self.definition.is_gap() { now_ms } else { tick_ms };
         }
     }
 
     /// Ticks of a pause that is over are skipped.
     fn end_pause(&mut self, rule: &Rule, end_ms: u64) {
         self.progress.pause = None;
+        if self.definition.is_gap() {
+            // The next counts from here, whether or not one would have come.
+            self.progress.last_ms = self.progress.last_ms.max(end_ms);
+            return;
+        }
         self.pass_until(rule, end_ms, |schedule| &mut schedule.progress.counts.skipped);
     }
 
@@ -223,9 +231,29 @@ fn hash(name: &ScheduleName, tick_ms: u64) -> u64 {
 
 /// Requests that change how far a schedule has come.
 impl Schedule {
-    /// No ticks until then; `None` = until resumed. Those that were due pass, too.
-    pub fn pause(&mut self, pause: Pause) {
+    /// No ticks until then. One that waits for the job before it is given up, too.
+    pub fn pause(&mut self, pause: Pause, rule: &Rule, now_ms: u64) {
+        self.pass_overlapped(rule, now_ms);
         self.progress.pause = Some(pause);
+    }
+
+    /// Accounts for the ticks that passed while the job before lived, if it waits for that.
+    fn pass_overlapped(&mut self, rule: &Rule, now_ms: u64) {
+        if self.progress.parked == Parked::Busy && !self.definition.is_gap() {
+            self.pass_until(rule, now_ms, |schedule| &mut schedule.progress.counts.overlapped);
+        }
+    }
+
+    /// As it would be if it were asked to account for all that has passed by now.
+    pub(crate) fn accounted(mut self, rule: &Rule, now_ms: u64) -> Schedule {
+        match self.progress.pause {
+            Some(Pause::Open) if !self.definition.is_gap() => {
+                self.pass_until(rule, now_ms, |schedule| &mut schedule.progress.counts.skipped);
+            }
+            None if self.definition.overlap == Overlap::Skip => self.pass_overlapped(rule, now_ms),
+            _ => {}
+        }
+        self
     }
 
     /// Ends a pause: its ticks are skipped.
@@ -238,8 +266,10 @@ impl Schedule {
         self.end_pause(rule, end_ms);
     }
 
-    /// The next tick is skipped. Gives it, if there is one.
-    pub fn skip(&mut self, rule: &Rule) -> Option<u64> {
+    /// The next tick is skipped; of a schedule that waits for the job before, the first after now.
+    /// Gives it, if there is one.
+    pub fn skip(&mut self, rule: &Rule, now_ms: u64) -> Option<u64> {
+        self.pass_overlapped(rule, now_ms);
         let tick_ms = self.next_tick(rule)?;
         self.progress.counts.skipped += self.count_until(rule, tick_ms);
         self.progress.last_ms = tick_ms;

@@ -117,6 +117,18 @@ fn ticks_pass_while_the_job_before_lives() {
 }
 
 #[test]
+fn a_skip_while_the_job_before_lives_leaves_out_the_first_after_now() {
+    let mut life = Life::new(every(1_000));
+    life.at(1_000);
+    assert_eq!(life.at(3_500), Plan::Park);
+    let (rule, now_ms) = (life.rule(), life.now_ms);
+    assert_eq!(life.schedule.skip(&rule, now_ms), Some(START.steady_ms + 4_000));
+    assert_eq!(life.end_job(), wait(5_000));
+    life.at(5_000);
+    assert_eq!((life.counts(), life.given[1].missed), ([2, 0, 2, 1], 3));
+}
+
+#[test]
 fn the_latest_tick_waits_for_the_job_before() {
     let mut life = Life::new(Definition { overlap: Overlap::Wait, ..every(1_000) });
     life.at(1_000);
@@ -178,17 +190,26 @@ fn a_gap_counts_from_the_end_of_the_job() {
 }
 
 #[test]
+fn a_gap_whose_tick_is_too_late_begins_anew() {
+    let definition = definition(RuleSpec::Gap { span_ms: 1_000 });
+    let mut life = Life::new(Definition { late_max_ms: Some(5_000), ..definition });
+    assert_eq!(life.at(86_400_000), wait(86_401_000));
+    assert_eq!(life.counts(), [0, 1, 0, 0]);
+}
+
+#[test]
 fn ticks_of_a_pause_are_skipped() {
     let mut life = Life::new(every(1_000));
     life.at(1_500);
     life.is_alive = false;
-    life.schedule.pause(Pause::Open);
+    let (rule, now_ms) = (life.rule(), life.now_ms);
+    life.schedule.pause(Pause::Open, &rule, now_ms);
     assert_eq!(life.at(3_500), Plan::Park);
     assert_eq!(life.schedule.progress.parked, Parked::Paused);
     let (rule, now_ms) = (life.rule(), life.now_ms);
     life.schedule.resume(&rule, now_ms);
     assert_eq!(life.settle(), wait(4_000));
-    life.schedule.pause(Pause::Until(now_ms + 2_000));
+    life.schedule.pause(Pause::Until(now_ms + 2_000), &rule, now_ms);
     assert_eq!(life.settle(), wait(6_000));
     life.at(6_000);
     assert_eq!((life.ticks(), life.counts()), (vec![1_000, 6_000], [2, 0, 0, 4]));
@@ -251,14 +272,14 @@ fn a_new_recurrence_gives_no_tick_of_the_past() {
     life.now_ms += 90_000;
     let now = Now { steady_ms: life.now_ms, ..START };
     let rule = life.rule();
-    life.schedule.redefine(every(30_000), &rule, now);
+    life.schedule.redefine(every(30_000), Some(&rule), now);
     assert_eq!(life.settle(), wait(120_000));
     assert_eq!((life.counts(), life.schedule.version), ([0, 1, 0, 0], 2));
     // A change of the rest keeps the tick, even one that is overdue.
     life.now_ms += 40_000;
     let rule = life.rule();
     let definition = Definition { overlap: Overlap::Allow, ..every(30_000) };
-    life.schedule.redefine(definition, &rule, Now { steady_ms: life.now_ms, ..START });
+    life.schedule.redefine(definition, Some(&rule), Now { steady_ms: life.now_ms, ..START });
     life.settle();
     assert_eq!(life.ticks(), [120_000]);
 }
@@ -303,10 +324,13 @@ fn random_life(random: &mut Random) {
         let rule = life.rule();
         life.now_ms += [0, 1, 999, 500_000, 30_000_000][random.below(5) as usize];
         match random.below(10) {
-            0 => life.schedule.pause(Pause::Open),
-            1 => life.schedule.pause(Pause::Until(life.now_ms + random.below(9_000_000))),
+            0 => life.schedule.pause(Pause::Open, &rule, life.now_ms),
+            1 => {
+                let pause = Pause::Until(life.now_ms + random.below(9_000_000));
+                life.schedule.pause(pause, &rule, life.now_ms);
+            }
             2 => life.schedule.resume(&rule, life.now_ms),
-            3 => drop(life.schedule.skip(&rule)),
+            3 => drop(life.schedule.skip(&rule, life.now_ms)),
             4 => life.schedule.replan(&rule, life.now_ms),
             5..8 => life.is_alive = false,
             _ => {}
@@ -354,6 +378,7 @@ fn a_record_comes_back_whole() {
         end_ms: Some(12),
         last_ms: u64::MAX,
         counts: TickCounts { given: 13, missed: 14, overlapped: 15, skipped: 16 },
+        without_job: 21,
         last_job: Some(LastJob { id: JobId(u64::MAX), tick_ms: 17, put_at: 18 }),
         pause: Some(Pause::Until(19)),
         parked: Parked::Broken,

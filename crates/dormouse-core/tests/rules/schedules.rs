@@ -193,7 +193,7 @@ fn a_full_topic_loses_no_tick() {
     rig.pass(4_200);
     assert_eq!((rig.waiting(), rig.counts()), (1, [0, 0, 0, 0]));
     rig.cancel(Target::Id(filler)).unwrap();
-    rig.pass(1_000);
+    rig.pass(1_100);
     assert_eq!(rig.take("t").tick.unwrap().missed, 4);
     assert_eq!(rig.counts(), [1, 4, 0, 0]);
 }

@@ -52,6 +52,9 @@ pub(super) async fn remove_schedule(
     caller.check(Verb::Schedule, topic.as_str())?;
     let cancel_job = params.flag("jobs")?.unwrap_or(false);
     params.finish()?;
+    if cancel_job {
+        caller.check(Verb::Cancel, topic.as_str())?;
+    }
     let (of, named) = (topic.clone(), name.clone());
     app.client.call(RemoveSchedule { topic: of, name: named, cancel_job }).await?;
     ok(&RemovedOut { topic: topic.as_str(), name: name.as_str() })

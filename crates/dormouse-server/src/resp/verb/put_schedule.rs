@@ -58,7 +58,7 @@ pub(in crate::resp) fn run(
     }
     put.template.headers = headers.into_all().map(Arc::new);
     conn.check_ttr("TTR", put.template.ttr_ms, Some(put.topic.as_str()))?;
-    conn.send(turn, put, None, ReplyKind::PutSchedule);
+    conn.send_for_jobs(turn, 1, put, None, ReplyKind::PutSchedule);
     Ok(())
 }
 

@@ -32,7 +32,7 @@ pub(in crate::resp) fn get(
     turn: &mut Turn<PendingReply>,
 ) -> Result<(), Error> {
     let (topic, name) = named(conn, Verb::Get, args)?;
-    conn.send(turn, GetSchedule { topic, name }, None, ReplyKind::Schedule);
+    conn.send_for_jobs(turn, 1, GetSchedule { topic, name }, None, ReplyKind::Schedule);
     Ok(())
 }
 
@@ -75,6 +75,9 @@ pub(in crate::resp) fn remove(
     let (topic, name) = named(conn, Verb::Schedule, args)?;
     let cancel_job = args.take("JOBS");
     args.finish(&["JOBS"])?;
+    if cancel_job {
+        conn.grant().check(Verb::Cancel, topic.as_str())?;
+    }
     conn.send(turn, RemoveSchedule { topic, name, cancel_job }, None, ReplyKind::Done);
     Ok(())
 }
@@ -87,7 +90,8 @@ pub(in crate::resp) fn pause(
     let (topic, name) = named(conn, Verb::Schedule, args)?;
     let for_ms = if args.len() > 0 { Some(args.span("span")?) } else { None };
     let change = ScheduleChange::Pause { for_ms };
-    conn.send(turn, ChangeSchedule { topic, name, change }, None, ReplyKind::Schedule);
+    let change = ChangeSchedule { topic, name, change };
+    conn.send_for_jobs(turn, 1, change, None, ReplyKind::Schedule);
     Ok(())
 }
 
@@ -98,7 +102,8 @@ fn change(
     change: ScheduleChange,
 ) -> Result<(), Error> {
     let (topic, name) = named(conn, Verb::Schedule, args)?;
-    conn.send(turn, ChangeSchedule { topic, name, change }, None, ReplyKind::Schedule);
+    let change = ChangeSchedule { topic, name, change };
+    conn.send_for_jobs(turn, 1, change, None, ReplyKind::Schedule);
     Ok(())
 }
 
@@ -142,7 +147,8 @@ pub(in crate::resp) fn run(
         None
     };
     args.finish(&["FROM", "TO"])?;
-    conn.send(turn, RunSchedule { topic, name, ticks }, None, ReplyKind::RanSchedule);
+    // Jobs as large as its body, up to a thousand.
+    conn.send_last(turn, RunSchedule { topic, name, ticks }, ReplyKind::RanSchedule);
     Ok(())
 }
 
