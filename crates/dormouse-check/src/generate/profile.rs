@@ -119,6 +119,9 @@ const REDIS: &[(Kind, u64)] = &[
     (Kind::Reopen,       1),
 ];
 
+/// Of so many histories of Redis one has schedules; while there are some, nobody waits for jobs.
+const SCHEDULES_EVERY: u64 = 3;
+
 /// The generator of a seed.
 fn rng_of(seed: u64) -> Rng {
     Rng::new(seed.wrapping_mul(0x2545_f491_4f6c_dd1d))
@@ -140,5 +143,9 @@ pub fn redis_history(seed: u64) -> (Vec<Op>, usize) {
     let mut rng = rng_of(seed);
     let len = [30, 60, 120, 250][rng.below(4) as usize];
     let servers = 1 + usize::from(rng.chance(60));
-    (history(&mut rng, len, REDIS), servers)
+    let mut weights = REDIS.to_vec();
+    if seed.is_multiple_of(SCHEDULES_EVERY) {
+        weights.push((Kind::Schedule, 120));
+    }
+    (history(&mut rng, len, &weights), servers)
 }

@@ -4,7 +4,7 @@ use dormouse_core::backend::{Answer, Request, Ticket};
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::job::State;
 use dormouse_core::machine::{Machine, Output};
-use dormouse_core::op::{JobView, List, Stats};
+use dormouse_core::op::{GetSchedule, JobView, List, ScheduleView, Stats};
 use dormouse_core::time::Now;
 use dormouse_core::timeline::memory::MemoryTimeline;
 use dormouse_core::topic::TopicName;
@@ -73,6 +73,14 @@ impl Oracle {
     pub(crate) fn view(&mut self, id: dormouse_core::job::JobId) -> Option<JobView> {
         match self.look(Command::Get(vec![dormouse_core::op::Target::Id(id)]))? {
             Reply::Views(mut views) => views.pop()?.ok(),
+            _ => None,
+        }
+    }
+
+    /// A schedule as it is.
+    pub(crate) fn schedule(&mut self, get: GetSchedule) -> Option<ScheduleView> {
+        match self.look(Command::GetSchedule(get))? {
+            Reply::Schedule(view) => Some(*view),
             _ => None,
         }
     }

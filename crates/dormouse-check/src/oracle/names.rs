@@ -39,6 +39,14 @@ impl Names {
         }
     }
 
+    /// Both have this job as the newest of a schedule.
+    pub(crate) fn pair_newest(&mut self, rules: JobId, redis: JobId) -> Result<(), String> {
+        match self.jobs_back.get(&redis) {
+            Some(known) if *known == rules => Ok(()),
+            _ => self.pair_jobs(rules, redis),
+        }
+    }
+
     /// Both gave the same job.
     pub(crate) fn pair_tokens(&mut self, rules: Token, redis: Token) -> Result<(), String> {
         let newest = self.newest.entry(rules.id).or_default();
@@ -203,6 +211,9 @@ impl Names {
                     lock.fence = last.ok_or_else(nobody)?.0;
                 }
                 Ok(())
+            }
+            Reply::Schedule(view) => {
+                view.last.iter_mut().try_for_each(|last| self.back(&mut last.id))
             }
             Reply::Page(page) => page.jobs.iter_mut().try_for_each(|view| self.view_back(view)),
             _ => Ok(()),

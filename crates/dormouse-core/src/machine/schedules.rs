@@ -34,8 +34,8 @@ pub(crate) type Position = (u64, JobId);
 #[derive(Clone, Copy, Debug, Default)]
 struct Review {
     from: Position,
-    /// Entries that were parked at this steady instant or later are none of its business; `None` =
-    /// it has not begun.
+    /// Entries that were parked after this steady instant are none of its business; `None` = it has
+    /// not begun.
     until: Option<u64>,
 }
 
@@ -314,12 +314,13 @@ impl<T: Timeline> Machine<T> {
         *budget = budget.saturating_sub(1 + costs.sum::<usize>());
         let behind = entries.last().map(ScheduleEntry::behind);
         if let Some(from) = next.or(behind)
-            && from.0 < until
+            && from.0 <= until
         {
             self.schedules.reviews.insert(topic, Review { from, until: Some(until) });
         }
-        for entry in entries.into_iter().filter(|entry| entry.place.due_at < until) {
-            if entry.schedule.progress.parked == Parked::Busy {
+        for entry in entries.into_iter().filter(|entry| entry.place.due_at <= until) {
+            let is_busy = entry.schedule.progress.parked == Parked::Busy;
+            if is_busy && !self.is_last_alive(&entry.schedule)? {
                 self.advance_schedule(topic, entry, now, out)?;
             }
         }

@@ -49,16 +49,21 @@ fn step(stored: &StoredSchedule, now: Now) -> Step {
         return Step { tick: None, schedule, rest: Rest::Parked };
     };
     let now_ms = now.on(before.definition.clock());
-    // Of one that waited for its job, the score is when that ended: ticks after it are as usual.
     let was_busy = before.progress.parked == Parked::Busy;
+    // Of one that waited for its job, the score is when that ended: ticks after it are as usual.
     let at_ms = if was_busy { stored.score.min(now_ms) } else { now_ms };
-    if let Plan::Give(tick) = schedule.plan(name, &rule, at_ms, stored.is_alive) {
+    let plan = schedule.plan(name, &rule, at_ms, stored.is_alive);
+    if let Plan::Give(tick) = plan {
         let tick_ms = now.to_wall(before.definition.clock(), tick.tick_ms);
         schedule.progress.last_job = Some(LastJob { id: JobId(0), tick_ms, put_at: now.wall_ms });
         let rest = schedule.rest(name, &rule, now_ms, true);
         return Step { tick: Some(tick), schedule, rest };
     }
     schedule = before.clone();
+    if plan == Plan::Park && was_busy && stored.is_alive {
+        // Another job has ended than the one it waits for: nothing is accounted for yet.
+        return Step { tick: None, schedule, rest: Rest::Parked };
+    }
     let rest = schedule.rest(name, &rule, at_ms, stored.is_alive);
     Step { tick: None, schedule, rest }
 }

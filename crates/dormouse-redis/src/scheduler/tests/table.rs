@@ -6,7 +6,7 @@ use dormouse_core::job::JobId;
 
 use super::super::{
     Action, BATCH_JOBS_MAX, Heads, HeadsReport, NewWaiter, Now, REPLY_TIMEOUT, SECOND_BATCH_MIN,
-    Scheduler,
+    Scheduler, TicksReport, WakeAt,
 };
 use super::fake::{Kind, Lease, TestRequest};
 
@@ -45,6 +45,48 @@ fn sends(scheduler: &mut TestScheduler, now: Now) -> Option<u8> {
         None => None,
         other => panic!("{other:?}"),
     }
+}
+
+/// Whether the next action is to give ticks.
+fn gives(scheduler: &mut TestScheduler, now: Now) -> bool {
+    match scheduler.next_action(0, now) {
+        Some(Action::GiveTicks) => true,
+        None => false,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn ticks_are_given_when_they_are_due_and_looked_for_every_few_seconds() {
+    let mut scheduler = scheduler(1, 0);
+    assert!(!gives(&mut scheduler, at(0)));
+    scheduler.expect_tick(0, at(50).redis_ms);
+    assert_eq!(scheduler.wake_at(0, at(0)).redis_ms, Some(at(50).redis_ms));
+    assert!(!gives(&mut scheduler, at(49)) && gives(&mut scheduler, at(50)));
+    // One portion at a time; what becomes due meanwhile is not forgotten.
+    scheduler.expect_tick(0, 0);
+    assert!(!gives(&mut scheduler, at(60)));
+    assert_eq!(scheduler.wake_at(0, at(60)), WakeAt::default());
+    let next_at = Some(at(900).redis_ms);
+    let report = TicksReport { has_schedules: true, next_at, is_refused: false };
+    scheduler.ticks_given(0, report, at(60));
+    assert!(gives(&mut scheduler, at(60)));
+    scheduler.ticks_given(0, report, at(70));
+    assert!(!gives(&mut scheduler, at(899)) && gives(&mut scheduler, at(900)));
+    // All are parked: only the recheck is left.
+    scheduler.ticks_given(0, TicksReport { next_at: None, ..report }, at(900));
+    assert!(!gives(&mut scheduler, at(5_899)) && gives(&mut scheduler, at(5_900)));
+    // After a refusal or a failure there is a pause, whatever is due.
+    let refused = TicksReport { next_at: Some(0), is_refused: true, ..report };
+    scheduler.ticks_given(0, refused, at(5_900));
+    assert!(!gives(&mut scheduler, at(6_899)) && gives(&mut scheduler, at(6_900)));
+    scheduler.ticks_failed(0, at(6_900));
+    assert!(!gives(&mut scheduler, at(7_899)) && gives(&mut scheduler, at(7_900)));
+    // No schedules: it is looked at when the register names the topic again.
+    scheduler.ticks_given(0, TicksReport::default(), at(7_900));
+    assert!(!gives(&mut scheduler, at(100_000)));
+    scheduler.watch_ticks(0);
+    assert!(gives(&mut scheduler, at(100_000)));
 }
 
 /// Number and requests of the batch in a sequence.

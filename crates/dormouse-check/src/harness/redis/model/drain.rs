@@ -18,6 +18,7 @@ impl World<'_> {
         self.withdraw_all()?;
         self.look_at_all()?;
         check_keys(&self.rig.redis)?;
+        self.remove_schedules()?;
         for _ in 0..3 {
             for number in 0..TOPICS.len() as u16 {
                 self.empty(number)?;
@@ -68,7 +69,7 @@ impl World<'_> {
                 }
             }
         }
-        let held = self.rig.redis.must(&["KEYS", "dormouse:{[abc]/*}:[jfdz]*"]);
+        let held = self.rig.redis.must(&["KEYS", "dormouse:{[abc]/*}:[jfdztn]*"]);
         if held.list().is_empty() { Ok(()) } else { Err(format!("Redis keeps {held:?}")) }
     }
 }

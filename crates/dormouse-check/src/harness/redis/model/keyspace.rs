@@ -89,6 +89,7 @@ impl Partition<'_> {
             return Err(format!("the fence of {id:x?} has no job"));
         }
         self.check_names(&records)?;
+        self.check_schedules()?;
         self.check_bound(first_end)
     }
 
@@ -108,6 +109,13 @@ impl Partition<'_> {
             Some(key) => Err(format!("the hold of {} is of no key", String::from_utf8_lossy(key))),
             None => Ok(()),
         }
+    }
+
+    /// Every schedule has a record and an instant.
+    fn check_schedules(&self) -> Result<(), String> {
+        let timed: BTreeSet<Key> = self.members("t").into_iter().map(|(name, _)| name).collect();
+        let kept: BTreeSet<Key> = self.fields("n").into_keys().collect();
+        if timed == kept { Ok(()) } else { Err(format!("schedules {kept:x?}, timed {timed:x?}")) }
     }
 
     /// No lease ends before the instant in the partition header, its fourth number.

@@ -1,7 +1,7 @@
 //! One history in lockstep: the same commands to the rules and to Redis, one clock for both, every
 //! answer compared before the next command.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
 use dormouse_core::backend::{Answer, Ticket};
@@ -9,6 +9,7 @@ use dormouse_core::backoff::Backoff;
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::job::Token;
 use dormouse_core::op::*;
+use dormouse_core::topic::TopicName;
 
 use crate::faults::lossy::Loss;
 use crate::generate::command::CommandSource;
@@ -39,6 +40,8 @@ pub struct World<'a> {
     /// The server that a session or a ticket belongs to.
     sessions: HashMap<SessionId, usize>,
     tickets: HashMap<Ticket, usize>,
+    /// The topics that have, or had, a schedule.
+    pub(crate) scheduled: BTreeSet<TopicName>,
     /// Answers that took longer than they should.
     late: u32,
     /// The history so far, for people.
@@ -60,6 +63,7 @@ impl<'a> World<'a> {
             servers: servers.clamp(1, SERVERS),
             sessions: HashMap::new(),
             tickets: HashMap::new(),
+            scheduled: BTreeSet::new(),
             late: 0,
             log: Vec::new(),
             steps: 0,
@@ -145,16 +149,18 @@ impl<'a> World<'a> {
     /// Time passes for both.
     pub fn advance(&mut self, ms: u64) -> Result<(), String> {
         self.log.push(format!("advance {ms} ms"));
-        let until_ms = self.now_ms() + ms;
+        let until_ms = self.now_ms() + self.bounded_ms(ms);
         while self.now_ms() < until_ms {
             let next_ms = self.oracle.next_instant().unwrap_or(until_ms).min(until_ms);
             self.leave_races(next_ms)?;
             self.oracle.advance(until_ms)?;
             // A waiting request sees every instant; else Redis need not.
-            if !self.parked.is_empty() || self.now_ms() == until_ms {
+            let sees_all = !self.parked.is_empty() || !self.scheduled.is_empty();
+            if sees_all || self.now_ms() == until_ms {
                 let behind_ms = self.now_ms() - self.subject.clock.now_ms();
                 self.subject.clock.advance(behind_ms);
                 self.settle()?;
+                self.settle_schedules()?;
             }
         }
         Ok(())
@@ -163,6 +169,9 @@ impl<'a> World<'a> {
     /// One command to both, or what can be compared of it.
     pub fn command(&mut self, server: usize, mut command: Command) -> Result<(), String> {
         let server = server % self.servers;
+        if !self.fit_to_schedules(server, &mut command)? {
+            return Ok(());
+        }
         self.fit_to_waiting(&mut command)?;
         let server = self.server_for(server, &mut command);
         if let Command::SetTopic(set) = &command {
@@ -261,6 +270,7 @@ impl<'a> World<'a> {
         }
         self.oracle.tick()?;
         self.settle()?;
+        self.settle_schedules()?;
         let ends_waits =
             |command: &Command| matches!(command, Command::Withdraw(_) | Command::CloseSession(_));
         if commands.iter().any(ends_waits) {

@@ -15,6 +15,7 @@ mod parked;
 pub mod partitioned;
 mod several_topics;
 mod system;
+mod ticks;
 
 pub use lockstep::World;
 pub use system::Rig;
@@ -70,5 +71,13 @@ pub const DIFFERENCES: &[(&str, &str)] = &[
     ),
     ("sessions of a server that ended", "it tells nobody: their leases run out"),
     ("restarts", "leases live in Redis and are not renewed"),
+    (
+        "when the tick of a full topic is tried again",
+        "on Redis also when somebody looks: topics with schedules have no limits",
+    ),
+    (
+        "who gets the job of a tick that somebody waits for",
+        "servers give it by their timers: nobody waits while there are schedules",
+    ),
     ("64 priorities, leases at once", "limits that differ are not reached"),
 ];
