@@ -37,14 +37,15 @@ async fn reserve(stream: &mut BufReader<TcpStream>, topics: &str, ttr: &str) -> 
     if first != "*1\r\n" {
         return Err(first);
     }
-    // Topic, id, token, attempt, due_at, body: the strings have a length before them.
-    assert_eq!(line(stream).await, "*6\r\n");
+    // Topic, id, token, attempt, due_at, body, ttr: the strings have a length before them.
+    assert_eq!(line(stream).await, "*7\r\n");
     for _ in 0..3 * 2 + 2 {
         line(stream).await;
     }
     let length: usize = line(stream).await[1..].trim_end().parse().unwrap();
     let mut body = vec![0; length + 2];
     timeout(TIMEOUT, stream.read_exact(&mut body)).await.unwrap().unwrap();
+    line(stream).await;
     Ok(())
 }
 

@@ -30,7 +30,7 @@ fn resp_over_tls_puts_reserves_and_acks() {
     client.send("PUT mails hello\r\n");
     assert_eq!(client.read_until("\r\n1\r\n"), "$1\r\n1\r\n");
     client.send("RESERVE mails WAIT 30s\r\n");
-    let job = client.read_until("hello\r\n");
+    let job = client.read_until("hello\r\n:60000\r\n");
     let token = job.lines().find(|line| line.starts_with("1.")).unwrap().to_owned();
     client.send(&format!("ACK {token}\r\nPING\r\n"));
     assert_eq!(client.read_until("+PONG\r\n"), "+OK\r\n+PONG\r\n");

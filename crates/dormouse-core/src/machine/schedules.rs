@@ -327,8 +327,8 @@ impl<T: Timeline> Machine<T> {
         Ok(())
     }
 
-    /// Does what a schedule has to do now, at most one tick, and lets it rest until the next. If the
-    /// topic is full, it rests until the tick is tried again.
+    /// Does what a schedule has to do now, at most one tick, and lets it rest until the next. If
+    /// the topic is full, it rests until the tick is tried again.
     pub(crate) fn advance_schedule(
         &mut self,
         topic: TopicNo,
@@ -349,9 +349,7 @@ impl<T: Timeline> Machine<T> {
             if !self.give_tick(topic, &mut entry, tick, now, out)? {
                 entry.schedule = before.clone();
                 entry.schedule.progress.parked = Parked::No;
-                let first_ms = before.next_tick(&rule).unwrap_or(tick.tick_ms);
-                let late_ms = now_ms.saturating_sub(first_ms);
-                let retry_ms = (late_ms / 8).clamp(SCHEDULE_RETRY_MS_MIN, SCHEDULE_RETRY_MS_MAX);
+                let retry_ms = before.retry_ms(&rule, now_ms);
                 let rest = Rest::Until(now_ms.saturating_add(retry_ms));
                 self.rest_schedule(topic, &mut entry, &before, rest, now, out);
                 return Ok(());

@@ -1,6 +1,7 @@
 //! What a schedule does now: give a tick, wait for one, or wait for something else.
 
 use super::{Catchup, Overlap, Parked, Schedule, ScheduleName};
+use crate::limits::{SCHEDULE_RETRY_MS_MAX, SCHEDULE_RETRY_MS_MIN};
 use crate::tick::Rule;
 use crate::topic::Pause;
 
@@ -167,6 +168,12 @@ impl Schedule {
     /// There is no further tick: it goes with its last job.
     fn end(&mut self, is_alive: bool) -> Plan {
         if is_alive { self.park(Parked::Busy) } else { Plan::End }
+    }
+
+    /// In how many ms a tick is tried again whose job was refused: the later it is, the longer.
+    pub fn retry_ms(&self, rule: &Rule, now_ms: u64) -> u64 {
+        let late_ms = now_ms.saturating_sub(self.next_tick(rule).unwrap_or(now_ms));
+        (late_ms / 8).clamp(SCHEDULE_RETRY_MS_MIN, SCHEDULE_RETRY_MS_MAX)
     }
 
     /// The next tick that is not accounted for.

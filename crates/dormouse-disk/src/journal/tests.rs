@@ -141,7 +141,7 @@ fn every_record_comes_back() {
     assert!(plan.sealed);
     assert_eq!(plan.torn, None);
     assert_eq!((plan.last.number, plan.next_segment), (records.len() as u64, 5));
-    assert_eq!((plan.last.steady_ms, plan.last.wall_ms), (22, 32));
+    assert_eq!((plan.last.steady_ms, plan.last.wall_ms), (23, 33));
     assert_eq!(plan.segments_read, [4]);
     assert_eq!(verify(&disk, 4).unwrap().records, records.len() as u64);
 }

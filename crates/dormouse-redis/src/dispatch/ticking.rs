@@ -37,8 +37,13 @@ impl Dispatcher {
         loop {
             let names = self.ticking_page(after.as_ref(), PAGE).await?;
             for name in &names {
-                if let Some(topic) = self.find(name).await? {
-                    topic.partitions.iter().for_each(|partition| partition.watch_ticks());
+                match self.find(name).await {
+                    Ok(Some(topic)) => topic.partitions.iter().for_each(|it| it.watch_ticks()),
+                    Ok(None) => {}
+                    // Others are looked at all the same.
+                    Err(error) => {
+                        tracing::debug!("redis: cannot look for ticks of {name}: {error}")
+                    }
                 }
             }
             after = names.last().cloned();
@@ -56,8 +61,17 @@ impl Dispatcher {
         spawn_local(async move {
             let fanout = Fanout { dispatcher: &dispatcher, submission: None };
             let report = fanout.give_ticks(&partition).await;
-            if let Err(error) = &report {
-                tracing::debug!("redis: cannot give ticks of {}: {error}", partition.tag);
+            match (&report, &partition.topic) {
+                (Err(error), _) => {
+                    tracing::debug!("redis: cannot give ticks of {}: {error}", partition.tag);
+                }
+                // Redis may have lost the list, or the part of it that names this topic.
+                (Ok(report), Some(topic)) if report.has_schedules => {
+                    if let Err(error) = dispatcher.register_ticking(topic).await {
+                        tracing::debug!("redis: cannot note that {topic} has schedules: {error}");
+                    }
+                }
+                _ => {}
             }
             partition.end_ticks(report.ok());
         });

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use super::path;
 use crate::Global;
 use crate::client::Request;
+use crate::command::put::parse_header;
 use crate::exit::Failure;
 use crate::output::{self, Output};
 use crate::units::{At, Backoff, Span};
@@ -91,6 +92,9 @@ struct Template {
     /// Time between attempts: fixed:10s, exponential:1s:2:10m or list:1s,5s
     #[arg(long, value_name = "BACKOFF")]
     backoff: Option<Backoff>,
+    /// A header, returned with each job; can be given more than once
+    #[arg(long = "header", value_name = "NAME=VALUE", value_parser = parse_header)]
+    headers: Vec<(String, String)>,
 }
 
 #[derive(Deserialize)]
@@ -128,6 +132,11 @@ impl Args {
             form.insert(field.to_owned(), value);
         }
         let (policy, template) = (self.policy, self.template);
+        if !template.headers.is_empty() {
+            let headers = template.headers.into_iter();
+            let headers: Map<_, _> = headers.map(|(name, value)| (name, value.into())).collect();
+            form.insert("headers".to_owned(), Value::Object(headers));
+        }
         let fields: [(&str, Option<Value>); 17] = [
             ("cron", self.cron.map(Value::from)),
             ("zone", self.zone.map(Value::from)),

@@ -3,6 +3,7 @@
 use dormouse_core::backend::Answer;
 use dormouse_core::command::Reply;
 use dormouse_core::error::{Code, Error};
+use dormouse_core::event::EventKind;
 use dormouse_core::limits::TOPIC_SCHEDULES_MAX;
 use dormouse_core::op::{PutSchedule, PutScheduleReply, ScheduleOutcome};
 use dormouse_core::refusal::schedule_never_ticks;
@@ -52,6 +53,9 @@ impl Fanout<'_> {
             let Some(write) = write else { return Ok(Reply::PutSchedule(reply)) };
             match self.write_schedule(&partition, &write).await? {
                 Written::Done { confirmed, .. } => {
+                    if confirmed && outcome == ScheduleOutcome::Created {
+                        self.emit_topic(&put.topic, EventKind::Scheduled);
+                    }
                     let done = format!("schedule {} was {}", put.name, outcome.as_str());
                     return self.if_confirmed(confirmed, Reply::PutSchedule(reply), done);
                 }

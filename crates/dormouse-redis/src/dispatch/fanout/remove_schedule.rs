@@ -2,6 +2,7 @@
 
 use dormouse_core::backend::Answer;
 use dormouse_core::command::Reply;
+use dormouse_core::event::EventKind;
 use dormouse_core::op::RemoveSchedule;
 
 use super::Fanout;
@@ -15,6 +16,9 @@ impl Fanout<'_> {
             write.cancel = stored.newest().filter(|_| remove.cancel_job);
             if let Written::Done { confirmed, .. } = self.write_schedule(&partition, &write).await?
             {
+                if confirmed {
+                    self.emit_topic(&remove.topic, EventKind::Unscheduled);
+                }
                 let done = format!("schedule {} was removed", remove.name);
                 return self.if_confirmed(confirmed, Reply::Done, done);
             }

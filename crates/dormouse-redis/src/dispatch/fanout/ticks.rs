@@ -7,7 +7,7 @@ use std::sync::Arc;
 use dormouse_core::error::Error;
 use dormouse_core::event::EventKind;
 use dormouse_core::job::{Content, JobId, TickOrigin};
-use dormouse_core::limits::PRIORITY_DEFAULT;
+use dormouse_core::limits::{PRIORITY_DEFAULT, SCHEDULE_RETRY_MS_MIN};
 use dormouse_core::schedule::{
     LastJob, Overlap, Parked, Plan, Rest, Schedule, ScheduleName, TickPut,
 };
@@ -150,41 +150,42 @@ impl Fanout<'_> {
         async move {
             match written.await? {
                 Written::Done { newest, due_at, confirmed } => {
-                    if let (Some(_), Some(topic), true) = (tick, &partition.topic, confirmed) {
+                    if let (Some(tick), Some(topic), true) = (tick, &partition.topic, confirmed) {
                         let (id, due_at) = (Some(newest), Some(due_at));
-                        let kind = EventKind::Put;
-                        self.emit(topic, EventDetails { kind, id, due_at, attempt: 0 });
+                        let missed = (tick.missed > 0).then_some(EventKind::TickMissed);
+                        for kind in [EventKind::Put, EventKind::Tick].into_iter().chain(missed) {
+                            self.emit(topic, EventDetails { kind, id, due_at, attempt: 0 });
+                        }
                     }
                     Ok(Stepped::Done)
                 }
                 Written::Stale => Ok(Stepped::Stale),
-                Written::Refused(_) => {
-                    self.keep_tick(&partition, &stored, tick, now).await?;
-                    Ok(Stepped::Refused)
-                }
+                Written::Refused(_) => self.put_off_tick(&partition, &stored, now).await,
                 Written::TooMany => Err(malformed("a schedule that is there is too many")),
             }
         }
     }
 
-    /// The topic is full: the tick is still to be given. A schedule that waited for its job waits
-    /// for room now.
-    async fn keep_tick(
+    /// The topic is full: the tick is still to be given. It is tried again later, so that it holds
+    /// up no other; unless that cannot be written, either.
+    async fn put_off_tick(
         self,
         partition: &Rc<Partition>,
         stored: &StoredSchedule,
-        tick: Option<TickPut>,
         now: Now,
-    ) -> Result<(), Error> {
-        if let Some(tick) = tick
-            && stored.schedule.progress.parked != Parked::No
-        {
-            let mut schedule = stored.schedule.clone();
-            schedule.progress.parked = Parked::No;
-            let write = ScheduleWrite::of(stored, schedule, Rest::Until(tick.due_ms), now);
-            self.write_schedule(partition, &write).await?;
-        }
-        Ok(())
+    ) -> Result<Stepped, Error> {
+        let mut schedule = stored.schedule.clone();
+        schedule.progress.parked = Parked::No;
+        let now_ms = now.on(schedule.definition.clock());
+        let rule = schedule.rule(zones()).ok();
+        let retry_ms = rule.map_or(SCHEDULE_RETRY_MS_MIN, |rule| schedule.retry_ms(&rule, now_ms));
+        let rest = Rest::Until(now_ms.saturating_add(retry_ms));
+        let write = ScheduleWrite::of(stored, schedule, rest, now);
+        Ok(match self.write_schedule(partition, &write).await? {
+            Written::Done { .. } => Stepped::Done,
+            Written::Stale => Stepped::Stale,
+            Written::Refused(_) | Written::TooMany => Stepped::Refused,
+        })
     }
 
     /// The schedule of this name, after it has done what was due, and the present.

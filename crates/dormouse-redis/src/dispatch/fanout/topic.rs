@@ -156,7 +156,7 @@ impl Fanout<'_> {
         self.if_confirmed(all_confirmed, Reply::Done, "the topic was paused or resumed")
     }
 
-    fn emit_topic(self, topic: &TopicName, kind: EventKind) {
+    pub(super) fn emit_topic(self, topic: &TopicName, kind: EventKind) {
         self.emit(topic, EventDetails { kind, id: None, due_at: None, attempt: 0 });
     }
 }
