@@ -42,7 +42,7 @@ impl Dispatcher {
                     Ok(None) => {}
                     // Others are looked at all the same.
                     Err(error) => {
-                        tracing::debug!("redis: cannot look for ticks of {name}: {error}")
+                        tracing::debug!("redis: cannot look for ticks of {name}: {error}");
                     }
                 }
             }

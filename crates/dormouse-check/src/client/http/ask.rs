@@ -86,12 +86,7 @@ pub(super) fn parts(command: &Command, form: PutForm) -> Result<Vec<Part>, Error
         Command::PutSchedule(put) => Part::whole(schedule::put(put)?),
         Command::GetSchedule(one) => Part::whole(get(schedule::path(&one.topic, &one.name))),
         Command::Schedules(page) => Part::whole(get(schedule::page(page))),
-        Command::RemoveSchedule(remove) => {
-            let mut query = Query::default();
-            query.add("jobs", remove.cancel_job.then_some(true));
-            let path = query.after(schedule::path(&remove.topic, &remove.name));
-            Part::whole(Call { method: "DELETE", ..get(path) })
-        }
+        Command::RemoveSchedule(remove) => Part::whole(schedule::remove(remove)),
         Command::ChangeSchedule(one) => {
             Part::whole(schedule::change(&schedule::path(&one.topic, &one.name), one.change))
         }

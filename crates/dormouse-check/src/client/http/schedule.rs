@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use dormouse_core::error::Error;
 use dormouse_core::job::JobId;
 use dormouse_core::op::{
-    PutSchedule, PutScheduleReply, RunSchedule, ScheduleChange, ScheduleConflict, ScheduleOutcome,
-    ScheduleState, ScheduleView, Schedules, SchedulesPage,
+    PutSchedule, PutScheduleReply, RemoveSchedule, RunSchedule, ScheduleChange, ScheduleConflict,
+    ScheduleOutcome, ScheduleState, ScheduleView, Schedules, SchedulesPage,
 };
 use dormouse_core::schedule::{
     Catchup, Definition, LastJob, Overlap, Recurrence, RuleSpec, ScheduleName, Template, TickCounts,
@@ -78,6 +78,13 @@ pub(super) fn page(page: &Schedules) -> String {
     query.add("cursor", page.cursor.as_ref());
     query.add("limit", Some(page.limit));
     query.after(format!("/v1/topics/{}/schedules", encode(page.topic.as_str())))
+}
+
+pub(super) fn remove(remove: &RemoveSchedule) -> Call {
+    let mut query = Query::default();
+    query.add("jobs", remove.cancel_job.then_some(true));
+    let path = query.after(path(&remove.topic, &remove.name));
+    Call { method: "DELETE", path, content_type: "application/json", body: Vec::new() }
 }
 
 pub(super) fn change(path: &str, change: ScheduleChange) -> Call {

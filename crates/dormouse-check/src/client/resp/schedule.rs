@@ -144,15 +144,7 @@ pub(super) fn view(reply: &Reply) -> Result<ScheduleView, Error> {
         }),
     };
     let Reply::List(next) = fields.get("next")? else { return Err(broken("no next ticks")) };
-    let template = Template {
-        body: fields.bytes("body")?.unwrap_or_default(),
-        body_kind: BodyKind::Bytes,
-        headers: fields.headers()?,
-        priority: fields.count("priority")?,
-        ttr_ms: fields.count("ttr_ms")?,
-        attempts_max: fields.count("attempts_max")?,
-        backoff: fields.backoff()?,
-    };
+    let template = template(&fields)?;
     Ok(ScheduleView {
         topic: fields.text("topic")?,
         name: fields.text("name")?,
@@ -183,5 +175,17 @@ pub(super) fn view(reply: &Reply) -> Result<ScheduleView, Error> {
         },
         paused_until: fields.count("paused_until")?,
         words: fields.text("words")?,
+    })
+}
+
+fn template(fields: &Fields<'_>) -> Result<Template, Error> {
+    Ok(Template {
+        body: fields.bytes("body")?.unwrap_or_default(),
+        body_kind: BodyKind::Bytes,
+        headers: fields.headers()?,
+        priority: fields.count("priority")?,
+        ttr_ms: fields.count("ttr_ms")?,
+        attempts_max: fields.count("attempts_max")?,
+        backoff: fields.backoff()?,
     })
 }
