@@ -18,10 +18,11 @@ globals = {
 for name in string.gmatch([[
     about_ms add add_record after backoff_ms band batch_number bury call change_reply check_job
     check_lock cold concat count exceeds_last_number find_all find_target floor forget format
-    fresh_progress had_number has_key has_lost_key holds_lease invalid_fields is_before
-    is_local_id is_orphan_key lanes_of late_lease_end locate max merged min missing_reply
-    next_fence next_of note_expiry note_lapse now now_ms number_of pack pcall_redis read_head
-    read_progress saved saved_at sequence_field set state_of sub sweep sweep_holds unpack_struct
+    fraction fresh_progress had_number has_key has_living_job has_lost_key holds_lease
+    invalid_fields is_alive is_before is_local_id is_orphan_key lanes_of late_lease_end locate
+    max merged min missing_reply next_fence next_of note_expiry note_lapse now now_ms number_of
+    out_of_memory pack pcall_redis read_head read_progress saved saved_at schedule_entry
+    sequence_field set settle_tick settle_tick_of state_of sub sweep sweep_holds unpack_struct
     view wake wanted with without write_progress
 ]], '%S+') do
     read_globals[#read_globals + 1] = name
