@@ -53,10 +53,12 @@ local function failure(outcome, amount)
     return pack('>I2BBc8I6', 1, outcome, NO_STATE, SHARD .. '\0\0\0\0\0', amount)
 end
 
-verbs.put = function(at, arguments)
+-- `limits`: instead of those in the arguments.
+verbs.put = function(at, arguments, limits)
     local jobs_max, bytes_max
-    if ARGV[at] ~= '' then
-        jobs_max, bytes_max = unpack_struct('>I8I8', ARGV[at])
+    limits = limits or ARGV[at]
+    if limits ~= '' then
+        jobs_max, bytes_max = unpack_struct('>I8I8', limits)
     end
     local memory -- whether there is memory; nil = not tested yet
     if jobs_max and (ARGV[9] ~= '' or ARGV[10] ~= '') then

@@ -13,14 +13,19 @@ do
         return pack('>BBc8I6', outcome, put_outcome, id or NO_JOB, due or 0)
     end
 
-    local function cancel_living(id)
-        local found = locate(id)
-        if found and found.where ~= 'dead' then
-            note_lapse(found)
-            call('ZREM', Z[found.priority], id)
-            forget(id, found.head, found.p)
-            count(CANCELS, 1)
+    -- The job of this id, if it lives.
+    local function living(id)
+        local found = id ~= '' and locate(id)
+        return found and found.where ~= 'dead' and found or nil
+    end
+
+    -- The limits of a put for which this job makes room.
+    local function limits_without(found, limits)
+        if limits == '' then
+            return limits
         end
+        local jobs_max, bytes_max = unpack_struct('>I8I8', limits)
+        return pack('>I8I8', jobs_max + 1, bytes_max + found.head.bytes)
     end
 
     verbs.schedule_set = function(at, arguments)
@@ -35,16 +40,21 @@ do
             return answer(CONFLICT, NO_MEMORY), true
         end
         local due
+        local replaced = living(cancelled)
         if arguments > ARGUMENTS then
-            local put = verbs.put(at + ARGUMENTS, arguments - ARGUMENTS)
+            local limits = replaced and limits_without(replaced, ARGV[at + ARGUMENTS])
+            local put = verbs.put(at + ARGUMENTS, arguments - ARGUMENTS, limits)
             local _, result, _, created, at_ms = unpack_struct('>I2BBc8I6', put)
             if result ~= CREATED then
                 return answer(CONFLICT, result, NO_JOB, at_ms), true
             end
             id, due = created, at_ms
         end
-        if cancelled ~= '' then
-            cancel_living(cancelled)
+        if replaced then
+            note_lapse(replaced)
+            call('ZREM', Z[replaced.priority], cancelled)
+            forget(cancelled, replaced.head, replaced.p)
+            count(CANCELS, 1)
         end
         if content == '' then
             call('HDEL', N, name)
