@@ -92,11 +92,11 @@ fn ticks_are_given_and_counted() {
     let run = RunSchedule { topic: topic(), name: name("s"), ticks: None };
     assert!(matches!(rig.ask(Command::RunSchedule(run)), Ok(Reply::Put(jobs)) if jobs.len() == 1));
     let from = i64::try_from(began_ms).unwrap() + 100;
-    let run = RunSchedule { topic: topic(), name: name("s"), ticks: Some((from, from + 20_000)) };
+    let run = RunSchedule { topic: topic(), name: name("s"), ticks: Some((from, from + 300)) };
     let Ok(Reply::Put(given)) = rig.ask(Command::RunSchedule(run)) else { panic!() };
-    assert!(given.len() == 200 && given.iter().all(Result::is_ok));
+    assert!(given.len() == 3 && given.iter().all(Result::is_ok));
     assert_eq!(rig.get("s").counts, counts);
-    assert_eq!(rig.jobs(State::Ready).len(), 203);
+    assert_eq!(rig.jobs(State::Ready).len(), 6);
 }
 
 /// The tick of a full topic is given when there is room.
@@ -110,6 +110,7 @@ fn a_full_topic_gets_its_tick_later() {
     assert_eq!(rig.pass(100, "s").counts.total(), 1);
     let job = rig.reserve(10_000).remove(0);
     assert!(rig.ask(Command::Ack(vec![job.token])).is_ok());
-    let counts = rig.pass(100, "s").counts;
-    assert_eq!((counts.given, counts.missed), (2, 1));
+    // It is tried again after a second.
+    let counts = rig.pass(1_100, "s").counts;
+    assert!(counts.given == 2 && counts.missed >= 9, "{counts:?}");
 }
