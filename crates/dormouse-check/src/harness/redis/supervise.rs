@@ -13,9 +13,9 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 /// `$0` is the log, `$1` a directory that goes with the child, the rest is the program. Lines of
 /// the input are names of signals, or `keep`: the directory is to stay.
 ///
-/// The shell waits for the child only at the end, so until then its id is hardly anybody else's. When this
-/// process ends while the child is stopped, the kernel hangs up on both of them: the shell must
-/// not end by that.
+/// The shell waits for the child only at the end, so until then its id is hardly anybody else's.
+/// When this process ends while the child is stopped, the kernel hangs up on both of them: the
+/// shell must not end by that.
 const SCRIPT: &str = r#"
 trap '' HUP
 dir=$1
