@@ -36,8 +36,8 @@ impl Queue {
     /// assert_eq!(reply.words, "every 1m");
     ///
     /// clock.advance(Duration::from_secs(61));
-    /// let job = queue.reserve("feeds").wait_for(Duration::from_secs(5)).wait()?.expect("a tick");
-    /// assert_eq!(job.schedule(), Some("poll"));
+    /// let jobs = queue.reserve("feeds").wait_for(Duration::from_secs(5)).wait()?;
+    /// assert_eq!(jobs[0].schedule(), Some("poll"));
     /// # Ok::<(), dormouse::Error>(())
     /// ```
     pub fn schedule(
