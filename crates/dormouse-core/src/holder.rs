@@ -1,4 +1,4 @@
-//! Who holds leases and locks, as far as they are shared.
+//! Holders: the clients that leases and locks are shared among.
 
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -18,7 +18,7 @@ impl HolderId {
     }
 }
 
-/// What one holder has.
+/// The leases and locks of one holder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Holdings {
     /// Leased jobs.

@@ -212,7 +212,7 @@ fn a_command_dies_with_its_worker_and_so_does_what_it_started() {
     wait_until(|| (!pids.split(' ').any(runs)).then_some(()));
 }
 
-/// What `look` finds, as soon as it does.
+/// The first value that `look` finds.
 fn wait_until<T>(look: impl Fn() -> Option<T>) -> T {
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
     loop {

@@ -9,8 +9,10 @@ mod weight;
 
 use crate::backend::Ticket;
 use crate::error::Error;
+use crate::job::{JobId, Token};
 use crate::op::*;
 use crate::refusal::unexpected;
+use crate::topic::TopicName;
 
 pub use names::Name;
 pub use undo::Undo;
@@ -69,7 +71,7 @@ pub enum Command {
     /// Take a given job now.
     ReserveId(ReserveId),
     /// Done.
-    Ack(Vec<crate::job::Token>),
+    Ack(Vec<Token>),
     /// Failed; try again later.
     Nack(Vec<Nack>),
     /// Give back unspent.
@@ -93,7 +95,7 @@ pub enum Command {
     /// Look at jobs.
     Get(Vec<Target>),
     /// The topics of jobs.
-    TopicsOf(Vec<crate::job::JobId>),
+    TopicsOf(Vec<JobId>),
     /// Look at the next job of a state.
     Peek(Peek),
     /// Look at a page of jobs of a state.
@@ -107,9 +109,9 @@ pub enum Command {
     /// Stop reserve on a topic.
     Pause(PauseTopic),
     /// Undo a pause.
-    Resume(crate::topic::TopicName),
+    Resume(TopicName),
     /// Remove all resting jobs of a topic.
-    Purge(crate::topic::TopicName),
+    Purge(TopicName),
     /// Jobs coming due per step of time.
     Forecast(Forecast),
     /// Begin a session.
@@ -160,7 +162,7 @@ pub enum Reply {
     /// To `Get`: per item.
     Views(Vec<Result<JobView, Error>>),
     /// To `TopicsOf`: per item.
-    TopicsOf(Vec<Result<crate::topic::TopicName, Error>>),
+    TopicsOf(Vec<Result<TopicName, Error>>),
     /// To `Peek`.
     View(Option<JobView>),
     /// To `List`.

@@ -86,7 +86,7 @@ fn about(fact: &Fact) -> Option<(TopicNo, EventKind)> {
     })
 }
 
-/// What happened to a job that moved. That a dead one lost its key is told by the put that took it.
+/// The event of a job that moved. That a dead one lost its key is told by the put that took it.
 fn moved(cause: Cause, to: &Destination) -> Option<EventKind> {
     let dead = matches!(to, Destination::Rest(place) if place.class == Class::DEAD);
     Some(match cause {

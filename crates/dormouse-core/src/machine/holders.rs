@@ -6,12 +6,13 @@ use crate::Map;
 use crate::holder::{HolderId, Holdings};
 use crate::timeline::Timeline;
 
-/// What each holder has; those who have nothing are not here, so it is no larger than the tables.
+/// The holdings of each holder. Holders without any are not here, so it is no larger than the
+/// tables.
 #[derive(Debug, Default)]
 pub(crate) struct Holders(Map<HolderId, Holdings>);
 
 impl Holders {
-    /// What a holder has; nobody has nothing.
+    /// The holdings of a holder; without a holder there are none.
     pub(crate) fn of(&self, holder: Option<HolderId>) -> Holdings {
         holder.and_then(|holder| self.0.get(&holder)).copied().unwrap_or_default()
     }

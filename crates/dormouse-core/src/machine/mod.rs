@@ -141,7 +141,7 @@ pub struct Machine<T> {
     pub(crate) sessions: Sessions,
     pub(crate) locks: Locks,
     pub(crate) schedules: Schedules,
-    /// Who has how many of the leases and locks.
+    /// The number of leases and locks of each holder.
     pub(crate) holders: Holders,
     /// When the oldest dead job of a topic may have to go.
     dead_alarms: TopicAlarms,

@@ -201,11 +201,16 @@ impl<T: Timeline> Machine<T> {
 
     /// Whether the last job of a schedule waits, is leased, or is between two attempts.
     pub(crate) fn is_last_alive(&mut self, schedule: &Schedule) -> Result<bool, Fatal> {
-        let Some(LastJob { id, .. }) = schedule.progress.last_job else { return Ok(false) };
-        if self.leases.get(id).is_some() {
-            return Ok(true);
+        match schedule.progress.last_job {
+            Some(LastJob { id, .. }) => self.is_job_alive(id),
+            None => Ok(false),
         }
-        Ok(self.timeline.place_of(id)?.is_some_and(|place| place.class.is_waiting()))
+    }
+
+    /// Whether a job waits, is leased, or is between two attempts.
+    fn is_job_alive(&mut self, id: JobId) -> Result<bool, Fatal> {
+        let is_waiting = |place: Place| place.class.is_waiting();
+        Ok(self.leases.get(id).is_some() || self.timeline.place_of(id)?.is_some_and(is_waiting))
     }
 
     /// Gives the ticks that are due. It has a budget of its own, so that many ticks at once do not
@@ -413,9 +418,7 @@ impl<T: Timeline> Machine<T> {
         now: Now,
         out: &mut Output,
     ) -> Result<(), Fatal> {
-        let is_alive = self.leases.get(id).is_some()
-            || self.timeline.place_of(id)?.is_some_and(|place| place.class.is_waiting());
-        if is_alive {
+        if self.is_job_alive(id)? {
             let cancel = Cancel { target: Target::Id(id), unless_leased: false };
             let cancelled = self.cancel_one(now, &cancel, &mut PortionBudget::new(), out);
             super::answered(cancelled)?.ok();

@@ -22,7 +22,7 @@ pub struct GetSchedule {
     pub name: ScheduleName,
 }
 
-/// What a schedule is doing.
+/// The state of a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScheduleState {
     /// It waits for its next tick.
@@ -58,7 +58,7 @@ pub struct ScheduleView {
     pub definition: Definition,
     /// Grows with each change of the definition.
     pub version: u64,
-    /// What it is doing.
+    /// Its state.
     pub state: ScheduleState,
     /// When it was made, wall ms.
     pub created_at: u64,

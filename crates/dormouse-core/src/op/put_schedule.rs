@@ -11,7 +11,7 @@ use crate::schedule::{
     Catchup, Definition, Overlap, Recurrence, Rest, RuleSpec, Schedule, ScheduleName, Template,
 };
 use crate::tick::{self, RuleForm, UTC};
-use crate::time::{Clock, Now};
+use crate::time::Now;
 use crate::timeline::Timeline;
 use crate::topic::TopicName;
 use jiff::tz::TimeZoneDatabase;
@@ -313,22 +313,5 @@ impl<T: Timeline> Machine<T> {
         };
         let text = format!("{of} has {count} schedules, the limit is {max}; remove some");
         Err(Error::new(Code::Full, text))
-    }
-}
-
-impl Schedule {
-    /// Its next tick, wall ms; `None` while it waits for a job, is paused, or has none.
-    pub fn next_at(&self, rule: &tick::Rule, now: Now) -> Option<u64> {
-        let is_parked = self.progress.parked != crate::schedule::Parked::No;
-        let next_ms = if is_parked { None } else { self.next_tick(rule) };
-        next_ms.map(|tick_ms| now.to_wall(self.definition.clock(), tick_ms))
-    }
-
-    /// Instants of its clock on the calendar.
-    pub fn to_wall(&self, now: Now, ms: u64) -> u64 {
-        match self.definition.clock() {
-            Clock::Wall => ms,
-            Clock::Steady => now.to_wall(Clock::Steady, ms),
-        }
     }
 }

@@ -305,6 +305,18 @@ impl Schedule {
         }
     }
 
+    /// An instant of its clock on the calendar, ms.
+    pub fn to_wall(&self, now: Now, ms: u64) -> u64 {
+        now.to_wall(self.definition.clock(), ms)
+    }
+
+    /// Its next tick, wall ms; `None` while it waits for a job, is paused, or has none.
+    pub fn next_at(&self, rule: &Rule, now: Now) -> Option<u64> {
+        let is_parked = self.progress.parked != Parked::No;
+        let next_ms = if is_parked { None } else { self.next_tick(rule) };
+        next_ms.map(|tick_ms| self.to_wall(now, tick_ms))
+    }
+
     /// The record of it for a store.
     pub fn encode(&self) -> Bytes {
         codec::encode(self)

@@ -1,4 +1,4 @@
-//! What a schedule does now: give a tick, wait for one, or wait for something else.
+//! The next action of a schedule: give a tick, wait for one, or wait for its job.
 
 use super::{Catchup, Overlap, Parked, Schedule, ScheduleName};
 use crate::limits::{SCHEDULE_RETRY_MS_MAX, SCHEDULE_RETRY_MS_MIN};

@@ -162,7 +162,7 @@ impl Args {
     }
 }
 
-/// What became of it, its rule in words, the next tick and the notes.
+/// The outcome, the rule in words, the next tick and the notes.
 fn shown(defined: &Defined) -> String {
     let Defined { code, version, next_at, words, notes } = defined;
     let next = next_at.iter().map(|at| format!("next tick: {}\n", output::clean(at)));

@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::job::Job;
 use crate::output;
 
-/// What came of a job.
+/// The outcome of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Verdict {
@@ -41,7 +41,7 @@ struct JobLine<'a> {
     due_at: Option<String>,
 }
 
-/// What the server answered to the end of a lease.
+/// The server's answer to the end of a lease.
 #[derive(Debug, Default, serde::Deserialize)]
 pub(super) struct EndAnswer {
     pub(super) code: String,

@@ -13,7 +13,7 @@ use crate::http::params::Params;
 use crate::http::path::{InSchedule, SchedulePath};
 use crate::http::response::{HttpResult, ok};
 
-/// What goes.
+/// Whether its job goes, too.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 #[expect(dead_code, reason = "describes the query")]
