@@ -1,0 +1,103 @@
+"""Verbs about whole topics, and counts."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from datetime import timedelta
+from typing import Any
+
+from .._address import path
+from .._call import Call, Repeat, with_query
+from ..times import Instant, Span, instant, span
+from ..topics import Forecast, Stats, Topic, TopicPage
+from ._core import Core
+
+
+class TopicVerbs(Core):
+    """Settings, counts, and what can be done to all jobs of a topic."""
+
+    async def stats(self) -> Stats:
+        """Count the jobs of all topics together."""
+        return Stats(await self._call(Call("GET", "/v1/stats")))
+
+    async def topic(self, topic: str) -> Topic:
+        """Look at a topic.
+
+        Raises:
+            NotFound: it has no job, no setting and no consumer.
+        """
+        return Topic(await self._call(Call("GET", path("topics", topic))))
+
+    async def topics(self) -> AsyncIterator[Topic]:
+        """Look at all topics."""
+        after: str | None = None
+        while True:
+            page = TopicPage(await self._call(Call("GET", with_query("/v1/topics", after=after))))
+            for topic in page.topics:
+                yield topic
+            after = page.next
+            if after is None:
+                return
+
+    async def set_topic(self, topic: str, **settings: Any) -> Mapping[str, Any]:
+        """Set all settings of a topic; those that are not named get their default.
+
+        `ttr`, `attempts_max`, `backoff`, `jobs_max`, `bytes_max`, `dead_ttl`, `dead_max`, and what
+        a newer server has. Gives the settings, spans in ms.
+        """
+        fields = {
+            name: span(value, name) if isinstance(value, timedelta) else value
+            for name, value in settings.items()
+        }
+        answer = await self._call(Call("PUT", path("topics", topic), fields))
+        return dict(answer["settings"])
+
+    async def pause(self, topic: str, for_: Span | None = None) -> None:
+        """Stop the hand-out of jobs, for a time or until a resume."""
+        fields = {} if for_ is None else {"for": span(for_, "for_")}
+        await self._call(Call("POST", path("topics", topic, "pause"), fields))
+
+    async def resume(self, topic: str) -> None:
+        """Go on after a pause."""
+        await self._call(Call("POST", path("topics", topic, "resume"), {}))
+
+    async def purge(self, topic: str) -> int:
+        """Remove all jobs that are not leased; give their number."""
+        return await self._count("DELETE", path("topics", topic), None, Repeat.NEVER)
+
+    async def revive_topic(self, topic: str, max: int | None = None) -> int:
+        """Make dead jobs ready, oldest first; give their number."""
+        return await self._count_some(topic, "revive", max)
+
+    async def kick(self, topic: str, max: int | None = None) -> int:
+        """Make delayed jobs ready, earliest first; give their number."""
+        return await self._count_some(topic, "kick", max)
+
+    async def release_topic(self, topic: str, max: int | None = None) -> int:
+        """Take leased jobs back from whoever has them; give their number."""
+        return await self._count_some(topic, "release", max)
+
+    async def forecast(
+        self,
+        topic: str,
+        *,
+        from_: Instant | None = None,
+        to: Instant | None = None,
+        step: Span | None = None,
+    ) -> Forecast:
+        """Count the jobs that come due in each step of a time; the next day by hours."""
+        target = with_query(
+            path("topics", topic, "forecast"),
+            from_=None if from_ is None else instant(from_, "from_"),
+            to=None if to is None else instant(to, "to"),
+            step=None if step is None else span(step, "step"),
+        )
+        return Forecast(await self._call(Call("GET", target)))
+
+    async def _count_some(self, topic: str, verb: str, max: int | None) -> int:
+        fields = {} if max is None else {"max": max}
+        # The number would be that of the repeat alone; with `max`, more jobs would be changed.
+        return await self._count("POST", path("topics", topic, verb), fields, Repeat.NEVER)
+
+    async def _count(self, method: str, target: str, fields: Any, repeat: Repeat) -> int:
+        return int((await self._call(Call(method, target, fields, repeat)))["count"])

@@ -1,0 +1,1 @@
+"""What a `Worker` is made of: it fetches, runs, prolongs and tells."""
