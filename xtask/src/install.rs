@@ -18,8 +18,13 @@ pub(crate) const NEEDED: &[Package] = &[
     Package { program: "curl", package: "curl" },
     // schemathesis and foreign clients, from PyPI.
     Package { program: "pip3", package: "python3-pip" },
-    // Foreign clients, from npm.
+    // Foreign clients, from npm; the client in TypeScript.
     Package { program: "npm", package: "npm" },
+    // Certificates for the tests of clients.
+    Package { program: "openssl", package: "openssl" },
+    // The examples in Java and Go.
+    Package { program: "javac", package: "default-jdk-headless" },
+    Package { program: "go", package: "golang-go" },
     // Redis. This program is also the server: it behaves by the name it is called by. The package
     // redis-server adds only a link of that name, and a service that Debian starts at once and at
     // each boot, on the usual port.

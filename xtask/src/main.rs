@@ -5,6 +5,7 @@
 
 #![allow(clippy::print_stdout, reason = "a command-line tool prints to stdout")]
 
+mod clients;
 mod foreign;
 mod fuzz;
 mod install;
@@ -24,7 +25,8 @@ cargo xtask <command>
 
   test [-p PACKAGE] [--no-nextest]  everything a change must pass, in order: tidy, supply, packages,
                                     luacheck, fmt, clippy (all features; the library also
-                                    without), tests, doc tests, docs, schemathesis, foreign.
+                                    without), tests, doc tests, docs, schemathesis, clients,
+                                    foreign.
                                     About 20 minutes on two cores from an empty target, about 12
                                     when built.
                                     Root or sudo: only if Debian packages are missing.
@@ -33,6 +35,8 @@ cargo xtask <command>
   tidy                              only the checks of text and layout: a second
   supply                            licences, sources and second versions of all dependencies
   schemathesis [--examples N]       random requests by the OpenAPI document (default 20 each)
+  clients                           our clients in Python and TypeScript, and the examples in
+                                    Java and Go, against a real server
   foreign                           clients and suites of others, over RESP and beanstalkd, and
                                     the original beanstalkd: the same commands, the same answers
   fuzz [--target NAME] [--executions N] [--seed S]
@@ -63,6 +67,7 @@ enum Task {
     Tidy,
     Supply,
     Schemathesis { examples: u64 },
+    Clients,
     Foreign { inside: bool },
     Fuzz(fuzz::Options),
     Soak { minutes: u64 },
@@ -78,6 +83,7 @@ fn run(root: &Path, task: &Task) -> Result<(), String> {
         Task::Tidy => tidy::run(root),
         Task::Supply => supply::run(root),
         Task::Schemathesis { examples } => schemathesis::run(root, *examples),
+        Task::Clients => clients::run(root),
         Task::Foreign { inside: false } => foreign::run(root),
         Task::Foreign { inside: true } => foreign::inside(root),
         Task::Fuzz(options) => fuzz::run(root, options),
@@ -130,6 +136,7 @@ fn parse(words: &[String]) -> Result<Task, String> {
             Task::Soak { minutes: parse_number(&mut rest, "--minutes", default, max)? }
         }
         "lines" => Task::Lines,
+        "clients" => Task::Clients,
         "foreign" => match rest.next() {
             None => Task::Foreign { inside: false },
             // By itself, in a network namespace.
@@ -214,6 +221,7 @@ mod tests {
         check("schemathesis", Ok(Task::Schemathesis { examples }));
         check("schemathesis --examples 7", Ok(Task::Schemathesis { examples: 7 }));
         check("foreign", Ok(Task::Foreign { inside: false }));
+        check("clients", Ok(Task::Clients));
         check("install --dry-run", Ok(Task::Install { dry_run: true }));
     }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::step::{Invocation, Step, run_all};
 use crate::tidy;
-use crate::{foreign, install, schemathesis, supply};
+use crate::{clients, foreign, install, schemathesis, supply};
 
 /// The options of `cargo xtask test`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub(crate) const ALL: &str = "--all-features";
 const SCRIPTED: &str = "dormouse-redis";
 /// The library, and the sets of features that it is also linted with, besides none and all.
 const LIBRARY: &str = "dormouse";
-const LIBRARY_FEATURES: &[&str] = &["json", "worker", "redis"];
+const LIBRARY_FEATURES: &[&str] = &["connect", "json", "worker", "redis"];
 
 /// Runs the steps until one fails.
 pub(crate) fn run(root: &Path, options: &Options) -> Result<(), String> {
@@ -42,6 +42,7 @@ pub(crate) fn run(root: &Path, options: &Options) -> Result<(), String> {
         steps.push(Step::new("schemathesis", "cargo xtask schemathesis", move || {
             schemathesis::run(root, examples)
         }));
+        steps.push(Step::new("clients", "cargo xtask clients", || clients::run(root)));
         steps.push(Step::new("foreign", "cargo xtask foreign", || foreign::run(root)));
     }
     run_all("test", &steps)
@@ -148,6 +149,8 @@ mod tests {
                  -- -D warnings",
                 "no features: cargo clippy --package dormouse --no-default-features --locked \
                  -- -D warnings",
+                "connect: cargo clippy --package dormouse --no-default-features --features connect \
+                 --locked -- -D warnings",
                 "json: cargo clippy --package dormouse --no-default-features --features json \
                  --locked -- -D warnings",
                 "worker: cargo clippy --package dormouse --no-default-features --features worker \
@@ -165,7 +168,7 @@ mod tests {
     #[test]
     fn without_nextest_cargo_runs_the_same_targets() {
         assert_eq!(
-            shown(None, false)[6],
+            shown(None, false)[7],
             "test: cargo test --no-fail-fast --tests --examples --workspace --all-features --locked"
         );
     }

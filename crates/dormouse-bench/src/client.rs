@@ -94,7 +94,7 @@ impl Client {
     /// Counts over all topics.
     pub(crate) fn stats(&self) -> Result<TopicStats> {
         match self.call(Command::Stats(Stats { topic: None }))? {
-            Reply::Stats(stats) => Ok(stats),
+            Reply::Stats(stats) => Ok(*stats),
             other => Err(unexpected("stats", &other)),
         }
     }

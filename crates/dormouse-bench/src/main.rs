@@ -35,7 +35,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 /// Anything that makes the figures worthless ends the run.
-type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
+type Error = Box<dyn std::error::Error + Send + Sync>;
+type Result<T> = std::result::Result<T, Error>;
 
 #[derive(Parser)]
 #[command(about = "Measures Dormouse; prints one line of JSON on stdout, progress on stderr")]
@@ -60,6 +61,8 @@ enum Command {
     Peers(peers::PeersPlan),
     /// A shop's day over RESP: puts, many cancels, the rest consumed on time
     Mix(peers::mix::MixPlan),
+    /// The library's client beside raw connections, on one server
+    Connect(peers::connect::ConnectPlan),
     /// One phase, for the parent process
     #[command(hide = true)]
     Phase {
@@ -77,6 +80,7 @@ fn main() -> ExitCode {
         Command::Redis(plan) => redis::run(&plan),
         Command::Peers(plan) => peers::run(&plan),
         Command::Mix(plan) => peers::mix::run(&plan),
+        Command::Connect(plan) => peers::connect::run(&plan),
         Command::Phase { task } => child::run(&task),
     };
     match done {

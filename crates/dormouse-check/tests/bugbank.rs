@@ -33,6 +33,17 @@ const STORE: Bank = Bank {
     ],
 };
 
+/// Bugs in the rules of a job's end and of ticks.
+const ENDS: Bank = Bank {
+    patch: "ends.patch",
+    package: "dormouse-check",
+    tests: &[
+        &["--test", "disk_random_histories"],
+        &["--test", "process_kill_nine", "kill_nine_splits"],
+        &["--test", "conformance", "chain::"],
+    ],
+};
+
 /// Bugs in the scheduler of the Redis backend; its tests start no Redis.
 const SCHEDULER: Bank = Bank {
     patch: "scheduler.patch",
@@ -118,7 +129,7 @@ const SECONDS_MAX: &str = "600";
 /// Code that moved away from under a patch would leave a bank that nobody can run.
 #[test]
 fn the_plants_still_apply() {
-    for bank in [STORE, SCHEDULER] {
+    for bank in [STORE, ENDS, SCHEDULER] {
         let mut apply = Command::new("git");
         run(apply.current_dir(root()).args(["apply", "--check"]).arg(bank.path()));
     }
@@ -128,6 +139,12 @@ fn the_plants_still_apply() {
 #[ignore = "builds a copy of the sources and takes ten minutes"]
 fn every_bug_planted_in_the_store_is_caught() {
     STORE.check();
+}
+
+#[test]
+#[ignore = "builds a copy of the sources and takes minutes"]
+fn every_bug_planted_in_the_end_of_jobs_is_caught() {
+    ENDS.check();
 }
 
 #[test]

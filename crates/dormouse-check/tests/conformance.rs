@@ -6,8 +6,8 @@ use dormouse_check::conformance::served::{self, NOT_OVER_HTTP, NOT_OVER_RESP, Sk
 use dormouse_check::conformance::{Subject, directory, redis, run, verbs};
 
 /// How many cases cannot work over HTTP, and over RESP.
-const SKIPPED_HTTP: usize = 32;
-const SKIPPED_RESP: usize = 69;
+const SKIPPED_HTTP: usize = 33;
+const SKIPPED_RESP: usize = 26;
 
 macro_rules! over_every_subject {
     ($verb:ident: $($case:ident)+) => {
@@ -66,6 +66,17 @@ macro_rules! over_every_subject {
                 fn resp_disk() {
                     unless(NOT_OVER_RESP, stringify!($verb), stringify!($case), Subject::resp_disk);
                 }
+
+                #[test]
+                fn connect() {
+                    unless(NOT_OVER_RESP, stringify!($verb), stringify!($case), Subject::connect);
+                }
+
+                #[test]
+                fn connect_disk() {
+                    let subject = Subject::connect_disk;
+                    unless(NOT_OVER_RESP, stringify!($verb), stringify!($case), subject);
+                }
             })+
         }
     };
@@ -90,8 +101,12 @@ macro_rules! on_a_cluster {
 
 dormouse_check::ack!(over_every_subject);
 dormouse_check::cancel!(over_every_subject);
+dormouse_check::chain!(over_every_subject);
 dormouse_check::change_schedule!(over_every_subject);
 dormouse_check::check!(over_every_subject);
+dormouse_check::dead_letters!(over_every_subject);
+dormouse_check::deadlines!(over_every_subject);
+dormouse_check::done!(over_every_subject);
 dormouse_check::extend!(over_every_subject);
 dormouse_check::forecast!(over_every_subject);
 dormouse_check::get!(over_every_subject);
@@ -129,8 +144,12 @@ dormouse_check::withdraw!(over_every_subject);
 on_a_cluster! {
     ack
     cancel
+    chain
     change_schedule
     check
+    dead_letters
+    deadlines
+    done
     extend
     forecast
     get

@@ -216,7 +216,14 @@ fn a_partition_of_another_registration_is_unavailable_until_it_is_mended() {
 fn settings_are_written_back() {
     let redis = redis();
     let old = client(&redis, 2);
-    let wanted = Settings { jobs_max: Some(1_000), ..Settings::default() };
+    let wanted = Settings {
+        jobs_max: Some(1_000),
+        delay_ms: Some(5),
+        expires_after_ms: Some(60_000),
+        dead_topic: Some(named("morgue")),
+        keep_done_ms: Some(30_000),
+        ..Settings::default()
+    };
     for topic in ["s1", "s2"] {
         let set = SetTopic { topic: named(topic), settings: wanted.clone() };
         old.ask(Command::SetTopic(set)).unwrap();

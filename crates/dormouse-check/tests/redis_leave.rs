@@ -55,7 +55,7 @@ fn named(name: &str) -> TopicName {
 
 fn stats(client: &Client, name: &str) -> TopicStats {
     match client.ask(Command::Stats(Stats { topic: Some(named(name)) })) {
-        Ok(Reply::Stats(stats)) => stats,
+        Ok(Reply::Stats(stats)) => *stats,
         other => panic!("stats are answered with {other:?}"),
     }
 }

@@ -36,6 +36,12 @@ pub(crate) struct Job {
     #[serde(default)]
     pub(crate) attempts: u32,
 
+    /// Of a job that a schedule has put.
+    #[serde(default)]
+    pub(crate) schedule: Option<String>,
+    #[serde(default)]
+    pub(crate) tick: Option<String>,
+
     /// Of a leased job.
     #[serde(default)]
     pub(crate) token: String,

@@ -1,6 +1,7 @@
 //! Printing: data to stdout, messages to stderr.
 
 use std::io::{self, IsTerminal as _, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::ValueEnum;
 
@@ -36,8 +37,19 @@ pub(crate) fn print_json(document: &[u8]) -> Result<(), Failure> {
     print(&line)
 }
 
+/// Whether every line on stderr is JSON.
+static SAYS_JSON: AtomicBool = AtomicBool::new(false);
+
+/// From now on every message is a line of JSON: a program reads stderr.
+pub(crate) fn say_in_json() {
+    SAYS_JSON.store(true, Ordering::Relaxed);
+}
+
 /// Writes a message to stderr; a closed stderr is no error.
 pub(crate) fn say(text: &str) {
+    if SAYS_JSON.load(Ordering::Relaxed) {
+        return say_json(&serde_json::json!({ "message": text }).to_string());
+    }
     let _ = writeln!(io::stderr().lock(), "dormouse: {}", clean(text));
 }
 

@@ -9,7 +9,7 @@ use crate::job::Job;
 use crate::target::topic_path;
 
 /// The states in the order of a job's life.
-pub(crate) const STATES: [&str; 4] = ["delayed", "ready", "leased", "dead"];
+pub(crate) const STATES: [&str; 5] = ["delayed", "ready", "leased", "dead", "done"];
 /// Jobs in a page.
 pub(crate) const PAGE_MAX: usize = 1_000;
 
@@ -21,19 +21,18 @@ pub(crate) struct Page {
     pub(crate) cursor: Option<String>,
 }
 
-/// Asks for a page of a topic's jobs in one state.
+/// The path of pages of a topic's jobs in one state.
+pub(crate) fn path(topic: &str, state: &str, limit: usize, with_bodies: bool) -> String {
+    let bodies = if with_bodies { "" } else { "&bodies=false" };
+    format!("{}/jobs?state={state}&limit={limit}{bodies}", topic_path(topic))
+}
+
+/// Asks for a page.
 pub(crate) async fn page(
     client: &Client,
-    topic: &str,
-    state: &str,
+    mut path: String,
     cursor: Option<&str>,
-    limit: usize,
-    with_bodies: bool,
 ) -> Result<Page, Failure> {
-    let mut path = format!("{}/jobs?state={state}&limit={limit}", topic_path(topic));
-    if !with_bodies {
-        path.push_str("&bodies=false");
-    }
     if let Some(cursor) = cursor {
         path.push_str(&format!("&cursor={}", encode(cursor)));
     }

@@ -34,6 +34,14 @@ pub(crate) struct ItemResult {
     pub(crate) expires_at: Option<String>,
     #[serde(default)]
     pub(crate) retryable: Option<bool>,
+    /// The jobs that were put with an ack.
+    #[serde(default)]
+    put: Vec<PutResult>,
+}
+
+#[derive(Deserialize)]
+struct PutResult {
+    id: String,
 }
 
 #[derive(Deserialize)]
@@ -46,7 +54,15 @@ impl ItemResult {
     pub(crate) fn invalid(detail: &str) -> ItemResult {
         let (code, detail) = ("invalid".to_owned(), Some(detail.to_owned()));
         let retryable = Some(false);
-        ItemResult { id: None, token: None, code, detail, expires_at: None, retryable }
+        ItemResult {
+            id: None,
+            token: None,
+            code,
+            detail,
+            expires_at: None,
+            retryable,
+            put: Vec::new(),
+        }
     }
 
     /// Only failures carry `retryable`.
@@ -137,17 +153,25 @@ fn print_many(global: &Global, tokens: &[String], raw: &[Box<RawValue>]) -> Resu
 
 fn table(results: &[(String, ItemResult)]) -> String {
     let has_expiry = results.iter().any(|(_, result)| result.expires_at.is_some());
+    let has_puts = results.iter().any(|(_, result)| !result.put.is_empty());
     let has_detail = results.iter().any(|(_, result)| result.detail.is_some());
     let mut header = vec!["token", "code"];
     header.extend(has_expiry.then_some("expires_at"));
+    header.extend(has_puts.then_some("put"));
     header.extend(has_detail.then_some("detail"));
     let row = |(token, result): &(String, ItemResult)| {
         let mut row = vec![token.clone(), result.code.clone()];
         row.extend(has_expiry.then(|| result.expires_at.clone().unwrap_or_default()));
+        row.extend(has_puts.then(|| ids(&result.put)));
         row.extend(has_detail.then(|| result.detail.clone().unwrap_or_default()));
         row
     };
     output::table(&header, &results.iter().map(row).collect::<Vec<_>>())
+}
+
+fn ids(puts: &[PutResult]) -> String {
+    let ids: Vec<&str> = puts.iter().map(|put| put.id.as_str()).collect();
+    ids.join(" ")
 }
 
 /// One failure for many items, with their exit code if they agree on one.

@@ -123,6 +123,21 @@ fn run(here: &Path, server: &Server, shell: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
+/// Their pages are run by the tests of the clients.
+#[test]
+fn workers_in_other_languages_are_those_of_their_pages() {
+    for (language, page) in [
+        ("python", include_str!("../../../docs/clients/python.md")),
+        ("ts", include_str!("../../../docs/clients/typescript.md")),
+    ] {
+        let (_, block) = README.split_once(&format!("```{language}\n")).unwrap();
+        let (block, _) = block.split_once("```\n").unwrap();
+        assert!(page.contains(block), "the page has no such block:\n{block}");
+        let lines = block.lines().filter(|line| !line.trim().is_empty()).count();
+        assert!(lines <= 15, "{lines} lines:\n{block}");
+    }
+}
+
 #[test]
 fn the_readme_does_what_it_says() {
     let here = tempfile::tempdir().unwrap();

@@ -2,6 +2,7 @@
 //! only once those are as durable as promised.
 
 use crate::job::JobId;
+use crate::schedule::ScheduleName;
 use crate::topic::TopicName;
 
 /// The kind of change.
@@ -43,7 +44,7 @@ pub enum EventKind {
     Resumed,
     /// A topic's settings changed.
     TopicSet,
-    /// A schedule was defined. Its name is not told, and a change of it is no event.
+    /// A schedule was defined. A change of it is no event.
     Scheduled,
     /// A schedule went: on request, or because it has ended.
     Unscheduled,
@@ -98,6 +99,8 @@ pub struct Event {
     pub due_at: Option<u64>,
     /// Attempts spent or in course; 0 for a topic.
     pub attempt: u32,
+    /// The schedule that the event is about, or that put the job.
+    pub schedule: Option<ScheduleName>,
 }
 
 /// A receiver of events. Called from the backend's threads, so it must be quick and never block.

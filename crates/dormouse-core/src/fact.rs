@@ -54,12 +54,19 @@ pub enum Cause {
     Revive,
     /// Removed because too many were dead, or for too long.
     Trim,
-    /// Dead, it stays where it is; a new job took its key.
+    /// Dead or done, it stays where it is; a new job took its key.
     KeyPassed,
+    /// Nobody took it before its deadline.
+    TooLate,
 }
 
 impl Cause {
-    const ALL: [Cause; 12] = [
+    /// Whether it can be the end of a job that does not rest as dead, but goes on in another topic.
+    pub fn is_death(self) -> bool {
+        matches!(self, Cause::Nack | Cause::Expiry | Cause::Kill | Cause::TooLate)
+    }
+
+    const ALL: [Cause; 13] = [
         Cause::Reserve,
         Cause::Extend,
         Cause::Ack,
@@ -72,6 +79,7 @@ impl Cause {
         Cause::Revive,
         Cause::Trim,
         Cause::KeyPassed,
+        Cause::TooLate,
     ];
 
     /// The number that stands for this cause in files.
@@ -113,7 +121,8 @@ pub enum Fact {
         to: Destination,
         /// Its progress afterwards, whole.
         progress: Progress,
-        /// Its key, only where `to` is a hold: a hold is known by its key alone.
+        /// Its key, only where `to` is a hold: a hold is known by its key alone. Of a schedule that
+        /// goes, its name, for watchers.
         key: Option<Bytes>,
         /// The operation or event that moved it.
         cause: Cause,

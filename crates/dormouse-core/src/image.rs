@@ -14,7 +14,9 @@ pub struct Counts {
     pub leased: u64,
     /// Dead jobs.
     pub dead: u64,
-    /// Bytes of all of them.
+    /// Acked jobs that are kept; no limit counts them.
+    pub done: u64,
+    /// Bytes of waiting, leased and dead jobs.
     pub bytes: u64,
     /// Jobs ever put.
     pub puts: u64,
@@ -40,6 +42,7 @@ impl Counts {
         self.waiting += other.waiting;
         self.leased += other.leased;
         self.dead += other.dead;
+        self.done += other.done;
         self.bytes += other.bytes;
         self.puts += other.puts;
         self.reserves += other.reserves;
@@ -69,6 +72,8 @@ pub struct TopicImage {
     pub counts: Counts,
     /// Schedules that put jobs into it.
     pub schedules: u64,
+    /// Deadlines of its jobs may rest beside it.
+    pub has_deadlines: bool,
 }
 
 /// A leased job, whole: the run it came from may be gone.

@@ -12,8 +12,10 @@
 //!                      +-------------------------------  leased                     |
 //!                                                          |  |                     |
 //!                                               ack: gone <+  +-> kill, attempts -> dead
+//!                                          (or done, if kept)
 //!
-//!      cancel: gone, from every state. Becoming due is not an event: nothing moves.
+//!      cancel: gone, from every state but done. Becoming due is not an event: nothing moves.
+//!      A ready job that nobody takes before its deadline (`expires_after`) is dead.
 //! ```
 
 use std::fmt;
@@ -75,7 +77,7 @@ impl FromStr for Token {
     }
 }
 
-/// The four states of a job; an acked or cancelled job is gone.
+/// The states of a job; a cancelled one is gone, and so is an acked one unless its topic keeps it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum State {
     /// Waits for its due time.
@@ -84,8 +86,10 @@ pub enum State {
     Ready,
     /// Taken by a consumer.
     Leased,
-    /// Out of attempts or killed; waits for a revive.
+    /// Out of attempts, too late or killed; waits for a revive.
     Dead,
+    /// Acked, and kept for a while. It can be looked at; nothing else happens to it.
+    Done,
 }
 
 impl State {
@@ -96,6 +100,7 @@ impl State {
             State::Ready => "ready",
             State::Leased => "leased",
             State::Dead => "dead",
+            State::Done => "done",
         }
     }
 }
@@ -118,6 +123,20 @@ pub enum BodyKind {
     Json,
 }
 
+impl BodyKind {
+    /// Every kind.
+    pub const ALL: [BodyKind; 3] = [BodyKind::Bytes, BodyKind::Text, BodyKind::Json];
+
+    /// The word for this kind.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            BodyKind::Bytes => "bytes",
+            BodyKind::Text => "text",
+            BodyKind::Json => "json",
+        }
+    }
+}
+
 /// The content, given by the producer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Content {
@@ -137,6 +156,8 @@ pub struct Content {
     pub backoff: Option<Arc<Backoff>>,
     /// How long the key stays taken after the ack.
     pub key_ttl_ms: u64,
+    /// It dies if nobody takes it so long after it was due; 0 = it never does.
+    pub expires_after_ms: u64,
     /// When it was put, wall clock.
     pub put_at: u64,
     /// The tick that put it, if one did.

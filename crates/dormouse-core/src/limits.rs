@@ -7,10 +7,21 @@ pub const TOPIC_BYTES_MAX: usize = 200;
 pub const BODY_BYTES_MAX: usize = 1 << 20;
 /// Bytes of a key, at least 1.
 pub const KEY_BYTES_MAX: usize = 256;
+/// Keys that start with this are the server's own: those of dead letters, and of chains on Redis.
+pub const KEY_PREFIX_RESERVED: &[u8] = b"dormouse:";
 /// Bytes of all header names and values of a job.
 pub const HEADERS_BYTES_MAX: usize = 4 << 10;
 /// Bytes kept of an error text; a longer one is cut.
 pub const ERROR_BYTES_MAX: usize = 1 << 10;
+/// Bytes of a dead job's error text in the header `dead-reason` of its letter.
+pub const DEAD_REASON_BYTES_MAX: usize = 256;
+/// Bytes that a dead letter may have in headers beyond those of its job: names, topic, reason, key
+/// and numbers.
+pub const DEAD_HEADERS_BYTES_MAX: usize = 1 << 10;
+/// Topics in a row of dead topics.
+pub const DEAD_TOPICS_MAX: usize = 16;
+/// Jobs that one chain may put.
+pub const CHAIN_PUTS_MAX: usize = 100;
 /// Items of one batch.
 pub const BATCH_MAX: usize = 4_096;
 /// Jobs or topics of one page.
@@ -26,7 +37,8 @@ pub const WAIT_MS_MAX: u64 = 60_000;
 /// Bytes of one reply to reserve, list or get.
 pub const REPLY_BYTES_MAX: u64 = 16 << 20;
 /// Bytes of the largest job there can be: a reply stops where one more might not fit.
-pub const JOB_BYTES_MAX: u64 = (BODY_BYTES_MAX + KEY_BYTES_MAX + HEADERS_BYTES_MAX) as u64;
+pub const JOB_BYTES_MAX: u64 =
+    (BODY_BYTES_MAX + KEY_BYTES_MAX + HEADERS_BYTES_MAX + DEAD_HEADERS_BYTES_MAX) as u64;
 /// Bytes of the jobs that a batch of puts may find under its keys: each is read whole, and all in
 /// one step. As many as an HTTP request can put, twice.
 pub const PUT_KEYED_BYTES_MAX: u64 = 32 << 20;
@@ -40,7 +52,8 @@ pub const WAITERS_MAX: usize = 100_000;
 pub const DELAY_MS_MAX: u64 = 100 * 366 * 24 * 3_600 * 1_000;
 /// Latest absolute time, ms since the epoch: the year 3000 and a little.
 pub const AT_MS_MAX: u64 = 33_000_000_000_000;
-/// Longest ttr, key_ttl, dead_ttl, lock ttl and pause: 100 years, as for delays.
+/// Longest ttr, key_ttl, expires_after, dead_ttl, keep_done, lock ttl and pause: 100 years, as for
+/// delays.
 pub const TTL_MS_MAX: u64 = DELAY_MS_MAX;
 /// Shortest ttr and lock ttl.
 pub const TTR_MS_MIN: u64 = 1;

@@ -25,6 +25,13 @@ pub enum MeterValue {
         /// The name of each, and its value.
         values: Vec<(String, u64)>,
     },
+    /// One that only grows for each of several things.
+    Counters {
+        /// What they are, as the name of a label.
+        label: &'static str,
+        /// The name of each, and its value.
+        values: Vec<(&'static str, u64)>,
+    },
     /// A time that goes up and down.
     Seconds(f64),
     /// How often a value fell where.

@@ -8,8 +8,8 @@ use crate::topic::TopicNo;
 
 /// A line within a topic whose jobs are consumed in the order of their due times.
 ///
-/// Waiting jobs have a class per priority and clock; dead jobs and key holds have one each. The
-/// number sorts as reserve looks: priority first, then the clock.
+/// Waiting jobs have a class per priority and clock; dead jobs, key holds and done jobs have one
+/// each. The number sorts as reserve looks: priority first, then the clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Class(u64);
 
@@ -20,6 +20,10 @@ impl Class {
     pub const DEAD: Class = Class(1 << 33);
     /// Keys kept taken after an ack, by the steady time of their end.
     pub const HOLD: Class = Class((1 << 33) + 1);
+    /// Acked jobs that are kept, by the steady time of their ack; never due.
+    pub const DONE: Class = Class((1 << 33) + 2);
+    /// The class that sorts last.
+    pub const LAST: Class = Class::DONE;
 
     /// The class of waiting jobs of this priority whose due time is on this clock.
     pub fn waiting(priority: u32, clock: Clock) -> Class {
@@ -38,7 +42,7 @@ impl Class {
 
     /// The class a file's number stands for, unless it is none.
     pub fn from_u64(number: u64) -> Option<Class> {
-        (number <= Class::HOLD.0).then_some(Class(number))
+        (number <= Class::LAST.0).then_some(Class(number))
     }
 
     /// Whether jobs of this class can come due.
@@ -48,7 +52,7 @@ impl Class {
 
     /// The priority of a waiting class.
     pub fn priority(self) -> u32 {
-        // The bits above 33 are set in the dead and hold classes only, which have no priority.
+        // The bits above 33 are set only in the classes that do not wait, which have no priority.
         u32::try_from(self.0 >> 1).unwrap_or(u32::MAX)
     }
 

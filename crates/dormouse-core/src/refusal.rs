@@ -23,6 +23,21 @@ pub fn no_job(target: &Target) -> Error {
     })
 }
 
+/// About an id that no job was given yet.
+pub fn never_put(id: JobId) -> Error {
+    Error::not_found(format!("job {id} was never put: no put has answered this id"))
+}
+
+/// About an id that was given, and whose job is not there.
+pub fn job_gone(id: JobId) -> Error {
+    Error::not_found(format!("job {id} is gone: it was acked, cancelled or removed"))
+}
+
+/// About a job that is done, to a request that would change it.
+pub fn job_done(id: JobId) -> Error {
+    Error::not_found(format!("job {id} is done: it was acked, and only its history is kept"))
+}
+
 /// About a topic that is not there.
 pub fn no_topic(name: &TopicName) -> Error {
     Error::not_found(format!("topic {name} is not there; it has no job, setting or consumer"))
@@ -302,8 +317,47 @@ pub fn too_many_wait() -> Error {
     )
 }
 
+/// The job that a conflict is about, and its state, read from one of the texts above: protocols
+/// whose errors are lines of text have nothing else.
+pub fn job_in_the_way(text: &str) -> Option<(JobId, State)> {
+    let behind = text.strip_prefix("the key is taken by ").unwrap_or(text).strip_prefix("job ")?;
+    let (id, behind) = behind.split_at(behind.find(|sign: char| !sign.is_ascii_digit())?);
+    let behind = behind.strip_prefix(", which").unwrap_or(behind).strip_prefix(" is ")?;
+    let word = behind.split(|sign: char| !sign.is_ascii_alphabetic()).next()?;
+    let states = [State::Delayed, State::Ready, State::Leased, State::Dead, State::Done];
+    let state = states.into_iter().find(|state| state.as_str() == word)?;
+    Some((id.parse().ok()?, state))
+}
+
 /// About a backend that answers with the reply of another operation.
 pub fn unexpected(reply: &Reply) -> Error {
     let shown: String = format!("{reply:?}").chars().take(200).collect();
     Error::unavailable(format!("the backend answered with the reply of another request: {shown}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_names_the_job_that_its_error_has() {
+        let id = JobId(42);
+        for error in [
+            key_taken(id, State::Delayed),
+            key_held(id),
+            cancel_leased(id),
+            reserve_leased(id),
+            cannot_kill(id, State::Dead),
+            cannot_kill(id, State::Leased),
+            cannot_move(id, State::Leased),
+            cannot_move(id, State::Dead),
+            not_dead(id, State::Ready),
+            lock_held(b"job 42 is dead", b"me"),
+        ] {
+            assert_eq!(job_in_the_way(&error.text), error.job, "{error}");
+        }
+        for text in ["", "job ", "job x is dead", "job 1 is gone", "job 1 was dead", "a job 1"] {
+            assert_eq!(job_in_the_way(text), None, "{text}");
+        }
+    }
 }

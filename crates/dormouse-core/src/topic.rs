@@ -15,10 +15,12 @@ pub struct TopicNo(pub u32);
 
 /// The bit that tells the line of a topic's schedules from the topic.
 const SCHEDULES: u32 = 1 << 31;
+/// The bit that tells the line of the deadlines of a topic's jobs from the topic.
+const DEADLINES: u32 = 1 << 30;
 
 impl TopicNo {
     /// The largest number of a topic.
-    pub const MAX: TopicNo = TopicNo(SCHEDULES - 1);
+    pub const MAX: TopicNo = TopicNo(DEADLINES - 1);
 
     /// The line in which the schedules of this topic rest. It is none of the topics that have
     /// names, so what happens to the topic's jobs does not touch it.
@@ -29,6 +31,22 @@ impl TopicNo {
     /// The topic whose schedules rest in this line; `None` = it is a topic.
     pub fn scheduled_topic(self) -> Option<TopicNo> {
         (self.0 & SCHEDULES != 0).then_some(TopicNo(self.0 & !SCHEDULES))
+    }
+
+    /// The line in which the deadlines of this topic's jobs rest.
+    pub fn deadlines(self) -> TopicNo {
+        TopicNo(self.0 | DEADLINES)
+    }
+
+    /// The topic the deadlines of whose jobs rest in this line; `None` = it is another line.
+    pub fn deadline_topic(self) -> Option<TopicNo> {
+        let is_line = self.0 & DEADLINES != 0 && self.scheduled_topic().is_none();
+        is_line.then_some(TopicNo(self.0 & !DEADLINES))
+    }
+
+    /// Whether it is a topic and not a line beside one: only jobs rest in it.
+    pub fn is_topic(self) -> bool {
+        self.0 <= TopicNo::MAX.0
     }
 }
 
@@ -94,6 +112,10 @@ pub struct Settings {
     pub attempts_max: Option<u32>,
     /// Backoff of jobs put without one.
     pub backoff: Option<Arc<Backoff>>,
+    /// Delay of jobs put without a delay or a time.
+    pub delay_ms: Option<u64>,
+    /// Jobs put without such a span die if nobody takes them so long after they were due.
+    pub expires_after_ms: Option<u64>,
     /// Most jobs in any state; a put beyond answers `full`.
     pub jobs_max: Option<u64>,
     /// Most bytes of bodies, keys and headers; a put beyond answers `full`.
@@ -102,6 +124,10 @@ pub struct Settings {
     pub dead_ttl_ms: Option<u64>,
     /// Most dead jobs; the oldest are removed.
     pub dead_max: Option<u64>,
+    /// Jobs that die are put into this topic instead of resting as dead.
+    pub dead_topic: Option<TopicName>,
+    /// How long acked jobs are kept as done; `None` = not at all.
+    pub keep_done_ms: Option<u64>,
 }
 
 /// Until when reserve gives nothing from a topic.

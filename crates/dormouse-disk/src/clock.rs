@@ -15,11 +15,12 @@
 
 use std::cell::Cell;
 use std::fmt;
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use dormouse_core::time::Now;
-use rustix::time::{ClockId, clock_gettime};
+use rustix::time::{ClockId, Timespec, clock_gettime};
 
 /// A reading of the machine's clocks, rounded down to ms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,21 +62,39 @@ pub struct SystemClock;
 const READING_NS_MAX: i64 = 5_000;
 const READING_TRIES: u32 = 8;
 
+/// Wall less boottime when both were last read without an interruption.
+static DISTANCE_NS: AtomicI64 = AtomicI64::new(0);
+
+/// From one reading of a clock to another.
+fn between_ns(from: Timespec, to: Timespec) -> i64 {
+    let whole_ns = (to.tv_sec - from.tv_sec).saturating_mul(1_000_000_000);
+    whole_ns.saturating_add(to.tv_nsec - from.tv_nsec)
+}
+
+/// Boottime and wall time. A thread that is interrupted between the two readings would see a step
+/// of the wall clock.
+fn read_both() -> (Timespec, Timespec) {
+    let mut boot = clock_gettime(ClockId::Boottime);
+    let mut wall = clock_gettime(ClockId::Realtime);
+    // As far apart as they were: nothing came between, and no third reading has to prove it.
+    let known_ns = DISTANCE_NS.load(Relaxed);
+    if between_ns(boot, wall).abs_diff(known_ns) < READING_NS_MAX.unsigned_abs() {
+        return (boot, wall);
+    }
+    for _ in 1..READING_TRIES {
+        if between_ns(boot, clock_gettime(ClockId::Boottime)) < READING_NS_MAX {
+            DISTANCE_NS.store(between_ns(boot, wall), Relaxed);
+            break;
+        }
+        boot = clock_gettime(ClockId::Boottime);
+        wall = clock_gettime(ClockId::Realtime);
+    }
+    (boot, wall)
+}
+
 impl TimeSource for SystemClock {
     fn read(&self) -> Reading {
-        let mut tries = 0;
-        // A thread that is interrupted between the two readings would see a step of the wall clock.
-        let (boot, wall) = loop {
-            let boot = clock_gettime(ClockId::Boottime);
-            let wall = clock_gettime(ClockId::Realtime);
-            let after = clock_gettime(ClockId::Boottime);
-            tries += 1;
-            let gap_ns =
-                (after.tv_sec - boot.tv_sec) * 1_000_000_000 + after.tv_nsec - boot.tv_nsec;
-            if gap_ns < READING_NS_MAX || tries == READING_TRIES {
-                break (boot, wall);
-            }
-        };
+        let (boot, wall) = read_both();
         Reading {
             boottime_ms: to_ms(boot.tv_sec, boot.tv_nsec),
             wall_ms: to_ms(wall.tv_sec, wall.tv_nsec),

@@ -22,7 +22,9 @@ fn number(engine: &Engine, name: &str) -> u64 {
         MeterValue::Counter(value) | MeterValue::Gauge(value) => value,
         MeterValue::Seconds(value) => value as u64,
         MeterValue::Histogram { counts, .. } => counts.iter().sum(),
-        MeterValue::Gauges { .. } => panic!("{name} has several values"),
+        MeterValue::Gauges { .. } | MeterValue::Counters { .. } => {
+            panic!("{name} has several values")
+        }
     }
 }
 

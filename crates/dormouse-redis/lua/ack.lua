@@ -2,9 +2,9 @@
 -- Answers runs of tokens with the same result: count I2, result B (0 done, 2 gone, 3 lost),
 -- attempts I4.
 --
--- Fast path: the tokens are valid, the jobs have no keys and are of no ticks, and their leases are
--- not the last ones and cannot have expired. Otherwise it answers nil once, and uses `slow` when
--- executed again.
+-- Fast path: the tokens are valid, the jobs have no keys and no spans and are of no ticks, their
+-- leases are not the last ones and cannot have expired, and done jobs are not kept. Otherwise it
+-- answers nil once, and uses `slow` when executed again.
 
 -- Reading the clock costs a command. It is not needed if the first lease expires later than this
 -- after the server's time: no script travels that long.
@@ -14,7 +14,7 @@ verbs.ack = function(at)
     local call, pack, sub, tokens = redis.call, struct.pack, string.sub, ARGV[at]
     local first_end = header[LEASE_END]
     local lapses = not (about_ms and first_end > about_ms + TRANSIT_MS_MAX) and first_end <= now()
-    if not slow and (lapses or ARGV[at + 1] == '1') then
+    if not slow and (lapses or ARGV[at + 1] == '1' or ARGV[12] ~= '') then
         return nil
     end
     local ids, n = {}, #tokens / 16
@@ -64,12 +64,14 @@ verbs.ack = function(at)
     local acked = 0
     for its_priority, members in pairs(done or { [priority] = ids }) do
         if #members > 0 then
-            if lapses then
-                slow.count_lapsed(its_priority, members)
-            end
+            local lapsed = lapses and slow.count_lapsed(its_priority, members) or nil
             call('ZREM', Z[its_priority], unpack(members))
-            call('HDEL', KEYS[2], unpack(members))
-            call('HDEL', KEYS[3], unpack(members))
+            if ARGV[12] == '' then
+                call('HDEL', KEYS[2], unpack(members))
+                call('HDEL', KEYS[3], unpack(members))
+            else
+                slow.keep_done(members, lapsed or {})
+            end
             acked = acked + #members
         end
     end

@@ -5,10 +5,10 @@
 verbs.cancel = function(at, arguments)
     local answers, wrote = {}, false
     for i = at, at + arguments - 1, 2 do
-        local found = find_target(ARGV[i])
+        local found, done = find_target(ARGV[i])
         local text
         if not found then
-            text = missing_reply()
+            text = missing_reply(done)
         elseif found.where == 'leased' and ARGV[i + 1] == '1' then
             text = change_reply(CONFLICT, found.id, state_of(found), found.at)
         else

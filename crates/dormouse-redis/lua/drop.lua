@@ -5,6 +5,7 @@ local DEAD_MAX = 256 -- with more dead jobs no priority is dropped: each is chec
 
 local dropped = #ARGV[7] / 4
 local used, deaths = {}, call('ZRANGE', D, 0, DEAD_MAX)
+local letters = call('EXISTS', L) -- such a job may yet rest as dead
 for _, id in ipairs(deaths) do
     local progress = call('HGET', F, id)
     if progress then
@@ -15,7 +16,7 @@ end
 local free = {}
 for i = 1, dropped do
     local priority = unpack_struct('>I4', ARGV[7], i * 4 - 3)
-    if #deaths <= DEAD_MAX and not used[priority]
+    if #deaths <= DEAD_MAX and letters == 0 and not used[priority]
         and call('EXISTS', KEYS[#KEYS - dropped + i]) == 0 then
         free[#free + 1] = pack('>I4', priority)
     end

@@ -24,6 +24,7 @@ verbs.extend = function(at, arguments)
             local zone = band(p.flags, LAST) ~= 0 and 2 or 1
             call('ZADD', Z[found.priority], zone * ZONE + expires_at, id)
             if zone == 1 then
+                note_deadline(id, found.head.span, expires_at)
                 note_expiry(expires_at)
                 wake(expires_at)
             end

@@ -1,7 +1,7 @@
 -- get: most bytes of jobs, then a target per item.
 -- Answers per item: B (0 missing, 1 found, 2 does not fit). Found: state B, at I6 (when it is due,
--- died, or its lease expires), lapsed B, id c8, progress I2 + bytes (none = never reserved), and a
--- record. Does not fit: id c8.
+-- died, was acked, or its lease expires), lapsed B, id c8, progress I2 + bytes (none = never
+-- reserved), and a record. Does not fit: id c8.
 
 -- Answers a job for get, peek and list.
 local function view(id, record, progress, state, at, lapsed)
@@ -12,7 +12,8 @@ end
 verbs.get = function(at, arguments)
     local room, answers = tonumber(ARGV[at]), {}
     for i = at + 1, at + arguments - 1 do
-        local found = find_target(ARGV[i])
+        local found, done = find_target(ARGV[i])
+        found = found or done
         if not found then
             answers[#answers + 1] = pack('>B', MISSING)
         elseif found.head.bytes > room then

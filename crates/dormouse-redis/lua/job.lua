@@ -19,11 +19,11 @@ local function is_before(a, b)
 end
 
 -- The head of a record: put_at I6, bytes I4, flags I2, then those that the flags name: attempts_max
--- I4, ttr I6, priority I4, key_ttl I6, key I2 + bytes, backoff I2 + bytes, schedule I2 + bytes and
--- tick I6, missed I4. Only servers read the part after it.
+-- I4, ttr I6, span I6 (expires_after), priority I4, key_ttl I6, key I2 + bytes, backoff I2 + bytes,
+-- schedule I2 + bytes and tick I6, missed I4. Only servers read the part after it.
 local function read_head(record)
     local r = { attempts_max = ATTEMPTS_MAX_DEFAULT, ttr = TTR_MS_DEFAULT,
-        priority = PRIORITY_DEFAULT, key_ttl = 0 }
+        priority = PRIORITY_DEFAULT, key_ttl = 0, span = 0 }
     r.put_at, r.bytes, r.flags = unpack_struct('>I6I4I2', record)
     local at, flags = RECORD_OPTIONS_AT, r.flags
     if band(flags, HAS_ATTEMPTS) ~= 0 then
@@ -32,6 +32,10 @@ local function read_head(record)
     end
     if band(flags, HAS_TTR) ~= 0 then
         r.ttr = unpack_struct('>I6', record, at)
+        at = at + 6
+    end
+    if band(flags, HAS_SPAN) ~= 0 then
+        r.span = unpack_struct('>I6', record, at)
         at = at + 6
     end
     if band(flags, HAS_PRIORITY) ~= 0 then
@@ -81,6 +85,7 @@ end
 -- The progress of a job that has none yet.
 local function fresh_progress(head)
     local flags = (head.key and KEYED or 0) + (head.schedule and TICKED or 0)
+        + (head.span > 0 and SPANNED or 0)
     return { fence = 0, attempts = 0, priority = head.priority, reserves = 0, expiries = 0,
         releases = 0, kills = 0, kicks = 0, bytes = head.bytes, ttr = head.ttr, flags = flags,
         error = '' }
@@ -105,8 +110,48 @@ local function settle_tick_of(id, at)
     end
 end
 
+-- A job with a deadline comes to rest, or is leased: it dies so long after `due`, but not before
+-- now.
+local came_late = {} -- set of ids: in this script they came to rest too late, and die after it
+local function note_deadline(id, span, due)
+    if span == 0 then
+        return
+    end
+    local at = max(due + span, now())
+    came_late[id] = at == now() or nil
+    call('ZADD', E, at, id)
+    if at < header[DEADLINE] then
+        set(DEADLINE, at)
+        header[TICKS_DUE] = true
+    end
+end
+
+-- The same, for a job whose record was not read: whoever meets the entry finds out.
+local function note_rest(id, p)
+    if band(p.flags, SPANNED) ~= 0 then
+        note_deadline(id, 1, now() - 1)
+    end
+end
+
+-- Whether this is the key of a dead letter, or of a job of a chain.
+local function is_own_key(key)
+    return sub(key, 1, #KEY_PREFIX_RESERVED) == KEY_PREFIX_RESERVED
+end
+
+-- Keeps a key taken. Own keys are in zone 1: no caller knows of them, so they let no topic exist.
+local function hold_key(key, ttl)
+    call('ZADD', H, after(ttl) + (is_own_key(key) and ZONE or 0), key)
+end
+
+-- Until when a key stays taken after the ack, if it does.
+local function held_until(key)
+    local score = tonumber(call('ZSCORE', H, key) or nil)
+    local at = score and score % ZONE
+    return at and at > now() and at or nil
+end
+
 -- Removes the record, progress and key of a job that is in no zset any more.
-local function forget(id, head, p)
+local function erase(id, head, p)
     call('HDEL', J, id)
     if p then
         call('HDEL', F, id)
@@ -115,6 +160,14 @@ local function forget(id, head, p)
         if call('HGET', K, head.key) == id then
             call('HDEL', K, head.key)
         end
+    end
+end
+
+-- The same, for a job that counts.
+local function forget(id, head, p)
+    erase(id, head, p)
+    if head.span > 0 then
+        call('ZREM', E, id)
     end
     if head.schedule then
         settle_tick(head.schedule, now())
@@ -149,10 +202,50 @@ local function trim_dead(budget)
     return true
 end
 
--- Moves a job from the zset of this priority to the dead jobs. `at` is when it died.
+-- Removes at most `budget` of the oldest done jobs whose time is over; true = there may be more.
+local function trim_done(budget)
+    local last = now() - (tonumber(ARGV[12]) or 0)
+    local over = call('ZRANGE', O, '-inf', last, 'BYSCORE', 'LIMIT', 0, budget)
+    if #over == 0 then
+        return false
+    end
+    local progress, gone, read = call('HMGET', F, unpack(over)), {}, 0
+    for i, id in ipairs(over) do
+        local p = progress[i] and read_progress(progress[i])
+        if p and band(p.flags, KEYED) ~= 0 and band(p.flags, KEY_LOST) == 0 then
+            local record = call('HGET', J, id)
+            read = read + #(record or '')
+            local key = record and read_head(record).key
+            -- A hold goes on without the job.
+            if key and call('HGET', K, key) == id and not held_until(key) then
+                call('HDEL', K, key)
+            end
+        end
+        gone[i] = id
+        if read > RECORD_BYTES_MAX then
+            break
+        end
+    end
+    call('ZREM', O, unpack(gone))
+    call('HDEL', J, unpack(gone))
+    call('HDEL', F, unpack(gone))
+    return #gone < #over or #over == budget
+end
+
+-- Moves a job from the zset of this priority to the dead jobs, or to those whose letter is to be
+-- sent: these are gone from the topic. `at` is when it died.
 local function bury(id, p, priority, at)
     call('ZREM', Z[priority], id)
-    call('ZADD', D, at, id)
+    if ARGV[13] == '' then
+        call('ZADD', D, at, id)
+    else
+        call('ZADD', L, at, id)
+        count(BYTES, -p.bytes)
+        header[TICKS_DUE] = true
+    end
+    if band(p.flags, SPANNED) ~= 0 then
+        call('ZREM', E, id)
+    end
     p.kills = p.kills + 1
     p.flags = without(without(p.flags, HELD), LAST)
     call('HSET', F, id, write_progress(p))
@@ -169,6 +262,16 @@ local function bury_expired(id, p, priority, expired_at)
     p.error = 'lease expired'
     count(EXPIRIES, 1)
     bury(id, p, priority, expired_at)
+end
+
+-- Nobody took the job in time: it is dead since its deadline.
+local function bury_late(id, p, priority, lapsed, deadline)
+    if lapsed then
+        p.expiries = p.expiries + 1
+        count(EXPIRIES, 1)
+    end
+    p.error = 'expired'
+    bury(id, p, priority, deadline)
 end
 
 local sweep
@@ -211,18 +314,65 @@ local function locate(id)
         found.where = 'lapsed'
     else
         bury_expired(id, found.p, found.priority, found.at)
-        if not died_at(id) then
-            return nil -- trimmed at once
-        end
         found.where = 'dead'
     end
+    local span, lapsed = found.head.span, found.where == 'lapsed'
+    if span > 0 and (lapsed or zone == 0) and found.at + span <= now() and not came_late[id] then
+        found.p = found.p or fresh_progress(found.head)
+        -- A job that came too late has its entry at that time.
+        found.at = max(found.at + span, tonumber(call('ZSCORE', E, id) or 0))
+        bury_late(id, found.p, found.priority, lapsed, found.at)
+        found.where = 'dead'
+    end
+    if found.where == 'dead' and not died_at(id) then
+        return nil -- trimmed at once, or its letter is to be sent
+    end
     return found
+end
+
+-- The done job of this id, or nil: id, record, head, p, at (when it was acked).
+local function find_done(id)
+    local at = ARGV[12] ~= '' and tonumber(call('ZSCORE', O, id) or nil)
+    if not at or at + tonumber(ARGV[12]) <= now() then
+        return nil
+    end
+    local record = call('HGET', J, id)
+    return { id = id, record = record, head = read_head(record),
+        p = read_progress(call('HGET', F, id)), at = at, where = 'done' }
+end
+
+-- Deadlines that are over: the job dies, or the entry was of an earlier place.
+local function meet_deadlines(budget)
+    local read, due = 0, call('ZRANGE', E, '-inf', now(), 'BYSCORE', 'LIMIT', 0, budget)
+    for _, id in ipairs(due) do
+        local found = locate(id)
+        if not found or found.head.span == 0 or found.where == 'dead'
+            or found.where == 'leased' and band(found.p.flags, LAST) ~= 0 then
+            call('ZREM', E, id)
+        else
+            call('ZADD', E, found.at + found.head.span, id)
+        end
+        read = read + #(found and found.record or '')
+        if read > RECORD_BYTES_MAX then
+            break
+        end
+    end
+    local first = call('ZRANGE', E, 0, 0, 'WITHSCORES')
+    set(DEADLINE, tonumber(first[2] or NEVER))
+end
+
+-- Jobs that count for limits.
+local function count_jobs()
+    return call('HLEN', J) - (ARGV[12] ~= '' and call('ZCARD', O) or 0)
+        - (ARGV[13] ~= '' and call('ZCARD', L) or 0)
 end
 
 -- The state that callers see.
 local function state_of(found)
     if found.where == 'dead' then
         return DEAD
+    elseif found.where == 'done' then
+        return ACKED
     elseif found.where == 'leased' then
         return LEASED
     end
@@ -235,9 +385,9 @@ local function holds_lease(found, fence)
     return p and p.fence == fence and band(p.flags, HELD) ~= 0 and found.where ~= 'dead'
 end
 
--- Removes holds that have ended. Such keys are free whether they were removed or not.
-local function sweep_holds(budget)
-    local over = call('ZRANGE', H, '-inf', now(), 'BYSCORE', 'LIMIT', 0, budget)
+-- Removes holds of this zone that have ended. Such keys are free whether they were removed or not.
+local function sweep_holds(budget, zone)
+    local over = call('ZRANGE', H, zone, zone + now(), 'BYSCORE', 'LIMIT', 0, budget)
     for _, key in ipairs(over) do
         call('ZREM', H, key)
         local id = call('HGET', K, key)
@@ -248,7 +398,8 @@ local function sweep_holds(budget)
 end
 
 -- Applies what the passing of time has changed: expired leases of last attempts, dead jobs that are
--- too old, holds that have ended. For verbs that count or list; true = there may be more to do.
+-- too old, holds and histories that have ended. For verbs that count or list; true = there may be
+-- more to do.
 function sweep(budget)
     local left = budget or SWEEP
     for _, priority in ipairs(PRIORITIES) do
@@ -268,21 +419,28 @@ function sweep(budget)
             return true
         end
     end
-    sweep_holds(budget or SWEEP)
-    return trim_dead(budget or SWEEP)
+    sweep_holds(budget or SWEEP, 0)
+    if not budget then
+        sweep_holds(SWEEP, ZONE)
+    end
+    local more = (ARGV[12] ~= '' or not budget) and trim_done(budget or SWEEP)
+    return trim_dead(budget or SWEEP) or more
 end
 
 -- Whether Redis is at maxmemory. Tested by a write that changes nothing, before the script's first
 -- real one: after that one Redis refuses no more writes of this script.
+local memory_is_out -- nil = not tested yet
 local function out_of_memory()
-    local reply = pcall_redis('ZADD', D, 'XX', 0, '')
-    if type(reply) == 'table' and reply.err then
-        -- A write that is allowed: Redis accepts all later ones, and verbs that remove jobs must
-        -- work.
-        call('HDEL', S, '')
-        return true
+    if memory_is_out == nil then
+        local reply = pcall_redis('ZADD', D, 'XX', 0, '')
+        memory_is_out = type(reply) == 'table' and reply.err ~= nil
+        if memory_is_out then
+            -- A write that is allowed: Redis accepts all later ones, and verbs that remove jobs
+            -- must work.
+            call('HDEL', S, '')
+        end
     end
-    return false
+    return memory_is_out
 end
 
 -- Adds a record to the answer.

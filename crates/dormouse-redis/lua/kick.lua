@@ -28,6 +28,7 @@ verbs.kick = function(at)
                 p = fresh_progress(read_head(records[met]))
             end
             p.kicks = p.kicks + 1
+            note_rest(id, p)
             written[#written + 1] = id
             written[#written + 1] = write_progress(p)
             local priority = list[kicked + i].lane.priority

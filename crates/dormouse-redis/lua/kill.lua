@@ -7,18 +7,19 @@ verbs.kill = function(at, arguments)
     local answers, wrote = {}, false
     for i = at, at + arguments - 1, 3 do
         local given, priority = unpack_struct('>BI4', ARGV[i + 1])
-        local found, outcome
+        local found, outcome, done
         if sub(ARGV[i], 1, 1) == 't' then
             local id, fence = unpack_struct('>c8I8', ARGV[i], 2)
             found = locate(id)
             outcome = found and (holds_lease(found, fence) and DONE or LOST)
         else
-            found = find_target(ARGV[i])
+            found, done = find_target(ARGV[i])
             local is_resting = found and found.where ~= 'leased' and found.where ~= 'dead'
             outcome = found and (is_resting and DONE or CONFLICT)
         end
         if not found then
-            answers[#answers + 1] = pack('>Bc8B', GONE, '\0\0\0\0\0\0\0\0', NO_STATE)
+            local id = done and done.id or '\0\0\0\0\0\0\0\0'
+            answers[#answers + 1] = pack('>Bc8B', GONE, id, NO_STATE)
         else
             answers[#answers + 1] = pack('>Bc8B', outcome, found.id, state_of(found))
         end

@@ -94,11 +94,13 @@ do
             elseif state == LEASED then
                 add(lanes, priority, ZONE, soon, NEVER)
                 add(lanes, priority, 2 * ZONE, soon, NEVER)
-            else
+            elseif state == DEAD then
                 add(lanes, priority, 2 * ZONE, 0, now())
             end
         end
-        if state == DEAD then
+        if state == ACKED and ARGV[12] ~= '' then
+            lanes[1] = { zset = O, zone = 0, first = now() - tonumber(ARGV[12]) + 1, last = NEVER }
+        elseif state == DEAD then
             lanes[#lanes + 1] = { zset = D, zone = 0, first = 0, last = NEVER }
         end
         return lanes

@@ -6,20 +6,23 @@
 --       3 f  hash   id -> progress, of jobs that were reserved, kicked or killed at least once
 --       4 d  zset   id -> when it died
 --       5 k  hash   key -> id of the job that has it, or had it when it was acked
---       6 h  zset   key -> end of its hold after the ack
+--       6 h  zset   key -> end of its hold after the ack; zone 1: a key of the servers' own
 --       7 t  zset   name of a schedule -> when it is due; zone 1: it waits for its newest job,
 --                   zone 2: it is paused
 --       8 n  hash   name of a schedule -> revision, newest job, record: see schedule.lua
---       9.. zsets   id -> score, one per priority in use, ascending
+--       9 e  zset   id -> when the job dies unless it is taken; or an earlier instant
+--      10 o  zset   id of a done job -> when it was acked
+--      11 l  zset   id of a job whose dead letter is to be sent -> when it died
+--      12.. zsets   id -> score, one per priority in use, ascending
 --       (x  hash    id -> record that cannot be read; only `verify` writes it)
 --
 -- ARGV  1 name of the sequence, 2 number of the batch in it, 3 version of g known to the server,
 --       4 now ('' = the server does not know the time yet, '~' and a number = use Redis' clock,
---       which should show about that), 5 g to store ('' = none), 6 priorities of KEYS 9.. (u32
+--       which should show about that), 5 g to store ('' = none), 6 priorities of KEYS 12.. (u32
 --       each), 7 priorities to drop (u32 each; their keys are the last of KEYS), 8 the partition's
 --       shard (3 bytes), and, if version 0 is known, the number after which new ones may begin
---       (5 bytes), 9 dead_ttl, 10 dead_max ('' = none), 11 channel, then verb, number of arguments,
---       arguments
+--       (5 bytes), 9 dead_ttl, 10 dead_max ('' = none), 11 channel, 12 keep_done ('' = none),
+--       13 '1' = the topic has a dead topic, then verb, number of arguments, arguments
 --
 -- Scores: zone * ZONE + an instant in ms. Zone 0: a waiting job, visible from its due time on.
 -- Zone 1: a leased job, visible again when its lease expires. Zone 2: a job leased for its last
@@ -34,7 +37,7 @@
 -- Lua numbers are exact up to 2^53, but tostring rounds them.
 
 local S, J, F, D, K, H = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
-local T, N = KEYS[7], KEYS[8]
+local T, N, E, O, L = KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11]
 local call, pcall_redis = redis.call, redis.pcall
 local pack, unpack_struct = struct.pack, struct.unpack
 local sub, format, concat, floor, min, max =
@@ -49,13 +52,13 @@ local records, record_ids = {}, {} -- records in the answer, and their jobs' ids
 local PRIORITIES, Z
 if #ARGV[6] == 4 then
     local priority = unpack_struct('>I4', ARGV[6])
-    PRIORITIES, Z = { priority }, { [priority] = KEYS[9] }
+    PRIORITIES, Z = { priority }, { [priority] = KEYS[12] }
 else
     PRIORITIES, Z = {}, {}
     for i = 1, #ARGV[6] / 4 do
         local priority = unpack_struct('>I4', ARGV[6], i * 4 - 3)
         PRIORITIES[i] = priority
-        Z[priority] = KEYS[8 + i]
+        Z[priority] = KEYS[11 + i]
     end
 end
 
@@ -87,14 +90,15 @@ end
 -- The header: cursors and counters in one string, as nearly every script changes some of them.
 -- LAST_NUMBER: of the last job created. PAUSED: end of the pause (0 = not paused). WAITING:
 -- earliest instant that waiting servers know of (0 = none waits). LEASE_END: no lease expires
--- before it. LAST_FENCE: the last fence granted. The others are counters. CHANGED (the header must
--- be written), PUBLISHES (waiting servers must be woken) and TICKS_DUE (schedules became due) are
--- not stored.
+-- before it. LAST_FENCE: the last fence granted. DEADLINE: no job dies before it because nobody
+-- takes it. The others are counters. CHANGED (the header must be written), PUBLISHES (waiting
+-- servers must be woken) and TICKS_DUE (there is something for the timer of schedules) are not
+-- stored.
 local LAST_NUMBER, PAUSED, WAITING, LEASE_END, LAST_FENCE = 1, 2, 3, 4, 5
 local PUTS, RESERVES, ACKS, NACKS, EXPIRIES = 6, 7, 8, 9, 10
 local RELEASES, KILLS, CANCELS, BYTES = 11, 12, 13, 14
-local CHANGED, PUBLISHES, TICKS_DUE = 15, 16, 17
-local HEADER, HEADER_BYTES = '>dddddddddddddd', 112
+local DEADLINE, CHANGED, PUBLISHES, TICKS_DUE = 15, 16, 17, 18
+local HEADER, HEADER_BYTES = '>ddddddddddddddd', 120
 local header
 
 local function set(entry, value)

@@ -1,7 +1,7 @@
 -- list: state B, most jobs I2, most bytes of jobs I6, then the cursor: '' or the first job of the
 -- page: priority I4, instant I6, id c8. At most BATCH_JOBS_MAX jobs per call.
--- Waiting jobs by priority, due, id; dead ones by time of death, id; leased ones by expiry, id (the
--- cursors of the latter two have priority 0).
+-- Waiting jobs by priority, due, id; dead and done ones by their end, id; leased ones by expiry, id
+-- (the cursors of these have priority 0).
 -- Answers: count I2, each as get does, then B (0 = the end, 1 = there are more, 2 = the next does
 -- not fit) and the cursor of the next one.
 
@@ -22,10 +22,12 @@ verbs.list = function(at)
                 return false
             end
             local record, progress, died = call('HGET', J, job.id), call('HGET', F, job.id), job.at
-            if record and state == DEAD and job.lane.priority then
-                -- It died unnoticed.
+            if record and (state == DEAD and job.lane.priority
+                or state == READY and header[DEADLINE] <= now()) then
+                -- It may have died unnoticed.
                 local found = locate(job.id)
-                record, progress = found and record, found and write_progress(found.p)
+                record = found and (found.where == 'dead') == (state == DEAD) and record
+                progress = found and found.p and write_progress(found.p)
             end
             if record then
                 room = room - read_head(record).bytes

@@ -54,6 +54,7 @@ local function end_lease(at, spends)
     end
     call('ZADD', Z[p.priority], due, id)
     call('HSET', F, id, write_progress(p))
+    note_deadline(id, head.span, due)
     wake(due)
     return pack('>BI6I4', DONE, due, p.attempts)
 end

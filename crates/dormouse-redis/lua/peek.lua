@@ -1,5 +1,5 @@
 -- peek: state B. The first job of that state: of ready jobs the one that would be reserved next, of
--- delayed jobs by due time, of dead ones by time of death, of leased ones by expiry.
+-- delayed jobs by due time, of dead and done ones by their end, of leased ones by expiry.
 -- Answers: one item as get does.
 
 verbs.peek = function(at)
@@ -8,7 +8,7 @@ verbs.peek = function(at)
         sweep()
     end
     local job = next_of(state)
-    local found = job and locate(job.id)
+    local found = job and (state == ACKED and find_done(job.id) or locate(job.id))
     if not found then
         return pack('>B', MISSING), false
     end

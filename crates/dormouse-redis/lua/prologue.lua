@@ -31,7 +31,7 @@ elseif (fields[2] or '0') ~= ARGV[3] then
 end
 
 -- The verbs of this batch. Others are not defined.
-local wanted, at, only_acks = {}, 12, true
+local wanted, at, only_acks = {}, 14, true
 while ARGV[at] do
     wanted[ARGV[at]] = true
     only_acks = only_acks and ARGV[at] == 'ack'
@@ -49,7 +49,9 @@ then
 end
 
 if fields[3] then
-    header = { unpack_struct(HEADER, fields[3]) }
+    -- Earlier versions knew of no deadlines.
+    local text = #fields[3] < HEADER_BYTES and fields[3] .. pack('>d', NEVER) or fields[3]
+    header = { unpack_struct(HEADER, text) }
 elseif call('HEXISTS', S, 'n') == 1 then
     -- Its job numbers would be used again.
     return { err = 'ERR this topic was written by a dormouse before 0.1; drain it with that one' }
@@ -58,10 +60,10 @@ else
     -- those that the server knows, so that none is given again.
     local known = #ARGV[8] > 3 and unpack_struct('>I5', ARGV[8], 4) or 0
     local first = max(0, known, min(now() - NUMBER_EPOCH_MS, NUMBER_START_MAX))
-    header = { first, 0, 0, NEVER, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+    header = { first, 0, 0, NEVER, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NEVER }
 end
 header[CHANGED] = false
 
 -- The answers of the batch, and whether it changed anything: then it must not be executed twice.
 local answers, writes = {}, false
-at = 12
+at = 14

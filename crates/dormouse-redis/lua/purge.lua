@@ -1,6 +1,6 @@
--- purge: '' or the cursor of the previous answer. Removes delayed, ready and dead jobs, and holds;
--- leased jobs stay, with their keys.
--- Answers: removed I8, more B, then the cursor.
+-- purge: '' or the cursor of the previous answer. Removes delayed, ready, dead and done jobs, and
+-- holds; leased jobs stay, with their keys, and those whose letter is to be sent.
+-- Answers: removed I8 (without done ones), more B, then the cursor.
 --
 -- If few jobs are leased, UNLINK removes everything at no cost per job, and the leased jobs are
 -- written back. Otherwise jobs are removed one by one, at most BATCH_JOBS_MAX per call, those that
@@ -67,9 +67,10 @@ do
     local function purge_at_once(lapsed, spent)
         local ids, scores = find_leased()
         local progress = #ids > 0 and call('HMGET', F, unpack(ids)) or {}
-        local bytes, keyed = 0, {}
+        local bytes, keyed, spanned = 0, {}, {}
         for i = 1, #ids do
             local p = read_progress(progress[i])
+            spanned[i] = band(p.flags, SPANNED) ~= 0 and p or nil
             bytes = bytes + p.bytes
             keyed[i] = band(p.flags, KEYED) ~= 0 and band(p.flags, KEY_LOST) == 0
         end
@@ -83,8 +84,8 @@ do
                 keys[#keys + 1] = ids[i]
             end
         end
-        local removed = call('HLEN', J) - #ids
-        call('UNLINK', J, F, D, K, H)
+        local removed = call('HLEN', J) - call('ZCARD', O) - #ids
+        call('UNLINK', J, F, D, K, H, E, O)
         for _, priority in ipairs(PRIORITIES) do
             call('UNLINK', Z[priority])
             write('ZADD', Z[priority], scores[priority])
@@ -92,6 +93,9 @@ do
         write('HSET', J, interleaved(ids, found))
         write('HSET', F, interleaved(ids, progress))
         write('HSET', K, keys)
+        for i, p in pairs(spanned) do
+            note_rest(ids[i], p)
+        end
         count(BYTES, bytes - header[BYTES])
         count(EXPIRIES, lapsed + spent)
         count(KILLS, spent)
@@ -123,6 +127,9 @@ do
         local record, progress = call('HGET', J, id), call('HGET', F, id)
         if not record then
             return 0
+        elseif lane.zset == O then
+            erase(id, read_head(record), progress and read_progress(progress))
+            return #record
         end
         if lane.zone > 0 then
             count(EXPIRIES, 1)
@@ -136,7 +143,8 @@ do
 
     -- All lanes of jobs that are not leased, in the order in which they are purged.
     local function resting_lanes()
-        local lanes = { { zset = D, priority = -1, zone = 0, first = 0, last = NEVER } }
+        local lanes = { { zset = O, priority = -2, zone = 0, first = 0, last = NEVER },
+            { zset = D, priority = -1, zone = 0, first = 0, last = NEVER } }
         for _, priority in ipairs(PRIORITIES) do
             for zone = 0, 2 * ZONE, ZONE do
                 lanes[#lanes + 1] = { zset = Z[priority], priority = priority, zone = zone,
@@ -156,34 +164,35 @@ do
         return #names == BATCH_JOBS_MAX
     end
 
-    -- The cursor: the highest number n to remove, priority + 1 and zone of the lane, the next
+    -- The cursor: the highest number n to remove, priority + 2 and zone of the lane, the next
     -- instant (holds: how many to skip) and id in it.
     local CURSOR = '>I5I5BI6c8'
-    local HOLDS, PARKED = 4294967297, 4294967298 -- greater than all priorities
+    local HOLDS, PARKED = 4294967298, 4294967299 -- greater than all priorities
     local FIRST_ID = SHARD .. '\0\0\0\0\0'
 
     local function purge_some(cursor)
         local n, rank, zone, at, id = unpack_struct(CURSOR, cursor)
-        local removed, scanned, bytes = 0, 0, 0
+        local removed, done, scanned, bytes = 0, 0, 0, 0
         if rank == PARKED then
             return 0, settle_parked() and cursor or nil
         end
         if rank < HOLDS then
             for _, lane in ipairs(resting_lanes()) do
-                local lane_rank, lane_zone = lane.priority + 1, lane.zone / ZONE
+                local lane_rank, lane_zone = lane.priority + 2, lane.zone / ZONE
                 if lane_rank > rank or lane_rank == rank and lane_zone >= zone then
                     if lane_rank ~= rank or lane_zone ~= zone then
                         rank, zone, at, id = lane_rank, lane_zone, 0, FIRST_ID
                     end
                     for _, job in ipairs(merged({ lane }, at, id, SCANNED_MAX - scanned)) do
-                        if removed >= BATCH_JOBS_MAX or bytes > RECORD_BYTES_MAX then
+                        if removed + done >= BATCH_JOBS_MAX or bytes > RECORD_BYTES_MAX then
                             return removed, pack(CURSOR, n, rank, zone, job.at, job.id)
                         end
                         scanned = scanned + 1
                         at, id = job.at, SHARD .. pack('>I5', number_of(job.id) + 1)
                         if number_of(job.id) <= n then
                             bytes = bytes + purge_one(job)
-                            removed = removed + 1
+                            removed = removed + (lane.zset == O and 0 or 1)
+                            done = done + (lane.zset == O and 1 or 0)
                         end
                     end
                     if scanned >= SCANNED_MAX then
@@ -207,7 +216,8 @@ do
                 sweep() -- dead jobs that the settings do not keep do not count as removed
             end
             local leased, lapsed, spent = count_leases()
-            local removed = leased <= LEASED_MAX and purge_at_once(lapsed, spent)
+            local removed = leased <= LEASED_MAX and call('EXISTS', L) == 0
+                and purge_at_once(lapsed, spent)
             if removed then
                 local more = settle_parked()
                 return pack('>I8B', removed, more and 1 or 0)

@@ -3,7 +3,8 @@
 -- Answers runs of jobs with the same result and consecutive ids: count I2, result B, state B, id c8
 -- of the first, due I6. This file answers runs of one job; put_fast.lua longer ones.
 
--- The owner of a key: nil, a located job, or a hold.
+-- The owner of a key: nil, a located job, a job that is done, or a hold, perhaps with the done job
+-- that it is of.
 local function key_owner(key)
     local id = call('HGET', K, key)
     if not id then
@@ -13,11 +14,11 @@ local function key_owner(key)
     if found then
         return found
     end
-    local until_ms = tonumber(call('ZSCORE', H, key) or nil)
-    if until_ms and until_ms > now() then
-        return { where = 'held', id = id, at = until_ms }
+    local until_ms, done = held_until(key), find_done(id)
+    if until_ms then
+        return { where = 'held', id = id, at = until_ms, done = done }
     end
-    return nil
+    return done
 end
 
 -- The result of a put whose key is taken, and the state of the owner; nil = the put creates a job.
@@ -27,7 +28,10 @@ local function resolve_conflict(on_conflict, due, found)
         if on_conflict == REPLACE then
             return nil
         end
-        return on_conflict == REJECT and HELD_REFUSED or HELD_DUPLICATE, NO_STATE
+        return on_conflict == REJECT and HELD_REFUSED or HELD_DUPLICATE,
+            found.done and ACKED or NO_STATE
+    elseif found.where == 'done' then
+        return nil
     end
     local state = state_of(found)
     if state == DEAD then
@@ -61,6 +65,9 @@ verbs.put = function(at, arguments, limits)
         jobs_max, bytes_max = unpack_struct('>I8I8', limits)
     end
     local memory -- whether there is memory; nil = not tested yet
+    if memory_is_out ~= nil then
+        memory = not memory_is_out
+    end
     if jobs_max and (ARGV[9] ~= '' or ARGV[10] ~= '') then
         -- Dead jobs that the settings do not keep do not count for the limits.
         memory = not out_of_memory()
@@ -68,8 +75,8 @@ verbs.put = function(at, arguments, limits)
             sweep()
         end
     end
-    local answers, created, placed = {}, {}, {}
-    local n, jobs = header[LAST_NUMBER], jobs_max and call('HLEN', J)
+    local answers, created, placed, deadlines = {}, {}, {}, {}
+    local n, jobs = header[LAST_NUMBER], jobs_max and count_jobs()
     local stamp = pack('>I6', now())
 
     -- New jobs are collected and written by few commands.
@@ -83,8 +90,11 @@ verbs.put = function(at, arguments, limits)
                 for priority, members in pairs(placed) do
                     call('ZADD', Z[priority], unpack(members))
                 end
+                for id, ends in pairs(deadlines) do
+                    note_deadline(id, ends[1], ends[2])
+                end
             end
-            created, placed = {}, {}
+            created, placed, deadlines = {}, {}, {}
         end
         return memory ~= false
     end
@@ -94,7 +104,8 @@ verbs.put = function(at, arguments, limits)
         index = index + 1
         local clock, due, priority, on_conflict = unpack_struct('>BI6I4B', ARGV[i])
         local key, record = ARGV[i + 1], stamp .. ARGV[i + 2]
-        local bytes = unpack_struct('>I4', record, RECORD_BYTES_AT)
+        local bytes, flags = unpack_struct('>I4I2', record, RECORD_BYTES_AT)
+        local span = band(flags, HAS_SPAN) ~= 0 and read_head(record).span or 0
         if clock ~= CLOCK_AT then
             due = after(due)
         end
@@ -134,6 +145,10 @@ verbs.put = function(at, arguments, limits)
                     end
                     call('HSET', J, id, record)
                     call('ZADD', Z[priority], due, id)
+                    if found.head.span > 0 and span == 0 then
+                        call('ZREM', E, id)
+                    end
+                    note_deadline(id, span, due)
                     if found.p then
                         -- It starts anew, but the fence must stay: old tokens must not become
                         -- valid.
@@ -150,14 +165,21 @@ verbs.put = function(at, arguments, limits)
                     placed[priority] = members
                     members[#members + 1] = due
                     members[#members + 1] = id
+                    if span > 0 then
+                        deadlines[id] = { span, due }
+                    end
                     if jobs then
                         jobs = jobs + 1
                     end
                     if key ~= '' then
-                        if found and found.where ~= 'held' then
-                            -- Leased or dead, it stays, without the key.
-                            found.p.flags = with(found.p.flags, KEY_LOST)
-                            call('HSET', F, found.id, write_progress(found.p))
+                        local loser = found
+                        if found and found.where == 'held' then
+                            loser = found.done
+                        end
+                        if loser then
+                            -- Leased, dead or done, it stays, without the key.
+                            loser.p.flags = with(loser.p.flags, KEY_LOST)
+                            call('HSET', F, loser.id, write_progress(loser.p))
                         end
                         call('ZREM', H, key)
                         call('HSET', K, key, id)

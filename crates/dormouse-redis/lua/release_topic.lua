@@ -14,6 +14,7 @@ verbs.release_topic = function(at)
         p.flags = without(without(p.flags, HELD), LAST)
         call('ZADD', Z[job.lane.priority], now(), job.id)
         call('HSET', F, job.id, write_progress(p))
+        note_rest(job.id, p)
     end
     if #list > 0 then
         count(RELEASES, #list)

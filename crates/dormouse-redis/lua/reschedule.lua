@@ -5,10 +5,10 @@ verbs.reschedule = function(at, arguments)
     local answers, wrote = {}, false
     for i = at, at + arguments - 1, 2 do
         local clock, due = unpack_struct('>BI6', ARGV[i + 1])
-        local found = find_target(ARGV[i])
+        local found, done = find_target(ARGV[i])
         local text
         if not found then
-            text = missing_reply()
+            text = missing_reply(done)
         elseif found.where == 'leased' or found.where == 'dead' then
             text = change_reply(CONFLICT, found.id, state_of(found), found.at)
         else
@@ -32,6 +32,7 @@ verbs.reschedule = function(at, arguments)
                 call('HSET', F, found.id, write_progress(p))
             end
             call('ZADD', Z[found.priority], due, found.id)
+            note_deadline(found.id, found.head.span, due)
             wake(due)
             wrote = true
         end

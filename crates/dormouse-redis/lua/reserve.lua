@@ -8,8 +8,8 @@
 -- number of heads B, per priority read: priority I4, due I6 (0 = none), id c8 of the first job
 -- left.
 --
--- Fast path: there is no bound, and no lease can have expired. Otherwise it answers nil once, and
--- uses `slow` when executed again.
+-- Fast path: there is no bound, no lease can have expired, and no job is too late. Otherwise it
+-- answers nil once, and uses `slow` when executed again.
 
 -- The first jobs of a priority. Returns a list of ids and scores in turn, with one job more than
 -- wanted, so that the next is known; the ids of those that may be leased, whose scores become
@@ -61,6 +61,7 @@ function lease_terms(record, progress, lapsed, priority, given_ttr)
     local attempts, reserves, expiries, releases, kills, kicks = 0, 0, 0, 0, 0, 0
     local flags, message = band(options, HAS_KEY) ~= 0 and KEYED or 0, ''
     flags = band(options, HAS_TICK) ~= 0 and flags + TICKED or flags
+    flags = band(options, HAS_SPAN) ~= 0 and flags + SPANNED or flags
     if progress then
         attempts, reserves, expiries, releases, kills, kicks, flags =
             unpack_struct(PROGRESS_TO_LEASE, progress)
@@ -72,7 +73,7 @@ function lease_terms(record, progress, lapsed, priority, given_ttr)
         header[EXPIRIES] = header[EXPIRIES] + 1
     end
     local last = attempts_max ~= 0 and attempts >= attempts_max
-    flags = band(flags, KEYED + KEY_LOST + TICKED) + HELD + (last and LAST or 0)
+    flags = band(flags, KEYED + KEY_LOST + TICKED + SPANNED) + HELD + (last and LAST or 0)
     local expires_at = after(ttr)
     if not last then
         note_expiry(expires_at)
@@ -99,6 +100,7 @@ local function lease_jobs(priority, ids, list, ttr, room, leases, dues, first)
     local front, back, score, tail, options, own, own_end
     local due, fence -- of the previous job
     local taken, starts, scores, n, i = { '' }, {}, {}, 0, 0 -- ids and progress from taken[2] on
+    local may_be_late = header[DEADLINE] <= now_ms
     while i < wanted and room > 0 do
         i = i + 1
         if i > read_to then
@@ -112,7 +114,7 @@ local function lease_jobs(priority, ids, list, ttr, room, leases, dues, first)
         local id, record, lapsed = ids[i], found[i - read], list[i * 2] >= ZONE
         if not record then
             call('ZREM', Z[priority], id)
-        else
+        elseif not (may_be_late and slow.is_late(id)) then
             local bytes, its_options = unpack_struct('>I4I2', record, RECORD_BYTES_AT)
             n, fence = n + 1, fence and fence + 1 or next_fence()
             if progress[i] or lapsed or its_options ~= options
@@ -154,7 +156,7 @@ verbs.reserve = function(at)
     local most, ttr, room = tonumber(ARGV[at]), tonumber(ARGV[at + 1]), ARGV[at + 2] - JOB_BYTES_MAX
     local bound, paused = ARGV[at + 3], header[PAUSED] > now() and header[PAUSED] or 0
     local lapses = header[LEASE_END] <= now_ms
-    if not slow and (lapses or bound ~= '') then
+    if not slow and (lapses or bound ~= '' or header[DEADLINE] <= now_ms) then
         return nil
     end
     bound = bound ~= '' and { struct.unpack('>I4I6c8I2', bound) }

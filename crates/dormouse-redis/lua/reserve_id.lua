@@ -3,9 +3,9 @@
 -- priority I4; if done, the job as in reserve's answer.
 
 verbs.reserve_id = function(at)
-    local found = find_target('i' .. ARGV[at])
+    local found, done = find_target('i' .. ARGV[at])
     if not found then
-        return pack('>BBI4', GONE, NO_STATE, 0), false
+        return pack('>BBI4', GONE, done and ACKED or NO_STATE, 0), false
     end
     local state, priority = state_of(found), found.priority
     if found.where == 'leased' then
@@ -20,6 +20,10 @@ verbs.reserve_id = function(at)
         call('ZREM', D, found.id)
     end
     call('ZADD', Z[priority], score, found.id)
+    score = tonumber(score)
+    if score < 2 * ZONE then
+        note_deadline(found.id, found.head.span, score - ZONE)
+    end
     call('HSET', F, found.id, pack('>I8c0I4c0', fence, front, found.head.bytes, back))
     add_record(found.id, found.record)
     count(RESERVES, 1)

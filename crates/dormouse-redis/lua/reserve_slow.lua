@@ -1,4 +1,11 @@
--- Slow path of reserve: leases that may have expired, and a bound.
+-- Slow path of reserve: leases that may have expired, jobs that may be too late, and a bound.
+
+-- Whether nobody took this visible job in time: it is dead then.
+function slow.is_late(id)
+    came_late[id] = nil
+    local found = locate(id)
+    return not found or found.where == 'dead'
+end
 
 -- Merges jobs with an expired lease into the list, by instant, then id. Returns the list and twice
 -- the number of such jobs.

@@ -12,15 +12,16 @@ do
         p.kicks = p.kicks + 1
         call('HSET', F, id, write_progress(p))
         call('ZADD', Z[p.priority], now(), id)
+        note_rest(id, p)
     end
 
     verbs.revive = function(at, arguments)
         local answers, wrote = {}, false
         for i = at, at + arguments - 1 do
-            local found = find_target(ARGV[i])
+            local found, done = find_target(ARGV[i])
             local text
             if not found then
-                text = missing_reply()
+                text = missing_reply(done)
             elseif found.where ~= 'dead' then
                 text = change_reply(CONFLICT, found.id, state_of(found), found.at)
             elseif not Z[found.priority] then

@@ -2,12 +2,12 @@
 -- Answers I8 each: delayed, ready, urgent (ready, priority below the default), leased, dead, holds,
 -- the nine counters, jobs; then B (0 = nothing is ready) and the due time I6 of the job that would
 -- be reserved next, paused until I6 (0 = not), more B (1 = there was more to expire than one call
--- does), schedules I8.
+-- does), schedules I8, done I8.
 --
 -- Leases that have expired unnoticed are counted as expired.
 
 verbs.stats = function()
-    local more = sweep()
+    local more = sweep() or header[DEADLINE] <= now()
     local delayed, ready, urgent, leased, dead = 0, 0, 0, 0, call('ZCARD', D)
     local lapsed, spent = 0, 0
     for _, priority in ipairs(PRIORITIES) do
@@ -30,14 +30,16 @@ verbs.stats = function()
             lapsed, spent = lapsed + run_out, spent + dying
         end
     end
-    local holds_now = call('ZCOUNT', H, format('(%.0f', now()), '+inf')
+    local holds_now = call('ZCOUNT', H, format('(%.0f', now()), NEVER)
     local totals = { unpack(header, PUTS, BYTES) }
     totals[EXPIRIES - PUTS + 1] = totals[EXPIRIES - PUTS + 1] + lapsed + spent
     totals[KILLS - PUTS + 1] = totals[KILLS - PUTS + 1] + spent
     local first = ready > 0 and next_of(READY)
     local paused = header[PAUSED]
-    return pack('>I8I8I8I8I8I8', delayed, ready, urgent, leased, dead + spent, holds_now)
-        .. pack('>I8I8I8I8I8I8I8I8I8', unpack(totals)) .. pack('>I8', call('HLEN', J))
+    return pack('>I8I8I8I8I8I8', delayed, ready, urgent, leased,
+        dead + (ARGV[13] == '' and spent or 0), holds_now)
+        .. pack('>I8I8I8I8I8I8I8I8I8', unpack(totals)) .. pack('>I8', count_jobs())
         .. pack('>BI6I6B', first and 1 or 0, first and first.at or 0,
-            paused > now() and paused or 0, more and 1 or 0) .. pack('>I8', call('ZCARD', T)), false
+            paused > now() and paused or 0, more and 1 or 0)
+        .. pack('>I8I8', call('ZCARD', T), call('ZCARD', O)), false
 end

@@ -1,5 +1,6 @@
--- ticks: most schedules. Answers: schedules in all I8, the next score I6 after those answered
--- (NEVER = none; it may be past), then the entries that are due.
+-- ticks: most schedules. Answers: watched B (1 = schedules, deadlines, last leases that end in a
+-- letter, or done jobs must be looked after), when I6 (NEVER = unknown; it may be past), letters to
+-- send I8, then the entries of schedules that are due.
 --
 -- Whatever may have ended the job of a schedule that waits is looked for, a little at a time.
 
@@ -28,10 +29,33 @@ do
         end
     end
 
+    -- When the first lease ends whose job then dies.
+    local function first_last_end()
+        local first = NEVER
+        for _, priority in ipairs(PRIORITIES) do
+            local head = call('ZRANGE', Z[priority], 2 * ZONE, '+inf', 'BYSCORE', 'LIMIT', 0, 1,
+                'WITHSCORES')
+            first = min(first, tonumber(head[2] or 3 * ZONE) - 2 * ZONE)
+        end
+        return first
+    end
+
+    -- Whether something besides schedules must be looked after, and when.
+    local function look_after()
+        local done = call('ZRANGE', O, 0, 0, 'WITHSCORES')[2]
+        local done_at = tonumber(done or NEVER) + tonumber(ARGV[12] == '' and 0 or ARGV[12])
+        local dies_at = ARGV[13] ~= '' and first_last_end() or NEVER
+        return ARGV[13] ~= '' or done ~= nil or header[DEADLINE] < NEVER,
+            min(done_at, dies_at, header[DEADLINE], NEVER)
+    end
+
     verbs.ticks = function(at)
         local most = tonumber(ARGV[at])
-        if count_parked() > 0 then
-            sweep(SWEPT)
+        local parked = count_parked() > 0
+        if parked or ARGV[13] ~= '' or call('EXISTS', O) == 1 then
+            sweep(parked and SWEPT or nil)
+        end
+        if parked then
             review()
         end
         local names = call('ZRANGE', T, 0, now(), 'BYSCORE', 'LIMIT', 0, most)
@@ -49,7 +73,8 @@ do
             'WITHSCORES')
         -- The answer tells of all that is due.
         header[TICKS_DUE] = nil
-        local next_at = tonumber(first[2] or NEVER)
-        return pack('>I8I6', call('ZCARD', T), next_at) .. concat(entries), false
+        local is_watched, at_ms = look_after()
+        return pack('>BI6I8', (is_watched or call('EXISTS', T) == 1) and 1 or 0,
+            min(at_ms, tonumber(first[2] or NEVER)), call('ZCARD', L)) .. concat(entries), false
     end
 end

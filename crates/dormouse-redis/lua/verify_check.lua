@@ -14,6 +14,7 @@ local function end_of_head(record, head)
     end
     has(HAS_ATTEMPTS, 4)
     has(HAS_TTR, 6)
+    has(HAS_SPAN, 6)
     has(HAS_PRIORITY, 4)
     has(HAS_KEY_TTL, 6)
     for _, text in ipairs({ head.key or false, head.backoff or false }) do
@@ -94,7 +95,8 @@ local function exceeds_last_number(id)
 end
 
 -- Checks where the job is, and plans where it should be: at `score` in the zset of its priority, or
--- `dead`. In doubt it becomes ready now: a second delivery is better than none.
+-- `dead`, or `apart`: done, or its letter is to be sent. In doubt it becomes ready now: a second
+-- delivery is better than none.
 local function check_position(found, plan, add_problem)
     local p, expected = plan.p, plan.priority
     local home, stray, places = found.scores[expected], nil, found.dead and 1 or 0
@@ -106,9 +108,12 @@ local function check_position(found, plan, add_problem)
         end
     end
     local score, dead = home or stray, nil
-    if places == 0 then
+    if places == 0 and found.apart then
+        plan.apart = true
+        return
+    elseif places == 0 then
         add_problem('job_nowhere')
-    elseif places > 1 then
+    elseif places > 1 or found.apart then
         add_problem('job_twice')
     elseif stray then
         add_problem('priority_wrong', format('%.0f', expected))
@@ -156,6 +161,7 @@ local function check_flags(found, plan, add_problem)
     end
     flags = plan.head.key and with(flags, KEYED) or without(flags, KEYED)
     flags = plan.head.schedule and with(flags, TICKED) or without(flags, TICKED)
+    flags = plan.head.span > 0 and with(flags, SPANNED) or without(flags, SPANNED)
     if flags ~= p.flags or p.bytes ~= plan.head.bytes then
         p.flags, p.bytes = flags, plan.head.bytes
         return true
@@ -180,7 +186,20 @@ local function check_key(found, plan, add_problem)
     end
 end
 
--- found: id, record, head, progress (text or false), p, scores (by priority), dead (score or nil).
+-- A job that waits, or will wait again, and has a span must have an entry before its deadline.
+local function check_deadline(found, plan, add_problem)
+    local span, score = plan.head.span, plan.score
+    if span == 0 or not score or score >= 2 * ZONE then
+        return
+    end
+    local deadline = score % ZONE + span
+    if tonumber(call('ZSCORE', E, found.id) or deadline + 1) > deadline then
+        add_problem('deadline_missing', format('%.0f', deadline))
+    end
+end
+
+-- found: id, record, head, progress (text or false), p, scores (by priority), dead (score or nil),
+-- apart (whether it is done, or its letter is to be sent).
 -- Returns the problems, each { kind, id, detail }, the plan that mends them, and the job's bytes.
 local function check_job(found)
     local problems, id = {}, found.id
@@ -215,6 +234,7 @@ local function check_job(found)
         add_problem('progress_misfit')
     end
     check_key(found, plan, add_problem)
+    check_deadline(found, plan, add_problem)
     return problems, plan, head.bytes
 end
 
@@ -241,6 +261,9 @@ local function find_all(ids, from)
         found.p = try_read_progress(found.progress)
         local expected = found.p and found.p.priority or found.head and found.head.priority
         local home = expected and Z[expected] and tonumber(call('ZSCORE', Z[expected], id) or nil)
+        if not home and not found.dead then
+            found.apart = call('ZSCORE', O, id) or call('ZSCORE', L, id)
+        end
         if from == '' or home and tonumber(from) ~= expected or not home and not found.dead then
             find_everywhere(found)
         elseif home then

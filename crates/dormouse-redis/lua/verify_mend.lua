@@ -2,7 +2,8 @@
 -- answer was lost. All answer what they mended: kind, subject, ''; or 'needs', id, priority: g must
 -- have that priority first.
 --
--- mend_jobs: ids. mend_keys: keys. mend_locks: names. mend_state: the greatest number found I8.
+-- mend_jobs: ids. mend_keys: keys. mend_locks, mend_schedules: names. mend_state: the greatest
+-- number found I8.
 -- mend_config: v, g. mend_bytes: header at the time of the sum, the sum I8.
 
 local X = KEYS[#KEYS] -- unreadable records
@@ -11,13 +12,17 @@ local function remove_from_zsets(found)
     for priority in pairs(found.scores) do
         call('ZREM', Z[priority], found.id)
     end
-    call('ZREM', D, found.id)
+    for _, zset in ipairs({ D, E, O, L }) do
+        call('ZREM', zset, found.id)
+    end
 end
 
 -- Without a record there is no job: removes what else there is of it.
 local function remove_orphan(found)
     local mended = {}
-    if next(found.scores) or found.dead then
+    local is_placed = next(found.scores) or found.dead or found.apart
+        or call('ZSCORE', E, found.id)
+    if is_placed then
         remove_from_zsets(found)
         mended[#mended + 1] = { 'orphan_place', found.id, '' }
     end
@@ -55,10 +60,21 @@ local function renumber(found, plan)
         plan.p.flags = without(without(plan.p.flags, HELD), LAST)
     end
     found.id, found.scores, found.dead, found.progress = id, {}, nil, false
+    if plan.apart then
+        plan.apart, plan.score = nil, now()
+    end
 end
 
 -- Moves the job to where the plan says, and removes it everywhere else.
 local function move_job(found, plan)
+    if plan.apart then
+        return
+    end
+    call('ZREM', O, found.id)
+    call('ZREM', L, found.id)
+    if plan.score and plan.score < 2 * ZONE then
+        note_deadline(found.id, plan.head.span, plan.score % ZONE)
+    end
     local zset = plan.score and Z[plan.priority] or D
     for priority, score in pairs(found.scores) do
         if Z[priority] ~= zset or score ~= plan.score then
@@ -126,6 +142,23 @@ verbs.mend_jobs = function(at, arguments)
     return answer
 end
 
+-- A schedule without an instant is due; one without a record is none.
+verbs.mend_schedules = function(at, arguments)
+    local answer = {}
+    for i = at, at + arguments - 1 do
+        local name = ARGV[i]
+        local is_there, score = call('HEXISTS', N, name) == 1, call('ZSCORE', T, name)
+        if is_there and not score then
+            call('ZADD', T, now(), name)
+            add(answer, { { 'schedule_untimed', name, '' } })
+        elseif score and not is_there then
+            call('ZREM', T, name)
+            add(answer, { { 'orphan_tick', name, '' } })
+        end
+    end
+    return answer
+end
+
 verbs.mend_keys = function(at, arguments)
     local answer = {}
     for i = at, at + arguments - 1 do
@@ -173,6 +206,11 @@ verbs.mend_state = function(at)
     if late then
         set(LEASE_END, first)
         add(answer, { { 'lease_end_late', '', '' } })
+    end
+    local is_late, deadline = late_deadline()
+    if is_late then
+        set(DEADLINE, deadline)
+        add(answer, { { 'deadline_late', '', '' } })
     end
     if #invalid_fields > 0 then
         header[CHANGED] = true

@@ -9,7 +9,8 @@
 -- strays: cursor, count. Answers cursor. Reads every record, for jobs that are in no zset.
 -- keys: cursor, count. Answers cursor; keys of jobs, each with the bytes of its record; ''.
 -- keys_of: keys of jobs. Answers problems only.
--- progress, holds, locks, lock_ends: cursor, count. Answer cursor.
+-- progress, holds, locks, lock_ends, deadlines, done, letters, ticks, schedules: cursor, count.
+--   Answer cursor.
 -- numbers: 'j' or 'k'; cursor, count. Answers cursor; the greatest number of an id there I8,
 --   entries I8, bytes that were read I8.
 -- sample: answers the id of any job, or ''.
@@ -44,6 +45,12 @@ local function late_lease_end()
     return first and header[LEASE_END] > first, first
 end
 
+-- Whether DEADLINE is later than the first deadline, and that one.
+local function late_deadline()
+    local first = tonumber(call('ZRANGE', E, 0, 0, 'WITHSCORES')[2] or nil)
+    return first and header[DEADLINE] > first, first
+end
+
 verbs.look = function(at)
     local delayed, ready, leased, dead = 0, 0, 0, call('ZCARD', D)
     for _, priority in ipairs(PRIORITIES) do
@@ -68,6 +75,9 @@ verbs.look = function(at)
     if late_lease_end() then
         problems[#problems + 1] = { 'lease_end_late', '', format('%d', header[LEASE_END]) }
     end
+    if late_deadline() then
+        problems[#problems + 1] = { 'deadline_late', '', format('%d', header[DEADLINE]) }
+    end
     if #invalid_fields > 0 then
         problems[#problems + 1] = { 'books_unreadable', '', concat(invalid_fields, ', ') }
     end
@@ -90,7 +100,8 @@ verbs.tally = function()
     for _, priority in ipairs(PRIORITIES) do
         placed = placed + call('ZCARD', Z[priority])
     end
-    return { pack(HEADER, unpack(header)), pack('>I8', call('HLEN', J)), pack('>I8', placed) }
+    local jobs = call('HLEN', J) - call('ZCARD', O) - call('ZCARD', L)
+    return { pack(HEADER, unpack(header)), pack('>I8', jobs), pack('>I8', placed) }
 end
 
 -- A header field that is too low for many jobs is one problem: only the worst case is answered.
@@ -234,6 +245,30 @@ end
 verbs.holds = function(at)
     local cursor, keys = members(H, at)
     return add({ cursor }, missing_in(K, keys, 'orphan_hold', ''))
+end
+
+-- Ids of jobs in zsets beside those of priorities.
+for name, zset in pairs({ deadlines = E, done = O, letters = L }) do
+    verbs[name] = function(at)
+        local cursor, ids = members(zset, at)
+        return add({ cursor }, missing_in(J, ids, 'orphan_place', name))
+    end
+end
+
+verbs.ticks = function(at)
+    local cursor, names = members(T, at)
+    return add({ cursor }, missing_in(N, names, 'orphan_tick', ''))
+end
+
+verbs.schedules = function(at)
+    local cursor, names = scan(N, at)
+    local problems = {}
+    for _, name in ipairs(names) do
+        if not call('ZSCORE', T, name) then
+            problems[#problems + 1] = { 'schedule_untimed', name, '' }
+        end
+    end
+    return add({ cursor }, problems)
 end
 
 -- The problem of a lock, if any: j has fence I8, depth I4, ttl I6 and owner, d its expiry.

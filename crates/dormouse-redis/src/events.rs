@@ -24,7 +24,7 @@ pub(crate) fn emit(
 ) {
     let event = |details: EventDetails| {
         let EventDetails { kind, id, due_at, attempt } = details;
-        Event { kind, topic: topic.clone(), id, at_ms, due_at, attempt }
+        Event { kind, topic: topic.clone(), id, at_ms, due_at, attempt, schedule: None }
     };
     sink.emit(&mut events.into_iter().map(event).collect());
 }

@@ -24,8 +24,8 @@ pub(crate) fn key(tag: &str, name: &str) -> Bytes {
 }
 
 /// The fixed keys of a partition, in the order of KEYS.
-pub(crate) fn fixed(tag: &str) -> [Bytes; 8] {
-    ["s", "j", "f", "d", "k", "h", "t", "n"].map(|name| key(tag, name))
+pub(crate) fn fixed(tag: &str) -> [Bytes; 11] {
+    ["s", "j", "f", "d", "k", "h", "t", "n", "e", "o", "l"].map(|name| key(tag, name))
 }
 
 /// The zset of a priority.

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use dormouse_core::backoff::Backoff;
-use dormouse_core::limits::JITTER_PERMILLE_MAX;
+use dormouse_core::limits::{JITTER_PERMILLE_MAX, KEY_PREFIX_RESERVED};
 
 use crate::cluster::Script;
 use crate::wire::codes::{NEVER, SHARED};
@@ -28,7 +28,7 @@ const FILES: &[&str] = &[
     include_str!("../lua/drop.lua"),
     "end\nif wanted.put_plain then\n",
     include_str!("../lua/put_fast.lua"),
-    "end\nif wanted.ack then\n",
+    "end\nif wanted.ack or wanted.chain then\n",
     include_str!("../lua/ack.lua"),
     "end\nlocal lease_terms\nif wanted.reserve or wanted.reserve_id then\n",
     include_str!("../lua/reserve.lua"),
@@ -37,14 +37,17 @@ const FILES: &[&str] = &[
     "if ARGV[at] or ARGV[9] ~= '' or ARGV[10] ~= '' then\n",
     include_str!("../lua/job.lua"),
     include_str!("../lua/cold.lua"),
-    "if wanted.ack then\n",
+    include_str!("../lua/meet_deadlines.lua"),
+    "if wanted.ack or wanted.chain then\n",
     include_str!("../lua/ack_slow.lua"),
     "end\nif wanted.reserve then\n",
     include_str!("../lua/reserve_slow.lua"),
     "end\n",
-    "if wanted.put or wanted.schedule_set then\n",
+    "if wanted.put or wanted.schedule_set or wanted.chain then\n",
     include_str!("../lua/put.lua"),
-    "end\nif wanted.nack or wanted.release then\n",
+    "if wanted.chain then\n",
+    include_str!("../lua/chain.lua"),
+    "end\nend\nif wanted.nack or wanted.release then\n",
     include_str!("../lua/backoff.lua"),
     include_str!("../lua/nack.lua"),
     "end\nif wanted.extend then\n",
@@ -71,6 +74,7 @@ const FILES: &[&str] = &[
     include_str!("../lua/schedule_set.lua"),
     include_str!("../lua/schedule_page.lua"),
     include_str!("../lua/ticks.lua"),
+    include_str!("../lua/letters.lua"),
     include_str!("../lua/lock.lua"),
     "end\n",
     include_str!("../lua/execute.lua"),
@@ -118,6 +122,7 @@ fn shared_constants() -> Vec<(&'static str, String)> {
         ("REGISTRATION", quoted(">I4I2")),
         // Fence, depth, ttl; the owner follows.
         ("LOCK", quoted(">I8I4I6")),
+        ("KEY_PREFIX_RESERVED", quoted(&String::from_utf8_lossy(KEY_PREFIX_RESERVED))),
         ("JITTER_PERMILLE_MAX", JITTER_PERMILLE_MAX.to_string()),
         ("EXPONENTIAL_JITTER_PERMILLE", Backoff::DEFAULT.jitter_permille.to_string()),
         ("DEFAULT_BACKOFF", quoted(&escaped(&encode_backoff(&Backoff::DEFAULT)))),

@@ -29,6 +29,7 @@ mod pipeline;
 mod places;
 mod reloads;
 mod resp;
+mod scan;
 mod server;
 mod shares;
 mod stop;

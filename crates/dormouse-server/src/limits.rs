@@ -22,6 +22,10 @@ pub const JSON_DEPTH_MAX: usize = 64;
 pub const ANSWERS_BYTES_MAX: usize = 48 << 20;
 /// Pages of jobs or topics that are made at the same time; others wait.
 pub const PAGES_MAX: usize = 1;
+/// Jobs that one request with a filter looks at; the next one goes on by its cursor.
+pub const SCAN_JOBS_MAX: u64 = 10_000;
+/// Bytes of these jobs; the page that exceeds them is the last.
+pub const SCAN_BYTES_MAX: u64 = 64 << 20;
 /// Time for a request's line and headers, from their first byte on.
 pub const HTTP_HEAD_MS_MAX: u64 = 10_000;
 /// Idle time between requests; before the first one, `HTTP_HEAD_MS_MAX`.

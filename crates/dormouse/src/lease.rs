@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use dormouse_core::job::{JobId, Token};
-use dormouse_core::op::{self, EndReply, ExtendReply, KillTarget, Target};
+use dormouse_core::op::{self, ChainReply, EndReply, ExtendReply, KillTarget, Target, refused_put};
 
 use crate::call::{Call, Items};
 use crate::change::by_key;
+use crate::put::Put;
 use crate::queue::Queue;
 use crate::time::span_ms;
 
@@ -25,6 +26,36 @@ impl Queue {
         Call::new(self, Ok(tokens.into_iter().collect()), |queue, tokens| {
             queue.call(op::Ack(tokens))
         })
+    }
+
+    /// The job is done, and those that come after it are put in the same step: all of it, or
+    /// nothing. If a put is refused, the answer names it and the lease goes on. On `Gone`, as to
+    /// an ack that is sent again, nothing was put.
+    ///
+    /// On Redis, jobs of other partitions are put before the ack, under keys that make a repeat
+    /// harmless.
+    ///
+    /// ```
+    /// # use dormouse::{EndReply, Put, Queue};
+    /// let queue = Queue::memory();
+    /// queue.put("resize", "cat.jpg").wait()?;
+    /// let job = queue.reserve_one("resize").wait()?.expect("it is due");
+    /// let next = [Put::new("upload", "cat-small.jpg").key("cat"), Put::new("notify", "cat.jpg")];
+    /// let reply = job.ack_and_put(next).wait()?;
+    /// assert_eq!((reply.end, reply.puts.len()), (EndReply::Done, 2));
+    /// # Ok::<(), dormouse::Error>(())
+    /// ```
+    pub fn ack_and_put(
+        &self,
+        token: Token,
+        puts: impl IntoIterator<Item = Put>,
+    ) -> Call<op::Chain, ChainReply> {
+        let puts = puts
+            .into_iter()
+            .enumerate()
+            .map(|(index, put)| put.into_job().map_err(|error| refused_put(index, error)));
+        let chain = puts.collect::<Result<_, _>>().map(|puts| op::Chain { token, puts });
+        Call::new(self, chain, Queue::call)
     }
 
     /// The attempt failed: the job is retried after its backoff, or is dead if that was its last

@@ -6,9 +6,10 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use dormouse_core::error::Error;
 use dormouse_core::job::{BodyKind, JobId, Token};
-use dormouse_core::op::{self, EndReply, ExtendReply};
+use dormouse_core::op::{self, ChainReply, EndReply, ExtendReply};
 
 use crate::call::Call;
+use crate::put::Put;
 use crate::queue::Queue;
 use crate::time::instant;
 
@@ -159,6 +160,12 @@ impl LeasedJob {
         self.queue.ack(self.token())
     }
 
+    /// The job is done, and those that come after it are put in the same step, as by
+    /// [`Queue::ack_and_put`].
+    pub fn ack_and_put(&self, puts: impl IntoIterator<Item = Put>) -> Call<op::Chain, ChainReply> {
+        self.queue.ack_and_put(self.token(), puts)
+    }
+
     /// The attempt failed: the job is retried after its backoff, or is dead if that was its last
     /// attempt.
     pub fn nack(&self) -> Call<op::Nack, EndReply> {
@@ -173,6 +180,12 @@ impl LeasedJob {
     /// Renews the lease for its own length from now.
     pub fn extend(&self) -> Call<op::Extend, ExtendReply> {
         self.queue.extend(self.token())
+    }
+
+    /// Whether it is at a server that may go and come back.
+    #[cfg(feature = "worker")]
+    pub(crate) fn is_remote(&self) -> bool {
+        self.queue.is_remote()
     }
 
     /// Gives it back without waiting for the answer.

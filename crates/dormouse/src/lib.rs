@@ -41,7 +41,8 @@
 //!
 //! # Bird's eye
 //!
-//! - [`Queue`] is the handle; [`Queue::open`] a directory, or [`Queue::memory`].
+//! - [`Queue`] is the handle; [`Queue::open`] a directory, [`Queue::connect`] to a running server,
+//!   or [`Queue::memory`].
 //! - Every operation can be awaited on any runtime, waited for by a thread (`.wait()`), or started
 //!   now and read later (`.send()`, which gives a [`Pending`]). The library itself needs no
 //!   runtime.
@@ -89,8 +90,8 @@
 //!
 //! # Features
 //!
-//! On by default: `json` (bodies through serde) and `worker` ([`Worker`], with tokio). `redis` adds
-//! [`Queue::redis`], `tls` lets it connect by `rediss://`.
+//! On by default: `connect` ([`Queue::connect`]), `json` (bodies through serde) and `worker`
+//! ([`Worker`], with tokio). `redis` adds [`Queue::redis`], `tls` lets both connect by TLS.
 
 mod block;
 mod body;
@@ -133,14 +134,16 @@ pub use session::Session;
 #[cfg(feature = "worker")]
 pub use worker::{IntoOutcome, Job, Outcome, Stopper, Tally, Worker};
 
+#[cfg(feature = "connect")]
+pub use dormouse_client::{ConnectOptions, Secret};
 pub use dormouse_core::backend::Backend;
 pub use dormouse_core::backoff::{Backoff, Delays};
 pub use dormouse_core::error::{Code, Error};
 pub use dormouse_core::job::{BodyKind, JobId, State, Token};
 pub use dormouse_core::op::{
-    ChangeReply, EndReply, ExtendReply, JobView, LockReply, OnConflict, Page, PutOutcome, PutReply,
-    PutScheduleReply, ScheduleConflict, ScheduleOutcome, ScheduleState, ScheduleView,
-    SchedulesPage, SessionId, Target, TopicStats, TopicsPage,
+    ChainReply, ChangeReply, EndReply, ExtendReply, JobView, LockReply, OnConflict, Page,
+    PutOutcome, PutReply, PutScheduleReply, ScheduleConflict, ScheduleOutcome, ScheduleState,
+    ScheduleView, SchedulesPage, SessionId, Target, TopicStats, TopicsPage,
 };
 pub use dormouse_core::schedule::{Catchup, Overlap};
 pub use dormouse_core::tick::Preview;

@@ -1,4 +1,4 @@
-//! Opening a queue: in memory or in a directory.
+//! Opening a queue: in memory, in a directory, at a server or in Redis.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -61,6 +61,50 @@ impl Queue {
         options: dormouse_redis::Options,
     ) -> Result<Queue, dormouse_core::error::Error> {
         dormouse_redis::RedisBackend::open(url, options).map(Queue::from_redis)
+    }
+
+    /// Connects to a running server (`dormouse serve`): the same operations, the same rules.
+    ///
+    /// `dormouse://[token@]host[:port]` with the address of `--resp`, `dormouses://` with the
+    /// feature `tls`. Of several servers that share their jobs, separated by commas, the first that
+    /// takes a connection is used, and the next when it fails.
+    ///
+    /// A wrong URL is `invalid`, a wrong token `unauthorized`, no server `unavailable`; each text
+    /// names the fix. Later the connection is opened again whenever it breaks. A command whose
+    /// answer was lost is sent again if a second time can do no harm, as a put with a key; others
+    /// are `unconfirmed`. What a server cannot be asked for, sessions, is `invalid`.
+    ///
+    /// ```no_run
+    /// # use dormouse::Queue;
+    /// # use std::time::Duration;
+    /// let queue = Queue::connect("dormouse://127.0.0.1:7789")?;
+    /// queue.put("orders", "42").key("42").delay(Duration::from_secs(30 * 60)).wait()?;
+    /// # Ok::<(), dormouse::Error>(())
+    /// ```
+    #[cfg(feature = "connect")]
+    pub fn connect(urls: &str) -> Result<Queue, dormouse_core::error::Error> {
+        Queue::connect_with(urls, &dormouse_client::ConnectOptions::default())
+    }
+
+    /// As [`connect`](Queue::connect), with a token, times and bounds.
+    ///
+    /// ```no_run
+    /// # use dormouse::{ConnectOptions, Queue};
+    /// # use std::time::Duration;
+    /// let options = ConnectOptions {
+    ///     token: Some("secret".into()),
+    ///     repeat_for: Duration::from_secs(60),
+    ///     ..ConnectOptions::default()
+    /// };
+    /// let queue = Queue::connect_with("dormouse://queue-1:7789,queue-2:7789", &options)?;
+    /// # Ok::<(), dormouse::Error>(())
+    /// ```
+    #[cfg(feature = "connect")]
+    pub fn connect_with(
+        urls: &str,
+        options: &dormouse_client::ConnectOptions,
+    ) -> Result<Queue, dormouse_core::error::Error> {
+        dormouse_client::RemoteBackend::open(urls, options).map(Queue::from_server)
     }
 
     /// Chooses durability or a clock before opening.

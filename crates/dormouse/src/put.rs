@@ -123,6 +123,11 @@ impl Put {
 }
 
 impl<Q> Put<Q> {
+    /// The job with its options, or what is wrong with it.
+    pub(crate) fn into_job(self) -> Result<op::Put, Error> {
+        self.job
+    }
+
     /// Due after this delay; a step of the wall clock does not move it.
     pub fn delay(self, delay: Duration) -> Put<Q> {
         self.set(|job| job.delay_ms = Some(span_ms(delay)))
@@ -172,6 +177,12 @@ impl<Q> Put<Q> {
     /// How long the key stays taken after the ack, so that a late repeat is recognised.
     pub fn key_ttl(self, key_ttl: Duration) -> Put<Q> {
         self.set(|job| job.key_ttl_ms = Some(span_ms(key_ttl)))
+    }
+
+    /// The job dies if nobody takes it so long after it was due: at first, and after each retry.
+    /// Zero = it never does, whatever the topic says.
+    pub fn expires_after(self, expires_after: Duration) -> Put<Q> {
+        self.set(|job| job.expires_after_ms = Some(span_ms(expires_after)))
     }
 
     /// Adds a header; small strings that are kept with the job and handed out with it.

@@ -39,6 +39,8 @@ enum Opened {
     /// The backend belongs to the caller of `from_backend`.
     Nothing,
     Engine(Engine),
+    #[cfg(feature = "connect")]
+    Server(Arc<dormouse_client::RemoteBackend>),
     #[cfg(feature = "redis")]
     Redis(Arc<dormouse_redis::RedisBackend>),
 }
@@ -54,6 +56,13 @@ impl Queue {
     pub(crate) fn from_engine(engine: Engine, clock: Option<VirtualClock>) -> Queue {
         let backend = Arc::new(engine.clone());
         Queue(Arc::new(Inner { backend, opened: Opened::Engine(engine), clock }))
+    }
+
+    #[cfg(feature = "connect")]
+    pub(crate) fn from_server(backend: dormouse_client::RemoteBackend) -> Queue {
+        let backend = Arc::new(backend);
+        let opened = Opened::Server(Arc::clone(&backend));
+        Queue(Arc::new(Inner { backend, opened, clock: None }))
     }
 
     #[cfg(feature = "redis")]
@@ -76,6 +85,11 @@ impl Queue {
         match &self.0.opened {
             Opened::Nothing => Ok(()),
             Opened::Engine(engine) => engine.close(),
+            #[cfg(feature = "connect")]
+            Opened::Server(backend) => {
+                backend.close();
+                Ok(())
+            }
             #[cfg(feature = "redis")]
             Opened::Redis(backend) => {
                 backend.close();
@@ -99,6 +113,16 @@ impl Queue {
         Call::new(self, Ok(command), |queue, command| {
             Pending::send(queue, command, Read::Plain(Ok))
         })
+    }
+
+    /// Whether the jobs are at a server that may go and come back.
+    #[cfg(feature = "worker")]
+    pub(crate) fn is_remote(&self) -> bool {
+        match self.0.opened {
+            #[cfg(feature = "connect")]
+            Opened::Server(_) => true,
+            _ => false,
+        }
     }
 
     /// The virtual clock, if there is one.

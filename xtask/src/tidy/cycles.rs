@@ -11,7 +11,7 @@ use super::source::Source;
 use super::text::{find_word, is_word, line_at};
 
 /// Crates whose modules may form no circle.
-const CRATES: &[&str] = &["dormouse-disk", "dormouse-redis", "dormouse-server"];
+const CRATES: &[&str] = &["dormouse-client", "dormouse-disk", "dormouse-redis", "dormouse-server"];
 
 /// One use of a module by another: the file and the line.
 type Edges<'a> = BTreeMap<&'a str, BTreeMap<&'a str, (&'a str, usize)>>;

@@ -3,6 +3,7 @@
 
 mod arena;
 mod caller;
+pub(crate) mod connect;
 mod contender;
 mod disk;
 mod duel;

@@ -144,6 +144,7 @@ impl<'a> Trial<'a> {
             State::Ready => "list ready",
             State::Leased => "list leased",
             State::Dead => "list dead",
+            State::Done => "list done",
         });
         Ok(())
     }

@@ -2,6 +2,8 @@
 //! another. Each event has a file of its own.
 
 mod cancelled;
+mod deadlines;
+mod done;
 mod forecast;
 mod kick;
 mod lanes;
@@ -72,6 +74,18 @@ pub(crate) struct StallsPlan {
     /// End a session with N leases
     #[arg(long, value_name = "N")]
     session: Option<u64>,
+    /// Keep N done jobs and look some up by key; then a part of them goes in one instant
+    #[arg(long, value_name = "N")]
+    done: Option<u64>,
+    /// With --done: so many go in one instant
+    #[arg(long, default_value_t = 1_000_000)]
+    at_once: u64,
+    /// Let N jobs die in one instant because nobody took them
+    #[arg(long, value_name = "N")]
+    deadlines: Option<u64>,
+    /// The same, and each goes on as a letter in a dead topic
+    #[arg(long, value_name = "N")]
+    letters: Option<u64>,
     /// Wait until flushes and merges have ended before each event
     #[arg(long)]
     settle: bool,
@@ -103,6 +117,9 @@ enum Event {
     Lanes,
     Reserve,
     Session,
+    Done,
+    Deadlines,
+    Letters,
 }
 
 const CANCELLED_DEFAULT: u64 = 3_000_000;
@@ -130,10 +147,17 @@ fn take_place(plan: &StallsPlan, event: Event, count: u64) -> Result<()> {
         Event::Lanes => lanes::run(&stage, count)?,
         Event::Reserve => reserve::run(&stage, count)?,
         Event::Session => session::run(&stage, count)?,
+        Event::Done => done::run(&stage, count, plan.at_once)?,
+        Event::Deadlines => deadlines::run(&stage, count, false)?,
+        Event::Letters => deadlines::run(&stage, count, true)?,
     }
     stage.close()?;
-    // What these leave is in the checkpoint, which a start reads whole.
-    if matches!(event, Event::Leases | Event::Topics) { stage.reopen() } else { Ok(()) }
+    // Their traces are in the checkpoint, which a start reads whole, or are many.
+    if matches!(event, Event::Leases | Event::Topics | Event::Done) {
+        stage.reopen()
+    } else {
+        Ok(())
+    }
 }
 
 /// One of several events has a process of its own, so that its peak memory is its own.
@@ -146,6 +170,9 @@ fn apart(plan: &StallsPlan, event: Event, count: u64) -> Result<()> {
     command.args(plan.dir.iter().flat_map(|dir| ["--dir".into(), dir.clone()]));
     if event == Event::Leases && plan.expire {
         command.args(["--expire", "--rounds", &plan.rounds.to_string()]);
+    }
+    if event == Event::Done {
+        command.args(["--at-once", &plan.at_once.to_string()]);
     }
     if event == Event::Forecast {
         let (clients, jobs) = (plan.clients.to_string(), plan.jobs.to_string());
@@ -169,6 +196,9 @@ impl Event {
             Event::Lanes => "--lanes",
             Event::Reserve => "--reserve",
             Event::Session => "--session",
+            Event::Done => "--done",
+            Event::Deadlines => "--deadlines",
+            Event::Letters => "--letters",
         }
     }
 }
@@ -187,6 +217,9 @@ impl StallsPlan {
             (Event::Lanes, self.lanes),
             (Event::Reserve, self.reserve),
             (Event::Session, self.session),
+            (Event::Done, self.done),
+            (Event::Deadlines, self.deadlines),
+            (Event::Letters, self.letters),
         ];
         all.into_iter().filter_map(|(event, count)| Some((event, count?))).collect()
     }

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -88,9 +89,11 @@ impl Stage {
         for (name, value) in [
             ("event", Value::from("reopen")),
             ("leased", Value::from(stats.counts.leased)),
+            ("done", Value::from(stats.counts.done)),
             ("topics", Value::from(stats.topics)),
             ("disk_bytes", Value::from(disk_bytes)),
             ("reopen_ms", Value::from(reopen_ms)),
+            ("rss_mib", Value::from(rss::peak_mib()?)),
         ] {
             figures.insert(name.to_owned(), value);
         }
@@ -158,7 +161,7 @@ impl Stage {
     /// The counts of a topic, or of all.
     pub(super) fn stats(&self, topic: Option<&TopicName>) -> Result<TopicStats> {
         match self.client().call(Command::Stats(Stats { topic: topic.cloned() }))? {
-            Reply::Stats(stats) => Ok(stats),
+            Reply::Stats(stats) => Ok(*stats),
             other => Err(unexpected("stats", &other)),
         }
     }
@@ -203,6 +206,28 @@ impl Stage {
             Ok(())
         })?;
         first.map(JobId).ok_or_else(|| "no job was put".into())
+    }
+
+    /// Puts numbered jobs whose ids nobody needs to know.
+    pub(super) fn put_each(
+        &self,
+        phase: &'static str,
+        count: u64,
+        mut job: impl FnMut(u64, Vec<u8>) -> Result<Put>,
+    ) -> Result<()> {
+        let make = |numbers: Range<u64>| {
+            let puts = numbers.map(|number| job(number, vec![b'x'; self.body]));
+            Ok(Command::Put(puts.collect::<Result<_>>()?))
+        };
+        self.send_all(phase, count, make, |_, reply| match &reply {
+            Reply::Put(puts) if puts.iter().all(std::result::Result::is_ok) => Ok(()),
+            other => Err(unexpected("put", other)),
+        })
+    }
+
+    /// Where the store is.
+    pub(super) fn path(&self) -> &Path {
+        self.dir.path()
     }
 
     /// Puts jobs that are all due after the usual delay.

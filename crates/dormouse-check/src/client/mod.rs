@@ -3,10 +3,11 @@
 
 mod backend;
 pub mod http;
+mod ordered;
 mod park_observer;
 mod pool;
 pub mod resp;
 mod waiting;
-mod words;
 
+pub use ordered::Ordered;
 pub use park_observer::ParkObserver;

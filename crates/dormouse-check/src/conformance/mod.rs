@@ -25,10 +25,14 @@ macro_rules! cases {
 
 mod ack;
 mod cancel;
+mod chain;
 mod change_schedule;
 mod check;
 pub mod client;
+mod dead_letters;
+mod deadlines;
 pub mod directory;
+mod done;
 mod extend;
 mod forecast;
 mod get;
@@ -78,8 +82,12 @@ type Cases = &'static [(&'static str, fn(&mut Subject))];
 const SUITE: &[(&str, Cases)] = &[
     ("ack", ack::CASES),
     ("cancel", cancel::CASES),
+    ("chain", chain::CASES),
     ("change_schedule", change_schedule::CASES),
     ("check", check::CASES),
+    ("dead_letters", dead_letters::CASES),
+    ("deadlines", deadlines::CASES),
+    ("done", done::CASES),
     ("extend", extend::CASES),
     ("forecast", forecast::CASES),
     ("get", get::CASES),

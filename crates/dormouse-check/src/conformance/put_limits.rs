@@ -1,5 +1,7 @@
 //! put: every limit, at it and beyond it; what is refused is not stored.
 
+use dormouse_core::op::check::rfc3339;
+
 use super::prelude::*;
 
 cases! { put_limits:
@@ -14,6 +16,7 @@ cases! { put_limits:
     topic_names_beyond_the_rules
     a_key_at_its_limit
     keys_beyond_their_limit
+    keys_of_the_server
     headers_at_their_limit
     headers_over_their_limit
     a_header_without_a_name
@@ -54,11 +57,11 @@ fn a_delay_over_a_hundred_years(s: &mut Subject) {
 
 fn an_at_before_1970(s: &mut Subject) {
     let put = Put { at_ms: Some(-1), ..job("mail") };
-    check(s, put, Code::Invalid, &["at", "-1", &number(limits::AT_MS_MAX), "give"]);
+    check(s, put, Code::Invalid, &["at", "-1", &rfc3339(limits::AT_MS_MAX), "give"]);
 }
 
 fn an_at_beyond_the_calendar(s: &mut Subject) {
-    let limit = number(limits::AT_MS_MAX);
+    let limit = rfc3339(limits::AT_MS_MAX);
     let put = Put { at_ms: Some(limits::AT_MS_MAX as i64 + 1), ..job("mail") };
     check(s, put, Code::Invalid, &["at", &limit, "give"]);
     s.put(Put { at_ms: Some(limits::AT_MS_MAX as i64), ..job("mail") });
@@ -109,6 +112,13 @@ fn keys_beyond_their_limit(s: &mut Subject) {
 
 fn with_headers(name: usize, value: usize) -> Put {
     Put { headers: Some(Arc::new(vec![("n".repeat(name), "v".repeat(value))])), ..job("mail") }
+}
+
+fn keys_of_the_server(s: &mut Subject) {
+    for key in ["dormouse:", "dormouse:dead:1"] {
+        check(s, keyed("mail", key), Code::Invalid, &["keys", "dormouse:", "put something before"]);
+    }
+    s.put(keyed("mail", "dormouse"));
 }
 
 fn headers_at_their_limit(s: &mut Subject) {

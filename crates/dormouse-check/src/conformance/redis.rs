@@ -15,6 +15,7 @@ use dormouse_redis::{ManualClock, Options, RedisBackend};
 
 use super::SUITE;
 use super::client::Client;
+use super::served::{Skips, reason};
 use super::subject::{Host, Subject};
 use crate::harness::redis::{RedisCluster, RedisConfig, RedisServer};
 
@@ -24,8 +25,8 @@ const START_MS: u64 = 1_767_225_600_000;
 /// Longer than a reserve takes to be parked on a busy machine.
 const PARK_MAX: Duration = Duration::from_secs(10);
 
-/// The cases that cannot work on Redis, and why.
-pub const NOT_ON_REDIS: &[(&str, &str, &str)] = &[
+/// The cases that cannot work on Redis, and why; `*` = all of the verb.
+pub const NOT_ON_REDIS: Skips = &[
     ("put", "ids_grow", "ids grow within a partition; the partition is in their high bits"),
     (
         "reserve",
@@ -81,6 +82,16 @@ const IN_ONE_PARTITION: &[(&str, &[&str])] = &[
     // Those who wait are served in order by each partition.
     ("reserve_wait", &[]),
     ("revive", &["all_of_a_topic"]),
+    (
+        "chain",
+        &[
+            "a_full_topic_refuses_everything",
+            "the_next_job_may_have_the_room_of_the_acked_one",
+            "a_lapsed_job_makes_room_once",
+        ],
+    ),
+    ("dead_letters", &["a_full_dead_topic_leaves_the_job_dead"]),
+    ("done", &["list_gives_it_by_age", "pages_of_done_jobs", "it_needs_no_room"]),
     ("change_schedule", &["a_replan_gives_up_what_was_to_be_given"]),
     (
         "put_schedule",
@@ -114,9 +125,7 @@ fn partitions(verb: &str, case: &str) -> Option<u16> {
 
 /// Why this case is not run on Redis, if it is not.
 pub fn not_on_redis(verb: &str, case: &str) -> Option<&'static str> {
-    let skipped =
-        NOT_ON_REDIS.iter().find(|(its_verb, its_case, _)| *its_verb == verb && *its_case == case);
-    skipped.map(|(.., reason)| *reason)
+    reason(NOT_ON_REDIS, verb, case)
 }
 
 impl Subject {

@@ -4,15 +4,16 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use dormouse_client::{ConnectOptions, RemoteBackend};
 use dormouse_core::backend::Backend;
 use dormouse_server::{Options, Server};
 use tokio::runtime::{Builder, Runtime};
 
 use super::SUITE;
 use super::subject::{Host, Subject};
-use crate::client::ParkObserver;
 use crate::client::http::{HttpBackend, PutForm};
 use crate::client::resp::{RespBackend, Version};
+use crate::client::{Ordered, ParkObserver};
 
 /// Nothing is under way when a case restarts its backend.
 const DRAIN: Duration = Duration::from_secs(5);
@@ -23,6 +24,7 @@ pub const NOT_OVER_HTTP: Skips = &[
     ("peek", "*", "it is for protocols that have the word; HTTP has list"),
     ("topics_of", "*", OWN_QUESTION),
     ("cancel", "it_tells_when_the_job_would_have_been_due", "a job that is gone is not due"),
+    ("done", "peek_gives_the_oldest", "HTTP has list"),
     ("get", "the_fence_of_the_newest_lease", "a token is for who holds the lease"),
     ("get", "a_reply_is_bounded_in_bytes", "one job per request"),
     ("kick", "at_most_a_batch_at_once", "the server asks again until all are kicked"),
@@ -35,44 +37,17 @@ pub const NOT_OVER_HTTP: Skips = &[
 pub const NOT_OVER_RESP: Skips = &[
     ("session", "*", "RESP has no word for sessions: a lease outlives its connection"),
     ("topics_of", "*", OWN_QUESTION),
-    ("set_topic", "*", SETTINGS),
     ("cancel", "it_tells_when_the_job_would_have_been_due", "a job that is gone is not due"),
-    ("cancel", "leased_with_unless_leased_is_a_conflict", JOB_IN_TEXT),
     ("get", "the_fence_of_the_newest_lease", "a token is only for the holder of the lease"),
-    ("get", "missing_is_not_found", "a missing job is null, which has no text"),
-    ("get", "a_reply_is_bounded_in_bytes", "one job per command"),
     ("kick", "at_most_a_batch_at_once", "the server goes on until all are kicked"),
-    ("kill", "a_dead_job_is_a_conflict", JOB_IN_TEXT),
-    ("kill", "a_leased_job_by_id_is_a_conflict", JOB_IN_TEXT),
-    ("nack", "a_topics_backoff_is_used", SETTINGS),
-    ("purge", "is_final_through_restarts", SETTINGS),
-    ("purge", "the_topic_goes_on", SETTINGS),
-    ("put", "bodies_of_all_kinds_keep_their_kind", "a body is bytes"),
-    ("put", "everything_given_comes_back", "a body is bytes"),
     ("put", "headers_keep_their_order_and_repetitions", "the last of a name counts"),
     ("put_limits", "backoffs_out_of_range", "an empty list cannot be written"),
-    ("put_on_key", "a_full_topic_leaves_the_key_with_the_dead_job", SETTINGS),
-    ("put_on_key", "keep_answers_a_hold", "PUT does not say when a held key becomes free"),
-    ("put_on_key", "reject_names_the_job_and_its_state", JOB_IN_TEXT),
-    ("reschedule", "dead_is_a_conflict", JOB_IN_TEXT),
+    ("set_topic", "out_of_range", "an empty list of backoffs cannot be written"),
     ("reschedule", "delay_and_at_together", "one of both has a place in the grammar"),
-    ("reschedule", "leased_is_a_conflict", JOB_IN_TEXT),
-    ("reserve", "no_topic_is_invalid", "the first argument is a topic, whatever it is"),
-    ("reserve_id", "a_leased_job_is_a_conflict", JOB_IN_TEXT),
     ("revive", "at_most_a_batch_at_once", "the server goes on until all are revived"),
-    ("revive", "not_dead_is_a_conflict", JOB_IN_TEXT),
-    ("change_schedule", "a_replan_gives_up_what_was_to_be_given", SETTINGS),
-    ("put_schedule", "a_full_topic_loses_no_tick", SETTINGS),
-    ("put_schedule", "one_that_does_not_fit_holds_up_no_other", SETTINGS),
-    ("put_schedule", "a_full_topic_does_not_keep_a_job_from_being_replaced", SETTINGS),
-    ("stats", "waiters_and_pause_and_settings", SETTINGS),
-    ("topics", "come_with_the_first_put_or_setting", SETTINGS),
-    ("topics", "vanish_when_empty_unset_and_unwatched", SETTINGS),
 ];
 
 const OWN_QUESTION: &str = "it is the server's own question, before it lets a command pass";
-const SETTINGS: &str = "settings are changed over HTTP or with the command line";
-const JOB_IN_TEXT: &str = "an error is one line of text: the job in the way is named only there";
 
 /// Cases that are not run: verb, case, reason.
 pub type Skips = &'static [(&'static str, &'static str, &'static str)];
@@ -121,11 +96,25 @@ impl Subject {
     }
 }
 
+impl Subject {
+    /// Behind the client of the library, in memory.
+    pub fn connect() -> Subject {
+        Subject::new(Served::new(super::hosts::memory(), Speaks::Connect))
+    }
+
+    /// Behind the client of the library, on a directory, all restarted wherever a case allows it.
+    pub fn connect_disk() -> Subject {
+        Subject::new(Served::new(super::hosts::disk_reopened(), Speaks::Connect))
+    }
+}
+
 /// A protocol and its variant.
 #[derive(Clone, Copy)]
 enum Speaks {
     Http(PutForm),
     Resp(Version),
+    /// RESP, as `Queue::connect` does.
+    Connect,
 }
 
 /// A host and the server before it.
@@ -147,7 +136,7 @@ impl<H: Host> Served<H> {
         let any = Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
         let options = match self.speaks {
             Speaks::Http(_) => Options { http: any, ..Options::default() },
-            Speaks::Resp(_) => Options { resp: any, ..Options::default() },
+            Speaks::Resp(_) | Speaks::Connect => Options { resp: any, ..Options::default() },
         };
         let starting = Server::start(observer.before(self.host.backend()), options);
         let server = runtime().block_on(starting).expect("the server starts");
@@ -159,6 +148,12 @@ impl<H: Host> Served<H> {
             Speaks::Resp(version) => {
                 let addr = server.resp_addr().expect("an address");
                 Arc::new(RespBackend::new(addr, version, Some(observer)))
+            }
+            Speaks::Connect => {
+                let url = format!("dormouse://{}", server.resp_addr().expect("an address"));
+                let opened = RemoteBackend::open(&url, &ConnectOptions::default());
+                let backend = opened.expect("the server takes a connection");
+                Arc::new(Ordered::new(Arc::new(backend), observer))
             }
         };
         self.running = Some((server, backend));

@@ -222,6 +222,7 @@ fn settings_survive_a_restart(s: &mut Subject) {
         bytes_max: Some(5),
         dead_ttl_ms: Some(6),
         dead_max: Some(7),
+        ..Settings::default()
     };
     s.set_topic("mail", settings.clone());
     s.maybe_reopen();

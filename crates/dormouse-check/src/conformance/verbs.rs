@@ -83,6 +83,24 @@ impl Subject {
         good(self.total_stats());
     }
 
+    /// Time passes, and what it brings by itself has been done.
+    pub(super) fn pass(&self, ms: u64) {
+        self.advance(ms);
+        self.barrier();
+    }
+
+    /// Looks until it is so: the backend does it by itself, in portions.
+    #[track_caller]
+    pub(super) fn await_that(&self, is_so: impl Fn(&Subject) -> bool) {
+        for _ in 0..10_000 {
+            if is_so(self) {
+                return;
+            }
+            std::thread::yield_now();
+        }
+        panic!("it does not become so");
+    }
+
     pub(super) fn try_reserve_id(&self, reserve: ReserveId) -> Result<LeasedJob, Error> {
         let jobs: Result<Vec<LeasedJob>, Error> =
             reply!(self.ask(Command::ReserveId(reserve)), Jobs);
@@ -210,7 +228,8 @@ impl Subject {
 
     #[track_caller]
     pub(super) fn peek(&self, name: &str, state: State) -> Option<JobView> {
-        good(reply!(self.ask(Command::Peek(Peek { topic: topic(name), state })), View))
+        let view = reply!(self.ask(Command::Peek(Peek { topic: topic(name), state })), View);
+        good(view).map(|view| *view)
     }
 
     pub(super) fn try_list(&self, list: List) -> Result<Page, Error> {
@@ -248,11 +267,12 @@ impl Subject {
 /// Topics.
 impl Subject {
     pub(super) fn total_stats(&self) -> Result<TopicStats, Error> {
-        reply!(self.ask(Command::Stats(Stats { topic: None })), Stats)
+        reply!(self.ask(Command::Stats(Stats { topic: None })), Stats).map(|stats| *stats)
     }
 
     pub(super) fn try_stats(&self, name: &str) -> Result<TopicStats, Error> {
         reply!(self.ask(Command::Stats(Stats { topic: Some(topic(name)) })), Stats)
+            .map(|stats| *stats)
     }
 
     #[track_caller]
@@ -398,7 +418,7 @@ impl WaitingLock {
 /// Schedules; those of topic `t` named `s` unless it says otherwise.
 impl Subject {
     pub(super) fn try_schedule(&self, put: PutSchedule) -> Result<PutScheduleReply, Error> {
-        reply!(self.ask(Command::PutSchedule(Box::new(put))), PutSchedule)
+        reply!(self.ask(Command::PutSchedule(Box::new(put))), PutSchedule).map(|reply| *reply)
     }
 
     #[track_caller]

@@ -64,14 +64,8 @@ impl CommandSource {
     /// Takes note of a reply.
     pub(crate) fn learn(&mut self, reply: &Reply) {
         match reply {
-            Reply::Put(items) => {
-                for put in items.iter().flatten() {
-                    self.instants.push(put.due_at);
-                    if put.outcome == PutOutcome::Created {
-                        self.ids.push(put.id);
-                    }
-                }
-            }
+            Reply::Put(items) => items.iter().flatten().for_each(|put| self.learn_put(put)),
+            Reply::Chain(chain) => chain.puts.iter().for_each(|put| self.learn_put(put)),
             Reply::Jobs(jobs) => {
                 self.tokens.extend(jobs.iter().map(|job| job.token));
                 self.instants.extend(jobs.iter().map(|job| job.expires_at));
@@ -88,6 +82,13 @@ impl CommandSource {
             }
             Reply::Session(session) => self.sessions.push(*session),
             _ => {}
+        }
+    }
+
+    fn learn_put(&mut self, put: &PutReply) {
+        self.instants.push(put.due_at);
+        if put.outcome == PutOutcome::Created {
+            self.ids.push(put.id);
         }
     }
 
@@ -163,6 +164,10 @@ impl CommandSource {
         put.ttr_ms = (e / 3 % 8 != 0).then(|| i64::from(e / 24 % 40));
         put.attempts_max = (f % 4 != 0).then(|| u32::from(f / 4 % 4));
         put.backoff = backoff(f / 16);
+        let chosen = a.rotate_left(3) ^ c.rotate_left(7) ^ f;
+        if self.vocabulary.ends && chosen % 4 == 0 {
+            put.expires_after_ms = Some(i64::from(chosen / 4 % 16));
+        }
         if d / 20 % 4 == 0 {
             let header = ("h".to_owned(), "v".repeat(usize::from(d / 80 % 8)));
             put.headers = Some(Arc::new(vec![header]));
@@ -187,6 +192,13 @@ impl CommandSource {
             }
             Kind::Ack => {
                 Command::Ack(each().map(|[_, b, ..]| self.token(b)).collect::<Option<_>>()?)
+            }
+            Kind::Chain => {
+                let token = self.token(b)?;
+                Command::Chain(Chain {
+                    token,
+                    puts: each().map(|args| self.put(args, now)).collect(),
+                })
             }
             Kind::Nack => {
                 Command::Nack(each().map(|args| self.nack(args, now)).collect::<Option<_>>()?)
@@ -285,6 +297,10 @@ impl CommandSource {
         })
     }
 
+    fn set_topic(&self, a: u16, b: u16, c: u16) -> SetTopic {
+        SetTopic { topic: topic(a), settings: settings(b, c, self.vocabulary.ends) }
+    }
+
     /// Commands that name no job.
     fn command_on_topic(&self, op: &Op) -> Option<Command> {
         let [a, b, c, d, ..] = op.args;
@@ -305,9 +321,7 @@ impl CommandSource {
                 for_ms: (b % 3 != 0).then(|| i64::from(b % 40)),
             }),
             Kind::Resume => Command::Resume(topic(a)),
-            Kind::SetTopic => {
-                Command::SetTopic(SetTopic { topic: topic(a), settings: settings(b, c) })
-            }
+            Kind::SetTopic => Command::SetTopic(self.set_topic(a, b, c)),
             Kind::OpenSession => Command::OpenSession,
             Kind::CloseSession => Command::CloseSession(pick_recent(&self.sessions, a)?),
             Kind::Lock => Command::Lock(Lock {
@@ -333,8 +347,9 @@ impl CommandSource {
 
     fn look(&self, op: &Op, now: Now) -> Option<Command> {
         let [a, b, c, d, e, _] = op.args;
-        let states = [State::Delayed, State::Ready, State::Leased, State::Dead];
-        let state = states[usize::from(c % 4)];
+        let states = [State::Delayed, State::Ready, State::Leased, State::Dead, State::Done];
+        let known = if self.vocabulary.ends { states.len() } else { states.len() - 1 };
+        let state = states[usize::from(c) % known];
         Some(match a % 9 {
             0 | 1 => {
                 let several = [(d, b), (e, c), (b, d)];

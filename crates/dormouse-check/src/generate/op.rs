@@ -22,7 +22,7 @@ pub enum Kind {
     Put, Reserve, ReserveWait, ReserveId, Ack, Nack, Release, Extend, KillToken, Kill, Cancel,
     CancelKey, Reschedule, Revive, ReviveTopic, Kick, Purge, Pause, Resume, SetTopic,
     ReleaseTopic, OpenSession, CloseSession, Lock, RenewLock, Unlock, BreakLock, Withdraw, Look,
-    Schedule,
+    Schedule, Chain,
     // Time, and the disk store's actions.
     Tick, Advance, AdvanceTick, AdvanceFar, StepWall, Seal, Write, Sync, Report, Commit, Freeze,
     FlushAction, Flush, MergeBegin, MergeAction, Merge, Stop, Crash, PowerOffIn,

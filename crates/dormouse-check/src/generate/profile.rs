@@ -9,16 +9,19 @@ pub struct Vocabulary {
     pub(crate) keys: &'static [&'static str],
     /// None = the default.
     pub(crate) priorities: &'static [Option<u32>],
+    /// Whether jobs expire, leave for dead topics and are kept as done, and acks put jobs.
+    pub(crate) ends: bool,
 }
 
 /// Names for histories of the disk store.
 pub const DISK_VOCABULARY: Vocabulary =
-    Vocabulary { keys: &["k", "l"], priorities: &[Some(1), Some(7), Some(1_024)] };
+    Vocabulary { keys: &["k", "l"], priorities: &[Some(1), Some(7), Some(1_024)], ends: true };
 
 /// Names for histories of Redis.
 pub const REDIS_VOCABULARY: Vocabulary = Vocabulary {
     keys: &["k", "l", "m"],
     priorities: &[None, Some(0), Some(7), Some(1_024), Some(u32::MAX)],
+    ends: true,
 };
 
 /// Weights in histories of the disk store, in five profiles: mixed; many flushes; flushes and dead
@@ -30,6 +33,7 @@ const DISK: &[(Kind, [u64; 5])] = &[
     (Kind::ReserveWait,  [ 30,  10,   5,  80,  20]),
     (Kind::ReserveId,    [ 20,  20,  20,  20,  20]),
     (Kind::Ack,          [ 60,  40,  30, 110,  50]),
+    (Kind::Chain,        [ 25,  20,  15,  40,  25]),
     (Kind::Nack,         [ 60,  40,  40,  60,  50]),
     (Kind::Release,      [ 20,  10,  10,  30,  20]),
     (Kind::Extend,       [ 15,   5,   5,  30,  15]),
@@ -45,7 +49,7 @@ const DISK: &[(Kind, [u64; 5])] = &[
     (Kind::Purge,        [  7,   7,  10,   4,   7]),
     (Kind::Pause,        [  7,   4,   4,  10,   7]),
     (Kind::Resume,       [  7,   4,   4,  10,   7]),
-    (Kind::SetTopic,     [  7,   5,  15,   5,   7]),
+    (Kind::SetTopic,     [ 15,  15,  25,  12,  15]),
     (Kind::OpenSession,  [ 10,   4,   4,  20,  15]),
     (Kind::CloseSession, [  7,   3,   3,  15,   7]),
     (Kind::Lock,         [ 20,   5,   5,  10,  25]),
@@ -84,6 +88,7 @@ const REDIS: &[(Kind, u64)] = &[
     (Kind::ReserveWait,  50),
     (Kind::ReserveId,    20),
     (Kind::Ack,          60),
+    (Kind::Chain,        25),
     (Kind::Nack,         60),
     (Kind::Release,      20),
     (Kind::Extend,       20),

@@ -19,6 +19,7 @@ const PATTERN: &[Kind] = &[
     Kind::Reserve,
     Kind::Ack,
     Kind::Commit,
+    Kind::Chain,
     Kind::Nack,
     // Moves, in the memtable and, from the second round on, out of runs.
     Kind::Reschedule,
@@ -59,7 +60,10 @@ const PATTERN: &[Kind] = &[
     Kind::Commit,
     Kind::Flush,
     Kind::Release,
+    Kind::Chain,
+    Kind::Commit,
     Kind::Ack,
+    Kind::Advance,
     Kind::ReviveTopic,
     Kind::Commit,
     Kind::Tick,
@@ -69,10 +73,20 @@ const PATTERN: &[Kind] = &[
     Kind::Reserve,
 ];
 
+/// Jobs of the first topic are kept as done and die into the second one; those of the second one
+/// expire. See `vocabulary::settings` for the numbers.
+fn settings() -> [Op; 2] {
+    let set = |topic, chosen: u16, value| Op {
+        kind: Kind::SetTopic,
+        args: [topic, 6 * chosen + 1, value, 0, 1, 0],
+    };
+    [set(0, 1, 7 + 39 * 280), set(1, 72, 280)]
+}
+
 /// About 300 ops; the topic of few jobs is purged on the way.
 pub fn script() -> Vec<Op> {
     let mut rng = Rng::new(7);
-    let mut ops = Vec::new();
+    let mut ops = settings().to_vec();
     for round in 0..5 {
         for kind in PATTERN {
             ops.push(Op::random(*kind, &mut rng));

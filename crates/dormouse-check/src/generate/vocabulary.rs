@@ -40,7 +40,25 @@ pub(crate) fn backoff(number: u16) -> Option<Arc<Backoff>> {
     Some(Arc::new(backoff))
 }
 
-pub(crate) fn settings(number: u16, value: u16) -> Settings {
+/// Settings about the end of jobs, too, if `ends`.
+pub(crate) fn settings(number: u16, value: u16, ends: bool) -> Settings {
+    let settings = plain_settings(number, value);
+    if !ends || number % 6 == 0 {
+        return settings;
+    }
+    let chosen = number / 6;
+    let some = |is_chosen: bool, ms: u16| is_chosen.then_some(u64::from(ms));
+    Settings {
+        keep_done_ms: some(chosen % 3 != 0, 1 + value % 40),
+        expires_after_ms: some(chosen / 3 % 4 == 0, 1 + value / 40 % 20),
+        delay_ms: some(chosen / 12 % 6 == 0, value % 10),
+        // Sometimes itself or in a circle, which is refused.
+        dead_topic: (chosen / 72 % 3 == 0).then(|| topic(value / 7)),
+        ..settings
+    }
+}
+
+fn plain_settings(number: u16, value: u16) -> Settings {
     let some = |bit: u16, most: u16| {
         (number >> bit & 1 == 1).then(|| u64::from(value.rotate_left(bit.into()) % most))
     };
@@ -61,6 +79,7 @@ pub(crate) fn settings(number: u16, value: u16) -> Settings {
             bytes_max: some(7, 200),
             dead_ttl_ms: some(9, 20).map(|ms| ms + 1),
             dead_max: some(10, 4),
+            ..Settings::default()
         },
     }
 }

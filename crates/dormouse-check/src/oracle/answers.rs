@@ -47,15 +47,24 @@ fn learn_jobs(names: &mut Names, want: &Answer, have: &Answer) -> Result<(), Str
     {
         return names.pair_newest(want.id, have.id);
     }
+    if let (Ok(Reply::Chain(want)), Ok(Reply::Chain(have))) = (want, have) {
+        let mut pairs = want.puts.iter().zip(&have.puts);
+        return pairs.try_for_each(|(want, have)| pair_created(names, want, have));
+    }
     let (Ok(Reply::Put(want)), Ok(Reply::Put(have))) = (want, have) else { return Ok(()) };
     for pair in want.iter().zip(have) {
-        if let (Ok(want), Ok(have)) = pair
-            && (want.outcome, have.outcome) == (PutOutcome::Created, PutOutcome::Created)
-        {
-            names.pair_jobs(want.id, have.id)?;
+        if let (Ok(want), Ok(have)) = pair {
+            pair_created(names, want, have)?;
         }
     }
     Ok(())
+}
+
+fn pair_created(names: &mut Names, want: &PutReply, have: &PutReply) -> Result<(), String> {
+    match (want.outcome, have.outcome) {
+        (PutOutcome::Created, PutOutcome::Created) => names.pair_jobs(want.id, have.id),
+        _ => Ok(()),
+    }
 }
 
 /// Fences and sessions of the same answer are the same.
@@ -161,7 +170,7 @@ pub(crate) fn judge_pages(
     // The rules sort waiting jobs by clock before they sort them by time; Redis has one clock.
     let rank = |view: &JobView| match state {
         State::Leased => (0, 0, view.job.id),
-        State::Dead => (0, view.due_at, view.job.id),
+        State::Dead | State::Done => (0, view.due_at, view.job.id),
         State::Delayed | State::Ready => (view.job.progress.priority, view.due_at, view.job.id),
     };
     want.sort_by_key(rank);

@@ -1,7 +1,12 @@
 //! Everything that the store and the oracle know, side by side.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
 use dormouse_core::error::Fatal;
+use dormouse_core::image::TopicImage;
 use dormouse_core::job::JobId;
+use dormouse_core::machine::Machine;
 use dormouse_core::place::Class;
 use dormouse_core::time::{Clock, Now};
 use dormouse_core::timeline::{Next, Resting, Room, Timeline};
@@ -9,6 +14,7 @@ use dormouse_core::topic::TopicNo;
 use dormouse_disk::store::Store;
 
 use crate::oracle::Oracle;
+use crate::oracle::deadlines::{Deadline, deadlines_needed};
 
 /// The names to look up.
 #[derive(Clone, Debug, Default)]
@@ -37,8 +43,8 @@ pub fn compare(
         for key in &known.keys {
             let want = oracle.machine.timeline_mut().find_key(topic, key).map_err(text)?;
             let have = store.machine().timeline_mut().find_key(topic, key).map_err(text)?;
-            let still_held = |resting: &Resting| !is_over(resting, now);
-            same_resting(have.filter(still_held), want.filter(still_held), || {
+            let lasts = |resting: &Resting| !is_over(resting, now);
+            same_resting(have.filter(lasts), want.filter(lasts), || {
                 format!("find_key {topic:?} {:?}", String::from_utf8_lossy(key))
             })?;
         }
@@ -51,8 +57,10 @@ pub fn compare(
         if place != found {
             return Err(format!("place_of {id} is {place:?}, but it is found at {found:?}"));
         }
-        same_resting(have, want, || format!("find {id}"))?;
+        let is_job = |resting: &Resting| resting.place.topic.deadline_topic().is_none();
+        same_resting(have.filter(is_job), want.filter(is_job), || format!("find {id}"))?;
     }
+    compare_deadlines(store, oracle, now)?;
     check_counts(oracle)
 }
 
@@ -85,17 +93,22 @@ fn classes(known: &Known) -> Vec<Class> {
     let waiting = known.priorities.iter().flat_map(|priority| {
         [Clock::Steady, Clock::Wall].map(|clock| Class::waiting(*priority, clock))
     });
-    waiting.chain([Class::DEAD, Class::HOLD]).collect()
+    waiting.chain([Class::DEAD, Class::DONE, Class::HOLD]).collect()
 }
 
 fn compare_tables(store: &mut Store, oracle: &Oracle) -> Result<(), String> {
     let (have, want) = (store.machine(), &oracle.machine);
     same("numbers", have.machine_image(), want.machine_image())?;
     same("totals", have.totals(), want.totals())?;
-    same("topics", have.topic_images().collect::<Vec<_>>(), want.topic_images().collect())?;
+    same("topics", topics(have), topics(want))?;
     same("leases", have.lease_images().collect::<Vec<_>>(), want.lease_images().collect())?;
     same("locks", have.lock_images().collect::<Vec<_>>(), want.lock_images().collect())?;
     same("leased bytes", have.leased_bytes(), want.leased_bytes())
+}
+
+/// The topics as they are. Whether a topic has deadlines is only how far somebody has looked.
+fn topics<T: Timeline>(machine: &Machine<T>) -> Vec<TopicImage> {
+    machine.topic_images().map(|image| TopicImage { has_deadlines: false, ..image }).collect()
 }
 
 /// All jobs of a lane, read in as many portions as it takes.
@@ -185,8 +198,33 @@ fn check_counts(oracle: &Oracle) -> Result<(), String> {
         let name = &image.name;
         same(&format!("waiting of {name}"), image.counts.waiting, of(&|c| c.is_waiting()) as u64)?;
         same(&format!("dead of {name}"), image.counts.dead, of(&|c| c == Class::DEAD) as u64)?;
+        same(&format!("done of {name}"), image.counts.done, of(&|c| c == Class::DONE) as u64)?;
         let leases = leased.iter().filter(|topic| **topic == image.topic).count() as u64;
         same(&format!("leased of {name}"), image.counts.leased, leases)?;
+    }
+    Ok(())
+}
+
+/// Every waiting job that expires, and has not yet, has an entry in the store that lets it die in
+/// time, and its topic knows of entries. Entries of earlier rests go without a fact, so they need
+/// not be the same.
+fn compare_deadlines(store: &mut Store, oracle: &Oracle, now: Now) -> Result<(), String> {
+    let needed = deadlines_needed(&oracle.machine, now);
+    let mut lines: BTreeMap<(TopicNo, Class), Vec<Resting>> = BTreeMap::new();
+    for Deadline { topic, class, due_at, id } in needed {
+        if let Entry::Vacant(line) = lines.entry((topic, class)) {
+            line.insert(whole_lane(store.machine().timeline_mut(), topic.deadlines(), class)?);
+        }
+        let is_entry = |entry: &Resting| {
+            entry.place.due_at == due_at && entry.job.content.body[..] == id.0.to_be_bytes()
+        };
+        if !lines[&(topic, class)].iter().any(is_entry) {
+            return Err(format!("job {id} of {topic:?} has no deadline at {due_at} {class:?}"));
+        }
+        let mut topics = store.machine().topic_images();
+        if !topics.any(|image| image.topic == topic && image.has_deadlines) {
+            return Err(format!("topic {topic:?} does not know of its deadlines"));
+        }
     }
     Ok(())
 }

@@ -10,6 +10,7 @@
 pub(crate) mod answers;
 pub(crate) mod clocked;
 mod compare;
+mod deadlines;
 pub(crate) mod names;
 mod store;
 

@@ -121,6 +121,7 @@ impl Names {
                 self.session(&mut reserve.session);
             }
             Command::Ack(all) => all.iter_mut().for_each(|token| *token = self.token(*token)),
+            Command::Chain(chain) => chain.token = self.token(chain.token),
             Command::Nack(all) => all.iter_mut().for_each(|one| one.token = self.token(one.token)),
             Command::Release(all) => {
                 all.iter_mut().for_each(|one| one.token = self.token(one.token));
@@ -186,6 +187,7 @@ impl Names {
             Reply::Put(items) => {
                 items.iter_mut().try_for_each(|item| self.item_back(item, |put| &mut put.id))
             }
+            Reply::Chain(chain) => chain.puts.iter_mut().try_for_each(|put| self.back(&mut put.id)),
             Reply::Jobs(jobs) => jobs.iter_mut().try_for_each(|job| {
                 self.back(&mut job.id)?;
                 self.back(&mut job.token.id)

@@ -8,8 +8,11 @@ use dormouse_core::error::Fatal;
 use dormouse_core::fact::Fact;
 use dormouse_core::image::{LeaseImage, LockImage, MachineImage, TopicImage};
 use dormouse_core::machine::{Machine, Output, When};
+use dormouse_core::place::{Class, Place};
 use dormouse_core::time::Now;
 use dormouse_core::timeline::memory::MemoryTimeline;
+
+use super::deadlines::missing_deadline;
 
 /// A checkpoint, and the jobs that rested then.
 #[derive(Clone)]
@@ -151,7 +154,7 @@ impl Oracle {
                 self.out.facts, out_from_start.facts
             ));
         }
-        same_state(&machine, &from_start)?;
+        same_state(&machine, &from_start, now)?;
         self.open = std::mem::take(&mut self.out.facts);
         self.machine = machine;
         self.seal(last_batch + 1);
@@ -175,19 +178,29 @@ fn restored(snapshot: &Snapshot) -> Machine<MemoryTimeline> {
     machine
 }
 
-/// Whether two machines know the same, holds that are over apart: those may be forgotten any time.
+/// Whether two machines know the same, but for what is forgotten without a fact: holds, and
+/// deadlines of earlier rests.
 fn same_state(
     one: &Machine<MemoryTimeline>,
     other: &Machine<MemoryTimeline>,
+    now: Now,
 ) -> Result<(), String> {
+    let lasts =
+        |place: &Place| place.class != Class::HOLD && place.topic.deadline_topic().is_none();
+    for machine in [one, other] {
+        if let Some(missing) = missing_deadline(machine, now) {
+            return Err(format!("after a start there is no {missing:?}"));
+        }
+    }
     let parts = |machine: &Machine<MemoryTimeline>| {
-        let topics: Vec<TopicImage> = machine.topic_images().collect();
+        let bare = |image| TopicImage { has_deadlines: false, ..image };
+        let topics: Vec<TopicImage> = machine.topic_images().map(bare).collect();
         let leases: Vec<LeaseImage> = machine.lease_images().collect();
         let locks: Vec<LockImage> = machine.lock_images().collect();
         let jobs: Vec<_> = machine
             .timeline()
             .iter()
-            .filter(|(place, _)| place.class != dormouse_core::place::Class::HOLD)
+            .filter(|(place, _)| lasts(place))
             .map(|(place, job)| (place, job.clone()))
             .collect();
         (machine.machine_image(), machine.totals(), topics, leases, locks, jobs)

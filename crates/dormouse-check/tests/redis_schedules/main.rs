@@ -47,7 +47,7 @@ impl Rig {
 
     fn put(&self, put: PutSchedule) -> PutScheduleReply {
         match self.ask(Command::PutSchedule(Box::new(put))) {
-            Ok(Reply::PutSchedule(reply)) => reply,
+            Ok(Reply::PutSchedule(reply)) => *reply,
             other => panic!("{other:?}"),
         }
     }

@@ -1,6 +1,10 @@
 //! Damage to a partition: found, named, mended; and no job is lost by it.
 
-use crate::installation::{Installation, TOPIC, ZONE, check, is_clean};
+use dormouse_core::command::Command;
+use dormouse_core::op::{Put, SetTopic};
+use dormouse_core::topic::Settings;
+
+use crate::installation::{HOUR_MS, Installation, TOPIC, ZONE, check, is_clean, topic};
 
 /// An id of the partition that no job has, with a number that was given long ago.
 const NOBODY: [u8; 8] = [0, 0, 1, 0, 0, 0, 0, 1];
@@ -50,6 +54,18 @@ damages! {
     };
     an_id_among_the_dead_without_a_record, "orphan_place", &nobody(), |installation| {
         installation.on("ZADD", "d", &[b"5", &NOBODY]);
+    };
+    a_deadline_without_a_record, "orphan_place", &nobody(), |installation| {
+        installation.on("ZADD", "e", &[b"4000000000000", &NOBODY]);
+    };
+    a_done_job_without_a_record, "orphan_place", &nobody(), |installation| {
+        installation.on("ZADD", "o", &[b"4000000000000", &NOBODY]);
+    };
+    a_letter_without_a_record, "orphan_place", &nobody(), |installation| {
+        installation.on("ZADD", "l", &[b"5", &NOBODY]);
+    };
+    a_tick_without_a_schedule, "orphan_tick", "nightly", |installation| {
+        installation.on("ZADD", "t", &[b"4000000000000", b"nightly"]);
     };
     a_job_that_is_nowhere, "job_nowhere", "plain0", |installation| {
         installation.on("ZREM", "z1024", &[&installation.id("plain0")]);
@@ -255,4 +271,38 @@ fn a_mess() {
     assert!(found.is_sound() && found.found > 600, "{:#?}", found.problems);
     is_clean(&check(&installation.server.url(), false));
     installation.delivers_all_but(&[]);
+}
+
+#[test]
+fn a_job_without_its_deadline() {
+    let mut installation = Installation::new();
+    let put = Put::new(topic(TOPIC), "expiring");
+    installation.put(Put { expires_after_ms: Some(HOUR_MS), ..put });
+    is_clean(&check(&installation.server.url(), false));
+    let deadline = *installation.header().last().unwrap();
+    let is_mended = |kind: &str| {
+        let found = check(&installation.server.url(), false);
+        let names: Vec<_> = found.problems.iter().map(|problem| problem.kind.name).collect();
+        assert_eq!(names, [kind]);
+        assert!(check(&installation.server.url(), true).is_sound());
+        is_clean(&check(&installation.server.url(), false));
+        assert_eq!(installation.on("ZCARD", "e", &[]).int(), 1);
+        assert_eq!(installation.header().last(), Some(&deadline));
+    };
+    installation.on("DEL", "e", &[]);
+    is_mended("deadline_missing");
+    installation.write_header_number(14, deadline + 1.0);
+    is_mended("deadline_late");
+}
+
+/// Verify leaves alone what is done, and what waits for its letter.
+#[test]
+fn done_jobs_and_letters_are_no_damage() {
+    let installation = Installation::new();
+    let settings = Settings { keep_done_ms: Some(HOUR_MS as u64), ..Settings::default() };
+    let set = SetTopic { topic: topic(TOPIC), settings };
+    installation.client.ask(Command::SetTopic(set)).unwrap();
+    installation.delivers_all_but(&[]);
+    assert!(installation.on("ZCARD", "o", &[]).int() > 0);
+    is_clean(&check(&installation.server.url(), true));
 }

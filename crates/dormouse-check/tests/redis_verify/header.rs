@@ -9,6 +9,7 @@ const LAST_NUMBER: usize = 0;
 const LEASE_END: usize = 3;
 const LAST_FENCE: usize = 4;
 const BYTES: usize = 13;
+const DEADLINE: usize = 14;
 
 /// No number in the header can be one of these.
 const STRANGE: [f64; 5] = [f64::NAN, f64::INFINITY, -1.0, 0.5, 9_007_199_254_740_992.0];
@@ -50,6 +51,8 @@ fn a_bad_number_leaves_the_others_as_they_are() {
                 // Jobs that are gone may have had greater ones: it begins at the time.
                 LAST_NUMBER => assert!(after >= number && after < NUMBERS, "{after}"),
                 LEASE_END => assert!(after >= number && after < NEVER, "{after}"),
+                // No job has a deadline.
+                DEADLINE => assert_eq!(after, NEVER),
                 _ => assert_eq!(after, 0.0, "{index}"),
             }
             installation.write_header_number(index, number);

@@ -50,26 +50,30 @@ enum State {
     Ready,
     Leased,
     Dead,
+    Done,
 }
 
 impl Args {
     pub(crate) async fn run(self, global: &Global) -> Result<(), Failure> {
         match self.state {
-            Some(state) => list(global, &self.topic, &[STATES[state as usize]], self.range).await,
+            Some(state) => {
+                list(global, &self.topic, &[STATES[state as usize]], self.range, "").await
+            }
             None if self.range.cursor.is_some() => {
                 Err(Failure::usage("a cursor belongs to a list of one state: say --state too"))
             }
-            None => list(global, &self.topic, &STATES, self.range).await,
+            None => list(global, &self.topic, &STATES, self.range, "").await,
         }
     }
 }
 
-/// Prints the jobs of a topic in the given states.
+/// Prints the jobs of a topic in the given states; `filter` are further parameters.
 pub(crate) async fn list(
     global: &Global,
     topic: &str,
     states: &[&str],
     range: Range,
+    filter: &str,
 ) -> Result<(), Failure> {
     let client = global.client()?;
     let limit = if range.all { usize::MAX } else { range.limit };
@@ -80,8 +84,8 @@ pub(crate) async fn list(
         let mut missing = limit;
         while missing > 0 {
             let count = missing.min(PAGE_MAX);
-            let bodies = !range.no_bodies;
-            let page = pages::page(&client, topic, state, cursor.as_deref(), count, bodies).await?;
+            let path = pages::path(topic, state, count, !range.no_bodies);
+            let page = pages::page(&client, path + filter, cursor.as_deref()).await?;
             missing = missing.saturating_sub(page.jobs.len());
             jobs.extend(page.jobs);
             cursor = page.cursor;

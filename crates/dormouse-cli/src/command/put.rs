@@ -80,6 +80,9 @@ struct Options {
     /// Time between attempts: fixed:10s, exponential:1s:2:10m or list:1s,5s
     #[arg(long, value_name = "BACKOFF")]
     backoff: Option<Backoff>,
+    /// The job dies if nobody takes it so long after it was due; 0 is never
+    #[arg(long, value_name = "SPAN", allow_hyphen_values = true)]
+    expires_after: Option<Span>,
     /// A header, returned with the job; can be given more than once
     #[arg(long = "header", value_name = "NAME=VALUE", value_parser = parse_header)]
     headers: Vec<(String, String)>,
@@ -193,6 +196,7 @@ impl Options {
             ("ttr", self.ttr.map(Into::into)),
             ("attempts_max", self.attempts_max.map(Into::into)),
             ("backoff", self.backoff.map(Into::into)),
+            ("expires_after", self.expires_after.map(Into::into)),
             ("headers", headers),
         ])
     }

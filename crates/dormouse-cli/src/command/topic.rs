@@ -18,6 +18,8 @@ use crate::units::{Backoff, Span};
 Examples:
   dormouse topic show orders
   dormouse topic set orders --ttr 5m --attempts-max 3 --backoff fixed:10s
+  dormouse topic set orders --expires-after 1h --dead-topic orders/dead
+  dormouse topic set orders --keep-done 24h
   dormouse topic set orders --reset")]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -51,6 +53,12 @@ struct Settings {
     /// Time between attempts, unless the job sets it: fixed:10s, exponential:1s:2:10m, list:1s,5s
     #[arg(long, value_name = "BACKOFF")]
     backoff: Option<Backoff>,
+    /// Delay of jobs put without a delay or a time
+    #[arg(long, value_name = "SPAN", allow_hyphen_values = true)]
+    delay: Option<Span>,
+    /// A job dies if nobody takes it so long after it was due, unless it sets its own span
+    #[arg(long, value_name = "SPAN", allow_hyphen_values = true)]
+    expires_after: Option<Span>,
     /// The most jobs it may hold
     #[arg(long, value_name = "N")]
     jobs_max: Option<u64>,
@@ -63,6 +71,12 @@ struct Settings {
     /// The most dead jobs it keeps; the oldest go first
     #[arg(long, value_name = "N")]
     dead_max: Option<u64>,
+    /// Jobs that die are put into this topic; without it they rest as dead
+    #[arg(long, value_name = "TOPIC")]
+    dead_topic: Option<String>,
+    /// Keep acked jobs as done for this long; 0 is not at all
+    #[arg(long, value_name = "SPAN", allow_hyphen_values = true)]
+    keep_done: Option<Span>,
     /// Reset the settings that are not given to their defaults
     #[arg(long)]
     reset: bool,
@@ -76,6 +90,8 @@ pub(crate) struct Topic {
     pub(crate) ready: u64,
     pub(crate) leased: u64,
     pub(crate) dead: u64,
+    #[serde(default)]
+    pub(crate) done: u64,
     #[serde(default)]
     pub(crate) waiters: u64,
     #[serde(default)]
@@ -109,10 +125,14 @@ impl Settings {
             ("ttr", self.ttr.map(Into::into)),
             ("attempts_max", self.attempts_max.map(Into::into)),
             ("backoff", self.backoff.clone().map(Into::into)),
+            ("delay", self.delay.map(Into::into)),
+            ("expires_after", self.expires_after.map(Into::into)),
             ("jobs_max", self.jobs_max.map(Into::into)),
             ("bytes_max", self.bytes_max.map(Into::into)),
             ("dead_ttl", self.dead_ttl.map(Into::into)),
             ("dead_max", self.dead_max.map(Into::into)),
+            ("dead_topic", self.dead_topic.clone().map(Into::into)),
+            ("keep_done", self.keep_done.map(Into::into)),
         ])
     }
 

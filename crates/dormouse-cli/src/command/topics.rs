@@ -82,12 +82,22 @@ fn table(topics: &[Topic]) -> String {
             topic.ready.to_string(),
             topic.leased.to_string(),
             topic.dead.to_string(),
+            topic.done.to_string(),
             topic.waiters.to_string(),
             topic.oldest_ready_ms.map(|ms| ms.to_string()).unwrap_or_default(),
             if topic.paused { "paused" } else { "" }.to_owned(),
         ]
     };
-    let header =
-        ["topic", "delayed", "ready", "leased", "dead", "waiters", "oldest_ready_ms", "note"];
+    let header = [
+        "topic",
+        "delayed",
+        "ready",
+        "leased",
+        "dead",
+        "done",
+        "waiters",
+        "oldest_ready_ms",
+        "note",
+    ];
     output::table(&header, &topics.iter().map(row).collect::<Vec<_>>())
 }

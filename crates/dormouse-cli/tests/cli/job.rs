@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::fake::{Fake, ReceivedRequest, Response, ok, problem};
+use crate::fake::{Fake, ReceivedRequest, Response, ok};
 use crate::util::{run, run_with};
 
 fn check(args: &[&str], line: &str, body: Value) {
@@ -99,7 +99,7 @@ fn lists_go_through_the_states_and_say_that_there_is_more() {
     let done = run(&fake.url, &["ls", "a", "--limit", "2"]).exits(0);
     assert_eq!(done.stdout.lines().count(), 3, "{}", done.stdout);
     assert!(done.stderr.contains("--state dead --cursor c+1"), "{}", done.stderr);
-    assert_eq!(fake.seen().len(), 4);
+    assert_eq!(fake.seen().len(), 5);
     assert_eq!(fake.seen()[0].path, "/v1/topics/a/jobs?state=delayed&limit=2");
 }
 
@@ -120,8 +120,10 @@ fn a_whole_list_is_one_document() {
 #[test]
 fn dead_jobs_are_listed_revived_and_removed() {
     let fake = Fake::start(|seen| match seen.method.as_str() {
-        "DELETE" if seen.path == "/v1/jobs/2" => problem(404, "not_found"),
-        "DELETE" => ok(r#"{"id":"1","code":"cancelled","was":"dead"}"#),
+        "POST" if seen.json().get("cursor").is_some() => ok(r#"{"count":1,"looked":7}"#),
+        "POST" if seen.path.ends_with("/cancel") => {
+            ok(r#"{"count":2,"looked":10000,"cursor":"c+1"}"#)
+        }
         "POST" => ok(r#"{"count":3}"#),
         _ => pages(seen),
     });
@@ -132,8 +134,29 @@ fn dead_jobs_are_listed_revived_and_removed() {
     assert_eq!(fake.to("/v1/topics/a/revive")[0].json(), json!({"max": 3}));
     run(&fake.url, &["dead", "rm", "a", "--all"]).exits(2);
     let done = run(&fake.url, &["dead", "rm", "a", "--all", "--yes"]).exits(0);
-    assert_eq!(done.stdout, "2 removed\n");
-    assert_eq!(fake.to("/v1/jobs/3").len(), 1);
+    assert_eq!(done.stdout, "3 removed, 10007 looked at\n");
+    let asked: Vec<_> = fake.to("/v1/topics/a/cancel").iter().map(|seen| seen.json()).collect();
+    assert_eq!(asked, [json!({}), json!({"cursor": "c+1"})]);
+}
+
+#[test]
+fn dead_jobs_are_found_by_filters() {
+    let fake = Fake::start(|seen| match seen.method.as_str() {
+        "POST" => ok(r#"{"count":2,"looked":5}"#),
+        _ => ok(r#"{"jobs":[],"looked":5}"#),
+    });
+    let filter = ["--error-prefix", "exit 1", "--key-prefix", "a/", "--older-than", "1h"];
+    let with = |verb: &[&'static str]| [verb, &filter[..]].concat();
+    run(&fake.url, &with(&["dead", "ls", "t"])).exits(0);
+    let query = "&error_prefix=exit%201&key_prefix=a%2F&older_than=3600000";
+    assert!(fake.seen()[0].path.ends_with(query), "{}", fake.seen()[0].path);
+    let done = run(&fake.url, &with(&["dead", "revive", "t", "--max", "2"])).exits(0);
+    assert_eq!(done.stdout, "2 revived, 5 looked at\n");
+    let fields =
+        json!({"max": 2, "error_prefix": "exit 1", "key_prefix": "a/", "older_than": 3_600_000});
+    assert_eq!(fake.to("/v1/topics/t/revive")[0].json(), fields);
+    let args = with(&["-o", "json", "dead", "cancel", "t", "--all", "--yes"]);
+    assert_eq!(run(&fake.url, &args).exits(0).stdout, "{\"count\":2,\"looked\":5}\n");
 }
 
 #[test]

@@ -48,6 +48,24 @@ fn one_token_answers_for_itself() {
     run(&fake.url, &["ack", "1.9"]).exits(0);
 }
 
+#[test]
+fn an_ack_puts_what_comes_after() {
+    let puts = r#"{"token":"1.9","code":"done","put":[{"id":"7","code":"created"},
+{"id":"8","code":"created"}]}"#;
+    let fake = Fake::always(200, puts);
+    let object = r#"{"topic": "c", "body": {"n": 1}, "delay": "1h"}"#;
+    let args = ["ack", "1.9", "--put", "b", "-x", "--put-json", object];
+    let done = run(&fake.url, &args).exits(0);
+    assert_eq!(done.stdout, "TOKEN  CODE  PUT\n1.9    done  7 8\n");
+    let next = json!([
+        {"topic": "b", "text": "-x"},
+        {"topic": "c", "body": {"n": 1}, "delay": "1h"},
+    ]);
+    assert_eq!(fake.only().json(), json!({"token": "1.9", "put": next}));
+    run(&fake.url, &["ack", "1.9", "--put", "b"]).exits(2);
+    run(&fake.url, &["ack", "1.9", "--put-json", "[]"]).exits(2);
+}
+
 fn results(codes: &'static [&'static str]) -> impl Fn(&ReceivedRequest) -> Response {
     move |_| {
         let result = |code: &&str| match *code {

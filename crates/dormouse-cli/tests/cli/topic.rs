@@ -121,3 +121,16 @@ fn stats_are_pairs() {
     assert_eq!(run(&fake.url, &["stats", "a"]).exits(0).stdout, done.stdout);
     assert_eq!(fake.only().line(), "GET /v1/topics/a");
 }
+
+#[test]
+fn the_end_of_jobs_is_set() {
+    let fake = Fake::always(200, "{}");
+    let args =
+        "topic set a --reset --delay 1m --expires-after 1h --dead-topic a/dead --keep-done 1d";
+    run(&fake.url, &args.split(' ').collect::<Vec<_>>()).exits(0);
+    let settings = json!({
+        "delay": 60_000, "expires_after": 3_600_000, "dead_topic": "a/dead",
+        "keep_done": 86_400_000,
+    });
+    assert_eq!(fake.only().json(), settings);
+}

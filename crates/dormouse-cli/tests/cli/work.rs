@@ -164,12 +164,18 @@ fn exit_codes_kill_a_job_or_give_it_back() {
 
 /// The line that is written about the only job.
 fn reported(answer: &'static str, script: &str) -> Value {
-    let fake = serving(vec![vec![job(1, json!({"key": "k"}))]], move |_| ok(answer));
+    let fake =
+        serving(vec![vec![job(1, json!({"key": "k"}))]], move |seen| match &seen.method[..] {
+            "GET" => ok(r#"{"topic":"orders","id":"1","state":"delayed","due_at":"soon"}"#),
+            _ => ok(answer),
+        });
     let args = ["work", "orders", "--drain", "--json", "--", "sh", "-c", script];
     let out = run(&fake.url, &args).exits(0);
-    let mut lines = out.stderr.lines().filter(|line| line.starts_with('{'));
-    let mut line: Value = serde_json::from_str(lines.next().unwrap()).unwrap();
-    assert_eq!(lines.next(), None, "{}", out.stderr);
+    // Every line is JSON.
+    let lines = out.stderr.lines().map(|line| serde_json::from_str(line).unwrap());
+    let lines: Vec<Value> = lines.collect();
+    let [mut line, summary] = <[Value; 2]>::try_from(lines).unwrap();
+    assert!(summary["message"].as_str().unwrap().contains("given back or lost"), "{summary}");
     assert!(line["duration_ms"].as_u64().is_some(), "{line}");
     line.as_object_mut().unwrap().remove("duration_ms");
     line
@@ -184,7 +190,27 @@ fn a_line_of_json_tells_how_each_job_ended() {
     assert_eq!(line["error"], "exit code 3");
     assert_eq!(reported(r#"{"code":"dead"}"#, "exit 3")["outcome"], "dead");
     assert_eq!(reported(r#"{"code":"done"}"#, "exit 65")["outcome"], "killed");
-    assert_eq!(reported(r#"{"code":"done"}"#, "exit 75")["outcome"], "released");
+    let line = reported(r#"{"code":"done"}"#, "echo later >&2; exit 75");
+    assert_eq!((&line["outcome"], &line["due_at"]), (&json!("released"), &json!("soon")));
+    assert_eq!(line["stderr"], "later");
+}
+
+#[test]
+fn a_timeout_of_nothing_is_refused() {
+    let fake = serving(vec![], done);
+    let out = run(&fake.url, &["work", "a", "--timeout", "0s", "--", "true"]).exits(2);
+    assert!(out.stderr.contains("--timeout 0"), "{}", out.stderr);
+    assert!(fake.seen().is_empty());
+}
+
+#[test]
+fn the_command_knows_its_schedule_and_its_tick() {
+    let tick = json!({"schedule": "nightly", "tick": "2026-01-01T03:00:00.000Z"});
+    let fake = serving(vec![vec![job(1, tick)]], done);
+    let script = "echo $DORMOUSE_SCHEDULE $DORMOUSE_TICK";
+    let args = ["work", "a", "--drain", "--", "sh", "-c", script];
+    let out = run(&fake.url, &args).exits(0);
+    assert_eq!(out.stdout, "nightly 2026-01-01T03:00:00.000Z\n");
 }
 
 /// Whether a process runs: one that has ended may still be listed until somebody asks how.

@@ -5,6 +5,7 @@
 mod authority;
 mod client;
 mod command_line;
+mod library;
 mod plain_text;
 #[allow(dead_code, reason = "shared with the tests of `dormouse serve`")]
 #[path = "../serve/process.rs"]

@@ -40,7 +40,10 @@ impl Admission {
             admission.load.bytes += command.weight();
             admission.has_put |= matches!(
                 command,
-                Command::Put(_) | Command::PutSchedule(_) | Command::RunSchedule(_)
+                Command::Put(_)
+                    | Command::Chain(_)
+                    | Command::PutSchedule(_)
+                    | Command::RunSchedule(_)
             );
         }
         admission

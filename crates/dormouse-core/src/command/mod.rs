@@ -72,6 +72,8 @@ pub enum Command {
     ReserveId(ReserveId),
     /// Done.
     Ack(Vec<Token>),
+    /// Done, and others come after it.
+    Chain(Chain),
     /// Failed; try again later.
     Nack(Vec<Nack>),
     /// Give back unspent.
@@ -144,7 +146,8 @@ pub enum Command {
     Withdraw(Ticket),
 }
 
-/// The answer to an operation, variant by variant as in [`Command`].
+/// The answer to an operation, variant by variant as in [`Command`]. An answer is moved from the
+/// rules to the connection of its caller, so what is large and rare is in a box.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
     /// To `Put` and `RunSchedule`: per item.
@@ -159,18 +162,20 @@ pub enum Reply {
     Changed(Vec<Result<ChangeReply, Error>>),
     /// To `ReviveTopic`, `ReleaseTopic`, `Kick` and `Purge`: how many.
     Count(u64),
+    /// To `Chain`.
+    Chain(ChainReply),
     /// To `Get`: per item.
     Views(Vec<Result<JobView, Error>>),
     /// To `TopicsOf`: per item.
     TopicsOf(Vec<Result<TopicName, Error>>),
     /// To `Peek`.
-    View(Option<JobView>),
+    View(Option<Box<JobView>>),
     /// To `List`.
     Page(Page),
     /// To `Topics`.
     Topics(TopicsPage),
     /// To `Stats`.
-    Stats(TopicStats),
+    Stats(Box<TopicStats>),
     /// To `Forecast`: jobs per step.
     Forecast(Vec<u64>),
     /// To `OpenSession`.
@@ -182,7 +187,7 @@ pub enum Reply {
     /// To `Locks`.
     Locks(LocksPage),
     /// To `PutSchedule`.
-    PutSchedule(PutScheduleReply),
+    PutSchedule(Box<PutScheduleReply>),
     /// To `GetSchedule` and `ChangeSchedule`.
     Schedule(Box<ScheduleView>),
     /// To `Schedules`.

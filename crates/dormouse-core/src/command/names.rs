@@ -31,6 +31,7 @@ impl Command {
             Command::Reserve(_) => "reserve",
             Command::ReserveId(_) => "reserve_id",
             Command::Ack(_) => "ack",
+            Command::Chain(_) => "chain",
             Command::Nack(_) => "nack",
             Command::Release(_) => "release",
             Command::ReleaseTopic(_) => "release_topic",
@@ -85,6 +86,10 @@ impl Command {
             Command::Reserve(reserve) => reserve.topics.iter().map(Name::Topic).for_each(visit),
             Command::ReserveId(reserve) => visit(Name::Job(reserve.id)),
             Command::Ack(tokens) => tokens.iter().for_each(|token| visit(Name::Job(token.id))),
+            Command::Chain(chain) => {
+                visit(Name::Job(chain.token.id));
+                chain.puts.iter().for_each(|put| visit(Name::Topic(&put.topic)));
+            }
             Command::Nack(items) => items.iter().for_each(|item| visit(Name::Job(item.token.id))),
             Command::Release(items) => {
                 items.iter().for_each(|item| visit(Name::Job(item.token.id)));
@@ -152,6 +157,7 @@ impl Command {
                 KillTarget::Resting(Target::Key { .. }) => {}
             }),
             Command::Ack(tokens) => tokens.iter_mut().for_each(|token| visit(&mut token.id)),
+            Command::Chain(chain) => visit(&mut chain.token.id),
             Command::Nack(items) => items.iter_mut().for_each(|item| visit(&mut item.token.id)),
             Command::Release(items) => items.iter_mut().for_each(|item| visit(&mut item.token.id)),
             Command::Extend(items) => items.iter_mut().for_each(|item| visit(&mut item.token.id)),

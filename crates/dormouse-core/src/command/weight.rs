@@ -19,6 +19,7 @@ impl Command {
             Command::Put(puts) => puts.iter().map(weigh_put).sum(),
             Command::Reserve(reserve) => reserve.topics.len() * ITEM_BYTES,
             Command::Ack(tokens) => size_of_val(tokens.as_slice()),
+            Command::Chain(chain) => chain.puts.iter().map(weigh_put).sum(),
             Command::Nack(nacks) => {
                 nacks.iter().map(|nack| ITEM_BYTES + length(nack.error.as_ref())).sum()
             }
@@ -70,6 +71,7 @@ impl Command {
             // It has not been checked yet.
             Command::Reserve(reserve) => reserve.max.min(BATCH_MAX),
             Command::Ack(tokens) => tokens.len(),
+            Command::Chain(chain) => 1 + chain.puts.len(),
             Command::Nack(nacks) => nacks.len(),
             Command::Release(releases) => releases.len(),
             Command::Extend(extends) => extends.len(),

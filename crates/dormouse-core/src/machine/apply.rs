@@ -76,6 +76,11 @@ impl<T: Timeline> Machine<T> {
             self.count_schedule(topic, 1);
         }
         let replay = matches!(origin, Origin::Replay);
+        if let Some(topic) = at.topic.deadline_topic() {
+            self.note_deadline(topic);
+        } else if !replay {
+            self.deadlines.note_rest(*at, &job.content);
+        }
         if let Some(loser) = key_loser {
             self.leases.lose_key(*loser);
         }
@@ -109,6 +114,7 @@ impl<T: Timeline> Machine<T> {
         if let (Some(topic), Destination::Gone) = (topic.scheduled_topic(), to) {
             self.count_schedule(topic, -1);
         }
+        let is_live = !matches!(origin, Origin::Replay);
         let (mut job, put_batch) = self.lift(*id, *left, to, origin);
         let watch = self.count(*topic, |counts| count_move(counts, *left, to, progress, *cause));
         match to {
@@ -122,6 +128,9 @@ impl<T: Timeline> Machine<T> {
                 self.timeline.arrive(*place, &job, put_batch);
                 if place.class.is_waiting() {
                     self.waiters.look_at(watch);
+                }
+                if is_live {
+                    self.deadlines.note_rest(*place, &job.content);
                 }
             }
             Destination::Hold(place) => {
@@ -190,13 +199,14 @@ impl<T: Timeline> Machine<T> {
     fn apply_purged(&mut self, topic: TopicNo) {
         let Some(value) = self.topics.get_mut(topic) else { return };
         let gone_bytes = value.counts.bytes.saturating_sub(value.leased_bytes);
-        let (waiting, dead) = (value.counts.waiting, value.counts.dead);
-        self.timeline.purge(topic, waiting + dead);
+        let Counts { waiting, dead, done, .. } = value.counts;
+        self.timeline.purge(topic, waiting + dead + done);
         value.holds_until = 0;
         self.review_schedules(topic);
         self.count(topic, |counts| {
             counts.waiting = counts.waiting.saturating_sub(waiting);
             counts.dead = counts.dead.saturating_sub(dead);
+            counts.done = counts.done.saturating_sub(done);
             counts.bytes = counts.bytes.saturating_sub(gone_bytes);
         });
         self.topics.note_unused(topic);
@@ -207,8 +217,9 @@ impl<T: Timeline> Machine<T> {
             self.topics.gone.add(&value.counts);
         }
         self.leases.take_release_end(topic);
-        // Holds that are over may still rest there.
+        // Holds that are over may still rest there, and deadlines of jobs that are gone.
         self.timeline.purge(topic, 0);
+        self.timeline.purge(topic.deadlines(), 0);
     }
 
     /// Changes the counts of a topic and the totals alike. Gives the topic's watch.
@@ -228,7 +239,16 @@ impl<T: Timeline> Machine<T> {
 fn is_end(to: &Destination) -> bool {
     match to {
         Destination::Gone | Destination::Hold(_) => true,
-        Destination::Rest(place) => place.class == Class::DEAD,
+        Destination::Rest(place) => !place.class.is_waiting(),
+        Destination::Leased { .. } => false,
+    }
+}
+
+/// Whether a job that goes there counts against limits no more.
+fn is_gone(to: &Destination) -> bool {
+    match to {
+        Destination::Gone | Destination::Hold(_) => true,
+        Destination::Rest(place) => place.class == Class::DONE,
         Destination::Leased { .. } => false,
     }
 }
@@ -239,6 +259,8 @@ fn leave(counts: &mut Counts, class: Class) {
         counts.waiting = counts.waiting.saturating_sub(1);
     } else if class == Class::DEAD {
         counts.dead = counts.dead.saturating_sub(1);
+    } else if class == Class::DONE {
+        counts.done = counts.done.saturating_sub(1);
     }
 }
 
@@ -260,10 +282,15 @@ fn count_move(
             // Death is counted once, also if the job loses its key later.
             counts.kills += u64::from(cause != Cause::KeyPassed);
         }
+        Destination::Rest(place) if place.class == Class::DONE => counts.done += 1,
         Destination::Rest(_) => counts.waiting += 1,
-        Destination::Hold(_) | Destination::Gone => {
-            counts.bytes = counts.bytes.saturating_sub(u64::from(progress.bytes));
-        }
+        // It went to another topic when it died.
+        Destination::Gone if cause.is_death() => counts.kills += 1,
+        Destination::Hold(_) | Destination::Gone => {}
+    }
+    let was_done = left.is_some_and(|place| place.class == Class::DONE);
+    if !was_done && is_gone(to) {
+        counts.bytes = counts.bytes.saturating_sub(u64::from(progress.bytes));
     }
     match cause {
         Cause::Reserve => counts.reserves += 1,
@@ -277,6 +304,7 @@ fn count_move(
         | Cause::Reschedule
         | Cause::Revive
         | Cause::Trim
+        | Cause::TooLate
         | Cause::KeyPassed => {}
     }
 }

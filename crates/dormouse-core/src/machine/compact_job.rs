@@ -34,6 +34,7 @@ struct RareFields {
     headers: Option<Arc<Vec<(String, String)>>>,
     backoff: Option<Arc<Backoff>>,
     key_ttl_ms: u64,
+    expires_after_ms: u64,
     tick: Option<Arc<TickOrigin>>,
     expiries: u32,
     releases: u32,
@@ -54,6 +55,7 @@ impl CompactJob {
             attempts_max,
             backoff,
             key_ttl_ms,
+            expires_after_ms,
             put_at,
             tick,
         } = content;
@@ -76,6 +78,7 @@ impl CompactJob {
             headers,
             backoff,
             key_ttl_ms,
+            expires_after_ms,
             tick,
             expiries,
             releases,
@@ -112,6 +115,7 @@ impl CompactJob {
             attempts_max: self.attempts_max,
             backoff: rare.and_then(|rare| rare.backoff.clone()),
             key_ttl_ms: rare.map_or(0, |rare| rare.key_ttl_ms),
+            expires_after_ms: rare.map_or(0, |rare| rare.expires_after_ms),
             put_at: self.put_at,
             tick: rare.and_then(|rare| rare.tick.clone()),
         };
@@ -151,6 +155,11 @@ impl CompactJob {
     /// The key, unless it has passed to a newer job.
     pub(crate) fn key(&self) -> Option<&Bytes> {
         if self.key_lost { None } else { self.rare.as_ref()?.key.as_ref() }
+    }
+
+    /// How long its key stays taken after the ack.
+    pub(crate) fn key_ttl_ms(&self) -> u64 {
+        self.rare.as_ref().map_or(0, |rare| rare.key_ttl_ms)
     }
 
     /// The tick that put it, if one did.
@@ -211,6 +220,7 @@ mod tests {
             attempts_max: 4,
             backoff: Some(Arc::new(Backoff::from(Delays::Fixed { delay_ms: 1 }))),
             key_ttl_ms: 5,
+            expires_after_ms: 18,
             put_at: 6,
             tick: Some(Arc::new(TickOrigin {
                 schedule: ScheduleName::new("nightly").unwrap(),

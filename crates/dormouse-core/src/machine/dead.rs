@@ -1,88 +1,127 @@
-//! Dead jobs that go: too many of a topic, or dead for too long.
+//! Jobs that die: they rest as dead, or go on in another topic as dead letters.
 
-use super::{Machine, Origin, Output, job_cost};
-use crate::error::Fatal;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::{Machine, Origin, Output};
+use crate::error::{Error, Fatal};
 use crate::fact::{Cause, Destination, Fact};
-use crate::place::Class;
+use crate::job::{Job, JobId, Progress};
+use crate::limits::DEAD_REASON_BYTES_MAX;
+use crate::op::{Put, PutRoom, RoomNeed, check};
+use crate::place::Place;
 use crate::time::Now;
-use crate::timeline::{Head, Timeline};
-use crate::topic::TopicNo;
+use crate::timeline::Timeline;
+use crate::topic::{TopicName, TopicNo};
+
+/// A job that dies.
+pub(crate) struct Death {
+    /// The place it left; `None` = it was leased.
+    pub(crate) left: Option<Place>,
+    /// Where it would rest as dead.
+    pub(crate) place: Place,
+    pub(crate) progress: Progress,
+    pub(crate) cause: Cause,
+}
+
+/// The key of the dead letter of a job: a job dies away once, so no two letters have it.
+pub fn dead_letter_key(id: JobId) -> Bytes {
+    Bytes::from(format!("dormouse:dead:{id}"))
+}
+
+/// The dead letter of a job: its body, headers and priority, and headers that say where it comes
+/// from. The rest is as the topic says in which it is put.
+pub fn dead_letter(from: &TopicName, to: TopicName, job: &Job, progress: &Progress) -> Put {
+    let id = job.id;
+    let reason = progress.error.as_ref().map(|error| String::from_utf8_lossy(error).into_owned());
+    let mut headers = job.content.headers.as_deref().cloned().unwrap_or_default();
+    // A letter that dies again tells of its last death.
+    headers.retain(|(name, _)| !name.starts_with("dead-"));
+    headers.push(("dead-from".to_owned(), from.to_string()));
+    headers.push(("dead-reason".to_owned(), cut(reason.unwrap_or_default())));
+    headers.push(("dead-attempts".to_owned(), progress.attempts.to_string()));
+    headers.push(("dead-id".to_owned(), id.to_string()));
+    if let Some(Ok(key)) = job.key().map(|key| std::str::from_utf8(key)) {
+        headers.push(("dead-key".to_owned(), key.to_owned()));
+    }
+    Put {
+        body_kind: job.content.body_kind,
+        delay_ms: Some(0),
+        priority: Some(progress.priority),
+        key: Some(dead_letter_key(id)),
+        headers: Some(Arc::new(headers)),
+        ..Put::new(to, job.content.body.clone())
+    }
+}
+
+/// As much of a reason as a header has room for.
+fn cut(mut reason: String) -> String {
+    let mut end = DEAD_REASON_BYTES_MAX.min(reason.len());
+    while !reason.is_char_boundary(end) {
+        end -= 1;
+    }
+    reason.truncate(end);
+    reason
+}
 
 impl<T: Timeline> Machine<T> {
-    /// The settings changed, or are news after a start: look at once.
-    pub(crate) fn plan_trim(&mut self, topic: TopicNo) {
-        let Some(value) = self.topics.get(topic) else { return };
-        let limited = value.settings.dead_ttl_ms.is_some() || value.settings.dead_max.is_some();
-        if limited && value.counts.dead > 0 {
-            self.dead_alarms.plan(topic, 0);
-        }
-    }
-
-    /// Removes jobs that are dead for longer than `dead_ttl`, in all topics.
-    pub(crate) fn trim_all_dead(
+    /// A job dies. If its topic has a dead topic with room, a letter goes there in its place.
+    pub(crate) fn die(
         &mut self,
         now: Now,
-        budget: &mut usize,
+        death: Death,
+        origin: Origin,
         out: &mut Output,
     ) -> Result<(), Fatal> {
-        while *budget > 0
-            && let Some(topic) = self.dead_alarms.pop_due(now)
-        {
-            *budget -= 1;
-            self.trim_dead(topic, now, budget, out)?;
+        let Death { left, place, progress, cause } = death;
+        let (id, topic) = (place.id, place.topic);
+        let letter = self.letter_of(id, topic, &progress, &origin);
+        let to = if letter.is_some() { Destination::Gone } else { Destination::Rest(place) };
+        self.commit(Fact::Move { id, topic, left, to, progress, key: None, cause }, origin, out);
+        match letter {
+            Some(letter) => {
+                // There is room, so it is not refused; its key is free.
+                let put = self.put_checked(now, letter, PutRoom::Checked, &mut 0, out);
+                super::answered(put)?.map(drop).map_err(|error| Fatal::new(error.to_string()))
+            }
+            None => self.trim_dead(topic, now, &mut 2, out),
         }
-        Ok(())
     }
 
-    /// Removes the oldest dead jobs of a topic that its settings do not keep, and plans the next
-    /// look.
-    pub(crate) fn trim_dead(
-        &mut self,
+    /// The letter that a job of this topic becomes when it dies, if there is room for one.
+    fn letter_of(
+        &self,
+        id: JobId,
         topic: TopicNo,
-        now: Now,
-        budget: &mut usize,
-        out: &mut Output,
-    ) -> Result<(), Fatal> {
-        let Some(value) = self.topics.get(topic) else { return Ok(()) };
-        let (ttl_ms, max) = (value.settings.dead_ttl_ms, value.settings.dead_max);
-        if ttl_ms.is_none() && max.is_none() {
-            return Ok(());
-        }
-        loop {
-            let oldest = match self.timeline.oldest(topic, Class::DEAD)? {
-                Head::At(oldest) => oldest,
-                Head::Empty => return Ok(()),
-                Head::Again => {
-                    self.dead_alarms.plan(topic, 0);
-                    *budget = 0;
-                    return Ok(());
-                }
-            };
-            let dead = self.topics.get(topic).map_or(0, |value| value.counts.dead);
-            let over = max.is_some_and(|max| dead > max);
-            let ends_at = ttl_ms.map(|ttl_ms| oldest.due_at.saturating_add(ttl_ms));
-            if !over && ends_at.is_none_or(|at| at > now.steady_ms) {
-                if let Some(at) = ends_at {
-                    self.dead_alarms.plan(topic, at);
-                }
-                return Ok(());
+        progress: &Progress,
+        origin: &Origin,
+    ) -> Option<Put> {
+        let value = self.topics.get(topic)?;
+        let dead_topic = value.settings.dead_topic.as_ref()?;
+        let leased;
+        let job = match origin {
+            Origin::Taken(resting) | Origin::Found(resting) => &resting.job,
+            Origin::Live | Origin::Replay => {
+                leased = self.leases.get(id)?.job.to_job(id);
+                &leased
             }
-            if *budget == 0 {
-                self.dead_alarms.plan(topic, 0);
-                return Ok(());
-            }
-            let resting = self.timeline.take(oldest)?;
-            *budget = budget.saturating_sub(job_cost(u64::from(resting.job.progress.bytes)));
-            let fact = Fact::Move {
-                id: oldest.id,
-                topic,
-                left: Some(oldest),
-                to: Destination::Gone,
-                progress: resting.job.progress.clone(),
-                key: None,
-                cause: Cause::Trim,
-            };
-            self.commit(fact, Origin::Taken(resting), out);
-        }
+        };
+        let letter = dead_letter(&value.name, dead_topic.clone(), job, progress);
+        let need = RoomNeed { jobs: 1, bytes: letter.bytes(), ..RoomNeed::default() };
+        self.check_room_of(&letter.topic, need).ok()?;
+        Some(letter)
+    }
+
+    /// Refuses a dead topic from which jobs would come back.
+    pub(crate) fn check_dead_topic(
+        &mut self,
+        topic: &TopicName,
+        dead_topic: Option<&TopicName>,
+    ) -> Result<(), Error> {
+        check::dead_topics(topic, dead_topic, |name| {
+            let topic = self.topics.find(name)?;
+            self.topics.get(topic)?.settings.dead_topic.clone()
+        })
     }
 }

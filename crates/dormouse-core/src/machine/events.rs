@@ -4,6 +4,7 @@ use super::Machine;
 use crate::event::{Event, EventKind};
 use crate::fact::{Cause, Destination, Fact};
 use crate::place::{Class, Place};
+use crate::schedule::ScheduleName;
 use crate::time::Now;
 use crate::timeline::Timeline;
 use crate::topic::TopicNo;
@@ -28,12 +29,13 @@ impl<T: Timeline> Machine<T> {
                 Fact::Move { id, progress, .. } => (Some(*id), None, progress.attempts),
                 _ => (None, None, 0),
             };
-            let topic = value.name.clone();
-            let event = Event { kind, topic, id, at_ms: now.wall_ms, due_at, attempt };
             let tick = match fact {
                 Fact::Put { job, .. } => job.content.tick.as_deref(),
                 _ => None,
             };
+            let schedule = tick.map(|tick| tick.schedule.clone()).or_else(|| schedule_of(fact));
+            let topic = value.name.clone();
+            let event = Event { kind, topic, id, at_ms: now.wall_ms, due_at, attempt, schedule };
             if let Some(tick) = tick {
                 let of = |kind| Event { kind, ..event.clone() };
                 let (given, missed) = (of(EventKind::Tick), of(EventKind::TickMissed));
@@ -55,6 +57,16 @@ fn is_schedule(fact: &Fact) -> bool {
     }
 }
 
+/// The schedule whose entry a fact is about.
+fn schedule_of(fact: &Fact) -> Option<ScheduleName> {
+    let name = match fact {
+        Fact::Put { job, .. } if is_schedule(fact) => job.content.key.as_ref(),
+        Fact::Move { key, .. } if is_schedule(fact) => key.as_ref(),
+        _ => None,
+    };
+    ScheduleName::new(std::str::from_utf8(name?).ok()?).ok()
+}
+
 /// The topic of a fact, and its name.
 fn about(fact: &Fact) -> Option<(TopicNo, EventKind)> {
     match fact {
@@ -74,6 +86,8 @@ fn about(fact: &Fact) -> Option<(TopicNo, EventKind)> {
             let replaces = left.is_some_and(|left| left.class != Class::HOLD);
             (at.topic, if replaces { EventKind::Replaced } else { EventKind::Put })
         }
+        // That history forgets a job is no event.
+        Fact::Move { left: Some(Place { class: Class::DONE, .. }), .. } => return None,
         Fact::Move { topic, to, cause, .. } => (*topic, moved(*cause, to)?),
         Fact::Purged { topic } => (*topic, EventKind::Purged),
         Fact::TopicSet { topic, .. } => (*topic, EventKind::TopicSet),
@@ -88,9 +102,14 @@ fn about(fact: &Fact) -> Option<(TopicNo, EventKind)> {
 
 /// The event of a job that moved. That a dead one lost its key is told by the put that took it.
 fn moved(cause: Cause, to: &Destination) -> Option<EventKind> {
-    let dead = matches!(to, Destination::Rest(place) if place.class == Class::DEAD);
+    let dead = match to {
+        Destination::Rest(place) => place.class == Class::DEAD,
+        Destination::Gone => true,
+        Destination::Leased { .. } | Destination::Hold(_) => false,
+    };
     Some(match cause {
         Cause::Nack | Cause::Expiry if dead => EventKind::Died,
+        Cause::TooLate => EventKind::Died,
         Cause::Reserve => EventKind::Reserved,
         Cause::Extend => EventKind::Extended,
         Cause::Ack => EventKind::Acked,

@@ -58,6 +58,7 @@ impl<T: Timeline> Machine<T> {
         value.holds_until = image.holds_until;
         value.counts = image.counts;
         value.schedules = image.schedules;
+        value.has_deadlines = image.has_deadlines;
         self.schedules.count += image.schedules;
         self.topics.insert(image.topic, value);
     }
@@ -108,11 +109,16 @@ impl<T: Timeline> Machine<T> {
         for topic in self.topics.numbers() {
             self.plan_trim(topic);
             self.review_schedules(topic);
+            if self.topics.get(topic).is_some_and(|value| value.has_deadlines) {
+                self.deadlines.alarms.plan(topic, 0);
+            }
             if self.topics.get(topic).is_some_and(|value| value.holds_until > 0) {
                 self.hold_alarms.plan(topic, 0);
             }
             self.vanish_if_unused(topic, now, out);
         }
+        // Leases of sessions came to rest: their deadlines belong to the batch of the start.
+        self.put_deadlines(now, out);
         Ok(())
     }
 }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use super::compact_job::CompactJob;
 use super::topics::Topic;
-use super::{Machine, Origin, Output, job_cost};
+use super::{Death, Machine, Origin, Output, job_cost};
 use crate::Map;
 use crate::error::{Error, Fatal};
 use crate::fact::{Cause, Destination, Fact};
@@ -298,17 +298,17 @@ impl<T: Timeline> Machine<T> {
         let spent = lease.job.attempts_spent();
         let mut progress = lease.job.progress();
         progress.expiries = progress.expiries.saturating_add(1);
-        let place = if spent {
-            progress.lapsed = false;
+        if spent {
             progress.error = Some(Bytes::from_static(b"lease expired"));
-            bury(topic, id, now, &mut progress)
-        } else {
-            progress.lapsed = true;
-            let class = Class::waiting(progress.priority, Clock::Steady);
-            Place { topic, class, due_at: expires_at, id }
-        };
+            let place = bury(topic, id, now, &mut progress);
+            let death = Death { left: None, place, progress, cause: Cause::Expiry };
+            return self.die(now, death, Origin::Live, out);
+        }
+        progress.lapsed = true;
+        let class = Class::waiting(progress.priority, Clock::Steady);
+        let place = Place { topic, class, due_at: expires_at, id };
         self.end_lease(topic, id, Destination::Rest(place), progress, Cause::Expiry, out);
-        if spent { self.trim_dead(topic, now, &mut 2, out) } else { Ok(()) }
+        Ok(())
     }
 
     /// Decides that a leased job goes somewhere else.

@@ -3,11 +3,11 @@
 use bytes::Bytes;
 
 use super::{Lease, Machine, Rule};
-use crate::error::Fatal;
+use crate::error::{Error, Fatal};
 use crate::job::{JobId, State, Token};
 use crate::op::{JobView, Target};
 use crate::place::{Class, Place};
-use crate::refusal::no_job;
+use crate::refusal::{job_done, job_gone, never_put, no_job};
 use crate::time::{Clock, Now};
 use crate::timeline::{Resting, Timeline};
 use crate::topic::{TopicName, TopicNo};
@@ -46,7 +46,7 @@ pub(crate) enum KeyOwner {
     Nobody(Option<Place>),
     /// A leased job.
     Leased(JobId),
-    /// A waiting or dead job.
+    /// A waiting, dead or done job.
     Resting(Resting),
     /// None, but the key is held after an ack.
     Held(Place),
@@ -70,26 +70,44 @@ impl Place {
     pub(crate) fn state(&self, now: Now) -> State {
         match self {
             place if place.class == Class::DEAD => State::Dead,
+            place if place.class == Class::DONE => State::Done,
             place if place.is_due(now) => State::Ready,
             _ => State::Delayed,
         }
     }
 }
 
-/// The resting job of an id. Schedules rest in the timeline, too, but are no jobs.
+/// The resting job of an id. Schedules and deadlines rest in the timeline, too, but are no jobs.
 fn find_job(timeline: &mut impl Timeline, id: JobId) -> Result<Option<Resting>, Fatal> {
-    let found = timeline.find(id)?;
-    Ok(found.filter(|resting| resting.place.topic.scheduled_topic().is_none()))
+    Ok(timeline.find(id)?.filter(|resting| resting.place.topic.is_topic()))
 }
 
 impl<T: Timeline> Machine<T> {
-    /// The job of this id or key, or `not_found`.
+    /// The job of this id or key, or `not_found`: also for one that is done.
     pub(crate) fn locate(&mut self, now: Now, target: &Target) -> Rule<JobLocation> {
+        let found = self.locate_any(now, target)?;
+        if found.state(now) == State::Done {
+            return Err(job_done(found.id()).into());
+        }
+        Ok(found)
+    }
+
+    /// The job of this id or key, which may be done, or `not_found`.
+    pub(crate) fn locate_any(&mut self, now: Now, target: &Target) -> Rule<JobLocation> {
         let found = match target {
             Target::Id(id) => self.locate_id(*id)?,
             Target::Key { topic, key } => self.locate_key(now, topic, key)?,
         };
-        found.ok_or_else(|| no_job(target).into())
+        found.ok_or_else(|| self.absent(target).into())
+    }
+
+    /// About a job that is not there: whether its id was ever given can be told.
+    pub(crate) fn absent(&self, target: &Target) -> Error {
+        match target {
+            Target::Id(id) if id.0 >= self.next_id => never_put(*id),
+            Target::Id(id) => job_gone(*id),
+            Target::Key { .. } => no_job(target),
+        }
     }
 
     fn locate_id(&mut self, id: JobId) -> Result<Option<JobLocation>, Fatal> {
@@ -139,6 +157,7 @@ impl<T: Timeline> Machine<T> {
         }
         Ok(match find_job(&mut self.timeline, token.id)? {
             None => TokenState::Gone,
+            Some(resting) if resting.place.class == Class::DONE => TokenState::Gone,
             Some(resting) => {
                 let progress = &resting.job.progress;
                 if progress.lapsed && progress.fence == token.fence {

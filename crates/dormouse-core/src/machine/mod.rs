@@ -9,6 +9,7 @@ mod apply;
 mod classes;
 mod compact_job;
 mod dead;
+mod deadlines;
 mod events;
 mod holders;
 mod holds;
@@ -23,6 +24,7 @@ mod sessions;
 mod snapshot;
 mod tick;
 mod topics;
+mod trim;
 mod waiters;
 
 use crate::backend::{Answer, Request, Ticket};
@@ -37,6 +39,8 @@ use crate::timeline::{BatchNo, Timeline};
 
 pub(crate) use apply::Origin;
 pub(crate) use classes::ClassWalk;
+pub(crate) use dead::Death;
+pub use dead::{dead_letter, dead_letter_key};
 pub(crate) use lease::{Lease, bury};
 pub(crate) use locate::{JobLocation, KeyOwner, TokenState};
 pub(crate) use locks::HeldLock;
@@ -48,6 +52,7 @@ pub(crate) use topics::VanishedCount;
 pub(crate) use waiters::{LockTerms, ReserveTerms, WaitKind};
 
 use alarms::TopicAlarms;
+use deadlines::Deadlines;
 use holders::Holders;
 use lease::Leases;
 use locks::Locks;
@@ -141,10 +146,13 @@ pub struct Machine<T> {
     pub(crate) sessions: Sessions,
     pub(crate) locks: Locks,
     pub(crate) schedules: Schedules,
+    pub(crate) deadlines: Deadlines,
     /// The number of leases and locks of each holder.
     pub(crate) holders: Holders,
     /// When the oldest dead job of a topic may have to go.
     dead_alarms: TopicAlarms,
+    /// When the oldest done job of a topic may have to go.
+    done_alarms: TopicAlarms,
     /// When the oldest hold of a topic may be over.
     hold_alarms: TopicAlarms,
     /// Totals over all topics, the vanished ones too.
@@ -187,7 +195,9 @@ impl<T: Timeline> Machine<T> {
             sessions: Sessions::default(),
             locks: Locks::default(),
             schedules: Schedules::default(),
+            deadlines: Deadlines::default(),
             dead_alarms: TopicAlarms::default(),
+            done_alarms: TopicAlarms::default(),
             hold_alarms: TopicAlarms::default(),
             holders: Holders::default(),
             totals: Counts::default(),
@@ -329,6 +339,13 @@ impl<T: Timeline> Machine<T> {
     /// stop.
     pub fn step(&mut self, now: Now, request: Request, out: &mut Output) -> Result<(), Fatal> {
         self.expire_before(now, out)?;
+        self.execute(now, request, out)?;
+        // Not by the next tick: the driver may seal the batch before that.
+        self.put_deadlines(now, out);
+        Ok(())
+    }
+
+    fn execute(&mut self, now: Now, request: Request, out: &mut Output) -> Result<(), Fatal> {
         let Request { ticket, command, holder } = request;
         let result = match command {
             // These may wait, or need not wait for the disk: they answer for themselves.
@@ -362,6 +379,7 @@ impl<T: Timeline> Machine<T> {
             Command::Revive(items) => StepResult::batch(items, LongCommand::Revive),
             Command::TopicsOf(ids) => StepResult::batch(ids, LongCommand::TopicsOf),
             Command::Put(puts) => StepResult::Reply(self.put(now, puts, out)),
+            Command::Chain(chain) => StepResult::Reply(self.chain(now, chain, out)),
             Command::SetTopic(set) => StepResult::Reply(self.set_topic(set, out)),
             Command::Pause(pause) => StepResult::Reply(self.pause(now, &pause, out)),
             Command::Resume(topic) => StepResult::Reply(self.resume(&topic, out)),

@@ -23,27 +23,28 @@ use crate::time::Now;
 use crate::timeline::{Room, Timeline};
 use crate::topic::TopicName;
 
-/// A command between two portions.
+/// A command between two portions. Acks are moved in here, too, one by one: what is larger than a
+/// batch is in a box.
 #[derive(Debug)]
 pub(crate) enum LongCommand {
     Ack(BatchProgress<Token, EndReply>),
     Cancel(BatchProgress<Cancel, ChangeReply>),
     Extend(BatchProgress<Extend, ExtendReply>, Option<HolderId>),
-    Forecast(ForecastProgress),
+    Forecast(Box<ForecastProgress>),
     Get(GetProgress),
-    Kick(KickProgress),
+    Kick(Box<KickProgress>),
     Kill(BatchProgress<Kill, EndReply>),
-    List(ListProgress),
+    List(Box<ListProgress>),
     Nack(BatchProgress<Nack, EndReply>),
-    Peek(PeekProgress),
+    Peek(Box<PeekProgress>),
     Release(BatchProgress<Release, EndReply>),
     ReleaseTopic(ReleaseProgress),
     Reschedule(BatchProgress<Reschedule, ChangeReply>),
     Revive(BatchProgress<Target, ChangeReply>),
     ReviveTopic(ReviveProgress),
     RunSchedule(Box<RunProgress>),
-    Stats(StatsProgress),
-    Topics(TopicsProgress),
+    Stats(Box<StatsProgress>),
+    Topics(Box<TopicsProgress>),
     TopicsOf(BatchProgress<JobId, TopicName>),
 }
 
@@ -208,6 +209,7 @@ impl<T: Timeline> Machine<T> {
         if let Some(command) = self.portion(now, ticket, command, out)? {
             self.long_commands.push_back((ticket, command));
         }
+        self.put_deadlines(now, out);
         Ok(())
     }
 
@@ -225,21 +227,21 @@ impl<T: Timeline> Machine<T> {
             LongCommand::Ack(batch) => self.ack_portion(now, batch, out),
             LongCommand::Cancel(batch) => self.cancel_portion(now, batch, out),
             LongCommand::Extend(batch, holder) => self.extend_portion(now, batch, holder, out),
-            LongCommand::Forecast(progress) => self.forecast_portion(progress),
+            LongCommand::Forecast(progress) => self.forecast_portion(*progress),
             LongCommand::Get(progress) => self.get_portion(now, progress),
-            LongCommand::Kick(progress) => self.kick_portion(now, progress, out),
+            LongCommand::Kick(progress) => self.kick_portion(now, *progress, out),
             LongCommand::Kill(batch) => self.kill_portion(now, batch, out),
-            LongCommand::List(progress) => self.list_portion(now, progress),
+            LongCommand::List(progress) => self.list_portion(now, *progress),
             LongCommand::Nack(batch) => self.nack_portion(now, batch, out),
-            LongCommand::Peek(progress) => self.peek_portion(now, progress),
+            LongCommand::Peek(progress) => self.peek_portion(now, *progress),
             LongCommand::Release(batch) => self.release_portion(now, batch, out),
             LongCommand::ReleaseTopic(progress) => Ok(self.release_leases(now, progress, out)),
             LongCommand::Reschedule(batch) => self.reschedule_portion(now, batch, out),
             LongCommand::Revive(batch) => self.revive_batch(now, batch, out),
             LongCommand::ReviveTopic(progress) => self.revive_portion(now, progress, out),
             LongCommand::RunSchedule(progress) => self.run_portion(now, progress, out),
-            LongCommand::Stats(progress) => self.stats_portion(now, progress),
-            LongCommand::Topics(progress) => self.topics_portion(now, progress),
+            LongCommand::Stats(progress) => self.stats_portion(now, *progress),
+            LongCommand::Topics(progress) => self.topics_portion(now, *progress),
             LongCommand::TopicsOf(batch) => self.topics_of_portion(batch),
         };
         let answer = match answered(portion)? {

@@ -22,7 +22,9 @@ use crate::limits::{
 };
 use crate::op::{Cancel, Target};
 use crate::place::{Class, Place};
-use crate::schedule::{LastJob, Overlap, Parked, Plan, Rest, Schedule, ScheduleName, TickPut};
+use crate::schedule::{
+    LastJob, Overlap, Parked, Plan, Rest, Schedule, ScheduleName, TickCounts, TickPut,
+};
 use crate::time::Now;
 use crate::timeline::{Next, Resting, Room, Timeline};
 use crate::topic::TopicNo;
@@ -44,6 +46,10 @@ struct Review {
 pub(crate) struct Schedules {
     /// How many there are.
     pub(crate) count: u64,
+    /// Ticks that passed since the start.
+    passed: TickCounts,
+    /// Times that a tick was refused because there was no room for its job.
+    refused: u64,
     /// When the first entry of a topic is due.
     pub(crate) alarms: TopicAlarms,
     /// The due entry there is not durable yet.
@@ -61,6 +67,8 @@ impl Default for Schedules {
     fn default() -> Schedules {
         Schedules {
             count: 0,
+            passed: TickCounts::default(),
+            refused: 0,
             alarms: TopicAlarms::default(),
             blocked: Vec::new(),
             ended: VecDeque::new(),
@@ -147,6 +155,17 @@ impl<T: Timeline> Machine<T> {
     /// Schedules of all topics.
     pub fn schedule_count(&self) -> u64 {
         self.schedules.count
+    }
+
+    /// What became of the ticks that passed since the start.
+    pub fn ticks_passed(&self) -> TickCounts {
+        self.schedules.passed
+    }
+
+    /// Times since the start that a tick was refused because there was no room for its job. It is
+    /// overdue until it is given.
+    pub fn ticks_refused(&self) -> u64 {
+        self.schedules.refused
     }
 
     /// Applies: a schedule came or went.
@@ -352,6 +371,7 @@ impl<T: Timeline> Machine<T> {
         let is_alive = self.is_last_alive(&before)?;
         if let Plan::Give(tick) = entry.schedule.plan(&entry.name, &rule, now_ms, is_alive) {
             if !self.give_tick(topic, &mut entry, tick, now, out)? {
+                self.schedules.refused += 1;
                 entry.schedule = before.clone();
                 entry.schedule.progress.parked = Parked::No;
                 let retry_ms = before.retry_ms(&rule, now_ms);
@@ -436,6 +456,8 @@ impl<T: Timeline> Machine<T> {
         now: Now,
         out: &mut Output,
     ) {
+        let passed = entry.schedule.progress.counts.since(&before.progress.counts);
+        self.schedules.passed.add(&passed);
         let Some(at) = rest_place(topic, entry.id, &entry.schedule, rest, now) else {
             self.remove_schedule_entry(topic, entry, out);
             return;
@@ -509,7 +531,7 @@ impl<T: Timeline> Machine<T> {
             left: Some(entry.place),
             to: Destination::Gone,
             progress: Progress::default(),
-            key: None,
+            key: Some(Bytes::copy_from_slice(entry.name.as_str().as_bytes())),
             cause: Cause::Cancel,
         };
         let job = Job { id: entry.id, ..Job::default() };

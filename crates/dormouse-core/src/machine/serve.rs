@@ -137,6 +137,7 @@ impl<T: Timeline> Machine<T> {
             self.wall_offset_ms = Some(offset_ms);
             self.waiters.look_at_all();
             self.schedules.alarms.make_all_due();
+            self.deadlines.alarms.make_all_due();
         }
     }
 }

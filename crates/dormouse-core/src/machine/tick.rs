@@ -30,15 +30,19 @@ impl<T: Timeline> Machine<T> {
         let ticks = &mut { ticks_max };
         self.give_ticks(now, ticks, out)?;
         *upkeep -= ticks_max - *ticks;
+        // Before jobs are given out: those that are too late are not.
+        self.meet_deadlines(now, upkeep, out)?;
         let budget = &mut (TICK_MAX - (upkeep_max - *upkeep));
         self.expire_locks(now, budget, out);
         self.serve_waiters(now, budget, out)?;
         // A wait that is over is answered with nothing only after it was looked at once more.
         self.end_waits(now, budget, out);
         let rest = &mut (*budget).min(*upkeep);
-        self.trim_all_dead(now, rest, out)?;
+        self.trim_all(now, rest, out)?;
         self.sweep_holds(now, rest)?;
         self.let_topics_vanish(now, rest, out);
+        // After all that may bring jobs to rest.
+        self.put_deadlines(now, out);
         self.is_put_off = *rest == 0 && self.is_disk_behind && *budget > 0;
         self.unfinished = *rest == 0 && !self.is_put_off;
         self.step_budget = if self.is_disk_behind { 0 } else { TICK_MAX };
@@ -57,6 +61,7 @@ impl<T: Timeline> Machine<T> {
     pub fn synced(&mut self) {
         self.waiters.synced();
         self.schedules.synced();
+        self.deadlines.synced();
     }
 
     /// In how many ms a tick is needed; 0 = now, `None` = there is nothing to wait for.
@@ -74,7 +79,9 @@ impl<T: Timeline> Machine<T> {
             self.locks.next_expiry(),
             self.waiters.next(),
             self.schedules.next(),
+            self.deadlines.next(),
             self.dead_alarms.next(),
+            self.done_alarms.next(),
             self.hold_alarms.next(),
             self.topics.next_idle(),
         ];

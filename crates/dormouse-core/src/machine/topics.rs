@@ -25,6 +25,8 @@ pub(crate) struct Topic {
     pub(crate) counts: Counts,
     /// Schedules that put jobs into it.
     pub(crate) schedules: u64,
+    /// Deadlines of its jobs may rest beside it.
+    pub(crate) has_deadlines: bool,
     /// Bytes of its leased jobs.
     pub(crate) leased_bytes: u64,
     /// Reserves wait on it.
@@ -50,6 +52,7 @@ impl Topic {
             holds_until: 0,
             counts: Counts::default(),
             schedules: 0,
+            has_deadlines: false,
             leased_bytes: 0,
             watch: None,
             idle: Idle::No,
@@ -66,10 +69,11 @@ impl Topic {
             holds_until: self.holds_until,
             counts: self.counts,
             schedules: self.schedules,
+            has_deadlines: self.has_deadlines,
         }
     }
 
-    /// Jobs in any state.
+    /// Jobs in any state but done.
     pub(crate) fn jobs(&self) -> u64 {
         self.counts.waiting + self.counts.leased + self.counts.dead
     }
@@ -91,6 +95,7 @@ impl Topic {
             Some(Pause::Open) => return None,
         };
         let used = self.jobs() > 0
+            || self.counts.done > 0
             || self.schedules > 0
             || self.watch.is_some()
             || self.settings != Settings::default();
@@ -185,6 +190,11 @@ impl Topics {
         Some(topic)
     }
 
+    /// The number of this name. As `find`, but remembers nothing.
+    pub(crate) fn find_exact(&self, name: &TopicName) -> Option<TopicNo> {
+        self.by_name.get(name).copied()
+    }
+
     /// The number of this name, if anybody can see the topic.
     pub(crate) fn find_visible(&mut self, name: &TopicName, now: Now) -> Option<TopicNo> {
         self.find(name).filter(|&topic| self.get(topic).is_some_and(|t| !t.is_vanished(now)))
@@ -259,15 +269,22 @@ impl<T: Timeline> Machine<T> {
         if let Some(topic) = self.topics.find(name) {
             return Ok(topic);
         }
-        if self.topics.len() >= TOPICS_MAX || self.topics.next_no > TopicNo::MAX.0 {
+        self.check_birth(name, 1)?;
+        let topic = TopicNo(self.topics.next_no);
+        self.commit(Fact::TopicBorn { topic, name: name.clone() }, Origin::Live, out);
+        Ok(topic)
+    }
+
+    /// Whether so many topics can be born, the first of this name.
+    pub(crate) fn check_birth(&self, name: &TopicName, count: usize) -> Result<(), Error> {
+        let last_no = self.topics.next_no.saturating_add(u32::try_from(count).unwrap_or(u32::MAX));
+        if self.topics.len() + count > TOPICS_MAX || last_no > TopicNo::MAX.0 + 1 {
             return Err(Error::new(
                 Code::Full,
                 format!("topic {name} would be one more than {TOPICS_MAX}; empty or unset others"),
             ));
         }
-        let topic = TopicNo(self.topics.next_no);
-        self.commit(Fact::TopicBorn { topic, name: name.clone() }, Origin::Live, out);
-        Ok(topic)
+        Ok(())
     }
 
     /// Lets topics vanish that have been unused for a while.

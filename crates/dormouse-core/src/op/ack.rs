@@ -5,7 +5,8 @@ use crate::error::Error;
 use crate::fact::{Cause, Destination, Fact};
 use crate::job::{Job, Progress, Token};
 use crate::machine::{
-    BatchProgress, LongCommand, Machine, Origin, Output, Portion, PortionBudget, Rule, TokenState,
+    BatchProgress, Death, LongCommand, Machine, Origin, Output, Portion, PortionBudget, Rule,
+    TokenState,
 };
 use crate::place::{Class, Place};
 use crate::refusal::lease_lost;
@@ -53,17 +54,27 @@ impl<T: Timeline> Machine<T> {
         out: &mut Output,
     ) -> Rule<Portion> {
         self.end_portion(batch, LongCommand::Ack, |machine, token, budget| {
-            machine.end_by_token(now, token, budget, out, |job, topic| {
-                let progress = job.progress.clone();
-                let to = match job.key() {
-                    Some(_) if job.content.key_ttl_ms > 0 => {
-                        let due_at = now.after(job.content.key_ttl_ms);
-                        Destination::Hold(Place { topic, class: Class::HOLD, due_at, id: job.id })
-                    }
-                    _ => Destination::Gone,
-                };
-                Ending { to, progress, cause: Cause::Ack }
-            })
+            machine.ack_one(now, token, budget, out)
+        })
+    }
+
+    pub(crate) fn ack_one(
+        &mut self,
+        now: Now,
+        token: Token,
+        budget: &mut PortionBudget,
+        out: &mut Output,
+    ) -> Rule<EndReply> {
+        self.end_by_token(now, token, budget, out, |job, topic| {
+            let progress = job.progress.clone();
+            let to = match job.key() {
+                Some(_) if job.content.key_ttl_ms > 0 => {
+                    let due_at = now.after(job.content.key_ttl_ms);
+                    Destination::Hold(Place { topic, class: Class::HOLD, due_at, id: job.id })
+                }
+                _ => Destination::Gone,
+            };
+            Ending { to, progress, cause: Cause::Ack }
         })
     }
 
@@ -106,7 +117,14 @@ impl<T: Timeline> Machine<T> {
                 (ending, key, place.topic, Some(place), Origin::Found(*resting))
             }
         };
-        let Ending { to, progress, cause } = ending;
+        let Ending { mut to, mut progress, cause } = ending;
+        if cause == Cause::Ack && self.keeps_done(topic) {
+            progress.lapsed = false;
+            // Rounded up as due times are: the spans that are counted from it must not end early.
+            let due_at = now.steady_ms.saturating_add(u64::from(now.fraction));
+            to = Destination::Rest(Place { topic, class: Class::DONE, due_at, id: token.id });
+            self.plan_trim_done(topic, now);
+        }
         let key = key.filter(|_| matches!(to, Destination::Hold(_)));
         let reply = match &to {
             Destination::Rest(place) if place.class == Class::DEAD && cause != Cause::Kill => {
@@ -117,12 +135,19 @@ impl<T: Timeline> Machine<T> {
             }
             _ => EndReply::Done,
         };
-        let died = matches!(to, Destination::Rest(place) if place.class == Class::DEAD);
-        let fact = Fact::Move { id: token.id, topic, left, to, progress, key, cause };
-        self.commit(fact, origin, out);
-        if died {
-            self.trim_dead(topic, now, &mut 2, out)?;
+        match to {
+            Destination::Rest(place) if place.class == Class::DEAD => {
+                self.die(now, Death { left, place, progress, cause }, origin, out)?;
+            }
+            _ => {
+                let fact = Fact::Move { id: token.id, topic, left, to, progress, key, cause };
+                self.commit(fact, origin, out);
+            }
         }
         Ok(reply)
+    }
+
+    fn keeps_done(&self, topic: TopicNo) -> bool {
+        self.topics.get(topic).is_some_and(|value| value.settings.keep_done_ms.is_some())
     }
 }

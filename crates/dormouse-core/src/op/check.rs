@@ -1,6 +1,7 @@
 //! Checks that several operations share. Each text names the field, its value, the limit and the
 //! fix.
 
+use jiff::Timestamp;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -8,11 +9,12 @@ use bytes::Bytes;
 use crate::backoff::{Backoff, Delays};
 use crate::error::{Code, Error};
 use crate::limits::{
-    AT_MS_MAX, BACKOFF_LIST_MAX, BATCH_MAX, BODY_BYTES_MAX, DELAY_MS_MAX, ERROR_BYTES_MAX,
-    HEADERS_BYTES_MAX, JITTER_PERMILLE_MAX, KEY_BYTES_MAX, LOCK_NAME_BYTES_MAX, TTL_MS_MAX,
-    TTR_MS_MIN,
+    AT_MS_MAX, BACKOFF_LIST_MAX, BATCH_MAX, BODY_BYTES_MAX, DEAD_TOPICS_MAX, DELAY_MS_MAX,
+    ERROR_BYTES_MAX, HEADERS_BYTES_MAX, JITTER_PERMILLE_MAX, KEY_BYTES_MAX, KEY_PREFIX_RESERVED,
+    LOCK_NAME_BYTES_MAX, TTL_MS_MAX, TTR_MS_MIN,
 };
 use crate::time::{Clock, Now};
+use crate::topic::TopicName;
 
 /// A span of time within its limits.
 pub fn span(field: &str, value_ms: i64, min_ms: u64, max_ms: u64) -> Result<u64, Error> {
@@ -20,6 +22,23 @@ pub fn span(field: &str, value_ms: i64, min_ms: u64, max_ms: u64) -> Result<u64,
         Ok(ms) if (min_ms..=max_ms).contains(&ms) => Ok(ms),
         _ => Err(Error::invalid(format!("{field} is {value_ms} ms; give {min_ms} to {max_ms} ms"))),
     }
+}
+
+/// An instant within its limits, in wall ms.
+pub fn instant(field: &str, value_ms: i64) -> Result<u64, Error> {
+    let shown = match u64::try_from(value_ms) {
+        Ok(ms) if ms <= AT_MS_MAX => return Ok(ms),
+        Ok(ms) => rfc3339(ms),
+        Err(_) => format!("{value_ms} ms"),
+    };
+    let (first, last) = (rfc3339(0), rfc3339(AT_MS_MAX));
+    Err(Error::invalid(format!("{field} is {shown}; give an instant from {first} to {last}")))
+}
+
+/// An instant as people read it; one beyond the calendar in ms.
+pub fn rfc3339(wall_ms: u64) -> String {
+    let at = i64::try_from(wall_ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
+    at.map_or_else(|| format!("{wall_ms} ms"), |at| format!("{at:.3}"))
 }
 
 /// A lease time within its limits.
@@ -37,11 +56,37 @@ pub fn due(now: Now, delay_ms: Option<i64>, at_ms: Option<i64>) -> Result<(Clock
     match (delay_ms, at_ms) {
         (None, None) => Ok((Clock::Steady, now.steady_ms)),
         (Some(ms), None) => Ok((Clock::Steady, now.after(span("delay", ms, 0, DELAY_MS_MAX)?))),
-        (None, Some(ms)) => Ok((Clock::Wall, span("at", ms, 0, AT_MS_MAX)?)),
+        (None, Some(ms)) => Ok((Clock::Wall, instant("at", ms)?)),
         (Some(delay_ms), Some(at_ms)) => Err(Error::invalid(format!(
             "delay ({delay_ms} ms) and at ({at_ms} ms) are both given; give one of them or neither"
         ))),
     }
+}
+
+/// A dead topic from which no job comes back: the dead topics after it do not lead to this topic.
+/// `next` gives the dead topic of a topic.
+pub fn dead_topics(
+    topic: &TopicName,
+    dead_topic: Option<&TopicName>,
+    mut next: impl FnMut(&TopicName) -> Option<TopicName>,
+) -> Result<(), Error> {
+    let mut after = dead_topic.cloned();
+    for _ in 0..DEAD_TOPICS_MAX {
+        match after {
+            None => return Ok(()),
+            Some(name) if name == *topic => {
+                return Err(Error::invalid(format!(
+                    "jobs that die in topic {topic} would come back to it by its dead_topic; name \
+                     a topic whose own dead_topic leads elsewhere"
+                )));
+            }
+            Some(name) => after = next(&name),
+        }
+    }
+    Err(Error::invalid(format!(
+        "the dead_topic of topic {topic} is the first of more than {DEAD_TOPICS_MAX} in a row; \
+         shorten the row"
+    )))
 }
 
 /// The items of one request.
@@ -70,6 +115,11 @@ pub fn body(body: &Bytes) -> Result<(), Error> {
 
 /// A key within its limits.
 pub fn key(key: &Bytes) -> Result<(), Error> {
+    if key.starts_with(KEY_PREFIX_RESERVED) {
+        return Err(Error::invalid(
+            "keys that start with dormouse: are the server's own; put something before it",
+        ));
+    }
     named_bytes("key", key, KEY_BYTES_MAX)
 }
 

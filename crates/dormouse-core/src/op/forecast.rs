@@ -48,7 +48,7 @@ impl<T: Timeline> Machine<T> {
         let topic = self.topics.find(&forecast.topic);
         let (class, walk, counted) = (None, ClassWalk::new(), 0);
         let progress = ForecastProgress { forecast, now, topic, class, walk, counted, counts };
-        Ok(LongCommand::Forecast(progress))
+        Ok(LongCommand::Forecast(Box::new(progress)))
     }
 
     pub(crate) fn forecast_portion(&mut self, mut progress: ForecastProgress) -> Rule<Portion> {
@@ -76,7 +76,7 @@ impl<T: Timeline> Machine<T> {
             }
             (progress.class, progress.counted) = (None, 0);
         }
-        Ok(Portion::More(LongCommand::Forecast(progress)))
+        Ok(Portion::More(LongCommand::Forecast(Box::new(progress))))
     }
 }
 

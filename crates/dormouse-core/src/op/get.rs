@@ -6,7 +6,7 @@ use crate::job::{Job, State};
 use crate::limits::REPLY_BYTES_MAX;
 use crate::machine::{BatchProgress, JobLocation, LongCommand, Machine, Portion, Rule};
 use crate::op::Target;
-use crate::refusal::{does_not_fit, no_job};
+use crate::refusal::does_not_fit;
 use crate::time::Now;
 use crate::timeline::Timeline;
 use crate::topic::TopicName;
@@ -18,7 +18,8 @@ pub struct JobView {
     pub topic: TopicName,
     /// Its state.
     pub state: State,
-    /// When it is due, was due, or (dead) died; of a leased one, when its lease expires. Wall ms.
+    /// When it is due, was due, or (dead) died, or (done) was acked; of a leased one, when its
+    /// lease expires. Wall ms.
     pub due_at: u64,
     /// All that is known of it.
     pub job: Job,
@@ -63,11 +64,11 @@ impl<T: Timeline> Machine<T> {
     }
 
     fn get_one(&mut self, now: Now, target: &Target) -> Rule<JobView> {
-        let view = match self.locate(now, target)? {
+        let view = match self.locate_any(now, target)? {
             JobLocation::Leased(id) => self.view_leased(id, now),
             JobLocation::Resting(resting) => self.view_resting(resting, now),
         };
-        view.ok_or_else(|| no_job(target).into())
+        view.ok_or_else(|| self.absent(target).into())
     }
 }
 

@@ -86,7 +86,7 @@ operation! {
 impl<T: Timeline> Machine<T> {
     #[expect(clippy::needless_pass_by_value, reason = "commands are passed by value")]
     pub(crate) fn kick(&mut self, kick: Kick) -> LongCommand {
-        LongCommand::Kick(KickProgress {
+        LongCommand::Kick(Box::new(KickProgress {
             topic: self.topics.find(&kick.topic),
             left: kick.max.min(BATCH_MAX),
             kicked: 0,
@@ -94,7 +94,7 @@ impl<T: Timeline> Machine<T> {
             walk: ClassWalk::new(),
             heads: BTreeSet::new(),
             id_end: self.next_id,
-        })
+        }))
     }
 
     pub(crate) fn kick_portion(
@@ -110,7 +110,7 @@ impl<T: Timeline> Machine<T> {
         {
             return Ok(Portion::Done(Reply::Count(progress.kicked as u64)));
         }
-        Ok(Portion::More(LongCommand::Kick(progress)))
+        Ok(Portion::More(LongCommand::Kick(Box::new(progress))))
     }
 
     /// Looks for the first delayed job of each lane as far as the budget reaches; tells whether

@@ -4,11 +4,11 @@ use bytes::Bytes;
 
 use crate::command::{Command, Reply, only, operation};
 use crate::error::Error;
-use crate::fact::{Cause, Destination, Fact};
+use crate::fact::{Cause, Destination};
 use crate::job::{Progress, State, Token};
 use crate::machine::{
-    BatchProgress, JobLocation, LongCommand, Machine, Origin, Output, Portion, PortionBudget, Rule,
-    bury,
+    BatchProgress, Death, JobLocation, LongCommand, Machine, Origin, Output, Portion,
+    PortionBudget, Rule, bury,
 };
 use crate::op::ack::Ending;
 use crate::op::{EndReply, Target, check};
@@ -102,11 +102,9 @@ impl<T: Timeline> Machine<T> {
         let (id, left) = (resting.job.id, resting.place);
         let mut progress = resting.job.progress.clone();
         mark(&mut progress);
-        let to = Destination::Rest(bury(left.topic, id, now, &mut progress));
-        let (topic, cause) = (left.topic, Cause::Kill);
-        let fact = Fact::Move { id, topic, left: Some(left), to, progress, key: None, cause };
-        self.commit(fact, Origin::Found(resting), out);
-        self.trim_dead(topic, now, &mut 2, out)?;
+        let place = bury(left.topic, id, now, &mut progress);
+        let death = Death { left: Some(left), place, progress, cause: Cause::Kill };
+        self.die(now, death, Origin::Found(resting), out)?;
         Ok(EndReply::Done)
     }
 }

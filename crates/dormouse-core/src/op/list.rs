@@ -13,8 +13,8 @@ use crate::time::Now;
 use crate::timeline::{Resting, Room, Stretch, Timeline};
 use crate::topic::{TopicName, TopicNo};
 
-/// A page of jobs: waiting ones by priority, then clock, then due time; dead ones by age; leased
-/// ones by id.
+/// A page of jobs: waiting ones by priority, then clock, then due time; dead and done ones by age;
+/// leased ones by id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct List {
     /// The topic.
@@ -79,6 +79,7 @@ impl Cursor {
         let fits = |cursor: &Cursor| match (list.state, cursor.class) {
             (State::Leased, class) => class.is_none(),
             (State::Dead, class) => class == Some(Class::DEAD),
+            (State::Done, class) => class == Some(Class::DONE),
             (State::Delayed | State::Ready, class) => class.is_some_and(Class::is_waiting),
         };
         let cursor = Cursor::read(text).filter(fits);
@@ -138,9 +139,9 @@ impl<T: Timeline> Machine<T> {
         let topic = self.topics.find(&list.topic);
         let found = PageJobs::new(list.limit);
         let walk = ClassWalk::from(cursor.and_then(|cursor| cursor.class).unwrap_or(Class::FIRST));
-        let dead = Cursor { class: Some(Class::DEAD), due_at: 0, id: JobId(0) };
-        let lane = (list.state == State::Dead).then(|| cursor.unwrap_or(dead).lane(Class::DEAD));
-        Ok(LongCommand::List(ListProgress { list, topic, cursor, lane, walk, found }))
+        let begin = Cursor { class: None, due_at: 0, id: JobId(0) };
+        let lane = only_class(list.state).map(|class| cursor.unwrap_or(begin).lane(class));
+        Ok(LongCommand::List(Box::new(ListProgress { list, topic, cursor, lane, walk, found })))
     }
 
     pub(crate) fn list_portion(&mut self, now: Now, progress: ListProgress) -> Rule<Portion> {
@@ -185,7 +186,7 @@ impl<T: Timeline> Machine<T> {
             && let Some(lane) = self.listed_lane(topic, &mut progress)?
         {
             if !budget.is_left() {
-                return Ok(Portion::More(LongCommand::List(progress)));
+                return Ok(Portion::More(LongCommand::List(Box::new(progress))));
             }
             budget.look(self.timeline.sources());
             let room = budget.room(progress.found.room);
@@ -210,7 +211,7 @@ impl<T: Timeline> Machine<T> {
         topic: TopicNo,
         progress: &mut ListProgress,
     ) -> Result<Option<ListedLane>, Fatal> {
-        if progress.lane.is_none() && progress.list.state != State::Dead {
+        if progress.lane.is_none() && only_class(progress.list.state).is_none() {
             let class = self.next_class(topic, &mut progress.walk)?;
             let begin = Cursor { class: None, due_at: 0, id: JobId(0) };
             let at = |class| progress.cursor.filter(|cursor| cursor.class == Some(class));
@@ -261,7 +262,7 @@ impl<T: Timeline> Machine<T> {
             State::Delayed => {
                 lane.from = lane.from.max((present.saturating_add(1), JobId(0)));
             }
-            State::Dead | State::Leased => {}
+            State::Dead | State::Done | State::Leased => {}
         }
         let mut stretch = self.timeline.page(topic, class, lane.from, room)?;
         stretch.jobs.iter().for_each(|resting| room.take(&resting.job));
@@ -275,6 +276,15 @@ impl<T: Timeline> Machine<T> {
             stretch.next = stretch.next.filter(|_| next.is_some());
         }
         Ok((stretch, next.map(|from| ListedLane { from, ..lane })))
+    }
+}
+
+/// The class of all jobs of a state, if they are of one.
+fn only_class(state: State) -> Option<Class> {
+    match state {
+        State::Dead => Some(Class::DEAD),
+        State::Done => Some(Class::DONE),
+        State::Delayed | State::Ready | State::Leased => None,
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod ack;
 mod cancel;
+mod chain;
 mod change_schedule;
 pub mod check;
 mod extend;
@@ -36,6 +37,7 @@ mod withdraw;
 
 pub use ack::{Ack, EndReply};
 pub use cancel::{Cancel, ChangeReply, Target};
+pub use chain::{Chain, ChainReply, refused_put};
 pub use change_schedule::{ChangeSchedule, ScheduleChange};
 pub use extend::{Extend, ExtendReply};
 pub use forecast::Forecast;
@@ -56,6 +58,7 @@ pub use peek::Peek;
 pub(crate) use peek::PeekProgress;
 pub use purge::Purge;
 pub use put::{OnConflict, Put, PutOutcome, PutReply};
+pub(crate) use put::{PutRoom, RoomNeed};
 pub use put_schedule::{PutSchedule, PutScheduleReply, ScheduleConflict, ScheduleOutcome};
 pub(crate) use release::ReleaseProgress;
 pub use release::{Release, ReleaseTopic};

@@ -11,8 +11,8 @@ use crate::time::Now;
 use crate::timeline::{Head, Resting, Room, Stretch, Timeline};
 use crate::topic::{TopicName, TopicNo};
 
-/// Look at the next job of a state: ready as reserve would give it, delayed by due time, dead by
-/// age, leased by expiry.
+/// Look at the next job of a state: ready as reserve would give it, delayed by due time, dead and
+/// done by age, leased by expiry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peek {
     /// The topic.
@@ -45,22 +45,22 @@ struct LeasedProgress {
 
 operation! {
     Peek => Option<JobView>,
-        request => Command::Peek(request), Reply::View(reply) => Ok(reply);
+        request => Command::Peek(request), Reply::View(reply) => Ok(reply.map(|view| *view));
 }
 
 impl<T: Timeline> Machine<T> {
     pub(crate) fn peek(peek: Peek) -> LongCommand {
         let (walk, leased) = (ClassWalk::new(), LeasedProgress::default());
-        LongCommand::Peek(PeekProgress { peek, walk, lane: None, best: None, leased })
+        LongCommand::Peek(Box::new(PeekProgress { peek, walk, lane: None, best: None, leased }))
     }
 
     pub(crate) fn peek_portion(&mut self, now: Now, mut progress: PeekProgress) -> Rule<Portion> {
-        let view = |view| Ok(Portion::Done(Reply::View(view)));
+        let view = |view: Option<JobView>| Ok(Portion::Done(Reply::View(view.map(Box::new))));
         let Some(topic) = self.topics.find(&progress.peek.topic) else { return view(None) };
         let head = match progress.peek.state {
             State::Leased => {
                 if !self.first_to_expire(topic, &mut progress.leased) {
-                    return Ok(Portion::More(LongCommand::Peek(progress)));
+                    return Ok(Portion::More(LongCommand::Peek(Box::new(progress))));
                 }
                 let first = progress.leased.first;
                 return view(first.and_then(|(_, id)| self.view_leased(id, now)));
@@ -68,11 +68,12 @@ impl<T: Timeline> Machine<T> {
             State::Ready => self.next_ready(topic, now, &mut progress)?,
             State::Delayed => self.next_delayed(topic, now, &mut progress)?,
             State::Dead => self.timeline.oldest(topic, Class::DEAD)?,
+            State::Done => self.timeline.oldest(topic, Class::DONE)?,
         };
         let resting = match head {
             Head::At(place) => self.resting_at(place)?,
             Head::Empty => None,
-            Head::Again => return Ok(Portion::More(LongCommand::Peek(progress))),
+            Head::Again => return Ok(Portion::More(LongCommand::Peek(Box::new(progress)))),
         };
         view(resting.and_then(|resting| self.view_resting(resting, now)))
     }

@@ -21,7 +21,7 @@ impl<T: Timeline> Machine<T> {
         let Some(value) = self.topics.get(topic) else { return Ok(Reply::Count(0)) };
         let resting = value.counts.waiting + value.counts.dead;
         // Where nothing ever rested there is nothing to write down, not even a hold.
-        if resting > 0 || value.holds_until > 0 {
+        if resting > 0 || value.counts.done > 0 || value.holds_until > 0 {
             self.commit(Fact::Purged { topic }, Origin::Live, out);
         }
         Ok(Reply::Count(resting))

@@ -63,6 +63,8 @@ pub struct Put {
     pub on_conflict: OnConflict,
     /// How long the key stays taken after the ack.
     pub key_ttl_ms: Option<i64>,
+    /// The job dies if nobody takes it so long after it was due.
+    pub expires_after_ms: Option<i64>,
     /// Small string map.
     pub headers: Option<Arc<Vec<(String, String)>>>,
 }
@@ -83,6 +85,7 @@ impl Put {
             key: None,
             on_conflict: OnConflict::Keep,
             key_ttl_ms: None,
+            expires_after_ms: None,
             headers: None,
         }
     }
@@ -92,7 +95,7 @@ impl Put {
         content_bytes(&self.body, self.key.as_ref(), self.headers.as_deref())
     }
 
-    /// Checks all limits; gives when the job is due.
+    /// Checks all limits; gives when the job is due, unless its topic has a delay for it.
     pub fn check(&self, now: Now) -> Result<(Clock, u64), Error> {
         check::body(&self.body)?;
         check::ttr(self.ttr_ms)?;
@@ -103,10 +106,21 @@ impl Put {
         if let Some(ms) = self.key_ttl_ms {
             check::span("key_ttl", ms, 0, TTL_MS_MAX)?;
         }
+        if let Some(ms) = self.expires_after_ms {
+            check::span("expires_after", ms, 0, TTL_MS_MAX)?;
+        }
         if let Some(headers) = &self.headers {
             check::headers(headers)?;
         }
-        check::due(now, self.delay_ms, self.at_ms)
+        self.due(now, None)
+    }
+
+    /// When the job is due, by the topic's delay if it has none of its own.
+    fn due(&self, now: Now, settings: Option<&Settings>) -> Result<(Clock, u64), Error> {
+        match (self.delay_ms, self.at_ms, settings.and_then(|settings| settings.delay_ms)) {
+            (None, None, Some(delay_ms)) => Ok((Clock::Steady, now.after(delay_ms))),
+            (delay_ms, at_ms, _) => check::due(now, delay_ms, at_ms),
+        }
     }
 
     /// The job's content; missing options are the topic's defaults.
@@ -115,6 +129,8 @@ impl Put {
         let ms = |ms: i64| u64::try_from(ms).unwrap_or(0);
         let ttr_ms = self.ttr_ms.map(ms).or(settings.and_then(|s| s.ttr_ms));
         let attempts_max = self.attempts_max.or(settings.and_then(|s| s.attempts_max));
+        let expires_after_ms =
+            self.expires_after_ms.map(ms).or(settings.and_then(|s| s.expires_after_ms));
         Content {
             key: self.key,
             headers: self.headers.filter(|headers| !headers.is_empty()),
@@ -124,6 +140,7 @@ impl Put {
             attempts_max: attempts_max.unwrap_or(ATTEMPTS_MAX_DEFAULT),
             backoff: self.backoff.or_else(|| settings.and_then(|s| s.backoff.clone())),
             key_ttl_ms: self.key_ttl_ms.map_or(0, ms),
+            expires_after_ms: expires_after_ms.unwrap_or(0),
             put_at: now.wall_ms,
             tick: None,
         }
@@ -155,16 +172,54 @@ pub struct PutReply {
     pub due_at: u64,
 }
 
+/// Room that puts need, and what leaves to make it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RoomNeed {
+    pub(crate) jobs: u64,
+    pub(crate) bytes: u64,
+    pub(crate) left_jobs: u64,
+    pub(crate) left_bytes: u64,
+}
+
+/// Whether somebody knows that there is room for a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PutRoom {
+    Unchecked,
+    /// A rule that puts it together with others has looked.
+    Checked,
+}
+
+/// What a put meets.
+pub(crate) struct PutContext {
+    /// Its topic, if that lives.
+    known: Option<TopicNo>,
+    clock: Clock,
+    due_at: u64,
+    pub(crate) due_wall_ms: u64,
+    pub(crate) owner: KeyOwner,
+}
+
 /// How a put proceeds, given the owner of its key.
-enum Resolution {
+pub(crate) enum Resolution {
     /// A new job. The hold on its key leaves its place, or a leased job loses the key to it.
     Create { left: Option<Place>, key_loser: Option<JobId> },
-    /// A new job. This dead one stays where it is, without the key.
+    /// A new job. This dead or done one stays where it is, without the key.
     CreateBeside(Resting),
     /// This one gets the new content.
     Replace(Resting),
     /// All stays as it is.
     Keep(PutReply),
+}
+
+impl Resolution {
+    /// Bytes of the job that is replaced, if one is; the outer `None` = nothing is written.
+    pub(crate) fn replaced_bytes(&self) -> Option<Option<u64>> {
+        match self {
+            Resolution::Keep(_) => None,
+            Resolution::Create { .. } | Resolution::CreateBeside(_) => Some(None),
+            Resolution::Replace(old) => Some(Some(u64::from(old.job.progress.bytes))),
+        }
+    }
 }
 
 operation! {
@@ -190,8 +245,20 @@ impl<T: Timeline> Machine<T> {
         read_bytes: &mut u64,
         out: &mut Output,
     ) -> Rule<PutReply> {
-        let (clock, due_at) = put.check(now)?;
+        put.check(now)?;
+        self.put_checked(now, put, PutRoom::Unchecked, read_bytes, out)
+    }
+
+    /// What a put meets, whose limits were checked.
+    pub(crate) fn put_context(
+        &mut self,
+        now: Now,
+        put: &Put,
+        read_bytes: &mut u64,
+    ) -> Rule<PutContext> {
         let known = self.topics.find(&put.topic);
+        let settings = known.and_then(|topic| self.topics.get(topic)).map(|topic| &topic.settings);
+        let (clock, due_at) = put.due(now, settings)?;
         let owner = match (known, &put.key) {
             (Some(_), Some(_)) if *read_bytes > PUT_KEYED_BYTES_MAX => {
                 return Err(keyed_jobs_too_large().into());
@@ -203,6 +270,20 @@ impl<T: Timeline> Machine<T> {
             *read_bytes += u64::from(resting.job.progress.bytes);
         }
         let due_wall_ms = now.to_wall(clock, due_at);
+        Ok(PutContext { known, clock, due_at, due_wall_ms, owner })
+    }
+
+    /// Puts a job whose limits were checked.
+    pub(crate) fn put_checked(
+        &mut self,
+        now: Now,
+        put: Put,
+        room: PutRoom,
+        read_bytes: &mut u64,
+        out: &mut Output,
+    ) -> Rule<PutReply> {
+        let PutContext { known, clock, due_at, due_wall_ms, owner } =
+            self.put_context(now, &put, read_bytes)?;
         let resolution = self.resolve_conflict(now, put.on_conflict, due_wall_ms, owner)?;
         let new = JobId(self.next_id);
         let mut dead = None;
@@ -225,7 +306,15 @@ impl<T: Timeline> Machine<T> {
         let content = put.content(settings, now);
         let bytes = u32::try_from(content.bytes()).unwrap_or(u32::MAX);
         let left_bytes = old.as_ref().map_or(0, |old| old.bytes);
-        self.check_room(known, u64::from(old.is_none()), left_bytes, bytes)?;
+        let need = RoomNeed {
+            jobs: u64::from(old.is_none()),
+            bytes: u64::from(bytes),
+            left_jobs: 0,
+            left_bytes: u64::from(left_bytes),
+        };
+        if room == PutRoom::Unchecked {
+            self.check_room(known, need)?;
+        }
         let topic = match known {
             Some(topic) => topic,
             None => self.topic_or_birth(&name, out)?,
@@ -259,8 +348,13 @@ impl<T: Timeline> Machine<T> {
         let priority = put.priority.unwrap_or(PRIORITY_DEFAULT);
         let content = Content { tick, ..put.content(settings, now) };
         let bytes = u32::try_from(content.bytes()).unwrap_or(u32::MAX);
-        let more_jobs = u64::from(left_bytes.is_none());
-        self.check_room(Some(topic), more_jobs, left_bytes.unwrap_or(0), bytes)?;
+        let need = RoomNeed {
+            jobs: u64::from(left_bytes.is_none()),
+            bytes: u64::from(bytes),
+            left_jobs: 0,
+            left_bytes: u64::from(left_bytes.unwrap_or(0)),
+        };
+        self.check_room(Some(topic), need)?;
         let id = JobId(self.next_id);
         let progress = Progress { priority, bytes, ..Progress::default() };
         let at = Place { topic, class: Class::waiting(priority, clock), due_at, id };
@@ -271,7 +365,7 @@ impl<T: Timeline> Machine<T> {
     }
 
     /// The table in docs/design.md: the result of a put on a key, by the state of its owner.
-    fn resolve_conflict(
+    pub(crate) fn resolve_conflict(
         &self,
         now: Now,
         on_conflict: OnConflict,
@@ -295,6 +389,17 @@ impl<T: Timeline> Machine<T> {
                 Reject => Err(key_held(place.id)),
                 Replace => create(Some(place), None),
             },
+            KeyOwner::Resting(done) if done.place.class == Class::DONE => {
+                let held_until = done.key_held_until().filter(|until| *until > now.steady_ms);
+                match (held_until, on_conflict) {
+                    (None, _) | (Some(_), Replace) => Ok(Resolution::CreateBeside(done)),
+                    (Some(_), Reject) => Err(key_held(done.job.id)),
+                    (Some(until), Keep | Earliest | Latest) => {
+                        let free_at = now.to_wall(Clock::Steady, until);
+                        keep(done.job.id, Some(State::Done), free_at)
+                    }
+                }
+            }
             // A dead job does not live: it never stands in the way of new work.
             KeyOwner::Resting(resting)
                 if resting.place.class == Class::DEAD && on_conflict != Replace =>
@@ -319,8 +424,8 @@ impl<T: Timeline> Machine<T> {
         }
     }
 
-    /// Takes the key from a dead job. A fact of its own, before that of the put: the job at this
-    /// place is another one afterwards, for indexes and replay alike.
+    /// Takes the key from a dead or done job. A fact of its own, before that of the put: the job at
+    /// this place is another one afterwards, for indexes and replay alike.
     fn take_key(&mut self, resting: Resting, out: &mut Output) {
         let place = resting.place;
         let fact = Fact::Move {
@@ -335,24 +440,27 @@ impl<T: Timeline> Machine<T> {
         self.commit(fact, Origin::Found(resting), out);
     }
 
-    /// Whether the store and the topic have room for these jobs and bytes.
-    fn check_room(
-        &self,
-        topic: Option<TopicNo>,
-        more_jobs: u64,
-        left_bytes: u32,
-        bytes: u32,
-    ) -> Result<(), Error> {
+    /// Whether the store and the topic of this name have room.
+    pub(crate) fn check_room_of(&self, topic: &TopicName, need: RoomNeed) -> Result<(), Error> {
+        match self.topics.find_exact(topic) {
+            None => self.check_birth(topic, 1)?,
+            Some(topic) => return self.check_room(Some(topic), need),
+        }
+        self.check_room(None, need)
+    }
+
+    /// Whether the store and the topic have room.
+    fn check_room(&self, topic: Option<TopicNo>, need: RoomNeed) -> Result<(), Error> {
         if let Some(full) = &self.full {
             return Err(full.clone());
         }
         let Some(topic) = topic.and_then(|topic| self.topics.get(topic)) else { return Ok(()) };
         if let Some(max) = topic.settings.jobs_max
-            && topic.jobs() + more_jobs > max.max(topic.jobs())
+            && (topic.jobs() + need.jobs).saturating_sub(need.left_jobs) > max.max(topic.jobs())
         {
             return Err(jobs_full(&topic.name, topic.jobs(), max));
         }
-        let after = (topic.counts.bytes + u64::from(bytes)).saturating_sub(left_bytes.into());
+        let after = (topic.counts.bytes + need.bytes).saturating_sub(need.left_bytes);
         if let Some(max) = topic.settings.bytes_max
             && after > max.max(topic.counts.bytes)
         {

@@ -3,7 +3,7 @@
 use crate::command::{Command, Reply, operation};
 use crate::error::{Code, Error};
 use crate::job::BodyKind;
-use crate::limits::{AT_MS_MAX, DELAY_MS_MAX, JITTER_MS_MAX, SCHEDULES_MAX, TOPIC_SCHEDULES_MAX};
+use crate::limits::{DELAY_MS_MAX, JITTER_MS_MAX, SCHEDULES_MAX, TOPIC_SCHEDULES_MAX};
 use crate::machine::{Machine, Output, Rule};
 use crate::op::check;
 use crate::refusal::{schedule_conflict, schedule_never_ticks};
@@ -90,13 +90,14 @@ impl PutSchedule {
 
     /// Checks everything; gives what is to be kept.
     pub fn definition(&self, now: Now, zones: &TimeZoneDatabase) -> Result<Definition, Error> {
-        let at = |field, ms: Option<i64>| ms.map(|ms| check::span(field, ms, 0, AT_MS_MAX));
+        let at = |field, ms: Option<i64>| ms.map(|ms| check::instant(field, ms));
         let start_at = at("start_at", self.start_at_ms).transpose()?;
         let end_at = at("end_at", self.end_at_ms).transpose()?;
         if let (Some(start_ms), Some(end_ms)) = (start_at, end_at)
             && end_ms <= start_ms
         {
-            let text = format!("end_at ({end_ms} ms) must be later than start_at ({start_ms} ms)");
+            let (start, end) = (check::rfc3339(start_ms), check::rfc3339(end_ms));
+            let text = format!("end_at ({end}) must be later than start_at ({start})");
             return Err(Error::invalid(text));
         }
         let form = RuleForm {
@@ -251,10 +252,16 @@ impl PutScheduleReply {
     }
 }
 
+impl From<PutScheduleReply> for Reply {
+    fn from(reply: PutScheduleReply) -> Reply {
+        Reply::PutSchedule(Box::new(reply))
+    }
+}
+
 operation! {
     PutSchedule => PutScheduleReply,
         request => Command::PutSchedule(Box::new(request)),
-        Reply::PutSchedule(reply) => Ok(reply);
+        Reply::PutSchedule(reply) => Ok(*reply);
 }
 
 impl<T: Timeline> Machine<T> {
@@ -275,7 +282,7 @@ impl<T: Timeline> Machine<T> {
         let (outcome, mut schedule) = put.apply(existing, definition, now, &zones)?;
         let rule = schedule.rule(&zones)?;
         if matches!(outcome, ScheduleOutcome::Unchanged | ScheduleOutcome::Duplicate) {
-            return Ok(Reply::PutSchedule(PutScheduleReply::of(outcome, &schedule, &rule, now)));
+            return Ok(PutScheduleReply::of(outcome, &schedule, &rule, now).into());
         }
         if let Some(full) = &self.full {
             return Err(full.clone().into());
@@ -297,7 +304,7 @@ impl<T: Timeline> Machine<T> {
                 self.add_schedule(topic, &put.name, &schedule, rest, now, out);
             }
         }
-        Ok(Reply::PutSchedule(PutScheduleReply::of(outcome, &schedule, &rule, now)))
+        Ok(PutScheduleReply::of(outcome, &schedule, &rule, now).into())
     }
 
     fn check_schedule_room(&mut self, put: &PutSchedule) -> Result<(), Error> {

@@ -13,7 +13,9 @@ use crate::error::{Error, Fatal};
 use crate::fact::{Cause, Destination, Fact};
 use crate::holder::HolderId;
 use crate::job::{BodyKind, JobId, TickOrigin, Token, content_bytes};
-use crate::limits::{JOB_BYTES_MAX, REPLY_BYTES_MAX, RESERVE_MAX, RESERVE_TOPICS_MAX, WAIT_MS_MAX};
+use crate::limits::{
+    JOB_BYTES_MAX, PORTION_JOBS, REPLY_BYTES_MAX, RESERVE_MAX, RESERVE_TOPICS_MAX, WAIT_MS_MAX,
+};
 use crate::machine::{Machine, Origin, Output, ReserveTerms, Rule, Stop, When, answered};
 use crate::op::{SessionId, check};
 use crate::refusal::{no_session, too_many_wait};
@@ -216,7 +218,7 @@ impl<T: Timeline> Machine<T> {
                 Next::In(_) | Next::Blocked | Next::Empty => {}
             }
         }
-        let (mut jobs, mut bytes, mut refused) = (Vec::new(), 0, None);
+        let (mut jobs, mut bytes, mut refused, mut too_late) = (Vec::new(), 0, None, 0);
         while let Some(Reverse((_, place))) = heads.pop() {
             if !self.has_lease_room(place.topic, terms.holder) {
                 // Other topics may have room.
@@ -228,14 +230,26 @@ impl<T: Timeline> Machine<T> {
                 jobs.reserve_exact(self.reserve_room(topics, terms.max));
             }
             let resting = self.timeline.take(place)?;
-            bytes += u64::from(resting.job.progress.bytes);
-            jobs.extend(self.grant(now, resting, true, terms, out));
+            if resting.is_too_late(now) {
+                self.die_too_late(resting, true, now, out)?;
+                too_late += 1;
+                if too_late == PORTION_JOBS {
+                    break;
+                }
+            } else {
+                bytes += u64::from(resting.job.progress.bytes);
+                jobs.extend(self.grant(now, resting, true, terms, out));
+            }
             if jobs.len() >= terms.max || bytes + JOB_BYTES_MAX > REPLY_BYTES_MAX {
                 break;
             }
             if let Next::Due(place) = self.offer(place.topic, now)? {
                 heads.push(Reverse((place.rank(now), place)));
             }
+        }
+        if jobs.is_empty() && too_late > 0 {
+            // What looked due is dead: look again.
+            return Ok(ReserveOutcome { jobs, is_unsure: true, is_unread: true });
         }
         match refused {
             // Another topic may have jobs, and room for them.

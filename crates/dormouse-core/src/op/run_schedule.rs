@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::command::{Command, Reply, operation};
 use crate::error::Error;
 use crate::job::{JobId, State, TickOrigin};
-use crate::limits::{AT_MS_MAX, BACKFILL_TICKS_MAX, PORTION_BYTES, PORTION_JOBS};
+use crate::limits::{BACKFILL_TICKS_MAX, PORTION_BYTES, PORTION_JOBS};
 use crate::machine::{LongCommand, Machine, Output, Portion, Rule};
 use crate::op::{Put, PutOutcome, PutReply, check};
 use crate::schedule::{Schedule, ScheduleName};
@@ -36,8 +36,8 @@ impl RunSchedule {
         now: Now,
     ) -> Result<Option<Vec<u64>>, Error> {
         let Some((from_ms, to_ms)) = self.ticks else { return Ok(None) };
-        let from_ms = check::span("from", from_ms, 0, AT_MS_MAX)?;
-        let to_ms = check::span("to", to_ms, 0, AT_MS_MAX)?;
+        let from_ms = check::instant("from", from_ms)?;
+        let to_ms = check::instant("to", to_ms)?;
         if matches!(rule, tick::Rule::Gap(_)) {
             let text = "a schedule with gap has no ticks of its own to give again: run it without \
                         from and to";
@@ -45,14 +45,14 @@ impl RunSchedule {
         }
         let clock = schedule.definition.clock();
         if to_ms <= from_ms {
-            let text = format!("to ({to_ms} ms) must be later than from ({from_ms} ms)");
+            let (from, to) = (check::rfc3339(from_ms), check::rfc3339(to_ms));
+            let text = format!("to ({to}) must be later than from ({from})");
             return Err(Error::invalid(text));
         }
         if to_ms > now.wall_ms {
-            let now_ms = now.wall_ms;
+            let (to, now) = (check::rfc3339(to_ms), check::rfc3339(now.wall_ms));
             return Err(Error::invalid(format!(
-                "to is {to_ms} ms, which is later than now ({now_ms} ms): ticks to come are given \
-                 at their time"
+                "to is {to}, which is later than now ({now}): ticks to come are given at their time"
             )));
         }
         let (mut from, to) = (now.instant_of(clock, from_ms), now.instant_of(clock, to_ms));
@@ -65,9 +65,10 @@ impl RunSchedule {
         let ticks = ticks.take_while(|tick_ms| *tick_ms < to).take(BACKFILL_TICKS_MAX + 1);
         let ticks: Vec<u64> = ticks.map(|tick_ms| schedule.to_wall(now, tick_ms)).collect();
         if ticks.len() > BACKFILL_TICKS_MAX {
+            let (from, to) = (check::rfc3339(from_ms), check::rfc3339(to_ms));
             return Err(Error::invalid(format!(
-                "there are more than {BACKFILL_TICKS_MAX} ticks from {from_ms} to {to_ms} ms; give \
-                 a shorter time"
+                "there are more than {BACKFILL_TICKS_MAX} ticks from {from} to {to}; give a \
+                 shorter time"
             )));
         }
         Ok(Some(ticks))

@@ -31,6 +31,9 @@ impl SetTopic {
         };
         span("ttr", settings.ttr_ms, TTR_MS_MIN)?;
         span("dead_ttl", settings.dead_ttl_ms, 0)?;
+        span("delay", settings.delay_ms, 0)?;
+        span("expires_after", settings.expires_after_ms, 1)?;
+        span("keep_done", settings.keep_done_ms, 1)?;
         check::optional_backoff(settings.backoff.as_ref())
     }
 }
@@ -43,6 +46,7 @@ operation! {
 impl<T: Timeline> Machine<T> {
     pub(crate) fn set_topic(&mut self, set: SetTopic, out: &mut Output) -> Rule<Reply> {
         set.check()?;
+        self.check_dead_topic(&set.topic, set.settings.dead_topic.as_ref())?;
         let settings = set.settings;
         let known = self.topics.find(&set.topic).and_then(|topic| self.topics.get(topic));
         let unchanged = match known {

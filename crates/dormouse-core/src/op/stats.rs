@@ -49,7 +49,7 @@ pub struct TopicStats {
 
 operation! {
     Stats => TopicStats,
-        request => Command::Stats(request), Reply::Stats(reply) => Ok(reply);
+        request => Command::Stats(request), Reply::Stats(reply) => Ok(*reply);
 }
 
 /// The counts between two portions.
@@ -113,10 +113,11 @@ impl TopicCount {
 
 impl<T: Timeline> Machine<T> {
     pub(crate) fn stats(&mut self, now: Now, stats: Stats) -> Rule<LongCommand> {
-        Ok(LongCommand::Stats(match stats.topic {
+        let progress = match stats.topic {
             Some(name) => self.stats_of(now, &name)?,
             None => StatsProgress::Total(self.total_stats()),
-        }))
+        };
+        Ok(LongCommand::Stats(Box::new(progress)))
     }
 
     pub(crate) fn stats_portion(&mut self, now: Now, progress: StatsProgress) -> Rule<Portion> {
@@ -125,18 +126,22 @@ impl<T: Timeline> Machine<T> {
             StatsProgress::Waiters(stats) => stats,
             StatsProgress::Topic(mut count) => {
                 if !self.count_topic(now, &mut count, &mut budget)? {
-                    return Ok(Portion::More(LongCommand::Stats(StatsProgress::Topic(count))));
+                    return Ok(Portion::More(LongCommand::Stats(Box::new(StatsProgress::Topic(
+                        count,
+                    )))));
                 }
                 self.topic_stats(now, &count)
             }
             StatsProgress::Total(mut count) => {
                 if !self.count_all(now, &mut count, &mut budget)? {
-                    return Ok(Portion::More(LongCommand::Stats(StatsProgress::Total(count))));
+                    return Ok(Portion::More(LongCommand::Stats(Box::new(StatsProgress::Total(
+                        count,
+                    )))));
                 }
                 self.totals_of(&count)
             }
         };
-        Ok(Portion::Done(Reply::Stats(stats)))
+        Ok(Portion::Done(Reply::Stats(Box::new(stats))))
     }
 
     fn stats_of(&mut self, now: Now, name: &TopicName) -> Rule<StatsProgress> {

@@ -66,7 +66,12 @@ impl<T: Timeline> Machine<T> {
     pub(crate) fn topics_page(&mut self, page: Topics) -> Rule<LongCommand> {
         page.check()?;
         let after = page.after.clone();
-        Ok(LongCommand::Topics(TopicsProgress { page, found: Vec::new(), after, present: None }))
+        Ok(LongCommand::Topics(Box::new(TopicsProgress {
+            page,
+            found: Vec::new(),
+            after,
+            present: None,
+        })))
     }
 
     pub(crate) fn topics_portion(
@@ -96,7 +101,7 @@ impl<T: Timeline> Machine<T> {
             let count = |topic| Some((name(topic)?, TopicCount::new(topic)));
             progress.present = next.visible.and_then(count);
         }
-        Ok(Portion::More(LongCommand::Topics(progress)))
+        Ok(Portion::More(LongCommand::Topics(Box::new(progress))))
     }
 
     /// The next topic that callers see. Those that have vanished for them may be many.

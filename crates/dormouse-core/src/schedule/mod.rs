@@ -194,6 +194,23 @@ pub struct TickCounts {
 }
 
 impl TickCounts {
+    /// What has passed since these were counted; nothing where a new count has begun.
+    pub(crate) fn since(&self, before: &TickCounts) -> TickCounts {
+        TickCounts {
+            given: self.given.saturating_sub(before.given),
+            missed: self.missed.saturating_sub(before.missed),
+            overlapped: self.overlapped.saturating_sub(before.overlapped),
+            skipped: self.skipped.saturating_sub(before.skipped),
+        }
+    }
+
+    pub(crate) fn add(&mut self, more: &TickCounts) {
+        self.given += more.given;
+        self.missed += more.missed;
+        self.overlapped += more.overlapped;
+        self.skipped += more.skipped;
+    }
+
     /// All ticks that passed.
     pub fn total(&self) -> u64 {
         self.given + self.without_job()

@@ -203,7 +203,7 @@ impl Timeline for MemoryTimeline {
     }
 
     fn purge(&mut self, topic: TopicNo, _jobs: u64) {
-        let lanes = (topic, Class::waiting(0, Clock::Steady))..=(topic, Class::HOLD);
+        let lanes = (topic, Class::waiting(0, Clock::Steady))..=(topic, Class::LAST);
         let keys: Vec<_> = self.lanes.range(lanes).map(|(&key, _)| key).collect();
         for key in keys {
             let lane = self.lanes.remove(&key).unwrap_or_default();

@@ -28,7 +28,7 @@ fn every_limit_of_put_names_field_value_limit_and_fix() {
         (Put { delay_ms: Some(-1), ..base() }, Code::Invalid, &["delay", "-1", "give 0 to"]),
         (Put { delay_ms: Some(days_100y + 1), ..base() }, Code::Invalid, &["delay", "3162240000"]),
         (Put { at_ms: Some(-5), ..base() }, Code::Invalid, &["at", "-5"]),
-        (Put { at_ms: Some(far), ..base() }, Code::Invalid, &["at", "33000000000001"]),
+        (Put { at_ms: Some(far), ..base() }, Code::Invalid, &["at", "is 3015-09-24T10:40:00.001Z"]),
         (Put { at_ms: Some(1), delay_ms: Some(1), ..base() }, Code::Invalid, &["both", "one of"]),
         (Put { ttr_ms: Some(0), ..base() }, Code::Invalid, &["ttr", "0 ms", "give 1 to"]),
         (Put { key_ttl_ms: Some(-1), ..base() }, Code::Invalid, &["key_ttl", "-1"]),

@@ -2,7 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
+mod chain;
 mod dead;
+mod dead_letters;
+mod deadlines;
+mod done;
 mod fuzz;
 mod holders;
 mod lease;

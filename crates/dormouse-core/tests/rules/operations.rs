@@ -53,7 +53,7 @@ fn replies() -> Vec<Reply> {
         Reply::View(None),
         Reply::Page(Page { jobs: Vec::new(), cursor: None }),
         Reply::Topics(TopicsPage { topics: Vec::new(), more: false }),
-        Reply::Stats(TopicStats::default()),
+        Reply::Stats(Box::default()),
         Reply::Forecast(vec![1]),
         Reply::Session(SessionId(1)),
         Reply::Lock(LockReply { fence: 1, expires_at: 1, depth: 1 }),

@@ -377,3 +377,11 @@ fn a_batch_answers_per_item() {
     assert_eq!(replies.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, false, true]);
     assert_eq!(rig.stats("t").unwrap().ready, 2);
 }
+
+#[test]
+fn keys_of_the_server_are_refused() {
+    let mut rig = Rig::new();
+    let put = Put { key: Some(bytes("dormouse:dead:7")), ..Put::new(topic("t"), "") };
+    says(&rig.try_put(put).unwrap_err(), Code::Invalid, &["dormouse:", "put something before"]);
+    rig.put(Put { key: Some(bytes("dormouse")), ..Put::new(topic("t"), "") });
+}

@@ -105,6 +105,7 @@ impl Seen {
             key: rng.maybe(2, |rng| self.key(rng)),
             on_conflict: [Keep, Reject, Replace, Earliest, Latest][rng.below(5) as usize],
             key_ttl_ms: rng.maybe(2, |rng| rng.below(50) as i64),
+            expires_after_ms: rng.maybe(3, |rng| rng.below(60) as i64),
             ..Put::new(self.topic(rng), vec![0; rng.below(20) as usize])
         }
     }
@@ -130,13 +131,21 @@ impl Seen {
             bytes_max: rng.maybe(4, |rng| rng.below(100)),
             dead_ttl_ms: rng.maybe(3, |rng| rng.below(100)),
             dead_max: rng.maybe(3, |rng| rng.below(4)),
+            delay_ms: rng.maybe(4, |rng| rng.below(40)),
+            expires_after_ms: rng.maybe(4, |rng| 1 + rng.below(60)),
+            dead_topic: rng.maybe(3, |rng| self.topic(rng)),
+            keep_done_ms: rng.maybe(2, |rng| 1 + rng.below(120)),
             ..Settings::default()
         }
     }
 
     fn command(&self, rng: &mut Rng, now: Now) -> Command {
         let name = self.topic(rng);
-        match rng.below(31) {
+        match rng.below(32) {
+            31 => {
+                let puts = (0..rng.below(4)).map(|_| self.put(rng, now)).collect();
+                Command::Chain(Chain { token: self.token(rng), puts })
+            }
             0..=5 => Command::Put((0..=rng.below(3)).map(|_| self.put(rng, now)).collect()),
             6..=10 => Command::Reserve(self.reserve(rng)),
             11 | 12 => Command::Ack(vec![self.token(rng)]),
@@ -271,8 +280,8 @@ impl Seen {
     }
 
     fn look(&self, rng: &mut Rng, name: TopicName, now: Now) -> Command {
-        let states = [State::Delayed, State::Ready, State::Leased, State::Dead];
-        let state = states[rng.below(4) as usize];
+        let states = [State::Delayed, State::Ready, State::Leased, State::Dead, State::Done];
+        let state = states[rng.below(5) as usize];
         match rng.below(6) {
             0 => Command::Get(vec![self.target(rng)]),
             1 => Command::Peek(Peek { topic: name, state }),
@@ -291,6 +300,11 @@ impl Seen {
         match answer {
             Ok(Reply::Jobs(jobs)) => self.tokens.extend(jobs.iter().map(|job| job.token)),
             Ok(Reply::Session(session)) => self.sessions.push(*session),
+            Ok(Reply::Chain(reply)) => {
+                for put in &reply.puts {
+                    self.next_id = self.next_id.max(put.id.0 + 1);
+                }
+            }
             Ok(Reply::Put(replies)) => {
                 for reply in replies.iter().flatten() {
                     self.next_id = self.next_id.max(reply.id.0 + 1);
@@ -385,6 +399,7 @@ fn history(seed: u64, steps: u64) {
             machine.tick(now, &mut out).unwrap();
             machine.continue_long(now, &mut out).unwrap();
             counts_add_up(machine);
+            deadlines_are_there(machine);
             twin.take(now, &mut out)
         });
         assert_eq!(said[0], said[1], "step {step}: {command:?}");
@@ -401,7 +416,7 @@ fn history(seed: u64, steps: u64) {
 fn restart(twins: &mut [Twin; 2], epoch: u32, now: Now, step: u64) {
     twins[0].rebuild_by_images(now);
     twins[1].rebuild_by_facts();
-    let [first, second] = twins.each_ref().map(|twin| image(&twin.machine, now));
+    let [first, second] = twins.each_ref().map(|twin| image(&twin.machine, now).without_hints());
     assert_eq!(first, second, "before step {step}");
     let said = twins.each_mut().map(|twin| {
         let mut out = Output::default();

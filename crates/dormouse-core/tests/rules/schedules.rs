@@ -22,7 +22,7 @@ fn every(span_ms: i64) -> PutSchedule {
 impl Rig {
     fn schedule(&mut self, put: PutSchedule) -> Result<PutScheduleReply, Error> {
         match self.run(Command::PutSchedule(Box::new(put)))? {
-            Reply::PutSchedule(reply) => Ok(reply),
+            Reply::PutSchedule(reply) => Ok(*reply),
             other => panic!("{other:?}"),
         }
     }

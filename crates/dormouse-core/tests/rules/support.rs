@@ -84,6 +84,7 @@ impl Rig {
         self.machine.tick(self.now, &mut self.out).unwrap();
         self.machine.continue_long(self.now, &mut self.out).unwrap();
         self.collect();
+        deadlines_are_there(&self.machine);
     }
 
     /// A command, and the tick that follows it.
@@ -196,7 +197,7 @@ impl Rig {
 
     pub(crate) fn stats(&mut self, name: &str) -> Result<TopicStats, Error> {
         match self.run(Command::Stats(Stats { topic: Some(topic(name)) }))? {
-            Reply::Stats(stats) => Ok(stats),
+            Reply::Stats(stats) => Ok(*stats),
             other => panic!("{other:?}"),
         }
     }
@@ -270,9 +271,16 @@ pub(crate) fn counts_add_up(machine: &Machine<MemoryTimeline>) {
             ticks_add_up(&job.content.body);
             continue;
         }
+        if place.topic.deadline_topic().is_some() {
+            continue;
+        }
         let counts = found.entry(place.topic).or_default();
         counts.waiting += u64::from(place.class.is_waiting());
         counts.dead += u64::from(place.class == Class::DEAD);
+        if place.class == Class::DONE {
+            counts.done += 1;
+            continue;
+        }
         counts.bytes += u64::from(job.progress.bytes);
     }
     for lease in machine.lease_images() {
@@ -283,10 +291,9 @@ pub(crate) fn counts_add_up(machine: &Machine<MemoryTimeline>) {
     let mut totals = machine.machine_image().gone;
     for image in machine.topic_images() {
         let found = found.remove(&image.topic).unwrap_or_default();
-        let found = [found.waiting, found.leased, found.dead, found.bytes];
-        let counts = image.counts;
-        totals.add(&counts);
-        assert_eq!([counts.waiting, counts.leased, counts.dead, counts.bytes], found, "{image:?}");
+        let numbers = |c: &Counts| [c.waiting, c.leased, c.dead, c.done, c.bytes];
+        totals.add(&image.counts);
+        assert_eq!(numbers(&image.counts), numbers(&found), "{image:?}");
         assert_eq!(image.schedules, schedules.remove(&image.topic).unwrap_or(0), "{image:?}");
     }
     assert!(schedules.is_empty(), "schedules of topics that are not there: {schedules:?}");
@@ -304,6 +311,24 @@ fn ticks_add_up(record: &Bytes) {
     {
         let passed = rule.count(progress.anchor_ms, progress.last_ms);
         assert_eq!(progress.counts.total(), passed, "{schedule:?}");
+    }
+}
+
+/// Every waiting job with a span has an entry at its deadline. To be asked after a tick, which
+/// writes them.
+pub(crate) fn deadlines_are_there(machine: &Machine<MemoryTimeline>) {
+    let entries = machine.timeline().iter().filter_map(|(place, job)| {
+        let topic = place.topic.deadline_topic()?;
+        let named = <[u8; 8]>::try_from(job.content.body.as_ref()).unwrap();
+        Some((topic, JobId(u64::from_be_bytes(named)), place.class.clock(), place.due_at))
+    });
+    let entries: BTreeSet<_> = entries.collect();
+    for (place, job) in machine.timeline().iter() {
+        let span_ms = job.content.expires_after_ms;
+        if place.topic.is_topic() && place.class.is_waiting() && span_ms > 0 {
+            let entry = (place.topic, job.id, place.class.clock(), place.due_at + span_ms);
+            assert!(entries.contains(&entry), "{job:?} at {place:?} has no deadline");
+        }
     }
 }
 

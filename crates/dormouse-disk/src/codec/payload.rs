@@ -7,7 +7,8 @@
 //! key       bytes   if 0x01
 //! put_at    varint
 //! options   1 byte  if 0x20: 0x01 ttr_ms  0x02 attempts_max  0x04 backoff  0x08 key_ttl_ms
-//!                   0x10 tick: schedule, tick_ms, missed; and those announced, in this order
+//!                   0x10 tick: schedule, tick_ms, missed  0x20 expires_after_ms; and those
+//!                   announced, in this order
 //! headers   count and (name, value) pairs, if 0x10
 //! progress  if 0x40
 //! body      the rest
@@ -36,6 +37,7 @@ const ATTEMPTS_MAX: u8 = 0x02;
 const BACKOFF: u8 = 0x04;
 const KEY_TTL: u8 = 0x08;
 const TICK: u8 = 0x10;
+const EXPIRES_AFTER: u8 = 0x20;
 
 /// The lease time that costs nothing.
 const TTR_MS_IMPLIED: u64 = 60_000;
@@ -174,6 +176,7 @@ fn option_flags(content: &Content) -> u8 {
         | set(content.backoff.is_some(), BACKOFF)
         | set(content.key_ttl_ms != 0, KEY_TTL)
         | set(content.tick.is_some(), TICK)
+        | set(content.expires_after_ms != 0, EXPIRES_AFTER)
 }
 
 fn encode_options(content: &Content, options: u8, out: &mut Vec<u8>) {
@@ -195,11 +198,14 @@ fn encode_options(content: &Content, options: u8, out: &mut Vec<u8>) {
         put_varint(tick.tick_ms, out);
         put_varint(tick.missed, out);
     }
+    if options & EXPIRES_AFTER != 0 {
+        put_varint(content.expires_after_ms, out);
+    }
 }
 
 fn decode_options(content: &mut Content, reader: &mut Reader<'_>) -> Option<()> {
     let options = reader.byte()?;
-    if options & !(TTR | ATTEMPTS_MAX | BACKOFF | KEY_TTL | TICK) != 0 {
+    if options & !(TTR | ATTEMPTS_MAX | BACKOFF | KEY_TTL | TICK | EXPIRES_AFTER) != 0 {
         return None;
     }
     if options & TTR != 0 {
@@ -218,6 +224,9 @@ fn decode_options(content: &mut Content, reader: &mut Reader<'_>) -> Option<()> 
         let schedule = ScheduleName::new(reader.text()?).ok()?;
         let (tick_ms, missed) = (reader.varint()?, reader.varint()?);
         content.tick = Some(Arc::new(TickOrigin { schedule, tick_ms, missed }));
+    }
+    if options & EXPIRES_AFTER != 0 {
+        content.expires_after_ms = reader.varint()?;
     }
     Some(())
 }

@@ -72,8 +72,9 @@ fn content() -> impl Strategy<Value = Content> {
     (
         (option::of(bytes(20)), headers, bytes(300), kind),
         (ttr_ms, attempts_max, option::of(backoff()), number(), number(), option::of(tick())),
+        prop_oneof![Just(0), number()],
     )
-        .prop_map(|((key, headers, body, body_kind), rest)| Content {
+        .prop_map(|((key, headers, body, body_kind), rest, expires_after_ms)| Content {
             key,
             headers,
             body,
@@ -82,6 +83,7 @@ fn content() -> impl Strategy<Value = Content> {
             attempts_max: rest.1,
             backoff: rest.2,
             key_ttl_ms: rest.3,
+            expires_after_ms,
             put_at: rest.4,
             tick: rest.5,
         })
@@ -151,8 +153,10 @@ fn fact() -> impl Strategy<Value = Fact> {
     let settings = (
         (option::of(number()), option::of(number_u32()), option::of(backoff())),
         (option::of(number()), option::of(number()), option::of(number()), option::of(number())),
+        (option::of(number()), option::of(number()), option::of(number())),
+        option::of("[a-z0-9.:]{1,20}"),
     )
-        .prop_map(|(first, second)| Settings {
+        .prop_map(|(first, second, third, dead_topic)| Settings {
             ttr_ms: first.0,
             attempts_max: first.1,
             backoff: first.2,
@@ -160,6 +164,10 @@ fn fact() -> impl Strategy<Value = Fact> {
             bytes_max: second.1,
             dead_ttl_ms: second.2,
             dead_max: second.3,
+            delay_ms: third.0,
+            expires_after_ms: third.1,
+            keep_done_ms: third.2,
+            dead_topic: dead_topic.map(|name| TopicName::new(&name).unwrap()),
         });
     let pause = option::of(prop_oneof![Just(Pause::Open), number().prop_map(Pause::Until)]);
     let lock = (bytes(20), bytes(20), number(), number_u32(), number());
@@ -287,7 +295,7 @@ fn what_is_of_the_future_is_refused() {
     payload[0] = 3 << 2;
     assert_eq!(decode_payload(job.id, &payload), None, "a fourth body kind");
     assert_eq!(decode_fact(&mut Reader::new(&[10, 0])), None, "a tenth kind of fact");
-    assert_eq!(decode_settings(&mut Reader::new(&[0x80, 0])), None);
+    assert_eq!(decode_settings(&mut Reader::new(&[0x80, 0x80])), None);
 }
 
 #[test]

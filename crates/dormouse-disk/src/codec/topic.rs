@@ -1,11 +1,17 @@
 //! Settings and pauses of topics.
+//!
+//! ```text
+//! settings  flags 1 byte, the numbers they announce, [backoff]; if 0x80: flags 1 byte (0x01
+//!           delay_ms, 0x02 expires_after_ms, 0x04 keep_done_ms, 0x08 dead_topic) and what they
+//!           announce
+//! ```
 
 use std::sync::Arc;
 
-use dormouse_core::topic::{Pause, Settings};
+use dormouse_core::topic::{Pause, Settings, TopicName};
 
 use super::backoff::{decode_backoff, encode_backoff};
-use super::raw::{Reader, put_varint};
+use super::raw::{Reader, put_bytes, put_varint};
 
 const TTR: u8 = 0x01;
 const ATTEMPTS_MAX: u8 = 0x02;
@@ -14,13 +20,22 @@ const JOBS_MAX: u8 = 0x08;
 const BYTES_MAX: u8 = 0x10;
 const DEAD_TTL: u8 = 0x20;
 const DEAD_MAX: u8 = 0x40;
-const REFUSED: u8 = 0x80;
+const LIFE: u8 = 0x80;
+
+const DELAY: u8 = 0x01;
+const EXPIRES_AFTER: u8 = 0x02;
+const KEEP_DONE: u8 = 0x04;
+const DEAD_TOPIC: u8 = 0x08;
 
 const RESUMED: u8 = 0;
 const PAUSED_OPEN: u8 = 1;
 const PAUSED_UNTIL: u8 = 2;
 
-/// Appends one byte of flags and the settings they announce.
+fn set(condition: bool, flag: u8) -> u8 {
+    if condition { flag } else { 0 }
+}
+
+/// Appends flags and the settings they announce.
 pub fn encode_settings(settings: &Settings, out: &mut Vec<u8>) {
     let numbers = [
         (TTR, settings.ttr_ms),
@@ -32,23 +47,34 @@ pub fn encode_settings(settings: &Settings, out: &mut Vec<u8>) {
     ];
     let given = numbers.iter().filter(|(_, number)| number.is_some());
     let flags = given.fold(0, |flags, (flag, _)| flags | flag);
-    out.push(flags | if settings.backoff.is_some() { BACKOFF } else { 0 });
+    let life = life_flags(settings);
+    out.push(flags | set(settings.backoff.is_some(), BACKOFF) | set(life != 0, LIFE));
     numbers.into_iter().filter_map(|(_, number)| number).for_each(|number| put_varint(number, out));
     if let Some(backoff) = &settings.backoff {
         encode_backoff(backoff, out);
     }
+    if life != 0 {
+        out.push(life);
+        let numbers = [settings.delay_ms, settings.expires_after_ms, settings.keep_done_ms];
+        numbers.into_iter().flatten().for_each(|number| put_varint(number, out));
+        if let Some(topic) = &settings.dead_topic {
+            put_bytes(topic.as_str().as_bytes(), out);
+        }
+    }
+}
+
+/// Which of the settings are given that say how jobs begin and end.
+fn life_flags(settings: &Settings) -> u8 {
+    set(settings.delay_ms.is_some(), DELAY)
+        | set(settings.expires_after_ms.is_some(), EXPIRES_AFTER)
+        | set(settings.keep_done_ms.is_some(), KEEP_DONE)
+        | set(settings.dead_topic.is_some(), DEAD_TOPIC)
 }
 
 /// Reads what [`encode_settings`] wrote.
 pub fn decode_settings(reader: &mut Reader<'_>) -> Option<Settings> {
     let flags = reader.byte()?;
-    if flags & REFUSED != 0 {
-        return None;
-    }
-    let mut number = |flag: u8| match flags & flag {
-        0 => Some(None),
-        _ => reader.varint().map(Some),
-    };
+    let mut number = |flag: u8| number(reader, flags, flag);
     let mut settings = Settings { ttr_ms: number(TTR)?, ..Settings::default() };
     settings.attempts_max = number(ATTEMPTS_MAX)?.map(u32::try_from).transpose().ok()?;
     settings.jobs_max = number(JOBS_MAX)?;
@@ -58,7 +84,32 @@ pub fn decode_settings(reader: &mut Reader<'_>) -> Option<Settings> {
     if flags & BACKOFF != 0 {
         settings.backoff = Some(Arc::new(decode_backoff(reader)?));
     }
+    if flags & LIFE != 0 {
+        decode_life(&mut settings, reader)?;
+    }
     Some(settings)
+}
+
+fn decode_life(settings: &mut Settings, reader: &mut Reader<'_>) -> Option<()> {
+    let flags = reader.byte()?;
+    if flags & !(DELAY | EXPIRES_AFTER | KEEP_DONE | DEAD_TOPIC) != 0 {
+        return None;
+    }
+    settings.delay_ms = number(reader, flags, DELAY)?;
+    settings.expires_after_ms = number(reader, flags, EXPIRES_AFTER)?;
+    settings.keep_done_ms = number(reader, flags, KEEP_DONE)?;
+    if flags & DEAD_TOPIC != 0 {
+        settings.dead_topic = Some(TopicName::new(reader.text()?).ok()?);
+    }
+    Some(())
+}
+
+/// The number that a flag announces; the inner `None` = it announces none.
+fn number(reader: &mut Reader<'_>, flags: u8, flag: u8) -> Option<Option<u64>> {
+    match flags & flag {
+        0 => Some(None),
+        _ => reader.varint().map(Some),
+    }
 }
 
 /// Appends whether and until when a topic is paused.

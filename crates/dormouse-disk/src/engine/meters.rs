@@ -76,7 +76,14 @@ pub(super) struct RuleMeters {
     waiting_requests: AtomicU64,
     locks_held: AtomicU64,
     topics_alive: AtomicU64,
+    schedules: AtomicU64,
+    /// Ticks that passed, by `OUTCOMES`.
+    ticks: [AtomicU64; OUTCOMES.len()],
+    ticks_refused: AtomicU64,
 }
+
+/// What becomes of a tick.
+const OUTCOMES: [&str; 4] = ["given", "missed", "overlapped", "skipped"];
 
 impl RuleMeters {
     pub(super) fn new() -> RuleMeters {
@@ -87,6 +94,9 @@ impl RuleMeters {
             waiting_requests: AtomicU64::new(0),
             locks_held: AtomicU64::new(0),
             topics_alive: AtomicU64::new(0),
+            schedules: AtomicU64::new(0),
+            ticks: OUTCOMES.map(|_| AtomicU64::new(0)),
+            ticks_refused: AtomicU64::new(0),
         }
     }
 
@@ -96,9 +106,18 @@ impl RuleMeters {
         self.waiting_requests.store(machine.waiting_requests() as u64, Relaxed);
         self.locks_held.store(machine.locks_held() as u64, Relaxed);
         self.topics_alive.store(machine.topics_alive() as u64, Relaxed);
+        self.schedules.store(machine.schedule_count(), Relaxed);
+        let passed = machine.ticks_passed();
+        let by_outcome = [passed.given, passed.missed, passed.overlapped, passed.skipped];
+        for (ticks, count) in self.ticks.iter().zip(by_outcome) {
+            ticks.store(count, Relaxed);
+        }
+        self.ticks_refused.store(machine.ticks_refused(), Relaxed);
     }
 
-    pub(super) fn read(&self) -> [Meter; 5] {
+    pub(super) fn read(&self) -> [Meter; 8] {
+        let ticks = OUTCOMES.iter().zip(&self.ticks);
+        let values = ticks.map(|(outcome, count)| (*outcome, count.load(Relaxed))).collect();
         [
             meter("leased_jobs", "Jobs in the hands of consumers", gauge(&self.leased_jobs)),
             meter("leased_bytes", "Bytes of all leased jobs", gauge(&self.leased_bytes)),
@@ -109,6 +128,17 @@ impl RuleMeters {
             ),
             meter("locks_held", "Locks held", gauge(&self.locks_held)),
             meter("topics_alive", "Topics alive", gauge(&self.topics_alive)),
+            meter("schedules", "Schedules of all topics", gauge(&self.schedules)),
+            meter(
+                "ticks_total",
+                "Ticks of schedules that passed, by what became of them",
+                MeterValue::Counters { label: "outcome", values },
+            ),
+            meter(
+                "ticks_refused_total",
+                "Times that a tick found no room for its job; it is overdue and tried again",
+                counter(&self.ticks_refused),
+            ),
         ]
     }
 }

@@ -17,7 +17,7 @@ const LOG_PAUSE: Duration = Duration::from_secs(10);
 /// The parts of one turn.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct TurnParts {
-    /// Requests that were applied, and the name of the one that took longest.
+    /// Requests that were applied, and the name of those of a kind in a row that took longest.
     pub(super) requests: usize,
     pub(super) slowest: Option<(&'static str, Duration)>,
     pub(super) commands: Duration,
@@ -28,9 +28,9 @@ pub(super) struct TurnParts {
 }
 
 impl TurnParts {
-    /// A request was applied.
-    pub(super) fn note_request(&mut self, name: &'static str, took: Duration) {
-        self.requests += 1;
+    /// Requests of a kind were applied, one after another.
+    pub(super) fn note_requests(&mut self, name: &'static str, count: usize, took: Duration) {
+        self.requests += count;
         self.commands += took;
         if self.slowest.is_none_or(|(_, longest)| took > longest) {
             self.slowest = Some((name, took));
@@ -131,9 +131,9 @@ mod tests {
         let ms = Duration::from_millis;
         for (list, tick) in [(3, 9), (5, 1)] {
             let mut parts = TurnParts { tick: ms(tick), ..Default::default() };
-            parts.note_request("put", ms(1));
-            parts.note_request("list", ms(list));
-            parts.note_request("ack", ms(1));
+            parts.note_requests("put", 1, ms(1));
+            parts.note_requests("list", 1, ms(list));
+            parts.note_requests("ack", 1, ms(1));
             assert_eq!((parts.requests, parts.slowest), (3, Some(("list", ms(list)))));
             times.note(&parts);
         }

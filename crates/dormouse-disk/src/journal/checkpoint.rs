@@ -125,24 +125,68 @@ pub(super) fn encode_topic(image: &TopicImage, out: &mut Vec<u8>) {
     encode_pause(image.pause, out);
     put_varint(image.holds_until, out);
     encode_counts(&image.counts, out);
-    if image.schedules > 0 {
+    let form = TopicForm::of(image);
+    if form != TopicForm::Plain {
         put_varint(image.schedules, out);
+    }
+    if form == TopicForm::Whole {
+        put_varint(image.counts.done, out);
+        out.push(u8::from(image.has_deadlines));
     }
 }
 
-/// Reads a topic; the last field is there only if it has schedules.
-pub(super) fn decode_topic(reader: &mut Reader<'_>, has_schedules: bool) -> Option<TopicImage> {
-    Some(TopicImage {
+/// Which fields follow those that every topic has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TopicForm {
+    /// None.
+    Plain,
+    /// Its schedules.
+    Scheduled,
+    /// Its schedules, done jobs, and whether it has deadlines.
+    Whole,
+}
+
+impl TopicForm {
+    pub(super) fn of(image: &TopicImage) -> TopicForm {
+        match image {
+            image if image.counts.done > 0 || image.has_deadlines => TopicForm::Whole,
+            image if image.schedules > 0 => TopicForm::Scheduled,
+            _ => TopicForm::Plain,
+        }
+    }
+}
+
+/// Reads a topic of this form.
+pub(super) fn decode_topic(reader: &mut Reader<'_>, form: TopicForm) -> Option<TopicImage> {
+    let mut image = TopicImage {
         topic: TopicNo(reader.varint_u32()?),
         name: TopicName::new(reader.text()?).ok()?,
         settings: decode_settings(reader)?,
         pause: decode_pause(reader)?,
         holds_until: reader.varint()?,
         counts: decode_counts(reader)?,
-        schedules: if has_schedules { reader.varint()? } else { 0 },
-    })
+        schedules: 0,
+        has_deadlines: false,
+    };
+    if form != TopicForm::Plain {
+        image.schedules = reader.varint()?;
+    }
+    if form == TopicForm::Whole {
+        image.counts.done = reader.varint()?;
+        image.has_deadlines = decode_bool(reader)?;
+    }
+    Some(image)
 }
 
+fn decode_bool(reader: &mut Reader<'_>) -> Option<bool> {
+    match reader.byte()? {
+        0 => Some(false),
+        1 => Some(true),
+        _ => None,
+    }
+}
+
+/// Appends the counts that every topic has; done jobs are not among them.
 fn encode_counts(counts: &Counts, out: &mut Vec<u8>) {
     let numbers = [
         counts.waiting,
@@ -166,6 +210,7 @@ fn decode_counts(reader: &mut Reader<'_>) -> Option<Counts> {
         waiting: reader.varint()?,
         leased: reader.varint()?,
         dead: reader.varint()?,
+        done: 0,
         bytes: reader.varint()?,
         puts: reader.varint()?,
         reserves: reader.varint()?,
@@ -189,11 +234,7 @@ pub(super) fn encode_lease(image: &LeaseImage, out: &mut Vec<u8>) {
 pub(super) fn decode_lease(reader: &mut Reader<'_>) -> Option<LeaseImage> {
     let topic = TopicNo(reader.varint_u32()?);
     let ttr_ms = reader.varint()?;
-    let session = match reader.byte()? {
-        0 => false,
-        1 => true,
-        _ => return None,
-    };
+    let session = decode_bool(reader)?;
     let id = JobId(reader.varint()?);
     let job = decode_payload(id, reader.bytes()?)?;
     Some(LeaseImage { topic, job, ttr_ms, session })

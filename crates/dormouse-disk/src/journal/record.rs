@@ -5,8 +5,8 @@ use dormouse_core::image::{LeaseImage, LockImage, TopicImage};
 
 use super::boot::Boot;
 use super::checkpoint::{
-    CheckpointHead, FrontierImage, RunUse, decode_lease, decode_lock, decode_topic, encode_lease,
-    encode_lock, encode_topic,
+    CheckpointHead, FrontierImage, RunUse, TopicForm, decode_lease, decode_lock, decode_topic,
+    encode_lease, encode_lock, encode_topic,
 };
 use crate::codec::{FACT_KIND_MAX, Reader, decode_fact, encode_fact};
 
@@ -21,6 +21,7 @@ const SEAL: u8 = 39;
 const RUN_USE: u8 = 40;
 const CLOCK_STEP: u8 = 41;
 const SCHEDULED_TOPIC: u8 = 42;
+const WHOLE_TOPIC: u8 = 43;
 
 /// One entry of the journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,8 +77,9 @@ impl Record {
         Some(match reader.byte()? {
             BOOT => Record::Boot(Boot::decode(reader)?),
             CHECKPOINT => Record::Checkpoint(CheckpointHead::decode(reader)?),
-            TOPIC => Record::Topic(decode_topic(reader, false)?),
-            SCHEDULED_TOPIC => Record::Topic(decode_topic(reader, true)?),
+            TOPIC => Record::Topic(decode_topic(reader, TopicForm::Plain)?),
+            SCHEDULED_TOPIC => Record::Topic(decode_topic(reader, TopicForm::Scheduled)?),
+            WHOLE_TOPIC => Record::Topic(decode_topic(reader, TopicForm::Whole)?),
             LEASE => Record::Lease(decode_lease(reader)?),
             LOCK => Record::Lock(decode_lock(reader)?),
             FRONTIER => Record::Frontier(FrontierImage::decode(reader)?),
@@ -95,8 +97,11 @@ impl Record {
             Record::Fact(_) => 0,
             Record::Boot(_) => BOOT,
             Record::Checkpoint(_) => CHECKPOINT,
-            Record::Topic(image) if image.schedules > 0 => SCHEDULED_TOPIC,
-            Record::Topic(_) => TOPIC,
+            Record::Topic(image) => match TopicForm::of(image) {
+                TopicForm::Plain => TOPIC,
+                TopicForm::Scheduled => SCHEDULED_TOPIC,
+                TopicForm::Whole => WHOLE_TOPIC,
+            },
             Record::Lease(_) => LEASE,
             Record::Lock(_) => LOCK,
             Record::Frontier(_) => FRONTIER,

@@ -67,6 +67,7 @@ fn every_kind() -> Vec<Record> {
             holds_until: 3,
             counts: Counts { waiting: 1, cancels: 9, ..Counts::default() },
             schedules: 0,
+            has_deadlines: false,
         }),
         Record::Topic(TopicImage {
             topic: TopicNo(2),
@@ -76,6 +77,17 @@ fn every_kind() -> Vec<Record> {
             holds_until: 0,
             counts: Counts::default(),
             schedules: 300,
+            has_deadlines: false,
+        }),
+        Record::Topic(TopicImage {
+            topic: TopicNo(3),
+            name: TopicName::new("kept").unwrap(),
+            settings: Settings::default(),
+            pause: None,
+            holds_until: 0,
+            counts: Counts { done: 700, ..Counts::default() },
+            schedules: 0,
+            has_deadlines: true,
         }),
         Record::Lease(LeaseImage { topic: TopicNo(1), job: job(), ttr_ms: 60_000, session: true }),
         Record::Lock(LockImage {
@@ -141,7 +153,7 @@ fn every_record_comes_back() {
     assert!(plan.sealed);
     assert_eq!(plan.torn, None);
     assert_eq!((plan.last.number, plan.next_segment), (records.len() as u64, 5));
-    assert_eq!((plan.last.steady_ms, plan.last.wall_ms), (23, 33));
+    assert_eq!((plan.last.steady_ms, plan.last.wall_ms), (24, 34));
     assert_eq!(plan.segments_read, [4]);
     assert_eq!(verify(&disk, 4).unwrap().records, records.len() as u64);
 }

@@ -278,7 +278,7 @@ impl Memtable {
         let count: usize =
             lanes.iter().filter_map(|lane| self.lanes.get(lane)).map(|lane| lane.entries).sum();
         let first = PackedPlace::new(topic, Class::FIRST, 0, JobId(0));
-        let last = PackedPlace::new(topic, Class::HOLD, u64::MAX, JobId(u64::MAX));
+        let last = PackedPlace::new(topic, Class::LAST, u64::MAX, JobId(u64::MAX));
         if count <= PURGE_ONE_BY_ONE_MAX {
             let within = self.entries.within(first, last).map(|(packed, _)| packed.place());
             let places: Vec<Place> = within.collect();

@@ -58,6 +58,7 @@ mod tests {
             Class::waiting(u32::MAX, Clock::Wall),
             Class::DEAD,
             Class::HOLD,
+            Class::DONE,
         ];
         let mut places = Vec::new();
         for topic in [0, 1, u32::MAX].map(TopicNo) {

@@ -26,6 +26,7 @@ fn state(code: u8) -> Result<Option<State>, Error> {
         codes::READY => State::Ready,
         codes::LEASED => State::Leased,
         codes::DEAD => State::Dead,
+        codes::ACKED => State::Done,
         codes::NO_STATE => return Ok(None),
         _ => return Err(malformed("unknown state of a job")),
     }))

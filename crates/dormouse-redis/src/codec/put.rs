@@ -29,18 +29,34 @@ pub(crate) fn op<'a>(
     limits: Limits,
 ) -> Op {
     let is_limited = limits.jobs_max.is_some() || limits.bytes_max.is_some();
-    if !is_limited && puts.clone().all(|put| put.key.is_none()) {
+    let is_plain = |put: &Put| put.key.is_none() && span_ms(put, settings) == 0;
+    if !is_limited && puts.clone().all(is_plain) {
         return fast_op(puts, settings);
     }
+    Op::new("put", args(puts, settings, limits))
+}
+
+/// The arguments of the verb, which others take, too.
+pub(crate) fn args<'a>(
+    puts: impl Iterator<Item = &'a Put>,
+    settings: &Settings,
+    limits: Limits,
+) -> Vec<Bytes> {
     let mut args = vec![limits_arg(limits)];
     let mut to = Writer::default();
     for put in puts {
-        write_meta(&mut to, put);
+        write_meta(&mut to, put, settings);
         args.push(to.u8(mode(put.on_conflict)).take());
         args.push(put.key.clone().unwrap_or_default());
         args.push(record::encode(&put.clone().content(Some(settings), ANY_TIME), priority(put)));
     }
-    Op::new("put", args)
+    args
+}
+
+/// How long after it is due the job dies unless it is taken; 0 = never.
+pub(crate) fn span_ms(put: &Put, settings: &Settings) -> u64 {
+    let own = put.expires_after_ms.map(|ms| u64::try_from(ms).unwrap_or(0));
+    own.or(settings.expires_after_ms).unwrap_or(0)
 }
 
 fn limits_arg(limits: Limits) -> Bytes {
@@ -82,7 +98,7 @@ fn fast_op<'a>(puts: impl Iterator<Item = &'a Put>, settings: &Settings) -> Op {
     let (mut runs, mut meta) = (Writer::default(), Writer::default());
     let (mut run, mut last) = (0, Bytes::new());
     for put in puts {
-        write_meta(&mut meta, put);
+        write_meta(&mut meta, put, settings);
         let current = meta.take();
         if run > 0 && current != last {
             runs.u16(run).bytes(&last);
@@ -98,11 +114,12 @@ fn fast_op<'a>(puts: impl Iterator<Item = &'a Put>, settings: &Settings) -> Op {
 }
 
 /// Writes the due time and the priority.
-fn write_meta(to: &mut Writer, put: &Put) {
+fn write_meta(to: &mut Writer, put: &Put, settings: &Settings) {
     let ms = |ms: i64| u64::try_from(ms).unwrap_or(0);
     let (clock, value_ms) = match (put.delay_ms, put.at_ms) {
         (_, Some(at_ms)) => (codes::CLOCK_AT, ms(at_ms)),
-        (delay_ms, None) => (codes::CLOCK_DELAY, delay_ms.map_or(0, ms)),
+        (Some(delay_ms), None) => (codes::CLOCK_DELAY, ms(delay_ms)),
+        (None, None) => (codes::CLOCK_DELAY, settings.delay_ms.unwrap_or(0)),
     };
     to.u8(clock).u48(value_ms).u32(priority(put));
 }

@@ -2,7 +2,7 @@
 
 use dormouse_core::job::{JobId, State};
 use dormouse_core::op::{LeasedJob, Target};
-use dormouse_core::refusal::{no_job, reserve_leased};
+use dormouse_core::refusal::{job_done, no_job, reserve_leased};
 use dormouse_core::topic::TopicName;
 
 use super::reserve::read_jobs;
@@ -33,6 +33,7 @@ pub(crate) fn read(
             }
             job
         }
+        codes::GONE if was == codes::ACKED => Err(job_done(id)),
         codes::GONE => Err(no_job(&Target::Id(id))),
         codes::CONFLICT => Err(reserve_leased(id)),
         codes::UNKNOWN_PRIORITY => return Err(unknown_priority()),

@@ -51,12 +51,13 @@ impl Names {
                 let good = puts.iter().filter(|put| put.check(ANY_TIME).is_ok());
                 return self.create.extend(good.map(|put| put.topic.clone()));
             }
+            Command::Chain(chain) if chain.check(ANY_TIME).is_err() => return,
             Command::SetTopic(set) if set.check().is_err() => return,
             Command::Pause(pause) if fanout::pause_ms(pause).is_err() => return,
             _ => {}
         }
         let creates = match command {
-            Command::SetTopic(_) | Command::Pause(_) => true,
+            Command::SetTopic(_) | Command::Pause(_) | Command::Chain(_) => true,
             // A blocking reserve subscribes to the partitions, so they must exist.
             Command::Reserve(reserve) => reserve.wait_ms > 0 && reserve.check().is_ok(),
             _ => false,

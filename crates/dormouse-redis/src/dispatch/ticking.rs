@@ -1,6 +1,7 @@
-//! Which topics have schedules. Schedules tick whether or not a caller names their topic, so a
-//! server reads from the register which topics have had one, after its start and from time to time,
-//! and lets the scheduler watch their partitions. Schedules that this server wrote it knows anyway.
+//! Which topics have schedules, or other things that happen by themselves: deadlines, dead letters,
+//! done jobs. They happen whether or not a caller names the topic, so a server reads from the
+//! register which topics have had any, after its start and from time to time, and lets the
+//! scheduler watch their partitions. What this server wrote it knows anyway.
 
 use std::rc::{Rc, Weak};
 use std::time::Duration;
@@ -66,7 +67,7 @@ impl Dispatcher {
                     tracing::debug!("redis: cannot give ticks of {}: {error}", partition.tag);
                 }
                 // Redis may have lost the list, or the part of it that names this topic.
-                (Ok(report), Some(topic)) if report.has_schedules => {
+                (Ok(report), Some(topic)) if report.is_watched => {
                     if let Err(error) = dispatcher.register_ticking(topic).await {
                         tracing::debug!("redis: cannot note that {topic} has schedules: {error}");
                     }

@@ -21,7 +21,7 @@ use crate::keys;
 use crate::limits::{NUMBER_MARGIN, NUMBER_MAX, PRIORITIES_MAX};
 use crate::scheduler::{Batch, Request as _, SharedPoll};
 use crate::wire::config::Config;
-use crate::wire::{self, Op, optional, packed};
+use crate::wire::{self, Op, flag, optional, packed};
 
 /// A batch as a call of a script.
 #[derive(Debug)]
@@ -181,7 +181,7 @@ impl Partition {
         let mut keys = self.keys.to_vec();
         let in_order = using.priorities.iter().chain(&dropped);
         keys.extend(in_order.map(|&priority| keys::priority(&self.tag, priority)));
-        // ARGV 1 to 11, as listed in `lua/lib.lua`; then every operation with its argument count.
+        // ARGV 1 to 13, as listed in `lua/lib.lua`; then every operation with its argument count.
         let mut args = vec![
             Bytes::from(format!("{}{sequence}", self.shared.server)),
             wire::number(number),
@@ -194,6 +194,8 @@ impl Partition {
             optional(using.settings.dead_ttl_ms),
             optional(self.share(using.settings.dead_max)),
             self.channel.clone(),
+            optional(using.settings.keep_done_ms),
+            flag(using.settings.dead_topic.is_some()),
         ];
         for op in self.ops(batch, using, self.limits(&using.settings)) {
             args.push(Bytes::from_static(op.verb.as_bytes()));

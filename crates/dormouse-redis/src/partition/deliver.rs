@@ -194,6 +194,9 @@ impl Delivery<'_> {
         {
             self.heads().lower(put::priority(put), reply.due_at, reply.id);
             self.partition.note_number(reply.id);
+            if put::span_ms(put, settings) > 0 {
+                self.partition.watch_ticks();
+            }
             let kind = match reply.outcome {
                 PutOutcome::Created => Some(EventKind::Put),
                 PutOutcome::Replaced => Some(EventKind::Replaced),
@@ -269,6 +272,9 @@ impl Delivery<'_> {
     fn give(&self, mut poll: SharedPoll, poll_reply: Result<PollReply, Error>) {
         let Partition { shared, no, .. } = self.partition;
         match poll_reply {
+            Ok(reply) if reply.jobs.is_empty() && reply.report.next(self.now_ms).is_some() => {
+                shared.schedule(|scheduler, _| scheduler.repeat_poll(*no, &poll));
+            }
             Ok(poll_reply) => {
                 let jobs = poll_reply.jobs;
                 let outcome = shared.schedule(|scheduler, _| scheduler.polled(*no, &poll, jobs));

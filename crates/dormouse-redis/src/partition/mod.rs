@@ -49,7 +49,7 @@ pub(crate) struct Partition {
     /// The shard number, three bytes, big-endian.
     pub(crate) shard: Bytes,
     shard_no: u32,
-    pub(crate) keys: [Bytes; 8],
+    pub(crate) keys: [Bytes; 11],
     pub(crate) channel: Bytes,
     /// Its index among the partitions of the topic, and how many those are.
     position: (u64, u64),
@@ -63,6 +63,8 @@ pub(crate) struct Partition {
     /// Redis has confirmed the subscription to the channel.
     is_confirmed: Cell<bool>,
     wake: Rc<Notify>,
+    /// Held by the task that sends dead letters.
+    pub(crate) letters: tokio::sync::Mutex<()>,
     /// Signals a change to requests that wait without a parked waiter: those for locks.
     pub(crate) changed: Notify,
 }
@@ -94,6 +96,7 @@ impl Partition {
             is_void: Cell::new(false),
             is_confirmed: Cell::new(false),
             wake,
+            letters: tokio::sync::Mutex::default(),
             changed: Notify::new(),
             shared: Rc::clone(shared),
         });

@@ -1,6 +1,7 @@
-//! When the ticks of a partition's schedules are given. What is due is known from replies: the
-//! first entry after those that a portion gave, what this server wrote itself, and what a script
-//! found. Other servers write, too, so every partition that has schedules is looked at every few
+//! When the ticks of a partition's schedules are given, and all else is looked after that happens
+//! by itself: deadlines, dead letters, done jobs. What is due is known from replies: the first
+//! entry after those that a portion gave, what this server wrote itself, and what a script found.
+//! Other servers write, too, so every partition that has any of these is looked at every few
 //! seconds.
 
 use std::time::Duration;
@@ -17,7 +18,7 @@ const RETRY: Duration = Duration::from_secs(1);
 /// What is known of the schedules of a partition.
 #[derive(Debug, Default)]
 pub(super) struct Ticks {
-    /// It has schedules.
+    /// It has schedules, or other things to look after.
     is_ticking: bool,
     /// A portion is being given.
     is_giving: bool,
@@ -32,9 +33,9 @@ pub(super) struct Ticks {
 /// What a portion has left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TicksReport {
-    /// The partition has schedules.
-    pub(crate) has_schedules: bool,
-    /// When the first of them is due, by Redis' clock; `None` = all are parked.
+    /// The partition has schedules, or other things to look after.
+    pub(crate) is_watched: bool,
+    /// When the first of them is due, by Redis' clock; `None` = unknown.
     pub(crate) next_at: Option<u64>,
     /// A job was refused: wait before the next attempt.
     pub(crate) is_refused: bool,
@@ -86,16 +87,16 @@ impl<Q: Request, R> Scheduler<Q, R> {
     /// A portion of ticks was given.
     pub(crate) fn ticks_given(&mut self, no: PartitionNo, report: TicksReport, now: Now) {
         let was_ticking = self.get(no).ticks.is_ticking;
-        match (was_ticking, report.has_schedules) {
+        match (was_ticking, report.is_watched) {
             (false, true) => self.ticking += 1,
             (true, false) => self.ticking = self.ticking.saturating_sub(1),
             _ => {}
         }
         let recheck = RECHECK * (self.ticking / RECHECKED_MAX + 1);
         let ticks = &mut self.at(no).ticks;
-        (ticks.is_giving, ticks.is_ticking) = (false, report.has_schedules);
+        (ticks.is_giving, ticks.is_ticking) = (false, report.is_watched);
         report.next_at.into_iter().for_each(|at_ms| ticks.expect(at_ms));
-        ticks.recheck_at = report.has_schedules.then(|| now.steady + recheck);
+        ticks.recheck_at = report.is_watched.then(|| now.steady + recheck);
         ticks.not_before = report.is_refused.then(|| now.steady + RETRY);
         self.news.woken.push(no);
     }

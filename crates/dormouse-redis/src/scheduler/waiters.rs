@@ -207,6 +207,16 @@ impl<Q: Request, R> Scheduler<Q, R> {
         PollOutcome { done, left: jobs.collect() }
     }
 
+    /// A poll met only jobs that were too late: it is made again.
+    pub(crate) fn repeat_poll(&mut self, no: PartitionNo, poll: &SharedPoll) {
+        for &waiter_no in &poll.waiters {
+            if self.waiters.get(&waiter_no).is_some_and(|waiter| waiter.polled_by == Some(no)) {
+                self.end_poll(waiter_no);
+            }
+        }
+        self.poll_now(no);
+    }
+
     /// A poll came to nothing. Blocking waiters stay parked; returns the immediate ones, which are
     /// to be answered.
     pub(crate) fn drop_poll(&mut self, no: PartitionNo, poll: &mut SharedPoll) -> Vec<WaiterNo> {

@@ -149,6 +149,8 @@ impl<'a> Checker<'a> {
             none(),
             none(),
             keys::channel(&self.tag),
+            none(),
+            none(),
             Bytes::copy_from_slice(verb.as_bytes()),
             number(args.len() as u64),
         ];
@@ -251,6 +253,7 @@ impl<'a> Checker<'a> {
         let verb = if self.holds_locks { "mend_locks" } else { "mend_jobs" };
         self.mend_each(verb, subjects(&[Scope::Job, Scope::Lock]), &mut mends).await?;
         self.mend_each("mend_keys", subjects(&[Scope::Key]), &mut mends).await?;
+        self.mend_each("mend_schedules", subjects(&[Scope::Schedule]), &mut mends).await?;
         Ok(mends)
     }
 

@@ -63,15 +63,15 @@ struct Counters {
 }
 
 impl Counters {
-    /// The last nine of fourteen doubles, see lib.lua.
+    /// Nine of fifteen doubles, see lib.lua.
     fn read(header: &[u8]) -> Counters {
         let mut from = Reader::new(header);
-        let mut all = [0; 14];
+        let mut all = [0; 15];
         for counter in &mut all {
             // Whole numbers below 2^53.
             *counter = f64::from_bits(from.u64().unwrap_or_default()) as i64;
         }
-        let [.., puts, _, acks, _, _, _, _, cancels, bytes] = all;
+        let [.., puts, _, acks, _, _, _, _, cancels, bytes, _deadline] = all;
         Counters { puts, acks, cancels, bytes }
     }
 }

@@ -19,6 +19,8 @@ pub(super) enum Scope {
     Key,
     /// A lock, by its name.
     Lock,
+    /// A schedule, by its name.
+    Schedule,
     /// The partition's header.
     State,
     /// The partition's configuration.
@@ -68,11 +70,15 @@ const ALL: &[Kind] = &[
     kind(Scope::Job, "key_taken", "another job has its key"),
     kind(Scope::Job, "orphan_place", "a zset contains an id without a record"),
     kind(Scope::Job, "orphan_progress", "there is progress without a record"),
+    kind(Scope::Job, "deadline_missing", "it would not die at its deadline"),
     kind(Scope::Key, "orphan_key", "a key points to no job that has it, and is not held"),
     kind(Scope::Key, "orphan_hold", "a key is held, but no job had it"),
     kind(Scope::Key, "key_number_low", "the last job number is lower than that of its last job"),
     kind(Scope::Lock, "lock_unreadable", "the lock cannot be read"),
     kind(Scope::Lock, "lock_without_end", "the lock has no expiry"),
+    kind(Scope::Schedule, "schedule_untimed", "the schedule has no next tick, so it never ticks"),
+    kind(Scope::Schedule, "orphan_tick", "a tick is of no schedule"),
+    kind(Scope::State, "deadline_late", "a deadline is before the recorded first one"),
     kind(Scope::State, "lease_end_late", "a lease expires before the recorded first expiry"),
     kind(Scope::State, "books_unreadable", "the partition's header has invalid numbers"),
     kind(Scope::Config, "priority_unlisted", "there is a zset for a priority that no server knows"),

@@ -1,4 +1,4 @@
-//! Checks one partition of a topic: its header, jobs, progress, keys and holds.
+//! Checks one partition of a topic: its header, schedules, jobs, progress, keys and holds.
 
 use std::collections::BTreeSet;
 
@@ -36,6 +36,9 @@ impl Checker<'_> {
     async fn check(&mut self) -> Result<(), Failure> {
         self.check_config().await?;
         let is_empty = self.count().await?;
+        for verb in ["deadlines", "done", "letters", "ticks", "schedules"] {
+            self.page(verb, PAGE).await?;
+        }
         if is_empty {
             return self.check_jobs().await;
         }

@@ -52,6 +52,8 @@ shared! {
     HAS_BACKOFF: u16 = 32;
     HAS_HEADERS: u16 = 64;
     HAS_TICK: u16 = 128;
+    /// It has a span, expires_after. The two bits before are the kind of the body.
+    HAS_SPAN: u16 = 1024;
 
     // Flags of progress.
     HELD: u8 = 1;
@@ -64,6 +66,8 @@ shared! {
     RESUMED: u8 = 16;
     /// It is the job of a tick.
     TICKED: u8 = 32;
+    /// It has a span.
+    SPANNED: u8 = 64;
 
     // Optional parts of a nack, release or kill.
     GIVEN_DELAY: u8 = 1;
@@ -82,6 +86,8 @@ shared! {
     READY: u8 = 1;
     LEASED: u8 = 2;
     DEAD: u8 = 3;
+    /// Acked and kept.
+    ACKED: u8 = 4;
     NO_STATE: u8 = 255;
 
     // Results of a request about one job, lease or lock.

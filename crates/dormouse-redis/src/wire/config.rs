@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use dormouse_core::error::Error;
-use dormouse_core::topic::Settings;
+use dormouse_core::topic::{Settings, TopicName};
 
 use super::record::{decode_backoff, encode_backoff};
 use super::{Reader, Writer};
@@ -42,7 +42,12 @@ impl Config {
             to.u8(u8::from(value.is_some())).u64(value.unwrap_or(0));
         }
         let backoff = settings.backoff.as_deref().map(encode_backoff).unwrap_or_default();
-        to.short_bytes(&backoff).u32(self.shard).take()
+        to.short_bytes(&backoff).u32(self.shard);
+        for value in [settings.delay_ms, settings.expires_after_ms, settings.keep_done_ms] {
+            to.u8(u8::from(value.is_some())).u64(value.unwrap_or(0));
+        }
+        let dead_topic = settings.dead_topic.as_ref().map_or("", TopicName::as_str);
+        to.short_bytes(dead_topic.as_bytes()).take()
     }
 
     /// `version:` and the encoded configuration, as scripts expect it.
@@ -60,25 +65,33 @@ impl Config {
         let mut from = Reader::new(text);
         let count = from.u16()?;
         let priorities = (0..count).map(|_| from.u32()).collect::<Result<_, _>>()?;
-        let mut value = || -> Result<Option<u64>, Error> {
+        let value = |from: &mut Reader<'_>| -> Result<Option<u64>, Error> {
             let given = from.u8()? == 1;
             let value = from.u64()?;
             Ok(given.then_some(value))
         };
         let mut settings = Settings {
-            ttr_ms: value()?,
-            attempts_max: value()?.map(|value| u32::try_from(value).unwrap_or(u32::MAX)),
-            jobs_max: value()?,
-            bytes_max: value()?,
-            dead_ttl_ms: value()?,
-            dead_max: value()?,
-            backoff: None,
+            ttr_ms: value(&mut from)?,
+            attempts_max: value(&mut from)?.map(|value| u32::try_from(value).unwrap_or(u32::MAX)),
+            jobs_max: value(&mut from)?,
+            bytes_max: value(&mut from)?,
+            dead_ttl_ms: value(&mut from)?,
+            dead_max: value(&mut from)?,
+            ..Settings::default()
         };
         let backoff = from.short_bytes()?;
         if !backoff.is_empty() {
             settings.backoff = Some(Arc::new(decode_backoff(backoff)?));
         }
         let shard = if from.is_empty() { 0 } else { from.u32()? };
+        // Earlier versions end here.
+        if !from.is_empty() {
+            settings.delay_ms = value(&mut from)?;
+            settings.expires_after_ms = value(&mut from)?;
+            settings.keep_done_ms = value(&mut from)?;
+            let name = String::from_utf8_lossy(from.short_bytes()?);
+            settings.dead_topic = if name.is_empty() { None } else { Some(TopicName::new(&name)?) };
+        }
         Ok(Config { version, priorities, settings, shard })
     }
 }

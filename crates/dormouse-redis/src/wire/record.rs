@@ -7,17 +7,27 @@ use bytes::Bytes;
 use dormouse_core::backoff::{Backoff, Delays};
 use dormouse_core::error::Error;
 use dormouse_core::job::{BodyKind, Content, TickOrigin};
-use dormouse_core::limits::{ATTEMPTS_MAX_DEFAULT, PRIORITY_DEFAULT, TTR_MS_DEFAULT};
+use dormouse_core::limits::{
+    ATTEMPTS_MAX_DEFAULT, KEY_PREFIX_RESERVED, PRIORITY_DEFAULT, TTR_MS_DEFAULT,
+};
 use dormouse_core::schedule::ScheduleName;
 
 use super::codes::{
     BACKOFF_EXPONENTIAL, BACKOFF_FIXED, BACKOFF_LIST, BODY_KIND, HAS_ATTEMPTS, HAS_BACKOFF,
-    HAS_HEADERS, HAS_KEY, HAS_KEY_TTL, HAS_PRIORITY, HAS_TICK, HAS_TTR,
+    HAS_HEADERS, HAS_KEY, HAS_KEY_TTL, HAS_PRIORITY, HAS_SPAN, HAS_TICK, HAS_TTR,
 };
 use super::{Reader, Writer, malformed};
 
 /// The bits of the flags that are the kind of the body.
 const KIND_SHIFT: u32 = BODY_KIND.trailing_zeros();
+
+/// What the keys of a chain's puts begin with that have none of their own.
+pub(crate) const CHAIN_KEY_PREFIX: &str = "dormouse:chain:";
+
+/// Whether nobody is to see a key: only a repeat of its chain uses it.
+fn is_hidden(key: &[u8]) -> bool {
+    key.starts_with(CHAIN_KEY_PREFIX.as_bytes())
+}
 
 /// The record without its first field, put_at, which the script adds.
 pub(crate) fn encode(content: &Content, priority: u32) -> Bytes {
@@ -31,13 +41,18 @@ pub(crate) fn encode(content: &Content, priority: u32) -> Bytes {
     flag(content.backoff.is_some(), HAS_BACKOFF);
     flag(content.headers.is_some(), HAS_HEADERS);
     flag(content.tick.is_some(), HAS_TICK);
+    flag(content.expires_after_ms > 0, HAS_SPAN);
     let mut to = Writer::with_capacity(64 + content.body.len());
-    to.u32(u32::try_from(content.bytes()).unwrap_or(u32::MAX)).u16(flags);
+    let hidden = content.key.as_ref().filter(|key| is_hidden(key)).map_or(0, Bytes::len) as u64;
+    to.u32(u32::try_from(content.bytes() - hidden).unwrap_or(u32::MAX)).u16(flags);
     if flags & HAS_ATTEMPTS != 0 {
         to.u32(content.attempts_max);
     }
     if flags & HAS_TTR != 0 {
         to.u48(content.ttr_ms);
+    }
+    if flags & HAS_SPAN != 0 {
+        to.u48(content.expires_after_ms);
     }
     if flags & HAS_PRIORITY != 0 {
         to.u32(priority);
@@ -73,9 +88,14 @@ pub(crate) fn decode(record: &Bytes) -> Result<(Content, u32), Error> {
     let has = |bit: u16| flags & bit != 0;
     let attempts_max = if has(HAS_ATTEMPTS) { from.u32()? } else { ATTEMPTS_MAX_DEFAULT };
     let ttr_ms = if has(HAS_TTR) { from.u48()? } else { TTR_MS_DEFAULT };
+    let expires_after_ms = if has(HAS_SPAN) { from.u48()? } else { 0 };
     let priority = if has(HAS_PRIORITY) { from.u32()? } else { PRIORITY_DEFAULT };
     let key_ttl_ms = if has(HAS_KEY_TTL) { from.u48()? } else { 0 };
     let key = if has(HAS_KEY) { Some(record.slice_ref(from.short_bytes()?)) } else { None };
+    // That a key of the servers' own stays taken is their business.
+    let is_own = key.as_ref().is_some_and(|key| key.starts_with(KEY_PREFIX_RESERVED));
+    let key_ttl_ms = if is_own { 0 } else { key_ttl_ms };
+    let key = key.filter(|key| !is_hidden(key));
     let backoff =
         if has(HAS_BACKOFF) { Some(Arc::new(decode_backoff(from.short_bytes()?)?)) } else { None };
     let tick = if has(HAS_TICK) { Some(Arc::new(decode_tick(&mut from)?)) } else { None };
@@ -91,6 +111,7 @@ pub(crate) fn decode(record: &Bytes) -> Result<(Content, u32), Error> {
         attempts_max,
         backoff,
         key_ttl_ms,
+        expires_after_ms,
         put_at,
         tick,
     };

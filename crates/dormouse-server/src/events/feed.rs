@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use dormouse_core::event::Event;
+use dormouse_core::schedule::ScheduleName;
 use dormouse_core::topic::TopicName;
 use serde::Serialize;
 use tokio::sync::watch;
@@ -196,6 +197,8 @@ struct EventOut<'a> {
     due_at: Option<At>,
     #[serde(skip_serializing_if = "Option::is_none")]
     attempt: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    schedule: Option<&'a str>,
 }
 
 fn write_event(text: &mut Vec<u8>, id: &str, event: &Event) {
@@ -205,6 +208,7 @@ fn write_event(text: &mut Vec<u8>, id: &str, event: &Event) {
         at: At(event.at_ms),
         due_at: event.due_at.map(At),
         attempt: event.id.map(|_| event.attempt),
+        schedule: event.schedule.as_ref().map(ScheduleName::as_str),
     };
     // Writing into memory does not fail, and the data has no failing serialisers.
     let _ = write!(text, "{id}event: {}\ndata: ", event.kind.as_str());

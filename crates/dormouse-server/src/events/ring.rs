@@ -97,6 +97,7 @@ pub(super) mod tests {
             at_ms: 0,
             due_at: None,
             attempt: 0,
+            schedule: None,
         };
         ring.observe(&mut (first..first + count).map(event).collect());
     }

@@ -110,6 +110,15 @@ problems! {
         "503": "Busy, or stopping; try again",
         "504": "It may or may not have happened",
     }
+    /// Problems of ack, likewise; with `put` it can meet those of a put.
+    AckProblems or EndedResults {
+        "409": "The lease is lost; or the key of a put is taken",
+        "413": "A body, or the request, beyond its limit",
+        "422": "Beyond a limit",
+        "503": "Busy, or stopping; try again",
+        "504": "It may or may not have happened",
+        "507": "The topic of a put or the disk is full",
+    }
     /// Problems of extend, likewise.
     ExtendProblems or EndedResults {
         "404": "The job is gone",

@@ -20,10 +20,12 @@ mod server;
 mod socket;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::limits::{
     ANSWERS_BYTES_MAX, HTTP_BODIES_BYTES_MAX, HTTP_SMALL_BODIES_BYTES_MAX, PAGES_MAX,
 };
+use dormouse_core::error::Error;
 use tokio::sync::Semaphore;
 
 use crate::access::Access;
@@ -35,6 +37,7 @@ use crate::metrics::Metrics;
 use crate::shares::SharedLimit;
 use crate::test_clock::TestClock;
 use crate::tls::Tls;
+use crate::units::wall_ms;
 use crate::visitor::Claimant;
 
 pub use api::openapi;
@@ -82,6 +85,13 @@ impl App {
             answers: Budget::new(ANSWERS_BYTES_MAX, "answers"),
             pages: Arc::new(Semaphore::new(PAGES_MAX)),
         }
+    }
+
+    /// The wall time of the backend, ms.
+    pub(crate) async fn now_ms(&self) -> Result<u64, Error> {
+        let Some(clock) = self.test_clock.as_ref().map(Arc::clone) else { return Ok(wall_ms()) };
+        let moved = tokio::task::spawn_blocking(move || clock(Duration::ZERO)).await;
+        moved.map_err(|_| Error::unavailable("the clock broke off; see the log"))?
     }
 
     /// Serves HTTPS if there is a certificate.

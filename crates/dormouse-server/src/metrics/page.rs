@@ -206,6 +206,14 @@ fn write_meter(out: &mut Out<'_>, meter: &Meter) -> fmt::Result {
             }
             Ok(())
         }
+        MeterValue::Counters { label, values } => {
+            let name = name.strip_suffix("_total").unwrap_or(&name);
+            let mut family = out.family(name, meter.help, MetricType::Counter)?;
+            for (of, value) in values {
+                count(&mut family.encode_family(&[(*label, *of)])?, *value)?;
+            }
+            Ok(())
+        }
         MeterValue::Seconds(value) => {
             out.family(&name, meter.help, MetricType::Gauge)?.encode_gauge(value)
         }

@@ -56,6 +56,7 @@ impl TopicFigures {
             counts.waiting = counts.waiting.saturating_sub(other.waiting);
             counts.leased = counts.leased.saturating_sub(other.leased);
             counts.dead = counts.dead.saturating_sub(other.dead);
+            counts.done = counts.done.saturating_sub(other.done);
             counts.bytes = counts.bytes.saturating_sub(other.bytes);
         }
         rest
@@ -65,7 +66,8 @@ impl TopicFigures {
 /// Jobs by state. In the totals of very many topics the backend does not split waiting jobs into
 /// delayed and ready.
 pub(super) fn states(stats: &TopicStats, is_split: bool) -> Vec<(&'static str, u64)> {
-    let mut states = vec![("leased", stats.counts.leased), ("dead", stats.counts.dead)];
+    let counts = &stats.counts;
+    let mut states = vec![("leased", counts.leased), ("dead", counts.dead), ("done", counts.done)];
     if is_split {
         states.extend([("delayed", stats.delayed), ("ready", stats.ready)]);
     } else {

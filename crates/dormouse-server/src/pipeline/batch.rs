@@ -17,25 +17,40 @@ pub(super) struct Batch<T> {
     /// `None` if there was no command to send.
     sent: Option<Result<PendingBatch, Error>>,
     pub(super) pending: Vec<Pending<T>>,
+    has_puts: bool,
 }
 
 /// Empty lists that a connection uses again for its next turn.
 pub(super) struct SpareLists<T> {
     requests: Vec<Request<T>>,
     pending: Vec<Pending<T>>,
+    /// The requests of the last turn: the next one most likely has as many.
+    expected: usize,
 }
 
 /// Lists with room for more items than this are not kept: a silent connection should hold little.
 const SPARE_ITEMS_MAX: usize = 4;
+/// A turn is not expected to have more requests than this.
+const EXPECTED_MAX: usize = 64;
 
 impl<T> SpareLists<T> {
     pub(super) fn new() -> SpareLists<T> {
-        SpareLists { requests: Vec::new(), pending: Vec::new() }
+        SpareLists { requests: Vec::new(), pending: Vec::new(), expected: 0 }
     }
 
     /// A list for the requests of a turn.
     pub(super) fn requests(&mut self) -> Vec<Request<T>> {
-        mem::take(&mut self.requests)
+        let mut requests = mem::take(&mut self.requests);
+        // Growing step by step would move the requests each time.
+        if self.expected > SPARE_ITEMS_MAX {
+            requests.reserve_exact(self.expected);
+        }
+        requests
+    }
+
+    /// A turn has so many requests.
+    pub(super) fn note_requests(&mut self, count: usize) {
+        self.expected = count.min(EXPECTED_MAX);
     }
 
     pub(super) fn keep_requests(&mut self, requests: Vec<Request<T>>) {
@@ -53,11 +68,21 @@ impl<T> SpareLists<T> {
 
 impl<T> Default for Batch<T> {
     fn default() -> Batch<T> {
-        Batch { commands: Vec::new(), sent: None, pending: Vec::new() }
+        Batch { commands: Vec::new(), sent: None, pending: Vec::new(), has_puts: false }
     }
 }
 
 impl<T> Batch<T> {
+    /// With room for so many requests.
+    pub(super) fn expecting(requests: usize) -> Batch<T> {
+        let mut batch = Batch::default();
+        if requests > SPARE_ITEMS_MAX {
+            batch.commands.reserve_exact(requests.min(EXPECTED_MAX));
+            batch.pending.reserve_exact(requests.min(EXPECTED_MAX));
+        }
+        batch
+    }
+
     pub(super) fn of(request: Request<T>, spare: &mut SpareLists<T>) -> Batch<T> {
         let mut batch = Batch::default();
         batch.push(request, spare);
@@ -69,12 +94,13 @@ impl<T> Batch<T> {
         if self.pending.capacity() == 0 {
             self.pending = mem::take(&mut spare.pending);
         }
+        self.has_puts |= matches!(request.command, Some(Command::Put(_)));
         self.commands.extend(request.command.map(unnumbered));
         self.pending.push(request.pending);
     }
 
     pub(super) fn has_puts(&self) -> bool {
-        self.commands.iter().any(|request| matches!(request.command, Command::Put(_)))
+        self.has_puts
     }
 
     /// Leases and locks that it takes count for this holder.

@@ -95,6 +95,7 @@ where
             self.guest.deadline(self.protocol.is_guest());
             let is_full = !turn.has_room();
             let mut requests = turn.into_requests();
+            self.spare.note_requests(requests.len());
             if let Some(delay) = self.protocol.take_delay()
                 && !self.pause(delay).await?
             {
@@ -194,7 +195,7 @@ where
 
     /// Sends the requests of a turn, and writes the replies.
     async fn answer(&mut self, turn: &mut Vec<Request<P::PendingReply>>) -> io::Result<()> {
-        let mut batch = Batch::default();
+        let mut batch = Batch::expecting(turn.len());
         for mut request in turn.drain(..) {
             if self.must_check(&request) {
                 self.finish(mem::take(&mut batch)).await?;

@@ -17,7 +17,6 @@ use crate::limits::OUTPUT_BYTES;
 const TOPIC_BYTES: u64 = 512;
 
 /// The reply to one request.
-#[expect(clippy::large_enum_variant, reason = "it is passed on at once and stored nowhere")]
 pub(crate) enum RequestReply {
     /// To one put of a row.
     Put(PutReply),
@@ -106,7 +105,7 @@ fn weight(reply: &Reply) -> usize {
         Reply::Jobs(jobs) => jobs.iter().map(LeasedJob::bytes).sum(),
         Reply::Page(page) => page.jobs.iter().map(viewed).sum(),
         Reply::Views(views) => views.iter().flatten().map(viewed).sum(),
-        Reply::View(view) => view.as_ref().map_or(0, viewed),
+        Reply::View(view) => view.as_deref().map_or(0, viewed),
         Reply::Topics(page) => page.topics.len() as u64 * TOPIC_BYTES,
         _ => 0,
     };

@@ -94,6 +94,7 @@ impl<T> Turn<T> {
                 pending: Pending::Row(_, others),
                 ..
             }) if puts.len() < BATCH_MAX => {
+                make_room(puts, others);
                 puts.push(put);
                 others.push(pending);
             }
@@ -111,6 +112,7 @@ impl<T> Turn<T> {
                 pending: Pending::Row(_, others),
                 ..
             }) if tokens.len() < BATCH_MAX => {
+                make_room(tokens, others);
                 tokens.push(token);
                 others.push(pending);
             }
@@ -142,6 +144,18 @@ impl<T> Turn<T> {
 const REQUEST_BYTES: usize = 128;
 /// The weight of a reply that needs no backend, besides its bytes.
 const REPLY_BYTES: usize = 32;
+
+/// A row with a second item gets room for so many more: growing step by step would move the items
+/// each time.
+const ROW_ROOM: usize = 15;
+
+/// Makes room for the items of a row that has got a second one.
+fn make_room<I, T>(items: &mut Vec<I>, others: &mut Vec<T>) {
+    if others.is_empty() {
+        items.reserve_exact(ROW_ROOM);
+        others.reserve_exact(ROW_ROOM);
+    }
+}
 
 impl<T> Request<T> {
     pub(crate) fn new(command: impl Into<Command>, pending: T) -> Request<T> {

@@ -62,13 +62,20 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
         "PUT",
         "topic body [DELAY span] [AT instant] [KEY key] [ON_CONFLICT keep|reject|replace|earliest|\
          latest] [KEY_TTL span] [PRIORITY n] [TTR span] [ATTEMPTS n] [BACKOFF backoff] \
-         [HEADER name value ...]",
+         [EXPIRES_AFTER span] [HEADER name value ...] [KIND bytes|text|json] [FULL]",
         (2, MANY),
         Write,
         "Add a job",
         verb::put::run,
     ),
-    spec("ACK", "[token ...]", (0, MANY), Write, "Done: remove the job", verb::ack::run),
+    spec(
+        "ACK",
+        "[token ...]|token PUT topic body [options of PUT] [PUT topic body ...]",
+        (0, MANY),
+        Write,
+        "Done: remove the job, and put those that come after it",
+        verb::ack::run,
+    ),
     spec(
         "RESERVE",
         "topic [topic ...] [MAX n] [WAIT span] [TTR span] [FULL]",
@@ -153,7 +160,7 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
     spec("GET", "id|topic KEY key", (1, 3), Read, "Look at a job", verb::get::run),
     spec(
         "PEEK",
-        "topic [ready|delayed|leased|dead]",
+        "topic [ready|delayed|leased|dead|done]",
         (1, 2),
         Read,
         "Look at the next job of a state",
@@ -161,7 +168,7 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
     ),
     spec(
         "LIST",
-        "topic ready|delayed|leased|dead [CURSOR cursor] [LIMIT n] [NOBODIES]",
+        "topic ready|delayed|leased|dead|done [CURSOR cursor] [LIMIT n] [NOBODIES]",
         (2, 7),
         Read,
         "A page of jobs of a state",
@@ -197,7 +204,7 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
         "topic name body CRON expression [ZONE zone]|EVERY span|GAP span [OVERLAP skip|wait|allow|\
          replace] [CATCHUP one|all] [LATE_MAX span] [JITTER span] [START_AT instant] [END_AT \
          instant] [TICKS_MAX n] [ON_CONFLICT replace|keep|reject] [IF_VERSION n] [PRIORITY n] \
-         [TTR span] [ATTEMPTS n] [BACKOFF backoff] [HEADER name value ...]",
+         [TTR span] [ATTEMPTS n] [BACKOFF backoff] [HEADER name value ...] [KIND bytes|text|json]",
         (5, MANY),
         Write,
         "Define a schedule, which puts a job at each of its ticks",
@@ -255,6 +262,16 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
     ),
     spec("PAUSE", "topic [span]", (1, 2), Write, "Stop reserve on a topic", verb::pause::run),
     spec("RESUME", "topic", (1, 1), Write, "End a pause", verb::resume::run),
+    spec(
+        "SETTOPIC",
+        "topic [TTR span] [ATTEMPTS n] [BACKOFF backoff] [DELAY span] [EXPIRES_AFTER span] \
+         [JOBS_MAX n] [BYTES_MAX n] [DEAD_TTL span] [DEAD_MAX n] [DEAD_TOPIC topic] \
+         [KEEP_DONE span]",
+        (1, MANY),
+        Write,
+        "Set all settings of a topic; one that is not given is reset",
+        verb::set_topic::run,
+    ),
     spec("PURGE", "topic", (1, 1), Write, "Remove all jobs that are not leased", verb::purge::run),
     spec(
         "LOCK",

@@ -3,7 +3,8 @@
 use dormouse_core::job::State;
 
 /// Every state, in the order of a job's life.
-pub const STATES: [State; 4] = [State::Delayed, State::Ready, State::Leased, State::Dead];
+pub const STATES: [State; 5] =
+    [State::Delayed, State::Ready, State::Leased, State::Dead, State::Done];
 
 /// Reads the word for a state.
 pub(crate) fn parse_state(word: &str) -> Option<State> {

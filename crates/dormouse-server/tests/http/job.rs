@@ -21,7 +21,8 @@ async fn a_job_is_returned_with_all_its_fields() {
     let expected = json!({"topic": "a/b", "id": "1", "key": "k/1 é", "state": "delayed",
         "due_at": "2026-01-01T01:00:00.000Z", "put_at": "2026-01-01T00:00:00.000Z",
         "priority": 1024, "ttr_ms": 60_000, "attempts": 0, "attempts_max": 16,
-        "key_ttl_ms": 60_000, "reserves": 0, "expiries": 0, "releases": 0, "kills": 0, "kicks": 0,
+        "key_ttl_ms": 60_000, "expires_after_ms": 0,
+        "reserves": 0, "expiries": 0, "releases": 0, "kills": 0, "kicks": 0,
         "backoff": {"exponential": {"base": 1000, "factor": 3, "cap": 60_000}, "jitter": 0.5},
         "headers": {"a": "b"}, "body": [1]});
     assert_eq!(client.get(&by_id).await.ok(), expected);

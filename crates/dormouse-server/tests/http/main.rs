@@ -7,6 +7,7 @@ mod client;
 mod job;
 mod lease;
 mod leave;
+mod life;
 mod lock;
 mod openapi;
 mod put;

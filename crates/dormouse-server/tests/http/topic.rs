@@ -56,14 +56,14 @@ async fn a_topic_counts_its_jobs() {
     assert_eq!(
         topic,
         json!({"topic": "a/b", "waiting": 2, "delayed": 1, "ready": 1, "urgent": 1, "leased": 1,
-            "dead": 1, "bytes": 3, "waiters": 0, "oldest_ready_ms": 5_000, "paused": false,
-            "settings": {}, "totals": totals})
+            "dead": 1, "done": 0, "bytes": 3, "waiters": 0, "oldest_ready_ms": 5_000,
+            "paused": false, "settings": {}, "totals": totals})
     );
     let stats = client.get("/v1/stats").await.ok();
     assert_eq!(
         stats,
         json!({"topics": 1, "locks": 0, "waiting": 2, "delayed": 1, "ready": 1, "urgent": 1,
-            "leased": 1, "dead": 1, "bytes": 3, "waiters": 0, "totals": totals})
+            "leased": 1, "dead": 1, "done": 0, "bytes": 3, "waiters": 0, "totals": totals})
     );
     client.get("/v1/stats?topic=a").await.problem(400, "invalid");
 }
@@ -111,11 +111,11 @@ async fn jobs_are_listed_in_pages() {
     let page = client.get("/v1/topics/t/jobs?state=delayed&bodies=false").await.ok();
     assert_eq!(page["jobs"].as_array().unwrap().len(), 5);
     assert!(page["jobs"][0].get("body").is_none() && page["jobs"][0].get("text").is_none());
-    for state in ["ready", "leased", "dead"] {
+    for state in ["ready", "leased", "dead", "done"] {
         let page = client.get(&format!("/v1/topics/t/jobs?state={state}")).await.ok();
         assert_eq!(page, json!({"jobs": []}));
     }
-    for query in ["", "?state=", "?state=done", "?state=dead&limit=x", "?state=dead&x=1"] {
+    for query in ["", "?state=", "?state=gone", "?state=dead&limit=x", "?state=dead&x=1"] {
         client.get(&format!("/v1/topics/t/jobs{query}")).await.problem(400, "invalid");
     }
     for query in ["state=dead&limit=0", "state=dead&limit=1001", "state=dead&cursor=zzz"] {

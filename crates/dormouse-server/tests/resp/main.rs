@@ -10,6 +10,7 @@ mod guest;
 mod hostile;
 mod job;
 mod lease;
+mod life;
 mod lock;
 mod metrics;
 mod put;

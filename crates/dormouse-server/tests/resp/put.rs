@@ -165,3 +165,41 @@ async fn invalid_arguments_are_refused() {
     }
     assert!(client.ask("STATS t").await.error("NOTFOUND").contains('t'));
 }
+
+#[tokio::test]
+async fn full_tells_all_of_a_put() {
+    let rig = Rig::new().await;
+    let mut client = rig.client().await;
+    let put = client.ask("PUT t a FULL").await;
+    let [id, outcome, state, due_at] = put.items() else { panic!("{put:?}") };
+    assert_eq!((outcome, state), (&text("created"), &text("ready")));
+    let view = client.ask(&format!("GET {}", id.str())).await;
+    assert_eq!(view.field("due_at"), due_at);
+    let first = client.ask("PUT t a KEY k DELAY 1h KEY_TTL 1h FULL").await;
+    let again = client.ask("PUT t b FULL KEY k").await;
+    assert_eq!(again.items()[1..], [text("duplicate"), text("delayed"), first.items()[3].clone()]);
+    let jobs = client.ask(&format!("RESERVEID {}", first.items()[0].str())).await;
+    let token = jobs.items()[0].items()[2].str().to_owned();
+    let chain = client.ask(&format!("ACK {token} PUT t c FULL PUT t d")).await;
+    assert_eq!(chain.items()[1].items().len(), 4, "{chain:?}");
+    assert!(!chain.items()[2].str().is_empty(), "{chain:?}");
+    // The job is gone, its key is not.
+    let held = client.ask("PUT t b KEY k FULL").await;
+    assert_eq!(held.items()[1..3], [text("duplicate"), Value::Null]);
+}
+
+#[tokio::test]
+async fn the_kind_of_a_body_is_kept() {
+    let rig = Rig::new().await;
+    let mut client = rig.client().await;
+    client.ask("HELLO 3").await;
+    for (option, kind) in [("", "bytes"), (" KIND text", "text"), (" kind JSON", "json")] {
+        let id = client.put(&format!("t 1{option}")).await;
+        assert_eq!(client.ask(&format!("GET {id}")).await.field("kind"), &text(kind));
+        let jobs = client.ask("RESERVE t FULL").await;
+        assert_eq!(jobs.items()[0].field("kind"), &text(kind));
+    }
+    let refused = client.ask("PUT t 1 KIND xml").await;
+    let Value::Error(refused) = refused else { panic!("{refused:?}") };
+    assert!(refused.contains("give bytes, text or json"), "{refused}");
+}

@@ -16,7 +16,12 @@ const fn call(
     by: By,
     prepared: Prepared,
 ) -> Call {
-    Call { text, body, verb, by, prepared }
+    Call { text, body, verb, by, prepared, with: None }
+}
+
+/// A call that needs a second right, on the topic that it names.
+const fn with(verb: Verb, call: Call) -> Call {
+    Call { with: Some(verb), ..call }
 }
 
 use By::{All, Job, Name, Nothing, Seen};
@@ -47,6 +52,9 @@ const CALLS: &[Call] = &[
     call("POST /v1/topics/{topic}/pause", "{}", Verb::Pause, Name, Waiting),
     call("POST /v1/topics/{topic}/resume", "{}", Verb::Resume, Name, Waiting),
     call("POST /v1/topics/{topic}/revive", "{}", Verb::Revive, Name, Waiting),
+    call("POST /v1/topics/{topic}/revive", "{\"key_prefix\":\"k\"}", Verb::Revive, Name, Dead),
+    call("POST /v1/topics/{topic}/cancel", "{}", Verb::Cancel, Name, Dead),
+    call("GET /v1/topics/{topic}/jobs?state=dead&key_prefix=k", "", Verb::List, Name, Dead),
     call("POST /v1/topics/{topic}/kick", "{}", Verb::Kick, Name, Waiting),
     call("POST /v1/topics/{topic}/release", "{}", Verb::Kick, Name, Leased),
     call("POST /v1/topics/{topic}/reserve", "{}", Verb::Reserve, Name, Waiting),
@@ -66,6 +74,8 @@ const CALLS: &[Call] = &[
     call("POST /v1/jobs/{id}/reserve", "{}", Verb::Reserve, Job, Waiting),
     call("POST /v1/ack", "{\"token\":\"{token}\"}", Verb::Ack, Job, Leased),
     call("POST /v1/ack", "{\"tokens\":[\"{token}\",\"{token}\"]}", Verb::Ack, Job, Leased),
+    with(Verb::Put, call("POST /v1/ack",
+         "{\"token\":\"{token}\",\"put\":[{\"topic\":\"{topic}\"}]}", Verb::Ack, Job, Leased)),
     call("POST /v1/nack", "{\"token\":\"{token}\"}", Verb::Nack, Job, Leased),
     call("POST /v1/nack", "{\"tokens\":[\"{token}\"]}", Verb::Nack, Job, Leased),
     call("POST /v1/release", "{\"token\":\"{token}\"}", Verb::Release, Job, Leased),
@@ -170,8 +180,6 @@ async fn every_route_with_every_right() {
         let methods = item.as_object().unwrap().keys();
         routes.extend(methods.map(|method| format!("{} {path}", method.to_uppercase())));
     }
-    // It exists only with a clock for tests, and is no part of the document.
-    routes.push("POST /v1/test/advance".to_owned());
     let route = |call: &Call| call.text.split('?').next().unwrap().to_owned();
     check_complete(routes, CALLS.iter().map(route));
     let mut served = Served::start().await;

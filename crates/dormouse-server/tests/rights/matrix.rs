@@ -29,6 +29,8 @@ pub(crate) struct Call {
     pub(crate) verb: Verb,
     pub(crate) by: By,
     pub(crate) prepared: Prepared,
+    /// A right that it needs as well, on the topic that it names.
+    pub(crate) with: Option<Verb>,
 }
 
 /// An answer as text, without what differs between any two answers.
@@ -57,6 +59,9 @@ enum Expected {
 }
 
 fn expected(grant: &Grant, call: &Call, topic: &str) -> Expected {
+    if call.with.is_some_and(|verb| !grant.allows(verb, topic)) {
+        return Expected::Forbidden;
+    }
     let is_done = match call.by {
         By::Name => grant.allows(call.verb, topic),
         By::Job if grant.allows(call.verb, topic) => true,
@@ -99,6 +104,10 @@ pub(crate) async fn check(served: &mut Served, wire: &mut impl Wire, calls: &[Ca
                 if expected == Expected::Done {
                     // It has changed something.
                     subject = served.subject(topic, call.prepared).await;
+                } else if call.with.is_some_and(|verb| {
+                    grant.allows(verb, topic) && !grant.allows(verb, &absent(topic).topic)
+                }) {
+                    // The right on the topic that the call names is judged first.
                 } else if call.by != By::Job
                     || !grant.allows(Verb::Get, topic)
                     || !grant.may_somewhere(call.verb)
@@ -119,7 +128,8 @@ pub(crate) async fn check(served: &mut Served, wire: &mut impl Wire, calls: &[Ca
 /// Without a right on the topic outside, its name is in no answer to a call that did not name it.
 fn check_leak(grant: &Grant, call: &Call, place: &str, answer: &Answer) {
     let outside = TOPICS[1];
-    let is_named = call.by == By::Name && place.contains(&format!("on {outside}"));
+    let names_topic = call.by == By::Name || call.with.is_some();
+    let is_named = names_topic && place.contains(&format!("on {outside}"));
     let may_see = Verb::ALL.into_iter().any(|verb| grant.allows(verb, outside));
     assert!(is_named || may_see || !answer.text.contains(outside), "{place}");
 }

@@ -10,7 +10,12 @@ use crate::server::{Prepared, Served, Subject};
 use crate::value::Value;
 
 const fn call(text: &'static str, verb: Verb, by: By, prepared: Prepared) -> Call {
-    Call { text, body: "", verb, by, prepared }
+    Call { text, body: "", verb, by, prepared, with: None }
+}
+
+/// A call that needs a second right, on the topic that it names.
+const fn with(verb: Verb, call: Call) -> Call {
+    Call { with: Some(verb), ..call }
 }
 
 use By::{All, Job, Name, Seen};
@@ -24,6 +29,7 @@ const CALLS: &[Call] = &[
     call("RESERVEID {id}", Verb::Reserve, Job, Waiting),
     call("ACK {token}", Verb::Ack, Job, Leased),
     call("ACK {token} {token}", Verb::Ack, Job, Leased),
+    with(Verb::Put, call("ACK {token} PUT {topic} x", Verb::Ack, Job, Leased)),
     call("NACK {token}", Verb::Nack, Job, Leased),
     call("RELEASE {token}", Verb::Release, Job, Leased),
     call("EXTEND {token}", Verb::Extend, Job, Leased),
@@ -62,6 +68,7 @@ const CALLS: &[Call] = &[
     call("RUNSCHEDULE {topic} {topic}", Verb::Schedule, Name, Scheduled),
     call("PAUSE {topic}", Verb::Pause, Name, Waiting),
     call("RESUME {topic}", Verb::Resume, Name, Waiting),
+    call("SETTOPIC {topic} TTR 1m", Verb::SetTopic, Name, Waiting),
     call("PURGE {topic}", Verb::Purge, Name, Waiting),
     call("LOCK {topic} me", Verb::Lock, Name, Locked),
     call("RENEW {topic} me", Verb::Lock, Name, Locked),

@@ -19,7 +19,7 @@ use dormouse_core::topic::TopicName;
 use tokio::sync::watch;
 
 use crate::queue::Queue;
-use fetch::Fetch;
+use fetch::{Fetch, Outage};
 use lease_timer::LeaseTimer;
 use pool::{Handler, Pool, Start};
 
@@ -29,6 +29,7 @@ pub use tally::Tally;
 
 const CONCURRENCY: usize = 10;
 const GRACE: Duration = Duration::from_secs(30);
+const OUTAGE: Duration = Duration::from_secs(5 * 60);
 
 /// Takes jobs as they become due and runs a handler for each.
 ///
@@ -78,6 +79,7 @@ pub struct Worker {
     limits: Vec<(String, usize)>,
     grace: Duration,
     timeout: Option<Duration>,
+    outage: Outage,
     stop: watch::Sender<bool>,
 }
 
@@ -91,6 +93,7 @@ impl Worker {
             limits: Vec::new(),
             grace: GRACE,
             timeout: None,
+            outage: Outage { longest: OUTAGE, on_error: None },
             stop: watch::Sender::new(false),
         }
     }
@@ -224,6 +227,21 @@ impl Worker {
         self
     }
 
+    /// How long to go on without the server of a [connected](Queue::connect) queue; 5 minutes
+    /// unless given. Then [`run`](Worker::run) returns the error. A reserve that waits notices
+    /// only at its end, so it may be a minute longer.
+    pub fn outage_max(mut self, longest: Duration) -> Worker {
+        self.outage.longest = longest;
+        self
+    }
+
+    /// Called with each error that the worker survives because the server may come back, to write
+    /// it to a log.
+    pub fn on_error(mut self, hook: impl Fn(&Error) + Send + Sync + 'static) -> Worker {
+        self.outage.on_error = Some(Arc::new(hook));
+        self
+    }
+
     /// Stops the worker from elsewhere, a handler for example.
     pub fn stopper(&self) -> Stopper {
         Stopper(self.stop.clone())
@@ -246,7 +264,7 @@ impl Worker {
             let capacity = pool.capacity();
             // A topic that has capacity again must be in the reserve; the waiting one is withdrawn.
             if fetch.as_ref().is_none_or(|fetch| fetch.differs_from(&capacity)) {
-                fetch = Fetch::start(&self.queue, capacity);
+                fetch = Fetch::start(&self.queue, capacity, &self.outage);
             }
             tokio::select! {
                 biased;

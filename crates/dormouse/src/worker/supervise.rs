@@ -19,6 +19,10 @@ use super::tally::End;
 const ABORT_MS: u64 = 100;
 /// The pause between two attempts while the backend is busy.
 const BUSY_MS: u64 = 20;
+/// The pause between two attempts while the server is away.
+const AWAY_MS: u64 = 1_000;
+/// How long that is repeated, so that a worker that was stopped ends.
+const AWAY_MAX: Duration = Duration::from_secs(60);
 
 /// Waits for the handler while renewing the lease, then settles the job.
 ///
@@ -130,8 +134,10 @@ fn panic_text(panic: &(dyn Any + Send)) -> &str {
         .unwrap_or("without a text")
 }
 
-/// Sends the outcome to the backend, again while that is busy.
+/// Sends the outcome to the backend, again while that is busy, or while its server is away and the
+/// lease may still be good.
 async fn settle(job: &Job, outcome: Outcome) -> End {
+    let until = tokio::time::Instant::now() + job.ttr().min(AWAY_MAX);
     loop {
         match send_outcome(job, &outcome).await {
             Ok(EndReply::Dead) => return End::Dead,
@@ -146,6 +152,14 @@ async fn settle(job: &Job, outcome: Outcome) -> End {
             }
             Err(error) if error.code == Code::Busy => {
                 tokio::time::sleep(Duration::from_millis(BUSY_MS)).await;
+            }
+            // Each outcome names the lease: told twice it does no harm.
+            Err(error)
+                if job.is_remote()
+                    && matches!(error.code, Code::Unavailable | Code::Unconfirmed)
+                    && tokio::time::Instant::now() < until =>
+            {
+                tokio::time::sleep(Duration::from_millis(AWAY_MS)).await;
             }
             // Another consumer has the job, or the store has stopped: nothing can be done.
             Err(_) => return End::Lost,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use dormouse::core::op::{Kill, KillTarget, Nack};
-use dormouse::{Backoff, Code, EndReply, JobId, Queue, State, Token};
+use dormouse::{Backoff, Code, EndReply, JobId, Put, Queue, State, Token};
 
 use crate::util::{SECOND, take, virtual_queue};
 
@@ -148,4 +148,23 @@ fn a_token_of_text_is_read_or_refused() {
     );
     let unknown = Token { id: JobId(99), fence: 7 };
     assert_eq!(queue.ack(unknown).wait(), Ok(EndReply::Gone));
+}
+
+#[test]
+fn an_ack_puts_what_comes_after() {
+    let queue = Queue::memory();
+    queue.put("a", "x").wait().unwrap();
+    let job = queue.reserve_one("a").wait().unwrap().unwrap();
+    let refused = job.ack_and_put([Put::new("b", ""), Put::new("a b", "")]).wait().unwrap_err();
+    assert_eq!(refused.code, Code::Invalid);
+    assert!(refused.text.contains("put 2 of the chain"), "{refused}");
+    assert!(job.ack_and_put([]).wait().unwrap_err().text.contains("give 1 to 100"));
+    let hour = std::time::Duration::from_secs(3_600);
+    let next = Put::new("b", "y").key("k").expires_after(hour);
+    let reply = job.ack_and_put([next]).wait().unwrap();
+    assert_eq!((reply.end, reply.puts.len()), (EndReply::Done, 1));
+    let view = queue.get_key("b", "k").wait().unwrap();
+    assert_eq!((view.job.id, view.job.content.expires_after_ms), (reply.puts[0].id, 3_600_000));
+    let again = queue.ack_and_put(job.token(), [Put::new("b", "")]).wait().unwrap();
+    assert_eq!((again.end, again.puts.len()), (EndReply::Gone, 0));
 }

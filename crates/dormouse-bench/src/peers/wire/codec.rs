@@ -8,8 +8,9 @@ use crate::Result;
 use crate::redis::zset_scripts::{BUCKET, POOL, Scripts};
 
 pub(in crate::peers) const TOPIC: &[u8] = b"peers";
-/// Fields of a job in a reply to RESERVE: topic, id, token, attempt, due_at, body, ttr_ms.
-const VERBS: JobLayout = JobLayout { fields: 7, token: 2, body: 5 };
+/// Fields of a job in a reply to RESERVE: topic, id, token, attempt, due_at, body. Newer servers
+/// add fields behind them, and an old server beside a new one is what some measurements are for.
+const VERBS: JobLayout = JobLayout { fields: 6, token: 2, body: 5 };
 /// Of a job that ZSET scripts give: id, body.
 const ZSET: JobLayout = JobLayout { fields: 2, token: 0, body: 1 };
 
@@ -130,7 +131,10 @@ impl Codec {
     ) -> Result<Option<usize>> {
         match self {
             Codec::ZsetScripts(_) => jobs_reply(input, ZSET, taken),
-            Codec::Verbs => jobs_reply(input, VERBS, taken),
+            Codec::Verbs => {
+                let fields = resp::inner_len(input)?.unwrap_or(0).max(VERBS.fields);
+                jobs_reply(input, JobLayout { fields, ..VERBS }, taken)
+            }
             Codec::Beanstalk => reserved_reply(input, taken),
         }
     }

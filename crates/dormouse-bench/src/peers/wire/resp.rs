@@ -47,6 +47,18 @@ pub(in crate::peers) fn walk(input: &[u8], mut leaf: impl FnMut(&[u8])) -> Resul
     Ok(Some(at))
 }
 
+/// The length of the first list in a list; `None` if the input begins with something else, or is
+/// not whole so far.
+pub(in crate::peers) fn inner_len(input: &[u8]) -> Result<Option<usize>> {
+    let mut lines = input.split(|&byte| byte == b'\n');
+    let (outer, inner) = (lines.next().unwrap_or(b""), lines.next().unwrap_or(b""));
+    if !outer.starts_with(b"*") {
+        return Ok(None);
+    }
+    let inner = inner.strip_prefix(b"*").and_then(|line| line.strip_suffix(b"\r"));
+    inner.map_or(Ok(None), length)
+}
+
 /// `None` is what is called -1: nothing there.
 fn length(text: &[u8]) -> Result<Option<usize>> {
     if text == b"-1" {
@@ -74,6 +86,18 @@ mod tests {
         for end in 0..reply.len() - 4 {
             assert_eq!(leaves(&reply[..end]).0, None, "{end}");
         }
+    }
+
+    #[test]
+    fn the_first_list_in_a_list_is_measured() {
+        let check = |input: &[u8], len| assert_eq!(inner_len(input).expect("a length"), len);
+        check(b"*2\r\n*7\r\n$1\r\na\r\n", Some(7));
+        check(b"*2\r\n*12\r\n", Some(12));
+        // The rest of the number may be under way.
+        check(b"*2\r\n*1", None);
+        check(b"*2\r\n:7\r\n", None);
+        check(b"*0\r\n", None);
+        check(b"$1\r\n*\r\n", None);
     }
 
     #[test]

@@ -5,15 +5,19 @@ use bytes::Bytes;
 use dormouse_core::Map;
 use dormouse_core::backend::{Answer, Ticket};
 use dormouse_core::command::{Command, Reply};
-use dormouse_core::job::{JobId, Token};
+use dormouse_core::job::{JobId, State, Token};
 use dormouse_core::op::{
-    Cancel, EndReply, Extend, KillTarget, LeasedJob, Nack, OnConflict, Put, PutOutcome, PutReply,
-    Release, SessionId,
+    Cancel, Chain, ChainReply, EndReply, Extend, JobView, KillTarget, LeasedJob, Nack, OnConflict,
+    Put, PutOutcome, PutReply, Release, SessionId,
 };
 use dormouse_core::time::Now;
 use dormouse_core::topic::TopicName;
 
 use super::job::{Due, Known};
+
+const ACKED: &str = "acked";
+const CANCELLED: &str = "cancelled";
+const DIED_AWAY: &str = "gone to a dead topic";
 
 /// An answer, or a start, and the batch that made it last.
 #[derive(Clone, Debug)]
@@ -24,7 +28,8 @@ enum Event {
 
 /// See the module. P1 never early, P3 nothing invented, P4 one valid lease, P5 stale is refused, P6
 /// ack is final, P7 cancel is final, P8 attempts are counted, P9 a key is held for its time and no
-/// longer; and nothing is given before its put is durable.
+/// longer; a chain is done whole; what is too late is not given, what is done does not live, a
+/// death makes one letter; and nothing is given before its put is durable.
 #[derive(Debug, Default)]
 pub struct Checker {
     events: Vec<Event>,
@@ -36,8 +41,10 @@ pub struct Checker {
     fences: Map<JobId, u64>,
     /// Puts up to this batch are as durable as promised.
     durable: u64,
-    /// A job may be one of a tick.
-    has_schedules: bool,
+    /// A job may be one of a tick, or a dead letter.
+    has_own_jobs: bool,
+    /// The letter that each job became.
+    letters: Map<JobId, JobId>,
 }
 
 /// The last job that took a key, and until when the key is kept after its ack.
@@ -89,6 +96,7 @@ impl Checker {
         self.waiting.clear();
         self.jobs.clear();
         self.keys.clear();
+        self.letters.clear();
         let of = |event: &Event| match event {
             Event::Answer { batch, .. } | Event::Start { batch, .. } => *batch,
         };
@@ -135,7 +143,18 @@ impl Checker {
                     }
                 }
             }
-            (Command::PutSchedule(_), _) => self.has_schedules = true,
+            (Command::PutSchedule(_), _) => self.has_own_jobs = true,
+            (Command::SetTopic(set), _) => {
+                self.has_own_jobs |= set.settings.dead_topic.is_some();
+            }
+            (Command::Chain(chain), Reply::Chain(reply)) => {
+                self.chained(now, chain, reply, batch)?;
+            }
+            (_, Reply::Views(views)) => {
+                views.iter().flatten().try_for_each(|view| self.seen(view))?;
+            }
+            (_, Reply::View(view)) => view.iter().try_for_each(|view| self.seen(view))?,
+            (_, Reply::Page(page)) => page.jobs.iter().try_for_each(|view| self.seen(view))?,
             (Command::RunSchedule(_), Reply::Put(replies)) => {
                 for reply in replies.iter().flatten() {
                     self.jobs.insert(reply.id, Known::of_schedule(batch));
@@ -175,8 +194,10 @@ impl Checker {
         match (asked, reply) {
             (Command::Ack(tokens), Reply::Ended(ends)) => {
                 for (token, end) in tokens.iter().zip(ends) {
-                    if *end == Ok(EndReply::Done) {
-                        self.acked(now, *token)?;
+                    match end {
+                        Ok(EndReply::Done) => self.acked(now, *token)?,
+                        Ok(EndReply::Gone) => self.check_gone(now, *token)?,
+                        _ => {}
                     }
                 }
             }
@@ -184,7 +205,7 @@ impl Checker {
                 for (Nack { token, delay_ms, .. }, end) in nacks.iter().zip(ends) {
                     if matches!(end, Ok(EndReply::Retry { .. } | EndReply::Dead)) {
                         let due = Due::after(now, delay_ms.unwrap_or(0));
-                        self.held(now, *token)?.ended(due, false);
+                        self.held(now, *token)?.retried(due);
                     }
                 }
             }
@@ -206,7 +227,7 @@ impl Checker {
             (Command::Cancel(cancels), Reply::Changed(changes)) => {
                 for (Cancel { .. }, change) in cancels.iter().zip(changes) {
                     if let Ok(change) = change {
-                        self.live(change.id)?.gone = Some("cancelled");
+                        self.live(change.id)?.gone = Some(CANCELLED);
                     }
                 }
             }
@@ -239,6 +260,50 @@ impl Checker {
         Ok(())
     }
 
+    /// All or nothing.
+    fn chained(
+        &mut self,
+        now: Now,
+        chain: &Chain,
+        reply: &ChainReply,
+        batch: u64,
+    ) -> Result<(), String> {
+        let is_done = reply.end == EndReply::Done;
+        let expected = if is_done { chain.puts.len() } else { 0 };
+        if reply.puts.len() != expected {
+            return Err(format!("{chain:?} is answered with a part of it: {reply:?}"));
+        }
+        if is_done {
+            self.acked(now, chain.token)?;
+        } else {
+            self.check_gone(now, chain.token)?;
+        }
+        let mut pairs = chain.puts.iter().zip(&reply.puts);
+        pairs.try_for_each(|(put, reply)| self.put(now, put, reply, batch))
+    }
+
+    /// The job of this token is gone by an answer: nobody may have lost it.
+    fn check_gone(&self, now: Now, token: Token) -> Result<(), String> {
+        match self.jobs.get(&token.id) {
+            Some(job) if job.gone.is_none() && job.is_held_by(token.fence, now) => {
+                Err(format!("job {} is gone at {now:?}, but its lease goes on: {job:?}", token.id))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Somebody looked at a job: what is gone may be found as done if it was acked, else not at
+    /// all.
+    fn seen(&self, view: &JobView) -> Result<(), String> {
+        let gone = self.jobs.get(&view.job.id).and_then(|job| job.gone);
+        match (gone, view.state) {
+            (Some(ACKED), State::Done) | (None, _) => Ok(()),
+            (Some(how), state) => {
+                Err(format!("job {} was {how} and is found as {state:?}", view.job.id))
+            }
+        }
+    }
+
     fn put(&mut self, now: Now, put: &Put, reply: &PutReply, batch: u64) -> Result<(), String> {
         let (id, due) = (reply.id, Due::of(now, put.delay_ms, put.at_ms));
         let key = put.key.clone().map(|key| (put.topic.clone(), key));
@@ -258,8 +323,11 @@ impl Checker {
                 }
             }
             PutOutcome::Replaced => self.live(id)?.replaced(put, due, batch),
-            // Without a state it is the hold that stands in the way.
-            PutOutcome::Duplicate if reply.state.is_none() && !is_held => {
+            // Without a state it is the hold that stands in the way; a done job does only while its
+            // key is held.
+            PutOutcome::Duplicate
+                if matches!(reply.state, None | Some(State::Done)) && !is_held =>
+            {
                 return Err(format!("{key:?} is free at {now:?}, yet it is called held: {used:?}"));
             }
             PutOutcome::Duplicate => {}
@@ -269,7 +337,7 @@ impl Checker {
 
     fn acked(&mut self, now: Now, token: Token) -> Result<(), String> {
         let job = self.held(now, token)?;
-        job.gone = Some("acked");
+        job.gone = Some(ACKED);
         let Some((key, ttl_ms)) = job.key() else { return Ok(()) };
         // If a newer job has taken the key, nothing is held.
         if let Some(used) = self.keys.get_mut(&key)
@@ -289,16 +357,37 @@ impl Checker {
         by_due: bool,
     ) -> Result<(), String> {
         let durable = self.durable;
+        self.note_letter(given)?;
         let job = self.live(given.id)?;
         if by_due && job.put_batch > durable {
             let batch = job.put_batch;
             return Err(format!("job {} is given at {durable}, its put is {batch}", given.id));
         }
         if by_due {
+            job.check_in_time(now).map_err(|why| format!("job {} at {now:?}: {why}", given.id))?;
             job.check_due(now).map_err(|why| format!("job {} at {now:?}: {why}", given.id))?;
         }
         job.leased(now, given, session, by_due)
             .map_err(|why| format!("job {} at {now:?}: {why}", given.id))
+    }
+
+    /// A dead letter has the body of the job that it was, which is gone, and is the only one of it.
+    fn note_letter(&mut self, given: &LeasedJob) -> Result<(), String> {
+        let headers = given.headers.iter().flat_map(|headers| headers.iter());
+        let mut origins = headers.filter(|(name, _)| name == "dead-id");
+        let origin = origins.next().and_then(|(_, id)| id.parse().ok()).map(JobId);
+        let Some(origin) = origin else { return Ok(()) };
+        let letter = *self.letters.entry(origin).or_insert(given.id);
+        if letter != given.id {
+            return Err(format!("job {origin} became two letters, {letter} and {}", given.id));
+        }
+        let Some(dead) = self.jobs.get_mut(&origin) else { return Ok(()) };
+        // Of one that was purged nobody said that it had died before.
+        if matches!(dead.gone, Some(ACKED | CANCELLED)) {
+            return Err(format!("job {origin} was {:?}, yet it became letter {letter}", dead.gone));
+        }
+        dead.gone = Some(DIED_AWAY);
+        dead.has_body(&given.body).map_err(|why| format!("letter {letter} of {origin}: {why}"))
     }
 
     fn closed(&mut self, now: Now, session: SessionId) {
@@ -307,7 +396,7 @@ impl Checker {
 
     /// A job that was put and is not gone.
     fn live(&mut self, id: JobId) -> Result<&mut Known, String> {
-        if self.has_schedules {
+        if self.has_own_jobs {
             // Ticks are no answers, so this may be the first that is heard of the job of one.
             self.jobs.entry(id).or_insert_with(|| Known::of_schedule(0));
         }

@@ -32,6 +32,14 @@ impl Due {
     }
 }
 
+impl Due {
+    /// So long after it; `None` = there is no such span, or no due time.
+    fn plus(self, span_ms: u64) -> Option<Due> {
+        let at = self.at.checked_add(span_ms)?;
+        (span_ms > 0).then_some(Due { at, ..self })
+    }
+}
+
 /// A lease that nobody has ended.
 #[derive(Clone, Copy, Debug)]
 struct Lease {
@@ -60,6 +68,9 @@ pub(super) struct Known {
     /// The batch that put it, or put it again.
     pub(super) put_batch: u64,
     due: Due,
+    expires_after_ms: u64,
+    /// When it must have been taken, where the answers tell.
+    deadline: Option<Due>,
     attempts: u32,
     /// A dead job can be reserved by its id, attempts spent or not: this often beyond the limit.
     named: u32,
@@ -82,6 +93,9 @@ impl Known {
     }
 
     pub(super) fn new(put: &Put, due: Due, put_batch: u64) -> Known {
+        let expires_after_ms =
+            put.expires_after_ms.and_then(|ms| u64::try_from(ms).ok()).unwrap_or(0);
+        let names_time = put.delay_ms.is_some() || put.at_ms.is_some();
         Known {
             topic: put.topic.clone(),
             body: Some(put.body.clone()),
@@ -90,6 +104,9 @@ impl Known {
             key_ttl_ms: put.key_ttl_ms.and_then(|ms| u64::try_from(ms).ok()).unwrap_or(0),
             put_batch,
             due,
+            expires_after_ms,
+            // The topic may have a delay for jobs that name none.
+            deadline: due.plus(expires_after_ms).filter(|_| names_time),
             attempts: 0,
             named: 0,
             attempts_unsure: false,
@@ -106,6 +123,24 @@ impl Known {
     /// Its key, and how long that is kept after the ack.
     pub(super) fn key(&self) -> Option<((TopicName, Bytes), u64)> {
         Some(((self.topic.clone(), self.key.clone()?), self.key_ttl_ms))
+    }
+
+    /// Never too late.
+    pub(super) fn check_in_time(&self, now: Now) -> Result<(), String> {
+        match self.deadline {
+            Some(deadline) if deadline.at <= now.on(deadline.clock) => {
+                Err(format!("too late, it had to be taken before {deadline:?}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A letter has the body of the job it was.
+    pub(super) fn has_body(&self, body: &Bytes) -> Result<(), String> {
+        match &self.body {
+            Some(own) if own != body => Err(format!("{own:?} was put, {body:?} comes")),
+            _ => Ok(()),
+        }
     }
 
     /// Never early.
@@ -150,6 +185,7 @@ impl Known {
         self.token = Some(given.token.fence);
         let expires_at = now.after(given.ttr_ms);
         self.lease = Some(Lease { expires_at, ttr_ms: given.ttr_ms, session, sure: true });
+        self.deadline = None;
         // Ready again when the lease runs out, not before.
         self.due = Due { clock: Clock::Steady, at: expires_at };
         Ok(())
@@ -178,6 +214,13 @@ impl Known {
     /// A resting job was moved; a token that was good is not any more.
     pub(super) fn moved(&mut self, due: Due) {
         (self.token, self.lease, self.due) = (None, None, due);
+        self.deadline = due.plus(self.expires_after_ms);
+    }
+
+    /// A failed attempt was spent; the wait after it may be longer than that.
+    pub(super) fn retried(&mut self, due: Due) {
+        self.ended(due, false);
+        self.deadline = None;
     }
 
     pub(super) fn revived(&mut self, now: Now) {
@@ -191,6 +234,7 @@ impl Known {
             return;
         }
         self.attempts_unsure |= revived;
+        self.deadline = None;
         // A ready job is not kicked, but one that was ready before it died is revived.
         if revived || now.on(self.due.clock) < self.due.at {
             self.due = Due::after(now, 0);
@@ -238,6 +282,11 @@ impl Known {
             lease.sure = false;
             self.due.at = self.due.at.min(now.steady_ms);
         }
+    }
+
+    /// The lease of this token goes on for sure.
+    pub(super) fn is_held_by(&self, fence: u64, now: Now) -> bool {
+        self.token == Some(fence) && self.is_surely_leased(now)
     }
 
     fn is_surely_leased(&self, now: Now) -> bool {

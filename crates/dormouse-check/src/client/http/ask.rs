@@ -36,6 +36,7 @@ pub(super) fn parts(command: &Command, form: PutForm) -> Result<Vec<Part>, Error
         Command::Reserve(reserve) => Part::whole(self::reserve(reserve)?),
         Command::ReserveId(reserve) => Part::whole(reserve_id(reserve)?),
         Command::Ack(tokens) => with_tokens("ack", tokens, |token| (*token, Ok(Map::new())))?,
+        Command::Chain(chain) => Part::whole(put::chain(chain)?),
         Command::Nack(items) => with_tokens("nack", items, nack)?,
         Command::Release(items) => with_tokens("release", items, release)?,
         Command::Extend(items) => with_tokens("extend", items, |item| {

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use dormouse_core::error::{Code, Error};
 use dormouse_core::job::{JobId, State};
-use dormouse_core::op::{ChangeReply, EndReply, ExtendReply, PutOutcome, PutReply};
+use dormouse_core::op::{ChainReply, ChangeReply, EndReply, ExtendReply, PutOutcome, PutReply};
 use serde::Deserialize;
 
 use super::client::Response;
@@ -22,6 +22,8 @@ pub(super) struct Item {
     token: Option<String>,
     expires_at: Option<At>,
     was: Option<String>,
+    /// The puts of a chain.
+    put: Option<Vec<Item>>,
     detail: Option<String>,
     retryable: Option<bool>,
     // Of a problem only.
@@ -92,7 +94,7 @@ fn code(word: &str) -> Option<Code> {
 
 /// A state by its word.
 pub(super) fn state(word: &str) -> Option<State> {
-    let all = [State::Delayed, State::Ready, State::Leased, State::Dead];
+    let all = [State::Delayed, State::Ready, State::Leased, State::Dead, State::Done];
     all.into_iter().find(|state| state.as_str() == word)
 }
 
@@ -152,6 +154,12 @@ impl Item {
             "gone" => Ok(EndReply::Gone),
             _ => Err(item.lacks("code")),
         }
+    }
+
+    pub(super) fn chained(mut self) -> Result<ChainReply, Error> {
+        let Some(puts) = self.put.take() else { return Err(self.good()?.lacks("put")) };
+        let puts = puts.into_iter().map(Item::put).collect::<Result<_, _>>()?;
+        Ok(ChainReply { end: self.ended()?, puts })
     }
 
     pub(super) fn extended(self) -> Result<ExtendReply, Error> {

@@ -67,6 +67,7 @@ pub(super) struct ViewIn {
     attempts: u32,
     attempts_max: u32,
     key_ttl_ms: u64,
+    expires_after_ms: u64,
     backoff: Option<BackoffIn>,
     reserves: u32,
     expiries: u32,
@@ -197,6 +198,7 @@ impl ViewIn {
             attempts_max: self.attempts_max,
             backoff: self.backoff.map(BackoffIn::backoff),
             key_ttl_ms: self.key_ttl_ms,
+            expires_after_ms: self.expires_after_ms,
             put_at: self.put_at.0,
             tick: tick_of(self.schedule, self.tick, self.ticks_missed)?,
         };

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use dormouse_core::backoff::{Backoff, Delays};
 use dormouse_core::error::Error;
 use dormouse_core::job::BodyKind;
-use dormouse_core::op::Put;
+use dormouse_core::op::{Chain, Put};
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -16,7 +16,7 @@ use super::ask::{Part, not_carried, text};
 use super::client::Call;
 use super::query::{Query, encode};
 use super::topic::backoff_out;
-use crate::client::words::{backoff_words, on_conflict_word};
+use dormouse_client::codec::text::{backoff_words, on_conflict_word};
 
 /// How puts are written. The API has several ways to say the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +30,9 @@ pub enum PutForm {
 /// A put as a JSON object.
 #[derive(Serialize)]
 struct PutOut<'a> {
+    /// Only in a chain.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    topic: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     body: Option<&'a RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -53,6 +56,8 @@ struct PutOut<'a> {
     attempts_max: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     backoff: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires_after: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     headers: Option<BTreeMap<&'a str, &'a str>>,
 }
@@ -90,7 +95,21 @@ fn can_be_plain(put: &Put) -> bool {
     put.body_kind != BodyKind::Json && !put.backoff.as_deref().is_some_and(is_empty)
 }
 
+/// An ack that puts jobs.
+pub(super) fn chain(chain: &Chain) -> Result<Call, Error> {
+    let named = |put: &Put| object(put, Some(put.topic.as_str()));
+    let puts = chain.puts.iter().map(named).collect::<Result<Vec<_>, _>>()?;
+    let begin = format!("{{\"token\":\"{}\",\"put\":[", chain.token);
+    let body = [begin.as_bytes(), &puts.join(&b","[..]), b"]}"].concat();
+    let path = "/v1/ack".to_owned();
+    Ok(Call { method: "POST", path, content_type: "application/json", body })
+}
+
 fn json(put: &Put) -> Result<Vec<u8>, Error> {
+    object(put, None)
+}
+
+fn object(put: &Put, topic: Option<&str>) -> Result<Vec<u8>, Error> {
     let bytes = &put.body[..];
     let (mut body, mut as_text, mut base64) = (None, None, None);
     match put.body_kind {
@@ -103,6 +122,7 @@ fn json(put: &Put) -> Result<Vec<u8>, Error> {
     }
     let headers = put.headers.as_ref();
     let out = PutOut {
+        topic,
         body,
         text: as_text,
         base64,
@@ -115,6 +135,7 @@ fn json(put: &Put) -> Result<Vec<u8>, Error> {
         ttr: put.ttr_ms,
         attempts_max: put.attempts_max,
         backoff: put.backoff.as_deref().map(backoff_out),
+        expires_after: put.expires_after_ms,
         headers: headers.map(|headers| headers.iter().map(|(n, v)| (&n[..], &v[..])).collect()),
     };
     serde_json::to_vec(&out).map_err(|error| Error::invalid(error.to_string()))
@@ -132,6 +153,7 @@ fn plain(path: String, put: &Put) -> Result<Call, Error> {
     query.add("ttr", put.ttr_ms);
     query.add("attempts_max", put.attempts_max);
     query.add("backoff", put.backoff.as_deref().map(backoff_words));
+    query.add("expires_after", put.expires_after_ms);
     for (name, value) in put.headers.iter().flat_map(|headers| headers.iter()) {
         query.add(&format!("header.{name}"), Some(value));
     }

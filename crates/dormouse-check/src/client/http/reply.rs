@@ -123,7 +123,7 @@ fn whole(command: &Command, response: &Response) -> Answer {
         | Command::ReleaseTopic(_)
         | Command::Kick(_)
         | Command::Purge(_) => Reply::Count(one::<CountIn>(response)?.count),
-        Command::PutSchedule(_) => Reply::PutSchedule(one::<PutScheduleIn>(response)?.reply()?),
+        Command::PutSchedule(_) => one::<PutScheduleIn>(response)?.reply()?.into(),
         Command::GetSchedule(_) | Command::ChangeSchedule(_) => {
             Reply::Schedule(Box::new(one::<ScheduleIn>(response)?.view()?))
         }
@@ -132,9 +132,10 @@ fn whole(command: &Command, response: &Response) -> Answer {
             let replies = ran(response)?.into_iter().map(Item::put);
             Reply::Put(replies.collect())
         }
+        Command::Chain(_) => Reply::Chain(one::<Item>(response)?.chained()?),
         Command::List(_) => Reply::Page(one::<PageIn>(response)?.page()?),
         Command::Topics(_) => Reply::Topics(one::<TopicsIn>(response)?.page()?),
-        Command::Stats(_) => Reply::Stats(one::<TopicIn>(response)?.stats().1),
+        Command::Stats(_) => Reply::Stats(Box::new(one::<TopicIn>(response)?.stats().1)),
         Command::Forecast(_) => Reply::Forecast(one::<ForecastIn>(response)?.counts),
         Command::Lock(_) | Command::RenewLock(_) => {
             let LockIn { fence, expires_at: At(expires_at), depth } = one(response)?;

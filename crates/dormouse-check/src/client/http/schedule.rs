@@ -22,7 +22,7 @@ use super::job::{body_of, headers_of, lacks, present};
 use super::query::{Query, encode};
 use super::time::At;
 use super::topic::{BackoffIn, backoff_out};
-use crate::client::words::find_word;
+use dormouse_client::codec::text::find_word;
 
 /// The path of a schedule.
 pub(super) fn path(topic: &TopicName, name: &ScheduleName) -> String {

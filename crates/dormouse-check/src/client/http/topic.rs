@@ -32,6 +32,7 @@ pub(super) struct TopicIn {
     urgent: Option<u64>,
     leased: u64,
     dead: u64,
+    done: u64,
     bytes: u64,
     waiters: u64,
     oldest_ready_ms: Option<u64>,
@@ -67,6 +68,10 @@ struct SettingsIn {
     bytes_max: Option<u64>,
     dead_ttl_ms: Option<u64>,
     dead_max: Option<u64>,
+    delay_ms: Option<u64>,
+    expires_after_ms: Option<u64>,
+    dead_topic: Option<String>,
+    keep_done_ms: Option<u64>,
 }
 
 /// A backoff, in ms.
@@ -106,6 +111,7 @@ impl TopicIn {
             waiting: self.waiting,
             leased: self.leased,
             dead: self.dead,
+            done: self.done,
             bytes: self.bytes,
             puts: totals.puts,
             reserves: totals.reserves,
@@ -142,6 +148,10 @@ impl SettingsIn {
             bytes_max: self.bytes_max,
             dead_ttl_ms: self.dead_ttl_ms,
             dead_max: self.dead_max,
+            delay_ms: self.delay_ms,
+            expires_after_ms: self.expires_after_ms,
+            dead_topic: self.dead_topic.and_then(|name| TopicName::new(&name).ok()),
+            keep_done_ms: self.keep_done_ms,
         }
     }
 }
@@ -190,5 +200,9 @@ pub(super) fn settings_out(settings: &Settings) -> Value {
     add("bytes_max", settings.bytes_max.map(Value::from));
     add("dead_ttl", settings.dead_ttl_ms.map(at_most_i64).map(Value::from));
     add("dead_max", settings.dead_max.map(Value::from));
+    add("delay", settings.delay_ms.map(at_most_i64).map(Value::from));
+    add("expires_after", settings.expires_after_ms.map(at_most_i64).map(Value::from));
+    add("dead_topic", settings.dead_topic.as_ref().map(|name| Value::from(name.as_str())));
+    add("keep_done", settings.keep_done_ms.map(at_most_i64).map(Value::from));
     Value::Object(fields)
 }

@@ -1,38 +1,14 @@
-//! The RESP API as a backend; `backend.rs` has what all protocols share.
-//!
-//! A list of tokens to ack is one command; of any other list each item is a command of one
-//! pipeline.
-//! `PUT` answers the id, and with a key the outcome: state and due time are read by a `GET` behind
-//! it.
-//!
-//! RESP does not carry:
-//!
-//! | | here |
-//! |---|---|
-//! | sessions, settings of topics | `invalid` |
-//! | lock names that are not UTF-8 | `invalid` |
-//! | a withdraw | the connection is closed: jobs on their way are leased to nobody |
-//! | spans beyond 2^63 | 2^63 - 1, beyond every limit, too |
-//! | instants of a forecast beyond the latest | the latest |
-//! | repeated headers | the last of a name |
-//! | `body_kind` | bytes |
-//! | `PutReply::due_at` of a held key | 0 |
-//! | `Progress::fence`, `lapsed` | 0, false |
-//! | `Progress::key_lost`, and a key that was lost | false, no key |
-//! | `Progress::bytes` | counted from the reply |
-//! | `ChangeReply::due_at` of a cancel | 0 |
-//! | `TopicStats::settings` of the totals | none |
+//! The RESP API as a backend; `backend.rs` has what all protocols share, dormouse-client the codec.
+//! It is simple where the client is clever: a connection for each command under way, no repeats.
 
-mod ask;
-mod fields;
 pub mod raw;
-mod reply;
-mod schedule;
 
-use std::io::{self, BufReader, Write};
+use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 
+use bytes::{Bytes, BytesMut};
+use dormouse_client::codec::{self, Garbage, ReplyReader, Scanner};
 use dormouse_core::backend::{Answer, Backend, Request, Sink};
 use dormouse_core::command::Command;
 use dormouse_core::error::Error;
@@ -41,8 +17,6 @@ use super::ParkObserver;
 use super::backend::{Part, Protocol, ProtocolBackend};
 use super::pool::{Connection, Pool};
 use super::waiting::Waiting;
-use ask::Call;
-use raw::Reply;
 
 /// A server behind RESP.
 pub struct RespBackend(ProtocolBackend<Resp>);
@@ -84,68 +58,76 @@ impl Backend for RespBackend {
 impl Protocol for Resp {
     type Connection = RespConnection;
 
-    fn parts(&self, command: &Command) -> Result<Vec<Part<Call>>, Error> {
-        ask::parts(command)
+    fn parts(&self, command: &Command) -> Result<Vec<Part<Command>>, Error> {
+        // A command that RESP cannot carry is refused here.
+        codec::encode(command, &mut Vec::new())?;
+        Ok(Part::whole(command.clone()))
     }
 
-    fn read(command: &Command, parts: Vec<(usize, Replies)>) -> Answer {
-        let replies = parts.into_iter().next().map(|(_, replies)| replies).unwrap_or_default();
-        reply::read(command, replies)
+    fn read(_: &Command, parts: Vec<(usize, Answer)>) -> Answer {
+        let nothing = || Err(Error::invalid("there is nothing to ask"));
+        parts.into_iter().next().map_or_else(nothing, |(_, answer)| answer)
     }
-}
-
-/// Replies to a pipeline, and to the `GET`s behind its puts.
-#[derive(Debug, Default)]
-struct Replies {
-    replies: Vec<Reply>,
-    views: Vec<Reply>,
 }
 
 struct RespConnection {
-    stream: BufReader<TcpStream>,
+    stream: TcpStream,
+    input: BytesMut,
+    scanner: Scanner,
 }
 
 impl RespConnection {
     fn open(stream: TcpStream, version: Version) -> io::Result<RespConnection> {
-        let mut connection = RespConnection { stream: BufReader::new(stream) };
+        let (input, scanner) = (BytesMut::new(), Scanner::default());
+        let mut connection = RespConnection { stream, input, scanner };
         if version == Version::Three {
-            connection.pipeline(&[vec![b"HELLO".to_vec(), b"3".to_vec()]])?;
+            connection.stream.write_all(&raw::encode(&["HELLO", "3"]))?;
+            connection.frame()?;
         }
         Ok(connection)
     }
 
-    /// Sends all commands, then reads all replies.
-    fn pipeline(&mut self, commands: &[Vec<Vec<u8>>]) -> io::Result<Vec<Reply>> {
-        let bytes: Vec<u8> = commands.iter().flat_map(|words| raw::encode(words)).collect();
-        self.stream.get_mut().write_all(&bytes)?;
-        commands.iter().map(|_| raw::read(&mut self.stream)).collect()
+    /// The bytes of the next reply.
+    fn frame(&mut self) -> io::Result<Bytes> {
+        loop {
+            let found = self.scanner.next(&self.input);
+            let found = found.map_err(|Garbage(text)| io::Error::other(text))?;
+            if let Some(length) = found {
+                return Ok(self.input.split_to(length).freeze());
+            }
+            let mut portion = [0; 4_096];
+            let read = self.stream.read(&mut portion)?;
+            if read == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            self.input.extend_from_slice(&portion[..read]);
+        }
     }
 }
 
 impl Connection for RespConnection {
-    type Call = Call;
-    type Response = Replies;
+    type Call = Command;
+    type Response = Answer;
 
     fn socket(&self) -> io::Result<TcpStream> {
-        self.stream.get_ref().try_clone()
+        self.stream.try_clone()
     }
 
     fn is_open(&self) -> bool {
         true
     }
 
-    fn exchange(&mut self, call: &Call) -> io::Result<Replies> {
-        let replies = self.pipeline(&call.commands)?;
-        let mut views = Vec::new();
-        if call.are_puts {
-            for reply in &replies {
-                let view = match reply::id_of_put(reply) {
-                    Some(id) => self.pipeline(&[vec![b"GET".to_vec(), id]])?.pop(),
-                    None => None,
-                };
-                views.push(view.unwrap_or(Reply::Nil));
-            }
+    fn exchange(&mut self, command: &Command) -> io::Result<Answer> {
+        let mut bytes = Vec::new();
+        let replies = match codec::encode(command, &mut bytes) {
+            Ok(replies) => replies,
+            Err(error) => return Ok(Err(error)),
+        };
+        self.stream.write_all(&bytes)?;
+        let mut reader = ReplyReader::new(command, replies);
+        while reader.missing() > 0 {
+            reader.add(command, &self.frame()?);
         }
-        Ok(Replies { replies, views })
+        Ok(reader.finish())
     }
 }

@@ -2,9 +2,10 @@
 
 use dormouse_core::backend::{Answer, Ticket};
 use dormouse_core::command::{Command, Reply};
-use dormouse_core::fact::{Destination, Fact};
+use dormouse_core::fact::{Cause, Destination, Fact};
 use dormouse_core::machine::When;
 use dormouse_core::op::Reserve;
+use dormouse_core::place::Class;
 use dormouse_core::time::Now;
 use dormouse_core::timeline::Timeline;
 
@@ -68,6 +69,9 @@ impl World {
         let stepped = self.oracle.step(now, ticket, command.clone());
         stepped.map_err(|error| Trouble::Bug(error.to_string()))?;
         self.checker.asked(ticket, &command);
+        if let Command::Chain(_) = &command {
+            self.count("chain");
+        }
         self.take_answers(now, have, facts, prompt_is_safe)?;
         if matches!(command, Command::Reserve(_) | Command::Lock(_)) {
             self.source.tickets.push(ticket);
@@ -123,6 +127,16 @@ impl World {
     }
 
     fn learn(&mut self, fact: &Fact) {
+        if let Fact::Move { to, cause, .. } = fact {
+            match to {
+                Destination::Rest(place) if place.class == Class::DONE => self.count("done"),
+                Destination::Gone if cause.is_death() => self.count("letter"),
+                _ => {}
+            }
+            if *cause == Cause::TooLate {
+                self.count("expired");
+            }
+        }
         let place = match fact {
             Fact::Put { at, .. } => *at,
             Fact::Move { to: Destination::Rest(place), .. } if place.class.is_waiting() => *place,

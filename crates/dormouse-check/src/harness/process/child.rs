@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::checker::event::Event;
 use crate::harness::process::client::{Client, Log};
 use crate::harness::process::dump::{drain, dump};
+use crate::harness::process::ends;
 use crate::harness::process::load::{Shared, Style, Worker};
 use crate::harness::process::recorder::Recorder;
 
@@ -46,6 +47,10 @@ pub enum Then {
     Wait,
     /// Takes and acks everything and closes the store.
     Drain,
+    /// Lets jobs end in every way until it is killed; see `ends`.
+    End,
+    /// Lists all that came of that.
+    ListEnds,
 }
 
 /// Runs a task; the exit code.
@@ -75,6 +80,11 @@ fn work(task: &Task, log: &Log) -> Result<(), String> {
     };
     let options = Options { clock, sizes: SIZES, ..Options::default() };
     let engine = Engine::open(&task.dir, options).map_err(|error| error.to_string())?;
+    match task.then {
+        Then::End => return ends::child::load(task, &engine),
+        Then::ListEnds => return ends::child::list_all(task, &engine),
+        Then::Load | Then::Wait | Then::Drain => {}
+    }
     let backend: Arc<dyn Backend> = Arc::new(engine.clone());
     let found = dump(&backend).map_err(shown)?;
     let ids = match &found {
@@ -87,6 +97,7 @@ fn work(task: &Task, log: &Log) -> Result<(), String> {
         Then::Wait => loop {
             thread::park();
         },
+        Then::End | Then::ListEnds => Ok(()),
         Then::Drain => {
             let (recorder, client) = (Recorder::new(&backend, log, 0), Client::new(&backend));
             drain(recorder, &client, false).map_err(shown)?;

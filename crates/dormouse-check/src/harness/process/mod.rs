@@ -6,6 +6,7 @@ pub mod campaign;
 pub mod child;
 pub mod client;
 pub mod dump;
+pub mod ends;
 pub mod load;
 pub mod recorder;
 pub mod served;

@@ -43,6 +43,7 @@ const WAIT: Duration = Duration::from_secs(20);
 The command finds in its environment:
   DORMOUSE_TOPIC DORMOUSE_ID DORMOUSE_KEY DORMOUSE_ATTEMPT DORMOUSE_DUE_AT
   DORMOUSE_LEASE_TOKEN    the lease's token
+  DORMOUSE_SCHEDULE DORMOUSE_TICK  of a job that a schedule has put
   DORMOUSE_HEADER_<NAME>  each header, in capitals, with _ for other than letters and digits
   DORMOUSE_URL            the server, for further dormouse commands
   DORMOUSE_TOKEN, DORMOUSE_TOKEN_FILE  the server's token, only with --pass-token
@@ -65,7 +66,8 @@ pub(crate) struct Args {
     /// End a command that runs for longer than this, and nack its job
     #[arg(long, value_name = "SPAN", allow_hyphen_values = true)]
     timeout: Option<Span>,
-    /// Report each job as a line of JSON on stderr
+    /// Report each job as a line of JSON on stderr: every line there is JSON then, and the
+    /// command's stderr is not passed on
     #[arg(long)]
     json: bool,
     /// End after this many jobs
@@ -121,6 +123,14 @@ impl Totals {
 
 impl Args {
     pub(crate) async fn run(self, global: &Global) -> Result<(), Failure> {
+        if self.timeout.is_some_and(|timeout| timeout.duration().is_zero()) {
+            return Err(Failure::usage(
+                "--timeout 0 would end every command at once; give a longer time, or leave it out",
+            ));
+        }
+        if self.json {
+            output::say_in_json();
+        }
         let context = Arc::new(Context {
             client: global.client()?,
             server: ServerState::default(),

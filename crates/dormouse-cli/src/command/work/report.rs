@@ -36,6 +36,9 @@ struct JobLine<'a> {
     /// How the command ended, unless it succeeded.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<&'a str>,
+    /// The end of the command's stderr.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    stderr: &'a str,
     /// When the next attempt is due.
     #[serde(skip_serializing_if = "Option::is_none")]
     due_at: Option<String>,
@@ -54,6 +57,7 @@ pub(super) fn report(
     job: &Job,
     outcome: Verdict,
     error: Option<&str>,
+    stderr: &str,
     duration: std::time::Duration,
     due_at: Option<String>,
 ) {
@@ -65,6 +69,7 @@ pub(super) fn report(
         outcome,
         duration_ms: u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
         error,
+        stderr,
         due_at,
     };
     if let Ok(text) = serde_json::to_string(&line) {

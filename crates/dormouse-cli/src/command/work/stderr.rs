@@ -1,4 +1,4 @@
-//! A command's stderr: passed on, and its end kept.
+//! A command's stderr: passed on unless a program reads ours, and its end kept.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -20,12 +20,12 @@ pub(super) struct Tail {
 }
 
 impl Tail {
-    pub(super) fn read(stderr: Option<ChildStderr>) -> Tail {
+    pub(super) fn read(stderr: Option<ChildStderr>, is_passed_on: bool) -> Tail {
         let bytes = Arc::new(Mutex::new(Vec::new()));
         let kept = bytes.clone();
         let reader = tokio::spawn(async move {
             if let Some(stderr) = stderr {
-                pass_on(stderr, &kept).await;
+                read(stderr, &kept, is_passed_on).await;
             }
         });
         Tail { bytes, reader }
@@ -39,11 +39,14 @@ impl Tail {
     }
 }
 
-async fn pass_on(mut stderr: ChildStderr, kept: &Mutex<Vec<u8>>) {
+async fn read(mut stderr: ChildStderr, kept: &Mutex<Vec<u8>>, is_passed_on: bool) {
     let mut ours = tokio::io::stderr();
     let mut chunk = [0; 4096];
     while let Ok(length @ 1..) = stderr.read(&mut chunk).await {
         keep(&mut kept.lock().unwrap_or_else(PoisonError::into_inner), &chunk[..length]);
+        if !is_passed_on {
+            continue;
+        }
         // Our stderr may be closed: the command must not notice.
         let _ = ours.write_all(&chunk[..length]).await;
         let _ = ours.flush().await;

@@ -94,7 +94,7 @@ pub(super) async fn supervise(context: Arc<Context>, job: Job) -> JobEnd {
             let _ = stdin.write_all(&body).await;
         }
     });
-    let tail = Tail::read(child.take_stderr());
+    let tail = Tail::read(child.take_stderr(), !context.json);
     let exit = watch(&context, &lease, &mut child).await;
     context.guard.remove(child.group()).await;
     feeder.abort();
@@ -102,7 +102,11 @@ pub(super) async fn supervise(context: Arc<Context>, job: Job) -> JobEnd {
     let (outcome, ended) = settle(&lease, &job, &exit, &tail).await;
     if context.json {
         let duration = started_at.elapsed();
-        report(&job, outcome, exit.error(), duration, ended.and_then(|ended| ended.due_at));
+        let mut due_at = ended.and_then(|ended| ended.due_at);
+        if outcome == Verdict::Released {
+            due_at = lease.due_at().await;
+        }
+        report(&job, outcome, exit.error(), &tail, duration, due_at);
     }
     JobEnd::Ended(outcome)
 }
@@ -174,6 +178,9 @@ fn start(context: &Context, job: &Job) -> Result<Child, Failure> {
         ("DORMOUSE_ATTEMPT".to_owned(), job.attempt.to_string()),
         ("DORMOUSE_DUE_AT".to_owned(), job.due_at.clone()),
     ];
+    let tick = [("DORMOUSE_SCHEDULE", &job.schedule), ("DORMOUSE_TICK", &job.tick)];
+    let given = tick.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
+    environment.extend(given.map(|(name, value)| (name.to_owned(), value.clone())));
     environment.extend(context.token.iter().cloned());
     for (name, value) in &job.headers {
         environment.push((variable(name), value.clone()));
@@ -264,6 +271,13 @@ impl Lease<'_> {
             self.context.server.is_down(&failure);
             pause.sleep(self.context.stop.urgent()).await;
         }
+    }
+
+    /// When the job that was given back is due again, if the server tells.
+    async fn due_at(&self) -> Option<String> {
+        let reply = self.context.client.call(Request::get(format!("/v1/jobs/{}", self.id))).await;
+        let job = reply.ok()?.parse::<Job>().ok()?;
+        (job.state == "delayed" || job.state == "ready").then_some(job.due_at)
     }
 
     /// Whether to give up sending its end: after a stop signal, when it has expired long ago.

@@ -9,7 +9,7 @@ use dormouse_core::error::Error;
 use dormouse_core::event::EventKind;
 use dormouse_core::job::{JobId, State};
 use dormouse_core::op::{Cancel, ChangeReply, Reschedule, Target, check};
-use dormouse_core::refusal::{cancel_leased, cannot_move, no_job, not_dead};
+use dormouse_core::refusal::{cancel_leased, cannot_move, job_done, no_job, not_dead};
 
 use super::Fanout;
 use super::scatter::{Routed, Scatter};
@@ -29,6 +29,11 @@ pub(super) fn target_arg(target: &Target) -> Bytes {
         Target::Id(id) => to.u8(b'i').id(*id).take(),
         Target::Key { key, .. } => to.u8(b'k').bytes(key).take(),
     }
+}
+
+/// The answer about a job that is not there; if `id` is not 0, it is done.
+pub(super) fn missing(id: JobId, target: &Target) -> Error {
+    if id == JobId(0) { no_job(target) } else { job_done(id) }
 }
 
 fn due_arg(item: &Reschedule) -> Bytes {
@@ -63,7 +68,7 @@ impl<I> Change<I> {
         let (was, due_at) = (reply.u8()?, reply.u48()?);
         Ok(match code {
             codes::DONE => Ok(ChangeReply { id, was: known_state(was)?, due_at }),
-            codes::GONE => Err(no_job((self.target)(item))),
+            codes::GONE => Err(missing(id, (self.target)(item))),
             codes::CONFLICT => Err((self.refuse)(id, known_state(was)?)),
             codes::UNKNOWN_PRIORITY => return Err(unknown_priority()),
             _ => return Err(malformed("unknown result of a change")),

@@ -6,10 +6,10 @@ use dormouse_core::error::Error;
 use dormouse_core::event::EventKind;
 use dormouse_core::job::JobId;
 use dormouse_core::op::{EndReply, Kill, KillTarget, Target, check};
-use dormouse_core::refusal::{cannot_kill, lease_lost, no_job};
+use dormouse_core::refusal::{cannot_kill, lease_lost};
 
 use super::Fanout;
-use super::change::{CHANGES_MAX, target_arg};
+use super::change::{CHANGES_MAX, missing, target_arg};
 use super::scatter::{Routed, Scatter};
 use crate::codec::{ItemResult, known_state};
 use crate::events::EventDetails;
@@ -41,7 +41,7 @@ fn read(reply: &mut Reader<'_>, target: &KillTarget) -> ItemResult<EndReply> {
     Ok(match (code, target) {
         (codes::DONE, _) => Ok(EndReply::Done),
         (codes::GONE, KillTarget::Token(_)) => Ok(EndReply::Gone),
-        (codes::GONE, KillTarget::Resting(target)) => Err(no_job(target)),
+        (codes::GONE, KillTarget::Resting(target)) => Err(missing(id, target)),
         (codes::LOST, KillTarget::Token(token)) => Err(lease_lost(*token)),
         (codes::CONFLICT, KillTarget::Resting(_)) => Err(cannot_kill(id, known_state(state)?)),
         _ => return Err(malformed("unknown result of a kill")),
@@ -78,6 +78,7 @@ impl Fanout<'_> {
                 None => ("the job was killed".to_owned(), None),
             })
         };
+        let dead_topics = scatter.with_dead_topics();
         let replies = scatter.gather_op(
             self,
             Effect::Change,
@@ -86,6 +87,9 @@ impl Fanout<'_> {
             change,
         );
         let replies = replies.await;
+        if replies.contains(&Ok(EndReply::Done)) {
+            Fanout { submission: None, ..self }.send_letters_of(&dead_topics).await;
+        }
         self.emit_killed(&targets, &replies);
         Ok(Reply::Ended(replies))
     }

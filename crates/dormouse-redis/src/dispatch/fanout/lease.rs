@@ -1,11 +1,14 @@
 //! Commands that name a lease by its token: ack, nack, release, extend.
 
+use std::rc::Rc;
+
 use dormouse_core::backend::Answer;
 use dormouse_core::command::Reply;
 use dormouse_core::error::{Code, Error};
 use dormouse_core::job::Token;
 use dormouse_core::op::{EndReply, Extend, Nack, Release, check};
 use dormouse_core::refusal::nothing_to_extend;
+use tokio::task::spawn_local;
 
 use super::Fanout;
 use super::scatter::{Routed, Scatter};
@@ -39,7 +42,22 @@ impl Fanout<'_> {
             Ok(EndRequest { delay_ms, priority, error, ..EndRequest::of(token) })
         });
         let request = |endings, reply_to| PartitionRequest::End { spends: true, endings, reply_to };
-        self.answer_items(scatter, caller, request, Reply::Ended);
+        let dead_topics = scatter.as_ref().map(Scatter::with_dead_topics).unwrap_or_default();
+        match scatter {
+            Ok(scatter) if !dead_topics.is_empty() => {
+                let (gathered, dispatcher) =
+                    (scatter.gather(self, request), Rc::clone(self.dispatcher));
+                spawn_local(async move {
+                    let replies = gathered.await;
+                    if replies.contains(&Ok(EndReply::Dead)) {
+                        let fanout = Fanout { dispatcher: &dispatcher, submission: None };
+                        fanout.send_letters_of(&dead_topics).await;
+                    }
+                    caller.answer(Ok(Reply::Ended(replies)));
+                });
+            }
+            scatter => self.answer_items(scatter, caller, request, Reply::Ended),
+        }
     }
 
     pub(super) fn release(self, releases: Vec<Release>, caller: Caller) {

@@ -4,12 +4,14 @@
 //! partition, its reply goes straight to the caller. The others run in a task each. `Scatter` is
 //! for commands that consist of items.
 
+mod chain;
 mod change;
 mod change_schedule;
 mod get;
 mod get_schedule;
 mod kill;
 mod lease;
+mod letters;
 mod lock;
 mod locks;
 mod put;
@@ -79,6 +81,7 @@ impl Fanout<'_> {
                 Err(Error::unavailable("the command was not started"))
             }
             Command::Reserve(reserve) => self.reserve(wait, reserve).await,
+            Command::Chain(chain) => self.chain(chain).await,
             Command::Extend(extends) => self.extend(extends).await,
             Command::ReserveId(reserve) => self.reserve_id(reserve).await,
             Command::Kill(kills) => self.kill(kills).await,

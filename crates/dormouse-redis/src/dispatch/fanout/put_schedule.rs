@@ -1,7 +1,6 @@
 //! put_schedule: defines a schedule, or changes it.
 
 use dormouse_core::backend::Answer;
-use dormouse_core::command::Reply;
 use dormouse_core::error::{Code, Error};
 use dormouse_core::event::EventKind;
 use dormouse_core::limits::TOPIC_SCHEDULES_MAX;
@@ -50,14 +49,14 @@ impl Fanout<'_> {
                 }
             };
             let reply = PutScheduleReply::of(outcome, &schedule, &rule, now);
-            let Some(write) = write else { return Ok(Reply::PutSchedule(reply)) };
+            let Some(write) = write else { return Ok(reply.into()) };
             match self.write_schedule(&partition, &write).await? {
                 Written::Done { confirmed, .. } => {
                     if confirmed && outcome == ScheduleOutcome::Created {
                         self.emit_topic(&put.topic, EventKind::Scheduled);
                     }
                     let done = format!("schedule {} was {}", put.name, outcome.as_str());
-                    return self.if_confirmed(confirmed, Reply::PutSchedule(reply), done);
+                    return self.if_confirmed(confirmed, reply.into(), done);
                 }
                 Written::Stale => {}
                 Written::TooMany => return Err(too_many(put)),

@@ -21,11 +21,12 @@ fn state_code(state: State) -> u8 {
         State::Ready => codes::READY,
         State::Leased => codes::LEASED,
         State::Dead => codes::DEAD,
+        State::Done => codes::ACKED,
     }
 }
 
-/// The first job of a page. Waiting jobs are sorted by priority, due time and id; dead ones by time
-/// of death and id; leased ones by expiry and id. The latter two have priority 0.
+/// The first job of a page. Waiting jobs are sorted by priority, due time and id; dead and done
+/// ones by their end and id; leased ones by expiry and id. All but the first have priority 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Cursor {
     priority: u32,
@@ -124,6 +125,7 @@ fn kind(state: State) -> char {
         State::Delayed | State::Ready => 'w',
         State::Leased => 'l',
         State::Dead => 'd',
+        State::Done => 'h',
     }
 }
 
@@ -147,7 +149,7 @@ impl Fanout<'_> {
             };
             first = first.into_iter().chain(view).min_by_key(rank);
         }
-        Ok(Reply::View(first))
+        Ok(Reply::View(first.map(Box::new)))
     }
 
     /// Lists one partition after the other.

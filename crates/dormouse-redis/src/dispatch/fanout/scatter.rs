@@ -88,6 +88,16 @@ impl<I, T> Scatter<I, T> {
         all
     }
 
+    /// The partitions among these whose dead jobs may become letters, as far as is known.
+    pub(super) fn with_dead_topics(&self) -> Vec<Rc<Partition>> {
+        let partitions = self.groups.iter().map(|(partition, ..)| partition);
+        let may_have_one = |partition: &&Rc<Partition>| {
+            let config = partition.config.borrow();
+            config.version == 0 || config.settings.dead_topic.is_some()
+        };
+        partitions.filter(may_have_one).cloned().collect()
+    }
+
     /// Sends a request per group now, and returns a future of all results.
     pub(super) fn gather<R: Fn(Vec<I>, ReplyTo<PerItem<T>>) -> PartitionRequest>(
         mut self,

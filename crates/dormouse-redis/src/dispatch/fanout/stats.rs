@@ -28,7 +28,7 @@ pub(super) struct PartitionStats {
     pub(super) counts: Counts,
     /// Keys kept taken after an ack.
     pub(super) holds: u64,
-    /// Jobs in any state.
+    /// Jobs in any state but done.
     pub(super) jobs: u64,
     /// The due time of the job that would be reserved next.
     pub(super) oldest_ready_at: Option<u64>,
@@ -50,6 +50,7 @@ pub(super) fn read(reply: &mut Reader<'_>) -> Result<PartitionStats, Error> {
         waiting: delayed + ready,
         leased,
         dead,
+        done: 0, // follows
         puts: reply.u64()?,
         reserves: reply.u64()?,
         acks: reply.u64()?,
@@ -63,6 +64,7 @@ pub(super) fn read(reply: &mut Reader<'_>) -> Result<PartitionStats, Error> {
     let jobs = reply.u64()?;
     let (is_ready, due_at) = (reply.u8()? == 1, reply.u48()?);
     let (paused_until, more, schedules) = (reply.u48()?, reply.u8()? == 1, reply.u64()?);
+    let counts = Counts { done: reply.u64()?, ..counts };
     let oldest_ready_at = is_ready.then_some(due_at);
     Ok(PartitionStats {
         delayed,
@@ -88,11 +90,11 @@ struct TopicCount {
 impl Fanout<'_> {
     pub(super) async fn stats(self, stats: &Stats) -> Answer {
         let Some(name) = &stats.topic else {
-            return Ok(Reply::Stats(self.totals().await?));
+            return Ok(Reply::Stats(Box::new(self.totals().await?)));
         };
         let topic = self.dispatcher.known(name).ok_or_else(|| no_topic(name))?;
         let counted = self.count(topic).await?;
-        if counted.exists { Ok(Reply::Stats(counted.stats)) } else { Err(no_topic(name)) }
+        if counted.exists { Ok(Reply::Stats(Box::new(counted.stats))) } else { Err(no_topic(name)) }
     }
 
     /// Asks all partitions of a topic at once, and returns a future of the sum.
@@ -108,6 +110,7 @@ impl Fanout<'_> {
                 sum.waiters = sum.waiters.max(partition.blocking_waiters() as u64);
                 sum.settings = partition.config.borrow().settings.clone();
                 exists |= sums.jobs > 0 || sums.holds > 0 || sums.schedules > 0;
+                exists |= sums.counts.done > 0;
                 exists |= sums.paused_until > 0;
                 add(&mut sum, &sums, raw.now_ms);
             }

@@ -106,14 +106,15 @@ enum Stepped {
 }
 
 impl Fanout<'_> {
-    /// Gives a portion of the ticks of a partition.
+    /// Gives a portion of the ticks of a partition, and looks after all else that happens by
+    /// itself.
     pub(crate) async fn give_ticks(self, partition: &Rc<Partition>) -> Result<TicksReport, Error> {
         let op = Op::new("ticks", vec![number(PORTION)]);
         let raw = self.submit_op(partition, Effect::Read, op).await?;
         let (mut from, now) = (Reader::new(&raw.answer), now_of(raw.now_ms));
-        let (schedules, next_at) = (from.u64()?, from.u48()?);
+        let (is_watched, next_at, letters) = (from.u8()? == 1, from.u48()?, from.u64()?);
         let mut report = TicksReport {
-            has_schedules: schedules > 0,
+            is_watched,
             next_at: Some(next_at).filter(|&at_ms| at_ms < NEVER),
             is_refused: false,
         };
@@ -121,6 +122,9 @@ impl Fanout<'_> {
         while !from.is_empty() {
             let stored = StoredSchedule::read(&mut from)?;
             pending.push(self.take_step(partition, stored, now));
+        }
+        if letters > 0 {
+            self.send_letters(partition).await?;
         }
         for stepped in pending {
             match stepped.await? {

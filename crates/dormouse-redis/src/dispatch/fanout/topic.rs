@@ -1,13 +1,15 @@
 //! Commands on whole topics: kick, revive, purge, settings, pause.
 
+use std::collections::HashMap;
+
 use bytes::Bytes;
 use dormouse_core::backend::Answer;
 use dormouse_core::command::Reply;
 use dormouse_core::error::Error;
 use dormouse_core::event::EventKind;
-use dormouse_core::limits::BATCH_MAX;
-use dormouse_core::op::{Kick, PauseTopic, ReleaseTopic, ReviveTopic, SetTopic};
-use dormouse_core::topic::TopicName;
+use dormouse_core::limits::{BATCH_MAX, DEAD_TOPICS_MAX};
+use dormouse_core::op::{Kick, PauseTopic, ReleaseTopic, ReviveTopic, SetTopic, check};
+use dormouse_core::topic::{Settings, TopicName};
 
 use super::{Fanout, pause_ms, stats};
 use crate::codec::unknown_priority;
@@ -115,9 +117,41 @@ impl Fanout<'_> {
         self.if_confirmed(all_confirmed, Reply::Count(removed), done)
     }
 
-    /// Sets the settings in all partitions, and removes dead jobs beyond the new limits.
+    /// Refuses a dead topic from which jobs would come back. Two servers that set two topics at the
+    /// same time may miss it.
+    async fn check_dead_topic(self, set: &SetTopic) -> Result<(), Error> {
+        let mut known: HashMap<TopicName, Option<TopicName>> = HashMap::new();
+        let mut next = set.settings.dead_topic.clone();
+        while let Some(name) = next.take()
+            && known.len() < DEAD_TOPICS_MAX
+            && !known.contains_key(&name)
+        {
+            next = self.dead_topic_of(&name).await?;
+            known.insert(name, next.clone());
+        }
+        let after = |name: &TopicName| known.get(name).cloned().flatten();
+        check::dead_topics(&set.topic, set.settings.dead_topic.as_ref(), after)
+    }
+
+    async fn dead_topic_of(self, name: &TopicName) -> Result<Option<TopicName>, Error> {
+        let topic = self.dispatcher.find(name).await?;
+        let Some(partition) = topic.as_ref().and_then(|topic| topic.partitions.first()) else {
+            return Ok(None);
+        };
+        // The configuration is the present one after any script.
+        self.ask(partition, stats::op(), stats::read).await?;
+        Ok(partition.config.borrow().settings.dead_topic.clone())
+    }
+
+    /// Sets the settings in all partitions, and removes dead and done jobs beyond the new limits.
     pub(super) async fn set_topic(self, set: SetTopic) -> Answer {
         set.check()?;
+        self.check_dead_topic(&set).await?;
+        let Settings { dead_topic, keep_done_ms, expires_after_ms, .. } = &set.settings;
+        if dead_topic.is_some() || keep_done_ms.is_some() || expires_after_ms.is_some() {
+            // Before it is so, so that other servers look after it whatever happens.
+            self.dispatcher.register_ticking(&set.topic).await?;
+        }
         let mut pending = Vec::new();
         for partition in self.partitions(&set.topic) {
             let settings = set.settings.clone();
@@ -130,6 +164,7 @@ impl Fanout<'_> {
         for (partition, answer) in pending {
             all_confirmed &= answer.await?;
             while self.ask(&partition, stats::op(), stats::read).await?.more {}
+            partition.watch_ticks();
         }
         self.emit_topic(&set.topic, EventKind::TopicSet);
         self.if_confirmed(all_confirmed, Reply::Done, "the topic was set")

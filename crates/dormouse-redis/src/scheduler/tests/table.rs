@@ -68,7 +68,7 @@ fn ticks_are_given_when_they_are_due_and_looked_for_every_few_seconds() {
     assert!(!gives(&mut scheduler, at(60)));
     assert_eq!(scheduler.wake_at(0, at(60)), WakeAt::default());
     let next_at = Some(at(900).redis_ms);
-    let report = TicksReport { has_schedules: true, next_at, is_refused: false };
+    let report = TicksReport { is_watched: true, next_at, is_refused: false };
     scheduler.ticks_given(0, report, at(60));
     assert!(gives(&mut scheduler, at(60)));
     scheduler.ticks_given(0, report, at(70));

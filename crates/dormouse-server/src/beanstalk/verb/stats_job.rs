@@ -30,7 +30,7 @@ fn describe(view: &JobView, now_ms: u64) -> String {
     let (content, progress) = (&view.job.content, &view.job.progress);
     let left_ms = match view.state {
         State::Delayed | State::Leased => view.due_at.saturating_sub(now_ms),
-        State::Ready | State::Dead => 0,
+        State::Ready | State::Dead | State::Done => 0,
     };
     format!(
         "---\nid: {}\ntube: \"{}\"\nstate: {}\npri: {}\nage: {}\ndelay: {}\nttr: {}\n\
@@ -57,6 +57,7 @@ fn state(state: State) -> &'static str {
         State::Ready => "ready",
         State::Leased => "reserved",
         State::Dead => "buried",
+        State::Done => "done",
     }
 }
 

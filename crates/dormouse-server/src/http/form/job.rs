@@ -25,7 +25,7 @@ impl Serialize for IdOut {
     }
 }
 
-/// The four states of a job.
+/// The states of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = State)]
@@ -38,6 +38,8 @@ pub(crate) enum StateOut {
     Leased,
     /// No attempt is left; only a revive makes it ready again.
     Dead,
+    /// Acked, and kept for a while.
+    Done,
 }
 
 impl From<State> for StateOut {
@@ -47,6 +49,7 @@ impl From<State> for StateOut {
             State::Ready => StateOut::Ready,
             State::Leased => StateOut::Leased,
             State::Dead => StateOut::Dead,
+            State::Done => StateOut::Done,
         }
     }
 }
@@ -192,7 +195,8 @@ pub(crate) struct JobOut<'a> {
     #[serde(flatten)]
     key: KeyOut<'a>,
     state: StateOut,
-    /// When it is due; of a leased job, when its lease ends; of a dead one, when it died.
+    /// When it is due; of a leased job, when its lease ends; of a dead one, when it died; of a done
+    /// one, when it was acked.
     due_at: At,
     put_at: At,
     priority: u32,
@@ -200,6 +204,8 @@ pub(crate) struct JobOut<'a> {
     attempts: u32,
     attempts_max: u32,
     key_ttl_ms: u64,
+    /// It dies if nobody takes it so long after it was due; 0 = it never does.
+    expires_after_ms: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     backoff: Option<BackoffOut>,
@@ -256,6 +262,7 @@ impl<'a> JobOut<'a> {
             attempts: progress.attempts,
             attempts_max: content.attempts_max,
             key_ttl_ms: content.key_ttl_ms,
+            expires_after_ms: content.expires_after_ms,
             backoff: content.backoff.as_deref().map(BackoffOut::from),
             reserves: progress.reserves,
             expiries: progress.expiries,

@@ -18,7 +18,9 @@ pub(crate) use code::CodeOut;
 pub(crate) use item::{Failed, status_of_list};
 pub(crate) use job::{IdOut, JobOut, LeasedOut, StateOut, TokenOut};
 pub(crate) use none::NoFields;
-pub(crate) use put::{OnConflictForm, PutAnswer, PutForm, PutItem, PutOut, PutResults};
+pub(crate) use put::{
+    ChainedForm, OnConflictForm, PutAnswer, PutForm, PutItem, PutOut, PutResults,
+};
 pub(crate) use reserve::{JobsOut, ReserveForm, ReserveTopicForm};
 pub(crate) use schedule::{
     PutScheduleOut, ScheduleCode, ScheduleForm, ScheduleOut, ScheduleStateWord,

@@ -13,9 +13,11 @@ use dormouse_core::topic::TopicName;
 use hyper::StatusCode;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
-use utoipa::ToSchema;
+use utoipa::openapi::schema::Schema;
+use utoipa::openapi::{Ref, RefOr};
+use utoipa::{PartialSchema, ToSchema};
 
-use super::{Failed, IdOut, StateOut, portable};
+use super::{Failed, IdOut, StateOut, TopicText, portable};
 use crate::units::{At, BackoffForm, InstantMs, SpanMs};
 
 /// A job to put.
@@ -23,6 +25,9 @@ use crate::units::{At, BackoffForm, InstantMs, SpanMs};
 #[serde(deny_unknown_fields)]
 #[schema(as = NewJob)]
 pub(crate) struct PutForm<'a> {
+    /// Only in a chain: elsewhere the path names the topic.
+    #[schema(ignore)]
+    topic: Option<String>,
     /// The work, as any JSON value; or `text`, or `base64`.
     #[serde(borrow, default, deserialize_with = "present")]
     #[schema(value_type = Option<serde_json::Value>)]
@@ -54,8 +59,37 @@ pub(crate) struct PutForm<'a> {
     pub(crate) attempts_max: Option<u32>,
     /// The delay after a failed attempt.
     pub(crate) backoff: Option<BackoffForm>,
+    /// The job dies if nobody takes it so long after it was due; 0 = it never does.
+    pub(crate) expires_after: Option<SpanMs>,
     /// Returned with the job.
     pub(crate) headers: Option<BTreeMap<String, String>>,
+}
+
+/// A job to put in a chain: as any other, and its topic. A description only.
+pub(crate) struct ChainedForm;
+
+impl PartialSchema for ChainedForm {
+    fn schema() -> RefOr<Schema> {
+        let RefOr::T(Schema::Object(mut object)) = PutForm::schema() else {
+            return Ref::from_schema_name(PutForm::name()).into();
+        };
+        let topic = Ref::from_schema_name(TopicText::name());
+        object.properties.insert("topic".to_owned(), topic.into());
+        object.required.push("topic".to_owned());
+        object.description = Some("A job to put after an ack".to_owned());
+        Schema::Object(object).into()
+    }
+}
+
+impl ToSchema for ChainedForm {
+    fn name() -> Cow<'static, str> {
+        Cow::Borrowed("ChainedJob")
+    }
+
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        schemas.push((TopicText::name().into_owned(), TopicText::schema()));
+        PutForm::schemas(schemas);
+    }
 }
 
 /// A `null` body is a body; an absent one is not.
@@ -108,9 +142,19 @@ impl From<OnConflictForm> for OnConflict {
 }
 
 impl PutForm<'_> {
+    /// The put of this form, which names its topic.
+    pub(crate) fn into_chained(mut self, source: &Bytes) -> Result<Put, String> {
+        let topic = self.topic.take().ok_or("topic is missing; name the topic of each put")?;
+        let topic = TopicName::new(&topic).map_err(|error| error.text.into_owned())?;
+        self.into_put(topic, source)
+    }
+
     /// The put of this form. `source` is the request it was read from: a body that makes up
     /// most of it is not copied, a small one is, so that it does not keep the rest alive.
     pub(crate) fn into_put(self, topic: TopicName, source: &Bytes) -> Result<Put, String> {
+        if self.topic.is_some() {
+            return Err("topic is named by the path; leave it out of the job".into());
+        }
         let (body, body_kind) = body_of(self.body, self.text, self.base64, source)?;
         let headers = self.headers.filter(|headers| !headers.is_empty());
         Ok(Put {
@@ -124,6 +168,7 @@ impl PutForm<'_> {
             key: self.key.map(Bytes::from),
             on_conflict: self.on_conflict.map_or(OnConflict::Keep, OnConflict::from),
             key_ttl_ms: self.key_ttl.map(|span| span.0),
+            expires_after_ms: self.expires_after.map(|span| span.0),
             headers: headers.map(|headers| Arc::new(headers.into_iter().collect())),
             ..Put::new(topic, body)
         })

@@ -1,14 +1,15 @@
 //! A topic: its settings and its counts.
 
+use dormouse_core::error::Error;
 use dormouse_core::op::TopicStats;
-use dormouse_core::topic::Settings;
+use dormouse_core::topic::{Settings, TopicName};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::units::{BackoffForm, BackoffOut, SpanMs};
 
-/// A topic's name; a description only.
-#[derive(ToSchema)]
+/// A topic's name.
+#[derive(Deserialize, ToSchema)]
 #[schema(
     as = TopicName,
     value_type = String,
@@ -16,7 +17,6 @@ use crate::units::{BackoffForm, BackoffOut, SpanMs};
     max_length = 200,
     pattern = "^[A-Za-z0-9+/;.$_():][A-Za-z0-9+/;.$_():-]*$"
 )]
-#[expect(dead_code, reason = "describes the name")]
 pub(crate) struct TopicText(String);
 
 /// All settings of a topic; an absent one is reset to its default.
@@ -31,6 +31,10 @@ pub(crate) struct SettingsForm {
     attempts_max: Option<u32>,
     /// Backoff of jobs put without one.
     backoff: Option<BackoffForm>,
+    /// Delay of jobs put without a delay or a time.
+    delay: Option<SpanMs>,
+    /// Jobs put without such a span die if nobody takes them so long after they were due.
+    expires_after: Option<SpanMs>,
     /// The largest number of jobs in all states; a put beyond it is answered with `full`.
     jobs_max: Option<u64>,
     /// The largest number of bytes; a put beyond it is answered with `full`.
@@ -39,21 +43,32 @@ pub(crate) struct SettingsForm {
     dead_ttl: Option<SpanMs>,
     /// The largest number of dead jobs; beyond it the oldest are removed.
     dead_max: Option<u64>,
+    /// Jobs that die are put into this topic instead of resting as dead.
+    dead_topic: Option<TopicText>,
+    /// How long acked jobs are kept as done; 0 = not at all.
+    keep_done: Option<SpanMs>,
 }
 
-impl From<SettingsForm> for Settings {
-    fn from(form: SettingsForm) -> Settings {
+impl TryFrom<SettingsForm> for Settings {
+    type Error = Error;
+
+    fn try_from(form: SettingsForm) -> Result<Settings, Error> {
         // A negative span becomes one beyond every limit, so that the rules refuse it.
         let ms = |span: SpanMs| u64::try_from(span.0).unwrap_or(u64::MAX);
-        Settings {
+        let dead_topic = form.dead_topic.map(|name| TopicName::new(&name.0)).transpose()?;
+        Ok(Settings {
             ttr_ms: form.ttr.map(ms),
             attempts_max: form.attempts_max,
             backoff: form.backoff.map(BackoffForm::into_backoff),
+            delay_ms: form.delay.map(ms),
+            expires_after_ms: form.expires_after.map(ms),
             jobs_max: form.jobs_max,
             bytes_max: form.bytes_max,
             dead_ttl_ms: form.dead_ttl.map(ms),
             dead_max: form.dead_max,
-        }
+            dead_topic,
+            keep_done_ms: form.keep_done.map(ms).filter(|&ms| ms > 0),
+        })
     }
 }
 
@@ -72,6 +87,12 @@ pub(crate) struct SettingsOut {
     backoff: Option<BackoffOut>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
+    delay_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    expires_after_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     jobs_max: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -82,6 +103,12 @@ pub(crate) struct SettingsOut {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     dead_max: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    dead_topic: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    keep_done_ms: Option<u64>,
 }
 
 impl From<&Settings> for SettingsOut {
@@ -90,10 +117,14 @@ impl From<&Settings> for SettingsOut {
             ttr_ms: settings.ttr_ms,
             attempts_max: settings.attempts_max,
             backoff: settings.backoff.as_deref().map(BackoffOut::from),
+            delay_ms: settings.delay_ms,
+            expires_after_ms: settings.expires_after_ms,
             jobs_max: settings.jobs_max,
             bytes_max: settings.bytes_max,
             dead_ttl_ms: settings.dead_ttl_ms,
             dead_max: settings.dead_max,
+            dead_topic: settings.dead_topic.as_ref().map(ToString::to_string),
+            keep_done_ms: settings.keep_done_ms,
         }
     }
 }
@@ -132,6 +163,8 @@ pub(crate) struct CountsOut {
     urgent: Option<u64>,
     leased: u64,
     dead: u64,
+    /// Acked, and kept for a while.
+    done: u64,
     /// Bytes of bodies, keys and headers.
     bytes: u64,
     /// Waiting reserves.
@@ -150,6 +183,7 @@ impl From<&TopicStats> for CountsOut {
             urgent: told_apart.then_some(stats.urgent),
             leased: counts.leased,
             dead: counts.dead,
+            done: counts.done,
             bytes: counts.bytes,
             waiters: stats.waiters,
             totals: TotalsOut {

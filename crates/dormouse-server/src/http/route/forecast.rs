@@ -3,7 +3,7 @@
 use axum::extract::State;
 use dormouse_core::error::Error;
 use dormouse_core::limits::AT_MS_MAX;
-use dormouse_core::op::Forecast;
+use dormouse_core::op::{Forecast, check};
 use serde::Serialize;
 use utoipa::{IntoParams, ToSchema};
 
@@ -14,7 +14,7 @@ use crate::http::caller::Caller;
 use crate::http::params::Params;
 use crate::http::path::{InTopic, TopicPath};
 use crate::http::response::{HttpResult, ok};
-use crate::units::{At, InstantMs, SpanMs, wall_ms};
+use crate::units::{At, InstantMs, SpanMs};
 
 const HOUR_MS: u64 = 3_600_000;
 const DAY_MS: u64 = 24 * HOUR_MS;
@@ -64,8 +64,11 @@ pub(super) async fn forecast(
     let (from, to) = (params.instant("from")?, params.instant("to")?);
     let step = params.span("step")?;
     params.finish()?;
-    let from_ms = from.map_or_else(|| Ok(wall_ms()), |ms| within("from", ms))?;
-    let to_ms = to.map_or(Ok(from_ms.saturating_add(DAY_MS)), |ms| within("to", ms))?;
+    let from_ms = match from {
+        Some(ms) => check::instant("from", ms)?,
+        None => app.now_ms().await?,
+    };
+    let to_ms = to.map_or(Ok(from_ms.saturating_add(DAY_MS)), |ms| check::instant("to", ms))?;
     let step_ms = step.map_or(Ok(HOUR_MS), |ms| within("step", ms))?;
     let counts = app.client.call(Forecast { topic, from_ms, to_ms, step_ms }).await?;
     ok(&ForecastOut { from: At(from_ms), to: At(to_ms), step_ms, counts })

@@ -14,7 +14,7 @@ use crate::http::form::ScheduleOut;
 use crate::http::params::Params;
 use crate::http::path::{InSchedule, SchedulePath};
 use crate::http::response::{HttpResult, ok};
-use crate::units::{At, InstantMs, wall_ms};
+use crate::units::{At, InstantMs};
 
 /// Read a schedule.
 #[utoipa::path(
@@ -83,13 +83,17 @@ pub(super) async fn ticks(
     mut params: Params,
 ) -> HttpResult {
     caller.check(Verb::Get, topic.as_str())?;
-    let at = |field, ms: Option<i64>| ms.map(|ms| check::span(field, ms, 0, AT_MS_MAX)).transpose();
+    let at = |field, ms: Option<i64>| ms.map(|ms| check::instant(field, ms)).transpose();
     let from = at("from", params.instant("from")?)?;
     let to = at("to", params.instant("to")?)?;
     let limit = params.parsed("limit", "a number")?.unwrap_or(PREVIEW_TICKS_DEFAULT);
     params.finish()?;
     let view = app.client.call(GetSchedule { topic, name }).await?;
-    let (from_ms, to_ms) = (from.unwrap_or_else(wall_ms), to.unwrap_or(AT_MS_MAX));
+    let from_ms = match from {
+        Some(ms) => ms,
+        None => app.now_ms().await?,
+    };
+    let to_ms = to.unwrap_or(AT_MS_MAX);
     let ticks = view.ticks(from_ms, to_ms, limit, jiff::tz::db())?;
     ok(&TicksOut { ticks: ticks.into_iter().map(At).collect() })
 }

@@ -37,5 +37,5 @@ pub(super) async fn kick(
     params.finish()?;
     let form: MaxForm = body.json(&app).await?;
     let kick = |max| Kick { topic: topic.clone(), max };
-    do_many(&app, &caller, &topic, form, |stats| stats.delayed, kick).await
+    do_many(&app, &caller, &topic, form.max, |stats| stats.delayed, kick).await
 }

@@ -7,7 +7,7 @@ use dormouse_core::command::{Operation, only};
 use dormouse_core::error::Error;
 use dormouse_core::job::Token;
 use dormouse_core::limits::BATCH_MAX;
-use dormouse_core::op::{EndReply, ExtendReply};
+use dormouse_core::op::{ChainReply, EndReply, ExtendReply, PutReply};
 use hyper::StatusCode;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -16,7 +16,7 @@ use utoipa::ToSchema;
 use crate::access::{NO_JOB, Verb};
 use crate::http::App;
 use crate::http::caller::Caller;
-use crate::http::form::{Bounded, Failed, TokenOut, status_of_list};
+use crate::http::form::{Bounded, Failed, PutOut, TokenOut, status_of_list};
 use crate::http::params::Params;
 use crate::http::payload::Unread;
 use crate::http::problem::{Problem, status_of};
@@ -83,6 +83,10 @@ impl<F: LeaseForm> FromRequest<App> for LeaseRequest<F> {
 }
 
 impl Tokens {
+    pub(super) fn is_list(&self) -> bool {
+        self.is_list
+    }
+
     fn read(
         token: Option<&str>,
         tokens: Option<&Bounded<String, BATCH_MAX>>,
@@ -144,6 +148,10 @@ pub(crate) struct EndedOut {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     due_at: Option<At>,
+    /// The jobs that were put; only after an ack with `put`. Empty if the job was gone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    put: Option<Vec<PutOut>>,
 }
 
 /// A lease for which the request failed.
@@ -186,6 +194,7 @@ pub(super) struct LeaseReply {
     code: EndedCode,
     expires_at: Option<u64>,
     due_at: Option<u64>,
+    put: Option<Vec<PutReply>>,
 }
 
 impl From<EndReply> for LeaseReply {
@@ -194,22 +203,29 @@ impl From<EndReply> for LeaseReply {
             EndReply::Retry { due_at } => Some(due_at),
             EndReply::Done | EndReply::Dead | EndReply::Gone => None,
         };
-        LeaseReply { code: ended.into(), expires_at: None, due_at }
+        LeaseReply { code: ended.into(), expires_at: None, due_at, put: None }
     }
 }
 
 impl From<ExtendReply> for LeaseReply {
     fn from(extended: ExtendReply) -> LeaseReply {
         let expires_at = Some(extended.expires_at);
-        LeaseReply { code: EndedCode::Done, expires_at, due_at: None }
+        LeaseReply { code: EndedCode::Done, expires_at, due_at: None, put: None }
+    }
+}
+
+impl From<ChainReply> for LeaseReply {
+    fn from(chain: ChainReply) -> LeaseReply {
+        LeaseReply { put: Some(chain.puts), ..chain.end.into() }
     }
 }
 
 impl LeaseReply {
     fn out(self, token: Token) -> EndedOut {
-        let LeaseReply { code, expires_at, due_at } = self;
+        let LeaseReply { code, expires_at, due_at, put } = self;
         let (expires_at, due_at) = (expires_at.map(At), due_at.map(At));
-        EndedOut { token: TokenOut(token), code, expires_at, due_at }
+        let put = put.map(|replies| replies.into_iter().map(PutOut::from).collect());
+        EndedOut { token: TokenOut(token), code, expires_at, due_at, put }
     }
 }
 
@@ -224,7 +240,14 @@ where
     O: Operation<Reply = Vec<Result<R, Error>>>,
     R: Into<LeaseReply>,
 {
-    let replies = caller.call(app, operation).await?;
+    answer(tokens, caller.call(app, operation).await?)
+}
+
+/// Answers for the tokens of a request.
+pub(super) fn answer<R: Into<LeaseReply>>(
+    tokens: &Tokens,
+    replies: Vec<Result<R, Error>>,
+) -> HttpResult {
     match tokens.tokens.as_slice() {
         [token] if !tokens.is_list => Ok(json(StatusCode::OK, &only(replies)?.into().out(*token))),
         _ => Ok(many(tokens, replies)),

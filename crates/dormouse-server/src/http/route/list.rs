@@ -1,8 +1,10 @@
 //! list: a page of the jobs in one state.
 
 use axum::extract::State;
+use bytes::Bytes;
 use dormouse_core::job::Content;
-use dormouse_core::op::{JobView, List};
+use dormouse_core::limits::REPLY_BYTES_MAX;
+use dormouse_core::op::{JobView, List, check_limit};
 use serde::Serialize;
 use utoipa::{IntoParams, ToSchema};
 
@@ -16,7 +18,8 @@ use crate::http::params::Params;
 use crate::http::path::{InTopic, TopicPath};
 use crate::http::problem::Problem;
 use crate::http::response::{HttpResult, ok};
-use crate::units::parse_state;
+use crate::scan::{JobFilter, Scan};
+use crate::units::{SpanMs, parse_state};
 
 /// Items of a page unless a number is given.
 pub(super) const LIMIT_DEFAULT: usize = 100;
@@ -37,6 +40,15 @@ pub(crate) struct ListQuery {
     /// Whether the jobs have their bodies.
     #[param(default = true)]
     bodies: Option<bool>,
+    /// Only jobs whose error text begins with this.
+    #[param(max_length = 1024)]
+    error_prefix: Option<String>,
+    /// Only jobs whose key begins with this.
+    #[param(max_length = 256)]
+    key_prefix: Option<String>,
+    /// Only jobs that are dead, done or due for longer than this.
+    #[param(inline)]
+    older_than: Option<SpanMs>,
 }
 
 /// A page of jobs.
@@ -48,6 +60,11 @@ pub(crate) struct PageOut<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     cursor: Option<&'a str>,
+    /// With a filter: the number of jobs that were looked at. There may be no job in the page, and
+    /// a cursor nevertheless.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    looked: Option<u64>,
 }
 
 /// Read a page of jobs.
@@ -69,19 +86,53 @@ pub(super) async fn list(
     mut params: Params,
 ) -> HttpResult {
     caller.check(Verb::List, topic.as_str())?;
-    let wanted = || Problem::malformed("give state=delayed, ready, leased or dead");
+    let wanted = || Problem::malformed("give state=delayed, ready, leased, dead or done");
     let state = params.text("state").as_deref().and_then(parse_state);
     let cursor = params.text("cursor");
     let limit = params.parsed("limit", "a number")?.unwrap_or(LIMIT_DEFAULT);
     let bodies = params.flag("bodies")?.unwrap_or(true);
+    let (error_prefix, key_prefix) = (params.text("error_prefix"), params.text("key_prefix"));
+    let older_than_ms = params.span("older_than")?;
     params.finish()?;
     let list = List { topic, state: state.ok_or_else(wanted)?, cursor, limit };
+    let now_ms = if older_than_ms.is_some() { app.now_ms().await? } else { 0 };
+    let filter = JobFilter::new(error_prefix, key_prefix, older_than_ms, now_ms)?;
+    if let Some(filter) = filter {
+        return filtered(&app, &caller, list, filter, bodies).await;
+    }
     // Pages may be large, so they are made one at a time.
     let _turn = app.pages.acquire().await;
     let page = app.client.call(list).await?;
     app.answers.room_for(bytes_of(&page.jobs, bodies))?;
     let jobs = page.jobs.iter().map(|view| JobOut::new(view, bodies)).collect();
-    ok(&PageOut { jobs, cursor: page.cursor.as_deref() })
+    ok(&PageOut { jobs, cursor: page.cursor.as_deref(), looked: None })
+}
+
+/// A page of the jobs that fit a filter.
+async fn filtered(
+    app: &App,
+    caller: &Caller,
+    list: List,
+    filter: JobFilter,
+    bodies: bool,
+) -> HttpResult {
+    check_limit(list.limit)?;
+    let mut scan = Scan::new(list.topic, list.state, list.cursor, filter);
+    let (mut found, mut bytes): (Vec<JobView>, usize) = (Vec::new(), 0);
+    while found.len() < list.limit && bytes < REPLY_BYTES_MAX as usize && scan.goes_on() {
+        caller.judge(app)?;
+        let _turn = app.pages.acquire().await;
+        let mut jobs = scan.page(&app.client, list.limit - found.len()).await?;
+        if !bodies {
+            jobs.iter_mut().for_each(|view| view.job.content.body = Bytes::new());
+        }
+        bytes += bytes_of(&jobs, bodies);
+        found.extend(jobs);
+    }
+    app.answers.room_for(bytes)?;
+    let (looked, cursor) = scan.into_end();
+    let jobs = found.iter().map(|view| JobOut::new(view, bodies)).collect();
+    ok(&PageOut { jobs, cursor: cursor.as_deref(), looked: Some(looked) })
 }
 
 /// The estimated size of the jobs as JSON.

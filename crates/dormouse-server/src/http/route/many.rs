@@ -19,7 +19,7 @@ use crate::http::response::{HttpResult, ok};
 #[schema(as = Max)]
 pub(crate) struct MaxForm {
     /// The largest number of jobs; default: all.
-    max: Option<u64>,
+    pub(super) max: Option<u64>,
 }
 
 /// The number of changed jobs.
@@ -35,11 +35,11 @@ pub(super) async fn do_many<O: Operation<Reply = u64>>(
     app: &App,
     caller: &Caller,
     topic: &TopicName,
-    form: MaxForm,
+    max: Option<u64>,
     present: impl Fn(&TopicStats) -> u64,
     operation: impl Fn(usize) -> O,
 ) -> HttpResult {
-    let mut missing = match form.max {
+    let mut missing = match max {
         Some(max) if max <= BATCH_MAX as u64 => max,
         max => max.unwrap_or(u64::MAX).min(present(&stats_of(app, topic).await?)),
     };

@@ -6,6 +6,7 @@ mod backup;
 mod cancel;
 mod change;
 mod change_schedule;
+mod dead;
 mod describe;
 mod events;
 mod extend;
@@ -97,6 +98,7 @@ fn topics() -> OpenApiRouter<App> {
         .routes(routes!(pause::pause))
         .routes(routes!(resume::resume))
         .routes(routes!(revive::revive_topic))
+        .routes(routes!(dead::cancel_dead))
         .routes(routes!(kick::kick))
         .routes(routes!(release_topic::release_topic))
         .routes(routes!(stats::stats))
@@ -135,14 +137,12 @@ fn server() -> OpenApiRouter<App> {
         .routes(routes!(health::readyz))
         .routes(routes!(describe::describe))
         .routes(routes!(backup::backup))
+        .routes(routes!(advance::advance))
 }
 
 /// All paths.
 pub(crate) fn router(app: App) -> Router {
-    let (mut router, _) = routes_with_api().split_for_parts();
-    if app.test_clock.is_some() {
-        router = router.route("/v1/test/advance", axum::routing::post(advance::advance));
-    }
+    let (router, _) = routes_with_api().split_for_parts();
     router
         .fallback(no_path)
         .method_not_allowed_fallback(no_method)

@@ -1,7 +1,7 @@
 //! preview: the next ticks of a rule that repeats. Nothing is stored, and no backend is asked.
 
 use axum::extract::State;
-use dormouse_core::limits::{AT_MS_MAX, PREVIEW_TICKS_DEFAULT};
+use dormouse_core::limits::PREVIEW_TICKS_DEFAULT;
 use dormouse_core::op::check;
 use dormouse_core::tick::{self, RuleForm};
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ use crate::http::caller::Caller;
 use crate::http::params::Params;
 use crate::http::payload::Unread;
 use crate::http::response::{HttpResult, ok};
-use crate::units::{At, InstantMs, SpanMs, wall_ms};
+use crate::units::{At, InstantMs, SpanMs};
 
 /// A rule; exactly one of `cron`, `every` and `gap`.
 #[derive(Deserialize, ToSchema)]
@@ -83,8 +83,11 @@ pub(super) async fn preview(
         every_ms: form.every.map(|span| span.0),
         gap_ms: form.gap.map(|span| span.0),
     };
-    let from = form.from.map(|at| check::span("from", at.0, 0, AT_MS_MAX)).transpose()?;
-    let from_ms = from.unwrap_or_else(wall_ms);
+    let from = form.from.map(|at| check::instant("from", at.0)).transpose()?;
+    let from_ms = match from {
+        Some(ms) => ms,
+        None => app.now_ms().await?,
+    };
     let limit = form.limit.map_or(PREVIEW_TICKS_DEFAULT, |limit| limit as usize);
     let preview = tick::preview(&rule, from_ms, limit, jiff::tz::db())?;
     let ticks = preview.ticks.into_iter().map(At).collect();

@@ -93,6 +93,9 @@ pub(crate) struct PutQuery {
     /// Of a raw body: `fixed:10s`, `exponential:1s:2:10m` or `list:1s,5s`.
     #[param(pattern = "^(fixed|exponential|list):", example = "fixed:10s")]
     backoff: Option<String>,
+    /// Of a raw body: the job dies if nobody takes it so long after it was due; 0 = it never does.
+    #[param(inline)]
+    expires_after: Option<SpanMs>,
 }
 
 /// The puts of a request, and whether it was a list.
@@ -284,6 +287,7 @@ fn read_raw(
             .map(Into::into)
             .unwrap_or_default(),
         key_ttl_ms: params.span("key_ttl")?,
+        expires_after_ms: params.span("expires_after")?,
         headers: (!headers.is_empty()).then(|| std::sync::Arc::new(headers)),
         ..Put::new(topic, source.clone())
     };

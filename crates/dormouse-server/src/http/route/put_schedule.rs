@@ -12,7 +12,7 @@ use crate::http::caller::Caller;
 use crate::http::form::{PutScheduleOut, ScheduleCode, ScheduleForm};
 use crate::http::params::Params;
 use crate::http::path::{InSchedule, SchedulePath};
-use crate::http::payload::{Unread, check_object, malformed};
+use crate::http::payload::{Unread, check_object};
 use crate::http::problem::Problem;
 use crate::http::response::{HttpResult, json};
 
@@ -54,7 +54,9 @@ fn read(
     source: &bytes::Bytes,
 ) -> Result<dormouse_core::op::PutSchedule, Problem> {
     check_object(source).map_err(Problem::malformed)?;
-    let form: ScheduleForm<'_> =
-        serde_json::from_slice(source).map_err(|error| malformed(&error))?;
+    let form: ScheduleForm<'_> = serde_json::from_slice(source).map_err(|error| {
+        let text = format!("the body cannot be read: {error}; docs/schedules.md has the fields");
+        Problem::malformed(text)
+    })?;
     form.into_put(topic, name, source).map_err(Problem::malformed)
 }

@@ -37,5 +37,5 @@ pub(super) async fn release_topic(
     params.finish()?;
     let form: MaxForm = body.json(&app).await?;
     let release = |max| ReleaseTopic { topic: topic.clone(), max };
-    do_many(&app, &caller, &topic, form, |stats| stats.counts.leased, release).await
+    do_many(&app, &caller, &topic, form.max, |stats| stats.counts.leased, release).await
 }

@@ -5,8 +5,9 @@ use dormouse_core::command::only;
 use dormouse_core::op::{Revive, ReviveTopic, Target};
 
 use super::change::{ChangedCode, ChangedOut, answer_change};
+use super::dead::{DeadForm, DeadOut, Fate, sweep};
 use super::job_routes::job_routes;
-use super::many::{CountOut, MaxForm, do_many};
+use super::many::do_many;
 use crate::access::Verb;
 use crate::http::App;
 use crate::http::api::{AbsenceProblems, BodyProblems, Problems, StateProblems};
@@ -39,14 +40,17 @@ async fn revive(app: &App, target: Target, params: Params, body: Unread) -> Http
 }
 
 /// Make dead jobs of a topic ready, the oldest first.
+///
+/// With a filter, a request looks at up to 10,000 jobs and 64 MiB; as long as there is a `cursor`
+/// in the response, send it to go on.
 #[utoipa::path(
     post,
     path = "/v1/topics/{topic}/revive",
     tag = "topics",
     params(TopicPath),
-    request_body = Option<MaxForm>,
+    request_body = Option<DeadForm>,
     responses(
-        (status = 200, description = "The number of jobs", body = CountOut),
+        (status = 200, description = "The number of jobs", body = DeadOut),
         Problems, BodyProblems
     )
 )]
@@ -59,7 +63,10 @@ pub(super) async fn revive_topic(
 ) -> HttpResult {
     caller.check(Verb::Revive, topic.as_str())?;
     params.finish()?;
-    let form: MaxForm = body.json(&app).await?;
+    let form: DeadForm = body.json(&app).await?;
+    if form.is_filtered() {
+        return sweep(&app, &caller, topic, form, Fate::Revive).await;
+    }
     let revive = |max| ReviveTopic { topic: topic.clone(), max };
-    do_many(&app, &caller, &topic, form, |stats| stats.counts.dead, revive).await
+    do_many(&app, &caller, &topic, form.max, |stats| stats.counts.dead, revive).await
 }

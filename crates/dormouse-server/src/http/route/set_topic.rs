@@ -45,7 +45,11 @@ pub(super) async fn set_topic(
 ) -> HttpResult {
     caller.check(Verb::SetTopic, topic.as_str())?;
     params.finish()?;
-    let settings = Settings::from(body.json::<SettingsForm>(&app).await?);
+    let settings = Settings::try_from(body.json::<SettingsForm>(&app).await?)?;
+    // Its letters go there.
+    if let Some(dead_topic) = &settings.dead_topic {
+        caller.check(Verb::SetTopic, dead_topic.as_str())?;
+    }
     let out = SettingsOut::from(&settings);
     app.client.call(SetTopic { topic: topic.clone(), settings }).await?;
     ok(&SetTopicOut { topic: topic.as_str(), settings: out })

@@ -1,13 +1,15 @@
-//! ack: the work is done, the job goes.
+//! ack: the work is done, the job goes. It may put the jobs that come after it.
 
 use dormouse_core::error::Error;
-use dormouse_core::limits::BATCH_MAX;
-use dormouse_core::op::{Ack, EndReply};
+use dormouse_core::job::Token;
+use dormouse_core::limits::{BATCH_MAX, CHAIN_PUTS_MAX};
+use dormouse_core::op::{Ack, Chain, ChainReply, EndReply, refused_put};
 
 use super::ReplyKind;
+use super::put::{self, PutForm};
 use crate::access::Verb;
 use crate::pipeline::Turn;
-use crate::resp::args::Args;
+use crate::resp::args::{Args, is};
 use crate::resp::conn::{Conn, PendingReply};
 use crate::resp::encode::Out;
 use crate::resp::fault;
@@ -32,6 +34,9 @@ pub(in crate::resp) fn run(
         }
         return Ok(());
     }
+    if args.peek().is_some_and(begins_put) {
+        return chain(conn, token, args, turn);
+    }
     if args.len() >= BATCH_MAX {
         let count = args.len() + 1;
         return Err(Error::invalid(format!("{count} tokens; send at most {BATCH_MAX} at once")));
@@ -43,6 +48,41 @@ pub(in crate::resp) fn run(
     let check = Some((Verb::Ack, tokens.iter().map(|token| token.id).collect()));
     conn.send(turn, Ack(tokens), check, ReplyKind::AllEnded);
     Ok(())
+}
+
+fn begins_put(word: &[u8]) -> bool {
+    is(word, "PUT")
+}
+
+/// Reads `PUT topic body [options]`, once for each job.
+fn chain(
+    conn: &mut Conn,
+    token: Token,
+    args: &mut Args<'_>,
+    turn: &mut Turn<PendingReply>,
+) -> Result<(), Error> {
+    let (mut puts, mut forms) = (Vec::new(), Vec::new());
+    // One too many is enough to refuse it.
+    while args.take("PUT") && puts.len() <= CHAIN_PUTS_MAX {
+        let read = put::read(conn, args, begins_put);
+        let (put, form) = read.map_err(|error| refused_put(puts.len(), error))?;
+        puts.push(put);
+        forms.push(form);
+    }
+    let count = puts.len();
+    let check = Some((Verb::Ack, vec![token.id]));
+    let kind = ReplyKind::Chain(forms);
+    conn.send_for_jobs(turn, count, Chain { token, puts }, check, kind);
+    Ok(())
+}
+
+/// What became of the job, then each put as `PUT` answers it.
+pub(super) fn write_chain(out: &mut Out<'_>, reply: ChainReply, forms: &[PutForm]) {
+    out.list(1 + reply.puts.len());
+    write(out, reply.end);
+    for (put, form) in reply.puts.into_iter().zip(forms) {
+        put::write(out, put, *form);
+    }
 }
 
 /// The reply to ack, nack, release and kill.

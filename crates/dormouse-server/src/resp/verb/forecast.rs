@@ -25,9 +25,9 @@ pub(in crate::resp) fn run(
     let (mut from, mut to, mut step_ms) = (None, None, HOUR_MS);
     while let Some(word) = args.next() {
         if is(word, "FROM") {
-            from = Some(check::span("from", args.instant("FROM")?, 0, AT_MS_MAX)?);
+            from = Some(check::instant("from", args.instant("FROM")?)?);
         } else if is(word, "TO") {
-            to = Some(check::span("to", args.instant("TO")?, 0, AT_MS_MAX)?);
+            to = Some(check::instant("to", args.instant("TO")?)?);
         } else if is(word, "STEP") {
             step_ms = check::span("step", args.span("STEP")?, 0, AT_MS_MAX)?;
         } else {

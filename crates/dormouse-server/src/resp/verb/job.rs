@@ -14,7 +14,7 @@ type Headers = Option<Arc<Vec<(String, String)>>>;
 
 /// A job that the client has leased. Every job has the same fields.
 pub(super) fn write_leased(out: &mut Out<'_>, job: &LeasedJob) {
-    out.map(16);
+    out.map(17);
     out.name("topic");
     out.string(job.topic.as_str().as_bytes());
     out.name("id");
@@ -38,6 +38,8 @@ pub(super) fn write_leased(out: &mut Out<'_>, job: &LeasedJob) {
     out.name("headers");
     write_headers(out, &job.headers);
     write_tick(out, job.tick.as_deref());
+    out.name("kind");
+    out.string(job.body_kind.as_str().as_bytes());
     out.name("body");
     out.string(&job.body);
 }
@@ -45,7 +47,7 @@ pub(super) fn write_leased(out: &mut Out<'_>, job: &LeasedJob) {
 /// A job that was only read. Every job has the same fields, except for the body.
 pub(super) fn write_view(out: &mut Out<'_>, view: &JobView, body: bool) {
     let (content, progress) = (&view.job.content, &view.job.progress);
-    out.map(if body { 23 } else { 22 });
+    out.map(if body { 25 } else { 24 });
     out.name("topic");
     out.string(view.topic.as_str().as_bytes());
     out.name("id");
@@ -62,6 +64,7 @@ pub(super) fn write_view(out: &mut Out<'_>, view: &JobView, body: bool) {
         ("attempts", u64::from(progress.attempts)),
         ("attempts_max", u64::from(content.attempts_max)),
         ("key_ttl_ms", content.key_ttl_ms),
+        ("expires_after_ms", content.expires_after_ms),
         ("reserves", u64::from(progress.reserves)),
         ("expiries", u64::from(progress.expiries)),
         ("releases", u64::from(progress.releases)),
@@ -78,6 +81,8 @@ pub(super) fn write_view(out: &mut Out<'_>, view: &JobView, body: bool) {
     out.name("headers");
     write_headers(out, &content.headers);
     write_tick(out, content.tick.as_deref());
+    out.name("kind");
+    out.string(content.body_kind.as_str().as_bytes());
     if body {
         out.name("body");
         out.string(&content.body);

@@ -27,6 +27,7 @@ pub(super) mod reserve_id;
 pub(super) mod resume;
 pub(super) mod revive;
 pub(super) mod schedule;
+pub(super) mod set_topic;
 pub(super) mod stats;
 pub(super) mod topics;
 
@@ -34,7 +35,7 @@ use bytes::BytesMut;
 use dormouse_core::command::{Command, only};
 use dormouse_core::error::Error;
 use dormouse_core::op::{
-    Ack, Cancel, Extend, Forecast, Get, GetSchedule, Kick, List, Lock, Locks, Peek, Purge,
+    Ack, Cancel, Chain, Extend, Forecast, Get, GetSchedule, Kick, List, Lock, Locks, Peek, Purge,
     PutSchedule, Reschedule, Reserve, Resume, RunSchedule, Schedules, Stats, Topics, Unlock,
 };
 
@@ -45,15 +46,18 @@ use crate::pipeline::{Next, Request, RequestReply};
 use crate::walk::Walk;
 use lock::LockRefusal;
 use many::Many;
+use put::PutForm;
 
 /// How to write the reply to a verb.
 pub(super) enum ReplyKind {
-    /// The id of a job; of a put with a key, also what the put did.
-    Put { keyed: bool },
+    /// A job that was put.
+    Put(PutForm),
     /// One lease or job that ended.
     Ended,
     /// Several.
     AllEnded,
+    /// A lease that ended, and the jobs that were put.
+    Chain(Vec<PutForm>),
     /// A lease that was extended.
     Extended,
     /// Several.
@@ -152,9 +156,10 @@ pub(super) fn on_reply(
 /// Writes a reply that is complete.
 fn write_reply(out: &mut Out<'_>, kind: ReplyKind, reply: RequestReply) -> Result<(), Error> {
     match kind {
-        ReplyKind::Put { keyed } => put::write(out, reply.of_put()?, keyed),
+        ReplyKind::Put(form) => put::write(out, reply.of_put()?, form),
         ReplyKind::Ended => ack::write(out, reply.of_end()?),
         ReplyKind::AllEnded => ack::write_all(out, reply.of::<Ack>()?),
+        ReplyKind::Chain(forms) => ack::write_chain(out, reply.of::<Chain>()?, &forms),
         ReplyKind::Extended => extend::write(out, reply.of::<Extend>()?),
         ReplyKind::AllExtended => extend::write_all(out, reply.of::<Vec<Extend>>()?),
         ReplyKind::Cancelled => cancel::write(out, reply.of::<Cancel>()?),

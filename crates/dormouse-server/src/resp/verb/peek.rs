@@ -28,7 +28,7 @@ pub(in crate::resp) fn run(
 pub(super) fn state(word: &[u8]) -> Result<State, Error> {
     STATES.into_iter().find(|state| is(word, state.as_str())).ok_or_else(|| {
         let shown = shown(word);
-        Error::invalid(format!("{shown} is not a state; give ready, delayed, leased or dead"))
+        Error::invalid(format!("{shown} is not a state; give ready, delayed, leased, dead or done"))
     })
 }
 

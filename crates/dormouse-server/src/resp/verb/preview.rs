@@ -1,7 +1,7 @@
 //! preview: the next ticks of a rule that repeats. Nothing is stored, and no backend is asked.
 
 use dormouse_core::error::Error;
-use dormouse_core::limits::{AT_MS_MAX, PREVIEW_TICKS_DEFAULT};
+use dormouse_core::limits::PREVIEW_TICKS_DEFAULT;
 use dormouse_core::op::check;
 use dormouse_core::tick::{self, Preview, RuleForm};
 
@@ -33,7 +33,7 @@ pub(in crate::resp) fn run(
         } else if is(word, "GAP") {
             rule.gap_ms = Some(args.span("GAP")?);
         } else if is(word, "FROM") {
-            from = Some(check::span("from", args.instant("FROM")?, 0, AT_MS_MAX)?);
+            from = Some(check::instant("from", args.instant("FROM")?)?);
         } else if is(word, "LIMIT") {
             limit = args.number::<u32>("LIMIT")? as usize;
         } else {

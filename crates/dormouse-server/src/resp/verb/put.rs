@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use dormouse_core::error::Error;
+use dormouse_core::job::BodyKind;
 use dormouse_core::limits::HEADERS_BYTES_MAX;
 use dormouse_core::op::{OnConflict, Put, PutOutcome, PutReply, check};
 
@@ -24,25 +25,60 @@ const OPTIONS: &[&str] = &[
     "TTR",
     "ATTEMPTS",
     "BACKOFF",
+    "EXPIRES_AFTER",
     "HEADER",
+    "KIND",
+    "FULL",
 ];
+
+/// What a put is answered with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::resp) enum PutForm {
+    /// The id.
+    #[default]
+    Id,
+    /// The id, and what the put did.
+    Outcome,
+    /// The job's state and when it is due, too.
+    Full,
+}
 
 pub(in crate::resp) fn run(
     conn: &mut Conn,
     args: &mut Args<'_>,
     turn: &mut Turn<PendingReply>,
 ) -> Result<(), Error> {
+    let (put, form) = read(conn, args, |_| false)?;
+    turn.put(put, conn.pending(ReplyKind::Put(form)));
+    Ok(())
+}
+
+/// Reads a put, up to the word that ends it, and how it is to be answered.
+pub(super) fn read(
+    conn: &mut Conn,
+    args: &mut Args<'_>,
+    ends: impl Fn(&[u8]) -> bool,
+) -> Result<(Put, PutForm), Error> {
     let topic = conn.topic(Verb::Put, args.must("topic")?)?;
     let mut put = Put::new(topic, args.bytes("body")?);
-    let mut headers = Headers::default();
-    while let Some(word) = args.next() {
-        read_option(&mut put, &mut headers, word, args)?;
+    let (mut headers, mut is_full) = (Headers::default(), false);
+    while args.peek().is_some_and(|word| !ends(word))
+        && let Some(word) = args.next()
+    {
+        if is(word, "FULL") {
+            is_full = true;
+        } else {
+            read_option(&mut put, &mut headers, word, args)?;
+        }
     }
     put.headers = headers.into_all().map(Arc::new);
     conn.check_ttr("TTR", put.ttr_ms, Some(put.topic.as_str()))?;
-    let keyed = put.key.is_some();
-    turn.put(put, conn.pending(ReplyKind::Put { keyed }));
-    Ok(())
+    let form = match put.key {
+        _ if is_full => PutForm::Full,
+        Some(_) => PutForm::Outcome,
+        None => PutForm::Id,
+    };
+    Ok((put, form))
 }
 
 /// The headers read so far.
@@ -102,13 +138,25 @@ fn read_option<'a>(
         put.attempts_max = Some(args.number("ATTEMPTS")?);
     } else if is(word, "BACKOFF") {
         put.backoff = Some(args.backoff()?);
+    } else if is(word, "EXPIRES_AFTER") {
+        put.expires_after_ms = Some(args.span("EXPIRES_AFTER")?);
     } else if is(word, "HEADER") {
         let name = args.text("HEADER")?;
         headers.add(name, args.text("the value of a HEADER")?)?;
+    } else if is(word, "KIND") {
+        put.body_kind = kind(args.must("KIND")?)?;
     } else {
         return Err(unknown(word, OPTIONS));
     }
     Ok(())
+}
+
+/// The form of a body: what HTTP hands it out as.
+pub(super) fn kind(word: &[u8]) -> Result<BodyKind, Error> {
+    BodyKind::ALL
+        .into_iter()
+        .find(|kind| is(word, kind.as_str()))
+        .ok_or_else(|| Error::invalid(format!("KIND is {}; give bytes, text or json", shown(word))))
 }
 
 fn on_conflict(word: &[u8]) -> Result<OnConflict, Error> {
@@ -128,18 +176,26 @@ fn on_conflict(word: &[u8]) -> Result<OnConflict, Error> {
     })
 }
 
-/// The id; of a put with a key, also what the put did.
-pub(super) fn write(out: &mut Out<'_>, reply: PutReply, keyed: bool) {
-    if !keyed {
-        return out.digits(reply.id.0);
+/// The id; of a put with a key, also what the put did; in full, what became of the job.
+pub(super) fn write(out: &mut Out<'_>, reply: PutReply, form: PutForm) {
+    match form {
+        PutForm::Id => return out.digits(reply.id.0),
+        PutForm::Outcome => out.list(2),
+        PutForm::Full => out.list(4),
     }
-    out.list(2);
     out.digits(reply.id.0);
     out.string(match reply.outcome {
         PutOutcome::Created => b"created",
         PutOutcome::Duplicate => b"duplicate",
         PutOutcome::Replaced => b"replaced",
     });
+    if form == PutForm::Full {
+        match reply.state {
+            Some(state) => out.string(state.as_str().as_bytes()),
+            None => out.null(),
+        }
+        out.number(reply.due_at);
+    }
 }
 
 #[cfg(test)]

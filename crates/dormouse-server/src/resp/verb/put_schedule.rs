@@ -7,7 +7,7 @@ use dormouse_core::op::{PutSchedule, PutScheduleReply, ScheduleConflict};
 use dormouse_core::schedule::{Catchup, Overlap, ScheduleName, Template};
 
 use super::ReplyKind;
-use super::put::Headers;
+use super::put::{Headers, kind};
 use crate::access::Verb;
 use crate::pipeline::Turn;
 use crate::resp::args::{Args, is, shown, unknown};
@@ -33,6 +33,7 @@ const OPTIONS: &[&str] = &[
     "ATTEMPTS",
     "BACKOFF",
     "HEADER",
+    "KIND",
 ];
 
 const CONFLICTS: [(&str, ScheduleConflict); 3] = [
@@ -123,6 +124,8 @@ fn read_template<'a>(
     } else if is(word, "HEADER") {
         let name = args.text("HEADER")?;
         headers.add(name, args.text("the value of a HEADER")?)?;
+    } else if is(word, "KIND") {
+        template.body_kind = kind(args.must("KIND")?)?;
     } else {
         return Err(unknown(word, OPTIONS));
     }

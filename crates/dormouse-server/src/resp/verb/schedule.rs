@@ -173,7 +173,7 @@ pub(super) fn write(out: &mut Out<'_>, view: &ScheduleView) {
         RuleSpec::Every { span_ms } => every_ms = Some(*span_ms),
         RuleSpec::Gap { span_ms } => gap_ms = Some(*span_ms),
     }
-    out.map(32);
+    out.map(33);
     for (name, text) in [
         ("topic", Some(view.topic.as_str())),
         ("name", Some(view.name.as_str())),
@@ -228,6 +228,8 @@ pub(super) fn write(out: &mut Out<'_>, view: &ScheduleView) {
     write_backoff(out, template.backoff.as_deref());
     out.name("headers");
     write_headers(out, &template.headers);
+    out.name("kind");
+    out.string(template.body_kind.as_str().as_bytes());
     out.name("body");
     out.string(&template.body);
 }

@@ -37,7 +37,7 @@ pub(super) fn write(
     of_all: bool,
 ) {
     let counts = &stats.counts;
-    out.map(16 + usize::from(topic.is_some()) + if of_all { 2 } else { 4 });
+    out.map(17 + usize::from(topic.is_some()) + if of_all { 2 } else { 4 });
     if let Some(topic) = topic {
         out.name("topic");
         out.string(topic.as_str().as_bytes());
@@ -55,6 +55,7 @@ pub(super) fn write(
         ("urgent", is_split.then_some(stats.urgent)),
         ("leased", Some(counts.leased)),
         ("dead", Some(counts.dead)),
+        ("done", Some(counts.done)),
         ("bytes", Some(counts.bytes)),
         ("waiters", Some(stats.waiters)),
         ("puts", Some(counts.puts)),
@@ -79,16 +80,24 @@ pub(super) fn write(
 }
 
 fn write_settings(out: &mut Out<'_>, settings: &Settings) {
-    out.map(7);
+    out.map(11);
     for (name, value) in [
         ("ttr_ms", settings.ttr_ms),
         ("attempts_max", settings.attempts_max.map(u64::from)),
+        ("delay_ms", settings.delay_ms),
+        ("expires_after_ms", settings.expires_after_ms),
         ("jobs_max", settings.jobs_max),
         ("bytes_max", settings.bytes_max),
         ("dead_ttl_ms", settings.dead_ttl_ms),
         ("dead_max", settings.dead_max),
+        ("keep_done_ms", settings.keep_done_ms),
     ] {
         write_count(out, name, value);
+    }
+    out.name("dead_topic");
+    match &settings.dead_topic {
+        Some(topic) => out.string(topic.as_str().as_bytes()),
+        None => out.null(),
     }
     out.name("backoff");
     job::write_backoff(out, settings.backoff.as_deref());

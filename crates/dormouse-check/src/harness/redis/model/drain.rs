@@ -32,7 +32,8 @@ impl World<'_> {
 
     fn look_at_all(&mut self) -> Result<(), String> {
         for number in 0..TOPICS.len() as u16 {
-            for state in [State::Delayed, State::Ready, State::Leased, State::Dead] {
+            let states = [State::Delayed, State::Ready, State::Leased, State::Dead, State::Done];
+            for state in states {
                 let list = List { topic: topic(number), state, cursor: None, limit: 3 };
                 self.command(0, Command::List(list))?;
             }
@@ -69,7 +70,7 @@ impl World<'_> {
                 }
             }
         }
-        let held = self.rig.redis.must(&["KEYS", "dormouse:{[abc]/*}:[jfdztn]*"]);
+        let held = self.rig.redis.must(&["KEYS", "dormouse:{[abc]/*}:[jfdztneol]*"]);
         if held.list().is_empty() { Ok(()) } else { Err(format!("Redis keeps {held:?}")) }
     }
 }

@@ -78,9 +78,16 @@ impl Partition<'_> {
                 once(&mut rests, id, format!("z{priority}"))?;
             }
         }
-        for (id, _) in self.members("d") {
-            once(&mut rests, id, "d".to_owned())?;
+        for name in ["d", "o", "l"] {
+            for (id, _) in self.members(name) {
+                once(&mut rests, id, name.to_owned())?;
+            }
         }
+        let dying = self.members("e");
+        if let Some((id, _)) = dying.iter().find(|(id, _)| !records.contains(id)) {
+            return Err(format!("a deadline of {id:x?}, which is gone"));
+        }
+        self.check_deadline(dying.first().map_or(f64::INFINITY, |(_, at)| *at))?;
         let resting: BTreeSet<Key> = rests.keys().cloned().collect();
         if resting != records {
             return Err(format!("records {records:x?} but resting {resting:x?}"));
@@ -118,12 +125,26 @@ impl Partition<'_> {
         if timed == kept { Ok(()) } else { Err(format!("schedules {kept:x?}, timed {timed:x?}")) }
     }
 
+    /// A number of the partition header.
+    fn header(&self, index: usize) -> Option<f64> {
+        let state = self.fields("s");
+        let header = state.get(b"b".as_slice())?;
+        Some(f64::from_be_bytes(*header.get(8 * index..)?.first_chunk()?))
+    }
+
+    /// No deadline is before the instant in the partition header, its last number.
+    fn check_deadline(&self, first: f64) -> Result<(), String> {
+        match self.header(14) {
+            Some(bound) if bound > first => {
+                Err(format!("a deadline is at {first}, the header says {bound}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// No lease ends before the instant in the partition header, its fourth number.
     fn check_bound(&self, first_end: f64) -> Result<(), String> {
-        let state = self.fields("s");
-        let header = state.get(b"b".as_slice());
-        let bound =
-            header.and_then(|header| Some(f64::from_be_bytes(*header[24..].first_chunk()?)));
+        let bound = self.header(3);
         if first_end.is_finite() && bound.is_none_or(|bound| bound > first_end) {
             return Err(format!("a lease ends at {first_end}, the header says {bound:?}"));
         }

@@ -174,7 +174,8 @@ impl<'a> World<'a> {
         }
         self.fit_to_waiting(&mut command)?;
         let server = self.server_for(server, &mut command);
-        if let Command::SetTopic(set) = &command {
+        if let Command::SetTopic(set) = &mut command {
+            set.settings.dead_topic = None;
             // Redis applies dead_ttl and dead_max when somebody looks: before they change.
             let stats = Stats { topic: Some(set.topic.clone()) };
             self.subject.ask(server, Command::Stats(stats))?.ok();
@@ -240,6 +241,14 @@ impl<'a> World<'a> {
             let args = op.args.map(|arg| arg.rotate_left(3 * i).wrapping_mul(0x9e37));
             let kind = kinds[usize::from(args[4]) % kinds.len()];
             match self.source.command(&Op { kind, args }, self.oracle.now()) {
+                Some(Command::Put(mut puts)) => {
+                    puts.iter_mut().for_each(|put| self.not_too_late(&mut put.at_ms));
+                    commands.push(Command::Put(puts));
+                }
+                Some(Command::Reschedule(mut moves)) => {
+                    moves.iter_mut().for_each(|item| self.not_too_late(&mut item.at_ms));
+                    commands.push(Command::Reschedule(moves));
+                }
                 Some(Command::Reserve(mut reserve)) => {
                     reserve.topics.truncate(1);
                     reserve.session = None;
@@ -252,6 +261,13 @@ impl<'a> World<'a> {
             }
         }
         if commands.is_empty() { Ok(()) } else { self.ask(server, commands) }
+    }
+
+    /// In a batch no job comes when its time is over: to the rules it dies after the batch, on
+    /// Redis after the script.
+    fn not_too_late(&self, at_ms: &mut Option<i64>) {
+        let now_ms = i64::try_from(self.now_ms()).unwrap_or(i64::MAX);
+        *at_ms = at_ms.map(|at_ms| at_ms.max(now_ms));
     }
 
     /// Commands as one batch to both, and all that is answered because of them.

@@ -76,8 +76,20 @@ pub const DIFFERENCES: &[(&str, &str)] = &[
         "on Redis also when somebody looks: topics with schedules have no limits",
     ),
     (
+        "how many late ticks are given at once whose jobs expire as they come",
+        "each look gives what is due: jobs of schedules have no spans",
+    ),
+    (
         "who gets the job of a tick that somebody waits for",
         "servers give it by their timers: nobody waits while there are schedules",
+    ),
+    (
+        "whether a job that comes too late lives on for the rest of its batch",
+        "a batch may be several scripts: no job does, in a batch",
+    ),
+    (
+        "when a dead letter comes",
+        "topics live in different slots: nobody sets a dead topic; conformance and crash tests do",
     ),
     ("64 priorities, leases at once", "limits that differ are not reached"),
 ];

@@ -52,6 +52,7 @@ impl World<'_> {
             Command::Reserve(reserve) if !self.scheduled.is_empty() => reserve.wait_ms = 0,
             Command::SetTopic(set) if self.scheduled.contains(&set.topic) => {
                 (set.settings.jobs_max, set.settings.bytes_max) = (None, None);
+                set.settings.expires_after_ms = None;
             }
             _ => {}
         }

@@ -3,7 +3,8 @@
 use dormouse_core::backoff::{Backoff, Delays};
 use dormouse_core::op::OnConflict;
 
-pub(super) fn on_conflict_word(on_conflict: OnConflict) -> &'static str {
+/// The word of a mode.
+pub fn on_conflict_word(on_conflict: OnConflict) -> &'static str {
     match on_conflict {
         OnConflict::Keep => "keep",
         OnConflict::Reject => "reject",
@@ -14,7 +15,7 @@ pub(super) fn on_conflict_word(on_conflict: OnConflict) -> &'static str {
 }
 
 /// The value whose word this is.
-pub(super) fn find_word<T: Copy>(
+pub fn find_word<T: Copy>(
     values: impl IntoIterator<Item = T>,
     word_of: impl Fn(T) -> &'static str,
     word: &str,
@@ -22,7 +23,8 @@ pub(super) fn find_word<T: Copy>(
     values.into_iter().find(|value| word_of(*value) == word)
 }
 
-pub(super) fn backoff_words(backoff: &Backoff) -> String {
+/// A backoff as commands have it: `fixed:10000ms`.
+pub fn backoff_words(backoff: &Backoff) -> String {
     let words = match &backoff.delays {
         Delays::Fixed { delay_ms } => format!("fixed:{delay_ms}ms"),
         Delays::Exponential { base_ms, factor, cap_ms } => {

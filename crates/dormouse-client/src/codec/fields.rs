@@ -1,5 +1,6 @@
 //! Maps of RESP as jobs and topics.
 
+use std::cell::Cell;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -12,36 +13,66 @@ use dormouse_core::op::{JobView, LeasedJob, TopicStats};
 use dormouse_core::schedule::ScheduleName;
 use dormouse_core::topic::{Settings, TopicName};
 
-use super::raw::Reply;
+use super::value::{Value, keep};
 
-/// A server that breaks its contract.
-pub(super) fn unexpected(what: &str, reply: &Reply) -> Error {
-    Error::unavailable(format!("the server broke its contract: {what} in {reply:?}"))
+/// A server of another version, or another server.
+pub(super) fn unexpected(what: &str, value: &Value<'_>) -> Error {
+    let shown: String = format!("{value:?}").chars().take(200).collect();
+    Error::unavailable(format!(
+        "the server answers otherwise than this client expects ({what} in {shown}); use versions \
+         that belong together"
+    ))
 }
 
-/// The fields of a map.
-pub(super) struct Fields<'r>(&'r [Reply]);
+/// The fields of a map. Fields that this client does not know are passed over.
+pub(super) struct Fields<'r, 'f> {
+    items: &'r [Value<'f>],
+    /// Where the next field is looked for first: they are asked for in their order, mostly.
+    next: Cell<usize>,
+    /// The bytes that the values borrow from.
+    frame: &'r Bytes,
+}
 
-impl<'r> Fields<'r> {
-    pub(super) fn of(reply: &'r Reply) -> Result<Fields<'r>, Error> {
-        match reply {
-            Reply::List(items) if items.len().is_multiple_of(2) => Ok(Fields(items)),
+impl<'r, 'f> Fields<'r, 'f> {
+    pub(super) fn of(value: &'r Value<'f>, frame: &'r Bytes) -> Result<Fields<'r, 'f>, Error> {
+        match value {
+            Value::List(items) if items.len() % 2 == 0 => {
+                Ok(Fields { items, next: Cell::new(0), frame })
+            }
             other => Err(unexpected("no map", other)),
         }
     }
 
-    pub(super) fn get(&self, name: &str) -> Result<&'r Reply, Error> {
-        let found = self.0.chunks(2).find(|pair| pair[0] == Reply::Bytes(name.into()));
-        let missing = || unexpected(&format!("no field {name}"), &Reply::List(self.0.to_vec()));
-        found.map(|pair| &pair[1]).ok_or_else(missing)
+    fn pairs(&self) -> impl Iterator<Item = (&'r Value<'f>, &'r Value<'f>)> + use<'r, 'f> {
+        self.items.chunks_exact(2).map(|pair| (&pair[0], &pair[1]))
+    }
+
+    pub(super) fn get(&self, name: &str) -> Result<&'r Value<'f>, Error> {
+        let next = self.next.get();
+        let is_name = |value: &Value<'f>| *value == Value::Text(name.as_bytes());
+        let names = (next..self.items.len()).step_by(2).chain((0..next).step_by(2));
+        for at in names {
+            if is_name(&self.items[at]) {
+                self.next.set(at + 2);
+                return Ok(&self.items[at + 1]);
+            }
+        }
+        Err(unexpected(&format!("no field {name}"), &Value::List(self.items.to_vec())))
     }
 
     pub(super) fn bytes(&self, name: &str) -> Result<Option<Bytes>, Error> {
         match self.get(name)? {
-            Reply::Nil => Ok(None),
-            Reply::Bytes(bytes) => Ok(Some(Bytes::from(bytes.clone()))),
+            Value::Null => Ok(None),
+            Value::Text(bytes) => Ok(Some(keep(self.frame, bytes))),
             other => Err(unexpected(&format!("no string for {name}"), other)),
         }
+    }
+
+    /// The kind of the body; of a kind that this client does not know, bytes.
+    pub(super) fn kind(&self) -> Result<BodyKind, Error> {
+        let word = self.get("kind")?;
+        let is_it = |kind: &BodyKind| *word == Value::Text(kind.as_str().as_bytes());
+        Ok(BodyKind::ALL.into_iter().find(is_it).unwrap_or_default())
     }
 
     pub(super) fn text<T: FromStr>(&self, name: &str) -> Result<T, Error> {
@@ -50,7 +81,7 @@ impl<'r> Fields<'r> {
 
     pub(super) fn count<T: TryFrom<i64>>(&self, name: &str) -> Result<Option<T>, Error> {
         match self.get(name)? {
-            Reply::Nil => Ok(None),
+            Value::Null => Ok(None),
             reply => number(reply).map(Some),
         }
     }
@@ -63,14 +94,14 @@ impl<'r> Fields<'r> {
         let Some(text) = self.bytes("backoff")? else { return Ok(None) };
         let text = String::from_utf8_lossy(&text);
         let backoff = read_backoff(&text);
-        let broken = || unexpected("no backoff", &Reply::Bytes(text.as_bytes().to_vec()));
+        let broken = || unexpected("no backoff", &Value::Text(text.as_bytes()));
         backoff.map(Arc::new).map(Some).ok_or_else(broken)
     }
 
     pub(super) fn headers(&self) -> Result<Headers, Error> {
-        let fields = Fields::of(self.get("headers")?)?;
-        let pair = |pair: &[Reply]| Ok((text(&pair[0])?, text(&pair[1])?));
-        let headers = fields.0.chunks(2).map(pair).collect::<Result<Vec<_>, Error>>()?;
+        let fields = Fields::of(self.get("headers")?, self.frame)?;
+        let pair = |(name, value)| Ok((text(name)?, text(value)?));
+        let headers = fields.pairs().map(pair).collect::<Result<Vec<_>, Error>>()?;
         Ok((!headers.is_empty()).then(|| Arc::new(headers)))
     }
 
@@ -87,30 +118,36 @@ impl<'r> Fields<'r> {
 type Headers = Option<Arc<Vec<(String, String)>>>;
 
 /// A string that stands for something.
-pub(super) fn text<T: FromStr>(reply: &Reply) -> Result<T, Error> {
+pub(super) fn text<T: FromStr>(reply: &Value<'_>) -> Result<T, Error> {
     let text = match reply {
-        Reply::Bytes(bytes) => std::str::from_utf8(bytes).ok(),
+        Value::Text(bytes) => std::str::from_utf8(bytes).ok(),
         _ => None,
     };
     text.and_then(|text| text.parse().ok()).ok_or_else(|| unexpected("no such text", reply))
 }
 
-pub(super) fn number<T: TryFrom<i64>>(reply: &Reply) -> Result<T, Error> {
+pub(super) fn number<T: TryFrom<i64>>(reply: &Value<'_>) -> Result<T, Error> {
     let number = match reply {
-        Reply::Int(number) => T::try_from(*number).ok(),
+        Value::Number(number) => T::try_from(*number).ok(),
         _ => None,
     };
     number.ok_or_else(|| unexpected("no such number", reply))
 }
 
-pub(super) fn state(reply: &Reply) -> Result<State, Error> {
-    let states = [State::Delayed, State::Ready, State::Leased, State::Dead];
-    let known = states.into_iter().find(|state| *reply == Reply::Bytes(state.as_str().into()));
+pub(super) fn state(reply: &Value<'_>) -> Result<State, Error> {
+    let states = [State::Delayed, State::Ready, State::Leased, State::Dead, State::Done];
+    let known = states.into_iter().find(|state| *reply == Value::Text(state.as_str().as_bytes()));
     known.ok_or_else(|| unexpected("no state", reply))
 }
 
-fn topic(reply: &Reply) -> Result<TopicName, Error> {
-    TopicName::new(&text::<String>(reply)?)
+fn topic(reply: &Value<'_>) -> Result<TopicName, Error> {
+    match reply {
+        Value::Text(name) => {
+            let name = std::str::from_utf8(name).map_err(|_| unexpected("no topic", reply))?;
+            TopicName::new(name)
+        }
+        other => Err(unexpected("no topic", other)),
+    }
 }
 
 /// Reads `fixed:10000`, `exponential:1000:2:600000` or `list:1000,5000`, perhaps with a jitter.
@@ -136,8 +173,8 @@ fn read_backoff(text: &str) -> Option<Backoff> {
     Some(delays.into())
 }
 
-pub(super) fn leased(reply: &Reply) -> Result<LeasedJob, Error> {
-    let fields = Fields::of(reply)?;
+pub(super) fn leased(reply: &Value<'_>, frame: &Bytes) -> Result<LeasedJob, Error> {
+    let fields = Fields::of(reply, frame)?;
     Ok(LeasedJob {
         topic: topic(fields.get("topic")?)?,
         id: fields.text::<JobId>("id")?,
@@ -151,23 +188,24 @@ pub(super) fn leased(reply: &Reply) -> Result<LeasedJob, Error> {
         ttr_ms: fields.number("ttr_ms")?,
         priority: fields.number("priority")?,
         headers: fields.headers()?,
-        body: fields.bytes("body")?.unwrap_or_default(),
-        body_kind: BodyKind::Bytes,
         tick: fields.tick()?,
+        body_kind: fields.kind()?,
+        body: fields.bytes("body")?.unwrap_or_default(),
     })
 }
 
-pub(super) fn view(reply: &Reply) -> Result<JobView, Error> {
-    let fields = Fields::of(reply)?;
+pub(super) fn view(reply: &Value<'_>, frame: &Bytes) -> Result<JobView, Error> {
+    let fields = Fields::of(reply, frame)?;
     let content = Content {
         key: fields.bytes("key")?,
         headers: fields.headers()?,
         body: fields.bytes("body")?.unwrap_or_default(),
-        body_kind: BodyKind::Bytes,
+        body_kind: fields.kind()?,
         ttr_ms: fields.number("ttr_ms")?,
         attempts_max: fields.number("attempts_max")?,
         backoff: fields.backoff()?,
         key_ttl_ms: fields.number("key_ttl_ms")?,
+        expires_after_ms: fields.number("expires_after_ms")?,
         put_at: fields.number("put_at")?,
         tick: fields.tick()?,
     };
@@ -192,17 +230,22 @@ pub(super) fn view(reply: &Reply) -> Result<JobView, Error> {
 }
 
 /// A topic of a list, with its name.
-pub(super) fn named_stats(reply: &Reply) -> Result<(TopicName, TopicStats), Error> {
-    Ok((topic(Fields::of(reply)?.get("topic")?)?, stats(reply, false)?))
+pub(super) fn named_stats(
+    reply: &Value<'_>,
+    frame: &Bytes,
+) -> Result<(TopicName, TopicStats), Error> {
+    let fields = Fields::of(reply, frame)?;
+    Ok((topic(fields.get("topic")?)?, stats(reply, false, frame)?))
 }
 
 /// Counts of a topic, or of all.
-pub(super) fn stats(reply: &Reply, of_all: bool) -> Result<TopicStats, Error> {
-    let fields = Fields::of(reply)?;
+pub(super) fn stats(reply: &Value<'_>, of_all: bool, frame: &Bytes) -> Result<TopicStats, Error> {
+    let fields = Fields::of(reply, frame)?;
     let counts = Counts {
         waiting: fields.number("waiting")?,
         leased: fields.number("leased")?,
         dead: fields.number("dead")?,
+        done: fields.number("done")?,
         bytes: fields.number("bytes")?,
         puts: fields.number("puts")?,
         reserves: fields.number("reserves")?,
@@ -234,13 +277,13 @@ pub(super) fn stats(reply: &Reply, of_all: bool) -> Result<TopicStats, Error> {
     Ok(TopicStats {
         oldest_ready_ms: fields.count("oldest_ready_ms")?,
         paused: is_paused.then_some(paused_ms),
-        settings: settings(fields.get("settings")?)?,
+        settings: settings(fields.get("settings")?, frame)?,
         ..stats
     })
 }
 
-fn settings(reply: &Reply) -> Result<Settings, Error> {
-    let fields = Fields::of(reply)?;
+fn settings(reply: &Value<'_>, frame: &Bytes) -> Result<Settings, Error> {
+    let fields = Fields::of(reply, frame)?;
     Ok(Settings {
         ttr_ms: fields.count("ttr_ms")?,
         attempts_max: fields.count("attempts_max")?,
@@ -249,5 +292,12 @@ fn settings(reply: &Reply) -> Result<Settings, Error> {
         bytes_max: fields.count("bytes_max")?,
         dead_ttl_ms: fields.count("dead_ttl_ms")?,
         dead_max: fields.count("dead_max")?,
+        delay_ms: fields.count("delay_ms")?,
+        expires_after_ms: fields.count("expires_after_ms")?,
+        dead_topic: match fields.get("dead_topic")? {
+            Value::Null => None,
+            name => Some(topic(name)?),
+        },
+        keep_done_ms: fields.count("keep_done_ms")?,
     })
 }

@@ -1,5 +1,6 @@
 //! Schedules as commands, and as they come.
 
+use bytes::Bytes;
 use dormouse_core::command::Command;
 use dormouse_core::error::Error;
 use dormouse_core::job::{BodyKind, JobId};
@@ -8,62 +9,68 @@ use dormouse_core::op::{
     ScheduleOutcome, ScheduleState, ScheduleView,
 };
 use dormouse_core::schedule::{
-    Catchup, Definition, LastJob, Overlap, Recurrence, RuleSpec, ScheduleName, Template, TickCounts,
+    Catchup, Definition, LastJob, Overlap, Recurrence, RuleSpec, Template, TickCounts,
 };
-use dormouse_core::topic::TopicName;
 
-use super::ask::Words;
 use super::fields::{Fields, number, text, unexpected};
-use super::raw::Reply;
-use crate::client::words::{backoff_words, find_word};
+use super::text::{backoff_words, find_word};
+use super::value::Value;
+use super::words::{Commands, Words};
 
-/// The words of a command on schedules; `None` = it is another.
-pub(super) fn words(command: &Command) -> Option<Words> {
-    let named = |verb: &str, topic: &TopicName, name: &ScheduleName| {
-        Words::new(verb).word(topic).word(name)
-    };
-    Some(match command {
-        Command::PutSchedule(put) => self::put(put),
-        Command::GetSchedule(get) => named("GETSCHEDULE", &get.topic, &get.name),
-        Command::Schedules(page) => Words::new("SCHEDULES")
-            .word(&page.topic)
-            .option("STATE", page.state.map(ScheduleState::as_str))
-            .option("CURSOR", page.cursor.as_ref())
-            .option("LIMIT", Some(page.limit)),
+/// Writes a command on schedules; false = it is another.
+pub(super) fn write(c: &mut Commands<'_>, command: &Command) -> bool {
+    match command {
+        Command::PutSchedule(put) => self::put(&mut c.begin("SCHEDULE"), put),
+        Command::GetSchedule(get) => {
+            c.begin("GETSCHEDULE").word(&get.topic).word(&get.name);
+        }
+        Command::Schedules(page) => {
+            c.begin("SCHEDULES")
+                .word(&page.topic)
+                .option("STATE", page.state.map(ScheduleState::as_str))
+                .option("CURSOR", page.cursor.as_ref())
+                .option("LIMIT", Some(page.limit));
+        }
         Command::RemoveSchedule(remove) => {
-            named("UNSCHEDULE", &remove.topic, &remove.name).flag("JOBS", remove.cancel_job)
+            let mut words = c.begin("UNSCHEDULE");
+            words.word(&remove.topic).word(&remove.name).flag("JOBS", remove.cancel_job);
         }
         Command::ChangeSchedule(change) => {
-            let verb = match change.change {
+            let mut words = c.begin(match change.change {
                 ScheduleChange::Pause { .. } => "PAUSESCHEDULE",
                 ScheduleChange::Resume => "RESUMESCHEDULE",
                 ScheduleChange::Skip => "SKIPTICK",
                 ScheduleChange::Replan => "REPLAN",
-            };
-            let words = named(verb, &change.topic, &change.name);
-            match change.change {
-                ScheduleChange::Pause { for_ms: Some(ms) } => words.word(ms),
-                _ => words,
+            });
+            words.word(&change.topic).word(&change.name);
+            if let ScheduleChange::Pause { for_ms: Some(ms) } = change.change {
+                words.word(ms);
             }
         }
-        Command::RunSchedule(run) => named("RUNSCHEDULE", &run.topic, &run.name)
-            .option("FROM", run.ticks.map(|(from, _)| from))
-            .option("TO", run.ticks.map(|(_, to)| to)),
-        _ => return None,
-    })
+        Command::RunSchedule(run) => {
+            c.begin("RUNSCHEDULE")
+                .word(&run.topic)
+                .word(&run.name)
+                .option("FROM", run.ticks.map(|(from, _)| from))
+                .option("TO", run.ticks.map(|(_, to)| to));
+        }
+        _ => return false,
+    }
+    true
 }
 
-fn put(put: &PutSchedule) -> Words {
+fn put(words: &mut Words<'_, '_>, put: &PutSchedule) {
     let template = &put.template;
     let conflict = match put.on_conflict {
         ScheduleConflict::Replace => "replace",
         ScheduleConflict::Keep => "keep",
         ScheduleConflict::Reject => "reject",
     };
-    let words = Words::new("SCHEDULE")
+    let kind = Some(template.body_kind).filter(|kind| *kind != BodyKind::Bytes);
+    words
         .word(&put.topic)
         .word(&put.name)
-        .bytes(&template.body)
+        .word(&template.body)
         .option("CRON", put.cron.as_ref())
         .option("ZONE", put.zone.as_ref())
         .option("EVERY", put.every_ms)
@@ -80,18 +87,18 @@ fn put(put: &PutSchedule) -> Words {
         .option("PRIORITY", template.priority)
         .option("TTR", template.ttr_ms)
         .option("ATTEMPTS", template.attempts_max)
-        .option("BACKOFF", template.backoff.as_deref().map(backoff_words));
-    let headers = template.headers.iter().flat_map(|headers| headers.iter());
-    headers.fold(words, |words, (name, value)| words.word("HEADER").word(name).word(value))
+        .option("BACKOFF", template.backoff.as_deref().map(backoff_words))
+        .headers(template.headers.as_ref().map(|headers| headers.as_slice()))
+        .option("KIND", kind.map(BodyKind::as_str));
 }
 
-pub(super) fn put_reply(reply: &Reply) -> Result<PutScheduleReply, Error> {
+pub(super) fn put_reply(reply: &Value<'_>, frame: &Bytes) -> Result<PutScheduleReply, Error> {
     use ScheduleOutcome::{Created, Duplicate, Replaced, Unchanged};
-    let fields = Fields::of(reply)?;
+    let fields = Fields::of(reply, frame)?;
     let code: String = fields.text("code")?;
     let outcomes = [Created, Replaced, Unchanged, Duplicate];
     let outcome = find_word(outcomes, ScheduleOutcome::as_str, &code);
-    let Reply::List(notes) = fields.get("notes")? else {
+    let Value::List(notes) = fields.get("notes")? else {
         return Err(unexpected("no notes", reply));
     };
     Ok(PutScheduleReply {
@@ -103,18 +110,18 @@ pub(super) fn put_reply(reply: &Reply) -> Result<PutScheduleReply, Error> {
     })
 }
 
-pub(super) fn ran(reply: &Reply) -> Result<Vec<Result<PutReply, Error>>, Error> {
-    let Reply::List(ids) = reply else { return Err(unexpected("no ids", reply)) };
-    let one = |id: &Reply| {
+pub(super) fn ran(reply: &Value<'_>) -> Result<Vec<Result<PutReply, Error>>, Error> {
+    let Value::List(ids) = reply else { return Err(unexpected("no ids", reply)) };
+    let one = |id: &Value<'_>| {
         let id: JobId = text(id)?;
         Ok(PutReply { id, outcome: PutOutcome::Created, state: None, due_at: 0 })
     };
     Ok(ids.iter().map(one).collect())
 }
 
-pub(super) fn view(reply: &Reply) -> Result<ScheduleView, Error> {
+pub(super) fn view(reply: &Value<'_>, frame: &Bytes) -> Result<ScheduleView, Error> {
     use ScheduleState::{Broken, Busy, Paused, Waiting};
-    let fields = Fields::of(reply)?;
+    let fields = Fields::of(reply, frame)?;
     let optional = |name: &str| -> Result<Option<String>, Error> {
         let bytes = fields.bytes(name)?;
         Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
@@ -136,14 +143,14 @@ pub(super) fn view(reply: &Reply) -> Result<ScheduleView, Error> {
     let overlap = find_word(Overlap::ALL, Overlap::as_str, &word("overlap")?);
     let catchup = find_word(Catchup::ALL, Catchup::as_str, &word("catchup")?);
     let last = match fields.get("last_id")? {
-        Reply::Nil => None,
+        Value::Null => None,
         id => Some(LastJob {
             id: text(id)?,
             tick_ms: fields.number("last_tick")?,
             put_at: fields.number("last_put_at")?,
         }),
     };
-    let Reply::List(next) = fields.get("next")? else { return Err(broken("no next ticks")) };
+    let Value::List(next) = fields.get("next")? else { return Err(broken("no next ticks")) };
     let template = template(&fields)?;
     Ok(ScheduleView {
         topic: fields.text("topic")?,
@@ -178,10 +185,10 @@ pub(super) fn view(reply: &Reply) -> Result<ScheduleView, Error> {
     })
 }
 
-fn template(fields: &Fields<'_>) -> Result<Template, Error> {
+fn template(fields: &Fields<'_, '_>) -> Result<Template, Error> {
     Ok(Template {
         body: fields.bytes("body")?.unwrap_or_default(),
-        body_kind: BodyKind::Bytes,
+        body_kind: fields.kind()?,
         headers: fields.headers()?,
         priority: fields.count("priority")?,
         ttr_ms: fields.count("ttr_ms")?,

@@ -1,0 +1,160 @@
+//! Which commands may be sent again after their answer was lost, and what the second answer tells.
+//!
+//! A command may be sent twice if the second one changes nothing that the first one did not: it
+//! only reads, or names one lease by its token, or one job by its id, or has a key that keeps the
+//! first job. What is named by a key can be another job by now, and a lock is counted: those are
+//! told as `unconfirmed`.
+
+use dormouse_core::backend::Answer;
+use dormouse_core::command::{Command, Reply};
+use dormouse_core::error::{Code, Error};
+use dormouse_core::op::{EndReply, KillTarget, OnConflict, Target};
+
+/// Whether a second sending can do no harm.
+pub(crate) fn is_harmless(command: &Command) -> bool {
+    match command {
+        Command::Put(puts) => {
+            puts.iter().all(|put| put.key.is_some() && put.on_conflict == OnConflict::Keep)
+        }
+        Command::Ack(_)
+        // The job is gone the second time, and then nothing is put.
+        | Command::Chain(_)
+        | Command::Nack(_)
+        | Command::Release(_)
+        | Command::Extend(_)
+        | Command::RenewLock(_) => true,
+        Command::Kill(kills) => {
+            kills.iter().all(|kill| matches!(kill.target, KillTarget::Token(_)))
+        }
+        Command::Cancel(cancels) => {
+            cancels.iter().all(|cancel| matches!(cancel.target, Target::Id(_)))
+        }
+        other => is_only_read(other),
+    }
+}
+
+/// Whether nothing is left behind by a command whose answer was lost; but for leases, which end.
+pub(crate) fn is_only_read(command: &Command) -> bool {
+    matches!(
+        command,
+        Command::Reserve(_)
+            | Command::Get(_)
+            | Command::TopicsOf(_)
+            | Command::Peek(_)
+            | Command::List(_)
+            | Command::Topics(_)
+            | Command::Stats(_)
+            | Command::Forecast(_)
+            | Command::Locks(_)
+            | Command::GetSchedule(_)
+            | Command::Schedules(_)
+    )
+}
+
+/// The answer to a second sending. A refusal that the first one may have caused says nothing: it is
+/// `unconfirmed`.
+pub(crate) fn after_repeat(command: &Command, mut answer: Answer) -> Answer {
+    match (command, &mut answer) {
+        (Command::Nack(_) | Command::Release(_) | Command::Kill(_), Ok(Reply::Ended(items))) => {
+            items.iter_mut().for_each(doubt);
+        }
+        (Command::Cancel(_), Ok(Reply::Changed(items))) => items.iter_mut().for_each(doubt),
+        (Command::Chain(_), Ok(Reply::Chain(chain))) if chain.end == EndReply::Gone => {
+            let text = "the connection broke before the answer, and sent again the job was gone: \
+                        the first time may have done it and put the others; look for them";
+            answer = Err(Error::new(Code::Unconfirmed, text));
+        }
+        _ => {}
+    }
+    answer
+}
+
+fn doubt<T>(item: &mut Result<T, Error>) {
+    if let Err(error) = item
+        && matches!(error.code, Code::LeaseLost | Code::NotFound | Code::Conflict)
+    {
+        error.code = Code::Unconfirmed;
+        error.text = format!(
+            "the connection broke before the answer, and sent again it was refused, perhaps \
+             because the first time did it: {}",
+            error.text
+        )
+        .into();
+    }
+}
+
+/// To a command whose answer was lost, and that is not sent again.
+pub(crate) fn unconfirmed(command: &Command, server: &str, why: &str) -> Error {
+    let (what, fix) = match command {
+        Command::Put(_) => (
+            "these jobs may or may not exist",
+            "put jobs with a key, then they are put again without harm",
+        ),
+        Command::Lock(_) => {
+            ("the lock may or may not be held", "take it again and give it back once more")
+        }
+        _ => ("it may or may not have happened", "look, and do it again if it did not"),
+    };
+    let text = format!("the connection to {server} broke before the answer ({why}): {what}; {fix}");
+    Error::new(Code::Unconfirmed, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use dormouse_core::job::{JobId, Token};
+    use dormouse_core::op::{Cancel, Kill, Lock, Put, Unlock};
+    use dormouse_core::topic::TopicName;
+
+    use super::*;
+
+    fn put(key: Option<&'static str>, on_conflict: OnConflict) -> Put {
+        let topic = TopicName::new("t").unwrap();
+        let key = key.map(|key| Bytes::from_static(key.as_bytes()));
+        Put { key, on_conflict, ..Put::new(topic, "x") }
+    }
+
+    #[test]
+    fn only_harmless_commands_are_sent_again() {
+        let token = Token { id: JobId(1), fence: 2 };
+        let by_key = Target::Key { topic: TopicName::new("t").unwrap(), key: "k".into() };
+        let cancel = |target| Command::Cancel(vec![Cancel { target, unless_leased: false }]);
+        let kill = |target| Command::Kill(vec![Kill { target, priority: None, error: None }]);
+        let lock = Lock { name: "l".into(), owner: "o".into(), ttl_ms: 1, wait_ms: 0 };
+        let unlock = Unlock { name: "l".into(), owner: "o".into() };
+        let kept = || put(Some("k"), OnConflict::Keep);
+        for (command, expected) in [
+            (Command::Put(vec![kept(), kept()]), true),
+            (Command::Put(vec![kept(), put(None, OnConflict::Keep)]), false),
+            (Command::Put(vec![put(Some("k"), OnConflict::Replace)]), false),
+            (Command::Put(vec![put(Some("k"), OnConflict::Reject)]), false),
+            (Command::Ack(vec![token]), true),
+            (Command::Get(vec![by_key.clone()]), true),
+            (cancel(Target::Id(JobId(1))), true),
+            (cancel(by_key.clone()), false),
+            (kill(KillTarget::Token(token)), true),
+            (kill(KillTarget::Resting(Target::Id(JobId(1)))), false),
+            (Command::Revive(vec![Target::Id(JobId(1))]), false),
+            (Command::Lock(lock), false),
+            (Command::Unlock(unlock), false),
+        ] {
+            assert_eq!(is_harmless(&command), expected, "{command:?}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_of_the_second_sending_is_no_answer() {
+        let token = Token { id: JobId(1), fence: 2 };
+        let refused = |code| Err(Error::new(code, "no"));
+        let check = |command: &Command, code: Code, expected: Code| {
+            let reply = Reply::Ended(vec![Ok(EndReply::Gone), refused(code)]);
+            let Ok(Reply::Ended(items)) = after_repeat(command, Ok(reply)) else { panic!() };
+            assert_eq!(items[0], Ok(EndReply::Gone));
+            assert_eq!(items[1].as_ref().unwrap_err().code, expected);
+        };
+        let release = Command::Release(vec![dormouse_core::op::Release::now(token)]);
+        check(&release, Code::LeaseLost, Code::Unconfirmed);
+        check(&release, Code::Busy, Code::Busy);
+        check(&Command::Ack(vec![token]), Code::LeaseLost, Code::LeaseLost);
+    }
+}

@@ -1,0 +1,124 @@
+//! Jobs of a state that fit a filter, found page by page. A scan looks at a bounded number of jobs
+//! and tells where the next one goes on: a filter that fits nothing costs no more than another.
+
+use bytes::Bytes;
+use dormouse_core::error::Error;
+use dormouse_core::job::State;
+use dormouse_core::limits::{ERROR_BYTES_MAX, KEY_BYTES_MAX, TTL_MS_MAX};
+use dormouse_core::op::{JobView, List, Page, check};
+use dormouse_core::topic::TopicName;
+
+use crate::client::BackendClient;
+use crate::limits::{SCAN_BYTES_MAX, SCAN_JOBS_MAX};
+
+/// Jobs that one page of a scan has at most.
+const PAGE_JOBS: usize = 256;
+
+/// What a job must have to be found.
+#[derive(Debug, Default)]
+pub(crate) struct JobFilter {
+    error_prefix: Option<Bytes>,
+    key_prefix: Option<Bytes>,
+    due_until: Option<u64>,
+}
+
+impl JobFilter {
+    /// Checks the limits of what was given; `None` = nothing was.
+    pub(crate) fn new(
+        error_prefix: Option<String>,
+        key_prefix: Option<String>,
+        older_than_ms: Option<i64>,
+        now_ms: u64,
+    ) -> Result<Option<JobFilter>, Error> {
+        let is_given = error_prefix.is_some() || key_prefix.is_some() || older_than_ms.is_some();
+        let prefix = |field: &str, text: Option<String>, max: usize| match text {
+            Some(text) if text.len() > max => {
+                let bytes = text.len();
+                Err(Error::invalid(format!("{field} has {bytes} bytes; give at most {max}")))
+            }
+            text => Ok(text.map(Bytes::from)),
+        };
+        let error_prefix = prefix("error_prefix", error_prefix, ERROR_BYTES_MAX)?;
+        let key_prefix = prefix("key_prefix", key_prefix, KEY_BYTES_MAX)?;
+        let age_ms = older_than_ms.map(|ms| check::span("older_than", ms, 0, TTL_MS_MAX));
+        let due_until = age_ms.transpose()?.map(|ms| now_ms.saturating_sub(ms));
+        Ok(is_given.then_some(JobFilter { error_prefix, key_prefix, due_until }))
+    }
+
+    fn fits(&self, view: &JobView) -> bool {
+        let begins = |text: Option<&Bytes>, prefix: &Option<Bytes>| match prefix {
+            Some(prefix) => text.is_some_and(|text| text.starts_with(prefix)),
+            None => true,
+        };
+        begins(view.job.progress.error.as_ref(), &self.error_prefix)
+            && begins(view.job.key(), &self.key_prefix)
+            && self.due_until.is_none_or(|until| view.due_at <= until)
+    }
+}
+
+/// A look at the jobs of one state.
+#[derive(Debug)]
+pub(crate) struct Scan {
+    list: List,
+    filter: JobFilter,
+    looked: u64,
+    bytes: u64,
+    is_over: bool,
+}
+
+impl Scan {
+    pub(crate) fn new(
+        topic: TopicName,
+        state: State,
+        cursor: Option<String>,
+        filter: JobFilter,
+    ) -> Scan {
+        let list = List { topic, state, cursor, limit: PAGE_JOBS };
+        Scan { list, filter, looked: 0, bytes: 0, is_over: false }
+    }
+
+    /// Whether it may look at more.
+    pub(crate) fn goes_on(&self) -> bool {
+        !self.is_over && self.looked < SCAN_JOBS_MAX && self.bytes < SCAN_BYTES_MAX
+    }
+
+    /// Looks at a page; gives the jobs that fit, at most `max`.
+    pub(crate) async fn page(
+        &mut self,
+        client: &BackendClient,
+        max: usize,
+    ) -> Result<Vec<JobView>, Error> {
+        let mut page = self.read(client, PAGE_JOBS).await?;
+        if let Some(limit) = self.jobs_up_to(&page, max) {
+            // More fit than are wanted. A cursor stands behind a page, so this one ends earlier.
+            page = self.read(client, limit).await?;
+            if self.jobs_up_to(&page, max).is_some() {
+                // Jobs were moved between the two; so few as are wanted cannot be too many.
+                page = self.read(client, max.max(1)).await?;
+            }
+        }
+        self.looked += page.jobs.len() as u64;
+        self.bytes += page.jobs.iter().map(|view| u64::from(view.job.progress.bytes)).sum::<u64>();
+        self.is_over = page.cursor.is_none();
+        self.list.cursor = page.cursor;
+        Ok(page.jobs.into_iter().filter(|view| self.filter.fits(view)).collect())
+    }
+
+    async fn read(&self, client: &BackendClient, limit: usize) -> Result<Page, Error> {
+        client.call(List { limit, ..self.list.clone() }).await
+    }
+
+    /// Of a page with more than `max` jobs that fit, the number of jobs up to the last wanted one.
+    fn jobs_up_to(&self, page: &Page, max: usize) -> Option<usize> {
+        let fitting = page.jobs.iter().enumerate().filter(|(_, view)| self.filter.fits(view));
+        let indexes: Vec<usize> =
+            fitting.map(|(index, _)| index).take(max.saturating_add(1)).collect();
+        (indexes.len() > max).then(|| max.checked_sub(1).map_or(1, |last| indexes[last] + 1))
+    }
+
+    /// The number of jobs it has looked at, and where the next scan goes on; `None` = this was the
+    /// end.
+    pub(crate) fn into_end(self) -> (u64, Option<String>) {
+        (self.looked, self.list.cursor)
+    }
+}
