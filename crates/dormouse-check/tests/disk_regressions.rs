@@ -8,7 +8,7 @@ use dormouse_check::generate::op::{Kind, Op};
 use dormouse_check::generate::rng::Rng;
 use dormouse_check::harness::disk::simulation::World;
 use dormouse_core::command::Command;
-use dormouse_core::op::{OnConflict, Put, Release, Reserve};
+use dormouse_core::op::{Extend, OnConflict, Put, Release, Reserve, SessionId};
 use dormouse_core::topic::TopicName;
 
 fn topic() -> TopicName {
@@ -103,4 +103,27 @@ fn an_input_consumed_while_it_is_merged_leaves_no_file() {
     run(&mut world, Kind::Flush);
     run(&mut world, Kind::Flush);
     assert!(world.tally["quiet"] >= 3);
+}
+
+/// The checker forgot it at the start, and took the job for purged.
+#[test]
+fn a_lease_of_a_session_that_ran_out_is_extended_after_a_start_and_survives_a_purge() {
+    let mut world = World::new(false).unwrap();
+    world.command(Command::Put(vec![put("one")])).unwrap();
+    world.command(Command::OpenSession).unwrap();
+    run(&mut world, Kind::Commit);
+    let session = Some(SessionId(1));
+    let of_session = Reserve { topics: vec![topic()], max: 1, wait_ms: 0, ttr_ms: None, session };
+    world.command(Command::Reserve(of_session)).unwrap();
+    run(&mut world, Kind::Commit);
+    world.time().advance(6, false);
+    run(&mut world, Kind::Tick);
+    run(&mut world, Kind::Commit);
+    power_cut(&mut world);
+    let extend = Extend { token: world.tokens()[0], ttr_ms: None };
+    world.command(Command::Extend(vec![extend])).unwrap();
+    world.command(Command::Purge(topic())).unwrap();
+    world.time().advance(100, false);
+    world.command(reserve(1)).unwrap();
+    assert_eq!(world.tokens().len(), 2, "the lease ran out, and the job came again");
 }

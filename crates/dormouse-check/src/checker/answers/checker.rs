@@ -10,6 +10,7 @@ use dormouse_core::op::{
     Cancel, Chain, ChainReply, EndReply, Extend, JobView, KillTarget, LeasedJob, Nack, OnConflict,
     Put, PutOutcome, PutReply, Release, SessionId,
 };
+use dormouse_core::schedule::Overlap;
 use dormouse_core::time::Now;
 use dormouse_core::topic::TopicName;
 
@@ -43,6 +44,8 @@ pub struct Checker {
     durable: u64,
     /// A job may be one of a tick, or a dead letter.
     has_own_jobs: bool,
+    /// A tick may take the job of the tick before away.
+    has_replacing: bool,
     /// The letter that each job became.
     letters: Map<JobId, JobId>,
 }
@@ -143,7 +146,10 @@ impl Checker {
                     }
                 }
             }
-            (Command::PutSchedule(_), _) => self.has_own_jobs = true,
+            (Command::PutSchedule(put), _) => {
+                self.has_own_jobs = true;
+                self.has_replacing |= put.overlap == Some(Overlap::Replace);
+            }
             (Command::SetTopic(set), _) => {
                 self.has_own_jobs |= set.settings.dead_topic.is_some();
             }
@@ -285,6 +291,7 @@ impl Checker {
     /// The job of this token is gone by an answer: nobody may have lost it.
     fn check_gone(&self, now: Now, token: Token) -> Result<(), String> {
         match self.jobs.get(&token.id) {
+            Some(job) if self.has_replacing && job.is_of_tick => Ok(()),
             Some(job) if job.gone.is_none() && job.is_held_by(token.fence, now) => {
                 Err(format!("job {} is gone at {now:?}, but its lease goes on: {job:?}", token.id))
             }

@@ -44,7 +44,8 @@ impl Due {
 #[derive(Clone, Copy, Debug)]
 struct Lease {
     expires_at: u64,
-    ttr_ms: u64,
+    /// `None` = the job's own, which the answers need not tell.
+    ttr_ms: Option<u64>,
     session: Option<SessionId>,
     /// It is known when it runs out. After a start it is not: perhaps it had, perhaps it goes on.
     sure: bool,
@@ -79,6 +80,8 @@ pub(super) struct Known {
     /// The fence of the token that is good.
     pub(super) token: Option<u64>,
     lease: Option<Lease>,
+    /// A schedule put it.
+    pub(super) is_of_tick: bool,
     /// Why it must never come back.
     pub(super) gone: Option<&'static str>,
 }
@@ -112,6 +115,7 @@ impl Known {
             attempts_unsure: false,
             token: None,
             lease: None,
+            is_of_tick: false,
             gone: None,
         }
     }
@@ -182,27 +186,29 @@ impl Known {
         if max.is_some_and(|max| given.attempt > max) {
             return Err(format!("attempt {} of {max:?}", given.attempt));
         }
+        self.is_of_tick = given.tick.is_some();
         self.token = Some(given.token.fence);
         let expires_at = now.after(given.ttr_ms);
-        self.lease = Some(Lease { expires_at, ttr_ms: given.ttr_ms, session, sure: true });
+        self.lease = Some(Lease { expires_at, ttr_ms: Some(given.ttr_ms), session, sure: true });
         self.deadline = None;
         // Ready again when the lease runs out, not before.
         self.due = Due { clock: Clock::Steady, at: expires_at };
         Ok(())
     }
 
+    /// A lease that ran out goes on as a lease of nobody, with the job's own length.
     pub(super) fn extended(&mut self, now: Now, ttr_ms: Option<i64>) {
-        let Some(lease) = &mut self.lease else { return };
-        let goes_on = lease.sure && lease.expires_at > now.steady_ms;
-        if !goes_on {
-            // One that ran out goes on as a lease of nobody, with the job's own length.
-            lease.session = None;
-        }
+        let before = self.lease.filter(|lease| lease.sure && lease.expires_at > now.steady_ms);
         let asked_ms = ttr_ms.and_then(|ms| u64::try_from(ms).ok());
-        let known_ms = asked_ms.or(goes_on.then_some(lease.ttr_ms));
-        lease.expires_at = now.after(known_ms.unwrap_or(0));
-        lease.sure = known_ms.is_some();
-        self.due = Due { clock: Clock::Steady, at: lease.expires_at };
+        let known_ms = asked_ms.or(before.and_then(|lease| lease.ttr_ms));
+        let expires_at = now.after(known_ms.unwrap_or(0));
+        self.lease = Some(Lease {
+            expires_at,
+            ttr_ms: before.and_then(|lease| lease.ttr_ms),
+            session: before.and_then(|lease| lease.session),
+            sure: known_ms.is_some(),
+        });
+        self.due = Due { clock: Clock::Steady, at: expires_at };
     }
 
     /// Given back: by nack or kill the attempt is spent, by release not.
@@ -230,7 +236,9 @@ impl Known {
 
     /// Perhaps this was one of some: dead ones that were revived, delayed ones that were kicked.
     pub(super) fn perhaps_moved(&mut self, now: Now, topic: &TopicName, revived: bool) {
-        if self.topic != *topic || self.is_surely_leased(now) {
+        // The topic of a job that nobody has taken yet, and that a schedule put, is not known.
+        let is_elsewhere = self.body.is_some() && self.topic != *topic;
+        if is_elsewhere || self.is_surely_leased(now) {
             return;
         }
         self.attempts_unsure |= revived;
