@@ -16,6 +16,11 @@ pub(crate) fn peak_mib() -> Result<f64> {
     Ok(field("/proc/self/status", "VmHWM:")? as f64 / 1_024.0)
 }
 
+/// What this process holds in memory now.
+pub(crate) fn now_mib() -> Result<f64> {
+    Ok(field("/proc/self/status", "VmRSS:")? as f64 / 1_024.0)
+}
+
 /// Bytes this process gave to the file system to write.
 pub(crate) fn written_bytes() -> Result<u64> {
     field("/proc/self/io", "write_bytes:")

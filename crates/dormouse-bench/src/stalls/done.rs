@@ -17,7 +17,7 @@ use super::stage::{Stage, told};
 use crate::client::unexpected;
 use crate::latency::Latencies;
 use crate::plan::{Shuffled, key};
-use crate::{Result, cache};
+use crate::{Result, cache, rss};
 
 /// How long done jobs are kept, and how much later those are done that stay.
 const KEEP: Duration = Duration::from_secs(3_600);
@@ -55,6 +55,9 @@ pub(super) fn run(stage: &Stage, count: u64, at_once: u64) -> Result<()> {
 }
 
 fn look_up(stage: &Stage, topic: &TopicName, count: u64) -> Result<()> {
+    // Merges still remove files, and would be measured beside the looks.
+    rss::wait_until_quiet()?;
+    let resting_mib = rss::now_mib()?;
     let dropped = cache::drop_page_cache(stage.path())?;
     let (mut looks, mut reads) = (Latencies::default(), Latencies::default());
     let (client, order) = (stage.client(), Shuffled::new(count.max(3), 7));
@@ -79,6 +82,7 @@ fn look_up(stage: &Stage, topic: &TopicName, count: u64) -> Result<()> {
         }
         Ok(told([
             ("cache_dropped", Value::from(dropped)),
+            ("resting_mib", Value::from(resting_mib)),
             ("get_by_key_p50_us", Value::from(looks.percentile(50))),
             ("get_by_key_p99_us", Value::from(looks.percentile(99))),
             ("raw_read_p50_us", Value::from(reads.percentile(50))),
