@@ -93,6 +93,9 @@ pub const SCHEDULE_RETRY_MS_MIN: u64 = 1_000;
 pub const SCHEDULE_RETRY_MS_MAX: u64 = 60_000;
 /// Things that ticks of schedules may cost one tick of the machine: waiting requests have the rest.
 pub const SCHEDULE_TICK_MAX: usize = 256;
+/// Deadlines that one tick of the machine meets, the jobs that die by them included: waiting
+/// requests have the rest.
+pub const DEADLINE_TICK_MAX: usize = 256;
 /// Parked schedules that one tick of the machine reviews.
 pub const SCHEDULE_REVIEW_MAX: usize = 64;
 /// Coming ticks that a look at a schedule tells.

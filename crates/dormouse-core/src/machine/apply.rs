@@ -201,6 +201,8 @@ impl<T: Timeline> Machine<T> {
         let gone_bytes = value.counts.bytes.saturating_sub(value.leased_bytes);
         let Counts { waiting, dead, done, .. } = value.counts;
         self.timeline.purge(topic, waiting + dead + done);
+        // Leased jobs get a new deadline when they rest again.
+        self.timeline.purge(topic.deadlines(), 0);
         value.holds_until = 0;
         self.review_schedules(topic);
         self.count(topic, |counts| {

@@ -25,6 +25,10 @@ pub(crate) struct Death {
     pub(crate) cause: Cause,
 }
 
+/// The headers of a dead letter, in their order: each may have been one of a letter that dies again.
+const DEAD_HEADERS: [&str; 5] =
+    ["dead-from", "dead-reason", "dead-attempts", "dead-id", "dead-key"];
+
 /// The key of the dead letter of a job: a job dies away once, so no two letters have it.
 pub fn dead_letter_key(id: JobId) -> Bytes {
     Bytes::from(format!("dormouse:dead:{id}"))
@@ -37,14 +41,17 @@ pub fn dead_letter(from: &TopicName, to: TopicName, job: &Job, progress: &Progre
     let reason = progress.error.as_ref().map(|error| String::from_utf8_lossy(error).into_owned());
     let mut headers = job.content.headers.as_deref().cloned().unwrap_or_default();
     // A letter that dies again tells of its last death.
-    headers.retain(|(name, _)| !name.starts_with("dead-"));
-    headers.push(("dead-from".to_owned(), from.to_string()));
-    headers.push(("dead-reason".to_owned(), cut(reason.unwrap_or_default())));
-    headers.push(("dead-attempts".to_owned(), progress.attempts.to_string()));
-    headers.push(("dead-id".to_owned(), id.to_string()));
-    if let Some(Ok(key)) = job.key().map(|key| std::str::from_utf8(key)) {
-        headers.push(("dead-key".to_owned(), key.to_owned()));
-    }
+    headers.retain(|(name, _)| !DEAD_HEADERS.contains(&name.as_str()));
+    let key = job.key().and_then(|key| std::str::from_utf8(key).ok());
+    let values = [
+        Some(from.to_string()),
+        Some(cut(reason.unwrap_or_default())),
+        Some(progress.attempts.to_string()),
+        Some(id.to_string()),
+        key.map(str::to_owned),
+    ];
+    let told = DEAD_HEADERS.into_iter().zip(values);
+    headers.extend(told.filter_map(|(name, value)| Some((name.to_owned(), value?))));
     Put {
         body_kind: job.content.body_kind,
         delay_ms: Some(0),

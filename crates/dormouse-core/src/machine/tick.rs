@@ -2,7 +2,7 @@
 
 use super::{Machine, Output};
 use crate::error::Fatal;
-use crate::limits::{SCHEDULE_TICK_MAX, TICK_BEHIND_MAX, TICK_MAX};
+use crate::limits::{DEADLINE_TICK_MAX, SCHEDULE_TICK_MAX, TICK_BEHIND_MAX, TICK_MAX};
 use crate::time::Now;
 use crate::timeline::Timeline;
 
@@ -30,8 +30,11 @@ impl<T: Timeline> Machine<T> {
         let ticks = &mut { ticks_max };
         self.give_ticks(now, ticks, out)?;
         *upkeep -= ticks_max - *ticks;
-        // Before jobs are given out: those that are too late are not.
-        self.meet_deadlines(now, upkeep, out)?;
+        // Before jobs are given out, so that those that are too late leave the line.
+        let deadlines_max = (*upkeep).min(DEADLINE_TICK_MAX);
+        let deadlines = &mut { deadlines_max };
+        self.meet_deadlines(now, deadlines, out)?;
+        *upkeep -= deadlines_max - *deadlines;
         let budget = &mut (TICK_MAX - (upkeep_max - *upkeep));
         self.expire_locks(now, budget, out);
         self.serve_waiters(now, budget, out)?;

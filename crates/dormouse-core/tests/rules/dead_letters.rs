@@ -1,5 +1,7 @@
 //! dead_topic: a job that dies goes on in another topic.
 
+use std::sync::Arc;
+
 use dormouse_core::command::Command;
 use dormouse_core::error::Code;
 use dormouse_core::job::{JobId, State};
@@ -81,10 +83,12 @@ fn a_letter_that_dies_again_tells_of_its_last_death() {
     let mut rig = Rig::new();
     rig.set("t", with_dead_topic("u"));
     rig.set("u", with_dead_topic("v"));
-    killed(&mut rig, Put::new(topic("t"), ""));
+    let own = Some(Arc::new(vec![("dead-line".to_owned(), "noon".to_owned())]));
+    killed(&mut rig, Put { headers: own, ..Put::new(topic("t"), "") });
     let letter = rig.take("u");
     rig.kill(KillTarget::Token(letter.token)).unwrap();
     let last = rig.take("v");
+    assert_eq!(header(&last, "dead-line"), Some("noon"), "the producer's own header stays");
     assert_eq!(header(&last, "dead-from"), Some("u"));
     assert_eq!(header(&last, "dead-id"), Some(letter.id.to_string().as_str()));
     let headers = last.headers.as_deref().unwrap();

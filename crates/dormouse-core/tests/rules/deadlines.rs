@@ -190,6 +190,36 @@ fn a_reserve_that_meets_only_late_jobs_waits_on() {
     assert_eq!(ids(&jobs(rig.answer(ticket).unwrap())), [id.0]);
 }
 
+/// Entries of jobs that were taken in time write nothing, so nothing else slows them down.
+#[test]
+fn many_old_deadlines_at_one_instant_leave_time_for_waiting_requests() {
+    let mut rig = Rig::new();
+    for _ in 0..3_000 {
+        rig.put(expiring(0, 50));
+        let lease = rig.take("t");
+        rig.ack(lease.token).unwrap();
+    }
+    let due = rig.put_in("other", 50);
+    let ticket = rig.begin(Command::Reserve(reserve(&["other"], 1, 1_000)));
+    rig.tick();
+    rig.now.steady_ms += 50;
+    rig.now.wall_ms += 50;
+    rig.tick();
+    assert_eq!(ids(&jobs(rig.answer(ticket).unwrap())), [due.0], "after one tick");
+}
+
+#[test]
+fn a_purge_takes_the_deadlines_of_the_topic_along() {
+    let mut rig = Rig::new();
+    rig.put(expiring(0, 50));
+    rig.take("t");
+    let id = rig.put(expiring(0, 50));
+    rig.run(Command::Purge(topic("t"))).unwrap();
+    let entries = rig.machine.timeline().iter();
+    assert_eq!(entries.filter(|(place, _)| place.topic.deadline_topic().is_some()).count(), 0);
+    assert_eq!(rig.state(id), None);
+}
+
 #[test]
 fn a_wrong_span_is_refused() {
     let mut rig = Rig::new();
