@@ -31,6 +31,9 @@ pub(crate) use sources::{FrozenMemtable, OpenRun, Sources};
 /// Topics whose heads are kept; beyond it all are dropped and read again when asked for.
 const HEADS_MAX: usize = 20_000;
 
+/// Heads of a line beside a topic are dropped if nothing comes due there for so long.
+const HEADS_IDLE_MS: u64 = 60_000;
+
 /// Where waiting jobs rest on disk.
 pub struct DiskTimeline {
     pub(crate) sources: Sources,
@@ -148,7 +151,13 @@ impl Timeline for DiskTimeline {
     fn next(&mut self, topic: TopicNo, now: Now) -> Result<Next, Fatal> {
         let durable = self.durable;
         let (heads, sources, effort) = self.heads(topic);
-        heads.next(sources, now, durable, effort)
+        let next = heads.next(sources, now, durable, effort)?;
+        // A line beside a topic is asked again at its alarm: until then its heads would only take
+        // memory, two kilobytes for each of perhaps thousands of topics with schedules.
+        if !topic.is_topic() && matches!(next, Next::In(ms) if ms >= HEADS_IDLE_MS) {
+            self.heads.remove(&topic);
+        }
+        Ok(next)
     }
 
     fn oldest(&mut self, topic: TopicNo, class: Class) -> Result<Head, Fatal> {
