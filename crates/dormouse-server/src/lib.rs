@@ -27,6 +27,7 @@ pub mod limits;
 mod metrics;
 mod pipeline;
 mod places;
+pub mod push;
 mod reloads;
 mod resp;
 mod scan;

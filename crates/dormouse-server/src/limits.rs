@@ -117,3 +117,62 @@ pub const BEANSTALK_IDLE_TUBES_MAX: usize = 10_000;
 pub const BEANSTALK_LISTED_TUBES_MAX: usize = 10_000;
 /// Bytes of such a list.
 pub const BEANSTALK_LIST_BYTES_MAX: usize = 1 << 20;
+
+// Pushes.
+
+/// Bytes of a URL that is pushed to.
+pub const PUSH_URL_BYTES_MAX: usize = 2_048;
+/// Patterns of URLs that jobs of a topic may bring.
+pub const PUSH_JOB_URLS_MAX: usize = 100;
+/// Headers that are sent with each push of a topic.
+pub const PUSH_HEADERS_MAX: usize = 20;
+/// Bytes of their names and values.
+pub const PUSH_HEADERS_BYTES_MAX: usize = 4 << 10;
+/// Time for one push: connection, request and whole reply.
+pub const PUSH_TIMEOUT_MS_DEFAULT: u64 = 15_000;
+/// Its least.
+pub const PUSH_TIMEOUT_MS_MIN: u64 = 1_000;
+/// Its most.
+pub const PUSH_TIMEOUT_MS_MAX: u64 = 30_000;
+/// A lease lasts so much longer than the time for a push: its end has to reach the store.
+pub const PUSH_LEASE_MS: u64 = 15_000;
+/// Pushes of a topic at a time, unless given.
+pub const PUSH_CONCURRENCY_DEFAULT: usize = 16;
+/// The most pushes of a topic at a time.
+pub const PUSH_CONCURRENCY_MAX: usize = 1_000;
+/// Statuses that kill a job of a topic.
+pub const PUSH_FATAL_MAX: usize = 100;
+/// Pushes of all topics at a time, unless given; a topic has its share.
+pub const PUSH_CONNECTIONS_MAX_DEFAULT: usize = 1_024;
+/// Bytes of the jobs that are being pushed, unless given; a topic has its share.
+pub const PUSH_BYTES_MAX_DEFAULT: usize = 64 << 20;
+/// The least number of such bytes that can be set: a topic's share holds the largest job.
+pub const PUSH_BYTES_MAX_MIN: usize = 8 << 20;
+/// Topics that are pushed.
+pub const PUSH_TOPICS_MAX: usize = 10_000;
+/// Bytes of a receiver's reply that are read.
+pub const PUSH_REPLY_BYTES_MAX: usize = 64 << 10;
+/// Bytes of a receiver's status line and headers.
+pub const PUSH_REPLY_HEAD_BYTES_MAX: usize = 64 << 10;
+/// Headers of a receiver's reply.
+pub const PUSH_REPLY_HEADERS_MAX: usize = 100;
+/// Bytes of an error text with the beginning of the reply.
+pub const PUSH_REPLY_KEPT_BYTES_MAX: usize = 1 << 10;
+/// The longest time that a receiver's `retry-after` delays a job...
+pub const PUSH_RETRY_AFTER_MS_MAX: u64 = 24 * 3_600 * 1_000;
+/// ...and holds everything for its origin.
+pub const PUSH_HOLD_MS_MAX: u64 = 3_600 * 1_000;
+/// Time to resolve the name of a receiver.
+pub const PUSH_RESOLVE_MS_MAX: u64 = 5_000;
+/// Addresses of a name; one with more is refused.
+pub const PUSH_ADDRESSES_MAX: usize = 64;
+/// Addresses of a name that a connection is tried to.
+pub const PUSH_ADDRESSES_TRIED_MAX: usize = 4;
+/// How long a connection to a receiver is used.
+pub const PUSH_CONNECTION_MS_MAX: u64 = 300_000;
+/// How long it may be idle.
+pub const PUSH_IDLE_MS_MAX: u64 = 30_000;
+/// Origins whose breakers are kept.
+pub const PUSH_ORIGINS_MAX: usize = 10_000;
+/// Topics with series of their own in the metrics of pushes.
+pub const PUSH_METRICS_TOPICS_MAX: usize = 1_000;

@@ -18,6 +18,7 @@ use crate::http::{self, App, HostGuard, HttpServer};
 use crate::metrics::{Metrics, ProtocolKind};
 use crate::pipeline::{PipelineContext, PipelineThread};
 use crate::places::Places;
+use crate::push::{CaFileError, PushHandle, PushOptions, Supervisor};
 use crate::resp;
 use crate::test_clock::TestClock;
 
@@ -149,6 +150,8 @@ pub struct Server {
     /// RESP and the beanstalkd protocol, if one of them is on.
     pipelined: Option<Pipelined>,
     http: Option<SocketAddr>,
+    metrics: Arc<Metrics>,
+    push: Option<Supervisor>,
     stopping: watch::Sender<bool>,
     aborting: watch::Sender<bool>,
     /// Closed when the last connection has ended.
@@ -184,7 +187,7 @@ impl Server {
         let started = pipelined.start(make_client, acceptor.clone(), Arc::clone(&metrics));
         let pipelined = started.await?;
         let client = BackendClient::new(backend, observer, stops);
-        let kept = client.clone();
+        let (kept, kept_metrics) = (client.clone(), Arc::clone(&metrics));
         let backup = options.backup.map(Arc::from);
         let mut http = None;
         if let Some(addr) = options.http {
@@ -197,7 +200,17 @@ impl Server {
             tokio::spawn(server.run(listener));
             http = Some(bound);
         }
-        Ok(Server { client: kept, pipelined, http, stopping, aborting, ended })
+        let (client, metrics) = (kept, kept_metrics);
+        Ok(Server { client, pipelined, http, metrics, push: None, stopping, aborting, ended })
+    }
+
+    /// Delivers the jobs of topics to URLs, from now on until the server stops. The server itself
+    /// is never called. A second call replaces the first.
+    pub fn start_push(&mut self, options: PushOptions) -> Result<PushHandle, CaFileError> {
+        let own = [self.http_addr(), self.resp_addr(), self.beanstalk_addr()];
+        let own = own.into_iter().flatten().collect();
+        let push = Supervisor::start(self.client.clone(), self.metrics.push(), own, options)?;
+        Ok(self.push.insert(push).handle())
     }
 
     /// The bound address of HTTP.
@@ -221,10 +234,18 @@ impl Server {
     pub async fn stop(mut self, drain: Duration) {
         // An error means that all connections have ended already.
         let _ = self.stopping.send(true);
-        if tokio::time::timeout(drain, self.ended.recv()).await.is_err() {
-            let _ = self.aborting.send(true);
-            let _ = self.ended.recv().await;
-        }
+        let connections = async {
+            if tokio::time::timeout(drain, self.ended.recv()).await.is_err() {
+                let _ = self.aborting.send(true);
+                let _ = self.ended.recv().await;
+            }
+        };
+        let pushes = async {
+            if let Some(push) = self.push.take() {
+                push.stop(drain).await;
+            }
+        };
+        tokio::join!(connections, pushes);
         // Leases of closed connections are given back before the store is closed.
         let given_back = async {
             self.client.given_back().await;

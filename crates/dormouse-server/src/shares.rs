@@ -35,6 +35,13 @@ impl<K: Clone + Eq + Hash> Shares<K> {
         usize::try_from(share::quarter(self.max as u64)).unwrap_or(self.max)
     }
 
+    /// How much it may take now.
+    pub(crate) fn left(&self, who: &K) -> usize {
+        let of_share = self.share().saturating_sub(self.held(who));
+        let of_half = self.max.div_ceil(2).saturating_sub(self.used);
+        self.max.saturating_sub(self.used).min(of_share.max(of_half))
+    }
+
     /// Takes an amount; an error takes nothing.
     pub(crate) fn take(&mut self, who: &K, amount: usize) -> Result<(), Short> {
         let used = self.used.saturating_add(amount);

@@ -9,6 +9,7 @@ mod histogram;
 mod lateness;
 mod page;
 mod process;
+mod push;
 mod stopwatch;
 mod survey;
 mod topics;
@@ -34,6 +35,7 @@ pub(crate) use connections::ProtocolKind;
 use lateness::Lateness;
 use page::Page;
 use process::Process;
+pub(crate) use push::{PushMeter, PushMeters, PushOutcome};
 pub(crate) use stopwatch::Stopwatch;
 use survey::Survey;
 use topics::Others;
@@ -54,6 +56,7 @@ pub(crate) struct Metrics {
     traffic: Traffic,
     resp: Commands,
     full: AtomicU64,
+    push: Arc<PushMeters>,
     reloads: Reloads,
     cache: Mutex<CachedPage>,
 }
@@ -150,6 +153,11 @@ impl Metrics {
         self.resp.note(verb, code);
     }
 
+    /// The meters of pushes.
+    pub(crate) fn push(&self) -> Arc<PushMeters> {
+        Arc::clone(&self.push)
+    }
+
     /// Everything as OpenMetrics text, at most a second old.
     pub(crate) async fn page(
         &self,
@@ -199,6 +207,7 @@ impl Metrics {
             traffic: self.traffic.counts(),
             resp: self.resp.counts(),
             full: self.full.load(Relaxed),
+            push: self.push.counts(),
             reloads: self.reloads.counts(),
             levels,
             process,

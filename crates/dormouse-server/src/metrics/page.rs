@@ -16,6 +16,7 @@ use super::commands::CommandCount;
 use super::connections::{ConnectionCounts, ProtocolKind};
 use super::histogram::HistogramCounts;
 use super::process::Process;
+use super::push::PushCounts;
 use super::topics::{COUNTERS, TopicFigures, is_split_by_due, states};
 use super::traffic::TrafficCounts;
 use super::{Levels, OTHER};
@@ -34,6 +35,7 @@ pub(super) struct Page {
     pub(super) traffic: TrafficCounts,
     pub(super) resp: Vec<CommandCount>,
     pub(super) full: u64,
+    pub(super) push: Option<PushCounts>,
     pub(super) reloads: Vec<(&'static str, &'static str, u64)>,
     pub(super) levels: Levels,
     pub(super) process: Process,
@@ -68,6 +70,9 @@ impl Collector for Page {
         }
         write_traffic(&mut out, &self.traffic)?;
         write_commands(&mut out, "dormouse_resp_commands", "RESP commands answered", &self.resp)?;
+        if let Some(push) = &self.push {
+            write_push(&mut out, push)?;
+        }
         self.write_server(&mut out)?;
         write_process(&mut out, &self.process)
     }
@@ -259,6 +264,34 @@ fn write_commands(
     let mut family = out.family(name, help, MetricType::Counter)?;
     for (verb, code, value) in commands {
         count(&mut family.encode_family(&[("verb", *verb), ("code", *code)])?, *value)?;
+    }
+    Ok(())
+}
+
+fn write_push(out: &mut Out<'_>, counts: &PushCounts) -> fmt::Result {
+    let help = "Pushes that ended, by what the receiver answered or what went wrong";
+    let mut family = out.family("dormouse_push", help, MetricType::Counter)?;
+    for topic in &counts.topics {
+        for (outcome, value) in &topic.outcomes {
+            let labels = [("topic", topic.name.as_str()), ("outcome", outcome)];
+            count(&mut family.encode_family(&labels)?, *value)?;
+        }
+    }
+    let help = "Time of a push, from its connection to the end of the reply";
+    let name = "dormouse_push_seconds";
+    histogram(&mut out.family(name, help, MetricType::Histogram)?, &counts.seconds)?;
+    out.gauge("dormouse_push_in_flight", "Pushes under way", counts.in_flight)?;
+    let help = "Whether the receiver of a topic is called: 0 = yes, 1 = a probe, 2 = no";
+    let mut family = out.family("dormouse_push_breaker", help, MetricType::Gauge)?;
+    for topic in &counts.topics {
+        family.encode_family(&of_topic(&topic.name))?.encode_gauge(&topic.breaker)?;
+    }
+    let help = "Whether pushes of a topic are disabled until an operator resumes them";
+    let mut family = out.family("dormouse_push_disabled", help, MetricType::Gauge)?;
+    for topic in &counts.topics {
+        family
+            .encode_family(&of_topic(&topic.name))?
+            .encode_gauge(&u64::from(topic.is_disabled))?;
     }
     Ok(())
 }

@@ -1,0 +1,152 @@
+//! One delivery: a request, its reply, and what follows from it.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use dormouse_core::op::LeasedJob;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::{Request, Response};
+use tokio::time::{Instant, timeout_at};
+
+use super::answer::{Judgement, judge};
+use super::clock::SteadyClock;
+use super::connect::{Connector, Fault};
+use super::pool::{Pool, PooledConnection};
+use super::request::{self, Sender};
+use super::secret::MasterKey;
+use super::settings::PushSettings;
+use super::url::PushUrl;
+use crate::limits::{PUSH_REPLY_BYTES_MAX, PUSH_REPLY_KEPT_BYTES_MAX};
+use crate::metrics::PushOutcome;
+use crate::units::wall_ms;
+
+/// Delivers jobs of all topics.
+pub(super) struct Deliverer {
+    pub(super) connector: Connector,
+    pub(super) pool: Arc<Pool>,
+    pub(super) clock: SteadyClock,
+    pub(super) key: MasterKey,
+    pub(super) store: String,
+}
+
+/// The beginning of a reply.
+#[derive(Default)]
+struct ReplyStart {
+    /// As much as an error text may show.
+    kept: Vec<u8>,
+    bytes: usize,
+}
+
+impl Deliverer {
+    /// Delivers a job. It ends within the time of the settings, whatever the receiver does.
+    pub(super) async fn deliver(
+        &self,
+        job: &LeasedJob,
+        url: &PushUrl,
+        settings: &PushSettings,
+    ) -> Judgement {
+        let wall_ms = wall_ms();
+        let sender = Sender { key: &self.key, store: &self.store, wall_ms };
+        let request = match request::make(job, url, settings, &sender) {
+            Ok(request) => request,
+            Err(error) => return Judgement::failed(PushOutcome::Blocked, error.text.into_owned()),
+        };
+        let deadline = self.clock.after(Duration::from_millis(settings.timeout_ms));
+        let (response, pooled) = match self.exchange(url, request, deadline).await {
+            Ok(exchanged) => exchanged,
+            Err(judgement) => return judgement,
+        };
+        let (head, body) = response.into_parts();
+        let mut start = ReplyStart::default();
+        // Whether it ends or not: the status has been said.
+        if let Ok(true) = timeout_at(deadline, start.read(body)).await {
+            self.pool.give(url.origin(), pooled);
+        }
+        judge(head.status, &head.headers, &start.kept, settings, wall_ms)
+    }
+
+    /// Sends a request and waits for the head of its reply.
+    async fn exchange(
+        &self,
+        url: &PushUrl,
+        request: Request<Full<Bytes>>,
+        deadline: Instant,
+    ) -> Result<(Response<Incoming>, PooledConnection), Judgement> {
+        let mut unsent = request;
+        if let Some(pooled) = self.pool.take(url.origin()) {
+            match within(deadline, "the answer", send(pooled, unsent)).await? {
+                Sent::Answered(response, pooled) => return Ok((response, pooled)),
+                Sent::Lost(reason) => return Err(lost(&reason)),
+                // It was closed while it was idle: nobody has seen this attempt.
+                Sent::Unsent(request) => unsent = request,
+            }
+        }
+        let opened = within(deadline, "a connection", self.connector.open(url)).await?;
+        let connection =
+            opened.map_err(|fault| Judgement::failed(fault.outcome(), fault.text()))?;
+        let pooled = self.pool.opened(connection);
+        match within(deadline, "the answer", send(pooled, unsent)).await? {
+            Sent::Answered(response, pooled) => Ok((response, pooled)),
+            Sent::Lost(reason) => Err(lost(&reason)),
+            Sent::Unsent(_) => Err(lost("it was closed before the request")),
+        }
+    }
+}
+
+/// What became of a request.
+enum Sent {
+    Answered(Response<Incoming>, PooledConnection),
+    /// Bytes of it may have arrived.
+    Lost(String),
+    /// None has.
+    Unsent(Request<Full<Bytes>>),
+}
+
+async fn send(mut pooled: PooledConnection, request: Request<Full<Bytes>>) -> Sent {
+    let sender = &mut pooled.connection.sender;
+    if sender.ready().await.is_err() {
+        return Sent::Unsent(request);
+    }
+    match sender.try_send_request(request).await {
+        Ok(response) => Sent::Answered(response, pooled),
+        Err(mut error) => match error.take_message() {
+            Some(request) => Sent::Unsent(request),
+            None => Sent::Lost(error.error().to_string()),
+        },
+    }
+}
+
+async fn within<T>(
+    deadline: Instant,
+    awaited: &str,
+    work: impl Future<Output = T>,
+) -> Result<T, Judgement> {
+    timeout_at(deadline, work).await.map_err(|_| {
+        let error = format!("timeout: {awaited} did not come within the time for a push");
+        Judgement::failed(PushOutcome::Timeout, error)
+    })
+}
+
+fn lost(reason: &str) -> Judgement {
+    let fault = Fault::Connect(reason.to_owned());
+    Judgement::failed(fault.outcome(), fault.text())
+}
+
+impl ReplyStart {
+    /// Reads a reply; false if it is too long or broke off.
+    async fn read(&mut self, mut body: Incoming) -> bool {
+        while let Some(frame) = body.frame().await {
+            let Ok(frame) = frame else { return false };
+            let Some(data) = frame.data_ref() else { continue };
+            let room = PUSH_REPLY_KEPT_BYTES_MAX - self.kept.len();
+            self.kept.extend_from_slice(&data[..data.len().min(room)]);
+            self.bytes = self.bytes.saturating_add(data.len());
+            if self.bytes > PUSH_REPLY_BYTES_MAX {
+                return false;
+            }
+        }
+        true
+    }
+}
