@@ -185,8 +185,7 @@ impl Consumer {
         if free == 0 {
             return Plan::Wait(None);
         }
-        self.shared.room.want();
-        match self.shared.room.left(&self.topic) {
+        match self.shared.room.left_or_want(&self.topic) {
             0 => Plan::WaitForRoom,
             _ if self.is_short_of_room => Plan::WaitForRoom,
             left => Plan::Reserve(free.min(left)),
@@ -270,7 +269,7 @@ impl Consumer {
             }
         };
         let bytes = usize::try_from(charge.job.bytes()).unwrap_or(usize::MAX);
-        let Some(room) = self.shared.room.take(&self.topic, bytes) else {
+        let Some(room) = self.shared.room.take_or_want(&self.topic, bytes) else {
             self.is_short_of_room = true;
             return charge.release(&self.shared.endings, 0).await;
         };

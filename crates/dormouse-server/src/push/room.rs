@@ -40,14 +40,29 @@ impl Room {
         }
     }
 
-    /// How many deliveries of a topic may start now. If none may, those who watch `freed` are told
-    /// when there is room.
-    pub(super) fn left(&self, topic: &TopicName) -> usize {
-        let shares = self.lock();
-        match shares.bytes.left(topic) {
-            0 => 0,
-            _ => shares.deliveries.left(topic),
+    /// How many deliveries of a topic may start now. If none may, `freed` changes when some room
+    /// is given back.
+    pub(super) fn left_or_want(&self, topic: &TopicName) -> usize {
+        match self.left(topic) {
+            0 => {
+                self.want();
+                self.left(topic)
+            }
+            left => left,
         }
+    }
+
+    /// Room for a delivery; `None` if the topic has its share: then `freed` changes when some room
+    /// is given back.
+    pub(super) fn take_or_want(
+        self: &Arc<Room>,
+        topic: &TopicName,
+        bytes: usize,
+    ) -> Option<TakenRoom> {
+        self.take(topic, bytes).or_else(|| {
+            self.want();
+            self.take(topic, bytes)
+        })
     }
 
     /// Changes when room was given back that somebody wanted.
@@ -55,13 +70,21 @@ impl Room {
         self.freed.subscribe()
     }
 
-    /// Says that somebody waits for room: to be called before `left`.
-    pub(super) fn want(&self) {
+    /// Says that somebody waits for room. What is given back from now on is told; what was given
+    /// back before is seen by a look after this.
+    fn want(&self) {
         self.is_wanted.store(true, Ordering::SeqCst);
     }
 
-    /// Room for a delivery; `None` if the topic has its share.
-    pub(super) fn take(self: &Arc<Room>, topic: &TopicName, bytes: usize) -> Option<TakenRoom> {
+    fn left(&self, topic: &TopicName) -> usize {
+        let shares = self.lock();
+        match shares.bytes.left(topic) {
+            0 => 0,
+            _ => shares.deliveries.left(topic),
+        }
+    }
+
+    fn take(self: &Arc<Room>, topic: &TopicName, bytes: usize) -> Option<TakenRoom> {
         let mut shares = self.lock();
         shares.deliveries.take(topic, 1).ok()?;
         if shares.bytes.take(topic, bytes).is_err() {
@@ -118,8 +141,8 @@ mod tests {
         assert!(room.take(&one, 1).is_none());
         assert_eq!(room.left(&one), 0);
         assert!(room.take(&other, 25).is_some());
-        room.want();
         let freed = room.freed();
+        assert!(room.take_or_want(&one, 1).is_none());
         drop(taken);
         assert!(freed.has_changed().unwrap());
         assert_eq!(room.left(&one), 50);

@@ -1,8 +1,14 @@
 //! Secrets sign requests, and show up nowhere.
 
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use dormouse_server::push::{Generations, MasterKey, PushHeaders, Retiring};
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Metadata, Subscriber};
 
 use crate::receiver::{Received, Receiver, answer, ok};
 use crate::rig::{Rig, job, to, topic};
@@ -48,12 +54,48 @@ async fn receivers_verify_with_the_new_and_the_retiring_secret() {
     }
 }
 
+/// Keeps everything that is logged on this thread.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<String>>);
+
+impl Visit for Log {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.0.lock().unwrap().push_str(&format!("{field}={value:?}\n"));
+    }
+}
+
+impl Subscriber for Log {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+    fn new_span(&self, span: &Attributes<'_>) -> Id {
+        span.record(&mut self.clone());
+        Id::from_u64(1)
+    }
+    fn record(&self, _: &Id, values: &Record<'_>) {
+        values.record(&mut self.clone());
+    }
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn event(&self, event: &Event<'_>) {
+        event.record(&mut self.clone());
+    }
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
+}
+
 #[tokio::test]
 async fn no_secret_is_shown() {
+    let log = Log::default();
+    // All tasks of this test run on its thread.
+    let _logged = tracing::subscriber::set_default(log.clone());
     let key = MasterKey::new([7; 32]);
     let secret = key.secret(&topic("t"), 0).reveal();
     let bare = secret.strip_prefix("whsec_").unwrap().to_owned();
-    let receiver = Receiver::new(|_, _| answer(500, &[], "no")).await;
+    let receiver = Receiver::new(|number, _| match number {
+        0 => answer(500, &[], "no"),
+        _ => answer(410, &[], "never"),
+    })
+    .await;
     let mut settings = to(&receiver.url("/path-secret"));
     let own = [("authorization".to_owned(), "header-secret".to_owned())];
     settings.headers = PushHeaders::new(&own).unwrap();
@@ -63,7 +105,10 @@ async fn no_secret_is_shown() {
     let status = format!("{:?}", rig.push.status(&topic("t")));
     let metrics = rig.metrics().await;
     assert!(verifies(&receiver.received()[0], &secret));
-    for text in [shown, error, status, metrics] {
+    rig.failure(job("y")).await;
+    let logged = log.0.lock().unwrap().clone();
+    assert!(logged.contains("pushes are disabled"), "the log is kept: {logged}");
+    for text in [shown, error, status, metrics, logged] {
         for word in [&*bare, "header-secret", "path-secret", "[7, 7"] {
             assert!(!text.contains(word), "{word} in {text}");
         }
