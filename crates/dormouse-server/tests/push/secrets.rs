@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use dormouse_core::op::Put;
 use dormouse_server::push::{Generations, MasterKey, PushHeaders, Retiring};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -46,6 +47,8 @@ async fn receivers_verify_with_the_new_and_the_retiring_secret() {
         let id = rig.put(job(body));
         rig.gone(id).await;
     }
+    let id = rig.put(Put::new(topic("t"), vec![0xff, 0, 0xfe, b'\r', b'\n']));
+    rig.gone(id).await;
     let key = MasterKey::new([7; 32]);
     let secret = |generation| key.secret(&topic("t"), generation).reveal();
     for received in receiver.received() {

@@ -4,6 +4,8 @@
 //! the one that was checked and the one that is called. So only the normal form is accepted, and
 //! the error says which part is not in it.
 
+#[cfg(test)]
+mod fuzz;
 mod host;
 #[cfg(test)]
 mod tests;
