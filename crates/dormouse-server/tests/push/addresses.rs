@@ -165,13 +165,3 @@ async fn the_next_address_is_tried_if_one_does_not_answer() {
     let id = rig.put(job("x"));
     rig.gone(id).await;
 }
-
-#[tokio::test]
-async fn proxies_of_the_environment_are_not_used() {
-    // The program has no code for proxies; a name that only a proxy could resolve stays unknown.
-    let receiver = Receiver::new(|_, _| ok()).await;
-    let rig = Rig::new(to(&receiver.url("/"))).await;
-    let id = rig.put(job("x"));
-    rig.gone(id).await;
-    assert!(receiver.received()[0].line.starts_with("POST / "), "no absolute form");
-}
