@@ -43,7 +43,7 @@ def block(part: str) -> str:
 def run(part: str, server: TestServer, names: dict[str, Any] | None = None) -> dict[str, Any]:
     """Run a block against a server; give its names."""
     names = {} if names is None else names
-    code = block(part).replace(f'Client("{URL}', f'Client("{server.url}')
+    code = block(part).replace(f'("{URL}', f'("{server.url}')
     exec(compile(code, f"block with {part}", "exec"), names)
     return names
 
@@ -54,7 +54,7 @@ def recipe(server: TestServer) -> dict[str, Any]:
 
 def test_every_block_is_run_here() -> None:
     parts = [
-        "import shop", "AsyncClient", "def pay(", "Backoff.list", "error.code",
+        "import shop", "AsyncClient", "Done()", "def pay(", "Backoff.list", "error.code",
         "opentelemetry", "client.schedule", "TestServer()",
     ]  # fmt: skip
     assert [next(part for part in parts if part in text) for text in BLOCKS] == parts
@@ -101,6 +101,15 @@ def test_the_async_worker(server: TestServer) -> None:
     assert asyncio.run(names["main"](server.url)) == 1
     with server.client() as client:
         assert client.topic("sent").ready == 1
+
+
+def test_what_comes_next(server: TestServer) -> None:
+    with server.client() as client:
+        client.put("parcels", {"order": "7"})
+        assert run("Done()", server)["packing"].run(drain=True).done == 1
+        assert client.topic("ship").ready == 1
+        assert client.get("mails", "7").json() == {"how was": "7"}
+        client.cancel("mails", "7")
 
 
 def test_the_recipe_for_orders() -> None:

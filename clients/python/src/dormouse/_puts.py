@@ -11,6 +11,8 @@ from ._call import Repeat
 from ._http import write_body
 from ._settings import Settings
 from .errors import Invalid
+from .hooks import Hooks
+from .outcome import Done
 from .puts import Body, Put, PutResult
 from .times import seconds
 
@@ -36,6 +38,18 @@ def fields_of(put: Put, settings: Settings) -> tuple[dict[str, Any], bool]:
     if "key_ttl" not in fields and not _is_later_than(put, window):
         fields["key_ttl"] = int(window * 1000)
     return fields, True
+
+
+def chain_fields(done: Done, hooks: Hooks) -> dict[str, Any]:
+    """Give the puts of an ack. They need no key: a second ack finds the job gone, puts nothing."""
+    puts = []
+    for topic, put in done.puts:
+        fields = put.fields()
+        trace = hooks.trace_headers()
+        if trace:
+            fields["headers"] = {**trace, **fields.get("headers", {})}
+        puts.append({"topic": topic, **fields})
+    return {"put": puts} if puts else {}
 
 
 def _is_later_than(put: Put, window: float) -> bool:

@@ -10,6 +10,7 @@ from typing import Any, Union
 
 from ._answer import (
     Answer,
+    answers,
     duration,
     items,
     mapping,
@@ -21,6 +22,7 @@ from ._answer import (
 )
 from .errors import DormouseError, Invalid, from_problem
 from .outcome import BadBody
+from .puts import PutResult
 
 
 class _WithBody(Answer):
@@ -175,6 +177,8 @@ class Ending(Answer):
     due_at = maybe_when("due_at")
     #: Of an extend: the new end of the lease.
     expires_at = maybe_when("expires_at")
+    #: Of an ack with puts: what became of each; empty if the job was gone.
+    put = answers("put", PutResult)
 
     @property
     def error(self) -> DormouseError | None:

@@ -1,12 +1,30 @@
-"""How a handler ends its job otherwise than by returning: it raises one of these.
+"""How a handler ends its job: it returns `Done`, or raises one of the others.
 
-A handler that returns acks its job. One that raises any other error nacks it, with the error's
-text, and the job is retried after its backoff.
+A handler that returns nothing acks its job, too. One that raises any other error nacks it, with the
+error's text, and the job is retried after its backoff.
 """
 
 from __future__ import annotations
 
+from .puts import Body, Put
 from .times import Span, span
+
+
+class Done:
+    """Done, and these jobs come next: the ack and the puts happen together, or not at all.
+
+    A handler returns it: `return Done().put("mails", {"to": "you"})`. The puts need no key of their
+    own, because an ack happens once.
+    """
+
+    def __init__(self) -> None:
+        #: Topics and the jobs that are put into them.
+        self.puts: list[tuple[str, Put]] = []
+
+    def put(self, topic: str, job: Put | Body = None) -> Done:
+        """Add a job: a body, or `Put(body, delay=..., key=...)`. At most 100 of them."""
+        self.puts.append((topic, job if isinstance(job, Put) else Put(job)))
+        return self
 
 
 class Outcome(Exception):

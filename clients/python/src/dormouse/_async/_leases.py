@@ -7,7 +7,9 @@ from typing import Any
 
 from .._address import path
 from .._call import Call, Repeat
+from .._puts import chain_fields
 from ..jobs import Ending, Lease, LeasedJob, token_of
+from ..outcome import Done
 from ..times import Span, seconds, span
 from ._core import Core
 
@@ -40,12 +42,17 @@ class LeaseVerbs(Core):
         call = Call("POST", path("jobs", str(id), "reserve"), fields, Repeat.CHECKED)
         return [LeasedJob(job) for job in (await self._call(call))["jobs"]]
 
-    async def ack(self, lease: Lease, *, more: Mapping[str, Any] | None = None) -> Ending:
+    async def ack(
+        self, lease: Lease, done: Done | None = None, *, more: Mapping[str, Any] | None = None
+    ) -> Ending:
         """Say that the job is done; `gone` if it was acked or cancelled before.
 
-        `more` is sent as it is: fields of a server that is newer than this client.
+        With `Done().put(topic, job)` the ack and the puts happen together: a put that is refused
+        raises, and the lease goes on. `more` is sent as it is: fields of a server that is newer
+        than this client.
         """
-        return await self._end("ack", lease, dict(more or {}))
+        fields = {} if done is None else chain_fields(done, self._settings.hooks)
+        return await self._end("ack", lease, {**fields, **(more or {})})
 
     async def nack(
         self,

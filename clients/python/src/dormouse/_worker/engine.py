@@ -15,7 +15,7 @@ from .fetcher import Fetcher
 from .leases import Leases
 from .line import Line
 from .outbox import Outbox
-from .running import Running, Verdict, verdict_of
+from .running import Running, Verdict, chain_of, verdict_of
 from .threads import Threads
 
 #: A function of a job, plain or async.
@@ -151,34 +151,37 @@ class Engine:
 
     async def _run_async(self, running: Running, handler: Handler) -> None:
         failure: BaseException | None = None
+        chain: bytes | None = None
         try:
             enter_job(running.job)
             with self._plan.hooks.around(running.job):
                 result = handler(running.job)
                 if result is not None:
-                    await result
+                    result = await result
+                chain = chain_of(running.job, result, self._plan.hooks)
         except (Exception, asyncio.CancelledError) as error:
             failure = error
-        self._finish(running, failure)
+        self._finish(running, failure, chain)
 
     def _run_in_thread(self, running: Running, handler: Handler) -> None:
         failure: BaseException | None = None
+        chain: bytes | None = None
         try:
             enter_job(running.job)
             with self._plan.hooks.around(running.job):
-                handler(running.job)
+                chain = chain_of(running.job, handler(running.job), self._plan.hooks)
         except BaseException as error:  # also SystemExit ends only the job
             failure = error
         if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._finish, running, failure)
+            self._loop.call_soon_threadsafe(self._finish, running, failure, chain)
 
-    def _finish(self, running: Running, failure: BaseException | None) -> None:
+    def _finish(self, running: Running, failure: BaseException | None, chain: bytes | None) -> None:
         """End a job whose handler has ended, and free its slot."""
         if not running.ended:
             if failure is not None and not isinstance(failure, Outcome):
                 log.warning("job %s of %s failed", running.job.id, running.job.topic,
                             exc_info=failure)  # fmt: skip
-            self._end(running, verdict_of(running.job, failure))
+            self._end(running, verdict_of(running.job, failure, chain))
         self._fetcher.free()
 
     def _time_out(self, running: Running) -> None:

@@ -1,7 +1,7 @@
 """Tells the server how jobs ended, until it has heard.
 
-Acks that wait go together in one request. A verdict whose answer was lost is told again: the token
-makes that harmless, because a lease ends once.
+Acks that wait go together in one request; one with puts goes alone. A verdict whose answer was lost
+is told again: the token makes that harmless, because a lease ends once.
 """
 
 from __future__ import annotations
@@ -12,12 +12,23 @@ import time
 from typing import Any, Callable
 
 from .._call import AnswerLost, Call
-from ..errors import DormouseError, Invalid
+from ..errors import (
+    Conflict,
+    DormouseError,
+    Forbidden,
+    Full,
+    Invalid,
+    LeaseLost,
+    NotFound,
+    TooLarge,
+)
 from ..hooks import log
 from .line import Line, first_of
 from .running import Verdict
 
 TOKENS_MAX = 1000
+#: Why puts that an ack carries cannot be made. The handler asked for them, so its job has failed.
+CHAIN_REFUSED = (Conflict, Forbidden, Full, Invalid, NotFound, TooLarge)
 
 #: Called with a verdict and the server's code for it, or `unheard`.
 Told = Callable[[Verdict, str], None]
@@ -73,6 +84,8 @@ class Outbox:
             self._waiting += group
             return delay
         first = group[0]
+        if first.chain is not None:
+            return await self._tell_chain(first, first.chain)
         call = Call(
             "POST",
             f"/v1/{first.verb}",
@@ -84,11 +97,7 @@ class Outbox:
             self._simplify(group, error)
             return 0.0
         except (AnswerLost, DormouseError) as error:
-            self._waiting += group
-            if isinstance(error, AnswerLost):
-                for verdict in group:
-                    verdict.is_repeat = True
-            return self._line.trouble(str(call), error)
+            return self._tell_again(group, call, error)
         results: Any = answer["results"]
         for verdict, result in zip(group, results):
             if result.get("retryable"):
@@ -97,6 +106,32 @@ class Outbox:
             else:
                 self._told(verdict, str(result["code"]))
         return delay
+
+    async def _tell_chain(self, verdict: Verdict, chain: bytes) -> float:
+        """Tell an ack with puts, of which the server does all or nothing."""
+        call = Call("POST", "/v1/ack", chain)
+        try:
+            answer = await self._line.ask(call)
+        except LeaseLost as error:
+            self._told(verdict, error.code)
+        except CHAIN_REFUSED as error:
+            log.error("job %s: its ack and puts are refused: %s", verdict.job.id, error)
+            verdict.verb, verdict.chain = "nack", None
+            verdict.fields = {"error": f"the ack and its puts are refused: {error}"[:1000]}
+            self._waiting.append(verdict)
+        except (AnswerLost, DormouseError) as error:
+            return self._tell_again([verdict], call, error)
+        else:
+            self._told(verdict, str(answer["code"]))
+        return 0.0
+
+    def _tell_again(self, group: list[Verdict], call: Call, error: Exception) -> float:
+        """Keep what was not heard; give the time to wait."""
+        self._waiting += group
+        if isinstance(error, AnswerLost):
+            for verdict in group:
+                verdict.is_repeat = True
+        return self._line.trouble(str(call), error)
 
     def _simplify(self, group: list[Verdict], error: Invalid) -> None:
         """Tell without the handler's options what the server refuses with them."""
@@ -126,6 +161,9 @@ def group_verdicts(verdicts: list[Verdict]) -> list[list[Verdict]]:
     groups: dict[str, list[Verdict]] = {}
     full: list[list[Verdict]] = []
     for verdict in verdicts:
+        if verdict.chain is not None:
+            full.append([verdict])
+            continue
         kind = verdict.verb
         if verdict.fields:
             kind += json.dumps(verdict.fields, sort_keys=True)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import time
 from dataclasses import dataclass, field
 from typing import Any
 
+from .._http import write_body
+from .._puts import chain_fields
+from ..hooks import Hooks
 from ..jobs import LeasedJob
-from ..outcome import Kill, Release, Retry
+from ..outcome import Done, Kill, Outcome, Release, Retry
 from ..times import span
 
 #: The server keeps 1 KiB of an error's text.
@@ -23,6 +27,8 @@ class Verdict:
     #: `ack`, `nack`, `release` or `kill`.
     verb: str
     fields: dict[str, Any] = field(default_factory=dict)
+    #: The request of an ack with puts, already written; such an ack goes alone.
+    chain: bytes | None = None
     #: The monotonic time after which telling it makes no sense.
     give_up_at: float = 0.0
     #: Whether it was sent before and no answer came.
@@ -61,10 +67,21 @@ class Running:
             self.task.cancel()
 
 
-def verdict_of(job: LeasedJob, error: BaseException | None) -> Verdict:
+def chain_of(job: LeasedJob, result: object, hooks: Hooks) -> bytes | None:
+    """Read what a handler returned, where its trace still runs; raise what cannot be meant."""
+    if isinstance(result, Outcome):
+        raise result
+    if inspect.isawaitable(result):
+        raise TypeError("the handler returned an awaitable; declare it with `async def`")
+    if not isinstance(result, Done) or not result.puts:
+        return None
+    return write_body({"token": job.token, **chain_fields(result, hooks)})
+
+
+def verdict_of(job: LeasedJob, error: BaseException | None, chain: bytes | None = None) -> Verdict:
     """Judge a handler's end: what it returned or raised."""
     if error is None:
-        return Verdict(job, "ack")
+        return Verdict(job, "ack", chain=chain)
     if isinstance(error, Release):
         return Verdict(job, "release", _options(error))
     if isinstance(error, Kill):
