@@ -7,6 +7,7 @@ import { watch } from "./events.js";
 import { Leases } from "./leases.js";
 import { Locks } from "./locks.js";
 import { Log, type LogHook } from "./log.js";
+import { Done } from "./outcome.js";
 import { Puts } from "./puts.js";
 import { Schedules } from "./schedules.js";
 import { spanMs, type Instant, type Span } from "./span.js";
@@ -159,11 +160,23 @@ export class Client {
     return this.#leases.reserveJob<T>(id, options);
   }
 
-  /** The work is done. With several tokens: one result for each, and no error for a lost lease. */
-  ack(token: string, fields?: Record<string, unknown>): Promise<TokenResult>;
+  /**
+   * The work is done. With several tokens: one result for each, and no error for a lost lease. With
+   * `new Done().put(...)` the ack and the puts happen together; if a put is refused, the lease goes on.
+   */
+  ack(token: string, done?: Done | Record<string, unknown>): Promise<TokenResult>;
   ack(tokens: string[], fields?: Record<string, unknown>): Promise<TokenResult[]>;
-  ack(tokens: string | string[], fields: Record<string, unknown> = {}): Promise<TokenResult | TokenResult[]> {
+  async ack(
+    tokens: string | string[],
+    done: Done | Record<string, unknown> = {},
+  ): Promise<TokenResult | TokenResult[]> {
+    const fields = done instanceof Done ? { put: this.chain(done) } : done;
     return this.#leases.tell("ack", tokens, fields);
+  }
+
+  /** For parts of this package: the puts of an ack, with the trace context of here and now. */
+  chain(done: Done): Record<string, unknown>[] {
+    return this.#puts.chain(done);
   }
 
   /** The work failed: again after `delay`, or after the job's backoff. */

@@ -1,4 +1,7 @@
-/** Tells the server how jobs ended, until it is heard; those that end together share a request. */
+/**
+ * Tells the server how jobs ended, until it is heard. Those that end together share a request; an ack with puts
+ * goes alone.
+ */
 
 import { backoffMs, sleep } from "./caller.js";
 import { DormouseError } from "./errors.js";
@@ -12,18 +15,29 @@ export interface Ending {
   fields: Record<string, unknown>;
 }
 
+/** How a job ended at last, and what the server said to it. */
+export interface Told {
+  ending: Ending;
+  result: TokenResult | DormouseError;
+}
+
 interface Telling {
   job: LeasedJob;
   ending: Ending;
-  /** Endings with the same group can share a request. */
-  group: string;
+  /** Endings with the same group can share a request; without one it goes alone. */
+  group: string | undefined;
   giveUpAt: number;
-  resolve: (result: TokenResult | DormouseError) => void;
+  resolve: (told: Told) => void;
 }
+
+/** Why puts that an ack carries cannot be made. The handler asked for them, so its job has failed. */
+const CHAIN_REFUSED = ["conflict", "forbidden", "full", "invalid", "not_found", "too_large"];
 
 /** Tokens of one request. */
 const TOKENS_MAX = 500;
 const REQUESTS_MAX = 2;
+/** The server keeps 1 KiB of an error's text. */
+export const ERROR_CHARS_MAX = 1_000;
 
 export class Endings {
   readonly #leases: Leases;
@@ -43,12 +57,12 @@ export class Endings {
   }
 
   /** Resolves with what the server said, or with the error that ended the attempts. Never rejects. */
-  tell(job: LeasedJob, ending: Ending): Promise<TokenResult | DormouseError> {
+  tell(job: LeasedJob, ending: Ending): Promise<Told> {
     return new Promise((resolve) => {
       // The token stays good until another worker has the job, so it is worth telling beyond the lease.
       const giveUpAt = performance.now() + Math.max(this.#tellForMs, job.ttrMs);
       const fields = toWire(ending.fields);
-      const group = ending.verb + (Object.keys(fields).length === 0 ? "" : JSON.stringify(fields));
+      const group = groupOf({ verb: ending.verb, fields });
       this.#waiting.push({ job, ending: { verb: ending.verb, fields }, group, giveUpAt, resolve });
       this.#schedule();
     });
@@ -73,6 +87,7 @@ export class Endings {
   #take(): Telling[] {
     const first = this.#waiting[0];
     if (!first) return [];
+    if (first.group === undefined) return this.#waiting.splice(0, 1);
     const taken: Telling[] = [];
     const left: Telling[] = [];
     for (const telling of this.#waiting) {
@@ -105,18 +120,22 @@ export class Endings {
   async #send(ending: Ending, tellings: Telling[]): Promise<Telling[]> {
     const tokens = tellings.map((telling) => telling.job.token);
     try {
-      const results = (await this.#leases.tell(ending.verb, tokens, ending.fields, { retryForMs: 0 })) as TokenResult[];
+      const named = "put" in ending.fields ? (tokens[0] as string) : tokens;
+      const answer = await this.#leases.tell(ending.verb, named, ending.fields, { retryForMs: 0 });
+      const results = [answer].flat();
       return tellings.filter((telling, index) => !this.#heard(telling, results[index] as TokenResult));
     } catch (error) {
       const failed =
         error instanceof DormouseError ? error : new DormouseError("internal", String(error), { cause: error });
-      const isPassing = failed.retryable || failed.code === "unconfirmed";
+      const isRefused = "put" in ending.fields && CHAIN_REFUSED.includes(failed.code);
+      const isPassing = isRefused || failed.retryable || failed.code === "unconfirmed";
       this.#log.write(
         "warn",
         "retry",
         `${ending.verb} of ${tokens.length} jobs: ${failed.message}${isPassing ? "; told again" : ""}`,
         { error: failed },
       );
+      if (isRefused) tellings.forEach((telling) => failChain(telling, failed));
       return tellings.filter((telling) => !this.#isOver(telling, failed, isPassing));
     }
   }
@@ -124,7 +143,7 @@ export class Endings {
   #heard(telling: Telling, result: TokenResult): boolean {
     const error = tokenError(result);
     if (error?.retryable) return this.#isOver(telling, error, true);
-    telling.resolve(error ?? result);
+    telling.resolve({ ending: telling.ending, result: error ?? result });
     return true;
   }
 
@@ -142,6 +161,18 @@ export class Endings {
       `the ${ending.verb} of job ${job.id} of ${job.topic} was not heard: ${error.message}; the job comes again when its lease ends`,
       { error, job },
     );
-    resolve(error);
+    resolve({ ending, result: error });
   }
+}
+
+function groupOf({ verb, fields }: Ending): string | undefined {
+  if ("put" in fields) return undefined;
+  return verb + (Object.keys(fields).length === 0 ? "" : JSON.stringify(fields));
+}
+
+/** The server did nothing of an ack with puts: the job is nacked, and its error says why. */
+function failChain(telling: Telling, error: DormouseError): void {
+  const text = `the ack and its puts are refused: ${error.message}`.slice(0, ERROR_CHARS_MAX);
+  telling.ending = { verb: "nack", fields: { error: Buffer.from(text).toString() } };
+  telling.group = groupOf(telling.ending);
 }

@@ -5,7 +5,7 @@ export type { TlsOptions } from "./connections.js";
 export * from "./errors.js";
 export type { LockGrant, LockInfo, Locks } from "./locks.js";
 export type { LogEntry, LogHook, LogLevel } from "./log.js";
-export { Kill, Release, Retry } from "./outcome.js";
+export { Done, Kill, Release, Retry, type NextPut } from "./outcome.js";
 export type { Preview, Rule, Schedule, ScheduleInfo, ScheduleResult, Schedules } from "./schedules.js";
 export type { Instant, Span } from "./span.js";
 export type { Topics } from "./topics.js";

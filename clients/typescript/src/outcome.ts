@@ -1,6 +1,28 @@
-/** What a handler throws to say how its job ends. Returning acks it, any other error nacks it. */
+/** How a handler ends its job: it returns nothing or `Done`, or throws one of the others. Any other error nacks it. */
 
 import type { Span } from "./span.js";
+import type { PutOptions } from "./types.js";
+
+/** A put that an ack carries. */
+export interface NextPut {
+  topic: string;
+  body: unknown;
+  options: PutOptions;
+}
+
+/**
+ * Ack, and put the jobs that come next: all of it happens, or nothing. `return new Done().put("mails", { to })`.
+ * The puts need no key of their own, because an ack happens once.
+ */
+export class Done {
+  readonly puts: NextPut[] = [];
+
+  /** Adds a job, as `client.put` does; at most 100 of them. */
+  put(topic: string, body?: unknown, options: PutOptions = {}): this {
+    this.puts.push({ topic, body, options });
+    return this;
+  }
+}
 
 /** Nack: try again `after` a span, or after the job's backoff if none is given. */
 export class Retry extends Error {

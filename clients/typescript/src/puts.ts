@@ -4,6 +4,8 @@ import { randomBytes } from "node:crypto";
 import { Batcher } from "./batcher.js";
 import { backoffMs, problemError, sleep, type Caller } from "./caller.js";
 import { BatchError, DormouseError, InvalidError, UnconfirmedError } from "./errors.js";
+import type { Done } from "./outcome.js";
+import type { Span } from "./span.js";
 import { currentTrace, type TraceContext } from "./trace.js";
 import type { PutItem, PutOptions, PutResult } from "./types.js";
 import { bodyFields, fromWire, segment, stringify, toWire } from "./wire.js";
@@ -18,6 +20,8 @@ const REQUESTS_MAX = 1;
 const KEY_TTL_MORE_MS = 5_000;
 
 type Result = PutResult | DormouseError;
+
+type PutFields = Omit<PutOptions, "keyTtl"> & { keyTtl?: Span | undefined };
 
 /** A put as it is sent. */
 interface Item {
@@ -73,19 +77,32 @@ export class Puts {
   }
 
   #item(body: unknown, options: PutOptions): Item {
-    const { key: given, text, ...rest } = options;
+    const given = options.key;
+    const isKeyMade = given === undefined && this.#caller.retryForMs > 0;
+    const key = isKeyMade ? `${this.#keyPrefix}${(this.#keyCount++).toString(36)}` : (given ?? undefined);
+    // It is kept for a while after the ack, because the put may be sent again when its job is already done.
+    const keyTtl = isKeyMade ? this.#caller.retryForMs + KEY_TTL_MORE_MS : options.keyTtl;
+    const fields = this.#fields(body, { ...options, keyTtl }, key);
+    return { json: stringify(fields, `the put into its topic`), key, isKeyMade };
+  }
+
+  /** The puts of an ack as the API has them. No key is made: a second ack finds the job gone and puts nothing. */
+  chain(done: Done): Record<string, unknown>[] {
+    return done.puts.map(({ topic, body, options }) => ({
+      topic,
+      ...this.#fields(body, options, options.key ?? undefined),
+    }));
+  }
+
+  #fields(body: unknown, options: PutFields, key: string | undefined): Record<string, unknown> {
+    const { text, ...rest } = options;
     if (text !== undefined && body !== undefined) {
       throw new InvalidError("a put has a body or a `text`, not both; leave the body undefined");
     }
-    const isKeyMade = given === undefined && this.#caller.retryForMs > 0;
-    const key = isKeyMade ? `${this.#keyPrefix}${(this.#keyCount++).toString(36)}` : (given ?? undefined);
     const trace = this.#trace();
     const headers = trace.traceparent === undefined ? options.headers : { ...trace, ...options.headers };
     const content = text === undefined ? bodyFields(body) : { text };
-    // It is kept for a while after the ack, because the put may be sent again when its job is already done.
-    const keyTtl = isKeyMade ? this.#caller.retryForMs + KEY_TTL_MORE_MS : rest.keyTtl;
-    const fields = { ...toWire({ ...rest, headers, key, keyTtl }), ...content };
-    return { json: stringify(fields, `the put into its topic`), key, isKeyMade };
+    return { ...toWire({ ...rest, headers, key }), ...content };
   }
 
   #sendOne(topic: string, item: Item): Promise<Result> {

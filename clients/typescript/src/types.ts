@@ -122,6 +122,8 @@ export interface TokenResult {
   dueAt?: Date;
   /** Of an extend. */
   expiresAt?: Date;
+  /** Of an ack with puts: what became of each; empty if the job was gone. */
+  put?: PutResult[];
   /** Of an error. */
   detail?: string;
 }

@@ -12,10 +12,10 @@ import {
 } from "./errors.js";
 import { Leases } from "./leases.js";
 import type { Log } from "./log.js";
-import { Kill, Release, Retry } from "./outcome.js";
+import { Done, Kill, Release, Retry } from "./outcome.js";
 import { Renewer } from "./renewer.js";
 import { spanMs } from "./span.js";
-import { Endings, type Ending } from "./endings.js";
+import { Endings, ERROR_CHARS_MAX, type Ending } from "./endings.js";
 import { withTrace } from "./trace.js";
 import type { LeasedJob } from "./types.js";
 import { Lease, workerJob } from "./worker_job.js";
@@ -25,9 +25,11 @@ import type { Handler, Tally, WorkerOptions } from "./worker_options.js";
 const UNTOLD_MAX = 1_000;
 /** How long a stop waits for the last words after the grace. */
 const LAST_WORDS_MS = 3_000;
-const ERROR_CHARS_MAX = 1_000;
+
+type Puts = Record<string, unknown>[];
 
 export class Worker<T = unknown> {
+  readonly #client: Client;
   readonly #topics: string[];
   readonly #handler: Handler<T>;
   readonly #options: WorkerOptions<T>;
@@ -51,6 +53,7 @@ export class Worker<T = unknown> {
   #endGrace: () => void = () => undefined;
 
   constructor(client: Client, topics: string | string[], handler: Handler<T>, options: WorkerOptions<T> = {}) {
+    this.#client = client;
     this.#topics = [topics].flat();
     this.#handler = handler;
     this.#options = options;
@@ -181,15 +184,16 @@ export class Worker<T = unknown> {
       );
     }
     let failure: unknown;
+    let puts: Puts | undefined;
     try {
-      await Promise.race([this.#callHandler(lease), lease.interrupted]);
+      puts = await Promise.race([this.#callHandler(lease), lease.interrupted]);
     } catch (error) {
       failure = error ?? new Error("the handler threw nothing");
     }
     clearTimeout(timer);
     this.#running.delete(lease);
     this.#renewer.remove(lease);
-    const ending = endingOf(failure);
+    const ending = endingOf(failure, puts);
     if (this.#log.wantsAll) {
       const durationMs = performance.now() - startedAt;
       this.#log.write("debug", "job_ended", `job ${job.id} of ${job.topic} ended: ${ending.verb}`, {
@@ -203,12 +207,19 @@ export class Worker<T = unknown> {
     this.#wake?.();
   }
 
-  async #callHandler(lease: Lease): Promise<void> {
+  /** Resolves with the puts that the ack carries, if any. */
+  async #callHandler(lease: Lease): Promise<Puts | undefined> {
     const job = workerJob(lease, this.#readBody(lease.job));
-    await withTrace(job.headers, async () => {
-      if (!this.#options.around) return void (await this.#handler(job));
-      await this.#options.around(job, async () => void (await this.#handler(job)));
-    });
+    let puts: Puts | undefined;
+    const handle = async () => {
+      const result = await this.#handler(job);
+      // Whoever returns one of these instead of throwing it does not mean an ack.
+      if (result instanceof Retry || result instanceof Kill || result instanceof Release) throw result;
+      if (result instanceof Done && result.puts.length > 0) puts = this.#client.chain(result);
+    };
+    const { around } = this.#options;
+    await withTrace(job.headers, () => (around ? around(job, handle) : handle()));
+    return puts;
   }
 
   #readBody(job: LeasedJob): T {
@@ -230,9 +241,9 @@ export class Worker<T = unknown> {
       return;
     }
     this.#untold++;
-    void this.#endings.tell(lease.job, ending).then((result) => {
+    void this.#endings.tell(lease.job, ending).then((told) => {
       this.#untold--;
-      this.#count(lease.job, ending, result);
+      this.#count(lease.job, told.ending, told.result);
       this.#wake?.();
     });
   }
@@ -284,8 +295,8 @@ export class Worker<T = unknown> {
 }
 
 /** What is told of a job, by how its handler ended. */
-function endingOf(failure: unknown): Ending {
-  if (failure === undefined) return { verb: "ack", fields: {} };
+function endingOf(failure: unknown, puts: Puts | undefined): Ending {
+  if (failure === undefined) return { verb: "ack", fields: puts ? { put: puts } : {} };
   if (failure instanceof Kill) return { verb: "kill", fields: { error: errorText(failure) } };
   if (failure instanceof Release) return { verb: "release", fields: { delay: failure.delay } };
   if (failure instanceof StoppingError) return { verb: "release", fields: {} };

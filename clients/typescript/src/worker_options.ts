@@ -3,7 +3,10 @@
 import type { Span } from "./span.js";
 import type { WorkerJob } from "./worker_job.js";
 
-/** Returning acks the job; `Retry`, `Kill` and `Release` say otherwise; any other error nacks it. */
+/**
+ * Returning acks the job, with `Done` together with puts; `Retry`, `Kill` and `Release`, thrown or returned, say
+ * otherwise; any other error nacks it.
+ */
 export type Handler<T> = (job: WorkerJob<T>) => unknown;
 
 export interface WorkerOptions<T> {
