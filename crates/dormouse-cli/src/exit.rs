@@ -120,7 +120,7 @@ impl Failure {
     /// Writes it to stderr.
     pub(crate) fn report(&self) -> ExitCode {
         if let Some(text) = &self.text {
-            output::say(text);
+            output::say_at(tracing::Level::ERROR, text);
         }
         ExitCode::from(self.status)
     }

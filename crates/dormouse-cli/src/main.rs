@@ -8,6 +8,7 @@ mod command;
 mod count;
 mod exit;
 mod job;
+mod log_line;
 mod ndjson;
 mod option_scope;
 mod output;

@@ -4,8 +4,10 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::ValueEnum;
+use tracing::Level;
 
 use crate::exit::Failure;
+use crate::log_line::log_line;
 
 /// How data is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -47,8 +49,13 @@ pub(crate) fn say_in_json() {
 
 /// Writes a message to stderr; a closed stderr is no error.
 pub(crate) fn say(text: &str) {
+    say_at(Level::INFO, text);
+}
+
+/// Writes a message; its level is told only in JSON.
+pub(crate) fn say_at(level: Level, text: &str) {
     if SAYS_JSON.load(Ordering::Relaxed) {
-        return say_json(&serde_json::json!({ "message": text }).to_string());
+        return say_json(&log_line(level, "dormouse", text, serde_json::Map::new()));
     }
     let _ = writeln!(io::stderr().lock(), "dormouse: {}", clean(text));
 }

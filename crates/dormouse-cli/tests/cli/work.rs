@@ -169,16 +169,22 @@ fn reported(answer: &'static str, script: &str) -> Value {
             "GET" => ok(r#"{"topic":"orders","id":"1","state":"delayed","due_at":"soon"}"#),
             _ => ok(answer),
         });
-    let args = ["work", "orders", "--drain", "--json", "--", "sh", "-c", script];
+    let args = ["work", "orders", "--drain", "--log-format", "json", "--", "sh", "-c", script];
     let out = run(&fake.url, &args).exits(0);
     // Every line is JSON.
     let lines = out.stderr.lines().map(|line| serde_json::from_str(line).unwrap());
     let lines: Vec<Value> = lines.collect();
-    let [mut line, summary] = <[Value; 2]>::try_from(lines).unwrap();
+    let [line, summary] = <[Value; 2]>::try_from(lines).unwrap();
     assert!(summary["message"].as_str().unwrap().contains("given back or lost"), "{summary}");
-    assert!(line["duration_ms"].as_u64().is_some(), "{line}");
-    line.as_object_mut().unwrap().remove("duration_ms");
-    line
+    assert_eq!((&summary["level"], &summary["target"]), (&json!("info"), &json!("dormouse")));
+    assert_eq!(line["target"], "dormouse::work", "{line}");
+    assert!(line["ts"].as_str().unwrap().ends_with('Z'), "{line}");
+    let mut fields = line["fields"].clone();
+    let is_good = matches!(fields["outcome"].as_str().unwrap(), "done" | "released");
+    assert_eq!(line["level"], if is_good { "info" } else { "warn" }, "{line}");
+    assert!(fields["duration_ms"].as_u64().is_some(), "{line}");
+    fields.as_object_mut().unwrap().remove("duration_ms");
+    fields
 }
 
 #[test]
@@ -193,6 +199,15 @@ fn a_line_of_json_tells_how_each_job_ended() {
     let line = reported(r#"{"code":"done"}"#, "echo later >&2; exit 75");
     assert_eq!((&line["outcome"], &line["due_at"]), (&json!("released"), &json!("soon")));
     assert_eq!(line["stderr"], "later");
+}
+
+#[test]
+fn what_ends_a_worker_is_a_line_of_json_too() {
+    let fake = Fake::start(|_| problem(401, "unauthorized"));
+    let out = run(&fake.url, &["work", "a", "--log-format", "json", "--", "true"]);
+    let last: Value = serde_json::from_str(out.stderr.lines().next_back().unwrap()).unwrap();
+    assert_eq!(last["level"], "error", "{last}");
+    assert!(last["message"].as_str().unwrap().contains("unauthorized"), "{last}");
 }
 
 #[test]

@@ -33,6 +33,39 @@ fn options_are_read_from_the_environment_too() {
     assert!(ended.stderr.contains("all jobs are gone"), "{ended:?}");
 }
 
+/// All lines of its log, each of which must be an object with these fields.
+fn json_lines(stderr: &str) -> Vec<serde_json::Value> {
+    let lines = stderr.lines().map(|line| {
+        let read: serde_json::Value = serde_json::from_str(line).expect(line);
+        let names: Vec<_> = read.as_object().expect(line).keys().cloned().collect();
+        assert_eq!(names, ["fields", "level", "message", "target", "ts"], "{line}");
+        read
+    });
+    lines.collect()
+}
+
+#[test]
+fn its_log_is_lines_of_json_if_that_is_wanted() {
+    let server = Server::start(&["--backend", "memory", "--log-format", "json"]);
+    server.process.signal(Signal::HUP);
+    let ended = server.stop();
+    assert_eq!((ended.code, &ended.stdout[..]), (Some(0), ""), "{ended:?}");
+    let lines = json_lines(&ended.stderr);
+    let has = |level: &str, text: &str| {
+        let mut found = lines.iter().filter(|line| line["level"] == level);
+        found.any(|line| line["message"].as_str().is_some_and(|message| message.contains(text)))
+    };
+    assert!(has("info", "log_format = \"json\" (--log-format)"), "{ended:?}");
+    assert!(has("warn", "all jobs are gone"), "{ended:?}");
+    // What keeps it from starting is told in the same way, by the environment, too.
+    let mut taken = command(&["serve", "--data", "/proc/no-such-place", "--http", "127.0.0.1:0"]);
+    taken.env("DORMOUSE_LOG_FORMAT", "json").env("DORMOUSE_RESP", "off");
+    let ended = Process::start(taken).wait();
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let lines = json_lines(&ended.stderr);
+    assert_eq!(lines.last().map(|line| &line["level"]), Some(&"error".into()), "{ended:?}");
+}
+
 #[test]
 fn others_are_served_if_that_is_wanted() {
     let args = ["--backend", "memory", "--http", "0.0.0.0:0", "--insecure"];

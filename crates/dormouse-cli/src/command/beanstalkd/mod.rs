@@ -17,6 +17,7 @@ use tracing::level_filters::LevelFilter;
 use crate::command::config::exposure;
 use crate::command::serve::{Store, files, log};
 use crate::exit::Failure;
+use crate::log_line::LogFormat;
 
 /// The name of the subcommand, and of a link to the program that runs it.
 pub(crate) const NAME: &str = "beanstalkd";
@@ -86,11 +87,12 @@ impl Args {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         let mut signals = Signals::catch()
             .map_err(|error| Failure::new(format!("cannot catch signals: {error}")))?;
-        log::start(match self.verbose {
+        let level = match self.verbose {
             0 => LevelFilter::WARN,
             1 => LevelFilter::INFO,
             _ => LevelFilter::DEBUG,
-        });
+        };
+        log::start(level, LogFormat::Text);
         files::make_room(CONNECTIONS_MAX_DEFAULT);
         let beanstalk = self.options()?;
         let drain = beanstalk.drain.clone();

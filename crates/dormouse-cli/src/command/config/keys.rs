@@ -19,6 +19,7 @@ use super::values::{
     backend, beanstalk, durability, level, metrics_topics, network, redis_url, store_bytes,
     without_password,
 };
+use crate::log_line::LogFormat;
 
 /// One option.
 pub(super) struct Key {
@@ -267,6 +268,20 @@ pub(super) const KEYS: &[Key] = &[
         show: |settings| quoted(&settings.log.to_string()),
     },
     Key {
+        name: "log_format",
+        flag: "log-format",
+        value: "FORMAT",
+        about: "How the log is written: text, or json with one object per line",
+        more: &[],
+        set: |settings, raw| {
+            one_of(raw.text()?, LOG_FORMATS).map(|format| settings.log_format = format)
+        },
+        show: |settings| {
+            let same = |(_, format): &&(&str, LogFormat)| *format == settings.log_format;
+            LOG_FORMATS.iter().find(same).map(|(word, _)| quoted(word)).unwrap_or_default()
+        },
+    },
+    Key {
         name: "tls.cert",
         flag: "tls-cert",
         value: "FILE",
@@ -350,6 +365,8 @@ const LEVELS: &[(&str, LevelFilter)] = &[
     ("debug", LevelFilter::DEBUG),
 ];
 
+const LOG_FORMATS: &[(&str, LogFormat)] = &[("text", LogFormat::Text), ("json", LogFormat::Json)];
+
 /// A text as TOML has it.
 pub(super) fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
@@ -429,6 +446,7 @@ mod tests {
         check("drain", "1m", "\"60s\"");
         check("drain", "1500", "\"1500ms\"");
         check("log", "debug", "\"debug\"");
+        check("log_format", "json", "\"json\"");
         check("tls.cert", "c.pem", "\"c.pem\"");
         check("tls.key", "k.pem", "\"k.pem\"");
         check("store.memtable_bytes", "65536", "65536");
@@ -474,6 +492,7 @@ mod tests {
         check("drain", "2h", "at most 3600s");
         check("store.memtable_bytes", "1", "from 16384 to");
         check("log", "verbose", "error, warn, info, debug");
+        check("log_format", "xml", "text, json");
     }
 
     #[test]

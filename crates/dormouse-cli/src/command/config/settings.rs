@@ -12,6 +12,8 @@ use dormouse_server::access::TokenEntry;
 use dormouse_server::limits::BEANSTALK_JOB_BYTES_MAX_DEFAULT;
 use tracing::level_filters::LevelFilter;
 
+use crate::log_line::LogFormat;
+
 /// Port of the HTTP interface unless set.
 pub(crate) const HTTP_PORT: u16 = 7788;
 /// Port of the interface for Redis clients unless set.
@@ -70,6 +72,8 @@ pub(crate) struct Settings {
     pub(crate) drain: Duration,
     /// The log level.
     pub(crate) log: LevelFilter,
+    /// How the log is written.
+    pub(crate) log_format: LogFormat,
     /// PEM file of the certificate chain.
     pub(crate) tls_cert: Option<PathBuf>,
     /// PEM file of the private key.
@@ -116,6 +120,7 @@ impl Default for Settings {
             ttr_max: Duration::from_secs(24 * 3_600),
             drain: Duration::from_secs(10),
             log: LevelFilter::INFO,
+            log_format: LogFormat::Text,
             tls_cert: None,
             tls_key: None,
             memtable_bytes: None,

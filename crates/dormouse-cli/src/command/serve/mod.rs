@@ -66,7 +66,7 @@ impl Args {
             .map_err(|error| Failure::new(format!("cannot catch signals: {error}")))?;
         let config = Config::load(&self.flags)?;
         config.verify_exposures()?;
-        log::start(config.settings.log);
+        log::start(config.settings.log, config.settings.log_format);
         log::effective(&config);
         let reload = Reload::new(self.flags, config)?;
         files::make_room(reload.settings().connections_max);

@@ -16,6 +16,7 @@ use crate::client::Client;
 use crate::command::reserve::{self, Jobs};
 use crate::exit::Failure;
 use crate::job::Job;
+use crate::log_line::LogFormat;
 use crate::output;
 use crate::signals::{Signals, Stop};
 use crate::units::Span;
@@ -66,10 +67,10 @@ pub(crate) struct Args {
     /// End a command that runs for longer than this, and nack its job
     #[arg(long, value_name = "SPAN", allow_hyphen_values = true)]
     timeout: Option<Span>,
-    /// Report each job as a line of JSON on stderr: every line there is JSON then, and the
-    /// command's stderr is not passed on
-    #[arg(long)]
-    json: bool,
+    /// How messages are written to stderr: json is one object per line, one of them for each job;
+    /// the command's stderr is not passed on then
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    log_format: LogFormat,
     /// End after this many jobs
     #[arg(long, value_name = "N")]
     max_jobs: Option<u64>,
@@ -94,8 +95,7 @@ struct Context {
     token: Vec<(String, String)>,
     ttr: Option<Span>,
     timeout: Option<Duration>,
-    /// Whether each job is reported as JSON.
-    json: bool,
+    log_format: LogFormat,
     guard: Guard,
     command: Vec<String>,
 }
@@ -128,7 +128,7 @@ impl Args {
                 "--timeout 0 would end every command at once; give a longer time, or leave it out",
             ));
         }
-        if self.json {
+        if self.log_format == LogFormat::Json {
             output::say_in_json();
         }
         let context = Arc::new(Context {
@@ -139,7 +139,7 @@ impl Args {
             token: if self.pass_token { global.token_variables() } else { Vec::new() },
             ttr: self.ttr,
             timeout: self.timeout.map(Span::duration),
-            json: self.json,
+            log_format: self.log_format,
             guard: Guard::start()?,
             command: self.command.clone(),
         });

@@ -1,8 +1,9 @@
-//! How a job ended, as a line of JSON for programs that read logs.
+//! How a job ended, as a line of the log that programs read.
 
 use serde::Serialize;
 
 use crate::job::Job;
+use crate::log_line::log_line;
 use crate::output;
 
 /// The outcome of a job.
@@ -23,7 +24,7 @@ pub(super) enum Verdict {
     Lost,
 }
 
-/// The line about a job.
+/// The fields of the line about a job.
 #[derive(Serialize)]
 struct JobLine<'a> {
     topic: &'a str,
@@ -72,7 +73,9 @@ pub(super) fn report(
         stderr,
         due_at,
     };
-    if let Ok(text) = serde_json::to_string(&line) {
-        output::say_json(&text);
-    }
+    let level = match outcome {
+        Verdict::Done | Verdict::Released => tracing::Level::INFO,
+        Verdict::Retry | Verdict::Dead | Verdict::Killed | Verdict::Lost => tracing::Level::WARN,
+    };
+    output::say_json(&log_line(level, "dormouse::work", "a job has ended", line));
 }

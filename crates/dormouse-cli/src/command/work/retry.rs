@@ -17,7 +17,8 @@ impl ServerState {
     /// Reports the first failure in a row.
     pub(super) fn is_down(&self, failure: &Failure) {
         if !self.is_down.swap(true, Ordering::Relaxed) {
-            output::say(&format!("{}; trying again until it works", failure.text()));
+            let text = format!("{}; trying again until it works", failure.text());
+            output::say_at(tracing::Level::WARN, &text);
         }
     }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 use tokio::io::AsyncWriteExt as _;
 use tokio::time::{Instant, sleep};
+use tracing::Level;
 
 use super::Context;
 use super::report::{EndAnswer, Verdict, report};
@@ -17,6 +18,7 @@ use crate::child_process::{Child, Start, describe};
 use crate::client::Request;
 use crate::exit::Failure;
 use crate::job::Job;
+use crate::log_line::LogFormat;
 use crate::output;
 use crate::units::Span;
 
@@ -94,13 +96,13 @@ pub(super) async fn supervise(context: Arc<Context>, job: Job) -> JobEnd {
             let _ = stdin.write_all(&body).await;
         }
     });
-    let tail = Tail::read(child.take_stderr(), !context.json);
+    let tail = Tail::read(child.take_stderr(), context.log_format == LogFormat::Text);
     let exit = watch(&context, &lease, &mut child).await;
     context.guard.remove(child.group()).await;
     feeder.abort();
     let tail = tail.finish().await;
     let (outcome, ended) = settle(&lease, &job, &exit, &tail).await;
-    if context.json {
+    if context.log_format == LogFormat::Json {
         let duration = started_at.elapsed();
         let mut due_at = ended.and_then(|ended| ended.due_at);
         if outcome == Verdict::Released {
@@ -118,7 +120,7 @@ async fn settle(
     exit: &Exit,
     tail: &str,
 ) -> (Verdict, Option<EndAnswer>) {
-    if let Some(why) = exit.error().filter(|_| !lease.context.json) {
+    if let Some(why) = exit.error().filter(|_| lease.context.log_format == LogFormat::Text) {
         output::say(&format!("job {}: {why}, attempt {}", job.id, job.attempt));
     }
     let with_error = |why: &str| Map::from_iter([("error".into(), json!(error_text(why, tail)))]);
@@ -243,7 +245,8 @@ impl Lease<'_> {
                     }
                     Err(failure) if is_lost(&failure) => return failure.text().to_owned(),
                     Err(failure) => {
-                        output::say(&format!("job {}: not renewed: {}", self.id, failure.text()));
+                        let text = format!("job {}: not renewed: {}", self.id, failure.text());
+                        output::say_at(Level::WARN, &text);
                         break;
                     }
                 }
@@ -265,7 +268,8 @@ impl Lease<'_> {
                 Err(failure) => failure,
             };
             if !failure.is_retryable() || self.is_over() {
-                output::say(&format!("job {}: {verb}: {}", self.id, failure.text()));
+                let text = format!("job {}: {verb}: {}", self.id, failure.text());
+                output::say_at(Level::WARN, &text);
                 return None;
             }
             self.context.server.is_down(&failure);
