@@ -9,12 +9,13 @@ use crate::step::Invocation;
 /// Inputs of each target, unless said otherwise.
 const EXECUTIONS_DEFAULT: u64 = 5_000_000;
 
-const TARGETS: [(&str, &str); 8] = [
+const TARGETS: [(&str, &str); 9] = [
     ("http_head", "-p dormouse-server --lib"),
     ("http_body", "-p dormouse-server --lib"),
     ("resp", "-p dormouse-server --lib"),
     ("beanstalk", "-p dormouse-server --lib"),
     ("push_url", "-p dormouse-server --lib"),
+    ("replies", "-p dormouse-client --lib"),
     ("cursors", "-p dormouse-core --test rules"),
     ("config", "-p dormouse-cli --bins"),
     ("tokens", "-p dormouse-cli --bins"),

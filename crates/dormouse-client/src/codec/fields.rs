@@ -1,6 +1,7 @@
 //! Maps of RESP as jobs and topics.
 
 use std::cell::Cell;
+use std::fmt::{self, Write as _};
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -15,9 +16,26 @@ use dormouse_core::topic::{Settings, TopicName};
 
 use super::value::{Value, keep};
 
+/// The characters of a reply that an error shows.
+const SHOWN_CHARS_MAX: usize = 200;
+
+/// The beginning of a text: a reply that nobody understands can be large.
+struct ShortText(String);
+
+impl fmt::Write for ShortText {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let left = SHOWN_CHARS_MAX.saturating_sub(self.0.chars().count());
+        self.0.extend(text.chars().take(left));
+        // The rest is not even formatted.
+        if text.chars().nth(left).is_some() { Err(fmt::Error) } else { Ok(()) }
+    }
+}
+
 /// A server of another version, or another server.
-pub(super) fn unexpected(what: &str, value: &Value<'_>) -> Error {
-    let shown: String = format!("{value:?}").chars().take(200).collect();
+pub(super) fn unexpected(what: &str, value: &dyn fmt::Debug) -> Error {
+    let mut shown = ShortText(String::new());
+    let _ = write!(shown, "{value:?}");
+    let shown = shown.0;
     Error::unavailable(format!(
         "the server answers otherwise than this client expects ({what} in {shown}); use versions \
          that belong together"
@@ -57,7 +75,7 @@ impl<'r, 'f> Fields<'r, 'f> {
                 return Ok(&self.items[at + 1]);
             }
         }
-        Err(unexpected(&format!("no field {name}"), &Value::List(self.items.to_vec())))
+        Err(unexpected(&format!("no field {name}"), &self.items))
     }
 
     pub(super) fn bytes(&self, name: &str) -> Result<Option<Bytes>, Error> {

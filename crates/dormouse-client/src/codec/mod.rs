@@ -24,6 +24,8 @@
 
 mod command;
 mod fields;
+#[cfg(test)]
+mod fuzz;
 mod reply;
 mod scan;
 mod schedule;
