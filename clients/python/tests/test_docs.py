@@ -105,7 +105,7 @@ def test_the_async_worker(server: TestServer) -> None:
 
 def test_what_comes_next(server: TestServer) -> None:
     with server.client() as client:
-        client.put("parcels", {"order": "7"})
+        client.put("paid", {"id": "7"})
         assert run("Done()", server)["packing"].run(drain=True).done == 1
         assert client.topic("ship").ready == 1
         assert client.get("mails", "7").json() == {"how was": "7"}

@@ -125,11 +125,11 @@ test("the order and its payment: exactly one of them wins", async () => {
 
 test("what comes next is put with the ack", async () => {
   process.env["DORMOUSE_URL"] = server.url;
-  const { packing } = (await import(pathToFileURL(path.join(BLOCKS, "parcels.js")).href)) as {
+  const { packing } = (await import(pathToFileURL(path.join(BLOCKS, "packing.js")).href)) as {
     packing: { run(): Promise<unknown>; stop(): Promise<unknown>; tally: { done: number } };
   };
   delete process.env["DORMOUSE_URL"];
-  await server.client.put("parcels", { order: "7" });
+  await server.client.put("paid", { order: "7" });
   void packing.run();
   await until("it is packed", () => packing.tally.done === 1);
   await packing.stop();
@@ -153,6 +153,6 @@ test("the other blocks run as printed", async () => {
     traced.printed(),
     /a span begins 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\n00-0af7[^]*it ends/,
   );
-  const names = ["orders.ts", "parcels.ts", "puts.ts", "reminder.test.ts", "traced.ts", "worker.ts"];
+  const names = ["orders.ts", "packing.ts", "puts.ts", "reminder.test.ts", "traced.ts", "worker.ts"];
   assert.deepEqual([...blocks.keys()].sort(), names);
 });

@@ -59,7 +59,8 @@ mod tests {
         let ts = ts.as_str().unwrap();
         assert!(ts.len() == "2027-01-01T00:00:00.000Z".len() && ts.ends_with('Z'), "{ts}");
         let expected = serde_json::json!({
-            "level": "warn", "target": "dormouse", "message": "a \"b\"\n\x1b[2J", "fields": {"n": 1},
+            "level": "warn", "target": "dormouse",
+            "message": "a \"b\"\n\x1b[2J", "fields": {"n": 1},
         });
         assert_eq!(read, expected);
     }

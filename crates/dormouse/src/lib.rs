@@ -114,6 +114,8 @@ mod session;
 mod time;
 mod topic;
 #[cfg(feature = "worker")]
+mod trace;
+#[cfg(feature = "worker")]
 mod worker;
 
 /// The core crate: commands, replies, errors, limits.
@@ -132,7 +134,7 @@ pub use reserve::{FromJobs, Reserve, ReserveFuture};
 pub use rule::Rule;
 pub use session::Session;
 #[cfg(feature = "worker")]
-pub use worker::{IntoOutcome, Job, Outcome, Stopper, Tally, Worker};
+pub use worker::{End, IntoOutcome, Job, Outcome, Stopper, Tally, Worker};
 
 #[cfg(feature = "connect")]
 pub use dormouse_client::{ConnectOptions, Secret};

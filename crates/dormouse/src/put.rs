@@ -112,7 +112,10 @@ impl Put {
     fn build(topic: &str, body: Result<Body, Error>) -> Put {
         let job = TopicName::new(topic).and_then(|topic| {
             let (bytes, body_kind) = body?.into_parts();
-            Ok(op::Put { body_kind, ..op::Put::new(topic, bytes) })
+            let job = op::Put { body_kind, ..op::Put::new(topic, bytes) };
+            #[cfg(feature = "worker")]
+            let job = op::Put { headers: crate::trace::current(), ..job };
+            Ok(job)
         });
         Put { queue: (), job }
     }
@@ -186,10 +189,18 @@ impl<Q> Put<Q> {
     }
 
     /// Adds a header; small strings that are kept with the job and handed out with it.
+    ///
+    /// A put that the handler of a worker makes has the `traceparent` and `tracestate` of its job
+    /// already, so that a trace goes on; what is given here replaces them.
     pub fn header(self, name: impl Into<String>, value: impl Into<String>) -> Put<Q> {
         self.set(|job| {
-            let headers = job.headers.get_or_insert_default();
-            Arc::make_mut(headers).push((name.into(), value.into()));
+            let (name, headers) = (name.into(), job.headers.get_or_insert_default());
+            let headers = Arc::make_mut(headers);
+            #[cfg(feature = "worker")]
+            if crate::trace::is_trace(&name) {
+                headers.retain(|(own, _)| *own != name);
+            }
+            headers.push((name, value.into()));
         })
     }
 

@@ -19,13 +19,14 @@ use dormouse_core::topic::TopicName;
 use tokio::sync::watch;
 
 use crate::queue::Queue;
+use crate::trace;
 use fetch::{Fetch, Outage};
 use lease_timer::LeaseTimer;
-use pool::{Handler, Pool, Start};
+use pool::{Handler, OnEnd, Pool, Start};
 
 pub use job::Job;
 pub use outcome::{IntoOutcome, Outcome};
-pub use tally::Tally;
+pub use tally::{End, Tally};
 
 const CONCURRENCY: usize = 10;
 const GRACE: Duration = Duration::from_secs(30);
@@ -80,6 +81,7 @@ pub struct Worker {
     grace: Duration,
     timeout: Option<Duration>,
     outage: Outage,
+    on_end: Option<OnEnd>,
     stop: watch::Sender<bool>,
 }
 
@@ -94,6 +96,7 @@ impl Worker {
             grace: GRACE,
             timeout: None,
             outage: Outage { longest: OUTAGE, on_error: None },
+            on_end: None,
             stop: watch::Sender::new(false),
         }
     }
@@ -107,8 +110,9 @@ impl Worker {
         let handler = Arc::new(handler);
         let start = move |job: Job| {
             let handler = handler.clone();
+            let trace = trace::of(&job);
             // Called inside the task, so that a panic before the first await counts too.
-            tokio::spawn(async move { handler(job).await.into_outcome() })
+            tokio::spawn(trace::carry(trace, async move { handler(job).await.into_outcome() }))
         };
         self.add_handler(topic, Arc::new(start))
     }
@@ -191,7 +195,9 @@ impl Worker {
         let handler = Arc::new(handler);
         let start = move |job: Job| {
             let handler = handler.clone();
-            tokio::task::spawn_blocking(move || handler(job).into_outcome())
+            let trace = trace::of(&job);
+            let run = move || trace::within(&trace, || handler(job).into_outcome());
+            tokio::task::spawn_blocking(run)
         };
         self.add_handler(topic, Arc::new(start))
     }
@@ -242,6 +248,13 @@ impl Worker {
         self
     }
 
+    /// Called when a job has ended and the backend has answered, with how; to count, to log, or
+    /// to end a span. It must not block.
+    pub fn on_end(mut self, hook: impl Fn(&Job, End) + Send + Sync + 'static) -> Worker {
+        self.on_end = Some(Arc::new(hook));
+        self
+    }
+
     /// Stops the worker from elsewhere, a handler for example.
     pub fn stopper(&self) -> Stopper {
         Stopper(self.stop.clone())
@@ -256,7 +269,7 @@ impl Worker {
     pub async fn run_until(self, shutdown: impl Future<Output = ()>) -> Result<Tally, Error> {
         let handlers = self.checked_handlers()?;
         let timer = LeaseTimer::new(&self.queue);
-        let mut pool = Pool::new(handlers, self.concurrency, timer, self.timeout);
+        let mut pool = Pool::new(handlers, self.concurrency, timer, self.timeout, self.on_end);
         let mut stop = self.stop.subscribe();
         let mut shutdown = pin!(shutdown);
         let mut fetch: Option<Fetch> = None;

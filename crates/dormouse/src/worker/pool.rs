@@ -18,6 +18,9 @@ use crate::leased_job::LeasedJob;
 /// Starts a handler on a task or thread of its own, where a panic ends nothing else.
 pub(crate) type Start = Arc<dyn Fn(Job) -> JoinHandle<Outcome> + Send + Sync>;
 
+/// Hears how each job ended.
+pub(crate) type OnEnd = Arc<dyn Fn(&Job, End) + Send + Sync>;
+
 /// A topic and the function that handles its jobs.
 #[derive(Clone)]
 pub(crate) struct Handler {
@@ -44,6 +47,7 @@ pub(crate) struct Pool {
     timer: LeaseTimer,
     /// How long a handler may run.
     timeout: Option<Duration>,
+    on_end: Option<OnEnd>,
     cancel: watch::Sender<bool>,
     tally: Tally,
 }
@@ -54,6 +58,7 @@ impl Pool {
         concurrency: usize,
         timer: LeaseTimer,
         timeout: Option<Duration>,
+        on_end: Option<OnEnd>,
     ) -> Pool {
         Pool {
             busy: vec![0; handlers.len()],
@@ -63,6 +68,7 @@ impl Pool {
             handler_of: HashMap::new(),
             timer,
             timeout,
+            on_end,
             cancel: watch::Sender::new(false),
             tally: Tally::default(),
         }
@@ -101,8 +107,14 @@ impl Pool {
         let job = Job::new(leased);
         let run = (self.handlers[index].start)(job.clone());
         let (timer, cancel) = (self.timer.clone(), self.cancel.subscribe());
-        let supervised = supervise(job, run, timer, self.timeout, cancel);
-        let task = self.tasks.spawn(supervised);
+        let (timeout, on_end) = (self.timeout, self.on_end.clone());
+        let task = self.tasks.spawn(async move {
+            let end = supervise(job.clone(), run, timer, timeout, cancel).await;
+            if let Some(on_end) = on_end {
+                on_end(&job, end);
+            }
+            end
+        });
         self.handler_of.insert(task.id(), index);
         self.busy[index] += 1;
     }

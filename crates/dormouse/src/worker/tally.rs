@@ -2,12 +2,19 @@
 
 /// How one job ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
+#[non_exhaustive]
+pub enum End {
+    /// Acked.
     Done,
+    /// Nacked, to be tried again.
     Failed,
+    /// Nacked because its handler panicked, to be tried again.
     Panicked,
+    /// Killed, or failed on its last attempt, in whatever way.
     Dead,
+    /// Given back unspent.
     Released,
+    /// Cancelled or taken by another consumer meanwhile, or the store had stopped.
     Lost,
 }
 

@@ -17,6 +17,7 @@ mod put;
 mod reserve;
 mod session;
 mod topic;
+mod trace;
 mod util;
 mod worker;
 mod worker_stop;

@@ -131,7 +131,8 @@ mod tests {
         let kept = Arc::default();
         let subscriber = tracing_subscriber::registry().with(Keep(Arc::clone(&kept)));
         tracing::subscriber::with_default(subscriber, || {
-            tracing::info!(jobs = 7, late = -1, part = 0.5, full = true, node = %"a:1", "it is {}", 1);
+            let node = "a:1";
+            tracing::info!(jobs = 7, late = -1, part = 0.5, full = true, %node, "it is {}", 1);
         });
         let kept = kept.lock().unwrap();
         assert_eq!(kept[0].message, "it is 1");
