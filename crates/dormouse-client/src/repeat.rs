@@ -52,9 +52,14 @@ pub(crate) fn is_only_read(command: &Command) -> bool {
 }
 
 /// The answer to a second sending. A refusal that the first one may have caused says nothing: it is
-/// `unconfirmed`.
+/// `unconfirmed`. An ack whose job is gone is done: the first one did it, or nothing is left to do.
 pub(crate) fn after_repeat(command: &Command, mut answer: Answer) -> Answer {
     match (command, &mut answer) {
+        (Command::Ack(_), Ok(Reply::Ended(items))) => {
+            for item in items.iter_mut().filter(|item| **item == Ok(EndReply::Gone)) {
+                *item = Ok(EndReply::Done);
+            }
+        }
         (Command::Nack(_) | Command::Release(_) | Command::Kill(_), Ok(Reply::Ended(items))) => {
             items.iter_mut().for_each(doubt);
         }
@@ -149,7 +154,8 @@ mod tests {
         let check = |command: &Command, code: Code, expected: Code| {
             let reply = Reply::Ended(vec![Ok(EndReply::Gone), refused(code)]);
             let Ok(Reply::Ended(items)) = after_repeat(command, Ok(reply)) else { panic!() };
-            assert_eq!(items[0], Ok(EndReply::Gone));
+            let is_ack = matches!(command, Command::Ack(_));
+            assert_eq!(items[0], Ok(if is_ack { EndReply::Done } else { EndReply::Gone }));
             assert_eq!(items[1].as_ref().unwrap_err().code, expected);
         };
         let release = Command::Release(vec![dormouse_core::op::Release::now(token)]);

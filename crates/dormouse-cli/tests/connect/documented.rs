@@ -11,10 +11,35 @@ use crate::process::{self, Server};
 
 /// The page prints the file that is run here.
 #[test]
-fn the_page_has_this_program() {
+fn the_page_has_these_programs() {
     let page = include_str!("../../../../docs/clients/rust.md");
-    let program = include_str!("orders.rs");
-    assert!(page.contains(&format!("```rust\n{program}```\n")), "they differ:\n{program}");
+    for program in [include_str!("orders.rs"), include_str!("traced.rs")] {
+        assert!(page.contains(&format!("```rust\n{program}```\n")), "they differ:\n{program}");
+    }
+}
+
+/// A trace crosses the wire from put to handler.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_trace_reaches_the_handler() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let server = crate::server::Server::on(dir.path());
+    let queue = Queue::connect(&server.url()).expect("it is there");
+    let put = queue.put("orders", "42").header("traceparent", "00-1-2-01");
+    put.header("tracestate", "a=1").await.expect("it is put");
+    let jobs = queue.reserve("orders").await.expect("one job");
+    assert_eq!(jobs[0].header("traceparent"), Some("00-1-2-01"));
+    assert_eq!(jobs[0].header("tracestate"), Some("a=1"));
+    jobs[0].release().await.expect("it is given back");
+    let worker = crate::traced::worker(&queue);
+    let (stopper, run) = (worker.stopper(), tokio::spawn(worker.run()));
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while queue.stats("orders").await.is_ok_and(|stats| stats.counts.acks == 0) {
+        assert!(Instant::now() < deadline);
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    stopper.stop();
+    assert_eq!(run.await.expect("no panic").expect("it worked").done, 1);
+    tokio::task::spawn_blocking(move || drop(queue)).await.expect("it closes");
 }
 
 /// Remembers which orders it was told to cancel.

@@ -3,11 +3,15 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
-mod death;
+mod chaos;
 mod documented;
+mod history;
 #[allow(unreachable_pub, reason = "it is printed for other programs")]
 mod orders;
 #[allow(dead_code, reason = "a part of the rig of `serve` is enough here")]
 #[path = "../serve/process.rs"]
 mod process;
 mod server;
+mod silence;
+#[allow(unreachable_pub, reason = "it is printed for other programs")]
+mod traced;

@@ -138,17 +138,22 @@ fn panic_text(panic: &(dyn Any + Send)) -> &str {
 /// lease may still be good.
 async fn settle(job: &Job, outcome: Outcome) -> End {
     let until = tokio::time::Instant::now() + job.ttr().min(AWAY_MAX);
+    // Whether it was sent before and no answer came: it may have ended the lease that time.
+    let mut is_repeat = false;
     loop {
         match send_outcome(job, &outcome).await {
             Ok(EndReply::Dead) => return End::Dead,
-            Ok(EndReply::Gone) => return End::Lost,
-            Ok(EndReply::Done | EndReply::Retry { .. }) => {
-                return match outcome {
-                    Outcome::Done => End::Done,
-                    Outcome::Failed { .. } => End::Failed,
-                    Outcome::Kill { .. } => End::Dead,
-                    Outcome::Release { .. } => End::Released,
-                };
+            Ok(EndReply::Gone) if !is_repeat => return End::Lost,
+            Ok(EndReply::Done | EndReply::Retry { .. } | EndReply::Gone) => {
+                return end_of(&outcome);
+            }
+            // After an ack the job would be gone; after the others it is there, without its lease.
+            Err(error)
+                if is_repeat
+                    && error.code == Code::LeaseLost
+                    && !matches!(outcome, Outcome::Done) =>
+            {
+                return end_of(&outcome);
             }
             Err(error) if error.code == Code::Busy => {
                 tokio::time::sleep(Duration::from_millis(BUSY_MS)).await;
@@ -159,11 +164,22 @@ async fn settle(job: &Job, outcome: Outcome) -> End {
                     && matches!(error.code, Code::Unavailable | Code::Unconfirmed)
                     && tokio::time::Instant::now() < until =>
             {
+                is_repeat |= error.code == Code::Unconfirmed;
                 tokio::time::sleep(Duration::from_millis(AWAY_MS)).await;
             }
             // Another consumer has the job, or the store has stopped: nothing can be done.
             Err(_) => return End::Lost,
         }
+    }
+}
+
+/// How a job ends whose outcome the backend has taken.
+fn end_of(outcome: &Outcome) -> End {
+    match outcome {
+        Outcome::Done => End::Done,
+        Outcome::Failed { .. } => End::Failed,
+        Outcome::Kill { .. } => End::Dead,
+        Outcome::Release { .. } => End::Released,
     }
 }
 
