@@ -179,5 +179,8 @@ const CLASSES: Record<string, ErrorClass> = {
 /** The error of a code. A code of a newer server gives a plain `DormouseError`. */
 export function errorOf(code: string, detail: string, facts: ErrorFacts = {}): DormouseError {
   const known = CLASSES[code];
+  if (code === "unauthorized") {
+    detail += " (give the client a token: new Client(url, { token }), or set DORMOUSE_TOKEN)";
+  }
   return known ? new known(detail, facts) : new DormouseError(code, detail, facts);
 }

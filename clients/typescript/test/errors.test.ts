@@ -119,7 +119,10 @@ test("a bad token and a missing right end at once, also a worker", async () => {
     await guarded.client.put("orders", 1);
     await assert.rejects(guarded.client.put("others", 1), ForbiddenError);
     const bad = new Client(guarded.url, { token: "wrong-token-0123456789" });
-    await assert.rejects(bad.put("orders", 1), UnauthorizedError);
+    await assert.rejects(
+      bad.put("orders", 1),
+      (error) => error instanceof UnauthorizedError && /or set DORMOUSE_TOKEN/.test(error.message),
+    );
     await assert.rejects(new Worker(bad, "orders", () => undefined).run(), UnauthorizedError);
     await assert.rejects(
       (async () => {

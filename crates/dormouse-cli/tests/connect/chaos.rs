@@ -15,6 +15,13 @@ use crate::server::Server;
 const TTR: Duration = Duration::from_secs(2);
 /// Handlers of one worker at once.
 const CONCURRENCY: usize = 8;
+/// How long handlers work: some are always in the midst of it when the server is killed.
+const WORK: [Duration; 4] = [
+    Duration::ZERO,
+    Duration::from_millis(5),
+    Duration::from_millis(50),
+    Duration::from_millis(300),
+];
 /// Jobs of each producer at least.
 const JOBS_MIN: usize = 100;
 /// Long enough on a busy machine.
@@ -56,7 +63,7 @@ impl Running {
             let seen = seen.clone();
             async move {
                 let number = seen.start(&job);
-                tokio::time::sleep(Duration::from_millis(5)).await;
+                tokio::time::sleep(WORK[(job.id().0 % 4) as usize]).await;
                 seen.returned(&job, number);
             }
         });

@@ -140,3 +140,55 @@ fn why(first: &Delivery, second: &Delivery, kills: &[(SystemTime, SystemTime)]) 
     let is_forgotten = was_killed && first.attempt == second.attempt;
     is_forgotten.then_some(Reason::Forgotten)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_millis(ms)
+    }
+
+    /// A delivery that began at this time, of a lease of 2 s.
+    fn delivery(started_ms: u64, attempt: u32) -> Delivery {
+        Delivery {
+            body: String::new(),
+            token: "7.9".parse().unwrap(),
+            attempt,
+            started_at: at(started_ms),
+            reserved_at: at(started_ms),
+            lease_ends_at: at(started_ms + 2_000),
+            returned_at: None,
+            heard: None,
+        }
+    }
+
+    #[test]
+    fn a_second_delivery_needs_a_reason() {
+        let ended = |end, ms| Delivery {
+            returned_at: Some(at(10)),
+            heard: Some((end, at(ms))),
+            ..delivery(0, 1)
+        };
+        let returned = || Delivery { returned_at: Some(at(10)), ..delivery(0, 1) };
+        let kill = [(at(300), at(400))];
+        let check = |first: Delivery, second_ms, attempt, kills: &[_], expected: &str| {
+            let found = match why(&first, &delivery(second_ms, attempt), kills) {
+                Some(Reason::Fine) => "fine",
+                Some(Reason::Forgotten) => "forgotten",
+                None => "wrong",
+            };
+            assert_eq!(found, expected, "{second_ms} ms, attempt {attempt}");
+        };
+        check(ended(End::Done, 20), 3_000, 2, &kill, "wrong");
+        check(ended(End::Done, 900), 800, 2, &[], "fine");
+        check(ended(End::Released, 20), 30, 1, &[], "fine");
+        check(ended(End::Lost, 20), 30, 2, &[], "wrong");
+        check(returned(), 500, 2, &[], "fine");
+        check(delivery(0, 1), 500, 2, &[], "wrong");
+        check(delivery(0, 1), 2_000, 2, &[], "fine");
+        check(delivery(0, 1), 500, 1, &kill, "forgotten");
+        check(delivery(0, 1), 500, 2, &kill, "wrong");
+        check(delivery(0, 1), 500, 1, &[(at(900), at(950))], "wrong");
+    }
+}
