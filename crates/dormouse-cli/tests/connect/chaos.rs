@@ -45,7 +45,8 @@ async fn produce(queue: Queue, keyed: bool, is_over: Arc<AtomicBool>) -> BTreeSe
             // Without a key nobody can know; with one it was put again until it was known.
             Err(error) => assert!(!keyed && error.code == Code::Unconfirmed, "{error}"),
         }
-        tokio::time::sleep(Duration::from_millis(2)).await;
+        // Slower than the workers, so that no backlog is left at the end.
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
     confirmed
 }
