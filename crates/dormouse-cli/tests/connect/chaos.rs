@@ -14,7 +14,7 @@ use crate::server::Server;
 
 const TTR: Duration = Duration::from_secs(2);
 /// Handlers of one worker at once.
-const CONCURRENCY: usize = 8;
+const CONCURRENCY: usize = 16;
 /// How long handlers work: some are always in the midst of it when the server is killed.
 const WORK: [Duration; 4] = [
     Duration::ZERO,
@@ -46,7 +46,7 @@ async fn produce(queue: Queue, keyed: bool, is_over: Arc<AtomicBool>) -> BTreeSe
             Err(error) => assert!(!keyed && error.code == Code::Unconfirmed, "{error}"),
         }
         // Slower than the workers, so that no backlog is left at the end.
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        tokio::time::sleep(Duration::from_millis(8)).await;
     }
     confirmed
 }
