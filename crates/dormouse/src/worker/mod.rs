@@ -95,7 +95,7 @@ impl Worker {
             limits: Vec::new(),
             grace: GRACE,
             timeout: None,
-            outage: Outage { longest: OUTAGE, on_error: None },
+            outage: Outage::new(OUTAGE),
             on_end: None,
             stop: watch::Sender::new(false),
         }
@@ -234,8 +234,9 @@ impl Worker {
     }
 
     /// How long to go on without the server of a [connected](Queue::connect) queue; 5 minutes
-    /// unless given. Then [`run`](Worker::run) returns the error. A reserve that waits notices
-    /// only at its end, so it may be a minute longer.
+    /// unless given. Then [`run`](Worker::run) returns the error. It is counted from the first
+    /// error since the last answer. A reserve that waits tells one only at its end, so it may be
+    /// a minute longer.
     pub fn outage_max(mut self, longest: Duration) -> Worker {
         self.outage.longest = longest;
         self

@@ -12,6 +12,8 @@ mod inspect;
 mod lease;
 mod lock;
 mod open;
+#[cfg(feature = "connect")]
+mod outage;
 mod pending;
 mod put;
 mod reserve;
