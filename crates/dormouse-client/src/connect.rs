@@ -1,14 +1,16 @@
 //! Opens one connection: address, TLS, greeting and token. It blocks, within its timeout for each
-//! step, and so runs on a thread that may.
+//! address and once more for handshake and greeting, and so runs on a thread that may.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use dormouse_core::error::{Code, Error};
 
 use crate::codec::{Scanner, Value};
-use crate::options::ConnectOptions;
+use crate::deadline::Deadline;
+use crate::limits::{ADDRESSES_MAX, GREETING_BYTES_MAX};
+use crate::options::{ConnectOptions, bounded};
 use crate::stream::Stream;
 #[cfg(feature = "tls")]
 use crate::tls::{self, Trust};
@@ -49,19 +51,23 @@ impl Connector {
         Ok(Connector {
             urls,
             token: options.token.as_ref().map(|token| token.0.clone()),
-            timeout: options.connect_timeout.max(Duration::from_millis(1)),
+            timeout: bounded(options.connect_timeout).max(Duration::from_millis(1)),
             #[cfg(feature = "tls")]
             trust: is_tls.then(|| Trust::new(options.ca_file.as_deref())).transpose()?,
         })
     }
 
     /// Opens a connection to the first server that takes one, beginning with the given one. Gives
-    /// its index, too.
-    pub(crate) fn open_any(&self, first: usize) -> Result<(Stream, usize), Error> {
+    /// its index, too. Ends before the next address once nobody wants it any more.
+    pub(crate) fn open_any(
+        &self,
+        first: usize,
+        is_wanted: &dyn Fn() -> bool,
+    ) -> Result<(Stream, usize), Error> {
         let mut refusals = Vec::new();
         for step in 0..self.urls.len() {
             let index = (first + step) % self.urls.len();
-            match self.open(&self.urls[index]) {
+            match self.open(&self.urls[index], is_wanted) {
                 Ok(stream) => return Ok((stream, index)),
                 Err(refusal) => refusals.push((&self.urls[index], refusal)),
             }
@@ -92,14 +98,11 @@ impl Connector {
         self.urls.get(index).map(ToString::to_string).unwrap_or_default()
     }
 
-    fn open(&self, url: &ServerUrl) -> Result<Stream, Refusal> {
-        let socket = self.connect(url).map_err(|error| Refusal::passing(error.to_string()))?;
-        let set = |socket: &TcpStream| -> io::Result<()> {
-            socket.set_nodelay(true)?;
-            socket.set_read_timeout(Some(self.timeout))?;
-            socket.set_write_timeout(Some(self.timeout))
-        };
-        set(&socket).map_err(|error| Refusal::passing(error.to_string()))?;
+    fn open(&self, url: &ServerUrl, is_wanted: &dyn Fn() -> bool) -> Result<Stream, Refusal> {
+        let connected = self.connect(url, is_wanted);
+        let socket = connected.map_err(|error| Refusal::passing(error.to_string()))?;
+        let until = Instant::now() + self.timeout;
+        socket.set_nodelay(true).map_err(|error| Refusal::passing(error.to_string()))?;
         let mut words: Vec<&str> = vec!["HELLO", "3"];
         let token = url.token.as_deref().or(self.token.as_deref());
         if let Some(token) = token {
@@ -108,16 +111,23 @@ impl Connector {
         let hello = encode(&words);
         #[cfg(feature = "tls")]
         if url.is_tls {
-            return self.open_tls(url, socket, &hello);
+            return self.open_tls(url, socket, &hello, until);
         }
-        let mut socket = socket;
-        greet(&mut socket, &hello)?;
+        greet(&mut Deadline { socket: &socket, until }, &hello)?;
         Stream::plain(socket).map_err(|error| Refusal::passing(error.to_string()))
     }
 
-    fn connect(&self, url: &ServerUrl) -> io::Result<TcpStream> {
+    fn connect(&self, url: &ServerUrl, is_wanted: &dyn Fn() -> bool) -> io::Result<TcpStream> {
+        let unwanted = || io::Error::other("the queue was closed");
+        if !is_wanted() {
+            return Err(unwanted());
+        }
         let mut last = io::Error::new(io::ErrorKind::NotFound, "its name has no address");
-        for address in (url.host.as_str(), url.port).to_socket_addrs()? {
+        let addresses = (url.host.as_str(), url.port).to_socket_addrs()?;
+        for address in addresses.take(ADDRESSES_MAX) {
+            if !is_wanted() {
+                return Err(unwanted());
+            }
             match TcpStream::connect_timeout(&address, self.timeout) {
                 Ok(socket) => return Ok(socket),
                 Err(error) => last = error,
@@ -130,14 +140,16 @@ impl Connector {
     fn open_tls(
         &self,
         url: &ServerUrl,
-        mut socket: TcpStream,
+        socket: TcpStream,
         hello: &[u8],
+        until: Instant,
     ) -> Result<Stream, Refusal> {
+        let deadline = Deadline { socket: &socket, until };
         let Some(trust) = &self.trust else { return Err(Refusal::passing("TLS is not set up")) };
         let session = trust
-            .handshake(&url.host, &mut socket)
+            .handshake(&url.host, deadline)
             .map_err(|error| Refusal::passing(tls::refused(&error)))?;
-        greet(&mut tls::Blocking { session: &session, socket: &socket }, hello)?;
+        greet(&mut tls::Blocking { session: &session, socket: deadline }, hello)?;
         Stream::encrypted(socket, session).map_err(|error| Refusal::passing(error.to_string()))
     }
 }
@@ -168,6 +180,10 @@ fn greet(stream: &mut (impl Read + Write), hello: &[u8]) -> Result<(), Refusal> 
         }
         input.extend_from_slice(&portion[..read]);
         match scanner.next(&input) {
+            Ok(None) if input.len() > GREETING_BYTES_MAX => {
+                let said = format!("its greeting has more than {GREETING_BYTES_MAX} bytes");
+                return Err(another_protocol(&said));
+            }
             Ok(None) => {}
             Ok(Some(end)) => break end,
             // A record of TLS begins so.

@@ -10,6 +10,7 @@
 mod backend;
 pub mod codec;
 mod connect;
+mod deadline;
 pub mod limits;
 mod open;
 mod options;

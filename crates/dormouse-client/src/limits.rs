@@ -7,6 +7,8 @@ pub const CONNECT_MS_DEFAULT: u64 = 5_000;
 pub const ANSWER_MS_DEFAULT: u64 = 20_000;
 /// How long commands are kept and sent again while no server can be reached.
 pub const REPEAT_MS_DEFAULT: u64 = 10_000;
+/// No time of the options is longer: a year, so that instants can be counted.
+pub const OPTION_MS_MAX: u64 = 365 * 24 * 60 * 60 * 1_000;
 /// Requests that wait at once: each has a connection.
 pub const WAITS_MAX_DEFAULT: usize = 64;
 /// How long a connection for waits is kept without use.
@@ -21,6 +23,10 @@ pub const RECONNECT_MS_MAX: u64 = 1_000;
 pub const STABLE_MS_MIN: u64 = 1_000;
 /// URLs of one queue.
 pub const URLS_MAX: usize = 16;
+/// Addresses of one name that are tried.
+pub const ADDRESSES_MAX: usize = 16;
+/// Bytes of the answer to a greeting: a server's own has some hundred.
+pub const GREETING_BYTES_MAX: usize = 16 << 10;
 /// Bytes read from a socket at once.
 pub const READ_BYTES: usize = 64 << 10;
 /// Bytes of one command: a server closes a connection for more.

@@ -19,7 +19,8 @@ pub(crate) fn run(shared: &Shared) {
         if is_unstable && !sleep(shared, pause.next()) {
             return;
         }
-        let opened = shared.connector.open_any(preferred);
+        let is_wanted = || shared.lock().phase == Phase::Open;
+        let opened = shared.connector.open_any(preferred, &is_wanted);
         let (mut todo, now) = (Todo::default(), Instant::now());
         let mut state = shared.lock();
         let is_open = opened.is_ok();

@@ -3,9 +3,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::limits::{ANSWER_MS_DEFAULT, CONNECT_MS_DEFAULT, REPEAT_MS_DEFAULT, WAITS_MAX_DEFAULT};
+use crate::limits::{
+    ANSWER_MS_DEFAULT, CONNECT_MS_DEFAULT, OPTION_MS_MAX, REPEAT_MS_DEFAULT, WAITS_MAX_DEFAULT,
+};
 
-/// Times, bounds and the token of a connection to servers.
+/// Times, bounds and the token of a connection to servers. Times beyond a year count as a year.
 ///
 /// ```
 /// # use dormouse_client::ConnectOptions;
@@ -17,8 +19,8 @@ use crate::limits::{ANSWER_MS_DEFAULT, CONNECT_MS_DEFAULT, REPEAT_MS_DEFAULT, WA
 pub struct ConnectOptions {
     /// The access token, for URLs that have none in them.
     pub token: Option<Secret>,
-    /// How long one address may take to connect, and then to answer the greeting; 5 s unless
-    /// given.
+    /// How long one address may take to connect, and then for all of the TLS handshake and the
+    /// greeting; 5 s unless given.
     pub connect_timeout: Duration,
     /// How long a server may be silent while it owes an answer, before its connection counts as
     /// broken; 20 s unless given. A reserve or lock that waits may take its wait longer.
@@ -32,6 +34,11 @@ pub struct ConnectOptions {
     /// The certificates of the authorities that `dormouses://` trusts, in PEM; those of the system
     /// unless given.
     pub ca_file: Option<PathBuf>,
+}
+
+/// A time of the options as it is used.
+pub(crate) fn bounded(time: Duration) -> Duration {
+    time.min(Duration::from_millis(OPTION_MS_MAX))
 }
 
 impl Default for ConnectOptions {

@@ -1,7 +1,6 @@
 //! TLS: checks the server's certificate against those of a file or of the system.
 
 use std::io::{self, Read, Write};
-use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -10,6 +9,8 @@ use rustls::crypto::ring::default_provider;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{CertificateError, ClientConfig, ClientConnection, RootCertStore};
+
+use crate::deadline::Deadline;
 
 /// Where operating systems keep the certificates they trust.
 const SYSTEM_FILES: [&str; 5] = [
@@ -54,12 +55,12 @@ impl Trust {
     }
 
     /// Shakes hands over a socket that blocks.
-    pub(crate) fn handshake(&self, host: &str, socket: &mut TcpStream) -> io::Result<TlsSession> {
+    pub(crate) fn handshake(&self, host: &str, mut socket: Deadline<'_>) -> io::Result<TlsSession> {
         let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
         let mut session =
             ClientConnection::new(Arc::clone(&self.0), name).map_err(io::Error::other)?;
         while session.is_handshaking() {
-            session.complete_io(socket)?;
+            session.complete_io(&mut socket)?;
         }
         Ok(TlsSession(Mutex::new(session)))
     }
@@ -102,7 +103,7 @@ impl TlsSession {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn read(&self, mut socket: &TcpStream, into: &mut [u8]) -> io::Result<usize> {
+    pub(crate) fn read(&self, mut socket: impl Read, into: &mut [u8]) -> io::Result<usize> {
         let mut session = self.lock();
         loop {
             match session.reader().read(into) {
@@ -118,7 +119,7 @@ impl TlsSession {
         }
     }
 
-    pub(crate) fn write(&self, socket: &TcpStream, bytes: &[u8]) -> io::Result<usize> {
+    pub(crate) fn write(&self, socket: impl Write, bytes: &[u8]) -> io::Result<usize> {
         let mut session = self.lock();
         let taken = session.writer().write(bytes)?;
         let is_sent = send(&mut session, socket)?;
@@ -131,7 +132,7 @@ impl TlsSession {
     }
 
     /// Tells the server that nothing more comes.
-    pub(crate) fn finish(&self, socket: &TcpStream) {
+    pub(crate) fn finish(&self, socket: impl Write) {
         let mut session = self.lock();
         session.send_close_notify();
         // A socket that is full or closed ends without it.
@@ -139,12 +140,12 @@ impl TlsSession {
     }
 
     /// Sends what is encrypted; false if the socket takes no more now.
-    pub(crate) fn flush(&self, socket: &TcpStream) -> io::Result<bool> {
+    pub(crate) fn flush(&self, socket: impl Write) -> io::Result<bool> {
         send(&mut self.lock(), socket)
     }
 }
 
-fn send(session: &mut ClientConnection, mut socket: &TcpStream) -> io::Result<bool> {
+fn send(session: &mut ClientConnection, mut socket: impl Write) -> io::Result<bool> {
     while session.wants_write() {
         match session.write_tls(&mut socket) {
             Ok(_) => {}
@@ -159,7 +160,7 @@ fn send(session: &mut ClientConnection, mut socket: &TcpStream) -> io::Result<bo
 /// A session over a socket that still blocks, for the greeting.
 pub(crate) struct Blocking<'s> {
     pub(crate) session: &'s TlsSession,
-    pub(crate) socket: &'s TcpStream,
+    pub(crate) socket: Deadline<'s>,
 }
 
 impl Read for Blocking<'_> {

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use dormouse_core::backend::{Answer, Load, Sink, Ticket};
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::error::{Code, Error};
+use dormouse_core::limits::WAIT_MS_MAX;
 
 use crate::codec::ReplyReader;
 use crate::repeat::after_repeat;
@@ -52,7 +53,8 @@ pub(crate) fn wait_of(command: &Command) -> Duration {
         Command::Lock(lock) => lock.wait_ms,
         _ => 0,
     };
-    Duration::from_millis(u64::try_from(wait_ms).unwrap_or(0))
+    // A server refuses a longer one at once.
+    Duration::from_millis(u64::try_from(wait_ms).unwrap_or(0).min(WAIT_MS_MAX))
 }
 
 /// The answer to a waiting request that is withdrawn before it is sent.

@@ -18,7 +18,7 @@ pub(crate) use conn::{Conn, ConnId, Portion};
 pub(crate) use lost::closed;
 
 use crate::limits::WAIT_IDLE_MS;
-use crate::options::ConnectOptions;
+use crate::options::{ConnectOptions, bounded};
 use crate::stream::Stream;
 use call::{nothing, wait_of};
 
@@ -116,8 +116,8 @@ impl State {
             urls,
             reader_wakes_at: None,
             waits_max: options.waits_max.max(1),
-            answer_timeout: options.answer_timeout,
-            repeat_for: options.repeat_for,
+            answer_timeout: bounded(options.answer_timeout),
+            repeat_for: bounded(options.repeat_for),
         }
     }
 

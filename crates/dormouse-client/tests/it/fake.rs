@@ -23,6 +23,14 @@ impl Fake {
         format!("dormouse://{}", self.listener.local_addr().expect("an address"))
     }
 
+    /// Whether nobody has connected whose connection was not accepted.
+    pub(crate) fn is_lonely(&self) -> bool {
+        self.listener.set_nonblocking(true).expect("a socket");
+        let accepted = self.listener.accept();
+        self.listener.set_nonblocking(false).expect("a socket");
+        accepted.is_err()
+    }
+
     /// The next connection, before its greeting.
     pub(crate) fn accept(&self) -> Peer {
         let (stream, _) = self.listener.accept().expect("a connection");
@@ -82,6 +90,13 @@ impl Peer {
     /// Sends bytes; a client that has gone does not hear them.
     pub(crate) fn say(&mut self, bytes: &str) {
         let _ = self.stream.get_mut().write_all(bytes.as_bytes());
+    }
+
+    /// Sends a part again and again, with pauses, until the client has gone.
+    pub(crate) fn drip(&mut self, part: &str) {
+        while self.stream.get_mut().write_all(part.as_bytes()).is_ok() {
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 
     /// Sends the reply to a put.
