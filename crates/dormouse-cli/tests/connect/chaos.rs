@@ -37,8 +37,8 @@ async fn produce(queue: Queue, keyed: bool, is_over: Arc<AtomicBool>) -> BTreeSe
         let body = format!("{keyed}-{number}");
         let mut put = queue.put("work", body.as_str()).ttr(TTR).attempts_max(0);
         if keyed {
-            // A put that is sent again when its job is done finds the key.
-            put = put.key(&body).key_ttl(LONG);
+            // So that it is put again as long as the client tries.
+            put = put.key(&body).key_ttl(2 * LONG);
         }
         match put.await {
             Ok(_) => drop(confirmed.insert(body)),

@@ -8,7 +8,7 @@ use dormouse_core::error::{Code, Error};
 use super::call::{Call, Sent, nothing};
 use super::{Conn, ConnId, Phase, State, Todo};
 use crate::limits::WAIT_IDLE_MS;
-use crate::repeat::{is_harmless, is_only_read, unconfirmed};
+use crate::repeat::{harmless_for, is_only_read, not_repeated, unconfirmed};
 
 impl State {
     /// A connection is gone. Each of its calls is kept to be sent again, or answered. `partly` is
@@ -63,9 +63,11 @@ impl State {
         if conn.withdrawn_by.is_some() {
             return self.answer(&call, nothing(&call.command), todo);
         }
-        let until = *call.until.get_or_insert(now + self.repeat_for);
-        let may_repeat = is_unsent || is_harmless(&call.command);
-        if !may_repeat || self.phase != Phase::Open || until <= now {
+        let until = call.until.get_or_insert(now + self.repeat_for);
+        if !is_unsent && let Some(harmful_at) = sent_at.checked_add(harmless_for(&call.command)) {
+            *until = harmful_at.min(*until);
+        }
+        if self.phase != Phase::Open || *until <= now {
             let error = unconfirmed(&call.command, server, why);
             return self.answer(&call, Err(error), todo);
         }
@@ -122,12 +124,10 @@ impl State {
                 format!("no connection to {urls} was ready in time; the server may be overloaded")
             }
         };
-        let text = format!("given up after {seconds} s: {why}");
         if call.is_repeat && !is_only_read(&call.command) {
-            let text = format!("the connection broke before the answer; sent again, it was {text}");
-            return Error::new(Code::Unconfirmed, text);
+            return not_repeated(&call.command, &why);
         }
-        Error::unavailable(text)
+        Error::unavailable(format!("given up after {seconds} s: {why}"))
     }
 
     /// When `check_time` has something to do.

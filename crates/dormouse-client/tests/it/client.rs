@@ -79,8 +79,9 @@ pub(crate) fn put() -> Command {
     Command::Put(vec![Put::new(topic(), "x")])
 }
 
-pub(crate) fn put_keyed() -> Command {
-    Command::Put(vec![Put { key: Some("k".into()), ..Put::new(topic(), "x") }])
+/// A put with a key that is taken for so long after the ack.
+pub(crate) fn put_keyed(key_ttl_ms: Option<i64>) -> Command {
+    Command::Put(vec![Put { key: Some("k".into()), key_ttl_ms, ..Put::new(topic(), "x") }])
 }
 
 pub(crate) fn ack() -> Command {

@@ -11,7 +11,7 @@ use dormouse_core::error::Code;
 use dormouse_core::op::{EndReply, Put, Release, Stats};
 
 use crate::client::{ack, put, put_keyed, quick, reserve, send, topic};
-use crate::fake::{Fake, Peer};
+use crate::fake::{Fake, LONG, Peer};
 
 /// A client and its first connection.
 fn open(fake: &Fake, options: ConnectOptions) -> (RemoteBackend, Peer) {
@@ -43,19 +43,34 @@ fn answers_belong_to_their_commands_in_whatever_pieces_they_come() {
 }
 
 #[test]
-fn a_lost_answer_of_a_put_is_unconfirmed_unless_it_has_a_key() {
+fn a_lost_answer_of_a_put_is_unconfirmed_unless_its_key_is_taken_for_a_while() {
     let fake = Fake::new();
     let (backend, mut peer) = open(&fake, ConnectOptions::default());
-    let (plain, keyed) = (send(&backend, put()), send(&backend, put_keyed()));
-    peer.expect("PUT");
-    peer.expect("PUT");
+    let plain = send(&backend, put());
+    let (free, held) = (send(&backend, put_keyed(None)), send(&backend, put_keyed(Some(60_000))));
+    for _ in 0..3 {
+        peer.expect("PUT");
+    }
     drop(peer);
     plain.refused(Code::Unconfirmed, "with a key");
+    // A worker may have acked the job, and then the key is free.
+    free.refused(Code::Unconfirmed, "key_ttl");
     let mut peer = fake.greet();
     let again = peer.expect("PUT");
-    assert!(again.contains(&"KEY".to_owned()), "{again:?}");
+    assert!(again.contains(&"60000".to_owned()), "{again:?}");
     peer.say("*4\r\n$2\r\n42\r\n+duplicate\r\n+ready\r\n:0\r\n");
-    assert_eq!(keyed.ids(), [42]);
+    assert_eq!(held.ids(), [42]);
+}
+
+#[test]
+fn a_put_is_not_sent_again_after_its_key_may_be_free() {
+    let fake = Fake::new();
+    let options = ConnectOptions { repeat_for: 10 * LONG, ..ConnectOptions::default() };
+    let (backend, mut peer) = open(&fake, options);
+    let pending = send(&backend, put_keyed(Some(300)));
+    peer.expect("PUT");
+    drop((peer, fake));
+    pending.refused(Code::Unconfirmed, "key_ttl");
 }
 
 #[test]
