@@ -73,8 +73,9 @@ impl Queue {
     /// names the fix. Later the connection is opened again whenever it breaks. A command whose
     /// answer was lost is sent again if a second time can do no harm; others are `unconfirmed`. A
     /// put with a key that [keeps](crate::OnConflict::Keep) the first job is sent again for as long
-    /// as its delay and its [`key_ttl`](crate::Put::key_ttl) together: later a worker may have acked
-    /// the job, and its key is free. What a server cannot be asked for, sessions, is `invalid`.
+    /// as its delay and its [`key_ttl`](crate::Put::key_ttl) together: later a worker may have
+    /// acked the job, and its key is free. What a server cannot be asked for, sessions, is
+    /// `invalid`.
     ///
     /// ```no_run
     /// # use dormouse::Queue;

@@ -21,7 +21,7 @@ const AWAY: Duration = Duration::from_secs(1);
 /// The longest wait of one reserve. It ends, so that an answer without jobs tells that the server
 /// is there.
 const WAIT: Duration = Duration::from_millis(WAIT_MS_MAX);
-/// The same during an outage: the end of it, or of the worker's patience, is noticed soon.
+/// The same during an outage: its end, or that it lasts too long, is noticed soon.
 const WAIT_AWAY: Duration = Duration::from_secs(1);
 
 /// Hears of errors that a worker survives.
