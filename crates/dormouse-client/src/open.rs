@@ -3,7 +3,6 @@
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
-use crate::limits::STABLE_MS_MIN;
 use crate::pause::Pause;
 use crate::shared::Shared;
 use crate::state::{Need, Phase, Todo};
@@ -11,10 +10,7 @@ use crate::state::{Need, Phase, Todo};
 /// Runs until the client is closed.
 pub(crate) fn run(shared: &Shared) {
     let mut pause = Pause::new();
-    let mut opened_at: Option<Instant> = None;
-    while let Some((need, preferred)) = next_need(shared) {
-        let is_unstable = need == Need::Commands
-            && opened_at.is_some_and(|at| at.elapsed() < Duration::from_millis(STABLE_MS_MIN));
+    while let Some(Missing { need, preferred, is_unstable }) = next_missing(shared) {
         // A server that takes connections and ends them at once gets no storm of them.
         if is_unstable && !sleep(shared, pause.next()) {
             return;
@@ -30,12 +26,8 @@ pub(crate) fn run(shared: &Shared) {
         }
         drop(state);
         shared.perform(todo);
-        if !is_open {
-            if !sleep(shared, pause.next()) {
-                return;
-            }
-        } else if need == Need::Commands {
-            opened_at = Some(now);
+        if !is_open && !sleep(shared, pause.next()) {
+            return;
         }
         if is_open && !is_unstable {
             pause.reset();
@@ -43,15 +35,25 @@ pub(crate) fn run(shared: &Shared) {
     }
 }
 
-/// Waits until a connection is missing, and tells which URL to begin with; `None` = the end.
-fn next_need(shared: &Shared) -> Option<(Need, usize)> {
+/// A connection to open.
+struct Missing {
+    need: Need,
+    /// The URL to begin with.
+    preferred: usize,
+    /// The last ones broke at once.
+    is_unstable: bool,
+}
+
+/// Waits until a connection is missing; `None` = the end.
+fn next_missing(shared: &Shared) -> Option<Missing> {
     let mut state = shared.lock();
     loop {
         if state.phase != Phase::Open {
             return None;
         }
         if let Some(need) = state.need() {
-            return Some((need, state.preferred));
+            let is_unstable = state.is_unstable(Instant::now());
+            return Some(Missing { need, preferred: state.preferred, is_unstable });
         }
         state = shared.connect.wait(state).unwrap_or_else(PoisonError::into_inner);
     }

@@ -10,10 +10,10 @@ use bytes::{Bytes, BytesMut};
 use dormouse_core::backend::ReplyGroups;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::codec::Scanner;
+use crate::codec::{Garbage, Scanner};
 use crate::limits::READ_BYTES;
 use crate::shared::Shared;
-use crate::state::{ConnId, Phase, Sent, Todo};
+use crate::state::{ConnId, Loss, Phase, Sent, Todo};
 use crate::stream::Stream;
 
 /// The input of one connection.
@@ -53,11 +53,11 @@ pub(crate) fn run(shared: &Shared) {
                 let inbound = inbounds.entry(conn.id).or_default();
                 let mut read = read(shared, conn, inbound, &mut portion);
                 if conn.has_failed {
-                    read = read.and(Err("it takes nothing any more".to_owned()));
+                    read = read.and(Err(Loss::broken("it takes nothing any more")));
                 }
-                if let Err(why) = read {
+                if let Err(loss) = read {
                     let partly = inbound.partly.take();
-                    lose(shared, conn.id, partly, &why);
+                    lose(shared, conn.id, partly, &loss);
                 }
             }
         }
@@ -82,7 +82,7 @@ fn prepare(
     shared.perform(todo);
     for id in silent {
         let partly = inbounds.get_mut(&id).and_then(|inbound| inbound.partly.take());
-        lose(shared, id, partly, "no answer came in time");
+        lose(shared, id, partly, &Loss::broken("no answer came in time"));
     }
     if is_over {
         end(shared, inbounds);
@@ -131,13 +131,13 @@ fn read(
     conn: &Watched,
     inbound: &mut Inbound,
     portion: &mut [u8],
-) -> Result<(), String> {
+) -> Result<(), Loss> {
     loop {
         match conn.stream.read(portion) {
-            Ok(0) => return Err("the server closed it".to_owned()),
+            Ok(0) => return Err(Loss::broken("the server closed it")),
             Ok(read) => {
                 inbound.buffer.extend_from_slice(&portion[..read]);
-                let frames = split(inbound)?;
+                let (frames, garbage) = split(inbound);
                 if frames.is_empty() {
                     // A large reply takes its time: the server is not silent.
                     if let Some(conn) = shared.lock().conn(conn.id) {
@@ -146,25 +146,28 @@ fn read(
                 } else {
                     deliver(shared, conn.id, inbound, frames)?;
                 }
+                if let Some(garbage) = garbage {
+                    return Err(Loss::garbage(garbage.0));
+                }
                 if read < portion.len() && conn.stream.is_drained() {
                     return Ok(());
                 }
             }
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return Ok(()),
-            Err(error) => return Err(error.to_string()),
+            Err(error) => return Err(Loss::broken(error.to_string())),
         }
     }
 }
 
-/// Takes the whole replies off the input.
-fn split(inbound: &mut Inbound) -> Result<Vec<Bytes>, String> {
+/// Takes the whole replies off the input; and what comes behind them, if it is none.
+fn split(inbound: &mut Inbound) -> (Vec<Bytes>, Option<Garbage>) {
     let mut frames = Vec::new();
     let Inbound { buffer, scanner, .. } = inbound;
     loop {
         match scanner.next(buffer) {
             Ok(Some(length)) => frames.push(buffer.split_to(length).freeze()),
-            Ok(None) => return Ok(frames),
-            Err(garbage) => return Err(garbage.0),
+            Ok(None) => return (frames, None),
+            Err(garbage) => return (frames, Some(garbage)),
         }
     }
 }
@@ -175,7 +178,7 @@ fn deliver(
     id: ConnId,
     inbound: &mut Inbound,
     frames: Vec<Bytes>,
-) -> Result<(), String> {
+) -> Result<(), Loss> {
     let now = Instant::now();
     let owed = inbound.partly.as_ref().map_or(0, |sent| sent.reader.missing());
     let mut todo = Todo::default();
@@ -207,16 +210,16 @@ fn deliver(
     todo.answers = answers;
     shared.perform(todo);
     shared.quiet.notify_all();
-    if is_unasked { Err("the server closes it".to_owned()) } else { Ok(()) }
+    if is_unasked { Err(Loss::broken("the server closes it")) } else { Ok(()) }
 }
 
 /// A connection is gone.
-fn lose(shared: &Shared, id: ConnId, partly: Option<Sent>, why: &str) {
+fn lose(shared: &Shared, id: ConnId, partly: Option<Sent>, loss: &Loss) {
     let mut todo = Todo::default();
     let mut state = shared.lock();
     let server = state.conn(id).map(|conn| conn.server).unwrap_or_default();
     let server = shared.connector.url(server);
-    state.lose(id, partly, &server, why, Instant::now(), &mut todo);
+    state.lose(id, partly, &server, loss, Instant::now(), &mut todo);
     drop(state);
     shared.perform(todo);
     shared.quiet.notify_all();
@@ -227,6 +230,6 @@ fn end(shared: &Shared, inbounds: &mut HashMap<ConnId, Inbound>) {
     let ids: Vec<ConnId> = shared.lock().conns().map(|(id, _)| id).collect();
     for id in ids {
         let partly = inbounds.get_mut(&id).and_then(|inbound| inbound.partly.take());
-        lose(shared, id, partly, "the queue was closed");
+        lose(shared, id, partly, &Loss::broken("the queue was closed"));
     }
 }

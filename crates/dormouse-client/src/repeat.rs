@@ -116,6 +116,17 @@ pub(crate) fn not_repeated(command: &Command, why: &str) -> Error {
     in_doubt(command, &format!("{text} ({why})"))
 }
 
+/// To a command whose answer is no reply: sent again, it would most likely get the same.
+pub(crate) fn unreadable(command: &Command, server: &str, why: &str) -> Error {
+    if !is_only_read(command) {
+        return unconfirmed(command, server, why);
+    }
+    Error::unavailable(format!(
+        "{server} answered with what cannot be read ({why}); use versions that belong together, \
+         and ask for less at once"
+    ))
+}
+
 fn in_doubt(command: &Command, cause: &str) -> Error {
     let (what, fix) = match command {
         Command::Put(_) => (

@@ -8,6 +8,7 @@ use dormouse_core::backend::{Answer, Sink, Ticket};
 
 use super::call::{Call, Sent, wait_of};
 use crate::codec::{self, ReplyReader};
+use crate::limits::STABLE_MS_MIN;
 use crate::stream::Stream;
 
 /// Names a connection; never used twice.
@@ -42,6 +43,7 @@ pub(crate) struct Conn {
     pub(crate) sent: VecDeque<Sent>,
     /// The reader has taken a call off `sent` whose replies have not all come.
     pub(crate) is_partly_answered: bool,
+    opened_at: Instant,
     pub(crate) heard_at: Instant,
     /// Its request was withdrawn: the request that did so is answered after it.
     pub(crate) withdrawn_by: Option<(Ticket, Arc<dyn Sink>)>,
@@ -69,6 +71,7 @@ impl Conn {
             handed: 0,
             sent: VecDeque::new(),
             is_partly_answered: false,
+            opened_at: now,
             heard_at: now,
             withdrawn_by: None,
             has_failed: false,
@@ -156,6 +159,11 @@ impl Conn {
         }
         let first = self.sent.front()?;
         Some(self.heard_at.max(first.sent_at) + first.wait + answer_timeout)
+    }
+
+    /// Whether it was opened a moment ago.
+    pub(crate) fn is_young(&self, now: Instant) -> bool {
+        now.duration_since(self.opened_at) < Duration::from_millis(STABLE_MS_MIN)
     }
 
     /// Whether every answer has come.

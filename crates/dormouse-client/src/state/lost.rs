@@ -8,7 +8,25 @@ use dormouse_core::error::{Code, Error};
 use super::call::{Call, Sent, nothing};
 use super::{Conn, ConnId, Phase, State, Todo};
 use crate::limits::WAIT_IDLE_MS;
-use crate::repeat::{harmless_for, is_only_read, not_repeated, unconfirmed};
+use crate::repeat::{harmless_for, is_only_read, not_repeated, unconfirmed, unreadable};
+
+/// Why a connection is gone.
+pub(crate) struct Loss {
+    pub(crate) why: String,
+    /// What came is no reply. The same command may be answered so again, after it has taken more
+    /// jobs.
+    is_garbage: bool,
+}
+
+impl Loss {
+    pub(crate) fn broken(why: impl Into<String>) -> Loss {
+        Loss { why: why.into(), is_garbage: false }
+    }
+
+    pub(crate) fn garbage(why: String) -> Loss {
+        Loss { why, is_garbage: true }
+    }
+}
 
 impl State {
     /// A connection is gone. Each of its calls is kept to be sent again, or answered. `partly` is
@@ -18,7 +36,7 @@ impl State {
         id: ConnId,
         partly: Option<Sent>,
         server: &str,
-        why: &str,
+        loss: &Loss,
         now: Instant,
         todo: &mut Todo,
     ) {
@@ -31,9 +49,16 @@ impl State {
             self.waits -= 1;
             self.idle.retain(|(idle, _)| *idle != id);
         }
+        if conn.withdrawn_by.is_none() && conn.is_young(now) {
+            self.unstable_at = Some(now);
+        }
+        // The garbage came instead of the answer that was due next.
+        let guilty = (loss.is_garbage && partly.is_none())
+            .then(|| conn.sent.front().map(|sent| sent.call.ticket))
+            .flatten();
         if let Some(sent) = partly {
             // Its load was taken off when the reader took it.
-            let error = unconfirmed(&sent.call.command, server, why);
+            let error = unconfirmed(&sent.call.command, server, &loss.why);
             let answer = sent.reader.finish_with(&error);
             todo.answer(&sent.call, answer);
         }
@@ -41,7 +66,8 @@ impl State {
         // From the last to the first, because each goes to the front.
         for sent in sent.into_iter().rev() {
             self.parked.remove(&sent.call.ticket);
-            self.lose_call(&conn, sent, server, why, now, todo);
+            let is_guilty = guilty == Some(sent.call.ticket);
+            self.lose_call(&conn, sent, is_guilty, (server, loss), now, todo);
         }
         if let Some((ticket, sink)) = conn.withdrawn_by {
             todo.answers.push(&sink, ticket, Ok(Reply::Done));
@@ -53,22 +79,33 @@ impl State {
         &mut self,
         conn: &Conn,
         sent: Sent,
-        server: &str,
-        why: &str,
+        is_guilty: bool,
+        (server, loss): (&str, &Loss),
         now: Instant,
         todo: &mut Todo,
     ) {
         let is_unsent = conn.is_unsent(&sent);
         let Sent { mut call, sent_at, wait, .. } = sent;
         if conn.withdrawn_by.is_some() {
-            return self.answer(&call, nothing(&call.command), todo);
+            // A lease that was given in the last moment ends by itself; a lock is held.
+            let answer = match &call.command {
+                Command::Lock(_) if !is_unsent => {
+                    Err(unconfirmed(&call.command, server, &loss.why))
+                }
+                command => nothing(command),
+            };
+            return self.answer(&call, answer, todo);
+        }
+        if is_guilty {
+            let error = unreadable(&call.command, server, &loss.why);
+            return self.answer(&call, Err(error), todo);
         }
         let until = call.until.get_or_insert(now + self.repeat_for);
         if !is_unsent && let Some(harmful_at) = sent_at.checked_add(harmless_for(&call.command)) {
             *until = harmful_at.min(*until);
         }
         if self.phase != Phase::Open || *until <= now {
-            let error = unconfirmed(&call.command, server, why);
+            let error = unconfirmed(&call.command, server, &loss.why);
             return self.answer(&call, Err(error), todo);
         }
         call.is_repeat |= !is_unsent;

@@ -15,9 +15,9 @@ use dormouse_core::error::{Code, Error};
 
 pub(crate) use call::{Call, Sent};
 pub(crate) use conn::{Conn, ConnId, Portion};
-pub(crate) use lost::closed;
+pub(crate) use lost::{Loss, closed};
 
-use crate::limits::WAIT_IDLE_MS;
+use crate::limits::{STABLE_MS_MIN, WAIT_IDLE_MS};
 use crate::options::{ConnectOptions, bounded};
 use crate::stream::Stream;
 use call::{nothing, wait_of};
@@ -87,6 +87,8 @@ pub(crate) struct State {
     parked: HashMap<Ticket, ConnId>,
     /// The URL that worked last.
     pub(crate) preferred: usize,
+    /// When a connection broke last that was opened a moment before.
+    unstable_at: Option<Instant>,
     /// Why the last attempt to connect failed.
     trouble: Option<Error>,
     /// All servers, for texts.
@@ -112,6 +114,7 @@ impl State {
             waits: 0,
             parked: HashMap::new(),
             preferred: 0,
+            unstable_at: None,
             trouble: None,
             urls,
             reader_wakes_at: None,
@@ -313,6 +316,12 @@ impl State {
         } else {
             None
         }
+    }
+
+    /// Whether connections break as soon as they are open.
+    pub(crate) fn is_unstable(&self, now: Instant) -> bool {
+        let stable = Duration::from_millis(STABLE_MS_MIN);
+        self.unstable_at.is_some_and(|at| now.duration_since(at) < stable)
     }
 
     /// A connection is open: what was kept for it is sent.

@@ -9,7 +9,7 @@ use dormouse_core::backend::{Answer, Backend, Request, Ticket};
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::error::Code;
 use dormouse_core::job::{JobId, Token};
-use dormouse_core::op::{Put, Reserve};
+use dormouse_core::op::{Lock, Put, Reserve};
 use dormouse_core::topic::TopicName;
 
 use crate::fake::LONG;
@@ -82,6 +82,11 @@ pub(crate) fn put() -> Command {
 /// A put with a key that is taken for so long after the ack.
 pub(crate) fn put_keyed(key_ttl_ms: Option<i64>) -> Command {
     Command::Put(vec![Put { key: Some("k".into()), key_ttl_ms, ..Put::new(topic(), "x") }])
+}
+
+/// A lock that is waited for.
+pub(crate) fn lock(wait_ms: i64) -> Command {
+    Command::Lock(Lock { name: "l".into(), owner: "o".into(), ttl_ms: 1_000, wait_ms })
 }
 
 pub(crate) fn ack() -> Command {

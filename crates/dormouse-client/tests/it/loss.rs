@@ -122,6 +122,25 @@ fn garbage_ends_the_connection_and_not_the_client() {
     assert_eq!(pending.ids(), [1]);
 }
 
+/// Sent again, it would take more jobs each time.
+#[test]
+fn a_command_that_is_answered_with_garbage_is_not_sent_again() {
+    let fake = Fake::new();
+    let (backend, mut peer) = open(&fake, ConnectOptions::default());
+    let before = send(&backend, put());
+    let (reserved, behind) = (send(&backend, reserve(0)), send(&backend, ack()));
+    peer.expect("PUT");
+    peer.expect("RESERVE");
+    peer.expect("ACK");
+    peer.say("*4\r\n$1\r\n1\r\n+created\r\n+ready\r\n:0\r\nwhat is this\r\n");
+    assert_eq!(before.ids(), [1], "its answer came before");
+    reserved.refused(Code::Unavailable, "what is this");
+    let mut peer = fake.greet();
+    peer.expect("ACK");
+    peer.say("+OK\r\n");
+    assert_eq!(behind.answer(), Ok(Reply::Ended(vec![Ok(EndReply::Done)])));
+}
+
 #[test]
 fn a_reply_of_another_kind_is_an_error_of_its_own_command() {
     let fake = Fake::new();

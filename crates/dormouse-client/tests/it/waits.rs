@@ -1,13 +1,14 @@
 //! Reserves that wait: a connection for each, used again, withdrawn, moved to another server.
 
 use std::thread;
+use std::time::{Duration, Instant};
 
 use dormouse_client::{ConnectOptions, RemoteBackend};
 use dormouse_core::backend::Ticket;
 use dormouse_core::command::{Command, Reply};
 use dormouse_core::error::Code;
 
-use crate::client::{ack, quick, reserve, send};
+use crate::client::{ack, lock, quick, reserve, send};
 use crate::fake::{Fake, Peer};
 
 fn open(url: &str, fake: &Fake, options: ConnectOptions) -> (RemoteBackend, Peer) {
@@ -90,6 +91,38 @@ fn a_withdrawal_from_a_server_that_goes() {
     drop(waits);
     assert_eq!(waiting.answer(), NOTHING);
     assert_eq!(withdrawn.answer(), Ok(Reply::Done));
+}
+
+/// It may have been granted in the last moment.
+#[test]
+fn a_withdrawn_lock_from_a_server_that_goes_is_unconfirmed() {
+    let fake = Fake::new();
+    let (backend, _commands) = open(&fake.url(), &fake, ConnectOptions::default());
+    let waiting = send(&backend, lock(60_000));
+    let mut waits = fake.greet();
+    waits.expect("LOCK");
+    let withdrawn = send(&backend, Command::Withdraw(waiting.ticket));
+    drop(waits);
+    waiting.refused(Code::Unconfirmed, "may or may not be held");
+    assert_eq!(withdrawn.answer(), Ok(Reply::Done));
+}
+
+/// A server that ends each connection at once gets no storm of them.
+#[test]
+fn connections_for_waits_that_break_at_once_are_opened_with_pauses() {
+    let fake = Fake::new();
+    let (backend, _commands) = open(&fake.url(), &fake, ConnectOptions::default());
+    let waiting = send(&backend, reserve(60_000));
+    let begun = Instant::now();
+    for _ in 0..6 {
+        fake.greet().expect("RESERVE");
+    }
+    // Half of 20, 40, 80, 160 and 320 ms.
+    assert!(begun.elapsed() >= Duration::from_millis(310), "{:?}", begun.elapsed());
+    let mut waits = fake.greet();
+    waits.expect("RESERVE");
+    waits.say("*0\r\n");
+    assert_eq!(waiting.answer(), NOTHING);
 }
 
 #[test]
