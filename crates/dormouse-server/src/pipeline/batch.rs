@@ -94,7 +94,7 @@ impl<T> Batch<T> {
         if self.pending.capacity() == 0 {
             self.pending = mem::take(&mut spare.pending);
         }
-        self.has_puts |= matches!(request.command, Some(Command::Put(_)));
+        self.has_puts |= matches!(request.command, Some(Command::Put(_) | Command::Chain(_)));
         self.commands.extend(request.command.map(unnumbered));
         self.pending.push(request.pending);
     }

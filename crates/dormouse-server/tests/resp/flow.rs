@@ -98,6 +98,24 @@ async fn a_worker_acks_and_reserves_in_one_round_trip() {
     assert_eq!(client.hear().await.items()[0].items()[5], text("2"));
 }
 
+/// On disk a job is there once its put is synced: what reserves behind it waits for that.
+#[tokio::test]
+async fn a_reserve_behind_a_chain_in_a_pipeline_gets_its_job() {
+    let rig = Rig::on_disk().await;
+    let mut client = rig.client().await;
+    for round in 0..50 {
+        client.put("a x").await;
+        let token = client.take("a").await;
+        let mut pipeline = command(&["ACK", &token, "PUT", "b", "next"]);
+        pipeline.extend(command(&["RESERVE", "b"]));
+        client.send(&pipeline).await;
+        assert_eq!(client.hear().await.items()[0].str(), "OK");
+        let jobs = client.hear().await;
+        assert_eq!(jobs.items().len(), 1, "round {round}");
+        assert_eq!(jobs.items()[0].items()[5], text("next"));
+    }
+}
+
 /// A purge removes the jobs put before it in its pipeline, and none of those behind it.
 #[tokio::test]
 async fn a_purge_has_its_place_in_a_pipeline() {

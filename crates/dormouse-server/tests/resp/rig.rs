@@ -17,6 +17,12 @@ pub(crate) struct Rig {
     pub(crate) clock: VirtualClock,
     /// The server's tokens, which can be replaced.
     pub(crate) access: Access,
+    /// The directory of the store; `None` = in memory.
+    _dir: Option<tempfile::TempDir>,
+}
+
+fn engine_options(clock: &VirtualClock) -> engine::Options {
+    engine::Options { clock: Arc::new(clock.clone()), ..Default::default() }
 }
 
 impl Rig {
@@ -35,14 +41,32 @@ impl Rig {
 
     /// HTTP and RESP on free ports.
     pub(crate) async fn with_options(options: Options) -> Rig {
-        let access = options.access.clone();
         let clock = VirtualClock::new();
-        let memory = engine::Options { clock: Arc::new(clock.clone()), ..Default::default() };
+        let engine = Engine::memory(engine_options(&clock));
+        Rig::serve(engine, clock, None, options).await
+    }
+
+    /// The same on disk, for everybody.
+    pub(crate) async fn on_disk() -> Rig {
+        let clock = VirtualClock::new();
+        let dir = tempfile::tempdir().unwrap();
+        let engine = Engine::open(dir.path(), engine_options(&clock)).unwrap();
+        let options = Options { access: Access::open(), ..Options::default() };
+        Rig::serve(engine, clock, Some(dir), options).await
+    }
+
+    async fn serve(
+        engine: Engine,
+        clock: VirtualClock,
+        dir: Option<tempfile::TempDir>,
+        options: Options,
+    ) -> Rig {
+        let access = options.access.clone();
         let free = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
         let served = Options { http: free, resp: free, ..options };
-        let server = Server::start(Arc::new(Engine::memory(memory)), served).await.unwrap();
+        let server = Server::start(Arc::new(engine), served).await.unwrap();
         let addr = server.resp_addr().unwrap();
-        Rig { server, addr, clock, access }
+        Rig { server, addr, clock, access, _dir: dir }
     }
 
     pub(crate) async fn client(&self) -> Client {
