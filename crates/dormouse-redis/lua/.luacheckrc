@@ -21,7 +21,7 @@ for name in string.gmatch([[
     check_lock cold concat count count_jobs erase exceeds_last_number failure find_all find_done
     find_target floor forget format fraction fresh_progress had_number has_key has_living_job
     has_lost_key held_until hold_key holds_lease invalid_fields is_alive is_before is_local_id
-    is_orphan_key is_own_key key_owner lanes_of late_deadline late_lease_end locate max
+    is_orphan_key key_owner lanes_of late_deadline late_lease_end locate mark marked marker_of max
     meet_deadlines memory_is_out merged min missing_reply next_fence next_of note_deadline
     note_expiry note_lapse note_rest now now_ms number_of out_of_memory pack pcall_redis
     read_head read_progress resolve_conflict saved saved_at schedule_entry sequence_field set

@@ -22,7 +22,7 @@ local function settle_key(id)
     end
     if head.key_ttl > 0 then
         hold_key(head.key, head.key_ttl)
-        sweep_holds(4, is_own_key(head.key) and ZONE or 0)
+        sweep_holds(4, 0)
     elseif ARGV[12] == '' then
         call('HDEL', K, head.key)
     end

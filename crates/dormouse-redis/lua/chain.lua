@@ -4,6 +4,28 @@
 -- that is refused; then the answers of put, or that to the refused one.
 
 do
+    -- The result of a put after the ack, the state of the job in its way, and that job; nil = the
+    -- put creates a job.
+    local function foresee(meta, key, acked)
+        local clock, due, _, on_conflict = unpack_struct('>BI6I4B', meta)
+        local marker = marker_of(meta)
+        if marker and marked(marker) then
+            return DUPLICATE -- it is done
+        end
+        local found = key ~= '' and key_owner(key) or nil
+        if found and acked and found.id == acked.id then
+            -- After the ack its key is free, or held.
+            found = acked.head.key_ttl > 0
+                and { where = 'held', id = acked.id, at = after(acked.head.key_ttl) } or nil
+        end
+        if not found then
+            return nil
+        end
+        local at = clock == CLOCK_AT and due or after(due)
+        local outcome, state = resolve_conflict(on_conflict, at, found)
+        return outcome, state, found
+    end
+
     -- The index of the first put that would be refused after the ack, and the answer to it.
     local function find_refused(at, arguments, acked)
         local jobs, total = 0, header[BYTES]
@@ -15,21 +37,8 @@ do
         local more_jobs, more_bytes = acked and -1 or 0, acked and -acked.head.bytes or 0
         for index = 1, (arguments - 1) / 3 do
             local i = at + index * 3 - 2
-            local clock, due, _, on_conflict = unpack_struct('>BI6I4B', ARGV[i])
-            local key, bytes = ARGV[i + 1], unpack_struct('>I4', ARGV[i + 2])
-            if clock ~= CLOCK_AT then
-                due = after(due)
-            end
-            local found = key ~= '' and key_owner(key) or nil
-            if found and acked and found.id == acked.id then
-                -- After the ack its key is free, or held.
-                found = acked.head.key_ttl > 0
-                    and { where = 'held', id = acked.id, at = after(acked.head.key_ttl) } or nil
-            end
-            local outcome, state
-            if found then
-                outcome, state = resolve_conflict(on_conflict, due, found)
-            end
+            local bytes = unpack_struct('>I4', ARGV[i + 2])
+            local outcome, state, found = foresee(ARGV[i], ARGV[i + 1], acked)
             if outcome == REFUSED or outcome == HELD_REFUSED then
                 return index, pack('>I2BBc8I6', 1, outcome, state, found.id, found.at)
             elseif not outcome or outcome == REPLACED then

@@ -133,14 +133,9 @@ local function note_rest(id, p)
     end
 end
 
--- Whether this is the key of a dead letter, or of a job of a chain.
-local function is_own_key(key)
-    return sub(key, 1, #KEY_PREFIX_RESERVED) == KEY_PREFIX_RESERVED
-end
-
--- Keeps a key taken. Own keys are in zone 1: no caller knows of them, so they let no topic exist.
+-- Keeps a key taken.
 local function hold_key(key, ttl)
-    call('ZADD', H, after(ttl) + (is_own_key(key) and ZONE or 0), key)
+    call('ZADD', H, after(ttl), key)
 end
 
 -- Until when a key stays taken after the ack, if it does.
@@ -364,7 +359,7 @@ end
 -- Jobs that count for limits.
 local function count_jobs()
     return call('HLEN', J) - (ARGV[12] ~= '' and call('ZCARD', O) or 0)
-        - (ARGV[13] ~= '' and call('ZCARD', L) or 0)
+        - call('ZCARD', L)
 end
 
 -- The state that callers see.
@@ -391,10 +386,27 @@ local function sweep_holds(budget, zone)
     for _, key in ipairs(over) do
         call('ZREM', H, key)
         local id = call('HGET', K, key)
-        if id and call('HEXISTS', J, id) == 0 then
+        if id and (zone > 0 or call('HEXISTS', J, id) == 0) then
             call('HDEL', K, key)
         end
     end
+end
+
+-- A marker is a key that a put has besides that of its job: by it the put is recognised when it is
+-- repeated, whatever has become of the job. It is held from the put on, in zone 1: no caller knows
+-- of it, so it lets no topic exist.
+local NO_JOB = '\0\0\0\0\0\0\0\0'
+
+-- The id of the job that the put with this marker came to, NO_JOB if it was given up, or nil if
+-- there was none.
+local function marked(marker)
+    return held_until(marker) and call('HGET', K, marker) or nil
+end
+
+local function mark(marker, id, ttl)
+    call('ZADD', H, ZONE + after(ttl), marker)
+    call('HSET', K, marker, id)
+    sweep_holds(4, ZONE)
 end
 
 -- Applies what the passing of time has changed: expired leases of last attempts, dead jobs that are

@@ -1,18 +1,21 @@
 -- Common to every script on a partition: its keys, its clock, its header.
 --
 -- KEYS  1 s  hash   b (header, see below), v (version of g), g (settings and priorities, read by
---                   servers only), r<name> (last batch of that sequence, and its answer)
+--                   servers only), r<name> (last batch of that sequence, and its answer), l (the
+--                   topic that begun letters go to)
 --       2 j  hash   id -> record
 --       3 f  hash   id -> progress, of jobs that were reserved, kicked or killed at least once
 --       4 d  zset   id -> when it died
---       5 k  hash   key -> id of the job that has it, or had it when it was acked
---       6 h  zset   key -> end of its hold after the ack; zone 1: a key of the servers' own
+--       5 k  hash   key -> id of the job that has it, or had it when it was acked; marker -> id of
+--                   the job that the put came to
+--       6 h  zset   key -> end of its hold after the ack; zone 1: marker -> end of its hold
 --       7 t  zset   name of a schedule -> when it is due; zone 1: it waits for its newest job,
 --                   zone 2: it is paused
 --       8 n  hash   name of a schedule -> revision, newest job, record: see schedule.lua
 --       9 e  zset   id -> when the job dies unless it is taken; or an earlier instant
 --      10 o  zset   id of a done job -> when it was acked
---      11 l  zset   id of a job whose dead letter is to be sent -> when it died
+--      11 l  zset   id of a job whose dead letter is to be sent -> when it died; zone 1: it is
+--                   begun
 --      12.. zsets   id -> score, one per priority in use, ascending
 --       (x  hash    id -> record that cannot be read; only `verify` writes it)
 --
@@ -22,7 +25,7 @@
 --       each), 7 priorities to drop (u32 each; their keys are the last of KEYS), 8 the partition's
 --       shard (3 bytes), and, if version 0 is known, the number after which new ones may begin
 --       (5 bytes), 9 dead_ttl, 10 dead_max ('' = none), 11 channel, 12 keep_done ('' = none),
---       13 '1' = the topic has a dead topic, then verb, number of arguments, arguments
+--       13 dead topic ('' = none), then verb, number of arguments, arguments
 --
 -- Scores: zone * ZONE + an instant in ms. Zone 0: a waiting job, visible from its due time on.
 -- Zone 1: a leased job, visible again when its lease expires. Zone 2: a job leased for its last

@@ -102,10 +102,11 @@ do
         return removed
     end
 
-    -- Removes holds after the first `skipped` whose jobs have numbers up to n. Returns whether
-    -- there are more, and the number to skip next time.
+    -- Removes holds after the first `skipped` whose jobs have numbers up to n; markers stay.
+    -- Returns whether there are more, and the number to skip next time.
     local function purge_holds(n, skipped)
-        local held = call('ZRANGE', H, skipped, skipped + BATCH_JOBS_MAX - 1)
+        local held = call('ZRANGE', H, '-inf', NEVER_TEXT, 'BYSCORE', 'LIMIT', skipped,
+            BATCH_JOBS_MAX)
         for _, key in ipairs(held) do
             local id = call('HGET', K, key)
             if id and number_of(id) > n then

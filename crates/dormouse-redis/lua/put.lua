@@ -1,7 +1,18 @@
 -- put: limits ('' or jobs_max I8, bytes_max I8), then per job: meta, key, record without put_at.
--- meta: clock B (0 delay, 1 at), delay or at I6, priority I4, on_conflict B.
+-- meta: clock B (0 delay, 1 at), delay or at I6, priority I4, on_conflict B; and if the put has a
+-- marker: how long that is held I6, its name.
 -- Answers runs of jobs with the same result and consecutive ids: count I2, result B, state B, id c8
 -- of the first, due I6. This file answers runs of one job; put_fast.lua longer ones.
+
+local META_BYTES, MARKER_AT = 12, 19
+
+-- The name of the marker, nil = none, and how long it is held.
+local function marker_of(meta)
+    if #meta > META_BYTES then
+        return sub(meta, MARKER_AT), (unpack_struct('>I6', meta, META_BYTES + 1))
+    end
+    return nil
+end
 
 -- The owner of a key: nil, a located job, a job that is done, or a hold, perhaps with the done job
 -- that it is of.
@@ -50,6 +61,15 @@ local function resolve_conflict(on_conflict, due, found)
         return REPLACED, state
     end
     return DUPLICATE, state
+end
+
+-- The result of a put that came to this job before, and the job.
+local function repeated(id, marker)
+    local found = id ~= NO_JOB and locate(id)
+    if found then
+        return DUPLICATE, state_of(found), found
+    end
+    return HELD_DUPLICATE, NO_STATE, { id = id, at = held_until(marker) }
 end
 
 -- The answer for a job that was not created; `amount` is what the topic has of the limited thing.
@@ -110,18 +130,28 @@ verbs.put = function(at, arguments, limits)
             due = after(due)
         end
         local found, outcome, state
-        if key ~= '' then
+        local marker, marker_ttl = marker_of(ARGV[i])
+        local before = marker and marked(marker)
+        local id -- of the job that the put comes to
+        if key ~= '' or marker then
             flush()
             if memory == nil then
                 memory = not out_of_memory()
             end
-            found = key_owner(key)
-            if found then
-                outcome, state = resolve_conflict(on_conflict, due, found)
+            if before then
+                outcome, state, found = repeated(before, marker)
+            elseif key ~= '' then
+                found = key_owner(key)
+                if found then
+                    outcome, state = resolve_conflict(on_conflict, due, found)
+                end
             end
         end
         if outcome and outcome ~= REPLACED then
             answers[index] = pack('>I2BBc8I6', 1, outcome, state, found.id, found.at)
+            if outcome == DUPLICATE or outcome == HELD_DUPLICATE then
+                id = found.id
+            end
         elseif memory == false then
             answers[index] = failure(NO_MEMORY, 0)
         else
@@ -132,7 +162,6 @@ verbs.put = function(at, arguments, limits)
             elseif bytes_max and total + bytes - left > max(bytes_max, total) then
                 answers[index] = failure(BYTES_FULL, total)
             else
-                local id
                 if outcome then
                     id = found.id
                     if found.where == 'lapsed' then
@@ -192,6 +221,9 @@ verbs.put = function(at, arguments, limits)
                 answers[index] = pack('>I2BBc8I6', 1, outcome or CREATED,
                     due <= now() and READY or DELAYED, id, due)
             end
+        end
+        if id and marker and not before and flush() then
+            mark(marker, id, marker_ttl)
         end
     end
     if not flush() and memory == false and #answers > 0 then

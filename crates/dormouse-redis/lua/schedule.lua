@@ -4,7 +4,6 @@
 -- An entry in an answer: name I2 + bytes, alive B (1 = its newest job lives), score I8, then I4 +
 -- bytes as in n.
 
-local NO_JOB = '\0\0\0\0\0\0\0\0'
 local NEWEST_AT, NEWEST_END = 9, 16
 -- Bytes of entries after which an answer ends.
 local ENTRIES_BYTES_MAX = 65536

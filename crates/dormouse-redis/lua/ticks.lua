@@ -45,7 +45,8 @@ do
         local done = call('ZRANGE', O, 0, 0, 'WITHSCORES')[2]
         local done_at = tonumber(done or NEVER) + tonumber(ARGV[12] == '' and 0 or ARGV[12])
         local dies_at = ARGV[13] ~= '' and first_last_end() or NEVER
-        return ARGV[13] ~= '' or done ~= nil or header[DEADLINE] < NEVER,
+        return ARGV[13] ~= '' or done ~= nil or header[DEADLINE] < NEVER
+                or call('EXISTS', L) == 1,
             min(done_at, dies_at, header[DEADLINE], NEVER)
     end
 

@@ -28,10 +28,10 @@ pub const NUMBER_MAX: u64 = (1 << 40) - 1;
 /// How far beyond the last number that a server has seen other servers may have been when Redis
 /// lost its data.
 pub const NUMBER_MARGIN: u64 = 1 << 20;
-/// How long the key of a dead letter stays taken after its ack: so long after a server died between
-/// letter and removal, the letter is not put twice.
-pub const LETTER_KEY_TTL_MS: i64 = 7 * 24 * 3_600 * 1_000;
-/// The same for jobs of a chain in other partitions than its own: so long it can be sent again.
-pub const CHAIN_KEY_TTL_MS: i64 = 600_000;
+/// How long the put of a dead letter is recognised: if all servers are away for longer between the
+/// letter and the removal of its job, the letter is put twice.
+pub const LETTER_MARKER_TTL_MS: u64 = 7 * 24 * 3_600 * 1_000;
+/// The same for puts of a chain to other partitions than its own: so long it can be sent again.
+pub const CHAIN_MARKER_TTL_MS: u64 = 600_000;
 /// Redis forgets a sequence of script batches that was not used for this long.
 pub const SEQUENCE_TTL_MS: u64 = 600_000;

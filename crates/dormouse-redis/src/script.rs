@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use dormouse_core::backoff::Backoff;
-use dormouse_core::limits::{JITTER_PERMILLE_MAX, KEY_PREFIX_RESERVED};
+use dormouse_core::limits::JITTER_PERMILLE_MAX;
 
 use crate::cluster::Script;
 use crate::wire::codes::{NEVER, SHARED};
@@ -122,7 +122,6 @@ fn shared_constants() -> Vec<(&'static str, String)> {
         ("REGISTRATION", quoted(">I4I2")),
         // Fence, depth, ttl; the owner follows.
         ("LOCK", quoted(">I8I4I6")),
-        ("KEY_PREFIX_RESERVED", quoted(&String::from_utf8_lossy(KEY_PREFIX_RESERVED))),
         ("JITTER_PERMILLE_MAX", JITTER_PERMILLE_MAX.to_string()),
         ("EXPONENTIAL_JITTER_PERMILLE", Backoff::DEFAULT.jitter_permille.to_string()),
         ("DEFAULT_BACKOFF", quoted(&escaped(&encode_backoff(&Backoff::DEFAULT)))),

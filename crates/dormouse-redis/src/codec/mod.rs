@@ -1,8 +1,9 @@
-//! The verbs that partitions merge into one operation for many callers, one per file: encodes the
-//! arguments, decodes the reply. All other verbs are files of `dispatch/fanout/`. The header of the
-//! Lua file of the same name has the layouts.
+//! The verbs that partitions merge into one operation for many callers, or whose arguments depend
+//! on the topic's settings, one per file: encodes the arguments, decodes the reply. All other verbs
+//! are files of `dispatch/fanout/`. The header of the Lua file of the same name has the layouts.
 
 pub(crate) mod ack;
+pub(crate) mod chain;
 pub(crate) mod extend;
 pub(crate) mod nack;
 pub(crate) mod put;

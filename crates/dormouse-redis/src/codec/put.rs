@@ -1,8 +1,10 @@
 //! Encodes the arguments of the script verb `put` and decodes its reply.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use dormouse_core::error::Error;
-use dormouse_core::job::{Content, JobId, State};
+use dormouse_core::job::{Content, JobId, State, TickOrigin};
 use dormouse_core::limits::PRIORITY_DEFAULT;
 use dormouse_core::op::{OnConflict, Put, PutOutcome, PutReply};
 use dormouse_core::refusal::{bytes_full, jobs_full, key_held, key_taken};
@@ -36,8 +38,7 @@ pub(crate) fn op<'a>(
     Op::new("put", args(puts, settings, limits))
 }
 
-/// The arguments of the verb, which others take, too.
-pub(crate) fn args<'a>(
+fn args<'a>(
     puts: impl Iterator<Item = &'a Put>,
     settings: &Settings,
     limits: Limits,
@@ -51,6 +52,64 @@ pub(crate) fn args<'a>(
         args.push(record::encode(&put.clone().content(Some(settings), ANY_TIME), priority(put)));
     }
     args
+}
+
+/// A name by which the script recognises a put that is repeated, whatever has become of its job.
+#[derive(Clone, Debug)]
+pub(crate) struct Marker {
+    pub(crate) name: Bytes,
+    /// How long after the put a repeat is recognised.
+    pub(crate) ttl_ms: u64,
+}
+
+/// A put that a server makes, besides those of callers: a dead letter, a job of a chain or of a
+/// schedule.
+#[derive(Clone, Debug)]
+pub(crate) struct OwnPut {
+    pub(crate) put: Put,
+    pub(crate) marker: Option<Marker>,
+    /// The tick that the job is of.
+    pub(crate) tick: Option<Arc<TickOrigin>>,
+}
+
+impl From<Put> for OwnPut {
+    fn from(put: Put) -> OwnPut {
+        OwnPut { put, marker: None, tick: None }
+    }
+}
+
+pub(crate) fn own_op(puts: &[OwnPut], settings: &Settings, limits: Limits) -> Op {
+    Op::new("put", own_args(puts, settings, limits))
+}
+
+/// The arguments of the verb for such puts, which a chain takes, too.
+pub(crate) fn own_args(puts: &[OwnPut], settings: &Settings, limits: Limits) -> Vec<Bytes> {
+    let mut args = vec![limits_arg(limits)];
+    let mut to = Writer::default();
+    for OwnPut { put, marker, tick } in puts {
+        write_meta(&mut to, put, settings);
+        to.u8(mode(put.on_conflict));
+        if let Some(Marker { name, ttl_ms }) = marker {
+            to.u48(*ttl_ms).bytes(name);
+        }
+        let content = put.clone().content(Some(settings), ANY_TIME);
+        let record = record::encode(&Content { tick: tick.clone(), ..content }, priority(put));
+        args.extend([to.take(), put.key.clone().unwrap_or_default(), record]);
+    }
+    args
+}
+
+/// Equal puts have equal fingerprints, on all servers.
+pub(crate) fn fingerprint(put: &Put) -> u64 {
+    let mut to = Writer::default();
+    to.short_bytes(put.topic.as_str().as_bytes()).u8(mode(put.on_conflict));
+    for ms in [put.delay_ms, put.at_ms, put.expires_after_ms, put.ttr_ms] {
+        to.u8(u8::from(ms.is_some())).u64(ms.unwrap_or(0).cast_unsigned());
+    }
+    to.u8(u8::from(put.attempts_max.is_some()));
+    let record = record::encode(&put.clone().content(None, ANY_TIME), priority(put));
+    let fnv = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    to.take().iter().chain(record.iter()).fold(0xcbf2_9ce4_8422_2325, fnv)
 }
 
 /// How long after it is due the job dies unless it is taken; 0 = never.

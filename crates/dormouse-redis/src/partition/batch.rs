@@ -16,12 +16,12 @@ use super::request::PartitionRequest;
 use crate::cluster::Call;
 use crate::codec::put::{Limits, SHARD_SHIFT};
 use crate::codec::reserve::Poll;
-use crate::codec::{ack, extend, nack, put, reserve};
+use crate::codec::{ack, chain, extend, nack, put, reserve};
 use crate::keys;
 use crate::limits::{NUMBER_MARGIN, NUMBER_MAX, PRIORITIES_MAX};
 use crate::scheduler::{Batch, Request as _, SharedPoll};
 use crate::wire::config::Config;
-use crate::wire::{self, Op, flag, optional, packed};
+use crate::wire::{self, Op, optional, packed};
 
 /// A batch as a call of a script.
 #[derive(Debug)]
@@ -55,6 +55,12 @@ impl Partition {
                 None | Some(PartitionRequest::Configure { .. }) => continue,
                 Some(PartitionRequest::Put { .. }) => {
                     put::op(all.flat_map(PartitionRequest::puts), &config.settings, limits)
+                }
+                Some(PartitionRequest::OwnPut { puts, .. }) => {
+                    put::own_op(puts, &config.settings, limits)
+                }
+                Some(PartitionRequest::Chain { part, .. }) => {
+                    chain::op(part, &config.settings, limits)
                 }
                 Some(PartitionRequest::Ack { .. }) => {
                     ack::op(all.flat_map(PartitionRequest::tokens).copied())
@@ -195,7 +201,7 @@ impl Partition {
             optional(self.share(using.settings.dead_max)),
             self.channel.clone(),
             optional(using.settings.keep_done_ms),
-            flag(using.settings.dead_topic.is_some()),
+            dead_topic(&using.settings),
         ];
         for op in self.ops(batch, using, self.limits(&using.settings)) {
             args.push(Bytes::from_static(op.verb.as_bytes()));
@@ -214,6 +220,12 @@ impl Partition {
         let call = Call { slot: self.slot, script: script.clone(), keys, args, replicas };
         Ok(EncodedBatch { call, config })
     }
+}
+
+/// The name of the dead topic; empty = there is none.
+fn dead_topic(settings: &Settings) -> Bytes {
+    let name = settings.dead_topic.as_ref();
+    name.map_or_else(Bytes::new, |name| Bytes::copy_from_slice(name.as_str().as_bytes()))
 }
 
 /// The time argument: a test's time, or `~` and the expected time, by which the script recognises a

@@ -18,6 +18,7 @@ use super::request::{Effect, PartitionRequest, RawReply};
 use crate::codec::ItemResult;
 use crate::codec::ack::LeaseEnd;
 use crate::codec::nack::EndRequest;
+use crate::codec::put::OwnPut;
 use crate::codec::reserve::PollReply;
 use crate::codec::{ack, extend, nack, put, reserve, reserve_id};
 use crate::events::{self, EventDetails};
@@ -122,6 +123,15 @@ impl Delivery<'_> {
                 let read = |put| self.put_reply(put, from, &config.settings);
                 reply_to.send(puts.iter().map(read).collect()).is_err()
             }
+            PartitionRequest::OwnPut { puts, reply_to } => {
+                let config = self.partition.config.borrow();
+                let read = |own: &OwnPut| self.put_reply(&own.put, from, &config.settings);
+                reply_to.send(puts.iter().map(read).collect()).is_err()
+            }
+            PartitionRequest::Chain { reply_to, .. } => {
+                self.heads().invalidate();
+                reply_to.send(Ok(self.raw_reply(text, records))).is_err()
+            }
             PartitionRequest::Ack { tokens, reply_to } => {
                 let read = |&token| self.ended(EventKind::Acked, ack::read(from, token)?, token);
                 reply_to.send(tokens.iter().map(read).collect()).is_err()
@@ -156,9 +166,7 @@ impl Delivery<'_> {
                 if effect != Effect::Read {
                     self.heads().invalidate();
                 }
-                let (now_ms, confirmed) = (self.now_ms, self.confirmed);
-                let raw = RawReply { answer: text.clone(), records, now_ms, confirmed };
-                if let Err(Ok(raw)) = reply_to.send(Ok(raw)) {
+                if let Err(Ok(raw)) = reply_to.send(Ok(self.raw_reply(text, records))) {
                     self.give_back_unheard(effect, raw);
                 }
                 false
@@ -167,6 +175,11 @@ impl Delivery<'_> {
                 reply_to.send(Ok(self.confirmed)).is_err()
             }
         };
+    }
+
+    fn raw_reply(&self, text: &Bytes, records: Records) -> RawReply {
+        let (now_ms, confirmed) = (self.now_ms, self.confirmed);
+        RawReply { answer: text.clone(), records, now_ms, confirmed }
     }
 
     /// Releases a job reserved by id whose caller is gone.

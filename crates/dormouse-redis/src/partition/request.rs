@@ -8,9 +8,10 @@ use dormouse_core::op::{EndReply, ExtendReply, Put, PutReply};
 use dormouse_core::topic::Settings;
 
 use super::reply_to::ReplyTo;
+use crate::codec::chain::ChainPart;
 use crate::codec::extend::LeaseExtension;
 use crate::codec::nack::EndRequest;
-use crate::codec::put;
+use crate::codec::put::{self, OwnPut};
 use crate::codec::reserve::{Poll, PollReply};
 use crate::scheduler::{Request, Weight};
 use crate::wire::{Op, Records};
@@ -18,7 +19,7 @@ use crate::wire::{Op, Records};
 /// A result per item of a request.
 pub(crate) type PerItem<T> = Vec<Result<T, Error>>;
 
-/// The reply to `PartitionRequest::Other`, to be decoded by the task that sent it.
+/// The reply to `PartitionRequest::Other` or `Chain`, to be decoded by the task that sent it.
 #[derive(Debug)]
 pub(crate) struct RawReply {
     pub(crate) answer: Bytes,
@@ -34,6 +35,17 @@ pub(crate) enum PartitionRequest {
     Put {
         puts: Vec<Put>,
         reply_to: ReplyTo<PerItem<PutReply>>,
+    },
+    /// Puts that the server makes. Like those of callers they are encoded with the settings that
+    /// the partition has then: settings that were known before may be outdated.
+    OwnPut {
+        puts: Vec<OwnPut>,
+        reply_to: ReplyTo<PerItem<PutReply>>,
+    },
+    /// The same for the puts of a chain, and the ack.
+    Chain {
+        part: ChainPart,
+        reply_to: ReplyTo<RawReply>,
     },
     Ack {
         tokens: Vec<Token>,
@@ -85,6 +97,8 @@ impl Request for PartitionRequest {
     fn weight(&self) -> Weight {
         let jobs = match self {
             Self::Put { puts, .. } => puts.len(),
+            Self::OwnPut { puts, .. } => puts.len(),
+            Self::Chain { part, .. } => 1 + 2 * part.puts.len(),
             Self::Ack { tokens, .. } => tokens.len().max(1),
             Self::End { endings, .. } => 2 * endings.len().max(1),
             Self::Extend { leases, .. } => 2 * leases.len().max(1),
@@ -96,16 +110,23 @@ impl Request for PartitionRequest {
             Self::Other { op, .. } => op.args.iter().map(Bytes::len).sum(),
             _ => 0,
         };
-        Weight { jobs, bytes: args + self.puts().iter().map(put::weight).sum::<usize>() }
+        let puts = self.all_puts().map(put::weight).sum::<usize>();
+        // Of records that are only looked at, the size is sent.
+        let is_look = matches!(self, Self::Chain { part, .. } if part.only_look);
+        Weight { jobs, bytes: args + if is_look { 0 } else { puts } }
     }
 
     fn items(&self) -> usize {
         match self {
             Self::Put { puts, .. } => puts.len(),
+            Self::OwnPut { puts, .. } => puts.len(),
             Self::Ack { tokens, .. } => tokens.len(),
             Self::End { endings, .. } => endings.len(),
             Self::Extend { leases, .. } => leases.len(),
-            Self::Reserve { .. } | Self::Other { .. } | Self::Configure { .. } => 1,
+            Self::Chain { .. }
+            | Self::Reserve { .. }
+            | Self::Other { .. }
+            | Self::Configure { .. } => 1,
         }
     }
 
@@ -113,13 +134,15 @@ impl Request for PartitionRequest {
     /// refuses only the first write of a script when it is out of memory.
     fn phase(&self) -> u8 {
         match self {
-            Self::Put { .. } | Self::Other { effect: Effect::Growth, .. } => 0,
+            Self::Put { .. } | Self::OwnPut { .. } => 0,
+            Self::Other { effect: Effect::Growth, .. } => 0,
+            Self::Chain { part, .. } if !part.puts.is_empty() => 0,
             Self::Ack { .. } => 1,
             Self::End { spends: true, .. } => 2,
             Self::End { spends: false, .. } => 3,
             Self::Extend { .. } => 4,
             Self::Configure { .. } => 5,
-            Self::Other { .. } => 6,
+            Self::Chain { .. } | Self::Other { .. } => 6,
             Self::Reserve { .. } => 7,
         }
     }
@@ -127,7 +150,7 @@ impl Request for PartitionRequest {
     /// Whether it can make a job visible, so that waiters must be polled for.
     fn may_make_visible(&self) -> bool {
         match self {
-            Self::Put { .. } | Self::End { .. } => true,
+            Self::Put { .. } | Self::OwnPut { .. } | Self::Chain { .. } | Self::End { .. } => true,
             Self::Other { effect, .. } => matches!(effect, Effect::Change | Effect::Growth),
             _ => false,
         }
@@ -142,6 +165,16 @@ impl PartitionRequest {
     /// The puts; none if it is another request.
     pub(crate) fn puts(&self) -> &[Put] {
         if let Self::Put { puts, .. } = self { puts } else { &[] }
+    }
+
+    /// The puts of all kinds.
+    fn all_puts(&self) -> impl Iterator<Item = &Put> {
+        let own: &[OwnPut] = match self {
+            Self::OwnPut { puts, .. } => puts,
+            Self::Chain { part, .. } => &part.puts,
+            _ => &[],
+        };
+        self.puts().iter().chain(own.iter().map(|own| &own.put))
     }
 
     /// The tokens of an ack.
@@ -161,15 +194,15 @@ impl PartitionRequest {
 
     /// Whether neighbours of its kind become one operation: their replies are read item by item.
     pub(crate) fn is_merged(&self) -> bool {
-        let alone =
-            matches!(self, Self::Reserve { .. } | Self::Other { .. } | Self::Configure { .. });
-        !alone
+        matches!(self, Self::Put { .. } | Self::Ack { .. } | Self::End { .. } | Self::Extend { .. })
     }
 
     /// Whether the replicas must confirm it before it is answered.
     pub(crate) fn is_change(&self) -> bool {
         match self {
-            Self::Put { .. } | Self::Ack { .. } | Self::End { .. } | Self::Configure { .. } => true,
+            Self::Put { .. } | Self::OwnPut { .. } | Self::Ack { .. } => true,
+            Self::End { .. } | Self::Configure { .. } => true,
+            Self::Chain { part, .. } => !part.only_look,
             Self::Other { effect, .. } => matches!(effect, Effect::Change | Effect::Growth),
             Self::Extend { .. } | Self::Reserve { .. } => false,
         }
@@ -179,13 +212,15 @@ impl PartitionRequest {
     pub(crate) fn priorities(&self) -> impl Iterator<Item = u32> {
         let others = if let Self::Other { op, .. } = self { &op.priorities[..] } else { &[] };
         let given = self.endings().iter().filter_map(|ending| ending.priority);
-        self.puts().iter().map(put::priority).chain(given).chain(others.iter().copied())
+        self.all_puts().map(put::priority).chain(given).chain(others.iter().copied())
     }
 
     /// Answers with an error. A later result goes to no one.
     pub(crate) fn fail(&mut self, error: Error) {
         match self {
             Self::Put { puts, reply_to } => reply_to.fail_items(puts.len(), &error),
+            Self::OwnPut { puts, reply_to } => reply_to.fail_items(puts.len(), &error),
+            Self::Chain { reply_to, .. } => reply_to.fail(error),
             Self::Ack { tokens, reply_to } => reply_to.fail_items(tokens.len(), &error),
             Self::End { endings, reply_to, .. } => reply_to.fail_items(endings.len(), &error),
             Self::Extend { leases, reply_to } => reply_to.fail_items(leases.len(), &error),

@@ -7,9 +7,7 @@ use bytes::Bytes;
 use dormouse_core::backoff::{Backoff, Delays};
 use dormouse_core::error::Error;
 use dormouse_core::job::{BodyKind, Content, TickOrigin};
-use dormouse_core::limits::{
-    ATTEMPTS_MAX_DEFAULT, KEY_PREFIX_RESERVED, PRIORITY_DEFAULT, TTR_MS_DEFAULT,
-};
+use dormouse_core::limits::{ATTEMPTS_MAX_DEFAULT, PRIORITY_DEFAULT, TTR_MS_DEFAULT};
 use dormouse_core::schedule::ScheduleName;
 
 use super::codes::{
@@ -20,14 +18,6 @@ use super::{Reader, Writer, malformed};
 
 /// The bits of the flags that are the kind of the body.
 const KIND_SHIFT: u32 = BODY_KIND.trailing_zeros();
-
-/// What the keys of a chain's puts begin with that have none of their own.
-pub(crate) const CHAIN_KEY_PREFIX: &str = "dormouse:chain:";
-
-/// Whether nobody is to see a key: only a repeat of its chain uses it.
-fn is_hidden(key: &[u8]) -> bool {
-    key.starts_with(CHAIN_KEY_PREFIX.as_bytes())
-}
 
 /// The record without its first field, put_at, which the script adds.
 pub(crate) fn encode(content: &Content, priority: u32) -> Bytes {
@@ -43,8 +33,7 @@ pub(crate) fn encode(content: &Content, priority: u32) -> Bytes {
     flag(content.tick.is_some(), HAS_TICK);
     flag(content.expires_after_ms > 0, HAS_SPAN);
     let mut to = Writer::with_capacity(64 + content.body.len());
-    let hidden = content.key.as_ref().filter(|key| is_hidden(key)).map_or(0, Bytes::len) as u64;
-    to.u32(u32::try_from(content.bytes() - hidden).unwrap_or(u32::MAX)).u16(flags);
+    to.u32(u32::try_from(content.bytes()).unwrap_or(u32::MAX)).u16(flags);
     if flags & HAS_ATTEMPTS != 0 {
         to.u32(content.attempts_max);
     }
@@ -92,10 +81,6 @@ pub(crate) fn decode(record: &Bytes) -> Result<(Content, u32), Error> {
     let priority = if has(HAS_PRIORITY) { from.u32()? } else { PRIORITY_DEFAULT };
     let key_ttl_ms = if has(HAS_KEY_TTL) { from.u48()? } else { 0 };
     let key = if has(HAS_KEY) { Some(record.slice_ref(from.short_bytes()?)) } else { None };
-    // That a key of the servers' own stays taken is their business.
-    let is_own = key.as_ref().is_some_and(|key| key.starts_with(KEY_PREFIX_RESERVED));
-    let key_ttl_ms = if is_own { 0 } else { key_ttl_ms };
-    let key = key.filter(|key| !is_hidden(key));
     let backoff =
         if has(HAS_BACKOFF) { Some(Arc::new(decode_backoff(from.short_bytes()?)?)) } else { None };
     let tick = if has(HAS_TICK) { Some(Arc::new(decode_tick(&mut from)?)) } else { None };

@@ -1,39 +1,51 @@
 //! chain: acks a job and puts others. What goes to the partition of the job is one script, all or
 //! nothing. Other partitions are other slots: they are asked first whether they would refuse
 //! anything, then get their puts, then that script acks. So the job is never acked without the
-//! puts. If something fails in between, the same chain can be sent again: jobs that have been put
-//! are found by their keys, and those without one get a key for this.
+//! puts. If something fails in between, the same chain can be sent again, also by whoever gets the
+//! job next: each put elsewhere has a marker, by which the script recognises it.
 
 use std::rc::Rc;
 
 use bytes::Bytes;
 use dormouse_core::backend::Answer;
 use dormouse_core::command::Reply;
-use dormouse_core::error::Error;
+use dormouse_core::error::{Code, Error};
 use dormouse_core::event::EventKind;
-use dormouse_core::job::Token;
+use dormouse_core::job::{JobId, Token};
 use dormouse_core::op::{Chain, ChainReply, EndReply, Put, PutOutcome, PutReply, refused_put};
 use dormouse_core::refusal::lease_lost;
 
 use super::Fanout;
 use super::scatter::{Routed, Scatter};
 use crate::clock::ANY_TIME;
-use crate::codec::put;
+use crate::codec::chain::ChainPart;
+use crate::codec::put::{self, Marker, OwnPut};
 use crate::events::EventDetails;
-use crate::limits::CHAIN_KEY_TTL_MS;
-use crate::partition::{Effect, Partition, PartitionRequest, PerItem, RawReply, registered_anew};
+use crate::limits::CHAIN_MARKER_TTL_MS;
+use crate::partition::{Partition, PartitionRequest, PerItem, RawReply, registered_anew};
 use crate::scheduler::{BATCH_BYTES_MAX, BATCH_JOBS_MAX};
-use crate::wire::record::CHAIN_KEY_PREFIX;
-use crate::wire::{Op, Reader, Writer, codes, flag, malformed};
-
-/// Where the records are among the arguments of a put, every third.
-const RECORD_AT: usize = 3;
+use crate::wire::{Reader, codes, malformed};
 
 /// A put, its index in the chain, and its partition.
 struct Link {
     index: usize,
-    put: Put,
+    own: OwnPut,
     partition: Rc<Partition>,
+}
+
+impl Link {
+    fn goes_to(&self, partition: &Rc<Partition>) -> bool {
+        Rc::ptr_eq(&self.partition, partition)
+    }
+}
+
+/// The puts of a chain.
+#[derive(Default)]
+struct Links {
+    /// Those that go into the script of the ack.
+    home: Vec<Link>,
+    /// Those that are made before it; they have markers.
+    others: Vec<Link>,
 }
 
 /// What a script says of its part of a chain.
@@ -42,6 +54,8 @@ enum Part {
     Done(Vec<PutReply>),
     Gone,
     Lost,
+    /// The put with this index in the chain is refused, so nothing was done.
+    Refused(usize, Error),
 }
 
 impl Fanout<'_> {
@@ -49,24 +63,28 @@ impl Fanout<'_> {
         chain.check(ANY_TIME)?;
         let (token, count) = (chain.token, chain.puts.len());
         let Some(home) = self.dispatcher.partition_of(token.id) else { return Ok(gone()) };
-        let (links, others) = self.links(chain, &home)?;
+        let links = self.links(chain, &home)?;
         let mut puts: Vec<Option<PutReply>> = vec![None; count];
-        if !others.is_empty() {
-            match self.look(&home, token, &links, &others).await? {
+        if !links.others.is_empty() {
+            match self.look(&home, token, &links).await? {
                 Part::Done(_) => {}
                 Part::Gone => return self.end_chain(token, gone()),
                 Part::Lost => return Err(lease_lost(token)),
+                Part::Refused(index, error) => return Err(refused_put(index, error)),
             }
-            for (index, reply) in self.put_others(others).await? {
+            for (index, reply) in self.put_others(links.others).await? {
                 puts[index] = Some(reply);
             }
         }
         let has_others = puts.iter().any(Option::is_some);
-        let (part, confirmed) = self.chain_part(&home, Some(token), &links, false).await?;
+        let links = links.home;
+        let (part, confirmed) = self.chain_part(&home, Some(token), links.iter(), false).await?;
         let replies = match part {
             Part::Done(replies) => replies,
             Part::Gone if !has_others => return self.end_chain(token, gone()),
             Part::Lost if !has_others => return Err(lease_lost(token)),
+            Part::Refused(index, error) if !has_others => return Err(refused_put(index, error)),
+            Part::Refused(index, error) => return Err(not_acked(index, error)),
             Part::Gone | Part::Lost => return Err(lost_on_the_way(token)),
         };
         for (link, reply) in links.iter().zip(replies) {
@@ -90,48 +108,61 @@ impl Fanout<'_> {
         Ok(reply)
     }
 
-    /// The puts that go into the script of the ack, and all others, which have keys.
-    fn links(self, chain: Chain, home: &Rc<Partition>) -> Result<(Vec<Link>, Vec<Link>), Error> {
-        let (mut links, mut others, mut weight) = (Vec::new(), Vec::new(), 0);
-        for (index, mut put) in chain.puts.into_iter().enumerate() {
-            let topic = self.dispatcher.known(&put.topic).ok_or_else(registered_anew)?;
-            let fits = weight + put::weight(&put) <= BATCH_BYTES_MAX;
-            if put.key.is_none() && (home.topic.as_ref() != Some(&put.topic) || !fits) {
-                let key = format!("{CHAIN_KEY_PREFIX}{}:{index}", chain.token);
-                (put.key, put.key_ttl_ms) = (Some(Bytes::from(key)), Some(CHAIN_KEY_TTL_MS));
-            }
-            let partition = match &put.key {
-                Some(key) => topic.partition_of_key(key).cloned(),
-                None => Some(Rc::clone(home)),
+    /// Which puts go into the script of the ack. Those with keys must: the job to ack may have the
+    /// key of one of them until then.
+    fn links(self, chain: Chain, home: &Rc<Partition>) -> Result<Links, Error> {
+        let (mut links, mut keyless) = (Links::default(), Vec::new());
+        let mut bytes = 0;
+        for (index, put) in chain.puts.into_iter().enumerate() {
+            let Some(key) = &put.key else {
+                keyless.push((index, put));
+                continue;
             };
-            let partition = partition.ok_or_else(registered_anew)?;
+            let partition = self.chained_partition(&put, key)?;
             if Rc::ptr_eq(&partition, home) {
-                weight += put::weight(&put);
-                links.push(Link { index, put, partition });
+                bytes += put::weight(&put);
+                links.home.push(Link { index, own: put.into(), partition });
             } else {
-                others.push(Link { index, put, partition });
+                let marker = Some(marker(chain.token.id, index, &put));
+                links.others.push(Link { index, own: OwnPut { marker, ..put.into() }, partition });
             }
         }
-        Ok((links, others))
+        if bytes > BATCH_BYTES_MAX {
+            return Err(too_large(bytes));
+        }
+        for (index, put) in keyless {
+            let weight = put::weight(&put);
+            if home.topic.as_ref() == Some(&put.topic) && bytes + weight <= BATCH_BYTES_MAX {
+                bytes += weight;
+                links.home.push(Link { index, own: put.into(), partition: Rc::clone(home) });
+                continue;
+            }
+            let marker = marker(chain.token.id, index, &put);
+            let partition = self.chained_partition(&put, &marker.name)?;
+            let own = OwnPut { marker: Some(marker), ..put.into() };
+            links.others.push(Link { index, own, partition });
+        }
+        links.home.sort_by_key(|link| link.index);
+        Ok(links)
     }
 
-    /// Whether all would be done, as far as can be known. An error names the put that would not.
-    async fn look(
-        self,
-        home: &Rc<Partition>,
-        token: Token,
-        links: &[Link],
-        others: &[Link],
-    ) -> Result<Part, Error> {
+    fn chained_partition(self, put: &Put, key: &Bytes) -> Result<Rc<Partition>, Error> {
+        let topic = self.dispatcher.known(&put.topic).ok_or_else(registered_anew)?;
+        topic.partition_of_key(key).cloned().ok_or_else(registered_anew)
+    }
+
+    /// Whether all would be done, as far as can be known.
+    async fn look(self, home: &Rc<Partition>, token: Token, links: &Links) -> Result<Part, Error> {
         // The token first: if it is not good, nothing else matters.
-        let (part, _) = self.chain_part(home, Some(token), links, true).await?;
+        let at_home = links.home.iter().chain(links.others.iter().filter(|it| it.goes_to(home)));
+        let (part, _) = self.chain_part(home, Some(token), at_home, true).await?;
         if !matches!(part, Part::Done(_)) {
             return Ok(part);
         }
         let mut groups: Vec<Vec<&Link>> = Vec::new();
-        for link in others {
+        for link in links.others.iter().filter(|link| !link.goes_to(home)) {
             let of_its = |group: &&mut Vec<&Link>| {
-                group.first().is_some_and(|first| Rc::ptr_eq(&first.partition, &link.partition))
+                group.first().is_some_and(|first| first.goes_to(&link.partition))
             };
             match groups.iter_mut().find(of_its) {
                 Some(group) => group.push(link),
@@ -139,19 +170,23 @@ impl Fanout<'_> {
             }
         }
         for group in groups {
-            if let Some(first) = group.first() {
-                self.chain_part(&first.partition, None, group.iter().copied(), true).await?;
+            let Some(first) = group.first() else { continue };
+            let its = group.iter().copied();
+            let (part, _) = self.chain_part(&first.partition, None, its, true).await?;
+            if !matches!(part, Part::Done(_)) {
+                return Ok(part);
             }
         }
         Ok(part)
     }
 
-    /// Puts what goes to other partitions.
+    /// Makes the puts that come before the ack.
     async fn put_others(self, others: Vec<Link>) -> Result<Vec<(usize, PutReply)>, Error> {
         let indexes: Vec<usize> = others.iter().map(|link| link.index).collect();
-        let most = |put: &Put| (BATCH_BYTES_MAX / put::weight(put)).clamp(1, BATCH_JOBS_MAX / 2);
-        let route = |link: Link| Ok(Routed::To(link.partition, link.put));
-        let request = |puts, reply_to| PartitionRequest::Put { puts, reply_to };
+        let most =
+            |own: &OwnPut| (BATCH_BYTES_MAX / put::weight(&own.put)).clamp(1, BATCH_JOBS_MAX / 2);
+        let route = |link: Link| Ok(Routed::To(link.partition, link.own));
+        let request = |puts, reply_to| PartitionRequest::OwnPut { puts, reply_to };
         let replies: PerItem<PutReply> =
             Scatter::new(others, most, route)?.gather(self, request).await;
         let mut done = Vec::with_capacity(indexes.len());
@@ -166,13 +201,14 @@ impl Fanout<'_> {
         self,
         partition: &Rc<Partition>,
         token: Option<Token>,
-        links: impl IntoIterator<Item = &'a Link>,
+        links: impl Iterator<Item = &'a Link>,
         only_look: bool,
     ) -> Result<(Part, bool), Error> {
-        let links: Vec<&Link> = links.into_iter().collect();
-        let effect = if links.is_empty() { Effect::Change } else { Effect::Growth };
-        let op = op(partition, token, &links, only_look);
-        let raw = self.submit_op(partition, effect, op).await?;
+        let links: Vec<&Link> = links.collect();
+        let puts = links.iter().map(|link| link.own.clone()).collect();
+        let part = ChainPart { token, puts, only_look };
+        let request = |reply_to| PartitionRequest::Chain { part, reply_to };
+        let raw: RawReply = self.submit(partition, request).await?;
         Ok((read(&raw, partition, &links, only_look)?, raw.confirmed))
     }
 
@@ -196,21 +232,11 @@ impl Fanout<'_> {
     }
 }
 
-fn op(partition: &Partition, token: Option<Token>, links: &[&Link], only_look: bool) -> Op {
-    let settings = &partition.config.borrow().settings;
-    let mut to = Writer::default();
-    if let Some(token) = token {
-        to.id(token.id).u64(token.fence);
-    }
-    let mut args = vec![to.take(), Bytes::new(), flag(only_look)];
-    let puts = links.iter().map(|link| &link.put);
-    let mut put_args = put::args(puts.clone(), settings, partition.limits(settings));
-    if only_look {
-        // Of records only the size is looked at.
-        put_args.iter_mut().skip(RECORD_AT).step_by(3).for_each(|record| record.truncate(4));
-    }
-    args.extend(put_args);
-    Op { priorities: puts.map(put::priority).collect(), ..Op::new("chain", args) }
+/// By this the put of a job's chain is recognised. A chain that puts something else at this index
+/// is another one.
+fn marker(id: JobId, index: usize, put: &Put) -> Marker {
+    let name = format!("dormouse:chain:{id}:{index}:{:016x}", put::fingerprint(put));
+    Marker { name: Bytes::from(name), ttl_ms: CHAIN_MARKER_TTL_MS }
 }
 
 fn read(
@@ -222,7 +248,10 @@ fn read(
     let mut from = Reader::new(&raw.answer);
     let (code, _attempts, refused) = (from.u8()?, from.u32()?, usize::from(from.u16()?));
     let settings = &partition.config.borrow().settings;
-    let mut reply = |link: &Link| put::read(&mut from, &link.put.topic, link.put.bytes(), settings);
+    let mut reply = |link: &Link| {
+        let put = &link.own.put;
+        put::read(&mut from, &put.topic, put.bytes(), settings)
+    };
     match code {
         codes::DONE if only_look => Ok(Part::Done(Vec::new())),
         codes::DONE => {
@@ -233,7 +262,7 @@ fn read(
         codes::LOST => Ok(Part::Lost),
         codes::CONFLICT => match links.get(refused.wrapping_sub(1)) {
             Some(link) => match reply(link)? {
-                Err(error) => Err(refused_put(link.index, error)),
+                Err(error) => Ok(Part::Refused(link.index, error)),
                 Ok(_) => Err(malformed("a refused put without a reason")),
             },
             None => Err(malformed("a refusal of no put")),
@@ -246,11 +275,23 @@ fn gone() -> Reply {
     Reply::Chain(ChainReply { end: EndReply::Gone, puts: Vec::new() })
 }
 
-/// A put to another partition failed after all were asked.
+/// The puts with keys that lead to the partition of the job are too large for one script.
+fn too_large(bytes: usize) -> Error {
+    Error::new(
+        Code::TooLarge,
+        format!(
+            "the puts of the chain whose keys lead to the partition of its job have {bytes} bytes; \
+             on Redis {BATCH_BYTES_MAX} at most: send fewer or smaller ones, or none of them with \
+             a key; nothing was done"
+        ),
+    )
+}
+
+/// A put failed after all were asked.
 fn not_acked(index: usize, mut error: Error) -> Error {
     error.text = format!(
         "put {} of the chain: {}; the job is not acked, and other puts of the chain may be done: \
-         send the chain again, which repeats none of them",
+         send the same chain again within ten minutes, which repeats none of them",
         index + 1,
         error.text
     )
@@ -261,6 +302,11 @@ fn not_acked(index: usize, mut error: Error) -> Error {
 /// The lease was good, then puts were made elsewhere, then it was not.
 fn lost_on_the_way(token: Token) -> Error {
     let mut error = lease_lost(token);
-    error.text = format!("{}; puts of the chain to other partitions are done", error.text).into();
+    error.text = format!(
+        "{}; puts of the chain to other partitions are done: if the job is given to another \
+         consumer, the same chain repeats none of them within ten minutes",
+        error.text
+    )
+    .into();
     error
 }

@@ -69,7 +69,7 @@ fn step(stored: &StoredSchedule, now: Now) -> Step {
 }
 
 /// The job that a schedule puts.
-pub(super) fn job_of(
+fn job_of(
     schedule: &Schedule,
     topic: &TopicName,
     settings: &Settings,
@@ -123,20 +123,24 @@ impl Fanout<'_> {
             let stored = StoredSchedule::read(&mut from)?;
             pending.push(self.take_step(partition, stored, now));
         }
-        if letters > 0 {
-            self.send_letters(partition).await?;
-        }
+        let mut failed = None;
         for stepped in pending {
-            match stepped.await? {
-                Stepped::Done => {}
-                Stepped::Stale => report.next_at = Some(0),
-                Stepped::Refused => {
+            match stepped.await {
+                Ok(Stepped::Done) => {}
+                Ok(Stepped::Stale) => report.next_at = Some(0),
+                Ok(Stepped::Refused) => {
                     report.is_refused = true;
                     report.next_at = Some(0);
                 }
+                // The others may have given their ticks.
+                Err(error) => failed = Some(error),
             }
         }
-        Ok(report)
+        // Letters come after the ticks, and a portion at a time: there may be millions.
+        if letters > 0 && self.send_some_letters(partition).await? {
+            report.next_at = Some(0);
+        }
+        failed.map_or(Ok(report), Err)
     }
 
     /// Submits a step of a schedule now, and returns a future of what becomes of it.

@@ -3,6 +3,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
+mod chains;
+mod letters;
+
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -12,7 +15,7 @@ use std::time::{Duration, Instant};
 use dormouse_check::conformance::client::Client;
 use dormouse_check::harness::redis::{RedisConfig, RedisServer};
 use dormouse_core::command::{Command, Reply};
-use dormouse_core::job::{JobId, Token};
+use dormouse_core::job::JobId;
 use dormouse_core::op::*;
 use dormouse_core::topic::{Settings, TopicName};
 use dormouse_redis::{Options, RedisBackend};
@@ -104,17 +107,7 @@ impl World {
     /// A job of the topic `mail`, leased by the first server.
     fn lease(&self) -> LeasedJob {
         self.first.ask(Command::Put(vec![Put::new(topic("mail"), "body")])).unwrap();
-        let reserve = Reserve {
-            topics: vec![topic("mail")],
-            max: 1,
-            wait_ms: 0,
-            ttr_ms: None,
-            session: None,
-        };
-        match self.first.ask(Command::Reserve(reserve)) {
-            Ok(Reply::Jobs(mut jobs)) => jobs.remove(0),
-            other => panic!("{other:?}"),
-        }
+        reserve(&self.first, "mail")
     }
 
     /// Sends a command to the first server, which dies after so many scripts.
@@ -138,6 +131,11 @@ fn wait_for(mut is_so: impl FnMut() -> bool) {
     }
 }
 
+/// Settings by which a topic exists, and is counted, when it has no jobs.
+fn kept() -> Settings {
+    Settings { ttr_ms: Some(60_000), ..Settings::default() }
+}
+
 /// Puts so far, and jobs that wait; both 0 if there is no such topic.
 fn counts(client: &Client, name: &str) -> (u64, u64) {
     match client.ask(Command::Stats(Stats { topic: Some(topic(name)) })) {
@@ -147,65 +145,25 @@ fn counts(client: &Client, name: &str) -> (u64, u64) {
 }
 
 fn is_there(client: &Client, id: JobId) -> bool {
-    let views = client.ask(Command::Get(vec![Target::Id(id)]));
-    matches!(views, Ok(Reply::Views(views)) if views[0].is_ok())
+    view(client, Target::Id(id)).is_some()
 }
 
-#[test]
-fn a_letter_is_sent_once_wherever_its_server_dies() {
-    for scripts in 0..SCRIPTS_MAX {
-        let world = World::new();
-        let settings = Settings { dead_topic: Some(topic("morgue")), ..Settings::default() };
-        let set = SetTopic { topic: topic("mail"), settings };
-        world.first.ask(Command::SetTopic(set)).unwrap();
-        let lease = world.lease();
-        let target = KillTarget::Token(lease.token);
-        let kill = Kill { target, error: None, priority: None };
-        world.die_during(Command::Kill(vec![kill]), scripts);
-        let second = world.second();
-        if is_there(&second, lease.id) {
-            assert!(scripts <= 1, "it was killed after {scripts} scripts");
-            continue;
-        }
-        wait_for(|| counts(&second, "morgue") == (1, 1));
-        let left = || world.redis.must(&["EXISTS", "dormouse:{mail/0}:l"]).int();
-        wait_for(|| left() == 0);
-        assert_eq!(counts(&second, "morgue"), (1, 1), "after {scripts} scripts");
-        assert_eq!(world.redis.must(&["HLEN", "dormouse:{mail/0}:j"]).int(), 0);
+fn reserve(client: &Client, name: &str) -> LeasedJob {
+    let reserve =
+        Reserve { topics: vec![topic(name)], max: 1, wait_ms: 0, ttr_ms: None, session: None };
+    match client.ask(Command::Reserve(reserve)) {
+        Ok(Reply::Jobs(mut jobs)) => jobs.remove(0),
+        other => panic!("{other:?}"),
     }
 }
 
-fn chain(token: Token) -> Command {
-    let puts = ["mail", "next", "other"].map(|name| Put::new(topic(name), "next")).to_vec();
-    Command::Chain(Chain { token, puts })
+fn set(client: &Client, name: &str, settings: Settings) {
+    client.ask(Command::SetTopic(SetTopic { topic: topic(name), settings })).unwrap();
 }
 
-#[test]
-fn a_chain_never_acks_without_its_puts_wherever_its_server_dies() {
-    let mut is_repeated = false;
-    for scripts in 0..SCRIPTS_MAX {
-        let world = World::new();
-        for name in ["next", "other"] {
-            // So that their registration takes no script of the chain.
-            world.first.ask(Command::Put(vec![Put::new(topic(name), "")])).unwrap();
-            world.first.ask(Command::Purge(topic(name))).unwrap();
-        }
-        let lease = world.lease();
-        world.die_during(chain(lease.token), scripts);
-        let second = world.second();
-        let begun = counts(&second, "next").1 + counts(&second, "other").1;
-        if is_there(&second, lease.id) {
-            assert_eq!(counts(&second, "mail").1, 0);
-            is_repeated |= begun > 0;
-            let Ok(Reply::Chain(reply)) = second.ask(chain(lease.token)) else { panic!() };
-            assert_eq!((reply.end, reply.puts.len()), (EndReply::Done, 3));
-        }
-        for (name, puts) in [("mail", 2), ("next", 2), ("other", 2)] {
-            assert_eq!(counts(&second, name), (puts, 1), "{name} after {scripts} scripts");
-        }
-        assert!(!is_there(&second, lease.id));
-        let Ok(Reply::Chain(again)) = second.ask(chain(lease.token)) else { panic!() };
-        assert_eq!(again, ChainReply { end: EndReply::Gone, puts: Vec::new() });
+fn view(client: &Client, target: Target) -> Option<JobView> {
+    match client.ask(Command::Get(vec![target])) {
+        Ok(Reply::Views(mut views)) => views.remove(0).ok(),
+        other => panic!("{other:?}"),
     }
-    assert!(is_repeated, "no server died between puts and ack");
 }
