@@ -25,7 +25,7 @@ pub(crate) struct Death {
     pub(crate) cause: Cause,
 }
 
-/// The headers of a dead letter, in their order: each may have been one of a letter that dies again.
+/// The headers of a dead letter, in their order. A letter that dies again has them already.
 const DEAD_HEADERS: [&str; 5] =
     ["dead-from", "dead-reason", "dead-attempts", "dead-id", "dead-key"];
 
