@@ -162,6 +162,8 @@ pub struct Content {
     pub put_at: u64,
     /// The tick that put it, if one did.
     pub tick: Option<Arc<TickOrigin>>,
+    /// What limits of groups are counted by.
+    pub group: Option<Bytes>,
 }
 
 /// The tick of a schedule that a job was put for.
@@ -176,21 +178,22 @@ pub struct TickOrigin {
 }
 
 impl Content {
-    /// Bytes of the job against byte limits: body, key and headers.
+    /// Bytes of the job against byte limits: body, key, group and headers.
     pub fn bytes(&self) -> u64 {
-        content_bytes(&self.body, self.key.as_ref(), self.headers.as_deref())
+        content_bytes(&self.body, [&self.key, &self.group], self.headers.as_deref())
     }
 }
 
-/// Bytes of a job of this body, key and headers against byte limits.
+/// Bytes of a job of this body, these names (key and group) and headers against byte limits.
 pub(crate) fn content_bytes(
     body: &Bytes,
-    key: Option<&Bytes>,
+    names: [&Option<Bytes>; 2],
     headers: Option<&Vec<(String, String)>>,
 ) -> u64 {
     let headers: usize = headers
         .map_or(0, |headers| headers.iter().map(|(name, value)| name.len() + value.len()).sum());
-    (body.len() + key.map_or(0, Bytes::len) + headers) as u64
+    let names: usize = names.into_iter().flatten().map(Bytes::len).sum();
+    (body.len() + names + headers) as u64
 }
 
 /// The progress of the job since it was put.

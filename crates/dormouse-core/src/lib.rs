@@ -18,6 +18,7 @@ pub mod machine;
 pub mod meter;
 pub mod op;
 pub mod place;
+pub mod rate;
 pub mod refusal;
 pub mod schedule;
 pub mod share;

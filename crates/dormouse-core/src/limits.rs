@@ -9,6 +9,8 @@ pub const BODY_BYTES_MAX: usize = 1 << 20;
 pub const KEY_BYTES_MAX: usize = 256;
 /// Keys that start with this are the server's own: those of dead letters, and of chains on Redis.
 pub const KEY_PREFIX_RESERVED: &[u8] = b"dormouse:";
+/// Bytes of a group, at least 1.
+pub const GROUP_BYTES_MAX: usize = 256;
 /// Bytes of all header names and values of a job.
 pub const HEADERS_BYTES_MAX: usize = 4 << 10;
 /// Bytes kept of an error text; a longer one is cut.
@@ -38,7 +40,8 @@ pub const WAIT_MS_MAX: u64 = 60_000;
 pub const REPLY_BYTES_MAX: u64 = 16 << 20;
 /// Bytes of the largest job there can be: a reply stops where one more might not fit.
 pub const JOB_BYTES_MAX: u64 =
-    (BODY_BYTES_MAX + KEY_BYTES_MAX + HEADERS_BYTES_MAX + DEAD_HEADERS_BYTES_MAX) as u64;
+    (BODY_BYTES_MAX + KEY_BYTES_MAX + GROUP_BYTES_MAX + HEADERS_BYTES_MAX + DEAD_HEADERS_BYTES_MAX)
+        as u64;
 /// Bytes of the jobs that a batch of puts may find under its keys: each is read whole, and all in
 /// one step. As many as an HTTP request can put, twice.
 pub const PUT_KEYED_BYTES_MAX: u64 = 32 << 20;
@@ -46,6 +49,12 @@ pub const PUT_KEYED_BYTES_MAX: u64 = 32 << 20;
 pub const LEASED_JOBS_MAX: usize = 1_000_000;
 /// Bytes of all leased jobs.
 pub const LEASED_BYTES_MAX: u64 = 256 << 20;
+/// Longest span that a rate counts by: a day.
+pub const RATE_PER_MS_MAX: u64 = 24 * 3_600 * 1_000;
+/// Jobs of a rate for each ms that it counts by: a million per second.
+pub const RATE_JOBS_PER_MS_MAX: u64 = 1_000;
+/// Jobs of a rate that may come at once.
+pub const RATE_BURST_MAX: u64 = 1_000_000;
 /// Reserves and locks waiting at once.
 pub const WAITERS_MAX: usize = 100_000;
 /// Longest delay: 100 years.

@@ -8,7 +8,7 @@ use crate::job::{JobId, State, Token};
 use crate::limits::{
     LEASED_BYTES_MAX, LEASED_JOBS_MAX, LOCKS_MAX, PUT_KEYED_BYTES_MAX, REPLY_BYTES_MAX, WAITERS_MAX,
 };
-use crate::op::{SessionId, Target};
+use crate::op::{HeldBy, SessionId, Target};
 use crate::schedule::ScheduleName;
 use crate::topic::TopicName;
 
@@ -177,6 +177,28 @@ pub fn leases_of_topic_used(topic: &TopicName, jobs: u64, bytes: u64) -> Error {
              for other topics; ack some and try again"
         ),
     )
+}
+
+/// To a request for a given job while its topic has no slot or its rate is used.
+pub fn held_by_topic(topic: &TopicName, limit: HeldBy, leased: u64, wait_ms: Option<u64>) -> Error {
+    held(&format!("topic {topic}"), limit, leased, wait_ms)
+}
+
+/// To a request for a given job while its group has no slot or its rate is used.
+pub fn held_by_group(group: &[u8], limit: HeldBy, leased: u64, wait_ms: Option<u64>) -> Error {
+    held(&format!("group {}", group.escape_ascii()), limit, leased, wait_ms)
+}
+
+fn held(of: &str, limit: HeldBy, leased: u64, wait_ms: Option<u64>) -> Error {
+    let limit = limit.as_str();
+    let text = match wait_ms {
+        Some(ms) => format!("{of} has used its {limit}; try again in {ms} ms, or raise it"),
+        None => format!(
+            "{of} has {leased} jobs leased, as many as its {limit} allows; try again when one of \
+             them is acked, or raise it"
+        ),
+    };
+    Error::new(Code::Busy, text)
 }
 
 /// How the caller's own token is called here; the server, which knows its name, tells that.

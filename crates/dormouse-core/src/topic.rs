@@ -8,6 +8,7 @@ use std::sync::Arc;
 use crate::backoff::Backoff;
 use crate::error::Error;
 use crate::limits::TOPIC_BYTES_MAX;
+use crate::rate::Rate;
 
 /// A topic's number within a store: given at its birth, never given again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -128,6 +129,14 @@ pub struct Settings {
     pub dead_topic: Option<TopicName>,
     /// How long acked jobs are kept as done; `None` = not at all.
     pub keep_done_ms: Option<u64>,
+    /// Most jobs leased at once; others stay ready.
+    pub leased_max: Option<u64>,
+    /// How fast jobs are taken; others stay ready.
+    pub rate: Option<Rate>,
+    /// Most jobs of a group leased at once; others of it stay ready.
+    pub group_leased_max: Option<u64>,
+    /// How fast jobs of a group are taken; others of it stay ready.
+    pub group_rate: Option<Rate>,
 }
 
 /// Until when reserve gives nothing from a topic.

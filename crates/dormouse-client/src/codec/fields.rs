@@ -209,6 +209,7 @@ pub(super) fn leased(reply: &Value<'_>, frame: &Bytes) -> Result<LeasedJob, Erro
         tick: fields.tick()?,
         body_kind: fields.kind()?,
         body: fields.bytes("body")?.unwrap_or_default(),
+        group: None,
     })
 }
 
@@ -226,6 +227,7 @@ pub(super) fn view(reply: &Value<'_>, frame: &Bytes) -> Result<JobView, Error> {
         expires_after_ms: fields.number("expires_after_ms")?,
         put_at: fields.number("put_at")?,
         tick: fields.tick()?,
+        group: None,
     };
     let progress = Progress {
         priority: fields.number("priority")?,
@@ -244,6 +246,7 @@ pub(super) fn view(reply: &Value<'_>, frame: &Bytes) -> Result<JobView, Error> {
         state: state(fields.get("state")?)?,
         due_at: fields.number("due_at")?,
         job: Job { id: fields.text("id")?, content, progress },
+        held_by: None,
     })
 }
 
@@ -317,5 +320,6 @@ fn settings(reply: &Value<'_>, frame: &Bytes) -> Result<Settings, Error> {
             name => Some(topic(name)?),
         },
         keep_done_ms: fields.count("keep_done_ms")?,
+        ..Settings::default()
     })
 }

@@ -48,7 +48,9 @@ impl<T: Timeline> Machine<T> {
             Fact::TopicGone { topic } => self.apply_gone(*topic),
             Fact::TopicSet { topic, settings } => {
                 if let Some(value) = self.topics.get_mut(*topic) {
-                    value.settings = settings.clone();
+                    value.set(settings);
+                    // What a limit held may be free now.
+                    self.waiters.look_at(value.watch);
                 }
                 self.topics.note_unused(*topic);
             }
@@ -117,6 +119,9 @@ impl<T: Timeline> Machine<T> {
         let is_live = !matches!(origin, Origin::Replay);
         let (mut job, put_batch) = self.lift(*id, *left, to, origin);
         let watch = self.count(*topic, |counts| count_move(counts, *left, to, progress, *cause));
+        if left.is_none() {
+            self.note_slot(*topic, watch);
+        }
         match to {
             Destination::Leased { ttr_ms, session } => {
                 job.progress = progress.clone();

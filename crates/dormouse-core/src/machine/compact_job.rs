@@ -36,6 +36,7 @@ struct RareFields {
     key_ttl_ms: u64,
     expires_after_ms: u64,
     tick: Option<Arc<TickOrigin>>,
+    group: Option<Bytes>,
     expiries: u32,
     releases: u32,
     kills: u32,
@@ -58,6 +59,7 @@ impl CompactJob {
             expires_after_ms,
             put_at,
             tick,
+            group,
         } = content;
         let Progress {
             priority,
@@ -80,6 +82,7 @@ impl CompactJob {
             key_ttl_ms,
             expires_after_ms,
             tick,
+            group,
             expiries,
             releases,
             kills,
@@ -118,6 +121,7 @@ impl CompactJob {
             expires_after_ms: rare.map_or(0, |rare| rare.expires_after_ms),
             put_at: self.put_at,
             tick: rare.and_then(|rare| rare.tick.clone()),
+            group: rare.and_then(|rare| rare.group.clone()),
         };
         Job { id, content, progress: self.progress() }
     }
@@ -227,6 +231,7 @@ mod tests {
                 tick_ms: 16,
                 missed: 17,
             })),
+            group: Some(Bytes::from_static(b"group")),
         };
         let progress = Progress {
             priority: 7,

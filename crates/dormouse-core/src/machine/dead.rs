@@ -34,7 +34,7 @@ pub fn dead_letter_key(id: JobId) -> Bytes {
     Bytes::from(format!("dormouse:dead:{id}"))
 }
 
-/// The dead letter of a job: its body, headers and priority, and headers that say where it comes
+/// The dead letter of a job: its body, headers, group and priority, and headers that say where it comes
 /// from. The rest is as the topic says in which it is put.
 pub fn dead_letter(from: &TopicName, to: TopicName, job: &Job, progress: &Progress) -> Put {
     let id = job.id;
@@ -58,6 +58,7 @@ pub fn dead_letter(from: &TopicName, to: TopicName, job: &Job, progress: &Progre
         priority: Some(progress.priority),
         key: Some(dead_letter_key(id)),
         headers: Some(Arc::new(headers)),
+        group: job.content.group.clone(),
         ..Put::new(to, job.content.body.clone())
     }
 }

@@ -115,6 +115,7 @@ impl<T: Timeline> Machine<T> {
             if self.topics.get(topic).is_some_and(|value| value.holds_until > 0) {
                 self.hold_alarms.plan(topic, 0);
             }
+            self.topics.get_mut(topic).into_iter().for_each(|value| value.begin_pace(now));
             self.vanish_if_unused(topic, now, out);
         }
         // Leases of sessions came to rest: their deadlines belong to the batch of the start.

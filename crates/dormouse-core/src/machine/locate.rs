@@ -178,13 +178,15 @@ impl<T: Timeline> Machine<T> {
     pub(crate) fn view_resting(&self, resting: Resting, now: Now) -> Option<JobView> {
         let topic = self.topics.get(resting.place.topic)?.name.clone();
         let (state, due_at) = (resting.place.state(now), resting.place.due_wall_ms(now));
-        Some(JobView { topic, state, due_at, job: resting.job })
+        let held_by = if state == State::Ready { self.held_by(&resting, now) } else { None };
+        Some(JobView { topic, state, due_at, job: resting.job, held_by })
     }
 
     pub(crate) fn view_leased(&self, id: JobId, now: Now) -> Option<JobView> {
         let lease = self.leases.get(id)?;
         let topic = self.topics.get(lease.topic)?.name.clone();
         let job = lease.job.to_job(id);
-        Some(JobView { topic, state: State::Leased, due_at: self.lease_end_wall_ms(id, now), job })
+        let due_at = self.lease_end_wall_ms(id, now);
+        Some(JobView { topic, state: State::Leased, due_at, job, held_by: None })
     }
 }

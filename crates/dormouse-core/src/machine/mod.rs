@@ -11,6 +11,7 @@ mod compact_job;
 mod dead;
 mod deadlines;
 mod events;
+mod flow;
 mod holders;
 mod holds;
 mod image;

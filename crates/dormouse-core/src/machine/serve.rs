@@ -1,5 +1,6 @@
 //! Serving waiting reserves: due jobs go to the reserve that came first.
 
+use super::topics::Topic;
 use super::waiters::{WaiterNo, WatchNo};
 use super::{Machine, Output, WaitKind, When, answered, job_cost};
 use crate::command::Reply;
@@ -119,9 +120,10 @@ impl<T: Timeline> Machine<T> {
         Ok(Looked::Whole)
     }
 
-    /// The topic's offer; nothing while it is paused.
+    /// The topic's offer; nothing while it is paused or one of its limits is reached.
     pub(crate) fn offer(&mut self, topic: TopicNo, now: Now) -> Result<Next, Fatal> {
-        match self.topics.get(topic).and_then(|value| value.paused(now)) {
+        let stopped = |value: &Topic| value.paused(now).or_else(|| value.held(now));
+        match self.topics.get(topic).and_then(stopped) {
             Some(None) => Ok(Next::Empty),
             Some(Some(ms)) => Ok(Next::In(ms)),
             None => self.timeline.next(topic, now),

@@ -9,6 +9,7 @@ use crate::fact::Fact;
 use crate::image::{Counts, TopicImage};
 use crate::limits::{TOPIC_LINGER_MS, TOPICS_MAX};
 use crate::machine::waiters::WatchNo;
+use crate::rate::Pace;
 use crate::snapshot_map::SnapshotMap;
 use crate::time::Now;
 use crate::timeline::Timeline;
@@ -29,6 +30,8 @@ pub(crate) struct Topic {
     pub(crate) has_deadlines: bool,
     /// Bytes of its leased jobs.
     pub(crate) leased_bytes: u64,
+    /// How far its rate is used.
+    pub(crate) pace: Pace,
     /// Reserves wait on it.
     pub(crate) watch: Option<WatchNo>,
     idle: Idle,
@@ -54,6 +57,7 @@ impl Topic {
             schedules: 0,
             has_deadlines: false,
             leased_bytes: 0,
+            pace: Pace::default(),
             watch: None,
             idle: Idle::No,
         }

@@ -10,8 +10,8 @@ use crate::backoff::{Backoff, Delays};
 use crate::error::{Code, Error};
 use crate::limits::{
     AT_MS_MAX, BACKOFF_LIST_MAX, BATCH_MAX, BODY_BYTES_MAX, DEAD_TOPICS_MAX, DELAY_MS_MAX,
-    ERROR_BYTES_MAX, HEADERS_BYTES_MAX, JITTER_PERMILLE_MAX, KEY_BYTES_MAX, KEY_PREFIX_RESERVED,
-    LOCK_NAME_BYTES_MAX, TTL_MS_MAX, TTR_MS_MIN,
+    ERROR_BYTES_MAX, GROUP_BYTES_MAX, HEADERS_BYTES_MAX, JITTER_PERMILLE_MAX, KEY_BYTES_MAX,
+    KEY_PREFIX_RESERVED, LOCK_NAME_BYTES_MAX, TTL_MS_MAX, TTR_MS_MIN,
 };
 use crate::time::{Clock, Now};
 use crate::topic::TopicName;
@@ -121,6 +121,11 @@ pub fn key(key: &Bytes) -> Result<(), Error> {
         ));
     }
     named_bytes("key", key, KEY_BYTES_MAX)
+}
+
+/// A group within its limits.
+pub fn group(group: &Bytes) -> Result<(), Error> {
+    named_bytes("group", group, GROUP_BYTES_MAX)
 }
 
 /// A lock's name within its limits.

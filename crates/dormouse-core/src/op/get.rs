@@ -23,6 +23,37 @@ pub struct JobView {
     pub due_at: u64,
     /// All that is known of it.
     pub job: Job,
+    /// The limit that keeps it from being taken, if it is ready.
+    pub held_by: Option<HeldBy>,
+}
+
+/// A limit of a topic that keeps a ready job from being taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeldBy {
+    /// As many jobs of the topic are leased as may be.
+    LeasedMax,
+    /// The rate of the topic.
+    Rate,
+    /// As many jobs of the group are leased as may be.
+    GroupLeasedMax,
+    /// The rate of the group.
+    GroupRate,
+}
+
+impl HeldBy {
+    /// Every limit.
+    pub const ALL: [HeldBy; 4] =
+        [HeldBy::LeasedMax, HeldBy::Rate, HeldBy::GroupLeasedMax, HeldBy::GroupRate];
+
+    /// The setting's name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            HeldBy::LeasedMax => "leased_max",
+            HeldBy::Rate => "rate",
+            HeldBy::GroupLeasedMax => "group_leased_max",
+            HeldBy::GroupRate => "group_rate",
+        }
+    }
 }
 
 /// Look at jobs.

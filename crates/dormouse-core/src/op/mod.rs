@@ -43,7 +43,7 @@ pub use extend::{Extend, ExtendReply};
 pub use forecast::Forecast;
 pub(crate) use forecast::ForecastProgress;
 pub(crate) use get::GetProgress;
-pub use get::{Get, JobView};
+pub use get::{Get, HeldBy, JobView};
 pub use get_schedule::{GetSchedule, ScheduleState, ScheduleView};
 pub use kick::Kick;
 pub(crate) use kick::KickProgress;

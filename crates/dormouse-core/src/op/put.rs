@@ -67,6 +67,8 @@ pub struct Put {
     pub expires_after_ms: Option<i64>,
     /// Small string map.
     pub headers: Option<Arc<Vec<(String, String)>>>,
+    /// What limits of groups are counted by.
+    pub group: Option<Bytes>,
 }
 
 impl Put {
@@ -87,12 +89,13 @@ impl Put {
             key_ttl_ms: None,
             expires_after_ms: None,
             headers: None,
+            group: None,
         }
     }
 
-    /// Bytes of the job against byte limits: body, key and headers.
+    /// Bytes of the job against byte limits: body, key, group and headers.
     pub fn bytes(&self) -> u64 {
-        content_bytes(&self.body, self.key.as_ref(), self.headers.as_deref())
+        content_bytes(&self.body, [&self.key, &self.group], self.headers.as_deref())
     }
 
     /// Checks all limits; gives when the job is due, unless its topic has a delay for it.
@@ -111,6 +114,9 @@ impl Put {
         }
         if let Some(headers) = &self.headers {
             check::headers(headers)?;
+        }
+        if let Some(group) = &self.group {
+            check::group(group)?;
         }
         self.due(now, None)
     }
@@ -143,6 +149,7 @@ impl Put {
             expires_after_ms: expires_after_ms.unwrap_or(0),
             put_at: now.wall_ms,
             tick: None,
+            group: self.group,
         }
     }
 }

@@ -98,12 +98,14 @@ pub struct LeasedJob {
     pub body_kind: BodyKind,
     /// The tick that put it, if one did.
     pub tick: Option<Arc<TickOrigin>>,
+    /// What limits of groups are counted by.
+    pub group: Option<Bytes>,
 }
 
 impl LeasedJob {
-    /// Bytes of the job against byte limits: body, key and headers.
+    /// Bytes of the job against byte limits: body, key, group and headers.
     pub fn bytes(&self) -> u64 {
-        content_bytes(&self.body, self.key.as_ref(), self.headers.as_deref())
+        content_bytes(&self.body, [&self.key, &self.group], self.headers.as_deref())
     }
 }
 
@@ -301,6 +303,7 @@ impl<T: Timeline> Machine<T> {
             body: job.content.body.clone(),
             body_kind: job.content.body_kind,
             tick: job.content.tick.clone(),
+            group: job.content.group.clone(),
         };
         let fact = Fact::Move {
             id: place.id,
@@ -314,6 +317,7 @@ impl<T: Timeline> Machine<T> {
         let origin = if taken { Origin::Taken(resting) } else { Origin::Found(resting) };
         self.commit(fact, origin, out);
         self.begin_lease(place.id, expires_at, terms.session, terms.holder);
+        self.spend(place.topic, now);
         Some(leased)
     }
 }

@@ -65,6 +65,7 @@ impl<T: Timeline> Machine<T> {
         if !self.has_lease_room(topic, holder) {
             return Err(self.no_lease_room(topic, holder).into());
         }
+        self.check_flow(&resting, now)?;
         if resting.put_batch != 0 {
             *when = When::Durable;
         }

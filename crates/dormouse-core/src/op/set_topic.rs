@@ -3,7 +3,7 @@
 use crate::command::{Command, Reply, operation};
 use crate::error::Error;
 use crate::fact::Fact;
-use crate::limits::{TTL_MS_MAX, TTR_MS_MIN};
+use crate::limits::{LEASED_JOBS_MAX, TTL_MS_MAX, TTR_MS_MIN};
 use crate::machine::{Machine, Origin, Output, Rule};
 use crate::op::check;
 use crate::timeline::Timeline;
@@ -34,7 +34,22 @@ impl SetTopic {
         span("delay", settings.delay_ms, 0)?;
         span("expires_after", settings.expires_after_ms, 1)?;
         span("keep_done", settings.keep_done_ms, 1)?;
+        slots("leased_max", settings.leased_max)?;
+        slots("group_leased_max", settings.group_leased_max)?;
+        for (field, rate) in [("rate", settings.rate), ("group_rate", settings.group_rate)] {
+            rate.map_or(Ok(()), |rate| rate.check(field))?;
+        }
         check::optional_backoff(settings.backoff.as_ref())
+    }
+}
+
+/// A number of leases within its limits.
+fn slots(field: &str, value: Option<u64>) -> Result<(), Error> {
+    match value {
+        Some(jobs) if !(1..=LEASED_JOBS_MAX as u64).contains(&jobs) => Err(Error::invalid(
+            format!("{field} is {jobs} jobs; give 1 to {LEASED_JOBS_MAX}, or pause the topic"),
+        )),
+        _ => Ok(()),
     }
 }
 

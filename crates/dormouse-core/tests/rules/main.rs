@@ -7,6 +7,7 @@ mod dead;
 mod dead_letters;
 mod deadlines;
 mod done;
+mod flow;
 mod fuzz;
 mod holders;
 mod lease;

@@ -34,6 +34,7 @@ fn leased_job() -> LeasedJob {
         body: Default::default(),
         body_kind: BodyKind::Bytes,
         tick: None,
+        group: None,
     }
 }
 

@@ -10,6 +10,7 @@ use dormouse_core::job::{JobId, State, Token};
 use dormouse_core::machine::{Machine, Output};
 use dormouse_core::op::*;
 use dormouse_core::place::Class;
+use dormouse_core::rate::Rate;
 use dormouse_core::schedule::{Catchup, Overlap, ScheduleName, Template};
 use dormouse_core::time::Now;
 use dormouse_core::timeline::memory::MemoryTimeline;
@@ -135,6 +136,12 @@ impl Seen {
             expires_after_ms: rng.maybe(4, |rng| 1 + rng.below(60)),
             dead_topic: rng.maybe(3, |rng| self.topic(rng)),
             keep_done_ms: rng.maybe(2, |rng| 1 + rng.below(120)),
+            leased_max: rng.maybe(4, |rng| 1 + rng.below(4)),
+            rate: rng.maybe(6, |rng| Rate {
+                jobs: 1 + rng.below(5),
+                per_ms: 1 + rng.below(20),
+                burst: 1 + rng.below(3),
+            }),
             ..Settings::default()
         }
     }

@@ -7,8 +7,8 @@
 //! key       bytes   if 0x01
 //! put_at    varint
 //! options   1 byte  if 0x20: 0x01 ttr_ms  0x02 attempts_max  0x04 backoff  0x08 key_ttl_ms
-//!                   0x10 tick: schedule, tick_ms, missed  0x20 expires_after_ms; and those
-//!                   announced, in this order
+//!                   0x10 tick: schedule, tick_ms, missed  0x20 expires_after_ms  0x40 group;
+//!                   and those announced, in this order
 //! headers   count and (name, value) pairs, if 0x10
 //! progress  if 0x40
 //! body      the rest
@@ -38,6 +38,7 @@ const BACKOFF: u8 = 0x04;
 const KEY_TTL: u8 = 0x08;
 const TICK: u8 = 0x10;
 const EXPIRES_AFTER: u8 = 0x20;
+const GROUP: u8 = 0x40;
 
 /// The lease time that costs nothing.
 const TTR_MS_IMPLIED: u64 = 60_000;
@@ -177,6 +178,7 @@ fn option_flags(content: &Content) -> u8 {
         | set(content.key_ttl_ms != 0, KEY_TTL)
         | set(content.tick.is_some(), TICK)
         | set(content.expires_after_ms != 0, EXPIRES_AFTER)
+        | set(content.group.is_some(), GROUP)
 }
 
 fn encode_options(content: &Content, options: u8, out: &mut Vec<u8>) {
@@ -201,11 +203,15 @@ fn encode_options(content: &Content, options: u8, out: &mut Vec<u8>) {
     if options & EXPIRES_AFTER != 0 {
         put_varint(content.expires_after_ms, out);
     }
+    if let Some(group) = &content.group {
+        put_bytes(group, out);
+    }
 }
 
 fn decode_options(content: &mut Content, reader: &mut Reader<'_>) -> Option<()> {
     let options = reader.byte()?;
-    if options & !(TTR | ATTEMPTS_MAX | BACKOFF | KEY_TTL | TICK | EXPIRES_AFTER) != 0 {
+    let known = TTR | ATTEMPTS_MAX | BACKOFF | KEY_TTL | TICK | EXPIRES_AFTER | GROUP;
+    if options & !known != 0 {
         return None;
     }
     if options & TTR != 0 {
@@ -227,6 +233,9 @@ fn decode_options(content: &mut Content, reader: &mut Reader<'_>) -> Option<()> 
     }
     if options & EXPIRES_AFTER != 0 {
         content.expires_after_ms = reader.varint()?;
+    }
+    if options & GROUP != 0 {
+        content.group = Some(Bytes::copy_from_slice(reader.bytes()?));
     }
     Some(())
 }

@@ -6,6 +6,7 @@ use dormouse_core::fact::{Cause, Destination, Fact};
 use dormouse_core::job::{BodyKind, Content, Job, JobId, Progress, TickOrigin};
 use dormouse_core::limits::JITTER_PERMILLE_MAX;
 use dormouse_core::place::{Class, Place};
+use dormouse_core::rate::Rate;
 use dormouse_core::schedule::ScheduleName;
 use dormouse_core::time::Clock;
 use dormouse_core::topic::{Pause, Settings, TopicName, TopicNo};
@@ -72,20 +73,23 @@ fn content() -> impl Strategy<Value = Content> {
     (
         (option::of(bytes(20)), headers, bytes(300), kind),
         (ttr_ms, attempts_max, option::of(backoff()), number(), number(), option::of(tick())),
-        prop_oneof![Just(0), number()],
+        (prop_oneof![Just(0), number()], option::of(bytes(20))),
     )
-        .prop_map(|((key, headers, body, body_kind), rest, expires_after_ms)| Content {
-            key,
-            headers,
-            body,
-            body_kind,
-            ttr_ms: rest.0,
-            attempts_max: rest.1,
-            backoff: rest.2,
-            key_ttl_ms: rest.3,
-            expires_after_ms,
-            put_at: rest.4,
-            tick: rest.5,
+        .prop_map(|((key, headers, body, body_kind), rest, (expires_after_ms, group))| {
+            Content {
+                key,
+                headers,
+                body,
+                body_kind,
+                ttr_ms: rest.0,
+                attempts_max: rest.1,
+                backoff: rest.2,
+                key_ttl_ms: rest.3,
+                expires_after_ms,
+                put_at: rest.4,
+                tick: rest.5,
+                group,
+            }
         })
 }
 
@@ -148,6 +152,10 @@ fn movement() -> impl Strategy<Value = Fact> {
     })
 }
 
+fn rate() -> impl Strategy<Value = Rate> {
+    (number(), number(), number()).prop_map(|(jobs, per_ms, burst)| Rate { jobs, per_ms, burst })
+}
+
 fn fact() -> impl Strategy<Value = Fact> {
     let topic = || number_u32().prop_map(TopicNo);
     let settings = (
@@ -155,8 +163,9 @@ fn fact() -> impl Strategy<Value = Fact> {
         (option::of(number()), option::of(number()), option::of(number()), option::of(number())),
         (option::of(number()), option::of(number()), option::of(number())),
         option::of("[a-z0-9.:]{1,20}"),
+        (option::of(number()), option::of(rate()), option::of(number()), option::of(rate())),
     )
-        .prop_map(|(first, second, third, dead_topic)| Settings {
+        .prop_map(|(first, second, third, dead_topic, limits)| Settings {
             ttr_ms: first.0,
             attempts_max: first.1,
             backoff: first.2,
@@ -168,6 +177,10 @@ fn fact() -> impl Strategy<Value = Fact> {
             expires_after_ms: third.1,
             keep_done_ms: third.2,
             dead_topic: dead_topic.map(|name| TopicName::new(&name).unwrap()),
+            leased_max: limits.0,
+            rate: limits.1,
+            group_leased_max: limits.2,
+            group_rate: limits.3,
         });
     let pause = option::of(prop_oneof![Just(Pause::Open), number().prop_map(Pause::Until)]);
     let lock = (bytes(20), bytes(20), number(), number_u32(), number());

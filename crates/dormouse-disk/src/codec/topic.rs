@@ -2,12 +2,15 @@
 //!
 //! ```text
 //! settings  flags 1 byte, the numbers they announce, [backoff]; if 0x80: flags 1 byte (0x01
-//!           delay_ms, 0x02 expires_after_ms, 0x04 keep_done_ms, 0x08 dead_topic) and what they
-//!           announce
+//!           delay_ms, 0x02 expires_after_ms, 0x04 keep_done_ms, 0x08 dead_topic, 0x10 limits) and
+//!           what they announce
+//! limits    flags 1 byte (0x01 leased_max, 0x02 rate, 0x04 group_leased_max, 0x08 group_rate) and
+//!           what they announce; a rate is jobs, per_ms, burst
 //! ```
 
 use std::sync::Arc;
 
+use dormouse_core::rate::Rate;
 use dormouse_core::topic::{Pause, Settings, TopicName};
 
 use super::backoff::{decode_backoff, encode_backoff};
@@ -26,6 +29,12 @@ const DELAY: u8 = 0x01;
 const EXPIRES_AFTER: u8 = 0x02;
 const KEEP_DONE: u8 = 0x04;
 const DEAD_TOPIC: u8 = 0x08;
+const LIMITS: u8 = 0x10;
+
+const LEASED_MAX: u8 = 0x01;
+const RATE: u8 = 0x02;
+const GROUP_LEASED_MAX: u8 = 0x04;
+const GROUP_RATE: u8 = 0x08;
 
 const RESUMED: u8 = 0;
 const PAUSED_OPEN: u8 = 1;
@@ -60,15 +69,36 @@ pub fn encode_settings(settings: &Settings, out: &mut Vec<u8>) {
         if let Some(topic) = &settings.dead_topic {
             put_bytes(topic.as_str().as_bytes(), out);
         }
+        let limits = limit_flags(settings);
+        if limits != 0 {
+            out.push(limits);
+            encode_limits(settings.leased_max, settings.rate, out);
+            encode_limits(settings.group_leased_max, settings.group_rate, out);
+        }
     }
 }
 
-/// Which of the settings are given that say how jobs begin and end.
+fn encode_limits(leased_max: Option<u64>, rate: Option<Rate>, out: &mut Vec<u8>) {
+    leased_max.into_iter().for_each(|jobs| put_varint(jobs, out));
+    if let Some(Rate { jobs, per_ms, burst }) = rate {
+        [jobs, per_ms, burst].into_iter().for_each(|number| put_varint(number, out));
+    }
+}
+
+/// Which of the settings are given that say how jobs begin, are taken and end.
 fn life_flags(settings: &Settings) -> u8 {
     set(settings.delay_ms.is_some(), DELAY)
         | set(settings.expires_after_ms.is_some(), EXPIRES_AFTER)
         | set(settings.keep_done_ms.is_some(), KEEP_DONE)
         | set(settings.dead_topic.is_some(), DEAD_TOPIC)
+        | set(limit_flags(settings) != 0, LIMITS)
+}
+
+fn limit_flags(settings: &Settings) -> u8 {
+    set(settings.leased_max.is_some(), LEASED_MAX)
+        | set(settings.rate.is_some(), RATE)
+        | set(settings.group_leased_max.is_some(), GROUP_LEASED_MAX)
+        | set(settings.group_rate.is_some(), GROUP_RATE)
 }
 
 /// Reads what [`encode_settings`] wrote.
@@ -92,7 +122,7 @@ pub fn decode_settings(reader: &mut Reader<'_>) -> Option<Settings> {
 
 fn decode_life(settings: &mut Settings, reader: &mut Reader<'_>) -> Option<()> {
     let flags = reader.byte()?;
-    if flags & !(DELAY | EXPIRES_AFTER | KEEP_DONE | DEAD_TOPIC) != 0 {
+    if flags & !(DELAY | EXPIRES_AFTER | KEEP_DONE | DEAD_TOPIC | LIMITS) != 0 {
         return None;
     }
     settings.delay_ms = number(reader, flags, DELAY)?;
@@ -101,6 +131,21 @@ fn decode_life(settings: &mut Settings, reader: &mut Reader<'_>) -> Option<()> {
     if flags & DEAD_TOPIC != 0 {
         settings.dead_topic = Some(TopicName::new(reader.text()?).ok()?);
     }
+    if flags & LIMITS != 0 {
+        decode_limits(settings, reader)?;
+    }
+    Some(())
+}
+
+fn decode_limits(settings: &mut Settings, reader: &mut Reader<'_>) -> Option<()> {
+    let flags = reader.byte()?;
+    if flags & !(LEASED_MAX | RATE | GROUP_LEASED_MAX | GROUP_RATE) != 0 {
+        return None;
+    }
+    settings.leased_max = number(reader, flags, LEASED_MAX)?;
+    settings.rate = rate(reader, flags, RATE)?;
+    settings.group_leased_max = number(reader, flags, GROUP_LEASED_MAX)?;
+    settings.group_rate = rate(reader, flags, GROUP_RATE)?;
     Some(())
 }
 
@@ -110,6 +155,15 @@ fn number(reader: &mut Reader<'_>, flags: u8, flag: u8) -> Option<Option<u64>> {
         0 => Some(None),
         _ => reader.varint().map(Some),
     }
+}
+
+/// The rate that a flag announces; the inner `None` = it announces none.
+fn rate(reader: &mut Reader<'_>, flags: u8, flag: u8) -> Option<Option<Rate>> {
+    if flags & flag == 0 {
+        return Some(None);
+    }
+    let (jobs, per_ms, burst) = (reader.varint()?, reader.varint()?, reader.varint()?);
+    Some(Some(Rate { jobs, per_ms, burst }))
 }
 
 /// Appends whether and until when a topic is paused.

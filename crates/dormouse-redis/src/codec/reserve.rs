@@ -138,6 +138,7 @@ pub(crate) fn read_jobs(
             body: content.body,
             body_kind: content.body_kind,
             tick: content.tick,
+            group: content.group,
         });
     }
     Ok(jobs)

@@ -99,6 +99,7 @@ pub(crate) fn decode(record: &Bytes) -> Result<(Content, u32), Error> {
         expires_after_ms,
         put_at,
         tick,
+        group: None,
     };
     Ok((content, priority))
 }

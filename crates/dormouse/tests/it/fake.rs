@@ -102,6 +102,7 @@ pub(crate) fn one_job(id: u64) -> Reply {
         body: Bytes::new(),
         body_kind: BodyKind::Bytes,
         tick: None,
+        group: None,
     }])
 }
 

@@ -182,6 +182,7 @@ impl LeasedIn {
             body,
             body_kind,
             tick: tick_of(self.schedule, self.tick, self.ticks_missed)?,
+            group: None,
         })
     }
 }
@@ -201,6 +202,7 @@ impl ViewIn {
             expires_after_ms: self.expires_after_ms,
             put_at: self.put_at.0,
             tick: tick_of(self.schedule, self.tick, self.ticks_missed)?,
+            group: None,
         };
         let progress = Progress {
             priority: self.priority,
@@ -219,6 +221,7 @@ impl ViewIn {
             state: state(&self.state).ok_or_else(|| lacks("no state", &self.id))?,
             due_at: self.due_at.0,
             job: Job { id: JobId::from_str(&self.id)?, content, progress },
+            held_by: None,
         })
     }
 }

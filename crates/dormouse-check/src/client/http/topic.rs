@@ -152,6 +152,7 @@ impl SettingsIn {
             expires_after_ms: self.expires_after_ms,
             dead_topic: self.dead_topic.and_then(|name| TopicName::new(&name).ok()),
             keep_done_ms: self.keep_done_ms,
+            ..Settings::default()
         }
     }
 }

@@ -60,7 +60,7 @@ pub(super) fn read_view(
         progress::decode(text, lapsed)?
     };
     let job = Job { id, content, progress };
-    Ok(Some(Ok(JobView { topic: topic.clone(), state, due_at, job })))
+    Ok(Some(Ok(JobView { topic: topic.clone(), state, due_at, job, held_by: None })))
 }
 
 impl Fanout<'_> {

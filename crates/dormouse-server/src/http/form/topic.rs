@@ -68,6 +68,7 @@ impl TryFrom<SettingsForm> for Settings {
             dead_max: form.dead_max,
             dead_topic,
             keep_done_ms: form.keep_done.map(ms).filter(|&ms| ms > 0),
+            ..Settings::default()
         })
     }
 }
