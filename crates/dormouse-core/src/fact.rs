@@ -58,6 +58,8 @@ pub enum Cause {
     KeyPassed,
     /// Nobody took it before its deadline.
     TooLate,
+    /// Its group has no room, or has room again. Nothing else changed.
+    Park,
 }
 
 impl Cause {
@@ -66,7 +68,7 @@ impl Cause {
         matches!(self, Cause::Nack | Cause::Expiry | Cause::Kill | Cause::TooLate)
     }
 
-    const ALL: [Cause; 13] = [
+    const ALL: [Cause; 14] = [
         Cause::Reserve,
         Cause::Extend,
         Cause::Ack,
@@ -80,6 +82,7 @@ impl Cause {
         Cause::Trim,
         Cause::KeyPassed,
         Cause::TooLate,
+        Cause::Park,
     ];
 
     /// The number that stands for this cause in files.

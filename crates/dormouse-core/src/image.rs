@@ -74,6 +74,8 @@ pub struct TopicImage {
     pub schedules: u64,
     /// Deadlines of its jobs may rest beside it.
     pub has_deadlines: bool,
+    /// Jobs may be parked because their group has no room.
+    pub has_parked: bool,
 }
 
 /// A leased job, whole: the run it came from may be gone.

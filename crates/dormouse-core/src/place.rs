@@ -22,12 +22,31 @@ impl Class {
     pub const HOLD: Class = Class((1 << 33) + 1);
     /// Acked jobs that are kept, by the steady time of their ack; never due.
     pub const DONE: Class = Class((1 << 33) + 2);
-    /// The class that sorts last.
-    pub const LAST: Class = Class::DONE;
+    /// The first class of ready jobs whose group has no room. Each group, priority and clock has
+    /// one of its own; which, its jobs tell.
+    pub const PARKED: Class = Class((1 << 33) + 4);
+    /// The class that sorts last: a class has 34 bits.
+    pub const LAST: Class = Class((1 << 34) - 1);
 
     /// The class of waiting jobs of this priority whose due time is on this clock.
     pub fn waiting(priority: u32, clock: Clock) -> Class {
         Class(u64::from(priority) << 1 | u64::from(clock == Clock::Wall))
+    }
+
+    /// A class of parked jobs, by its number, whose due times are on this clock.
+    pub fn parked(lane: u32, clock: Clock) -> Class {
+        let number = Class::PARKED.0 + (u64::from(lane) << 1 | u64::from(clock == Clock::Wall));
+        Class(number.min(Class::LAST.0))
+    }
+
+    /// Whether it is a class of parked jobs.
+    pub fn is_parked(self) -> bool {
+        self.0 >= Class::PARKED.0
+    }
+
+    /// The number of a class of parked jobs.
+    pub fn parked_lane(self) -> u32 {
+        u32::try_from(self.0.saturating_sub(Class::PARKED.0) >> 1).unwrap_or(u32::MAX)
     }
 
     /// The class that sorts next, if all exist.
@@ -42,17 +61,23 @@ impl Class {
 
     /// The class a file's number stands for, unless it is none.
     pub fn from_u64(number: u64) -> Option<Class> {
-        (number <= Class::LAST.0).then_some(Class(number))
+        let is_class = number <= Class::DONE.0 || number >= Class::PARKED.0;
+        (is_class && number <= Class::LAST.0).then_some(Class(number))
     }
 
     /// Whether jobs of this class can come due.
     pub fn is_waiting(self) -> bool {
+        self.is_offered() || self.is_parked()
+    }
+
+    /// Whether reserve looks for jobs in this class.
+    pub fn is_offered(self) -> bool {
         self.0 < Class::DEAD.0
     }
 
-    /// The priority of a waiting class.
+    /// The priority of a class that reserve looks at; other classes come last.
     pub fn priority(self) -> u32 {
-        // The bits above 33 are set only in the classes that do not wait, which have no priority.
+        // Other numbers have more bits.
         u32::try_from(self.0 >> 1).unwrap_or(u32::MAX)
     }
 

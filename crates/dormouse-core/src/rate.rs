@@ -138,6 +138,11 @@ impl Pace {
         let used = self.counted(rate, now_ms).max(now) + u128::from(rate.per_ms);
         *self = Pace::from_parts(rate, used);
     }
+
+    /// From when on nothing is to be remembered, steady ms.
+    pub(crate) fn forgotten_at(self) -> u64 {
+        self.rounded_up().tat_ms
+    }
 }
 
 impl Rate {

@@ -108,7 +108,10 @@ fn compare_tables(store: &mut Store, oracle: &Oracle) -> Result<(), String> {
 
 /// The topics as they are. Whether a topic has deadlines is only how far somebody has looked.
 fn topics<T: Timeline>(machine: &Machine<T>) -> Vec<TopicImage> {
-    machine.topic_images().map(|image| TopicImage { has_deadlines: false, ..image }).collect()
+    machine
+        .topic_images()
+        .map(|image| TopicImage { has_deadlines: false, has_parked: false, ..image })
+        .collect()
 }
 
 /// All jobs of a lane, read in as many portions as it takes.

@@ -193,7 +193,7 @@ fn same_state(
         }
     }
     let parts = |machine: &Machine<MemoryTimeline>| {
-        let bare = |image| TopicImage { has_deadlines: false, ..image };
+        let bare = |image| TopicImage { has_deadlines: false, has_parked: false, ..image };
         let topics: Vec<TopicImage> = machine.topic_images().map(bare).collect();
         let leases: Vec<LeaseImage> = machine.lease_images().collect();
         let locks: Vec<LockImage> = machine.lock_images().collect();

@@ -52,6 +52,7 @@ impl<T: Timeline> Machine<T> {
                     // What a limit held may be free now.
                     self.waiters.look_at(value.watch);
                 }
+                self.groups.settings_changed(*topic);
                 self.topics.note_unused(*topic);
             }
             Fact::TopicPaused { topic, pause } => {
@@ -86,7 +87,11 @@ impl<T: Timeline> Machine<T> {
         if let Some(loser) = key_loser {
             self.leases.lose_key(*loser);
         }
+        if at.class.is_parked() {
+            self.note_parked(at.topic);
+        }
         if let Some(place) = left {
+            self.groups.job_left(place.id);
             if replay {
                 self.timeline.depart_replayed(*place);
             } else {
@@ -119,8 +124,9 @@ impl<T: Timeline> Machine<T> {
         let is_live = !matches!(origin, Origin::Replay);
         let (mut job, put_batch) = self.lift(*id, *left, to, origin);
         let watch = self.count(*topic, |counts| count_move(counts, *left, to, progress, *cause));
-        if left.is_none() {
-            self.note_slot(*topic, watch);
+        match left {
+            None => self.note_slot(*topic, watch),
+            Some(_) => self.groups.job_left(*id),
         }
         match to {
             Destination::Leased { ttr_ms, session } => {
@@ -131,10 +137,13 @@ impl<T: Timeline> Machine<T> {
             Destination::Rest(place) => {
                 job.progress = progress.clone();
                 self.timeline.arrive(*place, &job, put_batch);
-                if place.class.is_waiting() {
+                if place.class.is_parked() {
+                    self.note_parked(*topic);
+                } else if place.class.is_waiting() {
                     self.waiters.look_at(watch);
                 }
-                if is_live {
+                // A job that is parked has the deadline that it had.
+                if is_live && *cause != Cause::Park {
                     self.deadlines.note_rest(*place, &job.content);
                 }
             }
@@ -209,6 +218,8 @@ impl<T: Timeline> Machine<T> {
         // Leased jobs get a new deadline when they rest again.
         self.timeline.purge(topic.deadlines(), 0);
         value.holds_until = 0;
+        value.has_parked = false;
+        self.groups.purged(topic);
         self.review_schedules(topic);
         self.count(topic, |counts| {
             counts.waiting = counts.waiting.saturating_sub(waiting);
@@ -224,6 +235,7 @@ impl<T: Timeline> Machine<T> {
             self.topics.gone.add(&value.counts);
         }
         self.leases.take_release_end(topic);
+        self.groups.purged(topic);
         // Holds that are over may still rest there, and deadlines of jobs that are gone.
         self.timeline.purge(topic, 0);
         self.timeline.purge(topic.deadlines(), 0);
@@ -312,6 +324,7 @@ fn count_move(
         | Cause::Revive
         | Cause::Trim
         | Cause::TooLate
+        | Cause::Park
         | Cause::KeyPassed => {}
     }
 }

@@ -171,6 +171,11 @@ impl CompactJob {
         self.rare.as_ref()?.tick.as_deref()
     }
 
+    /// What limits of groups are counted by.
+    pub(crate) fn group(&self) -> Option<&Bytes> {
+        self.rare.as_ref()?.group.as_ref()
+    }
+
     /// The key has passed to a newer job.
     pub(crate) fn lose_key(&mut self) {
         self.key_lost = true;

@@ -121,6 +121,7 @@ fn moved(cause: Cause, to: &Destination) -> Option<EventKind> {
         Cause::Reschedule => EventKind::Rescheduled,
         Cause::Revive => EventKind::Revived,
         Cause::Trim => EventKind::Trimmed,
-        Cause::KeyPassed => return None,
+        // That a job waits for room is no event either.
+        Cause::KeyPassed | Cause::Park => return None,
     })
 }

@@ -3,10 +3,12 @@
 //! What is used is what is leased: nothing is counted that could be forgotten. A topic without
 //! limits is asked two fields that its pause was read beside.
 
-use super::Machine;
+use bytes::Bytes;
+
 use super::topics::Topic;
 use super::waiters::WatchNo;
-use crate::error::Error;
+use super::{Machine, Output};
+use crate::error::{Error, Fatal};
 use crate::op::HeldBy;
 use crate::rate::Pace;
 use crate::refusal::held_by_topic;
@@ -23,6 +25,9 @@ impl Topic {
         } else if settings.rate != self.settings.rate {
             self.pace = self.pace.rounded_up();
         }
+        if settings.group_rate.is_none() {
+            self.groups_paced_from = None;
+        }
         self.settings = settings.clone();
     }
 
@@ -31,6 +36,7 @@ impl Topic {
         if let Some(rate) = self.settings.rate {
             self.pace = Pace::empty(rate, now.steady_ms);
         }
+        self.groups_paced_from = self.settings.group_rate.map(|_| now.steady_ms);
     }
 
     /// Whether no further job may be leased before another lease ends.
@@ -63,14 +69,15 @@ impl Topic {
 impl<T: Timeline> Machine<T> {
     /// The limit that keeps a ready job from being taken.
     pub(super) fn held_by(&self, resting: &Resting, now: Now) -> Option<HeldBy> {
-        self.topics.get(resting.place.topic)?.held_by(now)
+        let by_topic = self.topics.get(resting.place.topic)?.held_by(now);
+        by_topic.or_else(|| self.held_by_its_group(resting, now))
     }
 
     /// Refuses to take a given job that limits hold.
     pub(crate) fn check_flow(&self, resting: &Resting, now: Now) -> Result<(), Error> {
         let Some(topic) = self.topics.get(resting.place.topic) else { return Ok(()) };
         match topic.held_by(now) {
-            None => Ok(()),
+            None => self.check_group_flow(resting, now),
             Some(limit) => {
                 let (leased, wait_ms) = (topic.counts.leased, topic.held(now).flatten());
                 Err(held_by_topic(&topic.name, limit, leased, wait_ms))
@@ -80,21 +87,35 @@ impl<T: Timeline> Machine<T> {
 
     /// Refuses to go on with a lease that ran out while others have all slots. A rate says nothing
     /// about it: the job was taken before.
-    pub(crate) fn check_slot(&self, resting: &Resting) -> Result<(), Error> {
+    pub(crate) fn check_slot(&self, resting: &Resting, now: Now) -> Result<(), Error> {
         match self.topics.get(resting.place.topic) {
             Some(topic) if topic.is_without_slot() => {
                 Err(held_by_topic(&topic.name, HeldBy::LeasedMax, topic.counts.leased, None))
             }
-            _ => Ok(()),
+            _ => self.check_group_slot(resting, now),
         }
     }
 
     /// A job was taken: it counts for the rate.
-    pub(crate) fn spend(&mut self, topic: TopicNo, now: Now) {
+    pub(crate) fn spend(
+        &mut self,
+        topic: TopicNo,
+        group: Option<&Bytes>,
+        now: Now,
+        out: &mut Output,
+    ) -> Result<(), Fatal> {
         if let Some(value) = self.topics.get_mut(topic)
             && let Some(rate) = value.settings.rate
         {
             value.pace.take(rate, now.steady_ms);
+        }
+        group.map_or(Ok(()), |group| self.spend_of_group(topic, group, now, out))
+    }
+
+    /// Applies: a job of this topic is parked.
+    pub(super) fn note_parked(&mut self, topic: TopicNo) {
+        if let Some(value) = self.topics.get_mut(topic) {
+            value.has_parked = true;
         }
     }
 

@@ -59,6 +59,7 @@ impl<T: Timeline> Machine<T> {
         value.counts = image.counts;
         value.schedules = image.schedules;
         value.has_deadlines = image.has_deadlines;
+        value.has_parked = image.has_parked;
         self.schedules.count += image.schedules;
         self.topics.insert(image.topic, value);
     }
@@ -90,6 +91,8 @@ impl<T: Timeline> Machine<T> {
     /// The replay is over: leases and locks last their full time from now, those of sessions are
     /// released, and topics nothing speaks for vanish.
     pub fn recovered(&mut self, now: Now, out: &mut Output) -> Result<(), Fatal> {
+        // Before leases end.
+        self.begin_groups();
         for id in self.leases.begin_all(now) {
             let Some(lease) = self.leases.get(id) else { continue };
             let (topic, mut progress) = (lease.topic, lease.job.progress());

@@ -220,6 +220,9 @@ impl<T: Timeline> Machine<T> {
         if lease.job.is_stub() {
             self.leases.stubs.push(id);
         }
+        if let Some(group) = lease.job.group() {
+            self.groups.add_lease(lease.topic, group);
+        }
         self.leases.bytes += bytes;
         self.leases.jobs.insert(id, Arc::new(lease));
     }
@@ -242,6 +245,9 @@ impl<T: Timeline> Machine<T> {
         }
         if let Some(session) = lease.session {
             self.sessions.drop_lease(session, id);
+        }
+        if let Some(group) = lease.job.group() {
+            self.groups.drop_lease(lease.topic, group);
         }
         Some(lease)
     }

@@ -12,6 +12,7 @@ mod dead;
 mod deadlines;
 mod events;
 mod flow;
+mod groups;
 mod holders;
 mod holds;
 mod image;
@@ -54,6 +55,7 @@ pub(crate) use waiters::{LockTerms, ReserveTerms, WaitKind};
 
 use alarms::TopicAlarms;
 use deadlines::Deadlines;
+use groups::Groups;
 use holders::Holders;
 use lease::Leases;
 use locks::Locks;
@@ -148,6 +150,7 @@ pub struct Machine<T> {
     pub(crate) locks: Locks,
     pub(crate) schedules: Schedules,
     pub(crate) deadlines: Deadlines,
+    pub(crate) groups: Groups,
     /// The number of leases and locks of each holder.
     pub(crate) holders: Holders,
     /// When the oldest dead job of a topic may have to go.
@@ -197,6 +200,7 @@ impl<T: Timeline> Machine<T> {
             locks: Locks::default(),
             schedules: Schedules::default(),
             deadlines: Deadlines::default(),
+            groups: Groups::default(),
             dead_alarms: TopicAlarms::default(),
             done_alarms: TopicAlarms::default(),
             hold_alarms: TopicAlarms::default(),

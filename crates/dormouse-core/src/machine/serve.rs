@@ -110,6 +110,10 @@ impl<T: Timeline> Machine<T> {
             if outcome.is_unread {
                 return Ok(Looked::Again);
             }
+            if outcome.jobs.is_empty() {
+                // What looked due waits for room in its group, and so does this request.
+                return Ok(Looked::Whole);
+            }
             let cost = |job: &LeasedJob| job_cost(job.bytes());
             *budget = budget.saturating_sub(outcome.jobs.iter().map(cost).sum());
         }
@@ -126,6 +130,8 @@ impl<T: Timeline> Machine<T> {
         match self.topics.get(topic).and_then(stopped) {
             Some(None) => Ok(Next::Empty),
             Some(Some(ms)) => Ok(Next::In(ms)),
+            // A job that is parked now must not get the lane of others.
+            None if self.groups.is_learning(topic) => Ok(Next::Again),
             None => self.timeline.next(topic, now),
         }
     }

@@ -37,6 +37,8 @@ impl<T: Timeline> Machine<T> {
         *upkeep -= deadlines_max - *deadlines;
         let budget = &mut (TICK_MAX - (upkeep_max - *upkeep));
         self.expire_locks(now, budget, out);
+        // Before jobs are given out: those whose group has room again are among them.
+        self.look_at_groups(now, budget, out)?;
         self.serve_waiters(now, budget, out)?;
         // A wait that is over is answered with nothing only after it was looked at once more.
         self.end_waits(now, budget, out);
@@ -83,6 +85,7 @@ impl<T: Timeline> Machine<T> {
             self.waiters.next(),
             self.schedules.next(),
             self.deadlines.next(),
+            self.groups.next(),
             self.dead_alarms.next(),
             self.done_alarms.next(),
             self.hold_alarms.next(),

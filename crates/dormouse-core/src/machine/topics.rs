@@ -32,6 +32,10 @@ pub(crate) struct Topic {
     pub(crate) leased_bytes: u64,
     /// How far its rate is used.
     pub(crate) pace: Pace,
+    /// Since when its groups' rate is known: before, all of it may have been used.
+    pub(crate) groups_paced_from: Option<u64>,
+    /// Jobs may be parked.
+    pub(crate) has_parked: bool,
     /// Reserves wait on it.
     pub(crate) watch: Option<WatchNo>,
     idle: Idle,
@@ -58,6 +62,8 @@ impl Topic {
             has_deadlines: false,
             leased_bytes: 0,
             pace: Pace::default(),
+            groups_paced_from: None,
+            has_parked: false,
             watch: None,
             idle: Idle::No,
         }
@@ -74,6 +80,7 @@ impl Topic {
             counts: self.counts,
             schedules: self.schedules,
             has_deadlines: self.has_deadlines,
+            has_parked: self.has_parked,
         }
     }
 

@@ -75,7 +75,7 @@ impl<T: Timeline> Machine<T> {
                 if !self.has_lease_room(topic, holder) {
                     return Err(self.no_lease_room(topic, holder).into());
                 }
-                self.check_slot(&resting)?;
+                self.check_slot(&resting, now)?;
                 self.take_back(*resting, out);
             }
         }

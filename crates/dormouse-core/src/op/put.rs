@@ -332,7 +332,10 @@ impl<T: Timeline> Machine<T> {
         // A replaced job starts afresh, but a token of its old life must never be good again.
         let fence = old.map_or(0, |old| old.fence);
         let progress = Progress { priority, fence, bytes, ..Progress::default() };
-        let at = Place { topic, class: Class::waiting(priority, clock), due_at, id };
+        let mut at = Place { topic, class: Class::waiting(priority, clock), due_at, id };
+        if let Some(class) = self.class_of_put(at, content.group.as_ref(), now) {
+            at.class = class;
+        }
         let job = Job { id, content, progress };
         self.commit(Fact::Put { job, at, left, left_bytes, key_loser }, Origin::Live, out);
         Ok(PutReply { id, outcome, state: Some(at.state(now)), due_at: due_wall_ms })

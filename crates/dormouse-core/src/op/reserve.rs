@@ -152,6 +152,12 @@ impl<T: Timeline> Machine<T> {
     ) -> Rule<Option<Vec<LeasedJob>>> {
         let (terms, wait_ms) = self.check_reserve(holder, reserve)?;
         let names = reserve.distinct_topics();
+        if self.groups.has_listed() {
+            let mut budget = std::mem::take(&mut self.step_budget);
+            let looked = self.look_at_groups(now, &mut budget, out);
+            self.step_budget = budget;
+            looked?;
+        }
         // Requests that wait already came first.
         if names.iter().any(|name| self.waiters.is_watched(name)) {
             let mut budget = std::mem::take(&mut self.step_budget);
@@ -220,7 +226,8 @@ impl<T: Timeline> Machine<T> {
                 Next::In(_) | Next::Blocked | Next::Empty => {}
             }
         }
-        let (mut jobs, mut bytes, mut refused, mut too_late) = (Vec::new(), 0, None, 0);
+        let (mut jobs, mut bytes, mut refused) = (Vec::new(), 0, None);
+        let (mut too_late, mut parked) = (0, 0);
         while let Some(Reverse((_, place))) = heads.pop() {
             if !self.has_lease_room(place.topic, terms.holder) {
                 // Other topics may have room.
@@ -235,12 +242,14 @@ impl<T: Timeline> Machine<T> {
             if resting.is_too_late(now) {
                 self.die_too_late(resting, true, now, out)?;
                 too_late += 1;
-                if too_late == PORTION_JOBS {
-                    break;
-                }
-            } else {
+            } else if let Some(resting) = self.park_if_held(resting, now, out) {
                 bytes += u64::from(resting.job.progress.bytes);
-                jobs.extend(self.grant(now, resting, true, terms, out));
+                jobs.extend(self.grant(now, resting, true, terms, out)?);
+            } else {
+                parked += 1;
+            }
+            if too_late + parked == PORTION_JOBS {
+                break;
             }
             if jobs.len() >= terms.max || bytes + JOB_BYTES_MAX > REPLY_BYTES_MAX {
                 break;
@@ -249,8 +258,8 @@ impl<T: Timeline> Machine<T> {
                 heads.push(Reverse((place.rank(now), place)));
             }
         }
-        if jobs.is_empty() && too_late > 0 {
-            // What looked due is dead: look again.
+        if jobs.is_empty() && (too_late > 0 || parked == PORTION_JOBS) {
+            // What looked due is dead, or there may be others behind: look again.
             return Ok(ReserveOutcome { jobs, is_unsure: true, is_unread: true });
         }
         match refused {
@@ -278,17 +287,19 @@ impl<T: Timeline> Machine<T> {
         taken: bool,
         terms: ReserveTerms,
         out: &mut Output,
-    ) -> Option<LeasedJob> {
+    ) -> Result<Option<LeasedJob>, Fatal> {
         let (place, job) = (resting.place, &resting.job);
+        let fence = self.next_fence();
+        let Some(topic) = self.topics.get(place.topic) else { return Ok(None) };
         let ttr_ms = terms.ttr_ms.unwrap_or(job.content.ttr_ms);
         let expires_at = now.after(ttr_ms);
         let mut progress = job.progress.clone();
-        progress.fence = self.next_fence();
+        progress.fence = fence;
         progress.lapsed = false;
         progress.attempts = progress.attempts.saturating_add(1);
         progress.reserves = progress.reserves.saturating_add(1);
         let leased = LeasedJob {
-            topic: self.topics.get(place.topic)?.name.clone(),
+            topic: topic.name.clone(),
             id: job.id,
             key: job.key().cloned(),
             token: Token { id: job.id, fence: progress.fence },
@@ -317,7 +328,7 @@ impl<T: Timeline> Machine<T> {
         let origin = if taken { Origin::Taken(resting) } else { Origin::Found(resting) };
         self.commit(fact, origin, out);
         self.begin_lease(place.id, expires_at, terms.session, terms.holder);
-        self.spend(place.topic, now);
-        Some(leased)
+        self.spend(place.topic, leased.group.as_ref(), now, out)?;
+        Ok(Some(leased))
     }
 }

@@ -70,6 +70,6 @@ impl<T: Timeline> Machine<T> {
             *when = When::Durable;
         }
         let terms = ReserveTerms { max: 1, ttr_ms, session: reserve.session, holder };
-        self.grant(now, resting, false, terms, out).ok_or_else(|| no_job(&target).into())
+        self.grant(now, resting, false, terms, out)?.ok_or_else(|| no_job(&target).into())
     }
 }

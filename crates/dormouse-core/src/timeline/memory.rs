@@ -214,7 +214,10 @@ impl Timeline for MemoryTimeline {
     }
 
     fn classes(&mut self, topic: TopicNo, from: Class, max: usize) -> Result<Vec<Class>, Fatal> {
-        Ok(self.waiting_lanes(topic, from).map(|(class, _)| class).take(max).collect())
+        let parked = (topic, from.max(Class::PARKED))..=(topic, Class::LAST);
+        let parked = self.lanes.range(parked).map(|(&(_, class), _)| class);
+        let offered = self.waiting_lanes(topic, from).map(|(class, _)| class);
+        Ok(offered.chain(parked).take(max).collect())
     }
 
     fn count(&mut self, topic: TopicNo, class: Class, until: u64) -> Result<u64, Fatal> {

@@ -9,6 +9,7 @@ mod deadlines;
 mod done;
 mod flow;
 mod fuzz;
+mod groups;
 mod holders;
 mod lease;
 mod limits;

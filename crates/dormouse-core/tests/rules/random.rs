@@ -45,6 +45,10 @@ impl Rng {
     }
 }
 
+fn rate(rng: &mut Rng) -> Rate {
+    Rate { jobs: 1 + rng.below(5), per_ms: 1 + rng.below(20), burst: 1 + rng.below(3) }
+}
+
 /// What the generator knows of the history.
 #[derive(Default)]
 struct Seen {
@@ -104,6 +108,7 @@ impl Seen {
             ttr_ms: Some(1 + rng.below(40) as i64),
             attempts_max: Some(rng.below(4) as u32),
             key: rng.maybe(2, |rng| self.key(rng)),
+            group: rng.maybe(2, |rng| bytes(["a", "b", "c"][rng.below(3) as usize])),
             on_conflict: [Keep, Reject, Replace, Earliest, Latest][rng.below(5) as usize],
             key_ttl_ms: rng.maybe(2, |rng| rng.below(50) as i64),
             expires_after_ms: rng.maybe(3, |rng| rng.below(60) as i64),
@@ -137,11 +142,9 @@ impl Seen {
             dead_topic: rng.maybe(3, |rng| self.topic(rng)),
             keep_done_ms: rng.maybe(2, |rng| 1 + rng.below(120)),
             leased_max: rng.maybe(4, |rng| 1 + rng.below(4)),
-            rate: rng.maybe(6, |rng| Rate {
-                jobs: 1 + rng.below(5),
-                per_ms: 1 + rng.below(20),
-                burst: 1 + rng.below(3),
-            }),
+            rate: rng.maybe(6, rate),
+            group_leased_max: rng.maybe(2, |rng| 1 + rng.below(2)),
+            group_rate: rng.maybe(4, rate),
             ..Settings::default()
         }
     }

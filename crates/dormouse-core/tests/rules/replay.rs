@@ -26,9 +26,11 @@ pub(crate) struct Image {
 }
 
 impl Image {
-    /// Without what a replay learns anew: whether entries of deadlines may be there.
+    /// Without what a replay learns anew: whether entries of deadlines or parked jobs may be there.
     pub(crate) fn without_hints(mut self) -> Image {
-        self.topics.iter_mut().for_each(|topic| topic.has_deadlines = false);
+        for topic in &mut self.topics {
+            (topic.has_deadlines, topic.has_parked) = (false, false);
+        }
         self
     }
 }

@@ -131,7 +131,7 @@ pub(super) fn encode_topic(image: &TopicImage, out: &mut Vec<u8>) {
     }
     if form == TopicForm::Whole {
         put_varint(image.counts.done, out);
-        out.push(u8::from(image.has_deadlines));
+        out.push(u8::from(image.has_deadlines) | u8::from(image.has_parked) << 1);
     }
 }
 
@@ -149,7 +149,8 @@ pub(super) enum TopicForm {
 impl TopicForm {
     pub(super) fn of(image: &TopicImage) -> TopicForm {
         match image {
-            image if image.counts.done > 0 || image.has_deadlines => TopicForm::Whole,
+            image if image.counts.done > 0 => TopicForm::Whole,
+            image if image.has_deadlines || image.has_parked => TopicForm::Whole,
             image if image.schedules > 0 => TopicForm::Scheduled,
             _ => TopicForm::Plain,
         }
@@ -167,13 +168,14 @@ pub(super) fn decode_topic(reader: &mut Reader<'_>, form: TopicForm) -> Option<T
         counts: decode_counts(reader)?,
         schedules: 0,
         has_deadlines: false,
+        has_parked: false,
     };
     if form != TopicForm::Plain {
         image.schedules = reader.varint()?;
     }
     if form == TopicForm::Whole {
         image.counts.done = reader.varint()?;
-        image.has_deadlines = decode_bool(reader)?;
+        (image.has_deadlines, image.has_parked) = decode_hints(reader)?;
     }
     Some(image)
 }
@@ -184,6 +186,12 @@ fn decode_bool(reader: &mut Reader<'_>) -> Option<bool> {
         1 => Some(true),
         _ => None,
     }
+}
+
+/// Whether there are deadlines, and whether jobs may be parked.
+fn decode_hints(reader: &mut Reader<'_>) -> Option<(bool, bool)> {
+    let hints = reader.byte()?;
+    (hints <= 3).then_some((hints & 1 != 0, hints & 2 != 0))
 }
 
 /// Appends the counts that every topic has; done jobs are not among them.

@@ -68,6 +68,7 @@ fn every_kind() -> Vec<Record> {
             counts: Counts { waiting: 1, cancels: 9, ..Counts::default() },
             schedules: 0,
             has_deadlines: false,
+            has_parked: false,
         }),
         Record::Topic(TopicImage {
             topic: TopicNo(2),
@@ -78,6 +79,7 @@ fn every_kind() -> Vec<Record> {
             counts: Counts::default(),
             schedules: 300,
             has_deadlines: false,
+            has_parked: false,
         }),
         Record::Topic(TopicImage {
             topic: TopicNo(3),
@@ -88,6 +90,7 @@ fn every_kind() -> Vec<Record> {
             counts: Counts { done: 700, ..Counts::default() },
             schedules: 0,
             has_deadlines: true,
+            has_parked: true,
         }),
         Record::Lease(LeaseImage { topic: TopicNo(1), job: job(), ttr_ms: 60_000, session: true }),
         Record::Lock(LockImage {

@@ -122,7 +122,7 @@ impl TopicHeads {
 
     /// A job arrived: it may be the new head of its class.
     pub(super) fn arrived(&mut self, place: &Place) {
-        if place.class.is_waiting() {
+        if place.class.is_offered() {
             self.due.insert(place.class);
         }
         self.departed(place);
@@ -209,8 +209,10 @@ impl TopicHeads {
             effort.read_lane(sources.len());
             let classes = sources.classes(self.topic, unlisted, CLASSES)?;
             let is_full = classes.len() >= CLASSES;
-            self.unlisted = classes.last().filter(|_| is_full).map(|last| last.following());
-            self.due.extend(classes.into_iter().filter(|class| class.is_waiting()));
+            // Behind those that are offered there are only others.
+            let last = classes.last().filter(|last| is_full && last.is_offered());
+            self.unlisted = last.map(|last| last.following());
+            self.due.extend(classes.into_iter().filter(|class| class.is_offered()));
         }
     }
 

@@ -198,8 +198,11 @@ impl Timeline for DiskTimeline {
     }
 
     fn classes(&mut self, topic: TopicNo, from: Class, max: usize) -> Result<Vec<Class>, Fatal> {
-        let mut classes = self.sources.classes(topic, from, max)?;
+        // Dead jobs, holds and done jobs lie between those that are offered and those that are
+        // parked.
+        let mut classes = self.sources.classes(topic, from, max.saturating_add(3))?;
         classes.retain(|class| class.is_waiting());
+        classes.truncate(max);
         Ok(classes)
     }
 
