@@ -82,6 +82,37 @@ macro_rules! over_every_subject {
     };
 }
 
+/// Of settings that the protocols and the scripts do not have yet.
+macro_rules! over_own_stores {
+    ($verb:ident: $($case:ident)+) => {
+        mod $verb {
+            $(mod $case {
+                use super::super::{Subject, run};
+
+                #[test]
+                fn memory() {
+                    run(stringify!($verb), stringify!($case), &mut Subject::memory());
+                }
+
+                #[test]
+                fn disk() {
+                    run(stringify!($verb), stringify!($case), &mut Subject::disk());
+                }
+
+                #[test]
+                fn disk_reopened() {
+                    run(stringify!($verb), stringify!($case), &mut Subject::disk_reopened());
+                }
+
+                #[test]
+                fn disk_churned() {
+                    run(stringify!($verb), stringify!($case), &mut Subject::disk_churned());
+                }
+            })+
+        }
+    };
+}
+
 macro_rules! on_a_cluster {
     ($($verb:ident)+) => {
         mod redis_cluster {
@@ -113,6 +144,7 @@ dormouse_check::get!(over_every_subject);
 dormouse_check::get_schedule!(over_every_subject);
 dormouse_check::kick!(over_every_subject);
 dormouse_check::kill!(over_every_subject);
+dormouse_check::limits!(over_own_stores);
 dormouse_check::list!(over_every_subject);
 dormouse_check::liveness!(over_every_subject);
 dormouse_check::lock!(over_every_subject);
@@ -156,6 +188,7 @@ on_a_cluster! {
     get_schedule
     kick
     kill
+    limits
     list
     liveness
     lock

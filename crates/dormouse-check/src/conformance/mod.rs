@@ -40,6 +40,7 @@ mod get_schedule;
 pub mod hosts;
 mod kick;
 mod kill;
+mod limits;
 mod list;
 mod liveness;
 mod lock;
@@ -94,6 +95,7 @@ const SUITE: &[(&str, Cases)] = &[
     ("get_schedule", get_schedule::CASES),
     ("kick", kick::CASES),
     ("kill", kill::CASES),
+    ("limits", limits::CASES),
     ("list", list::CASES),
     ("liveness", liveness::CASES),
     ("lock", lock::CASES),
