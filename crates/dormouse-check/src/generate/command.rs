@@ -14,7 +14,7 @@ use dormouse_core::time::{Clock, Now};
 use super::op::{Kind, Op};
 use super::profile::Vocabulary;
 use super::schedule;
-use super::vocabulary::{backoff, pick, pick_recent, settings, topic};
+use super::vocabulary::{backoff, limits, pick, pick_recent, settings, topic};
 use crate::oracle::names::{NO_FENCE, NO_JOB};
 
 /// Makes commands; knows the ids, tokens and instants that replies named.
@@ -168,6 +168,9 @@ impl CommandSource {
         if self.vocabulary.ends && chosen % 4 == 0 {
             put.expires_after_ms = Some(i64::from(chosen / 4 % 16));
         }
+        if self.vocabulary.limits && chosen / 64 % 3 != 0 {
+            put.group = Some(Bytes::from_static([&b"g"[..], b"h"][usize::from(chosen / 192 % 2)]));
+        }
         if d / 20 % 4 == 0 {
             let header = ("h".to_owned(), "v".repeat(usize::from(d / 80 % 8)));
             put.headers = Some(Arc::new(vec![header]));
@@ -298,7 +301,9 @@ impl CommandSource {
     }
 
     fn set_topic(&self, a: u16, b: u16, c: u16) -> SetTopic {
-        SetTopic { topic: topic(a), settings: settings(b, c, self.vocabulary.ends) }
+        let settings = settings(b, c, self.vocabulary.ends);
+        let settings = if self.vocabulary.limits { limits(settings, b, c) } else { settings };
+        SetTopic { topic: topic(a), settings }
     }
 
     /// Commands that name no job.

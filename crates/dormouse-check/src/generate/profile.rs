@@ -11,17 +11,24 @@ pub struct Vocabulary {
     pub(crate) priorities: &'static [Option<u32>],
     /// Whether jobs expire, leave for dead topics and are kept as done, and acks put jobs.
     pub(crate) ends: bool,
+    /// Whether topics have limits and jobs have groups.
+    pub(crate) limits: bool,
 }
 
 /// Names for histories of the disk store.
-pub const DISK_VOCABULARY: Vocabulary =
-    Vocabulary { keys: &["k", "l"], priorities: &[Some(1), Some(7), Some(1_024)], ends: true };
+pub const DISK_VOCABULARY: Vocabulary = Vocabulary {
+    keys: &["k", "l"],
+    priorities: &[Some(1), Some(7), Some(1_024)],
+    ends: true,
+    limits: true,
+};
 
 /// Names for histories of Redis.
 pub const REDIS_VOCABULARY: Vocabulary = Vocabulary {
     keys: &["k", "l", "m"],
     priorities: &[None, Some(0), Some(7), Some(1_024), Some(u32::MAX)],
     ends: true,
+    limits: false,
 };
 
 /// Weights in histories of the disk store, in five profiles: mixed; many flushes; flushes and dead

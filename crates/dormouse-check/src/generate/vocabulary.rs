@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use dormouse_core::backoff::{Backoff, Delays};
 use dormouse_core::limits::JITTER_PERMILLE_MAX;
+use dormouse_core::rate::Rate;
 use dormouse_core::topic::{Settings, TopicName};
 
 /// Topics that a history uses: few, so that things meet.
@@ -54,6 +55,26 @@ pub(crate) fn settings(number: u16, value: u16, ends: bool) -> Settings {
         delay_ms: some(chosen / 12 % 6 == 0, value % 10),
         // Sometimes itself or in a circle, which is refused.
         dead_topic: (chosen / 72 % 3 == 0).then(|| topic(value / 7)),
+        ..settings
+    }
+}
+
+/// Adds limits to settings: what is leased at once and how fast, of topics and of groups.
+pub(crate) fn limits(settings: Settings, number: u16, value: u16) -> Settings {
+    let (number, value) = (number.rotate_left(4) ^ value, value.rotate_left(9));
+    let some = |is_chosen: bool, jobs: u16| is_chosen.then_some(u64::from(jobs));
+    let rate = |is_chosen: bool, value: u16| {
+        is_chosen.then(|| Rate {
+            jobs: u64::from(1 + value % 4),
+            per_ms: u64::from(1 + value / 4 % 20),
+            burst: u64::from(1 + value / 80 % 3),
+        })
+    };
+    Settings {
+        leased_max: some(number % 6 == 0, 1 + value % 3),
+        rate: rate(number / 6 % 8 == 0, value),
+        group_leased_max: some(number / 48 % 2 == 0, 1 + value / 3 % 2),
+        group_rate: rate(number / 96 % 4 == 0, value.rotate_left(5)),
         ..settings
     }
 }
