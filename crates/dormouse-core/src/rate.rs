@@ -79,8 +79,8 @@ impl FromStr for Rate {
         parsed.ok_or_else(|| {
             let shown: String = text.chars().take(64).collect();
             Error::invalid(format!(
-                "rate {shown:?} is not of the form <jobs>/<span>; write 100/1m, with ms, s, m, h or \
-                 d"
+                "rate {shown:?} is not of the form <jobs>/<span>; write 100/1m, with one of the \
+                 units ms, s, m, h, d"
             ))
         })
     }

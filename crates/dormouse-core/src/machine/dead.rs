@@ -34,8 +34,8 @@ pub fn dead_letter_key(id: JobId) -> Bytes {
     Bytes::from(format!("dormouse:dead:{id}"))
 }
 
-/// The dead letter of a job: its body, headers, group and priority, and headers that say where it comes
-/// from. The rest is as the topic says in which it is put.
+/// The dead letter of a job: its body, headers, group and priority, and headers that say where it
+/// comes from. The rest is as the topic says in which it is put.
 pub fn dead_letter(from: &TopicName, to: TopicName, job: &Job, progress: &Progress) -> Put {
     let id = job.id;
     let reason = progress.error.as_ref().map(|error| String::from_utf8_lossy(error).into_owned());

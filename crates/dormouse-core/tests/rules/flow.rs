@@ -139,7 +139,7 @@ fn the_next_instant_of_a_rate_is_an_alarm() {
     for _ in 0..3 {
         let ticket = rig.begin(Command::Reserve(reserve(&["t"], 1, 60_000)));
         rig.tick();
-        while let None = rig.answer(ticket) {
+        while rig.answer(ticket).is_none() {
             let wait_ms = rig.machine.next_wake(rig.now).expect("it sleeps for good");
             rig.pass(wait_ms.max(1));
         }
@@ -200,7 +200,7 @@ fn bad_limits_are_refused() {
 }
 
 #[test]
-fn a_group_is_handed_out_and_shown() {
+fn a_group_is_given_and_shown() {
     let mut rig = Rig::new();
     let put = Put { group: Some(bytes("tenant")), ..Put::new(topic("t"), "body") };
     let id = rig.put(put);
