@@ -105,6 +105,8 @@ pub const SCHEDULE_TICK_MAX: usize = 256;
 /// Deadlines that one tick of the machine meets, the jobs that die by them included: waiting
 /// requests have the rest.
 pub const DEADLINE_TICK_MAX: usize = 256;
+/// Groups with limits that one tick of the machine looks at: waiting requests have the rest.
+pub const GROUP_TICK_MAX: usize = 512;
 /// Parked schedules that one tick of the machine reviews.
 pub const SCHEDULE_REVIEW_MAX: usize = 64;
 /// Coming ticks that a look at a schedule tells.

@@ -145,6 +145,11 @@ impl Leases {
         self.jobs.snapshot()
     }
 
+    /// The topic and group of each leased job that has a group, in no order.
+    pub(super) fn groups(&self) -> impl Iterator<Item = (TopicNo, &Bytes)> {
+        self.jobs.iter().filter_map(|(_, lease)| Some((lease.topic, lease.job.group()?)))
+    }
+
     /// All ids, ascending.
     pub(crate) fn ids(&self) -> Vec<JobId> {
         let mut ids: Vec<_> = self.jobs.keys().copied().collect();

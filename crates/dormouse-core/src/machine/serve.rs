@@ -107,6 +107,7 @@ impl<T: Timeline> Machine<T> {
         let topics: Vec<TopicNo> = watches.iter().filter_map(watch_topic).collect();
         let answer = answered(self.reserve_now(now, &topics, terms, is_patient, out))?;
         if let Ok(outcome) = &answer {
+            *budget = budget.saturating_sub(outcome.passed);
             if outcome.is_unread {
                 return Ok(Looked::Again);
             }
@@ -144,6 +145,7 @@ impl<T: Timeline> Machine<T> {
         if before.abs_diff(offset_ms) > 1 {
             self.wall_offset_ms = Some(offset_ms);
             self.waiters.look_at_all();
+            self.groups.drop_candidates();
             self.schedules.alarms.make_all_due();
             self.deadlines.alarms.make_all_due();
         }

@@ -333,7 +333,7 @@ impl<T: Timeline> Machine<T> {
         let fence = old.map_or(0, |old| old.fence);
         let progress = Progress { priority, fence, bytes, ..Progress::default() };
         let mut at = Place { topic, class: Class::waiting(priority, clock), due_at, id };
-        if let Some(class) = self.class_of_put(at, content.group.as_ref(), now) {
+        if let Some(class) = self.class_of_put(at, content.group.as_ref(), now)? {
             at.class = class;
         }
         let job = Job { id, content, progress };

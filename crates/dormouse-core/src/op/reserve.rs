@@ -122,6 +122,8 @@ pub(crate) struct ReserveOutcome {
     pub(crate) is_unsure: bool,
     /// The head of a topic has still to be read: nothing was taken, because it may come first.
     pub(crate) is_unread: bool,
+    /// So many jobs at the head were too late, or their groups had no room.
+    pub(crate) passed: usize,
 }
 
 impl<T: Timeline> Machine<T> {
@@ -173,7 +175,7 @@ impl<T: Timeline> Machine<T> {
             Err(Stop::Refused(_)) if !unsure.is_empty() => ReserveOutcome::default(),
             outcome => outcome?,
         };
-        let ReserveOutcome { jobs, is_unsure, is_unread } = outcome;
+        let ReserveOutcome { jobs, is_unsure, is_unread, .. } = outcome;
         let is_unsure = is_unsure || is_unread || !unsure.is_empty();
         if !jobs.is_empty() || (wait_ms == 0 && !is_unsure) {
             return Ok(Some(jobs));
@@ -219,8 +221,11 @@ impl<T: Timeline> Machine<T> {
             match self.offer(topic, now)? {
                 Next::Due(place) => heads.push(Reverse((place.rank(now), place))),
                 Next::Unread if is_patient => {
-                    let jobs = Vec::new();
-                    return Ok(ReserveOutcome { jobs, is_unsure: true, is_unread: true });
+                    return Ok(ReserveOutcome {
+                        is_unsure: true,
+                        is_unread: true,
+                        ..Default::default()
+                    });
                 }
                 Next::Again | Next::Unread => is_unsure = true,
                 Next::In(_) | Next::Blocked | Next::Empty => {}
@@ -254,21 +259,24 @@ impl<T: Timeline> Machine<T> {
             if jobs.len() >= terms.max || bytes + JOB_BYTES_MAX > REPLY_BYTES_MAX {
                 break;
             }
-            if let Next::Due(place) = self.offer(place.topic, now)? {
-                heads.push(Reverse((place.rank(now), place)));
+            match self.offer(place.topic, now)? {
+                Next::Due(place) => heads.push(Reverse((place.rank(now), place))),
+                Next::Again | Next::Unread => is_unsure = true,
+                Next::In(_) | Next::Blocked | Next::Empty => {}
             }
         }
-        if jobs.is_empty() && (too_late > 0 || parked == PORTION_JOBS) {
+        let passed = too_late + parked;
+        if jobs.is_empty() && (too_late > 0 || passed == PORTION_JOBS) {
             // What looked due is dead, or there may be others behind: look again.
-            return Ok(ReserveOutcome { jobs, is_unsure: true, is_unread: true });
+            return Ok(ReserveOutcome { jobs, is_unsure: true, is_unread: true, passed });
         }
         match refused {
             // Another topic may have jobs, and room for them.
             Some(_) if jobs.is_empty() && is_unsure && is_patient => {
-                Ok(ReserveOutcome { jobs, is_unsure, is_unread: true })
+                Ok(ReserveOutcome { jobs, is_unsure, is_unread: true, passed })
             }
             Some(topic) if jobs.is_empty() => Err(self.no_lease_room(topic, terms.holder).into()),
-            _ => Ok(ReserveOutcome { jobs, is_unsure, is_unread: false }),
+            _ => Ok(ReserveOutcome { jobs, is_unsure, is_unread: false, passed }),
         }
     }
 

@@ -35,7 +35,7 @@ pub struct TopicStats {
     pub counts: Counts,
     /// Reserves waiting on it.
     pub waiters: u64,
-    /// How long the job reserve would give next has been ready.
+    /// How long the job reserve would give next, did no limit hold it, has been ready.
     pub oldest_ready_ms: Option<u64>,
     /// Reserve gives nothing from it; how long still, if that is known.
     pub paused: Option<Option<u64>>,
@@ -68,7 +68,8 @@ pub(crate) struct TopicCount {
     walk: ClassWalk,
     ready: u64,
     urgent: u64,
-    /// The lanes of the first priority that has ready jobs, and the first of their jobs.
+    /// The first priority that has ready jobs, its lanes, and the first of their jobs.
+    first: Option<u32>,
     heads: VecDeque<Class>,
     oldest: Option<Place>,
     /// How often cancelled jobs were in the way of it.
@@ -95,18 +96,32 @@ const TRIES_MAX: usize = 16;
 impl TopicCount {
     pub(crate) fn new(topic: TopicNo) -> TopicCount {
         let (walk, heads) = (ClassWalk::new(), VecDeque::new());
-        TopicCount { topic, walk, ready: 0, urgent: 0, heads, oldest: None, tries: 0 }
+        TopicCount { topic, walk, ready: 0, urgent: 0, first: None, heads, oldest: None, tries: 0 }
     }
 
     /// Lanes of the first priority that has ready jobs may have the oldest.
-    fn note_ready(&mut self, class: Class, ready: u64) {
+    fn note_ready(&mut self, class: Class, priority: u32, ready: u64) {
         self.ready += ready;
-        if class.priority() < PRIORITY_DEFAULT {
+        if priority < PRIORITY_DEFAULT {
             self.urgent += ready;
         }
-        let is_first = self.heads.front().is_none_or(|first| first.priority() == class.priority());
-        if ready > 0 && is_first {
-            self.heads.push_back(class);
+        if ready == 0 || self.first.is_some_and(|first| first < priority) {
+            return;
+        }
+        if self.first != Some(priority) {
+            // Parked lanes come last, whatever their priority.
+            self.heads.clear();
+        }
+        self.first = Some(priority);
+        self.heads.push_back(class);
+    }
+
+    /// The jobs that are compared have the same priority.
+    fn note_head(&mut self, head: Place, now: Now) {
+        let is_first =
+            |oldest: Place| (head.overdue_ms(now), oldest.id) > (oldest.overdue_ms(now), head.id);
+        if head.is_due(now) && self.oldest.is_none_or(is_first) {
+            self.oldest = Some(head);
         }
     }
 }
@@ -178,7 +193,9 @@ impl<T: Timeline> Machine<T> {
             };
             budget.look(2 * self.timeline.sources());
             let ready = self.timeline.count(count.topic, class, now.on(class.clock()))?;
-            count.note_ready(class, ready);
+            let parked = class.is_parked().then(|| self.groups.priority_of(count.topic, class));
+            let priority = parked.flatten().unwrap_or_else(|| class.priority());
+            count.note_ready(class, priority, ready);
         }
         Ok(false)
     }
@@ -196,17 +213,12 @@ impl<T: Timeline> Machine<T> {
             }
             budget.look(self.timeline.sources());
             match self.timeline.oldest(count.topic, class)? {
-                Head::At(head)
-                    if head.is_due(now)
-                        && count.oldest.is_none_or(|oldest| head.given_before(&oldest, now)) =>
-                {
-                    count.oldest = Some(head);
-                }
+                Head::At(head) => count.note_head(head, now),
                 Head::Again if count.tries < TRIES_MAX => {
                     count.tries += 1;
                     return Ok(false);
                 }
-                Head::At(_) | Head::Empty | Head::Again => {}
+                Head::Empty | Head::Again => {}
             }
             count.heads.pop_front();
         }

@@ -12,16 +12,16 @@ use dormouse_core::topic::Settings;
 use crate::replay::{image, restored};
 use crate::support::*;
 
-fn slots(group_leased_max: u64) -> Settings {
+pub(crate) fn slots(group_leased_max: u64) -> Settings {
     Settings { group_leased_max: Some(group_leased_max), ..Settings::default() }
 }
 
-fn of_group(group: &str) -> Put {
+pub(crate) fn of_group(group: &str) -> Put {
     Put { group: Some(bytes(group)), ..Put::new(topic("t"), "body") }
 }
 
 /// A topic `t` with these settings and ready jobs of these groups, a letter each.
-fn with_jobs(settings: Settings, groups: &str) -> Rig {
+pub(crate) fn with_jobs(settings: Settings, groups: &str) -> Rig {
     let mut rig = Rig::new();
     rig.set("t", settings);
     for group in groups.chars() {
@@ -30,7 +30,7 @@ fn with_jobs(settings: Settings, groups: &str) -> Rig {
     rig
 }
 
-fn parked(rig: &Rig) -> usize {
+pub(crate) fn parked(rig: &Rig) -> usize {
     rig.machine.timeline().iter().filter(|(place, _)| place.class.is_parked()).count()
 }
 
@@ -223,33 +223,6 @@ fn a_restart_finds_leases_and_parked_jobs() {
         start(&mut rig);
         assert_eq!(ids(&rig.reserve(&["t"], 10)), [3, 5, 6]);
     }
-}
-
-#[test]
-fn a_flood_of_a_full_group_is_passed_once_and_in_portions() {
-    let mut rig = with_jobs(slots(1), "a");
-    rig.take("t");
-    for _ in 0..3_000 {
-        rig.put(of_group("a"));
-    }
-    let other = rig.put(of_group("b"));
-    let ticket = rig.begin(Command::Reserve(reserve(&["t"], 1, 60_000)));
-    let mut most = 0;
-    let taken = loop {
-        if let Some(answer) = rig.answer(ticket) {
-            break jobs(answer);
-        }
-        let facts = rig.facts.len();
-        rig.tick();
-        most = most.max(rig.facts.len() - facts);
-    };
-    assert_eq!(ids(&taken), [other.0]);
-    assert!(most <= 300, "one tick wrote {most} facts");
-    // From now on they are put beside the line.
-    let facts = rig.facts.len();
-    rig.put(of_group("a"));
-    assert!(rig.reserve(&["t"], 1).is_empty());
-    assert_eq!(rig.facts.len() - facts, 1);
 }
 
 #[test]

@@ -16,6 +16,7 @@ mod limits;
 mod locks;
 mod look;
 mod operations;
+mod parking;
 mod put;
 mod random;
 mod replay;
