@@ -15,6 +15,7 @@ use dormouse_core::time::Now;
 use dormouse_core::topic::TopicName;
 
 use super::job::{Due, Known};
+use super::limits::Limits;
 
 const ACKED: &str = "acked";
 const CANCELLED: &str = "cancelled";
@@ -30,7 +31,8 @@ enum Event {
 /// See the module. P1 never early, P3 nothing invented, P4 one valid lease, P5 stale is refused, P6
 /// ack is final, P7 cancel is final, P8 attempts are counted, P9 a key is held for its time and no
 /// longer; a chain is done whole; what is too late is not given, what is done does not live, a
-/// death makes one letter; and nothing is given before its put is durable.
+/// death makes one letter; no more are leased, and none come faster, than limits of topics and
+/// groups allow; and nothing is given before its put is durable.
 #[derive(Debug, Default)]
 pub struct Checker {
     events: Vec<Event>,
@@ -48,6 +50,7 @@ pub struct Checker {
     has_replacing: bool,
     /// The letter that each job became.
     letters: Map<JobId, JobId>,
+    limits: Limits,
 }
 
 /// The last job that took a key, and until when the key is kept after its ack.
@@ -89,8 +92,24 @@ impl Checker {
             }
         }
         self.follow(now, &asked, answer, batch)?;
+        self.pace(now, &asked, answer)?;
         let (asked, answer) = (Box::new(asked), Box::new(answer.clone()));
         self.events.push(Event::Answer { batch, now, asked, answer });
+        Ok(())
+    }
+
+    /// How fast jobs came: a crash takes nothing of that back.
+    fn pace(&mut self, now: Now, asked: &Command, answer: &Answer) -> Result<(), String> {
+        match (asked, answer) {
+            (Command::SetTopic(set), Ok(_)) => self.limits.begin_rates(set),
+            (_, Ok(Reply::Jobs(jobs))) => {
+                for job in jobs {
+                    let given = self.limits.give(now, job);
+                    given.map_err(|why| format!("job {} at {now:?}: {why}", job.id))?;
+                }
+            }
+            _ => {}
+        }
         Ok(())
     }
 
@@ -100,6 +119,7 @@ impl Checker {
         self.jobs.clear();
         self.keys.clear();
         self.letters.clear();
+        self.limits.forget_settings();
         let of = |event: &Event| match event {
             Event::Answer { batch, .. } | Event::Start { batch, .. } => *batch,
         };
@@ -152,6 +172,7 @@ impl Checker {
             }
             (Command::SetTopic(set), _) => {
                 self.has_own_jobs |= set.settings.dead_topic.is_some();
+                self.limits.set(set);
             }
             (Command::Chain(chain), Reply::Chain(reply)) => {
                 self.chained(now, chain, reply, batch)?;
@@ -365,6 +386,7 @@ impl Checker {
     ) -> Result<(), String> {
         let durable = self.durable;
         self.note_letter(given)?;
+        self.check_slots(now, given)?;
         let job = self.live(given.id)?;
         if by_due && job.put_batch > durable {
             let batch = job.put_batch;
@@ -376,6 +398,21 @@ impl Checker {
         }
         job.leased(now, given, session, by_due)
             .map_err(|why| format!("job {} at {now:?}: {why}", given.id))
+    }
+
+    /// A slot of the topic and of the group is free. A tick that replaces may end leases unheard.
+    fn check_slots(&self, now: Now, given: &LeasedJob) -> Result<(), String> {
+        let others = self.jobs.iter().filter(|(id, job)| {
+            let is_known = !(self.has_replacing && job.is_of_tick);
+            **id != given.id && is_known && job.has_slot(&given.topic, now)
+        });
+        let (mut of_topic, mut of_group) = (0, 0);
+        for (_, job) in others {
+            of_topic += 1;
+            of_group += usize::from(job.group == given.group);
+        }
+        let checked = self.limits.check_slots(given, of_topic, of_group);
+        checked.map_err(|why| format!("job {} at {now:?}: {why}", given.id))
     }
 
     /// A dead letter has the body of the job that it was, which is gone, and is the only one of it.

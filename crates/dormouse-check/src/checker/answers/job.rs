@@ -49,6 +49,8 @@ struct Lease {
     session: Option<SessionId>,
     /// It is known when it runs out. After a start it is not: perhaps it had, perhaps it goes on.
     sure: bool,
+    /// Until then, at least, it counts for limits.
+    slot_until: u64,
 }
 
 impl Lease {
@@ -66,6 +68,8 @@ pub(super) struct Known {
     attempts_max: Option<u32>,
     key: Option<Bytes>,
     key_ttl_ms: u64,
+    /// As it was given last.
+    pub(super) group: Option<Bytes>,
     /// The batch that put it, or put it again.
     pub(super) put_batch: u64,
     due: Due,
@@ -105,6 +109,7 @@ impl Known {
             attempts_max: put.attempts_max,
             key: put.key.clone(),
             key_ttl_ms: put.key_ttl_ms.and_then(|ms| u64::try_from(ms).ok()).unwrap_or(0),
+            group: put.group.clone(),
             put_batch,
             due,
             expires_after_ms,
@@ -189,7 +194,9 @@ impl Known {
         self.is_of_tick = given.tick.is_some();
         self.token = Some(given.token.fence);
         let expires_at = now.after(given.ttr_ms);
-        self.lease = Some(Lease { expires_at, ttr_ms: Some(given.ttr_ms), session, sure: true });
+        let (ttr_ms, slot_until) = (Some(given.ttr_ms), expires_at);
+        self.lease = Some(Lease { expires_at, ttr_ms, session, sure: true, slot_until });
+        self.group = given.group.clone();
         self.deadline = None;
         // Ready again when the lease runs out, not before.
         self.due = Due { clock: Clock::Steady, at: expires_at };
@@ -207,6 +214,7 @@ impl Known {
             ttr_ms: before.and_then(|lease| lease.ttr_ms),
             session: before.and_then(|lease| lease.session),
             sure: known_ms.is_some(),
+            slot_until: known_ms.map_or(0, |_| expires_at),
         });
         self.due = Due { clock: Clock::Steady, at: expires_at };
     }
@@ -256,7 +264,8 @@ impl Known {
         }
         if self.is_surely_leased(now) {
             self.ended(Due::after(now, 0), true);
-        } else if self.lease.is_some_and(|lease| !lease.sure) {
+        } else if let Some(lease) = self.lease.as_mut().filter(|lease| !lease.sure) {
+            lease.slot_until = 0;
             self.attempts_unsure = true;
             self.due = Due::after(now, 0);
         }
@@ -288,6 +297,8 @@ impl Known {
         } else {
             // An extension is not kept: what goes on is the lease's own length, from now.
             lease.sure = false;
+            let goes_on = lease.ttr_ms.filter(|_| lease.slot_until > now.steady_ms);
+            lease.slot_until = goes_on.map_or(0, |ttr_ms| now.after(ttr_ms));
             self.due.at = self.due.at.min(now.steady_ms);
         }
     }
@@ -295,6 +306,12 @@ impl Known {
     /// The lease of this token goes on for sure.
     pub(super) fn is_held_by(&self, fence: u64, now: Now) -> bool {
         self.token == Some(fence) && self.is_surely_leased(now)
+    }
+
+    /// It is leased in this topic, so that it counts for limits.
+    pub(super) fn has_slot(&self, topic: &TopicName, now: Now) -> bool {
+        let counts = |lease: Lease| lease.slot_until > now.steady_ms;
+        self.gone.is_none() && self.topic == *topic && self.lease.is_some_and(counts)
     }
 
     fn is_surely_leased(&self, now: Now) -> bool {

@@ -2,5 +2,6 @@
 
 mod checker;
 mod job;
+mod limits;
 
 pub use checker::Checker;
