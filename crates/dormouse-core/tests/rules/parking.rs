@@ -70,7 +70,6 @@ fn another_topic_is_served_while_a_flood_is_passed() {
 /// Without the checks of the rig, which look at all jobs.
 #[test]
 #[ignore = "a measurement: 200,000 jobs"]
-#[expect(clippy::print_stdout, reason = "it is a measurement")]
 fn measure_a_flood() {
     let mut rig = with_jobs(slots(1), "a");
     rig.take("t");

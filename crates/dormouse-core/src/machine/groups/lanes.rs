@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn each_group_is_listed_once() {
         let mut lanes = TopicLanes::default();
-        (0..3).for_each(|_| drop(add(&mut lanes)));
+        assert_eq!([add(&mut lanes), add(&mut lanes), add(&mut lanes)], [0, 1, 2]);
         assert!(lanes.next_unlisted().is_none());
         lanes.unlist();
         assert_eq!((0..9).filter(|_| lanes.next_unlisted().is_some()).count(), 3);
