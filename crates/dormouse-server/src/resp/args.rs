@@ -3,9 +3,10 @@
 use bytes::Bytes;
 use dormouse_core::error::Error;
 use dormouse_core::job::{JobId, Token};
+use dormouse_core::rate::Rate;
 
 use super::decode::ByteRange;
-use crate::units::{parse_backoff, parse_instant, parse_span};
+use crate::units::{parse_backoff, parse_instant, parse_rate, parse_span};
 
 /// An argument of at least this size is not copied; it keeps the buffer that it arrived in alive.
 /// The socket is read in portions of this size, so the argument is a good part of that buffer.
@@ -110,6 +111,11 @@ impl<'a> Args<'a> {
         let form = parse_backoff(self.text("BACKOFF")?);
         form.map(|form| form.into_backoff())
             .map_err(|why| Error::invalid(format!("BACKOFF: {why}")))
+    }
+
+    pub(super) fn rate(&mut self, field: &str) -> Result<Rate, Error> {
+        let rate = parse_rate(self.text(field)?);
+        rate.map_err(|why| Error::invalid(format!("{field}: {why}")))
     }
 
     pub(super) fn token(&mut self) -> Result<Token, Error> {

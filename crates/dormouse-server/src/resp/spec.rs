@@ -62,7 +62,7 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
         "PUT",
         "topic body [DELAY span] [AT instant] [KEY key] [ON_CONFLICT keep|reject|replace|earliest|\
          latest] [KEY_TTL span] [PRIORITY n] [TTR span] [ATTEMPTS n] [BACKOFF backoff] \
-         [EXPIRES_AFTER span] [HEADER name value ...] [KIND bytes|text|json] [FULL]",
+         [EXPIRES_AFTER span] [GROUP group] [HEADER name value ...] [KIND bytes|text|json] [FULL]",
         (2, MANY),
         Write,
         "Add a job",
@@ -266,7 +266,7 @@ pub(super) const COMMANDS: &[CommandSpec] = &[
         "SETTOPIC",
         "topic [TTR span] [ATTEMPTS n] [BACKOFF backoff] [DELAY span] [EXPIRES_AFTER span] \
          [JOBS_MAX n] [BYTES_MAX n] [DEAD_TTL span] [DEAD_MAX n] [DEAD_TOPIC topic] \
-         [KEEP_DONE span]",
+         [KEEP_DONE span] [LEASED_MAX n] [RATE rate] [GROUP_LEASED_MAX n] [GROUP_RATE rate]",
         (1, MANY),
         Write,
         "Set all settings of a topic; one that is not given is reset",

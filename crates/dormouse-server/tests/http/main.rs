@@ -8,6 +8,7 @@ mod job;
 mod lease;
 mod leave;
 mod life;
+mod limits;
 mod lock;
 mod openapi;
 mod put;

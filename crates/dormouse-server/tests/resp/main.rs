@@ -11,6 +11,7 @@ mod hostile;
 mod job;
 mod lease;
 mod life;
+mod limits;
 mod lock;
 mod metrics;
 mod put;

@@ -93,7 +93,7 @@ async fn jobs_are_listed_in_pages() {
         client.ask(&format!("LIST t delayed LIMIT 3 NOBODIES CURSOR {}", cursor.str())).await;
     let [cursor, jobs] = page.items() else { panic!("{page:?}") };
     assert_eq!((cursor, jobs.items().len()), (&Value::Null, 1));
-    assert_eq!(jobs.items()[0].items().len(), 2 * 24);
+    assert_eq!(jobs.items()[0].items().len(), 2 * 26);
     assert!(!client.ask("LIST t ready LIMIT 1001").await.error("INVALID").is_empty());
     assert!(!client.ask("LIST t ready CURSOR x").await.error("INVALID").is_empty());
     assert!(client.ask("LIST t ready FROM 1").await.error("INVALID").contains("NOBODIES"));

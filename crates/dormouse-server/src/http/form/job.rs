@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use dormouse_core::job::{JobId, State, TickOrigin, Token};
-use dormouse_core::op::{JobView, LeasedJob};
+use dormouse_core::op::{HeldBy, JobView, LeasedJob};
 use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
@@ -54,6 +54,32 @@ impl From<State> for StateOut {
     }
 }
 
+/// The limits of a topic that keep ready jobs from being taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = HeldBy)]
+pub(crate) enum HeldByOut {
+    /// As many jobs of the topic are leased as may be.
+    LeasedMax,
+    /// The rate of the topic.
+    Rate,
+    /// As many jobs of the group are leased as may be.
+    GroupLeasedMax,
+    /// The rate of the group.
+    GroupRate,
+}
+
+impl From<HeldBy> for HeldByOut {
+    fn from(limit: HeldBy) -> HeldByOut {
+        match limit {
+            HeldBy::LeasedMax => HeldByOut::LeasedMax,
+            HeldBy::Rate => HeldByOut::Rate,
+            HeldBy::GroupLeasedMax => HeldByOut::GroupLeasedMax,
+            HeldBy::GroupRate => HeldByOut::GroupRate,
+        }
+    }
+}
+
 /// A token: `<id>.<fence>`.
 #[derive(Clone, Copy, ToSchema)]
 #[schema(
@@ -90,6 +116,32 @@ impl<'a> KeyOut<'a> {
             None => KeyOut::default(),
             Some((_, Ok(text))) => KeyOut { key: Some(text), key_base64: None },
             Some((key, Err(_))) => KeyOut { key: None, key_base64: Some(STANDARD.encode(key)) },
+        }
+    }
+}
+
+/// A group: text, or base64 if it is not text.
+#[derive(Default, Serialize, ToSchema)]
+#[schema(as = Group)]
+pub(crate) struct GroupOut<'a> {
+    /// What the topic's limits of groups are counted by.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    group: Option<&'a str>,
+    /// The group in base64, if it is not text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    group_base64: Option<String>,
+}
+
+impl<'a> GroupOut<'a> {
+    pub(crate) fn new(group: Option<&'a Bytes>) -> GroupOut<'a> {
+        match group.map(|group| (group, std::str::from_utf8(group))) {
+            None => GroupOut::default(),
+            Some((_, Ok(text))) => GroupOut { group: Some(text), group_base64: None },
+            Some((group, Err(_))) => {
+                GroupOut { group: None, group_base64: Some(STANDARD.encode(group)) }
+            }
         }
     }
 }
@@ -156,6 +208,8 @@ pub(crate) struct LeasedOut<'a> {
     expires_at: At,
     ttr_ms: u64,
     priority: u32,
+    #[serde(flatten)]
+    group: GroupOut<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<std::collections::BTreeMap<String, String>>, nullable = false)]
     headers: Option<HeadersOut<'a>>,
@@ -179,6 +233,7 @@ impl<'a> From<&'a LeasedJob> for LeasedOut<'a> {
             expires_at: At(job.expires_at),
             ttr_ms: job.ttr_ms,
             priority: job.priority,
+            group: GroupOut::new(job.group.as_ref()),
             headers: headers_out(job.headers.as_ref()),
             tick: TickOut::new(job.tick.as_deref()),
             body: BodyOut::new(job.body_kind, &job.body),
@@ -195,6 +250,10 @@ pub(crate) struct JobOut<'a> {
     #[serde(flatten)]
     key: KeyOut<'a>,
     state: StateOut,
+    /// The limit that keeps this ready job from being taken now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    held_by: Option<HeldByOut>,
     /// When it is due; of a leased job, when its lease ends; of a dead one, when it died; of a done
     /// one, when it was acked.
     due_at: At,
@@ -218,6 +277,8 @@ pub(crate) struct JobOut<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, nullable = false)]
     error: Option<Lossy<'a>>,
+    #[serde(flatten)]
+    group: GroupOut<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<std::collections::BTreeMap<String, String>>, nullable = false)]
     headers: Option<HeadersOut<'a>>,
@@ -255,6 +316,7 @@ impl<'a> JobOut<'a> {
             id: IdOut(view.job.id),
             key: KeyOut::new(view.job.key()),
             state: StateOut::from(view.state),
+            held_by: view.held_by.map(HeldByOut::from),
             due_at: At(view.due_at),
             put_at: At(content.put_at),
             priority: progress.priority,
@@ -270,6 +332,7 @@ impl<'a> JobOut<'a> {
             kills: progress.kills,
             kicks: progress.kicks,
             error: progress.error.as_deref().map(Lossy),
+            group: GroupOut::new(content.group.as_ref()),
             headers: headers_out(content.headers.as_ref()),
             tick: TickOut::new(content.tick.as_deref()),
             body,

@@ -61,6 +61,9 @@ pub(crate) struct PutForm<'a> {
     pub(crate) backoff: Option<BackoffForm>,
     /// The job dies if nobody takes it so long after it was due; 0 = it never does.
     pub(crate) expires_after: Option<SpanMs>,
+    /// What the topic's limits of groups are counted by.
+    #[schema(min_length = 1, max_length = 256)]
+    pub(crate) group: Option<String>,
     /// Returned with the job.
     pub(crate) headers: Option<BTreeMap<String, String>>,
 }
@@ -169,6 +172,7 @@ impl PutForm<'_> {
             on_conflict: self.on_conflict.map_or(OnConflict::Keep, OnConflict::from),
             key_ttl_ms: self.key_ttl.map(|span| span.0),
             expires_after_ms: self.expires_after.map(|span| span.0),
+            group: self.group.map(Bytes::from),
             headers: headers.map(|headers| Arc::new(headers.into_iter().collect())),
             ..Put::new(topic, body)
         })

@@ -6,7 +6,7 @@ use dormouse_core::topic::{Settings, TopicName};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::units::{BackoffForm, BackoffOut, SpanMs};
+use crate::units::{BackoffForm, BackoffOut, RateForm, RateOut, SpanMs};
 
 /// A topic's name.
 #[derive(Deserialize, ToSchema)]
@@ -47,6 +47,16 @@ pub(crate) struct SettingsForm {
     dead_topic: Option<TopicText>,
     /// How long acked jobs are kept as done; 0 = not at all.
     keep_done: Option<SpanMs>,
+    /// The largest number of jobs leased at once; others stay ready.
+    #[schema(minimum = 1, maximum = 1_000_000)]
+    leased_max: Option<u64>,
+    /// How fast jobs are taken; others stay ready.
+    rate: Option<RateForm>,
+    /// The largest number of jobs of a group leased at once; others of it stay ready.
+    #[schema(minimum = 1, maximum = 1_000_000)]
+    group_leased_max: Option<u64>,
+    /// How fast jobs of a group are taken; others of it stay ready.
+    group_rate: Option<RateForm>,
 }
 
 impl TryFrom<SettingsForm> for Settings {
@@ -68,7 +78,10 @@ impl TryFrom<SettingsForm> for Settings {
             dead_max: form.dead_max,
             dead_topic,
             keep_done_ms: form.keep_done.map(ms).filter(|&ms| ms > 0),
-            ..Settings::default()
+            leased_max: form.leased_max,
+            rate: form.rate.map(|rate| rate.0),
+            group_leased_max: form.group_leased_max,
+            group_rate: form.group_rate.map(|rate| rate.0),
         })
     }
 }
@@ -110,6 +123,18 @@ pub(crate) struct SettingsOut {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     keep_done_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    leased_max: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    rate: Option<RateOut>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    group_leased_max: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    group_rate: Option<RateOut>,
 }
 
 impl From<&Settings> for SettingsOut {
@@ -126,6 +151,10 @@ impl From<&Settings> for SettingsOut {
             dead_max: settings.dead_max,
             dead_topic: settings.dead_topic.as_ref().map(ToString::to_string),
             keep_done_ms: settings.keep_done_ms,
+            leased_max: settings.leased_max,
+            rate: settings.rate.map(RateOut::from),
+            group_leased_max: settings.group_leased_max,
+            group_rate: settings.group_rate.map(RateOut::from),
         }
     }
 }

@@ -96,6 +96,9 @@ pub(crate) struct PutQuery {
     /// Of a raw body: the job dies if nobody takes it so long after it was due; 0 = it never does.
     #[param(inline)]
     expires_after: Option<SpanMs>,
+    /// Of a raw body: what the topic's limits of groups are counted by.
+    #[param(min_length = 1, max_length = 256)]
+    group: Option<String>,
 }
 
 /// The puts of a request, and whether it was a list.
@@ -288,6 +291,7 @@ fn read_raw(
             .unwrap_or_default(),
         key_ttl_ms: params.span("key_ttl")?,
         expires_after_ms: params.span("expires_after")?,
+        group: params.text("group").map(Bytes::from),
         headers: (!headers.is_empty()).then(|| std::sync::Arc::new(headers)),
         ..Put::new(topic, source.clone())
     };

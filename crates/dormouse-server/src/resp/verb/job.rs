@@ -14,7 +14,7 @@ type Headers = Option<Arc<Vec<(String, String)>>>;
 
 /// A job that the client has leased. Every job has the same fields.
 pub(super) fn write_leased(out: &mut Out<'_>, job: &LeasedJob) {
-    out.map(17);
+    out.map(18);
     out.name("topic");
     out.string(job.topic.as_str().as_bytes());
     out.name("id");
@@ -37,6 +37,8 @@ pub(super) fn write_leased(out: &mut Out<'_>, job: &LeasedJob) {
     }
     out.name("headers");
     write_headers(out, &job.headers);
+    out.name("group");
+    write_optional(out, job.group.as_ref());
     write_tick(out, job.tick.as_deref());
     out.name("kind");
     out.string(job.body_kind.as_str().as_bytes());
@@ -47,7 +49,7 @@ pub(super) fn write_leased(out: &mut Out<'_>, job: &LeasedJob) {
 /// A job that was only read. Every job has the same fields, except for the body.
 pub(super) fn write_view(out: &mut Out<'_>, view: &JobView, body: bool) {
     let (content, progress) = (&view.job.content, &view.job.progress);
-    out.map(if body { 25 } else { 24 });
+    out.map(if body { 27 } else { 26 });
     out.name("topic");
     out.string(view.topic.as_str().as_bytes());
     out.name("id");
@@ -80,6 +82,13 @@ pub(super) fn write_view(out: &mut Out<'_>, view: &JobView, body: bool) {
     write_optional(out, progress.error.as_ref());
     out.name("headers");
     write_headers(out, &content.headers);
+    out.name("group");
+    write_optional(out, content.group.as_ref());
+    out.name("held_by");
+    match view.held_by {
+        Some(limit) => out.string(limit.as_str().as_bytes()),
+        None => out.null(),
+    }
     write_tick(out, content.tick.as_deref());
     out.name("kind");
     out.string(content.body_kind.as_str().as_bytes());

@@ -26,6 +26,7 @@ const OPTIONS: &[&str] = &[
     "ATTEMPTS",
     "BACKOFF",
     "EXPIRES_AFTER",
+    "GROUP",
     "HEADER",
     "KIND",
     "FULL",
@@ -140,6 +141,8 @@ fn read_option<'a>(
         put.backoff = Some(args.backoff()?);
     } else if is(word, "EXPIRES_AFTER") {
         put.expires_after_ms = Some(args.span("EXPIRES_AFTER")?);
+    } else if is(word, "GROUP") {
+        put.group = Some(args.bytes("GROUP")?);
     } else if is(word, "HEADER") {
         let name = args.text("HEADER")?;
         headers.add(name, args.text("the value of a HEADER")?)?;

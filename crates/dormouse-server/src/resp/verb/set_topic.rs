@@ -22,6 +22,10 @@ const OPTIONS: &[&str] = &[
     "DEAD_MAX",
     "DEAD_TOPIC",
     "KEEP_DONE",
+    "LEASED_MAX",
+    "RATE",
+    "GROUP_LEASED_MAX",
+    "GROUP_RATE",
 ];
 
 pub(in crate::resp) fn run(
@@ -69,6 +73,14 @@ fn read_option(settings: &mut Settings, word: &[u8], args: &mut Args<'_>) -> Res
         settings.dead_topic = Some(TopicName::new(args.text("DEAD_TOPIC")?)?);
     } else if is(word, "KEEP_DONE") {
         settings.keep_done_ms = span(args, "KEEP_DONE")?.filter(|&ms| ms > 0);
+    } else if is(word, "LEASED_MAX") {
+        settings.leased_max = Some(args.number("LEASED_MAX")?);
+    } else if is(word, "RATE") {
+        settings.rate = Some(args.rate("RATE")?);
+    } else if is(word, "GROUP_LEASED_MAX") {
+        settings.group_leased_max = Some(args.number("GROUP_LEASED_MAX")?);
+    } else if is(word, "GROUP_RATE") {
+        settings.group_rate = Some(args.rate("GROUP_RATE")?);
     } else {
         return Err(unknown(word, OPTIONS));
     }

@@ -10,6 +10,7 @@ use crate::pipeline::Turn;
 use crate::resp::args::Args;
 use crate::resp::conn::{Conn, PendingReply};
 use crate::resp::encode::Out;
+use crate::units::rate_words;
 
 pub(in crate::resp) fn run(
     conn: &mut Conn,
@@ -80,7 +81,7 @@ pub(super) fn write(
 }
 
 fn write_settings(out: &mut Out<'_>, settings: &Settings) {
-    out.map(11);
+    out.map(15);
     for (name, value) in [
         ("ttr_ms", settings.ttr_ms),
         ("attempts_max", settings.attempts_max.map(u64::from)),
@@ -91,8 +92,17 @@ fn write_settings(out: &mut Out<'_>, settings: &Settings) {
         ("dead_ttl_ms", settings.dead_ttl_ms),
         ("dead_max", settings.dead_max),
         ("keep_done_ms", settings.keep_done_ms),
+        ("leased_max", settings.leased_max),
+        ("group_leased_max", settings.group_leased_max),
     ] {
         write_count(out, name, value);
+    }
+    for (name, rate) in [("rate", settings.rate), ("group_rate", settings.group_rate)] {
+        out.name(name);
+        match rate {
+            Some(rate) => out.string(rate_words(rate).as_bytes()),
+            None => out.null(),
+        }
     }
     out.name("dead_topic");
     match &settings.dead_topic {
