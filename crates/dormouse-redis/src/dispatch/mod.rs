@@ -9,6 +9,7 @@
 //! The thread avoids a cost that exceeds the work for a job: being woken for every submission (see
 //! `intake`).
 
+mod admit;
 mod fanout;
 mod register;
 mod sessions;

@@ -17,9 +17,9 @@ use dormouse_core::refusal::lease_lost;
 
 use super::Fanout;
 use super::scatter::{Routed, Scatter};
-use crate::clock::ANY_TIME;
 use crate::codec::chain::ChainPart;
 use crate::codec::put::{self, Marker, OwnPut};
+use crate::dispatch::admit;
 use crate::events::EventDetails;
 use crate::limits::CHAIN_MARKER_TTL_MS;
 use crate::partition::{Partition, PartitionRequest, PerItem, RawReply, registered_anew};
@@ -60,7 +60,7 @@ enum Part {
 
 impl Fanout<'_> {
     pub(super) async fn chain(self, chain: Chain) -> Answer {
-        chain.check(ANY_TIME)?;
+        admit::chain(&chain)?;
         let (token, count) = (chain.token, chain.puts.len());
         let Some(home) = self.dispatcher.partition_of(token.id) else { return Ok(gone()) };
         let links = self.links(chain, &home)?;

@@ -6,8 +6,8 @@ use dormouse_core::op::Put;
 
 use super::Fanout;
 use super::scatter::{Routed, Scatter};
-use crate::clock::ANY_TIME;
 use crate::codec::put;
+use crate::dispatch::admit;
 use crate::outbox::Caller;
 use crate::partition::PartitionRequest;
 use crate::scheduler::{BATCH_BYTES_MAX, BATCH_JOBS_MAX};
@@ -17,7 +17,7 @@ impl Fanout<'_> {
         // Large bodies fill a script batch with fewer jobs.
         let most = |put: &Put| (BATCH_BYTES_MAX / put::weight(put)).clamp(1, BATCH_JOBS_MAX / 2);
         let scatter = Scatter::new(puts, most, |put: Put| {
-            put.check(ANY_TIME)?;
+            admit::put(&put)?;
             let topic = self.dispatcher.known(&put.topic);
             let partition = topic.as_ref().and_then(|topic| match &put.key {
                 Some(key) => topic.partition_of_key(key),

@@ -13,6 +13,7 @@ use dormouse_core::topic::{Settings, TopicName};
 
 use super::{Fanout, pause_ms, stats};
 use crate::codec::unknown_priority;
+use crate::dispatch::admit;
 use crate::events::EventDetails;
 use crate::partition::{Effect, PartitionRequest};
 use crate::scheduler::BATCH_JOBS_MAX;
@@ -145,7 +146,7 @@ impl Fanout<'_> {
 
     /// Sets the settings in all partitions, and removes dead and done jobs beyond the new limits.
     pub(super) async fn set_topic(self, set: SetTopic) -> Answer {
-        set.check()?;
+        admit::set_topic(&set)?;
         self.check_dead_topic(&set).await?;
         let Settings { dead_topic, keep_done_ms, expires_after_ms, .. } = &set.settings;
         if dead_topic.is_some() || keep_done_ms.is_some() || expires_after_ms.is_some() {
