@@ -6,7 +6,7 @@ use dormouse_check::conformance::served::{self, NOT_OVER_HTTP, NOT_OVER_RESP, Sk
 use dormouse_check::conformance::{Subject, directory, redis, run, verbs};
 
 /// How many cases cannot work over HTTP, and over RESP.
-const SKIPPED_HTTP: usize = 33;
+const SKIPPED_HTTP: usize = 34;
 const SKIPPED_RESP: usize = 26;
 
 macro_rules! over_every_subject {
@@ -82,37 +82,6 @@ macro_rules! over_every_subject {
     };
 }
 
-/// Of settings that the protocols and the scripts do not have yet.
-macro_rules! over_own_stores {
-    ($verb:ident: $($case:ident)+) => {
-        mod $verb {
-            $(mod $case {
-                use super::super::{Subject, run};
-
-                #[test]
-                fn memory() {
-                    run(stringify!($verb), stringify!($case), &mut Subject::memory());
-                }
-
-                #[test]
-                fn disk() {
-                    run(stringify!($verb), stringify!($case), &mut Subject::disk());
-                }
-
-                #[test]
-                fn disk_reopened() {
-                    run(stringify!($verb), stringify!($case), &mut Subject::disk_reopened());
-                }
-
-                #[test]
-                fn disk_churned() {
-                    run(stringify!($verb), stringify!($case), &mut Subject::disk_churned());
-                }
-            })+
-        }
-    };
-}
-
 macro_rules! on_a_cluster {
     ($($verb:ident)+) => {
         mod redis_cluster {
@@ -144,7 +113,7 @@ dormouse_check::get!(over_every_subject);
 dormouse_check::get_schedule!(over_every_subject);
 dormouse_check::kick!(over_every_subject);
 dormouse_check::kill!(over_every_subject);
-dormouse_check::limits!(over_own_stores);
+dormouse_check::limits!(over_every_subject);
 dormouse_check::list!(over_every_subject);
 dormouse_check::liveness!(over_every_subject);
 dormouse_check::lock!(over_every_subject);

@@ -126,7 +126,7 @@ fn partitions(verb: &str, case: &str) -> Option<u16> {
 /// Why this case is not run on Redis, if it is not.
 pub fn not_on_redis(verb: &str, case: &str) -> Option<&'static str> {
     if verb == "limits" {
-        return Some("the scripts do not know limits yet");
+        return Some("the scripts do not know limits yet; such settings and groups are refused");
     }
     reason(NOT_ON_REDIS, verb, case)
 }

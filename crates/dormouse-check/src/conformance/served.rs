@@ -25,6 +25,7 @@ pub const NOT_OVER_HTTP: Skips = &[
     ("topics_of", "*", OWN_QUESTION),
     ("cancel", "it_tells_when_the_job_would_have_been_due", "a job that is gone is not due"),
     ("done", "peek_gives_the_oldest", "HTTP has list"),
+    ("limits", "parked_jobs_are_found_by_all_verbs", "one of them is peek"),
     ("get", "the_fence_of_the_newest_lease", "a token is for who holds the lease"),
     ("get", "a_reply_is_bounded_in_bytes", "one job per request"),
     ("kick", "at_most_a_batch_at_once", "the server asks again until all are kicked"),

@@ -10,7 +10,7 @@ use dormouse_core::op::{
 };
 
 use super::schedule;
-use super::text::{backoff_words, on_conflict_word};
+use super::text::{backoff_words, on_conflict_word, rate_words};
 use super::words::{Commands, Words};
 
 /// Writes a command as a pipeline, and tells how many replies it will have. What RESP cannot carry
@@ -171,6 +171,7 @@ fn put(words: &mut Words<'_, '_>, put: &Put) {
         .option("ATTEMPTS", put.attempts_max)
         .option("BACKOFF", put.backoff.as_deref().map(backoff_words))
         .option("EXPIRES_AFTER", put.expires_after_ms)
+        .option("GROUP", put.group.as_ref())
         .headers(put.headers.as_ref().map(|headers| headers.as_slice()))
         .option("KIND", kind.map(BodyKind::as_str))
         .word("FULL");
@@ -190,7 +191,11 @@ fn set_topic(words: &mut Words<'_, '_>, set: &SetTopic) {
         .option("DEAD_TTL", settings.dead_ttl_ms.map(at_most_i64))
         .option("DEAD_MAX", settings.dead_max)
         .option("DEAD_TOPIC", settings.dead_topic.as_ref())
-        .option("KEEP_DONE", settings.keep_done_ms.map(at_most_i64));
+        .option("KEEP_DONE", settings.keep_done_ms.map(at_most_i64))
+        .option("LEASED_MAX", settings.leased_max)
+        .option("RATE", settings.rate.map(rate_words))
+        .option("GROUP_LEASED_MAX", settings.group_leased_max)
+        .option("GROUP_RATE", settings.group_rate.map(rate_words));
 }
 
 fn nack(words: &mut Words<'_, '_>, item: &Nack) {

@@ -10,7 +10,8 @@ use dormouse_core::backoff::{Backoff, Delays};
 use dormouse_core::error::Error;
 use dormouse_core::image::Counts;
 use dormouse_core::job::{BodyKind, Content, Job, JobId, Progress, State, TickOrigin, Token};
-use dormouse_core::op::{JobView, LeasedJob, TopicStats};
+use dormouse_core::op::{HeldBy, JobView, LeasedJob, TopicStats};
+use dormouse_core::rate::Rate;
 use dormouse_core::schedule::ScheduleName;
 use dormouse_core::topic::{Settings, TopicName};
 
@@ -116,6 +117,20 @@ impl<'r, 'f> Fields<'r, 'f> {
         backoff.map(Arc::new).map(Some).ok_or_else(broken)
     }
 
+    fn rate(&self, name: &str) -> Result<Option<Rate>, Error> {
+        let Some(text) = self.bytes(name)? else { return Ok(None) };
+        let text = String::from_utf8_lossy(&text);
+        let broken = || unexpected("no rate", &Value::Text(text.as_bytes()));
+        read_rate(&text).map(Some).ok_or_else(broken)
+    }
+
+    /// The limit that holds the job; of one that this client does not know, none.
+    fn held_by(&self) -> Result<Option<HeldBy>, Error> {
+        let word = self.get("held_by")?;
+        let is_it = |limit: &HeldBy| *word == Value::Text(limit.as_str().as_bytes());
+        Ok(HeldBy::ALL.into_iter().find(is_it))
+    }
+
     pub(super) fn headers(&self) -> Result<Headers, Error> {
         let fields = Fields::of(self.get("headers")?, self.frame)?;
         let pair = |(name, value)| Ok((text(name)?, text(value)?));
@@ -191,6 +206,14 @@ fn read_backoff(text: &str) -> Option<Backoff> {
     Some(delays.into())
 }
 
+/// Reads `100/1m`, perhaps with a burst.
+fn read_rate(text: &str) -> Option<Rate> {
+    match text.split_once(":burst=") {
+        Some((rate, burst)) => Some(Rate { burst: burst.parse().ok()?, ..rate.parse().ok()? }),
+        None => text.parse().ok(),
+    }
+}
+
 pub(super) fn leased(reply: &Value<'_>, frame: &Bytes) -> Result<LeasedJob, Error> {
     let fields = Fields::of(reply, frame)?;
     Ok(LeasedJob {
@@ -209,7 +232,7 @@ pub(super) fn leased(reply: &Value<'_>, frame: &Bytes) -> Result<LeasedJob, Erro
         tick: fields.tick()?,
         body_kind: fields.kind()?,
         body: fields.bytes("body")?.unwrap_or_default(),
-        group: None,
+        group: fields.bytes("group")?,
     })
 }
 
@@ -227,7 +250,7 @@ pub(super) fn view(reply: &Value<'_>, frame: &Bytes) -> Result<JobView, Error> {
         expires_after_ms: fields.number("expires_after_ms")?,
         put_at: fields.number("put_at")?,
         tick: fields.tick()?,
-        group: None,
+        group: fields.bytes("group")?,
     };
     let progress = Progress {
         priority: fields.number("priority")?,
@@ -246,7 +269,7 @@ pub(super) fn view(reply: &Value<'_>, frame: &Bytes) -> Result<JobView, Error> {
         state: state(fields.get("state")?)?,
         due_at: fields.number("due_at")?,
         job: Job { id: fields.text("id")?, content, progress },
-        held_by: None,
+        held_by: fields.held_by()?,
     })
 }
 
@@ -320,6 +343,9 @@ fn settings(reply: &Value<'_>, frame: &Bytes) -> Result<Settings, Error> {
             name => Some(topic(name)?),
         },
         keep_done_ms: fields.count("keep_done_ms")?,
-        ..Settings::default()
+        leased_max: fields.count("leased_max")?,
+        rate: fields.rate("rate")?,
+        group_leased_max: fields.count("group_leased_max")?,
+        group_rate: fields.rate("group_rate")?,
     })
 }

@@ -1,7 +1,8 @@
-//! Words that protocols share: conflict modes and backoffs.
+//! Words that protocols share: conflict modes, backoffs and rates.
 
 use dormouse_core::backoff::{Backoff, Delays};
 use dormouse_core::op::OnConflict;
+use dormouse_core::rate::Rate;
 
 /// The word of a mode.
 pub fn on_conflict_word(on_conflict: OnConflict) -> &'static str {
@@ -37,4 +38,9 @@ pub fn backoff_words(backoff: &Backoff) -> String {
     };
     let usual = backoff.jitter_permille == backoff.delays.default_jitter_permille();
     if usual { words } else { format!("{words}:jitter={}", backoff.jitter()) }
+}
+
+/// A rate as commands have it: `100/1m:burst=5`.
+pub fn rate_words(rate: Rate) -> String {
+    if rate.burst == 1 { rate.to_string() } else { format!("{rate}:burst={}", rate.burst) }
 }

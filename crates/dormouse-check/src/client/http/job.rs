@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use dormouse_core::error::Error;
 use dormouse_core::job::{BodyKind, Content, Job, JobId, Progress, TickOrigin, Token};
-use dormouse_core::op::{JobView, LeasedJob, Page};
+use dormouse_core::op::{HeldBy, JobView, LeasedJob, Page};
 use dormouse_core::schedule::ScheduleName;
 use dormouse_core::topic::TopicName;
 use serde::{Deserialize, Deserializer};
@@ -18,6 +18,7 @@ use serde_json::value::RawValue;
 use super::item::state;
 use super::time::At;
 use super::topic::BackoffIn;
+use dormouse_client::codec::text::find_word;
 
 /// The answer to a reserve.
 #[derive(Deserialize)]
@@ -41,6 +42,8 @@ struct LeasedIn {
     expires_at: At,
     ttr_ms: u64,
     priority: u32,
+    group: Option<String>,
+    group_base64: Option<String>,
     headers: Option<BTreeMap<String, String>>,
     schedule: Option<String>,
     tick: Option<At>,
@@ -60,6 +63,7 @@ pub(super) struct ViewIn {
     key: Option<String>,
     key_base64: Option<String>,
     state: String,
+    held_by: Option<String>,
     due_at: At,
     put_at: At,
     priority: u32,
@@ -75,6 +79,8 @@ pub(super) struct ViewIn {
     kills: u32,
     kicks: u32,
     error: Option<String>,
+    group: Option<String>,
+    group_base64: Option<String>,
     headers: Option<BTreeMap<String, String>>,
     schedule: Option<String>,
     tick: Option<At>,
@@ -113,12 +119,18 @@ fn bytes_of(base64: &str) -> Result<Bytes, Error> {
     }
 }
 
-fn key_of(key: Option<String>, base64: Option<String>) -> Result<Option<Bytes>, Error> {
-    match (key, base64) {
-        (Some(_), Some(_)) => Err(lacks("two keys", "?")),
-        (Some(key), None) => Ok(Some(Bytes::from(key))),
+/// A key or a group.
+fn name_of(name: Option<String>, base64: Option<String>) -> Result<Option<Bytes>, Error> {
+    match (name, base64) {
+        (Some(name), Some(_)) => Err(lacks("two forms of one name", &name)),
+        (Some(name), None) => Ok(Some(Bytes::from(name))),
         (None, base64) => base64.as_deref().map(bytes_of).transpose(),
     }
+}
+
+fn held_by_of(word: Option<&str>) -> Result<Option<HeldBy>, Error> {
+    let find = |word| find_word(HeldBy::ALL, HeldBy::as_str, word);
+    word.map(|word| find(word).ok_or_else(|| lacks("no limit", word))).transpose()
 }
 
 pub(super) fn body_of(
@@ -169,7 +181,7 @@ impl LeasedIn {
         Ok(LeasedJob {
             topic: TopicName::new(&self.topic)?,
             id: JobId::from_str(&self.id)?,
-            key: key_of(self.key, self.key_base64)?,
+            key: name_of(self.key, self.key_base64)?,
             token: Token::from_str(&self.token)?,
             attempt: self.attempt,
             due_at: self.due_at.0,
@@ -182,7 +194,7 @@ impl LeasedIn {
             body,
             body_kind,
             tick: tick_of(self.schedule, self.tick, self.ticks_missed)?,
-            group: None,
+            group: name_of(self.group, self.group_base64)?,
         })
     }
 }
@@ -191,7 +203,7 @@ impl ViewIn {
     pub(super) fn view(self) -> Result<JobView, Error> {
         let (body, body_kind) = body_of(&self.id, self.body, self.text, self.base64)?;
         let content = Content {
-            key: key_of(self.key, self.key_base64)?,
+            key: name_of(self.key, self.key_base64)?,
             headers: headers_of(self.headers),
             body,
             body_kind,
@@ -202,7 +214,7 @@ impl ViewIn {
             expires_after_ms: self.expires_after_ms,
             put_at: self.put_at.0,
             tick: tick_of(self.schedule, self.tick, self.ticks_missed)?,
-            group: None,
+            group: name_of(self.group, self.group_base64)?,
         };
         let progress = Progress {
             priority: self.priority,
@@ -221,7 +233,7 @@ impl ViewIn {
             state: state(&self.state).ok_or_else(|| lacks("no state", &self.id))?,
             due_at: self.due_at.0,
             job: Job { id: JobId::from_str(&self.id)?, content, progress },
-            held_by: None,
+            held_by: held_by_of(self.held_by.as_deref())?,
         })
     }
 }

@@ -59,6 +59,8 @@ struct PutOut<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     expires_after: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    group: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     headers: Option<BTreeMap<&'a str, &'a str>>,
 }
 
@@ -136,6 +138,7 @@ fn object(put: &Put, topic: Option<&str>) -> Result<Vec<u8>, Error> {
         attempts_max: put.attempts_max,
         backoff: put.backoff.as_deref().map(backoff_out),
         expires_after: put.expires_after_ms,
+        group: put.group.as_ref().map(|group| text("a group", group)).transpose()?,
         headers: headers.map(|headers| headers.iter().map(|(n, v)| (&n[..], &v[..])).collect()),
     };
     serde_json::to_vec(&out).map_err(|error| Error::invalid(error.to_string()))
@@ -154,6 +157,7 @@ fn plain(path: String, put: &Put) -> Result<Call, Error> {
     query.add("attempts_max", put.attempts_max);
     query.add("backoff", put.backoff.as_deref().map(backoff_words));
     query.add("expires_after", put.expires_after_ms);
+    query.add("group", put.group.as_ref().map(|group| text("a group", group)).transpose()?);
     for (name, value) in put.headers.iter().flat_map(|headers| headers.iter()) {
         query.add(&format!("header.{name}"), Some(value));
     }

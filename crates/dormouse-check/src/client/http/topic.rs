@@ -6,6 +6,7 @@ use dormouse_core::backoff::{Backoff, Delays};
 use dormouse_core::error::Error;
 use dormouse_core::image::Counts;
 use dormouse_core::op::{TopicStats, TopicsPage};
+use dormouse_core::rate::Rate;
 use dormouse_core::topic::{Settings, TopicName};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -72,6 +73,25 @@ struct SettingsIn {
     expires_after_ms: Option<u64>,
     dead_topic: Option<String>,
     keep_done_ms: Option<u64>,
+    leased_max: Option<u64>,
+    rate: Option<RateIn>,
+    group_leased_max: Option<u64>,
+    group_rate: Option<RateIn>,
+}
+
+/// A rate, in ms.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RateIn {
+    jobs: u64,
+    per: u64,
+    burst: u64,
+}
+
+impl RateIn {
+    fn rate(self) -> Rate {
+        Rate { jobs: self.jobs, per_ms: self.per, burst: self.burst }
+    }
 }
 
 /// A backoff, in ms.
@@ -152,7 +172,10 @@ impl SettingsIn {
             expires_after_ms: self.expires_after_ms,
             dead_topic: self.dead_topic.and_then(|name| TopicName::new(&name).ok()),
             keep_done_ms: self.keep_done_ms,
-            ..Settings::default()
+            leased_max: self.leased_max,
+            rate: self.rate.map(RateIn::rate),
+            group_leased_max: self.group_leased_max,
+            group_rate: self.group_rate.map(RateIn::rate),
         }
     }
 }
@@ -188,6 +211,14 @@ pub(super) fn backoff_out(backoff: &Backoff) -> Value {
     fields
 }
 
+/// A rate going out, in words if it has no burst.
+fn rate_out(rate: Rate) -> Value {
+    if rate.burst == 1 {
+        return Value::from(rate.to_string());
+    }
+    json!({ "jobs": rate.jobs, "per": rate.per_ms, "burst": rate.burst })
+}
+
 /// Settings going out: only those that are set.
 pub(super) fn settings_out(settings: &Settings) -> Value {
     let mut fields = Map::new();
@@ -205,5 +236,9 @@ pub(super) fn settings_out(settings: &Settings) -> Value {
     add("expires_after", settings.expires_after_ms.map(at_most_i64).map(Value::from));
     add("dead_topic", settings.dead_topic.as_ref().map(|name| Value::from(name.as_str())));
     add("keep_done", settings.keep_done_ms.map(at_most_i64).map(Value::from));
+    add("leased_max", settings.leased_max.map(Value::from));
+    add("rate", settings.rate.map(rate_out));
+    add("group_leased_max", settings.group_leased_max.map(Value::from));
+    add("group_rate", settings.group_rate.map(rate_out));
     Value::Object(fields)
 }
