@@ -1,10 +1,11 @@
-//! Spans, instants and backoffs on the command line: read as the server reads them, sent in ms.
+//! Spans, instants, backoffs and rates on the command line: read as the server reads them, sent in
+//! ms.
 
 use std::str::FromStr;
 use std::time::Duration;
 
-use dormouse_server::units::{parse_backoff, parse_instant, parse_span};
-use serde_json::Value;
+use dormouse_server::units::{parse_backoff, parse_instant, parse_rate, parse_span};
+use serde_json::{Value, json};
 
 /// A span: `30m`, `1h 30m`, `30d`, `PT30M`, or a number of ms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +51,24 @@ impl FromStr for At {
 impl From<At> for Value {
     fn from(at: At) -> Value {
         at.0.into()
+    }
+}
+
+/// A rate: `100/1m`, or `100/1m:burst=5`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rate(dormouse_core::rate::Rate);
+
+impl FromStr for Rate {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Rate, String> {
+        parse_rate(text.trim()).map(Rate)
+    }
+}
+
+impl From<Rate> for Value {
+    fn from(Rate(rate): Rate) -> Value {
+        json!({ "jobs": rate.jobs, "per": rate.per_ms, "burst": rate.burst })
     }
 }
 

@@ -48,6 +48,11 @@ impl LeasedJob {
         self.job.key.as_deref()
     }
 
+    /// What the topic's limits of groups are counted by.
+    pub fn group(&self) -> Option<&[u8]> {
+        self.job.group.as_deref()
+    }
+
     /// Proof of this lease; it can be sent elsewhere and used with [`Queue::ack`] and the others.
     /// Its fence grows with every lease of the job, so a resource can refuse an older one.
     pub fn token(&self) -> Token {

@@ -143,10 +143,11 @@ pub use dormouse_core::backoff::{Backoff, Delays};
 pub use dormouse_core::error::{Code, Error};
 pub use dormouse_core::job::{BodyKind, JobId, State, Token};
 pub use dormouse_core::op::{
-    ChainReply, ChangeReply, EndReply, ExtendReply, JobView, LockReply, OnConflict, Page,
+    ChainReply, ChangeReply, EndReply, ExtendReply, HeldBy, JobView, LockReply, OnConflict, Page,
     PutOutcome, PutReply, PutScheduleReply, ScheduleConflict, ScheduleOutcome, ScheduleState,
     ScheduleView, SchedulesPage, SessionId, Target, TopicStats, TopicsPage,
 };
+pub use dormouse_core::rate::Rate;
 pub use dormouse_core::schedule::{Catchup, Overlap};
 pub use dormouse_core::tick::Preview;
 pub use dormouse_core::topic::{Settings, TopicName};

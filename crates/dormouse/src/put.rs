@@ -188,6 +188,13 @@ impl<Q> Put<Q> {
         self.set(|job| job.expires_after_ms = Some(span_ms(expires_after)))
     }
 
+    /// What the topic's limits of groups are counted by
+    /// ([`group_leased_max`](crate::Settings::group_leased_max) and
+    /// [`group_rate`](crate::Settings::group_rate)); a job without one has no such limits.
+    pub fn group(self, group: impl AsRef<[u8]>) -> Put<Q> {
+        self.set(|job| job.group = Some(Bytes::copy_from_slice(group.as_ref())))
+    }
+
     /// Adds a header; small strings that are kept with the job and handed out with it.
     ///
     /// A put that the handler of a worker makes has the `traceparent` and `tracestate` of its job

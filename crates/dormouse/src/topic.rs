@@ -28,6 +28,26 @@ impl Queue {
     /// assert_eq!(queue.stats("mails").wait()?.settings, settings);
     /// # Ok::<(), dormouse::Error>(())
     /// ```
+    ///
+    /// Limits hold for jobs that wait already, and revoke nothing:
+    ///
+    /// ```
+    /// # use dormouse::{HeldBy, Queue, Rate, Settings};
+    /// # let queue = Queue::memory();
+    /// let settings = Settings {
+    ///     rate: Some(Rate { jobs: 100, per_ms: 60_000, burst: 5 }),
+    ///     group_leased_max: Some(1),
+    ///     ..Settings::default()
+    /// };
+    /// queue.set_topic("mails", settings).wait()?;
+    /// queue.put("mails", "hello").group("tenant 1").wait()?;
+    /// let held = queue.put("mails", "hello again").group("tenant 1").wait()?;
+    /// let job = queue.reserve_one("mails").wait()?.expect("a job");
+    /// assert_eq!(job.group(), Some(&b"tenant 1"[..]));
+    /// assert!(queue.reserve_one("mails").wait()?.is_none());
+    /// assert_eq!(queue.get(held.id).wait()?.held_by, Some(HeldBy::GroupLeasedMax));
+    /// # Ok::<(), dormouse::Error>(())
+    /// ```
     pub fn set_topic(&self, topic: &str, settings: Settings) -> Call<op::SetTopic, ()> {
         let options = TopicName::new(topic).map(|topic| op::SetTopic { topic, settings });
         Call::new(self, options, Queue::call)

@@ -83,6 +83,9 @@ struct Options {
     /// The job dies if nobody takes it so long after it was due; 0 is never
     #[arg(long, value_name = "SPAN", allow_hyphen_values = true)]
     expires_after: Option<Span>,
+    /// What the topic's limits of groups are counted by
+    #[arg(long, value_name = "GROUP")]
+    group: Option<String>,
     /// A header, returned with the job; can be given more than once
     #[arg(long = "header", value_name = "NAME=VALUE", value_parser = parse_header)]
     headers: Vec<(String, String)>,
@@ -197,6 +200,7 @@ impl Options {
             ("attempts_max", self.attempts_max.map(Into::into)),
             ("backoff", self.backoff.map(Into::into)),
             ("expires_after", self.expires_after.map(Into::into)),
+            ("group", self.group.map(Into::into)),
             ("headers", headers),
         ])
     }

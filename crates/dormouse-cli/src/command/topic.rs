@@ -10,7 +10,7 @@ use crate::command::get::plain;
 use crate::exit::Failure;
 use crate::output::{self, Output};
 use crate::target::topic_path;
-use crate::units::{Backoff, Span};
+use crate::units::{Backoff, Rate, Span};
 
 /// Show a topic, or change its settings
 #[derive(clap::Args)]
@@ -20,6 +20,7 @@ Examples:
   dormouse topic set orders --ttr 5m --attempts-max 3 --backoff fixed:10s
   dormouse topic set orders --expires-after 1h --dead-topic orders/dead
   dormouse topic set orders --keep-done 24h
+  dormouse topic set orders --leased-max 50 --rate 100/1m --group-leased-max 2
   dormouse topic set orders --reset")]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -77,6 +78,18 @@ struct Settings {
     /// Keep acked jobs as done for this long; 0 is not at all
     #[arg(long, value_name = "SPAN", allow_hyphen_values = true)]
     keep_done: Option<Span>,
+    /// The most jobs that may be leased at once; others stay ready
+    #[arg(long, value_name = "N")]
+    leased_max: Option<u64>,
+    /// How fast jobs are taken: 100/1m, or 100/1m:burst=5
+    #[arg(long, value_name = "RATE")]
+    rate: Option<Rate>,
+    /// The most jobs of a group that may be leased at once
+    #[arg(long, value_name = "N")]
+    group_leased_max: Option<u64>,
+    /// How fast jobs of a group are taken
+    #[arg(long, value_name = "RATE")]
+    group_rate: Option<Rate>,
     /// Reset the settings that are not given to their defaults
     #[arg(long)]
     reset: bool,
@@ -133,6 +146,10 @@ impl Settings {
             ("dead_max", self.dead_max.map(Into::into)),
             ("dead_topic", self.dead_topic.clone().map(Into::into)),
             ("keep_done", self.keep_done.map(Into::into)),
+            ("leased_max", self.leased_max.map(Into::into)),
+            ("rate", self.rate.map(Into::into)),
+            ("group_leased_max", self.group_leased_max.map(Into::into)),
+            ("group_rate", self.group_rate.map(Into::into)),
         ])
     }
 

@@ -44,7 +44,7 @@ fn nothing_is_guessed_about_json() {
 fn all_options_are_sent() {
     let args = "put a/b x --delay 30m --key 42 --on-conflict replace --key-ttl 1h --priority 5 \
                 --ttr 90s --attempts-max 3 --backoff exponential:1s:2:10m --expires-after 2h \
-                --header a=1 --header b=c=d";
+                --group tenant-1 --header a=1 --header b=c=d";
     let args: Vec<&str> = args.split_whitespace().collect();
     let seen = sent(&args, b"");
     assert_eq!(seen.line(), "POST /v1/topics/a%2Fb/jobs");
@@ -52,7 +52,8 @@ fn all_options_are_sent() {
     let expected = json!({
         "text": "x", "delay": 1_800_000, "key": "42", "on_conflict": "replace",
         "key_ttl": 3_600_000, "priority": 5, "ttr": 90_000, "attempts_max": 3,
-        "backoff": backoff, "expires_after": 7_200_000, "headers": {"a": "1", "b": "c=d"},
+        "backoff": backoff, "expires_after": 7_200_000, "group": "tenant-1",
+        "headers": {"a": "1", "b": "c=d"},
     });
     assert_eq!(seen.json(), expected);
     let at = json!({"text": "x", "at": 1_798_790_400_000_u64});

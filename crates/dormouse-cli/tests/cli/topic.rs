@@ -57,6 +57,22 @@ fn settings_that_are_not_given_stay() {
 }
 
 #[test]
+fn limits_are_set_and_stay() {
+    let fake = Fake::start(|seen| match seen.method.as_str() {
+        "GET" => ok(r#"{"topic":"a","settings":{"rate":{"jobs":5,"per":1000,"burst":2}}}"#),
+        _ => ok(TOPIC),
+    });
+    let args = "topic set a --leased-max 50 --group-leased-max 2 --group-rate 100/1m:burst=5";
+    let args: Vec<&str> = args.split(' ').collect();
+    run(&fake.url, &args).exits(0);
+    let expected = json!({"rate": {"jobs": 5, "per": 1_000, "burst": 2}, "leased_max": 50,
+        "group_leased_max": 2, "group_rate": {"jobs": 100, "per": 60_000, "burst": 5}});
+    assert_eq!(fake.seen().pop().unwrap().json(), expected);
+    let done = run(&fake.url, &["topic", "set", "a", "--rate", "fast"]).exits(2);
+    assert!(done.stderr.contains("write 100/1m"), "{}", done.stderr);
+}
+
+#[test]
 fn pause_resume_and_kick() {
     let check = |args: &[&str], path: &str, body: Value, stdout: &str| {
         let fake = Fake::always(200, r#"{"count":2}"#);

@@ -1,4 +1,5 @@
-//! How people write time, backoffs, rates and states: one reader for HTTP, RESP and the command line.
+//! How people write time, backoffs, rates and states: one reader for HTTP, RESP and the command
+//! line.
 //!
 //! Readers return what was written, within the range of the type; whether the value is within a
 //! limit is for the rules to say. A text that cannot be read gives an error that shows what to
