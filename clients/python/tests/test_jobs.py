@@ -61,6 +61,7 @@ def test_all_options_arrive(client: Client, topic: str) -> None:
         attempts_max=3,
         backoff=Backoff.exponential("2s", factor=3, cap="1m", jitter=0.25),
         headers={"a": "b"},
+        group="tenant-1",
     )
     assert (put.code, put.state, put.duplicate) == ("created", "delayed", False)
     job = client.get(topic, "42")
@@ -68,6 +69,7 @@ def test_all_options_arrive(client: Client, topic: str) -> None:
     assert (job.topic, job.key, job.state, job.priority) == (topic, "42", "delayed", 7)
     assert (job.ttr, job.key_ttl) == (timedelta(seconds=90), timedelta(minutes=5))
     assert (job.attempts, job.attempts_max, job.headers) == (0, 3, {"a": "b"})
+    assert (job.group, job.held_by) == ("tenant-1", None)
     assert job.raw["backoff"]["exponential"] == {"base": 2000, "factor": 3, "cap": 60000}
     assert job.due_at == put.due_at
     assert job.due_at > datetime.now(timezone.utc) + timedelta(minutes=29)

@@ -73,6 +73,17 @@ def test_reserve_waits_and_takes_by_id(client: Client, topic: str) -> None:
     assert client.reserve_id(put.id)[0].text() == "far"
 
 
+def test_limits_hold_jobs_that_stay_ready(client: Client, topic: str) -> None:
+    settings = client.set_topic(topic, group_leased_max=1, rate="100/1s:burst=9")
+    rate = {"jobs": 100, "per": 1000, "burst": 9}
+    assert settings == {"group_leased_max": 1, "rate": rate}
+    client.put(topic, "a", group="g")
+    held = client.put(topic, "b", group="g")
+    assert [job.group for job in client.reserve(topic, max=10)] == ["g"]
+    job = client.get(id=held.id)
+    assert (job.state, job.held_by) == ("ready", "group_leased_max")
+
+
 def test_settings_counts_and_pauses(client: Client, topic: str) -> None:
     settings = client.set_topic(topic, ttr=timedelta(seconds=5), dead_ttl="1d", attempts_max=2)
     assert settings == {"ttr_ms": 5000, "dead_ttl_ms": 86_400_000, "attempts_max": 2}

@@ -44,6 +44,8 @@ export interface PutOptions extends MoreFields {
   headers?: Record<string, string>;
   /** How long after it is due it may still be taken. */
   expiresAfter?: Span;
+  /** What the topic's limits of groups are counted by. */
+  group?: string;
   /** A body that is text rather than JSON. */
   text?: string;
 }
@@ -74,6 +76,8 @@ interface JobFields<T> {
   priority: number;
   ttrMs: number;
   headers: Record<string, string>;
+  /** What the topic's limits of groups are counted by. */
+  group?: string;
   /** A JSON value, a string, bytes, or `undefined`: see `kind`. */
   body: T;
   kind: BodyKind;
@@ -86,6 +90,8 @@ interface JobFields<T> {
 /** A job as `get` and `list` show it. */
 export interface Job<T = unknown> extends JobFields<T> {
   state: State;
+  /** The limit of the topic that keeps a ready job from being taken now. */
+  heldBy?: string;
   attempts: number;
   attemptsMax: number;
   keyTtlMs: number;
@@ -173,7 +179,16 @@ export interface TopicSettings extends MoreFields {
   expiresAfter?: Span;
   deadTopic?: string;
   keepDone?: Span;
+  /** Most jobs leased at once, and how fast they are taken. */
+  leasedMax?: number;
+  rate?: Rate;
+  /** The same for each group of jobs. */
+  groupLeasedMax?: number;
+  groupRate?: Rate;
 }
+
+/** `"100/1m"`, or the same as an object; `burst` jobs, 1 unless given, may come at once. */
+export type Rate = string | { jobs: number; per: Span; burst?: number };
 
 export interface Counts {
   waiting: number;

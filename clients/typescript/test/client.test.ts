@@ -19,7 +19,7 @@ test("a job comes back with what it was put with", async () => {
   const put = await queue.put(
     "mails",
     { to: "you", n: [1, 2] },
-    { key: "m1", headers: { a: "b" }, priority: 5, ttr: "9s" },
+    { key: "m1", headers: { a: "b" }, priority: 5, ttr: "9s", group: "g" },
   );
   assert.equal(put.code, "created");
   assert.equal(put.state, "ready");
@@ -30,6 +30,7 @@ test("a job comes back with what it was put with", async () => {
   assert.equal(job.kind, "json");
   assert.deepEqual(job.headers, { a: "b" });
   assert.equal(job.priority, 5);
+  assert.equal(job.group, "g");
   assert.equal(job.ttrMs, 9_000);
   assert.ok(job.putAt instanceof Date);
   assert.deepEqual(await queue.get(put.id), job);
@@ -186,6 +187,20 @@ test("topics have settings, counts, pauses and mass changes", async () => {
   const names = (await all(queue.topics.list())).map((topic) => topic.topic);
   assert.ok(names.includes("settings"));
   assert.ok((await queue.stats()).topics >= 1);
+});
+
+test("limits hold jobs, which stay ready", async () => {
+  const set = await queue.topics.set("limits", {
+    groupLeasedMax: 1,
+    rate: { jobs: 100, per: "1s", burst: 9 },
+  });
+  assert.deepEqual(set.settings, { groupLeasedMax: 1, rate: { jobs: 100, per: 1_000, burst: 9 } });
+  await queue.put("limits", 1, { group: "g" });
+  const held = await queue.put("limits", 2, { group: "g" });
+  const taken = await queue.reserve("limits", { max: 5 });
+  assert.deepEqual([taken.length, taken[0]?.group], [1, "g"]);
+  const job = await queue.get(held.id);
+  assert.deepEqual([job.state, job.heldBy], ["ready", "group_leased_max"]);
 });
 
 test("a forecast counts the jobs to come", async () => {

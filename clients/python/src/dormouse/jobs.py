@@ -38,6 +38,8 @@ class _WithBody(Answer):
     priority = number("priority")
     ttr = duration("ttr_ms")
     headers = mapping("headers")
+    #: What the topic's limits of groups are counted by.
+    group = maybe_text("group")
     #: The schedule whose tick put the job, if one did.
     schedule = maybe_text("schedule")
     tick = maybe_when("tick")
@@ -91,6 +93,8 @@ class Job(_WithBody):
 
     #: `delayed`, `ready`, `leased`, `dead` or `done`.
     state = text("state")
+    #: The limit of the topic that keeps a ready job from being taken now.
+    held_by = maybe_text("held_by")
     attempts = number("attempts", 0)
     attempts_max = number("attempts_max", 0)
     key_ttl = duration("key_ttl_ms")

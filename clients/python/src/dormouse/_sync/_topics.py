@@ -43,8 +43,9 @@ class TopicVerbs(Core):
     def set_topic(self, topic: str, **settings: Any) -> Mapping[str, Any]:
         """Set all settings of a topic; those that are not named get their default.
 
-        `ttr`, `attempts_max`, `backoff`, `jobs_max`, `bytes_max`, `dead_ttl`, `dead_max`, and what
-        a newer server has. Gives the settings, spans in ms.
+        `ttr`, `attempts_max`, `backoff`, `jobs_max`, `bytes_max`, `dead_ttl`, `dead_max`,
+        limits (`leased_max`, `rate="100/1m"`, `group_leased_max`, `group_rate`), and what a newer
+        server has. Gives the settings, spans in ms.
         """
         fields = {
             name: span(value, name) if isinstance(value, timedelta) else value
