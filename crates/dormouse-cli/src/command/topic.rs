@@ -39,7 +39,7 @@ enum Verb {
         /// The topic
         topic: String,
         #[command(flatten)]
-        settings: Settings,
+        settings: Box<Settings>,
     },
 }
 
