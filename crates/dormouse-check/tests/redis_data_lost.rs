@@ -226,7 +226,7 @@ fn settings_are_written_back() {
     };
     for topic in ["s1", "s2"] {
         let set = SetTopic { topic: named(topic), settings: wanted.clone() };
-        old.ask(Command::SetTopic(set)).unwrap();
+        old.ask(Command::from(set)).unwrap();
     }
     for _ in 0..2 {
         must_put(&old, "plain");
@@ -252,7 +252,7 @@ fn settings_survive_losses_during_a_restore() {
     let topics: Vec<String> = (0..30).map(|number| format!("s{number}")).collect();
     for topic in &topics {
         let set = SetTopic { topic: named(topic), settings: wanted.clone() };
-        old.ask(Command::SetTopic(set)).unwrap();
+        old.ask(Command::from(set)).unwrap();
     }
     for round in 0..40 {
         redis.must(&["FLUSHALL"]);

@@ -173,7 +173,7 @@ mod regressions {
         let rig = Rig::start();
         let mut world = World::new(&rig, 2);
         let settings = Settings { dead_ttl_ms: Some(5), ..Settings::default() };
-        world.command(0, Command::SetTopic(SetTopic { topic: topic("a"), settings })).unwrap();
+        world.command(0, Command::from(SetTopic { topic: topic("a"), settings })).unwrap();
         let keyed = || Put { key: Some("k".into()), ..put("a") };
         world.command(0, Command::Put(vec![keyed()])).unwrap();
         let target = || Target::Key { topic: topic("a"), key: "k".into() };

@@ -436,7 +436,7 @@ fn dead_jobs_go_by_puts_and_reserves_alone() {
     let redis = redis();
     let client = client(&redis, 1);
     let settings = Settings { dead_ttl_ms: Some(100), ..Settings::default() };
-    client.ask(Command::SetTopic(SetTopic { topic: topic(), settings })).unwrap();
+    client.ask(Command::from(SetTopic { topic: topic(), settings })).unwrap();
     put_doomed(&client);
     wait_for("reserves to remove the dead", || {
         assert_eq!(reserve(&client, 1, 0), []);

@@ -118,7 +118,7 @@ fn what_time_does_and_what_is_done_to_topics_is_told() {
         // The expiry is done by the time this is answered.
         let settings = Settings { dead_max: Some(0), ..Settings::default() };
         let set = SetTopic { topic: topic("t"), settings };
-        call(engine, Command::SetTopic(set)).unwrap();
+        call(engine, Command::from(set)).unwrap();
         assert!(token.fence > 0);
         let id = put_one(engine, keyed("l"));
         let target = KillTarget::Resting(Target::Id(put_one(engine, keyed("m"))));

@@ -48,7 +48,6 @@ impl OneShot {
 
     /// Declares that the answer will not be read. `Ok`: it has not arrived and will be undone then.
     /// `Err`: it is here, and this command undoes it.
-    #[expect(clippy::result_large_err, reason = "it is rare, and passed on at once")]
     pub(crate) fn abandon(&self, queue: &Queue, undo: Undo) -> Result<(), Option<Command>> {
         let mut state = self.lock();
         match mem::replace(&mut *state, State::Closed) {

@@ -17,7 +17,7 @@ pub(super) fn run(stage: &Stage, count: u64, is_into_dead_topic: bool) -> Result
     let (topic, morgue) = (TopicName::new("late")?, TopicName::new("morgue")?);
     if is_into_dead_topic {
         let settings = Settings { dead_topic: Some(morgue.clone()), ..Settings::default() };
-        stage.client().call(Command::SetTopic(SetTopic { topic: topic.clone(), settings }))?;
+        stage.client().call(Command::from(SetTopic { topic: topic.clone(), settings }))?;
     }
     let delay_ms = Some(i64::try_from(DELAY.as_millis())?);
     let expires_after_ms = Some(i64::try_from(SPAN.as_millis())?);

@@ -33,7 +33,7 @@ pub(super) fn run(stage: &Stage, count: u64, at_once: u64) -> Result<()> {
     let topic = TopicName::new("done")?;
     let keep_done_ms = Some(u64::try_from(KEEP.as_millis())?);
     let settings = Settings { keep_done_ms, ..Settings::default() };
-    stage.client().call(Command::SetTopic(SetTopic { topic: topic.clone(), settings }))?;
+    stage.client().call(Command::from(SetTopic { topic: topic.clone(), settings }))?;
     let mut next = 0;
     for portion in [at_once, count - at_once] {
         let from = next;

@@ -281,7 +281,7 @@ impl Subject {
     }
 
     pub(super) fn try_set_topic(&self, name: &str, settings: Settings) -> Result<(), Error> {
-        done(self.ask(Command::SetTopic(SetTopic { topic: topic(name), settings })))
+        done(self.ask(Command::from(SetTopic { topic: topic(name), settings })))
     }
 
     #[track_caller]

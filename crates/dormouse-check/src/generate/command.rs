@@ -326,7 +326,7 @@ impl CommandSource {
                 for_ms: (b % 3 != 0).then(|| i64::from(b % 40)),
             }),
             Kind::Resume => Command::Resume(topic(a)),
-            Kind::SetTopic => Command::SetTopic(self.set_topic(a, b, c)),
+            Kind::SetTopic => Command::from(self.set_topic(a, b, c)),
             Kind::OpenSession => Command::OpenSession,
             Kind::CloseSession => Command::CloseSession(pick_recent(&self.sessions, a)?),
             Kind::Lock => Command::Lock(Lock {

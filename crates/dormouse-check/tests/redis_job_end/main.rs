@@ -158,7 +158,7 @@ fn reserve(client: &Client, name: &str) -> LeasedJob {
 }
 
 fn set(client: &Client, name: &str, settings: Settings) {
-    client.ask(Command::SetTopic(SetTopic { topic: topic(name), settings })).unwrap();
+    client.ask(Command::from(SetTopic { topic: topic(name), settings })).unwrap();
 }
 
 fn view(client: &Client, target: Target) -> Option<JobView> {

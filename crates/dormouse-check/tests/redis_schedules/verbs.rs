@@ -104,7 +104,7 @@ fn ticks_are_given_and_counted() {
 fn a_full_topic_gets_its_tick_later() {
     let rig = Rig::start(1);
     let settings = Settings { jobs_max: Some(1), ..Settings::default() };
-    assert!(rig.ask(Command::SetTopic(SetTopic { topic: topic(), settings })).is_ok());
+    assert!(rig.ask(Command::from(SetTopic { topic: topic(), settings })).is_ok());
     rig.put(every("s", Overlap::Allow));
     assert_eq!(rig.pass(100, "s").counts.given, 1);
     assert_eq!(rig.pass(100, "s").counts.total(), 1);

@@ -301,7 +301,7 @@ fn done_jobs_and_letters_are_no_damage() {
     let installation = Installation::new();
     let settings = Settings { keep_done_ms: Some(HOUR_MS as u64), ..Settings::default() };
     let set = SetTopic { topic: topic(TOPIC), settings };
-    installation.client.ask(Command::SetTopic(set)).unwrap();
+    installation.client.ask(Command::from(set)).unwrap();
     installation.delivers_all_but(&[]);
     assert!(installation.on("ZCARD", "o", &[]).int() > 0);
     is_clean(&check(&installation.server.url(), true));

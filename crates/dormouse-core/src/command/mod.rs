@@ -105,7 +105,7 @@ pub enum Command {
     /// A page of topics.
     Topics(Topics),
     /// Change a topic's settings.
-    SetTopic(SetTopic),
+    SetTopic(Box<SetTopic>),
     /// Counts of a topic, or of all.
     Stats(Stats),
     /// Stop reserve on a topic.

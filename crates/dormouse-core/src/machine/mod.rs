@@ -385,7 +385,7 @@ impl<T: Timeline> Machine<T> {
             Command::TopicsOf(ids) => StepResult::batch(ids, LongCommand::TopicsOf),
             Command::Put(puts) => StepResult::Reply(self.put(now, puts, out)),
             Command::Chain(chain) => StepResult::Reply(self.chain(now, chain, out)),
-            Command::SetTopic(set) => StepResult::Reply(self.set_topic(set, out)),
+            Command::SetTopic(set) => StepResult::Reply(self.set_topic(*set, out)),
             Command::Pause(pause) => StepResult::Reply(self.pause(now, &pause, out)),
             Command::Resume(topic) => StepResult::Reply(self.resume(&topic, out)),
             Command::Purge(topic) => StepResult::Reply(self.purge(&topic, out)),

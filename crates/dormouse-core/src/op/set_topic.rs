@@ -55,7 +55,7 @@ fn slots(field: &str, value: Option<u64>) -> Result<(), Error> {
 
 operation! {
     SetTopic => (),
-        request => Command::SetTopic(request), Reply::Done => Ok(());
+        request => Command::SetTopic(Box::new(request)), Reply::Done => Ok(());
 }
 
 impl<T: Timeline> Machine<T> {

@@ -55,8 +55,8 @@ operation! {
 /// The counts between two portions.
 #[derive(Debug)]
 pub(crate) enum StatsProgress {
-    /// Of a topic that is not there, though reserves wait on it.
-    Waiters(TopicStats),
+    /// Of a topic that is not there, though so many reserves wait on it.
+    Waiters(u64),
     Topic(TopicCount),
     Total(TotalCount),
 }
@@ -138,7 +138,9 @@ impl<T: Timeline> Machine<T> {
     pub(crate) fn stats_portion(&mut self, now: Now, progress: StatsProgress) -> Rule<Portion> {
         let mut budget = PortionBudget::new();
         let stats = match progress {
-            StatsProgress::Waiters(stats) => stats,
+            StatsProgress::Waiters(waiters) => {
+                TopicStats { waiters, topics: 1, ..TopicStats::default() }
+            }
             StatsProgress::Topic(mut count) => {
                 if !self.count_topic(now, &mut count, &mut budget)? {
                     return Ok(Portion::More(LongCommand::Stats(Box::new(StatsProgress::Topic(
@@ -168,7 +170,7 @@ impl<T: Timeline> Machine<T> {
             return Err(no_topic(name).into());
         }
         // A consumer waits for its first job.
-        Ok(StatsProgress::Waiters(TopicStats { waiters, topics: 1, ..TopicStats::default() }))
+        Ok(StatsProgress::Waiters(waiters))
     }
 
     /// Asks the classes of a topic, as far as the budget reaches; tells whether all were asked.

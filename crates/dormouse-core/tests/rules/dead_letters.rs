@@ -114,7 +114,7 @@ fn a_circle_of_dead_topics_is_refused() {
     rig.set("b", with_dead_topic("c"));
     for (name, dead_topic) in [("c", "a"), ("c", "b"), ("c", "c")] {
         let set = SetTopic { topic: topic(name), settings: with_dead_topic(dead_topic) };
-        let error = rig.run(Command::SetTopic(set)).unwrap_err();
+        let error = rig.run(Command::from(set)).unwrap_err();
         says(&error, Code::Invalid, &["dead_topic", "come back"]);
     }
     rig.set("c", with_dead_topic("d"));

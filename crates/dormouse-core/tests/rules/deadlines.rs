@@ -227,7 +227,7 @@ fn a_wrong_span_is_refused() {
     says(&error, Code::Invalid, &["expires_after", "0"]);
     let settings = Settings { expires_after_ms: Some(0), ..Settings::default() };
     let set = SetTopic { topic: topic("t"), settings };
-    says(&rig.run(Command::SetTopic(set)).unwrap_err(), Code::Invalid, &["expires_after"]);
+    says(&rig.run(Command::from(set)).unwrap_err(), Code::Invalid, &["expires_after"]);
 }
 
 #[test]

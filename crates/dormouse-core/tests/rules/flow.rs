@@ -190,7 +190,7 @@ fn bad_limits_are_refused() {
     let mut rig = Rig::new();
     for (settings, words) in cases {
         let set = SetTopic { topic: topic("t"), settings };
-        let error = rig.run(Command::SetTopic(set)).unwrap_err();
+        let error = rig.run(Command::from(set)).unwrap_err();
         says(&error, Code::Invalid, &[words]);
     }
     for group in ["".to_owned(), "g".repeat(257)] {

@@ -114,7 +114,7 @@ fn the_rest_has_limits_too() {
     refused(forecast(0, 1_001, 1), &["1001 steps", "1000"]);
     refused(forecast(0, 10, 0), &["step"]);
     refused(forecast(10, 10, 1), &["from < to"]);
-    let set = |settings| Command::SetTopic(SetTopic { topic: topic("t"), settings });
+    let set = |settings| Command::from(SetTopic { topic: topic("t"), settings });
     refused(set(Settings { ttr_ms: Some(0), ..Settings::default() }), &["ttr"]);
     refused(set(Settings { dead_ttl_ms: Some(u64::MAX), ..Settings::default() }), &["dead_ttl"]);
     refused(Command::Pause(PauseTopic { topic: topic("t"), for_ms: Some(-1) }), &["pause", "-1"]);

@@ -131,7 +131,7 @@ fn topics_and_jobs() {
     let topics = Topics { after: None, limit: 1 };
     check!(topics.clone(), Command::Topics(topics), Reply::Topics(_));
     let set = SetTopic { topic: topic(), settings: Settings::default() };
-    check!(set.clone(), Command::SetTopic(set), Reply::Done);
+    check!(set.clone(), Command::from(set), Reply::Done);
     let stats = Stats { topic: None };
     check!(stats.clone(), Command::Stats(stats), Reply::Stats(_));
     let pause = PauseTopic { topic: topic(), for_ms: None };

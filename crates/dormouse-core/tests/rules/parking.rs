@@ -87,7 +87,7 @@ fn measure_a_flood() {
     }
     step(&mut machine, 50, Command::Put(vec![of_group("b")]));
     let limited = SetTopic { topic: topic("t"), settings: slots(1) };
-    step(&mut machine, 51, Command::SetTopic(limited));
+    step(&mut machine, 51, Command::from(limited));
     let began = Instant::now();
     let mut answers = step(&mut machine, 52, Command::Reserve(reserve(&["t"], 1, 0)));
     let (mut longest, mut ticks) = (began.elapsed(), 0);
@@ -125,7 +125,7 @@ fn changed_settings_are_noticed_in_portions() {
     assert!(served(&mut rig, reserve(&["t"], 1, 0)).0.is_empty());
     assert_eq!(parked(&rig), groups);
     let facts = rig.facts.len();
-    rig.begin(Command::SetTopic(SetTopic { topic: topic("t"), settings: slots(2) }));
+    rig.begin(Command::from(SetTopic { topic: topic("t"), settings: slots(2) }));
     assert_eq!(rig.facts.len() - facts, 1);
     let mut taken = 0;
     for _ in 0..20 {

@@ -196,7 +196,7 @@ impl Seen {
             19 => Command::Revive(vec![self.target(rng)]),
             20 => Command::ReviveTopic(ReviveTopic { topic: name, max: rng.below(3) as usize }),
             21 => Command::Kick(Kick { topic: name, max: rng.below(3) as usize }),
-            22 => Command::SetTopic(SetTopic { topic: name, settings: self.settings(rng) }),
+            22 => Command::from(SetTopic { topic: name, settings: self.settings(rng) }),
             23 => Command::Pause(PauseTopic { topic: name, for_ms: Some(rng.below(40) as i64) }),
             24 => self.rare(rng, name),
             25 => self.lock(rng),

@@ -204,7 +204,7 @@ impl Rig {
 
     pub(crate) fn set(&mut self, name: &str, settings: Settings) {
         let set = SetTopic { topic: topic(name), settings };
-        assert_eq!(self.run(Command::SetTopic(set)), Ok(Reply::Done));
+        assert_eq!(self.run(Command::from(set)), Ok(Reply::Done));
     }
 
     pub(crate) fn session(&mut self) -> SessionId {

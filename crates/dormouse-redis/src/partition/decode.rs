@@ -24,7 +24,7 @@ enum ParsedReply {
         are_ticks_due: bool,
     },
     /// `stale`: another server changed the configuration.
-    StaleConfig(Config),
+    StaleConfig(Box<Config>),
     /// `busy`: of the priorities to give up, only these are unused.
     PrioritiesBusy(Vec<u32>),
     /// `again`: nothing was executed, because the batch expected another time than this.
@@ -73,7 +73,7 @@ impl Partition {
                     0 => BatchStatus::Retry,
                     _ if config.shard != 0 && config.shard != self.shard_no => BatchStatus::Foreign,
                     _ => {
-                        *self.config.borrow_mut() = config;
+                        *self.config.borrow_mut() = *config;
                         BatchStatus::Retry
                     }
                 });
@@ -128,7 +128,8 @@ fn parse(value: Value) -> Result<ParsedReply, Error> {
             let version = bytes(items.next())?;
             let version = std::str::from_utf8(&version).ok().and_then(|text| text.parse().ok());
             let version = version.ok_or_else(|| malformed("a version is no number"))?;
-            Config::decode(version, &bytes(items.next())?).map(ParsedReply::StaleConfig)
+            let config = Config::decode(version, &bytes(items.next())?)?;
+            Ok(ParsedReply::StaleConfig(Box::new(config)))
         }
         b"busy" => {
             let text = bytes(items.next())?;

@@ -153,6 +153,7 @@ mod tests {
             topic: TopicName::new("orders").unwrap(),
             id: JobId(42),
             key: Some(Bytes::from_static(b"a/\xff b")),
+            group: None,
             token: Token { id: JobId(42), fence: 7 },
             attempt: 3,
             due_at: 1_700_000_000_123,

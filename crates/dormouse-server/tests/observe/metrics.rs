@@ -229,7 +229,7 @@ async fn a_removed_topic_is_still_in_the_totals() {
 async fn the_server_measures_itself() {
     let rig = Rig::start().await;
     let settings = Settings { jobs_max: Some(1), ..Settings::default() };
-    rig.backend.ask(Command::SetTopic(SetTopic { topic: topic("small"), settings })).await;
+    rig.backend.ask(Command::from(SetTopic { topic: topic("small"), settings })).await;
     rig.post("/v1/topics/small/jobs", "{}").await;
     rig.post("/v1/topics/small/jobs", "[{},{}]").await;
     rig.reserve("small").await;

@@ -94,7 +94,7 @@ impl Fanout<'_> {
             Command::Kick(kick) => self.kick(&kick).await,
             Command::ReleaseTopic(release) => self.release_topic(&release).await,
             Command::Purge(name) => self.purge(&name).await,
-            Command::SetTopic(set) => self.set_topic(set).await,
+            Command::SetTopic(set) => self.set_topic(*set).await,
             Command::Pause(pause) => self.pause(&pause).await,
             Command::Resume(name) => self.resume(&name).await,
             Command::Peek(peek) => self.peek(&peek).await,

@@ -118,7 +118,7 @@ fn set_up(client: &Client) -> Result<(), Error> {
     let kept = Settings { keep_done_ms: Some(KEEP_DONE_MS), ..Settings::default() };
     let work = Settings { dead_topic: Some(topic(MORGUE)?), ..kept.clone() };
     for (name, settings) in [(WORK, work), (NEXT, kept)] {
-        client.call_one(Command::SetTopic(SetTopic { topic: topic(name)?, settings }))?;
+        client.call_one(Command::from(SetTopic { topic: topic(name)?, settings }))?;
     }
     let put = PutSchedule::new(topic(TICKS)?, ScheduleName::new("s")?, Template::default());
     let put = PutSchedule {

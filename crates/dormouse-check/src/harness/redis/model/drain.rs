@@ -47,7 +47,7 @@ impl World<'_> {
         let name = topic(number);
         self.command(
             0,
-            Command::SetTopic(SetTopic { topic: name.clone(), settings: Default::default() }),
+            Command::from(SetTopic { topic: name.clone(), settings: Default::default() }),
         )?;
         self.command(1, Command::Resume(name.clone()))?;
         self.command(0, Command::ReviveTopic(ReviveTopic { topic: name.clone(), max: 1_000 }))?;

@@ -41,7 +41,7 @@ impl World<'_> {
                 put.name = name();
                 if self.scheduled.insert(put.topic.clone()) {
                     let (topic, settings) = (put.topic.clone(), Settings::default());
-                    self.ask(server, vec![Command::SetTopic(SetTopic { topic, settings })])?;
+                    self.ask(server, vec![Command::from(SetTopic { topic, settings })])?;
                 }
             }
             Command::Schedules(page) => *command = Command::GetSchedule(get(&page.topic)),
