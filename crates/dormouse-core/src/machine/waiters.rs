@@ -253,14 +253,6 @@ impl Waiters {
         watches.iter().any(|watch| self.has_to_be_looked_at(*watch, now))
     }
 
-    /// It goes on waiting until then.
-    fn put_off(&mut self, no: WaiterNo, until: u64) {
-        let Some(waiter) = self.waiting.get_mut(&no) else { return };
-        self.ends.remove(&(waiter.until, no));
-        waiter.until = until;
-        self.ends.insert((until, no));
-    }
-
     pub(crate) fn by_ticket(&self, ticket: Ticket) -> Option<WaiterNo> {
         self.by_ticket.get(&ticket).copied()
     }
@@ -335,16 +327,18 @@ impl<T: Timeline> Machine<T> {
 
     /// Waits that are over are answered with nothing.
     pub(crate) fn end_waits(&mut self, now: Now, budget: &mut usize, out: &mut Output) {
-        while let Some(&(until, no)) = self.waiters.ends.first()
+        let mut from = (0, WaiterNo(0));
+        while let Some(&(until, no)) = self.waiters.ends.range(from..).next()
             && until <= now.steady_ms
             && *budget > 0
         {
             *budget = budget.saturating_sub(self.waiters.cost(no));
-            if self.waiters.is_unsure(no, now) {
-                self.waiters.put_off(no, now.after(1));
-            } else {
+            // One whose topics have still to be looked at stays: the look comes with the next tick,
+            // whether or not time passes until then.
+            if !self.waiters.is_unsure(no, now) {
                 self.answer_with_nothing(no, out);
             }
+            from = (until, WaiterNo(no.0 + 1));
         }
     }
 

@@ -208,6 +208,23 @@ fn many_old_deadlines_at_one_instant_leave_time_for_waiting_requests() {
     assert_eq!(ids(&jobs(rig.answer(ticket).unwrap())), [due.0], "after one tick");
 }
 
+/// Its wait was put off by a millisecond, which never came where the clock is moved by hand.
+#[test]
+fn a_reserve_without_wait_behind_many_late_jobs_is_answered_although_no_time_passes() {
+    let mut rig = Rig::new();
+    for _ in 0..3_000 {
+        rig.put(expiring(0, 50));
+    }
+    rig.now.steady_ms += 60;
+    rig.now.wall_ms += 60;
+    let ticket = rig.begin(Command::Reserve(reserve(&["t"], 1, 0)));
+    let answer = (0..100).find_map(|_| {
+        rig.tick();
+        rig.answer(ticket)
+    });
+    assert_eq!(jobs(answer.unwrap()), []);
+}
+
 #[test]
 fn a_purge_takes_the_deadlines_of_the_topic_along() {
     let mut rig = Rig::new();
