@@ -27,7 +27,7 @@ cargo xtask <command>
                                     luacheck, fmt, clippy (all features; the library also
                                     without), tests, doc tests, docs, schemathesis, clients,
                                     foreign.
-                                    About 20 minutes on two cores from an empty target, about 12
+                                    About 30 minutes on two cores from an empty target, about 18
                                     when built.
                                     Root or sudo: only if Debian packages are missing.
                                     Network: crates.io, and PyPI, npm and Debian the first time.
