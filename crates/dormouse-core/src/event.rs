@@ -1,9 +1,11 @@
 //! Events: changes of jobs and topics, for watchers. They are made from facts, and emitted
 //! only once those are as durable as promised.
 
+use bytes::Bytes;
+
 use crate::job::JobId;
 use crate::schedule::ScheduleName;
-use crate::topic::TopicName;
+use crate::topic::{Push, TopicName};
 
 /// The kind of change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -44,6 +46,13 @@ pub enum EventKind {
     Resumed,
     /// A topic's settings changed.
     TopicSet,
+    /// How a topic's jobs are pushed was set, or goes on after it was disabled.
+    PushSet,
+    /// A topic's jobs are not pushed until somebody resumes it: its receiver wants no more, or has
+    /// failed for too long.
+    PushDisabled,
+    /// A topic's jobs are not pushed any more, on request.
+    PushRemoved,
     /// A schedule was defined. A change of it is no event.
     Scheduled,
     /// A schedule went: on request, or because it has ended.
@@ -55,6 +64,15 @@ pub enum EventKind {
 }
 
 impl EventKind {
+    /// The kind of a change that left a topic with this push.
+    pub fn of_push(push: Option<&Push>) -> EventKind {
+        match push {
+            None => EventKind::PushRemoved,
+            Some(push) if push.is_disabled => EventKind::PushDisabled,
+            Some(_) => EventKind::PushSet,
+        }
+    }
+
     /// The kind's word on every surface.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -76,6 +94,9 @@ impl EventKind {
             EventKind::Paused => "paused",
             EventKind::Resumed => "resumed",
             EventKind::TopicSet => "topic_set",
+            EventKind::PushSet => "push_set",
+            EventKind::PushDisabled => "push_disabled",
+            EventKind::PushRemoved => "push_removed",
             EventKind::Scheduled => "scheduled",
             EventKind::Unscheduled => "unscheduled",
             EventKind::Tick => "tick",
@@ -101,6 +122,10 @@ pub struct Event {
     pub attempt: u32,
     /// The schedule that the event is about, or that put the job.
     pub schedule: Option<ScheduleName>,
+    /// The job's key, where the change had it at hand.
+    pub key: Option<Bytes>,
+    /// The beginning of the text that came with a nack or kill.
+    pub error: Option<Bytes>,
 }
 
 /// A receiver of events. Called from the backend's threads, so it must be quick and never block.

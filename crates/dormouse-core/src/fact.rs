@@ -5,11 +5,13 @@
 //! them effective in the first place. A fact never needs a look-up: it names the place a job left,
 //! the place it entered and every field that changed.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
 use crate::job::{Job, JobId, Progress};
 use crate::place::Place;
-use crate::topic::{Pause, Settings, TopicName, TopicNo};
+use crate::topic::{Pause, Push, Settings, TopicName, TopicNo};
 
 /// Where a job went.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -153,6 +155,13 @@ pub enum Fact {
         topic: TopicNo,
         /// All settings.
         settings: Settings,
+    },
+    /// How a topic's jobs are pushed changed.
+    PushSet {
+        /// Its number.
+        topic: TopicNo,
+        /// `None` = they are not any more.
+        push: Option<Arc<Push>>,
     },
     /// A topic was paused or resumed.
     TopicPaused {

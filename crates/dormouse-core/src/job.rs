@@ -32,6 +32,21 @@ use crate::schedule::ScheduleName;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JobId(pub u64);
 
+/// The bit that tells the entry of a job's deadline from the job.
+const DEADLINE: u64 = 1 << 63;
+
+impl JobId {
+    /// The number of the entry of this job's deadline. It is none that a job gets.
+    pub fn deadline(self) -> JobId {
+        JobId(self.0 | DEADLINE)
+    }
+
+    /// The job whose deadline has this number; `None` = it is the number of a job or a schedule.
+    pub fn job_of_deadline(self) -> Option<JobId> {
+        (self.0 & DEADLINE != 0).then_some(JobId(self.0 & !DEADLINE))
+    }
+}
+
 impl fmt::Display for JobId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)

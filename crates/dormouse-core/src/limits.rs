@@ -26,6 +26,8 @@ pub const DEAD_TOPICS_MAX: usize = 16;
 pub const CHAIN_PUTS_MAX: usize = 100;
 /// Items of one batch.
 pub const BATCH_MAX: usize = 4_096;
+/// Bytes of an error text that an event carries.
+pub const EVENT_ERROR_BYTES_MAX: usize = 200;
 /// Jobs or topics of one page.
 pub const PAGE_MAX: usize = 1_000;
 /// Topics up to which the totals separate delayed from ready: each costs a read of every run.
@@ -107,6 +109,9 @@ pub const SCHEDULE_TICK_MAX: usize = 256;
 pub const DEADLINE_TICK_MAX: usize = 256;
 /// Groups with limits that one tick of the machine looks at: waiting requests have the rest.
 pub const GROUP_TICK_MAX: usize = 512;
+/// Jobs with groups in the line of a topic that limits its groups; further ones that are put ready
+/// are parked, so that whoever comes after them does not wait until they have been passed.
+pub const GROUP_LINE_MAX: u64 = 128;
 /// Parked schedules that one tick of the machine reviews.
 pub const SCHEDULE_REVIEW_MAX: usize = 64;
 /// Coming ticks that a look at a schedule tells.
@@ -115,6 +120,14 @@ pub const NEXT_TICKS: usize = 5;
 pub const LOCK_NAME_BYTES_MAX: usize = 200;
 /// Locks held at once.
 pub const LOCKS_MAX: usize = 1_000_000;
+/// Topics with push at once.
+pub const PUSHES_MAX: usize = 10_000;
+/// Bytes of the record of a push.
+pub const PUSH_RECORD_BYTES_MAX: usize = 64 << 10;
+/// Bytes of records in one page of pushes; the last one may go beyond.
+pub const PUSHES_PAGE_BYTES_MAX: usize = 1 << 20;
+/// Attempts of jobs of a topic with push, where neither job nor topic says how many.
+pub const PUSH_ATTEMPTS_MAX_DEFAULT: u32 = 12;
 /// Topics alive at once.
 pub const TOPICS_MAX: usize = 10_000_000;
 /// How long a topic stays after it became empty, unset and unwatched. Callers do not see it any

@@ -6,7 +6,8 @@ use crate::error::{Code, Error};
 use crate::holder::Holdings;
 use crate::job::{JobId, State, Token};
 use crate::limits::{
-    LEASED_BYTES_MAX, LEASED_JOBS_MAX, LOCKS_MAX, PUT_KEYED_BYTES_MAX, REPLY_BYTES_MAX, WAITERS_MAX,
+    LEASED_BYTES_MAX, LEASED_JOBS_MAX, LOCKS_MAX, PUSHES_MAX, PUT_KEYED_BYTES_MAX, REPLY_BYTES_MAX,
+    WAITERS_MAX,
 };
 use crate::op::{HeldBy, SessionId, Target};
 use crate::schedule::ScheduleName;
@@ -65,6 +66,22 @@ pub fn schedule_conflict(name: &ScheduleName, given: u64, version: Option<u64>) 
         ),
     };
     Error::new(Code::Conflict, text)
+}
+
+/// To a change of a push that has another version, or none.
+pub fn push_conflict(topic: &TopicName, expected: u64, version: u64) -> Error {
+    let text = match (expected, version) {
+        (_, 0) => format!("topic {topic} has no push, so it has not version {expected}"),
+        (0, version) => format!("topic {topic} has a push with version {version}"),
+        _ => format!("the push of topic {topic} has version {version}, not {expected}"),
+    };
+    Error::new(Code::Conflict, format!("{text}; look at it and decide again"))
+}
+
+/// To a push beyond the number of topics that may have one.
+pub fn too_many_pushes() -> Error {
+    let text = format!("{PUSHES_MAX} topics are pushed, which is the limit; remove one");
+    Error::new(Code::Full, text)
 }
 
 /// To a schedule that would never tick.

@@ -1,13 +1,16 @@
 //! A topic: a named line of jobs with its settings and counts.
 
+use core::time::Duration;
 use std::borrow::Borrow;
 use std::fmt;
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
+
+use bytes::Bytes;
 
 use crate::backoff::Backoff;
 use crate::error::Error;
-use crate::limits::TOPIC_BYTES_MAX;
+use crate::limits::{PUSH_ATTEMPTS_MAX_DEFAULT, TOPIC_BYTES_MAX};
 use crate::rate::Rate;
 
 /// A topic's number within a store: given at its birth, never given again.
@@ -43,6 +46,11 @@ impl TopicNo {
     pub fn deadline_topic(self) -> Option<TopicNo> {
         let is_line = self.0 & DEADLINES != 0 && self.scheduled_topic().is_none();
         is_line.then_some(TopicNo(self.0 & !DEADLINES))
+    }
+
+    /// The topic that this is, or that it is a line beside.
+    pub fn topic(self) -> TopicNo {
+        TopicNo(self.0 & TopicNo::MAX.0)
     }
 
     /// Whether it is a topic and not a line beside one: only jobs rest in it.
@@ -137,6 +145,64 @@ pub struct Settings {
     pub group_leased_max: Option<u64>,
     /// How fast jobs of a group are taken; others of it stay ready.
     pub group_rate: Option<Rate>,
+    /// How its jobs are pushed. Changed by `set_push` alone: `set_topic` keeps it.
+    pub push: Option<Arc<Push>>,
+}
+
+impl Settings {
+    /// Most jobs leased at once: the smaller of the topic's limit and that of its push.
+    pub fn leased_limit(&self) -> Option<u64> {
+        let of_push = self.push.as_ref().map(|push| push.concurrency);
+        [self.leased_max, of_push].into_iter().flatten().min()
+    }
+
+    /// Attempts of jobs put without a number; `None` = the built-in default.
+    pub fn attempts_of_put(&self) -> Option<u32> {
+        let of_push = self.push.as_ref().filter(|_| self.backoff.is_none());
+        self.attempts_max.or(of_push.map(|_| PUSH_ATTEMPTS_MAX_DEFAULT))
+    }
+
+    /// Backoff of jobs put without one; `None` = the built-in default.
+    pub fn backoff_of_put(&self) -> Option<Arc<Backoff>> {
+        let of_push = || self.push.as_ref().map(|_| Arc::clone(&PUSH_BACKOFF));
+        self.backoff.clone().or_else(of_push)
+    }
+}
+
+/// Receivers may be away for a night or a weekend: 3 days in all.
+static PUSH_BACKOFF: LazyLock<Arc<Backoff>> = LazyLock::new(|| {
+    const MINUTE: u64 = 60;
+    const HOUR: u64 = 60 * MINUTE;
+    let seconds = [5, MINUTE, 5 * MINUTE, 30 * MINUTE, HOUR, 2 * HOUR, 4 * HOUR, 8 * HOUR];
+    let seconds = seconds.into_iter().chain([12 * HOUR, 24 * HOUR, 24 * HOUR]);
+    Arc::new(Backoff::list(seconds.map(Duration::from_secs)))
+});
+
+/// How the jobs of a topic are pushed. The rules know how many may be under way; the rest is a
+/// record of the server that pushes.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Push {
+    /// Grows with every change, also when the push was removed in between.
+    pub version: u64,
+    /// Most jobs of the topic leased at once.
+    pub concurrency: u64,
+    /// Nothing is pushed until somebody resumes it.
+    pub is_disabled: bool,
+    /// Everything else.
+    pub record: Bytes,
+}
+
+impl fmt::Debug for Push {
+    /// The record may hold passwords.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Push { version, concurrency, is_disabled, record } = self;
+        f.debug_struct("Push")
+            .field("version", version)
+            .field("concurrency", concurrency)
+            .field("is_disabled", is_disabled)
+            .field("record_bytes", &record.len())
+            .finish()
+    }
 }
 
 /// Until when reserve gives nothing from a topic.

@@ -7,12 +7,14 @@ mod names;
 mod undo;
 mod weight;
 
+use std::sync::Arc;
+
 use crate::backend::Ticket;
 use crate::error::Error;
 use crate::job::{JobId, Token};
 use crate::op::*;
 use crate::refusal::unexpected;
-use crate::topic::TopicName;
+use crate::topic::{Push, TopicName};
 
 pub use names::Name;
 pub use undo::Undo;
@@ -106,6 +108,12 @@ pub enum Command {
     Topics(Topics),
     /// Change a topic's settings.
     SetTopic(Box<SetTopic>),
+    /// Change how a topic's jobs are pushed.
+    SetPush(Box<SetPush>),
+    /// How a topic's jobs are pushed.
+    GetPush(TopicName),
+    /// A page of the topics that are pushed.
+    Pushes(Pushes),
     /// Counts of a topic, or of all.
     Stats(Stats),
     /// Stop reserve on a topic.
@@ -174,6 +182,10 @@ pub enum Reply {
     Page(Page),
     /// To `Topics`.
     Topics(TopicsPage),
+    /// To `SetPush` and `GetPush`; `None` = the topic is not pushed.
+    Push(Option<Arc<Push>>),
+    /// To `Pushes`.
+    Pushes(PushesPage),
     /// To `Stats`.
     Stats(Box<TopicStats>),
     /// To `Forecast`: jobs per step.

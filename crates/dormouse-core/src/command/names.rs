@@ -48,6 +48,9 @@ impl Command {
             Command::List(_) => "list",
             Command::Topics(_) => "topics",
             Command::SetTopic(_) => "set_topic",
+            Command::SetPush(_) => "set_push",
+            Command::GetPush(_) => "get_push",
+            Command::Pushes(_) => "pushes",
             Command::Stats(_) => "stats",
             Command::Pause(_) => "pause",
             Command::Resume(_) => "resume",
@@ -113,9 +116,12 @@ impl Command {
             Command::Peek(peek) => visit(Name::Topic(&peek.topic)),
             Command::List(list) => visit(Name::Topic(&list.topic)),
             Command::SetTopic(set) => visit(Name::Topic(&set.topic)),
+            Command::SetPush(set) => visit(Name::Topic(&set.topic)),
             Command::Stats(stats) => stats.topic.iter().map(Name::Topic).for_each(visit),
             Command::Pause(pause) => visit(Name::Topic(&pause.topic)),
-            Command::Resume(topic) | Command::Purge(topic) => visit(Name::Topic(topic)),
+            Command::Resume(topic) | Command::Purge(topic) | Command::GetPush(topic) => {
+                visit(Name::Topic(topic));
+            }
             Command::Forecast(forecast) => visit(Name::Topic(&forecast.topic)),
             Command::PutSchedule(put) => visit(Name::Topic(&put.topic)),
             Command::GetSchedule(get) => visit(Name::Topic(&get.topic)),
@@ -124,6 +130,7 @@ impl Command {
             Command::ChangeSchedule(change) => visit(Name::Topic(&change.topic)),
             Command::RunSchedule(run) => visit(Name::Topic(&run.topic)),
             Command::Topics(_)
+            | Command::Pushes(_)
             | Command::OpenSession
             | Command::CloseSession(_)
             | Command::Lock(_)

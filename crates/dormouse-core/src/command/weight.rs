@@ -41,6 +41,7 @@ impl Command {
             Command::RenewLock(renew) => renew.name.len() + renew.owner.len(),
             Command::Unlock(unlock) => unlock.name.len() + unlock.owner.len(),
             Command::BreakLock(broken) => broken.name.len(),
+            Command::SetPush(set) => set.push.as_ref().map_or(0, |push| push.record.len()),
             Command::Locks(page) => page.prefix.len() + page.cursor.as_ref().map_or(0, String::len),
             _ => 0,
         };

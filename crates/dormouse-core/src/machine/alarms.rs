@@ -47,10 +47,19 @@ impl TopicAlarms {
         self.in_order.insert((at, topic));
     }
 
+    /// Whether there may be one to look at before this topic, if that is due at this instant.
+    pub(crate) fn has_before(&self, at: u64, topic: TopicNo) -> bool {
+        !self.stepped.is_empty() || self.in_order.first().is_some_and(|first| *first < (at, topic))
+    }
+
     /// A topic whose look is due; it is planned no more.
     pub(crate) fn pop_due(&mut self, now: Now) -> Option<TopicNo> {
         let due = self.in_order.first().filter(|(at, _)| *at <= now.steady_ms).is_some();
-        let first = if due { self.in_order.pop_first() } else { self.stepped.pop_first() };
+        // After a step nobody knows when they are due: perhaps before all others.
+        let first = match self.stepped.pop_first() {
+            None if due => self.in_order.pop_first(),
+            stepped => stepped,
+        };
         let (_, topic) = first?;
         self.planned.remove(&topic);
         Some(topic)

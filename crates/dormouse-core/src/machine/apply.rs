@@ -55,6 +55,14 @@ impl<T: Timeline> Machine<T> {
                 self.groups.settings_changed(*topic);
                 self.topics.note_unused(*topic);
             }
+            Fact::PushSet { topic, push } => {
+                if let Some(value) = self.topics.get_mut(*topic) {
+                    value.settings.push.clone_from(push);
+                    self.waiters.look_at(value.watch);
+                }
+                self.topics.note_push(*topic);
+                self.topics.note_unused(*topic);
+            }
             Fact::TopicPaused { topic, pause } => {
                 if let Some(value) = self.topics.get_mut(*topic) {
                     value.pause = *pause;
@@ -82,7 +90,8 @@ impl<T: Timeline> Machine<T> {
         if let Some(topic) = at.topic.deadline_topic() {
             self.note_deadline(topic);
         } else if !replay {
-            self.deadlines.note_rest(*at, &job.content);
+            let old = if let Origin::Found(old) = origin { Some(old) } else { None };
+            self.deadlines.note_put(old, *at, &job.content);
         }
         if let Some(loser) = key_loser {
             self.leases.lose_key(*loser);
@@ -100,7 +109,9 @@ impl<T: Timeline> Machine<T> {
         }
         let put_batch = if replay { 0 } else { self.put_batch };
         self.timeline.arrive(*at, job, put_batch);
-        self.next_id = self.next_id.max(job.id.0.saturating_add(1));
+        if job.id.job_of_deadline().is_none() {
+            self.next_id = self.next_id.max(job.id.0.saturating_add(1));
+        }
         let watch = self.count(at.topic, |counts| {
             counts.puts += 1;
             if let Some(place) = left {
@@ -123,6 +134,11 @@ impl<T: Timeline> Machine<T> {
         }
         let is_live = !matches!(origin, Origin::Replay);
         let (mut job, put_batch) = self.lift(*id, *left, to, origin);
+        // A job that is parked has the deadline that it had.
+        if is_live && *cause != Cause::Park {
+            let at = if let Destination::Rest(place) = to { Some(*place) } else { None };
+            self.deadlines.note_move(*left, at, &job.content);
+        }
         let watch = self.count(*topic, |counts| count_move(counts, *left, to, progress, *cause));
         match left {
             None => self.note_slot(*topic, watch),
@@ -141,10 +157,6 @@ impl<T: Timeline> Machine<T> {
                     self.note_parked(*topic);
                 } else if place.class.is_waiting() {
                     self.waiters.look_at(watch);
-                }
-                // A job that is parked has the deadline that it had.
-                if is_live && *cause != Cause::Park {
-                    self.deadlines.note_rest(*place, &job.content);
                 }
             }
             Destination::Hold(place) => {
@@ -216,9 +228,13 @@ impl<T: Timeline> Machine<T> {
         let Counts { waiting, dead, done, .. } = value.counts;
         self.timeline.purge(topic, waiting + dead + done);
         // Leased jobs get a new deadline when they rest again.
-        self.timeline.purge(topic.deadlines(), 0);
+        if std::mem::take(&mut value.has_deadlines) {
+            self.timeline.purge(topic.deadlines(), 0);
+        }
+        self.deadlines.forget(topic);
         value.holds_until = 0;
         value.has_parked = false;
+        value.grouped_line = 0;
         self.groups.purged(topic);
         self.review_schedules(topic);
         self.count(topic, |counts| {
@@ -236,9 +252,8 @@ impl<T: Timeline> Machine<T> {
         }
         self.leases.take_release_end(topic);
         self.groups.purged(topic);
-        // Holds that are over may still rest there, and deadlines of jobs that are gone.
+        // Holds that are over may still rest there.
         self.timeline.purge(topic, 0);
-        self.timeline.purge(topic.deadlines(), 0);
     }
 
     /// Changes the counts of a topic and the totals alike. Gives the topic's watch.

@@ -1,8 +1,11 @@
 //! Makes events, for watchers, from facts.
 
+use bytes::Bytes;
+
 use super::Machine;
 use crate::event::{Event, EventKind};
 use crate::fact::{Cause, Destination, Fact};
+use crate::limits::EVENT_ERROR_BYTES_MAX;
 use crate::place::{Class, Place};
 use crate::schedule::ScheduleName;
 use crate::time::Now;
@@ -35,7 +38,9 @@ impl<T: Timeline> Machine<T> {
             };
             let schedule = tick.map(|tick| tick.schedule.clone()).or_else(|| schedule_of(fact));
             let topic = value.name.clone();
-            let event = Event { kind, topic, id, at_ms: now.wall_ms, due_at, attempt, schedule };
+            let (key, error) = (self.key_of(fact), error_of(fact));
+            let at_ms = now.wall_ms;
+            let event = Event { kind, topic, id, at_ms, due_at, attempt, schedule, key, error };
             if let Some(tick) = tick {
                 let of = |kind| Event { kind, ..event.clone() };
                 let (given, missed) = (of(EventKind::Tick), of(EventKind::TickMissed));
@@ -46,6 +51,32 @@ impl<T: Timeline> Machine<T> {
             }
         }
     }
+}
+
+impl<T: Timeline> Machine<T> {
+    /// The key of the job of a fact, if it is at hand: of a job that was put or is leased. A copy,
+    /// because the key may be part of a large job, and watchers keep many events.
+    fn key_of(&self, fact: &Fact) -> Option<Bytes> {
+        if is_schedule(fact) {
+            return None;
+        }
+        let key = match fact {
+            Fact::Put { job, .. } => job.content.key.as_ref(),
+            Fact::Move { to: Destination::Hold(_), key, .. } => key.as_ref(),
+            Fact::Move { id, to: Destination::Leased { .. }, .. } => {
+                self.leases.get(*id).and_then(|lease| lease.job.key())
+            }
+            _ => None,
+        };
+        key.map(|key| Bytes::copy_from_slice(key))
+    }
+}
+
+/// The beginning of the text that came with a nack or kill, a copy as well.
+fn error_of(fact: &Fact) -> Option<Bytes> {
+    let Fact::Move { progress, cause: Cause::Nack | Cause::Kill, .. } = fact else { return None };
+    let error = progress.error.as_ref()?;
+    Some(Bytes::copy_from_slice(&error[..error.len().min(EVENT_ERROR_BYTES_MAX)]))
 }
 
 /// Whether a fact is about the entry of a schedule.
@@ -91,6 +122,7 @@ fn about(fact: &Fact) -> Option<(TopicNo, EventKind)> {
         Fact::Move { topic, to, cause, .. } => (*topic, moved(*cause, to)?),
         Fact::Purged { topic } => (*topic, EventKind::Purged),
         Fact::TopicSet { topic, .. } => (*topic, EventKind::TopicSet),
+        Fact::PushSet { topic, push } => (*topic, EventKind::of_push(push.as_deref())),
         Fact::TopicPaused { topic, pause: Some(_) } => (*topic, EventKind::Paused),
         Fact::TopicPaused { topic, pause: None } => (*topic, EventKind::Resumed),
         Fact::TopicBorn { .. }

@@ -41,7 +41,7 @@ impl Topic {
 
     /// Whether no further job may be leased before another lease ends.
     fn is_without_slot(&self) -> bool {
-        self.settings.leased_max.is_some_and(|max| self.counts.leased >= max)
+        self.settings.leased_limit().is_some_and(|max| self.counts.leased >= max)
     }
 
     /// In how many ms the rate lets the next job be taken; `None` = now.
@@ -104,12 +104,21 @@ impl<T: Timeline> Machine<T> {
         now: Now,
         out: &mut Output,
     ) -> Result<(), Fatal> {
-        if let Some(value) = self.topics.get_mut(topic)
-            && let Some(rate) = value.settings.rate
-        {
-            value.pace.take(rate, now.steady_ms);
+        if let Some(value) = self.topics.get_mut(topic) {
+            if let Some(rate) = value.settings.rate {
+                value.pace.take(rate, now.steady_ms);
+            }
+            value.grouped_line = value.grouped_line.saturating_sub(u64::from(group.is_some()));
         }
         group.map_or(Ok(()), |group| self.spend_of_group(topic, group, now, out))
+    }
+
+    /// The line of this topic has no due job.
+    pub(crate) fn note_empty_line(&mut self, topic: TopicNo, now: Now) {
+        // A topic without a slot looks empty, too.
+        if let Some(value) = self.topics.get_mut(topic).filter(|value| value.held(now).is_none()) {
+            value.grouped_line = 0;
+        }
     }
 
     /// Applies: a job of this topic is parked.
@@ -121,7 +130,7 @@ impl<T: Timeline> Machine<T> {
 
     /// Applies: a lease of this topic ended. Who waits for its slot is served.
     pub(super) fn note_slot(&mut self, topic: TopicNo, watch: Option<WatchNo>) {
-        let has_slots = |value: &Topic| value.settings.leased_max.is_some();
+        let has_slots = |value: &Topic| value.settings.leased_limit().is_some();
         if watch.is_some() && self.topics.get(topic).is_some_and(has_slots) {
             self.waiters.look_at(watch);
         }

@@ -113,7 +113,7 @@ impl<T: Timeline> Machine<T> {
             self.plan_trim(topic);
             self.review_schedules(topic);
             if self.topics.get(topic).is_some_and(|value| value.has_deadlines) {
-                self.deadlines.alarms.plan(topic, 0);
+                self.deadlines.line.plan(topic, 0);
             }
             if self.topics.get(topic).is_some_and(|value| value.holds_until > 0) {
                 self.hold_alarms.plan(topic, 0);
@@ -122,7 +122,7 @@ impl<T: Timeline> Machine<T> {
             self.vanish_if_unused(topic, now, out);
         }
         // Leases of sessions came to rest: their deadlines belong to the batch of the start.
-        self.put_deadlines(now, out);
+        self.move_deadlines(now, out);
         Ok(())
     }
 }

@@ -17,6 +17,7 @@ mod holders;
 mod holds;
 mod image;
 mod lease;
+mod lines;
 mod locate;
 mod locks;
 mod portions;
@@ -346,7 +347,7 @@ impl<T: Timeline> Machine<T> {
         self.expire_before(now, out)?;
         self.execute(now, request, out)?;
         // Not by the next tick: the driver may seal the batch before that.
-        self.put_deadlines(now, out);
+        self.move_deadlines(now, out);
         Ok(())
     }
 
@@ -364,7 +365,7 @@ impl<T: Timeline> Machine<T> {
             }
             Command::Forecast(forecast) => StepResult::Long(self.forecast(now, forecast)),
             Command::Kick(kick) => StepResult::Long(Ok(self.kick(kick))),
-            Command::List(list) => StepResult::Long(self.list(list)),
+            Command::List(list) => StepResult::Long(self.list(now, list)),
             Command::Peek(peek) => StepResult::Long(Ok(Machine::<T>::peek(peek))),
             Command::ReviveTopic(revive) => StepResult::Long(Ok(self.revive_topic(revive))),
             Command::ReleaseTopic(release) => StepResult::Long(Ok(self.release_topic(&release))),
@@ -386,6 +387,9 @@ impl<T: Timeline> Machine<T> {
             Command::Put(puts) => StepResult::Reply(self.put(now, puts, out)),
             Command::Chain(chain) => StepResult::Reply(self.chain(now, chain, out)),
             Command::SetTopic(set) => StepResult::Reply(self.set_topic(*set, out)),
+            Command::SetPush(set) => StepResult::Reply(self.set_push(*set, out)),
+            Command::GetPush(topic) => StepResult::Reply(Ok(self.get_push(&topic))),
+            Command::Pushes(page) => StepResult::Reply(self.pushes_page(&page)),
             Command::Pause(pause) => StepResult::Reply(self.pause(now, &pause, out)),
             Command::Resume(topic) => StepResult::Reply(self.resume(&topic, out)),
             Command::Purge(topic) => StepResult::Reply(self.purge(&topic, out)),

@@ -15,9 +15,9 @@ use crate::holder::HolderId;
 use crate::job::{Job, JobId, Token};
 use crate::limits::{LONG_COMMANDS_MAX, PORTION_BYTES, PORTION_JOBS, PORTION_LOOKS};
 use crate::op::{
-    Cancel, ChangeReply, EndReply, Extend, ExtendReply, ForecastProgress, GetProgress,
-    KickProgress, Kill, ListProgress, Nack, PeekProgress, Release, ReleaseProgress, Reschedule,
-    ReviveProgress, RunProgress, StatsProgress, Target, TopicsProgress, check,
+    Cancel, ChangeReply, DueProgress, EndReply, Extend, ExtendReply, ForecastProgress, GetProgress,
+    KickProgress, Kill, ListProgress, Nack, NewestProgress, PeekProgress, Release, ReleaseProgress,
+    Reschedule, ReviveProgress, RunProgress, StatsProgress, Target, TopicsProgress, check,
 };
 use crate::time::Now;
 use crate::timeline::{Room, Timeline};
@@ -35,6 +35,8 @@ pub(crate) enum LongCommand {
     Kick(Box<KickProgress>),
     Kill(BatchProgress<Kill, EndReply>),
     List(Box<ListProgress>),
+    ListDue(Box<DueProgress>),
+    ListNewest(Box<NewestProgress>),
     Nack(BatchProgress<Nack, EndReply>),
     Peek(Box<PeekProgress>),
     Release(BatchProgress<Release, EndReply>),
@@ -209,7 +211,7 @@ impl<T: Timeline> Machine<T> {
         if let Some(command) = self.portion(now, ticket, command, out)? {
             self.long_commands.push_back((ticket, command));
         }
-        self.put_deadlines(now, out);
+        self.move_deadlines(now, out);
         Ok(())
     }
 
@@ -232,6 +234,8 @@ impl<T: Timeline> Machine<T> {
             LongCommand::Kick(progress) => self.kick_portion(now, *progress, out),
             LongCommand::Kill(batch) => self.kill_portion(now, batch, out),
             LongCommand::List(progress) => self.list_portion(now, *progress),
+            LongCommand::ListDue(progress) => self.list_due_portion(now, *progress),
+            LongCommand::ListNewest(progress) => self.list_newest_portion(now, *progress),
             LongCommand::Nack(batch) => self.nack_portion(now, batch, out),
             LongCommand::Peek(progress) => self.peek_portion(now, *progress),
             LongCommand::Release(batch) => self.release_portion(now, batch, out),

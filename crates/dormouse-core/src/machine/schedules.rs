@@ -12,10 +12,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use jiff::tz::TimeZoneDatabase;
 
-use super::alarms::TopicAlarms;
+use super::lines::{LineAlarms, LineKind};
 use super::{Machine, Origin, Output, PortionBudget, Rule, job_cost};
+use crate::Set;
 use crate::error::Fatal;
-use crate::fact::{Cause, Destination, Fact};
+use crate::fact::Fact;
 use crate::job::{Content, Job, JobId, Progress, TickOrigin};
 use crate::limits::{
     PORTION_BYTES, SCHEDULE_RETRY_MS_MAX, SCHEDULE_RETRY_MS_MIN, SCHEDULE_REVIEW_MAX,
@@ -26,8 +27,11 @@ use crate::schedule::{
     LastJob, Overlap, Parked, Plan, Rest, Schedule, ScheduleName, TickCounts, TickPut,
 };
 use crate::time::Now;
-use crate::timeline::{Next, Resting, Room, Timeline};
+use crate::timeline::{Resting, Room, Timeline};
 use crate::topic::TopicNo;
+
+/// Schedules that are counted as overdue at most: their numbers are in memory.
+const OVERDUE_MAX: usize = 100_000;
 
 /// A position in a class of entries.
 pub(crate) type Position = (u64, JobId);
@@ -50,10 +54,9 @@ pub(crate) struct Schedules {
     passed: TickCounts,
     /// Times that a tick was refused because there was no room for its job.
     refused: u64,
-    /// When the first entry of a topic is due.
-    pub(crate) alarms: TopicAlarms,
-    /// The due entry there is not durable yet.
-    blocked: Vec<TopicNo>,
+    /// Entries whose tick was refused when it was last tried.
+    overdue: Set<JobId>,
+    pub(super) line: LineAlarms,
     /// Jobs of ticks that have ended.
     ended: VecDeque<(TopicNo, ScheduleName, JobId)>,
     /// Topics whose parked entries are to be looked at.
@@ -69,8 +72,8 @@ impl Default for Schedules {
             count: 0,
             passed: TickCounts::default(),
             refused: 0,
-            alarms: TopicAlarms::default(),
-            blocked: Vec::new(),
+            overdue: Set::default(),
+            line: LineAlarms::default(),
             ended: VecDeque::new(),
             reviews: BTreeMap::new(),
             reviewed: TopicNo::default(),
@@ -82,7 +85,7 @@ impl Default for Schedules {
 impl Schedules {
     /// The replay is over: what it noted is obsolete.
     pub(super) fn recovered(&mut self) {
-        self.alarms = TopicAlarms::default();
+        self.line = LineAlarms::default();
         self.ended.clear();
         self.reviews.clear();
     }
@@ -97,9 +100,11 @@ impl Schedules {
         Some((topic, review))
     }
 
-    pub(super) fn synced(&mut self) {
-        for topic in std::mem::take(&mut self.blocked) {
-            self.alarms.plan(topic, 0);
+    /// A tick of this entry was refused.
+    fn note_refused(&mut self, entry: JobId) {
+        self.refused += 1;
+        if self.overdue.len() < OVERDUE_MAX {
+            self.overdue.insert(entry);
         }
     }
 
@@ -108,7 +113,7 @@ impl Schedules {
         if !self.ended.is_empty() || !self.reviews.is_empty() {
             return Some(0);
         }
-        self.alarms.next()
+        self.line.next()
     }
 }
 
@@ -168,6 +173,12 @@ impl<T: Timeline> Machine<T> {
         self.schedules.refused
     }
 
+    /// Schedules whose tick could not be given because there is no room for its job; at most
+    /// `OVERDUE_MAX` are counted.
+    pub fn schedules_overdue(&self) -> usize {
+        self.schedules.overdue.len()
+    }
+
     /// Applies: a schedule came or went.
     pub(super) fn count_schedule(&mut self, topic: TopicNo, change: i64) {
         self.schedules.count = self.schedules.count.saturating_add_signed(change);
@@ -187,7 +198,7 @@ impl<T: Timeline> Machine<T> {
     /// Jobs of the topic's schedules may have ended unnoticed, or entries may be due.
     pub(super) fn review_schedules(&mut self, topic: TopicNo) {
         if self.topics.get(topic).is_some_and(|value| value.schedules > 0) {
-            self.schedules.alarms.plan(topic, 0);
+            self.schedules.line.plan(topic, 0);
             self.schedules.reviews.insert(topic, Review::default());
         }
     }
@@ -245,10 +256,7 @@ impl<T: Timeline> Machine<T> {
         let before = ends;
         self.settle_ended(now, &mut ends, out)?;
         *budget -= before - ends;
-        while *budget > 0
-            && let Some(topic) = self.schedules.alarms.pop_due(now)
-        {
-            *budget -= 1;
+        while let Some(topic) = self.first_due_line(LineKind::Schedules, now, budget)? {
             self.give_ticks_of(topic, now, budget, out)?;
         }
         if *budget > 0 {
@@ -264,31 +272,10 @@ impl<T: Timeline> Machine<T> {
         budget: &mut usize,
         out: &mut Output,
     ) -> Result<(), Fatal> {
-        loop {
-            let place = match self.timeline.next(topic.schedules(), now)? {
-                Next::Due(_) if *budget == 0 => {
-                    self.schedules.alarms.plan(topic, 0);
-                    return Ok(());
-                }
-                Next::Due(place) => place,
-                Next::In(ms) => {
-                    self.schedules.alarms.plan(topic, now.steady_ms.saturating_add(ms));
-                    return Ok(());
-                }
-                Next::Blocked => {
-                    self.schedules.blocked.push(topic);
-                    return Ok(());
-                }
-                Next::Empty => return Ok(()),
-                Next::Again | Next::Unread => {
-                    self.schedules.alarms.plan(topic, 0);
-                    *budget = 0;
-                    return Ok(());
-                }
-            };
+        while let Some(place) = self.line_head(LineKind::Schedules, topic, now, budget)? {
             if self.full.is_some() {
                 // Everybody is refused, and nothing more is to be written.
-                self.schedules.alarms.plan(topic, now.after(SCHEDULE_RETRY_MS_MIN));
+                self.schedules.line.plan(topic, now.after(SCHEDULE_RETRY_MS_MIN));
                 return Ok(());
             }
             // It is not taken yet: if the topic is full, the tick is still to be given.
@@ -297,6 +284,7 @@ impl<T: Timeline> Machine<T> {
             *budget = budget.saturating_sub(2 * job_cost(entry.bytes));
             self.advance_schedule(topic, entry, now, out)?;
         }
+        Ok(())
     }
 
     /// Wakes schedules whose last job has ended.
@@ -371,7 +359,7 @@ impl<T: Timeline> Machine<T> {
         let is_alive = self.is_last_alive(&before)?;
         if let Plan::Give(tick) = entry.schedule.plan(&entry.name, &rule, now_ms, is_alive) {
             if !self.give_tick(topic, &mut entry, tick, now, out)? {
-                self.schedules.refused += 1;
+                self.schedules.note_refused(entry.id);
                 entry.schedule = before.clone();
                 entry.schedule.progress.parked = Parked::No;
                 let retry_ms = before.retry_ms(&rule, now_ms);
@@ -382,6 +370,7 @@ impl<T: Timeline> Machine<T> {
         } else {
             entry.schedule = before.clone();
         }
+        self.schedules.overdue.remove(&entry.id);
         let is_alive = self.is_last_alive(&entry.schedule)?;
         let rest = entry.schedule.rest(&entry.name, &rule, now_ms, is_alive);
         self.rest_schedule(topic, &mut entry, &before, rest, now, out);
@@ -459,7 +448,7 @@ impl<T: Timeline> Machine<T> {
         let passed = entry.schedule.progress.counts.since(&before.progress.counts);
         self.schedules.passed.add(&passed);
         let Some(at) = rest_place(topic, entry.id, &entry.schedule, rest, now) else {
-            self.remove_schedule_entry(topic, entry, out);
+            self.remove_schedule_entry(entry, out);
             return;
         };
         let is_parked = |place: &Place| !place.class.is_waiting();
@@ -513,30 +502,15 @@ impl<T: Timeline> Machine<T> {
 
     fn plan_schedule(&mut self, topic: TopicNo, at: Place, now: Now) {
         if at.class.is_waiting() {
-            let in_ms = now.until_ms(at.class.clock(), at.due_at);
-            self.schedules.alarms.plan(topic, now.steady_ms.saturating_add(in_ms));
+            self.schedules.line.plan_entry(topic, at, now);
         }
     }
 
     /// A schedule goes.
-    pub(crate) fn remove_schedule_entry(
-        &mut self,
-        topic: TopicNo,
-        entry: &ScheduleEntry,
-        out: &mut Output,
-    ) {
-        let fact = Fact::Move {
-            id: entry.id,
-            topic: topic.schedules(),
-            left: Some(entry.place),
-            to: Destination::Gone,
-            progress: Progress::default(),
-            key: Some(Bytes::copy_from_slice(entry.name.as_str().as_bytes())),
-            cause: Cause::Cancel,
-        };
-        let job = Job { id: entry.id, ..Job::default() };
-        let resting = Resting { place: entry.place, job, put_batch: 0 };
-        self.commit(fact, Origin::Found(resting), out);
+    pub(crate) fn remove_schedule_entry(&mut self, entry: &ScheduleEntry, out: &mut Output) {
+        let name = Bytes::copy_from_slice(entry.name.as_str().as_bytes());
+        self.schedules.overdue.remove(&entry.id);
+        self.remove_entry(entry.place, Some(name), out);
     }
 
     /// A schedule changes by request, and rests until its next tick. The entry has it then.
@@ -552,6 +526,7 @@ impl<T: Timeline> Machine<T> {
         let is_alive = self.is_last_alive(&schedule)?;
         let now_ms = now.on(schedule.definition.clock());
         let rest = schedule.rest(&entry.name, &rule, now_ms, is_alive);
+        self.schedules.overdue.remove(&entry.id);
         let before = std::mem::replace(&mut entry.schedule, schedule);
         self.rest_schedule(topic, entry, &before, rest, now, out);
         Ok(())

@@ -146,8 +146,8 @@ impl<T: Timeline> Machine<T> {
             self.wall_offset_ms = Some(offset_ms);
             self.waiters.look_at_all();
             self.groups.drop_candidates();
-            self.schedules.alarms.make_all_due();
-            self.deadlines.alarms.make_all_due();
+            self.schedules.line.make_all_due();
+            self.deadlines.line.make_all_due();
         }
     }
 }

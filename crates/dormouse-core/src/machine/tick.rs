@@ -46,8 +46,8 @@ impl<T: Timeline> Machine<T> {
         self.trim_all(now, rest, out)?;
         self.sweep_holds(now, rest)?;
         self.let_topics_vanish(now, rest, out);
-        // After all that may bring jobs to rest.
-        self.put_deadlines(now, out);
+        // After all that may move jobs.
+        self.move_deadlines(now, out);
         self.is_put_off = *rest == 0 && self.is_disk_behind && *budget > 0;
         self.unfinished = *rest == 0 && !self.is_put_off;
         self.step_budget = if self.is_disk_behind { 0 } else { TICK_MAX };
@@ -65,8 +65,8 @@ impl<T: Timeline> Machine<T> {
     /// A sync has finished: the next tick looks again at what waited for it.
     pub fn synced(&mut self) {
         self.waiters.synced();
-        self.schedules.synced();
-        self.deadlines.synced();
+        self.schedules.line.synced();
+        self.deadlines.line.synced();
     }
 
     /// In how many ms a tick is needed; 0 = now, `None` = there is nothing to wait for.

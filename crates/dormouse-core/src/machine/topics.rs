@@ -36,6 +36,9 @@ pub(crate) struct Topic {
     pub(crate) groups_paced_from: Option<u64>,
     /// Jobs may be parked.
     pub(crate) has_parked: bool,
+    /// Jobs with groups that were put ready into the line since it was last empty, less those that
+    /// were taken: about as many as there are.
+    pub(crate) grouped_line: u64,
     /// Reserves wait on it.
     pub(crate) watch: Option<WatchNo>,
     idle: Idle,
@@ -64,6 +67,7 @@ impl Topic {
             pace: Pace::default(),
             groups_paced_from: None,
             has_parked: false,
+            grouped_line: 0,
             watch: None,
             idle: Idle::No,
         }
@@ -125,6 +129,10 @@ pub(crate) struct Topics {
     by_no: SnapshotMap<TopicNo, Topic>,
     by_name: SnapshotMap<TopicName, TopicNo>,
     in_order: BTreeMap<TopicName, TopicNo>,
+    /// Those that are pushed.
+    pushed: BTreeMap<TopicName, TopicNo>,
+    /// How often `pushed`, or a push, changed since the start.
+    push_revision: u64,
     /// The name looked up last: batches mostly name one topic.
     last: Option<(TopicName, TopicNo)>,
     pub(crate) next_no: u32,
@@ -149,6 +157,8 @@ impl Default for Topics {
             by_no: SnapshotMap::default(),
             by_name: SnapshotMap::default(),
             in_order: BTreeMap::new(),
+            pushed: BTreeMap::new(),
+            push_revision: 1,
             last: None,
             next_no: 1,
             gone: Counts::default(),
@@ -215,6 +225,9 @@ impl Topics {
         self.next_no = self.next_no.max(topic.0.saturating_add(1));
         self.by_name.insert(value.name.clone(), topic);
         self.in_order.insert(value.name.clone(), topic);
+        if value.settings.push.is_some() {
+            self.pushed.insert(value.name.clone(), topic);
+        }
         self.by_no.insert(topic, value);
     }
 
@@ -222,6 +235,7 @@ impl Topics {
         let value = self.by_no.remove(&topic)?;
         self.by_name.remove(&value.name);
         self.in_order.remove(&value.name);
+        self.pushed.remove(&value.name);
         self.last = None;
         Some(value)
     }
@@ -230,6 +244,33 @@ impl Topics {
     pub(crate) fn after(&self, name: Option<&TopicName>) -> impl Iterator<Item = TopicNo> {
         let from = name.map_or(Bound::Unbounded, Bound::Excluded);
         self.in_order.range::<TopicName, _>((from, Bound::Unbounded)).map(|(_, &topic)| topic)
+    }
+
+    /// Applies: the push of this topic changed.
+    pub(crate) fn note_push(&mut self, topic: TopicNo) {
+        let Some(value) = self.by_no.get(&topic) else { return };
+        match value.settings.push {
+            Some(_) => self.pushed.insert(value.name.clone(), topic),
+            None => self.pushed.remove(&value.name),
+        };
+        self.push_revision += 1;
+    }
+
+    /// How many topics are pushed.
+    pub(crate) fn pushed_len(&self) -> usize {
+        self.pushed.len()
+    }
+
+    /// Changes with every change of a push, within one life of the process.
+    pub(crate) fn push_revision(&self) -> u64 {
+        self.push_revision
+    }
+
+    /// Topics that are pushed, in the order of their names, those after the given one.
+    pub(crate) fn pushed_after(&self, name: Option<&TopicName>) -> impl Iterator<Item = &Topic> {
+        let from = name.map_or(Bound::Unbounded, Bound::Excluded);
+        let pushed = self.pushed.range::<TopicName, _>((from, Bound::Unbounded));
+        pushed.filter_map(|(_, topic)| self.by_no.get(topic))
     }
 
     /// All topics as they are now.

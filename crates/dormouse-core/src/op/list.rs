@@ -1,5 +1,7 @@
 //! list: a page of jobs of a state.
 
+mod range;
+
 use crate::Set;
 use crate::command::{Command, Reply, operation};
 use crate::error::{Error, Fatal};
@@ -13,6 +15,9 @@ use crate::time::Now;
 use crate::timeline::{Resting, Room, Stretch, Timeline};
 use crate::topic::{TopicName, TopicNo};
 
+pub(crate) use range::{DueProgress, NewestProgress};
+pub use range::{ListOrder, ListRange};
+
 /// A page of jobs: waiting ones by priority, then clock, then due time; dead and done ones by age;
 /// leased ones by id.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +30,8 @@ pub struct List {
     pub cursor: Option<String>,
     /// How many at most; fewer are given where more would be too large a reply.
     pub limit: usize,
+    /// Which of them, and in what order.
+    pub range: ListRange,
 }
 
 /// A page of jobs.
@@ -115,6 +122,8 @@ operation! {
 #[derive(Debug)]
 pub(crate) struct ListProgress {
     list: List,
+    /// When it began: bounds of time are those of this instant.
+    now: Now,
     topic: Option<TopicNo>,
     cursor: Option<Cursor>,
     /// The lane that is being read, and those behind it.
@@ -133,15 +142,22 @@ struct ListedLane {
 }
 
 impl<T: Timeline> Machine<T> {
-    pub(crate) fn list(&mut self, list: List) -> Rule<LongCommand> {
+    pub(crate) fn list(&mut self, now: Now, list: List) -> Rule<LongCommand> {
         check_limit(list.limit)?;
+        list.range.check(list.state)?;
+        match list.range.order {
+            ListOrder::Usual => {}
+            ListOrder::Due => return self.list_due(now, list),
+            ListOrder::Newest => return self.list_newest(now, list),
+        }
         let cursor = Cursor::of(&list)?;
         let topic = self.topics.find(&list.topic);
         let found = PageJobs::new(list.limit);
         let walk = ClassWalk::from(cursor.and_then(|cursor| cursor.class).unwrap_or(Class::FIRST));
         let begin = Cursor { class: None, due_at: 0, id: JobId(0) };
         let lane = only_class(list.state).map(|class| cursor.unwrap_or(begin).lane(class));
-        Ok(LongCommand::List(Box::new(ListProgress { list, topic, cursor, lane, walk, found })))
+        let progress = ListProgress { list, now, topic, cursor, lane, walk, found };
+        Ok(LongCommand::List(Box::new(progress)))
     }
 
     pub(crate) fn list_portion(&mut self, now: Now, progress: ListProgress) -> Rule<Portion> {
@@ -180,7 +196,7 @@ impl<T: Timeline> Machine<T> {
         topic: TopicNo,
         mut progress: ListProgress,
     ) -> Rule<Portion> {
-        let state = progress.list.state;
+        let (state, range, begun) = (progress.list.state, progress.list.range, progress.now);
         let mut budget = PortionBudget::new();
         while progress.found.room.is_left()
             && let Some(lane) = self.listed_lane(topic, &mut progress)?
@@ -190,7 +206,8 @@ impl<T: Timeline> Machine<T> {
             }
             budget.look(self.timeline.sources());
             let room = budget.room(progress.found.room);
-            let (stretch, lane) = self.page_of_state(now, topic, lane, state, room)?;
+            let bounds = range.on(lane.class.clock(), begun);
+            let (stretch, lane) = self.page_of_state(now, topic, lane, state, (bounds, room))?;
             if stretch.jobs.is_empty() && stretch.next.is_some() {
                 // It passed cancelled jobs, as many as a portion may.
                 budget.end();
@@ -243,9 +260,14 @@ impl<T: Timeline> Machine<T> {
         topic: TopicNo,
         mut lane: ListedLane,
         state: State,
-        mut room: Room,
+        ((low, before), mut room): ((u64, u64), Room),
     ) -> Result<(Stretch, Option<ListedLane>), Fatal> {
         let (class, present) = (lane.class, now.on(lane.class.clock()));
+        lane.from = lane.from.max((low, JobId(0)));
+        if before < u64::MAX {
+            // It may end soon.
+            room.jobs = room.jobs.min(RANGE_JOBS);
+        }
         match state {
             State::Ready => {
                 // Counting first keeps a lane of delayed jobs from being read for nothing.
@@ -275,12 +297,18 @@ impl<T: Timeline> Machine<T> {
             stretch.jobs.retain(|resting| resting.place.due_at <= present);
             stretch.next = stretch.next.filter(|_| next.is_some());
         }
+        next = next.filter(|next| next.0 < before);
+        stretch.next = stretch.next.filter(|_| next.is_some());
+        stretch.jobs.retain(|resting| resting.place.due_at < before);
         Ok((stretch, next.map(|from| ListedLane { from, ..lane })))
     }
 }
 
+/// Jobs that are read at once of a lane that ends at an instant.
+const RANGE_JOBS: usize = 64;
+
 /// The class of all jobs of a state, if they are of one.
-fn only_class(state: State) -> Option<Class> {
+pub(super) fn only_class(state: State) -> Option<Class> {
     match state {
         State::Dead => Some(Class::DEAD),
         State::Done => Some(Class::DONE),

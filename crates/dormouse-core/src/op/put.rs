@@ -134,7 +134,7 @@ impl Put {
         // Spans were checked to be positive.
         let ms = |ms: i64| u64::try_from(ms).unwrap_or(0);
         let ttr_ms = self.ttr_ms.map(ms).or(settings.and_then(|s| s.ttr_ms));
-        let attempts_max = self.attempts_max.or(settings.and_then(|s| s.attempts_max));
+        let attempts_max = self.attempts_max.or(settings.and_then(Settings::attempts_of_put));
         let expires_after_ms =
             self.expires_after_ms.map(ms).or(settings.and_then(|s| s.expires_after_ms));
         Content {
@@ -144,7 +144,7 @@ impl Put {
             body_kind: self.body_kind,
             ttr_ms: ttr_ms.unwrap_or(TTR_MS_DEFAULT),
             attempts_max: attempts_max.unwrap_or(ATTEMPTS_MAX_DEFAULT),
-            backoff: self.backoff.or_else(|| settings.and_then(|s| s.backoff.clone())),
+            backoff: self.backoff.or_else(|| settings.and_then(Settings::backoff_of_put)),
             key_ttl_ms: self.key_ttl_ms.map_or(0, ms),
             expires_after_ms: expires_after_ms.unwrap_or(0),
             put_at: now.wall_ms,
@@ -304,7 +304,7 @@ impl<T: Timeline> Machine<T> {
                 (new, PutOutcome::Created, left, key_loser, None)
             }
             Resolution::Replace(old) => {
-                (old.job.id, PutOutcome::Replaced, Some(old.place), None, Some(old.job.progress))
+                (old.job.id, PutOutcome::Replaced, Some(old.place), None, Some(old))
             }
         };
         let settings = known.and_then(|topic| self.topics.get(topic)).map(|topic| &topic.settings);
@@ -312,7 +312,7 @@ impl<T: Timeline> Machine<T> {
         let name = put.topic.clone();
         let content = put.content(settings, now);
         let bytes = u32::try_from(content.bytes()).unwrap_or(u32::MAX);
-        let left_bytes = old.as_ref().map_or(0, |old| old.bytes);
+        let left_bytes = old.as_ref().map_or(0, |old| old.job.progress.bytes);
         let need = RoomNeed {
             jobs: u64::from(old.is_none()),
             bytes: u64::from(bytes),
@@ -330,14 +330,15 @@ impl<T: Timeline> Machine<T> {
             self.take_key(resting, out);
         }
         // A replaced job starts afresh, but a token of its old life must never be good again.
-        let fence = old.map_or(0, |old| old.fence);
+        let fence = old.as_ref().map_or(0, |old| old.job.progress.fence);
         let progress = Progress { priority, fence, bytes, ..Progress::default() };
         let mut at = Place { topic, class: Class::waiting(priority, clock), due_at, id };
         if let Some(class) = self.class_of_put(at, content.group.as_ref(), now)? {
             at.class = class;
         }
         let job = Job { id, content, progress };
-        self.commit(Fact::Put { job, at, left, left_bytes, key_loser }, Origin::Live, out);
+        let origin = old.map_or(Origin::Live, Origin::Found);
+        self.commit(Fact::Put { job, at, left, left_bytes, key_loser }, origin, out);
         Ok(PutReply { id, outcome, state: Some(at.state(now)), due_at: due_wall_ms })
     }
 

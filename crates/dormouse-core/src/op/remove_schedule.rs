@@ -30,13 +30,13 @@ impl<T: Timeline> Machine<T> {
         remove: &RemoveSchedule,
         out: &mut Output,
     ) -> Rule<Reply> {
-        let (topic, entry) = self.locate_schedule(&remove.topic, &remove.name)?;
+        let (_, entry) = self.locate_schedule(&remove.topic, &remove.name)?;
         if remove.cancel_job
             && let Some(last) = entry.schedule.progress.last_job
         {
             self.cancel_tick_job(last.id, now, out)?;
         }
-        self.remove_schedule_entry(topic, &entry, out);
+        self.remove_schedule_entry(&entry, out);
         Ok(Reply::Done)
     }
 }

@@ -100,6 +100,8 @@ pub struct LeasedJob {
     pub tick: Option<Arc<TickOrigin>>,
     /// What limits of groups are counted by.
     pub group: Option<Bytes>,
+    /// It dies if nobody takes it so long after it was due; 0 = it never does.
+    pub expires_after_ms: u64,
 }
 
 impl LeasedJob {
@@ -228,7 +230,8 @@ impl<T: Timeline> Machine<T> {
                     });
                 }
                 Next::Again | Next::Unread => is_unsure = true,
-                Next::In(_) | Next::Blocked | Next::Empty => {}
+                Next::In(_) | Next::Empty => self.note_empty_line(topic, now),
+                Next::Blocked => {}
             }
         }
         let (mut jobs, mut bytes, mut refused) = (Vec::new(), 0, None);
@@ -323,6 +326,7 @@ impl<T: Timeline> Machine<T> {
             body_kind: job.content.body_kind,
             tick: job.content.tick.clone(),
             group: job.content.group.clone(),
+            expires_after_ms: job.content.expires_after_ms,
         };
         let fact = Fact::Move {
             id: place.id,

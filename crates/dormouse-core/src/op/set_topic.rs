@@ -62,8 +62,9 @@ impl<T: Timeline> Machine<T> {
     pub(crate) fn set_topic(&mut self, set: SetTopic, out: &mut Output) -> Rule<Reply> {
         set.check()?;
         self.check_dead_topic(&set.topic, set.settings.dead_topic.as_ref())?;
-        let settings = set.settings;
+        let mut settings = set.settings;
         let known = self.topics.find(&set.topic).and_then(|topic| self.topics.get(topic));
+        settings.push = known.and_then(|value| value.settings.push.clone());
         let unchanged = match known {
             Some(value) => value.settings == settings,
             None => settings == Settings::default(),

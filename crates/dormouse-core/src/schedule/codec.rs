@@ -11,7 +11,8 @@
 //! version, anchor, last, given, missed, overlapped, skipped, without_job
 //! if given: jitter, start_at, end_at, late_max, ticks_max, priority, ttr, attempts_max, end,
 //!             last job (id, tick, put_at), pause (0 open, else the instant plus one),
-//!             backoff (jitter, kind, delays), headers (count, then names and values)
+//!             backoff (jitter, kind, delays), headers (count, then names and values),
+//!             expires_after, group
 //! body        the rest
 //! ```
 //!
@@ -47,6 +48,8 @@ const LAST_JOB: u64 = 1 << 9;
 const PAUSE: u64 = 1 << 10;
 const BACKOFF: u64 = 1 << 11;
 const HEADERS: u64 = 1 << 12;
+const EXPIRES_AFTER: u64 = 1 << 13;
+const GROUP: u64 = 1 << 14;
 
 pub(super) fn encode(schedule: &Schedule) -> Bytes {
     let Schedule { definition, version, progress } = schedule;
@@ -72,6 +75,8 @@ pub(super) fn encode(schedule: &Schedule) -> Bytes {
     flag(pause.is_some(), PAUSE);
     flag(template.backoff.is_some(), BACKOFF);
     flag(template.headers.is_some(), HEADERS);
+    flag(template.expires_after_ms.is_some(), EXPIRES_AFTER);
+    flag(template.group.is_some(), GROUP);
 
     let mut out = Vec::with_capacity(96 + template.body.len());
     out.push(FORMAT);
@@ -104,6 +109,13 @@ pub(super) fn encode(schedule: &Schedule) -> Bytes {
             put_text(name, &mut out);
             put_text(value, &mut out);
         }
+    }
+    if let Some(span_ms) = template.expires_after_ms {
+        put_varint(span_ms.unsigned_abs(), &mut out);
+    }
+    if let Some(group) = &template.group {
+        put_varint(group.len() as u64, &mut out);
+        out.extend_from_slice(group);
     }
     out.extend_from_slice(&template.body);
     out.into()
@@ -155,9 +167,24 @@ pub(super) fn decode(record: &Bytes) -> Option<Schedule> {
     };
     let backoff = if is_given(BACKOFF) { Some(Arc::new(decode_backoff(&mut from)?)) } else { None };
     let headers = if is_given(HEADERS) { Some(Arc::new(decode_headers(&mut from)?)) } else { None };
+    let expires_after_ms = match is_given(EXPIRES_AFTER) {
+        false => None,
+        true => Some(i64::try_from(from.varint()?).ok()?),
+    };
+    let group = if is_given(GROUP) { Some(Bytes::copy_from_slice(from.bytes()?)) } else { None };
     let body = record.slice_ref(from.0);
     let recurrence = Recurrence { spec, jitter_ms, start_at, end_at };
-    let template = Template { body, body_kind, headers, priority, ttr_ms, attempts_max, backoff };
+    let template = Template {
+        body,
+        body_kind,
+        headers,
+        priority,
+        ttr_ms,
+        attempts_max,
+        backoff,
+        expires_after_ms,
+        group,
+    };
     let definition = Definition { recurrence, template, overlap, catchup, late_max_ms, ticks_max };
     let progress =
         TickProgress { anchor_ms, end_ms, last_ms, counts, without_job, last_job, pause, parked };
@@ -257,7 +284,7 @@ fn put_text(text: &str, out: &mut Vec<u8>) {
 /// The bytes that are still to be read.
 struct Reader<'r>(&'r [u8]);
 
-impl Reader<'_> {
+impl<'r> Reader<'r> {
     fn byte(&mut self) -> Option<u8> {
         let (&first, rest) = self.0.split_first()?;
         self.0 = rest;
@@ -280,10 +307,14 @@ impl Reader<'_> {
         None
     }
 
-    fn text(&mut self) -> Option<String> {
+    fn bytes(&mut self) -> Option<&'r [u8]> {
         let length = usize::try_from(self.varint()?).ok()?;
-        let (text, rest) = self.0.split_at_checked(length)?;
+        let (bytes, rest) = self.0.split_at_checked(length)?;
         self.0 = rest;
-        std::str::from_utf8(text).ok().map(str::to_owned)
+        Some(bytes)
+    }
+
+    fn text(&mut self) -> Option<String> {
+        std::str::from_utf8(self.bytes()?).ok().map(str::to_owned)
     }
 }

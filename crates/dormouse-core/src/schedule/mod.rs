@@ -80,6 +80,10 @@ pub struct Template {
     pub attempts_max: Option<u32>,
     /// Wait after a failed attempt.
     pub backoff: Option<Arc<Backoff>>,
+    /// A job dies if nobody takes it so long after it was due; 0 = it never does.
+    pub expires_after_ms: Option<i64>,
+    /// What limits of groups are counted by.
+    pub group: Option<Bytes>,
 }
 
 impl Template {
@@ -92,6 +96,8 @@ impl Template {
             ttr_ms: self.ttr_ms,
             attempts_max: self.attempts_max,
             backoff: self.backoff.clone(),
+            expires_after_ms: self.expires_after_ms,
+            group: self.group.clone(),
             ..Put::new(topic, self.body.clone())
         }
     }

@@ -369,6 +369,8 @@ fn a_record_comes_back_whole() {
         ttr_ms: Some(5),
         attempts_max: Some(6),
         backoff: Some(Arc::new(Backoff::from(Delays::List { delays_ms: vec![7, 8_000_000] }))),
+        expires_after_ms: Some(20),
+        group: Some("group".into()),
     };
     let (overlap, catchup) = (Overlap::Allow, Catchup::All);
     let (late_max_ms, ticks_max) = (Some(9), Some(10));

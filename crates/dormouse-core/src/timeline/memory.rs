@@ -260,4 +260,24 @@ impl Timeline for MemoryTimeline {
         }
         Ok(Stretch { jobs, next: None })
     }
+
+    fn page_back(
+        &mut self,
+        topic: TopicNo,
+        class: Class,
+        before: (u64, JobId),
+        mut room: Room,
+    ) -> Result<Stretch, Fatal> {
+        let mut jobs = Vec::new();
+        let Some(lane) = self.lanes.get(&(topic, class)) else { return Ok(Stretch::default()) };
+        for (&(due_at, id), (job, put_batch)) in lane.jobs.range(..before).rev() {
+            if !room.is_left() {
+                break;
+            }
+            room.take(job);
+            let place = Place { topic, class, due_at, id };
+            jobs.push(Resting { place, job: job.clone(), put_batch: *put_batch });
+        }
+        Ok(Stretch { jobs, next: None })
+    }
 }

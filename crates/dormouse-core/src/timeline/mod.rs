@@ -168,4 +168,14 @@ pub trait Timeline {
         from: (u64, JobId),
         room: Room,
     ) -> Result<Stretch, Fatal>;
+
+    /// As `page`, backwards: jobs of the lane with `(due_at, id) < before`, the last one first.
+    /// `next` is then a position before which it goes on.
+    fn page_back(
+        &mut self,
+        topic: TopicNo,
+        class: Class,
+        before: (u64, JobId),
+        room: Room,
+    ) -> Result<Stretch, Fatal>;
 }

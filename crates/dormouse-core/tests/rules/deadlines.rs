@@ -6,6 +6,7 @@ use dormouse_core::fact::Fact;
 use dormouse_core::job::{JobId, State};
 use dormouse_core::machine::Output;
 use dormouse_core::op::*;
+use dormouse_core::place::Place;
 use dormouse_core::topic::Settings;
 
 use crate::support::*;
@@ -190,14 +191,11 @@ fn a_reserve_that_meets_only_late_jobs_waits_on() {
     assert_eq!(ids(&jobs(rig.answer(ticket).unwrap())), [id.0]);
 }
 
-/// Entries of jobs that were taken in time write nothing, so nothing else slows them down.
 #[test]
-fn many_old_deadlines_at_one_instant_leave_time_for_waiting_requests() {
+fn many_deadlines_at_one_instant_leave_time_for_waiting_requests() {
     let mut rig = Rig::new();
     for _ in 0..3_000 {
         rig.put(expiring(0, 50));
-        let lease = rig.take("t");
-        rig.ack(lease.token).unwrap();
     }
     let due = rig.put_in("other", 50);
     let ticket = rig.begin(Command::Reserve(reserve(&["other"], 1, 1_000)));
@@ -206,6 +204,78 @@ fn many_old_deadlines_at_one_instant_leave_time_for_waiting_requests() {
     rig.now.wall_ms += 50;
     rig.tick();
     assert_eq!(ids(&jobs(rig.answer(ticket).unwrap())), [due.0], "after one tick");
+}
+
+/// The places of all deadlines.
+fn entries(rig: &Rig) -> Vec<Place> {
+    let places = rig.machine.timeline().iter().map(|(place, _)| place);
+    places.filter(|place| place.topic.deadline_topic().is_some()).collect()
+}
+
+/// A producer that acks at once, with spans of a hundred years, must not fill the store.
+#[test]
+fn whatever_ends_or_moves_a_job_takes_its_deadline_along() {
+    let mut rig = Rig::new();
+    let century_ms = 100 * 365 * 86_400_000;
+    let check = |rig: &Rig, wanted: usize, what: &str| {
+        assert_eq!(entries(rig).len(), wanted, "{what}: {:?}", entries(rig));
+    };
+    rig.put(expiring(0, century_ms));
+    check(&rig, 1, "put");
+    let lease = rig.take("t");
+    check(&rig, 0, "reserve");
+    rig.nack(lease.token).unwrap();
+    check(&rig, 1, "nack");
+    rig.pass(10_000_000);
+    let lease = rig.take("t");
+    let id = lease.token.id;
+    rig.release(lease.token).unwrap();
+    check(&rig, 1, "release");
+    rig.run_now(Target::Id(id)).unwrap();
+    let item = Reschedule { target: Target::Id(id), delay_ms: Some(1_000), at_ms: None };
+    rig.run(Command::Reschedule(vec![item])).unwrap();
+    check(&rig, 1, "reschedule");
+    rig.pass(1_000);
+    rig.take("t");
+    rig.pass(100_000_000);
+    assert_eq!(rig.state(id), Some(State::Ready), "its lease ran out");
+    check(&rig, 1, "expiry of a lease");
+    let kill = Kill { target: KillTarget::Resting(Target::Id(id)), error: None, priority: None };
+    rig.run(Command::Kill(vec![kill])).unwrap();
+    check(&rig, 0, "kill");
+    rig.revive(Target::Id(id)).unwrap();
+    check(&rig, 1, "revive");
+    rig.cancel(Target::Id(id)).unwrap();
+    check(&rig, 0, "cancel");
+    let keyed = Put { key: Some(bytes("k")), ..expiring(0, century_ms) };
+    rig.put(keyed.clone());
+    let replace = Put { on_conflict: OnConflict::Replace, ..keyed };
+    let other_span = Put { expires_after_ms: Some(50), ..replace.clone() };
+    rig.put(other_span);
+    check(&rig, 1, "replace with another span");
+    rig.put(Put { expires_after_ms: Some(0), ..replace.clone() });
+    check(&rig, 0, "replace without a span");
+    rig.put(replace.clone());
+    rig.put(replace);
+    check(&rig, 1, "replace with the same span");
+    rig.set("t", Settings { dead_topic: Some(topic("u")), ..Settings::default() });
+    rig.put(expiring(0, 50));
+    check(&rig, 2, "put");
+    rig.pass(50);
+    check(&rig, 1, "its time");
+}
+
+/// The end of a lease brought the job to rest in the step that purged the topic: its deadline was
+/// written after it was gone.
+#[test]
+fn a_purge_takes_along_the_deadline_of_a_lease_that_ends_in_its_step() {
+    let mut rig = Rig::new();
+    rig.put(Put { ttr_ms: Some(20), ..expiring(0, 50) });
+    rig.take("t");
+    rig.now.steady_ms += 20;
+    rig.now.wall_ms += 20;
+    rig.run(Command::Purge(topic("t"))).unwrap();
+    assert_eq!(entries(&rig), []);
 }
 
 /// Its wait was put off by a millisecond, which never came where the clock is moved by hand.
@@ -232,8 +302,7 @@ fn a_purge_takes_the_deadlines_of_the_topic_along() {
     rig.take("t");
     let id = rig.put(expiring(0, 50));
     rig.run(Command::Purge(topic("t"))).unwrap();
-    let entries = rig.machine.timeline().iter();
-    assert_eq!(entries.filter(|(place, _)| place.topic.deadline_topic().is_some()).count(), 0);
+    assert_eq!(entries(&rig), []);
     assert_eq!(rig.state(id), None);
 }
 

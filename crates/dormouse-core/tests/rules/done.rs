@@ -49,7 +49,13 @@ fn a_done_job_is_listed_and_counted_apart() {
     let first = done(&mut rig, Put::new(topic("t"), "1"));
     rig.pass(1);
     let second = done(&mut rig, Put::new(topic("t"), "2"));
-    let list = List { topic: topic("t"), state: State::Done, cursor: None, limit: 10 };
+    let list = List {
+        topic: topic("t"),
+        state: State::Done,
+        cursor: None,
+        limit: 10,
+        range: ListRange::default(),
+    };
     let Reply::Page(page) = rig.run(Command::List(list)).unwrap() else { panic!() };
     let ids: Vec<JobId> = page.jobs.iter().map(|view| view.job.id).collect();
     assert_eq!(ids, [first.id, second.id]);

@@ -2,7 +2,7 @@
 
 use dormouse_core::command::Command;
 use dormouse_core::job::{JobId, State, Token};
-use dormouse_core::op::{List, Put};
+use dormouse_core::op::{List, ListRange, Put};
 use dormouse_core::topic::TopicName;
 use dormouse_fuzz::{Target, fuzz};
 
@@ -29,7 +29,8 @@ fn fuzz_cursors() {
         let text = input.text();
         for state in states {
             let cursor = Some(text.clone());
-            let list = List { topic: topic("t"), state, cursor, limit: 2 };
+            let list =
+                List { topic: topic("t"), state, cursor, limit: 2, range: ListRange::default() };
             drop(rig.run(Command::List(list)));
         }
         drop((text.parse::<Token>(), text.parse::<JobId>(), TopicName::new(&text)));

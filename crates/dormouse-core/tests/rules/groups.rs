@@ -3,6 +3,7 @@
 use dormouse_core::command::Command;
 use dormouse_core::error::Code;
 use dormouse_core::job::{JobId, State};
+use dormouse_core::limits::GROUP_LINE_MAX;
 use dormouse_core::machine::{Machine, Output};
 use dormouse_core::op::*;
 use dormouse_core::rate::Rate;
@@ -146,7 +147,13 @@ fn a_parked_job_is_found_and_changed_as_any_other() {
     rig.put(Put { on_conflict: OnConflict::Replace, delay_ms: Some(5), ..put("m") });
     assert_eq!(rig.state(ids[2]), Some(State::Delayed));
     assert_eq!(parked(&rig), 1);
-    let list = List { topic: topic("t"), state: State::Ready, cursor: None, limit: 10 };
+    let list = List {
+        topic: topic("t"),
+        state: State::Ready,
+        cursor: None,
+        limit: 10,
+        range: ListRange::default(),
+    };
     let ticket = rig.begin(Command::List(list));
     rig.tick();
     let page = rig.answer(ticket).unwrap().unwrap();
@@ -239,4 +246,65 @@ fn a_thousand_waiters_and_one_slot_lose_no_wake_up() {
         rig.ack(job.pop().unwrap().token).unwrap();
         rig.pass(0);
     }
+}
+
+/// They were all in line, and whoever came after them waited until each had been passed.
+#[test]
+fn a_flood_of_one_group_is_no_line_for_others() {
+    const FLOOD: usize = 2_000;
+    let mut rig = Rig::new();
+    rig.set("t", slots(1));
+    for _ in 0..FLOOD {
+        rig.put(of_group("a"));
+    }
+    // One of those that were parked is the candidate of its group.
+    assert_eq!(parked(&rig), FLOOD - GROUP_LINE_MAX as usize - 1);
+    rig.put(of_group("b"));
+    let taken = rig.reserve(&["t"], 10);
+    assert_eq!(ids(&taken), [1, FLOOD as u64 + 1]);
+    // All of them come, in their order.
+    let mut last = taken[0].clone();
+    for id in 2..=FLOOD as u64 {
+        rig.ack(last.token).unwrap();
+        last = rig.reserve(&["t"], 10).remove(0);
+        assert_eq!(last.id, JobId(id));
+    }
+}
+
+/// Its lanes go in portions: new jobs come to lanes that are not gone yet.
+#[test]
+fn a_purge_of_many_full_groups_forgets_no_job_after_it() {
+    const GROUPS: usize = 60;
+    let mut rig = Rig::new();
+    rig.set("t", slots(1));
+    let put_all = |rig: &mut Rig| {
+        for number in 0..GROUPS {
+            rig.put(of_group(&number.to_string()));
+        }
+    };
+    put_all(&mut rig);
+    put_all(&mut rig);
+    let taken = rig.reserve(&["t"], GROUPS);
+    assert_eq!(taken.len(), GROUPS);
+    // Half of the groups have a candidate, the others a parked job.
+    for job in &taken[..GROUPS / 2] {
+        rig.ack(job.token).unwrap();
+    }
+    rig.run(Command::Purge(topic("t"))).unwrap();
+    put_all(&mut rig);
+    put_all(&mut rig);
+    let mut given = rig.reserve(&["t"], GROUPS);
+    assert_eq!(given.len(), GROUPS / 2);
+    for job in &taken[GROUPS / 2..] {
+        rig.ack(job.token).unwrap();
+    }
+    let mut count = 0;
+    while !given.is_empty() {
+        count += given.len();
+        for job in given {
+            rig.ack(job.token).unwrap();
+        }
+        given = rig.reserve(&["t"], GROUPS);
+    }
+    assert_eq!((count, parked(&rig)), (2 * GROUPS, 0));
 }

@@ -99,7 +99,7 @@ fn the_rest_has_limits_too() {
     };
     let list = |limit, cursor: Option<&str>, state| {
         let cursor = cursor.map(str::to_owned);
-        Command::List(List { topic: topic("t"), state, cursor, limit })
+        Command::List(List { topic: topic("t"), state, cursor, limit, range: ListRange::default() })
     };
     refused(list(0, None, State::Ready), &["limit", "0", "1000"]);
     refused(list(1_001, None, State::Ready), &["limit", "1001"]);

@@ -9,7 +9,7 @@ use crate::support::*;
 fn list(rig: &mut Rig, state: State, limit: usize) -> Vec<u64> {
     let (mut found, mut cursor) = (Vec::new(), None);
     loop {
-        let list = List { topic: topic("t"), state, cursor, limit };
+        let list = List { topic: topic("t"), state, cursor, limit, range: ListRange::default() };
         let Ok(Reply::Page(page)) = rig.run(Command::List(list)) else { panic!() };
         assert!(page.jobs.len() <= limit);
         assert!(page.jobs.iter().all(|view| view.state == state));

@@ -35,6 +35,7 @@ fn leased_job() -> LeasedJob {
         body_kind: BodyKind::Bytes,
         tick: None,
         group: None,
+        expires_after_ms: 0,
     }
 }
 
@@ -126,7 +127,7 @@ fn topics_and_jobs() {
     check!(kick.clone(), Command::Kick(kick), Reply::Count(_));
     let peek = Peek { topic: topic(), state };
     check!(peek.clone(), Command::Peek(peek), Reply::View(_));
-    let list = List { topic: topic(), state, cursor: None, limit: 1 };
+    let list = List { topic: topic(), state, cursor: None, limit: 1, range: ListRange::default() };
     check!(list.clone(), Command::List(list), Reply::Page(_));
     let topics = Topics { after: None, limit: 1 };
     check!(topics.clone(), Command::Topics(topics), Reply::Topics(_));

@@ -30,11 +30,13 @@ fn served(rig: &mut Rig, reserve: Reserve) -> (Vec<LeasedJob>, usize) {
     panic!("it is not served");
 }
 
-/// A topic whose group `a` is full and has so many ready jobs in the line, before one of `b`.
+/// A topic whose group `a` is full and has so many ready jobs in the line, before one of `b`: they
+/// were put before there was a limit.
 fn flooded(jobs: usize) -> Rig {
-    let mut rig = with_jobs(slots(1), &"a".repeat(jobs + 1));
+    let mut rig = with_jobs(Settings::default(), &"a".repeat(jobs + 1));
     rig.put(of_group("b"));
     rig.put_now("other");
+    rig.set("t", slots(1));
     assert_eq!(rig.take("t").id, JobId(1));
     rig
 }

@@ -253,6 +253,8 @@ impl Seen {
             body: vec![0; rng.below(20) as usize].into(),
             ttr_ms: Some(1 + rng.below(400) as i64),
             attempts_max: Some(rng.below(3) as u32),
+            expires_after_ms: rng.maybe(3, |rng| rng.below(400) as i64),
+            group: rng.maybe(3, |_| bytes("a")),
             ..Template::default()
         };
         let mut put = PutSchedule::new(topic, name, template);
@@ -295,7 +297,13 @@ impl Seen {
         match rng.below(6) {
             0 => Command::Get(vec![self.target(rng)]),
             1 => Command::Peek(Peek { topic: name, state }),
-            2 => Command::List(List { topic: name, state, cursor: None, limit: 5 }),
+            2 => Command::List(List {
+                topic: name,
+                state,
+                cursor: None,
+                limit: 5,
+                range: ListRange::default(),
+            }),
             3 => Command::Stats(Stats { topic: rng.maybe(2, |_| name) }),
             4 => Command::Topics(Topics { after: None, limit: 2 }),
             _ => {

@@ -14,8 +14,8 @@ use dormouse_core::topic::{Pause, Settings};
 
 use crate::support::*;
 
-/// Everything that must survive: the machine's pieces and what rests, but for holds and deadlines
-/// that are over: those go without a fact, so that a replay finds them again.
+/// Everything that must survive: the machine's pieces and what rests, but for holds that are over:
+/// those go without a fact, so that a replay finds them again.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Image {
     pub(crate) machine: MachineImage,
@@ -36,10 +36,7 @@ impl Image {
 }
 
 pub(crate) fn image(machine: &Machine<MemoryTimeline>, now: Now) -> Image {
-    let over = |place: &Place| {
-        let is_hold = place.class == Class::HOLD && place.due_at <= now.steady_ms;
-        is_hold || (place.topic.deadline_topic().is_some() && place.is_due(now))
-    };
+    let over = |place: &Place| place.class == Class::HOLD && place.due_at <= now.steady_ms;
     let resting = machine.timeline().iter().filter(|(place, _)| !over(place));
     Image {
         machine: machine.machine_image(),

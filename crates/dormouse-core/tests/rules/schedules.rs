@@ -350,3 +350,26 @@ fn what_is_wrong_is_refused_and_nothing_is_stored() {
     }
     assert_eq!(rig.state(JobId(1)), None::<State>);
 }
+
+/// Alarms may be early, by different spans over different timelines. Topics whose ticks are late
+/// were asked in the order of their alarms, so the same commands gave other ids.
+#[test]
+fn late_ticks_of_several_topics_are_given_in_the_order_of_their_instants() {
+    let mut rig = Rig::new();
+    let in_topic = |place: &str, schedule: &str, span_ms| {
+        let template = Template { body: "work".into(), ..Template::default() };
+        let put = PutSchedule::new(topic(place), name(schedule), template);
+        PutSchedule { every_ms: Some(span_ms), ..put }
+    };
+    for (place, span_ms) in [("a", 2_000), ("b", 2_000), ("c", 1_900)] {
+        rig.schedule(in_topic(place, "s", span_ms)).unwrap();
+    }
+    // Its alarm stays, though nothing comes then.
+    rig.schedule(in_topic("b", "early", 500)).unwrap();
+    let early = RemoveSchedule { topic: topic("b"), name: name("early"), cancel_job: false };
+    rig.run(Command::RemoveSchedule(early)).unwrap();
+    rig.pass(2_000);
+    let mut first = |place: &str| rig.take(place).token.id;
+    let (a, b, c) = (first("a"), first("b"), first("c"));
+    assert!(c < a && a < b, "c {c} was due first, then a {a} and b {b}");
+}

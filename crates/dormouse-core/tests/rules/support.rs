@@ -9,10 +9,10 @@ use dormouse_core::error::{Code, Error};
 use dormouse_core::fact::Fact;
 use dormouse_core::holder::HolderId;
 use dormouse_core::image::Counts;
-use dormouse_core::job::{JobId, State, Token};
+use dormouse_core::job::{Job, JobId, State, Token};
 use dormouse_core::machine::{Machine, Output};
 use dormouse_core::op::*;
-use dormouse_core::place::Class;
+use dormouse_core::place::{Class, Place};
 use dormouse_core::schedule::{RuleSpec, Schedule};
 use dormouse_core::time::Now;
 use dormouse_core::timeline::memory::MemoryTimeline;
@@ -314,22 +314,22 @@ fn ticks_add_up(record: &Bytes) {
     }
 }
 
-/// Every waiting job with a span has an entry at its deadline. To be asked after a tick, which
-/// writes them.
+/// Every waiting job with a span has an entry at its deadline, and there are no others.
 pub(crate) fn deadlines_are_there(machine: &Machine<MemoryTimeline>) {
-    let entries = machine.timeline().iter().filter_map(|(place, job)| {
-        let topic = place.topic.deadline_topic()?;
-        let named = <[u8; 8]>::try_from(job.content.body.as_ref()).unwrap();
-        Some((topic, JobId(u64::from_be_bytes(named)), place.class.clock(), place.due_at))
+    let is_entry = |place: &Place| place.topic.deadline_topic().is_some();
+    let entries = machine.timeline().iter().map(|(place, _)| place).filter(is_entry);
+    let entries: BTreeSet<Place> = entries.collect();
+    let expires = |(place, job): &(Place, &Job)| {
+        let is_job = place.topic.is_topic() && place.class.is_waiting();
+        is_job && job.content.expires_after_ms > 0
+    };
+    let wanted = machine.timeline().iter().filter(expires).map(|(place, job)| Place {
+        topic: place.topic.deadlines(),
+        class: Class::waiting(0, place.class.clock()),
+        due_at: place.due_at + job.content.expires_after_ms,
+        id: job.id.deadline(),
     });
-    let entries: BTreeSet<_> = entries.collect();
-    for (place, job) in machine.timeline().iter() {
-        let span_ms = job.content.expires_after_ms;
-        if place.topic.is_topic() && place.class.is_waiting() && span_ms > 0 {
-            let entry = (place.topic, job.id, place.class.clock(), place.due_at + span_ms);
-            assert!(entries.contains(&entry), "{job:?} at {place:?} has no deadline");
-        }
-    }
+    assert_eq!(entries, wanted.collect::<BTreeSet<Place>>());
 }
 
 /// No two jobs have the same key, and none has one that is held.

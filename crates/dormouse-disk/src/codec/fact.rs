@@ -14,7 +14,10 @@
 //! 7 topic paused  topic, pause
 //! 8 lock held     name, owner, fence, depth, ttl_ms
 //! 9 lock freed    name
+//! 10 push set     topic, 1 byte (0 removed, 1 set), [push]
 //! ```
+
+use std::sync::Arc;
 
 use bytes::Bytes;
 use dormouse_core::fact::{Cause, Destination, Fact};
@@ -26,7 +29,9 @@ use super::payload::{decode_payload, encode_payload};
 use super::place::{decode_place, decode_spot, encode_place, encode_spot};
 use super::progress;
 use super::raw::{Reader, put_bytes, put_sized, put_varint};
-use super::topic::{decode_pause, decode_settings, encode_pause, encode_settings};
+use super::topic::{
+    decode_pause, decode_push, decode_settings, encode_pause, encode_push, encode_settings,
+};
 
 /// The highest number that a fact's kind can ever have; other records begin above it.
 pub(crate) const FACT_KIND_MAX: u8 = 31;
@@ -40,6 +45,7 @@ const TOPIC_SET: u8 = 6;
 const TOPIC_PAUSED: u8 = 7;
 const LOCK_HELD: u8 = 8;
 const LOCK_FREED: u8 = 9;
+const PUSH_SET: u8 = 10;
 
 const PUT_LEFT: u8 = 0x01;
 const PUT_LOSER: u8 = 0x02;
@@ -163,6 +169,11 @@ pub fn encode_fact(fact: &Fact, out: &mut Vec<u8>) {
             out.push(LOCK_FREED);
             put_bytes(name, out);
         }
+        Fact::PushSet { topic, push } => {
+            kind_and_topic(PUSH_SET, *topic, out);
+            out.push(u8::from(push.is_some()));
+            push.iter().for_each(|push| encode_push(push, out));
+        }
     }
 }
 
@@ -196,6 +207,15 @@ pub fn decode_fact(reader: &mut Reader<'_>) -> Option<Fact> {
             ttl_ms: reader.varint()?,
         },
         LOCK_FREED => Fact::LockFreed { name: Bytes::copy_from_slice(reader.bytes()?) },
+        PUSH_SET => {
+            let topic = topic_no(reader)?;
+            let push = match reader.byte()? {
+                0 => None,
+                1 => Some(Arc::new(decode_push(reader)?)),
+                _ => return None,
+            };
+            Fact::PushSet { topic, push }
+        }
         _ => return None,
     })
 }

@@ -9,7 +9,7 @@ use dormouse_core::place::{Class, Place};
 use dormouse_core::rate::Rate;
 use dormouse_core::schedule::ScheduleName;
 use dormouse_core::time::Clock;
-use dormouse_core::topic::{Pause, Settings, TopicName, TopicNo};
+use dormouse_core::topic::{Pause, Push, Settings, TopicName, TopicNo};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -156,6 +156,17 @@ fn rate() -> impl Strategy<Value = Rate> {
     (number(), number(), number()).prop_map(|(jobs, per_ms, burst)| Rate { jobs, per_ms, burst })
 }
 
+fn push() -> impl Strategy<Value = Push> {
+    (number(), number(), proptest::bool::ANY, bytes(20)).prop_map(
+        |(version, concurrency, is_disabled, record)| Push {
+            version,
+            concurrency,
+            is_disabled,
+            record,
+        },
+    )
+}
+
 fn fact() -> impl Strategy<Value = Fact> {
     let topic = || number_u32().prop_map(TopicNo);
     let settings = (
@@ -163,7 +174,13 @@ fn fact() -> impl Strategy<Value = Fact> {
         (option::of(number()), option::of(number()), option::of(number()), option::of(number())),
         (option::of(number()), option::of(number()), option::of(number())),
         option::of("[a-z0-9.:]{1,20}"),
-        (option::of(number()), option::of(rate()), option::of(number()), option::of(rate())),
+        (
+            option::of(number()),
+            option::of(rate()),
+            option::of(number()),
+            option::of(rate()),
+            option::of(push()),
+        ),
     )
         .prop_map(|(first, second, third, dead_topic, limits)| Settings {
             ttr_ms: first.0,
@@ -181,6 +198,7 @@ fn fact() -> impl Strategy<Value = Fact> {
             rate: limits.1,
             group_leased_max: limits.2,
             group_rate: limits.3,
+            push: limits.4.map(Arc::new),
         });
     let pause = option::of(prop_oneof![Just(Pause::Open), number().prop_map(Pause::Until)]);
     let lock = (bytes(20), bytes(20), number(), number_u32(), number());
@@ -204,6 +222,8 @@ fn fact() -> impl Strategy<Value = Fact> {
             Fact::LockHeld { name, owner, fence, depth, ttl_ms }
         }),
         bytes(20).prop_map(|name| Fact::LockFreed { name }),
+        (topic(), option::of(push()))
+            .prop_map(|(topic, push)| Fact::PushSet { topic, push: push.map(Arc::new) }),
     ]
 }
 

@@ -2,16 +2,18 @@
 //!
 //! ```text
 //! settings  flags 1 byte, the numbers they announce, [backoff]; if 0x80: flags 1 byte (0x01
-//!           delay_ms, 0x02 expires_after_ms, 0x04 keep_done_ms, 0x08 dead_topic, 0x10 limits) and
-//!           what they announce
+//!           delay_ms, 0x02 expires_after_ms, 0x04 keep_done_ms, 0x08 dead_topic, 0x10 limits,
+//!           0x20 push) and what they announce
 //! limits    flags 1 byte (0x01 leased_max, 0x02 rate, 0x04 group_leased_max, 0x08 group_rate) and
 //!           what they announce; a rate is jobs, per_ms, burst
+//! push      version, concurrency, 1 byte (1 = disabled), record
 //! ```
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use dormouse_core::rate::Rate;
-use dormouse_core::topic::{Pause, Settings, TopicName};
+use dormouse_core::topic::{Pause, Push, Settings, TopicName};
 
 use super::backoff::{decode_backoff, encode_backoff};
 use super::raw::{Reader, put_bytes, put_varint};
@@ -30,6 +32,7 @@ const EXPIRES_AFTER: u8 = 0x02;
 const KEEP_DONE: u8 = 0x04;
 const DEAD_TOPIC: u8 = 0x08;
 const LIMITS: u8 = 0x10;
+const PUSH: u8 = 0x20;
 
 const LEASED_MAX: u8 = 0x01;
 const RATE: u8 = 0x02;
@@ -75,7 +78,28 @@ pub fn encode_settings(settings: &Settings, out: &mut Vec<u8>) {
             encode_limits(settings.leased_max, settings.rate, out);
             encode_limits(settings.group_leased_max, settings.group_rate, out);
         }
+        settings.push.iter().for_each(|push| encode_push(push, out));
     }
+}
+
+/// Appends how the jobs of a topic are pushed.
+pub(super) fn encode_push(push: &Push, out: &mut Vec<u8>) {
+    put_varint(push.version, out);
+    put_varint(push.concurrency, out);
+    out.push(u8::from(push.is_disabled));
+    put_bytes(&push.record, out);
+}
+
+/// Reads what [`encode_push`] wrote.
+pub(super) fn decode_push(reader: &mut Reader<'_>) -> Option<Push> {
+    let (version, concurrency) = (reader.varint()?, reader.varint()?);
+    let is_disabled = match reader.byte()? {
+        0 => false,
+        1 => true,
+        _ => return None,
+    };
+    let record = Bytes::copy_from_slice(reader.bytes()?);
+    Some(Push { version, concurrency, is_disabled, record })
 }
 
 fn encode_limits(leased_max: Option<u64>, rate: Option<Rate>, out: &mut Vec<u8>) {
@@ -92,6 +116,7 @@ fn life_flags(settings: &Settings) -> u8 {
         | set(settings.keep_done_ms.is_some(), KEEP_DONE)
         | set(settings.dead_topic.is_some(), DEAD_TOPIC)
         | set(limit_flags(settings) != 0, LIMITS)
+        | set(settings.push.is_some(), PUSH)
 }
 
 fn limit_flags(settings: &Settings) -> u8 {
@@ -122,7 +147,7 @@ pub fn decode_settings(reader: &mut Reader<'_>) -> Option<Settings> {
 
 fn decode_life(settings: &mut Settings, reader: &mut Reader<'_>) -> Option<()> {
     let flags = reader.byte()?;
-    if flags & !(DELAY | EXPIRES_AFTER | KEEP_DONE | DEAD_TOPIC | LIMITS) != 0 {
+    if flags & !(DELAY | EXPIRES_AFTER | KEEP_DONE | DEAD_TOPIC | LIMITS | PUSH) != 0 {
         return None;
     }
     settings.delay_ms = number(reader, flags, DELAY)?;
@@ -133,6 +158,9 @@ fn decode_life(settings: &mut Settings, reader: &mut Reader<'_>) -> Option<()> {
     }
     if flags & LIMITS != 0 {
         decode_limits(settings, reader)?;
+    }
+    if flags & PUSH != 0 {
+        settings.push = Some(Arc::new(decode_push(reader)?));
     }
     Some(())
 }

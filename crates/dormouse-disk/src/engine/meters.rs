@@ -80,6 +80,7 @@ pub(super) struct RuleMeters {
     /// Ticks that passed, by `OUTCOMES`.
     ticks: [AtomicU64; OUTCOMES.len()],
     ticks_refused: AtomicU64,
+    schedules_overdue: AtomicU64,
 }
 
 /// What becomes of a tick.
@@ -97,6 +98,7 @@ impl RuleMeters {
             schedules: AtomicU64::new(0),
             ticks: OUTCOMES.map(|_| AtomicU64::new(0)),
             ticks_refused: AtomicU64::new(0),
+            schedules_overdue: AtomicU64::new(0),
         }
     }
 
@@ -113,9 +115,10 @@ impl RuleMeters {
             ticks.store(count, Relaxed);
         }
         self.ticks_refused.store(machine.ticks_refused(), Relaxed);
+        self.schedules_overdue.store(machine.schedules_overdue() as u64, Relaxed);
     }
 
-    pub(super) fn read(&self) -> [Meter; 8] {
+    pub(super) fn read(&self) -> [Meter; 9] {
         let ticks = OUTCOMES.iter().zip(&self.ticks);
         let values = ticks.map(|(outcome, count)| (*outcome, count.load(Relaxed))).collect();
         [
@@ -138,6 +141,11 @@ impl RuleMeters {
                 "ticks_refused_total",
                 "Times that a tick found no room for its job; it is overdue and tried again",
                 counter(&self.ticks_refused),
+            ),
+            meter(
+                "schedules_overdue",
+                "Schedules whose tick waits for room for its job",
+                gauge(&self.schedules_overdue),
             ),
         ]
     }

@@ -192,6 +192,17 @@ impl Entries {
         tree.into_iter().chain(chunks).min_by_key(|(at, _)| *at)
     }
 
+    /// The last entry from `first` on that is before `before`.
+    pub(crate) fn last(&self, first: PackedPlace, before: PackedPlace) -> Option<PackedPlace> {
+        self.check_settled();
+        if first >= before {
+            return None;
+        }
+        let tree = self.tree.range(first..before).next_back().map(|(at, _)| *at);
+        let chunks = self.chunks.iter().filter_map(|chunk| chunk.last(first, before));
+        tree.into_iter().chain(chunks).max()
+    }
+
     /// All entries within these bounds, in no order.
     pub(crate) fn within(
         &self,
@@ -339,6 +350,17 @@ impl Chunk {
         self.entries.get(self.alive_from(start)).copied()
     }
 
+    fn last(&self, first: PackedPlace, before: PackedPlace) -> Option<PackedPlace> {
+        let end = self.entries.partition_point(|entry| entry.0 < before);
+        let start = self.entries.get(..end)?.partition_point(|entry| entry.0 < first);
+        let is_alive = |position: &usize| match self.alive.get(*position) {
+            Some(next) => next.load(Relaxed) as usize == *position,
+            None => true,
+        };
+        let last = (start..end).rev().find(is_alive)?;
+        self.entries.get(last).map(|entry| entry.0)
+    }
+
     /// Everything alive from a position on.
     fn walk(&self, from: usize) -> impl Iterator<Item = (PackedPlace, MemtableEntry)> + '_ {
         let mut position = from;
@@ -423,6 +445,8 @@ mod tests {
                     wanted.map(|(at, put_batch)| (*at, *put_batch)),
                     "seed {seed} step {step}"
                 );
+                let last = entries.last(low, high);
+                assert_eq!(last, plain.range(low..high).next_back().map(|entry| *entry.0));
                 let mut within: Vec<_> = entries.within(low, high).map(|entry| entry.0).collect();
                 within.sort_unstable();
                 assert!(within.iter().eq(plain.range(low..=high).map(|entry| entry.0)));

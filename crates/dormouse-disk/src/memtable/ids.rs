@@ -55,7 +55,8 @@ impl Ids {
 
     /// Whether no entry of this table has mentioned the id, because the job is that new.
     pub(crate) fn is_new(&self, id: JobId) -> bool {
-        id.0 >= self.base + self.recent.len() as u64
+        // The entry of a deadline comes and goes with its job, under one number.
+        id.job_of_deadline().is_none() && id.0 >= self.base + self.recent.len() as u64
     }
 
     /// Makes room for about as many ids as another table has, in this buffer.

@@ -318,6 +318,14 @@ impl Memtable {
         in_lane(self.entries.first(Bound::Excluded(after)), topic, class)
     }
 
+    /// The position of the last entry of a lane before `key`.
+    pub(crate) fn before(&self, topic: TopicNo, class: Class, key: Key) -> Option<Key> {
+        let first = PackedPlace::new(topic, class, 0, JobId(0));
+        let before = PackedPlace::new(topic, class, key.0, key.1);
+        let place = self.entries.last(first, before)?.place();
+        Some((place.due_at, place.id))
+    }
+
     /// The entry at a place.
     pub(crate) fn get(&self, place: Place) -> Option<MemtableEntry> {
         self.entries.get(&PackedPlace::of(&place)).copied()

@@ -118,6 +118,45 @@ impl Run {
         }
     }
 
+    /// The last entry of a lane before a position.
+    pub fn seek_back(
+        &self,
+        cache: &mut BlockCache,
+        topic: TopicNo,
+        class: Class,
+        before: (u64, JobId),
+    ) -> Result<Option<Loc>, Damage> {
+        let bound = Place { topic, class, due_at: before.0, id: before.1 };
+        let Some((loc, _)) = self.lower_bound(cache, &bound)? else { return Ok(None) };
+        self.entry_before(cache, loc, (topic, class))
+    }
+
+    /// The preceding entry of the same lane.
+    pub fn prev(&self, cache: &mut BlockCache, loc: Loc) -> Result<Option<Loc>, Damage> {
+        let lane = lane_of(&self.head(cache, loc)?.place);
+        self.entry_before(cache, loc, lane)
+    }
+
+    /// The entry before a location, if it is of this lane.
+    fn entry_before(
+        &self,
+        cache: &mut BlockCache,
+        loc: Loc,
+        lane: (TopicNo, Class),
+    ) -> Result<Option<Loc>, Damage> {
+        let before = match (loc.index.checked_sub(1), loc.block.checked_sub(1)) {
+            (Some(index), _) => Loc { block: loc.block, index },
+            (None, Some(block)) => {
+                let last = cache.get(self, block)?.len().saturating_sub(1);
+                // A block has fewer than 2^15 entries.
+                Loc { block, index: last as u16 }
+            }
+            (None, None) => return Ok(None),
+        };
+        let head = self.head(cache, before)?;
+        Ok((lane_of(&head.place) == lane).then_some(before))
+    }
+
     /// The entry at a place. `near` is the block in which the last one was looked for: places that
     /// are asked for in order are mostly in the same.
     pub fn at(

@@ -11,6 +11,7 @@ mod gaps;
 mod heads;
 mod key_filters;
 mod page;
+mod page_back;
 mod sources;
 
 use dormouse_core::Map;
@@ -231,5 +232,15 @@ impl Timeline for DiskTimeline {
         let page = self.sources.page(topic, class, start, room)?;
         self.gaps.note((topic, class), from, page.first, page.passed);
         Ok(page.stretch)
+    }
+
+    fn page_back(
+        &mut self,
+        topic: TopicNo,
+        class: Class,
+        before: (u64, JobId),
+        room: Room,
+    ) -> Result<Stretch, Fatal> {
+        self.sources.page_back(topic, class, before, room)
     }
 }

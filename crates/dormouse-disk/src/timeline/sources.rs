@@ -167,7 +167,7 @@ impl Sources {
         self.mem.purge(topic);
         let newest = self.newest_age();
         // Topics come and go by the million: most live and vanish within one memtable.
-        if newest > 0 && topic.0 < self.topics_frozen {
+        if newest > 0 && topic.topic().0 < self.topics_frozen {
             self.frontiers.purge(topic, newest);
             self.purged_jobs += jobs;
         }

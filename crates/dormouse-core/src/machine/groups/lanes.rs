@@ -25,6 +25,8 @@ pub(super) struct TopicLanes {
     pub(super) unlearnt: Option<Class>,
     /// After a change of settings, the groups of lanes from this one on have still to be listed.
     unlisted: Option<Class>,
+    /// Purges of the topic since it has parked lanes.
+    pub(super) purges: u64,
 }
 
 impl TopicLanes {
@@ -59,10 +61,6 @@ impl TopicLanes {
 
     fn last(&self) -> Option<u32> {
         self.owners.last_key_value().map(|(class, _)| class.parked_lane())
-    }
-
-    pub(super) fn into_groups(self) -> impl Iterator<Item = Bytes> {
-        self.owners.into_values().map(|lane| lane.group)
     }
 
     /// All groups have to be listed.

@@ -13,7 +13,7 @@ use crate::timeline::{Resting, Timeline};
 use crate::topic::{Settings, TopicNo};
 
 /// Whether a topic limits its groups.
-fn limits_groups(settings: &Settings) -> bool {
+pub(super) fn limits_groups(settings: &Settings) -> bool {
     settings.group_leased_max.is_some() || settings.group_rate.is_some()
 }
 

@@ -35,6 +35,8 @@ struct Group {
     pace: Option<(Rate, Pace)>,
     /// A job that was parked and is back at its place.
     candidate: Option<JobId>,
+    /// How many purges its topic had seen when it became that.
+    candidate_purges: u64,
     /// Where its jobs are parked, by their priority.
     lanes: BTreeSet<(u32, Class)>,
     is_listed: bool,
@@ -87,20 +89,39 @@ impl Groups {
         self.list(key);
     }
 
-    /// Applies: what rested in a topic is gone. All its lanes go at once, or a job would be parked
-    /// in one that is about to go. That are as many as groups had no room.
+    /// Applies: what rested in a topic is gone. Its lanes are empty, and its candidates are gone:
+    /// ticks find that out in portions. Until then a lane may get jobs again, as it is its group's.
     pub(super) fn purged(&mut self, topic: TopicNo) {
         self.unlearnt.remove(&topic);
-        self.unlisted.remove(&topic);
-        let Some(lanes) = self.lanes.remove(&topic) else { return };
-        for group in lanes.into_groups() {
-            let key = (topic, group);
-            if let Some(known) = self.known.get_mut(&key) {
-                known.lanes.clear();
-                let candidate = known.candidate.take();
-                candidate.map(|id| self.candidates.remove(&id));
-            }
-            self.list(key);
+        let Some(lanes) = self.lanes.get_mut(&topic) else { return };
+        if lanes.is_empty() {
+            self.unlisted.remove(&topic);
+            self.lanes.remove(&topic);
+            return;
+        }
+        lanes.unlearnt = None;
+        lanes.purges += 1;
+        lanes.unlist();
+        self.unlisted.insert(topic);
+    }
+
+    /// Forgets the candidate of a group if a purge took it.
+    fn drop_purged_candidate(&mut self, key: &GroupKey) {
+        let purges = self.lanes.get(&key.0).map_or(0, |lanes| lanes.purges);
+        if let Some(known) = self.known.get_mut(key)
+            && known.candidate_purges != purges
+            && let Some(id) = known.candidate.take()
+        {
+            self.candidates.remove(&id);
+        }
+    }
+
+    /// Makes a job, which is back at its place, the candidate of its group.
+    fn set_candidate(&mut self, key: &GroupKey, id: JobId) {
+        let purges = self.lanes.get(&key.0).map_or(0, |lanes| lanes.purges);
+        if let Some(known) = self.known.get_mut(key) {
+            (known.candidate, known.candidate_purges) = (Some(id), purges);
+            self.candidates.insert(id, key.clone());
         }
     }
 

@@ -4,20 +4,22 @@ use bytes::Bytes;
 
 use super::GroupKey;
 use super::lanes::TopicLanes;
-use super::limit::GroupHold;
+use super::limit::{GroupHold, limits_groups};
 use crate::error::Fatal;
 use crate::fact::{Cause, Destination, Fact};
-use crate::limits::GROUP_TICK_MAX;
+use crate::limits::{GROUP_LINE_MAX, GROUP_TICK_MAX};
 use crate::machine::{Machine, Origin, Output};
 use crate::place::{Class, Place};
 use crate::time::Now;
 use crate::timeline::{Head, Resting, Timeline};
+use crate::topic::TopicNo;
 
 /// Lanes of a group that one look at it asks, at most.
 const LOOK_LANES: usize = 32;
 
 impl<T: Timeline> Machine<T> {
-    /// The class in which a ready job is put whose group has no room: it need not be met first.
+    /// The class in which a ready job is put whose group has no room, or that comes to a long line:
+    /// it need not be met first.
     pub(crate) fn class_of_put(
         &mut self,
         put: Place,
@@ -25,7 +27,7 @@ impl<T: Timeline> Machine<T> {
         now: Now,
     ) -> Result<Option<Class>, Fatal> {
         let Some(group) = group.filter(|_| put.is_due(now)) else { return Ok(None) };
-        if self.group_hold(put.topic, group, now).is_none() {
+        if self.group_hold(put.topic, group, now).is_none() && self.joins_line(put.topic) {
             return Ok(None);
         }
         if self.groups.is_learning(put.topic) {
@@ -40,6 +42,17 @@ impl<T: Timeline> Machine<T> {
         // The rate's instant becomes its alarm.
         self.groups.list(key);
         Ok(Some(class))
+    }
+
+    /// Whether one more job of a group with room may stand in line; then it is counted.
+    fn joins_line(&mut self, topic: TopicNo) -> bool {
+        let Some(value) = self.topics.get_mut(topic) else { return true };
+        if !limits_groups(&value.settings) {
+            return true;
+        }
+        let has_room = value.grouped_line < GROUP_LINE_MAX;
+        value.grouped_line += u64::from(has_room);
+        has_room
     }
 
     /// Parks a job that was met although its group has no room; gives it back otherwise.
@@ -143,6 +156,7 @@ impl<T: Timeline> Machine<T> {
         out: &mut Output,
     ) -> Result<(), Fatal> {
         let (topic, group) = key;
+        self.groups.drop_purged_candidate(key);
         let Some(known) = self.groups.known.get(key) else { return Ok(()) };
         if known.lanes.is_empty() {
             self.retire_group(key, now);
@@ -164,9 +178,8 @@ impl<T: Timeline> Machine<T> {
         if !place.is_due(now) {
             // The wall clock was set back. It waits as others do, and is met again.
             self.groups.list(key.clone());
-        } else if let Some(known) = self.groups.known.get_mut(key) {
-            known.candidate = Some(id);
-            self.groups.candidates.insert(id, key.clone());
+        } else {
+            self.groups.set_candidate(key, id);
         }
         Ok(())
     }
