@@ -11,22 +11,23 @@ read_globals = { 'redis', 'struct', 'cjson', 'cmsgpack', 'bit', 'KEYS', 'ARGV' }
 
 -- Local variables of a script that several of its files change.
 globals = {
-    'answers', 'at', 'came_late', 'header', 'lease_terms', 'record_ids', 'records', 'slow', 'verbs',
+    'answers', 'at', 'came_late', 'flow', 'header', 'lease_terms', 'record_ids', 'records', 'slow', 'verbs',
     'writes',
 }
 
 -- Local variables and functions that one file of a script declares and others use.
 for name in string.gmatch([[
-    about_ms add add_record after backoff_ms band batch_number bury call change_reply check_job
-    check_lock cold concat count count_jobs erase exceeds_last_number failure find_all find_done
-    find_target floor forget format fraction fresh_progress had_number has_key has_living_job
-    has_lost_key held_until hold_key holds_lease invalid_fields is_alive is_before is_local_id
-    is_orphan_key key_owner lanes_of late_deadline late_lease_end locate mark marked marker_of max
-    meet_deadlines memory_is_out merged min missing_reply next_fence next_of note_deadline
-    note_expiry note_lapse note_rest now now_ms number_of out_of_memory pack pcall_redis
-    read_head read_progress resolve_conflict saved saved_at schedule_entry sequence_field set
-    settle_tick settle_tick_of state_of sub sweep sweep_holds trim_dead trim_done unpack_struct
-    view wake wanted with without write_progress
+    about_ms add add_record after backoff_ms band batch_number bounded bury call change_reply
+    check_job check_lock cold concat count count_jobs erase exceeds_last_number failure find_all
+    find_done find_target floor forget format fraction free_slot fresh_progress group_of groups
+    had_number has_key has_living_job has_lost_key held_until hold_key holds_lease invalid_fields
+    is_alive is_before is_local_id is_orphan_key is_orphan_parked is_orphan_slot key_owner lanes_of
+    late_deadline late_lease_end locate mark marked marker_of max meet_deadlines memory_is_out
+    merged merged_back min missing_reply next_fence next_of note_deadline note_expiry note_lapse
+    note_rest now now_ms number_of out_of_memory pack parked_member pcall_redis read_head
+    read_progress resolve_conflict saved saved_at schedule_entry sequence_field set settle_tick
+    settle_tick_of state_of sub sweep sweep_holds trim_dead trim_done unpack_struct view wake wanted
+    with without write_progress
 ]], '%S+') do
     read_globals[#read_globals + 1] = name
 end
@@ -36,5 +37,5 @@ ignore = {
     -- check that they exist.
     '113/[A-Z][A-Z_]*',
     -- Declared for other files.
-    '211', '221', '231', '241', '311',
+    '211', '221', '231', '241', '311', '331',
 }

@@ -3,12 +3,14 @@
 -- attempts I4.
 --
 -- Fast path: the tokens are valid, the jobs have no keys and no spans and are of no ticks, their
--- leases are not the last ones and cannot have expired, and done jobs are not kept. Otherwise it
--- answers nil once, and uses `slow` when executed again.
+-- leases are not the last ones and cannot have expired, done jobs are not kept, and no job is
+-- parked if one has a group. Otherwise it answers nil once, and uses `slow` when executed again.
 
 -- Reading the clock costs a command. It is not needed if the first lease expires later than this
 -- after the server's time: no script travels that long.
 local TRANSIT_MS_MAX = 10000
+-- Where the group of a progress begins that is read from its second field on, see its FIELDS.
+local GROUP_AT = 40
 
 verbs.ack = function(at)
     local call, pack, sub, tokens = redis.call, struct.pack, string.sub, ARGV[at]
@@ -22,7 +24,8 @@ verbs.ack = function(at)
         ids[i] = sub(tokens, i * 16 - 15, i * 16 - 8)
     end
     local progress = call('HMGET', KEYS[3], unpack(ids))
-    local last, attempts, priority, bytes, flags -- of the previous job: many are equal
+    local last, attempts, priority, bytes, flags, group -- of the previous job: many are equal
+    local slots = {} -- of jobs with groups: members of g
     local answers, run, run_outcome, run_attempts = {}, 0, nil, nil
     -- `done`: ids by priority; nil as long as all are done and of one priority.
     local done, first_priority, left = nil, nil, 0
@@ -32,8 +35,10 @@ verbs.ack = function(at)
         if text and its ~= last then
             last = its
             attempts, priority, bytes, flags = struct.unpack(PROGRESS_TO_ACK, its)
+            group = bit.band(flags, GROUPED) ~= 0 and sub(its, GROUP_AT,
+                GROUP_AT + 1 + struct.unpack('>I2', its, GROUP_AT)) or nil
         end
-        if not text or flags ~= HELD or slow
+        if not text or flags ~= HELD and flags ~= HELD + GROUPED or slow
             or sub(text, 1, 8) ~= sub(tokens, i * 16 - 7, i * 16) then
             if not slow then
                 return nil
@@ -46,6 +51,14 @@ verbs.ack = function(at)
         end
         if outcome == DONE then
             left = left + bytes
+            if group then
+                slots[#slots + 1] = group .. id
+                if slow then
+                    slow.groups.leave(group, id, priority)
+                elseif #slots == 1 and call('EXISTS', KEYS[13]) == 1 then
+                    return nil -- it may be parked, or make room for one that is
+                end
+            end
             if done then
                 done[priority] = done[priority] or {}
                 table.insert(done[priority], id)
@@ -77,5 +90,12 @@ verbs.ack = function(at)
     end
     header[ACKS] = header[ACKS] + acked
     header[BYTES] = header[BYTES] - left
+    if acked > 0 and header[WANTS_SLOT] > 0 then
+        free_slot()
+    end
+    if #slots > 0 and not slow then
+        call('ZREM', KEYS[12], unpack(slots))
+        call('ZREM', KEYS[14], unpack(slots))
+    end
     return table.concat(answers), acked > 0
 end

@@ -61,7 +61,7 @@ end
 function slow.count_lapsed(priority, members)
     local lapsed = {}
     for i, score in ipairs(call('ZMSCORE', Z[priority], unpack(members))) do
-        if tonumber(score) <= ZONE + now() then
+        if tonumber(score) <= ZONE + now() or tonumber(score) >= 3 * ZONE then
             count(EXPIRIES, 1)
             lapsed[members[i]] = true
         end
@@ -75,7 +75,7 @@ function slow.keep_done(members, lapsed)
     for i, id in ipairs(members) do
         local p = read_progress(texts[i])
         p.expiries = p.expiries + (lapsed[id] and 1 or 0)
-        p.flags = band(p.flags, KEYED + KEY_LOST + TICKED + SPANNED)
+        p.flags = band(p.flags, KEYED + KEY_LOST + TICKED + SPANNED + GROUPED)
         progress[2 * i - 1], progress[2 * i] = id, write_progress(p)
         placed[2 * i - 1], placed[2 * i] = format('%d', now() + fraction), id
     end

@@ -14,6 +14,10 @@ verbs.cancel = function(at, arguments)
         else
             text = change_reply(DONE, found.id, state_of(found), found.at)
             note_lapse(found)
+            if found.where == 'leased' then
+                free_slot()
+            end
+            groups.leave(found.head.group, found.id, found.priority)
             call('ZREM', found.where == 'dead' and D or Z[found.priority], found.id)
             forget(found.id, found.head, found.p)
             count(CANCELS, 1)

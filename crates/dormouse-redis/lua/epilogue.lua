@@ -1,5 +1,10 @@
 -- Wakes waiting servers, writes the header, and saves the answer in case the batch is repeated.
 
+if ARGV[15] ~= '' and call('EXISTS', Q) == 1 then
+    -- Other limits: all groups that have parked jobs are looked at.
+    call('ZADD', I, ZONE + now(), REVIEW)
+    set(LOOK_AT, 0)
+end
 if header[PUBLISHES] then
     call('SPUBLISH', ARGV[11], pack('>I8', header[WAITING]))
 end

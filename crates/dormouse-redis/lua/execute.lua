@@ -7,6 +7,9 @@ while ARGV[at] do
     if not verb then
         break
     end
+    if flow then
+        flow.seen = nil -- what held jobs before another verb
+    end
     local fine, answer, wrote = pcall(verb, at + 2, arguments)
     if fine and not answer then
         break

@@ -8,8 +8,13 @@ local COUNTS_MAX = 500
 verbs.forecast = function(at)
     local from, step, to = unpack_struct('>I6I6I6', ARGV[at])
     local lanes = {}
+    local has_parked = call('EXISTS', Q) == 1
     for _, priority in ipairs(PRIORITIES) do
         local zset = Z[priority]
+        if has_parked then
+            lanes[#lanes + 1] = { zset = zset, zone = 3 * ZONE, last = NEVER }
+            lanes[#lanes + 1] = { zset = zset, zone = 4 * ZONE, last = now() }
+        end
         if call('ZCOUNT', zset, from, min(to - 1, NEVER)) > 0 then
             lanes[#lanes + 1] = { zset = zset, zone = 0, last = NEVER }
         end

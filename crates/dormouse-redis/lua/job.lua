@@ -19,8 +19,9 @@ local function is_before(a, b)
 end
 
 -- The head of a record: put_at I6, bytes I4, flags I2, then those that the flags name: attempts_max
--- I4, ttr I6, span I6 (expires_after), priority I4, key_ttl I6, key I2 + bytes, backoff I2 + bytes,
--- schedule I2 + bytes and tick I6, missed I4. Only servers read the part after it.
+-- I4, ttr I6, span I6 (expires_after), priority I4, key_ttl I6, group I2 + bytes, key I2 + bytes,
+-- backoff I2 + bytes, schedule I2 + bytes and tick I6, missed I4. Only servers read the part after
+-- it. `group` has its length before it, as everywhere.
 local function read_head(record)
     local r = { attempts_max = ATTEMPTS_MAX_DEFAULT, ttr = TTR_MS_DEFAULT,
         priority = PRIORITY_DEFAULT, key_ttl = 0, span = 0 }
@@ -46,6 +47,11 @@ local function read_head(record)
         r.key_ttl = unpack_struct('>I6', record, at)
         at = at + 6
     end
+    if band(flags, HAS_GROUP) ~= 0 then
+        local length = unpack_struct('>I2', record, at)
+        r.group = sub(record, at, at + 1 + length)
+        at = at + 2 + length
+    end
     if band(flags, HAS_KEY) ~= 0 then
         local length = unpack_struct('>I2', record, at)
         r.key = sub(record, at + 2, at + 1 + length)
@@ -63,17 +69,23 @@ local function read_head(record)
     return r
 end
 
--- Progress: what has happened to a job since it was put. The last error follows the numbers.
+-- Progress: what has happened to a job since it was put. The group, if GROUPED says that there is
+-- one, and the last error follow the numbers.
 local function read_progress(text)
     local p = {}
     p.fence, p.attempts, p.priority, p.reserves, p.expiries, p.releases, p.kills, p.kicks, p.bytes,
         p.ttr, p.flags = unpack_struct(PROGRESS, text)
-    p.error = sub(text, PROGRESS_BYTES + 1)
+    local at = PROGRESS_BYTES + 1
+    if band(p.flags, GROUPED) ~= 0 then
+        p.group = sub(text, at, at + 1 + unpack_struct('>I2', text, at))
+        at = at + #p.group
+    end
+    p.error = sub(text, at)
     return p
 end
 local function write_progress(p)
     return pack(PROGRESS, p.fence, p.attempts, p.priority, p.reserves, p.expiries, p.releases,
-        p.kills, p.kicks, p.bytes, p.ttr, p.flags) .. p.error
+        p.kills, p.kicks, p.bytes, p.ttr, p.flags) .. (p.group or '') .. p.error
 end
 local function with(flags, flag)
     return band(flags, flag) ~= 0 and flags or flags + flag
@@ -85,10 +97,10 @@ end
 -- The progress of a job that has none yet.
 local function fresh_progress(head)
     local flags = (head.key and KEYED or 0) + (head.schedule and TICKED or 0)
-        + (head.span > 0 and SPANNED or 0)
+        + (head.span > 0 and SPANNED or 0) + (head.group and GROUPED or 0)
     return { fence = 0, attempts = 0, priority = head.priority, reserves = 0, expiries = 0,
         releases = 0, kills = 0, kicks = 0, bytes = head.bytes, ttr = head.ttr, flags = flags,
-        error = '' }
+        group = head.group, error = '' }
 end
 
 -- The job of a tick has ended at this instant: its schedule is due, if it waits for a job. It may
@@ -230,6 +242,7 @@ end
 -- Moves a job from the zset of this priority to the dead jobs, or to those whose letter is to be
 -- sent: these are gone from the topic. `at` is when it died.
 local function bury(id, p, priority, at)
+    groups.leave(p.group, id, priority)
     call('ZREM', Z[priority], id)
     if ARGV[13] == '' then
         call('ZADD', D, at, id)
@@ -283,7 +296,7 @@ end
 
 -- Finds a job: nil, or a table of its id, record, head, p (progress, nil = none yet), priority, at
 -- (instant of its score) and `where`: waiting, lapsed (its lease has expired), leased or dead. A
--- job that died unnoticed is buried.
+-- job that died unnoticed is buried. Parked jobs are found as others are.
 local function locate(id)
     local record = call('HGET', J, id)
     if not record then
@@ -301,6 +314,7 @@ local function locate(id)
     end
     local zone = floor(score / ZONE)
     found.at = score - zone * ZONE
+    zone = zone > 2 and zone - 3 or zone -- it is parked
     if zone == 0 then
         found.where = 'waiting'
     elseif found.at > now() then
@@ -461,4 +475,18 @@ local function add_record(id, record)
     record_ids[#record_ids + 1] = id
 end
 
-slow = {}
+slow = { groups = groups, out_of_memory = out_of_memory }
+
+-- Parks those of these new jobs (ids and records in turn) that are visible and have a group. Their
+-- groups may have room: they are looked at.
+function slow.park_new(created)
+    for i = 1, #created, 2 do
+        local id, group = created[i], group_of(created[i + 1])
+        local priority = group and read_head(created[i + 1]).priority
+        local score = group and tonumber(call('ZSCORE', Z[priority], id))
+        if score and score <= now() then
+            groups.park(group, id, priority, score)
+            groups.list(group, now())
+        end
+    end
+end

@@ -32,6 +32,7 @@ verbs.kick = function(at)
             written[#written + 1] = id
             written[#written + 1] = write_progress(p)
             local priority = list[kicked + i].lane.priority
+            groups.leave(p.group, id, priority)
             local members = placed[priority] or {}
             placed[priority] = members
             members[#members + 1] = score

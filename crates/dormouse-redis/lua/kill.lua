@@ -24,6 +24,9 @@ verbs.kill = function(at, arguments)
             answers[#answers + 1] = pack('>Bc8B', outcome, found.id, state_of(found))
         end
         if outcome == DONE then
+            if found.where == 'leased' then
+                free_slot()
+            end
             local p = found.p or fresh_progress(found.head)
             note_lapse(found)
             if band(given, GIVEN_PRIORITY) ~= 0 then

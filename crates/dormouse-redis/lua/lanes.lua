@@ -3,7 +3,7 @@
 -- A lane is a range of a zset: { zset, priority, zone, first, last }, where `first` and `last` are
 -- scores, and a score minus `zone` is an instant.
 
-local merged, lanes_of
+local merged, merged_back, lanes_of, bounded
 do
     -- The number of members before this score and id ('' = before all with this score). A range by
     -- score ignores ids, but members with the same score are sorted by id, so a binary search finds
@@ -76,6 +76,63 @@ do
         return list
     end
 
+    -- Sets the lane's `id` and `at` to the job before; `id` is nil at the begin.
+    local function step_back(lane)
+        lane.index = lane.index - 2
+        if lane.index < 1 then
+            lane.read, lane.index = {}, 1
+            if lane.rank > 0 then
+                local low = max(lane.rank - lane.step, 0)
+                lane.read = call('ZRANGE', lane.zset, low, lane.rank - 1, 'WITHSCORES')
+                lane.rank, lane.index = low, #lane.read - 1
+            end
+        end
+        local score = tonumber(lane.read[lane.index + 1])
+        lane.id = score and score >= lane.first and lane.read[lane.index] or nil
+        lane.at = score and score - lane.zone
+        lane.number = lane.id and number_of(lane.id)
+    end
+
+    -- The last `most` jobs of these lanes before (at, id), the last one first.
+    function merged_back(lanes, at, id, most)
+        local open, step = {}, #lanes > 2 and min(most, 16) or most
+        for _, lane in ipairs(lanes) do
+            local score = min(lane.last + 1, lane.zone + at)
+            lane.rank = rank_of(lane.zset, score, score == lane.zone + at and id or '')
+            lane.read, lane.index, lane.step = {}, 0, step
+            step_back(lane)
+            if lane.id then
+                open[#open + 1] = lane
+            end
+        end
+        local list = {}
+        while #list < most and #open > 0 do
+            local best = 1
+            for i = 2, #open do
+                local a, b = open[i], open[best]
+                if a.at > b.at or a.at == b.at and a.number > b.number then
+                    best = i
+                end
+            end
+            local lane = open[best]
+            list[#list + 1] = { id = lane.id, at = lane.at, lane = lane }
+            step_back(lane)
+            if not lane.id then
+                table.remove(open, best)
+            end
+        end
+        return list
+    end
+
+    -- These lanes within [low, high).
+    function bounded(lanes, low, high)
+        for _, lane in ipairs(lanes) do
+            lane.first = max(lane.first, lane.zone + low)
+            lane.last = min(lane.last, lane.zone + high - 1)
+        end
+        return lanes
+    end
+
     local function add(lanes, priority, zone, first, last)
         lanes[#lanes + 1] = { zset = Z[priority], priority = priority, zone = zone,
             first = zone + first, last = zone + last }
@@ -84,13 +141,20 @@ do
     -- The lanes of the jobs in a state, of these priorities. Jobs whose last lease has expired are
     -- dead, whether they were buried already or not.
     function lanes_of(state, priorities)
-        local lanes, soon = {}, now() + 1
+        local lanes, soon, parked = {}, now() + 1, call('EXISTS', Q) == 1
         for _, priority in ipairs(priorities) do
             if state == DELAYED then
                 add(lanes, priority, 0, soon, NEVER)
+                if parked then
+                    add(lanes, priority, 3 * ZONE, soon, NEVER)
+                end
             elseif state == READY then
                 add(lanes, priority, 0, 0, now())
                 add(lanes, priority, ZONE, 0, now())
+                if parked then
+                    add(lanes, priority, 3 * ZONE, 0, now())
+                    add(lanes, priority, 4 * ZONE, 0, now())
+                end
             elseif state == LEASED then
                 add(lanes, priority, ZONE, soon, NEVER)
                 add(lanes, priority, 2 * ZONE, soon, NEVER)

@@ -16,20 +16,28 @@
 --      10 o  zset   id of a done job -> when it was acked
 --      11 l  zset   id of a job whose dead letter is to be sent -> when it died; zone 1: it is
 --                   begun
---      12.. zsets   id -> score, one per priority in use, ascending
+--      12 g  zset   group and id of a leased job -> 0: the slots that are used, by group
+--      13 q  zset   group, priority, instant, id and zone of a parked job -> 0, in their order
+--      14 i  zset   group and id of a leased job -> end of its lease; zone 1: when to look at a
+--                   group; zone 2: when the pace of a group may be forgotten
+--      15 u  hash   group -> how far its rate is used, see groups.lua
+--      16.. zsets   id -> score, one per priority in use, ascending
 --       (x  hash    id -> record that cannot be read; only `verify` writes it)
 --
 -- ARGV  1 name of the sequence, 2 number of the batch in it, 3 version of g known to the server,
 --       4 now ('' = the server does not know the time yet, '~' and a number = use Redis' clock,
---       which should show about that), 5 g to store ('' = none), 6 priorities of KEYS 12.. (u32
+--       which should show about that), 5 g to store ('' = none), 6 priorities of KEYS 16.. (u32
 --       each), 7 priorities to drop (u32 each; their keys are the last of KEYS), 8 the partition's
 --       shard (3 bytes), and, if version 0 is known, the number after which new ones may begin
 --       (5 bytes), 9 dead_ttl, 10 dead_max ('' = none), 11 channel, 12 keep_done ('' = none),
---       13 dead topic ('' = none), then verb, number of arguments, arguments
+--       13 dead topic ('' = none), 14 limits ('' = none, see flow.lua), 15 what the batch makes of
+--       them ('' = nothing; 'k' others, 'c' and there is no rate any more, 'r' and the rate is
+--       another), then verb, number of arguments, arguments
 --
 -- Scores: zone * ZONE + an instant in ms. Zone 0: a waiting job, visible from its due time on.
 -- Zone 1: a leased job, visible again when its lease expires. Zone 2: a job leased for its last
--- attempt, dead when the lease expires.
+-- attempt, dead when the lease expires. Zones 3 and 4: a parked job, that is a job of zone 0 or 1
+-- that was visible while its group had no room.
 --
 -- Redis runs a script from its first line at every call, so functions, tables and upvalues that a
 -- batch does not need are not created: together they cost more than most commands. Constants cost
@@ -41,12 +49,16 @@
 
 local S, J, F, D, K, H = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local T, N, E, O, L = KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11]
+local G, Q, I, U = KEYS[12], KEYS[13], KEYS[14], KEYS[15]
 local call, pcall_redis = redis.call, redis.pcall
 local pack, unpack_struct = struct.pack, struct.unpack
 local sub, format, concat, floor, min, max =
     string.sub, string.format, table.concat, math.floor, math.min, math.max
 local band = bit.band
 
+local FIRST_VERB = 16 -- in ARGV
+local LOOK, REVIEW, PACE = 'l', 'a', 'p' -- first bytes of members of i, see groups.lua
+local NO_GROUP = '\0\0'
 local SHARD = sub(ARGV[8], 1, 3)
 local verbs = {}
 local slow -- table of the slow paths; nil until they are defined, see script.rs
@@ -55,13 +67,13 @@ local records, record_ids = {}, {} -- records in the answer, and their jobs' ids
 local PRIORITIES, Z
 if #ARGV[6] == 4 then
     local priority = unpack_struct('>I4', ARGV[6])
-    PRIORITIES, Z = { priority }, { [priority] = KEYS[12] }
+    PRIORITIES, Z = { priority }, { [priority] = KEYS[16] }
 else
     PRIORITIES, Z = {}, {}
     for i = 1, #ARGV[6] / 4 do
         local priority = unpack_struct('>I4', ARGV[6], i * 4 - 3)
         PRIORITIES[i] = priority
-        Z[priority] = KEYS[11 + i]
+        Z[priority] = KEYS[15 + i]
     end
 end
 
@@ -94,14 +106,18 @@ end
 -- LAST_NUMBER: of the last job created. PAUSED: end of the pause (0 = not paused). WAITING:
 -- earliest instant that waiting servers know of (0 = none waits). LEASE_END: no lease expires
 -- before it. LAST_FENCE: the last fence granted. DEADLINE: no job dies before it because nobody
--- takes it. The others are counters. CHANGED (the header must be written), PUBLISHES (waiting
--- servers must be woken) and TICKS_DUE (there is something for the timer of schedules) are not
--- stored.
+-- takes it. WANTS_SLOT: 1 = waiting servers wait for the end of a lease. TAT_MS, TAT_PARTS: how far
+-- the rate is used, see flow.lua. LOOK_AT: no group is to be looked at before it. The others are
+-- counters. CHANGED (the header must be written), PUBLISHES (waiting servers must be woken) and
+-- TICKS_DUE (there is something for the timer of schedules) are not stored.
 local LAST_NUMBER, PAUSED, WAITING, LEASE_END, LAST_FENCE = 1, 2, 3, 4, 5
 local PUTS, RESERVES, ACKS, NACKS, EXPIRIES = 6, 7, 8, 9, 10
 local RELEASES, KILLS, CANCELS, BYTES = 11, 12, 13, 14
-local DEADLINE, CHANGED, PUBLISHES, TICKS_DUE = 15, 16, 17, 18
-local HEADER, HEADER_BYTES = '>ddddddddddddddd', 120
+local DEADLINE, WANTS_SLOT, TAT_MS, TAT_PARTS = 15, 16, 17, 18
+local LOOK_AT, CHANGED, PUBLISHES, TICKS_DUE = 19, 20, 21, 22
+local HEADER, HEADER_BYTES = '>ddddddddddddddddddd', 152
+-- Earlier versions knew of no limits, and those before them of no deadlines.
+local HEADER_BYTES_UNLIMITED, HEADER_BYTES_UNDYING = 120, 112
 local header
 
 local function set(entry, value)
@@ -118,6 +134,13 @@ local function wake(at)
     if at < header[WAITING] then
         set(WAITING, at)
         header[PUBLISHES] = true
+    end
+end
+
+-- A lease has ended, or ends at this instant: who waits for its slot must know.
+local function free_slot(at)
+    if header[WANTS_SLOT] > 0 then
+        wake(at or now())
     end
 end
 

@@ -30,6 +30,8 @@ local function end_lease(at, spends)
     if band(given, GIVEN_PRIORITY) ~= 0 then
         p.priority = priority
     end
+    free_slot()
+    groups.leave(head.group, id, found.priority)
     if spends and head.attempts_max ~= 0 and p.attempts >= head.attempts_max then
         count(NACKS, 1)
         bury(id, p, found.priority, now())

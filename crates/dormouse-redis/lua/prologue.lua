@@ -31,7 +31,7 @@ elseif (fields[2] or '0') ~= ARGV[3] then
 end
 
 -- The verbs of this batch. Others are not defined.
-local wanted, at, only_acks = {}, 14, true
+local wanted, at, only_acks = {}, FIRST_VERB, true
 while ARGV[at] do
     wanted[ARGV[at]] = true
     only_acks = only_acks and ARGV[at] == 'ack'
@@ -49,8 +49,11 @@ then
 end
 
 if fields[3] then
-    -- Earlier versions knew of no deadlines.
-    local text = #fields[3] < HEADER_BYTES and fields[3] .. pack('>d', NEVER) or fields[3]
+    local text = fields[3]
+    if #text < HEADER_BYTES then
+        text = #text == HEADER_BYTES_UNDYING and text .. pack('>d', NEVER) or text
+        text = text .. pack('>dddd', 0, 0, 0, 0)
+    end
     header = { unpack_struct(HEADER, text) }
 elseif call('HEXISTS', S, 'n') == 1 then
     -- Its job numbers would be used again.
@@ -60,10 +63,21 @@ else
     -- those that the server knows, so that none is given again.
     local known = #ARGV[8] > 3 and unpack_struct('>I5', ARGV[8], 4) or 0
     local first = max(0, known, min(now() - NUMBER_EPOCH_MS, NUMBER_START_MAX))
-    header = { first, 0, 0, NEVER, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NEVER }
+    header = { first, 0, 0, NEVER, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NEVER, 0, 0, 0, NEVER }
 end
 header[CHANGED] = false
+if ARGV[15] ~= '' then
+    -- Other limits: what was held may be free now. A part of a ms means something else to another
+    -- rate; where there is none, the next one starts full.
+    if ARGV[15] == 'c' then
+        header[TAT_MS], header[TAT_PARTS] = 0, 0
+    elseif ARGV[15] == 'r' and header[TAT_PARTS] > 0 then
+        header[TAT_MS], header[TAT_PARTS] = header[TAT_MS] + 1, 0
+    end
+    set(LOOK_AT, 0)
+    wake(now())
+end
 
 -- The answers of the batch, and whether it changed anything: then it must not be executed twice.
 local answers, writes = {}, false
-at = 14
+at = FIRST_VERB

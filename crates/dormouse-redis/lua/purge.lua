@@ -36,7 +36,8 @@ do
         local leased, lapsed, spent = 0, 0, 0
         for _, priority in ipairs(PRIORITIES) do
             local zset = Z[priority]
-            local beyond = call('ZCOUNT', zset, ZONE, '+inf')
+            local beyond = call('ZCOUNT', zset, ZONE, 3 * ZONE - 1)
+            lapsed = lapsed + call('ZCOUNT', zset, 4 * ZONE, '+inf')
             if beyond > 0 then
                 local run_out = call('ZCOUNT', zset, ZONE, ZONE + now())
                 local dying = call('ZCOUNT', zset, 2 * ZONE, 2 * ZONE + now())
@@ -67,11 +68,15 @@ do
     local function purge_at_once(lapsed, spent)
         local ids, scores = find_leased()
         local progress = #ids > 0 and call('HMGET', F, unpack(ids)) or {}
-        local bytes, keyed, spanned = 0, {}, {}
+        local bytes, keyed, spanned, slots = 0, {}, {}, {}
         for i = 1, #ids do
             local p = read_progress(progress[i])
             spanned[i] = band(p.flags, SPANNED) ~= 0 and p or nil
             bytes = bytes + p.bytes
+            if p.group then
+                slots[#slots + 1] = 0
+                slots[#slots + 1] = p.group .. ids[i]
+            end
             keyed[i] = band(p.flags, KEYED) ~= 0 and band(p.flags, KEY_LOST) == 0
         end
         if bytes > RECORD_BYTES_MAX then
@@ -85,7 +90,7 @@ do
             end
         end
         local removed = call('HLEN', J) - call('ZCARD', O) - #ids
-        call('UNLINK', J, F, D, K, H, E, O)
+        call('UNLINK', J, F, D, K, H, E, O, G, Q)
         for _, priority in ipairs(PRIORITIES) do
             call('UNLINK', Z[priority])
             write('ZADD', Z[priority], scores[priority])
@@ -93,6 +98,7 @@ do
         write('HSET', J, interleaved(ids, found))
         write('HSET', F, interleaved(ids, progress))
         write('HSET', K, keys)
+        write('ZADD', G, slots)
         for i, p in pairs(spanned) do
             note_rest(ids[i], p)
         end
@@ -124,18 +130,21 @@ do
     -- Removes a job that is not leased. Returns the bytes that were read for it.
     local function purge_one(job)
         local id, lane = job.id, job.lane
-        call('ZREM', lane.zset, id)
         local record, progress = call('HGET', J, id), call('HGET', F, id)
+        if record and lane.priority >= 0 then
+            groups.leave(group_of(record), id, lane.priority)
+        end
+        call('ZREM', lane.zset, id)
         if not record then
             return 0
         elseif lane.zset == O then
             erase(id, read_head(record), progress and read_progress(progress))
             return #record
         end
-        if lane.zone > 0 then
+        if lane.zone > 0 and lane.zone ~= 3 * ZONE then
             count(EXPIRIES, 1)
         end
-        if lane.zone > ZONE then
+        if lane.zone == 2 * ZONE then
             count(KILLS, 1)
         end
         forget(id, read_head(record), progress and read_progress(progress))
@@ -147,9 +156,10 @@ do
         local lanes = { { zset = O, priority = -2, zone = 0, first = 0, last = NEVER },
             { zset = D, priority = -1, zone = 0, first = 0, last = NEVER } }
         for _, priority in ipairs(PRIORITIES) do
-            for zone = 0, 2 * ZONE, ZONE do
+            for zone = 0, 4 * ZONE, ZONE do
+                local last = zone % (3 * ZONE) == 0 and NEVER or now()
                 lanes[#lanes + 1] = { zset = Z[priority], priority = priority, zone = zone,
-                    first = zone, last = zone + (zone == 0 and NEVER or now()) }
+                    first = zone, last = zone + last }
             end
         end
         return lanes

@@ -97,7 +97,7 @@ verbs.put = function(at, arguments, limits)
     end
     local answers, created, placed, deadlines = {}, {}, {}, {}
     local n, jobs = header[LAST_NUMBER], jobs_max and count_jobs()
-    local stamp = pack('>I6', now())
+    local stamp, is_long = pack('>I6', now()), groups.is_long_line()
 
     -- New jobs are collected and written by few commands.
     local function flush()
@@ -109,6 +109,9 @@ verbs.put = function(at, arguments, limits)
             else
                 for priority, members in pairs(placed) do
                     call('ZADD', Z[priority], unpack(members))
+                end
+                if is_long then
+                    slow.park_new(created)
                 end
                 for id, ends in pairs(deadlines) do
                     note_deadline(id, ends[1], ends[2])
@@ -170,6 +173,7 @@ verbs.put = function(at, arguments, limits)
                     if found.where == 'dead' then
                         call('ZREM', D, id)
                     else
+                        groups.leave(found.head.group, id, found.priority)
                         call('ZREM', Z[found.priority], id)
                     end
                     call('HSET', J, id, record)

@@ -2,7 +2,7 @@
 -- looked up, so all jobs are written together or, when Redis is out of memory, none.
 -- Arguments: bytes of all jobs; runs of jobs with the same due time (count I2, then clock B, delay
 -- or at I6, priority I4 as in put's meta) in one argument; then the records without put_at.
--- Answers as put.
+-- Answers as put. Where groups have limits it needs the slow path.
 
 local RUN, RUN_BYTES = '>I2BI6I4', 13
 
@@ -30,6 +30,13 @@ end
 
 verbs.put_plain = function(at, arguments)
     local pack, shard, runs = struct.pack, SHARD, ARGV[at + 1]
+    if not slow and flow and flow.has_groups then
+        return nil
+    end
+    local is_long = slow and slow.groups.is_long_line()
+    if slow and slow.out_of_memory() then
+        return pack('>I2BBc3I5I6', arguments - 2, NO_MEMORY, NO_STATE, shard, 0, 0), true
+    end
     local n, first, stamp = header[LAST_NUMBER], NEVER, pack('>I6', now())
     local list, dues, answers, i = { '' }, {}, {}, 0 -- ids and records from list[2] on
     for from = 1, #runs, RUN_BYTES do
@@ -53,7 +60,11 @@ verbs.put_plain = function(at, arguments)
         redis.call('HDEL', KEYS[1], '')
         return pack('>I2BBc3I5I6', arguments - 2, NO_MEMORY, NO_STATE, shard, 0, 0), true
     end
+    local created = is_long and { unpack(list, 2) }
     add_to_zsets(runs, dues, list)
+    if is_long then
+        slow.park_new(created)
+    end
     header[PUTS] = header[PUTS] + i
     header[BYTES] = header[BYTES] + ARGV[at]
     header[LAST_NUMBER] = n

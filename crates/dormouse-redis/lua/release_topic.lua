@@ -12,6 +12,7 @@ verbs.release_topic = function(at)
         p.releases = p.releases + 1
         p.attempts = max(p.attempts - 1, 0)
         p.flags = without(without(p.flags, HELD), LAST)
+        groups.leave(p.group, job.id, job.lane.priority)
         call('ZADD', Z[job.lane.priority], now(), job.id)
         call('HSET', F, job.id, write_progress(p))
         note_rest(job.id, p)

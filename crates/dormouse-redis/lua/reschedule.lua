@@ -31,6 +31,7 @@ verbs.reschedule = function(at, arguments)
             if clock == CLOCK_NOW or found.where == 'lapsed' then
                 call('HSET', F, found.id, write_progress(p))
             end
+            groups.leave(found.head.group, found.id, found.priority)
             call('ZADD', Z[found.priority], due, found.id)
             note_deadline(found.id, found.head.span, due)
             wake(due)

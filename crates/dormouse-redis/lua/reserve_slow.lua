@@ -54,3 +54,42 @@ function slow.find_lease_end()
     end
     set(LEASE_END, first)
 end
+
+-- Whether the group of a visible job has no room: it is parked then. Otherwise it is about to be
+-- taken.
+local taken_of, held_groups = {}, {} -- by group, in this verb
+function slow.is_held(id, record, priority, score)
+    local group = group_of(record)
+    if not group then
+        return false
+    elseif groups.room(group) > 0 then
+        groups.use(group)
+        taken_of[group] = (taken_of[group] or 0) + 1
+        return false
+    end
+    groups.park(group, id, priority, score)
+    held_groups[group] = true
+    return true
+end
+
+-- Jobs with groups are leased: ends and members of g in turn.
+function slow.note_slots(ends)
+    for i = 1, #ends, 2 do
+        groups.note_end(tonumber(ends[i]))
+    end
+end
+
+-- What was taken counts for the rates of its groups; those that are held by their rate are looked
+-- at when it is open.
+function slow.spend_groups()
+    for group, taken in pairs(taken_of) do
+        groups.spend(group, taken)
+    end
+    for group in pairs(held_groups) do
+        local limit, _, wait = groups.held(group)
+        if limit ~= BY_GROUP_LEASED_MAX then
+            groups.list(group, now() + (wait or 0))
+        end
+    end
+    taken_of, held_groups = {}, {}
+end

@@ -52,6 +52,10 @@ do
         end
         if replaced then
             note_lapse(replaced)
+            if replaced.where == 'leased' then
+                free_slot()
+            end
+            groups.leave(replaced.head.group, cancelled, replaced.priority)
             call('ZREM', Z[replaced.priority], cancelled)
             forget(cancelled, replaced.head, replaced.p)
             count(CANCELS, 1)

@@ -9,7 +9,7 @@
 verbs.stats = function()
     local more = sweep() or header[DEADLINE] <= now()
     local delayed, ready, urgent, leased, dead = 0, 0, 0, 0, call('ZCARD', D)
-    local lapsed, spent = 0, 0
+    local lapsed, spent, has_parked = 0, 0, call('EXISTS', Q) == 1
     for _, priority in ipairs(PRIORITIES) do
         local zset = Z[priority]
         local all = call('ZCARD', zset)
@@ -21,10 +21,17 @@ verbs.stats = function()
                 run_out = call('ZCOUNT', zset, ZONE, ZONE + now())
                 dying = call('ZCOUNT', zset, 2 * ZONE, 2 * ZONE + now())
             end
-            delayed = delayed + waiting - due
-            ready = ready + due + run_out
+            local parked, put_off = 0, 0
+            if has_parked then
+                parked = call('ZCOUNT', zset, 3 * ZONE, 3 * ZONE + now())
+                put_off = call('ZCOUNT', zset, 3 * ZONE, 4 * ZONE - 1) - parked
+                local parked_lapsed = call('ZCOUNT', zset, 4 * ZONE, '+inf')
+                run_out, all = run_out + parked_lapsed, all - parked - put_off
+            end
+            delayed = delayed + waiting - due + put_off
+            ready = ready + due + run_out + parked
             if priority < PRIORITY_DEFAULT then
-                urgent = urgent + due + run_out
+                urgent = urgent + due + run_out + parked
             end
             leased = leased + all - waiting - run_out - dying
             lapsed, spent = lapsed + run_out, spent + dying

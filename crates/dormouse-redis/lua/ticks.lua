@@ -33,8 +33,8 @@ do
     local function first_last_end()
         local first = NEVER
         for _, priority in ipairs(PRIORITIES) do
-            local head = call('ZRANGE', Z[priority], 2 * ZONE, '+inf', 'BYSCORE', 'LIMIT', 0, 1,
-                'WITHSCORES')
+            local head = call('ZRANGE', Z[priority], 2 * ZONE, 3 * ZONE - 1, 'BYSCORE', 'LIMIT', 0,
+                1, 'WITHSCORES')
             first = min(first, tonumber(head[2] or 3 * ZONE) - 2 * ZONE)
         end
         return first

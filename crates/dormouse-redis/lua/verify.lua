@@ -1,7 +1,7 @@
 -- Checks and mends a partition, one page per call. lib.lua precedes it, with the same KEYS and ARGV
 -- and one verb. After the zsets KEYS has one more: x, a hash id -> record that was set aside.
 --
--- KEYS 12.. are the priorities in g, and those whose zsets were found without being in g.
+-- KEYS 16.. are the priorities in g, and those whose zsets were found without being in g.
 -- Answers 'stale', v, g, or 'done' and the verb's answer.
 
 local fields = call('HMGET', S, 'v', 'b', 'g')
@@ -11,7 +11,8 @@ end
 
 local HEADER_FIELDS = {
     'last_number', 'paused', 'waiting', 'lease_end', 'last_fence', 'puts', 'reserves', 'acks',
-    'nacks', 'expiries', 'releases', 'kills', 'cancels', 'bytes', 'deadline',
+    'nacks', 'expiries', 'releases', 'kills', 'cancels', 'bytes', 'deadline', 'wants_slot',
+    'tat_ms', 'tat_parts', 'look_at',
 }
 -- Job numbers have five bytes, instants fit into a zone; others only have to be exact.
 local EXACT_MAX = 9007199254740991
@@ -29,8 +30,8 @@ end
 -- invalid fields.
 local function read_header(text)
     local invalid = {}
-    -- Earlier versions knew of no deadlines.
-    text = #text + 8 == HEADER_BYTES and text .. pack('>d', NEVER) or text
+    text = #text == HEADER_BYTES_UNDYING and text .. pack('>d', NEVER) or text
+    text = #text == HEADER_BYTES_UNLIMITED and text .. pack('>dddd', 0, 0, 0, 0) or text
     local numbers = #text == HEADER_BYTES and { unpack_struct(HEADER, text) } or {}
     for which, name in ipairs(HEADER_FIELDS) do
         local number = numbers[which]
@@ -42,7 +43,7 @@ local function read_header(text)
     end
     return invalid
 end
-header = { 0, 0, 0, NEVER, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NEVER }
+header = { 0, 0, 0, NEVER, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NEVER, 0, 0, 0, 0 }
 local invalid_fields = fields[2] and read_header(fields[2]) or {}
 header[CHANGED] = false
 local had_number = header[LAST_NUMBER] > 0

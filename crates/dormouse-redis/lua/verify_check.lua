@@ -17,6 +17,7 @@ local function end_of_head(record, head)
     has(HAS_SPAN, 6)
     has(HAS_PRIORITY, 4)
     has(HAS_KEY_TTL, 6)
+    at = at + #(head.group or '')
     for _, text in ipairs({ head.key or false, head.backoff or false }) do
         if text then
             assert(unpack_struct('>I2', record, at) == #text)
@@ -123,6 +124,15 @@ local function check_position(found, plan, add_problem)
     end
     local at = score or dead
     local zone = at and floor(at / ZONE)
+    if zone and zone > 2 and zone < 5 and plan.head.group and at == floor(at) then
+        local instant = at % ZONE
+        if not call('ZSCORE', Q, parked_member(plan.head.group, expected, instant, found.id, zone))
+        then
+            add_problem('parked_unlisted')
+            score = (zone - 3) * ZONE + instant
+        end
+        zone = zone - 3
+    end
     if zone and (zone < 0 or zone > (dead and 0 or 2) or at ~= floor(at)) then
         add_problem('score_strange', tostring(at))
         score, dead = nil, dead and now() or nil
@@ -155,6 +165,7 @@ local function check_flags(found, plan, add_problem)
         return
     end
     local zone = plan.score and floor(plan.score / ZONE) or 0
+    zone = zone > 2 and zone - 3 or zone
     local flags = zone == 2 and with(p.flags, LAST) or without(p.flags, LAST)
     if zone == 0 then
         flags = without(flags, HELD)
@@ -162,8 +173,9 @@ local function check_flags(found, plan, add_problem)
     flags = plan.head.key and with(flags, KEYED) or without(flags, KEYED)
     flags = plan.head.schedule and with(flags, TICKED) or without(flags, TICKED)
     flags = plan.head.span > 0 and with(flags, SPANNED) or without(flags, SPANNED)
-    if flags ~= p.flags or p.bytes ~= plan.head.bytes then
-        p.flags, p.bytes = flags, plan.head.bytes
+    flags = plan.head.group and with(flags, GROUPED) or without(flags, GROUPED)
+    if flags ~= p.flags or p.bytes ~= plan.head.bytes or p.group ~= plan.head.group then
+        p.flags, p.bytes, p.group = flags, plan.head.bytes, plan.head.group
         return true
     end
 end
@@ -189,13 +201,27 @@ end
 -- A job that waits, or will wait again, and has a span must have an entry before its deadline.
 local function check_deadline(found, plan, add_problem)
     local span, score = plan.head.span, plan.score
-    if span == 0 or not score or score >= 2 * ZONE then
+    if span == 0 or not score or floor(score / ZONE) == 2 then
         return
     end
     local deadline = score % ZONE + span
     if tonumber(call('ZSCORE', E, found.id) or deadline + 1) > deadline then
         add_problem('deadline_missing', format('%.0f', deadline))
     end
+end
+
+-- A leased job with a group must have its slot, as long as its lease runs.
+local function check_slot(found, plan, add_problem)
+    local group, score = plan.head.group, plan.score or 0
+    local ends_at, zone = score % ZONE, floor(score / ZONE)
+    if not group or zone < 1 or zone > 2 or ends_at <= now() then
+        return
+    end
+    local known = tonumber(call('ZSCORE', I, group .. found.id) or nil)
+    if not call('ZSCORE', G, group .. found.id) or known ~= ends_at then
+        add_problem('slot_missing')
+    end
+    plan.slot_until = ends_at
 end
 
 -- found: id, record, head, progress (text or false), p, scores (by priority), dead (score or nil),
@@ -235,6 +261,7 @@ local function check_job(found)
     end
     check_key(found, plan, add_problem)
     check_deadline(found, plan, add_problem)
+    check_slot(found, plan, add_problem)
     return problems, plan, head.bytes
 end
 

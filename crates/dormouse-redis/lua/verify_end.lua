@@ -1,6 +1,6 @@
 -- Executes the verb, and writes the header if it changed.
 
-local answer = verbs[ARGV[14]](16, tonumber(ARGV[15]))
+local answer = verbs[ARGV[FIRST_VERB]](FIRST_VERB + 2, tonumber(ARGV[FIRST_VERB + 1]))
 if header[CHANGED] then
     if not had_number then
         -- As in prologue.lua: jobs that are gone may have had greater numbers than those found.

@@ -2,7 +2,8 @@
 -- answer was lost. All answer what they mended: kind, subject, ''; or 'needs', id, priority: g must
 -- have that priority first.
 --
--- mend_jobs: ids. mend_keys: keys. mend_locks, mend_schedules: names. mend_state: the greatest
+-- mend_jobs: ids. mend_keys: keys. mend_locks, mend_schedules: names. mend_groups: members of g or
+-- q. mend_state: the greatest
 -- number found I8.
 -- mend_config: v, g. mend_bytes: header at the time of the sum, the sum I8.
 
@@ -72,7 +73,7 @@ local function move_job(found, plan)
     end
     call('ZREM', O, found.id)
     call('ZREM', L, found.id)
-    if plan.score and plan.score < 2 * ZONE then
+    if plan.score and floor(plan.score / ZONE) ~= 2 then
         note_deadline(found.id, plan.head.span, plan.score % ZONE)
     end
     local zset = plan.score and Z[plan.priority] or D
@@ -85,6 +86,10 @@ local function move_job(found, plan)
         call('ZREM', D, found.id)
     end
     call('ZADD', zset, plan.score or plan.dead, found.id)
+    if plan.slot_until then
+        groups.lease(plan.head.group, found.id, plan.slot_until)
+        groups.note_look(plan.slot_until)
+    end
     if plan.score and plan.score < ZONE then
         wake(plan.score)
     elseif plan.score and plan.score < 2 * ZONE then
@@ -139,6 +144,24 @@ verbs.mend_jobs = function(at, arguments)
     for i = at, at + arguments - 1 do
         add(answer, mend_job(ARGV[i]))
     end
+    return answer
+end
+
+-- Slots and parked entries of no job are removed.
+verbs.mend_groups = function(at, arguments)
+    local answer = {}
+    for i = at, at + arguments - 1 do
+        local entry = ARGV[i]
+        if call('ZSCORE', G, entry) and is_orphan_slot(entry) then
+            call('ZREM', G, entry)
+            call('ZREM', I, entry)
+            add(answer, { { 'orphan_slot', entry, '' } })
+        elseif call('ZSCORE', Q, entry) and is_orphan_parked(entry) then
+            call('ZREM', Q, entry)
+            add(answer, { { 'orphan_parked', entry, '' } })
+        end
+    end
+    set(LOOK_AT, 0)
     return answer
 end
 

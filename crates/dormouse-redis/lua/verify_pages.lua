@@ -9,13 +9,15 @@
 -- strays: cursor, count. Answers cursor. Reads every record, for jobs that are in no zset.
 -- keys: cursor, count. Answers cursor; keys of jobs, each with the bytes of its record; ''.
 -- keys_of: keys of jobs. Answers problems only.
--- progress, holds, locks, lock_ends, deadlines, done, letters, ticks, schedules: cursor, count.
---   Answer cursor.
+-- progress, holds, locks, lock_ends, deadlines, done, letters, ticks, schedules, slots, parked:
+--   cursor, count. Answer cursor.
 -- numbers: 'j' or 'k'; cursor, count. Answers cursor; the greatest number of an id there I8,
 --   entries I8, bytes that were read I8.
 -- sample: answers the id of any job, or ''.
 --
 -- The caller passes ids and keys in portions for which a script reads few bytes of records.
+
+local PARKED_BYTES = 19 -- of a member of q after the group
 
 local function add(answer, problems)
     for _, problem in ipairs(problems) do
@@ -59,8 +61,9 @@ verbs.look = function(at)
         local waiting = call('ZCOUNT', zset, '-inf', NEVER)
         local run_out = call('ZCOUNT', zset, ZONE, ZONE + now())
         local dying = call('ZCOUNT', zset, 2 * ZONE, 2 * ZONE + now())
-        ready, delayed, dead = ready + due + run_out, delayed + waiting - due, dead + dying
-        leased = leased + call('ZCARD', zset) - waiting - run_out - dying
+        local parked = call('ZCOUNT', zset, 3 * ZONE, '+inf')
+        ready, delayed, dead = ready + due + run_out + parked, delayed + waiting - due, dead + dying
+        leased = leased + call('ZCARD', zset) - waiting - run_out - dying - parked
     end
     local answer = { pack('>I8I8I8I8I8I8I8I8I8', delayed, ready, leased, dead, call('HLEN', K),
         call('ZCARD', H), call('HLEN', J), call('HLEN', F),
@@ -253,6 +256,48 @@ for name, zset in pairs({ deadlines = E, done = O, letters = L }) do
         local cursor, ids = members(zset, at)
         return add({ cursor }, missing_in(J, ids, 'orphan_place', name))
     end
+end
+
+-- Whether no leased job of the group has this slot, or no job is parked so.
+local function is_orphan_slot(slot)
+    local id, group = sub(slot, -8), sub(slot, 1, -9)
+    local record = call('HGET', J, id)
+    return not record or group_of(record) ~= group
+end
+local function is_orphan_parked(parked)
+    local ok, group = pcall(function()
+        return sub(parked, 1, 2 + unpack_struct('>I2', parked))
+    end)
+    local rest = ok and sub(parked, #group + 1) or ''
+    if #rest ~= PARKED_BYTES then
+        return true
+    end
+    local priority, at, id, zone = unpack_struct('>I4I6c8B', rest)
+    local record = call('HGET', J, id)
+    return not record or group_of(record) ~= group or not Z[priority]
+        or tonumber(call('ZSCORE', Z[priority], id) or -1) ~= zone * ZONE + at
+end
+
+verbs.slots = function(at)
+    local cursor, slots = members(G, at)
+    local problems = {}
+    for _, slot in ipairs(slots) do
+        if is_orphan_slot(slot) then
+            problems[#problems + 1] = { 'orphan_slot', slot, '' }
+        end
+    end
+    return add({ cursor }, problems)
+end
+
+verbs.parked = function(at)
+    local cursor, list = members(Q, at)
+    local problems = {}
+    for _, parked in ipairs(list) do
+        if is_orphan_parked(parked) then
+            problems[#problems + 1] = { 'orphan_parked', parked, '' }
+        end
+    end
+    return add({ cursor }, problems)
 end
 
 verbs.ticks = function(at)

@@ -24,7 +24,9 @@ pub(crate) fn emit(
 ) {
     let event = |details: EventDetails| {
         let EventDetails { kind, id, due_at, attempt } = details;
-        Event { kind, topic: topic.clone(), id, at_ms, due_at, attempt, schedule: None }
+        let topic = topic.clone();
+        let (schedule, key, error) = (None, None, None);
+        Event { kind, topic, id, at_ms, due_at, attempt, schedule, key, error }
     };
     sink.emit(&mut events.into_iter().map(event).collect());
 }

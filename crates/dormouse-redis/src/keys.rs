@@ -24,8 +24,9 @@ pub(crate) fn key(tag: &str, name: &str) -> Bytes {
 }
 
 /// The fixed keys of a partition, in the order of KEYS.
-pub(crate) fn fixed(tag: &str) -> [Bytes; 11] {
-    ["s", "j", "f", "d", "k", "h", "t", "n", "e", "o", "l"].map(|name| key(tag, name))
+pub(crate) fn fixed(tag: &str) -> [Bytes; 15] {
+    ["s", "j", "f", "d", "k", "h", "t", "n", "e", "o", "l", "g", "q", "i", "u"]
+        .map(|name| key(tag, name))
 }
 
 /// The zset of a priority.

@@ -3,8 +3,10 @@
 use dormouse_core::job::Token;
 use dormouse_core::op::ExtendReply;
 use dormouse_core::refusal::{lease_lost, nothing_to_extend};
+use dormouse_core::topic::TopicName;
 
-use super::ItemResult;
+use super::{Hold, ItemResult, held_back};
+use crate::wire::flow::held_by;
 use crate::wire::{Op, Reader, Writer, codes, malformed};
 
 /// A lease to extend and by how many ms; without a number by its own length.
@@ -18,12 +20,19 @@ pub(crate) fn op<'a>(leases: impl Iterator<Item = &'a LeaseExtension>) -> Op {
     Op::new("extend", leases.map(arg).collect())
 }
 
-pub(crate) fn read(reply: &mut Reader<'_>, token: Token) -> ItemResult<ExtendReply> {
-    let (code, expires_at) = (reply.u8()?, reply.u48()?);
+pub(crate) fn read(
+    reply: &mut Reader<'_>,
+    topic: &TopicName,
+    token: Token,
+) -> ItemResult<ExtendReply> {
+    // The number: when the lease expires, or how many jobs the limit has leased.
+    let (code, number, limit) = (reply.u8()?, reply.u48()?, held_by(reply.u8()?)?);
+    let hold = Hold { limit, group: reply.short_bytes()?, leased: number, wait_ms: 0 };
     Ok(match code {
-        codes::DONE => Ok(ExtendReply { expires_at }),
+        codes::DONE => Ok(ExtendReply { expires_at: number }),
         codes::GONE => Err(nothing_to_extend(token.id)),
         codes::LOST => Err(lease_lost(token)),
+        codes::HELD_BACK => Err(held_back(topic, &hold)?),
         _ => return Err(malformed("unknown result of an extend")),
     })
 }

@@ -56,7 +56,7 @@ pub(crate) fn read(
     topic: &TopicName,
     now_ms: u64,
 ) -> Result<PollReply, Error> {
-    let paused_until = reply.u48()?;
+    let closed_until = reply.u48()?;
     let lease_end = Some(reply.u48()?).filter(|&at| at > 0 && at < NEVER);
     let count = reply.u16()?;
     let jobs = read_jobs(reply, count, records, topic, now_ms)?;
@@ -66,7 +66,8 @@ pub(crate) fn read(
         let (priority, due_at, id) = (reply.u32()?, reply.u48()?, reply.id()?);
         heads.push((priority, (id != JobId(0)).then_some((due_at, id))));
     }
-    Ok(PollReply { jobs, report: HeadsReport { paused_until, lease_end, heads } })
+    let is_partial = reply.u8()? == 1;
+    Ok(PollReply { jobs, report: HeadsReport { closed_until, lease_end, heads, is_partial } })
 }
 
 /// What consecutive leases have in common, from the job with index `from` on, whose fence this is.
@@ -139,6 +140,7 @@ pub(crate) fn read_jobs(
             body_kind: content.body_kind,
             tick: content.tick,
             group: content.group,
+            expires_after_ms: content.expires_after_ms,
         });
     }
     Ok(jobs)

@@ -6,7 +6,8 @@ use dormouse_core::refusal::{job_done, no_job, reserve_leased};
 use dormouse_core::topic::TopicName;
 
 use super::reserve::read_jobs;
-use super::{ItemResult, known_state, unknown_priority};
+use super::{Hold, ItemResult, held_back, known_state, unknown_priority};
+use crate::wire::flow::held_by;
 use crate::wire::{Op, Reader, Records, Writer, codes, malformed, optional};
 
 pub(crate) fn op(id: JobId, ttr_ms: Option<u64>) -> Op {
@@ -36,6 +37,12 @@ pub(crate) fn read(
         codes::GONE if was == codes::ACKED => Err(job_done(id)),
         codes::GONE => Err(no_job(&Target::Id(id))),
         codes::CONFLICT => Err(reserve_leased(id)),
+        codes::HELD_BACK => {
+            let limit = held_by(reply.u8()?)?;
+            let (leased, wait_ms) = (reply.u64()?, reply.u48()?);
+            let hold = Hold { limit, group: reply.short_bytes()?, leased, wait_ms };
+            Err(held_back(topic, &hold)?)
+        }
         codes::UNKNOWN_PRIORITY => return Err(unknown_priority()),
         _ => return Err(malformed("unknown result of a reserve by id")),
     })

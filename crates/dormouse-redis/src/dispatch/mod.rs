@@ -9,8 +9,8 @@
 //! The thread avoids a cost that exceeds the work for a job: being woken for every submission (see
 //! `intake`).
 
-mod admit;
 mod fanout;
+mod pushes;
 mod register;
 mod sessions;
 mod submission;
@@ -26,7 +26,9 @@ use std::time::Duration;
 use crate::limits::LOCK_PARTITIONS;
 use bytes::Bytes;
 use dormouse_core::backend::{Request, Sink, Ticket};
+use dormouse_core::error::Error;
 use dormouse_core::job::JobId;
+use dormouse_core::op::Put;
 use dormouse_core::topic::{Settings, TopicName};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, sleep};
@@ -51,6 +53,20 @@ pub(crate) struct Topic {
 impl Topic {
     pub(crate) fn partition_of_key(&self, key: &Bytes) -> Option<&Rc<Partition>> {
         self.partitions.get(usize::from(redis_hash(key)) % self.partitions.len().max(1))
+    }
+
+    /// What decides the partition of a put, if something does: its group, so that limits of groups
+    /// are exact, or its key, so that keys are unique. Over several partitions it cannot have both.
+    pub(crate) fn place_of(&self, put: &Put) -> Result<Option<Bytes>, Error> {
+        if put.key.is_some() && put.group.is_some() && self.partitions.len() > 1 {
+            return Err(Error::invalid(format!(
+                "a job with a key rests in the partition of its key, one with a group in that of \
+                 its group, and the topic has {} partitions; leave out key or group, or make the \
+                 topic with --redis-partitions 1",
+                self.partitions.len()
+            )));
+        }
+        Ok(put.group.clone().or_else(|| put.key.clone()))
     }
 
     fn has_settings(&self) -> bool {

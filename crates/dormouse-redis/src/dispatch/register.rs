@@ -249,11 +249,22 @@ impl Dispatcher {
         args: Vec<Bytes>,
         is_change: bool,
     ) -> Result<Value, Error> {
+        self.call_keys(script, &["t", "i", "n", "c"], args, is_change).await
+    }
+
+    /// Calls a script with keys that have the register's tag.
+    pub(super) async fn call_keys(
+        &self,
+        script: &Arc<Script>,
+        names: &[&str],
+        args: Vec<Bytes>,
+        is_change: bool,
+    ) -> Result<Value, Error> {
         let tag = keys::REGISTER_TAG;
         let call = Call {
             slot: slot_of(tag.as_bytes()),
             script: Arc::clone(script),
-            keys: ["t", "i", "n", "c"].map(|name| keys::key(tag, name)).to_vec(),
+            keys: names.iter().map(|name| keys::key(tag, name)).collect(),
             args,
             replicas: if is_change { self.shared.replicas } else { 0 },
         };
@@ -295,7 +306,7 @@ fn listed<'a>(topics: impl Iterator<Item = &'a (&'a TopicName, &'a Rc<Topic>)>) 
     text.join(", ")
 }
 
-fn text(value: &Value) -> Result<Bytes, Error> {
+pub(super) fn text(value: &Value) -> Result<Bytes, Error> {
     match value {
         Value::BulkString(bytes) => Ok(Bytes::copy_from_slice(bytes)),
         Value::SimpleString(text) => Ok(Bytes::copy_from_slice(text.as_bytes())),

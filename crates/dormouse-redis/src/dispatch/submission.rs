@@ -25,7 +25,8 @@ use dormouse_core::topic::TopicName;
 use tokio::task::spawn_local;
 
 use super::fanout::{self, Fanout};
-use super::{Dispatcher, Wait, admit};
+use super::{Dispatcher, Wait};
+use crate::clock::ANY_TIME;
 use crate::codec::put::shard_of;
 use crate::inbox::InboxShare;
 use crate::intake::Submission;
@@ -47,16 +48,18 @@ impl Names {
         // A command that will be refused must not create its topic.
         match command {
             Command::Put(puts) => {
-                let good = puts.iter().filter(|put| admit::put(put).is_ok());
+                let good = puts.iter().filter(|put| put.check(ANY_TIME).is_ok());
                 return self.create.extend(good.map(|put| put.topic.clone()));
             }
-            Command::Chain(chain) if admit::chain(chain).is_err() => return,
-            Command::SetTopic(set) if admit::set_topic(set).is_err() => return,
+            Command::Chain(chain) if chain.check(ANY_TIME).is_err() => return,
+            Command::SetTopic(set) if set.check().is_err() => return,
             Command::Pause(pause) if fanout::pause_ms(pause).is_err() => return,
+            Command::SetPush(set) if set.check().is_err() => return,
             _ => {}
         }
         let creates = match command {
             Command::SetTopic(_) | Command::Pause(_) | Command::Chain(_) => true,
+            Command::SetPush(set) => set.push.is_some(),
             // A blocking reserve subscribes to the partitions, so they must exist.
             Command::Reserve(reserve) => reserve.wait_ms > 0 && reserve.check().is_ok(),
             _ => false,

@@ -21,7 +21,7 @@ use crate::keys;
 use crate::limits::{NUMBER_MARGIN, NUMBER_MAX, PRIORITIES_MAX};
 use crate::scheduler::{Batch, Request as _, SharedPoll};
 use crate::wire::config::Config;
-use crate::wire::{self, Op, optional, packed};
+use crate::wire::{self, Op, flow, optional, packed};
 
 /// A batch as a call of a script.
 #[derive(Debug)]
@@ -117,12 +117,10 @@ impl Partition {
         }
         let mut wanted = present.clone();
         for request in &batch.requests {
-            if let PartitionRequest::Configure { settings, is_restore, .. } = request {
+            if let PartitionRequest::Configure { change, .. } = request {
                 // Others may have set the topic since Redis lost its data.
                 let is_set = present.version != 0 && present.settings != Settings::default();
-                if !is_restore || !is_set {
-                    wanted.settings = settings.clone();
-                }
+                change.apply(&mut wanted.settings, is_set);
             }
             for priority in request.priorities() {
                 if let Err(index) = wanted.priorities.binary_search(&priority) {
@@ -187,7 +185,7 @@ impl Partition {
         let mut keys = self.keys.to_vec();
         let in_order = using.priorities.iter().chain(&dropped);
         keys.extend(in_order.map(|&priority| keys::priority(&self.tag, priority)));
-        // ARGV 1 to 13, as listed in `lua/lib.lua`; then every operation with its argument count.
+        // ARGV 1 to 15, as listed in `lua/lib.lua`; then every operation with its argument count.
         let mut args = vec![
             Bytes::from(format!("{}{sequence}", self.shared.server)),
             wire::number(number),
@@ -202,6 +200,8 @@ impl Partition {
             self.channel.clone(),
             optional(using.settings.keep_done_ms),
             dead_topic(&using.settings),
+            flow::encode(&using.settings, self.position),
+            Bytes::from_static(flow::change(&present.settings, &using.settings).as_bytes()),
         ];
         for op in self.ops(batch, using, self.limits(&using.settings)) {
             args.push(Bytes::from_static(op.verb.as_bytes()));

@@ -9,7 +9,7 @@ use dormouse_core::error::Error;
 use dormouse_core::event::EventKind;
 use dormouse_core::job::{JobId, State, Token};
 use dormouse_core::op::{EndReply, LeasedJob, Put, PutOutcome, PutReply};
-use dormouse_core::topic::Settings;
+use dormouse_core::topic::{Settings, TopicName};
 
 use super::Partition;
 use super::batch::{ScriptBatch, groups};
@@ -133,6 +133,9 @@ impl Delivery<'_> {
                 reply_to.send(Ok(self.raw_reply(text, records))).is_err()
             }
             PartitionRequest::Ack { tokens, reply_to } => {
+                if self.partition.has_slots() {
+                    self.heads().open();
+                }
                 let read = |&token| self.ended(EventKind::Acked, ack::read(from, token)?, token);
                 reply_to.send(tokens.iter().map(read).collect()).is_err()
             }
@@ -146,7 +149,7 @@ impl Delivery<'_> {
             }
             PartitionRequest::Extend { leases, reply_to } => {
                 let read = |&(token, _): &(_, _)| {
-                    let extended = extend::read(from, token)?;
+                    let extended = extend::read(from, self.topic()?, token)?;
                     if let Ok(extended) = &extended {
                         // The lease may now end sooner.
                         self.heads().lower_lease_end(extended.expires_at);
@@ -267,8 +270,7 @@ impl Delivery<'_> {
 
     fn read_poll(&self, from: &mut Reader<'_>, records: &mut Records) -> Result<PollReply, Error> {
         let partition = self.partition;
-        let Some(topic) = &partition.topic else { return Err(malformed("locks are not reserved")) };
-        let poll_reply = reserve::read(from, records, topic, self.now_ms)?;
+        let poll_reply = reserve::read(from, records, self.topic()?, self.now_ms)?;
         let config = partition.config.borrow();
         self.heads().update(&poll_reply.report, &config.priorities);
         let reserved = |job: &LeasedJob| EventDetails {
@@ -304,6 +306,10 @@ impl Delivery<'_> {
                 self.partition.fail_waiters(failed, &error);
             }
         }
+    }
+
+    fn topic(&self) -> Result<&TopicName, Error> {
+        self.partition.topic.as_ref().ok_or_else(|| malformed("locks are not leased"))
     }
 
     fn heads(&self) -> RefMut<'_, Heads> {

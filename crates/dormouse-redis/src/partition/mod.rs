@@ -25,7 +25,7 @@ use tokio::time::sleep_until;
 
 pub(crate) use registration::registered_anew;
 pub(crate) use reply_to::ReplyTo;
-pub(crate) use request::{Effect, PartitionRequest, PerItem, RawReply};
+pub(crate) use request::{Effect, PartitionRequest, PerItem, RawReply, SettingsChange};
 pub(crate) use shared::{Registered, Shared, Upstream};
 
 use crate::clock;
@@ -36,6 +36,7 @@ use crate::scheduler::{
     Action, PartitionNo, REPLY_TIMEOUT, Rank, SubmissionNo, TicksReport, WaiterNo,
 };
 use crate::wire::config::Config;
+use crate::wire::flow;
 use calls::{CallEnd, Calls};
 use decode::BatchStatus;
 
@@ -49,7 +50,7 @@ pub(crate) struct Partition {
     /// The shard number, three bytes, big-endian.
     pub(crate) shard: Bytes,
     shard_no: u32,
-    pub(crate) keys: [Bytes; 11],
+    pub(crate) keys: [Bytes; 15],
     pub(crate) channel: Bytes,
     /// Its index among the partitions of the topic, and how many those are.
     position: (u64, u64),
@@ -107,12 +108,24 @@ impl Partition {
 
     /// This partition's share of a limit of the topic.
     pub(crate) fn share(&self, max: Option<u64>) -> Option<u64> {
-        let (index, of) = self.position;
-        max.map(|max| max / of + u64::from(index < max % of))
+        max.map(|max| flow::share(self.position, max))
+    }
+
+    /// Whether the end of a lease may let another job be taken.
+    pub(crate) fn has_slots(&self) -> bool {
+        let settings = &self.config.borrow().settings;
+        settings.leased_max.is_some() || settings.group_leased_max.is_some()
     }
 
     pub(crate) fn submit(&self, submission: Option<SubmissionNo>, request: PartitionRequest) {
-        self.shared.schedule(|scheduler, now| scheduler.submit(self.no, submission, request, now));
+        // Who waits for the slot of a lease is polled for with its end.
+        let frees_slot = matches!(request, PartitionRequest::Ack { .. }) && self.has_slots();
+        self.shared.schedule(|scheduler, now| {
+            scheduler.submit(self.no, submission, request, now);
+            if frees_slot {
+                scheduler.poll_now(self.no);
+            }
+        });
         self.wake.notify_one();
     }
 

@@ -9,7 +9,7 @@ use dormouse_core::topic::{Settings, TopicName};
 
 use super::batch::EncodedBatch;
 use super::decode::BatchStatus;
-use super::{Partition, PartitionRequest, ReplyTo};
+use super::{Partition, PartitionRequest, ReplyTo, SettingsChange};
 use crate::clock;
 use crate::limits::NUMBER_MAX;
 use crate::wire::config::Config;
@@ -61,8 +61,8 @@ impl Partition {
         *self.config.borrow_mut() = Config { settings: settings.clone(), ..Config::default() };
         self.registered_at.set(clock::instant());
         if has_settings {
-            let (is_restore, reply_to) = (true, ReplyTo::Discard);
-            self.submit(None, PartitionRequest::Configure { settings, is_restore, reply_to });
+            let (change, reply_to) = (SettingsChange::Restore(settings), ReplyTo::Discard);
+            self.submit(None, PartitionRequest::Configure { change, reply_to });
         }
     }
 

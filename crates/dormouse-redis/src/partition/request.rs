@@ -1,11 +1,13 @@
 //! The requests of a partition. One command becomes one or several of them; requests of one kind
 //! are merged into one operation of a script.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use dormouse_core::error::Error;
 use dormouse_core::job::Token;
 use dormouse_core::op::{EndReply, ExtendReply, Put, PutReply};
-use dormouse_core::topic::Settings;
+use dormouse_core::topic::{Push, Settings};
 
 use super::reply_to::ReplyTo;
 use crate::codec::chain::ChainPart;
@@ -72,12 +74,40 @@ pub(crate) enum PartitionRequest {
     },
     /// Sets the topic's settings.
     Configure {
-        settings: Settings,
-        /// Redis has lost them: only if the topic has no settings.
-        is_restore: bool,
+        change: SettingsChange,
         /// Gets whether the replicas have confirmed it.
         reply_to: ReplyTo<bool>,
     },
+}
+
+/// A change of a topic's settings. It is made of those that the partition has when the batch is
+/// encoded.
+#[derive(Clone, Debug)]
+pub(crate) enum SettingsChange {
+    /// All but its push.
+    Set(Settings),
+    /// Redis has lost them: only if the topic has no settings.
+    Restore(Settings),
+    /// Its push, unless a newer version is there.
+    Push { push: Option<Arc<Push>>, version: u64 },
+}
+
+impl SettingsChange {
+    /// Makes the change; `is_set` = the partition has settings.
+    pub(crate) fn apply(&self, settings: &mut Settings, is_set: bool) {
+        match self {
+            SettingsChange::Set(wanted) => {
+                *settings = Settings { push: settings.push.take(), ..wanted.clone() };
+            }
+            SettingsChange::Restore(wanted) if !is_set => *settings = wanted.clone(),
+            SettingsChange::Restore(_) => {}
+            SettingsChange::Push { push, version } => {
+                if settings.push.as_ref().is_none_or(|present| present.version <= *version) {
+                    settings.push.clone_from(push);
+                }
+            }
+        }
+    }
 }
 
 /// What an operation changes.
@@ -151,6 +181,8 @@ impl Request for PartitionRequest {
     fn may_make_visible(&self) -> bool {
         match self {
             Self::Put { .. } | Self::OwnPut { .. } | Self::Chain { .. } | Self::End { .. } => true,
+            // Other limits may hold fewer jobs.
+            Self::Configure { .. } => true,
             Self::Other { effect, .. } => matches!(effect, Effect::Change | Effect::Growth),
             _ => false,
         }

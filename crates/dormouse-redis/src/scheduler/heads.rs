@@ -15,17 +15,26 @@ pub(crate) type Rank = (u32, u64, JobId);
 /// What a poll saw of the jobs that are left.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HeadsReport {
-    /// When the pause of the topic ends; 0 = it is not paused.
-    pub(crate) paused_until: u64,
+    /// No job is given before this instant, unless a lease ends or the topic is set or resumed: it
+    /// is paused, or its limits hold all jobs. 0 = neither.
+    pub(crate) closed_until: u64,
     /// No lease expires before this instant; `None` = there is none.
     pub(crate) lease_end: Option<u64>,
     /// The first job left in each priority that was read; `None` = it is empty.
     pub(crate) heads: Vec<(u32, Option<(u64, JobId)>)>,
+    /// The script had more to look at than one does: another poll goes on.
+    pub(crate) is_partial: bool,
 }
 
 impl HeadsReport {
     /// The job that would be reserved next; `None` = the poll found no other visible job.
     pub(crate) fn next(&self, now_ms: u64) -> Option<Rank> {
+        if self.closed_until > now_ms {
+            return None;
+        }
+        if self.is_partial {
+            return Some((0, 0, JobId(0)));
+        }
         self.heads.iter().find_map(|&(priority, head)| {
             let (due_at, id) = head.filter(|&(due_at, _)| due_at <= now_ms)?;
             Some((priority, due_at, id))
@@ -39,7 +48,7 @@ pub(crate) struct Heads {
     /// `None` = unknown, so a poll is due.
     by_priority: Option<BTreeMap<u32, (u64, JobId)>>,
     lease_end: Option<u64>,
-    paused_until: u64,
+    closed_until: u64,
 }
 
 impl Heads {
@@ -55,7 +64,7 @@ impl Heads {
             };
         }
         self.lease_end = report.lease_end;
-        self.paused_until = report.paused_until;
+        self.closed_until = report.closed_until;
     }
 
     /// A job of this priority was put or moved.
@@ -74,13 +83,19 @@ impl Heads {
     /// Jobs changed in a way that the reply does not describe.
     pub(crate) fn invalidate(&mut self) {
         self.by_priority = None;
+        self.open();
+    }
+
+    /// What closed the topic may have ended.
+    pub(crate) fn open(&mut self) {
+        self.closed_until = 0;
     }
 
     /// When a job becomes visible, as far as is known. 0 = unknown.
     pub(crate) fn next_visible_at(&self) -> Option<u64> {
-        if self.paused_until > 0 {
-            // A poll during a pause reports no heads, so its end is the next time to poll.
-            return Some(self.paused_until);
+        if self.closed_until > 0 {
+            // A poll of a closed topic reports no heads, so its end is the next time to poll.
+            return Some(self.closed_until);
         }
         let Some(known) = &self.by_priority else {
             return Some(0);
@@ -95,7 +110,7 @@ impl Heads {
         let Some(known) = &self.by_priority else {
             return Some((0, 0, JobId(0)));
         };
-        if self.paused_until > now_ms {
+        if self.closed_until > now_ms {
             return None;
         }
         // The job of an ended lease may have any priority.

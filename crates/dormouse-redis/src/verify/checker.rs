@@ -151,6 +151,8 @@ impl<'a> Checker<'a> {
             keys::channel(&self.tag),
             none(),
             none(),
+            none(),
+            none(),
             Bytes::copy_from_slice(verb.as_bytes()),
             number(args.len() as u64),
         ];
@@ -254,6 +256,7 @@ impl<'a> Checker<'a> {
         self.mend_each(verb, subjects(&[Scope::Job, Scope::Lock]), &mut mends).await?;
         self.mend_each("mend_keys", subjects(&[Scope::Key]), &mut mends).await?;
         self.mend_each("mend_schedules", subjects(&[Scope::Schedule]), &mut mends).await?;
+        self.mend_each("mend_groups", subjects(&[Scope::Group]), &mut mends).await?;
         Ok(mends)
     }
 

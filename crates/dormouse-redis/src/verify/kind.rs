@@ -21,6 +21,8 @@ pub(super) enum Scope {
     Lock,
     /// A schedule, by its name.
     Schedule,
+    /// An entry of a group: the slot of a lease, or a parked job.
+    Group,
     /// The partition's header.
     State,
     /// The partition's configuration.
@@ -78,6 +80,10 @@ const ALL: &[Kind] = &[
     kind(Scope::Lock, "lock_without_end", "the lock has no expiry"),
     kind(Scope::Schedule, "schedule_untimed", "the schedule has no next tick, so it never ticks"),
     kind(Scope::Schedule, "orphan_tick", "a tick is of no schedule"),
+    kind(Scope::Job, "slot_missing", "it is leased, but does not count for the limit of its group"),
+    kind(Scope::Job, "parked_unlisted", "it is parked, but its group does not know"),
+    kind(Scope::Group, "orphan_slot", "a group has a slot in use of which there is no job"),
+    kind(Scope::Group, "orphan_parked", "a group has a parked job that is not parked"),
     kind(Scope::State, "deadline_late", "a deadline is before the recorded first one"),
     kind(Scope::State, "lease_end_late", "a lease expires before the recorded first expiry"),
     kind(Scope::State, "books_unreadable", "the partition's header has invalid numbers"),

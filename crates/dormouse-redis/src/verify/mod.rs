@@ -81,6 +81,8 @@ struct Tools {
 pub(crate) const PARTITION: &str = concat!(
     "#!lua flags=allow-oom\n",
     include_str!("../../lua/lib.lua"),
+    include_str!("../../lua/flow.lua"),
+    include_str!("../../lua/groups.lua"),
     include_str!("../../lua/job.lua"),
     include_str!("../../lua/verify.lua"),
     include_str!("../../lua/verify_check.lua"),

@@ -16,6 +16,8 @@ use crate::wire::{Reader, number};
 
 /// Entries in a page of which little is read.
 const PAGE: u64 = 500;
+/// The same where each entry reads a record.
+const GROUPS_PAGE: u64 = 32;
 
 impl Verifier {
     pub(super) async fn check_partition(
@@ -38,6 +40,9 @@ impl Checker<'_> {
         let is_empty = self.count().await?;
         for verb in ["deadlines", "done", "letters", "ticks", "schedules"] {
             self.page(verb, PAGE).await?;
+        }
+        for verb in ["slots", "parked"] {
+            self.page(verb, GROUPS_PAGE).await?;
         }
         if is_empty {
             return self.check_jobs().await;

@@ -98,6 +98,7 @@ impl fmt::Display for Problem {
         let what = match kind.scope {
             Scope::Job => " job ",
             Scope::Key => " key ",
+            Scope::Group => " group entry ",
             Scope::Lock => " lock ",
             _ => " ",
         };

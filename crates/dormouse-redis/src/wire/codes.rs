@@ -37,6 +37,7 @@ shared! {
 
     // Where fields of a record are, counted from 1: after put_at, and after bytes and flags.
     RECORD_BYTES_AT: u8 = 7;
+    RECORD_FLAGS_AT: u8 = 11;
     RECORD_OPTIONS_AT: u8 = 13;
     /// Flags of a record from here on are the kind of the body, two bits.
     BODY_KIND: u16 = 256;
@@ -54,6 +55,7 @@ shared! {
     HAS_TICK: u16 = 128;
     /// It has a span, expires_after. The two bits before are the kind of the body.
     HAS_SPAN: u16 = 1024;
+    HAS_GROUP: u16 = 2048;
 
     // Flags of progress.
     HELD: u8 = 1;
@@ -68,6 +70,8 @@ shared! {
     TICKED: u8 = 32;
     /// It has a span.
     SPANNED: u8 = 64;
+    /// It has a group, which follows the numbers of the progress.
+    GROUPED: u8 = 128;
 
     // Optional parts of a nack, release or kill.
     GIVEN_DELAY: u8 = 1;
@@ -98,6 +102,14 @@ shared! {
     CONFLICT: u8 = 4;
     UNKNOWN_PRIORITY: u8 = 5;
     TOO_MANY: u8 = 6;
+    /// A limit lets no job be taken.
+    HELD_BACK: u8 = 7;
+
+    // Limits.
+    BY_LEASED_MAX: u8 = 1;
+    BY_RATE: u8 = 2;
+    BY_GROUP_LEASED_MAX: u8 = 3;
+    BY_GROUP_RATE: u8 = 4;
 
     // Results of a put.
     CREATED: u8 = 0;
@@ -121,6 +133,11 @@ shared! {
     MISSING: u8 = 0;
     FOUND: u8 = 1;
     NO_ROOM: u8 = 2;
+
+    // The order of a list.
+    LIST_USUAL: u8 = 0;
+    LIST_DUE: u8 = 1;
+    LIST_NEWEST: u8 = 2;
 
     // How a page of a list ends.
     LIST_END: u8 = 0;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use dormouse_core::error::Error;
-use dormouse_core::topic::{Settings, TopicName};
+use dormouse_core::rate::Rate;
+use dormouse_core::topic::{Push, Settings, TopicName};
 
 use super::record::{decode_backoff, encode_backoff};
 use super::{Reader, Writer};
@@ -47,7 +48,19 @@ impl Config {
             to.u8(u8::from(value.is_some())).u64(value.unwrap_or(0));
         }
         let dead_topic = settings.dead_topic.as_ref().map_or("", TopicName::as_str);
-        to.short_bytes(dead_topic.as_bytes()).take()
+        to.short_bytes(dead_topic.as_bytes());
+        for value in [settings.leased_max, settings.group_leased_max] {
+            to.u8(u8::from(value.is_some())).u64(value.unwrap_or(0));
+        }
+        for rate in [settings.rate, settings.group_rate] {
+            let Rate { jobs, per_ms, burst } = rate.unwrap_or(Rate::new(0, 0));
+            to.u64(jobs).u64(per_ms).u64(burst);
+        }
+        // Its record is in the list of pushes.
+        if let Some(push) = &settings.push {
+            to.u64(push.version).u64(push.concurrency).u8(u8::from(push.is_disabled));
+        }
+        to.take()
     }
 
     /// `version:` and the encoded configuration, as scripts expect it.
@@ -92,6 +105,24 @@ impl Config {
             let name = String::from_utf8_lossy(from.short_bytes()?);
             settings.dead_topic = if name.is_empty() { None } else { Some(TopicName::new(&name)?) };
         }
+        // And the next ones here.
+        if !from.is_empty() {
+            settings.leased_max = value(&mut from)?;
+            settings.group_leased_max = value(&mut from)?;
+            settings.rate = decode_rate(&mut from)?;
+            settings.group_rate = decode_rate(&mut from)?;
+        }
+        if !from.is_empty() {
+            let (version, concurrency) = (from.u64()?, from.u64()?);
+            let (is_disabled, record) = (from.u8()? == 1, Bytes::new());
+            settings.push = Some(Arc::new(Push { version, concurrency, is_disabled, record }));
+        }
         Ok(Config { version, priorities, settings, shard })
     }
+}
+
+/// No jobs = there is no rate.
+fn decode_rate(from: &mut Reader<'_>) -> Result<Option<Rate>, Error> {
+    let rate = Rate { jobs: from.u64()?, per_ms: from.u64()?, burst: from.u64()? };
+    Ok((rate.jobs > 0).then_some(rate))
 }

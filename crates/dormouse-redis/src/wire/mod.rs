@@ -3,6 +3,7 @@
 
 pub(crate) mod codes;
 pub(crate) mod config;
+pub(crate) mod flow;
 pub(crate) mod progress;
 mod reader;
 pub(crate) mod record;

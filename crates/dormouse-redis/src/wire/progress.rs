@@ -1,13 +1,14 @@
-//! A job's progress, as `write_progress` in job.lua packs it.
+//! A job's progress, as `write_progress` in job.lua packs it: numbers, the group if there is one,
+//! the last error.
 
 use bytes::Bytes;
 use dormouse_core::error::Error;
 use dormouse_core::job::Progress;
 
 use super::Reader;
-use super::codes::KEY_LOST;
+use super::codes::{GROUPED, KEY_LOST};
 
-/// The fields of a progress in order, and their bytes. The last error follows.
+/// The fields of a progress in order, and their bytes.
 pub(crate) const FIELDS: &[(&str, usize)] = &[
     ("fence", 8),
     ("attempts", 4),
@@ -69,7 +70,12 @@ pub(crate) fn decode(text: &[u8], lapsed: bool) -> Result<Progress, Error> {
         ..Progress::default()
     };
     from.u48()?;
-    progress.key_lost = from.u8()? & KEY_LOST != 0;
+    let flags = from.u8()?;
+    progress.key_lost = flags & KEY_LOST != 0;
+    if flags & GROUPED != 0 {
+        // The record has it, too.
+        from.short_bytes()?;
+    }
     if lapsed {
         progress.expiries = progress.expiries.saturating_add(1);
     }

@@ -12,7 +12,7 @@ use dormouse_core::schedule::ScheduleName;
 
 use super::codes::{
     BACKOFF_EXPONENTIAL, BACKOFF_FIXED, BACKOFF_LIST, BODY_KIND, HAS_ATTEMPTS, HAS_BACKOFF,
-    HAS_HEADERS, HAS_KEY, HAS_KEY_TTL, HAS_PRIORITY, HAS_SPAN, HAS_TICK, HAS_TTR,
+    HAS_GROUP, HAS_HEADERS, HAS_KEY, HAS_KEY_TTL, HAS_PRIORITY, HAS_SPAN, HAS_TICK, HAS_TTR,
 };
 use super::{Reader, Writer, malformed};
 
@@ -32,6 +32,7 @@ pub(crate) fn encode(content: &Content, priority: u32) -> Bytes {
     flag(content.headers.is_some(), HAS_HEADERS);
     flag(content.tick.is_some(), HAS_TICK);
     flag(content.expires_after_ms > 0, HAS_SPAN);
+    flag(content.group.is_some(), HAS_GROUP);
     let mut to = Writer::with_capacity(64 + content.body.len());
     to.u32(u32::try_from(content.bytes()).unwrap_or(u32::MAX)).u16(flags);
     if flags & HAS_ATTEMPTS != 0 {
@@ -48,6 +49,9 @@ pub(crate) fn encode(content: &Content, priority: u32) -> Bytes {
     }
     if flags & HAS_KEY_TTL != 0 {
         to.u48(content.key_ttl_ms);
+    }
+    if let Some(group) = &content.group {
+        to.short_bytes(group);
     }
     if let Some(key) = &content.key {
         to.short_bytes(key);
@@ -80,6 +84,7 @@ pub(crate) fn decode(record: &Bytes) -> Result<(Content, u32), Error> {
     let expires_after_ms = if has(HAS_SPAN) { from.u48()? } else { 0 };
     let priority = if has(HAS_PRIORITY) { from.u32()? } else { PRIORITY_DEFAULT };
     let key_ttl_ms = if has(HAS_KEY_TTL) { from.u48()? } else { 0 };
+    let group = if has(HAS_GROUP) { Some(record.slice_ref(from.short_bytes()?)) } else { None };
     let key = if has(HAS_KEY) { Some(record.slice_ref(from.short_bytes()?)) } else { None };
     let backoff =
         if has(HAS_BACKOFF) { Some(Arc::new(decode_backoff(from.short_bytes()?)?)) } else { None };
@@ -99,7 +104,7 @@ pub(crate) fn decode(record: &Bytes) -> Result<(Content, u32), Error> {
         expires_after_ms,
         put_at,
         tick,
-        group: None,
+        group,
     };
     Ok((content, priority))
 }

@@ -8,7 +8,7 @@ local trials = {
   {'HEXISTS', hash, 'check'}, {'HLEN', hash}, {'HKEYS', hash}, {'HDEL', hash, 'check'},
   {'ZADD', zset, '1', 'check'}, {'ZSCORE', zset, 'check'}, {'ZMSCORE', zset, 'check'},
   {'ZRANK', zset, 'check'}, {'ZCARD', zset}, {'ZCOUNT', zset, '0', '1'}, {'ZRANGE', zset, '0', '0'},
-  {'ZREM', zset, 'check'},
+  {'ZLEXCOUNT', zset, '-', '+'}, {'ZREM', zset, 'check'},
   {'EXISTS', hash}, {'UNLINK', hash, zset},
   {'SPUBLISH', channel, ''},
 }

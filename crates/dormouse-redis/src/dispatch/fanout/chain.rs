@@ -17,9 +17,9 @@ use dormouse_core::refusal::lease_lost;
 
 use super::Fanout;
 use super::scatter::{Routed, Scatter};
+use crate::clock::ANY_TIME;
 use crate::codec::chain::ChainPart;
 use crate::codec::put::{self, Marker, OwnPut};
-use crate::dispatch::admit;
 use crate::events::EventDetails;
 use crate::limits::CHAIN_MARKER_TTL_MS;
 use crate::partition::{Partition, PartitionRequest, PerItem, RawReply, registered_anew};
@@ -60,7 +60,7 @@ enum Part {
 
 impl Fanout<'_> {
     pub(super) async fn chain(self, chain: Chain) -> Answer {
-        admit::chain(&chain)?;
+        chain.check(ANY_TIME)?;
         let (token, count) = (chain.token, chain.puts.len());
         let Some(home) = self.dispatcher.partition_of(token.id) else { return Ok(gone()) };
         let links = self.links(chain, &home)?;
@@ -114,8 +114,10 @@ impl Fanout<'_> {
         let (mut links, mut keyless) = (Links::default(), Vec::new());
         let mut bytes = 0;
         for (index, put) in chain.puts.into_iter().enumerate() {
-            let Some(key) = &put.key else {
-                keyless.push((index, put));
+            let topic = self.dispatcher.known(&put.topic).ok_or_else(registered_anew)?;
+            let place = topic.place_of(&put)?;
+            let Some(key) = put.key.as_ref().and(place.as_ref()) else {
+                keyless.push((index, put, place));
                 continue;
             };
             let partition = self.chained_partition(&put, key)?;
@@ -130,15 +132,21 @@ impl Fanout<'_> {
         if bytes > BATCH_BYTES_MAX {
             return Err(too_large(bytes));
         }
-        for (index, put) in keyless {
+        for (index, put, group) in keyless {
             let weight = put::weight(&put);
-            if home.topic.as_ref() == Some(&put.topic) && bytes + weight <= BATCH_BYTES_MAX {
+            let of_group = group.map(|group| self.chained_partition(&put, &group)).transpose()?;
+            let is_at_home = of_group.as_ref().is_none_or(|partition| Rc::ptr_eq(partition, home));
+            let is_near = is_at_home && home.topic.as_ref() == Some(&put.topic);
+            if is_near && bytes + weight <= BATCH_BYTES_MAX {
                 bytes += weight;
                 links.home.push(Link { index, own: put.into(), partition: Rc::clone(home) });
                 continue;
             }
             let marker = marker(chain.token.id, index, &put);
-            let partition = self.chained_partition(&put, &marker.name)?;
+            let partition = match of_group {
+                Some(partition) => partition,
+                None => self.chained_partition(&put, &marker.name)?,
+            };
             let own = OwnPut { marker: Some(marker), ..put.into() };
             links.others.push(Link { index, own, partition });
         }

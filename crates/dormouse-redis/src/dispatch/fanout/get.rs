@@ -14,6 +14,7 @@ use super::change::target_arg;
 use super::scatter::{Routed, Scatter};
 use crate::codec::{ItemResult, known_state};
 use crate::partition::Effect;
+use crate::wire::flow::held_by;
 use crate::wire::{Op, Reader, Records, codes, malformed, number, progress, record};
 
 /// Jobs read in one request.
@@ -48,6 +49,7 @@ pub(super) fn read_view(
     let (state, due_at) = (known_state(reply.u8()?)?, reply.u48()?);
     let (lapsed, id) = (reply.u8()? == 1, reply.id()?);
     let text = reply.short_bytes()?;
+    let held_by = held_by(reply.u8()?)?;
     let record = records.next()?;
     if record.is_empty() {
         // It was removed before the lost reply was requested again.
@@ -60,7 +62,7 @@ pub(super) fn read_view(
         progress::decode(text, lapsed)?
     };
     let job = Job { id, content, progress };
-    Ok(Some(Ok(JobView { topic: topic.clone(), state, due_at, job, held_by: None })))
+    Ok(Some(Ok(JobView { topic: topic.clone(), state, due_at, job, held_by })))
 }
 
 impl Fanout<'_> {

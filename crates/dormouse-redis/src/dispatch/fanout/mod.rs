@@ -14,6 +14,7 @@ mod lease;
 mod letters;
 mod lock;
 mod locks;
+mod push;
 mod put;
 mod put_schedule;
 mod query;
@@ -95,6 +96,9 @@ impl Fanout<'_> {
             Command::ReleaseTopic(release) => self.release_topic(&release).await,
             Command::Purge(name) => self.purge(&name).await,
             Command::SetTopic(set) => self.set_topic(*set).await,
+            Command::SetPush(set) => self.set_push(&set).await,
+            Command::GetPush(topic) => self.get_push(&topic).await,
+            Command::Pushes(page) => self.pushes(&page).await,
             Command::Pause(pause) => self.pause(&pause).await,
             Command::Resume(name) => self.resume(&name).await,
             Command::Peek(peek) => self.peek(&peek).await,

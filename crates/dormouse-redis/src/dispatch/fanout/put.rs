@@ -1,4 +1,4 @@
-//! put: a job with a key goes to the partition of its key, others round robin.
+//! put: a job with a group or a key goes to the partition of that, others round robin.
 
 use dormouse_core::command::Reply;
 use dormouse_core::error::Error;
@@ -6,8 +6,8 @@ use dormouse_core::op::Put;
 
 use super::Fanout;
 use super::scatter::{Routed, Scatter};
+use crate::clock::ANY_TIME;
 use crate::codec::put;
-use crate::dispatch::admit;
 use crate::outbox::Caller;
 use crate::partition::PartitionRequest;
 use crate::scheduler::{BATCH_BYTES_MAX, BATCH_JOBS_MAX};
@@ -17,14 +17,15 @@ impl Fanout<'_> {
         // Large bodies fill a script batch with fewer jobs.
         let most = |put: &Put| (BATCH_BYTES_MAX / put::weight(put)).clamp(1, BATCH_JOBS_MAX / 2);
         let scatter = Scatter::new(puts, most, |put: Put| {
-            admit::put(&put)?;
+            put.check(ANY_TIME)?;
             let topic = self.dispatcher.known(&put.topic);
-            let partition = topic.as_ref().and_then(|topic| match &put.key {
-                Some(key) => topic.partition_of_key(key),
+            let none = || Error::unavailable("the topic has no partition");
+            let topic = topic.as_ref().ok_or_else(none)?;
+            let partition = match topic.place_of(&put)? {
+                Some(place) => topic.partition_of_key(&place),
                 None => topic.next_partition(),
-            });
-            let partition =
-                partition.ok_or_else(|| Error::unavailable("the topic has no partition"))?;
+            };
+            let partition = partition.ok_or_else(none)?;
             Ok(Routed::To(partition.clone(), put))
         });
         let request = |puts, reply_to| PartitionRequest::Put { puts, reply_to };

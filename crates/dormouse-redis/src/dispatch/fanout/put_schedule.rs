@@ -17,6 +17,9 @@ impl Fanout<'_> {
     pub(super) async fn put_schedule(self, put: &PutSchedule) -> Answer {
         let about = now_of(self.dispatcher.shared.clock.now_ms());
         let definition = put.definition(about, zones())?;
+        if put.template.group.is_some() {
+            return Err(no_group());
+        }
         if self.dispatcher.known(&put.topic).is_none() {
             // What is refused must not create its topic.
             put.apply(None, definition, about, zones())?;
@@ -65,6 +68,13 @@ impl Fanout<'_> {
         }
         Err(contended(&put.name))
     }
+}
+
+/// Jobs of a group belong to the partition of the group, those of a schedule to that of its name.
+fn no_group() -> Error {
+    Error::invalid(
+        "group: schedules on the Redis backend have none; leave group out, or use the disk store",
+    )
 }
 
 fn too_many(put: &PutSchedule) -> Error {

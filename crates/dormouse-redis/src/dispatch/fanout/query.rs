@@ -1,12 +1,14 @@
 //! Queries over the jobs of a topic: peek, list, forecast.
 
+use std::collections::VecDeque;
+
 use bytes::Bytes;
 use dormouse_core::backend::Answer;
 use dormouse_core::command::Reply;
 use dormouse_core::error::Error;
 use dormouse_core::job::{JobId, State};
-use dormouse_core::limits::REPLY_BYTES_MAX;
-use dormouse_core::op::{Forecast, JobView, List, Page, Peek, check_limit};
+use dormouse_core::limits::{JOB_BYTES_MAX, REPLY_BYTES_MAX};
+use dormouse_core::op::{Forecast, JobView, List, ListOrder, Page, Peek, check_limit};
 use dormouse_core::refusal::foreign_cursor;
 use dormouse_core::topic::TopicName;
 
@@ -53,10 +55,22 @@ enum Next {
 }
 
 /// `room`: bytes of jobs that fit into the reply.
-fn list_op(state: State, limit: usize, room: u64, from: Option<Cursor>) -> Op {
+fn list_op(list: &List, limit: usize, room: u64, from: Option<Cursor>) -> Op {
     let mut to = Writer::default();
     let limit = u16::try_from(limit).unwrap_or(u16::MAX);
-    let page = to.u8(state_code(state)).u16(limit).u48(room.min((1 << 48) - 1)).take();
+    let order = match list.range.order {
+        ListOrder::Usual => codes::LIST_USUAL,
+        ListOrder::Due => codes::LIST_DUE,
+        ListOrder::Newest => codes::LIST_NEWEST,
+    };
+    let page = to
+        .u8(state_code(list.state))
+        .u16(limit)
+        .u48(room.min(LAST_MS))
+        .u8(order)
+        .u48(list.range.from_ms.unwrap_or(0).min(LAST_MS))
+        .u48(list.range.to_ms.unwrap_or(LAST_MS).min(LAST_MS))
+        .take();
     let from = from
         .map_or_else(Bytes::new, |from| to.u32(from.priority).u48(from.at_ms).id(from.id).take());
     Op::new("list", vec![page, from])
@@ -129,6 +143,38 @@ fn kind(state: State) -> char {
     }
 }
 
+/// Jobs that are asked of a partition beyond its share of a page.
+const MERGED_AHEAD: usize = 8;
+
+/// Jobs of a partition that were read and not given yet.
+struct MergedPart {
+    jobs: VecDeque<JobView>,
+    /// Where to read on; `None` = there are no more.
+    from: Option<Option<Cursor>>,
+}
+
+impl MergedPart {
+    /// The sort key of its first job, smallest first.
+    fn rank(&self, order: ListOrder) -> Option<(u64, u64)> {
+        let first = self.jobs.front()?;
+        let rank = (first.due_at, first.job.id.0);
+        Some(if order == ListOrder::Newest { (!rank.0, !rank.1) } else { rank })
+    }
+}
+
+fn write_merged_cursor(order: ListOrder, view: &JobView) -> String {
+    let kind = if order == ListOrder::Newest { 'n' } else { 'o' };
+    format!("{kind}.{:x}.{:x}", view.due_at, view.job.id.0)
+}
+
+fn read_merged_cursor(order: ListOrder, text: &str) -> Option<Cursor> {
+    let kind = if order == ListOrder::Newest { "n." } else { "o." };
+    let (at_ms, id) = text.strip_prefix(kind)?.split_once('.')?;
+    let number = |part: &str| u64::from_str_radix(part, 16).ok();
+    let (at_ms, id) = (number(at_ms)?, JobId(number(id)?));
+    (at_ms <= LAST_MS).then_some(Cursor { priority: 0, at_ms, id })
+}
+
 fn page(list: &List, jobs: Vec<JobView>, index: usize, from: Option<Cursor>) -> Reply {
     let cursor = Some(write_cursor(list.state, index, from));
     Reply::Page(Page { jobs, cursor })
@@ -155,6 +201,10 @@ impl Fanout<'_> {
     /// Lists one partition after the other.
     pub(super) async fn list(self, list: &List) -> Answer {
         check_limit(list.limit)?;
+        list.range.check(list.state)?;
+        if list.range.order != ListOrder::Usual {
+            return self.list_merged(list).await;
+        }
         let (mut index, mut from) = match &list.cursor {
             None => (0, None),
             Some(text) => Some(text)
@@ -165,7 +215,7 @@ impl Fanout<'_> {
         let partitions = self.partitions(&list.topic);
         let (mut jobs, mut room) = (Vec::new(), REPLY_BYTES_MAX);
         while let Some(partition) = partitions.get(index) {
-            let op = list_op(list.state, list.limit - jobs.len(), room, from);
+            let op = list_op(list, list.limit - jobs.len(), room, from);
             let mut raw = self.submit_op(partition, Effect::Read, op).await?;
             let part = read_list(&mut Reader::new(&raw.answer), &mut raw.records, &list.topic)?;
             let bytes = |view: &JobView| u64::from(view.job.progress.bytes);
@@ -190,6 +240,59 @@ impl Fanout<'_> {
             return Ok(Reply::Page(Page { jobs, cursor: None }));
         }
         Ok(page(list, jobs, index, from))
+    }
+
+    /// Lists all partitions at once: each is asked for some jobs, and again when these are given.
+    async fn list_merged(self, list: &List) -> Answer {
+        let from = match &list.cursor {
+            None => None,
+            Some(text) => Some(
+                read_merged_cursor(list.range.order, text)
+                    .ok_or_else(|| foreign_cursor(text, list.state))?,
+            ),
+        };
+        let partitions = self.partitions(&list.topic);
+        let chunk = (list.limit / partitions.len().max(1) + MERGED_AHEAD).min(list.limit);
+        let mut parts: Vec<MergedPart> = partitions
+            .iter()
+            .map(|_| MergedPart { jobs: VecDeque::new(), from: Some(from) })
+            .collect();
+        let (mut jobs, mut room): (Vec<JobView>, u64) = (Vec::new(), REPLY_BYTES_MAX);
+        // All partitions together hold one reply ahead, and each a job.
+        let ahead_bytes = (REPLY_BYTES_MAX / partitions.len().max(1) as u64).max(JOB_BYTES_MAX);
+        loop {
+            for (part, partition) in parts.iter_mut().zip(&partitions) {
+                while part.jobs.is_empty()
+                    && let Some(from) = part.from
+                {
+                    let op = list_op(list, chunk, ahead_bytes, from);
+                    let mut raw = self.submit_op(partition, Effect::Read, op).await?;
+                    let mut reply = Reader::new(&raw.answer);
+                    let read = read_list(&mut reply, &mut raw.records, &list.topic)?;
+                    part.jobs.extend(read.jobs);
+                    part.from = match read.next {
+                        Next::End => None,
+                        Next::From(cursor) | Next::NoRoom(cursor) => Some(Some(cursor)),
+                    };
+                }
+            }
+            let heads = parts.iter_mut().filter(|part| !part.jobs.is_empty());
+            let Some(first) = heads.min_by_key(|part| part.rank(list.range.order)) else {
+                return Ok(Reply::Page(Page { jobs, cursor: None }));
+            };
+            let Some(next) = first.jobs.front() else { break };
+            let bytes = u64::from(next.job.progress.bytes);
+            if jobs.len() == list.limit || bytes > room && !jobs.is_empty() {
+                // From the newest on, a page begins after the last job of the one before.
+                let at =
+                    if list.range.order == ListOrder::Newest { jobs.last() } else { Some(next) };
+                let cursor = at.map(|view| write_merged_cursor(list.range.order, view));
+                return Ok(Reply::Page(Page { jobs, cursor }));
+            }
+            room = room.saturating_sub(bytes);
+            jobs.extend(first.jobs.pop_front());
+        }
+        Ok(Reply::Page(Page { jobs, cursor: None }))
     }
 
     /// Sums over all partitions; a script counts as many steps as its bound allows.

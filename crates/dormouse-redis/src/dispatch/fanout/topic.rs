@@ -13,11 +13,10 @@ use dormouse_core::topic::{Settings, TopicName};
 
 use super::{Fanout, pause_ms, stats};
 use crate::codec::unknown_priority;
-use crate::dispatch::admit;
 use crate::events::EventDetails;
-use crate::partition::{Effect, PartitionRequest};
+use crate::partition::{Effect, PartitionRequest, SettingsChange};
 use crate::scheduler::BATCH_JOBS_MAX;
-use crate::wire::{Op, Reader, codes, malformed, number};
+use crate::wire::{Op, Reader, codes, flow, malformed, number};
 
 /// The part of a request that one script call has done: it changes a bounded number of jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,7 +145,8 @@ impl Fanout<'_> {
 
     /// Sets the settings in all partitions, and removes dead and done jobs beyond the new limits.
     pub(super) async fn set_topic(self, set: SetTopic) -> Answer {
-        admit::set_topic(&set)?;
+        set.check()?;
+        flow::check(&set.settings, self.partitions(&set.topic).len() as u64)?;
         self.check_dead_topic(&set).await?;
         let Settings { dead_topic, keep_done_ms, expires_after_ms, .. } = &set.settings;
         if dead_topic.is_some() || keep_done_ms.is_some() || expires_after_ms.is_some() {
@@ -155,9 +155,8 @@ impl Fanout<'_> {
         }
         let mut pending = Vec::new();
         for partition in self.partitions(&set.topic) {
-            let settings = set.settings.clone();
-            let request =
-                |reply_to| PartitionRequest::Configure { settings, is_restore: false, reply_to };
+            let change = SettingsChange::Set(set.settings.clone());
+            let request = |reply_to| PartitionRequest::Configure { change, reply_to };
             let answer = self.submit(&partition, request);
             pending.push((partition, answer));
         }

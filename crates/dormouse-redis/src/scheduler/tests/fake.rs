@@ -206,7 +206,8 @@ impl FakePartition {
             self.waiting =
                 head.map(|(at, _)| at).into_iter().chain(lease_end).min().unwrap_or(u64::MAX);
         }
-        (leases, HeadsReport { paused_until: 0, lease_end, heads: vec![(PRIORITY, head)] })
+        let heads = vec![(PRIORITY, head)];
+        (leases, HeadsReport { lease_end, heads, ..HeadsReport::default() })
     }
 
     /// Comes back without data and without memory of sequences.

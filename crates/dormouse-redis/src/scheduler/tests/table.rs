@@ -300,10 +300,11 @@ fn after_batches_in_an_unknown_order_the_first_jobs_are_unknown() {
 /// What is known of the first jobs: inputs, when a job is next visible, and the first visible one.
 #[test]
 fn heads_are_never_later_than_what_was_seen() {
-    let report = |paused_until, lease_end, heads: &[(u32, Option<(u64, JobId)>)]| HeadsReport {
-        paused_until,
+    let report = |closed_until, lease_end, heads: &[(u32, Option<(u64, JobId)>)]| HeadsReport {
+        closed_until,
         lease_end,
         heads: heads.to_vec(),
+        is_partial: false,
     };
     let check = |heads: &Heads, next: Option<u64>, first: Option<(u32, u64, u64)>| {
         assert_eq!(heads.next_visible_at(), next);
@@ -333,5 +334,5 @@ fn heads_are_never_later_than_what_was_seen() {
     check(&heads, Some(400), None);
     heads.invalidate();
     heads.lower(1, 5, JobId(1));
-    check(&heads, Some(400), Some((0, 0, 0)));
+    check(&heads, Some(0), Some((0, 0, 0)));
 }
