@@ -72,6 +72,8 @@ pub(super) struct Connector {
 /// An HTTP connection. It is closed when this is dropped.
 pub(super) struct Connection {
     pub(super) sender: SendRequest<Full<Bytes>>,
+    /// Of the receiver.
+    pub(super) addr: Option<SocketAddr>,
     task: AbortHandle,
 }
 
@@ -88,8 +90,9 @@ impl Connector {
         let stream = connect_first(addrs).await.map_err(|error| Fault::Connect(plain(&error)))?;
         // Requests are written whole; without it their last bytes wait for an acknowledgement.
         let _ = stream.set_nodelay(true);
+        let addr = stream.peer_addr().ok();
         match url.scheme() {
-            Scheme::Http => start(stream).await,
+            Scheme::Http => start(stream, addr).await,
             Scheme::Https => {
                 let name = match url.host() {
                     Host::Name(name) => ServerName::try_from(name.to_string())
@@ -97,7 +100,7 @@ impl Connector {
                     Host::Ip(address) => ServerName::from(*address),
                 };
                 let stream = self.tls.connect(name, stream).await;
-                start(stream.map_err(|error| Fault::Tls(plain(&error)))?).await
+                start(stream.map_err(|error| Fault::Tls(plain(&error)))?, addr).await
             }
         }
     }
@@ -176,7 +179,7 @@ fn alternating(addrs: Vec<SocketAddr>) -> Vec<SocketAddr> {
     mixed
 }
 
-async fn start<S>(stream: S) -> Result<Connection, Fault>
+async fn start<S>(stream: S, addr: Option<SocketAddr>) -> Result<Connection, Fault>
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
@@ -190,7 +193,7 @@ where
         // What went wrong is told to the request.
         let _ = connection.await;
     });
-    Ok(Connection { sender, task: task.abort_handle() })
+    Ok(Connection { sender, addr, task: task.abort_handle() })
 }
 
 /// What went wrong, without the operating system's number.

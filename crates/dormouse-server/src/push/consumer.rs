@@ -5,6 +5,7 @@
 
 use std::future::pending;
 use std::sync::Arc;
+use std::time::Duration;
 
 use dormouse_core::command::Operation as _;
 use dormouse_core::error::{Code, Error};
@@ -25,6 +26,7 @@ use super::request::{URL_HEADER, job_header};
 use super::room::{Room, TakenRoom};
 use super::settings::PushSettings;
 use super::status::TopicStatus;
+use super::store::PushStore;
 use super::url::PushUrl;
 use crate::client::{BackendClient, BatchReplies, Custody, PendingBatch, unnumbered};
 use crate::limits::PUSH_LEASE_MS;
@@ -32,19 +34,24 @@ use crate::metrics::{PushMeter, PushMeters, PushOutcome, Stopwatch};
 
 /// Time before a backend that refused a reserve is asked again.
 const REFUSED_MS: u64 = 250;
+/// How often it is tried to store that a push is disabled, and after which time again.
+const DISABLE_TRIES_MAX: usize = 60;
+const DISABLE_AGAIN: Duration = Duration::from_secs(1);
 /// The least delay of a job whose receiver is not called now.
 const LATER_MS_MIN: u64 = 1_000;
 
 /// What all consumers share.
 pub(super) struct Shared {
     pub(super) client: BackendClient,
-    pub(super) deliverer: Deliverer,
+    pub(super) deliverer: Arc<Deliverer>,
     pub(super) breakers: Breakers,
     pub(super) room: Arc<Room>,
     pub(super) endings: Endings,
     pub(super) meters: Arc<PushMeters>,
     pub(super) clock: SteadyClock,
     pub(super) allows_http: bool,
+    /// Where pushes are kept; `None` = elsewhere.
+    pub(super) store: Option<Arc<PushStore>>,
 }
 
 /// The settings of a topic; `None` = it is not pushed any more.
@@ -163,7 +170,7 @@ impl Consumer {
         let level = breaker.level();
         self.meter.set_breaker(level_number(level));
         self.status.set_open(level != Level::Closed);
-        let is_disabled = self.status.is_disabled();
+        let is_disabled = settings.disabled.is_some() || self.status.is_disabled();
         self.meter.set_disabled(is_disabled);
         if is_disabled {
             return Plan::Wait(None);
@@ -388,13 +395,58 @@ impl Delivery {
             Verdict::Nack { error, .. } | Verdict::Kill { error } => Some(error.as_str()),
         };
         self.status.note(error);
+        let topic = &charge.job.topic;
         // The receiver of one job says nothing about the topic's own.
         if !self.is_own && judgement.disables {
-            self.status.disable(&charge.job.topic, "its receiver wants no more");
+            disable(
+                &self.shared,
+                &self.settings,
+                &self.status,
+                topic,
+                "its receiver wants no more",
+            );
         } else if !self.is_own && gives_up {
-            self.status.disable(&charge.job.topic, "no push succeeded for too long");
+            disable(
+                &self.shared,
+                &self.settings,
+                &self.status,
+                topic,
+                "no push succeeded for too long",
+            );
         }
         charge.end(&self.shared.endings, judgement.verdict).await;
         drop((in_flight, self.room));
     }
+}
+
+/// Disables a push: here at once, and for all servers and starts soon.
+fn disable(
+    shared: &Shared,
+    settings: &PushSettings,
+    status: &Arc<TopicStatus>,
+    topic: &TopicName,
+    why: &'static str,
+) {
+    if !status.disable(topic, why) {
+        return;
+    }
+    let (topic, version) = (topic.clone(), settings.version);
+    let Some(store) = shared.store.clone() else { return };
+    let status = Arc::clone(status);
+    tokio::spawn(async move {
+        for _ in 0..DISABLE_TRIES_MAX {
+            match store.disable(&topic, version, why).await {
+                Ok(()) => return,
+                // It was changed meanwhile: then this says nothing about it.
+                Err(error) if [Code::Conflict, Code::NotFound].contains(&error.code) => {
+                    status.resume();
+                    return;
+                }
+                Err(error) => {
+                    tracing::warn!(%topic, %error, "cannot store that a push is disabled");
+                }
+            }
+            tokio::time::sleep(DISABLE_AGAIN).await;
+        }
+    });
 }

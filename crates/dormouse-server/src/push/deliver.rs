@@ -1,16 +1,19 @@
 //! One delivery: a request, its reply, and what follows from it.
 
 use std::future::Future;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use dormouse_core::job::{BodyKind, JobId, Token};
 use dormouse_core::op::LeasedJob;
+use dormouse_core::topic::TopicName;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::{Request, Response};
 use tokio::time::{Instant, timeout_at};
 
-use super::answer::{Judgement, judge};
+use super::answer::{Judgement, Verdict, judge};
 use super::clock::SteadyClock;
 use super::connect::{Connector, Fault};
 use super::pool::{Pool, PooledConnection};
@@ -48,7 +51,7 @@ impl Deliverer {
         settings: &PushSettings,
     ) -> Judgement {
         let wall_ms = wall_ms();
-        let sender = Sender { key: &self.key, store: &self.store, wall_ms };
+        let sender = Sender { key: &self.key, store: &self.store, wall_ms, is_test: false };
         let request = match request::make(job, url, settings, &sender) {
             Ok(request) => request,
             Err(error) => return Judgement::failed(PushOutcome::Blocked, error.text.into_owned()),
@@ -65,6 +68,54 @@ impl Deliverer {
             self.pool.give(url.origin(), pooled);
         }
         judge(head.status, &head.headers, &start.kept, settings, wall_ms)
+    }
+
+    /// Sends a request that is none of a job, on a connection of its own.
+    pub(super) async fn test(&self, topic: &TopicName, settings: &PushSettings) -> PushTest {
+        let begun = self.clock.now_ms();
+        let mut addr = None;
+        let judgement = self.test_judged(topic, settings, &mut addr).await;
+        let ms = self.clock.now_ms().saturating_sub(begun);
+        let error = match judgement.verdict {
+            Verdict::Ack => None,
+            Verdict::Nack { error, .. } | Verdict::Kill { error } => Some(error),
+        };
+        PushTest { outcome: judgement.outcome.as_str(), error, addr, ms }
+    }
+
+    async fn test_judged(
+        &self,
+        topic: &TopicName,
+        settings: &PushSettings,
+        addr: &mut Option<SocketAddr>,
+    ) -> Judgement {
+        let wall_ms = wall_ms();
+        let sender = Sender { key: &self.key, store: &self.store, wall_ms, is_test: true };
+        let request =
+            match request::make(&test_job(topic, wall_ms), &settings.url, settings, &sender) {
+                Ok(request) => request,
+                Err(error) => {
+                    return Judgement::failed(PushOutcome::Blocked, error.text.into_owned());
+                }
+            };
+        let deadline = self.clock.after(Duration::from_millis(settings.timeout_ms));
+        let opened =
+            match within(deadline, "a connection", self.connector.open(&settings.url)).await {
+                Ok(Ok(connection)) => connection,
+                Ok(Err(fault)) => return Judgement::failed(fault.outcome(), fault.text()),
+                Err(judgement) => return judgement,
+            };
+        *addr = opened.addr;
+        let pooled = self.pool.opened(opened);
+        let response = match within(deadline, "the answer", send(pooled, request)).await {
+            Ok(Sent::Answered(response, _pooled)) => response,
+            Ok(Sent::Lost(reason)) => return lost(&reason),
+            Ok(Sent::Unsent(_)) => return lost("it was closed before the request"),
+            Err(judgement) => return judgement,
+        };
+        // The reply is not shown: who asks must not read what is inside.
+        let settings = PushSettings { keep_reply: false, ..settings.clone() };
+        judge(response.status(), response.headers(), &[], &settings, wall_ms)
     }
 
     /// Sends a request and waits for the head of its reply.
@@ -92,6 +143,43 @@ impl Deliverer {
             Sent::Lost(reason) => Err(lost(&reason)),
             Sent::Unsent(_) => Err(lost("it was closed before the request")),
         }
+    }
+}
+
+/// What a test of a push found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PushTest {
+    /// As in the metrics: `2xx`, `timeout`, `blocked`.
+    pub outcome: &'static str,
+    /// What was wrong.
+    pub error: Option<String>,
+    /// The address that answered or was connected to.
+    pub addr: Option<SocketAddr>,
+    /// How long it took.
+    pub ms: u64,
+}
+
+/// Stands for a job in a test.
+fn test_job(topic: &TopicName, wall_ms: u64) -> LeasedJob {
+    let id = JobId(wall_ms);
+    LeasedJob {
+        topic: topic.clone(),
+        id,
+        key: None,
+        group: None,
+        token: Token { id, fence: 0 },
+        attempt: 1,
+        due_at: wall_ms,
+        put_at: wall_ms,
+        late_ms: 0,
+        expires_at: wall_ms,
+        ttr_ms: 0,
+        priority: 0,
+        expires_after_ms: 0,
+        headers: None,
+        body: Bytes::from_static(br#"{"test":true}"#),
+        body_kind: BodyKind::Json,
+        tick: None,
     }
 }
 

@@ -19,7 +19,7 @@ use super::url::PushUrl;
 use crate::units::At;
 
 /// The job's header with a URL of its own.
-pub(super) const URL_HEADER: &str = "push-url";
+pub(crate) const URL_HEADER: &str = "push-url";
 /// Headers of a job that are handed on as they are.
 const HANDED_ON: [&str; 2] = ["traceparent", "tracestate"];
 const AGENT: &str = concat!("Dormouse/", env!("CARGO_PKG_VERSION"));
@@ -30,6 +30,8 @@ pub(super) struct Sender<'a> {
     /// The store's name in ids: the same after a crash and on every server of an installation.
     pub(super) store: &'a str,
     pub(super) wall_ms: u64,
+    /// It is none of a job: its id must not be that of one.
+    pub(super) is_test: bool,
 }
 
 /// A header of a job.
@@ -64,6 +66,9 @@ pub(super) fn make(
             headers.set(HeaderName::from_static(name), value);
         }
     }
+    if sender.is_test {
+        headers.set(HeaderName::from_static("dormouse-test"), "true");
+    }
     sign(&mut headers, job, settings, sender);
     tell(&mut headers, job);
     Ok(request)
@@ -82,7 +87,8 @@ fn set_content_type(headers: &mut Headers<'_>, job: &LeasedJob) {
 }
 
 fn sign(headers: &mut Headers<'_>, job: &LeasedJob, settings: &PushSettings, sender: &Sender<'_>) {
-    let id = format!("dm_{}_{}", sender.store, job.id);
+    let test = if sender.is_test { "test_" } else { "" };
+    let id = format!("dm_{}_{test}{}", sender.store, job.id);
     let timestamp = (sender.wall_ms / 1_000).to_string();
     let message = Message { id: &id, timestamp: &timestamp, body: &job.body };
     let generations = &settings.generations;
@@ -154,6 +160,7 @@ mod tests {
             id: JobId(42),
             key: Some(Bytes::from_static(b"a/\xff b")),
             group: None,
+            expires_after_ms: 0,
             token: Token { id: JobId(42), fence: 7 },
             attempt: 3,
             due_at: 1_700_000_000_123,
@@ -176,7 +183,8 @@ mod tests {
         let headers: Vec<_> = headers.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
         settings.headers = PushHeaders::new(&headers).unwrap();
         let key = MasterKey::new([7; 32]);
-        let sender = Sender { key: &key, store: "0a0b0c0d", wall_ms: 1_700_000_000_999 };
+        let sender =
+            Sender { key: &key, store: "0a0b0c0d", wall_ms: 1_700_000_000_999, is_test: false };
         make(job, &url, &settings, &sender).unwrap()
     }
 

@@ -24,8 +24,28 @@ impl MasterKey {
         MasterKey(bytes)
     }
 
+    /// Reads a key file: 64 hexadecimal digits.
+    pub fn parse(text: &str) -> Option<MasterKey> {
+        let text = text.trim_ascii().as_bytes();
+        if text.len() != 64 || !text.is_ascii() {
+            return None;
+        }
+        let mut bytes = [0; 32];
+        for (byte, digits) in bytes.iter_mut().zip(text.chunks_exact(2)) {
+            let digit = |digit: u8| char::from(digit).to_digit(16);
+            *byte = u8::try_from(digit(digits[0])? << 4 | digit(digits[1])?).ok()?;
+        }
+        Some(MasterKey(bytes))
+    }
+
+    /// The name of the installation in the ids of requests: the same wherever the key is.
+    pub fn store(&self) -> [u8; 4] {
+        let [a, b, c, d, ..] = hmac_sha256(&self.0, &[b"store/1"]);
+        [a, b, c, d]
+    }
+
     /// The secret of a topic. The next generation has another one.
-    pub fn secret(&self, topic: &TopicName, generation: u32) -> Secret {
+    pub fn secret(&self, topic: &TopicName, generation: u64) -> Secret {
         let generation = generation.to_string();
         let parts = [b"push/1\0", topic.as_str().as_bytes(), b"\0", generation.as_bytes()];
         Secret(hmac_sha256(&self.0, &parts))
@@ -99,6 +119,18 @@ mod tests {
             assert!(!all[index + 1..].contains(one));
         }
         assert_eq!(secret("a", 1), all[0]);
+    }
+
+    #[test]
+    fn a_key_is_read_from_64_digits() {
+        let text = format!("{}\n", "0aF1".repeat(16));
+        let key = MasterKey::parse(&text).unwrap();
+        assert_eq!(key.0[..2], [0x0a, 0xf1]);
+        for wrong in ["", "00", &"0".repeat(63), &"0".repeat(65), &"g".repeat(64), &"ä".repeat(32)]
+        {
+            assert!(MasterKey::parse(wrong).is_none(), "{wrong}");
+        }
+        assert_ne!(key.store(), MasterKey::new([0; 32]).store());
     }
 
     #[test]

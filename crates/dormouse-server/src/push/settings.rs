@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use dormouse_core::error::Error;
 use hyper::HeaderMap;
@@ -53,13 +54,17 @@ pub struct PushSettings {
     pub keep_reply: bool,
     /// Which secrets sign.
     pub generations: Generations,
+    /// The version under which they are stored; 0 = they are not.
+    pub version: u64,
+    /// Why nothing is pushed until somebody resumes it.
+    pub disabled: Option<Arc<str>>,
 }
 
 /// The generations of a topic's secret.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Generations {
     /// The one that signs first.
-    pub newest: u32,
+    pub newest: u64,
     /// The one before, while receivers change over.
     pub retiring: Option<Retiring>,
 }
@@ -68,7 +73,7 @@ pub struct Generations {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retiring {
     /// Its generation.
-    pub generation: u32,
+    pub generation: u64,
     /// Its end, wall ms.
     pub until_ms: u64,
 }
@@ -89,6 +94,8 @@ impl PushSettings {
             fatal: Vec::new(),
             keep_reply: true,
             generations: Generations::default(),
+            version: 0,
+            disabled: None,
         }
     }
 
@@ -117,7 +124,11 @@ impl PushSettings {
 
     /// The URL of a job: its own, if it brings one that is allowed here.
     pub fn url_of(&self, own: Option<&str>, allows_http: bool) -> Result<PushUrl, Error> {
-        let Some(own) = own else { return Ok(self.url.clone()) };
+        let Some(own) = own else {
+            // It may have been set at a server that allows more.
+            check_scheme("url", self.url.scheme(), allows_http)?;
+            return Ok(self.url.clone());
+        };
         let url = PushUrl::parse(own)?;
         check_scheme("url", url.scheme(), allows_http)?;
         if self.job_urls.iter().any(|pattern| pattern.matches(&url)) {
@@ -292,6 +303,10 @@ mod tests {
         let text = "https://hooks.example.com/b";
         let own = Some(text);
         assert_eq!(it.url_of(None, false).unwrap(), it.url);
+        // It was set at a server that allows plain HTTP.
+        let plain = PushSettings::new(url("http://example.com/a"));
+        assert!(plain.url_of(None, true).is_ok());
+        assert!(plain.url_of(None, false).unwrap_err().text.contains("push.http"));
         assert!(it.url_of(own, false).unwrap_err().text.contains("set job_urls"));
         it.job_urls = vec![UrlPattern::parse("https://*.example.com/").unwrap()];
         assert_eq!(it.url_of(own, false).unwrap().as_str(), text);

@@ -104,13 +104,14 @@ impl TopicStatus {
         }
     }
 
-    /// Nothing is taken from the topic until it is resumed; its jobs stay.
-    pub(super) fn disable(&self, topic: &TopicName, why: &'static str) {
+    /// Nothing is taken from the topic until it is resumed; its jobs stay. False if it was so.
+    pub(super) fn disable(&self, topic: &TopicName, why: &'static str) -> bool {
         if self.lock().disabled.replace(why).is_some() {
-            return;
+            return false;
         }
         tracing::warn!(%topic, why, "pushes are disabled; the jobs stay until they are resumed");
         self.changes.send_modify(|count| *count += 1);
+        true
     }
 
     /// Goes on after it was disabled.

@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use dormouse_core::error::Error;
 use dormouse_core::topic::TopicName;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
 use super::address::AddressRules;
@@ -16,14 +17,16 @@ use super::breakers::Breakers;
 use super::clock::SteadyClock;
 use super::connect::Connector;
 use super::consumer::{Consumer, Shared, turned_on};
-use super::deliver::Deliverer;
+use super::deliver::{Deliverer, PushTest};
 use super::ending;
+use super::feed::Feed;
 use super::pool::Pool;
 use super::resolver::{Resolver, SystemResolver};
 use super::room::Room;
 use super::secret::MasterKey;
 use super::settings::PushSettings;
 use super::status::{PushStatus, TopicStatus};
+use super::store::PushStore;
 use super::tls::{self, CaFileError};
 use crate::client::BackendClient;
 use crate::limits::{
@@ -55,16 +58,16 @@ pub struct PushOptions {
     pub breaker: BreakerTiming,
     /// From names to addresses.
     pub resolver: Arc<dyn Resolver>,
-    /// The topics that are pushed; may change at any time.
-    pub topics: watch::Receiver<PushTopics>,
+    /// The topics that are pushed; may change at any time. `None` = those that the backend keeps.
+    pub topics: Option<watch::Receiver<PushTopics>>,
 }
 
 impl PushOptions {
-    /// With the defaults of everything else.
-    pub fn new(key: MasterKey, topics: watch::Receiver<PushTopics>) -> PushOptions {
+    /// Of the topics that the backend keeps, with the defaults of everything else.
+    pub fn new(key: MasterKey) -> PushOptions {
         PushOptions {
+            store: key.store(),
             key,
-            store: [0; 4],
             allows_http: false,
             rules: AddressRules::default(),
             ca_file: None,
@@ -72,7 +75,7 @@ impl PushOptions {
             bytes_max: PUSH_BYTES_MAX_DEFAULT,
             breaker: BreakerTiming::default(),
             resolver: Arc::new(SystemResolver::default()),
-            topics,
+            topics: None,
         }
     }
 }
@@ -81,6 +84,9 @@ impl PushOptions {
 #[derive(Clone)]
 pub struct PushHandle {
     statuses: Arc<Statuses>,
+    deliverer: Arc<Deliverer>,
+    store: Option<Arc<PushStore>>,
+    allows_http: bool,
 }
 
 type Statuses = Mutex<HashMap<TopicName, Arc<TopicStatus>>>;
@@ -89,6 +95,26 @@ impl PushHandle {
     /// How the pushes of a topic go; `None` if it is not pushed.
     pub fn status(&self, topic: &TopicName) -> Option<PushStatus> {
         lock(&self.statuses).get(topic).map(|status| status.view())
+    }
+
+    /// The pushes that the backend keeps; `None` if they come from elsewhere.
+    pub(crate) fn store(&self) -> Option<&PushStore> {
+        self.store.as_deref()
+    }
+
+    /// Sends a request that is none of a job.
+    pub(crate) async fn test(
+        &self,
+        topic: &TopicName,
+        settings: &PushSettings,
+    ) -> Result<PushTest, Error> {
+        settings.url_of(None, self.allows_http)?;
+        Ok(self.deliverer.test(topic, settings).await)
+    }
+
+    /// Whether a job with this URL can be pushed so.
+    pub(crate) fn check_url(&self, settings: &PushSettings, url: &str) -> Result<(), Error> {
+        settings.url_of(Some(url), self.allows_http).map(drop)
     }
 
     /// Goes on with a topic whose pushes were disabled; false if it is not pushed.
@@ -122,14 +148,32 @@ impl Supervisor {
         let clock = SteadyClock::start();
         let mut rules = options.rules;
         rules.set_own(own);
+        let changed = Arc::new(Notify::new());
+        let (mut topics, store, feed) = match options.topics {
+            Some(topics) => (topics, None, None),
+            None => {
+                let (sender, topics) = watch::channel(PushTopics::default());
+                let feed = Feed::new(client.clone(), sender, Arc::clone(&changed));
+                let (key, allows_http) = (options.key.clone(), options.allows_http);
+                let store =
+                    PushStore::new(client.clone(), key, allows_http, rules.clone(), changed);
+                (topics, Some(Arc::new(store)), Some(feed))
+            }
+        };
         let connector = Connector { rules, resolver: options.resolver, tls };
         let pool = Arc::new(Pool::new(clock, options.connections_max));
-        let store = u32::from_be_bytes(options.store);
-        let store = format!("{store:08x}");
-        let deliverer = Deliverer { connector, pool, clock, key: options.key, store };
+        let store_name = format!("{:08x}", u32::from_be_bytes(options.store));
+        let deliverer =
+            Arc::new(Deliverer { connector, pool, clock, key: options.key, store: store_name });
         let (endings, waiting) = ending::channel();
         let ends = tokio::spawn(ending::run(client.clone(), waiting));
         let bytes_max = options.bytes_max.max(PUSH_BYTES_MAX_MIN);
+        let handle = PushHandle {
+            statuses: Arc::default(),
+            deliverer: Arc::clone(&deliverer),
+            store: store.clone(),
+            allows_http: options.allows_http,
+        };
         let shared = Arc::new(Shared {
             client,
             deliverer,
@@ -139,8 +183,8 @@ impl Supervisor {
             meters,
             clock,
             allows_http: options.allows_http,
+            store,
         });
-        let handle = PushHandle { statuses: Arc::default() };
         let (aborting, aborts) = watch::channel(false);
         let mut consumers = Consumers {
             shared,
@@ -149,9 +193,9 @@ impl Supervisor {
             tasks: JoinSet::new(),
             aborts,
         };
-        let mut topics = options.topics;
         // At once, so that the handle knows them.
         consumers.apply(&Arc::clone(&topics.borrow_and_update()));
+        feed.into_iter().for_each(|feed| drop(tokio::spawn(feed.run())));
         let task = tokio::spawn(async move {
             consumers.follow(topics).await;
             // All consumers are gone, and with them those who report ends.

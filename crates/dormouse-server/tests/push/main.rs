@@ -10,5 +10,6 @@ mod hostile;
 mod life;
 mod receiver;
 mod rig;
+mod routes;
 mod secrets;
 mod tls;

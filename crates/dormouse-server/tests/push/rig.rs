@@ -75,7 +75,8 @@ impl Rig {
         let options = Options { http, ..Options::default() };
         let mut server = Server::start(Arc::new(engine.clone()), options).await.unwrap();
         let (topics, receiver) = watch::channel(topics(settings));
-        let mut options = PushOptions::new(MasterKey::new([7; 32]), receiver);
+        let mut options = PushOptions::new(MasterKey::new([7; 32]));
+        options.topics = Some(receiver);
         options.allows_http = true;
         options.rules = loopback();
         options.store = [0x0a, 0x0b, 0x0c, 0x0d];
@@ -83,6 +84,18 @@ impl Rig {
         change(&mut options);
         let push = server.start_push(options).unwrap();
         Rig { engine, clock, server, push, topics }
+    }
+
+    /// Pushes what the backend keeps.
+    pub(crate) async fn stored() -> Rig {
+        Rig::with(&[], |options| options.topics = None).await
+    }
+
+    /// Sends a request to the server; the answer has this status.
+    pub(crate) async fn done(&self, status: u16, line: &str, body: &str) -> serde_json::Value {
+        let (found, answer) = ask(self.server.http_addr().unwrap(), line, body).await;
+        assert_eq!(found, status, "{line} {body}: {answer}");
+        answer
     }
 
     pub(crate) fn call<O: Operation>(&self, operation: O) -> Result<O::Reply, Error> {
@@ -167,4 +180,21 @@ pub(crate) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
         }
     };
     assert!(tokio::time::timeout(DEADLINE, wait).await.is_ok(), "{what}: not in time");
+}
+
+/// Sends a request to a server; the status, and the body.
+pub(crate) async fn ask(addr: SocketAddr, line: &str, body: &str) -> (u16, serde_json::Value) {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let mut stream = tokio::net::TcpStream::connect(addr).await.unwrap();
+    let head = format!(
+        "{line} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).await.unwrap();
+    let (head, body) = text.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    (status, serde_json::from_str(body).unwrap_or_default())
 }

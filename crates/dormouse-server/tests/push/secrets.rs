@@ -15,7 +15,7 @@ use crate::receiver::{Received, Receiver, answer, ok};
 use crate::rig::{Rig, job, to, topic};
 
 /// Verifies as a receiver does, with code that shares nothing with the server's.
-fn verifies(received: &Received, secret: &str) -> bool {
+pub(crate) fn verifies(received: &Received, secret: &str) -> bool {
     let key = STANDARD.decode(secret.strip_prefix("whsec_").unwrap()).unwrap();
     let header = |name| received.header(name).unwrap();
     let mut signed =
