@@ -1,0 +1,37 @@
+// Who we are for the server, and what it is.
+import { call, refused, useToken } from "./api.js";
+import { signal } from "./html.js";
+import { skewMs, toMs } from "./time.js";
+
+// The answer of `whoami`; undefined until there is one.
+export const who = signal(undefined);
+
+export const server = () => who.value?.server ?? {};
+
+// How the operator wants the console: its mode, and the name and colour of the place it runs at.
+export const place = () => server().ui ?? {};
+
+// Whether the token allows a verb that only looks.
+export function maySee(verb) {
+  const { everywhere = [], somewhere = [] } = who.value?.verbs ?? {};
+  return everywhere.includes(verb) || somewhere.includes(verb);
+}
+
+// Whether the console shows a button for a verb that changes something. The server decides in any case.
+export const may = (verb) => place().mode !== "view" && maySee(verb);
+
+export async function signIn() {
+  const before = Date.now();
+  const answer = await call("GET", "v1/whoami");
+  const now = toMs(answer.server?.now);
+  // Half of the round trip has passed since the server wrote its time.
+  if (!Number.isNaN(now)) skewMs.value = now - (before + Date.now()) / 2;
+  refused.value = undefined;
+  who.value = answer;
+}
+
+export function signOut() {
+  who.value = undefined;
+  refused.value = "You signed out. Paste a token to go on.";
+  useToken(undefined);
+}
